@@ -1,0 +1,158 @@
+/* Undine: adaptive liquid simulation. The only public header.
+ *
+ * Every call that can fail returns a un_status; the sentence that explains a failure is kept in
+ * the context (un_context_message) and names the file, the line and the remedy. The library never
+ * prints, never exits and reads no environment variable. A context and everything made from it
+ * belong to one calling thread; several contexts may live side by side.
+ *
+ *     un_context_def def = un_context_def_default();
+ *     un_context *ctx = un_context_create(&def);
+ *     un_scene *scene;
+ *     if (un_scene_load(ctx, "dam.lua", NULL, 0, &scene)) puts(un_context_message(ctx));
+ */
+#ifndef UNDINE_H
+#define UNDINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define UN_API __attribute__((visibility("default")))
+#else
+#define UN_API
+#endif
+
+typedef enum un_status {
+    UN_OK = 0,
+    UN_ERROR_MEMORY,      /* no memory, or the cap was reached */
+    UN_ERROR_FILE,        /* a file cannot be read or written */
+    UN_ERROR_SCENE,       /* the scene is wrong; the message says where and how to mend it */
+    UN_ERROR_ARGUMENT,    /* the call itself is wrong */
+    UN_ERROR_NUMERIC,     /* the simulation broke down; the message says where */
+    UN_ERROR_UNAVAILABLE, /* known, but not part of this version or build */
+    UN_INTERRUPTED        /* the caller's callback asked to stop; what was finished is kept */
+} un_status;
+
+typedef enum un_log_level { UN_LOG_NOTE, UN_LOG_WARNING } un_log_level;
+
+UN_API const char *un_version(void);
+
+/* ---- context: threads, memory, messages ---- */
+
+typedef struct un_context un_context;
+
+typedef struct un_context_def {
+    int32_t threads;      /* 0: as many as the machine has processors */
+    size_t memory_cap;    /* bytes; 0: no cap */
+    void (*log)(void *user, un_log_level level, const char *message); /* may be NULL */
+    void *user;           /* given back to log */
+    int64_t fail_allocation; /* tests: the n-th allocation (1, 2, ...) and all later ones fail */
+} un_context_def;
+
+UN_API un_context_def un_context_def_default(void);
+UN_API un_context *un_context_create(const un_context_def *def); /* NULL: no memory */
+UN_API void un_context_destroy(un_context *ctx);
+UN_API const char *un_context_message(const un_context *ctx); /* of the last failure, "" if none */
+UN_API size_t un_context_bytes(const un_context *ctx);        /* in use now */
+UN_API size_t un_context_peak_bytes(const un_context *ctx);
+UN_API int32_t un_context_threads(const un_context *ctx);
+
+/* ---- scene ---- */
+
+typedef struct un_scene un_scene;
+
+/* Runs the scene file in its sandbox and validates the result. overrides: "key.sub=value" strings
+ * in the order given; a value is read as a Lua expression, a bare word as a string. */
+UN_API un_status un_scene_load(un_context *ctx, const char *path, const char *const *overrides,
+                               int32_t override_count, un_scene **scene);
+UN_API void un_scene_destroy(un_scene *scene);
+
+#define UN_WARNINGS_MAX 32
+
+/* What `undine check` reports. Warnings are full sentences; warning_count may exceed what fits. */
+typedef struct un_check {
+    const char *method;
+    int32_t cells[3];          /* along each side */
+    double cell_size;          /* m */
+    int64_t cell_count;
+    int64_t particle_count;    /* at the start */
+    int64_t particle_count_max; /* with emitters, at the end */
+    double bytes;              /* peak memory */
+    double seconds_per_frame;  /* on this machine and thread count; measured, not tabled */
+    int32_t warning_count;
+    char warnings[UN_WARNINGS_MAX][320];
+} un_check;
+
+UN_API un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check);
+
+/* ---- run: from a scene to an output directory ---- */
+
+typedef struct un_progress {
+    int32_t frame, frame_count; /* frames finished, and the last frame's number */
+    int32_t step;               /* steps taken in all */
+    double time;                /* simulated, s */
+    double frame_fraction;      /* of the frame now under way, 0..1 */
+    int64_t particles;
+    double volume_error;
+    double seconds;             /* since the start of the run */
+    double seconds_left;        /* an estimate; < 0: not known yet */
+} un_progress;
+
+typedef struct un_run_def {
+    const char *directory;  /* created if missing */
+    const char *command;    /* for run.json, may be NULL */
+    bool (*progress)(void *user, const un_progress *progress); /* after each step; false: stop */
+    void *user;
+} un_run_def;
+
+UN_API un_run_def un_run_def_default(void);
+UN_API un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def);
+
+/* ---- info: what a run's directory holds ---- */
+
+#define UN_STAGES_MAX 24
+
+typedef struct un_info {
+    char version[32], method[32], status[32], message[512];
+    int32_t frames_finished, frames_planned;
+    int32_t steps;
+    double time;               /* simulated, s */
+    double rate;               /* frames per second of film */
+    int32_t cells[3];
+    double cell_size;
+    int64_t particles_first, particles_last, particles_max;
+    double volume_first, volume_last, volume_error_last, volume_error_max;
+    double max_speed;          /* over the run, m/s */
+    double bytes_max;
+    double seconds;            /* in all */
+    int32_t stage_count;
+    struct { char name[32]; double seconds; } stages[UN_STAGES_MAX];
+} un_info;
+
+UN_API un_status un_info_read(un_context *ctx, const char *directory, un_info *info);
+
+/* ---- render: pictures of a run ---- */
+
+typedef struct un_render_def {
+    int32_t width, height;
+    int32_t samples;       /* paths per pixel */
+    bool has_eye, has_target; /* false: chosen from the scene's domain */
+    double eye[3], target[3];
+    double fov;            /* degrees, vertical */
+} un_render_def;
+
+typedef struct un_renderer un_renderer;
+
+UN_API un_render_def un_render_def_default(void);
+/* Reads DIR/scene.lua for the domain and the solids. */
+UN_API un_status un_renderer_create(un_context *ctx, const char *directory,
+                                    const un_render_def *def, un_renderer **renderer);
+UN_API void un_renderer_destroy(un_renderer *renderer);
+/* rgb: width * height * 3 bytes, top row first. */
+UN_API un_status un_renderer_frame(un_renderer *renderer, int32_t frame, uint8_t *rgb);
+/* Written aside, synced, renamed. */
+UN_API un_status un_png_write(un_context *ctx, const char *path, const uint8_t *rgb, int32_t width,
+                              int32_t height);
+
+#endif

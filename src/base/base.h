@@ -1,0 +1,210 @@
+/* Base: status, memory, arrays, vectors, parallel loops, timers, random numbers.
+ *
+ * Included by everything, includes nothing of ours but the public header. */
+#ifndef UN_BASE_H
+#define UN_BASE_H
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "undine.h"
+
+#define UN_PI 3.14159265358979323846
+
+/* Programmer errors only: on in debug and sanitizer builds, gone in release. */
+#ifdef NDEBUG
+#define UN_ASSERT(condition) ((void)sizeof(condition))
+#else
+#include <assert.h>
+#define UN_ASSERT(condition) assert(condition)
+#endif
+
+#define UN_TRY(call)                                                                               \
+    do {                                                                                           \
+        un_status un_try_status = (call);                                                          \
+        if (un_try_status != UN_OK) return un_try_status;                                          \
+    } while (0)
+
+/* For functions that release what they hold under the label `done`, with `un_status status`. */
+#define UN_TRY_DONE(call)                                                                          \
+    do {                                                                                           \
+        status = (call);                                                                           \
+        if (status != UN_OK) goto done;                                                            \
+    } while (0)
+
+/* ---- status and log (status.c) ---- */
+
+/* Keeps the sentence in the context and returns the status. A sentence names what is wrong, where,
+ * and the remedy. */
+un_status un_fail(un_context *ctx, un_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+un_status un_fail_memory(un_context *ctx, size_t bytes);
+void un_log(un_context *ctx, un_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- memory (memory.c) ---- */
+
+/* One allocator per context counts bytes and honours the cap; safe from any thread. Blocks are
+ * aligned to 64 bytes and not cleared. NULL, with the message set, when it cannot. */
+void *un_alloc(un_context *ctx, size_t count, size_t size);
+void *un_alloc_zero(un_context *ctx, size_t count, size_t size);
+void un_free(un_context *ctx, void *block); /* NULL is fine */
+/* Like realloc; the old block stays valid when NULL is returned. */
+void *un_realloc(un_context *ctx, void *block, size_t count, size_t size);
+char *un_strdup(un_context *ctx, const char *text);
+
+/* Allocates and leaves the enclosing function on failure:
+ *     UN_ALLOC(ctx, array, count);             returns UN_ERROR_MEMORY
+ *     UN_ALLOC_DONE(ctx, array, count);        goto done with status set */
+#define UN_ALLOC(ctx, pointer, count)                                                              \
+    do {                                                                                           \
+        (pointer) = un_alloc((ctx), (size_t)(count), sizeof *(pointer));                           \
+        if (!(pointer)) return UN_ERROR_MEMORY;                                                    \
+    } while (0)
+#define UN_ALLOC_DONE(ctx, pointer, count)                                                         \
+    do {                                                                                           \
+        (pointer) = un_alloc((ctx), (size_t)(count), sizeof *(pointer));                           \
+        if (!(pointer)) {                                                                          \
+            status = UN_ERROR_MEMORY;                                                              \
+            goto done;                                                                             \
+        }                                                                                          \
+    } while (0)
+
+/* Makes room for `count` elements, growing by half as much again; contents are kept. *array may
+ * be NULL at the start. On failure array and capacity are unchanged. */
+un_status un_array_reserve(un_context *ctx, void **array, size_t *capacity, size_t count,
+                           size_t size);
+/* As above without keeping the contents: scratch that survives between steps. */
+un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t count,
+                        size_t size);
+
+/* Step arena: temporaries that all end together. Never moves what it has handed out. */
+typedef struct un_arena {
+    un_context *ctx;
+    struct un_arena_chunk *chunks; /* newest first */
+} un_arena;
+void un_arena_init(un_arena *arena, un_context *ctx);
+void un_arena_free(un_arena *arena);  /* gives all memory back */
+void un_arena_reset(un_arena *arena); /* keeps the largest chunk for the next step */
+void *un_arena_alloc(un_arena *arena, size_t count, size_t size); /* 64-byte aligned, not cleared */
+
+/* ---- parallel loops (parallel.c), the only file that knows about threads ---- */
+
+/* [0, count) is cut into blocks of `grain` (a property of the loop, never of the thread count);
+ * body gets one block at a time, in any order, from any thread. A body writes only what belongs
+ * to its own indices. Not to be nested. */
+typedef void un_parallel_body(void *arg, int64_t begin, int64_t end);
+void un_parallel_for(un_context *ctx, int64_t count, int64_t grain, un_parallel_body *body,
+                     void *arg);
+/* Block results are combined in block order: the same bits for any thread count. */
+typedef double un_parallel_value(void *arg, int64_t begin, int64_t end);
+double un_parallel_sum(un_context *ctx, int64_t count, un_parallel_value *value, void *arg);
+double un_parallel_max(un_context *ctx, int64_t count, un_parallel_value *value, void *arg);
+/* Several sums in one pass: value adds its block's results to sums[0..width), width <= 16. */
+typedef void un_parallel_values(void *arg, int64_t begin, int64_t end, double *sums);
+void un_parallel_sums(un_context *ctx, int64_t count, int32_t width, un_parallel_values *values,
+                      void *arg, double *sums);
+/* Cuts [0, count) into the fixed blocks the sums use; at least 1, at most UN_BLOCKS_MAX. */
+#define UN_BLOCKS_MAX 256
+int64_t un_block_grain(int64_t count);
+
+/* Stable sort permutation of 32-bit keys: order[k] is the index of the k-th smallest key.
+ * keys is left as it was; scratch comes from the arena. key_bits: significant bits (1..32). */
+un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, const uint32_t *keys,
+                           int64_t count, int32_t key_bits);
+
+/* ---- time (timer.c) ---- */
+
+double un_seconds(void); /* monotonic */
+
+/* ---- random numbers (random.h is inline): stateless, so that they are the same for any order
+ * and any thread count, and nothing needs saving. ---- */
+
+static inline uint64_t un_hash64(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+/* Uniform in [0, 1), a function of its two arguments only. */
+static inline double un_random(uint64_t index, uint64_t stream)
+{
+    return (double)(un_hash64(un_hash64(stream) ^ index) >> 11) * 0x1p-53;
+}
+
+/* ---- vectors ---- */
+
+typedef struct un_vec3 {
+    double x, y, z;
+} un_vec3;
+
+typedef struct un_box3 {
+    un_vec3 min, max;
+} un_box3;
+
+static inline un_vec3 un_v3(double x, double y, double z) { return (un_vec3){x, y, z}; }
+static inline un_vec3 un_add(un_vec3 a, un_vec3 b) { return un_v3(a.x + b.x, a.y + b.y, a.z + b.z); }
+static inline un_vec3 un_sub(un_vec3 a, un_vec3 b) { return un_v3(a.x - b.x, a.y - b.y, a.z - b.z); }
+static inline un_vec3 un_scale(un_vec3 a, double s) { return un_v3(a.x * s, a.y * s, a.z * s); }
+static inline un_vec3 un_mad(un_vec3 a, un_vec3 b, double s) { return un_v3(a.x + b.x * s, a.y + b.y * s, a.z + b.z * s); }
+static inline double un_dot(un_vec3 a, un_vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+static inline un_vec3 un_cross(un_vec3 a, un_vec3 b)
+{
+    return un_v3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+}
+static inline double un_length(un_vec3 a) { return sqrt(un_dot(a, a)); }
+static inline un_vec3 un_min3(un_vec3 a, un_vec3 b) { return un_v3(fmin(a.x, b.x), fmin(a.y, b.y), fmin(a.z, b.z)); }
+static inline un_vec3 un_max3(un_vec3 a, un_vec3 b) { return un_v3(fmax(a.x, b.x), fmax(a.y, b.y), fmax(a.z, b.z)); }
+/* Zero stays zero. */
+static inline un_vec3 un_normalize(un_vec3 a)
+{
+    double l = un_length(a);
+    return l > 0 ? un_scale(a, 1 / l) : a;
+}
+static inline bool un_finite3(un_vec3 a) { return isfinite(a.x) && isfinite(a.y) && isfinite(a.z); }
+static inline double un_clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
+static inline int32_t un_clampi(int32_t x, int32_t lo, int32_t hi) { return x < lo ? lo : x > hi ? hi : x; }
+static inline int64_t un_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t un_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* A rigid motion with uniform scale: x -> translation + scale * (rotation x). Rows of a proper
+ * rotation matrix. */
+typedef struct un_pose {
+    double rotation[3][3];
+    un_vec3 translation;
+    double scale;
+} un_pose;
+
+un_pose un_pose_identity(void);
+/* Degrees, about x, then y, then z. */
+un_pose un_pose_euler(un_vec3 degrees);
+un_pose un_pose_axis(un_vec3 axis, double degrees);
+un_pose un_pose_compose(const un_pose *outer, const un_pose *inner); /* inner first */
+static inline un_vec3 un_pose_rotate(const un_pose *pose, un_vec3 x)
+{
+    return un_v3(pose->rotation[0][0] * x.x + pose->rotation[0][1] * x.y + pose->rotation[0][2] * x.z,
+                 pose->rotation[1][0] * x.x + pose->rotation[1][1] * x.y + pose->rotation[1][2] * x.z,
+                 pose->rotation[2][0] * x.x + pose->rotation[2][1] * x.y + pose->rotation[2][2] * x.z);
+}
+static inline un_vec3 un_pose_unrotate(const un_pose *pose, un_vec3 x)
+{
+    return un_v3(pose->rotation[0][0] * x.x + pose->rotation[1][0] * x.y + pose->rotation[2][0] * x.z,
+                 pose->rotation[0][1] * x.x + pose->rotation[1][1] * x.y + pose->rotation[2][1] * x.z,
+                 pose->rotation[0][2] * x.x + pose->rotation[1][2] * x.y + pose->rotation[2][2] * x.z);
+}
+static inline un_vec3 un_pose_apply(const un_pose *pose, un_vec3 x)
+{
+    return un_mad(pose->translation, un_pose_rotate(pose, x), pose->scale);
+}
+static inline un_vec3 un_pose_invert(const un_pose *pose, un_vec3 x)
+{
+    return un_scale(un_pose_unrotate(pose, un_sub(x, pose->translation)), 1 / pose->scale);
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* The counting allocator, growing arrays and the step arena. */
+#include "base/context.h"
+
+#include <stdlib.h>
+
+/* Before each block; 64 bytes, so that blocks stay aligned for vector loads. */
+typedef union block_head {
+    size_t bytes;
+    char pad[64];
+} block_head;
+
+size_t un_context_bytes(const un_context *ctx) { return atomic_load(&ctx->bytes); }
+size_t un_context_peak_bytes(const un_context *ctx) { return atomic_load(&ctx->peak_bytes); }
+
+/* Books `more` bytes against the cap; false when they do not fit. */
+static bool book(un_context *ctx, size_t more)
+{
+    int64_t n = (int64_t)atomic_fetch_add(&ctx->allocations, 1) + 1;
+    if (ctx->def.fail_allocation > 0 && n >= ctx->def.fail_allocation) return false;
+    size_t now = atomic_fetch_add(&ctx->bytes, more) + more;
+    if (ctx->def.memory_cap && now > ctx->def.memory_cap) {
+        atomic_fetch_sub(&ctx->bytes, more);
+        return false;
+    }
+    size_t peak = atomic_load(&ctx->peak_bytes);
+    while (now > peak && !atomic_compare_exchange_weak(&ctx->peak_bytes, &peak, now)) {}
+    return true;
+}
+
+static void *alloc_bytes(un_context *ctx, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2 || !book(ctx, bytes)) {
+        un_fail_memory(ctx, bytes);
+        return NULL;
+    }
+    size_t whole = (sizeof(block_head) + bytes + 63) & ~(size_t)63;
+    block_head *head = aligned_alloc(64, whole);
+    if (!head) {
+        atomic_fetch_sub(&ctx->bytes, bytes);
+        un_fail_memory(ctx, bytes);
+        return NULL;
+    }
+    head->bytes = bytes;
+    return head + 1;
+}
+
+void *un_alloc(un_context *ctx, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        un_fail_memory(ctx, SIZE_MAX);
+        return NULL;
+    }
+    return alloc_bytes(ctx, bytes);
+}
+
+void *un_alloc_zero(un_context *ctx, size_t count, size_t size)
+{
+    void *block = un_alloc(ctx, count, size);
+    if (block) memset(block, 0, count * size);
+    return block;
+}
+
+void un_free(un_context *ctx, void *block)
+{
+    if (!block) return;
+    block_head *head = (block_head *)block - 1;
+    atomic_fetch_sub(&ctx->bytes, head->bytes);
+    free(head);
+}
+
+void *un_realloc(un_context *ctx, void *block, size_t count, size_t size)
+{
+    void *moved = un_alloc(ctx, count, size);
+    if (!moved || !block) return moved;
+    size_t old = ((block_head *)block - 1)->bytes;
+    memcpy(moved, block, old < count * size ? old : count * size);
+    un_free(ctx, block);
+    return moved;
+}
+
+char *un_strdup(un_context *ctx, const char *text)
+{
+    size_t length = strlen(text) + 1;
+    char *copy = un_alloc(ctx, length, 1);
+    return copy ? memcpy(copy, text, length) : NULL;
+}
+
+static size_t grown(size_t capacity, size_t count)
+{
+    size_t half_more = capacity + capacity / 2;
+    return half_more > count ? half_more : count;
+}
+
+un_status un_array_reserve(un_context *ctx, void **array, size_t *capacity, size_t count,
+                           size_t size)
+{
+    if (count <= *capacity && *array) return UN_OK;
+    size_t target = grown(*capacity, count);
+    void *moved = un_realloc(ctx, *array, target, size);
+    if (!moved) return UN_ERROR_MEMORY;
+    *array = moved;
+    *capacity = target;
+    return UN_OK;
+}
+
+un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t count, size_t size)
+{
+    if (count <= *capacity && *array) return UN_OK;
+    un_free(ctx, *array);
+    *array = NULL;
+    size_t target = *capacity ? grown(*capacity, count) : count;
+    *capacity = 0;
+    *array = un_alloc(ctx, target, size);
+    if (!*array) return UN_ERROR_MEMORY;
+    *capacity = target;
+    return UN_OK;
+}
+
+/* ---- arena ---- */
+
+typedef struct un_arena_chunk {
+    struct un_arena_chunk *next;
+    size_t used, capacity;
+    char pad[64 - 3 * sizeof(size_t)];
+} un_arena_chunk;
+
+#define ARENA_CHUNK ((size_t)1 << 20)
+
+void un_arena_init(un_arena *arena, un_context *ctx) { *arena = (un_arena){.ctx = ctx}; }
+
+void un_arena_free(un_arena *arena)
+{
+    while (arena->chunks) {
+        un_arena_chunk *next = arena->chunks->next;
+        un_free(arena->ctx, arena->chunks);
+        arena->chunks = next;
+    }
+}
+
+void un_arena_reset(un_arena *arena)
+{
+    un_arena_chunk *largest = NULL;
+    for (un_arena_chunk *c = arena->chunks; c; c = c->next)
+        if (!largest || c->capacity > largest->capacity) largest = c;
+    for (un_arena_chunk *c = arena->chunks, *next; c; c = next) {
+        next = c->next;
+        if (c != largest) un_free(arena->ctx, c);
+    }
+    arena->chunks = largest;
+    if (largest) {
+        largest->next = NULL;
+        largest->used = 0;
+    }
+}
+
+void *un_arena_alloc(un_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 4) {
+        un_fail_memory(arena->ctx, SIZE_MAX);
+        return NULL;
+    }
+    bytes = (bytes + 63) & ~(size_t)63;
+    un_arena_chunk *chunk = arena->chunks;
+    if (!chunk || chunk->capacity - chunk->used < bytes) {
+        size_t capacity = bytes > ARENA_CHUNK ? bytes : ARENA_CHUNK;
+        chunk = un_alloc(arena->ctx, 1, sizeof *chunk + capacity);
+        if (!chunk) return NULL;
+        chunk->capacity = capacity;
+        chunk->used = 0;
+        chunk->next = arena->chunks;
+        arena->chunks = chunk;
+    }
+    void *block = (char *)(chunk + 1) + chunk->used;
+    chunk->used += bytes;
+    return block;
+}

@@ -1,0 +1,88 @@
+/* Geometry: shapes as signed distances, triangle meshes.
+ *
+ * Distances are negative inside. |distance| never exceeds the true distance to the boundary (it
+ * may fall short of it for intersections and subtractions), so marching by it never passes a
+ * wall. Shapes are immutable once made and may be asked from any thread. */
+#ifndef UN_GEOMETRY_H
+#define UN_GEOMETRY_H
+
+#include "base/base.h"
+
+/* ---- triangle meshes (trimesh.c, and one file per format) ---- */
+
+/* Also the currency of output surfaces. normal and velocity may be NULL. */
+typedef struct un_trimesh {
+    int32_t vertex_count, triangle_count;
+    un_vec3 *position;
+    un_vec3 *normal;
+    un_vec3 *velocity;
+    int32_t (*triangle)[3];
+} un_trimesh;
+
+void un_trimesh_free(un_context *ctx, un_trimesh *mesh);
+/* By content first, by suffix where content does not tell: PLY (ascii, binary little and big
+ * endian), OBJ, STL (ascii, binary), OFF. Faces of more than three corners are fanned. Messages
+ * name the file and the line or byte. */
+un_status un_trimesh_load(un_context *ctx, const char *path, un_trimesh *mesh);
+
+typedef struct un_trimesh_report {
+    int32_t open_edges;         /* edges with one triangle */
+    int32_t nonmanifold_edges;  /* edges with three or more, or two that run the same way */
+    int32_t component_count;
+    double volume;              /* signed; negative: inverted */
+    un_box3 bounds;
+} un_trimesh_report;
+
+/* Vertices at the same place count as one (STL has no shared vertices). */
+un_status un_trimesh_examine(un_context *ctx, const un_trimesh *mesh, un_trimesh_report *report);
+
+/* ---- shapes (shape.c) ---- */
+
+typedef struct un_shape un_shape;
+/* Owns every shape made from it; shapes may share parts. */
+typedef struct un_shape_set un_shape_set;
+
+un_shape_set *un_shape_set_create(un_context *ctx); /* NULL: no memory */
+void un_shape_set_destroy(un_shape_set *set);
+
+/* Sizes must be positive and finite: the scene checks them and says so in its own words; here
+ * they are asserted. */
+un_status un_shape_box(un_shape_set *set, un_vec3 min, un_vec3 max, un_shape **shape);
+un_status un_shape_sphere(un_shape_set *set, un_vec3 center, double radius, un_shape **shape);
+un_status un_shape_cylinder(un_shape_set *set, un_vec3 from, un_vec3 to, double radius,
+                            un_shape **shape);
+un_status un_shape_capsule(un_shape_set *set, un_vec3 from, un_vec3 to, double radius,
+                           un_shape **shape);
+/* radius: of the ring's centre line; tube: of the tube. */
+un_status un_shape_torus(un_shape_set *set, un_vec3 center, un_vec3 axis, double radius,
+                         double tube, un_shape **shape);
+/* The half space below the plane: (x - point).normal < 0 is inside. */
+un_status un_shape_plane(un_shape_set *set, un_vec3 point, un_vec3 normal, un_shape **shape);
+/* The mesh is copied. An inverted mesh (negative volume) is turned; an open one takes its inside
+ * from the generalised winding number. report may be NULL. */
+un_status un_shape_mesh(un_shape_set *set, const un_trimesh *mesh, un_shape **shape,
+                        un_trimesh_report *report);
+/* A distance sampled by the caller at the nodes of a grid, x fastest: values[i + n0 (j + n1 k)] at
+ * origin + h (i, j, k). Values are scaled down where their slope exceeds 1; outside the grid the
+ * distance to the grid's box is added. The values are copied. */
+un_status un_shape_sampled(un_shape_set *set, const double *values, const int32_t n[3],
+                           un_vec3 origin, double h, un_shape **shape);
+un_status un_shape_union(un_shape_set *set, un_shape *const *parts, int32_t part_count,
+                         un_shape **shape);
+un_status un_shape_intersect(un_shape_set *set, un_shape *const *parts, int32_t part_count,
+                             un_shape **shape);
+/* The first part less all others. */
+un_status un_shape_subtract(un_shape_set *set, un_shape *const *parts, int32_t part_count,
+                            un_shape **shape);
+un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *pose,
+                        un_shape **shape);
+
+double un_shape_distance(const un_shape *shape, un_vec3 x);
+/* Unit outward direction of steepest distance; where there is none (a centre), any unit vector. */
+un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x);
+/* Contains every inside point; infinite sides for planes and their like. */
+un_box3 un_shape_bounds(const un_shape *shape);
+/* Writes distances for a whole run of points: mesh shapes answer runs of near points faster. */
+void un_shape_distances(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance);
+
+#endif

@@ -1,0 +1,68 @@
+/* Method: one file per published algorithm, and the table of methods. */
+#ifndef UN_METHOD_H
+#define UN_METHOD_H
+
+#include "base/base.h"
+#include "geometry/geometry.h"
+#include "mesh/mesh.h"
+#include "particles/particles.h"
+#include "scene/scene.h"
+
+#define UN_STAGE_COUNT_MAX UN_STAGES_MAX
+
+/* What a step did: a row of stats.csv. */
+typedef struct un_step {
+    int32_t step, frame; /* frame: the one this step belongs to */
+    double time, dt;     /* at the end of the step */
+    int64_t particles, ballistic, cells, nodes;
+    double volume, volume_error; /* m3; relative to the ledger's expectation */
+    double energy_kinetic, energy_potential; /* J */
+    un_vec3 momentum;                        /* kg m/s */
+    double max_speed, max_divergence;        /* m/s, 1/s */
+    int32_t pressure_iterations;
+    double pressure_residual; /* relative */
+    double bytes, seconds;
+    double stage_seconds[UN_STAGE_COUNT_MAX];
+} un_step;
+
+/* Liquid cells for mesh.vtu: axis-aligned cubes. Arrays belong to the caller of `cells`. */
+typedef struct un_cells {
+    int64_t count;
+    un_vec3 *min;    /* lower corner */
+    double *size;    /* edge length */
+    int32_t *level;
+    double *pressure;
+    un_vec3 *velocity;
+} un_cells;
+
+typedef struct un_estimate {
+    int32_t cells[3];
+    double cell_size;
+    int64_t cell_count, particle_count, particle_count_max;
+    double bytes;
+} un_estimate;
+
+/* One published algorithm. state is the method's own. All may be called from one thread only. */
+typedef struct un_method {
+    const char *name;
+    const char *const *stages; /* names for the columns seconds_<stage>, NULL-terminated */
+    un_status (*create)(un_context *ctx, const un_scene *scene, void **state);
+    void (*destroy)(void *state);
+    /* The longest step that is stable and accurate now, s. */
+    double (*step_limit)(void *state);
+    un_status (*step)(void *state, double dt, un_step *report);
+    const un_particles *(*particles)(const void *state);
+    /* The output surface: closed, with normals and velocities. */
+    un_status (*surface)(void *state, un_trimesh *mesh);
+    un_status (*cells)(const void *state, un_cells *cells);
+    /* NaN where a probe has nothing to say. */
+    double (*probe)(const void *state, const un_probe *probe);
+    un_status (*estimate)(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+} un_method;
+
+/* NULL when unknown or not available in this version. */
+const un_method *un_method_find(const char *name);
+/* The state before the first step, for frame 0 and its row. */
+void un_step_init(un_step *step);
+
+#endif

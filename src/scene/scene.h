@@ -1,0 +1,97 @@
+/* Scene: a Lua 5.4 file, run in a sandbox, becomes one validated, immutable definition.
+ *
+ * Fields carry the names of the scene file's keys; defaults live in un_scene_def_default and
+ * nowhere else. docs/scene.md lists every key. */
+#ifndef UN_SCENE_H
+#define UN_SCENE_H
+
+#include "base/base.h"
+#include "geometry/geometry.h"
+
+enum { UN_SIDE_LEFT, UN_SIDE_RIGHT, UN_SIDE_BOTTOM, UN_SIDE_TOP, UN_SIDE_BACK, UN_SIDE_FRONT };
+/* left/right: x min/max; bottom/top: y min/max; back/front: z min/max */
+
+typedef struct un_solid {
+    const un_shape *shape;
+    char name[64];       /* "solids[2] (sphere)", for messages */
+    double friction;     /* 0 slips freely .. 1 sticks */
+    un_vec3 velocity;    /* m/s, constant; used when pose is none */
+    int32_t pose;        /* reference of the pose function in the sandbox, -1 none */
+    bool moves;
+} un_solid;
+
+typedef enum un_source_kind { UN_SOURCE_EMITTER, UN_SOURCE_DRAIN } un_source_kind;
+
+typedef struct un_source {
+    un_source_kind kind;
+    const un_shape *shape;
+    char name[64];
+    un_vec3 velocity;
+    double from, to; /* s; to may be infinite */
+} un_source;
+
+typedef enum un_probe_kind { UN_PROBE_FRONT, UN_PROBE_HEIGHT, UN_PROBE_PRESSURE } un_probe_kind;
+
+typedef struct un_probe {
+    un_probe_kind kind;
+    char name[64];
+    int32_t axis;  /* front: 0 x, 1 y, 2 z */
+    double sign;   /* front: +1 the largest coordinate of the liquid, -1 the smallest */
+    un_vec3 at;    /* height: x and z; pressure: all */
+} un_probe;
+
+typedef struct un_scene_def {
+    char method[32];
+    struct {
+        un_vec3 size;  /* the domain is [0, size] */
+        bool open[6];  /* by UN_SIDE_ */
+    } domain;
+    struct { int32_t coarsest, finest, surface; } detail; /* cells along the longest side */
+    struct { int32_t count; double rate; } frames;
+    un_vec3 gravity;
+    struct { double density, viscosity, surface_tension; } fluid;
+    struct {
+        const un_shape *shape; /* the union of all; NULL: none */
+        un_vec3 velocity;
+    } liquid;
+    un_solid *solids;
+    int32_t solid_count;
+    un_source *sources;
+    int32_t source_count;
+    un_probe *probes;
+    int32_t probe_count;
+    struct { double particles; double memory; } budget; /* 0: none; bytes */
+    struct {
+        char kind[16];
+        double tolerance;  /* of the pressure residual, relative */
+        double cfl;        /* cells a particle may cross in a step */
+        double pic;        /* 1/s: rate at which particle velocities relax to the grid's */
+    } solver;
+    struct { bool surface, particles, mesh; } output;
+} un_scene_def;
+
+un_scene_def un_scene_def_default(void);
+
+struct un_scene {
+    un_context *ctx;
+    un_scene_def def;
+    un_shape_set *shapes;
+    char *path;
+    char *text;                  /* the file as read */
+    char **overrides;
+    int32_t override_count;
+    struct un_sandbox *sandbox;  /* lives on for pose functions */
+    /* found while loading, for `check`: open or inverted meshes and the like */
+    char (*notes)[320];
+    int32_t note_count;
+};
+
+/* The placement of a solid at time t: maps the solid's rest position to where it is. Runs Lua for
+ * pose functions; to be called from one thread. */
+un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose *pose);
+/* The scene as run, to be written to DIR/scene.lua: the file's text followed by lines that apply
+ * the overrides, so that loading it again gives the same scene (mesh files are then looked up
+ * relative to the original's folder). Caller frees with un_free. */
+un_status un_scene_text(const un_scene *scene, char **text);
+
+#endif

@@ -1,0 +1,73 @@
+/* What every cmocka test includes. */
+#ifndef UN_TEST_CHECK_H
+#define UN_TEST_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+
+static inline un_context *check_context_threads(int32_t threads)
+{
+    un_context_def def = un_context_def_default();
+    def.threads = threads;
+    un_context *ctx = un_context_create(&def);
+    assert_non_null(ctx);
+    return ctx;
+}
+static inline un_context *check_context(void) { return check_context_threads(2); }
+
+/* Every test ends with nothing left allocated. */
+static inline void check_context_end(un_context *ctx)
+{
+    assert_int_equal(un_context_bytes(ctx), 0);
+    un_context_destroy(ctx);
+}
+
+#define check_ok(ctx, call)                                                                        \
+    do {                                                                                           \
+        un_status check_status = (call);                                                           \
+        if (check_status != UN_OK)                                                                 \
+            fail_msg("%s: status %d: %s", #call, (int)check_status, un_context_message(ctx));      \
+    } while (0)
+
+#define check_near(a, b, tolerance)                                                                \
+    do {                                                                                           \
+        double check_a = (a), check_b = (b), check_t = (tolerance);                                \
+        if (!(fabs(check_a - check_b) <= check_t))                                                 \
+            fail_msg("%s = %.17g, %s = %.17g, differ by %.3g > %.3g", #a, check_a, #b, check_b,    \
+                     fabs(check_a - check_b), check_t);                                            \
+    } while (0)
+
+#define check_below(a, limit)                                                                      \
+    do {                                                                                           \
+        double check_a = (a), check_l = (limit);                                                   \
+        if (!(check_a < check_l)) fail_msg("%s = %.17g, not below %.17g", #a, check_a, check_l);   \
+    } while (0)
+
+/* Walks a function through failure of its 1st, 2nd, ... allocation until it succeeds: each failure
+ * must be UN_ERROR_MEMORY and must leave nothing behind. */
+static inline void check_allocation_failures(un_status (*body)(un_context *ctx, void *arg),
+                                             void *arg, int64_t limit)
+{
+    for (int64_t n = 1; n <= limit; n++) {
+        un_context_def def = un_context_def_default();
+        def.threads = 1;
+        def.fail_allocation = n;
+        un_context *ctx = un_context_create(&def);
+        un_status status = body(ctx, arg);
+        assert_int_equal(un_context_bytes(ctx), 0);
+        un_context_destroy(ctx);
+        if (status == UN_OK) return;
+        assert_int_equal(status, UN_ERROR_MEMORY);
+    }
+    fail_msg("still failing after %d allocations", (int)limit);
+}
+
+#endif
