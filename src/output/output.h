@@ -16,6 +16,8 @@ typedef struct un_file un_file;
  * are buffered; the first failure sticks and is reported by commit. */
 un_status un_file_create(un_context *ctx, const char *path, un_file **file);
 void un_file_write(un_file *file, const void *bytes, size_t count);
+/* `count` numbers of `size` bytes each, least significant byte first. */
+void un_file_write_little(un_file *file, const void *values, size_t count, size_t size);
 void un_file_printf(un_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Flush, sync, rename, sync the folder; frees the handle either way and removes the aside file
  * on failure. */
@@ -25,6 +27,16 @@ void un_file_discard(un_file *file);
 un_status un_directory_create(un_context *ctx, const char *path);
 /* Whole file, NUL-terminated; size may be NULL. Free with un_free. */
 un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *size);
+/* "cannot <verb> <path>: <the system's reason>; <remedy>", for an errno. verb: "read", "write". */
+un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int error);
+
+/* ---- numbers as text (number.c), the same in every locale ---- */
+
+#define UN_NUMBER_CHARS 40
+/* The shortest form that reads back to the same bits; nan, inf and -inf for what is not finite. */
+void un_number_format(char text[UN_NUMBER_CHARS], double value);
+/* end: behind the number, or text itself where there is none. */
+double un_number_parse(const char *text, const char **end);
 
 /* ---- frames ---- */
 
@@ -42,25 +54,35 @@ un_status un_output_pvd(un_context *ctx, const char *path, const char *file, int
 
 /* ---- tables and run.json ---- */
 
-/* stats.csv and probes.csv grow by a row per step. A table is appended to, flushed and synced at
- * every frame; the header is written at creation. */
+/* stats.csv and probes.csv grow by a row per step. The header is written aside and renamed; rows
+ * are appended whole, each by one write, and synced at every frame, so that a killed run leaves at
+ * most the last line cut short. */
 typedef struct un_table un_table;
 un_status un_table_create(un_context *ctx, const char *path, const char *header, un_table **table);
+/* Numbers read back to the same bits. */
 un_status un_table_row(un_table *table, const double *values, int32_t count);
 un_status un_table_sync(un_table *table);
-un_status un_table_close(un_table *table); /* NULL is fine */
+un_status un_table_close(un_table *table); /* syncs; NULL is fine */
 
 un_status un_stats_create(un_context *ctx, const char *path, const un_method *method,
                           un_table **table);
 un_status un_stats_row(un_table *table, const un_method *method, const un_step *step);
 
+/* Header: time, then the probes' names. Rows by un_table_row: the time, then a value per probe. */
+un_status un_probes_create(un_context *ctx, const char *path, const un_probe *probes,
+                           int32_t probe_count, un_table **table);
+
+/* Zero what is not known. */
 typedef struct un_run_record {
-    const char *command, *method, *status, *message; /* status: running, done, failed, interrupted */
-    int32_t frames_finished, frames_planned;
+    const char *command, *method, *status,
+        *message;                            /* status: running, done, failed, interrupted */
+    int32_t frames_finished, frames_planned; /* frame 0 is not counted */
     double rate;
     int32_t cells[3];
     double cell_size;
     double seconds;
+    const char *const *stages; /* NULL-terminated, with their times so far, or NULL */
+    const double *stage_seconds;
 } un_run_record;
 un_status un_output_run_json(un_context *ctx, const char *path, const un_run_record *record);
 

@@ -1,0 +1,296 @@
+/* VTK XML files with raw appended data, as ParaView and VTK read them: an XML head that names the
+ * arrays and their offsets, then "_", then each array as a byte count (UInt64) and its bytes.
+ * Everything is little-endian and single precision: 1e-7 of the domain is far below a cell. */
+#include "output/output.h"
+
+#include <stdio.h>
+
+/* ---- the XML head and the arrays behind it ---- */
+
+typedef struct vtk_writer {
+    un_file *file;
+    uint64_t offset; /* of the next array in the appended data */
+} vtk_writer;
+
+static void head_begin(vtk_writer *w, const char *type) {
+    un_file_printf(w->file,
+                   "<?xml version=\"1.0\"?>\n<VTKFile type=\"%s\" version=\"1.0\" "
+                   "byte_order=\"LittleEndian\" header_type=\"UInt64\">\n<%s>\n",
+                   type, type);
+}
+
+/* Declares an array of `count` tuples; its data must follow in the order of declaration. */
+static void head_array(vtk_writer *w, const char *type, const char *name, int32_t components,
+                       int64_t count, size_t size) {
+    un_file_printf(w->file, "<DataArray type=\"%s\" Name=\"%s\" ", type, name);
+    if (components > 1) un_file_printf(w->file, "NumberOfComponents=\"%d\" ", components);
+    un_file_printf(w->file, "format=\"appended\" offset=\"%llu\"/>\n",
+                   (unsigned long long)w->offset);
+    w->offset += sizeof(uint64_t) + (uint64_t)components * (uint64_t)count * size;
+}
+
+static void head_end(vtk_writer *w, const char *type) {
+    un_file_printf(w->file, "</Piece>\n</%s>\n<AppendedData encoding=\"raw\">\n_", type);
+}
+
+static void data_begin(vtk_writer *w, int32_t components, int64_t count, size_t size) {
+    uint64_t bytes = (uint64_t)components * (uint64_t)count * size;
+    un_file_write_little(w->file, &bytes, 1, sizeof bytes);
+}
+
+static un_status data_end(vtk_writer *w) {
+    un_file_printf(w->file, "\n</AppendedData>\n</VTKFile>\n");
+    return un_file_commit(w->file);
+}
+
+static void put_vector(un_file *file, un_vec3 a) {
+    float values[3] = {(float)a.x, (float)a.y, (float)a.z};
+    un_file_write_little(file, values, 3, sizeof *values);
+}
+static void put_float(un_file *file, double value) {
+    float single = (float)value;
+    un_file_write_little(file, &single, 1, sizeof single);
+}
+static void put_int(un_file *file, int32_t value) {
+    un_file_write_little(file, &value, 1, sizeof value);
+}
+
+static void data_vectors(vtk_writer *w, const un_vec3 *values, int64_t count) {
+    data_begin(w, 3, count, sizeof(float));
+    for (int64_t i = 0; i < count; i++) put_vector(w->file, values ? values[i] : un_v3(0, 0, 0));
+}
+
+/* first, first + step, ...: connectivity of single points, offsets of equal cells. */
+static void data_sequence(vtk_writer *w, int32_t first, int32_t step, int64_t count) {
+    data_begin(w, 1, count, sizeof(int32_t));
+    for (int64_t i = 0; i < count; i++) put_int(w->file, (int32_t)(first + step * i));
+}
+
+/* ---- particles ---- */
+
+un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles) {
+    vtk_writer w = {0};
+    int32_t count = particles->count;
+    UN_TRY(un_file_create(ctx, path, &w.file));
+    head_begin(&w, "PolyData");
+    un_file_printf(w.file,
+                   "<Piece NumberOfPoints=\"%d\" NumberOfVerts=\"%d\" NumberOfLines=\"0\" "
+                   "NumberOfStrips=\"0\" NumberOfPolys=\"0\">\n"
+                   "<PointData Scalars=\"radius\" Vectors=\"velocity\">\n",
+                   count, count);
+    head_array(&w, "Float32", "velocity", 3, count, sizeof(float));
+    head_array(&w, "Float32", "volume", 1, count, sizeof(float));
+    head_array(&w, "Float32", "radius", 1, count, sizeof(float));
+    head_array(&w, "UInt8", "ballistic", 1, count, sizeof(uint8_t));
+    un_file_printf(w.file, "</PointData>\n<Points>\n");
+    head_array(&w, "Float32", "Points", 3, count, sizeof(float));
+    /* a cell to each point, so that thresholds and selections see single particles */
+    un_file_printf(w.file, "</Points>\n<Verts>\n");
+    head_array(&w, "Int32", "connectivity", 1, count, sizeof(int32_t));
+    head_array(&w, "Int32", "offsets", 1, count, sizeof(int32_t));
+    un_file_printf(w.file, "</Verts>\n");
+    head_end(&w, "PolyData");
+
+    double *const *x = particles->x, *const *v = particles->v;
+    data_begin(&w, 3, count, sizeof(float));
+    for (int32_t p = 0; p < count; p++) put_vector(w.file, un_v3(v[0][p], v[1][p], v[2][p]));
+    data_begin(&w, 1, count, sizeof(float));
+    un_file_write_little(w.file, particles->volume, (size_t)count, sizeof(float));
+    data_begin(&w, 1, count, sizeof(float));
+    for (int32_t p = 0; p < count; p++)
+        put_float(w.file, cbrt(particles->volume[p] * (3 / (4 * UN_PI)))); /* of the same volume */
+    data_begin(&w, 1, count, sizeof(uint8_t));
+    for (int32_t p = 0; p < count; p++) {
+        uint8_t ballistic = (particles->flags[p] & UN_PARTICLE_BALLISTIC) != 0;
+        un_file_write(w.file, &ballistic, 1);
+    }
+    data_begin(&w, 3, count, sizeof(float));
+    for (int32_t p = 0; p < count; p++) put_vector(w.file, un_v3(x[0][p], x[1][p], x[2][p]));
+    data_sequence(&w, 0, 1, count);
+    data_sequence(&w, 1, 1, count);
+    return data_end(&w);
+}
+
+/* ---- surface ---- */
+
+un_status un_output_surface_vtp(un_context *ctx, const char *path, const un_trimesh *mesh) {
+    if (mesh->triangle_count > INT32_MAX / 3)
+        return un_fail(ctx, UN_ERROR_ARGUMENT,
+                       "%s: a surface of %d triangles is too large; lower detail.surface", path,
+                       mesh->triangle_count);
+    vtk_writer w = {0};
+    UN_TRY(un_file_create(ctx, path, &w.file));
+    head_begin(&w, "PolyData");
+    un_file_printf(w.file,
+                   "<Piece NumberOfPoints=\"%d\" NumberOfVerts=\"0\" NumberOfLines=\"0\" "
+                   "NumberOfStrips=\"0\" NumberOfPolys=\"%d\">\n"
+                   "<PointData Normals=\"normal\" Vectors=\"velocity\">\n",
+                   mesh->vertex_count, mesh->triangle_count);
+    head_array(&w, "Float32", "normal", 3, mesh->vertex_count, sizeof(float));
+    head_array(&w, "Float32", "velocity", 3, mesh->vertex_count, sizeof(float));
+    un_file_printf(w.file, "</PointData>\n<Points>\n");
+    head_array(&w, "Float32", "Points", 3, mesh->vertex_count, sizeof(float));
+    un_file_printf(w.file, "</Points>\n<Polys>\n");
+    head_array(&w, "Int32", "connectivity", 1, 3 * (int64_t)mesh->triangle_count, sizeof(int32_t));
+    head_array(&w, "Int32", "offsets", 1, mesh->triangle_count, sizeof(int32_t));
+    un_file_printf(w.file, "</Polys>\n");
+    head_end(&w, "PolyData");
+
+    data_vectors(&w, mesh->normal, mesh->vertex_count);
+    data_vectors(&w, mesh->velocity, mesh->vertex_count);
+    data_vectors(&w, mesh->position, mesh->vertex_count);
+    data_begin(&w, 3, mesh->triangle_count, sizeof(int32_t));
+    un_file_write_little(w.file, mesh->triangle, 3 * (size_t)mesh->triangle_count, sizeof(int32_t));
+    data_sequence(&w, 3, 3, mesh->triangle_count);
+    return data_end(&w);
+}
+
+/* ---- cells ---- */
+
+#define VTK_VOXEL 11
+
+/* Corners of cells that fall together become one point. Corners are compared as integers in steps
+ * of a 1024th of the smallest cell: corners of a grid or octree are whole multiples of that, with
+ * round-off far below half a step. */
+typedef struct corner_set {
+    un_context *ctx;
+    un_vec3 origin;
+    double step;
+    int32_t (*point)[3]; /* in steps from the origin */
+    size_t capacity;
+    int32_t count;
+    int32_t *table; /* open addressing; -1: free */
+    size_t table_size;
+} corner_set;
+
+static size_t corner_slot(const corner_set *set, const int32_t q[3]) {
+    uint64_t hash =
+        un_hash64(((uint64_t)(uint32_t)q[0] << 32 | (uint32_t)q[1]) ^ un_hash64((uint32_t)q[2]));
+    size_t slot = hash & (set->table_size - 1);
+    while (set->table[slot] >= 0 && memcmp(set->point[set->table[slot]], q, 3 * sizeof *q) != 0)
+        slot = (slot + 1) & (set->table_size - 1);
+    return slot;
+}
+
+static un_status corner_grow(corner_set *set) {
+    size_t size = set->table_size ? 2 * set->table_size : 1024;
+    int32_t *table;
+    UN_ALLOC(set->ctx, table, size);
+    memset(table, 0xff, size * sizeof *table);
+    un_free(set->ctx, set->table);
+    set->table = table;
+    set->table_size = size;
+    for (int32_t i = 0; i < set->count; i++) table[corner_slot(set, set->point[i])] = i;
+    return UN_OK;
+}
+
+static un_status corner_find(corner_set *set, un_vec3 x, int32_t *index) {
+    if (2 * (size_t)set->count >= set->table_size) UN_TRY(corner_grow(set));
+    int32_t q[3] = {(int32_t)lround((x.x - set->origin.x) / set->step),
+                    (int32_t)lround((x.y - set->origin.y) / set->step),
+                    (int32_t)lround((x.z - set->origin.z) / set->step)};
+    size_t slot = corner_slot(set, q);
+    if (set->table[slot] < 0) {
+        UN_TRY(un_array_reserve(set->ctx, (void **)&set->point, &set->capacity,
+                                (size_t)set->count + 1, sizeof *set->point));
+        memcpy(set->point[set->count], q, sizeof q);
+        set->table[slot] = set->count++;
+    }
+    *index = set->table[slot];
+    return UN_OK;
+}
+
+static un_status corners_build(corner_set *set, int32_t *corners, const un_cells *cells) {
+    if (cells->count == 0) return UN_OK;
+    double smallest = INFINITY, extent = 0;
+    set->origin = cells->min[0];
+    for (int64_t c = 0; c < cells->count; c++) {
+        set->origin = un_min3(set->origin, cells->min[c]);
+        smallest = fmin(smallest, cells->size[c]);
+    }
+    for (int64_t c = 0; c < cells->count; c++) {
+        un_vec3 far = un_sub(cells->min[c], set->origin);
+        extent = fmax(extent, fmax(fmax(far.x, far.y), far.z) + cells->size[c]);
+    }
+    set->step = smallest / 1024;
+    UN_ASSERT(smallest > 0 && extent / set->step < INT32_MAX);
+    for (int64_t c = 0; c < cells->count; c++)
+        for (int k = 0; k < 8; k++) {
+            un_vec3 side = un_v3(k & 1, k >> 1 & 1, k >> 2 & 1);
+            UN_TRY(
+                corner_find(set, un_mad(cells->min[c], side, cells->size[c]), &corners[8 * c + k]));
+        }
+    return UN_OK;
+}
+
+un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cells) {
+    if (cells->count > INT32_MAX / 8)
+        return un_fail(ctx, UN_ERROR_ARGUMENT,
+                       "%s: a mesh of %lld cells is too large; lower detail.finest or set "
+                       "output.mesh = false",
+                       path, (long long)cells->count);
+    int64_t count = cells->count;
+    corner_set set = {.ctx = ctx};
+    int32_t *corners = NULL;
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, corners, 8 * count + 1);
+    UN_TRY_DONE(corners_build(&set, corners, cells));
+    vtk_writer w = {0};
+    UN_TRY_DONE(un_file_create(ctx, path, &w.file));
+    head_begin(&w, "UnstructuredGrid");
+    un_file_printf(w.file, "<Piece NumberOfPoints=\"%d\" NumberOfCells=\"%lld\">\n", set.count,
+                   (long long)count);
+    un_file_printf(w.file, "<CellData Scalars=\"pressure\" Vectors=\"velocity\">\n");
+    head_array(&w, "Int32", "level", 1, count, sizeof(int32_t));
+    head_array(&w, "Float32", "pressure", 1, count, sizeof(float));
+    head_array(&w, "Float32", "velocity", 3, count, sizeof(float));
+    un_file_printf(w.file, "</CellData>\n<Points>\n");
+    head_array(&w, "Float32", "Points", 3, set.count, sizeof(float));
+    un_file_printf(w.file, "</Points>\n<Cells>\n");
+    head_array(&w, "Int32", "connectivity", 1, 8 * count, sizeof(int32_t));
+    head_array(&w, "Int32", "offsets", 1, count, sizeof(int32_t));
+    head_array(&w, "UInt8", "types", 1, count, sizeof(uint8_t));
+    un_file_printf(w.file, "</Cells>\n");
+    head_end(&w, "UnstructuredGrid");
+
+    data_begin(&w, 1, count, sizeof(int32_t));
+    un_file_write_little(w.file, cells->level, (size_t)count, sizeof(int32_t));
+    data_begin(&w, 1, count, sizeof(float));
+    for (int64_t c = 0; c < count; c++) put_float(w.file, cells->pressure[c]);
+    data_vectors(&w, cells->velocity, count);
+    data_begin(&w, 3, set.count, sizeof(float));
+    for (int32_t i = 0; i < set.count; i++)
+        put_vector(
+            w.file,
+            un_mad(set.origin, un_v3(set.point[i][0], set.point[i][1], set.point[i][2]), set.step));
+    data_begin(&w, 8, count, sizeof(int32_t));
+    un_file_write_little(w.file, corners, 8 * (size_t)count, sizeof(int32_t));
+    data_sequence(&w, 8, 8, count);
+    data_begin(&w, 1, count, sizeof(uint8_t));
+    for (int64_t c = 0; c < count; c++) un_file_write(w.file, &(uint8_t){VTK_VOXEL}, 1);
+    status = data_end(&w);
+done:
+    un_free(ctx, corners);
+    un_free(ctx, set.point);
+    un_free(ctx, set.table);
+    return status;
+}
+
+/* ---- collections ---- */
+
+un_status un_output_pvd(un_context *ctx, const char *path, const char *name, int32_t frame_count,
+                        double rate) {
+    un_file *file;
+    UN_TRY(un_file_create(ctx, path, &file));
+    un_file_printf(file, "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\" "
+                         "byte_order=\"LittleEndian\">\n<Collection>\n");
+    for (int32_t frame = 0; frame < frame_count; frame++) {
+        char time[UN_NUMBER_CHARS];
+        un_number_format(time, frame / rate);
+        un_file_printf(file,
+                       "<DataSet timestep=\"%s\" group=\"\" part=\"0\" file=\"frames/%04d/%s\"/>\n",
+                       time, frame, name);
+    }
+    un_file_printf(file, "</Collection>\n</VTKFile>\n");
+    return un_file_commit(file);
+}

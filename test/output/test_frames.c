@@ -1,0 +1,293 @@
+/* Surfaces, particles and cells read back to what was written. ParaView itself is asked by
+ * test/program/paraview.sh. */
+#include "scratch.h"
+
+static un_vec3 positions[] = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1.5}};
+static un_vec3 normals[] = {{-1, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+static un_vec3 velocities[] = {{0.125, 0, 0}, {1, 2, 3}, {0, -9.81, 0}, {0, 0, NAN}};
+static int32_t triangles[][3] = {{0, 2, 1}, {0, 1, 3}, {0, 3, 2}, {1, 2, 3}};
+
+static un_trimesh tetrahedron(void) {
+    return (un_trimesh){.vertex_count = 4,
+                        .triangle_count = 4,
+                        .position = positions,
+                        .normal = normals,
+                        .velocity = velocities,
+                        .triangle = triangles};
+}
+
+static const char *behind(const char *text, const char *mark) {
+    const char *found = strstr(text, mark);
+    assert_non_null(found);
+    return found + strlen(mark);
+}
+
+static void ply(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_trimesh mesh = tetrahedron();
+    char *text;
+    size_t size;
+    check_ok(ctx, un_output_surface(ctx, scratch_path("s.ply"), &mesh));
+    check_ok(ctx, un_file_read(ctx, scratch_path("s.ply"), &text, &size));
+    const char *body = behind(text, "end_header\n");
+    assert_int_equal(text + size - body, 4 * 36 + 4 * 13);
+    behind(text, "element vertex 4\nproperty float x\n");
+    behind(text, "property float vz\nelement face 4\nproperty list uchar int vertex_indices\n");
+    float vertex[9];
+    memcpy(vertex, body + 36, sizeof vertex);
+    float expected[9] = {1, 0, 0, 1, 0, 0, 1, 2, 3};
+    assert_memory_equal(vertex, expected, sizeof vertex);
+    assert_int_equal(body[4 * 36 + 13], 3);
+    assert_memory_equal(body + 4 * 36 + 14, triangles[1], 12);
+    un_free(ctx, text);
+
+    mesh.normal = mesh.velocity = NULL; /* the layout stays */
+    check_ok(ctx, un_output_surface(ctx, scratch_path("s.ply"), &mesh));
+    check_ok(ctx, un_file_read(ctx, scratch_path("s.ply"), &text, &size));
+    body = behind(text, "end_header\n");
+    assert_int_equal(text + size - body, 4 * 36 + 4 * 13);
+    memcpy(vertex, body + 36, sizeof vertex);
+    float bare[9] = {1, 0, 0, 0, 0, 0, 0, 0, 0};
+    assert_memory_equal(vertex, bare, sizeof vertex);
+    un_free(ctx, text);
+    check_context_end(ctx);
+}
+
+/* The bytes of a named array of a VTK XML file, found the way a reader does. */
+static const void *vtk_array(const char *text, size_t size, const char *name, uint64_t expected) {
+    char mark[80];
+    snprintf(mark, sizeof mark, "Name=\"%s\"", name);
+    const char *data = behind(text, "<AppendedData encoding=\"raw\">\n_");
+    unsigned long long offset = strtoull(behind(behind(text, mark), "offset=\""), NULL, 10);
+    uint64_t bytes;
+    assert_true(data + offset + sizeof bytes <= text + size);
+    memcpy(&bytes, data + offset, sizeof bytes);
+    assert_int_equal(bytes, expected);
+    assert_true(data + offset + sizeof bytes + bytes <= text + size);
+    return data + offset + sizeof bytes;
+}
+
+static float float_at(const void *array, int i) {
+    float value;
+    memcpy(&value, (const char *)array + 4 * i, 4);
+    return value;
+}
+static int32_t int_at(const void *array, int i) {
+    int32_t value;
+    memcpy(&value, (const char *)array + 4 * i, 4);
+    return value;
+}
+
+static void particles(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    double x[3][3] = {{0.1, 0.2, 0.3}, {1, 2, 3}, {-1, -2, -3}};
+    double v[3][3] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+    float volume[3] = {1e-6f, 2e-6f, 0};
+    uint8_t flags[3] = {0, UN_PARTICLE_BALLISTIC, 0xfe};
+    un_particles set = {.count = 3,
+                        .x = {x[0], x[1], x[2]},
+                        .v = {v[0], v[1], v[2]},
+                        .volume = volume,
+                        .flags = flags};
+    char *text;
+    size_t size;
+    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &set));
+    check_ok(ctx, un_file_read(ctx, scratch_path("p.vtp"), &text, &size));
+    behind(text, "header_type=\"UInt64\"");
+    behind(text, "NumberOfPoints=\"3\" NumberOfVerts=\"3\"");
+    const void *points = vtk_array(text, size, "Points", 36);
+    assert_true(float_at(points, 3) == 0.2f && float_at(points, 5) == -2);
+    const void *velocity = vtk_array(text, size, "velocity", 36);
+    assert_true(float_at(velocity, 0) == 1 && float_at(velocity, 1) == 4);
+    assert_true(float_at(vtk_array(text, size, "volume", 12), 1) == 2e-6f);
+    const void *radius = vtk_array(text, size, "radius", 12);
+    check_near(4 * UN_PI / 3 * pow(float_at(radius, 0), 3), 1e-6, 1e-12);
+    assert_true(float_at(radius, 2) == 0);
+    assert_memory_equal(vtk_array(text, size, "ballistic", 3), "\0\1\0", 3);
+    const void *connectivity = vtk_array(text, size, "connectivity", 12);
+    const void *offsets = vtk_array(text, size, "offsets", 12);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(int_at(connectivity, i), i);
+        assert_int_equal(int_at(offsets, i), i + 1);
+    }
+    assert_string_equal(text + size - 28, "\n</AppendedData>\n</VTKFile>\n");
+    un_free(ctx, text);
+    check_context_end(ctx);
+}
+
+static void surface_vtp(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_trimesh mesh = tetrahedron();
+    char *text;
+    size_t size;
+    check_ok(ctx, un_output_surface_vtp(ctx, scratch_path("s.vtp"), &mesh));
+    check_ok(ctx, un_file_read(ctx, scratch_path("s.vtp"), &text, &size));
+    assert_true(float_at(vtk_array(text, size, "Points", 48), 11) == 1.5f);
+    assert_true(float_at(vtk_array(text, size, "normal", 48), 0) == -1);
+    assert_true(float_at(vtk_array(text, size, "velocity", 48), 7) == -9.81f);
+    assert_memory_equal(vtk_array(text, size, "connectivity", 48), triangles, 48);
+    assert_int_equal(int_at(vtk_array(text, size, "offsets", 16), 3), 12);
+    un_free(ctx, text);
+    check_context_end(ctx);
+}
+
+/* Two by two by two small cells beside one of twice their size: 27 + 8 - 4 shared corners. */
+static void fill_cells(un_cells *cells, un_vec3 *min, double *size, int32_t *level,
+                       double *pressure, un_vec3 *velocity) {
+    double h = 0.1;
+    for (int i = 0; i < 9; i++) {
+        min[i] = i < 8 ? un_v3(0.3 + h * (i & 1), 0.7 + h * (i >> 1 & 1), h * (i >> 2))
+                       : un_v3(0.3 + 2 * h, 0.7, 0);
+        size[i] = i < 8 ? h : 2 * h;
+        level[i] = i < 8 ? 3 : 2;
+        pressure[i] = 1000.0 * i;
+        velocity[i] = un_v3(i, 0, -i);
+    }
+    *cells = (un_cells){9, min, size, level, pressure, velocity};
+}
+
+static void cells_share_points(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_vec3 min[9], velocity[9];
+    double edge[9], pressure[9];
+    int32_t level[9];
+    un_cells cells;
+    fill_cells(&cells, min, edge, level, pressure, velocity);
+    char *text;
+    size_t size;
+    check_ok(ctx, un_output_cells(ctx, scratch_path("m.vtu"), &cells));
+    check_ok(ctx, un_file_read(ctx, scratch_path("m.vtu"), &text, &size));
+    behind(text, "NumberOfPoints=\"31\" NumberOfCells=\"9\"");
+    const void *points = vtk_array(text, size, "Points", 31 * 12);
+    const void *connectivity = vtk_array(text, size, "connectivity", 9 * 32);
+    for (int c = 0; c < 9; c++)
+        for (int k = 0; k < 8; k++) { /* VTK_VOXEL: x fastest */
+            int32_t n = int_at(connectivity, 8 * c + k);
+            assert_in_range(n, 0, 30);
+            check_near(float_at(points, 3 * n), min[c].x + edge[c] * (k & 1), 1e-6);
+            check_near(float_at(points, 3 * n + 1), min[c].y + edge[c] * (k >> 1 & 1), 1e-6);
+            check_near(float_at(points, 3 * n + 2), min[c].z + edge[c] * (k >> 2 & 1), 1e-6);
+        }
+    assert_int_equal(int_at(vtk_array(text, size, "offsets", 36), 8), 72);
+    assert_int_equal(((const char *)vtk_array(text, size, "types", 9))[8], 11);
+    assert_int_equal(int_at(vtk_array(text, size, "level", 36), 8), 2);
+    assert_true(float_at(vtk_array(text, size, "pressure", 36), 5) == 5000);
+    assert_true(float_at(vtk_array(text, size, "velocity", 108), 5) == -1);
+    un_free(ctx, text);
+    check_context_end(ctx);
+}
+
+/* A grid of many cells far from the origin: every interior corner is shared by eight. */
+static void many_cells(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    enum { N = 24, COUNT = N * N * N };
+    un_cells cells = {.count = COUNT};
+    cells.min = un_alloc(ctx, COUNT, sizeof *cells.min);
+    cells.size = un_alloc(ctx, COUNT, sizeof *cells.size);
+    cells.level = un_alloc_zero(ctx, COUNT, sizeof *cells.level);
+    cells.pressure = un_alloc_zero(ctx, COUNT, sizeof *cells.pressure);
+    cells.velocity = un_alloc_zero(ctx, COUNT, sizeof *cells.velocity);
+    double h = 1.0 / 3;
+    for (int c = 0; c < COUNT; c++) {
+        cells.min[c] = un_v3(1000.1 + h * (c % N), h * (c / N % N), -77.7 + h * (c / N / N));
+        cells.size[c] = h;
+    }
+    char *text, mark[80];
+    check_ok(ctx, un_output_cells(ctx, scratch_path("m.vtu"), &cells));
+    check_ok(ctx, un_file_read(ctx, scratch_path("m.vtu"), &text, NULL));
+    snprintf(mark, sizeof mark, "NumberOfPoints=\"%d\"", (N + 1) * (N + 1) * (N + 1));
+    behind(text, mark);
+    un_free(ctx, text);
+    un_free(ctx, cells.min);
+    un_free(ctx, cells.size);
+    un_free(ctx, cells.level);
+    un_free(ctx, cells.pressure);
+    un_free(ctx, cells.velocity);
+    check_context_end(ctx);
+}
+
+static void nothing_at_all(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    char *text;
+    size_t size;
+    check_ok(ctx, un_output_surface(ctx, scratch_path("e.ply"), &(un_trimesh){0}));
+    check_ok(ctx, un_output_surface_vtp(ctx, scratch_path("e.vtp"), &(un_trimesh){0}));
+    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &(un_particles){0}));
+    check_ok(ctx, un_output_cells(ctx, scratch_path("m.vtu"), &(un_cells){0}));
+    check_ok(ctx, un_file_read(ctx, scratch_path("p.vtp"), &text, &size));
+    vtk_array(text, size, "offsets", 0);
+    un_free(ctx, text);
+    check_ok(ctx, un_output_pvd(ctx, scratch_path("e.pvd"), "surface.vtp", 0, 24));
+    check_context_end(ctx);
+}
+
+static void collection(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    char *text;
+    check_ok(ctx, un_output_pvd(ctx, scratch_path("s.pvd"), "surface.vtp", 12001, 24));
+    check_ok(ctx, un_file_read(ctx, scratch_path("s.pvd"), &text, NULL));
+    behind(text, "timestep=\"0\" group=\"\" part=\"0\" file=\"frames/0000/surface.vtp\"");
+    behind(text, "timestep=\"0.5\" group=\"\" part=\"0\" file=\"frames/0012/surface.vtp\"");
+    behind(text, "timestep=\"500\" group=\"\" part=\"0\" file=\"frames/12000/surface.vtp\"");
+    un_free(ctx, text);
+    check_context_end(ctx);
+}
+
+static void full_disk(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_trimesh mesh = tetrahedron();
+    assert_int_equal(un_output_surface(ctx, "/dev/full", &mesh), UN_ERROR_FILE);
+    check_message(ctx, "cannot write /dev/full: No space left on device; free some space");
+    assert_int_equal(un_output_surface_vtp(ctx, "/dev/full", &mesh), UN_ERROR_FILE);
+    assert_int_equal(un_output_cells(ctx, "/dev/full", &(un_cells){0}), UN_ERROR_FILE);
+    assert_int_equal(un_output_particles(ctx, "/dev/full", &(un_particles){0}), UN_ERROR_FILE);
+    assert_int_equal(un_output_pvd(ctx, "/dev/full", "a", 3, 24), UN_ERROR_FILE);
+    assert_int_equal(un_output_surface(ctx, scratch_path("gone/s.ply"), &mesh), UN_ERROR_FILE);
+    check_context_end(ctx);
+}
+
+static un_status whole_frame(un_context *ctx, void *arg) {
+    (void)arg;
+    un_trimesh mesh = tetrahedron();
+    un_vec3 min[9], velocity[9];
+    double edge[9], pressure[9];
+    int32_t level[9];
+    un_cells cells;
+    fill_cells(&cells, min, edge, level, pressure, velocity);
+    UN_TRY(un_output_surface(ctx, scratch_path("s.ply"), &mesh));
+    UN_TRY(un_output_surface_vtp(ctx, scratch_path("s.vtp"), &mesh));
+    UN_TRY(un_output_particles(ctx, scratch_path("p.vtp"), &(un_particles){0}));
+    UN_TRY(un_output_cells(ctx, scratch_path("m.vtu"), &cells));
+    return un_output_pvd(ctx, scratch_path("s.pvd"), "surface.vtp", 3, 24);
+}
+
+static void failing_allocations(void **state) {
+    (void)state;
+    check_allocation_failures(whole_frame, NULL, 60);
+    assert_int_equal(scratch_entries(), 5);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_begin, scratch_end)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(ply),
+        TEST(particles),
+        TEST(surface_vtp),
+        TEST(cells_share_points),
+        TEST(many_cells),
+        TEST(nothing_at_all),
+        TEST(collection),
+        TEST(full_disk),
+        TEST(failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
