@@ -1,0 +1,105 @@
+/* The command line. One file per command; each command returns the program's exit status. Only the
+ * public header is used. */
+#ifndef UN_APP_H
+#define UN_APP_H
+
+#include <stdio.h>
+
+#include "undine.h"
+
+enum { APP_DONE = 0, APP_FAILED = 1, APP_WRONG = 2, APP_INTERRUPTED = 130 };
+
+/* argv[0] is the command's name. */
+int app_run(int argc, char **argv);
+int app_check(int argc, char **argv);
+int app_info(int argc, char **argv);
+int app_render(int argc, char **argv);
+
+/* ---- options (options.c) ---- */
+
+/* Strings collected from repeated options, in the order given. */
+typedef struct app_list {
+    char **items;
+    int32_t count;
+} app_list;
+void app_list_free(app_list *list);
+
+typedef enum app_kind {
+    APP_SWITCH,     /* bool */
+    APP_TEXT,       /* const char *: points into argv */
+    APP_COUNT,      /* int32_t >= 1 */
+    APP_NUMBER,     /* double, finite */
+    APP_BYTES,      /* size_t: 8G, 512M, 64k or plain bytes; powers of 1024 */
+    APP_LIST,       /* app_list: `prefix` and the value are appended as one string */
+    APP_LIST_COUNT, /* the same, of a whole number >= 1 */
+    APP_LATER       /* a switch of the contract that this version does not have */
+} app_kind;
+
+typedef struct app_option {
+    const char *name;   /* "--frames" */
+    const char *letter; /* "-o", or NULL */
+    app_kind kind;
+    void *to;
+    const char *value; /* what the help calls the value; NULL for switches */
+    const char *help;
+    const char *prefix; /* APP_LIST only */
+} app_option;
+
+typedef struct app_command {
+    const char *name;          /* "run" */
+    const char *operand;       /* the one argument it needs: "SCENE" */
+    const char *summary;       /* sentences for the help */
+    const app_option *options; /* ends with a NULL name; -h and --help are added */
+} app_command;
+
+/* Reads the options and the operand. Returns -1 to go on; otherwise the exit status: help was
+ * asked for, or something is wrong and has been said. */
+int app_options_parse(const app_command *command, int argc, char **argv, const char **operand);
+
+/* The nearest of the words, NULL when none is near; the words end with NULL. */
+const char *app_nearest(const char *word, const char *const *words);
+
+/* ---- text (text.c) ---- */
+
+/* "undine: ..." on standard error. */
+void app_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Says the context's message and gives the exit status that goes with a failure. */
+int app_fail(const un_context *ctx, un_status status);
+
+typedef struct app_text {
+    char text[64];
+} app_text;
+app_text app_seconds(double seconds);  /* "3 min 20 s" */
+app_text app_bytes(double bytes);      /* "1.5 GB" */
+app_text app_count(double count);      /* "1,234,567" */
+app_text app_percent(double fraction); /* "+0.03 %" */
+app_text app_length(double meters);    /* "15.6 mm" */
+
+/* ---- progress of a run (progress.c) ---- */
+
+typedef enum app_style { APP_BAR, APP_LINES, APP_JSON, APP_QUIET } app_style;
+
+typedef struct app_progress {
+    app_style style;
+    int32_t frame; /* the last one shown, -1 none */
+    double shown;  /* when the bar was last drawn, in the run's seconds */
+    bool drawn;    /* a bar stands on the line */
+    bool deaf;     /* nobody reads standard output any more */
+    un_progress last;
+} app_progress;
+
+/* JSON when asked for, otherwise a bar on a terminal and lines elsewhere. */
+void app_progress_init(app_progress *progress, bool quiet, bool json);
+void app_progress_start(app_progress *progress, const char *scene, const char *directory);
+void app_progress_step(app_progress *progress, const un_progress *now);
+/* Notes and warnings of the library; user is the app_progress. */
+void app_progress_log(void *user, un_log_level level, const char *message);
+/* message: what went wrong, "" when nothing did. */
+void app_progress_end(app_progress *progress, un_status status, const char *directory,
+                      const char *message);
+
+/* A JSON string with its quotes. */
+void app_json_string(FILE *file, const char *text);
+void app_json_number(FILE *file, double value);
+
+#endif
