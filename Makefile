@@ -1,0 +1,64 @@
+# Undine. CMake builds everything (see CMakePresets.json); this file saves typing and installs the
+# packages a target needs (tools/packages.sh: only what is missing).
+#
+#   make            build/undine and build/libundine.so
+#   make demo       a dam break, simulated and rendered to out/dam/movie.mp4
+#                   (SCENE=scenes/x.lua another scene; SET="detail.finest=32 frames.count=48")
+#   make check      all tests: gcc, clang, sanitizers
+#   make validate   the slower comparisons with outside numbers and programs (ParaView)
+#   make bench      timings, beside Mantaflow where Blender is installed or can be
+#   make install    into PREFIX (/usr/local), below DESTDIR if set
+#   make clean      removes build/
+
+PREFIX ?= /usr/local
+SCENE ?= scenes/dam.lua
+SET ?=
+RENDER ?=
+
+name = $(basename $(notdir $(SCENE)))
+sets = $(foreach set,$(SET),--set '$(set)')
+build = cmake --build --preset release
+# tests are configured where their library is there, and built by `make check` only
+configure = cmake --preset release --log-level=NOTICE -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
+	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF)
+
+.PHONY: all demo check validate bench install clean
+
+all:
+	@tools/packages.sh core
+	@$(configure)
+	@$(build) --target undine_app undine_shared
+
+demo:
+	@tools/packages.sh core film
+	@$(configure)
+	@$(build) --target undine_app undine_shared
+	build/undine run $(SCENE) -o out/$(name) $(sets)
+	build/undine render out/$(name) -o out/$(name)/movie.mp4 $(RENDER)
+	@echo
+	@echo "The film:        out/$(name)/movie.mp4"
+	@echo "What it holds:   build/undine info out/$(name)"
+	@echo "In ParaView:     paraview out/$(name)/surface.pvd   (and particles.pvd)"
+	@echo "Your own scene:  copy $(SCENE), change it, build/undine run it"
+
+check:
+	@tools/packages.sh core film test
+	@tools/check.sh
+
+validate:
+	@tools/packages.sh core film test validate
+	@$(configure)
+	@$(build) --target undine_app undine_shared
+	@tools/validate.sh build/undine
+
+bench:
+	@tools/packages.sh core bench
+	@$(configure)
+	@$(build) --target undine_app undine_shared
+	@bench/dam.sh build/undine
+
+install: all
+	@cmake --install build
+
+clean:
+	rm -rf build

@@ -1,0 +1,92 @@
+# Called by paraview.sh under pvpython: what ParaView finds in a run's directory.
+import csv
+import math
+import sys
+
+from paraview import servermanager, simple
+
+directory = sys.argv[1]
+failures = 0
+
+
+def expect(what, found, wanted):
+    global failures
+    if found != wanted:
+        failures += 1
+        print(f"FAILED: {what}: found {found}, wanted {wanted}")
+
+
+def arrays(data):
+    return {data.GetArrayName(i): data.GetArray(i) for i in range(data.GetNumberOfArrays())}
+
+
+def within(what, array, low, high):
+    for c in range(array.GetNumberOfComponents()):
+        a, b = array.GetRange(c)
+        expect(f"{what}[{c}] in [{low}, {high}]", low <= a <= b <= high, True)
+
+
+def ply_counts(path):
+    counts = {}
+    with open(path, "rb") as file:
+        for line in file:
+            words = line.split()
+            if words[0] == b"element":
+                counts[words[1]] = int(words[2])
+            if words[0] == b"end_header":
+                return counts[b"vertex"], counts[b"face"]
+
+
+def frames(name):
+    reader = simple.PVDReader(FileName=f"{directory}/{name}")
+    reader.UpdatePipelineInformation()
+    times = list(reader.TimestepValues)
+    expect(f"{name}: times", [round(t * 24, 9) for t in times], [0, 1, 2, 3])
+    for frame, time in enumerate(times):
+        reader.UpdatePipeline(time)
+        yield frame, servermanager.Fetch(reader)
+
+
+with open(f"{directory}/stats.csv") as file:
+    rows = {int(row["frame"]): row for row in csv.DictReader(file)}  # the last row of each frame
+
+for frame, data in frames("surface.pvd"):
+    vertices, faces = ply_counts(f"{directory}/frames/{frame:04d}/surface.ply")
+    expect(f"surface {frame}: points as in the PLY", data.GetNumberOfPoints(), vertices)
+    expect(f"surface {frame}: triangles as in the PLY", data.GetNumberOfCells(), faces)
+    expect(f"surface {frame}: not empty", faces > 100, True)
+    found = arrays(data.GetPointData())
+    expect(f"surface {frame}: arrays", sorted(found), ["normal", "velocity"])
+    expect(f"surface {frame}: normals known as such", data.GetPointData().GetNormals() is not None, True)
+    within("normal", found["normal"], -1.0001, 1.0001)
+    within("velocity", found["velocity"], -20, 20)
+    if frame == 0:
+        expect("at rest at first", found["velocity"].GetRange(-1)[1], 0.0)
+    n = [found["normal"].GetTuple(0)[c] for c in range(3)]
+    expect("unit normals", abs(math.hypot(*n) - 1) < 1e-3, True)
+    bounds = data.GetBounds()
+    expect(f"surface {frame}: in the domain", min(bounds) >= -0.1 and max(bounds) <= 1.1, True)
+
+for frame, data in frames("particles.pvd"):
+    expect(f"particles {frame}: as in stats.csv", data.GetNumberOfPoints(), int(rows[frame]["particles"]))
+    expect(f"particles {frame}: a cell each", data.GetNumberOfCells(), data.GetNumberOfPoints())
+    found = arrays(data.GetPointData())
+    expect(f"particles {frame}: arrays", sorted(found), ["ballistic", "radius", "velocity", "volume"])
+    within("ballistic", found["ballistic"], 0, 1)
+    volume = sum(found["volume"].GetValue(i) for i in range(data.GetNumberOfPoints()))
+    expect(f"particles {frame}: volume near the ledger's",
+           abs(volume / float(rows[frame]["volume"]) - 1) < 0.15, True)
+    within("position", data.GetPoints().GetData(), -1e-6, 1 + 1e-6)
+
+for frame in range(4):
+    reader = simple.XMLUnstructuredGridReader(FileName=[f"{directory}/frames/{frame:04d}/mesh.vtu"])
+    reader.UpdatePipeline()
+    data = servermanager.Fetch(reader)
+    found = arrays(data.GetCellData())
+    expect(f"mesh {frame}: arrays", sorted(found), ["level", "pressure", "velocity"])
+    expect(f"mesh {frame}: cells", data.GetNumberOfCells() > 100, True)
+    expect(f"mesh {frame}: corners are shared", data.GetNumberOfPoints() < 3 * data.GetNumberOfCells(), True)
+    expect(f"mesh {frame}: voxels", data.GetCellType(0), 11)
+
+print("ParaView agrees" if failures == 0 else f"{failures} disagreements")
+sys.exit(failures > 0)

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# All that `make check` does once the packages are there: every build, every test under each build
+# that can find something of its own, and one line at the end that sums up.
+#   release   gcc, all tests
+#   clang     compiles without warnings
+#   asan      address and undefined-behaviour sanitizers, all tests but those labelled long (slow) or once
+#   tsan      thread sanitizer, the same tests
+# CHECK="release asan" runs only those.
+set -u
+jobs=$(nproc)
+passed=0
+failed=0
+report=""
+
+build() { # PRESET [cmake option...]
+    cmake --preset "$@" >"$log" && cmake --build --preset "$1" -j "$jobs" >"$log"
+}
+
+run_tests() { # PRESET FOLDER [ctest option...]
+    local name=$1 folder=$2 start=$SECONDS
+    shift 2
+    ctest --test-dir "$folder" -j "$jobs" --output-on-failure "$@" | tee "$log" |
+        grep -v '^ *Start\|^Internal\|^Test project' || true
+    # "98% tests passed, 1 tests failed out of 42"
+    local counts bad all
+    counts=$(sed -n 's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\).*/\1 \2/p' "$log")
+    read -r bad all <<<"${counts:-1 1}"
+    passed=$((passed + all - bad))
+    failed=$((failed + bad))
+    report="$report$(printf '  %-8s %4d passed %4d failed  %4d s' "$name" $((all - bad)) "$bad" \
+        $((SECONDS - start)))"$'\n'
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for step in ${CHECK:-release clang asan tsan}; do
+    echo "== $step"
+    if ! build "$step" -DUNDINE_TESTS=ON; then
+        cat "$log"
+        report="$report$(printf '  %-8s does not build' "$step")"$'\n'
+        failed=$((failed + 1))
+        continue
+    fi
+    case $step in
+    release) run_tests release build ;;
+    clang) report="$report  clang    builds without warnings"$'\n' ;;
+    asan) run_tests asan build/asan -LE 'long|once' ;;
+    tsan) run_tests tsan build/tsan -LE 'long|once' ;;
+    esac
+done
+
+printf '\n%s%d passed, %d failed\n' "$report" "$passed" "$failed"
+[ "$failed" -eq 0 ]
