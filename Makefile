@@ -19,8 +19,8 @@ name = $(basename $(notdir $(SCENE)))
 sets = $(foreach set,$(SET),--set '$(set)')
 build = cmake --build --preset release
 # tests are configured where their library is there, and built by `make check` only
-configure = cmake --preset release --log-level=NOTICE -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
-	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF)
+configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
+	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF) >/dev/null
 
 .PHONY: all demo check validate bench install clean
 
