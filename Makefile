@@ -6,7 +6,7 @@
 #                   (SCENE=scenes/x.lua another scene; SET="detail.finest=32 frames.count=48")
 #   make check      all tests: gcc, clang, sanitizers
 #   make validate   the slower comparisons with outside numbers and programs (ParaView)
-#   make bench      timings, beside Mantaflow where Blender is installed or can be
+#   make bench      timings beside Mantaflow (BENCH="--cells 64 --frames 24 --no-mantaflow")
 #   make install    into PREFIX (/usr/local), below DESTDIR if set
 #   make clean      removes build/
 
@@ -14,6 +14,7 @@ PREFIX ?= /usr/local
 SCENE ?= scenes/dam.lua
 SET ?=
 RENDER ?=
+BENCH ?=
 
 name = $(basename $(notdir $(SCENE)))
 sets = $(foreach set,$(SET),--set '$(set)')
@@ -55,7 +56,7 @@ bench:
 	@tools/packages.sh core bench
 	@$(configure)
 	@$(build) --target undine_app undine_shared
-	@bench/dam.sh build/undine
+	@python3 bench/dam.py build/undine $(BENCH)
 
 install: all
 	@cmake --install build

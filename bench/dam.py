@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Times the dam break: ours, and Mantaflow's in the same go, since only ratios on one machine count.
+
+  bench/dam.py PROGRAM [--cells 64 128] [--frames 24 8] [--repeat 2] [--threads 2] [--no-mantaflow]
+
+Of `repeat` runs the best time counts, per stage and in all. Writes out/bench/dam.csv: a row per
+program and size, then a row per stage of ours. Peak memory is the process's largest resident set.
+"""
+import argparse
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+RATE = 24
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def measure(command):
+    """Wall seconds, peak resident bytes and output of a command."""
+    start = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)}: status {process.returncode}\n{output[-2000:]}")
+    return time.monotonic() - start, usage.ru_maxrss * 1024, output
+
+
+def run_ours(program, cells, frames, threads, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    seconds, peak, _ = measure([program, "run", f"{HERE}/dam.lua", "-o", folder, "--quiet",
+                                "--threads", str(threads), "--frames", str(frames),
+                                "--set", f"detail.finest={cells}", "--set", f"detail.surface={cells}"])
+    with open(f"{folder}/stats.csv") as file:
+        rows = list(csv.DictReader(file))
+    steps = [row for row in rows if float(row["dt"]) > 0]
+    stages = {name[8:]: sum(float(row[name]) for row in rows)
+              for name in rows[0] if name.startswith("seconds_")}
+    return {
+        "seconds": seconds,
+        "peak_bytes": peak,
+        "substeps": len(steps),
+        "particles": max(int(row["particles"]) for row in rows),
+        "particle_substeps": sum(int(row["particles"]) for row in steps),
+        "stepping": sum(float(row["seconds"]) for row in steps),
+        "stages": stages,
+    }
+
+
+def run_mantaflow(cells, frames, threads, folder):
+    _, peak, output = measure(["blender", "-b", "--factory-startup", "-t", str(threads), "-P",
+                               f"{HERE}/mantaflow_dam.py", "--", str(cells), str(frames), folder])
+    found = re.search(r"MANTAFLOW data ([\d.]+) mesh ([\d.]+)", output)
+    if not found:
+        sys.exit("Mantaflow did not bake:\n" + output[-2000:])
+    data, mesh = map(float, found.groups())
+    return {"seconds": data + mesh, "peak_bytes": peak, "stages": {"data": data, "mesh": mesh}}
+
+
+def best_of(runs):
+    """The fastest run, with each stage's own best."""
+    best = min(runs, key=lambda run: run["seconds"])
+    best["stages"] = {name: min(run["stages"][name] for run in runs) for name in best["stages"]}
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--cells", type=int, nargs="+", default=[64, 128])
+    parser.add_argument("--frames", type=int, nargs="+", default=[24, 8])
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--no-mantaflow", action="store_true")
+    options = parser.parse_args()
+    with_mantaflow = not options.no_mantaflow and shutil.which("blender")
+    folder = "out/bench"
+    os.makedirs(folder, exist_ok=True)
+    table = []
+    for cells, frames in zip(options.cells, options.frames):
+        ours, theirs = [], []
+        for _ in range(options.repeat):
+            ours.append(run_ours(options.program, cells, frames, options.threads, f"{folder}/dam{cells}"))
+            if with_mantaflow:
+                theirs.append(run_mantaflow(cells, frames, options.threads, f"{folder}/manta{cells}"))
+        best = best_of(ours)
+        simulated = frames / RATE
+        print(f"{cells} cells, {frames} frames, {options.threads} threads, best of {options.repeat}")
+        print(f"  undine     {best['seconds'] / simulated:8.2f} s per simulated second, "
+              f"{best['peak_bytes'] / 1e6:6.0f} MB, {best['substeps']} substeps, "
+              f"{best['particles']:,} particles, "
+              f"{best['particle_substeps'] / best['stepping'] / 1e6:.2f} M particle-substeps/s")
+        for name, seconds in best["stages"].items():
+            print(f"    {name:16} {seconds:8.2f} s  {100 * seconds / best['seconds']:5.1f} %")
+        rest = best["seconds"] - sum(best["stages"].values())
+        print(f"    {'(the rest)':16} {rest:8.2f} s  {100 * rest / best['seconds']:5.1f} %")
+        results = [("undine", best)]
+        if theirs:
+            other = best_of(theirs)
+            results.append(("mantaflow", other))
+            print(f"  mantaflow  {other['seconds'] / simulated:8.2f} s per simulated second, "
+                  f"{other['peak_bytes'] / 1e6:6.0f} MB (data {other['stages']['data']:.2f} s, "
+                  f"mesh {other['stages']['mesh']:.2f} s)")
+            print(f"  ratio      {best['seconds'] / other['seconds']:8.2f} of the time, "
+                  f"{best['peak_bytes'] / other['peak_bytes']:.2f} of the memory")
+        for name, run in results:
+            row = [name, cells, options.threads, frames]
+            table.append(row + ["all", run["seconds"], run["seconds"] / simulated, run["peak_bytes"],
+                                run.get("substeps", ""), run.get("particles", "")])
+            for stage, seconds in run["stages"].items():
+                table.append(row + [stage, seconds, seconds / simulated, "", "", ""])
+    with open(f"{folder}/dam.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow("program cells threads frames stage seconds seconds_per_simulated_second "
+                        "peak_bytes substeps particles".split())
+        writer.writerows(table)
+    print(f"written to {folder}/dam.csv")
+    if not with_mantaflow:
+        print("without Mantaflow: blender is not installed, or was not wanted")
+
+
+main()
