@@ -46,6 +46,15 @@ static inline void scratch_write(const char *name, const void *bytes, size_t cou
     fclose(file);
 }
 
+/* A disk without room. A link to it, so that code that fails to see a device only replaces the
+ * link. */
+static inline const char *scratch_full(void) {
+    const char *path = scratch_path("full");
+    struct stat found;
+    if (lstat(path, &found) != 0) assert_int_equal(symlink("/dev/full", path), 0);
+    return path;
+}
+
 static inline int scratch_entries(void) {
     DIR *folder = opendir(scratch);
     assert_non_null(folder);

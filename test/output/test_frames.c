@@ -244,12 +244,12 @@ static void full_disk(void **state) {
     (void)state;
     un_context *ctx = check_context();
     un_trimesh mesh = tetrahedron();
-    assert_int_equal(un_output_surface(ctx, "/dev/full", &mesh), UN_ERROR_FILE);
-    check_message(ctx, "cannot write /dev/full: No space left on device; free some space");
-    assert_int_equal(un_output_surface_vtp(ctx, "/dev/full", &mesh), UN_ERROR_FILE);
-    assert_int_equal(un_output_cells(ctx, "/dev/full", &(un_cells){0}), UN_ERROR_FILE);
-    assert_int_equal(un_output_particles(ctx, "/dev/full", &(un_particles){0}), UN_ERROR_FILE);
-    assert_int_equal(un_output_pvd(ctx, "/dev/full", "a", 3, 24), UN_ERROR_FILE);
+    assert_int_equal(un_output_surface(ctx, scratch_full(), &mesh), UN_ERROR_FILE);
+    check_message(ctx, "/full: No space left on device; free some space");
+    assert_int_equal(un_output_surface_vtp(ctx, scratch_full(), &mesh), UN_ERROR_FILE);
+    assert_int_equal(un_output_cells(ctx, scratch_full(), &(un_cells){0}), UN_ERROR_FILE);
+    assert_int_equal(un_output_particles(ctx, scratch_full(), &(un_particles){0}), UN_ERROR_FILE);
+    assert_int_equal(un_output_pvd(ctx, scratch_full(), "a", 3, 24), UN_ERROR_FILE);
     assert_int_equal(un_output_surface(ctx, scratch_path("gone/s.ply"), &mesh), UN_ERROR_FILE);
     check_context_end(ctx);
 }
