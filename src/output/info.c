@@ -100,6 +100,11 @@ static void keep_number(json_reader *r, double value) {
     if (strcmp(r->key, "resolution.cells[2]") == 0) info->cells[2] = to_int(value);
     if (strcmp(r->key, "resolution.cell_size") == 0) info->cell_size = value;
     if (strcmp(r->key, "seconds") == 0) info->seconds = value;
+    if (strncmp(r->key, "stages.", 7) == 0 && info->stage_count < UN_STAGES_MAX) {
+        snprintf(info->stages[info->stage_count].name, sizeof info->stages->name, "%.31s",
+                 r->key + 7);
+        info->stages[info->stage_count++].seconds = value;
+    }
 }
 
 static bool keep_string(json_reader *r) {
@@ -187,6 +192,7 @@ static const char *const column_names[COLUMN_KINDS] = {
 
 typedef struct stats_columns {
     int32_t count;
+    bool want_stages;
     int16_t kind[COLUMNS_MAX]; /* what a column means: COLUMN_KINDS + s for stage s, -1 unknown */
 } stats_columns;
 
@@ -202,7 +208,8 @@ static bool read_header(stats_columns *columns, un_info *info, const char *line,
                 kind = k;
                 seen[k] = true;
             }
-        if (length > 8 && strncmp(line, "seconds_", 8) == 0 && info->stage_count < UN_STAGES_MAX) {
+        if (columns->want_stages && length > 8 && strncmp(line, "seconds_", 8) == 0 &&
+            info->stage_count < UN_STAGES_MAX) {
             kind = COLUMN_KINDS + info->stage_count;
             snprintf(info->stages[info->stage_count].name, sizeof info->stages->name, "%.*s",
                      length - 8, line + 8);
@@ -220,7 +227,8 @@ static int64_t to_count(double value) {
     return value >= 9e15 ? (int64_t)9e15 : value >= 0 ? (int64_t)value : 0;
 }
 
-static void keep_row(un_info *info, const double *value, bool first, double *seconds) {
+static void keep_row(un_info *info, const double *value, int32_t stage_columns, bool first,
+                     double *seconds) {
     int64_t particles = to_count(value[PARTICLES]);
     if (first) {
         info->particles_first = particles;
@@ -237,7 +245,7 @@ static void keep_row(un_info *info, const double *value, bool first, double *sec
     info->max_speed = fmax(info->max_speed, value[MAX_SPEED]);
     info->bytes_max = fmax(info->bytes_max, value[BYTES]);
     *seconds += fmax(value[SECONDS], 0);
-    for (int32_t s = 0; s < info->stage_count; s++)
+    for (int32_t s = 0; s < stage_columns; s++)
         info->stages[s].seconds += fmax(value[COLUMN_KINDS + s], 0);
 }
 
@@ -260,7 +268,8 @@ static un_status read_stats(un_context *ctx, const char *path, un_info *info) {
     size_t size;
     UN_TRY(un_file_read(ctx, path, &text, &size));
     un_status status = UN_OK;
-    stats_columns columns = {0};
+    /* run.json also knows of the time between steps, for surfaces and files */
+    stats_columns columns = {.want_stages = info->stage_count == 0};
     double value[COLUMN_KINDS + UN_STAGES_MAX] = {0}, seconds = 0;
     bool first = true;
     int32_t number = 0;
@@ -280,7 +289,7 @@ static un_status read_stats(un_context *ctx, const char *path, un_info *info) {
                 break;
             }
         } else if (read_row(&columns, value, line, end)) {
-            keep_row(info, value, first, &seconds);
+            keep_row(info, value, columns.want_stages ? info->stage_count : 0, first, &seconds);
             first = false;
         } else {
             status = un_fail(ctx, UN_ERROR_FILE,

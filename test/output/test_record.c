@@ -105,6 +105,13 @@ static void info_of_a_whole_run(void **state) {
     assert_true(info.bytes_max == 1000004 && info.seconds == 12.25);
     assert_int_equal(info.stage_count, 3);
     assert_string_equal(info.stages[2].name, "surface");
+    check_near(info.stages[1].seconds, 0.6, 1e-12);
+    un_run_record bare = record_of("running", ""); /* then the table tells the stages */
+    bare.stages = NULL;
+    check_ok(ctx, un_output_run_json(ctx, scratch_path("run.json"), &bare));
+    check_ok(ctx, un_info_read(ctx, scratch, &info));
+    assert_int_equal(info.stage_count, 3);
+    assert_string_equal(info.stages[2].name, "surface");
     check_near(info.stages[1].seconds, 1.0, 1e-12);
     check_context_end(ctx);
 }
