@@ -13,10 +13,10 @@ enum { UN_SIDE_LEFT, UN_SIDE_RIGHT, UN_SIDE_BOTTOM, UN_SIDE_TOP, UN_SIDE_BACK, U
 
 typedef struct un_solid {
     const un_shape *shape;
-    char name[64];       /* "solids[2] (sphere)", for messages */
-    double friction;     /* 0 slips freely .. 1 sticks */
-    un_vec3 velocity;    /* m/s, constant; used when pose is none */
-    int32_t pose;        /* reference of the pose function in the sandbox, -1 none */
+    char name[64];    /* "solids[2] (sphere)", for messages */
+    double friction;  /* 0 slips freely .. 1 sticks */
+    un_vec3 velocity; /* m/s, constant; used when pose is none */
+    int32_t pose;     /* reference of the pose function in the sandbox, -1 none */
     bool moves;
 } un_solid;
 
@@ -35,21 +35,28 @@ typedef enum un_probe_kind { UN_PROBE_FRONT, UN_PROBE_HEIGHT, UN_PROBE_PRESSURE 
 typedef struct un_probe {
     un_probe_kind kind;
     char name[64];
-    int32_t axis;  /* front: 0 x, 1 y, 2 z */
-    double sign;   /* front: +1 the largest coordinate of the liquid, -1 the smallest */
-    un_vec3 at;    /* height: x and z; pressure: all */
+    int32_t axis; /* front: 0 x, 1 y, 2 z */
+    double sign;  /* front: +1 the largest coordinate of the liquid, -1 the smallest */
+    un_vec3 at;   /* height: x and z; pressure: all */
 } un_probe;
 
 typedef struct un_scene_def {
     char method[32];
     struct {
-        un_vec3 size;  /* the domain is [0, size] */
-        bool open[6];  /* by UN_SIDE_ */
+        un_vec3 size; /* the domain is [0, size] */
+        bool open[6]; /* by UN_SIDE_ */
     } domain;
-    struct { int32_t coarsest, finest, surface; } detail; /* cells along the longest side */
-    struct { int32_t count; double rate; } frames;
+    struct {
+        int32_t coarsest, finest, surface;
+    } detail; /* cells along the longest side */
+    struct {
+        int32_t count;
+        double rate;
+    } frames;
     un_vec3 gravity;
-    struct { double density, viscosity, surface_tension; } fluid;
+    struct {
+        double density, viscosity, surface_tension;
+    } fluid;
     struct {
         const un_shape *shape; /* the union of all; NULL: none */
         un_vec3 velocity;
@@ -60,14 +67,19 @@ typedef struct un_scene_def {
     int32_t source_count;
     un_probe *probes;
     int32_t probe_count;
-    struct { double particles; double memory; } budget; /* 0: none; bytes */
+    struct {
+        double particles;
+        double memory;
+    } budget; /* 0: none; bytes */
     struct {
         char kind[16];
-        double tolerance;  /* of the pressure residual, relative */
-        double cfl;        /* cells a particle may cross in a step */
-        double pic;        /* 1/s: rate at which particle velocities relax to the grid's */
+        double tolerance; /* of the pressure residual, relative */
+        double cfl;       /* cells a particle may cross in a step */
+        double pic;       /* 1/s: rate at which particle velocities relax to the grid's */
     } solver;
-    struct { bool surface, particles, mesh; } output;
+    struct {
+        bool surface, particles, mesh;
+    } output;
 } un_scene_def;
 
 un_scene_def un_scene_def_default(void);
@@ -77,10 +89,12 @@ struct un_scene {
     un_scene_def def;
     un_shape_set *shapes;
     char *path;
-    char *text;                  /* the file as read */
-    char **overrides;
+    char *folder;     /* where names of mesh files start */
+    bool reads_files; /* it has mesh files */
+    char *text;       /* the file as read */
+    char **overrides; /* those of a saved scene's last lines first */
     int32_t override_count;
-    struct un_sandbox *sandbox;  /* lives on for pose functions */
+    struct un_sandbox *sandbox; /* lives on for pose functions */
     /* found while loading, for `check`: open or inverted meshes and the like */
     char (*notes)[320];
     int32_t note_count;

@@ -1,0 +1,205 @@
+/* Inside of the scene folder: the sandbox, places in the scene file, Lua values of ours.
+ *
+ * Everything that touches Lua runs inside un_sandbox_call. Lua errors leave C functions by
+ * longjmp, so these functions own no memory: whatever they allocate belongs to the scene or to
+ * Lua at once. */
+#ifndef UN_SCENE_LOADER_H
+#define UN_SCENE_LOADER_H
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include "scene/scene.h"
+
+/* ---- the sandbox (sandbox.c, library.c) ---- */
+
+typedef struct un_sandbox {
+    un_context *ctx;
+    const un_scene *scene;
+    lua_State *L;
+    char name[56];           /* of the scene file in messages, and Lua's name of the chunk */
+    size_t bytes;            /* that Lua holds */
+    bool refused_by_context; /* who refused memory last: the context, or our own limit */
+    int32_t heavy_line;      /* where the script was when its memory passed half of the limit */
+    void *scratch;           /* of the call under way; freed when it ends */
+    /* the call under way */
+    const char *activity, *remedy;          /* "the script", ... : the subject of a message */
+    int64_t steps, step_limit;              /* Lua instructions */
+    double cpu_start, cpu_limit, next_look; /* s; next_look on the wall clock */
+    /* Once set, no pcall of the script stops the error. */
+    un_status fatal;
+    char message[256];
+    /* what the script left */
+    int32_t print_count;
+    int scene_ref;      /* the table given to scene{}, or LUA_NOREF */
+    int32_t scene_line; /* of the call */
+} un_sandbox;
+
+typedef struct un_limits {
+    const char *activity, *remedy;
+    int64_t steps;
+    double seconds; /* of this thread's processor time */
+} un_limits;
+
+typedef void un_sandbox_body(lua_State *L, void *arg);
+
+un_status un_sandbox_create(un_context *ctx, const un_scene *scene, un_sandbox **sandbox);
+void un_sandbox_destroy(un_sandbox *sandbox);
+/* Runs body with an empty Lua stack. A Lua error becomes a status and one sentence. */
+un_status un_sandbox_call(un_sandbox *sandbox, un_sandbox_body *body, void *arg,
+                          const un_limits *limits);
+un_sandbox *un_sandbox_of(lua_State *L);
+/* Leaves all running Lua code: the context's message holds the sentence. */
+_Noreturn void un_sandbox_raise(lua_State *L, un_status status);
+/* For work that Lua's own counter does not see: raises when the time is up. */
+void un_sandbox_tick(lua_State *L);
+/* Replaces the limits of the call under way: time starts anew. */
+void un_sandbox_limit(un_sandbox *sandbox, const un_limits *limits);
+double un_sandbox_cpu(void); /* processor time of this thread, s */
+/* Starts a new count of instructions; time goes on. */
+void un_sandbox_allow_steps(un_sandbox *sandbox, int64_t steps);
+/* Raises what a failed lua_pcall left on the stack's top: at once if the failure is final. */
+void un_sandbox_check_final(lua_State *L, int lua_status);
+/* Base, math, string and table as a scene may use them. */
+void un_library_open(lua_State *L);
+
+/* Control characters and broken UTF-8 become '?', what does not fit ends in "...". */
+void un_clean_text(char *to, size_t size, const char *from, size_t length);
+
+/* ---- places in the file (place.c, lines.c) ---- */
+
+/* Where in the file a value stands: the table given to `root` (scene or a constructor) on `line`,
+ * and the path of keys inside it, as in "domain.size" or "solids.2". */
+typedef struct un_place {
+    lua_State *L;
+    const char *root;
+    int32_t line;
+    char path[128];
+} un_place;
+
+un_place un_place_of_caller(lua_State *L, const char *root);
+/* "dam.lua:3: domain.size ...", for `key` of the table at the place (NULL: the table itself). Text
+ * of the script must have gone through un_describe or un_clean_text. */
+_Noreturn void un_place_fail(const un_place *place, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same without naming the key. */
+_Noreturn void un_place_say(const un_place *place, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "a table", "\"text\"", "3.5": the value at index, for messages. */
+typedef struct un_description {
+    char text[64];
+} un_description;
+un_description un_describe(lua_State *L, int index);
+
+/* Each reads field `key` of the table at `t` (an absolute index); false, and *value as it was,
+ * when it is absent. */
+typedef struct un_range {
+    double min, max;
+    bool above; /* min itself is too small */
+} un_range;
+bool un_read_number(const un_place *place, int t, const char *key, un_range range, double *value);
+bool un_read_integer(const un_place *place, int t, const char *key, un_range range, int32_t *value);
+bool un_read_numbers(const un_place *place, int t, const char *key, int count, double *values);
+bool un_read_vec3(const un_place *place, int t, const char *key, un_vec3 *value);
+bool un_read_bool(const un_place *place, int t, const char *key, bool *value);
+/* One of the known words, into value[0..size). unavailable: words that later versions will know;
+ * NULL: none. */
+bool un_read_word(const un_place *place, int t, const char *key, const char *const *known,
+                  const char *const *unavailable, char *value, size_t size);
+/* The index of the table under `key`, 0 when it is absent; place then points inside it until it
+ * is closed. usage: what the table should look like. */
+int un_open_table(un_place *place, int t, const char *key, const char *usage);
+void un_close_table(un_place *place, int opened);
+/* Every key must be in the list, or with items count from 1 without gaps. */
+void un_check_keys(const un_place *place, int t, const char *const *known, bool items);
+/* Pushes a field; false, and nothing pushed, when it is absent. */
+bool un_get_field(const un_place *place, int t, const char *key);
+
+/* The line of a key in the text, by the same rules as un_place; 0 when it cannot be found. */
+int32_t un_lines_find(const char *text, const char *root, int32_t root_line, const char *path);
+/* The line of the first use of a name outside strings and comments; 0: none. */
+int32_t un_lines_find_name(const char *text, const char *name);
+/* The known word nearest to a mistyped one, or NULL when none is near. */
+const char *un_nearest(const char *word, const char *const *known);
+/* Edits (insert, remove, replace, swap neighbours) between two words; large for long words. */
+int32_t un_edit_distance(const char *a, const char *b);
+
+/* ---- Lua values of ours (values.c, motion.c, build.c) ---- */
+
+typedef enum un_value_tag { UN_VALUE_SHAPE, UN_VALUE_SOURCE, UN_VALUE_PROBE } un_value_tag;
+
+typedef struct un_value {
+    un_value_tag tag;
+    int32_t line;
+    const char *kind; /* the constructor's name */
+} un_value;
+
+typedef enum un_node_kind {
+    UN_NODE_BOX,
+    UN_NODE_SPHERE,
+    UN_NODE_CYLINDER,
+    UN_NODE_CAPSULE,
+    UN_NODE_TORUS,
+    UN_NODE_PLANE,
+    UN_NODE_MESH,  /* user value 1: the file's name */
+    UN_NODE_FIELD, /* user value 1: the function */
+    UN_NODE_UNION, /* user value 1: the list of parts */
+    UN_NODE_INTERSECT,
+    UN_NODE_SUBTRACT,
+    UN_NODE_MOVE,
+    UN_NODE_SOLID,
+} un_node_kind;
+
+/* A shape as the script describes it. It becomes a un_shape when the scene is built, since a
+ * field needs the domain first. User value 2 is the pose function. */
+typedef struct un_node {
+    un_value head;
+    un_node_kind kind;
+    un_vec3 a, b; /* min, max; center, axis; from, to; point, normal */
+    double radius, tube;
+    un_pose pose; /* of move */
+    int32_t part_count;
+    int32_t depth;
+    double cost; /* leaves below, counted as often as they are reached */
+    bool has_velocity, has_pose, has_friction;
+    un_vec3 velocity;
+    double friction;
+    un_shape *built;
+} un_node;
+
+typedef struct un_source_value {
+    un_value head;
+    un_source source; /* user value 1: the shape */
+} un_source_value;
+
+typedef struct un_probe_value {
+    un_value head;
+    bool named;
+    un_probe probe;
+} un_probe_value;
+
+void un_values_open(lua_State *L);
+/* NULL when the value at index is not one of ours. */
+un_value *un_value_at(lua_State *L, int index);
+/* Reads by, rotate, about and (when allowed) scale from the table t into a pose. */
+void un_read_motion(const un_place *place, int t, bool with_scale, un_pose *pose);
+
+/* Makes the shape of the node at index. */
+un_shape *un_build_shape(lua_State *L, un_scene *scene, int index);
+void un_scene_note(lua_State *L, un_scene *scene, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- from the script's table to the definition (read.c, override.c) ---- */
+
+void un_read_scene(lua_State *L, un_scene *scene);
+/* Lua's name of a chunk that is a value of an override. */
+#define UN_OVERRIDE_NAME "--set"
+/* Sets the overrides in the table at t. */
+void un_apply_overrides(lua_State *L, const un_scene *scene, int t);
+/* The override that decides a path, or NULL. */
+const char *un_override_of(const un_scene *scene, const char *path);
+/* The last override that sets something inside the table at a path, or NULL. */
+const char *un_override_below(const un_scene *scene, const char *path);
+
+#endif

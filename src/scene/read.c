@@ -1,0 +1,414 @@
+/* From the table given to scene{} to the definition: every key is read, checked or refused. */
+#include "scene/loader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Cell ids are int32 and a billion cells of the uniform grid already need a quarter terabyte. */
+#define CELLS_MAX 1e9
+#define LIST_MAX 4096
+
+static const char *const side_names[] = {"left", "right", "bottom", "top", "back", "front", NULL};
+
+un_scene_def un_scene_def_default(void) {
+    return (un_scene_def){
+        .method = "uniform",
+        .domain.size = {1, 1, 1},
+        .detail = {.coarsest = 8, .finest = 64, .surface = 128},
+        .frames = {.count = 72, .rate = 24},
+        .gravity = {0, -9.81, 0},
+        .fluid.density = 1000,
+        .solver = {.kind = "auto", .tolerance = 1e-4, .cfl = 3, .pic = 3},
+        .output = {.surface = true, .particles = true, .mesh = false},
+    };
+}
+
+static void read_domain(un_place *place, int t, un_scene_def *def) {
+    static const char *const keys[] = {"size", "open", NULL};
+    lua_State *L = place->L;
+    int domain = un_open_table(place, t, "domain", "{ size = {1, 1, 1} }");
+    if (!domain) return;
+    un_check_keys(place, domain, keys, false);
+    if (un_read_vec3(place, domain, "size", &def->domain.size)) {
+        const double sides[3] = {def->domain.size.x, def->domain.size.y, def->domain.size.z};
+        for (int a = 0; a < 3; a++) {
+            char item[16];
+            snprintf(item, sizeof item, "size.%d", a + 1);
+            if (!(sides[a] >= 1e-6 && sides[a] <= 1e6))
+                un_place_fail(place, item, "must be between 1e-06 and 1e+06 (m), got %g", sides[a]);
+        }
+    }
+    int open = un_open_table(place, domain, "open", "{\"top\"}");
+    if (open) {
+        static const char *const none[] = {NULL};
+        un_check_keys(place, open, none, true);
+        for (int i = 1; i <= (int)lua_rawlen(L, open); i++) {
+            char number[16];
+            snprintf(number, sizeof number, "%d", i);
+            lua_rawgeti(L, open, i);
+            const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+            int side = 0;
+            while (side_names[side] && strcmp(name, side_names[side]) != 0) side++;
+            if (!side_names[side]) {
+                const char *near = un_nearest(name, side_names);
+                un_place_fail(place, number, "= %s is no side; %s%s%s", un_describe(L, -1).text,
+                              near ? "did you mean \""
+                                   : "use left, right, bottom, top, back, front",
+                              near ? near : "", near ? "\"?" : "");
+            }
+            def->domain.open[side] = true;
+            lua_pop(L, 1);
+        }
+        un_close_table(place, open);
+    }
+    un_close_table(place, domain);
+}
+
+static void read_detail(un_place *place, int t, un_scene_def *def) {
+    static const char *const keys[] = {"coarsest", "finest", "surface", NULL};
+    int detail = un_open_table(place, t, "detail", "{ finest = 64 }");
+    un_vec3 size = def->domain.size;
+    double longest = fmax(size.x, fmax(size.y, size.z));
+    if (detail) {
+        un_check_keys(place, detail, keys, false);
+        un_read_integer(place, detail, "finest", (un_range){4, 4096, false}, &def->detail.finest);
+        def->detail.surface = 2 * def->detail.finest;
+        un_read_integer(place, detail, "surface", (un_range){4, 8192, false}, &def->detail.surface);
+        if (def->detail.coarsest > def->detail.finest) def->detail.coarsest = def->detail.finest;
+        if (un_read_integer(place, detail, "coarsest", (un_range){1, 4096, false},
+                            &def->detail.coarsest) &&
+            def->detail.coarsest > def->detail.finest)
+            un_place_fail(place, "coarsest", "must not exceed finest = %d, got %d",
+                          (int)def->detail.finest, (int)def->detail.coarsest);
+        un_close_table(place, detail);
+    }
+    double h = longest / def->detail.finest;
+    const double sides[3] = {size.x, size.y, size.z};
+    double cells = 1;
+    for (int a = 0; a < 3; a++) {
+        cells *= ceil(sides[a] / h - 1e-6) + 2;
+        if (sides[a] < h * (1 - 1e-6))
+            un_place_fail(place, "domain.size",
+                          "is thinner than a cell along %c: %g m, while a cell is %g m; raise "
+                          "detail.finest or the size",
+                          "xyz"[a], sides[a], h);
+    }
+    if (cells > CELLS_MAX)
+        un_place_fail(place, "detail.finest",
+                      "= %d makes %.3g cells of this domain, more than %.0e; lower it",
+                      (int)def->detail.finest, cells, CELLS_MAX);
+}
+
+static void read_frames(un_place *place, int t, un_scene_def *def) {
+    static const char *const keys[] = {"count", "rate", NULL};
+    int frames = un_open_table(place, t, "frames", "{ count = 72, rate = 24 }");
+    if (!frames) return;
+    un_check_keys(place, frames, keys, false);
+    un_read_integer(place, frames, "count", (un_range){0, 1000000, false}, &def->frames.count);
+    un_read_number(place, frames, "rate", (un_range){0.001, 1e6, false}, &def->frames.rate);
+    un_close_table(place, frames);
+}
+
+/* Zero is served, anything else is refused rather than ignored. */
+static void refuse_unless_zero(const un_place *place, int t, const char *key) {
+    lua_State *L = place->L;
+    if (!un_get_field(place, t, key)) return;
+    if (lua_type(L, -1) != LUA_TNUMBER && lua_type(L, -1) != LUA_TFUNCTION)
+        un_place_fail(place, key, "must be a number, got %s", un_describe(L, -1).text);
+    if (lua_isfunction(L, -1) || lua_tonumber(L, -1) != 0)
+        un_place_fail(place, key, "= %s is not available in this version; leave it out or 0",
+                      un_describe(L, -1).text);
+    lua_pop(L, 1);
+}
+
+static void read_fluid(un_place *place, int t, un_scene_def *def) {
+    static const char *const keys[] = {"density", "viscosity", "surface_tension", NULL};
+    int fluid = un_open_table(place, t, "fluid", "{ density = 1000 }");
+    if (!fluid) return;
+    un_check_keys(place, fluid, keys, false);
+    un_read_number(place, fluid, "density", (un_range){0, 1e6, true}, &def->fluid.density);
+    refuse_unless_zero(place, fluid, "viscosity");
+    refuse_unless_zero(place, fluid, "surface_tension");
+    un_close_table(place, fluid);
+}
+
+/* Pushes item i of the list: one of our values with the given tag, or an error. */
+static un_value *take_item(const un_place *place, int list, int i, un_value_tag tag,
+                           const char *what) {
+    lua_State *L = place->L;
+    char number[16];
+    snprintf(number, sizeof number, "%d", i);
+    lua_rawgeti(L, list, i);
+    un_value *value = un_value_at(L, -1);
+    if (!value || value->tag != tag)
+        un_place_fail(place, number, "must be %s, got %s", what, un_describe(L, -1).text);
+    return value;
+}
+
+/* The number of items of the list `key`, which is left open at *list. */
+static int32_t open_list(un_place *place, int t, const char *key, const char *usage,
+                         const char *const *keys, int *list) {
+    *list = un_open_table(place, t, key, usage);
+    if (!*list) return 0;
+    un_check_keys(place, *list, keys, true);
+    lua_Unsigned count = lua_rawlen(place->L, *list);
+    if (count > LIST_MAX)
+        un_place_fail(place, NULL, "holds %d entries, more than %d; join shapes with union",
+                      (int)un_min64((int64_t)count, INT32_MAX), LIST_MAX);
+    return (int32_t)count;
+}
+
+static const char *const no_keys[] = {NULL};
+
+static void read_liquid(un_place *place, int t, un_scene *scene) {
+    static const char *const keys[] = {"velocity", NULL};
+    lua_State *L = place->L;
+    un_scene_def *def = &scene->def;
+    int liquid;
+    int32_t count = open_list(place, t, "liquid", "{ box { min = {0, 0, 0}, max = {1, 1, 1} } }",
+                              keys, &liquid);
+    if (!liquid) return;
+    un_read_vec3(place, liquid, "velocity", &def->liquid.velocity);
+    un_shape **parts = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *parts, 0);
+    for (int32_t i = 0; i < count; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)i + 1);
+        const un_node *node = (un_node *)take_item(place, liquid, i + 1, UN_VALUE_SHAPE,
+                                                   "a shape, such as box { ... }");
+        if (node->kind == UN_NODE_SOLID)
+            un_place_fail(place, number, "is a solid; move it to solids");
+        if (node->has_pose || node->has_friction)
+            un_place_fail(place, number, "has %s, which is for solids; remove it",
+                          node->has_pose ? "a pose" : "friction");
+        if (node->has_velocity)
+            un_place_fail(place, number,
+                          "has a velocity; the liquid starts with one for all: liquid = { ..., "
+                          "velocity = {x, y, z} }");
+        parts[i] = un_build_shape(L, scene, lua_gettop(L));
+        lua_pop(L, 1);
+    }
+    un_shape *shape = count ? parts[0] : NULL;
+    if (count > 1) {
+        un_status status = un_shape_union(scene->shapes, parts, count, &shape);
+        if (status != UN_OK) un_sandbox_raise(L, status);
+    }
+    def->liquid.shape = shape;
+    un_close_table(place, liquid);
+}
+
+static void *new_list(lua_State *L, un_scene *scene, int32_t count, size_t size) {
+    void *list = un_alloc_zero(scene->ctx, (size_t)count, size);
+    if (!list) un_sandbox_raise(L, UN_ERROR_MEMORY);
+    return list;
+}
+
+/* "solids[2] (sphere)": a solid {} goes by the name of its shape. */
+static void name_item(lua_State *L, char *name, size_t size, const char *list, int32_t i,
+                      const un_value *value) {
+    const char *kind = value->kind;
+    if (value->tag == UN_VALUE_SHAPE && ((const un_node *)value)->kind == UN_NODE_SOLID) {
+        lua_getiuservalue(L, -1, 1);
+        lua_rawgeti(L, -1, 1);
+        kind = un_value_at(L, -1)->kind;
+        lua_pop(L, 2);
+    }
+    snprintf(name, size, "%s[%d] (%s)", list, (int)i + 1, kind);
+}
+
+static void read_solids(un_place *place, int t, un_scene *scene) {
+    lua_State *L = place->L;
+    un_scene_def *def = &scene->def;
+    int list;
+    int32_t count = open_list(
+        place, t, "solids", "{ sphere { center = {0.5, 0, 0.5}, radius = 0.1 } }", no_keys, &list);
+    if (!list) return;
+    if (count) def->solids = new_list(L, scene, count, sizeof *def->solids);
+    for (int32_t i = 0; i < count; i++) {
+        un_solid *solid = &def->solids[i];
+        const un_node *node = (un_node *)take_item(place, list, i + 1, UN_VALUE_SHAPE,
+                                                   "a shape, such as sphere { ... }");
+        name_item(L, solid->name, sizeof solid->name, "solids", i, &node->head);
+        solid->shape = un_build_shape(L, scene, lua_gettop(L));
+        solid->friction = node->friction;
+        solid->velocity = node->velocity;
+        solid->pose = -1;
+        solid->moves = node->has_pose || un_length(node->velocity) > 0;
+        if (node->has_pose) {
+            lua_getiuservalue(L, -1, 2);
+            solid->pose = luaL_ref(L, LUA_REGISTRYINDEX);
+        }
+        def->solid_count = i + 1;
+        lua_pop(L, 1);
+    }
+    un_close_table(place, list);
+}
+
+static void read_sources(un_place *place, int t, un_scene *scene) {
+    lua_State *L = place->L;
+    un_scene_def *def = &scene->def;
+    int list;
+    int32_t count =
+        open_list(place, t, "sources", "{ emitter { ... }, drain { ... } }", no_keys, &list);
+    if (!list) return;
+    if (count) def->sources = new_list(L, scene, count, sizeof *def->sources);
+    for (int32_t i = 0; i < count; i++) {
+        const un_source_value *value = (un_source_value *)take_item(
+            place, list, i + 1, UN_VALUE_SOURCE, "emitter { ... } or drain { ... }");
+        un_source *source = &def->sources[i];
+        *source = value->source;
+        name_item(L, source->name, sizeof source->name, "sources", i, &value->head);
+        lua_getiuservalue(L, -1, 1);
+        source->shape = un_build_shape(L, scene, lua_gettop(L));
+        def->source_count = i + 1;
+        lua_pop(L, 2);
+    }
+    un_close_table(place, list);
+}
+
+static void check_inside(const un_place *place, const char *number, const un_probe *probe,
+                         un_vec3 size) {
+    const double at[3] = {probe->at.x, probe->at.y, probe->at.z};
+    const double sides[3] = {size.x, size.y, size.z};
+    if (probe->kind == UN_PROBE_FRONT) return;
+    for (int a = 0; a < 3; a++)
+        if (at[a] < 0 || at[a] > sides[a])
+            un_place_fail(place, number,
+                          "(%s) lies outside the domain: %c = %g is not between 0 "
+                          "and %g",
+                          probe->name, "xyz"[a], at[a], sides[a]);
+}
+
+static void read_probes(un_place *place, int t, un_scene *scene) {
+    lua_State *L = place->L;
+    un_scene_def *def = &scene->def;
+    int list;
+    int32_t count = open_list(place, t, "probes", "{ front { axis = \"x\" } }", no_keys, &list);
+    if (!list) return;
+    if (count) def->probes = new_list(L, scene, count, sizeof *def->probes);
+    for (int32_t i = 0; i < count; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)i + 1);
+        const un_probe_value *value =
+            (un_probe_value *)take_item(place, list, i + 1, UN_VALUE_PROBE,
+                                        "front { ... }, height { ... } or pressure { ... }");
+        def->probes[i] = value->probe;
+        for (int32_t other = 0; other < i; other++)
+            if (strcmp(def->probes[other].name, value->probe.name) == 0)
+                un_place_fail(place, number,
+                              "has the name \"%s\" of probes[%d]; give it another: name = "
+                              "\"%s2\"",
+                              value->probe.name, (int)other + 1, value->probe.name);
+        check_inside(place, number, &def->probes[i], def->domain.size);
+        def->probe_count = i + 1;
+        lua_pop(L, 1);
+    }
+    un_close_table(place, list);
+}
+
+/* "8G", "512M", "1.5T", or a number of bytes. */
+static void read_memory(const un_place *place, int t, double *bytes) {
+    lua_State *L = place->L;
+    if (!un_get_field(place, t, "memory")) return;
+    un_description got = un_describe(L, -1);
+    if (lua_type(L, -1) == LUA_TSTRING) {
+        const char *text = lua_tostring(L, -1);
+        static const char units[] = "KMGT";
+        char *end = NULL;
+        /* strtod alone would take "0x1p3G", "infG" and leading blanks. */
+        bool digits = text[0] && strspn(text, "0123456789.") > 0;
+        double number = digits ? strtod(text, &end) : 0;
+        const char *unit = end && *end ? strchr(units, *end) : NULL;
+        if (!digits || !unit || end[1])
+            un_place_fail(place, "memory",
+                          "must be like \"8G\", \"512M\" or a number of bytes, got "
+                          "%s",
+                          got.text);
+        *bytes = number * pow(1024, (double)(unit - units) + 1);
+    } else if (lua_type(L, -1) == LUA_TNUMBER) {
+        *bytes = lua_tonumber(L, -1);
+    } else {
+        un_place_fail(place, "memory", "must be like \"8G\", \"512M\" or a number of bytes, got %s",
+                      got.text);
+    }
+    if (!(*bytes >= 1 << 20 && *bytes <= 1e15))
+        un_place_fail(place, "memory", "must be between 1M and 900T, got %s", got.text);
+    lua_pop(L, 1);
+}
+
+static void read_budget(un_place *place, int t, un_scene_def *def) {
+    static const char *const keys[] = {"particles", "memory", NULL};
+    int budget = un_open_table(place, t, "budget", "{ particles = 2e6, memory = \"8G\" }");
+    if (!budget) return;
+    un_check_keys(place, budget, keys, false);
+    un_read_number(place, budget, "particles", (un_range){1, 2e9, false}, &def->budget.particles);
+    read_memory(place, budget, &def->budget.memory);
+    un_close_table(place, budget);
+}
+
+static void read_solver(un_place *place, int t, un_scene_def *def) {
+    static const char *const keys[] = {"kind", "tolerance", "cfl", "pic", NULL};
+    static const char *const kinds[] = {"auto", "cg", NULL};
+    static const char *const later[] = {"amg", "multigrid", NULL};
+    int solver = un_open_table(place, t, "solver", "{ kind = \"auto\", tolerance = 1e-4 }");
+    if (!solver) return;
+    un_check_keys(place, solver, keys, false);
+    un_read_word(place, solver, "kind", kinds, later, def->solver.kind, sizeof def->solver.kind);
+    un_read_number(place, solver, "tolerance", (un_range){1e-12, 0.1, false},
+                   &def->solver.tolerance);
+    un_read_number(place, solver, "cfl", (un_range){0.1, 20, false}, &def->solver.cfl);
+    un_read_number(place, solver, "pic", (un_range){0, 1e6, false}, &def->solver.pic);
+    un_close_table(place, solver);
+}
+
+static void read_output(un_place *place, int t, un_scene_def *def) {
+    static const char *const keys[] = {"surface", "particles", "mesh", NULL};
+    int output = un_open_table(place, t, "output", "{ surface = true }");
+    if (!output) return;
+    un_check_keys(place, output, keys, false);
+    un_read_bool(place, output, "surface", &def->output.surface);
+    un_read_bool(place, output, "particles", &def->output.particles);
+    un_read_bool(place, output, "mesh", &def->output.mesh);
+    un_close_table(place, output);
+}
+
+void un_read_scene(lua_State *L, un_scene *scene) {
+    static const char *const keys[] = {"method", "domain", "detail", "frames",  "gravity",
+                                       "fluid",  "liquid", "solids", "sources", "sizing",
+                                       "probes", "budget", "solver", "output",  NULL};
+    static const char *const methods[] = {"uniform", NULL};
+    static const char *const later[] = {"tet", "staggered", "conforming", "octree", "warp", NULL};
+    const un_sandbox *s = un_sandbox_of(L);
+    un_scene_def *def = &scene->def;
+    un_place root = {.L = L, .root = "scene", .line = s->scene_line}, *place = &root;
+    lua_settop(L, 0);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, s->scene_ref);
+    const int t = 1;
+    un_check_keys(place, t, keys, false);
+    if (un_get_field(place, t, "sizing"))
+        un_place_fail(
+            place, "sizing",
+            "is not available in this version; remove it (detail.finest holds everywhere)");
+    un_read_word(place, t, "method", methods, later, def->method, sizeof def->method);
+    un_read_vec3(place, t, "gravity", &def->gravity);
+    if (un_length(def->gravity) > 1e4)
+        un_place_fail(place, "gravity", "must be at most 1e4 m/s2 strong, got %g",
+                      un_length(def->gravity));
+    read_domain(place, t, def);
+    read_detail(place, t, def);
+    read_frames(place, t, def);
+    read_fluid(place, t, def);
+    read_budget(place, t, def);
+    read_solver(place, t, def);
+    read_output(place, t, def);
+    read_probes(place, t, scene);
+    read_liquid(place, t, scene);
+    read_solids(place, t, scene);
+    read_sources(place, t, scene);
+    bool pours = false;
+    for (int32_t i = 0; i < def->source_count; i++)
+        pours |= def->sources[i].kind == UN_SOURCE_EMITTER;
+    if (!def->liquid.shape && !pours)
+        un_place_say(
+            place, NULL,
+            "the scene has no liquid; add liquid = { box { ... } } or an emitter to sources");
+}
