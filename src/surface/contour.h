@@ -1,0 +1,27 @@
+/* What contouring, smoothing and their tests share beyond surface.h. */
+#ifndef UN_SURFACE_CONTOUR_H
+#define UN_SURFACE_CONTOUR_H
+
+#include "surface/surface.h"
+
+/* Vertices off the boundary planes keep at least this fraction of a lattice step from them and,
+ * as contoured, from the nodes: they never coincide, not even in single precision at 256 cells
+ * (4e-7 of the domain). */
+#define UN_SURFACE_HAIR 1e-4
+
+/* A place given in node steps. Boundary planes have the same bits wherever they are computed. */
+static inline un_vec3 un_lattice_point(const un_lattice *lattice, double i, double j, double k) {
+    return un_v3(lattice->origin.x + lattice->h[0] * i, lattice->origin.y + lattice->h[1] * j,
+                 lattice->origin.z + lattice->h[2] * k);
+}
+
+/* As un_surface_normals, but triangles in the lattice's boundary planes do not count at vertices
+ * that also belong to the free surface: the water's surface is shaded right up to the glass. */
+un_status un_surface_normals_at_walls(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh);
+
+/* The connected piece of each vertex, numbered by first vertex (examine.c). Vertices without a
+ * triangle are pieces of their own. */
+un_status un_surface_components(un_context *ctx, const un_trimesh *mesh, int32_t *component,
+                                int32_t *component_count);
+
+#endif
