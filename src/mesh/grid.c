@@ -1,7 +1,6 @@
 #include "mesh/mesh.h"
 
-un_grid un_grid_make(un_vec3 size, int32_t finest)
-{
+un_grid un_grid_make(un_vec3 size, int32_t finest) {
     un_grid g = {.size = size};
     g.h = fmax(size.x, fmax(size.y, size.z)) / finest;
     double sides[3] = {size.x, size.y, size.z};

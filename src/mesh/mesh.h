@@ -1,8 +1,11 @@
-/* Mesh: the cells a method computes on. The uniform grid so far. */
+/* Mesh: the cells a method computes on, and the solids as these cells see them. The uniform grid so
+ * far. */
 #ifndef UN_MESH_H
 #define UN_MESH_H
 
 #include "base/base.h"
+#include "geometry/geometry.h"
+#include "scene/scene.h"
 
 /* A uniform grid of cubic cells that covers the domain with one layer of cells to spare on each
  * side, so that no stencil of a point in the domain leaves the arrays. Cell (i, j, k) spans
@@ -38,5 +41,114 @@ static inline un_vec3 un_grid_node_position(const un_grid *g, int32_t i, int32_t
 {
     return un_v3(g->origin.x + g->h * i, g->origin.y + g->h * j, g->origin.z + g->h * k);
 }
+
+/* Fields at cell centres, trilinear. The point must lie in the domain. */
+typedef struct un_stencil {
+    int64_t base;
+    double f[3];
+} un_stencil;
+static inline un_stencil un_grid_stencil(const un_grid *g, un_vec3 x, double shift_x,
+                                         double shift_y, double shift_z)
+{
+    double s[3] = {(x.x - g->origin.x) / g->h - shift_x, (x.y - g->origin.y) / g->h - shift_y,
+                   (x.z - g->origin.z) / g->h - shift_z};
+    un_stencil t = {0};
+    for (int a = 0; a < 3; a++) {
+        int32_t i = un_clampi((int32_t)s[a], 0, g->n[a] - 2);
+        t.f[a] = un_clamp(s[a] - i, 0, 1);
+        t.base += i * g->stride[a];
+    }
+    return t;
+}
+static inline double un_grid_sample(const un_grid *g, const float *field, un_vec3 x)
+{
+    un_stencil t = un_grid_stencil(g, x, 0.5, 0.5, 0.5);
+    const float *v = field + t.base, *w = v + g->stride[2];
+    int64_t sy = g->stride[1];
+    double fx = t.f[0], fy = t.f[1], fz = t.f[2];
+    double low = (v[0] + (v[1] - v[0]) * fx) * (1 - fy) + (v[sy] + (v[sy + 1] - v[sy]) * fx) * fy;
+    double high = (w[0] + (w[1] - w[0]) * fx) * (1 - fy) + (w[sy] + (w[sy + 1] - w[sy]) * fx) * fy;
+    return low + (high - low) * fz;
+}
+/* The gradient of the same interpolant, per metre. */
+static inline un_vec3 un_grid_gradient(const un_grid *g, const float *field, un_vec3 x)
+{
+    un_stencil t = un_grid_stencil(g, x, 0.5, 0.5, 0.5);
+    double v[8];
+    for (int c = 0; c < 8; c++)
+        v[c] = field[t.base + (c & 1) + (c >> 1 & 1) * g->stride[1] + (c >> 2) * g->stride[2]];
+    double fx = t.f[0], fy = t.f[1], fz = t.f[2];
+    double x00 = v[0] + (v[1] - v[0]) * fx, x10 = v[2] + (v[3] - v[2]) * fx;
+    double x01 = v[4] + (v[5] - v[4]) * fx, x11 = v[6] + (v[7] - v[6]) * fx;
+    double dx = ((v[1] - v[0]) * (1 - fy) + (v[3] - v[2]) * fy) * (1 - fz) +
+                ((v[5] - v[4]) * (1 - fy) + (v[7] - v[6]) * fy) * fz;
+    double dy = (x10 - x00) * (1 - fz) + (x11 - x01) * fz;
+    double dz = (x01 + (x11 - x01) * fy) - (x00 + (x10 - x00) * fy);
+    return un_v3(dx / g->h, dy / g->h, dz / g->h);
+}
+/* Velocities at faces: u[a] of the lower face of axis a. */
+static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_vec3 x, int axis)
+{
+    un_stencil t = un_grid_stencil(g, x, axis == 0 ? 0 : 0.5, axis == 1 ? 0 : 0.5,
+                                   axis == 2 ? 0 : 0.5);
+    const double *v = u + t.base, *w = v + g->stride[2];
+    int64_t sy = g->stride[1];
+    double fx = t.f[0], fy = t.f[1], fz = t.f[2];
+    double low = (v[0] + (v[1] - v[0]) * fx) * (1 - fy) + (v[sy] + (v[sy + 1] - v[sy]) * fx) * fy;
+    double high = (w[0] + (w[1] - w[0]) * fx) * (1 - fy) + (w[sy] + (w[sy + 1] - w[sy]) * fx) * fy;
+    return low + (high - low) * fz;
+}
+static inline un_vec3 un_faces_sample(const un_grid *g, double *const u[3], un_vec3 x)
+{
+    return un_v3(un_faces_sample_axis(g, u[0], x, 0), un_faces_sample_axis(g, u[1], x, 1),
+                 un_faces_sample_axis(g, u[2], x, 2));
+}
+
+/* ---- walls (walls.c): closed sides and solids ---- */
+
+typedef struct un_body {
+    const un_shape *shape;
+    double friction;
+    bool moves;
+    un_pose from, to;  /* at the start and the end of the step */
+    un_box3 bounds;    /* of the shape at both */
+    double dt;         /* between the two */
+} un_body;
+
+typedef struct un_walls {
+    un_context *ctx;
+    const un_grid *grid;
+    const un_scene *scene;
+    un_body *bodies;
+    int32_t body_count;
+    bool moving, friction; /* any body does, has */
+    /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
+     * a lower bound. Moving bodies count within three cells of them only. */
+    float *phi;
+    float *phi_static;  /* without the moving bodies; phi itself when none moves */
+    int16_t *body;      /* at nodes: the nearest body, -1 a side; NULL unless a body needs it */
+    int16_t *body_static; /* without the moving bodies; NULL unless a body moves */
+    float *area[3];     /* at faces: open fraction */
+    float *volume;      /* at cells: open fraction */
+    float *velocity[3]; /* at faces: of the solid there; NULL unless a body moves */
+} un_walls;
+
+/* sampled: false leaves the arrays out, for callers that only ask exact distances. */
+un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *scene,
+                          bool sampled, un_walls **walls);
+void un_walls_destroy(un_walls *walls);
+/* Places the bodies for a step from t to t + dt and samples them at its end, where the pressure
+ * must meet them. Nothing to do when no body moves. */
+un_status un_walls_update(un_walls *walls, double t, double dt);
+/* Distance to closed sides and solids, interpolated from the nodes. */
+double un_walls_distance(const un_walls *walls, un_vec3 x);
+/* As above but exact, bodies at the end of the step: slow, for the few points that need it. */
+double un_walls_distance_exact(const un_walls *walls, un_vec3 x);
+un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x); /* away from the wall; zero far off */
+/* Of the body's material at x, the end of the step. */
+un_vec3 un_body_velocity(const un_body *body, un_vec3 x);
+/* Distance from x to the closed sides of the domain alone, positive inside. */
+double un_walls_sides(const un_walls *walls, un_vec3 x);
+size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* what create will take */
 
 #endif

@@ -48,6 +48,7 @@ typedef struct un_method {
     const char *const *stages; /* names for the columns seconds_<stage>, NULL-terminated */
     un_status (*create)(un_context *ctx, const un_scene *scene, void **state);
     void (*destroy)(void *state);
+    void (*first)(const void *state, un_step *report); /* the state before any step */
     /* The longest step that is stable and accurate now, s. */
     double (*step_limit)(void *state);
     un_status (*step)(void *state, double dt, un_step *report);
@@ -62,7 +63,12 @@ typedef struct un_method {
 
 /* NULL when unknown or not available in this version. */
 const un_method *un_method_find(const char *name);
-/* The state before the first step, for frame 0 and its row. */
 void un_step_init(un_step *step);
+/* Books the time since *clock to a stage and restarts the clock. */
+void un_stage_end(un_step *step, int32_t stage, double *clock);
+void un_cells_free(un_context *ctx, un_cells *cells);
+
+extern const un_method un_method_uniform;
+un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
 
 #endif

@@ -7,15 +7,103 @@
 #include "geometry/geometry.h"
 #include "mesh/mesh.h"
 
-enum { UN_PARTICLE_BALLISTIC = 1 };
+enum { UN_PARTICLE_BALLISTIC = 1 }; /* flags: away from the liquid, flies by itself */
 
 typedef struct un_particles {
     int32_t count;
     size_t capacity;
-    double *x[3]; /* position, m */
-    double *v[3]; /* velocity, m/s */
+    double *x[3];  /* position, m */
+    double *v[3];  /* velocity, m/s */
     float *volume; /* m3 */
     uint8_t *flags;
+    /* one spare array of each width, so that reordering is a gather and a swap */
+    double *spare_double;
+    float *spare_float;
+    uint8_t *spare_byte;
 } un_particles;
+
+static inline un_vec3 un_particle_position(const un_particles *p, int64_t i)
+{
+    return un_v3(p->x[0][i], p->x[1][i], p->x[2][i]);
+}
+static inline un_vec3 un_particle_velocity(const un_particles *p, int64_t i)
+{
+    return un_v3(p->v[0][i], p->v[1][i], p->v[2][i]);
+}
+
+void un_particles_free(un_context *ctx, un_particles *particles);
+/* Room for count in all; contents kept. */
+un_status un_particles_reserve(un_context *ctx, un_particles *particles, int64_t count);
+size_t un_particles_bytes_each(void);
+/* Keeps the particles with keep[i] != 0, in order; returns the volume removed. */
+double un_particles_filter(un_particles *particles, const uint8_t *keep);
+/* In fixed order: the same bits for any thread count. */
+double un_particles_volume(un_context *ctx, const un_particles *particles);
+
+/* ---- seeding (seed.c) ---- */
+
+/* Eight particles a cell: the lattice of half cells, each with a jittered particle that carries
+ * the volume of liquid in its half cell. */
+typedef struct un_seed_def {
+    const un_grid *grid;
+    const un_shape *shape;
+    const un_walls *walls; /* what lies in them is left out */
+    un_vec3 velocity;
+    un_vec3 shift;         /* of the lattice, m; for moving emission */
+    /* Emission: only lattice points that were not yet in the shape one step ago, when the lattice
+     * stood at shift - step; whole half cells. Zero: everything in the shape, cut to its surface. */
+    un_vec3 step;
+    bool emitting;
+    uint64_t stream;       /* of random numbers */
+} un_seed_def;
+
+/* Appends. volume: what was added. */
+un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_seed_def *def,
+                            double *volume);
+/* How many un_particles_seed would append. */
+int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def);
+/* Part of the unit cube, centred on the origin, below the plane n.x = d, n a unit normal. */
+double un_cube_below_plane(un_vec3 n, double d);
+
+/* ---- bins (bins.c): which particles lie in which cell ---- */
+
+#define UN_BLOCK 8 /* cells along a side of a block */
+#define UN_BLOCK_CELLS (UN_BLOCK * UN_BLOCK * UN_BLOCK)
+
+/* Cells are numbered by blocks of 8^3 along a Morton curve, x fastest within a block; particles
+ * are sorted by that number. */
+typedef struct un_bins {
+    un_context *ctx;
+    const un_grid *grid;
+    int32_t blocks[3];
+    int32_t block_count;
+    int32_t *rank;      /* of a block, x fastest -> its place along the curve */
+    int32_t *coloured;  /* block numbers (x fastest), by colour */
+    int32_t colour_begin[9];
+    int32_t *begin;     /* by cell number: its first particle; one more at the end */
+} un_bins;
+
+un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins);
+void un_bins_destroy(un_bins *bins);
+size_t un_bins_bytes(const un_grid *grid);
+static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int32_t k)
+{
+    int32_t block = (i / UN_BLOCK) + b->blocks[0] * ((j / UN_BLOCK) + b->blocks[1] * (k / UN_BLOCK));
+    return (uint32_t)b->rank[block] * UN_BLOCK_CELLS +
+           (uint32_t)((i % UN_BLOCK) + UN_BLOCK * ((j % UN_BLOCK) + UN_BLOCK * (k % UN_BLOCK)));
+}
+/* Sorts the particles and finds each cell's range. Positions must be finite and in the grid. */
+un_status un_bins_sort(un_bins *bins, un_arena *arena, un_particles *particles);
+/* Calls body for every block that holds particles, with its range of particles, so that no two
+ * blocks within a cell of each other run at the same time, and in an order per place that does not
+ * depend on the threads: a body may add to cells and faces up to one cell outside its block. */
+typedef void un_block_body(void *arg, int64_t begin, int64_t end);
+void un_bins_scatter(const un_bins *bins, un_block_body *body, void *arg);
+
+/* ---- position correction (correct.c) ---- */
+
+/* Moves crowded particles apart; near the surface along it only. phi: at cell centres. */
+un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *particles,
+                               const un_bins *bins, const float *phi, const un_walls *walls);
 
 #endif

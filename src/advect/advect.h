@@ -1,0 +1,19 @@
+/* Advect: particle paths and collisions. */
+#ifndef UN_ADVECT_H
+#define UN_ADVECT_H
+
+#include "base/base.h"
+#include "mesh/mesh.h"
+#include "particles/particles.h"
+
+/* Moves every particle by dt: liquid ones along the velocity field (third-order Runge-Kutta),
+ * ballistic ones by their own velocity. No particle enters a wall, whatever its speed or the
+ * wall's; what leaves through an open side ends outside the domain, for the caller to remove. */
+void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
+                         const un_walls *walls, un_vec3 gravity, double dt);
+
+/* Sweeps a point from `from` to `to` through the step against sides and bodies. Returns where it
+ * ends; *v loses what points into the walls that were hit. */
+un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, un_vec3 *v);
+
+#endif

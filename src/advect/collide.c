@@ -1,0 +1,140 @@
+/* Swept collisions.
+ *
+ * A path is followed in the frame of each body (from the body's pose at the start of the step to
+ * that at its end), where the body stands still, by marching with its distance: a step never
+ * exceeds the distance, so nothing is ever jumped over, however fast or thin. A hit slides: the
+ * rest of the way loses its part into the wall. When sliding still ends in a wall after a few
+ * rounds (a wedge), the point stays where it was, carried along by the body. */
+#include "advect/advect.h"
+
+/* Particles keep this distance from solids, in cells. */
+#define MARGIN 0.01
+#define SLIDE_ROUNDS 4
+/* A bound on marching; at MARGIN a step, twenty cells of grazing. */
+#define MARCH_STEPS 2000
+
+typedef struct hit {
+    double s; /* share of the path before it */
+    un_vec3 x, normal;
+} hit;
+
+/* In the body's frame. True when the path from a to b comes closer than margin. */
+static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, hit *out) {
+    un_vec3 path = un_sub(b, a);
+    double length = un_length(path), t = 0;
+    if (length == 0) return false;
+    un_vec3 direction = un_scale(path, 1 / length);
+    for (int i = 0; i < MARCH_STEPS; i++) {
+        un_vec3 x = un_mad(a, direction, t);
+        double d = un_shape_distance(shape, x);
+        if (d < margin) {
+            un_vec3 n = un_shape_normal(shape, x);
+            if (un_dot(direction, n) < 0) {
+                *out = (hit){t / length, x, n};
+                return true;
+            }
+            d = margin; /* leaving, or along the wall */
+        }
+        t += d;
+        if (t >= length) {
+            /* The end itself was not looked at yet. */
+            if (un_shape_distance(shape, b) >= margin * 0.5) return false;
+            un_vec3 n = un_shape_normal(shape, b);
+            if (un_dot(direction, n) >= 0) return false;
+            *out = (hit){1, b, n};
+            return true;
+        }
+    }
+    *out = (hit){t / length, un_mad(a, direction, t), un_v3(0, 0, 0)};
+    return true;
+}
+
+/* Out of the body, if inside: a few Newton steps along the distance. */
+static un_vec3 push_out(const un_shape *shape, un_vec3 x, double margin) {
+    for (int i = 0; i < 8; i++) {
+        double d = un_shape_distance(shape, x);
+        if (d >= margin) break;
+        x = un_mad(x, un_shape_normal(shape, x), margin - d);
+    }
+    return x;
+}
+
+static void lose_normal(const un_body *body, un_vec3 x, un_vec3 n, un_vec3 *v) {
+    un_vec3 solid = un_body_velocity(body, x);
+    un_vec3 slip = un_sub(*v, solid);
+    double into = un_dot(slip, n);
+    if (into >= 0) return;
+    slip = un_mad(slip, n, -into);
+    *v = un_mad(solid, slip, 1 - body->friction);
+}
+
+/* One body, one round; true when the path was changed. */
+static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, un_vec3 *v, double margin) {
+    double local_margin = margin / body->to.scale;
+    un_vec3 a = push_out(body->shape, un_pose_invert(&body->from, from), local_margin);
+    un_vec3 b = un_pose_invert(&body->to, *to);
+    hit h;
+    if (!march(body->shape, a, b, local_margin, &h)) return false;
+    un_vec3 rest = un_sub(b, h.x);
+    rest = un_mad(rest, h.normal, fmin(0, un_dot(rest, h.normal)) * -1);
+    un_vec3 end = push_out(body->shape, un_add(h.x, rest), local_margin);
+    /* Sliding must not pass a wall either: a second hit ends the way there. */
+    hit second;
+    if (march(body->shape, h.x, end, local_margin, &second))
+        end = push_out(body->shape, second.x, local_margin);
+    if (un_shape_distance(body->shape, end) < 0) end = a;
+    *to = un_pose_apply(&body->to, end);
+    lose_normal(body, *to, un_pose_rotate(&body->to, h.normal), v);
+    return true;
+}
+
+static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v) {
+    const bool *open = walls->scene->def.domain.open;
+    double margin = MARGIN * walls->grid->h;
+    double size[3] = {walls->grid->size.x, walls->grid->size.y, walls->grid->size.z};
+    double *at[3] = {&x->x, &x->y, &x->z}, *speed[3] = {&v->x, &v->y, &v->z};
+    for (int a = 0; a < 3; a++) {
+        if (*at[a] < margin && !open[2 * a]) {
+            *at[a] = margin;
+            *speed[a] = fmax(*speed[a], 0);
+        }
+        if (*at[a] > size[a] - margin && !open[2 * a + 1]) {
+            *at[a] = size[a] - margin;
+            *speed[a] = fmin(*speed[a], 0);
+        }
+    }
+}
+
+static bool near_bounds(const un_body *body, un_vec3 a, un_vec3 b, double margin) {
+    un_vec3 lo = un_min3(a, b), hi = un_max3(a, b);
+    const un_box3 *box = &body->bounds;
+    return hi.x > box->min.x - margin && lo.x < box->max.x + margin && hi.y > box->min.y - margin &&
+           lo.y < box->max.y + margin && hi.z > box->min.z - margin && lo.z < box->max.z + margin;
+}
+
+static double body_distance(const un_body *body, un_vec3 x) {
+    return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
+}
+
+un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, un_vec3 *v) {
+    double margin = MARGIN * walls->grid->h;
+    clamp_sides(walls, &to, v);
+    if (walls->body_count == 0) return to;
+    for (int round = 0; round < SLIDE_ROUNDS; round++) {
+        bool changed = false;
+        for (int32_t b = 0; b < walls->body_count; b++)
+            if (near_bounds(&walls->bodies[b], from, to, margin))
+                changed |= slide(&walls->bodies[b], from, &to, v, margin);
+        clamp_sides(walls, &to, v);
+        if (!changed) return to;
+    }
+    /* Wedged between walls: stay, carried along by the body that holds it. */
+    for (int32_t b = 0; b < walls->body_count; b++) {
+        const un_body *body = &walls->bodies[b];
+        if (!near_bounds(body, from, to, margin) || body_distance(body, to) >= 0) continue;
+        to = un_pose_apply(&body->to, push_out(body->shape, un_pose_invert(&body->from, from),
+                                               margin / body->to.scale));
+        clamp_sides(walls, &to, v);
+    }
+    return to;
+}

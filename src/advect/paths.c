@@ -1,0 +1,54 @@
+/* Particle paths: Ralston's third-order Runge-Kutta through the frozen velocity field
+ *
+ *     k1 = u(x), k2 = u(x + dt/2 k1), k3 = u(x + 3dt/4 k2), x += dt (2 k1 + 3 k2 + 4 k3) / 9
+ *
+ * then one swept collision along the chord. Ballistic particles fly parabolas; their velocity has
+ * its gravity already. */
+#include "advect/advect.h"
+
+typedef struct path_args {
+    un_particles *particles;
+    double *const *u;
+    const un_walls *walls;
+    un_vec3 gravity;
+    double dt;
+} path_args;
+
+static un_vec3 in_domain(const un_grid *g, un_vec3 x) {
+    return un_min3(un_max3(x, un_v3(0, 0, 0)), g->size);
+}
+
+static void move(void *arg, int64_t begin, int64_t end) {
+    path_args *a = arg;
+    un_particles *p = a->particles;
+    const un_walls *walls = a->walls;
+    const un_grid *g = walls->grid;
+    double dt = a->dt;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
+        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
+            step = un_mad(un_scale(v, dt), a->gravity, -0.5 * dt * dt);
+        } else {
+            un_vec3 k1 = un_faces_sample(g, a->u, x);
+            un_vec3 k2 = un_faces_sample(g, a->u, in_domain(g, un_mad(x, k1, 0.5 * dt)));
+            un_vec3 k3 = un_faces_sample(g, a->u, in_domain(g, un_mad(x, k2, 0.75 * dt)));
+            step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
+        }
+        un_vec3 to = un_add(x, step);
+        /* Far from every wall there is nothing to hit: phi is a lower bound of the distance. */
+        bool free = !walls->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
+        if (!free) to = un_advect_collide(walls, x, to, &v);
+        p->x[0][q] = to.x;
+        p->x[1][q] = to.y;
+        p->x[2][q] = to.z;
+        p->v[0][q] = v.x;
+        p->v[1][q] = v.y;
+        p->v[2][q] = v.z;
+    }
+}
+
+void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
+                         const un_walls *walls, un_vec3 gravity, double dt) {
+    path_args a = {particles, u, walls, gravity, dt};
+    un_parallel_for(ctx, particles->count, 2048, move, &a);
+}

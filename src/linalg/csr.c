@@ -1,0 +1,52 @@
+#include "linalg/linalg.h"
+
+typedef struct apply_args {
+    double *y;
+    const un_csr *a;
+    const double *x;
+} apply_args;
+
+static void apply_rows(void *arg, int64_t begin, int64_t end) {
+    apply_args *p = arg;
+    const int32_t *row = p->a->row, *col = p->a->col;
+    const double *val = p->a->val, *x = p->x;
+    for (int64_t i = begin; i < end; i++) {
+        double sum = 0;
+        for (int32_t s = row[i]; s < row[i + 1]; s++) sum += val[s] * x[col[s]];
+        p->y[i] = sum;
+    }
+}
+
+void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x) {
+    apply_args args = {y, a, x};
+    un_parallel_for(ctx, a->n, un_block_grain(a->n), apply_rows, &args);
+}
+
+static double entry(const un_csr *a, int32_t i, int32_t j) {
+    for (int32_t s = a->row[i]; s < a->row[i + 1]; s++)
+        if (a->col[s] == j) return a->val[s];
+    return 0;
+}
+
+bool un_csr_validate(const un_csr *a, const char **reason) {
+    *reason = NULL;
+    if (a->row[0] != 0) *reason = "the first row does not start at 0";
+    for (int32_t i = 0; i < a->n && !*reason; i++) {
+        bool diagonal = false;
+        if (a->row[i + 1] < a->row[i]) *reason = "row starts descend";
+        for (int32_t s = a->row[i]; s < a->row[i + 1] && !*reason; s++) {
+            int32_t j = a->col[s];
+            if (j < 0 || j >= a->n)
+                *reason = "a column is out of range";
+            else if (s > a->row[i] && a->col[s - 1] >= j)
+                *reason = "columns do not ascend";
+            else if (!isfinite(a->val[s]))
+                *reason = "a value is not finite";
+            else if (fabs(entry(a, j, i) - a->val[s]) > 1e-12 * fabs(a->val[s]))
+                *reason = "the matrix is not symmetric";
+            diagonal |= j == i;
+        }
+        if (!diagonal && !*reason) *reason = "a row has no diagonal";
+    }
+    return !*reason;
+}

@@ -1,0 +1,57 @@
+/* Linalg: sparse symmetric systems. Knows no physics. */
+#ifndef UN_LINALG_H
+#define UN_LINALG_H
+
+#include "base/base.h"
+
+/* Compressed sparse rows of a symmetric matrix. Every row holds its diagonal; columns ascend. */
+typedef struct un_csr {
+    int32_t n;
+    int32_t *row; /* n + 1 */
+    int32_t *col;
+    double *val;
+} un_csr;
+
+/* Finds what a solver relies on: sizes, ascending columns, a diagonal in every row, symmetry to
+ * round-off, finite values. For tests and for callers that doubt their matrix. */
+bool un_csr_validate(const un_csr *a, const char **reason);
+void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
+
+typedef struct un_solve_report {
+    int32_t iterations;
+    double residual;        /* |b - A x| / |b|, 2-norm, b without its incompatible part */
+    bool converged;
+    bool finite;            /* false: the matrix or the right-hand side held a NaN or infinity */
+    int32_t component_count; /* disconnected parts of the system */
+    int32_t singular_count; /* of these, parts fixed only up to a constant */
+} un_solve_report;
+
+/* A solver keeps its scratch between solves. Not converging is data in the report; the status
+ * tells of memory only. */
+typedef struct un_solver un_solver;
+
+un_status un_solver_create(un_context *ctx, un_solver **solver);
+void un_solver_destroy(un_solver *solver);
+
+/* Solves A x = b from the guess in x, to |r| <= tolerance |b|. A is symmetric positive
+ * semi-definite with non-positive row sums nowhere: parts of the graph whose rows all sum to zero
+ * are singular; there b is made compatible and x gets the mean of its guess. Rows with a zero
+ * diagonal give x = 0. */
+un_status un_solver_solve(un_solver *solver, const un_csr *a, double *x, const double *b,
+                          double tolerance, int32_t iteration_limit, un_solve_report *report);
+
+/* ---- preconditioners ---- */
+
+/* What CG needs to know of one: set up for a matrix, then z = M^-1 r for a symmetric positive
+ * definite M. */
+typedef struct un_preconditioner {
+    void *state;
+    un_status (*setup)(void *state, const un_csr *a);
+    void (*apply)(void *state, double *z, const double *r);
+    void (*destroy)(void *state);
+} un_preconditioner;
+
+/* Modified incomplete Cholesky without fill, in fixed blocks of rows (mic.c). */
+un_status un_mic_create(un_context *ctx, un_preconditioner *preconditioner);
+
+#endif

@@ -1,0 +1,417 @@
+/* Closed sides and solids on the grid.
+ *
+ * Solids enter the pressure equation through the open fraction of each face [Batty, Bertails &
+ * Bridson 2007; the variational view]: phi is sampled at the nodes, and the part of a face or cell
+ * with phi > 0 is found as if phi were linear on the triangles or tets the corners span. A wall
+ * that coincides with faces closes them exactly: where all corners lie on it nothing is open, and
+ * where none lies inside it everything is, in the edges and corners of a box too, where the
+ * distance is far from linear. */
+#include "mesh/mesh.h"
+
+/* Distances below this share of a cell are a boundary that coincides with a node up to round-off.
+ */
+#define SNAP 1e-6
+/* Cells around a solid in which its distance is sampled exactly. */
+#define BAND 3
+
+/* ---- fractions of simplices where a linear function is positive ---- */
+
+/* Of the edge from a positive value to a non-positive one. */
+static inline double cut(double positive, double other) {
+    return positive / (positive - other);
+}
+
+static double triangle_fraction(double a, double b, double c) {
+    int positive = (a > 0) + (b > 0) + (c > 0);
+    if (positive == 0) return 0;
+    if (positive == 3) return 1;
+    if (positive == 1) {
+        if (b > 0) return cut(b, a) * cut(b, c);
+        if (c > 0) return cut(c, a) * cut(c, b);
+        return cut(a, b) * cut(a, c);
+    }
+    if (b <= 0) return 1 - (1 - cut(a, b)) * (1 - cut(c, b));
+    if (c <= 0) return 1 - (1 - cut(a, c)) * (1 - cut(b, c));
+    return 1 - (1 - cut(b, a)) * (1 - cut(c, a));
+}
+
+/* Corners in cyclic order; the mean over both diagonals, so that no direction is preferred. */
+static double square_fraction(double a, double b, double c, double d) {
+    if (!(a > 0 || b > 0 || c > 0 || d > 0)) return 0;
+    if (!(a < 0 || b < 0 || c < 0 || d < 0)) return 1;
+    return 0.25 * (triangle_fraction(a, b, c) + triangle_fraction(a, c, d) +
+                   triangle_fraction(a, b, d) + triangle_fraction(b, c, d));
+}
+
+static double tet_fraction(const double v[4]) {
+    double pos[4], neg[4];
+    int p = 0, n = 0;
+    for (int i = 0; i < 4; i++) {
+        if (v[i] > 0)
+            pos[p++] = v[i];
+        else
+            neg[n++] = v[i];
+    }
+    if (p == 0) return 0;
+    if (p == 4) return 1;
+    if (p == 1) return cut(pos[0], neg[0]) * cut(pos[0], neg[1]) * cut(pos[0], neg[2]);
+    if (p == 3)
+        return 1 -
+               (1 - cut(pos[0], neg[0])) * (1 - cut(pos[1], neg[0])) * (1 - cut(pos[2], neg[0]));
+    /* The prism between edge (pos0, pos1) and the cut, as three tets. */
+    double s = cut(pos[0], neg[0]), t = cut(pos[0], neg[1]);
+    double q = cut(pos[1], neg[0]), r = cut(pos[1], neg[1]);
+    return s * t + r * s * (1 - t) + (1 - s) * q * r;
+}
+
+static double cube_fraction(const double v[8]) {
+    /* Six tets around the main diagonal 0-7, corners numbered x + 2 y + 4 z. */
+    static const int tets[6][4] = {{0, 1, 3, 7}, {0, 1, 5, 7}, {0, 2, 3, 7},
+                                   {0, 2, 6, 7}, {0, 4, 5, 7}, {0, 4, 6, 7}};
+    int positive = 0, negative = 0;
+    for (int i = 0; i < 8; i++) {
+        positive += v[i] > 0;
+        negative += v[i] < 0;
+    }
+    if (positive == 0) return 0;
+    if (negative == 0) return 1;
+    double sum = 0;
+    for (int t = 0; t < 6; t++) {
+        double corners[4] = {v[tets[t][0]], v[tets[t][1]], v[tets[t][2]], v[tets[t][3]]};
+        sum += tet_fraction(corners);
+    }
+    return sum / 6;
+}
+
+/* ---- distances ---- */
+
+double un_walls_sides(const un_walls *walls, un_vec3 x) {
+    const bool *open = walls->scene->def.domain.open;
+    un_vec3 s = walls->grid->size;
+    double d = INFINITY;
+    if (!open[UN_SIDE_LEFT]) d = fmin(d, x.x);
+    if (!open[UN_SIDE_RIGHT]) d = fmin(d, s.x - x.x);
+    if (!open[UN_SIDE_BOTTOM]) d = fmin(d, x.y);
+    if (!open[UN_SIDE_TOP]) d = fmin(d, s.y - x.y);
+    if (!open[UN_SIDE_BACK]) d = fmin(d, x.z);
+    if (!open[UN_SIDE_FRONT]) d = fmin(d, s.z - x.z);
+    return fmin(d, 1e30);
+}
+
+static double box_distance(un_box3 box, un_vec3 x) {
+    un_vec3 d = un_max3(un_max3(un_sub(box.min, x), un_sub(x, box.max)), un_v3(0, 0, 0));
+    return un_length(d);
+}
+
+static double body_distance(const un_body *body, un_vec3 x) {
+    if (!body->moves) return un_shape_distance(body->shape, x);
+    return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
+}
+
+double un_walls_distance_exact(const un_walls *walls, un_vec3 x) {
+    double d = un_walls_sides(walls, x);
+    for (int32_t b = 0; b < walls->body_count; b++)
+        if (box_distance(walls->bodies[b].bounds, x) < d)
+            d = fmin(d, body_distance(&walls->bodies[b], x));
+    return d;
+}
+
+typedef struct grid_point {
+    int64_t base;
+    double f[3];
+} grid_point;
+
+/* The node cell around x and the place in it; points beyond the grid take its boundary's. */
+static grid_point locate(const un_grid *g, un_vec3 x) {
+    double local[3] = {(x.x - g->origin.x) / g->h, (x.y - g->origin.y) / g->h,
+                       (x.z - g->origin.z) / g->h};
+    grid_point p = {0};
+    for (int a = 0; a < 3; a++) {
+        double s = un_clamp(local[a], 0, g->n[a] - 1e-9);
+        int32_t i = (int32_t)s;
+        p.f[a] = s - i;
+        p.base += i * g->node_stride[a];
+    }
+    return p;
+}
+
+double un_walls_distance(const un_walls *walls, un_vec3 x) {
+    const un_grid *g = walls->grid;
+    grid_point p = locate(g, x);
+    const float *v = walls->phi + p.base;
+    int64_t sy = g->node_stride[1], sz = g->node_stride[2];
+    double fx = p.f[0], fy = p.f[1], fz = p.f[2];
+    double low =
+        (v[0] * (1 - fx) + v[1] * fx) * (1 - fy) + (v[sy] * (1 - fx) + v[sy + 1] * fx) * fy;
+    v += sz;
+    double high =
+        (v[0] * (1 - fx) + v[1] * fx) * (1 - fy) + (v[sy] * (1 - fx) + v[sy + 1] * fx) * fy;
+    return low * (1 - fz) + high * fz;
+}
+
+un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x) {
+    double e = 0.25 * walls->grid->h;
+    un_vec3 g = {un_walls_distance(walls, un_v3(x.x + e, x.y, x.z)) -
+                     un_walls_distance(walls, un_v3(x.x - e, x.y, x.z)),
+                 un_walls_distance(walls, un_v3(x.x, x.y + e, x.z)) -
+                     un_walls_distance(walls, un_v3(x.x, x.y - e, x.z)),
+                 un_walls_distance(walls, un_v3(x.x, x.y, x.z + e)) -
+                     un_walls_distance(walls, un_v3(x.x, x.y, x.z - e))};
+    return un_normalize(g);
+}
+
+un_vec3 un_body_velocity(const un_body *body, un_vec3 x) {
+    if (!body->moves || body->dt <= 0) return un_v3(0, 0, 0);
+    un_vec3 before = un_pose_apply(&body->from, un_pose_invert(&body->to, x));
+    return un_scale(un_sub(x, before), 1 / body->dt);
+}
+
+/* ---- sampling ---- */
+
+typedef struct sample_args {
+    un_walls *walls;
+    float *phi;
+    int32_t body;         /* the one to add; -1: the sides */
+    int32_t lo[3], hi[3]; /* nodes near the body */
+} sample_args;
+
+static void sample_sides(void *arg, int64_t begin, int64_t end) {
+    sample_args *a = arg;
+    const un_grid *g = a->walls->grid;
+    for (int64_t k = begin; k < end; k++)
+        for (int32_t j = 0; j <= g->n[1]; j++)
+            for (int32_t i = 0; i <= g->n[0]; i++) {
+                un_vec3 x = un_grid_node_position(g, i, j, (int32_t)k);
+                double d = un_walls_sides(a->walls, x);
+                int64_t node = un_grid_node(g, i, j, (int32_t)k);
+                a->phi[node] = fabs(d) < SNAP * g->h ? 0.0f : (float)d;
+                if (a->walls->body) a->walls->body[node] = -1;
+            }
+}
+
+/* Far from the body the distance to its box, a lower bound, will do (static bodies only). */
+static void sample_body(void *arg, int64_t begin, int64_t end) {
+    sample_args *a = arg;
+    const un_grid *g = a->walls->grid;
+    const un_body *body = &a->walls->bodies[a->body];
+    for (int64_t row = begin; row < end; row++) {
+        int32_t k = (int32_t)(row / (g->n[1] + 1)), j = (int32_t)(row % (g->n[1] + 1));
+        bool near_row = k >= a->lo[2] && k <= a->hi[2] && j >= a->lo[1] && j <= a->hi[1];
+        if (body->moves && !near_row) continue;
+        for (int32_t i = 0; i <= g->n[0]; i++) {
+            bool near = near_row && i >= a->lo[0] && i <= a->hi[0];
+            if (body->moves && !near) continue;
+            un_vec3 x = un_grid_node_position(g, i, j, k);
+            int64_t node = un_grid_node(g, i, j, k);
+            double d = near ? body_distance(body, x) : box_distance(body->bounds, x);
+            if (fabs(d) < SNAP * g->h) d = 0;
+            if (d < (double)a->phi[node]) {
+                a->phi[node] = (float)d;
+                if (a->walls->body) a->walls->body[node] = (int16_t)a->body;
+            }
+        }
+    }
+}
+
+static un_box3 pose_bounds(const un_pose *pose, un_box3 box) {
+    if (!un_finite3(box.min) || !un_finite3(box.max)) return box;
+    un_box3 out = {un_v3(INFINITY, INFINITY, INFINITY), un_v3(-INFINITY, -INFINITY, -INFINITY)};
+    for (int c = 0; c < 8; c++) {
+        un_vec3 x =
+            un_pose_apply(pose, un_v3(c & 1 ? box.max.x : box.min.x, c & 2 ? box.max.y : box.min.y,
+                                      c & 4 ? box.max.z : box.min.z));
+        out.min = un_min3(out.min, x);
+        out.max = un_max3(out.max, x);
+    }
+    return out;
+}
+
+static void add_body(un_walls *walls, int32_t b, float *phi) {
+    const un_grid *g = walls->grid;
+    sample_args a = {.walls = walls, .phi = phi, .body = b};
+    un_box3 box = walls->bodies[b].bounds;
+    double lo[3] = {box.min.x, box.min.y, box.min.z}, hi[3] = {box.max.x, box.max.y, box.max.z};
+    double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
+    for (int d = 0; d < 3; d++) {
+        a.lo[d] = (int32_t)un_clamp(floor((lo[d] - origin[d]) / g->h) - BAND, 0, g->n[d]);
+        a.hi[d] = (int32_t)un_clamp(ceil((hi[d] - origin[d]) / g->h) + BAND, 0, g->n[d]);
+    }
+    un_parallel_for(walls->ctx, (int64_t)(g->n[1] + 1) * (g->n[2] + 1), 64, sample_body, &a);
+}
+
+/* ---- fractions and velocities ---- */
+
+/* Face of axis a at cell (i, j, k): the four nodes of its lower side. */
+static const int face_corner[3][4][3] = {{{0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1}},
+                                         {{0, 0, 0}, {0, 0, 1}, {1, 0, 1}, {1, 0, 0}},
+                                         {{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}}};
+
+static void face_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a,
+                          const int64_t corner[4]) {
+    const un_grid *g = walls->grid;
+    int64_t c = un_grid_cell(g, i, j, k), nearest = corner[0];
+    walls->velocity[a][c] = 0;
+    if (walls->area[a][c] >= 1) return;
+    for (int s = 1; s < 4; s++)
+        if (walls->phi[corner[s]] < walls->phi[nearest]) nearest = corner[s];
+    if (walls->body[nearest] < 0) return;
+    double shift[3] = {0.5, 0.5, 0.5};
+    shift[a] = 0;
+    un_vec3 x = un_v3(g->origin.x + g->h * (i + shift[0]), g->origin.y + g->h * (j + shift[1]),
+                      g->origin.z + g->h * (k + shift[2]));
+    un_vec3 v = un_body_velocity(&walls->bodies[walls->body[nearest]], x);
+    walls->velocity[a][c] = (float)(a == 0 ? v.x : a == 1 ? v.y : v.z);
+}
+
+static void fractions(void *arg, int64_t begin, int64_t end) {
+    un_walls *walls = arg;
+    const un_grid *g = walls->grid;
+    const float *phi = walls->phi;
+    for (int64_t kk = begin; kk < end; kk++)
+        for (int32_t j = 0; j < g->n[1]; j++)
+            for (int32_t i = 0; i < g->n[0]; i++) {
+                int32_t k = (int32_t)kk;
+                int64_t c = un_grid_cell(g, i, j, k);
+                double v[8];
+                for (int m = 0; m < 8; m++)
+                    v[m] = phi[un_grid_node(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2))];
+                walls->volume[c] = (float)cube_fraction(v);
+                for (int a = 0; a < 3; a++) {
+                    int64_t corner[4];
+                    for (int s = 0; s < 4; s++)
+                        corner[s] =
+                            un_grid_node(g, i + face_corner[a][s][0], j + face_corner[a][s][1],
+                                         k + face_corner[a][s][2]);
+                    walls->area[a][c] = (float)square_fraction(phi[corner[0]], phi[corner[1]],
+                                                               phi[corner[2]], phi[corner[3]]);
+                    if (walls->velocity[a]) face_velocity(walls, i, j, k, a, corner);
+                }
+            }
+}
+
+/* ---- life ---- */
+
+static bool needs_body(const un_scene *scene) {
+    for (int32_t b = 0; b < scene->def.solid_count; b++)
+        if (scene->def.solids[b].moves || scene->def.solids[b].friction > 0) return true;
+    return false;
+}
+
+static bool any_moves(const un_scene *scene) {
+    for (int32_t b = 0; b < scene->def.solid_count; b++)
+        if (scene->def.solids[b].moves) return true;
+    return false;
+}
+
+size_t un_walls_bytes(const un_grid *g, const un_scene *scene) {
+    size_t cells = (size_t)g->cell_count, nodes = (size_t)g->node_count;
+    size_t bytes = nodes * sizeof(float) + 4 * cells * sizeof(float);
+    if (any_moves(scene))
+        bytes += nodes * (sizeof(float) + sizeof(int16_t)) + 3 * cells * sizeof(float);
+    if (needs_body(scene)) bytes += nodes * sizeof(int16_t);
+    return bytes;
+}
+
+static un_status allocate(un_walls *w) {
+    size_t cells = (size_t)w->grid->cell_count, nodes = (size_t)w->grid->node_count;
+    UN_ALLOC(w->ctx, w->phi, nodes);
+    UN_ALLOC(w->ctx, w->volume, cells);
+    for (int a = 0; a < 3; a++) UN_ALLOC(w->ctx, w->area[a], cells);
+    if (needs_body(w->scene)) UN_ALLOC(w->ctx, w->body, nodes);
+    w->phi_static = w->phi;
+    if (!any_moves(w->scene)) return UN_OK;
+    w->phi_static = NULL;
+    UN_ALLOC(w->ctx, w->phi_static, nodes);
+    UN_ALLOC(w->ctx, w->body_static, nodes);
+    for (int a = 0; a < 3; a++) UN_ALLOC(w->ctx, w->velocity[a], cells);
+    return UN_OK;
+}
+
+static un_status place_bodies(un_walls *w, double t, double dt) {
+    for (int32_t b = 0; b < w->body_count; b++) {
+        un_body *body = &w->bodies[b];
+        if (!body->moves) continue;
+        UN_TRY(un_scene_pose(w->scene, b, t, &body->from));
+        UN_TRY(un_scene_pose(w->scene, b, t + dt, &body->to));
+        body->dt = dt;
+        un_box3 rest = un_shape_bounds(body->shape);
+        un_box3 from = pose_bounds(&body->from, rest), to = pose_bounds(&body->to, rest);
+        body->bounds = (un_box3){un_min3(from.min, to.min), un_max3(from.max, to.max)};
+    }
+    return UN_OK;
+}
+
+un_status un_walls_update(un_walls *w, double t, double dt) {
+    if (!w->moving) return UN_OK;
+    size_t nodes = (size_t)w->grid->node_count;
+    UN_TRY(place_bodies(w, t, dt));
+    memcpy(w->phi, w->phi_static, nodes * sizeof *w->phi);
+    memcpy(w->body, w->body_static, nodes * sizeof *w->body);
+    for (int32_t b = 0; b < w->body_count; b++)
+        if (w->bodies[b].moves) add_body(w, b, w->phi);
+    un_parallel_for(w->ctx, w->grid->n[2], 1, fractions, w);
+    return UN_OK;
+}
+
+static un_status create_bodies(un_walls *w) {
+    w->body_count = w->scene->def.solid_count;
+    UN_ALLOC(w->ctx, w->bodies, w->body_count + 1);
+    for (int32_t b = 0; b < w->body_count; b++) {
+        const un_solid *solid = &w->scene->def.solids[b];
+        w->bodies[b] = (un_body){.shape = solid->shape,
+                                 .friction = solid->friction,
+                                 .moves = solid->moves,
+                                 .from = un_pose_identity(),
+                                 .to = un_pose_identity(),
+                                 .bounds = un_shape_bounds(solid->shape)};
+        w->moving |= solid->moves;
+        w->friction |= solid->friction > 0;
+    }
+    return place_bodies(w, 0, 0);
+}
+
+static un_status sample(un_walls *w) {
+    UN_TRY(allocate(w));
+    sample_args sides = {.walls = w, .phi = w->phi_static, .body = -1};
+    un_parallel_for(w->ctx, w->grid->n[2] + 1, 1, sample_sides, &sides);
+    for (int32_t b = 0; b < w->body_count; b++)
+        if (!w->bodies[b].moves) add_body(w, b, w->phi_static);
+    if (w->moving) {
+        memcpy(w->body_static, w->body, (size_t)w->grid->node_count * sizeof *w->body);
+        return un_walls_update(w, 0, 0);
+    }
+    un_parallel_for(w->ctx, w->grid->n[2], 1, fractions, w);
+    return UN_OK;
+}
+
+un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *scene, bool sampled,
+                          un_walls **walls) {
+    un_walls *w = un_alloc_zero(ctx, 1, sizeof *w);
+    if (!w) return UN_ERROR_MEMORY;
+    w->ctx = ctx;
+    w->grid = grid;
+    w->scene = scene;
+    un_status status = create_bodies(w);
+    if (status == UN_OK && sampled) status = sample(w);
+    if (status != UN_OK) {
+        un_walls_destroy(w);
+        return status;
+    }
+    *walls = w;
+    return UN_OK;
+}
+
+void un_walls_destroy(un_walls *w) {
+    if (!w) return;
+    un_free(w->ctx, w->bodies);
+    if (w->phi_static != w->phi) un_free(w->ctx, w->phi_static);
+    un_free(w->ctx, w->phi);
+    un_free(w->ctx, w->body);
+    un_free(w->ctx, w->body_static);
+    un_free(w->ctx, w->volume);
+    for (int a = 0; a < 3; a++) {
+        un_free(w->ctx, w->area[a]);
+        un_free(w->ctx, w->velocity[a]);
+    }
+    un_free(w->ctx, w);
+}

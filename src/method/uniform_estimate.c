@@ -1,0 +1,65 @@
+/* What a uniform run will take: cells, particles, memory. */
+#include "method/method.h"
+
+#include "pressure/pressure.h"
+#include "surface/surface.h"
+
+/* Liquid is counted on a grid no finer than this; its volume then tells the number of particles. */
+#define COUNT_CELLS 96
+
+un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate) {
+    const un_scene_def *def = &scene->def;
+    un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
+    un_grid coarse = un_grid_make(def->domain.size, un_clampi(def->detail.finest, 1, COUNT_CELLS));
+    *estimate = (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.n[2] - 2},
+                              .cell_size = grid.h,
+                              .cell_count = grid.cell_count};
+    un_walls *walls;
+    un_status status = un_walls_create(ctx, &coarse, scene, false, &walls);
+    if (status != UN_OK) return status;
+    double half = 0.5 * coarse.h, per_coarse = coarse.h / grid.h;
+    per_coarse = per_coarse * per_coarse * per_coarse;
+    double start = 0, emitted = 0;
+    if (def->liquid.shape) {
+        un_seed_def seed = {.grid = &coarse, .shape = def->liquid.shape, .walls = walls};
+        int64_t count = un_particles_seed_count(ctx, &seed);
+        if (count < 0) status = UN_ERROR_MEMORY;
+        start += (double)count * per_coarse;
+    }
+    double duration = def->frames.count / def->frames.rate;
+    for (int32_t n = 0; n < def->source_count && status == UN_OK; n++) {
+        const un_source *source = &def->sources[n];
+        if (source->kind != UN_SOURCE_EMITTER || source->from > duration) continue;
+        un_seed_def seed = {.grid = &coarse, .shape = source->shape, .walls = walls};
+        int64_t filling = un_particles_seed_count(ctx, &seed), entering = 0;
+        double speed = un_length(source->velocity);
+        if (speed > 0) {
+            /* points that enter while the stream moves by half a cell */
+            seed.emitting = true;
+            seed.step = un_scale(source->velocity, half / speed);
+            entering = un_particles_seed_count(ctx, &seed);
+        }
+        if (filling < 0 || entering < 0) status = UN_ERROR_MEMORY;
+        double seconds = fmin(source->to, duration) - fmax(source->from, 0);
+        emitted += (double)filling * per_coarse;
+        if (source->from <= 0) start += (double)filling * per_coarse;
+        emitted += (double)entering * per_coarse * speed * fmax(seconds, 0) / half;
+        if (source->from <= 0) emitted -= (double)filling * per_coarse;
+    }
+    un_walls_destroy(walls);
+    UN_TRY(status);
+    estimate->particle_count = (int64_t)start;
+    estimate->particle_count_max = (int64_t)(start + emitted);
+
+    /* Arrays of the grid and of the particles, and the larger of what a step and what the output
+     * surface takes for itself for a while. */
+    double particles = start + emitted, cells = (double)grid.cell_count;
+    double grid_bytes = cells * (3 * 4 + 6 * 8 + 3) + (double)un_walls_bytes(&grid, scene) +
+                        (double)un_bins_bytes(&grid);
+    double step_bytes = particles * 12 + cells;
+    double surface_bytes =
+        def->output.surface ? un_surface_mesh_bytes(&grid, def->detail.surface, particles) : 0;
+    estimate->bytes = grid_bytes + particles * (double)un_particles_bytes_each() +
+                      un_pressure_bytes(&grid, particles / 8) + fmax(step_bytes, surface_bytes);
+    return UN_OK;
+}

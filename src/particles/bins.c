@@ -1,0 +1,208 @@
+/* Particles sorted by cell, cells numbered by blocks along a Morton curve: neighbours in space are
+ * neighbours in memory, for the particles and for the grid around them. */
+#include "particles/particles.h"
+
+static uint64_t spread3(uint64_t x) {
+    uint64_t out = 0;
+    for (int bit = 0; bit < 21; bit++) out |= (x >> bit & 1) << (3 * bit);
+    return out;
+}
+
+/* Blocks sorted by their Morton code; there are few, so an insertion by counting is not needed. */
+static un_status rank_blocks(un_bins *b, un_arena *arena) {
+    uint32_t *keys = un_arena_alloc(arena, (size_t)b->block_count, sizeof *keys);
+    int32_t *order = un_arena_alloc(arena, (size_t)b->block_count, sizeof *order);
+    if (!keys || !order) return UN_ERROR_MEMORY;
+    for (int32_t n = 0; n < b->block_count; n++) {
+        uint64_t i = (uint64_t)(n % b->blocks[0]), j = (uint64_t)(n / b->blocks[0] % b->blocks[1]);
+        uint64_t k = (uint64_t)(n / (b->blocks[0] * b->blocks[1]));
+        /* 10 bits an axis: ties beyond 1024 blocks a side only cost locality */
+        keys[n] = (uint32_t)(spread3(i & 1023) | spread3(j & 1023) << 1 | spread3(k & 1023) << 2);
+    }
+    UN_TRY(un_parallel_sort(b->ctx, arena, order, keys, b->block_count, 30));
+    for (int32_t r = 0; r < b->block_count; r++) b->rank[order[r]] = r;
+    /* Blocks of one colour have the same parity along each axis. */
+    int32_t at = 0;
+    for (int colour = 0; colour < 8; colour++) {
+        b->colour_begin[colour] = at;
+        for (int32_t r = 0; r < b->block_count; r++) {
+            int32_t n = order[r];
+            int32_t i = n % b->blocks[0], j = n / b->blocks[0] % b->blocks[1];
+            int32_t k = n / (b->blocks[0] * b->blocks[1]);
+            if (((i & 1) | (j & 1) << 1 | (k & 1) << 2) == colour) b->coloured[at++] = n;
+        }
+    }
+    b->colour_begin[8] = at;
+    return UN_OK;
+}
+
+static void count_blocks(const un_grid *grid, int32_t blocks[3]) {
+    for (int a = 0; a < 3; a++) blocks[a] = (grid->n[a] + UN_BLOCK - 1) / UN_BLOCK;
+}
+
+size_t un_bins_bytes(const un_grid *grid) {
+    int32_t b[3];
+    count_blocks(grid, b);
+    return (size_t)b[0] * (size_t)b[1] * (size_t)b[2] * (UN_BLOCK_CELLS + 2) * sizeof(int32_t);
+}
+
+static un_status allocate(un_bins *b) {
+    count_blocks(b->grid, b->blocks);
+    int64_t count = (int64_t)b->blocks[0] * b->blocks[1] * b->blocks[2];
+    if (count * UN_BLOCK_CELLS >= INT32_MAX)
+        return un_fail(b->ctx, UN_ERROR_MEMORY,
+                       "a uniform grid of %d x %d x %d cells is too large; lower detail.finest",
+                       b->grid->n[0], b->grid->n[1], b->grid->n[2]);
+    b->block_count = (int32_t)count;
+    UN_ALLOC(b->ctx, b->rank, b->block_count);
+    UN_ALLOC(b->ctx, b->coloured, b->block_count);
+    UN_ALLOC(b->ctx, b->begin, count * UN_BLOCK_CELLS + 1);
+    return UN_OK;
+}
+
+un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins) {
+    un_bins *b = un_alloc_zero(ctx, 1, sizeof *b);
+    if (!b) return UN_ERROR_MEMORY;
+    b->ctx = ctx;
+    b->grid = grid;
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    un_status status = allocate(b);
+    if (status == UN_OK) status = rank_blocks(b, &arena);
+    un_arena_free(&arena);
+    if (status != UN_OK) {
+        un_bins_destroy(b);
+        return status;
+    }
+    *bins = b;
+    return UN_OK;
+}
+
+void un_bins_destroy(un_bins *b) {
+    if (!b) return;
+    un_free(b->ctx, b->rank);
+    un_free(b->ctx, b->coloured);
+    un_free(b->ctx, b->begin);
+    un_free(b->ctx, b);
+}
+
+/* ---- sorting ---- */
+
+typedef struct sort_args {
+    un_bins *bins;
+    un_particles *particles;
+    uint32_t *keys;
+    const int32_t *order;
+    const void *from;
+    void *to;
+    int64_t cell_total;
+} sort_args;
+
+static void find_keys(void *arg, int64_t begin, int64_t end) {
+    sort_args *s = arg;
+    const un_grid *g = s->bins->grid;
+    const un_particles *p = s->particles;
+    double inverse = 1 / g->h;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t c[3];
+        double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
+        for (int a = 0; a < 3; a++)
+            c[a] = un_clampi((int32_t)((p->x[a][i] - origin[a]) * inverse), 0, g->n[a] - 1);
+        s->keys[i] = un_bins_cell(s->bins, c[0], c[1], c[2]);
+    }
+}
+
+static void gather_doubles(void *arg, int64_t begin, int64_t end) {
+    sort_args *s = arg;
+    const double *from = s->from;
+    double *to = s->to;
+    for (int64_t i = begin; i < end; i++) to[i] = from[s->order[i]];
+}
+
+static void gather_floats(void *arg, int64_t begin, int64_t end) {
+    sort_args *s = arg;
+    const float *from = s->from;
+    float *to = s->to;
+    for (int64_t i = begin; i < end; i++) to[i] = from[s->order[i]];
+}
+
+static void gather_bytes(void *arg, int64_t begin, int64_t end) {
+    sort_args *s = arg;
+    const uint8_t *from = s->from;
+    uint8_t *to = s->to;
+    for (int64_t i = begin; i < end; i++) to[i] = from[s->order[i]];
+}
+
+/* Each particle that opens a cell also closes the empty cells before it. */
+static void find_ranges(void *arg, int64_t begin, int64_t end) {
+    sort_args *s = arg;
+    int32_t *first = s->bins->begin;
+    for (int64_t i = begin; i < end; i++) {
+        uint32_t key = s->keys[s->order[i]];
+        int64_t before = i ? (int64_t)s->keys[s->order[i - 1]] : -1;
+        for (int64_t c = before + 1; c <= key; c++) first[c] = (int32_t)i;
+    }
+}
+
+#define SORT_GRAIN 16384
+
+un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p) {
+    un_context *ctx = b->ctx;
+    int64_t n = p->count, cell_total = (int64_t)b->block_count * UN_BLOCK_CELLS;
+    uint32_t *keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *keys);
+    int32_t *order = un_arena_alloc(arena, (size_t)n + 1, sizeof *order);
+    if (!keys || !order) return UN_ERROR_MEMORY;
+    sort_args s = {.bins = b, .particles = p, .keys = keys, .order = order};
+    un_parallel_for(ctx, n, SORT_GRAIN, find_keys, &s);
+    int32_t bits = 1;
+    while (cell_total >> bits) bits++;
+    UN_TRY(un_parallel_sort(ctx, arena, order, keys, n, bits));
+    un_parallel_for(ctx, n, SORT_GRAIN, find_ranges, &s);
+    for (int64_t c = n ? (int64_t)keys[order[n - 1]] + 1 : 0; c <= cell_total; c++)
+        b->begin[c] = (int32_t)n;
+
+    double **doubles[6] = {&p->x[0], &p->x[1], &p->x[2], &p->v[0], &p->v[1], &p->v[2]};
+    for (int a = 0; a < 6; a++) {
+        s.from = *doubles[a];
+        s.to = p->spare_double;
+        un_parallel_for(ctx, n, SORT_GRAIN, gather_doubles, &s);
+        p->spare_double = *doubles[a];
+        *doubles[a] = s.to;
+    }
+    s.from = p->volume;
+    s.to = p->spare_float;
+    un_parallel_for(ctx, n, SORT_GRAIN, gather_floats, &s);
+    p->spare_float = p->volume;
+    p->volume = s.to;
+    s.from = p->flags;
+    s.to = p->spare_byte;
+    un_parallel_for(ctx, n, SORT_GRAIN, gather_bytes, &s);
+    p->spare_byte = p->flags;
+    p->flags = s.to;
+    return UN_OK;
+}
+
+/* ---- scatter ---- */
+
+typedef struct scatter_args {
+    const un_bins *bins;
+    const int32_t *list;
+    un_block_body *body;
+    void *arg;
+} scatter_args;
+
+static void scatter_blocks(void *arg, int64_t begin, int64_t end) {
+    scatter_args *s = arg;
+    for (int64_t n = begin; n < end; n++) {
+        const int32_t *first = s->bins->begin + (int64_t)s->bins->rank[s->list[n]] * UN_BLOCK_CELLS;
+        if (first[0] < first[UN_BLOCK_CELLS]) s->body(s->arg, first[0], first[UN_BLOCK_CELLS]);
+    }
+}
+
+void un_bins_scatter(const un_bins *b, un_block_body *body, void *arg) {
+    for (int colour = 0; colour < 8; colour++) {
+        scatter_args s = {b, b->coloured + b->colour_begin[colour], body, arg};
+        un_parallel_for(b->ctx, b->colour_begin[colour + 1] - b->colour_begin[colour], 1,
+                        scatter_blocks, &s);
+    }
+}

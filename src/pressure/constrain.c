@@ -1,0 +1,114 @@
+/* Face velocities in and along walls. */
+#include "pressure/pressure.h"
+
+typedef struct constrain_args {
+    double *const *u;
+    const un_grid *grid;
+    const un_walls *walls;
+    double dt;
+} constrain_args;
+
+static un_vec3 face_center(const un_grid *g, int axis, int32_t i, int32_t j, int32_t k) {
+    return un_v3(g->origin.x + g->h * (i + (axis == 0 ? 0 : 0.5)),
+                 g->origin.y + g->h * (j + (axis == 1 ? 0 : 0.5)),
+                 g->origin.z + g->h * (k + (axis == 2 ? 0 : 0.5)));
+}
+
+static double component(un_vec3 v, int axis) {
+    return axis == 0 ? v.x : axis == 1 ? v.y : v.z;
+}
+
+/* The nearest node of the four around a face tells which body it lies in; -1: a side. */
+static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, int32_t k) {
+    const un_grid *g = walls->grid;
+    if (!walls->body) return -1;
+    int64_t best = un_grid_node(g, i, j, k);
+    for (int s = 1; s < 4; s++) {
+        int32_t d[3] = {0, 0, 0};
+        d[(axis + 1) % 3] = s & 1;
+        d[(axis + 2) % 3] = s >> 1;
+        int64_t node = un_grid_node(g, i + d[0], j + d[1], k + d[2]);
+        if (walls->phi[node] < walls->phi[best]) best = node;
+    }
+    return walls->body[best];
+}
+
+/* One axis a pass: a closed face writes its own axis and reads only its own value of it, so faces
+ * may go in any order. Normals of curved walls mix the axes; three passes are one sweep. */
+static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t end) {
+    const un_grid *g = a->grid;
+    const un_walls *walls = a->walls;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            int64_t f = un_grid_cell(g, i, j, k);
+            if (walls->area[axis][f] > 0) continue;
+            un_vec3 x = face_center(g, axis, i, j, k);
+            double d = un_walls_distance(walls, x);
+            if (d < -2 * g->h) continue;
+            double low[3] = {x.x, x.y, x.z}, size[3] = {g->size.x, g->size.y, g->size.z};
+            /* In or beyond a side of the domain nothing moves across it. */
+            if (low[axis] < 1e-6 * g->h || low[axis] > size[axis] - 1e-6 * g->h) {
+                a->u[axis][f] = 0;
+                continue;
+            }
+            if (walls->body_count == 0) continue;
+            un_vec3 n = un_walls_normal(walls, x), v, solid = {0, 0, 0};
+            x = un_min3(un_max3(x, un_v3(0, 0, 0)), g->size);
+            v.x = axis == 0 ? a->u[0][f] : un_faces_sample_axis(g, a->u[0], x, 0);
+            v.y = axis == 1 ? a->u[1][f] : un_faces_sample_axis(g, a->u[1], x, 1);
+            v.z = axis == 2 ? a->u[2][f] : un_faces_sample_axis(g, a->u[2], x, 2);
+            int32_t body = face_body(walls, axis, i, j, k);
+            if (body >= 0) solid = un_body_velocity(&walls->bodies[body], x);
+            double inward = un_dot(un_sub(v, solid), n);
+            a->u[axis][f] -= inward * component(n, axis);
+        }
+    }
+}
+
+static void constrain_x(void *arg, int64_t begin, int64_t end) {
+    constrain_axis(arg, 0, begin, end);
+}
+static void constrain_y(void *arg, int64_t begin, int64_t end) {
+    constrain_axis(arg, 1, begin, end);
+}
+static void constrain_z(void *arg, int64_t begin, int64_t end) {
+    constrain_axis(arg, 2, begin, end);
+}
+
+void un_pressure_constrain(un_context *ctx, double *const u[3], const un_grid *grid,
+                           const un_walls *walls) {
+    constrain_args a = {.u = u, .grid = grid, .walls = walls};
+    int64_t rows = (int64_t)grid->n[1] * grid->n[2];
+    un_parallel_for(ctx, rows, 64, constrain_x, &a);
+    un_parallel_for(ctx, rows, 64, constrain_y, &a);
+    un_parallel_for(ctx, rows, 64, constrain_z, &a);
+}
+
+static void friction_rows(void *arg, int64_t begin, int64_t end) {
+    constrain_args *a = arg;
+    const un_grid *g = a->grid;
+    const un_walls *walls = a->walls;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            int64_t f = un_grid_cell(g, i, j, k);
+            for (int axis = 0; axis < 3; axis++) {
+                int32_t b = face_body(walls, axis, i, j, k);
+                if (b < 0 || walls->bodies[b].friction <= 0) continue;
+                un_vec3 x = face_center(g, axis, i, j, k);
+                if (un_walls_distance(walls, x) > 0.5 * g->h) continue;
+                double slip = 1 - un_clamp(walls->bodies[b].friction, 0, 1 - 1e-12);
+                double solid = component(un_body_velocity(&walls->bodies[b], x), axis);
+                a->u[axis][f] = solid + (a->u[axis][f] - solid) * pow(slip, a->dt / 0.01);
+            }
+        }
+    }
+}
+
+void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
+                          const un_walls *walls, double dt) {
+    if (!walls->friction) return;
+    constrain_args a = {.u = u, .grid = grid, .walls = walls, .dt = dt};
+    un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, friction_rows, &a);
+}

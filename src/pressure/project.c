@@ -1,0 +1,322 @@
+/* Projection on the staggered grid.
+ *
+ *     u <- u - (dt / rho) grad p,   div u = sigma in the liquid,   p = 0 at the free surface,
+ *     u.n = u_solid.n at walls
+ *
+ * With q = p dt / rho, cell c, faces f with open fraction A_f [Batty, Bertails & Bridson 2007]:
+ *
+ *     sum_f A_f (q_c - q_n) = -h sum_f +-[A_f u_f + (1 - A_f) u_solid] + h^2 V_c sigma
+ *
+ * and q_c / theta instead of q_c - q_n towards air, theta = phi_c / (phi_c - phi_n) the distance
+ * to the surface in cells [Gibou et al. 2002; Enright et al. 2003]: second order, and exact for
+ * water at rest under a flat surface at any height. The matrix is symmetric positive
+ * semi-definite. sigma is zero but for the volume correction and for sources. */
+#include "pressure/pressure.h"
+
+/* Least distance to the surface, in cells. The row's diagonal grows as 1 / theta, which the
+ * preconditioner takes in its stride; this only keeps it finite. */
+#define THETA_MIN 1e-6
+/* Openings below this share are closed: they carry nothing, but spoil the matrix. */
+#define AREA_MIN 1e-3
+
+typedef struct assemble_args {
+    un_pressure *pr;
+    const un_projection *in;
+    int64_t *row_count;   /* by row of cells: unknowns, then the first one's number */
+    int64_t *entry_count; /* by row of cells: matrix entries, then the first one's place */
+} assemble_args;
+
+static inline double open_area(const un_walls *walls, int axis, int64_t f) {
+    double a = walls->area[axis][f];
+    return a < AREA_MIN ? 0 : a;
+}
+
+static inline double ghost_theta(double phi_liquid, double phi_air) {
+    return fmax(phi_liquid / (phi_liquid - phi_air), THETA_MIN);
+}
+
+/* Interior cells only: the padding lies beyond walls or open sides. */
+static bool is_unknown(const un_projection *in, const un_grid *g, int64_t c) {
+    if (!(in->phi[c] < 0)) return false;
+    double open = 0;
+    for (int a = 0; a < 3; a++)
+        open += open_area(in->walls, a, c) + open_area(in->walls, a, c + g->stride[a]);
+    return open > 0;
+}
+
+static void count_rows(void *arg, int64_t begin, int64_t end) {
+    assemble_args *s = arg;
+    const un_grid *g = s->pr->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        int64_t first = un_grid_cell(g, 0, j, k), count = 0;
+        bool padding = j == 0 || k == 0 || j == g->n[1] - 1 || k == g->n[2] - 1;
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            bool unknown = !padding && i > 0 && i < g->n[0] - 1 && is_unknown(s->in, g, first + i);
+            s->pr->index[first + i] = unknown ? 0 : -1;
+            count += unknown;
+        }
+        s->row_count[row] = count;
+    }
+}
+
+static void number_rows(void *arg, int64_t begin, int64_t end) {
+    assemble_args *s = arg;
+    const un_grid *g = s->pr->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t c = row * g->n[0];
+        int32_t number = (int32_t)s->row_count[row];
+        for (int32_t i = 0; i < g->n[0]; i++)
+            if (s->pr->index[c + i] >= 0) {
+                s->pr->cell[number] = (int32_t)(c + i);
+                s->pr->index[c + i] = number++;
+            }
+    }
+}
+
+static void count_entries(void *arg, int64_t begin, int64_t end) {
+    assemble_args *s = arg;
+    const un_grid *g = s->pr->grid;
+    const int32_t *index = s->pr->index;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t first = row * g->n[0], count = 0;
+        if (s->row_count[row] != s->row_count[row + 1])
+            for (int64_t c = first; c < first + g->n[0]; c++) {
+                if (index[c] < 0) continue;
+                count++;
+                for (int a = 0; a < 3; a++)
+                    count += (index[c - g->stride[a]] >= 0 && open_area(s->in->walls, a, c) > 0) +
+                             (index[c + g->stride[a]] >= 0 &&
+                              open_area(s->in->walls, a, c + g->stride[a]) > 0);
+            }
+        s->entry_count[row] = count;
+    }
+}
+
+/* What flows out of cell c through a face: sign +1 at the upper face, -1 at the lower. */
+static inline double face_flux(const un_projection *in, int axis, int64_t f) {
+    double a = open_area(in->walls, axis, f);
+    double solid = in->walls->velocity[axis] ? in->walls->velocity[axis][f] : 0;
+    return a * in->u[axis][f] + (1 - a) * solid;
+}
+
+static double cell_outflow(const un_projection *in, const un_grid *g, int64_t c) {
+    double flux = 0;
+    for (int a = 0; a < 3; a++) flux += face_flux(in, a, c + g->stride[a]) - face_flux(in, a, c);
+    return flux;
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end) {
+    assemble_args *s = arg;
+    un_pressure *pr = s->pr;
+    const un_projection *in = s->in;
+    const un_grid *g = pr->grid;
+    const float *phi = in->phi;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t entry = s->entry_count[row];
+        for (int64_t n = s->row_count[row]; n < s->row_count[row + 1]; n++) {
+            int64_t c = pr->cell[n];
+            double diagonal = 0;
+            pr->matrix.row[n] = (int32_t)entry;
+            /* Neighbours in the order of their numbers: z-, y-, x-, itself, x+, y+, z+. */
+            for (int side = -3; side <= 3; side++) {
+                if (side == 0) {
+                    pr->matrix.col[entry++] = (int32_t)n;
+                    continue;
+                }
+                int axis = (side < 0 ? -side : side) - 1;
+                int64_t m = c + (side < 0 ? -g->stride[axis] : g->stride[axis]);
+                double area = open_area(in->walls, axis, side < 0 ? c : m);
+                if (area == 0) continue;
+                if (pr->index[m] >= 0) {
+                    diagonal += area;
+                    pr->matrix.col[entry] = pr->index[m];
+                    pr->matrix.val[entry++] = -area;
+                } else {
+                    diagonal += area / ghost_theta(phi[c], fmaxf(phi[m], 0));
+                }
+            }
+            for (int64_t e = pr->matrix.row[n]; e < entry; e++)
+                if (pr->matrix.col[e] == n) pr->matrix.val[e] = diagonal;
+            pr->rhs[n] =
+                -g->h * cell_outflow(in, g, c) + g->h * g->h * in->walls->volume[c] * in->expansion;
+            pr->x[n] = pr->p[c] * in->dt / in->density;
+        }
+    }
+}
+
+/* Counts become first places; returns the total. */
+static int64_t accumulate(int64_t *counts, int64_t n) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t count = counts[i];
+        counts[i] = total;
+        total += count;
+    }
+    counts[n] = total;
+    return total;
+}
+
+static un_status assemble(un_pressure *pr, const un_projection *in) {
+    un_context *ctx = pr->ctx;
+    const un_grid *g = pr->grid;
+    int64_t rows = (int64_t)g->n[1] * g->n[2];
+    assemble_args s = {.pr = pr, .in = in};
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, s.row_count, rows + 1);
+    UN_ALLOC_DONE(ctx, s.entry_count, rows + 1);
+    un_parallel_for(ctx, rows, 64, count_rows, &s);
+    size_t n = (size_t)accumulate(s.row_count, rows);
+    UN_TRY_DONE(
+        un_array_need(ctx, (void **)&pr->cell, &pr->capacity_cell, n + 1, sizeof *pr->cell));
+    un_parallel_for(ctx, rows, 64, number_rows, &s);
+    un_parallel_for(ctx, rows, 64, count_entries, &s);
+    size_t entries = (size_t)accumulate(s.entry_count, rows);
+    if (entries > INT32_MAX) {
+        status = un_fail(ctx, UN_ERROR_MEMORY,
+                         "%.1f million liquid cells are too many for one "
+                         "pressure system; lower detail.finest",
+                         (double)n / 1e6);
+        goto done;
+    }
+    un_csr *m = &pr->matrix;
+    UN_TRY_DONE(un_array_need(ctx, (void **)&m->row, &pr->capacity_row, n + 1, sizeof *m->row));
+    UN_TRY_DONE(
+        un_array_need(ctx, (void **)&m->col, &pr->capacity_col, entries + 1, sizeof *m->col));
+    UN_TRY_DONE(
+        un_array_need(ctx, (void **)&m->val, &pr->capacity_val, entries + 1, sizeof *m->val));
+    UN_TRY_DONE(un_array_need(ctx, (void **)&pr->rhs, &pr->capacity_rhs, n + 1, sizeof *pr->rhs));
+    UN_TRY_DONE(un_array_need(ctx, (void **)&pr->x, &pr->capacity_x, n + 1, sizeof *pr->x));
+    m->n = (int32_t)n;
+    m->row[n] = (int32_t)entries;
+    un_parallel_for(ctx, rows, 64, fill_rows, &s);
+    for (int32_t i = 0; i < in->source_count; i++) {
+        int32_t unknown = pr->index[in->source_cell[i]];
+        if (unknown >= 0) pr->rhs[unknown] += g->h * g->h * in->source_rate[i];
+    }
+done:
+    un_free(ctx, s.row_count);
+    un_free(ctx, s.entry_count);
+    return status;
+}
+
+/* ---- velocity update ---- */
+
+/* Does the face lie in or beyond a side of the domain across its axis? */
+static bool on_side(const un_grid *g, int axis, int32_t j, int32_t k, int64_t i) {
+    double at = axis == 0   ? g->origin.x + g->h * (double)i
+                : axis == 1 ? g->origin.y + g->h * j
+                            : g->origin.z + g->h * k;
+    double size = axis == 0 ? g->size.x : axis == 1 ? g->size.y : g->size.z;
+    return at < 1e-6 * g->h || at > size - 1e-6 * g->h;
+}
+
+static void update_faces(void *arg, int64_t begin, int64_t end) {
+    assemble_args *s = arg;
+    un_pressure *pr = s->pr;
+    const un_projection *in = s->in;
+    const un_grid *g = pr->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        for (int axis = 0; axis < 3; axis++) {
+            int64_t first = un_grid_cell(g, 0, j, k), stride = g->stride[axis];
+            memset(in->known[axis] + first, 0, (size_t)g->n[0]);
+            if ((axis == 1 && j == 0) || (axis == 2 && k == 0)) continue;
+            for (int64_t f = first + (axis == 0); f < first + g->n[0]; f++) {
+                int32_t above = pr->index[f], below = pr->index[f - stride];
+                if (above < 0 && below < 0) continue;
+                if (open_area(in->walls, axis, f) == 0) {
+                    /* nothing crosses a side of the domain; solids are left to extrapolation */
+                    if (!on_side(g, axis, j, k, f - first)) continue;
+                    in->u[axis][f] = 0;
+                    in->known[axis][f] = 1;
+                    continue;
+                }
+                double step;
+                if (above >= 0 && below >= 0)
+                    step = pr->x[above] - pr->x[below];
+                else if (above >= 0)
+                    step = pr->x[above] / ghost_theta(in->phi[f], fmaxf(in->phi[f - stride], 0));
+                else
+                    step = -pr->x[below] / ghost_theta(in->phi[f - stride], fmaxf(in->phi[f], 0));
+                in->u[axis][f] -= step / g->h;
+                in->known[axis][f] = 1;
+            }
+        }
+    }
+}
+
+static void store_pressure(void *arg, int64_t begin, int64_t end) {
+    assemble_args *s = arg;
+    double to_pascal = s->in->density / s->in->dt;
+    for (int64_t c = begin; c < end; c++) {
+        int32_t n = s->pr->index[c];
+        s->pr->p[c] = n >= 0 ? s->pr->x[n] * to_pascal : 0;
+    }
+}
+
+/* Sources have their own divergence and are left out of the check. */
+static double divergence_rows(void *arg, int64_t begin, int64_t end) {
+    assemble_args *s = arg;
+    const un_grid *g = s->pr->grid;
+    double max = 0;
+    for (int64_t n = begin; n < end; n++) {
+        int64_t c = s->pr->cell[n];
+        double left = cell_outflow(s->in, g, c) / g->h - s->in->walls->volume[c] * s->in->expansion;
+        max = fmax(max, fabs(left));
+    }
+    return max;
+}
+
+un_status un_pressure_project(un_pressure *pr, const un_projection *in,
+                              un_projection_report *report) {
+    un_context *ctx = pr->ctx;
+    const un_grid *g = pr->grid;
+    *report = (un_projection_report){0};
+    UN_TRY(assemble(pr, in));
+    report->cell_count = pr->matrix.n;
+    UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
+                           in->iteration_limit, &report->solve));
+    assemble_args s = {.pr = pr, .in = in};
+    un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 64, update_faces, &s);
+    un_parallel_for(ctx, g->cell_count, un_block_grain(g->cell_count), store_pressure, &s);
+    if (pr->matrix.n > 0)
+        report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
+    return UN_OK;
+}
+
+/* ---- life ---- */
+
+double un_pressure_bytes(const un_grid *grid, double liquid_cells) {
+    /* p and index; cell, row, 7 entries, rhs, x; CG's four vectors, pivots, labels and stack */
+    return (double)grid->cell_count * (8 + 4) +
+           liquid_cells * (4 + 4 + 7 * 12 + 8 + 8 + 4 * 8 + 8 + 4 + 4);
+}
+
+un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure) {
+    un_pressure *pr = un_alloc_zero(ctx, 1, sizeof *pr);
+    if (!pr) return UN_ERROR_MEMORY;
+    pr->ctx = ctx;
+    pr->grid = grid;
+    un_status status = un_solver_create(ctx, &pr->solver);
+    if (status == UN_OK) {
+        pr->p = un_alloc_zero(ctx, (size_t)grid->cell_count, sizeof *pr->p);
+        pr->index = un_alloc(ctx, (size_t)grid->cell_count, sizeof *pr->index);
+        if (!pr->p || !pr->index) status = UN_ERROR_MEMORY;
+    }
+    if (status != UN_OK) {
+        un_pressure_destroy(pr);
+        return status;
+    }
+    *pressure = pr;
+    return UN_OK;
+}
+
+void un_pressure_destroy(un_pressure *pr) {
+    if (!pr) return;
+    un_solver_destroy(pr->solver);
+    void *blocks[] = {pr->p,          pr->index,      pr->cell, pr->matrix.row,
+                      pr->matrix.col, pr->matrix.val, pr->rhs,  pr->x};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(pr->ctx, blocks[i]);
+    un_free(pr->ctx, pr);
+}

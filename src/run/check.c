@@ -1,0 +1,245 @@
+/* What can be said before a run: size, memory, time, and what will probably go wrong. */
+#include "run/run.h"
+
+#include <stdio.h>
+
+un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method **method) {
+    *method = un_method_find(scene->def.method);
+    if (*method) return UN_OK;
+    return un_fail(ctx, UN_ERROR_UNAVAILABLE,
+                   "method \"%s\" is not available in this version; use \"uniform\"",
+                   scene->def.method);
+}
+
+#define FINEST_MIN 4
+
+un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate) {
+    const un_method *method;
+    un_scene_def *def = &scene->def;
+    UN_TRY(un_run_method(ctx, scene, &method));
+    UN_TRY(method->estimate(ctx, scene, estimate));
+    int32_t wanted = def->detail.finest;
+    for (;;) {
+        double particles = (double)estimate->particle_count_max / def->budget.particles;
+        double bytes = estimate->bytes / def->budget.memory, over = 1;
+        if (def->budget.particles > 0) over = fmax(over, particles);
+        if (def->budget.memory > 0) over = fmax(over, bytes);
+        if (over <= 1) break;
+        int32_t next = (int32_t)floor(def->detail.finest / cbrt(over));
+        if (next >= def->detail.finest) next = def->detail.finest - 1;
+        if (next < FINEST_MIN)
+            return un_fail(ctx, UN_ERROR_SCENE,
+                           "%s: the budget is too small for this scene even at %d cells; raise "
+                           "budget.particles or budget.memory",
+                           scene->path, FINEST_MIN);
+        def->detail.surface =
+            (int32_t)fmax(next, (double)def->detail.surface * next / def->detail.finest);
+        def->detail.finest = next;
+        UN_TRY(method->estimate(ctx, scene, estimate));
+    }
+    if (def->detail.finest != wanted)
+        un_log(ctx, UN_LOG_WARNING,
+               "detail.finest lowered from %d to %d to stay inside the budget (%.3g million "
+               "particles, %.3g GB)",
+               wanted, def->detail.finest, (double)estimate->particle_count_max / 1e6,
+               estimate->bytes / 1e9);
+    return UN_OK;
+}
+
+static void warn(un_check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void warn(un_check *check, const char *format, ...) {
+    if (check->warning_count < UN_WARNINGS_MAX) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(check->warnings[check->warning_count], sizeof check->warnings[0], format,
+                  arguments);
+        va_end(arguments);
+    }
+    check->warning_count++;
+}
+
+/* ---- how thick is a shape? ---- */
+
+typedef struct depth_args {
+    const un_shape *shape;
+    const un_shape *other; /* may be NULL: counts points in both */
+    un_vec3 min, step;
+    int32_t n;
+} depth_args;
+
+#define DEPTH_SAMPLES 48
+
+static double depth_slabs(void *arg, int64_t begin, int64_t end) {
+    depth_args *a = arg;
+    double deepest = 0;
+    for (int64_t row = begin; row < end; row++)
+        for (int32_t i = 0; i < a->n; i++) {
+            un_vec3 x = un_add(a->min, un_v3(a->step.x * (i + 0.5),
+                                             a->step.y * ((double)(row % a->n) + 0.5),
+                                             a->step.z * ((double)(row / a->n) + 0.5)));
+            double d = un_shape_distance(a->shape, x);
+            if (a->other) d = fmax(d, un_shape_distance(a->other, x));
+            deepest = fmax(deepest, -d);
+        }
+    return deepest;
+}
+
+/* The largest depth below the surface found on a lattice over the shape's box in the domain. */
+static double shape_depth(un_context *ctx, const un_shape *shape, const un_shape *other,
+                          un_vec3 size) {
+    un_box3 box = un_shape_bounds(shape);
+    depth_args a = {.shape = shape, .other = other, .n = DEPTH_SAMPLES};
+    un_vec3 max = un_min3(box.max, size);
+    a.min = un_max3(box.min, un_v3(0, 0, 0));
+    un_vec3 side = un_sub(max, a.min);
+    if (!(side.x > 0 && side.y > 0 && side.z > 0)) return 0;
+    a.step = un_scale(side, 1.0 / DEPTH_SAMPLES);
+    return un_parallel_max(ctx, DEPTH_SAMPLES * DEPTH_SAMPLES, depth_slabs, &a);
+}
+
+static void check_solids(un_context *ctx, const un_scene *scene, un_check *check) {
+    const un_scene_def *def = &scene->def;
+    double h = check->cell_size;
+    for (int32_t s = 0; s < def->solid_count; s++) {
+        const un_solid *solid = &def->solids[s];
+        un_pose pose = un_pose_identity();
+        if (solid->moves && un_scene_pose(scene, s, 0, &pose) != UN_OK)
+            warn(check, "%s: %s", solid->name, un_context_message(ctx));
+        double depth = shape_depth(ctx, solid->shape, NULL, def->domain.size);
+        if (depth == 0 && !solid->moves)
+            warn(check, "%s lies outside the domain and does nothing", solid->name);
+        else if (depth > 0 && 2 * depth < h)
+            warn(check,
+                 "%s is about %.3g m thick, less than a cell (%.3g m): liquid on both sides of "
+                 "it feels the same pressure; make it thicker or raise detail.finest to %.0f",
+                 solid->name, 2 * depth, h, ceil(def->detail.finest * h / (2 * depth)));
+        if (!solid->moves && def->liquid.shape &&
+            shape_depth(ctx, solid->shape, def->liquid.shape, def->domain.size) > 0.5 * h)
+            warn(check, "liquid overlaps %s; the part inside the solid is left out", solid->name);
+    }
+}
+
+static void check_sources(un_context *ctx, const un_scene *scene, un_check *check) {
+    const un_scene_def *def = &scene->def;
+    double h = check->cell_size, duration = def->frames.count / def->frames.rate;
+    for (int32_t s = 0; s < def->source_count; s++) {
+        const un_source *source = &def->sources[s];
+        double depth = shape_depth(ctx, source->shape, NULL, def->domain.size);
+        if (depth == 0)
+            warn(check, "%s lies outside the domain and does nothing", source->name);
+        else if (2 * depth < h)
+            warn(check,
+                 "%s is smaller than a cell (%.3g m of %.3g m): make it larger or raise "
+                 "detail.finest to %.0f",
+                 source->name, 2 * depth, h, ceil(def->detail.finest * h / (2 * depth)));
+        if (source->kind == UN_SOURCE_EMITTER && un_length(source->velocity) == 0)
+            warn(check,
+                 "%s has no velocity: it fills its shape once and then adds nothing; give it "
+                 "a velocity",
+                 source->name);
+        if (source->from >= duration)
+            warn(check, "%s starts at %g s, after the last frame (%g s)", source->name,
+                 source->from, duration);
+    }
+}
+
+static void check_liquid(un_context *ctx, const un_scene *scene, un_check *check) {
+    const un_scene_def *def = &scene->def;
+    bool emitters = false;
+    for (int32_t s = 0; s < def->source_count; s++)
+        emitters |= def->sources[s].kind == UN_SOURCE_EMITTER;
+    if (!def->liquid.shape) {
+        if (!emitters) warn(check, "there is no liquid and no emitter: nothing will happen");
+        return;
+    }
+    double depth = shape_depth(ctx, def->liquid.shape, NULL, def->domain.size);
+    if (depth == 0 || check->particle_count == 0)
+        warn(check,
+             "the liquid lies outside the domain, inside solids, or is too small for a cell "
+             "(%.3g m): there are no particles",
+             check->cell_size);
+    else if (2 * depth < check->cell_size)
+        warn(check,
+             "the liquid is about %.3g m thick, less than a cell (%.3g m): it will fly as "
+             "single particles; raise detail.finest",
+             2 * depth, check->cell_size);
+}
+
+/* A frame's cost on this machine: the first steps of the scene itself at a size that takes about a
+ * second, scaled by particles and by the steps that a frame of the full size needs. */
+#define TRIAL_PARTICLES 1.5e5
+#define TRIAL_STEPS 3
+
+static un_status time_frame(un_context *ctx, un_scene *scene, const un_method *method,
+                            un_check *check) {
+    un_scene_def *def = &scene->def;
+    double particles = fmax((double)(check->particle_count + check->particle_count_max) / 2, 1);
+    int32_t finest = def->detail.finest, surface = def->detail.surface;
+    double shrink = fmin(1, cbrt(TRIAL_PARTICLES / particles));
+    def->detail.finest = (int32_t)fmax(FINEST_MIN, floor(finest * shrink));
+    def->detail.surface =
+        (int32_t)fmax(FINEST_MIN, floor((double)surface * def->detail.finest / finest));
+    void *state = NULL;
+    un_step step;
+    double seconds = 0, count = 0;
+    un_status status = method->create(ctx, scene, &state);
+    for (int i = 0; i < TRIAL_STEPS && status == UN_OK; i++) {
+        double dt = fmin(method->step_limit(state), 1 / def->frames.rate);
+        status = method->step(state, dt, &step);
+        if (status == UN_OK && i > 0) {
+            seconds += step.seconds;
+            count += (double)step.particles;
+        }
+    }
+    double surface_seconds = 0, trial_particles = status == UN_OK ? (double)step.particles : 1;
+    if (status == UN_OK && def->output.surface) {
+        un_trimesh mesh = {0};
+        double clock = un_seconds();
+        status = method->surface(state, &mesh);
+        surface_seconds = un_seconds() - clock;
+        un_trimesh_free(ctx, &mesh);
+    }
+    if (state) method->destroy(state);
+    def->detail.finest = finest;
+    def->detail.surface = surface;
+    UN_TRY(status);
+    /* Liquid that falls the height of the domain sets the speed. */
+    double h = check->cell_size, g = un_length(def->gravity);
+    double height = fabs(def->gravity.x) * def->domain.size.x +
+                    fabs(def->gravity.y) * def->domain.size.y +
+                    fabs(def->gravity.z) * def->domain.size.z;
+    double speed = sqrt(0.5 * height) + un_length(def->liquid.velocity);
+    for (int32_t s = 0; s < def->source_count; s++)
+        speed = fmax(speed, un_length(def->sources[s].velocity));
+    double limit = fmin(g > 0 ? 0.5 * sqrt(h / g) : INFINITY,
+                        speed > 0 ? def->solver.cfl * h / speed : INFINITY);
+    double steps = fmax(1, ceil(1 / (def->frames.rate * limit)));
+    double grow = particles / fmax(trial_particles, 1);
+    if (count > 0) check->seconds_per_frame = steps * seconds / count * particles;
+    check->seconds_per_frame += surface_seconds * pow(grow, 2.0 / 3);
+    return UN_OK;
+}
+
+un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check) {
+    const un_method *method;
+    un_estimate estimate;
+    *check = (un_check){0};
+    int32_t wanted = scene->def.detail.finest;
+    UN_TRY(un_run_method(ctx, scene, &method));
+    UN_TRY(un_run_fit_budget(ctx, scene, &estimate));
+    check->method = method->name;
+    memcpy(check->cells, estimate.cells, sizeof check->cells);
+    check->cell_size = estimate.cell_size;
+    check->cell_count = estimate.cell_count;
+    check->particle_count = estimate.particle_count;
+    check->particle_count_max = estimate.particle_count_max;
+    check->bytes = estimate.bytes;
+    for (int32_t n = 0; n < scene->note_count; n++) warn(check, "%s", scene->notes[n]);
+    if (scene->def.detail.finest != wanted)
+        warn(check, "detail.finest is lowered from %d to %d to stay inside the budget", wanted,
+             scene->def.detail.finest);
+    check_liquid(ctx, scene, check);
+    check_solids(ctx, scene, check);
+    check_sources(ctx, scene, check);
+    return time_frame(ctx, scene, method, check);
+}

@@ -1,0 +1,422 @@
+/* Output surface from particles.
+ *
+ * The body of the liquid is the half-way level of the same colour function that the simulation
+ * uses (colour.c), sampled on a finer lattice whose outer nodes lie in the domain's sides: at rest
+ * it is flat, right up to the walls. What the colour cannot hold, drops and sheets thinner than
+ * 0.7 of a simulation cell, is added as averaged spheres [Zhu & Bridson 2005] around the loose
+ * particles only: those that the colour's surface leaves outside, or nearly so. A particle's
+ * sphere grows smoothly from nothing as it comes loose, so nothing pops.
+ *
+ * Only a band of two cells around the simulation's surface is sampled; elsewhere the simulation's
+ * own sign stands. */
+#include "surface/contour.h"
+#include "surface/surface.h"
+
+/* All in simulation cells. A loose particle's full radius: the sphere of its volume (0.31 for an
+ * eighth of a cell) a little enlarged, so that neighbours at the usual spacing of 0.5 join. */
+#define LOOSE_RADIUS 0.34
+/* Particles deeper than this under the colour's surface have no sphere, those above the second
+ * level the full one. */
+#define LOOSE_FROM -0.10
+#define LOOSE_FULL 0.25
+/* Reach of the sphere average. */
+#define LOOSE_REACH 0.75
+/* Reach of the velocity average at vertices. */
+#define VELOCITY_REACH 1.0
+
+typedef struct mesher_state {
+    un_context *ctx;
+    const un_mesher *in;
+    un_lattice lattice;
+    uint8_t *band;    /* by simulation cell: 1 near the surface */
+    uint8_t *touched; /* by node: a loose particle is near */
+    float *radius;    /* by particle, m; 0: not loose */
+    un_trimesh *mesh;
+} mesher_state;
+
+/* ---- band ---- */
+
+static bool is_wall(const un_mesher *in, int64_t c) {
+    return in->walls->volume[c] <= 0;
+}
+
+/* Surface cells: liquid next to air, or air next to liquid, among the 26 neighbours; also every
+ * cell that holds particles but no liquid. */
+static void mark_surface(void *arg, int64_t begin, int64_t end) {
+    mesher_state *s = arg;
+    const un_mesher *in = s->in;
+    const un_grid *g = in->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            int64_t c = un_grid_cell(g, i, j, k);
+            bool liquid = in->phi[c] < 0, near = false;
+            if (!liquid) {
+                uint32_t cell = un_bins_cell(in->bins, i, j, k);
+                near = in->bins->begin[cell] < in->bins->begin[cell + 1];
+            }
+            for (int n = 0; n < 27 && !near; n++) {
+                int32_t a = i + n % 3 - 1, b = j + n / 3 % 3 - 1, d = k + n / 9 - 1;
+                if (a < 0 || b < 0 || d < 0 || a >= g->n[0] || b >= g->n[1] || d >= g->n[2])
+                    continue;
+                int64_t m = un_grid_cell(g, a, b, d);
+                if (!is_wall(in, m)) near = (in->phi[m] < 0) != liquid;
+            }
+            s->band[c] = near && !is_wall(in, c);
+        }
+    }
+}
+
+/* Widens the marked set by a cell; two marks keep the passes apart. */
+typedef struct widen_args {
+    mesher_state *s;
+    const uint8_t *from;
+    uint8_t *to;
+} widen_args;
+
+static void widen(void *arg, int64_t begin, int64_t end) {
+    widen_args *w = arg;
+    const un_grid *g = w->s->in->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            uint8_t near = 0;
+            for (int n = 0; n < 27 && !near; n++) {
+                int32_t a = i + n % 3 - 1, b = j + n / 3 % 3 - 1, d = k + n / 9 - 1;
+                if (a < 0 || b < 0 || d < 0 || a >= g->n[0] || b >= g->n[1] || d >= g->n[2])
+                    continue;
+                near = w->from[un_grid_cell(g, a, b, d)];
+            }
+            w->to[un_grid_cell(g, i, j, k)] = near;
+        }
+    }
+}
+
+static un_status find_band(mesher_state *s) {
+    const un_grid *g = s->in->grid;
+    int64_t rows = (int64_t)g->n[1] * g->n[2];
+    uint8_t *other = un_alloc(s->ctx, (size_t)g->cell_count, 1);
+    if (!other) return UN_ERROR_MEMORY;
+    un_parallel_for(s->ctx, rows, 64, mark_surface, s);
+    widen_args out = {s, s->band, other}, back = {s, other, s->band};
+    un_parallel_for(s->ctx, rows, 64, widen, &out);
+    un_parallel_for(s->ctx, rows, 64, widen, &back);
+    un_free(s->ctx, other);
+    return UN_OK;
+}
+
+/* ---- colour on the lattice ---- */
+
+static inline float spline(float s) {
+    s = fabsf(s);
+    if (s < 0.5f) return 0.75f - s * s;
+    if (s < 1.5f) return 0.5f * (1.5f - s) * (1.5f - s);
+    return 0;
+}
+
+/* Nodes within reach of x along each axis. */
+static void node_range(const un_lattice *l, const double x[3], double reach, int32_t lo[3],
+                       int32_t hi[3]) {
+    double origin[3] = {l->origin.x, l->origin.y, l->origin.z};
+    for (int a = 0; a < 3; a++) {
+        lo[a] = (int32_t)un_clamp(ceil((x[a] - reach - origin[a]) / l->h[a]), 0, l->n[a]);
+        hi[a] = (int32_t)un_clamp(floor((x[a] + reach - origin[a]) / l->h[a]), -1, l->n[a] - 1);
+    }
+}
+
+/* Nodes along three cells, at most 16 a cell (make_lattice; a side of few cells may round up). */
+#define SPLINE_NODES_MAX 128
+
+static void scatter_colour(void *arg, int64_t begin, int64_t end) {
+    mesher_state *s = arg;
+    const un_grid *g = s->in->grid;
+    const un_particles *p = s->in->particles;
+    const un_lattice *l = &s->lattice;
+    double inverse = 1 / g->h, origin[3] = {l->origin.x, l->origin.y, l->origin.z};
+    for (int64_t q = begin; q < end; q++) {
+        un_stencil at = un_grid_stencil(g, un_particle_position(p, q), 0, 0, 0);
+        if (!s->band[at.base]) continue;
+        double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
+        int32_t lo[3], hi[3];
+        float w[3][SPLINE_NODES_MAX];
+        node_range(l, x, 1.5 * g->h, lo, hi);
+        for (int a = 0; a < 3; a++)
+            for (int32_t i = lo[a]; i <= hi[a]; i++)
+                w[a][i - lo[a]] = spline((float)((origin[a] + i * l->h[a] - x[a]) * inverse));
+        float mass = p->volume[q] * (float)(inverse * inverse * inverse);
+        for (int32_t k = lo[2]; k <= hi[2]; k++)
+            for (int32_t j = lo[1]; j <= hi[1]; j++) {
+                float wyz = mass * w[2][k - lo[2]] * w[1][j - lo[1]];
+                float *row = l->phi + l->n[0] * (j + (int64_t)l->n[1] * k);
+                for (int32_t i = lo[0]; i <= hi[0]; i++) row[i] += wyz * w[0][i - lo[0]];
+            }
+    }
+}
+
+static un_vec3 node_position(const un_lattice *l, int32_t i, int32_t j, int32_t k) {
+    return un_v3(l->origin.x + i * l->h[0], l->origin.y + j * l->h[1], l->origin.z + k * l->h[2]);
+}
+
+/* The open part of the kernel at x: exact for the sides, as if flat for solids. */
+static double open_part(const un_mesher *in, un_vec3 x, double solid_distance) {
+    const bool *open = in->walls->scene->def.domain.open;
+    double at[3] = {x.x, x.y, x.z}, inverse = 1 / in->grid->h, part = 1;
+    double size[3] = {in->grid->size.x, in->grid->size.y, in->grid->size.z};
+    for (int a = 0; a < 3; a++) {
+        double closed = 0;
+        if (!open[2 * a]) closed += un_colour_profile(at[a] * inverse);
+        if (!open[2 * a + 1]) closed += un_colour_profile((size[a] - at[a]) * inverse);
+        part *= 1 - closed;
+    }
+    return part * (1 - un_colour_profile(solid_distance * inverse));
+}
+
+/* Distance to solids alone, exact where it matters. */
+static double solid_distance(const un_walls *walls, un_vec3 x) {
+    double near = 2 * walls->grid->h, d = near;
+    if (walls->body_count == 0 || un_walls_distance(walls, x) > near) return near;
+    for (int32_t b = 0; b < walls->body_count; b++) {
+        const un_body *body = &walls->bodies[b];
+        un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
+        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > d) continue;
+        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
+        d = fmin(d, un_shape_distance(body->shape, local) * body->to.scale);
+    }
+    return d;
+}
+
+/* The band's cell for a node: the one at its upper side, or the last. */
+static int64_t cell_at(const un_grid *g, un_vec3 x) {
+    return un_grid_stencil(g, x, 0, 0, 0).base;
+}
+
+static void colour_to_phi(void *arg, int64_t begin, int64_t end) {
+    mesher_state *s = arg;
+    const un_mesher *in = s->in;
+    un_lattice *l = &s->lattice;
+    double h = in->grid->h;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % l->n[1]), k = (int32_t)(row / l->n[1]);
+        float *phi = l->phi + row * l->n[0];
+        for (int32_t i = 0; i < l->n[0]; i++) {
+            un_vec3 x = node_position(l, i, j, k);
+            int64_t c = cell_at(in->grid, x);
+            if (!s->band[c]) {
+                /* a node on a far side belongs to the padding: ask a little further in */
+                un_vec3 inner =
+                    un_min3(x, un_sub(in->grid->size, un_v3(0.01 * h, 0.01 * h, 0.01 * h)));
+                c = cell_at(in->grid, inner);
+            }
+            if (!s->band[c]) {
+                phi[i] = in->phi[c] < 0 && !is_wall(in, c) ? (float)(-1.5 * h) : (float)(1.5 * h);
+                continue;
+            }
+            double d = in->walls->body_count ? solid_distance(in->walls, x) : 2 * h;
+            double part = open_part(in, x, d);
+            phi[i] =
+                part > 0.02 ? (float)(h * un_colour_distance(phi[i] / part)) : (float)(1.5 * h);
+        }
+    }
+}
+
+/* ---- loose particles ---- */
+
+static double lattice_sample(const un_lattice *l, const double x[3]) {
+    double f[3], origin[3] = {l->origin.x, l->origin.y, l->origin.z};
+    int64_t base = 0, stride[3] = {1, l->n[0], (int64_t)l->n[0] * l->n[1]};
+    for (int a = 0; a < 3; a++) {
+        double s = (x[a] - origin[a]) / l->h[a];
+        int32_t i = un_clampi((int32_t)s, 0, l->n[a] - 2);
+        f[a] = un_clamp(s - i, 0, 1);
+        base += i * stride[a];
+    }
+    double sum = 0;
+    for (int c = 0; c < 8; c++)
+        sum += (c & 1 ? f[0] : 1 - f[0]) * (c & 2 ? f[1] : 1 - f[1]) * (c & 4 ? f[2] : 1 - f[2]) *
+               l->phi[base + (c & 1) * stride[0] + (c >> 1 & 1) * stride[1] + (c >> 2) * stride[2]];
+    return sum;
+}
+
+static void find_loose(void *arg, int64_t begin, int64_t end) {
+    mesher_state *s = arg;
+    const un_particles *p = s->in->particles;
+    double h = s->in->grid->h;
+    for (int64_t q = begin; q < end; q++) {
+        s->radius[q] = 0;
+        if (!s->band[cell_at(s->in->grid, un_particle_position(p, q))]) continue;
+        double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
+        double t = (lattice_sample(&s->lattice, x) / h - LOOSE_FROM) / (LOOSE_FULL - LOOSE_FROM);
+        t = un_clamp(t, 0, 1);
+        /* by its volume: a half-full particle makes a smaller drop */
+        double full = cbrt(8 * p->volume[q] / (h * h * h));
+        s->radius[q] = (float)(LOOSE_RADIUS * h * full * t * t * (3 - 2 * t));
+    }
+}
+
+static void touch_nodes(void *arg, int64_t begin, int64_t end) {
+    mesher_state *s = arg;
+    const un_particles *p = s->in->particles;
+    const un_lattice *l = &s->lattice;
+    for (int64_t q = begin; q < end; q++) {
+        if (s->radius[q] <= 0) continue;
+        double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
+        int32_t lo[3], hi[3];
+        node_range(l, x, LOOSE_REACH * s->in->grid->h, lo, hi);
+        for (int32_t k = lo[2]; k <= hi[2]; k++)
+            for (int32_t j = lo[1]; j <= hi[1]; j++)
+                for (int32_t i = lo[0]; i <= hi[0]; i++)
+                    s->touched[i + l->n[0] * (j + (int64_t)l->n[1] * k)] = 1;
+    }
+}
+
+/* Cells that overlap the ball around x. */
+static void cell_range(const un_grid *g, un_vec3 x, double reach, int32_t lo[3], int32_t hi[3]) {
+    double s[3] = {x.x - g->origin.x, x.y - g->origin.y, x.z - g->origin.z};
+    for (int a = 0; a < 3; a++) {
+        lo[a] = un_clampi((int32_t)((s[a] - reach) / g->h), 0, g->n[a] - 1);
+        hi[a] = un_clampi((int32_t)((s[a] + reach) / g->h), 0, g->n[a] - 1);
+    }
+}
+
+/* phi = |x - mean position| - mean radius over the loose particles near x. */
+static double loose_distance(const mesher_state *s, un_vec3 x) {
+    const un_mesher *in = s->in;
+    const un_particles *p = in->particles;
+    double reach = LOOSE_REACH * in->grid->h, sum = 0, radius = 0;
+    un_vec3 mean = {0, 0, 0};
+    int32_t lo[3], hi[3];
+    cell_range(in->grid, x, reach, lo, hi);
+    for (int32_t k = lo[2]; k <= hi[2]; k++)
+        for (int32_t j = lo[1]; j <= hi[1]; j++)
+            for (int32_t i = lo[0]; i <= hi[0]; i++) {
+                uint32_t cell = un_bins_cell(in->bins, i, j, k);
+                for (int32_t q = in->bins->begin[cell]; q < in->bins->begin[cell + 1]; q++) {
+                    if (s->radius[q] <= 0) continue;
+                    un_vec3 to = un_sub(un_particle_position(p, q), x);
+                    double t = 1 - un_dot(to, to) / (reach * reach);
+                    if (t <= 0) continue;
+                    double w = t * t * t * s->radius[q]; /* faint spheres weigh little */
+                    sum += w;
+                    radius += w * s->radius[q];
+                    mean = un_mad(mean, to, w);
+                }
+            }
+    if (sum <= 0) return INFINITY;
+    return un_length(mean) / sum - radius / sum;
+}
+
+static void add_loose(void *arg, int64_t begin, int64_t end) {
+    mesher_state *s = arg;
+    un_lattice *l = &s->lattice;
+    for (int64_t row = begin; row < end; row++)
+        for (int32_t i = 0; i < l->n[0]; i++) {
+            int64_t node = row * l->n[0] + i;
+            if (!s->touched[node]) continue;
+            un_vec3 x = node_position(l, i, (int32_t)(row % l->n[1]), (int32_t)(row / l->n[1]));
+            l->phi[node] = (float)fmin(l->phi[node], loose_distance(s, x));
+        }
+}
+
+static void cut_solids(void *arg, int64_t begin, int64_t end) {
+    mesher_state *s = arg;
+    un_lattice *l = &s->lattice;
+    for (int64_t row = begin; row < end; row++)
+        for (int32_t i = 0; i < l->n[0]; i++) {
+            int64_t node = row * l->n[0] + i;
+            un_vec3 x = node_position(l, i, (int32_t)(row % l->n[1]), (int32_t)(row / l->n[1]));
+            double d = solid_distance(s->in->walls, x);
+            if (-d > l->phi[node]) l->phi[node] = (float)-d;
+        }
+}
+
+/* ---- velocities ---- */
+
+static void vertex_velocities(void *arg, int64_t begin, int64_t end) {
+    mesher_state *s = arg;
+    const un_mesher *in = s->in;
+    const un_grid *g = in->grid;
+    const un_particles *p = in->particles;
+    double reach = VELOCITY_REACH * g->h;
+    for (int64_t v = begin; v < end; v++) {
+        un_vec3 x = s->mesh->position[v], sum = {0, 0, 0};
+        double weight = 0;
+        int32_t lo[3], hi[3];
+        cell_range(g, x, reach, lo, hi);
+        for (int32_t k = lo[2]; k <= hi[2]; k++)
+            for (int32_t j = lo[1]; j <= hi[1]; j++)
+                for (int32_t i = lo[0]; i <= hi[0]; i++) {
+                    uint32_t cell = un_bins_cell(in->bins, i, j, k);
+                    for (int32_t q = in->bins->begin[cell]; q < in->bins->begin[cell + 1]; q++) {
+                        un_vec3 to = un_sub(un_particle_position(p, q), x);
+                        double t = 1 - un_dot(to, to) / (reach * reach);
+                        if (t <= 0) continue;
+                        weight += t * t * t;
+                        sum = un_mad(sum, un_particle_velocity(p, q), t * t * t);
+                    }
+                }
+        s->mesh->velocity[v] =
+            weight > 0 ? un_scale(sum, 1 / weight) : un_faces_sample(g, in->u, x);
+    }
+}
+
+/* ---- the recipe ---- */
+
+static void make_lattice(un_lattice *l, const un_grid *g, int32_t resolution) {
+    double size[3] = {g->size.x, g->size.y, g->size.z};
+    /* no more nodes along a kernel than SPLINE_NODES_MAX; the scene's bound on surface is lower */
+    double step = fmax(fmax(size[0], fmax(size[1], size[2])) / resolution, g->h / 16);
+    l->origin = un_v3(0, 0, 0);
+    for (int a = 0; a < 3; a++) {
+        int32_t cells = (int32_t)fmax(1, round(size[a] / step));
+        l->n[a] = cells + 1;
+        l->h[a] = size[a] / cells;
+    }
+}
+
+double un_surface_mesh_bytes(const un_grid *grid, int32_t resolution, double particles) {
+    un_lattice l;
+    make_lattice(&l, grid, resolution);
+    double nodes = (double)l.n[0] * l.n[1] * l.n[2];
+    return nodes * (sizeof(float) + 1) + (double)grid->cell_count + particles * sizeof(float);
+}
+
+static un_status sample_level_set(mesher_state *s) {
+    un_context *ctx = s->ctx;
+    const un_mesher *in = s->in;
+    un_lattice *l = &s->lattice;
+    int64_t nodes = (int64_t)l->n[0] * l->n[1] * l->n[2], rows = (int64_t)l->n[1] * l->n[2];
+    s->band = un_alloc(ctx, (size_t)in->grid->cell_count, 1);
+    l->phi = un_alloc_zero(ctx, (size_t)nodes, sizeof *l->phi);
+    s->touched = un_alloc_zero(ctx, (size_t)nodes, 1);
+    s->radius = un_alloc(ctx, (size_t)in->particles->count + 1, sizeof *s->radius);
+    if (!s->band || !l->phi || !s->touched || !s->radius) return UN_ERROR_MEMORY;
+    UN_TRY(find_band(s));
+    un_bins_scatter(in->bins, scatter_colour, s);
+    un_parallel_for(ctx, rows, 64, colour_to_phi, s);
+    un_parallel_for(ctx, in->particles->count, 8192, find_loose, s);
+    un_bins_scatter(in->bins, touch_nodes, s);
+    un_parallel_for(ctx, rows, 16, add_loose, s);
+    if (in->walls->body_count) un_parallel_for(ctx, rows, 64, cut_solids, s);
+    return UN_OK;
+}
+
+un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in) {
+    mesher_state s = {.ctx = ctx, .in = in, .mesh = mesh};
+    *mesh = (un_trimesh){0};
+    make_lattice(&s.lattice, in->grid, in->resolution);
+    un_status status = sample_level_set(&s);
+    un_free(ctx, s.band);
+    un_free(ctx, s.touched);
+    un_free(ctx, s.radius);
+    if (status == UN_OK) status = un_surface_contour(ctx, &s.lattice, mesh);
+    un_free(ctx, s.lattice.phi);
+    if (status == UN_OK) status = un_surface_smooth(ctx, &s.lattice, mesh, in->smoothing);
+    if (status == UN_OK) status = un_surface_normals_at_walls(ctx, &s.lattice, mesh);
+    if (status == UN_OK) {
+        mesh->velocity = un_alloc(ctx, (size_t)mesh->vertex_count + 1, sizeof *mesh->velocity);
+        if (!mesh->velocity) status = UN_ERROR_MEMORY;
+    }
+    if (status == UN_OK) un_parallel_for(ctx, mesh->vertex_count, 1024, vertex_velocities, &s);
+    if (status != UN_OK) un_trimesh_free(ctx, mesh);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* Velocities beyond the liquid: each pass gives a face the mean of its known neighbours of the same
+ * axis, a layer at a time. */
+#include "transfer/transfer.h"
+
+typedef struct extrapolate_args {
+    double *u, *w;
+    uint8_t *known, *fresh; /* fresh: found in this pass */
+    const un_grid *grid;
+    uint8_t mark;
+} extrapolate_args;
+
+static void find(void *arg, int64_t begin, int64_t end) {
+    extrapolate_args *a = arg;
+    const un_grid *g = a->grid;
+    int64_t sy = g->stride[1], sz = g->stride[2];
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        int64_t first = un_grid_cell(g, 0, j, k);
+        memset(a->fresh + first, 0, (size_t)g->n[0]);
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            int64_t f = first + i;
+            const uint8_t *known = a->known + f;
+            if (known[0]) continue;
+            int64_t near[6];
+            int count = 0;
+            if (i > 0 && known[-1]) near[count++] = f - 1;
+            if (i < g->n[0] - 1 && known[1]) near[count++] = f + 1;
+            if (j > 0 && known[-sy]) near[count++] = f - sy;
+            if (j < g->n[1] - 1 && known[sy]) near[count++] = f + sy;
+            if (k > 0 && known[-sz]) near[count++] = f - sz;
+            if (k < g->n[2] - 1 && known[sz]) near[count++] = f + sz;
+            if (count == 0) continue;
+            double u = 0, w = 0;
+            for (int n = 0; n < count; n++) {
+                u += a->u[near[n]];
+                if (a->w) w += a->w[near[n]];
+            }
+            a->u[f] = u / count;
+            if (a->w) a->w[f] = w / count;
+            a->fresh[f] = 1;
+        }
+    }
+}
+
+static void adopt(void *arg, int64_t begin, int64_t end) {
+    extrapolate_args *a = arg;
+    for (int64_t f = begin; f < end; f++)
+        if (a->fresh[f]) a->known[f] = a->mark;
+}
+
+un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *const u[3],
+                                  double *const w[3], uint8_t *const known[3], const un_grid *grid,
+                                  int32_t layers) {
+    uint8_t *fresh = un_arena_alloc(arena, (size_t)grid->cell_count, 1);
+    if (!fresh) return UN_ERROR_MEMORY;
+    for (int axis = 0; axis < 3; axis++)
+        for (int32_t layer = 0; layer < layers; layer++) {
+            extrapolate_args a = {u[axis], w ? w[axis] : NULL,  known[axis], fresh,
+                                  grid,    (uint8_t)(layer + 2)};
+            un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, find, &a);
+            un_parallel_for(ctx, grid->cell_count, un_block_grain(grid->cell_count), adopt, &a);
+        }
+    return UN_OK;
+}
