@@ -154,5 +154,8 @@ UN_API un_status un_renderer_frame(un_renderer *renderer, int32_t frame, uint8_t
 /* Written aside, synced, renamed. */
 UN_API un_status un_png_write(un_context *ctx, const char *path, const uint8_t *rgb, int32_t width,
                               int32_t height);
+/* A picture of exactly this size; anything else is UN_ERROR_FILE. */
+UN_API un_status un_png_read(un_context *ctx, const char *path, uint8_t *rgb, int32_t width,
+                             int32_t height);
 
 #endif

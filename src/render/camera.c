@@ -1,0 +1,62 @@
+/* The camera, and the view chosen when the user asks for none. */
+#include "render/render.h"
+
+/* Three-quarter view: degrees from +z towards +x, and above the floor. */
+#define AZIMUTH 32.0
+#define ELEVATION 21.0
+/* Part of the picture's half width and half height that the domain may fill. */
+#define FILL 0.9
+
+/* Looks along -back and moves until all corners of the domain just fit: the distance that fits
+ * depends on the aim and the aim that centres depends on the distance, so a few rounds. */
+static void fit(un_vec3 *eye, un_vec3 *target, un_vec3 back, un_vec3 size, double tan_x,
+                double tan_y) {
+    un_vec3 right = un_normalize(un_cross(un_v3(0, 1, 0), back)), up = un_cross(back, right);
+    *target = un_scale(size, 0.5);
+    double distance = un_length(size);
+    for (int round = 0; round < 12; round++) {
+        *eye = un_mad(*target, back, distance);
+        double lo_x = 1e9, hi_x = -1e9, lo_y = 1e9, hi_y = -1e9, nearest = 1e9, grow = 0;
+        for (int c = 0; c < 8; c++) {
+            un_vec3 corner = un_v3(c & 1 ? size.x : 0, c & 2 ? size.y : 0, c & 4 ? size.z : 0);
+            un_vec3 v = un_sub(corner, *eye);
+            double depth = fmax(-un_dot(v, back), 1e-3 * distance);
+            double x = un_dot(v, right) / (depth * tan_x), y = un_dot(v, up) / (depth * tan_y);
+            lo_x = fmin(lo_x, x), hi_x = fmax(hi_x, x);
+            lo_y = fmin(lo_y, y), hi_y = fmax(hi_y, y);
+            nearest = fmin(nearest, depth);
+        }
+        grow = fmax(hi_x - lo_x, hi_y - lo_y) / (2 * FILL);
+        *target = un_mad(*target, right, 0.5 * (lo_x + hi_x) * tan_x * distance);
+        *target = un_mad(*target, up, 0.5 * (lo_y + hi_y) * tan_y * distance);
+        /* Sizes on the picture go with one over the depth; the near side counts most. */
+        distance += (grow - 1) * nearest;
+    }
+    *eye = un_mad(*target, back, distance);
+}
+
+un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit) {
+    double tan_y = tan(def->fov * UN_PI / 360), tan_x = tan_y * def->width / def->height;
+    double azimuth = AZIMUTH * UN_PI / 180, elevation = ELEVATION * UN_PI / 180;
+    un_vec3 back =
+        un_v3(sin(azimuth) * cos(elevation), sin(elevation), cos(azimuth) * cos(elevation));
+    un_vec3 eye, target;
+    fit(&eye, &target, back, un_v3(size.x, 0.8 * size.y, size.z), tan_x, tan_y);
+    if (def->has_target) {
+        un_vec3 moved = un_v3(def->target[0], def->target[1], def->target[2]);
+        eye = un_add(eye, un_sub(moved, target));
+        target = moved;
+    }
+    if (def->has_eye) eye = un_v3(def->eye[0], def->eye[1], def->eye[2]);
+    un_vec3 forward = un_normalize(un_sub(target, eye));
+    un_vec3 right = un_cross(forward, un_v3(0, 1, 0));
+    /* Straight up or down: any direction will do for the horizon. */
+    if (un_length(right) < 1e-6) right = un_v3(1, 0, 0);
+    right = un_normalize(right);
+    un_vec3 up = un_cross(right, forward);
+    return (un_camera){.eye = un_f3_of(eye, 1 / unit),
+                       .right = un_f3_of(right, tan_x),
+                       .up = un_f3_of(up, tan_y),
+                       .forward = un_f3_of(forward, 1),
+                       .pixel = (float)(2 * tan_y / def->height)};
+}

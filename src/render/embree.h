@@ -1,0 +1,85 @@
+/* Inside of the renderer; only embree*.c include this. */
+#ifndef UN_RENDER_EMBREE_H
+#define UN_RENDER_EMBREE_H
+
+#include <embree3/rtcore.h>
+
+#include "render/render.h"
+
+/* What a ray meets; WATER and SOLID are also Embree's numbers of their meshes. */
+enum { UN_HIT_SKY, UN_HIT_FLOOR, UN_HIT_WATER, UN_HIT_SOLID };
+
+/* Distance of a ray's start from the surface it leaves, internal lengths: a few hundred roundings
+ * of a float near 1. */
+#define UN_RAY_OFFSET 2e-5f
+
+/* Light that reaches the floor, relative to the open floor, on texels that stay where they are as
+ * long as the renderer lives, so that nothing crawls from frame to frame. */
+typedef struct un_light_map {
+    float x0, z0, texel;
+    int32_t nx, nz;         /* texels of sun */
+    int32_t sky_nx, sky_nz; /* texels of sky, coarser */
+    un_fvec *sun, *sky;
+    un_fvec *scratch;    /* as long as sun */
+    float (*photons)[5]; /* x, z, red, green, blue */
+} un_light_map;
+
+struct un_renderer {
+    un_context *ctx;
+    un_scene *scene;
+    char *directory;
+    un_render_def def;
+    double unit; /* m per internal length */
+    un_fvec size;
+    float reach; /* water this near a solid or the floor touches it */
+    un_camera camera;
+    un_studio studio;
+    RTCDevice device;
+    RTCScene world;
+    char embree_message[200];
+    un_render_mesh *rest;  /* solids as they were made, m */
+    un_posed_solid *posed; /* at the frame's time */
+    un_render_mesh solids; /* all of them, posed */
+    un_render_mesh water;
+    un_light_map light;
+    un_fvec *film; /* sums of weighted samples */
+    float *film_weight;
+    uint8_t *busy;      /* per pixel: its first samples met water or a solid */
+    uint8_t *near_busy; /* so did those of a neighbour */
+};
+
+typedef struct un_hit {
+    int32_t kind;
+    float t;
+    un_fvec p, ng, n; /* ng: of the triangle, n: for shading; both against the ray */
+    float ambient;    /* of solids */
+    bool from_inside; /* of water */
+    bool flat;        /* in a side of the domain's box */
+} un_hit;
+
+/* ---- the world (embree_scene.c) ---- */
+
+un_status un_world_create(un_renderer *r);
+void un_world_destroy(un_renderer *r);
+/* Water and posed solids of a frame. */
+un_status un_world_build(un_renderer *r);
+/* The nearest thing along a ray of unit direction. */
+un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d);
+
+/* ---- light on the floor (embree_light.c) ---- */
+
+un_status un_light_create(un_renderer *r);
+void un_light_destroy(un_renderer *r);
+void un_light_build(un_renderer *r);
+void un_light_floor(const un_renderer *r, float x, float z, un_fvec *sun, un_fvec *sky);
+/* The part of light that comes straight along d, attenuated by water, stopped by solids and by the
+ * floor. */
+un_fvec un_light_straight(const un_renderer *r, un_fvec o, un_fvec d);
+
+/* ---- light along a ray (embree_trace.c) ---- */
+
+/* sun: towards the point of the light that this sample stands for. *busy: something other than
+ * the floor and the sky was met. */
+un_fvec un_trace(const un_renderer *r, un_fvec o, un_fvec d, un_fvec sun, bool *busy);
+
+#endif

@@ -1,0 +1,258 @@
+/* The renderer: from a run's directory to pictures. */
+#include "render/embree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* Every pixel gets so many samples; the rest goes to pixels at and around water and solids, since
+ * floor and sky are smooth by themselves. */
+#define FIRST_SAMPLES 2
+#define PIXELS_MAX ((int64_t)1 << 27)
+
+/* ---- sampling ---- */
+
+static float part(float x) {
+    return x - floorf(x);
+}
+
+/* [0, 1) to (-1, 1), dense in the middle: the tent filter. */
+static float tent(float u) {
+    return u < 0.5f ? sqrtf(2 * u) - 1 : 1 - sqrtf(2 - 2 * u);
+}
+
+static void sample_pixel(un_renderer *r, int32_t i, int32_t j, int32_t first, int32_t last) {
+    int64_t pixel = (int64_t)j * r->def.width + i;
+    float turn_u = (float)un_random((uint64_t)pixel, 0),
+          turn_v = (float)un_random((uint64_t)pixel, 1);
+    for (int32_t k = first; k < last; k++) {
+        /* The same golden-ratio places in every pixel, and the same turn of the light's disc in
+         * every frame: nothing boils. */
+        float u = (float)k * 0.7548776662f + 0.5f, v = (float)k * 0.5698402910f + 0.5f;
+        float x = ((float)i + 0.5f + tent(part(u))) * 2 / (float)r->def.width - 1;
+        float y = 1 - ((float)j + 0.5f + tent(part(v))) * 2 / (float)r->def.height;
+        un_fvec sun = un_studio_sun(&r->studio, part(v + turn_u), part(u + turn_v));
+        bool busy = false;
+        un_fvec light = un_trace(r, r->camera.eye, un_camera_ray(&r->camera, x, y), sun, &busy);
+        /* Bright samples count for less, as they will in the film: rims of highlights stay smooth.
+         */
+        float weight = 1 / (1 + un_fluma(light));
+        r->film[pixel] += light * weight;
+        r->film_weight[pixel] += weight;
+        if (busy) r->busy[pixel] = 1;
+    }
+}
+
+static void first_rows(void *arg, int64_t begin, int64_t end) {
+    un_renderer *r = arg;
+    int32_t width = r->def.width, count = (int32_t)un_min64(FIRST_SAMPLES, r->def.samples);
+    for (int64_t pixel = begin * width; pixel < end * width; pixel++) {
+        r->film[pixel] = un_f3(0, 0, 0);
+        r->film_weight[pixel] = 0;
+        r->busy[pixel] = 0;
+        sample_pixel(r, (int32_t)(pixel % width), (int32_t)(pixel / width), 0, count);
+    }
+}
+
+static bool any_busy(const un_renderer *r, int32_t i, int32_t j) {
+    for (int32_t y = j - 1; y <= j + 1; y++)
+        for (int32_t x = i - 1; x <= i + 1; x++)
+            if (x >= 0 && y >= 0 && x < r->def.width && y < r->def.height &&
+                r->busy[(int64_t)y * r->def.width + x])
+                return true;
+    return false;
+}
+
+static void rest_rows(void *arg, int64_t begin, int64_t end) {
+    un_renderer *r = arg;
+    int32_t width = r->def.width;
+    for (int64_t j = begin; j < end; j++)
+        for (int32_t i = 0; i < width; i++) {
+            if (!r->near_busy[j * width + i]) continue;
+            sample_pixel(r, i, (int32_t)j, FIRST_SAMPLES, r->def.samples);
+        }
+}
+
+static void mark_rows(void *arg, int64_t begin, int64_t end) {
+    un_renderer *r = arg;
+    for (int64_t j = begin; j < end; j++)
+        for (int32_t i = 0; i < r->def.width; i++)
+            r->near_busy[j * r->def.width + i] = any_busy(r, i, (int32_t)j);
+}
+
+typedef struct develop_task {
+    const un_renderer *r;
+    uint8_t *rgb;
+} develop_task;
+
+static void develop_rows(void *arg, int64_t begin, int64_t end) {
+    develop_task *t = arg;
+    int32_t width = t->r->def.width;
+    for (int64_t pixel = begin * width; pixel < end * width; pixel++)
+        un_studio_develop(t->r->film[pixel] / t->r->film_weight[pixel], (uint64_t)pixel,
+                          t->rgb + 3 * pixel);
+}
+
+/* ---- solids ---- */
+
+static un_status create_solids(un_renderer *r) {
+    const un_scene_def *def = &r->scene->def;
+    int64_t vertices = 0, triangles = 0;
+    r->rest = un_alloc_zero(r->ctx, (size_t)def->solid_count + 1, sizeof *r->rest);
+    r->posed = un_alloc_zero(r->ctx, (size_t)def->solid_count + 1, sizeof *r->posed);
+    if (!r->rest || !r->posed) return UN_ERROR_MEMORY;
+    for (int32_t s = 0; s < def->solid_count; s++) {
+        UN_TRY(un_render_mesh_solid(r->ctx, def->solids[s].shape, def->domain.size, &r->rest[s]));
+        vertices += r->rest[s].vertex_count;
+        triangles += r->rest[s].triangle_count;
+    }
+    if (vertices > INT32_MAX - 1)
+        return un_fail(r->ctx, UN_ERROR_SCENE, "too many solids to draw: %d", def->solid_count);
+    UN_TRY(un_render_mesh_init(r->ctx, &r->solids, (int32_t)vertices, (int32_t)triangles, true));
+    memset(r->solids.flat, 0, (size_t)triangles + 1);
+    int32_t v = 0, t = 0;
+    for (int32_t s = 0; s < def->solid_count; s++) {
+        const un_render_mesh *rest = &r->rest[s];
+        for (int32_t k = 0; k < rest->triangle_count; k++, t++)
+            for (int c = 0; c < 3; c++)
+                r->solids.triangle[t][c] = (uint32_t)v + rest->triangle[k][c];
+        for (int32_t k = 0; k < rest->vertex_count; k++, v++)
+            r->solids.ambient[v] = rest->ambient[k];
+    }
+    return UN_OK;
+}
+
+static un_status pose_solids(un_renderer *r, double time) {
+    int32_t v = 0;
+    for (int32_t s = 0; s < r->scene->def.solid_count; s++) {
+        const un_render_mesh *rest = &r->rest[s];
+        un_posed_solid *posed = &r->posed[s];
+        posed->shape = r->scene->def.solids[s].shape;
+        UN_TRY(un_scene_pose(r->scene, s, time, &posed->pose));
+        for (int32_t k = 0; k < rest->vertex_count; k++, v++) {
+            const float *p = rest->position[k], *q = rest->normal[k];
+            un_vec3 x =
+                un_pose_apply(&posed->pose, un_v3((double)p[0], (double)p[1], (double)p[2]));
+            un_vec3 n =
+                un_pose_rotate(&posed->pose, un_v3((double)q[0], (double)q[1], (double)q[2]));
+            un_fvec at = un_f3_of(x, 1 / r->unit), up = un_f3_of(n, 1);
+            for (int a = 0; a < 3; a++) {
+                r->solids.position[v][a] = at[a];
+                r->solids.normal[v][a] = up[a];
+            }
+        }
+    }
+    return UN_OK;
+}
+
+/* ---- the renderer ---- */
+
+static bool is_finite_point(const double p[3]) {
+    return isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2]);
+}
+
+static un_status check_def(un_context *ctx, const un_render_def *d) {
+    if (d->width < 1 || d->height < 1 || (int64_t)d->width * d->height > PIXELS_MAX)
+        return un_fail(ctx, UN_ERROR_ARGUMENT,
+                       "a picture of %d x %d cannot be made; both sides must be at least 1 and all "
+                       "pixels at most %lld",
+                       d->width, d->height, (long long)PIXELS_MAX);
+    if (d->samples < 1 || d->samples > 65536)
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "samples must be from 1 to 65536, not %d",
+                       d->samples);
+    if (!(d->fov >= 1 && d->fov <= 150))
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "fov must be from 1 to 150 degrees, not %g", d->fov);
+    if ((d->has_eye && !is_finite_point(d->eye)) || (d->has_target && !is_finite_point(d->target)))
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "eye and target must be finite numbers");
+    if (d->has_eye && d->has_target && d->eye[0] == d->target[0] && d->eye[1] == d->target[1] &&
+        d->eye[2] == d->target[2])
+        return un_fail(ctx, UN_ERROR_ARGUMENT,
+                       "eye and target are the same point; move one of them");
+    return UN_OK;
+}
+
+static un_status fill(un_renderer *r, const char *directory, const un_render_def *def) {
+    char path[4096];
+    r->directory = un_strdup(r->ctx, directory);
+    if (!r->directory) return UN_ERROR_MEMORY;
+    if (snprintf(path, sizeof path, "%s/scene.lua", directory) >= (int)sizeof path)
+        return un_fail(r->ctx, UN_ERROR_FILE, "%s: the path is too long", directory);
+    struct stat found;
+    if (stat(path, &found) != 0)
+        return un_fail(r->ctx, UN_ERROR_FILE,
+                       "%s: %s; name the directory of a run, as `undine run SCENE -o DIR` makes it",
+                       path, strerror(errno));
+    UN_TRY(un_scene_load(r->ctx, path, NULL, 0, &r->scene));
+    const un_scene_def *scene = &r->scene->def;
+    un_vec3 size = scene->domain.size;
+    r->def = *def;
+    r->unit = fmax(size.x, fmax(size.y, size.z));
+    r->size = un_f3_of(size, 1 / r->unit);
+    r->reach = 0.75f / (float)(scene->detail.surface > 0 ? scene->detail.surface : 128);
+    r->camera = un_camera_make(def, size, r->unit);
+    r->studio = un_studio_make(r->size);
+    UN_TRY(un_world_create(r));
+    UN_TRY(create_solids(r));
+    UN_TRY(un_light_create(r));
+    int64_t pixels = (int64_t)def->width * def->height;
+    UN_ALLOC(r->ctx, r->film, pixels);
+    UN_ALLOC(r->ctx, r->film_weight, pixels);
+    UN_ALLOC(r->ctx, r->busy, pixels);
+    UN_ALLOC(r->ctx, r->near_busy, pixels);
+    return UN_OK;
+}
+
+un_status un_renderer_create(un_context *ctx, const char *directory, const un_render_def *def,
+                             un_renderer **renderer) {
+    *renderer = NULL;
+    UN_TRY(check_def(ctx, def));
+    un_renderer *r = un_alloc_zero(ctx, 1, sizeof *r);
+    if (!r) return UN_ERROR_MEMORY;
+    r->ctx = ctx;
+    un_status status = fill(r, directory, def);
+    if (status != UN_OK) {
+        un_renderer_destroy(r);
+        return status;
+    }
+    *renderer = r;
+    return UN_OK;
+}
+
+void un_renderer_destroy(un_renderer *r) {
+    if (!r) return;
+    un_context *ctx = r->ctx;
+    un_world_destroy(r);
+    un_light_destroy(r);
+    for (int32_t s = 0; r->rest && s < r->scene->def.solid_count; s++)
+        un_render_mesh_free(ctx, &r->rest[s]);
+    un_free(ctx, r->rest);
+    un_free(ctx, r->posed);
+    un_render_mesh_free(ctx, &r->solids);
+    un_render_mesh_free(ctx, &r->water);
+    un_free(ctx, r->film);
+    un_free(ctx, r->film_weight);
+    un_free(ctx, r->busy);
+    un_free(ctx, r->near_busy);
+    if (r->scene) un_scene_destroy(r->scene);
+    un_free(ctx, r->directory);
+    un_free(ctx, r);
+}
+
+un_status un_renderer_frame(un_renderer *r, int32_t frame, uint8_t *rgb) {
+    char path[4200];
+    if (frame < 0 || !rgb) return un_fail(r->ctx, UN_ERROR_ARGUMENT, "there is no frame %d", frame);
+    snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", r->directory, frame);
+    un_render_mesh_free(r->ctx, &r->water);
+    UN_TRY(pose_solids(r, frame / r->scene->def.frames.rate));
+    UN_TRY(un_render_mesh_load(r->ctx, path, r->unit, &r->water));
+    UN_TRY(un_render_mesh_prepare(r->ctx, &r->water, r->size, r->unit, r->reach, r->posed,
+                                  r->scene->def.solid_count));
+    UN_TRY(un_world_build(r));
+    un_light_build(r);
+    un_parallel_for(r->ctx, r->def.height, 2, first_rows, r);
+    un_parallel_for(r->ctx, r->def.height, 16, mark_rows, r);
+    if (r->def.samples > FIRST_SAMPLES) un_parallel_for(r->ctx, r->def.height, 2, rest_rows, r);
+    develop_task task = {r, rgb};
+    un_parallel_for(r->ctx, r->def.height, 16, develop_rows, &task);
+    return UN_OK;
+}

@@ -1,0 +1,129 @@
+/* The world that rays meet: Embree holds the triangles, the floor is the plane y = 0. */
+#include "render/embree.h"
+
+#include <stdio.h>
+
+#define FAR 1e9f
+
+static void on_error(void *user, enum RTCError code, const char *text) {
+    un_renderer *r = user;
+    snprintf(r->embree_message, sizeof r->embree_message, "%s (error %d)", text ? text : "", code);
+}
+
+/* The first error since the last question. */
+static un_status embree_status(un_renderer *r) {
+    enum RTCError code = rtcGetDeviceError(r->device);
+    if (code == RTC_ERROR_NONE) return UN_OK;
+    if (code == RTC_ERROR_OUT_OF_MEMORY)
+        return un_fail(r->ctx, UN_ERROR_MEMORY,
+                       "out of memory: the machine refused Embree what it needs to trace a frame; "
+                       "lower detail.surface");
+    return un_fail(r->ctx, UN_ERROR_UNAVAILABLE, "Embree cannot trace on this machine: %s",
+                   r->embree_message);
+}
+
+un_status un_world_create(un_renderer *r) {
+    /* One thread: what several build depends on chance, and with it which of two triangles is met
+     * by a ray through their common edge. Nothing is read from the environment. */
+    r->device = rtcNewDevice("ignore_config_files=1,threads=1,verbose=0");
+    if (r->device) rtcSetDeviceErrorFunction(r->device, on_error, r);
+    return embree_status(r);
+}
+
+void un_world_destroy(un_renderer *r) {
+    if (r->world) rtcReleaseScene(r->world);
+    if (r->device) rtcReleaseDevice(r->device);
+    r->world = NULL;
+    r->device = NULL;
+}
+
+static void attach(un_renderer *r, const un_render_mesh *m, unsigned id) {
+    RTCGeometry g =
+        m->triangle_count ? rtcNewGeometry(r->device, RTC_GEOMETRY_TYPE_TRIANGLE) : NULL;
+    if (!g) return;
+    rtcSetSharedGeometryBuffer(g, RTC_BUFFER_TYPE_VERTEX, 0, RTC_FORMAT_FLOAT3, m->position, 0,
+                               sizeof *m->position, (size_t)m->vertex_count);
+    rtcSetSharedGeometryBuffer(g, RTC_BUFFER_TYPE_INDEX, 0, RTC_FORMAT_UINT3, m->triangle, 0,
+                               sizeof *m->triangle, (size_t)m->triangle_count);
+    rtcCommitGeometry(g);
+    rtcAttachGeometryByID(r->world, g, id);
+    rtcReleaseGeometry(g);
+}
+
+un_status un_world_build(un_renderer *r) {
+    if (r->world) rtcReleaseScene(r->world);
+    r->world = rtcNewScene(r->device);
+    UN_TRY(embree_status(r));
+    /* Without it rays slip between neighbouring triangles and are lost inside water. */
+    rtcSetSceneFlags(r->world, RTC_SCENE_FLAG_ROBUST);
+    attach(r, &r->water, UN_HIT_WATER);
+    attach(r, &r->solids, UN_HIT_SOLID);
+    rtcCommitScene(r->world);
+    return embree_status(r);
+}
+
+static un_fvec load3(const float v[3]) {
+    return un_f3(v[0], v[1], v[2]);
+}
+
+/* The normal for shading: interpolated, unless the triangle is flat, and never far from the
+ * triangle's own, which would be an accident of a crumpled mesh. */
+static un_fvec shading_normal(const un_render_mesh *m, const struct RTCHit *h, un_fvec ng) {
+    if (m->flat[h->primID]) return ng;
+    const uint32_t *corner = m->triangle[h->primID];
+    un_fvec n = load3(m->normal[corner[0]]) * (1 - h->u - h->v) +
+                load3(m->normal[corner[1]]) * h->u + load3(m->normal[corner[2]]) * h->v;
+    float length = un_flength(n);
+    if (length < 0.1f) return ng;
+    n /= length;
+    float along = un_fdot(n, ng);
+    return along < 0 ? ng : along < 0.3f ? un_fnormalize(n + ng * (0.3f - along)) : n;
+}
+
+un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d) {
+    un_hit hit = {.kind = UN_HIT_SKY, .t = FAR, .n = {0, 1, 0}, .ng = {0, 1, 0}};
+    if (d[1] < 0) {
+        hit.kind = UN_HIT_FLOOR;
+        hit.t = fminf(fmaxf(-o[1] / d[1], 0), FAR);
+    }
+    struct RTCRayHit q = {
+        .ray = {.org_x = o[0],
+                .org_y = o[1],
+                .org_z = o[2],
+                .dir_x = d[0],
+                .dir_y = d[1],
+                .dir_z = d[2],
+                .tfar = hit.t,
+                .mask = ~0u},
+        .hit = {.geomID = RTC_INVALID_GEOMETRY_ID, .instID = {RTC_INVALID_GEOMETRY_ID}}};
+    struct RTCIntersectContext context;
+    rtcInitIntersectContext(&context);
+    rtcIntersect1(r->world, &context, &q);
+    if (q.hit.geomID == RTC_INVALID_GEOMETRY_ID) {
+        hit.p = o + d * hit.t;
+        return hit;
+    }
+    const un_render_mesh *m = q.hit.geomID == UN_HIT_WATER ? &r->water : &r->solids;
+    un_fvec ng = un_fnormalize(un_f3(q.hit.Ng_x, q.hit.Ng_y, q.hit.Ng_z));
+    un_fvec n = shading_normal(m, &q.hit, ng);
+    hit.kind = (int32_t)q.hit.geomID;
+    hit.t = q.ray.tfar;
+    hit.p = o + d * hit.t;
+    hit.flat = m->flat[q.hit.primID];
+    hit.from_inside = un_fdot(d, ng) > 0;
+    if (hit.from_inside) {
+        ng = -ng;
+        n = -n;
+    }
+    /* Who sees the front of the triangle must see the front of its normal as well. */
+    float facing = -un_fdot(d, n);
+    if (facing < 1e-3f) n = un_fnormalize(n + d * (facing - 1e-3f));
+    hit.ng = ng;
+    hit.n = n;
+    if (m->ambient) {
+        const uint32_t *corner = m->triangle[q.hit.primID];
+        hit.ambient = m->ambient[corner[0]] * (1 - q.hit.u - q.hit.v) +
+                      m->ambient[corner[1]] * q.hit.u + m->ambient[corner[2]] * q.hit.v;
+    }
+    return hit;
+}

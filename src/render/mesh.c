@@ -1,0 +1,262 @@
+/* Reads the surface of a frame and makes it ready for tracing. */
+#include "render/render.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* A vertex this near a side of the domain lies on it; internal lengths. Output is in float. */
+#define ON_SIDE 2e-5f
+
+#define VERTEX_FLOATS 9
+#define FACE_BYTES 13
+
+un_status un_render_mesh_init(un_context *ctx, un_render_mesh *mesh, int32_t vertex_count,
+                              int32_t triangle_count, bool with_ambient) {
+    *mesh = (un_render_mesh){.vertex_count = vertex_count, .triangle_count = triangle_count};
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, mesh->position, vertex_count + 1);
+    UN_ALLOC_DONE(ctx, mesh->normal, vertex_count + 1);
+    UN_ALLOC_DONE(ctx, mesh->triangle, triangle_count + 1);
+    UN_ALLOC_DONE(ctx, mesh->flat, triangle_count + 1);
+    if (with_ambient) UN_ALLOC_DONE(ctx, mesh->ambient, vertex_count + 1);
+    memset(mesh->position[vertex_count], 0, sizeof *mesh->position);
+done:
+    if (status != UN_OK) un_render_mesh_free(ctx, mesh);
+    return status;
+}
+
+void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh) {
+    un_free(ctx, mesh->position);
+    un_free(ctx, mesh->normal);
+    un_free(ctx, mesh->triangle);
+    un_free(ctx, mesh->flat);
+    un_free(ctx, mesh->ambient);
+    *mesh = (un_render_mesh){0};
+}
+
+static un_status malformed(un_context *ctx, const char *path, const char *what) {
+    return un_fail(ctx, UN_ERROR_FILE,
+                   "%s: %s; it is not a surface as `undine run` writes it: run the scene again or "
+                   "remove the file",
+                   path, what);
+}
+
+/* Reads the header, one line at a time, and demands exactly the layout that un_output_surface
+ * writes. */
+static un_status read_header(un_context *ctx, FILE *file, const char *path, int32_t *vertex_count,
+                             int32_t *triangle_count) {
+    static const char *const properties[VERTEX_FLOATS] = {"x",  "y",  "z",  "nx", "ny",
+                                                          "nz", "vx", "vy", "vz"};
+    char line[256];
+    int32_t stage = 0, property = 0;
+    long long vertices = -1, faces = -1;
+    for (int32_t number = 0;; number++) {
+        if (number > 1000 || !fgets(line, sizeof line, file))
+            return malformed(ctx, path, "the header has no end");
+        size_t length = strcspn(line, "\r\n");
+        line[length] = 0;
+        if (number == 0 && strcmp(line, "ply") != 0) return malformed(ctx, path, "not a PLY file");
+        if (number == 0 || !strncmp(line, "comment", 7) || !strncmp(line, "obj_info", 8)) continue;
+        if (!strcmp(line, "end_header")) break;
+        char name[64];
+        if (stage == 0 && !strcmp(line, "format binary_little_endian 1.0"))
+            stage = 1;
+        else if (stage == 1 && sscanf(line, "element vertex %lld", &vertices) == 1)
+            stage = 2;
+        else if (stage == 2 && property < VERTEX_FLOATS &&
+                 sscanf(line, "property float %63s", name) == 1 &&
+                 !strcmp(name, properties[property]))
+            property++;
+        else if (stage == 2 && property == VERTEX_FLOATS &&
+                 sscanf(line, "element face %lld", &faces) == 1)
+            stage = 3;
+        else if (stage == 3 && !strcmp(line, "property list uchar int vertex_indices"))
+            stage = 4;
+        else
+            return malformed(ctx, path, "unexpected line in the header");
+    }
+    if (stage != 4) return malformed(ctx, path, "the header is not complete");
+    if (vertices < 0 || vertices > INT32_MAX - 1 || faces < 0 || faces > INT32_MAX - 1)
+        return malformed(ctx, path, "impossible counts in the header");
+    /* Before believing the counts: the file must be as long as they say. */
+    long start = ftell(file);
+    if (start < 0 || fseek(file, 0, SEEK_END) != 0) return malformed(ctx, path, "cannot seek");
+    long long size = ftell(file);
+    long long expected =
+        start + vertices * VERTEX_FLOATS * (long long)sizeof(float) + faces * FACE_BYTES;
+    if (size < expected) return malformed(ctx, path, "the file is cut short");
+    if (fseek(file, start, SEEK_SET) != 0) return malformed(ctx, path, "cannot seek");
+    *vertex_count = (int32_t)vertices;
+    *triangle_count = (int32_t)faces;
+    return UN_OK;
+}
+
+static un_status read_vertices(un_context *ctx, FILE *file, const char *path, double unit,
+                               un_render_mesh *mesh) {
+    enum { ROWS = 256 };
+    float rows[ROWS][VERTEX_FLOATS];
+    for (int32_t v = 0; v < mesh->vertex_count;) {
+        size_t want = (size_t)un_min64(ROWS, mesh->vertex_count - v);
+        if (fread(rows, sizeof *rows, want, file) != want)
+            return malformed(ctx, path, "the file is cut short");
+        for (size_t r = 0; r < want; r++, v++)
+            for (int a = 0; a < 3; a++) {
+                if (!isfinite(rows[r][a]))
+                    return malformed(ctx, path, "a vertex is not a finite number");
+                mesh->position[v][a] = (float)((double)rows[r][a] / unit);
+            }
+    }
+    return UN_OK;
+}
+
+static un_status read_triangles(un_context *ctx, FILE *file, const char *path,
+                                un_render_mesh *mesh) {
+    enum { ROWS = 512 };
+    uint8_t rows[ROWS][FACE_BYTES];
+    for (int32_t t = 0; t < mesh->triangle_count;) {
+        size_t want = (size_t)un_min64(ROWS, mesh->triangle_count - t);
+        if (fread(rows, sizeof *rows, want, file) != want)
+            return malformed(ctx, path, "the file is cut short");
+        for (size_t r = 0; r < want; r++, t++) {
+            int32_t corner[3];
+            memcpy(corner, rows[r] + 1, sizeof corner);
+            if (rows[r][0] != 3) return malformed(ctx, path, "a face is not a triangle");
+            for (int c = 0; c < 3; c++) {
+                if (corner[c] < 0 || corner[c] >= mesh->vertex_count)
+                    return malformed(ctx, path, "a triangle names a vertex that is not there");
+                mesh->triangle[t][c] = (uint32_t)corner[c];
+            }
+        }
+    }
+    return UN_OK;
+}
+
+static un_fvec vertex(const un_render_mesh *m, uint32_t v) {
+    return un_f3(m->position[v][0], m->position[v][1], m->position[v][2]);
+}
+
+static un_fvec cross_of(const un_render_mesh *m, const uint32_t corner[3]) {
+    un_fvec a = vertex(m, corner[0]);
+    return un_fcross(vertex(m, corner[1]) - a, vertex(m, corner[2]) - a);
+}
+
+/* Whether the whole triangle lies in one side of the domain's box. */
+static bool is_on_side(const un_render_mesh *m, const uint32_t corner[3], un_fvec size) {
+    for (int a = 0; a < 3; a++)
+        for (int high = 0; high < 2; high++) {
+            float plane = high ? size[a] : 0;
+            bool on = true;
+            for (int c = 0; c < 3; c++)
+                on = on && fabsf(m->position[corner[c]][a] - plane) <= ON_SIDE;
+            if (on) return true;
+        }
+    return false;
+}
+
+/* Bottom of water that stands on the floor, or nearly does. */
+static bool is_on_floor(const un_render_mesh *m, const uint32_t corner[3], float reach) {
+    for (int c = 0; c < 3; c++)
+        if (m->position[corner[c]][1] > reach) return false;
+    un_fvec g = cross_of(m, corner);
+    return g[1] <= -0.7f * un_flength(g);
+}
+
+/* ---- contact with solids ---- */
+
+typedef struct contact {
+    const un_render_mesh *mesh;
+    const un_posed_solid *solids;
+    int32_t solid_count;
+    double unit, reach;
+    un_fvec *away; /* per vertex: outward from the nearest solid and distance; 0: none in reach */
+} contact;
+
+static double box_distance(un_box3 b, un_vec3 x) {
+    double dx = fmax(fmax(b.min.x - x.x, x.x - b.max.x), 0);
+    double dy = fmax(fmax(b.min.y - x.y, x.y - b.max.y), 0);
+    double dz = fmax(fmax(b.min.z - x.z, x.z - b.max.z), 0);
+    return sqrt(dx * dx + dy * dy + dz * dz);
+}
+
+static void find_contact(void *arg, int64_t begin, int64_t end) {
+    contact *c = arg;
+    for (int64_t v = begin; v < end; v++) {
+        const float *p = c->mesh->position[v];
+        un_vec3 x = un_scale(un_v3((double)p[0], (double)p[1], (double)p[2]), c->unit);
+        un_vec3 away = {0, 0, 0};
+        double nearest = c->reach;
+        for (int32_t s = 0; s < c->solid_count; s++) {
+            const un_posed_solid *solid = &c->solids[s];
+            un_vec3 at = un_pose_invert(&solid->pose, x);
+            if (box_distance(un_shape_bounds(solid->shape), at) * solid->pose.scale > nearest)
+                continue;
+            double d = un_shape_distance(solid->shape, at) * solid->pose.scale;
+            if (d >= nearest) continue;
+            nearest = d;
+            away = un_pose_rotate(&solid->pose, un_shape_normal(solid->shape, at));
+        }
+        c->away[v] = (un_fvec){(float)away.x, (float)away.y, (float)away.z, (float)nearest};
+    }
+}
+
+/* All three corners near a solid, and the triangle turned to it or all inside it. */
+static bool is_on_solid(const contact *c, const uint32_t corner[3]) {
+    un_fvec sum = un_f3(0, 0, 0);
+    bool inside = true;
+    for (int k = 0; k < 3; k++) {
+        un_fvec a = c->away[corner[k]];
+        if (un_fdot(a, a) == 0) return false;
+        inside = inside && a[3] <= 0;
+        sum += a;
+    }
+    un_fvec g = cross_of(c->mesh, corner);
+    return inside || un_fdot(un_fnormalize(sum), g) <= -0.3f * un_flength(g);
+}
+
+un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec size, double unit,
+                                 float reach, const un_posed_solid *solids, int32_t solid_count) {
+    if (!m->position) return UN_OK;
+    contact c = {.mesh = m, .solids = solids, .solid_count = solid_count, .unit = unit};
+    c.reach = (double)reach * unit;
+    if (solid_count > 0) {
+        UN_ALLOC(ctx, c.away, m->vertex_count + 1);
+        un_parallel_for(ctx, m->vertex_count, 1024, find_contact, &c);
+    }
+    int32_t kept = 0;
+    memset(m->normal, 0, (size_t)(m->vertex_count + 1) * sizeof *m->normal);
+    for (int32_t t = 0; t < m->triangle_count; t++) {
+        uint32_t corner[3] = {m->triangle[t][0], m->triangle[t][1], m->triangle[t][2]};
+        if (is_on_floor(m, corner, reach) || (c.away && is_on_solid(&c, corner))) continue;
+        memcpy(m->triangle[kept], corner, sizeof corner);
+        bool flat = is_on_side(m, corner, size);
+        m->flat[kept++] = flat;
+        un_fvec g = cross_of(m, corner);
+        for (int k = 0; k < 3 && !flat; k++)
+            for (int a = 0; a < 3; a++) m->normal[corner[k]][a] += g[a];
+    }
+    m->triangle_count = kept;
+    for (int32_t v = 0; v < m->vertex_count; v++) {
+        un_fvec n = un_fnormalize(un_f3(m->normal[v][0], m->normal[v][1], m->normal[v][2]));
+        for (int a = 0; a < 3; a++) m->normal[v][a] = n[a];
+    }
+    un_free(ctx, c.away);
+    return UN_OK;
+}
+
+un_status un_render_mesh_load(un_context *ctx, const char *path, double unit,
+                              un_render_mesh *mesh) {
+    *mesh = (un_render_mesh){0};
+    FILE *file = fopen(path, "rb");
+    if (!file && errno == ENOENT) return UN_OK;
+    if (!file) return un_fail(ctx, UN_ERROR_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    un_status status = UN_OK;
+    int32_t vertex_count, triangle_count;
+    UN_TRY_DONE(read_header(ctx, file, path, &vertex_count, &triangle_count));
+    UN_TRY_DONE(un_render_mesh_init(ctx, mesh, vertex_count, triangle_count, false));
+    UN_TRY_DONE(read_vertices(ctx, file, path, unit, mesh));
+    UN_TRY_DONE(read_triangles(ctx, file, path, mesh));
+done:
+    fclose(file);
+    if (status != UN_OK) un_render_mesh_free(ctx, mesh);
+    return status;
+}

@@ -1,0 +1,150 @@
+/* Render: pictures of a run.
+ *
+ * Inside, lengths are in units of the domain's longest side, so that tolerances and the look of
+ * the water do not depend on the size of the scene, and everything is float. Files named embree*.c
+ * need Embree 3 and are left out when UNDINE_RENDER is off. */
+#ifndef UN_RENDER_H
+#define UN_RENDER_H
+
+#include "base/base.h"
+#include "geometry/geometry.h"
+#include "scene/scene.h"
+
+/* ---- float vectors: points, directions and linear RGB; the fourth lane is 0 or ignored ---- */
+
+typedef float un_fvec __attribute__((vector_size(16)));
+
+static inline un_fvec un_f3(float x, float y, float z) {
+    return (un_fvec){x, y, z, 0};
+}
+static inline un_fvec un_f3_of(un_vec3 a, double scale) {
+    return un_f3((float)(a.x * scale), (float)(a.y * scale), (float)(a.z * scale));
+}
+static inline float un_fdot(un_fvec a, un_fvec b) {
+    un_fvec p = a * b;
+    return p[0] + p[1] + p[2];
+}
+static inline un_fvec un_fcross(un_fvec a, un_fvec b) {
+    return un_f3(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]);
+}
+static inline float un_flength(un_fvec a) {
+    return sqrtf(un_fdot(a, a));
+}
+static inline un_fvec un_fnormalize(un_fvec a) {
+    float l = un_flength(a);
+    return l > 0 ? a / l : a;
+}
+static inline float un_fclamp(float x, float lo, float hi) {
+    return x < lo ? lo : x > hi ? hi : x;
+}
+static inline float un_fmix(float a, float b, float s) {
+    return a + (b - a) * s;
+}
+static inline un_fvec un_fmix3(un_fvec a, un_fvec b, float s) {
+    return a + (b - a) * s;
+}
+/* 0 below lo, 1 above hi, smooth between. */
+static inline float un_fsmooth(float lo, float hi, float x) {
+    float s = un_fclamp((x - lo) / (hi - lo), 0, 1);
+    return s * s * (3 - 2 * s);
+}
+static inline float un_fluma(un_fvec c) {
+    return 0.2126f * c[0] + 0.7152f * c[1] + 0.0722f * c[2];
+}
+
+/* ---- camera (camera.c) ---- */
+
+typedef struct un_camera {
+    un_fvec eye, right, up, forward; /* right and up span half the picture at distance 1 */
+    float pixel;                     /* angle of one pixel, radians */
+} un_camera;
+
+/* size: of the domain, m; unit: m per internal length. */
+un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit);
+/* x, y in [-1, 1] across the picture, y up. */
+static inline un_fvec un_camera_ray(const un_camera *c, float x, float y) {
+    return un_fnormalize(c->forward + c->right * x + c->up * y);
+}
+
+/* ---- the studio: sky, light, floor, water's colour, film (studio.c) ---- */
+
+#define UN_WATER_IOR 1.33f
+
+typedef struct un_studio {
+    un_fvec sun;                    /* direction towards the light */
+    float sun_radius;               /* of its disc seen from the floor, radians */
+    un_fvec sun_power;              /* irradiance on a surface that faces it */
+    un_fvec fill;                   /* where the sky that lights solids is brightest */
+    un_fvec sky_power;              /* irradiance on an open floor from all the rest */
+    un_fvec horizon, zenith, panel; /* radiance of the sky and of the light seen in reflections */
+    un_fvec haze;                   /* radiance of the distance */
+    un_fvec tile[2], joint;         /* colours of the floor */
+    un_fvec absorption;             /* of water, 1 / internal length */
+    un_fvec scatter;                /* radiance that thick water sends back */
+    un_fvec solid;                  /* colour */
+    un_fvec centre;                 /* of the domain's floor; the floor fades away from it */
+} un_studio;
+
+un_studio un_studio_make(un_fvec size);
+/* The direction towards a point of the light's disc; u, v in [0, 1). */
+un_fvec un_studio_sun(const un_studio *s, float u, float v);
+/* Radiance from direction d, above the horizon. */
+un_fvec un_studio_sky(const un_studio *s, un_fvec d);
+/* Colour of the floor, averaged over a patch of the given width. */
+un_fvec un_studio_floor(const un_studio *s, float x, float z, float width);
+/* How much of the floor is lost in the haze, 0..1. */
+float un_studio_haze(const un_studio *s, float x, float z);
+/* Linear radiance to sRGB bytes; rounded up or down by the pixel's number, so that gradients show
+ * no bands. */
+void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3]);
+
+/* Reflectance of water for unpolarised light that travels along d and meets the side that n points
+ * out of; eta: index there over index beyond. 1: total reflection; otherwise *transmitted is set.
+ */
+float un_fresnel(un_fvec d, un_fvec n, float eta, un_fvec *transmitted);
+static inline un_fvec un_absorb(const un_studio *s, float length) {
+    un_fvec a = s->absorption * -length;
+    return un_f3(expf(a[0]), expf(a[1]), expf(a[2]));
+}
+static inline un_fvec un_mirror(un_fvec d, un_fvec n) {
+    return un_fnormalize(d - n * (2 * un_fdot(d, n)));
+}
+
+/* ---- meshes made ready for tracing (mesh.c) ---- */
+
+typedef struct un_render_mesh {
+    int32_t vertex_count, triangle_count;
+    float (*position)[3]; /* one more than vertex_count: the tracer reads 16 bytes at a time */
+    float (*normal)[3];
+    uint32_t (*triangle)[3];
+    uint8_t *flat;  /* per triangle: shade with its own plane's normal */
+    float *ambient; /* per vertex: how much of the sky it sees, 0..1; NULL for water */
+} un_render_mesh;
+
+/* Room for so much, not set. */
+un_status un_render_mesh_init(un_context *ctx, un_render_mesh *mesh, int32_t vertex_count,
+                              int32_t triangle_count, bool with_ambient);
+
+void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh);
+/* Reads the layout of frames/NNNN/surface.ply, in units of `unit` metres. A missing file gives
+ * UN_OK and an empty mesh. Normals are not set. */
+un_status un_render_mesh_load(un_context *ctx, const char *path, double unit, un_render_mesh *mesh);
+
+typedef struct un_posed_solid {
+    const un_shape *shape;
+    un_pose pose;
+} un_posed_solid;
+
+/* Makes water ready. Triangles that face the floor or a solid nearer than `reach` are left out:
+ * there water touches it, and the film of air between the two meshes is not real. Those in a side
+ * of the domain's box are flat; normals come from the others only, so that the edge of a wall
+ * stays sharp. size and reach: internal lengths. */
+un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *mesh, un_fvec size, double unit,
+                                 float reach, const un_posed_solid *solids, int32_t solid_count);
+
+/* A solid at rest, in metres, its edges sharp (solid.c). A shape without bounds is cut off at the
+ * domain's box. May come out empty. */
+un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, un_vec3 domain,
+                               un_render_mesh *mesh);
+
+#endif

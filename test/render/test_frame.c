@@ -1,0 +1,242 @@
+/* Whole pictures: sound for water, solids and nothing; the same for any thread count; damaged
+ * files and failing memory are errors and no more. */
+#include "render/splash.h"
+
+#include <unistd.h>
+
+#define WIDTH 64
+#define HEIGHT 36
+
+static char folder[] = "/tmp/undine-frame-XXXXXX";
+static char surface[128];
+static const char *const names[] = {"frames/0000/surface.ply",
+                                    "frames/0001/surface.ply",
+                                    "scene.lua",
+                                    "frames/0000",
+                                    "frames/0001",
+                                    "frames"};
+
+static void name(char *path, const char *rest) {
+    snprintf(path, 128, "%s/%s", folder, rest);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    char path[128];
+    if (!mkdtemp(folder)) return -1;
+    for (int i = 5; i >= 3; i--) {
+        name(path, names[i]);
+        if (mkdir(path, 0777)) return -1;
+    }
+    name(path, "scene.lua");
+    FILE *file = fopen(path, "w");
+    fputs("scene {\n"
+          "  domain = { size = {2, 1, 1} },\n"
+          "  detail = { finest = 16, surface = 16 },\n"
+          "  liquid = { box { min = {0, 0, 0}, max = {1, 0.5, 1} } },\n"
+          "  solids = { box { min = {1.4, 0, 0.45}, max = {1.5, 0.9, 0.55} } },\n"
+          "}\n",
+          file);
+    fclose(file);
+    name(surface, names[0]);
+    splash_mesh mesh;
+    double height = 0.47;
+    splash_march(&mesh, splash_tank, &height, un_v3(2, 1, 1), 0.125);
+    splash_write(&mesh, surface);
+    splash_free(&mesh);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    char path[128];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        name(path, names[i]);
+        remove(path);
+    }
+    return rmdir(folder);
+}
+
+static un_render_def small(void) {
+    un_render_def def = un_render_def_default();
+    def.width = WIDTH;
+    def.height = HEIGHT;
+    def.samples = 4;
+    return def;
+}
+
+static un_status render(un_context *ctx, int32_t frame, uint8_t *rgb) {
+    un_render_def def = small();
+    un_renderer *r;
+    UN_TRY(un_renderer_create(ctx, folder, &def, &r));
+    un_status status = un_renderer_frame(r, frame, rgb);
+    un_renderer_destroy(r);
+    return status;
+}
+
+/* Builds without Embree say so, and have nothing else to show. */
+static void skip_without_embree(un_context *ctx) {
+    un_renderer *r;
+    un_render_def def = small();
+    un_status status = un_renderer_create(ctx, "/nowhere", &def, &r);
+    assert_null(r);
+    if (status != UN_ERROR_UNAVAILABLE) return;
+    assert_non_null(strstr(un_context_message(ctx), "UNDINE_RENDER"));
+    check_context_end(ctx);
+    skip();
+}
+
+static void pictures_are_sound(void **state) {
+    (void)state;
+    static uint8_t water[WIDTH * HEIGHT * 3], empty[WIDTH * HEIGHT * 3];
+    un_context *ctx = check_context();
+    skip_without_embree(ctx);
+    check_ok(ctx, render(ctx, 0, water));
+    check_ok(ctx, render(ctx, 1, empty)); /* no surface: floor and solid only */
+    double differ = 0, bluer = 0, mean = 0, dark = 0;
+    for (int32_t p = 0; p < WIDTH * HEIGHT; p++) {
+        const uint8_t *a = water + 3 * p, *b = empty + 3 * p;
+        mean += (a[0] + a[1] + a[2]) / 3.0 / (WIDTH * HEIGHT);
+        dark += a[0] + a[1] + a[2] < 30;
+        bool changed = abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2]) > 24;
+        differ += changed;
+        bluer += changed && a[2] - a[0] > b[2] - b[0];
+    }
+    assert_true(mean > 90 && mean < 230);
+    assert_true(dark == 0); /* no black blotches */
+    assert_true(differ > 0.1 * WIDTH * HEIGHT && differ < 0.7 * WIDTH * HEIGHT);
+    assert_true(bluer > 0.7 * differ);
+    check_context_end(ctx);
+}
+
+static void any_thread_count_gives_the_same_bits(void **state) {
+    (void)state;
+    static uint8_t first[WIDTH * HEIGHT * 3], next[WIDTH * HEIGHT * 3];
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        un_context *ctx = check_context_threads(threads);
+        if (threads == 1) skip_without_embree(ctx);
+        check_ok(ctx, render(ctx, 0, threads == 1 ? first : next));
+        if (threads > 1) assert_memory_equal(first, next, sizeof first);
+        check_context_end(ctx);
+    }
+}
+
+static void wrong_definitions_are_refused(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    skip_without_embree(ctx);
+    un_render_def def[7];
+    for (int i = 0; i < 7; i++) def[i] = small();
+    def[0].width = 0;
+    def[1].width = def[1].height = INT32_MAX;
+    def[2].samples = 0;
+    def[3].fov = NAN;
+    def[4].has_eye = true;
+    def[4].eye[2] = INFINITY;
+    def[5].has_eye = def[5].has_target = true;
+    def[6].height = -5;
+    for (int i = 0; i < 7; i++) {
+        un_renderer *r;
+        assert_int_equal(un_renderer_create(ctx, folder, &def[i], &r), UN_ERROR_ARGUMENT);
+        assert_null(r);
+    }
+    un_renderer *r;
+    assert_int_equal(un_renderer_create(ctx, "/nowhere", &def[0], &r), UN_ERROR_ARGUMENT);
+    def[0] = small();
+    assert_int_equal(un_renderer_create(ctx, "/nowhere", &def[0], &r), UN_ERROR_FILE);
+    assert_non_null(strstr(un_context_message(ctx), "/nowhere"));
+    uint8_t pixel[3];
+    check_ok(ctx, un_renderer_create(ctx, folder, &def[0], &r));
+    assert_int_equal(un_renderer_frame(r, -1, pixel), UN_ERROR_ARGUMENT);
+    un_renderer_destroy(r);
+    un_renderer_destroy(NULL);
+    check_context_end(ctx);
+}
+
+static void damaged_surfaces_are_named(void **state) {
+    (void)state;
+    static uint8_t bytes[1 << 20], rgb[WIDTH * HEIGHT * 3];
+    char damaged[128];
+    un_context *ctx = check_context();
+    skip_without_embree(ctx);
+    name(damaged, names[1]);
+    FILE *file = fopen(surface, "rb");
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_true(size > 1000 && size < sizeof bytes);
+    un_render_def def = small();
+    un_renderer *r;
+    check_ok(ctx, un_renderer_create(ctx, folder, &def, &r));
+    size_t cuts[] = {0, 3, 40, 300, 500, size / 2, size - 1};
+    for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+        file = fopen(damaged, "wb");
+        fwrite(bytes, 1, cuts[c], file);
+        fclose(file);
+        assert_int_equal(un_renderer_frame(r, 1, rgb), UN_ERROR_FILE);
+        assert_non_null(strstr(un_context_message(ctx), damaged));
+    }
+    const char *garbage[] = {
+        "ply\nformat ascii 1.0\nend_header\n",
+        "solid x\n",
+        "ply\nformat binary_little_endian 1.0\nelement vertex 99999999999\nend_header\n",
+        "ply\nformat binary_little_endian 1.0\nelement vertex -1\n",
+    };
+    for (int i = 0; i < 4; i++) {
+        file = fopen(damaged, "wb");
+        fputs(garbage[i], file);
+        fclose(file);
+        assert_int_equal(un_renderer_frame(r, 1, rgb), UN_ERROR_FILE);
+    }
+    /* An index out of range, a face that is no triangle, a vertex that is no number. */
+    const char *end = memmem(bytes, size, "end_header\n", 11);
+    size_t start = (size_t)(end - (char *)bytes) + 11, places[] = {size - 1, size - 13, start + 3};
+    for (int i = 0; i < 3; i++) {
+        uint8_t old = bytes[places[i]], old2 = bytes[places[i] - 1];
+        bytes[places[i]] = i == 1 ? 4 : 0x7f;
+        if (i == 2) bytes[places[i] - 1] = 0xff; /* NaN */
+        file = fopen(damaged, "wb");
+        fwrite(bytes, 1, size, file);
+        fclose(file);
+        bytes[places[i]] = old;
+        bytes[places[i] - 1] = old2;
+        assert_int_equal(un_renderer_frame(r, 1, rgb), UN_ERROR_FILE);
+    }
+    /* And goes on afterwards. */
+    check_ok(ctx, un_renderer_frame(r, 0, rgb));
+    remove(damaged);
+    un_renderer_destroy(r);
+    check_context_end(ctx);
+}
+
+static un_status tiny(un_context *ctx, void *arg) {
+    (void)arg;
+    uint8_t rgb[4 * 4 * 3];
+    un_render_def def = small();
+    def.width = def.height = 4;
+    def.samples = 1;
+    un_renderer *r;
+    UN_TRY(un_renderer_create(ctx, folder, &def, &r));
+    un_status status = un_renderer_frame(r, 0, rgb);
+    un_renderer_destroy(r);
+    return status;
+}
+
+/* The scene's own allocations are walked in its tests: those here are the last ones. */
+static void survives_allocation_failures(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    skip_without_embree(ctx);
+    check_context_end(ctx);
+    check_allocation_failures(tiny, NULL, 100000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pictures_are_sound),
+        cmocka_unit_test(any_thread_count_gives_the_same_bits),
+        cmocka_unit_test(wrong_definitions_are_refused),
+        cmocka_unit_test(damaged_surfaces_are_named),
+        cmocka_unit_test(survives_allocation_failures),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,136 @@
+/* Triangles of solids: on the boundary, closed, outward, sharp at edges. */
+#include "check.h"
+#include "render/render.h"
+
+static un_vec3 corner(const un_render_mesh *m, int32_t t, int c, bool normal) {
+    const float *p = normal ? m->normal[m->triangle[t][c]] : m->position[m->triangle[t][c]];
+    return un_v3((double)p[0], (double)p[1], (double)p[2]);
+}
+
+static double volume(const un_render_mesh *m) {
+    double sum = 0;
+    for (int32_t t = 0; t < m->triangle_count; t++)
+        sum += un_dot(corner(m, t, 0, false),
+                      un_cross(corner(m, t, 1, false), corner(m, t, 2, false))) /
+               6;
+    return sum;
+}
+
+/* Greatest distance of a vertex or a centre from the boundary; -1 when a normal points inwards. */
+static double worst(const un_render_mesh *m, const un_shape *shape) {
+    double most = 0;
+    for (int32_t t = 0; t < m->triangle_count; t++) {
+        un_vec3 a = corner(m, t, 0, false), b = corner(m, t, 1, false), c = corner(m, t, 2, false);
+        un_vec3 g = un_cross(un_sub(b, a), un_sub(c, a));
+        for (int k = 0; k < 3; k++) {
+            most = fmax(most, fabs(un_shape_distance(shape, corner(m, t, k, false))));
+            if (un_dot(g, corner(m, t, k, true)) < 0) return -1;
+            check_near(un_length(corner(m, t, k, true)), 1, 1e-5);
+        }
+        un_vec3 centre = un_scale(un_add(a, un_add(b, c)), 1.0 / 3);
+        most = fmax(most, fabs(un_shape_distance(shape, centre)));
+    }
+    return most;
+}
+
+static void boxes_are_sharp(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_shape_set *set = un_shape_set_create(ctx);
+    un_shape *box, *turned;
+    check_ok(ctx, un_shape_box(set, un_v3(0.1, 0, 0.2), un_v3(0.5, 0.6, 0.35), &box));
+    un_pose pose = un_pose_axis(un_v3(0.3, 1, 0.2), 33);
+    check_ok(ctx, un_shape_move(set, box, &pose, &turned));
+    const un_shape *shapes[] = {box, turned};
+    for (int i = 0; i < 2; i++) {
+        un_render_mesh mesh;
+        check_ok(ctx, un_render_mesh_solid(ctx, shapes[i], un_v3(1, 1, 1), &mesh));
+        double off = worst(&mesh, shapes[i]);
+        assert_true(off >= 0);
+        check_below(off, 1e-3); /* a bevel of half a cell would be 3e-3 */
+        check_near(volume(&mesh), 0.4 * 0.6 * 0.15, 2e-5);
+        un_render_mesh_free(ctx, &mesh);
+    }
+    un_shape_set_destroy(set);
+    check_context_end(ctx);
+}
+
+static void spheres_are_round(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_shape_set *set = un_shape_set_create(ctx);
+    un_shape *sphere;
+    check_ok(ctx, un_shape_sphere(set, un_v3(3, 2, 1), 0.5, &sphere));
+    un_render_mesh mesh;
+    check_ok(ctx, un_render_mesh_solid(ctx, sphere, un_v3(9, 9, 9), &mesh));
+    double off = worst(&mesh, sphere);
+    assert_true(off >= 0);
+    check_below(off, 4e-4);
+    check_near(volume(&mesh), 4 * UN_PI / 3 * 0.125, 1e-3);
+    for (int32_t v = 0; v < mesh.vertex_count; v++)
+        assert_true(mesh.ambient[v] > 0.9f && mesh.ambient[v] <= 1);
+    un_render_mesh_free(ctx, &mesh);
+    un_shape_set_destroy(set);
+    check_context_end(ctx);
+}
+
+static void endless_shapes_end_at_the_domain(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_shape_set *set = un_shape_set_create(ctx);
+    un_shape *slope, *far;
+    check_ok(ctx, un_shape_plane(set, un_v3(0, 0.5, 0), un_v3(-1, 2, 0), &slope));
+    check_ok(ctx, un_shape_plane(set, un_v3(0, -1, 0), un_v3(0, 1, 0), &far));
+    un_render_mesh mesh;
+    check_ok(ctx, un_render_mesh_solid(ctx, slope, un_v3(1, 1, 2), &mesh));
+    check_near(volume(&mesh), 1.5, 1e-3);
+    un_render_mesh_free(ctx, &mesh);
+    check_ok(ctx, un_render_mesh_solid(ctx, far, un_v3(1, 1, 2), &mesh));
+    assert_int_equal(mesh.triangle_count, 0);
+    un_render_mesh_free(ctx, &mesh);
+    un_shape_set_destroy(set);
+    check_context_end(ctx);
+}
+
+static void thin_plates_keep_two_faces(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_shape_set *set = un_shape_set_create(ctx);
+    un_shape *plate;
+    check_ok(ctx, un_shape_box(set, un_v3(0, 0.5, 0), un_v3(1, 0.503, 1), &plate));
+    un_render_mesh mesh;
+    check_ok(ctx, un_render_mesh_solid(ctx, plate, un_v3(1, 1, 1), &mesh));
+    check_near(volume(&mesh), 0.003, 1e-5);
+    un_render_mesh_free(ctx, &mesh);
+    un_shape_set_destroy(set);
+    check_context_end(ctx);
+}
+
+static un_status make(un_context *ctx, void *arg) {
+    un_shape_set *set = un_shape_set_create(ctx);
+    if (!set) return UN_ERROR_MEMORY;
+    un_shape *box;
+    un_render_mesh mesh = {0};
+    (void)arg;
+    un_status status = un_shape_box(set, un_v3(0, 0, 0), un_v3(1, 0.1, 0.1), &box);
+    if (status == UN_OK) status = un_render_mesh_solid(ctx, box, un_v3(1, 1, 1), &mesh);
+    un_render_mesh_free(ctx, &mesh);
+    un_shape_set_destroy(set);
+    return status;
+}
+
+static void survives_allocation_failures(void **state) {
+    (void)state;
+    check_allocation_failures(make, NULL, 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(boxes_are_sharp),
+        cmocka_unit_test(spheres_are_round),
+        cmocka_unit_test(endless_shapes_end_at_the_domain),
+        cmocka_unit_test(thin_plates_keep_two_faces),
+        cmocka_unit_test(survives_allocation_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
