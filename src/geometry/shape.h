@@ -100,7 +100,7 @@ un_vec3 primitive_normal(const un_shape *shape, un_vec3 x);
 double sampled_distance(const shape_sampled *sampled, un_vec3 x);
 un_vec3 sampled_normal(const shape_sampled *sampled, un_vec3 x);
 
-/* ---- meshshape.c ---- */
+/* ---- meshquery.c, meshtree.c ---- */
 
 void mesh_tree_free(un_context *ctx, struct mesh_tree *tree);
 double mesh_distance(const struct mesh_tree *tree, un_vec3 x);
