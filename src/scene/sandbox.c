@@ -12,6 +12,7 @@
 
 /* Instructions between two looks at the limits: small, since each may handle all memory. */
 #define HOOK_STEPS 100
+#define LARGE_BLOCK ((size_t)1 << 20)
 #define MEMORY_LIMIT ((size_t)64 << 20)
 /* Calls within calls; Lua's own limit comes after half of the memory is gone. */
 #define CALL_DEPTH 20000
@@ -26,6 +27,27 @@ un_sandbox *un_sandbox_of(lua_State *L) {
     return *(un_sandbox **)lua_getextraspace(L);
 }
 
+/* Processor time is slow to ask for and never ahead of the wall clock. */
+static bool time_is_up(un_sandbox *s) {
+    double now = un_seconds();
+    if (now < s->next_look) return false;
+    double left = s->cpu_start + s->cpu_limit - un_sandbox_cpu();
+    s->next_look = now + left;
+    return left <= 0;
+}
+
+static void pass_limit(un_sandbox *s, const char *place, const char *limit) {
+    s->fatal = UN_ERROR_SCENE;
+    snprintf(s->message, sizeof s->message, "%s: %s takes more than %s; %s", place, s->activity,
+             limit, s->remedy);
+}
+
+static void pass_time(un_sandbox *s, const char *place) {
+    char limit[64];
+    snprintf(limit, sizeof limit, "%g s of computing", s->cpu_limit);
+    pass_limit(s, place, limit);
+}
+
 static void *allocate(void *user, void *block, size_t old, size_t size) {
     un_sandbox *s = user;
     if (!block) old = 0; /* Lua passes the kind of object then */
@@ -36,6 +58,11 @@ static void *allocate(void *user, void *block, size_t old, size_t size) {
     }
     if (size > old && size - old > MEMORY_LIMIT - s->bytes) {
         s->refused_by_context = false;
+        return NULL;
+    }
+    /* String functions take their time over large strings, a hundred of them between hooks. */
+    if (size > old && size >= LARGE_BLOCK && time_is_up(s)) {
+        pass_time(s, s->name);
         return NULL;
     }
     void *moved = un_realloc(s->ctx, block, size, 1);
@@ -76,29 +103,14 @@ static void where(lua_State *L, char *text, size_t size) {
     }
 }
 
-static _Noreturn void give_up(lua_State *L, const char *limit) {
-    un_sandbox *s = un_sandbox_of(L);
-    char place[80];
-    where(L, place, sizeof place);
-    s->fatal = UN_ERROR_SCENE;
-    snprintf(s->message, sizeof s->message, "%s: %s takes more than %s; %s", place, s->activity,
-             limit, s->remedy);
-    stop(L);
-}
-
 void un_sandbox_tick(lua_State *L) {
     un_sandbox *s = un_sandbox_of(L);
     if (s->fatal) stop(L);
-    double now = un_seconds();
-    if (now < s->next_look) return;
-    /* Processor time is slow to ask for and never ahead of the wall clock. */
-    double left = s->cpu_start + s->cpu_limit - un_sandbox_cpu();
-    if (left <= 0) {
-        char limit[64];
-        snprintf(limit, sizeof limit, "%g s of computing", s->cpu_limit);
-        give_up(L, limit);
-    }
-    s->next_look = now + left;
+    if (!time_is_up(s)) return;
+    char place[80];
+    where(L, place, sizeof place);
+    pass_time(s, place);
+    stop(L);
 }
 
 static void check_depth(lua_State *L) {
@@ -118,12 +130,14 @@ static void hook(lua_State *L, lua_Debug *ar) {
     if (s->fatal) stop(L);
     s->steps += HOOK_STEPS;
     if (s->steps > s->step_limit) {
-        char limit[64];
+        char limit[64], place[80];
         if (s->step_limit >= 1000000)
             snprintf(limit, sizeof limit, "%g million instructions", (double)s->step_limit / 1e6);
         else
             snprintf(limit, sizeof limit, "%d instructions", (int)s->step_limit);
-        give_up(L, limit);
+        where(L, place, sizeof place);
+        pass_limit(s, place, limit);
+        stop(L);
     }
     if (s->bytes > MEMORY_LIMIT / 2) {
         lua_getinfo(L, "l", ar);

@@ -1,0 +1,376 @@
+/* Every kind of mistake: one sentence with the file, the line of the key, and what to do. */
+#include "files.h"
+
+#define WATER "liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } }"
+#define BALL "sphere { center = {0, 0, 0}, radius = 1 }"
+
+typedef struct mistake {
+    const char *text, *message;
+} mistake;
+
+static void check_all(const mistake *list, size_t count) {
+    for (size_t i = 0; i < count; i++) check_message(list[i].text, list[i].message);
+}
+
+#define CHECK_ALL(list) check_all(list, sizeof(list) / sizeof *(list))
+
+static void files(void **state) {
+    (void)state;
+    const mistake list[] = {
+        {"", "dam.lua: the file is empty; write scene { liquid = { box { ... } } }"},
+        {" \n\t\r\n", "dam.lua: the file is empty; write scene { liquid = { box { ... } } }"},
+        {"-- only a comment", "dam.lua: scene { ... } is never called; the file must end with it"},
+        {"return { liquid = {} }",
+         "dam.lua: scene { ... } is never called; the file must end with it"},
+        {"scene { " WATER " }\n\nscene { " WATER " }",
+         "dam.lua:3: scene is called a second time, after line 1; a file describes one scene"},
+        {"scene()",
+         "dam.lua:1: scene needs a table, as in scene { domain = { ... }, liquid = { ... "
+         "} }, got nothing"},
+        {"scene { " WATER "\n  domain = {} }",
+         "dam.lua:2: '}' expected (to close '{' at line 1) near 'domain'"},
+        {"x = = 1", "dam.lua:1: unexpected symbol near '='"},
+        {"local a\nprint(a.b)", "dam.lua:2: attempt to index a nil value (local 'a')"},
+        {"error('too\\27[31m \\n bad')", "dam.lua:1: too?[31m   bad"},
+        {"error({})", "dam.lua: the script raised an error without a text"},
+        {"\n\nspere { radius = 1 }", "dam.lua:3: unknown name \"spere\"; did you mean \"sphere\"?"},
+        {"os.exit(1)", "dam.lua:1: os is not available in a scene file, which may use base, math, "
+                       "string and table only"},
+        {"\x1bLua", "dam.lua: this is compiled Lua, which is not accepted; give the source text"},
+    };
+    CHECK_ALL(list);
+
+    un_context *ctx = check_context_threads(1);
+    un_scene *scene;
+    write_bytes("dam.lua", "x = 1\n\0", 7);
+    assert_int_equal(un_scene_load(ctx, "dam.lua", NULL, 0, &scene), UN_ERROR_SCENE);
+    assert_string_equal(un_context_message(ctx),
+                        "dam.lua:2: this is not a text file; save the scene "
+                        "as plain UTF-8 text");
+    assert_int_equal(un_scene_load(ctx, "no/dam\n.lua", NULL, 0, &scene), UN_ERROR_FILE);
+    assert_string_equal(un_context_message(ctx),
+                        "no/dam .lua: cannot be opened: No such file or directory; check the name");
+    assert_null(scene);
+    assert_int_equal(un_scene_load(ctx, ".", NULL, 0, &scene), UN_ERROR_FILE);
+    assert_string_equal(un_context_message(ctx), ".: cannot be read: Is a directory");
+    assert_int_equal(un_scene_load(ctx, "", NULL, 0, &scene), UN_ERROR_ARGUMENT);
+    char *large = calloc(2 << 20, 1);
+    memset(large, ' ', (2 << 20) - 1);
+    write_text("dam.lua", large);
+    free(large);
+    assert_int_equal(un_scene_load(ctx, "dam.lua", NULL, 0, &scene), UN_ERROR_SCENE);
+    assert_string_equal(un_context_message(ctx),
+                        "dam.lua: larger than 1024 KB, which no scene needs; "
+                        "keep data in mesh files");
+    check_context_end(ctx);
+}
+
+static void keys(void **state) {
+    (void)state;
+    const mistake list[] = {
+        {"scene {\n  fluid = {\n    density = 1000,\n    desnity = 1,\n  },\n}",
+         "dam.lua:4: unknown key \"desnity\" in fluid; did you mean \"density\"?"},
+        {"scene {\n  " WATER ",\n  grvity = {0, 0, 0} }",
+         "dam.lua:3: unknown key \"grvity\" in scene; did you mean \"gravity\"?"},
+        {"scene {\n  fluid = { colour = 1 } }", "dam.lua:2: unknown key \"colour\" in fluid; known "
+                                                "keys are density, viscosity, surface_tension"},
+        {"scene {\n  fluid = { 1000 } }",
+         "dam.lua:2: fluid holds 1000 without a key; write key = value"},
+        {"scene { 3 }", "dam.lua:1: scene holds 3 without a key; write key = value"},
+        {"scene {\n [true] = 1 }", "dam.lua:1: scene holds 1 without a key; write key = value"},
+        {"scene {\n  solids = {\n    sphere {\n      center = {0, 0, 0},\n      raduis = 1 } } }",
+         "dam.lua:5: unknown key \"raduis\" in sphere; did you mean \"radius\"?"},
+        /* Keys of the same name elsewhere, strings and comments do not mislead. */
+        {"-- finest = 3\nlocal t = { finest = 9, detail = { finest = 8 } }\n"
+         "local text = [[ detail = { finest = 7 } ]] --[[ detail = {\n finest = 6 } ]]\n"
+         "scene {\n  [\"detail\"] = {\n    ['finest'] = 2 } }",
+         "dam.lua:7: detail.finest must be between 4 and 4096, got 2"},
+        {"scene {\n  solids = { solid { " BALL ", pose = function(t)\n"
+         "    local frames, rate = 1, 2 if t > 1 then rate = 3 end return { by = {t, 0, 0} } end } "
+         "},\n  frames = {\n    rate = 'x' } }",
+         "dam.lua:5: frames.rate must be a number, got \"x\""},
+        {"local s = {}\ns.detail = {\n  finest = 2 }\nscene(s)",
+         "dam.lua:3: detail.finest must be between 4 and 4096, got 2"},
+        {"local s = {}\ns.detail = { ['fin' .. 'est'] = 2 }\n\nscene(s)",
+         "dam.lua:4: detail.finest must be between 4 and 4096, got 2"},
+        {"local function make(t)\n  scene(t)\nend\nmake {\n  frames = { rate = 0 } }",
+         "dam.lua:5: frames.rate must be between 0.001 and 1000000, got 0"},
+        {"scene(setmetatable({}, {}))", "dam.lua:1: scene must be a table without a metatable"},
+        {"scene { " WATER ", frames = setmetatable({}, {}) }",
+         "dam.lua:1: frames must be a table without a metatable"},
+    };
+    CHECK_ALL(list);
+}
+
+static void values(void **state) {
+    (void)state;
+    const mistake list[] = {
+        {"scene { domain = 1 }",
+         "dam.lua:1: domain must be a table, as in { size = {1, 1, 1} }, got 1"},
+        {"scene {\n domain = { size = {1, 1} } }",
+         "dam.lua:2: domain.size needs three numbers, got 2"},
+        {"scene { domain = { size = {1, 1, 1, 1} } }",
+         "dam.lua:1: domain.size needs three numbers, got 4"},
+        {"scene { domain = { size = {x = 1, y = 1, z = 1} } }",
+         "dam.lua:1: domain.size needs three numbers, got 3"},
+        {"scene { domain = { size = 3 } }",
+         "dam.lua:1: domain.size needs three numbers, as in {1, 2, 3}, got 3"},
+        {"scene { domain = {\n size = {1,\n 'a', 1} } }",
+         "dam.lua:3: domain.size[2] must be a number, got \"a\""},
+        {"scene { domain = { size = {0/0, 1, 1} } }",
+         "dam.lua:1: domain.size[1] must be a finite number, got nan"},
+        {"scene { domain = { size = {1, math.huge, 1} } }",
+         "dam.lua:1: domain.size[2] must be a finite number, got inf"},
+        {"scene { domain = { size = {1, 1, -1} } }",
+         "dam.lua:1: domain.size[3] must be between 1e-06 and 1e+06 (m), got -1"},
+        {"scene { domain = { size = {1e300, 1, 1} } }",
+         "dam.lua:1: domain.size[1] must be between -1000000000 and 1000000000, got 1e+300"},
+        {"scene { domain = { size = {1, 0.001, 1} } }",
+         "dam.lua:1: domain.size is thinner than a cell along y: 0.001 m, while a cell is 0.015625 "
+         "m; raise detail.finest or the size"},
+        {"scene { domain = { open = {'tpo'} } }",
+         "dam.lua:1: domain.open[1] = \"tpo\" is no side; did you mean \"top\"?"},
+        {"scene { domain = { open = {'top', 3} } }",
+         "dam.lua:1: domain.open[2] = 3 is no side; use left, right, bottom, top, back, front"},
+        {"scene { domain = { open = 'top' } }",
+         "dam.lua:1: domain.open must be a table, as in {\"top\"}, got \"top\""},
+        {"scene { detail = { finest = 1e9 } }",
+         "dam.lua:1: detail.finest must be between 4 and 4096, got 1000000000"},
+        {"scene { detail = { finest = 40.5 } }",
+         "dam.lua:1: detail.finest must be a whole number, got 40.5"},
+        {"scene { detail = { finest = '40' } }",
+         "dam.lua:1: detail.finest must be a number, got \"40\""},
+        {"scene { detail = {\n finest = 4096 } }",
+         "dam.lua:2: detail.finest = 4096 makes 6.88e+10 cells of this domain, more than 1e+09; "
+         "lower it"},
+        {"scene { detail = { finest = 32, coarsest = 64 } }",
+         "dam.lua:1: detail.coarsest must not exceed finest = 32, got 64"},
+        {"scene { detail = { surface = 0 } }",
+         "dam.lua:1: detail.surface must be between 4 and 8192, got 0"},
+        {"scene { frames = { count = -1 } }",
+         "dam.lua:1: frames.count must be between 0 and 1000000, got -1"},
+        {"scene { gravity = {0, -1e8, 0} }",
+         "dam.lua:1: gravity must be at most 1e4 m/s2 strong, got 1e+08"},
+        {"scene { fluid = { density = 0 } }",
+         "dam.lua:1: fluid.density must be above 0 and at most 1000000, got 0"},
+        {"scene { fluid = { density = 0/0 } }",
+         "dam.lua:1: fluid.density must be a finite number, got nan"},
+        {"scene { budget = { memory = '8 apples' } }",
+         "dam.lua:1: budget.memory must be like \"8G\", \"512M\" or a number of bytes, got \"8 "
+         "apples\""},
+        {"scene { budget = { memory = 'infG' } }",
+         "dam.lua:1: budget.memory must be like \"8G\", \"512M\" or a number of bytes, got "
+         "\"infG\""},
+        {"scene { budget = { memory = 3 } }",
+         "dam.lua:1: budget.memory must be between 1M and 900T, got 3"},
+        {"scene { budget = { memory = '1.1.1G' } }",
+         "dam.lua:1: budget.memory must be like \"8G\", \"512M\" or a number of bytes, got "
+         "\"1.1.1G\""},
+        {"scene { budget = { particles = 0/0 } }",
+         "dam.lua:1: budget.particles must be a finite number, got nan"},
+        {"scene { solver = { tolerance = 1 } }",
+         "dam.lua:1: solver.tolerance must be between 1e-12 and 0.1, got 1"},
+        {"scene { solver = { kind = 'cq' } }",
+         "dam.lua:1: solver.kind = \"cq\" is unknown; did you mean \"cg\"?"},
+        {"scene { output = { surface = 1 } }",
+         "dam.lua:1: output.surface must be true or false, got 1"},
+        {"scene { method = 3 }", "dam.lua:1: method must be a word in quotes (uniform), got 3"},
+        {"scene { method = 'unifrm' }",
+         "dam.lua:1: method = \"unifrm\" is unknown; did you mean \"uniform\"?"},
+        {"scene { method = 'octre' }",
+         "dam.lua:1: method = \"octre\" is unknown; did you mean \"octree\"?"},
+        {"scene { method = 'sph\\27\\n" /* a name with control characters, cut short */
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }",
+         "dam.lua:1: method = \"sph? aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\" is unknown; known are "
+         "uniform"},
+        {"scene { domain = {} }",
+         "dam.lua:1: the scene has no liquid; add liquid = { box { ... } } "
+         "or an emitter to sources"},
+    };
+    CHECK_ALL(list);
+}
+
+static void not_available(void **state) {
+    (void)state;
+    const mistake list[] = {
+        {"scene {\n method = \"tet\" }",
+         "dam.lua:2: method = \"tet\" is not available in this version; use uniform"},
+        {"scene { fluid = { viscosity = 0.1 } }",
+         "dam.lua:1: fluid.viscosity = 0.1 is not available in this version; leave it out or 0"},
+        {"scene { fluid = {\n viscosity = function() return 1 end } }",
+         "dam.lua:2: fluid.viscosity = a function is not available in this version; leave it out "
+         "or "
+         "0"},
+        {"scene { fluid = { surface_tension = 0.07 } }",
+         "dam.lua:1: fluid.surface_tension = 0.07 is not available in this version; leave it out "
+         "or "
+         "0"},
+        {"scene { " WATER ",\n sizing = { depth = true } }",
+         "dam.lua:2: sizing is not available in this version; remove it (detail.finest holds "
+         "everywhere)"},
+        {"scene { solver = { kind = 'amg' } }",
+         "dam.lua:1: solver.kind = \"amg\" is not available in this version; use auto, cg"},
+        {"scene { " WATER ", solids = {\n sphere { center = {0, 0, 0}, radius = 1,\n"
+         "  density = 500 } } }",
+         "dam.lua:3: sphere.density (a body moved by the liquid) is not available in this version; "
+         "use velocity or pose"},
+    };
+    CHECK_ALL(list);
+}
+
+static void shapes(void **state) {
+    (void)state;
+    const mistake list[] = {
+        {"local a = 1\nlocal b = sphere(3)",
+         "dam.lua:2: sphere needs a table, as in sphere { center "
+         "= {0.5, 0.5, 0.5}, radius = 0.1 }, got 3"},
+        {"sphere { center = {0, 0, 0} }",
+         "dam.lua:1: sphere needs radius, as in sphere { center = {0.5, 0.5, 0.5}, radius = 0.1 }"},
+        {"sphere {\n  center = {0, 0, 0},\n  radius = -1 }",
+         "dam.lua:3: sphere.radius must be above 0 and at most 1000000000, got -1"},
+        {"sphere {\n  center = {0, 0},\n  radius = 1 }",
+         "dam.lua:2: sphere.center needs three numbers, got 2"},
+        {"sphere({ center = {0, 0, 0}, radius = 1 }, 2)",
+         "dam.lua:1: sphere takes one table, as in sphere { center = {0.5, 0.5, 0.5}, radius = 0.1 "
+         "}, got 2 arguments"},
+        {"box { min = {0, 0, 0},\n max = {1, 0, 1} }",
+         "dam.lua:2: box.max must be above min along x, y and z, got min = {0, 0, 0}, max = {1, 0, "
+         "1}"},
+        {"cylinder { from = {0, 0, 0}, to = {0, 0, 0}, radius = 1 }",
+         "dam.lua:1: cylinder.to must be another point than from"},
+        {"capsule { from = {0, 0, 0}, radius = 1 }",
+         "dam.lua:1: capsule needs to, as in capsule { "
+         "from = {0, 0, 0}, to = {0, 1, 0}, radius = 0.1 "
+         "}"},
+        {"torus { center = {0, 0, 0}, radius = 1, tube = 2 }",
+         "dam.lua:1: torus.tube must be below radius = 1, got 2"},
+        {"torus { center = {0, 0, 0}, axis = {0, 0, 0}, radius = 1, tube = .5 }",
+         "dam.lua:1: torus.axis must not be zero"},
+        {"plane { point = {0, 0, 0}, normal = {0, 0, 0} }",
+         "dam.lua:1: plane.normal must not be zero"},
+        {"mesh { file = 3 }", "dam.lua:1: mesh.file must be the name of a file in quotes, got 3"},
+        {"mesh {}", "dam.lua:1: mesh needs file, as in mesh { file = \"ship.ply\" }"},
+        {"scene { liquid = {\n mesh { file = 'no.ply' } } }",
+         "dam.lua:2: mesh.file ./no.ply cannot be read: No such file or directory"},
+        {"scene { liquid = { mesh { file = '/dev/zero' } } }",
+         "dam.lua:1: mesh.file /dev/zero is not a file of triangles"},
+        {"field(3)",
+         "dam.lua:1: field needs one function, as in field(function(x, y, z) return y - "
+         "0.1 end), with negative values inside, got 3"},
+        {"scene { liquid = {\n field(function(x, y, z) return 0/0 end) } }",
+         "dam.lua:2: field returned nan at x, y, z = -0.03125, -0.03125, -0.03125; it must return "
+         "a "
+         "finite number, negative inside"},
+        {"scene { liquid = {\n field(function(x, y, z) end) } }",
+         "dam.lua:2: field returned nothing at x, y, z = -0.03125, -0.03125, -0.03125; it must "
+         "return a finite number, negative inside"},
+        {"scene { liquid = {\n field(function(x, y, z)\n  return x.y end) } }",
+         "dam.lua:3: attempt to index a number value (local 'x')"},
+        {"union()", "dam.lua:1: union needs shapes, as in union { sphere { ... }, box { ... } }"},
+        {"union { " BALL ", 3 }",
+         "dam.lua:1: union needs shapes, such as sphere { ... }, but part 2 is 3"},
+        {"union { " BALL ", nil, " BALL " }",
+         "dam.lua:1: union needs shapes, such as sphere { ... }, but part 2 is nothing"},
+        {"union(" BALL ", front {})",
+         "dam.lua:1: union needs shapes, such as sphere { ... }, but part 2 is a front"},
+        {"subtract { " BALL ", sphere { center = {0, 0, 0}, radius = 1, friction = 1 } }",
+         "dam.lua:1: subtract cannot hold a sphere with velocity, pose or friction of its own; "
+         "give "
+         "them to the whole"},
+        {"move { by = {1, 0, 0} }",
+         "dam.lua:1: move needs one shape, as in move { sphere { ... }, by = {1, 0, 0} }, got 0"},
+        {"move { " BALL ",\n rotate = 90 }", "dam.lua:2: move.rotate must be a table, as in {0, "
+                                             "90, 0} (degrees) or { axis = {0, 1, 0}, "
+                                             "angle = 90 }, got 90"},
+        {"move { " BALL ", rotate = { axis = {0, 1, 0} } }",
+         "dam.lua:1: move.rotate needs three angles {x, y, z} in degrees, or axis and angle, as in "
+         "{ "
+         "axis = {0, 1, 0}, angle = 90 }"},
+        {"move { " BALL ", scale = 0 }",
+         "dam.lua:1: move.scale must be above 0 and at most 1000000000, got 0"},
+        {"sphere { center = {0, 0, 0}, radius = 1, pose = 3 }",
+         "dam.lua:1: sphere.pose must be a function, as in function(t) return { by = {t, 0, 0} } "
+         "end, got 3"},
+        {"solid { " BALL ", velocity = {0, 0, 0}, pose = function() end }",
+         "dam.lua:1: solid.pose and velocity exclude each other; keep one of them"},
+        {"solid { " BALL ", friction = 2 }",
+         "dam.lua:1: solid.friction must be between 0 and 1, got 2"},
+    };
+    CHECK_ALL(list);
+}
+
+static void lists(void **state) {
+    (void)state;
+    const mistake list[] = {
+        {"scene { liquid = " BALL " }", "dam.lua:1: liquid must be a table, as in { box { min = "
+                                        "{0, 0, 0}, max = {1, 1, 1} } }, got "
+                                        "a sphere"},
+        {"scene { liquid = {\n " BALL ",\n 7 } }",
+         "dam.lua:3: liquid[2] must be a shape, such as box { ... }, got 7"},
+        {"scene { liquid = { sphere { center = {0, 0, 0}, radius = 1, friction = 1 } } }",
+         "dam.lua:1: liquid[1] has friction, which is for solids; remove it"},
+        {"scene { liquid = { solid { " BALL " } } }",
+         "dam.lua:1: liquid[1] is a solid; move it to solids"},
+        {"scene { liquid = { sphere { center = {0, 0, 0}, radius = 1, velocity = {1, 0, 0} } } }",
+         "dam.lua:1: liquid[1] has a velocity; the liquid starts with one for all: liquid = { ..., "
+         "velocity = {x, y, z} }"},
+        {"scene { " WATER ", solids = { " BALL ",\n emitter { " BALL " } } }",
+         "dam.lua:2: solids[2] must be a shape, such as sphere { ... }, got an emitter"},
+        {"scene { " WATER ", solids = { nil, " BALL " } }",
+         "dam.lua:1: solids[1] must be a shape, such as sphere { ... }, got nothing"},
+        {"scene { " WATER ", solids = { [3] = " BALL " } }",
+         "dam.lua:1: solids has a gap: one of its entries is nil"},
+        {"scene { " WATER ", sources = { " BALL " } }",
+         "dam.lua:1: sources[1] must be emitter { ... } or drain { ... }, got a sphere"},
+        {"emitter { velocity = {1, 0, 0} }", "dam.lua:1: emitter needs one shape, as in emitter { "
+                                             "shape = sphere { ... }, velocity = {1, 0, 0} }, got "
+                                             "0"},
+        {"emitter { " BALL ",\n from = 2, to = 1 }",
+         "dam.lua:2: emitter.to must be later than from = 2, got 1"},
+        {"drain { " BALL ", velocity = {1, 0, 0} }",
+         "dam.lua:1: unknown key \"velocity\" in drain; known keys are shape, from, to"},
+        {"scene { " WATER ", probes = { " BALL " } }",
+         "dam.lua:1: probes[1] must be front { ... }, height { ... } or pressure { ... }, got a "
+         "sphere"},
+        {"scene { " WATER ", probes = { front {},\n front { axis = 'z' } } }",
+         "dam.lua:2: probes[2] has the name \"front\" of probes[1]; give it another: name = "
+         "\"front2\""},
+        {"front { axis = 'w' }", "dam.lua:1: front.axis = \"w\" is unknown; did you mean \"x\"?"},
+        {"height { at = {1, 2, 3} }", "dam.lua:1: height.at needs two numbers, got 3"},
+        {"pressure {}", "dam.lua:1: pressure needs at, as in pressure { at = {x, y, z} }"},
+        {"pressure { at = {0, 0, 0}, name = 'a,b' }",
+         "dam.lua:1: pressure.name must be a short word in quotes of letters, digits, _ . and -, "
+         "got "
+         "\"a,b\""},
+        {"front { name = 'time' }",
+         "dam.lua:1: front.name = \"time\" is taken by the first column; choose another"},
+        {"scene { " WATER ", probes = { pressure { at = {0.5, 2, 0.5} } } }",
+         "dam.lua:1: probes[1] (pressure) lies outside the domain: y = 2 is not between 0 and 1"},
+    };
+    CHECK_ALL(list);
+}
+
+/* A long path is cut at its start, and Lua's own messages use the same name. */
+static void long_names(void **state) {
+    (void)state;
+    un_context *ctx = check_context_threads(1);
+    un_scene *scene;
+    const char *path = "./././././././././././././././././././././././././././././dam.lua";
+    write_text("dam.lua", "\nx = 1 +");
+    assert_int_equal(un_scene_load(ctx, path, NULL, 0, &scene), UN_ERROR_SCENE);
+    assert_string_equal(un_context_message(ctx), "...././././././././././././././././././././././"
+                                                 "dam.lua:2: unexpected symbol near <eof>");
+    write_text("dam.lua", "\nscene { a = 1 }");
+    assert_int_equal(un_scene_load(ctx, path, NULL, 0, &scene), UN_ERROR_SCENE);
+    assert_non_null(strstr(un_context_message(ctx), "./dam.lua:2: unknown key \"a\" in scene"));
+    check_context_end(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files),         cmocka_unit_test(keys),   cmocka_unit_test(values),
+        cmocka_unit_test(not_available), cmocka_unit_test(shapes), cmocka_unit_test(lists),
+        cmocka_unit_test(long_names),
+    };
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}
