@@ -1,9 +1,82 @@
-#include "undine.h"
+/* The program: finds the command and hands over. */
+#include "app.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <string.h>
 
-int main(void)
-{
-    printf("undine %s\n", un_version());
-    return 0;
+typedef struct entry {
+    const char *name;
+    int (*run)(int argc, char **argv); /* NULL: not available in this version */
+    const char *summary;
+} entry;
+
+static const entry commands[] = {
+    {"run", app_run, "simulate a scene into a directory"},
+    {"check", app_check, "validate a scene without simulating; estimate its cost"},
+    {"info", app_info, "what a run's directory holds"},
+    {"render", app_render, "pictures and a film of a run"},
+    {"surface", NULL, "mesh a run's surface again"},
+    {"export", NULL, "a run in other formats"},
+    {"view", NULL, "a viewer in the browser"},
+    {"compare", NULL, "several runs side by side"},
+};
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+static void print_usage(FILE *file) {
+    fputs("usage: undine COMMAND ...\n\n", file);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (commands[i].run) fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`undine COMMAND -h` explains a command; `undine --version` tells the version.\n",
+          file);
+}
+
+static int unknown_command(const char *name) {
+    const char *names[COMMAND_COUNT + 1] = {NULL};
+    for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
+    const char *near = app_nearest(name, names);
+    if (near)
+        app_error("unknown command `%s`; did you mean `%s`?", name, near);
+    else
+        app_error("unknown command `%s`; `undine -h` lists the commands", name);
+    return APP_WRONG;
+}
+
+static int dispatch(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return APP_WRONG;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        printf("undine %s\n", un_version());
+        return APP_DONE;
+    }
+    if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+        print_usage(stdout);
+        return APP_DONE;
+    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(name, commands[i].name) != 0) continue;
+        if (commands[i].run) return commands[i].run(argc - 1, argv + 1);
+        if (argc > 2 && (strcmp(argv[2], "-h") == 0 || strcmp(argv[2], "--help") == 0)) {
+            printf("undine %s: %s. Not available in this version.\n", name, commands[i].summary);
+            return APP_DONE;
+        }
+        app_error("`%s` is not available in this version", name);
+        return APP_WRONG;
+    }
+    if (name[0] == '-') {
+        app_error("unknown option %s; `undine -h` explains", name);
+        return APP_WRONG;
+    }
+    return unknown_command(name);
+}
+
+int main(int argc, char **argv) {
+    int status = dispatch(argc, argv);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == APP_DONE && errno != EPIPE) {
+        app_error("cannot write to standard output: %s", strerror(errno));
+        status = APP_FAILED;
+    }
+    return status;
 }

@@ -1,0 +1,74 @@
+/* undine check SCENE: what is wrong with a scene, how to mend it, and what it will cost. */
+#include "app.h"
+
+static void print_check(const char *path, const un_check *check) {
+    int32_t shown = check->warning_count < UN_WARNINGS_MAX ? check->warning_count : UN_WARNINGS_MAX;
+    if (check->warning_count == 0)
+        printf("%s: fine\n", path);
+    else
+        printf("%s: %d warning%s\n", path, check->warning_count,
+               check->warning_count == 1 ? "" : "s");
+    for (int32_t i = 0; i < shown; i++) printf("  - %s\n", check->warnings[i]);
+    if (shown < check->warning_count) printf("  - and %d more\n", check->warning_count - shown);
+    printf("  method      %s\n", check->method);
+    printf("  cells       %d x %d x %d of %s: %s\n", check->cells[0], check->cells[1],
+           check->cells[2], app_length(check->cell_size).text,
+           app_count((double)check->cell_count).text);
+    printf("  particles   about %s", app_count((double)check->particle_count).text);
+    if (check->particle_count_max > check->particle_count)
+        printf(" at first, %s at last", app_count((double)check->particle_count_max).text);
+    printf("\n  memory      about %s\n", app_bytes(check->bytes).text);
+    if (check->seconds_per_frame > 0)
+        printf("  time        about %s a frame on this machine\n",
+               app_seconds(check->seconds_per_frame).text);
+}
+
+static void print_log(void *user, un_log_level level, const char *message) {
+    (void)user;
+    if (level == UN_LOG_WARNING) app_error("warning: %s", message);
+}
+
+int app_check(int argc, char **argv) {
+    app_list overrides = {0};
+    int32_t threads = 0;
+    const app_option options[] = {
+        {"--method", NULL, APP_LIST, &overrides, "M", "the method, instead of the scene's",
+         "method="},
+        {"--threads", NULL, APP_COUNT, &threads, "N", "otherwise all processors", NULL},
+        {"--set", NULL, APP_LIST, &overrides, "KEY=VALUE",
+         "overrides a value of the scene, as fluid.density=800; repeatable", NULL},
+        {0}};
+    const app_command command = {"check", "SCENE",
+                                 "Validates a scene without simulating it: what is wrong and how "
+                                 "to mend it, and the cells,\n"
+                                 "particles, memory and time it will take.",
+                                 options};
+    const char *path;
+    int exit_status = app_options_parse(&command, argc, argv, &path);
+    if (exit_status >= 0) {
+        app_list_free(&overrides);
+        return exit_status;
+    }
+    un_context_def def = un_context_def_default();
+    def.threads = threads;
+    def.log = print_log;
+    un_context *ctx = un_context_create(&def);
+    un_scene *scene = NULL;
+    un_check check = {0};
+    if (!ctx) {
+        app_error("out of memory");
+        exit_status = APP_FAILED;
+    } else if (un_scene_load(ctx, path, (const char *const *)overrides.items, overrides.count,
+                             &scene) != UN_OK) {
+        app_fail(ctx, UN_ERROR_SCENE);
+        exit_status = APP_WRONG;
+    } else {
+        un_status status = un_scene_check(ctx, scene, &check);
+        if (status == UN_OK) print_check(path, &check);
+        exit_status = status == UN_OK ? APP_DONE : app_fail(ctx, status);
+        un_scene_destroy(scene);
+    }
+    un_context_destroy(ctx);
+    app_list_free(&overrides);
+    return exit_status;
+}
