@@ -19,4 +19,4 @@ scene {
 }
 LUA
 "$program" run "$scratch/drop.lua" -o "$scratch/run" --quiet
-pvpython --force-offscreen-rendering "$(dirname "$0")/paraview.py" "$scratch/run"
+pvpython --force-offscreen-rendering "$(dirname "$0")/paraview_reads.py" "$scratch/run"
