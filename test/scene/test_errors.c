@@ -95,6 +95,21 @@ static void keys(void **state) {
          "dam.lua:4: detail.finest must be between 4 and 4096, got 2"},
         {"local function make(t)\n  scene(t)\nend\nmake {\n  frames = { rate = 0 } }",
          "dam.lua:5: frames.rate must be between 0.001 and 1000000, got 0"},
+        {"local function equal(finest) return finest == 3 end\nlocal s = {}\n"
+         "s.detail = {\n  finest = 2 }\nscene(s)",
+         "dam.lua:4: detail.finest must be between 4 and 4096, got 2"},
+        /* Of several calls, the one that failed. */
+        {"sphere { center = {0, 0, 0}, radius = 1 }\nsphere {\n  center = {0, 0, 0},\n"
+         "  radius = -1 }",
+         "dam.lua:4: sphere.radius must be above 0 and at most 1000000000, got -1"},
+        {"local function ball(r)\n  return sphere { center = {0, 0, 0}, radius = r }\nend\n"
+         "ball(1)\nball(-1)",
+         "dam.lua:2: sphere.radius must be above 0 and at most 1000000000, got -1"},
+        {"local t = { radius = -1, center = {0, 0, 0} }\nsphere(t)",
+         "dam.lua:2: sphere.radius must be above 0 and at most 1000000000, got -1"},
+        {"pcall(sphere, {})\nscene { a = 1 }",
+         "dam.lua:2: unknown key \"a\" in scene; known keys are method, domain, detail, frames, "
+         "gravity, fluid, liquid, solids, sources, sizing, probes, budget, solver, output"},
         {"scene(setmetatable({}, {}))", "dam.lua:1: scene must be a table without a metatable"},
         {"scene { " WATER ", frames = setmetatable({}, {}) }",
          "dam.lua:1: frames must be a table without a metatable"},

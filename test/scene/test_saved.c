@@ -126,10 +126,12 @@ static void meshes_are_found_from_elsewhere(void **state) {
     mkdir("models 100%\nodd/parts", 0777);
     mkdir("far", 0777);
     write_text("models 100%\nodd/parts/tetra.off", tetra);
-    write_text("models 100%\nodd/dam.lua", "scene { detail = { finest = 16 }, liquid = { mesh { "
-                                           "file = 'parts/tetra.off' } } }\n");
+    write_text("models 100%\nodd/dam.lua",
+               "local m = { file = 'parts/tetra.off' }\n"
+               "scene { detail = { finest = 16 }, liquid = { mesh(m) }, solids = { mesh(m) } }\n");
     un_scene *scene = load(ctx, "models 100%\nodd/dam.lua", NULL, 0);
     assert_int_equal(scene->note_count, 0);
+    assert_ptr_equal(scene->def.liquid.shape, scene->def.solids[0].shape); /* read once */
     char *text;
     check_ok(ctx, un_scene_text(scene, &text));
     assert_non_null(strstr(text, "-- undine: folder /"));

@@ -182,25 +182,33 @@ static void loops_and_formulas(void **state) {
 
 static void the_same_every_time(void **state) {
     (void)state;
+    check_message(
+        "local order = ''\n"
+        "for key in pairs { apple = 1, pear = 2, fig = 3, [1] = 4, [-2.5] = 5, plum = 6,\n"
+        "                   [7] = 8, quince = 7, Fig = 8 } do\n"
+        "  order = order .. key .. ' '\n"
+        "end\n"
+        "error(order .. (next(_G) and 'done'), 0)",
+        "dam.lua: -2.5 1 7 Fig apple fig pear plum quince done");
     un_context *ctx = check_context();
-    double first[2] = {0};
-    for (int round = 0; round < 4; round++) {
-        /* The order of pairs shows in the frame count. */
-        un_scene *scene =
-            load_valid(ctx, "local n, k = 0, 0\n"
-                            "for key, value in pairs { apple = 1, pear = 2, fig = 3, [1] = 4,\n"
-                            "                          [2] = 5, plum = 6, quince = 7 } do\n"
-                            "  k = k + 1 n = n + value * 7 ^ (k - 1)\n"
-                            "end\n"
-                            "math.randomseed()\n"
-                            "scene { frames = { count = n % 999983 // 1 }, " WATER ",\n"
-                            "  gravity = {0, -10 * math.random(), 0} }");
-        double found[2] = {scene->def.frames.count, scene->def.gravity.y};
-        if (round == 0) memcpy(first, found, sizeof first);
-        check_near(found[0], first[0], 0);
-        check_near(found[1], first[1], 0);
-        un_scene_destroy(scene);
-    }
+    un_scene *scene = load_valid(ctx, "local first = math.random()\n"
+                                      "math.randomseed()\n"
+                                      "assert(math.random() == first)\n"
+                                      "math.randomseed(0)\n"
+                                      "assert(math.random() == first)\n"
+                                      "math.randomseed(1)\n"
+                                      "assert(math.random() ~= first)\n"
+                                      "scene { " WATER " }");
+    un_scene_destroy(scene);
+    check_context_end(ctx);
+}
+
+static void only_poses_stay_in_memory(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_scene *scene = load_valid(ctx, "local large = ('x'):rep(2e7)\nscene { " WATER " }");
+    check_below((double)un_context_bytes(ctx), 100e3);
+    un_scene_destroy(scene);
     check_context_end(ctx);
 }
 
@@ -381,6 +389,10 @@ static void overrides(void **state) {
     assert_int_equal(def->solid_count, 1);
     assert_true(def->domain.open[UN_SIDE_TOP]);
     un_scene_destroy(scene);
+    const char *const one[] = {"detail.finest=40"};
+    check_ok(ctx, load_set(ctx, &scene, one, 1));
+    assert_int_equal(scene->def.detail.surface, 80);
+    un_scene_destroy(scene);
     const char *const nothing[] = {"detail=nil"};
     check_ok(ctx, load_set(ctx, &scene, nothing, 1));
     assert_int_equal(scene->def.detail.finest, 64);
@@ -400,6 +412,14 @@ static void check_set(const char *set, const char *message) {
 
 static void overrides_that_are_wrong(void **state) {
     (void)state;
+    un_context *ctx = check_context_threads(1);
+    un_scene *scene;
+    const char *const twice[] = {"frames.count=3", "frames.count=-3"};
+    assert_int_equal(load_set(ctx, &scene, twice, 2), UN_ERROR_SCENE);
+    assert_string_equal(un_context_message(ctx),
+                        "--set frames.count=-3: frames.count must be between "
+                        "0 and 1000000, got -3");
+    check_context_end(ctx);
     check_set("detail.finest=2",
               "--set detail.finest=2: detail.finest must be between 4 and 4096, got 2");
     check_set("detail.finset=64",
@@ -438,6 +458,7 @@ int main(void) {
         cmocka_unit_test(shapes),
         cmocka_unit_test(loops_and_formulas),
         cmocka_unit_test(the_same_every_time),
+        cmocka_unit_test(only_poses_stay_in_memory),
         cmocka_unit_test(print_goes_to_the_log),
         cmocka_unit_test(budgets),
         cmocka_unit_test(poses),
