@@ -110,6 +110,28 @@ static inline void box_distances(const tree_node *node, const tree_point *p, flo
     }
 }
 
+/* Raises squared distances to those of the coins: boxes of a slanted surface begin far above it,
+ * and a far point would find hundreds of them within reach. */
+static inline void coin_distances(const tree_moments *m, const tree_point *p,
+                                  float d2[TREE_WIDTH]) {
+    float slack = 4 * p->slack;
+    for (int k = 0; k < TREE_WIDTH; k++) {
+        float x = p->x[0] - m->center[0][k], y = p->x[1] - m->center[1][k],
+              z = p->x[2] - m->center[2][k];
+        float nx = m->normal[0][k], ny = m->normal[1][k], nz = m->normal[2][k];
+        float h = x * nx + y * ny + z * nz;
+        x -= h * nx;
+        y -= h * ny;
+        z -= h * nz;
+        float across = sqrtf(x * x + y * y + z * z) - m->radius[k] - slack;
+        float above = (h > 0 ? h : -h) - m->thickness[k] - slack;
+        across = across > 0 ? across : 0;
+        above = above > 0 ? above : 0;
+        float coin2 = across * across + above * above;
+        d2[k] = coin2 > d2[k] ? coin2 : d2[k];
+    }
+}
+
 typedef struct tree_hit {
     double d2;
     int32_t triangle;
@@ -150,6 +172,7 @@ static void find_nearest(const mesh_tree *tree, un_vec3 x, tree_hit *hit) {
         const tree_node *node = &tree->nodes[entry.node];
         float d2[TREE_WIDTH];
         box_distances(node, &p, d2);
+        coin_distances(&tree->moments[entry.node], &p, d2);
         stack_entry inner[TREE_WIDTH];
         int inner_count = 0;
         for (int k = 0; k < TREE_WIDTH; k++) {
@@ -213,11 +236,11 @@ static inline float far_winding(const tree_moments *m, const float x[3], float f
         float rx = m->center[0][k] - x[0], ry = m->center[1][k] - x[1], rz = m->center[2][k] - x[2];
         float r2 = rx * rx + ry * ry + rz * rz, reach = far * m->radius[k] + FINE;
         float inverse = 1 / sqrtf(r2 + 1e-30f), inverse2 = inverse * inverse;
-        float flux = m->n[0][k] * rx + m->n[1][k] * ry + m->n[2][k] * rz;
+        float flux = m->normal[0][k] * rx + m->normal[1][k] * ry + m->normal[2][k] * rz;
         float trace = m->s[0][k] + m->s[1][k] + m->s[2][k];
         float form = m->s[0][k] * rx * rx + m->s[1][k] * ry * ry + m->s[2][k] * rz * rz +
                      2 * (m->s[3][k] * rx * ry + m->s[4][k] * ry * rz + m->s[5][k] * rz * rx);
-        float w = (flux + trace - 3 * form * inverse2) * inverse2 * inverse;
+        float w = (m->strength[k] * flux + trace - 3 * form * inverse2) * inverse2 * inverse;
         near[k] = r2 < reach * reach ? 1 : 0;
         share[k] = r2 < reach * reach ? 0 : w;
     }

@@ -316,11 +316,15 @@ static void set_box(tree_node *node, int k, const prim *prims, int32_t count) {
     }
 }
 
-/* Integrals over the triangles of one child, in the tree's units. */
+static un_vec3 rounded(un_vec3 a) {
+    return un_v3((float)a.x, (float)a.y, (float)a.z);
+}
+
+/* Integrals over the triangles of one child, and the coin around them, in the tree's units. */
 static void set_moments(const mesh_tree *tree, tree_moments *m, int k, int32_t first,
                         int32_t count) {
     double area = 0;
-    un_vec3 weighted = {0, 0, 0}, n = {0, 0, 0}, middle = {0, 0, 0};
+    un_vec3 weighted = {0, 0, 0}, sum = {0, 0, 0}, middle = {0, 0, 0};
     for (int32_t t = first; t < first + count; t++) {
         const un_vec3 *v = tree->triangles[t].v;
         un_vec3 an = un_scale(un_cross(un_sub(v[1], v[0]), un_sub(v[2], v[0])),
@@ -330,34 +334,38 @@ static void set_moments(const mesh_tree *tree, tree_moments *m, int k, int32_t f
         area += a;
         weighted = un_mad(weighted, c, a);
         middle = un_mad(middle, c, 1.0 / count);
-        n = un_add(n, an);
+        sum = un_add(sum, an);
     }
-    un_vec3 center = area > 0 ? un_scale(weighted, 1 / area) : middle;
-    double radius2 = 0, s[6] = {0};
+    /* Rounded first, so that the coin holds about what queries will see. */
+    un_vec3 center = rounded(area > 0 ? un_scale(weighted, 1 / area) : middle);
+    un_vec3 normal = rounded(un_normalize(sum));
+    double radius2 = 0, thickness = 0, s[6] = {0};
     for (int32_t t = first; t < first + count; t++) {
-        const un_vec3 *v = tree->triangles[t].v;
-        un_vec3 a = un_sub(to_tree(tree, v[0]), center), b = un_sub(to_tree(tree, v[1]), center);
-        un_vec3 c = un_sub(to_tree(tree, v[2]), center);
-        un_vec3 an = un_scale(un_cross(un_sub(b, a), un_sub(c, a)), 0.5);
-        un_vec3 d = un_scale(un_add(a, un_add(b, c)), 1.0 / 3);
+        un_vec3 v[3];
+        for (int i = 0; i < 3; i++) {
+            v[i] = un_sub(to_tree(tree, tree->triangles[t].v[i]), center);
+            double far2 = un_dot(v[i], v[i]), height = fabs(un_dot(v[i], normal));
+            radius2 = far2 > radius2 ? far2 : radius2;
+            thickness = height > thickness ? height : thickness;
+        }
+        un_vec3 an = un_scale(un_cross(un_sub(v[1], v[0]), un_sub(v[2], v[0])), 0.5);
+        un_vec3 d = un_scale(un_add(v[0], un_add(v[1], v[2])), 1.0 / 3);
         s[0] += d.x * an.x;
         s[1] += d.y * an.y;
         s[2] += d.z * an.z;
         s[3] += 0.5 * (d.x * an.y + d.y * an.x);
         s[4] += 0.5 * (d.y * an.z + d.z * an.y);
         s[5] += 0.5 * (d.z * an.x + d.x * an.z);
-        double far = un_dot(a, a), fb = un_dot(b, b), fc = un_dot(c, c);
-        far = fb > far ? fb : far;
-        far = fc > far ? fc : far;
-        radius2 = far > radius2 ? far : radius2;
     }
-    const double centers[3] = {center.x, center.y, center.z}, normals[3] = {n.x, n.y, n.z};
+    const double c[3] = {center.x, center.y, center.z}, n[3] = {normal.x, normal.y, normal.z};
     for (int a = 0; a < 3; a++) {
-        m->center[a][k] = (float)centers[a];
-        m->n[a][k] = (float)(normals[a] / (4 * UN_PI));
+        m->center[a][k] = (float)c[a];
+        m->normal[a][k] = (float)n[a];
     }
+    m->strength[k] = (float)(un_length(sum) / (4 * UN_PI));
     for (int a = 0; a < 6; a++) m->s[a][k] = (float)(s[a] / (4 * UN_PI));
     m->radius[k] = round_up(sqrt(radius2));
+    m->thickness[k] = round_up(thickness);
 }
 
 static void finish_nodes(void *arg, int64_t begin, int64_t end) {

@@ -20,12 +20,15 @@ typedef struct tree_node {
     int32_t leaf_count[TREE_WIDTH];             /* triangles of a leaf, 0 for a node */
 } tree_node;
 
-/* Of the triangles below each child, about their area-weighted centre (Barill et al. 2018):
- * N = sum of a n, S = symmetric part of the sum of a (c - center) n^T, divided by 4 pi. */
+/* Of the triangles below each child: a coin that holds them, about their area-weighted centre and
+ * across their mean normal, and their moments about it (Barill et al. 2018), divided by 4 pi:
+ * the sum of a n is strength * normal, S the symmetric part of the sum of a (c - center) n^T. */
 typedef struct tree_moments {
     float center[3][TREE_WIDTH];
     float radius[TREE_WIDTH]; /* reaches every corner; negative: no child */
-    float n[3][TREE_WIDTH];
+    float normal[3][TREE_WIDTH];
+    float thickness[TREE_WIDTH]; /* on either side */
+    float strength[TREE_WIDTH];
     float s[6][TREE_WIDTH]; /* xx yy zz xy yz zx */
 } tree_moments;
 
