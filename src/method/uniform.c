@@ -21,11 +21,15 @@
 #define WAVE_NUMBER 0.5
 /* Rate at which quiet liquid relaxes to the grid's velocity, 1/s, and what counts as quiet: a
  * share of sqrt(g h), the speed at which a bump of one cell collapses. */
-#define PIC_QUIET 30.0
+#define PIC_QUIET 60.0
 #define QUIET_SHARE 0.1
-/* Time in which a volume error is corrected, s, and the fastest correction, 1/s. */
-#define VOLUME_TIME 0.25
-#define VOLUME_RATE_MAX 0.2
+/* Time in which a small volume error is corrected, s: gently, so that it does not stir a tank at
+ * rest. An error of a percent is corrected ten times as fast; and the fastest correction, 1/s. */
+#define VOLUME_TIME 1.0
+#define VOLUME_ERROR 0.001
+#define VOLUME_RATE_MAX 0.5
+/* Time in which crowded liquid evens out, s. */
+#define CROWDING_TIME 0.1
 /* Output surface: pairs of fairing steps. */
 #define SMOOTHING 3
 #define ITERATION_LIMIT 2000
@@ -140,7 +144,8 @@ static un_status particles_to_grid(uniform *s, double dt) {
 static un_status project(uniform *s, double dt, un_projection_report *report) {
     double cell_volume = s->grid.h * s->grid.h * s->grid.h;
     for (int32_t i = 0; i < s->source_count; i++) s->source_volume[i] /= cell_volume * dt;
-    double expansion = un_clamp(-s->volume_error / VOLUME_TIME, -VOLUME_RATE_MAX, VOLUME_RATE_MAX);
+    double rate = (1 + fabs(s->volume_error) / VOLUME_ERROR) / VOLUME_TIME;
+    double expansion = un_clamp(-s->volume_error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX);
     un_projection in = {.u = s->u,
                         .known = s->known,
                         .phi = s->phi,
@@ -150,6 +155,8 @@ static un_status project(uniform *s, double dt, un_projection_report *report) {
                         .tolerance = s->def->solver.tolerance,
                         .iteration_limit = ITERATION_LIMIT,
                         .expansion = expansion,
+                        .colour = s->colour,
+                        .crowding_time = fmax(CROWDING_TIME, 2 * dt),
                         .source_cell = s->source_cell,
                         .source_rate = s->source_volume,
                         .source_count = s->source_count};
@@ -466,17 +473,60 @@ static un_status cells(const void *state, un_cells *out) {
     return UN_OK;
 }
 
-/* The extreme coordinate of the liquid, drops in flight aside. */
-static double probe_front(const uniform *s, const un_probe *probe) {
-    double front = NAN;
-    const un_particles *p = &s->particles;
-    for (int32_t q = 0; q < p->count; q++) {
-        double x = p->x[probe->axis][q];
-        if (p->flags[q] & UN_PARTICLE_BALLISTIC) continue;
-        if (isnan(front) || probe->sign * x > probe->sign * front) front = x;
+/* The farthest place along the axis that a cube of two cells reaches that lies in the liquid as a
+ * whole. What is thinner, drops and the film ahead of a front, is below what the grid resolves, and
+ * single particles would make the probe jump. A cube around a node is liquid when its eight cells'
+ * centres are all at least half a cell deep. */
+static double node_phi(const uniform *s, int64_t c) {
+    const un_grid *g = &s->grid;
+    double phi = -INFINITY;
+    for (int n = 0; n < 8; n++) {
+        int64_t m = c;
+        for (int a = 0; a < 3; a++)
+            if ((n >> a & 1) && g->n[a] > 3) m -= g->stride[a]; /* a side of one cell has no two */
+        phi = fmax(phi, s->phi[m]);
     }
-    /* a particle stands for half a cell around it */
-    return front + probe->sign * 0.25 * s->grid.h;
+    return phi + 0.5 * g->h;
+}
+
+typedef struct front_args {
+    const uniform *s;
+    int axis;
+    double sign;
+} front_args;
+
+static double front_rows(void *arg, int64_t begin, int64_t end) {
+    front_args *f = arg;
+    const un_grid *g = &f->s->grid;
+    int a = f->axis, b = (a + 1) % 3, c = (a + 2) % 3;
+    int32_t first = f->sign > 0 ? g->n[a] - 2 : 2, step = f->sign > 0 ? -1 : 1;
+    double front = -INFINITY, origin = a == 0 ? g->origin.x : a == 1 ? g->origin.y : g->origin.z;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t i = row % g->n[b], k = row / g->n[b];
+        if (i < un_min64(2, g->n[b] - 2) || k < un_min64(2, g->n[c] - 2) || i > g->n[b] - 2 ||
+            k > g->n[c] - 2)
+            continue;
+        double beyond = g->h; /* as if the surface stood on the side itself */
+        for (int32_t n = first; n >= 2 && n <= g->n[a] - 2; n += step) {
+            double phi = node_phi(f->s, i * g->stride[b] + k * g->stride[c] + n * g->stride[a]);
+            if (phi < 0) {
+                double at = n - step * (phi / (phi - beyond) + 1);
+                front = fmax(front, f->sign * (origin + g->h * at));
+                break;
+            }
+            beyond = phi;
+        }
+    }
+    return front;
+}
+
+static double probe_front(const uniform *s, const un_probe *probe) {
+    const un_grid *g = &s->grid;
+    front_args f = {s, probe->axis, probe->sign};
+    int64_t rows = (int64_t)g->n[(probe->axis + 1) % 3] * g->n[(probe->axis + 2) % 3];
+    double front = un_parallel_max(s->ctx, rows, front_rows, &f);
+    double size = probe->axis == 0 ? g->size.x : probe->axis == 1 ? g->size.y : g->size.z;
+    return isfinite(front) ? un_clamp(probe->sign * front, 0, size) : NAN;
 }
 
 /* From the top down to the first liquid; 0 where it is dry. */

@@ -29,6 +29,8 @@ typedef struct un_projection {
     double dt, density, tolerance;
     int32_t iteration_limit;
     double expansion;         /* 1/s: divergence wanted everywhere in the liquid */
+    const float *colour;      /* at cells: the particles' volume fraction; may be NULL */
+    double crowding_time;     /* s in which crowded or thinned liquid inside is to even out */
     const int32_t *source_cell; /* cells that liquid is being added to, and how fast, 1/s */
     const double *source_rate;
     int32_t source_count;

@@ -10,7 +10,7 @@
  * and q_c / theta instead of q_c - q_n towards air, theta = phi_c / (phi_c - phi_n) the distance
  * to the surface in cells [Gibou et al. 2002; Enright et al. 2003]: second order, and exact for
  * water at rest under a flat surface at any height. The matrix is symmetric positive
- * semi-definite. sigma is zero but for the volume correction and for sources. */
+ * semi-definite. sigma is zero but for corrections of the volume and for sources. */
 #include "pressure/pressure.h"
 
 /* Least distance to the surface, in cells. The row's diagonal grows as 1 / theta, which the
@@ -18,6 +18,14 @@
 #define THETA_MIN 1e-6
 /* Openings below this share are closed: they carry nothing, but spoil the matrix. */
 #define AREA_MIN 1e-3
+/* Volume fractions of evenly spread particles differ from one by up to this much; and the fastest
+ * evening out, 1/s. */
+#define CROWDING_NOISE 0.05
+#define CROWDING_RATE_MAX 4.0
+/* Liquid that ran into a wall or into itself within a step overlaps: beyond this excess it is parted
+ * in a few steps, whatever their length. */
+#define CROWDING_HEAP 0.25
+#define CROWDING_STEPS 4
 
 typedef struct assemble_args {
     un_pressure *pr;
@@ -106,6 +114,27 @@ static double cell_outflow(const un_projection *in, const un_grid *g, int64_t c)
     return flux;
 }
 
+/* Divergence wanted in cell c: the ledger's, and what evens out crowding. Particles crowd where
+ * liquid collides and thin out where it is torn; inside the liquid their volume fraction should be
+ * one, and the difference, beyond the noise of their positions, is a divergence to be made. Next to
+ * air only too much is a sign: the air itself lowers the fraction. */
+static double cell_expansion(const un_pressure *pr, const un_projection *in, int64_t c) {
+    const un_grid *g = pr->grid;
+    double sigma = in->expansion;
+    if (!in->colour) return sigma;
+    double crowding = in->colour[c] - 1;
+    if (fabs(crowding) < CROWDING_NOISE) return sigma;
+    for (int a = 0; a < 3 && crowding < 0; a++) {
+        int64_t low = c - g->stride[a], high = c + g->stride[a];
+        if (pr->index[low] < 0 && open_area(in->walls, a, c) > 0) return sigma;
+        if (pr->index[high] < 0 && open_area(in->walls, a, high) > 0) return sigma;
+    }
+    double heap = fmax(0, crowding - CROWDING_HEAP) / (CROWDING_STEPS * in->dt);
+    crowding -= copysign(CROWDING_NOISE, crowding);
+    return sigma + heap +
+           un_clamp(crowding / in->crowding_time, -CROWDING_RATE_MAX, CROWDING_RATE_MAX);
+}
+
 static void fill_rows(void *arg, int64_t begin, int64_t end) {
     assemble_args *s = arg;
     un_pressure *pr = s->pr;
@@ -138,8 +167,8 @@ static void fill_rows(void *arg, int64_t begin, int64_t end) {
             }
             for (int64_t e = pr->matrix.row[n]; e < entry; e++)
                 if (pr->matrix.col[e] == n) pr->matrix.val[e] = diagonal;
-            pr->rhs[n] =
-                -g->h * cell_outflow(in, g, c) + g->h * g->h * in->walls->volume[c] * in->expansion;
+            pr->rhs[n] = -g->h * cell_outflow(in, g, c) +
+                         g->h * g->h * in->walls->volume[c] * cell_expansion(pr, in, c);
             pr->x[n] = pr->p[c] * in->dt / in->density;
         }
     }
@@ -262,7 +291,8 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end) {
     double max = 0;
     for (int64_t n = begin; n < end; n++) {
         int64_t c = s->pr->cell[n];
-        double left = cell_outflow(s->in, g, c) / g->h - s->in->walls->volume[c] * s->in->expansion;
+        double left = cell_outflow(s->in, g, c) / g->h -
+                      s->in->walls->volume[c] * cell_expansion(s->pr, s->in, c);
         max = fmax(max, fabs(left));
     }
     return max;
