@@ -224,7 +224,8 @@ static int make_pictures(job *j) {
         return APP_INTERRUPTED;
     }
     if (!o->quiet) {
-        printf("done: %d pictures in %s/render, %s", j->report.total, o->directory,
+        printf("done: %d picture%s in %s/render, %s", j->report.total,
+               j->report.total == 1 ? "" : "s", o->directory,
                app_seconds(now() - j->report.start).text);
         if (!one && !j->film_failed) printf("; the film is %s", j->movie);
         printf("\n");

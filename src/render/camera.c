@@ -5,7 +5,7 @@
 #define AZIMUTH 32.0
 #define ELEVATION 21.0
 /* Part of the picture's half width and half height that the domain may fill. */
-#define FILL 0.9
+#define FILL 0.95
 
 /* Looks along -back and moves until all corners of the domain just fit: the distance that fits
  * depends on the aim and the aim that centres depends on the distance, so a few rounds. */
@@ -41,7 +41,7 @@ un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit) {
     un_vec3 back =
         un_v3(sin(azimuth) * cos(elevation), sin(elevation), cos(azimuth) * cos(elevation));
     un_vec3 eye, target;
-    fit(&eye, &target, back, un_v3(size.x, 0.8 * size.y, size.z), tan_x, tan_y);
+    fit(&eye, &target, back, un_v3(size.x, 0.92 * size.y, size.z), tan_x, tan_y);
     if (def->has_target) {
         un_vec3 moved = un_v3(def->target[0], def->target[1], def->target[2]);
         eye = un_add(eye, un_sub(moved, target));

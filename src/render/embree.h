@@ -42,10 +42,12 @@ struct un_renderer {
     un_render_mesh solids; /* all of them, posed */
     un_render_mesh water;
     un_light_map light;
+    /* per pixel */
     un_fvec *film; /* sums of weighted samples */
     float *film_weight;
-    uint8_t *busy;      /* per pixel: its first samples met water or a solid */
-    uint8_t *near_busy; /* so did those of a neighbour */
+    float *brightness; /* on the film so far, 0..1 */
+    uint8_t *busy;     /* its samples met water or a solid */
+    uint8_t *mark;     /* it gets more samples */
 };
 
 typedef struct un_hit {

@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* Every pixel gets so many samples; the rest goes to pixels at and around water and solids, since
- * floor and sky are smooth by themselves. */
-#define FIRST_SAMPLES 2
+/* Samples go where they matter. Every pixel gets FIRST; those near water or a solid get SECOND; of
+ * these, the ones that differ from a neighbour by CONTRAST or more, of the brightness on the film,
+ * get all. */
+#define FIRST 2
+#define SECOND 4
+#define CONTRAST 0.03f
 #define PIXELS_MAX ((int64_t)1 << 27)
 
 /* ---- sampling ---- */
@@ -43,9 +46,13 @@ static void sample_pixel(un_renderer *r, int32_t i, int32_t j, int32_t first, in
     }
 }
 
+static un_fvec pixel_light(const un_renderer *r, int64_t pixel) {
+    return r->film[pixel] / r->film_weight[pixel];
+}
+
 static void first_rows(void *arg, int64_t begin, int64_t end) {
     un_renderer *r = arg;
-    int32_t width = r->def.width, count = (int32_t)un_min64(FIRST_SAMPLES, r->def.samples);
+    int32_t width = r->def.width, count = (int32_t)un_min64(FIRST, r->def.samples);
     for (int64_t pixel = begin * width; pixel < end * width; pixel++) {
         r->film[pixel] = un_f3(0, 0, 0);
         r->film_weight[pixel] = 0;
@@ -54,30 +61,62 @@ static void first_rows(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static bool any_busy(const un_renderer *r, int32_t i, int32_t j) {
-    for (int32_t y = j - 1; y <= j + 1; y++)
-        for (int32_t x = i - 1; x <= i + 1; x++)
-            if (x >= 0 && y >= 0 && x < r->def.width && y < r->def.height &&
-                r->busy[(int64_t)y * r->def.width + x])
-                return true;
-    return false;
-}
-
-static void rest_rows(void *arg, int64_t begin, int64_t end) {
+/* After the first samples: near something. */
+static void mark_near(void *arg, int64_t begin, int64_t end) {
     un_renderer *r = arg;
-    int32_t width = r->def.width;
+    int32_t width = r->def.width, height = r->def.height;
     for (int64_t j = begin; j < end; j++)
-        for (int32_t i = 0; i < width; i++) {
-            if (!r->near_busy[j * width + i]) continue;
-            sample_pixel(r, i, (int32_t)j, FIRST_SAMPLES, r->def.samples);
+        for (int64_t i = 0; i < width; i++) {
+            bool near = false;
+            for (int64_t y = un_max64(j - 1, 0); y <= un_min64(j + 1, height - 1); y++)
+                for (int64_t x = un_max64(i - 1, 0); x <= un_min64(i + 1, width - 1); x++)
+                    near = near || r->busy[y * width + x];
+            r->mark[j * width + i] = near;
         }
 }
 
-static void mark_rows(void *arg, int64_t begin, int64_t end) {
+/* After the second ones: among these, different from a neighbour. */
+static void mark_contrast(void *arg, int64_t begin, int64_t end) {
     un_renderer *r = arg;
+    int32_t width = r->def.width, height = r->def.height;
     for (int64_t j = begin; j < end; j++)
-        for (int32_t i = 0; i < r->def.width; i++)
-            r->near_busy[j * r->def.width + i] = any_busy(r, i, (int32_t)j);
+        for (int64_t i = 0; i < width; i++) {
+            float low = 1, high = 0;
+            for (int64_t y = un_max64(j - 1, 0); y <= un_min64(j + 1, height - 1); y++)
+                for (int64_t x = un_max64(i - 1, 0); x <= un_min64(i + 1, width - 1); x++) {
+                    low = fminf(low, r->brightness[y * width + x]);
+                    high = fmaxf(high, r->brightness[y * width + x]);
+                }
+            if (high - low < CONTRAST) r->mark[j * width + i] = 0;
+        }
+}
+
+static void second_rows(void *arg, int64_t begin, int64_t end) {
+    un_renderer *r = arg;
+    int32_t width = r->def.width, count = (int32_t)un_min64(SECOND, r->def.samples);
+    for (int64_t pixel = begin * width; pixel < end * width; pixel++) {
+        if (r->mark[pixel])
+            sample_pixel(r, (int32_t)(pixel % width), (int32_t)(pixel / width), FIRST, count);
+        r->brightness[pixel] = un_studio_brightness(pixel_light(r, pixel));
+    }
+}
+
+static void last_rows(void *arg, int64_t begin, int64_t end) {
+    un_renderer *r = arg;
+    int32_t width = r->def.width;
+    for (int64_t pixel = begin * width; pixel < end * width; pixel++)
+        if (r->mark[pixel])
+            sample_pixel(r, (int32_t)(pixel % width), (int32_t)(pixel / width), SECOND,
+                         r->def.samples);
+}
+
+static void sample_picture(un_renderer *r) {
+    int32_t height = r->def.height;
+    un_parallel_for(r->ctx, height, 2, first_rows, r);
+    un_parallel_for(r->ctx, height, 16, mark_near, r);
+    un_parallel_for(r->ctx, height, 2, second_rows, r);
+    un_parallel_for(r->ctx, height, 16, mark_contrast, r);
+    un_parallel_for(r->ctx, height, 2, last_rows, r);
 }
 
 typedef struct develop_task {
@@ -89,8 +128,7 @@ static void develop_rows(void *arg, int64_t begin, int64_t end) {
     develop_task *t = arg;
     int32_t width = t->r->def.width;
     for (int64_t pixel = begin * width; pixel < end * width; pixel++)
-        un_studio_develop(t->r->film[pixel] / t->r->film_weight[pixel], (uint64_t)pixel,
-                          t->rgb + 3 * pixel);
+        un_studio_develop(pixel_light(t->r, pixel), (uint64_t)pixel, t->rgb + 3 * pixel);
 }
 
 /* ---- solids ---- */
@@ -108,16 +146,16 @@ static un_status create_solids(un_renderer *r) {
     }
     if (vertices > INT32_MAX - 1)
         return un_fail(r->ctx, UN_ERROR_SCENE, "too many solids to draw: %d", def->solid_count);
-    UN_TRY(un_render_mesh_init(r->ctx, &r->solids, (int32_t)vertices, (int32_t)triangles, true));
-    memset(r->solids.flat, 0, (size_t)triangles + 1);
+    UN_TRY(un_render_mesh_init(r->ctx, &r->solids, (int32_t)vertices, (int32_t)triangles));
     int32_t v = 0, t = 0;
     for (int32_t s = 0; s < def->solid_count; s++) {
         const un_render_mesh *rest = &r->rest[s];
-        for (int32_t k = 0; k < rest->triangle_count; k++, t++)
+        for (int32_t k = 0; k < rest->triangle_count; k++, t++) {
+            r->solids.face[t] = rest->face[k];
             for (int c = 0; c < 3; c++)
                 r->solids.triangle[t][c] = (uint32_t)v + rest->triangle[k][c];
-        for (int32_t k = 0; k < rest->vertex_count; k++, v++)
-            r->solids.ambient[v] = rest->ambient[k];
+        }
+        v += rest->vertex_count;
     }
     return UN_OK;
 }
@@ -142,6 +180,7 @@ static un_status pose_solids(un_renderer *r, double time) {
             }
         }
     }
+    un_render_mesh_pack(r->ctx, &r->solids);
     return UN_OK;
 }
 
@@ -198,7 +237,8 @@ static un_status fill(un_renderer *r, const char *directory, const un_render_def
     UN_ALLOC(r->ctx, r->film, pixels);
     UN_ALLOC(r->ctx, r->film_weight, pixels);
     UN_ALLOC(r->ctx, r->busy, pixels);
-    UN_ALLOC(r->ctx, r->near_busy, pixels);
+    UN_ALLOC(r->ctx, r->mark, pixels);
+    UN_ALLOC(r->ctx, r->brightness, pixels);
     return UN_OK;
 }
 
@@ -232,7 +272,8 @@ void un_renderer_destroy(un_renderer *r) {
     un_free(ctx, r->film);
     un_free(ctx, r->film_weight);
     un_free(ctx, r->busy);
-    un_free(ctx, r->near_busy);
+    un_free(ctx, r->mark);
+    un_free(ctx, r->brightness);
     if (r->scene) un_scene_destroy(r->scene);
     un_free(ctx, r->directory);
     un_free(ctx, r);
@@ -249,9 +290,7 @@ un_status un_renderer_frame(un_renderer *r, int32_t frame, uint8_t *rgb) {
                                   r->scene->def.solid_count));
     UN_TRY(un_world_build(r));
     un_light_build(r);
-    un_parallel_for(r->ctx, r->def.height, 2, first_rows, r);
-    un_parallel_for(r->ctx, r->def.height, 16, mark_rows, r);
-    if (r->def.samples > FIRST_SAMPLES) un_parallel_for(r->ctx, r->def.height, 2, rest_rows, r);
+    sample_picture(r);
     develop_task task = {r, rgb};
     un_parallel_for(r->ctx, r->def.height, 16, develop_rows, &task);
     return UN_OK;

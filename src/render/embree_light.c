@@ -7,14 +7,14 @@
 #include "render/embree.h"
 
 #define TEXELS 256     /* along an internal length */
-#define PHOTONS_SIDE 3 /* a square of this many photons for each texel */
+#define PHOTONS_SIDE 2 /* a square of this many photons for each texel */
 #define PHOTONS (PHOTONS_SIDE * PHOTONS_SIDE)
-#define PHOTON_DEPTH 8
+#define PHOTON_DEPTH 6
 #define INTERLEAVE 4 /* a square of this many texels shares out the disc of the sun */
 #define SKY_COARSE 4 /* texels of sun along the side of a texel of sky */
-#define SKY_RAYS 32
+#define SKY_RAYS 20
 #define MARGIN 0.15f /* around the shadow of the domain, for light that water turns aside */
-#define STRAIGHT_DEPTH 8
+#define STRAIGHT_DEPTH 6
 #define SURFACE_LOSS 0.04f /* at each surface on a straight way: Fresnel's, averaged */
 
 un_status un_light_create(un_renderer *r) {
@@ -149,7 +149,10 @@ static void sky_rows(void *arg, int64_t begin, int64_t end) {
     for (int64_t t = begin * m->sky_nx; t < end * m->sky_nx; t++) {
         float x = m->x0 + ((float)(t % m->sky_nx) + 0.5f) * texel;
         float z = m->z0 + ((float)(t / m->sky_nx) + 0.5f) * texel;
-        float turn = (float)un_random((uint64_t)t, 0);
+        /* Neighbours turn by different parts of a step, and the blur joins them. */
+        int32_t place =
+            (int32_t)(t % m->sky_nx % INTERLEAVE * INTERLEAVE + t / m->sky_nx % INTERLEAVE);
+        float turn = (float)(place * 7 % (INTERLEAVE * INTERLEAVE)) / (INTERLEAVE * INTERLEAVE);
         un_fvec sum = un_f3(0, 0, 0);
         /* A sunflower of directions, as many as the cosine of each asks for. */
         for (int32_t k = 0; k < SKY_RAYS; k++) {

@@ -62,17 +62,12 @@ un_status un_world_build(un_renderer *r) {
     return embree_status(r);
 }
 
-static un_fvec load3(const float v[3]) {
-    return un_f3(v[0], v[1], v[2]);
-}
-
 /* The normal for shading: interpolated, unless the triangle is flat, and never far from the
  * triangle's own, which would be an accident of a crumpled mesh. */
-static un_fvec shading_normal(const un_render_mesh *m, const struct RTCHit *h, un_fvec ng) {
-    if (m->flat[h->primID]) return ng;
-    const uint32_t *corner = m->triangle[h->primID];
-    un_fvec n = load3(m->normal[corner[0]]) * (1 - h->u - h->v) +
-                load3(m->normal[corner[1]]) * h->u + load3(m->normal[corner[2]]) * h->v;
+static un_fvec shading_normal(const un_render_face *f, const float w[3], un_fvec ng) {
+    if (f->flat) return ng;
+    un_fvec n = un_f3(0, 0, 0);
+    for (int c = 0; c < 3; c++) n += un_fnormalize(un_normal_unpack(f->normal[c])) * w[c];
     float length = un_flength(n);
     if (length < 0.1f) return ng;
     n /= length;
@@ -105,11 +100,13 @@ un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d) {
     }
     const un_render_mesh *m = q.hit.geomID == UN_HIT_WATER ? &r->water : &r->solids;
     un_fvec ng = un_fnormalize(un_f3(q.hit.Ng_x, q.hit.Ng_y, q.hit.Ng_z));
-    un_fvec n = shading_normal(m, &q.hit, ng);
+    const un_render_face *face = &m->face[q.hit.primID];
+    float w[3] = {1 - q.hit.u - q.hit.v, q.hit.u, q.hit.v};
+    un_fvec n = shading_normal(face, w, ng);
     hit.kind = (int32_t)q.hit.geomID;
     hit.t = q.ray.tfar;
     hit.p = o + d * hit.t;
-    hit.flat = m->flat[q.hit.primID];
+    hit.flat = face->flat;
     hit.from_inside = un_fdot(d, ng) > 0;
     if (hit.from_inside) {
         ng = -ng;
@@ -120,10 +117,6 @@ un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d) {
     if (facing < 1e-3f) n = un_fnormalize(n + d * (facing - 1e-3f));
     hit.ng = ng;
     hit.n = n;
-    if (m->ambient) {
-        const uint32_t *corner = m->triangle[q.hit.primID];
-        hit.ambient = m->ambient[corner[0]] * (1 - q.hit.u - q.hit.v) +
-                      m->ambient[corner[1]] * q.hit.u + m->ambient[corner[2]] * q.hit.v;
-    }
+    for (int c = 0; c < 3; c++) hit.ambient += w[c] * (float)face->ambient[c] * (1 / 255.0f);
     return hit;
 }

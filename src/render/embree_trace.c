@@ -6,11 +6,13 @@
  * noise; only the penumbra on solids is sampled. */
 #include "render/embree.h"
 
-/* A ray that counts for less than this is estimated. Half of it looks the same and takes a tenth
- * longer; twice as much shows in reflections. */
-#define CUTOFF 0.012f
-#define SPLIT_DEPTH 3 /* from here on only the larger part is followed */
-#define DEPTH_MAX 9
+/* A ray that counts for less than CUTOFF is estimated, and so is one that has met water DEPTH_MAX
+ * times; from SPLIT_DEPTH on only the larger part is followed. Half the cutoff and twice the depth
+ * take twice as long in spray and can hardly be told apart. */
+#define CUTOFF 0.03f
+#define SPLIT_DEPTH 2
+#define DEPTH_MAX 5
+#define ESTIMATED_LENGTH 0.1f /* of water still ahead of an estimated ray, internal lengths */
 
 typedef struct path {
     int32_t depth;
@@ -52,10 +54,11 @@ static un_fvec through_water(const un_studio *s, un_fvec light, float length) {
 /* What is seen in a direction that is not followed, as if only floor and sky were there. */
 static un_fvec estimate(const un_renderer *r, un_fvec o, un_fvec d, bool inside, float width) {
     const un_studio *s = &r->studio;
-    if (d[1] >= 0) return inside ? s->scatter : un_studio_sky(s, d);
-    float t = fmaxf(-o[1] / d[1], 0);
-    un_fvec light = floor_light(r, d, o + d * t, width + t * r->camera.pixel);
-    return inside ? through_water(s, light, t) : light;
+    bool up = d[1] >= 0;
+    float t = up ? ESTIMATED_LENGTH : fmaxf(-o[1] / d[1], 0);
+    un_fvec light =
+        up ? un_studio_sky(s, d) : floor_light(r, d, o + d * t, width + t * r->camera.pixel);
+    return inside ? through_water(s, light, fminf(t, ESTIMATED_LENGTH)) : light;
 }
 
 static un_fvec follow(const un_renderer *r, un_fvec o, un_fvec d, path at, bool *busy);

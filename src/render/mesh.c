@@ -11,14 +11,13 @@
 #define FACE_BYTES 13
 
 un_status un_render_mesh_init(un_context *ctx, un_render_mesh *mesh, int32_t vertex_count,
-                              int32_t triangle_count, bool with_ambient) {
+                              int32_t triangle_count) {
     *mesh = (un_render_mesh){.vertex_count = vertex_count, .triangle_count = triangle_count};
     un_status status = UN_OK;
     UN_ALLOC_DONE(ctx, mesh->position, vertex_count + 1);
     UN_ALLOC_DONE(ctx, mesh->normal, vertex_count + 1);
     UN_ALLOC_DONE(ctx, mesh->triangle, triangle_count + 1);
-    UN_ALLOC_DONE(ctx, mesh->flat, triangle_count + 1);
-    if (with_ambient) UN_ALLOC_DONE(ctx, mesh->ambient, vertex_count + 1);
+    UN_ALLOC_DONE(ctx, mesh->face, triangle_count + 1);
     memset(mesh->position[vertex_count], 0, sizeof *mesh->position);
 done:
     if (status != UN_OK) un_render_mesh_free(ctx, mesh);
@@ -29,9 +28,34 @@ void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh) {
     un_free(ctx, mesh->position);
     un_free(ctx, mesh->normal);
     un_free(ctx, mesh->triangle);
-    un_free(ctx, mesh->flat);
-    un_free(ctx, mesh->ambient);
+    un_free(ctx, mesh->face);
     *mesh = (un_render_mesh){0};
+}
+
+/* The octahedron |x| + |y| + |z| = 1 seen from above, its lower half folded outwards. */
+void un_normal_pack(un_fvec n, int16_t packed[2]) {
+    float sum = fabsf(n[0]) + fabsf(n[1]) + fabsf(n[2]);
+    float x = sum > 0 ? n[0] / sum : 0, z = sum > 0 ? n[2] / sum : 0;
+    if (n[1] < 0) {
+        float folded = (1 - fabsf(z)) * (x >= 0 ? 1 : -1);
+        z = (1 - fabsf(x)) * (z >= 0 ? 1 : -1);
+        x = folded;
+    }
+    packed[0] = (int16_t)lrintf(x * 32767);
+    packed[1] = (int16_t)lrintf(z * 32767);
+}
+
+static void pack_faces(void *arg, int64_t begin, int64_t end) {
+    un_render_mesh *m = arg;
+    for (int64_t t = begin; t < end; t++)
+        for (int c = 0; c < 3; c++) {
+            const float *n = m->normal[m->triangle[t][c]];
+            un_normal_pack(un_f3(n[0], n[1], n[2]), m->face[t].normal[c]);
+        }
+}
+
+void un_render_mesh_pack(un_context *ctx, un_render_mesh *mesh) {
+    un_parallel_for(ctx, mesh->triangle_count, 4096, pack_faces, mesh);
 }
 
 static un_status malformed(un_context *ctx, const char *path, const char *what) {
@@ -229,7 +253,7 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
         if (is_on_floor(m, corner, reach) || (c.away && is_on_solid(&c, corner))) continue;
         memcpy(m->triangle[kept], corner, sizeof corner);
         bool flat = is_on_side(m, corner, size);
-        m->flat[kept++] = flat;
+        m->face[kept++].flat = flat;
         un_fvec g = cross_of(m, corner);
         for (int k = 0; k < 3 && !flat; k++)
             for (int a = 0; a < 3; a++) m->normal[corner[k]][a] += g[a];
@@ -239,6 +263,7 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
         un_fvec n = un_fnormalize(un_f3(m->normal[v][0], m->normal[v][1], m->normal[v][2]));
         for (int a = 0; a < 3; a++) m->normal[v][a] = n[a];
     }
+    un_render_mesh_pack(ctx, m);
     un_free(ctx, c.away);
     return UN_OK;
 }
@@ -252,7 +277,7 @@ un_status un_render_mesh_load(un_context *ctx, const char *path, double unit,
     un_status status = UN_OK;
     int32_t vertex_count, triangle_count;
     UN_TRY_DONE(read_header(ctx, file, path, &vertex_count, &triangle_count));
-    UN_TRY_DONE(un_render_mesh_init(ctx, mesh, vertex_count, triangle_count, false));
+    UN_TRY_DONE(un_render_mesh_init(ctx, mesh, vertex_count, triangle_count));
     UN_TRY_DONE(read_vertices(ctx, file, path, unit, mesh));
     UN_TRY_DONE(read_triangles(ctx, file, path, mesh));
 done:

@@ -2,7 +2,7 @@
 #include "render/render.h"
 
 un_render_def un_render_def_default(void) {
-    return (un_render_def){.width = 1280, .height = 720, .samples = 12, .fov = 30};
+    return (un_render_def){.width = 1280, .height = 720, .samples = 8, .fov = 30};
 }
 
 #ifndef UN_WITH_RENDER

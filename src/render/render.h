@@ -94,6 +94,8 @@ un_fvec un_studio_sky(const un_studio *s, un_fvec d);
 un_fvec un_studio_floor(const un_studio *s, float x, float z, float width);
 /* How much of the floor is lost in the haze, 0..1. */
 float un_studio_haze(const un_studio *s, float x, float z);
+/* How bright radiance looks on the film, 0..1. */
+float un_studio_brightness(un_fvec radiance);
 /* Linear radiance to sRGB bytes; rounded up or down by the pixel's number, so that gradients show
  * no bands. */
 void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3]);
@@ -112,19 +114,35 @@ static inline un_fvec un_mirror(un_fvec d, un_fvec n) {
 
 /* ---- meshes made ready for tracing (mesh.c) ---- */
 
+/* What shading asks of a triangle, in one place: a ray that ends here costs one look at memory. */
+typedef struct un_render_face {
+    int16_t normal[3][2]; /* of its corners, octahedral: un_normal_pack */
+    uint8_t ambient[3];   /* of its corners: how much of the sky they see, of 255 */
+    uint8_t flat;         /* shade with the triangle's own normal */
+} un_render_face;
+
 typedef struct un_render_mesh {
     int32_t vertex_count, triangle_count;
     float (*position)[3]; /* one more than vertex_count: the tracer reads 16 bytes at a time */
     float (*normal)[3];
     uint32_t (*triangle)[3];
-    uint8_t *flat;  /* per triangle: shade with its own plane's normal */
-    float *ambient; /* per vertex: how much of the sky it sees, 0..1; NULL for water */
+    un_render_face *face;
 } un_render_mesh;
+
+/* A unit vector folded onto a square; good to 0.005 degrees. */
+void un_normal_pack(un_fvec n, int16_t packed[2]);
+static inline un_fvec un_normal_unpack(const int16_t packed[2]) /* not of unit length */
+{
+    float x = (float)packed[0] * (1 / 32767.0f), z = (float)packed[1] * (1 / 32767.0f);
+    float y = 1 - fabsf(x) - fabsf(z), fold = fmaxf(-y, 0);
+    return un_f3(x + (x >= 0 ? -fold : fold), y, z + (z >= 0 ? -fold : fold));
+}
 
 /* Room for so much, not set. */
 un_status un_render_mesh_init(un_context *ctx, un_render_mesh *mesh, int32_t vertex_count,
-                              int32_t triangle_count, bool with_ambient);
-
+                              int32_t triangle_count);
+/* Packs the normals of the corners into the faces. */
+void un_render_mesh_pack(un_context *ctx, un_render_mesh *mesh);
 void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh);
 /* Reads the layout of frames/NNNN/surface.ply, in units of `unit` metres. A missing file gives
  * UN_OK and an empty mesh. Normals are not set. */

@@ -211,10 +211,10 @@ static void set_triangle(const lattice *l, const un_vec3 x[3], int64_t t) {
         float normal[3] = {(float)n.x, (float)n.y, (float)n.z};
         memcpy(m->position[v], position, sizeof position);
         memcpy(m->normal[v], normal, sizeof normal);
-        m->ambient[v] = openness(l, x[c], n);
+        m->face[t].ambient[c] = (uint8_t)(255 * openness(l, x[c], n) + 0.5f);
         m->triangle[t][c] = (uint32_t)v;
     }
-    m->flat[t] = 0;
+    m->face[t].flat = 0;
 }
 
 static void set_quads(void *arg, int64_t begin, int64_t end) {
@@ -306,7 +306,7 @@ un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, un_vec3 d
     UN_ALLOC_DONE(ctx, l.vertex, count + 1);
     un_parallel_for(ctx, l.n[2] - 1, 1, place_slabs, &l);
     UN_TRY_DONE(find_quads(ctx, &l));
-    UN_TRY_DONE(un_render_mesh_init(ctx, mesh, 6 * l.quad_count, 2 * l.quad_count, true));
+    UN_TRY_DONE(un_render_mesh_init(ctx, mesh, 6 * l.quad_count, 2 * l.quad_count));
     un_parallel_for(ctx, l.quad_count, 64, set_quads, &l);
 done:
     un_free(ctx, l.phi);

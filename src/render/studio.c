@@ -21,7 +21,7 @@ un_studio un_studio_make(un_fvec size) {
                        .joint = un_f3(0.57f, 0.565f, 0.56f),
                        .absorption = un_f3(2.9f, 0.62f, 0.34f),
                        .scatter = un_f3(0.03f, 0.17f, 0.23f),
-                       .solid = un_f3(0.66f, 0.40f, 0.26f),
+                       .solid = un_f3(0.70f, 0.68f, 0.65f),
                        .centre = un_f3(0.5f * size[0], 0, 0.5f * size[2])};
 }
 
@@ -84,6 +84,10 @@ static float shoulder(float x) {
 
 static float srgb(float x) {
     return x <= 0.0031308f ? 12.92f * x : 1.055f * powf(x, 1 / 2.4f) - 0.055f;
+}
+
+float un_studio_brightness(un_fvec radiance) {
+    return srgb(shoulder(fmaxf(un_fluma(radiance), 0)));
 }
 
 void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3]) {

@@ -67,8 +67,8 @@ static void spheres_are_round(void **state) {
     assert_true(off >= 0);
     check_below(off, 4e-4);
     check_near(volume(&mesh), 4 * UN_PI / 3 * 0.125, 1e-3);
-    for (int32_t v = 0; v < mesh.vertex_count; v++)
-        assert_true(mesh.ambient[v] > 0.9f && mesh.ambient[v] <= 1);
+    for (int32_t t = 0; t < mesh.triangle_count; t++) /* nothing stands in its light */
+        for (int c = 0; c < 3; c++) assert_true(mesh.face[t].ambient[c] > 230);
     un_render_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
     check_context_end(ctx);
@@ -106,6 +106,20 @@ static void thin_plates_keep_two_faces(void **state) {
     check_context_end(ctx);
 }
 
+static void normals_survive_packing(void **state) {
+    (void)state;
+    for (uint64_t k = 0; k < 20000; k++) {
+        un_fvec n = un_f3((float)un_random(k, 1) - 0.5f, (float)un_random(k, 2) - 0.5f,
+                          (float)un_random(k, 3) - 0.5f);
+        if (k < 6) n = un_f3(k == 0, k == 1, k == 2) - un_f3(k == 3, k == 4, k == 5);
+        n = un_fnormalize(n);
+        int16_t packed[2];
+        un_normal_pack(n, packed);
+        un_fvec back = un_fnormalize(un_normal_unpack(packed));
+        check_below((double)un_flength(n - back), 1e-4);
+    }
+}
+
 static un_status make(un_context *ctx, void *arg) {
     un_shape_set *set = un_shape_set_create(ctx);
     if (!set) return UN_ERROR_MEMORY;
@@ -130,6 +144,7 @@ int main(void) {
         cmocka_unit_test(spheres_are_round),
         cmocka_unit_test(endless_shapes_end_at_the_domain),
         cmocka_unit_test(thin_plates_keep_two_faces),
+        cmocka_unit_test(normals_survive_packing),
         cmocka_unit_test(survives_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
