@@ -3,6 +3,7 @@
 un_grid un_grid_make(un_vec3 size, int32_t finest) {
     un_grid g = {.size = size};
     g.h = fmax(size.x, fmax(size.y, size.z)) / finest;
+    g.inverse_h = 1 / g.h;
     double sides[3] = {size.x, size.y, size.z};
     for (int a = 0; a < 3; a++) {
         /* A side that is a whole number of cells up to round-off gets no extra layer. */

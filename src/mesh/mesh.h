@@ -14,6 +14,7 @@
 typedef struct un_grid {
     int32_t n[3];      /* cells, padding included */
     double h;          /* m */
+    double inverse_h;
     un_vec3 origin;    /* of cell (0, 0, 0) */
     un_vec3 size;      /* the domain is [0, size] */
     int64_t cell_count, node_count;
@@ -50,8 +51,9 @@ typedef struct un_stencil {
 static inline un_stencil un_grid_stencil(const un_grid *g, un_vec3 x, double shift_x,
                                          double shift_y, double shift_z)
 {
-    double s[3] = {(x.x - g->origin.x) / g->h - shift_x, (x.y - g->origin.y) / g->h - shift_y,
-                   (x.z - g->origin.z) / g->h - shift_z};
+    double s[3] = {(x.x - g->origin.x) * g->inverse_h - shift_x,
+                   (x.y - g->origin.y) * g->inverse_h - shift_y,
+                   (x.z - g->origin.z) * g->inverse_h - shift_z};
     un_stencil t = {0};
     for (int a = 0; a < 3; a++) {
         int32_t i = un_clampi((int32_t)s[a], 0, g->n[a] - 2);
@@ -86,22 +88,56 @@ static inline un_vec3 un_grid_gradient(const un_grid *g, const float *field, un_
     double dz = (x01 + (x11 - x01) * fy) - (x00 + (x10 - x00) * fy);
     return un_v3(dx / g->h, dy / g->h, dz / g->h);
 }
-/* Velocities at faces: u[a] of the lower face of axis a. */
-static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_vec3 x, int axis)
+/* Velocities at faces: u[a] of the lower face of axis a. Along each axis a point has a place among
+ * the faces and one among the centres; the three components mix them. */
+typedef struct un_face_stencil {
+    int64_t base[3]; /* by component */
+    double f[3][2];  /* by axis: share towards the upper face, the upper centre */
+} un_face_stencil;
+static inline un_face_stencil un_faces_stencil(const un_grid *g, un_vec3 x)
 {
-    un_stencil t = un_grid_stencil(g, x, axis == 0 ? 0 : 0.5, axis == 1 ? 0 : 0.5,
-                                   axis == 2 ? 0 : 0.5);
-    const double *v = u + t.base, *w = v + g->stride[2];
+    double s[3] = {(x.x - g->origin.x) * g->inverse_h, (x.y - g->origin.y) * g->inverse_h,
+                   (x.z - g->origin.z) * g->inverse_h};
+    un_face_stencil t;
+    int64_t at[3][2];
+    for (int a = 0; a < 3; a++) {
+        int32_t i = un_clampi((int32_t)s[a], 0, g->n[a] - 2);
+        int32_t c = un_clampi((int32_t)(s[a] - 0.5), 0, g->n[a] - 2);
+        t.f[a][0] = s[a] - i;
+        t.f[a][1] = s[a] - 0.5 - c;
+        at[a][0] = i * g->stride[a];
+        at[a][1] = c * g->stride[a];
+    }
+    t.base[0] = at[0][0] + at[1][1] + at[2][1];
+    t.base[1] = at[0][1] + at[1][0] + at[2][1];
+    t.base[2] = at[0][1] + at[1][1] + at[2][0];
+    return t;
+}
+static inline double un_faces_at_axis(const un_grid *g, const double *u, const un_face_stencil *t,
+                                      int axis)
+{
+    const double *v = u + t->base[axis], *w = v + g->stride[2];
     int64_t sy = g->stride[1];
-    double fx = t.f[0], fy = t.f[1], fz = t.f[2];
-    double low = (v[0] + (v[1] - v[0]) * fx) * (1 - fy) + (v[sy] + (v[sy + 1] - v[sy]) * fx) * fy;
-    double high = (w[0] + (w[1] - w[0]) * fx) * (1 - fy) + (w[sy] + (w[sy + 1] - w[sy]) * fx) * fy;
+    double fx = t->f[0][axis != 0], fy = t->f[1][axis != 1], fz = t->f[2][axis != 2];
+    double a = v[0] + (v[1] - v[0]) * fx, b = v[sy] + (v[sy + 1] - v[sy]) * fx;
+    double c = w[0] + (w[1] - w[0]) * fx, d = w[sy] + (w[sy + 1] - w[sy]) * fx;
+    double low = a + (b - a) * fy, high = c + (d - c) * fy;
     return low + (high - low) * fz;
+}
+static inline un_vec3 un_faces_at(const un_grid *g, double *const u[3], const un_face_stencil *t)
+{
+    return un_v3(un_faces_at_axis(g, u[0], t, 0), un_faces_at_axis(g, u[1], t, 1),
+                 un_faces_at_axis(g, u[2], t, 2));
 }
 static inline un_vec3 un_faces_sample(const un_grid *g, double *const u[3], un_vec3 x)
 {
-    return un_v3(un_faces_sample_axis(g, u[0], x, 0), un_faces_sample_axis(g, u[1], x, 1),
-                 un_faces_sample_axis(g, u[2], x, 2));
+    un_face_stencil t = un_faces_stencil(g, x);
+    return un_faces_at(g, u, &t);
+}
+static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_vec3 x, int axis)
+{
+    un_face_stencil t = un_faces_stencil(g, x);
+    return un_faces_at_axis(g, u, &t, axis);
 }
 
 /* ---- walls (walls.c): closed sides and solids ---- */

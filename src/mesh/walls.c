@@ -123,8 +123,8 @@ typedef struct grid_point {
 
 /* The node cell around x and the place in it; points beyond the grid take its boundary's. */
 static grid_point locate(const un_grid *g, un_vec3 x) {
-    double local[3] = {(x.x - g->origin.x) / g->h, (x.y - g->origin.y) / g->h,
-                       (x.z - g->origin.z) / g->h};
+    double local[3] = {(x.x - g->origin.x) * g->inverse_h, (x.y - g->origin.y) * g->inverse_h,
+                       (x.z - g->origin.z) * g->inverse_h};
     grid_point p = {0};
     for (int a = 0; a < 3; a++) {
         double s = un_clamp(local[a], 0, g->n[a] - 1e-9);

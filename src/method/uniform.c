@@ -24,9 +24,9 @@
 #define PIC_QUIET 60.0
 #define QUIET_SHARE 0.1
 /* Time in which a small volume error is corrected, s: gently, so that it does not stir a tank at
- * rest. An error of a percent is corrected ten times as fast; and the fastest correction, 1/s. */
+ * rest. An error of a percent is corrected twenty times as fast; and the fastest correction, 1/s. */
 #define VOLUME_TIME 1.0
-#define VOLUME_ERROR 0.001
+#define VOLUME_ERROR 0.0005
 #define VOLUME_RATE_MAX 0.5
 /* Time in which crowded liquid evens out, s. */
 #define CROWDING_TIME 0.1
@@ -80,7 +80,7 @@ typedef struct uniform {
     double volume_start, volume_in, volume_out;
     double volume, volume_error;
     int64_t ballistic;
-    double max_speed; /* of liquid particles */
+    double max_speed; /* of the liquid, along an axis */
     un_step last;
 } uniform;
 
@@ -324,25 +324,26 @@ static void measure_block(void *arg, int64_t begin, int64_t end, double *sums) {
     }
 }
 
+/* Fastest liquid on the grid, squared by axis: faces that the projection has made valid. */
+static double face_block(void *arg, int64_t begin, int64_t end)
+{
+    const uniform *s = arg;
+    double max = 0;
+    for (int axis = 0; axis < 3; axis++)
+        for (int64_t f = begin; f < end; f++) {
+            double speed = fabs(s->u[axis][f]);
+            if (s->known[axis][f] == 1 && !(speed <= max)) max = speed;
+        }
+    return max;
+}
+
 static double speed_block(void *arg, int64_t begin, int64_t end) {
     const uniform *s = arg;
     double max = 0;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 v = un_particle_velocity(&s->particles, q);
         double speed = un_dot(v, v);
-        /* a NaN must win, or it would go unseen */
-        if (!(s->particles.flags[q] & UN_PARTICLE_BALLISTIC) && !(speed <= max)) max = speed;
-    }
-    return isnan(max) ? INFINITY : max;
-}
-
-static double any_speed_block(void *arg, int64_t begin, int64_t end) {
-    const uniform *s = arg;
-    double max = 0;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 v = un_particle_velocity(&s->particles, q);
-        double speed = un_dot(v, v);
-        if (!(speed <= max)) max = speed;
+        if (!(speed <= max)) max = speed; /* a NaN must win, or it would go unseen */
     }
     return isnan(max) ? INFINITY : max;
 }
@@ -350,11 +351,11 @@ static double any_speed_block(void *arg, int64_t begin, int64_t end) {
 static un_status measure(uniform *s, un_step *report) {
     double sums[5], density = s->def->fluid.density;
     un_parallel_sums(s->ctx, s->particles.count, 5, measure_block, s, sums);
-    double liquid =
-        s->particles.count ? un_parallel_max(s->ctx, s->particles.count, speed_block, s) : 0;
     double any =
-        s->particles.count ? un_parallel_max(s->ctx, s->particles.count, any_speed_block, s) : 0;
-    s->max_speed = sqrt(liquid);
+        s->particles.count ? un_parallel_max(s->ctx, s->particles.count, speed_block, s) : 0;
+    /* Before the first step the grid knows nothing yet. */
+    s->max_speed = s->step_count ? un_parallel_max(s->ctx, s->grid.cell_count, face_block, s)
+                                 : sqrt(any);
     report->step = s->step_count;
     report->time = s->time;
     report->particles = s->particles.count;

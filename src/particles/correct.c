@@ -24,54 +24,142 @@ typedef struct correct_args {
     float *move[3];
 } correct_args;
 
-static un_vec3 overlap_sum(const correct_args *a, int64_t q, un_vec3 x) {
-    const un_grid *g = a->bins->grid;
+/* The particles of a cell and its 26 neighbours, gathered once for all particles of the cell: places
+ * in cells from the cell's corner, in single precision, so that the search vectorises. */
+#define NEAR_MAX 2048 /* a crowd: what exceeds it is not looked at */
+#define CHUNK 16
+
+typedef struct neighbourhood {
+    int32_t count; /* padded to whole chunks with places far away */
+    int32_t id[NEAR_MAX];
+    float x[NEAR_MAX], y[NEAR_MAX], z[NEAR_MAX], volume[NEAR_MAX];
+} neighbourhood;
+
+static void gather_cell(neighbourhood *near, const correct_args *a, un_vec3 corner, int32_t i,
+                        int32_t j, int32_t k)
+{
     const un_particles *p = a->particles;
-    double d0 = DISTANCE * g->h, inverse = 1 / g->h;
-    double s[3] = {(x.x - g->origin.x) * inverse - 0.5, (x.y - g->origin.y) * inverse - 0.5,
-                   (x.z - g->origin.z) * inverse - 0.5};
-    int32_t lo[3];
-    for (int axis = 0; axis < 3; axis++) lo[axis] = un_clampi((int32_t)s[axis], 0, g->n[axis] - 2);
-    un_vec3 sum = {0, 0, 0};
-    for (int c = 0; c < 8; c++) {
-        uint32_t cell =
-            un_bins_cell(a->bins, lo[0] + (c & 1), lo[1] + (c >> 1 & 1), lo[2] + (c >> 2));
-        for (int32_t r = a->bins->begin[cell]; r < a->bins->begin[cell + 1]; r++) {
-            double dx = x.x - p->x[0][r], dy = x.y - p->x[1][r], dz = x.z - p->x[2][r];
-            double d2 = dx * dx + dy * dy + dz * dz;
-            if (d2 >= d0 * d0 || r == q || (p->flags[r] & UN_PARTICLE_BALLISTIC)) continue;
-            double d = sqrt(d2);
-            if (d < 1e-6 * d0) { /* on top of each other: part them by their order */
-                dx = r > q ? d0 : -d0;
-                dy = dz = 0;
-                d = d0;
-                sum.x += dx * p->volume[r] / (p->volume[q] + p->volume[r]);
-                continue;
-            }
-            double w = (d0 - d) / d * p->volume[r] / (p->volume[q] + p->volume[r]);
-            sum.x += w * dx;
-            sum.y += w * dy;
-            sum.z += w * dz;
-        }
+    double inverse = a->bins->grid->inverse_h;
+    uint32_t cell = un_bins_cell(a->bins, i, j, k);
+    for (int32_t q = a->bins->begin[cell]; q < a->bins->begin[cell + 1]; q++) {
+        if ((p->flags[q] & UN_PARTICLE_BALLISTIC) || near->count >= NEAR_MAX - CHUNK) continue;
+        near->id[near->count] = q;
+        near->x[near->count] = (float)((p->x[0][q] - corner.x) * inverse);
+        near->y[near->count] = (float)((p->x[1][q] - corner.y) * inverse);
+        near->z[near->count] = (float)((p->x[2][q] - corner.z) * inverse);
+        near->volume[near->count++] = p->volume[q];
     }
-    return un_scale(sum, STRENGTH);
 }
 
-static void find_moves(void *arg, int64_t begin, int64_t end) {
-    correct_args *a = arg;
+static void gather(neighbourhood *near, const correct_args *a, int32_t i, int32_t j, int32_t k)
+{
     const un_grid *g = a->bins->grid;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 x = un_particle_position(a->particles, q), move = {0, 0, 0};
-        if (!(a->particles->flags[q] & UN_PARTICLE_BALLISTIC)) move = overlap_sum(a, q, x);
-        if (un_dot(move, move) > 0 && un_grid_sample(g, a->phi, x) > -SURFACE_DEPTH * g->h) {
-            un_vec3 n = un_normalize(un_grid_gradient(g, a->phi, x));
-            move = un_mad(move, n, -un_dot(move, n));
+    un_vec3 corner = un_grid_node_position(g, i, j, k);
+    near->count = 0;
+    for (int32_t c = k - 1; c <= k + 1; c++)
+        for (int32_t b = j - 1; b <= j + 1; b++)
+            for (int32_t d = i - 1; d <= i + 1; d++)
+                if (c >= 0 && b >= 0 && d >= 0 && c < g->n[2] && b < g->n[1] && d < g->n[0])
+                    gather_cell(near, a, corner, d, b, c);
+    for (; near->count % CHUNK; near->count++) {
+        near->x[near->count] = near->y[near->count] = near->z[near->count] = 1e6f;
+        near->id[near->count] = -1;
+        near->volume[near->count] = 0;
+    }
+}
+
+/* Is any of the chunk's particles nearer than DISTANCE? Most chunks have none. Vector types of gcc and
+ * clang: left to itself the compiler takes the comparison apart. */
+typedef float lanes __attribute__((vector_size(CHUNK * sizeof(float)), aligned(4)));
+typedef int64_t halves __attribute__((vector_size(CHUNK * sizeof(float))));
+
+static bool any_near(const neighbourhood *near, int32_t first, float x, float y, float z,
+                     float d2[CHUNK])
+{
+    lanes dx = x - *(const lanes *)(near->x + first), dy = y - *(const lanes *)(near->y + first);
+    lanes dz = z - *(const lanes *)(near->z + first);
+    lanes squares = dx * dx + dy * dy + dz * dz;
+    halves hit = (halves)(squares < (float)(DISTANCE * DISTANCE));
+    int64_t any = 0;
+    for (size_t n = 0; n < sizeof hit / sizeof any; n++) any |= hit[n];
+    memcpy(d2, &squares, sizeof squares);
+    return any != 0;
+}
+
+/* In cells. */
+static un_vec3 overlap_sum(const neighbourhood *near, int32_t q, float x, float y, float z,
+                           float volume)
+{
+    float sum[3] = {0, 0, 0}, d2[CHUNK];
+    for (int32_t first = 0; first < near->count; first += CHUNK) {
+        if (!any_near(near, first, x, y, z, d2)) continue;
+        for (int32_t r = 0; r < CHUNK; r++) {
+            int32_t n = first + r;
+            if (!(d2[r] < (float)(DISTANCE * DISTANCE)) || near->id[n] == q) continue;
+            float d = sqrtf(d2[r]), share = near->volume[n] / (volume + near->volume[n]);
+            if (d < 1e-5f) { /* on top of each other: part them by their order */
+                sum[0] += near->id[n] < q ? (float)DISTANCE * share : -(float)DISTANCE * share;
+                continue;
+            }
+            float w = ((float)DISTANCE - d) / d * share;
+            sum[0] += w * (x - near->x[n]);
+            sum[1] += w * (y - near->y[n]);
+            sum[2] += w * (z - near->z[n]);
         }
-        double length = un_length(move);
-        if (length > MOVE_MAX * g->h) move = un_scale(move, MOVE_MAX * g->h / length);
+    }
+    return un_v3(STRENGTH * sum[0], STRENGTH * sum[1], STRENGTH * sum[2]);
+}
+
+/* Near the surface only along it, and never far. move: in cells. */
+static un_vec3 allowed_move(const correct_args *a, int32_t q, un_vec3 move)
+{
+    const un_grid *g = a->bins->grid;
+    un_vec3 x = un_particle_position(a->particles, q);
+    if (un_grid_sample(g, a->phi, x) > -SURFACE_DEPTH * g->h) {
+        un_vec3 n = un_normalize(un_grid_gradient(g, a->phi, x));
+        move = un_mad(move, n, -un_dot(move, n));
+    }
+    double length = un_length(move);
+    return un_scale(move, g->h * fmin(1, MOVE_MAX / fmax(length, 1e-30)));
+}
+
+static void correct_cell(const correct_args *a, neighbourhood *near, int32_t i, int32_t j, int32_t k)
+{
+    const un_grid *g = a->bins->grid;
+    const un_particles *p = a->particles;
+    uint32_t cell = un_bins_cell(a->bins, i, j, k);
+    int32_t begin = a->bins->begin[cell], end = a->bins->begin[cell + 1];
+    if (begin == end) return;
+    un_vec3 corner = un_grid_node_position(g, i, j, k);
+    gather(near, a, i, j, k);
+    for (int32_t q = begin; q < end; q++) {
+        un_vec3 move = {0, 0, 0};
+        if (!(p->flags[q] & UN_PARTICLE_BALLISTIC))
+            move = overlap_sum(near, q, (float)((p->x[0][q] - corner.x) * g->inverse_h),
+                               (float)((p->x[1][q] - corner.y) * g->inverse_h),
+                               (float)((p->x[2][q] - corner.z) * g->inverse_h), p->volume[q]);
+        if (un_dot(move, move) > 0) move = allowed_move(a, q, move);
         a->move[0][q] = (float)move.x;
         a->move[1][q] = (float)move.y;
         a->move[2][q] = (float)move.z;
+    }
+}
+
+static void find_moves(void *arg, int64_t begin, int64_t end)
+{
+    const correct_args *a = arg;
+    const un_bins *b = a->bins;
+    neighbourhood near;
+    for (int64_t n = begin; n < end; n++) {
+        int32_t block = b->coloured[n]; /* any order that lists every block once */
+        const int32_t *first = b->begin + (int64_t)b->rank[block] * UN_BLOCK_CELLS;
+        if (first[0] == first[UN_BLOCK_CELLS]) continue;
+        int32_t i0 = block % b->blocks[0] * UN_BLOCK, j0 = block / b->blocks[0] % b->blocks[1] * UN_BLOCK;
+        int32_t k0 = block / (b->blocks[0] * b->blocks[1]) * UN_BLOCK;
+        for (int32_t c = 0; c < UN_BLOCK_CELLS; c++)
+            if (first[c] < first[c + 1])
+                correct_cell(a, &near, i0 + c % UN_BLOCK, j0 + c / UN_BLOCK % UN_BLOCK,
+                             k0 + c / (UN_BLOCK * UN_BLOCK));
     }
 }
 
@@ -106,7 +194,7 @@ un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *p
         a.move[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof(float));
         if (!a.move[axis]) return UN_ERROR_MEMORY;
     }
-    un_parallel_for(ctx, particles->count, 2048, find_moves, &a);
+    un_parallel_for(ctx, bins->block_count, 1, find_moves, &a);
     un_parallel_for(ctx, particles->count, 8192, apply_moves, &a);
     return UN_OK;
 }

@@ -12,29 +12,14 @@ static void scatter(void *arg, int64_t begin, int64_t end) {
     faces_args *a = arg;
     const un_grid *g = a->grid;
     const un_particles *p = a->particles;
-    double inverse = 1 / g->h;
-    double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
     int64_t sy = g->stride[1], sz = g->stride[2];
     for (int64_t q = begin; q < end; q++) {
-        /* Along each axis: place among faces (0) and among centres (1). */
-        int64_t base[3][2];
-        double f[3][2];
-        for (int axis = 0; axis < 3; axis++) {
-            double s = (p->x[axis][q] - origin[axis]) * inverse;
-            int32_t i = un_clampi((int32_t)s, 0, g->n[axis] - 2);
-            int32_t c = un_clampi((int32_t)(s - 0.5), 0, g->n[axis] - 2);
-            base[axis][0] = i * g->stride[axis];
-            base[axis][1] = c * g->stride[axis];
-            f[axis][0] = s - i;
-            f[axis][1] = s - 0.5 - c;
-        }
+        un_face_stencil t = un_faces_stencil(g, un_particle_position(p, q));
         double volume = p->volume[q];
         for (int axis = 0; axis < 3; axis++) {
-            int x = axis != 0, y = axis != 1, z = axis != 2;
-            double fx = f[0][x], fy = f[1][y], fz = f[2][z], v = p->v[axis][q];
-            int64_t at = base[0][x] + base[1][y] + base[2][z];
-            double *u = a->u[axis] + at, *w = a->weight[axis] + at;
-            double wz[2] = {volume * (1 - fz), volume * fz};
+            double fx = t.f[0][axis != 0], fy = t.f[1][axis != 1], fz = t.f[2][axis != 2];
+            double v = p->v[axis][q], wz[2] = {volume * (1 - fz), volume * fz};
+            double *u = a->u[axis] + t.base[axis], *w = a->weight[axis] + t.base[axis];
             for (int dz = 0; dz < 2; dz++) {
                 double w0 = wz[dz] * (1 - fy), w1 = wz[dz] * fy;
                 double w00 = w0 * (1 - fx), w01 = w0 * fx, w10 = w1 * (1 - fx), w11 = w1 * fx;
@@ -98,9 +83,9 @@ static void update(void *arg, int64_t begin, int64_t end) {
             p->v[2][q] += flip->dt * flip->gravity.z;
             continue;
         }
-        un_vec3 x = un_particle_position(p, q);
-        un_vec3 now = un_faces_sample(a->grid, a->u_new, x);
-        un_vec3 before = un_faces_sample(a->grid, a->u_old, x);
+        un_face_stencil at = un_faces_stencil(a->grid, un_particle_position(p, q));
+        un_vec3 now = un_faces_at(a->grid, a->u_new, &at);
+        un_vec3 before = un_faces_at(a->grid, a->u_old, &at);
         un_vec3 v = un_add(un_particle_velocity(p, q), un_sub(now, before));
         double stir = un_dot(now, now) * inverse_quiet;
         double pic = flip->pic + (flip->pic_quiet - flip->pic) / (1 + stir * stir);
