@@ -40,6 +40,7 @@ static void sample_pixel(un_renderer *r, int32_t i, int32_t j, int32_t first, in
         /* Bright samples count for less, as they will in the film: rims of highlights stay smooth.
          */
         float weight = 1 / (1 + un_fluma(light));
+        if (!isfinite(weight) || !(weight > 0)) light = r->studio.haze, weight = 0.5f;
         r->film[pixel] += light * weight;
         r->film_weight[pixel] += weight;
         if (busy) r->busy[pixel] = 1;
@@ -140,7 +141,9 @@ static un_status create_solids(un_renderer *r) {
     r->posed = un_alloc_zero(r->ctx, (size_t)def->solid_count + 1, sizeof *r->posed);
     if (!r->rest || !r->posed) return UN_ERROR_MEMORY;
     for (int32_t s = 0; s < def->solid_count; s++) {
-        UN_TRY(un_render_mesh_solid(r->ctx, def->solids[s].shape, def->domain.size, &r->rest[s]));
+        const un_solid *solid = &def->solids[s];
+        UN_TRY(un_render_mesh_solid(r->ctx, solid->shape, solid->moves, def->domain.size,
+                                    &r->rest[s]));
         vertices += r->rest[s].vertex_count;
         triangles += r->rest[s].triangle_count;
     }

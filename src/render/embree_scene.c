@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #define FAR 1e9f
+#define PASSES_MAX 8 /* faces that a ray passes straight on its way */
 
 static void on_error(void *user, enum RTCError code, const char *text) {
     un_renderer *r = user;
@@ -65,7 +66,7 @@ un_status un_world_build(un_renderer *r) {
 /* The normal for shading: interpolated, unless the triangle is flat, and never far from the
  * triangle's own, which would be an accident of a crumpled mesh. */
 static un_fvec shading_normal(const un_render_face *f, const float w[3], un_fvec ng) {
-    if (f->flat) return ng;
+    if (f->kind == UN_FACE_FLAT) return ng;
     un_fvec n = un_f3(0, 0, 0);
     for (int c = 0; c < 3; c++) n += un_fnormalize(un_normal_unpack(f->normal[c])) * w[c];
     float length = un_flength(n);
@@ -75,38 +76,49 @@ static un_fvec shading_normal(const un_render_face *f, const float w[3], un_fvec
     return along < 0 ? ng : along < 0.3f ? un_fnormalize(n + ng * (0.3f - along)) : n;
 }
 
+/* Whether a ray goes straight on through a face that it meets from behind. */
+static bool lets_pass(const un_render_face *face, bool from_behind) {
+    return from_behind && (face->kind == UN_FACE_TOUCH || face->kind == UN_FACE_CUTAWAY);
+}
+
 un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d) {
     un_hit hit = {.kind = UN_HIT_SKY, .t = FAR, .n = {0, 1, 0}, .ng = {0, 1, 0}};
     if (d[1] < 0) {
         hit.kind = UN_HIT_FLOOR;
         hit.t = fminf(fmaxf(-o[1] / d[1], 0), FAR);
     }
-    struct RTCRayHit q = {
-        .ray = {.org_x = o[0],
-                .org_y = o[1],
-                .org_z = o[2],
-                .dir_x = d[0],
-                .dir_y = d[1],
-                .dir_z = d[2],
-                .tfar = hit.t,
-                .mask = ~0u},
-        .hit = {.geomID = RTC_INVALID_GEOMETRY_ID, .instID = {RTC_INVALID_GEOMETRY_ID}}};
+    struct RTCRayHit q = {.ray = {.org_x = o[0],
+                                  .org_y = o[1],
+                                  .org_z = o[2],
+                                  .dir_x = d[0],
+                                  .dir_y = d[1],
+                                  .dir_z = d[2],
+                                  .mask = ~0u}};
     struct RTCIntersectContext context;
     rtcInitIntersectContext(&context);
-    rtcIntersect1(r->world, &context, &q);
-    if (q.hit.geomID == RTC_INVALID_GEOMETRY_ID) {
-        hit.p = o + d * hit.t;
-        return hit;
+    const un_render_mesh *m;
+    const un_render_face *face;
+    un_fvec ng;
+    for (int32_t pass = 0;; pass++) {
+        q.ray.tfar = hit.t;
+        q.hit.geomID = q.hit.instID[0] = RTC_INVALID_GEOMETRY_ID;
+        rtcIntersect1(r->world, &context, &q);
+        if (q.hit.geomID == RTC_INVALID_GEOMETRY_ID) {
+            hit.p = o + d * hit.t;
+            return hit;
+        }
+        m = q.hit.geomID == UN_HIT_WATER ? &r->water : &r->solids;
+        face = &m->face[q.hit.primID];
+        ng = un_fnormalize(un_f3(q.hit.Ng_x, q.hit.Ng_y, q.hit.Ng_z));
+        if (pass >= PASSES_MAX || !lets_pass(face, un_fdot(d, ng) > 0)) break;
+        q.ray.tnear = q.ray.tfar + UN_RAY_OFFSET;
     }
-    const un_render_mesh *m = q.hit.geomID == UN_HIT_WATER ? &r->water : &r->solids;
-    un_fvec ng = un_fnormalize(un_f3(q.hit.Ng_x, q.hit.Ng_y, q.hit.Ng_z));
-    const un_render_face *face = &m->face[q.hit.primID];
     float w[3] = {1 - q.hit.u - q.hit.v, q.hit.u, q.hit.v};
     un_fvec n = shading_normal(face, w, ng);
     hit.kind = (int32_t)q.hit.geomID;
     hit.t = q.ray.tfar;
     hit.p = o + d * hit.t;
-    hit.flat = face->flat;
+    hit.flat = face->kind == UN_FACE_FLAT;
     hit.from_inside = un_fdot(d, ng) > 0;
     if (hit.from_inside) {
         ng = -ng;

@@ -224,17 +224,24 @@ static void find_contact(void *arg, int64_t begin, int64_t end) {
 }
 
 /* All three corners near a solid, and the triangle turned to it or all inside it. */
-static bool is_on_solid(const contact *c, const uint32_t corner[3]) {
+static bool is_on_solid(const contact *c, const uint32_t corner[3], bool *inside) {
     un_fvec sum = un_f3(0, 0, 0);
-    bool inside = true;
+    *inside = true;
     for (int k = 0; k < 3; k++) {
         un_fvec a = c->away[corner[k]];
         if (un_fdot(a, a) == 0) return false;
-        inside = inside && a[3] <= 0;
+        *inside = *inside && a[3] <= 0;
         sum += a;
     }
     un_fvec g = cross_of(c->mesh, corner);
-    return inside || un_fdot(un_fnormalize(sum), g) <= -0.3f * un_flength(g);
+    return *inside || un_fdot(un_fnormalize(sum), g) <= -0.3f * un_flength(g);
+}
+
+/* Where water touches a solid its normal is the solid's. */
+static void pack_contacts(const contact *c, un_render_mesh *m) {
+    for (int32_t t = 0; c->away && t < m->triangle_count; t++)
+        for (int k = 0; k < 3 && m->face[t].kind == UN_FACE_TOUCH; k++)
+            un_normal_pack(-c->away[m->triangle[t][k]], m->face[t].normal[k]);
 }
 
 un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec size, double unit,
@@ -250,12 +257,16 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
     memset(m->normal, 0, (size_t)(m->vertex_count + 1) * sizeof *m->normal);
     for (int32_t t = 0; t < m->triangle_count; t++) {
         uint32_t corner[3] = {m->triangle[t][0], m->triangle[t][1], m->triangle[t][2]};
-        if (is_on_floor(m, corner, reach) || (c.away && is_on_solid(&c, corner))) continue;
+        bool flat = is_on_side(m, corner, size), inside = false;
+        bool touch = c.away && is_on_solid(&c, corner, &inside);
+        if (is_on_floor(m, corner, reach) || (flat && touch && inside)) continue;
         memcpy(m->triangle[kept], corner, sizeof corner);
-        bool flat = is_on_side(m, corner, size);
-        m->face[kept++].flat = flat;
+        m->face[kept] = (un_render_face){.kind = flat    ? UN_FACE_FLAT
+                                                 : touch ? UN_FACE_TOUCH
+                                                         : UN_FACE_PLAIN};
+        bool plain = m->face[kept++].kind == UN_FACE_PLAIN;
         un_fvec g = cross_of(m, corner);
-        for (int k = 0; k < 3 && !flat; k++)
+        for (int k = 0; k < 3 && plain; k++)
             for (int a = 0; a < 3; a++) m->normal[corner[k]][a] += g[a];
     }
     m->triangle_count = kept;
@@ -264,6 +275,7 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
         for (int a = 0; a < 3; a++) m->normal[v][a] = n[a];
     }
     un_render_mesh_pack(ctx, m);
+    pack_contacts(&c, m);
     un_free(ctx, c.away);
     return UN_OK;
 }

@@ -118,8 +118,13 @@ static inline un_fvec un_mirror(un_fvec d, un_fvec n) {
 typedef struct un_render_face {
     int16_t normal[3][2]; /* of its corners, octahedral: un_normal_pack */
     uint8_t ambient[3];   /* of its corners: how much of the sky they see, of 255 */
-    uint8_t flat;         /* shade with the triangle's own normal */
+    uint8_t kind;         /* UN_FACE_ */
 } un_render_face;
+
+/* FLAT: in a side of the domain's box, shaded with the triangle's own normal. TOUCH: water that
+ * touches a solid; who comes from inside goes on to the solid. CUTAWAY: of a container, which is
+ * there only for who comes from its front, so that one can look into it from outside. */
+enum { UN_FACE_PLAIN, UN_FACE_FLAT, UN_FACE_TOUCH, UN_FACE_CUTAWAY };
 
 typedef struct un_render_mesh {
     int32_t vertex_count, triangle_count;
@@ -153,16 +158,18 @@ typedef struct un_posed_solid {
     un_pose pose;
 } un_posed_solid;
 
-/* Makes water ready. Triangles that face the floor or a solid nearer than `reach` are left out:
- * there water touches it, and the film of air between the two meshes is not real. Those in a side
- * of the domain's box are flat; normals come from the others only, so that the edge of a wall
- * stays sharp. size and reach: internal lengths. */
+/* Makes water ready. Triangles that face the floor nearer than `reach` are left out, those that
+ * face a solid so near are TOUCH: there water touches it, and the film of air between the two
+ * meshes is not real. Those in a side of the domain's box are FLAT; normals come from the others
+ * only, so that the edge of a wall stays sharp. size and reach: internal lengths. */
 un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *mesh, un_fvec size, double unit,
                                  float reach, const un_posed_solid *solids, int32_t solid_count);
 
-/* A solid at rest, in metres, its edges sharp (solid.c). A shape without bounds is cut off at the
- * domain's box. May come out empty. */
-un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, un_vec3 domain,
+/* A solid at rest, in metres, its edges sharp (solid.c). A shape without bounds, or one that does
+ * not move and reaches beyond the domain all around, is cut off at the domain's box. If it also
+ * hides what is inside, it is a container: the sides of the box are left out and the rest is
+ * CUTAWAY. May come out empty. */
+un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
                                un_render_mesh *mesh);
 
 #endif

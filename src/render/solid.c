@@ -16,7 +16,8 @@
 
 typedef struct lattice {
     const un_shape *shape;
-    bool clipped;
+    bool clipped;   /* at clip */
+    bool container; /* and the sides of clip are left out */
     un_box3 clip;
     int32_t n[3]; /* nodes */
     double h[3];
@@ -214,7 +215,7 @@ static void set_triangle(const lattice *l, const un_vec3 x[3], int64_t t) {
         m->face[t].ambient[c] = (uint8_t)(255 * openness(l, x[c], n) + 0.5f);
         m->triangle[t][c] = (uint32_t)v;
     }
-    m->face[t].flat = 0;
+    m->face[t].kind = l->container ? UN_FACE_CUTAWAY : UN_FACE_PLAIN;
 }
 
 static void set_quads(void *arg, int64_t begin, int64_t end) {
@@ -229,6 +230,22 @@ static void set_quads(void *arg, int64_t begin, int64_t end) {
         set_triangle(l, first, 2 * q);
         set_triangle(l, second, 2 * q + 1);
     }
+}
+
+/* In one of the container's outer sides, its bottom excepted. */
+static bool is_outside(const lattice *l, const int32_t quad[4]) {
+    for (int side = 0; side < 6 && l->container; side++) {
+        int axis = side / 2;
+        bool all = side != 2;
+        for (int c = 0; c < 4 && all; c++) {
+            un_vec3 x = l->vertex[quad[c]];
+            un_vec3 end = side & 1 ? un_sub(l->clip.max, x) : un_sub(x, l->clip.min);
+            double gap[3] = {end.x, end.y, end.z};
+            all = fabs(gap[axis]) < 0.05 * l->h[axis];
+        }
+        if (all) return true;
+    }
+    return false;
 }
 
 /* The four cells around every crossed lattice edge, counter-clockwise from outside. */
@@ -252,6 +269,7 @@ static un_status find_quads(un_context *ctx, lattice *l) {
                         quad[in ? c : 3 - c] =
                             l->cell_vertex[node_index(l, cell[0], cell[1], cell[2])];
                     }
+                    if (is_outside(l, quad)) l->quad_count--;
                 }
     return UN_OK;
 }
@@ -262,11 +280,27 @@ static bool is_finite_box(un_box3 box) {
     return un_finite3(box.min) && un_finite3(box.max);
 }
 
-static bool lay_out(lattice *l, un_vec3 domain) {
+/* Most of the domain's rim lies inside: from outside there would be nothing else to see. */
+static bool hides_inside(const un_shape *shape, un_vec3 domain) {
+    enum { POINTS = 64 };
+    int32_t inside = 0;
+    for (int k = 0; k < POINTS; k++) {
+        double s = (k % (POINTS / 4) + 0.5) / (POINTS / 4), end = k & 1 ? 0.999 : 0.001;
+        un_vec3 x = k < POINTS / 2 ? un_v3(s, 0.98, end) : un_v3(end, 0.98, s);
+        x = un_v3(x.x * domain.x, x.y * domain.y, x.z * domain.z);
+        inside += un_shape_distance(shape, x) < 0;
+    }
+    return 2 * inside > POINTS;
+}
+
+static bool lay_out(lattice *l, bool moves, un_vec3 domain) {
     un_box3 box = un_shape_bounds(l->shape);
-    if (!is_finite_box(box)) {
+    bool around =
+        box.min.x <= 0 && box.min.z <= 0 && box.max.x >= domain.x && box.max.z >= domain.z;
+    if (!is_finite_box(box) || (around && !moves)) {
         l->clipped = true;
         l->clip = (un_box3){un_v3(0, 0, 0), domain};
+        l->container = !moves && hides_inside(l->shape, domain);
         box.min = un_max3(box.min, l->clip.min);
         box.max = un_min3(box.max, l->clip.max);
     }
@@ -286,11 +320,11 @@ static bool lay_out(lattice *l, un_vec3 domain) {
     return true;
 }
 
-un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, un_vec3 domain,
+un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
                                un_render_mesh *mesh) {
     *mesh = (un_render_mesh){0};
     lattice l = {.shape = shape, .mesh = mesh};
-    if (!lay_out(&l, domain)) return UN_OK;
+    if (!lay_out(&l, moves, domain)) return UN_OK;
     un_status status = UN_OK;
     int64_t nodes = (int64_t)l.n[0] * l.n[1] * l.n[2], blocks = 1;
     for (int a = 0; a < 3; a++) blocks *= (l.n[a] + BLOCK - 1) / BLOCK;

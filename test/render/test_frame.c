@@ -208,6 +208,39 @@ static void damaged_surfaces_are_named(void **state) {
     check_context_end(ctx);
 }
 
+/* Crumpled, inside out, without area, out of this world: not beautiful, but drawn. */
+static void any_mesh_can_be_drawn(void **state) {
+    (void)state;
+    enum { VERTICES = 300, TRIANGLES = 900 };
+    static uint8_t rgb[WIDTH * HEIGHT * 3];
+    static un_vec3 position[VERTICES], normal[VERTICES];
+    static int32_t triangle[TRIANGLES][3];
+    char path[128];
+    un_context *ctx = check_context();
+    skip_without_embree(ctx);
+    name(path, names[1]);
+    for (uint64_t round = 0; round < 4; round++) {
+        for (uint64_t v = 0; v < VERTICES; v++) {
+            double far = round == 3 && v % 50 == 0 ? 1e30 : 1;
+            position[v] = un_v3(2 * far * un_random(v, 10 * round),
+                                far * un_random(v, 10 * round + 1), un_random(v, 10 * round + 2));
+            if (round == 2) position[v].y = 0;
+        }
+        for (uint64_t t = 0; t < TRIANGLES; t++)
+            for (uint64_t c = 0; c < 3; c++)
+                triangle[t][c] = (int32_t)(VERTICES * un_random(3 * t + c, 10 * round + 3));
+        splash_mesh mesh = {.position = position,
+                            .normal = normal,
+                            .triangle = triangle,
+                            .vertex_count = VERTICES,
+                            .triangle_count = TRIANGLES};
+        splash_write(&mesh, path);
+        check_ok(ctx, render(ctx, 1, rgb));
+    }
+    remove(path);
+    check_context_end(ctx);
+}
+
 static un_status tiny(un_context *ctx, void *arg) {
     (void)arg;
     uint8_t rgb[4 * 4 * 3];
@@ -235,6 +268,7 @@ int main(void) {
         cmocka_unit_test(pictures_are_sound),
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(wrong_definitions_are_refused),
+        cmocka_unit_test(any_mesh_can_be_drawn),
         cmocka_unit_test(damaged_surfaces_are_named),
         cmocka_unit_test(survives_allocation_failures),
     };

@@ -44,7 +44,7 @@ static void boxes_are_sharp(void **state) {
     const un_shape *shapes[] = {box, turned};
     for (int i = 0; i < 2; i++) {
         un_render_mesh mesh;
-        check_ok(ctx, un_render_mesh_solid(ctx, shapes[i], un_v3(1, 1, 1), &mesh));
+        check_ok(ctx, un_render_mesh_solid(ctx, shapes[i], false, un_v3(1, 1, 1), &mesh));
         double off = worst(&mesh, shapes[i]);
         assert_true(off >= 0);
         check_below(off, 1e-3); /* a bevel of half a cell would be 3e-3 */
@@ -62,7 +62,7 @@ static void spheres_are_round(void **state) {
     un_shape *sphere;
     check_ok(ctx, un_shape_sphere(set, un_v3(3, 2, 1), 0.5, &sphere));
     un_render_mesh mesh;
-    check_ok(ctx, un_render_mesh_solid(ctx, sphere, un_v3(9, 9, 9), &mesh));
+    check_ok(ctx, un_render_mesh_solid(ctx, sphere, false, un_v3(9, 9, 9), &mesh));
     double off = worst(&mesh, sphere);
     assert_true(off >= 0);
     check_below(off, 4e-4);
@@ -82,11 +82,43 @@ static void endless_shapes_end_at_the_domain(void **state) {
     check_ok(ctx, un_shape_plane(set, un_v3(0, 0.5, 0), un_v3(-1, 2, 0), &slope));
     check_ok(ctx, un_shape_plane(set, un_v3(0, -1, 0), un_v3(0, 1, 0), &far));
     un_render_mesh mesh;
-    check_ok(ctx, un_render_mesh_solid(ctx, slope, un_v3(1, 1, 2), &mesh));
+    check_ok(ctx, un_render_mesh_solid(ctx, slope, false, un_v3(1, 1, 2), &mesh));
     check_near(volume(&mesh), 1.5, 1e-3);
     un_render_mesh_free(ctx, &mesh);
-    check_ok(ctx, un_render_mesh_solid(ctx, far, un_v3(1, 1, 2), &mesh));
+    check_ok(ctx, un_render_mesh_solid(ctx, far, false, un_v3(1, 1, 2), &mesh));
     assert_int_equal(mesh.triangle_count, 0);
+    un_render_mesh_free(ctx, &mesh);
+    un_shape_set_destroy(set);
+    check_context_end(ctx);
+}
+
+/* A round tank cut from a block larger than the domain: only its inner wall is drawn. */
+static void containers_are_open_to_view(void **state) {
+    (void)state;
+    un_context *ctx = check_context();
+    un_shape_set *set = un_shape_set_create(ctx);
+    un_shape *block, *hole, *wall, *low, *bowl;
+    check_ok(ctx, un_shape_box(set, un_v3(-1, -1, -1), un_v3(2, 2, 2), &block));
+    check_ok(ctx, un_shape_cylinder(set, un_v3(0.5, -2, 0.5), un_v3(0.5, 3, 0.5), 0.45, &hole));
+    check_ok(ctx, un_shape_subtract(set, (un_shape *[]){block, hole}, 2, &wall));
+    check_ok(ctx, un_shape_box(set, un_v3(-1, -1, -1), un_v3(2, 0.4, 2), &low));
+    check_ok(ctx, un_shape_subtract(set, (un_shape *[]){low, hole}, 2, &bowl));
+    un_render_mesh mesh;
+    check_ok(ctx, un_render_mesh_solid(ctx, wall, false, un_v3(1, 1, 1), &mesh));
+    assert_true(mesh.triangle_count > 1000);
+    int32_t inner = 0;
+    for (int32_t t = 0; t < mesh.triangle_count; t++) {
+        assert_int_equal(mesh.face[t].kind, UN_FACE_CUTAWAY);
+        un_vec3 x = corner(&mesh, t, 0, false);
+        inner += fabs(hypot(x.x - 0.5, x.z - 0.5) - 0.45) < 1e-3;
+        check_near(fabs(x.y - 0.5), 0, 0.501);
+    }
+    assert_true(inner > 0.2 * mesh.triangle_count); /* the rest is the bottom, below the floor */
+    un_render_mesh_free(ctx, &mesh);
+    /* One that can be looked into from above is drawn whole, cut off at the domain. */
+    check_ok(ctx, un_render_mesh_solid(ctx, bowl, false, un_v3(1, 1, 1), &mesh));
+    assert_int_equal(mesh.face[0].kind, UN_FACE_PLAIN);
+    check_near(volume(&mesh), 0.4 * (1 - UN_PI * 0.45 * 0.45), 1e-3);
     un_render_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
     check_context_end(ctx);
@@ -99,7 +131,7 @@ static void thin_plates_keep_two_faces(void **state) {
     un_shape *plate;
     check_ok(ctx, un_shape_box(set, un_v3(0, 0.5, 0), un_v3(1, 0.503, 1), &plate));
     un_render_mesh mesh;
-    check_ok(ctx, un_render_mesh_solid(ctx, plate, un_v3(1, 1, 1), &mesh));
+    check_ok(ctx, un_render_mesh_solid(ctx, plate, false, un_v3(1, 1, 1), &mesh));
     check_near(volume(&mesh), 0.003, 1e-5);
     un_render_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
@@ -127,7 +159,7 @@ static un_status make(un_context *ctx, void *arg) {
     un_render_mesh mesh = {0};
     (void)arg;
     un_status status = un_shape_box(set, un_v3(0, 0, 0), un_v3(1, 0.1, 0.1), &box);
-    if (status == UN_OK) status = un_render_mesh_solid(ctx, box, un_v3(1, 1, 1), &mesh);
+    if (status == UN_OK) status = un_render_mesh_solid(ctx, box, false, un_v3(1, 1, 1), &mesh);
     un_render_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
     return status;
@@ -143,6 +175,7 @@ int main(void) {
         cmocka_unit_test(boxes_are_sharp),
         cmocka_unit_test(spheres_are_round),
         cmocka_unit_test(endless_shapes_end_at_the_domain),
+        cmocka_unit_test(containers_are_open_to_view),
         cmocka_unit_test(thin_plates_keep_two_faces),
         cmocka_unit_test(normals_survive_packing),
         cmocka_unit_test(survives_allocation_failures),
