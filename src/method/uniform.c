@@ -31,7 +31,7 @@
 /* Time in which crowded liquid evens out, s. */
 #define CROWDING_TIME 0.1
 /* Output surface: pairs of fairing steps. */
-#define SMOOTHING 3
+#define SMOOTHING 8
 #define ITERATION_LIMIT 2000
 
 enum {

@@ -7,7 +7,7 @@
  * particles only: those that the colour's surface leaves outside, or nearly so. A particle's
  * sphere grows smoothly from nothing as it comes loose, so nothing pops.
  *
- * Only a band of two cells around the simulation's surface is sampled; elsewhere the simulation's
+ * Only a band around the simulation's surface is sampled; elsewhere the simulation's
  * own sign stands. */
 #include "surface/contour.h"
 #include "surface/surface.h"
@@ -23,6 +23,9 @@
 #define LOOSE_REACH 0.75
 /* Reach of the velocity average at vertices. */
 #define VELOCITY_REACH 1.0
+
+/* Marks of simulation cells: its nodes are sampled; its particles contribute to such nodes. */
+enum { FEEDS = 1, SAMPLED = 2 };
 
 typedef struct mesher_state {
     un_context *ctx;
@@ -62,45 +65,51 @@ static void mark_surface(void *arg, int64_t begin, int64_t end) {
                 int64_t m = un_grid_cell(g, a, b, d);
                 if (!is_wall(in, m)) near = (in->phi[m] < 0) != liquid;
             }
-            s->band[c] = near && !is_wall(in, c);
+            s->band[c] = near && !is_wall(in, c) ? SAMPLED : 0;
         }
     }
 }
 
-/* Widens the marked set by a cell; two marks keep the passes apart. */
+/* Widens the marked set by a cell: cells without a mark next to one with a mark get `mark`. */
 typedef struct widen_args {
-    mesher_state *s;
+    const un_grid *grid;
     const uint8_t *from;
     uint8_t *to;
+    uint8_t mark;
 } widen_args;
 
 static void widen(void *arg, int64_t begin, int64_t end) {
     widen_args *w = arg;
-    const un_grid *g = w->s->in->grid;
+    const un_grid *g = w->grid;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         for (int32_t i = 0; i < g->n[0]; i++) {
-            uint8_t near = 0;
-            for (int n = 0; n < 27 && !near; n++) {
+            int64_t c = un_grid_cell(g, i, j, k);
+            w->to[c] = w->from[c];
+            for (int n = 0; n < 27 && !w->to[c]; n++) {
                 int32_t a = i + n % 3 - 1, b = j + n / 3 % 3 - 1, d = k + n / 9 - 1;
                 if (a < 0 || b < 0 || d < 0 || a >= g->n[0] || b >= g->n[1] || d >= g->n[2])
                     continue;
-                near = w->from[un_grid_cell(g, a, b, d)];
+                if (w->from[un_grid_cell(g, a, b, d)]) w->to[c] = w->mark;
             }
-            w->to[un_grid_cell(g, i, j, k)] = near;
         }
     }
 }
 
+/* One more ring of cells is sampled, and two more feed it: the kernel reaches 1.5 cells. */
 static un_status find_band(mesher_state *s) {
     const un_grid *g = s->in->grid;
     int64_t rows = (int64_t)g->n[1] * g->n[2];
     uint8_t *other = un_alloc(s->ctx, (size_t)g->cell_count, 1);
     if (!other) return UN_ERROR_MEMORY;
     un_parallel_for(s->ctx, rows, 64, mark_surface, s);
-    widen_args out = {s, s->band, other}, back = {s, other, s->band};
-    un_parallel_for(s->ctx, rows, 64, widen, &out);
-    un_parallel_for(s->ctx, rows, 64, widen, &back);
+    for (int ring = 0; ring < 3; ring++) {
+        widen_args w = {g, s->band, other, ring == 0 ? SAMPLED : FEEDS};
+        un_parallel_for(s->ctx, rows, 64, widen, &w);
+        uint8_t *swap = s->band;
+        s->band = other;
+        other = swap;
+    }
     un_free(s->ctx, other);
     return UN_OK;
 }
@@ -201,13 +210,13 @@ static void colour_to_phi(void *arg, int64_t begin, int64_t end) {
         for (int32_t i = 0; i < l->n[0]; i++) {
             un_vec3 x = node_position(l, i, j, k);
             int64_t c = cell_at(in->grid, x);
-            if (!s->band[c]) {
+            if (s->band[c] != SAMPLED) {
                 /* a node on a far side belongs to the padding: ask a little further in */
                 un_vec3 inner =
                     un_min3(x, un_sub(in->grid->size, un_v3(0.01 * h, 0.01 * h, 0.01 * h)));
                 c = cell_at(in->grid, inner);
             }
-            if (!s->band[c]) {
+            if (s->band[c] != SAMPLED) {
                 phi[i] = in->phi[c] < 0 && !is_wall(in, c) ? (float)(-1.5 * h) : (float)(1.5 * h);
                 continue;
             }
@@ -216,6 +225,46 @@ static void colour_to_phi(void *arg, int64_t begin, int64_t end) {
             phi[i] =
                 part > 0.02 ? (float)(h * un_colour_distance(phi[i] / part)) : (float)(1.5 * h);
         }
+    }
+}
+
+/* ---- walls ---- */
+
+/* Next to a closed side the kernel sees few particles and their noise makes holes. No film of air
+ * thinner than half a cell is resolved there anyway: liquid that comes this close touches. */
+#define WALL_GAP 0.5
+
+typedef struct wet_args {
+    mesher_state *s;
+    int axis;
+    int32_t layer[2]; /* nodes from the low and the high side, -1: open */
+} wet_args;
+
+static void wet_rows(void *arg, int64_t begin, int64_t end) {
+    wet_args *w = arg;
+    un_lattice *l = &w->s->lattice;
+    int a = w->axis, b = (a + 1) % 3, c = (a + 2) % 3;
+    int64_t stride[3] = {1, l->n[0], (int64_t)l->n[0] * l->n[1]};
+    for (int64_t row = begin; row < end; row++) {
+        float *phi = l->phi + row % l->n[b] * stride[b] + row / l->n[b] * stride[c];
+        int32_t last = l->n[a] - 1;
+        for (int32_t i = 0; i < w->layer[0]; i++)
+            phi[i * stride[a]] = fminf(phi[i * stride[a]], phi[w->layer[0] * stride[a]]);
+        for (int32_t i = 0; i < w->layer[1]; i++) {
+            float *at = phi + (last - i) * stride[a];
+            *at = fminf(*at, phi[(last - w->layer[1]) * stride[a]]);
+        }
+    }
+}
+
+static void wet_walls(mesher_state *s) {
+    un_lattice *l = &s->lattice;
+    const bool *open = s->in->walls->scene->def.domain.open;
+    for (int a = 0; a < 3; a++) {
+        int32_t layer = (int32_t)round(WALL_GAP * s->in->grid->h / l->h[a]);
+        if (2 * layer >= l->n[a]) continue;
+        wet_args w = {s, a, {open[2 * a] ? -1 : layer, open[2 * a + 1] ? -1 : layer}};
+        un_parallel_for(s->ctx, (int64_t)l->n[(a + 1) % 3] * l->n[(a + 2) % 3], 256, wet_rows, &w);
     }
 }
 
@@ -243,7 +292,7 @@ static void find_loose(void *arg, int64_t begin, int64_t end) {
     double h = s->in->grid->h;
     for (int64_t q = begin; q < end; q++) {
         s->radius[q] = 0;
-        if (!s->band[cell_at(s->in->grid, un_particle_position(p, q))]) continue;
+        if (s->band[cell_at(s->in->grid, un_particle_position(p, q))] != SAMPLED) continue;
         double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
         double t = (lattice_sample(&s->lattice, x) / h - LOOSE_FROM) / (LOOSE_FULL - LOOSE_FROM);
         t = un_clamp(t, 0, 1);
@@ -393,6 +442,7 @@ static un_status sample_level_set(mesher_state *s) {
     UN_TRY(find_band(s));
     un_bins_scatter(in->bins, scatter_colour, s);
     un_parallel_for(ctx, rows, 64, colour_to_phi, s);
+    wet_walls(s);
     un_parallel_for(ctx, in->particles->count, 8192, find_loose, s);
     un_bins_scatter(in->bins, touch_nodes, s);
     un_parallel_for(ctx, rows, 16, add_loose, s);
