@@ -6,7 +6,10 @@
  * Sky: rays from the floor upwards, straight through water, on coarser texels. */
 #include "render/embree.h"
 
-#define TEXELS 256     /* along an internal length */
+/* Texels along an internal length: enough for the sharpest caustics in a picture so high. */
+#define TEXELS_PER_LINE 0.36
+#define TEXELS_MIN 48
+#define TEXELS_MAX 768
 #define PHOTONS_SIDE 2 /* a square of this many photons for each texel */
 #define PHOTONS (PHOTONS_SIDE * PHOTONS_SIDE)
 #define PHOTON_DEPTH 6
@@ -25,7 +28,8 @@ un_status un_light_create(un_renderer *r) {
     float x1 = r->size[0] + fmaxf(0, sx) + MARGIN, z1 = r->size[2] + fmaxf(0, sz) + MARGIN;
     m->x0 = fminf(0, sx) - MARGIN;
     m->z0 = fminf(0, sz) - MARGIN;
-    m->texel = 1.0f / TEXELS;
+    m->texel =
+        1.0f / (float)un_clampi((int32_t)(r->def.height * TEXELS_PER_LINE), TEXELS_MIN, TEXELS_MAX);
     m->sky_nx = (int32_t)ceilf((x1 - m->x0) / m->texel / SKY_COARSE);
     m->sky_nz = (int32_t)ceilf((z1 - m->z0) / m->texel / SKY_COARSE);
     m->nx = m->sky_nx * SKY_COARSE;

@@ -4,6 +4,7 @@
 
 #include "../../app/film.c"
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 #define WIDTH 66
@@ -37,6 +38,14 @@ static bool exists(const char *name) {
     return stat(name, &found) == 0;
 }
 
+/* Nothing but the film and the false ffmpeg may lie in the folder. */
+static void check_nothing_left(void) {
+    DIR *listing = opendir(folder);
+    for (struct dirent *e = readdir(listing); e; e = readdir(listing))
+        if (strstr(e->d_name, "part")) fail_msg("%s was left behind", e->d_name);
+    closedir(listing);
+}
+
 /* Stands for ffmpeg; only it is found. */
 static void install(const char *script) {
     char fake[160];
@@ -63,6 +72,7 @@ static void every_frame_is_in_the_film(void **state) {
     assert_false(exists(path));
     if (!film_close(f, true, message, sizeof message)) fail_msg("%s", message);
     assert_true(exists(path));
+    check_nothing_left();
     char command[400], answer[200] = "";
     snprintf(command, sizeof command,
              "ffprobe -v error -count_frames -select_streams v -show_entries "
@@ -81,8 +91,11 @@ static void an_abandoned_film_leaves_nothing(void **state) {
     film *f = film_open(path, WIDTH, HEIGHT, 24, message, sizeof message);
     assert_non_null(f);
     assert_true(film_frame(f, rgb));
+    /* Until it has begun to write there is nothing to leave behind. */
+    for (int k = 0; k < 200 && !exists(f->aside); k++) assert_true(film_frame(f, rgb));
     assert_true(film_close(f, false, message, sizeof message));
     assert_false(exists(path));
+    check_nothing_left();
 }
 
 static void a_missing_ffmpeg_has_a_remedy(void **state) {

@@ -109,6 +109,33 @@ static void pictures_are_sound(void **state) {
     check_context_end(ctx);
 }
 
+/* Straight down through half a metre of water: much less red than on the dry floor. */
+static void deep_water_is_blue_green(void **state) {
+    (void)state;
+    double ratio[2];
+    un_context *ctx = check_context();
+    skip_without_embree(ctx);
+    un_render_def def = small();
+    def.has_eye = def.has_target = true;
+    def.eye[0] = def.target[0] = 0.6;
+    def.eye[2] = def.target[2] = 0.5;
+    def.eye[1] = 3;
+    def.fov = 4;
+    un_renderer *r;
+    check_ok(ctx, un_renderer_create(ctx, folder, &def, &r));
+    for (int frame = 0; frame < 2; frame++) {
+        static uint8_t rgb[WIDTH * HEIGHT * 3];
+        double sum[3] = {0, 0, 0};
+        check_ok(ctx, un_renderer_frame(r, frame, rgb));
+        for (int32_t i = 0; i < WIDTH * HEIGHT * 3; i++) sum[i % 3] += rgb[i];
+        ratio[frame] = sum[0] / sum[2];
+    }
+    check_near(ratio[1], 1, 0.1);
+    check_below(ratio[0], 0.75);
+    un_renderer_destroy(r);
+    check_context_end(ctx);
+}
+
 static void any_thread_count_gives_the_same_bits(void **state) {
     (void)state;
     static uint8_t first[WIDTH * HEIGHT * 3], next[WIDTH * HEIGHT * 3];
@@ -266,6 +293,7 @@ static void survives_allocation_failures(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_are_sound),
+        cmocka_unit_test(deep_water_is_blue_green),
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(wrong_definitions_are_refused),
         cmocka_unit_test(any_mesh_can_be_drawn),
