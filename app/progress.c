@@ -173,12 +173,6 @@ void app_progress_log(void *user, un_log_level level, const char *message) {
 
 void app_progress_end(app_progress *progress, un_status status, const char *directory,
                       const char *message) {
-    if (status == UN_OK && progress->last.frame < progress->last.frame_count) {
-        un_progress last = progress->last; /* the last frame's files came after the last step */
-        last.frame = last.frame_count;
-        last.frame_fraction = last.seconds_left = 0;
-        app_progress_step(progress, &last);
-    }
     const un_progress *p = &progress->last;
     if (progress->style == APP_QUIET || progress->deaf) return;
     if (progress->style == APP_JSON) {

@@ -24,7 +24,8 @@
 #define PIC_QUIET 60.0
 #define QUIET_SHARE 0.1
 /* Time in which a small volume error is corrected, s: gently, so that it does not stir a tank at
- * rest. An error of a percent is corrected twenty times as fast; and the fastest correction, 1/s. */
+ * rest. An error of a percent is corrected twenty times as fast; and the fastest correction, 1/s.
+ */
 #define VOLUME_TIME 1.0
 #define VOLUME_ERROR 0.0005
 #define VOLUME_RATE_MAX 0.5
@@ -88,7 +89,8 @@ typedef struct uniform {
 
 /* Sorted particles, their level set, who flies, and how much volume there is: everything that the
  * next step and the outputs read. */
-static un_status refresh(uniform *s, un_step *report, double *clock) {
+static un_status refresh(uniform *s, un_step *report, double *clock)
+{
     UN_TRY(un_bins_sort(s->bins, &s->arena, &s->particles));
     un_arena_reset(&s->arena);
     un_stage_end(report, STAGE_SORT, clock);
@@ -112,7 +114,8 @@ typedef struct force_args {
 } force_args;
 
 /* u_old <- u, u <- u + dt g; known marks faces that particles reach. */
-static void keep_and_accelerate(void *arg, int64_t begin, int64_t end) {
+static void keep_and_accelerate(void *arg, int64_t begin, int64_t end)
+{
     force_args *a = arg;
     uniform *s = a->s;
     double g[3] = {s->def->gravity.x, s->def->gravity.y, s->def->gravity.z};
@@ -123,14 +126,16 @@ static void keep_and_accelerate(void *arg, int64_t begin, int64_t end) {
         }
 }
 
-static void mark_reached(void *arg, int64_t begin, int64_t end) {
+static void mark_reached(void *arg, int64_t begin, int64_t end)
+{
     force_args *a = arg;
     for (int axis = 0; axis < 3; axis++)
         for (int64_t f = begin; f < end; f++)
             a->s->known[axis][f] = a->s->u_old[axis][f] > 0; /* still the weights */
 }
 
-static un_status particles_to_grid(uniform *s, double dt) {
+static un_status particles_to_grid(uniform *s, double dt)
+{
     force_args a = {s, dt};
     int64_t n = s->grid.cell_count, grain = un_block_grain(n);
     un_transfer_to_faces(s->ctx, s->u, s->u_old, &s->grid, s->bins, &s->particles);
@@ -141,7 +146,8 @@ static un_status particles_to_grid(uniform *s, double dt) {
     return UN_OK;
 }
 
-static un_status project(uniform *s, double dt, un_projection_report *report) {
+static un_status project(uniform *s, double dt, un_projection_report *report)
+{
     double cell_volume = s->grid.h * s->grid.h * s->grid.h;
     for (int32_t i = 0; i < s->source_count; i++) s->source_volume[i] /= cell_volume * dt;
     double rate = (1 + fabs(s->volume_error) / VOLUME_ERROR) / VOLUME_TIME;
@@ -177,7 +183,8 @@ static un_status project(uniform *s, double dt, un_projection_report *report) {
 }
 
 /* Beyond the liquid as far as a particle may go in a step. */
-static un_status extend_velocities(uniform *s, double dt) {
+static un_status extend_velocities(uniform *s, double dt)
+{
     int32_t layers = (int32_t)ceil(s->def->solver.cfl) + 2;
     UN_TRY(un_transfer_extrapolate(s->ctx, &s->arena, s->u, s->u_old, s->known, &s->grid, layers));
     un_arena_reset(&s->arena);
@@ -186,7 +193,8 @@ static un_status extend_velocities(uniform *s, double dt) {
     return UN_OK;
 }
 
-static void grid_to_particles(uniform *s, double dt) {
+static void grid_to_particles(uniform *s, double dt)
+{
     double g = un_length(s->def->gravity), quiet = fmax(PIC_QUIET, s->def->solver.pic);
     un_flip flip = {.dt = dt,
                     .gravity = s->def->gravity,
@@ -204,12 +212,14 @@ typedef struct keep_args {
     double time;
 } keep_args;
 
-static bool source_active(const un_source *source, double time) {
+static bool source_active(const un_source *source, double time)
+{
     return time >= source->from && time <= source->to;
 }
 
 /* Out of the domain, or in an open drain: gone. In an emitter: carried along. */
-static void sort_out(void *arg, int64_t begin, int64_t end) {
+static void sort_out(void *arg, int64_t begin, int64_t end)
+{
     keep_args *a = arg;
     uniform *s = a->s;
     un_particles *p = &s->particles;
@@ -233,7 +243,8 @@ static void sort_out(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static un_status remove_particles(uniform *s) {
+static un_status remove_particles(uniform *s)
+{
     bool any_open = false;
     for (int side = 0; side < 6; side++) any_open |= s->def->domain.open[side];
     if (!any_open && s->def->source_count == 0) return UN_OK;
@@ -249,7 +260,8 @@ static un_status remove_particles(uniform *s) {
 /* New particles from `first` on that appeared inside the liquid push it apart: their volume becomes
  * a source in the next projection. Those of a first filling are taken back instead, the place is
  * taken. */
-static un_status settle_emission(uniform *s, int32_t first, bool first_filling) {
+static un_status settle_emission(uniform *s, int32_t first, bool first_filling)
+{
     un_particles *p = &s->particles;
     int32_t kept = first;
     for (int32_t q = first; q < p->count; q++) {
@@ -279,12 +291,14 @@ static un_status settle_emission(uniform *s, int32_t first, bool first_filling) 
     return UN_OK;
 }
 
-static un_seed_def seed_def(const uniform *s, const un_source *source) {
+static un_seed_def seed_def(const uniform *s, const un_source *source)
+{
     return (un_seed_def){
         .grid = &s->grid, .shape = source->shape, .walls = s->walls, .velocity = source->velocity};
 }
 
-static un_status emit(uniform *s, double dt) {
+static un_status emit(uniform *s, double dt)
+{
     for (int32_t n = 0; n < s->def->source_count; n++) {
         const un_source *source = &s->def->sources[n];
         emitter *e = &s->emitters[n];
@@ -309,7 +323,8 @@ static un_status emit(uniform *s, double dt) {
 
 /* ---- what the step's report says ---- */
 
-static void measure_block(void *arg, int64_t begin, int64_t end, double *sums) {
+static void measure_block(void *arg, int64_t begin, int64_t end, double *sums)
+{
     const uniform *s = arg;
     const un_particles *p = &s->particles;
     un_vec3 g = s->def->gravity;
@@ -337,7 +352,8 @@ static double face_block(void *arg, int64_t begin, int64_t end)
     return max;
 }
 
-static double speed_block(void *arg, int64_t begin, int64_t end) {
+static double speed_block(void *arg, int64_t begin, int64_t end)
+{
     const uniform *s = arg;
     double max = 0;
     for (int64_t q = begin; q < end; q++) {
@@ -348,14 +364,15 @@ static double speed_block(void *arg, int64_t begin, int64_t end) {
     return isnan(max) ? INFINITY : max;
 }
 
-static un_status measure(uniform *s, un_step *report) {
+static un_status measure(uniform *s, un_step *report)
+{
     double sums[5], density = s->def->fluid.density;
     un_parallel_sums(s->ctx, s->particles.count, 5, measure_block, s, sums);
     double any =
         s->particles.count ? un_parallel_max(s->ctx, s->particles.count, speed_block, s) : 0;
     /* Before the first step the grid knows nothing yet. */
-    s->max_speed = s->step_count ? un_parallel_max(s->ctx, s->grid.cell_count, face_block, s)
-                                 : sqrt(any);
+    s->max_speed =
+        s->step_count ? un_parallel_max(s->ctx, s->grid.cell_count, face_block, s) : sqrt(any);
     report->step = s->step_count;
     report->time = s->time;
     report->particles = s->particles.count;
@@ -375,7 +392,8 @@ static un_status measure(uniform *s, un_step *report) {
 
 /* ---- the step ---- */
 
-static un_status step(void *state, double dt, un_step *report) {
+static un_status step(void *state, double dt, un_step *report)
+{
     uniform *s = state;
     un_projection_report projection;
     double clock = un_seconds(), start = clock;
@@ -416,7 +434,8 @@ static un_status step(void *state, double dt, un_step *report) {
     return UN_OK;
 }
 
-static double step_limit(void *state) {
+static double step_limit(void *state)
+{
     const uniform *s = state;
     double h = s->grid.h, g = un_length(s->def->gravity);
     double limit = g > 0 ? WAVE_NUMBER * sqrt(h / g) : INFINITY;
@@ -426,11 +445,13 @@ static double step_limit(void *state) {
 
 /* ---- outputs ---- */
 
-static const un_particles *particles(const void *state) {
+static const un_particles *particles(const void *state)
+{
     return &((const uniform *)state)->particles;
 }
 
-static un_status surface(void *state, un_trimesh *mesh) {
+static un_status surface(void *state, un_trimesh *mesh)
+{
     uniform *s = state;
     un_mesher mesher = {.grid = &s->grid,
                         .bins = s->bins,
@@ -443,7 +464,8 @@ static un_status surface(void *state, un_trimesh *mesh) {
     return un_surface_mesh(s->ctx, mesh, &mesher);
 }
 
-static un_status cells(const void *state, un_cells *out) {
+static un_status cells(const void *state, un_cells *out)
+{
     const uniform *s = state;
     const un_grid *g = &s->grid;
     int64_t n = 0;
@@ -478,7 +500,8 @@ static un_status cells(const void *state, un_cells *out) {
  * whole. What is thinner, drops and the film ahead of a front, is below what the grid resolves, and
  * single particles would make the probe jump. A cube around a node is liquid when its eight cells'
  * centres are all at least half a cell deep. */
-static double node_phi(const uniform *s, int64_t c) {
+static double node_phi(const uniform *s, int64_t c)
+{
     const un_grid *g = &s->grid;
     double phi = -INFINITY;
     for (int n = 0; n < 8; n++) {
@@ -496,7 +519,8 @@ typedef struct front_args {
     double sign;
 } front_args;
 
-static double front_rows(void *arg, int64_t begin, int64_t end) {
+static double front_rows(void *arg, int64_t begin, int64_t end)
+{
     front_args *f = arg;
     const un_grid *g = &f->s->grid;
     int a = f->axis, b = (a + 1) % 3, c = (a + 2) % 3;
@@ -521,7 +545,8 @@ static double front_rows(void *arg, int64_t begin, int64_t end) {
     return front;
 }
 
-static double probe_front(const uniform *s, const un_probe *probe) {
+static double probe_front(const uniform *s, const un_probe *probe)
+{
     const un_grid *g = &s->grid;
     front_args f = {s, probe->axis, probe->sign};
     int64_t rows = (int64_t)g->n[(probe->axis + 1) % 3] * g->n[(probe->axis + 2) % 3];
@@ -531,7 +556,8 @@ static double probe_front(const uniform *s, const un_probe *probe) {
 }
 
 /* From the top down to the first liquid; 0 where it is dry. */
-static double probe_height(const uniform *s, const un_probe *probe) {
+static double probe_height(const uniform *s, const un_probe *probe)
+{
     const un_grid *g = &s->grid;
     un_vec3 at = un_min3(un_max3(probe->at, un_v3(0.5 * g->h, 0, 0.5 * g->h)),
                          un_sub(g->size, un_v3(0.5 * g->h, 0, 0.5 * g->h)));
@@ -547,7 +573,8 @@ static double probe_height(const uniform *s, const un_probe *probe) {
 }
 
 /* p and its gradient at the nearest liquid cell; 0 outside the liquid. */
-static double probe_pressure(const uniform *s, const un_probe *probe) {
+static double probe_pressure(const uniform *s, const un_probe *probe)
+{
     const un_grid *g = &s->grid;
     un_vec3 inner = un_v3(0.5 * g->h, 0.5 * g->h, 0.5 * g->h);
     un_vec3 x = un_min3(un_max3(probe->at, inner), un_sub(g->size, inner));
@@ -572,7 +599,8 @@ static double probe_pressure(const uniform *s, const un_probe *probe) {
     return value;
 }
 
-static double probe(const void *state, const un_probe *which) {
+static double probe(const void *state, const un_probe *which)
+{
     switch (which->kind) {
     case UN_PROBE_FRONT:
         return probe_front(state, which);
@@ -586,7 +614,8 @@ static double probe(const void *state, const un_probe *which) {
 
 /* ---- life ---- */
 
-static void destroy(void *state) {
+static void destroy(void *state)
+{
     uniform *s = state;
     if (!s) return;
     un_walls_destroy(s->walls);
@@ -608,7 +637,8 @@ static void destroy(void *state) {
     un_free(s->ctx, s);
 }
 
-static un_status allocate(uniform *s) {
+static un_status allocate(uniform *s)
+{
     un_context *ctx = s->ctx;
     size_t n = (size_t)s->grid.cell_count;
     UN_TRY(un_walls_create(ctx, &s->grid, s->scene, true, &s->walls));
@@ -627,7 +657,8 @@ static un_status allocate(uniform *s) {
     return s->emitters ? UN_OK : UN_ERROR_MEMORY;
 }
 
-static un_status fill(uniform *s) {
+static un_status fill(uniform *s)
+{
     double clock = un_seconds();
     un_step_init(&s->last);
     un_colour_normalizer(s->ctx, s->normalizer, &s->grid, s->walls);
@@ -645,7 +676,8 @@ static un_status fill(uniform *s) {
     return measure(s, &s->last);
 }
 
-static un_status create(un_context *ctx, const un_scene *scene, void **state) {
+static un_status create(un_context *ctx, const un_scene *scene, void **state)
+{
     uniform *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
     s->ctx = ctx;
@@ -663,7 +695,8 @@ static un_status create(un_context *ctx, const un_scene *scene, void **state) {
     return UN_OK;
 }
 
-static void first(const void *state, un_step *report) {
+static void first(const void *state, un_step *report)
+{
     *report = ((const uniform *)state)->last;
 }
 

@@ -7,7 +7,8 @@
 /* Liquid is counted on a grid no finer than this; its volume then tells the number of particles. */
 #define COUNT_CELLS 96
 
-un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate) {
+un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
+{
     const un_scene_def *def = &scene->def;
     un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
     un_grid coarse = un_grid_make(def->domain.size, un_clampi(def->detail.finest, 1, COUNT_CELLS));

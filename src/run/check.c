@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method **method) {
+un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method **method)
+{
     *method = un_method_find(scene->def.method);
     if (*method) return UN_OK;
     return un_fail(ctx, UN_ERROR_UNAVAILABLE,
@@ -13,7 +14,8 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
 
 #define FINEST_MIN 4
 
-un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate) {
+un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate)
+{
     const un_method *method;
     un_scene_def *def = &scene->def;
     UN_TRY(un_run_method(ctx, scene, &method));
@@ -47,7 +49,8 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
 }
 
 static void warn(un_check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void warn(un_check *check, const char *format, ...) {
+static void warn(un_check *check, const char *format, ...)
+{
     if (check->warning_count < UN_WARNINGS_MAX) {
         va_list arguments;
         va_start(arguments, format);
@@ -69,7 +72,8 @@ typedef struct depth_args {
 
 #define DEPTH_SAMPLES 48
 
-static double depth_slabs(void *arg, int64_t begin, int64_t end) {
+static double depth_slabs(void *arg, int64_t begin, int64_t end)
+{
     depth_args *a = arg;
     double deepest = 0;
     for (int64_t row = begin; row < end; row++)
@@ -86,7 +90,8 @@ static double depth_slabs(void *arg, int64_t begin, int64_t end) {
 
 /* The largest depth below the surface found on a lattice over the shape's box in the domain. */
 static double shape_depth(un_context *ctx, const un_shape *shape, const un_shape *other,
-                          un_vec3 size) {
+                          un_vec3 size)
+{
     un_box3 box = un_shape_bounds(shape);
     depth_args a = {.shape = shape, .other = other, .n = DEPTH_SAMPLES};
     un_vec3 max = un_min3(box.max, size);
@@ -97,7 +102,8 @@ static double shape_depth(un_context *ctx, const un_shape *shape, const un_shape
     return un_parallel_max(ctx, DEPTH_SAMPLES * DEPTH_SAMPLES, depth_slabs, &a);
 }
 
-static void check_solids(un_context *ctx, const un_scene *scene, un_check *check) {
+static void check_solids(un_context *ctx, const un_scene *scene, un_check *check)
+{
     const un_scene_def *def = &scene->def;
     double h = check->cell_size;
     for (int32_t s = 0; s < def->solid_count; s++) {
@@ -119,7 +125,8 @@ static void check_solids(un_context *ctx, const un_scene *scene, un_check *check
     }
 }
 
-static void check_sources(un_context *ctx, const un_scene *scene, un_check *check) {
+static void check_sources(un_context *ctx, const un_scene *scene, un_check *check)
+{
     const un_scene_def *def = &scene->def;
     double h = check->cell_size, duration = def->frames.count / def->frames.rate;
     for (int32_t s = 0; s < def->source_count; s++) {
@@ -143,7 +150,8 @@ static void check_sources(un_context *ctx, const un_scene *scene, un_check *chec
     }
 }
 
-static void check_liquid(un_context *ctx, const un_scene *scene, un_check *check) {
+static void check_liquid(un_context *ctx, const un_scene *scene, un_check *check)
+{
     const un_scene_def *def = &scene->def;
     bool emitters = false;
     for (int32_t s = 0; s < def->source_count; s++)
@@ -171,7 +179,8 @@ static void check_liquid(un_context *ctx, const un_scene *scene, un_check *check
 #define TRIAL_STEPS 3
 
 static un_status time_frame(un_context *ctx, un_scene *scene, const un_method *method,
-                            un_check *check) {
+                            un_check *check)
+{
     un_scene_def *def = &scene->def;
     double particles = fmax((double)(check->particle_count + check->particle_count_max) / 2, 1);
     int32_t finest = def->detail.finest, surface = def->detail.surface;
@@ -220,7 +229,8 @@ static un_status time_frame(un_context *ctx, un_scene *scene, const un_method *m
     return UN_OK;
 }
 
-un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check) {
+un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
+{
     const un_method *method;
     un_estimate estimate;
     *check = (un_check){0};

@@ -29,13 +29,15 @@ typedef struct run_state {
     int32_t stage_count;
 } run_state;
 
-un_run_def un_run_def_default(void) {
+un_run_def un_run_def_default(void)
+{
     return (un_run_def){0};
 }
 
 static void path_of(char *path, size_t size, const run_state *r, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-static void path_of(char *path, size_t size, const run_state *r, const char *format, ...) {
+static void path_of(char *path, size_t size, const run_state *r, const char *format, ...)
+{
     int n = snprintf(path, size, "%s/", r->run->directory);
     if (n < 0 || (size_t)n >= size) return; /* the length was checked at the start */
     va_list arguments;
@@ -48,9 +50,37 @@ static void path_of(char *path, size_t size, const run_state *r, const char *for
 
 /* ---- the directory ---- */
 
-/* A new run replaces the frames of an earlier one in the same place, its own files only. */
-static void remove_old_frames(const run_state *r) {
+static bool is_ours(const char *name)
+{
     static const char *const files[] = {"surface.ply", "surface.vtp", "particles.vtp", "mesh.vtu"};
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        size_t length = strlen(files[f]), all = strlen(name);
+        if (strncmp(name, files[f], length) != 0) continue;
+        /* itself, or left aside by a run that was killed: surface.ply.<pid>.tmp */
+        if (all == length || (all > length + 4 && strcmp(name + all - 4, ".tmp") == 0)) return true;
+    }
+    return false;
+}
+
+static void remove_frame(const run_state *r, const char *number)
+{
+    char path[PATH_MAX_OURS];
+    path_of(path, sizeof path, r, "frames/%.9s", number);
+    DIR *folder = opendir(path);
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (!is_ours(entry->d_name)) continue;
+        path_of(path, sizeof path, r, "frames/%.9s/%.255s", number, entry->d_name);
+        unlink(path);
+    }
+    closedir(folder);
+    path_of(path, sizeof path, r, "frames/%.9s", number);
+    rmdir(path); /* stays if it holds something that is not ours */
+}
+
+/* A new run replaces the frames of an earlier one in the same place, its own files only. */
+static void remove_old_frames(const run_state *r)
+{
     char path[PATH_MAX_OURS];
     path_of(path, sizeof path, r, "frames");
     DIR *folder = opendir(path);
@@ -58,17 +88,13 @@ static void remove_old_frames(const run_state *r) {
     for (struct dirent *entry; (entry = readdir(folder));) {
         size_t digits = strspn(entry->d_name, "0123456789");
         if (digits < 4 || digits > 9 || entry->d_name[digits]) continue;
-        for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-            path_of(path, sizeof path, r, "frames/%.9s/%s", entry->d_name, files[f]);
-            unlink(path);
-        }
-        path_of(path, sizeof path, r, "frames/%.9s", entry->d_name);
-        rmdir(path); /* stays if it holds something that is not ours */
+        remove_frame(r, entry->d_name);
     }
     closedir(folder);
 }
 
-static un_status write_record(run_state *r, const char *status, const char *message) {
+static un_status write_record(run_state *r, const char *status, const char *message)
+{
     char path[PATH_MAX_OURS];
     un_run_record record = {.command = r->run->command,
                             .method = r->def->method,
@@ -86,7 +112,8 @@ static un_status write_record(run_state *r, const char *status, const char *mess
     return un_output_run_json(r->ctx, path, &record);
 }
 
-static un_status open_directory(run_state *r) {
+static un_status open_directory(run_state *r)
+{
     char path[PATH_MAX_OURS], *text;
     if (!r->run->directory || !*r->run->directory)
         return un_fail(r->ctx, UN_ERROR_ARGUMENT,
@@ -95,6 +122,7 @@ static un_status open_directory(run_state *r) {
         return un_fail(r->ctx, UN_ERROR_ARGUMENT, "the name of the output directory is too long");
     path_of(path, sizeof path, r, "frames");
     UN_TRY(un_directory_create(r->ctx, path));
+    UN_TRY(write_record(r, "running", "")); /* first of all: the old run is no more */
     remove_old_frames(r);
     UN_TRY(un_scene_text(r->scene, &text));
     path_of(path, sizeof path, r, "scene.lua");
@@ -109,13 +137,13 @@ static un_status open_directory(run_state *r) {
     path_of(path, sizeof path, r, "stats.csv");
     UN_TRY(un_stats_create(r->ctx, path, r->method, &r->stats));
     path_of(path, sizeof path, r, "probes.csv");
-    UN_TRY(un_probes_create(r->ctx, path, r->def->probes, r->def->probe_count, &r->probes));
-    return write_record(r, "running", "");
+    return un_probes_create(r->ctx, path, r->def->probes, r->def->probe_count, &r->probes);
 }
 
 /* ---- frames ---- */
 
-static un_status write_surface(run_state *r, int32_t frame) {
+static un_status write_surface(run_state *r, int32_t frame)
+{
     char path[PATH_MAX_OURS];
     double clock = un_seconds();
     un_trimesh mesh = {0};
@@ -133,7 +161,8 @@ static un_status write_surface(run_state *r, int32_t frame) {
     return status;
 }
 
-static un_status write_cells(run_state *r, int32_t frame) {
+static un_status write_cells(run_state *r, int32_t frame)
+{
     char path[PATH_MAX_OURS];
     un_cells cells;
     UN_TRY(r->method->cells(r->state, &cells));
@@ -143,13 +172,15 @@ static un_status write_cells(run_state *r, int32_t frame) {
     return status;
 }
 
-static un_status write_collection(run_state *r, const char *name, const char *file, int32_t frame) {
+static un_status write_collection(run_state *r, const char *name, const char *file, int32_t frame)
+{
     char path[PATH_MAX_OURS];
     path_of(path, sizeof path, r, "%s.pvd", name);
     return un_output_pvd(r->ctx, path, file, frame + 1, r->def->frames.rate);
 }
 
-static un_status write_frame(run_state *r, int32_t frame) {
+static un_status write_frame(run_state *r, int32_t frame)
+{
     char path[PATH_MAX_OURS];
     path_of(path, sizeof path, r, "frames/%04d", frame);
     UN_TRY(un_directory_create(r->ctx, path));
@@ -174,7 +205,8 @@ static un_status write_frame(run_state *r, int32_t frame) {
 
 #define PROBES_MAX 256
 
-static un_status write_rows(run_state *r, const un_step *step) {
+static un_status write_rows(run_state *r, const un_step *step)
+{
     double values[PROBES_MAX + 1] = {step->time};
     int32_t count = r->def->probe_count < PROBES_MAX ? r->def->probe_count : PROBES_MAX;
     UN_TRY(un_stats_row(r->stats, r->method, step));
@@ -185,7 +217,8 @@ static un_status write_rows(run_state *r, const un_step *step) {
 
 /* Time left by what recent frames cost, the one under way counted by its share. */
 static bool report_progress(run_state *r, const un_step *step, double fraction,
-                            double frame_started) {
+                            double frame_started)
+{
     if (!r->run->progress) return true;
     double now = un_seconds(), cost = r->frame_seconds;
     double so_far = now - frame_started;
@@ -203,7 +236,8 @@ static bool report_progress(run_state *r, const un_step *step, double fraction,
     return r->run->progress(r->run->user, &progress);
 }
 
-static un_status simulate_frame(run_state *r, int32_t frame) {
+static un_status simulate_frame(run_state *r, int32_t frame)
+{
     double rate = r->def->frames.rate, begin = (frame - 1) / rate, end = frame / rate;
     double started = un_seconds();
     un_step step;
@@ -222,7 +256,8 @@ static un_status simulate_frame(run_state *r, int32_t frame) {
             r->stage_seconds[s] += step.stage_seconds[s];
         UN_TRY(write_rows(r, &step));
         double fraction = un_clamp((r->time - begin) * rate, 0, 1);
-        if (!report_progress(r, &step, fraction, started))
+        bool last = end - r->time <= 1e-9 / rate; /* reported with the frame, once it is written */
+        if (!last && !report_progress(r, &step, fraction, started))
             return un_fail(r->ctx, UN_INTERRUPTED,
                            "interrupted in frame %d; frames up to %d are "
                            "complete",
@@ -231,10 +266,14 @@ static un_status simulate_frame(run_state *r, int32_t frame) {
     UN_TRY(write_frame(r, frame));
     double seconds = un_seconds() - started;
     r->frame_seconds = r->frame_seconds > 0 ? 0.7 * r->frame_seconds + 0.3 * seconds : seconds;
+    if (!report_progress(r, &step, 0, un_seconds()) && frame < r->def->frames.count)
+        return un_fail(r->ctx, UN_INTERRUPTED, "interrupted after frame %d, which is complete",
+                       frame);
     return UN_OK;
 }
 
-static un_status simulate(run_state *r) {
+static un_status simulate(run_state *r)
+{
     un_step step;
     UN_TRY(r->method->create(r->ctx, r->scene, &r->state));
     r->method->first(r->state, &step);
@@ -248,19 +287,23 @@ static un_status simulate(run_state *r) {
     return UN_OK;
 }
 
-static void name_stages(run_state *r) {
+static void name_stages(run_state *r)
+{
     for (int32_t s = 0; r->method->stages[s] && s < UN_STAGES_MAX - 2; s++)
         r->stage_names[r->stage_count++] = r->method->stages[s];
     r->stage_names[r->stage_count++] = "surface";
     r->stage_names[r->stage_count++] = "output";
 }
 
-un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def) {
+un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
+{
     run_state r = {
         .ctx = ctx, .scene = scene, .def = &scene->def, .run = def, .started = un_seconds()};
     UN_TRY(un_run_method(ctx, scene, &r.method));
     UN_TRY(un_run_fit_budget(ctx, scene, &r.estimate));
     name_stages(&r);
+    for (int32_t n = 0; n < scene->note_count; n++)
+        un_log(ctx, UN_LOG_WARNING, "%s", scene->notes[n]);
     un_status status = open_directory(&r);
     bool opened = status == UN_OK;
     if (status == UN_OK) status = simulate(&r);
