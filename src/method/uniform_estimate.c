@@ -7,6 +7,14 @@
 /* Liquid is counted on a grid no finer than this; its volume then tells the number of particles. */
 #define COUNT_CELLS 96
 
+/* Per vertex of the surface mesh, with its triangles and what smoothing takes: measured. */
+#define MESH_BYTES 170
+
+static double half_cell(const un_grid *grid)
+{
+    return grid->h * grid->h * grid->h / 8;
+}
+
 un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
 {
     const un_scene_def *def = &scene->def;
@@ -58,8 +66,14 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     double grid_bytes = cells * (3 * 4 + 6 * 8 + 3) + (double)un_walls_bytes(&grid, scene) +
                         (double)un_bins_bytes(&grid);
     double step_bytes = particles * 12 + cells;
-    double surface_bytes =
-        def->output.surface ? un_surface_mesh_bytes(&grid, def->detail.surface, particles) : 0;
+    double surface_bytes = 0;
+    if (def->output.surface) {
+        /* a body of this volume, as ragged as a splash, meshed and smoothed */
+        double fine = grid.h * def->detail.finest / fmax(def->detail.surface, 1);
+        double area = 8 * pow(particles * half_cell(&grid), 2.0 / 3);
+        surface_bytes = un_surface_mesh_bytes(&grid, def->detail.surface, particles) +
+                        MESH_BYTES * area / (fine * fine);
+    }
     estimate->bytes = grid_bytes + particles * (double)un_particles_bytes_each() +
                       un_pressure_bytes(&grid, particles / 8) + fmax(step_bytes, surface_bytes);
     return UN_OK;

@@ -99,6 +99,7 @@ static void keep_number(json_reader *r, double value) {
     if (strcmp(r->key, "resolution.cells[1]") == 0) info->cells[1] = to_int(value);
     if (strcmp(r->key, "resolution.cells[2]") == 0) info->cells[2] = to_int(value);
     if (strcmp(r->key, "resolution.cell_size") == 0) info->cell_size = value;
+    if (strcmp(r->key, "bytes_peak") == 0) info->bytes_max = value;
     if (strcmp(r->key, "seconds") == 0) info->seconds = value;
     if (strncmp(r->key, "stages.", 7) == 0 && info->stage_count < UN_STAGES_MAX) {
         snprintf(info->stages[info->stage_count].name, sizeof info->stages->name, "%.31s",

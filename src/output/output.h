@@ -80,6 +80,7 @@ typedef struct un_run_record {
     double rate;
     int32_t cells[3];
     double cell_size;
+    double bytes_peak; /* the most memory in use at once */
     double seconds;
     const char *const *stages; /* NULL-terminated, with their times so far, or NULL */
     const double *stage_seconds;

@@ -116,7 +116,8 @@ un_status un_output_run_json(un_context *ctx, const char *path, const un_run_rec
     un_file_printf(file, "\n  },\n  \"resolution\": {\n    \"cells\": [%d, %d, %d]", r->cells[0],
                    r->cells[1], r->cells[2]);
     field_number(file, ",\n    ", "cell_size", r->cell_size);
-    field_number(file, "\n  },\n  ", "seconds", r->seconds);
+    field_number(file, "\n  },\n  ", "bytes_peak", r->bytes_peak);
+    field_number(file, ",\n  ", "seconds", r->seconds);
     un_file_printf(file, ",\n  \"stages\": {");
     for (int32_t i = 0; r->stages && r->stages[i]; i++) {
         un_file_printf(file, "%s\n    ", i ? "," : "");

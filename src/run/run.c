@@ -104,6 +104,7 @@ static un_status write_record(run_state *r, const char *status, const char *mess
                             .frames_planned = r->def->frames.count,
                             .rate = r->def->frames.rate,
                             .cell_size = r->estimate.cell_size,
+                            .bytes_peak = (double)un_context_peak_bytes(r->ctx),
                             .seconds = un_seconds() - r->started,
                             .stages = r->stage_names,
                             .stage_seconds = r->stage_seconds};
