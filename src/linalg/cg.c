@@ -84,6 +84,7 @@ static un_status find_components(un_solver *s, const un_csr *a, un_solve_report 
                 }
             }
             if (sum > ANCHOR * diagonal) anchored = true;
+            if (diagonal == 0) s->x[i] = 0; /* no equation: CG would leave the guess */
         }
         report->component_count++;
         if (anchored)

@@ -31,9 +31,10 @@ static double entry(const un_csr *a, int32_t i, int32_t j) {
 bool un_csr_validate(const un_csr *a, const char **reason) {
     *reason = NULL;
     if (a->row[0] != 0) *reason = "the first row does not start at 0";
+    for (int32_t i = 0; i < a->n && !*reason; i++)
+        if (a->row[i + 1] < a->row[i]) *reason = "row starts descend";
     for (int32_t i = 0; i < a->n && !*reason; i++) {
         bool diagonal = false;
-        if (a->row[i + 1] < a->row[i]) *reason = "row starts descend";
         for (int32_t s = a->row[i]; s < a->row[i + 1] && !*reason; s++) {
             int32_t j = a->col[s];
             if (j < 0 || j >= a->n)
