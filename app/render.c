@@ -131,7 +131,7 @@ static void show(report *p, int32_t frame) {
     int filled = p->total ? (int)(30.0 * p->done / p->total) : 0;
     for (int i = 0; i < 30; i++) bar[i] = i < filled ? '#' : '.';
     bar[30] = 0;
-    if (p->rendered)
+    if (p->rendered && p->done < p->total)
         snprintf(line, sizeof line, "picture %d/%d  [%s]  %s each  %s left", p->done, p->total, bar,
                  one.text, left.text);
     else

@@ -11,6 +11,7 @@
 #define FIRST 2
 #define SECOND 4
 #define CONTRAST 0.03f
+#define TILE 16
 #define PIXELS_MAX ((int64_t)1 << 27)
 
 /* ---- sampling ---- */
@@ -51,15 +52,41 @@ static un_fvec pixel_light(const un_renderer *r, int64_t pixel) {
     return r->film[pixel] / r->film_weight[pixel];
 }
 
-static void first_rows(void *arg, int64_t begin, int64_t end) {
-    un_renderer *r = arg;
-    int32_t width = r->def.width, count = (int32_t)un_min64(FIRST, r->def.samples);
-    for (int64_t pixel = begin * width; pixel < end * width; pixel++) {
-        r->film[pixel] = un_f3(0, 0, 0);
-        r->film_weight[pixel] = 0;
-        r->busy[pixel] = 0;
-        sample_pixel(r, (int32_t)(pixel % width), (int32_t)(pixel / width), 0, count);
+/* Samples first..last - 1 of the marked pixels, or of all when first is 0. In tiles, since
+ * neighbours meet the same triangles. */
+typedef struct sample_pass {
+    un_renderer *r;
+    int32_t first, last;
+} sample_pass;
+
+static int64_t tiles_across(const un_renderer *r) {
+    return ((int64_t)r->def.width + TILE - 1) / TILE;
+}
+
+static void sample_tiles(void *arg, int64_t begin, int64_t end) {
+    const sample_pass *pass = arg;
+    un_renderer *r = pass->r;
+    int64_t width = r->def.width, height = r->def.height, across = tiles_across(r);
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t i0 = tile % across * TILE, j0 = tile / across * TILE;
+        for (int64_t j = j0; j < un_min64(j0 + TILE, height); j++)
+            for (int64_t i = i0; i < un_min64(i0 + TILE, width); i++) {
+                int64_t pixel = j * width + i;
+                if (pass->first > 0 && !r->mark[pixel]) continue;
+                if (pass->first == 0) {
+                    r->film[pixel] = un_f3(0, 0, 0);
+                    r->film_weight[pixel] = 0;
+                    r->busy[pixel] = 0;
+                }
+                sample_pixel(r, (int32_t)i, (int32_t)j, pass->first, pass->last);
+            }
     }
+}
+
+static void take_samples(un_renderer *r, int32_t first, int32_t last) {
+    sample_pass pass = {r, first, (int32_t)un_min64(last, r->def.samples)};
+    int64_t tiles = tiles_across(r) * (((int64_t)r->def.height + TILE - 1) / TILE);
+    if (first < pass.last) un_parallel_for(r->ctx, tiles, 1, sample_tiles, &pass);
 }
 
 /* After the first samples: near something. */
@@ -92,32 +119,20 @@ static void mark_contrast(void *arg, int64_t begin, int64_t end) {
         }
 }
 
-static void second_rows(void *arg, int64_t begin, int64_t end) {
+static void brightness_rows(void *arg, int64_t begin, int64_t end) {
     un_renderer *r = arg;
-    int32_t width = r->def.width, count = (int32_t)un_min64(SECOND, r->def.samples);
-    for (int64_t pixel = begin * width; pixel < end * width; pixel++) {
-        if (r->mark[pixel])
-            sample_pixel(r, (int32_t)(pixel % width), (int32_t)(pixel / width), FIRST, count);
+    for (int64_t pixel = begin * r->def.width; pixel < end * r->def.width; pixel++)
         r->brightness[pixel] = un_studio_brightness(pixel_light(r, pixel));
-    }
-}
-
-static void last_rows(void *arg, int64_t begin, int64_t end) {
-    un_renderer *r = arg;
-    int32_t width = r->def.width;
-    for (int64_t pixel = begin * width; pixel < end * width; pixel++)
-        if (r->mark[pixel])
-            sample_pixel(r, (int32_t)(pixel % width), (int32_t)(pixel / width), SECOND,
-                         r->def.samples);
 }
 
 static void sample_picture(un_renderer *r) {
     int32_t height = r->def.height;
-    un_parallel_for(r->ctx, height, 2, first_rows, r);
+    take_samples(r, 0, FIRST);
     un_parallel_for(r->ctx, height, 16, mark_near, r);
-    un_parallel_for(r->ctx, height, 2, second_rows, r);
+    take_samples(r, FIRST, SECOND);
+    un_parallel_for(r->ctx, height, 16, brightness_rows, r);
     un_parallel_for(r->ctx, height, 16, mark_contrast, r);
-    un_parallel_for(r->ctx, height, 2, last_rows, r);
+    take_samples(r, SECOND, r->def.samples);
 }
 
 typedef struct develop_task {
