@@ -1,0 +1,59 @@
+"""Reads the files of a run with nothing but Python's own library: what the tests measure with."""
+import array
+import csv
+import json
+import re
+import struct
+import sys
+
+
+def floats(data, begin, count):
+    values = array.array("f")
+    values.frombytes(data[begin:begin + 4 * count])
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def triples(values):
+    return list(zip(values[0::3], values[1::3], values[2::3]))
+
+
+def particles(path):
+    """{"Points": [(x, y, z)...], "velocity": [...], "volume": [...], ...} of a particles.vtp."""
+    data = open(path, "rb").read()
+    head, body = data.split(b'<AppendedData encoding="raw">\n_', 1)
+    found = {}
+    for kind, name, rest in re.findall(rb'<DataArray type="(\w+)" Name="(\w+)" ([^>]*)/>', head):
+        place = int(re.search(rb'offset="(\d+)"', rest)[1])
+        size = struct.unpack_from("<Q", body, place)[0]
+        if kind == b"Float32":
+            values = floats(body, place + 8, size // 4)
+            found[name.decode()] = triples(values) if b'Components="3"' in rest else values
+        elif kind == b"UInt8":
+            found[name.decode()] = body[place + 8:place + 8 + size]
+    return found
+
+
+def surface(path):
+    """Vertices as tuples of x y z nx ny nz vx vy vz, and triangles, of a surface.ply."""
+    head, body = open(path, "rb").read().split(b"end_header\n", 1)
+    vertex_count = int(re.search(rb"element vertex (\d+)", head)[1])
+    face_count = int(re.search(rb"element face (\d+)", head)[1])
+    values = floats(body, 0, 9 * vertex_count)
+    vertices = list(zip(*(values[i::9] for i in range(9))))
+    faces = [f[1:] for f in struct.iter_unpack("<B3i", body[36 * vertex_count:])]
+    assert len(faces) == face_count
+    return vertices, faces
+
+
+def table(path):
+    """A column per name, of a stats.csv or probes.csv."""
+    with open(path) as file:
+        rows = list(csv.reader(file))
+    return {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
+
+
+def record(directory):
+    with open(f"{directory}/run.json") as file:
+        return json.load(file)
