@@ -127,7 +127,7 @@ static void show(report *p, int32_t frame) {
     }
     struct winsize window = {0};
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
-    char line[200], bar[31];
+    char line[256], bar[31];
     int filled = p->total ? (int)(30.0 * p->done / p->total) : 0;
     for (int i = 0; i < 30; i++) bar[i] = i < filled ? '#' : '.';
     bar[30] = 0;
