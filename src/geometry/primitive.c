@@ -28,7 +28,7 @@ static un_vec3 beyond(const un_box3 *box, un_vec3 x) {
     return larger3(un_sub(box->min, x), un_sub(x, box->max));
 }
 
-static double box_distance(const un_box3 *box, un_vec3 x) {
+double box_distance(const un_box3 *box, un_vec3 x) {
     un_vec3 q = beyond(box, x);
     double inside = smaller(larger(q.x, larger(q.y, q.z)), 0);
     return inside + un_length(larger3(q, un_v3(0, 0, 0)));

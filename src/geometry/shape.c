@@ -1,16 +1,5 @@
-/* Shapes: the set that owns them, combinations, placement, and the questions asked of them.
- *
- * Union is min, intersection max, subtraction max(a, -b): where the parts' |d| never exceeds the
- * distance to their boundaries, neither does the result's, and slopes stay at most 1. */
+/* Shapes: the set that owns them, placement, and the questions asked of them. */
 #include "geometry/shape.h"
-
-/* Scenes are programs: a loop that wraps a shape again and again must neither exhaust the stack
- * (every level is a call) nor double the work without end (a shape may use the same part twice). */
-#define DEPTH_MAX 200
-#define COST_MAX 1000000
-
-/* Points handled at once by un_shape_distances: what a level keeps on the stack. */
-#define RUN 64
 
 un_shape_set *un_shape_set_create(un_context *ctx) {
     un_shape_set *set = un_alloc_zero(ctx, 1, sizeof *set);
@@ -30,6 +19,7 @@ static void shape_free(un_context *ctx, un_shape *shape) {
     case SHAPE_INTERSECT:
     case SHAPE_SUBTRACT:
         un_free(ctx, shape->csg.parts);
+        un_free(ctx, shape->csg.nodes);
         break;
     default:
         break;
@@ -62,30 +52,6 @@ void shape_add(un_shape_set *set, un_shape *shape) {
 
 /* ---- bounds ---- */
 
-/* An empty intersection becomes a box without extent, so that nobody meets min > max. */
-static void close_gap(double *min, double *max) {
-    if (*min > *max) *min = *max = isfinite(*min) && isfinite(*max) ? 0.5 * (*min + *max) : 0;
-}
-
-static un_box3 combined_bounds(shape_kind kind, un_shape *const *parts, int32_t part_count) {
-    un_box3 bounds = parts[0]->bounds;
-    if (kind == SHAPE_SUBTRACT) return bounds;
-    for (int32_t i = 1; i < part_count; i++) {
-        un_box3 b = parts[i]->bounds;
-        if (kind == SHAPE_UNION) {
-            bounds.min = un_min3(bounds.min, b.min);
-            bounds.max = un_max3(bounds.max, b.max);
-        } else {
-            bounds.min = un_max3(bounds.min, b.min);
-            bounds.max = un_min3(bounds.max, b.max);
-        }
-    }
-    close_gap(&bounds.min.x, &bounds.max.x);
-    close_gap(&bounds.min.y, &bounds.max.y);
-    close_gap(&bounds.min.z, &bounds.max.z);
-    return bounds;
-}
-
 /* r times [lo, hi], added to [*min, *max]. A right angle leaves round-off in the rotation, which
  * must not turn an infinite side towards every axis. */
 static void add_interval(double *min, double *max, double r, double lo, double hi) {
@@ -107,63 +73,7 @@ static un_box3 moved_bounds(const un_pose *pose, const un_box3 *b) {
     return (un_box3){{lo[0], lo[1], lo[2]}, {hi[0], hi[1], hi[2]}};
 }
 
-/* ---- combinations and placement ---- */
-
-static un_status check_nesting(un_context *ctx, int32_t depth, int64_t cost) {
-    if (depth > DEPTH_MAX)
-        return un_fail(ctx, UN_ERROR_SCENE,
-                       "shapes are nested more than %d deep; put the parts side by side in one "
-                       "union instead of wrapping one after the other",
-                       DEPTH_MAX);
-    if (cost > COST_MAX)
-        return un_fail(ctx, UN_ERROR_SCENE,
-                       "a shape is combined from more than %d parts, counting each use; use fewer "
-                       "or a mesh file",
-                       COST_MAX);
-    return UN_OK;
-}
-
-static un_status combine(un_shape_set *set, shape_kind kind, un_shape *const *parts,
-                         int32_t part_count, un_shape **shape) {
-    UN_ASSERT(part_count >= 1);
-    int32_t depth = 0;
-    int64_t cost = 0;
-    for (int32_t i = 0; i < part_count; i++) {
-        if (parts[i]->depth > depth) depth = parts[i]->depth;
-        cost += parts[i]->cost;
-    }
-    UN_TRY(check_nesting(set->ctx, depth + 1, cost + 1));
-    un_shape *s = shape_new(set, kind);
-    if (!s) return UN_ERROR_MEMORY;
-    s->csg.parts = un_alloc(set->ctx, (size_t)part_count, sizeof *s->csg.parts);
-    if (!s->csg.parts) {
-        un_free(set->ctx, s);
-        return UN_ERROR_MEMORY;
-    }
-    for (int32_t i = 0; i < part_count; i++) s->csg.parts[i] = parts[i];
-    s->csg.part_count = part_count;
-    s->depth = depth + 1;
-    s->cost = (int32_t)cost + 1;
-    s->bounds = combined_bounds(kind, parts, part_count);
-    shape_add(set, s);
-    *shape = s;
-    return UN_OK;
-}
-
-un_status un_shape_union(un_shape_set *set, un_shape *const *parts, int32_t part_count,
-                         un_shape **shape) {
-    return combine(set, SHAPE_UNION, parts, part_count, shape);
-}
-
-un_status un_shape_intersect(un_shape_set *set, un_shape *const *parts, int32_t part_count,
-                             un_shape **shape) {
-    return combine(set, SHAPE_INTERSECT, parts, part_count, shape);
-}
-
-un_status un_shape_subtract(un_shape_set *set, un_shape *const *parts, int32_t part_count,
-                            un_shape **shape) {
-    return combine(set, SHAPE_SUBTRACT, parts, part_count, shape);
-}
+/* ---- placement ---- */
 
 un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *pose,
                         un_shape **shape) {
@@ -171,7 +81,7 @@ un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *
     /* A placement of a placement is one placement. */
     bool again = part->kind == SHAPE_MOVE;
     const un_shape *base = again ? part->move.part : part;
-    UN_TRY(check_nesting(set->ctx, base->depth + 1, (int64_t)base->cost + 1));
+    UN_TRY(shape_check_nesting(set->ctx, base->depth + 1, (int64_t)base->cost + 1));
     un_shape *s = shape_new(set, SHAPE_MOVE);
     if (!s) return UN_ERROR_MEMORY;
     s->move.part = base;
@@ -186,22 +96,6 @@ un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *
 
 /* ---- questions ---- */
 
-/* The part that decides at x, and its distance signed as the combination uses it. */
-static int32_t deciding_part(const un_shape *shape, un_vec3 x, double *distance) {
-    int32_t which = 0;
-    double d = un_shape_distance(shape->csg.parts[0], x);
-    for (int32_t i = 1; i < shape->csg.part_count; i++) {
-        double e = un_shape_distance(shape->csg.parts[i], x);
-        if (shape->kind == SHAPE_SUBTRACT) e = -e;
-        if (shape->kind == SHAPE_UNION ? e < d : e > d) {
-            d = e;
-            which = i;
-        }
-    }
-    *distance = d;
-    return which;
-}
-
 double un_shape_distance(const un_shape *shape, un_vec3 x) {
     double d;
     switch (shape->kind) {
@@ -212,7 +106,7 @@ double un_shape_distance(const un_shape *shape, un_vec3 x) {
     case SHAPE_UNION:
     case SHAPE_INTERSECT:
     case SHAPE_SUBTRACT:
-        deciding_part(shape, x, &d);
+        combined_part(shape, x, &d);
         return d;
     case SHAPE_MOVE:
         d = un_shape_distance(shape->move.part, un_pose_invert(&shape->move.pose, x));
@@ -232,7 +126,7 @@ un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x) {
     case SHAPE_UNION:
     case SHAPE_INTERSECT:
     case SHAPE_SUBTRACT: {
-        int32_t which = deciding_part(shape, x, &d);
+        int32_t which = combined_part(shape, x, &d);
         un_vec3 n = un_shape_normal(shape->csg.parts[which], x);
         return shape->kind == SHAPE_SUBTRACT && which > 0 ? un_scale(n, -1) : n;
     }
@@ -249,26 +143,9 @@ un_box3 un_shape_bounds(const un_shape *shape) {
     return shape->bounds;
 }
 
-static void combined_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance) {
-    double other[RUN];
-    un_shape_distances(shape->csg.parts[0], x, count, distance);
-    for (int32_t i = 1; i < shape->csg.part_count; i++) {
-        un_shape_distances(shape->csg.parts[i], x, count, other);
-        for (int32_t k = 0; k < count; k++) {
-            double d = distance[k], e = other[k];
-            if (shape->kind == SHAPE_UNION)
-                distance[k] = e < d ? e : d;
-            else if (shape->kind == SHAPE_INTERSECT)
-                distance[k] = e > d ? e : d;
-            else
-                distance[k] = -e > d ? -e : d;
-        }
-    }
-}
-
 static void moved_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance) {
     if (count < 1) return;
-    un_vec3 at_rest[RUN];
+    un_vec3 at_rest[SHAPE_RUN];
     for (int32_t k = 0; k < count; k++) at_rest[k] = un_pose_invert(&shape->move.pose, x[k]);
     un_shape_distances(shape->move.part, at_rest, count, distance);
     for (int32_t k = 0; k < count; k++) distance[k] *= shape->move.pose.scale;
@@ -282,12 +159,12 @@ void un_shape_distances(const un_shape *shape, const un_vec3 *x, int32_t count, 
     case SHAPE_UNION:
     case SHAPE_INTERSECT:
     case SHAPE_SUBTRACT:
-        for (int32_t k = 0; k < count; k += RUN)
-            combined_run(shape, x + k, count - k < RUN ? count - k : RUN, distance + k);
+        for (int32_t k = 0; k < count; k += SHAPE_RUN)
+            combined_run(shape, x + k, count - k < SHAPE_RUN ? count - k : SHAPE_RUN, distance + k);
         return;
     case SHAPE_MOVE:
-        for (int32_t k = 0; k < count; k += RUN)
-            moved_run(shape, x + k, count - k < RUN ? count - k : RUN, distance + k);
+        for (int32_t k = 0; k < count; k += SHAPE_RUN)
+            moved_run(shape, x + k, count - k < SHAPE_RUN ? count - k : SHAPE_RUN, distance + k);
         return;
     default:
         for (int32_t k = 0; k < count; k++) distance[k] = un_shape_distance(shape, x[k]);

@@ -56,6 +56,8 @@ struct un_shape {
         struct {
             const un_shape **parts;
             int32_t part_count;
+            struct union_node *nodes; /* over the parts of a large union, else NULL */
+            int32_t endless_count;    /* parts that are not in the tree, the first */
         } csg;
         struct {
             const un_shape *part;
@@ -94,6 +96,20 @@ un_vec3 shape_direction(un_vec3 v, un_vec3 fallback);
 
 double primitive_distance(const un_shape *shape, un_vec3 x);
 un_vec3 primitive_normal(const un_shape *shape, un_vec3 x);
+
+/* Signed, like that of any box. */
+double box_distance(const un_box3 *box, un_vec3 x);
+
+/* ---- combine.c ---- */
+
+/* Points handled at once by un_shape_distances: what a level keeps on the stack. */
+#define SHAPE_RUN 64
+
+un_status shape_check_nesting(un_context *ctx, int32_t depth, int64_t cost);
+/* The part that decides at x, and its distance signed as the combination uses it. */
+int32_t combined_part(const un_shape *shape, un_vec3 x, double *distance);
+/* count <= SHAPE_RUN */
+void combined_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance);
 
 /* ---- sampled.c ---- */
 

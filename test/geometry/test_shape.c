@@ -353,6 +353,50 @@ static void runs_equal_single_answers(void **state) {
     finish(&f);
 }
 
+/* Unions of many parts search a tree: the same answers, from every part that could matter. */
+static void large_unions(void **state) {
+    (void)state;
+    enum { N = 400 };
+    fixture f = start();
+    un_shape *parts[N], *u;
+    uint64_t r = 0;
+    for (int i = 0; i < N; i++) {
+        un_vec3 c = random_point(&r, 2);
+        check_ok(f.ctx, un_shape_sphere(f.set, c, uniform(&r, 0.02, 0.3), &parts[i]));
+        if (i % 100 == 7) /* far from its parts' surfaces, a lens's distance falls short */
+            check_ok(f.ctx, un_shape_intersect(f.set, (un_shape *[]){parts[i], parts[i - 1]}, 2,
+                                               &parts[i]));
+    }
+    check_ok(f.ctx, un_shape_plane(f.set, un_v3(0, -1.5, 0), un_v3(0.1, 1, 0), &parts[3]));
+    for (int count = 15; count <= N; count = count == 15 ? 16 : count * 2) {
+        check_ok(f.ctx, un_shape_union(f.set, parts, count, &u));
+        un_vec3 x[500];
+        double d[500];
+        for (int q = 0; q < 500; q++) x[q] = random_point(&r, 2.5);
+        un_shape_distances(u, x, 500, d);
+        for (int q = 0; q < 500; q++) {
+            double least = INFINITY, outside = INFINITY;
+            int which = -1;
+            for (int i = 0; i < count; i++) {
+                double e = un_shape_distance(parts[i], x[q]);
+                if (i % 100 != 7) outside = fmin(outside, e);
+                if (e < least) which = i;
+                least = fmin(least, e);
+            }
+            assert_true(d[q] == un_shape_distance(u, x[q]));
+            /* Exact, except that a lens may now do better than its own answer. */
+            assert_true(d[q] >= least && d[q] <= outside + 1e-15 && (d[q] < 0) == (least < 0));
+            un_vec3 n = un_shape_normal(u, x[q]);
+            assert_true(is_unit(n));
+            if (which % 100 == 7) continue;
+            check_near(d[q], least, 1e-15);
+            check_near(un_dot(n, un_shape_normal(parts[which], x[q])), 1, 1e-12);
+        }
+    }
+    un_shape_normal(u, un_v3(NAN, 0, 0)); /* ends */
+    finish(&f);
+}
+
 /* Scenes are programs: endless wrapping and doubling end in a sentence. */
 static void nesting_is_bounded(void **state) {
     (void)state;
@@ -494,6 +538,8 @@ static un_status make_all(un_context *ctx, void *arg) {
     UN_TRY_DONE(un_shape_union(set, (un_shape *[]){a, b}, 2, &c));
     UN_TRY_DONE(un_shape_intersect(set, (un_shape *[]){a, b}, 2, &c));
     UN_TRY_DONE(un_shape_subtract(set, (un_shape *[]){a, b}, 2, &c));
+    UN_TRY_DONE(un_shape_union(set, (un_shape *[]){a, b, a, b, a, b, a, b, a, b, a, b, a, b, a, b},
+                               16, &c));
     UN_TRY_DONE(un_shape_move(set, c, &pose, &a));
     UN_TRY_DONE(un_shape_sampled(set, (double[]){-9, 9}, (int32_t[]){1, 2, 1}, zero, 1, &b));
 done:
@@ -514,6 +560,7 @@ int main(void) {
         cmocka_unit_test(combinations),
         cmocka_unit_test(placement),
         cmocka_unit_test(runs_equal_single_answers),
+        cmocka_unit_test(large_unions),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(sampled_shapes),
         cmocka_unit_test(odd_samples),
