@@ -64,10 +64,9 @@ static un_vec3 nearest_on_triangle(const un_vec3 v[3], un_vec3 x) {
     if (wb <= 0 && d2 >= 0 && d6 <= 0) return un_mad(a, ac, d2 / (d2 - d6));
     double e4 = d4 - d3, e5 = d5 - d6;
     if (wa <= 0 && e4 >= 0 && e5 >= 0) return un_mad(b, un_sub(c, b), e4 / (e4 + e5));
-    /* The sum is n2, unless x is so far away that rounding has eaten it: then the nearest edge is
-     * as good. */
+    /* The sum is n2. Where x is far enough for rounding to spoil it, all three weights are still
+     * positive, and a foot that is off by the triangle's size does not matter. */
     double sum = wa + wb + wc;
-    if (!(sum > 0.5 * n2 && sum < 2 * n2)) return nearest_on_edges(v, x);
     return un_mad(un_mad(a, ab, wb / sum), ac, wc / sum);
 }
 
@@ -145,8 +144,7 @@ static inline float limit_of(const mesh_tree *tree, double d2) {
 static inline void try_triangle(const mesh_tree *tree, int32_t t, un_vec3 x, tree_hit *hit) {
     un_vec3 nearest;
     double d2 = triangle_distance2(&tree->triangles[t], x, &nearest);
-    /* Of equally near triangles the first, whatever the order of the search. */
-    if (d2 < hit->d2 || (d2 == hit->d2 && t < hit->triangle)) {
+    if (d2 < hit->d2) {
         hit->d2 = d2;
         hit->triangle = t;
         hit->nearest = nearest;

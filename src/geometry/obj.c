@@ -68,8 +68,6 @@ static un_status read_corner(obj_reader *r, int64_t *v) {
         r->largest = *v;
         r->largest_line = text->line;
     }
-    /* Checked against the count at the end; kept in range until then. */
-    if (*v > INT32_MAX) *v = INT32_MAX;
     return UN_OK;
 }
 

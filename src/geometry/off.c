@@ -38,13 +38,6 @@ static un_status read_head(off_reader *r, int64_t *vertex_count, int64_t *face_c
         if (!mesh_text_space(text, true) || !mesh_text_integer(text, counts[i]) || *counts[i] < 0)
             return fail_here(r, "the counts of vertices and faces");
     mesh_text_next_line(text);
-    /* A vertex takes at least "0 0 0", a face "0". */
-    int64_t left = text->end - text->at;
-    if (*vertex_count > left / 6 + 1 || *face_count > left / 2 + 1)
-        return mesh_fail_line(r->file, text->line,
-                              "the file is too short for %lld vertices and %lld faces; it was cut "
-                              "off, copy or export it again",
-                              (long long)*vertex_count, (long long)*face_count);
     return UN_OK;
 }
 

@@ -105,15 +105,6 @@ static const double *neighbour(const shape_sampled *s, const node_place *p, int 
     return to < 0 || to >= s->n[a] ? NULL : &s->values[p->index + side * step[a]];
 }
 
-/* Whether the surface passes between the node and a neighbour. */
-static bool at_surface(const shape_sampled *s, const node_place *p) {
-    for (int i = 0; i < 6; i++) {
-        const double *to = neighbour(s, p, i / 2, i % 2 ? 1 : -1);
-        if (to && (*to < 0) != (s->values[p->index] < 0)) return true;
-    }
-    return false;
-}
-
 /* The steepest descent from the node to its neighbours, across the surface or towards it, where
  * there is one across: squared, times h^2. */
 static double surface_slope(const shape_sampled *s, const node_place *p) {
@@ -178,7 +169,6 @@ static double most_allowed(const double low[3], double h) {
 static void lower_node(shape_sampled *s, const node_place *p, void *arg) {
     bool *any = arg;
     double v = s->values[p->index], low[3];
-    if (at_surface(s, p)) return;
     for (int a = 0; a < 3; a++) {
         const double *below = neighbour(s, p, a, -1), *above = neighbour(s, p, a, 1);
         low[a] = smaller(below ? fabs(*below) : INFINITY, above ? fabs(*above) : INFINITY);

@@ -134,6 +134,5 @@ static bool is_text(const mesh_file *file) {
 }
 
 un_status mesh_read_stl(mesh_file *file) {
-    if (mesh_is_binary_stl(file) || !is_text(file)) return read_binary(file);
-    return read_text(file);
+    return is_text(file) ? read_text(file) : read_binary(file);
 }

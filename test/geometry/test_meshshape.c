@@ -122,6 +122,63 @@ static void distances_are_exact(void **state) {
     finish(&f);
 }
 
+/* Close to vertices and edges, where many triangles are nearly as near as the nearest, and so far
+ * away that a triangle is lost in rounding. */
+static void distances_very_near_and_far(void **state) {
+    (void)state;
+    fixture f = start();
+    un_trimesh m = mesh_ball(f.ctx, 30, 0.1);
+    un_shape *s = make(&f, &m, NULL);
+    for (int i = 0; i < 1500; i++) {
+        const int32_t *v = m.triangle[un_hash64((uint64_t)i) % (uint64_t)m.triangle_count];
+        double u = i % 2 ? un_random((uint64_t)i, 8) : 0;
+        un_vec3 p = un_add(un_scale(m.position[v[0]], 1 - u), un_scale(m.position[v[1]], u));
+        p = un_mad(p, random_point((uint64_t)i, 1), pow(10, -7 - 5 * un_random((uint64_t)i, 9)));
+        check_near(fabs(un_shape_distance(s, p)), slow_distance(&m, p), 1e-15);
+    }
+    m.triangle_count = 1;
+    s = make(&f, &m, NULL);
+    for (int i = 0; i < 500; i++) {
+        un_vec3 p = un_scale(random_point((uint64_t)i, 1), pow(10, 12 * un_random((uint64_t)i, 9)));
+        double slow = slow_distance(&m, p);
+        check_near(un_shape_distance(s, p) / slow, 1, 1e-14);
+    }
+    const un_vec3 *v = m.position;
+    un_vec3 a = v[m.triangle[0][0]], b = v[m.triangle[0][1]], c = v[m.triangle[0][2]];
+    un_vec3 n = un_normalize(un_cross(un_sub(b, a), un_sub(c, a)));
+    for (double far = 1e-3; far < 1e14; far *= 3) { /* right above it */
+        un_vec3 p = un_mad(un_scale(un_add(a, un_add(b, c)), 1.0 / 3), n, far);
+        check_near(un_shape_distance(s, p) / far, 1, 1e-12);
+    }
+    un_trimesh_free(f.ctx, &m);
+    finish(&f);
+}
+
+/* Sizes that shrink without end make a deep tree, equal places one that cannot be divided. */
+static void lopsided_meshes(void **state) {
+    (void)state;
+    fixture f = start();
+    enum { N = 3000 };
+    un_trimesh m = mesh_empty(f.ctx, 3 * N, N);
+    for (int kind = 0; kind < 2; kind++) {
+        for (int32_t t = 0; t < N; t++) {
+            double size = kind == 0 ? pow(0.98, t) : 1;
+            m.position[3 * t] = un_v3(size, 0, 0);
+            m.position[3 * t + 1] = un_v3(size, size, 0);
+            m.position[3 * t + 2] = un_v3(size, 0, size);
+            mesh_set(&m, t, 3 * t, 3 * t + 1, 3 * t + 2);
+        }
+        un_shape *s = make(&f, &m, NULL);
+        for (int i = 0; i < 300; i++) {
+            un_vec3 x =
+                un_scale(random_point((uint64_t)i, 1), pow(0.1, 20 * un_random((uint64_t)i, 9)));
+            check_near(fabs(un_shape_distance(s, x)), slow_distance(&m, x), 1e-15);
+        }
+    }
+    un_trimesh_free(f.ctx, &m);
+    finish(&f);
+}
+
 /* Triangles without area, of all kinds, beside good ones. */
 static void degenerate_triangles(void **state) {
     (void)state;
@@ -212,6 +269,11 @@ static void sides_close_to_the_surface(void **state) {
     finish(&f);
 }
 
+static bool outside(const un_box3 *b, un_vec3 x) {
+    return x.x < b->min.x || x.x > b->max.x || x.y < b->min.y || x.y > b->max.y || x.z < b->min.z ||
+           x.z > b->max.z;
+}
+
 static void winding_numbers(void **state) {
     (void)state;
     fixture f = start();
@@ -229,6 +291,26 @@ static void winding_numbers(void **state) {
     }
     check_below(worst, 0.03);
     mesh_tree_free(f.ctx, tree);
+    un_trimesh_free(f.ctx, &m);
+
+    /* The side follows from it, close to 1/2 too: across the mouth of a bowl. */
+    m = mesh_ball(f.ctx, 24, 0.1);
+    int32_t kept = 0;
+    for (int32_t t = 0; t < m.triangle_count; t++)
+        if (m.position[m.triangle[t][0]].y < 0.3) memcpy(m.triangle[kept++], m.triangle[t], 12);
+    m.triangle_count = kept;
+    un_shape *s = make(&f, &m, NULL);
+    un_box3 b = un_shape_bounds(s);
+    int near_half = 0;
+    for (int i = 0; i < 1500; i++) {
+        un_vec3 r = random_point((uint64_t)i, 1),
+                x = un_v3(0.7 * r.x, 0.15 + 0.15 * r.y, 0.7 * r.z);
+        double w = slow_winding(&m, x);
+        if (fabs(w - 0.5) < 0.01 || outside(&b, x)) continue;
+        near_half += fabs(w - 0.5) < 0.1;
+        assert_int_equal(un_shape_distance(s, x) < 0, w > 0.5);
+    }
+    assert_true(near_half > 300);
     un_trimesh_free(f.ctx, &m);
     finish(&f);
 }
@@ -358,6 +440,16 @@ static void sides_of_several_parts(void **state) {
     check_near(un_shape_distance(s, un_v3(0.5, -0.1, 0.5)), 0.1, 1e-15);
     check_near(un_shape_distance(s, un_v3(0.5, 0.1, 0.5)), 0.1, 1e-15);
     un_trimesh_free(f.ctx, &a);
+    a = mesh_empty(f.ctx, 4, 6); /* three sheets in one place: bounds hold all the same */
+    for (int i = 0; i < 4; i++) a.position[i] = un_v3(i & 1, 0, i >> 1);
+    for (int k = 0; k < 6; k += 2) {
+        mesh_set(&a, k, 0, 2, 1);
+        mesh_set(&a, k + 1, 1, 2, 3);
+    }
+    s = make(&f, &a, &report);
+    check_near(un_shape_distance(s, un_v3(0.5, -0.1, 0.5)), 0.1, 1e-15);
+    check_near(un_shape_distance(s, un_v3(0.5, 0.1, 0.5)), 0.1, 1e-15);
+    un_trimesh_free(f.ctx, &a);
     finish(&f);
 }
 
@@ -393,7 +485,7 @@ static void same_bits(void **state) {
     static double first[N], d[N];
     for (int i = 0; i < N; i++) /* wandering, then jumping */
         x[i] = i < N / 2 ? un_v3(1.2 * cos(i * 0.01), 1.1 * sin(i * 0.0173), 0.8 * sin(i * 0.005))
-                         : random_point((uint64_t)i, 1.3);
+                         : random_point((uint64_t)i, i % 2 ? 1.3 : 4);
     for (int32_t threads = 1; threads <= 4; threads++) {
         fixture f = {.ctx = check_context_threads(threads)};
         f.set = un_shape_set_create(f.ctx);
@@ -402,12 +494,22 @@ static void same_bits(void **state) {
         un_shape_distances(s, x, N, threads == 1 ? first : d);
         if (threads > 1) assert_memory_equal(d, first, sizeof d);
         for (int i = 0; i < N; i++) assert_true(un_shape_distance(s, x[i]) == first[i]);
-        check_ok(f.ctx, un_shape_union(f.set, (un_shape *[]){s, s}, 2, &u));
+        un_shape *dot, *moved;
+        un_pose pose = un_pose_euler(un_v3(10, 20, 30));
+        pose.translation = un_v3(0.3, 0.1, -0.2);
+        check_ok(f.ctx, un_shape_sphere(f.set, un_v3(1, 0.3, 0), 0.3, &dot));
+        check_ok(f.ctx, un_shape_move(f.set, s, &pose, &moved));
+        check_ok(f.ctx, un_shape_union(f.set, (un_shape *[]){dot, s, moved}, 3, &u));
         un_shape_distances(u, x, N, d);
         for (int i = 0; i < N; i++) {
             assert_true(d[i] == un_shape_distance(u, x[i]));
-            check_near(d[i], first[i], 1e-15);
+            double least = fmin(un_shape_distance(dot, x[i]), first[i]);
+            check_near(d[i], fmin(least, un_shape_distance(moved, x[i])), 1e-15);
         }
+        m.triangle_count /= 2; /* open: a run may change sides without meeting a triangle */
+        s = make(&f, &m, NULL);
+        un_shape_distances(s, x, N, d);
+        for (int i = 0; i < N; i++) assert_true(d[i] == un_shape_distance(s, x[i]));
         un_trimesh_free(f.ctx, &m);
         finish(&f);
     }
@@ -437,6 +539,17 @@ static void reports(void **state) {
     check_ok(f.ctx, un_trimesh_examine(f.ctx, &m, &r));
     assert_int_equal(r.open_edges, 3);
     assert_int_equal(r.nonmanifold_edges, 0);
+    m.triangle_count = 12;
+
+    un_trimesh point = mesh_empty(f.ctx, 2, 2); /* triangles without area change nothing */
+    point.position[0] = m.position[0];
+    point.position[1] = m.position[1];
+    mesh_set(&point, 0, 0, 0, 1);
+    mesh_set(&point, 1, 1, 1, 1);
+    m = mesh_join(f.ctx, &m, &point);
+    check_ok(f.ctx, un_trimesh_examine(f.ctx, &m, &r));
+    assert_int_equal(r.open_edges + r.nonmanifold_edges, 0);
+    assert_int_equal(r.component_count, 1);
     m.triangle_count = 12;
 
     un_trimesh other = mesh_cube(f.ctx, un_v3(2, 2, 3)); /* shares a whole face's places */
@@ -503,6 +616,8 @@ static void survives_failing_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distances_are_exact),
+        cmocka_unit_test(distances_very_near_and_far),
+        cmocka_unit_test(lopsided_meshes),
         cmocka_unit_test(degenerate_triangles),
         cmocka_unit_test(odd_points),
         cmocka_unit_test(sides_close_to_the_surface),
