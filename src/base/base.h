@@ -159,8 +159,8 @@ static inline un_vec3 un_cross(un_vec3 a, un_vec3 b)
     return un_v3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
 static inline double un_length(un_vec3 a) { return sqrt(un_dot(a, a)); }
-static inline un_vec3 un_min3(un_vec3 a, un_vec3 b) { return un_v3(fmin(a.x, b.x), fmin(a.y, b.y), fmin(a.z, b.z)); }
-static inline un_vec3 un_max3(un_vec3 a, un_vec3 b) { return un_v3(fmax(a.x, b.x), fmax(a.y, b.y), fmax(a.z, b.z)); }
+static inline un_vec3 un_min3(un_vec3 a, un_vec3 b) { return un_v3(a.x < b.x ? a.x : b.x, a.y < b.y ? a.y : b.y, a.z < b.z ? a.z : b.z); }
+static inline un_vec3 un_max3(un_vec3 a, un_vec3 b) { return un_v3(a.x > b.x ? a.x : b.x, a.y > b.y ? a.y : b.y, a.z > b.z ? a.z : b.z); }
 /* Zero stays zero. */
 static inline un_vec3 un_normalize(un_vec3 a)
 {

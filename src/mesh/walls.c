@@ -17,11 +17,13 @@
 /* ---- fractions of simplices where a linear function is positive ---- */
 
 /* Of the edge from a positive value to a non-positive one. */
-static inline double cut(double positive, double other) {
+static inline double cut(double positive, double other)
+{
     return positive / (positive - other);
 }
 
-static double triangle_fraction(double a, double b, double c) {
+static double triangle_fraction(double a, double b, double c)
+{
     int positive = (a > 0) + (b > 0) + (c > 0);
     if (positive == 0) return 0;
     if (positive == 3) return 1;
@@ -36,14 +38,16 @@ static double triangle_fraction(double a, double b, double c) {
 }
 
 /* Corners in cyclic order; the mean over both diagonals, so that no direction is preferred. */
-static double square_fraction(double a, double b, double c, double d) {
+static double square_fraction(double a, double b, double c, double d)
+{
     if (!(a > 0 || b > 0 || c > 0 || d > 0)) return 0;
     if (!(a < 0 || b < 0 || c < 0 || d < 0)) return 1;
     return 0.25 * (triangle_fraction(a, b, c) + triangle_fraction(a, c, d) +
                    triangle_fraction(a, b, d) + triangle_fraction(b, c, d));
 }
 
-static double tet_fraction(const double v[4]) {
+static double tet_fraction(const double v[4])
+{
     double pos[4], neg[4];
     int p = 0, n = 0;
     for (int i = 0; i < 4; i++) {
@@ -64,7 +68,8 @@ static double tet_fraction(const double v[4]) {
     return s * t + r * s * (1 - t) + (1 - s) * q * r;
 }
 
-static double cube_fraction(const double v[8]) {
+static double cube_fraction(const double v[8])
+{
     /* Six tets around the main diagonal 0-7, corners numbered x + 2 y + 4 z. */
     static const int tets[6][4] = {{0, 1, 3, 7}, {0, 1, 5, 7}, {0, 2, 3, 7},
                                    {0, 2, 6, 7}, {0, 4, 5, 7}, {0, 4, 6, 7}};
@@ -85,30 +90,40 @@ static double cube_fraction(const double v[8]) {
 
 /* ---- distances ---- */
 
-double un_walls_sides(const un_walls *walls, un_vec3 x) {
+/* Unlike fmin, inlined. */
+static inline double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+double un_walls_sides(const un_walls *walls, un_vec3 x)
+{
     const bool *open = walls->scene->def.domain.open;
     un_vec3 s = walls->grid->size;
     double d = INFINITY;
-    if (!open[UN_SIDE_LEFT]) d = fmin(d, x.x);
-    if (!open[UN_SIDE_RIGHT]) d = fmin(d, s.x - x.x);
-    if (!open[UN_SIDE_BOTTOM]) d = fmin(d, x.y);
-    if (!open[UN_SIDE_TOP]) d = fmin(d, s.y - x.y);
-    if (!open[UN_SIDE_BACK]) d = fmin(d, x.z);
-    if (!open[UN_SIDE_FRONT]) d = fmin(d, s.z - x.z);
-    return fmin(d, 1e30);
+    if (!open[UN_SIDE_LEFT]) d = least(d, x.x);
+    if (!open[UN_SIDE_RIGHT]) d = least(d, s.x - x.x);
+    if (!open[UN_SIDE_BOTTOM]) d = least(d, x.y);
+    if (!open[UN_SIDE_TOP]) d = least(d, s.y - x.y);
+    if (!open[UN_SIDE_BACK]) d = least(d, x.z);
+    if (!open[UN_SIDE_FRONT]) d = least(d, s.z - x.z);
+    return least(d, 1e30);
 }
 
-static double box_distance(un_box3 box, un_vec3 x) {
+static double box_distance(un_box3 box, un_vec3 x)
+{
     un_vec3 d = un_max3(un_max3(un_sub(box.min, x), un_sub(x, box.max)), un_v3(0, 0, 0));
     return un_length(d);
 }
 
-static double body_distance(const un_body *body, un_vec3 x) {
+static double body_distance(const un_body *body, un_vec3 x)
+{
     if (!body->moves) return un_shape_distance(body->shape, x);
     return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
 }
 
-double un_walls_distance_exact(const un_walls *walls, un_vec3 x) {
+double un_walls_distance_exact(const un_walls *walls, un_vec3 x)
+{
     double d = un_walls_sides(walls, x);
     for (int32_t b = 0; b < walls->body_count; b++)
         if (box_distance(walls->bodies[b].bounds, x) < d)
@@ -122,7 +137,8 @@ typedef struct grid_point {
 } grid_point;
 
 /* The node cell around x and the place in it; points beyond the grid take its boundary's. */
-static grid_point locate(const un_grid *g, un_vec3 x) {
+static grid_point locate(const un_grid *g, un_vec3 x)
+{
     double local[3] = {(x.x - g->origin.x) * g->inverse_h, (x.y - g->origin.y) * g->inverse_h,
                        (x.z - g->origin.z) * g->inverse_h};
     grid_point p = {0};
@@ -135,7 +151,8 @@ static grid_point locate(const un_grid *g, un_vec3 x) {
     return p;
 }
 
-double un_walls_distance(const un_walls *walls, un_vec3 x) {
+double un_walls_distance(const un_walls *walls, un_vec3 x)
+{
     const un_grid *g = walls->grid;
     grid_point p = locate(g, x);
     const float *v = walls->phi + p.base;
@@ -149,7 +166,8 @@ double un_walls_distance(const un_walls *walls, un_vec3 x) {
     return low * (1 - fz) + high * fz;
 }
 
-un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x) {
+un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x)
+{
     double e = 0.25 * walls->grid->h;
     un_vec3 g = {un_walls_distance(walls, un_v3(x.x + e, x.y, x.z)) -
                      un_walls_distance(walls, un_v3(x.x - e, x.y, x.z)),
@@ -160,7 +178,8 @@ un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x) {
     return un_normalize(g);
 }
 
-un_vec3 un_body_velocity(const un_body *body, un_vec3 x) {
+un_vec3 un_body_velocity(const un_body *body, un_vec3 x)
+{
     if (!body->moves || body->dt <= 0) return un_v3(0, 0, 0);
     un_vec3 before = un_pose_apply(&body->from, un_pose_invert(&body->to, x));
     return un_scale(un_sub(x, before), 1 / body->dt);
@@ -175,7 +194,8 @@ typedef struct sample_args {
     int32_t lo[3], hi[3]; /* nodes near the body */
 } sample_args;
 
-static void sample_sides(void *arg, int64_t begin, int64_t end) {
+static void sample_sides(void *arg, int64_t begin, int64_t end)
+{
     sample_args *a = arg;
     const un_grid *g = a->walls->grid;
     for (int64_t k = begin; k < end; k++)
@@ -190,7 +210,8 @@ static void sample_sides(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Far from the body the distance to its box, a lower bound, will do (static bodies only). */
-static void sample_body(void *arg, int64_t begin, int64_t end) {
+static void sample_body(void *arg, int64_t begin, int64_t end)
+{
     sample_args *a = arg;
     const un_grid *g = a->walls->grid;
     const un_body *body = &a->walls->bodies[a->body];
@@ -213,7 +234,8 @@ static void sample_body(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static un_box3 pose_bounds(const un_pose *pose, un_box3 box) {
+static un_box3 pose_bounds(const un_pose *pose, un_box3 box)
+{
     if (!un_finite3(box.min) || !un_finite3(box.max)) return box;
     un_box3 out = {un_v3(INFINITY, INFINITY, INFINITY), un_v3(-INFINITY, -INFINITY, -INFINITY)};
     for (int c = 0; c < 8; c++) {
@@ -226,7 +248,8 @@ static un_box3 pose_bounds(const un_pose *pose, un_box3 box) {
     return out;
 }
 
-static void add_body(un_walls *walls, int32_t b, float *phi) {
+static void add_body(un_walls *walls, int32_t b, float *phi)
+{
     const un_grid *g = walls->grid;
     sample_args a = {.walls = walls, .phi = phi, .body = b};
     un_box3 box = walls->bodies[b].bounds;
@@ -247,7 +270,8 @@ static const int face_corner[3][4][3] = {{{0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0
                                          {{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}}};
 
 static void face_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a,
-                          const int64_t corner[4]) {
+                          const int64_t corner[4])
+{
     const un_grid *g = walls->grid;
     int64_t c = un_grid_cell(g, i, j, k), nearest = corner[0];
     walls->velocity[a][c] = 0;
@@ -263,7 +287,8 @@ static void face_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int 
     walls->velocity[a][c] = (float)(a == 0 ? v.x : a == 1 ? v.y : v.z);
 }
 
-static void fractions(void *arg, int64_t begin, int64_t end) {
+static void fractions(void *arg, int64_t begin, int64_t end)
+{
     un_walls *walls = arg;
     const un_grid *g = walls->grid;
     const float *phi = walls->phi;
@@ -291,19 +316,22 @@ static void fractions(void *arg, int64_t begin, int64_t end) {
 
 /* ---- life ---- */
 
-static bool needs_body(const un_scene *scene) {
+static bool needs_body(const un_scene *scene)
+{
     for (int32_t b = 0; b < scene->def.solid_count; b++)
         if (scene->def.solids[b].moves || scene->def.solids[b].friction > 0) return true;
     return false;
 }
 
-static bool any_moves(const un_scene *scene) {
+static bool any_moves(const un_scene *scene)
+{
     for (int32_t b = 0; b < scene->def.solid_count; b++)
         if (scene->def.solids[b].moves) return true;
     return false;
 }
 
-size_t un_walls_bytes(const un_grid *g, const un_scene *scene) {
+size_t un_walls_bytes(const un_grid *g, const un_scene *scene)
+{
     size_t cells = (size_t)g->cell_count, nodes = (size_t)g->node_count;
     size_t bytes = nodes * sizeof(float) + 4 * cells * sizeof(float);
     if (any_moves(scene))
@@ -312,7 +340,8 @@ size_t un_walls_bytes(const un_grid *g, const un_scene *scene) {
     return bytes;
 }
 
-static un_status allocate(un_walls *w) {
+static un_status allocate(un_walls *w)
+{
     size_t cells = (size_t)w->grid->cell_count, nodes = (size_t)w->grid->node_count;
     UN_ALLOC(w->ctx, w->phi, nodes);
     UN_ALLOC(w->ctx, w->volume, cells);
@@ -327,7 +356,8 @@ static un_status allocate(un_walls *w) {
     return UN_OK;
 }
 
-static un_status place_bodies(un_walls *w, double t, double dt) {
+static un_status place_bodies(un_walls *w, double t, double dt)
+{
     for (int32_t b = 0; b < w->body_count; b++) {
         un_body *body = &w->bodies[b];
         if (!body->moves) continue;
@@ -341,7 +371,8 @@ static un_status place_bodies(un_walls *w, double t, double dt) {
     return UN_OK;
 }
 
-un_status un_walls_update(un_walls *w, double t, double dt) {
+un_status un_walls_update(un_walls *w, double t, double dt)
+{
     if (!w->moving) return UN_OK;
     size_t nodes = (size_t)w->grid->node_count;
     UN_TRY(place_bodies(w, t, dt));
@@ -353,7 +384,8 @@ un_status un_walls_update(un_walls *w, double t, double dt) {
     return UN_OK;
 }
 
-static un_status create_bodies(un_walls *w) {
+static un_status create_bodies(un_walls *w)
+{
     w->body_count = w->scene->def.solid_count;
     UN_ALLOC(w->ctx, w->bodies, w->body_count + 1);
     for (int32_t b = 0; b < w->body_count; b++) {
@@ -370,7 +402,8 @@ static un_status create_bodies(un_walls *w) {
     return place_bodies(w, 0, 0);
 }
 
-static un_status sample(un_walls *w) {
+static un_status sample(un_walls *w)
+{
     UN_TRY(allocate(w));
     sample_args sides = {.walls = w, .phi = w->phi_static, .body = -1};
     un_parallel_for(w->ctx, w->grid->n[2] + 1, 1, sample_sides, &sides);
@@ -385,7 +418,8 @@ static un_status sample(un_walls *w) {
 }
 
 un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *scene, bool sampled,
-                          un_walls **walls) {
+                          un_walls **walls)
+{
     un_walls *w = un_alloc_zero(ctx, 1, sizeof *w);
     if (!w) return UN_ERROR_MEMORY;
     w->ctx = ctx;
@@ -401,7 +435,8 @@ un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *
     return UN_OK;
 }
 
-void un_walls_destroy(un_walls *w) {
+void un_walls_destroy(un_walls *w)
+{
     if (!w) return;
     un_free(w->ctx, w->bodies);
     if (w->phi_static != w->phi) un_free(w->ctx, w->phi_static);

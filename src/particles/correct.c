@@ -24,60 +24,55 @@ typedef struct correct_args {
     float *move[3];
 } correct_args;
 
-/* The particles of a cell and its 26 neighbours, gathered once for all particles of the cell: places
- * in cells from the cell's corner, in single precision, so that the search vectorises. */
-#define NEAR_MAX 2048 /* a crowd: what exceeds it is not looked at */
+/* The particles of a block of cells and of one ring of cells around it, cell by cell, x fastest:
+ * places in cells from the ring's corner, in single precision, so that the search vectorises. A
+ * pair of neighbouring cells along x is one run. */
+#define SIDE (UN_BLOCK + 2)
+#define NEAR_MAX 24576 /* three times an even filling; beyond it a crowd is not looked at */
 #define CHUNK 16
 
 typedef struct neighbourhood {
-    int32_t count; /* padded to whole chunks with places far away */
+    int32_t first[SIDE * SIDE * SIDE + 1]; /* by cell */
     int32_t id[NEAR_MAX];
-    float x[NEAR_MAX], y[NEAR_MAX], z[NEAR_MAX], volume[NEAR_MAX];
+    float x[NEAR_MAX + CHUNK], y[NEAR_MAX + CHUNK], z[NEAR_MAX + CHUNK], volume[NEAR_MAX];
 } neighbourhood;
 
-static void gather_cell(neighbourhood *near, const correct_args *a, un_vec3 corner, int32_t i,
-                        int32_t j, int32_t k)
-{
-    const un_particles *p = a->particles;
-    double inverse = a->bins->grid->inverse_h;
-    uint32_t cell = un_bins_cell(a->bins, i, j, k);
-    for (int32_t q = a->bins->begin[cell]; q < a->bins->begin[cell + 1]; q++) {
-        if ((p->flags[q] & UN_PARTICLE_BALLISTIC) || near->count >= NEAR_MAX - CHUNK) continue;
-        near->id[near->count] = q;
-        near->x[near->count] = (float)((p->x[0][q] - corner.x) * inverse);
-        near->y[near->count] = (float)((p->x[1][q] - corner.y) * inverse);
-        near->z[near->count] = (float)((p->x[2][q] - corner.z) * inverse);
-        near->volume[near->count++] = p->volume[q];
-    }
-}
-
-static void gather(neighbourhood *near, const correct_args *a, int32_t i, int32_t j, int32_t k)
+/* corner: the cell that is the ring's lowest. */
+static void gather(neighbourhood *near, const correct_args *a, const int32_t corner[3])
 {
     const un_grid *g = a->bins->grid;
-    un_vec3 corner = un_grid_node_position(g, i, j, k);
-    near->count = 0;
-    for (int32_t c = k - 1; c <= k + 1; c++)
-        for (int32_t b = j - 1; b <= j + 1; b++)
-            for (int32_t d = i - 1; d <= i + 1; d++)
-                if (c >= 0 && b >= 0 && d >= 0 && c < g->n[2] && b < g->n[1] && d < g->n[0])
-                    gather_cell(near, a, corner, d, b, c);
-    for (; near->count % CHUNK; near->count++) {
-        near->x[near->count] = near->y[near->count] = near->z[near->count] = 1e6f;
-        near->id[near->count] = -1;
-        near->volume[near->count] = 0;
+    const un_particles *p = a->particles;
+    un_vec3 origin = un_grid_node_position(g, corner[0], corner[1], corner[2]);
+    int32_t count = 0;
+    for (int32_t c = 0; c < SIDE * SIDE * SIDE; c++) {
+        int32_t i = corner[0] + c % SIDE, j = corner[1] + c / SIDE % SIDE;
+        int32_t k = corner[2] + c / (SIDE * SIDE);
+        near->first[c] = count;
+        if (i < 0 || j < 0 || k < 0 || i >= g->n[0] || j >= g->n[1] || k >= g->n[2]) continue;
+        uint32_t cell = un_bins_cell(a->bins, i, j, k);
+        for (int32_t q = a->bins->begin[cell]; q < a->bins->begin[cell + 1]; q++) {
+            if ((p->flags[q] & UN_PARTICLE_BALLISTIC) || count >= NEAR_MAX) continue;
+            near->id[count] = q;
+            near->x[count] = (float)((p->x[0][q] - origin.x) * g->inverse_h);
+            near->y[count] = (float)((p->x[1][q] - origin.y) * g->inverse_h);
+            near->z[count] = (float)((p->x[2][q] - origin.z) * g->inverse_h);
+            near->volume[count++] = p->volume[q];
+        }
     }
+    near->first[SIDE * SIDE * SIDE] = count;
+    for (int32_t n = count; n < count + CHUNK; n++) near->x[n] = near->y[n] = near->z[n] = 1e6f;
 }
 
-/* Is any of the chunk's particles nearer than DISTANCE? Most chunks have none. Vector types of gcc and
- * clang: left to itself the compiler takes the comparison apart. */
+/* Is any of the chunk's particles nearer than DISTANCE? Most chunks have none. Vector types of gcc
+ * and clang: left to itself the compiler takes the comparison apart. */
 typedef float lanes __attribute__((vector_size(CHUNK * sizeof(float)), aligned(4)));
 typedef int64_t halves __attribute__((vector_size(CHUNK * sizeof(float))));
 
-static bool any_near(const neighbourhood *near, int32_t first, float x, float y, float z,
-                     float d2[CHUNK])
+static bool any_near(const neighbourhood *near, int32_t first, const float x[3], float d2[CHUNK])
 {
-    lanes dx = x - *(const lanes *)(near->x + first), dy = y - *(const lanes *)(near->y + first);
-    lanes dz = z - *(const lanes *)(near->z + first);
+    lanes dx = x[0] - *(const lanes *)(near->x + first),
+          dy = x[1] - *(const lanes *)(near->y + first);
+    lanes dz = x[2] - *(const lanes *)(near->z + first);
     lanes squares = dx * dx + dy * dy + dz * dz;
     halves hit = (halves)(squares < (float)(DISTANCE * DISTANCE));
     int64_t any = 0;
@@ -86,26 +81,39 @@ static bool any_near(const neighbourhood *near, int32_t first, float x, float y,
     return any != 0;
 }
 
-/* In cells. */
-static un_vec3 overlap_sum(const neighbourhood *near, int32_t q, float x, float y, float z,
-                           float volume)
+/* What the particles of a run do to number q at x, in cells. */
+static void add_run(float sum[3], const neighbourhood *near, int32_t begin, int32_t end, int32_t q,
+                    const float x[3])
 {
-    float sum[3] = {0, 0, 0}, d2[CHUNK];
-    for (int32_t first = 0; first < near->count; first += CHUNK) {
-        if (!any_near(near, first, x, y, z, d2)) continue;
-        for (int32_t r = 0; r < CHUNK; r++) {
-            int32_t n = first + r;
-            if (!(d2[r] < (float)(DISTANCE * DISTANCE)) || near->id[n] == q) continue;
-            float d = sqrtf(d2[r]), share = near->volume[n] / (volume + near->volume[n]);
+    float d2[CHUNK];
+    for (int32_t first = begin; first < end; first += CHUNK) {
+        if (!any_near(near, first, x, d2)) continue;
+        for (int32_t n = first; n < end && n < first + CHUNK; n++) {
+            if (!(d2[n - first] < (float)(DISTANCE * DISTANCE)) || n == q) continue;
+            float d = sqrtf(d2[n - first]);
+            float share = near->volume[n] / (near->volume[q] + near->volume[n]);
             if (d < 1e-5f) { /* on top of each other: part them by their order */
-                sum[0] += near->id[n] < q ? (float)DISTANCE * share : -(float)DISTANCE * share;
+                sum[0] += n < q ? (float)DISTANCE * share : -(float)DISTANCE * share;
                 continue;
             }
             float w = ((float)DISTANCE - d) / d * share;
-            sum[0] += w * (x - near->x[n]);
-            sum[1] += w * (y - near->y[n]);
-            sum[2] += w * (z - near->z[n]);
+            sum[0] += w * (x[0] - near->x[n]);
+            sum[1] += w * (x[1] - near->y[n]);
+            sum[2] += w * (x[2] - near->z[n]);
         }
+    }
+}
+
+/* DISTANCE is below half a cell, so what overlaps lies in the eight cells around the nearest node:
+ * four runs of two. */
+static un_vec3 overlap_sum(const neighbourhood *near, int32_t q)
+{
+    float x[3] = {near->x[q], near->y[q], near->z[q]}, sum[3] = {0, 0, 0};
+    int32_t lo[3];
+    for (int a = 0; a < 3; a++) lo[a] = un_clampi((int32_t)(x[a] - 0.5f), 0, SIDE - 2);
+    for (int run = 0; run < 4; run++) {
+        int32_t c = lo[0] + SIDE * (lo[1] + (run & 1) + SIDE * (lo[2] + (run >> 1)));
+        add_run(sum, near, near->first[c], near->first[c + 2], q, x);
     }
     return un_v3(STRENGTH * sum[0], STRENGTH * sum[1], STRENGTH * sum[2]);
 }
@@ -123,28 +131,6 @@ static un_vec3 allowed_move(const correct_args *a, int32_t q, un_vec3 move)
     return un_scale(move, g->h * fmin(1, MOVE_MAX / fmax(length, 1e-30)));
 }
 
-static void correct_cell(const correct_args *a, neighbourhood *near, int32_t i, int32_t j, int32_t k)
-{
-    const un_grid *g = a->bins->grid;
-    const un_particles *p = a->particles;
-    uint32_t cell = un_bins_cell(a->bins, i, j, k);
-    int32_t begin = a->bins->begin[cell], end = a->bins->begin[cell + 1];
-    if (begin == end) return;
-    un_vec3 corner = un_grid_node_position(g, i, j, k);
-    gather(near, a, i, j, k);
-    for (int32_t q = begin; q < end; q++) {
-        un_vec3 move = {0, 0, 0};
-        if (!(p->flags[q] & UN_PARTICLE_BALLISTIC))
-            move = overlap_sum(near, q, (float)((p->x[0][q] - corner.x) * g->inverse_h),
-                               (float)((p->x[1][q] - corner.y) * g->inverse_h),
-                               (float)((p->x[2][q] - corner.z) * g->inverse_h), p->volume[q]);
-        if (un_dot(move, move) > 0) move = allowed_move(a, q, move);
-        a->move[0][q] = (float)move.x;
-        a->move[1][q] = (float)move.y;
-        a->move[2][q] = (float)move.z;
-    }
-}
-
 static void find_moves(void *arg, int64_t begin, int64_t end)
 {
     const correct_args *a = arg;
@@ -153,18 +139,30 @@ static void find_moves(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t block = b->coloured[n]; /* any order that lists every block once */
         const int32_t *first = b->begin + (int64_t)b->rank[block] * UN_BLOCK_CELLS;
+        for (int32_t q = first[0]; q < first[UN_BLOCK_CELLS]; q++)
+            a->move[0][q] = a->move[1][q] = a->move[2][q] = 0;
         if (first[0] == first[UN_BLOCK_CELLS]) continue;
-        int32_t i0 = block % b->blocks[0] * UN_BLOCK, j0 = block / b->blocks[0] % b->blocks[1] * UN_BLOCK;
-        int32_t k0 = block / (b->blocks[0] * b->blocks[1]) * UN_BLOCK;
-        for (int32_t c = 0; c < UN_BLOCK_CELLS; c++)
-            if (first[c] < first[c + 1])
-                correct_cell(a, &near, i0 + c % UN_BLOCK, j0 + c / UN_BLOCK % UN_BLOCK,
-                             k0 + c / (UN_BLOCK * UN_BLOCK));
+        int32_t corner[3] = {block % b->blocks[0] * UN_BLOCK - 1,
+                             block / b->blocks[0] % b->blocks[1] * UN_BLOCK - 1,
+                             block / (b->blocks[0] * b->blocks[1]) * UN_BLOCK - 1};
+        gather(&near, a, corner);
+        for (int32_t row = 0; row < UN_BLOCK * UN_BLOCK; row++) {
+            int32_t c = 1 + SIDE * (row % UN_BLOCK + 1 + SIDE * (row / UN_BLOCK + 1));
+            for (int32_t q = near.first[c]; q < near.first[c + UN_BLOCK]; q++) {
+                un_vec3 move = overlap_sum(&near, q);
+                if (!(un_dot(move, move) > 0)) continue;
+                move = allowed_move(a, near.id[q], move);
+                a->move[0][near.id[q]] = (float)move.x;
+                a->move[1][near.id[q]] = (float)move.y;
+                a->move[2][near.id[q]] = (float)move.z;
+            }
+        }
     }
 }
 
 /* A move that would end closer to a wall than it began, and too close, is dropped. */
-static void apply_moves(void *arg, int64_t begin, int64_t end) {
+static void apply_moves(void *arg, int64_t begin, int64_t end)
+{
     correct_args *a = arg;
     un_particles *p = a->particles;
     const un_grid *g = a->bins->grid;
@@ -188,7 +186,8 @@ static void apply_moves(void *arg, int64_t begin, int64_t end) {
 }
 
 un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *particles,
-                               const un_bins *bins, const float *phi, const un_walls *walls) {
+                               const un_bins *bins, const float *phi, const un_walls *walls)
+{
     correct_args a = {particles, bins, phi, walls, {NULL, NULL, NULL}};
     for (int axis = 0; axis < 3; axis++) {
         a.move[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof(float));
