@@ -15,7 +15,8 @@ typedef struct cell_place {
     int64_t step[3];
 } cell_place;
 
-static double split(double u, int32_t n, int32_t *i) {
+static double split(double u, int32_t n, int32_t *i)
+{
     if (n < 2) {
         *i = 0;
         return 0;
@@ -25,7 +26,8 @@ static double split(double u, int32_t n, int32_t *i) {
     return c - *i;
 }
 
-static cell_place find_cell(const shape_sampled *s, un_vec3 x) {
+static cell_place find_cell(const shape_sampled *s, un_vec3 x)
+{
     int32_t i, j, k;
     cell_place p;
     p.f.x = split((x.x - s->origin.x) / s->h, s->n[0], &i);
@@ -38,11 +40,13 @@ static cell_place find_cell(const shape_sampled *s, un_vec3 x) {
     return p;
 }
 
-static double mix(double a, double b, double f) {
+static double mix(double a, double b, double f)
+{
     return a + (b - a) * f;
 }
 
-static double interpolate(const shape_sampled *s, un_vec3 x) {
+static double interpolate(const shape_sampled *s, un_vec3 x)
+{
     cell_place p = find_cell(s, x);
     double v[4];
     for (int e = 0; e < 4; e++) {
@@ -52,7 +56,8 @@ static double interpolate(const shape_sampled *s, un_vec3 x) {
     return mix(mix(v[0], v[1], p.f.y), mix(v[2], v[3], p.f.y), p.f.z);
 }
 
-static un_box3 grid_box(const shape_sampled *s) {
+static un_box3 grid_box(const shape_sampled *s)
+{
     un_vec3 size = un_v3(s->h * (s->n[0] - 1), s->h * (s->n[1] - 1), s->h * (s->n[2] - 1));
     return (un_box3){s->origin, un_add(s->origin, size)};
 }
@@ -60,7 +65,8 @@ static un_box3 grid_box(const shape_sampled *s) {
 /* Beyond the grid a shape that stays clear of its boundary is as far as the nearest grid point
  * says, at a right angle to the way there (Pythagoras never overestimates); one that meets the
  * boundary goes on unchanged, as liquid and terrain do beyond a wall. */
-double sampled_distance(const shape_sampled *s, un_vec3 x) {
+double sampled_distance(const shape_sampled *s, un_vec3 x)
+{
     if (!un_finite3(x)) return isnan(x.x + x.y + x.z) ? NAN : INFINITY;
     un_box3 box = grid_box(s);
     un_vec3 nearest = larger3(box.min, smaller3(x, box.max));
@@ -73,7 +79,8 @@ double sampled_distance(const shape_sampled *s, un_vec3 x) {
 
 /* Central differences over one spacing: steadier than the interpolant's own gradient, which jumps
  * from cell to cell, and still exact where the values are linear. */
-un_vec3 sampled_normal(const shape_sampled *s, un_vec3 x) {
+un_vec3 sampled_normal(const shape_sampled *s, un_vec3 x)
+{
     double e = 0.5 * s->h;
     un_vec3 g;
     g.x = sampled_distance(s, un_v3(x.x + e, x.y, x.z)) -
@@ -94,26 +101,23 @@ un_vec3 sampled_normal(const shape_sampled *s, un_vec3 x) {
  * upwind, leaves distances from a ball ten spacings wide up to 3 % too large. */
 #define GROWTH 0.97
 
-typedef struct node_place {
-    int32_t at[3];
-    int64_t index;
-} node_place;
-
-static const double *neighbour(const shape_sampled *s, const node_place *p, int a, int side) {
+static const double *neighbour(const shape_sampled *s, int64_t index, int a, int side)
+{
     const int64_t step[3] = {1, s->n[0], (int64_t)s->n[0] * s->n[1]};
-    int32_t to = p->at[a] + side;
-    return to < 0 || to >= s->n[a] ? NULL : &s->values[p->index + side * step[a]];
+    int64_t to = index / step[a] % s->n[a] + side;
+    return to < 0 || to >= s->n[a] ? NULL : &s->values[index + side * step[a]];
 }
 
 /* The steepest descent from the node to its neighbours, across the surface or towards it, where
- * there is one across: squared, times h^2. */
-static double surface_slope(const shape_sampled *s, const node_place *p) {
-    double v = s->values[p->index], slope2 = 0;
+ * there is one across, else 0. */
+static double surface_slope(const shape_sampled *s, int64_t index)
+{
+    double v = s->values[index], slope2 = 0;
     bool any = false;
     for (int a = 0; a < 3; a++) {
         double most = 0;
         for (int side = -1; side <= 1; side += 2) {
-            const double *to = neighbour(s, p, a, side);
+            const double *to = neighbour(s, index, a, side);
             if (!to) continue;
             bool crosses = (*to < 0) != (v < 0);
             most = larger(most, crosses ? fabs(v - *to) : fabs(v) - fabs(*to));
@@ -121,109 +125,162 @@ static double surface_slope(const shape_sampled *s, const node_place *p) {
         }
         slope2 += most * most;
     }
-    return any ? slope2 : 0;
+    return any ? sqrt(slope2) / s->h : 0;
 }
 
-typedef void node_action(shape_sampled *s, const node_place *p, void *arg);
-
-/* sweep: bit a set runs down axis a. */
-static void for_nodes(shape_sampled *s, int sweep, node_action *action, void *arg) {
-    int32_t u[3];
-    node_place p;
-    for (u[2] = 0; u[2] < s->n[2]; u[2]++)
-        for (u[1] = 0; u[1] < s->n[1]; u[1]++)
-            for (u[0] = 0; u[0] < s->n[0]; u[0]++) {
-                for (int a = 0; a < 3; a++) p.at[a] = sweep >> a & 1 ? s->n[a] - 1 - u[a] : u[a];
-                p.index = p.at[0] + (int64_t)s->n[0] * (p.at[1] + (int64_t)s->n[1] * p.at[2]);
-                action(s, &p, arg);
-            }
-}
-
-/* What a node at the surface must lose, and so must the nodes across it: dividing both ends of an
- * edge by the same leaves the surface where it is. */
-static void note_factor(shape_sampled *s, const node_place *p, void *arg) {
-    float *factors = arg;
-    float factor = (float)(sqrt(surface_slope(s, p)) / s->h);
-    if (!(factor > STEEP)) return;
-    factors[p->index] = factor > factors[p->index] ? factor : factors[p->index];
+/* What a node at the surface must be divided by: its own slope or that of a node across, for
+ * dividing both ends of an edge by the same leaves the surface where it is. */
+static double surface_factor(const shape_sampled *s, int64_t index)
+{
+    double factor = surface_slope(s, index);
     for (int i = 0; i < 6; i++) {
-        const double *to = neighbour(s, p, i / 2, i % 2 ? 1 : -1);
-        if (!to || (*to < 0) == (s->values[p->index] < 0)) continue;
-        int64_t other = to - s->values;
-        factors[other] = factor > factors[other] ? factor : factors[other];
+        const double *to = neighbour(s, index, i / 2, i % 2 ? 1 : -1);
+        if (to && (*to < 0) != (s->values[index] < 0))
+            factor = larger(factor, surface_slope(s, to - s->values));
+    }
+    return factor > STEEP ? factor : 1;
+}
+
+typedef struct surface_nodes {
+    int64_t *index;
+    double *factor;
+    size_t count, capacity, factor_capacity;
+} surface_nodes;
+
+static un_status find_surface(un_context *ctx, const shape_sampled *s, surface_nodes *nodes)
+{
+    int64_t count = (int64_t)s->n[0] * s->n[1] * s->n[2], slab = (int64_t)s->n[0] * s->n[1];
+    for (int64_t m = 0; m < count; m++) {
+        bool inside = s->values[m] < 0;
+        /* Cheap, and wrong only in that it looks past the ends of rows. */
+        if (m >= slab && m + slab < count && inside == (s->values[m - 1] < 0) &&
+            inside == (s->values[m + 1] < 0) && inside == (s->values[m - s->n[0]] < 0) &&
+            inside == (s->values[m + s->n[0]] < 0) && inside == (s->values[m - slab] < 0) &&
+            inside == (s->values[m + slab] < 0))
+            continue;
+        if (surface_slope(s, m) == 0) continue;
+        UN_TRY(un_array_reserve(ctx, (void **)&nodes->index, &nodes->capacity, nodes->count + 1,
+                                sizeof *nodes->index));
+        nodes->index[nodes->count++] = m;
+    }
+    return un_array_reserve(ctx, (void **)&nodes->factor, &nodes->factor_capacity, nodes->count + 1,
+                            sizeof *nodes->factor);
+}
+
+/* Factors differ from node to node, so that it takes more than one round. */
+static void lower_surface(shape_sampled *s, surface_nodes *nodes)
+{
+    bool any = true;
+    for (int round = 0; round < 8 && any; round++) {
+        any = false;
+        for (size_t i = 0; i < nodes->count; i++) {
+            nodes->factor[i] = surface_factor(s, nodes->index[i]);
+            any |= nodes->factor[i] > 1;
+        }
+        for (size_t i = 0; i < nodes->count; i++) s->values[nodes->index[i]] /= nodes->factor[i];
     }
 }
 
-/* The largest u with sum of max(u - low, 0)^2 <= h^2, low ascending. */
-static double most_allowed(const double low[3], double h) {
-    double u = low[0] + h;
-    if (u <= low[1]) return u;
-    double d = low[1] - low[0];
-    u = 0.5 * (low[0] + low[1] + sqrt(2 * h * h - d * d));
-    if (u <= low[2]) return u;
-    double sum = low[0] + low[1] + low[2];
-    double squares = low[0] * low[0] + low[1] * low[1] + low[2] * low[2];
+/* The largest u with sum of max(u - low, 0)^2 <= h^2. */
+static double most_allowed(double a, double b, double c, double h)
+{
+    double low = smaller(a, smaller(b, c)), high = larger(a, larger(b, c));
+    double middle = larger(smaller(a, b), smaller(larger(a, b), c));
+    double u = low + h;
+    if (u <= middle) return u;
+    double d = middle - low;
+    u = 0.5 * (low + middle + sqrt(2 * h * h - d * d));
+    if (u <= high) return u;
+    double sum = a + b + c, squares = a * a + b * b + c * c;
     return (sum + sqrt(larger(0, sum * sum - 3 * (squares - h * h)))) / 3;
 }
 
-static void lower_node(shape_sampled *s, const node_place *p, void *arg) {
-    bool *any = arg;
-    double v = s->values[p->index], low[3];
-    for (int a = 0; a < 3; a++) {
-        const double *below = neighbour(s, p, a, -1), *above = neighbour(s, p, a, 1);
-        low[a] = smaller(below ? fabs(*below) : INFINITY, above ? fabs(*above) : INFINITY);
-    }
-    if (low[0] > low[1]) {
-        double held = low[0];
-        low[0] = low[1];
-        low[1] = held;
-    }
-    if (low[1] > low[2]) {
-        double held = low[1];
-        low[1] = low[2];
-        low[2] = held;
-    }
-    if (low[0] > low[1]) {
-        double held = low[0];
-        low[0] = low[1];
-        low[1] = held;
-    }
-    if (!(fabs(v) > most_allowed(low, s->h * (1 + 1e-6)))) return;
-    double most = most_allowed(low, GROWTH * s->h);
-    *any |= fabs(v) > most + 1e-9 * s->h;
-    s->values[p->index] = v < 0 ? -most : most;
+static inline double square_above(double u, double low)
+{
+    double d = u > low ? u - low : 0;
+    return d * d;
 }
 
-static void note_steep(shape_sampled *s, const node_place *p, void *arg) {
-    bool *any = arg;
-    *any |= surface_slope(s, p) > s->h * s->h * STEEP * STEEP;
+static inline bool lower_node(double *v, double x, double y, double z, double h)
+{
+    double u = fabs(*v);
+    double slope2 = square_above(u, x) + square_above(u, y) + square_above(u, z);
+    if (slope2 <= h * h * (1 + 1e-6)) return false;
+    double most = most_allowed(x, y, z, GROWTH * h);
+    *v = *v < 0 ? -most : most;
+    return u > most + 1e-9 * h;
 }
 
-static un_status limit_slope(un_context *ctx, shape_sampled *s) {
-    int64_t count = (int64_t)s->n[0] * s->n[1] * s->n[2];
-    /* Factors differ from node to node, so that it takes more than once. */
-    for (int round = 0; round < 8; round++) {
-        bool steep = false;
-        for_nodes(s, 0, note_steep, &steep);
-        if (!steep) break;
-        float *factors;
-        UN_ALLOC(ctx, factors, count);
-        for (int64_t m = 0; m < count; m++) factors[m] = 1;
-        for_nodes(s, 0, note_factor, factors);
-        for (int64_t m = 0; m < count; m++) s->values[m] /= (double)factors[m];
-        un_free(ctx, factors);
+static inline double lowest(const double *a, const double *b)
+{
+    return smaller(a ? fabs(*a) : INFINITY, b ? fabs(*b) : INFINITY);
+}
+
+/* Row (j, k), from its start or from its end. */
+static bool lower_row(shape_sampled *s, int32_t j, int32_t k, bool down)
+{
+    int64_t slab = (int64_t)s->n[0] * s->n[1];
+    double *row = s->values + s->n[0] * (int64_t)j + slab * k;
+    bool any = false;
+    for (int32_t m = 0; m < s->n[0]; m++) {
+        int32_t i = down ? s->n[0] - 1 - m : m;
+        double x = lowest(i > 0 ? row + i - 1 : NULL, i < s->n[0] - 1 ? row + i + 1 : NULL);
+        double y =
+            lowest(j > 0 ? row + i - s->n[0] : NULL, j < s->n[1] - 1 ? row + i + s->n[0] : NULL);
+        double z = lowest(k > 0 ? row + i - slab : NULL, k < s->n[2] - 1 ? row + i + slab : NULL);
+        any |= lower_node(&row[i], x, y, z, s->h);
     }
-    /* Two rounds of all eight directions suffice unless the way out winds a lot. */
-    for (int sweep = 0; sweep < 64; sweep++) {
-        bool any = false;
-        for_nodes(s, sweep % 8, lower_node, &any);
-        if (!any && sweep % 8 == 7) break;
+    return any;
+}
+
+/* Whether the row or one beside it has changed since the row was last looked at. */
+static bool is_stale(const shape_sampled *s, const int32_t *changed, int32_t j, int32_t k,
+                     int32_t sweep)
+{
+    int64_t row = j + (int64_t)s->n[1] * k;
+    return changed[row] >= sweep - 1 || (j > 0 && changed[row - 1] >= sweep - 1) ||
+           (j < s->n[1] - 1 && changed[row + 1] >= sweep - 1) ||
+           (k > 0 && changed[row - s->n[1]] >= sweep - 1) ||
+           (k < s->n[2] - 1 && changed[row + s->n[1]] >= sweep - 1);
+}
+
+/* Sweeps in all eight directions, one after the other, until one changes nothing: twice eight of
+ * them, unless the way from the surface winds. changed: when each row last was. */
+static void lower_far(shape_sampled *s, int32_t *changed)
+{
+    bool any = true;
+    for (int64_t row = 0; row < (int64_t)s->n[1] * s->n[2]; row++) changed[row] = -1;
+    for (int32_t sweep = 0; sweep < 64 && any; sweep++) {
+        any = false;
+        for (int32_t m = 0; m < s->n[2]; m++)
+            for (int32_t l = 0; l < s->n[1]; l++) {
+                int32_t j = sweep & 2 ? s->n[1] - 1 - l : l, k = sweep & 4 ? s->n[2] - 1 - m : m;
+                if (!is_stale(s, changed, j, k, sweep) || !lower_row(s, j, k, sweep & 1)) continue;
+                changed[j + (int64_t)s->n[1] * k] = sweep;
+                any = true;
+            }
     }
-    return UN_OK;
+}
+
+static un_status limit_slope(un_context *ctx, shape_sampled *s)
+{
+    surface_nodes nodes = {0};
+    int32_t *changed;
+    UN_ALLOC(ctx, changed, (size_t)s->n[1] * (size_t)s->n[2]);
+    un_status status = find_surface(ctx, s, &nodes);
+    if (status == UN_OK) {
+        lower_surface(s, &nodes);
+        lower_far(s, changed);
+    }
+    un_free(ctx, nodes.index);
+    un_free(ctx, nodes.factor);
+    un_free(ctx, changed);
+    return status;
 }
 
 /* Where the shape meets a side of the grid it is taken to go on for ever. */
-static void find_bounds(shape_sampled *s, un_box3 *bounds) {
+static void find_bounds(shape_sampled *s, un_box3 *bounds)
+{
     un_box3 box = grid_box(s);
     int32_t lo[3] = {INT32_MAX, INT32_MAX, INT32_MAX}, hi[3] = {-1, -1, -1};
     const double *v = s->values;
@@ -255,7 +312,8 @@ static void find_bounds(shape_sampled *s, un_box3 *bounds) {
 }
 
 static un_status check_values(un_context *ctx, const double *values, const int32_t n[3],
-                              un_vec3 origin, double h) {
+                              un_vec3 origin, double h)
+{
     size_t m = 0;
     for (int32_t k = 0; k < n[2]; k++)
         for (int32_t j = 0; j < n[1]; j++)
@@ -269,7 +327,8 @@ static un_status check_values(un_context *ctx, const double *values, const int32
 }
 
 un_status un_shape_sampled(un_shape_set *set, const double *values, const int32_t n[3],
-                           un_vec3 origin, double h, un_shape **shape) {
+                           un_vec3 origin, double h, un_shape **shape)
+{
     UN_ASSERT(n[0] >= 1 && n[1] >= 1 && n[2] >= 1 && isfinite(h) && h > 0 && un_finite3(origin));
     size_t count = (size_t)n[0] * (size_t)n[1] * (size_t)n[2];
     UN_TRY(check_values(set->ctx, values, n, origin, h));
