@@ -3,8 +3,9 @@
  * A path is followed in the frame of each body (from the body's pose at the start of the step to
  * that at its end), where the body stands still, by marching with its distance: a step never
  * exceeds the distance, so nothing is ever jumped over, however fast or thin. A hit slides: the
- * rest of the way loses its part into the wall. When sliding still ends in a wall after a few
- * rounds (a wedge), the point stays where it was, carried along by the body. */
+ * rest of the way loses its part into the wall. When several bodies do not agree on an end within a
+ * few rounds, the point stops where it first touched one of them; when that is in a wall too (a
+ * wedge), it stays where it was, carried along by the body. */
 #include "advect/advect.h"
 
 /* Particles keep this distance from solids, in cells. */
@@ -19,7 +20,8 @@ typedef struct hit {
 } hit;
 
 /* In the body's frame. True when the path from a to b comes closer than margin. */
-static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, hit *out) {
+static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, hit *out)
+{
     un_vec3 path = un_sub(b, a);
     double length = un_length(path), t = 0;
     if (length == 0) return false;
@@ -50,7 +52,8 @@ static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, hi
 }
 
 /* Out of the body, if inside: a few Newton steps along the distance. */
-static un_vec3 push_out(const un_shape *shape, un_vec3 x, double margin) {
+static un_vec3 push_out(const un_shape *shape, un_vec3 x, double margin)
+{
     for (int i = 0; i < 8; i++) {
         double d = un_shape_distance(shape, x);
         if (d >= margin) break;
@@ -59,7 +62,8 @@ static un_vec3 push_out(const un_shape *shape, un_vec3 x, double margin) {
     return x;
 }
 
-static void lose_normal(const un_body *body, un_vec3 x, un_vec3 n, un_vec3 *v) {
+static void lose_normal(const un_body *body, un_vec3 x, un_vec3 n, un_vec3 *v)
+{
     un_vec3 solid = un_body_velocity(body, x);
     un_vec3 slip = un_sub(*v, solid);
     double into = un_dot(slip, n);
@@ -69,7 +73,8 @@ static void lose_normal(const un_body *body, un_vec3 x, un_vec3 n, un_vec3 *v) {
 }
 
 /* One body, one round; true when the path was changed. */
-static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, un_vec3 *v, double margin) {
+static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, un_vec3 *v, double margin)
+{
     double local_margin = margin / body->to.scale;
     un_vec3 a = push_out(body->shape, un_pose_invert(&body->from, from), local_margin);
     un_vec3 b = un_pose_invert(&body->to, *to);
@@ -88,7 +93,8 @@ static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, un_vec3 *v, do
     return true;
 }
 
-static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v) {
+static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v)
+{
     const bool *open = walls->scene->def.domain.open;
     double margin = MARGIN * walls->grid->h;
     double size[3] = {walls->grid->size.x, walls->grid->size.y, walls->grid->size.z};
@@ -105,28 +111,63 @@ static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v) {
     }
 }
 
-static bool near_bounds(const un_body *body, un_vec3 a, un_vec3 b, double margin) {
+static bool near_bounds(const un_body *body, un_vec3 a, un_vec3 b, double margin)
+{
     un_vec3 lo = un_min3(a, b), hi = un_max3(a, b);
     const un_box3 *box = &body->bounds;
     return hi.x > box->min.x - margin && lo.x < box->max.x + margin && hi.y > box->min.y - margin &&
            lo.y < box->max.y + margin && hi.z > box->min.z - margin && lo.z < box->max.z + margin;
 }
 
-static double body_distance(const un_body *body, un_vec3 x) {
+static double body_distance(const un_body *body, un_vec3 x)
+{
     return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
 }
 
-un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, un_vec3 *v) {
+/* Where the straight way first meets a body, carried along by that body to the end of the step. */
+static un_vec3 first_contact(const un_walls *walls, un_vec3 from, un_vec3 to, double margin)
+{
+    un_vec3 end = to;
+    double s = INFINITY;
+    for (int32_t b = 0; b < walls->body_count; b++) {
+        const un_body *body = &walls->bodies[b];
+        if (!near_bounds(body, from, to, margin)) continue;
+        double local_margin = margin / body->to.scale;
+        un_vec3 x = push_out(body->shape, un_pose_invert(&body->from, from), local_margin);
+        hit h;
+        if (!march(body->shape, x, un_pose_invert(&body->to, to), local_margin, &h) || h.s >= s)
+            continue;
+        s = h.s;
+        end = un_pose_apply(&body->to, push_out(body->shape, h.x, local_margin));
+    }
+    return end;
+}
+
+un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, un_vec3 *v)
+{
     double margin = MARGIN * walls->grid->h;
     clamp_sides(walls, &to, v);
     if (walls->body_count == 0) return to;
+    un_vec3 aim = to;
+    int32_t first_hit = -1;
+    bool several = false;
     for (int round = 0; round < SLIDE_ROUNDS; round++) {
         bool changed = false;
         for (int32_t b = 0; b < walls->body_count; b++)
-            if (near_bounds(&walls->bodies[b], from, to, margin))
-                changed |= slide(&walls->bodies[b], from, &to, v, margin);
+            if (near_bounds(&walls->bodies[b], from, to, margin) &&
+                slide(&walls->bodies[b], from, &to, v, margin)) {
+                several |= first_hit >= 0 && first_hit != b;
+                first_hit = b;
+                changed = true;
+            }
         clamp_sides(walls, &to, v);
         if (!changed) return to;
+    }
+    /* One body answers for its own slide. Several may pass the point to and fro, the last of them
+     * through another: it stops where it first touched. */
+    if (several) {
+        to = first_contact(walls, from, aim, margin);
+        clamp_sides(walls, &to, v);
     }
     /* Wedged between walls: stay, carried along by the body that holds it. */
     for (int32_t b = 0; b < walls->body_count; b++) {
