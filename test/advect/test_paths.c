@@ -1,0 +1,146 @@
+/* Particle paths: third order in a rotating flow, parabolas for what flies by itself. */
+#include "advect/advect.h"
+#include "mesh/tank.h"
+
+typedef struct stream {
+    tank tank;
+    double *u[3];
+    un_particles particles;
+} stream;
+
+typedef un_vec3 velocity_field(un_vec3 x);
+
+static void stream_begin(stream *s, int32_t threads, velocity_field *field)
+{
+    memset(s, 0, sizeof *s);
+    tank_begin(&s->tank, threads, un_v3(1, 1, 1), 12);
+    tank_build(&s->tank);
+    const un_grid *g = &s->tank.grid;
+    for (int a = 0; a < 3; a++)
+        s->u[a] = un_alloc(s->tank.ctx, (size_t)g->cell_count, sizeof *s->u[a]);
+    for (int32_t k = 0; k < g->n[2]; k++)
+        for (int32_t j = 0; j < g->n[1]; j++)
+            for (int32_t i = 0; i < g->n[0]; i++) {
+                int64_t c = un_grid_cell(g, i, j, k);
+                un_vec3 x = un_grid_center(g, i, j, k);
+                double half = 0.5 * g->h;
+                s->u[0][c] = field(un_v3(x.x - half, x.y, x.z)).x;
+                s->u[1][c] = field(un_v3(x.x, x.y - half, x.z)).y;
+                s->u[2][c] = field(un_v3(x.x, x.y, x.z - half)).z;
+            }
+}
+
+static void stream_end(stream *s)
+{
+    un_particles_free(s->tank.ctx, &s->particles);
+    for (int a = 0; a < 3; a++) un_free(s->tank.ctx, s->u[a]);
+    tank_end(&s->tank);
+}
+
+static void add_particle(stream *s, un_vec3 x, un_vec3 v, uint8_t flags)
+{
+    un_particles *p = &s->particles;
+    check_ok(s->tank.ctx, un_particles_reserve(s->tank.ctx, p, p->count + 1));
+    int32_t q = p->count++;
+    p->x[0][q] = x.x;
+    p->x[1][q] = x.y;
+    p->x[2][q] = x.z;
+    p->v[0][q] = v.x;
+    p->v[1][q] = v.y;
+    p->v[2][q] = v.z;
+    p->volume[q] = 1e-4f;
+    p->flags[q] = flags;
+}
+
+/* Linear, so the grid's interpolation has no error of its own. */
+static un_vec3 rotation(un_vec3 x)
+{
+    return un_cross(un_v3(1, 2, -1), un_sub(x, un_v3(0.5, 0.5, 0.5)));
+}
+
+static double rotation_error(int steps)
+{
+    stream s;
+    stream_begin(&s, 2, rotation);
+    un_vec3 middle = {0.5, 0.5, 0.5}, start = {0.7, 0.45, 0.62}, axis = {1, 2, -1};
+    double dt = 1.5 / steps;
+    add_particle(&s, start, un_v3(0, 0, 0), 0);
+    for (int n = 0; n < steps; n++)
+        un_advect_particles(s.tank.ctx, &s.particles, s.u, s.tank.walls, un_v3(0, -9.81, 0), dt);
+    un_pose turn = un_pose_axis(un_normalize(axis), un_length(axis) * 1.5 * 180 / UN_PI);
+    un_vec3 want = un_add(middle, un_pose_rotate(&turn, un_sub(start, middle)));
+    double error = un_length(un_sub(un_particle_position(&s.particles, 0), want));
+    stream_end(&s);
+    return error;
+}
+
+static void paths_are_of_third_order(void **state)
+{
+    (void)state;
+    double error[4];
+    for (int n = 0; n < 4; n++) error[n] = rotation_error(10 << n);
+    check_below(error[3], 1e-5);
+    for (int n = 0; n < 3; n++) check_near(log2(error[n] / error[n + 1]), 3, 0.2);
+}
+
+static un_vec3 upward(un_vec3 x)
+{
+    (void)x;
+    return un_v3(0, 5, 0);
+}
+
+/* The velocity has its gravity already, as the transfer leaves it. */
+static void what_flies_by_itself_follows_a_parabola(void **state)
+{
+    (void)state;
+    stream s;
+    stream_begin(&s, 2, upward);
+    un_vec3 gravity = {0, -9.81, 0}, v = {0.3, 0.2, -0.1}, x = {0.3, 0.6, 0.5};
+    add_particle(&s, x, v, UN_PARTICLE_BALLISTIC);
+    double dt = 0.01;
+    for (int n = 0; n < 20; n++) {
+        s.particles.v[1][0] += dt * gravity.y;
+        un_advect_particles(s.tank.ctx, &s.particles, s.u, s.tank.walls, gravity, dt);
+    }
+    double t = 20 * dt;
+    check_near(s.particles.x[0][0], x.x + v.x * t, 1e-12);
+    check_near(s.particles.x[1][0], x.y + v.y * t + 0.5 * gravity.y * t * t, 1e-12);
+    check_near(s.particles.x[2][0], x.z + v.z * t, 1e-12);
+    stream_end(&s);
+}
+
+/* Whatever the flow says, closed sides hold; the same bits for any thread count. */
+static void fast_flow_stays_in_the_tank(void **state)
+{
+    (void)state;
+    double *first[3] = {NULL, NULL, NULL};
+    size_t bytes = 5000 * sizeof(double);
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        stream s;
+        stream_begin(&s, threads, rotation);
+        for (uint64_t i = 0; i < 5000; i++)
+            add_particle(&s, un_v3(un_random(i, 1), un_random(i, 2), un_random(i, 3)),
+                         un_v3(0, 0, 0), 0);
+        for (int n = 0; n < 5; n++)
+            un_advect_particles(s.tank.ctx, &s.particles, s.u, s.tank.walls, un_v3(0, 0, 0), 0.7);
+        for (int a = 0; a < 3; a++) {
+            if (threads == 1) first[a] = malloc(bytes);
+            if (threads == 1) memcpy(first[a], s.particles.x[a], bytes);
+            assert_memory_equal(first[a], s.particles.x[a], bytes);
+            for (int q = 0; q < 5000; q++)
+                assert_true(s.particles.x[a][q] > 0 && s.particles.x[a][q] < 1);
+        }
+        stream_end(&s);
+    }
+    for (int a = 0; a < 3; a++) free(first[a]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_are_of_third_order),
+        cmocka_unit_test(what_flies_by_itself_follows_a_parabola),
+        cmocka_unit_test(fast_flow_stays_in_the_tank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
