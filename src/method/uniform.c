@@ -188,7 +188,8 @@ static un_status extend_velocities(uniform *s, double dt)
     int32_t layers = (int32_t)ceil(s->def->solver.cfl) + 2;
     UN_TRY(un_transfer_extrapolate(s->ctx, &s->arena, s->u, s->u_old, s->known, &s->grid, layers));
     un_arena_reset(&s->arena);
-    un_pressure_constrain(s->ctx, s->u, &s->grid, s->walls);
+    un_pressure_constrain(s->ctx, s->u, s->known, &s->grid, s->walls);
+    un_pressure_constrain(s->ctx, s->u_old, s->known, &s->grid, s->walls);
     un_pressure_friction(s->ctx, s->u, &s->grid, s->walls, dt);
     return UN_OK;
 }

@@ -3,6 +3,7 @@
 
 typedef struct constrain_args {
     double *const *u;
+    uint8_t *const *known;
     const un_grid *grid;
     const un_walls *walls;
     double dt;
@@ -42,7 +43,7 @@ static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t e
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         for (int32_t i = 0; i < g->n[0]; i++) {
             int64_t f = un_grid_cell(g, i, j, k);
-            if (walls->area[axis][f] > 0) continue;
+            if (walls->area[axis][f] > 0 || a->known[axis][f] == 1) continue;
             un_vec3 x = face_center(g, axis, i, j, k);
             double d = un_walls_distance(walls, x);
             if (d < -2 * g->h) continue;
@@ -76,9 +77,9 @@ static void constrain_z(void *arg, int64_t begin, int64_t end) {
     constrain_axis(arg, 2, begin, end);
 }
 
-void un_pressure_constrain(un_context *ctx, double *const u[3], const un_grid *grid,
-                           const un_walls *walls) {
-    constrain_args a = {.u = u, .grid = grid, .walls = walls};
+void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const known[3],
+                           const un_grid *grid, const un_walls *walls) {
+    constrain_args a = {.u = u, .known = known, .grid = grid, .walls = walls};
     int64_t rows = (int64_t)grid->n[1] * grid->n[2];
     un_parallel_for(ctx, rows, 64, constrain_x, &a);
     un_parallel_for(ctx, rows, 64, constrain_y, &a);

@@ -45,10 +45,12 @@ typedef struct un_projection_report {
 un_status un_pressure_project(un_pressure *pressure, const un_projection *projection,
                               un_projection_report *report);
 
-/* Faces whose opening is closed take the extrapolated velocity less what points into the wall:
- * zero through the domain's sides. Call after extrapolation. */
-void un_pressure_constrain(un_context *ctx, double *const u[3], const un_grid *grid,
-                           const un_walls *walls);
+/* Closed faces take the extrapolated velocity less what points into the wall: zero through the
+ * domain's sides. Call after extrapolation, for the velocities before and after the projection
+ * alike: their difference is what particles get, and it must not push them off the wall. Faces with
+ * known = 1 are the projection's and stay. */
+void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const known[3],
+                           const un_grid *grid, const un_walls *walls);
 /* Slows what slides along rough solids: the slip falls by the solid's friction each 1/100 s. */
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
                           const un_walls *walls, double dt);
