@@ -26,7 +26,8 @@ typedef struct union_node {
     int32_t part;  /* of a leaf */
 } union_node;
 
-un_status shape_check_nesting(un_context *ctx, int32_t depth, int64_t cost) {
+un_status shape_check_nesting(un_context *ctx, int32_t depth, int64_t cost)
+{
     if (depth > DEPTH_MAX)
         return un_fail(ctx, UN_ERROR_SCENE,
                        "shapes are nested more than %d deep; put the parts side by side in one "
@@ -43,11 +44,13 @@ un_status shape_check_nesting(un_context *ctx, int32_t depth, int64_t cost) {
 /* ---- bounds ---- */
 
 /* An empty intersection becomes a box without extent, so that nobody meets min > max. */
-static void close_gap(double *min, double *max) {
+static void close_gap(double *min, double *max)
+{
     if (*min > *max) *min = *max = isfinite(*min) && isfinite(*max) ? 0.5 * (*min + *max) : 0;
 }
 
-static un_box3 combined_bounds(shape_kind kind, un_shape *const *parts, int32_t part_count) {
+static un_box3 combined_bounds(shape_kind kind, un_shape *const *parts, int32_t part_count)
+{
     un_box3 bounds = parts[0]->bounds;
     if (kind == SHAPE_SUBTRACT) return bounds;
     for (int32_t i = 1; i < part_count; i++) {
@@ -68,11 +71,13 @@ static un_box3 combined_bounds(shape_kind kind, un_shape *const *parts, int32_t 
 
 /* ---- the tree of a union ---- */
 
-static bool is_bounded(const un_box3 *b) {
+static bool is_bounded(const un_box3 *b)
+{
     return un_finite3(b->min) && un_finite3(b->max);
 }
 
-static double middle(const un_shape *part, int axis) {
+static double middle(const un_shape *part, int axis)
+{
     const un_box3 *b = &part->bounds;
     return axis == 0 ? b->min.x + b->max.x : axis == 1 ? b->min.y + b->max.y : b->min.z + b->max.z;
 }
@@ -82,7 +87,8 @@ typedef struct tree_order {
     int axis;
 } tree_order;
 
-static int compare_middles(const void *a, const void *b, void *arg) {
+static int compare_middles(const void *a, const void *b, void *arg)
+{
     const tree_order *order = arg;
     int32_t i = *(const int32_t *)a, k = *(const int32_t *)b;
     double u = middle(order->parts[i], order->axis), v = middle(order->parts[k], order->axis);
@@ -91,7 +97,8 @@ static int compare_middles(const void *a, const void *b, void *arg) {
 
 /* Halves along the longest side; returns the next free node. */
 static int32_t build_node(const un_shape **parts, int32_t *ids, int32_t count, union_node *nodes,
-                          int32_t at) {
+                          int32_t at)
+{
     union_node *node = &nodes[at++];
     node->box = parts[ids[0]]->bounds;
     node->part = ids[0];
@@ -112,7 +119,8 @@ static int32_t build_node(const un_shape **parts, int32_t *ids, int32_t count, u
 }
 
 /* Parts without end go first, and are asked always: the order of a union is its own affair. */
-static un_status build_tree(un_context *ctx, un_shape *shape) {
+static un_status build_tree(un_context *ctx, un_shape *shape)
+{
     const un_shape **parts = shape->csg.parts;
     int32_t *ids, endless = 0, part_count = shape->csg.part_count;
     for (int32_t i = 0; i < part_count; i++) {
@@ -135,7 +143,8 @@ static un_status build_tree(un_context *ctx, un_shape *shape) {
 /* ---- making them ---- */
 
 static un_status combine(un_shape_set *set, shape_kind kind, un_shape *const *parts,
-                         int32_t part_count, un_shape **shape) {
+                         int32_t part_count, un_shape **shape)
+{
     UN_ASSERT(part_count >= 1);
     int32_t depth = 0;
     int64_t cost = 0;
@@ -167,17 +176,20 @@ static un_status combine(un_shape_set *set, shape_kind kind, un_shape *const *pa
 }
 
 un_status un_shape_union(un_shape_set *set, un_shape *const *parts, int32_t part_count,
-                         un_shape **shape) {
+                         un_shape **shape)
+{
     return combine(set, SHAPE_UNION, parts, part_count, shape);
 }
 
 un_status un_shape_intersect(un_shape_set *set, un_shape *const *parts, int32_t part_count,
-                             un_shape **shape) {
+                             un_shape **shape)
+{
     return combine(set, SHAPE_INTERSECT, parts, part_count, shape);
 }
 
 un_status un_shape_subtract(un_shape_set *set, un_shape *const *parts, int32_t part_count,
-                            un_shape **shape) {
+                            un_shape **shape)
+{
     return combine(set, SHAPE_SUBTRACT, parts, part_count, shape);
 }
 
@@ -188,13 +200,15 @@ typedef struct best_part {
     int32_t part;
 } best_part;
 
-static inline void take_less(best_part *best, int32_t part, double d) {
+static inline void take_less(best_part *best, int32_t part, double d)
+{
     if (!(d < best->distance) && !(d == best->distance && part < best->part)) return;
     best->distance = d;
     best->part = part;
 }
 
-static best_part search_tree(const un_shape *shape, un_vec3 x) {
+static best_part search_tree(const un_shape *shape, un_vec3 x)
+{
     const union_node *nodes = shape->csg.nodes;
     best_part best = {INFINITY, shape->csg.part_count};
     for (int32_t i = 0; i < shape->csg.endless_count; i++)
@@ -236,11 +250,13 @@ static best_part search_tree(const un_shape *shape, un_vec3 x) {
 }
 
 /* Worth a look at its bounds first. */
-static bool is_costly(const un_shape *part) {
+static bool is_costly(const un_shape *part)
+{
     return part->kind == SHAPE_MESH || part->cost > 3;
 }
 
-int32_t combined_part(const un_shape *shape, un_vec3 x, double *distance) {
+int32_t combined_part(const un_shape *shape, un_vec3 x, double *distance)
+{
     if (shape->csg.nodes) {
         best_part best = search_tree(shape, x);
         *distance = best.distance;
@@ -263,7 +279,8 @@ int32_t combined_part(const un_shape *shape, un_vec3 x, double *distance) {
     return best.part;
 }
 
-static void union_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance) {
+static void union_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance)
+{
     double other[SHAPE_RUN], bound[SHAPE_RUN];
     for (int32_t i = 0; i < shape->csg.part_count; i++) {
         const un_shape *part = shape->csg.parts[i];
@@ -281,7 +298,8 @@ static void union_run(const un_shape *shape, const un_vec3 *x, int32_t count, do
     }
 }
 
-void combined_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance) {
+void combined_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance)
+{
     if (shape->csg.nodes) {
         for (int32_t k = 0; k < count; k++) distance[k] = search_tree(shape, x[k]).distance;
         return;

@@ -12,7 +12,8 @@ typedef struct weld_key {
     uint64_t x, y, z;
 } weld_key;
 
-static weld_key key_of(un_vec3 p) {
+static weld_key key_of(un_vec3 p)
+{
     weld_key k;
     p = un_add(p, un_v3(0, 0, 0)); /* -0 is 0 */
     memcpy(&k.x, &p.x, sizeof k.x);
@@ -22,7 +23,8 @@ static weld_key key_of(un_vec3 p) {
 }
 
 /* first[n] becomes the lowest vertex at the place of n. */
-static un_status weld(un_context *ctx, const un_trimesh *mesh, int32_t *first) {
+static un_status weld(un_context *ctx, const un_trimesh *mesh, int32_t *first)
+{
     size_t size = 16;
     while (size < 2 * (size_t)mesh->vertex_count) size *= 2;
     int32_t *table;
@@ -55,13 +57,14 @@ typedef struct edge_task {
     edge_end *ends;
 } edge_task;
 
-static bool welded(const un_trimesh *mesh, const int32_t *first, int32_t t, int32_t v[3]) {
+static bool welded(const un_trimesh *mesh, const int32_t *first, int32_t t, int32_t v[3])
+{
     for (int i = 0; i < 3; i++) v[i] = first[mesh->triangle[t][i]];
     return v[0] != v[1] && v[1] != v[2] && v[2] != v[0];
 }
 
-static void file_edges(const un_trimesh *mesh, const int32_t *first, int64_t *start,
-                       edge_end *ends) {
+static void file_edges(const un_trimesh *mesh, const int32_t *first, int64_t *start, edge_end *ends)
+{
     int32_t v[3];
     for (int32_t t = 0; t < mesh->triangle_count; t++) {
         if (!welded(mesh, first, t, v)) continue;
@@ -75,13 +78,15 @@ static void file_edges(const un_trimesh *mesh, const int32_t *first, int64_t *st
     }
 }
 
-static int compare_ends(const void *a, const void *b) {
+static int compare_ends(const void *a, const void *b)
+{
     int32_t p = ((const edge_end *)a)->other, q = ((const edge_end *)b)->other;
     return (p > q) - (p < q);
 }
 
 /* Most vertices have three such edges: insertion, but not for the hub of a huge fan. */
-static void sort_ends(edge_end *ends, int64_t count) {
+static void sort_ends(edge_end *ends, int64_t count)
+{
     if (count > 64) {
         qsort(ends, (size_t)count, sizeof *ends, compare_ends);
         return;
@@ -94,7 +99,8 @@ static void sort_ends(edge_end *ends, int64_t count) {
     }
 }
 
-static void count_edges(void *arg, int64_t begin, int64_t end, double *sums) {
+static void count_edges(void *arg, int64_t begin, int64_t end, double *sums)
+{
     const edge_task *task = arg;
     for (int64_t n = begin; n < end; n++) {
         edge_end *ends = task->ends + task->start[n];
@@ -113,7 +119,8 @@ static void count_edges(void *arg, int64_t begin, int64_t end, double *sums) {
 }
 
 static un_status examine_edges(un_context *ctx, const un_trimesh *mesh, const int32_t *first,
-                               un_trimesh_report *report) {
+                               un_trimesh_report *report)
+{
     int64_t *start = un_alloc_zero(ctx, (size_t)mesh->vertex_count + 2, sizeof *start);
     if (!start) return UN_ERROR_MEMORY;
     edge_end *ends = un_alloc(ctx, 3 * (size_t)mesh->triangle_count + 1, sizeof *ends);
@@ -138,7 +145,8 @@ static un_status examine_edges(un_context *ctx, const un_trimesh *mesh, const in
 
 /* ---- pieces ---- */
 
-static int32_t root_of(int32_t *parent, int32_t n) {
+static int32_t root_of(int32_t *parent, int32_t n)
+{
     while (parent[n] != n) {
         parent[n] = parent[parent[n]];
         n = parent[n];
@@ -147,7 +155,8 @@ static int32_t root_of(int32_t *parent, int32_t n) {
 }
 
 /* Vertices count as they are met, and one less with every joint. */
-static int32_t count_components(const un_trimesh *mesh, const int32_t *first, int32_t *parent) {
+static int32_t count_components(const un_trimesh *mesh, const int32_t *first, int32_t *parent)
+{
     int32_t v[3], count = 0;
     for (int32_t n = 0; n < mesh->vertex_count; n++) parent[n] = -1;
     for (int32_t t = 0; t < mesh->triangle_count; t++) {
@@ -176,7 +185,8 @@ typedef struct volume_task {
 } volume_task;
 
 /* Tetrahedra to the middle of the bounds: for an open mesh as good a lid as any. */
-static double sum_volume(void *arg, int64_t begin, int64_t end) {
+static double sum_volume(void *arg, int64_t begin, int64_t end)
+{
     const volume_task *task = arg;
     const un_vec3 *x = task->mesh->position;
     double sum = 0;
@@ -190,7 +200,8 @@ static double sum_volume(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Of the vertices that triangles use. */
-static un_box3 used_bounds(const un_trimesh *mesh) {
+static un_box3 used_bounds(const un_trimesh *mesh)
+{
     un_box3 b = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
     for (int32_t t = 0; t < mesh->triangle_count; t++)
         for (int i = 0; i < 3; i++) {
@@ -206,7 +217,8 @@ static un_box3 used_bounds(const un_trimesh *mesh) {
     return b;
 }
 
-un_status un_trimesh_examine(un_context *ctx, const un_trimesh *mesh, un_trimesh_report *report) {
+un_status un_trimesh_examine(un_context *ctx, const un_trimesh *mesh, un_trimesh_report *report)
+{
     *report = (un_trimesh_report){0};
     int32_t *first = un_alloc(ctx, (size_t)mesh->vertex_count + 1, sizeof *first);
     int32_t *parent = un_alloc(ctx, (size_t)mesh->vertex_count + 1, sizeof *parent);

@@ -65,9 +65,9 @@ un_status un_shape_mesh(un_shape_set *set, const un_trimesh *mesh, un_shape **sh
 /* A distance sampled by the caller at the nodes of a grid, x fastest: values[i + n0 (j + n1 k)] at
  * origin + h (i, j, k). Any function will do that is negative inside: where it is steeper than a
  * distance it is lowered, the surface staying where it was, and what results exceeds the true
- * distance by no more than a fifth of h (for features a few h wide). Outside the grid a shape that keeps
- * clear of the grid's boundary gets farther away; one that meets the boundary goes on as it is
- * there, without end. The values are copied; one that is not finite is an error of the scene. */
+ * distance by no more than a fifth of h (for features a few h wide). Outside the grid a shape that
+ * keeps clear of the grid's boundary gets farther away; one that meets the boundary goes on as it
+ * is there, without end. The values are copied; one that is not finite is an error of the scene. */
 un_status un_shape_sampled(un_shape_set *set, const double *values, const int32_t n[3],
                            un_vec3 origin, double h, un_shape **shape);
 un_status un_shape_union(un_shape_set *set, un_shape *const *parts, int32_t part_count,

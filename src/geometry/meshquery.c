@@ -3,8 +3,8 @@
  * Distance: the nearest triangle, by descending the tree nearest box first. Side: the generalised
  * winding number (Jacobson et al. 2013), w(q) = sum over triangles of their solid angle / 4 pi,
  * which is 1 inside and 0 outside a closed mesh and degrades gently where triangles are missing or
- * twice there. Far parts of the tree enter by their moments (Barill et al. 2018, eq. 9 to first
- * order): with r = center - q,
+ * twice there. Far parts of the tree enter by their moments (Barill et al. 2018, without their
+ * second order): with r = center - q,
  *     w ~ N.r / |r|^3 + tr S / |r|^3 - 3 r.S r / |r|^5
  * and near triangles exactly (Van Oosterom and Strackee 1983). */
 #include "geometry/meshtree.h"
@@ -22,14 +22,16 @@
 
 /* ---- nearest triangle ---- */
 
-static un_vec3 nearest_on_edge(un_vec3 a, un_vec3 b, un_vec3 x) {
+static un_vec3 nearest_on_edge(un_vec3 a, un_vec3 b, un_vec3 x)
+{
     un_vec3 ab = un_sub(b, a);
     double length2 = un_dot(ab, ab);
     double t = length2 > 0 ? un_dot(un_sub(x, a), ab) / length2 : 0;
     return t <= 0 ? a : t >= 1 ? b : un_mad(a, ab, t);
 }
 
-static un_vec3 nearest_on_edges(const un_vec3 v[3], un_vec3 x) {
+static un_vec3 nearest_on_edges(const un_vec3 v[3], un_vec3 x)
+{
     un_vec3 best = v[0];
     double best2 = INFINITY;
     for (int i = 0; i < 3; i++) {
@@ -43,7 +45,8 @@ static un_vec3 nearest_on_edges(const un_vec3 v[3], un_vec3 x) {
 }
 
 /* The seven regions of a triangle's plane, told apart by dot products with its edges. */
-static un_vec3 nearest_on_triangle(const un_vec3 v[3], un_vec3 x) {
+static un_vec3 nearest_on_triangle(const un_vec3 v[3], un_vec3 x)
+{
     un_vec3 a = v[0], b = v[1], c = v[2];
     un_vec3 ab = un_sub(b, a), ac = un_sub(c, a), ax = un_sub(x, a);
     double d1 = un_dot(ab, ax), d2 = un_dot(ac, ax);
@@ -70,7 +73,8 @@ static un_vec3 nearest_on_triangle(const un_vec3 v[3], un_vec3 x) {
     return un_mad(un_mad(a, ab, wb / sum), ac, wc / sum);
 }
 
-double triangle_distance2(const tree_triangle *t, un_vec3 x, un_vec3 *nearest) {
+static double triangle_distance2(const tree_triangle *t, un_vec3 x, un_vec3 *nearest)
+{
     *nearest = nearest_on_triangle(t->v, x);
     un_vec3 d = un_sub(x, *nearest);
     return un_dot(d, d);
@@ -82,7 +86,8 @@ typedef struct tree_point {
     float slack; /* what rounding to floats may have moved a coordinate by, and more */
 } tree_point;
 
-static tree_point to_tree_point(const mesh_tree *tree, un_vec3 x) {
+static tree_point to_tree_point(const mesh_tree *tree, un_vec3 x)
+{
     un_vec3 u = un_scale(un_sub(x, tree->center), tree->per_unit);
     double reach = larger(1, larger(fabs(u.x), larger(fabs(u.y), fabs(u.z))));
     return (tree_point){{(float)u.x, (float)u.y, (float)u.z}, (float)(reach * 0x1p-22)};
@@ -90,7 +95,8 @@ static tree_point to_tree_point(const mesh_tree *tree, un_vec3 x) {
 
 /* Squared distances to the boxes of a node's children, never above the true ones by more than the
  * margin that `limit_of` adds. */
-static inline void box_distances(const tree_node *node, const tree_point *p, float d2[TREE_WIDTH]) {
+static inline void box_distances(const tree_node *node, const tree_point *p, float d2[TREE_WIDTH])
+{
     float up[3], down[3];
     for (int a = 0; a < 3; a++) {
         up[a] = p->x[a] + p->slack;
@@ -111,8 +117,8 @@ static inline void box_distances(const tree_node *node, const tree_point *p, flo
 
 /* Raises squared distances to those of the coins: boxes of a slanted surface begin far above it,
  * and a far point would find hundreds of them within reach. */
-static inline void coin_distances(const tree_moments *m, const tree_point *p,
-                                  float d2[TREE_WIDTH]) {
+static inline void coin_distances(const tree_moments *m, const tree_point *p, float d2[TREE_WIDTH])
+{
     float slack = 4 * p->slack;
     for (int k = 0; k < TREE_WIDTH; k++) {
         float x = p->x[0] - m->center[0][k], y = p->x[1] - m->center[1][k],
@@ -137,11 +143,13 @@ typedef struct tree_hit {
     un_vec3 nearest;
 } tree_hit;
 
-static inline float limit_of(const mesh_tree *tree, double d2) {
+static inline float limit_of(const mesh_tree *tree, double d2)
+{
     return (float)(d2 * (tree->per_unit * tree->per_unit) * (1 + 1e-5));
 }
 
-static inline void try_triangle(const mesh_tree *tree, int32_t t, un_vec3 x, tree_hit *hit) {
+static inline void try_triangle(const mesh_tree *tree, int32_t t, un_vec3 x, tree_hit *hit)
+{
     un_vec3 nearest;
     double d2 = triangle_distance2(&tree->triangles[t], x, &nearest);
     if (d2 < hit->d2) {
@@ -157,7 +165,8 @@ typedef struct stack_entry {
 } stack_entry;
 
 /* hit holds a triangle to start from. */
-static void find_nearest(const mesh_tree *tree, un_vec3 x, tree_hit *hit) {
+static void find_nearest(const mesh_tree *tree, un_vec3 x, tree_hit *hit)
+{
     tree_point p = to_tree_point(tree, x);
     stack_entry stack[TREE_STACK];
     int size = 1;
@@ -199,7 +208,8 @@ typedef struct angle_sum {
     int32_t turns;
 } angle_sum;
 
-static inline void add_angle(angle_sum *sum, double re, double im) {
+static inline void add_angle(angle_sum *sum, double re, double im)
+{
     double x = sum->re * re - sum->im * im, y = sum->re * im + sum->im * re;
     if (sum->im >= 0 && im >= 0 && y < 0) sum->turns++;
     if (sum->im < 0 && im < 0 && y >= 0) sum->turns--;
@@ -207,7 +217,8 @@ static inline void add_angle(angle_sum *sum, double re, double im) {
     sum->im = y;
 }
 
-static inline void rescale(angle_sum *sum) {
+static inline void rescale(angle_sum *sum)
+{
     double size = fabs(sum->re) + fabs(sum->im);
     if (size > 1e-100 && size < 1e100) return;
     double by = size > 0 ? 1 / size : 0;
@@ -216,7 +227,8 @@ static inline void rescale(angle_sum *sum) {
 }
 
 /* Half the solid angle of a triangle: tan = det(a b c) / (abc + (a.b) c + (b.c) a + (c.a) b). */
-static inline void add_triangle(angle_sum *sum, const tree_triangle *t, un_vec3 x) {
+static inline void add_triangle(angle_sum *sum, const tree_triangle *t, un_vec3 x)
+{
     un_vec3 a = un_sub(t->v[0], x), b = un_sub(t->v[1], x), c = un_sub(t->v[2], x);
     double la = un_length(a), lb = un_length(b), lc = un_length(c), product = la * lb * lc;
     if (!(product > 0)) return;
@@ -228,7 +240,8 @@ static inline void add_triangle(angle_sum *sum, const tree_triangle *t, un_vec3 
 
 /* The far children's share of w; *near_mask tells which children are near. */
 static inline float far_winding(const tree_moments *m, const float x[3], float far,
-                                unsigned *near_mask) {
+                                unsigned *near_mask)
+{
     float share[TREE_WIDTH], near[TREE_WIDTH];
     for (int k = 0; k < TREE_WIDTH; k++) {
         float rx = m->center[0][k] - x[0], ry = m->center[1][k] - x[1], rz = m->center[2][k] - x[2];
@@ -251,7 +264,8 @@ static inline float far_winding(const tree_moments *m, const float x[3], float f
     return sum;
 }
 
-static double winding(const mesh_tree *tree, un_vec3 x, float far) {
+static double winding(const mesh_tree *tree, un_vec3 x, float far)
+{
     tree_point p = to_tree_point(tree, x);
     int32_t stack[TREE_STACK];
     int size = 1;
@@ -277,17 +291,20 @@ static double winding(const mesh_tree *tree, un_vec3 x, float far) {
     return w + (atan2(angles.im, angles.re) + 2 * UN_PI * angles.turns) / (2 * UN_PI);
 }
 
-double mesh_tree_winding(const mesh_tree *tree, un_vec3 x) {
+double mesh_tree_winding(const mesh_tree *tree, un_vec3 x)
+{
     return winding(tree, x, FAR_FINE);
 }
 
-static bool outside_bounds(const un_box3 *b, un_vec3 x) {
+static bool outside_bounds(const un_box3 *b, un_vec3 x)
+{
     return x.x < b->min.x || x.x > b->max.x || x.y < b->min.y || x.y > b->max.y || x.z < b->min.z ||
            x.z > b->max.z;
 }
 
 /* Nothing is inside beyond the bounds, also for an open mesh: bounds promise as much. */
-static bool is_inside(const mesh_tree *tree, un_vec3 x) {
+static bool is_inside(const mesh_tree *tree, un_vec3 x)
+{
     if (outside_bounds(&tree->bounds, x)) return false;
     double w = winding(tree, x, FAR_QUICK);
     if (fabs(w - 0.5) < CLEAR) w = winding(tree, x, FAR_FINE);
@@ -296,7 +313,8 @@ static bool is_inside(const mesh_tree *tree, un_vec3 x) {
 
 /* ---- shape ---- */
 
-double mesh_distance(const mesh_tree *tree, un_vec3 x) {
+double mesh_distance(const mesh_tree *tree, un_vec3 x)
+{
     double d;
     mesh_distances(tree, &x, 1, &d);
     return d;
@@ -304,7 +322,8 @@ double mesh_distance(const mesh_tree *tree, un_vec3 x) {
 
 /* A point's neighbour gives it a triangle to start from. Between two points nearer to each other
  * than the first is to the mesh lies no triangle: in a closed mesh they are on the same side. */
-void mesh_distances(const mesh_tree *tree, const un_vec3 *x, int32_t count, double *distance) {
+void mesh_distances(const mesh_tree *tree, const un_vec3 *x, int32_t count, double *distance)
+{
     tree_hit hit = {INFINITY, tree->triangle_count / 2, {0, 0, 0}};
     un_vec3 before = {NAN, NAN, NAN};
     double clear2 = 0;
@@ -325,7 +344,8 @@ void mesh_distances(const mesh_tree *tree, const un_vec3 *x, int32_t count, doub
     }
 }
 
-un_vec3 mesh_normal(const mesh_tree *tree, un_vec3 x) {
+un_vec3 mesh_normal(const mesh_tree *tree, un_vec3 x)
+{
     tree_hit hit = {INFINITY, 0, {0, 0, 0}};
     if (!un_finite3(x)) return un_v3(0, 1, 0);
     find_nearest(tree, x, &hit);
@@ -339,7 +359,8 @@ un_vec3 mesh_normal(const mesh_tree *tree, un_vec3 x) {
 }
 
 un_status un_shape_mesh(un_shape_set *set, const un_trimesh *mesh, un_shape **shape,
-                        un_trimesh_report *report) {
+                        un_trimesh_report *report)
+{
     un_trimesh_report own;
     if (mesh->triangle_count < 1)
         return un_fail(set->ctx, UN_ERROR_ARGUMENT, "a mesh shape needs at least one triangle");

@@ -5,34 +5,41 @@
 #include <stdlib.h>
 #include <strings.h>
 
-mesh_text mesh_text_start(const mesh_file *file) {
+mesh_text mesh_text_start(const mesh_file *file)
+{
     mesh_text text = {file->bytes, file->bytes + file->size, 1, file->locale};
     if (file->size >= 3 && memcmp(text.at, "\xef\xbb\xbf", 3) == 0) text.at += 3;
     return text;
 }
 
-static inline bool is_blank(char c) {
+static inline bool is_blank(char c)
+{
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
-static inline bool is_digit(char c) {
+static inline bool is_digit(char c)
+{
     return c >= '0' && c <= '9';
 }
 
-static inline bool is_end(const mesh_text *text, const char *at) {
+static inline bool is_end(const mesh_text *text, const char *at)
+{
     return at >= text->end || is_blank(*at) || *at == '\n';
 }
 
-void mesh_text_blanks(mesh_text *text) {
+void mesh_text_blanks(mesh_text *text)
+{
     while (text->at < text->end && is_blank(*text->at)) text->at++;
 }
 
-void mesh_text_next_line(mesh_text *text) {
+void mesh_text_next_line(mesh_text *text)
+{
     const char *newline = memchr(text->at, '\n', (size_t)(text->end - text->at));
     text->at = newline ? newline + 1 : text->end;
     if (newline) text->line++;
 }
 
-bool mesh_text_space(mesh_text *text, bool comments) {
+bool mesh_text_space(mesh_text *text, bool comments)
+{
     for (; text->at < text->end; text->at++) {
         if (*text->at == '\n') {
             text->line++;
@@ -45,7 +52,8 @@ bool mesh_text_space(mesh_text *text, bool comments) {
     return false;
 }
 
-bool mesh_text_word(mesh_text *text, const char *word) {
+bool mesh_text_word(mesh_text *text, const char *word)
+{
     size_t length = strlen(word);
     if ((size_t)(text->end - text->at) < length) return false;
     if (strncasecmp(text->at, word, length) != 0 || !is_end(text, text->at + length)) return false;
@@ -53,7 +61,8 @@ bool mesh_text_word(mesh_text *text, const char *word) {
     return true;
 }
 
-bool mesh_text_at_line_end(const mesh_text *text) {
+bool mesh_text_at_line_end(const mesh_text *text)
+{
     return text->at >= text->end || *text->at == '\n';
 }
 
@@ -63,7 +72,8 @@ static const double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 /* Not a number, in words. */
-static bool read_name(mesh_text *text, const char *at, double *value) {
+static bool read_name(mesh_text *text, const char *at, double *value)
+{
     size_t left = (size_t)(text->end - at);
     if (left < 3 || (strncasecmp(at, "nan", 3) != 0 && strncasecmp(at, "inf", 3) != 0))
         return false;
@@ -75,7 +85,8 @@ static bool read_name(mesh_text *text, const char *at, double *value) {
 
 /* Digits go into an integer. While it and the power of ten are both exact in a double, one product
  * or quotient is correctly rounded; strtod does the others. */
-bool mesh_text_number(mesh_text *text, double *value) {
+bool mesh_text_number(mesh_text *text, double *value)
+{
     const char *at = text->at, *start = at;
     uint64_t digits = 0;
     int64_t exponent = 0, count = 0;
@@ -116,7 +127,8 @@ bool mesh_text_number(mesh_text *text, double *value) {
     return true;
 }
 
-bool mesh_text_integer(mesh_text *text, int64_t *value) {
+bool mesh_text_integer(mesh_text *text, int64_t *value)
+{
     const char *at = text->at;
     bool negative = at < text->end && *at == '-';
     if (at < text->end && (*at == '-' || *at == '+')) at++;
@@ -129,7 +141,8 @@ bool mesh_text_integer(mesh_text *text, int64_t *value) {
     return true;
 }
 
-const char *mesh_text_quote(const mesh_text *text, char quote[48]) {
+const char *mesh_text_quote(const mesh_text *text, char quote[48])
+{
     if (text->at >= text->end) return "the end of the file";
     if (*text->at == '\n') return "the end of the line";
     size_t n = 0;

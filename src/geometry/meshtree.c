@@ -52,19 +52,22 @@ typedef struct float_box {
 
 static const float_box EMPTY = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
 
-static inline void include(float_box *box, const float lo[3], const float hi[3]) {
+static inline void include(float_box *box, const float lo[3], const float hi[3])
+{
     for (int a = 0; a < 3; a++) {
         box->lo[a] = lo[a] < box->lo[a] ? lo[a] : box->lo[a];
         box->hi[a] = hi[a] > box->hi[a] ? hi[a] : box->hi[a];
     }
 }
 
-static float half_area(const float_box *box) {
+static float half_area(const float_box *box)
+{
     float x = box->hi[0] - box->lo[0], y = box->hi[1] - box->lo[1], z = box->hi[2] - box->lo[2];
     return x * y + y * z + z * x;
 }
 
-static inline float centroid(const prim *p, int a) {
+static inline float centroid(const prim *p, int a)
+{
     return 0.5f * (p->lo[a] + p->hi[a]);
 }
 
@@ -76,12 +79,14 @@ typedef struct split_plan {
     int bin;         /* the first bin of the right side; 0: no plan, halve */
 } split_plan;
 
-static inline int bin_of(const split_plan *plan, const prim *p) {
+static inline int bin_of(const split_plan *plan, const prim *p)
+{
     int bin = (int)((centroid(p, plan->axis) - plan->lo) * plan->scale);
     return bin < BINS ? bin : BINS - 1;
 }
 
-static split_plan plan_split(const prim *prims, int32_t count) {
+static split_plan plan_split(const prim *prims, int32_t count)
+{
     float_box centers = EMPTY;
     for (int32_t i = 0; i < count; i++) {
         float c[3] = {centroid(&prims[i], 0), centroid(&prims[i], 1), centroid(&prims[i], 2)};
@@ -130,7 +135,8 @@ static split_plan plan_split(const prim *prims, int32_t count) {
 }
 
 /* Reorders prims and returns how many go left; neither side is empty. count >= 2. */
-static int32_t split(prim *prims, int32_t count, bool halve) {
+static int32_t split(prim *prims, int32_t count, bool halve)
+{
     split_plan plan = {0};
     if (!halve) plan = plan_split(prims, count);
     if (plan.bin == 0) return count / 2;
@@ -147,14 +153,16 @@ static int32_t split(prim *prims, int32_t count, bool halve) {
     return left;
 }
 
-static float range_area(const prim *prims, int32_t count) {
+static float range_area(const prim *prims, int32_t count)
+{
     float_box box = EMPTY;
     for (int32_t i = 0; i < count; i++) include(&box, prims[i].lo, prims[i].hi);
     return half_area(&box);
 }
 
 /* Splits a range into up to eight, the one most costly to search first. */
-static int divide(prim *prims, int32_t first, int32_t count, int32_t depth, range_node *node) {
+static int divide(prim *prims, int32_t first, int32_t count, int32_t depth, range_node *node)
+{
     float cost[TREE_WIDTH];
     int n = 1;
     node->first[0] = first;
@@ -183,7 +191,8 @@ static int divide(prim *prims, int32_t first, int32_t count, int32_t depth, rang
 
 /* Depth first, children after their parent; returns the next free node. */
 static int32_t build_below(prim *prims, range_node *nodes, int32_t at, int32_t first, int32_t count,
-                           int32_t depth) {
+                           int32_t depth)
+{
     range_node *node = &nodes[at++];
     int n = divide(prims, first, count, depth, node);
     for (int k = 0; k < n; k++) {
@@ -197,11 +206,13 @@ static int32_t build_below(prim *prims, range_node *nodes, int32_t at, int32_t f
 /* A node above the leaves has more than TREE_LEAF triangles, and fewer than eight children only
  * when all of them are leaves: that leaves room for at most a quarter as many nodes as triangles.
  */
-static int32_t node_room(int32_t count) {
+static int32_t node_room(int32_t count)
+{
     return count / 4 + 1;
 }
 
-static un_status add_task(builder *b, int32_t first, int32_t count, int32_t depth) {
+static un_status add_task(builder *b, int32_t first, int32_t count, int32_t depth)
+{
     size_t capacity = (size_t)b->task_capacity;
     UN_TRY(un_array_reserve(b->ctx, (void **)&b->tasks, &capacity, (size_t)b->task_count + 1,
                             sizeof *b->tasks));
@@ -211,8 +222,8 @@ static un_status add_task(builder *b, int32_t first, int32_t count, int32_t dept
 }
 
 /* The root, and below it every node too large for a task. */
-static un_status build_top(builder *b, int32_t first, int32_t count, int32_t depth,
-                           int32_t *index) {
+static un_status build_top(builder *b, int32_t first, int32_t count, int32_t depth, int32_t *index)
+{
     int32_t at = b->top_count++;
     *index = at;
     range_node *node = &b->top[at];
@@ -229,7 +240,8 @@ static un_status build_top(builder *b, int32_t first, int32_t count, int32_t dep
     return UN_OK;
 }
 
-static void run_tasks(void *arg, int64_t begin, int64_t end) {
+static void run_tasks(void *arg, int64_t begin, int64_t end)
+{
     builder *b = arg;
     for (int64_t i = begin; i < end; i++) {
         range_task *t = &b->tasks[i];
@@ -239,7 +251,8 @@ static void run_tasks(void *arg, int64_t begin, int64_t end) {
 
 /* ---- prims ---- */
 
-static void triangle_corners(const builder *b, int32_t t, un_vec3 v[3]) {
+static void triangle_corners(const builder *b, int32_t t, un_vec3 v[3])
+{
     const int32_t *corner = b->mesh->triangle[t];
     v[0] = b->mesh->position[corner[0]];
     v[1] = b->mesh->position[corner[b->turned ? 2 : 1]];
@@ -247,20 +260,24 @@ static void triangle_corners(const builder *b, int32_t t, un_vec3 v[3]) {
 }
 
 /* The next float below or above: a box must not lose its triangle to rounding. */
-static inline float round_down(double x) {
+static inline float round_down(double x)
+{
     float f = (float)x;
     return (double)f > x ? nextafterf(f, -INFINITY) : f;
 }
-static inline float round_up(double x) {
+static inline float round_up(double x)
+{
     float f = (float)x;
     return (double)f < x ? nextafterf(f, INFINITY) : f;
 }
 
-static un_vec3 to_tree(const mesh_tree *tree, un_vec3 x) {
+static un_vec3 to_tree(const mesh_tree *tree, un_vec3 x)
+{
     return un_scale(un_sub(x, tree->center), tree->per_unit);
 }
 
-static void make_prims(void *arg, int64_t begin, int64_t end) {
+static void make_prims(void *arg, int64_t begin, int64_t end)
+{
     builder *b = arg;
     for (int64_t t = begin; t < end; t++) {
         prim *p = &b->prims[t];
@@ -283,7 +300,8 @@ static void make_prims(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void copy_triangles(void *arg, int64_t begin, int64_t end) {
+static void copy_triangles(void *arg, int64_t begin, int64_t end)
+{
     builder *b = arg;
     for (int64_t i = begin; i < end; i++)
         triangle_corners(b, b->prims[i].id, b->tree->triangles[i].v);
@@ -291,7 +309,8 @@ static void copy_triangles(void *arg, int64_t begin, int64_t end) {
 
 /* ---- finished nodes ---- */
 
-static const range_node *find_node(const builder *b, int32_t n, int32_t *base) {
+static const range_node *find_node(const builder *b, int32_t n, int32_t *base)
+{
     *base = 0;
     if (n < b->top_count) return &b->top[n];
     int32_t low = 0, high = b->task_count - 1;
@@ -307,7 +326,8 @@ static const range_node *find_node(const builder *b, int32_t n, int32_t *base) {
     return &b->below[t->room + (n - t->node_first)];
 }
 
-static void set_box(tree_node *node, int k, const prim *prims, int32_t count) {
+static void set_box(tree_node *node, int k, const prim *prims, int32_t count)
+{
     float_box box = EMPTY;
     for (int32_t i = 0; i < count; i++) include(&box, prims[i].lo, prims[i].hi);
     for (int a = 0; a < 3; a++) {
@@ -316,13 +336,14 @@ static void set_box(tree_node *node, int k, const prim *prims, int32_t count) {
     }
 }
 
-static un_vec3 rounded(un_vec3 a) {
+static un_vec3 rounded(un_vec3 a)
+{
     return un_v3((float)a.x, (float)a.y, (float)a.z);
 }
 
 /* Integrals over the triangles of one child, and the coin around them, in the tree's units. */
-static void set_moments(const mesh_tree *tree, tree_moments *m, int k, int32_t first,
-                        int32_t count) {
+static void set_moments(const mesh_tree *tree, tree_moments *m, int k, int32_t first, int32_t count)
+{
     double area = 0;
     un_vec3 weighted = {0, 0, 0}, sum = {0, 0, 0}, middle = {0, 0, 0};
     for (int32_t t = first; t < first + count; t++) {
@@ -368,7 +389,8 @@ static void set_moments(const mesh_tree *tree, tree_moments *m, int k, int32_t f
     m->thickness[k] = round_up(thickness);
 }
 
-static void finish_nodes(void *arg, int64_t begin, int64_t end) {
+static void finish_nodes(void *arg, int64_t begin, int64_t end)
+{
     builder *b = arg;
     for (int64_t n = begin; n < end; n++) {
         int32_t base;
@@ -395,7 +417,8 @@ static void finish_nodes(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static un_status build_nodes(builder *b) {
+static un_status build_nodes(builder *b)
+{
     mesh_tree *tree = b->tree;
     int32_t count = tree->triangle_count, root;
     b->task_size = count / TASKS > TASK_LEAST ? count / TASKS : TASK_LEAST;
@@ -424,7 +447,8 @@ static un_status build_nodes(builder *b) {
     return UN_OK;
 }
 
-static void place(mesh_tree *tree, const un_box3 *bounds) {
+static void place(mesh_tree *tree, const un_box3 *bounds)
+{
     un_vec3 half = un_scale(un_sub(bounds->max, bounds->min), 0.5);
     tree->bounds = *bounds;
     tree->center = un_add(bounds->min, half);
@@ -434,7 +458,8 @@ static void place(mesh_tree *tree, const un_box3 *bounds) {
 }
 
 un_status mesh_tree_build(un_context *ctx, const un_trimesh *mesh, const un_trimesh_report *report,
-                          mesh_tree **out) {
+                          mesh_tree **out)
+{
     UN_ASSERT(mesh->triangle_count > 0);
     mesh_tree *tree = un_alloc_zero(ctx, 1, sizeof *tree);
     if (!tree) return UN_ERROR_MEMORY;
@@ -459,7 +484,8 @@ un_status mesh_tree_build(un_context *ctx, const un_trimesh *mesh, const un_trim
     return status;
 }
 
-void mesh_tree_free(un_context *ctx, mesh_tree *tree) {
+void mesh_tree_free(un_context *ctx, mesh_tree *tree)
+{
     if (!tree) return;
     un_free(ctx, tree->nodes);
     un_free(ctx, tree->moments);

@@ -47,13 +47,12 @@ typedef struct mesh_tree {
     bool closed; /* winding numbers are whole and change at triangles only */
 } mesh_tree;
 
-/* turned: every triangle the other way round. */
+/* An inverted mesh (by the report) is turned. */
 un_status mesh_tree_build(un_context *ctx, const un_trimesh *mesh, const un_trimesh_report *report,
                           mesh_tree **tree);
 void mesh_tree_free(un_context *ctx, mesh_tree *tree);
 
 /* The generalised winding number, to about 0.01 (tests). */
 double mesh_tree_winding(const mesh_tree *tree, un_vec3 x);
-double triangle_distance2(const tree_triangle *t, un_vec3 x, un_vec3 *nearest);
 
 #endif

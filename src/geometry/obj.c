@@ -9,14 +9,16 @@ typedef struct obj_reader {
     int64_t largest_line;
 } obj_reader;
 
-static un_status fail_here(obj_reader *r, const char *wanted) {
+static un_status fail_here(obj_reader *r, const char *wanted)
+{
     char quote[48];
     return mesh_fail_line(r->file, r->text.line, "%s expected, not %s; export the mesh again",
                           wanted, mesh_text_quote(&r->text, quote));
 }
 
 /* A backslash at the end of a line continues it. */
-static void blanks(obj_reader *r) {
+static void blanks(obj_reader *r)
+{
     for (;;) {
         mesh_text_blanks(&r->text);
         const char *at = r->text.at;
@@ -29,7 +31,8 @@ static void blanks(obj_reader *r) {
     }
 }
 
-static un_status read_vertex(obj_reader *r) {
+static un_status read_vertex(obj_reader *r)
+{
     double x[3];
     for (int i = 0; i < 3; i++) {
         blanks(r);
@@ -44,7 +47,8 @@ static un_status read_vertex(obj_reader *r) {
 }
 
 /* One corner, v, v/vt, v//vn or v/vt/vn; *v counts from 0. */
-static un_status read_corner(obj_reader *r, int64_t *v) {
+static un_status read_corner(obj_reader *r, int64_t *v)
+{
     mesh_text *text = &r->text;
     int64_t other, index;
     if (!mesh_text_integer(text, &index)) return fail_here(r, "a vertex number");
@@ -71,7 +75,8 @@ static un_status read_corner(obj_reader *r, int64_t *v) {
     return UN_OK;
 }
 
-static un_status read_face(obj_reader *r) {
+static un_status read_face(obj_reader *r)
+{
     int64_t first = 0, last = 0, v = 0;
     for (int64_t corner = 0;; corner++) {
         blanks(r);
@@ -84,7 +89,8 @@ static un_status read_face(obj_reader *r) {
 }
 
 /* Passes over a line, and over those that continue it. */
-static void skip_line(obj_reader *r) {
+static void skip_line(obj_reader *r)
+{
     for (;;) {
         mesh_text_next_line(&r->text);
         const char *end = r->text.at - 2; /* before the newline */
@@ -94,7 +100,8 @@ static void skip_line(obj_reader *r) {
     }
 }
 
-un_status mesh_read_obj(mesh_file *file) {
+un_status mesh_read_obj(mesh_file *file)
+{
     obj_reader r = {.file = file, .text = mesh_text_start(file), .largest = -1};
     while (mesh_text_space(&r.text, true)) {
         if (mesh_text_word(&r.text, "v"))

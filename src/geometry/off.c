@@ -7,13 +7,15 @@ typedef struct off_reader {
     mesh_text text;
 } off_reader;
 
-static un_status fail_here(off_reader *r, const char *wanted) {
+static un_status fail_here(off_reader *r, const char *wanted)
+{
     char quote[48];
     return mesh_fail_line(r->file, r->text.line, "%s expected, not %s; export the mesh again",
                           wanted, mesh_text_quote(&r->text, quote));
 }
 
-static un_status read_head(off_reader *r, int64_t *vertex_count, int64_t *face_count) {
+static un_status read_head(off_reader *r, int64_t *vertex_count, int64_t *face_count)
+{
     mesh_text *text = &r->text;
     if (!mesh_text_space(text, true)) return fail_here(r, "OFF");
     const char *key = text->at;
@@ -41,7 +43,8 @@ static un_status read_head(off_reader *r, int64_t *vertex_count, int64_t *face_c
     return UN_OK;
 }
 
-static un_status read_vertex(off_reader *r) {
+static un_status read_vertex(off_reader *r)
+{
     double x[3];
     if (!mesh_text_space(&r->text, true)) return fail_here(r, "a vertex");
     for (int i = 0; i < 3; i++) {
@@ -58,7 +61,8 @@ static un_status read_vertex(off_reader *r) {
     return UN_OK;
 }
 
-static un_status read_face(off_reader *r) {
+static un_status read_face(off_reader *r)
+{
     int64_t corner_count, first = 0, last = 0, v;
     if (!mesh_text_space(&r->text, true)) return fail_here(r, "a face");
     if (!mesh_text_integer(&r->text, &corner_count) || corner_count < 0)
@@ -79,7 +83,8 @@ static un_status read_face(off_reader *r) {
     return UN_OK;
 }
 
-un_status mesh_read_off(mesh_file *file) {
+un_status mesh_read_off(mesh_file *file)
+{
     off_reader r = {file, mesh_text_start(file)};
     int64_t vertex_count, face_count;
     UN_TRY(read_head(&r, &vertex_count, &face_count));

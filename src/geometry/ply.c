@@ -42,13 +42,15 @@ typedef struct ply_reader {
 
 /* ---- head ---- */
 
-static un_status fail_here(ply_reader *r, const char *wanted) {
+static un_status fail_here(ply_reader *r, const char *wanted)
+{
     char quote[48];
     return mesh_fail_line(r->file, r->text.line, "%s expected, not %s; export the mesh again",
                           wanted, mesh_text_quote(&r->text, quote));
 }
 
-static un_status read_type(ply_reader *r, ply_type *type) {
+static un_status read_type(ply_reader *r, ply_type *type)
+{
     mesh_text_blanks(&r->text);
     for (int t = 0; t < TYPE_COUNT; t++)
         if (mesh_text_word(&r->text, TYPE_NAME[t][0]) ||
@@ -59,7 +61,8 @@ static un_status read_type(ply_reader *r, ply_type *type) {
     return fail_here(r, "a type like float or int");
 }
 
-static un_status read_format(ply_reader *r) {
+static un_status read_format(ply_reader *r)
+{
     const uint16_t probe = 1;
     bool little_machine = *(const unsigned char *)&probe == 1;
     mesh_text_blanks(&r->text);
@@ -77,7 +80,8 @@ static un_status read_format(ply_reader *r) {
     return UN_OK;
 }
 
-static un_status read_element(ply_reader *r) {
+static un_status read_element(ply_reader *r)
+{
     if (r->element_count == ELEMENTS_MAX)
         return mesh_fail_line(r->file, r->text.line, "more than %d elements; export a plain mesh",
                               ELEMENTS_MAX);
@@ -101,7 +105,8 @@ static un_status read_element(ply_reader *r) {
     return UN_OK;
 }
 
-static int32_t find_target(ply_reader *r, ply_element_kind kind, bool list) {
+static int32_t find_target(ply_reader *r, ply_element_kind kind, bool list)
+{
     if (kind == FACE && list &&
         (mesh_text_word(&r->text, "vertex_indices") || mesh_text_word(&r->text, "vertex_index")))
         return CORNERS;
@@ -111,7 +116,8 @@ static int32_t find_target(ply_reader *r, ply_element_kind kind, bool list) {
     return NOWHERE;
 }
 
-static un_status read_property(ply_reader *r) {
+static un_status read_property(ply_reader *r)
+{
     if (r->element_count == 0) return fail_here(r, "an element before its properties");
     if (r->property_count == PROPERTIES_MAX)
         return mesh_fail_line(r->file, r->text.line, "more than %d properties; export a plain mesh",
@@ -137,14 +143,16 @@ static un_status read_property(ply_reader *r) {
     return UN_OK;
 }
 
-static bool has_target(const ply_reader *r, const ply_element *e, int32_t target) {
+static bool has_target(const ply_reader *r, const ply_element *e, int32_t target)
+{
     for (int32_t i = 0; i < e->property_count; i++)
         if (r->properties[e->first + i].target == target) return true;
     return false;
 }
 
 /* Vertices need a place and faces need corners; normals and velocities are whole or not at all. */
-static un_status check_head(ply_reader *r) {
+static un_status check_head(ply_reader *r)
+{
     for (int32_t i = 0; i < r->element_count; i++) {
         ply_element *e = &r->elements[i];
         if (e->kind == FACE && e->count > 0 && !has_target(r, e, CORNERS))
@@ -163,13 +171,15 @@ static un_status check_head(ply_reader *r) {
 }
 
 /* A line ends as the first one did: a lone CR, or LF with or without CR. */
-static void next_line(ply_reader *r, char newline) {
+static void next_line(ply_reader *r, char newline)
+{
     const char *at = memchr(r->text.at, newline, (size_t)(r->text.end - r->text.at));
     r->text.at = at ? at + 1 : r->text.end;
     r->text.line++;
 }
 
-static un_status read_head(ply_reader *r) {
+static un_status read_head(ply_reader *r)
+{
     mesh_text *text = &r->text;
     if (!mesh_text_word(text, "ply")) return fail_here(r, "ply");
     const char *lf = memchr(text->at, '\n', (size_t)(text->end - text->at));
@@ -201,7 +211,8 @@ static un_status read_head(ply_reader *r) {
 
 /* ---- body ---- */
 
-static un_status fail_cut(ply_reader *r) {
+static un_status fail_cut(ply_reader *r)
+{
     if (r->binary)
         return mesh_fail_byte(r->file, r->file->size,
                               "the file ends before its last element; it was cut off, copy or "
@@ -211,7 +222,8 @@ static un_status fail_cut(ply_reader *r) {
                           "it again");
 }
 
-static double decode(const char *at, ply_type type, bool swap) {
+static double decode(const char *at, ply_type type, bool swap)
+{
     size_t size = TYPE_SIZE[type];
     unsigned char b[8];
     memcpy(b, at, size);
@@ -252,7 +264,8 @@ static double decode(const char *at, ply_type type, bool swap) {
     }
 }
 
-static un_status read_value(ply_reader *r, ply_type type, double *value) {
+static un_status read_value(ply_reader *r, ply_type type, double *value)
+{
     mesh_text *text = &r->text;
     if (r->binary) {
         if ((size_t)(text->end - text->at) < TYPE_SIZE[type]) return fail_cut(r);
@@ -264,14 +277,16 @@ static un_status read_value(ply_reader *r, ply_type type, double *value) {
     return mesh_text_number(text, value) ? UN_OK : fail_here(r, "a number");
 }
 
-static un_status fail_body(ply_reader *r, const char *element, int64_t index, const char *what) {
+static un_status fail_body(ply_reader *r, const char *element, int64_t index, const char *what)
+{
     if (r->binary)
         return mesh_fail_byte(r->file, (size_t)(r->text.at - r->file->bytes), "%s %lld %s", element,
                               (long long)index, what);
     return mesh_fail_line(r->file, r->text.line, "%s %lld %s", element, (long long)index, what);
 }
 
-static un_status read_list(ply_reader *r, const ply_property *p, int64_t index) {
+static un_status read_list(ply_reader *r, const ply_property *p, int64_t index)
+{
     double length, value;
     UN_TRY(read_value(r, p->count_type, &length));
     if (!(length >= 0 && length <= UINT32_MAX) || length != floor(length))
@@ -295,7 +310,8 @@ static un_status read_list(ply_reader *r, const ply_property *p, int64_t index) 
     return UN_OK;
 }
 
-static un_status add_vertex(ply_reader *r, int64_t index, const double x[9]) {
+static un_status add_vertex(ply_reader *r, int64_t index, const double x[9])
+{
     mesh_file *file = r->file;
     un_vec3 p = un_v3(x[0], x[1], x[2]), n = un_v3(x[3], x[4], x[5]), v = un_v3(x[6], x[7], x[8]);
     if (!mesh_coordinate_ok(p))
@@ -316,7 +332,8 @@ static un_status add_vertex(ply_reader *r, int64_t index, const double x[9]) {
     return UN_OK;
 }
 
-static un_status read_elements(ply_reader *r, const ply_element *e) {
+static un_status read_elements(ply_reader *r, const ply_element *e)
+{
     if (e->property_count == 0) return UN_OK; /* billions of nothing */
     for (int64_t index = 0; index < e->count; index++) {
         double values[9] = {0}, value;
@@ -334,7 +351,8 @@ static un_status read_elements(ply_reader *r, const ply_element *e) {
     return UN_OK;
 }
 
-static un_status read_all(ply_reader *r) {
+static un_status read_all(ply_reader *r)
+{
     UN_TRY(read_head(r));
     for (int32_t i = 0; i < r->element_count; i++) UN_TRY(read_elements(r, &r->elements[i]));
     if (!r->binary && mesh_text_space(&r->text, false))
@@ -343,7 +361,8 @@ static un_status read_all(ply_reader *r) {
     return UN_OK;
 }
 
-un_status mesh_read_ply(mesh_file *file) {
+un_status mesh_read_ply(mesh_file *file)
+{
     ply_reader *r = un_alloc_zero(file->ctx, 1, sizeof *r);
     if (!r) return UN_ERROR_MEMORY;
     r->file = file;

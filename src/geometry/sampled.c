@@ -5,8 +5,9 @@
  * it is made of the three edge differences that meet there. Values are lowered (towards 0) where
  * that slope exceeds 1: at the surface by the slope itself, away from it to what the distances of
  * the neighbours allow, sum over the axes of max(u - u_lower, 0)^2 <= h^2. A function that is a
- * distance already passes unchanged; the one place where less is demanded than a slope of 1 is a
- * ridge, where the interpolant falls short of the distance. */
+ * distance already passes unchanged except towards its ridges (the middle of a ball), where it may
+ * lose a spacing or two; on a ridge itself slopes above 1 remain, and do no harm: there the
+ * interpolant falls short of the distance. */
 #include "geometry/shape.h"
 
 typedef struct cell_place {

@@ -1,13 +1,15 @@
 /* Shapes: the set that owns them, placement, and the questions asked of them. */
 #include "geometry/shape.h"
 
-un_shape_set *un_shape_set_create(un_context *ctx) {
+un_shape_set *un_shape_set_create(un_context *ctx)
+{
     un_shape_set *set = un_alloc_zero(ctx, 1, sizeof *set);
     if (set) set->ctx = ctx;
     return set;
 }
 
-static void shape_free(un_context *ctx, un_shape *shape) {
+static void shape_free(un_context *ctx, un_shape *shape)
+{
     switch (shape->kind) {
     case SHAPE_SAMPLED:
         un_free(ctx, shape->sampled.values);
@@ -27,7 +29,8 @@ static void shape_free(un_context *ctx, un_shape *shape) {
     un_free(ctx, shape);
 }
 
-void un_shape_set_destroy(un_shape_set *set) {
+void un_shape_set_destroy(un_shape_set *set)
+{
     if (!set) return;
     while (set->shapes) {
         un_shape *next = set->shapes->next;
@@ -37,7 +40,8 @@ void un_shape_set_destroy(un_shape_set *set) {
     un_free(set->ctx, set);
 }
 
-un_shape *shape_new(un_shape_set *set, shape_kind kind) {
+un_shape *shape_new(un_shape_set *set, shape_kind kind)
+{
     un_shape *shape = un_alloc_zero(set->ctx, 1, sizeof *shape);
     if (!shape) return NULL;
     shape->kind = kind;
@@ -45,7 +49,8 @@ un_shape *shape_new(un_shape_set *set, shape_kind kind) {
     return shape;
 }
 
-void shape_add(un_shape_set *set, un_shape *shape) {
+void shape_add(un_shape_set *set, un_shape *shape)
+{
     shape->next = set->shapes;
     set->shapes = shape;
 }
@@ -54,13 +59,15 @@ void shape_add(un_shape_set *set, un_shape *shape) {
 
 /* r times [lo, hi], added to [*min, *max]. A right angle leaves round-off in the rotation, which
  * must not turn an infinite side towards every axis. */
-static void add_interval(double *min, double *max, double r, double lo, double hi) {
+static void add_interval(double *min, double *max, double r, double lo, double hi)
+{
     if (r == 0 || (fabs(r) < 1e-14 && (isinf(lo) || isinf(hi)))) return;
     *min += fmin(r * lo, r * hi);
     *max += fmax(r * lo, r * hi);
 }
 
-static un_box3 moved_bounds(const un_pose *pose, const un_box3 *b) {
+static un_box3 moved_bounds(const un_pose *pose, const un_box3 *b)
+{
     double lo[3], hi[3];
     const double t[3] = {pose->translation.x, pose->translation.y, pose->translation.z};
     for (int i = 0; i < 3; i++) {
@@ -76,7 +83,8 @@ static un_box3 moved_bounds(const un_pose *pose, const un_box3 *b) {
 /* ---- placement ---- */
 
 un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *pose,
-                        un_shape **shape) {
+                        un_shape **shape)
+{
     UN_ASSERT(isfinite(pose->scale) && pose->scale > 0 && un_finite3(pose->translation));
     /* A placement of a placement is one placement. */
     bool again = part->kind == SHAPE_MOVE;
@@ -96,7 +104,8 @@ un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *
 
 /* ---- questions ---- */
 
-double un_shape_distance(const un_shape *shape, un_vec3 x) {
+double un_shape_distance(const un_shape *shape, un_vec3 x)
+{
     double d;
     switch (shape->kind) {
     case SHAPE_SAMPLED:
@@ -116,7 +125,8 @@ double un_shape_distance(const un_shape *shape, un_vec3 x) {
     }
 }
 
-un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x) {
+un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x)
+{
     double d;
     switch (shape->kind) {
     case SHAPE_SAMPLED:
@@ -139,11 +149,13 @@ un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x) {
     }
 }
 
-un_box3 un_shape_bounds(const un_shape *shape) {
+un_box3 un_shape_bounds(const un_shape *shape)
+{
     return shape->bounds;
 }
 
-static void moved_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance) {
+static void moved_run(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance)
+{
     if (count < 1) return;
     un_vec3 at_rest[SHAPE_RUN];
     for (int32_t k = 0; k < count; k++) at_rest[k] = un_pose_invert(&shape->move.pose, x[k]);
@@ -151,7 +163,8 @@ static void moved_run(const un_shape *shape, const un_vec3 *x, int32_t count, do
     for (int32_t k = 0; k < count; k++) distance[k] *= shape->move.pose.scale;
 }
 
-void un_shape_distances(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance) {
+void un_shape_distances(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance)
+{
     switch (shape->kind) {
     case SHAPE_MESH:
         mesh_distances(shape->mesh, x, count, distance);

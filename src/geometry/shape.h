@@ -76,16 +76,20 @@ un_shape *shape_new(un_shape_set *set, shape_kind kind);
 void shape_add(un_shape_set *set, un_shape *shape);
 
 /* fmax and fmin are calls to the maths library, for the sake of NaN. */
-static inline double larger(double a, double b) {
+static inline double larger(double a, double b)
+{
     return a > b ? a : b;
 }
-static inline double smaller(double a, double b) {
+static inline double smaller(double a, double b)
+{
     return a < b ? a : b;
 }
-static inline un_vec3 larger3(un_vec3 a, un_vec3 b) {
+static inline un_vec3 larger3(un_vec3 a, un_vec3 b)
+{
     return un_v3(larger(a.x, b.x), larger(a.y, b.y), larger(a.z, b.z));
 }
-static inline un_vec3 smaller3(un_vec3 a, un_vec3 b) {
+static inline un_vec3 smaller3(un_vec3 a, un_vec3 b)
+{
     return un_v3(smaller(a.x, b.x), smaller(a.y, b.y), smaller(a.z, b.z));
 }
 

@@ -4,24 +4,28 @@
 #define HEAD 84  /* bytes: 80 of anything, then the count */
 #define FACET 50 /* bytes: normal, three corners, two of anything */
 
-static uint32_t little32(const char *at) {
+static uint32_t little32(const char *at)
+{
     const unsigned char *b = (const unsigned char *)at;
     return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-static float little_float(const char *at) {
+static float little_float(const char *at)
+{
     uint32_t bits = little32(at);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-bool mesh_is_binary_stl(const mesh_file *file) {
+bool mesh_is_binary_stl(const mesh_file *file)
+{
     return file->size >= HEAD &&
            (uint64_t)file->size == HEAD + (uint64_t)FACET * little32(file->bytes + 80);
 }
 
-static un_status read_binary(mesh_file *file) {
+static un_status read_binary(mesh_file *file)
+{
     if (file->size < HEAD)
         return mesh_fail_byte(file, file->size,
                               "the file ends within its head; copy or export it again");
@@ -49,13 +53,15 @@ static un_status read_binary(mesh_file *file) {
     return UN_OK;
 }
 
-static un_status fail_here(const mesh_file *file, const mesh_text *text, const char *wanted) {
+static un_status fail_here(const mesh_file *file, const mesh_text *text, const char *wanted)
+{
     char quote[48];
     return mesh_fail_line(file, text->line, "%s expected, not %s; export the mesh again", wanted,
                           mesh_text_quote(text, quote));
 }
 
-static un_status read_vertex(mesh_file *file, mesh_text *text) {
+static un_status read_vertex(mesh_file *file, mesh_text *text)
+{
     double x[3];
     for (int i = 0; i < 3; i++)
         if (!mesh_text_space(text, false) || !mesh_text_number(text, &x[i]))
@@ -69,7 +75,8 @@ static un_status read_vertex(mesh_file *file, mesh_text *text) {
 }
 
 /* The corners between "outer loop" and "endloop". */
-static un_status read_loop(mesh_file *file, mesh_text *text) {
+static un_status read_loop(mesh_file *file, mesh_text *text)
+{
     int64_t first = (int64_t)file->vertex_count;
     while (mesh_text_space(text, false)) {
         if (mesh_text_word(text, "endloop")) return UN_OK;
@@ -82,7 +89,8 @@ static un_status read_loop(mesh_file *file, mesh_text *text) {
 }
 
 /* facet normal x y z / outer loop / ... / endloop / endfacet. Normals follow from the corners. */
-static un_status read_facet(mesh_file *file, mesh_text *text) {
+static un_status read_facet(mesh_file *file, mesh_text *text)
+{
     while (mesh_text_space(text, false)) {
         if (mesh_text_word(text, "endfacet")) return UN_OK;
         if (mesh_text_word(text, "outer")) {
@@ -98,7 +106,8 @@ static un_status read_facet(mesh_file *file, mesh_text *text) {
     return fail_here(file, text, "normal, outer loop or endfacet");
 }
 
-static un_status read_text(mesh_file *file) {
+static un_status read_text(mesh_file *file)
+{
     mesh_text text = mesh_text_start(file);
     bool open = false;
     while (mesh_text_space(&text, false)) {
@@ -122,7 +131,8 @@ static un_status read_text(mesh_file *file) {
 }
 
 /* Text begins with "solid" and has no control characters; a binary file's numbers do. */
-static bool is_text(const mesh_file *file) {
+static bool is_text(const mesh_file *file)
+{
     mesh_text text = mesh_text_start(file);
     if (!mesh_text_space(&text, false) || !mesh_text_word(&text, "solid")) return false;
     size_t head = file->size < 1024 ? file->size : 1024;
@@ -133,6 +143,7 @@ static bool is_text(const mesh_file *file) {
     return true;
 }
 
-un_status mesh_read_stl(mesh_file *file) {
+un_status mesh_read_stl(mesh_file *file)
+{
     return is_text(file) ? read_text(file) : read_binary(file);
 }

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void un_trimesh_free(un_context *ctx, un_trimesh *mesh) {
+void un_trimesh_free(un_context *ctx, un_trimesh *mesh)
+{
     un_free(ctx, mesh->position);
     un_free(ctx, mesh->normal);
     un_free(ctx, mesh->velocity);
@@ -19,13 +20,15 @@ void un_trimesh_free(un_context *ctx, un_trimesh *mesh) {
 /* ---- what the readers call ---- */
 
 static un_status fail_at(const mesh_file *file, const char *where, const char *format,
-                         va_list arguments) {
+                         va_list arguments)
+{
     char text[512];
     vsnprintf(text, sizeof text, format, arguments);
     return un_fail(file->ctx, UN_ERROR_FILE, "%s%s: %s", file->path, where, text);
 }
 
-un_status mesh_fail_line(const mesh_file *file, int64_t line, const char *format, ...) {
+un_status mesh_fail_line(const mesh_file *file, int64_t line, const char *format, ...)
+{
     char where[32];
     snprintf(where, sizeof where, ":%lld", (long long)line);
     va_list arguments;
@@ -35,7 +38,8 @@ un_status mesh_fail_line(const mesh_file *file, int64_t line, const char *format
     return status;
 }
 
-un_status mesh_fail_byte(const mesh_file *file, size_t byte, const char *format, ...) {
+un_status mesh_fail_byte(const mesh_file *file, size_t byte, const char *format, ...)
+{
     char where[40];
     snprintf(where, sizeof where, ": byte %zu", byte);
     va_list arguments;
@@ -45,18 +49,21 @@ un_status mesh_fail_byte(const mesh_file *file, size_t byte, const char *format,
     return status;
 }
 
-bool mesh_coordinate_ok(un_vec3 x) {
+bool mesh_coordinate_ok(un_vec3 x)
+{
     return fabs(x.x) <= MESH_COORDINATE_MAX && fabs(x.y) <= MESH_COORDINATE_MAX &&
            fabs(x.z) <= MESH_COORDINATE_MAX;
 }
 
-static un_status fail_size(const mesh_file *file, const char *what) {
+static un_status fail_size(const mesh_file *file, const char *what)
+{
     return un_fail(file->ctx, UN_ERROR_FILE,
                    "%s: more than %d %s; reduce the mesh in a modelling program", file->path,
                    INT32_MAX, what);
 }
 
-un_status mesh_file_add_vertex(mesh_file *file, un_vec3 x) {
+un_status mesh_file_add_vertex(mesh_file *file, un_vec3 x)
+{
     if (file->vertex_count >= INT32_MAX) return fail_size(file, "vertices");
     if (file->vertex_count == file->vertex_capacity)
         UN_TRY(un_array_reserve(file->ctx, (void **)&file->position, &file->vertex_capacity,
@@ -65,7 +72,8 @@ un_status mesh_file_add_vertex(mesh_file *file, un_vec3 x) {
     return UN_OK;
 }
 
-un_status mesh_file_add_triangle(mesh_file *file, int64_t a, int64_t b, int64_t c) {
+un_status mesh_file_add_triangle(mesh_file *file, int64_t a, int64_t b, int64_t c)
+{
     if (file->triangle_count >= INT32_MAX) return fail_size(file, "triangles");
     if (file->triangle_count == file->triangle_capacity)
         UN_TRY(un_array_reserve(file->ctx, (void **)&file->triangle, &file->triangle_capacity,
@@ -79,12 +87,14 @@ un_status mesh_file_add_triangle(mesh_file *file, int64_t a, int64_t b, int64_t 
 
 /* ---- bytes ---- */
 
-static un_status fail_errno(const mesh_file *file, const char *what) {
+static un_status fail_errno(const mesh_file *file, const char *what)
+{
     return un_fail(file->ctx, UN_ERROR_FILE, "%s: cannot %s: %s; check the name and permissions",
                    file->path, what, strerror(errno));
 }
 
-static un_status read_open_file(mesh_file *file, int fd, char **bytes) {
+static un_status read_open_file(mesh_file *file, int fd, char **bytes)
+{
     struct stat info;
     if (fstat(fd, &info) != 0) return fail_errno(file, "look at it");
     if (S_ISDIR(info.st_mode))
@@ -111,7 +121,8 @@ static un_status read_open_file(mesh_file *file, int fd, char **bytes) {
     return UN_OK;
 }
 
-static un_status read_bytes(mesh_file *file, char **bytes) {
+static un_status read_bytes(mesh_file *file, char **bytes)
+{
     /* Not to wait for the other end of a pipe. */
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return fail_errno(file, "open");
@@ -122,18 +133,21 @@ static un_status read_bytes(mesh_file *file, char **bytes) {
 
 /* ---- formats ---- */
 
-static bool has_suffix(const char *path, const char *suffix) {
+static bool has_suffix(const char *path, const char *suffix)
+{
     size_t n = strlen(path), m = strlen(suffix);
     return n >= m && strcasecmp(path + n - m, suffix) == 0;
 }
 
-static bool is_ply(const mesh_file *file) {
+static bool is_ply(const mesh_file *file)
+{
     return file->size >= 4 && memcmp(file->bytes, "ply", 3) == 0 &&
            (file->bytes[3] == '\n' || file->bytes[3] == '\r' || file->bytes[3] == ' ');
 }
 
 /* OFF, with any of the prefixes ST, C, N, 4, n. */
-static bool is_off(const mesh_file *file) {
+static bool is_off(const mesh_file *file)
+{
     mesh_text text = mesh_text_start(file);
     if (!mesh_text_space(&text, true)) return false;
     if (text.end - text.at >= 2 && memcmp(text.at, "ST", 2) == 0) text.at += 2;
@@ -141,13 +155,15 @@ static bool is_off(const mesh_file *file) {
     return text.end - text.at >= 3 && memcmp(text.at, "OFF", 3) == 0;
 }
 
-static bool is_ascii_stl(const mesh_file *file) {
+static bool is_ascii_stl(const mesh_file *file)
+{
     mesh_text text = mesh_text_start(file);
     return mesh_text_space(&text, false) && mesh_text_word(&text, "solid");
 }
 
 /* Whether the first line that says anything is one of OBJ's. */
-static bool is_obj(const mesh_file *file) {
+static bool is_obj(const mesh_file *file)
+{
     static const char *words[] = {"v", "vt", "vn", "vp",     "f",      "o",
                                   "g", "s",  "l",  "mtllib", "usemtl", "p"};
     mesh_text text = mesh_text_start(file);
@@ -159,7 +175,8 @@ static bool is_obj(const mesh_file *file) {
 
 typedef un_status mesh_reader(mesh_file *file);
 
-static mesh_reader *find_reader(const mesh_file *file) {
+static mesh_reader *find_reader(const mesh_file *file)
+{
     if (is_ply(file)) return mesh_read_ply;
     if (mesh_is_binary_stl(file)) return mesh_read_stl;
     if (is_off(file)) return mesh_read_off;
@@ -172,7 +189,8 @@ static mesh_reader *find_reader(const mesh_file *file) {
     return NULL;
 }
 
-static un_status read_mesh(mesh_file *file) {
+static un_status read_mesh(mesh_file *file)
+{
     mesh_reader *read = find_reader(file);
     if (!read)
         return un_fail(file->ctx, UN_ERROR_FILE,
@@ -187,7 +205,8 @@ static un_status read_mesh(mesh_file *file) {
     return UN_OK;
 }
 
-un_status un_trimesh_load(un_context *ctx, const char *path, un_trimesh *mesh) {
+un_status un_trimesh_load(un_context *ctx, const char *path, un_trimesh *mesh)
+{
     *mesh = (un_trimesh){0};
     mesh_file file = {.ctx = ctx, .path = path};
     char *bytes = NULL;

@@ -9,7 +9,8 @@ typedef struct text_buffer {
     size_t size, capacity;
 } text_buffer;
 
-static inline void put(text_buffer *b, const void *bytes, size_t size) {
+static inline void put(text_buffer *b, const void *bytes, size_t size)
+{
     if (b->size + size > b->capacity) {
         b->capacity = 2 * (b->size + size);
         b->bytes = realloc(b->bytes, b->capacity);
@@ -20,7 +21,8 @@ static inline void put(text_buffer *b, const void *bytes, size_t size) {
 }
 
 __attribute__((format(printf, 2, 3))) static inline void print(text_buffer *b, const char *format,
-                                                               ...) {
+                                                               ...)
+{
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -29,7 +31,8 @@ __attribute__((format(printf, 2, 3))) static inline void print(text_buffer *b, c
     put(b, text, (size_t)size);
 }
 
-static inline void put_number(text_buffer *b, const void *number, size_t size, bool swap) {
+static inline void put_number(text_buffer *b, const void *number, size_t size, bool swap)
+{
     char bytes[8];
     for (size_t i = 0; i < size; i++) bytes[i] = ((const char *)number)[swap ? size - 1 - i : i];
     put(b, bytes, size);
@@ -48,7 +51,8 @@ typedef enum format {
     FORMATS
 } format;
 
-static inline text_buffer encode_stl(const un_trimesh *m, format f) {
+static inline text_buffer encode_stl(const un_trimesh *m, format f)
+{
     text_buffer b = {0};
     if (f == STL_TEXT) {
         print(&b, "solid test\n");
@@ -81,7 +85,8 @@ static inline text_buffer encode_stl(const un_trimesh *m, format f) {
     return b;
 }
 
-static inline text_buffer encode_ply(const un_trimesh *m, format f) {
+static inline text_buffer encode_ply(const un_trimesh *m, format f)
+{
     static const char *formats[] = {"ascii", "binary_little_endian", "binary_big_endian",
                                     "binary_little_endian"};
     text_buffer b = {0};
@@ -124,7 +129,8 @@ static inline text_buffer encode_ply(const un_trimesh *m, format f) {
     return b;
 }
 
-static inline text_buffer encode(const un_trimesh *m, format f) {
+static inline text_buffer encode(const un_trimesh *m, format f)
+{
     if (f >= PLY_TEXT) return encode_ply(m, f);
     if (f >= STL_TEXT) return encode_stl(m, f);
     text_buffer b = {0};

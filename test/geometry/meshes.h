@@ -5,7 +5,8 @@
 #include "check.h"
 #include "geometry/geometry.h"
 
-static inline un_trimesh mesh_empty(un_context *ctx, int32_t vertex_count, int32_t triangle_count) {
+static inline un_trimesh mesh_empty(un_context *ctx, int32_t vertex_count, int32_t triangle_count)
+{
     un_trimesh m = {.vertex_count = vertex_count, .triangle_count = triangle_count};
     m.position = un_alloc(ctx, (size_t)vertex_count + 1, sizeof *m.position);
     m.triangle = un_alloc(ctx, (size_t)triangle_count + 1, sizeof *m.triangle);
@@ -13,14 +14,16 @@ static inline un_trimesh mesh_empty(un_context *ctx, int32_t vertex_count, int32
     return m;
 }
 
-static inline void mesh_set(un_trimesh *m, int32_t t, int32_t a, int32_t b, int32_t c) {
+static inline void mesh_set(un_trimesh *m, int32_t t, int32_t a, int32_t b, int32_t c)
+{
     m->triangle[t][0] = a;
     m->triangle[t][1] = b;
     m->triangle[t][2] = c;
 }
 
 /* A ball of radius 1 + bumps of height `bump` about the origin, n rings of 2 n vertices. */
-static inline un_trimesh mesh_ball(un_context *ctx, int32_t n, double bump) {
+static inline un_trimesh mesh_ball(un_context *ctx, int32_t n, double bump)
+{
     int32_t columns = 2 * n, v = 0, t = 0;
     un_trimesh m = mesh_empty(ctx, (n - 1) * columns + 2, 2 * columns * (n - 1));
     for (int32_t i = 1; i < n; i++)
@@ -47,7 +50,8 @@ static inline un_trimesh mesh_ball(un_context *ctx, int32_t n, double bump) {
 }
 
 /* The unit cube, moved. */
-static inline un_trimesh mesh_cube(un_context *ctx, un_vec3 at) {
+static inline un_trimesh mesh_cube(un_context *ctx, un_vec3 at)
+{
     static const int32_t quads[6][4] = {{0, 4, 6, 2}, {1, 3, 7, 5}, {0, 1, 5, 4},
                                         {2, 6, 7, 3}, {0, 2, 3, 1}, {4, 5, 7, 6}};
     un_trimesh m = mesh_empty(ctx, 8, 12);
@@ -59,13 +63,15 @@ static inline un_trimesh mesh_cube(un_context *ctx, un_vec3 at) {
     return m;
 }
 
-static inline void mesh_turn(un_trimesh *m) {
+static inline void mesh_turn(un_trimesh *m)
+{
     for (int32_t t = 0; t < m->triangle_count; t++)
         mesh_set(m, t, m->triangle[t][0], m->triangle[t][2], m->triangle[t][1]);
 }
 
 /* Both meshes in one; both are freed. */
-static inline un_trimesh mesh_join(un_context *ctx, un_trimesh *a, un_trimesh *b) {
+static inline un_trimesh mesh_join(un_context *ctx, un_trimesh *a, un_trimesh *b)
+{
     un_trimesh m =
         mesh_empty(ctx, a->vertex_count + b->vertex_count, a->triangle_count + b->triangle_count);
     memcpy(m.position, a->position, (size_t)a->vertex_count * sizeof *m.position);
@@ -80,7 +86,8 @@ static inline un_trimesh mesh_join(un_context *ctx, un_trimesh *a, un_trimesh *b
 }
 
 /* Three vertices of its own for every triangle, as STL has them; m is freed. */
-static inline un_trimesh mesh_soup(un_context *ctx, un_trimesh *m) {
+static inline un_trimesh mesh_soup(un_context *ctx, un_trimesh *m)
+{
     un_trimesh s = mesh_empty(ctx, 3 * m->triangle_count, m->triangle_count);
     for (int32_t t = 0; t < m->triangle_count; t++) {
         for (int i = 0; i < 3; i++) s.position[3 * t + i] = m->position[m->triangle[t][i]];

@@ -10,18 +10,21 @@
 
 static char folder[64], path[128];
 
-static int make_folder(void **state) {
+static int make_folder(void **state)
+{
     (void)state;
     snprintf(folder, sizeof folder, "/tmp/undine-meshfile-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 
-static int remove_folder(void **state) {
+static int remove_folder(void **state)
+{
     (void)state;
     return rmdir(folder);
 }
 
-static void write_bytes(const char *name, const void *bytes, size_t size) {
+static void write_bytes(const char *name, const void *bytes, size_t size)
+{
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
@@ -30,20 +33,23 @@ static void write_bytes(const char *name, const void *bytes, size_t size) {
 }
 
 static un_status load_bytes(un_context *ctx, const char *name, const void *bytes, size_t size,
-                            un_trimesh *mesh) {
+                            un_trimesh *mesh)
+{
     write_bytes(name, bytes, size);
     un_status status = un_trimesh_load(ctx, path, mesh);
     unlink(path);
     return status;
 }
 
-static un_status load_text(un_context *ctx, const char *name, const char *text, un_trimesh *mesh) {
+static un_status load_text(un_context *ctx, const char *name, const char *text, un_trimesh *mesh)
+{
     return load_bytes(ctx, name, text, strlen(text), mesh);
 }
 
 /* ---- numbers ---- */
 
-static bool parse(const char *text, double *value) {
+static bool parse(const char *text, double *value)
+{
     mesh_file file = {.bytes = text, .size = strlen(text)};
     file.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     mesh_text t = mesh_text_start(&file);
@@ -53,20 +59,23 @@ static bool parse(const char *text, double *value) {
 }
 
 /* Whether any number was read, or the cursor moved. */
-static bool parse_some(const char *text, double *value) {
+static bool parse_some(const char *text, double *value)
+{
     mesh_file file = {.bytes = text, .size = strlen(text)};
     mesh_text t = mesh_text_start(&file);
     return mesh_text_number(&t, value) || t.at != text;
 }
 
-static void check_number(const char *text) {
+static void check_number(const char *text)
+{
     double value, expected = strtod(text, NULL);
     if (!parse(text, &value)) fail_msg("\"%s\" was not read", text);
     if (memcmp(&value, &expected, sizeof value) != 0)
         fail_msg("\"%s\" read as %.17g, not %.17g", text, value, expected);
 }
 
-static void numbers_are_correctly_rounded(void **state) {
+static void numbers_are_correctly_rounded(void **state)
+{
     (void)state;
     static const char *good[] = {"0",
                                  "-0",
@@ -131,7 +140,8 @@ static void numbers_are_correctly_rounded(void **state) {
 /* ---- good files ---- */
 
 /* A tetrahedron in every format: {0,0,0}, {1,0,0}, {0,1,0}, {0,0,1}. */
-static void check_tetrahedron(un_context *ctx, const char *what, un_trimesh *m) {
+static void check_tetrahedron(un_context *ctx, const char *what, un_trimesh *m)
+{
     un_trimesh_report r;
     check_ok(ctx, un_trimesh_examine(ctx, m, &r));
     if (m->triangle_count != 4 || r.open_edges || r.nonmanifold_edges ||
@@ -197,7 +207,8 @@ static const char *const GOOD[][2] = {
      "outer loop vertex 0 0 0 vertex 0 0 1 vertex 0 1 0 endloop endfacet endsolid"},
 };
 
-static void good_files(void **state) {
+static void good_files(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_trimesh m;
@@ -248,7 +259,8 @@ static void good_files(void **state) {
 
 /* ---- round trips ---- */
 
-static void round_trips(void **state) {
+static void round_trips(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_trimesh ball = mesh_ball(ctx, 15, 0.1), m;
@@ -373,7 +385,8 @@ static const bad_file BAD[] = {
      ":7: vertices twice"},
 };
 
-static void bad_files(void **state) {
+static void bad_files(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
@@ -390,14 +403,16 @@ static void bad_files(void **state) {
     check_context_end(ctx);
 }
 
-static void check_refused(un_context *ctx, const char *name, const char *message) {
+static void check_refused(un_context *ctx, const char *name, const char *message)
+{
     un_trimesh m;
     assert_int_equal(un_trimesh_load(ctx, name, &m), UN_ERROR_FILE);
     if (!strstr(un_context_message(ctx), message))
         fail_msg("\"%s\" does not say \"%s\"", un_context_message(ctx), message);
 }
 
-static void no_files_at_all(void **state) {
+static void no_files_at_all(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     check_refused(ctx, folder, "is a folder");
@@ -412,7 +427,8 @@ static void no_files_at_all(void **state) {
 }
 
 /* A binary STL that is cut, padded, promises too much, or holds what is no number. */
-static void bad_binary_stl(void **state) {
+static void bad_binary_stl(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_trimesh cube = mesh_cube(ctx, un_v3(0, 0, 0)), m;
@@ -440,7 +456,8 @@ static void bad_binary_stl(void **state) {
 }
 
 /* Whatever the bytes: loaded, with every index in range, or refused in a sentence. */
-static void check_survives(un_context *ctx, const char *name, const char *bytes, size_t size) {
+static void check_survives(un_context *ctx, const char *name, const char *bytes, size_t size)
+{
     un_trimesh m;
     un_status status = load_bytes(ctx, name, bytes, size, &m);
     if (status != UN_OK) {
@@ -455,7 +472,8 @@ static void check_survives(un_context *ctx, const char *name, const char *bytes,
     un_trimesh_free(ctx, &m);
 }
 
-static void truncated_anywhere(void **state) {
+static void truncated_anywhere(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     un_trimesh cube = mesh_cube(ctx, un_v3(0.1, 0.2, 0.3));
@@ -472,7 +490,8 @@ static void truncated_anywhere(void **state) {
     check_context_end(ctx);
 }
 
-static void damaged_anywhere(void **state) {
+static void damaged_anywhere(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     un_trimesh cube = mesh_cube(ctx, un_v3(0.1, 0.2, 0.3));
@@ -496,7 +515,8 @@ static void damaged_anywhere(void **state) {
 
 /* ---- allocation ---- */
 
-static un_status load_file(un_context *ctx, void *arg) {
+static un_status load_file(un_context *ctx, void *arg)
+{
     (void)arg;
     un_trimesh m;
     un_status status = un_trimesh_load(ctx, path, &m);
@@ -504,7 +524,8 @@ static un_status load_file(un_context *ctx, void *arg) {
     return status;
 }
 
-static void survives_failing_allocations(void **state) {
+static void survives_failing_allocations(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_trimesh ball = mesh_ball(ctx, 20, 0.1);
@@ -519,7 +540,8 @@ static void survives_failing_allocations(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_correctly_rounded),
         cmocka_unit_test(good_files),

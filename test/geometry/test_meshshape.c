@@ -8,38 +8,44 @@ typedef struct fixture {
     un_shape_set *set;
 } fixture;
 
-static fixture start(void) {
+static fixture start(void)
+{
     fixture f = {.ctx = check_context()};
     f.set = un_shape_set_create(f.ctx);
     return f;
 }
 
-static void finish(fixture *f) {
+static void finish(fixture *f)
+{
     un_shape_set_destroy(f->set);
     check_context_end(f->ctx);
 }
 
-static un_shape *make(fixture *f, const un_trimesh *m, un_trimesh_report *report) {
+static un_shape *make(fixture *f, const un_trimesh *m, un_trimesh_report *report)
+{
     un_shape *s;
     check_ok(f->ctx, un_shape_mesh(f->set, m, &s, report));
     return s;
 }
 
-static un_vec3 random_point(uint64_t i, double side) {
+static un_vec3 random_point(uint64_t i, double side)
+{
     return un_v3(side * (2 * un_random(3 * i, 5) - 1), side * (2 * un_random(3 * i + 1, 5) - 1),
                  side * (2 * un_random(3 * i + 2, 5) - 1));
 }
 
 /* ---- brute force, by other means than the library's ---- */
 
-static double segment_distance(un_vec3 a, un_vec3 b, un_vec3 x) {
+static double segment_distance(un_vec3 a, un_vec3 b, un_vec3 x)
+{
     un_vec3 e = un_sub(b, a);
     double l2 = un_dot(e, e), t = l2 > 0 ? un_clamp(un_dot(un_sub(x, a), e) / l2, 0, 1) : 0;
     return un_length(un_sub(x, un_mad(a, e, t)));
 }
 
 /* Height over the plane where the foot is inside all three edges, else the nearest edge. */
-static double slow_triangle_distance(un_vec3 a, un_vec3 b, un_vec3 c, un_vec3 x) {
+static double slow_triangle_distance(un_vec3 a, un_vec3 b, un_vec3 c, un_vec3 x)
+{
     un_vec3 n = un_cross(un_sub(b, a), un_sub(c, a));
     double area = un_length(n), d = segment_distance(a, b, x);
     d = fmin(d, fmin(segment_distance(b, c, x), segment_distance(c, a, x)));
@@ -52,7 +58,8 @@ static double slow_triangle_distance(un_vec3 a, un_vec3 b, un_vec3 c, un_vec3 x)
     return in ? fmin(d, fabs(un_dot(un_sub(x, a), n))) : d;
 }
 
-static double slow_distance(const un_trimesh *m, un_vec3 x) {
+static double slow_distance(const un_trimesh *m, un_vec3 x)
+{
     double d = INFINITY;
     for (int32_t t = 0; t < m->triangle_count; t++) {
         const int32_t *v = m->triangle[t];
@@ -62,7 +69,8 @@ static double slow_distance(const un_trimesh *m, un_vec3 x) {
     return d;
 }
 
-static double slow_winding(const un_trimesh *m, un_vec3 x) {
+static double slow_winding(const un_trimesh *m, un_vec3 x)
+{
     double sum = 0;
     for (int32_t t = 0; t < m->triangle_count; t++) {
         const int32_t *v = m->triangle[t];
@@ -76,7 +84,8 @@ static double slow_winding(const un_trimesh *m, un_vec3 x) {
 }
 
 /* Points of all distances: about the whole mesh and close to its triangles. */
-static un_vec3 probe(const un_trimesh *m, const un_box3 *b, int i) {
+static un_vec3 probe(const un_trimesh *m, const un_box3 *b, int i)
+{
     un_vec3 size = un_sub(b->max, b->min), r = random_point((uint64_t)i, 1);
     if (i % 2) {
         un_vec3 middle = un_scale(un_add(b->min, b->max), 0.5);
@@ -89,7 +98,8 @@ static un_vec3 probe(const un_trimesh *m, const un_box3 *b, int i) {
     return un_mad(p, r, un_length(size) * pow(10, -1 - 8 * un_random((uint64_t)i, 10)));
 }
 
-static void check_distances(const un_shape *s, const un_trimesh *m, int count, double scale) {
+static void check_distances(const un_shape *s, const un_trimesh *m, int count, double scale)
+{
     un_box3 b = un_shape_bounds(s);
     for (int i = 0; i < count; i++) {
         un_vec3 x = probe(m, &b, i);
@@ -98,7 +108,8 @@ static void check_distances(const un_shape *s, const un_trimesh *m, int count, d
     }
 }
 
-static void distances_are_exact(void **state) {
+static void distances_are_exact(void **state)
+{
     (void)state;
     fixture f = start();
     /* A round one, long thin triangles, a cube far from the origin, one triangle, slivers. */
@@ -124,7 +135,8 @@ static void distances_are_exact(void **state) {
 
 /* Close to vertices and edges, where many triangles are nearly as near as the nearest, and so far
  * away that a triangle is lost in rounding. */
-static void distances_very_near_and_far(void **state) {
+static void distances_very_near_and_far(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh m = mesh_ball(f.ctx, 30, 0.1);
@@ -155,7 +167,8 @@ static void distances_very_near_and_far(void **state) {
 }
 
 /* Sizes that shrink without end make a deep tree, equal places one that cannot be divided. */
-static void lopsided_meshes(void **state) {
+static void lopsided_meshes(void **state)
+{
     (void)state;
     fixture f = start();
     enum { N = 3000 };
@@ -180,7 +193,8 @@ static void lopsided_meshes(void **state) {
 }
 
 /* Triangles without area, of all kinds, beside good ones. */
-static void degenerate_triangles(void **state) {
+static void degenerate_triangles(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh m = mesh_empty(f.ctx, 12, 12);
@@ -223,7 +237,8 @@ static void degenerate_triangles(void **state) {
     finish(&f);
 }
 
-static void odd_points(void **state) {
+static void odd_points(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh m = mesh_ball(f.ctx, 10, 0);
@@ -242,7 +257,8 @@ static void odd_points(void **state) {
 /* ---- sides ---- */
 
 /* The side is right at all distances from the surface, on faces, near edges and vertices. */
-static void sides_close_to_the_surface(void **state) {
+static void sides_close_to_the_surface(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh m = mesh_ball(f.ctx, 24, 0.2);
@@ -269,12 +285,14 @@ static void sides_close_to_the_surface(void **state) {
     finish(&f);
 }
 
-static bool outside(const un_box3 *b, un_vec3 x) {
+static bool outside(const un_box3 *b, un_vec3 x)
+{
     return x.x < b->min.x || x.x > b->max.x || x.y < b->min.y || x.y > b->max.y || x.z < b->min.z ||
            x.z > b->max.z;
 }
 
-static void winding_numbers(void **state) {
+static void winding_numbers(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh m = mesh_ball(f.ctx, 40, 0.3);
@@ -317,7 +335,8 @@ static void winding_numbers(void **state) {
 
 /* Distances of ball against those of the whole one; points nearer than `margin` to the surface are
  * left out. Returns how many are on the wrong side. */
-static int wrong_sides(const un_shape *s, const un_shape *whole, double margin) {
+static int wrong_sides(const un_shape *s, const un_shape *whole, double margin)
+{
     int wrong = 0;
     for (int i = 0; i < 4000; i++) {
         un_vec3 x = random_point((uint64_t)i, 1.3);
@@ -328,7 +347,8 @@ static int wrong_sides(const un_shape *s, const un_shape *whole, double margin) 
     return wrong;
 }
 
-static void sides_of_damaged_meshes(void **state) {
+static void sides_of_damaged_meshes(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh m = mesh_ball(f.ctx, 30, 0.1), copy;
@@ -391,7 +411,8 @@ static void sides_of_damaged_meshes(void **state) {
 
 /* Overlapping parts are one body, a shell turned inwards is a hollow, a bowl holds what is in it,
  * a sheet holds nothing. */
-static void sides_of_several_parts(void **state) {
+static void sides_of_several_parts(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh a = mesh_cube(f.ctx, un_v3(0, 0, 0)), b = mesh_cube(f.ctx, un_v3(0.5, 0.5, 0.5));
@@ -453,7 +474,8 @@ static void sides_of_several_parts(void **state) {
     finish(&f);
 }
 
-static void normals(void **state) {
+static void normals(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh m = mesh_ball(f.ctx, 60, 0);
@@ -478,7 +500,8 @@ static void normals(void **state) {
 }
 
 /* Runs, single questions and any number of threads give the same bits; also inside a union. */
-static void same_bits(void **state) {
+static void same_bits(void **state)
+{
     (void)state;
     enum { N = 6000 };
     static un_vec3 x[N];
@@ -517,7 +540,8 @@ static void same_bits(void **state) {
 
 /* ---- reports ---- */
 
-static void reports(void **state) {
+static void reports(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh_report r;
@@ -595,7 +619,8 @@ static void reports(void **state) {
 
 /* ---- allocation ---- */
 
-static un_status build_shape(un_context *ctx, void *arg) {
+static un_status build_shape(un_context *ctx, void *arg)
+{
     un_shape *s;
     un_shape_set *set = un_shape_set_create(ctx);
     if (!set) return UN_ERROR_MEMORY;
@@ -604,7 +629,8 @@ static un_status build_shape(un_context *ctx, void *arg) {
     return status;
 }
 
-static void survives_failing_allocations(void **state) {
+static void survives_failing_allocations(void **state)
+{
     (void)state;
     fixture f = start();
     un_trimesh m = mesh_ball(f.ctx, 60, 0.1);
@@ -613,7 +639,8 @@ static void survives_failing_allocations(void **state) {
     finish(&f);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distances_are_exact),
         cmocka_unit_test(distances_very_near_and_far),

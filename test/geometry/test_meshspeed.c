@@ -7,13 +7,15 @@
 #include <unistd.h>
 
 /* Of this process, so that others on the machine do not count. */
-static double processor_seconds(void) {
+static double processor_seconds(void)
+{
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void load_all_formats(un_context *ctx, const un_trimesh *ball) {
+static void load_all_formats(un_context *ctx, const un_trimesh *ball)
+{
     for (int f = 0; f < FORMATS; f++) {
         char path[] = "/tmp/undine-meshspeed-XXXXXX";
         int fd = mkstemp(path);
@@ -35,13 +37,15 @@ static void load_all_formats(un_context *ctx, const un_trimesh *ball) {
     }
 }
 
-static double radius(const un_vec3 u, double bump) {
+static double radius(const un_vec3 u, double bump)
+{
     double a = acos(un_clamp(u.y, -1, 1)), b = atan2(-u.z, u.x);
     return 1 + bump * sin(9 * a) * sin(8 * b);
 }
 
 /* Points between `from` and `to` of the ball's radius. */
-static void ask(const un_shape *s, const char *what, double from, double to, double bump) {
+static void ask(const un_shape *s, const char *what, double from, double to, double bump)
+{
     enum { N = 100000 };
     static un_vec3 x[N];
     for (uint64_t i = 0; i < N; i++) {
@@ -63,7 +67,8 @@ static void ask(const un_shape *s, const char *what, double from, double to, dou
 }
 
 /* Rows of a grid over the ball, as a simulation asks them. */
-static void ask_grid(const un_shape *s, int32_t n) {
+static void ask_grid(const un_shape *s, int32_t n)
+{
     un_vec3 x[512];
     double d[512];
     double before = processor_seconds();
@@ -79,7 +84,8 @@ static void ask_grid(const un_shape *s, int32_t n) {
 }
 
 /* Runs along the surface, within half a percent of it. */
-static void ask_along(const un_shape *s, double bump) {
+static void ask_along(const un_shape *s, double bump)
+{
     enum { RUNS = 200, N = 500 };
     un_vec3 x[N];
     double d[N], before = processor_seconds();
@@ -95,7 +101,8 @@ static void ask_along(const un_shape *s, double bump) {
     print_message("ask  runs along the surface     %8.0f a second and core\n", RUNS * N / seconds);
 }
 
-static void a_million_triangles(void **state) {
+static void a_million_triangles(void **state)
+{
     (void)state;
     const double bump = 0.05;
     un_context *ctx = check_context();
@@ -129,7 +136,8 @@ static void a_million_triangles(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_million_triangles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,29 +7,34 @@ typedef struct fixture {
     un_shape_set *set;
 } fixture;
 
-static fixture start(void) {
+static fixture start(void)
+{
     fixture f = {.ctx = check_context()};
     f.set = un_shape_set_create(f.ctx);
     assert_non_null(f.set);
     return f;
 }
 
-static void finish(fixture *f) {
+static void finish(fixture *f)
+{
     un_shape_set_destroy(f->set);
     check_context_end(f->ctx);
 }
 
 /* The i-th random number of this file's tests. */
-static double uniform(uint64_t *i, double lo, double hi) {
+static double uniform(uint64_t *i, double lo, double hi)
+{
     return lo + (hi - lo) * un_random((*i)++, 77);
 }
 
-static un_vec3 random_point(uint64_t *i, double side) {
+static un_vec3 random_point(uint64_t *i, double side)
+{
     double x = uniform(i, -side, side), y = uniform(i, -side, side), z = uniform(i, -side, side);
     return un_v3(x, y, z);
 }
 
-static un_vec3 random_unit(uint64_t *i) {
+static un_vec3 random_unit(uint64_t *i)
+{
     for (;;) {
         un_vec3 v = random_point(i, 1);
         double l = un_length(v);
@@ -37,7 +42,8 @@ static un_vec3 random_unit(uint64_t *i) {
     }
 }
 
-static bool is_unit(un_vec3 n) {
+static bool is_unit(un_vec3 n)
+{
     return fabs(un_length(n) - 1) < 1e-12;
 }
 
@@ -54,19 +60,22 @@ typedef struct reference {
 static const un_vec3 A = {2.0 / 3, 1.0 / 3, 2.0 / 3}, P = {1.0 / 3, 2.0 / 3, -2.0 / 3},
                      Q = {-2.0 / 3, 2.0 / 3, 1.0 / 3}, C = {0.1, -0.2, 0.3};
 
-static un_vec3 frame(double a, double r, double angle) {
+static un_vec3 frame(double a, double r, double angle)
+{
     un_vec3 x = un_mad(C, A, a);
     x = un_mad(x, P, r * cos(angle));
     return un_mad(x, Q, r * sin(angle));
 }
 
-static void unframe(un_vec3 x, double *a, double *r) {
+static void unframe(un_vec3 x, double *a, double *r)
+{
     un_vec3 d = un_sub(x, C);
     *a = un_dot(d, A);
     *r = hypot(un_dot(d, P), un_dot(d, Q));
 }
 
-static un_vec3 box_surface(double u, double v, int piece) {
+static un_vec3 box_surface(double u, double v, int piece)
+{
     double lo[3] = {-0.5, -0.4, -0.3}, size[3] = {1.2, 0.9, 0.6}, x[3];
     int a = piece / 2, b = (a + 1) % 3, c = (a + 2) % 3;
     x[a] = lo[a] + (piece % 2 ? size[a] : 0);
@@ -74,48 +83,57 @@ static un_vec3 box_surface(double u, double v, int piece) {
     x[c] = lo[c] + v * size[c];
     return un_v3(x[0], x[1], x[2]);
 }
-static bool box_inside(un_vec3 x) {
+static bool box_inside(un_vec3 x)
+{
     return x.x > -0.5 && x.x < 0.7 && x.y > -0.4 && x.y < 0.5 && x.z > -0.3 && x.z < 0.3;
 }
 
-static un_vec3 sphere_surface(double u, double v, int piece) {
+static un_vec3 sphere_surface(double u, double v, int piece)
+{
     (void)piece;
     double c = 2 * u - 1;
     return frame(0.6 * c, 0.6 * sqrt(1 - c * c), 2 * UN_PI * v);
 }
-static bool sphere_inside(un_vec3 x) {
+static bool sphere_inside(un_vec3 x)
+{
     un_vec3 d = un_sub(x, C);
     return d.x * d.x + d.y * d.y + d.z * d.z < 0.36;
 }
 
-static un_vec3 cylinder_surface(double u, double v, int piece) {
+static un_vec3 cylinder_surface(double u, double v, int piece)
+{
     if (piece == 0) return frame(-0.5 + u, 0.35, 2 * UN_PI * v);
     return frame(piece == 1 ? -0.5 : 0.5, 0.35 * sqrt(u), 2 * UN_PI * v);
 }
-static bool cylinder_inside(un_vec3 x) {
+static bool cylinder_inside(un_vec3 x)
+{
     double a, r;
     unframe(x, &a, &r);
     return fabs(a) < 0.5 && r < 0.35;
 }
 
-static un_vec3 capsule_surface(double u, double v, int piece) {
+static un_vec3 capsule_surface(double u, double v, int piece)
+{
     if (piece == 0) return frame(-0.5 + u, 0.35, 2 * UN_PI * v);
     double end = piece == 1 ? -1 : 1;
     return frame(end * (0.5 + 0.35 * u), 0.35 * sqrt(1 - u * u), 2 * UN_PI * v);
 }
-static bool capsule_inside(un_vec3 x) {
+static bool capsule_inside(un_vec3 x)
+{
     double a, r;
     unframe(x, &a, &r);
     double e = fabs(a) > 0.5 ? fabs(a) - 0.5 : 0;
     return e * e + r * r < 0.35 * 0.35;
 }
 
-static un_vec3 torus_surface(double u, double v, int piece) {
+static un_vec3 torus_surface(double u, double v, int piece)
+{
     (void)piece;
     double around = 2 * UN_PI * u;
     return frame(0.25 * sin(around), 0.6 + 0.25 * cos(around), 2 * UN_PI * v);
 }
-static bool torus_inside(un_vec3 x) {
+static bool torus_inside(un_vec3 x)
+{
     double a, r;
     unframe(x, &a, &r);
     return a * a + (r - 0.6) * (r - 0.6) < 0.0625;
@@ -124,7 +142,8 @@ static bool torus_inside(un_vec3 x) {
 /* Scatters points on the surface: none may be nearer than |d|, and the nearest only a little
  * farther; they lie on the zero set and inside the bounds; the sign is the reference's; a step
  * along the normal changes the distance by the step. */
-static void check_against(const un_shape *shape, const reference *ref) {
+static void check_against(const un_shape *shape, const reference *ref)
+{
     enum { SIDE = 64, QUERIES = 600 };
     uint64_t r = 0;
     un_box3 b = un_shape_bounds(shape);
@@ -173,7 +192,8 @@ static void check_against(const un_shape *shape, const reference *ref) {
     }
 }
 
-static void primitives_are_exact(void **state) {
+static void primitives_are_exact(void **state)
+{
     (void)state;
     fixture f = start();
     un_shape *s;
@@ -191,7 +211,8 @@ static void primitives_are_exact(void **state) {
     finish(&f);
 }
 
-static void known_values(void **state) {
+static void known_values(void **state)
+{
     (void)state;
     fixture f = start();
     un_shape *s;
@@ -217,7 +238,8 @@ static void known_values(void **state) {
 }
 
 /* Centres, axes, edges and corners have no gradient: any unit vector will do, NaN will not. */
-static void normals_exist_everywhere(void **state) {
+static void normals_exist_everywhere(void **state)
+{
     (void)state;
     fixture f = start();
     un_shape *s[6];
@@ -239,7 +261,8 @@ static void normals_exist_everywhere(void **state) {
     finish(&f);
 }
 
-static void combinations(void **state) {
+static void combinations(void **state)
+{
     (void)state;
     fixture f = start();
     un_shape *a, *b, *c, *u, *i, *d;
@@ -287,7 +310,8 @@ static void combinations(void **state) {
     finish(&f);
 }
 
-static void placement(void **state) {
+static void placement(void **state)
+{
     (void)state;
     fixture f = start();
     un_shape *box, *once, *twice, *plane;
@@ -328,7 +352,8 @@ static void placement(void **state) {
 }
 
 /* Runs answer exactly as single questions do, through every kind of node. */
-static void runs_equal_single_answers(void **state) {
+static void runs_equal_single_answers(void **state)
+{
     (void)state;
     fixture f = start();
     un_shape *a, *b, *u, *m, *d;
@@ -354,14 +379,16 @@ static void runs_equal_single_answers(void **state) {
 }
 
 /* What a part's bounds alone say of its distance. */
-static double signed_box_distance(const un_shape *part, un_vec3 x) {
+static double signed_box_distance(const un_shape *part, un_vec3 x)
+{
     un_box3 b = un_shape_bounds(part);
     un_vec3 q = un_max3(un_sub(b.min, x), un_sub(x, b.max));
     return fmin(fmax(q.x, fmax(q.y, q.z)), 0) + un_length(un_max3(q, un_v3(0, 0, 0)));
 }
 
 /* Unions of many parts search a tree: the same answers, from every part that could matter. */
-static void large_unions(void **state) {
+static void large_unions(void **state)
+{
     (void)state;
     enum { N = 400 };
     fixture f = start();
@@ -413,7 +440,8 @@ static void large_unions(void **state) {
 }
 
 /* Scenes are programs: endless wrapping and doubling end in a sentence. */
-static void nesting_is_bounded(void **state) {
+static void nesting_is_bounded(void **state)
+{
     (void)state;
     fixture f = start();
     un_shape *s, *t;
@@ -437,28 +465,33 @@ static void nesting_is_bounded(void **state) {
 
 /* ---- sampled ---- */
 
-static void sample(double *v, const int32_t n[3], un_vec3 origin, double h,
-                   double (*f)(un_vec3 x)) {
+static void sample(double *v, const int32_t n[3], un_vec3 origin, double h, double (*f)(un_vec3 x))
+{
     for (int32_t k = 0; k < n[2]; k++)
         for (int32_t j = 0; j < n[1]; j++)
             for (int32_t i = 0; i < n[0]; i++)
                 *v++ = f(un_v3(origin.x + h * i, origin.y + h * j, origin.z + h * k));
 }
 
-static double ball(un_vec3 x) {
+static double ball(un_vec3 x)
+{
     return un_length(x) - 0.5;
 }
-static double steep_ball(un_vec3 x) {
+static double steep_ball(un_vec3 x)
+{
     return 7 * (un_dot(x, x) - 0.25);
 }
-static double slope(un_vec3 x) {
+static double slope(un_vec3 x)
+{
     return 0.6 * x.x + 0.8 * x.y - 0.1;
 }
-static double cliff(un_vec3 x) {
+static double cliff(un_vec3 x)
+{
     return 50 * slope(x);
 }
 
-static void sampled_shapes(void **state) {
+static void sampled_shapes(void **state)
+{
     (void)state;
     fixture f = start();
     const int32_t n[3] = {41, 37, 33};
@@ -516,7 +549,8 @@ static void sampled_shapes(void **state) {
 }
 
 /* Grids without thickness, jumps, nothing inside, everything inside, and what is no number. */
-static void odd_samples(void **state) {
+static void odd_samples(void **state)
+{
     (void)state;
     fixture f = start();
     un_shape *s;
@@ -546,7 +580,8 @@ static void odd_samples(void **state) {
     finish(&f);
 }
 
-static un_status make_all(un_context *ctx, void *arg) {
+static un_status make_all(un_context *ctx, void *arg)
+{
     (void)arg;
     un_shape_set *set = un_shape_set_create(ctx);
     if (!set) return UN_ERROR_MEMORY;
@@ -572,12 +607,14 @@ done:
     return status;
 }
 
-static void survives_failing_allocations(void **state) {
+static void survives_failing_allocations(void **state)
+{
     (void)state;
     check_allocation_failures(make_all, NULL, 100);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(primitives_are_exact),
         cmocka_unit_test(known_values),
