@@ -5,7 +5,8 @@
  * so a flat surface at any height starts flat, and the liquid starts with the volume of its shape.
  *
  * Emission is a rigid stream through the emitter's shape: the lattice moves with the stream's
- * velocity, and a lattice point is emitted in the step in which it enters the shape. */
+ * velocity, and a lattice point is emitted in the step in which it enters the shape, where it has
+ * got to by the end of the step. */
 #include "particles/particles.h"
 
 /* Share of the half cell within which a particle is placed at random: enough to break up the
@@ -14,17 +15,23 @@
 #define JITTER 0.25
 /* Half cells with less liquid than this are left empty. */
 #define FRACTION_MIN 0.02
+/* A point has entered an emitter when it is this share of a half cell inside. Points that stop in
+ * the very boundary between two steps are common (a box on the lattice, a round speed), and
+ * round-off would lose or double them there. */
+#define EMISSION_EDGE 1.3e-4
 
 /* Scardovelli & Zaleski 2000, by inclusion and exclusion: for the cube [0,1]^3 and
  * m1 x + m2 y + m3 z <= a with m >= 0, V = (a^3 - sum (a - m_i)^3 + ...) / (6 m1 m2 m3). */
-double un_cube_below_plane(un_vec3 n, double d) {
+double un_cube_below_plane(un_vec3 n, double d)
+{
     double m[3] = {fabs(n.x), fabs(n.y), fabs(n.z)};
     double sum = m[0] + m[1] + m[2];
     double a = d + 0.5 * sum; /* the cube is centred: mirrored so that all m >= 0 */
     if (a <= 0) return 0;
     if (a >= sum) return 1;
-    /* Small components make the cubic formula cancel: spread them to a tiny width instead. */
-    double small = 1e-3 * sum;
+    /* Small components make the cubic formula cancel: spread them to a tiny width instead. The
+     * round-off of two such components, 1e-16 / small^2, is then as small as the width. */
+    double small = 1e-5 * sum;
     for (int i = 0; i < 3; i++)
         if (m[i] < small) {
             a += 0.5 * (small - m[i]);
@@ -52,17 +59,55 @@ typedef struct seed {
     double volume;
 } seed;
 
-static double region_distance(const un_seed_def *def, un_vec3 x) {
+static double region_distance(const un_seed_def *def, un_vec3 x)
+{
     double d = un_shape_distance(def->shape, x);
     return fmax(d, -un_walls_distance_exact(def->walls, x));
 }
 
-static bool in_domain(const un_grid *g, un_vec3 x) {
+static bool in_domain(const un_grid *g, un_vec3 x)
+{
     return x.x > 0 && x.y > 0 && x.z > 0 && x.x < g->size.x && x.y < g->size.y && x.z < g->size.z;
 }
 
+/* Are the corners of a cube all in the liquid or on its boundary? In edges and corners of a box
+ * that fits the lattice no plane tells that the half cell is full. */
+static bool all_inside(const un_seed_def *def, un_vec3 x, double half)
+{
+    for (int c = 0; c < 8; c++) {
+        un_vec3 at = {x.x + (c & 1 ? half : -half), x.y + (c & 2 ? half : -half),
+                      x.z + (c & 4 ? half : -half)};
+        if (region_distance(def, at) > 1e-6 * half) return false;
+    }
+    return true;
+}
+
+/* Does the way from x - step to x lead into the shape, from outside? Marches by the distance, so
+ * that a step longer than the shape is thick, or a chord near its rim, loses nothing. What ends
+ * beyond the shape must not have met a wall on the way. */
+static bool enters(const un_seed_def *def, un_vec3 x, double s)
+{
+    double length = un_length(def->step), edge = -EMISSION_EDGE * s, least = 0.02 * s;
+    un_vec3 from = un_sub(x, def->step);
+    double d = un_shape_distance(def->shape, from), t = 0;
+    if (d < edge || un_walls_distance_exact(def->walls, x) <= 0) return false;
+    un_vec3 direction = un_normalize(def->step);
+    if (un_shape_distance(def->shape, x) < edge) return true;
+    for (; d >= edge; d = un_shape_distance(def->shape, un_mad(from, direction, t))) {
+        t += fmax(d, least);
+        if (t >= length) return false;
+    }
+    while (t < length) {
+        double wall = un_walls_distance_exact(def->walls, un_mad(from, direction, t));
+        if (wall <= 0) return false;
+        t += fmax(wall, least);
+    }
+    return true;
+}
+
 /* The particle of half cell (i, j, k), if it has one. */
-static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, seed *out) {
+static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, seed *out)
+{
     const un_grid *g = def->grid;
     double s = 0.5 * g->h;
     un_vec3 x = un_add(un_v3((i + 0.5) * s, (j + 0.5) * s, (k + 0.5) * s), def->shift);
@@ -72,8 +117,7 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, see
                       un_random(index, def->stream + 2) - 0.5};
     out->volume = s * s * s;
     if (def->emitting) {
-        if (!in_domain(g, x) || region_distance(def, x) >= 0) return false;
-        if (un_shape_distance(def->shape, un_sub(x, def->step)) < 0) return false;
+        if (!in_domain(g, x) || !enters(def, x, s)) return false;
         un_vec3 moved = un_mad(x, jitter, JITTER * s);
         if (in_domain(g, moved) && un_walls_distance_exact(def->walls, moved) > 0) x = moved;
         out->x = x;
@@ -91,7 +135,7 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, see
                      region_distance(def, un_v3(x.x, x.y, x.z + e)) -
                          region_distance(def, un_v3(x.x, x.y, x.z - e))};
         n = un_normalize(n);
-        fraction = un_cube_below_plane(n, -d / s);
+        fraction = all_inside(def, x, 0.5 * s) ? 1 : un_cube_below_plane(n, -d / s);
         if (fraction < FRACTION_MIN) return false;
         x = un_mad(x, n, -0.5 * s * (1 - fraction));
         /* Jitter across the surface only as far as the liquid goes. */
@@ -105,7 +149,8 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, see
     return true;
 }
 
-static void seed_slabs(void *arg, int64_t begin, int64_t end) {
+static void seed_slabs(void *arg, int64_t begin, int64_t end)
+{
     seed_args *a = arg;
     un_particles *p = a->particles;
     for (int64_t slab = begin; slab < end; slab++) {
@@ -131,14 +176,18 @@ static void seed_slabs(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Half cells that may hold a seed: those of the shape's box within the domain. */
-static int64_t visit_range(seed_args *a) {
+static int64_t visit_range(seed_args *a)
+{
     const un_grid *g = a->def->grid;
     un_box3 box = un_shape_bounds(a->def->shape);
     double s = 0.5 * g->h;
     double lo[3] = {box.min.x, box.min.y, box.min.z}, hi[3] = {box.max.x, box.max.y, box.max.z};
     double size[3] = {g->size.x, g->size.y, g->size.z};
     double shift[3] = {a->def->shift.x, a->def->shift.y, a->def->shift.z};
+    double step[3] = {a->def->step.x, a->def->step.y, a->def->step.z};
     for (int c = 0; c < 3; c++) {
+        lo[c] += fmin(step[c], 0); /* a stream may have passed the shape within its step */
+        hi[c] += fmax(step[c], 0);
         a->lo[c] = (int64_t)floor((fmax(lo[c], 0) - shift[c]) / s) - 1;
         a->hi[c] = (int64_t)floor((fmin(hi[c], size[c]) - shift[c]) / s) + 1;
         if (a->hi[c] < a->lo[c]) return 0;
@@ -146,7 +195,8 @@ static int64_t visit_range(seed_args *a) {
     return a->hi[2] - a->lo[2] + 1;
 }
 
-int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def) {
+int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def)
+{
     seed_args a = {.def = def};
     int64_t slabs = visit_range(&a), total = 0;
     a.row_begin = un_alloc(ctx, (size_t)slabs + 1, sizeof *a.row_begin);
@@ -158,7 +208,8 @@ int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def) {
 }
 
 un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_seed_def *def,
-                            double *volume) {
+                            double *volume)
+{
     seed_args a = {.def = def};
     int64_t slabs = visit_range(&a), total = particles->count;
     UN_ALLOC(ctx, a.row_begin, slabs + 1);

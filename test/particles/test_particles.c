@@ -1,0 +1,584 @@
+/* Particles: seeding, emission, sorting, filtering, position correction. */
+#include "mesh/tank.h"
+#include "particles/particles.h"
+
+/* ---- a plane through a cube ---- */
+
+static void cubes_are_cut_as_sampling_says(void **state)
+{
+    (void)state;
+    static const un_vec3 normals[] = {{0, 1, 0},       {1, 0, 0},      {0, 0, -1},   {1, 1, 0},
+                                      {1, 1, 1},       {-1, 2, -3},    {1, 1e-5, 0}, {0.3, 1e-9, 1},
+                                      {1, 1e-3, 1e-3}, {-0.2, 1, 0.01}};
+    static const double at[] = {-0.95, -0.5, -0.3, -0.1, 0, 0.02, 0.25, 0.5, 0.7, 0.95};
+    for (size_t n = 0; n < sizeof normals / sizeof *normals; n++)
+        for (size_t s = 0; s < sizeof at / sizeof *at; s++) {
+            un_vec3 m = un_normalize(normals[n]);
+            double inside = 0;
+            int count = 20000;
+            for (uint64_t i = 0; i < (uint64_t)count; i++) {
+                un_vec3 x = {un_random(i, 1) - 0.5, un_random(i, 2) - 0.5, un_random(i, 3) - 0.5};
+                inside += un_dot(m, x) < at[s];
+            }
+            double got = un_cube_below_plane(m, at[s]);
+            check_near(got, inside / count, 0.015);
+            /* the other side has the rest */
+            check_near(got + un_cube_below_plane(un_scale(m, -1), -at[s]), 1, 1e-6);
+        }
+    check_near(un_cube_below_plane(un_v3(0, 1, 0), 0.2), 0.7, 1e-6);
+    check_near(un_cube_below_plane(un_v3(1e-8, 1, 0), 0.5 - 1e-9), 1, 1e-5);
+    check_near(un_cube_below_plane(un_v3(0, 1, 0), -0.6), 0, 0);
+    check_near(un_cube_below_plane(un_v3(0, 1, 0), 5), 1, 0);
+}
+
+/* ---- seeding ---- */
+
+typedef struct seeded {
+    un_particles particles;
+    double volume;
+} seeded;
+
+static seeded seed(tank *t, const un_shape *shape)
+{
+    seeded s = {.volume = -1};
+    un_seed_def def = {
+        .grid = &t->grid, .shape = shape, .walls = t->walls, .velocity = un_v3(1, 2, 3)};
+    int64_t want = un_particles_seed_count(t->ctx, &def);
+    check_ok(t->ctx, un_particles_seed(t->ctx, &s.particles, &def, &s.volume));
+    assert_int_equal(s.particles.count, want);
+    check_near(s.volume, un_particles_volume(t->ctx, &s.particles), 1e-9);
+    for (int32_t q = 0; q < s.particles.count; q++) {
+        un_vec3 x = un_particle_position(&s.particles, q),
+                v = un_particle_velocity(&s.particles, q);
+        check_below(0, un_walls_distance_exact(t->walls, x));
+        assert_true(x.x > 0 && x.x < t->grid.size.x && x.y > 0 && x.y < t->grid.size.y);
+        check_below(un_shape_distance(shape, x), 0.05 * t->grid.h);
+        assert_true(v.x == 1 && v.y == 2 && v.z == 3);
+        assert_true(s.particles.volume[q] > 0 && s.particles.flags[q] == 0);
+    }
+    return s;
+}
+
+static void boxes_are_filled_to_their_volume(void **state)
+{
+    (void)state;
+    tank t;
+    tank_begin(&t, 2, un_v3(1, 1, 1), 20);
+    tank_build(&t);
+    /* on the lattice: eight a cell, all of one volume */
+    seeded s = seed(&t, tank_box(&t, un_v3(0, 0, 0), un_v3(0.4, 0.5, 1)));
+    assert_int_equal(s.particles.count, 8 * 8 * 10 * 20);
+    check_near(s.volume, 0.2, 1e-6);
+    un_particles_free(t.ctx, &s.particles);
+    /* at odd heights the last layer carries what is left */
+    static const double heights[] = {0.437, 0.4251, 0.4249, 0.26, 0.0513};
+    for (int n = 0; n < 5; n++) {
+        s = seed(&t, tank_box(&t, un_v3(-1, -1, -1), un_v3(2, heights[n], 2)));
+        check_near(s.volume / heights[n], 1, 2e-3);
+        un_particles_free(t.ctx, &s.particles);
+    }
+    /* nothing beyond the domain, nothing of nothing */
+    s = seed(&t, tank_box(&t, un_v3(-3, -3, -3), un_v3(3, 3, 3)));
+    check_near(s.volume, 1, 1e-6);
+    assert_int_equal(s.particles.count, 8 * 20 * 20 * 20);
+    un_particles_free(t.ctx, &s.particles);
+    s = seed(&t, tank_box(&t, un_v3(3, 3, 3), un_v3(4, 4, 4)));
+    assert_int_equal(s.particles.count, 0);
+    check_near(s.volume, 0, 0);
+    un_particles_free(t.ctx, &s.particles);
+    tank_end(&t);
+}
+
+static double sphere_error(int32_t finest)
+{
+    tank t;
+    tank_begin(&t, 2, un_v3(1, 1, 1), finest);
+    tank_build(&t);
+    seeded s = seed(&t, tank_sphere(&t, un_v3(0.507, 0.493, 0.511), 0.31));
+    un_particles_free(t.ctx, &s.particles);
+    tank_end(&t);
+    return fabs(s.volume / (4.0 / 3 * UN_PI * 0.31 * 0.31 * 0.31) - 1);
+}
+
+static void spheres_are_filled_with_second_order(void **state)
+{
+    (void)state;
+    double coarse = sphere_error(8), fine = sphere_error(32);
+    check_below(coarse, 0.02);
+    check_below(fine, 0.002);
+    check_below(1.5, 0.5 * log2(coarse / fine));
+}
+
+static void solids_displace_what_is_seeded(void **state)
+{
+    (void)state;
+    tank t;
+    tank_begin(&t, 2, un_v3(1, 1, 1), 24);
+    tank_solid(&t, tank_sphere(&t, un_v3(0.5, 0.4, 0.5), 0.2), un_v3(0, 0, 0));
+    tank_build(&t);
+    seeded s = seed(&t, tank_box(&t, un_v3(-1, -1, -1), un_v3(2, 0.7, 2)));
+    check_near(s.volume / (0.7 - 4.0 / 3 * UN_PI * 0.008), 1, 2e-3);
+    un_particles_free(t.ctx, &s.particles);
+    tank_end(&t);
+}
+
+static void seeds_are_the_same_for_any_thread_count(void **state)
+{
+    (void)state;
+    double *first = NULL;
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        tank t;
+        tank_begin(&t, threads, un_v3(1, 1, 1), 16);
+        tank_build(&t);
+        seeded s = seed(&t, tank_sphere(&t, un_v3(0.4, 0.5, 0.6), 0.3));
+        size_t bytes = (size_t)s.particles.count * sizeof *first;
+        if (!first) first = memcpy(malloc(bytes), s.particles.x[1], bytes);
+        assert_memory_equal(first, s.particles.x[1], bytes);
+        un_particles_free(t.ctx, &s.particles);
+        tank_end(&t);
+    }
+    free(first);
+}
+
+/* ---- emission ---- */
+
+/* The volume emitted in `steps` steps of uneven length, 0.5 s in all. */
+static double emitted(tank *t, const un_shape *shape, un_vec3 velocity, int steps)
+{
+    un_particles p = {0};
+    un_vec3 shift = {0, 0, 0};
+    double total = 0;
+    for (int n = 0; n < steps; n++) {
+        double dt = 0.5 / steps * (n % 2 ? 1.5 : 0.5), volume;
+        un_seed_def def = {.grid = &t->grid,
+                           .shape = shape,
+                           .walls = t->walls,
+                           .velocity = velocity,
+                           .step = un_scale(velocity, dt),
+                           .emitting = true,
+                           .stream = 16};
+        shift = un_add(shift, def.step);
+        def.shift = shift;
+        int32_t before = p.count;
+        check_ok(t->ctx, un_particles_seed(t->ctx, &p, &def, &volume));
+        total += volume;
+        for (int32_t q = before; q < p.count; q++) {
+            un_vec3 x = un_particle_position(&p, q);
+            check_below(un_shape_distance(shape, x), 0.25 * t->grid.h + un_length(def.step));
+            check_below(0, un_walls_distance_exact(t->walls, x));
+        }
+    }
+    check_near(total, un_particles_volume(t->ctx, &p), 1e-9);
+    un_particles_free(t->ctx, &p);
+    return total;
+}
+
+static void emitters_pour_area_times_speed(void **state)
+{
+    (void)state;
+    tank t;
+    tank_begin(&t, 2, un_v3(1, 1, 1), 20);
+    tank_build(&t);
+    un_shape *box = tank_box(&t, un_v3(0.4, 0.7, 0.3), un_v3(0.6, 0.8, 0.6));
+    check_near(emitted(&t, box, un_v3(0, -2, 0), 40) / (0.2 * 0.3 * 2 * 0.5), 1, 0.03);
+    check_near(emitted(&t, box, un_v3(1.7, 0, 0), 32) / (0.1 * 0.3 * 1.7 * 0.5), 1, 0.03);
+    check_near(emitted(&t, box, un_v3(1.7, 0, 0), 8) / (0.1 * 0.3 * 1.7 * 0.5), 1, 0.04);
+    /* aslant: the sum of the faces it enters through */
+    check_near(emitted(&t, box, un_v3(1, -0.83, 0), 40) / ((0.1 + 0.2 * 0.83) * 0.3 * 0.5), 1,
+               0.03);
+    un_shape *sphere = tank_sphere(&t, un_v3(0.51, 0.6, 0.49), 0.17);
+    check_near(emitted(&t, sphere, un_v3(0, -2, 0), 40) / (UN_PI * 0.17 * 0.17 * 2 * 0.5), 1, 0.03);
+    check_near(emitted(&t, sphere, un_v3(0.9, -0.7, 0.4), 40) /
+                   (UN_PI * 0.17 * 0.17 * un_length(un_v3(0.9, -0.7, 0.4)) * 0.5),
+               1, 0.05);
+    /* thinner than a step is long: nothing slips through */
+    un_shape *disc = tank_box(&t, un_v3(0.5, 0.4, 0.4), un_v3(0.51, 0.6, 0.6));
+    check_near(emitted(&t, disc, un_v3(2, 0, 0), 10) / (0.2 * 0.2 * 2 * 0.5), 1, 0.03);
+    check_near(emitted(&t, disc, un_v3(-2, 0, 0), 10) / (0.2 * 0.2 * 2 * 0.5), 1, 0.03);
+    tank_end(&t);
+}
+
+/* A wall right behind a thin emitter: its stream does not appear beyond. */
+static void emission_does_not_pass_walls(void **state)
+{
+    (void)state;
+    tank t;
+    tank_begin(&t, 2, un_v3(1, 1, 1), 20);
+    tank_solid(&t, tank_box(&t, un_v3(0.53, -1, -1), un_v3(0.531, 2, 2)), un_v3(0, 0, 0));
+    tank_build(&t);
+    un_shape *disc = tank_box(&t, un_v3(0.5, 0.4, 0.4), un_v3(0.51, 0.6, 0.6));
+    un_particles p = {0};
+    double volume;
+    un_seed_def def = {.grid = &t.grid,
+                       .shape = disc,
+                       .walls = t.walls,
+                       .shift = un_v3(0.1, 0, 0),
+                       .step = un_v3(0.1, 0, 0),
+                       .emitting = true};
+    check_ok(t.ctx, un_particles_seed(t.ctx, &p, &def, &volume));
+    assert_true(p.count > 0);
+    for (int32_t q = 0; q < p.count; q++) check_below(p.x[0][q], 0.53);
+    un_particles_free(t.ctx, &p);
+    tank_end(&t);
+}
+
+/* ---- sorting ---- */
+
+static void fill_at_random(tank *t, un_particles *p, int32_t count)
+{
+    check_ok(t->ctx, un_particles_reserve(t->ctx, p, count));
+    p->count = count;
+    for (uint64_t q = 0; q < (uint64_t)count; q++) {
+        p->x[0][q] = t->grid.size.x * un_random(q, 1);
+        p->x[1][q] = t->grid.size.y * un_random(q, 2);
+        p->x[2][q] = t->grid.size.z * un_random(q, 3);
+        if (q < 8) /* corners of the domain */
+            for (int a = 0; a < 3; a++) p->x[a][q] = q >> a & 1 ? 1 : 0;
+        /* everything else follows from the position, so that a swap would show */
+        p->v[0][q] = 2 * p->x[0][q];
+        p->v[1][q] = p->x[0][q] - p->x[1][q];
+        p->v[2][q] = p->x[2][q] * p->x[1][q];
+        p->volume[q] = (float)(p->x[0][q] + 3 * p->x[2][q]);
+        p->flags[q] = p->x[1][q] > 0.5;
+    }
+}
+
+static void sorting_keeps_particles_whole_and_finds_cells(void **state)
+{
+    (void)state;
+    for (int32_t threads = 1; threads <= 3; threads++) {
+        tank t;
+        un_arena arena;
+        un_bins *bins;
+        un_particles p = {0};
+        tank_begin(&t, threads, un_v3(1, 1, 1), 21);
+        tank_build(&t);
+        un_arena_init(&arena, t.ctx);
+        check_ok(t.ctx, un_bins_create(t.ctx, &t.grid, &bins));
+        fill_at_random(&t, &p, 40000);
+        double sum = 0, sorted = 0;
+        for (int32_t q = 0; q < p.count; q++) sum += p.x[0][q];
+        check_ok(t.ctx, un_bins_sort(bins, &arena, &p));
+        const un_grid *g = &t.grid;
+        int64_t total = (int64_t)bins->block_count * UN_BLOCK_CELLS, found = 0;
+        for (int32_t q = 0; q < p.count; q++) {
+            assert_true(p.v[0][q] == 2 * p.x[0][q] && p.v[1][q] == p.x[0][q] - p.x[1][q]);
+            assert_true(p.v[2][q] == p.x[2][q] * p.x[1][q]);
+            assert_true(p.volume[q] == (float)(p.x[0][q] + 3 * p.x[2][q]));
+            assert_true(p.flags[q] == (p.x[1][q] > 0.5));
+            sorted += p.x[0][q];
+        }
+        check_near(sum, sorted, 1e-8);
+        assert_int_equal(bins->begin[0], 0);
+        assert_int_equal(bins->begin[total], p.count);
+        for (int64_t c = 0; c < total; c++) assert_true(bins->begin[c] <= bins->begin[c + 1]);
+        for (int32_t k = 0; k < g->n[2]; k++)
+            for (int32_t j = 0; j < g->n[1]; j++)
+                for (int32_t i = 0; i < g->n[0]; i++) {
+                    uint32_t cell = un_bins_cell(bins, i, j, k);
+                    assert_true(cell < total);
+                    for (int32_t q = bins->begin[cell]; q < bins->begin[cell + 1]; q++, found++) {
+                        un_vec3 x = un_sub(un_particle_position(&p, q), g->origin);
+                        assert_true(floor(x.x / g->h + 1e-12) >= i &&
+                                    x.x <= (i + 1) * g->h + 1e-12);
+                        assert_true(floor(x.y / g->h + 1e-12) >= j &&
+                                    x.y <= (j + 1) * g->h + 1e-12);
+                        assert_true(floor(x.z / g->h + 1e-12) >= k &&
+                                    x.z <= (k + 1) * g->h + 1e-12);
+                    }
+                }
+        assert_int_equal(found, p.count);
+        /* sorted is sorted: a second time changes nothing */
+        double *x = memcpy(malloc(40000 * sizeof *x), p.x[0], 40000 * sizeof *x);
+        check_ok(t.ctx, un_bins_sort(bins, &arena, &p));
+        assert_memory_equal(x, p.x[0], 40000 * sizeof *x);
+        free(x);
+        p.count = 0; /* none at all */
+        check_ok(t.ctx, un_bins_sort(bins, &arena, &p));
+        for (int64_t c = 0; c <= total; c++) assert_int_equal(bins->begin[c], 0);
+        un_particles_free(t.ctx, &p);
+        un_bins_destroy(bins);
+        un_arena_free(&arena);
+        tank_end(&t);
+    }
+}
+
+static void filtering_keeps_order_and_tells_the_volume(void **state)
+{
+    (void)state;
+    tank t;
+    un_particles p = {0};
+    tank_begin(&t, 1, un_v3(1, 1, 1), 8);
+    tank_build(&t);
+    fill_at_random(&t, &p, 1000);
+    uint8_t keep[1000];
+    double out = 0, last = -1, kept = 0;
+    for (int32_t q = 0; q < p.count; q++) {
+        p.v[0][q] = q;
+        keep[q] = un_random((uint64_t)q, 9) < 0.7;
+        kept += keep[q];
+        if (!keep[q]) out += p.volume[q];
+    }
+    check_near(un_particles_filter(&p, keep), out, 1e-12);
+    assert_int_equal(p.count, (int32_t)kept);
+    for (int32_t q = 0; q < p.count; q++) {
+        assert_true(p.v[0][q] > last && keep[(int)p.v[0][q]]);
+        last = p.v[0][q];
+        assert_true(p.volume[q] == (float)(p.x[0][q] + 3 * p.x[2][q]));
+        assert_true(p.flags[q] == (p.x[1][q] > 0.5));
+    }
+    memset(keep, 0, sizeof keep);
+    un_particles_filter(&p, keep);
+    assert_int_equal(p.count, 0);
+    un_particles_free(t.ctx, &p);
+    tank_end(&t);
+}
+
+/* ---- position correction ---- */
+
+typedef struct crowd {
+    tank tank;
+    un_arena arena;
+    un_bins *bins;
+    un_particles particles;
+    float *phi;
+} crowd;
+
+static void crowd_begin(crowd *c, int32_t threads, bool ball)
+{
+    memset(c, 0, sizeof *c);
+    tank_begin(&c->tank, threads, un_v3(1, 1, 1), 10);
+    un_shape *sphere = tank_sphere(&c->tank, un_v3(0.5, 0.5, 0.5), 0.2);
+    if (ball) tank_solid(&c->tank, sphere, un_v3(0, 0, 0));
+    tank_build(&c->tank);
+    un_arena_init(&c->arena, c->tank.ctx);
+    check_ok(c->tank.ctx, un_bins_create(c->tank.ctx, &c->tank.grid, &c->bins));
+    c->phi = malloc((size_t)c->tank.grid.cell_count * sizeof *c->phi);
+    for (int64_t n = 0; n < c->tank.grid.cell_count; n++) c->phi[n] = -1;
+}
+
+static void crowd_correct(crowd *c)
+{
+    check_ok(c->tank.ctx, un_bins_sort(c->bins, &c->arena, &c->particles));
+    check_ok(c->tank.ctx, un_particles_correct(c->tank.ctx, &c->arena, &c->particles, c->bins,
+                                               c->phi, c->tank.walls));
+    un_arena_reset(&c->arena);
+}
+
+static void crowd_end(crowd *c)
+{
+    free(c->phi);
+    un_particles_free(c->tank.ctx, &c->particles);
+    un_bins_destroy(c->bins);
+    un_arena_free(&c->arena);
+    tank_end(&c->tank);
+}
+
+static double nearest_pair(const un_particles *p)
+{
+    double nearest = INFINITY;
+    for (int32_t q = 0; q < p->count; q++)
+        for (int32_t r = 0; r < q; r++)
+            nearest = fmin(
+                nearest, un_length(un_sub(un_particle_position(p, q), un_particle_position(p, r))));
+    return nearest;
+}
+
+static void clumps_are_spread(void **state)
+{
+    (void)state;
+    crowd c;
+    crowd_begin(&c, 2, false);
+    un_particles *p = &c.particles;
+    fill_at_random(&c.tank, p, 60);
+    un_vec3 middle = {0.52, 0.51, 0.53};
+    for (int32_t q = 0; q < p->count; q++) {
+        double *x[3] = {&middle.x, &middle.y, &middle.z};
+        for (int a = 0; a < 3; a++)
+            p->x[a][q] = *x[a] + 0.06 * (un_random((uint64_t)q, 20 + (uint64_t)a) - 0.5);
+        p->volume[q] = 1;
+        p->flags[q] = 0;
+    }
+    for (int a = 0; a < 3; a++) p->x[a][1] = p->x[a][0]; /* two at the same place */
+    double before = nearest_pair(p), drift = 0;
+    assert_true(before == 0);
+    for (int round = 0; round < 60; round++) crowd_correct(&c);
+    assert_int_equal(p->count, 60);
+    check_below(0.3 * c.tank.grid.h, nearest_pair(p));
+    /* equal volumes push each other alike: the middle stays */
+    for (int32_t q = 0; q < p->count; q++) drift += (p->x[1][q] - middle.y) / p->count;
+    check_below(fabs(drift), 0.1 * c.tank.grid.h);
+    crowd_end(&c);
+}
+
+static void settled_lattices_are_left_alone(void **state)
+{
+    (void)state;
+    crowd c;
+    crowd_begin(&c, 2, false);
+    un_particles *p = &c.particles;
+    fill_at_random(&c.tank, p, 8000);
+    for (int32_t q = 0; q < 8000; q++) {
+        p->x[0][q] = 0.05 * (q % 20 + 0.5);
+        p->x[1][q] = 0.05 * (q / 20 % 20 + 0.5);
+        p->x[2][q] = 0.05 * (q / 400 + 0.5);
+        p->flags[q] = 0;
+    }
+    crowd_correct(&c);
+    for (int32_t q = 0; q < 8000; q++)
+        for (int a = 0; a < 3; a++) {
+            double s = p->x[a][q] / 0.05 - 0.5;
+            check_near(s, round(s), 1e-12);
+        }
+    crowd_end(&c);
+}
+
+/* Near the surface moves go along it only. */
+static void correction_does_not_lift_the_surface(void **state)
+{
+    (void)state;
+    crowd c;
+    crowd_begin(&c, 2, false);
+    un_particles *p = &c.particles;
+    const un_grid *g = &c.tank.grid;
+    for (int32_t k = 0; k < g->n[2]; k++)
+        for (int32_t j = 0; j < g->n[1]; j++)
+            for (int32_t i = 0; i < g->n[0]; i++)
+                c.phi[un_grid_cell(g, i, j, k)] = (float)(un_grid_center(g, i, j, k).y - 0.5);
+    fill_at_random(&c.tank, p, 3000);
+    for (int32_t q = 0; q < p->count; q++) {
+        p->x[1][q] = 0.4 + 0.1 * un_random((uint64_t)q, 31);
+        p->v[1][q] = p->x[1][q];
+        p->v[0][q] = p->x[0][q];
+        p->flags[q] = 0;
+        p->volume[q] = 1;
+    }
+    crowd_correct(&c);
+    int moved = 0;
+    for (int32_t q = 0; q < p->count; q++) {
+        check_near(p->x[1][q], p->v[1][q], 1e-7);
+        moved += fabs(p->x[0][q] - p->v[0][q]) > 1e-4;
+        check_below(fabs(p->x[0][q] - p->v[0][q]), 0.11 * g->h);
+    }
+    assert_true(moved > 1000);
+    crowd_end(&c);
+}
+
+static void correction_keeps_out_of_walls(void **state)
+{
+    (void)state;
+    double *first = NULL;
+    size_t bytes = 8000 * sizeof *first;
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        crowd c;
+        crowd_begin(&c, threads, true);
+        un_particles *p = &c.particles;
+        fill_at_random(&c.tank, p, 8000);
+        int32_t kept = 0;
+        uint8_t keep[8000];
+        for (int32_t q = 0; q < p->count; q++) {
+            un_vec3 x = un_particle_position(p, q);
+            keep[q] = un_walls_distance_exact(c.tank.walls, x) > 1e-9;
+            kept += keep[q];
+            p->flags[q] = 0;
+        }
+        un_particles_filter(p, keep);
+        for (int round = 0; round < 6; round++) {
+            crowd_correct(&c);
+            for (int32_t q = 0; q < p->count; q++)
+                check_below(0, un_walls_distance_exact(c.tank.walls, un_particle_position(p, q)));
+        }
+        assert_int_equal(p->count, kept);
+        bytes = (size_t)kept * sizeof *first;
+        if (!first) first = memcpy(malloc(bytes), p->x[2], bytes);
+        assert_memory_equal(first, p->x[2], bytes);
+        crowd_end(&c);
+    }
+    free(first);
+}
+
+/* A thousand in one cell, more than are looked at: slow to part, but nothing breaks. */
+static void crowds_beyond_measure_do_no_harm(void **state)
+{
+    (void)state;
+    crowd c;
+    crowd_begin(&c, 2, false);
+    un_particles *p = &c.particles;
+    fill_at_random(&c.tank, p, 6000);
+    for (int32_t q = 0; q < p->count; q++)
+        for (int a = 0; a < 3; a++) {
+            p->x[a][q] = 0.51 + 0.001 * un_random((uint64_t)q, 40 + (uint64_t)a);
+            p->volume[q] = 1e-6f;
+            p->flags[q] = 0;
+        }
+    for (int round = 0; round < 3; round++) crowd_correct(&c);
+    for (int32_t q = 0; q < p->count; q++)
+        assert_true(un_finite3(un_particle_position(p, q)) && p->x[0][q] > 0 && p->x[0][q] < 1);
+    crowd_end(&c);
+}
+
+/* ---- memory ---- */
+
+static un_status live_once(un_context *ctx, void *arg)
+{
+    tank *t = arg;
+    un_arena arena;
+    un_bins *bins = NULL;
+    un_particles p = {0};
+    double volume;
+    un_arena_init(&arena, ctx);
+    float *phi = NULL;
+    un_status status = un_bins_create(ctx, &t->grid, &bins);
+    if (status == UN_OK) {
+        un_seed_def def = {.grid = &t->grid, .shape = t->solids[1].shape, .walls = t->walls};
+        status = un_particles_seed(ctx, &p, &def, &volume);
+    }
+    if (status == UN_OK) status = un_bins_sort(bins, &arena, &p);
+    if (status == UN_OK) {
+        phi = un_alloc_zero(ctx, (size_t)t->grid.cell_count, sizeof *phi);
+        if (!phi) status = UN_ERROR_MEMORY;
+    }
+    if (status == UN_OK) status = un_particles_correct(ctx, &arena, &p, bins, phi, t->walls);
+    un_free(ctx, phi);
+    un_particles_free(ctx, &p);
+    un_bins_destroy(bins);
+    un_arena_free(&arena);
+    return status;
+}
+
+static void failing_allocations_are_clean(void **state)
+{
+    (void)state;
+    tank t;
+    tank_begin(&t, 1, un_v3(1, 1, 1), 6);
+    tank_solid(&t, tank_sphere(&t, un_v3(0.9, 0.9, 0.9), 0.2), un_v3(0, 0, 0));
+    tank_build(&t);
+    t.solids[1].shape = tank_sphere(&t, un_v3(0.5, 0.5, 0.5), 0.3);
+    check_allocation_failures(live_once, &t, 100);
+    un_particles p = {0};
+    assert_int_equal(un_particles_reserve(t.ctx, &p, (int64_t)3e9), UN_ERROR_MEMORY);
+    un_particles_free(t.ctx, &p);
+    tank_end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cubes_are_cut_as_sampling_says),
+        cmocka_unit_test(boxes_are_filled_to_their_volume),
+        cmocka_unit_test(spheres_are_filled_with_second_order),
+        cmocka_unit_test(solids_displace_what_is_seeded),
+        cmocka_unit_test(seeds_are_the_same_for_any_thread_count),
+        cmocka_unit_test(emitters_pour_area_times_speed),
+        cmocka_unit_test(emission_does_not_pass_walls),
+        cmocka_unit_test(sorting_keeps_particles_whole_and_finds_cells),
+        cmocka_unit_test(filtering_keeps_order_and_tells_the_volume),
+        cmocka_unit_test(clumps_are_spread),
+        cmocka_unit_test(settled_lattices_are_left_alone),
+        cmocka_unit_test(correction_does_not_lift_the_surface),
+        cmocka_unit_test(correction_keeps_out_of_walls),
+        cmocka_unit_test(crowds_beyond_measure_do_no_harm),
+        cmocka_unit_test(failing_allocations_are_clean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
