@@ -1,0 +1,300 @@
+/* Method `uniform` against what is known from outside: rest, waves, a dam break, flight. Longer
+ * versions of these run under `make validate`. */
+#include "check.h"
+
+#include <unistd.h>
+
+#include "method/method.h"
+#include "surface/surface.h"
+
+typedef struct world {
+    un_context *ctx;
+    un_scene *scene;
+    void *state;
+    un_step step; /* the last one's report */
+    double time, max_speed, max_volume_error;
+} world;
+
+static const un_method *const method = &un_method_uniform;
+
+static void world_begin(world *w, int32_t threads, const char *text)
+{
+    char path[] = "/tmp/undine_test_XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    *w = (world){.ctx = check_context_threads(threads)};
+    check_ok(w->ctx, un_scene_load(w->ctx, path, NULL, 0, &w->scene));
+    unlink(path);
+    check_ok(w->ctx, method->create(w->ctx, w->scene, &w->state));
+    method->first(w->state, &w->step);
+}
+
+static void world_end(world *w)
+{
+    method->destroy(w->state);
+    un_scene_destroy(w->scene);
+    check_context_end(w->ctx);
+}
+
+/* One step, no longer than to `end`. */
+static void world_step(world *w, double end)
+{
+    double limit = method->step_limit(w->state), left = end - w->time;
+    check_ok(w->ctx, method->step(w->state, left / fmax(1, ceil(left / limit - 1e-9)), &w->step));
+    w->time = w->step.time;
+    w->max_speed = fmax(w->max_speed, w->step.max_speed);
+    w->max_volume_error = fmax(w->max_volume_error, fabs(w->step.volume_error));
+}
+
+static void world_run(world *w, double end)
+{
+    while (end - w->time > 1e-9) {
+        double next = fmin(end, (floor(w->time * 24 + 1e-6) + 1) / 24);
+        while (next - w->time > 1e-9) world_step(w, next);
+    }
+}
+
+/* Top vertices of the output surface away from the walls: lowest, highest. */
+static void surface_heights(world *w, double *low, double *high)
+{
+    un_trimesh mesh;
+    check_ok(w->ctx, method->surface(w->state, &mesh));
+    un_surface_topology topology;
+    check_ok(w->ctx, un_surface_examine(w->ctx, &mesh, &topology));
+    assert_int_equal(topology.open_edges, 0);
+    assert_int_equal(topology.nonmanifold_edges, 0);
+    assert_int_equal(topology.component_count, 1);
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (int32_t v = 0; v < mesh.vertex_count; v++) {
+        un_vec3 x = mesh.position[v];
+        if (x.y < 0.1 || x.x < 1e-6 || x.x > 1 - 1e-6 || x.z < 1e-6 || x.z > 1 - 1e-6) continue;
+        *low = fmin(*low, x.y);
+        *high = fmax(*high, x.y);
+    }
+    un_trimesh_free(w->ctx, &mesh);
+}
+
+static void water_at_rest_stays_at_rest(void **unused)
+{
+    (void)unused;
+    world w;
+    world_begin(&w, 2,
+                "scene { detail = { finest = 32 },"
+                " liquid = { box { min = {0, 0, 0}, max = {1, 0.437, 1} } } }");
+    double low, high, h = 1.0 / 32;
+    surface_heights(&w, &low, &high);
+    check_below(high - low, 0.1 * h);
+    check_near(0.5 * (low + high), 0.437, 0.1 * h);
+    world_run(&w, 2);
+    check_below(w.max_speed, 0.02);
+    check_below(w.step.max_speed, 0.003); /* and it has settled, not just stayed slow */
+    check_below(w.max_volume_error, 0.002);
+    surface_heights(&w, &low, &high);
+    check_below(high - low, 0.1 * h);
+    check_near(0.5 * (low + high), 0.437, 0.1 * h);
+    un_probe bottom = {.kind = UN_PROBE_PRESSURE, .at = {0.5, 0, 0.5}};
+    check_near(method->probe(w.state, &bottom), 1000 * 9.81 * 0.437, 0.01 * 1000 * 9.81 * 0.437);
+    world_end(&w);
+}
+
+/* w^2 = g k tanh(k h), k = pi / L: T = 1.18181552 s for L = 1, h = 0.5. */
+static void standing_wave_has_its_period(void **unused)
+{
+    (void)unused;
+    world w;
+    world_begin(&w, 2,
+                "scene { domain = { size = {1, 1, 0.125} }, detail = { finest = 48 },"
+                " liquid = { field(function(x, y, z)"
+                "   return y - 0.5 - 0.02 * math.cos(math.pi * x) end) } }");
+    un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0, 0, 0.0625}};
+    double crossings[8], before = method->probe(w.state, &height) - 0.5, trough = 0, crest = 0;
+    int count = 0;
+    while (w.time < 2.2) {
+        double t = w.time;
+        world_step(&w, 3);
+        double now = method->probe(w.state, &height) - 0.5;
+        if ((now > 0) != (before > 0) && count < 8)
+            crossings[count++] = t + (w.time - t) * before / (before - now);
+        if (count == 1) trough = fmin(trough, now);
+        if (count == 2) crest = fmax(crest, now);
+        before = now;
+    }
+    assert_true(count >= 3);
+    double period = 2 * (crossings[count - 1] - crossings[0]) / (count - 1);
+    check_near(period, 1.18181552, 0.03 * 1.18181552);
+    /* little is lost in half a period */
+    assert_true(crest > 0.85 * -trough && crest < 1.15 * -trough);
+    world_end(&w);
+}
+
+/* Martin & Moyce 1952, table 2: T = t sqrt(2 g / a), Z = x / a. 24 cells over the column's height.
+ */
+static void dam_break_front_follows_the_experiment(void **unused)
+{
+    (void)unused;
+    static const double table[][2] = {{0.41, 1.11}, {0.84, 1.22}, {1.19, 1.44}, {1.43, 1.67},
+                                      {1.63, 1.89}, {1.83, 2.11}, {1.98, 2.33}, {2.20, 2.56},
+                                      {2.32, 2.78}, {2.51, 3.00}, {2.65, 3.22}, {2.83, 3.44},
+                                      {2.98, 3.67}, {3.11, 3.89}, {3.33, 4.11}};
+    double a = 0.05715, scale = sqrt(2 * 9.81 / a), error = 0;
+    size_t rows = sizeof table / sizeof *table, row = 0;
+    world w;
+    world_begin(
+        &w, 2,
+        "local a = 0.05715 scene { domain = { size = {5 * a, 3 * a, a / 2} },"
+        " detail = { finest = 60 }, liquid = { box { min = {0, 0, 0}, max = {a, 2 * a, a} } } }");
+    un_probe front = {.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1};
+    check_near(method->probe(w.state, &front), a, 0.2 * a / 12);
+    double x = a, t = 0;
+    while (row < rows) {
+        world_step(&w, w.time + 0.005);
+        double now = method->probe(w.state, &front);
+        for (; row < rows && table[row][0] / scale <= w.time; row++) {
+            double s = (table[row][0] / scale - t) / (w.time - t);
+            error += fabs((x + s * (now - x)) / a - table[row][1]) / table[row][1];
+        }
+        x = now;
+        t = w.time;
+    }
+    check_below(error / (double)rows, 0.10);
+    check_below(w.max_volume_error, 0.01);
+    world_end(&w);
+}
+
+static void a_full_closed_tank_stands_still(void **unused)
+{
+    (void)unused;
+    world w;
+    world_begin(&w, 2,
+                "scene { domain = { size = {1, 0.5, 0.5} }, detail = { finest = 16 },"
+                " gravity = {3, -9, 1}, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } } }");
+    world_run(&w, 0.5);
+    check_below(w.max_speed, 0.02);
+    check_below(w.max_volume_error, 1e-3);
+    world_end(&w);
+}
+
+/* A blob without gravity moves on as it began; drops too small for a cell fly parabolas. */
+static void flight_conserves_momentum(void **unused)
+{
+    (void)unused;
+    world w;
+    world_begin(&w, 2,
+                "scene { detail = { finest = 24 }, gravity = {0, 0, 0}, liquid = {"
+                " sphere { center = {0.3, 0.5, 0.5}, radius = 0.15 }, velocity = {1, 0, 0.5} } }");
+    un_vec3 before = w.step.momentum;
+    world_run(&w, 0.3);
+    check_near(w.step.momentum.x, before.x, 1e-3 * before.x);
+    check_near(w.step.momentum.z, before.z, 1e-3 * before.x);
+    check_near(w.step.momentum.y, 0, 1e-3 * before.x);
+    world_end(&w);
+
+    world_begin(&w, 1,
+                "scene { detail = { finest = 16 }, liquid = {"
+                " sphere { center = {0.2, 0.8, 0.5}, radius = 0.02 }, velocity = {1, 1, 0} } }");
+    const un_particles *p = method->particles(w.state);
+    assert_true(p->count > 0 && w.step.ballistic == p->count);
+    double x = p->x[0][0], y = p->x[1][0];
+    world_run(&w, 0.25);
+    p = method->particles(w.state);
+    check_near(p->x[0][0], x + 0.25, 1e-9);
+    check_near(p->x[1][0], y + 0.25 - 0.5 * 9.81 * 0.0625, 1e-9);
+    world_end(&w);
+}
+
+static uint64_t state_hash(const world *w)
+{
+    const un_particles *p = method->particles(w->state);
+    uint64_t hash = (uint64_t)p->count;
+    for (int a = 0; a < 3; a++)
+        for (int32_t q = 0; q < p->count; q++) {
+            uint64_t bits[2];
+            memcpy(&bits[0], &p->x[a][q], 8);
+            memcpy(&bits[1], &p->v[a][q], 8);
+            hash = un_hash64(hash ^ bits[0]) + un_hash64(hash ^ bits[1]);
+        }
+    return hash;
+}
+
+static void any_thread_count_gives_the_same_bits(void **unused)
+{
+    (void)unused;
+    uint64_t first = 0;
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        world w;
+        world_begin(
+            &w, threads,
+            "scene { domain = { size = {1, 1, 0.5}, open = {'right'} }, detail = { finest = 24 },"
+            " liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } },"
+            " solids = { sphere { center = {0.6, 0.1, 0.25}, radius = 0.12 },"
+            "   box { min = {0.2, 0.3, 0.1}, max = {0.25, 0.6, 0.4}, friction = 0.5,"
+            "         pose = function(t) return { by = {0.3 * math.sin(6 * t), 0, 0} } end } },"
+            " sources = { emitter { shape = sphere { center = {0.7, 0.8, 0.25}, radius = 0.1 },"
+            "               velocity = {-1, -1, 0} },"
+            "             drain { shape = box { min = {0, 0, 0}, max = {0.1, 0.05, 1} } } } }");
+        world_run(&w, 0.25);
+        uint64_t hash = state_hash(&w);
+        if (threads == 1) first = hash;
+        assert_true(hash == first);
+        const un_particles *p = method->particles(w.state);
+        for (int32_t q = 0; q < p->count; q++) {
+            un_vec3 x = un_particle_position(p, q);
+            assert_true(un_length(un_sub(x, un_v3(0.6, 0.1, 0.25))) >= 0.12);
+            assert_true(x.x >= 0 && x.y >= 0 && x.z >= 0 && x.x <= 1 && x.y <= 1 && x.z <= 0.5);
+        }
+        world_end(&w);
+    }
+}
+
+static un_status tiny_run(un_context *ctx, void *arg)
+{
+    un_scene *scene;
+    void *state = NULL;
+    un_step step;
+    un_status status = un_scene_load(ctx, arg, NULL, 0, &scene);
+    if (status != UN_OK) return status;
+    status = method->create(ctx, scene, &state);
+    for (int i = 0; i < 2 && status == UN_OK; i++) status = method->step(state, 0.01, &step);
+    un_trimesh mesh = {0};
+    if (status == UN_OK) status = method->surface(state, &mesh);
+    un_trimesh_free(ctx, &mesh);
+    un_cells cells = {0};
+    if (status == UN_OK) status = method->cells(state, &cells);
+    un_cells_free(ctx, &cells);
+    if (state) method->destroy(state);
+    un_scene_destroy(scene);
+    return status;
+}
+
+static void every_failing_allocation_is_survived(void **unused)
+{
+    (void)unused;
+    static const char text[] =
+        "scene { detail = { finest = 6 }, liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } },"
+        " solids = { sphere { center = {0.5, 0.2, 0.5}, radius = 0.2, velocity = {0, 0.1, 0} } },"
+        " sources = { emitter { shape = sphere { center = {0.5, 0.3, 0.5}, radius = 0.25 },"
+        "                       velocity = {0, -4, 0} } } }";
+    char path[] = "/tmp/undine_test_XXXXXX";
+    int file = mkstemp(path);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    check_allocation_failures(tiny_run, path, 20000);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(water_at_rest_stays_at_rest),
+        cmocka_unit_test(standing_wave_has_its_period),
+        cmocka_unit_test(dam_break_front_follows_the_experiment),
+        cmocka_unit_test(a_full_closed_tank_stands_still),
+        cmocka_unit_test(flight_conserves_momentum),
+        cmocka_unit_test(any_thread_count_gives_the_same_bits),
+        cmocka_unit_test(every_failing_allocation_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
