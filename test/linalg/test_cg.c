@@ -10,7 +10,8 @@ typedef struct system_box {
     double *x, *b, *want;
 } system_box;
 
-static system_box make_box(int32_t nx, int32_t ny, int32_t nz, int open) {
+static system_box make_box(int32_t nx, int32_t ny, int32_t nz, int open)
+{
     system_box s = {.n = {nx, ny, nz}};
     int32_t count = nx * ny * nz, entry = 0;
     s.a.n = count;
@@ -47,25 +48,29 @@ static system_box make_box(int32_t nx, int32_t ny, int32_t nz, int open) {
     return s;
 }
 
-static void free_box(system_box *s) {
+static void free_box(system_box *s)
+{
     void *blocks[] = {s->a.row, s->a.col, s->a.val, s->x, s->b, s->want};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
 /* b = A want for a solution of random values. */
-static void manufacture(un_context *ctx, system_box *s, uint64_t stream) {
+static void manufacture(un_context *ctx, system_box *s, uint64_t stream)
+{
     for (int32_t i = 0; i < s->a.n; i++) s->want[i] = un_random((uint64_t)i, stream) - 0.5;
     un_csr_apply(ctx, s->b, &s->a, s->want);
 }
 
-static double largest_difference(const double *a, const double *b, int32_t n) {
+static double largest_difference(const double *a, const double *b, int32_t n)
+{
     double max = 0;
     for (int32_t i = 0; i < n; i++) max = fmax(max, isfinite(a[i]) ? fabs(a[i] - b[i]) : INFINITY);
     return max;
 }
 
 /* The residual as anyone can compute it, relative to |b|. */
-static double true_residual(un_context *ctx, const system_box *s) {
+static double true_residual(un_context *ctx, const system_box *s)
+{
     double *r = malloc((size_t)s->a.n * sizeof *r), norm = 0, of_b = 0;
     un_csr_apply(ctx, r, &s->a, s->x);
     for (int32_t i = 0; i < s->a.n; i++) {
@@ -76,7 +81,8 @@ static double true_residual(un_context *ctx, const system_box *s) {
     return sqrt(norm / of_b);
 }
 
-static un_solve_report solve(un_context *ctx, system_box *s, double tolerance) {
+static un_solve_report solve(un_context *ctx, system_box *s, double tolerance)
+{
     un_solver *solver;
     un_solve_report report;
     check_ok(ctx, un_solver_create(ctx, &solver));
@@ -85,7 +91,8 @@ static un_solve_report solve(un_context *ctx, system_box *s, double tolerance) {
     return report;
 }
 
-static void finds_known_solutions_in_one_two_and_three_dimensions(void **state) {
+static void finds_known_solutions_in_one_two_and_three_dimensions(void **state)
+{
     (void)state;
     static const int32_t sizes[][3] = {{500, 1, 1}, {1, 300, 1},  {1, 1, 100}, {60, 50, 1},
                                        {1, 40, 40}, {24, 20, 28}, {1, 1, 1},   {2, 1, 1}};
@@ -107,7 +114,8 @@ static void finds_known_solutions_in_one_two_and_three_dimensions(void **state) 
 
 /* In one dimension MIC(0) is all but the exact factorization, so CG ends at once. A broken
  * preconditioner still converges, only slowly: the counts would tell. */
-static void preconditioner_earns_its_keep(void **state) {
+static void preconditioner_earns_its_keep(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box line = make_box(4000, 1, 1, 0);
@@ -121,7 +129,8 @@ static void preconditioner_earns_its_keep(void **state) {
     check_context_end(ctx);
 }
 
-static void exact_guess_takes_no_iteration(void **state) {
+static void exact_guess_takes_no_iteration(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box s = make_box(12, 13, 14, 1);
@@ -144,13 +153,15 @@ static void exact_guess_takes_no_iteration(void **state) {
     check_context_end(ctx);
 }
 
-static double mean(const double *v, int32_t n) {
+static double mean(const double *v, int32_t n)
+{
     double sum = 0;
     for (int32_t i = 0; i < n; i++) sum += v[i];
     return sum / n;
 }
 
-static void closed_box_is_solved_up_to_its_mean(void **state) {
+static void closed_box_is_solved_up_to_its_mean(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box s = make_box(10, 12, 14, -1);
@@ -182,7 +193,8 @@ static void closed_box_is_solved_up_to_its_mean(void **state) {
 }
 
 /* Several boxes in one matrix: part n of it starts at row first[n]. */
-static system_box join(const system_box *parts, int32_t count, int32_t *first) {
+static system_box join(const system_box *parts, int32_t count, int32_t *first)
+{
     system_box s = {0};
     int32_t rows = 0, entries = 0;
     for (int32_t n = 0; n < count; n++) {
@@ -212,7 +224,8 @@ static system_box join(const system_box *parts, int32_t count, int32_t *first) {
     return s;
 }
 
-static void several_components_some_of_them_closed(void **state) {
+static void several_components_some_of_them_closed(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box parts[5] = {make_box(6, 7, 8, 1), make_box(5, 5, 5, -1), make_box(1, 1, 1, 2),
@@ -238,7 +251,8 @@ static void several_components_some_of_them_closed(void **state) {
     check_context_end(ctx);
 }
 
-static void rows_of_zeros_give_zero(void **state) {
+static void rows_of_zeros_give_zero(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box s = make_box(8, 8, 8, 1);
@@ -263,7 +277,8 @@ static void rows_of_zeros_give_zero(void **state) {
 }
 
 /* D A D with D from 1e-3 to 1e3: diagonals over twelve orders of magnitude. */
-static void scaled_rows_converge(void **state) {
+static void scaled_rows_converge(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box s = make_box(10, 10, 10, 1);
@@ -291,7 +306,8 @@ static void scaled_rows_converge(void **state) {
     check_context_end(ctx);
 }
 
-static void what_is_not_finite_is_reported(void **state) {
+static void what_is_not_finite_is_reported(void **state)
+{
     (void)state;
     static const double bad[] = {NAN, INFINITY, -INFINITY};
     un_context *ctx = check_context();
@@ -312,7 +328,8 @@ static void what_is_not_finite_is_reported(void **state) {
     check_context_end(ctx);
 }
 
-static void empty_system_and_zero_right_hand_side(void **state) {
+static void empty_system_and_zero_right_hand_side(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box s = make_box(5, 5, 5, 1);
@@ -329,7 +346,8 @@ static void empty_system_and_zero_right_hand_side(void **state) {
     check_context_end(ctx);
 }
 
-static void running_out_of_iterations_is_data(void **state) {
+static void running_out_of_iterations_is_data(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box s = make_box(20, 20, 20, 1);
@@ -354,7 +372,8 @@ static void running_out_of_iterations_is_data(void **state) {
     check_context_end(ctx);
 }
 
-static void same_bits_for_any_thread_count(void **state) {
+static void same_bits_for_any_thread_count(void **state)
+{
     (void)state;
     double *first = NULL;
     for (int32_t threads = 1; threads <= 4; threads++) {
@@ -374,7 +393,8 @@ static void same_bits_for_any_thread_count(void **state) {
     free(first);
 }
 
-static void validation_finds_each_defect(void **state) {
+static void validation_finds_each_defect(void **state)
+{
     (void)state;
     static const char *const reasons[] = {"start at 0",   "descend",  "out of range",
                                           "out of range", "ascend",   "finite",
@@ -405,7 +425,8 @@ static void validation_finds_each_defect(void **state) {
     }
 }
 
-static un_status solve_once(un_context *ctx, void *arg) {
+static un_status solve_once(un_context *ctx, void *arg)
+{
     system_box *s = arg;
     un_solver *solver;
     un_solve_report report;
@@ -416,7 +437,8 @@ static un_status solve_once(un_context *ctx, void *arg) {
     return status;
 }
 
-static void failing_allocations_are_clean(void **state) {
+static void failing_allocations_are_clean(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     system_box s = make_box(6, 6, 6, -1);
@@ -426,7 +448,8 @@ static void failing_allocations_are_clean(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_known_solutions_in_one_two_and_three_dimensions),
         cmocka_unit_test(preconditioner_earns_its_keep),

@@ -15,7 +15,8 @@ typedef struct tank {
 } tank;
 
 /* Then add solids, then tank_build. The tank must not move in memory after tank_build. */
-static inline void tank_begin(tank *t, int32_t threads, un_vec3 size, int32_t finest) {
+static inline void tank_begin(tank *t, int32_t threads, un_vec3 size, int32_t finest)
+{
     memset(t, 0, sizeof *t);
     t->ctx = check_context_threads(threads);
     t->scene.ctx = t->ctx;
@@ -28,35 +29,41 @@ static inline void tank_begin(tank *t, int32_t threads, un_vec3 size, int32_t fi
     t->grid = un_grid_make(size, finest);
 }
 
-static inline void tank_solid(tank *t, const un_shape *shape, un_vec3 velocity) {
+static inline void tank_solid(tank *t, const un_shape *shape, un_vec3 velocity)
+{
     int32_t n = t->scene.def.solid_count++;
     t->solids[n] = (un_solid){
         .shape = shape, .velocity = velocity, .pose = -1, .moves = un_dot(velocity, velocity) > 0};
 }
 
-static inline un_shape *tank_box(tank *t, un_vec3 min, un_vec3 max) {
+static inline un_shape *tank_box(tank *t, un_vec3 min, un_vec3 max)
+{
     un_shape *shape;
     check_ok(t->ctx, un_shape_box(t->shapes, min, max, &shape));
     return shape;
 }
 
-static inline un_shape *tank_sphere(tank *t, un_vec3 center, double radius) {
+static inline un_shape *tank_sphere(tank *t, un_vec3 center, double radius)
+{
     un_shape *shape;
     check_ok(t->ctx, un_shape_sphere(t->shapes, center, radius, &shape));
     return shape;
 }
 
-static inline un_shape *tank_plane(tank *t, un_vec3 point, un_vec3 normal) {
+static inline un_shape *tank_plane(tank *t, un_vec3 point, un_vec3 normal)
+{
     un_shape *shape;
     check_ok(t->ctx, un_shape_plane(t->shapes, point, normal, &shape));
     return shape;
 }
 
-static inline void tank_build(tank *t) {
+static inline void tank_build(tank *t)
+{
     check_ok(t->ctx, un_walls_create(t->ctx, &t->grid, &t->scene, true, &t->walls));
 }
 
-static inline void tank_end(tank *t) {
+static inline void tank_end(tank *t)
+{
     un_walls_destroy(t->walls);
     un_shape_set_destroy(t->shapes);
     check_context_end(t->ctx);

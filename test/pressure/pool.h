@@ -18,13 +18,15 @@ typedef struct pool {
 typedef double level_set(un_vec3 x, const void *arg);
 typedef un_vec3 velocity_field(un_vec3 x, const void *arg);
 
-static inline void pool_begin(pool *p, int32_t threads, un_vec3 size, int32_t finest) {
+static inline void pool_begin(pool *p, int32_t threads, un_vec3 size, int32_t finest)
+{
     memset(p, 0, sizeof *p);
     tank_begin(&p->tank, threads, size, finest);
 }
 
 /* After the solids are in. */
-static inline void pool_build(pool *p) {
+static inline void pool_build(pool *p)
+{
     un_context *ctx = p->tank.ctx;
     size_t cells = (size_t)p->tank.grid.cell_count;
     tank_build(&p->tank);
@@ -44,7 +46,8 @@ static inline void pool_build(pool *p) {
                             .iteration_limit = 3000};
 }
 
-static inline void pool_end(pool *p) {
+static inline void pool_end(pool *p)
+{
     un_context *ctx = p->tank.ctx;
     un_pressure_destroy(p->pressure);
     un_free(ctx, p->phi);
@@ -55,7 +58,8 @@ static inline void pool_end(pool *p) {
     tank_end(&p->tank);
 }
 
-static inline void pool_fill(pool *p, level_set *phi, const void *arg) {
+static inline void pool_fill(pool *p, level_set *phi, const void *arg)
+{
     const un_grid *g = &p->tank.grid;
     for (int32_t k = 0; k < g->n[2]; k++)
         for (int32_t j = 0; j < g->n[1]; j++)
@@ -63,7 +67,8 @@ static inline void pool_fill(pool *p, level_set *phi, const void *arg) {
                 p->phi[un_grid_cell(g, i, j, k)] = (float)phi(un_grid_center(g, i, j, k), arg);
 }
 
-static inline un_vec3 pool_face(const un_grid *g, int axis, int32_t i, int32_t j, int32_t k) {
+static inline un_vec3 pool_face(const un_grid *g, int axis, int32_t i, int32_t j, int32_t k)
+{
     un_vec3 x = un_grid_center(g, i, j, k);
     if (axis == 0) x.x -= 0.5 * g->h;
     if (axis == 1) x.y -= 0.5 * g->h;
@@ -71,7 +76,8 @@ static inline un_vec3 pool_face(const un_grid *g, int axis, int32_t i, int32_t j
     return x;
 }
 
-static inline void pool_move(pool *p, velocity_field *u, const void *arg) {
+static inline void pool_move(pool *p, velocity_field *u, const void *arg)
+{
     const un_grid *g = &p->tank.grid;
     for (int32_t k = 0; k < g->n[2]; k++)
         for (int32_t j = 0; j < g->n[1]; j++)
@@ -83,7 +89,8 @@ static inline void pool_move(pool *p, velocity_field *u, const void *arg) {
             }
 }
 
-static inline void pool_project(pool *p) {
+static inline void pool_project(pool *p)
+{
     check_ok(p->tank.ctx, un_pressure_project(p->pressure, &p->in, &p->report));
     assert_true(p->report.solve.finite);
     assert_true(p->report.solve.converged);
@@ -93,7 +100,8 @@ static inline void pool_project(pool *p) {
 }
 
 /* The fastest of the faces that the projection calls valid. */
-static inline double pool_speed(const pool *p) {
+static inline double pool_speed(const pool *p)
+{
     double max = 0;
     for (int a = 0; a < 3; a++)
         for (int64_t f = 0; f < p->tank.grid.cell_count; f++)
@@ -101,18 +109,22 @@ static inline double pool_speed(const pool *p) {
     return max;
 }
 
-static inline double flat_phi(un_vec3 x, const void *arg) {
+static inline double flat_phi(un_vec3 x, const void *arg)
+{
     return x.y - *(const double *)arg;
 }
-static inline double everywhere(un_vec3 x, const void *arg) {
+static inline double everywhere(un_vec3 x, const void *arg)
+{
     (void)x, (void)arg;
     return -1;
 }
-static inline un_vec3 uniform_flow(un_vec3 x, const void *arg) {
+static inline un_vec3 uniform_flow(un_vec3 x, const void *arg)
+{
     (void)x;
     return *(const un_vec3 *)arg;
 }
-static inline un_vec3 wild_flow(un_vec3 x, const void *arg) {
+static inline un_vec3 wild_flow(un_vec3 x, const void *arg)
+{
     (void)arg;
     return un_v3(sin(7 * x.x + 3 * x.y) + 0.3 * x.z, cos(5 * x.y - 2 * x.x), sin(4 * x.z + x.x));
 }

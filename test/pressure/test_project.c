@@ -5,7 +5,8 @@
 
 /* ---- water at rest ---- */
 
-static void flat_water_at_any_height_stays_at_rest(void **state) {
+static void flat_water_at_any_height_stays_at_rest(void **state)
+{
     (void)state;
     /* heights between, on, just above and just below centres and faces of cells (h = 1/16) */
     static const double heights[] = {0.437,          0.5,    0.53125, 0.5 + 1e-7, 0.53125 + 1e-7,
@@ -32,7 +33,8 @@ static void flat_water_at_any_height_stays_at_rest(void **state) {
 }
 
 /* p = rho g depth, and a tank whose sides are no whole number of cells. */
-static void pressure_at_rest_is_depth(void **state) {
+static void pressure_at_rest_is_depth(void **state)
+{
     (void)state;
     double height = 0.437;
     pool p;
@@ -68,12 +70,14 @@ typedef struct tilt {
     double height;
 } tilt;
 
-static double tilted_phi(un_vec3 x, const void *arg) {
+static double tilted_phi(un_vec3 x, const void *arg)
+{
     const tilt *t = arg;
     return un_dot(x, t->up) - t->height;
 }
 
-static void tilted_water_under_tilted_gravity_stays_at_rest(void **state) {
+static void tilted_water_under_tilted_gravity_stays_at_rest(void **state)
+{
     (void)state;
     const tilt tilts[] = {
         {{0.3, 1, 0}, 0.55}, {{0.2, 1, -0.4}, 0.43}, {{1, 1, 1}, 0.8}, {{-1, 0.05, 0.1}, -0.37}};
@@ -102,28 +106,33 @@ typedef struct ball {
     un_vec3 center;
 } ball;
 
-static double ball_phi(un_vec3 x, const void *arg) {
+static double ball_phi(un_vec3 x, const void *arg)
+{
     return un_length(un_sub(x, ((const ball *)arg)->center)) - RADIUS;
 }
 
 /* q = (r^2 - R^2) e^x vanishes on the sphere. The velocity is its gradient plus a field without
  * divergence, so the projection must find q and leave that field. */
-static double ball_q(un_vec3 r) {
+static double ball_q(un_vec3 r)
+{
     return (un_dot(r, r) - RADIUS * RADIUS) * exp(r.x);
 }
 
-static un_vec3 ball_free(un_vec3 r) {
+static un_vec3 ball_free(un_vec3 r)
+{
     return un_v3(sin(3 * r.y), cos(2 * r.z), r.x * r.y);
 }
 
-static un_vec3 ball_flow(un_vec3 x, const void *arg) {
+static un_vec3 ball_flow(un_vec3 x, const void *arg)
+{
     un_vec3 r = un_sub(x, ((const ball *)arg)->center);
     un_vec3 gradient = un_scale(r, 2 * exp(r.x));
     gradient.x += ball_q(r);
     return un_add(gradient, ball_free(r));
 }
 
-static void ball_error(int32_t finest, double *pressure_error, double *speed_error) {
+static void ball_error(int32_t finest, double *pressure_error, double *speed_error)
+{
     pool p;
     ball b = {{0.503, 0.491, 0.507}};
     pool_begin(&p, 2, un_v3(1, 1, 1), finest);
@@ -154,7 +163,8 @@ static void ball_error(int32_t finest, double *pressure_error, double *speed_err
     pool_end(&p);
 }
 
-static void pressure_in_a_sphere_converges_with_second_order(void **state) {
+static void pressure_in_a_sphere_converges_with_second_order(void **state)
+{
     (void)state;
     double pressure[3], speed[3];
     for (int n = 0; n < 3; n++) ball_error(16 << n, &pressure[n], &speed[n]);
@@ -167,7 +177,8 @@ static void pressure_in_a_sphere_converges_with_second_order(void **state) {
 
 /* ---- closed and full ---- */
 
-static void full_closed_tank_is_solved(void **state) {
+static void full_closed_tank_is_solved(void **state)
+{
     (void)state;
     pool p;
     pool_begin(&p, 2, un_v3(1, 0.8, 0.6), 20);
@@ -188,7 +199,8 @@ static void full_closed_tank_is_solved(void **state) {
 
 /* A body that moves in a full tank displaces as much in front as it leaves behind: all of the
  * liquid can follow, with no divergence left. */
-static void full_closed_tank_with_a_moving_body(void **state) {
+static void full_closed_tank_with_a_moving_body(void **state)
+{
     (void)state;
     pool p;
     pool_begin(&p, 2, un_v3(1, 1, 1), 20);
@@ -208,7 +220,8 @@ static void full_closed_tank_with_a_moving_body(void **state) {
 }
 
 /* A piston that fills the tank's cross-section: the liquid in front moves with it, as a block. */
-static void piston_velocity_is_met(void **state) {
+static void piston_velocity_is_met(void **state)
+{
     (void)state;
     double edge = 0.3;
     for (int tilted = 0; tilted < 2; tilted++) {
@@ -239,7 +252,8 @@ static void piston_velocity_is_met(void **state) {
 }
 
 /* A plate across the tank: two chambers, both full, each fixed only up to its own constant. */
-static void two_closed_chambers(void **state) {
+static void two_closed_chambers(void **state)
+{
     (void)state;
     pool p;
     pool_begin(&p, 2, un_v3(1, 0.5, 0.5), 20);
@@ -261,7 +275,8 @@ static void two_closed_chambers(void **state) {
 
 /* ---- odd liquids ---- */
 
-static double drops_phi(un_vec3 x, const void *arg) {
+static double drops_phi(un_vec3 x, const void *arg)
+{
     double d = INFINITY;
     for (int n = 0; n < *(const int *)arg; n++) {
         un_vec3 c = {0.2 + 0.3 * (n % 3), 0.2 + 0.3 * (n / 3 % 3), 0.2 + 0.3 * (n / 9)};
@@ -270,7 +285,8 @@ static double drops_phi(un_vec3 x, const void *arg) {
     return d;
 }
 
-static void separate_drops_fall_freely(void **state) {
+static void separate_drops_fall_freely(void **state)
+{
     (void)state;
     int count = 27;
     pool p;
@@ -293,7 +309,8 @@ static void separate_drops_fall_freely(void **state) {
     pool_end(&p);
 }
 
-static void single_cell_puddle_and_lone_drop(void **state) {
+static void single_cell_puddle_and_lone_drop(void **state)
+{
     (void)state;
     for (int corner = 0; corner < 2; corner++) {
         pool p;
@@ -313,12 +330,14 @@ static void single_cell_puddle_and_lone_drop(void **state) {
     }
 }
 
-static double nowhere(un_vec3 x, const void *arg) {
+static double nowhere(un_vec3 x, const void *arg)
+{
     (void)x, (void)arg;
     return 1;
 }
 
-static void no_liquid_at_all(void **state) {
+static void no_liquid_at_all(void **state)
+{
     (void)state;
     pool p;
     pool_begin(&p, 2, un_v3(1, 1, 1), 8);
@@ -342,7 +361,8 @@ static void no_liquid_at_all(void **state) {
 
 /* ---- sources and corrections ---- */
 
-static double outflow(const pool *p, int64_t c) {
+static double outflow(const pool *p, int64_t c)
+{
     const un_grid *g = &p->tank.grid;
     double sum = 0;
     for (int a = 0; a < 3; a++) {
@@ -352,7 +372,8 @@ static double outflow(const pool *p, int64_t c) {
     return sum / g->h;
 }
 
-static void divergence_is_what_sources_ask_for(void **state) {
+static void divergence_is_what_sources_ask_for(void **state)
+{
     (void)state;
     double height = 0.62;
     pool p;
@@ -386,7 +407,8 @@ static void divergence_is_what_sources_ask_for(void **state) {
 }
 
 /* Crowded liquid gets an expansion; thinned liquid inside a contraction; next to air none. */
-static void crowding_becomes_divergence(void **state) {
+static void crowding_becomes_divergence(void **state)
+{
     (void)state;
     double height = 0.62;
     pool p;
@@ -416,7 +438,8 @@ static void crowding_becomes_divergence(void **state) {
 
 /* ---- threads, memory, nonsense ---- */
 
-static void same_bits_for_any_thread_count(void **state) {
+static void same_bits_for_any_thread_count(void **state)
+{
     (void)state;
     double *first[3] = {NULL, NULL, NULL};
     for (int32_t threads = 1; threads <= 4; threads++) {
@@ -443,7 +466,8 @@ static void same_bits_for_any_thread_count(void **state) {
     for (int a = 0; a < 3; a++) free(first[a]);
 }
 
-static void what_is_not_finite_is_reported(void **state) {
+static void what_is_not_finite_is_reported(void **state)
+{
     (void)state;
     double height = 0.62;
     pool p;
@@ -461,7 +485,8 @@ static void what_is_not_finite_is_reported(void **state) {
     pool_end(&p);
 }
 
-static un_status project_once(un_context *ctx, void *arg) {
+static un_status project_once(un_context *ctx, void *arg)
+{
     pool *p = arg;
     un_pressure *pressure;
     un_projection_report report;
@@ -471,7 +496,8 @@ static un_status project_once(un_context *ctx, void *arg) {
     return status;
 }
 
-static void failing_allocations_are_clean(void **state) {
+static void failing_allocations_are_clean(void **state)
+{
     (void)state;
     double height = 0.62;
     pool p;
@@ -483,7 +509,8 @@ static void failing_allocations_are_clean(void **state) {
     pool_end(&p);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flat_water_at_any_height_stays_at_rest),
         cmocka_unit_test(pressure_at_rest_is_depth),
