@@ -10,16 +10,17 @@ trap 'rm -rf "$scratch"' EXIT
 
 # foretell NAME SCENE [OPTION...]
 foretell() {
-    local name=$1 scene="$here/../../scenes/$2.lua"
+    local name=$1 scene="$here/../../$2.lua"
     shift 2
     "$program" check "$scene" "$@" >"$scratch/$name.txt"
     "$program" run "$scene" -o "$scratch/$name" --quiet "$@"
 }
-foretell dam32 dam --set detail.finest=32
-foretell dam64 dam --set detail.finest=64 --set frames.count=24
-foretell pour pour --set detail.finest=48
-foretell stir stir --set detail.finest=40 --set frames.count=24
-python3 - "$here" "$scratch" dam32 dam64 pour stir <<'PY'
+foretell box32 bench/dam --set detail.finest=32 --set detail.surface=64 --set frames.count=48
+foretell box64 bench/dam --set detail.finest=64 --set detail.surface=128 --set frames.count=36
+foretell pillar scenes/dam --set detail.finest=64
+foretell pour scenes/pour --set detail.finest=48
+foretell stir scenes/stir --set detail.finest=40 --set frames.count=24
+python3 - "$here" "$scratch" box32 box64 pillar pour stir <<'PY'
 import re
 import sys
 
