@@ -6,10 +6,10 @@
 static void grid_covers_the_domain_with_a_layer_to_spare(void **state)
 {
     (void)state;
-    un_grid g = un_grid_make(un_v3(1, 0.3, 0.55), 10);
+    un_grid g = un_grid_make(un_v3(1, 0.1 + 0.2, 0.55), 10);
     check_near(g.h, 0.1, 1e-15);
     assert_int_equal(g.n[0], 12);
-    assert_int_equal(g.n[1], 5); /* 0.3 / 0.1 is 2.9999999999999996 or 3.0000000000000004 */
+    assert_int_equal(g.n[1], 5); /* three cells and a bit of round-off */
     assert_int_equal(g.n[2], 8);
     assert_int_equal(g.cell_count, 12 * 5 * 8);
     assert_int_equal(g.node_count, 13 * 6 * 9);
