@@ -325,8 +325,8 @@ static void memory_is_as_estimated(void **state)
     (void)state;
     static const char *const scenes[] = {
         "liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } }",
-        "liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } }, solids = { solid {\n"
-        "sphere { center = {0.5, 0.3, 0.5}, radius = 0.2 }, velocity = {1, 0, 0} } }",
+        ("liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } }, solids = { solid {\n"
+         "sphere { center = {0.5, 0.3, 0.5}, radius = 0.2 }, velocity = {1, 0, 0} } }"),
         "liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } }, output = { surface = false }",
     };
     for (size_t s = 0; s < sizeof scenes / sizeof *scenes; s++)

@@ -60,6 +60,34 @@ static void resting_tank_is_flat_and_closed(void **state)
         }
 }
 
+/* A film of air too thin to resolve between water and glass is not shown. */
+static void water_next_to_a_side_touches_it(void **state)
+{
+    (void)state;
+    vessel v;
+    vessel_begin(&v, 2, un_v3(1, 1, 0.8), 20);
+    vessel_build(&v);
+    vessel_pour(&v, tank_plane(&v.tank, un_v3(0, 0.5, 0), un_v3(0, 1, 0)), un_v3(0, 0, 0));
+    un_particles *p = &v.particles;
+    uint8_t *keep = malloc((size_t)p->count);
+    for (int32_t q = 0; q < p->count; q++) keep[q] = p->x[0][q] > 0.4 * v.tank.grid.h;
+    un_particles_filter(p, keep);
+    free(keep);
+    vessel_refresh(&v);
+    un_trimesh mesh = mesh_of(&v, 40);
+    check_closed(v.tank.ctx, &mesh);
+    double area = 0;
+    for (int32_t t = 0; t < mesh.triangle_count; t++) {
+        const int32_t *c = mesh.triangle[t];
+        const un_vec3 *x = mesh.position;
+        if (x[c[0]].x == 0 && x[c[1]].x == 0 && x[c[2]].x == 0)
+            area += un_length(area_vector(&mesh, t));
+    }
+    check_below(0.9 * 0.5 * 0.8, area);
+    un_trimesh_free(v.tank.ctx, &mesh);
+    vessel_end(&v);
+}
+
 /* Deep water has no bubbles in it, however tall. */
 static void tall_tanks_have_no_voids(void **state)
 {
@@ -134,6 +162,9 @@ static void surfaces_keep_out_of_solids(void **state)
         double d = un_shape_distance(v.tank.solids[0].shape, mesh.position[m]);
         check_below(-0.25 * v.tank.grid.h, d); /* fairing may cut a little */
         touching += fabs(d) < 0.1 * v.tank.grid.h;
+        /* the water stands level up to the ball: 0.22 of a cell off where it touches */
+        bool on_top = d > 0.15 * v.tank.grid.h && d < v.tank.grid.h && mesh.position[m].y > 0.3;
+        if (on_top) check_near(mesh.position[m].y, 0.45, 0.28 * v.tank.grid.h);
     }
     assert_true(touching > 100); /* and no gap */
     un_trimesh_free(v.tank.ctx, &mesh);
@@ -191,13 +222,14 @@ static void any_resolution_gives_a_closed_mesh(void **state)
 {
     (void)state;
     static const int32_t resolutions[] = {1, 2, 5, 16, 17, 100};
-    for (int n = 0; n < 6; n++) {
+    for (int n = 0; n < 12; n++) {
         vessel v;
-        vessel_begin(&v, 2, un_v3(1, 0.1, 0.3), 10);
+        /* the second tank is a film, thinner than a cell */
+        vessel_begin(&v, 2, un_v3(1, n < 6 ? 0.1 : 0.03, 0.3), 10);
         vessel_build(&v);
         vessel_pour(&v, tank_plane(&v.tank, un_v3(0.5, 0.05, 0), un_v3(1, 0.1, 0.2)),
                     un_v3(0, 0, 0));
-        un_trimesh mesh = mesh_of(&v, resolutions[n]);
+        un_trimesh mesh = mesh_of(&v, resolutions[n % 6]);
         check_closed(v.tank.ctx, &mesh);
         un_trimesh_free(v.tank.ctx, &mesh);
         vessel_end(&v);
@@ -227,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resting_tank_is_flat_and_closed),
+        cmocka_unit_test(water_next_to_a_side_touches_it),
         cmocka_unit_test(tall_tanks_have_no_voids),
         cmocka_unit_test(full_and_empty_tanks),
         cmocka_unit_test(lone_particles_are_drops),
