@@ -302,6 +302,24 @@ static void turning_boxes_keep_what_is_in_them(void **state)
     }
 }
 
+/* Between a plate and the side that it closes in on there is no room: the sides hold. */
+static void what_is_squeezed_stays_in_the_tank(void **state)
+{
+    (void)state;
+    tank t;
+    begin(&t);
+    tank_solid(&t, thin_plate(&t), un_v3(0, 1, 0));
+    tank_build(&t);
+    place(&t, 0, shifted(un_v3(0, 0, 0)), shifted(un_v3(0, 0.6, 0)), 0.01);
+    for (uint64_t i = 0; i < 1000; i++) {
+        un_vec3 from = random_point(i, 60), v = random_path(i, 68);
+        un_vec3 to = un_advect_collide(t.walls, from, un_add(from, v), &v);
+        assert_true(un_finite3(to) && un_finite3(v));
+        assert_true(un_walls_sides(t.walls, to) >= 0);
+    }
+    tank_end(&t);
+}
+
 static void fast_balls_push_what_they_meet(void **state)
 {
     (void)state;
@@ -395,6 +413,7 @@ int main(void)
         cmocka_unit_test(gaps_between_bodies),
         cmocka_unit_test(fast_plates_hold),
         cmocka_unit_test(turning_boxes_keep_what_is_in_them),
+        cmocka_unit_test(what_is_squeezed_stays_in_the_tank),
         cmocka_unit_test(fast_balls_push_what_they_meet),
         cmocka_unit_test(sliding_keeps_the_tangential_way),
         cmocka_unit_test(friction_slows_what_slides),

@@ -287,6 +287,17 @@ static un_status run_once(un_context *ctx)
     return status;
 }
 
+static un_status check_once(un_context *ctx, void *arg)
+{
+    (void)arg;
+    un_scene *scene;
+    un_check check;
+    UN_TRY(un_scene_load(ctx, scratch_path("scene.lua"), NULL, 0, &scene));
+    un_status status = un_scene_check(ctx, scene, &check);
+    un_scene_destroy(scene);
+    return status;
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -316,6 +327,7 @@ static void every_allocation_may_fail(void **state)
         check_context_end(ctx);
         assert_true(n < 5000);
     }
+    check_allocation_failures(check_once, NULL, 5000);
     assert_true(n > 300); /* 643 when this was written */
 }
 
