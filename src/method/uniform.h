@@ -1,0 +1,68 @@
+/* Inside of method `uniform`: its state and the parts of its step. Only src/method/uniform*.c
+ * include this. */
+#ifndef UN_METHOD_UNIFORM_H
+#define UN_METHOD_UNIFORM_H
+
+#include "method/method.h"
+#include "pressure/pressure.h"
+#include "surface/surface.h"
+
+typedef struct un_emitter {
+    un_vec3 shift; /* of its lattice so far */
+    bool started;
+} un_emitter;
+
+typedef struct un_uniform {
+    un_context *ctx;
+    const un_scene *scene;
+    const un_scene_def *def;
+    un_grid grid;
+    un_walls *walls;
+    un_particles particles;
+    un_bins *bins;
+    un_pressure *pressure;
+    un_arena arena;
+    float *normalizer, *colour, *phi; /* at cells */
+    double *u[3], *u_old[3];          /* at faces */
+    uint8_t *known[3];                /* at faces: 1 projected, more: extrapolated */
+    un_emitter *emitters;             /* by source */
+    int32_t *source_cell;             /* submerged emission of the last step, per cell */
+    double *source_volume;            /* m3 */
+    int32_t source_count;
+    size_t capacity_source_cell, capacity_source_volume;
+    double time;
+    int32_t step_count;
+    /* ledger, m3 */
+    double volume_start, volume_in, volume_out;
+    double volume, volume_error;
+    int64_t ballistic;
+    double max_speed; /* of the liquid, along an axis */
+    un_step last;
+} un_uniform;
+
+/* ---- parts of the step (uniform_step.c) ---- */
+
+/* Particles sorted into cells. */
+un_status un_uniform_sort(un_uniform *s);
+/* Their level set, who flies, and how much volume there is. With un_uniform_sort this is everything
+ * that the next step and the outputs read. */
+void un_uniform_level_set(un_uniform *s);
+un_status un_uniform_to_grid(un_uniform *s, double dt);
+un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
+un_status un_uniform_extend(un_uniform *s, double dt);
+void un_uniform_to_particles(un_uniform *s, double dt);
+
+/* ---- sources (uniform_sources.c) ---- */
+
+un_status un_uniform_remove(un_uniform *s); /* drains, open sides */
+un_status un_uniform_emit(un_uniform *s, double dt);
+
+/* ---- what it shows (uniform_outputs.c) ---- */
+
+/* Sums for the report; fails when velocities are no longer finite. */
+un_status un_uniform_measure(un_uniform *s, un_step *report);
+un_status un_uniform_surface(void *state, un_trimesh *mesh);
+un_status un_uniform_cells(const void *state, un_cells *out);
+double un_uniform_probe(const void *state, const un_probe *which);
+
+#endif
