@@ -20,7 +20,8 @@
 #define PIVOT_MIN 0.25
 /* Fewer, larger blocks converge better, more blocks keep more threads busy. A tank of 96 x 48 x 96
  * cells, surface above, from rest to 1e-4: 43 iterations with 1 block, 61 with 2, 65 with 4, 79 with
- * 8, 98 with 16, 145 with 64. */
+ * 8, 98 with 16, 145 with 64. A dam break of 280,000 liquid cells, 14 steps: 541 iterations with 1
+ * block, 820 with 4, 1302 with 16. */
 #define BLOCK_COUNT_MAX 4
 #define BLOCK_ROWS_MIN 8192
 
