@@ -9,18 +9,21 @@ typedef struct constrain_args {
     double dt;
 } constrain_args;
 
-static un_vec3 face_center(const un_grid *g, int axis, int32_t i, int32_t j, int32_t k) {
+static un_vec3 face_center(const un_grid *g, int axis, int32_t i, int32_t j, int32_t k)
+{
     return un_v3(g->origin.x + g->h * (i + (axis == 0 ? 0 : 0.5)),
                  g->origin.y + g->h * (j + (axis == 1 ? 0 : 0.5)),
                  g->origin.z + g->h * (k + (axis == 2 ? 0 : 0.5)));
 }
 
-static double component(un_vec3 v, int axis) {
+static double component(un_vec3 v, int axis)
+{
     return axis == 0 ? v.x : axis == 1 ? v.y : v.z;
 }
 
 /* The nearest node of the four around a face tells which body it lies in; -1: a side. */
-static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, int32_t k) {
+static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, int32_t k)
+{
     const un_grid *g = walls->grid;
     if (!walls->body) return -1;
     int64_t best = un_grid_node(g, i, j, k);
@@ -36,7 +39,9 @@ static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, 
 
 /* One axis a pass: a closed face writes its own axis and reads only its own value of it, so faces
  * may go in any order. Normals of curved walls mix the axes; three passes are one sweep. */
-static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t end) {
+#define SWEEPS 2 /* one leaves a quarter of the inflow at 45 degrees, two a few per cent */
+static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t end)
+{
     const un_grid *g = a->grid;
     const un_walls *walls = a->walls;
     for (int64_t row = begin; row < end; row++) {
@@ -67,26 +72,33 @@ static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t e
     }
 }
 
-static void constrain_x(void *arg, int64_t begin, int64_t end) {
+static void constrain_x(void *arg, int64_t begin, int64_t end)
+{
     constrain_axis(arg, 0, begin, end);
 }
-static void constrain_y(void *arg, int64_t begin, int64_t end) {
+static void constrain_y(void *arg, int64_t begin, int64_t end)
+{
     constrain_axis(arg, 1, begin, end);
 }
-static void constrain_z(void *arg, int64_t begin, int64_t end) {
+static void constrain_z(void *arg, int64_t begin, int64_t end)
+{
     constrain_axis(arg, 2, begin, end);
 }
 
 void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const known[3],
-                           const un_grid *grid, const un_walls *walls) {
+                           const un_grid *grid, const un_walls *walls)
+{
     constrain_args a = {.u = u, .known = known, .grid = grid, .walls = walls};
     int64_t rows = (int64_t)grid->n[1] * grid->n[2];
-    un_parallel_for(ctx, rows, 64, constrain_x, &a);
-    un_parallel_for(ctx, rows, 64, constrain_y, &a);
-    un_parallel_for(ctx, rows, 64, constrain_z, &a);
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        un_parallel_for(ctx, rows, 64, constrain_x, &a);
+        un_parallel_for(ctx, rows, 64, constrain_y, &a);
+        un_parallel_for(ctx, rows, 64, constrain_z, &a);
+    }
 }
 
-static void friction_rows(void *arg, int64_t begin, int64_t end) {
+static void friction_rows(void *arg, int64_t begin, int64_t end)
+{
     constrain_args *a = arg;
     const un_grid *g = a->grid;
     const un_walls *walls = a->walls;
@@ -108,7 +120,8 @@ static void friction_rows(void *arg, int64_t begin, int64_t end) {
 }
 
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
-                          const un_walls *walls, double dt) {
+                          const un_walls *walls, double dt)
+{
     if (!walls->friction) return;
     constrain_args a = {.u = u, .grid = grid, .walls = walls, .dt = dt};
     un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, friction_rows, &a);
