@@ -10,6 +10,9 @@
 /* Per vertex of the surface mesh, with its triangles and what smoothing takes: measured. */
 #define MESH_BYTES 170
 
+/* Whatever the size: the least arena, sorting's counts, files' buffers. */
+#define FIXED_BYTES 1.5e6
+
 static double half_cell(const un_grid *grid)
 {
     return grid->h * grid->h * grid->h / 8;
@@ -74,7 +77,7 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
         surface_bytes = un_surface_mesh_bytes(&grid, def->detail.surface, particles) +
                         MESH_BYTES * area / (fine * fine);
     }
-    estimate->bytes = grid_bytes + particles * (double)un_particles_bytes_each() +
+    estimate->bytes = FIXED_BYTES + grid_bytes + particles * (double)un_particles_bytes_each() +
                       un_pressure_bytes(&grid, particles / 8) + fmax(step_bytes, surface_bytes);
     return UN_OK;
 }

@@ -355,7 +355,7 @@ static void memory_is_as_estimated(void **state)
             check_ok(ctx, run_to(ctx, scene, "out"));
             double peak = (double)un_context_peak_bytes(ctx), ratio = estimate.bytes / peak;
             /* tiny runs have overheads that no one plans by */
-            if (!(ratio > (finest < 48 ? 0.75 : 0.8) && ratio < 1.2))
+            if (!(ratio > 0.8 && ratio < 1.2))
                 fail_msg("scene %d at %d: estimated %.3g MB, took %.3g MB", (int)s, finest,
                          estimate.bytes / 1e6, peak / 1e6);
             un_scene_destroy(scene);
