@@ -50,7 +50,7 @@ for name in names:
     number, unit = re.search(r"memory      about ([\d.]+) (\w+)", text).groups()
     stats = run_files.table(f"{scratch}/{name}/stats.csv")
     record = run_files.record(f"{scratch}/{name}")
-    peak = record.get("peak_bytes") or max(stats["bytes"])
+    peak = record["bytes_peak"]
     particles = int(first.replace(",", ""))
     row(name, "particles at first", particles, stats["particles"][0])
     drained = "drain" in open(f"{scratch}/{name}/scene.lua").read()
