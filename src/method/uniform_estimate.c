@@ -73,7 +73,7 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     if (def->output.surface) {
         /* a body of this volume, as ragged as a splash, meshed and smoothed */
         double fine = grid.h * def->detail.finest / fmax(def->detail.surface, 1);
-        double area = 8 * pow(particles * half_cell(&grid), 2.0 / 3);
+        double area = 10 * pow(particles * half_cell(&grid), 2.0 / 3);
         surface_bytes = un_surface_mesh_bytes(&grid, def->detail.surface, particles) +
                         MESH_BYTES * area / (fine * fine);
     }

@@ -13,14 +13,16 @@
  * of a cell have c < 1/2 throughout: their particles fly by themselves (ballistic). */
 #include "surface/surface.h"
 
-double un_colour_profile(double s) {
+double un_colour_profile(double s)
+{
     if (s < 0) return 1 - un_colour_profile(-s);
     if (s >= 1.5) return 0;
     if (s >= 0.5) return (1.5 - s) * (1.5 - s) * (1.5 - s) / 6;
     return 0.5 - s * (0.75 - s * s / 3);
 }
 
-double un_colour_distance(double c) {
+double un_colour_distance(double c)
+{
     if (!(c > 0)) return 1.5;
     if (c > 0.5) return -un_colour_distance(1 - c);
     if (c <= 1.0 / 6) return 1.5 - cbrt(6 * c);
@@ -37,7 +39,8 @@ typedef struct normalizer_args {
     const un_walls *walls;
 } normalizer_args;
 
-static void normalize_slabs(void *arg, int64_t begin, int64_t end) {
+static void normalize_slabs(void *arg, int64_t begin, int64_t end)
+{
     normalizer_args *a = arg;
     const un_grid *g = a->grid;
     static const double w[3] = {1.0 / 6, 2.0 / 3, 1.0 / 6};
@@ -63,7 +66,8 @@ static void normalize_slabs(void *arg, int64_t begin, int64_t end) {
 }
 
 void un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *grid,
-                          const un_walls *walls) {
+                          const un_walls *walls)
+{
     normalizer_args a = {normalizer, grid, walls};
     un_parallel_for(ctx, grid->n[2], 1, normalize_slabs, &a);
 }
@@ -77,7 +81,8 @@ typedef struct colour_args {
     const float *normalizer;
 } colour_args;
 
-static void scatter(void *arg, int64_t begin, int64_t end) {
+static void scatter(void *arg, int64_t begin, int64_t end)
+{
     colour_args *a = arg;
     const un_grid *g = a->grid;
     const un_particles *p = a->particles;
@@ -108,10 +113,13 @@ static void scatter(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* Below this the cell is all but inside a wall, and what little it holds says nothing. */
-#define NORMALIZER_MIN 0.03f
+/* Below this most of the kernel lies in a wall, and what little it sees says nothing: phi is
+ * extended from the open cells around. Taken at its word, a cell that a solid almost fills would be
+ * a pocket of air, and the water around it would rush in. */
+#define NORMALIZER_MIN 0.5f
 
-static void invert(void *arg, int64_t begin, int64_t end) {
+static void invert(void *arg, int64_t begin, int64_t end)
+{
     colour_args *a = arg;
     double h = a->grid->h;
     for (int64_t c = begin; c < end; c++) {
@@ -121,19 +129,52 @@ static void invert(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void clear(void *arg, int64_t begin, int64_t end) {
+/* The mean of the open neighbours, the nearer the heavier: they lie on one side, above and below
+ * alike, so a level surface goes on level. */
+static void extend_rows(void *arg, int64_t begin, int64_t end)
+{
+    static const double weight[4] = {0, 1, 0.5, 1.0 / 3}; /* by squared distance */
+    colour_args *a = arg;
+    const un_grid *g = a->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        if (j == 0 || k == 0 || j == g->n[1] - 1 || k == g->n[2] - 1) continue;
+        for (int32_t i = 1; i < g->n[0] - 1; i++) {
+            int64_t c = un_grid_cell(g, i, j, k);
+            if (a->normalizer[c] > NORMALIZER_MIN) continue;
+            double sum = 0, total = 0;
+            for (int n = 0; n < 27; n++) {
+                int d[3] = {n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1};
+                int32_t at[3] = {i + d[0], j + d[1], k + d[2]};
+                bool padding = false;
+                for (int x = 0; x < 3; x++) padding |= at[x] == 0 || at[x] == g->n[x] - 1;
+                int64_t m = un_grid_cell(g, at[0], at[1], at[2]);
+                if (padding || a->normalizer[m] <= NORMALIZER_MIN) continue;
+                double w = weight[d[0] * d[0] + d[1] * d[1] + d[2] * d[2]];
+                sum += w * a->phi[m];
+                total += w;
+            }
+            if (total > 0) a->phi[c] = (float)(sum / total);
+        }
+    }
+}
+
+static void clear(void *arg, int64_t begin, int64_t end)
+{
     colour_args *a = arg;
     memset(a->colour + begin, 0, (size_t)(end - begin) * sizeof *a->colour);
 }
 
 void un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
                          const un_bins *bins, const un_particles *particles,
-                         const float *normalizer) {
+                         const float *normalizer)
+{
     colour_args a = {phi, colour, grid, particles, normalizer};
     int64_t grain = un_block_grain(grid->cell_count);
     un_parallel_for(ctx, grid->cell_count, grain, clear, &a);
     un_bins_scatter(bins, scatter, &a);
     un_parallel_for(ctx, grid->cell_count, grain, invert, &a);
+    un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, extend_rows, &a);
 }
 
 /* ---- volume ---- */
@@ -145,7 +186,8 @@ typedef struct volume_args {
 } volume_args;
 
 /* A cut cell counts by the plane that phi and its gradient span. */
-static double volume_slabs(void *arg, int64_t begin, int64_t end) {
+static double volume_slabs(void *arg, int64_t begin, int64_t end)
+{
     volume_args *a = arg;
     const un_grid *g = a->grid;
     double sum = 0;
@@ -178,7 +220,8 @@ static double volume_slabs(void *arg, int64_t begin, int64_t end) {
 }
 
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
-                        const un_walls *walls) {
+                        const un_walls *walls)
+{
     volume_args a = {phi, grid, walls};
     double cells = un_parallel_sum(ctx, (int64_t)grid->n[1] * grid->n[2], volume_slabs, &a);
     return cells * grid->h * grid->h * grid->h;

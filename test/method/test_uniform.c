@@ -177,6 +177,31 @@ static void a_full_closed_tank_stands_still(void **unused)
     world_end(&w);
 }
 
+/* Cells that a solid cuts must not become pockets of air, nor be taken for crowded. */
+static void water_rests_against_curved_walls(void **unused)
+{
+    (void)unused;
+    world w;
+    world_begin(
+        &w, 2,
+        "scene { detail = { finest = 20 }, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } },"
+        " solids = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.2 } } }");
+    world_run(&w, 0.3);
+    check_below(w.max_speed, 0.01);
+    world_end(&w);
+    world_begin(&w, 2,
+                "scene { detail = { finest = 24 }, liquid = { box { min = {0, 0, 0}, max = {1, "
+                "0.437, 1} } },"
+                " solids = { subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },"
+                "   cylinder { from = {0.5, 0, 0.5}, to = {0.5, 1, 0.5}, radius = 0.45 } },"
+                "   sphere { center = {0.6, 0.15, 0.5}, radius = 0.13 } } }");
+    world_run(&w, 1);
+    check_below(w.max_speed, 0.1);
+    check_below(w.step.max_speed, 0.015);
+    check_below(w.max_volume_error, 0.01);
+    world_end(&w);
+}
+
 /* A blob without gravity moves on as it began; drops too small for a cell fly parabolas. */
 static void flight_conserves_momentum(void **unused)
 {
@@ -292,6 +317,7 @@ int main(void)
         cmocka_unit_test(standing_wave_has_its_period),
         cmocka_unit_test(dam_break_front_follows_the_experiment),
         cmocka_unit_test(a_full_closed_tank_stands_still),
+        cmocka_unit_test(water_rests_against_curved_walls),
         cmocka_unit_test(flight_conserves_momentum),
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(every_failing_allocation_is_survived),
