@@ -1,7 +1,8 @@
 /* undine check SCENE: what is wrong with a scene, how to mend it, and what it will cost. */
 #include "app.h"
 
-static void print_check(const char *path, const un_check *check) {
+static void print_check(const char *path, const un_check *check)
+{
     int32_t shown = check->warning_count < UN_WARNINGS_MAX ? check->warning_count : UN_WARNINGS_MAX;
     if (check->warning_count == 0)
         printf("%s: fine\n", path);
@@ -23,12 +24,14 @@ static void print_check(const char *path, const un_check *check) {
                app_seconds(check->seconds_per_frame).text);
 }
 
-static void print_log(void *user, un_log_level level, const char *message) {
+static void print_log(void *user, un_log_level level, const char *message)
+{
     (void)user;
     if (level == UN_LOG_WARNING) app_error("warning: %s", message);
 }
 
-int app_check(int argc, char **argv) {
+int app_check(int argc, char **argv)
+{
     app_list overrides = {0};
     int32_t threads = 0;
     const app_option options[] = {

@@ -21,7 +21,8 @@ struct film {
 };
 
 /* DIR/name.mp4 is made as DIR/.name.part.mp4: ffmpeg takes the format from the end. */
-static char *aside_name(const char *path) {
+static char *aside_name(const char *path)
+{
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
     size_t room = strlen(path) + 16;
@@ -33,7 +34,8 @@ static char *aside_name(const char *path) {
     return aside;
 }
 
-static void film_free(film *f) {
+static void film_free(film *f)
+{
     if (f->pipe >= 0) close(f->pipe);
     if (f->errors) fclose(f->errors);
     free(f->path);
@@ -42,7 +44,8 @@ static void film_free(film *f) {
 }
 
 /* Starts ffmpeg with our pipe as input; 0 or an error number. */
-static int spawn(film *f, int input, char *const *arguments) {
+static int spawn(film *f, int input, char *const *arguments)
+{
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t defaults, none;
@@ -67,7 +70,8 @@ static int spawn(film *f, int input, char *const *arguments) {
 }
 
 film *film_open(const char *path, int32_t width, int32_t height, double rate, char *message,
-                int32_t size) {
+                int32_t size)
+{
     film *f = calloc(1, sizeof *f);
     if (f) {
         f->pipe = -1;
@@ -139,7 +143,8 @@ film *film_open(const char *path, int32_t width, int32_t height, double rate, ch
     return NULL;
 }
 
-bool film_frame(film *f, const uint8_t *rgb) {
+bool film_frame(film *f, const uint8_t *rgb)
+{
     size_t done = 0;
     while (done < f->frame_bytes) {
         ssize_t n = write(f->pipe, rgb + done, f->frame_bytes - done);
@@ -151,7 +156,8 @@ bool film_frame(film *f, const uint8_t *rgb) {
 }
 
 /* The last line that ffmpeg complained with. */
-static void last_complaint(film *f, char *line, size_t size) {
+static void last_complaint(film *f, char *line, size_t size)
+{
     char next[512];
     line[0] = 0;
     rewind(f->errors);
@@ -161,14 +167,16 @@ static void last_complaint(film *f, char *line, size_t size) {
     }
 }
 
-static bool put_in_place(const film *f) {
+static bool put_in_place(const film *f)
+{
     int fd = open(f->aside, O_RDONLY | O_CLOEXEC);
     bool good = fd >= 0 && fsync(fd) == 0;
     if (fd >= 0) close(fd);
     return good && rename(f->aside, f->path) == 0;
 }
 
-bool film_close(film *f, bool keep, char *message, int32_t size) {
+bool film_close(film *f, bool keep, char *message, int32_t size)
+{
     int ended = 0;
     close(f->pipe);
     f->pipe = -1;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static void print_info(const char *directory, const un_info *info) {
+static void print_info(const char *directory, const un_info *info)
+{
     printf("%s: %s", directory, info->status[0] ? info->status : "of unknown status");
     if (strcmp(info->status, "running") == 0) printf(", or ended without a word");
     printf("%s%s\n", info->message[0] ? ": " : "", info->message);
@@ -41,7 +42,8 @@ static void print_info(const char *directory, const un_info *info) {
                app_seconds(rest).text);
 }
 
-int app_info(int argc, char **argv) {
+int app_info(int argc, char **argv)
+{
     static const app_option options[] = {{0}};
     static const app_command command = {
         "info", "DIR",

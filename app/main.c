@@ -22,7 +22,8 @@ static const entry commands[] = {
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
-static void print_usage(FILE *file) {
+static void print_usage(FILE *file)
+{
     fputs("usage: undine COMMAND ...\n\n", file);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (commands[i].run) fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].summary);
@@ -30,7 +31,8 @@ static void print_usage(FILE *file) {
           file);
 }
 
-static int unknown_command(const char *name) {
+static int unknown_command(const char *name)
+{
     const char *names[COMMAND_COUNT + 1] = {NULL};
     for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
     const char *near = app_nearest(name, names);
@@ -41,7 +43,8 @@ static int unknown_command(const char *name) {
     return APP_WRONG;
 }
 
-static int dispatch(int argc, char **argv) {
+static int dispatch(int argc, char **argv)
+{
     if (argc < 2) {
         print_usage(stderr);
         return APP_WRONG;
@@ -72,7 +75,8 @@ static int dispatch(int argc, char **argv) {
     return unknown_command(name);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     int status = dispatch(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == APP_DONE && errno != EPIPE) {
         app_error("cannot write to standard output: %s", strerror(errno));

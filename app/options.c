@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void app_list_free(app_list *list) {
+void app_list_free(app_list *list)
+{
     for (int32_t i = 0; i < list->count; i++) free(list->items[i]);
     free(list->items);
     *list = (app_list){0};
 }
 
-static bool list_append(app_list *list, const char *prefix, const char *value) {
+static bool list_append(app_list *list, const char *prefix, const char *value)
+{
     char **items = realloc(list->items, (size_t)(list->count + 1) * sizeof *items);
     if (!items) return false;
     list->items = items;
@@ -29,7 +31,8 @@ static bool list_append(app_list *list, const char *prefix, const char *value) {
 #define WORD_MAX 64
 
 /* Levenshtein's distance, with a swap of neighbours as one change. */
-static size_t word_distance(const char *a, const char *b) {
+static size_t word_distance(const char *a, const char *b)
+{
     size_t m = strlen(a), n = strlen(b), rows[3][WORD_MAX + 1];
     if (m > WORD_MAX || n > WORD_MAX) return WORD_MAX;
     for (size_t j = 0; j <= n; j++) rows[0][j] = j;
@@ -49,7 +52,8 @@ static size_t word_distance(const char *a, const char *b) {
     return rows[m % 3][n];
 }
 
-const char *app_nearest(const char *word, const char *const *words) {
+const char *app_nearest(const char *word, const char *const *words)
+{
     const char *nearest = NULL;
     size_t best = WORD_MAX;
     for (; *words; words++) {
@@ -65,7 +69,8 @@ const char *app_nearest(const char *word, const char *const *words) {
 
 /* ---- values ---- */
 
-static bool read_count(const char *text, int32_t *count) {
+static bool read_count(const char *text, int32_t *count)
+{
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
@@ -74,7 +79,8 @@ static bool read_count(const char *text, int32_t *count) {
     return true;
 }
 
-static bool read_bytes(const char *text, size_t *bytes) {
+static bool read_bytes(const char *text, size_t *bytes)
+{
     static const char units[] = "kmgt";
     char *end;
     double value = strtod(text, &end);
@@ -91,7 +97,8 @@ static bool read_bytes(const char *text, size_t *bytes) {
     return true;
 }
 
-static int take_value(const app_command *command, const app_option *option, const char *value) {
+static int take_value(const app_command *command, const app_option *option, const char *value)
+{
     const char *wanted = NULL;
     char *end;
     int32_t count;
@@ -132,7 +139,8 @@ static int take_value(const app_command *command, const app_option *option, cons
 
 /* ---- help ---- */
 
-static void print_help(const app_command *command) {
+static void print_help(const app_command *command)
+{
     printf("usage: undine %s %s [options]\n\n%s\n\n", command->name, command->operand,
            command->summary);
     static const app_option help = {
@@ -150,11 +158,13 @@ static void print_help(const app_command *command) {
 
 /* ---- the loop ---- */
 
-static bool is_name(const char *argument, size_t length, const char *name) {
+static bool is_name(const char *argument, size_t length, const char *name)
+{
     return name && strlen(name) == length && strncmp(argument, name, length) == 0;
 }
 
-static int unknown_option(const app_command *command, const char *argument, size_t length) {
+static int unknown_option(const app_command *command, const char *argument, size_t length)
+{
     const char *names[64];
     int count = 0;
     for (const app_option *o = command->options; o->name && count < 62; o++)
@@ -175,7 +185,8 @@ static int unknown_option(const app_command *command, const char *argument, size
 
 /* The option that argument names; *value: what stands in the same argument, or NULL. */
 static const app_option *find_option(const app_command *command, const char *argument,
-                                     const char **value) {
+                                     const char **value)
+{
     size_t length = argument[1] == '-' ? strcspn(argument, "=") : 2;
     *value = NULL;
     for (const app_option *o = command->options; o->name; o++) {
@@ -187,7 +198,8 @@ static const app_option *find_option(const app_command *command, const char *arg
     return NULL;
 }
 
-int app_options_parse(const app_command *command, int argc, char **argv, const char **operand) {
+int app_options_parse(const app_command *command, int argc, char **argv, const char **operand)
+{
     bool options_ended = false;
     *operand = NULL;
     for (int i = 1; i < argc; i++) {

@@ -9,7 +9,8 @@
 
 #define REDRAW_SECONDS 0.1
 
-void app_progress_init(app_progress *progress, bool quiet, bool json) {
+void app_progress_init(app_progress *progress, bool quiet, bool json)
+{
     const char *term = getenv("TERM");
     bool terminal = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
     *progress = (app_progress){.frame = -1, .shown = -1};
@@ -17,29 +18,34 @@ void app_progress_init(app_progress *progress, bool quiet, bool json) {
 }
 
 /* A reader that has gone away must not end a run of hours. */
-static void flush_out(app_progress *progress) {
+static void flush_out(app_progress *progress)
+{
     if (fflush(stdout) != 0) progress->deaf = true;
     if (progress->deaf) clearerr(stdout);
 }
 
-static void clear_bar(app_progress *progress) {
+static void clear_bar(app_progress *progress)
+{
     if (progress->drawn) fputs("\r\033[K", stdout);
     progress->drawn = false;
 }
 
 /* ---- JSON lines ---- */
 
-static void json_text(const char *key, const char *value) {
+static void json_text(const char *key, const char *value)
+{
     printf("\"%s\":", key);
     app_json_string(stdout, value);
 }
 
-static void json_field(const char *key, double value) {
+static void json_field(const char *key, double value)
+{
     printf(",\"%s\":", key);
     app_json_number(stdout, value);
 }
 
-static void json_state(const un_progress *p) {
+static void json_state(const un_progress *p)
+{
     json_field("frame", p->frame);
     json_field("frame_count", p->frame_count);
     json_field("step", p->step);
@@ -51,13 +57,15 @@ static void json_state(const un_progress *p) {
 
 /* ---- the bar ---- */
 
-static double done_fraction(const un_progress *p) {
+static double done_fraction(const un_progress *p)
+{
     double fraction = p->frame_count > 0 ? (p->frame + p->frame_fraction) / p->frame_count : 1;
     return fraction >= 0 ? (fraction < 1 ? fraction : 1) : 0;
 }
 
 /* Tenths of seconds tell nothing about what is to come. */
-static app_text time_left(const un_progress *p) {
+static app_text time_left(const un_progress *p)
+{
     app_text text = {"time left not known yet"};
     if (p->seconds_left >= 0)
         snprintf(text.text, sizeof text.text, "%.48s left",
@@ -65,13 +73,15 @@ static app_text time_left(const un_progress *p) {
     return text;
 }
 
-static app_text short_count(double count) {
+static app_text short_count(double count)
+{
     app_text text = app_count(count);
     if (count >= 1e6) snprintf(text.text, sizeof text.text, "%.2f M", count / 1e6);
     return text;
 }
 
-static void draw_bar(app_progress *progress, const un_progress *p) {
+static void draw_bar(app_progress *progress, const un_progress *p)
+{
     struct winsize window = {0};
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
     int columns = window.ws_col > 0 ? window.ws_col : 80;
@@ -98,7 +108,8 @@ static void draw_bar(app_progress *progress, const un_progress *p) {
     progress->drawn = true;
 }
 
-static void print_line(const un_progress *p) {
+static void print_line(const un_progress *p)
+{
     printf("frame %d of %d, step %d, %.4g s simulated, %s particles, volume %s, %s so far",
            p->frame, p->frame_count, p->step, p->time, app_count((double)p->particles).text,
            app_percent(p->volume_error).text, app_seconds(p->seconds).text);
@@ -108,7 +119,8 @@ static void print_line(const un_progress *p) {
 
 /* ---- events ---- */
 
-void app_progress_start(app_progress *progress, const char *scene, const char *directory) {
+void app_progress_start(app_progress *progress, const char *scene, const char *directory)
+{
     if (progress->style == APP_QUIET) return;
     if (progress->style == APP_JSON) {
         printf("{\"event\":\"start\",");
@@ -124,7 +136,8 @@ void app_progress_start(app_progress *progress, const char *scene, const char *d
     flush_out(progress);
 }
 
-void app_progress_step(app_progress *progress, const un_progress *now) {
+void app_progress_step(app_progress *progress, const un_progress *now)
+{
     bool new_frame = now->frame != progress->frame;
     progress->frame = now->frame;
     progress->last = *now;
@@ -155,7 +168,8 @@ void app_progress_step(app_progress *progress, const un_progress *now) {
     flush_out(progress);
 }
 
-void app_progress_log(void *user, un_log_level level, const char *message) {
+void app_progress_log(void *user, un_log_level level, const char *message)
+{
     app_progress *progress = user;
     if (progress->style == APP_QUIET) return;
     if (progress->style == APP_JSON) {
@@ -172,7 +186,8 @@ void app_progress_log(void *user, un_log_level level, const char *message) {
 }
 
 void app_progress_end(app_progress *progress, un_status status, const char *directory,
-                      const char *message) {
+                      const char *message)
+{
     const un_progress *p = &progress->last;
     if (progress->style == APP_QUIET || progress->deaf) return;
     if (progress->style == APP_JSON) {

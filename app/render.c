@@ -18,13 +18,15 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number) {
+static void on_signal(int number)
+{
     (void)number;
     if (interrupted) _exit(APP_INTERRUPTED);
     interrupted = 1;
 }
 
-static void catch_signals(void) {
+static void catch_signals(void)
+{
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -42,7 +44,8 @@ typedef struct render_options {
     bool reuse, quiet;
 } render_options;
 
-static bool read_point(const char *name, const char *text, bool *has, double point[3]) {
+static bool read_point(const char *name, const char *text, bool *has, double point[3])
+{
     if (!text) return true;
     const char *at = text;
     for (int a = 0; a < 3; a++) {
@@ -59,7 +62,8 @@ static bool read_point(const char *name, const char *text, bool *has, double poi
 }
 
 /* "a:b", "a:", ":b" or "a"; the run holds frames 0..count-1. */
-static bool read_range(render_options *o, int32_t count) {
+static bool read_range(render_options *o, int32_t count)
+{
     o->first = 0;
     o->last = count - 1;
     if (!o->frames) return true;
@@ -89,7 +93,8 @@ static bool read_range(render_options *o, int32_t count) {
     return true;
 }
 
-static int32_t count_frames(const char *directory) {
+static int32_t count_frames(const char *directory)
+{
     char path[PATH_ROOM];
     struct stat found;
     int32_t count = 0;
@@ -101,7 +106,8 @@ static int32_t count_frames(const char *directory) {
 
 /* ---- progress ---- */
 
-static double now(void) {
+static double now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -113,7 +119,8 @@ typedef struct report {
     double start, seconds;         /* spent on those rendered */
 } report;
 
-static void show(report *p, int32_t frame) {
+static void show(report *p, int32_t frame)
+{
     if (p->quiet) return;
     /* What is left to render takes as long as what was rendered did. */
     double each = p->rendered ? p->seconds / p->rendered : 0;
@@ -140,7 +147,8 @@ static void show(report *p, int32_t frame) {
     fflush(stdout);
 }
 
-static void clear_line(const report *p) {
+static void clear_line(const report *p)
+{
     if (p->bar && !p->quiet) fputs("\r\033[K", stdout);
     fflush(stdout);
 }
@@ -159,13 +167,15 @@ typedef struct job {
 } job;
 
 /* Says what happened to the film once, without ending the pictures. */
-static void give_up_film(job *j, const char *message) {
+static void give_up_film(job *j, const char *message)
+{
     clear_line(&j->report);
     app_error("%s; the pictures are in %s/render", message, j->options->directory);
     j->film_failed = true;
 }
 
-static void start_film(job *j) {
+static void start_film(job *j)
+{
     const render_options *o = j->options;
     un_info info;
     double rate = 24;
@@ -175,7 +185,8 @@ static void start_film(job *j) {
     if (!j->film) give_up_film(j, message);
 }
 
-static void add_to_film(job *j) {
+static void add_to_film(job *j)
+{
     char message[600];
     if (!j->film || film_frame(j->film, j->rgb)) return;
     if (film_close(j->film, true, message, sizeof message))
@@ -184,7 +195,8 @@ static void add_to_film(job *j) {
     give_up_film(j, message);
 }
 
-static un_status make_picture(job *j, int32_t frame) {
+static un_status make_picture(job *j, int32_t frame)
+{
     const render_options *o = j->options;
     char path[PATH_ROOM];
     snprintf(path, sizeof path, "%s/render/%04d.png", o->directory, frame);
@@ -198,7 +210,8 @@ static un_status make_picture(job *j, int32_t frame) {
     return status;
 }
 
-static int make_pictures(job *j) {
+static int make_pictures(job *j)
+{
     const render_options *o = j->options;
     un_status status = UN_OK;
     bool one = o->first == o->last && !o->movie;
@@ -233,7 +246,8 @@ static int make_pictures(job *j) {
     return j->film_failed ? APP_FAILED : APP_DONE;
 }
 
-static int prepare(job *j) {
+static int prepare(job *j)
+{
     const render_options *o = j->options;
     char path[PATH_ROOM];
     size_t movie_room = strlen(o->directory) + 16;
@@ -252,7 +266,8 @@ static int prepare(job *j) {
     return make_pictures(j);
 }
 
-static int render(const render_options *o) {
+static int render(const render_options *o)
+{
     un_context_def def = un_context_def_default();
     def.threads = o->threads;
     job j = {.options = o, .ctx = un_context_create(&def)};
@@ -273,7 +288,8 @@ static int render(const render_options *o) {
     return exit_status;
 }
 
-int app_render(int argc, char **argv) {
+int app_render(int argc, char **argv)
+{
     render_options o = {.def = un_render_def_default()};
     const app_option options[] = {
         {"--output", "-o", APP_TEXT, &o.movie, "FILM", "the film; otherwise DIR/movie.mp4", NULL},

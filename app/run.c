@@ -14,7 +14,8 @@ static const char farewell[] =
     "\nundine: interrupted, finishing this step; once more to leave now\n";
 static const char *farewell_at = farewell + 1; /* on a terminal, below the bar and the ^C */
 
-static void on_signal(int number) {
+static void on_signal(int number)
+{
     (void)number;
     if (interrupted) _exit(APP_INTERRUPTED);
     interrupted = 1;
@@ -22,7 +23,8 @@ static void on_signal(int number) {
     (void)ignored;
 }
 
-static void catch_signals(void) {
+static void catch_signals(void)
+{
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -34,7 +36,8 @@ static void catch_signals(void) {
     signal(SIGXFSZ, SIG_IGN); /* a file limit: the write fails and is explained */
 }
 
-static bool on_progress(void *user, const un_progress *now) {
+static bool on_progress(void *user, const un_progress *now)
+{
     app_progress_step(user, now);
     return !interrupted;
 }
@@ -42,7 +45,8 @@ static bool on_progress(void *user, const un_progress *now) {
 /* ---- names ---- */
 
 /* out/<scene's name>: "scenes/dam.lua" goes to "out/dam". */
-static char *default_directory(const char *scene) {
+static char *default_directory(const char *scene)
+{
     const char *name = strrchr(scene, '/') ? strrchr(scene, '/') + 1 : scene;
     size_t length = strlen(name);
     if (length > 4 && strcmp(name + length - 4, ".lua") == 0) length -= 4;
@@ -52,7 +56,8 @@ static char *default_directory(const char *scene) {
 }
 
 /* The command as one would type it, for run.json. */
-static char *command_line(int argc, char **argv) {
+static char *command_line(int argc, char **argv)
+{
     size_t room = sizeof "undine";
     for (int i = 0; i < argc; i++) room += 4 * strlen(argv[i]) + 3;
     char *line = malloc(room), *to = line;
@@ -89,7 +94,8 @@ typedef struct run_options {
 } run_options;
 
 static int run_scene(un_context *ctx, un_scene *scene, app_progress *progress,
-                     const run_options *options) {
+                     const run_options *options)
+{
     if (interrupted) return APP_INTERRUPTED;
     un_run_def run = un_run_def_default();
     run.directory = options->directory;
@@ -104,7 +110,8 @@ static int run_scene(un_context *ctx, un_scene *scene, app_progress *progress,
     return status == UN_INTERRUPTED ? APP_INTERRUPTED : app_fail(ctx, status);
 }
 
-static int simulate(const run_options *options) {
+static int simulate(const run_options *options)
+{
     app_progress progress;
     app_progress_init(&progress, options->quiet, options->json);
     un_context_def def = un_context_def_default();
@@ -134,7 +141,8 @@ static int simulate(const run_options *options) {
     return exit_status;
 }
 
-int app_run(int argc, char **argv) {
+int app_run(int argc, char **argv)
+{
     run_options o = {0};
     const app_option options[] = {
         {"--output", "-o", APP_TEXT, &o.directory, "DIR", "where to; otherwise out/<scene's name>",

@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-void app_error(const char *format, ...) {
+void app_error(const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
     fflush(stdout);
@@ -15,7 +16,8 @@ void app_error(const char *format, ...) {
     va_end(arguments);
 }
 
-int app_fail(const un_context *ctx, un_status status) {
+int app_fail(const un_context *ctx, un_status status)
+{
     app_error("%s", un_context_message(ctx));
     switch (status) {
     case UN_INTERRUPTED:
@@ -29,7 +31,8 @@ int app_fail(const un_context *ctx, un_status status) {
     }
 }
 
-app_text app_seconds(double seconds) {
+app_text app_seconds(double seconds)
+{
     app_text out;
     char *text = out.text;
     size_t size = sizeof out.text;
@@ -54,7 +57,8 @@ app_text app_seconds(double seconds) {
     return out;
 }
 
-app_text app_bytes(double bytes) {
+app_text app_bytes(double bytes)
+{
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
     app_text out;
     int unit = 0;
@@ -67,7 +71,8 @@ app_text app_bytes(double bytes) {
     return out;
 }
 
-app_text app_count(double count) {
+app_text app_count(double count)
+{
     app_text out;
     char digits[32];
     if (!(fabs(count) < 1e15)) {
@@ -85,13 +90,15 @@ app_text app_count(double count) {
     return out;
 }
 
-app_text app_percent(double fraction) {
+app_text app_percent(double fraction)
+{
     app_text out;
     snprintf(out.text, sizeof out.text, "%+.2f %%", 100 * fraction);
     return out;
 }
 
-app_text app_length(double meters) {
+app_text app_length(double meters)
+{
     app_text out;
     double size = fabs(meters);
     if (size >= 1 || size == 0)
@@ -104,7 +111,8 @@ app_text app_length(double meters) {
 }
 
 /* What is not UTF-8 is passed on as Latin-1, so that the line stays valid JSON. */
-void app_json_string(FILE *file, const char *string) {
+void app_json_string(FILE *file, const char *string)
+{
     fputc('"', file);
     for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
         if (*c == '"' || *c == '\\')
@@ -132,7 +140,8 @@ void app_json_string(FILE *file, const char *string) {
     fputc('"', file);
 }
 
-void app_json_number(FILE *file, double value) {
+void app_json_number(FILE *file, double value)
+{
     if (isfinite(value))
         fprintf(file, "%.17g", value);
     else

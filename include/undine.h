@@ -43,10 +43,10 @@ UN_API const char *un_version(void);
 typedef struct un_context un_context;
 
 typedef struct un_context_def {
-    int32_t threads;      /* 0: as many as the machine has processors */
-    size_t memory_cap;    /* bytes; 0: no cap */
+    int32_t threads;   /* 0: as many as the machine has processors */
+    size_t memory_cap; /* bytes; 0: no cap */
     void (*log)(void *user, un_log_level level, const char *message); /* may be NULL */
-    void *user;           /* given back to log */
+    void *user;                                                       /* given back to log */
     int64_t fail_allocation; /* tests: the n-th allocation (1, 2, ...) and all later ones fail */
 } un_context_def;
 
@@ -73,13 +73,13 @@ UN_API void un_scene_destroy(un_scene *scene);
 /* What `undine check` reports. Warnings are full sentences; warning_count may exceed what fits. */
 typedef struct un_check {
     const char *method;
-    int32_t cells[3];          /* along each side */
-    double cell_size;          /* m */
+    int32_t cells[3]; /* along each side */
+    double cell_size; /* m */
     int64_t cell_count;
-    int64_t particle_count;    /* at the start */
+    int64_t particle_count;     /* at the start */
     int64_t particle_count_max; /* with emitters, at the end */
-    double bytes;              /* peak memory */
-    double seconds_per_frame;  /* on this machine and thread count; measured, not tabled */
+    double bytes;               /* peak memory */
+    double seconds_per_frame;   /* on this machine and thread count; measured, not tabled */
     int32_t warning_count;
     char warnings[UN_WARNINGS_MAX][320];
 } un_check;
@@ -95,13 +95,13 @@ typedef struct un_progress {
     double frame_fraction;      /* of the frame now under way, 0..1 */
     int64_t particles;
     double volume_error;
-    double seconds;             /* since the start of the run */
-    double seconds_left;        /* an estimate; < 0: not known yet */
+    double seconds;      /* since the start of the run */
+    double seconds_left; /* an estimate; < 0: not known yet */
 } un_progress;
 
 typedef struct un_run_def {
-    const char *directory;  /* created if missing */
-    const char *command;    /* for run.json, may be NULL */
+    const char *directory;                                     /* created if missing */
+    const char *command;                                       /* for run.json, may be NULL */
     bool (*progress)(void *user, const un_progress *progress); /* after each step; false: stop */
     void *user;
 } un_run_def;
@@ -117,17 +117,20 @@ typedef struct un_info {
     char version[32], method[32], status[32], message[512];
     int32_t frames_finished, frames_planned;
     int32_t steps;
-    double time;               /* simulated, s */
-    double rate;               /* frames per second of film */
+    double time; /* simulated, s */
+    double rate; /* frames per second of film */
     int32_t cells[3];
     double cell_size;
     int64_t particles_first, particles_last, particles_max;
     double volume_first, volume_last, volume_error_last, volume_error_max;
-    double max_speed;          /* over the run, m/s */
+    double max_speed; /* over the run, m/s */
     double bytes_max;
-    double seconds;            /* in all */
+    double seconds; /* in all */
     int32_t stage_count;
-    struct { char name[32]; double seconds; } stages[UN_STAGES_MAX];
+    struct {
+        char name[32];
+        double seconds;
+    } stages[UN_STAGES_MAX];
 } un_info;
 
 UN_API un_status un_info_read(un_context *ctx, const char *directory, un_info *info);
@@ -136,10 +139,10 @@ UN_API un_status un_info_read(un_context *ctx, const char *directory, un_info *i
 
 typedef struct un_render_def {
     int32_t width, height;
-    int32_t samples;       /* paths per pixel */
+    int32_t samples;          /* paths per pixel */
     bool has_eye, has_target; /* false: chosen from the scene's domain */
     double eye[3], target[3];
-    double fov;            /* degrees, vertical */
+    double fov; /* degrees, vertical */
 } un_render_def;
 
 typedef struct un_renderer un_renderer;

@@ -21,7 +21,10 @@ static inline un_context *check_context_threads(int32_t threads)
     assert_non_null(ctx);
     return ctx;
 }
-static inline un_context *check_context(void) { return check_context_threads(2); }
+static inline un_context *check_context(void)
+{
+    return check_context_threads(2);
+}
 
 /* Every test ends with nothing left allocated. */
 static inline void check_context_end(un_context *ctx)

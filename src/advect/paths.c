@@ -14,11 +14,13 @@ typedef struct path_args {
     double dt;
 } path_args;
 
-static un_vec3 in_domain(const un_grid *g, un_vec3 x) {
+static un_vec3 in_domain(const un_grid *g, un_vec3 x)
+{
     return un_min3(un_max3(x, un_v3(0, 0, 0)), g->size);
 }
 
-static void move(void *arg, int64_t begin, int64_t end) {
+static void move(void *arg, int64_t begin, int64_t end)
+{
     path_args *a = arg;
     un_particles *p = a->particles;
     const un_walls *walls = a->walls;
@@ -48,7 +50,8 @@ static void move(void *arg, int64_t begin, int64_t end) {
 }
 
 void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
-                         const un_walls *walls, un_vec3 gravity, double dt) {
+                         const un_walls *walls, un_vec3 gravity, double dt)
+{
     path_args a = {particles, u, walls, gravity, dt};
     un_parallel_for(ctx, particles->count, 2048, move, &a);
 }

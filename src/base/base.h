@@ -80,8 +80,7 @@ char *un_strdup(un_context *ctx, const char *text);
 un_status un_array_reserve(un_context *ctx, void **array, size_t *capacity, size_t count,
                            size_t size);
 /* As above without keeping the contents: scratch that survives between steps. */
-un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t count,
-                        size_t size);
+un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t count, size_t size);
 
 /* Step arena: temporaries that all end together. Never moves what it has handed out. */
 typedef struct un_arena {
@@ -148,30 +147,72 @@ typedef struct un_box3 {
     un_vec3 min, max;
 } un_box3;
 
-static inline un_vec3 un_v3(double x, double y, double z) { return (un_vec3){x, y, z}; }
-static inline un_vec3 un_add(un_vec3 a, un_vec3 b) { return un_v3(a.x + b.x, a.y + b.y, a.z + b.z); }
-static inline un_vec3 un_sub(un_vec3 a, un_vec3 b) { return un_v3(a.x - b.x, a.y - b.y, a.z - b.z); }
-static inline un_vec3 un_scale(un_vec3 a, double s) { return un_v3(a.x * s, a.y * s, a.z * s); }
-static inline un_vec3 un_mad(un_vec3 a, un_vec3 b, double s) { return un_v3(a.x + b.x * s, a.y + b.y * s, a.z + b.z * s); }
-static inline double un_dot(un_vec3 a, un_vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+static inline un_vec3 un_v3(double x, double y, double z)
+{
+    return (un_vec3){x, y, z};
+}
+static inline un_vec3 un_add(un_vec3 a, un_vec3 b)
+{
+    return un_v3(a.x + b.x, a.y + b.y, a.z + b.z);
+}
+static inline un_vec3 un_sub(un_vec3 a, un_vec3 b)
+{
+    return un_v3(a.x - b.x, a.y - b.y, a.z - b.z);
+}
+static inline un_vec3 un_scale(un_vec3 a, double s)
+{
+    return un_v3(a.x * s, a.y * s, a.z * s);
+}
+static inline un_vec3 un_mad(un_vec3 a, un_vec3 b, double s)
+{
+    return un_v3(a.x + b.x * s, a.y + b.y * s, a.z + b.z * s);
+}
+static inline double un_dot(un_vec3 a, un_vec3 b)
+{
+    return a.x * b.x + a.y * b.y + a.z * b.z;
+}
 static inline un_vec3 un_cross(un_vec3 a, un_vec3 b)
 {
     return un_v3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
-static inline double un_length(un_vec3 a) { return sqrt(un_dot(a, a)); }
-static inline un_vec3 un_min3(un_vec3 a, un_vec3 b) { return un_v3(a.x < b.x ? a.x : b.x, a.y < b.y ? a.y : b.y, a.z < b.z ? a.z : b.z); }
-static inline un_vec3 un_max3(un_vec3 a, un_vec3 b) { return un_v3(a.x > b.x ? a.x : b.x, a.y > b.y ? a.y : b.y, a.z > b.z ? a.z : b.z); }
+static inline double un_length(un_vec3 a)
+{
+    return sqrt(un_dot(a, a));
+}
+static inline un_vec3 un_min3(un_vec3 a, un_vec3 b)
+{
+    return un_v3(a.x < b.x ? a.x : b.x, a.y < b.y ? a.y : b.y, a.z < b.z ? a.z : b.z);
+}
+static inline un_vec3 un_max3(un_vec3 a, un_vec3 b)
+{
+    return un_v3(a.x > b.x ? a.x : b.x, a.y > b.y ? a.y : b.y, a.z > b.z ? a.z : b.z);
+}
 /* Zero stays zero. */
 static inline un_vec3 un_normalize(un_vec3 a)
 {
     double l = un_length(a);
     return l > 0 ? un_scale(a, 1 / l) : a;
 }
-static inline bool un_finite3(un_vec3 a) { return isfinite(a.x) && isfinite(a.y) && isfinite(a.z); }
-static inline double un_clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
-static inline int32_t un_clampi(int32_t x, int32_t lo, int32_t hi) { return x < lo ? lo : x > hi ? hi : x; }
-static inline int64_t un_min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t un_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline bool un_finite3(un_vec3 a)
+{
+    return isfinite(a.x) && isfinite(a.y) && isfinite(a.z);
+}
+static inline double un_clamp(double x, double lo, double hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+static inline int32_t un_clampi(int32_t x, int32_t lo, int32_t hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+static inline int64_t un_min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t un_max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* A rigid motion with uniform scale: x -> translation + scale * (rotation x). Rows of a proper
  * rotation matrix. */
@@ -188,15 +229,17 @@ un_pose un_pose_axis(un_vec3 axis, double degrees);
 un_pose un_pose_compose(const un_pose *outer, const un_pose *inner); /* inner first */
 static inline un_vec3 un_pose_rotate(const un_pose *pose, un_vec3 x)
 {
-    return un_v3(pose->rotation[0][0] * x.x + pose->rotation[0][1] * x.y + pose->rotation[0][2] * x.z,
-                 pose->rotation[1][0] * x.x + pose->rotation[1][1] * x.y + pose->rotation[1][2] * x.z,
-                 pose->rotation[2][0] * x.x + pose->rotation[2][1] * x.y + pose->rotation[2][2] * x.z);
+    return un_v3(
+        pose->rotation[0][0] * x.x + pose->rotation[0][1] * x.y + pose->rotation[0][2] * x.z,
+        pose->rotation[1][0] * x.x + pose->rotation[1][1] * x.y + pose->rotation[1][2] * x.z,
+        pose->rotation[2][0] * x.x + pose->rotation[2][1] * x.y + pose->rotation[2][2] * x.z);
 }
 static inline un_vec3 un_pose_unrotate(const un_pose *pose, un_vec3 x)
 {
-    return un_v3(pose->rotation[0][0] * x.x + pose->rotation[1][0] * x.y + pose->rotation[2][0] * x.z,
-                 pose->rotation[0][1] * x.x + pose->rotation[1][1] * x.y + pose->rotation[2][1] * x.z,
-                 pose->rotation[0][2] * x.x + pose->rotation[1][2] * x.y + pose->rotation[2][2] * x.z);
+    return un_v3(
+        pose->rotation[0][0] * x.x + pose->rotation[1][0] * x.y + pose->rotation[2][0] * x.z,
+        pose->rotation[0][1] * x.x + pose->rotation[1][1] * x.y + pose->rotation[2][1] * x.z,
+        pose->rotation[0][2] * x.x + pose->rotation[1][2] * x.y + pose->rotation[2][2] * x.z);
 }
 static inline un_vec3 un_pose_apply(const un_pose *pose, un_vec3 x)
 {

@@ -9,8 +9,14 @@ typedef union block_head {
     char pad[64];
 } block_head;
 
-size_t un_context_bytes(const un_context *ctx) { return atomic_load(&ctx->bytes); }
-size_t un_context_peak_bytes(const un_context *ctx) { return atomic_load(&ctx->peak_bytes); }
+size_t un_context_bytes(const un_context *ctx)
+{
+    return atomic_load(&ctx->bytes);
+}
+size_t un_context_peak_bytes(const un_context *ctx)
+{
+    return atomic_load(&ctx->peak_bytes);
+}
 
 /* Books `more` bytes against the cap; false when they do not fit. */
 static bool book(un_context *ctx, size_t more)
@@ -23,7 +29,8 @@ static bool book(un_context *ctx, size_t more)
         return false;
     }
     size_t peak = atomic_load(&ctx->peak_bytes);
-    while (now > peak && !atomic_compare_exchange_weak(&ctx->peak_bytes, &peak, now)) {}
+    while (now > peak && !atomic_compare_exchange_weak(&ctx->peak_bytes, &peak, now)) {
+    }
     return true;
 }
 
@@ -127,7 +134,10 @@ typedef struct un_arena_chunk {
 
 #define ARENA_CHUNK ((size_t)1 << 20)
 
-void un_arena_init(un_arena *arena, un_context *ctx) { *arena = (un_arena){.ctx = ctx}; }
+void un_arena_init(un_arena *arena, un_context *ctx)
+{
+    *arena = (un_arena){.ctx = ctx};
+}
 
 void un_arena_free(un_arena *arena)
 {

@@ -18,7 +18,10 @@ typedef struct sort_pass {
     int32_t shift;
 } sort_pass;
 
-static inline int32_t source(const sort_pass *s, int64_t k) { return s->from ? s->from[k] : (int32_t)k; }
+static inline int32_t source(const sort_pass *s, int64_t k)
+{
+    return s->from ? s->from[k] : (int32_t)k;
+}
 
 static void count_digits(void *arg, int64_t begin, int64_t end)
 {

@@ -5,9 +5,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-const char *un_version(void) { return UN_VERSION; }
+const char *un_version(void)
+{
+    return UN_VERSION;
+}
 
-un_context_def un_context_def_default(void) { return (un_context_def){0}; }
+un_context_def un_context_def_default(void)
+{
+    return (un_context_def){0};
+}
 
 un_context *un_context_create(const un_context_def *def)
 {
@@ -30,8 +36,14 @@ void un_context_destroy(un_context *ctx)
     free(ctx);
 }
 
-const char *un_context_message(const un_context *ctx) { return ctx->message; }
-int32_t un_context_threads(const un_context *ctx) { return ctx->def.threads; }
+const char *un_context_message(const un_context *ctx)
+{
+    return ctx->message;
+}
+int32_t un_context_threads(const un_context *ctx)
+{
+    return ctx->def.threads;
+}
 
 un_status un_fail(un_context *ctx, un_status status, const char *format, ...)
 {
@@ -45,11 +57,12 @@ un_status un_fail(un_context *ctx, un_status status, const char *format, ...)
 un_status un_fail_memory(un_context *ctx, size_t bytes)
 {
     if (ctx->def.memory_cap)
-        return un_fail(ctx, UN_ERROR_MEMORY,
-                       "out of memory: %.1f MB more would pass the cap of %.1f MB (%.1f MB in use); "
-                       "lower detail.finest or raise the cap",
-                       (double)bytes / 1e6, (double)ctx->def.memory_cap / 1e6,
-                       (double)un_context_bytes(ctx) / 1e6);
+        return un_fail(
+            ctx, UN_ERROR_MEMORY,
+            "out of memory: %.1f MB more would pass the cap of %.1f MB (%.1f MB in use); "
+            "lower detail.finest or raise the cap",
+            (double)bytes / 1e6, (double)ctx->def.memory_cap / 1e6,
+            (double)un_context_bytes(ctx) / 1e6);
     return un_fail(ctx, UN_ERROR_MEMORY,
                    "out of memory: the machine refused %.1f MB more (%.1f MB in use); "
                    "lower detail.finest",

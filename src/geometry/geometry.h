@@ -26,10 +26,10 @@ void un_trimesh_free(un_context *ctx, un_trimesh *mesh);
 un_status un_trimesh_load(un_context *ctx, const char *path, un_trimesh *mesh);
 
 typedef struct un_trimesh_report {
-    int32_t open_edges;         /* edges with one triangle */
-    int32_t nonmanifold_edges;  /* edges with three or more, or two that run the same way */
+    int32_t open_edges;        /* edges with one triangle */
+    int32_t nonmanifold_edges; /* edges with three or more, or two that run the same way */
     int32_t component_count;
-    double volume;              /* signed; negative: inverted */
+    double volume; /* signed; negative: inverted */
     un_box3 bounds;
 } un_trimesh_report;
 

@@ -31,7 +31,8 @@ struct un_solver {
 /* A row counts as anchored when its sum exceeds this share of its diagonal. */
 #define ANCHOR 1e-10
 
-un_status un_solver_create(un_context *ctx, un_solver **solver) {
+un_status un_solver_create(un_context *ctx, un_solver **solver)
+{
     un_solver *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
     s->ctx = ctx;
@@ -44,7 +45,8 @@ un_status un_solver_create(un_context *ctx, un_solver **solver) {
     return UN_OK;
 }
 
-void un_solver_destroy(un_solver *s) {
+void un_solver_destroy(un_solver *s)
+{
     if (!s) return;
     s->preconditioner.destroy(s->preconditioner.state);
     void *blocks[] = {s->r, s->z, s->p, s->q, s->component, s->stack, s->sums};
@@ -56,7 +58,8 @@ void un_solver_destroy(un_solver *s) {
 
 /* Labels the rows of singular components. Depth-first over the graph of A; the order is the
  * matrix's own, so labels are deterministic. */
-static un_status find_components(un_solver *s, const un_csr *a, un_solve_report *report) {
+static un_status find_components(un_solver *s, const un_csr *a, un_solve_report *report)
+{
     UN_TRY(un_array_need(s->ctx, (void **)&s->component, &s->capacity_component, (size_t)a->n,
                          sizeof *s->component));
     UN_TRY(un_array_need(s->ctx, (void **)&s->stack, &s->capacity_stack, (size_t)a->n,
@@ -98,7 +101,8 @@ static un_status find_components(un_solver *s, const un_csr *a, un_solve_report 
 }
 
 /* Takes the mean of each singular component out of v. */
-static void remove_constants(un_solver *s, double *v) {
+static void remove_constants(un_solver *s, double *v)
+{
     if (s->singular_count == 0) return;
     memset(s->sums, 0, 2 * (size_t)s->singular_count * sizeof *s->sums);
     double *sums = s->sums, *sizes = s->sums + s->singular_count;
@@ -114,7 +118,8 @@ static void remove_constants(un_solver *s, double *v) {
 /* ---- the kernels of an iteration, each one pass over the vectors ---- */
 
 /* r = r - A x, and |r|^2; r holds b. */
-static double residual_rows(void *arg, int64_t begin, int64_t end) {
+static double residual_rows(void *arg, int64_t begin, int64_t end)
+{
     un_solver *s = arg;
     const int32_t *row = s->a->row, *col = s->a->col;
     const double *val = s->a->val;
@@ -128,7 +133,8 @@ static double residual_rows(void *arg, int64_t begin, int64_t end) {
     return norm;
 }
 
-static double norm_rows(void *arg, int64_t begin, int64_t end) {
+static double norm_rows(void *arg, int64_t begin, int64_t end)
+{
     un_solver *s = arg;
     double norm = 0;
     for (int64_t i = begin; i < end; i++) norm += s->r[i] * s->r[i];
@@ -136,7 +142,8 @@ static double norm_rows(void *arg, int64_t begin, int64_t end) {
 }
 
 /* q = A p, and p.q. */
-static double direction_rows(void *arg, int64_t begin, int64_t end) {
+static double direction_rows(void *arg, int64_t begin, int64_t end)
+{
     un_solver *s = arg;
     const int32_t *row = s->a->row, *col = s->a->col;
     const double *val = s->a->val, *p = s->p;
@@ -151,7 +158,8 @@ static double direction_rows(void *arg, int64_t begin, int64_t end) {
 }
 
 /* x += alpha p, r -= alpha q, and |r|^2. */
-static double advance_rows(void *arg, int64_t begin, int64_t end) {
+static double advance_rows(void *arg, int64_t begin, int64_t end)
+{
     un_solver *s = arg;
     double norm = 0, alpha = s->alpha;
     for (int64_t i = begin; i < end; i++) {
@@ -163,25 +171,29 @@ static double advance_rows(void *arg, int64_t begin, int64_t end) {
     return norm;
 }
 
-static double product_rows(void *arg, int64_t begin, int64_t end) {
+static double product_rows(void *arg, int64_t begin, int64_t end)
+{
     un_solver *s = arg;
     double product = 0;
     for (int64_t i = begin; i < end; i++) product += s->r[i] * s->z[i];
     return product;
 }
 
-static void turn_rows(void *arg, int64_t begin, int64_t end) {
+static void turn_rows(void *arg, int64_t begin, int64_t end)
+{
     un_solver *s = arg;
     double beta = s->beta;
     for (int64_t i = begin; i < end; i++) s->p[i] = s->z[i] + beta * s->p[i];
 }
 
-static void precondition(un_solver *s) {
+static void precondition(un_solver *s)
+{
     s->preconditioner.apply(s->preconditioner.state, s->z, s->r);
     remove_constants(s, s->z);
 }
 
-static double matrix_rows(void *arg, int64_t begin, int64_t end) {
+static double matrix_rows(void *arg, int64_t begin, int64_t end)
+{
     un_solver *s = arg;
     double sum = 0;
     for (int64_t k = s->a->row[begin]; k < s->a->row[end]; k++) sum += s->a->val[k];
@@ -189,7 +201,8 @@ static double matrix_rows(void *arg, int64_t begin, int64_t end) {
 }
 
 un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double *b,
-                          double tolerance, int32_t iteration_limit, un_solve_report *report) {
+                          double tolerance, int32_t iteration_limit, un_solve_report *report)
+{
     un_context *ctx = s->ctx;
     size_t n = (size_t)a->n;
     *report = (un_solve_report){.converged = true, .finite = true};

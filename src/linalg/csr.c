@@ -6,7 +6,8 @@ typedef struct apply_args {
     const double *x;
 } apply_args;
 
-static void apply_rows(void *arg, int64_t begin, int64_t end) {
+static void apply_rows(void *arg, int64_t begin, int64_t end)
+{
     apply_args *p = arg;
     const int32_t *row = p->a->row, *col = p->a->col;
     const double *val = p->a->val, *x = p->x;
@@ -17,18 +18,21 @@ static void apply_rows(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x) {
+void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x)
+{
     apply_args args = {y, a, x};
     un_parallel_for(ctx, a->n, un_block_grain(a->n), apply_rows, &args);
 }
 
-static double entry(const un_csr *a, int32_t i, int32_t j) {
+static double entry(const un_csr *a, int32_t i, int32_t j)
+{
     for (int32_t s = a->row[i]; s < a->row[i + 1]; s++)
         if (a->col[s] == j) return a->val[s];
     return 0;
 }
 
-bool un_csr_validate(const un_csr *a, const char **reason) {
+bool un_csr_validate(const un_csr *a, const char **reason)
+{
     *reason = NULL;
     if (a->row[0] != 0) *reason = "the first row does not start at 0";
     for (int32_t i = 0; i < a->n && !*reason; i++)

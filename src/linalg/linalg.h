@@ -19,11 +19,11 @@ void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
 
 typedef struct un_solve_report {
     int32_t iterations;
-    double residual;        /* |b - A x| / |b|, 2-norm, b without its incompatible part */
+    double residual; /* |b - A x| / |b|, 2-norm, b without its incompatible part */
     bool converged;
-    bool finite;            /* false: the matrix or the right-hand side held a NaN or infinity */
+    bool finite;             /* false: the matrix or the right-hand side held a NaN or infinity */
     int32_t component_count; /* disconnected parts of the system */
-    int32_t singular_count; /* of these, parts fixed only up to a constant */
+    int32_t singular_count;  /* of these, parts fixed only up to a constant */
 } un_solve_report;
 
 /* A solver keeps its scratch between solves. Not converging is data in the report; the status

@@ -19,9 +19,9 @@
 /* A pivot below this share of the diagonal is replaced by the diagonal. */
 #define PIVOT_MIN 0.25
 /* Fewer, larger blocks converge better, more blocks keep more threads busy. A tank of 96 x 48 x 96
- * cells, surface above, from rest to 1e-4: 43 iterations with 1 block, 61 with 2, 65 with 4, 79 with
- * 8, 98 with 16, 145 with 64. A dam break of 280,000 liquid cells, 14 steps: 541 iterations with 1
- * block, 820 with 4, 1302 with 16. */
+ * cells, surface above, from rest to 1e-4: 43 iterations with 1 block, 61 with 2, 65 with 4, 79
+ * with 8, 98 with 16, 145 with 64. A dam break of 280,000 liquid cells, 14 steps: 541 iterations
+ * with 1 block, 820 with 4, 1302 with 16. */
 #define BLOCK_COUNT_MAX 4
 #define BLOCK_ROWS_MIN 8192
 
@@ -35,7 +35,8 @@ typedef struct mic {
     const double *r;
 } mic;
 
-static void factor_block(void *arg, int64_t begin, int64_t end) {
+static void factor_block(void *arg, int64_t begin, int64_t end)
+{
     mic *m = arg;
     const un_csr *a = m->a;
     double *e_inverse = m->e_inverse;
@@ -59,7 +60,8 @@ static void factor_block(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void apply_block(void *arg, int64_t begin, int64_t end) {
+static void apply_block(void *arg, int64_t begin, int64_t end)
+{
     mic *m = arg;
     const int32_t *row = m->a->row, *col = m->a->col;
     const double *val = m->a->val, *e_inverse = m->e_inverse, *r = m->r;
@@ -79,7 +81,8 @@ static void apply_block(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static un_status setup(void *state, const un_csr *a) {
+static un_status setup(void *state, const un_csr *a)
+{
     mic *m = state;
     m->a = a;
     m->grain = un_max64(BLOCK_ROWS_MIN, (a->n + BLOCK_COUNT_MAX - 1) / BLOCK_COUNT_MAX);
@@ -89,21 +92,24 @@ static un_status setup(void *state, const un_csr *a) {
     return UN_OK;
 }
 
-static void apply(void *state, double *z, const double *r) {
+static void apply(void *state, double *z, const double *r)
+{
     mic *m = state;
     m->z = z;
     m->r = r;
     un_parallel_for(m->ctx, m->a->n, m->grain, apply_block, m);
 }
 
-static void destroy(void *state) {
+static void destroy(void *state)
+{
     mic *m = state;
     if (!m) return;
     un_free(m->ctx, m->e_inverse);
     un_free(m->ctx, m);
 }
 
-un_status un_mic_create(un_context *ctx, un_preconditioner *preconditioner) {
+un_status un_mic_create(un_context *ctx, un_preconditioner *preconditioner)
+{
     mic *m = un_alloc_zero(ctx, 1, sizeof *m);
     if (!m) return UN_ERROR_MEMORY;
     m->ctx = ctx;

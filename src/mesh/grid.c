@@ -1,6 +1,7 @@
 #include "mesh/mesh.h"
 
-un_grid un_grid_make(un_vec3 size, int32_t finest) {
+un_grid un_grid_make(un_vec3 size, int32_t finest)
+{
     un_grid g = {.size = size};
     g.h = fmax(size.x, fmax(size.y, size.z)) / finest;
     g.inverse_h = 1 / g.h;

@@ -12,11 +12,11 @@
  * origin + h [i, i+1] x ...; cells and nodes are stored x fastest. Face f of axis a between cell
  * c and its lower neighbour along a has the cell's own index c. */
 typedef struct un_grid {
-    int32_t n[3];      /* cells, padding included */
-    double h;          /* m */
+    int32_t n[3]; /* cells, padding included */
+    double h;     /* m */
     double inverse_h;
-    un_vec3 origin;    /* of cell (0, 0, 0) */
-    un_vec3 size;      /* the domain is [0, size] */
+    un_vec3 origin; /* of cell (0, 0, 0) */
+    un_vec3 size;   /* the domain is [0, size] */
     int64_t cell_count, node_count;
     int64_t stride[3];      /* of cells: 1, n0, n0 n1 */
     int64_t node_stride[3]; /* of nodes: 1, n0 + 1, ... */
@@ -146,9 +146,9 @@ typedef struct un_body {
     const un_shape *shape;
     double friction;
     bool moves;
-    un_pose from, to;  /* at the start and the end of the step */
-    un_box3 bounds;    /* of the shape at both */
-    double dt;         /* between the two */
+    un_pose from, to; /* at the start and the end of the step */
+    un_box3 bounds;   /* of the shape at both */
+    double dt;        /* between the two */
 } un_body;
 
 typedef struct un_walls {
@@ -161,17 +161,17 @@ typedef struct un_walls {
     /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
      * a lower bound. Moving bodies count within three cells of them only. */
     float *phi;
-    float *phi_static;  /* without the moving bodies; phi itself when none moves */
-    int16_t *body;      /* at nodes: the nearest body, -1 a side; NULL unless a body needs it */
+    float *phi_static;    /* without the moving bodies; phi itself when none moves */
+    int16_t *body;        /* at nodes: the nearest body, -1 a side; NULL unless a body needs it */
     int16_t *body_static; /* without the moving bodies; NULL unless a body moves */
-    float *area[3];     /* at faces: open fraction */
-    float *volume;      /* at cells: open fraction */
-    float *velocity[3]; /* at faces: of the solid there; NULL unless a body moves */
+    float *area[3];       /* at faces: open fraction */
+    float *volume;        /* at cells: open fraction */
+    float *velocity[3];   /* at faces: of the solid there; NULL unless a body moves */
 } un_walls;
 
 /* sampled: false leaves the arrays out, for callers that only ask exact distances. */
-un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *scene,
-                          bool sampled, un_walls **walls);
+un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *scene, bool sampled,
+                          un_walls **walls);
 void un_walls_destroy(un_walls *walls);
 /* Places the bodies for a step from t to t + dt and samples them at its end, where the pressure
  * must meet them. Nothing to do when no body moves. */

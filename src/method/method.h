@@ -15,7 +15,7 @@ typedef struct un_step {
     int32_t step, frame; /* frame: the one this step belongs to */
     double time, dt;     /* at the end of the step */
     int64_t particles, ballistic, cells, nodes;
-    double volume, volume_error; /* m3; relative to the ledger's expectation */
+    double volume, volume_error;             /* m3; relative to the ledger's expectation */
     double energy_kinetic, energy_potential; /* J */
     un_vec3 momentum;                        /* kg m/s */
     double max_speed, max_divergence;        /* m/s, 1/s */
@@ -28,8 +28,8 @@ typedef struct un_step {
 /* Liquid cells for mesh.vtu: axis-aligned cubes. Arrays belong to the caller of `cells`. */
 typedef struct un_cells {
     int64_t count;
-    un_vec3 *min;    /* lower corner */
-    double *size;    /* edge length */
+    un_vec3 *min; /* lower corner */
+    double *size; /* edge length */
     int32_t *level;
     double *pressure;
     un_vec3 *velocity;

@@ -25,7 +25,8 @@ struct un_file {
     char buffer[BUFFER_BYTES];
 };
 
-static const char *remedy(int error, bool reading) {
+static const char *remedy(int error, bool reading)
+{
     if (reading) switch (error) {
         case ENOENT:
             return "check the path";
@@ -66,7 +67,8 @@ static const char *remedy(int error, bool reading) {
     }
 }
 
-un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int error) {
+un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int error)
+{
     char reason[128];
     return un_fail(ctx, UN_ERROR_FILE, "cannot %s %s: %s; %s", verb, path,
                    strerror_r(error, reason, sizeof reason),
@@ -76,7 +78,8 @@ un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int 
 /* Makes the entries of the folder that holds path durable. Some file systems cannot sync a folder,
  * and say so with EINVAL, and some folders may be written but not read; nothing more can be done
  * there. */
-static int sync_folder(const char *path) {
+static int sync_folder(const char *path)
+{
     char folder[4096];
     size_t length = strlen(path);
     if (length >= sizeof folder) return 0;
@@ -92,7 +95,8 @@ static int sync_folder(const char *path) {
 
 /* ---- writing ---- */
 
-static void file_free(un_file *file) {
+static void file_free(un_file *file)
+{
     un_context *ctx = file->ctx;
     if (file->fd >= 0) close(file->fd);
     un_free(ctx, file->aside);
@@ -100,7 +104,8 @@ static void file_free(un_file *file) {
     un_free(ctx, file);
 }
 
-un_status un_file_create(un_context *ctx, const char *path, un_file **out) {
+un_status un_file_create(un_context *ctx, const char *path, un_file **out)
+{
     *out = NULL;
     un_file *file;
     UN_ALLOC(ctx, file, 1);
@@ -141,7 +146,8 @@ un_status un_file_create(un_context *ctx, const char *path, un_file **out) {
     return UN_OK;
 }
 
-static void write_through(un_file *file, const char *bytes, size_t count) {
+static void write_through(un_file *file, const char *bytes, size_t count)
+{
     while (count > 0 && file->status == UN_OK) {
         ssize_t written = write(file->fd, bytes, count);
         if (written < 0 && errno == EINTR) continue;
@@ -154,12 +160,14 @@ static void write_through(un_file *file, const char *bytes, size_t count) {
     }
 }
 
-static void flush(un_file *file) {
+static void flush(un_file *file)
+{
     write_through(file, file->buffer, file->used);
     file->used = 0;
 }
 
-void un_file_write(un_file *file, const void *bytes, size_t count) {
+void un_file_write(un_file *file, const void *bytes, size_t count)
+{
     if (file->status != UN_OK || count == 0) return;
     if (file->used + count > BUFFER_BYTES) flush(file);
     if (count > BUFFER_BYTES) {
@@ -170,7 +178,8 @@ void un_file_write(un_file *file, const void *bytes, size_t count) {
     file->used += count;
 }
 
-void un_file_printf(un_file *file, const char *format, ...) {
+void un_file_printf(un_file *file, const char *format, ...)
+{
     if (file->status != UN_OK) return;
     char text[512], *long_text = NULL;
     va_list arguments;
@@ -193,19 +202,22 @@ void un_file_printf(un_file *file, const char *format, ...) {
 }
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-void un_file_write_little(un_file *file, const void *values, size_t count, size_t size) {
+void un_file_write_little(un_file *file, const void *values, size_t count, size_t size)
+{
     (void)size;
     un_file_write(file, values, count * size);
 }
 #else
-void un_file_write_little(un_file *file, const void *values, size_t count, size_t size) {
+void un_file_write_little(un_file *file, const void *values, size_t count, size_t size)
+{
     const unsigned char *bytes = values;
     for (size_t i = 0; i < count; i++)
         for (size_t b = size; b-- > 0;) un_file_write(file, bytes + i * size + b, 1);
 }
 #endif
 
-un_status un_file_commit(un_file *file) {
+un_status un_file_commit(un_file *file)
+{
     un_context *ctx = file->ctx;
     flush(file);
     if (file->aside) {
@@ -228,7 +240,8 @@ un_status un_file_commit(un_file *file) {
     return status;
 }
 
-void un_file_discard(un_file *file) {
+void un_file_discard(un_file *file)
+{
     if (!file) return;
     if (file->aside) unlink(file->aside);
     file_free(file);
@@ -236,7 +249,8 @@ void un_file_discard(un_file *file) {
 
 /* ---- folders ---- */
 
-static un_status make_folder(un_context *ctx, const char *path) {
+static un_status make_folder(un_context *ctx, const char *path)
+{
     if (mkdir(path, 0777) == 0) {
         int error = sync_folder(path);
         return error ? un_file_fail(ctx, "create the folder", path, error) : UN_OK;
@@ -253,7 +267,8 @@ static un_status make_folder(un_context *ctx, const char *path) {
     return un_file_fail(ctx, "create the folder", path, error);
 }
 
-un_status un_directory_create(un_context *ctx, const char *path) {
+un_status un_directory_create(un_context *ctx, const char *path)
+{
     if (!*path)
         return un_fail(ctx, UN_ERROR_FILE, "cannot create a folder without a name; name one");
     char *part = un_strdup(ctx, path);
@@ -273,7 +288,8 @@ un_status un_directory_create(un_context *ctx, const char *path) {
 
 /* ---- reading ---- */
 
-un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *size) {
+un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *size)
+{
     *text = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block us */
     if (fd < 0) return un_file_fail(ctx, "read", path, errno);

@@ -20,18 +20,21 @@ typedef struct json_reader {
     un_info *info;
 } json_reader;
 
-static void json_space(json_reader *r) {
+static void json_space(json_reader *r)
+{
     r->at += strspn(r->at, " \t\r\n");
 }
 
-static bool json_take(json_reader *r, char c) {
+static bool json_take(json_reader *r, char c)
+{
     json_space(r);
     if (*r->at != c) return false;
     r->at++;
     return true;
 }
 
-static int hex4(const char *text) {
+static int hex4(const char *text)
+{
     int value = 0;
     for (int i = 0; i < 4; i++) {
         const char *digits = "0123456789abcdef", *found;
@@ -43,7 +46,8 @@ static int hex4(const char *text) {
 }
 
 /* The string at the cursor, cut to what fits. */
-static bool json_string(json_reader *r, char *to, size_t size) {
+static bool json_string(json_reader *r, char *to, size_t size)
+{
     if (!json_take(r, '"')) return false;
     size_t used = 0;
     while (*r->at != '"') {
@@ -86,11 +90,13 @@ static bool json_string(json_reader *r, char *to, size_t size) {
     return true;
 }
 
-static int32_t to_int(double value) {
+static int32_t to_int(double value)
+{
     return value >= INT32_MAX ? INT32_MAX : value >= 0 ? (int32_t)value : 0; /* NaN: 0 */
 }
 
-static void keep_number(json_reader *r, double value) {
+static void keep_number(json_reader *r, double value)
+{
     un_info *info = r->info;
     if (strcmp(r->key, "frames.finished") == 0) info->frames_finished = to_int(value);
     if (strcmp(r->key, "frames.planned") == 0) info->frames_planned = to_int(value);
@@ -108,7 +114,8 @@ static void keep_number(json_reader *r, double value) {
     }
 }
 
-static bool keep_string(json_reader *r) {
+static bool keep_string(json_reader *r)
+{
     un_info *info = r->info;
     char *to = NULL;
     size_t size = 0;
@@ -121,7 +128,8 @@ static bool keep_string(json_reader *r) {
 
 static bool json_value(json_reader *r, int depth);
 
-static bool json_members(json_reader *r, int depth, char close) {
+static bool json_members(json_reader *r, int depth, char close)
+{
     size_t length = strlen(r->key);
     bool object = close == '}';
     r->at++;
@@ -141,7 +149,8 @@ static bool json_members(json_reader *r, int depth, char close) {
     }
 }
 
-static bool json_value(json_reader *r, int depth) {
+static bool json_value(json_reader *r, int depth)
+{
     json_space(r);
     if (depth > JSON_DEPTH_MAX) return false;
     if (*r->at == '{') return json_members(r, depth, '}');
@@ -161,13 +170,15 @@ static bool json_value(json_reader *r, int depth) {
     return true;
 }
 
-static int32_t line_of(const char *text, const char *at) {
+static int32_t line_of(const char *text, const char *at)
+{
     int32_t line = 1;
     for (; text < at; text++) line += *text == '\n';
     return line;
 }
 
-static un_status read_record(un_context *ctx, const char *path, un_info *info) {
+static un_status read_record(un_context *ctx, const char *path, un_info *info)
+{
     char *text;
     UN_TRY(un_file_read(ctx, path, &text, NULL));
     json_reader r = {.at = text, .info = info};
@@ -198,7 +209,8 @@ typedef struct stats_columns {
 } stats_columns;
 
 /* False when a column that every version writes is missing. */
-static bool read_header(stats_columns *columns, un_info *info, const char *line, const char *end) {
+static bool read_header(stats_columns *columns, un_info *info, const char *line, const char *end)
+{
     bool seen[COLUMN_KINDS] = {false}, all = true;
     for (columns->count = 0; columns->count < COLUMNS_MAX;) {
         const char *stop = memchr(line, ',', (size_t)(end - line));
@@ -224,12 +236,14 @@ static bool read_header(stats_columns *columns, un_info *info, const char *line,
     return all;
 }
 
-static int64_t to_count(double value) {
+static int64_t to_count(double value)
+{
     return value >= 9e15 ? (int64_t)9e15 : value >= 0 ? (int64_t)value : 0;
 }
 
 static void keep_row(un_info *info, const double *value, int32_t stage_columns, bool first,
-                     double *seconds) {
+                     double *seconds)
+{
     int64_t particles = to_count(value[PARTICLES]);
     if (first) {
         info->particles_first = particles;
@@ -251,8 +265,8 @@ static void keep_row(un_info *info, const double *value, int32_t stage_columns, 
 }
 
 /* value: COLUMN_KINDS + stage_count numbers. */
-static bool read_row(const stats_columns *columns, double *value, const char *line,
-                     const char *end) {
+static bool read_row(const stats_columns *columns, double *value, const char *line, const char *end)
+{
     for (int32_t i = 0; i < columns->count; i++) {
         const char *stop;
         double number = un_number_parse(line, &stop);
@@ -264,7 +278,8 @@ static bool read_row(const stats_columns *columns, double *value, const char *li
     return true;
 }
 
-static un_status read_stats(un_context *ctx, const char *path, un_info *info) {
+static un_status read_stats(un_context *ctx, const char *path, un_info *info)
+{
     char *text;
     size_t size;
     UN_TRY(un_file_read(ctx, path, &text, &size));
@@ -307,7 +322,8 @@ static un_status read_stats(un_context *ctx, const char *path, un_info *info) {
     return status;
 }
 
-un_status un_info_read(un_context *ctx, const char *directory, un_info *info) {
+un_status un_info_read(un_context *ctx, const char *directory, un_info *info)
+{
     memset(info, 0, sizeof *info);
     size_t room = strlen(directory) + 16;
     char *path;

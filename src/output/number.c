@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void un_number_format(char text[UN_NUMBER_CHARS], double value) {
+void un_number_format(char text[UN_NUMBER_CHARS], double value)
+{
     if (!isfinite(value)) {
         strcpy(text, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
         return;
@@ -25,7 +26,8 @@ void un_number_format(char text[UN_NUMBER_CHARS], double value) {
 }
 
 /* Digits are gathered with the locale's own point, since strtod expects that one. */
-double un_number_parse(const char *text, const char **end) {
+double un_number_parse(const char *text, const char **end)
+{
     char copy[2 * UN_NUMBER_CHARS];
     const char *point = localeconv()->decimal_point;
     size_t used = 0, taken = 0;

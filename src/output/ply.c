@@ -3,7 +3,8 @@
  * file. */
 #include "output/output.h"
 
-un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh *mesh) {
+un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh *mesh)
+{
     un_file *file;
     UN_TRY(un_file_create(ctx, path, &file));
     un_file_printf(file, "ply\nformat binary_little_endian 1.0\ncomment Undine %s\n", un_version());

@@ -10,7 +10,8 @@
 /* ---- JSON ---- */
 
 /* Length of the well-formed UTF-8 sequence at text, 0 where there is none. */
-static int utf8_length(const unsigned char *text) {
+static int utf8_length(const unsigned char *text)
+{
     unsigned char a = text[0];
     int length = a < 0x80                ? 1
                  : a >= 0xc2 && a < 0xe0 ? 2
@@ -26,7 +27,8 @@ static int utf8_length(const unsigned char *text) {
 
 /* Bytes that are not UTF-8 (a path in another encoding) become U+FFFD: JSON has no room for them.
  */
-static void put_string(un_file *file, const char *string) {
+static void put_string(un_file *file, const char *string)
+{
     const unsigned char *text = (const unsigned char *)(string ? string : "");
     un_file_printf(file, "\"");
     while (*text) {
@@ -46,25 +48,29 @@ static void put_string(un_file *file, const char *string) {
     un_file_printf(file, "\"");
 }
 
-static void put_number(un_file *file, double value) {
+static void put_number(un_file *file, double value)
+{
     char text[UN_NUMBER_CHARS];
     un_number_format(text, value);
     un_file_printf(file, "%s", isfinite(value) ? text : "null");
 }
 
-static void field_string(un_file *file, const char *indent, const char *key, const char *value) {
+static void field_string(un_file *file, const char *indent, const char *key, const char *value)
+{
     un_file_printf(file, "%s\"%s\": ", indent, key);
     put_string(file, value);
 }
 
-static void field_number(un_file *file, const char *indent, const char *key, double value) {
+static void field_number(un_file *file, const char *indent, const char *key, double value)
+{
     un_file_printf(file, "%s\"%s\": ", indent, key);
     put_number(file, value);
 }
 
 /* ---- the machine ---- */
 
-static void cpu_model(char *model, size_t size) {
+static void cpu_model(char *model, size_t size)
+{
     snprintf(model, size, "unknown");
     FILE *file = fopen("/proc/cpuinfo", "re");
     if (!file) return;
@@ -80,7 +86,8 @@ static void cpu_model(char *model, size_t size) {
     fclose(file);
 }
 
-static void put_machine(un_context *ctx, un_file *file) {
+static void put_machine(un_context *ctx, un_file *file)
+{
     char cpu[256], system[512];
     struct utsname name;
     cpu_model(cpu, sizeof cpu);
@@ -96,7 +103,8 @@ static void put_machine(un_context *ctx, un_file *file) {
     un_file_printf(file, "\n  }");
 }
 
-un_status un_output_run_json(un_context *ctx, const char *path, const un_run_record *r) {
+un_status un_output_run_json(un_context *ctx, const char *path, const un_run_record *r)
+{
     un_file *file;
     UN_TRY(un_file_create(ctx, path, &file));
     char written[32] = "";

@@ -16,7 +16,8 @@ struct un_table {
     off_t length; /* of the whole rows written; -1: not a regular file */
 };
 
-static int32_t count_columns(const char *header) {
+static int32_t count_columns(const char *header)
+{
     int32_t count = 1;
     bool quoted = false;
     for (const char *c = header; *c; c++) {
@@ -26,7 +27,8 @@ static int32_t count_columns(const char *header) {
     return count;
 }
 
-static void table_free(un_table *table) {
+static void table_free(un_table *table)
+{
     un_context *ctx = table->ctx;
     if (table->fd >= 0) close(table->fd);
     un_free(ctx, table->line);
@@ -34,7 +36,8 @@ static void table_free(un_table *table) {
     un_free(ctx, table);
 }
 
-un_status un_table_create(un_context *ctx, const char *path, const char *header, un_table **out) {
+un_status un_table_create(un_context *ctx, const char *path, const char *header, un_table **out)
+{
     *out = NULL;
     un_file *file;
     UN_TRY(un_file_create(ctx, path, &file));
@@ -68,7 +71,8 @@ done:
     return status;
 }
 
-un_status un_table_row(un_table *table, const double *values, int32_t count) {
+un_status un_table_row(un_table *table, const double *values, int32_t count)
+{
     UN_ASSERT(count == table->column_count);
     size_t used = 0;
     for (int32_t i = 0; i < count; i++) {
@@ -91,7 +95,8 @@ un_status un_table_row(un_table *table, const double *values, int32_t count) {
     return UN_OK;
 }
 
-un_status un_table_sync(un_table *table) {
+un_status un_table_sync(un_table *table)
+{
     if (table->length < 0) return UN_OK;
     struct stat found;
     if (fsync(table->fd) != 0 && errno != EINVAL)
@@ -104,7 +109,8 @@ un_status un_table_sync(un_table *table) {
     return UN_OK;
 }
 
-un_status un_table_close(un_table *table) {
+un_status un_table_close(un_table *table)
+{
     if (!table) return UN_OK;
     un_status status = un_table_sync(table);
     table_free(table);
@@ -120,7 +126,8 @@ static const char stats_header[] =
 #define STATS_COLUMNS 21
 
 un_status un_stats_create(un_context *ctx, const char *path, const un_method *method,
-                          un_table **table) {
+                          un_table **table)
+{
     size_t room = sizeof stats_header;
     for (const char *const *stage = method->stages; *stage; stage++)
         room += strlen(",seconds_") + strlen(*stage);
@@ -135,7 +142,8 @@ un_status un_stats_create(un_context *ctx, const char *path, const un_method *me
     return status;
 }
 
-un_status un_stats_row(un_table *table, const un_method *method, const un_step *s) {
+un_status un_stats_row(un_table *table, const un_method *method, const un_step *s)
+{
     double values[STATS_COLUMNS + UN_STAGE_COUNT_MAX] = {s->step,
                                                          s->frame,
                                                          s->time,
@@ -168,7 +176,8 @@ un_status un_stats_row(un_table *table, const un_method *method, const un_step *
 /* ---- probes.csv ---- */
 
 /* A name with a comma, a quote or a line end is quoted, its quotes doubled (RFC 4180). */
-static size_t append_name(char *to, const char *name) {
+static size_t append_name(char *to, const char *name)
+{
     size_t used = 0;
     bool quote = strpbrk(name, ",\"\r\n") != NULL;
     if (quote) to[used++] = '"';
@@ -182,7 +191,8 @@ static size_t append_name(char *to, const char *name) {
 }
 
 un_status un_probes_create(un_context *ctx, const char *path, const un_probe *probes,
-                           int32_t probe_count, un_table **table) {
+                           int32_t probe_count, un_table **table)
+{
     char *header;
     UN_ALLOC(ctx, header, 8 + (size_t)probe_count * (2 * sizeof probes->name + 4));
     size_t used = append_name(header, "time");

@@ -12,7 +12,8 @@ typedef struct vtk_writer {
     uint64_t offset; /* of the next array in the appended data */
 } vtk_writer;
 
-static void head_begin(vtk_writer *w, const char *type) {
+static void head_begin(vtk_writer *w, const char *type)
+{
     un_file_printf(w->file,
                    "<?xml version=\"1.0\"?>\n<VTKFile type=\"%s\" version=\"1.0\" "
                    "byte_order=\"LittleEndian\" header_type=\"UInt64\">\n<%s>\n",
@@ -21,7 +22,8 @@ static void head_begin(vtk_writer *w, const char *type) {
 
 /* Declares an array of `count` tuples; its data must follow in the order of declaration. */
 static void head_array(vtk_writer *w, const char *type, const char *name, int32_t components,
-                       int64_t count, size_t size) {
+                       int64_t count, size_t size)
+{
     un_file_printf(w->file, "<DataArray type=\"%s\" Name=\"%s\" ", type, name);
     if (components > 1) un_file_printf(w->file, "NumberOfComponents=\"%d\" ", components);
     un_file_printf(w->file, "format=\"appended\" offset=\"%llu\"/>\n",
@@ -29,46 +31,55 @@ static void head_array(vtk_writer *w, const char *type, const char *name, int32_
     w->offset += sizeof(uint64_t) + (uint64_t)components * (uint64_t)count * size;
 }
 
-static void head_end(vtk_writer *w, const char *type) {
+static void head_end(vtk_writer *w, const char *type)
+{
     un_file_printf(w->file, "</Piece>\n</%s>\n<AppendedData encoding=\"raw\">\n_", type);
 }
 
-static void data_begin(vtk_writer *w, int32_t components, int64_t count, size_t size) {
+static void data_begin(vtk_writer *w, int32_t components, int64_t count, size_t size)
+{
     uint64_t bytes = (uint64_t)components * (uint64_t)count * size;
     un_file_write_little(w->file, &bytes, 1, sizeof bytes);
 }
 
-static un_status data_end(vtk_writer *w) {
+static un_status data_end(vtk_writer *w)
+{
     un_file_printf(w->file, "\n</AppendedData>\n</VTKFile>\n");
     return un_file_commit(w->file);
 }
 
-static void put_vector(un_file *file, un_vec3 a) {
+static void put_vector(un_file *file, un_vec3 a)
+{
     float values[3] = {(float)a.x, (float)a.y, (float)a.z};
     un_file_write_little(file, values, 3, sizeof *values);
 }
-static void put_float(un_file *file, double value) {
+static void put_float(un_file *file, double value)
+{
     float single = (float)value;
     un_file_write_little(file, &single, 1, sizeof single);
 }
-static void put_int(un_file *file, int32_t value) {
+static void put_int(un_file *file, int32_t value)
+{
     un_file_write_little(file, &value, 1, sizeof value);
 }
 
-static void data_vectors(vtk_writer *w, const un_vec3 *values, int64_t count) {
+static void data_vectors(vtk_writer *w, const un_vec3 *values, int64_t count)
+{
     data_begin(w, 3, count, sizeof(float));
     for (int64_t i = 0; i < count; i++) put_vector(w->file, values ? values[i] : un_v3(0, 0, 0));
 }
 
 /* first, first + step, ...: connectivity of single points, offsets of equal cells. */
-static void data_sequence(vtk_writer *w, int32_t first, int32_t step, int64_t count) {
+static void data_sequence(vtk_writer *w, int32_t first, int32_t step, int64_t count)
+{
     data_begin(w, 1, count, sizeof(int32_t));
     for (int64_t i = 0; i < count; i++) put_int(w->file, (int32_t)(first + step * i));
 }
 
 /* ---- particles ---- */
 
-un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles) {
+un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles)
+{
     vtk_writer w = {0};
     int32_t count = particles->count;
     UN_TRY(un_file_create(ctx, path, &w.file));
@@ -113,7 +124,8 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
 
 /* ---- surface ---- */
 
-un_status un_output_surface_vtp(un_context *ctx, const char *path, const un_trimesh *mesh) {
+un_status un_output_surface_vtp(un_context *ctx, const char *path, const un_trimesh *mesh)
+{
     if (mesh->triangle_count > INT32_MAX / 3)
         return un_fail(ctx, UN_ERROR_ARGUMENT,
                        "%s: a surface of %d triangles is too large; lower detail.surface", path,
@@ -163,7 +175,8 @@ typedef struct corner_set {
     size_t table_size;
 } corner_set;
 
-static size_t corner_slot(const corner_set *set, const int32_t q[3]) {
+static size_t corner_slot(const corner_set *set, const int32_t q[3])
+{
     uint64_t hash =
         un_hash64(((uint64_t)(uint32_t)q[0] << 32 | (uint32_t)q[1]) ^ un_hash64((uint32_t)q[2]));
     size_t slot = hash & (set->table_size - 1);
@@ -172,7 +185,8 @@ static size_t corner_slot(const corner_set *set, const int32_t q[3]) {
     return slot;
 }
 
-static un_status corner_grow(corner_set *set) {
+static un_status corner_grow(corner_set *set)
+{
     size_t size = set->table_size ? 2 * set->table_size : 1024;
     int32_t *table;
     UN_ALLOC(set->ctx, table, size);
@@ -184,7 +198,8 @@ static un_status corner_grow(corner_set *set) {
     return UN_OK;
 }
 
-static un_status corner_find(corner_set *set, un_vec3 x, int32_t *index) {
+static un_status corner_find(corner_set *set, un_vec3 x, int32_t *index)
+{
     if (2 * (size_t)set->count >= set->table_size) UN_TRY(corner_grow(set));
     int32_t q[3] = {(int32_t)lround((x.x - set->origin.x) / set->step),
                     (int32_t)lround((x.y - set->origin.y) / set->step),
@@ -200,7 +215,8 @@ static un_status corner_find(corner_set *set, un_vec3 x, int32_t *index) {
     return UN_OK;
 }
 
-static un_status corners_build(corner_set *set, int32_t *corners, const un_cells *cells) {
+static un_status corners_build(corner_set *set, int32_t *corners, const un_cells *cells)
+{
     if (cells->count == 0) return UN_OK;
     double smallest = INFINITY, extent = 0;
     set->origin = cells->min[0];
@@ -223,7 +239,8 @@ static un_status corners_build(corner_set *set, int32_t *corners, const un_cells
     return UN_OK;
 }
 
-un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cells) {
+un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cells)
+{
     if (cells->count > INT32_MAX / 8)
         return un_fail(ctx, UN_ERROR_ARGUMENT,
                        "%s: a mesh of %lld cells is too large; lower detail.finest or set "
@@ -279,7 +296,8 @@ done:
 /* ---- collections ---- */
 
 un_status un_output_pvd(un_context *ctx, const char *path, const char *name, int32_t frame_count,
-                        double rate) {
+                        double rate)
+{
     un_file *file;
     UN_TRY(un_file_create(ctx, path, &file));
     un_file_printf(file, "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\" "

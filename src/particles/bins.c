@@ -2,14 +2,16 @@
  * neighbours in memory, for the particles and for the grid around them. */
 #include "particles/particles.h"
 
-static uint64_t spread3(uint64_t x) {
+static uint64_t spread3(uint64_t x)
+{
     uint64_t out = 0;
     for (int bit = 0; bit < 21; bit++) out |= (x >> bit & 1) << (3 * bit);
     return out;
 }
 
 /* Blocks sorted by their Morton code; there are few, so an insertion by counting is not needed. */
-static un_status rank_blocks(un_bins *b, un_arena *arena) {
+static un_status rank_blocks(un_bins *b, un_arena *arena)
+{
     uint32_t *keys = un_arena_alloc(arena, (size_t)b->block_count, sizeof *keys);
     int32_t *order = un_arena_alloc(arena, (size_t)b->block_count, sizeof *order);
     if (!keys || !order) return UN_ERROR_MEMORY;
@@ -36,17 +38,20 @@ static un_status rank_blocks(un_bins *b, un_arena *arena) {
     return UN_OK;
 }
 
-static void count_blocks(const un_grid *grid, int32_t blocks[3]) {
+static void count_blocks(const un_grid *grid, int32_t blocks[3])
+{
     for (int a = 0; a < 3; a++) blocks[a] = (grid->n[a] + UN_BLOCK - 1) / UN_BLOCK;
 }
 
-size_t un_bins_bytes(const un_grid *grid) {
+size_t un_bins_bytes(const un_grid *grid)
+{
     int32_t b[3];
     count_blocks(grid, b);
     return (size_t)b[0] * (size_t)b[1] * (size_t)b[2] * (UN_BLOCK_CELLS + 2) * sizeof(int32_t);
 }
 
-static un_status allocate(un_bins *b) {
+static un_status allocate(un_bins *b)
+{
     count_blocks(b->grid, b->blocks);
     int64_t count = (int64_t)b->blocks[0] * b->blocks[1] * b->blocks[2];
     if (count * UN_BLOCK_CELLS >= INT32_MAX)
@@ -60,7 +65,8 @@ static un_status allocate(un_bins *b) {
     return UN_OK;
 }
 
-un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins) {
+un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins)
+{
     un_bins *b = un_alloc_zero(ctx, 1, sizeof *b);
     if (!b) return UN_ERROR_MEMORY;
     b->ctx = ctx;
@@ -78,7 +84,8 @@ un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins) {
     return UN_OK;
 }
 
-void un_bins_destroy(un_bins *b) {
+void un_bins_destroy(un_bins *b)
+{
     if (!b) return;
     un_free(b->ctx, b->rank);
     un_free(b->ctx, b->coloured);
@@ -98,7 +105,8 @@ typedef struct sort_args {
     int64_t cell_total;
 } sort_args;
 
-static void find_keys(void *arg, int64_t begin, int64_t end) {
+static void find_keys(void *arg, int64_t begin, int64_t end)
+{
     sort_args *s = arg;
     const un_grid *g = s->bins->grid;
     const un_particles *p = s->particles;
@@ -112,21 +120,24 @@ static void find_keys(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void gather_doubles(void *arg, int64_t begin, int64_t end) {
+static void gather_doubles(void *arg, int64_t begin, int64_t end)
+{
     sort_args *s = arg;
     const double *from = s->from;
     double *to = s->to;
     for (int64_t i = begin; i < end; i++) to[i] = from[s->order[i]];
 }
 
-static void gather_floats(void *arg, int64_t begin, int64_t end) {
+static void gather_floats(void *arg, int64_t begin, int64_t end)
+{
     sort_args *s = arg;
     const float *from = s->from;
     float *to = s->to;
     for (int64_t i = begin; i < end; i++) to[i] = from[s->order[i]];
 }
 
-static void gather_bytes(void *arg, int64_t begin, int64_t end) {
+static void gather_bytes(void *arg, int64_t begin, int64_t end)
+{
     sort_args *s = arg;
     const uint8_t *from = s->from;
     uint8_t *to = s->to;
@@ -134,7 +145,8 @@ static void gather_bytes(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Each particle that opens a cell also closes the empty cells before it. */
-static void find_ranges(void *arg, int64_t begin, int64_t end) {
+static void find_ranges(void *arg, int64_t begin, int64_t end)
+{
     sort_args *s = arg;
     int32_t *first = s->bins->begin;
     for (int64_t i = begin; i < end; i++) {
@@ -146,7 +158,8 @@ static void find_ranges(void *arg, int64_t begin, int64_t end) {
 
 #define SORT_GRAIN 16384
 
-un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p) {
+un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p)
+{
     un_context *ctx = b->ctx;
     int64_t n = p->count, cell_total = (int64_t)b->block_count * UN_BLOCK_CELLS;
     uint32_t *keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *keys);
@@ -191,7 +204,8 @@ typedef struct scatter_args {
     void *arg;
 } scatter_args;
 
-static void scatter_blocks(void *arg, int64_t begin, int64_t end) {
+static void scatter_blocks(void *arg, int64_t begin, int64_t end)
+{
     scatter_args *s = arg;
     for (int64_t n = begin; n < end; n++) {
         const int32_t *first = s->bins->begin + (int64_t)s->bins->rank[s->list[n]] * UN_BLOCK_CELLS;
@@ -199,7 +213,8 @@ static void scatter_blocks(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-void un_bins_scatter(const un_bins *b, un_block_body *body, void *arg) {
+void un_bins_scatter(const un_bins *b, un_block_body *body, void *arg)
+{
     for (int colour = 0; colour < 8; colour++) {
         scatter_args s = {b, b->coloured + b->colour_begin[colour], body, arg};
         un_parallel_for(b->ctx, b->colour_begin[colour + 1] - b->colour_begin[colour], 1,

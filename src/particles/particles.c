@@ -1,6 +1,7 @@
 #include "particles/particles.h"
 
-void un_particles_free(un_context *ctx, un_particles *p) {
+void un_particles_free(un_context *ctx, un_particles *p)
+{
     for (int a = 0; a < 3; a++) {
         un_free(ctx, p->x[a]);
         un_free(ctx, p->v[a]);
@@ -13,11 +14,13 @@ void un_particles_free(un_context *ctx, un_particles *p) {
     *p = (un_particles){0};
 }
 
-size_t un_particles_bytes_each(void) {
+size_t un_particles_bytes_each(void)
+{
     return 7 * sizeof(double) + 2 * sizeof(float) + 2;
 }
 
-un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count) {
+un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count)
+{
     if (count > INT32_MAX)
         return un_fail(ctx, UN_ERROR_MEMORY,
                        "%.1f billion particles are more than this version can number; "
@@ -41,7 +44,8 @@ un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count) 
     return UN_OK;
 }
 
-double un_particles_filter(un_particles *p, const uint8_t *keep) {
+double un_particles_filter(un_particles *p, const uint8_t *keep)
+{
     int32_t kept = 0;
     double removed = 0;
     for (int32_t i = 0; i < p->count; i++) {
@@ -63,13 +67,15 @@ double un_particles_filter(un_particles *p, const uint8_t *keep) {
     return removed;
 }
 
-static double volume_block(void *arg, int64_t begin, int64_t end) {
+static double volume_block(void *arg, int64_t begin, int64_t end)
+{
     const un_particles *p = arg;
     double sum = 0;
     for (int64_t i = begin; i < end; i++) sum += p->volume[i];
     return sum;
 }
 
-double un_particles_volume(un_context *ctx, const un_particles *p) {
+double un_particles_volume(un_context *ctx, const un_particles *p)
+{
     return un_parallel_sum(ctx, p->count, volume_block, (void *)(uintptr_t)p);
 }

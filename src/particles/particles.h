@@ -49,12 +49,13 @@ typedef struct un_seed_def {
     const un_shape *shape;
     const un_walls *walls; /* what lies in them is left out */
     un_vec3 velocity;
-    un_vec3 shift;         /* of the lattice, m; for moving emission */
+    un_vec3 shift; /* of the lattice, m; for moving emission */
     /* Emission: only lattice points that were not yet in the shape one step ago, when the lattice
-     * stood at shift - step; whole half cells. Zero: everything in the shape, cut to its surface. */
+     * stood at shift - step; whole half cells. Zero: everything in the shape, cut to its surface.
+     */
     un_vec3 step;
     bool emitting;
-    uint64_t stream;       /* of random numbers */
+    uint64_t stream; /* of random numbers */
 } un_seed_def;
 
 /* Appends. volume: what was added. */
@@ -77,10 +78,10 @@ typedef struct un_bins {
     const un_grid *grid;
     int32_t blocks[3];
     int32_t block_count;
-    int32_t *rank;      /* of a block, x fastest -> its place along the curve */
-    int32_t *coloured;  /* block numbers (x fastest), by colour */
+    int32_t *rank;     /* of a block, x fastest -> its place along the curve */
+    int32_t *coloured; /* block numbers (x fastest), by colour */
     int32_t colour_begin[9];
-    int32_t *begin;     /* by cell number: its first particle; one more at the end */
+    int32_t *begin; /* by cell number: its first particle; one more at the end */
 } un_bins;
 
 un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins);
@@ -88,7 +89,8 @@ void un_bins_destroy(un_bins *bins);
 size_t un_bins_bytes(const un_grid *grid);
 static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int32_t k)
 {
-    int32_t block = (i / UN_BLOCK) + b->blocks[0] * ((j / UN_BLOCK) + b->blocks[1] * (k / UN_BLOCK));
+    int32_t block =
+        (i / UN_BLOCK) + b->blocks[0] * ((j / UN_BLOCK) + b->blocks[1] * (k / UN_BLOCK));
     return (uint32_t)b->rank[block] * UN_BLOCK_CELLS +
            (uint32_t)((i % UN_BLOCK) + UN_BLOCK * ((j % UN_BLOCK) + UN_BLOCK * (k % UN_BLOCK)));
 }

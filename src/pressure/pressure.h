@@ -10,9 +10,9 @@ typedef struct un_pressure {
     un_context *ctx;
     const un_grid *grid;
     un_solver *solver;
-    double *p;       /* at cells, Pa; the guess for the next step, zero outside the liquid */
-    int32_t *index;  /* at cells: the unknown's number, -1 none */
-    int32_t *cell;   /* of each unknown */
+    double *p;      /* at cells, Pa; the guess for the next step, zero outside the liquid */
+    int32_t *index; /* at cells: the unknown's number, -1 none */
+    int32_t *cell;  /* of each unknown */
     un_csr matrix;
     double *rhs, *x;
     size_t capacity_cell, capacity_row, capacity_col, capacity_val, capacity_rhs, capacity_x;
@@ -22,15 +22,15 @@ un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure *
 void un_pressure_destroy(un_pressure *pressure);
 
 typedef struct un_projection {
-    double *const *u;       /* face velocities, changed in place */
-    uint8_t *const *known;  /* set to 1 at faces the projection has made valid, 0 elsewhere */
-    const float *phi;       /* at cells; liquid where negative */
+    double *const *u;      /* face velocities, changed in place */
+    uint8_t *const *known; /* set to 1 at faces the projection has made valid, 0 elsewhere */
+    const float *phi;      /* at cells; liquid where negative */
     const un_walls *walls;
     double dt, density, tolerance;
     int32_t iteration_limit;
-    double expansion;         /* 1/s: divergence wanted everywhere in the liquid */
-    const float *colour;      /* at cells: the particles' volume fraction; may be NULL */
-    double crowding_time;     /* s in which crowded or thinned liquid inside is to even out */
+    double expansion;           /* 1/s: divergence wanted everywhere in the liquid */
+    const float *colour;        /* at cells: the particles' volume fraction; may be NULL */
+    double crowding_time;       /* s in which crowded or thinned liquid inside is to even out */
     const int32_t *source_cell; /* cells that liquid is being added to, and how fast, 1/s */
     const double *source_rate;
     int32_t source_count;

@@ -10,7 +10,8 @@
 /* Looks along -back and moves until all corners of the domain just fit: the distance that fits
  * depends on the aim and the aim that centres depends on the distance, so a few rounds. */
 static void fit(un_vec3 *eye, un_vec3 *target, un_vec3 back, un_vec3 size, double tan_x,
-                double tan_y) {
+                double tan_y)
+{
     un_vec3 right = un_normalize(un_cross(un_v3(0, 1, 0), back)), up = un_cross(back, right);
     *target = un_scale(size, 0.5);
     double distance = un_length(size);
@@ -35,7 +36,8 @@ static void fit(un_vec3 *eye, un_vec3 *target, un_vec3 back, un_vec3 size, doubl
     *eye = un_mad(*target, back, distance);
 }
 
-un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit) {
+un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit)
+{
     double tan_y = tan(def->fov * UN_PI / 360), tan_x = tan_y * def->width / def->height;
     double azimuth = AZIMUTH * UN_PI / 180, elevation = ELEVATION * UN_PI / 180;
     un_vec3 back =

@@ -16,16 +16,19 @@
 
 /* ---- sampling ---- */
 
-static float part(float x) {
+static float part(float x)
+{
     return x - floorf(x);
 }
 
 /* [0, 1) to (-1, 1), dense in the middle: the tent filter. */
-static float tent(float u) {
+static float tent(float u)
+{
     return u < 0.5f ? sqrtf(2 * u) - 1 : 1 - sqrtf(2 - 2 * u);
 }
 
-static void sample_pixel(un_renderer *r, int32_t i, int32_t j, int32_t first, int32_t last) {
+static void sample_pixel(un_renderer *r, int32_t i, int32_t j, int32_t first, int32_t last)
+{
     int64_t pixel = (int64_t)j * r->def.width + i;
     float turn_u = (float)un_random((uint64_t)pixel, 0),
           turn_v = (float)un_random((uint64_t)pixel, 1);
@@ -48,7 +51,8 @@ static void sample_pixel(un_renderer *r, int32_t i, int32_t j, int32_t first, in
     }
 }
 
-static un_fvec pixel_light(const un_renderer *r, int64_t pixel) {
+static un_fvec pixel_light(const un_renderer *r, int64_t pixel)
+{
     return r->film[pixel] / r->film_weight[pixel];
 }
 
@@ -59,11 +63,13 @@ typedef struct sample_pass {
     int32_t first, last;
 } sample_pass;
 
-static int64_t tiles_across(const un_renderer *r) {
+static int64_t tiles_across(const un_renderer *r)
+{
     return ((int64_t)r->def.width + TILE - 1) / TILE;
 }
 
-static void sample_tiles(void *arg, int64_t begin, int64_t end) {
+static void sample_tiles(void *arg, int64_t begin, int64_t end)
+{
     const sample_pass *pass = arg;
     un_renderer *r = pass->r;
     int64_t width = r->def.width, height = r->def.height, across = tiles_across(r);
@@ -83,14 +89,16 @@ static void sample_tiles(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void take_samples(un_renderer *r, int32_t first, int32_t last) {
+static void take_samples(un_renderer *r, int32_t first, int32_t last)
+{
     sample_pass pass = {r, first, (int32_t)un_min64(last, r->def.samples)};
     int64_t tiles = tiles_across(r) * (((int64_t)r->def.height + TILE - 1) / TILE);
     if (first < pass.last) un_parallel_for(r->ctx, tiles, 1, sample_tiles, &pass);
 }
 
 /* After the first samples: near something. */
-static void mark_near(void *arg, int64_t begin, int64_t end) {
+static void mark_near(void *arg, int64_t begin, int64_t end)
+{
     un_renderer *r = arg;
     int32_t width = r->def.width, height = r->def.height;
     for (int64_t j = begin; j < end; j++)
@@ -104,7 +112,8 @@ static void mark_near(void *arg, int64_t begin, int64_t end) {
 }
 
 /* After the second ones: among these, different from a neighbour. */
-static void mark_contrast(void *arg, int64_t begin, int64_t end) {
+static void mark_contrast(void *arg, int64_t begin, int64_t end)
+{
     un_renderer *r = arg;
     int32_t width = r->def.width, height = r->def.height;
     for (int64_t j = begin; j < end; j++)
@@ -119,13 +128,15 @@ static void mark_contrast(void *arg, int64_t begin, int64_t end) {
         }
 }
 
-static void brightness_rows(void *arg, int64_t begin, int64_t end) {
+static void brightness_rows(void *arg, int64_t begin, int64_t end)
+{
     un_renderer *r = arg;
     for (int64_t pixel = begin * r->def.width; pixel < end * r->def.width; pixel++)
         r->brightness[pixel] = un_studio_brightness(pixel_light(r, pixel));
 }
 
-static void sample_picture(un_renderer *r) {
+static void sample_picture(un_renderer *r)
+{
     int32_t height = r->def.height;
     take_samples(r, 0, FIRST);
     un_parallel_for(r->ctx, height, 16, mark_near, r);
@@ -140,7 +151,8 @@ typedef struct develop_task {
     uint8_t *rgb;
 } develop_task;
 
-static void develop_rows(void *arg, int64_t begin, int64_t end) {
+static void develop_rows(void *arg, int64_t begin, int64_t end)
+{
     develop_task *t = arg;
     int32_t width = t->r->def.width;
     for (int64_t pixel = begin * width; pixel < end * width; pixel++)
@@ -149,7 +161,8 @@ static void develop_rows(void *arg, int64_t begin, int64_t end) {
 
 /* ---- solids ---- */
 
-static un_status create_solids(un_renderer *r) {
+static un_status create_solids(un_renderer *r)
+{
     const un_scene_def *def = &r->scene->def;
     int64_t vertices = 0, triangles = 0;
     r->rest = un_alloc_zero(r->ctx, (size_t)def->solid_count + 1, sizeof *r->rest);
@@ -178,7 +191,8 @@ static un_status create_solids(un_renderer *r) {
     return UN_OK;
 }
 
-static un_status pose_solids(un_renderer *r, double time) {
+static un_status pose_solids(un_renderer *r, double time)
+{
     int32_t v = 0;
     for (int32_t s = 0; s < r->scene->def.solid_count; s++) {
         const un_render_mesh *rest = &r->rest[s];
@@ -204,11 +218,13 @@ static un_status pose_solids(un_renderer *r, double time) {
 
 /* ---- the renderer ---- */
 
-static bool is_finite_point(const double p[3]) {
+static bool is_finite_point(const double p[3])
+{
     return isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2]);
 }
 
-static un_status check_def(un_context *ctx, const un_render_def *d) {
+static un_status check_def(un_context *ctx, const un_render_def *d)
+{
     if (d->width < 1 || d->height < 1 || (int64_t)d->width * d->height > PIXELS_MAX)
         return un_fail(ctx, UN_ERROR_ARGUMENT,
                        "a picture of %d x %d cannot be made; both sides must be at least 1 and all "
@@ -228,7 +244,8 @@ static un_status check_def(un_context *ctx, const un_render_def *d) {
     return UN_OK;
 }
 
-static un_status fill(un_renderer *r, const char *directory, const un_render_def *def) {
+static un_status fill(un_renderer *r, const char *directory, const un_render_def *def)
+{
     char path[4096];
     r->directory = un_strdup(r->ctx, directory);
     if (!r->directory) return UN_ERROR_MEMORY;
@@ -261,7 +278,8 @@ static un_status fill(un_renderer *r, const char *directory, const un_render_def
 }
 
 un_status un_renderer_create(un_context *ctx, const char *directory, const un_render_def *def,
-                             un_renderer **renderer) {
+                             un_renderer **renderer)
+{
     *renderer = NULL;
     UN_TRY(check_def(ctx, def));
     un_renderer *r = un_alloc_zero(ctx, 1, sizeof *r);
@@ -276,7 +294,8 @@ un_status un_renderer_create(un_context *ctx, const char *directory, const un_re
     return UN_OK;
 }
 
-void un_renderer_destroy(un_renderer *r) {
+void un_renderer_destroy(un_renderer *r)
+{
     if (!r) return;
     un_context *ctx = r->ctx;
     un_world_destroy(r);
@@ -297,7 +316,8 @@ void un_renderer_destroy(un_renderer *r) {
     un_free(ctx, r);
 }
 
-un_status un_renderer_frame(un_renderer *r, int32_t frame, uint8_t *rgb) {
+un_status un_renderer_frame(un_renderer *r, int32_t frame, uint8_t *rgb)
+{
     char path[4200];
     if (frame < 0 || !rgb) return un_fail(r->ctx, UN_ERROR_ARGUMENT, "there is no frame %d", frame);
     snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", r->directory, frame);

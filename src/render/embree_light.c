@@ -20,7 +20,8 @@
 #define STRAIGHT_DEPTH 6
 #define SURFACE_LOSS 0.04f /* at each surface on a straight way: Fresnel's, averaged */
 
-un_status un_light_create(un_renderer *r) {
+un_status un_light_create(un_renderer *r)
+{
     un_light_map *m = &r->light;
     un_fvec l = r->studio.sun;
     /* The domain's box and its shadow. */
@@ -42,7 +43,8 @@ un_status un_light_create(un_renderer *r) {
     return UN_OK;
 }
 
-void un_light_destroy(un_renderer *r) {
+void un_light_destroy(un_renderer *r)
+{
     un_free(r->ctx, r->light.sun);
     un_free(r->ctx, r->light.scratch);
     un_free(r->ctx, r->light.sky);
@@ -55,7 +57,8 @@ void un_light_destroy(un_renderer *r) {
 /* Follows light down to where it meets the floor, if it does. The domain's sides let it pass as
  * glass and water behind them would: seen as an edge of water in air they would throw it back, and
  * the shadow of a tank would be black. */
-static void follow_photon(const un_renderer *r, un_fvec o, un_fvec d, float photon[5]) {
+static void follow_photon(const un_renderer *r, un_fvec o, un_fvec d, float photon[5])
+{
     un_fvec power = un_f3(1, 1, 1);
     bool inside = false;
     for (int32_t depth = 0; depth < PHOTON_DEPTH; depth++) {
@@ -80,7 +83,8 @@ static void follow_photon(const un_renderer *r, un_fvec o, un_fvec d, float phot
     }
 }
 
-static void sun_rows(void *arg, int64_t begin, int64_t end) {
+static void sun_rows(void *arg, int64_t begin, int64_t end)
+{
     un_renderer *r = arg;
     un_light_map *m = &r->light;
     struct RTCBounds b;
@@ -113,7 +117,8 @@ static void sun_rows(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Shares each photon among the four nearest texels, in the photons' order. */
-static void splat(un_fvec *sun, const un_light_map *m) {
+static void splat(un_fvec *sun, const un_light_map *m)
+{
     int64_t texels = (int64_t)m->nx * m->nz;
     memset(sun, 0, (size_t)texels * sizeof *sun);
     for (int64_t p = 0; p < texels * PHOTONS; p++) {
@@ -133,7 +138,8 @@ static void splat(un_fvec *sun, const un_light_map *m) {
 
 /* ---- sky ---- */
 
-un_fvec un_light_straight(const un_renderer *r, un_fvec o, un_fvec d) {
+un_fvec un_light_straight(const un_renderer *r, un_fvec o, un_fvec d)
+{
     un_fvec power = un_f3(1, 1, 1);
     for (int32_t depth = 0; depth < STRAIGHT_DEPTH; depth++) {
         un_hit hit = un_world_hit(r, o, d);
@@ -146,7 +152,8 @@ un_fvec un_light_straight(const un_renderer *r, un_fvec o, un_fvec d) {
     return power;
 }
 
-static void sky_rows(void *arg, int64_t begin, int64_t end) {
+static void sky_rows(void *arg, int64_t begin, int64_t end)
+{
     un_renderer *r = arg;
     un_light_map *m = &r->light;
     float texel = m->texel * SKY_COARSE;
@@ -178,7 +185,8 @@ typedef struct blur_task {
 } blur_task;
 
 /* Binomial, 5 by 5; the rim is the open floor. */
-static void blur_rows(void *arg, int64_t begin, int64_t end) {
+static void blur_rows(void *arg, int64_t begin, int64_t end)
+{
     static const float binomial[5] = {0.0625f, 0.25f, 0.375f, 0.25f, 0.0625f};
     blur_task *b = arg;
     for (int64_t j = begin; j < end; j++)
@@ -193,7 +201,8 @@ static void blur_rows(void *arg, int64_t begin, int64_t end) {
         }
 }
 
-void un_light_build(un_renderer *r) {
+void un_light_build(un_renderer *r)
+{
     un_light_map *m = &r->light;
     un_parallel_for(r->ctx, m->nz, 4, sun_rows, r);
     splat(m->scratch, m);
@@ -205,7 +214,8 @@ void un_light_build(un_renderer *r) {
     un_parallel_for(r->ctx, m->sky_nz, 16, blur_rows, &sky);
 }
 
-static un_fvec bilinear(const un_fvec *map, int32_t nx, int32_t nz, float u, float v) {
+static un_fvec bilinear(const un_fvec *map, int32_t nx, int32_t nz, float u, float v)
+{
     if (!(u > 0 && v > 0 && u < (float)(nx - 1) && v < (float)(nz - 1))) return un_f3(1, 1, 1);
     int32_t i = (int32_t)u, j = (int32_t)v;
     const un_fvec *texel = map + (int64_t)j * nx + i;
@@ -214,7 +224,8 @@ static un_fvec bilinear(const un_fvec *map, int32_t nx, int32_t nz, float u, flo
                     v - (float)j);
 }
 
-void un_light_floor(const un_renderer *r, float x, float z, un_fvec *sun, un_fvec *sky) {
+void un_light_floor(const un_renderer *r, float x, float z, un_fvec *sun, un_fvec *sky)
+{
     const un_light_map *m = &r->light;
     float u = (x - m->x0) / m->texel, v = (z - m->z0) / m->texel;
     *sun = bilinear(m->sun, m->nx, m->nz, u - 0.5f, v - 0.5f);

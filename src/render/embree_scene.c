@@ -6,13 +6,15 @@
 #define FAR 1e9f
 #define PASSES_MAX 8 /* faces that a ray passes straight on its way */
 
-static void on_error(void *user, enum RTCError code, const char *text) {
+static void on_error(void *user, enum RTCError code, const char *text)
+{
     un_renderer *r = user;
     snprintf(r->embree_message, sizeof r->embree_message, "%s (error %d)", text ? text : "", code);
 }
 
 /* The first error since the last question. */
-static un_status embree_status(un_renderer *r) {
+static un_status embree_status(un_renderer *r)
+{
     enum RTCError code = rtcGetDeviceError(r->device);
     if (code == RTC_ERROR_NONE) return UN_OK;
     if (code == RTC_ERROR_OUT_OF_MEMORY)
@@ -23,7 +25,8 @@ static un_status embree_status(un_renderer *r) {
                    r->embree_message);
 }
 
-un_status un_world_create(un_renderer *r) {
+un_status un_world_create(un_renderer *r)
+{
     /* One thread: what several build depends on chance, and with it which of two triangles is met
      * by a ray through their common edge. Nothing is read from the environment. */
     r->device = rtcNewDevice("ignore_config_files=1,threads=1,verbose=0");
@@ -31,14 +34,16 @@ un_status un_world_create(un_renderer *r) {
     return embree_status(r);
 }
 
-void un_world_destroy(un_renderer *r) {
+void un_world_destroy(un_renderer *r)
+{
     if (r->world) rtcReleaseScene(r->world);
     if (r->device) rtcReleaseDevice(r->device);
     r->world = NULL;
     r->device = NULL;
 }
 
-static void attach(un_renderer *r, const un_render_mesh *m, unsigned id) {
+static void attach(un_renderer *r, const un_render_mesh *m, unsigned id)
+{
     RTCGeometry g =
         m->triangle_count ? rtcNewGeometry(r->device, RTC_GEOMETRY_TYPE_TRIANGLE) : NULL;
     if (!g) return;
@@ -51,7 +56,8 @@ static void attach(un_renderer *r, const un_render_mesh *m, unsigned id) {
     rtcReleaseGeometry(g);
 }
 
-un_status un_world_build(un_renderer *r) {
+un_status un_world_build(un_renderer *r)
+{
     if (r->world) rtcReleaseScene(r->world);
     r->world = rtcNewScene(r->device);
     UN_TRY(embree_status(r));
@@ -65,7 +71,8 @@ un_status un_world_build(un_renderer *r) {
 
 /* The normal for shading: interpolated, unless the triangle is flat, and never far from the
  * triangle's own, which would be an accident of a crumpled mesh. */
-static un_fvec shading_normal(const un_render_face *f, const float w[3], un_fvec ng) {
+static un_fvec shading_normal(const un_render_face *f, const float w[3], un_fvec ng)
+{
     if (f->kind == UN_FACE_FLAT) return ng;
     un_fvec n = un_f3(0, 0, 0);
     for (int c = 0; c < 3; c++) n += un_fnormalize(un_normal_unpack(f->normal[c])) * w[c];
@@ -77,11 +84,13 @@ static un_fvec shading_normal(const un_render_face *f, const float w[3], un_fvec
 }
 
 /* Whether a ray goes straight on through a face that it meets from behind. */
-static bool lets_pass(const un_render_face *face, bool from_behind) {
+static bool lets_pass(const un_render_face *face, bool from_behind)
+{
     return from_behind && (face->kind == UN_FACE_TOUCH || face->kind == UN_FACE_CUTAWAY);
 }
 
-un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d) {
+un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d)
+{
     un_hit hit = {.kind = UN_HIT_SKY, .t = FAR, .n = {0, 1, 0}, .ng = {0, 1, 0}};
     if (d[1] < 0) {
         hit.kind = UN_HIT_FLOOR;

@@ -22,7 +22,8 @@ typedef struct path {
     un_fvec sun;  /* towards the point of the light that this sample stands for */
 } path;
 
-static un_fvec floor_light(const un_renderer *r, un_fvec d, un_fvec p, float width) {
+static un_fvec floor_light(const un_renderer *r, un_fvec d, un_fvec p, float width)
+{
     const un_studio *s = &r->studio;
     un_fvec sun, sky;
     un_light_floor(r, p[0], p[2], &sun, &sky);
@@ -31,7 +32,8 @@ static un_fvec floor_light(const un_renderer *r, un_fvec d, un_fvec p, float wid
     return un_fmix3(light * (1 / (float)UN_PI), s->haze, un_studio_haze(s, p[0], p[2]));
 }
 
-static un_fvec solid_light(const un_renderer *r, const un_hit *hit, un_fvec sun) {
+static un_fvec solid_light(const un_renderer *r, const un_hit *hit, un_fvec sun)
+{
     const un_studio *s = &r->studio;
     un_fvec o = hit->p + hit->ng * UN_RAY_OFFSET, light = un_f3(0, 0, 0);
     float c = un_fdot(hit->n, sun);
@@ -46,13 +48,15 @@ static un_fvec solid_light(const un_renderer *r, const un_hit *hit, un_fvec sun)
     return light * s->solid * (1 / (float)UN_PI);
 }
 
-static un_fvec through_water(const un_studio *s, un_fvec light, float length) {
+static un_fvec through_water(const un_studio *s, un_fvec light, float length)
+{
     un_fvec kept = un_absorb(s, length);
     return light * kept + s->scatter * (1 - kept);
 }
 
 /* What is seen in a direction that is not followed, as if only floor and sky were there. */
-static un_fvec estimate(const un_renderer *r, un_fvec o, un_fvec d, bool inside, float width) {
+static un_fvec estimate(const un_renderer *r, un_fvec o, un_fvec d, bool inside, float width)
+{
     const un_studio *s = &r->studio;
     bool up = d[1] >= 0;
     float t = up ? ESTIMATED_LENGTH : fmaxf(-o[1] / d[1], 0);
@@ -63,7 +67,8 @@ static un_fvec estimate(const un_renderer *r, un_fvec o, un_fvec d, bool inside,
 
 static un_fvec follow(const un_renderer *r, un_fvec o, un_fvec d, path at, bool *busy);
 
-static un_fvec water_light(const un_renderer *r, const un_hit *hit, un_fvec d, const path *at) {
+static un_fvec water_light(const un_renderer *r, const un_hit *hit, un_fvec d, const path *at)
+{
     bool inside = hit->from_inside;
     un_fvec through = d, mirror = un_mirror(d, hit->n);
     float f = un_fresnel(d, hit->n, inside ? UN_WATER_IOR : 1 / UN_WATER_IOR, &through);
@@ -90,7 +95,8 @@ static un_fvec water_light(const un_renderer *r, const un_hit *hit, un_fvec d, c
     return light;
 }
 
-static un_fvec follow(const un_renderer *r, un_fvec o, un_fvec d, path at, bool *busy) {
+static un_fvec follow(const un_renderer *r, un_fvec o, un_fvec d, path at, bool *busy)
+{
     const un_studio *s = &r->studio;
     un_hit hit = un_world_hit(r, o, d);
     if (busy) *busy = hit.kind == UN_HIT_WATER || hit.kind == UN_HIT_SOLID;
@@ -110,6 +116,7 @@ static un_fvec follow(const un_renderer *r, un_fvec o, un_fvec d, path at, bool 
     return inside ? through_water(s, light, hit.t) : light;
 }
 
-un_fvec un_trace(const un_renderer *r, un_fvec o, un_fvec d, un_fvec sun, bool *busy) {
+un_fvec un_trace(const un_renderer *r, un_fvec o, un_fvec d, un_fvec sun, bool *busy)
+{
     return follow(r, o, d, (path){.weight = 1, .sun = sun}, busy);
 }

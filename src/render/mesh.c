@@ -11,7 +11,8 @@
 #define FACE_BYTES 13
 
 un_status un_render_mesh_init(un_context *ctx, un_render_mesh *mesh, int32_t vertex_count,
-                              int32_t triangle_count) {
+                              int32_t triangle_count)
+{
     *mesh = (un_render_mesh){.vertex_count = vertex_count, .triangle_count = triangle_count};
     un_status status = UN_OK;
     UN_ALLOC_DONE(ctx, mesh->position, vertex_count + 1);
@@ -24,7 +25,8 @@ done:
     return status;
 }
 
-void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh) {
+void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh)
+{
     un_free(ctx, mesh->position);
     un_free(ctx, mesh->normal);
     un_free(ctx, mesh->triangle);
@@ -33,7 +35,8 @@ void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh) {
 }
 
 /* The octahedron |x| + |y| + |z| = 1 seen from above, its lower half folded outwards. */
-void un_normal_pack(un_fvec n, int16_t packed[2]) {
+void un_normal_pack(un_fvec n, int16_t packed[2])
+{
     float sum = fabsf(n[0]) + fabsf(n[1]) + fabsf(n[2]);
     float x = sum > 0 ? n[0] / sum : 0, z = sum > 0 ? n[2] / sum : 0;
     if (n[1] < 0) {
@@ -45,7 +48,8 @@ void un_normal_pack(un_fvec n, int16_t packed[2]) {
     packed[1] = (int16_t)lrintf(z * 32767);
 }
 
-static void pack_faces(void *arg, int64_t begin, int64_t end) {
+static void pack_faces(void *arg, int64_t begin, int64_t end)
+{
     un_render_mesh *m = arg;
     for (int64_t t = begin; t < end; t++)
         for (int c = 0; c < 3; c++) {
@@ -54,11 +58,13 @@ static void pack_faces(void *arg, int64_t begin, int64_t end) {
         }
 }
 
-void un_render_mesh_pack(un_context *ctx, un_render_mesh *mesh) {
+void un_render_mesh_pack(un_context *ctx, un_render_mesh *mesh)
+{
     un_parallel_for(ctx, mesh->triangle_count, 4096, pack_faces, mesh);
 }
 
-static un_status malformed(un_context *ctx, const char *path, const char *what) {
+static un_status malformed(un_context *ctx, const char *path, const char *what)
+{
     return un_fail(ctx, UN_ERROR_FILE,
                    "%s: %s; it is not a surface as `undine run` writes it: run the scene again or "
                    "remove the file",
@@ -68,7 +74,8 @@ static un_status malformed(un_context *ctx, const char *path, const char *what) 
 /* Reads the header, one line at a time, and demands exactly the layout that un_output_surface
  * writes. */
 static un_status read_header(un_context *ctx, FILE *file, const char *path, int32_t *vertex_count,
-                             int32_t *triangle_count) {
+                             int32_t *triangle_count)
+{
     static const char *const properties[VERTEX_FLOATS] = {"x",  "y",  "z",  "nx", "ny",
                                                           "nz", "vx", "vy", "vz"};
     char line[256];
@@ -116,7 +123,8 @@ static un_status read_header(un_context *ctx, FILE *file, const char *path, int3
 }
 
 static un_status read_vertices(un_context *ctx, FILE *file, const char *path, double unit,
-                               un_render_mesh *mesh) {
+                               un_render_mesh *mesh)
+{
     enum { ROWS = 256 };
     float rows[ROWS][VERTEX_FLOATS];
     for (int32_t v = 0; v < mesh->vertex_count;) {
@@ -133,8 +141,8 @@ static un_status read_vertices(un_context *ctx, FILE *file, const char *path, do
     return UN_OK;
 }
 
-static un_status read_triangles(un_context *ctx, FILE *file, const char *path,
-                                un_render_mesh *mesh) {
+static un_status read_triangles(un_context *ctx, FILE *file, const char *path, un_render_mesh *mesh)
+{
     enum { ROWS = 512 };
     uint8_t rows[ROWS][FACE_BYTES];
     for (int32_t t = 0; t < mesh->triangle_count;) {
@@ -155,17 +163,20 @@ static un_status read_triangles(un_context *ctx, FILE *file, const char *path,
     return UN_OK;
 }
 
-static un_fvec vertex(const un_render_mesh *m, uint32_t v) {
+static un_fvec vertex(const un_render_mesh *m, uint32_t v)
+{
     return un_f3(m->position[v][0], m->position[v][1], m->position[v][2]);
 }
 
-static un_fvec cross_of(const un_render_mesh *m, const uint32_t corner[3]) {
+static un_fvec cross_of(const un_render_mesh *m, const uint32_t corner[3])
+{
     un_fvec a = vertex(m, corner[0]);
     return un_fcross(vertex(m, corner[1]) - a, vertex(m, corner[2]) - a);
 }
 
 /* Whether the whole triangle lies in one side of the domain's box. */
-static bool is_on_side(const un_render_mesh *m, const uint32_t corner[3], un_fvec size) {
+static bool is_on_side(const un_render_mesh *m, const uint32_t corner[3], un_fvec size)
+{
     for (int a = 0; a < 3; a++)
         for (int high = 0; high < 2; high++) {
             float plane = high ? size[a] : 0;
@@ -178,7 +189,8 @@ static bool is_on_side(const un_render_mesh *m, const uint32_t corner[3], un_fve
 }
 
 /* Bottom of water that stands on the floor, or nearly does. */
-static bool is_on_floor(const un_render_mesh *m, const uint32_t corner[3], float reach) {
+static bool is_on_floor(const un_render_mesh *m, const uint32_t corner[3], float reach)
+{
     for (int c = 0; c < 3; c++)
         if (m->position[corner[c]][1] > reach) return false;
     un_fvec g = cross_of(m, corner);
@@ -195,14 +207,16 @@ typedef struct contact {
     un_fvec *away; /* per vertex: outward from the nearest solid and distance; 0: none in reach */
 } contact;
 
-static double box_distance(un_box3 b, un_vec3 x) {
+static double box_distance(un_box3 b, un_vec3 x)
+{
     double dx = fmax(fmax(b.min.x - x.x, x.x - b.max.x), 0);
     double dy = fmax(fmax(b.min.y - x.y, x.y - b.max.y), 0);
     double dz = fmax(fmax(b.min.z - x.z, x.z - b.max.z), 0);
     return sqrt(dx * dx + dy * dy + dz * dz);
 }
 
-static void find_contact(void *arg, int64_t begin, int64_t end) {
+static void find_contact(void *arg, int64_t begin, int64_t end)
+{
     contact *c = arg;
     for (int64_t v = begin; v < end; v++) {
         const float *p = c->mesh->position[v];
@@ -224,7 +238,8 @@ static void find_contact(void *arg, int64_t begin, int64_t end) {
 }
 
 /* All three corners near a solid, and the triangle turned to it or all inside it. */
-static bool is_on_solid(const contact *c, const uint32_t corner[3], bool *inside) {
+static bool is_on_solid(const contact *c, const uint32_t corner[3], bool *inside)
+{
     un_fvec sum = un_f3(0, 0, 0);
     *inside = true;
     for (int k = 0; k < 3; k++) {
@@ -238,14 +253,16 @@ static bool is_on_solid(const contact *c, const uint32_t corner[3], bool *inside
 }
 
 /* Where water touches a solid its normal is the solid's. */
-static void pack_contacts(const contact *c, un_render_mesh *m) {
+static void pack_contacts(const contact *c, un_render_mesh *m)
+{
     for (int32_t t = 0; c->away && t < m->triangle_count; t++)
         for (int k = 0; k < 3 && m->face[t].kind == UN_FACE_TOUCH; k++)
             un_normal_pack(-c->away[m->triangle[t][k]], m->face[t].normal[k]);
 }
 
 un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec size, double unit,
-                                 float reach, const un_posed_solid *solids, int32_t solid_count) {
+                                 float reach, const un_posed_solid *solids, int32_t solid_count)
+{
     if (!m->position) return UN_OK;
     contact c = {.mesh = m, .solids = solids, .solid_count = solid_count, .unit = unit};
     c.reach = (double)reach * unit;
@@ -280,8 +297,8 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
     return UN_OK;
 }
 
-un_status un_render_mesh_load(un_context *ctx, const char *path, double unit,
-                              un_render_mesh *mesh) {
+un_status un_render_mesh_load(un_context *ctx, const char *path, double unit, un_render_mesh *mesh)
+{
     *mesh = (un_render_mesh){0};
     FILE *file = fopen(path, "rb");
     if (!file && errno == ENOENT) return UN_OK;

@@ -19,19 +19,22 @@ typedef struct png_task {
     un_status status;
 } png_task;
 
-static void *png_allocate(png_structp png, size_t size) {
+static void *png_allocate(png_structp png, size_t size)
+{
     png_task *task = png_get_mem_ptr(png);
     void *block = un_alloc(task->ctx, size, 1);
     if (!block) task->status = UN_ERROR_MEMORY;
     return block;
 }
 
-static void png_release(png_structp png, void *block) {
+static void png_release(png_structp png, void *block)
+{
     png_task *task = png_get_mem_ptr(png);
     un_free(task->ctx, block);
 }
 
-static void on_png_error(png_structp png, const char *text) {
+static void on_png_error(png_structp png, const char *text)
+{
     png_task *task = png_get_error_ptr(png);
     if (task->status == UN_OK)
         task->status =
@@ -39,21 +42,25 @@ static void on_png_error(png_structp png, const char *text) {
     png_longjmp(png, 1);
 }
 
-static void on_png_warning(png_structp png, const char *text) {
+static void on_png_warning(png_structp png, const char *text)
+{
     (void)png, (void)text;
 }
 
-static void put_bytes(png_structp png, uint8_t *bytes, size_t count) {
+static void put_bytes(png_structp png, uint8_t *bytes, size_t count)
+{
     png_task *task = png_get_io_ptr(png);
     un_file_write(task->file, bytes, count);
 }
 
-static void flush_nothing(png_structp png) {
+static void flush_nothing(png_structp png)
+{
     (void)png;
 }
 
 static void encode(png_task *task, png_structp png, png_infop info, const uint8_t *rgb,
-                   int32_t width, int32_t height) {
+                   int32_t width, int32_t height)
+{
     if (setjmp(png_jmpbuf(png))) return;
     png_set_write_fn(png, task, put_bytes, flush_nothing);
     png_set_compression_level(png, COMPRESSION);
@@ -66,7 +73,8 @@ static void encode(png_task *task, png_structp png, png_infop info, const uint8_
 }
 
 un_status un_png_write(un_context *ctx, const char *path, const uint8_t *rgb, int32_t width,
-                       int32_t height) {
+                       int32_t height)
+{
     if (!path || !rgb || width < 1 || height < 1)
         return un_fail(ctx, UN_ERROR_ARGUMENT,
                        "a picture needs a path, pixels and a size, not %dx%d", width, height);
@@ -85,12 +93,14 @@ un_status un_png_write(un_context *ctx, const char *path, const uint8_t *rgb, in
     return task.status;
 }
 
-static void get_bytes(png_structp png, uint8_t *bytes, size_t count) {
+static void get_bytes(png_structp png, uint8_t *bytes, size_t count)
+{
     png_task *task = png_get_io_ptr(png);
     if (fread(bytes, 1, count, task->source) != count) png_error(png, "it is cut short");
 }
 
-static void decode(png_structp png, png_infop info, uint8_t *rgb, int32_t width, int32_t height) {
+static void decode(png_structp png, png_infop info, uint8_t *rgb, int32_t width, int32_t height)
+{
     if (setjmp(png_jmpbuf(png))) return;
     png_set_read_fn(png, png_get_error_ptr(png), get_bytes);
     png_read_info(png, info);
@@ -105,7 +115,8 @@ static void decode(png_structp png, png_infop info, uint8_t *rgb, int32_t width,
 }
 
 un_status un_png_read(un_context *ctx, const char *path, uint8_t *rgb, int32_t width,
-                      int32_t height) {
+                      int32_t height)
+{
     png_task task = {.ctx = ctx, .path = path, .source = fopen(path, "rb")};
     if (!task.source) return un_file_fail(ctx, "read", path, errno);
     png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &task, on_png_error,

@@ -14,41 +14,52 @@
 
 typedef float un_fvec __attribute__((vector_size(16)));
 
-static inline un_fvec un_f3(float x, float y, float z) {
+static inline un_fvec un_f3(float x, float y, float z)
+{
     return (un_fvec){x, y, z, 0};
 }
-static inline un_fvec un_f3_of(un_vec3 a, double scale) {
+static inline un_fvec un_f3_of(un_vec3 a, double scale)
+{
     return un_f3((float)(a.x * scale), (float)(a.y * scale), (float)(a.z * scale));
 }
-static inline float un_fdot(un_fvec a, un_fvec b) {
+static inline float un_fdot(un_fvec a, un_fvec b)
+{
     un_fvec p = a * b;
     return p[0] + p[1] + p[2];
 }
-static inline un_fvec un_fcross(un_fvec a, un_fvec b) {
+static inline un_fvec un_fcross(un_fvec a, un_fvec b)
+{
     return un_f3(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]);
 }
-static inline float un_flength(un_fvec a) {
+static inline float un_flength(un_fvec a)
+{
     return sqrtf(un_fdot(a, a));
 }
-static inline un_fvec un_fnormalize(un_fvec a) {
+static inline un_fvec un_fnormalize(un_fvec a)
+{
     float l = un_flength(a);
     return l > 0 ? a / l : a;
 }
-static inline float un_fclamp(float x, float lo, float hi) {
+static inline float un_fclamp(float x, float lo, float hi)
+{
     return x < lo ? lo : x > hi ? hi : x;
 }
-static inline float un_fmix(float a, float b, float s) {
+static inline float un_fmix(float a, float b, float s)
+{
     return a + (b - a) * s;
 }
-static inline un_fvec un_fmix3(un_fvec a, un_fvec b, float s) {
+static inline un_fvec un_fmix3(un_fvec a, un_fvec b, float s)
+{
     return a + (b - a) * s;
 }
 /* 0 below lo, 1 above hi, smooth between. */
-static inline float un_fsmooth(float lo, float hi, float x) {
+static inline float un_fsmooth(float lo, float hi, float x)
+{
     float s = un_fclamp((x - lo) / (hi - lo), 0, 1);
     return s * s * (3 - 2 * s);
 }
-static inline float un_fluma(un_fvec c) {
+static inline float un_fluma(un_fvec c)
+{
     return 0.2126f * c[0] + 0.7152f * c[1] + 0.0722f * c[2];
 }
 
@@ -62,7 +73,8 @@ typedef struct un_camera {
 /* size: of the domain, m; unit: m per internal length. */
 un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit);
 /* x, y in [-1, 1] across the picture, y up. */
-static inline un_fvec un_camera_ray(const un_camera *c, float x, float y) {
+static inline un_fvec un_camera_ray(const un_camera *c, float x, float y)
+{
     return un_fnormalize(c->forward + c->right * x + c->up * y);
 }
 
@@ -104,11 +116,13 @@ void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3]);
  * out of; eta: index there over index beyond. 1: total reflection; otherwise *transmitted is set.
  */
 float un_fresnel(un_fvec d, un_fvec n, float eta, un_fvec *transmitted);
-static inline un_fvec un_absorb(const un_studio *s, float length) {
+static inline un_fvec un_absorb(const un_studio *s, float length)
+{
     un_fvec a = s->absorption * -length;
     return un_f3(expf(a[0]), expf(a[1]), expf(a[2]));
 }
-static inline un_fvec un_mirror(un_fvec d, un_fvec n) {
+static inline un_fvec un_mirror(un_fvec d, un_fvec n)
+{
     return un_fnormalize(d - n * (2 * un_fdot(d, n)));
 }
 

@@ -33,7 +33,8 @@ typedef struct lattice {
 
 /* ---- the distance, cut off at the clip box ---- */
 
-static double clip_distance(const lattice *l, un_vec3 x, un_vec3 *normal) {
+static double clip_distance(const lattice *l, un_vec3 x, un_vec3 *normal)
+{
     double lo[3] = {l->clip.min.x - x.x, l->clip.min.y - x.y, l->clip.min.z - x.z};
     double hi[3] = {x.x - l->clip.max.x, x.y - l->clip.max.y, x.z - l->clip.max.z};
     double best = -INFINITY;
@@ -47,29 +48,34 @@ static double clip_distance(const lattice *l, un_vec3 x, un_vec3 *normal) {
     return best;
 }
 
-static double distance(const lattice *l, un_vec3 x) {
+static double distance(const lattice *l, un_vec3 x)
+{
     un_vec3 ignored;
     double d = un_shape_distance(l->shape, x);
     return l->clipped ? fmax(d, clip_distance(l, x, &ignored)) : d;
 }
 
-static un_vec3 normal_at(const lattice *l, un_vec3 x) {
+static un_vec3 normal_at(const lattice *l, un_vec3 x)
+{
     un_vec3 normal;
     if (l->clipped && clip_distance(l, x, &normal) > un_shape_distance(l->shape, x)) return normal;
     return un_shape_normal(l->shape, x);
 }
 
-static int64_t node_index(const lattice *l, int32_t i, int32_t j, int32_t k) {
+static int64_t node_index(const lattice *l, int32_t i, int32_t j, int32_t k)
+{
     return i + (int64_t)l->n[0] * (j + (int64_t)l->n[1] * k);
 }
 
-static un_vec3 node_position(const lattice *l, int32_t i, int32_t j, int32_t k) {
+static un_vec3 node_position(const lattice *l, int32_t i, int32_t j, int32_t k)
+{
     return un_v3(l->origin.x + i * l->h[0], l->origin.y + j * l->h[1], l->origin.z + k * l->h[2]);
 }
 
 /* ---- sampling ---- */
 
-static void sample_blocks(void *arg, int64_t begin, int64_t end) {
+static void sample_blocks(void *arg, int64_t begin, int64_t end)
+{
     lattice *l = arg;
     int32_t blocks_x = (l->n[0] + BLOCK - 1) / BLOCK, blocks_y = (l->n[1] + BLOCK - 1) / BLOCK;
     for (int64_t b = begin; b < end; b++) {
@@ -97,7 +103,8 @@ static void sample_blocks(void *arg, int64_t begin, int64_t end) {
 
 /* Where the boundary crosses the edge from a to b: regula falsi, halving the weight of an end that
  * stays (Illinois). */
-static un_vec3 crossing(const lattice *l, un_vec3 a, un_vec3 b, double da, double db) {
+static un_vec3 crossing(const lattice *l, un_vec3 a, un_vec3 b, double da, double db)
+{
     un_vec3 from = a, way = un_sub(b, a);
     double sa = 0, sb = 1, s = 0;
     for (int round = 0, kept = 0; round < 20; round++) {
@@ -118,7 +125,8 @@ static un_vec3 crossing(const lattice *l, un_vec3 a, un_vec3 b, double da, doubl
 }
 
 /* Solves the symmetric positive definite m x = b by elimination; damping keeps pivots positive. */
-static un_vec3 solve3(double m[3][3], double b[3]) {
+static un_vec3 solve3(double m[3][3], double b[3])
+{
     for (int p = 0; p < 3; p++)
         for (int row = p + 1; row < 3; row++) {
             double factor = m[row][p] / m[p][p];
@@ -129,7 +137,8 @@ static un_vec3 solve3(double m[3][3], double b[3]) {
     return un_v3((b[0] - m[0][1] * y - m[0][2] * z) / m[0][0], y, z);
 }
 
-static un_vec3 place_vertex(const lattice *l, int32_t i, int32_t j, int32_t k) {
+static un_vec3 place_vertex(const lattice *l, int32_t i, int32_t j, int32_t k)
+{
     un_vec3 point[12], normal[12], mean = {0, 0, 0};
     int32_t count = 0;
     for (int e = 0; e < 12; e++) {
@@ -163,14 +172,16 @@ static un_vec3 place_vertex(const lattice *l, int32_t i, int32_t j, int32_t k) {
     return un_max3(un_sub(low, slack), un_min3(un_add(high, slack), x));
 }
 
-static bool is_crossed(const lattice *l, int32_t i, int32_t j, int32_t k) {
+static bool is_crossed(const lattice *l, int32_t i, int32_t j, int32_t k)
+{
     int32_t inside = 0;
     for (int c = 0; c < 8; c++)
         inside += l->phi[node_index(l, i + (c & 1), j + (c >> 1 & 1), k + (c >> 2))] < 0;
     return inside > 0 && inside < 8;
 }
 
-static void place_slabs(void *arg, int64_t begin, int64_t end) {
+static void place_slabs(void *arg, int64_t begin, int64_t end)
+{
     lattice *l = arg;
     for (int64_t k = begin; k < end; k++)
         for (int32_t j = 0; j + 1 < l->n[1]; j++)
@@ -184,12 +195,14 @@ static void place_slabs(void *arg, int64_t begin, int64_t end) {
 
 /* Across a sharp edge one diagonal of a quad follows the edge and the other cuts through it: the
  * one whose triangles stay nearer the boundary is taken. */
-static double off_boundary(const lattice *l, un_vec3 a, un_vec3 b, un_vec3 c) {
+static double off_boundary(const lattice *l, un_vec3 a, un_vec3 b, un_vec3 c)
+{
     return fabs(distance(l, un_scale(un_add(a, un_add(b, c)), 1.0 / 3)));
 }
 
 /* How open the surface is to the sky around x, 0..1: free distance over distance gone. */
-static float openness(const lattice *l, un_vec3 x, un_vec3 n) {
+static float openness(const lattice *l, un_vec3 x, un_vec3 n)
+{
     double side = fmax(l->n[0] * l->h[0], fmax(l->n[1] * l->h[1], l->n[2] * l->h[2]));
     double reach = 0.02 * side, dark = 0, weight = 0.5;
     for (int step = 0; step < 4; step++, reach *= 2, weight *= 0.6)
@@ -199,7 +212,8 @@ static float openness(const lattice *l, un_vec3 x, un_vec3 n) {
 
 /* Corners are not shared: at a sharp edge each face has its own normal. A triangle without area
  * does no harm. */
-static void set_triangle(const lattice *l, const un_vec3 x[3], int64_t t) {
+static void set_triangle(const lattice *l, const un_vec3 x[3], int64_t t)
+{
     un_render_mesh *m = l->mesh;
     un_vec3 g = un_normalize(un_cross(un_sub(x[1], x[0]), un_sub(x[2], x[0])));
     un_vec3 centre = un_scale(un_add(x[0], un_add(x[1], x[2])), 1.0 / 3);
@@ -218,7 +232,8 @@ static void set_triangle(const lattice *l, const un_vec3 x[3], int64_t t) {
     m->face[t].kind = l->container ? UN_FACE_CUTAWAY : UN_FACE_PLAIN;
 }
 
-static void set_quads(void *arg, int64_t begin, int64_t end) {
+static void set_quads(void *arg, int64_t begin, int64_t end)
+{
     lattice *l = arg;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x[4];
@@ -233,7 +248,8 @@ static void set_quads(void *arg, int64_t begin, int64_t end) {
 }
 
 /* In one of the container's outer sides, its bottom excepted. */
-static bool is_outside(const lattice *l, const int32_t quad[4]) {
+static bool is_outside(const lattice *l, const int32_t quad[4])
+{
     for (int side = 0; side < 6 && l->container; side++) {
         int axis = side / 2;
         bool all = side != 2;
@@ -249,7 +265,8 @@ static bool is_outside(const lattice *l, const int32_t quad[4]) {
 }
 
 /* The four cells around every crossed lattice edge, counter-clockwise from outside. */
-static un_status find_quads(un_context *ctx, lattice *l) {
+static un_status find_quads(un_context *ctx, lattice *l)
+{
     static const int around[4][2] = {{0, 0}, {1, 0}, {1, 1}, {0, 1}};
     for (int32_t k = 1; k + 1 < l->n[2]; k++)
         for (int32_t j = 1; j + 1 < l->n[1]; j++)
@@ -276,12 +293,14 @@ static un_status find_quads(un_context *ctx, lattice *l) {
 
 /* ---- the whole ---- */
 
-static bool is_finite_box(un_box3 box) {
+static bool is_finite_box(un_box3 box)
+{
     return un_finite3(box.min) && un_finite3(box.max);
 }
 
 /* Most of the domain's rim lies inside: from outside there would be nothing else to see. */
-static bool hides_inside(const un_shape *shape, un_vec3 domain) {
+static bool hides_inside(const un_shape *shape, un_vec3 domain)
+{
     enum { POINTS = 64 };
     int32_t inside = 0;
     for (int k = 0; k < POINTS; k++) {
@@ -293,7 +312,8 @@ static bool hides_inside(const un_shape *shape, un_vec3 domain) {
     return 2 * inside > POINTS;
 }
 
-static bool lay_out(lattice *l, bool moves, un_vec3 domain) {
+static bool lay_out(lattice *l, bool moves, un_vec3 domain)
+{
     un_box3 box = un_shape_bounds(l->shape);
     bool around =
         box.min.x <= 0 && box.min.z <= 0 && box.max.x >= domain.x && box.max.z >= domain.z;
@@ -321,7 +341,8 @@ static bool lay_out(lattice *l, bool moves, un_vec3 domain) {
 }
 
 un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
-                               un_render_mesh *mesh) {
+                               un_render_mesh *mesh)
+{
     *mesh = (un_render_mesh){0};
     lattice l = {.shape = shape, .mesh = mesh};
     if (!lay_out(&l, moves, domain)) return UN_OK;

@@ -7,7 +7,8 @@
 #define HAZE_NEAR 1.6f /* from the centre of the domain */
 #define HAZE_FAR 6.0f
 
-un_studio un_studio_make(un_fvec size) {
+un_studio un_studio_make(un_fvec size)
+{
     return (un_studio){.sun = un_fnormalize(un_f3(-0.55f, 0.95f, -0.45f)),
                        .sun_radius = 0.035f,
                        .sun_power = un_f3(3.1f, 2.92f, 2.65f),
@@ -25,13 +26,15 @@ un_studio un_studio_make(un_fvec size) {
                        .centre = un_f3(0.5f * size[0], 0, 0.5f * size[2])};
 }
 
-un_fvec un_studio_sun(const un_studio *s, float u, float v) {
+un_fvec un_studio_sun(const un_studio *s, float u, float v)
+{
     un_fvec a = un_fnormalize(un_fcross(s->sun, un_f3(0, 0, 1))), b = un_fcross(s->sun, a);
     float radius = s->sun_radius * sqrtf(u), angle = 2 * (float)UN_PI * v;
     return un_fnormalize(s->sun + a * (radius * cosf(angle)) + b * (radius * sinf(angle)));
 }
 
-un_fvec un_studio_sky(const un_studio *s, un_fvec d) {
+un_fvec un_studio_sky(const un_studio *s, un_fvec d)
+{
     float up = un_fclamp(d[1], 0, 1);
     un_fvec sky = un_fmix3(s->horizon, s->zenith, sqrtf(up));
     sky = un_fmix3(s->haze, sky, un_fsmooth(0, 0.1f, up));
@@ -43,7 +46,8 @@ un_fvec un_studio_sky(const un_studio *s, un_fvec d) {
     return sky + s->panel * (un_fsmooth(0.86f, 0.93f, c) + 0.14f * glow);
 }
 
-float un_fresnel(un_fvec d, un_fvec n, float eta, un_fvec *transmitted) {
+float un_fresnel(un_fvec d, un_fvec n, float eta, un_fvec *transmitted)
+{
     float c = -un_fdot(d, n), k = 1 - eta * eta * (1 - c * c);
     if (k <= 0) return 1;
     float ct = sqrtf(k);
@@ -53,14 +57,16 @@ float un_fresnel(un_fvec d, un_fvec n, float eta, un_fvec *transmitted) {
 }
 
 /* The mean over [x - width/2, x + width/2] of a wave that is 1 on [0, duty) and 0 on [duty, 1). */
-static float square_wave(float x, float duty, float width) {
+static float square_wave(float x, float duty, float width)
+{
     float w = un_fclamp(width, 1e-4f, 64);
     float a = x - 0.5f * w, b = x + 0.5f * w, fa = floorf(a), fb = floorf(b);
     float ia = fa * duty + fminf(a - fa, duty), ib = fb * duty + fminf(b - fb, duty);
     return (ib - ia) / w;
 }
 
-un_fvec un_studio_floor(const un_studio *s, float x, float z, float width) {
+un_fvec un_studio_floor(const un_studio *s, float x, float z, float width)
+{
     float w = width / TILE, u = x / TILE, v = z / TILE;
     float a = 2 * square_wave(0.5f * u, 0.5f, 0.5f * w) - 1;
     float b = 2 * square_wave(0.5f * v, 0.5f, 0.5f * w) - 1;
@@ -71,26 +77,31 @@ un_fvec un_studio_floor(const un_studio *s, float x, float z, float width) {
     return un_fmix3(s->joint, color, tile);
 }
 
-float un_studio_haze(const un_studio *s, float x, float z) {
+float un_studio_haze(const un_studio *s, float x, float z)
+{
     float dx = x - s->centre[0], dz = z - s->centre[2];
     return un_fsmooth(HAZE_NEAR, HAZE_FAR, sqrtf(dx * dx + dz * dz));
 }
 
 /* Straight up to the knee, then a shoulder that reaches 1 only at infinity. */
-static float shoulder(float x) {
+static float shoulder(float x)
+{
     const float knee = 0.65f;
     return x < knee ? x : knee + (1 - knee) * (1 - expf(-(x - knee) / (1 - knee)));
 }
 
-static float srgb(float x) {
+static float srgb(float x)
+{
     return x <= 0.0031308f ? 12.92f * x : 1.055f * powf(x, 1 / 2.4f) - 0.055f;
 }
 
-float un_studio_brightness(un_fvec radiance) {
+float un_studio_brightness(un_fvec radiance)
+{
     return srgb(shoulder(fmaxf(un_fluma(radiance), 0)));
 }
 
-void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3]) {
+void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3])
+{
     float dither = (float)un_random(pixel, 0);
     for (int c = 0; c < 3; c++) {
         float x = radiance[c];

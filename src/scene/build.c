@@ -12,11 +12,13 @@
 #define FIELD_SECONDS 60
 #define NOTES_MAX 100
 
-static void try_build(lua_State *L, un_status status) {
+static void try_build(lua_State *L, un_status status)
+{
     if (status != UN_OK) un_sandbox_raise(L, status);
 }
 
-void un_scene_note(lua_State *L, un_scene *scene, const char *format, ...) {
+void un_scene_note(lua_State *L, un_scene *scene, const char *format, ...)
+{
     if (scene->note_count >= NOTES_MAX) return;
     size_t count = (size_t)scene->note_count + 1;
     void *notes = un_realloc(scene->ctx, scene->notes, count, sizeof *scene->notes);
@@ -32,7 +34,8 @@ void un_scene_note(lua_State *L, un_scene *scene, const char *format, ...) {
 /* ---- meshes ---- */
 
 /* Pushes the file's path: relative names start at the scene's folder. */
-static const char *mesh_path(lua_State *L, const un_scene *scene, int index) {
+static const char *mesh_path(lua_State *L, const un_scene *scene, int index)
+{
     lua_getiuservalue(L, index, 1);
     const char *file = lua_tostring(L, -1);
     if (file[0] == '/') return file;
@@ -40,7 +43,8 @@ static const char *mesh_path(lua_State *L, const un_scene *scene, int index) {
 }
 
 static void note_defects(lua_State *L, un_scene *scene, const char *at,
-                         const un_trimesh_report *report) {
+                         const un_trimesh_report *report)
+{
     if (report->open_edges)
         un_scene_note(L, scene,
                       "%s has %d open edges; what is inside is judged by its winding number, close "
@@ -55,7 +59,8 @@ static void note_defects(lua_State *L, un_scene *scene, const char *at,
         un_scene_note(L, scene, "%s is inside out (its triangles face inwards) and was turned", at);
 }
 
-static un_shape *build_mesh(lua_State *L, un_scene *scene, int index, const un_node *node) {
+static un_shape *build_mesh(lua_State *L, un_scene *scene, int index, const un_node *node)
+{
     un_sandbox *s = un_sandbox_of(L);
     un_place place = {.L = L, .root = "mesh", .line = node->head.line};
     const char *path = mesh_path(L, scene, index);
@@ -110,7 +115,8 @@ typedef struct samples {
 } samples;
 
 /* The domain with two cells to spare on each side. */
-static samples place_samples(const un_scene_def *def) {
+static samples place_samples(const un_scene_def *def)
+{
     un_vec3 size = def->domain.size;
     double sides[3] = {size.x, size.y, size.z};
     samples g = {.h = fmax(size.x, fmax(size.y, size.z)) / def->detail.finest};
@@ -129,7 +135,8 @@ static samples place_samples(const un_scene_def *def) {
 }
 
 /* The function is at the top of the stack. */
-static double sample(lua_State *L, const un_place *place, un_vec3 x) {
+static double sample(lua_State *L, const un_place *place, un_vec3 x)
+{
     un_sandbox_allow_steps(un_sandbox_of(L), SAMPLE_STEPS);
     lua_pushvalue(L, -1);
     lua_pushnumber(L, x.x);
@@ -148,7 +155,8 @@ static double sample(lua_State *L, const un_place *place, un_vec3 x) {
 }
 
 /* Better to say early that a field takes too long than after a minute. */
-static void check_pace(const un_place *place, const samples *g, double seconds, size_t done) {
+static void check_pace(const un_place *place, const samples *g, double seconds, size_t done)
+{
     if (seconds < 1) return;
     double whole = seconds * (double)g->count / (double)done;
     if (whole > FIELD_SECONDS)
@@ -159,7 +167,8 @@ static void check_pace(const un_place *place, const samples *g, double seconds, 
             whole, (double)g->count);
 }
 
-static un_shape *build_field(lua_State *L, un_scene *scene, int index, const un_node *node) {
+static un_shape *build_field(lua_State *L, un_scene *scene, int index, const un_node *node)
+{
     un_sandbox *s = un_sandbox_of(L);
     un_place place = {.L = L, .root = "field", .line = node->head.line};
     samples g = place_samples(&scene->def);
@@ -190,7 +199,8 @@ static un_shape *build_field(lua_State *L, un_scene *scene, int index, const un_
 
 /* ---- all shapes ---- */
 
-static un_shape *build_parts(lua_State *L, un_scene *scene, int index, const un_node *node) {
+static un_shape *build_parts(lua_State *L, un_scene *scene, int index, const un_node *node)
+{
     lua_getiuservalue(L, index, 1);
     int list = lua_gettop(L);
     un_shape **parts = lua_newuserdatauv(L, (size_t)node->part_count * sizeof *parts, 0);
@@ -219,7 +229,8 @@ static un_shape *build_parts(lua_State *L, un_scene *scene, int index, const un_
     return shape;
 }
 
-un_shape *un_build_shape(lua_State *L, un_scene *scene, int index) {
+un_shape *un_build_shape(lua_State *L, un_scene *scene, int index)
+{
     un_node *node = (un_node *)un_value_at(L, index);
     UN_ASSERT(node && node->head.tag == UN_VALUE_SHAPE);
     if (node->built) return node->built;

@@ -17,7 +17,8 @@
 
 /* Calls the wrapped function (upvalue 1) with all arguments. Its errors would name no line, since
  * the caller it sees is C: the line is added here. */
-static int forward(lua_State *L) {
+static int forward(lua_State *L)
+{
     un_sandbox *s = un_sandbox_of(L);
     un_sandbox_tick(L);
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -39,7 +40,8 @@ static int forward(lua_State *L) {
 
 /* pcall; with an upvalue, xpcall, whose handler runs after the call has been left (as part of
  * it, it would run with hooks off when the failure is a hook's). */
-static int protected_call(lua_State *L) {
+static int protected_call(lua_State *L)
+{
     bool handled = lua_toboolean(L, lua_upvalueindex(1));
     luaL_checkany(L, 1);
     if (handled) {
@@ -66,7 +68,8 @@ static int protected_call(lua_State *L) {
     return 2;
 }
 
-static int set_metatable(lua_State *L) {
+static int set_metatable(lua_State *L)
+{
     luaL_checktype(L, 1, LUA_TTABLE);
     if (!lua_isnil(L, 2)) luaL_checktype(L, 2, LUA_TTABLE);
     if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
@@ -82,7 +85,8 @@ static int set_metatable(lua_State *L) {
     return 1;
 }
 
-static int print_line(lua_State *L) {
+static int print_line(lua_State *L)
+{
     un_sandbox *s = un_sandbox_of(L);
     if (s->print_count >= PRINT_LINES) return 0;
     s->print_count++;
@@ -112,7 +116,8 @@ typedef struct sort_key {
     int64_t index;
 } sort_key;
 
-static int compare_keys(const void *pa, const void *pb) {
+static int compare_keys(const void *pa, const void *pb)
+{
     const sort_key *a = pa, *b = pb;
     if (a->type != b->type) return a->type < b->type ? -1 : 1;
     if (a->type == LUA_TNUMBER && a->number != b->number) return a->number < b->number ? -1 : 1;
@@ -124,7 +129,8 @@ static int compare_keys(const void *pa, const void *pb) {
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static int next_sorted(lua_State *L) {
+static int next_sorted(lua_State *L)
+{
     lua_Integer i = lua_tointeger(L, lua_upvalueindex(3));
     for (;;) {
         i++;
@@ -139,7 +145,8 @@ static int next_sorted(lua_State *L) {
 }
 
 /* Numbers first, in order, then strings in order, then the rest as it comes. */
-static int sorted_pairs(lua_State *L) {
+static int sorted_pairs(lua_State *L)
+{
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     un_sandbox_tick(L);
@@ -169,7 +176,8 @@ static int sorted_pairs(lua_State *L) {
 }
 
 /* Reading a name that was never set: a typo, most likely. */
-static int unknown_name(lua_State *L) {
+static int unknown_name(lua_State *L)
+{
     static const char *const absent[] = {
         "collectgarbage", "coroutine", "debug", "dofile", "io", "load", "loadfile", "os",
         "package",        "require",   "utf8",  "warn",   NULL};
@@ -201,7 +209,8 @@ static int unknown_name(lua_State *L) {
 /* ---- string ---- */
 
 /* An upper bound on the matcher's steps: every repetition may try every length. */
-static double pattern_steps(size_t text_length, const char *pattern, size_t length) {
+static double pattern_steps(size_t text_length, const char *pattern, size_t length)
+{
     double n = (double)text_length + 1, steps = pattern[0] == '^' ? 1 : n;
     for (size_t i = 0; i < length; i++) {
         char c = pattern[i];
@@ -218,7 +227,8 @@ static double pattern_steps(size_t text_length, const char *pattern, size_t leng
     return strchr(pattern, '[') ? steps * (double)length : steps;
 }
 
-static int match_pattern(lua_State *L) {
+static int match_pattern(lua_State *L)
+{
     size_t text_length, length;
     luaL_checklstring(L, 1, &text_length);
     const char *pattern = luaL_checklstring(L, 2, &length);
@@ -233,7 +243,8 @@ static int match_pattern(lua_State *L) {
     return forward(L);
 }
 
-static int repeat_string(lua_State *L) {
+static int repeat_string(lua_State *L)
+{
     size_t length, separator_length;
     luaL_checklstring(L, 1, &length);
     lua_Integer count = luaL_checkinteger(L, 2);
@@ -247,18 +258,21 @@ static int repeat_string(lua_State *L) {
 
 /* ---- table ---- */
 
-static void check_plain_table(lua_State *L, int index) {
+static void check_plain_table(lua_State *L, int index)
+{
     luaL_checktype(L, index, LUA_TTABLE);
     if (lua_getmetatable(L, index))
         luaL_error(L, "the table functions work on tables without a metatable only");
 }
 
-static int use_table(lua_State *L) {
+static int use_table(lua_State *L)
+{
     check_plain_table(L, 1);
     return forward(L);
 }
 
-static int move_table(lua_State *L) {
+static int move_table(lua_State *L)
+{
     check_plain_table(L, 1);
     if (!lua_isnoneornil(L, 5)) check_plain_table(L, 5);
     lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
@@ -268,7 +282,8 @@ static int move_table(lua_State *L) {
 }
 
 /* Upvalue 1: the script's own comparison, or nil. */
-static int compare_less(lua_State *L) {
+static int compare_less(lua_State *L)
+{
     un_sandbox_tick(L);
     lua_settop(L, 2);
     if (lua_isnil(L, lua_upvalueindex(1))) {
@@ -281,7 +296,8 @@ static int compare_less(lua_State *L) {
     return 1;
 }
 
-static int sort_table(lua_State *L) {
+static int sort_table(lua_State *L)
+{
     check_plain_table(L, 1);
     if (!lua_isnoneornil(L, 2)) luaL_checktype(L, 2, LUA_TFUNCTION);
     lua_settop(L, 2);
@@ -291,7 +307,8 @@ static int sort_table(lua_State *L) {
 
 /* ---- math ---- */
 
-static int seed_random(lua_State *L) {
+static int seed_random(lua_State *L)
+{
     /* Without a number Lua would take the time of day. */
     if (lua_gettop(L) == 0) lua_pushinteger(L, 0);
     luaL_checknumber(L, 1);
@@ -324,7 +341,8 @@ static const wrapper wrappers[] = {
     {"math", "randomseed", seed_random},
 };
 
-void un_library_open(lua_State *L) {
+void un_library_open(lua_State *L)
+{
     luaL_requiref(L, LUA_GNAME, luaopen_base, 1);
     luaL_requiref(L, LUA_MATHLIBNAME, luaopen_math, 1);
     luaL_requiref(L, LUA_STRLIBNAME, luaopen_string, 1);

@@ -22,12 +22,14 @@ typedef struct scanner {
     int32_t line;
 } scanner;
 
-static bool is(const token *t, const char *text) {
+static bool is(const token *t, const char *text)
+{
     return t->kind != STRING && t->length == strlen(text) && memcmp(t->text, text, t->length) == 0;
 }
 
 /* At "[[" or "[==[": skips to the end of the long bracket and returns its inside. */
-static bool long_bracket(scanner *s, token *inside) {
+static bool long_bracket(scanner *s, token *inside)
+{
     const char *at = s->at + 1;
     while (*at == '=') at++;
     if (*s->at != '[' || *at != '[') return false;
@@ -47,7 +49,8 @@ static bool long_bracket(scanner *s, token *inside) {
     return true;
 }
 
-static void skip_blank(scanner *s) {
+static void skip_blank(scanner *s)
+{
     for (;;) {
         if (*s->at == '\n') s->line++;
         if (isspace((unsigned char)*s->at)) {
@@ -63,7 +66,8 @@ static void skip_blank(scanner *s) {
     }
 }
 
-static token next_token(scanner *s) {
+static token next_token(scanner *s)
+{
     skip_blank(s);
     token t = {END, s->at, 0, s->line};
     unsigned char c = (unsigned char)*s->at;
@@ -112,7 +116,8 @@ typedef struct path_parts {
     int32_t count;
 } path_parts;
 
-static path_parts split(const char *path) {
+static path_parts split(const char *path)
+{
     path_parts parts = {.count = 0};
     while (*path && parts.count < PARTS_MAX) {
         size_t n = strcspn(path, ".");
@@ -139,28 +144,32 @@ typedef struct search {
     int32_t lost; /* brackets too deep to follow */
 } search;
 
-static void push(search *q, char open, int32_t matched) {
+static void push(search *q, char open, int32_t matched)
+{
     if (q->lost || q->depth == DEPTH_MAX)
         q->lost++;
     else
         q->levels[q->depth++] = (level){.open = open, .matched = matched, .at_field = open == '{'};
 }
 
-static void pop(search *q) {
+static void pop(search *q)
+{
     if (q->lost)
         q->lost--;
     else if (q->depth)
         q->depth--;
 }
 
-static bool key_matches(const search *q, const level *l, const char *key, size_t length) {
+static bool key_matches(const search *q, const level *l, const char *key, size_t length)
+{
     if (l->matched < 0 || l->matched >= q->parts.count) return false;
     return q->parts.length[l->matched] == length &&
            memcmp(q->parts.text[l->matched], key, length) == 0;
 }
 
 /* What the path has matched for a bracket opened now. */
-static int32_t inherited(const search *q) {
+static int32_t inherited(const search *q)
+{
     if (q->lost || q->depth == 0) return -1;
     const level *l = &q->levels[q->depth - 1];
     if (l->open == '(') return l->matched;
@@ -168,7 +177,8 @@ static int32_t inherited(const search *q) {
 }
 
 /* The start of a field in the table l: its key, if the file gives one, or its number. */
-static bool field_is_wanted(search *q, level *l, const token *t, scanner ahead) {
+static bool field_is_wanted(search *q, level *l, const token *t, scanner ahead)
+{
     token second = next_token(&ahead);
     bool wanted;
     l->at_field = false;
@@ -185,13 +195,14 @@ static bool field_is_wanted(search *q, level *l, const token *t, scanner ahead) 
     return wanted && l->matched == q->parts.count - 1;
 }
 
-static bool opens_block(const token *t) {
+static bool opens_block(const token *t)
+{
     return is(t, "function") || is(t, "do") || is(t, "if") || is(t, "repeat");
 }
 
 /* In the table given to `root`, by nesting. */
-static int32_t find_nested(const char *text, const char *root, int32_t root_line,
-                           const char *path) {
+static int32_t find_nested(const char *text, const char *root, int32_t root_line, const char *path)
+{
     search q = {.parts = split(path)};
     scanner s = {text, 1};
     token before = {MARK, "", 0, 0}, last = before;
@@ -222,7 +233,8 @@ static int32_t find_nested(const char *text, const char *root, int32_t root_line
 }
 
 /* The first place where the name is given a value, for tables made in pieces. */
-static int32_t find_assigned(const char *text, const char *name) {
+static int32_t find_assigned(const char *text, const char *name)
+{
     scanner s = {text, 1};
     for (token t = next_token(&s); t.kind != END; t = next_token(&s)) {
         scanner ahead = s;
@@ -232,7 +244,8 @@ static int32_t find_assigned(const char *text, const char *name) {
     return 0;
 }
 
-int32_t un_lines_find(const char *text, const char *root, int32_t root_line, const char *path) {
+int32_t un_lines_find(const char *text, const char *root, int32_t root_line, const char *path)
+{
     if (!text || !*path) return 0;
     int32_t line = find_nested(text, root, root_line, path);
     const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path;
@@ -240,7 +253,8 @@ int32_t un_lines_find(const char *text, const char *root, int32_t root_line, con
     return find_assigned(text, name);
 }
 
-int32_t un_lines_find_name(const char *text, const char *name) {
+int32_t un_lines_find_name(const char *text, const char *name)
+{
     scanner s = {text, 1};
     for (token t = next_token(&s); t.kind != END; t = next_token(&s))
         if (t.kind == NAME && is(&t, name)) return t.line;
@@ -251,7 +265,8 @@ int32_t un_lines_find_name(const char *text, const char *name) {
 
 #define WORD_MAX 64
 
-int32_t un_edit_distance(const char *a, const char *b) {
+int32_t un_edit_distance(const char *a, const char *b)
+{
     size_t m = strnlen(a, WORD_MAX), n = strnlen(b, WORD_MAX);
     if (m >= WORD_MAX || n >= WORD_MAX) return INT32_MAX;
     int32_t rows[3][WORD_MAX];
@@ -271,7 +286,8 @@ int32_t un_edit_distance(const char *a, const char *b) {
     return rows[m % 3][n];
 }
 
-const char *un_nearest(const char *word, const char *const *known) {
+const char *un_nearest(const char *word, const char *const *known)
+{
     const char *best = NULL;
     int32_t best_distance = 1 + (int32_t)(strnlen(word, WORD_MAX) / 4);
     for (; *known; known++) {

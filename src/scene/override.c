@@ -4,11 +4,13 @@
 #include <ctype.h>
 #include <stdio.h>
 
-static size_t key_length(const char *override) {
+static size_t key_length(const char *override)
+{
     return strcspn(override, "=");
 }
 
-const char *un_override_below(const un_scene *scene, const char *path) {
+const char *un_override_below(const un_scene *scene, const char *path)
+{
     size_t n = strlen(path);
     for (int32_t i = scene->override_count - 1; i >= 0 && n; i--)
         if (strncmp(scene->overrides[i], path, n) == 0 && scene->overrides[i][n] == '.')
@@ -16,7 +18,8 @@ const char *un_override_below(const un_scene *scene, const char *path) {
     return NULL;
 }
 
-const char *un_override_of(const un_scene *scene, const char *path) {
+const char *un_override_of(const un_scene *scene, const char *path)
+{
     const char *found = NULL; /* the last one wins */
     for (int32_t i = 0; i < scene->override_count; i++) {
         size_t n = key_length(scene->overrides[i]);
@@ -26,7 +29,8 @@ const char *un_override_of(const un_scene *scene, const char *path) {
     return found;
 }
 
-static _Noreturn void fail(lua_State *L, const char *override, const char *text) {
+static _Noreturn void fail(lua_State *L, const char *override, const char *text)
+{
     char clean[80];
     un_clean_text(clean, sizeof clean, override, strlen(override));
     lua_pushfstring(L, "--set %s: %s", clean, text);
@@ -34,7 +38,8 @@ static _Noreturn void fail(lua_State *L, const char *override, const char *text)
     __builtin_unreachable();
 }
 
-static bool is_name(const char *text, size_t length) {
+static bool is_name(const char *text, size_t length)
+{
     if (length == 0 || isdigit((unsigned char)text[0])) return false;
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)text[i]) && text[i] != '_') return false;
@@ -42,18 +47,21 @@ static bool is_name(const char *text, size_t length) {
 }
 
 /* Words that are no Lua, like 8G, or would be names of nothing, like uniform, are strings. */
-static bool is_word(const char *text) {
+static bool is_word(const char *text)
+{
     for (; *text; text++)
         if (!isalnum((unsigned char)*text) && !strchr("_.-+", *text)) return false;
     return true;
 }
 
-static bool is_constant(const char *text) {
+static bool is_constant(const char *text)
+{
     return strcmp(text, "true") == 0 || strcmp(text, "false") == 0 || strcmp(text, "nil") == 0;
 }
 
 /* Pushes the value of the text after '='. */
-static void push_value(lua_State *L, const char *override, const char *text) {
+static void push_value(lua_State *L, const char *override, const char *text)
+{
     if (!*text) fail(L, override, "no value; write key=value");
     for (const char *c = text; *c; c++)
         if (iscntrl((unsigned char)*c)) fail(L, override, "the value must be one line of text");
@@ -83,7 +91,8 @@ static void push_value(lua_State *L, const char *override, const char *text) {
     }
 }
 
-static void apply(lua_State *L, const char *override, int t) {
+static void apply(lua_State *L, const char *override, int t)
+{
     size_t length = key_length(override);
     if (override[length] != '=') fail(L, override, "no value; write key=value");
     lua_pushvalue(L, t);
@@ -114,7 +123,8 @@ static void apply(lua_State *L, const char *override, int t) {
     lua_rawset(L, table);
 }
 
-void un_apply_overrides(lua_State *L, const un_scene *scene, int t) {
+void un_apply_overrides(lua_State *L, const un_scene *scene, int t)
+{
     for (int32_t i = 0; i < scene->override_count; i++) {
         apply(L, scene->overrides[i], t);
         lua_settop(L, t);

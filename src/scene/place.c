@@ -6,7 +6,8 @@
 /* No coordinate, speed or time that makes sense is larger; keeps products finite. */
 #define NUMBER_MAX 1e9
 
-un_place un_place_of_caller(lua_State *L, const char *root) {
+un_place un_place_of_caller(lua_State *L, const char *root)
+{
     un_place place = {.L = L, .root = root};
     lua_Debug ar;
     if (lua_getstack(L, 1, &ar) && lua_getinfo(L, "l", &ar) && ar.currentline > 0)
@@ -14,17 +15,20 @@ un_place un_place_of_caller(lua_State *L, const char *root) {
     return place;
 }
 
-static bool is_scene(const un_place *place) {
+static bool is_scene(const un_place *place)
+{
     return strcmp(place->root, "scene") == 0;
 }
 
-static void join(char *to, size_t size, const char *path, const char *key) {
+static void join(char *to, size_t size, const char *path, const char *key)
+{
     bool both = *path && key;
     snprintf(to, size, "%s%s%s", path, both ? "." : "", key ? key : "");
 }
 
 /* "solids.2.name" reads solids[2].name. */
-static void show_path(char *to, size_t size, const char *root, const char *path) {
+static void show_path(char *to, size_t size, const char *root, const char *path)
+{
     size_t n = (size_t)snprintf(to, size, "%s", root);
     while (*path && n + 1 < size) {
         size_t length = strcspn(path, ".");
@@ -38,7 +42,8 @@ static void show_path(char *to, size_t size, const char *root, const char *path)
     }
 }
 
-static _Noreturn void raise_at(const un_place *place, const char *path, const char *text) {
+static _Noreturn void raise_at(const un_place *place, const char *path, const char *text)
+{
     lua_State *L = place->L;
     un_sandbox *s = un_sandbox_of(L);
     const char *override = is_scene(place) ? un_override_of(s->scene, path) : NULL;
@@ -58,7 +63,8 @@ static _Noreturn void raise_at(const un_place *place, const char *path, const ch
     __builtin_unreachable();
 }
 
-void un_place_fail(const un_place *place, const char *key, const char *format, ...) {
+void un_place_fail(const un_place *place, const char *key, const char *format, ...)
+{
     char path[160], label[200], text[640];
     join(path, sizeof path, place->path, key);
     bool bare = is_scene(place) && *path;
@@ -71,7 +77,8 @@ void un_place_fail(const un_place *place, const char *key, const char *format, .
     raise_at(place, path, text);
 }
 
-void un_place_say(const un_place *place, const char *key, const char *format, ...) {
+void un_place_say(const un_place *place, const char *key, const char *format, ...)
+{
     char path[160], text[640];
     join(path, sizeof path, place->path, key);
     va_list arguments;
@@ -81,7 +88,8 @@ void un_place_say(const un_place *place, const char *key, const char *format, ..
     raise_at(place, path, text);
 }
 
-un_description un_describe(lua_State *L, int index) {
+un_description un_describe(lua_State *L, int index)
+{
     un_description d;
     switch (lua_type(L, index)) {
     case LUA_TNIL:
@@ -117,7 +125,8 @@ un_description un_describe(lua_State *L, int index) {
     return d;
 }
 
-bool un_get_field(const un_place *place, int t, const char *key) {
+bool un_get_field(const un_place *place, int t, const char *key)
+{
     lua_State *L = place->L;
     lua_pushstring(L, key);
     if (lua_rawget(L, t) != LUA_TNIL) return true;
@@ -126,12 +135,14 @@ bool un_get_field(const un_place *place, int t, const char *key) {
 }
 
 /* Inherited keys would be missed by raw reads, and passing over them in silence is worse. */
-static void check_plain(const un_place *place, int index, const char *key) {
+static void check_plain(const un_place *place, int index, const char *key)
+{
     if (lua_getmetatable(place->L, index))
         un_place_fail(place, key, "must be a table without a metatable");
 }
 
-static void check_range(const un_place *place, const char *key, un_range range, double value) {
+static void check_range(const un_place *place, const char *key, un_range range, double value)
+{
     un_description d = un_describe(place->L, -1);
     const char *got = d.text;
     if (!isfinite(value)) un_place_fail(place, key, "must be a finite number, got %s", got);
@@ -147,7 +158,8 @@ static void check_range(const un_place *place, const char *key, un_range range, 
     un_place_fail(place, key, "must be %s %.10g, got %s", from, range.min, got);
 }
 
-bool un_read_number(const un_place *place, int t, const char *key, un_range range, double *value) {
+bool un_read_number(const un_place *place, int t, const char *key, un_range range, double *value)
+{
     lua_State *L = place->L;
     if (!un_get_field(place, t, key)) return false;
     if (lua_type(L, -1) != LUA_TNUMBER)
@@ -159,8 +171,8 @@ bool un_read_number(const un_place *place, int t, const char *key, un_range rang
     return true;
 }
 
-bool un_read_integer(const un_place *place, int t, const char *key, un_range range,
-                     int32_t *value) {
+bool un_read_integer(const un_place *place, int t, const char *key, un_range range, int32_t *value)
+{
     UN_ASSERT(range.min >= INT32_MIN && range.max <= INT32_MAX);
     double number;
     if (!un_read_number(place, t, key, range, &number)) return false;
@@ -170,7 +182,8 @@ bool un_read_integer(const un_place *place, int t, const char *key, un_range ran
     return true;
 }
 
-bool un_read_numbers(const un_place *place, int t, const char *key, int count, double *values) {
+bool un_read_numbers(const un_place *place, int t, const char *key, int count, double *values)
+{
     static const char *const words[] = {"no", "one", "two", "three"};
     lua_State *L = place->L;
     if (!un_get_field(place, t, key)) return false;
@@ -196,14 +209,16 @@ bool un_read_numbers(const un_place *place, int t, const char *key, int count, d
     return true;
 }
 
-bool un_read_vec3(const un_place *place, int t, const char *key, un_vec3 *value) {
+bool un_read_vec3(const un_place *place, int t, const char *key, un_vec3 *value)
+{
     double v[3];
     if (!un_read_numbers(place, t, key, 3, v)) return false;
     *value = un_v3(v[0], v[1], v[2]);
     return true;
 }
 
-bool un_read_bool(const un_place *place, int t, const char *key, bool *value) {
+bool un_read_bool(const un_place *place, int t, const char *key, bool *value)
+{
     lua_State *L = place->L;
     if (!un_get_field(place, t, key)) return false;
     if (!lua_isboolean(L, -1))
@@ -213,13 +228,15 @@ bool un_read_bool(const un_place *place, int t, const char *key, bool *value) {
     return true;
 }
 
-static bool among(const char *word, const char *const *words) {
+static bool among(const char *word, const char *const *words)
+{
     for (; words && *words; words++)
         if (strcmp(word, *words) == 0) return true;
     return false;
 }
 
-static void list_words(char *to, size_t size, const char *const *words) {
+static void list_words(char *to, size_t size, const char *const *words)
+{
     size_t n = 0;
     to[0] = 0;
     for (; *words && n < size; words++)
@@ -227,7 +244,8 @@ static void list_words(char *to, size_t size, const char *const *words) {
 }
 
 bool un_read_word(const un_place *place, int t, const char *key, const char *const *known,
-                  const char *const *unavailable, char *value, size_t size) {
+                  const char *const *unavailable, char *value, size_t size)
+{
     lua_State *L = place->L;
     if (!un_get_field(place, t, key)) return false;
     char all[240];
@@ -250,7 +268,8 @@ bool un_read_word(const un_place *place, int t, const char *key, const char *con
     return true;
 }
 
-int un_open_table(un_place *place, int t, const char *key, const char *usage) {
+int un_open_table(un_place *place, int t, const char *key, const char *usage)
+{
     lua_State *L = place->L;
     luaL_checkstack(L, 20, NULL);
     if (!un_get_field(place, t, key)) return 0;
@@ -263,13 +282,15 @@ int un_open_table(un_place *place, int t, const char *key, const char *usage) {
     return lua_gettop(L);
 }
 
-void un_close_table(un_place *place, int opened) {
+void un_close_table(un_place *place, int opened)
+{
     lua_settop(place->L, opened - 1);
     char *dot = strrchr(place->path, '.');
     *(dot ? dot : place->path) = 0;
 }
 
-void un_check_keys(const un_place *place, int t, const char *const *known, bool items) {
+void un_check_keys(const un_place *place, int t, const char *const *known, bool items)
+{
     lua_State *L = place->L;
     check_plain(place, t, NULL);
     lua_Integer item_count = (lua_Integer)lua_rawlen(L, t);

@@ -10,7 +10,8 @@
 
 static const char *const side_names[] = {"left", "right", "bottom", "top", "back", "front", NULL};
 
-un_scene_def un_scene_def_default(void) {
+un_scene_def un_scene_def_default(void)
+{
     return (un_scene_def){
         .method = "uniform",
         .domain.size = {1, 1, 1},
@@ -23,7 +24,8 @@ un_scene_def un_scene_def_default(void) {
     };
 }
 
-static void read_domain(un_place *place, int t, un_scene_def *def) {
+static void read_domain(un_place *place, int t, un_scene_def *def)
+{
     static const char *const keys[] = {"size", "open", NULL};
     lua_State *L = place->L;
     int domain = un_open_table(place, t, "domain", "{ size = {1, 1, 1} }");
@@ -64,7 +66,8 @@ static void read_domain(un_place *place, int t, un_scene_def *def) {
     un_close_table(place, domain);
 }
 
-static void read_detail(un_place *place, int t, un_scene_def *def) {
+static void read_detail(un_place *place, int t, un_scene_def *def)
+{
     static const char *const keys[] = {"coarsest", "finest", "surface", NULL};
     int detail = un_open_table(place, t, "detail", "{ finest = 64 }");
     un_vec3 size = def->domain.size;
@@ -99,7 +102,8 @@ static void read_detail(un_place *place, int t, un_scene_def *def) {
                       (int)def->detail.finest, cells, CELLS_MAX);
 }
 
-static void read_frames(un_place *place, int t, un_scene_def *def) {
+static void read_frames(un_place *place, int t, un_scene_def *def)
+{
     static const char *const keys[] = {"count", "rate", NULL};
     int frames = un_open_table(place, t, "frames", "{ count = 72, rate = 24 }");
     if (!frames) return;
@@ -110,7 +114,8 @@ static void read_frames(un_place *place, int t, un_scene_def *def) {
 }
 
 /* Zero is served, anything else is refused rather than ignored. */
-static void refuse_unless_zero(const un_place *place, int t, const char *key) {
+static void refuse_unless_zero(const un_place *place, int t, const char *key)
+{
     lua_State *L = place->L;
     if (!un_get_field(place, t, key)) return;
     if (lua_type(L, -1) != LUA_TNUMBER && lua_type(L, -1) != LUA_TFUNCTION)
@@ -121,7 +126,8 @@ static void refuse_unless_zero(const un_place *place, int t, const char *key) {
     lua_pop(L, 1);
 }
 
-static void read_fluid(un_place *place, int t, un_scene_def *def) {
+static void read_fluid(un_place *place, int t, un_scene_def *def)
+{
     static const char *const keys[] = {"density", "viscosity", "surface_tension", NULL};
     int fluid = un_open_table(place, t, "fluid", "{ density = 1000 }");
     if (!fluid) return;
@@ -134,7 +140,8 @@ static void read_fluid(un_place *place, int t, un_scene_def *def) {
 
 /* Pushes item i of the list: one of our values with the given tag, or an error. */
 static un_value *take_item(const un_place *place, int list, int i, un_value_tag tag,
-                           const char *what) {
+                           const char *what)
+{
     lua_State *L = place->L;
     char number[16];
     snprintf(number, sizeof number, "%d", i);
@@ -147,7 +154,8 @@ static un_value *take_item(const un_place *place, int list, int i, un_value_tag 
 
 /* The number of items of the list `key`, which is left open at *list. */
 static int32_t open_list(un_place *place, int t, const char *key, const char *usage,
-                         const char *const *keys, int *list) {
+                         const char *const *keys, int *list)
+{
     *list = un_open_table(place, t, key, usage);
     if (!*list) return 0;
     un_check_keys(place, *list, keys, true);
@@ -160,7 +168,8 @@ static int32_t open_list(un_place *place, int t, const char *key, const char *us
 
 static const char *const no_keys[] = {NULL};
 
-static void read_liquid(un_place *place, int t, un_scene *scene) {
+static void read_liquid(un_place *place, int t, un_scene *scene)
+{
     static const char *const keys[] = {"velocity", NULL};
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
@@ -196,7 +205,8 @@ static void read_liquid(un_place *place, int t, un_scene *scene) {
     un_close_table(place, liquid);
 }
 
-static void *new_list(lua_State *L, un_scene *scene, int32_t count, size_t size) {
+static void *new_list(lua_State *L, un_scene *scene, int32_t count, size_t size)
+{
     void *list = un_alloc_zero(scene->ctx, (size_t)count, size);
     if (!list) un_sandbox_raise(L, UN_ERROR_MEMORY);
     return list;
@@ -204,7 +214,8 @@ static void *new_list(lua_State *L, un_scene *scene, int32_t count, size_t size)
 
 /* "solids[2] (sphere)": a solid {} goes by the name of its shape. */
 static void name_item(lua_State *L, char *name, size_t size, const char *list, int32_t i,
-                      const un_value *value) {
+                      const un_value *value)
+{
     const char *kind = value->kind;
     if (value->tag == UN_VALUE_SHAPE && ((const un_node *)value)->kind == UN_NODE_SOLID) {
         lua_getiuservalue(L, -1, 1);
@@ -215,7 +226,8 @@ static void name_item(lua_State *L, char *name, size_t size, const char *list, i
     snprintf(name, size, "%s[%d] (%s)", list, (int)i + 1, kind);
 }
 
-static void read_solids(un_place *place, int t, un_scene *scene) {
+static void read_solids(un_place *place, int t, un_scene *scene)
+{
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
     int list;
@@ -243,7 +255,8 @@ static void read_solids(un_place *place, int t, un_scene *scene) {
     un_close_table(place, list);
 }
 
-static void read_sources(un_place *place, int t, un_scene *scene) {
+static void read_sources(un_place *place, int t, un_scene *scene)
+{
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
     int list;
@@ -266,7 +279,8 @@ static void read_sources(un_place *place, int t, un_scene *scene) {
 }
 
 static void check_inside(const un_place *place, const char *number, const un_probe *probe,
-                         un_vec3 size) {
+                         un_vec3 size)
+{
     const double at[3] = {probe->at.x, probe->at.y, probe->at.z};
     const double sides[3] = {size.x, size.y, size.z};
     if (probe->kind == UN_PROBE_FRONT) return;
@@ -278,7 +292,8 @@ static void check_inside(const un_place *place, const char *number, const un_pro
                           probe->name, "xyz"[a], at[a], sides[a]);
 }
 
-static void read_probes(un_place *place, int t, un_scene *scene) {
+static void read_probes(un_place *place, int t, un_scene *scene)
+{
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
     int list;
@@ -306,7 +321,8 @@ static void read_probes(un_place *place, int t, un_scene *scene) {
 }
 
 /* "8G", "512M", "1.5T", or a number of bytes. */
-static void read_memory(const un_place *place, int t, double *bytes) {
+static void read_memory(const un_place *place, int t, double *bytes)
+{
     lua_State *L = place->L;
     if (!un_get_field(place, t, "memory")) return;
     un_description got = un_describe(L, -1);
@@ -335,7 +351,8 @@ static void read_memory(const un_place *place, int t, double *bytes) {
     lua_pop(L, 1);
 }
 
-static void read_budget(un_place *place, int t, un_scene_def *def) {
+static void read_budget(un_place *place, int t, un_scene_def *def)
+{
     static const char *const keys[] = {"particles", "memory", NULL};
     int budget = un_open_table(place, t, "budget", "{ particles = 2e6, memory = \"8G\" }");
     if (!budget) return;
@@ -345,7 +362,8 @@ static void read_budget(un_place *place, int t, un_scene_def *def) {
     un_close_table(place, budget);
 }
 
-static void read_solver(un_place *place, int t, un_scene_def *def) {
+static void read_solver(un_place *place, int t, un_scene_def *def)
+{
     static const char *const keys[] = {"kind", "tolerance", "cfl", "pic", NULL};
     static const char *const kinds[] = {"auto", "cg", NULL};
     static const char *const later[] = {"amg", "multigrid", NULL};
@@ -360,7 +378,8 @@ static void read_solver(un_place *place, int t, un_scene_def *def) {
     un_close_table(place, solver);
 }
 
-static void read_output(un_place *place, int t, un_scene_def *def) {
+static void read_output(un_place *place, int t, un_scene_def *def)
+{
     static const char *const keys[] = {"surface", "particles", "mesh", NULL};
     int output = un_open_table(place, t, "output", "{ surface = true }");
     if (!output) return;
@@ -371,7 +390,8 @@ static void read_output(un_place *place, int t, un_scene_def *def) {
     un_close_table(place, output);
 }
 
-void un_read_scene(lua_State *L, un_scene *scene) {
+void un_read_scene(lua_State *L, un_scene *scene)
+{
     static const char *const keys[] = {"method", "domain", "detail", "frames",  "gravity",
                                        "fluid",  "liquid", "solids", "sources", "sizing",
                                        "probes", "budget", "solver", "output",  NULL};

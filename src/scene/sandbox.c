@@ -17,18 +17,21 @@
 /* Calls within calls; Lua's own limit comes after half of the memory is gone. */
 #define CALL_DEPTH 20000
 
-double un_sandbox_cpu(void) {
+double un_sandbox_cpu(void)
+{
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-un_sandbox *un_sandbox_of(lua_State *L) {
+un_sandbox *un_sandbox_of(lua_State *L)
+{
     return *(un_sandbox **)lua_getextraspace(L);
 }
 
 /* Processor time is slow to ask for and never ahead of the wall clock. */
-static bool time_is_up(un_sandbox *s) {
+static bool time_is_up(un_sandbox *s)
+{
     double now = un_seconds();
     if (now < s->next_look) return false;
     double left = s->cpu_start + s->cpu_limit - un_sandbox_cpu();
@@ -36,19 +39,22 @@ static bool time_is_up(un_sandbox *s) {
     return left <= 0;
 }
 
-static void pass_limit(un_sandbox *s, const char *place, const char *limit) {
+static void pass_limit(un_sandbox *s, const char *place, const char *limit)
+{
     s->fatal = UN_ERROR_SCENE;
     snprintf(s->message, sizeof s->message, "%s: %s takes more than %s; %s", place, s->activity,
              limit, s->remedy);
 }
 
-static void pass_time(un_sandbox *s, const char *place) {
+static void pass_time(un_sandbox *s, const char *place)
+{
     char limit[64];
     snprintf(limit, sizeof limit, "%g s of computing", s->cpu_limit);
     pass_limit(s, place, limit);
 }
 
-static void *allocate(void *user, void *block, size_t old, size_t size) {
+static void *allocate(void *user, void *block, size_t old, size_t size)
+{
     un_sandbox *s = user;
     if (!block) old = 0; /* Lua passes the kind of object then */
     if (size == 0) {
@@ -81,14 +87,16 @@ static void *allocate(void *user, void *block, size_t old, size_t size) {
 
 static void hook(lua_State *L, lua_Debug *ar);
 
-static _Noreturn void stop(lua_State *L) {
+static _Noreturn void stop(lua_State *L)
+{
     lua_sethook(L, hook, LUA_MASKCOUNT, 1);
     lua_pushliteral(L, "stopped");
     lua_error(L);
     __builtin_unreachable();
 }
 
-static void where(lua_State *L, char *text, size_t size) {
+static void where(lua_State *L, char *text, size_t size)
+{
     un_sandbox *s = un_sandbox_of(L);
     snprintf(text, size, "%s", s->name);
     lua_Debug ar;
@@ -103,7 +111,8 @@ static void where(lua_State *L, char *text, size_t size) {
     }
 }
 
-void un_sandbox_tick(lua_State *L) {
+void un_sandbox_tick(lua_State *L)
+{
     un_sandbox *s = un_sandbox_of(L);
     if (s->fatal) stop(L);
     if (!time_is_up(s)) return;
@@ -113,7 +122,8 @@ void un_sandbox_tick(lua_State *L) {
     stop(L);
 }
 
-static void check_depth(lua_State *L) {
+static void check_depth(lua_State *L)
+{
     lua_Debug ar;
     if (!lua_getstack(L, CALL_DEPTH, &ar)) return;
     char place[80];
@@ -125,7 +135,8 @@ static void check_depth(lua_State *L) {
     lua_error(L);
 }
 
-static void hook(lua_State *L, lua_Debug *ar) {
+static void hook(lua_State *L, lua_Debug *ar)
+{
     un_sandbox *s = un_sandbox_of(L);
     if (s->fatal) stop(L);
     s->steps += HOOK_STEPS;
@@ -147,19 +158,22 @@ static void hook(lua_State *L, lua_Debug *ar) {
     un_sandbox_tick(L);
 }
 
-void un_sandbox_allow_steps(un_sandbox *s, int64_t steps) {
+void un_sandbox_allow_steps(un_sandbox *s, int64_t steps)
+{
     s->steps = 0;
     s->step_limit = steps;
 }
 
-void un_sandbox_raise(lua_State *L, un_status status) {
+void un_sandbox_raise(lua_State *L, un_status status)
+{
     un_sandbox *s = un_sandbox_of(L);
     s->fatal = status;
     s->message[0] = 0; /* the context has it */
     stop(L);
 }
 
-static void out_of_memory(un_sandbox *s) {
+static void out_of_memory(un_sandbox *s)
+{
     if (s->fatal) return;
     s->fatal = UN_ERROR_MEMORY;
     s->message[0] = 0;
@@ -172,13 +186,15 @@ static void out_of_memory(un_sandbox *s) {
              s->name, line, s->activity, (int)(MEMORY_LIMIT >> 20));
 }
 
-void un_sandbox_check_final(lua_State *L, int lua_status) {
+void un_sandbox_check_final(lua_State *L, int lua_status)
+{
     un_sandbox *s = un_sandbox_of(L);
     if (lua_status == LUA_ERRMEM) out_of_memory(s);
     if (s->fatal) stop(L);
 }
 
-void un_sandbox_limit(un_sandbox *s, const un_limits *limits) {
+void un_sandbox_limit(un_sandbox *s, const un_limits *limits)
+{
     s->activity = limits->activity;
     s->remedy = limits->remedy;
     un_sandbox_allow_steps(s, limits->steps);
@@ -194,7 +210,8 @@ typedef struct call {
     void *arg;
 } call;
 
-static int run_body(lua_State *L) {
+static int run_body(lua_State *L)
+{
     call *c = lua_touserdata(L, 1);
     lua_settop(L, 0);
     c->body(L, c->arg);
@@ -202,7 +219,8 @@ static int run_body(lua_State *L) {
 }
 
 /* The error on the top of the stack as a sentence. */
-static un_status explain(un_sandbox *s) {
+static un_status explain(un_sandbox *s)
+{
     lua_State *L = s->L;
     /* Only strings: turning a number into one may fail for want of memory. */
     if (lua_type(L, -1) != LUA_TSTRING)
@@ -224,8 +242,8 @@ static un_status explain(un_sandbox *s) {
                    text);
 }
 
-un_status un_sandbox_call(un_sandbox *s, un_sandbox_body *body, void *arg,
-                          const un_limits *limits) {
+un_status un_sandbox_call(un_sandbox *s, un_sandbox_body *body, void *arg, const un_limits *limits)
+{
     lua_State *L = s->L;
     s->fatal = UN_OK;
     s->heavy_line = 0;
@@ -246,13 +264,15 @@ un_status un_sandbox_call(un_sandbox *s, un_sandbox_body *body, void *arg,
     return status;
 }
 
-static void open_all(lua_State *L, void *arg) {
+static void open_all(lua_State *L, void *arg)
+{
     (void)arg;
     un_library_open(L);
     un_values_open(L);
 }
 
-un_status un_sandbox_create(un_context *ctx, const un_scene *scene, un_sandbox **sandbox) {
+un_status un_sandbox_create(un_context *ctx, const un_scene *scene, un_sandbox **sandbox)
+{
     un_sandbox *s = un_alloc_zero(ctx, 1, sizeof *s);
     *sandbox = s;
     if (!s) return UN_ERROR_MEMORY;
@@ -276,7 +296,8 @@ un_status un_sandbox_create(un_context *ctx, const un_scene *scene, un_sandbox *
     return un_sandbox_call(s, open_all, NULL, &limits);
 }
 
-void un_sandbox_destroy(un_sandbox *s) {
+void un_sandbox_destroy(un_sandbox *s)
+{
     if (!s) return;
     un_context *ctx = s->ctx;
     if (s->L) lua_close(s->L);
@@ -286,7 +307,8 @@ void un_sandbox_destroy(un_sandbox *s) {
 /* ---- text for messages ---- */
 
 /* Bytes of the well-formed, printable UTF-8 character at `at`, 0 when there is none. */
-static size_t printable(const unsigned char *at, size_t left) {
+static size_t printable(const unsigned char *at, size_t left)
+{
     unsigned char c = at[0];
     if (c < 0x80) return c >= 0x20 && c != 0x7f;
     size_t length = c >= 0xc2 && c < 0xe0   ? 2
@@ -300,7 +322,8 @@ static size_t printable(const unsigned char *at, size_t left) {
     return control ? 0 : length;
 }
 
-void un_clean_text(char *to, size_t size, const char *from, size_t length) {
+void un_clean_text(char *to, size_t size, const char *from, size_t length)
+{
     UN_ASSERT(size > 4);
     const unsigned char *at = (const unsigned char *)from;
     size_t written = 0, fits = 0; /* fits: where "..." could still follow */

@@ -23,7 +23,8 @@ static const char saved_set[] = "-- undine: set ";
 
 /* ---- the file ---- */
 
-static un_status read_file(un_context *ctx, const char *path, char **text, size_t *length) {
+static un_status read_file(un_context *ctx, const char *path, char **text, size_t *length)
+{
     char shown[200];
     un_clean_text(shown, sizeof shown, path, strlen(path));
     un_status status = UN_OK;
@@ -64,7 +65,8 @@ done:
 }
 
 /* What Lua would answer in its own words, or not at all. */
-static un_status check_text(un_context *ctx, const char *name, const char *text, size_t length) {
+static un_status check_text(un_context *ctx, const char *name, const char *text, size_t length)
+{
     const char *zero = memchr(text, 0, length);
     if (text[0] == '\x1b')
         return un_fail(ctx, UN_ERROR_SCENE,
@@ -87,28 +89,33 @@ static un_status check_text(un_context *ctx, const char *name, const char *text,
     return UN_OK;
 }
 
-static bool starts_with(const char *text, const char *start) {
+static bool starts_with(const char *text, const char *start)
+{
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-static const char *next_line(const char *line) {
+static const char *next_line(const char *line)
+{
     line += strcspn(line, "\n");
     return *line ? line + 1 : line;
 }
 
 /* The line after which a saved scene holds its additions; NULL when it holds none. */
-static const char *find_marker(const char *text) {
+static const char *find_marker(const char *text)
+{
     for (const char *line = text; *line; line = next_line(line))
         if (starts_with(line, saved_marker)) return line;
     return NULL;
 }
 
-static bool is_addition(const char *line) {
+static bool is_addition(const char *line)
+{
     return starts_with(line, saved_marker) || starts_with(line, saved_folder) ||
            starts_with(line, saved_set);
 }
 
-static un_status add_override(un_scene *scene, const char *text, size_t length) {
+static un_status add_override(un_scene *scene, const char *text, size_t length)
+{
     if (scene->override_count >= OVERRIDES_MAX)
         return un_fail(scene->ctx, UN_ERROR_SCENE, "more than %d values are set with --set",
                        OVERRIDES_MAX);
@@ -125,7 +132,8 @@ static un_status add_override(un_scene *scene, const char *text, size_t length) 
 }
 
 /* Line breaks and % of a folder's name are saved as %0A and %25. */
-static void decode(char *text) {
+static void decode(char *text)
+{
     char *to = text;
     for (const char *from = text; *from; from++) {
         char hex[3] = {from[0] == '%' ? from[1] : 0, 0, 0};
@@ -142,7 +150,8 @@ static void decode(char *text) {
     *to = 0;
 }
 
-static un_status read_additions(un_scene *scene) {
+static un_status read_additions(un_scene *scene)
+{
     const char *line = find_marker(scene->text);
     for (; line && *line; line = next_line(line)) {
         size_t length = strcspn(line, "\r\n");
@@ -163,7 +172,8 @@ static un_status read_additions(un_scene *scene) {
     return UN_OK;
 }
 
-static un_status set_folder(un_scene *scene) {
+static un_status set_folder(un_scene *scene)
+{
     const char *slash = strrchr(scene->path, '/');
     scene->folder = un_strdup(scene->ctx, slash ? scene->path : ".");
     if (!scene->folder) return UN_ERROR_MEMORY;
@@ -174,7 +184,8 @@ static un_status set_folder(un_scene *scene) {
 
 /* ---- loading ---- */
 
-static void run_script(lua_State *L, void *arg) {
+static void run_script(lua_State *L, void *arg)
+{
     un_scene *scene = arg;
     un_sandbox *s = scene->sandbox;
     const char *text = scene->text;
@@ -191,7 +202,8 @@ static void run_script(lua_State *L, void *arg) {
     un_apply_overrides(L, scene, 1);
 }
 
-static void build_scene(lua_State *L, void *arg) {
+static void build_scene(lua_State *L, void *arg)
+{
     un_scene *scene = arg;
     un_read_scene(L, scene);
     luaL_unref(L, LUA_REGISTRYINDEX, scene->sandbox->scene_ref);
@@ -201,7 +213,8 @@ static void build_scene(lua_State *L, void *arg) {
     lua_gc(L, LUA_GCCOLLECT); /* only pose functions live on */
 }
 
-static un_status check_poses(const un_scene *scene) {
+static un_status check_poses(const un_scene *scene)
+{
     double end = scene->def.frames.count / scene->def.frames.rate;
     for (int32_t i = 0; i < scene->def.solid_count; i++) {
         un_pose pose;
@@ -211,7 +224,8 @@ static un_status check_poses(const un_scene *scene) {
     return UN_OK;
 }
 
-static un_status load(un_scene *scene, const char *const *overrides, int32_t override_count) {
+static un_status load(un_scene *scene, const char *const *overrides, int32_t override_count)
+{
     un_context *ctx = scene->ctx;
     size_t length = 0;
     UN_TRY(set_folder(scene));
@@ -235,7 +249,8 @@ static un_status load(un_scene *scene, const char *const *overrides, int32_t ove
 }
 
 un_status un_scene_load(un_context *ctx, const char *path, const char *const *overrides,
-                        int32_t override_count, un_scene **scene) {
+                        int32_t override_count, un_scene **scene)
+{
     *scene = NULL;
     if (!path || !*path)
         return un_fail(ctx, UN_ERROR_ARGUMENT, "no scene file given; name one, as in dam.lua");
@@ -253,7 +268,8 @@ un_status un_scene_load(un_context *ctx, const char *path, const char *const *ov
     return UN_OK;
 }
 
-void un_scene_destroy(un_scene *scene) {
+void un_scene_destroy(un_scene *scene)
+{
     if (!scene) return;
     un_context *ctx = scene->ctx;
     un_sandbox_destroy(scene->sandbox);
@@ -277,16 +293,19 @@ typedef struct writer {
     size_t length;
 } writer;
 
-static void put(writer *w, const char *text, size_t length) {
+static void put(writer *w, const char *text, size_t length)
+{
     if (w->text) memcpy(w->text + w->length, text, length);
     w->length += length;
 }
 
-static void put_text(writer *w, const char *text) {
+static void put_text(writer *w, const char *text)
+{
     put(w, text, strlen(text));
 }
 
-static void put_folder(writer *w, const char *folder) {
+static void put_folder(writer *w, const char *folder)
+{
     for (; *folder; folder++) {
         if (*folder == '\n')
             put_text(w, "%0A");
@@ -299,7 +318,8 @@ static void put_folder(writer *w, const char *folder) {
     }
 }
 
-static void put_scene(writer *w, const un_scene *scene, const char *folder) {
+static void put_scene(writer *w, const un_scene *scene, const char *folder)
+{
     const char *marker = find_marker(scene->text);
     const char *line = scene->text;
     for (; *line; line = next_line(line)) {
@@ -322,7 +342,8 @@ static void put_scene(writer *w, const un_scene *scene, const char *folder) {
     }
 }
 
-un_status un_scene_text(const un_scene *scene, char **text) {
+un_status un_scene_text(const un_scene *scene, char **text)
+{
     char *real = realpath(scene->folder, NULL);
     const char *folder = real ? real : scene->folder;
     writer w = {NULL, 0};
@@ -347,7 +368,8 @@ typedef struct pose_call {
 } pose_call;
 
 /* The function returns { by, rotate, about }, or by and rotate as two values. */
-static void call_pose(lua_State *L, void *arg) {
+static void call_pose(lua_State *L, void *arg)
+{
     static const char *const keys[] = {"by", "rotate", "about", NULL};
     pose_call *c = arg;
     un_place place = {.L = L, .root = "pose"};
@@ -372,7 +394,8 @@ static void call_pose(lua_State *L, void *arg) {
     un_read_motion(&place, 1, false, c->pose);
 }
 
-un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose *pose) {
+un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose *pose)
+{
     UN_ASSERT(solid >= 0 && solid < scene->def.solid_count);
     const un_solid *s = &scene->def.solids[solid];
     *pose = un_pose_identity();

@@ -13,11 +13,13 @@
 
 #define SOLID_KEYS "velocity", "pose", "friction", "density"
 
-un_value *un_value_at(lua_State *L, int index) {
+un_value *un_value_at(lua_State *L, int index)
+{
     return luaL_testudata(L, index, VALUE_TYPE);
 }
 
-static void *new_value(lua_State *L, size_t size, un_value_tag tag, const un_place *place) {
+static void *new_value(lua_State *L, size_t size, un_value_tag tag, const un_place *place)
+{
     un_value *value = lua_newuserdatauv(L, size, 2);
     memset(value, 0, size);
     *value = (un_value){tag, place->line, place->root};
@@ -25,7 +27,8 @@ static void *new_value(lua_State *L, size_t size, un_value_tag tag, const un_pla
     return value;
 }
 
-static void check_argument(const un_place *place, const char *usage) {
+static void check_argument(const un_place *place, const char *usage)
+{
     lua_State *L = place->L;
     if (lua_type(L, 1) != LUA_TTABLE)
         un_place_fail(place, NULL, "needs a table, as in %s, got %s", usage,
@@ -35,17 +38,20 @@ static void check_argument(const un_place *place, const char *usage) {
                       lua_gettop(L));
 }
 
-static _Noreturn void missing(const un_place *place, const char *key, const char *usage) {
+static _Noreturn void missing(const un_place *place, const char *key, const char *usage)
+{
     un_place_fail(place, NULL, "needs %s, as in %s", key, usage);
 }
 
-static un_vec3 need_vec3(const un_place *place, const char *key, const char *usage) {
+static un_vec3 need_vec3(const un_place *place, const char *key, const char *usage)
+{
     un_vec3 value;
     if (!un_read_vec3(place, 1, key, &value)) missing(place, key, usage);
     return value;
 }
 
-static double need_length(const un_place *place, const char *key, const char *usage) {
+static double need_length(const un_place *place, const char *key, const char *usage)
+{
     double value;
     if (!un_read_number(place, 1, key, (un_range){0, 1e9, true}, &value))
         missing(place, key, usage);
@@ -55,7 +61,8 @@ static double need_length(const un_place *place, const char *key, const char *us
 /* ---- shapes ---- */
 
 /* Pushes a new node with what the table says about it as a solid. */
-static un_node *new_node(const un_place *place, un_node_kind kind, bool from_table) {
+static un_node *new_node(const un_place *place, un_node_kind kind, bool from_table)
+{
     lua_State *L = place->L;
     un_node *node = new_value(L, sizeof *node, UN_VALUE_SHAPE, place);
     int index = lua_gettop(L);
@@ -85,7 +92,8 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     return node;
 }
 
-static int make_box(lua_State *L) {
+static int make_box(lua_State *L)
+{
     static const char usage[] = "box { min = {0, 0, 0}, max = {1, 1, 1} }";
     static const char *const keys[] = {"min", "max", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "box");
@@ -102,7 +110,8 @@ static int make_box(lua_State *L) {
     return 1;
 }
 
-static int make_sphere(lua_State *L) {
+static int make_sphere(lua_State *L)
+{
     static const char usage[] = "sphere { center = {0.5, 0.5, 0.5}, radius = 0.1 }";
     static const char *const keys[] = {"center", "radius", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "sphere");
@@ -114,7 +123,8 @@ static int make_sphere(lua_State *L) {
     return 1;
 }
 
-static int make_rod(lua_State *L, un_node_kind kind, const char *name, const char *usage) {
+static int make_rod(lua_State *L, un_node_kind kind, const char *name, const char *usage)
+{
     static const char *const keys[] = {"from", "to", "radius", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, name);
     check_argument(&place, usage);
@@ -128,17 +138,20 @@ static int make_rod(lua_State *L, un_node_kind kind, const char *name, const cha
     return 1;
 }
 
-static int make_cylinder(lua_State *L) {
+static int make_cylinder(lua_State *L)
+{
     return make_rod(L, UN_NODE_CYLINDER, "cylinder",
                     "cylinder { from = {0, 0, 0}, to = {0, 1, 0}, radius = 0.1 }");
 }
 
-static int make_capsule(lua_State *L) {
+static int make_capsule(lua_State *L)
+{
     return make_rod(L, UN_NODE_CAPSULE, "capsule",
                     "capsule { from = {0, 0, 0}, to = {0, 1, 0}, radius = 0.1 }");
 }
 
-static int make_torus(lua_State *L) {
+static int make_torus(lua_State *L)
+{
     static const char usage[] =
         "torus { center = {0, 0, 0}, axis = {0, 1, 0}, radius = 0.3, tube = "
         "0.1 }";
@@ -159,7 +172,8 @@ static int make_torus(lua_State *L) {
     return 1;
 }
 
-static int make_plane(lua_State *L) {
+static int make_plane(lua_State *L)
+{
     static const char usage[] = "plane { point = {0, 0.1, 0}, normal = {0, 1, 0} }";
     static const char *const keys[] = {"point", "normal", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "plane");
@@ -172,7 +186,8 @@ static int make_plane(lua_State *L) {
     return 1;
 }
 
-static int make_mesh(lua_State *L) {
+static int make_mesh(lua_State *L)
+{
     static const char usage[] = "mesh { file = \"ship.ply\" }";
     static const char *const keys[] = {"file", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "mesh");
@@ -189,7 +204,8 @@ static int make_mesh(lua_State *L) {
     return 1;
 }
 
-static int make_field(lua_State *L) {
+static int make_field(lua_State *L)
+{
     static const char usage[] =
         "field(function(x, y, z) return y - 0.1 end), with negative values inside";
     static const char *const keys[] = {SOLID_KEYS, NULL};
@@ -209,7 +225,8 @@ static int make_field(lua_State *L) {
 }
 
 /* The shape at index as a part of something else: `what` names it in messages. */
-static const un_node *check_part(const un_place *place, int index, const char *what) {
+static const un_node *check_part(const un_place *place, int index, const char *what)
+{
     lua_State *L = place->L;
     const un_value *value = un_value_at(L, index);
     if (!value || value->tag != UN_VALUE_SHAPE)
@@ -224,7 +241,8 @@ static const un_node *check_part(const un_place *place, int index, const char *w
     return part;
 }
 
-static void add_part(const un_place *place, un_node *node, const un_node *part) {
+static void add_part(const un_place *place, un_node *node, const un_node *part)
+{
     if (node->part_count == 0) node->cost = 0;
     node->part_count++;
     node->cost += part->cost;
@@ -238,7 +256,8 @@ static void add_part(const un_place *place, un_node *node, const un_node *part) 
         un_place_fail(place, NULL, "holds more than %d shapes; use fewer, or a mesh", COST_MAX);
 }
 
-static int combine(lua_State *L, un_node_kind kind, const char *name, const char *usage) {
+static int combine(lua_State *L, un_node_kind kind, const char *name, const char *usage)
+{
     static const char *const keys[] = {SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, name);
     bool from_table = lua_istable(L, 1);
@@ -266,20 +285,24 @@ static int combine(lua_State *L, un_node_kind kind, const char *name, const char
     return 1;
 }
 
-static int make_union(lua_State *L) {
+static int make_union(lua_State *L)
+{
     return combine(L, UN_NODE_UNION, "union", "union { sphere { ... }, box { ... } }");
 }
 
-static int make_intersect(lua_State *L) {
+static int make_intersect(lua_State *L)
+{
     return combine(L, UN_NODE_INTERSECT, "intersect", "intersect { sphere { ... }, box { ... } }");
 }
 
-static int make_subtract(lua_State *L) {
+static int make_subtract(lua_State *L)
+{
     return combine(L, UN_NODE_SUBTRACT, "subtract", "subtract { box { ... }, sphere { ... } }");
 }
 
 /* Pushes the one shape of the table, given first or as shape = ... */
-static const un_node *take_shape(const un_place *place, const char *usage) {
+static const un_node *take_shape(const un_place *place, const char *usage)
+{
     lua_State *L = place->L;
     lua_Integer items = (lua_Integer)lua_rawlen(L, 1);
     bool named = un_get_field(place, 1, "shape");
@@ -291,7 +314,8 @@ static const un_node *take_shape(const un_place *place, const char *usage) {
 }
 
 /* Makes the shape on the top the only part of the node below it. */
-static void set_part(const un_place *place, un_node *node, const un_node *part) {
+static void set_part(const un_place *place, un_node *node, const un_node *part)
+{
     lua_State *L = place->L;
     add_part(place, node, part);
     lua_createtable(L, 1, 0);
@@ -300,7 +324,8 @@ static void set_part(const un_place *place, un_node *node, const un_node *part) 
     lua_setiuservalue(L, -2, 1);
 }
 
-static void read_rotation(const un_place *outer, int t, un_pose *pose) {
+static void read_rotation(const un_place *outer, int t, un_pose *pose)
+{
     static const char *const keys[] = {"axis", "angle", NULL};
     lua_State *L = outer->L;
     un_place place = *outer;
@@ -329,7 +354,8 @@ static void read_rotation(const un_place *outer, int t, un_pose *pose) {
 }
 
 /* x -> by + about + scale R (x - about) */
-void un_read_motion(const un_place *place, int t, bool with_scale, un_pose *pose) {
+void un_read_motion(const un_place *place, int t, bool with_scale, un_pose *pose)
+{
     un_vec3 by = {0, 0, 0}, about = {0, 0, 0};
     *pose = un_pose_identity();
     read_rotation(place, t, pose);
@@ -340,7 +366,8 @@ void un_read_motion(const un_place *place, int t, bool with_scale, un_pose *pose
     pose->translation = un_add(by, un_sub(about, turned));
 }
 
-static int make_move(lua_State *L) {
+static int make_move(lua_State *L)
+{
     static const char usage[] = "move { sphere { ... }, by = {1, 0, 0} }";
     static const char *const keys[] = {"shape", "by", "rotate", "about", "scale", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "move");
@@ -352,7 +379,8 @@ static int make_move(lua_State *L) {
     return 1;
 }
 
-static int make_solid(lua_State *L) {
+static int make_solid(lua_State *L)
+{
     static const char usage[] = "solid { sphere { ... }, friction = 0.5 }";
     static const char *const keys[] = {"shape", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "solid");
@@ -365,7 +393,8 @@ static int make_solid(lua_State *L) {
 
 /* ---- sources ---- */
 
-static int make_source(lua_State *L, un_source_kind kind) {
+static int make_source(lua_State *L, un_source_kind kind)
+{
     static const char *const emitter_keys[] = {"shape", "velocity", "from", "to", NULL};
     static const char *const drain_keys[] = {"shape", "from", "to", NULL};
     bool emits = kind == UN_SOURCE_EMITTER;
@@ -394,18 +423,21 @@ static int make_source(lua_State *L, un_source_kind kind) {
     return 1;
 }
 
-static int make_emitter(lua_State *L) {
+static int make_emitter(lua_State *L)
+{
     return make_source(L, UN_SOURCE_EMITTER);
 }
 
-static int make_drain(lua_State *L) {
+static int make_drain(lua_State *L)
+{
     return make_source(L, UN_SOURCE_DRAIN);
 }
 
 /* ---- probes ---- */
 
 /* Names head columns of probes.csv, beside "time". */
-static void read_name(const un_place *place, un_probe_value *value) {
+static void read_name(const un_place *place, un_probe_value *value)
+{
     lua_State *L = place->L;
     snprintf(value->probe.name, sizeof value->probe.name, "%s", place->root);
     if (!un_get_field(place, 1, "name")) return;
@@ -424,7 +456,8 @@ static void read_name(const un_place *place, un_probe_value *value) {
     lua_pop(L, 1);
 }
 
-static int make_front(lua_State *L) {
+static int make_front(lua_State *L)
+{
     static const char usage[] = "front { axis = \"x\" }";
     static const char *const keys[] = {"axis", "name", NULL};
     static const char *const axes[] = {"x", "y", "z", "-x", "-y", "-z", NULL};
@@ -441,7 +474,8 @@ static int make_front(lua_State *L) {
     return 1;
 }
 
-static int make_height(lua_State *L) {
+static int make_height(lua_State *L)
+{
     static const char usage[] = "height { at = {x, z} }";
     static const char *const keys[] = {"at", "name", NULL};
     un_place place = un_place_of_caller(L, "height");
@@ -456,7 +490,8 @@ static int make_height(lua_State *L) {
     return 1;
 }
 
-static int make_pressure(lua_State *L) {
+static int make_pressure(lua_State *L)
+{
     static const char usage[] = "pressure { at = {x, y, z} }";
     static const char *const keys[] = {"at", "name", NULL};
     un_place place = un_place_of_caller(L, "pressure");
@@ -471,7 +506,8 @@ static int make_pressure(lua_State *L) {
 
 /* ---- scene ---- */
 
-static int take_scene(lua_State *L) {
+static int take_scene(lua_State *L)
+{
     un_sandbox *s = un_sandbox_of(L);
     un_place place = un_place_of_caller(L, "scene");
     check_argument(&place, "scene { domain = { ... }, liquid = { ... } }");
@@ -484,7 +520,8 @@ static int take_scene(lua_State *L) {
     return 0;
 }
 
-void un_values_open(lua_State *L) {
+void un_values_open(lua_State *L)
+{
     static const luaL_Reg functions[] = {
         {"box", make_box},           {"sphere", make_sphere},
         {"cylinder", make_cylinder}, {"capsule", make_capsule},

@@ -41,24 +41,28 @@ typedef struct contour_cases {
 /* Corner bits of a square, in turn about it. */
 static const uint8_t ring[4] = {0, 1, 3, 2};
 
-static int32_t edge_base(int32_t e) {
+static int32_t edge_base(int32_t e)
+{
     int32_t axis = e / 4;
     return (e & 1) << (axis + 1) % 3 | (e >> 1 & 1) << (axis + 2) % 3;
 }
 
-static int32_t edge_between(int32_t a, int32_t b) {
+static int32_t edge_between(int32_t a, int32_t b)
+{
     int32_t axis = (a ^ b) >> 1, base = a & b;
     return 4 * axis + (base >> (axis + 1) % 3 & 1) + 2 * (base >> (axis + 2) % 3 & 1);
 }
 
 /* Corner q, in turn, of the face on the low or high side of an axis; counter-clockwise seen from
  * the high side. */
-static int32_t face_corner(int32_t axis, int32_t side, int32_t q) {
+static int32_t face_corner(int32_t axis, int32_t side, int32_t q)
+{
     int32_t c = ring[q & 3];
     return side << axis | (c & 1) << (axis + 1) % 3 | (c >> 1) << (axis + 2) % 3;
 }
 
-static bool share_face(int32_t e, int32_t f) {
+static bool share_face(int32_t e, int32_t f)
+{
     for (int32_t axis = 0; axis < 3; axis++)
         if (axis != e / 4 && axis != f / 4 &&
             (edge_base(e) >> axis & 1) == (edge_base(f) >> axis & 1))
@@ -67,7 +71,8 @@ static bool share_face(int32_t e, int32_t f) {
 }
 
 /* Squared distance of the edges' middles, in halves of a cube. */
-static int32_t middle_distance(int32_t e, int32_t f) {
+static int32_t middle_distance(int32_t e, int32_t f)
+{
     int32_t sum = 0;
     for (int32_t axis = 0; axis < 3; axis++) {
         int32_t d = (axis == e / 4 ? 1 : 2 * (edge_base(e) >> axis & 1)) -
@@ -79,7 +84,8 @@ static int32_t middle_distance(int32_t e, int32_t f) {
 
 /* Cuts the polygon loop[0..count) by the diagonals of least total square length that lie in no
  * face, and appends its triangles. */
-static void triangulate(contour_cases *cases, int32_t signs, const int32_t *loop, int32_t count) {
+static void triangulate(contour_cases *cases, int32_t signs, const int32_t *loop, int32_t count)
+{
     enum { FORBIDDEN = 1 << 20 };
     int32_t cost[12][12] = {{0}}, split[12][12] = {{0}};
     for (int32_t span = 2; span < count; span++)
@@ -112,7 +118,8 @@ static void triangulate(contour_cases *cases, int32_t signs, const int32_t *loop
 
 /* Joins the cuts of the case over the six faces: going about a face counter-clockwise seen from
  * outside the cube, each cut that enters liquid is followed by the cut that leaves it. */
-static void build_case(contour_cases *cases, int32_t signs) {
+static void build_case(contour_cases *cases, int32_t signs)
+{
     int32_t next[12];
     for (int32_t e = 0; e < 12; e++) next[e] = -1;
     for (int32_t face = 0; face < 6; face++) {
@@ -142,7 +149,8 @@ static void build_case(contour_cases *cases, int32_t signs) {
 
 /* Each run of liquid corners with the cuts before and after it is one convex polygon, fanned from
  * the corner that gives the best shapes; a full square is always split the same way. */
-static void build_cap(contour_cases *cases, int32_t signs) {
+static void build_cap(contour_cases *cases, int32_t signs)
+{
     for (int32_t q = 0; q < 4; q++) {
         bool full = signs == 15;
         if (full ? q > 0 : (signs >> ring[(q + 3) & 3] & 1) || !(signs >> ring[q] & 1)) continue;
@@ -163,7 +171,8 @@ static void build_cap(contour_cases *cases, int32_t signs) {
     }
 }
 
-static void build_cases(contour_cases *cases) {
+static void build_cases(contour_cases *cases)
+{
     memset(cases, 0, sizeof *cases);
     for (int32_t signs = 0; signs < 256; signs++) build_case(cases, signs);
     for (int32_t signs = 0; signs < 16; signs++) build_cap(cases, signs);
@@ -184,11 +193,13 @@ typedef struct contour {
 #define ROW_GRAIN 32
 
 /* Minus infinity is no liquid: a broken value must not flood the lattice. */
-static inline bool is_liquid(float phi) {
+static inline bool is_liquid(float phi)
+{
     return phi < 0 && phi >= -FLT_MAX;
 }
 
-static void find_liquid(void *arg, int64_t begin, int64_t end) {
+static void find_liquid(void *arg, int64_t begin, int64_t end)
+{
     contour *c = arg;
     int32_t n0 = c->n[0];
     for (int64_t row = begin; row < end; row++)
@@ -202,20 +213,23 @@ static void find_liquid(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Bits of the positions below `count` of word w. */
-static inline uint64_t first_bits(int64_t count, int64_t w) {
+static inline uint64_t first_bits(int64_t count, int64_t w)
+{
     int64_t left = count - 64 * w;
     return left >= 64 ? ~(uint64_t)0 : left > 0 ? ((uint64_t)1 << left) - 1 : 0;
 }
 
 /* The liquid bits of the next nodes along x. */
-static inline uint64_t next_bits(const contour *c, int64_t at, int64_t w) {
+static inline uint64_t next_bits(const contour *c, int64_t at, int64_t w)
+{
     uint64_t carry = w + 1 < c->word_count ? c->liquid[at + 1] << 63 : 0;
     return c->liquid[at] >> 1 | carry;
 }
 
 /* Which of 64 positions of a row, out of count in all, are the first or the last, or all of them
  * when the row itself lies on a wall. */
-static inline uint64_t wall_bits(bool row_on_wall, int64_t count, int64_t w) {
+static inline uint64_t wall_bits(bool row_on_wall, int64_t count, int64_t w)
+{
     if (row_on_wall) return ~(uint64_t)0;
     uint64_t bits = w == 0;
     if (w == (count - 1) >> 6) bits |= (uint64_t)1 << ((count - 1) & 63);
@@ -226,7 +240,8 @@ enum { CUT_X, CUT_Y, CUT_Z, NODE, KINDS };
 
 /* Which of the 64 nodes of word w of row (j, k) carry a vertex of each kind. */
 static inline void find_vertices(const contour *c, int32_t j, int32_t k, int64_t w,
-                                 uint64_t has[KINDS]) {
+                                 uint64_t has[KINDS])
+{
     int64_t row_words = c->word_count, slice_words = c->n[1] * row_words;
     int64_t at = k * slice_words + j * row_words + w;
     uint64_t liquid = c->liquid[at];
@@ -237,8 +252,8 @@ static inline void find_vertices(const contour *c, int32_t j, int32_t k, int64_t
     has[NODE] = liquid & wall_bits(wall, c->n[0], w);
 }
 
-static inline int32_t vertex_number(const contour *c, int32_t kind, int32_t i, int32_t j,
-                                    int32_t k) {
+static inline int32_t vertex_number(const contour *c, int32_t kind, int32_t i, int32_t j, int32_t k)
+{
     uint64_t has[KINDS];
     int64_t w = i >> 6;
     find_vertices(c, j, k, w, has);
@@ -249,12 +264,14 @@ static inline int32_t vertex_number(const contour *c, int32_t kind, int32_t i, i
 
 /* Where phi crosses zero on the way from a to b, one of which is liquid. The place of a broken
  * value is unknown: half way. */
-static double crossing(float a, float b) {
+static double crossing(float a, float b)
+{
     if (!isfinite(a) || !isfinite(b)) return 0.5;
     return un_clamp((double)a / ((double)a - (double)b), UN_SURFACE_HAIR, 1 - UN_SURFACE_HAIR);
 }
 
-static void write_vertices(void *arg, int64_t begin, int64_t end) {
+static void write_vertices(void *arg, int64_t begin, int64_t end)
+{
     contour *c = arg;
     const un_lattice *lattice = c->lattice;
     int64_t step[3] = {1, c->n[0], (int64_t)c->n[0] * c->n[1]};
@@ -278,15 +295,16 @@ static void write_vertices(void *arg, int64_t begin, int64_t end) {
 }
 
 /* The liquid corners of a cube's face as a case of caps; 0 when the face is inside the lattice. */
-static inline int32_t cap_case(const contour *c, int32_t signs, const int32_t at[3], int32_t face) {
+static inline int32_t cap_case(const contour *c, int32_t signs, const int32_t at[3], int32_t face)
+{
     int32_t axis = face / 2, side = face & 1, square = 0;
     if (at[axis] != (side ? c->n[axis] - 2 : 0)) return 0;
     for (int32_t q = 0; q < 4; q++) square |= (signs >> face_corner(axis, side, q) & 1) << ring[q];
     return square;
 }
 
-static void write_cube(const contour *c, int32_t signs, const int32_t at[3],
-                       int32_t (*triangle)[3]) {
+static void write_cube(const contour *c, int32_t signs, const int32_t at[3], int32_t (*triangle)[3])
+{
     int32_t cut[12] = {0};
     for (int32_t e = 0; e < 12; e++) {
         int32_t base = edge_base(e), axis = e / 4;
@@ -315,7 +333,8 @@ static void write_cube(const contour *c, int32_t signs, const int32_t at[3],
 
 /* Counts the triangles of the cubes whose low corners are row (j, k), and writes them where
  * `triangle` points, unless NULL. */
-static int64_t march_row(const contour *c, int32_t j, int32_t k, int32_t (*triangle)[3]) {
+static int64_t march_row(const contour *c, int32_t j, int32_t k, int32_t (*triangle)[3])
+{
     if (j == c->n[1] - 1 || k == c->n[2] - 1) return 0;
     int64_t row_words = c->word_count, slice_words = c->n[1] * row_words, total = 0;
     bool wall = j == 0 || j == c->n[1] - 2 || k == 0 || k == c->n[2] - 2;
@@ -344,7 +363,8 @@ static int64_t march_row(const contour *c, int32_t j, int32_t k, int32_t (*trian
     return total;
 }
 
-static void count_rows(void *arg, int64_t begin, int64_t end) {
+static void count_rows(void *arg, int64_t begin, int64_t end)
+{
     contour *c = arg;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % c->n[1]), k = (int32_t)(row / c->n[1]);
@@ -360,7 +380,8 @@ static void count_rows(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void write_triangles(void *arg, int64_t begin, int64_t end) {
+static void write_triangles(void *arg, int64_t begin, int64_t end)
+{
     contour *c = arg;
     for (int64_t row = begin; row < end; row++)
         march_row(c, (int32_t)(row % c->n[1]), (int32_t)(row / c->n[1]),
@@ -368,7 +389,8 @@ static void write_triangles(void *arg, int64_t begin, int64_t end) {
 }
 
 /* A lattice of no extent along an axis encloses nothing and gives an empty mesh. */
-un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh) {
+un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
+{
     *mesh = (un_trimesh){0};
     contour c = {.lattice = lattice, .mesh = mesh};
     un_status status = UN_OK;

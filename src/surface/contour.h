@@ -10,7 +10,8 @@
 #define UN_SURFACE_HAIR 1e-4
 
 /* A place given in node steps. Boundary planes have the same bits wherever they are computed. */
-static inline un_vec3 un_lattice_point(const un_lattice *lattice, double i, double j, double k) {
+static inline un_vec3 un_lattice_point(const un_lattice *lattice, double i, double j, double k)
+{
     return un_v3(lattice->origin.x + lattice->h[0] * i, lattice->origin.y + lattice->h[1] * j,
                  lattice->origin.z + lattice->h[2] * k);
 }

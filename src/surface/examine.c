@@ -4,7 +4,8 @@
 /* V = 1/6 sum of x0 . (x1 x x2) (divergence theorem), about the first vertex, so that a small mesh
  * far from the origin loses nothing to cancellation. Summed in blocks, which keeps round-off near
  * that of one block. */
-double un_surface_volume(const un_trimesh *mesh) {
+double un_surface_volume(const un_trimesh *mesh)
+{
     enum { BLOCK = 1024 };
     double volume = 0;
     if (mesh->vertex_count == 0) return 0;
@@ -24,7 +25,8 @@ double un_surface_volume(const un_trimesh *mesh) {
 }
 
 /* The least vertex of the piece as found so far; shortens the way as it goes. */
-static int32_t root(int32_t *parent, int32_t v) {
+static int32_t root(int32_t *parent, int32_t v)
+{
     while (parent[v] != v) {
         parent[v] = parent[parent[v]];
         v = parent[v];
@@ -32,7 +34,8 @@ static int32_t root(int32_t *parent, int32_t v) {
     return v;
 }
 
-static un_status check_ids(un_context *ctx, const un_trimesh *mesh) {
+static un_status check_ids(un_context *ctx, const un_trimesh *mesh)
+{
     for (int64_t t = 0; t < mesh->triangle_count; t++)
         for (int32_t c = 0; c < 3; c++)
             if (mesh->triangle[t][c] < 0 || mesh->triangle[t][c] >= mesh->vertex_count)
@@ -43,7 +46,8 @@ static un_status check_ids(un_context *ctx, const un_trimesh *mesh) {
 }
 
 un_status un_surface_components(un_context *ctx, const un_trimesh *mesh, int32_t *component,
-                                int32_t *component_count) {
+                                int32_t *component_count)
+{
     UN_TRY(check_ids(ctx, mesh));
     for (int32_t v = 0; v < mesh->vertex_count; v++) component[v] = v;
     for (int64_t t = 0; t < mesh->triangle_count; t++) {
@@ -63,7 +67,8 @@ un_status un_surface_components(un_context *ctx, const un_trimesh *mesh, int32_t
     return UN_OK;
 }
 
-un_status un_surface_examine(un_context *ctx, const un_trimesh *mesh, un_surface_topology *report) {
+un_status un_surface_examine(un_context *ctx, const un_trimesh *mesh, un_surface_topology *report)
+{
     *report = (un_surface_topology){0};
     un_status status = UN_OK;
     int32_t *component = NULL, component_count;

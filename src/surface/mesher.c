@@ -39,13 +39,15 @@ typedef struct mesher_state {
 
 /* ---- band ---- */
 
-static bool is_wall(const un_mesher *in, int64_t c) {
+static bool is_wall(const un_mesher *in, int64_t c)
+{
     return in->walls->volume[c] <= 0;
 }
 
 /* Surface cells: liquid next to air, or air next to liquid, among the 26 neighbours; also every
  * cell that holds particles but no liquid. */
-static void mark_surface(void *arg, int64_t begin, int64_t end) {
+static void mark_surface(void *arg, int64_t begin, int64_t end)
+{
     mesher_state *s = arg;
     const un_mesher *in = s->in;
     const un_grid *g = in->grid;
@@ -78,7 +80,8 @@ typedef struct widen_args {
     uint8_t mark;
 } widen_args;
 
-static void widen(void *arg, int64_t begin, int64_t end) {
+static void widen(void *arg, int64_t begin, int64_t end)
+{
     widen_args *w = arg;
     const un_grid *g = w->grid;
     for (int64_t row = begin; row < end; row++) {
@@ -97,7 +100,8 @@ static void widen(void *arg, int64_t begin, int64_t end) {
 }
 
 /* One more ring of cells is sampled, and two more feed it: the kernel reaches 1.5 cells. */
-static un_status find_band(mesher_state *s) {
+static un_status find_band(mesher_state *s)
+{
     const un_grid *g = s->in->grid;
     int64_t rows = (int64_t)g->n[1] * g->n[2];
     uint8_t *other = un_alloc(s->ctx, (size_t)g->cell_count, 1);
@@ -116,7 +120,8 @@ static un_status find_band(mesher_state *s) {
 
 /* ---- colour on the lattice ---- */
 
-static inline float spline(float s) {
+static inline float spline(float s)
+{
     s = fabsf(s);
     if (s < 0.5f) return 0.75f - s * s;
     if (s < 1.5f) return 0.5f * (1.5f - s) * (1.5f - s);
@@ -125,7 +130,8 @@ static inline float spline(float s) {
 
 /* Nodes within reach of x along each axis. */
 static void node_range(const un_lattice *l, const double x[3], double reach, int32_t lo[3],
-                       int32_t hi[3]) {
+                       int32_t hi[3])
+{
     double origin[3] = {l->origin.x, l->origin.y, l->origin.z};
     for (int a = 0; a < 3; a++) {
         lo[a] = (int32_t)un_clamp(ceil((x[a] - reach - origin[a]) / l->h[a]), 0, l->n[a]);
@@ -136,7 +142,8 @@ static void node_range(const un_lattice *l, const double x[3], double reach, int
 /* Nodes along three cells, at most 16 a cell (make_lattice; a side of few cells may round up). */
 #define SPLINE_NODES_MAX 128
 
-static void scatter_colour(void *arg, int64_t begin, int64_t end) {
+static void scatter_colour(void *arg, int64_t begin, int64_t end)
+{
     mesher_state *s = arg;
     const un_grid *g = s->in->grid;
     const un_particles *p = s->in->particles;
@@ -162,12 +169,14 @@ static void scatter_colour(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static un_vec3 node_position(const un_lattice *l, int32_t i, int32_t j, int32_t k) {
+static un_vec3 node_position(const un_lattice *l, int32_t i, int32_t j, int32_t k)
+{
     return un_v3(l->origin.x + i * l->h[0], l->origin.y + j * l->h[1], l->origin.z + k * l->h[2]);
 }
 
 /* The open part of the kernel at x: exact for the sides, as if flat for solids. */
-static double open_part(const un_mesher *in, un_vec3 x, double solid_distance) {
+static double open_part(const un_mesher *in, un_vec3 x, double solid_distance)
+{
     const bool *open = in->walls->scene->def.domain.open;
     double at[3] = {x.x, x.y, x.z}, inverse = 1 / in->grid->h, part = 1;
     double size[3] = {in->grid->size.x, in->grid->size.y, in->grid->size.z};
@@ -181,7 +190,8 @@ static double open_part(const un_mesher *in, un_vec3 x, double solid_distance) {
 }
 
 /* Distance to solids alone, exact where it matters. */
-static double solid_distance(const un_walls *walls, un_vec3 x) {
+static double solid_distance(const un_walls *walls, un_vec3 x)
+{
     double near = 2 * walls->grid->h, d = near;
     if (walls->body_count == 0 || un_walls_distance(walls, x) > near) return near;
     for (int32_t b = 0; b < walls->body_count; b++) {
@@ -195,11 +205,13 @@ static double solid_distance(const un_walls *walls, un_vec3 x) {
 }
 
 /* The band's cell for a node: the one at its upper side, or the last. */
-static int64_t cell_at(const un_grid *g, un_vec3 x) {
+static int64_t cell_at(const un_grid *g, un_vec3 x)
+{
     return un_grid_stencil(g, x, 0, 0, 0).base;
 }
 
-static void colour_to_phi(void *arg, int64_t begin, int64_t end) {
+static void colour_to_phi(void *arg, int64_t begin, int64_t end)
+{
     mesher_state *s = arg;
     const un_mesher *in = s->in;
     un_lattice *l = &s->lattice;
@@ -240,7 +252,8 @@ typedef struct wet_args {
     int32_t layer[2]; /* nodes from the low and the high side, -1: open */
 } wet_args;
 
-static void wet_rows(void *arg, int64_t begin, int64_t end) {
+static void wet_rows(void *arg, int64_t begin, int64_t end)
+{
     wet_args *w = arg;
     un_lattice *l = &w->s->lattice;
     int a = w->axis, b = (a + 1) % 3, c = (a + 2) % 3;
@@ -257,7 +270,8 @@ static void wet_rows(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void wet_walls(mesher_state *s) {
+static void wet_walls(mesher_state *s)
+{
     un_lattice *l = &s->lattice;
     const bool *open = s->in->walls->scene->def.domain.open;
     for (int a = 0; a < 3; a++) {
@@ -270,7 +284,8 @@ static void wet_walls(mesher_state *s) {
 
 /* ---- loose particles ---- */
 
-static double lattice_sample(const un_lattice *l, const double x[3]) {
+static double lattice_sample(const un_lattice *l, const double x[3])
+{
     double f[3], origin[3] = {l->origin.x, l->origin.y, l->origin.z};
     int64_t base = 0, stride[3] = {1, l->n[0], (int64_t)l->n[0] * l->n[1]};
     for (int a = 0; a < 3; a++) {
@@ -286,7 +301,8 @@ static double lattice_sample(const un_lattice *l, const double x[3]) {
     return sum;
 }
 
-static void find_loose(void *arg, int64_t begin, int64_t end) {
+static void find_loose(void *arg, int64_t begin, int64_t end)
+{
     mesher_state *s = arg;
     const un_particles *p = s->in->particles;
     double h = s->in->grid->h;
@@ -302,7 +318,8 @@ static void find_loose(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void touch_nodes(void *arg, int64_t begin, int64_t end) {
+static void touch_nodes(void *arg, int64_t begin, int64_t end)
+{
     mesher_state *s = arg;
     const un_particles *p = s->in->particles;
     const un_lattice *l = &s->lattice;
@@ -319,7 +336,8 @@ static void touch_nodes(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Cells that overlap the ball around x. */
-static void cell_range(const un_grid *g, un_vec3 x, double reach, int32_t lo[3], int32_t hi[3]) {
+static void cell_range(const un_grid *g, un_vec3 x, double reach, int32_t lo[3], int32_t hi[3])
+{
     double s[3] = {x.x - g->origin.x, x.y - g->origin.y, x.z - g->origin.z};
     for (int a = 0; a < 3; a++) {
         lo[a] = un_clampi((int32_t)((s[a] - reach) / g->h), 0, g->n[a] - 1);
@@ -328,7 +346,8 @@ static void cell_range(const un_grid *g, un_vec3 x, double reach, int32_t lo[3],
 }
 
 /* phi = |x - mean position| - mean radius over the loose particles near x. */
-static double loose_distance(const mesher_state *s, un_vec3 x) {
+static double loose_distance(const mesher_state *s, un_vec3 x)
+{
     const un_mesher *in = s->in;
     const un_particles *p = in->particles;
     double reach = LOOSE_REACH * in->grid->h, sum = 0, radius = 0;
@@ -354,7 +373,8 @@ static double loose_distance(const mesher_state *s, un_vec3 x) {
     return un_length(mean) / sum - radius / sum;
 }
 
-static void add_loose(void *arg, int64_t begin, int64_t end) {
+static void add_loose(void *arg, int64_t begin, int64_t end)
+{
     mesher_state *s = arg;
     un_lattice *l = &s->lattice;
     for (int64_t row = begin; row < end; row++)
@@ -366,7 +386,8 @@ static void add_loose(void *arg, int64_t begin, int64_t end) {
         }
 }
 
-static void cut_solids(void *arg, int64_t begin, int64_t end) {
+static void cut_solids(void *arg, int64_t begin, int64_t end)
+{
     mesher_state *s = arg;
     un_lattice *l = &s->lattice;
     for (int64_t row = begin; row < end; row++)
@@ -380,7 +401,8 @@ static void cut_solids(void *arg, int64_t begin, int64_t end) {
 
 /* ---- velocities ---- */
 
-static void vertex_velocities(void *arg, int64_t begin, int64_t end) {
+static void vertex_velocities(void *arg, int64_t begin, int64_t end)
+{
     mesher_state *s = arg;
     const un_mesher *in = s->in;
     const un_grid *g = in->grid;
@@ -410,7 +432,8 @@ static void vertex_velocities(void *arg, int64_t begin, int64_t end) {
 
 /* ---- the recipe ---- */
 
-static void make_lattice(un_lattice *l, const un_grid *g, int32_t resolution) {
+static void make_lattice(un_lattice *l, const un_grid *g, int32_t resolution)
+{
     double size[3] = {g->size.x, g->size.y, g->size.z};
     /* no more nodes along a kernel than SPLINE_NODES_MAX; the scene's bound on surface is lower */
     double step = fmax(fmax(size[0], fmax(size[1], size[2])) / resolution, g->h / 16);
@@ -422,14 +445,16 @@ static void make_lattice(un_lattice *l, const un_grid *g, int32_t resolution) {
     }
 }
 
-double un_surface_mesh_bytes(const un_grid *grid, int32_t resolution, double particles) {
+double un_surface_mesh_bytes(const un_grid *grid, int32_t resolution, double particles)
+{
     un_lattice l;
     make_lattice(&l, grid, resolution);
     double nodes = (double)l.n[0] * l.n[1] * l.n[2];
     return nodes * (sizeof(float) + 1) + (double)grid->cell_count + particles * sizeof(float);
 }
 
-static un_status sample_level_set(mesher_state *s) {
+static un_status sample_level_set(mesher_state *s)
+{
     un_context *ctx = s->ctx;
     const un_mesher *in = s->in;
     un_lattice *l = &s->lattice;
@@ -450,7 +475,8 @@ static un_status sample_level_set(mesher_state *s) {
     return UN_OK;
 }
 
-un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in) {
+un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in)
+{
     mesher_state s = {.ctx = ctx, .in = in, .mesh = mesh};
     *mesh = (un_trimesh){0};
     make_lattice(&s.lattice, in->grid, in->resolution);

@@ -38,7 +38,8 @@ typedef struct walls {
     double free_low[3], free_high[3]; /* how near other vertices may come */
 } walls;
 
-static walls find_walls(const un_lattice *lattice) {
+static walls find_walls(const un_lattice *lattice)
+{
     const int32_t *n = lattice->n;
     un_vec3 at[4] = {un_lattice_point(lattice, 0, 0, 0),
                      un_lattice_point(lattice, n[0] - 1, n[1] - 1, n[2] - 1),
@@ -52,7 +53,8 @@ static walls find_walls(const un_lattice *lattice) {
 }
 
 /* Bit axis: in the low wall of the axis; bit 3 + axis: in the high one. */
-static uint8_t walls_at(const walls *w, un_vec3 position) {
+static uint8_t walls_at(const walls *w, un_vec3 position)
+{
     double x[3] = {position.x, position.y, position.z};
     int32_t mask = 0;
     for (int32_t axis = 0; axis < 3; axis++)
@@ -62,7 +64,8 @@ static uint8_t walls_at(const walls *w, un_vec3 position) {
 
 /* Contours never have a free triangle with all vertices in one wall: it would need a diagonal in a
  * cube's face. */
-static bool is_cap(const un_trimesh *mesh, const uint8_t *wall, int64_t t) {
+static bool is_cap(const un_trimesh *mesh, const uint8_t *wall, int64_t t)
+{
     const int32_t *v = mesh->triangle[t];
     return wall[v[0]] & wall[v[1]] & wall[v[2]];
 }
@@ -96,21 +99,24 @@ typedef struct smoother {
 
 #define EXTEND (-1)
 
-static void find_wall_masks(void *arg, int64_t begin, int64_t end) {
+static void find_wall_masks(void *arg, int64_t begin, int64_t end)
+{
     smoother *s = arg;
     for (int64_t v = begin; v < end; v++) s->wall[v] = walls_at(&s->walls, s->mesh->position[v]);
 }
 
 /* ---- neighbours ---- */
 
-static int32_t corner_of(const int32_t *triangle, int32_t v) {
+static int32_t corner_of(const int32_t *triangle, int32_t v)
+{
     return triangle[0] == v ? 0 : triangle[1] == v ? 1 : 2;
 }
 
 /* Neighbours of v on the contact line: the ends of its fan of free triangles. Returns false where
  * there is no such fan. */
 static bool find_contact(const smoother *s, int32_t v, const int32_t *fan, int32_t count,
-                         int32_t ends[2]) {
+                         int32_t ends[2])
+{
     const un_trimesh *mesh = s->mesh;
     ends[0] = ends[1] = -1;
     for (int32_t a = 0; a < count; a++) {
@@ -134,7 +140,8 @@ static bool find_contact(const smoother *s, int32_t v, const int32_t *fan, int32
 
 /* Turns each vertex's list of triangles into its list of neighbours that count. On a closed mesh
  * every neighbour is the next vertex in exactly one triangle. */
-static void choose_neighbours(void *arg, int64_t begin, int64_t end) {
+static void choose_neighbours(void *arg, int64_t begin, int64_t end)
+{
     smoother *s = arg;
     for (int64_t i = begin; i < end; i++) {
         int32_t v = (int32_t)i, *row = s->neighbour + s->first[i], ends[2];
@@ -155,7 +162,8 @@ static void choose_neighbours(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static un_status build_neighbours(un_context *ctx, smoother *s) {
+static un_status build_neighbours(un_context *ctx, smoother *s)
+{
     const un_trimesh *mesh = s->mesh;
     int64_t vertex_count = mesh->vertex_count, corner_count = 3 * (int64_t)mesh->triangle_count;
     UN_ALLOC(ctx, s->wall, vertex_count);
@@ -174,14 +182,16 @@ static un_status build_neighbours(un_context *ctx, smoother *s) {
 
 /* ---- steps ---- */
 
-static void unpack(double a[3], un_vec3 x) {
+static void unpack(double a[3], un_vec3 x)
+{
     a[0] = x.x, a[1] = x.y, a[2] = x.z;
 }
 
 /* How far the end v of contact lines in two walls is from where the lines would meet the edge of
  * the walls, along that edge. Half of the way: with all of it, end and last vertex would overshoot
  * each other. */
-static un_vec3 extend_lines(const smoother *s, int64_t v) {
+static un_vec3 extend_lines(const smoother *s, int64_t v)
+{
     double x[3], move[3] = {0};
     unpack(x, s->from[v]);
     int32_t axes = (s->wall[v] | s->wall[v] >> 3) & 7, used = 0;
@@ -206,7 +216,8 @@ static un_vec3 extend_lines(const smoother *s, int64_t v) {
 }
 
 /* Vertices in a wall keep its coordinate to the last bit, others stay off the walls. */
-static un_vec3 keep_walls(const smoother *s, int64_t v, un_vec3 was, un_vec3 now) {
+static un_vec3 keep_walls(const smoother *s, int64_t v, un_vec3 was, un_vec3 now)
+{
     double a[3], b[3];
     unpack(a, was);
     unpack(b, now);
@@ -217,7 +228,8 @@ static un_vec3 keep_walls(const smoother *s, int64_t v, un_vec3 was, un_vec3 now
     return un_v3(b[0], b[1], b[2]);
 }
 
-static void step(void *arg, int64_t begin, int64_t end) {
+static void step(void *arg, int64_t begin, int64_t end)
+{
     smoother *s = arg;
     for (int64_t v = begin; v < end; v++) {
         un_vec3 x = s->from[v], move = {0};
@@ -239,7 +251,8 @@ static void step(void *arg, int64_t begin, int64_t end) {
 /* Triangles whose terms are computed in parallel and then added in order. */
 #define TERM_BLOCK 65536
 
-static void compute_terms(void *arg, int64_t begin, int64_t end) {
+static void compute_terms(void *arg, int64_t begin, int64_t end)
+{
     smoother *s = arg;
     for (int64_t i = begin; i < end; i++) {
         const int32_t *v = s->mesh->triangle[s->term_begin + i];
@@ -257,7 +270,8 @@ static void compute_terms(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void compute_volumes(un_context *ctx, smoother *s) {
+static void compute_volumes(un_context *ctx, smoother *s)
+{
     const un_trimesh *mesh = s->mesh;
     for (int32_t c = 0; c < s->component_count; c++) memset(s->piece[c].v, 0, sizeof s->piece[c].v);
     for (int64_t begin = 0; begin < mesh->triangle_count; begin += TERM_BLOCK) {
@@ -273,7 +287,8 @@ static void compute_volumes(un_context *ctx, smoother *s) {
 
 /* The distance that gives the piece its volume: Newton from zero, which for a round drop overshoots
  * once and then comes down steadily. */
-static void solve_distance(volume_piece *piece, double reach) {
+static void solve_distance(volume_piece *piece, double reach)
+{
     const double *v = piece->v;
     double d = 0, scale = fabs(v[0]) + fabs(piece->volume);
     for (int32_t round = 0; round < 60; round++) {
@@ -291,7 +306,8 @@ static void solve_distance(volume_piece *piece, double reach) {
 }
 
 /* Mean square length of the edges. */
-static double mean_square_edge(const un_trimesh *mesh) {
+static double mean_square_edge(const un_trimesh *mesh)
+{
     double sum = 0;
     for (int64_t e = 0; e < 3 * (int64_t)mesh->triangle_count; e++) {
         const int32_t *v = mesh->triangle[e / 3];
@@ -307,7 +323,8 @@ static double mean_square_edge(const un_trimesh *mesh) {
  * of an edge is added to the lengths, so that slivers do not outweigh everything. On a sphere of 17
  * cells radius, smoothed twice: 0.29 degrees rms, by area 0.67, by angle 0.49. */
 static void add_normals(un_vec3 *normal, const un_trimesh *mesh, const uint8_t *wall, bool caps,
-                        const uint8_t *skip) {
+                        const uint8_t *skip)
+{
     const un_vec3 *x = mesh->position;
     double least = 0.01 * mean_square_edge(mesh) + DBL_MIN;
     for (int64_t t = 0; t < mesh->triangle_count; t++) {
@@ -329,7 +346,8 @@ static void add_normals(un_vec3 *normal, const un_trimesh *mesh, const uint8_t *
 /* Directions in which a unit offset moves the free surface by one along its normal: in a wall the
  * contact line slides so that the surface it ends moves along. Not further than twice the
  * distance, where the surface is nearly tangent to the wall. */
-static void choose_directions(void *arg, int64_t begin, int64_t end) {
+static void choose_directions(void *arg, int64_t begin, int64_t end)
+{
     smoother *s = arg;
     for (int64_t v = begin; v < end; v++) {
         double u[3];
@@ -341,7 +359,8 @@ static void choose_directions(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static double offset_vertices(void *arg, int64_t begin, int64_t end) {
+static double offset_vertices(void *arg, int64_t begin, int64_t end)
+{
     smoother *s = arg;
     double stopped = 0;
     for (int64_t v = begin; v < end; v++) {
@@ -366,7 +385,8 @@ static double offset_vertices(void *arg, int64_t begin, int64_t end) {
 /* A vertex that meets a wall stops there; the rest then makes up for it. */
 #define OFFSET_ROUNDS 4
 
-static void restore_volumes(un_context *ctx, smoother *s, double reach) {
+static void restore_volumes(un_context *ctx, smoother *s, double reach)
+{
     un_trimesh *mesh = s->mesh;
     memset(s->direction, 0, (size_t)mesh->vertex_count * sizeof *s->direction);
     add_normals(s->direction, mesh, s->wall, false, NULL);
@@ -379,7 +399,8 @@ static void restore_volumes(un_context *ctx, smoother *s, double reach) {
 }
 
 un_status un_surface_smooth(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
-                            int32_t passes) {
+                            int32_t passes)
+{
     if (passes <= 0 || mesh->vertex_count == 0) return UN_OK;
     un_status status = UN_OK;
     smoother s = {.mesh = mesh, .walls = find_walls(lattice)};
@@ -426,13 +447,14 @@ done:
 
 /* ---- normals ---- */
 
-un_status un_surface_normals(un_context *ctx, un_trimesh *mesh) {
+un_status un_surface_normals(un_context *ctx, un_trimesh *mesh)
+{
     return un_surface_normals_at_walls(ctx, NULL, mesh);
 }
 
 /* lattice may be NULL: no walls. */
-un_status un_surface_normals_at_walls(un_context *ctx, const un_lattice *lattice,
-                                      un_trimesh *mesh) {
+un_status un_surface_normals_at_walls(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
+{
     un_status status = UN_OK;
     size_t vertices = (size_t)mesh->vertex_count;
     uint8_t *wall = un_alloc_zero(ctx, vertices, 1), *settled = un_alloc_zero(ctx, vertices, 1);

@@ -30,13 +30,13 @@ double un_colour_profile(double s);
 
 typedef struct un_mesher {
     const un_grid *grid;
-    const un_bins *bins;           /* particles sorted into it */
+    const un_bins *bins; /* particles sorted into it */
     const un_particles *particles;
     const un_walls *walls;
-    const float *phi;              /* at cells, of the simulation */
-    double *const *u;              /* at faces, for vertices that no particle reaches */
-    int32_t resolution;            /* cells along the longest side */
-    int32_t smoothing;             /* passes */
+    const float *phi;   /* at cells, of the simulation */
+    double *const *u;   /* at faces, for vertices that no particle reaches */
+    int32_t resolution; /* cells along the longest side */
+    int32_t smoothing;  /* passes */
 } un_mesher;
 
 /* The liquid's surface, with normals and velocities: closed, cut to walls and solids, drops and

@@ -9,7 +9,8 @@ typedef struct extrapolate_args {
     uint8_t mark;
 } extrapolate_args;
 
-static void find(void *arg, int64_t begin, int64_t end) {
+static void find(void *arg, int64_t begin, int64_t end)
+{
     extrapolate_args *a = arg;
     const un_grid *g = a->grid;
     int64_t sy = g->stride[1], sz = g->stride[2];
@@ -42,7 +43,8 @@ static void find(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void adopt(void *arg, int64_t begin, int64_t end) {
+static void adopt(void *arg, int64_t begin, int64_t end)
+{
     extrapolate_args *a = arg;
     for (int64_t f = begin; f < end; f++)
         if (a->fresh[f]) a->known[f] = a->mark;
@@ -50,7 +52,8 @@ static void adopt(void *arg, int64_t begin, int64_t end) {
 
 un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *const u[3],
                                   double *const w[3], uint8_t *const known[3], const un_grid *grid,
-                                  int32_t layers) {
+                                  int32_t layers)
+{
     uint8_t *fresh = un_arena_alloc(arena, (size_t)grid->cell_count, 1);
     if (!fresh) return UN_ERROR_MEMORY;
     for (int axis = 0; axis < 3; axis++)

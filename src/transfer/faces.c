@@ -8,7 +8,8 @@ typedef struct faces_args {
     const un_particles *particles;
 } faces_args;
 
-static void scatter(void *arg, int64_t begin, int64_t end) {
+static void scatter(void *arg, int64_t begin, int64_t end)
+{
     faces_args *a = arg;
     const un_grid *g = a->grid;
     const un_particles *p = a->particles;
@@ -38,7 +39,8 @@ static void scatter(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void clear(void *arg, int64_t begin, int64_t end) {
+static void clear(void *arg, int64_t begin, int64_t end)
+{
     faces_args *a = arg;
     for (int axis = 0; axis < 3; axis++) {
         memset(a->u[axis] + begin, 0, (size_t)(end - begin) * sizeof(double));
@@ -46,7 +48,8 @@ static void clear(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void divide(void *arg, int64_t begin, int64_t end) {
+static void divide(void *arg, int64_t begin, int64_t end)
+{
     faces_args *a = arg;
     for (int axis = 0; axis < 3; axis++)
         for (int64_t f = begin; f < end; f++)
@@ -54,7 +57,8 @@ static void divide(void *arg, int64_t begin, int64_t end) {
 }
 
 void un_transfer_to_faces(un_context *ctx, double *const u[3], double *const weight[3],
-                          const un_grid *grid, const un_bins *bins, const un_particles *particles) {
+                          const un_grid *grid, const un_bins *bins, const un_particles *particles)
+{
     faces_args a = {u, weight, grid, particles};
     int64_t grain = un_block_grain(grid->cell_count);
     un_parallel_for(ctx, grid->cell_count, grain, clear, &a);
@@ -71,7 +75,8 @@ typedef struct particles_args {
     const un_flip *flip;
 } particles_args;
 
-static void update(void *arg, int64_t begin, int64_t end) {
+static void update(void *arg, int64_t begin, int64_t end)
+{
     particles_args *a = arg;
     un_particles *p = a->particles;
     const un_flip *flip = a->flip;
@@ -96,7 +101,8 @@ static void update(void *arg, int64_t begin, int64_t end) {
 }
 
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
-                              double *const u_old[3], const un_grid *grid, const un_flip *flip) {
+                              double *const u_old[3], const un_grid *grid, const un_flip *flip)
+{
     particles_args a = {particles, u_new, u_old, grid, flip};
     un_parallel_for(ctx, particles->count, 4096, update, &a);
 }
@@ -109,7 +115,8 @@ typedef struct mark_args {
     const un_grid *grid;
 } mark_args;
 
-static void mark(void *arg, int64_t begin, int64_t end, double *sums) {
+static void mark(void *arg, int64_t begin, int64_t end, double *sums)
+{
     mark_args *a = arg;
     un_particles *p = a->particles;
     const un_grid *g = a->grid;
@@ -128,7 +135,8 @@ static void mark(void *arg, int64_t begin, int64_t end, double *sums) {
 }
 
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
-                                   const un_grid *grid, double *volume_inside) {
+                                   const un_grid *grid, double *volume_inside)
+{
     mark_args a = {particles, phi, grid};
     double sums[2];
     un_parallel_sums(ctx, particles->count, 2, mark, &a, sums);

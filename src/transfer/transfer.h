@@ -15,8 +15,8 @@ void un_transfer_to_faces(un_context *ctx, double *const u[3], double *const wei
  * ones the mean of those and marks them: 2 after the first pass, 3 after the second, ... w may be
  * NULL: a second field that goes along. */
 un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *const u[3],
-                                  double *const w[3], uint8_t *const known[3],
-                                  const un_grid *grid, int32_t layers);
+                                  double *const w[3], uint8_t *const known[3], const un_grid *grid,
+                                  int32_t layers);
 
 /* v <- (1 - pic) (v + u_new - u_old) + pic u_new at each particle that is not ballistic; those get
  * gravity alone. pic: the share for this step where the liquid moves, and where it is quiet. */

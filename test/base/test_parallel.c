@@ -15,8 +15,7 @@ static void covers_each_index_once(void **state)
         un_context *ctx = check_context_threads(threads);
         for (int64_t count = 0; count < 5000; count = count * 3 + 1) {
             int32_t *marks = un_alloc_zero(ctx, (size_t)count + 1, sizeof *marks);
-            for (int round = 0; round < 50; round++)
-                un_parallel_for(ctx, count, 7, mark, marks);
+            for (int round = 0; round < 50; round++) un_parallel_for(ctx, count, 7, mark, marks);
             for (int64_t i = 0; i < count; i++) assert_int_equal(marks[i], 50);
             assert_int_equal(marks[count], 0);
             un_free(ctx, marks);

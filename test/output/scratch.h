@@ -12,26 +12,29 @@
 
 static char scratch[64];
 
-static inline int scratch_begin(void **state) {
+static inline int scratch_begin(void **state)
+{
     (void)state;
     strcpy(scratch, "/tmp/undine_test_XXXXXX");
     return mkdtemp(scratch) ? 0 : -1;
 }
 
-static inline int scratch_remove(const char *path, const struct stat *s, int kind,
-                                 struct FTW *ftw) {
+static inline int scratch_remove(const char *path, const struct stat *s, int kind, struct FTW *ftw)
+{
     (void)s, (void)kind, (void)ftw;
     return remove(path);
 }
 
-static inline int scratch_end(void **state) {
+static inline int scratch_end(void **state)
+{
     (void)state;
     nftw(scratch, scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
     return 0;
 }
 
 /* A path in the folder; good until the fourth call after this one. */
-static inline const char *scratch_path(const char *name) {
+static inline const char *scratch_path(const char *name)
+{
     static char paths[4][256];
     static int next;
     char *path = paths[next++ & 3];
@@ -39,7 +42,8 @@ static inline const char *scratch_path(const char *name) {
     return path;
 }
 
-static inline void scratch_write(const char *name, const void *bytes, size_t count) {
+static inline void scratch_write(const char *name, const void *bytes, size_t count)
+{
     FILE *file = fopen(scratch_path(name), "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, count, file), count);
@@ -48,14 +52,16 @@ static inline void scratch_write(const char *name, const void *bytes, size_t cou
 
 /* A disk without room. A link to it, so that code that fails to see a device only replaces the
  * link. */
-static inline const char *scratch_full(void) {
+static inline const char *scratch_full(void)
+{
     const char *path = scratch_path("full");
     struct stat found;
     if (lstat(path, &found) != 0) assert_int_equal(symlink("/dev/full", path), 0);
     return path;
 }
 
-static inline int scratch_entries(void) {
+static inline int scratch_entries(void)
+{
     DIR *folder = opendir(scratch);
     assert_non_null(folder);
     int count = -2;

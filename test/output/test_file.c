@@ -8,7 +8,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static void appears_only_when_complete(void **state) {
+static void appears_only_when_complete(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const char *path = scratch_path("a.txt");
@@ -32,7 +33,8 @@ static void appears_only_when_complete(void **state) {
     check_context_end(ctx);
 }
 
-static void discards(void **state) {
+static void discards(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_file *file;
@@ -46,7 +48,8 @@ static void discards(void **state) {
 
 /* A process that dies while writing leaves an aside file; a later one with the same number must
  * neither fail on it nor take its bytes over. */
-static void survives_leftovers(void **state) {
+static void survives_leftovers(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     char name[64];
@@ -65,7 +68,8 @@ static void survives_leftovers(void **state) {
     check_context_end(ctx);
 }
 
-static void long_lines_and_large_blocks(void **state) {
+static void long_lines_and_large_blocks(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     size_t count = 1000003;
@@ -89,7 +93,8 @@ static void long_lines_and_large_blocks(void **state) {
     check_context_end(ctx);
 }
 
-static void full_disk(void **state) {
+static void full_disk(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_file *file;
@@ -110,7 +115,8 @@ static void full_disk(void **state) {
 }
 
 /* A limit on file size stands in for a disk that fills up half way: nothing may be left. */
-static void fills_up_half_way(void **state) {
+static void fills_up_half_way(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     struct rlimit old, small;
@@ -130,7 +136,8 @@ static void fills_up_half_way(void **state) {
     check_context_end(ctx);
 }
 
-static void wrong_places(void **state) {
+static void wrong_places(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_file *file;
@@ -156,7 +163,8 @@ static void wrong_places(void **state) {
     check_context_end(ctx);
 }
 
-static void folder_removed_meanwhile(void **state) {
+static void folder_removed_meanwhile(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_file *file;
@@ -176,7 +184,8 @@ static void folder_removed_meanwhile(void **state) {
 }
 
 /* Root may write anywhere, so this runs as nobody in a child. */
-static void unwritable_folder(void **state) {
+static void unwritable_folder(void **state)
+{
     (void)state;
     chmod(scratch, 0555);
     pid_t child = fork();
@@ -199,7 +208,8 @@ static void unwritable_folder(void **state) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void folders(void **state) {
+static void folders(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     check_ok(ctx, un_directory_create(ctx, scratch_path("a/b//c/")));
@@ -222,7 +232,8 @@ static void folders(void **state) {
     check_context_end(ctx);
 }
 
-static void numbers_keep_their_bits(void **state) {
+static void numbers_keep_their_bits(void **state)
+{
     (void)state;
     char text[UN_NUMBER_CHARS];
     const char *end;
@@ -267,7 +278,8 @@ static void numbers_keep_their_bits(void **state) {
 }
 
 /* A program that embeds the library may have set a locale with a decimal comma. */
-static void numbers_ignore_the_locale(void **state) {
+static void numbers_ignore_the_locale(void **state)
+{
     (void)state;
     if (!setlocale(LC_NUMERIC, "de_DE.UTF-8") && !setlocale(LC_NUMERIC, "fr_FR.UTF-8")) return;
     char text[UN_NUMBER_CHARS];
@@ -279,7 +291,8 @@ static void numbers_ignore_the_locale(void **state) {
     assert_true(back == 2.25 && *end == ',');
 }
 
-static un_status whole_life(un_context *ctx, void *arg) {
+static un_status whole_life(un_context *ctx, void *arg)
+{
     (void)arg;
     un_file *file;
     un_table *table;
@@ -299,7 +312,8 @@ static un_status whole_life(un_context *ctx, void *arg) {
     return status ? status : close_status;
 }
 
-static void failing_allocations(void **state) {
+static void failing_allocations(void **state)
+{
     (void)state;
     check_allocation_failures(whole_life, NULL, 30);
     assert_int_equal(scratch_entries(), 1); /* no aside file stays */
@@ -307,7 +321,8 @@ static void failing_allocations(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_begin, scratch_end)
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         TEST(appears_only_when_complete),
         TEST(discards),

@@ -7,7 +7,8 @@ static un_vec3 normals[] = {{-1, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
 static un_vec3 velocities[] = {{0.125, 0, 0}, {1, 2, 3}, {0, -9.81, 0}, {0, 0, NAN}};
 static int32_t triangles[][3] = {{0, 2, 1}, {0, 1, 3}, {0, 3, 2}, {1, 2, 3}};
 
-static un_trimesh tetrahedron(void) {
+static un_trimesh tetrahedron(void)
+{
     return (un_trimesh){.vertex_count = 4,
                         .triangle_count = 4,
                         .position = positions,
@@ -16,13 +17,15 @@ static un_trimesh tetrahedron(void) {
                         .triangle = triangles};
 }
 
-static const char *behind(const char *text, const char *mark) {
+static const char *behind(const char *text, const char *mark)
+{
     const char *found = strstr(text, mark);
     assert_non_null(found);
     return found + strlen(mark);
 }
 
-static void ply(void **state) {
+static void ply(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_trimesh mesh = tetrahedron();
@@ -55,7 +58,8 @@ static void ply(void **state) {
 }
 
 /* The bytes of a named array of a VTK XML file, found the way a reader does. */
-static const void *vtk_array(const char *text, size_t size, const char *name, uint64_t expected) {
+static const void *vtk_array(const char *text, size_t size, const char *name, uint64_t expected)
+{
     char mark[80];
     snprintf(mark, sizeof mark, "Name=\"%s\"", name);
     const char *data = behind(text, "<AppendedData encoding=\"raw\">\n_");
@@ -68,18 +72,21 @@ static const void *vtk_array(const char *text, size_t size, const char *name, ui
     return data + offset + sizeof bytes;
 }
 
-static float float_at(const void *array, int i) {
+static float float_at(const void *array, int i)
+{
     float value;
     memcpy(&value, (const char *)array + 4 * i, 4);
     return value;
 }
-static int32_t int_at(const void *array, int i) {
+static int32_t int_at(const void *array, int i)
+{
     int32_t value;
     memcpy(&value, (const char *)array + 4 * i, 4);
     return value;
 }
 
-static void particles(void **state) {
+static void particles(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double x[3][3] = {{0.1, 0.2, 0.3}, {1, 2, 3}, {-1, -2, -3}};
@@ -117,7 +124,8 @@ static void particles(void **state) {
     check_context_end(ctx);
 }
 
-static void surface_vtp(void **state) {
+static void surface_vtp(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_trimesh mesh = tetrahedron();
@@ -136,7 +144,8 @@ static void surface_vtp(void **state) {
 
 /* Two by two by two small cells beside one of twice their size: 27 + 8 - 4 shared corners. */
 static void fill_cells(un_cells *cells, un_vec3 *min, double *size, int32_t *level,
-                       double *pressure, un_vec3 *velocity) {
+                       double *pressure, un_vec3 *velocity)
+{
     double h = 0.1;
     for (int i = 0; i < 9; i++) {
         min[i] = i < 8 ? un_v3(0.3 + h * (i & 1), 0.7 + h * (i >> 1 & 1), h * (i >> 2))
@@ -149,7 +158,8 @@ static void fill_cells(un_cells *cells, un_vec3 *min, double *size, int32_t *lev
     *cells = (un_cells){9, min, size, level, pressure, velocity};
 }
 
-static void cells_share_points(void **state) {
+static void cells_share_points(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_vec3 min[9], velocity[9];
@@ -182,7 +192,8 @@ static void cells_share_points(void **state) {
 }
 
 /* A grid of many cells far from the origin: every interior corner is shared by eight. */
-static void many_cells(void **state) {
+static void many_cells(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     enum { N = 24, COUNT = N * N * N };
@@ -211,7 +222,8 @@ static void many_cells(void **state) {
     check_context_end(ctx);
 }
 
-static void nothing_at_all(void **state) {
+static void nothing_at_all(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     char *text;
@@ -227,7 +239,8 @@ static void nothing_at_all(void **state) {
     check_context_end(ctx);
 }
 
-static void collection(void **state) {
+static void collection(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     char *text;
@@ -240,7 +253,8 @@ static void collection(void **state) {
     check_context_end(ctx);
 }
 
-static void full_disk(void **state) {
+static void full_disk(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_trimesh mesh = tetrahedron();
@@ -254,7 +268,8 @@ static void full_disk(void **state) {
     check_context_end(ctx);
 }
 
-static un_status whole_frame(un_context *ctx, void *arg) {
+static un_status whole_frame(un_context *ctx, void *arg)
+{
     (void)arg;
     un_trimesh mesh = tetrahedron();
     un_vec3 min[9], velocity[9];
@@ -269,7 +284,8 @@ static un_status whole_frame(un_context *ctx, void *arg) {
     return un_output_pvd(ctx, scratch_path("s.pvd"), "surface.vtp", 3, 24);
 }
 
-static void failing_allocations(void **state) {
+static void failing_allocations(void **state)
+{
     (void)state;
     check_allocation_failures(whole_frame, NULL, 60);
     assert_int_equal(scratch_entries(), 5);
@@ -277,7 +293,8 @@ static void failing_allocations(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_begin, scratch_end)
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         TEST(ply),
         TEST(particles),

@@ -10,7 +10,8 @@ static const char head[] =
     "pressure_iterations,pressure_residual,bytes,seconds,seconds_advect,seconds_pressure,"
     "seconds_surface\n";
 
-static un_step step_of(int i) {
+static un_step step_of(int i)
+{
     return (un_step){.step = i,
                      .frame = (i + 1) / 2,
                      .time = i / 48.0,
@@ -32,7 +33,8 @@ static un_step step_of(int i) {
                      .stage_seconds = {0.1, 0.2, 0.05}};
 }
 
-static un_run_record record_of(const char *status, const char *message) {
+static un_run_record record_of(const char *status, const char *message)
+{
     static const double seconds[] = {0.3, 0.6, 0.15};
     return (un_run_record){.command = "undine run dam.lua --set 'a=\"b\"'",
                            .method = "uniform",
@@ -48,7 +50,8 @@ static un_run_record record_of(const char *status, const char *message) {
                            .stage_seconds = seconds};
 }
 
-static un_status write_run(un_context *ctx, void *arg) {
+static un_status write_run(un_context *ctx, void *arg)
+{
     (void)arg;
     un_table *table;
     UN_TRY(un_stats_create(ctx, scratch_path("stats.csv"), &method, &table));
@@ -65,7 +68,8 @@ static un_status write_run(un_context *ctx, void *arg) {
     return un_info_read(ctx, scratch, &info);
 }
 
-static void stats_columns_and_bits(void **state) {
+static void stats_columns_and_bits(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     check_ok(ctx, write_run(ctx, NULL));
@@ -81,7 +85,8 @@ static void stats_columns_and_bits(void **state) {
     check_context_end(ctx);
 }
 
-static void info_of_a_whole_run(void **state) {
+static void info_of_a_whole_run(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     check_ok(ctx, write_run(ctx, NULL));
@@ -118,7 +123,8 @@ static void info_of_a_whole_run(void **state) {
 
 /* A record that carries whatever a path or a message may carry is still JSON; python3 is the
  * judge in test/program/cli.sh, here our own reader. */
-static void strings_survive(void **state) {
+static void strings_survive(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_run_record record = record_of("failed", "a \"quote\", a \\, a\nline,\ttab \x01, "
@@ -148,7 +154,8 @@ static void strings_survive(void **state) {
     check_context_end(ctx);
 }
 
-static void later_versions_may_add(void **state) {
+static void later_versions_may_add(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const char json[] = "{\"new\": {\"deep\": [1, [true, null], {\"a\": \"\\u20ac\"}]}, "
@@ -166,7 +173,8 @@ static void later_versions_may_add(void **state) {
 }
 
 /* Cut at every byte: either it reads, with fewer steps, or it says what is wrong; nothing worse. */
-static void cut_short_anywhere(void **state) {
+static void cut_short_anywhere(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     check_ok(ctx, write_run(ctx, NULL));
@@ -193,7 +201,8 @@ static void cut_short_anywhere(void **state) {
     check_context_end(ctx);
 }
 
-static void garbage(void **state) {
+static void garbage(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     un_info info;
@@ -261,7 +270,8 @@ static void garbage(void **state) {
     check_context_end(ctx);
 }
 
-static void empty_and_huge_values(void **state) {
+static void empty_and_huge_values(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     char text[2000];
@@ -278,7 +288,8 @@ static void empty_and_huge_values(void **state) {
     check_context_end(ctx);
 }
 
-static void probe_names_are_quoted(void **state) {
+static void probe_names_are_quoted(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_probe probes[3] = {{.name = "front"}, {.name = "a, \"b\""}, {.name = "p1"}};
@@ -302,14 +313,16 @@ static void probe_names_are_quoted(void **state) {
     check_context_end(ctx);
 }
 
-static void failing_allocations(void **state) {
+static void failing_allocations(void **state)
+{
     (void)state;
     check_allocation_failures(write_run, NULL, 40);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_begin, scratch_end)
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         TEST(stats_columns_and_bits), TEST(info_of_a_whole_run),    TEST(strings_survive),
         TEST(later_versions_may_add), TEST(cut_short_anywhere),     TEST(garbage),

@@ -16,14 +16,16 @@ typedef struct splash_mesh {
     size_t vertex_capacity, triangle_capacity;
 } splash_mesh;
 
-static inline void splash_free(splash_mesh *m) {
+static inline void splash_free(splash_mesh *m)
+{
     free(m->position);
     free(m->normal);
     free(m->triangle);
     *m = (splash_mesh){0};
 }
 
-static inline void *splash_grow(void *array, size_t *capacity, size_t count, size_t size) {
+static inline void *splash_grow(void *array, size_t *capacity, size_t count, size_t size)
+{
     if (count <= *capacity) return array;
     *capacity = count + count / 2 + 64;
     array = realloc(array, *capacity * size);
@@ -34,7 +36,8 @@ static inline void *splash_grow(void *array, size_t *capacity, size_t count, siz
 /* Marching tetrahedra, six to a cell, on a lattice with one more layer of nodes all around that
  * counts as air, so that the mesh is closed, exactly flat, in the planes of the box. */
 static inline void splash_march(splash_mesh *m, splash_field *field, const void *arg, un_vec3 size,
-                                double h) {
+                                double h)
+{
     *m = (splash_mesh){0};
     double side[3] = {size.x, size.y, size.z};
     int32_t n[3];
@@ -144,7 +147,8 @@ static inline void splash_march(splash_mesh *m, splash_field *field, const void 
     for (int32_t v = 0; v < m->vertex_count; v++) m->normal[v] = un_normalize(m->normal[v]);
 }
 
-static inline void splash_write(const splash_mesh *m, const char *path) {
+static inline void splash_write(const splash_mesh *m, const char *path)
+{
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     fprintf(file, "ply\nformat binary_little_endian 1.0\ncomment splash\nelement vertex %d\n",
@@ -167,7 +171,8 @@ static inline void splash_write(const splash_mesh *m, const char *path) {
 }
 
 /* Below a plane at the given height. */
-static inline double splash_tank(const void *arg, un_vec3 x) {
+static inline double splash_tank(const void *arg, un_vec3 x)
+{
     return x.y - *(const double *)arg;
 }
 

@@ -15,7 +15,8 @@ static char folder[] = "/tmp/undine-film-XXXXXX";
 static char path[128], message[600], old_path[4096];
 static uint8_t rgb[WIDTH * HEIGHT * 3];
 
-static int set_up(void **state) {
+static int set_up(void **state)
+{
     (void)state;
     signal(SIGPIPE, SIG_IGN);
     snprintf(old_path, sizeof old_path, "%s", getenv("PATH"));
@@ -24,7 +25,8 @@ static int set_up(void **state) {
     return 0;
 }
 
-static int tear_down(void **state) {
+static int tear_down(void **state)
+{
     (void)state;
     char fake[160];
     unlink(path);
@@ -33,13 +35,15 @@ static int tear_down(void **state) {
     return rmdir(folder); /* fails when anything was left behind */
 }
 
-static bool exists(const char *name) {
+static bool exists(const char *name)
+{
     struct stat found;
     return stat(name, &found) == 0;
 }
 
 /* Nothing but the film and the false ffmpeg may lie in the folder. */
-static void check_nothing_left(void) {
+static void check_nothing_left(void)
+{
     DIR *listing = opendir(folder);
     for (struct dirent *e = readdir(listing); e; e = readdir(listing))
         if (strstr(e->d_name, "part")) fail_msg("%s was left behind", e->d_name);
@@ -47,7 +51,8 @@ static void check_nothing_left(void) {
 }
 
 /* Stands for ffmpeg; only it is found. */
-static void install(const char *script) {
+static void install(const char *script)
+{
     char fake[160];
     snprintf(fake, sizeof fake, "%s/ffmpeg", folder);
     unlink(fake);
@@ -60,7 +65,8 @@ static void install(const char *script) {
     setenv("PATH", folder, 1);
 }
 
-static void every_frame_is_in_the_film(void **state) {
+static void every_frame_is_in_the_film(void **state)
+{
     (void)state;
     if (system("command -v ffmpeg ffprobe >/dev/null") != 0) skip();
     film *f = film_open(path, WIDTH, HEIGHT, 24, message, sizeof message);
@@ -84,7 +90,8 @@ static void every_frame_is_in_the_film(void **state) {
     assert_string_equal(answer, "66,36,yuv420p,24/1,7\n");
 }
 
-static void an_abandoned_film_leaves_nothing(void **state) {
+static void an_abandoned_film_leaves_nothing(void **state)
+{
     (void)state;
     if (system("command -v ffmpeg >/dev/null") != 0) skip();
     unlink(path);
@@ -98,7 +105,8 @@ static void an_abandoned_film_leaves_nothing(void **state) {
     check_nothing_left();
 }
 
-static void a_missing_ffmpeg_has_a_remedy(void **state) {
+static void a_missing_ffmpeg_has_a_remedy(void **state)
+{
     (void)state;
     install(NULL);
     assert_null(film_open(path, WIDTH, HEIGHT, 24, message, sizeof message));
@@ -106,7 +114,8 @@ static void a_missing_ffmpeg_has_a_remedy(void **state) {
     setenv("PATH", old_path, 1);
 }
 
-static void a_failing_ffmpeg_gives_its_reason(void **state) {
+static void a_failing_ffmpeg_gives_its_reason(void **state)
+{
     (void)state;
     const char *scripts[] = {
         "echo first >&2; echo 'the disk is made of cheese' >&2; exit 3",
@@ -129,7 +138,8 @@ static void a_failing_ffmpeg_gives_its_reason(void **state) {
     setenv("PATH", old_path, 1);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_frame_is_in_the_film),
         cmocka_unit_test(an_abandoned_film_leaves_nothing),

@@ -16,11 +16,13 @@ static const char *const names[] = {"frames/0000/surface.ply",
                                     "frames/0001",
                                     "frames"};
 
-static void name(char *path, const char *rest) {
+static void name(char *path, const char *rest)
+{
     snprintf(path, 128, "%s/%s", folder, rest);
 }
 
-static int set_up(void **state) {
+static int set_up(void **state)
+{
     (void)state;
     char path[128];
     if (!mkdtemp(folder)) return -1;
@@ -47,7 +49,8 @@ static int set_up(void **state) {
     return 0;
 }
 
-static int tear_down(void **state) {
+static int tear_down(void **state)
+{
     (void)state;
     char path[128];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -57,7 +60,8 @@ static int tear_down(void **state) {
     return rmdir(folder);
 }
 
-static un_render_def small(void) {
+static un_render_def small(void)
+{
     un_render_def def = un_render_def_default();
     def.width = WIDTH;
     def.height = HEIGHT;
@@ -65,7 +69,8 @@ static un_render_def small(void) {
     return def;
 }
 
-static un_status render(un_context *ctx, int32_t frame, uint8_t *rgb) {
+static un_status render(un_context *ctx, int32_t frame, uint8_t *rgb)
+{
     un_render_def def = small();
     un_renderer *r;
     UN_TRY(un_renderer_create(ctx, folder, &def, &r));
@@ -75,7 +80,8 @@ static un_status render(un_context *ctx, int32_t frame, uint8_t *rgb) {
 }
 
 /* Builds without Embree say so, and have nothing else to show. */
-static void skip_without_embree(un_context *ctx) {
+static void skip_without_embree(un_context *ctx)
+{
     un_renderer *r;
     un_render_def def = small();
     un_status status = un_renderer_create(ctx, "/nowhere", &def, &r);
@@ -86,7 +92,8 @@ static void skip_without_embree(un_context *ctx) {
     skip();
 }
 
-static void pictures_are_sound(void **state) {
+static void pictures_are_sound(void **state)
+{
     (void)state;
     static uint8_t water[WIDTH * HEIGHT * 3], empty[WIDTH * HEIGHT * 3];
     un_context *ctx = check_context();
@@ -110,7 +117,8 @@ static void pictures_are_sound(void **state) {
 }
 
 /* Straight down through half a metre of water: much less red than on the dry floor. */
-static void deep_water_is_blue_green(void **state) {
+static void deep_water_is_blue_green(void **state)
+{
     (void)state;
     double ratio[2];
     un_context *ctx = check_context();
@@ -136,7 +144,8 @@ static void deep_water_is_blue_green(void **state) {
     check_context_end(ctx);
 }
 
-static void any_thread_count_gives_the_same_bits(void **state) {
+static void any_thread_count_gives_the_same_bits(void **state)
+{
     (void)state;
     static uint8_t first[WIDTH * HEIGHT * 3], next[WIDTH * HEIGHT * 3];
     for (int32_t threads = 1; threads <= 4; threads++) {
@@ -148,7 +157,8 @@ static void any_thread_count_gives_the_same_bits(void **state) {
     }
 }
 
-static void wrong_definitions_are_refused(void **state) {
+static void wrong_definitions_are_refused(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     skip_without_embree(ctx);
@@ -180,7 +190,8 @@ static void wrong_definitions_are_refused(void **state) {
     check_context_end(ctx);
 }
 
-static void damaged_surfaces_are_named(void **state) {
+static void damaged_surfaces_are_named(void **state)
+{
     (void)state;
     static uint8_t bytes[1 << 20], rgb[WIDTH * HEIGHT * 3];
     char damaged[128];
@@ -236,7 +247,8 @@ static void damaged_surfaces_are_named(void **state) {
 }
 
 /* Crumpled, inside out, without area, out of this world: not beautiful, but drawn. */
-static void any_mesh_can_be_drawn(void **state) {
+static void any_mesh_can_be_drawn(void **state)
+{
     (void)state;
     enum { VERTICES = 300, TRIANGLES = 900 };
     static uint8_t rgb[WIDTH * HEIGHT * 3];
@@ -268,7 +280,8 @@ static void any_mesh_can_be_drawn(void **state) {
     check_context_end(ctx);
 }
 
-static un_status tiny(un_context *ctx, void *arg) {
+static un_status tiny(un_context *ctx, void *arg)
+{
     (void)arg;
     uint8_t rgb[4 * 4 * 3];
     un_render_def def = small();
@@ -282,7 +295,8 @@ static un_status tiny(un_context *ctx, void *arg) {
 }
 
 /* The scene's own allocations are walked in its tests: those here are the last ones. */
-static void survives_allocation_failures(void **state) {
+static void survives_allocation_failures(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     skip_without_embree(ctx);
@@ -290,7 +304,8 @@ static void survives_allocation_failures(void **state) {
     check_allocation_failures(tiny, NULL, 100000);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_are_sound),
         cmocka_unit_test(deep_water_is_blue_green),

@@ -9,7 +9,8 @@ static const un_vec3 size = {2, 1, 1};
 #define REACH 0.02f
 #define HEIGHT 0.47
 
-static void load(un_context *ctx, splash_field *field, const void *arg, un_render_mesh *mesh) {
+static void load(un_context *ctx, splash_field *field, const void *arg, un_render_mesh *mesh)
+{
     char path[] = "/tmp/undine-mesh-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -22,12 +23,14 @@ static void load(un_context *ctx, splash_field *field, const void *arg, un_rende
     unlink(path);
 }
 
-static un_fvec corner(const un_render_mesh *m, int32_t t, int c) {
+static un_fvec corner(const un_render_mesh *m, int32_t t, int c)
+{
     const float *p = m->position[m->triangle[t][c]];
     return un_f3(p[0], p[1], p[2]);
 }
 
-static void a_tank_has_no_bottom_and_sharp_edges(void **state) {
+static void a_tank_has_no_bottom_and_sharp_edges(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_render_mesh mesh;
@@ -57,11 +60,13 @@ static void a_tank_has_no_bottom_and_sharp_edges(void **state) {
 }
 
 /* Water around a ball that leaves a gap of a fifth of a cell. */
-static double around_ball(const void *arg, un_vec3 x) {
+static double around_ball(const void *arg, un_vec3 x)
+{
     return fmax(x.y - HEIGHT, *(const double *)arg - un_length(un_sub(x, un_v3(1, 0.2, 0.5))));
 }
 
-static void water_touches_solids(void **state) {
+static void water_touches_solids(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_render_mesh mesh;
@@ -96,7 +101,8 @@ static void water_touches_solids(void **state) {
     check_context_end(ctx);
 }
 
-static void nothing_is_fine(void **state) {
+static void nothing_is_fine(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_render_mesh mesh;
@@ -108,7 +114,8 @@ static void nothing_is_fine(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tank_has_no_bottom_and_sharp_edges),
         cmocka_unit_test(water_touches_solids),

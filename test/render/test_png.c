@@ -10,7 +10,8 @@ static char folder[] = "/tmp/undine-png-XXXXXX";
 static char path[64];
 static uint8_t picture[WIDTH * HEIGHT * 3], back[WIDTH * HEIGHT * 3];
 
-static int set_up(void **state) {
+static int set_up(void **state)
+{
     (void)state;
     for (size_t i = 0; i < sizeof picture; i++) picture[i] = (uint8_t)un_hash64(i / 5);
     if (!mkdtemp(folder)) return -1;
@@ -18,13 +19,15 @@ static int set_up(void **state) {
     return 0;
 }
 
-static int tear_down(void **state) {
+static int tear_down(void **state)
+{
     (void)state;
     unlink(path);
     return rmdir(folder);
 }
 
-static void reads_what_was_written(void **state) {
+static void reads_what_was_written(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     check_ok(ctx, un_png_write(ctx, path, picture, WIDTH, HEIGHT));
@@ -35,7 +38,8 @@ static void reads_what_was_written(void **state) {
     check_context_end(ctx);
 }
 
-static void refuses_what_cannot_be_written(void **state) {
+static void refuses_what_cannot_be_written(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     assert_int_equal(un_png_write(ctx, "/dev/full", picture, WIDTH, HEIGHT), UN_ERROR_FILE);
@@ -47,7 +51,8 @@ static void refuses_what_cannot_be_written(void **state) {
     check_context_end(ctx);
 }
 
-static void refuses_damaged_files(void **state) {
+static void refuses_damaged_files(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     check_ok(ctx, un_png_write(ctx, path, picture, WIDTH, HEIGHT));
@@ -76,18 +81,21 @@ static void refuses_damaged_files(void **state) {
     check_context_end(ctx);
 }
 
-static un_status write_and_read(un_context *ctx, void *arg) {
+static un_status write_and_read(un_context *ctx, void *arg)
+{
     (void)arg;
     UN_TRY(un_png_write(ctx, path, picture, WIDTH, HEIGHT));
     return un_png_read(ctx, path, back, WIDTH, HEIGHT);
 }
 
-static void survives_allocation_failures(void **state) {
+static void survives_allocation_failures(void **state)
+{
     (void)state;
     check_allocation_failures(write_and_read, NULL, 200);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_was_written),
         cmocka_unit_test(refuses_what_cannot_be_written),

@@ -2,12 +2,14 @@
 #include "check.h"
 #include "render/render.h"
 
-static un_vec3 corner(const un_render_mesh *m, int32_t t, int c, bool normal) {
+static un_vec3 corner(const un_render_mesh *m, int32_t t, int c, bool normal)
+{
     const float *p = normal ? m->normal[m->triangle[t][c]] : m->position[m->triangle[t][c]];
     return un_v3((double)p[0], (double)p[1], (double)p[2]);
 }
 
-static double volume(const un_render_mesh *m) {
+static double volume(const un_render_mesh *m)
+{
     double sum = 0;
     for (int32_t t = 0; t < m->triangle_count; t++)
         sum += un_dot(corner(m, t, 0, false),
@@ -17,7 +19,8 @@ static double volume(const un_render_mesh *m) {
 }
 
 /* Greatest distance of a vertex or a centre from the boundary; -1 when a normal points inwards. */
-static double worst(const un_render_mesh *m, const un_shape *shape) {
+static double worst(const un_render_mesh *m, const un_shape *shape)
+{
     double most = 0;
     for (int32_t t = 0; t < m->triangle_count; t++) {
         un_vec3 a = corner(m, t, 0, false), b = corner(m, t, 1, false), c = corner(m, t, 2, false);
@@ -33,7 +36,8 @@ static double worst(const un_render_mesh *m, const un_shape *shape) {
     return most;
 }
 
-static void boxes_are_sharp(void **state) {
+static void boxes_are_sharp(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_shape_set *set = un_shape_set_create(ctx);
@@ -55,7 +59,8 @@ static void boxes_are_sharp(void **state) {
     check_context_end(ctx);
 }
 
-static void spheres_are_round(void **state) {
+static void spheres_are_round(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_shape_set *set = un_shape_set_create(ctx);
@@ -74,7 +79,8 @@ static void spheres_are_round(void **state) {
     check_context_end(ctx);
 }
 
-static void endless_shapes_end_at_the_domain(void **state) {
+static void endless_shapes_end_at_the_domain(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_shape_set *set = un_shape_set_create(ctx);
@@ -93,7 +99,8 @@ static void endless_shapes_end_at_the_domain(void **state) {
 }
 
 /* A round tank cut from a block larger than the domain: only its inner wall is drawn. */
-static void containers_are_open_to_view(void **state) {
+static void containers_are_open_to_view(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_shape_set *set = un_shape_set_create(ctx);
@@ -124,7 +131,8 @@ static void containers_are_open_to_view(void **state) {
     check_context_end(ctx);
 }
 
-static void thin_plates_keep_two_faces(void **state) {
+static void thin_plates_keep_two_faces(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_shape_set *set = un_shape_set_create(ctx);
@@ -138,7 +146,8 @@ static void thin_plates_keep_two_faces(void **state) {
     check_context_end(ctx);
 }
 
-static void normals_survive_packing(void **state) {
+static void normals_survive_packing(void **state)
+{
     (void)state;
     for (uint64_t k = 0; k < 20000; k++) {
         un_fvec n = un_f3((float)un_random(k, 1) - 0.5f, (float)un_random(k, 2) - 0.5f,
@@ -152,7 +161,8 @@ static void normals_survive_packing(void **state) {
     }
 }
 
-static un_status make(un_context *ctx, void *arg) {
+static un_status make(un_context *ctx, void *arg)
+{
     un_shape_set *set = un_shape_set_create(ctx);
     if (!set) return UN_ERROR_MEMORY;
     un_shape *box;
@@ -165,12 +175,14 @@ static un_status make(un_context *ctx, void *arg) {
     return status;
 }
 
-static void survives_allocation_failures(void **state) {
+static void survives_allocation_failures(void **state)
+{
     (void)state;
     check_allocation_failures(make, NULL, 100);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_are_sharp),
         cmocka_unit_test(spheres_are_round),

@@ -2,7 +2,8 @@
 #include "check.h"
 #include "render/render.h"
 
-static void camera_sees_the_whole_domain(void **state) {
+static void camera_sees_the_whole_domain(void **state)
+{
     (void)state;
     un_vec3 sizes[] = {{1, 1, 1}, {4, 1, 1},          {1, 4, 1},
                        {1, 1, 6}, {0.01, 0.02, 0.01}, {90, 10, 40}};
@@ -30,7 +31,8 @@ static void camera_sees_the_whole_domain(void **state) {
         }
 }
 
-static void camera_goes_where_it_is_told(void **state) {
+static void camera_goes_where_it_is_told(void **state)
+{
     (void)state;
     un_render_def def = un_render_def_default();
     def.has_eye = def.has_target = true;
@@ -41,7 +43,8 @@ static void camera_goes_where_it_is_told(void **state) {
     assert_true(isfinite(c.right[0]) && un_flength(c.right) > 0.1f);
 }
 
-static void water_reflects_as_fresnel_says(void **state) {
+static void water_reflects_as_fresnel_says(void **state)
+{
     (void)state;
     un_fvec n = un_f3(0, 1, 0), t;
     check_near((double)un_fresnel(un_f3(0, -1, 0), n, 1 / 1.33f, &t), 0.02006, 1e-4);
@@ -61,7 +64,8 @@ static void water_reflects_as_fresnel_says(void **state) {
     }
 }
 
-static void floor_keeps_its_mean_at_a_distance(void **state) {
+static void floor_keeps_its_mean_at_a_distance(void **state)
+{
     (void)state;
     un_studio s = un_studio_make(un_f3(1, 1, 1));
     un_fvec fine = un_f3(0, 0, 0);
@@ -72,7 +76,8 @@ static void floor_keeps_its_mean_at_a_distance(void **state) {
     check_near((double)fine[0] / n / n, (double)coarse[0], 0.01);
 }
 
-static void film_is_steady(void **state) {
+static void film_is_steady(void **state)
+{
     (void)state;
     uint8_t last[3] = {0, 0, 0}, rgb[3];
     for (float x = 0; x < 100; x = x * 1.05f + 0.001f) {
@@ -87,7 +92,8 @@ static void film_is_steady(void **state) {
     assert_int_equal(rgb[2], 255);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(camera_sees_the_whole_domain),
         cmocka_unit_test(camera_goes_where_it_is_told),

@@ -28,14 +28,16 @@ static const char *const whole =
 static const char *const tetra = "OFF\n4 3 0\n0 0 0\n.2 0 0\n0 .2 0\n0 0 .2\n"
                                  "3 0 2 1\n3 0 1 3\n3 0 3 2\n";
 
-static int enter(void **state) {
+static int enter(void **state)
+{
     if (enter_folder(state) != 0) return -1;
     write_text("tetra.off", tetra);
     return 0;
 }
 
 /* Loads whatever is in dam.lua; it may be right or wrong, but must end well. */
-static un_status load_any(un_context *ctx) {
+static un_status load_any(un_context *ctx)
+{
     un_scene *scene = NULL;
     un_status status = un_scene_load(ctx, "dam.lua", NULL, 0, &scene);
     if (status == UN_OK) {
@@ -50,7 +52,8 @@ static un_status load_any(un_context *ctx) {
     return status;
 }
 
-static void the_whole_file_loads(void **state) {
+static void the_whole_file_loads(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_scene *scene = load_valid(ctx, whole);
@@ -63,7 +66,8 @@ static void the_whole_file_loads(void **state) {
     check_context_end(ctx);
 }
 
-static void every_prefix(void **state) {
+static void every_prefix(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     int loaded = 0;
@@ -75,7 +79,8 @@ static void every_prefix(void **state) {
     check_context_end(ctx);
 }
 
-static void mutations(void **state) {
+static void mutations(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     size_t length = strlen(whole);
@@ -105,7 +110,8 @@ static void mutations(void **state) {
     check_context_end(ctx);
 }
 
-static void damaged_meshes(void **state) {
+static void damaged_meshes(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     for (size_t n = 0; n < strlen(tetra); n++) {
@@ -120,7 +126,8 @@ static void damaged_meshes(void **state) {
 
 /* ---- memory ---- */
 
-static un_status load_and_use(un_context *ctx, void *arg) {
+static un_status load_and_use(un_context *ctx, void *arg)
+{
     (void)arg;
     un_scene *scene = NULL;
     char *text = NULL;
@@ -135,14 +142,16 @@ static un_status load_and_use(un_context *ctx, void *arg) {
     return status;
 }
 
-static void failing_memory(void **state) {
+static void failing_memory(void **state)
+{
     (void)state;
     write_text("dam.lua", whole);
     check_allocation_failures(load_and_use, NULL, 100000);
 }
 
 /* A wrong scene must not hide that memory ran out, nor the other way round. */
-static un_status load_wrong(un_context *ctx, void *arg) {
+static un_status load_wrong(un_context *ctx, void *arg)
+{
     (void)arg;
     un_scene *scene = NULL;
     un_status status = un_scene_load(ctx, "dam.lua", NULL, 0, &scene);
@@ -156,13 +165,15 @@ static un_status load_wrong(un_context *ctx, void *arg) {
     return UN_OK;
 }
 
-static void failing_memory_of_a_wrong_scene(void **state) {
+static void failing_memory_of_a_wrong_scene(void **state)
+{
     (void)state;
     write_text("dam.lua", "pcall(function() return {} end) scene { fluid = { desnity = 1 } }");
     check_allocation_failures(load_wrong, NULL, 100000);
 }
 
-static void memory_cap(void **state) {
+static void memory_cap(void **state)
+{
     (void)state;
     un_context_def def = un_context_def_default();
     def.threads = 1;
@@ -175,7 +186,8 @@ static void memory_cap(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_whole_file_loads),
         cmocka_unit_test(every_prefix),

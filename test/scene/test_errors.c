@@ -8,13 +8,15 @@ typedef struct mistake {
     const char *text, *message;
 } mistake;
 
-static void check_all(const mistake *list, size_t count) {
+static void check_all(const mistake *list, size_t count)
+{
     for (size_t i = 0; i < count; i++) check_message(list[i].text, list[i].message);
 }
 
 #define CHECK_ALL(list) check_all(list, sizeof(list) / sizeof *(list))
 
-static void files(void **state) {
+static void files(void **state)
+{
     (void)state;
     const mistake list[] = {
         {"", "dam.lua: the file is empty; write scene { liquid = { box { ... } } }"},
@@ -65,7 +67,8 @@ static void files(void **state) {
     check_context_end(ctx);
 }
 
-static void keys(void **state) {
+static void keys(void **state)
+{
     (void)state;
     const mistake list[] = {
         {"scene {\n  fluid = {\n    density = 1000,\n    desnity = 1,\n  },\n}",
@@ -117,7 +120,8 @@ static void keys(void **state) {
     CHECK_ALL(list);
 }
 
-static void values(void **state) {
+static void values(void **state)
+{
     (void)state;
     const mistake list[] = {
         {"scene { domain = 1 }",
@@ -205,7 +209,8 @@ static void values(void **state) {
     CHECK_ALL(list);
 }
 
-static void not_available(void **state) {
+static void not_available(void **state)
+{
     (void)state;
     const mistake list[] = {
         {"scene {\n method = \"tet\" }",
@@ -233,7 +238,8 @@ static void not_available(void **state) {
     CHECK_ALL(list);
 }
 
-static void shapes(void **state) {
+static void shapes(void **state)
+{
     (void)state;
     const mistake list[] = {
         {"local a = 1\nlocal b = sphere(3)",
@@ -314,7 +320,8 @@ static void shapes(void **state) {
     CHECK_ALL(list);
 }
 
-static void lists(void **state) {
+static void lists(void **state)
+{
     (void)state;
     const mistake list[] = {
         {"scene { liquid = " BALL " }", "dam.lua:1: liquid must be a table, as in { box { min = "
@@ -366,7 +373,8 @@ static void lists(void **state) {
 }
 
 /* A long path is cut at its start, and Lua's own messages use the same name. */
-static void long_names(void **state) {
+static void long_names(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     un_scene *scene;
@@ -381,7 +389,8 @@ static void long_names(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files),         cmocka_unit_test(keys),   cmocka_unit_test(values),
         cmocka_unit_test(not_available), cmocka_unit_test(shapes), cmocka_unit_test(lists),

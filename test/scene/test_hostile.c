@@ -11,7 +11,8 @@ typedef struct attack {
 #define MEMORY "the script needs more than 64 MB of memory; keep its tables and strings smaller"
 #define NEVER "scene { ... } is never called"
 
-static void judge(un_context *ctx, const attack *a, un_status status, double seconds) {
+static void judge(un_context *ctx, const attack *a, un_status status, double seconds)
+{
     const char *message = un_context_message(ctx);
     if (status != UN_ERROR_SCENE || !strstr(message, a->message) || seconds > 5 ||
         strncmp(message, "dam.lua", 7) != 0 || strchr(message, '\n'))
@@ -21,11 +22,13 @@ static void judge(un_context *ctx, const attack *a, un_status status, double sec
     check_context_end(ctx);
 }
 
-static double cpu(void) {
+static double cpu(void)
+{
     return (double)clock() / CLOCKS_PER_SEC; /* the machine may be busy with other things */
 }
 
-static void check_attack(const attack *a) {
+static void check_attack(const attack *a)
+{
     un_context *ctx = check_context_threads(1);
     un_scene *scene = NULL;
     write_text("dam.lua", a->text);
@@ -34,14 +37,16 @@ static void check_attack(const attack *a) {
     judge(ctx, a, status, cpu() - began);
 }
 
-static void run_text(lua_State *L, void *arg) {
+static void run_text(lua_State *L, void *arg)
+{
     const char *text = arg;
     if (luaL_loadbufferx(L, text, strlen(text), "@dam.lua", "t") != LUA_OK) lua_error(L);
     lua_call(L, 0, 0);
 }
 
 /* The same in a sandbox with a fraction of a script's limits, to save time. */
-static void check_attack_soon(const attack *a) {
+static void check_attack_soon(const attack *a)
+{
     un_context *ctx = check_context_threads(1);
     char path[] = "dam.lua";
     un_scene scene = {.ctx = ctx, .path = path};
@@ -58,7 +63,8 @@ static void check_attack_soon(const attack *a) {
 #define CHECK_ATTACKS(check, list)                                                                 \
     for (size_t i = 0; i < sizeof(list) / sizeof *(list); i++) check(&(list)[i])
 
-static void endless_loops(void **state) {
+static void endless_loops(void **state)
+{
     (void)state;
     const attack list[] = {
         {"\nwhile true do end",
@@ -90,7 +96,8 @@ static void endless_loops(void **state) {
 }
 
 /* Work that hides in C functions and in single instructions. */
-static void hidden_loops(void **state) {
+static void hidden_loops(void **state)
+{
     (void)state;
     const attack list[] = {
         {"string.rep('a', 1e5):find(('a*'):rep(50) .. 'b')",
@@ -129,7 +136,8 @@ static void hidden_loops(void **state) {
     CHECK_ATTACKS(check_attack_soon, slow);
 }
 
-static void memory_bombs(void **state) {
+static void memory_bombs(void **state)
+{
     (void)state;
     const attack list[] = {
         {"local t = {}\nwhile true do t[#t + 1] = {} end", "dam.lua:2: " MEMORY},
@@ -145,7 +153,8 @@ static void memory_bombs(void **state) {
     CHECK_ATTACKS(check_attack, list);
 }
 
-static void depth(void **state) {
+static void depth(void **state)
+{
     (void)state;
     char *brackets = malloc(200001);
     memset(brackets, '(', 200000);
@@ -172,7 +181,8 @@ static void depth(void **state) {
     free(brackets);
 }
 
-static void ways_out(void **state) {
+static void ways_out(void **state)
+{
     (void)state;
     const attack list[] = {
         {"\x1bLua\x54\x01\x19\x93", "this is compiled Lua, which is not accepted"},
@@ -196,7 +206,8 @@ static void ways_out(void **state) {
 }
 
 /* A field that would take minutes is refused after a second, not after minutes. */
-static void slow_fields(void **state) {
+static void slow_fields(void **state)
+{
     (void)state;
     const attack slow = {"scene { detail = { finest = 128 }, liquid = {\n field(function(x, y, z)\n"
                          "  local s = 0 for i = 1, 5000 do s = s + i * x end return s end) } }",
@@ -204,7 +215,8 @@ static void slow_fields(void **state) {
     check_attack(&slow);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endless_loops), cmocka_unit_test(hidden_loops),
         cmocka_unit_test(memory_bombs),  cmocka_unit_test(depth),

@@ -9,14 +9,16 @@ static const char *const ball = "scene {\n  detail = { finest = 16 },\n"
 
 static const char *const marker = "-- undine: added when this scene was run:\n";
 
-static un_scene *load(un_context *ctx, const char *path, const char *const *set, int32_t count) {
+static un_scene *load(un_context *ctx, const char *path, const char *const *set, int32_t count)
+{
     un_scene *scene = NULL;
     check_ok(ctx, un_scene_load(ctx, path, set, count, &scene));
     return scene;
 }
 
 /* What differs between two definitions: numbers first, then shapes at some points. */
-static void check_same(const un_scene *a, const un_scene *b) {
+static void check_same(const un_scene *a, const un_scene *b)
+{
     assert_memory_equal(&a->def.domain, &b->def.domain, sizeof a->def.domain);
     assert_memory_equal(&a->def.detail, &b->def.detail, sizeof a->def.detail);
     assert_memory_equal(&a->def.frames, &b->def.frames, sizeof a->def.frames);
@@ -34,7 +36,8 @@ static void check_same(const un_scene *a, const un_scene *b) {
     }
 }
 
-static void unchanged_without_overrides(void **state) {
+static void unchanged_without_overrides(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const char *const texts[] = {ball, "scene { liquid = { sphere {\r\n center = {.5, .5, .5},\r\n"
@@ -50,7 +53,8 @@ static void unchanged_without_overrides(void **state) {
     check_context_end(ctx);
 }
 
-static void with_overrides(void **state) {
+static void with_overrides(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const char *const set[] = {"detail.finest=24", "gravity={0, -1, 0.25}", "budget.memory=2G",
@@ -97,7 +101,8 @@ static void with_overrides(void **state) {
     check_context_end(ctx);
 }
 
-static void edited_by_hand(void **state) {
+static void edited_by_hand(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     char text[1024];
@@ -117,7 +122,8 @@ static void edited_by_hand(void **state) {
     check_context_end(ctx);
 }
 
-static void meshes_are_found_from_elsewhere(void **state) {
+static void meshes_are_found_from_elsewhere(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const char *tetra = "OFF\n4 4 6\n0 0 0\n.5 0 0\n0 .5 0\n0 0 .5\n"
@@ -149,7 +155,8 @@ static void meshes_are_found_from_elsewhere(void **state) {
     check_context_end(ctx);
 }
 
-static void example_scenes(void **state) {
+static void example_scenes(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const char *const names[] = {"dam", "pour", "stir", "rest"};
@@ -163,7 +170,8 @@ static void example_scenes(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unchanged_without_overrides),
         cmocka_unit_test(with_overrides),

@@ -4,7 +4,8 @@
 
 #define WATER "liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } }"
 
-static void defaults(void **state) {
+static void defaults(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_scene *scene = load_valid(ctx, "scene { " WATER " }");
@@ -30,7 +31,8 @@ static void defaults(void **state) {
     check_context_end(ctx);
 }
 
-static void every_key(void **state) {
+static void every_key(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_scene *scene = load_valid(
@@ -108,7 +110,8 @@ static void every_key(void **state) {
 }
 
 /* Distance of the first solid at a point. */
-static double distance_of(un_context *ctx, const char *shape, un_vec3 x) {
+static double distance_of(un_context *ctx, const char *shape, un_vec3 x)
+{
     char text[1024];
     snprintf(text, sizeof text, "scene { " WATER ", solids = { %s } }", shape);
     un_scene *scene = load_valid(ctx, text);
@@ -117,7 +120,8 @@ static double distance_of(un_context *ctx, const char *shape, un_vec3 x) {
     return distance;
 }
 
-static void shapes(void **state) {
+static void shapes(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const char *sphere = "sphere { center = {1, 0, 0}, radius = .5 }";
@@ -162,7 +166,8 @@ static void shapes(void **state) {
     check_context_end(ctx);
 }
 
-static void loops_and_formulas(void **state) {
+static void loops_and_formulas(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_scene *scene = load_valid(ctx, "local pillars = {}\n"
@@ -180,7 +185,8 @@ static void loops_and_formulas(void **state) {
     check_context_end(ctx);
 }
 
-static void the_same_every_time(void **state) {
+static void the_same_every_time(void **state)
+{
     (void)state;
     check_message(
         "local order = ''\n"
@@ -203,7 +209,8 @@ static void the_same_every_time(void **state) {
     check_context_end(ctx);
 }
 
-static void only_poses_stay_in_memory(void **state) {
+static void only_poses_stay_in_memory(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_scene *scene = load_valid(ctx, "local large = ('x'):rep(2e7)\nscene { " WATER " }");
@@ -212,14 +219,16 @@ static void only_poses_stay_in_memory(void **state) {
     check_context_end(ctx);
 }
 
-static void count_logs(void *user, un_log_level level, const char *message) {
+static void count_logs(void *user, un_log_level level, const char *message)
+{
     int *count = user;
     assert_int_equal(level, UN_LOG_NOTE);
     if (*count == 0) assert_string_equal(message, "dam.lua:1: hello 3 true ?[0m");
     ++*count;
 }
 
-static void print_goes_to_the_log(void **state) {
+static void print_goes_to_the_log(void **state)
+{
     (void)state;
     int count = 0;
     un_context_def def = un_context_def_default();
@@ -235,7 +244,8 @@ static void print_goes_to_the_log(void **state) {
     check_context_end(ctx);
 }
 
-static void budgets(void **state) {
+static void budgets(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const struct {
@@ -257,7 +267,8 @@ static void budgets(void **state) {
 
 /* ---- poses ---- */
 
-static void poses(void **state) {
+static void poses(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_scene *scene = load_valid(
@@ -293,7 +304,8 @@ static void poses(void **state) {
     check_context_end(ctx);
 }
 
-static void poses_leave_nothing_behind(void **state) {
+static void poses_leave_nothing_behind(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     un_scene *scene = load_valid(
@@ -311,7 +323,8 @@ static void poses_leave_nothing_behind(void **state) {
     check_context_end(ctx);
 }
 
-static void check_pose_message(const char *function, double t, const char *message) {
+static void check_pose_message(const char *function, double t, const char *message)
+{
     un_context *ctx = check_context_threads(1);
     char text[512];
     snprintf(text, sizeof text,
@@ -329,7 +342,8 @@ static void check_pose_message(const char *function, double t, const char *messa
 }
 
 /* Poses are tried at the start and the end (3 s) when a scene is loaded; these fail in between. */
-static void poses_that_fail(void **state) {
+static void poses_that_fail(void **state)
+{
     (void)state;
     check_pose_message("function(t) return { by = {t == 1 and 0/0 or 0, 0, 0} } end", 1,
                        "dam.lua:2: pose.by[1] must be a finite number, got nan (in the pose of "
@@ -361,13 +375,14 @@ static void poses_that_fail(void **state) {
 
 static const char *const base_scene = "scene {\n  detail = { finest = 32 },\n  " WATER ",\n}\n";
 
-static un_status load_set(un_context *ctx, un_scene **scene, const char *const *set,
-                          int32_t count) {
+static un_status load_set(un_context *ctx, un_scene **scene, const char *const *set, int32_t count)
+{
     write_text("dam.lua", base_scene);
     return un_scene_load(ctx, "dam.lua", set, count, scene);
 }
 
-static void overrides(void **state) {
+static void overrides(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     const char *const set[] = {
@@ -400,7 +415,8 @@ static void overrides(void **state) {
     check_context_end(ctx);
 }
 
-static void check_set(const char *set, const char *message) {
+static void check_set(const char *set, const char *message)
+{
     un_context *ctx = check_context_threads(1);
     un_scene *scene = NULL;
     un_status status = load_set(ctx, &scene, &set, 1);
@@ -410,7 +426,8 @@ static void check_set(const char *set, const char *message) {
     check_context_end(ctx);
 }
 
-static void overrides_that_are_wrong(void **state) {
+static void overrides_that_are_wrong(void **state)
+{
     (void)state;
     un_context *ctx = check_context_threads(1);
     un_scene *scene;
@@ -451,7 +468,8 @@ static void overrides_that_are_wrong(void **state) {
     check_set("x=_ENV", "--set x=_ENV: _ENV is not available");
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(every_key),

@@ -2,19 +2,22 @@
  * converge at second order, and have the same bits for any thread count. */
 #include "surface/fields.h"
 
-static un_trimesh contour_closed(un_context *ctx, const un_lattice *lattice, int32_t euler) {
+static un_trimesh contour_closed(un_context *ctx, const un_lattice *lattice, int32_t euler)
+{
     un_trimesh mesh;
     check_ok(ctx, un_surface_contour(ctx, lattice, &mesh));
     assert_int_equal(check_closed(ctx, &mesh).euler, euler);
     return mesh;
 }
 
-static double torus(un_vec3 x, const double *p) {
+static double torus(un_vec3 x, const double *p)
+{
     double ring = hypot(x.x, x.z) - p[0];
     return hypot(ring, x.y) - p[1];
 }
 
-static void examine_sees_defects(void **state) {
+static void examine_sees_defects(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_vec3 x[6] = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, {2, 2, 2}};
@@ -42,7 +45,8 @@ static void examine_sees_defects(void **state) {
     check_context_end(ctx);
 }
 
-static void sphere_converges_at_second_order(void **state) {
+static void sphere_converges_at_second_order(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double p[4] = {0.02, -0.013, 0.031, 0.37}, volume_error[3], radius_error[3];
@@ -70,7 +74,8 @@ static void sphere_converges_at_second_order(void **state) {
     check_context_end(ctx);
 }
 
-static void torus_has_a_hole(void **state) {
+static void torus_has_a_hole(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double p[2] = {0.6, 0.25};
@@ -84,7 +89,8 @@ static void torus_has_a_hole(void **state) {
 }
 
 /* A plane's contour is the plane, within what the float samples and the hair allow. */
-static void plane_is_planar_at_any_tilt(void **state) {
+static void plane_is_planar_at_any_tilt(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -120,13 +126,15 @@ static void plane_is_planar_at_any_tilt(void **state) {
     check_context_end(ctx);
 }
 
-static double constant(un_vec3 x, const double *p) {
+static double constant(un_vec3 x, const double *p)
+{
     (void)x;
     return p[0];
 }
 
 /* All liquid: the lattice's own box, to the last bit of its planes, with no thin triangles. */
-static void full_lattice_is_its_box(void **state) {
+static void full_lattice_is_its_box(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     int32_t sizes[][3] = {{2, 2, 2},  {3, 2, 2},  {2, 5, 3}, {9, 8, 7},
@@ -152,7 +160,8 @@ static void full_lattice_is_its_box(void **state) {
 
 /* Half full: flat top at its height, everything else in the walls, every triangle's normal along
  * an axis. */
-static void tank_is_sharp(void **state) {
+static void tank_is_sharp(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double heights[] = {0.51234, 0.3, 0.013, 0.987};
@@ -193,7 +202,8 @@ static void tank_is_sharp(void **state) {
 }
 
 /* A level through the nodes is air there and stays a hair below them. */
-static void zero_is_air(void **state) {
+static void zero_is_air(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double p[4] = {0, 1, 0, 0.5};
@@ -211,7 +221,8 @@ static void zero_is_air(void **state) {
 }
 
 /* White noise meets every case next to every other, on the boundary too. */
-static void noise_is_manifold(void **state) {
+static void noise_is_manifold(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     for (uint64_t seed = 0; seed < 40; seed++) {
@@ -240,7 +251,8 @@ static void noise_is_manifold(void **state) {
 }
 
 /* One cube, all its 256 cases: closed, manifold, and every piece a ball. */
-static void every_single_cube_is_closed(void **state) {
+static void every_single_cube_is_closed(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     for (int32_t signs = 0; signs < 256; signs++) {
@@ -257,7 +269,8 @@ static void every_single_cube_is_closed(void **state) {
     check_context_end(ctx);
 }
 
-static void any_thread_count_gives_the_same_bits(void **state) {
+static void any_thread_count_gives_the_same_bits(void **state)
+{
     (void)state;
     un_trimesh first = {0};
     un_context *owner = check_context();
@@ -285,7 +298,8 @@ static void any_thread_count_gives_the_same_bits(void **state) {
     check_context_end(owner);
 }
 
-static un_status contour_and_examine(un_context *ctx, void *arg) {
+static un_status contour_and_examine(un_context *ctx, void *arg)
+{
     un_trimesh mesh;
     un_surface_topology topology;
     un_status status = un_surface_contour(ctx, arg, &mesh);
@@ -294,7 +308,8 @@ static un_status contour_and_examine(un_context *ctx, void *arg) {
     return status;
 }
 
-static void allocation_failures_are_clean(void **state) {
+static void allocation_failures_are_clean(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_lattice lattice = make_lattice(ctx, 10, 10, 10, un_v3(0, 0, 0), un_v3(1, 1, 1));
@@ -305,7 +320,8 @@ static void allocation_failures_are_clean(void **state) {
 }
 
 /* Lattices with hardly any nodes, and values no solver should produce. */
-static void degenerate_lattices_are_harmless(void **state) {
+static void degenerate_lattices_are_harmless(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     int32_t sizes[] = {0, 1, 2, 3};
@@ -337,7 +353,8 @@ static void degenerate_lattices_are_harmless(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examine_sees_defects),
         cmocka_unit_test(sphere_converges_at_second_order),

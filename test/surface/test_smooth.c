@@ -2,7 +2,8 @@
 #include "surface/fields.h"
 
 /* Walls that x lies in. */
-static int32_t wall_count(const un_lattice *lattice, un_vec3 x) {
+static int32_t wall_count(const un_lattice *lattice, un_vec3 x)
+{
     un_vec3 low = un_lattice_point(lattice, 0, 0, 0);
     un_vec3 high =
         un_lattice_point(lattice, lattice->n[0] - 1, lattice->n[1] - 1, lattice->n[2] - 1);
@@ -11,7 +12,8 @@ static int32_t wall_count(const un_lattice *lattice, un_vec3 x) {
 }
 
 /* Every vertex is in the walls it was in, to the last bit, and in no other. */
-static void check_walls(const un_lattice *lattice, const un_trimesh *mesh, const un_vec3 *before) {
+static void check_walls(const un_lattice *lattice, const un_trimesh *mesh, const un_vec3 *before)
+{
     for (int32_t v = 0; v < mesh->vertex_count; v++) {
         un_vec3 a = before[v], b = mesh->position[v];
         int32_t kept = 0;
@@ -24,7 +26,8 @@ static void check_walls(const un_lattice *lattice, const un_trimesh *mesh, const
     }
 }
 
-static un_vec3 *copy_positions(un_context *ctx, const un_trimesh *mesh) {
+static un_vec3 *copy_positions(un_context *ctx, const un_trimesh *mesh)
+{
     size_t bytes = (size_t)mesh->vertex_count * sizeof *mesh->position;
     un_vec3 *copy = un_alloc(ctx, 1, bytes);
     assert_non_null(copy);
@@ -32,7 +35,8 @@ static un_vec3 *copy_positions(un_context *ctx, const un_trimesh *mesh) {
 }
 
 /* Radial noise of a quarter of a cell, 10 passes: rms at least 2.5 times smaller (measured 2.8). */
-static void noisy_sphere_calms(void **state) {
+static void noisy_sphere_calms(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double p[4] = {0.5, 0.51, 0.49, 0.35}, rms[2];
@@ -67,7 +71,8 @@ static void noisy_sphere_calms(void **state) {
 }
 
 /* Without noise a sphere keeps its radius: fairing does not shrink (measured 0.028 cells). */
-static void clean_sphere_stays(void **state) {
+static void clean_sphere_stays(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double p[4] = {0.5, 0.51, 0.49, 0.35};
@@ -85,7 +90,8 @@ static void clean_sphere_stays(void **state) {
 
 /* Slopes and steps that float samples hold exactly, so that the contour is planar to round-off,
  * waterlines and box edges included. */
-static void plane_stays_plane(void **state) {
+static void plane_stays_plane(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double planes[][4] = {{0, 1, 0, 0.52734375},      {0.25, 1, 0.125, 0.71484375},
@@ -120,14 +126,16 @@ static void plane_stays_plane(void **state) {
     check_context_end(ctx);
 }
 
-static double bumpy_tank(un_vec3 x, const double *p) {
+static double bumpy_tank(un_vec3 x, const double *p)
+{
     uint64_t column = (uint64_t)(x.x * 64 + 0.5) * 1000 + (uint64_t)(x.z * 64 + 0.5);
     return x.y - p[0] - p[1] * (2 * un_random(column, 9) - 1);
 }
 
 /* Column noise of 0.3 cells: the top and its waterline calm down, walls keep their bits, no cap
  * triangle turns over. */
-static void noisy_tank_flattens(void **state) {
+static void noisy_tank_flattens(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double h = 1.0 / 32, p[2] = {0.5123, 0.3 * h}, square[2][2] = {{0}};
@@ -171,7 +179,8 @@ static void noisy_tank_flattens(void **state) {
 
 /* A spike where the waterline meets an edge of two walls goes down too, if slowly, since a rule
  * that leaves slopes alone takes part of it for a slope: 0.3 cells to 0.2 in 10 passes. */
-static void waterline_ends_calm(void **state) {
+static void waterline_ends_calm(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double h = 1.0 / 16, level = 0.5123, p[4] = {0, 1, 0, level};
@@ -195,7 +204,8 @@ static void waterline_ends_calm(void **state) {
 }
 
 static double *piece_volumes(un_context *ctx, const un_trimesh *mesh, const int32_t *component,
-                             int32_t component_count) {
+                             int32_t component_count)
+{
     double *volume = un_alloc_zero(ctx, (size_t)component_count, sizeof *volume);
     un_vec3 *anchor = un_alloc(ctx, (size_t)component_count, sizeof *anchor);
     assert_true(volume && anchor);
@@ -213,7 +223,8 @@ static double *piece_volumes(un_context *ctx, const un_trimesh *mesh, const int3
 
 /* Specks down to a single node, and white noise on top: each piece keeps its own volume, drops and
  * bubbles alike, in walls and corners too. */
-static void every_drop_keeps_its_volume(void **state) {
+static void every_drop_keeps_its_volume(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -242,7 +253,8 @@ static void every_drop_keeps_its_volume(void **state) {
     check_context_end(ctx);
 }
 
-static void any_thread_count_gives_the_same_bits(void **state) {
+static void any_thread_count_gives_the_same_bits(void **state)
+{
     (void)state;
     un_context *owner = check_context();
     un_vec3 *first[2] = {NULL, NULL};
@@ -273,7 +285,8 @@ static void any_thread_count_gives_the_same_bits(void **state) {
     check_context_end(owner);
 }
 
-static void sphere_normals_point_outwards(void **state) {
+static void sphere_normals_point_outwards(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     double p[4] = {0.5, 0.51, 0.49, 0.35};
@@ -301,7 +314,8 @@ static void sphere_normals_point_outwards(void **state) {
 }
 
 /* The water's normal holds up to the glass; with no lattice given, the corner is shared. */
-static void tank_normals_point_up_at_the_waterline(void **state) {
+static void tank_normals_point_up_at_the_waterline(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_lattice lattice = make_lattice(ctx, 9, 9, 9, un_v3(0, 0, 0), un_v3(1, 1, 1));
@@ -324,7 +338,8 @@ static void tank_normals_point_up_at_the_waterline(void **state) {
     check_context_end(ctx);
 }
 
-static un_status contour_smooth_normals(un_context *ctx, void *arg) {
+static un_status contour_smooth_normals(un_context *ctx, void *arg)
+{
     un_trimesh mesh;
     un_status status = un_surface_contour(ctx, arg, &mesh);
     if (status == UN_OK) status = un_surface_smooth(ctx, arg, &mesh, 2);
@@ -333,7 +348,8 @@ static un_status contour_smooth_normals(un_context *ctx, void *arg) {
     return status;
 }
 
-static void allocation_failures_are_clean(void **state) {
+static void allocation_failures_are_clean(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     un_lattice lattice = make_lattice(ctx, 10, 10, 10, un_v3(0, 0, 0), un_v3(1, 1, 1));
@@ -344,7 +360,8 @@ static void allocation_failures_are_clean(void **state) {
 }
 
 /* Empty meshes, lattices of two or three nodes, broken values: nothing moves out of its walls. */
-static void degenerate_meshes_are_harmless(void **state) {
+static void degenerate_meshes_are_harmless(void **state)
+{
     (void)state;
     un_context *ctx = check_context();
     float values[] = {NAN, INFINITY, -INFINITY, 0, -1e-45f, 1, -1, -FLT_MAX, FLT_MAX};
@@ -372,7 +389,8 @@ static void degenerate_meshes_are_harmless(void **state) {
     check_context_end(ctx);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(noisy_sphere_calms),
         cmocka_unit_test(clean_sphere_stays),
