@@ -1,10 +1,12 @@
-/* Mesh: the cells a method computes on, and the solids as these cells see them. The uniform grid so
- * far. */
+/* Mesh: the cells a method computes on, and the solids as these cells see them: the uniform grid
+ * here, the octree and its tets in headers of their own. */
 #ifndef UN_MESH_H
 #define UN_MESH_H
 
 #include "base/base.h"
 #include "geometry/geometry.h"
+#include "mesh/octree.h"
+#include "mesh/tets.h"
 #include "scene/scene.h"
 
 /* A uniform grid of cubic cells that covers the domain with one layer of cells to spare on each
@@ -186,5 +188,34 @@ un_vec3 un_body_velocity(const un_body *body, un_vec3 x);
 /* Distance from x to the closed sides of the domain alone, positive inside. */
 double un_walls_sides(const un_walls *walls, un_vec3 x);
 size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* what create will take */
+
+/* ---- walls on tets (tet_walls.c) ---- */
+
+/* The closed sides and solids of `walls` (made without its own samples) as the tets see them. */
+typedef struct un_tet_walls {
+    un_context *ctx;
+    const un_walls *walls;
+    const un_tets *mesh;
+    /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
+     * a lower bound. */
+    float *phi;
+    float *phi_static; /* without the moving bodies; phi itself when none moves */
+    float *phi_solid;  /* to solids alone, moving ones included; NULL without solids */
+    int16_t *body;     /* at nodes: the nearest body, -1 a side; NULL unless a body needs it */
+    float *open;       /* at tets: open share of the volume */
+    float *node_open;  /* at nodes: integral of the node's hat function over open space, m3 */
+    /* of the previous mesh, to copy from: nodes that stay are not asked again */
+    uint64_t *old_key;
+    float *old_phi;
+    int32_t old_count;
+    size_t capacity[8];
+} un_tet_walls;
+
+void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls);
+void un_tet_walls_free(un_tet_walls *tw);
+/* Samples the walls, as last updated, on a mesh. */
+un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, const un_tets *mesh);
+/* Of the solid in or next to a tet; zero at sides. */
+un_vec3 un_tet_walls_velocity(const un_tet_walls *tw, int32_t t);
 
 #endif

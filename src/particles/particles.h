@@ -16,6 +16,8 @@ typedef struct un_particles {
     double *v[3];  /* velocity, m/s */
     float *volume; /* m3 */
     uint8_t *flags;
+    float *size; /* wanted edge of the cells around it, m; NULL unless reserved as sized */
+    bool sized;  /* set before the first reserve */
     /* one spare array of each width, so that reordering is a gather and a swap */
     double *spare_double;
     float *spare_float;
@@ -107,5 +109,87 @@ void un_bins_scatter(const un_bins *bins, un_block_body *body, void *arg);
 /* Moves crowded particles apart; near the surface along it only. phi: at cell centres. */
 un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *particles,
                                const un_bins *bins, const float *phi, const un_walls *walls);
+
+/* ---- particles of many sizes ---- */
+
+/* Half the spacing at which particles of this volume fill space: a quarter of the cell that eight
+ * of them fill. */
+static inline double un_particle_radius(double volume)
+{
+    return 0.5 * cbrt(volume);
+}
+
+/* Groups of consecutive particles, which lie close together when they are sorted along a curve,
+ * under a tree of boxes: who is near, whatever their sizes (groups.c). */
+#define UN_GROUP 8
+typedef struct un_groups {
+    int64_t count; /* particles */
+    int32_t group_count;
+    const double *x[3];
+    const float *radius;
+    struct un_group_box *boxes; /* levels of the tree, the groups first */
+    int32_t level_first[UN_LEVELS_MAX + 1];
+    int32_t level_count;
+} un_groups;
+
+/* The arrays of x and radius are kept, not copied; the boxes come from the arena. */
+un_status un_groups_build(un_context *ctx, un_arena *arena, un_groups *groups,
+                          const double *const x[3], const float *radius, int64_t count);
+/* Writes the groups, ascending, that may hold a particle j within reach + factor r_j of the box;
+ * returns their number, or -1 - (that number) when the list is too short and only capacity of them
+ * were written. */
+int32_t un_groups_near(const un_groups *groups, un_box3 box, double reach, double factor,
+                       int32_t *list, int32_t capacity);
+
+/* Position correction in the overlap form of [Ando13 section 3]: pairs closer than
+ * r_i + r_j are pushed apart by mass; within six radii of the surface along it only
+ * (correct_sized.c). phi and normal: at particles, of the level set. ballistic ones stay. */
+typedef struct un_correct_def {
+    const un_groups *groups;
+    const float *radius;
+    const float *phi;       /* at particles, m */
+    const float *normal[3]; /* at particles: gradient of phi, unit or zero */
+    const float *wall;      /* at particles: a lower bound of the distance to walls, m */
+    const un_walls *walls;
+} un_correct_def;
+un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_particles *particles,
+                                     const un_correct_def *def);
+
+/* Splits particles much larger than their wanted size, merges those much smaller with their nearest
+ * [Ando13 section 4] (resize.c). Volume, momentum and (merging) centre of mass are kept to
+ * round-off. Near the surface new particles are moved tangent to it. */
+typedef struct un_resize_def {
+    const un_groups *groups;
+    const float *radius;
+    const float *phi; /* at particles */
+    const float *normal[3];
+    const un_walls *walls;
+    double volume_min, volume_max; /* of a particle of the finest and the coarsest cells */
+    uint64_t stream;               /* of random numbers: the step */
+} un_resize_def;
+typedef struct un_resize_report {
+    int64_t split_count, merge_count;
+} un_resize_report;
+/* New particles are appended and merged ones removed: the order of the others stays, groups and
+ * per-particle arrays of the caller are void afterwards. */
+un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *particles,
+                              const un_resize_def *def, un_resize_report *report);
+
+/* Marks as ballistic [Ando13 section 3] the particles with no other within six times their radius
+ * (plus the other's). Flags of others are cleared. Returns their number. */
+int64_t un_particles_mark_lonely(un_context *ctx, un_particles *particles, const un_groups *groups,
+                                 const float *radius);
+
+/* Eight particles a leaf, as un_particles_seed does on a grid: half cells of every leaf, each with
+ * a jittered particle that carries the liquid in its half cell. size: set to the leaf's edge. */
+typedef struct un_seed_leaves_def {
+    const un_octree *tree;
+    const un_shape *shape;
+    const un_walls *walls;
+    un_vec3 velocity;
+    uint64_t stream;
+} un_seed_leaves_def;
+un_status un_particles_seed_leaves(un_context *ctx, un_particles *particles,
+                                   const un_seed_leaves_def *def, double *volume);
 
 #endif

@@ -55,6 +55,49 @@ void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const k
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
                           const un_walls *walls, double dt);
 
+/* ---- on tets: nodal pressure, velocities at tets [Ando13 section 3] (tets.c, ghost.c) ---- */
+
+typedef struct un_tet_pressure {
+    un_context *ctx;
+    un_solver *solver;
+    int32_t *index; /* at nodes: the unknown's number, -1 none */
+    int32_t *node;  /* of each unknown */
+    un_csr matrix;
+    double *rhs, *x;
+    size_t capacity_index, capacity_node, capacity_row, capacity_col, capacity_val, capacity_rhs,
+        capacity_x;
+} un_tet_pressure;
+
+un_status un_tet_pressure_create(un_context *ctx, un_tet_pressure **pressure);
+void un_tet_pressure_destroy(un_tet_pressure *pressure);
+
+typedef struct un_tet_projection {
+    const un_tets *mesh;
+    un_vec3 *u;                /* at tets, changed in place */
+    uint8_t *known;            /* at tets: set to 1 where the projection has made u valid, else 0 */
+    const float *phi;          /* at nodes; liquid where negative */
+    const un_tet_walls *walls; /* NULL: everything is open */
+    const un_vec3 *u_solid;    /* at tets, NULL: nothing moves */
+    double *p;                 /* at nodes, Pa: the guess, then the result; 0 at air nodes */
+    const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
+    double dt, density, tolerance;
+    int32_t iteration_limit;
+    bool first_order; /* p = 0 at air nodes, for comparison */
+} un_tet_projection;
+
+typedef struct un_tet_projection_report {
+    un_solve_report solve; /* iterations: of all outer solves */
+    int32_t node_count;    /* liquid nodes */
+    int32_t cut_count;     /* tets that the surface cuts */
+    int32_t lagged_count;  /* of these, with couplings that eq. 12 cannot use */
+    int32_t outer_count;   /* solves; 1 unless some are lagged */
+    double max_divergence; /* left over at nodes, 1/s */
+} un_tet_projection_report;
+
+un_status un_tet_pressure_project(un_tet_pressure *pressure, un_arena *arena,
+                                  const un_tet_projection *projection,
+                                  un_tet_projection_report *report);
+
 /* Bytes for a number of liquid cells, the grid's own arrays included. */
 double un_pressure_bytes(const un_grid *grid, double liquid_cells);
 

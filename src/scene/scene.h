@@ -40,6 +40,13 @@ typedef struct un_probe {
     un_vec3 at;   /* height: x and z; pressure: all */
 } un_probe;
 
+/* Where the camera of sizing stands at some time. */
+typedef struct un_viewpoint {
+    un_vec3 eye, target;
+    double fov;    /* vertical, degrees */
+    double aspect; /* width / height */
+} un_viewpoint;
+
 typedef struct un_scene_def {
     char method[32];
     struct {
@@ -78,6 +85,11 @@ typedef struct un_scene_def {
         double pic;       /* 1/s: rate at which particle velocities relax to the grid's */
     } solver;
     struct {
+        /* Each a switch, and a factor on the sizes it asks for: 0 off, 1 as documented. */
+        double depth, curvature, solid_curvature, strain;
+        bool has_camera, has_custom;
+    } sizing;
+    struct {
         bool surface, particles, mesh;
     } output;
 } un_scene_def;
@@ -103,6 +115,11 @@ struct un_scene {
 /* The placement of a solid at time t: maps the solid's rest position to where it is. Runs Lua for
  * pose functions; to be called from one thread. */
 un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose *pose);
+/* The camera of sizing at time t; its parts may be functions of time. One thread, as above. */
+un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera);
+/* The custom size at a place and time, m; infinite where the formula has no opinion (nil). One
+ * thread, as above. */
+un_status un_scene_custom_size(const un_scene *scene, un_vec3 x, double t, double *size);
 /* The scene as run, to be written to DIR/scene.lua: the file's text followed by lines that apply
  * the overrides, so that loading it again gives the same scene (mesh files are then looked up
  * relative to the original's folder). Caller frees with un_free. */

@@ -75,4 +75,67 @@ typedef struct un_surface_topology {
 } un_surface_topology;
 un_status un_surface_examine(un_context *ctx, const un_trimesh *mesh, un_surface_topology *report);
 
+/* ---- particles of many sizes: the union of hulls of triplets [Ando13 section 5] (hulls.c) ---- */
+
+typedef struct un_hulls un_hulls;
+
+typedef struct un_hulls_def {
+    const un_groups *groups; /* over particles sorted along a curve */
+    const float *radius;
+    const uint8_t *flags; /* ballistic ones count as spheres only; NULL: none is */
+    const float *depth;   /* at particles: phi of the last step, negative inside, for choosing the
+                             candidates; NULL: all are candidates */
+    double reach;         /* l: a pair is joined within l (r_i + r_j) */
+} un_hulls_def;
+
+/* How much pruning left, for the docs and tests. */
+typedef struct un_hulls_report {
+    int64_t candidate_count, pair_count, triplet_count; /* before pruning */
+    int64_t face_count, cone_count, sphere_count;       /* kept */
+} un_hulls_report;
+
+/* Finds the exposed faces, cones and spheres. The result keeps its own copies and belongs to the
+ * caller. */
+un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *def,
+                          un_hulls **hulls, un_hulls_report *report);
+void un_hulls_destroy(un_hulls *hulls);
+/* Signed distance to the union: exact outside, at least -r inside; bound where it is farther. */
+double un_hulls_distance(const un_hulls *hulls, un_vec3 x, double bound);
+/* The distance to the hull of three spheres, for tests. */
+double un_hull_distance(const un_vec3 x[3], const double r[3], un_vec3 at);
+
+/* phi at the nodes of a mesh: sign and crossings from the hulls in a band around the particles,
+ * redistanced from there on both sides. Nodes without a crossing anywhere get +-INFINITY. */
+un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh,
+                             const un_hulls *hulls, const un_groups *groups, const float *radius,
+                             const float *depth);
+
+/* ---- level sets on tets ---- */
+
+/* Makes phi a distance: values at the nodes of cut tets stay in sign and crossing and become
+ * distances to the linear surface; all others get the distance along the mesh (tet_distance.c). */
+un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh);
+/* Volume where phi < 0, weighted with the open share of each tet (NULL: 1). */
+double un_tets_liquid_volume(un_context *ctx, const float *phi, const un_tets *mesh,
+                             const float *open);
+/* The zero surface as a closed, edge-manifold, outward-oriented mesh: marching tetrahedra, closed
+ * in the brick's boundary with sharp edges (marching.c). Positions only. */
+un_status un_tets_contour(un_context *ctx, un_arena *arena, const float *phi, const un_tets *mesh,
+                          un_trimesh *surface);
+
+/* The output surface of particles of many sizes: hulls on a mesh of its own, refined to
+ * `resolution` around the surface where particles are that small, contoured, cut to walls and
+ * solids, smoothed, with normals and velocities (hull_mesher.c). */
+typedef struct un_hull_mesher {
+    const un_particles *particles; /* sorted along a curve */
+    const float *radius;
+    const float *depth; /* as un_hulls_def */
+    const un_walls *walls;
+    un_vec3 size; /* of the domain */
+    int32_t coarsest, resolution;
+    int32_t smoothing; /* passes */
+} un_hull_mesher;
+un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,
+                                un_hulls_report *report);
+
 #endif

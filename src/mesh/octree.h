@@ -1,0 +1,100 @@
+/* A linear octree: leaves sorted along the Morton curve, integer coordinates.
+ *
+ * The domain is covered by a brick of cubes of level 0 (the coarsest leaves); level l + 1 halves
+ * level l, level_max is the finest. Where a side of the domain is not a whole number of cubes long
+ * the brick goes beyond it, and the wall cuts the cells. Integer coordinates count in units of half
+ * the finest leaf, so that corners and centres of leaves are integers: places compare, sort and
+ * match exactly. */
+#ifndef UN_MESH_OCTREE_H
+#define UN_MESH_OCTREE_H
+
+#include "base/base.h"
+
+#define UN_LEVELS_MAX 16
+
+typedef struct un_octree {
+    un_context *ctx;
+    un_vec3 size;      /* of the domain, [0, size] */
+    int32_t level_max; /* leaves have levels 0 .. level_max */
+    double h;          /* edge of the finest leaf, m */
+    double unit;       /* h / 2 */
+    int32_t roots[3];  /* cubes of level 0 along each axis */
+    int32_t leaf_count;
+    uint64_t *key;  /* Morton code of the lower corner, counted in finest leaves; ascending */
+    uint8_t *level; /* by leaf */
+    size_t capacity_key, capacity_level;
+    /* Lookup: leaves are found from a table over the brick at one level, then by bisection. */
+    int32_t *table; /* first leaf at or after a cube of level table_level */
+    int32_t table_level;
+    size_t capacity_table;
+} un_octree;
+
+/* coarsest, finest: leaves along the longest side. h = longest / finest; level 0 is the power of
+ * two times h nearest to longest / coarsest from below. The tree is empty until built. */
+void un_octree_init(un_context *ctx, un_octree *tree, un_vec3 size, int32_t coarsest,
+                    int32_t finest);
+void un_octree_free(un_octree *tree);
+
+/* Interleaves the lower 21 bits of each: bit 0 of x, y, z, then bit 1, ... */
+static inline uint64_t un_morton_spread(uint64_t v)
+{
+    v &= 0x1fffff;
+    v = (v | v << 32) & 0x1f00000000ffffu;
+    v = (v | v << 16) & 0x1f0000ff0000ffu;
+    v = (v | v << 8) & 0x100f00f00f00f00fu;
+    v = (v | v << 4) & 0x10c30c30c30c30c3u;
+    v = (v | v << 2) & 0x1249249249249249u;
+    return v;
+}
+static inline uint64_t un_morton(uint32_t x, uint32_t y, uint32_t z)
+{
+    return un_morton_spread(x) | un_morton_spread(y) << 1 | un_morton_spread(z) << 2;
+}
+static inline uint32_t un_morton_gather(uint64_t v)
+{
+    v &= 0x1249249249249249u;
+    v = (v | v >> 2) & 0x10c30c30c30c30c3u;
+    v = (v | v >> 4) & 0x100f00f00f00f00fu;
+    v = (v | v >> 8) & 0x1f0000ff0000ffu;
+    v = (v | v >> 16) & 0x1f00000000ffffu;
+    v = (v | v >> 32) & 0x1fffffu;
+    return (uint32_t)v;
+}
+
+/* What a tree must resolve: the leaf at point i has at least level[i], and so have all leaves of
+ * the block of (2 reach[i] + 1)^3 leaves of that level around it. Points outside the brick count at
+ * its boundary. level and reach may be NULL: level_max and 0. */
+typedef struct un_octree_request {
+    int64_t count;
+    const double *x[3];
+    const uint8_t *level;
+    const uint8_t *reach;
+} un_octree_request;
+
+/* The coarsest tree that meets the request and whose leaves differ by at most one level across
+ * faces and edges. Built in parallel; the same for any order of the points. */
+un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request);
+
+/* The leaf that holds x (half-open boxes; points outside the brick count at its boundary). */
+int32_t un_octree_find(const un_octree *tree, un_vec3 x);
+/* The leaf that holds the cube of size one whose lower corner is (i, j, k), in finest leaves;
+ * -1 outside the brick. */
+int32_t un_octree_find_at(const un_octree *tree, int32_t i, int32_t j, int32_t k);
+
+static inline double un_octree_size(const un_octree *tree, int32_t level)
+{
+    return ldexp(tree->h, tree->level_max - level);
+}
+/* The coarsest level whose leaves are not wider than size (up to round-off); level_max if none. */
+int32_t un_octree_level(const un_octree *tree, double size);
+static inline un_vec3 un_octree_corner(const un_octree *tree, int32_t leaf)
+{
+    uint64_t k = tree->key[leaf];
+    return un_v3(tree->h * un_morton_gather(k), tree->h * un_morton_gather(k >> 1),
+                 tree->h * un_morton_gather(k >> 2));
+}
+
+/* Sorted, complete, balanced across faces and edges. */
+bool un_octree_validate(const un_octree *tree, const char **reason);
+
+#endif

@@ -1,0 +1,110 @@
+/* Graded BCC tetrahedra on an octree [Labelle & Shewchuk 2007; Ando13 section 4].
+ *
+ * Nodes are the corners and centres of leaves. Up to scale there is only a handful of tets, so a
+ * tet stores its nodes, a shape index and the level of its size; gradients, volume and stiffness
+ * come from the table of shapes. */
+#ifndef UN_MESH_TETS_H
+#define UN_MESH_TETS_H
+
+#include "mesh/octree.h"
+
+typedef enum un_tet_kind {
+    UN_TET_BCC,
+    UN_TET_BISECTED,
+    UN_TET_QUADRISECTED,
+    UN_TET_HALF_PYRAMID,
+    UN_TET_BOUNDARY /* against the brick's boundary */
+} un_tet_kind;
+
+/* For a leaf of edge 1. */
+typedef struct un_tet_shape {
+    un_tet_kind kind;
+    int8_t edge[3][3];      /* from node 0 to nodes 1, 2, 3, in half leaf edges */
+    double gradient[4][3];  /* of the barycentric coordinates; times 1 / leaf edge */
+    double volume;          /* times leaf edge cubed */
+    double stiffness[4][4]; /* volume gradient_i . gradient_j; times leaf edge */
+} un_tet_shape;
+
+#define UN_TET_SHAPES_MAX 256
+
+typedef struct un_tets {
+    un_context *ctx;
+    const un_octree *tree;
+    int32_t node_count, tet_count;
+    uint64_t *node_key;  /* Morton code of the node's coordinates in units; ascending */
+    un_vec3 *x;          /* of nodes, m */
+    uint8_t *node_level; /* the finest level of the leaves that meet at the node */
+    int32_t (*tet)[4];   /* nodes, positively oriented; tets are numbered along the leaves */
+    uint8_t *shape;
+    uint8_t *level; /* of the leaf whose edge scales the shape */
+    /* By leaf and face (-x, +x, -y, +y, -z, +z): the tets of the cone from the face to the centre,
+     * for point location. face_tet: the first; how the others follow is between build and locate.
+     */
+    int32_t (*face_tet)[6];
+    uint8_t (*face_code)[6];
+    /* By node: its tets, as 4 t + corner, ascending; node n has first[n] .. first[n + 1]. */
+    int32_t *first, *corner;
+    un_tet_shape shapes[UN_TET_SHAPES_MAX];
+    int32_t shape_count;
+    size_t capacity[10]; /* of the arrays, in the order above */
+} un_tets;
+
+void un_tets_init(un_context *ctx, un_tets *mesh);
+void un_tets_free(un_tets *mesh);
+/* From a built tree, which must outlive the mesh. In parallel; arrays keep their room. */
+un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree);
+
+/* A point in a tet: its barycentric coordinates, which sum to 1 and are not below -1e-9 for points
+ * in the brick (those outside count at its boundary). */
+typedef struct un_place {
+    int32_t tet;
+    double w[4];
+} un_place;
+void un_tets_locate(const un_tets *mesh, un_vec3 x, un_place *place);
+/* As above when the tet is known, or guessed: false, and place untouched, if x is not in it. */
+bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_place *place);
+
+static inline double un_tets_size(const un_tets *mesh, int32_t t)
+{
+    return un_octree_size(mesh->tree, mesh->level[t]);
+}
+static inline double un_tets_volume(const un_tets *mesh, int32_t t)
+{
+    double h = un_tets_size(mesh, t);
+    return mesh->shapes[mesh->shape[t]].volume * h * h * h;
+}
+static inline un_vec3 un_tets_center(const un_tets *mesh, int32_t t)
+{
+    const int32_t *n = mesh->tet[t];
+    const un_vec3 *x = mesh->x;
+    return un_v3(0.25 * (x[n[0]].x + x[n[1]].x + x[n[2]].x + x[n[3]].x),
+                 0.25 * (x[n[0]].y + x[n[1]].y + x[n[2]].y + x[n[3]].y),
+                 0.25 * (x[n[0]].z + x[n[1]].z + x[n[2]].z + x[n[3]].z));
+}
+/* Gradient of the linear function with values v at the tet's nodes. */
+static inline un_vec3 un_tets_gradient(const un_tets *mesh, int32_t t, const double v[4])
+{
+    const un_tet_shape *s = &mesh->shapes[mesh->shape[t]];
+    double scale = 1 / un_tets_size(mesh, t), g[3];
+    for (int a = 0; a < 3; a++)
+        g[a] = scale * (s->gradient[0][a] * v[0] + s->gradient[1][a] * v[1] +
+                        s->gradient[2][a] * v[2] + s->gradient[3][a] * v[3]);
+    return un_v3(g[0], g[1], g[2]);
+}
+
+/* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. For
+ * walks and tests; not needed by the step. */
+un_status un_tets_adjacency(const un_tets *mesh, un_arena *arena, int32_t *adjacency);
+
+typedef struct un_tets_report {
+    int64_t unmatched_faces;     /* inside the brick, with one tet or more than two */
+    int64_t boundary_faces;      /* in the brick's boundary */
+    int64_t misoriented_tets;    /* of no positive volume */
+    double volume;               /* sum over the tets, m3 */
+    double min_angle, max_angle; /* dihedral, degrees */
+    int64_t kind_count[5];
+} un_tets_report;
+/* Counts faces; conforming meshes have none unmatched. */
+un_status un_tets_validate(const un_tets *mesh, un_arena *arena, un_tets_report *report);
+
+#endif

@@ -1,0 +1,33 @@
+/* Sizing: the wanted edge of cells S(x), m [Ando13 section 4, eq. 15].
+ *
+ *     S = min(custom, max(depth, V(min(curvature, solid curvature, strain))))
+ *
+ * each between the finest and the coarsest cell; V lets through what the camera sees and gives the
+ * coarsest surface cell elsewhere. Evaluated at the nodes of the simulation mesh. */
+#ifndef UN_SIZING_H
+#define UN_SIZING_H
+
+#include "base/base.h"
+#include "mesh/mesh.h"
+#include "scene/scene.h"
+
+typedef struct un_sizing_def {
+    const un_scene *scene;
+    const un_tets *mesh;
+    const float *phi;          /* at nodes: the liquid's level set */
+    const un_tet_walls *walls; /* solids */
+    const un_vec3 *velocity;   /* at nodes; NULL: no strain yet */
+    double time;               /* s, for camera and custom */
+    double scale;              /* of all sizes, from the budget; 1: none */
+} un_sizing_def;
+
+/* Nodes farther than a cell outside the liquid get the coarsest size. Runs Lua when the scene has a
+ * moving camera or a custom formula: from one thread. */
+un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
+                             const un_sizing_def *def);
+
+/* The scale that keeps a run inside its budget: given what it has and may have, the next scale.
+ * Grows quickly, shrinks slowly, never below 1. */
+double un_sizing_budget(double scale, double particles, double particles_max);
+
+#endif
