@@ -189,6 +189,11 @@ un_vec3 un_body_velocity(const un_body *body, un_vec3 x);
 double un_walls_sides(const un_walls *walls, un_vec3 x);
 size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* what create will take */
 
+/* Share of a tet's volume where the linear function with these values at its nodes is positive. */
+double un_tet_fraction(const double v[4]);
+/* Integrals of the four hat functions over that part, in tet volumes. Their sum is the share. */
+void un_tet_open_integrals(const double v[4], double integral[4]);
+
 /* ---- walls on tets (tet_walls.c) ---- */
 
 /* The closed sides and solids of `walls` (made without its own samples) as the tets see them. */
@@ -199,23 +204,25 @@ typedef struct un_tet_walls {
     /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
      * a lower bound. */
     float *phi;
-    float *phi_static; /* without the moving bodies; phi itself when none moves */
-    float *phi_solid;  /* to solids alone, moving ones included; NULL without solids */
-    int16_t *body;     /* at nodes: the nearest body, -1 a side; NULL unless a body needs it */
-    float *open;       /* at tets: open share of the volume */
-    float *node_open;  /* at nodes: integral of the node's hat function over open space, m3 */
-    /* of the previous mesh, to copy from: nodes that stay are not asked again */
+    float *phi_solid; /* to solids alone; NULL without solids */
+    int16_t *body;    /* at nodes: the nearest solid; NULL without solids */
+    float *open;      /* at tets: open share of the volume */
+    float *node_open; /* at nodes: integral of the node's hat function over open space, m3 */
+    un_vec3 *u_solid; /* at tets: of the solid in it, zero where none is; NULL unless one moves */
+    /* Distances to the solids that stand still, kept from mesh to mesh: nodes that stay are not
+     * asked again. */
     uint64_t *old_key;
-    float *old_phi;
+    float *still, *old_still;
+    int16_t *still_body, *old_still_body;
     int32_t old_count;
-    size_t capacity[8];
+    size_t capacity[11];
 } un_tet_walls;
 
 void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls);
 void un_tet_walls_free(un_tet_walls *tw);
-/* Samples the walls, as last updated, on a mesh. */
-un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, const un_tets *mesh);
-/* Of the solid in or next to a tet; zero at sides. */
-un_vec3 un_tet_walls_velocity(const un_tet_walls *tw, int32_t t);
+/* Samples the walls, as last updated, on a new mesh. */
+un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh);
+/* Again on the same mesh, after bodies have moved. */
+void un_tet_walls_move(un_tet_walls *tw);
 
 #endif

@@ -46,7 +46,7 @@ static double square_fraction(double a, double b, double c, double d)
                    triangle_fraction(a, b, d) + triangle_fraction(b, c, d));
 }
 
-static double tet_fraction(const double v[4])
+double un_tet_fraction(const double v[4])
 {
     double pos[4], neg[4];
     int p = 0, n = 0;
@@ -83,7 +83,7 @@ static double cube_fraction(const double v[8])
     double sum = 0;
     for (int t = 0; t < 6; t++) {
         double corners[4] = {v[tets[t][0]], v[tets[t][1]], v[tets[t][2]], v[tets[t][3]]};
-        sum += tet_fraction(corners);
+        sum += un_tet_fraction(corners);
     }
     return sum / 6;
 }
@@ -374,8 +374,9 @@ static un_status place_bodies(un_walls *w, double t, double dt)
 un_status un_walls_update(un_walls *w, double t, double dt)
 {
     if (!w->moving) return UN_OK;
-    size_t nodes = (size_t)w->grid->node_count;
     UN_TRY(place_bodies(w, t, dt));
+    if (!w->phi) return UN_OK;
+    size_t nodes = (size_t)w->grid->node_count;
     memcpy(w->phi, w->phi_static, nodes * sizeof *w->phi);
     memcpy(w->body, w->body_static, nodes * sizeof *w->body);
     for (int32_t b = 0; b < w->body_count; b++)

@@ -1,0 +1,291 @@
+/* Closed sides and solids on the tets.
+ *
+ * Solids enter the pressure equation through the open volume of each tet [Ando13 section 3, after
+ * Batty et al. 2007]: the distance is sampled at the nodes, and the part of a tet where its linear
+ * interpolant is positive is open: exact for planes. The mesh is new every step, but most nodes
+ * stay where they were; solids that stand still are asked only at nodes that are new, which for a
+ * solid from a mesh file is nearly all of the cost. */
+#include "mesh/mesh.h"
+
+/* Distances below this share of a finest cell are a boundary that coincides with a node up to
+ * round-off. */
+#define SNAP 1e-6
+/* Coarsest cells around a solid's box in which its distance is asked; beyond, the distance to the
+ * box will do. */
+#define BAND 3
+
+static inline double cut(double positive, double other)
+{
+    return positive / (positive - other);
+}
+
+/* Adds the part with corners at the barycentric points p, whose volume is `share`. */
+static void add_part(double integral[4], double share, double p[4][4])
+{
+    for (int i = 0; i < 4; i++)
+        integral[i] += 0.25 * share * (p[0][i] + p[1][i] + p[2][i] + p[3][i]);
+}
+
+void un_tet_open_integrals(const double v[4], double integral[4])
+{
+    int pos[4], neg[4], p = 0, n = 0;
+    for (int i = 0; i < 4; i++) {
+        integral[i] = 0;
+        if (v[i] > 0)
+            pos[p++] = i;
+        else
+            neg[n++] = i;
+    }
+    if (p == 4)
+        for (int i = 0; i < 4; i++) integral[i] = 0.25;
+    if (p == 1 || p == 3) {
+        /* The corner that stands alone, and its cuts. */
+        int a = p == 1 ? pos[0] : neg[0];
+        const int *others = p == 1 ? neg : pos;
+        double part[4][4] = {{0}}, share = 1;
+        part[3][a] = 1;
+        for (int k = 0; k < 3; k++) {
+            int b = others[k];
+            double s = p == 1 ? cut(v[a], v[b]) : 1 - cut(v[b], v[a]);
+            part[k][a] = 1 - s;
+            part[k][b] = s;
+            share *= s;
+        }
+        if (p == 1) {
+            add_part(integral, share, part);
+        } else {
+            add_part(integral, -share, part);
+            for (int i = 0; i < 4; i++) integral[i] += 0.25;
+        }
+    }
+    if (p == 2) {
+        int p0 = pos[0], p1 = pos[1], n0 = neg[0], n1 = neg[1];
+        double s = cut(v[p0], v[n0]), t = cut(v[p0], v[n1]);
+        double q = cut(v[p1], v[n0]), r = cut(v[p1], v[n1]);
+        double a[4] = {0}, b[4] = {0}, c[4] = {0}, d[4] = {0}, e0[4] = {0}, e1[4] = {0};
+        e0[p0] = e1[p1] = 1;
+        a[p0] = 1 - s, a[n0] = s;
+        b[p0] = 1 - t, b[n1] = t;
+        c[p1] = 1 - q, c[n0] = q;
+        d[p1] = 1 - r, d[n1] = r;
+        const double *parts[3][4] = {{e0, a, b, e1}, {a, b, e1, d}, {a, e1, c, d}};
+        double share[3] = {s * t, r * s * (1 - t), (1 - s) * q * r};
+        for (int k = 0; k < 3; k++) {
+            double part[4][4];
+            for (int m = 0; m < 4; m++) memcpy(part[m], parts[k][m], sizeof part[m]);
+            add_part(integral, share[k], part);
+        }
+    }
+}
+
+/* ---- distances ---- */
+
+static double body_distance(const un_body *body, un_vec3 x)
+{
+    if (!body->moves) return un_shape_distance(body->shape, x);
+    return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
+}
+
+static double box_distance(un_box3 box, un_vec3 x)
+{
+    un_vec3 d = un_max3(un_max3(un_sub(box.min, x), un_sub(x, box.max)), un_v3(0, 0, 0));
+    return un_length(d);
+}
+
+/* The nearest of the bodies that move, or of those that stand still. */
+static void nearest_body(const un_tet_walls *tw, un_vec3 x, bool moving, double *d, int16_t *body)
+{
+    const un_walls *walls = tw->walls;
+    double band = BAND * un_octree_size(tw->mesh->tree, 0);
+    for (int32_t b = 0; b < walls->body_count; b++) {
+        if (walls->bodies[b].moves != moving) continue;
+        double bound = box_distance(walls->bodies[b].bounds, x);
+        if (bound >= *d) continue;
+        double e = bound > band ? bound : body_distance(&walls->bodies[b], x);
+        if (e >= *d) continue;
+        *d = e;
+        *body = (int16_t)b;
+    }
+}
+
+/* The old mesh's node with this key at or after *k; keys ascend on both sides. */
+static bool find_old(const un_tet_walls *tw, uint64_t key, int32_t *k)
+{
+    while (*k < tw->old_count && tw->old_key[*k] < key) ++*k;
+    return *k < tw->old_count && tw->old_key[*k] == key;
+}
+
+static int32_t lower_bound(const uint64_t *keys, int32_t count, uint64_t key)
+{
+    int32_t lo = 0, hi = count;
+    while (lo < hi) {
+        int32_t mid = lo + (hi - lo) / 2;
+        if (keys[mid] < key)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void sample_still(void *arg, int64_t begin, int64_t end)
+{
+    un_tet_walls *tw = arg;
+    const un_tets *mesh = tw->mesh;
+    int32_t k = lower_bound(tw->old_key, tw->old_count, mesh->node_key[begin]);
+    for (int64_t n = begin; n < end; n++) {
+        if (find_old(tw, mesh->node_key[n], &k)) {
+            tw->still[n] = tw->old_still[k];
+            tw->still_body[n] = tw->old_still_body[k];
+            continue;
+        }
+        double d = 1e30;
+        int16_t body = -1;
+        nearest_body(tw, mesh->x[n], false, &d, &body);
+        tw->still[n] = (float)d;
+        tw->still_body[n] = body;
+    }
+}
+
+static void sample_nodes(void *arg, int64_t begin, int64_t end)
+{
+    un_tet_walls *tw = arg;
+    const un_tets *mesh = tw->mesh;
+    double snap = SNAP * mesh->tree->h;
+    for (int64_t n = begin; n < end; n++) {
+        double sides = un_walls_sides(tw->walls, mesh->x[n]), d = sides;
+        if (tw->phi_solid) {
+            double solid = tw->still[n];
+            int16_t body = tw->still_body[n];
+            if (tw->walls->moving) nearest_body(tw, mesh->x[n], true, &solid, &body);
+            tw->phi_solid[n] = (float)solid;
+            tw->body[n] = body;
+            if (solid < d) d = solid;
+        }
+        tw->phi[n] = fabs(d) < snap ? 0.0f : (float)d;
+    }
+}
+
+/* ---- fractions ---- */
+
+static bool tet_values(const un_tet_walls *tw, int64_t t, double v[4])
+{
+    const int32_t *n = tw->mesh->tet[t];
+    bool cut_through = false;
+    for (int i = 0; i < 4; i++) {
+        v[i] = tw->phi[n[i]];
+        cut_through |= v[i] < 0;
+    }
+    return cut_through;
+}
+
+static void sample_tets(void *arg, int64_t begin, int64_t end)
+{
+    un_tet_walls *tw = arg;
+    for (int64_t t = begin; t < end; t++) {
+        double v[4];
+        /* A tet whose nodes all lie on a wall but none in it is open: the edge of a box. */
+        tw->open[t] = tet_values(tw, t, v) ? (float)un_tet_fraction(v) : 1.0f;
+        if (!tw->u_solid) continue;
+        tw->u_solid[t] = un_v3(0, 0, 0);
+        if (tw->open[t] >= 1) continue;
+        int32_t nearest = tw->mesh->tet[t][0];
+        for (int i = 1; i < 4; i++)
+            if (tw->phi[tw->mesh->tet[t][i]] < tw->phi[nearest]) nearest = tw->mesh->tet[t][i];
+        int16_t body = tw->body[nearest];
+        if (body >= 0 && tw->phi_solid[nearest] <= tw->phi[nearest])
+            tw->u_solid[t] =
+                un_body_velocity(&tw->walls->bodies[body], un_tets_center(tw->mesh, (int32_t)t));
+    }
+}
+
+static void sum_nodes(void *arg, int64_t begin, int64_t end)
+{
+    un_tet_walls *tw = arg;
+    const un_tets *mesh = tw->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        double sum = 0;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            double volume = un_tets_volume(mesh, t), v[4], integral[4];
+            if (tw->open[t] >= 1) {
+                sum += 0.25 * volume;
+            } else if (tw->open[t] > 0) {
+                tet_values(tw, t, v);
+                un_tet_open_integrals(v, integral);
+                sum += volume * integral[mesh->corner[k] % 4];
+            }
+        }
+        tw->node_open[n] = (float)sum;
+    }
+}
+
+void un_tet_walls_move(un_tet_walls *tw)
+{
+    const un_tets *mesh = tw->mesh;
+    un_parallel_for(tw->ctx, mesh->node_count, 4096, sample_nodes, tw);
+    un_parallel_for(tw->ctx, mesh->tet_count, 8192, sample_tets, tw);
+    un_parallel_for(tw->ctx, mesh->node_count, 1024, sum_nodes, tw);
+}
+
+/* ---- life ---- */
+
+void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls)
+{
+    *tw = (un_tet_walls){.ctx = ctx, .walls = walls};
+}
+
+void un_tet_walls_free(un_tet_walls *tw)
+{
+    void *arrays[] = {tw->phi,       tw->phi_solid,  tw->body,          tw->open,
+                      tw->node_open, tw->u_solid,    tw->old_key,       tw->still,
+                      tw->old_still, tw->still_body, tw->old_still_body};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(tw->ctx, arrays[i]);
+    *tw = (un_tet_walls){.ctx = tw->ctx, .walls = tw->walls};
+}
+
+static un_status need(un_tet_walls *tw, void *array, int slot, int32_t count, size_t size)
+{
+    return un_array_need(tw->ctx, array, &tw->capacity[slot], (size_t)count + 1, size);
+}
+
+/* What was asked of the last mesh is kept until the next one has taken over from it. */
+static un_status keep_still(un_tet_walls *tw, const un_tets *mesh)
+{
+    float *still = tw->old_still;
+    int16_t *body = tw->old_still_body;
+    size_t still_capacity = tw->capacity[8], body_capacity = tw->capacity[10];
+    tw->old_still = tw->still;
+    tw->old_still_body = tw->still_body;
+    tw->capacity[8] = tw->capacity[7];
+    tw->capacity[10] = tw->capacity[9];
+    tw->still = still;
+    tw->still_body = body;
+    tw->capacity[7] = still_capacity;
+    tw->capacity[9] = body_capacity;
+    UN_TRY(need(tw, &tw->still, 7, mesh->node_count, sizeof *tw->still));
+    UN_TRY(need(tw, &tw->still_body, 9, mesh->node_count, sizeof *tw->still_body));
+    tw->mesh = mesh;
+    un_parallel_for(tw->ctx, mesh->node_count, 2048, sample_still, tw);
+    tw->old_count = 0;
+    UN_TRY(need(tw, &tw->old_key, 6, mesh->node_count, sizeof *tw->old_key));
+    memcpy(tw->old_key, mesh->node_key, (size_t)mesh->node_count * sizeof *tw->old_key);
+    tw->old_count = mesh->node_count;
+    return UN_OK;
+}
+
+un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh)
+{
+    tw->mesh = mesh;
+    UN_TRY(need(tw, &tw->phi, 0, mesh->node_count, sizeof *tw->phi));
+    UN_TRY(need(tw, &tw->open, 3, mesh->tet_count, sizeof *tw->open));
+    UN_TRY(need(tw, &tw->node_open, 4, mesh->node_count, sizeof *tw->node_open));
+    if (tw->walls->moving) UN_TRY(need(tw, &tw->u_solid, 5, mesh->tet_count, sizeof *tw->u_solid));
+    if (tw->walls->body_count > 0) {
+        UN_TRY(need(tw, &tw->phi_solid, 1, mesh->node_count, sizeof *tw->phi_solid));
+        UN_TRY(need(tw, &tw->body, 2, mesh->node_count, sizeof *tw->body));
+        UN_TRY(keep_still(tw, mesh));
+    }
+    un_tet_walls_move(tw);
+    return UN_OK;
+}
