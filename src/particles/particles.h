@@ -122,12 +122,17 @@ static inline double un_particle_radius(double volume)
 /* Groups of consecutive particles, which lie close together when they are sorted along a curve,
  * under a tree of boxes: who is near, whatever their sizes (groups.c). */
 #define UN_GROUP 8
+/* The boxes and largest radii of eight neighbours in the tree; where there is none, a
+ * radius of NaN. */
+typedef struct un_group_box {
+    float lo[3][8], hi[3][8], radius[8];
+} un_group_box;
 typedef struct un_groups {
     int64_t count; /* particles */
     int32_t group_count;
     const double *x[3];
     const float *radius;
-    struct un_group_box *boxes; /* levels of the tree, the groups first */
+    un_group_box *boxes; /* levels of the tree, the groups first, eight to a box */
     int32_t level_first[UN_LEVELS_MAX + 1];
     int32_t level_count;
 } un_groups;
@@ -135,9 +140,22 @@ typedef struct un_groups {
 /* The arrays of x and radius are kept, not copied; the boxes come from the arena. */
 un_status un_groups_build(un_context *ctx, un_arena *arena, un_groups *groups,
                           const double *const x[3], const float *radius, int64_t count);
+/* Holds the group's particles; rounded outwards to single precision. */
+static inline un_box3 un_groups_bounds(const un_groups *groups, int32_t group)
+{
+    const un_group_box *b = groups->boxes + group / 8;
+    int c = group % 8;
+    return (un_box3){un_v3((double)b->lo[0][c], (double)b->lo[1][c], (double)b->lo[2][c]),
+                     un_v3((double)b->hi[0][c], (double)b->hi[1][c], (double)b->hi[2][c])};
+}
+/* The largest radius in the group. */
+static inline float un_groups_radius(const un_groups *groups, int32_t group)
+{
+    return groups->boxes[group / 8].radius[group % 8];
+}
 /* Writes the groups, ascending, that may hold a particle j within reach + factor r_j of the box;
  * returns their number, or -1 - (that number) when the list is too short and only capacity of them
- * were written. */
+ * were written. reach and factor are not negative. */
 int32_t un_groups_near(const un_groups *groups, un_box3 box, double reach, double factor,
                        int32_t *list, int32_t capacity);
 

@@ -1,0 +1,92 @@
+/* The tree of groups from inside: for loops over the near groups that need no list. */
+#ifndef UN_PARTICLES_GROUPS_H
+#define UN_PARTICLES_GROUPS_H
+
+#include "particles/particles.h"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+typedef float un_lanes8 __attribute__((vector_size(32), may_alias));
+
+/* A walk through the tree, depth first, lower numbers first. */
+typedef struct un_groups_walk {
+    const un_groups *groups;
+    un_lanes8 lo[3], hi[3]; /* the box, widened to single precision */
+    float reach, factor;
+    int32_t level;                /* of the node at hand; level_count when done */
+    int32_t node[UN_LEVELS_MAX];  /* by level, within the level */
+    uint32_t left[UN_LEVELS_MAX]; /* by level: children still to visit, a bit each */
+} un_groups_walk;
+
+static inline un_lanes8 un_lanes8_all(float v)
+{
+    return (un_lanes8){v, v, v, v, v, v, v, v};
+}
+static inline un_lanes8 un_lanes8_max(un_lanes8 a, un_lanes8 b)
+{
+#if defined(__AVX__)
+    return (un_lanes8)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    un_lanes8 out;
+    for (int i = 0; i < 8; i++) out[i] = a[i] > b[i] ? a[i] : b[i];
+    return out;
+#endif
+}
+/* A bit for every lane with a < b. */
+static inline uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
+{
+#if defined(__AVX__)
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ));
+#else
+    uint32_t bits = 0;
+    for (int i = 0; i < 8; i++) bits |= (uint32_t)(a[i] < b[i]) << i;
+    return bits;
+#endif
+}
+
+/* Children of a node that the walk's box may reach. Room for rounding is in reach and factor; lanes
+ * without a child have a radius of NaN, which is less than nothing. */
+static inline uint32_t un_groups_reached(const un_groups_walk *w, const un_group_box *node)
+{
+    const un_lanes8 zero = un_lanes8_all(0);
+    un_lanes8 gap2 = zero;
+    for (int a = 0; a < 3; a++) {
+        un_lanes8 lo = *(const un_lanes8 *)node->lo[a], hi = *(const un_lanes8 *)node->hi[a];
+        un_lanes8 gap = un_lanes8_max(un_lanes8_max(lo - w->hi[a], w->lo[a] - hi), zero);
+        gap2 += gap * gap;
+    }
+    un_lanes8 reach = w->reach + w->factor * *(const un_lanes8 *)node->radius;
+    return un_lanes8_less(gap2, reach * reach);
+}
+
+static inline const un_group_box *un_groups_node(const un_groups *g, int32_t level, int32_t node)
+{
+    return g->boxes + g->level_first[level] + node;
+}
+
+void un_groups_walk_begin(un_groups_walk *walk, const un_groups *groups, un_box3 box, double reach,
+                          double factor);
+
+/* The next group in reach, -1 after the last. */
+static inline int32_t un_groups_walk_next(un_groups_walk *w)
+{
+    const un_groups *g = w->groups;
+    while (w->level < g->level_count) {
+        int32_t l = w->level;
+        if (!w->left[l]) {
+            w->level++;
+            continue;
+        }
+        int32_t child = 8 * w->node[l] + __builtin_ctz(w->left[l]);
+        w->left[l] &= w->left[l] - 1;
+        if (l == 0) return child;
+        w->level = l - 1;
+        w->node[l - 1] = child;
+        w->left[l - 1] = un_groups_reached(w, un_groups_node(g, l - 1, child));
+    }
+    return -1;
+}
+
+#endif
