@@ -86,6 +86,8 @@ _Noreturn void un_place_fail(const un_place *place, const char *key, const char 
 /* The same without naming the key. */
 _Noreturn void un_place_say(const un_place *place, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* "dam.lua:3" or "--set sizing.depth=2": what decides the key. */
+void un_place_show(const un_place *place, const char *key, char *to, size_t size);
 /* "a table", "\"text\"", "3.5": the value at index, for messages. */
 typedef struct un_description {
     char text[64];
@@ -190,9 +192,12 @@ un_shape *un_build_shape(lua_State *L, un_scene *scene, int index);
 void un_scene_note(lua_State *L, un_scene *scene, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- from the script's table to the definition (read.c, override.c) ---- */
+/* ---- from the script's table to the definition (read.c, sizing.c, override.c) ---- */
 
 void un_read_scene(lua_State *L, un_scene *scene);
+void un_read_sizing(un_place *place, int t, un_scene *scene);
+/* Calls its functions at the first and the last frame. */
+un_status un_check_sizing(const un_scene *scene);
 /* Lua's name of a chunk that is a value of an override. */
 #define UN_OVERRIDE_NAME "--set"
 /* Sets the overrides in the table at t. */

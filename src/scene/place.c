@@ -42,24 +42,48 @@ static void show_path(char *to, size_t size, const char *root, const char *path)
     }
 }
 
-static _Noreturn void raise_at(const un_place *place, const char *path, const char *text)
+/* For an entry of a list that a function returned: the line of its key. */
+static int32_t line_of_list(const un_place *place, const char *path)
 {
-    lua_State *L = place->L;
-    un_sandbox *s = un_sandbox_of(L);
+    const char *dot = strrchr(path, '.');
+    char list[160];
+    if (!dot || dot[1] < '0' || dot[1] > '9') return 0;
+    snprintf(list, sizeof list, "%.*s", (int)(dot - path), path);
+    return un_lines_find(un_sandbox_of(place->L)->scene->text, place->root, place->line, list);
+}
+
+static void show_place(const un_place *place, const char *path, char *to, size_t size)
+{
+    un_sandbox *s = un_sandbox_of(place->L);
     const char *override = is_scene(place) ? un_override_of(s->scene, path) : NULL;
     int32_t line = override ? 0 : un_lines_find(s->scene->text, place->root, place->line, path);
+    if (!line && !override) line = line_of_list(place, path);
     if (!line && !override && is_scene(place)) override = un_override_below(s->scene, path);
     if (!line) line = place->line;
     if (override) {
         char clean[80];
         un_clean_text(clean, sizeof clean, override, strlen(override));
-        lua_pushfstring(L, "--set %s: %s", clean, text);
+        snprintf(to, size, "--set %s", clean);
     } else if (line) {
-        lua_pushfstring(L, "%s:%d: %s", s->name, (int)line, text);
+        snprintf(to, size, "%s:%d", s->name, (int)line);
     } else {
-        lua_pushfstring(L, "%s: %s", s->name, text);
+        snprintf(to, size, "%s", s->name);
     }
-    lua_error(L);
+}
+
+void un_place_show(const un_place *place, const char *key, char *to, size_t size)
+{
+    char path[160];
+    join(path, sizeof path, place->path, key);
+    show_place(place, path, to, size);
+}
+
+static _Noreturn void raise_at(const un_place *place, const char *path, const char *text)
+{
+    char at[120];
+    show_place(place, path, at, sizeof at);
+    lua_pushfstring(place->L, "%s: %s", at, text);
+    lua_error(place->L);
     __builtin_unreachable();
 }
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Cell ids are int32 and a billion cells of the uniform grid already need a quarter terabyte. */
+/* Of the uniform grid, whose ids are int32; a billion cells already need a quarter terabyte. */
 #define CELLS_MAX 1e9
 #define LIST_MAX 4096
 
@@ -19,7 +19,16 @@ un_scene_def un_scene_def_default(void)
         .frames = {.count = 72, .rate = 24},
         .gravity = {0, -9.81, 0},
         .fluid.density = 1000,
-        .solver = {.kind = "auto", .tolerance = 1e-4, .cfl = 3, .pic = 3},
+        .solver = {.kind = "auto", .tolerance = 1e-4, .cfl = 3, .pic = 3, .surface = "colour"},
+        .sizing = {.depth = 1,
+                   .curvature = 1,
+                   .solid_curvature = 1,
+                   .strain = 1,
+                   .camera = {.fov = 30, .aspect = 16.0 / 9},
+                   .eye = -1,
+                   .target = -1,
+                   .fov = -1,
+                   .custom = -1},
         .output = {.surface = true, .particles = true, .mesh = false},
     };
 }
@@ -96,9 +105,10 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
                           "detail.finest or the size",
                           "xyz"[a], sides[a], h);
     }
-    if (cells > CELLS_MAX)
+    if (strcmp(def->method, "uniform") == 0 && cells > CELLS_MAX)
         un_place_fail(place, "detail.finest",
-                      "= %d makes %.3g cells of this domain, more than %.0e; lower it",
+                      "= %d makes %.3g cells of this domain, more than %.0e; lower it or use "
+                      "method = \"tet\"",
                       (int)def->detail.finest, cells, CELLS_MAX);
 }
 
@@ -364,9 +374,10 @@ static void read_budget(un_place *place, int t, un_scene_def *def)
 
 static void read_solver(un_place *place, int t, un_scene_def *def)
 {
-    static const char *const keys[] = {"kind", "tolerance", "cfl", "pic", NULL};
+    static const char *const keys[] = {"kind", "tolerance", "cfl", "pic", "surface", NULL};
     static const char *const kinds[] = {"auto", "cg", NULL};
     static const char *const later[] = {"amg", "multigrid", NULL};
+    static const char *const surfaces[] = {"hulls", "colour", NULL};
     int solver = un_open_table(place, t, "solver", "{ kind = \"auto\", tolerance = 1e-4 }");
     if (!solver) return;
     un_check_keys(place, solver, keys, false);
@@ -375,6 +386,8 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
                    &def->solver.tolerance);
     un_read_number(place, solver, "cfl", (un_range){0.1, 20, false}, &def->solver.cfl);
     un_read_number(place, solver, "pic", (un_range){0, 1e6, false}, &def->solver.pic);
+    un_read_word(place, solver, "surface", surfaces, NULL, def->solver.surface,
+                 sizeof def->solver.surface);
     un_close_table(place, solver);
 }
 
@@ -395,8 +408,8 @@ void un_read_scene(lua_State *L, un_scene *scene)
     static const char *const keys[] = {"method", "domain", "detail", "frames",  "gravity",
                                        "fluid",  "liquid", "solids", "sources", "sizing",
                                        "probes", "budget", "solver", "output",  NULL};
-    static const char *const methods[] = {"uniform", NULL};
-    static const char *const later[] = {"tet", "staggered", "conforming", "octree", "warp", NULL};
+    static const char *const methods[] = {"uniform", "tet", NULL};
+    static const char *const later[] = {"staggered", "conforming", "octree", "warp", NULL};
     const un_sandbox *s = un_sandbox_of(L);
     un_scene_def *def = &scene->def;
     un_place root = {.L = L, .root = "scene", .line = s->scene_line}, *place = &root;
@@ -404,10 +417,6 @@ void un_read_scene(lua_State *L, un_scene *scene)
     lua_rawgeti(L, LUA_REGISTRYINDEX, s->scene_ref);
     const int t = 1;
     un_check_keys(place, t, keys, false);
-    if (un_get_field(place, t, "sizing"))
-        un_place_fail(
-            place, "sizing",
-            "is not available in this version; remove it (detail.finest holds everywhere)");
     un_read_word(place, t, "method", methods, later, def->method, sizeof def->method);
     un_read_vec3(place, t, "gravity", &def->gravity);
     if (un_length(def->gravity) > 1e4)
@@ -419,6 +428,7 @@ void un_read_scene(lua_State *L, un_scene *scene)
     read_fluid(place, t, def);
     read_budget(place, t, def);
     read_solver(place, t, def);
+    un_read_sizing(place, t, scene);
     read_output(place, t, def);
     read_probes(place, t, scene);
     read_liquid(place, t, scene);

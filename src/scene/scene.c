@@ -210,7 +210,7 @@ static void build_scene(lua_State *L, void *arg)
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, "undine meshes");
     lua_settop(L, 0);
-    lua_gc(L, LUA_GCCOLLECT); /* only pose functions live on */
+    lua_gc(L, LUA_GCCOLLECT); /* only functions of poses and sizing live on */
 }
 
 static un_status check_poses(const un_scene *scene)
@@ -245,7 +245,8 @@ static un_status load(un_scene *scene, const char *const *overrides, int32_t ove
                              SCRIPT_STEPS, 120};
     UN_TRY(un_sandbox_call(scene->sandbox, run_script, scene, &script));
     UN_TRY(un_sandbox_call(scene->sandbox, build_scene, scene, &build));
-    return check_poses(scene);
+    UN_TRY(check_poses(scene));
+    return un_check_sizing(scene);
 }
 
 un_status un_scene_load(un_context *ctx, const char *path, const char *const *overrides,

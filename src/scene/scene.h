@@ -83,11 +83,16 @@ typedef struct un_scene_def {
         double tolerance; /* of the pressure residual, relative */
         double cfl;       /* cells a particle may cross in a step */
         double pic;       /* 1/s: rate at which particle velocities relax to the grid's */
+        char surface[16]; /* the level set that adaptive methods step with: hulls, colour */
     } solver;
     struct {
         /* Each a switch, and a factor on the sizes it asks for: 0 off, 1 as documented. */
         double depth, curvature, solid_curvature, strain;
         bool has_camera, has_custom;
+        un_viewpoint camera; /* what of it does not change; un_scene_camera has all */
+        /* functions of time in the sandbox, -1: it does not change */
+        int32_t eye, target, fov;
+        int32_t custom; /* function of place and time in the sandbox, -1 none */
     } sizing;
     struct {
         bool surface, particles, mesh;
@@ -106,7 +111,7 @@ struct un_scene {
     char *text;       /* the file as read */
     char **overrides; /* those of a saved scene's last lines first */
     int32_t override_count;
-    struct un_sandbox *sandbox; /* lives on for pose functions */
+    struct un_sandbox *sandbox; /* lives on for poses, the camera and the custom size */
     /* found while loading, for `check`: open or inverted meshes and the like */
     char (*notes)[320];
     int32_t note_count;
@@ -117,9 +122,10 @@ struct un_scene {
 un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose *pose);
 /* The camera of sizing at time t; its parts may be functions of time. One thread, as above. */
 un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera);
-/* The custom size at a place and time, m; infinite where the formula has no opinion (nil). One
- * thread, as above. */
-un_status un_scene_custom_size(const un_scene *scene, un_vec3 x, double t, double *size);
+/* The custom size at many places, m; infinite where the formula has no opinion (nil). One thread,
+ * as above. A value that is no size is an error of the scene, which names the place. */
+un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *x, int64_t count,
+                                float *size);
 /* The scene as run, to be written to DIR/scene.lua: the file's text followed by lines that apply
  * the overrides, so that loading it again gives the same scene (mesh files are then looked up
  * relative to the original's folder). Caller frees with un_free. */

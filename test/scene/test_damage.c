@@ -7,7 +7,7 @@ static const char *const whole =
     "for i = 1, 3 do posts[i] = cylinder { from = {.2 * i, 0, .5}, to = {.2 * i, 1, .5}, "
     "radius = .02 } end\n"
     "scene {\n"
-    "  method = \"uniform\", domain = { size = {1, 1, .5}, open = {'top'} },\n"
+    "  method = \"tet\", domain = { size = {1, 1, .5}, open = {'top'} },\n"
     "  detail = { coarsest = 4, finest = 16, surface = 32 }, frames = { count = 4, rate = 24 },\n"
     "  gravity = { 0, -9.81, 0 }, fluid = { density = 1000, viscosity = 0 },\n"
     "  liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} },\n"
@@ -22,6 +22,8 @@ static const char *const whole =
     "  probes = { front { axis = 'x' }, height { name = 'h', at = {.5, .25} } },\n"
     "  budget = { particles = 2e6, memory = '8G' }, solver = { kind = 'auto', tolerance = 1e-4 },\n"
     "  output = { surface = true, particles = true, mesh = false },\n"
+    "  sizing = { depth = 2, strain = false, custom = function(x, y, z, t) return .1 + x end,\n"
+    "    camera = { eye = function(t) return {2 + t, 1, 1} end, target = {0, 0, 0}, fov = 40 } },\n"
     "}\n";
 
 /* A tetrahedron without one of its faces: three open edges. */
@@ -137,6 +139,10 @@ static un_status load_and_use(un_context *ctx, void *arg)
     un_pose pose;
     for (int32_t i = 0; status == UN_OK && i < scene->def.solid_count; i++)
         status = un_scene_pose(scene, i, 0.5, &pose);
+    un_viewpoint camera;
+    float size;
+    if (status == UN_OK) status = un_scene_camera(scene, 0.5, &camera);
+    if (status == UN_OK) status = un_scene_custom_sizes(scene, 0.5, &camera.eye, 1, &size);
     un_free(ctx, text);
     un_scene_destroy(scene);
     return status;

@@ -161,7 +161,7 @@ static void values(void **state)
          "dam.lua:1: detail.finest must be a number, got \"40\""},
         {"scene { detail = {\n finest = 4096 } }",
          "dam.lua:2: detail.finest = 4096 makes 6.88e+10 cells of this domain, more than 1e+09; "
-         "lower it"},
+         "lower it or use method = \"tet\""},
         {"scene { detail = { finest = 32, coarsest = 64 } }",
          "dam.lua:1: detail.coarsest must not exceed finest = 32, got 64"},
         {"scene { detail = { surface = 0 } }",
@@ -193,7 +193,8 @@ static void values(void **state)
          "dam.lua:1: solver.kind = \"cq\" is unknown; did you mean \"cg\"?"},
         {"scene { output = { surface = 1 } }",
          "dam.lua:1: output.surface must be true or false, got 1"},
-        {"scene { method = 3 }", "dam.lua:1: method must be a word in quotes (uniform), got 3"},
+        {"scene { method = 3 }",
+         "dam.lua:1: method must be a word in quotes (uniform, tet), got 3"},
         {"scene { method = 'unifrm' }",
          "dam.lua:1: method = \"unifrm\" is unknown; did you mean \"uniform\"?"},
         {"scene { method = 'octre' }",
@@ -201,7 +202,7 @@ static void values(void **state)
         {"scene { method = 'sph\\27\\n" /* a name with control characters, cut short */
          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }",
          "dam.lua:1: method = \"sph? aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\" is unknown; known are "
-         "uniform"},
+         "uniform, tet"},
         {"scene { domain = {} }",
          "dam.lua:1: the scene has no liquid; add liquid = { box { ... } } "
          "or an emitter to sources"},
@@ -213,8 +214,8 @@ static void not_available(void **state)
 {
     (void)state;
     const mistake list[] = {
-        {"scene {\n method = \"tet\" }",
-         "dam.lua:2: method = \"tet\" is not available in this version; use uniform"},
+        {"scene {\n method = \"warp\" }",
+         "dam.lua:2: method = \"warp\" is not available in this version; use uniform, tet"},
         {"scene { fluid = { viscosity = 0.1 } }",
          "dam.lua:1: fluid.viscosity = 0.1 is not available in this version; leave it out or 0"},
         {"scene { fluid = {\n viscosity = function() return 1 end } }",
@@ -225,9 +226,6 @@ static void not_available(void **state)
          "dam.lua:1: fluid.surface_tension = 0.07 is not available in this version; leave it out "
          "or "
          "0"},
-        {"scene { " WATER ",\n sizing = { depth = true } }",
-         "dam.lua:2: sizing is not available in this version; remove it (detail.finest holds "
-         "everywhere)"},
         {"scene { solver = { kind = 'amg' } }",
          "dam.lua:1: solver.kind = \"amg\" is not available in this version; use auto, cg"},
         {"scene { " WATER ", solids = {\n sphere { center = {0, 0, 0}, radius = 1,\n"

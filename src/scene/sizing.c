@@ -1,0 +1,232 @@
+/* The key `sizing`: reading it, and the calls of its functions while a run goes on. */
+#include "scene/loader.h"
+
+#include <stdio.h>
+
+/* A camera's path may be looked up in tables; a formula takes hundreds of instructions. */
+#define CAMERA_STEPS 1000000
+#define CUSTOM_STEPS 20000
+/* For all nodes of a mesh together. */
+#define CUSTOM_SECONDS 120
+
+/* ---- reading ---- */
+
+/* true and false switch, a number scales. */
+static void read_term(const un_place *place, int t, const char *key, double *factor)
+{
+    lua_State *L = place->L;
+    if (!un_get_field(place, t, key)) return;
+    int type = lua_type(L, -1);
+    if (type == LUA_TBOOLEAN) {
+        *factor = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+        return;
+    }
+    if (type != LUA_TNUMBER)
+        un_place_fail(place, key,
+                      "must be true, false or a factor (2: cells twice as large), got %s",
+                      un_describe(L, -1).text);
+    lua_pop(L, 1);
+    un_read_number(place, t, key, (un_range){0, 1e6, true}, factor);
+}
+
+/* The reference of a function under the key, -1 when there is another value or none. */
+static int32_t take_function(const un_place *place, int t, const char *key)
+{
+    lua_State *L = place->L;
+    if (!un_get_field(place, t, key)) return -1;
+    if (lua_isfunction(L, -1)) return luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_pop(L, 1);
+    return -1;
+}
+
+static const un_range fov_range = {1, 170, false};
+
+static void read_camera(un_place *place, int t, un_scene_def *def)
+{
+    static const char *const keys[] = {"eye", "target", "fov", "aspect", NULL};
+    static const char usage[] = "{ eye = {2, 1, 2}, target = {0, 0, 0}, fov = 40 }";
+    un_viewpoint *view = &def->sizing.camera;
+    int camera = un_open_table(place, t, "camera", usage);
+    if (!camera) return;
+    un_check_keys(place, camera, keys, false);
+    def->sizing.eye = take_function(place, camera, "eye");
+    def->sizing.target = take_function(place, camera, "target");
+    def->sizing.fov = take_function(place, camera, "fov");
+    if (def->sizing.eye < 0 && !un_read_vec3(place, camera, "eye", &view->eye))
+        un_place_fail(place, NULL, "needs eye, as in %s", usage);
+    if (def->sizing.target < 0 && !un_read_vec3(place, camera, "target", &view->target))
+        un_place_fail(place, NULL, "needs target, as in %s", usage);
+    if (def->sizing.fov < 0) un_read_number(place, camera, "fov", fov_range, &view->fov);
+    un_read_number(place, camera, "aspect", (un_range){0.01, 100, false}, &view->aspect);
+    def->sizing.has_camera = true;
+    un_close_table(place, camera);
+}
+
+void un_read_sizing(un_place *place, int t, un_scene *scene)
+{
+    static const char *const keys[] = {"depth",  "curvature", "solid_curvature", "strain", "camera",
+                                       "custom", NULL};
+    lua_State *L = place->L;
+    un_scene_def *def = &scene->def;
+    int sizing = un_open_table(place, t, "sizing", "{ depth = true, curvature = true }");
+    if (!sizing) return;
+    un_check_keys(place, sizing, keys, false);
+    read_term(place, sizing, "depth", &def->sizing.depth);
+    read_term(place, sizing, "curvature", &def->sizing.curvature);
+    read_term(place, sizing, "solid_curvature", &def->sizing.solid_curvature);
+    read_term(place, sizing, "strain", &def->sizing.strain);
+    read_camera(place, sizing, def);
+    if (un_get_field(place, sizing, "custom")) {
+        if (!lua_isfunction(L, -1))
+            un_place_fail(place, "custom",
+                          "must be a function, as in function(x, y, z, t) return 0.02 end, got %s",
+                          un_describe(L, -1).text);
+        def->sizing.custom = luaL_ref(L, LUA_REGISTRYINDEX);
+        def->sizing.has_custom = true;
+    }
+    un_close_table(place, sizing);
+    if (strcmp(def->method, "uniform") == 0) {
+        char at[120];
+        un_place_show(place, "sizing", at, sizeof at);
+        un_scene_note(L, scene,
+                      "%s: sizing has no effect with method \"uniform\", whose cells are all "
+                      "alike; use method = \"tet\" or remove it",
+                      at);
+    }
+}
+
+/* ---- calling ---- */
+
+/* Says where and when a function failed. */
+static un_status add_circumstance(const un_scene *scene, un_status status, const char *text)
+{
+    if (status != UN_ERROR_SCENE) return status;
+    char message[800];
+    snprintf(message, sizeof message, "%s", un_context_message(scene->ctx));
+    return un_fail(scene->ctx, status, "%s (%s)", message, text);
+}
+
+static un_place place_of(lua_State *L, const char *path)
+{
+    un_place place = {.L = L, .root = "scene", .line = un_sandbox_of(L)->scene_line};
+    snprintf(place.path, sizeof place.path, "%s", path);
+    return place;
+}
+
+typedef struct camera_call {
+    const un_scene_def *def;
+    double t;
+    un_viewpoint *camera;
+} camera_call;
+
+/* Sets table[key] to what the function returns. */
+static void call_part(const un_place *place, int table, int32_t function, const char *key, double t)
+{
+    lua_State *L = place->L;
+    if (function < 0) return;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, function);
+    lua_pushnumber(L, t);
+    lua_call(L, 1, 1);
+    if (lua_isnil(L, -1)) un_place_fail(place, key, "returned nothing");
+    lua_setfield(L, table, key);
+}
+
+static void call_camera(lua_State *L, void *arg)
+{
+    camera_call *c = arg;
+    const un_scene_def *def = c->def;
+    un_place place = place_of(L, "sizing.camera");
+    lua_createtable(L, 0, 3);
+    call_part(&place, 1, def->sizing.eye, "eye", c->t);
+    call_part(&place, 1, def->sizing.target, "target", c->t);
+    call_part(&place, 1, def->sizing.fov, "fov", c->t);
+    un_read_vec3(&place, 1, "eye", &c->camera->eye);
+    un_read_vec3(&place, 1, "target", &c->camera->target);
+    un_read_number(&place, 1, "fov", fov_range, &c->camera->fov);
+    if (!(un_length(un_sub(c->camera->target, c->camera->eye)) > 0))
+        un_place_fail(&place, "target", "must be another point than eye");
+}
+
+un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera)
+{
+    UN_ASSERT(scene->def.sizing.has_camera);
+    *camera = scene->def.sizing.camera;
+    const un_limits limits = {"the camera's function", "is there an endless loop?", CAMERA_STEPS,
+                              1};
+    camera_call c = {&scene->def, t, camera};
+    un_status status = un_sandbox_call(scene->sandbox, call_camera, &c, &limits);
+    char text[64];
+    snprintf(text, sizeof text, "in sizing.camera at t = %g s", t);
+    return add_circumstance(scene, status, text);
+}
+
+typedef struct custom_call {
+    int32_t function;
+    int64_t count, n; /* n: the place under way */
+    const un_vec3 *x;
+    double t;
+    float *size;
+} custom_call;
+
+static void call_custom(lua_State *L, void *arg)
+{
+    custom_call *c = arg;
+    un_sandbox *s = un_sandbox_of(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, c->function);
+    for (c->n = 0; c->n < c->count; c->n++) {
+        un_sandbox_allow_steps(s, CUSTOM_STEPS);
+        lua_pushvalue(L, 1);
+        lua_pushnumber(L, c->x[c->n].x);
+        lua_pushnumber(L, c->x[c->n].y);
+        lua_pushnumber(L, c->x[c->n].z);
+        lua_pushnumber(L, c->t);
+        lua_call(L, 4, 1);
+        double size = INFINITY;
+        if (!lua_isnil(L, 2)) {
+            size = lua_type(L, 2) == LUA_TNUMBER ? lua_tonumber(L, 2) : NAN;
+            if (!(size > 0 && isfinite(size))) {
+                un_place place = place_of(L, "sizing");
+                un_place_fail(&place, "custom",
+                              "must return a cell's edge in m, above 0, or nil where it has no "
+                              "opinion, got %s",
+                              un_describe(L, 2).text);
+            }
+        }
+        c->size[c->n] = (float)size;
+        lua_settop(L, 1);
+    }
+}
+
+un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *x, int64_t count,
+                                float *size)
+{
+    UN_ASSERT(scene->def.sizing.has_custom);
+    const un_limits limits = {"sizing.custom", "is there an endless loop?", CUSTOM_STEPS,
+                              CUSTOM_SECONDS};
+    custom_call c = {scene->def.sizing.custom, count, 0, x, t, size};
+    un_status status = un_sandbox_call(scene->sandbox, call_custom, &c, &limits);
+    if (status == UN_OK) return status;
+    char text[160];
+    un_vec3 at = c.n < count ? x[c.n] : un_v3(0, 0, 0);
+    snprintf(text, sizeof text, "in sizing.custom at x, y, z, t = %g, %g, %g, %g", at.x, at.y, at.z,
+             t);
+    return add_circumstance(scene, status, text);
+}
+
+/* Finds most mistakes before a run, at the start and the end. The place is nobody's centre, where
+ * a formula may well be at its limit. */
+un_status un_check_sizing(const un_scene *scene)
+{
+    const un_scene_def *def = &scene->def;
+    const double times[2] = {0, def->frames.count / def->frames.rate};
+    un_vec3 x =
+        un_v3(0.43 * def->domain.size.x, 0.29 * def->domain.size.y, 0.58 * def->domain.size.z);
+    for (int i = 0; i < 2; i++) {
+        un_viewpoint camera;
+        float size;
+        if (def->sizing.has_camera) UN_TRY(un_scene_camera(scene, times[i], &camera));
+        if (def->sizing.has_custom) UN_TRY(un_scene_custom_sizes(scene, times[i], &x, 1, &size));
+    }
+    return UN_OK;
+}
