@@ -100,9 +100,6 @@ typedef struct sort_args {
     un_particles *particles;
     uint32_t *keys;
     const int32_t *order;
-    const void *from;
-    void *to;
-    int64_t cell_total;
 } sort_args;
 
 static void find_keys(void *arg, int64_t begin, int64_t end)
@@ -118,30 +115,6 @@ static void find_keys(void *arg, int64_t begin, int64_t end)
             c[a] = un_clampi((int32_t)((p->x[a][i] - origin[a]) * inverse), 0, g->n[a] - 1);
         s->keys[i] = un_bins_cell(s->bins, c[0], c[1], c[2]);
     }
-}
-
-static void gather_doubles(void *arg, int64_t begin, int64_t end)
-{
-    sort_args *s = arg;
-    const double *from = s->from;
-    double *to = s->to;
-    for (int64_t i = begin; i < end; i++) to[i] = from[s->order[i]];
-}
-
-static void gather_floats(void *arg, int64_t begin, int64_t end)
-{
-    sort_args *s = arg;
-    const float *from = s->from;
-    float *to = s->to;
-    for (int64_t i = begin; i < end; i++) to[i] = from[s->order[i]];
-}
-
-static void gather_bytes(void *arg, int64_t begin, int64_t end)
-{
-    sort_args *s = arg;
-    const uint8_t *from = s->from;
-    uint8_t *to = s->to;
-    for (int64_t i = begin; i < end; i++) to[i] = from[s->order[i]];
 }
 
 /* Each particle that opens a cell also closes the empty cells before it. */
@@ -173,25 +146,7 @@ un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p)
     un_parallel_for(ctx, n, SORT_GRAIN, find_ranges, &s);
     for (int64_t c = n ? (int64_t)keys[order[n - 1]] + 1 : 0; c <= cell_total; c++)
         b->begin[c] = (int32_t)n;
-
-    double **doubles[6] = {&p->x[0], &p->x[1], &p->x[2], &p->v[0], &p->v[1], &p->v[2]};
-    for (int a = 0; a < 6; a++) {
-        s.from = *doubles[a];
-        s.to = p->spare_double;
-        un_parallel_for(ctx, n, SORT_GRAIN, gather_doubles, &s);
-        p->spare_double = *doubles[a];
-        *doubles[a] = s.to;
-    }
-    s.from = p->volume;
-    s.to = p->spare_float;
-    un_parallel_for(ctx, n, SORT_GRAIN, gather_floats, &s);
-    p->spare_float = p->volume;
-    p->volume = s.to;
-    s.from = p->flags;
-    s.to = p->spare_byte;
-    un_parallel_for(ctx, n, SORT_GRAIN, gather_bytes, &s);
-    p->spare_byte = p->flags;
-    p->flags = s.to;
+    un_particles_reorder(ctx, p, order);
     return UN_OK;
 }
 

@@ -8,10 +8,11 @@ void un_particles_free(un_context *ctx, un_particles *p)
     }
     un_free(ctx, p->volume);
     un_free(ctx, p->flags);
+    un_free(ctx, p->size);
     un_free(ctx, p->spare_double);
     un_free(ctx, p->spare_float);
     un_free(ctx, p->spare_byte);
-    *p = (un_particles){0};
+    *p = (un_particles){.sized = p->sized};
 }
 
 size_t un_particles_bytes_each(void)
@@ -27,15 +28,17 @@ un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count)
                        "lower detail.finest",
                        (double)count / 1e9);
     if ((size_t)count <= p->capacity) return UN_OK;
+    UN_ASSERT(p->capacity == 0 || p->sized == (p->size != NULL));
     /* All arrays share one capacity, raised only once each has grown. */
     size_t target = p->capacity + p->capacity / 4;
     if (target < (size_t)count) target = (size_t)count;
-    void **arrays[] = {(void **)&p->x[0],         (void **)&p->x[1],      (void **)&p->x[2],
-                       (void **)&p->v[0],         (void **)&p->v[1],      (void **)&p->v[2],
-                       (void **)&p->spare_double, (void **)&p->volume,    (void **)&p->spare_float,
-                       (void **)&p->flags,        (void **)&p->spare_byte};
-    size_t sizes[] = {8, 8, 8, 8, 8, 8, 8, 4, 4, 1, 1};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    void **arrays[] = {(void **)&p->x[0],         (void **)&p->x[1],       (void **)&p->x[2],
+                       (void **)&p->v[0],         (void **)&p->v[1],       (void **)&p->v[2],
+                       (void **)&p->spare_double, (void **)&p->volume,     (void **)&p->spare_float,
+                       (void **)&p->flags,        (void **)&p->spare_byte, (void **)&p->size};
+    size_t sizes[] = {8, 8, 8, 8, 8, 8, 8, 4, 4, 1, 1, 4};
+    size_t array_count = sizeof sizes / sizeof *sizes - !p->sized; /* size is the last */
+    for (size_t i = 0; i < array_count; i++) {
         void *moved = un_realloc(ctx, *arrays[i], target, sizes[i]);
         if (!moved) return UN_ERROR_MEMORY;
         *arrays[i] = moved;
@@ -60,11 +63,75 @@ double un_particles_filter(un_particles *p, const uint8_t *keep)
             }
             p->volume[kept] = p->volume[i];
             p->flags[kept] = p->flags[i];
+            if (p->size) p->size[kept] = p->size[i];
         }
         kept++;
     }
     p->count = kept;
     return removed;
+}
+
+/* ---- reordering ---- */
+
+#define GATHER_GRAIN 16384
+
+typedef struct gather_args {
+    const int32_t *order;
+    const void *from;
+    void *to;
+} gather_args;
+
+static void gather_doubles(void *arg, int64_t begin, int64_t end)
+{
+    const gather_args *g = arg;
+    const double *from = g->from;
+    double *to = g->to;
+    for (int64_t i = begin; i < end; i++) to[i] = from[g->order[i]];
+}
+
+static void gather_floats(void *arg, int64_t begin, int64_t end)
+{
+    const gather_args *g = arg;
+    const float *from = g->from;
+    float *to = g->to;
+    for (int64_t i = begin; i < end; i++) to[i] = from[g->order[i]];
+}
+
+static void gather_bytes(void *arg, int64_t begin, int64_t end)
+{
+    const gather_args *g = arg;
+    const uint8_t *from = g->from;
+    uint8_t *to = g->to;
+    for (int64_t i = begin; i < end; i++) to[i] = from[g->order[i]];
+}
+
+void un_particles_take(un_context *ctx, un_particles *p, const int32_t *order, int32_t count)
+{
+    UN_ASSERT((size_t)count <= p->capacity);
+    double **doubles[6] = {&p->x[0], &p->x[1], &p->x[2], &p->v[0], &p->v[1], &p->v[2]};
+    for (int a = 0; a < 6; a++) {
+        gather_args g = {order, *doubles[a], p->spare_double};
+        un_parallel_for(ctx, count, GATHER_GRAIN, gather_doubles, &g);
+        p->spare_double = *doubles[a];
+        *doubles[a] = g.to;
+    }
+    float **floats[2] = {&p->volume, &p->size};
+    for (int a = 0; a < (p->size ? 2 : 1); a++) {
+        gather_args g = {order, *floats[a], p->spare_float};
+        un_parallel_for(ctx, count, GATHER_GRAIN, gather_floats, &g);
+        p->spare_float = *floats[a];
+        *floats[a] = g.to;
+    }
+    gather_args g = {order, p->flags, p->spare_byte};
+    un_parallel_for(ctx, count, GATHER_GRAIN, gather_bytes, &g);
+    p->spare_byte = p->flags;
+    p->flags = g.to;
+    p->count = count;
+}
+
+void un_particles_reorder(un_context *ctx, un_particles *p, const int32_t *order)
+{
+    un_particles_take(ctx, p, order, p->count);
 }
 
 static double volume_block(void *arg, int64_t begin, int64_t end)

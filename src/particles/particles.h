@@ -36,9 +36,14 @@ static inline un_vec3 un_particle_velocity(const un_particles *p, int64_t i)
 void un_particles_free(un_context *ctx, un_particles *particles);
 /* Room for count in all; contents kept. */
 un_status un_particles_reserve(un_context *ctx, un_particles *particles, int64_t count);
-size_t un_particles_bytes_each(void);
+size_t un_particles_bytes_each(void); /* of the unsized; a size is 4 more */
 /* Keeps the particles with keep[i] != 0, in order; returns the volume removed. */
 double un_particles_filter(un_particles *particles, const uint8_t *keep);
+/* Particle i is then the one that was number order[i]; order is a permutation. */
+void un_particles_reorder(un_context *ctx, un_particles *particles, const int32_t *order);
+/* As above, and count of them are left: those that order names. */
+void un_particles_take(un_context *ctx, un_particles *particles, const int32_t *order,
+                       int32_t count);
 /* In fixed order: the same bits for any thread count. */
 double un_particles_volume(un_context *ctx, const un_particles *particles);
 

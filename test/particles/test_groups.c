@@ -102,6 +102,13 @@ static void near_groups_are_those_of_brute_force(void **state)
                                un_mad(x, un_v3(0.4, 1, 0), size)};
                 double reach = k % 4 ? exp2(-10 * un_random(k, 92)) : 0;
                 check_near_groups(&g, &c, box, reach, k % 5 ? 3 * un_random(k, 93) : 0);
+                /* a point that one particle only just reaches */
+                if (!c.count || k % 4 == 0) continue;
+                un_vec3 way = un_normalize(
+                    un_v3(un_random(k, 94) - 0.5, un_random(k, 95) - 0.5, un_random(k, 96) - 0.5));
+                reach *= 0.01;
+                x = un_mad(x, way, (reach + 2 * (double)c.radius[q]) * (1 - 1e-9));
+                check_near_groups(&g, &c, (un_box3){x, x}, reach, 2);
             }
             /* everything, and a box of all space */
             un_vec3 all = {INFINITY, INFINITY, INFINITY};

@@ -1,0 +1,34 @@
+/* The liquid of one half cell as one particle: what seeding on a grid and on leaves share. */
+#ifndef UN_PARTICLES_FILL_H
+#define UN_PARTICLES_FILL_H
+
+#include "particles/particles.h"
+
+/* Of emitted particles and those near the free surface, as a share of the half cell. */
+#define UN_JITTER_SURFACE 0.25
+
+/* What is filled: the shape, less walls, in the domain [0, size]. */
+typedef struct un_fill {
+    const un_shape *shape;
+    const un_walls *walls;
+    un_vec3 size;
+} un_fill;
+
+typedef struct un_seed {
+    un_vec3 x;
+    double volume;
+} un_seed;
+
+static inline bool un_fill_in_domain(const un_fill *f, un_vec3 x)
+{
+    return x.x > 0 && x.y > 0 && x.z > 0 && x.x < f->size.x && x.y < f->size.y && x.z < f->size.z;
+}
+/* The particle of the half cell of edge s around x, if it has one. jitter: in [-0.5, 0.5]. */
+bool un_fill_half_cell(const un_fill *fill, un_vec3 x, double s, un_vec3 jitter, un_seed *out);
+/* Three random numbers in [-0.5, 0.5], by half cell. */
+un_vec3 un_fill_jitter(uint64_t index, uint64_t stream);
+/* As the next one at `at`; the wanted size, if the particles have one, is that of the cell. */
+void un_fill_store(un_particles *particles, int64_t at, const un_seed *seed, un_vec3 velocity,
+                   double cell);
+
+#endif
