@@ -116,6 +116,15 @@ int64_t un_block_grain(int64_t count);
  * keys is left as it was; scratch comes from the arena. key_bits: significant bits (1..32). */
 un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, const uint32_t *keys,
                            int64_t count, int32_t key_bits);
+/* The same for 64-bit keys (key_bits 1..64). */
+un_status un_parallel_sort64(un_context *ctx, un_arena *arena, int32_t *order, const uint64_t *keys,
+                             int64_t count, int32_t key_bits);
+/* Sorts the keys themselves, in place. */
+un_status un_parallel_sort_keys(un_context *ctx, un_arena *arena, uint64_t *keys, int64_t count,
+                                int32_t key_bits);
+/* Replaces each value by the sum of those before it; returns the sum of all. Sums beyond 32 bits
+ * leave the values without meaning but the returned sum right. */
+int64_t un_parallel_scan(un_context *ctx, int32_t *values, int64_t count);
 
 /* ---- time (timer.c) ---- */
 

@@ -10,6 +10,12 @@
 
 #include "base/base.h"
 
+/* One instruction where it is one; AMD's first two generations take hundreds of cycles for it. */
+#if defined(__BMI2__) && !defined(__znver1__) && !defined(__znver2__)
+#include <immintrin.h>
+#define UN_MORTON_PDEP 1
+#endif
+
 #define UN_LEVELS_MAX 16
 
 typedef struct un_octree {
@@ -18,14 +24,16 @@ typedef struct un_octree {
     int32_t level_max; /* leaves have levels 0 .. level_max */
     double h;          /* edge of the finest leaf, m */
     double unit;       /* h / 2 */
-    int32_t roots[3];  /* cubes of level 0 along each axis */
+    double inverse_h;
+    int32_t roots[3]; /* cubes of level 0 along each axis */
+    int32_t n[3];     /* finest leaves along each axis */
     int32_t leaf_count;
     uint64_t *key;  /* Morton code of the lower corner, counted in finest leaves; ascending */
     uint8_t *level; /* by leaf */
     size_t capacity_key, capacity_level;
-    /* Lookup: leaves are found from a table over the brick at one level, then by bisection. */
-    int32_t *table; /* first leaf at or after a cube of level table_level */
-    int32_t table_level;
+    /* Lookup: a table along the curve at one level bounds the bisection. */
+    int32_t *table; /* first leaf at or after each cube of level table_level, and one more */
+    int32_t table_level, table_shift;
     size_t capacity_table;
 } un_octree;
 
@@ -35,16 +43,23 @@ void un_octree_init(un_context *ctx, un_octree *tree, un_vec3 size, int32_t coar
                     int32_t finest);
 void un_octree_free(un_octree *tree);
 
+/* Morton bits of x; shifted by one and two those of y and z. */
+#define UN_MORTON_LANE 0x1249249249249249u
+
 /* Interleaves the lower 21 bits of each: bit 0 of x, y, z, then bit 1, ... */
 static inline uint64_t un_morton_spread(uint64_t v)
 {
+#ifdef UN_MORTON_PDEP
+    return _pdep_u64(v, UN_MORTON_LANE);
+#else
     v &= 0x1fffff;
     v = (v | v << 32) & 0x1f00000000ffffu;
     v = (v | v << 16) & 0x1f0000ff0000ffu;
     v = (v | v << 8) & 0x100f00f00f00f00fu;
     v = (v | v << 4) & 0x10c30c30c30c30c3u;
-    v = (v | v << 2) & 0x1249249249249249u;
+    v = (v | v << 2) & UN_MORTON_LANE;
     return v;
+#endif
 }
 static inline uint64_t un_morton(uint32_t x, uint32_t y, uint32_t z)
 {
@@ -52,13 +67,17 @@ static inline uint64_t un_morton(uint32_t x, uint32_t y, uint32_t z)
 }
 static inline uint32_t un_morton_gather(uint64_t v)
 {
-    v &= 0x1249249249249249u;
+#ifdef UN_MORTON_PDEP
+    return (uint32_t)_pext_u64(v, UN_MORTON_LANE);
+#else
+    v &= UN_MORTON_LANE;
     v = (v | v >> 2) & 0x10c30c30c30c30c3u;
     v = (v | v >> 4) & 0x100f00f00f00f00fu;
     v = (v | v >> 8) & 0x1f0000ff0000ffu;
     v = (v | v >> 16) & 0x1f00000000ffffu;
     v = (v | v >> 32) & 0x1fffffu;
     return (uint32_t)v;
+#endif
 }
 
 /* What a tree must resolve: the leaf at point i has at least level[i], and so have all leaves of
@@ -75,11 +94,41 @@ typedef struct un_octree_request {
  * faces and edges. Built in parallel; the same for any order of the points. */
 un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request);
 
+/* The finest cube along an axis that holds the coordinate x: exactly h i <= x < h (i + 1), as
+ * corners and nodes are computed; clamped to the brick, NaN at its lower end. */
+static inline int32_t un_octree_index(const un_octree *tree, double x, int axis)
+{
+    double s = x * tree->inverse_h;
+    int32_t last = tree->n[axis] - 1;
+    if (!(s > 0)) return 0;
+    if (s >= last) s = last;
+    int32_t i = (int32_t)s;
+    i -= x < tree->h * i;
+    i += i < last && x >= tree->h * (i + 1);
+    return i;
+}
+
 /* The leaf that holds x (half-open boxes; points outside the brick count at its boundary). */
 int32_t un_octree_find(const un_octree *tree, un_vec3 x);
 /* The leaf that holds the cube of size one whose lower corner is (i, j, k), in finest leaves;
  * -1 outside the brick. */
 int32_t un_octree_find_at(const un_octree *tree, int32_t i, int32_t j, int32_t k);
+
+/* The same from the cube's Morton code, which must lie in the brick. */
+static inline int32_t un_octree_find_key(const un_octree *tree, uint64_t key)
+{
+    uint64_t m = key >> tree->table_shift;
+    int32_t first = tree->table[m];
+    uint32_t count = (uint32_t)(tree->table[m + 1] - first);
+    const uint64_t *k = tree->key + first;
+    /* How many of the leaves that begin in the cube begin at or before the key. */
+    while (count > 0) {
+        uint32_t half = (count + 1) / 2;
+        k += k[half - 1] <= key ? half : 0;
+        count -= half;
+    }
+    return (int32_t)(k - tree->key) - 1;
+}
 
 static inline double un_octree_size(const un_octree *tree, int32_t level)
 {

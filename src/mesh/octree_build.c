@@ -1,0 +1,435 @@
+/* Building the octree from points.
+ *
+ * A cube that is split is called inner. Level by level, I_l is the sorted set of inner cubes, each
+ * as the Morton code of its place among the cubes of level l. A leaf wanted at level l makes its
+ * parent inner. From the finest level up: where q is inner, q's 18 neighbours across faces and
+ * edges must exist, so their parents are inner, and q's own:
+ *
+ *     I_(l-1) = wanted_(l-1) + parents of I_l + parents of the neighbours of I_l
+ *
+ * That is necessary for balance and sufficient, so the tree is the coarsest. Siblings share their
+ * neighbours' parents: a family is treated at once, and a level costs little more than an eighth of
+ * the next finer one. Leaves are the children of inner cubes that are not inner themselves; counts
+ * of leaves go up the tree, first places come down. */
+#include "mesh/collect.h"
+#include "mesh/octree.h"
+
+/* Recently seen codes, by block of requests: particles come along a curve, tens to a cube. */
+#define FILTER_BITS 11
+#define LANE_BITS_MAX 19 /* node coordinates, in half finest leaves, must stay below 2^21 */
+
+typedef struct inner_level {
+    uint64_t *key; /* ascending */
+    int64_t count;
+    int32_t *child;  /* first of its children among the next level's */
+    int32_t *leaves; /* below it */
+    int32_t *place;  /* of its first leaf */
+} inner_level;
+
+typedef struct build {
+    un_octree *tree;
+    un_arena *arena;
+    const un_octree_request *request;
+    int32_t root_bits; /* of one coordinate at level 0 */
+    int64_t grain;
+    /* Requests without repeats: a place with a leading one that tells the level, and the reach. */
+    uint64_t *code;
+    uint8_t *reach;
+    int32_t *kept;                       /* by block */
+    int64_t (*wanted_at)[UN_LEVELS_MAX]; /* by block and level: counts, then places */
+    uint64_t *wanted[UN_LEVELS_MAX];
+    int64_t wanted_count[UN_LEVELS_MAX];
+    inner_level inner[UN_LEVELS_MAX];
+} build;
+
+static inline uint32_t filter_slot(uint64_t code)
+{
+    return (uint32_t)(code * 0x9e3779b97f4a7c15u >> (64 - FILTER_BITS));
+}
+
+static void filter_requests(void *arg, int64_t begin, int64_t end)
+{
+    build *b = arg;
+    const un_octree *tree = b->tree;
+    const un_octree_request *request = b->request;
+    uint64_t seen[1 << FILTER_BITS] = {0};
+    uint8_t seen_reach[1 << FILTER_BITS];
+    int64_t n = begin;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t level = request->level ? request->level[i] : tree->level_max;
+        uint8_t reach = request->reach ? request->reach[i] : 0;
+        if (level > tree->level_max) level = tree->level_max;
+        if (level == 0) continue;
+        int32_t shift = tree->level_max - level;
+        uint64_t code = un_morton((uint32_t)un_octree_index(tree, request->x[0][i], 0) >> shift,
+                                  (uint32_t)un_octree_index(tree, request->x[1][i], 1) >> shift,
+                                  (uint32_t)un_octree_index(tree, request->x[2][i], 2) >> shift);
+        code |= (uint64_t)1 << 3 * (b->root_bits + level);
+        uint32_t slot = filter_slot(code);
+        if (seen[slot] == code && seen_reach[slot] >= reach) continue;
+        seen[slot] = code;
+        seen_reach[slot] = reach;
+        b->code[n] = code;
+        b->reach[n++] = reach;
+    }
+    b->kept[begin / b->grain] = (int32_t)(n - begin);
+}
+
+/* The parents of the leaves that a block of requests wants, to their levels; only counted while
+ * there is no room for them yet. */
+static void want(build *b, int64_t begin, bool count_only)
+{
+    uint64_t seen[1 << FILTER_BITS] = {0};
+    int64_t block = begin / b->grain, *at = b->wanted_at[block];
+    for (int64_t i = begin; i < begin + b->kept[block]; i++) {
+        uint64_t code = b->code[i];
+        int32_t reach = b->reach[i], lane_bits = (63 - __builtin_clzll(code)) / 3;
+        int32_t level = lane_bits - b->root_bits, lo[3], hi[3];
+        uint64_t mark = (uint64_t)1 << 3 * lane_bits, place = code - mark;
+        for (int a = 0; a < 3; a++) {
+            int32_t c = (int32_t)un_morton_gather(place >> a);
+            lo[a] = un_clampi(c - reach, 0, c) >> 1;
+            hi[a] = un_clampi(c + reach, c, (b->tree->roots[a] << level) - 1) >> 1;
+        }
+        for (int32_t z = lo[2]; z <= hi[2]; z++)
+            for (int32_t y = lo[1]; y <= hi[1]; y++)
+                for (int32_t x = lo[0]; x <= hi[0]; x++) {
+                    uint64_t parent = un_morton((uint32_t)x, (uint32_t)y, (uint32_t)z);
+                    uint32_t slot = filter_slot(parent | mark);
+                    if (seen[slot] == (parent | mark)) continue;
+                    seen[slot] = parent | mark;
+                    if (!count_only) b->wanted[level - 1][at[level - 1]] = parent;
+                    at[level - 1]++;
+                }
+    }
+}
+
+static void count_wanted(void *arg, int64_t begin, int64_t end)
+{
+    (void)end;
+    build *b = arg;
+    memset(b->wanted_at[begin / b->grain], 0, sizeof *b->wanted_at);
+    want(b, begin, true);
+}
+
+static void fill_wanted(void *arg, int64_t begin, int64_t end)
+{
+    (void)end;
+    want(arg, begin, false);
+}
+
+static un_status too_many(un_octree *tree, const char *what, int64_t count)
+{
+    return un_fail(tree->ctx, UN_ERROR_MEMORY,
+                   "the octree would have %.3g %s, more than 32-bit indices can count; make "
+                   "detail.finest smaller, or detail.coarsest, or use a smaller domain",
+                   (double)count, what);
+}
+
+static un_status collect_wanted(build *b)
+{
+    un_octree *tree = b->tree;
+    int64_t count = b->request->count;
+    b->grain = un_block_grain(count);
+    int64_t block_count = (count + b->grain - 1) / b->grain;
+    b->code = un_arena_alloc(b->arena, (size_t)count + 1, sizeof *b->code);
+    b->reach = un_arena_alloc(b->arena, (size_t)count + 1, sizeof *b->reach);
+    b->kept = un_arena_alloc(b->arena, (size_t)block_count + 1, sizeof *b->kept);
+    b->wanted_at = un_arena_alloc(b->arena, (size_t)block_count + 1, sizeof *b->wanted_at);
+    if (!b->code || !b->reach || !b->kept || !b->wanted_at) return UN_ERROR_MEMORY;
+    un_parallel_for(tree->ctx, count, b->grain, filter_requests, b);
+    un_parallel_for(tree->ctx, count, b->grain, count_wanted, b);
+    for (int32_t l = 0; l < tree->level_max; l++) {
+        int64_t total = 0;
+        for (int64_t k = 0; k < block_count; k++) {
+            int64_t n = b->wanted_at[k][l];
+            b->wanted_at[k][l] = total;
+            total += n;
+        }
+        b->wanted_count[l] = total;
+        b->wanted[l] = un_arena_alloc(b->arena, (size_t)total + 1, sizeof **b->wanted);
+        if (!b->wanted[l]) return UN_ERROR_MEMORY;
+    }
+    un_parallel_for(tree->ctx, count, b->grain, fill_wanted, b);
+    return UN_OK;
+}
+
+/* ---- inner cubes ---- */
+
+/* Neighbours are numbered (dx + 1) + 3 (dy + 1) + 9 (dz + 1). The cubes beside a child, across
+ * faces and edges, that are not its siblings lie in these neighbours of the parent. */
+static uint32_t parents_beside(int32_t child)
+{
+    int32_t d[3] = {child & 1 ? 1 : -1, child & 2 ? 1 : -1, child & 4 ? 1 : -1};
+    int32_t at = 13, step[3] = {d[0], 3 * d[1], 9 * d[2]};
+    return 1u << at | 1u << (at + step[0]) | 1u << (at + step[1]) | 1u << (at + step[2]) |
+           1u << (at + step[0] + step[1]) | 1u << (at + step[0] + step[2]) |
+           1u << (at + step[1] + step[2]);
+}
+
+typedef struct spread_args {
+    const uint64_t *key; /* of one level */
+    int64_t count;
+    uint64_t last[3]; /* the brick's last place along each axis, a level up, spread */
+    uint32_t beside[8];
+} spread_args;
+
+static int64_t spread_families(const void *arg, int64_t begin, int64_t end, uint64_t *out)
+{
+    const spread_args *s = arg;
+    int64_t n = 0;
+    for (int64_t i = begin; i < end;) {
+        uint64_t parent = s->key[i] >> 3;
+        bool first = i == 0 || s->key[i - 1] >> 3 != parent;
+        uint32_t beside = 0;
+        int64_t j = i;
+        for (; j < s->count && s->key[j] >> 3 == parent; j++) beside |= s->beside[s->key[j] & 7];
+        i = j;
+        if (!first) continue; /* a family belongs to the block of its first child */
+        uint64_t lane[3][3];  /* by axis: the coordinate below, here, above */
+        for (int a = 0; a < 3; a++) {
+            uint64_t here = parent >> a & UN_MORTON_LANE;
+            lane[a][0] = (here - 1) & UN_MORTON_LANE;
+            lane[a][1] = here;
+            lane[a][2] = ((here | ~UN_MORTON_LANE) + 1) & UN_MORTON_LANE;
+            uint32_t low = 0x1249249u, third = a == 0 ? low : a == 1 ? 0x1c0e07u : 0x1ffu;
+            if (here == 0) beside &= ~third;
+            if (here == s->last[a]) beside &= ~(third << (a == 0 ? 2 : a == 1 ? 6 : 18));
+        }
+        if (!out) {
+            n += __builtin_popcount(beside);
+            continue;
+        }
+        for (; beside; beside &= beside - 1) {
+            int32_t d = __builtin_ctz(beside);
+            out[n++] = lane[0][d % 3] | lane[1][d / 3 % 3] << 1 | lane[2][d / 9] << 2;
+        }
+    }
+    return n;
+}
+
+static int64_t drop_repeats(const void *arg, int64_t begin, int64_t end, uint64_t *out)
+{
+    const uint64_t *key = arg;
+    int64_t n = 0;
+    for (int64_t i = begin; i < end; i++)
+        if (i == 0 || key[i] != key[i - 1]) {
+            if (out) out[n] = key[i];
+            n++;
+        }
+    return n;
+}
+
+static un_status find_inner(build *b)
+{
+    un_octree *tree = b->tree;
+    spread_args s;
+    for (int32_t child = 0; child < 8; child++) s.beside[child] = parents_beside(child);
+    for (int32_t l = tree->level_max - 1; l >= 0; l--) {
+        inner_level *inner = &b->inner[l];
+        uint64_t *keys;
+        int64_t count;
+        s.key = l + 1 < tree->level_max ? inner[1].key : NULL;
+        s.count = l + 1 < tree->level_max ? inner[1].count : 0;
+        uint64_t greatest = 1;
+        for (int a = 0; a < 3; a++) {
+            s.last[a] = un_morton_spread((uint64_t)(tree->roots[a] << l) - 1);
+            greatest |= s.last[a] << a;
+        }
+        UN_TRY(un_collect(tree->ctx, b->arena, spread_families, &s, s.count, &keys, &count,
+                          b->wanted_count[l]));
+        if (count + b->wanted_count[l] > INT32_MAX)
+            return too_many(tree, "split cells", count + b->wanted_count[l]);
+        memcpy(keys + count, b->wanted[l], (size_t)b->wanted_count[l] * sizeof *keys);
+        count += b->wanted_count[l];
+        UN_TRY(un_parallel_sort_keys(tree->ctx, b->arena, keys, count,
+                                     64 - __builtin_clzll(greatest)));
+        UN_TRY(un_collect(tree->ctx, b->arena, drop_repeats, keys, count, &inner->key,
+                          &inner->count, 0));
+    }
+    return UN_OK;
+}
+
+/* ---- leaves ---- */
+
+typedef struct leaf_args {
+    un_octree *tree;
+    inner_level *inner; /* this level's; the next one's follow */
+    bool finest;        /* all children are leaves */
+    int32_t level;
+} leaf_args;
+
+static int32_t lower_bound(const uint64_t *keys, int64_t count, uint64_t key)
+{
+    int64_t lo = 0, hi = count;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (keys[mid] < key)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return (int32_t)lo;
+}
+
+static void count_leaves(void *arg, int64_t begin, int64_t end)
+{
+    leaf_args *args = arg;
+    inner_level *inner = args->inner, *below = inner + 1;
+    if (args->finest) {
+        for (int64_t i = begin; i < end; i++) inner->leaves[i] = 8;
+        return;
+    }
+    int32_t j = lower_bound(below->key, below->count, inner->key[begin] << 3);
+    for (int64_t i = begin; i < end; i++) {
+        int32_t leaves = 8;
+        inner->child[i] = j;
+        for (; j < below->count && below->key[j] >> 3 == inner->key[i]; j++)
+            leaves += below->leaves[j] - 1;
+        inner->leaves[i] = leaves;
+    }
+}
+
+static void place_leaves(void *arg, int64_t begin, int64_t end)
+{
+    leaf_args *args = arg;
+    un_octree *tree = args->tree;
+    inner_level *inner = args->inner, *below = inner + 1;
+    int32_t shift = 3 * (tree->level_max - args->level - 1);
+    uint8_t level = (uint8_t)(args->level + 1);
+    for (int64_t i = begin; i < end; i++) {
+        int32_t place = inner->place[i], j = args->finest ? 0 : inner->child[i];
+        for (uint64_t child = 0; child < 8; child++) {
+            uint64_t key = inner->key[i] << 3 | child;
+            if (!args->finest && j < below->count && below->key[j] == key) {
+                below->place[j] = place;
+                place += below->leaves[j++];
+            } else {
+                tree->key[place] = key << shift;
+                tree->level[place++] = level;
+            }
+        }
+    }
+}
+
+/* The roots inside the brick, along the curve: octants of the enclosing cube, depth first. */
+static void list_roots(const un_octree *tree, uint64_t octant, int32_t bits, uint64_t **out)
+{
+    for (int a = 0; a < 3; a++)
+        if (un_morton_gather(octant >> a) << bits >= (uint32_t)tree->roots[a]) return;
+    if (bits == 0)
+        *(*out)++ = octant;
+    else
+        for (uint64_t child = 0; child < 8; child++)
+            list_roots(tree, octant << 3 | child, bits - 1, out);
+}
+
+/* Leaves of level 0, and the places of the inner ones; first only counted. */
+static int64_t place_roots(build *b, const uint64_t *roots, int64_t root_count, bool count_only)
+{
+    un_octree *tree = b->tree;
+    inner_level *inner = &b->inner[0];
+    int64_t place = 0, j = 0;
+    for (int64_t r = 0; r < root_count; r++)
+        if (j < inner->count && inner->key[j] == roots[r]) {
+            if (!count_only) inner->place[j] = (int32_t)place;
+            place += inner->leaves[j++];
+        } else {
+            if (!count_only) {
+                tree->key[place] = roots[r] << 3 * tree->level_max;
+                tree->level[place] = 0;
+            }
+            place++;
+        }
+    return place;
+}
+
+#define LEAF_GRAIN 4096
+
+static un_status find_leaves(build *b)
+{
+    un_octree *tree = b->tree;
+    int64_t root_count = (int64_t)tree->roots[0] * tree->roots[1] * tree->roots[2];
+    if (root_count > INT32_MAX) return too_many(tree, "coarsest cells", root_count);
+    uint64_t *roots = un_arena_alloc(b->arena, (size_t)root_count, sizeof *roots), *next = roots;
+    if (!roots) return UN_ERROR_MEMORY;
+    list_roots(tree, 0, b->root_bits, &next);
+    UN_ASSERT(next == roots + root_count);
+    /* A sum over a few levels, so that the 32-bit counts below it cannot wrap unseen. */
+    int64_t bound = root_count;
+    for (int32_t l = 0; l < tree->level_max; l++) bound += 7 * b->inner[l].count;
+    if (bound > INT32_MAX) return too_many(tree, "cells", bound);
+    for (int32_t l = tree->level_max - 1; l >= 0; l--) {
+        inner_level *inner = &b->inner[l];
+        size_t room = (size_t)inner->count + 1;
+        inner->child = un_arena_alloc(b->arena, room, sizeof *inner->child);
+        inner->leaves = un_arena_alloc(b->arena, room, sizeof *inner->leaves);
+        inner->place = un_arena_alloc(b->arena, room, sizeof *inner->place);
+        if (!inner->child || !inner->leaves || !inner->place) return UN_ERROR_MEMORY;
+        leaf_args args = {tree, inner, l == tree->level_max - 1, l};
+        un_parallel_for(tree->ctx, inner->count, LEAF_GRAIN, count_leaves, &args);
+    }
+    int64_t count = place_roots(b, roots, root_count, true);
+    UN_ASSERT(count == bound);
+    UN_TRY(un_array_need(tree->ctx, (void **)&tree->key, &tree->capacity_key, (size_t)count,
+                         sizeof *tree->key));
+    UN_TRY(un_array_need(tree->ctx, (void **)&tree->level, &tree->capacity_level, (size_t)count,
+                         sizeof *tree->level));
+    place_roots(b, roots, root_count, false);
+    for (int32_t l = 0; l < tree->level_max; l++) {
+        leaf_args args = {tree, &b->inner[l], l == tree->level_max - 1, l};
+        un_parallel_for(tree->ctx, b->inner[l].count, LEAF_GRAIN, place_leaves, &args);
+    }
+    tree->leaf_count = (int32_t)count;
+    return UN_OK;
+}
+
+/* ---- table ---- */
+
+static void fill_table(void *arg, int64_t begin, int64_t end)
+{
+    un_octree *tree = arg;
+    for (int64_t c = begin; c < end; c++) {
+        uint64_t m = c > 0 ? (tree->key[c - 1] >> tree->table_shift) + 1 : 0;
+        for (; m <= tree->key[c] >> tree->table_shift; m++) tree->table[m] = (int32_t)c;
+    }
+}
+
+static un_status build_table(un_octree *tree)
+{
+    uint64_t greatest =
+        un_morton((uint32_t)tree->n[0] - 1, (uint32_t)tree->n[1] - 1, (uint32_t)tree->n[2] - 1);
+    int32_t level = tree->level_max;
+    uint64_t room = (uint64_t)un_max64(4096, 2 * (int64_t)tree->leaf_count);
+    while (level > 0 && greatest >> 3 * (tree->level_max - level) >= room) level--;
+    tree->table_level = level;
+    tree->table_shift = 3 * (tree->level_max - level);
+    uint64_t entry_count = (greatest >> tree->table_shift) + 2;
+    UN_TRY(un_array_need(tree->ctx, (void **)&tree->table, &tree->capacity_table,
+                         (size_t)entry_count, sizeof *tree->table));
+    un_parallel_for(tree->ctx, tree->leaf_count, LEAF_GRAIN, fill_table, tree);
+    for (uint64_t m = (tree->key[tree->leaf_count - 1] >> tree->table_shift) + 1; m < entry_count;
+         m++)
+        tree->table[m] = tree->leaf_count;
+    return UN_OK;
+}
+
+un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request)
+{
+    build b = {.tree = tree, .arena = arena, .request = request};
+    int32_t most = 0;
+    tree->leaf_count = 0;
+    for (int a = 0; a < 3; a++) most = tree->roots[a] > most ? tree->roots[a] : most;
+    while (((int64_t)1 << b.root_bits) < most) b.root_bits++;
+    if (b.root_bits + tree->level_max > LANE_BITS_MAX)
+        return un_fail(tree->ctx, UN_ERROR_ARGUMENT,
+                       "the octree would have %.3g finest cells along a side, at most %d are "
+                       "possible; make detail.finest smaller",
+                       ldexp(most, tree->level_max), 1 << LANE_BITS_MAX);
+    UN_TRY(collect_wanted(&b));
+    UN_TRY(find_inner(&b));
+    UN_TRY(find_leaves(&b));
+    un_status status = build_table(tree);
+    if (status != UN_OK) tree->leaf_count = 0;
+    return status;
+}
