@@ -2,13 +2,8 @@
 #ifndef UN_PARTICLES_GROUPS_H
 #define UN_PARTICLES_GROUPS_H
 
+#include "particles/lanes.h"
 #include "particles/particles.h"
-
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
-
-typedef float un_lanes8 __attribute__((vector_size(32), may_alias));
 
 /* A walk through the tree, depth first, lower numbers first. */
 typedef struct un_groups_walk {
@@ -19,32 +14,6 @@ typedef struct un_groups_walk {
     int32_t node[UN_LEVELS_MAX];  /* by level, within the level */
     uint32_t left[UN_LEVELS_MAX]; /* by level: children still to visit, a bit each */
 } un_groups_walk;
-
-static inline un_lanes8 un_lanes8_all(float v)
-{
-    return (un_lanes8){v, v, v, v, v, v, v, v};
-}
-static inline un_lanes8 un_lanes8_max(un_lanes8 a, un_lanes8 b)
-{
-#if defined(__AVX__)
-    return (un_lanes8)_mm256_max_ps((__m256)a, (__m256)b);
-#else
-    un_lanes8 out;
-    for (int i = 0; i < 8; i++) out[i] = a[i] > b[i] ? a[i] : b[i];
-    return out;
-#endif
-}
-/* A bit for every lane with a < b. */
-static inline uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
-{
-#if defined(__AVX__)
-    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ));
-#else
-    uint32_t bits = 0;
-    for (int i = 0; i < 8; i++) bits |= (uint32_t)(a[i] < b[i]) << i;
-    return bits;
-#endif
-}
 
 /* Children of a node that the walk's box may reach. Room for rounding is in reach and factor; lanes
  * without a child have a radius of NaN, which is less than nothing. */

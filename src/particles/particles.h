@@ -166,7 +166,8 @@ int32_t un_groups_near(const un_groups *groups, un_box3 box, double reach, doubl
 
 /* Position correction in the overlap form of [Ando13 section 3]: pairs closer than
  * r_i + r_j are pushed apart by mass; within six radii of the surface along it only
- * (correct_sized.c). phi and normal: at particles, of the level set. ballistic ones stay. */
+ * (correct_sized.c). phi and normal: at particles, of the level set. Ballistic ones stay and
+ * push nobody. The groups' boxes no longer fit afterwards. */
 typedef struct un_correct_def {
     const un_groups *groups;
     const float *radius;

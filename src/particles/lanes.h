@@ -1,0 +1,74 @@
+/* Eight floats at once, in vector types of gcc and clang: what their operators leave out. */
+#ifndef UN_PARTICLES_LANES_H
+#define UN_PARTICLES_LANES_H
+
+#include "base/base.h"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+typedef float un_lanes8 __attribute__((vector_size(32), may_alias));
+typedef int32_t un_bits8 __attribute__((vector_size(32)));
+
+static inline un_lanes8 un_lanes8_all(float v)
+{
+    return (un_lanes8){v, v, v, v, v, v, v, v};
+}
+static inline un_lanes8 un_lanes8_load(const float *v)
+{
+    un_lanes8 out;
+    memcpy(&out, v, sizeof out);
+    return out;
+}
+static inline void un_lanes8_store(float *to, un_lanes8 v)
+{
+    memcpy(to, &v, sizeof v);
+}
+static inline un_lanes8 un_lanes8_max(un_lanes8 a, un_lanes8 b)
+{
+#if defined(__AVX__)
+    return (un_lanes8)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    un_lanes8 out;
+    for (int i = 0; i < 8; i++) out[i] = a[i] > b[i] ? a[i] : b[i];
+    return out;
+#endif
+}
+static inline un_lanes8 un_lanes8_min(un_lanes8 a, un_lanes8 b)
+{
+    return -un_lanes8_max(-a, -b);
+}
+static inline un_lanes8 un_lanes8_sqrt(un_lanes8 a)
+{
+#if defined(__AVX__)
+    return (un_lanes8)_mm256_sqrt_ps((__m256)a);
+#else
+    un_lanes8 out;
+    for (int i = 0; i < 8; i++) out[i] = sqrtf(a[i]);
+    return out;
+#endif
+}
+/* The lanes of a whose bits are set, zero in the others. */
+static inline un_lanes8 un_lanes8_where(un_bits8 bits, un_lanes8 a)
+{
+    return (un_lanes8)((un_bits8)a & bits);
+}
+/* A bit for every lane that is set. */
+static inline uint32_t un_bits8_mask(un_bits8 bits)
+{
+#if defined(__AVX__)
+    return (uint32_t)_mm256_movemask_ps((__m256)bits);
+#else
+    uint32_t mask = 0;
+    for (int i = 0; i < 8; i++) mask |= (uint32_t)(bits[i] < 0) << i;
+    return mask;
+#endif
+}
+/* A bit for every lane with a < b. */
+static inline uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
+{
+    return un_bits8_mask((un_bits8)(a < b));
+}
+
+#endif

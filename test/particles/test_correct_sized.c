@@ -1,0 +1,437 @@
+/* Position correction of particles of many sizes. */
+#include "swarm.h"
+
+static void resize_to(swarm *s, int32_t count)
+{
+    check_ok(s->tank.ctx, un_particles_reserve(s->tank.ctx, &s->p, count));
+    s->p.count = count;
+    for (int32_t q = 0; q < count; q++) {
+        for (int a = 0; a < 3; a++) s->p.x[a][q] = s->p.v[a][q] = 0.5;
+        s->p.volume[q] = 1e-6f;
+        s->p.flags[q] = 0;
+        s->p.size[q] = 1;
+    }
+}
+
+static void place(swarm *s, int32_t q, un_vec3 x, double radius)
+{
+    s->p.x[0][q] = x.x;
+    s->p.x[1][q] = x.y;
+    s->p.x[2][q] = x.z;
+    s->p.volume[q] = (float)(8 * radius * radius * radius);
+}
+
+static un_vec3 random_point(uint64_t q, uint64_t stream)
+{
+    return un_v3(un_random(q, stream), un_random(q, stream + 1), un_random(q, stream + 2));
+}
+
+/* Keeps positions for comparison. */
+static double *copy(const un_particles *p)
+{
+    double *x = malloc((size_t)(3 * p->count + 1) * sizeof *x);
+    for (int a = 0; a < 3; a++) memcpy(x + a * p->count, p->x[a], (size_t)p->count * sizeof *x);
+    return x;
+}
+static un_vec3 moved(const un_particles *p, const double *before, int32_t q)
+{
+    return un_v3(p->x[0][q] - before[q], p->x[1][q] - before[p->count + q],
+                 p->x[2][q] - before[2 * p->count + q]);
+}
+
+/* ---- the sum ---- */
+
+/* Radii over a factor of 16, as crowded as liquid and half as much again: every move against the
+ * formula, pair by pair. */
+static void moves_are_those_of_the_formula(void **state)
+{
+    (void)state;
+    swarm s;
+    swarm_begin(&s, 2);
+    tank_build(&s.tank);
+    resize_to(&s, 1501);
+    un_particles *p = &s.p;
+    for (int32_t q = 0; q < p->count; q++) {
+        un_vec3 x = un_mad(un_v3(0.3, 0.3, 0.3), random_point((uint64_t)q, 1), 0.4);
+        place(&s, q, x, 0.005 * exp2(4 * pow(un_random((uint64_t)q, 4), 3)));
+    }
+    swarm_sort(&s, 1.0 / 64);
+    swarm_look(&s, NULL);
+    double *before = copy(p);
+    swarm_correct(&s);
+    int bounded = 0, pushed = 0;
+    for (int32_t i = 0; i < p->count; i++) {
+        un_vec3 x = {before[i], before[p->count + i], before[2 * p->count + i]}, sum = {0, 0, 0};
+        double ri = s.radius[i], size = 0;
+        for (int32_t j = 0; j < p->count; j++) {
+            un_vec3 n = un_sub(x, un_v3(before[j], before[p->count + j], before[2 * p->count + j]));
+            double d = un_length(n), rj = s.radius[j], d0 = ri + rj - 0.04 * fmin(ri, rj);
+            if (j == i || d >= d0) continue;
+            double share = (double)p->volume[j] / ((double)p->volume[i] + (double)p->volume[j]);
+            sum = un_mad(sum, n, 0.5 * (d0 - d) / d * share);
+            size += 0.5 * (d0 - d) * share;
+        }
+        if (un_length(sum) > 0.4 * ri) {
+            sum = un_scale(un_normalize(sum), 0.4 * ri);
+            bounded++;
+        }
+        pushed += size > 0;
+        check_below(un_length(un_sub(moved(p, before, i), sum)), 1e-5 * (size + ri));
+    }
+    assert_true(bounded > 100 && pushed - bounded > 100);
+    free(before);
+    swarm_end(&s);
+}
+
+/* Of a large and a small one the small one moves; together they stay where they were. */
+static void the_small_give_way(void **state)
+{
+    (void)state;
+    static const double ratios[] = {1, 2, 8, 64, 1000};
+    for (int n = 0; n < 5; n++) {
+        swarm s;
+        swarm_begin(&s, 1);
+        tank_build(&s.tank);
+        resize_to(&s, 2);
+        un_particles *p = &s.p;
+        double large = 0.1, small = large / ratios[n];
+        place(&s, 0, un_v3(0.5, 0.5, 0.5), large);
+        place(&s, 1, un_mad(un_v3(0.5, 0.5, 0.5), un_v3(0.6, 0, -0.8), large + 0.7 * small), small);
+        swarm_look(&s, NULL);
+        double *before = copy(p);
+        swarm_correct(&s);
+        un_vec3 a = moved(p, before, 0), b = moved(p, before, 1);
+        double ma = p->volume[0], mb = p->volume[1];
+        check_below(0.05 * small, un_dot(b, un_v3(0.6, 0, -0.8)));
+        check_near(un_length(un_add(un_scale(a, ma), un_scale(b, mb))) / (mb * small), 0,
+                   1e-5 + 1e-15 * ma / (mb * small));
+        check_below(un_length(b), 0.4001 * small);
+        free(before);
+        swarm_end(&s);
+    }
+}
+
+static void two_at_one_place_part(void **state)
+{
+    (void)state;
+    swarm s;
+    swarm_begin(&s, 1);
+    tank_build(&s.tank);
+    resize_to(&s, 2);
+    for (int32_t q = 0; q < 2; q++) place(&s, q, un_v3(0.4, 0.5, 0.6), 0.01);
+    swarm_look(&s, NULL);
+    double *before = copy(&s.p);
+    swarm_correct(&s);
+    un_vec3 a = moved(&s.p, before, 0), b = moved(&s.p, before, 1);
+    check_near(un_length(a), 0.004, 1e-8);
+    check_near(un_length(un_add(a, b)), 0, 1e-9);
+    free(before);
+    swarm_end(&s);
+}
+
+/* ---- what must stand still ---- */
+
+static double graded(un_vec3 x)
+{
+    return fmax(1.0 / 64, 0.3 * fabs(x.y - 0.4));
+}
+static double even(un_vec3 x)
+{
+    (void)x;
+    return 1.0 / 10;
+}
+
+static void even_fillings_stay(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        swarm s;
+        swarm_begin(&s, 2);
+        tank_build(&s.tank);
+        un_octree tree = leaves_make(un_v3(1, 1, 1), 1, 6, kind ? graded : even);
+        resize_to(&s, 8 * tree.leaf_count);
+        un_particles *p = &s.p;
+        for (int32_t q = 0; q < p->count; q++) {
+            double h = un_octree_size(&tree, tree.level[q / 8]), c = 0.5 * h;
+            un_vec3 corner = un_octree_corner(&tree, q / 8);
+            place(&s, q,
+                  un_mad(corner, un_v3((q & 1) + 0.5, (q >> 1 & 1) + 0.5, (q >> 2 & 1) + 0.5), c),
+                  0.25 * h);
+        }
+        swarm_look(&s, NULL);
+        double *before = copy(p);
+        swarm_correct(&s);
+        for (int a = 0; a < 3; a++)
+            assert_memory_equal(before + a * p->count, p->x[a], (size_t)p->count * sizeof *before);
+        free(before);
+        leaves_free(&tree);
+        swarm_end(&s);
+    }
+}
+
+static void ballistic_ones_neither_move_nor_push(void **state)
+{
+    (void)state;
+    swarm s;
+    swarm_begin(&s, 1);
+    tank_build(&s.tank);
+    resize_to(&s, 20); /* all in one heap */
+    un_particles *p = &s.p;
+    for (int32_t q = 0; q < 20; q++) {
+        place(&s, q, un_mad(un_v3(0.5, 0.5, 0.5), random_point((uint64_t)q, 1), 0.01), 0.01);
+        if (q != 3) p->flags[q] = UN_PARTICLE_BALLISTIC;
+    }
+    p->flags[3] = 2; /* some other flag */
+    swarm_look(&s, NULL);
+    double *before = copy(p);
+    swarm_correct(&s);
+    for (int32_t q = 0; q < 20; q++) check_near(un_length(moved(p, before, q)), 0, 0);
+    p->flags[17] = 0;
+    swarm_correct(&s);
+    for (int32_t q = 0; q < 20; q++)
+        assert_true((un_length(moved(p, before, q)) > 0) == (q == 3 || q == 17));
+    free(before);
+    swarm_end(&s);
+}
+
+/* ---- crowds ---- */
+
+static double worst_overlap(const swarm *s)
+{
+    const un_particles *p = &s->p;
+    double worst = 0;
+    for (int32_t i = 0; i < p->count; i++)
+        for (int32_t j = 0; j < i; j++) {
+            double d = un_length(un_sub(un_particle_position(p, i), un_particle_position(p, j)));
+            double d0 = (double)s->radius[i] + (double)s->radius[j];
+            worst = fmax(worst, (d0 - d) / d0);
+        }
+    return worst;
+}
+
+static void clumps_are_spread(void **state)
+{
+    (void)state;
+    for (int mixed = 0; mixed < 2; mixed++) {
+        swarm s;
+        swarm_begin(&s, 2);
+        tank_build(&s.tank);
+        resize_to(&s, 60);
+        un_vec3 middle = {0.5, 0.5, 0.5};
+        for (int32_t q = 0; q < 60; q++)
+            place(&s, q, un_mad(un_v3(0.49, 0.49, 0.49), random_point((uint64_t)q, 7), 0.02),
+                  mixed && q % 3 ? 0.005 : 0.02);
+        for (int32_t q = 20; q < 30; q++) place(&s, q, middle, 0.005); /* all at one place */
+        swarm_look(&s, NULL);
+        assert_true(worst_overlap(&s) == 1);
+        for (int round = 0; round < 200; round++) {
+            swarm_look(&s, NULL);
+            swarm_correct(&s);
+        }
+        swarm_look(&s, NULL);
+        check_below(worst_overlap(&s), 0.1);
+        /* in all directions, not along a line or a plane */
+        double sum[3] = {0, 0, 0};
+        for (int32_t q = 20; q < 30; q++)
+            for (int a = 0; a < 3; a++) sum[a] += fabs(s.p.x[a][q] - 0.5);
+        for (int a = 0; a < 3; a++) check_below(0.02, sum[a]);
+        swarm_end(&s);
+    }
+}
+
+/* Thousands at one place, under one far larger: nothing breaks, nothing goes far. */
+static void crowds_beyond_measure_do_no_harm(void **state)
+{
+    (void)state;
+    swarm s;
+    swarm_begin(&s, 2);
+    tank_build(&s.tank);
+    resize_to(&s, 2500);
+    un_particles *p = &s.p;
+    for (int32_t q = 0; q < p->count; q++)
+        place(&s, q, un_mad(un_v3(0.5, 0.5, 0.5), random_point((uint64_t)q, 1), q % 2 ? 1e-4 : 0),
+              1e-4);
+    place(&s, 4, un_v3(0.5, 0.5, 0.5), 0.2);
+    p->volume[9] = 0; /* of no volume at all */
+    for (int round = 0; round < 3; round++) {
+        swarm_look(&s, NULL);
+        double *before = copy(p);
+        swarm_correct(&s);
+        for (int32_t q = 0; q < p->count; q++) {
+            assert_true(un_finite3(un_particle_position(p, q)));
+            check_below(un_length(moved(p, before, q)), 0.40001 * (double)s.radius[q] + 1e-12);
+        }
+        free(before);
+    }
+    swarm_end(&s);
+}
+
+static void none_and_one_are_fine(void **state)
+{
+    (void)state;
+    for (int32_t count = 0; count < 2; count++) {
+        swarm s;
+        swarm_begin(&s, 2);
+        tank_build(&s.tank);
+        resize_to(&s, count);
+        swarm_look(&s, NULL);
+        swarm_correct(&s);
+        if (count) assert_true(s.p.x[0][0] == 0.5 && s.p.x[1][0] == 0.5 && s.p.x[2][0] == 0.5);
+        swarm_end(&s);
+    }
+}
+
+/* ---- the surface ---- */
+
+static double slope(un_vec3 x)
+{
+    return un_dot(un_sub(x, un_v3(0.5, 0.7, 0.5)), un_v3(0.6, 0.8, 0));
+}
+
+/* Within six radii along the surface only; freely from eight on; the share grows in between. */
+static void correction_does_not_lift_the_surface(void **state)
+{
+    (void)state;
+    swarm s;
+    swarm_begin(&s, 2);
+    tank_build(&s.tank);
+    resize_to(&s, 60000);
+    un_particles *p = &s.p;
+    double radius = 0.015;
+    for (int32_t q = 0; q < p->count; q++) place(&s, q, random_point((uint64_t)q, 1), radius);
+    swarm_sort(&s, 1.0 / 32);
+    swarm_look(&s, slope);
+    double *before = copy(p), across[3] = {0, 0, 0}, along[3] = {0, 0, 0};
+    swarm_correct(&s);
+    for (int32_t q = 0; q < p->count; q++) {
+        un_vec3 x = {before[q], before[p->count + q], before[2 * p->count + q]};
+        un_vec3 move = moved(p, before, q), n = {0.6, 0.8, 0};
+        if (x.x < 0.05 || x.x > 0.95 || x.y < 0.05 || x.y > 0.95 || x.z < 0.05 || x.z > 0.95)
+            continue;
+        double depth = -slope(x) / radius, part = un_dot(move, n);
+        if (depth < 6) check_near(part, 0, 1e-6 * radius);
+        int band = depth < 6 ? 0 : depth < 8 ? 1 : 2;
+        across[band] += fabs(part);
+        along[band] += un_length(un_mad(move, n, -part));
+    }
+    assert_true(along[0] > 1000 * radius * 0.1);
+    check_near(across[2] / along[2], 0.64, 0.06); /* E|cos| / E|sin| = 2 / pi */
+    check_below(0.15, across[1] / along[1]);
+    check_below(across[1] / along[1], 0.5);
+    free(before);
+    swarm_end(&s);
+}
+
+/* ---- walls ---- */
+
+static double *first_bits;
+static void correction_keeps_out_of_walls(void **state)
+{
+    (void)state;
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        swarm s;
+        swarm_begin(&s, threads);
+        tank_solid(&s.tank, tank_sphere(&s.tank, un_v3(0.5, 0.5, 0.5), 0.2), un_v3(0, 0, 0));
+        tank_solid(&s.tank, tank_box(&s.tank, un_v3(0.2, 0.3, -1), un_v3(0.201, 0.8, 2)),
+                   un_v3(0, 0, 0));
+        s.tank.scene.def.domain.open[UN_SIDE_TOP] = true;
+        tank_build(&s.tank);
+        resize_to(&s, 20000);
+        un_particles *p = &s.p;
+        uint8_t *keep = malloc(20000);
+        for (int32_t q = 0; q < p->count; q++) {
+            place(&s, q, random_point((uint64_t)q, 1), 0.01 * exp2(2 * un_random((uint64_t)q, 9)));
+            keep[q] = un_walls_distance_exact(s.tank.walls, un_particle_position(p, q)) > 1e-7;
+        }
+        un_particles_filter(p, keep);
+        free(keep);
+        swarm_sort(&s, 1.0 / 32);
+        for (int round = 0; round < 5; round++) {
+            swarm_look(&s, NULL);
+            swarm_correct(&s);
+            for (int32_t q = 0; q < p->count; q++) {
+                un_vec3 x = un_particle_position(p, q);
+                check_below(0, un_walls_distance_exact(s.tank.walls, x));
+                assert_true(x.y <= 1);
+            }
+        }
+        size_t bytes = (size_t)(3 * p->count) * sizeof(double);
+        double *bits = copy(p);
+        if (threads == 1)
+            first_bits = bits;
+        else {
+            assert_memory_equal(first_bits, bits, bytes);
+            free(bits);
+        }
+        swarm_end(&s);
+    }
+    free(first_bits);
+}
+
+/* Pressed against a wall, particles still part along it. */
+static void particles_part_along_walls(void **state)
+{
+    (void)state;
+    swarm s;
+    swarm_begin(&s, 1);
+    tank_build(&s.tank);
+    resize_to(&s, 3);
+    un_particles *p = &s.p;
+    place(&s, 0, un_v3(0.5, 1e-5, 0.5), 0.01);
+    place(&s, 1, un_v3(0.505, 1e-5, 0.5), 0.01);
+    place(&s, 2, un_v3(0.503, 0.012, 0.5), 0.01);
+    for (int round = 0; round < 60; round++) {
+        swarm_look(&s, NULL);
+        swarm_correct(&s);
+    }
+    check_below(0.019, p->x[0][1] - p->x[0][0]);
+    check_below(0, p->x[1][0]);
+    swarm_end(&s);
+}
+
+/* ---- memory ---- */
+
+static un_status correct_once(un_context *ctx, void *arg)
+{
+    swarm *s = arg;
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    un_correct_def def = swarm_correct_def(s);
+    un_status status = un_particles_correct_sized(ctx, &arena, &s->p, &def);
+    un_arena_free(&arena);
+    return status;
+}
+
+static void failing_allocations_are_clean(void **state)
+{
+    (void)state;
+    swarm s;
+    swarm_begin(&s, 1);
+    tank_build(&s.tank);
+    resize_to(&s, 300000); /* more than a chunk of the arena each */
+    swarm_look(&s, NULL);
+    s.groups.group_count = 8;
+    s.groups.level_count = 1;
+    s.groups.count = 64;
+    check_allocation_failures(correct_once, &s, 10);
+    swarm_end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moves_are_those_of_the_formula),
+        cmocka_unit_test(the_small_give_way),
+        cmocka_unit_test(two_at_one_place_part),
+        cmocka_unit_test(even_fillings_stay),
+        cmocka_unit_test(ballistic_ones_neither_move_nor_push),
+        cmocka_unit_test(clumps_are_spread),
+        cmocka_unit_test(crowds_beyond_measure_do_no_harm),
+        cmocka_unit_test(none_and_one_are_fine),
+        cmocka_unit_test(correction_does_not_lift_the_surface),
+        cmocka_unit_test(correction_keeps_out_of_walls),
+        cmocka_unit_test(particles_part_along_walls),
+        cmocka_unit_test(failing_allocations_are_clean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
