@@ -20,10 +20,11 @@
 
 typedef struct un_octree {
     un_context *ctx;
-    un_vec3 size;      /* of the domain, [0, size] */
-    int32_t level_max; /* leaves have levels 0 .. level_max */
-    double h;          /* edge of the finest leaf, m */
-    double unit;       /* h / 2 */
+    un_vec3 size;                   /* of the domain, [0, size] */
+    int32_t level_max;              /* leaves have levels 0 .. level_max */
+    double h;                       /* edge of the finest leaf, m */
+    double edge[UN_LEVELS_MAX + 1]; /* of the leaves of each level, m */
+    double unit;                    /* h / 2 */
     double inverse_h;
     int32_t roots[3]; /* cubes of level 0 along each axis */
     int32_t n[3];     /* finest leaves along each axis */
@@ -132,7 +133,7 @@ static inline int32_t un_octree_find_key(const un_octree *tree, uint64_t key)
 
 static inline double un_octree_size(const un_octree *tree, int32_t level)
 {
-    return ldexp(tree->h, tree->level_max - level);
+    return tree->edge[level];
 }
 /* The coarsest level whose leaves are not wider than size (up to round-off); level_max if none. */
 int32_t un_octree_level(const un_octree *tree, double size);
