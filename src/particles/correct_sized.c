@@ -11,6 +11,7 @@
  * Eight particles in a row are one vector: what may touch one of them is gathered once, in single
  * precision from the middle of their box, and each of it is laid against all eight. */
 #include "particles/groups.h"
+#include "particles/open.h"
 
 /* s. At 0 an even filling would be exactly touching, and round-off move it. A jittered tank settles
  * to a density even within 7.8, 6.6, 6.2, 5.9 % of a cell's at 0.2, 0.1, 0.04, 0; after 32 rounds
@@ -205,18 +206,17 @@ static void find_moves(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Is x + move open space, and not too close to a wall or at least no closer than before? */
+/* Is the way to x + move open, and its end not too close to a wall or at least no closer than x? */
 static bool may_go(const correct_args *a, int64_t q, un_vec3 x, un_vec3 move)
 {
     const un_walls *walls = a->def->walls;
     un_vec3 to = un_add(x, move), size = walls->grid->size;
-    if (!(to.x >= 0 && to.y >= 0 && to.z >= 0 && to.x <= size.x && to.y <= size.y &&
-          to.z <= size.z))
-        return false;
     double margin = WALL_MARGIN * (double)a->def->radius[q];
-    if ((double)a->def->wall[q] - un_length(move) > margin) return true;
+    if ((double)a->def->wall[q] - un_length(move) > margin) /* open sides are no walls */
+        return to.x > 0 && to.y > 0 && to.z > 0 && to.x < size.x && to.y < size.y && to.z < size.z;
     double d = un_walls_distance_exact(walls, to);
-    return d >= margin || d >= un_walls_distance_exact(walls, x);
+    if (d < margin && d < un_walls_distance_exact(walls, x)) return false;
+    return un_open_way(walls, x, to);
 }
 
 /* The move without its part towards the wall: particles that others press against a wall can still

@@ -1,0 +1,44 @@
+#include "particles/open.h"
+
+/* Closer to a solid than this share of the way, only what leads away from it goes on: marching by
+ * ever smaller distances would not end. */
+#define GRAZE 0.02
+/* Into the solid: the part of a unit direction against the normal. Less is along it. */
+#define INTO 1e-3
+
+static bool near_bounds(const un_body *body, un_vec3 a, un_vec3 b)
+{
+    un_vec3 lo = un_min3(a, b), hi = un_max3(a, b);
+    const un_box3 *box = &body->bounds;
+    return hi.x >= box->min.x && lo.x <= box->max.x && hi.y >= box->min.y && lo.y <= box->max.y &&
+           hi.z >= box->min.z && lo.z <= box->max.z;
+}
+
+/* In the body's frame. Steps by the distance never pass a wall. */
+static bool shape_blocks(const un_shape *shape, un_vec3 a, un_vec3 b)
+{
+    un_vec3 way = un_sub(b, a);
+    double length = un_length(way), graze = GRAZE * length;
+    un_vec3 direction = un_normalize(way);
+    for (double t = 0; t < length;) {
+        un_vec3 x = un_mad(a, direction, t);
+        double d = un_shape_distance(shape, x);
+        if (d < graze && un_dot(un_shape_normal(shape, x), direction) < -INTO) return true;
+        t += fmax(d, graze);
+    }
+    return un_shape_distance(shape, b) <= 0;
+}
+
+bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b)
+{
+    un_vec3 size = walls->grid->size;
+    if (!(b.x > 0 && b.y > 0 && b.z > 0 && b.x < size.x && b.y < size.y && b.z < size.z))
+        return false;
+    for (int32_t n = 0; n < walls->body_count; n++) {
+        const un_body *body = &walls->bodies[n];
+        if (near_bounds(body, a, b) &&
+            shape_blocks(body->shape, un_pose_invert(&body->to, a), un_pose_invert(&body->to, b)))
+            return false;
+    }
+    return true;
+}
