@@ -35,7 +35,12 @@ static inline un_octree leaves_make(un_vec3 size, double edge, int32_t level_max
 {
     un_octree t = {.size = size, .level_max = level_max, .h = ldexp(edge, -level_max)};
     t.unit = 0.5 * t.h;
-    t.roots[0] = t.roots[1] = t.roots[2] = 1;
+    t.inverse_h = 1 / t.h;
+    for (int32_t l = 0; l <= level_max; l++) t.edge[l] = ldexp(edge, -l);
+    for (int a = 0; a < 3; a++) {
+        t.roots[a] = 1;
+        t.n[a] = 1 << level_max;
+    }
     leaves_cut(&t, wanted, (uint32_t[3]){0, 0, 0}, 0);
     return t;
 }
