@@ -86,11 +86,12 @@ typedef struct un_tet_projection {
 } un_tet_projection;
 
 typedef struct un_tet_projection_report {
-    un_solve_report solve; /* iterations: of all outer solves */
-    int32_t node_count;    /* liquid nodes */
+    un_solve_report solve;
+    int32_t node_count;    /* unknowns: liquid nodes, less those left out */
+    int32_t left_count;    /* liquid nodes that were left out: too shallow, in corners of walls */
     int32_t cut_count;     /* tets that the surface cuts */
-    int32_t lagged_count;  /* of these, with couplings that eq. 12 cannot use */
-    int32_t outer_count;   /* solves; 1 unless some are lagged */
+    int32_t obtuse_count;  /* of these, with couplings that eq. 12 cannot use */
+    bool cautious;         /* solved twice: the first matrix was not positive definite */
     double max_divergence; /* left over at nodes, 1/s */
 } un_tet_projection_report;
 

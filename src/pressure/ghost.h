@@ -1,0 +1,43 @@
+/* Ghost pressures in one tet; between ghost.c, tets.c and their tests. */
+#ifndef UN_PRESSURE_GHOST_H
+#define UN_PRESSURE_GHOST_H
+
+#include "mesh/mesh.h"
+
+typedef enum un_ghost_mode {
+    UN_GHOST_SECOND_ORDER,
+    UN_GHOST_CAUTIOUS, /* shares that would weaken the matrix are left out */
+    UN_GHOST_NONE      /* p = 0 at air nodes: first order */
+} un_ghost_mode;
+
+/* A tet with some nodes wet (unknowns) and some dry. All in units of a leaf edge of 1. */
+typedef struct un_ghost {
+    const un_tet_shape *shape;
+    double phi[4];
+    uint32_t wet;  /* bit i: node i */
+    bool by_row;   /* see the head of ghost.c */
+    double a[4];   /* eq. 12, at dry nodes: phi_a / sum k_n phi_n; 0 without couplings */
+    double row[4]; /* by row, at wet nodes: what the dry nodes add to the diagonal */
+    un_ghost_mode mode;
+} un_ghost;
+
+/* phi: negative at wet nodes. */
+un_ghost un_ghost_make(const un_tet_shape *shape, const double phi[4], uint32_t wet,
+                       un_ghost_mode mode);
+
+/* What the ghosts add to the stiffness between the wet nodes n and m; times the leaf edge.
+ * Symmetric to the last bit. */
+static inline double un_ghost_entry(const un_ghost *g, int n, int m)
+{
+    double sum = 0;
+    if (g->by_row) return n == m ? g->row[n] : 0;
+    for (int d = 0; d < 4; d++)
+        if (!(g->wet >> d & 1))
+            sum += g->a[d] * (g->shape->stiffness[d][n] * g->shape->stiffness[d][m]);
+    return sum;
+}
+
+/* The pressure gradient that goes with it; over the leaf edge. p counts at wet nodes only. */
+void un_ghost_gradient(double gradient[3], const un_ghost *g, const double p[4]);
+
+#endif

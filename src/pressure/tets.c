@@ -1,0 +1,470 @@
+/* Projection on tets: pressure at nodes, linear in each tet; velocity constant in each tet.
+ *
+ *     u <- u - grad q,   q = p dt / rho,   div u = sigma in the liquid,   q = 0 at the surface,
+ *     u.n = u_solid.n at walls
+ *
+ * Tested with the hat function N_n of each liquid node and integrated by parts over the open space,
+ * whose boundary is the wall:
+ *
+ *     - int_open grad N_n . u + int_wall N_n u_solid . n = int_open N_n sigma
+ *
+ * The solid moves as a rigid body, so that int_wall N_n u_solid . n = - int_solid grad N_n .
+ * u_solid, and the wall needs no surface integrals. With G_n = grad N_n, constant in a tet, V its
+ * volume and V_open the part of it that is open [Ando13 eq. 4; Batty, Bertails & Bridson 2007]:
+ *
+ *     sum_t V_open G_n . grad q = sum_t [V_open G_n . u + (V - V_open) G_n . u_solid]
+ *                                 + sigma_n int_open N_n
+ *
+ * The wall is a natural condition: where no solid is in sight, as at the boundary of the mesh,
+ * nothing flows through. Liquid nodes are those with phi < 0; hats of the others are left out, and
+ * their pressures, which differ from tet to tet, follow from the surface (ghost.c).
+ *
+ * Departures from the paper:
+ * - Tets with obtuse angles on the surface: ghost.c.
+ * - Eq. 13, which scales ghosts down in tets where they weaken the diagonal, is not used: it moves
+ *   the surface, whatever its tolerance. A node just below the surface has a large diagonal, which
+ *   harms nobody; phi is only kept from zero.
+ * - Where walls cut off the tets that would make up for a negative share of the diagonal, the node
+ *   is left out: it is shallow, and its pressure follows from its wet neighbours in the tets that
+ *   have any, as if it were dry. Flat water stays exact. Should the matrix be indefinite all the
+ *   same (conjugate gradients notice; seen with noise for phi only), negative shares are dropped
+ *   and the system is solved again: positive definite, of first order where it was indefinite. */
+#include "pressure/ghost.h"
+#include "pressure/pressure.h"
+
+/* phi between this share of the local cell and 0 becomes that share. */
+#define PHI_MIN 1e-6
+/* Openings below this share are closed: they carry nothing, but spoil the matrix. */
+#define OPEN_MIN 1e-3
+/* A node is left out when ghosts take more than this share off its diagonal. At 0.7 planes through
+ * small random meshes made 1 matrix in 300 indefinite, at 0.5 none. */
+#define WEAKEN_MAX 0.5
+/* Neighbours of a node. A node has 48 tets at most, on a closed or an open fan. */
+#define ROW_MAX 64
+
+typedef struct args {
+    un_tet_pressure *pr;
+    const un_tet_projection *in;
+    const un_tets *mesh;
+    un_ghost_mode mode;
+    float *phi;    /* at nodes, kept from zero */
+    uint8_t *wet;  /* at tets: bit i, node i is an unknown; 0 where closed */
+    uint8_t *left; /* at nodes: to be left out */
+    int64_t *count;
+    int64_t grain; /* of count's blocks */
+    double size[UN_LEVELS_MAX + 1];
+} args;
+
+/* Open share of the tet. */
+static inline double open_share(const args *s, int32_t t)
+{
+    if (!s->in->walls) return 1;
+    double open = s->in->walls->open[t];
+    return open < OPEN_MIN ? 0 : open;
+}
+
+static un_ghost make_ghost(const args *s, int32_t t)
+{
+    const int32_t *n = s->mesh->tet[t];
+    double phi[4];
+    for (int i = 0; i < 4; i++) phi[i] = s->phi[n[i]];
+    return un_ghost_make(&s->mesh->shapes[s->mesh->shape[t]], phi, s->wet[t], s->mode);
+}
+
+/* ---- which nodes are unknowns ---- */
+
+static void keep_from_zero(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    for (int64_t n = begin; n < end; n++) {
+        float least = (float)(-PHI_MIN * s->size[s->mesh->node_level[n]]);
+        float phi = s->in->phi[n];
+        s->phi[n] = phi < 0 && phi > least ? least : phi;
+    }
+}
+
+static void mark_tets(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *n = s->mesh->tet[t];
+        uint32_t wet = 0;
+        for (int i = 0; i < 4; i++) wet |= (uint32_t)(s->phi[n[i]] < 0) << i;
+        s->wet[t] = open_share(s, (int32_t)t) > 0 ? (uint8_t)wet : 0;
+    }
+}
+
+/* Do ghosts take too much off the diagonal? */
+static bool is_weak(const args *s, int64_t n)
+{
+    const un_tets *m = s->mesh;
+    double stiffness = 0, ghosts = 0;
+    bool weakened = false;
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
+        if (s->wet[t] == 0) continue;
+        double scale = s->size[m->level[t]] * open_share(s, t);
+        stiffness += scale * m->shapes[m->shape[t]].stiffness[i][i];
+        if (s->wet[t] == 15) continue;
+        un_ghost g = make_ghost(s, t);
+        double share = un_ghost_entry(&g, i, i);
+        ghosts += scale * share;
+        weakened |= share < 0;
+    }
+    return weakened && ghosts < -WEAKEN_MAX * stiffness;
+}
+
+static double find_weak(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tets *m = s->mesh;
+    double count = 0;
+    for (int64_t n = begin; n < end; n++) {
+        s->left[n] = 0;
+        if (!(s->phi[n] < 0)) continue;
+        bool cut = false;
+        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+            int32_t t = m->corner[e] / 4;
+            cut |= s->wet[t] != 15 && s->wet[t] >> m->corner[e] % 4 & 1;
+        }
+        if (cut && is_weak(s, n)) s->left[n] = 1;
+        count += s->left[n];
+    }
+    return count;
+}
+
+static void leave_out(args *s)
+{
+    const un_tets *m = s->mesh;
+    for (int32_t n = 0; n < m->node_count; n++)
+        if (s->left[n])
+            for (int32_t e = m->first[n]; e < m->first[n + 1]; e++)
+                s->wet[m->corner[e] / 4] &= (uint8_t) ~(1u << m->corner[e] % 4);
+}
+
+static void count_unknowns(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tets *m = s->mesh;
+    int64_t count = 0;
+    for (int64_t n = begin; n < end; n++) {
+        bool unknown = false;
+        if (s->phi[n] < 0)
+            for (int32_t e = m->first[n]; e < m->first[n + 1] && !unknown; e++)
+                unknown = s->wet[m->corner[e] / 4] >> m->corner[e] % 4 & 1;
+        s->pr->index[n] = unknown ? 0 : -1;
+        count += unknown;
+    }
+    s->count[begin / s->grain] = count;
+}
+
+static void number_unknowns(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    int32_t number = (int32_t)s->count[begin / s->grain];
+    for (int64_t n = begin; n < end; n++)
+        if (s->pr->index[n] >= 0) {
+            s->pr->node[number] = (int32_t)n;
+            s->pr->index[n] = number++;
+        }
+}
+
+static void count_tets(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    args *s = arg;
+    for (int64_t t = begin; t < end; t++) {
+        if (s->wet[t] == 0 || s->wet[t] == 15) continue;
+        un_ghost g = make_ghost(s, (int32_t)t);
+        sums[0] += 1;
+        sums[1] += g.by_row;
+    }
+}
+
+static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_report *report)
+{
+    un_tet_pressure *pr = s->pr;
+    un_context *ctx = pr->ctx;
+    int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
+    s->grain = un_block_grain(nodes);
+    s->phi = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->phi);
+    s->left = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->left);
+    s->wet = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->wet);
+    s->count = un_arena_alloc(arena, UN_BLOCKS_MAX + 1, sizeof *s->count);
+    if (!s->phi || !s->left || !s->wet || !s->count) return UN_ERROR_MEMORY;
+    UN_TRY(un_array_need(ctx, (void **)&pr->index, &pr->capacity_index, (size_t)nodes + 1,
+                         sizeof *pr->index));
+    un_parallel_for(ctx, nodes, s->grain, keep_from_zero, s);
+    un_parallel_for(ctx, tets, un_block_grain(tets), mark_tets, s);
+    /* Each round leaves nodes out, so this ends; a second round is rare. */
+    for (double weak = 1; weak > 0 && s->mode == UN_GHOST_SECOND_ORDER;) {
+        weak = nodes > 0 ? un_parallel_sum(ctx, nodes, find_weak, s) : 0;
+        if (weak > 0) leave_out(s);
+        report->left_count += (int32_t)weak;
+    }
+    un_parallel_for(ctx, nodes, s->grain, count_unknowns, s);
+    int64_t total = 0;
+    for (int64_t b = 0; b * s->grain < nodes; b++) {
+        int64_t count = s->count[b];
+        s->count[b] = total;
+        total += count;
+    }
+    pr->matrix.n = report->node_count = (int32_t)total;
+    UN_TRY(un_array_need(ctx, (void **)&pr->node, &pr->capacity_node, (size_t)total + 1,
+                         sizeof *pr->node));
+    un_parallel_for(ctx, nodes, s->grain, number_unknowns, s);
+    double sums[2];
+    un_parallel_sums(ctx, tets, 2, count_tets, s, sums);
+    report->cut_count = (int32_t)sums[0];
+    report->obtuse_count = (int32_t)sums[1];
+    return UN_OK;
+}
+
+/* ---- the system ---- */
+
+/* A row under way: nodes in the order they are met, found again through a small hash table. (A
+ * search among the 8 to 14 of them mispredicts its end nearly every time.) */
+typedef struct row_scratch {
+    int32_t cols[ROW_MAX];
+    double vals[ROW_MAX];
+    uint8_t slot[2 * ROW_MAX];
+    int count;
+} row_scratch;
+#define SLOT_FREE 255
+
+static inline int row_place(row_scratch *r, int32_t m)
+{
+    uint32_t s = (uint32_t)m * 0x9e3779b1u >> 25;
+    while (r->slot[s] != SLOT_FREE && r->cols[r->slot[s]] != m) s = (s + 1) % (2 * ROW_MAX);
+    if (r->slot[s] != SLOT_FREE) return r->slot[s];
+    UN_ASSERT(r->count < ROW_MAX);
+    r->slot[s] = (uint8_t)r->count;
+    r->cols[r->count] = m;
+    r->vals[r->count] = 0;
+    return r->count++;
+}
+
+/* The row of node n, itself first. Couplings that are zero in all tets under water, such as those
+ * within a sublattice, are left out. */
+static inline void gather_row(const args *s, int64_t n, row_scratch *r, bool with_values)
+{
+    const un_tets *m = s->mesh;
+    double diagonal = 0;
+    r->count = 0;
+    memset(r->slot, SLOT_FREE, sizeof r->slot);
+    row_place(r, (int32_t)n);
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
+        uint32_t wet = s->wet[t];
+        if (wet == 0) continue;
+        const int32_t *node = m->tet[t];
+        const double *k = m->shapes[m->shape[t]].stiffness[i];
+        if (!with_values) {
+            for (int j = 0; j < 4; j++)
+                if (wet == 15 ? k[j] != 0 : wet >> j & 1) row_place(r, node[j]);
+            continue;
+        }
+        double scale = s->size[m->level[t]] * open_share(s, t);
+        diagonal += scale * k[i];
+        if (wet == 15) {
+            for (int j = 0; j < 4; j++)
+                if (j != i && k[j] != 0) r->vals[row_place(r, node[j])] += scale * k[j];
+            continue;
+        }
+        un_ghost g = make_ghost(s, t);
+        diagonal += scale * un_ghost_entry(&g, i, i);
+        for (int j = 0; j < 4; j++)
+            if (j != i && wet >> j & 1)
+                r->vals[row_place(r, node[j])] += scale * (k[j] + un_ghost_entry(&g, i, j));
+    }
+    r->vals[0] = diagonal;
+}
+
+/* int grad N_n . u over open space and solids, with the solid's velocity in them; and the integral
+ * of N_n over open space. */
+static double inflow(const args *s, int64_t n, double *hat)
+{
+    const un_tet_projection *in = s->in;
+    const un_tets *m = s->mesh;
+    double sum = 0, volume = 0;
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
+        const un_tet_shape *shape = &m->shapes[m->shape[t]];
+        double h = s->size[m->level[t]], share = open_share(s, t);
+        const double *g = shape->gradient[i];
+        double area = shape->volume * h * h;
+        un_vec3 u = un_scale(in->u[t], share);
+        if (share == 0) u = un_v3(0, 0, 0); /* whatever it holds */
+        if (in->u_solid && share < 1) u = un_mad(u, in->u_solid[t], 1 - share);
+        sum += area * (g[0] * u.x + g[1] * u.y + g[2] * u.z);
+        volume += 0.25 * share * area * h;
+    }
+    *hat = in->walls && in->walls->node_open[n] > 0 ? in->walls->node_open[n] : volume;
+    return sum;
+}
+
+static void count_entries(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    row_scratch row;
+    for (int64_t r = begin; r < end; r++) {
+        gather_row(s, s->pr->node[r], &row, false);
+        s->pr->matrix.row[r + 1] = row.count;
+    }
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    un_tet_pressure *pr = s->pr;
+    const un_tet_projection *in = s->in;
+    row_scratch row;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t n = pr->node[r];
+        gather_row(s, n, &row, true);
+        int32_t *col = pr->matrix.col + pr->matrix.row[r];
+        double *val = pr->matrix.val + pr->matrix.row[r], hat;
+        for (int k = 0; k < row.count; k++) {
+            int rank = 0;
+            for (int l = 0; l < row.count; l++) rank += row.cols[l] < row.cols[k];
+            col[rank] = pr->index[row.cols[k]];
+            val[rank] = row.vals[k];
+        }
+        pr->rhs[r] = inflow(s, n, &hat);
+        if (in->source) pr->rhs[r] += in->source[n] * hat;
+        pr->x[r] = in->p[n] * in->dt / in->density;
+    }
+}
+
+static un_status assemble(args *s)
+{
+    un_tet_pressure *pr = s->pr;
+    un_context *ctx = pr->ctx;
+    un_csr *m = &pr->matrix;
+    size_t n = (size_t)m->n;
+    UN_TRY(un_array_need(ctx, (void **)&m->row, &pr->capacity_row, n + 1, sizeof *m->row));
+    UN_TRY(un_array_need(ctx, (void **)&pr->rhs, &pr->capacity_rhs, n + 1, sizeof *pr->rhs));
+    UN_TRY(un_array_need(ctx, (void **)&pr->x, &pr->capacity_x, n + 1, sizeof *pr->x));
+    un_parallel_for(ctx, m->n, un_block_grain(m->n), count_entries, s);
+    int64_t entries = 0;
+    m->row[0] = 0;
+    for (size_t r = 0; r < n; r++) {
+        entries += m->row[r + 1];
+        if (entries > INT32_MAX)
+            return un_fail(ctx, UN_ERROR_MEMORY,
+                           "%.1f million liquid nodes are too many for one pressure system; lower "
+                           "detail.finest",
+                           (double)n / 1e6);
+        m->row[r + 1] = (int32_t)entries;
+    }
+    UN_TRY(un_array_need(ctx, (void **)&m->col, &pr->capacity_col, (size_t)entries + 1,
+                         sizeof *m->col));
+    UN_TRY(un_array_need(ctx, (void **)&m->val, &pr->capacity_val, (size_t)entries + 1,
+                         sizeof *m->val));
+    un_parallel_for(ctx, m->n, un_block_grain(m->n), fill_rows, s);
+    return UN_OK;
+}
+
+/* ---- velocity update ---- */
+
+static void update_tets(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tet_projection *in = s->in;
+    const un_tets *m = s->mesh;
+    for (int64_t t = begin; t < end; t++) {
+        in->known[t] = s->wet[t] != 0;
+        if (s->wet[t] == 0) continue;
+        double q[4], g[3];
+        for (int i = 0; i < 4; i++) {
+            int32_t r = s->pr->index[m->tet[t][i]];
+            q[i] = r >= 0 ? s->pr->x[r] : 0;
+        }
+        double over = -1 / s->size[m->level[t]];
+        if (s->wet[t] == 15) {
+            in->u[t] = un_sub(in->u[t], un_tets_gradient(m, (int32_t)t, q));
+        } else {
+            un_ghost ghost = make_ghost(s, (int32_t)t);
+            un_ghost_gradient(g, &ghost, q);
+            in->u[t] = un_mad(in->u[t], un_v3(g[0], g[1], g[2]), over);
+        }
+    }
+}
+
+static void store_pressure(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    double to_pascal = s->in->density / s->in->dt;
+    for (int64_t n = begin; n < end; n++) {
+        int32_t r = s->pr->index[n];
+        s->in->p[n] = r >= 0 ? s->pr->x[r] * to_pascal : 0;
+    }
+}
+
+static double divergence_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    double max = 0, hat;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t n = s->pr->node[r];
+        double left = inflow(s, n, &hat);
+        if (s->in->source) left += s->in->source[n] * hat;
+        max = fmax(max, fabs(left) / hat);
+    }
+    return max;
+}
+
+un_status un_tet_pressure_project(un_tet_pressure *pr, un_arena *arena, const un_tet_projection *in,
+                                  un_tet_projection_report *report)
+{
+    un_context *ctx = pr->ctx;
+    const un_tets *mesh = in->mesh;
+    args s = {.pr = pr, .in = in, .mesh = mesh};
+    *report = (un_tet_projection_report){0};
+    s.mode = in->first_order ? UN_GHOST_NONE : UN_GHOST_SECOND_ORDER;
+    for (int32_t l = 0; l <= mesh->tree->level_max; l++) s.size[l] = un_octree_size(mesh->tree, l);
+    UN_TRY(choose_unknowns(&s, arena, report));
+    UN_TRY(assemble(&s));
+    UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
+                           in->iteration_limit, &report->solve));
+    if (report->solve.finite && !report->solve.converged && !in->first_order &&
+        report->solve.iterations < in->iteration_limit) {
+        int32_t iterations = report->solve.iterations;
+        report->cautious = true;
+        s.mode = UN_GHOST_CAUTIOUS;
+        UN_TRY(assemble(&s));
+        UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
+                               in->iteration_limit, &report->solve));
+        report->solve.iterations += iterations;
+    }
+    un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), update_tets, &s);
+    un_parallel_for(ctx, mesh->node_count, un_block_grain(mesh->node_count), store_pressure, &s);
+    if (pr->matrix.n > 0)
+        report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
+    return UN_OK;
+}
+
+/* ---- life ---- */
+
+un_status un_tet_pressure_create(un_context *ctx, un_tet_pressure **pressure)
+{
+    un_tet_pressure *pr = un_alloc_zero(ctx, 1, sizeof *pr);
+    if (!pr) return UN_ERROR_MEMORY;
+    pr->ctx = ctx;
+    un_status status = un_solver_create(ctx, &pr->solver);
+    if (status != UN_OK) {
+        un_free(ctx, pr);
+        return status;
+    }
+    *pressure = pr;
+    return UN_OK;
+}
+
+void un_tet_pressure_destroy(un_tet_pressure *pr)
+{
+    if (!pr) return;
+    un_solver_destroy(pr->solver);
+    void *blocks[] = {pr->index,      pr->node, pr->matrix.row, pr->matrix.col,
+                      pr->matrix.val, pr->rhs,  pr->x};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(pr->ctx, blocks[i]);
+    un_free(pr->ctx, pr);
+}
