@@ -114,11 +114,17 @@ typedef struct samples {
     size_t count;
 } samples;
 
-/* The domain with two cells to spare on each side. */
-static samples place_samples(const un_scene_def *def)
+/* The domain, or the field's bounds where they are narrower, with two cells to spare on each side.
+ */
+static samples place_samples(const un_scene_def *def, const un_node *node)
 {
-    un_vec3 size = def->domain.size;
-    double sides[3] = {size.x, size.y, size.z};
+    un_vec3 size = def->domain.size, from = un_v3(0, 0, 0), to = size;
+    if (node->has_bounds) {
+        from = un_min3(un_max3(node->a, from), size);
+        to = un_max3(un_min3(node->b, size), from);
+    }
+    un_vec3 extent = un_sub(to, from);
+    double sides[3] = {extent.x, extent.y, extent.z};
     samples g = {.h = fmax(size.x, fmax(size.y, size.z)) / def->detail.finest};
     for (;; g.h *= 1.02) {
         double count = 1;
@@ -130,7 +136,7 @@ static samples place_samples(const un_scene_def *def)
         g.n[a] = (int32_t)ceil(sides[a] / g.h - 1e-6) + 5;
         g.count *= (size_t)g.n[a];
     }
-    g.origin = un_v3(-2 * g.h, -2 * g.h, -2 * g.h);
+    g.origin = un_mad(from, un_v3(-2, -2, -2), g.h);
     return g;
 }
 
@@ -171,7 +177,7 @@ static un_shape *build_field(lua_State *L, un_scene *scene, int index, const un_
 {
     un_sandbox *s = un_sandbox_of(L);
     un_place place = {.L = L, .root = "field", .line = node->head.line};
-    samples g = place_samples(&scene->def);
+    samples g = place_samples(&scene->def, node);
     double *values = s->scratch = un_alloc(s->ctx, g.count, sizeof *values);
     if (!values) un_sandbox_raise(L, UN_ERROR_MEMORY);
     lua_getiuservalue(L, index, 1);
@@ -190,6 +196,11 @@ static un_shape *build_field(lua_State *L, un_scene *scene, int index, const un_
     try_build(L, un_shape_sampled(scene->shapes, values, g.n, g.origin, g.h, &shape));
     un_free(s->ctx, values);
     s->scratch = NULL;
+    if (node->has_bounds) {
+        un_shape *parts[2] = {shape};
+        try_build(L, un_shape_box(scene->shapes, node->a, node->b, &parts[1]));
+        try_build(L, un_shape_intersect(scene->shapes, parts, 2, &shape));
+    }
     if (least >= 0)
         un_scene_note(L, scene,
                       "%s:%d: field is nowhere negative in the domain, so it has no inside",

@@ -165,6 +165,7 @@ typedef struct un_node {
     int32_t depth;
     double cost; /* leaves below, counted as often as they are reached */
     bool has_velocity, has_pose, has_friction;
+    bool has_bounds; /* of a field: from a to b */
     un_vec3 velocity;
     double friction;
     un_shape *built;

@@ -92,6 +92,15 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     return node;
 }
 
+static void check_order(const un_place *place, const un_node *node)
+{
+    if (!(node->a.x < node->b.x && node->a.y < node->b.y && node->a.z < node->b.z))
+        un_place_fail(place, "max",
+                      "must be above min along x, y and z, got min = {%g, %g, %g}, max = {%g, %g, "
+                      "%g}",
+                      node->a.x, node->a.y, node->a.z, node->b.x, node->b.y, node->b.z);
+}
+
 static int make_box(lua_State *L)
 {
     static const char usage[] = "box { min = {0, 0, 0}, max = {1, 1, 1} }";
@@ -102,11 +111,7 @@ static int make_box(lua_State *L)
     un_node *node = new_node(&place, UN_NODE_BOX, true);
     node->a = need_vec3(&place, "min", usage);
     node->b = need_vec3(&place, "max", usage);
-    if (!(node->a.x < node->b.x && node->a.y < node->b.y && node->a.z < node->b.z))
-        un_place_fail(&place, "max",
-                      "must be above min along x, y and z, got min = {%g, %g, %g}, max = {%g, %g, "
-                      "%g}",
-                      node->a.x, node->a.y, node->a.z, node->b.x, node->b.y, node->b.z);
+    check_order(&place, node);
     return 1;
 }
 
@@ -204,15 +209,25 @@ static int make_mesh(lua_State *L)
     return 1;
 }
 
+/* min and max of a field: both or none. */
+static void read_bounds(const un_place *place, un_node *node)
+{
+    node->has_bounds = un_read_vec3(place, 1, "min", &node->a);
+    if (un_read_vec3(place, 1, "max", &node->b) != node->has_bounds)
+        un_place_fail(place, NULL, "needs both min and max, or none of them");
+    if (node->has_bounds) check_order(place, node);
+}
+
 static int make_field(lua_State *L)
 {
     static const char usage[] =
         "field(function(x, y, z) return y - 0.1 end), with negative values inside";
-    static const char *const keys[] = {SOLID_KEYS, NULL};
+    static const char *const keys[] = {"min", "max", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "field");
     bool from_table = lua_istable(L, 1);
     if (from_table) un_check_keys(&place, 1, keys, true);
-    new_node(&place, UN_NODE_FIELD, from_table);
+    un_node *node = new_node(&place, UN_NODE_FIELD, from_table);
+    if (from_table) read_bounds(&place, node);
     if (from_table)
         lua_rawgeti(L, 1, 1);
     else

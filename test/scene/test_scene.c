@@ -166,6 +166,34 @@ static void shapes(void **state)
     check_context_end(ctx);
 }
 
+/* Bounds cut a field off, and its samples lie within them; beyond the domain they do not matter. */
+static void bounded_fields(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    const char *slab = "field { function(x, y, z)\n"
+                       "  assert(x > .15 and x < .65 and z > .15)\n"
+                       "  return math.abs(y - .5) - .1 end, min = {.2, -1, .2}, max = {.6, 2, 2} }";
+    check_near(distance_of(ctx, slab, un_v3(.4, .45, .6)), -0.05, 1e-6);
+    check_near(distance_of(ctx, slab, un_v3(.4, .8, .6)), 0.2, 1e-6);
+    check_near(distance_of(ctx, slab, un_v3(.23, .5, .6)), -0.03, 1e-6);
+    check_near(distance_of(ctx, slab, un_v3(.63, .5, .6)), 0.03, 1e-6);
+    check_below(0.2, distance_of(ctx, slab, un_v3(.9, .5, .6)));
+    check_below(distance_of(ctx, slab, un_v3(.9, .5, .6)), 0.301);
+    check_near(distance_of(ctx, slab, un_v3(.4, .45, .99)), -0.05, 1e-6);
+    /* none of it in the domain */
+    check_below(0, distance_of(ctx,
+                               "field { function() return -1 end, min = {3, 3, 3}, "
+                               "max = {4, 4, 4} }",
+                               un_v3(.5, .5, .5)));
+    check_context_end(ctx);
+    check_message("local f = field { function() return 1 end,\n min = {0, 0, 0} }",
+                  "dam.lua:1: field needs both min and max, or none of them");
+    check_message("local f = field { function() return 1 end, min = {0, 0, 0},\n max = {1, 0, 1} }",
+                  "dam.lua:2: field.max must be above min along x, y and z, got min = {0, 0, 0}, "
+                  "max = {1, 0, 1}");
+}
+
 static void loops_and_formulas(void **state)
 {
     (void)state;
@@ -474,6 +502,7 @@ int main(void)
         cmocka_unit_test(defaults),
         cmocka_unit_test(every_key),
         cmocka_unit_test(shapes),
+        cmocka_unit_test(bounded_fields),
         cmocka_unit_test(loops_and_formulas),
         cmocka_unit_test(the_same_every_time),
         cmocka_unit_test(only_poses_stay_in_memory),
