@@ -3,7 +3,8 @@
  *     S = min(custom, max(depth, V(min(curvature, solid curvature, strain))))
  *
  * each between the finest and the coarsest cell; V lets through what the camera sees and gives the
- * coarsest surface cell elsewhere. Evaluated at the nodes of the simulation mesh. */
+ * coarsest surface cell elsewhere. Evaluated at the nodes of the simulation mesh, then limited so
+ * that sizes change slowly from place to place. */
 #ifndef UN_SIZING_H
 #define UN_SIZING_H
 
@@ -14,20 +15,20 @@
 typedef struct un_sizing_def {
     const un_scene *scene;
     const un_tets *mesh;
-    const float *phi;          /* at nodes: the liquid's level set */
+    const float *phi;          /* at nodes: the liquid's level set; may be infinite */
     const un_tet_walls *walls; /* solids */
-    const un_vec3 *velocity;   /* at nodes; NULL: no strain yet */
+    const un_vec3 *velocity;   /* at nodes, right where phi < 0; NULL: no strain yet */
     double time;               /* s, for camera and custom */
     double scale;              /* of all sizes, from the budget; 1: none */
 } un_sizing_def;
 
-/* Nodes farther than a cell outside the liquid get the coarsest size. Runs Lua when the scene has a
- * moving camera or a custom formula: from one thread. */
+/* size: at nodes; those farther than two cells outside the liquid do not matter and get the
+ * coarsest. Runs Lua when the scene has a camera or a custom formula: from one thread. */
 un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
                              const un_sizing_def *def);
 
-/* The scale that keeps a run inside its budget: given what it has and may have, the next scale.
- * Grows quickly, shrinks slowly, never below 1. */
+/* The scale that keeps a run inside its budget: given what it has and may have (0: no limit), the
+ * next scale. Grows quickly, shrinks slowly, never below 1. */
 double un_sizing_budget(double scale, double particles, double particles_max);
 
 #endif
