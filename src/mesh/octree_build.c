@@ -400,7 +400,7 @@ static un_status build_table(un_octree *tree)
     uint64_t greatest =
         un_morton((uint32_t)tree->n[0] - 1, (uint32_t)tree->n[1] - 1, (uint32_t)tree->n[2] - 1);
     int32_t level = tree->level_max;
-    uint64_t room = (uint64_t)un_max64(4096, 2 * (int64_t)tree->leaf_count);
+    uint64_t room = (uint64_t)un_max64(4096, 8 * (int64_t)tree->leaf_count);
     while (level > 0 && greatest >> 3 * (tree->level_max - level) >= room) level--;
     tree->table_level = level;
     tree->table_shift = 3 * (tree->level_max - level);

@@ -9,9 +9,38 @@
 /* Of the weights, for points in a guessed tet. */
 #define INSIDE_TOLERANCE 1e-10
 
+static inline double power_of_two(int32_t exponent)
+{
+    uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint64_t magnitude(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & INT64_MAX;
+}
+
+static inline uint64_t greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline double clamp_axis(double x, double top)
 {
-    return x > 0 ? (x < top ? x : top) : 0; /* NaN: 0 */
+    x = x > 0 ? x : 0; /* NaN: 0 */
+    return x < top ? x : top;
+}
+
+/* As un_octree_index, but with the round-off of the product: the leaf next to the right one is as
+ * good for a point that close to their common face. */
+static inline uint32_t index_near(const un_octree *tree, double x, int axis)
+{
+    int32_t i = (int32_t)(x * tree->inverse_h), last = tree->n[axis] - 1;
+    return (uint32_t)(i < last ? i : last);
 }
 
 void un_tets_locate(const un_tets *mesh, un_vec3 x, un_place *place)
@@ -20,37 +49,40 @@ void un_tets_locate(const un_tets *mesh, un_vec3 x, un_place *place)
     x.x = clamp_axis(x.x, tree->h * tree->n[0]);
     x.y = clamp_axis(x.y, tree->h * tree->n[1]);
     x.z = clamp_axis(x.z, tree->h * tree->n[2]);
-    int32_t c = un_octree_find(tree, x);
+    int32_t c =
+        un_octree_find_key(tree, un_morton(index_near(tree, x.x, 0), index_near(tree, x.y, 1),
+                                           index_near(tree, x.z, 2)));
+    int32_t depth = tree->level_max - tree->level[c];
     uint64_t key = tree->key[c];
-    uint32_t size = 1u << (tree->level_max - tree->level[c]);
-    double edge = tree->h * size, unit = tree->unit;
-    double d[3] = {x.x - unit * (2 * un_morton_gather(key) + size),
-                   x.y - unit * (2 * un_morton_gather(key >> 1) + size),
-                   x.z - unit * (2 * un_morton_gather(key >> 2) + size)};
-    double far[3] = {fabs(d[0]), fabs(d[1]), fabs(d[2])};
-    int32_t a = far[1] > far[0] ? 1 : 0, u, v;
-    if (far[2] > far[a]) a = 2;
-    int32_t face = 2 * a + (d[a] > 0);
-    un_face_axes(face, &a, &u, &v);
+    uint32_t size = 1u << depth;
+    double unit = tree->unit, d[3] = {x.x - unit * (2 * un_morton_gather(key) + size),
+                                      x.y - unit * (2 * un_morton_gather(key >> 1) + size),
+                                      x.z - unit * (2 * un_morton_gather(key >> 2) + size)};
+    /* The choices below are as good as random to the processor, and a wrong guess costs it as much
+     * as ten of these lines: integers instead of branches. Magnitudes compare as their bits do. */
+    uint64_t far_x = magnitude(d[0]), far_y = magnitude(d[1]), far_z = magnitude(d[2]);
+    uint32_t y = far_y > far_x, z = far_z > greater(far_x, far_y), a = (y & ~z) | z << 1;
+    uint64_t far[5] = {far_x, far_y, far_z, far_x, far_y};
+    uint32_t upper = (d[0] > 0) | (d[1] > 0) << 1 | (d[2] > 0) << 2;
+    upper |= upper << 3;
+    uint32_t face = 2 * a + (upper >> a & 1), by_v = far[a + 2] > far[a + 1];
     uint32_t code = mesh->face_code[c][face], kind = code & UN_FACE_KIND;
-    int32_t t = mesh->face_tet[c][face];
-    if (kind == UN_FACE_CUT)
-        t += !(code & 1 ? d[u] + d[v] > 0 : d[u] > d[v]);
-    else {
-        int32_t e = far[u] >= far[v] ? d[u] > 0 : 2 + (d[v] > 0);
-        int32_t upper = d[e < 2 ? v : u] > 0;
-        t += e + __builtin_popcount(code & ((1u << e) - 1)) + (upper & (int32_t)(code >> e));
-        if (kind == UN_FACE_OTHER) d[a] += edge; /* from the centre of the leaf that owns the tet */
+    uint32_t e = 2 * by_v + (upper >> (a + 1 + by_v) & 1), half = upper >> (a + 2 - by_v) & 1;
+    uint32_t step = e + (uint32_t)__builtin_popcount(code & ((1u << e) - 1)) + (half & code >> e);
+    if (kind == UN_FACE_CUT) {
+        double du = d[(a + 1) % 3], dv = d[(a + 2) % 3];
+        step = !(code & 1 ? du + dv > 0 : du > dv);
     }
+    int32_t t = mesh->face_tet[c][face] + (int32_t)step;
+    /* From here on the offset is that from the centre of the leaf that owns the tet. */
+    d[a] += tree->h * (size * (kind == UN_FACE_OTHER));
+    double scale = power_of_two(-depth) * tree->inverse_h;
     const un_tet_shape *s = &mesh->shapes[mesh->shape[t]];
-    double scale = 1 / edge;
-    place->tet = t;
-    place->w[3] = 1;
-    for (int i = 0; i < 3; i++) {
-        const double *g = s->gradient[i];
-        place->w[i] = (g[0] * d[0] + g[1] * d[1] + g[2] * d[2]) * scale;
-        place->w[3] -= place->w[i];
-    }
+    double w[3];
+    for (int i = 0; i < 3; i++)
+        w[i] = scale *
+               (s->gradient[i][0] * d[0] + s->gradient[i][1] * d[1] + s->gradient[i][2] * d[2]);
+    *place = (un_place){t, {w[0], w[1], w[2], 1 - w[0] - w[1] - w[2]}};
 }
 
 bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_place *place)
