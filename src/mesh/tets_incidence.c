@@ -94,12 +94,12 @@ static void place_corners(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static int32_t first_leaf_from(const int32_t *leaf_node, int32_t leaf_count, int64_t node)
+static int32_t first_leaf_from(const un_tets_work *work, int64_t node)
 {
-    int32_t lo = 0, hi = leaf_count;
+    int32_t lo = 0, hi = work->tree->leaf_count;
     while (lo < hi) {
         int32_t mid = lo + (hi - lo) / 2;
-        if (leaf_node[mid] < node)
+        if (work->first_node[mid] < node)
             lo = mid + 1;
         else
             hi = mid;
@@ -107,10 +107,9 @@ static int32_t first_leaf_from(const int32_t *leaf_node, int32_t leaf_count, int
     return lo;
 }
 
-un_status un_tets_incidence(un_tets *mesh, un_arena *arena, const int32_t *leaf_node,
-                            const int32_t *leaf_tet)
+un_status un_tets_incidence(const un_tets_work *work, un_arena *arena)
 {
-    int32_t leaf_count = mesh->tree->leaf_count;
+    un_tets *mesh = work->mesh;
     incidence b = {.mesh = mesh, .block_bits = BLOCK_BITS};
     while ((int64_t)BLOCKS_MAX << b.block_bits < mesh->node_count) b.block_bits++;
     b.block_count = ((mesh->node_count - 1) >> b.block_bits) + 1;
@@ -124,8 +123,7 @@ un_status un_tets_incidence(un_tets *mesh, un_arena *arena, const int32_t *leaf_
         return UN_ERROR_MEMORY;
     memset(b.handed, 0, pair_count * sizeof *b.handed);
     for (int32_t s = 0; s < b.block_count; s++)
-        b.first_tet[s] =
-            leaf_tet[first_leaf_from(leaf_node, leaf_count, (int64_t)s << b.block_bits)];
+        b.first_tet[s] = work->first_tet[first_leaf_from(work, (int64_t)s << b.block_bits)];
     b.first_tet[b.block_count] = mesh->tet_count;
     un_parallel_for(mesh->ctx, b.block_count, 1, count_corners, &b);
     int32_t place = 0, corner = 0;

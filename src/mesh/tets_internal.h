@@ -2,10 +2,11 @@
 #ifndef UN_MESH_TETS_INTERNAL_H
 #define UN_MESH_TETS_INTERNAL_H
 
+#include "mesh/families.h"
 #include "mesh/tets.h"
 
-/* Around a leaf, places in half leaf edges from its centre are numbered
- * (x + 1) + 3 (y + 1) + 9 (z + 1); neighbours, in leaf edges, likewise. */
+/* Around a leaf, places in half leaf edges from its centre are numbered like its neighbours:
+ * (x + 1) + 3 (y + 1) + 9 (z + 1). The middle of a face has the number of the neighbour behind. */
 #define UN_PLACE_CENTER 13
 #define UN_PLACE_BEYOND 27 /* the centre of the leaf behind the face at hand */
 
@@ -18,6 +19,12 @@ static inline void un_face_axes(int32_t face, int32_t *a, int32_t *u, int32_t *v
     *a = face / 2;
     *u = (*a + 1) % 3;
     *v = (*a + 2) % 3;
+}
+/* The neighbour behind a face. */
+static inline int32_t un_face_beside(int32_t face)
+{
+    static const uint8_t beside[6] = {12, 14, 10, 16, 4, 22};
+    return beside[face];
 }
 
 /* face_code: edges with a midpoint in bits 0 to 3, then what the face is. The tets of a face follow
@@ -50,9 +57,55 @@ typedef struct un_tet_template {
 } un_tet_template;
 void un_tet_templates(un_tet_template templates[UN_SHAPE_COUNT]);
 
-/* first and corner from tet (tets_incidence.c). leaf_node, leaf_tet: first node and tet by leaf,
- * and one more. */
-un_status un_tets_incidence(un_tets *mesh, un_arena *arena, const int32_t *leaf_node,
-                            const int32_t *leaf_tet);
+/* Leaves per block of the loops over them. */
+#define UN_TETS_GRAIN 2048
+
+typedef struct un_leaf_info {
+    uint32_t finer, larger; /* neighbours across faces and edges */
+} un_leaf_info;
+
+/* A leaf's edge along axis a is numbered 4 a + its side (0 or 1) along a + 1 + twice that along
+ * a + 2. */
+static inline int32_t un_leaf_edge(int32_t along, int32_t side_u, int32_t side_v)
+{
+    return 4 * along + side_u + 2 * side_v;
+}
+
+/* A mesh being built. */
+typedef struct un_tets_work {
+    un_tets *mesh;
+    const un_octree *tree;
+    un_leaf_info *info;
+    uint8_t *mask;         /* by leaf: octants whose lower corner is a node */
+    uint8_t *corner_level; /* by leaf: the finest of the leaves at its lower corner */
+    int32_t *first_node;   /* by leaf, and one more */
+    int32_t *first_tet;    /* by leaf, and one more */
+    uint64_t *upper_key;   /* nodes in the brick's upper faces */
+    int32_t *upper_id;
+    int64_t upper_count;
+    un_family_steps steps;
+    uint32_t edge_beside[12]; /* by leaf edge: the neighbours that meet there */
+    uint8_t edge_place[12];   /* by leaf edge: its middle */
+    uint8_t face_edge[6][4];  /* by face and its edge: the leaf edge */
+    uint32_t face_edges[6];   /* the same as sets */
+    un_tet_template templates[UN_SHAPE_COUNT];
+} un_tets_work;
+
+/* The middles of a leaf's edges that are nodes. */
+static inline uint32_t un_leaf_midpoints(const un_tets_work *w, uint32_t finer)
+{
+    uint32_t mids = 0;
+    if (finer)
+        for (int32_t e = 0; e < 12; e++)
+            if (finer & w->edge_beside[e]) mids |= 1u << e;
+    return mids;
+}
+
+/* Numbers everything and fills the arrays of nodes; makes room for those of tets (tets_nodes.c). */
+un_status un_tets_number(un_tets_work *work, un_arena *arena);
+/* The number of the node at (x, y, z), in units. */
+int32_t un_tets_node_at(const un_tets_work *work, int32_t x, int32_t y, int32_t z);
+/* first and corner from tet (tets_incidence.c). */
+un_status un_tets_incidence(const un_tets_work *work, un_arena *arena);
 
 #endif

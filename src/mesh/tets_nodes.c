@@ -1,0 +1,285 @@
+/* Numbering of nodes and tets.
+ *
+ * Nodes are numbered without sorting them. All nodes in the half-open box of a leaf follow each
+ * other on the Morton curve, as boxes do, and only eight places in it can be nodes: the lower
+ * corners of its octants. The lower corner and the centre always are, the others if a finer leaf
+ * behind a lower face or edge makes them one, or the brick ends at the face. So a node's number is
+ * its leaf's first number plus how many of the lower places of an 8-bit mask are set. Nodes in the
+ * upper faces of the brick lie in no such box; they are few, get sorted and merged. */
+#include "mesh/tets_internal.h"
+
+#include "mesh/collect.h"
+
+/* ---- which neighbours a leaf has ---- */
+
+static void compare(const un_tets_work *w, un_leaf_info *info, int32_t c, const un_leaf_place *p,
+                    uint32_t set)
+{
+    const un_octree *tree = w->tree;
+    for (set &= ~p->outside; set; set &= set - 1) {
+        int32_t d = __builtin_ctz(set);
+        int32_t m = un_octree_find_key(tree, un_beside_key(p->at, p->size, d));
+        if (tree->level[m] > tree->level[c]) info->finer |= 1u << d;
+        if (tree->level[m] < tree->level[c]) info->larger |= 1u << d;
+    }
+}
+
+static un_leaf_info neighbours_of(const un_tets_work *w, const un_family *family, int32_t k,
+                                  int32_t c, const un_leaf_place *p)
+{
+    const uint32_t near = UN_BESIDE_ALL & ~UN_BESIDE_CORNERS;
+    un_leaf_info info = {0, 0};
+    if (family->first < 0) {
+        compare(w, &info, c, p, near);
+        return info;
+    }
+    for (uint32_t cubes = family->larger; cubes; cubes &= cubes - 1)
+        info.larger |= near & w->steps.in_cube[k][__builtin_ctz(cubes)];
+    for (uint32_t cubes = family->mixed; cubes; cubes &= cubes - 1)
+        compare(w, &info, c, p, near & w->steps.in_cube[k][__builtin_ctz(cubes)]);
+    return info;
+}
+
+/* Only the leaf across the corner may differ by more than a level. */
+static int32_t finest_at_corner(const un_tets_work *w, const un_family *family, int32_t k,
+                                int32_t c, const un_leaf_place *p)
+{
+    const uint32_t lower = 1u << 12 | 1u << 10 | 1u << 4 | 1u << 9 | 1u << 3 | 1u << 1;
+    const un_octree *tree = w->tree;
+    int32_t level = tree->level[c] + (w->info[c].finer & lower ? 1 : 0);
+    bool known = family->first >= 0 && !(family->mixed >> w->steps.cube[k][0] & 1);
+    if (known || (p->outside & 1)) return level;
+    int32_t m = un_octree_find_at(tree, p->at[0] - 1, p->at[1] - 1, p->at[2] - 1);
+    return tree->level[m] > level ? tree->level[m] : level;
+}
+
+static void examine_leaf(un_tets_work *w, const un_family *family, int32_t k, int32_t c)
+{
+    un_leaf_place p = un_leaf_place_of(w->tree, c);
+    un_leaf_info info = neighbours_of(w, family, k, c, &p);
+    w->info[c] = info;
+    w->corner_level[c] = (uint8_t)finest_at_corner(w, family, k, c, &p);
+    uint32_t fan = info.finer | p.outside;
+    if (!(fan | info.larger)) {
+        w->mask[c] = 0x81;
+        w->first_node[c] = 2;
+        w->first_tet[c] = 12;
+        return;
+    }
+    uint32_t mids = un_leaf_midpoints(w, info.finer), mask = 0x81;
+    int32_t tet_count = 0;
+    for (int32_t f = 0; f < 6; f++)
+        if (info.larger >> un_face_beside(f) & 1)
+            tet_count += 2;
+        else if (f % 2 || (fan >> un_face_beside(f) & 1))
+            tet_count += 4 + __builtin_popcount(mids & w->face_edges[f]);
+    for (int32_t a = 0; a < 3; a++) {
+        mask |= (mids >> un_leaf_edge(a, 0, 0) & 1) << (1 << a);
+        mask |= (fan >> un_face_beside(2 * a) & 1) << (7 ^ 1 << a);
+    }
+    w->mask[c] = (uint8_t)mask;
+    w->first_node[c] = __builtin_popcount(mask);
+    w->first_tet[c] = tet_count;
+}
+
+static void examine_leaves(void *arg, int64_t begin, int64_t end)
+{
+    un_tets_work *w = arg;
+    int64_t c = un_family_begin(w->tree, begin);
+    while (c < end) {
+        un_family family;
+        int32_t count = un_family_look(w->tree, (int32_t)c, UN_BESIDE_ALL, &family) ? 8 : 1;
+        for (int32_t k = 0; k < count; k++) examine_leaf(w, &family, k, (int32_t)c + k);
+        c += count;
+    }
+}
+
+/* ---- nodes in the brick's upper faces ---- */
+
+/* Each belongs to the leaf whose box holds it when coordinates at the brick's upper end are taken
+ * one unit lower. */
+static int64_t upper_nodes(const void *arg, int64_t begin, int64_t end, uint64_t *out)
+{
+    const un_tets_work *w = arg;
+    int64_t n = 0;
+    for (int64_t c = begin; c < end; c++) {
+        un_leaf_place p = un_leaf_place_of(w->tree, (int32_t)c);
+        if (!(p.outside & UN_BESIDE_UPPER)) continue;
+        uint32_t mids = un_leaf_midpoints(w, w->info[c].finer);
+        int32_t top[3];
+        for (int a = 0; a < 3; a++) top[a] = p.outside >> un_face_beside(2 * a + 1) & 1 ? 2 : 1;
+        for (int32_t z = 0; z <= top[2]; z++)
+            for (int32_t y = 0; y <= top[1]; y++)
+                for (int32_t x = 0; x <= top[0]; x++) {
+                    int32_t at[3] = {x, y, z}, middles = (x == 1) + (y == 1) + (z == 1);
+                    if (x < 2 && y < 2 && z < 2) continue;
+                    if (middles == 1) {
+                        int32_t a = x == 1 ? 0 : y == 1 ? 1 : 2;
+                        int32_t e = un_leaf_edge(a, at[(a + 1) % 3] / 2, at[(a + 2) % 3] / 2);
+                        if (!(mids >> e & 1)) continue;
+                    }
+                    if (out)
+                        out[n] = un_morton((uint32_t)(2 * p.at[0] + x * p.size),
+                                           (uint32_t)(2 * p.at[1] + y * p.size),
+                                           (uint32_t)(2 * p.at[2] + z * p.size));
+                    n++;
+                }
+    }
+    return n;
+}
+
+static int64_t lower_bound(const uint64_t *keys, int64_t count, uint64_t key)
+{
+    int64_t lo = 0, hi = count;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (keys[mid] < key)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void number_upper(void *arg, int64_t begin, int64_t end)
+{
+    un_tets_work *w = arg;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t c = lower_bound(w->tree->key, w->tree->leaf_count, w->upper_key[r] >> 3);
+        w->upper_id[r] = (int32_t)(r + w->first_node[c]);
+    }
+}
+
+static void shift_by_upper(void *arg, int64_t begin, int64_t end)
+{
+    un_tets_work *w = arg;
+    int64_t r = lower_bound(w->upper_key, w->upper_count, w->tree->key[begin] << 3);
+    for (int64_t c = begin; c < end; c++) {
+        while (r < w->upper_count && w->upper_key[r] < w->tree->key[c] << 3) r++;
+        w->first_node[c] += (int32_t)r;
+    }
+}
+
+int32_t un_tets_node_at(const un_tets_work *w, int32_t x, int32_t y, int32_t z)
+{
+    const un_octree *tree = w->tree;
+    uint64_t key = un_morton((uint32_t)x, (uint32_t)y, (uint32_t)z);
+    if (x == 2 * tree->n[0] || y == 2 * tree->n[1] || z == 2 * tree->n[2]) {
+        int64_t r = lower_bound(w->upper_key, w->upper_count, key);
+        UN_ASSERT(r < w->upper_count && w->upper_key[r] == key);
+        return w->upper_id[r];
+    }
+    int32_t m = un_octree_find_key(tree, key >> 3);
+    uint32_t octant = key >> 3 * (tree->level_max - tree->level[m]) & 7;
+    UN_ASSERT(w->mask[m] >> octant & 1);
+    return w->first_node[m] + __builtin_popcount(w->mask[m] & ((1u << octant) - 1));
+}
+
+/* ---- arrays of nodes ---- */
+
+static void set_node(un_tets *mesh, int32_t n, uint64_t key)
+{
+    double unit = mesh->tree->unit;
+    mesh->node_key[n] = key;
+    mesh->x[n] = un_v3(unit * un_morton_gather(key), unit * un_morton_gather(key >> 1),
+                       unit * un_morton_gather(key >> 2));
+}
+
+static void fill_nodes(void *arg, int64_t begin, int64_t end)
+{
+    un_tets_work *w = arg;
+    const un_octree *tree = w->tree;
+    for (int64_t c = begin; c < end; c++) {
+        int32_t n = w->first_node[c], level = tree->level[c];
+        for (uint32_t mask = w->mask[c]; mask; mask &= mask - 1, n++) {
+            uint32_t octant = (uint32_t)__builtin_ctz(mask);
+            set_node(w->mesh, n,
+                     tree->key[c] << 3 | (uint64_t)octant << 3 * (tree->level_max - level));
+            /* A node off corner and centre was made by a finer leaf, or by the brick's end. */
+            bool wall = (octant == 6 && !(w->info[c].finer >> un_face_beside(0) & 1)) ||
+                        (octant == 5 && !(w->info[c].finer >> un_face_beside(2) & 1)) ||
+                        (octant == 3 && !(w->info[c].finer >> un_face_beside(4) & 1));
+            w->mesh->node_level[n] = octant == 0           ? w->corner_level[c]
+                                     : octant == 7 || wall ? (uint8_t)level
+                                                           : (uint8_t)(level + 1);
+        }
+    }
+}
+
+static void fill_upper_nodes(void *arg, int64_t begin, int64_t end)
+{
+    un_tets_work *w = arg;
+    const un_octree *tree = w->tree;
+    for (int64_t r = begin; r < end; r++) {
+        uint64_t key = w->upper_key[r];
+        int32_t n = w->upper_id[r], level = 0, at[3];
+        set_node(w->mesh, n, key);
+        for (int a = 0; a < 3; a++) at[a] = (int32_t)un_morton_gather(key >> a);
+        for (int k = 0; k < 8; k++) {
+            int32_t m = un_octree_find_at(tree, (at[0] - (k & 1)) >> 1, (at[1] - (k >> 1 & 1)) >> 1,
+                                          (at[2] - (k >> 2)) >> 1);
+            if (m >= 0 && tree->level[m] > level) level = tree->level[m];
+        }
+        w->mesh->node_level[n] = (uint8_t)level;
+    }
+}
+
+/* ---- all of it ---- */
+
+static un_status need(un_tets *mesh, int32_t array, void *pointer, int64_t count, size_t size)
+{
+    return un_array_need(mesh->ctx, pointer, &mesh->capacity[array], (size_t)count, size);
+}
+
+static un_status make_room(un_tets *mesh, int64_t leaf_count, int64_t node_count, int64_t tet_count)
+{
+    UN_TRY(need(mesh, 0, &mesh->node_key, node_count, sizeof *mesh->node_key));
+    UN_TRY(need(mesh, 1, &mesh->x, node_count, sizeof *mesh->x));
+    UN_TRY(need(mesh, 2, &mesh->node_level, node_count, sizeof *mesh->node_level));
+    UN_TRY(need(mesh, 3, &mesh->tet, tet_count, sizeof *mesh->tet));
+    UN_TRY(need(mesh, 4, &mesh->shape, tet_count, sizeof *mesh->shape));
+    UN_TRY(need(mesh, 5, &mesh->level, tet_count, sizeof *mesh->level));
+    UN_TRY(need(mesh, 6, &mesh->face_tet, leaf_count, sizeof *mesh->face_tet));
+    UN_TRY(need(mesh, 7, &mesh->face_code, leaf_count, sizeof *mesh->face_code));
+    UN_TRY(need(mesh, 8, &mesh->first, node_count + 1, sizeof *mesh->first));
+    return need(mesh, 9, &mesh->corner, 4 * tet_count, sizeof *mesh->corner);
+}
+
+un_status un_tets_number(un_tets_work *w, un_arena *arena)
+{
+    un_tets *mesh = w->mesh;
+    un_context *ctx = mesh->ctx;
+    int32_t leaf_count = w->tree->leaf_count;
+    size_t room = (size_t)leaf_count + 1;
+    w->info = un_arena_alloc(arena, room, sizeof *w->info);
+    w->mask = un_arena_alloc(arena, room, sizeof *w->mask);
+    w->corner_level = un_arena_alloc(arena, room, sizeof *w->corner_level);
+    w->first_node = un_arena_alloc(arena, room, sizeof *w->first_node);
+    w->first_tet = un_arena_alloc(arena, room, sizeof *w->first_tet);
+    if (!w->info || !w->mask || !w->corner_level || !w->first_node || !w->first_tet)
+        return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, leaf_count, UN_TETS_GRAIN, examine_leaves, w);
+    UN_TRY(un_collect(ctx, arena, upper_nodes, w, leaf_count, &w->upper_key, &w->upper_count, 0));
+    UN_TRY(un_parallel_sort_keys(ctx, arena, w->upper_key, w->upper_count, 63));
+    w->upper_id = un_arena_alloc(arena, (size_t)w->upper_count + 1, sizeof *w->upper_id);
+    if (!w->upper_id) return UN_ERROR_MEMORY;
+    int64_t node_count = un_parallel_scan(ctx, w->first_node, leaf_count);
+    int64_t tet_count = un_parallel_scan(ctx, w->first_tet, leaf_count);
+    if (4 * tet_count > INT32_MAX)
+        return un_fail(ctx, UN_ERROR_MEMORY,
+                       "the mesh would have %.3g tets, more than 32-bit indices can count; make "
+                       "detail.finest smaller, or sizes coarser",
+                       (double)tet_count);
+    w->first_node[leaf_count] = (int32_t)node_count;
+    w->first_tet[leaf_count] = (int32_t)tet_count;
+    un_parallel_for(ctx, w->upper_count, UN_TETS_GRAIN, number_upper, w);
+    un_parallel_for(ctx, leaf_count, UN_TETS_GRAIN, shift_by_upper, w);
+    node_count += w->upper_count;
+    w->first_node[leaf_count] = (int32_t)node_count;
+    UN_TRY(make_room(mesh, leaf_count, node_count, tet_count));
+    mesh->node_count = (int32_t)node_count;
+    mesh->tet_count = (int32_t)tet_count;
+    un_parallel_for(ctx, leaf_count, UN_TETS_GRAIN, fill_nodes, w);
+    un_parallel_for(ctx, w->upper_count, UN_TETS_GRAIN, fill_upper_nodes, w);
+    return UN_OK;
+}
