@@ -1,9 +1,12 @@
 /* The tets of each node, ascending.
  *
- * A stable counting sort of all corners by node, in blocks that fit the cache. Nodes and tets both
- * follow the leaves, so nearly all corners of the tets of a range of leaves are nodes of the same
- * range. A block is a range of nodes and the leaves that begin in it: it counts its own corners,
- * and hands those of other blocks over to them, in order of the blocks. */
+ * Half of all corners are centres of leaves. A centre's tets are those that its leaf owns and those
+ * of the lower faces it shares with leaves of its size: runs of successive tets, written as such.
+ *
+ * The others are sorted by node, counting, in blocks that fit the cache. Nodes and tets both follow
+ * the leaves, so most corners of the tets of a range of leaves are nodes of the same range. A block
+ * is a range of nodes and the tets of the leaves that begin in it: it counts its own corners, and
+ * hands those of other blocks over to them, in order of the blocks. */
 #include "mesh/tets_internal.h"
 
 /* Nodes per block: 2^11 at least (100 kB of tets to a thousand leaves), more to bound the number of
@@ -18,9 +21,11 @@ typedef struct export
 export;
 
 typedef struct incidence {
+    const un_tets_work *work;
     un_tets *mesh;
     int32_t block_bits, block_count;
-    int32_t *first_tet; /* by block, and one more */
+    int32_t *first_leaf; /* by block, and one more: the first whose first node is in it */
+    int32_t *count;      /* by node, of its own block's corners and centres' */
     /* Corners handed from block s to block d: counts, then places, of handed[s block_count + d]. */
     int32_t *handed;
     /* By block, and one more: where corners of its nodes begin, where in exports those handed to it
@@ -29,68 +34,133 @@ typedef struct incidence {
     export *exports;
 } incidence;
 
+typedef struct block {
+    int32_t base, width;           /* nodes */
+    int32_t first_tet, last_tet;   /* last: behind it */
+    int32_t first_leaf, last_leaf; /* whose centres are in it */
+} block;
+
+static inline int32_t center_of(const un_tets_work *w, int32_t c)
+{
+    return w->first_node[c] + __builtin_popcount(w->mask[c] & 0x7f);
+}
+
+static block block_at(const incidence *b, int64_t i)
+{
+    const un_tets_work *w = b->work;
+    block s = {.base = (int32_t)(i << b->block_bits)};
+    s.width = (int32_t)un_min64((int64_t)1 << b->block_bits, b->mesh->node_count - s.base);
+    s.first_leaf = b->first_leaf[i];
+    s.last_leaf = b->first_leaf[i + 1];
+    s.first_tet = w->first_tet[s.first_leaf];
+    s.last_tet = w->first_tet[s.last_leaf];
+    /* A leaf may begin in one block and have its centre in the next. */
+    if (s.first_leaf > 0 && center_of(w, s.first_leaf - 1) >= s.base) s.first_leaf--;
+    if (s.last_leaf > s.first_leaf && center_of(w, s.last_leaf - 1) >= s.base + s.width)
+        s.last_leaf--;
+    return s;
+}
+
+/* The runs of a centre's tets in the lower faces, by first tet; their number. */
+static inline int32_t lower_runs(const un_tets *mesh, int32_t c, int32_t first[3], int32_t count[3])
+{
+    int32_t n = 0;
+    for (int32_t f = 4; f >= 0; f -= 2) {
+        uint32_t code = mesh->face_code[c][f];
+        if ((code & UN_FACE_KIND) != UN_FACE_OTHER) continue;
+        int32_t t = mesh->face_tet[c][f], k = n++;
+        for (; k > 0 && first[k - 1] > t; k--) first[k] = first[k - 1], count[k] = count[k - 1];
+        first[k] = t;
+        count[k] = 4 + __builtin_popcount(code & 0xf);
+    }
+    return n;
+}
+
+/* Of the corners of a tet the first two or three are not centres. */
+static inline int32_t plain_corners(const un_tets *mesh, int32_t t)
+{
+    return mesh->shape[t] < UN_SHAPE_FINER_HALF ? 2 : 3;
+}
+
 static void count_corners(void *arg, int64_t begin, int64_t end)
 {
     incidence *b = arg;
-    const int32_t *node = b->mesh->tet[0];
-    for (int64_t s = begin; s < end; s++) {
-        int32_t base = (int32_t)(s << b->block_bits), count = 0;
-        int32_t *handed = b->handed + s * b->block_count;
-        uint32_t width = 1u << b->block_bits;
-        for (int64_t k = 4 * (int64_t)b->first_tet[s]; k < 4 * (int64_t)b->first_tet[s + 1]; k++)
-            if ((uint32_t)(node[k] - base) < width)
-                count++;
-            else
-                handed[node[k] >> b->block_bits]++;
-        b->first_corner[s] = count;
+    const un_tets *mesh = b->mesh;
+    for (int64_t i = begin; i < end; i++) {
+        block s = block_at(b, i);
+        int32_t *handed = b->handed + i * b->block_count, *count = b->count + s.base, sum = 0;
+        memset(handed, 0, (size_t)b->block_count * sizeof *handed);
+        memset(count, 0, (size_t)s.width * sizeof *count);
+        for (int32_t t = s.first_tet; t < s.last_tet; t++)
+            for (int32_t k = 0; k < plain_corners(mesh, t); k++) {
+                int32_t n = mesh->tet[t][k];
+                if ((uint32_t)(n - s.base) < (uint32_t)s.width) {
+                    count[n - s.base]++;
+                    sum++;
+                } else
+                    handed[n >> b->block_bits]++;
+            }
+        for (int32_t c = s.first_leaf; c < s.last_leaf; c++) {
+            int32_t first[3], run[3], *own = &count[center_of(b->work, c) - s.base];
+            *own = b->work->first_tet[c + 1] - b->work->first_tet[c];
+            for (int32_t k = lower_runs(mesh, c, first, run) - 1; k >= 0; k--) *own += run[k];
+            sum += *own;
+        }
+        b->first_corner[i] = sum;
     }
 }
 
 static void hand_over(void *arg, int64_t begin, int64_t end)
 {
     incidence *b = arg;
-    const int32_t *node = b->mesh->tet[0];
-    for (int64_t s = begin; s < end; s++) {
-        int32_t base = (int32_t)(s << b->block_bits), *handed = b->handed + s * b->block_count;
-        uint32_t width = 1u << b->block_bits;
-        for (int64_t k = 4 * (int64_t)b->first_tet[s]; k < 4 * (int64_t)b->first_tet[s + 1]; k++)
-            if ((uint32_t)(node[k] - base) >= width)
-                b->exports[handed[node[k] >> b->block_bits]++] = (export){node[k], (int32_t)k};
+    const un_tets *mesh = b->mesh;
+    for (int64_t i = begin; i < end; i++) {
+        block s = block_at(b, i);
+        int32_t *handed = b->handed + i * b->block_count;
+        for (int32_t t = s.first_tet; t < s.last_tet; t++)
+            for (int32_t k = 0; k < plain_corners(mesh, t); k++) {
+                int32_t n = mesh->tet[t][k];
+                if ((uint32_t)(n - s.base) >= (uint32_t)s.width)
+                    b->exports[handed[n >> b->block_bits]++] = (export){n, 4 * t + k};
+            }
     }
 }
 
-/* Corners of block d: from lower blocks, its own, from higher blocks, so that they ascend. */
+static void write_center(const incidence *b, int32_t c, int32_t *out)
+{
+    int32_t first[3], count[3], runs = lower_runs(b->mesh, c, first, count);
+    for (int32_t r = 0; r < runs; r++)
+        for (int32_t k = 0; k < count[r]; k++) *out++ = 4 * (first[r] + k) + 2;
+    for (int32_t t = b->work->first_tet[c]; t < b->work->first_tet[c + 1]; t++) *out++ = 4 * t + 3;
+}
+
+/* Corners of a block: from lower blocks, its own, from higher blocks, so that they ascend. */
 static void place_corners(void *arg, int64_t begin, int64_t end)
 {
     incidence *b = arg;
     un_tets *mesh = b->mesh;
-    const int32_t *node = mesh->tet[0];
-    for (int64_t d = begin; d < end; d++) {
-        int32_t base = (int32_t)(d << b->block_bits);
-        int32_t count = (int32_t)un_min64((int64_t)1 << b->block_bits, mesh->node_count - base);
-        int32_t *first = mesh->first + base, *corner = mesh->corner;
-        int32_t in = b->first_export[d], split = b->first_higher[d], out = b->first_export[d + 1];
-        int64_t k_begin = 4 * (int64_t)b->first_tet[d], k_end = 4 * (int64_t)b->first_tet[d + 1];
-        memset(first, 0, (size_t)count * sizeof *first);
-        for (int32_t i = in; i < out; i++) first[b->exports[i].node - base]++;
-        for (int64_t k = k_begin; k < k_end; k++)
-            if ((uint32_t)(node[k] - base) < (uint32_t)count) first[node[k] - base]++;
-        int32_t place = b->first_corner[d];
-        for (int32_t n = 0; n < count; n++) {
-            int32_t own = first[n];
-            first[n] = place;
-            place += own;
+    for (int64_t i = begin; i < end; i++) {
+        block d = block_at(b, i);
+        int32_t *first = mesh->first + d.base, *place = b->count + d.base, *corner = mesh->corner;
+        int32_t in = b->first_export[i], split = b->first_higher[i], out = b->first_export[i + 1];
+        for (int32_t e = in; e < out; e++) place[b->exports[e].node - d.base]++;
+        int32_t next = b->first_corner[i];
+        for (int32_t n = 0; n < d.width; n++) {
+            int32_t count = place[n];
+            first[n] = place[n] = next;
+            next += count;
         }
-        for (int32_t i = in; i < split; i++)
-            corner[first[b->exports[i].node - base]++] = b->exports[i].corner;
-        for (int64_t k = k_begin; k < k_end; k++)
-            if ((uint32_t)(node[k] - base) < (uint32_t)count)
-                corner[first[node[k] - base]++] = (int32_t)k;
-        for (int32_t i = split; i < out; i++)
-            corner[first[b->exports[i].node - base]++] = b->exports[i].corner;
-        /* Each place has moved on to the next node's. */
-        memmove(first + 1, first, (size_t)(count - 1) * sizeof *first);
-        first[0] = b->first_corner[d];
+        for (int32_t e = in; e < split; e++)
+            corner[place[b->exports[e].node - d.base]++] = b->exports[e].corner;
+        for (int32_t t = d.first_tet; t < d.last_tet; t++)
+            for (int32_t k = 0; k < plain_corners(mesh, t); k++) {
+                int32_t n = mesh->tet[t][k] - d.base;
+                if ((uint32_t)n < (uint32_t)d.width) corner[place[n]++] = 4 * t + k;
+            }
+        for (int32_t e = split; e < out; e++)
+            corner[place[b->exports[e].node - d.base]++] = b->exports[e].corner;
+        for (int32_t c = d.first_leaf; c < d.last_leaf; c++)
+            write_center(b, c, corner + first[center_of(b->work, c) - d.base]);
     }
 }
 
@@ -110,21 +180,20 @@ static int32_t first_leaf_from(const un_tets_work *work, int64_t node)
 un_status un_tets_incidence(const un_tets_work *work, un_arena *arena)
 {
     un_tets *mesh = work->mesh;
-    incidence b = {.mesh = mesh, .block_bits = BLOCK_BITS};
+    incidence b = {.work = work, .mesh = mesh, .block_bits = BLOCK_BITS};
     while ((int64_t)BLOCKS_MAX << b.block_bits < mesh->node_count) b.block_bits++;
     b.block_count = ((mesh->node_count - 1) >> b.block_bits) + 1;
-    size_t pair_count = (size_t)b.block_count * (size_t)b.block_count;
-    b.first_tet = un_arena_alloc(arena, (size_t)b.block_count + 1, sizeof *b.first_tet);
-    b.first_corner = un_arena_alloc(arena, (size_t)b.block_count + 1, sizeof *b.first_corner);
-    b.first_export = un_arena_alloc(arena, (size_t)b.block_count + 1, sizeof *b.first_export);
-    b.first_higher = un_arena_alloc(arena, (size_t)b.block_count + 1, sizeof *b.first_higher);
-    b.handed = un_arena_alloc(arena, pair_count, sizeof *b.handed);
-    if (!b.first_tet || !b.first_corner || !b.first_export || !b.first_higher || !b.handed)
-        return UN_ERROR_MEMORY;
-    memset(b.handed, 0, pair_count * sizeof *b.handed);
+    size_t block_count = (size_t)b.block_count;
+    b.first_leaf = un_arena_alloc(arena, 4 * (block_count + 1), sizeof *b.first_leaf);
+    b.handed = un_arena_alloc(arena, block_count * block_count, sizeof *b.handed);
+    b.count = un_arena_alloc(arena, (size_t)mesh->node_count, sizeof *b.count);
+    if (!b.first_leaf || !b.handed || !b.count) return UN_ERROR_MEMORY;
+    b.first_corner = b.first_leaf + block_count + 1;
+    b.first_export = b.first_corner + block_count + 1;
+    b.first_higher = b.first_export + block_count + 1;
     for (int32_t s = 0; s < b.block_count; s++)
-        b.first_tet[s] = work->first_tet[first_leaf_from(work, (int64_t)s << b.block_bits)];
-    b.first_tet[b.block_count] = mesh->tet_count;
+        b.first_leaf[s] = first_leaf_from(work, (int64_t)s << b.block_bits);
+    b.first_leaf[b.block_count] = work->tree->leaf_count;
     un_parallel_for(mesh->ctx, b.block_count, 1, count_corners, &b);
     int32_t place = 0, corner = 0;
     for (int32_t d = 0; d < b.block_count; d++) {
@@ -140,6 +209,7 @@ un_status un_tets_incidence(const un_tets_work *work, un_arena *arena)
         corner += own + place - b.first_export[d];
     }
     b.first_export[b.block_count] = place;
+    UN_ASSERT(corner == 4 * mesh->tet_count);
     b.exports = un_arena_alloc(arena, (size_t)place + 1, sizeof *b.exports);
     if (!b.exports) return UN_ERROR_MEMORY;
     un_parallel_for(mesh->ctx, b.block_count, 1, hand_over, &b);
