@@ -32,9 +32,10 @@ typedef struct build {
     const un_octree_request *request;
     int32_t root_bits; /* of one coordinate at level 0 */
     int64_t grain;
-    /* Requests without repeats: a place with a leading one that tells the level, and the reach. */
+    /* Requests by family, nearly without repeats: the parent's place with a leading one that tells
+     * its level, the children that are wanted, and their reach. */
     uint64_t *code;
-    uint8_t *reach;
+    uint8_t *children, *reach;
     int32_t *kept;                       /* by block */
     int64_t (*wanted_at)[UN_LEVELS_MAX]; /* by block and level: counts, then places */
     uint64_t *wanted[UN_LEVELS_MAX];
@@ -52,8 +53,8 @@ static void filter_requests(void *arg, int64_t begin, int64_t end)
     build *b = arg;
     const un_octree *tree = b->tree;
     const un_octree_request *request = b->request;
-    uint64_t seen[1 << FILTER_BITS] = {0};
-    uint8_t seen_reach[1 << FILTER_BITS];
+    uint64_t seen[1 << FILTER_BITS] = {0}; /* codes */
+    int64_t seen_at[1 << FILTER_BITS];
     int64_t n = begin;
     for (int64_t i = begin; i < end; i++) {
         int32_t level = request->level ? request->level[i] : tree->level_max;
@@ -61,45 +62,76 @@ static void filter_requests(void *arg, int64_t begin, int64_t end)
         if (level > tree->level_max) level = tree->level_max;
         if (level == 0) continue;
         int32_t shift = tree->level_max - level;
-        uint64_t code = un_morton((uint32_t)un_octree_index(tree, request->x[0][i], 0) >> shift,
-                                  (uint32_t)un_octree_index(tree, request->x[1][i], 1) >> shift,
-                                  (uint32_t)un_octree_index(tree, request->x[2][i], 2) >> shift);
-        code |= (uint64_t)1 << 3 * (b->root_bits + level);
-        uint32_t slot = filter_slot(code);
-        if (seen[slot] == code && seen_reach[slot] >= reach) continue;
+        uint64_t place = un_morton((uint32_t)un_octree_index(tree, request->x[0][i], 0) >> shift,
+                                   (uint32_t)un_octree_index(tree, request->x[1][i], 1) >> shift,
+                                   (uint32_t)un_octree_index(tree, request->x[2][i], 2) >> shift);
+        uint64_t code = place >> 3 | (uint64_t)1 << 3 * (b->root_bits + level - 1);
+        uint8_t child = (uint8_t)(1u << (place & 7));
+        uint32_t slot = filter_slot(code + reach);
+        if (seen[slot] == code && b->reach[seen_at[slot]] == reach) {
+            b->children[seen_at[slot]] |= child;
+            continue;
+        }
         seen[slot] = code;
-        seen_reach[slot] = reach;
+        seen_at[slot] = n;
         b->code[n] = code;
+        b->children[n] = child;
         b->reach[n++] = reach;
     }
     b->kept[begin / b->grain] = (int32_t)(n - begin);
 }
 
-/* The parents of the leaves that a block of requests wants, to their levels; only counted while
- * there is no room for them yet. */
+typedef struct want_list {
+    uint64_t seen[1 << FILTER_BITS]; /* with the mark of the level */
+    uint64_t *const *out;            /* by level; NULL: only counted */
+    int64_t *at;                     /* by level */
+} want_list;
+
+static inline void want_parent(want_list *list, uint64_t parent, uint64_t mark, int32_t level)
+{
+    uint32_t slot = filter_slot(parent | mark);
+    if (list->seen[slot] == (parent | mark)) return;
+    list->seen[slot] = parent | mark;
+    if (list->out) list->out[level][list->at[level]] = parent;
+    list->at[level]++;
+}
+
+/* The parents of the leaves that a block of requests wants, to their levels. A reach of 2 k leaves
+ * is one of k parents from any child; the odd leaf of 2 k + 1 goes a parent further from the lower
+ * children downwards, from the upper ones upwards. */
 static void want(build *b, int64_t begin, bool count_only)
 {
-    uint64_t seen[1 << FILTER_BITS] = {0};
-    int64_t block = begin / b->grain, *at = b->wanted_at[block];
+    static const uint32_t lower[3] = {0x55, 0x33, 0x0f}, upper[3] = {0xaa, 0xcc, 0xf0};
+    int64_t block = begin / b->grain;
+    want_list list = {{0}, count_only ? NULL : b->wanted, b->wanted_at[block]};
     for (int64_t i = begin; i < begin + b->kept[block]; i++) {
         uint64_t code = b->code[i];
         int32_t reach = b->reach[i], lane_bits = (63 - __builtin_clzll(code)) / 3;
-        int32_t level = lane_bits - b->root_bits, lo[3], hi[3];
+        int32_t level = lane_bits - b->root_bits, whole = reach / 2, far = (reach + 1) / 2;
         uint64_t mark = (uint64_t)1 << 3 * lane_bits, place = code - mark;
+        if (reach == 0) {
+            want_parent(&list, place, mark, level);
+            continue;
+        }
+        int32_t c[3], lo[3], hi[3];
         for (int a = 0; a < 3; a++) {
-            int32_t c = (int32_t)un_morton_gather(place >> a);
-            lo[a] = un_clampi(c - reach, 0, c) >> 1;
-            hi[a] = un_clampi(c + reach, c, (b->tree->roots[a] << level) - 1) >> 1;
+            int32_t last = (b->tree->roots[a] << level) - 1;
+            c[a] = (int32_t)un_morton_gather(place >> a);
+            lo[a] = c[a] > far ? c[a] - far : 0;
+            hi[a] = last - c[a] > far ? c[a] + far : last;
         }
         for (int32_t z = lo[2]; z <= hi[2]; z++)
             for (int32_t y = lo[1]; y <= hi[1]; y++)
                 for (int32_t x = lo[0]; x <= hi[0]; x++) {
-                    uint64_t parent = un_morton((uint32_t)x, (uint32_t)y, (uint32_t)z);
-                    uint32_t slot = filter_slot(parent | mark);
-                    if (seen[slot] == (parent | mark)) continue;
-                    seen[slot] = parent | mark;
-                    if (!count_only) b->wanted[level - 1][at[level - 1]] = parent;
-                    at[level - 1]++;
+                    int32_t step[3] = {x - c[0], y - c[1], z - c[2]};
+                    uint32_t from = b->children[i];
+                    for (int a = 0; a < 3; a++) {
+                        if (step[a] < -whole) from &= lower[a];
+                        if (step[a] > whole) from &= upper[a];
+                    }
+                    if (from)
+                        want_parent(&list, un_morton((uint32_t)x, (uint32_t)y, (uint32_t)z), mark,
+                                    level);
                 }
     }
 }
@@ -133,10 +165,11 @@ static un_status collect_wanted(build *b)
     b->grain = un_block_grain(count);
     int64_t block_count = (count + b->grain - 1) / b->grain;
     b->code = un_arena_alloc(b->arena, (size_t)count + 1, sizeof *b->code);
+    b->children = un_arena_alloc(b->arena, (size_t)count + 1, sizeof *b->children);
     b->reach = un_arena_alloc(b->arena, (size_t)count + 1, sizeof *b->reach);
     b->kept = un_arena_alloc(b->arena, (size_t)block_count + 1, sizeof *b->kept);
     b->wanted_at = un_arena_alloc(b->arena, (size_t)block_count + 1, sizeof *b->wanted_at);
-    if (!b->code || !b->reach || !b->kept || !b->wanted_at) return UN_ERROR_MEMORY;
+    if (!b->code || !b->children || !b->reach || !b->kept || !b->wanted_at) return UN_ERROR_MEMORY;
     un_parallel_for(tree->ctx, count, b->grain, filter_requests, b);
     un_parallel_for(tree->ctx, count, b->grain, count_wanted, b);
     for (int32_t l = 0; l < tree->level_max; l++) {

@@ -1,8 +1,8 @@
 /* Graded BCC tetrahedra on an octree [Labelle & Shewchuk 2007; Ando13 section 4].
  *
- * Nodes are the corners and centres of leaves. Up to scale there is only a handful of tets, so a
- * tet stores its nodes, a shape index and the level of its size; gradients, volume and stiffness
- * come from the table of shapes. */
+ * Nodes are the corners and centres of leaves, and the middles of their faces in the brick's
+ * boundary. Up to scale there is only a handful of tets, so a tet stores its nodes, a shape index
+ * and the level of its size; gradients, volume and stiffness come from the table of shapes. */
 #ifndef UN_MESH_TETS_H
 #define UN_MESH_TETS_H
 
@@ -13,7 +13,7 @@ typedef enum un_tet_kind {
     UN_TET_BISECTED,
     UN_TET_QUADRISECTED,
     UN_TET_HALF_PYRAMID,
-    UN_TET_BOUNDARY /* against the brick's boundary */
+    UN_TET_BOUNDARY /* against the brick's boundary; as bisected or quadrisected ones */
 } un_tet_kind;
 
 /* For a leaf of edge 1. */
