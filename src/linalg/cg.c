@@ -4,23 +4,23 @@
  *     alpha = rho / p.Ap;  x += alpha p;  r -= alpha Ap
  *     z = M^-1 r;  beta = r.z / rho;  p = z + beta p                 [Saad 2003, algorithm 9.1]
  *
+ * Where M varies from one iteration to the next (the K-cycle of amg.c), beta = -z.Ap / p.Ap keeps
+ * each direction conjugate to the one before [Notay 2000, flexible CG]; with a fixed M the two are
+ * the same.
+ *
  * A system may fall into disconnected components (drops). A component whose rows all sum to zero
  * (a closed, full tank) is singular: its null space, the constants, is projected out of b, of each
  * preconditioned residual and of the answer. CG itself runs over all components at once; with the
  * null space removed that is one well-posed problem. */
-#include "linalg/linalg.h"
+#include "linalg/components.h"
 
 struct un_solver {
     un_context *ctx;
-    un_preconditioner preconditioner;
+    un_solver_kind kind;
+    un_preconditioner preconditioner[UN_SOLVER_KIND_COUNT]; /* made when first used */
+    un_components parts;
     double *r, *z, *p, *q;
     size_t capacity_r, capacity_z, capacity_p, capacity_q;
-    int32_t *component; /* singular component of a row, -1 none */
-    int32_t *stack;
-    size_t capacity_component, capacity_stack;
-    double *sums; /* per singular component, and its size */
-    size_t capacity_sums;
-    int32_t singular_count;
     /* of the solve under way */
     const un_csr *a;
     const double *b;
@@ -28,19 +28,27 @@ struct un_solver {
     double alpha, beta;
 };
 
-/* A row counts as anchored when its sum exceeds this share of its diagonal. */
-#define ANCHOR 1e-10
+const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT] = {
+    [UN_SOLVER_AUTO] = "auto",
+    [UN_SOLVER_JACOBI] = "jacobi",
+    [UN_SOLVER_MIC] = "mic",
+    [UN_SOLVER_AMG] = "amg",
+};
+
+static un_status (*const create[UN_SOLVER_KIND_COUNT])(un_context *, un_preconditioner *) = {
+    [UN_SOLVER_JACOBI] = un_jacobi_create,
+    [UN_SOLVER_MIC] = un_mic_create,
+    [UN_SOLVER_AMG] = un_amg_create,
+};
+
+/* Rows from which on multigrid is quicker than MIC(0). */
+#define AMG_ROWS 10000
 
 un_status un_solver_create(un_context *ctx, un_solver **solver)
 {
     un_solver *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
-    s->ctx = ctx;
-    un_status status = un_mic_create(ctx, &s->preconditioner);
-    if (status != UN_OK) {
-        un_free(ctx, s);
-        return status;
-    }
+    s->ctx = s->parts.ctx = ctx;
     *solver = s;
     return UN_OK;
 }
@@ -48,71 +56,17 @@ un_status un_solver_create(un_context *ctx, un_solver **solver)
 void un_solver_destroy(un_solver *s)
 {
     if (!s) return;
-    s->preconditioner.destroy(s->preconditioner.state);
-    void *blocks[] = {s->r, s->z, s->p, s->q, s->component, s->stack, s->sums};
+    for (int k = 0; k < UN_SOLVER_KIND_COUNT; k++)
+        if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
+    un_components_free(&s->parts);
+    void *blocks[] = {s->r, s->z, s->p, s->q};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
     un_free(s->ctx, s);
 }
 
-/* ---- components ---- */
-
-/* Labels the rows of singular components. Depth-first over the graph of A; the order is the
- * matrix's own, so labels are deterministic. */
-static un_status find_components(un_solver *s, const un_csr *a, un_solve_report *report)
+void un_solver_set_kind(un_solver *s, un_solver_kind kind)
 {
-    UN_TRY(un_array_need(s->ctx, (void **)&s->component, &s->capacity_component, (size_t)a->n,
-                         sizeof *s->component));
-    UN_TRY(un_array_need(s->ctx, (void **)&s->stack, &s->capacity_stack, (size_t)a->n,
-                         sizeof *s->stack));
-    int32_t *component = s->component, *stack = s->stack;
-    for (int32_t i = 0; i < a->n; i++) component[i] = -2;
-    s->singular_count = 0;
-    for (int32_t start = 0; start < a->n; start++) {
-        if (component[start] != -2) continue;
-        /* The stack's array also keeps the finished rows: nothing is ever removed from it. */
-        int32_t top = 0;
-        bool anchored = false;
-        stack[top++] = start;
-        component[start] = s->singular_count;
-        for (int32_t at = 0; at < top; at++) {
-            int32_t i = stack[at];
-            double sum = 0, diagonal = 0;
-            for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) {
-                int32_t j = a->col[k];
-                sum += a->val[k];
-                if (j == i) diagonal = a->val[k];
-                if (component[j] == -2 && a->val[k] != 0) {
-                    component[j] = s->singular_count;
-                    stack[top++] = j;
-                }
-            }
-            if (sum > ANCHOR * diagonal) anchored = true;
-            if (diagonal == 0) s->x[i] = 0; /* no equation: CG would leave the guess */
-        }
-        report->component_count++;
-        if (anchored)
-            for (int32_t at = 0; at < top; at++) component[stack[at]] = -1;
-        else
-            s->singular_count++;
-    }
-    report->singular_count = s->singular_count;
-    return un_array_need(s->ctx, (void **)&s->sums, &s->capacity_sums,
-                         2 * (size_t)s->singular_count + 1, sizeof *s->sums);
-}
-
-/* Takes the mean of each singular component out of v. */
-static void remove_constants(un_solver *s, double *v)
-{
-    if (s->singular_count == 0) return;
-    memset(s->sums, 0, 2 * (size_t)s->singular_count * sizeof *s->sums);
-    double *sums = s->sums, *sizes = s->sums + s->singular_count;
-    for (int32_t i = 0; i < s->a->n; i++)
-        if (s->component[i] >= 0) {
-            sums[s->component[i]] += v[i];
-            sizes[s->component[i]] += 1;
-        }
-    for (int32_t i = 0; i < s->a->n; i++)
-        if (s->component[i] >= 0) v[i] -= sums[s->component[i]] / sizes[s->component[i]];
+    s->kind = kind;
 }
 
 /* ---- the kernels of an iteration, each one pass over the vectors ---- */
@@ -171,12 +125,17 @@ static double advance_rows(void *arg, int64_t begin, int64_t end)
     return norm;
 }
 
-static double product_rows(void *arg, int64_t begin, int64_t end)
+/* r.z and q.z. */
+static void product_rows(void *arg, int64_t begin, int64_t end, double *sums)
 {
     un_solver *s = arg;
-    double product = 0;
-    for (int64_t i = begin; i < end; i++) product += s->r[i] * s->z[i];
-    return product;
+    double rz = 0, qz = 0;
+    for (int64_t i = begin; i < end; i++) {
+        rz += s->r[i] * s->z[i];
+        qz += s->q[i] * s->z[i];
+    }
+    sums[0] += rz;
+    sums[1] += qz;
 }
 
 static void turn_rows(void *arg, int64_t begin, int64_t end)
@@ -186,18 +145,28 @@ static void turn_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) s->p[i] = s->z[i] + beta * s->p[i];
 }
 
-static void precondition(un_solver *s)
+/* z = M^-1 r, and r.z. */
+static double precondition(un_solver *s, const un_preconditioner *m, double *qz)
 {
-    s->preconditioner.apply(s->preconditioner.state, s->z, s->r);
-    remove_constants(s, s->z);
+    double sums[2];
+    m->apply(m->state, s->z, s->r);
+    un_components_remove_means(&s->parts, s->z);
+    un_parallel_sums(s->ctx, s->a->n, 2, product_rows, s, sums);
+    *qz = sums[1];
+    return sums[0];
 }
 
-static double matrix_rows(void *arg, int64_t begin, int64_t end)
+/* The guess, made finite and zero in empty rows; its largest value. */
+static double guess_rows(void *arg, int64_t begin, int64_t end)
 {
     un_solver *s = arg;
-    double sum = 0;
-    for (int64_t k = s->a->row[begin]; k < s->a->row[end]; k++) sum += s->a->val[k];
-    return sum;
+    double max = 0;
+    for (int64_t i = begin; i < end; i++) {
+        if (!isfinite(s->x[i])) s->x[i] = 0;
+        if (s->parts.singular_count > 0 && s->parts.code[i] == UN_EMPTY) s->x[i] = 0;
+        max = fmax(max, fabs(s->x[i]));
+    }
+    return max;
 }
 
 un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double *b,
@@ -213,36 +182,42 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
     UN_TRY(un_array_need(ctx, (void **)&s->q, &s->capacity_q, n, sizeof *s->q));
     s->a = a;
     s->x = x;
-    UN_TRY(find_components(s, a, report));
+    UN_TRY(un_components_find(&s->parts, a, &report->finite));
+    report->component_count = s->parts.count;
+    report->singular_count = s->parts.singular_count;
 
     memcpy(s->r, b, n * sizeof *b);
-    remove_constants(s, s->r);
+    un_components_remove_means(&s->parts, s->r);
     double b_norm = sqrt(un_parallel_sum(ctx, a->n, norm_rows, s));
-    if (!isfinite(b_norm) || !isfinite(un_parallel_sum(ctx, a->n, matrix_rows, s))) {
-        report->finite = report->converged = false;
+    if (!isfinite(b_norm)) report->finite = false;
+    if (!report->finite || b_norm == 0) {
+        report->converged = report->finite;
         memset(x, 0, n * sizeof *x);
         return UN_OK;
     }
-    if (b_norm == 0) {
-        memset(x, 0, n * sizeof *x);
-        return UN_OK;
-    }
-    for (int32_t i = 0; i < a->n; i++)
-        if (!isfinite(x[i])) x[i] = 0;
-    double r_norm = sqrt(un_parallel_sum(ctx, a->n, residual_rows, s));
-    if (r_norm > b_norm) { /* the guess is worse than none */
+    double r_norm = b_norm;
+    if (un_parallel_max(ctx, a->n, guess_rows, s) > 0)
+        r_norm = sqrt(un_parallel_sum(ctx, a->n, residual_rows, s));
+    if (!(r_norm <= b_norm)) { /* the guess is worse than none */
         memset(x, 0, n * sizeof *x);
         memcpy(s->r, b, n * sizeof *b);
-        remove_constants(s, s->r);
+        un_components_remove_means(&s->parts, s->r);
         r_norm = b_norm;
     }
     report->residual = r_norm / b_norm;
     if (report->residual <= tolerance) return UN_OK;
 
-    UN_TRY(s->preconditioner.setup(s->preconditioner.state, a));
-    precondition(s);
+    un_solver_kind kind = s->kind;
+    if (kind == UN_SOLVER_AUTO) kind = a->n < AMG_ROWS ? UN_SOLVER_MIC : UN_SOLVER_AMG;
+    un_preconditioner *m = &s->preconditioner[kind];
+    report->kind = kind;
+    double start = un_seconds(), qz;
+    if (!m->state) UN_TRY(create[kind](ctx, m));
+    UN_TRY(m->setup(m->state, a));
+    report->seconds_setup = un_seconds() - start;
+    memset(s->q, 0, n * sizeof *s->q);
+    double rho = precondition(s, m, &qz);
     memcpy(s->p, s->z, n * sizeof *s->p);
-    double rho = un_parallel_sum(ctx, a->n, product_rows, s);
     while (report->iterations < iteration_limit) {
         double curvature = un_parallel_sum(ctx, a->n, direction_rows, s);
         if (!(curvature > 0) || !isfinite(curvature)) break;
@@ -251,9 +226,8 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
         report->iterations++;
         report->residual = r_norm / b_norm;
         if (!(report->residual > tolerance)) break;
-        precondition(s);
-        double rho_next = un_parallel_sum(ctx, a->n, product_rows, s);
-        s->beta = rho_next / rho;
+        double rho_next = precondition(s, m, &qz);
+        s->beta = m->varies ? -qz / curvature : rho_next / rho;
         rho = rho_next;
         un_parallel_for(ctx, a->n, un_block_grain(a->n), turn_rows, s);
     }

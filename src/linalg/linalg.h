@@ -17,13 +17,24 @@ typedef struct un_csr {
 bool un_csr_validate(const un_csr *a, const char **reason);
 void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
 
+typedef enum un_solver_kind {
+    UN_SOLVER_AUTO, /* by size */
+    UN_SOLVER_JACOBI,
+    UN_SOLVER_MIC,
+    UN_SOLVER_AMG,
+    UN_SOLVER_KIND_COUNT
+} un_solver_kind;
+extern const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT]; /* "auto", "jacobi", ... */
+
 typedef struct un_solve_report {
+    un_solver_kind kind; /* what was used; UN_SOLVER_AUTO when nothing had to be */
     int32_t iterations;
     double residual; /* |b - A x| / |b|, 2-norm, b without its incompatible part */
     bool converged;
     bool finite;             /* false: the matrix or the right-hand side held a NaN or infinity */
     int32_t component_count; /* disconnected parts of the system */
     int32_t singular_count;  /* of these, parts fixed only up to a constant */
+    double seconds_setup;    /* of the preconditioner */
 } un_solve_report;
 
 /* A solver keeps its scratch between solves. Not converging is data in the report; the status
@@ -32,6 +43,7 @@ typedef struct un_solver un_solver;
 
 un_status un_solver_create(un_context *ctx, un_solver **solver);
 void un_solver_destroy(un_solver *solver);
+void un_solver_set_kind(un_solver *solver, un_solver_kind kind); /* UN_SOLVER_AUTO at first */
 
 /* Solves A x = b from the guess in x, to |r| <= tolerance |b|. A is symmetric positive
  * semi-definite with non-positive row sums nowhere: parts of the graph whose rows all sum to zero
@@ -49,9 +61,14 @@ typedef struct un_preconditioner {
     un_status (*setup)(void *state, const un_csr *a);
     void (*apply)(void *state, double *z, const double *r);
     void (*destroy)(void *state);
+    bool varies; /* M depends on r: CG must be flexible */
 } un_preconditioner;
+
+un_status un_jacobi_create(un_context *ctx, un_preconditioner *preconditioner);
 
 /* Modified incomplete Cholesky without fill, in fixed blocks of rows (mic.c). */
 un_status un_mic_create(un_context *ctx, un_preconditioner *preconditioner);
+/* Plain-aggregation multigrid with K-cycle (amg.c). */
+un_status un_amg_create(un_context *ctx, un_preconditioner *preconditioner);
 
 #endif

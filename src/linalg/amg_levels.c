@@ -1,0 +1,275 @@
+/* Levels of the aggregation multigrid: a graph's rows ready to sweep, and Galerkin sums over
+ * aggregates.
+ *
+ * With prolongation that is 1 inside an aggregate, A_c = P^T A P sums entries over pairs of
+ * aggregates. Coarse matrices are kept as off-diagonal entries and row sums ("excess"): both only
+ * ever add up, so a part whose rows sum to zero keeps doing so exactly in floats, and the diagonal
+ * follows from them. */
+#include "linalg/amg.h"
+
+/* Blocks: enough to keep threads busy, large, since aggregates and sweeps suffer at their edges. */
+#define BLOCK_ROWS_MIN 4096
+/* An entry below this share of its row's diagonal counts as zero: lattices have couplings that
+ * cancel up to round-off. */
+#define DROP 1e-7f
+/* The smoother's diagonal is raised where couplings to other blocks exceed this share of it. */
+#define RAISE (2.f / 3)
+/* Row sums below this share of the diagonal are round-off; as in components.c. */
+#define ANCHOR 1e-10
+/* Scaled diagonals below this are left to the caller: floats cannot hold the inverse's products. */
+#define DIAGONAL_MIN 1e-24f
+
+static int64_t level_grain(int64_t n)
+{
+    return un_max64(BLOCK_ROWS_MIN, (n + UN_AMG_BLOCKS_MAX - 1) / UN_AMG_BLOCKS_MAX);
+}
+
+typedef struct build {
+    un_amg_level *level;
+    const un_amg_graph *g;
+    float *diagonal, *excess;
+} build;
+
+/* Diagonal and row sum of rows of A, counts of what the level will store. */
+static void count_rows(void *arg, int64_t begin, int64_t end)
+{
+    build *p = arg;
+    const un_amg_graph *g = p->g;
+    un_amg_level *level = p->level;
+    int32_t outer_rows = 0;
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        float diagonal;
+        if (g->val_a) {
+            double sum = 0, own = 0;
+            for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+                sum += g->val_a[k];
+                if (g->col[k] == i) own = g->val_a[k];
+            }
+            p->excess[i] = fabs(sum) > ANCHOR * own ? (float)(sum * g->scale) : 0;
+            diagonal = (float)(own * g->scale);
+        } else {
+            diagonal = g->excess[i];
+            for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) diagonal -= g->val[k];
+        }
+        float limit = DROP * diagonal;
+        int32_t lower = 0, outer = 0;
+        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+            int32_t j = g->col[k];
+            if (j == i || (j > i && j < end)) continue;
+            if (!(fabsf(un_amg_entry(g, k)) > limit)) continue;
+            if (j >= begin && j < end)
+                lower++;
+            else
+                outer++;
+        }
+        level->row[i + 1] = lower;
+        p->diagonal[i] = diagonal;
+        outer_rows += outer > 0;
+    }
+    level->outer_first[begin / level->grain + 1] = outer_rows;
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    build *p = arg;
+    const un_amg_graph *g = p->g;
+    un_amg_level *level = p->level;
+    int32_t at_outer = level->outer_first[begin / level->grain];
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        float limit = DROP * p->diagonal[i];
+        int32_t at = level->row[i], outer = 0;
+        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+            int32_t j = g->col[k];
+            if (j == i || (j > i && j < end)) continue;
+            float val = un_amg_entry(g, k);
+            if (!(fabsf(val) > limit)) continue;
+            if (j >= begin && j < end) {
+                level->col[at] = j;
+                level->val[at++] = val;
+            } else
+                outer++;
+        }
+        if (outer > 0) {
+            level->outer_id[at_outer] = i;
+            level->outer_row[++at_outer] = outer;
+        }
+        float d = p->diagonal[i];
+        level->inverse[i] = d > DIAGONAL_MIN ? 1 / d : 0;
+    }
+}
+
+static void fill_outer(void *arg, int64_t begin, int64_t end)
+{
+    build *p = arg;
+    const un_amg_graph *g = p->g;
+    un_amg_level *level = p->level;
+    int64_t block = begin / level->grain;
+    for (int32_t q = level->outer_first[block]; q < level->outer_first[block + 1]; q++) {
+        int32_t i = level->outer_id[q], at = level->outer_row[q];
+        float d = p->diagonal[i], limit = DROP * d, sum = 0;
+        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+            int32_t j = g->col[k];
+            float val = un_amg_entry(g, k);
+            if ((j >= begin && j < end) || !(fabsf(val) > limit)) continue;
+            level->outer_col[at] = j;
+            level->outer_val[at++] = val;
+            sum += fabsf(val);
+        }
+        float raise = sum > RAISE * d ? sum : 0;
+        level->outer_raise[q] = raise;
+        if (d > DIAGONAL_MIN) level->inverse[i] = 1 / (d + raise);
+    }
+}
+
+un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_graph *g, bool finest)
+{
+    un_context *ctx = amg->ctx;
+    size_t *capacity = level->capacity;
+    int32_t n = g->n;
+    level->n = n;
+    level->grain = level_grain(n);
+    int64_t blocks = un_amg_blocks(level);
+    UN_AMG_NEED(ctx, level->row, capacity[0], (size_t)n + 1);
+    UN_AMG_NEED(ctx, level->outer_first, capacity[1], blocks + 1);
+    UN_AMG_NEED(ctx, level->inverse, capacity[2], n);
+    UN_AMG_NEED(ctx, level->aggregate, capacity[3], n);
+    UN_AMG_NEED(ctx, level->first, capacity[4], blocks + 1);
+    UN_AMG_NEED(ctx, level->b, capacity[5], n);
+    UN_AMG_NEED(ctx, level->x, capacity[6], n);
+    if (!finest) {
+        UN_AMG_NEED(ctx, level->diagonal, capacity[7], n);
+        UN_AMG_NEED(ctx, level->v, capacity[8], n);
+        UN_AMG_NEED(ctx, level->y, capacity[9], n);
+        UN_AMG_NEED(ctx, level->w, capacity[18], n);
+    }
+    /* The finest level's row sums and diagonal live in its vectors until it is swept. */
+    build p = {level, g, finest ? level->b : level->diagonal, level->x};
+    level->row[0] = level->outer_first[0] = 0;
+    un_parallel_for(ctx, n, level->grain, count_rows, &p);
+    for (int32_t i = 0; i < n; i++) level->row[i + 1] += level->row[i];
+    for (int64_t k = 0; k < blocks; k++) level->outer_first[k + 1] += level->outer_first[k];
+    int32_t outer_rows = level->outer_first[blocks];
+    UN_AMG_NEED(ctx, level->col, capacity[10], level->row[n]);
+    UN_AMG_NEED(ctx, level->val, capacity[11], level->row[n]);
+    UN_AMG_NEED(ctx, level->outer_id, capacity[12], outer_rows);
+    UN_AMG_NEED(ctx, level->outer_row, capacity[13], outer_rows + 1);
+    UN_AMG_NEED(ctx, level->outer_raise, capacity[14], outer_rows);
+    UN_AMG_NEED(ctx, level->outer_sum, capacity[15], outer_rows);
+    level->outer_row[0] = 0;
+    un_parallel_for(ctx, n, level->grain, fill_rows, &p);
+    for (int32_t q = 0; q < outer_rows; q++) level->outer_row[q + 1] += level->outer_row[q];
+    UN_AMG_NEED(ctx, level->outer_col, capacity[16], level->outer_row[outer_rows]);
+    UN_AMG_NEED(ctx, level->outer_val, capacity[17], level->outer_row[outer_rows]);
+    un_parallel_for(ctx, n, level->grain, fill_outer, &p);
+    return UN_OK;
+}
+
+/* ---- Galerkin sums ---- */
+
+/* Few, since each has a marker as long as the coarse level. */
+#define GATHER_BLOCKS_MAX 16
+
+typedef struct gather {
+    const un_amg_level *fine;
+    const un_amg_graph *g;
+    int32_t coarse_count;
+    int64_t grain;
+    const int32_t *member_first, *member;
+    int32_t *marker;
+    un_amg_full *full;
+    bool fill;
+} gather;
+
+/* Members of each aggregate, aggregates of a block one after the other; then -1 for rows in none.
+ */
+static void list_members(void *arg, int64_t begin, int64_t end)
+{
+    un_amg *amg = ((void **)arg)[0];
+    const un_amg_level *level = ((void **)arg)[1];
+    int32_t *first = amg->member_first;
+    int64_t block = begin / level->grain;
+    int32_t c0 = level->first[block], c1 = level->first[block + 1], at = (int32_t)begin;
+    for (int32_t c = c0; c < c1; c++) first[c] = 0;
+    for (int64_t i = begin; i < end; i++)
+        if (level->aggregate[i] >= 0) first[level->aggregate[i]]++;
+    for (int32_t c = c0; c < c1; c++) {
+        at += first[c];
+        first[c] = at;
+    }
+    for (int64_t i = end - 1; i >= begin; i--)
+        if (level->aggregate[i] >= 0) amg->member[--first[level->aggregate[i]]] = (int32_t)i;
+    for (; at < end; at++) amg->member[at] = -1;
+}
+
+/* Row by row, the aggregates that an aggregate's rows meet; marker holds each one's place. */
+static void gather_rows(void *arg, int64_t begin, int64_t end)
+{
+    gather *p = arg;
+    const un_amg_graph *g = p->g;
+    const int32_t *aggregate = p->fine->aggregate;
+    un_amg_full *full = p->full;
+    int32_t *marker = p->marker + begin / p->grain * p->coarse_count;
+    for (int32_t c = 0; c < p->coarse_count; c++) marker[c] = -1;
+    int32_t at = p->fill ? full->row[begin] : 0;
+    for (int32_t c = (int32_t)begin; c < end; c++) {
+        int32_t start = at;
+        float excess = 0;
+        for (int32_t m = p->member_first[c]; m < p->fine->n; m++) {
+            int32_t i = p->member[m];
+            if (i < 0 || aggregate[i] != c) break;
+            excess += g->excess[i];
+            for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+                int32_t other = aggregate[g->col[k]];
+                if (other == c) continue;
+                float val = un_amg_entry(g, k);
+                if (val == 0) continue;
+                if (other < 0) {
+                    excess -= val; /* x = 0 there: the coupling stays on the diagonal */
+                    continue;
+                }
+                if (marker[other] < start) {
+                    marker[other] = at;
+                    if (p->fill) {
+                        full->col[at] = other;
+                        full->val[at] = val;
+                    }
+                    at++;
+                } else if (p->fill)
+                    full->val[marker[other]] += val;
+            }
+        }
+        if (!p->fill) full->row[c + 1] = at - start;
+        full->excess[c] = excess;
+    }
+}
+
+un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_amg_graph *g,
+                              int32_t coarse_count, int slot, un_amg_graph *coarse)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_full *full = &amg->full[slot];
+    int64_t grain = un_max64(256, (coarse_count + GATHER_BLOCKS_MAX - 1) / GATHER_BLOCKS_MAX);
+    int64_t blocks = (coarse_count + grain - 1) / grain;
+    UN_AMG_NEED(ctx, amg->member_first, amg->capacity_member_first, coarse_count);
+    UN_AMG_NEED(ctx, amg->member, amg->capacity_member, fine->n);
+    UN_AMG_NEED(ctx, amg->marker, amg->capacity_marker, blocks * coarse_count);
+    UN_AMG_NEED(ctx, full->row, full->capacity[0], coarse_count + 1);
+    UN_AMG_NEED(ctx, full->excess, full->capacity[1], coarse_count);
+    void *listing[2] = {amg, (void *)fine};
+    un_parallel_for(ctx, fine->n, fine->grain, list_members, listing);
+    gather p = {fine,        g,           coarse_count, grain, amg->member_first,
+                amg->member, amg->marker, full,         false};
+    un_parallel_for(ctx, coarse_count, grain, gather_rows, &p);
+    full->row[0] = 0;
+    for (int32_t c = 0; c < coarse_count; c++) full->row[c + 1] += full->row[c];
+    UN_AMG_NEED(ctx, full->col, full->capacity[2], full->row[coarse_count]);
+    UN_AMG_NEED(ctx, full->val, full->capacity[3], full->row[coarse_count]);
+    p.fill = true;
+    un_parallel_for(ctx, coarse_count, grain, gather_rows, &p);
+    *coarse = (un_amg_graph){.n = coarse_count,
+                             .row = full->row,
+                             .col = full->col,
+                             .val = full->val,
+                             .excess = full->excess};
+    return UN_OK;
+}

@@ -1,0 +1,183 @@
+/* Disconnected parts of a system, and the constants that singular ones leave open.
+ *
+ * Rows are joined by a union-find that all threads share: a root is only ever linked to a smaller
+ * root, so each part ends with its smallest row as root whatever the order, and the labels are the
+ * same for any thread count. */
+#include "linalg/components.h"
+
+#include <stdatomic.h>
+
+/* A row counts as anchored when its sum exceeds this share of its diagonal. */
+#define ANCHOR 1e-10
+/* As many sums as un_parallel_sums takes at once. */
+#define SUMS_MAX 16
+
+void un_components_free(un_components *parts)
+{
+    un_free(parts->ctx, parts->code);
+    un_free(parts->ctx, parts->flags);
+    un_free(parts->ctx, parts->sums);
+}
+
+typedef struct search {
+    const un_csr *a;
+    _Atomic int32_t *parent;
+    _Atomic uint8_t *flags;
+} search;
+
+static int32_t find_root(_Atomic int32_t *parent, int32_t i)
+{
+    for (;;) {
+        int32_t up = atomic_load_explicit(&parent[i], memory_order_relaxed);
+        if (up == i) return i;
+        int32_t above = atomic_load_explicit(&parent[up], memory_order_relaxed);
+        if (above != up)
+            atomic_compare_exchange_weak_explicit(&parent[i], &up, above, memory_order_relaxed,
+                                                  memory_order_relaxed);
+        i = above;
+    }
+}
+
+static void join(_Atomic int32_t *parent, int32_t i, int32_t j)
+{
+    for (;;) {
+        i = find_root(parent, i);
+        j = find_root(parent, j);
+        if (i == j) return;
+        int32_t low = i < j ? i : j, high = i < j ? j : i;
+        if (atomic_compare_exchange_strong_explicit(&parent[high], &high, low, memory_order_relaxed,
+                                                    memory_order_relaxed))
+            return;
+    }
+}
+
+static void start_rows(void *arg, int64_t begin, int64_t end)
+{
+    search *p = arg;
+    for (int64_t i = begin; i < end; i++)
+        atomic_store_explicit(&p->parent[i], (int32_t)i, memory_order_relaxed);
+}
+
+enum { ROW_ANCHORED = 1, ROW_EMPTY = 2, PART_ANCHORED = 4 };
+
+/* The sum of all entries, to see whether one is not finite, comes with it. */
+static double join_rows(void *arg, int64_t begin, int64_t end)
+{
+    search *p = arg;
+    const un_csr *a = p->a;
+    double all = 0;
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        int32_t last = i;
+        double sum = 0, diagonal = 0;
+        for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) {
+            int32_t j = a->col[k];
+            sum += a->val[k];
+            if (j == i) diagonal = a->val[k];
+            if (j >= i || a->val[k] == 0) continue;
+            /* most neighbours have the same parent as the one before */
+            int32_t up = atomic_load_explicit(&p->parent[j], memory_order_relaxed);
+            if (up != last) join(p->parent, i, j);
+            last = up;
+        }
+        all += sum;
+        uint8_t flags = diagonal == 0 ? ROW_EMPTY : sum > ANCHOR * diagonal ? ROW_ANCHORED : 0;
+        atomic_store_explicit(&p->flags[i], flags, memory_order_relaxed);
+    }
+    return all;
+}
+
+static void anchor_rows(void *arg, int64_t begin, int64_t end)
+{
+    search *p = arg;
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        int32_t root = find_root(p->parent, i);
+        atomic_store_explicit(&p->parent[i], root, memory_order_relaxed);
+        if ((atomic_load_explicit(&p->flags[i], memory_order_relaxed) & ROW_ANCHORED) &&
+            !(atomic_load_explicit(&p->flags[root], memory_order_relaxed) & PART_ANCHORED))
+            atomic_fetch_or_explicit(&p->flags[root], PART_ANCHORED, memory_order_relaxed);
+    }
+}
+
+/* Roots hold the code of their part by now, -1 - label, all others their root. */
+static void label_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_components *parts = arg;
+    for (int64_t i = begin; i < end; i++)
+        if (parts->code[i] >= 0) parts->code[i] = parts->code[parts->code[i]];
+}
+
+un_status un_components_find(un_components *parts, const un_csr *a, bool *finite)
+{
+    un_context *ctx = parts->ctx;
+    size_t n = (size_t)a->n;
+    UN_TRY(
+        un_array_need(ctx, (void **)&parts->code, &parts->capacity_code, n, sizeof *parts->code));
+    UN_TRY(un_array_need(ctx, (void **)&parts->flags, &parts->capacity_flags, n,
+                         sizeof *parts->flags));
+    search p = {a, (_Atomic int32_t *)parts->code, (_Atomic uint8_t *)parts->flags};
+    int64_t grain = un_block_grain(a->n);
+    parts->n = a->n;
+    un_parallel_for(ctx, a->n, grain, start_rows, &p);
+    *finite = isfinite(un_parallel_sum(ctx, a->n, join_rows, &p));
+    un_parallel_for(ctx, a->n, grain, anchor_rows, &p);
+    parts->count = parts->singular_count = parts->mean_count = 0;
+    for (int32_t i = 0; i < a->n; i++) {
+        if (parts->code[i] != i) continue;
+        parts->count++;
+        parts->code[i] = UN_ANCHORED;
+        if (parts->flags[i] & PART_ANCHORED) continue;
+        parts->singular_count++;
+        parts->code[i] = parts->flags[i] & ROW_EMPTY ? UN_EMPTY : UN_SINGULAR - parts->mean_count++;
+    }
+    if (parts->singular_count == 0) return UN_OK;
+    un_parallel_for(ctx, a->n, grain, label_rows, parts);
+    UN_TRY(un_array_need(ctx, (void **)&parts->sums, &parts->capacity_sums,
+                         2 * (size_t)parts->mean_count, sizeof *parts->sums));
+    double *sizes = parts->sums + parts->mean_count;
+    memset(sizes, 0, (size_t)parts->mean_count * sizeof *sizes);
+    for (int32_t i = 0; i < a->n; i++)
+        if (parts->code[i] <= UN_SINGULAR) sizes[UN_SINGULAR - parts->code[i]] += 1;
+    return UN_OK;
+}
+
+/* ---- means ---- */
+
+typedef struct means {
+    un_components *parts;
+    double *v;
+} means;
+
+static void sum_rows(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    means *p = arg;
+    const int32_t *code = p->parts->code;
+    for (int64_t i = begin; i < end; i++)
+        if (code[i] <= UN_SINGULAR) sums[UN_SINGULAR - code[i]] += p->v[i];
+}
+
+static void subtract_rows(void *arg, int64_t begin, int64_t end)
+{
+    means *p = arg;
+    const int32_t *code = p->parts->code;
+    const double *sums = p->parts->sums;
+    for (int64_t i = begin; i < end; i++)
+        if (code[i] <= UN_SINGULAR)
+            p->v[i] -= sums[UN_SINGULAR - code[i]];
+        else if (code[i] == UN_EMPTY)
+            p->v[i] = 0;
+}
+
+void un_components_remove_means(un_components *parts, double *v)
+{
+    if (parts->singular_count == 0) return;
+    means p = {parts, v};
+    double *sums = parts->sums, *sizes = sums + parts->mean_count;
+    if (parts->mean_count <= SUMS_MAX)
+        un_parallel_sums(parts->ctx, parts->n, parts->mean_count, sum_rows, &p, sums);
+    else {
+        memset(sums, 0, (size_t)parts->mean_count * sizeof *sums);
+        sum_rows(&p, 0, parts->n, sums);
+    }
+    for (int32_t m = 0; m < parts->mean_count; m++) sums[m] /= sizes[m];
+    un_parallel_for(parts->ctx, parts->n, un_block_grain(parts->n), subtract_rows, &p);
+}

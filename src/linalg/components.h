@@ -1,0 +1,27 @@
+/* Disconnected parts of a system, inside linalg only. */
+#ifndef UN_LINALG_COMPONENTS_H
+#define UN_LINALG_COMPONENTS_H
+
+#include "linalg/linalg.h"
+
+enum { UN_ANCHORED = -1, UN_EMPTY = -2, UN_SINGULAR = -3 };
+
+typedef struct un_components {
+    un_context *ctx;
+    int32_t n, count;       /* rows, parts */
+    int32_t singular_count; /* parts whose rows all sum to zero, single empty rows included */
+    int32_t mean_count;     /* of these, all but the empty rows */
+    int32_t *code;          /* by row, if there are singular parts: UN_ANCHORED, UN_EMPTY, or
+                             * UN_SINGULAR less the number of its part */
+    uint8_t *flags;         /* of the search */
+    double *sums;           /* by singular part, then their sizes */
+    size_t capacity_code, capacity_flags, capacity_sums;
+} un_components;
+
+void un_components_free(un_components *parts);
+/* finite: false when an entry is NaN or infinite. */
+un_status un_components_find(un_components *parts, const un_csr *a, bool *finite);
+/* Takes the mean of each singular part out of v, and sets v to zero in empty rows. */
+void un_components_remove_means(un_components *parts, double *v);
+
+#endif
