@@ -1,13 +1,21 @@
 /* Times the linear solvers on pressure systems of growing size:
  *
- *     build/test/bench_solvers [--cells 64,96] [--systems bcc,grid] [--kinds mic,amg]
- *                              [--threads 1,2] [--tolerance 1e-4] [--repeat 3]
+ *     ninja -C build bench_solvers && build/test/bench_solvers [--cells 64,96] [--systems bcc,grid]
+ *         [--kinds mic,amg] [--threads 1,2] [--tolerance 1e-4] [--repeat 3]
  *
- * One row of CSV per system, kind and thread count: the best of `repeat` solves from zero, set-up
- * included in the total; bytes are what the solver holds at most, beside matrix, b and x. */
+ * Systems, water with a wavy surface in a box of `cells` along each side:
+ *   tet    the tet method's, finest at the surface, four times coarser below; gravity and a whirl
+ *   bcc    the same lattice everywhere, as nodes along the Morton curve
+ *   lex    the same, x fastest
+ *   grid   the seven-point stencil of a uniform grid, x fastest
+ * One row of CSV per system, kind and thread count: the best of `repeat` solves from zero. seconds
+ * are all of a solve, seconds_cpu those of all threads; bytes are what the solver holds at most,
+ * beside matrix, b and x. */
 #include <stdio.h>
+#include <time.h>
 
 #include "../test/linalg/systems.h"
+#include "pressure/pressure.h"
 
 static int numbers(const char *text, double *out)
 {
@@ -17,11 +25,137 @@ static int numbers(const char *text, double *out)
     return count;
 }
 
+static void must(un_context *ctx, un_status status)
+{
+    if (status == UN_OK) return;
+    fprintf(stderr, "%s\n", ctx ? un_context_message(ctx) : "no memory");
+    exit(1);
+}
+
+static test_system copy_system(const un_csr *a, const double *b)
+{
+    size_t n = (size_t)a->n, entries = (size_t)a->row[a->n];
+    test_system s = {.a = {.n = a->n}};
+    s.a.row = memcpy(malloc((n + 1) * sizeof *s.a.row), a->row, (n + 1) * sizeof *s.a.row);
+    s.a.col = memcpy(malloc(entries * sizeof *s.a.col), a->col, entries * sizeof *s.a.col);
+    s.a.val = memcpy(malloc(entries * sizeof *s.a.val), a->val, entries * sizeof *s.a.val);
+    s.b = memcpy(malloc(n * sizeof *s.b), b, n * sizeof *s.b);
+    s.x = calloc(n, sizeof *s.x);
+    return s;
+}
+
+static test_system make_tet_system(int32_t cells)
+{
+    un_context_def def = un_context_def_default();
+    un_context *ctx = un_context_create(&def);
+    if (!ctx) exit(1);
+    un_arena arena;
+    un_octree tree;
+    un_tets mesh;
+    un_tet_pressure *pressure;
+    un_arena_init(&arena, ctx);
+    un_octree_init(ctx, &tree, un_v3(1, 1, 1), (cells + 7) / 8, cells);
+    int64_t count = 0, room = 7 * (int64_t)cells * cells + (int64_t)cells * cells * cells / 64;
+    double *x[3];
+    uint8_t *level = un_alloc(ctx, (size_t)room, 1);
+    for (int a = 0; a < 3; a++) x[a] = un_alloc(ctx, (size_t)room, sizeof *x[a]);
+    if (!level || !x[0] || !x[1] || !x[2]) must(ctx, UN_ERROR_MEMORY);
+    /* three layers around the surface, a quarter of the resolution elsewhere */
+    for (int32_t k = 0; k < cells; k++)
+        for (int32_t i = 0; i < cells; i++)
+            for (int32_t d = -3; d <= 3; d++) {
+                double px = (i + 0.5) / cells, pz = (k + 0.5) / cells;
+                x[0][count] = px, x[1][count] = test_depth(px, pz) + (double)d / cells;
+                x[2][count] = pz;
+                level[count++] = (uint8_t)tree.level_max;
+            }
+    for (int32_t k = 0; k < cells / 4; k++)
+        for (int32_t j = 0; j < cells / 4; j++)
+            for (int32_t i = 0; i < cells / 4; i++) {
+                x[0][count] = 4 * (i + 0.5) / cells, x[1][count] = 4 * (j + 0.5) / cells;
+                x[2][count] = 4 * (k + 0.5) / cells;
+                level[count++] = (uint8_t)un_clampi(tree.level_max - 2, 0, 15);
+            }
+    un_octree_request request = {count, {x[0], x[1], x[2]}, level, NULL};
+    must(ctx, un_octree_build(&tree, &arena, &request));
+    un_tets_init(ctx, &mesh);
+    must(ctx, un_tets_build(&mesh, &arena, &tree));
+    must(ctx, un_tet_pressure_create(ctx, &pressure));
+    size_t nodes = (size_t)mesh.node_count, tets = (size_t)mesh.tet_count;
+    un_vec3 *u = un_alloc(ctx, tets, sizeof *u);
+    uint8_t *known = un_alloc(ctx, tets, 1);
+    float *phi = un_alloc(ctx, nodes, sizeof *phi);
+    double *p = un_alloc_zero(ctx, nodes, sizeof *p);
+    if (!u || !known || !phi || !p) must(ctx, UN_ERROR_MEMORY);
+    for (size_t n = 0; n < nodes; n++)
+        phi[n] = (float)(mesh.x[n].y - test_depth(mesh.x[n].x, mesh.x[n].z));
+    for (size_t t = 0; t < tets; t++) {
+        un_vec3 c = un_tets_center(&mesh, (int32_t)t);
+        u[t] = un_v3(0.5 - c.y, c.x - 0.6 - 0.1, sin(9 * c.x));
+    }
+    un_tet_projection in = {.mesh = &mesh,
+                            .u = u,
+                            .known = known,
+                            .phi = phi,
+                            .p = p,
+                            .dt = 0.01,
+                            .density = 1000,
+                            .tolerance = 1e-4,
+                            .iteration_limit = 0};
+    un_tet_projection_report report;
+    must(ctx, un_tet_pressure_project(pressure, &arena, &in, &report));
+    test_system s = copy_system(&pressure->matrix, pressure->rhs);
+    void *blocks[] = {x[0], x[1], x[2], level, u, known, phi, p};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
+    un_tet_pressure_destroy(pressure);
+    un_tets_free(&mesh);
+    un_octree_free(&tree);
+    un_arena_free(&arena);
+    un_context_destroy(ctx);
+    return s;
+}
+
+static test_system make_system(const char *name, int32_t cells)
+{
+    if (!strcmp(name, "tet")) return make_tet_system(cells);
+    test_lattice lattice = {cells, strcmp(name, "grid") != 0, 1e-6, false};
+    return test_system_make(lattice, !strcmp(name, "bcc"));
+}
+
+static void run(const char *name, test_system *s, un_solver_kind kind, int32_t threads,
+                double tolerance, int repeat)
+{
+    un_context_def def = un_context_def_default();
+    def.threads = threads;
+    un_context *ctx = un_context_create(&def);
+    un_solver *solver;
+    if (!ctx) exit(1);
+    must(ctx, un_solver_create(ctx, &solver));
+    un_solver_set_kind(solver, kind);
+    un_solve_report report;
+    double setup = INFINITY, seconds = INFINITY, cpu = INFINITY;
+    for (int q = 0; q < repeat; q++) {
+        memset(s->x, 0, (size_t)s->a.n * sizeof *s->x);
+        clock_t ticks = clock();
+        double start = un_seconds();
+        must(ctx, un_solver_solve(solver, &s->a, s->x, s->b, tolerance, 5000, &report));
+        seconds = fmin(seconds, un_seconds() - start);
+        cpu = fmin(cpu, (double)(clock() - ticks) / CLOCKS_PER_SEC);
+        setup = fmin(setup, report.seconds_setup);
+    }
+    printf("%s,%d,%d,%s,%d,%d,%.1e,%.4f,%.4f,%.4f,%.3f,%.0f\n", name, s->a.n, s->a.row[s->a.n],
+           un_solver_kind_names[kind], threads, report.iterations, report.residual, setup, seconds,
+           cpu, 1e6 * seconds / s->a.n, (double)un_context_peak_bytes(ctx) / s->a.n);
+    fflush(stdout);
+    un_solver_destroy(solver);
+    un_context_destroy(ctx);
+}
+
 int main(int argc, char **argv)
 {
     double cells[16] = {32, 64}, threads[16] = {1, 2}, tolerance = 1e-4, repeat = 3;
     int cell_count = 2, thread_count = 2;
-    const char *systems = "bcc,grid", *kinds = "jacobi,mic,amg";
+    const char *systems = "tet,bcc,grid", *kinds = "jacobi,mic,amg";
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--cells")) cell_count = numbers(argv[i + 1], cells);
         if (!strcmp(argv[i], "--threads")) thread_count = numbers(argv[i + 1], threads);
@@ -30,46 +164,18 @@ int main(int argc, char **argv)
         if (!strcmp(argv[i], "--tolerance")) tolerance = strtod(argv[i + 1], NULL);
         if (!strcmp(argv[i], "--repeat")) repeat = strtod(argv[i + 1], NULL);
     }
-    printf("system,unknowns,kind,threads,iterations,residual,seconds_setup,seconds_other,"
-           "seconds,us_per_unknown,bytes_per_unknown\n");
-    static const char *const names[] = {"bcc", "grid", "bcclex"};
+    printf("system,unknowns,entries,kind,threads,iterations,residual,seconds_setup,seconds,"
+           "seconds_cpu,us_per_unknown,bytes_per_unknown\n");
+    static const char *const names[] = {"tet", "bcc", "lex", "grid"};
     for (int c = 0; c < cell_count; c++)
-        for (int kind = 0; kind < 3; kind++) {
-            if (!strstr(systems, names[kind])) continue;
-            test_lattice lattice = {(int32_t)cells[c], kind != 1, 1e-6, false};
-            test_system s = test_system_make(lattice, kind == 0);
+        for (int n = 0; n < 4; n++) {
+            if (!strstr(systems, names[n])) continue;
+            test_system s = make_system(names[n], (int32_t)cells[c]);
             for (int k = 1; k < UN_SOLVER_KIND_COUNT; k++)
-                for (int t = 0; t < thread_count; t++) {
-                    if (!strstr(kinds, un_solver_kind_names[k])) continue;
-                    un_context_def def = un_context_def_default();
-                    def.threads = (int32_t)threads[t];
-                    un_context *ctx = un_context_create(&def);
-                    un_solver *solver;
-                    if (!ctx || un_solver_create(ctx, &solver) != UN_OK) return 1;
-                    un_solver_set_kind(solver, (un_solver_kind)k);
-                    un_solve_report best = {0};
-                    double seconds = INFINITY;
-                    for (int q = 0; q < repeat; q++) {
-                        memset(s.x, 0, (size_t)s.a.n * sizeof *s.x);
-                        un_solve_report report;
-                        double start = un_seconds();
-                        if (un_solver_solve(solver, &s.a, s.x, s.b, tolerance, 5000, &report) !=
-                            UN_OK)
-                            return 1;
-                        double now = un_seconds() - start;
-                        if (now < seconds) {
-                            seconds = now;
-                            best = report;
-                        }
-                    }
-                    printf("%s,%d,%s,%d,%d,%.2e,%.4f,%.4f,%.4f,%.3f,%.0f\n", names[kind], s.a.n,
-                           un_solver_kind_names[k], def.threads, best.iterations, best.residual,
-                           best.seconds_setup, seconds - best.seconds_setup, seconds,
-                           1e6 * seconds / s.a.n, (double)un_context_peak_bytes(ctx) / s.a.n);
-                    fflush(stdout);
-                    un_solver_destroy(solver);
-                    un_context_destroy(ctx);
-                }
+                for (int t = 0; t < thread_count; t++)
+                    if (strstr(kinds, un_solver_kind_names[k]))
+                        run(names[n], &s, (un_solver_kind)k, (int32_t)threads[t], tolerance,
+                            (int)repeat);
             test_system_free(&s);
         }
     return 0;

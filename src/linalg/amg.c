@@ -32,6 +32,7 @@ static un_status setup(void *state, const un_csr *a)
     amg->a = a;
     amg->level_count = 0;
     amg->dense = false;
+    amg->residual_scale = 0;
     int exponent = 0;
     double most = un_parallel_max(amg->ctx, a->n, largest_diagonal, (void *)a);
     if (most > 0) frexp(most, &exponent);
@@ -119,9 +120,9 @@ typedef struct convert {
 
 static double largest(void *arg, int64_t begin, int64_t end)
 {
-    const double *r = ((convert *)arg)->r;
+    const double *r = arg;
     double max = 0;
-    for (int64_t i = begin; i < end; i++) max = fmax(max, fabs(r[i]));
+    for (int64_t i = begin; i < end; i++) max = fabs(r[i]) > max ? fabs(r[i]) : max;
     return max;
 }
 
@@ -137,7 +138,7 @@ static void to_double(void *arg, int64_t begin, int64_t end)
     convert *p = arg;
     const un_csr *a = p->amg->a;
     const float *x = p->amg->level[0].x, *inverse = p->amg->level[0].inverse;
-    double scale = p->amg->scale / p->scale;
+    double scale = p->scale > 0 ? p->amg->scale / p->scale : 0;
     for (int64_t i = begin; i < end; i++) {
         p->z[i] = x[i] * scale;
         if (inverse[i] != 0) continue;
@@ -151,9 +152,11 @@ static void apply(void *state, double *z, const double *r)
 {
     un_amg *amg = state;
     un_amg_level *finest = &amg->level[0];
-    convert p = {amg, z, r, 1};
-    double most = un_parallel_max(amg->ctx, amg->a->n, largest, &p);
-    if (most > 0 && isfinite(most)) p.scale = 1 / most;
+    if (amg->residual_scale == 0) {
+        double most = un_parallel_max(amg->ctx, amg->a->n, largest, (void *)r);
+        if (most > 0 && isfinite(most)) amg->residual_scale = 1 / most;
+    }
+    convert p = {amg, z, r, amg->residual_scale};
     int64_t grain = un_block_grain(finest->n);
     un_parallel_for(amg->ctx, finest->n, grain, to_float, &p);
     cycle(amg, 0, finest->x, finest->b, finest->b);

@@ -7,6 +7,8 @@
 #define UN_AMG_LEVELS_MAX 24
 #define UN_AMG_BLOCKS_MAX 32
 
+enum { UN_AMG_FREE = -1, UN_AMG_OUT = -2 };
+
 /* One matrix of the hierarchy. Rows are cut into fixed blocks of `grain`. Aggregates do not cross
  * blocks; a sweep is Gauss-Seidel inside a block and Jacobi between blocks. Of a pair of entries
  * inside a block only the lower one is stored: a block is one thread's work, so a row may add to
@@ -25,7 +27,7 @@ typedef struct un_amg_level {
     float *outer_sum;   /* scratch of the sweeps */
     float *diagonal;    /* not on the finest level */
     float *inverse;     /* of the smoother's diagonal; 0: no equation */
-    int32_t *aggregate; /* row of the next level, -1 none */
+    int32_t *aggregate; /* row of the next level, -1 none; at first UN_AMG_FREE or UN_AMG_OUT */
     int32_t *first;     /* by block, and one more: its first row of the next level */
     float *b, *x;
     /* of the K-cycle, not on the finest level: A x, the second correction y, and A y */
@@ -61,6 +63,8 @@ typedef struct un_amg {
     un_amg_level level[UN_AMG_LEVELS_MAX];
     int32_t level_count;
     double scale; /* of the hierarchy's matrix against A */
+    /* Of r, from the first one: residuals only fall from there, and floats have 30 orders to go. */
+    double residual_scale;
     /* the coarsest level, if dense: L D L^T by rows, 1 / D on the diagonal, 0 where singular */
     bool dense;
     double *factor, *solution;

@@ -16,6 +16,9 @@
 #define RAISE (2.f / 3)
 /* Row sums below this share of the diagonal are round-off; as in components.c. */
 #define ANCHOR 1e-10
+/* A row stays out of the coarse level when its sum exceeds this share of its couplings: a sweep
+ * settles it, and in an aggregate a stiff row would hold the others back [Notay 2010]. */
+#define DOMINANT 1.f
 /* Scaled diagonals below this are left to the caller: floats cannot hold the inverse's products. */
 #define DIAGONAL_MIN 1e-24f
 
@@ -38,19 +41,27 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     un_amg_level *level = p->level;
     int32_t outer_rows = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
-        float diagonal;
+        float diagonal, couplings = 0, excess;
         if (g->val_a) {
-            double sum = 0, own = 0;
+            double sum = 0, own = 0, all = 0;
             for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
                 sum += g->val_a[k];
+                all += fabs(g->val_a[k]);
                 if (g->col[k] == i) own = g->val_a[k];
             }
-            p->excess[i] = fabs(sum) > ANCHOR * own ? (float)(sum * g->scale) : 0;
+            excess = fabs(sum) > ANCHOR * own ? (float)(sum * g->scale) : 0;
             diagonal = (float)(own * g->scale);
+            couplings = (float)((all - own) * g->scale);
+            p->excess[i] = excess;
         } else {
-            diagonal = g->excess[i];
-            for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) diagonal -= g->val[k];
+            excess = diagonal = g->excess[i];
+            for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+                diagonal -= g->val[k];
+                couplings += fabsf(g->val[k]);
+            }
         }
+        bool out = !(diagonal > DIAGONAL_MIN) || excess >= DOMINANT * couplings;
+        level->aggregate[i] = out ? UN_AMG_OUT : UN_AMG_FREE;
         float limit = DROP * diagonal;
         int32_t lower = 0, outer = 0;
         for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
@@ -168,6 +179,9 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
 
 /* Few, since each has a marker as long as the coarse level. */
 #define GATHER_BLOCKS_MAX 16
+/* Entries of a coarse row to make room for; lattices and graded tets have 12 to 15. Where rows have
+ * more, the sums are taken again. */
+#define ROW_ENTRIES 20
 
 typedef struct gather {
     const un_amg_level *fine;
@@ -177,7 +191,8 @@ typedef struct gather {
     const int32_t *member_first, *member;
     int32_t *marker;
     un_amg_full *full;
-    bool fill;
+    int64_t *room;  /* by block: where its entries start, and one more */
+    int32_t *count; /* by block: its entries, also those that found no room */
 } gather;
 
 /* Members of each aggregate, aggregates of a block one after the other; then -1 for rows in none.
@@ -208,9 +223,12 @@ static void gather_rows(void *arg, int64_t begin, int64_t end)
     const un_amg_graph *g = p->g;
     const int32_t *aggregate = p->fine->aggregate;
     un_amg_full *full = p->full;
-    int32_t *marker = p->marker + begin / p->grain * p->coarse_count;
+    int64_t block = begin / p->grain;
+    int32_t *marker = p->marker + block * p->coarse_count;
+    int32_t *col = full->col + p->room[block], at = 0;
+    float *val = full->val + p->room[block];
+    int64_t room = p->room[block + 1] - p->room[block];
     for (int32_t c = 0; c < p->coarse_count; c++) marker[c] = -1;
-    int32_t at = p->fill ? full->row[begin] : 0;
     for (int32_t c = (int32_t)begin; c < end; c++) {
         int32_t start = at;
         float excess = 0;
@@ -221,26 +239,26 @@ static void gather_rows(void *arg, int64_t begin, int64_t end)
             for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
                 int32_t other = aggregate[g->col[k]];
                 if (other == c) continue;
-                float val = un_amg_entry(g, k);
-                if (val == 0) continue;
+                float entry = un_amg_entry(g, k);
                 if (other < 0) {
-                    excess -= val; /* x = 0 there: the coupling stays on the diagonal */
+                    excess -= entry; /* x = 0 there: the coupling stays on the diagonal */
                     continue;
                 }
-                if (marker[other] < start) {
-                    marker[other] = at;
-                    if (p->fill) {
-                        full->col[at] = other;
-                        full->val[at] = val;
-                    }
-                    at++;
-                } else if (p->fill)
-                    full->val[marker[other]] += val;
+                if (entry == 0) continue;
+                int32_t place = marker[other];
+                if (place < start) {
+                    marker[other] = place = at++;
+                    if (place >= room) continue;
+                    col[place] = other;
+                    val[place] = entry;
+                } else if (place < room)
+                    val[place] += entry;
             }
         }
-        if (!p->fill) full->row[c + 1] = at - start;
+        full->row[c + 1] = at - start;
         full->excess[c] = excess;
     }
+    p->count[block] = at;
 }
 
 un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_amg_graph *g,
@@ -249,23 +267,37 @@ un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_am
     un_context *ctx = amg->ctx;
     un_amg_full *full = &amg->full[slot];
     int64_t grain = un_max64(256, (coarse_count + GATHER_BLOCKS_MAX - 1) / GATHER_BLOCKS_MAX);
-    int64_t blocks = (coarse_count + grain - 1) / grain;
+    int64_t blocks = (coarse_count + grain - 1) / grain, room[GATHER_BLOCKS_MAX + 1] = {0};
+    int32_t count[GATHER_BLOCKS_MAX];
     UN_AMG_NEED(ctx, amg->member_first, amg->capacity_member_first, coarse_count);
     UN_AMG_NEED(ctx, amg->member, amg->capacity_member, fine->n);
     UN_AMG_NEED(ctx, amg->marker, amg->capacity_marker, blocks * coarse_count);
-    UN_AMG_NEED(ctx, full->row, full->capacity[0], coarse_count + 1);
+    UN_AMG_NEED(ctx, full->row, full->capacity[0], (size_t)coarse_count + 1);
     UN_AMG_NEED(ctx, full->excess, full->capacity[1], coarse_count);
     void *listing[2] = {amg, (void *)fine};
     un_parallel_for(ctx, fine->n, fine->grain, list_members, listing);
     gather p = {fine,        g,           coarse_count, grain, amg->member_first,
-                amg->member, amg->marker, full,         false};
-    un_parallel_for(ctx, coarse_count, grain, gather_rows, &p);
+                amg->member, amg->marker, full,         room,  count};
+    for (int64_t k = 0; k < blocks; k++) {
+        int64_t rows = un_min64(grain, coarse_count - k * grain);
+        room[k + 1] = room[k] + ROW_ENTRIES * rows;
+    }
+    for (bool fits = false; !fits;) {
+        UN_AMG_NEED(ctx, full->col, full->capacity[2], room[blocks]);
+        UN_AMG_NEED(ctx, full->val, full->capacity[3], room[blocks]);
+        un_parallel_for(ctx, coarse_count, grain, gather_rows, &p);
+        fits = true;
+        for (int64_t k = 0; k < blocks; k++) fits &= count[k] <= room[k + 1] - room[k];
+        if (!fits) /* now the room is known */
+            for (int64_t k = 0; k < blocks; k++) room[k + 1] = room[k] + count[k];
+    }
     full->row[0] = 0;
     for (int32_t c = 0; c < coarse_count; c++) full->row[c + 1] += full->row[c];
-    UN_AMG_NEED(ctx, full->col, full->capacity[2], full->row[coarse_count]);
-    UN_AMG_NEED(ctx, full->val, full->capacity[3], full->row[coarse_count]);
-    p.fill = true;
-    un_parallel_for(ctx, coarse_count, grain, gather_rows, &p);
+    for (int64_t k = 1; k < blocks; k++) {
+        int32_t to = full->row[k * grain];
+        memmove(full->col + to, full->col + room[k], (size_t)count[k] * sizeof *full->col);
+        memmove(full->val + to, full->val + room[k], (size_t)count[k] * sizeof *full->val);
+    }
     *coarse = (un_amg_graph){.n = coarse_count,
                              .row = full->row,
                              .col = full->col,

@@ -218,7 +218,7 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
     memset(s->q, 0, n * sizeof *s->q);
     double rho = precondition(s, m, &qz);
     memcpy(s->p, s->z, n * sizeof *s->p);
-    while (report->iterations < iteration_limit) {
+    while (report->iterations < iteration_limit && rho > 0) {
         double curvature = un_parallel_sum(ctx, a->n, direction_rows, s);
         if (!(curvature > 0) || !isfinite(curvature)) break;
         s->alpha = rho / curvature;
