@@ -25,7 +25,7 @@ static void conforms(void **state)
     un_arena arena;
     un_arena_init(&arena, ctx);
     for (int i = 0; i < CHECK_TREE_COUNT; i++)
-        for (uint64_t seed = 0; seed < 4; seed++) {
+        for (uint64_t seed = 0; seed < 2; seed++) {
             un_octree tree;
             un_tets mesh;
             un_tets_report report;
@@ -263,11 +263,11 @@ static void locates_points(void **state)
         build_mesh(ctx, &tree, &mesh, &check_trees[i], 500);
         double top[3];
         for (int a = 0; a < 3; a++) top[a] = tree.h * tree.n[a];
-        for (uint64_t q = 0; q < 3000; q++)
+        for (uint64_t q = 0; q < 1500; q++)
             check_location(&mesh, un_v3(top[0] * un_random(q, 1), top[1] * un_random(q, 2),
                                         top[2] * un_random(q, 3)));
         /* Nodes, and middles of edges, faces and tets, or close by. */
-        int32_t step = mesh.tet_count / 2000 + 1;
+        int32_t step = mesh.tet_count / 1000 + 1;
         for (int32_t t = 0; t < mesh.tet_count; t += step)
             for (int set = 1; set < 16; set++) {
                 un_vec3 x = {0, 0, 0};

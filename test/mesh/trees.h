@@ -51,6 +51,10 @@ static inline check_points check_make_points(un_context *ctx, const check_tree_d
         p.level[i] =
             (uint8_t)(def->ball ? tree->level_max : (int)(roll * (tree->level_max + 1.999)));
         p.reach[i] = (uint8_t)(un_random((uint64_t)i, seed + 2) * (def->reach + 1));
+        if (i % 4 == 3) { /* the same place again, with a reach of its own */
+            for (int a = 0; a < 3; a++) p.x[a][i] = p.x[a][i - 1];
+            p.level[i] = p.level[i - 1];
+        }
     }
     return p;
 }
