@@ -214,9 +214,7 @@ static bool may_go(const correct_args *a, int64_t q, un_vec3 x, un_vec3 move)
     double margin = WALL_MARGIN * (double)a->def->radius[q];
     if ((double)a->def->wall[q] - un_length(move) > margin) /* open sides are no walls */
         return to.x > 0 && to.y > 0 && to.z > 0 && to.x < size.x && to.y < size.y && to.z < size.z;
-    double d = un_walls_distance_exact(walls, to);
-    if (d < margin && d < un_walls_distance_exact(walls, x)) return false;
-    return un_open_way(walls, x, to);
+    return un_open_move(walls, x, to, margin);
 }
 
 /* The move without its part towards the wall: particles that others press against a wall can still

@@ -42,3 +42,10 @@ bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b)
     }
     return true;
 }
+
+bool un_open_move(const un_walls *walls, un_vec3 a, un_vec3 b, double margin)
+{
+    double d = un_walls_distance_exact(walls, b);
+    if (d < margin && d < un_walls_distance_exact(walls, a)) return false;
+    return un_open_way(walls, a, b);
+}

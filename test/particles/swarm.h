@@ -96,6 +96,18 @@ static inline un_correct_def swarm_correct_def(const swarm *s)
                             .walls = s->tank.walls};
 }
 
+static inline un_resize_def swarm_resize_def(const swarm *s, uint64_t stream)
+{
+    return (un_resize_def){.groups = &s->groups,
+                           .radius = s->radius,
+                           .phi = s->phi,
+                           .normal = {s->normal[0], s->normal[1], s->normal[2]},
+                           .walls = s->tank.walls,
+                           .volume_min = 1e-9,
+                           .volume_max = 1e-2,
+                           .stream = stream};
+}
+
 static inline void swarm_correct(swarm *s)
 {
     un_correct_def def = swarm_correct_def(s);
@@ -109,6 +121,43 @@ static inline void swarm_seed(swarm *s, int32_t level_max, leaf_size *wanted, co
     un_seed_leaves_def def = {.tree = &tree, .shape = shape, .walls = s->tank.walls};
     check_ok(s->tank.ctx, un_particles_seed_leaves(s->tank.ctx, &s->p, &def, &volume));
     leaves_free(&tree);
+}
+
+/* `count` particles at rest in the middle, to be placed. */
+static inline void swarm_make(swarm *s, int32_t count)
+{
+    check_ok(s->tank.ctx, un_particles_reserve(s->tank.ctx, &s->p, count));
+    s->p.count = count;
+    for (int32_t q = 0; q < count; q++) {
+        for (int a = 0; a < 3; a++) {
+            s->p.x[a][q] = 0.5;
+            s->p.v[a][q] = 0;
+        }
+        s->p.volume[q] = 1e-6f;
+        s->p.flags[q] = 0;
+        s->p.size[q] = 1;
+    }
+}
+
+static inline void swarm_place(swarm *s, int32_t q, un_vec3 x, double radius)
+{
+    s->p.x[0][q] = x.x;
+    s->p.x[1][q] = x.y;
+    s->p.x[2][q] = x.z;
+    s->p.volume[q] = (float)(8 * radius * radius * radius);
+}
+
+static inline un_vec3 swarm_point(uint64_t q, uint64_t stream)
+{
+    return un_v3(un_random(q, stream), un_random(q, stream + 1), un_random(q, stream + 2));
+}
+
+/* Positions, x first, for comparison. */
+static inline double *swarm_copy(const un_particles *p)
+{
+    double *x = malloc((size_t)(3 * p->count + 1) * sizeof *x);
+    for (int a = 0; a < 3; a++) memcpy(x + a * p->count, p->x[a], (size_t)p->count * sizeof *x);
+    return x;
 }
 
 #endif

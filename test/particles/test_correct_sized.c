@@ -1,38 +1,6 @@
 /* Position correction of particles of many sizes. */
 #include "swarm.h"
 
-static void resize_to(swarm *s, int32_t count)
-{
-    check_ok(s->tank.ctx, un_particles_reserve(s->tank.ctx, &s->p, count));
-    s->p.count = count;
-    for (int32_t q = 0; q < count; q++) {
-        for (int a = 0; a < 3; a++) s->p.x[a][q] = s->p.v[a][q] = 0.5;
-        s->p.volume[q] = 1e-6f;
-        s->p.flags[q] = 0;
-        s->p.size[q] = 1;
-    }
-}
-
-static void place(swarm *s, int32_t q, un_vec3 x, double radius)
-{
-    s->p.x[0][q] = x.x;
-    s->p.x[1][q] = x.y;
-    s->p.x[2][q] = x.z;
-    s->p.volume[q] = (float)(8 * radius * radius * radius);
-}
-
-static un_vec3 random_point(uint64_t q, uint64_t stream)
-{
-    return un_v3(un_random(q, stream), un_random(q, stream + 1), un_random(q, stream + 2));
-}
-
-/* Keeps positions for comparison. */
-static double *copy(const un_particles *p)
-{
-    double *x = malloc((size_t)(3 * p->count + 1) * sizeof *x);
-    for (int a = 0; a < 3; a++) memcpy(x + a * p->count, p->x[a], (size_t)p->count * sizeof *x);
-    return x;
-}
 static un_vec3 moved(const un_particles *p, const double *before, int32_t q)
 {
     return un_v3(p->x[0][q] - before[q], p->x[1][q] - before[p->count + q],
@@ -49,15 +17,15 @@ static void moves_are_those_of_the_formula(void **state)
     swarm s;
     swarm_begin(&s, 2);
     tank_build(&s.tank);
-    resize_to(&s, 1501);
+    swarm_make(&s, 1501);
     un_particles *p = &s.p;
     for (int32_t q = 0; q < p->count; q++) {
-        un_vec3 x = un_mad(un_v3(0.3, 0.3, 0.3), random_point((uint64_t)q, 1), 0.4);
-        place(&s, q, x, 0.005 * exp2(4 * pow(un_random((uint64_t)q, 4), 3)));
+        un_vec3 x = un_mad(un_v3(0.3, 0.3, 0.3), swarm_point((uint64_t)q, 1), 0.4);
+        swarm_place(&s, q, x, 0.005 * exp2(4 * pow(un_random((uint64_t)q, 4), 3)));
     }
     swarm_sort(&s, 1.0 / 64);
     swarm_look(&s, NULL);
-    double *before = copy(p);
+    double *before = swarm_copy(p);
     swarm_correct(&s);
     int bounded = 0, pushed = 0;
     for (int32_t i = 0; i < p->count; i++) {
@@ -92,13 +60,14 @@ static void the_small_give_way(void **state)
         swarm s;
         swarm_begin(&s, 1);
         tank_build(&s.tank);
-        resize_to(&s, 2);
+        swarm_make(&s, 2);
         un_particles *p = &s.p;
         double large = 0.1, small = large / ratios[n];
-        place(&s, 0, un_v3(0.5, 0.5, 0.5), large);
-        place(&s, 1, un_mad(un_v3(0.5, 0.5, 0.5), un_v3(0.6, 0, -0.8), large + 0.7 * small), small);
+        swarm_place(&s, 0, un_v3(0.5, 0.5, 0.5), large);
+        swarm_place(&s, 1, un_mad(un_v3(0.5, 0.5, 0.5), un_v3(0.6, 0, -0.8), large + 0.7 * small),
+                    small);
         swarm_look(&s, NULL);
-        double *before = copy(p);
+        double *before = swarm_copy(p);
         swarm_correct(&s);
         un_vec3 a = moved(p, before, 0), b = moved(p, before, 1);
         double ma = p->volume[0], mb = p->volume[1];
@@ -117,10 +86,10 @@ static void two_at_one_place_part(void **state)
     swarm s;
     swarm_begin(&s, 1);
     tank_build(&s.tank);
-    resize_to(&s, 2);
-    for (int32_t q = 0; q < 2; q++) place(&s, q, un_v3(0.4, 0.5, 0.6), 0.01);
+    swarm_make(&s, 2);
+    for (int32_t q = 0; q < 2; q++) swarm_place(&s, q, un_v3(0.4, 0.5, 0.6), 0.01);
     swarm_look(&s, NULL);
-    double *before = copy(&s.p);
+    double *before = swarm_copy(&s.p);
     swarm_correct(&s);
     un_vec3 a = moved(&s.p, before, 0), b = moved(&s.p, before, 1);
     check_near(un_length(a), 0.004, 1e-8);
@@ -149,17 +118,18 @@ static void even_fillings_stay(void **state)
         swarm_begin(&s, 2);
         tank_build(&s.tank);
         un_octree tree = leaves_make(un_v3(1, 1, 1), 1, 6, kind ? graded : even);
-        resize_to(&s, 8 * tree.leaf_count);
+        swarm_make(&s, 8 * tree.leaf_count);
         un_particles *p = &s.p;
         for (int32_t q = 0; q < p->count; q++) {
             double h = un_octree_size(&tree, tree.level[q / 8]), c = 0.5 * h;
             un_vec3 corner = un_octree_corner(&tree, q / 8);
-            place(&s, q,
-                  un_mad(corner, un_v3((q & 1) + 0.5, (q >> 1 & 1) + 0.5, (q >> 2 & 1) + 0.5), c),
-                  0.25 * h);
+            swarm_place(
+                &s, q,
+                un_mad(corner, un_v3((q & 1) + 0.5, (q >> 1 & 1) + 0.5, (q >> 2 & 1) + 0.5), c),
+                0.25 * h);
         }
         swarm_look(&s, NULL);
-        double *before = copy(p);
+        double *before = swarm_copy(p);
         swarm_correct(&s);
         for (int a = 0; a < 3; a++)
             assert_memory_equal(before + a * p->count, p->x[a], (size_t)p->count * sizeof *before);
@@ -175,15 +145,15 @@ static void ballistic_ones_neither_move_nor_push(void **state)
     swarm s;
     swarm_begin(&s, 1);
     tank_build(&s.tank);
-    resize_to(&s, 20); /* all in one heap */
+    swarm_make(&s, 20); /* all in one heap */
     un_particles *p = &s.p;
     for (int32_t q = 0; q < 20; q++) {
-        place(&s, q, un_mad(un_v3(0.5, 0.5, 0.5), random_point((uint64_t)q, 1), 0.01), 0.01);
+        swarm_place(&s, q, un_mad(un_v3(0.5, 0.5, 0.5), swarm_point((uint64_t)q, 1), 0.01), 0.01);
         if (q != 3) p->flags[q] = UN_PARTICLE_BALLISTIC;
     }
     p->flags[3] = 2; /* some other flag */
     swarm_look(&s, NULL);
-    double *before = copy(p);
+    double *before = swarm_copy(p);
     swarm_correct(&s);
     for (int32_t q = 0; q < 20; q++) check_near(un_length(moved(p, before, q)), 0, 0);
     p->flags[17] = 0;
@@ -216,12 +186,12 @@ static void clumps_are_spread(void **state)
         swarm s;
         swarm_begin(&s, 2);
         tank_build(&s.tank);
-        resize_to(&s, 60);
+        swarm_make(&s, 60);
         un_vec3 middle = {0.5, 0.5, 0.5};
         for (int32_t q = 0; q < 60; q++)
-            place(&s, q, un_mad(un_v3(0.49, 0.49, 0.49), random_point((uint64_t)q, 7), 0.02),
-                  mixed && q % 3 ? 0.005 : 0.02);
-        for (int32_t q = 20; q < 30; q++) place(&s, q, middle, 0.005); /* all at one place */
+            swarm_place(&s, q, un_mad(un_v3(0.49, 0.49, 0.49), swarm_point((uint64_t)q, 7), 0.02),
+                        mixed && q % 3 ? 0.005 : 0.02);
+        for (int32_t q = 20; q < 30; q++) swarm_place(&s, q, middle, 0.005); /* all at one place */
         swarm_look(&s, NULL);
         assert_true(worst_overlap(&s) == 1);
         for (int round = 0; round < 200; round++) {
@@ -246,16 +216,17 @@ static void crowds_beyond_measure_do_no_harm(void **state)
     swarm s;
     swarm_begin(&s, 2);
     tank_build(&s.tank);
-    resize_to(&s, 2500);
+    swarm_make(&s, 2500);
     un_particles *p = &s.p;
     for (int32_t q = 0; q < p->count; q++)
-        place(&s, q, un_mad(un_v3(0.5, 0.5, 0.5), random_point((uint64_t)q, 1), q % 2 ? 1e-4 : 0),
-              1e-4);
-    place(&s, 4, un_v3(0.5, 0.5, 0.5), 0.2);
+        swarm_place(&s, q,
+                    un_mad(un_v3(0.5, 0.5, 0.5), swarm_point((uint64_t)q, 1), q % 2 ? 1e-4 : 0),
+                    1e-4);
+    swarm_place(&s, 4, un_v3(0.5, 0.5, 0.5), 0.2);
     p->volume[9] = 0; /* of no volume at all */
     for (int round = 0; round < 3; round++) {
         swarm_look(&s, NULL);
-        double *before = copy(p);
+        double *before = swarm_copy(p);
         swarm_correct(&s);
         for (int32_t q = 0; q < p->count; q++) {
             assert_true(un_finite3(un_particle_position(p, q)));
@@ -273,7 +244,7 @@ static void none_and_one_are_fine(void **state)
         swarm s;
         swarm_begin(&s, 2);
         tank_build(&s.tank);
-        resize_to(&s, count);
+        swarm_make(&s, count);
         swarm_look(&s, NULL);
         swarm_correct(&s);
         if (count) assert_true(s.p.x[0][0] == 0.5 && s.p.x[1][0] == 0.5 && s.p.x[2][0] == 0.5);
@@ -295,13 +266,13 @@ static void correction_does_not_lift_the_surface(void **state)
     swarm s;
     swarm_begin(&s, 2);
     tank_build(&s.tank);
-    resize_to(&s, 60000);
+    swarm_make(&s, 60000);
     un_particles *p = &s.p;
     double radius = 0.015;
-    for (int32_t q = 0; q < p->count; q++) place(&s, q, random_point((uint64_t)q, 1), radius);
+    for (int32_t q = 0; q < p->count; q++) swarm_place(&s, q, swarm_point((uint64_t)q, 1), radius);
     swarm_sort(&s, 1.0 / 32);
     swarm_look(&s, slope);
-    double *before = copy(p), across[3] = {0, 0, 0}, along[3] = {0, 0, 0};
+    double *before = swarm_copy(p), across[3] = {0, 0, 0}, along[3] = {0, 0, 0};
     swarm_correct(&s);
     for (int32_t q = 0; q < p->count; q++) {
         un_vec3 x = {before[q], before[p->count + q], before[2 * p->count + q]};
@@ -342,11 +313,12 @@ static void correction_keeps_out_of_walls(void **state)
                    un_v3(0, 0, 0));
         s.tank.scene.def.domain.open[UN_SIDE_TOP] = true;
         tank_build(&s.tank);
-        resize_to(&s, 20000);
+        swarm_make(&s, 20000);
         un_particles *p = &s.p;
         uint8_t *keep = malloc(20000);
         for (int32_t q = 0; q < p->count; q++) {
-            place(&s, q, random_point((uint64_t)q, 1), 0.01 * exp2(2 * un_random((uint64_t)q, 9)));
+            swarm_place(&s, q, swarm_point((uint64_t)q, 1),
+                        0.01 * exp2(2 * un_random((uint64_t)q, 9)));
             keep[q] = un_walls_distance_exact(s.tank.walls, un_particle_position(p, q)) > 1e-7;
         }
         un_particles_filter(p, keep);
@@ -364,7 +336,7 @@ static void correction_keeps_out_of_walls(void **state)
             }
         }
         size_t bytes = (size_t)(3 * p->count) * sizeof(double);
-        double *bits = copy(p);
+        double *bits = swarm_copy(p);
         if (threads == 1)
             first_bits = bits;
         else {
@@ -383,11 +355,11 @@ static void particles_part_along_walls(void **state)
     swarm s;
     swarm_begin(&s, 1);
     tank_build(&s.tank);
-    resize_to(&s, 3);
+    swarm_make(&s, 3);
     un_particles *p = &s.p;
-    place(&s, 0, un_v3(0.5, 1e-5, 0.5), 0.01);
-    place(&s, 1, un_v3(0.505, 1e-5, 0.5), 0.01);
-    place(&s, 2, un_v3(0.503, 0.012, 0.5), 0.01);
+    swarm_place(&s, 0, un_v3(0.5, 1e-5, 0.5), 0.01);
+    swarm_place(&s, 1, un_v3(0.505, 1e-5, 0.5), 0.01);
+    swarm_place(&s, 2, un_v3(0.503, 0.012, 0.5), 0.01);
     for (int round = 0; round < 60; round++) {
         swarm_look(&s, NULL);
         swarm_correct(&s);
@@ -416,7 +388,7 @@ static void failing_allocations_are_clean(void **state)
     swarm s;
     swarm_begin(&s, 1);
     tank_build(&s.tank);
-    resize_to(&s, 300000); /* more than a chunk of the arena each */
+    swarm_make(&s, 300000); /* more than a chunk of the arena each */
     swarm_look(&s, NULL);
     s.groups.group_count = 8;
     s.groups.level_count = 1;
