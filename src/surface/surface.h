@@ -82,10 +82,12 @@ typedef struct un_hulls un_hulls;
 typedef struct un_hulls_def {
     const un_groups *groups; /* over particles sorted along a curve */
     const float *radius;
-    const uint8_t *flags; /* ballistic ones count as spheres only; NULL: none is */
-    const float *depth;   /* at particles: phi of the last step, negative inside, for choosing the
-                             candidates; NULL: all are candidates */
-    double reach;         /* l: a pair is joined within l (r_i + r_j) */
+    const uint8_t *flags;  /* ballistic ones count as spheres only; NULL: none is */
+    const float *depth;    /* at particles: phi of the last step, negative inside, for choosing the
+                              candidates; NULL: all are candidates */
+    double reach;          /* l: a pair is joined within l (r_i + r_j) */
+    const un_walls *walls; /* particles next to them are mirrored, so that hulls fill the gap; NULL:
+                              none are */
 } un_hulls_def;
 
 /* How much pruning left, for the docs and tests. */

@@ -1,0 +1,68 @@
+/* The zero surface of a level set on tets as triangles: what contouring and redistancing share. */
+#ifndef UN_SURFACE_CUT_H
+#define UN_SURFACE_CUT_H
+
+#include "surface/surface.h"
+
+/* The nodes that share an edge with node n: to[first[n]] .. to[first[n + 1]] (tet_graph.c). */
+typedef struct un_tet_graph {
+    int32_t *first, *to;
+} un_tet_graph;
+un_status un_tet_graph_build(un_context *ctx, un_arena *arena, un_tet_graph *graph,
+                             const un_tets *mesh);
+
+/* A vertex for every mesh edge whose ends differ in sign, one or two triangles for every tet that
+ * has such edges. All arrays come from the arena. */
+typedef struct un_cut {
+    const un_tets *mesh;
+    int32_t tet_count, *tet;   /* the cut tets, ascending */
+    int32_t node_count, *node; /* their nodes, ascending */
+    int32_t *place;            /* by mesh node: where in node[]; -1 */
+    int32_t vertex_count;
+    int32_t *first;     /* by place: its vertices, one more at the end */
+    int32_t *from, *to; /* of a vertex: the edge, lesser node first; ascending */
+    un_vec3 *x;         /* of a vertex */
+    int32_t triangle_count;
+    int32_t (*triangle)[3]; /* counter-clockwise seen from the air; in the order of the cut tets */
+    uint8_t *liquid;        /* by mesh node */
+} un_cut;
+
+/* Zero and NaN are air. */
+static inline bool un_cut_liquid(float phi)
+{
+    return phi < 0;
+}
+
+/* Finds cut tets and edges by the signs of phi; x is allocated, not set. graph may be NULL; with it
+ * the edges are found faster. */
+un_status un_cut_find(un_context *ctx, un_arena *arena, un_cut *cut, const float *phi,
+                      const un_tets *mesh, const un_tet_graph *graph);
+/* Sets x where phi interpolates to zero, at least `hair` of the edge off its ends; half way where a
+ * value is not finite. */
+void un_cut_interpolate(un_context *ctx, un_cut *cut, const float *phi, double hair);
+/* Builds the triangles, from x. */
+un_status un_cut_triangulate(un_context *ctx, un_arena *arena, un_cut *cut);
+/* The vertex on the edge between two mesh nodes of different sign. */
+static inline int32_t un_cut_vertex(const un_cut *cut, int32_t a, int32_t b)
+{
+    int32_t lesser = a < b ? a : b, greater = a < b ? b : a;
+    int32_t v = cut->first[cut->place[lesser]];
+    while (cut->to[v] != greater) v++;
+    return v;
+}
+
+/* Corner i of a tet first, then the others so that the tet stays positively oriented. */
+static inline void un_tet_corner_first(int32_t i, int32_t order[4])
+{
+    order[0] = i, order[1] = i ^ 1, order[2] = i ^ 2, order[3] = i ^ 3;
+}
+
+/* The distance of every node to the cut's triangles, with the sign of the node (tet_distance.c). */
+un_status un_cut_distance(un_context *ctx, un_arena *arena, float *phi, const un_cut *cut,
+                          const un_tet_graph *graph);
+
+/* The indices with keep[i] != 0, ascending. */
+un_status un_cut_list(un_context *ctx, un_arena *arena, const uint8_t *keep, int64_t count,
+                      int32_t **list, int32_t *list_count);
+
+#endif

@@ -1,0 +1,422 @@
+/* The union of the hulls of near particles [Ando13 section 5]: points, tree, distance.
+ *
+ * Only particles near the surface matter: those that were less than OWN radii deep have hulls,
+ * those down to HELP radii take part in the tests (hulls_prune.c), else the lower side of the kept
+ * layer would count as outside. Next to walls particles are mirrored, so that hulls go on into the
+ * wall and the surface meets it as it would without it.
+ *
+ * The exposed hulls lie in blocks of eight, asked side by side, under a tree of boxes. Frames and
+ * slopes are computed once; the distance itself is that of hull.c. */
+#include "surface/hulls.h"
+
+/* In radii. Particles move by less than one radius relative to the surface in a step. */
+#define OWN 4.0f
+#define HELP 8.5f
+#define POINT_GRAIN 4096
+#define BLOCK_GRAIN 512
+
+/* ---- points ---- */
+
+/* Sides and at most one solid. */
+#define IMAGES_MAX 7
+
+typedef struct point_args {
+    const un_hulls_def *def;
+    un_hull_points *points;
+    int32_t *first; /* by particle: its points; counts at first, shifted by one */
+} point_args;
+
+static uint8_t find_role(const un_hulls_def *def, int64_t q)
+{
+    const un_groups *g = def->groups;
+    float r = def->radius[q];
+    if (!isfinite(g->x[0][q]) || !isfinite(g->x[1][q]) || !isfinite(g->x[2][q])) return 0;
+    if (!isfinite(r) || r < 0) return 0;
+    if (def->flags && def->flags[q] & UN_PARTICLE_BALLISTIC) return UN_HULL_ALONE;
+    if (!def->depth || !(def->depth[q] <= -OWN * r)) return UN_HULL_OWNER | UN_HULL_HELPER;
+    return def->depth[q] <= -HELP * r ? 0 : UN_HULL_HELPER;
+}
+
+/* Images in the walls that the particle could be joined to its own image through. */
+static int32_t find_images(const un_hulls_def *def, int64_t q, un_vec3 image[IMAGES_MAX])
+{
+    const un_walls *walls = def->walls;
+    if (!walls) return 0;
+    un_vec3 x = un_v3(def->groups->x[0][q], def->groups->x[1][q], def->groups->x[2][q]);
+    double reach = def->reach * def->radius[q];
+    const bool *open = walls->scene->def.domain.open;
+    double at[3] = {x.x, x.y, x.z};
+    double size[3] = {walls->grid->size.x, walls->grid->size.y, walls->grid->size.z};
+    int32_t count = 0;
+    for (int32_t s = 0; s < 6; s++) {
+        double d = s & 1 ? size[s / 2] - at[s / 2] : at[s / 2];
+        if (open[s] || !(d >= 0 && d < reach)) continue;
+        double to[3] = {at[0], at[1], at[2]};
+        to[s / 2] += s & 1 ? 2 * d : -2 * d;
+        image[count++] = un_v3(to[0], to[1], to[2]);
+    }
+    double least = reach;
+    int32_t nearest = -1;
+    for (int32_t b = 0; b < walls->body_count; b++) {
+        const un_body *body = &walls->bodies[b];
+        un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
+        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > least) continue;
+        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
+        double d = un_shape_distance(body->shape, local) * (body->moves ? body->to.scale : 1);
+        if (d < least) least = d, nearest = b;
+    }
+    if (nearest >= 0 && least >= 0) {
+        const un_body *body = &walls->bodies[nearest];
+        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
+        un_vec3 n = un_shape_normal(body->shape, local);
+        if (body->moves) n = un_pose_rotate(&body->to, n);
+        image[count++] = un_mad(x, n, -2 * least);
+    }
+    return count;
+}
+
+static void count_points(void *arg, int64_t begin, int64_t end)
+{
+    point_args *a = arg;
+    un_vec3 image[IMAGES_MAX];
+    for (int64_t q = begin; q < end; q++) {
+        uint8_t role = find_role(a->def, q);
+        a->first[q + 1] = role == 0               ? 0
+                          : role == UN_HULL_ALONE ? 1
+                                                  : 1 + find_images(a->def, q, image);
+    }
+}
+
+static void write_points(void *arg, int64_t begin, int64_t end)
+{
+    point_args *a = arg;
+    un_hull_points *p = a->points;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t first = a->first[q], count = a->first[q + 1] - first;
+        if (count == 0) continue;
+        un_vec3 x[IMAGES_MAX + 1];
+        uint8_t role = find_role(a->def, q);
+        x[0] = un_v3(a->def->groups->x[0][q], a->def->groups->x[1][q], a->def->groups->x[2][q]);
+        if (count > 1) find_images(a->def, q, x + 1);
+        for (int32_t i = 0; i < count; i++) {
+            p->x[0][first + i] = x[i].x, p->x[1][first + i] = x[i].y, p->x[2][first + i] = x[i].z;
+            p->radius[first + i] = a->def->radius[q];
+            p->role[first + i] = (uint8_t)(i ? role | UN_HULL_IMAGE : role);
+        }
+    }
+}
+
+static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_def *def,
+                             un_hull_points *points)
+{
+    int64_t count = def->groups->count;
+    *points = (un_hull_points){.reach = def->reach};
+    point_args a = {.def = def, .points = points};
+    a.first = un_arena_alloc(arena, (size_t)count + 1, sizeof *a.first);
+    if (!a.first) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, count, POINT_GRAIN, count_points, &a);
+    a.first[0] = 0;
+    for (int64_t q = 0; q < count; q++) a.first[q + 1] += a.first[q];
+    points->count = a.first[count];
+    /* whole groups are read */
+    size_t room = (size_t)points->count + UN_GROUP;
+    points->radius = un_arena_alloc(arena, room, sizeof *points->radius);
+    points->role = un_arena_alloc(arena, room, 1);
+    for (int32_t axis = 0; axis < 3; axis++) {
+        points->x[axis] = un_arena_alloc(arena, room, sizeof *points->x[axis]);
+        if (!points->x[axis]) return UN_ERROR_MEMORY;
+    }
+    if (!points->radius || !points->role) return UN_ERROR_MEMORY;
+    for (size_t i = (size_t)points->count; i < room; i++)
+        points->x[0][i] = points->x[1][i] = points->x[2][i] = points->radius[i] = 0;
+    un_parallel_for(ctx, count, POINT_GRAIN, write_points, &a);
+    return un_groups_build(ctx, arena, &points->groups,
+                           (const double *const[3]){points->x[0], points->x[1], points->x[2]},
+                           points->radius, points->count);
+}
+
+/* ---- blocks ---- */
+
+typedef struct block_args {
+    un_hulls *hulls;
+    const un_hull_points *points;
+    const un_hull_list *list;
+    int32_t level;
+} block_args;
+
+/* The cone's slopes; the bigger sphere alone where it holds the other. */
+static void set_side(un_hull_block *b, int32_t l, int32_t side, double du, double dv, double from,
+                     double to)
+{
+    double length = hypot(du, dv), k = 0, w = 0;
+    if (length > 0) {
+        k = (to - from) / length;
+        w = fabs(k) < 1 ? k / sqrt(1 - k * k) : copysign(1e30, k);
+    }
+    b->dir[side][0][l] = (float)(length > 0 ? du / length : 1);
+    b->dir[side][1][l] = (float)(length > 0 ? dv / length : 0);
+    b->length[side][l] = (float)length;
+    b->r[side][l] = (float)(length > 0 ? from : fmax(from, to));
+    b->k[side][l] = (float)k;
+    b->w[side][l] = (float)un_clamp(w, -1e30, 1e30);
+}
+
+static void set_hull(un_hull_block *b, int32_t l, const un_vec3 x[3], const double r[3])
+{
+    un_vec3 d1 = un_sub(x[1], x[0]), d2 = un_sub(x[2], x[0]);
+    double u1 = un_length(d1);
+    un_vec3 e1 = u1 > 0 ? un_scale(d1, 1 / u1) : un_v3(1, 0, 0);
+    double u2 = un_dot(d2, e1);
+    un_vec3 across = un_mad(d2, e1, -u2);
+    double v2 = un_length(across);
+    bool flat = v2 > 1e-6 * (u1 + fabs(u2));
+    if (!flat) {
+        /* collinear: any frame about the line will do */
+        un_vec3 least = fabs(e1.x) < 0.6 ? un_v3(1, 0, 0) : un_v3(0, 1, 0);
+        across = un_cross(e1, least);
+        v2 = 0;
+    }
+    un_vec3 e2 = un_normalize(across), e3 = un_cross(e1, e2);
+    double gu = u1 > 0 ? (r[1] - r[0]) / u1 : 0, gv = flat ? (r[2] - r[0] - gu * u2) / v2 : 0;
+    double rest = 1 - gu * gu - gv * gv;
+    bool face = flat && rest > 0;
+    b->origin[0][l] = x[0].x, b->origin[1][l] = x[0].y, b->origin[2][l] = x[0].z;
+    b->e1[0][l] = (float)e1.x, b->e1[1][l] = (float)e1.y, b->e1[2][l] = (float)e1.z;
+    b->e2[0][l] = (float)e2.x, b->e2[1][l] = (float)e2.y, b->e2[2][l] = (float)e2.z;
+    b->e3[0][l] = (float)e3.x, b->e3[1][l] = (float)e3.y, b->e3[2][l] = (float)e3.z;
+    b->u1[l] = (float)u1;
+    b->u2[l] = (float)u2;
+    b->v2[l] = (float)v2;
+    b->b1[l] = face ? (float)(1 / u1) : NAN;
+    b->c2[l] = face ? (float)(u2 / (u1 * v2)) : 0;
+    b->b2[l] = face ? (float)(1 / v2) : 0;
+    b->r0[l] = (float)r[0];
+    b->gu[l] = (float)gu;
+    b->gv[l] = (float)gv;
+    b->slide[l] = face ? (float)(1 / sqrt(rest)) : 0;
+    set_side(b, l, 0, u1, 0, r[0], r[1]);
+    set_side(b, l, 1, u2, v2, r[0], r[2]);
+    set_side(b, l, 2, u2 - u1, v2, r[1], r[2]);
+}
+
+static float round_down(double v)
+{
+    float f = (float)v;
+    return (double)f > v ? nextafterf(f, -INFINITY) : f;
+}
+static float round_up(double v)
+{
+    return -round_down(-v);
+}
+
+static void clear_lane(un_group_box *node, int32_t c)
+{
+    for (int32_t a = 0; a < 3; a++) node->lo[a][c] = INFINITY, node->hi[a][c] = -INFINITY;
+    node->radius[c] = NAN;
+}
+
+static void build_blocks(void *arg, int64_t begin, int64_t end)
+{
+    block_args *a = arg;
+    const un_hull_points *p = a->points;
+    for (int64_t n = begin; n < end; n++) {
+        un_hull_block *block = a->hulls->blocks + n;
+        un_group_box *node = a->hulls->nodes + n / 8;
+        int32_t lane = n % 8, count = (int32_t)un_min64(8, a->list->count - 8 * n);
+        un_vec3 lo = {0}, hi = {0};
+        double radius = 0;
+        for (int32_t l = 0; l < 8; l++) {
+            /* a block that is not full repeats its last hull */
+            const int32_t *corner = a->list->corner[8 * n + (l < count ? l : count - 1)];
+            un_vec3 x[3];
+            double r[3];
+            for (int32_t c = 0; c < 3; c++) {
+                x[c] = un_v3(p->x[0][corner[c]], p->x[1][corner[c]], p->x[2][corner[c]]);
+                r[c] = p->radius[corner[c]];
+                lo = l + c ? un_min3(lo, x[c]) : x[c];
+                hi = l + c ? un_max3(hi, x[c]) : x[c];
+                radius = fmax(radius, r[c]);
+            }
+            set_hull(block, l, x, r);
+        }
+        node->lo[0][lane] = round_down(lo.x), node->hi[0][lane] = round_up(hi.x);
+        node->lo[1][lane] = round_down(lo.y), node->hi[1][lane] = round_up(hi.y);
+        node->lo[2][lane] = round_down(lo.z), node->hi[2][lane] = round_up(hi.z);
+        node->radius[lane] = round_up(radius);
+    }
+}
+
+static void build_nodes(void *arg, int64_t begin, int64_t end)
+{
+    block_args *a = arg;
+    un_hulls *h = a->hulls;
+    int32_t first = h->level_first[a->level], below = h->level_first[a->level - 1];
+    for (int64_t n = begin; n < end; n++) {
+        un_group_box *node = h->nodes + first + n;
+        for (int32_t c = 0; c < 8; c++) {
+            clear_lane(node, c);
+            if (8 * n + c >= first - below) continue;
+            const un_group_box *child = h->nodes + below + 8 * n + c;
+            node->radius[c] = 0;
+            for (int32_t k = 0; k < 8; k++) {
+                for (int32_t x = 0; x < 3; x++) {
+                    node->lo[x][c] = fminf(node->lo[x][c], child->lo[x][k]);
+                    node->hi[x][c] = fmaxf(node->hi[x][c], child->hi[x][k]);
+                }
+                node->radius[c] = fmaxf(node->radius[c], child->radius[k]);
+            }
+        }
+    }
+}
+
+static un_status build_tree(un_hulls *h, const un_hull_points *points, const un_hull_list *list)
+{
+    un_context *ctx = h->ctx;
+    h->count = list->count;
+    h->block_count = (list->count + 7) / 8;
+    int64_t total = 0;
+    for (int64_t width = h->block_count; width > 1 || (width == 1 && h->level_count == 0);) {
+        width = (width + 7) / 8;
+        h->level_first[h->level_count++] = (int32_t)total;
+        total += width;
+    }
+    h->level_first[h->level_count] = (int32_t)total;
+    UN_ALLOC(ctx, h->blocks, h->block_count + 1);
+    UN_ALLOC(ctx, h->nodes, total + 1);
+    if (h->block_count == 0) return UN_OK;
+    for (int32_t c = 0; c < 8; c++) clear_lane(h->nodes + h->level_first[1] - 1, c);
+    block_args a = {h, points, list, 0};
+    un_parallel_for(ctx, h->block_count, BLOCK_GRAIN, build_blocks, &a);
+    for (a.level = 1; a.level < h->level_count; a.level++)
+        un_parallel_for(ctx, h->level_first[a.level + 1] - h->level_first[a.level], BLOCK_GRAIN,
+                        build_nodes, &a);
+    const un_group_box *top = h->nodes + total - 1;
+    for (int32_t c = 0; c < 8; c++)
+        for (int32_t x = 0; x < 3; x++)
+            if (top->radius[c] >= 0)
+                h->room = fmaxf(h->room, 4 * FLT_EPSILON *
+                                             fmaxf(fabsf(top->lo[x][c]), fabsf(top->hi[x][c])));
+    return UN_OK;
+}
+
+un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *def,
+                          un_hulls **hulls, un_hulls_report *report)
+{
+    un_hulls_report local;
+    un_hull_points points;
+    un_hull_list list;
+    *hulls = NULL;
+    UN_TRY(find_points(ctx, arena, def, &points));
+    UN_TRY(un_hulls_prune(ctx, arena, &points, &list, report ? report : &local));
+    un_hulls *h = un_alloc_zero(ctx, 1, sizeof *h);
+    if (!h) return UN_ERROR_MEMORY;
+    h->ctx = ctx;
+    un_status status = build_tree(h, &points, &list);
+    if (status != UN_OK)
+        un_hulls_destroy(h);
+    else
+        *hulls = h;
+    return status;
+}
+
+void un_hulls_destroy(un_hulls *hulls)
+{
+    if (!hulls) return;
+    un_free(hulls->ctx, hulls->blocks);
+    un_free(hulls->ctx, hulls->nodes);
+    un_free(hulls->ctx, hulls);
+}
+
+/* ---- distance ---- */
+
+static inline float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+static inline float smaller(float a, float b)
+{
+    return a < b ? a : b;
+}
+
+/* The least distance of the block's eight hulls. */
+static float block_distance(const un_hull_block *b, un_vec3 x)
+{
+    float u[8], v[8], h[8], best[8];
+    for (int32_t l = 0; l < 8; l++) {
+        float dx = (float)(x.x - b->origin[0][l]), dy = (float)(x.y - b->origin[1][l]);
+        float dz = (float)(x.z - b->origin[2][l]);
+        u[l] = dx * b->e1[0][l] + dy * b->e1[1][l] + dz * b->e1[2][l];
+        v[l] = dx * b->e2[0][l] + dy * b->e2[1][l] + dz * b->e2[2][l];
+        h[l] = fabsf(dx * b->e3[0][l] + dy * b->e3[1][l] + dz * b->e3[2][l]);
+    }
+    for (int32_t l = 0; l < 8; l++) {
+        float slide = h[l] * b->slide[l];
+        float fu = u[l] + b->gu[l] * slide, fv = v[l] + b->gv[l] * slide;
+        float b2 = b->b2[l] * fv, b1 = b->b1[l] * fu - b->c2[l] * fv;
+        float du = u[l] - fu, dv = v[l] - fv;
+        float value =
+            sqrtf(du * du + dv * dv + h[l] * h[l]) - (b->r0[l] + b->gu[l] * fu + b->gv[l] * fv);
+        float least = smaller(smaller(b1, b2), 1 - b1 - b2);
+        best[l] = least >= 0 ? value : INFINITY;
+    }
+    for (int32_t s = 0; s < 3; s++)
+        for (int32_t l = 0; l < 8; l++) {
+            float pu = s == 2 ? u[l] - b->u1[l] : u[l], pv = v[l];
+            float cu = b->dir[s][0][l], cv = b->dir[s][1][l];
+            float along = pu * cu + pv * cv, across = pu * cv - pv * cu;
+            float across2 = across * across + h[l] * h[l];
+            float t = along + b->w[s][l] * sqrtf(across2);
+            t = smaller(larger(t, 0), b->length[s][l]);
+            float off = along - t;
+            float value = sqrtf(off * off + across2) - (b->r[s][l] + b->k[s][l] * t);
+            best[l] = smaller(value, best[l]);
+        }
+    float least = best[0];
+    for (int32_t l = 1; l < 8; l++) least = smaller(best[l], least);
+    return least;
+}
+
+typedef struct asking {
+    const un_hulls *hulls;
+    un_vec3 x;
+    lanes at[3];
+    float best;
+} asking;
+
+static void ask(asking *a, int32_t level, int64_t node)
+{
+    const un_hulls *h = a->hulls;
+    const un_group_box *box = h->nodes + h->level_first[level] + node;
+    lanes gap2, reach, zero;
+    lanes_gaps(&gap2, box->lo, box->hi, a->at, a->at);
+    lanes_set(&zero, 0);
+    for (;;) {
+        /* boxes within best of a sphere of their largest radius */
+        reach = *(const lanes *)box->radius + (a->best + h->room);
+        lanes_raise(&reach, &zero);
+        reach *= reach;
+        uint32_t left = lanes_less(&gap2, &reach);
+        if (!left) return;
+        int32_t nearest = __builtin_ctz(left);
+        for (left &= left - 1; left; left &= left - 1) {
+            int32_t c = __builtin_ctz(left);
+            if (gap2[c] < gap2[nearest]) nearest = c;
+        }
+        gap2[nearest] = INFINITY;
+        if (level > 0)
+            ask(a, level - 1, 8 * node + nearest);
+        else
+            a->best = smaller(block_distance(h->blocks + 8 * node + nearest, a->x), a->best);
+    }
+}
+
+double un_hulls_distance(const un_hulls *hulls, un_vec3 x, double bound)
+{
+    if (hulls->level_count == 0 || !un_finite3(x)) return bound;
+    asking a = {.hulls = hulls, .x = x, .best = (float)bound};
+    lanes_set(&a.at[0], (float)x.x);
+    lanes_set(&a.at[1], (float)x.y);
+    lanes_set(&a.at[2], (float)x.z);
+    ask(&a, hulls->level_count - 1, 0);
+    return a.best < (float)bound ? a.best : bound;
+}

@@ -1,0 +1,62 @@
+/* The union of hulls from inside: what finding, pruning and asking share. */
+#ifndef UN_SURFACE_HULLS_H
+#define UN_SURFACE_HULLS_H
+
+#include "surface/lanes.h"
+#include "surface/surface.h"
+
+/* What a point may do. */
+enum {
+    UN_HULL_HELPER = 1, /* takes part in the tests */
+    UN_HULL_OWNER = 2,  /* has hulls; a helper too */
+    UN_HULL_ALONE = 4,  /* a sphere, joined to nothing */
+    UN_HULL_IMAGE = 8   /* of a particle behind a wall */
+};
+
+/* The particles that matter, along the curve, each followed by its images in walls. */
+typedef struct un_hull_points {
+    int32_t count;
+    double *x[3];
+    float *radius;
+    uint8_t *role;
+    double reach;
+    un_groups groups;
+} un_hull_points;
+
+/* Three points each; a cone repeats its last, a sphere its only one. */
+typedef struct un_hull_list {
+    int64_t count;
+    int32_t (*corner)[3];
+} un_hull_list;
+
+/* The exposed hulls, in the order of the points (hulls_prune.c). From the arena. */
+un_status un_hulls_prune(un_context *ctx, un_arena *arena, const un_hull_points *points,
+                         un_hull_list *list, un_hulls_report *report);
+
+/* Eight hulls, each in the frame of its triangle: origin and axes e1 (along its first side), e2,
+ * e3.
+ */
+typedef struct un_hull_block {
+    double origin[3][8];
+    float e1[3][8], e2[3][8], e3[3][8];
+    float u1[8], u2[8], v2[8]; /* the corners are (0, 0), (u1, 0), (u2, v2) */
+    float b1[8], b2[8], c2[8]; /* barycentric: b1 u - c2 v, b2 v; NaN: no face */
+    float r0[8], gu[8], gv[8]; /* radius r0 + gu u + gv v */
+    float slide[8];            /* 1 / sqrt(1 - |g|^2) */
+    /* sides, from the first corner to the second, the third, and from the second to the third */
+    float dir[3][2][8], length[3][8], r[3][8], k[3][8], w[3][8];
+} un_hull_block;
+
+struct un_hulls {
+    un_context *ctx;
+    int64_t count; /* of hulls */
+    int64_t block_count;
+    un_hull_block *blocks;
+    /* A tree of eight-wide nodes over the blocks: boxes of the centres and the largest radius. */
+    un_group_box *nodes;
+    int32_t level_first[UN_LEVELS_MAX + 1];
+    int32_t level_count;
+    float room; /* round-off of boxes, m */
+};
+
+#endif
