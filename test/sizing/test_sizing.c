@@ -172,6 +172,28 @@ static void solid_curvature(void **state)
     bench_end(&b);
 }
 
+/* Within a coarsest surface cell a solid's influence fades, it does not grow. */
+static void solid_influence_fades(void **state)
+{
+    (void)state;
+    bench b;
+    bench_make(&b,
+               "scene { method = 'tet', " WATER ", detail = { coarsest = 8, finest = 256 },\n"
+               "solids = { sphere { center = {.503, .26, .49}, radius = .06 } }, " ALONE(
+                   "solid_curvature = true") " }",
+               16, plane_set, level);
+    bench_evaluate(&b);
+    double near = INFINITY, far = INFINITY;
+    for (int32_t n = 0; n < b.mesh.node_count; n++) {
+        double d = un_length(un_sub(b.mesh.x[n], un_v3(0.503, 0.26, 0.49))) - 0.06;
+        if (d > 0 && d < 0.02) near = fmin(near, b.size[n]);
+        if (d > 0.05 && d < 0.07) far = fmin(far, b.size[n]);
+    }
+    check_below(near, 0.045);
+    check_below(near + 0.005, far);
+    bench_end(&b);
+}
+
 /* ---- depth ---- */
 
 static void depth(void **state)
@@ -367,6 +389,7 @@ int main(void)
         cmocka_unit_test(noise_is_flat),
         cmocka_unit_test(edges_and_sheets_are_fine),
         cmocka_unit_test(solid_curvature),
+        cmocka_unit_test(solid_influence_fades),
         cmocka_unit_test(depth),
         cmocka_unit_test(strain),
         cmocka_unit_test(strain_without_gravity),
