@@ -43,8 +43,10 @@
 #define BAND 1.5
 #define SMOOTHINGS 2
 /* Difference of speed across a cell that is still calm, as a share of sqrt(g H), H the domain's
- * height. */
-#define STRAIN 0.15
+ * height. A dam break of 8 to 64 cells has at most 39 thousand particles at 0.15, 24 at 0.3 and 23
+ * at 0.6 (94 thousand without sizing), and at 0.6 fewer in its front; the kinetic energies differ
+ * by 3 %. */
+#define STRAIN 0.3
 /* Growth of cells per distance: two to three layers of each size. */
 #define GRADE 0.3
 /* The coarsest surface cell over the coarsest cell; the paper's Table 1 has 1/2 to 1/4. */

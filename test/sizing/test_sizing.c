@@ -267,7 +267,7 @@ static void strain(void **state)
         set_velocity(&b, cases[i % 3].f);
         bench_evaluate(&b);
         double factor = i / 3 == 0 ? 1 : i / 3 == 1 ? 3 : 0;
-        double want = 0.15 * sqrt(9.81) * factor / cases[i % 3].norm;
+        double want = 0.3 * sqrt(9.81) * factor / cases[i % 3].norm;
         if (!(want > 0 && want < 0.25)) want = 0.25;
         extent e = bench_extent(&b, -1, -0.1);
         check_near(e.least, want, 1e-4 * want);
@@ -288,7 +288,7 @@ static void strain_without_gravity(void **state)
                16, plane_set, level);
     set_velocity(&b, shear);
     bench_evaluate(&b);
-    check_near(bench_extent(&b, -1, -0.1).least, 0.15 * 2 * sqrt(2) / 20, 1e-5);
+    check_near(bench_extent(&b, -1, -0.1).least, 0.3 * 2 * sqrt(2) / 20, 1e-5);
     bench_end(&b);
     bench_make(
         &b, "scene { method = 'tet', gravity = {0, 0, 0}, " WATER ", " ALONE("strain = true") " }",
@@ -309,7 +309,7 @@ static void depth_bounds_strain(void **state)
                16, plane_set, high);
     set_velocity(&b, stretch);
     bench_evaluate(&b);
-    double want = 0.15 * sqrt(9.81) / sqrt(600);
+    double want = 0.3 * sqrt(9.81) / sqrt(600);
     check_near(bench_extent(&b, -0.05, -0.01).least, want, 1e-3);
     extent e = bench_extent(&b, -0.75, -0.7);
     check_below(0.2, e.least);
