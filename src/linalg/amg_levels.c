@@ -13,7 +13,7 @@
  * cancel up to round-off. */
 #define DROP 1e-7f
 /* The smoother's diagonal is raised where couplings to other blocks exceed this share of it. */
-#define RAISE (2.f / 3)
+#define OUTER_MAX 0.9f
 /* Row sums below this share of the diagonal are round-off; as in components.c. */
 #define ANCHOR 1e-10
 /* A row stays out of the coarse level when its sum exceeds this share of its couplings: a sweep
@@ -126,7 +126,7 @@ static void fill_outer(void *arg, int64_t begin, int64_t end)
             level->outer_val[at++] = val;
             sum += fabsf(val);
         }
-        float raise = sum > RAISE * d ? sum : 0;
+        float raise = sum > OUTER_MAX * d ? 0.5f * (sum - OUTER_MAX * d) : 0;
         level->outer_raise[q] = raise;
         if (d > DIAGONAL_MIN) level->inverse[i] = 1 / (d + raise);
     }

@@ -1,10 +1,9 @@
 /* Sweeps over a level of the aggregation multigrid.
  *
  * The smoother is M = D' + L, L the lower part inside each block of rows: a forward sweep before
- * the coarse correction, its transpose, a backward sweep, after it. D' is the diagonal, raised by
- * the couplings that leave the block where these are large, so that M + M^T - A stays positive
- * definite and the sweep converges for any blocks [Baker, Falgout, Kolev & Yang 2011, l1
- * smoothers].
+ * the coarse correction, its transpose, a backward sweep, after it. With E the couplings that leave
+ * blocks M + M^T - A = 2 D' - D - E; sweeps converge while that is positive definite, so D' is the
+ * diagonal, raised where a row of E all but exceeds it [after Baker, Falgout, Kolev & Yang 2011].
  *
  * A level stores L, not its transpose U: what row i of L takes from earlier rows it gives back to
  * them. */

@@ -41,8 +41,33 @@ static un_status (*const create[UN_SOLVER_KIND_COUNT])(un_context *, un_precondi
     [UN_SOLVER_AMG] = un_amg_create,
 };
 
-/* Rows from which on multigrid is quicker than MIC(0). */
-#define AMG_ROWS 10000
+/* Auto: from how many rows on multigrid is quicker, and what is before. From zero to 1e-4, one
+ * thread, milliseconds of processor time (bench/solvers.c, systems grid and tet):
+ *
+ *     grid  rows   2877   9683  22988  77530      tet  rows   3163   7108  12452  28128  50481
+ *     jacobi        1.0    5.4   17.6   98.5                   1.1    3.0    5.9   17.2   40.2
+ *     mic           0.6    4.5   14.1   71.8                   1.9    5.3   13.2   44.8   93.2
+ *     amg           0.8    4.0    9.4   39.5                   1.5    3.7    8.4   17.8   37.5
+ *
+ * MIC(0) is at its best on stencils without common neighbours, numbered row by row; along the
+ * Morton curve it takes as many iterations as Jacobi. The limit for tets is below the crossing:
+ * harder systems (long basins, closed tanks) move that, and nothing below it takes long. */
+#define NARROW_ROW 8 /* entries */
+#define NARROW_AMG_ROWS 6000
+#define WIDE_AMG_ROWS 15000
+
+static un_solver_kind choose(const un_csr *a)
+{
+    bool narrow = a->row[a->n] <= NARROW_ROW * (int64_t)a->n;
+    if (a->n >= (narrow ? NARROW_AMG_ROWS : WIDE_AMG_ROWS)) return UN_SOLVER_AMG;
+    return narrow ? UN_SOLVER_MIC : UN_SOLVER_JACOBI;
+}
+
+double un_solver_bytes(double unknowns)
+{
+    /* vectors and labels of CG; what multigrid took on grids, lattices and graded tets */
+    return unknowns * (4 * 8 + 5 + (unknowns < NARROW_AMG_ROWS ? 8 : 110));
+}
 
 un_status un_solver_create(un_context *ctx, un_solver **solver)
 {
@@ -70,6 +95,14 @@ void un_solver_set_kind(un_solver *s, un_solver_kind kind)
 }
 
 /* ---- the kernels of an iteration, each one pass over the vectors ---- */
+
+/* r = b, q = 0. */
+static void load_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_solver *s = arg;
+    memcpy(s->r + begin, s->b + begin, (size_t)(end - begin) * sizeof *s->r);
+    memset(s->q + begin, 0, (size_t)(end - begin) * sizeof *s->q);
+}
 
 /* r = r - A x, and |r|^2; r holds b. */
 static double residual_rows(void *arg, int64_t begin, int64_t end)
@@ -138,6 +171,12 @@ static void product_rows(void *arg, int64_t begin, int64_t end, double *sums)
     sums[1] += qz;
 }
 
+static void start_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_solver *s = arg;
+    memcpy(s->p + begin, s->z + begin, (size_t)(end - begin) * sizeof *s->p);
+}
+
 static void turn_rows(void *arg, int64_t begin, int64_t end)
 {
     un_solver *s = arg;
@@ -181,12 +220,14 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
     UN_TRY(un_array_need(ctx, (void **)&s->p, &s->capacity_p, n, sizeof *s->p));
     UN_TRY(un_array_need(ctx, (void **)&s->q, &s->capacity_q, n, sizeof *s->q));
     s->a = a;
+    s->b = b;
     s->x = x;
     UN_TRY(un_components_find(&s->parts, a, &report->finite));
     report->component_count = s->parts.count;
     report->singular_count = s->parts.singular_count;
 
-    memcpy(s->r, b, n * sizeof *b);
+    int64_t grain = un_block_grain(a->n);
+    un_parallel_for(ctx, a->n, grain, load_rows, s);
     un_components_remove_means(&s->parts, s->r);
     double b_norm = sqrt(un_parallel_sum(ctx, a->n, norm_rows, s));
     if (!isfinite(b_norm)) report->finite = false;
@@ -200,7 +241,7 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
         r_norm = sqrt(un_parallel_sum(ctx, a->n, residual_rows, s));
     if (!(r_norm <= b_norm)) { /* the guess is worse than none */
         memset(x, 0, n * sizeof *x);
-        memcpy(s->r, b, n * sizeof *b);
+        un_parallel_for(ctx, a->n, grain, load_rows, s);
         un_components_remove_means(&s->parts, s->r);
         r_norm = b_norm;
     }
@@ -208,16 +249,15 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
     if (report->residual <= tolerance) return UN_OK;
 
     un_solver_kind kind = s->kind;
-    if (kind == UN_SOLVER_AUTO) kind = a->n < AMG_ROWS ? UN_SOLVER_MIC : UN_SOLVER_AMG;
+    if (kind == UN_SOLVER_AUTO) kind = choose(a);
     un_preconditioner *m = &s->preconditioner[kind];
     report->kind = kind;
     double start = un_seconds(), qz;
     if (!m->state) UN_TRY(create[kind](ctx, m));
     UN_TRY(m->setup(m->state, a));
     report->seconds_setup = un_seconds() - start;
-    memset(s->q, 0, n * sizeof *s->q);
     double rho = precondition(s, m, &qz);
-    memcpy(s->p, s->z, n * sizeof *s->p);
+    un_parallel_for(ctx, a->n, grain, start_rows, s);
     while (report->iterations < iteration_limit && rho > 0) {
         double curvature = un_parallel_sum(ctx, a->n, direction_rows, s);
         if (!(curvature > 0) || !isfinite(curvature)) break;
@@ -229,7 +269,7 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
         double rho_next = precondition(s, m, &qz);
         s->beta = m->varies ? -qz / curvature : rho_next / rho;
         rho = rho_next;
-        un_parallel_for(ctx, a->n, un_block_grain(a->n), turn_rows, s);
+        un_parallel_for(ctx, a->n, grain, turn_rows, s);
     }
     report->converged = report->residual <= tolerance;
     return UN_OK;

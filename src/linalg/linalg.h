@@ -18,7 +18,7 @@ bool un_csr_validate(const un_csr *a, const char **reason);
 void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
 
 typedef enum un_solver_kind {
-    UN_SOLVER_AUTO, /* by size */
+    UN_SOLVER_AUTO, /* by the system's size and stencil */
     UN_SOLVER_JACOBI,
     UN_SOLVER_MIC,
     UN_SOLVER_AMG,
@@ -44,6 +44,8 @@ typedef struct un_solver un_solver;
 un_status un_solver_create(un_context *ctx, un_solver **solver);
 void un_solver_destroy(un_solver *solver);
 void un_solver_set_kind(un_solver *solver, un_solver_kind kind); /* UN_SOLVER_AUTO at first */
+/* What it will hold for so many unknowns, about, matrix, b and x not included. */
+double un_solver_bytes(double unknowns);
 
 /* Solves A x = b from the guess in x, to |r| <= tolerance |b|. A is symmetric positive
  * semi-definite with non-positive row sums nowhere: parts of the graph whose rows all sum to zero

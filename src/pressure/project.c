@@ -351,9 +351,9 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
 
 double un_pressure_bytes(const un_grid *grid, double liquid_cells)
 {
-    /* p and index; cell, row, 7 entries, rhs, x; CG's four vectors, pivots, labels and stack */
-    return (double)grid->cell_count * (8 + 4) +
-           liquid_cells * (4 + 4 + 7 * 12 + 8 + 8 + 4 * 8 + 8 + 4 + 4);
+    /* p and index; cell, row, 7 entries, rhs, x; the solver */
+    return (double)grid->cell_count * (8 + 4) + liquid_cells * (4 + 4 + 7 * 12 + 8 + 8) +
+           un_solver_bytes(liquid_cells);
 }
 
 un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure)

@@ -268,6 +268,82 @@ static void stars_and_dust(void **state)
     check_context_end(ctx);
 }
 
+/* Rows numbered at random: nearly all couplings leave their block. */
+static void any_numbering_converges(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    test_system s = test_system_make((test_lattice){24, true, 1e-3, false}, true);
+    int32_t n = s.a.n, *to = malloc((size_t)n * sizeof *to), *from = malloc((size_t)n * sizeof *to);
+    for (int32_t i = 0; i < n; i++) from[i] = i;
+    for (int32_t i = n - 1; i > 0; i--) {
+        int32_t j = (int32_t)(un_random((uint64_t)i, 6) * (i + 1)), keep = from[i];
+        from[i] = from[j];
+        from[j] = keep;
+    }
+    for (int32_t i = 0; i < n; i++) to[from[i]] = i;
+    test_system t = {.a = {.n = n}};
+    t.a.row = malloc(((size_t)n + 1) * sizeof *t.a.row);
+    t.a.col = malloc((size_t)s.a.row[n] * sizeof *t.a.col);
+    t.a.val = malloc((size_t)s.a.row[n] * sizeof *t.a.val);
+    t.b = malloc((size_t)n * sizeof *t.b);
+    t.x = calloc((size_t)n, sizeof *t.x);
+    t.a.row[0] = 0;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t at = t.a.row[i], first = s.a.row[from[i]], end = s.a.row[from[i] + 1];
+        for (int32_t k = first; k < end; k++) t.a.col[at++] = to[s.a.col[k]];
+        qsort(t.a.col + t.a.row[i], (size_t)(end - first), sizeof *t.a.col, test_compare);
+        for (int32_t q = t.a.row[i]; q < at; q++)
+            for (int32_t k = first; k < end; k++)
+                if (to[s.a.col[k]] == t.a.col[q]) t.a.val[q] = s.a.val[k];
+        t.a.row[i + 1] = at;
+        t.b[i] = s.b[from[i]];
+    }
+    un_solve_report report = solve(ctx, &t, 1e-6);
+    assert_true(report.converged);
+    check_below(report.iterations, 22);
+    solve(ctx, &s, 1e-6);
+    double most = 0;
+    for (int32_t i = 0; i < n; i++) most = fmax(most, fabs(s.x[i]));
+    for (int32_t i = 0; i < n; i++) check_near(t.x[i], s.x[from[i]], 1e-4 * most);
+    free(to);
+    free(from);
+    test_system_free(&s);
+    test_system_free(&t);
+    check_context_end(ctx);
+}
+
+/* Cliques of four rows, far apart, whose couplings are positive: Jacobi between blocks alone would
+ * diverge. */
+static void positive_couplings_between_blocks_converge(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    int32_t apart = 5000, n = 4 * apart;
+    test_system s = {.a = {.n = n}};
+    s.a.row = malloc(((size_t)n + 1) * sizeof *s.a.row);
+    s.a.col = malloc(4 * (size_t)n * sizeof *s.a.col);
+    s.a.val = malloc(4 * (size_t)n * sizeof *s.a.val);
+    s.b = malloc((size_t)n * sizeof *s.b);
+    s.x = calloc((size_t)n, sizeof *s.x);
+    for (int32_t i = 0; i < n; i++) {
+        s.a.row[i] = 4 * i;
+        for (int32_t q = 0; q < 4; q++) {
+            int32_t j = i % apart + q * apart;
+            s.a.col[4 * i + q] = j;
+            s.a.val[4 * i + q] = i == j ? 1 : 0.8 + 0.1 * un_random((uint64_t)(i % apart), 2);
+        }
+        s.b[i] = un_random((uint64_t)i, 4);
+    }
+    s.a.row[n] = 4 * n;
+    un_solve_report report = solve(ctx, &s, 1e-8);
+    assert_true(report.converged);
+    check_below(report.iterations, 30);
+    check_below(true_residual(ctx, &s), 1.01e-8);
+    test_system_free(&s);
+    check_context_end(ctx);
+}
+
 /* One solver for systems that grow and shrink; a good guess pays. */
 static void one_solver_for_many_systems(void **state)
 {
@@ -293,16 +369,29 @@ static void one_solver_for_many_systems(void **state)
     check_context_end(ctx);
 }
 
-static void auto_takes_small_and_large(void **state)
+static void auto_chooses_by_size_and_stencil(void **state)
 {
     (void)state;
+    static const struct {
+        test_lattice lattice;
+        un_solver_kind want;
+    } cases[] = {{{6, true, 1e-6, false}, UN_SOLVER_JACOBI},
+                 {{30, true, 1e-6, false}, UN_SOLVER_AMG},
+                 {{12, false, 1e-6, false}, UN_SOLVER_MIC},
+                 {{30, false, 1e-6, false}, UN_SOLVER_AMG}};
     un_context *ctx = check_context();
-    test_system s = test_system_make((test_lattice){6, true, 1e-6, false}, true);
-    assert_int_equal(solve_kind(ctx, &s, 1e-4, UN_SOLVER_AUTO).kind, UN_SOLVER_MIC);
-    test_system_free(&s);
-    s = test_system_make((test_lattice){40, true, 1e-6, false}, true);
-    assert_int_equal(solve_kind(ctx, &s, 1e-4, UN_SOLVER_AUTO).kind, UN_SOLVER_AMG);
-    test_system_free(&s);
+    for (int n = 0; n < 4; n++) {
+        test_system s = test_system_make(cases[n].lattice, cases[n].lattice.bcc);
+        size_t before = un_context_peak_bytes(ctx);
+        un_solve_report report = solve_kind(ctx, &s, 1e-4, UN_SOLVER_AUTO);
+        assert_true(report.converged);
+        assert_int_equal(report.kind, cases[n].want);
+        double bytes = (double)un_context_peak_bytes(ctx), foretold = un_solver_bytes(s.a.n);
+        if (bytes > before) /* it set a new peak */
+            if (bytes > 1.15 * foretold || (n > 0 && bytes < 0.8 * foretold))
+                fail_msg("case %d: %g bytes, foretold %g", n, bytes, foretold);
+        test_system_free(&s);
+    }
     check_context_end(ctx);
 }
 
@@ -337,8 +426,10 @@ int main(void)
         cmocka_unit_test(positive_couplings_converge),
         cmocka_unit_test(any_scale_converges),
         cmocka_unit_test(stars_and_dust),
+        cmocka_unit_test(any_numbering_converges),
+        cmocka_unit_test(positive_couplings_between_blocks_converge),
         cmocka_unit_test(one_solver_for_many_systems),
-        cmocka_unit_test(auto_takes_small_and_large),
+        cmocka_unit_test(auto_chooses_by_size_and_stencil),
         cmocka_unit_test(failing_allocations_are_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
