@@ -5,12 +5,19 @@
 #include "base/base.h"
 #include "mesh/mesh.h"
 #include "particles/particles.h"
+#include "transfer/transfer.h"
 
 /* Moves every particle by dt: liquid ones along the velocity field (third-order Runge-Kutta),
  * ballistic ones by their own velocity. No particle enters a wall, whatever its speed or the
  * wall's; what leaves through an open side ends outside the domain, for the caller to remove. */
 void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
                          const un_walls *walls, un_vec3 gravity, double dt);
+
+/* The same through a field on tets. bins: where each particle was when they were sorted, a first
+ * guess. wall: at nodes, a lower bound of the distance to walls. */
+void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins *bins,
+                    const un_tets *mesh, const un_tet_field *u, const float *wall,
+                    const un_walls *walls, un_vec3 gravity, double dt);
 
 /* Sweeps a point from `from` to `to` through the step against sides and bodies. Returns where it
  * ends; *v loses what points into the walls that were hit. */

@@ -204,6 +204,7 @@ typedef struct un_tet_walls {
     /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
      * a lower bound. */
     float *phi;
+    float *cut;       /* the same without the sides that no cell crosses; NULL: nothing is cut */
     float *phi_solid; /* to solids alone; NULL without solids */
     int16_t *body;    /* at nodes: the nearest solid; NULL without solids */
     float *open;      /* at tets: open share of the volume */
@@ -215,7 +216,7 @@ typedef struct un_tet_walls {
     float *still, *old_still;
     int16_t *still_body, *old_still_body;
     int32_t old_count;
-    size_t capacity[11];
+    size_t capacity[12];
 } un_tet_walls;
 
 void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls);

@@ -2,9 +2,10 @@
  *
  * Solids enter the pressure equation through the open volume of each tet [Ando13 section 3, after
  * Batty et al. 2007]: the distance is sampled at the nodes, and the part of a tet where its linear
- * interpolant is positive is open: exact for planes. The mesh is new every step, but most nodes
- * stay where they were; solids that stand still are asked only at nodes that are new, which for a
- * solid from a mesh file is nearly all of the cost. */
+ * interpolant is positive is open: exact for planes. Sides that coincide with the brick's boundary
+ * cut nothing and are left out, so that they do not blur the others. The mesh is new every step,
+ * but most nodes stay where they were; solids that stand still are asked only at nodes that are
+ * new, which for a solid from a mesh file is nearly all of the cost. */
 #include "mesh/mesh.h"
 
 /* Distances below this share of a finest cell are a boundary that coincides with a node up to
@@ -147,22 +148,43 @@ static void sample_still(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Distance to the sides inside the brick: the upper ones, where it goes beyond the domain. */
+static double cutting_sides(const un_tet_walls *tw, un_vec3 x)
+{
+    const un_octree *tree = tw->mesh->tree;
+    const bool *open = tw->walls->scene->def.domain.open;
+    double size[3] = {tree->size.x, tree->size.y, tree->size.z}, at[3] = {x.x, x.y, x.z};
+    double d = 1e30, root = un_octree_size(tree, 0);
+    for (int a = 0; a < 3; a++)
+        if (!open[2 * a + 1] && tree->roots[a] * root - size[a] > SNAP * tree->h)
+            d = fmin(d, size[a] - at[a]);
+    return d;
+}
+
+static bool cuts_anything(const un_tet_walls *tw)
+{
+    return tw->walls->body_count > 0 || cutting_sides(tw, un_v3(0, 0, 0)) < 1e29;
+}
+
 static void sample_nodes(void *arg, int64_t begin, int64_t end)
 {
     un_tet_walls *tw = arg;
     const un_tets *mesh = tw->mesh;
     double snap = SNAP * mesh->tree->h;
     for (int64_t n = begin; n < end; n++) {
-        double sides = un_walls_sides(tw->walls, mesh->x[n]), d = sides;
+        double d = un_walls_sides(tw->walls, mesh->x[n]);
+        double cutting = tw->cut ? cutting_sides(tw, mesh->x[n]) : 1e30;
         if (tw->phi_solid) {
             double solid = tw->still[n];
             int16_t body = tw->still_body[n];
             if (tw->walls->moving) nearest_body(tw, mesh->x[n], true, &solid, &body);
             tw->phi_solid[n] = (float)solid;
             tw->body[n] = body;
-            if (solid < d) d = solid;
+            d = fmin(d, solid);
+            cutting = fmin(cutting, solid);
         }
         tw->phi[n] = fabs(d) < snap ? 0.0f : (float)d;
+        if (tw->cut) tw->cut[n] = fabs(cutting) < snap ? 0.0f : (float)cutting;
     }
 }
 
@@ -173,7 +195,7 @@ static bool tet_values(const un_tet_walls *tw, int64_t t, double v[4])
     const int32_t *n = tw->mesh->tet[t];
     bool cut_through = false;
     for (int i = 0; i < 4; i++) {
-        v[i] = tw->phi[n[i]];
+        v[i] = tw->cut[n[i]];
         cut_through |= v[i] < 0;
     }
     return cut_through;
@@ -184,16 +206,16 @@ static void sample_tets(void *arg, int64_t begin, int64_t end)
     un_tet_walls *tw = arg;
     for (int64_t t = begin; t < end; t++) {
         double v[4];
-        /* A tet whose nodes all lie on a wall but none in it is open: the edge of a box. */
-        tw->open[t] = tet_values(tw, t, v) ? (float)un_tet_fraction(v) : 1.0f;
+        /* A tet with nodes on a wall but none in it is open: the edge of a box. */
+        tw->open[t] = tw->cut && tet_values(tw, t, v) ? (float)un_tet_fraction(v) : 1.0f;
         if (!tw->u_solid) continue;
         tw->u_solid[t] = un_v3(0, 0, 0);
         if (tw->open[t] >= 1) continue;
         int32_t nearest = tw->mesh->tet[t][0];
         for (int i = 1; i < 4; i++)
-            if (tw->phi[tw->mesh->tet[t][i]] < tw->phi[nearest]) nearest = tw->mesh->tet[t][i];
+            if (tw->cut[tw->mesh->tet[t][i]] < tw->cut[nearest]) nearest = tw->mesh->tet[t][i];
         int16_t body = tw->body[nearest];
-        if (body >= 0 && tw->phi_solid[nearest] <= tw->phi[nearest])
+        if (body >= 0 && tw->phi_solid[nearest] <= tw->cut[nearest])
             tw->u_solid[t] =
                 un_body_velocity(&tw->walls->bodies[body], un_tets_center(tw->mesh, (int32_t)t));
     }
@@ -237,9 +259,9 @@ void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls)
 
 void un_tet_walls_free(un_tet_walls *tw)
 {
-    void *arrays[] = {tw->phi,       tw->phi_solid,  tw->body,          tw->open,
-                      tw->node_open, tw->u_solid,    tw->old_key,       tw->still,
-                      tw->old_still, tw->still_body, tw->old_still_body};
+    void *arrays[] = {tw->cut,   tw->phi,       tw->phi_solid,  tw->body,
+                      tw->open,  tw->node_open, tw->u_solid,    tw->old_key,
+                      tw->still, tw->old_still, tw->still_body, tw->old_still_body};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(tw->ctx, arrays[i]);
     *tw = (un_tet_walls){.ctx = tw->ctx, .walls = tw->walls};
 }
@@ -281,6 +303,7 @@ un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh)
     UN_TRY(need(tw, &tw->open, 3, mesh->tet_count, sizeof *tw->open));
     UN_TRY(need(tw, &tw->node_open, 4, mesh->node_count, sizeof *tw->node_open));
     if (tw->walls->moving) UN_TRY(need(tw, &tw->u_solid, 5, mesh->tet_count, sizeof *tw->u_solid));
+    if (cuts_anything(tw)) UN_TRY(need(tw, &tw->cut, 11, mesh->node_count, sizeof *tw->cut));
     if (tw->walls->body_count > 0) {
         UN_TRY(need(tw, &tw->phi_solid, 1, mesh->node_count, sizeof *tw->phi_solid));
         UN_TRY(need(tw, &tw->body, 2, mesh->node_count, sizeof *tw->body));

@@ -1,7 +1,7 @@
 /* The table of methods, and what they share. */
 #include "method/method.h"
 
-static const un_method *const methods[] = {&un_method_uniform};
+static const un_method *const methods[] = {&un_method_uniform, &un_method_tet};
 
 const un_method *un_method_find(const char *name)
 {
@@ -20,6 +20,71 @@ void un_stage_end(un_step *step, int32_t stage, double *clock)
     double now = un_seconds();
     step->stage_seconds[stage] += now - *clock;
     *clock = now;
+}
+
+typedef struct sum_args {
+    const un_particles *particles;
+    un_vec3 gravity;
+} sum_args;
+
+static void sum_block(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const sum_args *a = arg;
+    const un_particles *p = a->particles;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 v = un_particle_velocity(p, q);
+        double volume = p->volume[q];
+        sums[0] += volume * un_dot(v, v);
+        sums[1] -= volume * un_dot(a->gravity, un_particle_position(p, q));
+        sums[2] += volume * v.x;
+        sums[3] += volume * v.y;
+        sums[4] += volume * v.z;
+    }
+}
+
+static double speed_block(void *arg, int64_t begin, int64_t end)
+{
+    const sum_args *a = arg;
+    double max = 0;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 v = un_particle_velocity(a->particles, q);
+        double speed = un_dot(v, v);
+        if (!(speed <= max)) max = speed; /* a NaN must win, or it would go unseen */
+    }
+    return isnan(max) ? INFINITY : max;
+}
+
+un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *particles,
+                      const un_scene_def *def)
+{
+    sum_args a = {particles, def->gravity};
+    double sums[5], density = def->fluid.density;
+    un_parallel_sums(ctx, particles->count, 5, sum_block, &a, sums);
+    double fastest = particles->count ? un_parallel_max(ctx, particles->count, speed_block, &a) : 0;
+    step->particles = particles->count;
+    step->energy_kinetic = 0.5 * density * sums[0];
+    step->energy_potential = density * sums[1];
+    step->momentum = un_scale(un_v3(sums[2], sums[3], sums[4]), density);
+    step->max_speed = sqrt(fastest);
+    if (isfinite(fastest) && isfinite(sums[1])) return UN_OK;
+    return un_fail(ctx, UN_ERROR_NUMERIC,
+                   "velocities are no longer finite after step %d (t = %.6g s); lower solver.cfl",
+                   step->step, step->time);
+}
+
+un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t count)
+{
+    size_t room = (size_t)count + 1;
+    *cells = (un_cells){0};
+    cells->min = un_alloc(ctx, room, sizeof *cells->min);
+    cells->size = un_alloc(ctx, room, sizeof *cells->size);
+    cells->level = un_alloc(ctx, room, sizeof *cells->level);
+    cells->pressure = un_alloc(ctx, room, sizeof *cells->pressure);
+    cells->velocity = un_alloc(ctx, room, sizeof *cells->velocity);
+    if (cells->min && cells->size && cells->level && cells->pressure && cells->velocity)
+        return UN_OK;
+    un_cells_free(ctx, cells);
+    return UN_ERROR_MEMORY;
 }
 
 void un_cells_free(un_context *ctx, un_cells *cells)

@@ -45,6 +45,7 @@ typedef struct un_estimate {
 /* One published algorithm. state is the method's own. All may be called from one thread only. */
 typedef struct un_method {
     const char *name;
+    bool adaptive; /* keeps inside the budget by itself, by coarsening as it goes */
     const char *const *stages; /* names for the columns seconds_<stage>, NULL-terminated */
     un_status (*create)(un_context *ctx, const un_scene *scene, void **state);
     void (*destroy)(void *state);
@@ -66,9 +67,14 @@ const un_method *un_method_find(const char *name);
 void un_step_init(un_step *step);
 /* Books the time since *clock to a stage and restarts the clock. */
 void un_stage_end(un_step *step, int32_t stage, double *clock);
+un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t count);
 void un_cells_free(un_context *ctx, un_cells *cells);
+/* Particles, energies, momentum, the fastest speed. Fails when velocities are no longer finite. */
+un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *particles,
+                      const un_scene_def *def);
 
 extern const un_method un_method_uniform;
+extern const un_method un_method_tet;
 un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
 
 #endif

@@ -117,7 +117,7 @@ static void destroy(void *state)
         un_free(s->ctx, s->u_old[a]);
         un_free(s->ctx, s->known[a]);
     }
-    un_free(s->ctx, s->emitters);
+    un_sources_free(&s->sources);
     un_free(s->ctx, s->source_cell);
     un_free(s->ctx, s->source_volume);
     un_free(s->ctx, s);
@@ -139,8 +139,7 @@ static un_status allocate(un_uniform *s)
         s->known[a] = un_alloc_zero(ctx, n, 1);
         if (!s->u[a] || !s->u_old[a] || !s->known[a]) return UN_ERROR_MEMORY;
     }
-    s->emitters = un_alloc_zero(ctx, (size_t)s->def->source_count + 1, sizeof *s->emitters);
-    return s->emitters ? UN_OK : UN_ERROR_MEMORY;
+    return un_sources_init(&s->sources, ctx, s->def, &s->grid, s->walls);
 }
 
 static un_status fill(un_uniform *s)
@@ -153,7 +152,7 @@ static un_status fill(un_uniform *s)
                            .shape = s->def->liquid.shape,
                            .walls = s->walls,
                            .velocity = s->def->liquid.velocity};
-        UN_TRY(un_particles_seed(s->ctx, &s->particles, &def, &s->volume_start));
+        UN_TRY(un_particles_seed(s->ctx, &s->particles, &def, &s->sources.volume_start));
     }
     UN_TRY(un_uniform_sort(s));
     un_uniform_level_set(s);

@@ -4,13 +4,9 @@
 #define UN_METHOD_UNIFORM_H
 
 #include "method/method.h"
+#include "method/sources.h"
 #include "pressure/pressure.h"
 #include "surface/surface.h"
-
-typedef struct un_emitter {
-    un_vec3 shift; /* of its lattice so far */
-    bool started;
-} un_emitter;
 
 typedef struct un_uniform {
     un_context *ctx;
@@ -25,16 +21,14 @@ typedef struct un_uniform {
     float *normalizer, *colour, *phi; /* at cells */
     double *u[3], *u_old[3];          /* at faces */
     uint8_t *known[3];                /* at faces: 1 projected, more: extrapolated */
-    un_emitter *emitters;             /* by source */
-    int32_t *source_cell;             /* submerged emission of the last step, per cell */
-    double *source_volume;            /* m3 */
+    un_sources sources;
+    int32_t *source_cell;  /* submerged emission of the last step, per cell */
+    double *source_volume; /* m3 */
     int32_t source_count;
     size_t capacity_source_cell, capacity_source_volume;
     double time;
     int32_t step_count;
-    /* ledger, m3 */
-    double volume_start, volume_in, volume_out;
-    double volume, volume_error;
+    double volume, volume_error; /* m3; relative to the ledger's */
     int64_t ballistic;
     double max_speed; /* of the liquid, along an axis */
     un_step last;

@@ -4,22 +4,6 @@
 /* Output surface: pairs of fairing steps. */
 #define SMOOTHING 8
 
-static void measure_block(void *arg, int64_t begin, int64_t end, double *sums)
-{
-    const un_uniform *s = arg;
-    const un_particles *p = &s->particles;
-    un_vec3 g = s->def->gravity;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 v = un_particle_velocity(p, q);
-        double volume = p->volume[q];
-        sums[0] += volume * un_dot(v, v);
-        sums[1] -= volume * un_dot(g, un_particle_position(p, q));
-        sums[2] += volume * v.x;
-        sums[3] += volume * v.y;
-        sums[4] += volume * v.z;
-    }
-}
-
 /* Fastest liquid on the grid, squared by axis: faces that the projection has made valid. */
 static double face_block(void *arg, int64_t begin, int64_t end)
 {
@@ -33,42 +17,19 @@ static double face_block(void *arg, int64_t begin, int64_t end)
     return max;
 }
 
-static double speed_block(void *arg, int64_t begin, int64_t end)
-{
-    const un_uniform *s = arg;
-    double max = 0;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 v = un_particle_velocity(&s->particles, q);
-        double speed = un_dot(v, v);
-        if (!(speed <= max)) max = speed; /* a NaN must win, or it would go unseen */
-    }
-    return isnan(max) ? INFINITY : max;
-}
-
 un_status un_uniform_measure(un_uniform *s, un_step *report)
 {
-    double sums[5], density = s->def->fluid.density;
-    un_parallel_sums(s->ctx, s->particles.count, 5, measure_block, s, sums);
-    double any =
-        s->particles.count ? un_parallel_max(s->ctx, s->particles.count, speed_block, s) : 0;
-    /* Before the first step the grid knows nothing yet. */
-    s->max_speed =
-        s->step_count ? un_parallel_max(s->ctx, s->grid.cell_count, face_block, s) : sqrt(any);
     report->step = s->step_count;
     report->time = s->time;
-    report->particles = s->particles.count;
     report->ballistic = s->ballistic;
     report->nodes = s->grid.node_count;
     report->volume = s->volume;
     report->volume_error = s->volume_error;
-    report->energy_kinetic = 0.5 * density * sums[0];
-    report->energy_potential = density * sums[1];
-    report->momentum = un_scale(un_v3(sums[2], sums[3], sums[4]), density);
-    report->max_speed = sqrt(any);
-    if (isfinite(any) && isfinite(sums[1])) return UN_OK;
-    return un_fail(s->ctx, UN_ERROR_NUMERIC,
-                   "velocities are no longer finite after step %d (t = %.6g s); lower solver.cfl",
-                   s->step_count, s->time);
+    UN_TRY(un_step_sum(s->ctx, report, &s->particles, s->def));
+    /* Before the first step the grid knows nothing yet. */
+    s->max_speed = s->step_count ? un_parallel_max(s->ctx, s->grid.cell_count, face_block, s)
+                                 : report->max_speed;
+    return UN_OK;
 }
 
 un_status un_uniform_surface(void *state, un_trimesh *mesh)
@@ -90,17 +51,8 @@ un_status un_uniform_cells(const void *state, un_cells *out)
     const un_uniform *s = state;
     const un_grid *g = &s->grid;
     int64_t n = 0;
-    *out = (un_cells){0};
     for (int64_t c = 0; c < g->cell_count; c++) n += s->phi[c] < 0 && s->walls->volume[c] > 0;
-    out->min = un_alloc(s->ctx, (size_t)n + 1, sizeof *out->min);
-    out->size = un_alloc(s->ctx, (size_t)n + 1, sizeof *out->size);
-    out->level = un_alloc(s->ctx, (size_t)n + 1, sizeof *out->level);
-    out->pressure = un_alloc(s->ctx, (size_t)n + 1, sizeof *out->pressure);
-    out->velocity = un_alloc(s->ctx, (size_t)n + 1, sizeof *out->velocity);
-    if (!out->min || !out->size || !out->level || !out->pressure || !out->velocity) {
-        un_cells_free(s->ctx, out);
-        return UN_ERROR_MEMORY;
-    }
+    UN_TRY(un_cells_alloc(s->ctx, out, n));
     for (int32_t k = 0; k < g->n[2]; k++)
         for (int32_t j = 0; j < g->n[1]; j++)
             for (int32_t i = 0; i < g->n[0]; i++) {

@@ -33,7 +33,7 @@ void un_uniform_level_set(un_uniform *s)
     s->ballistic = un_transfer_mark_ballistic(s->ctx, &s->particles, s->phi, &s->grid, &inside);
     /* The ledger's expectation is what the particles carry. The liquid takes the volume where
      * phi < 0, and outside it every particle its own. */
-    double expected = s->volume_start + s->volume_in - s->volume_out;
+    double expected = un_sources_expected(&s->sources);
     double total = un_particles_volume(s->ctx, &s->particles);
     s->volume = un_colour_volume(s->ctx, s->phi, &s->grid, s->walls) + total - inside;
     s->volume_error = expected > 0 ? (s->volume - expected) / expected : 0;

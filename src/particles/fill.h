@@ -5,7 +5,7 @@
 #include "particles/particles.h"
 
 /* Of emitted particles and those near the free surface, as a share of the half cell. */
-#define UN_JITTER_SURFACE 0.25
+#define UN_JITTER_SURFACE 0.05
 
 /* What is filled: the shape, less walls, in the domain [0, size]. */
 typedef struct un_fill {

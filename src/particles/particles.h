@@ -7,7 +7,8 @@
 #include "geometry/geometry.h"
 #include "mesh/mesh.h"
 
-enum { UN_PARTICLE_BALLISTIC = 1 }; /* flags: away from the liquid, flies by itself */
+/* flags: away from the liquid, flies by itself; near the surface; new, inside the liquid */
+enum { UN_PARTICLE_BALLISTIC = 1, UN_PARTICLE_SURFACE = 2, UN_PARTICLE_EMITTED = 4 };
 
 typedef struct un_particles {
     int32_t count;

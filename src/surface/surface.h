@@ -26,6 +26,12 @@ double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
 double un_colour_distance(double c);
 double un_colour_profile(double s);
 
+/* The same on tets (tet_colour.c): volume is the particles' share at each node, as transferred.
+ * phi: a distance near the surface, +-1.5 of the local cell beyond, carried on into walls. colour:
+ * as smoothed. */
+un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *colour,
+                         const float *volume, const un_tets *mesh, const un_tet_walls *walls);
+
 /* ---- output surface (mesher.c, contour.c, smooth.c) ---- */
 
 typedef struct un_mesher {

@@ -34,4 +34,68 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
                                    const un_grid *grid, double *volume_inside);
 
+/* ---- on tets (tets.c) ---- */
+
+/* Particles sorted by tet, which is all that the transfers need to know of them. */
+typedef struct un_tet_bins {
+    int32_t *tet;   /* at particles */
+    int32_t *begin; /* by tet: its first particle; one more at the end */
+    size_t capacity_tet, capacity_begin;
+} un_tet_bins;
+void un_tet_bins_free(un_context *ctx, un_tet_bins *bins);
+/* Finds each particle's tet, sorts the particles by it and finds the ranges. */
+un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
+                           un_particles *particles, const un_tets *mesh);
+
+/* Volume and mean velocity at nodes, each particle shared out by its barycentric coordinates. A
+ * particle much larger than the cells around it counts as eight (or 64) spread over the cube that
+ * it fills. known[n]: 1 where a particle reaches, else 0, with velocity 0. */
+un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
+                               uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
+                               const un_particles *particles);
+/* Each of `layers` passes gives nodes next to known ones the mean of those and marks them: 2 after
+ * the first pass, 3 after the second, ... w may be NULL: a second field that goes along. */
+un_status un_transfer_extrapolate_nodes(un_context *ctx, un_arena *arena, un_vec3 *u, un_vec3 *w,
+                                        uint8_t *known, const un_tets *mesh, int32_t layers);
+/* Tets take the mean of their known nodes; keep, when not NULL: not those with keep[t] = 1. */
+void un_transfer_nodes_to_tets(un_context *ctx, un_vec3 *u_tet, const un_vec3 *u_node,
+                               const uint8_t *known, const un_tets *mesh, const uint8_t *keep);
+/* Nodes take the mean of their known tets, weighted by volume (and open share, if not NULL);
+ * known_node: 1 where there is one, else 0. */
+void un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
+                               const un_vec3 *u_tet, const uint8_t *known_tet, const un_tets *mesh,
+                               const float *open);
+
+/* A velocity field with values at nodes and at the centres of tets, continuous and linear on the
+ * four parts into which the centre divides a tet [Ando13 section 3]. */
+typedef struct un_tet_field {
+    const un_vec3 *tet, *node;
+} un_tet_field;
+/* With the smallest coordinate w_k the point lies opposite node k, and x = 4 w_k x_centre +
+ * sum_i (w_i - w_k) x_i. */
+static inline un_vec3 un_tet_field_at(const un_tet_field *f, const un_tets *mesh, const un_place *p)
+{
+    double a = p->w[0] < p->w[1] ? p->w[0] : p->w[1];
+    double b = p->w[2] < p->w[3] ? p->w[2] : p->w[3];
+    double k = a < b ? a : b;
+    const int32_t *n = mesh->tet[p->tet];
+    un_vec3 u = un_scale(f->tet[p->tet], 4 * k);
+    for (int i = 0; i < 4; i++) u = un_mad(u, f->node[n[i]], p->w[i] - k);
+    return u;
+}
+/* Linear interpolation of a nodal field. */
+static inline double un_tet_sample(const un_tets *mesh, const float *v, const un_place *p)
+{
+    const int32_t *n = mesh->tet[p->tet];
+    return p->w[0] * v[n[0]] + p->w[1] * v[n[1]] + p->w[2] * v[n[2]] + p->w[3] * v[n[3]];
+}
+
+/* As un_transfer_to_particles: v <- (1 - pic) (v + change) + pic u. The rate of PIC is weaker for
+ * larger particles [Ando13 eq. 14]: flip->pic and pic_quiet are rates in 1/s here, of particles of
+ * radius_min; quiet_speed belongs to them too and grows with the root of the radius. */
+void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
+                                   const un_tet_bins *bins, const un_tets *mesh,
+                                   const un_tet_field *u, const un_tet_field *change,
+                                   const un_flip *flip, double radius_min);
+
 #endif

@@ -1,87 +1,14 @@
 /* Method `uniform` against what is known from outside: rest, waves, a dam break, flight. Longer
  * versions of these run under `make validate`. */
-#include "check.h"
-
-#include <unistd.h>
-
-#include "method/method.h"
-#include "surface/surface.h"
-
-typedef struct world {
-    un_context *ctx;
-    un_scene *scene;
-    void *state;
-    un_step step; /* the last one's report */
-    double time, max_speed, max_volume_error;
-} world;
+#include "method/world.h"
 
 static const un_method *const method = &un_method_uniform;
-
-static void world_begin(world *w, int32_t threads, const char *text)
-{
-    char path[] = "/tmp/undine_test_XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
-    *w = (world){.ctx = check_context_threads(threads)};
-    check_ok(w->ctx, un_scene_load(w->ctx, path, NULL, 0, &w->scene));
-    unlink(path);
-    check_ok(w->ctx, method->create(w->ctx, w->scene, &w->state));
-    method->first(w->state, &w->step);
-}
-
-static void world_end(world *w)
-{
-    method->destroy(w->state);
-    un_scene_destroy(w->scene);
-    check_context_end(w->ctx);
-}
-
-/* One step, no longer than to `end`. */
-static void world_step(world *w, double end)
-{
-    double limit = method->step_limit(w->state), left = end - w->time;
-    check_ok(w->ctx, method->step(w->state, left / fmax(1, ceil(left / limit - 1e-9)), &w->step));
-    w->time = w->step.time;
-    w->max_speed = fmax(w->max_speed, w->step.max_speed);
-    w->max_volume_error = fmax(w->max_volume_error, fabs(w->step.volume_error));
-}
-
-static void world_run(world *w, double end)
-{
-    while (end - w->time > 1e-9) {
-        double next = fmin(end, (floor(w->time * 24 + 1e-6) + 1) / 24);
-        while (next - w->time > 1e-9) world_step(w, next);
-    }
-}
-
-/* Top vertices of the output surface away from the walls: lowest, highest. */
-static void surface_heights(world *w, double *low, double *high)
-{
-    un_trimesh mesh;
-    check_ok(w->ctx, method->surface(w->state, &mesh));
-    un_surface_topology topology;
-    check_ok(w->ctx, un_surface_examine(w->ctx, &mesh, &topology));
-    assert_int_equal(topology.open_edges, 0);
-    assert_int_equal(topology.nonmanifold_edges, 0);
-    assert_int_equal(topology.component_count, 1);
-    *low = INFINITY;
-    *high = -INFINITY;
-    for (int32_t v = 0; v < mesh.vertex_count; v++) {
-        un_vec3 x = mesh.position[v];
-        if (x.y < 0.1 || x.x < 1e-6 || x.x > 1 - 1e-6 || x.z < 1e-6 || x.z > 1 - 1e-6) continue;
-        *low = fmin(*low, x.y);
-        *high = fmax(*high, x.y);
-    }
-    un_trimesh_free(w->ctx, &mesh);
-}
 
 static void water_at_rest_stays_at_rest(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, 2,
+    world_begin(&w, method, 2,
                 "scene { detail = { finest = 32 },"
                 " liquid = { box { min = {0, 0, 0}, max = {1, 0.437, 1} } } }");
     double low, high, h = 1.0 / 32;
@@ -105,7 +32,7 @@ static void standing_wave_has_its_period(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, 2,
+    world_begin(&w, method, 2,
                 "scene { domain = { size = {1, 1, 0.125} }, detail = { finest = 48 },"
                 " liquid = { field(function(x, y, z)"
                 "   return y - 0.5 - 0.02 * math.cos(math.pi * x) end) } }");
@@ -143,7 +70,7 @@ static void dam_break_front_follows_the_experiment(void **unused)
     size_t rows = sizeof table / sizeof *table, row = 0;
     world w;
     world_begin(
-        &w, 2,
+        &w, method, 2,
         "local a = 0.05715 scene { domain = { size = {5 * a, 3 * a, a / 2} },"
         " detail = { finest = 60 }, liquid = { box { min = {0, 0, 0}, max = {a, 2 * a, a} } } }");
     un_probe front = {.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1};
@@ -168,7 +95,7 @@ static void a_full_closed_tank_stands_still(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, 2,
+    world_begin(&w, method, 2,
                 "scene { domain = { size = {1, 0.5, 0.5} }, detail = { finest = 16 },"
                 " gravity = {3, -9, 1}, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } } }");
     world_run(&w, 0.5);
@@ -183,13 +110,13 @@ static void water_rests_against_curved_walls(void **unused)
     (void)unused;
     world w;
     world_begin(
-        &w, 2,
+        &w, method, 2,
         "scene { detail = { finest = 20 }, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } },"
         " solids = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.2 } } }");
     world_run(&w, 0.3);
     check_below(w.max_speed, 0.01);
     world_end(&w);
-    world_begin(&w, 2,
+    world_begin(&w, method, 2,
                 "scene { detail = { finest = 24 }, liquid = { box { min = {0, 0, 0}, max = {1, "
                 "0.437, 1} } },"
                 " solids = { subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },"
@@ -207,7 +134,7 @@ static void flight_conserves_momentum(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, 2,
+    world_begin(&w, method, 2,
                 "scene { detail = { finest = 24 }, gravity = {0, 0, 0}, liquid = {"
                 " sphere { center = {0.3, 0.5, 0.5}, radius = 0.15 }, velocity = {1, 0, 0.5} } }");
     un_vec3 before = w.step.momentum;
@@ -217,7 +144,7 @@ static void flight_conserves_momentum(void **unused)
     check_near(w.step.momentum.y, 0, 1e-3 * before.x);
     world_end(&w);
 
-    world_begin(&w, 1,
+    world_begin(&w, method, 1,
                 "scene { detail = { finest = 16 }, liquid = {"
                 " sphere { center = {0.2, 0.8, 0.5}, radius = 0.02 }, velocity = {1, 1, 0} } }");
     const un_particles *p = method->particles(w.state);
@@ -230,20 +157,6 @@ static void flight_conserves_momentum(void **unused)
     world_end(&w);
 }
 
-static uint64_t state_hash(const world *w)
-{
-    const un_particles *p = method->particles(w->state);
-    uint64_t hash = (uint64_t)p->count;
-    for (int a = 0; a < 3; a++)
-        for (int32_t q = 0; q < p->count; q++) {
-            uint64_t bits[2];
-            memcpy(&bits[0], &p->x[a][q], 8);
-            memcpy(&bits[1], &p->v[a][q], 8);
-            hash = un_hash64(hash ^ bits[0]) + un_hash64(hash ^ bits[1]);
-        }
-    return hash;
-}
-
 static void any_thread_count_gives_the_same_bits(void **unused)
 {
     (void)unused;
@@ -251,7 +164,7 @@ static void any_thread_count_gives_the_same_bits(void **unused)
     for (int32_t threads = 1; threads <= 4; threads++) {
         world w;
         world_begin(
-            &w, threads,
+            &w, method, threads,
             "scene { domain = { size = {1, 1, 0.5}, open = {'right'} }, detail = { finest = 24 },"
             " liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } },"
             " solids = { sphere { center = {0.6, 0.1, 0.25}, radius = 0.12 },"
@@ -274,26 +187,6 @@ static void any_thread_count_gives_the_same_bits(void **unused)
     }
 }
 
-static un_status tiny_run(un_context *ctx, void *arg)
-{
-    un_scene *scene;
-    void *state = NULL;
-    un_step step;
-    un_status status = un_scene_load(ctx, arg, NULL, 0, &scene);
-    if (status != UN_OK) return status;
-    status = method->create(ctx, scene, &state);
-    for (int i = 0; i < 2 && status == UN_OK; i++) status = method->step(state, 0.01, &step);
-    un_trimesh mesh = {0};
-    if (status == UN_OK) status = method->surface(state, &mesh);
-    un_trimesh_free(ctx, &mesh);
-    un_cells cells = {0};
-    if (status == UN_OK) status = method->cells(state, &cells);
-    un_cells_free(ctx, &cells);
-    if (state) method->destroy(state);
-    un_scene_destroy(scene);
-    return status;
-}
-
 static void every_failing_allocation_is_survived(void **unused)
 {
     (void)unused;
@@ -302,12 +195,7 @@ static void every_failing_allocation_is_survived(void **unused)
         " solids = { sphere { center = {0.5, 0.2, 0.5}, radius = 0.2, velocity = {0, 0.1, 0} } },"
         " sources = { emitter { shape = sphere { center = {0.5, 0.3, 0.5}, radius = 0.25 },"
         "                       velocity = {0, -4, 0} } } }";
-    char path[] = "/tmp/undine_test_XXXXXX";
-    int file = mkstemp(path);
-    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
-    check_allocation_failures(tiny_run, path, 20000);
-    unlink(path);
+    world_allocation_failures(method, text);
 }
 
 int main(void)

@@ -8,11 +8,13 @@ here=$(realpath "$(dirname "$0")")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-for name in bench scenes; do
-    "$program" run "$here/../../$name/dam.lua" -o "$scratch/$name" --quiet --frames 72 \
-        --set output.surface=false --set output.particles=false
+for method in uniform tet; do
+    for name in bench scenes; do
+        "$program" run "$here/../../$name/dam.lua" -o "$scratch/$method-$name" --quiet --frames 72 \
+            --method $method --set output.surface=false --set output.particles=false
+    done
 done
-python3 - "$here" "$scratch/bench" "$scratch/scenes" <<'PY'
+python3 - "$here" "$scratch"/{uniform,tet}-{bench,scenes} <<'PY'
 import sys
 
 sys.dont_write_bytecode = True
@@ -22,7 +24,8 @@ import run_files
 
 BOUND = 0.01
 failed = False
-for run, name in zip(runs, ("empty box", "pillar")):
+names = [f"{method}, {what}" for method in ("uniform", "tet") for what in ("empty box", "pillar")]
+for run, name in zip(runs, names):
     stats = run_files.table(f"{run}/stats.csv")
     assert stats["time"][-1] > 2.999
     print(f"  {name}: time   volume error   ballistic of particles")

@@ -1,14 +1,14 @@
-# Called by martin_moyce.sh: HERE RUN RUN_FINE
+# Called by martin_moyce.sh: HERE METHOD RUN RUN_FINE
 import math
 import os
 import sys
 
 sys.dont_write_bytecode = True
-here, *runs = sys.argv[1:]
+here, method, *runs = sys.argv[1:]
 sys.path.append(os.path.join(here, "../program"))
 import run_files
 
-A, G, BOUND = 0.05715, 9.81, 0.10
+A, G, BOUND = 0.05715, 9.81, {"uniform": 0.10, "tet": 0.07}[method]
 
 
 def at(times, values, t):

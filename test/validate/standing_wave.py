@@ -1,15 +1,15 @@
-# Called by standing_wave.sh: HERE SCRATCH NAME...
+# Called by standing_wave.sh: HERE SCRATCH METHOD NAME...
 import math
 import os
 import re
 import sys
 
 sys.dont_write_bytecode = True
-here, scratch, *names = sys.argv[1:]
+here, scratch, method, *names = sys.argv[1:]
 sys.path.append(os.path.join(here, "../program"))
 import run_files
 
-BOUND = 0.03
+BOUND = {"uniform": 0.03, "tet": 0.02}[method]
 reference = run_files.table(f"{here}/standing_wave.csv")
 rows = {(l, h, m): t for l, h, m, t in zip(reference["L_m"], reference["h_m"], reference["mode"],
                                           reference["T_s"])}

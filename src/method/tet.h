@@ -1,0 +1,109 @@
+/* Inside of method `tet`: its state and the parts of its step. Only src/method/tet*.c include
+ * this. */
+#ifndef UN_METHOD_TET_H
+#define UN_METHOD_TET_H
+
+#include "advect/advect.h"
+#include "method/method.h"
+#include "method/sources.h"
+#include "pressure/pressure.h"
+#include "sizing/sizing.h"
+#include "surface/surface.h"
+#include "transfer/transfer.h"
+
+/* Per particle with its share of mesh, matrix and scratch, at the peak of a step; and whatever the
+ * size. Measured. */
+#define UN_TET_BYTES_EACH 700.0
+#define UN_TET_FIXED_BYTES 4e6
+
+typedef struct un_tet {
+    un_context *ctx;
+    const un_scene *scene;
+    const un_scene_def *def;
+    un_grid grid; /* of finest cells: numbers only, for emission and collisions */
+    un_walls *walls;
+    un_arena arena; /* emptied after each stage */
+    un_arena lists; /* lives from one sorting to the next: groups */
+
+    /* the mesh of this step, and what stands at its nodes and tets */
+    un_octree tree;
+    un_tets mesh;
+    un_tet_walls tet_walls;
+    float *volume, *colour, *phi; /* at nodes: of the particles; level set, m */
+    float *size;                  /* at nodes: S, m */
+    float *source;                /* at nodes: divergence wanted, 1/s */
+    double *p;                    /* at nodes, Pa */
+    un_vec3 *u_node, *d_node;     /* at nodes: velocity, its change in this step */
+    un_vec3 *u_tet, *d_tet;       /* at tets */
+    uint8_t *known_node, *known_tet;
+    size_t node_capacity[9], tet_capacity[3];
+    un_tet_pressure *pressure;
+    uint64_t *old_key; /* nodes of the last mesh, and p there: the next guess */
+    double *old_p;
+    int32_t old_count;
+    size_t old_capacity[2];
+
+    /* the particles, and what belongs to each until they are sorted again */
+    un_particles particles;
+    un_tet_bins bins;
+    un_groups groups;
+    float *radius, *depth, *normal[3], *wall; /* m; level set there, its direction */
+    size_t particle_capacity[6];
+
+    un_sources sources;
+    double *emitted; /* at nodes: volume that appeared inside the liquid, m3 */
+    size_t emitted_capacity;
+    bool has_emitted;
+    double scale; /* of all sizes, to stay inside the budget */
+    bool scaled;  /* said so */
+    double time;
+    int32_t step_count;
+    double volume_now, volume_error; /* m3; relative */
+    int64_t ballistic;
+    double rate_max; /* of cells crossed, 1/s */
+    un_resize_report resized;
+    un_step last;
+} un_tet;
+
+/* ---- parts of the step (tet_step.c) ---- */
+
+un_status un_tet_to_mesh(un_tet *s, double dt);                                   /* line 9 */
+un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report); /* 11 */
+un_status un_tet_extend(un_tet *s, double dt);                                    /* 10 */
+void un_tet_to_particles(un_tet *s, double dt);                                   /* 12 */
+un_status un_tet_correct(un_tet *s);                                              /* 4 */
+void un_tet_advect(un_tet *s, double dt);                                         /* 13 */
+un_status un_tet_resize(un_tet *s);                                               /* 8 */
+
+/* ---- the mesh around the particles (tet_mesh.c) ---- */
+
+un_status un_tet_build_mesh(un_tet *s);       /* 7 */
+un_status un_tet_sort(un_tet *s);             /* particles by tet, their groups */
+un_status un_tet_level_set(un_tet *s);        /* 2, 3 */
+un_status un_tet_sizes(un_tet *s, double dt); /* 6 */
+/* Room for fields on the mesh as it is. */
+un_status un_tet_need_fields(un_tet *s);
+
+/* ---- first state (tet_start.c) ---- */
+
+/* The mesh that the scene's liquid wants at the start, by refining where S is smaller than a cell;
+ * phi and size are left at its nodes. */
+un_status un_tet_first_mesh(un_tet *s);
+un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+
+/* ---- sources (tet_sources.c) ---- */
+
+un_status un_tet_remove(un_tet *s);
+un_status un_tet_emit(un_tet *s, double dt);
+/* Shares out what was emitted inside the liquid to the nodes of a new mesh; before the level set,
+ * which takes the mark from the particles. */
+un_status un_tet_place_emitted(un_tet *s);
+
+/* ---- what it shows (tet_outputs.c) ---- */
+
+un_status un_tet_measure(un_tet *s, un_step *report);
+un_status un_tet_surface(void *state, un_trimesh *mesh);
+un_status un_tet_cells(const void *state, un_cells *out);
+double un_tet_probe(const void *state, const un_probe *which);
+
+#endif

@@ -1,0 +1,173 @@
+/* What method `tet` reports and shows: sums, surface, cells, probes. */
+#include "method/tet.h"
+
+/* ---- sums ---- */
+
+static double wet_block(void *arg, int64_t begin, int64_t end)
+{
+    const un_tet *s = arg;
+    double wet = 0;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *n = s->mesh.tet[t];
+        wet += s->phi[n[0]] < 0 || s->phi[n[1]] < 0 || s->phi[n[2]] < 0 || s->phi[n[3]] < 0;
+    }
+    return wet;
+}
+
+un_status un_tet_measure(un_tet *s, un_step *report)
+{
+    report->step = s->step_count;
+    report->time = s->time;
+    report->ballistic = s->ballistic;
+    report->cells = (int64_t)un_parallel_sum(s->ctx, s->mesh.tet_count, wet_block, s);
+    report->nodes = s->mesh.node_count;
+    report->volume = s->volume_now;
+    report->volume_error = s->volume_error;
+    UN_TRY(un_step_sum(s->ctx, report, &s->particles, s->def));
+    /* Before the first step the mesh knows nothing yet. */
+    if (s->step_count == 0) s->rate_max = report->max_speed / s->tree.h;
+    return UN_OK;
+}
+
+/* ---- surface and cells ---- */
+
+/* The zero surface of the simulation's own level set. */
+un_status un_tet_surface(void *state, un_trimesh *mesh)
+{
+    un_tet *s = state;
+    un_status status = un_tets_contour(s->ctx, &s->arena, s->phi, &s->mesh, mesh);
+    if (status == UN_OK) status = un_surface_normals(s->ctx, mesh);
+    if (status == UN_OK) {
+        mesh->velocity = un_alloc(s->ctx, (size_t)mesh->vertex_count + 1, sizeof *mesh->velocity);
+        if (!mesh->velocity) status = UN_ERROR_MEMORY;
+    }
+    un_arena_reset(&s->arena);
+    if (status != UN_OK) {
+        un_trimesh_free(s->ctx, mesh);
+        return status;
+    }
+    for (int32_t v = 0; v < mesh->vertex_count; v++) {
+        un_place place;
+        un_tets_locate(&s->mesh, mesh->position[v], &place);
+        mesh->velocity[v] = un_v3(0, 0, 0);
+        for (int i = 0; i < 4; i++)
+            mesh->velocity[v] =
+                un_mad(mesh->velocity[v], s->u_node[s->mesh.tet[place.tet][i]], place.w[i]);
+    }
+    return UN_OK;
+}
+
+un_status un_tet_cells(const void *state, un_cells *out)
+{
+    const un_tet *s = state;
+    const un_octree *tree = &s->tree;
+    UN_TRY(un_cells_alloc(s->ctx, out, tree->leaf_count));
+    for (int32_t leaf = 0; leaf < tree->leaf_count; leaf++) {
+        double h = un_octree_size(tree, tree->level[leaf]);
+        un_vec3 min = un_octree_corner(tree, leaf);
+        un_place place;
+        un_tets_locate(&s->mesh, un_add(min, un_v3(0.5 * h, 0.5 * h, 0.5 * h)), &place);
+        if (!(un_tet_sample(&s->mesh, s->phi, &place) < 0)) continue;
+        if (!(un_tet_sample(&s->mesh, s->tet_walls.phi, &place) > 0)) continue;
+        un_vec3 u = {0, 0, 0};
+        double p = 0;
+        for (int i = 0; i < 4; i++) {
+            u = un_mad(u, s->u_node[s->mesh.tet[place.tet][i]], place.w[i]);
+            p += place.w[i] * s->p[s->mesh.tet[place.tet][i]];
+        }
+        out->min[out->count] = min;
+        out->size[out->count] = h;
+        out->level[out->count] = tree->level[leaf];
+        out->pressure[out->count] = p;
+        out->velocity[out->count++] = u;
+    }
+    return UN_OK;
+}
+
+/* ---- probes ---- */
+
+static double phi_at(const un_tet *s, un_vec3 x)
+{
+    un_place place;
+    un_tets_locate(&s->mesh, un_min3(un_max3(x, un_v3(0, 0, 0)), s->def->domain.size), &place);
+    return un_tet_sample(&s->mesh, s->phi, &place);
+}
+
+typedef struct front_args {
+    const un_tet *s;
+    int axis;
+    double sign;
+} front_args;
+
+/* As in method `uniform`: the farthest place that a cube of two finest cells reaches which lies in
+ * the liquid as a whole. */
+static double front_nodes(void *arg, int64_t begin, int64_t end)
+{
+    front_args *f = arg;
+    const un_tet *s = f->s;
+    double h = s->tree.h, best = -INFINITY;
+    double top[3] = {s->def->domain.size.x, s->def->domain.size.y, s->def->domain.size.z};
+    for (int64_t n = begin; n < end; n++) {
+        if (!(s->phi[n] <= -0.5 * h)) continue;
+        double x[3] = {s->mesh.x[n].x, s->mesh.x[n].y, s->mesh.x[n].z};
+        /* the cube lies in the domain */
+        for (int a = 0; a < 3; a++)
+            x[a] = top[a] > 2 * h ? un_clamp(x[a], h, top[a] - h) : 0.5 * top[a];
+        if (f->sign * x[f->axis] + 2 * h <= best) continue;
+        double reach = h; /* how far the cube may go on; beyond a cell a node there tells */
+        for (int c = 0; c < 8 && reach >= 0; c++) {
+            un_vec3 corner =
+                un_v3(x[0] + (c & 1 ? h : -h), x[1] + (c & 2 ? h : -h), x[2] + (c & 4 ? h : -h));
+            double phi = phi_at(s, corner);
+            if (phi > 0) reach = -1;
+            if (f->sign * ((c >> f->axis & 1) ? 1 : -1) > 0) reach = fmin(reach, -phi);
+        }
+        if (reach >= 0) best = fmax(best, f->sign * x[f->axis] + h + reach);
+    }
+    return best;
+}
+
+static double probe_front(const un_tet *s, const un_probe *probe)
+{
+    front_args f = {s, probe->axis, probe->sign};
+    double top = probe->axis == 0   ? s->def->domain.size.x
+                 : probe->axis == 1 ? s->def->domain.size.y
+                                    : s->def->domain.size.z;
+    double best = un_parallel_max(s->ctx, s->mesh.node_count, front_nodes, &f);
+    if (!isfinite(best)) return NAN;
+    return un_clamp(probe->sign * best, 0, top);
+}
+
+static double probe_height(const un_tet *s, const un_probe *probe)
+{
+    double step = 0.5 * s->tree.h, top = s->def->domain.size.y, above = INFINITY;
+    int32_t count = (int32_t)ceil(top / step);
+    for (int32_t j = count; j >= 0; j--) {
+        double y = fmin(top, step * j), phi = phi_at(s, un_v3(probe->at.x, y, probe->at.z));
+        if (phi < 0) return isfinite(above) ? fmin(top, y + step * phi / (phi - above)) : top;
+        above = phi;
+    }
+    return 0;
+}
+
+static double probe_pressure(const un_tet *s, const un_probe *probe)
+{
+    un_place place;
+    un_tets_locate(&s->mesh, probe->at, &place);
+    double p = 0;
+    for (int i = 0; i < 4; i++) p += place.w[i] * s->p[s->mesh.tet[place.tet][i]];
+    return p;
+}
+
+double un_tet_probe(const void *state, const un_probe *which)
+{
+    switch (which->kind) {
+    case UN_PROBE_FRONT:
+        return probe_front(state, which);
+    case UN_PROBE_HEIGHT:
+        return probe_height(state, which);
+    case UN_PROBE_PRESSURE:
+        return probe_pressure(state, which);
+    }
+    return NAN;
+}

@@ -1,0 +1,99 @@
+/* The first state of method `tet`, and what a run will take. */
+#include "method/tet.h"
+
+/* The liquid is first sampled evenly, as finely as this many particles allow, then refined and
+ * coarsened to S a level at a time. */
+#define START_PARTICLES 4e6
+#define ROUNDS_MAX 24
+
+typedef struct wish_args {
+    const un_tet *s;
+    uint8_t *level, *reach;
+} wish_args;
+
+/* Counts particles whose leaf is not of the level they want. */
+static double wish(void *arg, int64_t begin, int64_t end)
+{
+    wish_args *a = arg;
+    const un_tet *s = a->s;
+    double changes = 0;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t now = s->mesh.level[s->bins.tet[q]];
+        int32_t want = un_octree_level(&s->tree, s->particles.size[q] * 1.41421356237);
+        a->level[q] = (uint8_t)un_clampi(want, now - 1, now + 1);
+        a->reach[q] = (s->particles.flags[q] & UN_PARTICLE_SURFACE) != 0;
+        changes += want > now;
+    }
+    return changes;
+}
+
+static un_status seed(un_tet *s)
+{
+    un_seed_leaves_def def = {.tree = &s->tree,
+                              .shape = s->def->liquid.shape,
+                              .walls = s->walls,
+                              .velocity = s->def->liquid.velocity};
+    s->particles.count = 0;
+    UN_TRY(un_particles_seed_leaves(s->ctx, &s->particles, &def, &s->sources.volume_start));
+    UN_TRY(un_tets_build(&s->mesh, &s->arena, &s->tree));
+    un_arena_reset(&s->arena);
+    UN_TRY(un_tet_need_fields(s));
+    memset(s->p, 0, (size_t)s->mesh.node_count * sizeof *s->p);
+    UN_TRY(un_tet_walls_sample(&s->tet_walls, &s->mesh));
+    UN_TRY(un_tet_sort(s));
+    UN_TRY(un_tet_level_set(s));
+    for (int32_t q = 0; q < s->particles.count; q++) s->particles.size[q] = FLT_MAX;
+    return un_tet_sizes(s, 0);
+}
+
+/* Even leaves over the liquid's box. */
+static un_status even_tree(un_tet *s)
+{
+    un_box3 box = un_shape_bounds(s->def->liquid.shape);
+    un_vec3 lo = un_max3(box.min, un_v3(0, 0, 0)), hi = un_min3(box.max, s->def->domain.size);
+    un_vec3 side = un_max3(un_sub(hi, lo), un_v3(0, 0, 0));
+    int32_t level = s->tree.level_max;
+    double h = un_octree_size(&s->tree, level), volume = side.x * side.y * side.z;
+    while (level > 0 && 8 * volume / (h * h * h) > START_PARTICLES)
+        h = un_octree_size(&s->tree, --level);
+    int64_t n[3] = {(int64_t)(side.x / h) + 2, (int64_t)(side.y / h) + 2,
+                    (int64_t)(side.z / h) + 2};
+    int64_t count = n[0] * n[1] * n[2];
+    double *x[3];
+    uint8_t *levels = un_arena_alloc(&s->arena, (size_t)count, 1);
+    for (int a = 0; a < 3; a++) x[a] = un_arena_alloc(&s->arena, (size_t)count, sizeof(double));
+    if (!levels || !x[0] || !x[1] || !x[2]) return UN_ERROR_MEMORY;
+    memset(levels, level, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        x[0][i] = fmin(lo.x + h * (double)(i % n[0]), hi.x);
+        x[1][i] = fmin(lo.y + h * (double)(i / n[0] % n[1]), hi.y);
+        x[2][i] = fmin(lo.z + h * (double)(i / (n[0] * n[1])), hi.z);
+    }
+    un_octree_request all = {.count = count, .x = {x[0], x[1], x[2]}, .level = levels};
+    UN_TRY(un_octree_build(&s->tree, &s->arena, &all));
+    un_arena_reset(&s->arena);
+    return UN_OK;
+}
+
+un_status un_tet_first_mesh(un_tet *s)
+{
+    UN_TRY(even_tree(s));
+    for (int round = 0;; round++) {
+        UN_TRY(seed(s));
+        size_t count = (size_t)s->particles.count;
+        wish_args a = {s, un_arena_alloc(&s->arena, count + 1, 1),
+                       un_arena_alloc(&s->arena, count + 1, 1)};
+        if (!a.level || !a.reach) return UN_ERROR_MEMORY;
+        double changes = un_parallel_sum(s->ctx, s->particles.count, wish, &a);
+        /* Coarsening alone takes as many rounds as there are levels. */
+        bool done = (changes == 0 && round >= s->tree.level_max) || round >= ROUNDS_MAX;
+        un_octree_request wanted = {.count = s->particles.count,
+                                    .x = {s->particles.x[0], s->particles.x[1], s->particles.x[2]},
+                                    .level = a.level,
+                                    .reach = a.reach};
+        un_status status = done ? UN_OK : un_octree_build(&s->tree, &s->arena, &wanted);
+        un_arena_reset(&s->arena);
+        UN_TRY(status);
+        if (done) return UN_OK;
+    }
+}

@@ -1,0 +1,339 @@
+/* The parts of the step of method `tet` that are more than one call. */
+#include "method/tet.h"
+
+/* As in method `uniform`: the rate at which quiet liquid relaxes to the mesh's velocity, 1/s, and
+ * what counts as quiet, a share of sqrt(g h). */
+#define PIC_QUIET 200.0
+#define QUIET_SHARE 0.1
+/* Time in which a small volume error is corrected, s; the error that is corrected twice as fast;
+ * the fastest correction, 1/s. */
+#define VOLUME_TIME 1.0
+#define VOLUME_ERROR 0.00025
+#define VOLUME_RATE_MAX 0.5
+/* Crowded liquid evens out in this time, s, once its volume fraction is off by more than the noise;
+ * heaps beyond are parted in a few steps. */
+#define CROWDING_TIME 0.1
+#define CROWDING_NOISE 0.08
+#define CROWDING_RATE_MAX 4.0
+#define CROWDING_HEAP 0.3
+#define CROWDING_STEPS 4
+/* Where cells of several sizes meet only liquid that stands twice in one place counts. */
+#define CROWDING_CUT 1.0
+#define ITERATION_LIMIT 2000
+
+static double quiet_speed(const un_tet *s)
+{
+    return QUIET_SHARE * sqrt(fmax(un_length(s->def->gravity), 1e-6) * s->tree.h);
+}
+
+/* ---- 9: velocities of the mesh ---- */
+
+/* Quiet liquid also loses what differs from cell to cell, at this rate, 1/s: half of all modes of
+ * the velocity pass the projection, and bumps of a cell's width would ring for long. Waves of ten
+ * cells lose a hundredth of this. */
+#define CALM_RATE 100.0
+
+typedef struct calm_args {
+    const un_tet *s;
+    un_vec3 *calm;
+    double share, quiet; /* of this step; speed squared, of the finest cells */
+} calm_args;
+
+static void calm_nodes(void *arg, int64_t begin, int64_t end)
+{
+    calm_args *a = arg;
+    const un_tet *s = a->s;
+    const un_tets *mesh = &s->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 u = s->u_node[n], sum = {0, 0, 0};
+        a->calm[n] = u;
+        if (!s->known_node[n]) continue;
+        double h = un_octree_size(&s->tree, mesh->node_level[n]), total = 0;
+        double stir = un_dot(u, u) / (a->quiet * h / s->tree.h);
+        if (stir > 10) continue;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            double w = un_tets_volume(mesh, t);
+            sum = un_mad(sum, s->u_tet[t], w);
+            total += w;
+        }
+        double share = a->share / (1 + stir * stir);
+        a->calm[n] = un_mad(u, un_sub(un_scale(sum, 1 / total), u), share);
+    }
+}
+
+typedef struct force_args {
+    un_tet *s;
+    un_vec3 change;
+} force_args;
+
+static void accelerate(void *arg, int64_t begin, int64_t end)
+{
+    force_args *a = arg;
+    un_tet *s = a->s;
+    for (int64_t t = begin; t < end; t++) s->u_tet[t] = un_add(s->u_tet[t], a->change);
+}
+
+un_status un_tet_to_mesh(un_tet *s, double dt)
+{
+    force_args a = {s, un_scale(s->def->gravity, dt)};
+    /* u_node is what un_tet_level_set transferred; particles have not moved since. */
+    UN_TRY(un_transfer_extrapolate_nodes(s->ctx, &s->arena, s->u_node, NULL, s->known_node,
+                                         &s->mesh, 2));
+    un_arena_reset(&s->arena);
+    /* What the tets have before any force, to tell the change from; calm needs it too. */
+    un_transfer_nodes_to_tets(s->ctx, s->u_tet, s->u_node, s->known_node, &s->mesh, NULL);
+    memcpy(s->d_tet, s->u_tet, (size_t)s->mesh.tet_count * sizeof *s->d_tet);
+    double quiet = quiet_speed(s);
+    calm_args calm = {.s = s, .share = 1 - exp(-CALM_RATE * dt), .quiet = quiet * quiet};
+    calm.calm = un_arena_alloc(&s->arena, (size_t)s->mesh.node_count + 1, sizeof *calm.calm);
+    if (!calm.calm) return UN_ERROR_MEMORY;
+    un_parallel_for(s->ctx, s->mesh.node_count, 2048, calm_nodes, &calm);
+    un_transfer_nodes_to_tets(s->ctx, s->u_tet, calm.calm, s->known_node, &s->mesh, NULL);
+    un_arena_reset(&s->arena);
+    un_parallel_for(s->ctx, s->mesh.tet_count, 16384, accelerate, &a);
+    return UN_OK;
+}
+
+/* ---- 11: pressure ---- */
+
+typedef struct source_args {
+    un_tet *s;
+    double dt, expansion;
+} source_args;
+
+/* Where cells of different sizes meet, hat functions are lopsided and evenly spread particles do
+ * not sum up to one. */
+static bool is_graded(const un_tets *mesh, int64_t n)
+{
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4;
+        un_tet_kind kind = mesh->shapes[mesh->shape[t]].kind;
+        if (kind != UN_TET_BCC && kind != UN_TET_BOUNDARY) return true;
+    }
+    return false;
+}
+
+/* Divergence wanted at a node: the ledger's, what evens out crowding, what emitters bring.
+ * Particles thin out near the surface by definition, so only what lies deeper is drawn together;
+ * next to walls that cut cells the fraction is weighed less exactly and left alone. */
+static void wanted_divergence(void *arg, int64_t begin, int64_t end)
+{
+    source_args *a = arg;
+    un_tet *s = a->s;
+    for (int64_t n = begin; n < end; n++) {
+        double h = un_octree_size(&s->tree, s->mesh.node_level[n]), sigma = a->expansion;
+        double crowding = s->colour[n] - 1, limit = CROWDING_RATE_MAX;
+        bool cut = s->tet_walls.phi_solid && s->tet_walls.phi_solid[n] < 2 * h;
+        bool deep = s->phi[n] < -1.5 * h;
+        bool off = fabs(crowding) > CROWDING_NOISE && !cut && (crowding > 0 || deep);
+        if (off && (crowding > CROWDING_CUT || !is_graded(&s->mesh, n))) {
+            double heap = fmax(0, crowding - CROWDING_HEAP) / (CROWDING_STEPS * a->dt);
+            crowding -= copysign(CROWDING_NOISE, crowding);
+            sigma += heap + un_clamp(crowding / fmax(CROWDING_TIME, 2 * a->dt), -limit, limit);
+        }
+        if (s->has_emitted && s->tet_walls.node_open[n] > 0)
+            sigma += s->emitted[n] / (s->tet_walls.node_open[n] * a->dt);
+        s->source[n] = (float)sigma;
+    }
+}
+
+un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report)
+{
+    double rate = (1 + fabs(s->volume_error) / VOLUME_ERROR) / VOLUME_TIME;
+    source_args a = {s, dt, un_clamp(-s->volume_error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX)};
+    un_parallel_for(s->ctx, s->mesh.node_count, 8192, wanted_divergence, &a);
+    s->has_emitted = false;
+    un_tet_projection in = {.mesh = &s->mesh,
+                            .u = s->u_tet,
+                            .known = s->known_tet,
+                            .phi = s->phi,
+                            .walls = &s->tet_walls,
+                            .u_solid = s->tet_walls.u_solid,
+                            .p = s->p,
+                            .source = s->source,
+                            .dt = dt,
+                            .density = s->def->fluid.density,
+                            .tolerance = s->def->solver.tolerance,
+                            .iteration_limit = ITERATION_LIMIT};
+    UN_TRY(un_tet_pressure_project(s->pressure, &s->arena, &in, report));
+    un_arena_reset(&s->arena);
+    if (!report->solve.finite)
+        return un_fail(s->ctx, UN_ERROR_NUMERIC,
+                       "the pressure system of step %d (t = %.6g s) holds a value that is not "
+                       "finite; lower solver.cfl or look for extreme velocities in the scene",
+                       s->step_count + 1, s->time);
+    if (!report->solve.converged)
+        un_log(s->ctx, UN_LOG_WARNING,
+               "step %d: the pressure solve stopped after %d iterations at a residual of %.2g "
+               "(wanted %.2g)",
+               s->step_count + 1, report->solve.iterations, report->solve.residual,
+               s->def->solver.tolerance);
+    return UN_OK;
+}
+
+/* ---- 10: velocities beyond the liquid and at walls ---- */
+
+static void find_change(void *arg, int64_t begin, int64_t end)
+{
+    un_tet *s = arg;
+    for (int64_t t = begin; t < end; t++)
+        s->d_tet[t] = s->known_tet[t] == 1 ? un_sub(s->u_tet[t], s->d_tet[t]) : un_v3(0, 0, 0);
+}
+
+/* Nodes the projection reaches get its change; d_node stands at all others for the extrapolation
+ * to fill. */
+static void add_change(void *arg, int64_t begin, int64_t end)
+{
+    un_tet *s = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (s->known_node[n]) s->u_node[n] = un_add(s->u_node[n], s->d_node[n]);
+}
+
+static void stop_at_side(double *u, double *d, double x, double top, bool low_closed,
+                         bool high_closed, double snap)
+{
+    if ((low_closed && x < snap) || (high_closed && x > top - snap)) *u = *d = 0;
+}
+
+/* What a velocity loses at a solid: its part into it. */
+static un_vec3 slide(un_vec3 u, un_vec3 solid, un_vec3 normal)
+{
+    double into = un_dot(un_sub(u, solid), normal);
+    return into < 0 ? un_mad(u, normal, -into) : u;
+}
+
+static un_vec3 solid_normal(const un_tet *s, int64_t n)
+{
+    un_vec3 sum = {0, 0, 0};
+    const un_tets *mesh = &s->mesh;
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4;
+        double v[4];
+        for (int i = 0; i < 4; i++) v[i] = s->tet_walls.phi_solid[mesh->tet[t][i]];
+        sum = un_mad(sum, un_tets_gradient(mesh, t, v), un_tets_volume(mesh, t));
+    }
+    return un_normalize(sum);
+}
+
+typedef struct wall_args {
+    un_tet *s;
+    double dt;
+} wall_args;
+
+/* Nodes on closed sides and in solids do not move into them: before and after the projection alike,
+ * for their difference is what particles get and it must not push them off the wall. */
+static void constrain(void *arg, int64_t begin, int64_t end)
+{
+    wall_args *a = arg;
+    un_tet *s = a->s;
+    const bool *open = s->def->domain.open;
+    un_vec3 top = s->def->domain.size;
+    double snap = 1e-6 * s->tree.h;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 *u = &s->u_node[n], *d = &s->d_node[n], x = s->mesh.x[n];
+        if (!s->known_node[n]) continue;
+        stop_at_side(&u->x, &d->x, x.x, top.x, !open[0], !open[1], snap);
+        stop_at_side(&u->y, &d->y, x.y, top.y, !open[2], !open[3], snap);
+        stop_at_side(&u->z, &d->z, x.z, top.z, !open[4], !open[5], snap);
+        double h = un_octree_size(&s->tree, s->mesh.node_level[n]);
+        if (!s->tet_walls.phi_solid || s->tet_walls.phi_solid[n] > 0.5 * h) continue;
+        const un_body *body = &s->walls->bodies[s->tet_walls.body[n]];
+        un_vec3 solid = un_body_velocity(body, x), old = un_sub(*u, *d);
+        if (s->tet_walls.phi_solid[n] <= 0) {
+            un_vec3 normal = solid_normal(s, n);
+            *u = slide(*u, solid, normal);
+            old = slide(old, solid, normal);
+        }
+        /* Slip falls by the friction each 1/100 s. */
+        double kept = pow(1 - body->friction, a->dt * 100);
+        *u = un_mad(solid, un_sub(*u, solid), kept);
+        *d = un_sub(*u, old);
+    }
+}
+
+/* Cells that liquid crosses in a second, along an axis. */
+static double rate_block(void *arg, int64_t begin, int64_t end)
+{
+    const un_tet *s = arg;
+    double max = 0;
+    for (int64_t t = begin; t < end; t++) {
+        if (s->known_tet[t] != 1) continue;
+        un_vec3 u = s->u_tet[t];
+        double speed = fmax(fabs(u.x), fmax(fabs(u.y), fabs(u.z)));
+        max = fmax(max, speed / un_tets_size(&s->mesh, (int32_t)t));
+    }
+    return max;
+}
+
+un_status un_tet_extend(un_tet *s, double dt)
+{
+    int32_t layers = (int32_t)ceil(s->def->solver.cfl) + 2;
+    wall_args walls = {s, dt};
+    s->rate_max = un_parallel_max(s->ctx, s->mesh.tet_count, rate_block, s);
+    un_parallel_for(s->ctx, s->mesh.tet_count, 16384, find_change, s);
+    un_transfer_tets_to_nodes(s->ctx, s->d_node, s->known_node, s->d_tet, s->known_tet, &s->mesh,
+                              s->tet_walls.open);
+    un_parallel_for(s->ctx, s->mesh.node_count, 16384, add_change, s);
+    UN_TRY(un_transfer_extrapolate_nodes(s->ctx, &s->arena, s->u_node, s->d_node, s->known_node,
+                                         &s->mesh, layers));
+    un_arena_reset(&s->arena);
+    un_parallel_for(s->ctx, s->mesh.node_count, 4096, constrain, &walls);
+    un_transfer_nodes_to_tets(s->ctx, s->u_tet, s->u_node, s->known_node, &s->mesh, s->known_tet);
+    un_transfer_nodes_to_tets(s->ctx, s->d_tet, s->d_node, s->known_node, &s->mesh, s->known_tet);
+    return UN_OK;
+}
+
+/* ---- 12, 4, 13, 8: particles ---- */
+
+void un_tet_to_particles(un_tet *s, double dt)
+{
+    un_flip flip = {.dt = dt,
+                    .gravity = s->def->gravity,
+                    .pic = s->def->solver.pic,
+                    .pic_quiet = fmax(PIC_QUIET, s->def->solver.pic),
+                    .quiet_speed = quiet_speed(s)};
+    un_tet_field u = {s->u_tet, s->u_node}, change = {s->d_tet, s->d_node};
+    un_transfer_tets_to_particles(s->ctx, &s->particles, &s->bins, &s->mesh, &u, &change, &flip,
+                                  0.25 * s->tree.h);
+}
+
+un_status un_tet_correct(un_tet *s)
+{
+    un_correct_def def = {.groups = &s->groups,
+                          .radius = s->radius,
+                          .phi = s->depth,
+                          .normal = {s->normal[0], s->normal[1], s->normal[2]},
+                          .wall = s->wall,
+                          .walls = s->walls};
+    UN_TRY(un_particles_correct_sized(s->ctx, &s->arena, &s->particles, &def));
+    un_arena_reset(&s->arena);
+    return UN_OK;
+}
+
+void un_tet_advect(un_tet *s, double dt)
+{
+    un_tet_field u = {s->u_tet, s->u_node};
+    un_advect_tets(s->ctx, &s->particles, &s->bins, &s->mesh, &u, s->tet_walls.phi, s->walls,
+                   s->def->gravity, dt);
+}
+
+un_status un_tet_resize(un_tet *s)
+{
+    /* They have moved; their order is still good enough for groups. */
+    const double *x[3] = {s->particles.x[0], s->particles.x[1], s->particles.x[2]};
+    un_arena_reset(&s->lists);
+    UN_TRY(un_groups_build(s->ctx, &s->lists, &s->groups, x, s->radius, s->particles.count));
+    double least = 0.5 * s->tree.h, most = 0.5 * un_octree_size(&s->tree, 0);
+    un_resize_def def = {.groups = &s->groups,
+                         .radius = s->radius,
+                         .phi = s->depth,
+                         .normal = {s->normal[0], s->normal[1], s->normal[2]},
+                         .walls = s->walls,
+                         .volume_min = least * least * least,
+                         .volume_max = most * most * most,
+                         .stream = (uint64_t)s->step_count};
+    UN_TRY(un_particles_resize(s->ctx, &s->arena, &s->particles, &def, &s->resized));
+    un_arena_reset(&s->arena);
+    return UN_OK;
+}

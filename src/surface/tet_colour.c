@@ -1,0 +1,219 @@
+/* Level set of the simulation on tets, from the particles' volumes.
+ *
+ *     c_n = sum_p V_p N_n(x_p) / integral of N_n over open space,
+ *     c   <- M c / M 1, M the consistent mass matrix, PASSES times,        phi = l F^-1(c)
+ *
+ * The hat function of a BCC node has the variance h^2 / 12 along each axis, a pass with the mass
+ * matrix adds h^2 / 6. Across a flat surface c falls along the profile F of a spline of the same
+ * variance, l^2 / 4. h is the local cell's edge.
+ *
+ * Where cells of several sizes meet and at walls hat functions are lopsided: c_n is then the value
+ * not at the node but at the centre of gravity of its kernel, and phi is moved from there to the
+ * node along its gradient. Nodes at walls share less space, meet fewer particles and are noisier:
+ * they weigh less by as much.
+ *
+ * As in colour.c the division makes walls invisible, and phi is smooth in the particles' positions,
+ * so that nothing flickers at rest. [Ando13] steps with the union of hulls instead (hulls.c):
+ * sharper by half a cell, but bumpy by a share of the particles' radius, which the pressure takes
+ * for waves. */
+#include "surface/surface.h"
+
+/* One pass: half of the speed of a tank at rest is noise of the kernel, two: a third of that. */
+#define PASSES 2
+/* Width of the kernel in cells: sqrt(4 (1/12 + PASSES/6)). */
+#define WIDTH 1.29099444874
+/* Beyond this many widths F is 0 or 1. */
+#define FAR 1.5
+/* Below this share of its hat function in open space a node says nothing; phi is extended. */
+#define OPEN_MIN 0.25
+/* Layers of nodes in walls that phi is carried on into: all that matter, and a bound. */
+#define EXTEND_LAYERS 12
+
+typedef struct tet_sum {
+    double volume, weight, c;
+    un_vec3 at;
+} tet_sum;
+
+typedef struct colour_args {
+    float *phi, *colour;
+    const float *volume;
+    const un_tets *mesh;
+    const un_tet_walls *walls;
+    float *from, *to;                 /* c before and after a pass */
+    float (*from_at)[3], (*to_at)[3]; /* centre of gravity of the kernel, from the node */
+    float *weight; /* at nodes: share of a node's space that is open, 0 where it says nothing */
+    tet_sum *sums; /* at tets */
+    uint8_t *known, *fresh;
+} colour_args;
+
+static void divide(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        double open = a->walls->node_open[n], full = 0, shared = 0;
+        un_vec3 sum = {0, 0, 0};
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            double v = 0.25 * un_tets_volume(mesh, t), w = v * a->walls->open[t];
+            /* integral of N_n x: V (x_n + sum of all nodes) / 20 */
+            un_vec3 x = un_scale(un_sub(un_tets_center(mesh, t), mesh->x[n]), 0.8);
+            sum = un_mad(sum, x, w);
+            full += v;
+            shared += w;
+        }
+        double inverse = shared > 0 ? 1 / shared : 0;
+        a->from_at[n][0] = (float)(sum.x * inverse);
+        a->from_at[n][1] = (float)(sum.y * inverse);
+        a->from_at[n][2] = (float)(sum.z * inverse);
+        a->known[n] = open > 0 && open > OPEN_MIN * full;
+        double h = un_octree_size(mesh->tree, mesh->node_level[n]);
+        a->weight[n] = a->known[n] ? (float)fmin(1, 2 * open / (h * h * h)) : 0;
+        a->from[n] = open > 0 ? fminf(a->volume[n] / (float)open, 4.0f) : 0;
+    }
+}
+
+/* What a tet's nodes have together: weights, weighted c, weighted places. */
+static void sum_tets(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *m = mesh->tet[t];
+        double weight = 0, c = 0;
+        un_vec3 at = {0, 0, 0};
+        for (int i = 0; i < 4; i++) {
+            const float *off = a->from_at[m[i]];
+            double g = a->weight[m[i]];
+            weight += g;
+            c += g * a->from[m[i]];
+            at = un_mad(at, un_add(mesh->x[m[i]], un_v3(off[0], off[1], off[2])), g);
+        }
+        double v = un_tets_volume(mesh, (int32_t)t) * a->walls->open[t];
+        a->sums[t] = (tet_sum){v, v * weight, v * c, un_scale(at, v)};
+    }
+}
+
+static void smooth(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        a->to[n] = 0;
+        if (!a->known[n]) continue;
+        double volume = 0, c = 0, total = 0;
+        un_vec3 at = {0, 0, 0}, x = mesh->x[n];
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            const tet_sum *s = &a->sums[mesh->corner[k] / 4];
+            volume += s->volume;
+            total += s->weight;
+            c += s->c;
+            at = un_add(at, s->at);
+        }
+        /* The node itself counts twice: the mass matrix of a tet is V (1 + delta_ij) / 20. */
+        double own = volume * a->weight[n];
+        const float *off = a->from_at[n];
+        at = un_mad(at, un_add(x, un_v3(off[0], off[1], off[2])), own);
+        double inverse = 1 / (total + own);
+        at = un_sub(un_scale(at, inverse), x);
+        a->to[n] = (float)((c + own * a->from[n]) * inverse);
+        a->to_at[n][0] = (float)at.x;
+        a->to_at[n][1] = (float)at.y;
+        a->to_at[n][2] = (float)at.z;
+    }
+}
+
+/* From the kernel's centre to the node, and from c to a distance. */
+static void invert(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        double l = WIDTH * un_octree_size(mesh->tree, mesh->node_level[n]), c = a->from[n];
+        a->colour[n] = a->known[n] ? a->from[n] : 0;
+        a->phi[n] = 1e30f;
+        if (!a->known[n]) continue;
+        if (c > 0.02 && c < 0.98) {
+            un_vec3 g = {0, 0, 0};
+            double total = 0;
+            for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+                int32_t t = mesh->corner[k] / 4;
+                const int32_t *m = mesh->tet[t];
+                if (!a->known[m[0]] || !a->known[m[1]] || !a->known[m[2]] || !a->known[m[3]])
+                    continue;
+                double v[4] = {a->from[m[0]], a->from[m[1]], a->from[m[2]], a->from[m[3]]};
+                double w = un_tets_volume(mesh, t);
+                g = un_mad(g, un_tets_gradient(mesh, t, v), w);
+                total += w;
+            }
+            const float *at = a->from_at[n];
+            if (total > 0) c -= (g.x * at[0] + g.y * at[1] + g.z * at[2]) / total;
+        }
+        a->phi[n] = (float)(l * (c <= 0 ? FAR : c >= 1 ? -FAR : un_colour_distance(c)));
+    }
+}
+
+/* In walls: the mean of the neighbours that have a value, a layer at a time. */
+static double extend(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    double found = 0;
+    for (int64_t n = begin; n < end; n++) {
+        a->fresh[n] = 0;
+        if (a->known[n]) continue;
+        double sum = 0, total = 0;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            const int32_t *m = mesh->tet[mesh->corner[k] / 4];
+            for (int i = 0; i < 4; i++) {
+                if (!a->known[m[i]]) continue;
+                sum += a->phi[m[i]];
+                total += 1;
+            }
+        }
+        if (total == 0) continue;
+        a->phi[n] = (float)(sum / total);
+        a->fresh[n] = 1;
+        found += 1;
+    }
+    return found;
+}
+
+static void adopt(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    for (int64_t n = begin; n < end; n++) a->known[n] |= a->fresh[n];
+}
+
+un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *colour,
+                         const float *volume, const un_tets *mesh, const un_tet_walls *walls)
+{
+    colour_args a = {.phi = phi, .colour = colour, .volume = volume, .mesh = mesh, .walls = walls};
+    size_t count = (size_t)mesh->node_count + 1;
+    a.from = un_arena_alloc(arena, count, sizeof *a.from);
+    a.to = un_arena_alloc(arena, count, sizeof *a.to);
+    a.from_at = un_arena_alloc(arena, count, sizeof *a.from_at);
+    a.to_at = un_arena_alloc(arena, count, sizeof *a.to_at);
+    a.weight = un_arena_alloc(arena, count, sizeof *a.weight);
+    a.sums = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, sizeof *a.sums);
+    a.known = un_arena_alloc(arena, count, 1);
+    a.fresh = un_arena_alloc(arena, count, 1);
+    if (!a.from || !a.to || !a.from_at || !a.to_at || !a.weight || !a.sums || !a.known || !a.fresh)
+        return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, mesh->node_count, 1024, divide, &a);
+    for (int pass = 0; pass < PASSES; pass++) {
+        un_parallel_for(ctx, mesh->tet_count, 4096, sum_tets, &a);
+        un_parallel_for(ctx, mesh->node_count, 1024, smooth, &a);
+        float *c = a.from, (*at)[3] = a.from_at;
+        a.from = a.to;
+        a.from_at = a.to_at;
+        a.to = c;
+        a.to_at = at;
+    }
+    un_parallel_for(ctx, mesh->node_count, 1024, invert, &a);
+    for (int layer = 0; layer < EXTEND_LAYERS; layer++) {
+        if (un_parallel_sum(ctx, mesh->node_count, extend, &a) == 0) break;
+        un_parallel_for(ctx, mesh->node_count, 16384, adopt, &a);
+    }
+    return UN_OK;
+}

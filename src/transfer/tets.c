@@ -1,0 +1,430 @@
+/* Particles to tets and back.
+ *
+ *     V_n = sum_p V_p N_n(x_p),   u_n = sum_p V_p N_n(x_p) v_p / V_n,   u_t = mean of u_n
+ *
+ * with the hat functions N_n. [Ando13 section 6] maps with a kernel max(v (4 r^2 / d^2 - 1), 0) to
+ * the centres of tets, which is unbounded where a particle meets a centre: there one tiny particle
+ * outweighs all others and gives the tet many times its momentum. Hat functions are bounded, give
+ * every particle's momentum away exactly once, need no search, and leave the velocities of tets as
+ * smooth as the pressure that is to correct them.
+ *
+ * Back to particles, and along their paths, velocities are those of section 3: values at tets kept,
+ * nodes in between. Sums are formed per tet, then gathered by node: no two threads write to one
+ * place, and the order is fixed. */
+#include "transfer/transfer.h"
+
+/* ---- sorting ---- */
+
+typedef struct bins_args {
+    un_tet_bins *bins;
+    const un_particles *particles;
+    const un_tets *mesh;
+    uint32_t *keys;
+    int32_t *order;
+} bins_args;
+
+static void find_tets(void *arg, int64_t begin, int64_t end)
+{
+    bins_args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        un_place place;
+        un_tets_locate(a->mesh, un_particle_position(a->particles, q), &place);
+        a->keys[q] = (uint32_t)place.tet;
+    }
+}
+
+static void find_ranges(void *arg, int64_t begin, int64_t end)
+{
+    bins_args *a = arg;
+    int32_t *first = a->bins->begin;
+    for (int64_t i = begin; i < end; i++) {
+        uint32_t key = a->keys[a->order[i]];
+        int64_t before = i ? (int64_t)a->keys[a->order[i - 1]] : -1;
+        for (int64_t t = before + 1; t <= key; t++) first[t] = (int32_t)i;
+        a->bins->tet[i] = (int32_t)key;
+    }
+}
+
+void un_tet_bins_free(un_context *ctx, un_tet_bins *bins)
+{
+    un_free(ctx, bins->tet);
+    un_free(ctx, bins->begin);
+    *bins = (un_tet_bins){0};
+}
+
+un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
+                           un_particles *particles, const un_tets *mesh)
+{
+    int64_t n = particles->count, tets = mesh->tet_count;
+    bins_args a = {.bins = bins, .particles = particles, .mesh = mesh};
+    a.keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *a.keys);
+    a.order = un_arena_alloc(arena, (size_t)n + 1, sizeof *a.order);
+    if (!a.keys || !a.order) return UN_ERROR_MEMORY;
+    UN_TRY(un_array_need(ctx, (void **)&bins->tet, &bins->capacity_tet, (size_t)n + 1,
+                         sizeof *bins->tet));
+    UN_TRY(un_array_need(ctx, (void **)&bins->begin, &bins->capacity_begin, (size_t)tets + 1,
+                         sizeof *bins->begin));
+    un_parallel_for(ctx, n, 4096, find_tets, &a);
+    int32_t bits = 1;
+    while (tets >> bits) bits++;
+    UN_TRY(un_parallel_sort(ctx, arena, a.order, a.keys, n, bits));
+    un_parallel_for(ctx, n, 16384, find_ranges, &a);
+    for (int64_t t = n ? (int64_t)a.keys[a.order[n - 1]] + 1 : 0; t <= tets; t++)
+        bins->begin[t] = (int32_t)n;
+    un_particles_reorder(ctx, particles, a.order);
+    return UN_OK;
+}
+
+/* ---- particles to nodes ---- */
+
+/* A particle fills a cube whose edge is the cube root of its volume; eight fill a cell. Beyond this
+ * ratio to what the cell expects it is spread over its cube, and in tets between cells of different
+ * sizes and at the boundary always: their hat functions are lopsided, and single points sample them
+ * badly (10 % off in the mean, 6 % when spread). */
+#define LARGE 1.5
+
+/* Parts of a large particle, sorted by tet like the particles themselves. */
+typedef struct part {
+    un_vec3 x;
+    int32_t particle, tet;
+    float share;
+} part;
+
+typedef struct nodes_args {
+    float *volume;
+    un_vec3 *u;
+    uint8_t *known;
+    const un_tets *mesh;
+    const un_tet_bins *bins;
+    const un_particles *particles;
+    float (*sums)[4][4]; /* by tet: volume and momentum at its nodes */
+    uint8_t *large;      /* by particle: subdivisions of its edge, 1 none, 2, 4 */
+    part *parts;
+    uint32_t *keys;
+    int32_t *part_order, *part_begin; /* by tet */
+    int64_t part_count;
+    int64_t *block_begin; /* by block of particles: parts, then the first one's place */
+} nodes_args;
+
+#define PART_BLOCK 4096
+
+static void find_large(void *arg, int64_t begin, int64_t end)
+{
+    nodes_args *a = arg;
+    int64_t count = 0;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t t = a->bins->tet[q];
+        double ratio = 2 * cbrt(a->particles->volume[q]) / un_tets_size(a->mesh, t);
+        bool graded = a->mesh->shapes[a->mesh->shape[t]].kind != UN_TET_BCC;
+        int n = ratio > 2 * LARGE ? 4 : ratio > LARGE || graded ? 2 : 1;
+        a->large[q] = (uint8_t)n;
+        if (n > 1) count += n * n * n;
+    }
+    a->block_begin[begin / PART_BLOCK] = count;
+}
+
+static void place_parts(void *arg, int64_t begin, int64_t end)
+{
+    nodes_args *a = arg;
+    const un_particles *p = a->particles;
+    un_vec3 top = a->mesh->tree->size;
+    int64_t k = a->block_begin[begin / PART_BLOCK];
+    for (int64_t q = begin; q < end; q++) {
+        int n = a->large[q];
+        if (n == 1) continue;
+        double step = cbrt(p->volume[q]) / n, corner = -0.5 * (n - 1) * step;
+        for (int i = 0; i < n * n * n; i++) {
+            un_vec3 x = un_add(un_particle_position(p, q),
+                               un_v3(corner + step * (i % n), corner + step * (i / n % n),
+                                     corner + step * (i / (n * n))));
+            x = un_min3(un_max3(x, un_v3(0, 0, 0)), top);
+            un_place place;
+            un_tets_locate(a->mesh, x, &place);
+            a->keys[k] = (uint32_t)place.tet;
+            a->parts[k++] = (part){x, (int32_t)q, place.tet, 1.0f / (float)(n * n * n)};
+        }
+    }
+}
+
+static void find_part_ranges(void *arg, int64_t begin, int64_t end)
+{
+    nodes_args *a = arg;
+    for (int64_t i = begin; i < end; i++) {
+        uint32_t key = a->keys[a->part_order[i]];
+        int64_t before = i ? (int64_t)a->keys[a->part_order[i - 1]] : -1;
+        for (int64_t t = before + 1; t <= key; t++) a->part_begin[t] = (int32_t)i;
+    }
+}
+
+static un_status make_parts(un_context *ctx, un_arena *arena, nodes_args *a)
+{
+    int64_t particles = a->particles->count, tets = a->mesh->tet_count, total = 0;
+    int64_t blocks = (particles + PART_BLOCK - 1) / PART_BLOCK;
+    a->block_begin = un_arena_alloc(arena, (size_t)blocks + 1, sizeof *a->block_begin);
+    if (!a->block_begin) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, particles, PART_BLOCK, find_large, a);
+    for (int64_t b = 0; b < blocks; b++) {
+        int64_t count = a->block_begin[b];
+        a->block_begin[b] = total;
+        total += count;
+    }
+    a->part_count = total;
+    if (total == 0) return UN_OK;
+    if (total > INT32_MAX) return un_fail_memory(ctx, (size_t)total * sizeof *a->parts);
+    a->parts = un_arena_alloc(arena, (size_t)total, sizeof *a->parts);
+    a->keys = un_arena_alloc(arena, (size_t)total, sizeof *a->keys);
+    a->part_order = un_arena_alloc(arena, (size_t)total, sizeof *a->part_order);
+    a->part_begin = un_arena_alloc(arena, (size_t)tets + 1, sizeof *a->part_begin);
+    if (!a->parts || !a->keys || !a->part_order || !a->part_begin) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, particles, PART_BLOCK, place_parts, a);
+    int32_t bits = 1;
+    while (tets >> bits) bits++;
+    UN_TRY(un_parallel_sort(ctx, arena, a->part_order, a->keys, total, bits));
+    un_parallel_for(ctx, total, 16384, find_part_ranges, a);
+    for (int64_t t = (int64_t)a->keys[a->part_order[total - 1]] + 1; t <= tets; t++)
+        a->part_begin[t] = (int32_t)total;
+    return UN_OK;
+}
+
+static void add(double sum[4][4], const un_tets *mesh, int32_t t, un_vec3 x, un_vec3 v,
+                double volume)
+{
+    un_place place;
+    if (!un_tets_locate_in(mesh, t, x, &place))
+        for (int i = 0; i < 4; i++) place.w[i] = 0.25; /* cannot be: sorted on this mesh */
+    for (int i = 0; i < 4; i++) {
+        double w = volume * place.w[i];
+        sum[i][0] += w;
+        sum[i][1] += w * v.x;
+        sum[i][2] += w * v.y;
+        sum[i][3] += w * v.z;
+    }
+}
+
+static void sum_tets(void *arg, int64_t begin, int64_t end)
+{
+    nodes_args *a = arg;
+    const un_particles *p = a->particles;
+    for (int64_t t = begin; t < end; t++) {
+        double sum[4][4] = {{0}};
+        for (int32_t q = a->bins->begin[t]; q < a->bins->begin[t + 1]; q++)
+            if (a->large[q] == 1)
+                add(sum, a->mesh, (int32_t)t, un_particle_position(p, q),
+                    un_particle_velocity(p, q), p->volume[q]);
+        if (a->part_count > 0)
+            for (int32_t k = a->part_begin[t]; k < a->part_begin[t + 1]; k++) {
+                const part *s = &a->parts[a->part_order[k]];
+                add(sum, a->mesh, (int32_t)t, s->x, un_particle_velocity(p, s->particle),
+                    (double)s->share * p->volume[s->particle]);
+            }
+        for (int i = 0; i < 4; i++)
+            for (int c = 0; c < 4; c++) a->sums[t][i][c] = (float)sum[i][c];
+    }
+}
+
+static void sum_nodes(void *arg, int64_t begin, int64_t end)
+{
+    nodes_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        double sum[4] = {0};
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            const float *s = a->sums[mesh->corner[k] / 4][mesh->corner[k] % 4];
+            for (int c = 0; c < 4; c++) sum[c] += s[c];
+        }
+        a->volume[n] = (float)sum[0];
+        a->known[n] = sum[0] > 0;
+        double inverse = sum[0] > 0 ? 1 / sum[0] : 0;
+        a->u[n] = un_v3(sum[1] * inverse, sum[2] * inverse, sum[3] * inverse);
+    }
+}
+
+un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
+                               uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
+                               const un_particles *particles)
+{
+    nodes_args a = {.volume = volume,
+                    .u = u,
+                    .known = known,
+                    .mesh = mesh,
+                    .bins = bins,
+                    .particles = particles};
+    a.sums = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, sizeof *a.sums);
+    a.large = un_arena_alloc(arena, (size_t)particles->count + 1, 1);
+    if (!a.sums || !a.large) return UN_ERROR_MEMORY;
+    UN_TRY(make_parts(ctx, arena, &a));
+    un_parallel_for(ctx, mesh->tet_count, 2048, sum_tets, &a);
+    un_parallel_for(ctx, mesh->node_count, 1024, sum_nodes, &a);
+    return UN_OK;
+}
+
+/* ---- nodes and tets ---- */
+
+typedef struct spread_args {
+    un_vec3 *u, *w;
+    uint8_t *known, *fresh;
+    const un_tets *mesh;
+    uint8_t mark;
+} spread_args;
+
+static void spread(void *arg, int64_t begin, int64_t end)
+{
+    spread_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        a->fresh[n] = 0;
+        if (a->known[n]) continue;
+        un_vec3 u = {0, 0, 0}, w = {0, 0, 0};
+        int32_t count = 0;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            const int32_t *near = mesh->tet[mesh->corner[k] / 4];
+            for (int i = 0; i < 4; i++) {
+                if (!a->known[near[i]]) continue;
+                u = un_add(u, a->u[near[i]]);
+                if (a->w) w = un_add(w, a->w[near[i]]);
+                count++;
+            }
+        }
+        if (count == 0) continue;
+        a->u[n] = un_scale(u, 1.0 / count);
+        if (a->w) a->w[n] = un_scale(w, 1.0 / count);
+        a->fresh[n] = 1;
+    }
+}
+
+static void adopt(void *arg, int64_t begin, int64_t end)
+{
+    spread_args *a = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (a->fresh[n]) a->known[n] = a->mark;
+}
+
+un_status un_transfer_extrapolate_nodes(un_context *ctx, un_arena *arena, un_vec3 *u, un_vec3 *w,
+                                        uint8_t *known, const un_tets *mesh, int32_t layers)
+{
+    spread_args a = {.u = u, .w = w, .known = known, .mesh = mesh};
+    a.fresh = un_arena_alloc(arena, (size_t)mesh->node_count + 1, 1);
+    if (!a.fresh) return UN_ERROR_MEMORY;
+    for (int32_t layer = 0; layer < layers; layer++) {
+        a.mark = (uint8_t)(layer + 2);
+        un_parallel_for(ctx, mesh->node_count, 2048, spread, &a);
+        un_parallel_for(ctx, mesh->node_count, 16384, adopt, &a);
+    }
+    return UN_OK;
+}
+
+typedef struct mean_args {
+    un_vec3 *out;
+    const un_vec3 *in;
+    const uint8_t *known_in;
+    uint8_t *known_out;
+    const un_tets *mesh;
+    const uint8_t *keep;
+    const float *open;
+} mean_args;
+
+static void mean_of_nodes(void *arg, int64_t begin, int64_t end)
+{
+    mean_args *a = arg;
+    for (int64_t t = begin; t < end; t++) {
+        if (a->keep && a->keep[t] == 1) continue;
+        const int32_t *n = a->mesh->tet[t];
+        un_vec3 sum = {0, 0, 0};
+        int count = 0;
+        for (int i = 0; i < 4; i++) {
+            if (!a->known_in[n[i]]) continue;
+            sum = un_add(sum, a->in[n[i]]);
+            count++;
+        }
+        a->out[t] = un_scale(sum, count ? 1.0 / count : 0);
+    }
+}
+
+void un_transfer_nodes_to_tets(un_context *ctx, un_vec3 *u_tet, const un_vec3 *u_node,
+                               const uint8_t *known, const un_tets *mesh, const uint8_t *keep)
+{
+    mean_args a = {.out = u_tet, .in = u_node, .known_in = known, .mesh = mesh, .keep = keep};
+    un_parallel_for(ctx, mesh->tet_count, 8192, mean_of_nodes, &a);
+}
+
+static void mean_of_tets(void *arg, int64_t begin, int64_t end)
+{
+    mean_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 sum = {0, 0, 0};
+        double total = 0;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            if (a->known_in[t] != 1) continue;
+            double w = un_tets_volume(mesh, t) * (a->open ? a->open[t] : 1);
+            sum = un_mad(sum, a->in[t], w);
+            total += w;
+        }
+        a->known_out[n] = total > 0;
+        a->out[n] = un_scale(sum, total > 0 ? 1 / total : 0);
+    }
+}
+
+void un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
+                               const un_vec3 *u_tet, const uint8_t *known_tet, const un_tets *mesh,
+                               const float *open)
+{
+    mean_args a = {.out = u_node,
+                   .in = u_tet,
+                   .known_in = known_tet,
+                   .known_out = known_node,
+                   .mesh = mesh,
+                   .open = open};
+    un_parallel_for(ctx, mesh->node_count, 1024, mean_of_tets, &a);
+}
+
+/* ---- nodes and tets to particles ---- */
+
+typedef struct update_args {
+    un_particles *particles;
+    const un_tet_bins *bins;
+    const un_tets *mesh;
+    const un_tet_field *u, *change;
+    const un_flip *flip;
+    double radius_min;
+} update_args;
+
+static void update(void *arg, int64_t begin, int64_t end)
+{
+    update_args *a = arg;
+    un_particles *p = a->particles;
+    const un_flip *flip = a->flip;
+    double quiet = flip->quiet_speed * flip->quiet_speed;
+    for (int64_t q = begin; q < end; q++) {
+        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
+            p->v[0][q] += flip->dt * flip->gravity.x;
+            p->v[1][q] += flip->dt * flip->gravity.y;
+            p->v[2][q] += flip->dt * flip->gravity.z;
+            continue;
+        }
+        un_place place;
+        un_vec3 x = un_particle_position(p, q);
+        if (!un_tets_locate_in(a->mesh, a->bins->tet[q], x, &place))
+            un_tets_locate(a->mesh, x, &place);
+        un_vec3 now = un_tet_field_at(a->u, a->mesh, &place);
+        un_vec3 v = un_add(un_particle_velocity(p, q), un_tet_field_at(a->change, a->mesh, &place));
+        double coarse = fmax(1, un_particle_radius(p->volume[q]) / a->radius_min);
+        double stir = un_dot(now, now) / (quiet * coarse);
+        double rate = flip->pic / (coarse * coarse);
+        rate += (flip->pic_quiet - rate) / (1 + stir * stir);
+        double pic = 1 - exp(-rate * flip->dt);
+        p->v[0][q] = v.x + pic * (now.x - v.x);
+        p->v[1][q] = v.y + pic * (now.y - v.y);
+        p->v[2][q] = v.z + pic * (now.z - v.z);
+    }
+}
+
+void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
+                                   const un_tet_bins *bins, const un_tets *mesh,
+                                   const un_tet_field *u, const un_tet_field *change,
+                                   const un_flip *flip, double radius_min)
+{
+    update_args a = {particles, bins, mesh, u, change, flip, radius_min};
+    un_parallel_for(ctx, particles->count, 4096, update, &a);
+}

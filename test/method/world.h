@@ -1,0 +1,137 @@
+/* A scene stepped by a method, for tests of methods. */
+#ifndef UN_TEST_METHOD_WORLD_H
+#define UN_TEST_METHOD_WORLD_H
+
+#include "check.h"
+
+#include <unistd.h>
+
+#include "method/method.h"
+#include "surface/surface.h"
+
+typedef struct world {
+    un_context *ctx;
+    const un_method *method;
+    un_scene *scene;
+    void *state;
+    un_step step; /* the last one's report */
+    double time, max_speed, max_volume_error;
+} world;
+
+static inline void scene_file(char *path, const char *text)
+{
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+}
+
+static inline void world_begin(world *w, const un_method *method, int32_t threads, const char *text)
+{
+    char path[] = "/tmp/undine_test_XXXXXX";
+    scene_file(path, text);
+    *w = (world){.ctx = check_context_threads(threads), .method = method};
+    check_ok(w->ctx, un_scene_load(w->ctx, path, NULL, 0, &w->scene));
+    unlink(path);
+    check_ok(w->ctx, method->create(w->ctx, w->scene, &w->state));
+    method->first(w->state, &w->step);
+}
+
+static inline void world_end(world *w)
+{
+    w->method->destroy(w->state);
+    un_scene_destroy(w->scene);
+    check_context_end(w->ctx);
+}
+
+/* One step, no longer than to `end`. */
+static inline void world_step(world *w, double end)
+{
+    double limit = w->method->step_limit(w->state), left = end - w->time;
+    check_ok(w->ctx,
+             w->method->step(w->state, left / fmax(1, ceil(left / limit - 1e-9)), &w->step));
+    w->time = w->step.time;
+    w->max_speed = fmax(w->max_speed, w->step.max_speed);
+    w->max_volume_error = fmax(w->max_volume_error, fabs(w->step.volume_error));
+}
+
+static inline void world_run(world *w, double end)
+{
+    while (end - w->time > 1e-9) {
+        double next = fmin(end, (floor(w->time * 24 + 1e-6) + 1) / 24);
+        while (next - w->time > 1e-9) world_step(w, next);
+    }
+}
+
+/* Top vertices of the output surface away from the walls: lowest, highest. */
+static inline void surface_heights(world *w, double *low, double *high)
+{
+    un_trimesh mesh;
+    check_ok(w->ctx, w->method->surface(w->state, &mesh));
+    un_surface_topology topology;
+    check_ok(w->ctx, un_surface_examine(w->ctx, &mesh, &topology));
+    assert_int_equal(topology.open_edges, 0);
+    assert_int_equal(topology.nonmanifold_edges, 0);
+    assert_int_equal(topology.component_count, 1);
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (int32_t v = 0; v < mesh.vertex_count; v++) {
+        un_vec3 x = mesh.position[v];
+        if (x.y < 0.1 || x.x < 1e-6 || x.x > 1 - 1e-6 || x.z < 1e-6 || x.z > 1 - 1e-6) continue;
+        *low = fmin(*low, x.y);
+        *high = fmax(*high, x.y);
+    }
+    un_trimesh_free(w->ctx, &mesh);
+}
+
+static inline uint64_t state_hash(const world *w)
+{
+    const un_particles *p = w->method->particles(w->state);
+    uint64_t hash = (uint64_t)p->count;
+    for (int a = 0; a < 3; a++)
+        for (int32_t q = 0; q < p->count; q++) {
+            uint64_t bits[2];
+            memcpy(&bits[0], &p->x[a][q], 8);
+            memcpy(&bits[1], &p->v[a][q], 8);
+            hash = un_hash64(hash ^ bits[0]) + un_hash64(hash ^ bits[1]);
+        }
+    return hash;
+}
+
+typedef struct tiny_args {
+    const un_method *method;
+    const char *path;
+} tiny_args;
+
+static inline un_status tiny_run(un_context *ctx, void *arg)
+{
+    const tiny_args *a = arg;
+    const un_method *method = a->method;
+    un_scene *scene;
+    void *state = NULL;
+    un_step step;
+    un_status status = un_scene_load(ctx, a->path, NULL, 0, &scene);
+    if (status != UN_OK) return status;
+    status = method->create(ctx, scene, &state);
+    for (int i = 0; i < 2 && status == UN_OK; i++) status = method->step(state, 0.01, &step);
+    un_trimesh mesh = {0};
+    if (status == UN_OK) status = method->surface(state, &mesh);
+    un_trimesh_free(ctx, &mesh);
+    un_cells cells = {0};
+    if (status == UN_OK) status = method->cells(state, &cells);
+    un_cells_free(ctx, &cells);
+    if (state) method->destroy(state);
+    un_scene_destroy(scene);
+    return status;
+}
+
+static inline void world_allocation_failures(const un_method *method, const char *text)
+{
+    char path[] = "/tmp/undine_test_XXXXXX";
+    scene_file(path, text);
+    tiny_args a = {method, path};
+    check_allocation_failures(tiny_run, &a, 40000);
+    unlink(path);
+}
+
+#endif
