@@ -4,10 +4,11 @@
 
 #include "mesh/mesh.h"
 
+/* How: 0 is as the head of ghost.c says. */
 typedef enum un_ghost_mode {
-    UN_GHOST_SECOND_ORDER,
-    UN_GHOST_CAUTIOUS, /* shares that would weaken the matrix are left out */
-    UN_GHOST_NONE      /* p = 0 at air nodes: first order */
+    UN_GHOST_BY_ROW = 1,   /* in all tets, not only where eq. 12 fails */
+    UN_GHOST_CAUTIOUS = 2, /* shares that would weaken the matrix are left out */
+    UN_GHOST_NONE = 4      /* p = 0 at air nodes: first order */
 } un_ghost_mode;
 
 /* A tet with some nodes wet (unknowns) and some dry. All in units of a leaf edge of 1. */
@@ -18,12 +19,11 @@ typedef struct un_ghost {
     bool by_row;   /* see the head of ghost.c */
     double a[4];   /* eq. 12, at dry nodes: phi_a / sum k_n phi_n; 0 without couplings */
     double row[4]; /* by row, at wet nodes: what the dry nodes add to the diagonal */
-    un_ghost_mode mode;
+    uint32_t mode; /* un_ghost_mode */
 } un_ghost;
 
 /* phi: negative at wet nodes. */
-un_ghost un_ghost_make(const un_tet_shape *shape, const double phi[4], uint32_t wet,
-                       un_ghost_mode mode);
+un_ghost un_ghost_make(const un_tet_shape *shape, const double phi[4], uint32_t wet, uint32_t mode);
 
 /* What the ghosts add to the stiffness between the wet nodes n and m; times the leaf edge.
  * Symmetric to the last bit. */

@@ -83,12 +83,13 @@ typedef struct un_tet_projection {
     double dt, density, tolerance;
     int32_t iteration_limit;
     bool first_order; /* p = 0 at air nodes, for comparison */
+    bool by_row;      /* another ghost than eq. 12, see ghost.c; calmer where phi is noisy */
 } un_tet_projection;
 
 typedef struct un_tet_projection_report {
     un_solve_report solve;
     int32_t node_count;    /* unknowns: liquid nodes, less those left out */
-    int32_t left_count;    /* liquid nodes that were left out: too shallow, in corners of walls */
+    int32_t left_count;    /* liquid nodes at the surface that were left out, see tets.c */
     int32_t cut_count;     /* tets that the surface cuts */
     int32_t obtuse_count;  /* of these, with couplings that eq. 12 cannot use */
     bool cautious;         /* solved twice: the first matrix was not positive definite */

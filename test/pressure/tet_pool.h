@@ -1,22 +1,25 @@
-/* A tet mesh with velocities, a level set and a pressure solver: all that a projection needs. */
+/* A tet mesh in a tank with velocities, a level set and a pressure solver: all that a projection
+ * needs. */
 #ifndef UN_TEST_PRESSURE_TET_POOL_H
 #define UN_TEST_PRESSURE_TET_POOL_H
 
-#include "check.h"
+#include "mesh/tank.h"
 #include "pressure/pressure.h"
 
+#define G 9.81
+
 typedef struct tet_pool {
+    tank tank;
     un_context *ctx;
     un_arena arena;
     un_octree tree;
     un_tets mesh;
+    un_tet_walls walls;
     un_tet_pressure *pressure;
     un_vec3 *u;
     uint8_t *known;
-    float *phi, *source;
+    float *phi;
     double *p;
-    un_tet_walls walls; /* made by hand; only open and node_open */
-    un_vec3 *u_solid;
     un_tet_projection in;
     un_tet_projection_report report;
 } tet_pool;
@@ -24,43 +27,66 @@ typedef struct tet_pool {
 typedef double tet_level_set(un_vec3 x, const void *arg);
 typedef un_vec3 tet_velocity(un_vec3 x, const void *arg);
 
-/* What the tree resolves: `level` at points where it is not negative, asked at the centres of the
- * finest leaves. */
+/* The level that a tree must have at x, asked at the centres of all finest cells. */
 typedef int32_t tet_detail(un_vec3 x, const void *arg);
 
-static inline int32_t tet_uniform(un_vec3 x, const void *arg)
+static inline int32_t tet_finest(un_vec3 x, const void *arg)
 {
     (void)x, (void)arg;
-    return -1;
+    return UN_LEVELS_MAX;
+}
+/* The leaves of another tree, at this one's scale: the same mesh, finer. */
+static inline int32_t tet_same(un_vec3 x, const void *arg)
+{
+    const un_octree *tree = arg;
+    return tree->level[un_octree_find(tree, x)];
+}
+/* Refined around random points. */
+typedef struct tet_spots {
+    int32_t count;
+    uint64_t seed;
+    double radius;
+} tet_spots;
+static inline int32_t tet_spotted(un_vec3 x, const void *arg)
+{
+    const tet_spots *s = arg;
+    for (int32_t i = 0; i < s->count; i++) {
+        uint64_t k = 3 * (uint64_t)i;
+        un_vec3 c = {un_random(k, s->seed), un_random(k + 1, s->seed), un_random(k + 2, s->seed)};
+        if (un_length(un_sub(x, c)) < s->radius) return UN_LEVELS_MAX;
+    }
+    return 0;
 }
 
 static inline void tet_pool_begin(tet_pool *p, int32_t threads, un_vec3 size, int32_t coarsest,
                                   int32_t finest, tet_detail *detail, const void *arg)
 {
     memset(p, 0, sizeof *p);
-    un_context *ctx = p->ctx = check_context_threads(threads);
+    tank_begin(&p->tank, threads, size, finest);
+    un_context *ctx = p->ctx = p->tank.ctx;
     un_arena_init(&p->arena, ctx);
     un_octree_init(ctx, &p->tree, size, coarsest, finest);
-    size_t most = (size_t)p->tree.n[0] * (size_t)p->tree.n[1] * (size_t)p->tree.n[2];
+    const un_octree *tree = &p->tree;
+    size_t most = (size_t)tree->n[0] * (size_t)tree->n[1] * (size_t)tree->n[2];
+    un_octree_request request = {.count = (int64_t)most};
     double *x[3];
-    for (int a = 0; a < 3; a++) x[a] = un_alloc(ctx, most, sizeof *x[a]);
+    for (int a = 0; a < 3; a++) request.x[a] = x[a] = un_alloc(ctx, most, sizeof *x[a]);
     uint8_t *level = un_alloc(ctx, most, 1);
-    int64_t count = 0;
-    for (int32_t k = 0; k < p->tree.n[2]; k++)
-        for (int32_t j = 0; j < p->tree.n[1]; j++)
-            for (int32_t i = 0; i < p->tree.n[0]; i++) {
-                un_vec3 c = un_scale(un_v3(i + 0.5, j + 0.5, k + 0.5), p->tree.h);
-                int32_t l = detail(c, arg);
-                if (l < 0) continue;
-                x[0][count] = c.x, x[1][count] = c.y, x[2][count] = c.z;
-                level[count++] = (uint8_t)un_clampi(l, 0, p->tree.level_max);
-            }
-    un_octree_request request = {count, {x[0], x[1], x[2]}, level, NULL};
+    request.level = level;
+    for (size_t c = 0; c < most; c++) {
+        size_t i = c % (size_t)tree->n[0], j = c / (size_t)tree->n[0];
+        x[0][c] = tree->h * ((double)i + 0.5);
+        x[1][c] = tree->h * ((double)(j % (size_t)tree->n[1]) + 0.5);
+        x[2][c] = tree->h * ((double)(j / (size_t)tree->n[1]) + 0.5);
+        level[c] =
+            (uint8_t)un_clampi(detail(un_v3(x[0][c], x[1][c], x[2][c]), arg), 0, tree->level_max);
+    }
     check_ok(ctx, un_octree_build(&p->tree, &p->arena, &request));
     for (int a = 0; a < 3; a++) un_free(ctx, x[a]);
     un_free(ctx, level);
     un_tets_init(ctx, &p->mesh);
     check_ok(ctx, un_tets_build(&p->mesh, &p->arena, &p->tree));
+    un_arena_reset(&p->arena);
     size_t nodes = (size_t)p->mesh.node_count, tets = (size_t)p->mesh.tet_count;
     check_ok(ctx, un_tet_pressure_create(ctx, &p->pressure));
     p->u = un_alloc_zero(ctx, tets, sizeof *p->u);
@@ -78,17 +104,29 @@ static inline void tet_pool_begin(tet_pool *p, int32_t threads, un_vec3 size, in
                                 .iteration_limit = 3000};
 }
 
+/* Walls and solids; after the solids are in the tank. Without this everything is open. */
+static inline void tet_pool_walls(tet_pool *p)
+{
+    tank *t = &p->tank;
+    check_ok(p->ctx, un_walls_create(p->ctx, &t->grid, &t->scene, false, &t->walls));
+    check_ok(p->ctx, un_walls_update(t->walls, 0, p->in.dt));
+    un_tet_walls_init(p->ctx, &p->walls, t->walls);
+    check_ok(p->ctx, un_tet_walls_sample(&p->walls, &p->mesh));
+    p->in.walls = &p->walls;
+    p->in.u_solid = p->walls.u_solid;
+}
+
 static inline void tet_pool_end(tet_pool *p)
 {
     un_context *ctx = p->ctx;
     un_tet_pressure_destroy(p->pressure);
-    void *blocks[] = {p->u,          p->known,           p->phi,    p->source, p->p,
-                      p->walls.open, p->walls.node_open, p->u_solid};
+    void *blocks[] = {p->u, p->known, p->phi, p->p};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
+    if (p->in.walls) un_tet_walls_free(&p->walls);
     un_tets_free(&p->mesh);
     un_octree_free(&p->tree);
     un_arena_free(&p->arena);
-    check_context_end(ctx);
+    tank_end(&p->tank);
 }
 
 static inline void tet_pool_fill(tet_pool *p, tet_level_set *phi, const void *arg)
@@ -101,31 +139,9 @@ static inline void tet_pool_move(tet_pool *p, tet_velocity *u, const void *arg)
     for (int32_t t = 0; t < p->mesh.tet_count; t++) p->u[t] = u(un_tets_center(&p->mesh, t), arg);
 }
 
-/* Solids where wall < 0. Cells beyond the domain's sides are closed as well. */
-static inline void tet_pool_walls(tet_pool *p, tet_level_set *wall, const void *arg)
+static inline void tet_pool_forget(tet_pool *p)
 {
-    const un_tets *m = &p->mesh;
-    if (!p->walls.open) {
-        p->walls.open = un_alloc(p->ctx, (size_t)m->tet_count, sizeof *p->walls.open);
-        p->walls.node_open = un_alloc(p->ctx, (size_t)m->node_count, sizeof *p->walls.node_open);
-    }
-    memset(p->walls.node_open, 0, (size_t)m->node_count * sizeof *p->walls.node_open);
-    for (int32_t t = 0; t < m->tet_count; t++) {
-        double v[4], integral[4], open = 0;
-        for (int i = 0; i < 4; i++) {
-            un_vec3 x = m->x[m->tet[t][i]], size = p->tree.size;
-            double side = fmin(fmin(size.x - x.x, size.y - x.y), size.z - x.z);
-            v[i] = wall ? fmin(wall(x, arg), side > -1e-9 ? INFINITY : side) : side;
-            if (v[i] == INFINITY || (!wall && side > -1e-9)) v[i] = 1;
-        }
-        un_tet_open_integrals(v, integral);
-        for (int i = 0; i < 4; i++) {
-            open += integral[i];
-            p->walls.node_open[m->tet[t][i]] += (float)(integral[i] * un_tets_volume(m, t));
-        }
-        p->walls.open[t] = (float)open;
-    }
-    p->in.walls = &p->walls;
+    memset(p->p, 0, (size_t)p->mesh.node_count * sizeof *p->p);
 }
 
 static inline void tet_pool_project(tet_pool *p)
@@ -134,6 +150,9 @@ static inline void tet_pool_project(tet_pool *p)
     un_arena_reset(&p->arena);
     assert_true(p->report.solve.finite);
     assert_true(p->report.solve.converged);
+    const char *reason;
+    if (p->report.node_count > 0 && !un_csr_validate(&p->pressure->matrix, &reason))
+        fail_msg("%s", reason);
 }
 
 /* The fastest of the tets that the projection calls valid. */
@@ -169,6 +188,22 @@ static inline un_vec3 tet_wild(un_vec3 x, const void *arg)
 {
     (void)arg;
     return un_v3(sin(7 * x.x + 3 * x.y) + 0.3 * x.z, cos(5 * x.y - 2 * x.x), sin(4 * x.z + x.x));
+}
+static inline un_vec3 tet_direction(uint64_t seed)
+{
+    return un_normalize(
+        un_v3(un_random(0, seed) - 0.5, un_random(1, seed) - 0.5, un_random(2, seed) - 0.5));
+}
+
+/* Water under the plane, falling for a step and projected: the fastest tet, in g dt. */
+static inline double tet_pool_rest(tet_pool *p, const tet_tilt *tilt)
+{
+    un_vec3 fall = un_scale(tilt->up, -G * p->in.dt);
+    tet_pool_fill(p, tet_tilted, tilt);
+    tet_pool_move(p, tet_steady, &fall);
+    tet_pool_forget(p);
+    tet_pool_project(p);
+    return tet_pool_speed(p) / (G * p->in.dt);
 }
 
 #endif
