@@ -159,11 +159,13 @@ static void example_scenes(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
-    const char *const names[] = {"dam", "pour", "stir", "rest"};
+    const char *const names[] = {"dam",     "pour",    "stir",    "rest",      "figure1",
+                                 "figure3", "figure6", "figure7", "rest_mixed"};
+    const char *const small[] = {"detail.finest=32"}; /* a field takes seconds at 512 */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[512];
         snprintf(path, sizeof path, UN_SOURCE_DIR "/scenes/%s.lua", names[i]);
-        un_scene *scene = load(ctx, path, NULL, 0);
+        un_scene *scene = load(ctx, path, small, 1);
         assert_int_equal(scene->note_count, 0);
         un_scene_destroy(scene);
     }
