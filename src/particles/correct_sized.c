@@ -76,7 +76,12 @@ static un_lanes8 load_some(const float *v, int32_t count)
 /* All but ballistic ones. */
 static uint32_t taking_part(const uint8_t *flags, int32_t count)
 {
+    uint64_t eight = 0;
     uint32_t mask = 0;
+    if (count == UN_GROUP) {
+        memcpy(&eight, flags, sizeof eight);
+        if (!(eight & UN_PARTICLE_BALLISTIC * 0x0101010101010101u)) return 0xff;
+    }
     for (int32_t k = 0; k < count; k++) mask |= (uint32_t) !(flags[k] & UN_PARTICLE_BALLISTIC) << k;
     return mask;
 }
@@ -168,41 +173,107 @@ static void set_move(const correct_args *a, int32_t q, const float sum[3])
     for (int axis = 0; axis < 3; axis++) a->move[axis][q] = scale * move[axis];
 }
 
+/* Groups that may touch one of eight groups in a row, so that the tree is walked once for all
+ * eight. */
+#define SHORTLIST_MAX 512
+typedef struct shortlist {
+    int32_t count; /* -1: too many */
+    int32_t group[SHORTLIST_MAX];
+    un_group_box boxes[SHORTLIST_MAX / 8];
+} shortlist;
+
+static void make_shortlist(shortlist *list, const un_groups *groups, int32_t first, int32_t end)
+{
+    un_box3 box = un_groups_bounds(groups, first);
+    float r = un_groups_radius(groups, first);
+    for (int32_t g = first + 1; g < end; g++) {
+        un_box3 other = un_groups_bounds(groups, g);
+        box = (un_box3){un_min3(box.min, other.min), un_max3(box.max, other.max)};
+        r = fmaxf(r, un_groups_radius(groups, g));
+    }
+    list->count = un_groups_near(groups, box, (double)r, 1, list->group, SHORTLIST_MAX);
+    if (list->count < 0) {
+        list->count = -1;
+        return;
+    }
+    for (int32_t n = 0; n < (list->count + 7) / 8 * 8; n++) {
+        const un_group_box *from = groups->boxes + list->group[n < list->count ? n : 0] / 8;
+        un_group_box *to = list->boxes + n / 8;
+        int c = n < list->count ? list->group[n] % 8 : 0;
+        for (int axis = 0; axis < 3; axis++) {
+            to->lo[axis][n % 8] = from->lo[axis][c];
+            to->hi[axis][n % 8] = from->hi[axis][c];
+        }
+        to->radius[n % 8] = n < list->count ? from->radius[c] : NAN;
+    }
+}
+
+/* A group at hand: its particles, what may touch them, and where that sends them. */
+typedef struct meeting {
+    const correct_args *args;
+    un_vec3 middle;
+    float half[3], r;
+    octet own;
+    un_lanes8 sum[3];
+    crowd crowd;
+} meeting;
+
+static void meet(meeting *m, int32_t group)
+{
+    octet other;
+    if (group * UN_GROUP == m->own.first) return;
+    load(&other, m->args, group, m->middle);
+    gather(&m->crowd, &other, m->half, m->r);
+    if (m->crowd.count <= CROWD_MAX - UN_GROUP) return;
+    push(m->sum, &m->own, &m->crowd, false);
+    m->crowd.count = 0;
+}
+
+static void move_group(meeting *m, int32_t g, const shortlist *list)
+{
+    const un_groups *groups = m->args->def->groups;
+    un_box3 box = un_groups_bounds(groups, g);
+    un_vec3 wide = un_scale(un_sub(box.max, box.min), 0.5);
+    m->middle = un_scale(un_add(box.min, box.max), 0.5);
+    m->half[0] = (float)wide.x;
+    m->half[1] = (float)wide.y;
+    m->half[2] = (float)wide.z;
+    m->r = un_groups_radius(groups, g);
+    for (int axis = 0; axis < 3; axis++) m->sum[axis] = un_lanes8_all(0);
+    load(&m->own, m->args, g, m->middle);
+    m->crowd.count = 0;
+    gather(&m->crowd, &m->own, m->half, m->r);
+    push(m->sum, &m->own, &m->crowd, true);
+    m->crowd.count = 0;
+    if (list->count >= 0) {
+        un_groups_query query = un_groups_query_make(box, (double)m->r, 1);
+        for (int32_t n = 0; n < list->count; n += 8) {
+            uint32_t mask = un_groups_reached(&query, list->boxes + n / 8);
+            for (; mask; mask &= mask - 1) meet(m, list->group[n + __builtin_ctz(mask)]);
+        }
+    } else {
+        un_groups_walk walk;
+        un_groups_walk_begin(&walk, groups, box, (double)m->r, 1);
+        for (int32_t near; (near = un_groups_walk_next(&walk)) >= 0;) meet(m, near);
+    }
+    push(m->sum, &m->own, &m->crowd, false);
+    for (int32_t k = 0; k < UN_GROUP && m->own.first + k < m->args->particles->count; k++) {
+        float s[3] = {m->sum[0][k], m->sum[1][k], m->sum[2][k]};
+        if (!(m->own.mask >> k & 1)) s[0] = s[1] = s[2] = 0;
+        set_move(m->args, m->own.first + k, s);
+    }
+}
+
 static void find_moves(void *arg, int64_t begin, int64_t end)
 {
     const correct_args *a = arg;
-    const un_groups *groups = a->def->groups;
-    crowd c;
-    for (int32_t g = (int32_t)begin; g < end; g++) {
-        un_box3 box = un_groups_bounds(groups, g);
-        float r = un_groups_radius(groups, g);
-        un_vec3 middle = un_scale(un_add(box.min, box.max), 0.5);
-        un_vec3 wide = un_scale(un_sub(box.max, box.min), 0.5);
-        float half[3] = {(float)wide.x, (float)wide.y, (float)wide.z};
-        octet own, other;
-        un_lanes8 sum[3] = {{0}, {0}, {0}};
-        load(&own, a, g, middle);
-        c.count = 0;
-        gather(&c, &own, half, r);
-        push(sum, &own, &c, true);
-        c.count = 0;
-        un_groups_walk walk;
-        un_groups_walk_begin(&walk, groups, box, (double)r, 1);
-        for (int32_t near; (near = un_groups_walk_next(&walk)) >= 0;) {
-            if (near == g) continue;
-            load(&other, a, near, middle);
-            gather(&c, &other, half, r);
-            if (c.count > CROWD_MAX - UN_GROUP) {
-                push(sum, &own, &c, false);
-                c.count = 0;
-            }
-        }
-        push(sum, &own, &c, false);
-        for (int32_t k = 0; k < UN_GROUP && own.first + k < a->particles->count; k++) {
-            float s[3] = {sum[0][k], sum[1][k], sum[2][k]};
-            if (!(own.mask >> k & 1)) s[0] = s[1] = s[2] = 0;
-            set_move(a, own.first + k, s);
-        }
+    shortlist list;
+    meeting m;
+    m.args = a;
+    for (int32_t first = (int32_t)begin; first < end; first += 8) {
+        int32_t last = first + 8 < end ? first + 8 : (int32_t)end;
+        make_shortlist(&list, a->def->groups, first, last);
+        for (int32_t g = first; g < last; g++) move_group(&m, g, &list);
     }
 }
 

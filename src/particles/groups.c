@@ -114,24 +114,31 @@ un_status un_groups_build(un_context *ctx, un_arena *arena, un_groups *groups,
 /* Distances are compared in single precision: this much wider, so that none is missed. */
 #define ROOM 2e-6
 
+un_groups_query un_groups_query_make(un_box3 box, double reach, double factor)
+{
+    UN_ASSERT(reach >= 0 && factor >= 0);
+    un_groups_query q;
+    double lo[3] = {box.min.x, box.min.y, box.min.z}, hi[3] = {box.max.x, box.max.y, box.max.z};
+    for (int a = 0; a < 3; a++) {
+        q.lo[a] = un_lanes8_all(round_down(lo[a]));
+        q.hi[a] = un_lanes8_all(round_up(hi[a]));
+    }
+    /* Never nothing: boxes that touch are in reach of zero, and its square must not vanish. */
+    q.reach = fmaxf((float)(reach * (1 + ROOM)), 1e-18f);
+    q.factor = (float)(factor * (1 + ROOM));
+    return q;
+}
+
 void un_groups_walk_begin(un_groups_walk *w, const un_groups *groups, un_box3 box, double reach,
                           double factor)
 {
-    UN_ASSERT(reach >= 0 && factor >= 0);
     w->groups = groups;
-    double lo[3] = {box.min.x, box.min.y, box.min.z}, hi[3] = {box.max.x, box.max.y, box.max.z};
-    for (int a = 0; a < 3; a++) {
-        w->lo[a] = un_lanes8_all(round_down(lo[a]));
-        w->hi[a] = un_lanes8_all(round_up(hi[a]));
-    }
-    /* Never nothing: boxes that touch are in reach of zero, and its square must not vanish. */
-    w->reach = fmaxf((float)(reach * (1 + ROOM)), 1e-18f);
-    w->factor = (float)(factor * (1 + ROOM));
+    w->query = un_groups_query_make(box, reach, factor);
     w->level = groups->level_count;
     if (w->level == 0) return;
     w->level--;
     w->node[w->level] = 0;
-    w->left[w->level] = un_groups_reached(w, un_groups_node(groups, w->level, 0));
+    w->left[w->level] = un_groups_reached(&w->query, un_groups_node(groups, w->level, 0));
 }
 
 int32_t un_groups_near(const un_groups *groups, un_box3 box, double reach, double factor,

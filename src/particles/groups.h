@@ -5,28 +5,35 @@
 #include "particles/lanes.h"
 #include "particles/particles.h"
 
+/* A box and how far it reaches, eight times over. */
+typedef struct un_groups_query {
+    un_lanes8 lo[3], hi[3]; /* the box, widened to single precision */
+    float reach, factor;
+} un_groups_query;
+
 /* A walk through the tree, depth first, lower numbers first. */
 typedef struct un_groups_walk {
     const un_groups *groups;
-    un_lanes8 lo[3], hi[3]; /* the box, widened to single precision */
-    float reach, factor;
+    un_groups_query query;
     int32_t level;                /* of the node at hand; level_count when done */
     int32_t node[UN_LEVELS_MAX];  /* by level, within the level */
     uint32_t left[UN_LEVELS_MAX]; /* by level: children still to visit, a bit each */
 } un_groups_walk;
 
-/* Children of a node that the walk's box may reach. Room for rounding is in reach and factor; lanes
- * without a child have a radius of NaN, which is less than nothing. */
-static inline uint32_t un_groups_reached(const un_groups_walk *w, const un_group_box *node)
+un_groups_query un_groups_query_make(un_box3 box, double reach, double factor);
+
+/* Children of a node that the query's box may reach. Room for rounding is in reach and factor;
+ * lanes without a child have a radius of NaN, which is less than nothing. */
+static inline uint32_t un_groups_reached(const un_groups_query *q, const un_group_box *node)
 {
     const un_lanes8 zero = un_lanes8_all(0);
     un_lanes8 gap2 = zero;
     for (int a = 0; a < 3; a++) {
         un_lanes8 lo = *(const un_lanes8 *)node->lo[a], hi = *(const un_lanes8 *)node->hi[a];
-        un_lanes8 gap = un_lanes8_max(un_lanes8_max(lo - w->hi[a], w->lo[a] - hi), zero);
+        un_lanes8 gap = un_lanes8_max(un_lanes8_max(lo - q->hi[a], q->lo[a] - hi), zero);
         gap2 += gap * gap;
     }
-    un_lanes8 reach = w->reach + w->factor * *(const un_lanes8 *)node->radius;
+    un_lanes8 reach = q->reach + q->factor * *(const un_lanes8 *)node->radius;
     return un_lanes8_less(gap2, reach * reach);
 }
 
@@ -53,7 +60,7 @@ static inline int32_t un_groups_walk_next(un_groups_walk *w)
         if (l == 0) return child;
         w->level = l - 1;
         w->node[l - 1] = child;
-        w->left[l - 1] = un_groups_reached(w, un_groups_node(g, l - 1, child));
+        w->left[l - 1] = un_groups_reached(&w->query, un_groups_node(g, l - 1, child));
     }
     return -1;
 }

@@ -131,7 +131,8 @@ static inline double un_particle_radius(double volume)
 /* The boxes and largest radii of eight neighbours in the tree; where there is none, a
  * radius of NaN. */
 typedef struct un_group_box {
-    float lo[3][8], hi[3][8], radius[8];
+    _Alignas(32) float lo[3][8]; /* for vector loads */
+    float hi[3][8], radius[8];
 } un_group_box;
 typedef struct un_groups {
     int64_t count; /* particles */
