@@ -69,9 +69,11 @@ static double join_rows(void *arg, int64_t begin, int64_t end)
     for (int32_t i = (int32_t)begin; i < end; i++) {
         int32_t last = i;
         double sum = 0, diagonal = 0;
+        bool empty = true;
         for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) {
             int32_t j = a->col[k];
             sum += a->val[k];
+            empty &= a->val[k] == 0;
             if (j == i) diagonal = a->val[k];
             if (j >= i || a->val[k] == 0) continue;
             /* most neighbours have the same parent as the one before */
@@ -80,7 +82,7 @@ static double join_rows(void *arg, int64_t begin, int64_t end)
             last = up;
         }
         all += sum;
-        uint8_t flags = diagonal == 0 ? ROW_EMPTY : sum > ANCHOR * diagonal ? ROW_ANCHORED : 0;
+        uint8_t flags = empty ? ROW_EMPTY : sum > ANCHOR * diagonal ? ROW_ANCHORED : 0;
         atomic_store_explicit(&p->flags[i], flags, memory_order_relaxed);
     }
     return all;

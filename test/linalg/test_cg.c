@@ -401,6 +401,28 @@ static void running_out_of_iterations_is_data(void **state)
     check_context_end(ctx);
 }
 
+/* Not a system that can be solved this way: it must end, with numbers, and say so. */
+static void indefinite_systems_end(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    for (int n = 0; n < 3; n++) {
+        system_box s = make_box(16, 18, 20, 1);
+        manufacture(ctx, &s, 11);
+        for (int32_t i = 7; i < s.a.n; i += n == 0 ? 100000 : 50)
+            for (int32_t k = s.a.row[i]; k < s.a.row[i + 1]; k++)
+                if (s.a.col[k] == i) s.a.val[k] *= n == 2 ? 0 : -1;
+        un_csr_apply(ctx, s.b, &s.a, s.want);
+        un_solve_report report = solve(ctx, &s, 1e-10);
+        for (int32_t i = 0; i < s.a.n; i++) assert_true(isfinite(s.x[i]));
+        assert_true(report.finite && isfinite(report.residual));
+        if (n > 0) assert_false(report.converged);
+        if (report.converged) check_below(true_residual(ctx, &s), 1e-8);
+        free_box(&s);
+    }
+    check_context_end(ctx);
+}
+
 static void same_bits_for_any_thread_count(void **state)
 {
     (void)state;
@@ -491,6 +513,7 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_is_reported),
         cmocka_unit_test(empty_system_and_zero_right_hand_side),
         cmocka_unit_test(running_out_of_iterations_is_data),
+        cmocka_unit_test(indefinite_systems_end),
         cmocka_unit_test(same_bits_for_any_thread_count),
         cmocka_unit_test(validation_finds_each_defect),
         cmocka_unit_test(failing_allocations_are_clean),
