@@ -182,8 +182,9 @@ un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_partic
                                      const un_correct_def *def);
 
 /* Splits particles much larger than their wanted size, merges those much smaller with their nearest
- * [Ando13 section 4] (resize.c). Volume, momentum and (merging) centre of mass are kept to
- * round-off. Near the surface new particles are moved tangent to it. */
+ * [Ando13 section 4] (resize.c); particles must be sized. Volume, momentum and centre of mass are
+ * kept to round-off of the volumes, but near the surface new particles are moved tangent to it, and
+ * near walls away from them. */
 typedef struct un_resize_def {
     const un_groups *groups;
     const float *radius;
