@@ -45,7 +45,7 @@ typedef struct un_estimate {
 /* One published algorithm. state is the method's own. All may be called from one thread only. */
 typedef struct un_method {
     const char *name;
-    bool adaptive; /* keeps inside the budget by itself, by coarsening as it goes */
+    bool adaptive;             /* keeps inside the budget by itself, by coarsening as it goes */
     const char *const *stages; /* names for the columns seconds_<stage>, NULL-terminated */
     un_status (*create)(un_context *ctx, const un_scene *scene, void **state);
     void (*destroy)(void *state);

@@ -126,10 +126,10 @@ static void destroy(void *state)
     un_particles_free(ctx, &s->particles);
     un_tet_bins_free(ctx, &s->bins);
     un_sources_free(&s->sources);
-    void *arrays[] = {s->volume,    s->colour, s->phi,    s->size,  s->source,     s->p,
-                      s->u_node,    s->d_node, s->u_tet,  s->d_tet, s->known_node, s->known_tet,
-                      s->old_key,   s->old_p,  s->radius, s->depth, s->normal[0],  s->normal[1],
-                      s->normal[2], s->wall,   s->emitted};
+    void *arrays[] = {s->volume,    s->colour, s->phi,     s->size,  s->source,     s->p,
+                      s->u_node,    s->d_node, s->u_tet,   s->d_tet, s->known_node, s->known_tet,
+                      s->old_key,   s->old_p,  s->radius,  s->depth, s->normal[0],  s->normal[1],
+                      s->normal[2], s->wall,   s->emitted, s->sharp, s->quiet};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
     un_arena_free(&s->arena);
     un_arena_free(&s->lists);

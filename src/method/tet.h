@@ -35,8 +35,10 @@ typedef struct un_tet {
     double *p;                    /* at nodes, Pa */
     un_vec3 *u_node, *d_node;     /* at nodes: velocity, its change in this step */
     un_vec3 *u_tet, *d_tet;       /* at tets */
+    un_vec3 *sharp;               /* at nodes: what transfers to and fro would blur */
+    float *quiet;                 /* at nodes: 1 at rest, 0 in motion */
     uint8_t *known_node, *known_tet;
-    size_t node_capacity[9], tet_capacity[3];
+    size_t node_capacity[11], tet_capacity[3];
     un_tet_pressure *pressure;
     uint64_t *old_key; /* nodes of the last mesh, and p there: the next guess */
     double *old_p;

@@ -27,7 +27,9 @@ un_status un_tet_need_fields(un_tet *s)
                 {&s->p, sizeof *s->p},
                 {&s->u_node, sizeof *s->u_node},
                 {&s->d_node, sizeof *s->d_node},
-                {&s->known_node, 1}},
+                {&s->known_node, 1},
+                {&s->sharp, sizeof *s->sharp},
+                {&s->quiet, sizeof *s->quiet}},
       tet[] = {{&s->u_tet, sizeof *s->u_tet}, {&s->d_tet, sizeof *s->d_tet}, {&s->known_tet, 1}};
     for (size_t i = 0; i < sizeof node / sizeof *node; i++)
         UN_TRY(un_array_need(s->ctx, node[i].array, &s->node_capacity[i], nodes, node[i].size));

@@ -29,37 +29,91 @@ static double quiet_speed(const un_tet *s)
 /* ---- 9: velocities of the mesh ---- */
 
 /* Quiet liquid also loses what differs from cell to cell, at this rate, 1/s: half of all modes of
- * the velocity pass the projection, and bumps of a cell's width would ring for long. Waves of ten
- * cells lose a hundredth of this. */
+ * the velocity pass the projection, and bumps of a cell's width would ring for long. */
 #define CALM_RATE 100.0
 
-typedef struct calm_args {
+/* M u, M the consistent mass matrix over its row sums, at quiet nodes; u at others. */
+typedef struct smooth_args {
     const un_tet *s;
+    un_vec3 *out;
+    const un_vec3 *u;   /* at nodes */
+    const un_vec3 *tet; /* its means at tets */
+    const float *quiet; /* at nodes: 1 at rest, 0 in motion */
+} smooth_args;
+
+static void smooth_nodes(void *arg, int64_t begin, int64_t end)
+{
+    smooth_args *a = arg;
+    const un_tets *mesh = &a->s->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        a->out[n] = a->u[n];
+        if (!(a->quiet[n] > 0)) continue;
+        un_vec3 sum = {0, 0, 0};
+        double total = 0;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            double w = un_tets_volume(mesh, t);
+            sum = un_mad(sum, a->tet[t], w);
+            total += w;
+        }
+        a->out[n] = un_mad(un_scale(a->u[n], 0.2), sum, 0.8 / total);
+    }
+}
+
+static void find_quiet(void *arg, int64_t begin, int64_t end)
+{
+    smooth_args *a = arg;
+    const un_tet *s = a->s;
+    double quiet = quiet_speed(s);
+    for (int64_t n = begin; n < end; n++) {
+        double coarse = un_octree_size(&s->tree, s->mesh.node_level[n]) / s->tree.h;
+        double stir = un_dot(s->u_node[n], s->u_node[n]) / (quiet * quiet * coarse);
+        s->quiet[n] = stir < 10 && s->known_node[n] ? (float)(1 / (1 + stir * stir)) : 0;
+    }
+}
+
+/* u <- u - share (1 - M)^2 u: little is left of what alternates from node to node, and a wave of
+ * ten cells loses a thousandth. sharp keeps (1 - M) u for the particles. */
+typedef struct calm_args {
+    un_tet *s;
+    const un_vec3 *once, *twice;
     un_vec3 *calm;
-    double share, quiet; /* of this step; speed squared, of the finest cells */
+    double share;
 } calm_args;
 
 static void calm_nodes(void *arg, int64_t begin, int64_t end)
 {
     calm_args *a = arg;
-    const un_tet *s = a->s;
-    const un_tets *mesh = &s->mesh;
+    un_tet *s = a->s;
     for (int64_t n = begin; n < end; n++) {
-        un_vec3 u = s->u_node[n], sum = {0, 0, 0};
-        a->calm[n] = u;
-        if (!s->known_node[n]) continue;
-        double h = un_octree_size(&s->tree, mesh->node_level[n]), total = 0;
-        double stir = un_dot(u, u) / (a->quiet * h / s->tree.h);
-        if (stir > 10) continue;
-        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
-            int32_t t = mesh->corner[k] / 4;
-            double w = un_tets_volume(mesh, t);
-            sum = un_mad(sum, s->u_tet[t], w);
-            total += w;
-        }
-        double share = a->share / (1 + stir * stir);
-        a->calm[n] = un_mad(u, un_sub(un_scale(sum, 1 / total), u), share);
+        un_vec3 u = s->u_node[n], fine = un_sub(u, a->once[n]);
+        un_vec3 finest = un_sub(fine, un_sub(a->once[n], a->twice[n]));
+        s->sharp[n] = un_sub(u, s->sharp[n]);
+        a->calm[n] = un_mad(u, finest, -a->share * s->quiet[n]);
     }
+}
+
+/* Leaves the calmed velocity at tets. */
+static un_status calm(un_tet *s, double dt)
+{
+    un_context *ctx = s->ctx;
+    size_t nodes = (size_t)s->mesh.node_count + 1, tets = (size_t)s->mesh.tet_count + 1;
+    un_vec3 *mean = un_arena_alloc(&s->arena, tets, sizeof *mean), *out[3];
+    for (int i = 0; i < 3; i++) out[i] = un_arena_alloc(&s->arena, nodes, sizeof **out);
+    if (!mean || !out[0] || !out[1] || !out[2]) return UN_ERROR_MEMORY;
+    smooth_args m = {.s = s, .out = out[0], .u = s->u_node, .tet = s->u_tet, .quiet = s->quiet};
+    un_parallel_for(ctx, s->mesh.node_count, 8192, find_quiet, &m);
+    un_parallel_for(ctx, s->mesh.node_count, 2048, smooth_nodes, &m);
+    un_transfer_nodes_to_tets(ctx, mean, out[0], s->known_node, &s->mesh, NULL);
+    m = (smooth_args){.s = s, .out = out[1], .u = out[0], .tet = mean, .quiet = s->quiet};
+    un_parallel_for(ctx, s->mesh.node_count, 2048, smooth_nodes, &m);
+    UN_TRY(un_transfer_blur(ctx, &s->arena, s->sharp, s->u_node, s->quiet, &s->mesh, &s->bins,
+                            &s->particles));
+    calm_args c = {s, out[0], out[1], out[2], 1 - exp(-CALM_RATE * dt)};
+    un_parallel_for(ctx, s->mesh.node_count, 8192, calm_nodes, &c);
+    un_transfer_nodes_to_tets(ctx, s->u_tet, out[2], s->known_node, &s->mesh, NULL);
+    un_arena_reset(&s->arena);
+    return UN_OK;
 }
 
 typedef struct force_args {
@@ -84,13 +138,7 @@ un_status un_tet_to_mesh(un_tet *s, double dt)
     /* What the tets have before any force, to tell the change from; calm needs it too. */
     un_transfer_nodes_to_tets(s->ctx, s->u_tet, s->u_node, s->known_node, &s->mesh, NULL);
     memcpy(s->d_tet, s->u_tet, (size_t)s->mesh.tet_count * sizeof *s->d_tet);
-    double quiet = quiet_speed(s);
-    calm_args calm = {.s = s, .share = 1 - exp(-CALM_RATE * dt), .quiet = quiet * quiet};
-    calm.calm = un_arena_alloc(&s->arena, (size_t)s->mesh.node_count + 1, sizeof *calm.calm);
-    if (!calm.calm) return UN_ERROR_MEMORY;
-    un_parallel_for(s->ctx, s->mesh.node_count, 2048, calm_nodes, &calm);
-    un_transfer_nodes_to_tets(s->ctx, s->u_tet, calm.calm, s->known_node, &s->mesh, NULL);
-    un_arena_reset(&s->arena);
+    UN_TRY(calm(s, dt));
     un_parallel_for(s->ctx, s->mesh.tet_count, 16384, accelerate, &a);
     return UN_OK;
 }
@@ -294,8 +342,8 @@ void un_tet_to_particles(un_tet *s, double dt)
                     .pic_quiet = fmax(PIC_QUIET, s->def->solver.pic),
                     .quiet_speed = quiet_speed(s)};
     un_tet_field u = {s->u_tet, s->u_node}, change = {s->d_tet, s->d_node};
-    un_transfer_tets_to_particles(s->ctx, &s->particles, &s->bins, &s->mesh, &u, &change, &flip,
-                                  0.25 * s->tree.h);
+    un_transfer_tets_to_particles(s->ctx, &s->particles, &s->bins, &s->mesh, &u, &change, s->sharp,
+                                  &flip, 0.25 * s->tree.h);
 }
 
 un_status un_tet_correct(un_tet *s)

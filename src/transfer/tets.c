@@ -97,8 +97,10 @@ typedef struct nodes_args {
     const un_tets *mesh;
     const un_tet_bins *bins;
     const un_particles *particles;
-    float (*sums)[4][4]; /* by tet: volume and momentum at its nodes */
-    uint8_t *large;      /* by particle: subdivisions of its edge, 1 none, 2, 4 */
+    const un_vec3 *field; /* at nodes: to be taken for the particles' velocity; NULL: their own */
+    const float *where;   /* at nodes: only sums at nodes where this is above 0; NULL: all */
+    float (*sums)[4][4];  /* by tet: volume and momentum at its nodes */
+    uint8_t *large;       /* by particle: subdivisions of its edge, 1 none, 2, 4 */
     part *parts;
     uint32_t *keys;
     int32_t *part_order, *part_begin; /* by tet */
@@ -106,7 +108,21 @@ typedef struct nodes_args {
     int64_t *block_begin; /* by block of particles: parts, then the first one's place */
 } nodes_args;
 
+static int spread_over(const un_tets *mesh, int32_t t, double volume)
+{
+    double ratio = 2 * cbrt(volume) / un_tets_size(mesh, t);
+    bool graded = mesh->shapes[mesh->shape[t]].kind != UN_TET_BCC;
+    return ratio > 2 * LARGE ? 4 : ratio > LARGE || graded ? 2 : 1;
+}
+
 #define PART_BLOCK 4096
+
+static bool is_wanted(const nodes_args *a, int64_t t)
+{
+    const int32_t *n = a->mesh->tet[t];
+    const float *w = a->where;
+    return !w || w[n[0]] > 0 || w[n[1]] > 0 || w[n[2]] > 0 || w[n[3]] > 0;
+}
 
 static void find_large(void *arg, int64_t begin, int64_t end)
 {
@@ -114,9 +130,7 @@ static void find_large(void *arg, int64_t begin, int64_t end)
     int64_t count = 0;
     for (int64_t q = begin; q < end; q++) {
         int32_t t = a->bins->tet[q];
-        double ratio = 2 * cbrt(a->particles->volume[q]) / un_tets_size(a->mesh, t);
-        bool graded = a->mesh->shapes[a->mesh->shape[t]].kind != UN_TET_BCC;
-        int n = ratio > 2 * LARGE ? 4 : ratio > LARGE || graded ? 2 : 1;
+        int n = is_wanted(a, t) ? spread_over(a->mesh, t, a->particles->volume[q]) : 1;
         a->large[q] = (uint8_t)n;
         if (n > 1) count += n * n * n;
     }
@@ -186,12 +200,18 @@ static un_status make_parts(un_context *ctx, un_arena *arena, nodes_args *a)
     return UN_OK;
 }
 
-static void add(double sum[4][4], const un_tets *mesh, int32_t t, un_vec3 x, un_vec3 v,
+static void add(double sum[4][4], const nodes_args *a, int32_t t, un_vec3 x, int32_t q,
                 double volume)
 {
+    const un_tets *mesh = a->mesh;
     un_place place;
     if (!un_tets_locate_in(mesh, t, x, &place))
         for (int i = 0; i < 4; i++) place.w[i] = 0.25; /* cannot be: sorted on this mesh */
+    un_vec3 v = {0, 0, 0};
+    if (a->field)
+        for (int i = 0; i < 4; i++) v = un_mad(v, a->field[mesh->tet[t][i]], place.w[i]);
+    else
+        v = un_particle_velocity(a->particles, q);
     for (int i = 0; i < 4; i++) {
         double w = volume * place.w[i];
         sum[i][0] += w;
@@ -207,14 +227,14 @@ static void sum_tets(void *arg, int64_t begin, int64_t end)
     const un_particles *p = a->particles;
     for (int64_t t = begin; t < end; t++) {
         double sum[4][4] = {{0}};
-        for (int32_t q = a->bins->begin[t]; q < a->bins->begin[t + 1]; q++)
+        bool wanted = is_wanted(a, t);
+        for (int32_t q = a->bins->begin[t]; wanted && q < a->bins->begin[t + 1]; q++)
             if (a->large[q] == 1)
-                add(sum, a->mesh, (int32_t)t, un_particle_position(p, q),
-                    un_particle_velocity(p, q), p->volume[q]);
-        if (a->part_count > 0)
+                add(sum, a, (int32_t)t, un_particle_position(p, q), q, p->volume[q]);
+        if (wanted && a->part_count > 0)
             for (int32_t k = a->part_begin[t]; k < a->part_begin[t + 1]; k++) {
                 const part *s = &a->parts[a->part_order[k]];
-                add(sum, a->mesh, (int32_t)t, s->x, un_particle_velocity(p, s->particle),
+                add(sum, a, (int32_t)t, s->x, s->particle,
                     (double)s->share * p->volume[s->particle]);
             }
         for (int i = 0; i < 4; i++)
@@ -228,15 +248,28 @@ static void sum_nodes(void *arg, int64_t begin, int64_t end)
     const un_tets *mesh = a->mesh;
     for (int64_t n = begin; n < end; n++) {
         double sum[4] = {0};
+        if (a->where && !(a->where[n] > 0)) continue;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             const float *s = a->sums[mesh->corner[k] / 4][mesh->corner[k] % 4];
             for (int c = 0; c < 4; c++) sum[c] += s[c];
         }
-        a->volume[n] = (float)sum[0];
-        a->known[n] = sum[0] > 0;
+        if (a->volume) a->volume[n] = (float)sum[0];
+        if (a->known) a->known[n] = sum[0] > 0;
+        if (a->field && !(sum[0] > 0)) continue;
         double inverse = sum[0] > 0 ? 1 / sum[0] : 0;
         a->u[n] = un_v3(sum[1] * inverse, sum[2] * inverse, sum[3] * inverse);
     }
+}
+
+static un_status sum_up(un_context *ctx, un_arena *arena, nodes_args *a)
+{
+    a->sums = un_arena_alloc(arena, (size_t)a->mesh->tet_count + 1, sizeof *a->sums);
+    a->large = un_arena_alloc(arena, (size_t)a->particles->count + 1, 1);
+    if (!a->sums || !a->large) return UN_ERROR_MEMORY;
+    UN_TRY(make_parts(ctx, arena, a));
+    un_parallel_for(ctx, a->mesh->tet_count, 2048, sum_tets, a);
+    un_parallel_for(ctx, a->mesh->node_count, 1024, sum_nodes, a);
+    return UN_OK;
 }
 
 un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
@@ -249,13 +282,17 @@ un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, 
                     .mesh = mesh,
                     .bins = bins,
                     .particles = particles};
-    a.sums = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, sizeof *a.sums);
-    a.large = un_arena_alloc(arena, (size_t)particles->count + 1, 1);
-    if (!a.sums || !a.large) return UN_ERROR_MEMORY;
-    UN_TRY(make_parts(ctx, arena, &a));
-    un_parallel_for(ctx, mesh->tet_count, 2048, sum_tets, &a);
-    un_parallel_for(ctx, mesh->node_count, 1024, sum_nodes, &a);
-    return UN_OK;
+    return sum_up(ctx, arena, &a);
+}
+
+un_status un_transfer_blur(un_context *ctx, un_arena *arena, un_vec3 *out, const un_vec3 *u,
+                           const float *where, const un_tets *mesh, const un_tet_bins *bins,
+                           const un_particles *particles)
+{
+    nodes_args a = {
+        .u = out, .field = u, .where = where, .mesh = mesh, .bins = bins, .particles = particles};
+    memcpy(out, u, (size_t)mesh->node_count * sizeof *out);
+    return sum_up(ctx, arena, &a);
 }
 
 /* ---- nodes and tets ---- */
@@ -386,6 +423,7 @@ typedef struct update_args {
     const un_tet_bins *bins;
     const un_tets *mesh;
     const un_tet_field *u, *change;
+    const un_vec3 *sharp;
     const un_flip *flip;
     double radius_min;
 } update_args;
@@ -414,6 +452,9 @@ static void update(void *arg, int64_t begin, int64_t end)
         double rate = flip->pic / (coarse * coarse);
         rate += (flip->pic_quiet - rate) / (1 + stir * stir);
         double pic = 1 - exp(-rate * flip->dt);
+        const int32_t *n = a->mesh->tet[place.tet];
+        if (a->sharp && spread_over(a->mesh, place.tet, p->volume[q]) == 1)
+            for (int i = 0; i < 4; i++) now = un_mad(now, a->sharp[n[i]], place.w[i]);
         p->v[0][q] = v.x + pic * (now.x - v.x);
         p->v[1][q] = v.y + pic * (now.y - v.y);
         p->v[2][q] = v.z + pic * (now.z - v.z);
@@ -423,8 +464,8 @@ static void update(void *arg, int64_t begin, int64_t end)
 void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
                                    const un_tet_bins *bins, const un_tets *mesh,
                                    const un_tet_field *u, const un_tet_field *change,
-                                   const un_flip *flip, double radius_min)
+                                   const un_vec3 *sharp, const un_flip *flip, double radius_min)
 {
-    update_args a = {particles, bins, mesh, u, change, flip, radius_min};
+    update_args a = {particles, bins, mesh, u, change, sharp, flip, radius_min};
     un_parallel_for(ctx, particles->count, 4096, update, &a);
 }

@@ -53,6 +53,11 @@ un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
 un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
                                uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
                                const un_particles *particles);
+/* What interpolating a nodal field to the particles and bringing it back makes of it, at nodes
+ * where `where` is above 0; u itself at others and where no particle is. */
+un_status un_transfer_blur(un_context *ctx, un_arena *arena, un_vec3 *out, const un_vec3 *u,
+                           const float *where, const un_tets *mesh, const un_tet_bins *bins,
+                           const un_particles *particles);
 /* Each of `layers` passes gives nodes next to known ones the mean of those and marks them: 2 after
  * the first pass, 3 after the second, ... w may be NULL: a second field that goes along. */
 un_status un_transfer_extrapolate_nodes(un_context *ctx, un_arena *arena, un_vec3 *u, un_vec3 *w,
@@ -90,12 +95,15 @@ static inline double un_tet_sample(const un_tets *mesh, const float *v, const un
     return p->w[0] * v[n[0]] + p->w[1] * v[n[1]] + p->w[2] * v[n[2]] + p->w[3] * v[n[3]];
 }
 
-/* As un_transfer_to_particles: v <- (1 - pic) (v + change) + pic u. The rate of PIC is weaker for
+/* As un_transfer_to_particles: v <- (1 - pic) (v + change) + pic (u + sharp), sharp at nodes being
+ * what bringing velocities to the mesh and back blurs [Hammerquist & Nairn 2017, XPIC of order 2]:
+ * noise goes, waves stay. NULL: none; nor for particles that were spread over parts, whose way back
+ * is another one than they came. The rate of PIC is weaker for
  * larger particles [Ando13 eq. 14]: flip->pic and pic_quiet are rates in 1/s here, of particles of
  * radius_min; quiet_speed belongs to them too and grows with the root of the radius. */
 void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
                                    const un_tet_bins *bins, const un_tets *mesh,
                                    const un_tet_field *u, const un_tet_field *change,
-                                   const un_flip *flip, double radius_min);
+                                   const un_vec3 *sharp, const un_flip *flip, double radius_min);
 
 #endif

@@ -180,22 +180,24 @@ static void particles_take_the_change(void **unused)
     un_tet_field u = {w.u_tet, w.u_node}, none = {zero, zero};
     un_flip flip = {.dt = 0.01, .quiet_speed = 1e-3};
     un_vec3 before = un_particle_velocity(&w.particles, 11);
-    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &none, &u, &flip, 1e-3);
+    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &none, &u, NULL, &flip,
+                                  1e-3);
     check_near(w.particles.v[0][11], before.x + 10, 1e-9);
     check_near(w.particles.v[1][11], before.y, 1e-9);
     /* in motion, at a rate of 5 for the smallest */
     flip.pic = 5;
     flip.pic_quiet = 5;
     double r = un_particle_radius(w.particles.volume[11]);
-    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &none, &flip, r);
+    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &none, NULL, &flip, r);
     check_near(w.particles.v[1][11], before.y * exp(-0.05), 1e-6);
     before = un_particle_velocity(&w.particles, 11);
-    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &none, &flip, r / 2);
+    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &none, NULL, &flip,
+                                  r / 2);
     check_near(w.particles.v[1][11], before.y * exp(-0.05 / 4), 1e-6);
     w.particles.flags[11] = UN_PARTICLE_BALLISTIC;
     flip.gravity = un_v3(0, -10, 0);
     before = un_particle_velocity(&w.particles, 11);
-    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &u, &flip, r);
+    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &u, NULL, &flip, r);
     check_near(w.particles.v[0][11], before.x, 0);
     check_near(w.particles.v[1][11], before.y - 0.1, 1e-12);
     free(zero);
