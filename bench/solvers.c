@@ -1,6 +1,6 @@
 /* Times the linear solvers on pressure systems of growing size:
  *
- *     ninja -C build bench_solvers && build/test/bench_solvers [--cells 64,96] [--systems bcc,grid]
+ *     build/test/bench_solvers [--cells 64,96] [--systems bcc,grid]
  *         [--kinds mic,amg] [--threads 1,2] [--tolerance 1e-4] [--repeat 3]
  *
  * Systems, water with a wavy surface in a box of `cells` along each side:
