@@ -207,6 +207,31 @@ void un_cut_interpolate(un_context *ctx, un_cut *cut, const float *phi, double h
     un_parallel_for(ctx, cut->vertex_count, CUT_GRAIN, interpolate, &a);
 }
 
+/* Of an edge: vertices nearer to its end are moved there. */
+#define NEXT_TO 1e-6
+
+un_status un_cut_merge(un_arena *arena, un_cut *cut)
+{
+    const un_vec3 *x = cut->mesh->x;
+    cut->same = un_arena_alloc(arena, (size_t)cut->vertex_count + 1, sizeof *cut->same);
+    int32_t *first = un_arena_alloc(arena, (size_t)cut->node_count + 1, sizeof *first);
+    if (!cut->same || !first) return UN_ERROR_MEMORY;
+    for (int32_t p = 0; p < cut->node_count; p++) first[p] = -1;
+    for (int32_t v = 0; v < cut->vertex_count; v++) {
+        un_vec3 a = x[cut->from[v]], b = x[cut->to[v]], edge = un_sub(b, a);
+        un_vec3 da = un_sub(cut->x[v], a), db = un_sub(cut->x[v], b);
+        double next_to = NEXT_TO * NEXT_TO * un_dot(edge, edge);
+        cut->same[v] = v;
+        if (un_dot(da, da) >= next_to && un_dot(db, db) >= next_to) continue;
+        int32_t node = un_dot(da, da) < next_to ? cut->from[v] : cut->to[v];
+        int32_t *stands = &first[cut->place[node]];
+        cut->x[v] = x[node];
+        if (*stands < 0) *stands = v;
+        cut->same[v] = *stands;
+    }
+    return UN_OK;
+}
+
 /* ---- triangles ---- */
 
 static int32_t liquid_mask(const un_cut *cut, const int32_t *tet)

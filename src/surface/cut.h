@@ -22,6 +22,7 @@ typedef struct un_cut {
     int32_t *first;     /* by place: its vertices, one more at the end */
     int32_t *from, *to; /* of a vertex: the edge, lesser node first; ascending */
     un_vec3 *x;         /* of a vertex */
+    int32_t *same;      /* by vertex: the one that stands for it; NULL: each for itself */
     int32_t triangle_count;
     int32_t (*triangle)[3]; /* counter-clockwise seen from the air; in the order of the cut tets */
     uint8_t *liquid;        /* by mesh node */
@@ -40,6 +41,10 @@ un_status un_cut_find(un_context *ctx, un_arena *arena, un_cut *cut, const float
 /* Sets x where phi interpolates to zero, at least `hair` of the edge off its ends; half way where a
  * value is not finite. */
 void un_cut_interpolate(un_context *ctx, un_cut *cut, const float *phi, double hair);
+/* Moves vertices next to a node into it and lets one stand for all that then share a place: a walk
+ * over the surface would not find its way through triangles that are points. Some triangles will
+ * have one vertex several times. */
+un_status un_cut_merge(un_arena *arena, un_cut *cut);
 /* Builds the triangles, from x. */
 un_status un_cut_triangulate(un_context *ctx, un_arena *arena, un_cut *cut);
 /* The vertex on the edge between two mesh nodes of different sign. */
@@ -48,7 +53,7 @@ static inline int32_t un_cut_vertex(const un_cut *cut, int32_t a, int32_t b)
     int32_t lesser = a < b ? a : b, greater = a < b ? b : a;
     int32_t v = cut->first[cut->place[lesser]];
     while (cut->to[v] != greater) v++;
-    return v;
+    return cut->same ? cut->same[v] : v;
 }
 
 /* Corner i of a tet first, then the others so that the tet stays positively oriented. */

@@ -107,12 +107,12 @@ static void write_points(void *arg, int64_t begin, int64_t end)
 }
 
 static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_def *def,
-                             un_hull_points *points)
+                             un_hull_points *points, int32_t **first)
 {
     int64_t count = def->groups->count;
     *points = (un_hull_points){.reach = def->reach};
     point_args a = {.def = def, .points = points};
-    a.first = un_arena_alloc(arena, (size_t)count + 1, sizeof *a.first);
+    *first = a.first = un_arena_alloc(arena, (size_t)count + 1, sizeof *a.first);
     if (!a.first) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, count, POINT_GRAIN, count_points, &a);
     a.first[0] = 0;
@@ -137,11 +137,14 @@ static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_de
 
 /* ---- blocks ---- */
 
+typedef struct hull_shape {
+    un_vec3 x[3];
+    double r[3];
+} hull_shape;
+
 typedef struct block_args {
     un_hulls *hulls;
-    const un_hull_points *points;
-    const un_hull_list *list;
-    int32_t level;
+    const hull_shape *shape;
 } block_args;
 
 /* The cone's slopes; the bigger sphere alone where it holds the other. */
@@ -199,104 +202,141 @@ static void set_hull(un_hull_block *b, int32_t l, const un_vec3 x[3], const doub
     set_side(b, l, 2, u2 - u1, v2, r[1], r[2]);
 }
 
-static float round_down(double v)
-{
-    float f = (float)v;
-    return (double)f > v ? nextafterf(f, -INFINITY) : f;
-}
-static float round_up(double v)
-{
-    return -round_down(-v);
-}
-
-static void clear_lane(un_group_box *node, int32_t c)
-{
-    for (int32_t a = 0; a < 3; a++) node->lo[a][c] = INFINITY, node->hi[a][c] = -INFINITY;
-    node->radius[c] = NAN;
-}
-
 static void build_blocks(void *arg, int64_t begin, int64_t end)
 {
     block_args *a = arg;
-    const un_hull_points *p = a->points;
     for (int64_t n = begin; n < end; n++) {
         un_hull_block *block = a->hulls->blocks + n;
-        un_group_box *node = a->hulls->nodes + n / 8;
-        int32_t lane = n % 8, count = (int32_t)un_min64(8, a->list->count - 8 * n);
-        un_vec3 lo = {0}, hi = {0};
-        double radius = 0;
         for (int32_t l = 0; l < 8; l++) {
-            /* a block that is not full repeats its last hull */
-            const int32_t *corner = a->list->corner[8 * n + (l < count ? l : count - 1)];
-            un_vec3 x[3];
-            double r[3];
-            for (int32_t c = 0; c < 3; c++) {
-                x[c] = un_v3(p->x[0][corner[c]], p->x[1][corner[c]], p->x[2][corner[c]]);
-                r[c] = p->radius[corner[c]];
-                lo = l + c ? un_min3(lo, x[c]) : x[c];
-                hi = l + c ? un_max3(hi, x[c]) : x[c];
-                radius = fmax(radius, r[c]);
-            }
-            set_hull(block, l, x, r);
-        }
-        node->lo[0][lane] = round_down(lo.x), node->hi[0][lane] = round_up(hi.x);
-        node->lo[1][lane] = round_down(lo.y), node->hi[1][lane] = round_up(hi.y);
-        node->lo[2][lane] = round_down(lo.z), node->hi[2][lane] = round_up(hi.z);
-        node->radius[lane] = round_up(radius);
-    }
-}
-
-static void build_nodes(void *arg, int64_t begin, int64_t end)
-{
-    block_args *a = arg;
-    un_hulls *h = a->hulls;
-    int32_t first = h->level_first[a->level], below = h->level_first[a->level - 1];
-    for (int64_t n = begin; n < end; n++) {
-        un_group_box *node = h->nodes + first + n;
-        for (int32_t c = 0; c < 8; c++) {
-            clear_lane(node, c);
-            if (8 * n + c >= first - below) continue;
-            const un_group_box *child = h->nodes + below + 8 * n + c;
-            node->radius[c] = 0;
-            for (int32_t k = 0; k < 8; k++) {
-                for (int32_t x = 0; x < 3; x++) {
-                    node->lo[x][c] = fminf(node->lo[x][c], child->lo[x][k]);
-                    node->hi[x][c] = fmaxf(node->hi[x][c], child->hi[x][k]);
-                }
-                node->radius[c] = fmaxf(node->radius[c], child->radius[k]);
-            }
+            /* a block that is not full repeats the last hull */
+            int64_t i = un_min64(8 * n + l, a->hulls->count - 1);
+            const hull_shape *shape = a->shape + i;
+            un_box3 box = {un_min3(shape->x[0], un_min3(shape->x[1], shape->x[2])),
+                           un_max3(shape->x[0], un_max3(shape->x[1], shape->x[2]))};
+            set_hull(block, l, shape->x, shape->r);
+            if (i == 8 * n + l)
+                un_boxes_set(&a->hulls->boxes, i, box,
+                             fmax(shape->r[0], fmax(shape->r[1], shape->r[2])));
         }
     }
 }
 
-static un_status build_tree(un_hulls *h, const un_hull_points *points, const un_hull_list *list)
+static un_status build_tree(un_hulls *h, const hull_shape *shape, int64_t count)
 {
     un_context *ctx = h->ctx;
-    h->count = list->count;
-    h->block_count = (list->count + 7) / 8;
-    int64_t total = 0;
-    for (int64_t width = h->block_count; width > 1 || (width == 1 && h->level_count == 0);) {
-        width = (width + 7) / 8;
-        h->level_first[h->level_count++] = (int32_t)total;
-        total += width;
-    }
-    h->level_first[h->level_count] = (int32_t)total;
+    h->count = count;
+    h->block_count = (count + 7) / 8;
+    int64_t nodes = un_boxes_plan(&h->boxes, count);
     UN_ALLOC(ctx, h->blocks, h->block_count + 1);
-    UN_ALLOC(ctx, h->nodes, total + 1);
-    if (h->block_count == 0) return UN_OK;
-    for (int32_t c = 0; c < 8; c++) clear_lane(h->nodes + h->level_first[1] - 1, c);
-    block_args a = {h, points, list, 0};
+    UN_ALLOC(ctx, h->boxes.nodes, nodes + 1);
+    block_args a = {h, shape};
     un_parallel_for(ctx, h->block_count, BLOCK_GRAIN, build_blocks, &a);
-    for (a.level = 1; a.level < h->level_count; a.level++)
-        un_parallel_for(ctx, h->level_first[a.level + 1] - h->level_first[a.level], BLOCK_GRAIN,
-                        build_nodes, &a);
-    const un_group_box *top = h->nodes + total - 1;
-    for (int32_t c = 0; c < 8; c++)
-        for (int32_t x = 0; x < 3; x++)
-            if (top->radius[c] >= 0)
-                h->room = fmaxf(h->room, 4 * FLT_EPSILON *
-                                             fmaxf(fabsf(top->lo[x][c]), fabsf(top->hi[x][c])));
+    un_boxes_build(ctx, &h->boxes);
     return UN_OK;
+}
+
+/* ---- depth ---- */
+
+static hull_shape shape_of(const un_hull_points *p, const un_hull_entry *entry)
+{
+    hull_shape s;
+    for (int32_t c = 0; c < 3; c++) {
+        int32_t i = entry->corner[c];
+        s.x[c] = un_v3(p->x[0][i], p->x[1][i], p->x[2][i]);
+        s.r[c] = p->radius[i];
+    }
+    return s;
+}
+
+/* The part of an exposed face that touches the spheres, as a hull without thickness. */
+static hull_shape sheet_of(const hull_shape *hull, double side)
+{
+    un_vec3 d1 = un_sub(hull->x[1], hull->x[0]), d2 = un_sub(hull->x[2], hull->x[0]);
+    un_vec3 e3 = un_cross(d1, d2);
+    double area2 = un_dot(e3, e3);
+    hull_shape sheet = *hull;
+    if (area2 > 0) {
+        /* the gradient of the radius in the plane of the centres */
+        un_vec3 g = un_scale(un_add(un_scale(un_cross(d2, e3), hull->r[1] - hull->r[0]),
+                                    un_scale(un_cross(e3, d1), hull->r[2] - hull->r[0])),
+                             1 / area2);
+        double rest = sqrt(fmax(0, 1 - un_dot(g, g)));
+        un_vec3 n = un_sub(un_scale(e3, side * rest / sqrt(area2)), g);
+        for (int32_t c = 0; c < 3; c++) sheet.x[c] = un_mad(hull->x[c], n, hull->r[c]);
+    }
+    for (int32_t c = 0; c < 3; c++) sheet.r[c] = 0;
+    return sheet;
+}
+
+typedef struct depth_args {
+    const un_hulls_def *def;
+    const un_hulls *sheets;
+    const int32_t *first;
+    const uint8_t *exposed; /* by point */
+    float *depth;
+} depth_args;
+
+/* Particles that have a part in the outside are a radius deep, those under it as far as they lie
+ * from it, but no deeper than is asked for. */
+static void find_depths(void *arg, int64_t begin, int64_t end)
+{
+    depth_args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        uint8_t role = find_role(a->def, q);
+        double r = a->def->radius[q];
+        const un_groups *g = a->def->groups;
+        a->depth[q] = 0;
+        if (role == 0 || role == UN_HULL_ALONE) continue;
+        double depth = r;
+        if (!a->exposed[a->first[q]])
+            depth = fmax(r, un_hulls_distance(a->sheets, un_v3(g->x[0][q], g->x[1][q], g->x[2][q]),
+                                              HELP * r));
+        a->depth[q] = (float)-depth;
+    }
+}
+
+static un_status measure_depth(un_arena *arena, un_hulls *h, const un_hulls_def *def,
+                               const un_hull_points *points, const un_hull_list *list,
+                               const int32_t *first)
+{
+    un_context *ctx = h->ctx;
+    un_hulls sheets = {.ctx = ctx};
+    size_t count = (size_t)list->count;
+    hull_shape *shape = un_arena_alloc(arena, 2 * count + 1, sizeof *shape);
+    uint8_t *exposed = un_arena_alloc(arena, (size_t)points->count + 1, 1);
+    if (!shape || !exposed) return UN_ERROR_MEMORY;
+    memset(exposed, 0, (size_t)points->count + 1);
+    int64_t sheet_count = 0;
+    for (size_t n = 0; n < count; n++) {
+        const un_hull_entry *entry = list->entry + n;
+        hull_shape hull = shape_of(points, entry);
+        for (int32_t c = 0; c < 3; c++) exposed[entry->corner[c]] = 1;
+        if (entry->sides & 1) shape[sheet_count++] = sheet_of(&hull, 1);
+        if (entry->sides & 2) shape[sheet_count++] = sheet_of(&hull, -1);
+    }
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, h->depth, def->groups->count + 1);
+    UN_TRY_DONE(build_tree(&sheets, shape, sheet_count));
+    depth_args a = {def, &sheets, first, exposed, h->depth};
+    un_parallel_for(ctx, def->groups->count, POINT_GRAIN / 8, find_depths, &a);
+done:
+    un_free(ctx, sheets.blocks);
+    un_free(ctx, sheets.boxes.nodes);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+typedef struct shape_args {
+    const un_hull_points *points;
+    const un_hull_list *list;
+    hull_shape *shape;
+} shape_args;
+
+static void copy_shapes(void *arg, int64_t begin, int64_t end)
+{
+    shape_args *a = arg;
+    for (int64_t n = begin; n < end; n++) a->shape[n] = shape_of(a->points, a->list->entry + n);
 }
 
 un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *def,
@@ -305,13 +345,19 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     un_hulls_report local;
     un_hull_points points;
     un_hull_list list;
+    int32_t *first;
     *hulls = NULL;
-    UN_TRY(find_points(ctx, arena, def, &points));
+    UN_TRY(find_points(ctx, arena, def, &points, &first));
     UN_TRY(un_hulls_prune(ctx, arena, &points, &list, report ? report : &local));
-    un_hulls *h = un_alloc_zero(ctx, 1, sizeof *h);
+    shape_args a = {&points, &list, NULL};
+    a.shape = un_arena_alloc(arena, (size_t)list.count + 1, sizeof *a.shape);
+    un_hulls *h = a.shape ? un_alloc_zero(ctx, 1, sizeof *h) : NULL;
     if (!h) return UN_ERROR_MEMORY;
     h->ctx = ctx;
-    un_status status = build_tree(h, &points, &list);
+    un_parallel_for(ctx, list.count, BLOCK_GRAIN, copy_shapes, &a);
+    un_status status = build_tree(h, a.shape, list.count);
+    if (status == UN_OK && !def->depth)
+        status = measure_depth(arena, h, def, &points, &list, first);
     if (status != UN_OK)
         un_hulls_destroy(h);
     else
@@ -323,7 +369,8 @@ void un_hulls_destroy(un_hulls *hulls)
 {
     if (!hulls) return;
     un_free(hulls->ctx, hulls->blocks);
-    un_free(hulls->ctx, hulls->nodes);
+    un_free(hulls->ctx, hulls->boxes.nodes);
+    un_free(hulls->ctx, hulls->depth);
     un_free(hulls->ctx, hulls);
 }
 
@@ -376,47 +423,105 @@ static float block_distance(const un_hull_block *b, un_vec3 x)
     return least;
 }
 
+/* The unit vector from the hull that is nearest of the block's to x: the gradient of the distance.
+ * Zero at the very centres. */
+static un_vec3 block_direction(const un_hull_block *b, un_vec3 x)
+{
+    double least = INFINITY;
+    un_vec3 way = {0, 0, 0};
+    for (int32_t l = 0; l < 8; l++) {
+        un_vec3 d = un_v3(x.x - b->origin[0][l], x.y - b->origin[1][l], x.z - b->origin[2][l]);
+        un_vec3 e1 = un_v3(b->e1[0][l], b->e1[1][l], b->e1[2][l]);
+        un_vec3 e2 = un_v3(b->e2[0][l], b->e2[1][l], b->e2[2][l]);
+        un_vec3 e3 = un_v3(b->e3[0][l], b->e3[1][l], b->e3[2][l]);
+        double u = un_dot(d, e1), v = un_dot(d, e2), h = un_dot(d, e3), fu[4], fv[4], r[4];
+        /* the least of the face, if it has one, and of the sides */
+        double slide = fabs(h) * b->slide[l];
+        fu[3] = u + b->gu[l] * slide, fv[3] = v + b->gv[l] * slide;
+        double b2 = b->b2[l] * fv[3], b1 = b->b1[l] * fu[3] - b->c2[l] * fv[3];
+        bool face = b1 >= 0 && b2 >= 0 && b1 + b2 <= 1;
+        r[3] = b->r0[l] + b->gu[l] * fu[3] + b->gv[l] * fv[3];
+        for (int32_t s = 0; s < 3; s++) {
+            double pu = s == 2 ? u - b->u1[l] : u, cu = b->dir[s][0][l], cv = b->dir[s][1][l];
+            double along = pu * cu + v * cv, off = pu * cv - v * cu;
+            double across = sqrt(off * off + h * h);
+            double t = un_clamp(along + b->w[s][l] * across, 0, b->length[s][l]);
+            fu[s] = u - pu + t * cu, fv[s] = t * cv;
+            r[s] = b->r[s][l] + b->k[s][l] * t;
+        }
+        for (int32_t s = 0; s < 3 + face; s++) {
+            double du = u - fu[s], dv = v - fv[s];
+            double distance = sqrt(du * du + dv * dv + h * h) - r[s];
+            if (!(distance < least)) continue;
+            least = distance;
+            way = un_add(un_add(un_scale(e1, du), un_scale(e2, dv)), un_scale(e3, h));
+        }
+    }
+    return un_normalize(way);
+}
+
 typedef struct asking {
     const un_hulls *hulls;
     un_vec3 x;
     lanes at[3];
     float best;
+    float enough; /* no need to go below */
+    int64_t block;
 } asking;
 
 static void ask(asking *a, int32_t level, int64_t node)
 {
     const un_hulls *h = a->hulls;
-    const un_group_box *box = h->nodes + h->level_first[level] + node;
-    lanes gap2, reach, zero;
+    const un_group_box *box = h->boxes.nodes + h->boxes.level_first[level] + node;
+    /* boxes within best of a sphere of their largest radius */
+    lanes gap2, reach = *(const lanes *)box->radius + (a->best + h->boxes.room), zero;
     lanes_gaps(&gap2, box->lo, box->hi, a->at, a->at);
     lanes_set(&zero, 0);
-    for (;;) {
-        /* boxes within best of a sphere of their largest radius */
-        reach = *(const lanes *)box->radius + (a->best + h->room);
-        lanes_raise(&reach, &zero);
-        reach *= reach;
-        uint32_t left = lanes_less(&gap2, &reach);
+    lanes_raise(&reach, &zero);
+    reach *= reach;
+    uint32_t left = lanes_less(&gap2, &reach);
+    if (level == 0) {
         if (!left) return;
+        float distance = block_distance(h->blocks + node, a->x);
+        if (distance < a->best) a->best = distance, a->block = node;
+        return;
+    }
+    while (left) {
         int32_t nearest = __builtin_ctz(left);
-        for (left &= left - 1; left; left &= left - 1) {
-            int32_t c = __builtin_ctz(left);
+        for (uint32_t rest = left & (left - 1); rest; rest &= rest - 1) {
+            int32_t c = __builtin_ctz(rest);
             if (gap2[c] < gap2[nearest]) nearest = c;
         }
-        gap2[nearest] = INFINITY;
-        if (level > 0)
-            ask(a, level - 1, 8 * node + nearest);
-        else
-            a->best = smaller(block_distance(h->blocks + 8 * node + nearest, a->x), a->best);
+        left &= ~(1u << nearest);
+        float within = larger(a->best + h->boxes.room + box->radius[nearest], 0);
+        if (!(gap2[nearest] < within * within)) continue;
+        ask(a, level - 1, 8 * node + nearest);
+        if (a->best <= a->enough) return;
     }
+}
+
+static asking ask_all(const un_hulls *hulls, un_vec3 x, double bound, double enough)
+{
+    asking a = {.hulls = hulls, .x = x, .best = (float)bound, .enough = (float)enough, .block = -1};
+    if (hulls->boxes.level_count == 0 || !un_finite3(x)) return a;
+    lanes_set(&a.at[0], (float)x.x);
+    lanes_set(&a.at[1], (float)x.y);
+    lanes_set(&a.at[2], (float)x.z);
+    ask(&a, hulls->boxes.level_count - 1, 0);
+    return a;
 }
 
 double un_hulls_distance(const un_hulls *hulls, un_vec3 x, double bound)
 {
-    if (hulls->level_count == 0 || !un_finite3(x)) return bound;
-    asking a = {.hulls = hulls, .x = x, .best = (float)bound};
-    lanes_set(&a.at[0], (float)x.x);
-    lanes_set(&a.at[1], (float)x.y);
-    lanes_set(&a.at[2], (float)x.z);
-    ask(&a, hulls->level_count - 1, 0);
-    return a.best < (float)bound ? a.best : bound;
+    asking a = ask_all(hulls, x, bound, -INFINITY);
+    return a.block >= 0 ? a.best : bound;
+}
+
+double un_hulls_sign(const un_hulls *hulls, un_vec3 x, double bound, un_vec3 *direction)
+{
+    asking a = ask_all(hulls, x, bound, -FLT_MIN);
+    if (direction)
+        *direction = a.block >= 0 && a.best >= 0 ? block_direction(hulls->blocks + a.block, x)
+                                                 : un_v3(0, 0, 0);
+    return a.block >= 0 ? a.best : bound;
 }

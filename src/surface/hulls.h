@@ -2,7 +2,7 @@
 #ifndef UN_SURFACE_HULLS_H
 #define UN_SURFACE_HULLS_H
 
-#include "surface/lanes.h"
+#include "surface/boxes.h"
 #include "surface/surface.h"
 
 /* What a point may do. */
@@ -23,10 +23,15 @@ typedef struct un_hull_points {
     un_groups groups;
 } un_hull_points;
 
-/* Three points each; a cone repeats its last, a sphere its only one. */
+/* Three points each; a cone repeats its last, a sphere its only one. sides: bit 0, the face on the
+ * side of (x1 - x0) x (x2 - x0) is exposed; bit 1, the other. */
+typedef struct un_hull_entry {
+    int32_t corner[3];
+    int32_t sides;
+} un_hull_entry;
 typedef struct un_hull_list {
     int64_t count;
-    int32_t (*corner)[3];
+    un_hull_entry *entry;
 } un_hull_list;
 
 /* The exposed hulls, in the order of the points (hulls_prune.c). From the arena. */
@@ -52,11 +57,12 @@ struct un_hulls {
     int64_t count; /* of hulls */
     int64_t block_count;
     un_hull_block *blocks;
-    /* A tree of eight-wide nodes over the blocks: boxes of the centres and the largest radius. */
-    un_group_box *nodes;
-    int32_t level_first[UN_LEVELS_MAX + 1];
-    int32_t level_count;
-    float room; /* round-off of boxes, m */
+    un_boxes boxes; /* over the hulls: of the centres, and the largest radius */
+    float *depth;   /* at the particles they were made from, where those had none; else NULL */
 };
+
+/* As un_hulls_distance, but any value below zero will do where there is one. direction, unless
+ * NULL: the gradient of the distance, zero where that is unknown. */
+double un_hulls_sign(const un_hulls *hulls, un_vec3 x, double bound, un_vec3 *direction);
 
 #endif

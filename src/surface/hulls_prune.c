@@ -27,8 +27,10 @@
 #define RISE 1e-6
 /* Neighbours below this share of a particle's radius are left out. */
 #define SMALLEST 0.25f
-/* Neighbours of a particle; some 30 in quiet liquid. Crowds beyond it are thinned out. */
+/* Neighbours of a particle; some 30 in quiet liquid. Crowds beyond it are thinned out, and in one
+ * half as large a particle that has another within this part of its radius may give way to it. */
 #define HOOD_MAX 256
+#define CROWDED 0.1
 #define HOOD_WORDS (HOOD_MAX / 64)
 /* Groups of points taken at once, and room for the hulls of one owner among them. */
 #define BLOCK_GROUPS 32
@@ -50,7 +52,7 @@ typedef struct hood {
 } hood;
 
 typedef struct prune_block {
-    int32_t (*corner)[3];
+    un_hull_entry *entry;
     int64_t capacity, count;
     bool lacking; /* room: count exceeded the capacity */
     int64_t owner_count, pair_count, triplet_count;
@@ -111,8 +113,14 @@ static void thin_out(hood *h)
     }
 }
 
+/* To larger ones; among equals to some, so that whole rows do not vanish. */
+static bool gives_way(const hood *h, int32_t j, double rj)
+{
+    return rj > h->ri || un_hash64((uint64_t)j) > un_hash64((uint64_t)h->i);
+}
+
 /* Adds the joined ones of a group. False when one of them holds i altogether: whatever i is part
- * of, a hull with that one in its place holds it too. */
+ * of, a hull with that one in its place holds it too; or when i gives way in a crowd. */
 static bool add_group(hood *h, const un_hull_points *p, int32_t group)
 {
     int32_t begin = UN_GROUP * group, count = un_clampi(p->count - begin, 0, UN_GROUP);
@@ -129,7 +137,8 @@ static bool add_group(hood *h, const un_hull_points *p, int32_t group)
         int32_t l = __builtin_ctz(near), j = begin + l;
         if (j == h->i || !(p->role[j] & UN_HULL_HELPER) || r[l] < SMALLEST * (float)h->ri) continue;
         double rj = r[l];
-        if (rj >= h->ri && d2[l] <= square(rj - h->ri) && (rj > h->ri || j > h->i)) return false;
+        double close = h->count < HOOD_MAX / 2 ? rj - h->ri : fmax(rj - h->ri, CROWDED * h->ri);
+        if (rj >= h->ri && d2[l] <= square(close) && gives_way(h, j, rj)) return false;
         if (h->count == HOOD_MAX) thin_out(h);
         int32_t at = h->count++;
         h->x[0][at] = x[l], h->x[1][at] = y[l], h->x[2][at] = z[l];
@@ -201,12 +210,10 @@ static bool is_exposed(const hood *h, const uint64_t *bits, double ca, double cb
     return true;
 }
 
-static void add_hull(prune_block *block, int32_t i, int32_t j, int32_t k)
+static void add_hull(prune_block *block, int32_t i, int32_t j, int32_t k, int32_t sides)
 {
-    if (block->count < block->capacity) {
-        int32_t *corner = block->corner[block->count];
-        corner[0] = i, corner[1] = j, corner[2] = k;
-    }
+    if (block->count < block->capacity)
+        block->entry[block->count] = (un_hull_entry){{i, j, k}, sides};
     block->count++;
 }
 
@@ -231,14 +238,14 @@ static void judge_pair(const prune_args *a, prune_block *block, hood *h, int32_t
             double across = sqrt(rho2 - q * q), inverse = 1 / rho2;
             double ca = q * pa * inverse, cb = q * pb * inverse;
             double sa = across * pb * inverse, sb = across * pa * inverse;
-            if (is_exposed(h, others, ca - sa, cb + sb, room) ||
-                is_exposed(h, others, ca + sa, cb - sb, room)) {
-                add_hull(block, h->i, h->id[j], h->id[k]);
-                block->face_count++;
-            }
+            int32_t left_side = is_exposed(h, others, ca - sa, cb + sb, room);
+            int32_t right_side = is_exposed(h, others, ca + sa, cb - sb, room);
+            if (!(left_side | right_side)) continue;
+            add_hull(block, h->i, h->id[j], h->id[k], left_side | right_side << 1);
+            block->face_count++;
         }
     if (alone && !image) {
-        add_hull(block, h->i, h->id[j], h->id[j]);
+        add_hull(block, h->i, h->id[j], h->id[j], 0);
         block->cone_count++;
     }
 }
@@ -256,7 +263,7 @@ static void judge_point(const prune_args *a, prune_block *block, hood *h)
         judge_pair(a, block, h, j);
     }
     if (alone) {
-        add_hull(block, h->i, h->i, h->i);
+        add_hull(block, h->i, h->i, h->i, 0);
         block->sphere_count++;
     }
 }
@@ -348,7 +355,7 @@ static void prune_groups(void *arg, int64_t begin, int64_t end)
     const un_hull_points *p = a->points;
     prune_block *block = a->blocks + begin / BLOCK_GROUPS;
     if (a->again && !block->lacking) return;
-    *block = (prune_block){.corner = block->corner, .capacity = block->capacity};
+    *block = (prune_block){.entry = block->entry, .capacity = block->capacity};
     hood h;
     int32_t near[NEAR_MAX];
     for (int32_t g = (int32_t)begin; g < end; g++) {
@@ -356,7 +363,7 @@ static void prune_groups(void *arg, int64_t begin, int64_t end)
         bool looked = false;
         for (int32_t i = UN_GROUP * g; i < last; i++) {
             if (p->role[i] & UN_HULL_ALONE) {
-                add_hull(block, i, i, i);
+                add_hull(block, i, i, i, 0);
                 block->sphere_count++;
             }
             if (!(p->role[i] & UN_HULL_OWNER)) continue;
@@ -380,8 +387,8 @@ static void count_owners(void *arg, int64_t begin, int64_t end)
 static un_status give_room(un_arena *arena, prune_block *block, int64_t capacity)
 {
     block->capacity = capacity;
-    block->corner = un_arena_alloc(arena, (size_t)capacity, sizeof *block->corner);
-    return block->corner || capacity == 0 ? UN_OK : UN_ERROR_MEMORY;
+    block->entry = un_arena_alloc(arena, (size_t)capacity, sizeof *block->entry);
+    return block->entry ? UN_OK : UN_ERROR_MEMORY;
 }
 
 static un_status collect(un_arena *arena, const prune_args *a, int64_t block_count,
@@ -397,12 +404,12 @@ static un_status collect(un_arena *arena, const prune_args *a, int64_t block_cou
         report->cone_count += block->cone_count;
         report->sphere_count += block->sphere_count;
     }
-    list->corner = un_arena_alloc(arena, (size_t)list->count + 1, sizeof *list->corner);
-    if (!list->corner) return UN_ERROR_MEMORY;
-    int32_t(*to)[3] = list->corner;
+    list->entry = un_arena_alloc(arena, (size_t)list->count + 1, sizeof *list->entry);
+    if (!list->entry) return UN_ERROR_MEMORY;
+    un_hull_entry *to = list->entry;
     for (int64_t b = 0; b < block_count; to += a->blocks[b].count, b++)
         if (a->blocks[b].count)
-            memcpy(to, a->blocks[b].corner, (size_t)a->blocks[b].count * sizeof *to);
+            memcpy(to, a->blocks[b].entry, (size_t)a->blocks[b].count * sizeof *to);
     return UN_OK;
 }
 

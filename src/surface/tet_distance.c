@@ -3,8 +3,8 @@
  * A node keeps the triangle its nearest point lies in. From there the point is improved by walking
  * over the surface: while it lies on an edge or a corner of its triangle, the triangles beyond are
  * tried. Nodes of cut tets start from their own cut edges, all others from the best of their
- * neighbours' points, layer by layer away from the surface; near it they look at their neighbours
- * twice. On a plane each walk ends at the foot of the perpendicular, so
+ * neighbours' points, layer by layer away from the surface; then all look at their neighbours again
+ * while that helps. On a plane each walk ends at the foot of the perpendicular, so
  * that a flat surface keeps its distances to round-off on any mesh, near and far; what is found is
  * never nearer than the surface.
  *
@@ -18,8 +18,10 @@
 
 /* Steps of a walk: a bound, never met (coarse nodes far off take some tens). */
 #define WALK_MAX 512
-/* Nodes of cut tets, and layers around them, in which every node looks at its neighbours twice. */
-#define NEAR_LAYERS 3
+/* Sweeps after the layers: the first over all nodes, later ones over what may still improve. */
+#define SWEEPS_MAX 12
+/* Of the square of a distance: smaller gains are left. */
+#define WORTHWHILE 1e-3f
 
 /* The nearest point so far. Its place serves to choose among neighbours only. */
 typedef struct foot {
@@ -185,7 +187,7 @@ static void start_nodes(void *arg, int64_t begin, int64_t end)
 /* ---- layers ---- */
 
 /* The triangle of the neighbour whose point is nearest to node n, by less than the square root of
- * `least`; -1 none. Marks all neighbours. No
+ * `least`; -1 none. No
  * branches: half of them would be taken. */
 static int32_t best_triangle(search *s, int32_t n, float least)
 {
@@ -195,7 +197,6 @@ static int32_t best_triangle(search *s, int32_t n, float least)
     for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++) {
         int32_t m = s->graph->to[q];
         const foot *f = &s->foot[m];
-        mark_node(s, m);
         float square = foot_square(f, p);
         best = square < least ? f->triangle : best;
         least = square < least ? square : least;
@@ -203,28 +204,13 @@ static int32_t best_triangle(search *s, int32_t n, float least)
     return best;
 }
 
-/* Nodes near the surface look at their neighbours' points once more. */
-static void improve_layer(void *arg, int64_t begin, int64_t end)
-{
-    search *s = arg;
-    for (int64_t i = begin; i < end; i++) {
-        int32_t n = s->list[i];
-        float square = s->phi[n] * s->phi[n] * (1 - 1e-6f);
-        int32_t triangle = best_triangle(s, n, square);
-        s->found[i] = s->foot[n];
-        if (triangle < 0) continue;
-        nearest best = walk_from(s, s->mesh->x[n], &triangle);
-        if (!(best.square < square)) continue;
-        s->found[i] = make_foot(triangle, best.x);
-        set_distance(s, n, best.square);
-    }
-}
-
 static void find_layer(void *arg, int64_t begin, int64_t end)
 {
     search *s = arg;
     for (int64_t i = begin; i < end; i++) {
         int32_t n = s->list[i], triangle = best_triangle(s, n, FLT_MAX);
+        for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
+            mark_node(s, s->graph->to[q]);
         s->found[i].triangle = triangle;
         if (triangle < 0) continue; /* distances beyond any number */
         nearest best = walk_from(s, s->mesh->x[n], &triangle);
@@ -251,6 +237,52 @@ static void choose_next(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) s->next[n] = mark[n] & ~s->done[n];
 }
 
+/* ---- sweeps ---- */
+
+static inline int32_t listed(const search *s, int64_t i)
+{
+    return s->list ? s->list[i] : (int32_t)i;
+}
+
+/* Looks at the neighbours' points again. */
+static void improve(void *arg, int64_t begin, int64_t end)
+{
+    search *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t n = listed(s, i);
+        float square = s->phi[n] * s->phi[n] * (1 - WORTHWHILE);
+        int32_t triangle = best_triangle(s, n, square);
+        s->found[i].triangle = -1;
+        if (triangle < 0) continue;
+        nearest best = walk_from(s, s->mesh->x[n], &triangle);
+        if (!(best.square < square)) continue;
+        s->found[i] = make_foot(triangle, best.x);
+        set_distance(s, n, best.square);
+    }
+}
+
+/* Their neighbours may now improve too. */
+static void end_improvement(void *arg, int64_t begin, int64_t end)
+{
+    search *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        if (s->found[i].triangle < 0) continue;
+        int32_t n = listed(s, i);
+        s->foot[n] = s->found[i];
+        for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
+            mark_node(s, s->graph->to[q]);
+    }
+}
+
+static void take_marks(void *arg, int64_t begin, int64_t end)
+{
+    search *s = arg;
+    for (int64_t n = begin; n < end; n++) {
+        s->next[n] = ((const uint8_t *)s->mark)[n];
+        atomic_store_explicit(&s->mark[n], 0, memory_order_relaxed);
+    }
+}
+
 static void clear(void *arg, int64_t begin, int64_t end)
 {
     search *s = arg;
@@ -262,18 +294,40 @@ static void clear(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static bool is_point_or_line(const int32_t *v)
+{
+    return v[0] == v[1] || v[1] == v[2] || v[2] == v[0];
+}
+
+/* Triangles that have lost a corner are left out, unless a vertex has no others. */
 static un_status build_around(search *s, un_arena *arena)
 {
     const un_cut *cut = s->cut;
     size_t vertices = (size_t)cut->vertex_count, corners = 3 * (size_t)cut->triangle_count;
+    uint8_t *whole = un_arena_alloc(arena, vertices + 1, 1);
     s->first = un_arena_alloc(arena, vertices + 2, sizeof *s->first);
     s->around = un_arena_alloc(arena, corners + 1, sizeof *s->around);
-    if (!s->first || !s->around) return UN_ERROR_MEMORY;
+    if (!s->first || !s->around || !whole) return UN_ERROR_MEMORY;
+    memset(whole, 0, vertices + 1);
     memset(s->first, 0, (vertices + 2) * sizeof *s->first);
-    for (int64_t e = 0; e < (int64_t)corners; e++) s->first[cut->triangle[e / 3][e % 3] + 2]++;
-    for (size_t v = 2; v < vertices + 2; v++) s->first[v] += s->first[v - 1];
-    for (int64_t e = 0; e < (int64_t)corners; e++)
-        s->around[s->first[cut->triangle[e / 3][e % 3] + 1]++] = (int32_t)(e / 3);
+    for (int32_t t = 0; t < cut->triangle_count; t++)
+        if (!is_point_or_line(cut->triangle[t]))
+            for (int32_t c = 0; c < 3; c++) whole[cut->triangle[t][c]] = 1;
+    for (int32_t fill = 0; fill < 2; fill++) {
+        for (int32_t t = 0; t < cut->triangle_count; t++) {
+            bool flat = is_point_or_line(cut->triangle[t]);
+            for (int32_t c = 0; c < 3; c++) {
+                int32_t v = cut->triangle[t][c];
+                if (flat && whole[v]) continue;
+                if (fill)
+                    s->around[s->first[v + 1]++] = t;
+                else
+                    s->first[v + 2]++;
+            }
+        }
+        if (!fill)
+            for (size_t v = 2; v < vertices + 2; v++) s->first[v] += s->first[v - 1];
+    }
     return UN_OK;
 }
 
@@ -292,22 +346,23 @@ un_status un_cut_distance(un_context *ctx, un_arena *arena, float *phi, const un
     UN_TRY(build_around(&s, arena));
     un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, clear, &s);
     un_parallel_for(ctx, cut->node_count, NODE_GRAIN / 4, start_nodes, &s);
-    const int32_t *near[NEAR_LAYERS] = {cut->node};
-    int32_t near_count[NEAR_LAYERS] = {cut->node_count};
-    for (int32_t count = cut->node_count, layer = 1; count > 0; layer++) {
-        int32_t *list;
+    int32_t *list, count = cut->node_count;
+    while (count > 0) {
         un_parallel_for(ctx, mesh->node_count, 16 * NODE_GRAIN, choose_next, &s);
         UN_TRY(un_cut_list(ctx, arena, s.next, mesh->node_count, &list, &count));
         s.list = list;
         un_parallel_for(ctx, count, NODE_GRAIN / 4, find_layer, &s);
         un_parallel_for(ctx, count, NODE_GRAIN, end_layer, &s);
-        if (layer < NEAR_LAYERS) near[layer] = list, near_count[layer] = count;
-        if (layer != NEAR_LAYERS - 1) continue;
-        for (int32_t l = 0; l < NEAR_LAYERS; l++) {
-            s.list = near[l];
-            un_parallel_for(ctx, near_count[l], NODE_GRAIN / 4, improve_layer, &s);
-            un_parallel_for(ctx, near_count[l], NODE_GRAIN, end_layer, &s);
-        }
+    }
+    s.list = NULL;
+    count = cut->node_count > 0 ? mesh->node_count : 0;
+    un_parallel_for(ctx, mesh->node_count, 16 * NODE_GRAIN, take_marks, &s);
+    for (int32_t sweep = 0; count > 0 && sweep < SWEEPS_MAX; sweep++) {
+        un_parallel_for(ctx, count, NODE_GRAIN, improve, &s);
+        un_parallel_for(ctx, count, NODE_GRAIN, end_improvement, &s);
+        un_parallel_for(ctx, mesh->node_count, 16 * NODE_GRAIN, take_marks, &s);
+        UN_TRY(un_cut_list(ctx, arena, s.next, mesh->node_count, &list, &count));
+        s.list = list;
     }
     return UN_OK;
 }
@@ -319,6 +374,7 @@ un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const
     UN_TRY(un_tet_graph_build(ctx, arena, &graph, mesh));
     UN_TRY(un_cut_find(ctx, arena, &cut, phi, mesh, &graph));
     un_cut_interpolate(ctx, &cut, phi, 0);
+    UN_TRY(un_cut_merge(arena, &cut));
     UN_TRY(un_cut_triangulate(ctx, arena, &cut));
     return un_cut_distance(ctx, arena, phi, &cut, &graph);
 }

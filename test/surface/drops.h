@@ -43,7 +43,8 @@ static inline void drops_add(drops *d, un_vec3 x, double radius, double depth)
 /* The wanted edge of the cube around a particle. */
 typedef double drops_size(un_vec3 x);
 
-/* Cubes of halving size fill a box below the plane y = top; a particle in each, moved by up to
+/* Cubes of halving size fill a box below the plane y = top, which must be a multiple of some such
+ * size; a particle in each, moved by up to
  * `jitter` radii. Depths are to the plane. Comes out in Morton order. */
 static inline void drops_fill(drops *d, un_vec3 corner, double edge, double top, drops_size *size,
                               double jitter, uint64_t seed)

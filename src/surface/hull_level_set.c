@@ -1,0 +1,333 @@
+/* The level set of hulls on a tet mesh [Ando13 section 5].
+ *
+ * Inside, hulls say little: pruned to the exposed ones they are a shell some two radii thick, and
+ * their distance is at least minus a radius. So only the sign is asked at nodes. It is liquid in a
+ * hull, or in a sphere of radius SHARE times the depth around a particle, which fills what lies
+ * under the shell (the paper's temporary radii; here they decide about signs only, and never reach
+ * the surface they were measured from). On each edge between unlike nodes the crossing is then
+ * found by marching from the air, where the distance is exact, and distances on both sides are
+ * measured from the surface through these crossings (tet_distance.c). */
+#include "surface/cut.h"
+#include "surface/hulls.h"
+
+/* The paper's k. */
+#define SHARE 0.75f
+/* How far from a node its hulls are looked for, in its finest leaves: farther than any edge there
+ * except at jumps of the mesh, where marching starts a little earlier for it. */
+#define BAND 2.0
+/* A crossing is found to this part of its edge, before the last secant step. */
+#define CLOSE 4e-3
+#define STEPS_MAX 8
+/* Flatter rays are not trusted to meet the surface where its tangent does. */
+#define SLOPE_MIN 0.15
+#define NODE_GRAIN 512
+
+typedef struct level_set {
+    const un_hulls *hulls;
+    const un_tets *mesh;
+    const un_groups *groups;
+    un_boxes balls; /* over the groups: boxes of their balls */
+    un_cut *cut;
+    float *value;      /* at nodes: hull distance, or a lower bound in the air */
+    float (*slope)[3]; /* its gradient; zero where unknown */
+    float *phi;
+    float *ball;
+    const float *radius, *depth;
+    double gap;
+    un_tet_graph graph;
+    uint8_t *air, *mark; /* at nodes */
+    int32_t *narrow;     /* nodes in narrow air */
+} level_set;
+
+/* ---- spheres ---- */
+
+/* By group. */
+static void size_balls(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    const un_groups *g = s->groups;
+    for (int64_t n = begin; n < end; n++) {
+        un_box3 box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+        for (int64_t q = UN_GROUP * n; q < UN_GROUP * (n + 1) && q < g->count; q++) {
+            float r = -SHARE * s->depth[q];
+            un_vec3 x = un_v3(g->x[0][q], g->x[1][q], g->x[2][q]), out = un_v3(r, r, r);
+            s->ball[q] = 0;
+            if (!(r > s->radius[q] && isfinite(r)) || !un_finite3(x)) continue;
+            s->ball[q] = r;
+            box.min = un_min3(box.min, un_sub(x, out));
+            box.max = un_max3(box.max, un_add(x, out));
+        }
+        if (box.min.x <= box.max.x)
+            un_boxes_set(&s->balls, n, box, 0);
+        else
+            un_boxes_set_empty(&s->balls, n);
+    }
+}
+
+typedef struct ball_query {
+    const level_set *set;
+    un_vec3 x;
+    lanes at[3];
+} ball_query;
+
+static inline bool in_ball(const level_set *s, int64_t q, un_vec3 x)
+{
+    const un_groups *g = s->groups;
+    double dx = g->x[0][q] - x.x, dy = g->x[1][q] - x.y, dz = g->x[2][q] - x.z;
+    double r = s->ball[q];
+    return dx * dx + dy * dy + dz * dz < r * r;
+}
+
+/* A particle whose ball holds x, -1 none. */
+static int64_t find_ball(const ball_query *b, int32_t level, int32_t node)
+{
+    const un_groups *g = b->set->groups;
+    const un_boxes *balls = &b->set->balls;
+    const un_group_box *box = balls->nodes + balls->level_first[level] + node;
+    lanes gap2, reach;
+    lanes_gaps(&gap2, box->lo, box->hi, b->at, b->at);
+    lanes_set(&reach, balls->room * balls->room + FLT_MIN);
+    for (uint32_t left = lanes_less(&gap2, &reach); left; left &= left - 1) {
+        int32_t child = 8 * node + __builtin_ctz(left);
+        if (level > 0) {
+            int64_t q = find_ball(b, level - 1, child);
+            if (q >= 0) return q;
+            continue;
+        }
+        int64_t end = un_min64(g->count, UN_GROUP * ((int64_t)child + 1));
+        for (int64_t q = UN_GROUP * (int64_t)child; q < end; q++)
+            if (in_ball(b->set, q, b->x)) return q;
+    }
+    return -1;
+}
+
+static int64_t ball_at(const level_set *s, un_vec3 x)
+{
+    if (s->balls.level_count == 0) return -1;
+    ball_query b = {.set = s, .x = x};
+    lanes_set(&b.at[0], (float)x.x);
+    lanes_set(&b.at[1], (float)x.y);
+    lanes_set(&b.at[2], (float)x.z);
+    return find_ball(&b, s->balls.level_count - 1, 0);
+}
+
+/* ---- signs ---- */
+
+/* Nodes follow each other along the curve: what held for the last one is tried first. */
+static void find_signs(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    const un_tets *mesh = s->mesh;
+    un_vec3 last = {0, 0, 0};
+    double least = -INFINITY, most = INFINITY; /* bounds of the hulls' distance at `last` */
+    int64_t ball = -1;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 x = mesh->x[n];
+        s->value[n] = -INFINITY;
+        s->phi[n] = -1;
+        s->slope[n][0] = s->slope[n][1] = s->slope[n][2] = 0;
+        if (ball >= 0 && in_ball(s, ball, x)) continue;
+        int64_t found = ball_at(s, x);
+        if (found >= 0) {
+            ball = found;
+            continue;
+        }
+        double h = un_octree_size(mesh->tree, mesh->node_level[n]);
+        double way = un_length(un_sub(x, last)), value = least - way;
+        if (value < h) {
+            double bound = fmin(BAND * h, 1.000001 * (most + way));
+            un_vec3 slope;
+            value = un_hulls_sign(s->hulls, x, bound, &slope);
+            s->slope[n][0] = (float)slope.x;
+            s->slope[n][1] = (float)slope.y;
+            s->slope[n][2] = (float)slope.z;
+            last = x;
+            least = value < 0 ? -INFINITY : value;
+            most = value < BAND * h ? fmax(value, 0) : INFINITY;
+        }
+        s->value[n] = (float)value;
+        if (value >= 0) s->phi[n] = 1;
+    }
+}
+
+/* ---- gaps ---- */
+
+/* Air that nowhere gets farther than this from the hulls, in longest edges of its nodes, is a gap
+ * between particles unless it opens to air that does: 0.8 of a radius. */
+#define GAP 0.2
+/* Where depths were only measured from the hulls themselves. */
+#define GAP_UNKNOWN 0.5
+
+enum { SOLID, NARROW, OPEN };
+
+static double longest_edge(const level_set *s, int32_t n)
+{
+    double square = 0;
+    for (int32_t q = s->graph.first[n]; q < s->graph.first[n + 1]; q++) {
+        un_vec3 d = un_sub(s->mesh->x[s->graph.to[q]], s->mesh->x[n]);
+        square = fmax(square, un_dot(d, d));
+    }
+    return sqrt(square);
+}
+
+static void find_narrow(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    for (int64_t n = begin; n < end; n++) {
+        bool narrow = false;
+        if (s->phi[n] >= 0 &&
+            s->value[n] < BAND * un_octree_size(s->mesh->tree, s->mesh->node_level[n]))
+            narrow = s->value[n] < s->gap * longest_edge(s, (int32_t)n);
+        s->air[n] = s->phi[n] < 0 ? SOLID : narrow ? NARROW : OPEN;
+        s->mark[n] = s->air[n] == NARROW;
+    }
+}
+
+/* Counts the narrow nodes next to open ones, and marks them for the next round. */
+static double find_opening(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    double count = 0;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t n = s->narrow[i];
+        s->mark[n] = s->air[n];
+        if (s->air[n] != NARROW) continue;
+        for (int32_t q = s->graph.first[n]; q < s->graph.first[n + 1]; q++)
+            if (s->air[s->graph.to[q]] == OPEN) s->mark[n] = OPEN;
+        count += s->mark[n] == OPEN;
+    }
+    return count;
+}
+
+static void set_opening(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    for (int64_t i = begin; i < end; i++) s->air[s->narrow[i]] = s->mark[s->narrow[i]];
+}
+
+/* Hulls of particles whose sizes differ leave gaps inside the liquid, and where no depths are known
+ * or these are old, spheres do not fill them all. */
+static un_status fill_gaps(un_context *ctx, un_arena *arena, level_set *s)
+{
+    int32_t count;
+    size_t nodes = (size_t)s->mesh->node_count + 1;
+    s->air = un_arena_alloc(arena, nodes, 1);
+    s->mark = un_arena_alloc(arena, nodes, 1);
+    if (!s->air || !s->mark) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, s->mesh->node_count, NODE_GRAIN, find_narrow, s);
+    UN_TRY(un_cut_list(ctx, arena, s->mark, s->mesh->node_count, &s->narrow, &count));
+    while (un_parallel_sum(ctx, count, find_opening, s) > 0)
+        un_parallel_for(ctx, count, NODE_GRAIN, set_opening, s);
+    for (int32_t i = 0; i < count; i++)
+        if (s->air[s->narrow[i]] == NARROW) s->phi[s->narrow[i]] = -1;
+    return UN_OK;
+}
+
+/* ---- crossings ---- */
+
+typedef struct ray {
+    const level_set *set;
+    un_vec3 from, way;
+    double length;
+} ray;
+
+static un_vec3 ray_point(const ray *r, double t)
+{
+    return un_mad(r->from, r->way, t);
+}
+
+/* Not in a hull, but in a ball: halving. */
+static double find_ball_crossing(const ray *r)
+{
+    double air = 0, liquid = 1;
+    for (int32_t n = 0; n < STEPS_MAX; n++) {
+        double t = 0.5 * (air + liquid);
+        un_vec3 x = ray_point(r, t);
+        if (ball_at(r->set, x) >= 0 || un_hulls_sign(r->set->hulls, x, 0, NULL) < 0)
+            liquid = t;
+        else
+            air = t;
+    }
+    return 0.5 * (air + liquid);
+}
+
+/* Where the hulls' distance d along the ray vanishes. It is known at 0, where it falls by `slope`
+ * times the way gone; nowhere does it fall faster than that way. To a flat surface the first step
+ * is exact, and without a slope the second. */
+static double find_crossing(const ray *r, double d0, double slope)
+{
+    const un_hulls *hulls = r->set->hulls;
+    double air = 0, d_air = d0, liquid = -1, d_liquid = 0;
+    double t = d0 / (r->length * (slope > SLOPE_MIN ? slope : 1));
+    for (int32_t n = 0; n < STEPS_MAX; n++) {
+        if (t >= 1) {
+            if (liquid < 0 && un_hulls_sign(hulls, ray_point(r, 1), 0, NULL) >= 0)
+                return find_ball_crossing(r);
+            t = 1;
+        }
+        double bound = d_air + fabs(t - air) * r->length * 1.000001;
+        double d = un_hulls_distance(hulls, ray_point(r, t), bound);
+        double before = air, d_before = d_air;
+        if (d >= 0)
+            air = t, d_air = d;
+        else
+            liquid = t, d_liquid = d;
+        double next;
+        if (liquid >= 0)
+            next = air + (liquid - air) * d_air / (d_air - d_liquid);
+        else
+            next = t + fmax(d / r->length, d_before > d ? d * (t - before) / (d_before - d) : 0);
+        if (fabs(d) < CLOSE * r->length) return un_clamp(next, 0, 1);
+        /* while regula falsi crawls from one side, halve */
+        if (liquid >= 0 && n > 3) next = 0.5 * (air + liquid);
+        t = next;
+    }
+    return un_clamp(t, 0, 1);
+}
+
+static void find_crossings(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    un_cut *cut = s->cut;
+    for (int64_t v = begin; v < end; v++) {
+        int32_t a = cut->from[v], b = cut->to[v];
+        if (cut->liquid[a]) a = cut->to[v], b = cut->from[v];
+        ray r = {.set = s, .from = s->mesh->x[a]};
+        r.way = un_sub(s->mesh->x[b], r.from);
+        r.length = un_length(r.way);
+        const float *g = s->slope[a];
+        double slope = -(g[0] * r.way.x + g[1] * r.way.y + g[2] * r.way.z) / r.length;
+        double t = find_crossing(&r, fmax(0, s->value[a]), slope);
+        cut->x[v] = ray_point(&r, t);
+    }
+}
+
+un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh,
+                             const un_hulls *hulls, const un_groups *groups, const float *radius,
+                             const float *depth)
+{
+    un_cut cut;
+    level_set s = {
+        .hulls = hulls, .mesh = mesh, .cut = &cut, .phi = phi, .groups = groups, .radius = radius};
+    s.depth = depth ? depth : hulls->depth;
+    s.gap = depth ? GAP : GAP_UNKNOWN;
+    s.ball = un_arena_alloc(arena, (size_t)groups->count + 1, sizeof *s.ball);
+    s.value = un_arena_alloc(arena, (size_t)mesh->node_count + 1, sizeof *s.value);
+    s.slope = un_arena_alloc(arena, (size_t)mesh->node_count + 1, sizeof *s.slope);
+    if (!s.ball || !s.value || !s.slope) return UN_ERROR_MEMORY;
+    if (s.depth) {
+        int64_t nodes = un_boxes_plan(&s.balls, groups->group_count);
+        s.balls.nodes = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s.balls.nodes);
+        if (!s.balls.nodes) return UN_ERROR_MEMORY;
+        un_parallel_for(ctx, groups->group_count, 512, size_balls, &s);
+        un_boxes_build(ctx, &s.balls);
+    }
+    un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_signs, &s);
+    UN_TRY(un_tet_graph_build(ctx, arena, &s.graph, mesh));
+    UN_TRY(fill_gaps(ctx, arena, &s));
+    UN_TRY(un_cut_find(ctx, arena, &cut, phi, mesh, &s.graph));
+    un_parallel_for(ctx, cut.vertex_count, NODE_GRAIN / 8, find_crossings, &s);
+    UN_TRY(un_cut_merge(arena, &cut));
+    UN_TRY(un_cut_triangulate(ctx, arena, &cut));
+    return un_cut_distance(ctx, arena, phi, &cut, &s.graph);
+}
