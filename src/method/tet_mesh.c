@@ -2,7 +2,7 @@
 #include "method/tet.h"
 
 /* A leaf is as wide as two particles of its size; particles between sizes take the nearer one. */
-#define LEAF_WIDTH (2 * 1.41421356237)
+#define LEAF_WIDTH 3.2
 /* Particles this close to the surface, in leaves, and slower than sqrt(g h) keep one layer of
  * leaves of their size around them: where the liquid is calm the surface then runs through cells of
  * one size. In a splash that would double the number of nodes, most of them in the air. */

@@ -17,8 +17,10 @@
 #define CROWDING_RATE_MAX 4.0
 #define CROWDING_HEAP 0.3
 #define CROWDING_STEPS 4
-/* Where cells of several sizes meet only liquid that stands twice in one place counts. */
-#define CROWDING_CUT 1.0
+/* Nearer to the surface than this many cells the profile is too low to tell; less is trusted there
+ * and where cells of several sizes meet. */
+#define CROWDING_DEPTH 0.5
+#define CROWDING_SHALLOW 0.06
 #define ITERATION_LIMIT 2000
 
 static double quiet_speed(const un_tet *s)
@@ -31,6 +33,10 @@ static double quiet_speed(const un_tet *s)
 /* Quiet liquid also loses what differs from cell to cell, at this rate, 1/s: half of all modes of
  * the velocity pass the projection, and bumps of a cell's width would ring for long. */
 #define CALM_RATE 100.0
+/* Below about a third of the quiet speed waves no longer show, and all that differs from its
+ * surroundings goes: still water has eddies of a few cells, driven by the noise of the level set,
+ * that only this brings to rest. The square of stir at which half is kept. */
+#define STILL 0.05
 
 /* M u, M the consistent mass matrix over its row sums, at quiet nodes; u at others. */
 typedef struct smooth_args {
@@ -88,8 +94,11 @@ static void calm_nodes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         un_vec3 u = s->u_node[n], fine = un_sub(u, a->once[n]);
         un_vec3 finest = un_sub(fine, un_sub(a->once[n], a->twice[n]));
-        s->sharp[n] = un_sub(u, s->sharp[n]);
-        a->calm[n] = un_mad(u, finest, -a->share * s->quiet[n]);
+        double waves = s->quiet[n] > 0 ? 1 - s->quiet[n] : 1; /* stir^2 / (1 + stir^2) */
+        waves /= waves + STILL * (1 - waves);
+        un_vec3 off = un_mad(un_scale(fine, 1 - waves), finest, waves);
+        s->sharp[n] = un_scale(un_sub(u, s->sharp[n]), waves);
+        a->calm[n] = un_mad(u, off, -a->share * s->quiet[n]);
     }
 }
 
@@ -162,24 +171,32 @@ static bool is_graded(const un_tets *mesh, int64_t n)
     return false;
 }
 
-/* Divergence wanted at a node: the ledger's, what evens out crowding, what emitters bring.
- * Particles thin out near the surface by definition, so only what lies deeper is drawn together;
- * next to walls that cut cells the fraction is weighed less exactly and left alone. */
+/* By how much the liquid around a node is too dense, relative to what it should be at its depth,
+ * and beyond the noise of the estimate. Splitting and merging move volume about by a radius; what
+ * they leave too thin would stay so, for the flow is free of divergence, and show as a dip that
+ * never closes. Next to solids the fraction is weighed less exactly and left alone. */
+static double crowding_at(const un_tet *s, int64_t n, double h)
+{
+    if (!(s->phi[n] < -CROWDING_DEPTH * h)) return fmax(0, s->colour[n] - 1 - CROWDING_HEAP);
+    double crowding = s->colour[n] / un_colour_tets_profile(s->phi[n], h) - 1;
+    double size = fabs(crowding) - CROWDING_NOISE;
+    if (size <= 0) return 0;
+    if (s->tet_walls.phi_solid && s->tet_walls.phi_solid[n] < 2 * h) return 0;
+    if (s->phi[n] > -1.5 * h || is_graded(&s->mesh, n)) size -= CROWDING_SHALLOW;
+    return size > 0 ? copysign(size, crowding) : 0;
+}
+
+/* Divergence wanted at a node: the ledger's, what evens out crowding, what emitters bring. */
 static void wanted_divergence(void *arg, int64_t begin, int64_t end)
 {
     source_args *a = arg;
     un_tet *s = a->s;
     for (int64_t n = begin; n < end; n++) {
         double h = un_octree_size(&s->tree, s->mesh.node_level[n]), sigma = a->expansion;
-        double crowding = s->colour[n] - 1, limit = CROWDING_RATE_MAX;
-        bool cut = s->tet_walls.phi_solid && s->tet_walls.phi_solid[n] < 2 * h;
-        bool deep = s->phi[n] < -1.5 * h;
-        bool off = fabs(crowding) > CROWDING_NOISE && !cut && (crowding > 0 || deep);
-        if (off && (crowding > CROWDING_CUT || !is_graded(&s->mesh, n))) {
-            double heap = fmax(0, crowding - CROWDING_HEAP) / (CROWDING_STEPS * a->dt);
-            crowding -= copysign(CROWDING_NOISE, crowding);
-            sigma += heap + un_clamp(crowding / fmax(CROWDING_TIME, 2 * a->dt), -limit, limit);
-        }
+        double crowding = s->phi[n] < 0 ? crowding_at(s, n, h) : 0;
+        double time = fmax(CROWDING_TIME, 2 * a->dt);
+        sigma += fmax(0, crowding - CROWDING_HEAP) / (CROWDING_STEPS * a->dt);
+        sigma += un_clamp(crowding / time, -CROWDING_RATE_MAX, CROWDING_RATE_MAX);
         if (s->has_emitted && s->tet_walls.node_open[n] > 0)
             sigma += s->emitted[n] / (s->tet_walls.node_open[n] * a->dt);
         s->source[n] = (float)sigma;

@@ -26,6 +26,9 @@ double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
 double un_colour_distance(double c);
 double un_colour_profile(double s);
 
+/* What a flat surface leaves of the colour at a node of the tets whose distance to it is phi, h the
+ * edge of the cells there. */
+double un_colour_tets_profile(double phi, double h);
 /* The same on tets (tet_colour.c): volume is the particles' share at each node, as transferred.
  * phi: a distance near the surface, +-1.5 of the local cell beyond, carried on into walls. colour:
  * as smoothed. */

@@ -185,6 +185,11 @@ static void adopt(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->known[n] |= a->fresh[n];
 }
 
+double un_colour_tets_profile(double phi, double h)
+{
+    return un_colour_profile(phi / (WIDTH * h));
+}
+
 un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *colour,
                          const float *volume, const un_tets *mesh, const un_tet_walls *walls)
 {
