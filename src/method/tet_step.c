@@ -13,14 +13,14 @@
 /* Crowded liquid evens out in this time, s, once its volume fraction is off by more than the noise;
  * heaps beyond are parted in a few steps. */
 #define CROWDING_TIME 0.1
-#define CROWDING_NOISE 0.08
+#define CROWDING_NOISE 0.05
 #define CROWDING_RATE_MAX 4.0
 #define CROWDING_HEAP 0.3
 #define CROWDING_STEPS 4
 /* Nearer to the surface than this many cells the profile is too low to tell; less is trusted there
  * and where cells of several sizes meet. */
 #define CROWDING_DEPTH 0.5
-#define CROWDING_SHALLOW 0.06
+#define CROWDING_SHALLOW 0.0
 #define ITERATION_LIMIT 2000
 
 static double quiet_speed(const un_tet *s)
