@@ -13,14 +13,16 @@
 /* Crowded liquid evens out in this time, s, once its volume fraction is off by more than the noise;
  * heaps beyond are parted in a few steps. */
 #define CROWDING_TIME 0.1
-#define CROWDING_NOISE 0.05
+#define CROWDING_NOISE 0.08
 #define CROWDING_RATE_MAX 4.0
 #define CROWDING_HEAP 0.3
 #define CROWDING_STEPS 4
-/* Nearer to the surface than this many cells the profile is too low to tell; less is trusted there
- * and where cells of several sizes meet. */
+/* More is needed deep inside where cells of several sizes meet; less near the surface, where dips
+ * of a few per cent of a cell drive eddies. Nearer to the surface than CROWDING_DEPTH cells the
+ * profile is too low to tell. */
+#define CROWDING_GRADED 0.12
+#define CROWDING_SHALLOW 0.04
 #define CROWDING_DEPTH 0.5
-#define CROWDING_SHALLOW 0.0
 #define ITERATION_LIMIT 2000
 
 static double quiet_speed(const un_tet *s)
@@ -179,10 +181,11 @@ static double crowding_at(const un_tet *s, int64_t n, double h)
 {
     if (!(s->phi[n] < -CROWDING_DEPTH * h)) return fmax(0, s->colour[n] - 1 - CROWDING_HEAP);
     double crowding = s->colour[n] / un_colour_tets_profile(s->phi[n], h) - 1;
-    double size = fabs(crowding) - CROWDING_NOISE;
+    double size = fabs(crowding) - CROWDING_SHALLOW;
     if (size <= 0) return 0;
     if (s->tet_walls.phi_solid && s->tet_walls.phi_solid[n] < 2 * h) return 0;
-    if (s->phi[n] > -1.5 * h || is_graded(&s->mesh, n)) size -= CROWDING_SHALLOW;
+    if (s->phi[n] < -1.5 * h)
+        size = fabs(crowding) - (is_graded(&s->mesh, n) ? CROWDING_GRADED : CROWDING_NOISE);
     return size > 0 ? copysign(size, crowding) : 0;
 }
 
