@@ -6,14 +6,15 @@
  * AGGREGATE_MIN joins the neighbours it is tied to most.
  *
  * Weak couplings need no threshold: they lose against strong ones, and on graded tets a threshold
- * leaves odd ends (25 iterations instead of 11 at 222,000 unknowns). */
+ * leaves odd ends (25 iterations instead of 11 at 222,000 nodes). */
 #include "linalg/amg.h"
 
 /* Members. Fewer converge in fewer iterations and cost more per iteration: to 1e-4 on a million
- * nodes of graded tets 10 iterations and 1.25 s with 6, 11 and 1.18 s with 8, 13 and 1.17 s with
- * 12; on grids larger ones fit badly (19 iterations to 1e-8 with 8, 31 with 9). */
+ * nodes of graded tets 9 iterations and 1.04 s with 6, 10 and 0.95 s with 8, 10 and 0.89 s with 10;
+ * grids want cubes (184,000 cells: 13, 10 and 19 iterations). */
 #define AGGREGATE_SIZE 8
 #define AGGREGATE_MIN 4
+#define EQUAL 1.01f        /* ties that differ by less are equal but for round-off */
 #define CANDIDATES_MAX 128 /* those found later have to wait for another aggregate */
 
 typedef struct aggregation {
@@ -48,18 +49,21 @@ static void add_ties(candidates *c, const aggregation *p, int32_t i, int64_t beg
     }
 }
 
-/* Takes out the candidate with the strongest ties, the first of equals; -1 none. */
+/* Takes out the candidate with the strongest ties, of equals the one found first: the seed's own
+ * neighbours come before theirs, so that a grid's aggregates are cubes and not rods. -1 none. */
 static int32_t take_best(candidates *c, int32_t *slot)
 {
     int32_t best = 0;
     if (c->count == 0) return -1;
     for (int32_t at = 1; at < c->count; at++)
-        if (c->tie[at] > c->tie[best]) best = at;
+        if (c->tie[at] > EQUAL * c->tie[best]) best = at;
     int32_t id = c->id[best];
     c->count--;
-    c->id[best] = c->id[c->count];
-    c->tie[best] = c->tie[c->count];
-    slot[c->id[best]] = best;
+    for (int32_t at = best; at < c->count; at++) {
+        c->id[at] = c->id[at + 1];
+        c->tie[at] = c->tie[at + 1];
+        slot[c->id[at]] = at;
+    }
     return id;
 }
 

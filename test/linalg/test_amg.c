@@ -60,7 +60,7 @@ static void counts_hold_with_size(void **state)
             if (report.iterations > most) most = report.iterations;
             test_system_free(&s);
         }
-        if (most > 14 || most > 1.2 * least + 1)
+        if (most > 12 || most > 1.2 * least + 1)
             fail_msg("system %d: from %d to %d iterations", n, (int)least, (int)most);
     }
     check_context_end(ctx);
