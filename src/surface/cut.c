@@ -207,6 +207,25 @@ void un_cut_interpolate(un_context *ctx, un_cut *cut, const float *phi, double h
     un_parallel_for(ctx, cut->vertex_count, CUT_GRAIN, interpolate, &a);
 }
 
+static void keep_off(void *arg, int64_t begin, int64_t end)
+{
+    find_args *a = arg;
+    un_cut *cut = a->cut;
+    const un_vec3 *x = cut->mesh->x;
+    for (int64_t v = begin; v < end; v++) {
+        un_vec3 y = x[cut->from[v]], edge = un_sub(x[cut->to[v]], y);
+        double t = un_dot(un_sub(cut->x[v], y), edge) / un_dot(edge, edge);
+        if (t < a->hair) cut->x[v] = un_mad(y, edge, a->hair);
+        if (t > 1 - a->hair) cut->x[v] = un_mad(x[cut->to[v]], edge, -a->hair);
+    }
+}
+
+void un_cut_keep_off(un_context *ctx, un_cut *cut, double hair)
+{
+    find_args a = {.cut = cut, .hair = hair};
+    un_parallel_for(ctx, cut->vertex_count, CUT_GRAIN, keep_off, &a);
+}
+
 /* Of an edge: vertices nearer to its end are moved there. */
 #define NEXT_TO 1e-6
 

@@ -62,6 +62,10 @@ static inline void un_tet_corner_first(int32_t i, int32_t order[4])
     order[0] = i, order[1] = i ^ 1, order[2] = i ^ 2, order[3] = i ^ 3;
 }
 
+/* The cut with its caps in the brick's boundary, as a mesh (marching.c). */
+un_status un_cut_contour(un_context *ctx, un_arena *arena, const un_cut *cut, un_trimesh *surface);
+/* Keeps vertices at least `hair` of an edge off its ends. */
+void un_cut_keep_off(un_context *ctx, un_cut *cut, double hair);
 /* The distance of every node to the cut's triangles, with the sign of the node (tet_distance.c). */
 un_status un_cut_distance(un_context *ctx, un_arena *arena, float *phi, const un_cut *cut,
                           const un_tet_graph *graph);

@@ -33,6 +33,8 @@ typedef struct level_set {
     float *phi;
     float *ball;
     const float *radius, *depth;
+    const un_walls *walls; /* NULL: no solids */
+    float *solid;          /* at nodes: distance to solids; NULL: there are none */
     double gap;
     un_tet_graph graph;
     uint8_t *air, *mark; /* at nodes */
@@ -285,6 +287,48 @@ static double find_crossing(const ray *r, double d0, double slope)
     return un_clamp(t, 0, 1);
 }
 
+/* ---- solids ---- */
+
+/* Distances to solids at nodes in or next to the liquid; the others do not need any. What lies in a
+ * solid is air. */
+static void find_solids(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    const un_walls *walls = s->walls;
+    un_vec3 x[NODE_GRAIN], local[NODE_GRAIN];
+    double d[NODE_GRAIN];
+    int32_t node[NODE_GRAIN], count = 0;
+    un_box3 bounds = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+    double far = 0;
+    for (int64_t n = begin; n < end; n++) {
+        double h = un_octree_size(s->mesh->tree, s->mesh->node_level[n]);
+        s->solid[n] = INFINITY;
+        if (s->phi[n] >= 0 && s->value[n] > BAND * h) continue;
+        node[count] = (int32_t)n;
+        x[count++] = s->mesh->x[n];
+        far = fmax(far, 2 * BAND * h);
+        bounds.min = un_min3(bounds.min, s->mesh->x[n]);
+        bounds.max = un_max3(bounds.max, s->mesh->x[n]);
+    }
+    if (count == 0) return;
+    for (int32_t b = 0; b < walls->body_count; b++) {
+        const un_body *body = &walls->bodies[b];
+        un_vec3 lo = un_sub(body->bounds.min, bounds.max),
+                hi = un_sub(bounds.min, body->bounds.max);
+        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > far) continue;
+        for (int32_t i = 0; i < count; i++)
+            local[i] = body->moves ? un_pose_invert(&body->to, x[i]) : x[i];
+        un_shape_distances(body->shape, local, count, d);
+        double scale = body->moves ? body->to.scale : 1;
+        for (int32_t i = 0; i < count; i++)
+            s->solid[node[i]] = fminf(s->solid[node[i]], (float)(d[i] * scale));
+    }
+    for (int32_t i = 0; i < count; i++)
+        if (!(s->solid[node[i]] > 0)) s->phi[node[i]] = 1;
+}
+
+/* ---- crossings of both ---- */
+
 static void find_crossings(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
@@ -295,11 +339,53 @@ static void find_crossings(void *arg, int64_t begin, int64_t end)
         ray r = {.set = s, .from = s->mesh->x[a]};
         r.way = un_sub(s->mesh->x[b], r.from);
         r.length = un_length(r.way);
-        const float *g = s->slope[a];
-        double slope = -(g[0] * r.way.x + g[1] * r.way.y + g[2] * r.way.z) / r.length;
-        double t = find_crossing(&r, fmax(0, s->value[a]), slope);
-        cut->x[v] = ray_point(&r, t);
+        double t = 0;
+        if (s->value[a] >= 0) {
+            const float *g = s->slope[a];
+            double slope = -(g[0] * r.way.x + g[1] * r.way.y + g[2] * r.way.z) / r.length;
+            t = find_crossing(&r, s->value[a], slope);
+        }
+        if (s->solid && s->solid[a] <= 0 && isfinite(s->solid[b]))
+            t = fmax(t, s->solid[a] / ((double)s->solid[a] - s->solid[b]));
+        /* from the nearer end, so that planes of nodes keep their coordinate */
+        cut->x[v] = t < 0.5 ? ray_point(&r, t) : un_mad(s->mesh->x[b], r.way, t - 1);
     }
+}
+
+un_status un_hulls_cut(un_context *ctx, un_arena *arena, const un_hulls_cut_def *def, float *phi,
+                       un_cut *cut, un_tet_graph *graph)
+{
+    const un_tets *mesh = def->mesh;
+    const un_groups *groups = def->groups;
+    level_set s = {.hulls = def->hulls, .mesh = mesh, .groups = groups, .cut = cut, .phi = phi};
+    s.radius = def->radius;
+    s.depth = def->depth ? def->depth : def->hulls->depth;
+    s.gap = def->depth ? GAP : GAP_UNKNOWN;
+    s.walls = def->walls && def->walls->body_count ? def->walls : NULL;
+    size_t nodes = (size_t)mesh->node_count + 1;
+    s.ball = un_arena_alloc(arena, (size_t)groups->count + 1, sizeof *s.ball);
+    s.value = un_arena_alloc(arena, nodes, sizeof *s.value);
+    s.slope = un_arena_alloc(arena, nodes, sizeof *s.slope);
+    if (!s.ball || !s.value || !s.slope) return UN_ERROR_MEMORY;
+    if (s.depth) {
+        int64_t box_count = un_boxes_plan(&s.balls, groups->group_count);
+        s.balls.nodes = un_arena_alloc(arena, (size_t)box_count + 1, sizeof *s.balls.nodes);
+        if (!s.balls.nodes) return UN_ERROR_MEMORY;
+        un_parallel_for(ctx, groups->group_count, 512, size_balls, &s);
+        un_boxes_build(ctx, &s.balls);
+    }
+    UN_TRY(un_tet_graph_build(ctx, arena, graph, mesh));
+    s.graph = *graph;
+    un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_signs, &s);
+    UN_TRY(fill_gaps(ctx, arena, &s));
+    if (s.walls) {
+        s.solid = un_arena_alloc(arena, nodes, sizeof *s.solid);
+        if (!s.solid) return UN_ERROR_MEMORY;
+        un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_solids, &s);
+    }
+    UN_TRY(un_cut_find(ctx, arena, cut, phi, mesh, graph));
+    un_parallel_for(ctx, cut->vertex_count, NODE_GRAIN / 8, find_crossings, &s);
+    return UN_OK;
 }
 
 un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh,
@@ -307,27 +393,11 @@ un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const
                              const float *depth)
 {
     un_cut cut;
-    level_set s = {
-        .hulls = hulls, .mesh = mesh, .cut = &cut, .phi = phi, .groups = groups, .radius = radius};
-    s.depth = depth ? depth : hulls->depth;
-    s.gap = depth ? GAP : GAP_UNKNOWN;
-    s.ball = un_arena_alloc(arena, (size_t)groups->count + 1, sizeof *s.ball);
-    s.value = un_arena_alloc(arena, (size_t)mesh->node_count + 1, sizeof *s.value);
-    s.slope = un_arena_alloc(arena, (size_t)mesh->node_count + 1, sizeof *s.slope);
-    if (!s.ball || !s.value || !s.slope) return UN_ERROR_MEMORY;
-    if (s.depth) {
-        int64_t nodes = un_boxes_plan(&s.balls, groups->group_count);
-        s.balls.nodes = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s.balls.nodes);
-        if (!s.balls.nodes) return UN_ERROR_MEMORY;
-        un_parallel_for(ctx, groups->group_count, 512, size_balls, &s);
-        un_boxes_build(ctx, &s.balls);
-    }
-    un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_signs, &s);
-    UN_TRY(un_tet_graph_build(ctx, arena, &s.graph, mesh));
-    UN_TRY(fill_gaps(ctx, arena, &s));
-    UN_TRY(un_cut_find(ctx, arena, &cut, phi, mesh, &s.graph));
-    un_parallel_for(ctx, cut.vertex_count, NODE_GRAIN / 8, find_crossings, &s);
+    un_tet_graph graph;
+    un_hulls_cut_def def = {
+        .mesh = mesh, .hulls = hulls, .groups = groups, .radius = radius, .depth = depth};
+    UN_TRY(un_hulls_cut(ctx, arena, &def, phi, &cut, &graph));
     UN_TRY(un_cut_merge(arena, &cut));
     UN_TRY(un_cut_triangulate(ctx, arena, &cut));
-    return un_cut_distance(ctx, arena, phi, &cut, &s.graph);
+    return un_cut_distance(ctx, arena, phi, &cut, &graph);
 }

@@ -9,6 +9,8 @@
  * slopes are computed once; the distance itself is that of hull.c. */
 #include "surface/hulls.h"
 
+/* A sphere of a particle's volume, in its radii: cbrt(6 / pi). */
+#define DROP 1.2407009817988f
 /* In radii. Particles move by less than one radius relative to the surface in a step. */
 #define OWN 4.0f
 #define HELP 8.5f
@@ -100,19 +102,20 @@ static void write_points(void *arg, int64_t begin, int64_t end)
         if (count > 1) find_images(a->def, q, x + 1);
         for (int32_t i = 0; i < count; i++) {
             p->x[0][first + i] = x[i].x, p->x[1][first + i] = x[i].y, p->x[2][first + i] = x[i].z;
-            p->radius[first + i] = a->def->radius[q];
+            p->radius[first + i] = a->def->radius[q] * (role == UN_HULL_ALONE ? DROP : 1);
+            p->particle[first + i] = (int32_t)q;
             p->role[first + i] = (uint8_t)(i ? role | UN_HULL_IMAGE : role);
         }
     }
 }
 
 static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_def *def,
-                             un_hull_points *points, int32_t **first)
+                             un_hull_points *points)
 {
     int64_t count = def->groups->count;
     *points = (un_hull_points){.reach = def->reach};
     point_args a = {.def = def, .points = points};
-    *first = a.first = un_arena_alloc(arena, (size_t)count + 1, sizeof *a.first);
+    a.first = un_arena_alloc(arena, (size_t)count + 1, sizeof *a.first);
     if (!a.first) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, count, POINT_GRAIN, count_points, &a);
     a.first[0] = 0;
@@ -122,11 +125,12 @@ static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_de
     size_t room = (size_t)points->count + UN_GROUP;
     points->radius = un_arena_alloc(arena, room, sizeof *points->radius);
     points->role = un_arena_alloc(arena, room, 1);
+    points->particle = un_arena_alloc(arena, room, sizeof *points->particle);
     for (int32_t axis = 0; axis < 3; axis++) {
         points->x[axis] = un_arena_alloc(arena, room, sizeof *points->x[axis]);
         if (!points->x[axis]) return UN_ERROR_MEMORY;
     }
-    if (!points->radius || !points->role) return UN_ERROR_MEMORY;
+    if (!points->radius || !points->role || !points->particle) return UN_ERROR_MEMORY;
     for (size_t i = (size_t)points->count; i < room; i++)
         points->x[0][i] = points->x[1][i] = points->x[2][i] = points->radius[i] = 0;
     un_parallel_for(ctx, count, POINT_GRAIN, write_points, &a);
@@ -268,13 +272,50 @@ static hull_shape sheet_of(const hull_shape *hull, double side)
     return sheet;
 }
 
+/* Whether no other particle faces the sheet across a narrow gap: within two radii, less than 60
+ * degrees off its normal. */
+static bool is_open(const un_hull_points *p, const hull_shape *hull, const hull_shape *sheet)
+{
+    un_vec3 c = un_scale(un_add(sheet->x[0], un_add(sheet->x[1], sheet->x[2])), 1.0 / 3);
+    un_vec3 from = un_scale(un_add(hull->x[0], un_add(hull->x[1], hull->x[2])), 1.0 / 3);
+    un_vec3 n = un_normalize(un_sub(c, from));
+    double gap = 2 * fmax(hull->r[0], fmax(hull->r[1], hull->r[2]));
+    int32_t near[256], count = un_groups_near(&p->groups, (un_box3){c, c}, gap, 1, near, 256);
+    if (count < 0) count = 256;
+    for (int32_t g = 0; g < count; g++)
+        for (int32_t q = UN_GROUP * near[g]; q < UN_GROUP * (near[g] + 1) && q < p->count; q++) {
+            un_vec3 to = un_sub(un_v3(p->x[0][q], p->x[1][q], p->x[2][q]), c);
+            double d = un_length(to);
+            if (p->role[q] & UN_HULL_HELPER && d - p->radius[q] < gap && un_dot(to, n) > 0.5 * d)
+                return false;
+        }
+    return true;
+}
+
 typedef struct depth_args {
     const un_hulls_def *def;
+    const un_hull_points *points;
+    const un_hull_list *list;
     const un_hulls *sheets;
-    const int32_t *first;
-    const uint8_t *exposed; /* by point */
+    uint8_t *open;       /* by hull: its open sides, bits as in un_hull_entry */
+    uint8_t *at_surface; /* by particle */
     float *depth;
 } depth_args;
+
+static void find_open(void *arg, int64_t begin, int64_t end)
+{
+    depth_args *a = arg;
+    for (int64_t n = begin; n < end; n++) {
+        const un_hull_entry *entry = a->list->entry + n;
+        hull_shape hull = shape_of(a->points, entry);
+        a->open[n] = 0;
+        for (int32_t side = 0; side < 2; side++) {
+            if (!(entry->sides >> side & 1)) continue;
+            hull_shape sheet = sheet_of(&hull, side ? -1 : 1);
+            if (is_open(a->points, &hull, &sheet)) a->open[n] |= (uint8_t)(1 << side);
+        }
+    }
+}
 
 /* Particles that have a part in the outside are a radius deep, those under it as far as they lie
  * from it, but no deeper than is asked for. */
@@ -288,41 +329,56 @@ static void find_depths(void *arg, int64_t begin, int64_t end)
         a->depth[q] = 0;
         if (role == 0 || role == UN_HULL_ALONE) continue;
         double depth = r;
-        if (!a->exposed[a->first[q]])
+        if (!a->at_surface[q])
             depth = fmax(r, un_hulls_distance(a->sheets, un_v3(g->x[0][q], g->x[1][q], g->x[2][q]),
                                               HELP * r));
         a->depth[q] = (float)-depth;
     }
 }
 
+/* Distances of the particles from the exposed faces, without those that only line gaps inside the
+ * liquid or at walls. */
 static un_status measure_depth(un_arena *arena, un_hulls *h, const un_hulls_def *def,
-                               const un_hull_points *points, const un_hull_list *list,
-                               const int32_t *first)
+                               const un_hull_points *points, const un_hull_list *list)
 {
     un_context *ctx = h->ctx;
     un_hulls sheets = {.ctx = ctx};
-    size_t count = (size_t)list->count;
-    hull_shape *shape = un_arena_alloc(arena, 2 * count + 1, sizeof *shape);
-    uint8_t *exposed = un_arena_alloc(arena, (size_t)points->count + 1, 1);
-    if (!shape || !exposed) return UN_ERROR_MEMORY;
-    memset(exposed, 0, (size_t)points->count + 1);
+    size_t particles = (size_t)def->groups->count + 1;
+    depth_args a = {.def = def, .points = points, .list = list, .sheets = &sheets};
+    hull_shape *shape = un_arena_alloc(arena, 2 * (size_t)list->count + 1, sizeof *shape);
+    a.open = un_arena_alloc(arena, (size_t)list->count + 1, 1);
+    a.at_surface = un_arena_alloc(arena, particles, 1);
+    if (!shape || !a.open || !a.at_surface) return UN_ERROR_MEMORY;
+    memset(a.at_surface, 0, particles);
+    un_parallel_for(ctx, list->count, BLOCK_GRAIN, find_open, &a);
     int64_t sheet_count = 0;
-    for (size_t n = 0; n < count; n++) {
+    for (int64_t n = 0; n < list->count; n++) {
         const un_hull_entry *entry = list->entry + n;
         hull_shape hull = shape_of(points, entry);
-        for (int32_t c = 0; c < 3; c++) exposed[entry->corner[c]] = 1;
-        if (entry->sides & 1) shape[sheet_count++] = sheet_of(&hull, 1);
-        if (entry->sides & 2) shape[sheet_count++] = sheet_of(&hull, -1);
+        if (a.open[n] & 1) shape[sheet_count++] = sheet_of(&hull, 1);
+        if (a.open[n] & 2) shape[sheet_count++] = sheet_of(&hull, -1);
+        if (a.open[n] || !entry->sides)
+            for (int32_t c = 0; c < 3; c++) a.at_surface[points->particle[entry->corner[c]]] = 1;
     }
     un_status status = UN_OK;
-    UN_ALLOC_DONE(ctx, h->depth, def->groups->count + 1);
+    UN_ALLOC_DONE(ctx, h->depth, particles);
     UN_TRY_DONE(build_tree(&sheets, shape, sheet_count));
-    depth_args a = {def, &sheets, first, exposed, h->depth};
+    a.depth = h->depth;
     un_parallel_for(ctx, def->groups->count, POINT_GRAIN / 8, find_depths, &a);
 done:
     un_free(ctx, sheets.blocks);
     un_free(ctx, sheets.boxes.nodes);
     return status;
+}
+
+static un_status find_exposed(un_hulls *h, const un_hulls_def *def, const un_hull_points *points,
+                              const un_hull_list *list)
+{
+    h->exposed = un_alloc_zero(h->ctx, (size_t)def->groups->count + 1, 1);
+    if (!h->exposed) return UN_ERROR_MEMORY;
+    for (int64_t n = 0; n < list->count; n++)
+        for (int32_t c = 0; c < 3; c++) h->exposed[points->particle[list->entry[n].corner[c]]] = 1;
+    return UN_OK;
 }
 
 /* ---- the whole ---- */
@@ -345,9 +401,8 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     un_hulls_report local;
     un_hull_points points;
     un_hull_list list;
-    int32_t *first;
     *hulls = NULL;
-    UN_TRY(find_points(ctx, arena, def, &points, &first));
+    UN_TRY(find_points(ctx, arena, def, &points));
     UN_TRY(un_hulls_prune(ctx, arena, &points, &list, report ? report : &local));
     shape_args a = {&points, &list, NULL};
     a.shape = un_arena_alloc(arena, (size_t)list.count + 1, sizeof *a.shape);
@@ -356,8 +411,8 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     h->ctx = ctx;
     un_parallel_for(ctx, list.count, BLOCK_GRAIN, copy_shapes, &a);
     un_status status = build_tree(h, a.shape, list.count);
-    if (status == UN_OK && !def->depth)
-        status = measure_depth(arena, h, def, &points, &list, first);
+    if (status == UN_OK) status = find_exposed(h, def, &points, &list);
+    if (status == UN_OK && !def->depth) status = measure_depth(arena, h, def, &points, &list);
     if (status != UN_OK)
         un_hulls_destroy(h);
     else
@@ -370,6 +425,7 @@ void un_hulls_destroy(un_hulls *hulls)
     if (!hulls) return;
     un_free(hulls->ctx, hulls->blocks);
     un_free(hulls->ctx, hulls->boxes.nodes);
+    un_free(hulls->ctx, hulls->exposed);
     un_free(hulls->ctx, hulls->depth);
     un_free(hulls->ctx, hulls);
 }

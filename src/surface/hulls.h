@@ -3,6 +3,7 @@
 #define UN_SURFACE_HULLS_H
 
 #include "surface/boxes.h"
+#include "surface/cut.h"
 #include "surface/surface.h"
 
 /* What a point may do. */
@@ -19,6 +20,7 @@ typedef struct un_hull_points {
     double *x[3];
     float *radius;
     uint8_t *role;
+    int32_t *particle; /* it is, or is the image of */
     double reach;
     un_groups groups;
 } un_hull_points;
@@ -57,12 +59,26 @@ struct un_hulls {
     int64_t count; /* of hulls */
     int64_t block_count;
     un_hull_block *blocks;
-    un_boxes boxes; /* over the hulls: of the centres, and the largest radius */
-    float *depth;   /* at the particles they were made from, where those had none; else NULL */
+    un_boxes boxes;   /* over the hulls: of the centres, and the largest radius */
+    uint8_t *exposed; /* at particles: has a part in the outside */
+    float *depth;     /* at the particles they were made from, where those had none; else NULL */
 };
 
 /* As un_hulls_distance, but any value below zero will do where there is one. direction, unless
  * NULL: the gradient of the distance, zero where that is unknown. */
 double un_hulls_sign(const un_hulls *hulls, un_vec3 x, double bound, un_vec3 *direction);
+
+/* The surface of hulls on a mesh (hull_level_set.c). */
+typedef struct un_hulls_cut_def {
+    const un_tets *mesh;
+    const un_hulls *hulls;
+    const un_groups *groups;
+    const float *radius, *depth; /* depth may be NULL */
+    const un_walls *walls;       /* solids in it cut the liquid; NULL: none do */
+} un_hulls_cut_def;
+/* Cut tets and edges, with the crossings in place, not yet triangulated. phi: room for a value per
+ * node, set to -1 in liquid, 1 elsewhere. */
+un_status un_hulls_cut(un_context *ctx, un_arena *arena, const un_hulls_cut_def *def, float *phi,
+                       un_cut *cut, un_tet_graph *graph);
 
 #endif

@@ -115,8 +115,9 @@ static void number_corners(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status contour(un_context *ctx, un_arena *arena, marching *m, un_cut *cut)
+static un_status contour(un_context *ctx, un_arena *arena, marching *m)
 {
+    const un_cut *cut = m->cut;
     const un_tets *mesh = m->mesh;
     un_trimesh *surface = m->surface;
     size_t nodes = (size_t)mesh->node_count + 1;
@@ -152,6 +153,15 @@ static un_status contour(un_context *ctx, un_arena *arena, marching *m, un_cut *
     return UN_OK;
 }
 
+un_status un_cut_contour(un_context *ctx, un_arena *arena, const un_cut *cut, un_trimesh *surface)
+{
+    *surface = (un_trimesh){0};
+    marching m = {.cut = cut, .mesh = cut->mesh, .surface = surface};
+    un_status status = contour(ctx, arena, &m);
+    if (status != UN_OK) un_trimesh_free(ctx, surface);
+    return status;
+}
+
 un_status un_tets_contour(un_context *ctx, un_arena *arena, const float *phi, const un_tets *mesh,
                           un_trimesh *surface)
 {
@@ -160,8 +170,5 @@ un_status un_tets_contour(un_context *ctx, un_arena *arena, const float *phi, co
     UN_TRY(un_cut_find(ctx, arena, &cut, phi, mesh, NULL));
     un_cut_interpolate(ctx, &cut, phi, UN_SURFACE_HAIR);
     UN_TRY(un_cut_triangulate(ctx, arena, &cut));
-    marching m = {.cut = &cut, .mesh = mesh, .surface = surface};
-    un_status status = contour(ctx, arena, &m, &cut);
-    if (status != UN_OK) un_trimesh_free(ctx, surface);
-    return status;
+    return un_cut_contour(ctx, arena, &cut, surface);
 }

@@ -398,6 +398,57 @@ static void restore_volumes(un_context *ctx, smoother *s, double reach)
     }
 }
 
+/* ---- crowds ---- */
+
+/* A vertex with an edge shorter than this part of its mean edge is in a crowd. */
+#define CROWDED 0.2
+/* How far it moves to the middle of its neighbours. */
+#define SPREAD 0.5
+
+/* As a step, but only crowded vertices move. */
+static void spread_step(void *arg, int64_t begin, int64_t end)
+{
+    smoother *s = arg;
+    for (int64_t v = begin; v < end; v++) {
+        un_vec3 x = s->from[v], move = {0};
+        double sum = 0, least = INFINITY;
+        const int32_t *neighbour = s->neighbour + s->first[v];
+        for (int32_t a = 0; a < s->degree[v]; a++) {
+            un_vec3 edge = un_sub(s->from[neighbour[a]], x);
+            double length = un_length(edge);
+            move = un_add(move, edge);
+            sum += length;
+            least = fmin(least, length);
+        }
+        bool crowded = s->degree[v] > 0 && least * s->degree[v] < CROWDED * sum;
+        s->to[v] = crowded ? keep_walls(s, v, x, un_mad(x, move, SPREAD / s->degree[v])) : x;
+    }
+}
+
+un_status un_surface_spread(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
+                            int32_t passes)
+{
+    if (passes <= 0 || mesh->vertex_count == 0) return UN_OK;
+    un_status status = UN_OK;
+    smoother s = {.mesh = mesh, .walls = find_walls(lattice)};
+    un_vec3 *other = NULL;
+    UN_ALLOC_DONE(ctx, other, mesh->vertex_count);
+    UN_TRY_DONE(build_neighbours(ctx, &s));
+    for (int32_t pass = 0; pass < passes; pass++) {
+        s.from = mesh->position, s.to = other;
+        un_parallel_for(ctx, mesh->vertex_count, VERTEX_GRAIN, spread_step, &s);
+        other = mesh->position;
+        mesh->position = s.to;
+    }
+done:
+    un_free(ctx, other);
+    un_free(ctx, s.wall);
+    un_free(ctx, s.degree);
+    un_free(ctx, s.first);
+    un_free(ctx, s.neighbour);
+    return status;
+}
+
 un_status un_surface_smooth(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
                             int32_t passes)
 {

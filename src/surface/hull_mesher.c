@@ -1,0 +1,290 @@
+/* Output surface of particles of many sizes: the union of hulls [Ando13 section 5] on a tet mesh of
+ * its own.
+ *
+ * The mesh is fine where the surface is: leaves of one particle radius, or of the wanted resolution
+ * where that is coarser, around every particle that has a part in the outside. It is stretched a
+ * little along each axis, so that its brick is the domain: what meets a side is closed exactly
+ * there, with sharp edges. The surface itself is the hulls', cut to solids; then faired, and moved
+ * inwards by what hulls of scattered particles stand out too far.
+ *
+ * Of its volume, not the particles' positions, the surface of liquid at rest shall be true: hulls
+ * lean on the outermost particles and enclose up to a few per cent more. The surplus is taken off
+ * as an offset in proportion to the particles' radii, at most INSET of them; what remains in
+ * splashes is the liquid that hulls span across hollows. */
+#include "surface/contour.h"
+#include "surface/hulls.h"
+
+/* l of the paper. */
+#define REACH 2.0
+/* Leaves around a particle of the surface reach this far, in radii: its hulls and half way to the
+ * next particle. */
+#define BAND 1.5
+/* In radii. Settled liquid needs 0.05 to 0.09. */
+#define INSET 0.12
+/* Reach of the velocity average at vertices, in radii of the particles. */
+#define VELOCITY_REACH 4.0
+#define NEAR_MAX 512
+#define SPREAD_PASSES 4
+
+typedef struct mesher_state {
+    un_context *ctx;
+    const un_hull_mesher *in;
+    un_arena arena;
+    un_groups groups;
+    un_hulls *hulls;
+    un_octree tree;
+    un_tets tets;
+    un_lattice lattice; /* the mesh's finest leaves: planes of the sides, steps */
+    double stretch[3];  /* from the tree's space to the domain */
+    un_trimesh *mesh;
+    float *radius;      /* at vertices: of the particles there */
+    un_vec3 *direction; /* at vertices: in which the free surface moves inwards */
+    double inset;
+} mesher_state;
+
+/* ---- the mesh ---- */
+
+/* The brick has a whole number of coarsest leaves along each axis, nearest to the domain's side. */
+static void plan_tree(mesher_state *s)
+{
+    const un_hull_mesher *in = s->in;
+    double side[3] = {in->size.x, in->size.y, in->size.z};
+    double longest = fmax(side[0], fmax(side[1], side[2]));
+    double least = fmin(side[0], fmin(side[1], side[2]));
+    int32_t resolution = in->resolution > 1 ? in->resolution : 1, levels = 0;
+    int32_t coarsest = un_clampi(in->coarsest, 1, resolution);
+    /* thin domains get coarsest leaves that fit across, so that none is squeezed much */
+    while ((int64_t)coarsest << (levels + 1) <= resolution && levels + 1 < UN_LEVELS_MAX &&
+           longest / resolution * ldexp(1, levels + 1) <= 0.75 * least)
+        levels++;
+    int32_t along = (int32_t)((resolution + (1ll << levels) - 1) >> levels);
+    double root = longest / along, virtual[3];
+    for (int32_t a = 0; a < 3; a++) {
+        int32_t cubes = (int32_t)fmax(1, round(side[a] / root));
+        virtual[a] = cubes * root;
+        s->lattice.n[a] = (cubes << levels) + 1;
+        s->lattice.h[a] = side[a] / (cubes << levels);
+        s->stretch[a] = side[a] / virtual[a];
+    }
+    un_octree_init(s->ctx, &s->tree, un_v3(virtual[0], virtual[1], virtual[2]), along,
+                   along << levels);
+}
+
+/* As the lattice computes its points, so that the sides have the same bits. */
+static void stretch_nodes(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    for (int64_t n = begin; n < end; n++) {
+        uint64_t key = s->tets.node_key[n];
+        s->tets.x[n] =
+            un_lattice_point(&s->lattice, 0.5 * un_morton_gather(key),
+                             0.5 * un_morton_gather(key >> 1), 0.5 * un_morton_gather(key >> 2));
+    }
+}
+
+static un_status build_mesh(mesher_state *s)
+{
+    const un_particles *p = s->in->particles;
+    int32_t count = 0;
+    int64_t room = 0;
+    for (int32_t q = 0; q < p->count; q++) room += s->hulls->exposed[q];
+    double *x[3];
+    for (int32_t a = 0; a < 3; a++) {
+        x[a] = un_arena_alloc(&s->arena, (size_t)room + 1, sizeof *x[a]);
+        if (!x[a]) return UN_ERROR_MEMORY;
+    }
+    uint8_t *level = un_arena_alloc(&s->arena, (size_t)room + 1, 1);
+    uint8_t *reach = un_arena_alloc(&s->arena, (size_t)room + 1, 1);
+    if (!level || !reach) return UN_ERROR_MEMORY;
+    for (int32_t q = 0; q < p->count; q++) {
+        if (!s->hulls->exposed[q]) continue;
+        double r = s->in->radius[q];
+        for (int32_t a = 0; a < 3; a++) x[a][count] = p->x[a][q] / s->stretch[a];
+        level[count] = (uint8_t)un_octree_level(&s->tree, r);
+        reach[count] =
+            (uint8_t)un_clamp(ceil(BAND * r / un_octree_size(&s->tree, level[count])), 1, 8);
+        count++;
+    }
+    un_octree_request request = {count, {x[0], x[1], x[2]}, level, reach};
+    UN_TRY(un_octree_build(&s->tree, &s->arena, &request));
+    UN_TRY(un_tets_build(&s->tets, &s->arena, &s->tree));
+    un_parallel_for(s->ctx, s->tets.node_count, 8192, stretch_nodes, s);
+    return UN_OK;
+}
+
+/* ---- particles at vertices ---- */
+
+/* Mean velocity and radius of the particles near a vertex, weighted by size and nearness; the
+ * search widens until it finds some. */
+static void sample_particles(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    const un_particles *p = s->in->particles;
+    for (int64_t v = begin; v < end; v++) {
+        un_vec3 x = s->mesh->position[v], sum = {0, 0, 0};
+        double weight = 0, radius = 0, factor = VELOCITY_REACH;
+        for (int32_t round = 0; round < 8 && !(weight > 0); round++, factor *= 2) {
+            int32_t near[NEAR_MAX];
+            int32_t count = un_groups_near(&s->groups, (un_box3){x, x}, 0, factor, near, NEAR_MAX);
+            if (count < 0) count = NEAR_MAX;
+            for (int32_t g = 0; g < count; g++) {
+                int64_t last = un_min64(p->count, UN_GROUP * ((int64_t)near[g] + 1));
+                for (int64_t q = UN_GROUP * (int64_t)near[g]; q < last; q++) {
+                    un_vec3 to = un_sub(un_particle_position(p, q), x);
+                    double r = s->in->radius[q], reach = factor * r;
+                    double t = 1 - un_dot(to, to) / (reach * reach);
+                    if (!(t > 0)) continue;
+                    double w = t * t * t;
+                    weight += w;
+                    radius +=
+                        p->flags[q] & UN_PARTICLE_BALLISTIC ? 0 : w * r; /* see find_directions */
+                    sum = un_mad(sum, un_particle_velocity(p, q), w);
+                }
+            }
+        }
+        s->mesh->velocity[v] = weight > 0 ? un_scale(sum, 1 / weight) : un_v3(0, 0, 0);
+        s->radius[v] = weight > 0 ? (float)(radius / weight) : 0;
+    }
+}
+
+/* ---- offset ---- */
+
+/* Within half a finest leaf. */
+static bool is_at_solid(const mesher_state *s, un_vec3 x)
+{
+    const un_walls *walls = s->in->walls;
+    double near = 0.5 * s->tree.h;
+    for (int32_t b = 0; walls && b < walls->body_count; b++) {
+        const un_body *body = &walls->bodies[b];
+        un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
+        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > near) continue;
+        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
+        double scale = body->moves ? body->to.scale : 1;
+        if (un_shape_distance(body->shape, local) * scale < near) return true;
+    }
+    return false;
+}
+
+/* Vertices in a side stay there; those in its edge slide along it. Solids stand where they stand:
+ * vertices at them do not move, nor do drops, which are spheres of their volume already. */
+static void find_directions(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    un_vec3 top = un_lattice_point(&s->lattice, s->lattice.n[0] - 1, s->lattice.n[1] - 1,
+                                   s->lattice.n[2] - 1);
+    for (int64_t v = begin; v < end; v++) {
+        un_vec3 x = s->mesh->position[v], n = un_scale(s->mesh->normal[v], -1);
+        if (x.x == 0 || x.x == top.x) n.x = 0;
+        if (x.y == 0 || x.y == top.y) n.y = 0;
+        if (x.z == 0 || x.z == top.z) n.z = 0;
+        /* as far as the surface itself moves, where it is not nearly tangent to the side */
+        double way = is_at_solid(s, x) ? 0 : s->radius[v];
+        s->direction[v] = un_scale(n, way / fmax(un_dot(n, n), 0.25));
+    }
+}
+
+/* Change of the volume per unit of inset: by area and way. */
+static double inset_rate(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    double sum = 0;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *v = s->mesh->triangle[t];
+        const un_vec3 *x = s->mesh->position;
+        un_vec3 area = un_cross(un_sub(x[v[1]], x[v[0]]), un_sub(x[v[2]], x[v[0]]));
+        for (int32_t c = 0; c < 3; c++) sum += un_dot(area, s->direction[v[c]]) / 6;
+    }
+    return sum;
+}
+
+static void move_inwards(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    for (int64_t v = begin; v < end; v++)
+        s->mesh->position[v] = un_mad(s->mesh->position[v], s->direction[v], s->inset);
+}
+
+static void take_off_surplus(mesher_state *s)
+{
+    un_trimesh *mesh = s->mesh;
+    double wanted = un_particles_volume(s->ctx, s->in->particles);
+    un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
+    double rate = un_parallel_sum(s->ctx, mesh->triangle_count, inset_rate, s);
+    if (!(rate < 0)) return;
+    s->inset = un_clamp((wanted - un_surface_volume(mesh)) / rate, 0, INSET);
+    un_parallel_for(s->ctx, mesh->vertex_count, 4096, move_inwards, s);
+}
+
+/* ---- the recipe ---- */
+
+static un_status make_hulls(mesher_state *s, un_hulls_report *report)
+{
+    const un_hull_mesher *in = s->in;
+    const un_particles *p = in->particles;
+    UN_TRY(un_groups_build(s->ctx, &s->arena, &s->groups,
+                           (const double *const[3]){p->x[0], p->x[1], p->x[2]}, in->radius,
+                           p->count));
+    un_hulls_def def = {.groups = &s->groups,
+                        .radius = in->radius,
+                        .flags = p->flags,
+                        .depth = in->depth,
+                        .reach = REACH,
+                        .walls = in->walls};
+    return un_hulls_create(s->ctx, &s->arena, &def, &s->hulls, report);
+}
+
+static un_status contour_hulls(mesher_state *s)
+{
+    const un_hull_mesher *in = s->in;
+    un_cut cut;
+    un_tet_graph graph;
+    un_hulls_cut_def def = {.mesh = &s->tets,
+                            .hulls = s->hulls,
+                            .groups = &s->groups,
+                            .radius = in->radius,
+                            .depth = in->depth,
+                            .walls = in->walls};
+    float *phi = un_arena_alloc(&s->arena, (size_t)s->tets.node_count + 1, sizeof *phi);
+    if (!phi) return UN_ERROR_MEMORY;
+    UN_TRY(un_hulls_cut(s->ctx, &s->arena, &def, phi, &cut, &graph));
+    un_cut_keep_off(s->ctx, &cut, UN_SURFACE_HAIR);
+    UN_TRY(un_cut_triangulate(s->ctx, &s->arena, &cut));
+    return un_cut_contour(s->ctx, &s->arena, &cut, s->mesh);
+}
+
+static un_status finish_mesh(mesher_state *s)
+{
+    un_context *ctx = s->ctx;
+    un_trimesh *mesh = s->mesh;
+    size_t vertices = (size_t)mesh->vertex_count + 1;
+    UN_TRY(un_surface_spread(ctx, &s->lattice, mesh, SPREAD_PASSES));
+    UN_TRY(un_surface_smooth(ctx, &s->lattice, mesh, s->in->smoothing));
+    UN_TRY(un_surface_normals_at_walls(ctx, &s->lattice, mesh));
+    UN_ALLOC(ctx, mesh->velocity, vertices);
+    s->radius = un_arena_alloc(&s->arena, vertices, sizeof *s->radius);
+    s->direction = un_arena_alloc(&s->arena, vertices, sizeof *s->direction);
+    if (!s->radius || !s->direction) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, mesh->vertex_count, 256, sample_particles, s);
+    take_off_surplus(s);
+    return UN_OK;
+}
+
+un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,
+                                un_hulls_report *report)
+{
+    mesher_state s = {.ctx = ctx, .in = mesher, .mesh = mesh};
+    *mesh = (un_trimesh){0};
+    un_arena_init(&s.arena, ctx);
+    un_tets_init(ctx, &s.tets);
+    plan_tree(&s);
+    un_status status = make_hulls(&s, report);
+    if (status == UN_OK) status = build_mesh(&s);
+    if (status == UN_OK) status = contour_hulls(&s);
+    if (status == UN_OK) status = finish_mesh(&s);
+    if (status != UN_OK) un_trimesh_free(ctx, mesh);
+    un_hulls_destroy(s.hulls);
+    un_tets_free(&s.tets);
+    un_octree_free(&s.tree);
+    un_arena_free(&s.arena);
+    return status;
+}
