@@ -1,11 +1,11 @@
 /* Output surface of particles of many sizes: the union of hulls [Ando13 section 5] on a tet mesh of
  * its own.
  *
- * The mesh is fine where the surface is: leaves of one particle radius, or of the wanted resolution
- * where that is coarser, around every particle that has a part in the outside. It is stretched a
- * little along each axis, so that its brick is the domain: what meets a side is closed exactly
- * there, with sharp edges. The surface itself is the hulls', cut to solids; then faired, and moved
- * inwards by what hulls of scattered particles stand out too far.
+ * The mesh is fine where the surface is: leaves of some two particle radii, or of the wanted
+ * resolution where that is coarser, around every particle that has a part in the outside. It is
+ * stretched a little along each axis, so that its brick is the domain: what meets a side is closed
+ * exactly there, with sharp edges. The surface itself is the hulls', cut to solids; then faired,
+ * and moved inwards by what hulls of scattered particles stand out too far.
  *
  * Of its volume, not the particles' positions, the surface of liquid at rest shall be true: hulls
  * lean on the outermost particles and enclose up to a few per cent more. The surplus is taken off
@@ -16,11 +16,22 @@
 
 /* l of the paper. */
 #define REACH 2.0
+/* Spheres near the surface of the simulation are made to touch it, by up to this share of their
+ * radius: particles in one layer of settled liquid lie some 0.1 radii more or less deep, most where
+ * sizes change, and the eye sees that. Rest tank of mixed sizes: 0.05 of a finest cell rms without,
+ * 0.015 with it. */
+#define TOUCH 0.5
+/* Edges of leaves at the surface, in radii: no more than this. Eight particles fill four radii
+ * cubed, so these are half as wide as the simulation's cells, and fairing by passes over edges
+ * works on the same scale for all sizes; drops and threads need finer ones to be seen at all. */
+#define LEAF 2.5
+#define LEAF_THIN 1.25
 /* Leaves around a particle of the surface reach this far, in radii: its hulls and half way to the
  * next particle. */
 #define BAND 1.5
 /* In radii. Settled liquid needs 0.05 to 0.09. */
 #define INSET 0.12
+#define OUTSET 0.06
 /* Reach of the velocity average at vertices, in radii of the particles. */
 #define VELOCITY_REACH 4.0
 #define NEAR_MAX 512
@@ -87,7 +98,7 @@ static un_status build_mesh(mesher_state *s)
     const un_particles *p = s->in->particles;
     int32_t count = 0;
     int64_t room = 0;
-    for (int32_t q = 0; q < p->count; q++) room += s->hulls->exposed[q];
+    for (int32_t q = 0; q < p->count; q++) room += s->hulls->exposed[q] != 0;
     double *x[3];
     for (int32_t a = 0; a < 3; a++) {
         x[a] = un_arena_alloc(&s->arena, (size_t)room + 1, sizeof *x[a]);
@@ -100,7 +111,8 @@ static un_status build_mesh(mesher_state *s)
         if (!s->hulls->exposed[q]) continue;
         double r = s->in->radius[q];
         for (int32_t a = 0; a < 3; a++) x[a][count] = p->x[a][q] / s->stretch[a];
-        level[count] = (uint8_t)un_octree_level(&s->tree, r);
+        double leaf = (s->hulls->exposed[q] == UN_HULL_THIN ? LEAF_THIN : LEAF) * r;
+        level[count] = (uint8_t)un_octree_level(&s->tree, leaf);
         reach[count] =
             (uint8_t)un_clamp(ceil(BAND * r / un_octree_size(&s->tree, level[count])), 1, 8);
         count++;
@@ -211,7 +223,7 @@ static void take_off_surplus(mesher_state *s)
     un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
     double rate = un_parallel_sum(s->ctx, mesh->triangle_count, inset_rate, s);
     if (!(rate < 0)) return;
-    s->inset = un_clamp((wanted - un_surface_volume(mesh)) / rate, 0, INSET);
+    s->inset = un_clamp((wanted - un_surface_volume(mesh)) / rate, -OUTSET, INSET);
     un_parallel_for(s->ctx, mesh->vertex_count, 4096, move_inwards, s);
 }
 
@@ -229,6 +241,7 @@ static un_status make_hulls(mesher_state *s, un_hulls_report *report)
                         .flags = p->flags,
                         .depth = in->depth,
                         .reach = REACH,
+                        .touch = TOUCH,
                         .walls = in->walls};
     return un_hulls_create(s->ctx, &s->arena, &def, &s->hulls, report);
 }

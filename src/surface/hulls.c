@@ -39,6 +39,18 @@ static uint8_t find_role(const un_hulls_def *def, int64_t q)
     return def->depth[q] <= -HELP * r ? 0 : UN_HULL_HELPER;
 }
 
+/* Touching the surface at this depth, in radii, or as near to it as `touch` allows. The radius is a
+ * continuous function of the depth: from its own outside, where depth says nothing about drops and
+ * sheets, to its own again well inside. */
+static float touching_radius(float r, float depth, float touch)
+{
+    float d = -depth / r;
+    if (!(touch > 0) || !isfinite(d)) return r;
+    if (d < 0) return r * (1 - touch * fmaxf(0, 1 + d));
+    if (d < 2) return r * fminf(fmaxf(d, 1 - touch), 1 + touch);
+    return r * (1 + touch * fmaxf(0, 3 - d));
+}
+
 /* Images in the walls that the particle could be joined to its own image through. */
 static int32_t find_images(const un_hulls_def *def, int64_t q, un_vec3 image[IMAGES_MAX])
 {
@@ -100,9 +112,15 @@ static void write_points(void *arg, int64_t begin, int64_t end)
         uint8_t role = find_role(a->def, q);
         x[0] = un_v3(a->def->groups->x[0][q], a->def->groups->x[1][q], a->def->groups->x[2][q]);
         if (count > 1) find_images(a->def, q, x + 1);
+        float radius = a->def->radius[q];
+        if (role == UN_HULL_ALONE)
+            radius *= DROP;
+        else if (a->def->depth)
+            radius = touching_radius(radius, a->def->depth[q], (float)a->def->touch);
         for (int32_t i = 0; i < count; i++) {
             p->x[0][first + i] = x[i].x, p->x[1][first + i] = x[i].y, p->x[2][first + i] = x[i].z;
-            p->radius[first + i] = a->def->radius[q] * (role == UN_HULL_ALONE ? DROP : 1);
+            p->size[first + i] = a->def->radius[q];
+            p->radius[first + i] = radius;
             p->particle[first + i] = (int32_t)q;
             p->role[first + i] = (uint8_t)(i ? role | UN_HULL_IMAGE : role);
         }
@@ -124,19 +142,21 @@ static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_de
     /* whole groups are read */
     size_t room = (size_t)points->count + UN_GROUP;
     points->radius = un_arena_alloc(arena, room, sizeof *points->radius);
+    points->size = un_arena_alloc(arena, room, sizeof *points->size);
     points->role = un_arena_alloc(arena, room, 1);
     points->particle = un_arena_alloc(arena, room, sizeof *points->particle);
     for (int32_t axis = 0; axis < 3; axis++) {
         points->x[axis] = un_arena_alloc(arena, room, sizeof *points->x[axis]);
         if (!points->x[axis]) return UN_ERROR_MEMORY;
     }
-    if (!points->radius || !points->role || !points->particle) return UN_ERROR_MEMORY;
+    if (!points->radius || !points->size || !points->role || !points->particle)
+        return UN_ERROR_MEMORY;
     for (size_t i = (size_t)points->count; i < room; i++)
-        points->x[0][i] = points->x[1][i] = points->x[2][i] = points->radius[i] = 0;
+        points->x[0][i] = points->x[1][i] = points->x[2][i] = points->size[i] = 0;
     un_parallel_for(ctx, count, POINT_GRAIN, write_points, &a);
     return un_groups_build(ctx, arena, &points->groups,
                            (const double *const[3]){points->x[0], points->x[1], points->x[2]},
-                           points->radius, points->count);
+                           points->size, points->count);
 }
 
 /* ---- blocks ---- */
@@ -377,7 +397,11 @@ static un_status find_exposed(un_hulls *h, const un_hulls_def *def, const un_hul
     h->exposed = un_alloc_zero(h->ctx, (size_t)def->groups->count + 1, 1);
     if (!h->exposed) return UN_ERROR_MEMORY;
     for (int64_t n = 0; n < list->count; n++)
-        for (int32_t c = 0; c < 3; c++) h->exposed[points->particle[list->entry[n].corner[c]]] = 1;
+        for (int32_t c = 0; c < 3; c++) {
+            uint8_t *exposed = &h->exposed[points->particle[list->entry[n].corner[c]]];
+            uint8_t kind = list->entry[n].sides ? 1 : UN_HULL_THIN;
+            *exposed = *exposed > kind ? *exposed : kind;
+        }
     return UN_OK;
 }
 

@@ -6,6 +6,8 @@
 #include "surface/cut.h"
 #include "surface/surface.h"
 
+#define UN_HULL_THIN 2
+
 /* What a point may do. */
 enum {
     UN_HULL_HELPER = 1, /* takes part in the tests */
@@ -18,7 +20,8 @@ enum {
 typedef struct un_hull_points {
     int32_t count;
     double *x[3];
-    float *radius;
+    float *radius; /* of its sphere */
+    float *size;   /* of its particle: decides who is joined */
     uint8_t *role;
     int32_t *particle; /* it is, or is the image of */
     double reach;
@@ -60,7 +63,8 @@ struct un_hulls {
     int64_t block_count;
     un_hull_block *blocks;
     un_boxes boxes;   /* over the hulls: of the centres, and the largest radius */
-    uint8_t *exposed; /* at particles: has a part in the outside */
+    uint8_t *exposed; /* at particles: has a part in the outside (1); in a thread or drop, where no
+                         face is (UN_HULL_THIN) */
     float *depth;     /* at the particles they were made from, where those had none; else NULL */
 };
 

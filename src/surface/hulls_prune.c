@@ -42,8 +42,8 @@
 /* The neighbours of point i. */
 typedef struct hood {
     int32_t i, count;
-    double xi[3], ri;
-    double x[3][HOOD_MAX], r[HOOD_MAX];
+    double xi[3], ri, size_i;
+    double x[3][HOOD_MAX], r[HOOD_MAX], size[HOOD_MAX];
     int32_t id[HOOD_MAX];
     uint8_t role[HOOD_MAX];
     uint64_t joined[HOOD_MAX][HOOD_WORDS];
@@ -104,6 +104,7 @@ static void thin_out(hood *h)
             if (crowded) continue;
             for (int32_t a = 0; a < 3; a++) h->x[a][kept] = h->x[a][j];
             h->r[kept] = h->r[j];
+            h->size[kept] = h->size[j];
             h->id[kept] = h->id[j];
             h->role[kept] = h->role[j];
             kept++;
@@ -126,16 +127,17 @@ static bool add_group(hood *h, const un_hull_points *p, int32_t group)
     int32_t begin = UN_GROUP * group, count = un_clampi(p->count - begin, 0, UN_GROUP);
     double gap[UN_GROUP], d2[UN_GROUP];
     const double *x = p->x[0] + begin, *y = p->x[1] + begin, *z = p->x[2] + begin;
-    const float *r = p->radius + begin;
+    const float *r = p->radius + begin, *size = p->size + begin;
     /* the arrays have room for a whole last group */
     for (int32_t l = 0; l < UN_GROUP; l++) {
         d2[l] = square(x[l] - h->xi[0]) + square(y[l] - h->xi[1]) + square(z[l] - h->xi[2]);
-        gap[l] = d2[l] - square(p->reach * (h->ri + r[l]));
+        gap[l] = d2[l] - square(p->reach * (h->size_i + size[l]));
     }
     uint32_t near = not_above_zero(gap) & ((1u << count) - 1);
     for (; near; near &= near - 1) {
         int32_t l = __builtin_ctz(near), j = begin + l;
-        if (j == h->i || !(p->role[j] & UN_HULL_HELPER) || r[l] < SMALLEST * (float)h->ri) continue;
+        if (j == h->i || !(p->role[j] & UN_HULL_HELPER) || size[l] < SMALLEST * (float)h->size_i)
+            continue;
         double rj = r[l];
         double close = h->count < HOOD_MAX / 2 ? rj - h->ri : fmax(rj - h->ri, CROWDED * h->ri);
         if (rj >= h->ri && d2[l] <= square(close) && gives_way(h, j, rj)) return false;
@@ -143,6 +145,7 @@ static bool add_group(hood *h, const un_hull_points *p, int32_t group)
         int32_t at = h->count++;
         h->x[0][at] = x[l], h->x[1][at] = y[l], h->x[2][at] = z[l];
         h->r[at] = rj;
+        h->size[at] = size[l];
         h->id[at] = j;
         h->role[at] = p->role[j];
     }
@@ -154,15 +157,15 @@ static void find_joined(hood *h, double reach)
 {
     int32_t n = h->count, padded = (n + 7) & ~7;
     for (int32_t m = n; m < padded; m++) {
-        h->x[0][m] = h->x[1][m] = h->x[2][m] = h->r[m] = NAN;
+        h->x[0][m] = h->x[1][m] = h->x[2][m] = h->r[m] = h->size[m] = NAN;
         h->role[m] = 0;
     }
     for (int32_t j = 0; j < n; j++) {
         memset(h->joined[j], 0, sizeof h->joined[j]);
-        double x = h->x[0][j], y = h->x[1][j], z = h->x[2][j], r = h->r[j], gap[HOOD_MAX];
+        double x = h->x[0][j], y = h->x[1][j], z = h->x[2][j], size = h->size[j], gap[HOOD_MAX];
         for (int32_t m = 0; m < padded; m++)
             gap[m] = square(h->x[0][m] - x) + square(h->x[1][m] - y) + square(h->x[2][m] - z) -
-                     square(reach * (r + h->r[m]));
+                     square(reach * (size + h->size[m]));
         for (int32_t m = 0; m < padded; m += 8)
             h->joined[j][m / 64] |= (uint64_t)not_above_zero(gap + m) << m % 64;
         h->joined[j][j / 64] &= ~((uint64_t)1 << j % 64);
@@ -174,7 +177,7 @@ static void find_joined(hood *h, double reach)
 /* Larger than i, by size and then by number. */
 static inline bool is_larger(const hood *h, int32_t j)
 {
-    return h->r[j] > h->ri || (h->r[j] == h->ri && h->id[j] > h->i);
+    return h->size[j] > h->size_i || (h->size[j] == h->size_i && h->id[j] > h->i);
 }
 
 static void set_pair(hood *h, int32_t j, double *room)
@@ -259,6 +262,7 @@ static void judge_point(const prune_args *a, prune_block *block, hood *h)
                         square(h->x[2][j] - h->xi[2]));
         if (d + h->r[j] > h->ri * (1 + RISE)) alone = false;
         if (!(h->role[j] & UN_HULL_OWNER) || !is_larger(h, j)) continue;
+        if (d + h->r[j] <= h->ri) continue; /* held altogether, where sizes are not the radii */
         block->pair_count++;
         judge_pair(a, block, h, j);
     }
@@ -321,7 +325,7 @@ static int32_t find_near_group(const un_hull_points *p, int32_t g, int32_t near[
 {
     float largest = un_groups_radius(&p->groups, g), smallest = largest;
     for (int32_t q = UN_GROUP * g; q < UN_GROUP * (g + 1) && q < p->count; q++)
-        smallest = p->radius[q] < smallest ? p->radius[q] : smallest;
+        smallest = p->size[q] < smallest ? p->size[q] : smallest;
     int32_t count =
         find_near(p, un_groups_bounds(&p->groups, g), largest, SMALLEST * smallest, near, NEAR_MAX);
     return count <= NEAR_MAX ? count : -count;
@@ -337,10 +341,11 @@ static bool find_hood(hood *h, const un_hull_points *p, int32_t i, const int32_t
     h->count = 0;
     for (int32_t a = 0; a < 3; a++) h->xi[a] = p->x[a][i];
     h->ri = p->radius[i];
+    h->size_i = p->size[i];
     if (near_count < 0) {
         un_vec3 x = un_v3(h->xi[0], h->xi[1], h->xi[2]);
         near_count =
-            find_near(p, (un_box3){x, x}, p->radius[i], SMALLEST * p->radius[i], own, NEAR_MAX);
+            find_near(p, (un_box3){x, x}, p->size[i], SMALLEST * p->size[i], own, NEAR_MAX);
         near_count = un_clampi(near_count, 0, NEAR_MAX);
         near = own;
     }

@@ -95,6 +95,9 @@ typedef struct un_hulls_def {
     const float *depth;    /* at particles: phi of the last step, negative inside, for choosing the
                               candidates; NULL: all are candidates */
     double reach;          /* l: a pair is joined within l (r_i + r_j) */
+    double touch;          /* share of a radius by which spheres near the surface may be smaller or
+                              larger, so that they touch where depth says it is. For output only: fed
+                              back into a simulation the surface would flicker */
     const un_walls *walls; /* particles next to them are mirrored, so that hulls fill the gap; NULL:
                               none are */
 } un_hulls_def;

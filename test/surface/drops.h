@@ -63,7 +63,8 @@ static inline void drops_fill(drops *d, un_vec3 corner, double edge, double top,
     uint64_t n = (uint64_t)d->count;
     un_vec3 shift =
         un_v3(un_random(n, seed) - 0.5, un_random(n, seed + 1) - 0.5, un_random(n, seed + 2) - 0.5);
-    drops_add(d, un_mad(center, shift, 2 * jitter * r), r, center.y - top);
+    un_vec3 x = un_mad(center, shift, 2 * jitter * r);
+    drops_add(d, x, r, x.y - top);
 }
 
 static inline un_groups drops_groups(un_context *ctx, un_arena *arena, const drops *d)

@@ -130,7 +130,8 @@ static void resting_tank_is_flat_and_closed(void **state)
         }
         assert_true(above > 1000);
         for (int a = 0; a < 6; a++) assert_true(a == 3 ? sides[a] == 0 : sides[a] > 20);
-        check_below(worst, jitter == 0 ? 1e-3 : 0.9);
+        /* where depths are known spheres touch the surface they are measured from */
+        check_below(worst, jitter == 0 ? 1e-3 : kind & 4 ? 0.05 : 0.9);
         un_trimesh_free(b.tank.ctx, &mesh);
         bath_end(&b);
     }
@@ -150,8 +151,8 @@ static void solids_cut_the_liquid(void **state)
     check_near(un_surface_volume(&mesh) / wanted, 1, 0.01);
     for (int32_t v = 0; v < mesh.vertex_count; v++) {
         double d = un_length(un_sub(mesh.position[v], un_v3(0.5, 0.5, 0.5))) - 0.25;
-        check_below(-0.004, d);
-        touching += fabs(d) < 0.004;
+        check_below(-0.006, d);
+        touching += fabs(d) < 0.006;
     }
     assert_true(touching > 500);
     un_trimesh_free(b.tank.ctx, &mesh);
