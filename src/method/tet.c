@@ -24,7 +24,7 @@
 /* Surface waves of the finest cells bound the step: see uniform.c. */
 #define WAVE_NUMBER 0.5
 /* Sizes are found and particles split and merged every so many steps. */
-#define RESIZE_STEPS 2
+#define RESIZE_STEPS 3
 
 enum {
     STAGE_WALLS,

@@ -3,7 +3,7 @@
 
 /* A leaf is as wide as two particles of its size; particles between sizes take the nearer one. */
 #define LEAF_WIDTH 3.2
-/* Particles this close to the surface, in leaves, and slower than sqrt(g h) keep one layer of
+/* Calm particles, slower than sqrt(g h), this close to the surface, in leaves, keep one layer of
  * leaves of their size around them: where the liquid is calm the surface then runs through cells of
  * one size. In a splash that would double the number of nodes, most of them in the air. */
 #define SURFACE_DEPTH 1.5
@@ -43,7 +43,6 @@ un_status un_tet_need_fields(un_tet *s)
 typedef struct request_args {
     const un_tet *s;
     uint8_t *level, *reach;
-    double gravity;
 } request_args;
 
 static void request(void *arg, int64_t begin, int64_t end)
@@ -54,9 +53,8 @@ static void request(void *arg, int64_t begin, int64_t end)
         bool flies = p->flags[q] & UN_PARTICLE_BALLISTIC;
         double width = LEAF_WIDTH * cbrt(p->volume[q]);
         a->level[q] = flies ? 0 : (uint8_t)un_octree_level(&a->s->tree, width);
-        un_vec3 v = un_particle_velocity(p, q);
-        bool calm = un_dot(v, v) < a->gravity * width;
-        a->reach[q] = !flies && calm && (p->flags[q] & UN_PARTICLE_SURFACE);
+        const uint8_t both = UN_PARTICLE_CALM | UN_PARTICLE_SURFACE;
+        a->reach[q] = !flies && (p->flags[q] & both) == both;
     }
 }
 
@@ -121,7 +119,7 @@ un_status un_tet_build_mesh(un_tet *s)
 {
     size_t count = (size_t)s->particles.count;
     request_args a = {s, un_arena_alloc(&s->arena, count + 1, 1),
-                      un_arena_alloc(&s->arena, count + 1, 1), un_length(s->def->gravity)};
+                      un_arena_alloc(&s->arena, count + 1, 1)};
     if (!a.level || !a.reach) return UN_ERROR_MEMORY;
     un_parallel_for(s->ctx, s->particles.count, 8192, request, &a);
     un_octree_request wanted = {.count = s->particles.count, .level = a.level, .reach = a.reach};
@@ -187,6 +185,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
     un_tet *s = arg;
     un_particles *p = &s->particles;
     const un_tets *mesh = &s->mesh;
+    double gravity = un_length(s->def->gravity);
     for (int64_t q = begin; q < end; q++) {
         int32_t t = s->bins.tet[q];
         const int32_t *n = mesh->tet[t];
@@ -207,8 +206,10 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         s->normal[1][q] = (float)g.y;
         s->normal[2][q] = (float)g.z;
         s->wall[q] = (float)wall;
-        p->flags[q] =
-            wet ? depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0 : UN_PARTICLE_BALLISTIC;
+        un_vec3 u = un_particle_velocity(p, q);
+        int calm = un_dot(u, u) < gravity * h ? UN_PARTICLE_CALM : 0;
+        int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
+        p->flags[q] = (uint8_t)(wet ? near | calm : UN_PARTICLE_BALLISTIC);
         if (!wet)
             sums[0] += 1;
         else if (depth < 0)

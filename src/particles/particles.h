@@ -7,8 +7,14 @@
 #include "geometry/geometry.h"
 #include "mesh/mesh.h"
 
-/* flags: away from the liquid, flies by itself; near the surface; new, inside the liquid */
-enum { UN_PARTICLE_BALLISTIC = 1, UN_PARTICLE_SURFACE = 2, UN_PARTICLE_EMITTED = 4 };
+/* flags: away from the liquid, flies by itself; near the surface; new, inside the liquid; slower
+ * than a bump of its cell's size collapses */
+enum {
+    UN_PARTICLE_BALLISTIC = 1,
+    UN_PARTICLE_SURFACE = 2,
+    UN_PARTICLE_EMITTED = 4,
+    UN_PARTICLE_CALM = 8
+};
 
 typedef struct un_particles {
     int32_t count;

@@ -78,9 +78,9 @@ un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
 /* ---- particles to nodes ---- */
 
 /* A particle fills a cube whose edge is the cube root of its volume; eight fill a cell. Beyond this
- * ratio to what the cell expects it is spread over its cube, and in tets between cells of different
- * sizes and at the boundary always: their hat functions are lopsided, and single points sample them
- * badly (10 % off in the mean, 6 % when spread). */
+ * ratio to what the cell expects it is spread over its cube, and so are calm ones in tets between
+ * cells of different sizes and at the boundary, whose hat functions are lopsided: single points
+ * sample them badly (10 % off in the mean, 6 % when spread), which still water would show. */
 #define LARGE 1.5
 
 /* Parts of a large particle, sorted by tet like the particles themselves. */
@@ -108,10 +108,11 @@ typedef struct nodes_args {
     int64_t *block_begin; /* by block of particles: parts, then the first one's place */
 } nodes_args;
 
-static int spread_over(const un_tets *mesh, int32_t t, double volume)
+static int spread_over(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t)
 {
-    double ratio = 2 * cbrt(volume) / un_tets_size(mesh, t);
+    double ratio = 2 * cbrt(p->volume[q]) / un_tets_size(mesh, t);
     bool graded = mesh->shapes[mesh->shape[t]].kind != UN_TET_BCC;
+    graded = graded && (p->flags[q] & UN_PARTICLE_CALM);
     return ratio > 2 * LARGE ? 4 : ratio > LARGE || graded ? 2 : 1;
 }
 
@@ -130,7 +131,7 @@ static void find_large(void *arg, int64_t begin, int64_t end)
     int64_t count = 0;
     for (int64_t q = begin; q < end; q++) {
         int32_t t = a->bins->tet[q];
-        int n = is_wanted(a, t) ? spread_over(a->mesh, t, a->particles->volume[q]) : 1;
+        int n = is_wanted(a, t) ? spread_over(a->particles, q, a->mesh, t) : 1;
         a->large[q] = (uint8_t)n;
         if (n > 1) count += n * n * n;
     }
@@ -453,7 +454,7 @@ static void update(void *arg, int64_t begin, int64_t end)
         rate += (flip->pic_quiet - rate) / (1 + stir * stir);
         double pic = 1 - exp(-rate * flip->dt);
         const int32_t *n = a->mesh->tet[place.tet];
-        if (a->sharp && spread_over(a->mesh, place.tet, p->volume[q]) == 1)
+        if (a->sharp && spread_over(p, q, a->mesh, place.tet) == 1)
             for (int i = 0; i < 4; i++) now = un_mad(now, a->sharp[n[i]], place.w[i]);
         p->v[0][q] = v.x + pic * (now.x - v.x);
         p->v[1][q] = v.y + pic * (now.y - v.y);
