@@ -23,8 +23,9 @@
 
 /* Surface waves of the finest cells bound the step: see uniform.c. */
 #define WAVE_NUMBER 0.5
-/* Sizes are found and particles split and merged every so many steps. */
-#define RESIZE_STEPS 3
+/* Wanted sizes are found every so many steps. Particles split and merge in every step: three
+ * splittings make a level, and a splash does not wait. */
+#define SIZING_STEPS 2
 
 enum {
     STAGE_WALLS,
@@ -71,7 +72,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_ADVECT, &clock);
     s->time += dt;
     s->step_count++;
-    if (s->step_count % RESIZE_STEPS == 0) UN_TRY(un_tet_resize(s)); /* 8 merge and split */
+    UN_TRY(un_tet_resize(s)); /* 8 merge and split */
     un_stage_end(report, STAGE_RESIZE, &clock);
     UN_TRY(un_tet_remove(s));
     UN_TRY(un_tet_emit(s, dt));
@@ -83,8 +84,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_SORT, &clock);
     UN_TRY(un_tet_level_set(s)); /* 2, 3 simulation surface, phi for all particles */
     un_stage_end(report, STAGE_LEVEL_SET, &clock);
-    if (s->step_count % RESIZE_STEPS == 0)
-        UN_TRY(un_tet_sizes(s, RESIZE_STEPS * dt)); /* 6 sizing function at particles */
+    if (s->step_count % SIZING_STEPS == 0)
+        UN_TRY(un_tet_sizes(s, SIZING_STEPS * dt)); /* 6 sizing function at particles */
     un_stage_end(report, STAGE_SIZING, &clock);
 
     UN_TRY(un_tet_measure(s, report));

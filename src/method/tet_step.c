@@ -320,13 +320,14 @@ static void constrain(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Cells that liquid crosses in a second, along an axis. */
+/* Cells that liquid crosses in a second, along an axis: in tets with particles, for tets that the
+ * surface barely cuts may have any velocity. */
 static double rate_block(void *arg, int64_t begin, int64_t end)
 {
     const un_tet *s = arg;
     double max = 0;
     for (int64_t t = begin; t < end; t++) {
-        if (s->known_tet[t] != 1) continue;
+        if (s->known_tet[t] != 1 || s->bins.begin[t] == s->bins.begin[t + 1]) continue;
         un_vec3 u = s->u_tet[t];
         double speed = fmax(fabs(u.x), fmax(fabs(u.y), fabs(u.z)));
         max = fmax(max, speed / un_tets_size(&s->mesh, (int32_t)t));
