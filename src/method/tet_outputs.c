@@ -31,30 +31,22 @@ un_status un_tet_measure(un_tet *s, un_step *report)
 
 /* ---- surface and cells ---- */
 
-/* The zero surface of the simulation's own level set. */
+/* Passes of fairing. */
+#define SMOOTHING 4
+
 un_status un_tet_surface(void *state, un_trimesh *mesh)
 {
     un_tet *s = state;
-    un_status status = un_tets_contour(s->ctx, &s->arena, s->phi, &s->mesh, mesh);
-    if (status == UN_OK) status = un_surface_normals(s->ctx, mesh);
-    if (status == UN_OK) {
-        mesh->velocity = un_alloc(s->ctx, (size_t)mesh->vertex_count + 1, sizeof *mesh->velocity);
-        if (!mesh->velocity) status = UN_ERROR_MEMORY;
-    }
-    un_arena_reset(&s->arena);
-    if (status != UN_OK) {
-        un_trimesh_free(s->ctx, mesh);
-        return status;
-    }
-    for (int32_t v = 0; v < mesh->vertex_count; v++) {
-        un_place place;
-        un_tets_locate(&s->mesh, mesh->position[v], &place);
-        mesh->velocity[v] = un_v3(0, 0, 0);
-        for (int i = 0; i < 4; i++)
-            mesh->velocity[v] =
-                un_mad(mesh->velocity[v], s->u_node[s->mesh.tet[place.tet][i]], place.w[i]);
-    }
-    return UN_OK;
+    un_hulls_report report;
+    un_hull_mesher mesher = {.particles = &s->particles,
+                             .radius = s->radius,
+                             .depth = s->depth,
+                             .walls = s->walls,
+                             .size = s->def->domain.size,
+                             .coarsest = s->def->detail.coarsest,
+                             .resolution = s->def->detail.surface,
+                             .smoothing = SMOOTHING};
+    return un_surface_mesh_hulls(s->ctx, mesh, &mesher, &report);
 }
 
 un_status un_tet_cells(const void *state, un_cells *out)
