@@ -11,6 +11,9 @@
  * is needed and fades where it was, and what lies at a threshold does not flicker. */
 #define COARSEN_TIME 0.15
 
+/* l of [Ando13 section 5]: particles within l (r_i + r_j) are joined. */
+#define HULL_REACH 2.0
+
 /* ---- fields ---- */
 
 un_status un_tet_need_fields(un_tet *s)
@@ -217,6 +220,41 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
     }
 }
 
+typedef struct hull_args {
+    un_tet *s;
+    const float *hull;
+} hull_args;
+
+/* In walls there are no particles; phi goes on there as the volume fraction carries it. */
+static void take_hulls(void *arg, int64_t begin, int64_t end)
+{
+    hull_args *a = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (a->s->tet_walls.phi[n] >= 0) a->s->phi[n] = a->hull[n];
+}
+
+/* The paper's own level set, the union of hulls of triplets [Ando13 section 5]: to compare. */
+static un_status hull_level_set(un_tet *s)
+{
+    un_hulls_def def = {.groups = &s->groups,
+                        .radius = s->radius,
+                        .flags = s->particles.flags,
+                        .reach = HULL_REACH};
+    un_hulls *hulls = NULL;
+    un_hulls_report report;
+    float *hull = un_arena_alloc(&s->arena, (size_t)s->mesh.node_count + 1, sizeof *hull);
+    if (!hull) return UN_ERROR_MEMORY;
+    un_status status = un_hulls_create(s->ctx, &s->arena, &def, &hulls, &report);
+    if (status == UN_OK)
+        status = un_hulls_level_set(s->ctx, &s->arena, hull, &s->mesh, hulls, &s->groups, s->radius,
+                                    NULL);
+    un_hulls_destroy(hulls);
+    hull_args a = {s, hull};
+    if (status == UN_OK) un_parallel_for(s->ctx, s->mesh.node_count, 16384, take_hulls, &a);
+    un_arena_reset(&s->arena);
+    return status;
+}
+
 un_status un_tet_level_set(un_tet *s)
 {
     bool open = false;
@@ -227,6 +265,7 @@ un_status un_tet_level_set(un_tet *s)
     UN_TRY(
         un_colour_tets(s->ctx, &s->arena, s->phi, s->colour, s->volume, &s->mesh, &s->tet_walls));
     un_arena_reset(&s->arena);
+    if (strcmp(s->def->solver.surface, "hulls") == 0) UN_TRY(hull_level_set(s));
     if (open) un_parallel_for(s->ctx, s->mesh.node_count, 8192, open_sides, s);
     UN_TRY(un_tets_redistance(s->ctx, &s->arena, s->phi, &s->mesh));
     un_arena_reset(&s->arena);
