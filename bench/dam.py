@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Times the dam break: ours, and Mantaflow's in the same go, since only ratios on one machine count.
+"""Times the dam break: our methods, and Mantaflow's in the same go, since only ratios on one machine
+count.
 
-  bench/dam.py PROGRAM [--cells 64 128] [--frames 24 8] [--repeat 2] [--threads 2] [--no-mantaflow]
+  bench/dam.py PROGRAM [--cells 64 128] [--frames 24 8] [--methods uniform tet] [--repeat 2]
+               [--threads 2] [--no-mantaflow]
 
 Of `repeat` runs the best time counts, per stage and in all. Writes out/bench/dam.csv: a row per
 program and size, then a row per stage. Peak memory is the process's largest resident set; of
@@ -33,10 +35,10 @@ def measure(command):
     return time.monotonic() - start, usage.ru_maxrss * 1024, output
 
 
-def run_ours(program, cells, frames, threads, folder):
+def run_ours(program, method, cells, frames, threads, folder):
     shutil.rmtree(folder, ignore_errors=True)
     seconds, peak, _ = measure([program, "run", f"{HERE}/dam.lua", "-o", folder, "--quiet",
-                                "--threads", str(threads), "--frames", str(frames),
+                                "--method", method, "--threads", str(threads), "--frames", str(frames),
                                 "--set", f"detail.finest={cells}", "--set", f"detail.surface={cells}"])
     with open(f"{folder}/stats.csv") as file:
         rows = list(csv.DictReader(file))
@@ -76,6 +78,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--cells", type=int, nargs="+", default=[64, 128])
     parser.add_argument("--frames", type=int, nargs="+", default=[24, 8])
+    parser.add_argument("--methods", nargs="+", default=["uniform", "tet"])
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--no-mantaflow", action="store_true")
@@ -86,31 +89,40 @@ def main():
     os.makedirs(folder, exist_ok=True)
     table = []
     for cells, frames in zip(options.cells, options.frames):
-        ours, theirs = [], []
+        ours, theirs = {method: [] for method in options.methods}, []
         for _ in range(options.repeat):
-            ours.append(run_ours(options.program, cells, frames, options.threads, f"{folder}/dam{cells}"))
+            for method in options.methods:
+                ours[method].append(run_ours(options.program, method, cells, frames, options.threads,
+                                             f"{folder}/dam{cells}-{method}"))
             if with_mantaflow:
                 theirs.append(run_mantaflow(cells, frames, options.threads, f"{folder}/manta{cells}"))
-        best = best_of(ours)
         simulated = frames / RATE
+        results = []
         print(f"{cells} cells, {frames} frames, {options.threads} threads, best of {options.repeat}")
-        print(f"  undine     {best['seconds'] / simulated:8.2f} s per simulated second, "
-              f"{best['peak_bytes'] / 1e6:6.0f} MB, {best['substeps']} substeps, "
-              f"{best['particles']:,} particles, "
-              f"{best['particle_substeps'] / best['stepping'] / 1e6:.2f} M particle-substeps/s")
-        for name, seconds in best["stages"].items():
-            print(f"    {name:16} {seconds:8.2f} s  {100 * seconds / best['seconds']:5.1f} %")
-        rest = best["seconds"] - sum(best["stages"].values())
-        print(f"    {'(the rest)':16} {rest:8.2f} s  {100 * rest / best['seconds']:5.1f} %")
-        results = [("undine", best)]
+        for method in options.methods:
+            best = best_of(ours[method])
+            results.append((method, best))
+            print(f"  {method:10} {best['seconds'] / simulated:8.2f} s per simulated second, "
+                  f"{best['peak_bytes'] / 1e6:6.0f} MB, {best['substeps']} substeps, "
+                  f"{best['particles']:,} particles at most, "
+                  f"{best['particle_substeps'] / best['stepping'] / 1e6:.2f} M particle-substeps/s")
+            for name, seconds in best["stages"].items():
+                print(f"    {name:16} {seconds:8.2f} s  {100 * seconds / best['seconds']:5.1f} %")
+            rest = best["seconds"] - sum(best["stages"].values())
+            print(f"    {'(the rest)':16} {rest:8.2f} s  {100 * rest / best['seconds']:5.1f} %")
         if theirs:
             other = best_of(theirs)
-            results.append(("mantaflow", other))
             print(f"  mantaflow  {other['seconds'] / simulated:8.2f} s per simulated second, "
                   f"{other['peak_bytes'] / 1e6:6.0f} MB, {idle / 1e6:.0f} MB of it idle (data {other['stages']['data']:.2f} s, "
                   f"mesh {other['stages']['mesh']:.2f} s)")
-            print(f"  ratio      {best['seconds'] / other['seconds']:8.2f} of the time, "
-                  f"{best['peak_bytes'] / (other['peak_bytes'] - idle):.2f} of the memory above idle")
+            for method, best in results:
+                print(f"  {method:10} {best['seconds'] / other['seconds']:8.2f} of Mantaflow's time, "
+                      f"{best['peak_bytes'] / (other['peak_bytes'] - idle):.2f} of its memory above idle")
+            results.append(("mantaflow", other))
+        first = results[0][1]
+        for method, best in results[1:len(options.methods)]:
+            print(f"  {method:10} {best['seconds'] / first['seconds']:8.2f} of {options.methods[0]}'s time, "
+                  f"{best['peak_bytes'] / first['peak_bytes']:.2f} of its memory")
         for name, run in results:
             row = [name, cells, options.threads, frames]
             table.append(row + ["all", run["seconds"], run["seconds"] / simulated, run["peak_bytes"],
