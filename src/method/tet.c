@@ -114,27 +114,44 @@ static const un_particles *particles(const void *state)
 
 /* ---- life ---- */
 
+/* Everything that the next building of the mesh makes anew. */
+static void release(un_tet *s)
+{
+    void **arrays[] = {(void **)&s->volume,    (void **)&s->colour,     (void **)&s->phi,
+                       (void **)&s->size,      (void **)&s->source,     (void **)&s->p,
+                       (void **)&s->u_node,    (void **)&s->d_node,     (void **)&s->u_tet,
+                       (void **)&s->d_tet,     (void **)&s->known_node, (void **)&s->known_tet,
+                       (void **)&s->sharp,     (void **)&s->quiet,      (void **)&s->old_key,
+                       (void **)&s->old_p,     (void **)&s->radius,     (void **)&s->depth,
+                       (void **)&s->normal[0], (void **)&s->normal[1],  (void **)&s->normal[2],
+                       (void **)&s->wall,      (void **)&s->emitted};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        un_free(s->ctx, *arrays[i]);
+        *arrays[i] = NULL;
+    }
+    memset(s->node_capacity, 0, sizeof s->node_capacity);
+    memset(s->tet_capacity, 0, sizeof s->tet_capacity);
+    memset(s->old_capacity, 0, sizeof s->old_capacity);
+    memset(s->particle_capacity, 0, sizeof s->particle_capacity);
+    s->emitted_capacity = 0;
+    un_tet_walls_free(&s->tet_walls);
+    un_tets_free(&s->mesh);
+    un_tet_bins_free(s->ctx, &s->bins);
+    un_arena_free(&s->arena);
+    un_arena_free(&s->lists);
+}
+
 static void destroy(void *state)
 {
     un_tet *s = state;
     if (!s) return;
-    un_context *ctx = s->ctx;
-    un_tet_walls_free(&s->tet_walls);
-    un_tets_free(&s->mesh);
+    release(s);
     un_octree_free(&s->tree);
     un_walls_destroy(s->walls);
     un_tet_pressure_destroy(s->pressure);
-    un_particles_free(ctx, &s->particles);
-    un_tet_bins_free(ctx, &s->bins);
+    un_particles_free(s->ctx, &s->particles);
     un_sources_free(&s->sources);
-    void *arrays[] = {s->volume,    s->colour, s->phi,     s->size,  s->source,     s->p,
-                      s->u_node,    s->d_node, s->u_tet,   s->d_tet, s->known_node, s->known_tet,
-                      s->old_key,   s->old_p,  s->radius,  s->depth, s->normal[0],  s->normal[1],
-                      s->normal[2], s->wall,   s->emitted, s->sharp, s->quiet};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
-    un_arena_free(&s->arena);
-    un_arena_free(&s->lists);
-    un_free(ctx, s);
+    un_free(s->ctx, s);
 }
 
 static un_status fill(un_tet *s)
@@ -146,7 +163,11 @@ static un_status fill(un_tet *s)
     UN_TRY(un_sources_init(&s->sources, s->ctx, s->def, &s->grid, s->walls));
     s->particles.sized = true;
     UN_TRY(un_particles_reserve(s->ctx, &s->particles, 1));
-    if (s->def->liquid.shape) UN_TRY(un_tet_first_mesh(s));
+    if (s->def->liquid.shape) {
+        UN_TRY(un_tet_first_mesh(s));
+        release(s); /* the first rounds sample more evenly, and take more room */
+        un_tets_init(s->ctx, &s->mesh);
+    }
     for (int round = 0; round < 2; round++) {
         UN_TRY(un_tet_build_mesh(s));
         UN_TRY(un_tet_sort(s));

@@ -32,7 +32,7 @@ un_status un_tet_measure(un_tet *s, un_step *report)
 /* ---- surface and cells ---- */
 
 /* Passes of fairing. */
-#define SMOOTHING 4
+#define SMOOTHING 8
 
 un_status un_tet_surface(void *state, un_trimesh *mesh)
 {

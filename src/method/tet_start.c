@@ -3,7 +3,7 @@
 
 /* The liquid is first sampled evenly, as finely as this many particles allow, then refined and
  * coarsened to S a level at a time. */
-#define START_PARTICLES 4e6
+#define START_PARTICLES 1e6
 #define ROUNDS_MAX 24
 
 typedef struct wish_args {
@@ -35,6 +35,7 @@ static un_status seed(un_tet *s)
                               .velocity = s->def->liquid.velocity};
     s->particles.count = 0;
     UN_TRY(un_particles_seed_leaves(s->ctx, &s->particles, &def, &s->sources.volume_start));
+    memset(s->particles.flags, UN_PARTICLE_CALM, (size_t)s->particles.count);
     UN_TRY(un_tets_build(&s->mesh, &s->arena, &s->tree));
     un_arena_reset(&s->arena);
     UN_TRY(un_tet_need_fields(s));

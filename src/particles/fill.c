@@ -119,6 +119,6 @@ void un_fill_store(un_particles *p, int64_t at, const un_seed *seed, un_vec3 vel
         p->v[a][at] = v[a];
     }
     p->volume[at] = (float)seed->volume;
-    p->flags[at] = UN_PARTICLE_CALM; /* until a method knows better */
+    p->flags[at] = 0;
     if (p->size) p->size[at] = (float)cell;
 }
