@@ -102,6 +102,14 @@ static void try_triangle(const search *s, un_vec3 p, int32_t t, nearest *best, i
     if (found.square < best->square) *best = found, *triangle = t;
 }
 
+/* Whether one can go from a corner, at x, of the triangle into it and come nearer. */
+static bool leads(const search *s, const int32_t *corner, un_vec3 x, un_vec3 way)
+{
+    const un_vec3 *y = s->cut->x;
+    return un_dot(un_sub(y[corner[0]], x), way) > 0 || un_dot(un_sub(y[corner[1]], x), way) > 0 ||
+           un_dot(un_sub(y[corner[2]], x), way) > 0;
+}
+
 /* Goes on from `best` in `triangle` to a nearest point in its surroundings. */
 static void walk(const search *s, un_vec3 p, nearest *best, int32_t *triangle)
 {
@@ -111,10 +119,12 @@ static void walk(const search *s, un_vec3 p, nearest *best, int32_t *triangle)
         int32_t from = *triangle;
         int32_t a = v[best->feature % 3], b = v[(best->feature + 1) % 3];
         bool edge = best->feature >= EDGE;
+        un_vec3 at = best->x, way = un_sub(p, at);
         for (int32_t q = s->first[a]; q < s->first[a + 1]; q++) {
             int32_t t = s->around[q];
             const int32_t *w = s->cut->triangle[t];
             if (t == from || (edge && w[0] != b && w[1] != b && w[2] != b)) continue;
+            if (!edge && !leads(s, w, at, way)) continue;
             try_triangle(s, p, t, best, triangle);
         }
         if (!(best->square < before)) return;
