@@ -16,10 +16,10 @@ static inline un_vec3 un_lattice_point(const un_lattice *lattice, double i, doub
                  lattice->origin.z + lattice->h[2] * k);
 }
 
-/* Moves vertices apart that crowd together (smooth.c), as marching tetrahedra leave them around
- * nodes: fairing would fold them over each other. */
-un_status un_surface_spread(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
-                            int32_t passes);
+/* As un_surface_smooth, after moving vertices apart that crowd together, as marching tetrahedra
+ * leave them around nodes: fairing would fold them over each other. */
+un_status un_surface_fair(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
+                          int32_t spread_passes, int32_t passes);
 
 /* As un_surface_normals, but triangles in the lattice's boundary planes do not count at vertices
  * that also belong to the free surface: the water's surface is shaded right up to the glass. */

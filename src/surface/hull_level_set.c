@@ -14,7 +14,7 @@
 #define SHARE 0.75f
 /* How far from a node its hulls are looked for, in its finest leaves: farther than any edge there
  * except at jumps of the mesh, where marching starts a little earlier for it. */
-#define BAND 2.0
+#define BAND 1.05
 /* A crossing is found to this part of its edge, before the last secant step. */
 #define CLOSE 4e-3
 #define STEPS_MAX 8
@@ -115,41 +115,78 @@ static int64_t ball_at(const level_set *s, un_vec3 x)
 
 /* ---- signs ---- */
 
-/* Nodes follow each other along the curve: what held for the last one is tried first. */
+/* Nodes that are asked together: they follow each other along the curve. */
+#define BUNCH_MAX 24
+/* A bunch is no wider than this, in finest leaves at its first node. */
+#define BUNCH_WIDTH 1.6
+
+typedef struct bunch {
+    int32_t count, node[BUNCH_MAX];
+    un_box3 box;
+    double reach, width;
+    un_hull_local local;
+} bunch;
+
+static void ask_bunch(level_set *s, bunch *b)
+{
+    if (b->count == 0) return;
+    un_hulls_gather(s->hulls, b->box, b->reach, &b->local);
+    for (int32_t i = 0; i < b->count; i++) {
+        int32_t n = b->node[i];
+        un_vec3 slope;
+        double band = BAND * un_octree_size(s->mesh->tree, s->mesh->node_level[n]);
+        double value = un_hull_local_distance(&b->local, s->mesh->x[n], band, &slope);
+        s->slope[n][0] = (float)slope.x;
+        s->slope[n][1] = (float)slope.y;
+        s->slope[n][2] = (float)slope.z;
+        s->value[n] = (float)value;
+        if (value >= 0) s->phi[n] = 1;
+    }
+    b->count = 0;
+}
+
+static bool add_to_bunch(bunch *b, int32_t n, un_vec3 x, double h)
+{
+    un_box3 box = {x, x};
+    if (b->count == 0) {
+        b->width = BUNCH_WIDTH * h;
+        b->reach = 0;
+    } else {
+        box.min = un_min3(b->box.min, x);
+        box.max = un_max3(b->box.max, x);
+        un_vec3 size = un_sub(box.max, box.min);
+        if (b->count == BUNCH_MAX || fmax(size.x, fmax(size.y, size.z)) > b->width) return false;
+    }
+    b->box = box;
+    b->reach = fmax(b->reach, BAND * h);
+    b->node[b->count++] = n;
+    return true;
+}
+
 static void find_signs(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
     const un_tets *mesh = s->mesh;
-    un_vec3 last = {0, 0, 0};
-    double least = -INFINITY, most = INFINITY; /* bounds of the hulls' distance at `last` */
+    bunch b;
+    b.count = 0;
     int64_t ball = -1;
     for (int64_t n = begin; n < end; n++) {
         un_vec3 x = mesh->x[n];
         s->value[n] = -INFINITY;
         s->phi[n] = -1;
         s->slope[n][0] = s->slope[n][1] = s->slope[n][2] = 0;
-        if (ball >= 0 && in_ball(s, ball, x)) continue;
+        if (ball >= 0 && in_ball(s, ball, x)) continue; /* as the last one */
         int64_t found = ball_at(s, x);
         if (found >= 0) {
             ball = found;
             continue;
         }
         double h = un_octree_size(mesh->tree, mesh->node_level[n]);
-        double way = un_length(un_sub(x, last)), value = least - way;
-        if (value < h) {
-            double bound = fmin(BAND * h, 1.000001 * (most + way));
-            un_vec3 slope;
-            value = un_hulls_sign(s->hulls, x, bound, &slope);
-            s->slope[n][0] = (float)slope.x;
-            s->slope[n][1] = (float)slope.y;
-            s->slope[n][2] = (float)slope.z;
-            last = x;
-            least = value < 0 ? -INFINITY : value;
-            most = value < BAND * h ? fmax(value, 0) : INFINITY;
-        }
-        s->value[n] = (float)value;
-        if (value >= 0) s->phi[n] = 1;
+        if (add_to_bunch(&b, (int32_t)n, x, h)) continue;
+        ask_bunch(s, &b);
+        add_to_bunch(&b, (int32_t)n, x, h);
     }
+    ask_bunch(s, &b);
 }
 
 /* ---- gaps ---- */
@@ -229,6 +266,7 @@ static un_status fill_gaps(un_context *ctx, un_arena *arena, level_set *s)
 
 typedef struct ray {
     const level_set *set;
+    const un_hull_local *local; /* all hulls that it may cross */
     un_vec3 from, way;
     double length;
 } ray;
@@ -245,7 +283,7 @@ static double find_ball_crossing(const ray *r)
     for (int32_t n = 0; n < STEPS_MAX; n++) {
         double t = 0.5 * (air + liquid);
         un_vec3 x = ray_point(r, t);
-        if (ball_at(r->set, x) >= 0 || un_hulls_sign(r->set->hulls, x, 0, NULL) < 0)
+        if (ball_at(r->set, x) >= 0 || un_hull_local_distance(r->local, x, 0, NULL) < 0)
             liquid = t;
         else
             air = t;
@@ -258,17 +296,16 @@ static double find_ball_crossing(const ray *r)
  * is exact, and without a slope the second. */
 static double find_crossing(const ray *r, double d0, double slope)
 {
-    const un_hulls *hulls = r->set->hulls;
     double air = 0, d_air = d0, liquid = -1, d_liquid = 0;
     double t = d0 / (r->length * (slope > SLOPE_MIN ? slope : 1));
     for (int32_t n = 0; n < STEPS_MAX; n++) {
         if (t >= 1) {
-            if (liquid < 0 && un_hulls_sign(hulls, ray_point(r, 1), 0, NULL) >= 0)
+            if (liquid < 0 && un_hull_local_distance(r->local, ray_point(r, 1), 0, NULL) >= 0)
                 return find_ball_crossing(r);
             t = 1;
         }
         double bound = d_air + fabs(t - air) * r->length * 1.000001;
-        double d = un_hulls_distance(hulls, ray_point(r, t), bound);
+        double d = un_hull_local_distance(r->local, ray_point(r, t), bound, NULL);
         double before = air, d_before = d_air;
         if (d >= 0)
             air = t, d_air = d;
@@ -329,26 +366,44 @@ static void find_solids(void *arg, int64_t begin, int64_t end)
 
 /* ---- crossings of both ---- */
 
+static un_vec3 place_vertex(const level_set *s, const un_hull_local *local, int64_t v)
+{
+    const un_cut *cut = s->cut;
+    int32_t a = cut->from[v], b = cut->to[v];
+    if (cut->liquid[a]) a = cut->to[v], b = cut->from[v];
+    ray r = {.set = s, .local = local, .from = s->mesh->x[a]};
+    r.way = un_sub(s->mesh->x[b], r.from);
+    r.length = un_length(r.way);
+    double t = 0;
+    if (s->value[a] >= 0) {
+        const float *g = s->slope[a];
+        double slope = -(g[0] * r.way.x + g[1] * r.way.y + g[2] * r.way.z) / r.length;
+        t = find_crossing(&r, s->value[a], slope);
+    }
+    if (s->solid && s->solid[a] <= 0 && isfinite(s->solid[b]))
+        t = fmax(t, s->solid[a] / ((double)s->solid[a] - s->solid[b]));
+    /* from the nearer end, so that planes of nodes keep their coordinate */
+    return t < 0.5 ? ray_point(&r, t) : un_mad(s->mesh->x[b], r.way, t - 1);
+}
+
+/* Edges follow each other along the curve too. */
 static void find_crossings(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
     un_cut *cut = s->cut;
-    for (int64_t v = begin; v < end; v++) {
-        int32_t a = cut->from[v], b = cut->to[v];
-        if (cut->liquid[a]) a = cut->to[v], b = cut->from[v];
-        ray r = {.set = s, .from = s->mesh->x[a]};
-        r.way = un_sub(s->mesh->x[b], r.from);
-        r.length = un_length(r.way);
-        double t = 0;
-        if (s->value[a] >= 0) {
-            const float *g = s->slope[a];
-            double slope = -(g[0] * r.way.x + g[1] * r.way.y + g[2] * r.way.z) / r.length;
-            t = find_crossing(&r, s->value[a], slope);
+    un_hull_local local;
+    for (int64_t first = begin, last; first < end; first = last) {
+        un_box3 box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+        for (last = first; last < end && last < first + 2 * BUNCH_MAX; last++) {
+            un_vec3 a = s->mesh->x[cut->from[last]], b = s->mesh->x[cut->to[last]];
+            un_box3 wider = {un_min3(box.min, un_min3(a, b)), un_max3(box.max, un_max3(a, b))};
+            un_vec3 size = un_sub(wider.max, wider.min), edge = un_sub(b, a);
+            double width = (BUNCH_WIDTH + 1) * un_length(edge);
+            if (last > first && fmax(size.x, fmax(size.y, size.z)) > width) break;
+            box = wider;
         }
-        if (s->solid && s->solid[a] <= 0 && isfinite(s->solid[b]))
-            t = fmax(t, s->solid[a] / ((double)s->solid[a] - s->solid[b]));
-        /* from the nearer end, so that planes of nodes keep their coordinate */
-        cut->x[v] = t < 0.5 ? ray_point(&r, t) : un_mad(s->mesh->x[b], r.way, t - 1);
+        un_hulls_gather(s->hulls, box, 0, &local);
+        for (int64_t v = first; v < last; v++) cut->x[v] = place_vertex(s, &local, v);
     }
 }
 
@@ -384,7 +439,7 @@ un_status un_hulls_cut(un_context *ctx, un_arena *arena, const un_hulls_cut_def 
         un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_solids, &s);
     }
     UN_TRY(un_cut_find(ctx, arena, cut, phi, mesh, graph));
-    un_parallel_for(ctx, cut->vertex_count, NODE_GRAIN / 8, find_crossings, &s);
+    un_parallel_for(ctx, cut->vertex_count, NODE_GRAIN, find_crossings, &s);
     return UN_OK;
 }
 

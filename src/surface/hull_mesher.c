@@ -33,7 +33,7 @@
 #define INSET 0.12
 #define OUTSET 0.06
 /* Reach of the velocity average at vertices, in radii of the particles. */
-#define VELOCITY_REACH 4.0
+#define VELOCITY_REACH 3.0
 #define NEAR_MAX 512
 #define SPREAD_PASSES 4
 
@@ -48,10 +48,76 @@ typedef struct mesher_state {
     un_lattice lattice; /* the mesh's finest leaves: planes of the sides, steps */
     double stretch[3];  /* from the tree's space to the domain */
     un_trimesh *mesh;
+    float *joining;    /* at particles: radius; NaN of those that are spheres by themselves */
+    uint8_t *detached; /* at particles: such are */
+    int32_t *spheres, sphere_count;
     float *radius;      /* at vertices: of the particles there */
     un_vec3 *direction; /* at vertices: in which the free surface moves inwards */
     double inset;
 } mesher_state;
+
+/* ---- drops ---- */
+
+static bool is_clear_of_walls(const mesher_state *s, un_vec3 x, double radius)
+{
+    const un_hull_mesher *in = s->in;
+    un_vec3 far = un_sub(in->size, x);
+    if (fmin(fmin(x.x, fmin(x.y, x.z)), fmin(far.x, fmin(far.y, far.z))) < radius) return false;
+    for (int32_t b = 0; in->walls && b < in->walls->body_count; b++) {
+        const un_body *body = &in->walls->bodies[b];
+        un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
+        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > radius) continue;
+        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
+        double scale = body->moves ? body->to.scale : 1;
+        if (un_shape_distance(body->shape, local) * scale < radius) return false;
+    }
+    return true;
+}
+
+/* No point of a hull is farther from the nearest of its particles than 3.3 of their radii: 4 /
+ * sqrt(3) to the middle of the widest triangle, and one more. */
+#define HULL_REACH 3.31
+
+/* Drops whose sphere meets neither a wall nor another particle's hull need no mesh. */
+static void find_detached(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    const un_particles *p = s->in->particles;
+    for (int64_t i = begin; i < end; i++) {
+        un_vec3 x = un_particle_position(p, i);
+        double radius = UN_HULL_DROP * s->in->radius[i];
+        s->joining[i] = s->in->radius[i];
+        s->detached[i] = 0;
+        if (!(p->flags[i] & UN_PARTICLE_BALLISTIC) || !un_finite3(x) || !(radius > 0)) continue;
+        int32_t near[NEAR_MAX];
+        int32_t count =
+            un_groups_near(&s->groups, (un_box3){x, x}, radius, HULL_REACH, near, NEAR_MAX);
+        bool alone = count >= 0 && is_clear_of_walls(s, x, radius);
+        for (int32_t g = 0; g < count && alone; g++) {
+            int64_t last = un_min64(p->count, UN_GROUP * ((int64_t)near[g] + 1));
+            for (int64_t q = UN_GROUP * (int64_t)near[g]; q < last && alone; q++) {
+                un_vec3 to = un_sub(un_particle_position(p, q), x);
+                bool drop = p->flags[q] & UN_PARTICLE_BALLISTIC;
+                double reach = radius + (drop ? UN_HULL_DROP : HULL_REACH) * s->in->radius[q];
+                alone = q == i || !(un_dot(to, to) < reach * reach);
+            }
+        }
+        if (!alone) continue;
+        s->detached[i] = 1;
+        s->joining[i] = NAN;
+    }
+}
+
+static un_status set_drops_apart(mesher_state *s)
+{
+    const un_particles *p = s->in->particles;
+    size_t count = (size_t)p->count + 1;
+    s->joining = un_arena_alloc(&s->arena, count, sizeof *s->joining);
+    s->detached = un_arena_alloc(&s->arena, count, 1);
+    if (!s->joining || !s->detached) return UN_ERROR_MEMORY;
+    un_parallel_for(s->ctx, p->count, 1024, find_detached, s);
+    return un_cut_list(s->ctx, &s->arena, s->detached, p->count, &s->spheres, &s->sphere_count);
+}
 
 /* ---- the mesh ---- */
 
@@ -126,36 +192,59 @@ static un_status build_mesh(mesher_state *s)
 
 /* ---- particles at vertices ---- */
 
-/* Mean velocity and radius of the particles near a vertex, weighted by size and nearness; the
- * search widens until it finds some. */
+/* Vertices that are asked together; they follow each other along the curve. */
+#define BUNCH 16
+
+typedef struct mean {
+    double weight, radius;
+    un_vec3 velocity;
+} mean;
+
+static void add_near(const mesher_state *s, mean *m, un_vec3 x, int32_t group, double factor)
+{
+    const un_particles *p = s->in->particles;
+    int64_t last = un_min64(p->count, UN_GROUP * ((int64_t)group + 1));
+    for (int64_t q = UN_GROUP * (int64_t)group; q < last; q++) {
+        un_vec3 to = un_sub(un_particle_position(p, q), x);
+        double r = s->in->radius[q], reach = factor * r, t = 1 - un_dot(to, to) / (reach * reach);
+        if (!(t > 0)) continue;
+        double w = t * t * t;
+        m->weight += w;
+        m->radius += p->flags[q] & UN_PARTICLE_BALLISTIC ? 0 : w * r; /* see find_directions */
+        m->velocity = un_mad(m->velocity, un_particle_velocity(p, q), w);
+    }
+}
+
+/* Mean velocity and radius of the particles near a vertex, weighted by nearness; the search widens
+ * until it finds some. */
 static void sample_particles(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
-    const un_particles *p = s->in->particles;
-    for (int64_t v = begin; v < end; v++) {
-        un_vec3 x = s->mesh->position[v], sum = {0, 0, 0};
-        double weight = 0, radius = 0, factor = VELOCITY_REACH;
-        for (int32_t round = 0; round < 8 && !(weight > 0); round++, factor *= 2) {
-            int32_t near[NEAR_MAX];
-            int32_t count = un_groups_near(&s->groups, (un_box3){x, x}, 0, factor, near, NEAR_MAX);
-            if (count < 0) count = NEAR_MAX;
-            for (int32_t g = 0; g < count; g++) {
-                int64_t last = un_min64(p->count, UN_GROUP * ((int64_t)near[g] + 1));
-                for (int64_t q = UN_GROUP * (int64_t)near[g]; q < last; q++) {
-                    un_vec3 to = un_sub(un_particle_position(p, q), x);
-                    double r = s->in->radius[q], reach = factor * r;
-                    double t = 1 - un_dot(to, to) / (reach * reach);
-                    if (!(t > 0)) continue;
-                    double w = t * t * t;
-                    weight += w;
-                    radius +=
-                        p->flags[q] & UN_PARTICLE_BALLISTIC ? 0 : w * r; /* see find_directions */
-                    sum = un_mad(sum, un_particle_velocity(p, q), w);
-                }
-            }
+    for (int64_t first = begin; first < end; first += BUNCH) {
+        int64_t last = un_min64(first + BUNCH, end);
+        un_box3 box = {s->mesh->position[first], s->mesh->position[first]};
+        for (int64_t v = first; v < last; v++) {
+            box.min = un_min3(box.min, s->mesh->position[v]);
+            box.max = un_max3(box.max, s->mesh->position[v]);
         }
-        s->mesh->velocity[v] = weight > 0 ? un_scale(sum, 1 / weight) : un_v3(0, 0, 0);
-        s->radius[v] = weight > 0 ? (float)(radius / weight) : 0;
+        int32_t near[NEAR_MAX];
+        int32_t common = un_groups_near(&s->groups, box, 0, VELOCITY_REACH, near, NEAR_MAX);
+        for (int64_t v = first; v < last; v++) {
+            un_vec3 x = s->mesh->position[v];
+            mean m = {0};
+            for (int32_t g = 0; g < common; g++) add_near(s, &m, x, near[g], VELOCITY_REACH);
+            double factor = common < 0 ? VELOCITY_REACH : 2 * VELOCITY_REACH;
+            for (int32_t round = 0; round < 8 && !(m.weight > 0); round++, factor *= 2) {
+                int32_t own[NEAR_MAX];
+                int32_t count =
+                    un_groups_near(&s->groups, (un_box3){x, x}, 0, factor, own, NEAR_MAX);
+                if (count < 0) count = NEAR_MAX;
+                for (int32_t g = 0; g < count; g++) add_near(s, &m, x, own[g], factor);
+            }
+            double scale = m.weight > 0 ? 1 / m.weight : 0;
+            s->mesh->velocity[v] = un_scale(m.velocity, scale);
+            s->radius[v] = (float)(m.radius * scale);
+        }
     }
 }
 
@@ -220,6 +309,7 @@ static void take_off_surplus(mesher_state *s)
 {
     un_trimesh *mesh = s->mesh;
     double wanted = un_particles_volume(s->ctx, s->in->particles);
+    for (int32_t i = 0; i < s->sphere_count; i++) wanted -= s->in->particles->volume[s->spheres[i]];
     un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
     double rate = un_parallel_sum(s->ctx, mesh->triangle_count, inset_rate, s);
     if (!(rate < 0)) return;
@@ -236,8 +326,9 @@ static un_status make_hulls(mesher_state *s, un_hulls_report *report)
     UN_TRY(un_groups_build(s->ctx, &s->arena, &s->groups,
                            (const double *const[3]){p->x[0], p->x[1], p->x[2]}, in->radius,
                            p->count));
+    UN_TRY(set_drops_apart(s));
     un_hulls_def def = {.groups = &s->groups,
-                        .radius = in->radius,
+                        .radius = s->joining,
                         .flags = p->flags,
                         .depth = in->depth,
                         .reach = REACH,
@@ -254,7 +345,7 @@ static un_status contour_hulls(mesher_state *s)
     un_hulls_cut_def def = {.mesh = &s->tets,
                             .hulls = s->hulls,
                             .groups = &s->groups,
-                            .radius = in->radius,
+                            .radius = s->joining,
                             .depth = in->depth,
                             .walls = in->walls};
     float *phi = un_arena_alloc(&s->arena, (size_t)s->tets.node_count + 1, sizeof *phi);
@@ -270,8 +361,7 @@ static un_status finish_mesh(mesher_state *s)
     un_context *ctx = s->ctx;
     un_trimesh *mesh = s->mesh;
     size_t vertices = (size_t)mesh->vertex_count + 1;
-    UN_TRY(un_surface_spread(ctx, &s->lattice, mesh, SPREAD_PASSES));
-    UN_TRY(un_surface_smooth(ctx, &s->lattice, mesh, s->in->smoothing));
+    UN_TRY(un_surface_fair(ctx, &s->lattice, mesh, SPREAD_PASSES, s->in->smoothing));
     UN_TRY(un_surface_normals_at_walls(ctx, &s->lattice, mesh));
     UN_ALLOC(ctx, mesh->velocity, vertices);
     s->radius = un_arena_alloc(&s->arena, vertices, sizeof *s->radius);
@@ -279,7 +369,8 @@ static un_status finish_mesh(mesher_state *s)
     if (!s->radius || !s->direction) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->vertex_count, 256, sample_particles, s);
     take_off_surplus(s);
-    return UN_OK;
+    return un_surface_add_spheres(ctx, &s->arena, mesh, s->in->particles, s->spheres,
+                                  s->sphere_count, s->tree.h);
 }
 
 un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,

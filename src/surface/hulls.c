@@ -9,8 +9,6 @@
  * slopes are computed once; the distance itself is that of hull.c. */
 #include "surface/hulls.h"
 
-/* A sphere of a particle's volume, in its radii: cbrt(6 / pi). */
-#define DROP 1.2407009817988f
 /* In radii. Particles move by less than one radius relative to the surface in a step. */
 #define OWN 4.0f
 #define HELP 8.5f
@@ -114,7 +112,7 @@ static void write_points(void *arg, int64_t begin, int64_t end)
         if (count > 1) find_images(a->def, q, x + 1);
         float radius = a->def->radius[q];
         if (role == UN_HULL_ALONE)
-            radius *= DROP;
+            radius *= UN_HULL_DROP;
         else if (a->def->depth)
             radius = touching_radius(radius, a->def->depth[q], (float)a->def->touch);
         for (int32_t i = 0; i < count; i++) {
@@ -161,70 +159,10 @@ static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_de
 
 /* ---- blocks ---- */
 
-typedef struct hull_shape {
-    un_vec3 x[3];
-    double r[3];
-} hull_shape;
-
 typedef struct block_args {
     un_hulls *hulls;
-    const hull_shape *shape;
+    const un_hull_shape *shape;
 } block_args;
-
-/* The cone's slopes; the bigger sphere alone where it holds the other. */
-static void set_side(un_hull_block *b, int32_t l, int32_t side, double du, double dv, double from,
-                     double to)
-{
-    double length = hypot(du, dv), k = 0, w = 0;
-    if (length > 0) {
-        k = (to - from) / length;
-        w = fabs(k) < 1 ? k / sqrt(1 - k * k) : copysign(1e30, k);
-    }
-    b->dir[side][0][l] = (float)(length > 0 ? du / length : 1);
-    b->dir[side][1][l] = (float)(length > 0 ? dv / length : 0);
-    b->length[side][l] = (float)length;
-    b->r[side][l] = (float)(length > 0 ? from : fmax(from, to));
-    b->k[side][l] = (float)k;
-    b->w[side][l] = (float)un_clamp(w, -1e30, 1e30);
-}
-
-static void set_hull(un_hull_block *b, int32_t l, const un_vec3 x[3], const double r[3])
-{
-    un_vec3 d1 = un_sub(x[1], x[0]), d2 = un_sub(x[2], x[0]);
-    double u1 = un_length(d1);
-    un_vec3 e1 = u1 > 0 ? un_scale(d1, 1 / u1) : un_v3(1, 0, 0);
-    double u2 = un_dot(d2, e1);
-    un_vec3 across = un_mad(d2, e1, -u2);
-    double v2 = un_length(across);
-    bool flat = v2 > 1e-6 * (u1 + fabs(u2));
-    if (!flat) {
-        /* collinear: any frame about the line will do */
-        un_vec3 least = fabs(e1.x) < 0.6 ? un_v3(1, 0, 0) : un_v3(0, 1, 0);
-        across = un_cross(e1, least);
-        v2 = 0;
-    }
-    un_vec3 e2 = un_normalize(across), e3 = un_cross(e1, e2);
-    double gu = u1 > 0 ? (r[1] - r[0]) / u1 : 0, gv = flat ? (r[2] - r[0] - gu * u2) / v2 : 0;
-    double rest = 1 - gu * gu - gv * gv;
-    bool face = flat && rest > 0;
-    b->origin[0][l] = x[0].x, b->origin[1][l] = x[0].y, b->origin[2][l] = x[0].z;
-    b->e1[0][l] = (float)e1.x, b->e1[1][l] = (float)e1.y, b->e1[2][l] = (float)e1.z;
-    b->e2[0][l] = (float)e2.x, b->e2[1][l] = (float)e2.y, b->e2[2][l] = (float)e2.z;
-    b->e3[0][l] = (float)e3.x, b->e3[1][l] = (float)e3.y, b->e3[2][l] = (float)e3.z;
-    b->u1[l] = (float)u1;
-    b->u2[l] = (float)u2;
-    b->v2[l] = (float)v2;
-    b->b1[l] = face ? (float)(1 / u1) : NAN;
-    b->c2[l] = face ? (float)(u2 / (u1 * v2)) : 0;
-    b->b2[l] = face ? (float)(1 / v2) : 0;
-    b->r0[l] = (float)r[0];
-    b->gu[l] = (float)gu;
-    b->gv[l] = (float)gv;
-    b->slide[l] = face ? (float)(1 / sqrt(rest)) : 0;
-    set_side(b, l, 0, u1, 0, r[0], r[1]);
-    set_side(b, l, 1, u2, v2, r[0], r[2]);
-    set_side(b, l, 2, u2 - u1, v2, r[1], r[2]);
-}
 
 static void build_blocks(void *arg, int64_t begin, int64_t end)
 {
@@ -234,10 +172,10 @@ static void build_blocks(void *arg, int64_t begin, int64_t end)
         for (int32_t l = 0; l < 8; l++) {
             /* a block that is not full repeats the last hull */
             int64_t i = un_min64(8 * n + l, a->hulls->count - 1);
-            const hull_shape *shape = a->shape + i;
+            const un_hull_shape *shape = a->shape + i;
             un_box3 box = {un_min3(shape->x[0], un_min3(shape->x[1], shape->x[2])),
                            un_max3(shape->x[0], un_max3(shape->x[1], shape->x[2]))};
-            set_hull(block, l, shape->x, shape->r);
+            un_hull_block_set(block, l, shape);
             if (i == 8 * n + l)
                 un_boxes_set(&a->hulls->boxes, i, box,
                              fmax(shape->r[0], fmax(shape->r[1], shape->r[2])));
@@ -245,7 +183,7 @@ static void build_blocks(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status build_tree(un_hulls *h, const hull_shape *shape, int64_t count)
+static un_status build_tree(un_hulls *h, const un_hull_shape *shape, int64_t count)
 {
     un_context *ctx = h->ctx;
     h->count = count;
@@ -261,9 +199,9 @@ static un_status build_tree(un_hulls *h, const hull_shape *shape, int64_t count)
 
 /* ---- depth ---- */
 
-static hull_shape shape_of(const un_hull_points *p, const un_hull_entry *entry)
+static un_hull_shape shape_of(const un_hull_points *p, const un_hull_entry *entry)
 {
-    hull_shape s;
+    un_hull_shape s;
     for (int32_t c = 0; c < 3; c++) {
         int32_t i = entry->corner[c];
         s.x[c] = un_v3(p->x[0][i], p->x[1][i], p->x[2][i]);
@@ -273,12 +211,12 @@ static hull_shape shape_of(const un_hull_points *p, const un_hull_entry *entry)
 }
 
 /* The part of an exposed face that touches the spheres, as a hull without thickness. */
-static hull_shape sheet_of(const hull_shape *hull, double side)
+static un_hull_shape sheet_of(const un_hull_shape *hull, double side)
 {
     un_vec3 d1 = un_sub(hull->x[1], hull->x[0]), d2 = un_sub(hull->x[2], hull->x[0]);
     un_vec3 e3 = un_cross(d1, d2);
     double area2 = un_dot(e3, e3);
-    hull_shape sheet = *hull;
+    un_hull_shape sheet = *hull;
     if (area2 > 0) {
         /* the gradient of the radius in the plane of the centres */
         un_vec3 g = un_scale(un_add(un_scale(un_cross(d2, e3), hull->r[1] - hull->r[0]),
@@ -294,7 +232,7 @@ static hull_shape sheet_of(const hull_shape *hull, double side)
 
 /* Whether no other particle faces the sheet across a narrow gap: within two radii, less than 60
  * degrees off its normal. */
-static bool is_open(const un_hull_points *p, const hull_shape *hull, const hull_shape *sheet)
+static bool is_open(const un_hull_points *p, const un_hull_shape *hull, const un_hull_shape *sheet)
 {
     un_vec3 c = un_scale(un_add(sheet->x[0], un_add(sheet->x[1], sheet->x[2])), 1.0 / 3);
     un_vec3 from = un_scale(un_add(hull->x[0], un_add(hull->x[1], hull->x[2])), 1.0 / 3);
@@ -327,11 +265,11 @@ static void find_open(void *arg, int64_t begin, int64_t end)
     depth_args *a = arg;
     for (int64_t n = begin; n < end; n++) {
         const un_hull_entry *entry = a->list->entry + n;
-        hull_shape hull = shape_of(a->points, entry);
+        un_hull_shape hull = shape_of(a->points, entry);
         a->open[n] = 0;
         for (int32_t side = 0; side < 2; side++) {
             if (!(entry->sides >> side & 1)) continue;
-            hull_shape sheet = sheet_of(&hull, side ? -1 : 1);
+            un_hull_shape sheet = sheet_of(&hull, side ? -1 : 1);
             if (is_open(a->points, &hull, &sheet)) a->open[n] |= (uint8_t)(1 << side);
         }
     }
@@ -365,7 +303,7 @@ static un_status measure_depth(un_arena *arena, un_hulls *h, const un_hulls_def 
     un_hulls sheets = {.ctx = ctx};
     size_t particles = (size_t)def->groups->count + 1;
     depth_args a = {.def = def, .points = points, .list = list, .sheets = &sheets};
-    hull_shape *shape = un_arena_alloc(arena, 2 * (size_t)list->count + 1, sizeof *shape);
+    un_hull_shape *shape = un_arena_alloc(arena, 2 * (size_t)list->count + 1, sizeof *shape);
     a.open = un_arena_alloc(arena, (size_t)list->count + 1, 1);
     a.at_surface = un_arena_alloc(arena, particles, 1);
     if (!shape || !a.open || !a.at_surface) return UN_ERROR_MEMORY;
@@ -374,7 +312,7 @@ static un_status measure_depth(un_arena *arena, un_hulls *h, const un_hulls_def 
     int64_t sheet_count = 0;
     for (int64_t n = 0; n < list->count; n++) {
         const un_hull_entry *entry = list->entry + n;
-        hull_shape hull = shape_of(points, entry);
+        un_hull_shape hull = shape_of(points, entry);
         if (a.open[n] & 1) shape[sheet_count++] = sheet_of(&hull, 1);
         if (a.open[n] & 2) shape[sheet_count++] = sheet_of(&hull, -1);
         if (a.open[n] || !entry->sides)
@@ -410,7 +348,7 @@ static un_status find_exposed(un_hulls *h, const un_hulls_def *def, const un_hul
 typedef struct shape_args {
     const un_hull_points *points;
     const un_hull_list *list;
-    hull_shape *shape;
+    un_hull_shape *shape;
 } shape_args;
 
 static void copy_shapes(void *arg, int64_t begin, int64_t end)
@@ -452,156 +390,4 @@ void un_hulls_destroy(un_hulls *hulls)
     un_free(hulls->ctx, hulls->exposed);
     un_free(hulls->ctx, hulls->depth);
     un_free(hulls->ctx, hulls);
-}
-
-/* ---- distance ---- */
-
-static inline float larger(float a, float b)
-{
-    return a > b ? a : b;
-}
-static inline float smaller(float a, float b)
-{
-    return a < b ? a : b;
-}
-
-/* The least distance of the block's eight hulls. */
-static float block_distance(const un_hull_block *b, un_vec3 x)
-{
-    float u[8], v[8], h[8], best[8];
-    for (int32_t l = 0; l < 8; l++) {
-        float dx = (float)(x.x - b->origin[0][l]), dy = (float)(x.y - b->origin[1][l]);
-        float dz = (float)(x.z - b->origin[2][l]);
-        u[l] = dx * b->e1[0][l] + dy * b->e1[1][l] + dz * b->e1[2][l];
-        v[l] = dx * b->e2[0][l] + dy * b->e2[1][l] + dz * b->e2[2][l];
-        h[l] = fabsf(dx * b->e3[0][l] + dy * b->e3[1][l] + dz * b->e3[2][l]);
-    }
-    for (int32_t l = 0; l < 8; l++) {
-        float slide = h[l] * b->slide[l];
-        float fu = u[l] + b->gu[l] * slide, fv = v[l] + b->gv[l] * slide;
-        float b2 = b->b2[l] * fv, b1 = b->b1[l] * fu - b->c2[l] * fv;
-        float du = u[l] - fu, dv = v[l] - fv;
-        float value =
-            sqrtf(du * du + dv * dv + h[l] * h[l]) - (b->r0[l] + b->gu[l] * fu + b->gv[l] * fv);
-        float least = smaller(smaller(b1, b2), 1 - b1 - b2);
-        best[l] = least >= 0 ? value : INFINITY;
-    }
-    for (int32_t s = 0; s < 3; s++)
-        for (int32_t l = 0; l < 8; l++) {
-            float pu = s == 2 ? u[l] - b->u1[l] : u[l], pv = v[l];
-            float cu = b->dir[s][0][l], cv = b->dir[s][1][l];
-            float along = pu * cu + pv * cv, across = pu * cv - pv * cu;
-            float across2 = across * across + h[l] * h[l];
-            float t = along + b->w[s][l] * sqrtf(across2);
-            t = smaller(larger(t, 0), b->length[s][l]);
-            float off = along - t;
-            float value = sqrtf(off * off + across2) - (b->r[s][l] + b->k[s][l] * t);
-            best[l] = smaller(value, best[l]);
-        }
-    float least = best[0];
-    for (int32_t l = 1; l < 8; l++) least = smaller(best[l], least);
-    return least;
-}
-
-/* The unit vector from the hull that is nearest of the block's to x: the gradient of the distance.
- * Zero at the very centres. */
-static un_vec3 block_direction(const un_hull_block *b, un_vec3 x)
-{
-    double least = INFINITY;
-    un_vec3 way = {0, 0, 0};
-    for (int32_t l = 0; l < 8; l++) {
-        un_vec3 d = un_v3(x.x - b->origin[0][l], x.y - b->origin[1][l], x.z - b->origin[2][l]);
-        un_vec3 e1 = un_v3(b->e1[0][l], b->e1[1][l], b->e1[2][l]);
-        un_vec3 e2 = un_v3(b->e2[0][l], b->e2[1][l], b->e2[2][l]);
-        un_vec3 e3 = un_v3(b->e3[0][l], b->e3[1][l], b->e3[2][l]);
-        double u = un_dot(d, e1), v = un_dot(d, e2), h = un_dot(d, e3), fu[4], fv[4], r[4];
-        /* the least of the face, if it has one, and of the sides */
-        double slide = fabs(h) * b->slide[l];
-        fu[3] = u + b->gu[l] * slide, fv[3] = v + b->gv[l] * slide;
-        double b2 = b->b2[l] * fv[3], b1 = b->b1[l] * fu[3] - b->c2[l] * fv[3];
-        bool face = b1 >= 0 && b2 >= 0 && b1 + b2 <= 1;
-        r[3] = b->r0[l] + b->gu[l] * fu[3] + b->gv[l] * fv[3];
-        for (int32_t s = 0; s < 3; s++) {
-            double pu = s == 2 ? u - b->u1[l] : u, cu = b->dir[s][0][l], cv = b->dir[s][1][l];
-            double along = pu * cu + v * cv, off = pu * cv - v * cu;
-            double across = sqrt(off * off + h * h);
-            double t = un_clamp(along + b->w[s][l] * across, 0, b->length[s][l]);
-            fu[s] = u - pu + t * cu, fv[s] = t * cv;
-            r[s] = b->r[s][l] + b->k[s][l] * t;
-        }
-        for (int32_t s = 0; s < 3 + face; s++) {
-            double du = u - fu[s], dv = v - fv[s];
-            double distance = sqrt(du * du + dv * dv + h * h) - r[s];
-            if (!(distance < least)) continue;
-            least = distance;
-            way = un_add(un_add(un_scale(e1, du), un_scale(e2, dv)), un_scale(e3, h));
-        }
-    }
-    return un_normalize(way);
-}
-
-typedef struct asking {
-    const un_hulls *hulls;
-    un_vec3 x;
-    lanes at[3];
-    float best;
-    float enough; /* no need to go below */
-    int64_t block;
-} asking;
-
-static void ask(asking *a, int32_t level, int64_t node)
-{
-    const un_hulls *h = a->hulls;
-    const un_group_box *box = h->boxes.nodes + h->boxes.level_first[level] + node;
-    /* boxes within best of a sphere of their largest radius */
-    lanes gap2, reach = *(const lanes *)box->radius + (a->best + h->boxes.room), zero;
-    lanes_gaps(&gap2, box->lo, box->hi, a->at, a->at);
-    lanes_set(&zero, 0);
-    lanes_raise(&reach, &zero);
-    reach *= reach;
-    uint32_t left = lanes_less(&gap2, &reach);
-    if (level == 0) {
-        if (!left) return;
-        float distance = block_distance(h->blocks + node, a->x);
-        if (distance < a->best) a->best = distance, a->block = node;
-        return;
-    }
-    while (left) {
-        int32_t nearest = __builtin_ctz(left);
-        for (uint32_t rest = left & (left - 1); rest; rest &= rest - 1) {
-            int32_t c = __builtin_ctz(rest);
-            if (gap2[c] < gap2[nearest]) nearest = c;
-        }
-        left &= ~(1u << nearest);
-        float within = larger(a->best + h->boxes.room + box->radius[nearest], 0);
-        if (!(gap2[nearest] < within * within)) continue;
-        ask(a, level - 1, 8 * node + nearest);
-        if (a->best <= a->enough) return;
-    }
-}
-
-static asking ask_all(const un_hulls *hulls, un_vec3 x, double bound, double enough)
-{
-    asking a = {.hulls = hulls, .x = x, .best = (float)bound, .enough = (float)enough, .block = -1};
-    if (hulls->boxes.level_count == 0 || !un_finite3(x)) return a;
-    lanes_set(&a.at[0], (float)x.x);
-    lanes_set(&a.at[1], (float)x.y);
-    lanes_set(&a.at[2], (float)x.z);
-    ask(&a, hulls->boxes.level_count - 1, 0);
-    return a;
-}
-
-double un_hulls_distance(const un_hulls *hulls, un_vec3 x, double bound)
-{
-    asking a = ask_all(hulls, x, bound, -INFINITY);
-    return a.block >= 0 ? a.best : bound;
-}
-
-double un_hulls_sign(const un_hulls *hulls, un_vec3 x, double bound, un_vec3 *direction)
-{
-    asking a = ask_all(hulls, x, bound, -FLT_MIN);
-    if (direction)
-        *direction = a.block >= 0 && a.best >= 0 ? block_direction(hulls->blocks + a.block, x)
-                                                 : un_v3(0, 0, 0);
-    return a.block >= 0 ? a.best : bound;
 }

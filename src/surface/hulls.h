@@ -57,6 +57,12 @@ typedef struct un_hull_block {
     float dir[3][2][8], length[3][8], r[3][8], k[3][8], w[3][8];
 } un_hull_block;
 
+typedef struct un_hull_shape {
+    un_vec3 x[3];
+    double r[3];
+} un_hull_shape;
+void un_hull_block_set(un_hull_block *block, int32_t lane, const un_hull_shape *shape);
+
 struct un_hulls {
     un_context *ctx;
     int64_t count; /* of hulls */
@@ -68,9 +74,30 @@ struct un_hulls {
     float *depth;     /* at the particles they were made from, where those had none; else NULL */
 };
 
+/* A sphere of a particle's volume, in its radii: cbrt(6 / pi). */
+#define UN_HULL_DROP 1.2407009817988f
+
+/* Appends a sphere of its volume for each listed particle, coarser for radii below `small`, to a
+ * mesh with normals and velocities (spheres.c). */
+un_status un_surface_add_spheres(un_context *ctx, un_arena *arena, un_trimesh *mesh,
+                                 const un_particles *particles, const int32_t *list, int32_t count,
+                                 double small);
+
 /* As un_hulls_distance, but any value below zero will do where there is one. direction, unless
  * NULL: the gradient of the distance, zero where that is unknown. */
 double un_hulls_sign(const un_hulls *hulls, un_vec3 x, double bound, un_vec3 *direction);
+
+/* The hulls that come within reach of a box, for many questions inside it. */
+#define UN_HULL_LOCAL_MAX 64
+typedef struct un_hull_local {
+    const un_hulls *hulls;
+    int32_t count; /* more than fit: all hulls are asked */
+    un_hull_block block[UN_HULL_LOCAL_MAX / 8];
+} un_hull_local;
+void un_hulls_gather(const un_hulls *hulls, un_box3 box, double reach, un_hull_local *local);
+/* As un_hulls_sign, but for those hulls, and exact inside too unless they are too many. */
+double un_hull_local_distance(const un_hull_local *local, un_vec3 x, double bound,
+                              un_vec3 *direction);
 
 /* The surface of hulls on a mesh (hull_level_set.c). */
 typedef struct un_hulls_cut_def {

@@ -425,34 +425,16 @@ static void spread_step(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_surface_spread(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
-                            int32_t passes)
-{
-    if (passes <= 0 || mesh->vertex_count == 0) return UN_OK;
-    un_status status = UN_OK;
-    smoother s = {.mesh = mesh, .walls = find_walls(lattice)};
-    un_vec3 *other = NULL;
-    UN_ALLOC_DONE(ctx, other, mesh->vertex_count);
-    UN_TRY_DONE(build_neighbours(ctx, &s));
-    for (int32_t pass = 0; pass < passes; pass++) {
-        s.from = mesh->position, s.to = other;
-        un_parallel_for(ctx, mesh->vertex_count, VERTEX_GRAIN, spread_step, &s);
-        other = mesh->position;
-        mesh->position = s.to;
-    }
-done:
-    un_free(ctx, other);
-    un_free(ctx, s.wall);
-    un_free(ctx, s.degree);
-    un_free(ctx, s.first);
-    un_free(ctx, s.neighbour);
-    return status;
-}
-
 un_status un_surface_smooth(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
                             int32_t passes)
 {
-    if (passes <= 0 || mesh->vertex_count == 0) return UN_OK;
+    return un_surface_fair(ctx, lattice, mesh, 0, passes);
+}
+
+un_status un_surface_fair(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
+                          int32_t spread_passes, int32_t passes)
+{
+    if ((passes <= 0 && spread_passes <= 0) || mesh->vertex_count == 0) return UN_OK;
     un_status status = UN_OK;
     smoother s = {.mesh = mesh, .walls = find_walls(lattice)};
     size_t vertices = (size_t)mesh->vertex_count, bytes = vertices * sizeof *mesh->position;
@@ -475,6 +457,11 @@ un_status un_surface_smooth(un_context *ctx, const un_lattice *lattice, un_trime
     compute_volumes(ctx, &s);
     for (int32_t c = 0; c < s.component_count; c++) s.piece[c].volume = s.piece[c].v[0];
 
+    for (int32_t pass = 0; pass < spread_passes; pass++) {
+        s.from = mesh->position, s.to = other;
+        un_parallel_for(ctx, mesh->vertex_count, VERTEX_GRAIN, spread_step, &s);
+        memcpy(mesh->position, other, bytes);
+    }
     for (int32_t pass = 0; pass < passes; pass++) {
         s.from = mesh->position, s.to = other, s.factor = LAMBDA;
         un_parallel_for(ctx, mesh->vertex_count, VERTEX_GRAIN, step, &s);

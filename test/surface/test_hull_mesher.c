@@ -159,13 +159,13 @@ static void solids_cut_the_liquid(void **state)
     bath_end(&b);
 }
 
-/* A drop has its particle's volume; two clouds are two pieces. */
+/* A drop that flies alone has its particle's volume; others are cut by walls or melt together. */
 static void drops_have_their_volume(void **state)
 {
     (void)state;
     bath b;
     bath_begin(&b, 2, un_v3(1, 1, 1));
-    drops_add(&b.drops, un_v3(0.3, 0.4, 0.5), 0.02, 0);
+    drops_add(&b.drops, un_v3(0.3, 0.4, 0.5), 0.01, 0);
     drops_add(&b.drops, un_v3(0.7, 0.61, 0.52), 0.04, 0.01);
     b.drops.flags[0] = b.drops.flags[1] = UN_PARTICLE_BALLISTIC;
     bath_build(&b);
@@ -174,9 +174,28 @@ static void drops_have_their_volume(void **state)
         un_surface_topology t = check_closed(b.tank.ctx, &mesh);
         assert_int_equal(t.component_count, 2);
         assert_int_equal(t.euler, 4);
-        check_near(un_surface_volume(&mesh) / b.volume, 1, 0.12); /* chords of a coarse mesh */
+        assert_int_equal(mesh.vertex_count, 12 + 42); /* small and large */
+        check_near(un_surface_volume(&mesh) / b.volume, 1, 1e-6);
+        for (int32_t v = 0; v < mesh.vertex_count; v++) {
+            un_vec3 out =
+                un_sub(mesh.position[v], v < 12 ? un_v3(0.3, 0.4, 0.5) : un_v3(0.7, 0.61, 0.52));
+            check_below(0.999, un_dot(un_normalize(out), mesh.normal[v]));
+        }
         un_trimesh_free(b.tank.ctx, &mesh);
     }
+    bath_end(&b);
+
+    bath_begin(&b, 2, un_v3(1, 1, 1));
+    drops_add(&b.drops, un_v3(0.005, 0.4, 0.5), 0.03, 0);
+    drops_add(&b.drops, un_v3(0.7, 0.61, 0.52), 0.04, 0.01);
+    drops_add(&b.drops, un_v3(0.75, 0.61, 0.52), 0.04, 0.01);
+    for (int q = 0; q < 3; q++) b.drops.flags[q] = UN_PARTICLE_BALLISTIC;
+    bath_build(&b);
+    un_trimesh mesh = bath_mesh(&b, 64, true);
+    un_surface_topology t = check_closed(b.tank.ctx, &mesh);
+    assert_int_equal(t.component_count, 2);
+    assert_int_equal(t.euler, 4);
+    un_trimesh_free(b.tank.ctx, &mesh);
     bath_end(&b);
 }
 

@@ -1,0 +1,149 @@
+/* Drops as ready-made spheres: an icosahedron, with each face cut into four unless it is small.
+ *
+ * Spray is thousands of particles that touch nothing. Meshing each through a level set takes some
+ * hundred nodes; a sphere needs no more than to be copied. */
+#include "surface/hulls.h"
+
+enum { CORNERS = 12, VERTICES_MAX = 42, TRIANGLES_MAX = 80 };
+
+typedef struct ball {
+    un_vec3 x[VERTICES_MAX]; /* of a unit sphere */
+    int32_t triangle[TRIANGLES_MAX][3];
+    double scale; /* so that the flat triangles hold what the sphere does */
+    int32_t vertex_count, triangle_count;
+} ball;
+
+/* The vertex between two others, made when first asked for. */
+static int32_t middle(ball *b, int32_t i, int32_t j, int32_t between[CORNERS][CORNERS])
+{
+    int32_t *m = &between[i < j ? i : j][i < j ? j : i];
+    if (*m < 0) {
+        *m = b->vertex_count;
+        b->x[b->vertex_count++] = un_normalize(un_add(b->x[i], b->x[j]));
+    }
+    return *m;
+}
+
+/* Corners (0, +-1, +-g) and their rotations, g the golden ratio; faces join corners two apart. */
+static void make_ball(ball *b, bool fine)
+{
+    double g = 0.5 * (1 + sqrt(5));
+    int32_t between[CORNERS][CORNERS];
+    memset(between, -1, sizeof between);
+    *b = (ball){.vertex_count = CORNERS};
+    for (int32_t i = 0; i < CORNERS; i++) {
+        double one = i & 1 ? 1 : -1, long_one = i & 2 ? g : -g;
+        b->x[i] = i / 4 == 0   ? un_v3(0, one, long_one)
+                  : i / 4 == 1 ? un_v3(one, long_one, 0)
+                               : un_v3(long_one, 0, one);
+    }
+    double near = 4 + 1e-9;
+    un_vec3 corner[CORNERS];
+    memcpy(corner, b->x, sizeof corner);
+    for (int32_t i = 0; i < CORNERS; i++) b->x[i] = un_normalize(b->x[i]);
+    for (int32_t i = 0; i < CORNERS; i++)
+        for (int32_t j = i + 1; j < CORNERS; j++)
+            for (int32_t k = j + 1; k < CORNERS; k++) {
+                un_vec3 ij = un_sub(corner[j], corner[i]), ik = un_sub(corner[k], corner[i]);
+                un_vec3 jk = un_sub(ik, ij);
+                if (un_dot(ij, ij) > near || un_dot(ik, ik) > near || un_dot(jk, jk) > near)
+                    continue;
+                bool outward = un_dot(un_cross(ij, ik), corner[i]) > 0;
+                int32_t p = i, q = outward ? j : k, r = outward ? k : j;
+                if (!fine) {
+                    int32_t *one = b->triangle[b->triangle_count++];
+                    one[0] = p, one[1] = q, one[2] = r;
+                    continue;
+                }
+                int32_t pq = middle(b, p, q, between), qr = middle(b, q, r, between);
+                int32_t rp = middle(b, r, p, between);
+                int32_t four[4][3] = {{p, pq, rp}, {pq, q, qr}, {rp, qr, r}, {pq, qr, rp}};
+                memcpy(b->triangle[b->triangle_count], four, sizeof four);
+                b->triangle_count += 4;
+            }
+    UN_ASSERT(b->vertex_count == (fine ? 42 : 12) && b->triangle_count == (fine ? 80 : 20));
+    double volume = 0;
+    for (int32_t t = 0; t < b->triangle_count; t++) {
+        const int32_t *v = b->triangle[t];
+        volume += un_dot(b->x[v[0]], un_cross(b->x[v[1]], b->x[v[2]])) / 6;
+    }
+    b->scale = cbrt(4.0 / 3 * UN_PI / volume);
+}
+
+typedef struct sphere_args {
+    un_trimesh *mesh;
+    const un_particles *particles;
+    const int32_t *list;
+    int32_t (*first)[2]; /* by place in the list: vertex, triangle */
+    double small;
+    ball balls[2]; /* coarse, fine */
+} sphere_args;
+
+static double sphere_radius(const sphere_args *a, int64_t q)
+{
+    return cbrt(0.75 / UN_PI * a->particles->volume[q]);
+}
+
+static const ball *ball_for(const sphere_args *a, int64_t q)
+{
+    return &a->balls[sphere_radius(a, q) >= a->small];
+}
+
+static void write_spheres(void *arg, int64_t begin, int64_t end)
+{
+    sphere_args *a = arg;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t q = a->list[i];
+        int32_t v = a->first[i][0], t = a->first[i][1];
+        const ball *b = ball_for(a, q);
+        un_vec3 x = un_particle_position(a->particles, q);
+        double radius = sphere_radius(a, q) * b->scale;
+        for (int32_t n = 0; n < b->vertex_count; n++) {
+            a->mesh->position[v + n] = un_mad(x, b->x[n], radius);
+            a->mesh->normal[v + n] = b->x[n];
+            a->mesh->velocity[v + n] = un_particle_velocity(a->particles, q);
+        }
+        for (int32_t n = 0; n < b->triangle_count; n++)
+            for (int32_t c = 0; c < 3; c++) a->mesh->triangle[t + n][c] = v + b->triangle[n][c];
+    }
+}
+
+static un_status grow(un_context *ctx, void **array, size_t count, size_t size)
+{
+    void *moved = un_realloc(ctx, *array, count, size);
+    if (!moved) return UN_ERROR_MEMORY;
+    *array = moved;
+    return UN_OK;
+}
+
+un_status un_surface_add_spheres(un_context *ctx, un_arena *arena, un_trimesh *mesh,
+                                 const un_particles *particles, const int32_t *list, int32_t count,
+                                 double small)
+{
+    if (count == 0) return UN_OK;
+    sphere_args a = {.mesh = mesh, .particles = particles, .list = list, .small = small};
+    make_ball(&a.balls[0], false);
+    make_ball(&a.balls[1], true);
+    a.first = un_arena_alloc(arena, (size_t)count, sizeof *a.first);
+    if (!a.first) return UN_ERROR_MEMORY;
+    int64_t vertices = mesh->vertex_count, triangles = mesh->triangle_count;
+    for (int32_t i = 0; i < count; i++) {
+        const ball *b = ball_for(&a, list[i]);
+        a.first[i][0] = (int32_t)vertices, a.first[i][1] = (int32_t)triangles;
+        vertices += b->vertex_count;
+        triangles += b->triangle_count;
+        if (triangles > INT32_MAX)
+            return un_fail(ctx, UN_ERROR_MEMORY,
+                           "the surface has more than 2.1e9 triangles, which cannot be numbered; "
+                           "lower detail.surface or detail.finest");
+    }
+    size_t n = (size_t)vertices;
+    UN_TRY(grow(ctx, (void **)&mesh->position, n, sizeof *mesh->position));
+    UN_TRY(grow(ctx, (void **)&mesh->normal, n, sizeof *mesh->normal));
+    UN_TRY(grow(ctx, (void **)&mesh->velocity, n, sizeof *mesh->velocity));
+    UN_TRY(grow(ctx, (void **)&mesh->triangle, (size_t)triangles, sizeof *mesh->triangle));
+    un_parallel_for(ctx, count, 256, write_spheres, &a);
+    mesh->vertex_count = (int32_t)vertices;
+    mesh->triangle_count = (int32_t)triangles;
+    return UN_OK;
+}
