@@ -2,7 +2,7 @@
  * its own.
  *
  * The mesh is fine where the surface is: leaves of some two particle radii, or of the wanted
- * resolution where that is coarser, around every particle that has a part in the outside. It is
+ * resolution where that is coarser, wherever an exposed face passes. It is
  * stretched a little along each axis, so that its brick is the domain: what meets a side is closed
  * exactly there, with sharp edges. The surface itself is the hulls', cut to solids; then faired,
  * and moved inwards by what hulls of scattered particles stand out too far.
@@ -26,9 +26,6 @@
  * works on the same scale for all sizes; drops and threads need finer ones to be seen at all. */
 #define LEAF 2.5
 #define LEAF_THIN 1.25
-/* Leaves around a particle of the surface reach this far, in radii: its hulls and half way to the
- * next particle. */
-#define BAND 1.5
 /* In radii. Settled liquid needs 0.05 to 0.09. */
 #define INSET 0.12
 #define OUTSET 0.06
@@ -40,7 +37,8 @@
 typedef struct mesher_state {
     un_context *ctx;
     const un_hull_mesher *in;
-    un_arena arena;
+    un_arena arena;   /* what lives to the end */
+    un_arena scratch; /* what the mesh and its cut need */
     un_groups groups;
     un_hulls *hulls;
     un_octree tree;
@@ -58,20 +56,26 @@ typedef struct mesher_state {
 
 /* ---- drops ---- */
 
-static bool is_clear_of_walls(const mesher_state *s, un_vec3 x, double radius)
+/* Whether a solid comes nearer to x than this. */
+static bool is_near_solid(const mesher_state *s, un_vec3 x, double near)
 {
-    const un_hull_mesher *in = s->in;
-    un_vec3 far = un_sub(in->size, x);
-    if (fmin(fmin(x.x, fmin(x.y, x.z)), fmin(far.x, fmin(far.y, far.z))) < radius) return false;
-    for (int32_t b = 0; in->walls && b < in->walls->body_count; b++) {
-        const un_body *body = &in->walls->bodies[b];
+    const un_walls *walls = s->in->walls;
+    for (int32_t b = 0; walls && b < walls->body_count; b++) {
+        const un_body *body = &walls->bodies[b];
         un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
-        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > radius) continue;
+        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > near) continue;
         un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
         double scale = body->moves ? body->to.scale : 1;
-        if (un_shape_distance(body->shape, local) * scale < radius) return false;
+        if (un_shape_distance(body->shape, local) * scale < near) return true;
     }
-    return true;
+    return false;
+}
+
+static bool is_clear_of_walls(const mesher_state *s, un_vec3 x, double radius)
+{
+    un_vec3 far = un_sub(s->in->size, x);
+    double side = fmin(fmin(x.x, fmin(x.y, x.z)), fmin(far.x, fmin(far.y, far.z)));
+    return side >= radius && !is_near_solid(s, x, radius);
 }
 
 /* No point of a hull is farther from the nearest of its particles than 3.3 of their radii: 4 /
@@ -159,33 +163,121 @@ static void stretch_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Steps of the points that are laid over a sheet, in leaves: each leaf that it passes through shall
+ * have one. */
+#define STEP 0.5
+
+typedef struct request_args {
+    mesher_state *s;
+    int64_t *first; /* by sheet */
+    double *x[3];
+    uint8_t *level, *reach;
+    uint8_t *at_solid; /* by particle */
+    int32_t *solid;    /* such particles, whose requests follow those of the sheets */
+    int64_t solid_first;
+} request_args;
+
+static int32_t sheet_level(const mesher_state *s, const un_hull_sheet *sheet)
+{
+    double leaf = (sheet->radius > 0 ? LEAF_THIN : LEAF) * sheet->size;
+    return un_octree_level(&s->tree, leaf);
+}
+
+/* Points along each side of a sheet, ends not counted twice: (n + 1) (n + 2) / 2 in all; of an axis
+ * n + 1. */
+static int32_t sheet_steps(const mesher_state *s, const un_hull_sheet *sheet)
+{
+    double longest = 0, leaf = un_octree_size(&s->tree, sheet_level(s, sheet));
+    for (int32_t c = 0; c < 3; c++) {
+        const float *a = sheet->x[c], *b = sheet->x[(c + 1) % 3];
+        longest = fmax(longest, hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]));
+    }
+    return (int32_t)un_clamp(ceil(longest / (STEP * leaf)), longest > 0 ? 1 : 0, 64);
+}
+
+static int64_t sheet_points(const mesher_state *s, const un_hull_sheet *sheet)
+{
+    int64_t n = sheet_steps(s, sheet);
+    return sheet->radius > 0 ? n + 1 : (n + 1) * (n + 2) / 2;
+}
+
+static void request_leaves(void *arg, int64_t begin, int64_t end)
+{
+    request_args *a = arg;
+    mesher_state *s = a->s;
+    for (int64_t i = begin; i < end; i++) {
+        const un_hull_sheet *sheet = &s->hulls->sheets[i];
+        int32_t n = sheet_steps(s, sheet), level = sheet_level(s, sheet);
+        double scale = n > 0 ? 1.0 / n : 0, leaf = un_octree_size(&s->tree, level);
+        int64_t to = a->first[i];
+        for (int32_t u = 0; u <= n; u++)
+            for (int32_t v = 0; v <= (sheet->radius > 0 ? 0 : n - u); v++) {
+                double wu = u * scale, wv = v * scale;
+                for (int32_t d = 0; d < 3; d++)
+                    a->x[d][to] = (sheet->x[0][d] * (1 - wu - wv) + sheet->x[1][d] * wu +
+                                   sheet->x[2][d] * wv) /
+                                  s->stretch[d];
+                a->level[to] = (uint8_t)level;
+                a->reach[to] = (uint8_t)un_clamp(ceil(sheet->radius / leaf), 0, 8);
+                to++;
+            }
+    }
+}
+
+static void find_at_solids(void *arg, int64_t begin, int64_t end)
+{
+    request_args *a = arg;
+    const mesher_state *s = a->s;
+    for (int64_t q = begin; q < end; q++)
+        a->at_solid[q] =
+            is_near_solid(s, un_particle_position(s->in->particles, q), LEAF * s->in->radius[q]);
+}
+
+static void request_at_solids(void *arg, int64_t begin, int64_t end)
+{
+    request_args *a = arg;
+    const mesher_state *s = a->s;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t q = a->solid[i], to = a->solid_first + i;
+        for (int32_t d = 0; d < 3; d++) a->x[d][to] = s->in->particles->x[d][q] / s->stretch[d];
+        a->level[to] = (uint8_t)un_octree_level(&s->tree, LEAF * s->in->radius[q]);
+        a->reach[to] = 1;
+    }
+}
+
+/* Fine where an exposed face passes, and where liquid touches a solid. */
 static un_status build_mesh(mesher_state *s)
 {
     const un_particles *p = s->in->particles;
-    int32_t count = 0;
-    int64_t room = 0;
-    for (int32_t q = 0; q < p->count; q++) room += s->hulls->exposed[q] != 0;
-    double *x[3];
-    for (int32_t a = 0; a < 3; a++) {
-        x[a] = un_arena_alloc(&s->arena, (size_t)room + 1, sizeof *x[a]);
-        if (!x[a]) return UN_ERROR_MEMORY;
+    int64_t sheets = s->hulls->sheet_count, count = 0;
+    int32_t solid_count = 0;
+    request_args a = {.s = s};
+    if (s->in->walls && s->in->walls->body_count) {
+        a.at_solid = un_arena_alloc(&s->scratch, (size_t)p->count + 1, 1);
+        if (!a.at_solid) return UN_ERROR_MEMORY;
+        un_parallel_for(s->ctx, p->count, 1024, find_at_solids, &a);
+        UN_TRY(un_cut_list(s->ctx, &s->scratch, a.at_solid, p->count, &a.solid, &solid_count));
     }
-    uint8_t *level = un_arena_alloc(&s->arena, (size_t)room + 1, 1);
-    uint8_t *reach = un_arena_alloc(&s->arena, (size_t)room + 1, 1);
-    if (!level || !reach) return UN_ERROR_MEMORY;
-    for (int32_t q = 0; q < p->count; q++) {
-        if (!s->hulls->exposed[q]) continue;
-        double r = s->in->radius[q];
-        for (int32_t a = 0; a < 3; a++) x[a][count] = p->x[a][q] / s->stretch[a];
-        double leaf = (s->hulls->exposed[q] == UN_HULL_THIN ? LEAF_THIN : LEAF) * r;
-        level[count] = (uint8_t)un_octree_level(&s->tree, leaf);
-        reach[count] =
-            (uint8_t)un_clamp(ceil(BAND * r / un_octree_size(&s->tree, level[count])), 1, 8);
-        count++;
+    a.first = un_arena_alloc(&s->scratch, (size_t)sheets + 1, sizeof *a.first);
+    if (!a.first) return UN_ERROR_MEMORY;
+    for (int64_t i = 0; i < sheets; i++) {
+        a.first[i] = count;
+        count += sheet_points(s, &s->hulls->sheets[i]);
     }
-    un_octree_request request = {count, {x[0], x[1], x[2]}, level, reach};
-    UN_TRY(un_octree_build(&s->tree, &s->arena, &request));
-    UN_TRY(un_tets_build(&s->tets, &s->arena, &s->tree));
+    a.solid_first = count;
+    count += solid_count;
+    for (int32_t d = 0; d < 3; d++) {
+        a.x[d] = un_arena_alloc(&s->scratch, (size_t)count + 1, sizeof *a.x[d]);
+        if (!a.x[d]) return UN_ERROR_MEMORY;
+    }
+    a.level = un_arena_alloc(&s->scratch, (size_t)count + 1, 1);
+    a.reach = un_arena_alloc(&s->scratch, (size_t)count + 1, 1);
+    if (!a.level || !a.reach) return UN_ERROR_MEMORY;
+    un_parallel_for(s->ctx, sheets, 512, request_leaves, &a);
+    un_parallel_for(s->ctx, solid_count, 4096, request_at_solids, &a);
+    un_octree_request request = {count, {a.x[0], a.x[1], a.x[2]}, a.level, a.reach};
+    UN_TRY(un_octree_build(&s->tree, &s->scratch, &request));
+    UN_TRY(un_tets_build(&s->tets, &s->scratch, &s->tree));
     un_parallel_for(s->ctx, s->tets.node_count, 8192, stretch_nodes, s);
     return UN_OK;
 }
@@ -250,22 +342,6 @@ static void sample_particles(void *arg, int64_t begin, int64_t end)
 
 /* ---- offset ---- */
 
-/* Within half a finest leaf. */
-static bool is_at_solid(const mesher_state *s, un_vec3 x)
-{
-    const un_walls *walls = s->in->walls;
-    double near = 0.5 * s->tree.h;
-    for (int32_t b = 0; walls && b < walls->body_count; b++) {
-        const un_body *body = &walls->bodies[b];
-        un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
-        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > near) continue;
-        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
-        double scale = body->moves ? body->to.scale : 1;
-        if (un_shape_distance(body->shape, local) * scale < near) return true;
-    }
-    return false;
-}
-
 /* Vertices in a side stay there; those in its edge slide along it. Solids stand where they stand:
  * vertices at them do not move, nor do drops, which are spheres of their volume already. */
 static void find_directions(void *arg, int64_t begin, int64_t end)
@@ -279,7 +355,7 @@ static void find_directions(void *arg, int64_t begin, int64_t end)
         if (x.y == 0 || x.y == top.y) n.y = 0;
         if (x.z == 0 || x.z == top.z) n.z = 0;
         /* as far as the surface itself moves, where it is not nearly tangent to the side */
-        double way = is_at_solid(s, x) ? 0 : s->radius[v];
+        double way = is_near_solid(s, x, 0.5 * s->tree.h) ? 0 : s->radius[v];
         s->direction[v] = un_scale(n, way / fmax(un_dot(n, n), 0.25));
     }
 }
@@ -333,8 +409,9 @@ static un_status make_hulls(mesher_state *s, un_hulls_report *report)
                         .depth = in->depth,
                         .reach = REACH,
                         .touch = TOUCH,
+                        .sheets = true,
                         .walls = in->walls};
-    return un_hulls_create(s->ctx, &s->arena, &def, &s->hulls, report);
+    return un_hulls_create(s->ctx, &s->scratch, &def, &s->hulls, report);
 }
 
 static un_status contour_hulls(mesher_state *s)
@@ -348,12 +425,12 @@ static un_status contour_hulls(mesher_state *s)
                             .radius = s->joining,
                             .depth = in->depth,
                             .walls = in->walls};
-    float *phi = un_arena_alloc(&s->arena, (size_t)s->tets.node_count + 1, sizeof *phi);
+    float *phi = un_arena_alloc(&s->scratch, (size_t)s->tets.node_count + 1, sizeof *phi);
     if (!phi) return UN_ERROR_MEMORY;
-    UN_TRY(un_hulls_cut(s->ctx, &s->arena, &def, phi, &cut, &graph));
+    UN_TRY(un_hulls_cut(s->ctx, &s->scratch, &def, phi, &cut, &graph));
     un_cut_keep_off(s->ctx, &cut, UN_SURFACE_HAIR);
-    UN_TRY(un_cut_triangulate(s->ctx, &s->arena, &cut));
-    return un_cut_contour(s->ctx, &s->arena, &cut, s->mesh);
+    UN_TRY(un_cut_triangulate(s->ctx, &s->scratch, &cut));
+    return un_cut_contour(s->ctx, &s->scratch, &cut, s->mesh);
 }
 
 static un_status finish_mesh(mesher_state *s)
@@ -379,16 +456,20 @@ un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull
     mesher_state s = {.ctx = ctx, .in = mesher, .mesh = mesh};
     *mesh = (un_trimesh){0};
     un_arena_init(&s.arena, ctx);
+    un_arena_init(&s.scratch, ctx);
     un_tets_init(ctx, &s.tets);
     plan_tree(&s);
     un_status status = make_hulls(&s, report);
+    un_arena_reset(&s.scratch);
     if (status == UN_OK) status = build_mesh(&s);
+    un_arena_reset(&s.scratch);
     if (status == UN_OK) status = contour_hulls(&s);
-    if (status == UN_OK) status = finish_mesh(&s);
-    if (status != UN_OK) un_trimesh_free(ctx, mesh);
     un_hulls_destroy(s.hulls);
     un_tets_free(&s.tets);
     un_octree_free(&s.tree);
+    un_arena_free(&s.scratch);
+    if (status == UN_OK) status = finish_mesh(&s);
+    if (status != UN_OK) un_trimesh_free(ctx, mesh);
     un_arena_free(&s.arena);
     return status;
 }

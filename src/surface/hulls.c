@@ -329,17 +329,30 @@ done:
     return status;
 }
 
-static un_status find_exposed(un_hulls *h, const un_hulls_def *def, const un_hull_points *points,
-                              const un_hull_list *list)
+static un_status keep_sheets(un_hulls *h, const un_hull_points *points, const un_hull_list *list)
 {
-    h->exposed = un_alloc_zero(h->ctx, (size_t)def->groups->count + 1, 1);
-    if (!h->exposed) return UN_ERROR_MEMORY;
-    for (int64_t n = 0; n < list->count; n++)
-        for (int32_t c = 0; c < 3; c++) {
-            uint8_t *exposed = &h->exposed[points->particle[list->entry[n].corner[c]]];
-            uint8_t kind = list->entry[n].sides ? 1 : UN_HULL_THIN;
-            *exposed = *exposed > kind ? *exposed : kind;
+    h->sheets = un_alloc(h->ctx, 2 * (size_t)list->count + 1, sizeof *h->sheets);
+    if (!h->sheets) return UN_ERROR_MEMORY;
+    for (int64_t n = 0; n < list->count; n++) {
+        const un_hull_entry *entry = list->entry + n;
+        un_hull_shape hull = shape_of(points, entry);
+        const float *size = points->size;
+        float least =
+            fminf(size[entry->corner[0]], fminf(size[entry->corner[1]], size[entry->corner[2]]));
+        for (int32_t side = 0; side < 2; side++) {
+            bool axis = !entry->sides && side == 0;
+            if (!axis && !(entry->sides >> side & 1)) continue;
+            un_hull_shape sheet = axis ? hull : sheet_of(&hull, side ? -1 : 1);
+            un_hull_sheet *to = &h->sheets[h->sheet_count++];
+            for (int32_t c = 0; c < 3; c++) {
+                to->x[c][0] = (float)sheet.x[c].x;
+                to->x[c][1] = (float)sheet.x[c].y;
+                to->x[c][2] = (float)sheet.x[c].z;
+            }
+            to->size = least;
+            to->radius = axis ? (float)fmax(hull.r[0], hull.r[1]) : 0;
         }
+    }
     return UN_OK;
 }
 
@@ -373,7 +386,7 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     h->ctx = ctx;
     un_parallel_for(ctx, list.count, BLOCK_GRAIN, copy_shapes, &a);
     un_status status = build_tree(h, a.shape, list.count);
-    if (status == UN_OK) status = find_exposed(h, def, &points, &list);
+    if (status == UN_OK && def->sheets) status = keep_sheets(h, &points, &list);
     if (status == UN_OK && !def->depth) status = measure_depth(arena, h, def, &points, &list);
     if (status != UN_OK)
         un_hulls_destroy(h);
@@ -387,7 +400,7 @@ void un_hulls_destroy(un_hulls *hulls)
     if (!hulls) return;
     un_free(hulls->ctx, hulls->blocks);
     un_free(hulls->ctx, hulls->boxes.nodes);
-    un_free(hulls->ctx, hulls->exposed);
+    un_free(hulls->ctx, hulls->sheets);
     un_free(hulls->ctx, hulls->depth);
     un_free(hulls->ctx, hulls);
 }

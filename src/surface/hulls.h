@@ -6,8 +6,6 @@
 #include "surface/cut.h"
 #include "surface/surface.h"
 
-#define UN_HULL_THIN 2
-
 /* What a point may do. */
 enum {
     UN_HULL_HELPER = 1, /* takes part in the tests */
@@ -63,15 +61,23 @@ typedef struct un_hull_shape {
 } un_hull_shape;
 void un_hull_block_set(un_hull_block *block, int32_t lane, const un_hull_shape *shape);
 
+/* Where the outside is: an exposed face, between the points that touch the spheres; or, of a cone
+ * or sphere, its axis. */
+typedef struct un_hull_sheet {
+    float x[3][3];
+    float size;   /* of the smallest particle */
+    float radius; /* around an axis; 0: a face */
+} un_hull_sheet;
+
 struct un_hulls {
     un_context *ctx;
     int64_t count; /* of hulls */
     int64_t block_count;
     un_hull_block *blocks;
-    un_boxes boxes;   /* over the hulls: of the centres, and the largest radius */
-    uint8_t *exposed; /* at particles: has a part in the outside (1); in a thread or drop, where no
-                         face is (UN_HULL_THIN) */
-    float *depth;     /* at the particles they were made from, where those had none; else NULL */
+    un_boxes boxes;        /* over the hulls: of the centres, and the largest radius */
+    un_hull_sheet *sheets; /* if wanted */
+    int64_t sheet_count;
+    float *depth; /* at the particles they were made from, where those had none; else NULL */
 };
 
 /* A sphere of a particle's volume, in its radii: cbrt(6 / pi). */

@@ -152,7 +152,20 @@ static bool add_group(hood *h, const un_hull_points *p, int32_t group)
     return true;
 }
 
-/* The same comparison of the same numbers wherever two points meet, so that all agree. */
+/* Larger than i, by size and then by number. */
+static inline bool is_larger(const hood *h, int32_t j)
+{
+    return h->size[j] > h->size_i || (h->size[j] == h->size_i && h->id[j] > h->i);
+}
+
+/* May be one of a pair or triplet that is judged at i. */
+static inline bool is_member(const hood *h, int32_t j)
+{
+    return h->role[j] & UN_HULL_OWNER && is_larger(h, j);
+}
+
+/* Who is joined to whom, for the members of i's pairs and triplets. The same comparison of the same
+ * numbers wherever two points meet, so that all agree. */
 static void find_joined(hood *h, double reach)
 {
     int32_t n = h->count, padded = (n + 7) & ~7;
@@ -161,6 +174,7 @@ static void find_joined(hood *h, double reach)
         h->role[m] = 0;
     }
     for (int32_t j = 0; j < n; j++) {
+        if (!is_member(h, j)) continue;
         memset(h->joined[j], 0, sizeof h->joined[j]);
         double x = h->x[0][j], y = h->x[1][j], z = h->x[2][j], size = h->size[j], gap[HOOD_MAX];
         for (int32_t m = 0; m < padded; m++)
@@ -173,12 +187,6 @@ static void find_joined(hood *h, double reach)
 }
 
 /* ---- judging ---- */
-
-/* Larger than i, by size and then by number. */
-static inline bool is_larger(const hood *h, int32_t j)
-{
-    return h->size[j] > h->size_i || (h->size[j] == h->size_i && h->id[j] > h->i);
-}
 
 static void set_pair(hood *h, int32_t j, double *room)
 {
@@ -232,7 +240,7 @@ static void judge_pair(const prune_args *a, prune_block *block, hood *h, int32_t
             int32_t k = 64 * w + __builtin_ctzll(left);
             double pa = h->pa[k], pb = h->pb[k], q = h->q[k], rho2 = pa * pa + pb * pb;
             if (q < -room || rho2 > square(q + room)) alone = false;
-            if (k < j || !(h->role[k] & UN_HULL_OWNER) || !is_larger(h, k)) continue;
+            if (k < j || !is_member(h, k)) continue;
             if (image && h->role[k] & UN_HULL_IMAGE) continue;
             block->triplet_count++;
             if (!(q * q < rho2)) continue; /* never or always above: no face */
@@ -261,7 +269,7 @@ static void judge_point(const prune_args *a, prune_block *block, hood *h)
         double d = sqrt(square(h->x[0][j] - h->xi[0]) + square(h->x[1][j] - h->xi[1]) +
                         square(h->x[2][j] - h->xi[2]));
         if (d + h->r[j] > h->ri * (1 + RISE)) alone = false;
-        if (!(h->role[j] & UN_HULL_OWNER) || !is_larger(h, j)) continue;
+        if (!is_member(h, j)) continue;
         if (d + h->r[j] <= h->ri) continue; /* held altogether, where sizes are not the radii */
         block->pair_count++;
         judge_pair(a, block, h, j);

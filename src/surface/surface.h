@@ -98,6 +98,7 @@ typedef struct un_hulls_def {
     double touch;          /* share of a radius by which spheres near the surface may be smaller or
                               larger, so that they touch where depth says it is. For output only: fed
                               back into a simulation the surface would flicker */
+    bool sheets;           /* keep where the outside is, for meshing it */
     const un_walls *walls; /* particles next to them are mirrored, so that hulls fill the gap; NULL:
                               none are */
 } un_hulls_def;
