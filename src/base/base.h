@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/morton.h"
 #include "undine.h"
 
 #define UN_PI 3.14159265358979323846

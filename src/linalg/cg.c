@@ -13,12 +13,16 @@
  * preconditioned residual and of the answer. CG itself runs over all components at once; with the
  * null space removed that is one well-posed problem. */
 #include "linalg/components.h"
+#include "linalg/dump.h"
 
 struct un_solver {
     un_context *ctx;
     un_solver_kind kind;
     un_preconditioner preconditioner[UN_SOLVER_KIND_COUNT]; /* made when first used */
     un_components parts;
+    un_sites sites;
+    char *dump; /* folder, NULL: none */
+    int32_t dump_every, solve_count;
     double *r, *z, *p, *q;
     size_t capacity_r, capacity_z, capacity_p, capacity_q;
     /* of the solve under way */
@@ -28,12 +32,19 @@ struct un_solver {
     double alpha, beta;
 };
 
-const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT] = {
+const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1] = {
     [UN_SOLVER_AUTO] = "auto",
     [UN_SOLVER_JACOBI] = "jacobi",
     [UN_SOLVER_MIC] = "mic",
     [UN_SOLVER_AMG] = "amg",
 };
+
+un_solver_kind un_solver_kind_find(const char *name)
+{
+    int k = 0;
+    while (k < UN_SOLVER_KIND_COUNT && strcmp(un_solver_kind_names[k], name) != 0) k++;
+    return (un_solver_kind)k;
+}
 
 static un_status (*const create[UN_SOLVER_KIND_COUNT])(un_context *, un_preconditioner *) = {
     [UN_SOLVER_JACOBI] = un_jacobi_create,
@@ -84,6 +95,7 @@ void un_solver_destroy(un_solver *s)
     for (int k = 0; k < UN_SOLVER_KIND_COUNT; k++)
         if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
     un_components_free(&s->parts);
+    un_free(s->ctx, s->dump);
     void *blocks[] = {s->r, s->z, s->p, s->q};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
     un_free(s->ctx, s);
@@ -92,6 +104,23 @@ void un_solver_destroy(un_solver *s)
 void un_solver_set_kind(un_solver *s, un_solver_kind kind)
 {
     s->kind = kind;
+}
+
+void un_solver_set_sites(un_solver *s, const un_sites *sites)
+{
+    s->sites = sites ? *sites : (un_sites){.kind = UN_SITES_NONE};
+}
+
+un_status un_solver_set_dump(un_solver *s, const char *folder, int32_t every)
+{
+    un_free(s->ctx, s->dump);
+    s->dump = NULL;
+    s->dump_every = every;
+    s->solve_count = 0;
+    if (!folder) return UN_OK;
+    UN_TRY(un_system_folder(s->ctx, folder));
+    s->dump = un_strdup(s->ctx, folder);
+    return s->dump ? UN_OK : UN_ERROR_MEMORY;
 }
 
 /* ---- the kernels of an iteration, each one pass over the vectors ---- */
@@ -214,7 +243,10 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
     un_context *ctx = s->ctx;
     size_t n = (size_t)a->n;
     *report = (un_solve_report){.converged = true, .finite = true};
+    int32_t number = ++s->solve_count;
     if (a->n == 0) return UN_OK;
+    if (s->dump && (number - 1) % s->dump_every == 0)
+        UN_TRY(un_system_write(ctx, s->dump, number, a, b, x, &s->sites));
     UN_TRY(un_array_need(ctx, (void **)&s->r, &s->capacity_r, n, sizeof *s->r));
     UN_TRY(un_array_need(ctx, (void **)&s->z, &s->capacity_z, n, sizeof *s->z));
     UN_TRY(un_array_need(ctx, (void **)&s->p, &s->capacity_p, n, sizeof *s->p));

@@ -24,7 +24,9 @@ typedef enum un_solver_kind {
     UN_SOLVER_AMG,
     UN_SOLVER_KIND_COUNT
 } un_solver_kind;
-extern const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT]; /* "auto", "jacobi", ... */
+/* "auto", "jacobi", ..., NULL: the words of solver.kind. */
+extern const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1];
+un_solver_kind un_solver_kind_find(const char *name); /* UN_SOLVER_KIND_COUNT: unknown */
 
 typedef struct un_solve_report {
     un_solver_kind kind; /* what was used; UN_SOLVER_AUTO when nothing had to be */
@@ -37,13 +39,38 @@ typedef struct un_solve_report {
     double seconds_setup;    /* of the preconditioner */
 } un_solve_report;
 
+/* Where unknowns sit, for transfers between levels that follow a lattice. Knows nothing of what is
+ * solved for. Sites are numbered in the order of their places, unknowns in the order of their
+ * sites. */
+typedef enum un_sites_kind {
+    UN_SITES_NONE,
+    UN_SITES_GRID, /* centres of cubes: site = x + size_x (y + size_y z) */
+    UN_SITES_BCC   /* corners and centres of the leaves of an octree, and middles of faces in its
+                    * boundary; places in units of half the finest leaf, from 0 to size */
+} un_sites_kind;
+typedef struct un_sites {
+    un_sites_kind kind;
+    int32_t size[3];
+    const int32_t *site; /* by unknown */
+    const uint64_t *key; /* BCC, by site: Morton code of its place */
+    /* BCC, by site: the finest level of the leaves that meet there; level_max has leaves of size 2
+     */
+    const uint8_t *level;
+    int32_t level_max;
+} un_sites;
+
 /* A solver keeps its scratch between solves. Not converging is data in the report; the status
- * tells of memory only. */
+ * tells of memory, and of files where systems are dumped. */
 typedef struct un_solver un_solver;
 
 un_status un_solver_create(un_context *ctx, un_solver **solver);
 void un_solver_destroy(un_solver *solver);
 void un_solver_set_kind(un_solver *solver, un_solver_kind kind); /* UN_SOLVER_AUTO at first */
+/* Of the next solves; copied, but not what it points to. NULL: none is known. */
+void un_solver_set_sites(un_solver *solver, const un_sites *sites);
+/* Writes the system of solve 1, 1 + every, 1 + 2 every, ... into a folder, which is made (dump.c).
+ * NULL: no longer. */
+un_status un_solver_set_dump(un_solver *solver, const char *folder, int32_t every);
 /* What it will hold for so many unknowns, about, matrix, b and x not included. */
 double un_solver_bytes(double unknowns);
 
@@ -53,6 +80,26 @@ double un_solver_bytes(double unknowns);
  * diagonal give x = 0. */
 un_status un_solver_solve(un_solver *solver, const un_csr *a, double *x, const double *b,
                           double tolerance, int32_t iteration_limit, un_solve_report *report);
+
+/* ---- Matrix Market files (dump.c) ---- */
+
+/* NNNNNN.mtx the matrix, lower half; NNNNNN_b.mtx and NNNNNN_x.mtx the right-hand side and the
+ * guess; NNNNNN_places.mtx, where sites are known, x y z of each unknown and, with BCC, its
+ * level. Each appears under its name only when complete. */
+un_status un_system_write(un_context *ctx, const char *folder, int32_t number, const un_csr *a,
+                          const double *b, const double *x, const un_sites *sites);
+/* One of them, read back; un_system_free gives it back. sites.kind tells whether they were known.
+ */
+typedef struct un_system {
+    un_csr a;
+    double *b, *x;
+    un_sites sites;
+    int32_t *site;
+    uint64_t *key;
+    uint8_t *level;
+} un_system;
+un_status un_system_read(un_context *ctx, const char *folder, int32_t number, un_system *system);
+void un_system_free(un_context *ctx, un_system *system);
 
 /* ---- preconditioners ---- */
 

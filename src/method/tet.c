@@ -160,6 +160,7 @@ static un_status fill(un_tet *s)
     UN_TRY(un_walls_create(s->ctx, &s->grid, s->scene, false, &s->walls));
     un_tet_walls_init(s->ctx, &s->tet_walls, s->walls);
     UN_TRY(un_tet_pressure_create(s->ctx, &s->pressure));
+    UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
     UN_TRY(un_sources_init(&s->sources, s->ctx, s->def, &s->grid, s->walls));
     s->particles.sized = true;
     UN_TRY(un_particles_reserve(s->ctx, &s->particles, 1));

@@ -130,6 +130,7 @@ static un_status allocate(un_uniform *s)
     UN_TRY(un_walls_create(ctx, &s->grid, s->scene, true, &s->walls));
     UN_TRY(un_bins_create(ctx, &s->grid, &s->bins));
     UN_TRY(un_pressure_create(ctx, &s->grid, &s->pressure));
+    UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
     UN_ALLOC(ctx, s->normalizer, n);
     UN_ALLOC(ctx, s->colour, n);
     UN_ALLOC(ctx, s->phi, n);

@@ -6,6 +6,9 @@
 #include "linalg/linalg.h"
 #include "mesh/mesh.h"
 
+/* solver.kind and solver.dump of the scene; makes the folder (solver.c). */
+un_status un_pressure_configure(un_solver *solver, const un_scene_def *def);
+
 typedef struct un_pressure {
     un_context *ctx;
     const un_grid *grid;

@@ -337,6 +337,8 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     *report = (un_projection_report){0};
     UN_TRY(assemble(pr, in));
     report->cell_count = pr->matrix.n;
+    un_sites sites = {.kind = UN_SITES_GRID, .size = {g->n[0], g->n[1], g->n[2]}, .site = pr->cell};
+    un_solver_set_sites(pr->solver, &sites);
     UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
                            in->iteration_limit, &report->solve));
     assemble_args s = {.pr = pr, .in = in};

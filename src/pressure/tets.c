@@ -442,6 +442,14 @@ un_status un_tet_pressure_project(un_tet_pressure *pr, un_arena *arena, const un
     for (int32_t l = 0; l <= mesh->tree->level_max; l++) s.size[l] = un_octree_size(mesh->tree, l);
     UN_TRY(choose_unknowns(&s, arena, report));
     UN_TRY(assemble(&s));
+    const un_octree *tree = mesh->tree;
+    un_sites sites = {.kind = UN_SITES_BCC,
+                      .size = {2 * tree->n[0], 2 * tree->n[1], 2 * tree->n[2]},
+                      .site = pr->node,
+                      .key = mesh->node_key,
+                      .level = mesh->node_level,
+                      .level_max = tree->level_max};
+    un_solver_set_sites(pr->solver, &sites);
     UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
                            in->iteration_limit, &report->solve));
     if (report->solve.finite && !report->solve.converged && !in->first_order &&

@@ -194,6 +194,8 @@ static un_status time_frame(un_context *ctx, un_scene *scene, const un_method *m
     def->detail.finest = (int32_t)fmax(FINEST_MIN, floor(finest * shrink));
     def->detail.surface =
         (int32_t)fmax(FINEST_MIN, floor((double)surface * def->detail.finest / finest));
+    char dump = def->solver.dump[0];
+    def->solver.dump[0] = 0; /* a trial writes nothing */
     void *state = NULL;
     un_step step;
     double seconds = 0, count = 0;
@@ -217,6 +219,7 @@ static un_status time_frame(un_context *ctx, un_scene *scene, const un_method *m
     if (state) method->destroy(state);
     def->detail.finest = finest;
     def->detail.surface = surface;
+    def->solver.dump[0] = dump;
     UN_TRY(status);
     /* Liquid that falls the height of the domain sets the speed. */
     double h = check->cell_size, g = un_length(def->gravity);

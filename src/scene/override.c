@@ -54,6 +54,15 @@ static bool is_word(const char *text)
     return true;
 }
 
+/* out/systems is no Lua; 1/2 and math.pi/2 are, and never get here. */
+static bool is_path(const char *text)
+{
+    if (!strchr(text, '/')) return false;
+    for (; *text; text++)
+        if (!isalnum((unsigned char)*text) && !strchr("_.-+/", *text)) return false;
+    return true;
+}
+
 static bool is_constant(const char *text)
 {
     return strcmp(text, "true") == 0 || strcmp(text, "false") == 0 || strcmp(text, "nil") == 0;
@@ -72,7 +81,7 @@ static void push_value(lua_State *L, const char *override, const char *text)
     }
     const char *chunk = lua_pushfstring(L, "return %s", text);
     if (luaL_loadbufferx(L, chunk, strlen(chunk), "=" UN_OVERRIDE_NAME, "t") != LUA_OK) {
-        if (is_word(text)) {
+        if (is_word(text) || is_path(text)) {
             lua_pushstring(L, text);
             return;
         }
@@ -83,6 +92,10 @@ static void push_value(lua_State *L, const char *override, const char *text)
     int lua_status = lua_pcall(L, 0, 1, 0);
     if (lua_status != LUA_OK) {
         un_sandbox_check_final(L, lua_status);
+        if (is_path(text)) {
+            lua_pushstring(L, text);
+            return;
+        }
         const char *reason = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "error";
         const char *after = strncmp(reason, UN_OVERRIDE_NAME ":", strlen(UN_OVERRIDE_NAME) + 1) == 0
                                 ? strstr(reason, ": ")

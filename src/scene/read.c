@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "linalg/linalg.h"
+
 /* Of the uniform grid, whose ids are int32; a billion cells already need a quarter terabyte. */
 #define CELLS_MAX 1e9
 #define LIST_MAX 4096
@@ -19,7 +21,12 @@ un_scene_def un_scene_def_default(void)
         .frames = {.count = 72, .rate = 24},
         .gravity = {0, -9.81, 0},
         .fluid.density = 1000,
-        .solver = {.kind = "auto", .tolerance = 1e-4, .cfl = 3, .pic = 3, .surface = "colour"},
+        .solver = {.kind = "auto",
+                   .dump_every = 10,
+                   .tolerance = 1e-4,
+                   .cfl = 3,
+                   .pic = 3,
+                   .surface = "colour"},
         .sizing = {.depth = 1,
                    .curvature = 1,
                    .solid_curvature = 1,
@@ -372,16 +379,35 @@ static void read_budget(un_place *place, int t, un_scene_def *def)
     un_close_table(place, budget);
 }
 
+static void read_dump(const un_place *place, int t, un_scene_def *def)
+{
+    lua_State *L = place->L;
+    if (!un_get_field(place, t, "dump")) return;
+    size_t length = 0;
+    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
+    if (!text || length == 0 || strlen(text) != length)
+        un_place_fail(place, "dump", "must be the name of a folder in quotes, got %s",
+                      un_describe(L, -1).text);
+    if (length >= sizeof def->solver.dump)
+        un_place_fail(place, "dump", "must be shorter than %d characters",
+                      (int)sizeof def->solver.dump);
+    memcpy(def->solver.dump, text, length + 1);
+    lua_pop(L, 1);
+}
+
 static void read_solver(un_place *place, int t, un_scene_def *def)
 {
-    static const char *const keys[] = {"kind", "tolerance", "cfl", "pic", "surface", NULL};
-    static const char *const kinds[] = {"auto", "cg", NULL};
-    static const char *const later[] = {"amg", "multigrid", NULL};
+    static const char *const keys[] = {"kind", "dump", "dump_every", "tolerance",
+                                       "cfl",  "pic",  "surface",    NULL};
     static const char *const surfaces[] = {"hulls", "colour", NULL};
     int solver = un_open_table(place, t, "solver", "{ kind = \"auto\", tolerance = 1e-4 }");
     if (!solver) return;
     un_check_keys(place, solver, keys, false);
-    un_read_word(place, solver, "kind", kinds, later, def->solver.kind, sizeof def->solver.kind);
+    un_read_word(place, solver, "kind", un_solver_kind_names, NULL, def->solver.kind,
+                 sizeof def->solver.kind);
+    read_dump(place, solver, def);
+    un_read_integer(place, solver, "dump_every", (un_range){1, 1e9, false},
+                    &def->solver.dump_every);
     un_read_number(place, solver, "tolerance", (un_range){1e-12, 0.1, false},
                    &def->solver.tolerance);
     un_read_number(place, solver, "cfl", (un_range){0.1, 20, false}, &def->solver.cfl);

@@ -79,7 +79,9 @@ typedef struct un_scene_def {
         double memory;
     } budget; /* 0: none; bytes */
     struct {
-        char kind[16];
+        char kind[16];      /* of linalg's un_solver_kind_names */
+        char dump[512];     /* folder for the systems solved, "": none */
+        int32_t dump_every; /* solves from one of these to the next */
         double tolerance; /* of the pressure residual, relative */
         double cfl;       /* cells a particle may cross in a step */
         double pic;       /* 1/s: rate at which particle velocities relax to the grid's */

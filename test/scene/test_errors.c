@@ -189,8 +189,18 @@ static void values(void **state)
          "dam.lua:1: budget.particles must be a finite number, got nan"},
         {"scene { solver = { tolerance = 1 } }",
          "dam.lua:1: solver.tolerance must be between 1e-12 and 0.1, got 1"},
-        {"scene { solver = { kind = 'cq' } }",
-         "dam.lua:1: solver.kind = \"cq\" is unknown; did you mean \"cg\"?"},
+        {"scene { solver = { kind = 'jacoby' } }",
+         "dam.lua:1: solver.kind = \"jacoby\" is unknown; did you mean \"jacobi\"?"},
+        {"scene { solver = { dump = 3 } }",
+         "dam.lua:1: solver.dump must be the name of a folder in quotes, got 3"},
+        {"scene { solver = { dump = '' } }",
+         "dam.lua:1: solver.dump must be the name of a folder in quotes, got \"\""},
+        {"scene { solver = { dump = 'a\\0b' } }",
+         "dam.lua:1: solver.dump must be the name of a folder in quotes, got \"a?b\""},
+        {"scene { solver = {\n dump = ('x'):rep(512) } }",
+         "dam.lua:2: solver.dump must be shorter than 512 characters"},
+        {"scene { solver = { dump_every = 0 } }",
+         "dam.lua:1: solver.dump_every must be between 1 and 1000000000, got 0"},
         {"scene { output = { surface = 1 } }",
          "dam.lua:1: output.surface must be true or false, got 1"},
         {"scene { method = 3 }",
@@ -226,8 +236,6 @@ static void not_available(void **state)
          "dam.lua:1: fluid.surface_tension = 0.07 is not available in this version; leave it out "
          "or "
          "0"},
-        {"scene { solver = { kind = 'amg' } }",
-         "dam.lua:1: solver.kind = \"amg\" is not available in this version; use auto, cg"},
         {"scene { " WATER ", solids = {\n sphere { center = {0, 0, 0}, radius = 1,\n"
          "  density = 500 } } }",
          "dam.lua:3: sphere.density (a body moved by the liquid) is not available in this version; "

@@ -24,6 +24,8 @@ static void defaults(void **state)
     check_near(def->solver.cfl, 3, 0);
     check_near(def->solver.pic, 3, 0);
     assert_string_equal(def->solver.kind, "auto");
+    assert_string_equal(def->solver.dump, "");
+    assert_int_equal(def->solver.dump_every, 10);
     assert_true(def->output.surface && def->output.particles && !def->output.mesh);
     assert_int_equal(def->solid_count + def->source_count + def->probe_count, 0);
     assert_int_equal(scene->note_count, 0);
@@ -54,7 +56,8 @@ static void every_key(void **state)
         "  probes = { front { axis = '-z' }, height { name = 'h1', at = {.5, .25} },\n"
         "             pressure { name = 'p1', at = {1.9, .02, .25} }, front { name = 'x' } },\n"
         "  budget = { particles = 2e6, memory = '8G' },\n"
-        "  solver = { kind = 'cg', tolerance = 1e-6, cfl = 2, pic = 0 },\n"
+        "  solver = { kind = 'amg', dump = 'a b/c', dump_every = 3, tolerance = 1e-6, cfl = 2, pic "
+        "= 0 },\n"
         "  output = { surface = false, particles = false, mesh = true },\n"
         "}\n");
     const un_scene_def *def = &scene->def;
@@ -101,7 +104,9 @@ static void every_key(void **state)
     assert_int_equal(def->probes[3].axis, 0);
     check_near(def->budget.particles, 2e6, 0);
     check_near(def->budget.memory, 8.0 * (1 << 30), 0);
-    assert_string_equal(def->solver.kind, "cg");
+    assert_string_equal(def->solver.kind, "amg");
+    assert_string_equal(def->solver.dump, "a b/c");
+    assert_int_equal(def->solver.dump_every, 3);
     check_near(def->solver.cfl, 2, 0);
     check_near(def->solver.pic, 0, 0);
     assert_true(!def->output.surface && !def->output.particles && def->output.mesh);
@@ -432,6 +437,17 @@ static void overrides(void **state)
     assert_int_equal(def->solid_count, 1);
     assert_true(def->domain.open[UN_SIDE_TOP]);
     un_scene_destroy(scene);
+    static const char *const paths[] = {"out/systems", "/tmp/x-1", "../a.b/c", "./a"};
+    for (size_t n = 0; n < sizeof paths / sizeof *paths; n++) {
+        char text[64];
+        snprintf(text, sizeof text, "solver.dump=%s", paths[n]);
+        const char *const path[] = {text, "gravity={0, -math.pi/2, 0}", "fluid.density=1/2"};
+        check_ok(ctx, load_set(ctx, &scene, path, 3));
+        assert_string_equal(scene->def.solver.dump, paths[n]);
+        check_near(scene->def.gravity.y, -UN_PI / 2, 0);
+        check_near(scene->def.fluid.density, 0.5, 0);
+        un_scene_destroy(scene);
+    }
     const char *const one[] = {"detail.finest=40"};
     check_ok(ctx, load_set(ctx, &scene, one, 1));
     assert_int_equal(scene->def.detail.surface, 80);

@@ -1,0 +1,50 @@
+/* Morton codes: three coordinates of 21 bits, interleaved. */
+#ifndef UN_BASE_MORTON_H
+#define UN_BASE_MORTON_H
+
+#include <stdint.h>
+
+/* One instruction where it is one; AMD's first two generations take hundreds of cycles for it. */
+#if defined(__BMI2__) && !defined(__znver1__) && !defined(__znver2__)
+#include <immintrin.h>
+#define UN_MORTON_PDEP 1
+#endif
+
+/* Morton bits of x; shifted by one and two those of y and z. */
+#define UN_MORTON_LANE 0x1249249249249249u
+
+/* Interleaves the lower 21 bits of each: bit 0 of x, y, z, then bit 1, ... */
+static inline uint64_t un_morton_spread(uint64_t v)
+{
+#ifdef UN_MORTON_PDEP
+    return _pdep_u64(v, UN_MORTON_LANE);
+#else
+    v &= 0x1fffff;
+    v = (v | v << 32) & 0x1f00000000ffffu;
+    v = (v | v << 16) & 0x1f0000ff0000ffu;
+    v = (v | v << 8) & 0x100f00f00f00f00fu;
+    v = (v | v << 4) & 0x10c30c30c30c30c3u;
+    v = (v | v << 2) & UN_MORTON_LANE;
+    return v;
+#endif
+}
+static inline uint64_t un_morton(uint32_t x, uint32_t y, uint32_t z)
+{
+    return un_morton_spread(x) | un_morton_spread(y) << 1 | un_morton_spread(z) << 2;
+}
+static inline uint32_t un_morton_gather(uint64_t v)
+{
+#ifdef UN_MORTON_PDEP
+    return (uint32_t)_pext_u64(v, UN_MORTON_LANE);
+#else
+    v &= UN_MORTON_LANE;
+    v = (v | v >> 2) & 0x10c30c30c30c30c3u;
+    v = (v | v >> 4) & 0x100f00f00f00f00fu;
+    v = (v | v >> 8) & 0x1f0000ff0000ffu;
+    v = (v | v >> 16) & 0x1f00000000ffffu;
+    v = (v | v >> 32) & 0x1fffffu;
+    return (uint32_t)v;
+#endif
+}
+
+#endif
