@@ -160,6 +160,7 @@ typedef struct un_walls {
     un_body *bodies;
     int32_t body_count;
     bool moving, friction; /* any body does, has */
+    double time, dt;       /* of the last update: the step the bodies are placed for */
     /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
      * a lower bound. Moving bodies count within three cells of them only. */
     float *phi;

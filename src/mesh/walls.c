@@ -373,6 +373,8 @@ static un_status place_bodies(un_walls *w, double t, double dt)
 
 un_status un_walls_update(un_walls *w, double t, double dt)
 {
+    w->time = t;
+    w->dt = dt;
     if (!w->moving) return UN_OK;
     UN_TRY(place_bodies(w, t, dt));
     if (!w->phi) return UN_OK;

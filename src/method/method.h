@@ -7,6 +7,7 @@
 #include "mesh/mesh.h"
 #include "particles/particles.h"
 #include "scene/scene.h"
+#include "state/state.h"
 
 #define UN_STAGE_COUNT_MAX UN_STAGES_MAX
 
@@ -60,6 +61,10 @@ typedef struct un_method {
     /* NaN where a probe has nothing to say. */
     double (*probe)(const void *state, const un_probe *probe);
     un_status (*estimate)(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+    /* Everything that the next step depends on. Arrays are not copied: good until the next step. */
+    un_status (*save)(const void *state, un_state *out);
+    /* Instead of create. Going on from here gives the bits that going on there would have. */
+    un_status (*load)(un_context *ctx, const un_scene *scene, const un_state *in, void **state);
 } un_method;
 
 /* NULL when unknown or not available in this version. */

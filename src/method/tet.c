@@ -124,7 +124,7 @@ static void release(un_tet *s)
                        (void **)&s->sharp,     (void **)&s->quiet,      (void **)&s->old_key,
                        (void **)&s->old_p,     (void **)&s->radius,     (void **)&s->depth,
                        (void **)&s->normal[0], (void **)&s->normal[1],  (void **)&s->normal[2],
-                       (void **)&s->wall,      (void **)&s->emitted};
+                       (void **)&s->wall,      (void **)&s->emitted,    (void **)&s->flags_before};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         un_free(s->ctx, *arrays[i]);
         *arrays[i] = NULL;
@@ -133,7 +133,7 @@ static void release(un_tet *s)
     memset(s->tet_capacity, 0, sizeof s->tet_capacity);
     memset(s->old_capacity, 0, sizeof s->old_capacity);
     memset(s->particle_capacity, 0, sizeof s->particle_capacity);
-    s->emitted_capacity = 0;
+    s->emitted_capacity = s->flags_capacity = 0;
     un_tet_walls_free(&s->tet_walls);
     un_tets_free(&s->mesh);
     un_tet_bins_free(s->ctx, &s->bins);
@@ -154,7 +154,7 @@ static void destroy(void *state)
     un_free(s->ctx, s);
 }
 
-static un_status fill(un_tet *s)
+static un_status allocate(un_tet *s)
 {
     un_step_init(&s->last);
     UN_TRY(un_walls_create(s->ctx, &s->grid, s->scene, false, &s->walls));
@@ -163,7 +163,11 @@ static un_status fill(un_tet *s)
     UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
     UN_TRY(un_sources_init(&s->sources, s->ctx, s->def, &s->grid, s->walls));
     s->particles.sized = true;
-    UN_TRY(un_particles_reserve(s->ctx, &s->particles, 1));
+    return un_particles_reserve(s->ctx, &s->particles, 1);
+}
+
+static un_status fill(un_tet *s)
+{
     if (s->def->liquid.shape) {
         UN_TRY(un_tet_first_mesh(s));
         release(s); /* the first rounds sample more evenly, and take more room */
@@ -179,7 +183,7 @@ static un_status fill(un_tet *s)
     return un_tet_measure(s, &s->last);
 }
 
-static un_status create(un_context *ctx, const un_scene *scene, void **state)
+un_status un_tet_begin(un_context *ctx, const un_scene *scene, un_tet **state)
 {
     un_tet *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
@@ -193,6 +197,19 @@ static un_status create(un_context *ctx, const un_scene *scene, void **state)
     un_octree_init(ctx, &s->tree, s->def->domain.size, s->def->detail.coarsest,
                    s->def->detail.finest);
     un_tets_init(ctx, &s->mesh);
+    un_status status = allocate(s);
+    if (status != UN_OK) {
+        destroy(s);
+        return status;
+    }
+    *state = s;
+    return UN_OK;
+}
+
+static un_status create(un_context *ctx, const un_scene *scene, void **state)
+{
+    un_tet *s;
+    UN_TRY(un_tet_begin(ctx, scene, &s));
     un_status status = fill(s);
     if (status != UN_OK) {
         destroy(s);
@@ -219,4 +236,6 @@ const un_method un_method_tet = {.name = "tet",
                                  .surface = un_tet_surface,
                                  .cells = un_tet_cells,
                                  .probe = un_tet_probe,
-                                 .estimate = un_tet_estimate};
+                                 .estimate = un_tet_estimate,
+                                 .save = un_tet_save,
+                                 .load = un_tet_load};

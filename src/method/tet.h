@@ -49,6 +49,8 @@ typedef struct un_tet {
     un_particles particles;
     un_tet_bins bins;
     un_groups groups;
+    uint8_t *flags_before; /* flags that mesh and level set were made with; see tet_state.c */
+    size_t flags_capacity;
     float *radius, *depth, *normal[3], *wall; /* m; level set there, its direction */
     size_t particle_capacity[6];
 
@@ -85,6 +87,13 @@ un_status un_tet_level_set(un_tet *s);        /* 2, 3 */
 un_status un_tet_sizes(un_tet *s, double dt); /* 6 */
 /* Room for fields on the mesh as it is. */
 un_status un_tet_need_fields(un_tet *s);
+
+/* ---- checkpoints (tet_state.c) ---- */
+
+/* Everything but particles and mesh. */
+un_status un_tet_begin(un_context *ctx, const un_scene *scene, un_tet **state);
+un_status un_tet_save(const void *state, un_state *out);
+un_status un_tet_load(un_context *ctx, const un_scene *scene, const un_state *in, void **state);
 
 /* ---- first state (tet_start.c) ---- */
 

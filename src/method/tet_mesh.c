@@ -270,6 +270,9 @@ un_status un_tet_level_set(un_tet *s)
     UN_TRY(un_tets_redistance(s->ctx, &s->arena, s->phi, &s->mesh));
     un_arena_reset(&s->arena);
     double sums[2];
+    size_t count = (size_t)s->particles.count;
+    UN_TRY(un_array_need(s->ctx, (void **)&s->flags_before, &s->flags_capacity, count + 1, 1));
+    memcpy(s->flags_before, s->particles.flags, count);
     un_parallel_sums(s->ctx, s->particles.count, 2, mark_particles, s, sums);
     s->ballistic = (int64_t)sums[0];
     /* As in method `uniform`: where phi < 0, and outside it every particle its own. */

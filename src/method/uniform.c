@@ -163,7 +163,7 @@ static un_status fill(un_uniform *s)
     return un_uniform_measure(s, &s->last);
 }
 
-static un_status create(un_context *ctx, const un_scene *scene, void **state)
+un_status un_uniform_begin(un_context *ctx, const un_scene *scene, un_uniform **state)
 {
     un_uniform *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
@@ -173,7 +173,19 @@ static un_status create(un_context *ctx, const un_scene *scene, void **state)
     s->grid = un_grid_make(s->def->domain.size, s->def->detail.finest);
     un_arena_init(&s->arena, ctx);
     un_status status = allocate(s);
-    if (status == UN_OK) status = fill(s);
+    if (status != UN_OK) {
+        destroy(s);
+        return status;
+    }
+    *state = s;
+    return UN_OK;
+}
+
+static un_status create(un_context *ctx, const un_scene *scene, void **state)
+{
+    un_uniform *s;
+    UN_TRY(un_uniform_begin(ctx, scene, &s));
+    un_status status = fill(s);
     if (status != UN_OK) {
         destroy(s);
         return status;
@@ -198,4 +210,6 @@ const un_method un_method_uniform = {.name = "uniform",
                                      .surface = un_uniform_surface,
                                      .cells = un_uniform_cells,
                                      .probe = un_uniform_probe,
-                                     .estimate = un_uniform_estimate};
+                                     .estimate = un_uniform_estimate,
+                                     .save = un_uniform_save,
+                                     .load = un_uniform_load};

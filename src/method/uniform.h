@@ -34,6 +34,11 @@ typedef struct un_uniform {
     un_step last;
 } un_uniform;
 
+/* Everything but particles. */
+un_status un_uniform_begin(un_context *ctx, const un_scene *scene, un_uniform **state);
+un_status un_uniform_save(const void *state, un_state *out); /* uniform_state.c */
+un_status un_uniform_load(un_context *ctx, const un_scene *scene, const un_state *in, void **state);
+
 /* ---- parts of the step (uniform_step.c) ---- */
 
 /* Particles sorted into cells. */

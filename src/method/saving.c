@@ -1,0 +1,149 @@
+/* Particles, sources and walls to a state and back. */
+#include "method/saving.h"
+
+static const char *const axes_x[3] = {"particles.x", "particles.y", "particles.z"};
+static const char *const axes_v[3] = {"particles.vx", "particles.vy", "particles.vz"};
+
+un_status un_save_particles(un_state *out, const un_particles *p, const uint8_t *flags)
+{
+    for (int a = 0; a < 3; a++) UN_TRY(un_state_add(out, axes_x[a], p->x[a], p->count, 8));
+    for (int a = 0; a < 3; a++) UN_TRY(un_state_add(out, axes_v[a], p->v[a], p->count, 8));
+    UN_TRY(un_state_add(out, "particles.volume", p->volume, p->count, 4));
+    UN_TRY(un_state_add(out, "particles.flags", flags ? flags : p->flags, p->count, 1));
+    return p->sized ? un_state_add(out, "particles.size", p->size, p->count, 4) : UN_OK;
+}
+
+typedef struct sound_args {
+    const un_particles *p;
+    un_vec3 domain;
+} sound_args;
+
+static double unsound(void *arg, int64_t begin, int64_t end)
+{
+    sound_args *a = arg;
+    const un_particles *p = a->p;
+    double count = 0;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 x = un_particle_position(p, q);
+        bool inside = x.x >= 0 && x.y >= 0 && x.z >= 0 && x.x <= a->domain.x &&
+                      x.y <= a->domain.y && x.z <= a->domain.z;
+        bool size = !p->sized || p->size[q] > 0; /* may be infinite */
+        count += !(inside && size && un_finite3(un_particle_velocity(p, q)) && p->volume[q] > 0 &&
+                   isfinite(p->volume[q]));
+    }
+    return count;
+}
+
+un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p, un_vec3 domain)
+{
+    const un_section *first;
+    UN_TRY(un_state_array(in, axes_x[0], 8, &first));
+    if (first->count > INT32_MAX)
+        return un_fail(ctx, UN_ERROR_FILE, "the checkpoint has too many particles");
+    UN_TRY(un_particles_reserve(ctx, p, un_max64(1, first->count)));
+    for (int a = 0; a < 3; a++) UN_TRY(un_state_take(in, axes_x[a], p->x[a], first->count, 8));
+    for (int a = 0; a < 3; a++) UN_TRY(un_state_take(in, axes_v[a], p->v[a], first->count, 8));
+    UN_TRY(un_state_take(in, "particles.volume", p->volume, first->count, 4));
+    UN_TRY(un_state_take(in, "particles.flags", p->flags, first->count, 1));
+    if (p->sized) UN_TRY(un_state_take(in, "particles.size", p->size, first->count, 4));
+    p->count = (int32_t)first->count;
+    sound_args a = {p, domain};
+    double bad = un_parallel_sum(ctx, p->count, unsound, &a);
+    if (bad == 0) return UN_OK;
+    return un_fail(ctx, UN_ERROR_FILE,
+                   "the checkpoint has %.0f particles outside the domain or without a finite "
+                   "velocity and volume; resume from an earlier one with --from-frame",
+                   bad);
+}
+
+/* ---- sources ---- */
+
+_Static_assert(sizeof(un_vec3) == 3 * sizeof(double), "saved as three numbers");
+
+un_status un_save_sources(un_state *out, const un_sources *s)
+{
+    double ledger[3] = {s->volume_start, s->volume_in, s->volume_out};
+    void *to;
+    UN_TRY(un_state_add_own(out, "sources.ledger", 3, 8, &to));
+    memcpy(to, ledger, sizeof ledger);
+    int32_t count = s->def->source_count;
+    UN_TRY(un_state_add_own(out, "sources.shift", 3 * (int64_t)count, 8, &to));
+    for (int32_t n = 0; n < count; n++)
+        memcpy((double *)to + 3 * n, &s->emitters[n].shift, sizeof(un_vec3));
+    UN_TRY(un_state_add_own(out, "sources.started", count, 1, &to));
+    for (int32_t n = 0; n < count; n++) ((uint8_t *)to)[n] = s->emitters[n].started;
+    return UN_OK;
+}
+
+un_status un_load_sources(const un_state *in, un_sources *s)
+{
+    double ledger[3];
+    int32_t count = s->def->source_count;
+    const un_section *shift, *started;
+    UN_TRY(un_state_take(in, "sources.ledger", ledger, 3, 8));
+    UN_TRY(un_state_array(in, "sources.shift", 8, &shift));
+    UN_TRY(un_state_array(in, "sources.started", 1, &started));
+    if (shift->count != 3 * (int64_t)count || started->count != count)
+        return un_fail(s->ctx, UN_ERROR_FILE,
+                       "the checkpoint has another number of sources than the scene");
+    for (int32_t n = 0; n < count; n++) {
+        const double *from = un_section_data(shift);
+        memcpy(&s->emitters[n].shift, from + 3 * n, sizeof(un_vec3));
+        if (!un_finite3(s->emitters[n].shift))
+            return un_fail(s->ctx, UN_ERROR_FILE, "the checkpoint has an emitter that is nowhere");
+        s->emitters[n].started = ((const uint8_t *)un_section_data(started))[n] != 0;
+    }
+    s->volume_start = ledger[0];
+    s->volume_in = ledger[1];
+    s->volume_out = ledger[2];
+    return UN_OK;
+}
+
+/* ---- walls ---- */
+
+un_status un_save_walls(un_state *out, const un_walls *w)
+{
+    UN_TRY(un_state_add_number(out, "walls.time", w->time));
+    return un_state_add_number(out, "walls.dt", w->dt);
+}
+
+un_status un_load_walls(const un_state *in, un_walls *w)
+{
+    double time, dt;
+    UN_TRY(un_state_number(in, "walls.time", &time));
+    UN_TRY(un_state_number(in, "walls.dt", &dt));
+    return un_walls_update(w, time, dt);
+}
+
+/* ---- the same? ---- */
+
+uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count)
+{
+    const uint8_t *at = bytes;
+    uint64_t word;
+    for (; count >= 8; count -= 8, at += 8) {
+        memcpy(&word, at, 8);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    word = 0;
+    memcpy(&word, at, count);
+    return un_hash64(hash ^ word);
+}
+
+un_status un_save_hash(un_state *out, uint64_t hash)
+{
+    return un_state_add_integer(out, "found.hash", (int64_t)hash);
+}
+
+un_status un_load_hash(un_context *ctx, const un_state *in, uint64_t hash)
+{
+    int64_t was;
+    UN_TRY(un_state_integer(in, "found.hash", INT64_MIN, INT64_MAX, &was));
+    if ((uint64_t)was != hash)
+        un_log(ctx, UN_LOG_WARNING,
+               "this program rounds otherwise than the one that wrote the checkpoint (another "
+               "machine, compiler or version): the run goes on soundly, but not bit for bit as it "
+               "would have there");
+    return UN_OK;
+}

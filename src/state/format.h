@@ -1,0 +1,79 @@
+/* The bytes of a checkpoint; only src/state/ includes this. Numbers are little-endian.
+ *
+ *     head      "UNDSTATE", u32 format, u32 number of sections, u32 crc of the 16 bytes before
+ *     section   name (32 bytes, zero-filled), u32 width, u64 count, u32 crc of the 44 bytes before,
+ *               then chunks of UN_CHUNK elements, the last one shorter
+ *     chunk     a u32 per byte plane: its code in the upper two bits and its length;
+ *               the planes; u32 crc of all before it in the chunk
+ *     tail      "UNDSTEND", u32 crc of all chunk crcs and section heads
+ *
+ * A plane holds the first, second, ... byte of every element: exponents and leading digits of
+ * neighbours resemble each other and are packed, trailing digits are noise and are not. */
+#ifndef UN_STATE_FORMAT_H
+#define UN_STATE_FORMAT_H
+
+#define UN_FORMAT 1u
+#define UN_HEAD_MAGIC "UNDSTATE"
+#define UN_TAIL_MAGIC "UNDSTEND"
+#define UN_HEAD_BYTES 20
+#define UN_SECTION_BYTES 48
+#define UN_TAIL_BYTES 12
+#define UN_SECTIONS_MAX 4096
+
+#define UN_CHUNK 16384 /* elements */
+#define UN_PLANE_CODE_SHIFT 30
+enum { UN_PLANE_RAW, UN_PLANE_SAME, UN_PLANE_PACKED }; /* SAME: one byte stands for all */
+
+/* What one chunk takes at most: its plane heads, planes and crc. */
+#define UN_CHUNK_BYTES (8 * 4 + 8 * UN_CHUNK + 4)
+/* Room that zlib asks for: measured 12 kB to unpack and 141 kB to pack, with these settings. */
+#define UN_UNPACK_ROOM (64 << 10)
+#define UN_PACK_ROOM (256 << 10)
+#define UN_WINDOW_BITS 9
+#define UN_MEMORY_LEVEL 8
+
+#include <stdint.h>
+#include <zlib.h>
+
+static inline void un_put32(uint8_t *to, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) to[i] = (uint8_t)(v >> 8 * i);
+}
+static inline void un_put64(uint8_t *to, uint64_t v)
+{
+    for (int i = 0; i < 8; i++) to[i] = (uint8_t)(v >> 8 * i);
+}
+static inline uint32_t un_get32(const uint8_t *from)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) v |= (uint32_t)from[i] << 8 * i;
+    return v;
+}
+static inline uint64_t un_get64(const uint8_t *from)
+{
+    return un_get32(from) | (uint64_t)un_get32(from + 4) << 32;
+}
+static inline uint32_t un_crc(uint32_t crc, const void *bytes, size_t count)
+{
+    return (uint32_t)crc32(crc, bytes, (uInt)count);
+}
+/* Byte of an element in memory that plane b holds: planes go from the least significant up. */
+static inline int32_t un_plane_byte(int32_t b, int32_t width)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    (void)width;
+    return b;
+#else
+    return width - 1 - b;
+#endif
+}
+
+/* zlib's memory comes from a fixed room, so that packing never fails half-way for lack of it. */
+typedef struct un_zlib_room {
+    uint8_t *bytes;
+    size_t used, size;
+} un_zlib_room;
+void *un_zlib_alloc(void *room, unsigned count, unsigned size);
+void un_zlib_free(void *room, void *block);
+
+#endif
