@@ -99,7 +99,7 @@ static void smooth(void *arg, int64_t begin, int64_t end)
     colour_args *a = arg;
     const un_tets *mesh = a->mesh;
     for (int64_t n = begin; n < end; n++) {
-        a->to[n] = 0;
+        a->to[n] = a->to_at[n][0] = a->to_at[n][1] = a->to_at[n][2] = 0;
         if (!a->known[n]) continue;
         double volume = 0, c = 0, total = 0;
         un_vec3 at = {0, 0, 0}, x = mesh->x[n];

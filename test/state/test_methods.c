@@ -4,7 +4,7 @@
 
 static const char busy[] =
     "scene { method = 'tet', domain = { size = {1, 0.8, 0.6}, open = {'top'} },\n"
-    "detail = { coarsest = 5, finest = 20 }, frames = { count = 9, rate = 24 },\n"
+    "detail = { coarsest = 5, finest = 16 }, frames = { count = 9, rate = 24 },\n"
     "liquid = { box { min = {0, 0, 0}, max = {0.35, 0.5, 0.6} },\n"
     "  box { min = {0, 0, 0}, max = {1, 0.15, 0.6} } },\n"
     "solids = { sphere { center = {0.6, 0.15, 0.3}, radius = 0.12, friction = 0.2 },\n"
@@ -15,7 +15,14 @@ static const char busy[] =
     "  emitter { shape = box { min = {0.1, 0.05, 0.1}, max = {0.2, 0.15, 0.3} },\n"
     "    velocity = {0.5, 0.5, 0}, from = 0.02 },\n"
     "  drain { shape = box { min = {0.9, 0, 0}, max = {1, 0.08, 0.6} } } },\n"
-    "budget = { particles = 9000 } }\n";
+    "budget = { particles = 5000 } }\n";
+
+static const char tiny[] =
+    "scene { method = 'tet', domain = { size = {1, 1, 1} },\n"
+    "detail = { coarsest = 3, finest = 6 }, frames = { count = 9, rate = 24 },\n"
+    "liquid = { box { min = {0, 0, 0}, max = {0.5, 0.4, 1} } },\n"
+    "sources = { emitter { shape = box { min = {0, 0, 0}, max = {0.5, 0.5, 0.5} },\n"
+    "  velocity = {1, 0, 0} } } }";
 
 static void same_step(const un_step *a, const un_step *b)
 {
@@ -110,7 +117,7 @@ static void what_does_not_fit_is_refused(void **state)
     const un_method *methods[] = {&un_method_uniform, &un_method_tet};
     for (int m = 0; m < 2; m++) {
         world w;
-        world_begin(&w, methods[m], 2, busy);
+        world_begin(&w, methods[m], 1, tiny);
         world_step(&w, 1.5);
         un_state saved, part;
         void *loaded = NULL;
@@ -178,12 +185,6 @@ static un_status load_once(un_context *ctx, void *arg)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    static const char tiny[] =
-        "scene { method = 'tet', domain = { size = {1, 1, 1} },\n"
-        "detail = { coarsest = 3, finest = 6 }, frames = { count = 9, rate = 24 },\n"
-        "liquid = { box { min = {0, 0, 0}, max = {0.5, 0.4, 1} } },\n"
-        "sources = { emitter { shape = box { min = {0, 0, 0}, max = {0.5, 0.5, 0.5} },\n"
-        "  velocity = {1, 0, 0} } } }";
     const un_method *methods[] = {&un_method_uniform, &un_method_tet};
     for (int m = 0; m < 2; m++) {
         world w;
