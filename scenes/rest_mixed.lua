@@ -9,7 +9,7 @@ scene {
   frames = { count = 48, rate = 24 },
   liquid = { plane { point = {0, depth, 0}, normal = {0, 1, 0} } },
   sizing = {
-    depth = false, curvature = false, solid_curvature = false, strain = false,
+    depth = false, curvature = false, solid_curvature = false, strain = false, film = false,
     custom = function(x, y, z)
       local spot = math.sqrt((x - 0.7)^2 + (y - depth)^2 + (z - 0.4)^2)
       return math.min(1 / 64 + 0.05 * x, 1 / 64 + 0.25 * spot)

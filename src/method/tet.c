@@ -26,6 +26,8 @@
 /* Wanted sizes are found every so many steps. Particles split and merge in every step: three
  * splittings make a level, and a splash does not wait. */
 #define SIZING_STEPS 2
+/* Rounds of resizing and meshing before the first step. */
+#define START_ROUNDS 6
 
 enum {
     STAGE_WALLS,
@@ -66,7 +68,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     un_tet_to_particles(s, dt); /* 12 update particle velocities */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
-    UN_TRY(un_tet_correct(s)); /* 4 correct particle positions */
+    UN_TRY(un_tet_correct(s, dt)); /* 4 correct particle positions */
     un_stage_end(report, STAGE_CORRECT, &clock);
     un_tet_advect(s, dt); /* 13 advect particles */
     un_stage_end(report, STAGE_ADVECT, &clock);
@@ -173,13 +175,18 @@ static un_status fill(un_tet *s)
         release(s); /* the first rounds sample more evenly, and take more room */
         un_tets_init(s->ctx, &s->mesh);
     }
-    for (int round = 0; round < 2; round++) {
+    /* Resizing comes to rest and the surface to its shape before the first step. */
+    for (int round = 0; round < START_ROUNDS; round++) {
+        bool last = round == START_ROUNDS - 1;
+        if (round > 0 && !last) UN_TRY(un_tet_resize(s));
+        if (round == 1) UN_TRY(un_tet_emit(s, 0));
         UN_TRY(un_tet_build_mesh(s));
         UN_TRY(un_tet_sort(s));
         UN_TRY(un_tet_level_set(s));
-        if (round == 0) UN_TRY(un_tet_emit(s, 0));
+        if (round >= START_ROUNDS - 3 && !last && s->def->liquid.shape)
+            UN_TRY(un_tet_fit_surface(s));
+        UN_TRY(un_tet_sizes(s, 0));
     }
-    UN_TRY(un_tet_sizes(s, 0));
     return un_tet_measure(s, &s->last);
 }
 

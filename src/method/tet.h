@@ -75,7 +75,7 @@ un_status un_tet_to_mesh(un_tet *s, double dt);                                 
 un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report); /* 11 */
 un_status un_tet_extend(un_tet *s, double dt);                                    /* 10 */
 void un_tet_to_particles(un_tet *s, double dt);                                   /* 12 */
-un_status un_tet_correct(un_tet *s);                                              /* 4 */
+un_status un_tet_correct(un_tet *s, double dt);                                   /* 4 */
 void un_tet_advect(un_tet *s, double dt);                                         /* 13 */
 un_status un_tet_resize(un_tet *s);                                               /* 8 */
 
@@ -100,6 +100,8 @@ un_status un_tet_load(un_context *ctx, const un_scene *scene, const un_state *in
 /* The mesh that the scene's liquid wants at the start, by refining where S is smaller than a cell;
  * phi and size are left at its nodes. */
 un_status un_tet_first_mesh(un_tet *s);
+/* Moves particles until the level set is the shape's, where that is smooth. */
+un_status un_tet_fit_surface(un_tet *s);
 un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
 
 /* ---- sources (tet_sources.c) ---- */

@@ -1,5 +1,6 @@
 /* The first state of method `tet`, and what a run will take. */
 #include "method/tet.h"
+#include "particles/open.h"
 
 /* The liquid is first sampled evenly, as finely as this many particles allow, then refined and
  * coarsened to S a level at a time. */
@@ -97,4 +98,81 @@ un_status un_tet_first_mesh(un_tet *s)
         UN_TRY(status);
         if (done) return UN_OK;
     }
+}
+
+/* ---- the surface of the shape ---- */
+
+/* What the particles' level set makes of a surface differs from it by a few hundredths of a cell,
+ * otherwise for each size of cell: steps of millimetres between them would slosh for seconds. A few
+ * rounds of moving the particles under it take that away, where the surface is flat enough to be
+ * told from its edges. */
+#define FIT_ROUNDS 2
+#define FIT_DEPTH 3.0   /* cells: the move fades out */
+#define FIT_ERROR 0.25  /* cells: beyond it something else is wrong */
+#define FIT_ALIGNED 0.9 /* cosine between both normals */
+#define FIT_STEEP 0.1   /* |grad| of the shape's distance off 1 */
+
+typedef struct fit_args {
+    un_tet *s;
+    float *shape; /* at nodes: its distance, m */
+} fit_args;
+
+static void measure_shape(void *arg, int64_t begin, int64_t end)
+{
+    fit_args *a = arg;
+    const un_tet *s = a->s;
+    for (int64_t n = begin; n < end; n++) {
+        double reach = (FIT_DEPTH + 2) * un_octree_size(&s->tree, s->mesh.node_level[n]);
+        a->shape[n] = fabsf(s->phi[n]) < (float)reach
+                          ? (float)un_shape_distance(s->def->liquid.shape, s->mesh.x[n])
+                          : INFINITY;
+    }
+}
+
+static void fit_particles(void *arg, int64_t begin, int64_t end)
+{
+    fit_args *a = arg;
+    un_tet *s = a->s;
+    un_particles *p = &s->particles;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t t = s->bins.tet[q];
+        const int32_t *n = s->mesh.tet[t];
+        un_vec3 x = un_particle_position(p, q);
+        double h = un_tets_size(&s->mesh, t), depth = s->depth[q], now[4], wanted[4];
+        if (!(depth > -FIT_DEPTH * h)) continue;
+        bool known = true;
+        for (int i = 0; i < 4; i++) {
+            now[i] = s->phi[n[i]];
+            wanted[i] = a->shape[n[i]];
+            known &= wanted[i] < INFINITY;
+        }
+        un_place place;
+        if (!known || !un_tets_locate_in(&s->mesh, t, x, &place)) continue;
+        un_vec3 m = un_normalize(un_tets_gradient(&s->mesh, t, now));
+        un_vec3 g = un_tets_gradient(&s->mesh, t, wanted);
+        double steep = un_length(g), error = depth - un_tet_sample(&s->mesh, a->shape, &place);
+        if (!(fabs(steep - 1) < FIT_STEEP && un_dot(m, g) > FIT_ALIGNED * steep)) continue;
+        if (!(fabs(error) < FIT_ERROR * h)) continue;
+        un_vec3 to = un_mad(x, g, error * fmin(1, 1 + depth / (FIT_DEPTH * h)) / steep);
+        if (!un_open_move(s->walls, x, to, 0.1 * (double)s->radius[q])) continue;
+        p->x[0][q] = to.x;
+        p->x[1][q] = to.y;
+        p->x[2][q] = to.z;
+    }
+}
+
+un_status un_tet_fit_surface(un_tet *s)
+{
+    size_t count = (size_t)s->mesh.node_count + 1;
+    fit_args a = {s, NULL};
+    UN_ALLOC(s->ctx, a.shape, count);
+    un_parallel_for(s->ctx, s->mesh.node_count, 4096, measure_shape, &a);
+    un_status status = UN_OK;
+    for (int round = 0; round < FIT_ROUNDS && status == UN_OK; round++) {
+        un_parallel_for(s->ctx, s->particles.count, 4096, fit_particles, &a);
+        status = un_tet_sort(s);
+        if (status == UN_OK) status = un_tet_level_set(s);
+    }
+    un_free(s->ctx, a.shape);
+    return status;
 }

@@ -184,8 +184,9 @@ static double crowding_at(const un_tet *s, int64_t n, double h)
     double size = fabs(crowding) - CROWDING_SHALLOW;
     if (size <= 0) return 0;
     if (s->tet_walls.phi_solid && s->tet_walls.phi_solid[n] < 2 * h) return 0;
-    if (s->phi[n] < -1.5 * h)
-        size = fabs(crowding) - (is_graded(&s->mesh, n) ? CROWDING_GRADED : CROWDING_NOISE);
+    bool graded = is_graded(&s->mesh, n);
+    if (graded || s->phi[n] < -1.5 * h)
+        size = fabs(crowding) - (graded ? CROWDING_GRADED : CROWDING_NOISE);
     return size > 0 ? copysign(size, crowding) : 0;
 }
 
@@ -367,14 +368,15 @@ void un_tet_to_particles(un_tet *s, double dt)
                                   &flip, 0.25 * s->tree.h);
 }
 
-un_status un_tet_correct(un_tet *s)
+un_status un_tet_correct(un_tet *s, double dt)
 {
     un_correct_def def = {.groups = &s->groups,
                           .radius = s->radius,
                           .phi = s->depth,
                           .normal = {s->normal[0], s->normal[1], s->normal[2]},
                           .wall = s->wall,
-                          .walls = s->walls};
+                          .walls = s->walls,
+                          .dt = dt};
     UN_TRY(un_particles_correct_sized(s->ctx, &s->arena, &s->particles, &def));
     un_arena_reset(&s->arena);
     return UN_OK;

@@ -21,6 +21,9 @@
 #define STRENGTH 0.5f
 /* A particle moves at most this far in a step, in radii. */
 #define MOVE_MAX 0.4f
+/* Nor farther than this many of the ways it goes in a step: motion is what brings particles into
+ * disorder, and in still water each correction would be a dent in the surface. */
+#define MOVE_WAYS 0.3f
 /* Only along the surface above this depth, in radii [Ando13]; freely again this much deeper. */
 #define SURFACE_DEPTH 6.0f
 #define SURFACE_FADE 2.0f
@@ -169,7 +172,10 @@ static void set_move(const correct_args *a, int32_t q, const float sum[3])
     float across = along * (move[0] * n[0] + move[1] * n[1] + move[2] * n[2]);
     for (int axis = 0; axis < 3; axis++) move[axis] -= across * n[axis];
     float length = sqrtf(move[0] * move[0] + move[1] * move[1] + move[2] * move[2]);
-    float scale = length > MOVE_MAX * r ? MOVE_MAX * r / length : 1;
+    const un_particles *p = a->particles;
+    un_vec3 v = un_particle_velocity(p, q);
+    float most = fminf(MOVE_MAX * r, MOVE_WAYS * (float)(un_length(v) * def->dt));
+    float scale = length > most ? most / length : 1;
     for (int axis = 0; axis < 3; axis++) a->move[axis][q] = scale * move[axis];
 }
 

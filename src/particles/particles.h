@@ -183,6 +183,7 @@ typedef struct un_correct_def {
     const float *normal[3]; /* at particles: gradient of phi, unit or zero */
     const float *wall;      /* at particles: a lower bound of the distance to walls, m */
     const un_walls *walls;
+    double dt; /* of the step, s; INFINITY: correct particles at rest as well */
 } un_correct_def;
 un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_particles *particles,
                                      const un_correct_def *def);

@@ -31,6 +31,7 @@ un_scene_def un_scene_def_default(void)
                    .curvature = 1,
                    .solid_curvature = 1,
                    .strain = 1,
+                   .film = 1,
                    .camera = {.fov = 30, .aspect = 16.0 / 9},
                    .eye = -1,
                    .target = -1,

@@ -89,7 +89,7 @@ typedef struct un_scene_def {
     } solver;
     struct {
         /* Each a switch, and a factor on the sizes it asks for: 0 off, 1 as documented. */
-        double depth, curvature, solid_curvature, strain;
+        double depth, curvature, solid_curvature, strain, film;
         bool has_camera, has_custom;
         un_viewpoint camera; /* what of it does not change; un_scene_camera has all */
         /* functions of time in the sandbox, -1: it does not change */

@@ -65,8 +65,8 @@ static void read_camera(un_place *place, int t, un_scene_def *def)
 
 void un_read_sizing(un_place *place, int t, un_scene *scene)
 {
-    static const char *const keys[] = {"depth",  "curvature", "solid_curvature", "strain", "camera",
-                                       "custom", NULL};
+    static const char *const keys[] = {"depth", "curvature", "solid_curvature", "strain",
+                                       "film",  "camera",    "custom",          NULL};
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
     int sizing = un_open_table(place, t, "sizing", "{ depth = true, curvature = true }");
@@ -76,6 +76,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     read_term(place, sizing, "curvature", &def->sizing.curvature);
     read_term(place, sizing, "solid_curvature", &def->sizing.solid_curvature);
     read_term(place, sizing, "strain", &def->sizing.strain);
+    read_term(place, sizing, "film", &def->sizing.film);
     read_camera(place, sizing, def);
     if (un_get_field(place, sizing, "custom")) {
         if (!lua_isfunction(L, -1))

@@ -19,9 +19,9 @@ static void water_at_rest_stays_at_rest(void **unused)
     int64_t even = (int64_t)(0.437 * 0.5 * 64 * 64 * 64 * 8);
     assert_true(w.step.particles < even / 4);
     world_run(&w, 0.5);
-    check_below(w.max_speed, 0.05);
-    check_below(w.step.max_speed, 0.03);
-    check_below(w.max_volume_error, 0.005);
+    check_below(w.max_speed, 0.02);
+    check_below(w.step.max_speed, 0.01);
+    check_below(w.max_volume_error, 0.001);
     un_probe bottom = {.kind = UN_PROBE_PRESSURE, .at = {0.4, 0, 0.25}};
     check_near(method->probe(w.state, &bottom), 1000 * 9.81 * 0.437, 0.01 * 1000 * 9.81 * 0.437);
     for (double x = 0.1; x < 1; x += 0.1) {

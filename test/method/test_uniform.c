@@ -1,133 +1,7 @@
-/* Method `uniform` against what is known from outside: rest, waves, a dam break, flight. Longer
- * versions of these run under `make validate`. */
+/* Method `uniform`: flight, threads, failing memory. test_uniform_physics.c has the rest. */
 #include "method/world.h"
 
 static const un_method *const method = &un_method_uniform;
-
-static void water_at_rest_stays_at_rest(void **unused)
-{
-    (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { detail = { finest = 32 },"
-                " liquid = { box { min = {0, 0, 0}, max = {1, 0.437, 1} } } }");
-    double low, high, h = 1.0 / 32;
-    surface_heights(&w, &low, &high);
-    check_below(high - low, 0.1 * h);
-    check_near(0.5 * (low + high), 0.437, 0.1 * h);
-    world_run(&w, 2);
-    check_below(w.max_speed, 0.02);
-    check_below(w.step.max_speed, 0.003); /* and it has settled, not just stayed slow */
-    check_below(w.max_volume_error, 0.002);
-    surface_heights(&w, &low, &high);
-    check_below(high - low, 0.1 * h);
-    check_near(0.5 * (low + high), 0.437, 0.1 * h);
-    un_probe bottom = {.kind = UN_PROBE_PRESSURE, .at = {0.5, 0, 0.5}};
-    check_near(method->probe(w.state, &bottom), 1000 * 9.81 * 0.437, 0.01 * 1000 * 9.81 * 0.437);
-    world_end(&w);
-}
-
-/* w^2 = g k tanh(k h), k = pi / L: T = 1.18181552 s for L = 1, h = 0.5. */
-static void standing_wave_has_its_period(void **unused)
-{
-    (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { domain = { size = {1, 1, 0.125} }, detail = { finest = 48 },"
-                " liquid = { field(function(x, y, z)"
-                "   return y - 0.5 - 0.02 * math.cos(math.pi * x) end) } }");
-    un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0, 0, 0.0625}};
-    double crossings[8], before = method->probe(w.state, &height) - 0.5, trough = 0, crest = 0;
-    int count = 0;
-    while (w.time < 2.2) {
-        double t = w.time;
-        world_step(&w, 3);
-        double now = method->probe(w.state, &height) - 0.5;
-        if ((now > 0) != (before > 0) && count < 8)
-            crossings[count++] = t + (w.time - t) * before / (before - now);
-        if (count == 1) trough = fmin(trough, now);
-        if (count == 2) crest = fmax(crest, now);
-        before = now;
-    }
-    assert_true(count >= 3);
-    double period = 2 * (crossings[count - 1] - crossings[0]) / (count - 1);
-    check_near(period, 1.18181552, 0.03 * 1.18181552);
-    /* little is lost in half a period */
-    assert_true(crest > 0.85 * -trough && crest < 1.15 * -trough);
-    world_end(&w);
-}
-
-/* Martin & Moyce 1952, table 2: T = t sqrt(2 g / a), Z = x / a. 24 cells over the column's height.
- */
-static void dam_break_front_follows_the_experiment(void **unused)
-{
-    (void)unused;
-    static const double table[][2] = {{0.41, 1.11}, {0.84, 1.22}, {1.19, 1.44}, {1.43, 1.67},
-                                      {1.63, 1.89}, {1.83, 2.11}, {1.98, 2.33}, {2.20, 2.56},
-                                      {2.32, 2.78}, {2.51, 3.00}, {2.65, 3.22}, {2.83, 3.44},
-                                      {2.98, 3.67}, {3.11, 3.89}, {3.33, 4.11}};
-    double a = 0.05715, scale = sqrt(2 * 9.81 / a), error = 0;
-    size_t rows = sizeof table / sizeof *table, row = 0;
-    world w;
-    world_begin(
-        &w, method, 2,
-        "local a = 0.05715 scene { domain = { size = {5 * a, 3 * a, a / 2} },"
-        " detail = { finest = 60 }, liquid = { box { min = {0, 0, 0}, max = {a, 2 * a, a} } } }");
-    un_probe front = {.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1};
-    check_near(method->probe(w.state, &front), a, 0.2 * a / 12);
-    double x = a, t = 0;
-    while (row < rows) {
-        world_step(&w, w.time + 0.005);
-        double now = method->probe(w.state, &front);
-        for (; row < rows && table[row][0] / scale <= w.time; row++) {
-            double s = (table[row][0] / scale - t) / (w.time - t);
-            error += fabs((x + s * (now - x)) / a - table[row][1]) / table[row][1];
-        }
-        x = now;
-        t = w.time;
-    }
-    check_below(error / (double)rows, 0.10);
-    check_below(w.max_volume_error, 0.01);
-    world_end(&w);
-}
-
-static void a_full_closed_tank_stands_still(void **unused)
-{
-    (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { domain = { size = {1, 0.5, 0.5} }, detail = { finest = 16 },"
-                " gravity = {3, -9, 1}, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } } }");
-    world_run(&w, 0.5);
-    check_below(w.max_speed, 0.02);
-    check_below(w.max_volume_error, 1e-3);
-    world_end(&w);
-}
-
-/* Cells that a solid cuts must not become pockets of air, nor be taken for crowded. */
-static void water_rests_against_curved_walls(void **unused)
-{
-    (void)unused;
-    world w;
-    world_begin(
-        &w, method, 2,
-        "scene { detail = { finest = 20 }, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } },"
-        " solids = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.2 } } }");
-    world_run(&w, 0.3);
-    check_below(w.max_speed, 0.01);
-    world_end(&w);
-    world_begin(&w, method, 2,
-                "scene { detail = { finest = 24 }, liquid = { box { min = {0, 0, 0}, max = {1, "
-                "0.437, 1} } },"
-                " solids = { subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },"
-                "   cylinder { from = {0.5, 0, 0.5}, to = {0.5, 1, 0.5}, radius = 0.45 } },"
-                "   sphere { center = {0.6, 0.15, 0.5}, radius = 0.13 } } }");
-    world_run(&w, 1);
-    check_below(w.max_speed, 0.1);
-    check_below(w.step.max_speed, 0.015);
-    check_below(w.max_volume_error, 0.01);
-    world_end(&w);
-}
 
 /* A blob without gravity moves on as it began; drops too small for a cell fly parabolas. */
 static void flight_conserves_momentum(void **unused)
@@ -201,11 +75,6 @@ static void every_failing_allocation_is_survived(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(water_at_rest_stays_at_rest),
-        cmocka_unit_test(standing_wave_has_its_period),
-        cmocka_unit_test(dam_break_front_follows_the_experiment),
-        cmocka_unit_test(a_full_closed_tank_stands_still),
-        cmocka_unit_test(water_rests_against_curved_walls),
         cmocka_unit_test(flight_conserves_momentum),
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(every_failing_allocation_is_survived),

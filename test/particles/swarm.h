@@ -89,6 +89,7 @@ static inline void swarm_look(swarm *s, double (*phi_at)(un_vec3 x))
 static inline un_correct_def swarm_correct_def(const swarm *s)
 {
     return (un_correct_def){.groups = &s->groups,
+                            .dt = INFINITY,
                             .radius = s->radius,
                             .phi = s->phi,
                             .normal = {s->normal[0], s->normal[1], s->normal[2]},

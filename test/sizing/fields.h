@@ -7,8 +7,8 @@
 
 #define WATER "liquid = { box { min = {0, 0, 0}, max = {1, .5, 1} } }"
 #define ALONE(term)                                                                                \
-    "sizing = { depth = false, curvature = false, solid_curvature = false, strain = false, " term  \
-    " }"
+    "sizing = { depth = false, curvature = false, solid_curvature = false, strain = false, "       \
+    "film = false, " term " }"
 
 typedef double level_set(un_vec3 x, const double *p);
 

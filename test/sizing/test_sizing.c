@@ -219,6 +219,34 @@ static void depth(void **state)
     }
 }
 
+/* ---- film ---- */
+
+/* Half of the thickness over the floor, down to four finest cells; side walls ask for nothing. */
+static void film(void **state)
+{
+    (void)state;
+    const double height[3] = {0.16, 0.02, 0.9}, wanted[3] = {0.08, 4.0 / 128, 0.125};
+    for (int i = 0; i < 3; i++) {
+        bench b;
+        bench_make(&b,
+                   "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 128 },"
+                   " solids = { sphere { center = {.5, .99, .5}, radius = .005 } }, " ALONE(
+                       "film = true") " }",
+                   32, plane_set, (const double[6]){0.5, height[i], 0.5, 0, 1, 0});
+        bench_evaluate(&b);
+        int32_t count = 0;
+        for (int32_t n = 0; n < b.mesh.node_count; n++) {
+            un_vec3 x = b.mesh.x[n];
+            bool inside = x.x > 0.3 && x.x < 0.7 && x.z > 0.3 && x.z < 0.7;
+            if (!(b.phi[n] < -1e-6) || (!inside && i < 2)) continue;
+            check_near(b.size[n], wanted[i], 1e-6);
+            count++;
+        }
+        assert_true(count > 20);
+        bench_end(&b);
+    }
+}
+
 /* ---- strain ---- */
 
 typedef un_vec3 flow(un_vec3 x);
@@ -391,6 +419,7 @@ int main(void)
         cmocka_unit_test(solid_curvature),
         cmocka_unit_test(solid_influence_fades),
         cmocka_unit_test(depth),
+        cmocka_unit_test(film),
         cmocka_unit_test(strain),
         cmocka_unit_test(strain_without_gravity),
         cmocka_unit_test(depth_bounds_strain),
