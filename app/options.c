@@ -69,12 +69,12 @@ const char *app_nearest(const char *word, const char *const *words)
 
 /* ---- values ---- */
 
-static bool read_count(const char *text, int32_t *count)
+static bool read_count(const char *text, int32_t least, int32_t *count)
 {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < 1 || value > INT32_MAX) return false;
+    if (errno || end == text || *end || value < least || value > INT32_MAX) return false;
     *count = (int32_t)value;
     return true;
 }
@@ -109,7 +109,10 @@ static int take_value(const app_command *command, const app_option *option, cons
         *(const char **)option->to = value;
         break;
     case APP_COUNT:
-        if (!read_count(value, option->to)) wanted = "a whole number, 1 or more";
+        if (!read_count(value, 1, option->to)) wanted = "a whole number, 1 or more";
+        break;
+    case APP_INDEX:
+        if (!read_count(value, 0, option->to)) wanted = "a whole number, 0 or more";
         break;
     case APP_NUMBER:
         number = strtod(value, &end);
@@ -120,7 +123,7 @@ static int take_value(const app_command *command, const app_option *option, cons
         if (!read_bytes(value, option->to)) wanted = "a size such as 8G or 512M";
         break;
     case APP_LIST_COUNT:
-        if (!read_count(value, &count)) wanted = "a whole number, 1 or more";
+        if (!read_count(value, 1, &count)) wanted = "a whole number, 1 or more";
         /* fall through */
     case APP_LIST:
         if (!*value || (!option->prefix && !strchr(value, '='))) wanted = "key=value";

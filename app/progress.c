@@ -210,8 +210,9 @@ void app_progress_end(app_progress *progress, un_status status, const char *dire
                    p->frame, app_count(p->step).text, app_seconds(p->seconds).text, directory,
                    directory);
         else if (status == UN_INTERRUPTED)
-            printf("interrupted after frame %d of %d; what is finished is in %s\n", p->frame,
-                   p->frame_count, directory);
+            printf(
+                "interrupted after frame %d of %d; what is finished is in %s, --resume goes on\n",
+                p->frame, p->frame_count, directory);
     }
     flush_out(progress);
 }

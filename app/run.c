@@ -90,7 +90,8 @@ typedef struct run_options {
     app_list overrides;
     int32_t threads;
     size_t memory;
-    bool quiet, json;
+    bool quiet, json, resume;
+    int32_t from_frame, keep; /* from_frame: -1 none */
 } run_options;
 
 static int run_scene(un_context *ctx, un_scene *scene, app_progress *progress,
@@ -102,6 +103,10 @@ static int run_scene(un_context *ctx, un_scene *scene, app_progress *progress,
     run.command = options->command;
     run.progress = on_progress;
     run.user = progress;
+    run.resume = options->resume;
+    run.has_from_frame = options->from_frame >= 0;
+    run.from_frame = options->from_frame;
+    run.keep_every = options->keep;
     app_progress_start(progress, options->scene, options->directory);
     un_status status = un_run(ctx, scene, &run);
     app_progress_end(progress, status, options->directory,
@@ -143,7 +148,7 @@ static int simulate(const run_options *options)
 
 int app_run(int argc, char **argv)
 {
-    run_options o = {0};
+    run_options o = {.from_frame = -1};
     const app_option options[] = {
         {"--output", "-o", APP_TEXT, &o.directory, "DIR", "where to; otherwise out/<scene's name>",
          NULL},
@@ -158,14 +163,23 @@ int app_run(int argc, char **argv)
         {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
         {"--json", NULL, APP_SWITCH, &o.json, NULL, "progress as JSON lines on standard output",
          NULL},
-        {"--resume", NULL, APP_LATER, NULL, NULL, "not available in this version", NULL},
+        {"--resume", NULL, APP_SWITCH, &o.resume, NULL,
+         "go on where the run in the directory stopped, to the same bits", NULL},
+        {"--from-frame", NULL, APP_INDEX, &o.from_frame, "N",
+         "with --resume: go back to frame N and go on from there", NULL},
+        {"--keep", NULL, APP_COUNT, &o.keep, "N",
+         "keep the checkpoint of every N-th frame, otherwise of every 25th", NULL},
         {0}};
     const app_command command = {
         "run", "SCENE",
         "Simulates a scene file and writes frames, statistics and probes to a directory.\n"
-        "Ctrl-C ends it after the step under way; what is finished is kept.",
+        "Ctrl-C ends it after the step under way and saves its state; --resume goes on from there.",
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.scene);
+    if (exit_status < 0 && o.from_frame >= 0 && !o.resume) {
+        app_error("run: --from-frame goes with --resume");
+        exit_status = APP_WRONG;
+    }
     if (exit_status < 0) {
         char *made = o.directory ? NULL : default_directory(o.scene);
         char *line = command_line(argc, argv);

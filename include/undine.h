@@ -104,6 +104,13 @@ typedef struct un_run_def {
     const char *command;                                       /* for run.json, may be NULL */
     bool (*progress)(void *user, const un_progress *progress); /* after each step; false: stop */
     void *user;
+    /* Goes on from the newest checkpoint in the directory that is whole, which gives the same bits
+     * as a run that never stopped; begins where there is none. The scene must be the same but for
+     * the number of frames, outputs, and what steers the solution (solver, budget). */
+    bool resume;
+    bool has_from_frame; /* resume: from this frame, or the nearest before it that was kept */
+    int32_t from_frame;
+    int32_t keep_every; /* checkpoints of every n-th frame are kept; 0: every 25th */
 } un_run_def;
 
 UN_API un_run_def un_run_def_default(void);

@@ -34,6 +34,16 @@ static bool book(un_context *ctx, size_t more)
     return true;
 }
 
+/* What is not set yet is no number: whoever reads it is found out. On where asserts are. */
+static void poison(void *block, size_t bytes)
+{
+#ifdef NDEBUG
+    (void)block, (void)bytes;
+#else
+    memset(block, 0xff, bytes);
+#endif
+}
+
 static void *alloc_bytes(un_context *ctx, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2 || !book(ctx, bytes)) {
@@ -48,6 +58,7 @@ static void *alloc_bytes(un_context *ctx, size_t bytes)
         return NULL;
     }
     head->bytes = bytes;
+    poison(head + 1, bytes);
     return head + 1;
 }
 
@@ -184,5 +195,6 @@ void *un_arena_alloc(un_arena *arena, size_t count, size_t size)
     }
     void *block = (char *)(chunk + 1) + chunk->used;
     chunk->used += bytes;
+    poison(block, bytes);
     return block;
 }

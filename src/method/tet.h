@@ -11,9 +11,9 @@
 #include "surface/surface.h"
 #include "transfer/transfer.h"
 
-/* Per particle with its share of mesh, matrix and scratch, at the peak of a step; and whatever the
- * size. Measured. */
-#define UN_TET_BYTES_EACH 700.0
+/* Per particle with its share of mesh, matrix, scratch and the copy to go back to, at the peak of a
+ * step; and whatever the size. Measured. */
+#define UN_TET_BYTES_EACH 760.0
 #define UN_TET_FIXED_BYTES 4e6
 
 typedef struct un_tet {

@@ -10,6 +10,9 @@
 /* Per vertex of the surface mesh, with its triangles and what smoothing takes: measured. */
 #define MESH_BYTES 170
 
+/* Of a particle, without the spare arrays for sorting. */
+#define COPY_BYTES 53
+
 /* Whatever the size: the least arena, sorting's counts, files' buffers. */
 #define FIXED_BYTES 1.5e6
 
@@ -64,11 +67,12 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     estimate->particle_count_max = (int64_t)(start + emitted);
 
     /* Arrays of the grid and of the particles, and the larger of what a step and what the output
-     * surface takes for itself for a while. */
+     * surface takes for itself for a while; a step has a copy of particles and pressure to go back
+     * to. */
     double particles = start + emitted, cells = (double)grid.cell_count;
     double grid_bytes = cells * (3 * 4 + 6 * 8 + 3) + (double)un_walls_bytes(&grid, scene) +
                         (double)un_bins_bytes(&grid);
-    double step_bytes = particles * 12 + cells;
+    double step_bytes = particles * (12 + COPY_BYTES) + cells * (1 + 8);
     double surface_bytes = 0;
     if (def->output.surface) {
         /* a body of this volume, as ragged as a splash, meshed and smoothed */

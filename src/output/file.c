@@ -216,6 +216,17 @@ void un_file_write_little(un_file *file, const void *values, size_t count, size_
 }
 #endif
 
+const char *un_file_aside(un_file *file)
+{
+    flush(file);
+    return file->aside;
+}
+
+un_status un_file_status(const un_file *file)
+{
+    return file->status;
+}
+
 un_status un_file_commit(un_file *file)
 {
     un_context *ctx = file->ctx;

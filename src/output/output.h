@@ -8,6 +8,7 @@
 #include "method/method.h"
 #include "particles/particles.h"
 #include "scene/scene.h"
+#include "state/state.h"
 
 /* ---- files (file.c) ---- */
 
@@ -19,6 +20,10 @@ void un_file_write(un_file *file, const void *bytes, size_t count);
 /* `count` numbers of `size` bytes each, least significant byte first. */
 void un_file_write_little(un_file *file, const void *values, size_t count, size_t size);
 void un_file_printf(un_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What was written is what a reader of this name finds, but not yet under the file's own; NULL for
+ * devices. Call un_file_commit all the same. */
+const char *un_file_aside(un_file *file);
+un_status un_file_status(const un_file *file); /* of the writes so far */
 /* Flush, sync, rename, sync the folder; frees the handle either way and removes the aside file
  * on failure. */
 un_status un_file_commit(un_file *file);
@@ -59,18 +64,32 @@ un_status un_output_pvd(un_context *ctx, const char *path, const char *file, int
  * most the last line cut short. */
 typedef struct un_table un_table;
 un_status un_table_create(un_context *ctx, const char *path, const char *header, un_table **table);
+/* A table that is there, to go on after `length` bytes. Fails when it is shorter, has another
+ * header or no row ends there. What comes after is left until un_table_cut. */
+un_status un_table_open(un_context *ctx, const char *path, const char *header, int64_t length,
+                        un_table **table);
+un_status un_table_cut(un_table *table);
+int64_t un_table_length(const un_table *table); /* bytes of whole rows */
 /* Numbers read back to the same bits. */
 un_status un_table_row(un_table *table, const double *values, int32_t count);
 un_status un_table_sync(un_table *table);
 un_status un_table_close(un_table *table); /* syncs; NULL is fine */
 
+/* length: of a table to go on with, as un_table_open; -1: a new one. */
 un_status un_stats_create(un_context *ctx, const char *path, const un_method *method,
-                          un_table **table);
+                          int64_t length, un_table **table);
 un_status un_stats_row(un_table *table, const un_method *method, const un_step *step);
 
 /* Header: time, then the probes' names. Rows by un_table_row: the time, then a value per probe. */
 un_status un_probes_create(un_context *ctx, const char *path, const un_probe *probes,
-                           int32_t probe_count, un_table **table);
+                           int32_t probe_count, int64_t length, un_table **table);
+
+/* ---- checkpoints (checkpoint.c) ---- */
+
+/* Written aside, synced, read back and proven whole, then renamed. */
+un_status un_checkpoint_write(un_context *ctx, const char *path, const un_state *state);
+/* The state must be empty. UN_ERROR_FILE when the file is missing or damaged. */
+un_status un_checkpoint_read(un_state *state, const char *path);
 
 /* Zero what is not known. */
 typedef struct un_run_record {

@@ -36,14 +36,8 @@ static void table_free(un_table *table)
     un_free(ctx, table);
 }
 
-un_status un_table_create(un_context *ctx, const char *path, const char *header, un_table **out)
+static un_status open_table(un_context *ctx, const char *path, const char *header, un_table **out)
 {
-    *out = NULL;
-    un_file *file;
-    UN_TRY(un_file_create(ctx, path, &file));
-    un_file_printf(file, "%s\n", header);
-    UN_TRY(un_file_commit(file));
-
     un_table *table = un_alloc_zero(ctx, 1, sizeof *table);
     if (!table) return UN_ERROR_MEMORY;
     table->ctx = ctx;
@@ -69,6 +63,75 @@ done:
     else
         table_free(table);
     return status;
+}
+
+un_status un_table_create(un_context *ctx, const char *path, const char *header, un_table **out)
+{
+    *out = NULL;
+    un_file *file;
+    UN_TRY(un_file_create(ctx, path, &file));
+    un_file_printf(file, "%s\n", header);
+    UN_TRY(un_file_commit(file));
+    return open_table(ctx, path, header, out);
+}
+
+/* The header, and a line's end just before `length`. */
+static un_status check_contents(un_context *ctx, const char *path, const char *header,
+                                int64_t length)
+{
+    size_t head = strlen(header);
+    char *found;
+    UN_ALLOC(ctx, found, head + 1);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    un_status status = UN_OK;
+    char end = 0;
+    struct stat file;
+    if (fd < 0 || fstat(fd, &file) != 0)
+        status = un_file_fail(ctx, "read", path, errno);
+    else if (!S_ISREG(file.st_mode) || file.st_size < length)
+        status = un_fail(ctx, UN_ERROR_FILE, "%s has lost rows since: %lld bytes of %lld are left",
+                         path, (long long)file.st_size, (long long)length);
+    else if (length < (int64_t)head + 1 || pread(fd, found, head + 1, 0) != (ssize_t)head + 1 ||
+             memcmp(found, header, head) != 0 || found[head] != '\n')
+        status = un_fail(ctx, UN_ERROR_FILE,
+                         "%s has other columns than this run would write: other probes, or another "
+                         "version of the program",
+                         path);
+    else if (pread(fd, &end, 1, (off_t)length - 1) != 1 || end != '\n')
+        status = un_fail(ctx, UN_ERROR_FILE, "%s was changed since: no row ends at byte %lld", path,
+                         (long long)length);
+    if (fd >= 0) close(fd);
+    un_free(ctx, found);
+    return status;
+}
+
+un_status un_table_open(un_context *ctx, const char *path, const char *header, int64_t length,
+                        un_table **out)
+{
+    *out = NULL;
+    UN_TRY(check_contents(ctx, path, header, length));
+    UN_TRY(open_table(ctx, path, header, out));
+    (*out)->length = (off_t)length;
+    return UN_OK;
+}
+
+un_status un_table_cut(un_table *table)
+{
+    if (ftruncate(table->fd, table->length) == 0 && (fsync(table->fd) == 0 || errno == EINVAL))
+        return UN_OK;
+    return un_file_fail(table->ctx, "write", table->path, errno);
+}
+
+int64_t un_table_length(const un_table *table)
+{
+    return table->length;
+}
+
+static un_status create_or_open(un_context *ctx, const char *path, const char *header,
+                                int64_t length, un_table **table)
+{
+    return length < 0 ? un_table_create(ctx, path, header, table)
+                      : un_table_open(ctx, path, header, length, table);
 }
 
 un_status un_table_row(un_table *table, const double *values, int32_t count)
@@ -126,7 +189,7 @@ static const char stats_header[] =
 #define STATS_COLUMNS 21
 
 un_status un_stats_create(un_context *ctx, const char *path, const un_method *method,
-                          un_table **table)
+                          int64_t length, un_table **table)
 {
     size_t room = sizeof stats_header;
     for (const char *const *stage = method->stages; *stage; stage++)
@@ -137,7 +200,7 @@ un_status un_stats_create(un_context *ctx, const char *path, const un_method *me
     memcpy(header, stats_header, sizeof stats_header);
     for (const char *const *stage = method->stages; *stage; stage++)
         used += (size_t)snprintf(header + used, room - used, ",seconds_%s", *stage);
-    un_status status = un_table_create(ctx, path, header, table);
+    un_status status = create_or_open(ctx, path, header, length, table);
     un_free(ctx, header);
     return status;
 }
@@ -191,7 +254,7 @@ static size_t append_name(char *to, const char *name)
 }
 
 un_status un_probes_create(un_context *ctx, const char *path, const un_probe *probes,
-                           int32_t probe_count, un_table **table)
+                           int32_t probe_count, int64_t length, un_table **table)
 {
     char *header;
     UN_ALLOC(ctx, header, 8 + (size_t)probe_count * (2 * sizeof probes->name + 4));
@@ -200,7 +263,7 @@ un_status un_probes_create(un_context *ctx, const char *path, const un_probe *pr
         header[used++] = ',';
         used += append_name(header + used, probes[i].name);
     }
-    un_status status = un_table_create(ctx, path, header, table);
+    un_status status = create_or_open(ctx, path, header, length, table);
     un_free(ctx, header);
     return status;
 }

@@ -1,326 +1,274 @@
 /* The run: steps to frames, frames to files.
  *
  * Steps of a frame are of equal length and end exactly on it. After each frame its files are
- * complete, the tables synced and run.json up to date, so whatever ends the run ends it there. */
-#include "run/run.h"
-
-#include <dirent.h>
-#include <errno.h>
+ * complete, the tables synced and run.json up to date; then comes a checkpoint. So whatever ends
+ * the run ends it on whole files, and it can go on from the last checkpoint. */
 #include <stdio.h>
-#include <unistd.h>
 
-#include "output/output.h"
+#include "run/loop.h"
 
-typedef struct run_state {
-    un_context *ctx;
-    un_scene *scene;
-    const un_scene_def *def;
-    const un_run_def *run;
-    const un_method *method;
-    void *state;
-    un_estimate estimate;
-    un_table *stats, *probes;
-    int32_t frame; /* finished */
-    double time;
-    double started;
-    double frame_seconds;                /* smoothed cost of a frame, 0: not known yet */
-    double stage_seconds[UN_STAGES_MAX]; /* the method's, then surface and output */
-    const char *stage_names[UN_STAGES_MAX + 1];
-    int32_t stage_count;
-} run_state;
+#define OWN_STAGES 3 /* surface, output, checkpoint: after the method's */
 
 un_run_def un_run_def_default(void)
 {
     return (un_run_def){0};
 }
 
-static void path_of(char *path, size_t size, const run_state *r, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void path_of(char *path, size_t size, const run_state *r, const char *format, ...)
+/* ---- beginning ---- */
+
+/* A new run replaces an earlier one in the same place, its own files only: first what one could
+ * resume from, so that old states never meet new frames. */
+static un_status begin(un_loop *l)
 {
-    int n = snprintf(path, size, "%s/", r->run->directory);
-    if (n < 0 || (size_t)n >= size) return; /* the length was checked at the start */
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(path + n, size - (size_t)n, format, arguments);
-    va_end(arguments);
-}
-
-#define PATH_MAX_OURS 2048
-
-/* ---- the directory ---- */
-
-static bool is_ours(const char *name)
-{
-    static const char *const files[] = {"surface.ply", "surface.vtp", "particles.vtp", "mesh.vtu"};
-    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        size_t length = strlen(files[f]), all = strlen(name);
-        if (strncmp(name, files[f], length) != 0) continue;
-        /* itself, or left aside by a run that was killed: surface.ply.<pid>.tmp */
-        if (all == length || (all > length + 4 && strcmp(name + all - 4, ".tmp") == 0)) return true;
-    }
-    return false;
-}
-
-static void remove_frame(const run_state *r, const char *number)
-{
-    char path[PATH_MAX_OURS];
-    path_of(path, sizeof path, r, "frames/%.9s", number);
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        if (!is_ours(entry->d_name)) continue;
-        path_of(path, sizeof path, r, "frames/%.9s/%.255s", number, entry->d_name);
-        unlink(path);
-    }
-    closedir(folder);
-    path_of(path, sizeof path, r, "frames/%.9s", number);
-    rmdir(path); /* stays if it holds something that is not ours */
-}
-
-/* A new run replaces the frames of an earlier one in the same place, its own files only. */
-static void remove_old_frames(const run_state *r)
-{
-    char path[PATH_MAX_OURS];
-    path_of(path, sizeof path, r, "frames");
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        size_t digits = strspn(entry->d_name, "0123456789");
-        if (digits < 4 || digits > 9 || entry->d_name[digits]) continue;
-        remove_frame(r, entry->d_name);
-    }
-    closedir(folder);
-}
-
-static un_status write_record(run_state *r, const char *status, const char *message)
-{
-    char path[PATH_MAX_OURS];
-    un_run_record record = {.command = r->run->command,
-                            .method = r->def->method,
-                            .status = status,
-                            .message = message,
-                            .frames_finished = r->frame,
-                            .frames_planned = r->def->frames.count,
-                            .rate = r->def->frames.rate,
-                            .cell_size = r->estimate.cell_size,
-                            .bytes_peak = (double)un_context_peak_bytes(r->ctx),
-                            .seconds = un_seconds() - r->started,
-                            .stages = r->stage_names,
-                            .stage_seconds = r->stage_seconds};
-    memcpy(record.cells, r->estimate.cells, sizeof record.cells);
-    path_of(path, sizeof path, r, "run.json");
-    return un_output_run_json(r->ctx, path, &record);
-}
-
-static un_status open_directory(run_state *r)
-{
-    char path[PATH_MAX_OURS], *text;
-    if (!r->run->directory || !*r->run->directory)
-        return un_fail(r->ctx, UN_ERROR_ARGUMENT,
-                       "a run needs an output directory; name one with -o");
-    if (strlen(r->run->directory) > PATH_MAX_OURS - 128)
-        return un_fail(r->ctx, UN_ERROR_ARGUMENT, "the name of the output directory is too long");
-    path_of(path, sizeof path, r, "frames");
-    UN_TRY(un_directory_create(r->ctx, path));
-    UN_TRY(write_record(r, "running", "")); /* first of all: the old run is no more */
-    remove_old_frames(r);
-    UN_TRY(un_scene_text(r->scene, &text));
-    path_of(path, sizeof path, r, "scene.lua");
-    un_file *file;
-    un_status status = un_file_create(r->ctx, path, &file);
-    if (status == UN_OK) {
-        un_file_write(file, text, strlen(text));
-        status = un_file_commit(file);
-    }
-    un_free(r->ctx, text);
-    UN_TRY(status);
-    path_of(path, sizeof path, r, "stats.csv");
-    UN_TRY(un_stats_create(r->ctx, path, r->method, &r->stats));
-    path_of(path, sizeof path, r, "probes.csv");
-    return un_probes_create(r->ctx, path, r->def->probes, r->def->probe_count, &r->probes);
+    char path[UN_PATH_MAX];
+    UN_TRY(un_loop_remove_checkpoints(l, -1));
+    UN_TRY(un_loop_record(l, "running", ""));
+    un_loop_remove_frames(l, -1);
+    UN_TRY(un_loop_write_scene(l));
+    un_loop_path(path, l, "stats.csv");
+    UN_TRY(un_stats_create(l->ctx, path, l->method, -1, &l->stats));
+    un_loop_path(path, l, "probes.csv");
+    return un_probes_create(l->ctx, path, l->def->probes, l->def->probe_count, -1, &l->probes);
 }
 
 /* ---- frames ---- */
 
-static un_status write_surface(run_state *r, int32_t frame)
+static un_status write_surface(un_loop *l, int32_t frame)
 {
-    char path[PATH_MAX_OURS];
+    char path[UN_PATH_MAX];
     double clock = un_seconds();
     un_trimesh mesh = {0};
-    UN_TRY(r->method->surface(r->state, &mesh));
-    r->stage_seconds[r->stage_count - 2] += un_seconds() - clock;
+    UN_TRY(l->method->surface(l->state, &mesh));
+    l->stage_seconds[l->stage_count - 3] += un_seconds() - clock;
     clock = un_seconds();
-    path_of(path, sizeof path, r, "frames/%04d/surface.ply", frame);
-    un_status status = un_output_surface(r->ctx, path, &mesh);
+    un_loop_path(path, l, "frames/%04d/surface.ply", frame);
+    un_status status = un_output_surface(l->ctx, path, &mesh);
     if (status == UN_OK) {
-        path_of(path, sizeof path, r, "frames/%04d/surface.vtp", frame);
-        status = un_output_surface_vtp(r->ctx, path, &mesh);
+        un_loop_path(path, l, "frames/%04d/surface.vtp", frame);
+        status = un_output_surface_vtp(l->ctx, path, &mesh);
     }
-    un_trimesh_free(r->ctx, &mesh);
-    r->stage_seconds[r->stage_count - 1] += un_seconds() - clock;
+    un_trimesh_free(l->ctx, &mesh);
+    l->stage_seconds[l->stage_count - 2] += un_seconds() - clock;
     return status;
 }
 
-static un_status write_cells(run_state *r, int32_t frame)
+static un_status write_cells(un_loop *l, int32_t frame)
 {
-    char path[PATH_MAX_OURS];
+    char path[UN_PATH_MAX];
     un_cells cells;
-    UN_TRY(r->method->cells(r->state, &cells));
-    path_of(path, sizeof path, r, "frames/%04d/mesh.vtu", frame);
-    un_status status = un_output_cells(r->ctx, path, &cells);
-    un_cells_free(r->ctx, &cells);
+    UN_TRY(l->method->cells(l->state, &cells));
+    un_loop_path(path, l, "frames/%04d/mesh.vtu", frame);
+    un_status status = un_output_cells(l->ctx, path, &cells);
+    un_cells_free(l->ctx, &cells);
     return status;
 }
 
-static un_status write_collection(run_state *r, const char *name, const char *file, int32_t frame)
+static un_status write_collection(un_loop *l, const char *name, const char *file, int32_t frame)
 {
-    char path[PATH_MAX_OURS];
-    path_of(path, sizeof path, r, "%s.pvd", name);
-    return un_output_pvd(r->ctx, path, file, frame + 1, r->def->frames.rate);
+    char path[UN_PATH_MAX];
+    un_loop_path(path, l, "%s.pvd", name);
+    return un_output_pvd(l->ctx, path, file, frame + 1, l->def->frames.rate);
 }
 
-static un_status write_frame(run_state *r, int32_t frame)
+static un_status write_collections(un_loop *l, int32_t frame)
 {
-    char path[PATH_MAX_OURS];
-    path_of(path, sizeof path, r, "frames/%04d", frame);
-    UN_TRY(un_directory_create(r->ctx, path));
-    if (r->def->output.surface) UN_TRY(write_surface(r, frame));
+    if (l->def->output.surface) UN_TRY(write_collection(l, "surface", "surface.vtp", frame));
+    if (l->def->output.particles) UN_TRY(write_collection(l, "particles", "particles.vtp", frame));
+    return l->def->output.mesh ? write_collection(l, "mesh", "mesh.vtu", frame) : UN_OK;
+}
+
+static un_status write_frame(un_loop *l, int32_t frame)
+{
+    char path[UN_PATH_MAX];
+    un_loop_path(path, l, "frames/%04d", frame);
+    UN_TRY(un_directory_create(l->ctx, path));
+    if (l->def->output.surface) UN_TRY(write_surface(l, frame));
     double clock = un_seconds();
-    if (r->def->output.particles) {
-        path_of(path, sizeof path, r, "frames/%04d/particles.vtp", frame);
-        UN_TRY(un_output_particles(r->ctx, path, r->method->particles(r->state)));
+    if (l->def->output.particles) {
+        un_loop_path(path, l, "frames/%04d/particles.vtp", frame);
+        UN_TRY(un_output_particles(l->ctx, path, l->method->particles(l->state)));
     }
-    if (r->def->output.mesh) UN_TRY(write_cells(r, frame));
-    if (r->def->output.surface) UN_TRY(write_collection(r, "surface", "surface.vtp", frame));
-    if (r->def->output.particles) UN_TRY(write_collection(r, "particles", "particles.vtp", frame));
-    if (r->def->output.mesh) UN_TRY(write_collection(r, "mesh", "mesh.vtu", frame));
-    UN_TRY(un_table_sync(r->stats));
-    UN_TRY(un_table_sync(r->probes));
-    r->stage_seconds[r->stage_count - 1] += un_seconds() - clock;
-    r->frame = frame;
-    return write_record(r, "running", "");
+    if (l->def->output.mesh) UN_TRY(write_cells(l, frame));
+    UN_TRY(write_collections(l, frame));
+    UN_TRY(un_table_sync(l->stats));
+    UN_TRY(un_table_sync(l->probes));
+    l->stage_seconds[l->stage_count - 2] += un_seconds() - clock;
+    l->frame = frame;
+    l->between = false;
+    return un_loop_record(l, "running", "");
 }
 
 /* ---- steps ---- */
 
 #define PROBES_MAX 256
 
-static un_status write_rows(run_state *r, const un_step *step)
+static un_status write_rows(un_loop *l, const un_step *step)
 {
     double values[PROBES_MAX + 1] = {step->time};
-    int32_t count = r->def->probe_count < PROBES_MAX ? r->def->probe_count : PROBES_MAX;
-    UN_TRY(un_stats_row(r->stats, r->method, step));
+    int32_t count = l->def->probe_count < PROBES_MAX ? l->def->probe_count : PROBES_MAX;
+    UN_TRY(un_stats_row(l->stats, l->method, step));
     for (int32_t p = 0; p < count; p++)
-        values[p + 1] = r->method->probe(r->state, &r->def->probes[p]);
-    return un_table_row(r->probes, values, count + 1);
+        values[p + 1] = l->method->probe(l->state, &l->def->probes[p]);
+    return un_table_row(l->probes, values, count + 1);
 }
 
 /* Time left by what recent frames cost, the one under way counted by its share. */
-static bool report_progress(run_state *r, const un_step *step, double fraction,
-                            double frame_started)
+static bool report_progress(un_loop *l, const un_step *step, double fraction, double frame_started)
 {
-    if (!r->run->progress) return true;
-    double now = un_seconds(), cost = r->frame_seconds;
+    if (!l->run->progress) return true;
+    double now = un_seconds(), cost = l->frame_seconds;
     double so_far = now - frame_started;
     if (fraction > 0 && (cost <= 0 || so_far > cost)) cost = so_far / fraction;
-    double left = r->def->frames.count - r->frame - fraction;
-    un_progress progress = {.frame = r->frame,
-                            .frame_count = r->def->frames.count,
+    double left = l->def->frames.count - l->frame - fraction;
+    un_progress progress = {.frame = l->frame,
+                            .frame_count = l->def->frames.count,
                             .step = step->step,
                             .time = step->time,
                             .frame_fraction = fraction,
                             .particles = step->particles,
                             .volume_error = step->volume_error,
-                            .seconds = now - r->started,
+                            .seconds = now - l->started,
                             .seconds_left = cost > 0 ? cost * left : -1};
-    return r->run->progress(r->run->user, &progress);
+    return l->run->progress(l->run->user, &progress);
 }
 
-static un_status simulate_frame(run_state *r, int32_t frame)
+static un_status simulate_frame(un_loop *l, int32_t frame)
 {
-    double rate = r->def->frames.rate, begin = (frame - 1) / rate, end = frame / rate;
+    double rate = l->def->frames.rate, begin = (frame - 1) / rate, end = frame / rate;
     double started = un_seconds();
     un_step step;
-    while (end - r->time > 1e-9 / rate) {
-        double limit = r->method->step_limit(r->state);
-        double count = ceil((end - r->time) / limit - 1e-9);
+    while (end - l->time > 1e-9 / rate) {
+        double limit = l->method->step_limit(l->state);
+        double count = ceil((end - l->time) / limit - 1e-9);
         if (!(count < 1e6))
-            return un_fail(r->ctx, UN_ERROR_NUMERIC,
+            return un_fail(l->ctx, UN_ERROR_NUMERIC,
                            "frame %d would need more than a million steps: the liquid moves at %g "
                            "cells a frame; look for extreme velocities in the scene",
                            frame, count);
-        UN_TRY(r->method->step(r->state, (end - r->time) / fmax(count, 1), &step));
-        r->time = step.time;
+        UN_TRY(un_loop_step(l, (end - l->time) / fmax(count, 1), &step));
+        l->time = step.time;
+        l->step = step.step;
+        l->between = true;
+        l->max_speed = step.max_speed;
         step.frame = frame;
-        for (int32_t s = 0; s < r->stage_count - 2; s++)
-            r->stage_seconds[s] += step.stage_seconds[s];
-        UN_TRY(write_rows(r, &step));
-        double fraction = un_clamp((r->time - begin) * rate, 0, 1);
-        bool last = end - r->time <= 1e-9 / rate; /* reported with the frame, once it is written */
-        if (!last && !report_progress(r, &step, fraction, started))
-            return un_fail(r->ctx, UN_INTERRUPTED,
-                           "interrupted in frame %d; frames up to %d are "
-                           "complete",
-                           frame, r->frame);
+        for (int32_t s = 0; s < l->stage_count - OWN_STAGES; s++)
+            l->stage_seconds[s] += step.stage_seconds[s];
+        UN_TRY(write_rows(l, &step));
+        double fraction = un_clamp((l->time - begin) * rate, 0, 1);
+        bool last = end - l->time <= 1e-9 / rate; /* reported with the frame, once it is written */
+        if (last) break;
+        bool stop = !report_progress(l, &step, fraction, started);
+        if (stop || un_loop_save_is_due(l)) UN_TRY(un_loop_save(l, false));
+        if (stop)
+            return un_fail(
+                l->ctx, UN_INTERRUPTED,
+                "interrupted in frame %d; frames up to %d are complete, --resume goes on", frame,
+                l->frame);
     }
-    UN_TRY(write_frame(r, frame));
+    un_state_free(&l->before); /* the output surface may need the room */
+    UN_TRY(write_frame(l, frame));
     double seconds = un_seconds() - started;
-    r->frame_seconds = r->frame_seconds > 0 ? 0.7 * r->frame_seconds + 0.3 * seconds : seconds;
-    if (!report_progress(r, &step, 0, un_seconds()) && frame < r->def->frames.count)
-        return un_fail(r->ctx, UN_INTERRUPTED, "interrupted after frame %d, which is complete",
-                       frame);
+    l->frame_seconds = l->frame_seconds > 0 ? 0.7 * l->frame_seconds + 0.3 * seconds : seconds;
+    bool stop = !report_progress(l, &step, 0, un_seconds());
+    if (stop || un_loop_save_is_due(l)) UN_TRY(un_loop_save(l, false));
+    if (stop && frame < l->def->frames.count)
+        return un_fail(l->ctx, UN_INTERRUPTED,
+                       "interrupted after frame %d, which is complete; --resume goes on", frame);
     return UN_OK;
 }
 
-static un_status simulate(run_state *r)
+static un_status first_frame(un_loop *l)
 {
     un_step step;
-    UN_TRY(r->method->create(r->ctx, r->scene, &r->state));
-    r->method->first(r->state, &step);
-    step.bytes = (double)un_context_bytes(r->ctx);
-    UN_TRY(write_rows(r, &step));
-    UN_TRY(write_frame(r, 0));
-    if (!report_progress(r, &step, 0, un_seconds()))
-        return un_fail(r->ctx, UN_INTERRUPTED, "interrupted after frame 0");
-    for (int32_t frame = 1; frame <= r->def->frames.count; frame++)
-        UN_TRY(simulate_frame(r, frame));
+    UN_TRY(begin(l));
+    UN_TRY(l->method->create(l->ctx, l->scene, &l->state));
+    l->method->first(l->state, &step);
+    step.bytes = (double)un_context_bytes(l->ctx);
+    l->max_speed = step.max_speed;
+    UN_TRY(write_rows(l, &step));
+    UN_TRY(write_frame(l, 0));
+    bool stop = !report_progress(l, &step, 0, un_seconds());
+    UN_TRY(un_loop_save(l, false));
+    return stop ? un_fail(l->ctx, UN_INTERRUPTED, "interrupted after frame 0; --resume goes on")
+                : UN_OK;
+}
+
+/* What is left of the collections must name the frames that are left. */
+static un_status go_on(un_loop *l)
+{
+    l->saved_at = un_seconds();
+    UN_TRY(un_loop_record(l, "running", ""));
+    UN_TRY(un_loop_write_scene(l));
+    return write_collections(l, l->frame);
+}
+
+static un_status simulate(un_loop *l)
+{
+    bool resumed = false;
+    un_loop_remove_asides(l);
+    if (l->run->resume) UN_TRY(un_loop_resume(l, &resumed));
+    l->opened = true;
+    UN_TRY(resumed ? go_on(l) : first_frame(l));
+    while (l->frame < l->def->frames.count) UN_TRY(simulate_frame(l, l->frame + 1));
     return UN_OK;
 }
 
-static void name_stages(run_state *r)
+static void name_stages(un_loop *l)
 {
-    for (int32_t s = 0; r->method->stages[s] && s < UN_STAGES_MAX - 2; s++)
-        r->stage_names[r->stage_count++] = r->method->stages[s];
-    r->stage_names[r->stage_count++] = "surface";
-    r->stage_names[r->stage_count++] = "output";
+    for (int32_t s = 0; l->method->stages[s] && s < UN_STAGES_MAX - OWN_STAGES; s++)
+        l->stage_names[l->stage_count++] = l->method->stages[s];
+    l->stage_names[l->stage_count++] = "surface";
+    l->stage_names[l->stage_count++] = "output";
+    l->stage_names[l->stage_count++] = "checkpoint";
+}
+
+/* A step that failed leaves the state from before it; whoever resumes goes on from there. */
+static void save_last_state(un_loop *l, un_status status)
+{
+    if (l->before.count == 0 || (status != UN_ERROR_NUMERIC && status != UN_ERROR_MEMORY)) return;
+    int64_t step;
+    if (un_state_integer(&l->before, "step", l->step, l->step, &step) != UN_OK) return;
+    if (l->state) l->method->destroy(l->state); /* its room may be what is lacking */
+    l->state = NULL;
+    if (un_loop_save(l, true) != UN_OK) return; /* then from the checkpoint before */
 }
 
 un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
 {
-    run_state r = {
-        .ctx = ctx, .scene = scene, .def = &scene->def, .run = def, .started = un_seconds()};
-    UN_TRY(un_run_method(ctx, scene, &r.method));
-    UN_TRY(un_run_fit_budget(ctx, scene, &r.estimate));
-    name_stages(&r);
+    un_loop l = {.ctx = ctx,
+                 .scene = scene,
+                 .def = &scene->def,
+                 .run = def,
+                 .lock = -1,
+                 .started = un_seconds()};
+    UN_TRY(un_run_method(ctx, scene, &l.method));
+    UN_TRY(un_run_fit_budget(ctx, scene, &l.estimate));
+    name_stages(&l);
+    un_state_init(&l.seen, ctx);
+    un_state_init(&l.before, ctx);
     for (int32_t n = 0; n < scene->note_count; n++)
         un_log(ctx, UN_LOG_WARNING, "%s", scene->notes[n]);
-    un_status status = open_directory(&r);
-    bool opened = status == UN_OK;
-    if (status == UN_OK) status = simulate(&r);
-    if (r.state) r.method->destroy(r.state);
+    un_status status = un_likeness(ctx, scene, l.method, &l.likeness);
+    if (status == UN_OK) status = un_loop_claim(&l);
+    if (status == UN_OK) status = simulate(&l);
     /* What went wrong first is what the caller hears of, even if closing fails too. */
     char message[1024];
     snprintf(message, sizeof message, "%s", status == UN_OK ? "" : un_context_message(ctx));
-    un_status closing = un_table_close(r.stats), probes_closing = un_table_close(r.probes);
+    if (l.stats && l.probes) save_last_state(&l, status);
+    if (l.state) l.method->destroy(l.state);
+    un_state_free(&l.seen);
+    un_state_free(&l.before);
+    un_free(ctx, l.likeness);
+    un_status closing = un_table_close(l.stats), probes_closing = un_table_close(l.probes);
     if (closing == UN_OK) closing = probes_closing;
-    if (opened) {
+    if (l.opened) {
         const char *word = status == UN_OK            ? "done"
                            : status == UN_INTERRUPTED ? "interrupted"
                                                       : "failed";
-        un_status recording = write_record(&r, word, message);
+        un_status recording = un_loop_record(&l, word, message);
         if (closing == UN_OK) closing = recording;
     }
+    un_loop_release(&l);
     if (status != UN_OK) return un_fail(ctx, status, "%s", message);
     return closing;
 }

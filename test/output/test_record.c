@@ -54,7 +54,7 @@ static un_status write_run(un_context *ctx, void *arg)
 {
     (void)arg;
     un_table *table;
-    UN_TRY(un_stats_create(ctx, scratch_path("stats.csv"), &method, &table));
+    UN_TRY(un_stats_create(ctx, scratch_path("stats.csv"), &method, -1, &table));
     un_status status = UN_OK;
     for (int i = 0; i < 5 && status == UN_OK; i++) {
         un_step step = step_of(i);
@@ -294,7 +294,7 @@ static void probe_names_are_quoted(void **state)
     un_context *ctx = check_context();
     un_probe probes[3] = {{.name = "front"}, {.name = "a, \"b\""}, {.name = "p1"}};
     un_table *table;
-    check_ok(ctx, un_probes_create(ctx, scratch_path("probes.csv"), probes, 3, &table));
+    check_ok(ctx, un_probes_create(ctx, scratch_path("probes.csv"), probes, 3, -1, &table));
     check_ok(ctx, un_table_row(table, (double[]){0, 0.5, NAN, -1e5}, 4));
     check_ok(ctx, un_table_sync(table));
     check_ok(ctx, un_table_row(table, (double[]){0.1, 1, 2, 3}, 4));
@@ -304,10 +304,10 @@ static void probe_names_are_quoted(void **state)
     check_ok(ctx, un_file_read(ctx, scratch_path("probes.csv"), &text, NULL));
     assert_string_equal(text, "time,front,\"a, \"\"b\"\"\",p1\n0,0.5,nan,-100000\n0.1,1,2,3\n");
     un_free(ctx, text);
-    check_ok(ctx, un_probes_create(ctx, scratch_path("probes.csv"), NULL, 0, &table));
+    check_ok(ctx, un_probes_create(ctx, scratch_path("probes.csv"), NULL, 0, -1, &table));
     check_ok(ctx, un_table_row(table, (double[]){0}, 1));
     check_ok(ctx, un_table_close(table));
-    assert_int_equal(un_probes_create(ctx, scratch_full(), NULL, 0, &table), UN_ERROR_FILE);
+    assert_int_equal(un_probes_create(ctx, scratch_full(), NULL, 0, -1, &table), UN_ERROR_FILE);
     check_message(ctx, "No space left");
     assert_null(table);
     check_context_end(ctx);

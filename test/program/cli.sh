@@ -61,7 +61,8 @@ for command in surface export view compare; do
     expect 2 "not available in this version" $command drop.lua
     expect 0 "Not available in this version" $command -h
 done
-expect 2 "not available in this version" run drop.lua --resume
+expect 2 "goes with --resume" run drop.lua --from-frame 3
+expect 2 "0 or more" run drop.lua --resume --from-frame -1
 expect 2 "did you mean \`run\`" rnu
 expect 2 "undine -h" fly
 expect 2 "undine -h" --fly
@@ -170,6 +171,37 @@ kill -KILL $child
 wait $child 2>/dev/null
 python3 "$verify" killed running --killed || fail "SIGKILL"
 expect 0 "running" info killed
+begin locked
+count=$((count + 1))
+"$program" run drop.lua -o locked >out2.txt 2>err2.txt && fail "two runs in one directory"
+grep -q "another run is writing to locked (process $child)" err2.txt || fail "a lock: $(cat err2.txt)"
+kill -INT $child
+wait $child
+[ $? = 130 ] || fail "a locked run ends otherwise"
+python3 "$verify" locked interrupted || fail "locked"
+
+# ---- going on ----
+mkdir -p begun
+"$program" run drop.lua -o begun --resume --quiet || fail "--resume of nothing"
+python3 "$verify" begun done || fail "begun"
+rm -r begun/state
+expect 1 "holds no checkpoint" run drop.lua -o begun --resume --quiet
+frames=$(($(ls INT/frames | tail -n 1 | sed 's/^0*//') + 2))
+"$program" run drop.lua -o INT --resume --frames $frames >out.txt 2>err.txt || fail "resume: $(cat err.txt)"
+grep -q "resuming from INT/state/frame" err.txt || fail "resume does not say from where: $(cat err.txt)"
+python3 "$verify" INT done || fail "resumed"
+expect 0 "frames      $frames of $frames" info INT
+"$program" run drop.lua -o INT --resume --frames $frames >out.txt 2>err.txt || fail "nothing left to do: $(cat err.txt)"
+"$program" run drop.lua -o INT --resume --frames $((frames + 2)) --quiet || fail "more frames"
+expect 0 "frames      $((frames + 2)) of $((frames + 2))" info INT
+expect 2 "go back with --from-frame 1" run drop.lua -o INT --resume --frames 1 --quiet
+"$program" run drop.lua -o INT --resume --from-frame 1 --frames 2 --quiet || fail "--from-frame"
+expect 0 "frames      2 of 2" info INT
+[ ! -e INT/frames/0003 ] || fail "frames after --from-frame are left"
+expect 2 "gravity was 0 -9.81 0" run drop.lua -o INT --resume --set 'gravity={0,-5,0}' --quiet
+expect 2 "the shape of liquid is not" run drop.lua -o INT --resume --set 'liquid={box{min={0,0,0},max={.5,.5,1}}}' --quiet
+expect 2 "use --method uniform" run drop.lua -o INT --resume --method tet --quiet
+expect 0 "frames      2 of 2" info INT
 expect 0 "frame 3 of 3" run drop.lua -o killed
 grep -q '"status": "done"' killed/run.json || fail "a run over a killed one"
 

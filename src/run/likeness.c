@@ -1,0 +1,289 @@
+/* Is it the same scene? What results depend on, as lines "key=value": numbers as they are, shapes
+ * and functions by what they say at a few hundred places. So comments, layout and other ways to say
+ * the same may change, and a mesh file that has changed is noticed. Keys that begin with ~ only
+ * steer the solution: a run may go on with others, and is told so. */
+#include <stdio.h>
+
+#include "run/loop.h"
+
+/* Values are compared to this share of the domain: other builds round otherwise. */
+#define SHARE 1e-7
+#define SHAPE_POINTS 512
+#define SIZE_POINTS 64
+#define TIMES 16
+#define TIME_STEP 0.37 /* s */
+
+typedef struct lines {
+    un_context *ctx;
+    const un_scene *scene;
+    char *text;
+    size_t used, capacity;
+    un_status status; /* of the first failure */
+} lines;
+
+static void add(lines *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(lines *out, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length >= (int)sizeof text) length = sizeof text - 1;
+    if (out->status == UN_OK)
+        out->status = un_array_reserve(out->ctx, (void **)&out->text, &out->capacity,
+                                       out->used + (size_t)length + 1, 1);
+    if (out->status != UN_OK) return;
+    memcpy(out->text + out->used, text, (size_t)length + 1);
+    out->used += (size_t)length;
+}
+
+static void add_numbers(lines *out, const char *key, const double *values, int count)
+{
+    char number[UN_NUMBER_CHARS];
+    add(out, "%s=", key);
+    for (int i = 0; i < count; i++) {
+        un_number_format(number, values[i]);
+        add(out, i ? " %s" : "%s", number);
+    }
+    add(out, "\n");
+}
+
+static void add_number(lines *out, const char *key, double value)
+{
+    add_numbers(out, key, &value, 1);
+}
+
+static void add_vector(lines *out, const char *key, un_vec3 v)
+{
+    add_numbers(out, key, (double[3]){v.x, v.y, v.z}, 3);
+}
+
+/* ---- shapes and functions ---- */
+
+static double longest(const lines *out)
+{
+    un_vec3 size = out->scene->def.domain.size;
+    return fmax(size.x, fmax(size.y, size.z));
+}
+
+static uint64_t mix(uint64_t hash, double value, double unit)
+{
+    double steps = un_clamp(value / unit, -1e15, 1e15); /* NaN stays what it is */
+    return un_hash64(hash ^ (isnan(steps) ? 1u : (uint64_t)llround(steps)));
+}
+
+static uint64_t mix_pose(uint64_t hash, const un_pose *pose, double unit)
+{
+    for (int i = 0; i < 9; i++) hash = mix(hash, pose->rotation[i / 3][i % 3], SHARE);
+    hash = mix(hash, pose->translation.x, unit);
+    hash = mix(hash, pose->translation.y, unit);
+    hash = mix(hash, pose->translation.z, unit);
+    return mix(hash, pose->scale, SHARE);
+}
+
+/* Half of the places in the domain, half around the shape. */
+static uint64_t shape_hash(const lines *out, const un_shape *shape)
+{
+    uint64_t hash = 0;
+    un_box3 domain = {un_v3(0, 0, 0), out->scene->def.domain.size}, box = un_shape_bounds(shape);
+    un_vec3 side = un_sub(box.max, box.min);
+    double unit = SHARE * longest(out), reach = un_length(side);
+    bool bounded = isfinite(reach) && reach < 1e3 * longest(out);
+    for (uint64_t i = 0; i < SHAPE_POINTS; i++) {
+        un_box3 b = i % 2 && bounded ? box : domain;
+        un_vec3 s = un_sub(b.max, b.min);
+        double r[3];
+        for (uint64_t a = 0; a < 3; a++) r[a] = 1.2 * un_random(3 * i + a, 77) - 0.1;
+        un_vec3 x = un_v3(b.min.x + s.x * r[0], b.min.y + s.y * r[1], b.min.z + s.z * r[2]);
+        hash = mix(hash, un_shape_distance(shape, x), unit);
+    }
+    return hash;
+}
+
+/* A function that fails at these times may do so only there: then it is "no value". */
+static uint64_t pose_hash(const lines *out, int32_t solid)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < TIMES; i++) {
+        un_pose pose;
+        if (un_scene_pose(out->scene, solid, TIME_STEP * i, &pose) != UN_OK)
+            hash = un_hash64(hash);
+        else
+            hash = mix_pose(hash, &pose, SHARE * longest(out));
+    }
+    return hash;
+}
+
+static uint64_t camera_hash(const lines *out)
+{
+    uint64_t hash = 0;
+    double unit = SHARE * longest(out);
+    for (int i = 0; i < TIMES; i++) {
+        un_viewpoint v = {0};
+        if (un_scene_camera(out->scene, TIME_STEP * i, &v) != UN_OK) v = (un_viewpoint){0};
+        const double values[] = {v.eye.x,    v.eye.y,    v.eye.z, v.target.x,
+                                 v.target.y, v.target.z, v.fov,   v.aspect};
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++)
+            hash = mix(hash, values[k], k < 6 ? unit : SHARE);
+    }
+    return hash;
+}
+
+static uint64_t custom_hash(const lines *out)
+{
+    uint64_t hash = 0;
+    un_vec3 x[SIZE_POINTS], size = out->scene->def.domain.size;
+    float found[SIZE_POINTS];
+    for (uint64_t i = 0; i < SIZE_POINTS; i++)
+        x[i] = un_v3(size.x * un_random(3 * i, 78), size.y * un_random(3 * i + 1, 78),
+                     size.z * un_random(3 * i + 2, 78));
+    for (int t = 0; t < 4; t++) {
+        bool known =
+            un_scene_custom_sizes(out->scene, TIME_STEP * t, x, SIZE_POINTS, found) == UN_OK;
+        for (int i = 0; i < SIZE_POINTS; i++)
+            hash = mix(hash, known ? (double)found[i] : -1, SHARE * longest(out));
+    }
+    return hash;
+}
+
+/* ---- the scene ---- */
+
+static void add_solids(lines *out)
+{
+    const un_scene_def *def = &out->scene->def;
+    add(out, "the number of solids=%d\n", def->solid_count);
+    for (int32_t i = 0; i < def->solid_count; i++) {
+        const un_solid *s = &def->solids[i];
+        add(out, "the friction of ");
+        add_number(out, s->name, s->friction);
+        add(out, "the shape of %s=#%016llx\n", s->name,
+            (unsigned long long)shape_hash(out, s->shape));
+        add(out, "the motion of %s=#%016llx\n", s->name,
+            s->moves ? (unsigned long long)pose_hash(out, i) : 0);
+    }
+}
+
+static void add_sources(lines *out)
+{
+    const un_scene_def *def = &out->scene->def;
+    add(out, "the number of sources=%d\n", def->source_count);
+    for (int32_t i = 0; i < def->source_count; i++) {
+        const un_source *s = &def->sources[i];
+        const double values[] = {(double)s->kind, s->velocity.x, s->velocity.y,
+                                 s->velocity.z,   s->from,       s->to};
+        add(out, "kind, velocity, from and to of ");
+        add_numbers(out, s->name, values, 6);
+        add(out, "the shape of %s=#%016llx\n", s->name,
+            (unsigned long long)shape_hash(out, s->shape));
+    }
+}
+
+static void add_probes(lines *out)
+{
+    const un_scene_def *def = &out->scene->def;
+    add(out, "the number of probes=%d\n", def->probe_count);
+    for (int32_t i = 0; i < def->probe_count; i++) {
+        const un_probe *p = &def->probes[i];
+        const double values[] = {(double)p->kind, (double)p->axis, p->sign,
+                                 p->at.x,         p->at.y,         p->at.z};
+        add(out, "probe %d, named ", i + 1);
+        for (const char *c = p->name; *c; c++) add(out, "%c", *c == '=' || *c == '\n' ? '_' : *c);
+        add_numbers(out, "", values, 6);
+    }
+}
+
+static void add_sizing(lines *out)
+{
+    const un_scene_def *def = &out->scene->def;
+    add_number(out, "detail.coarsest", def->detail.coarsest);
+    add_number(out, "sizing.depth", def->sizing.depth);
+    add_number(out, "sizing.curvature", def->sizing.curvature);
+    add_number(out, "sizing.solid_curvature", def->sizing.solid_curvature);
+    add_number(out, "sizing.strain", def->sizing.strain);
+    add(out, "sizing.camera=#%016llx\n",
+        def->sizing.has_camera ? (unsigned long long)camera_hash(out) : 0);
+    add(out, "sizing.custom=#%016llx\n",
+        def->sizing.has_custom ? (unsigned long long)custom_hash(out) : 0);
+    add(out, "solver.surface=%s\n", def->solver.surface);
+    add_number(out, "~budget.particles", def->budget.particles);
+    add_number(out, "~budget.memory", def->budget.memory);
+}
+
+un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *method, char **text)
+{
+    const un_scene_def *def = &scene->def;
+    lines out = {.ctx = ctx, .scene = scene};
+    double open[6];
+    for (int side = 0; side < 6; side++) open[side] = def->domain.open[side];
+    add(&out, "method=%s\n", method->name);
+    add_vector(&out, "domain.size", def->domain.size);
+    add_numbers(&out, "domain.open", open, 6);
+    add_number(&out, "detail.finest", def->detail.finest);
+    add_number(&out, "frames.rate", def->frames.rate);
+    add_vector(&out, "gravity", def->gravity);
+    add_number(&out, "fluid.density", def->fluid.density);
+    add_number(&out, "fluid.viscosity", def->fluid.viscosity);
+    add_number(&out, "fluid.surface_tension", def->fluid.surface_tension);
+    add(&out, "the shape of liquid=#%016llx\n",
+        def->liquid.shape ? (unsigned long long)shape_hash(&out, def->liquid.shape) : 0);
+    add_vector(&out, "liquid.velocity", def->liquid.velocity);
+    add_solids(&out);
+    add_sources(&out);
+    add_probes(&out);
+    if (method->adaptive) add_sizing(&out);
+    add(&out, "~solver.kind=%s\n", def->solver.kind);
+    add_number(&out, "~solver.tolerance", def->solver.tolerance);
+    add_number(&out, "~solver.cfl", def->solver.cfl);
+    add_number(&out, "~solver.pic", def->solver.pic);
+    if (out.status != UN_OK) un_free(ctx, out.text);
+    *text = out.status == UN_OK ? out.text : NULL;
+    return out.status;
+}
+
+/* ---- comparing ---- */
+
+/* The line with this key, up to `=`; NULL when there is none. */
+static const char *find_line(const char *text, const char *key, size_t length)
+{
+    for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
+        if (strncmp(text, key, length) == 0 && text[length] == '=') return text;
+    return NULL;
+}
+
+static un_status differs(un_context *ctx, const char *key, int length, const char *was,
+                         const char *is)
+{
+    static const char remedy[] = "undo that change, or run without --resume to begin anew";
+    int was_length = (int)strcspn(was, "\n"), is_length = (int)strcspn(is, "\n");
+    if (*key == '~') {
+        un_log(ctx, UN_LOG_WARNING,
+               "%.*s was %.*s and is %.*s from here on: results differ from those of an "
+               "uninterrupted run",
+               length - 1, key + 1, was_length, was, is_length, is);
+        return UN_OK;
+    }
+    if (*was == '#' || *is == '#')
+        return un_fail(ctx, UN_ERROR_SCENE,
+                       "cannot resume: %.*s is not what it was when the checkpoint was written; %s",
+                       length, key, remedy);
+    return un_fail(ctx, UN_ERROR_SCENE,
+                   "cannot resume: %.*s was %.*s when the checkpoint was written and is now %.*s; "
+                   "%s",
+                   length, key, was_length, was, is_length, is, remedy);
+}
+
+un_status un_likeness_compare(un_context *ctx, const char *was, const char *is)
+{
+    for (const char *line = is; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        size_t length = strcspn(line, "=\n");
+        const char *other = find_line(was, line, length);
+        const char *value = line[length] == '=' ? line + length + 1 : "";
+        const char *before = other ? other + length + 1 : "nothing";
+        size_t count = strcspn(value, "\n");
+        if (strncmp(before, value, count) == 0 && (!before[count] || before[count] == '\n'))
+            continue;
+        UN_TRY(differs(ctx, line, (int)length, before, value));
+    }
+    return UN_OK;
+}

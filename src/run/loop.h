@@ -1,0 +1,94 @@
+/* Inside of a run. Only src/run/ includes this. */
+#ifndef UN_RUN_LOOP_H
+#define UN_RUN_LOOP_H
+
+#include "output/output.h"
+#include "run/run.h"
+
+#define UN_PATH_MAX 2048
+/* Longest name of a directory: room for what is below it. */
+#define UN_DIRECTORY_MAX (UN_PATH_MAX - 160)
+
+typedef struct un_loop {
+    un_context *ctx;
+    un_scene *scene;
+    const un_scene_def *def;
+    const un_run_def *run;
+    const un_method *method;
+    void *state;
+    un_estimate estimate;
+    un_table *stats, *probes;
+    int lock;    /* file that is locked while the run goes on; -1 none */
+    bool opened; /* the directory is this run's now */
+
+    int32_t frame; /* finished */
+    int32_t step;
+    double time;
+    bool between; /* steps of the next frame have been made */
+    double max_speed;
+
+    double started;                      /* the clock, less what earlier parts of the run took */
+    double frame_seconds;                /* smoothed cost of a frame, 0: not known yet */
+    double stage_seconds[UN_STAGES_MAX]; /* the method's, then surface, output and checkpoint */
+    const char *stage_names[UN_STAGES_MAX + 1];
+    int32_t stage_count;
+
+    un_state seen;    /* the method's arrays, as they lie */
+    un_state before;  /* a copy of them from before the step under way; empty: none */
+    bool no_copies;   /* there was no memory for one */
+    char *likeness;   /* what of the scene must stay, see likeness.c */
+    double saved_at;  /* the clock at the last checkpoint */
+    double save_cost; /* of the last checkpoint, s */
+} un_loop;
+
+/* ---- the directory (directory.c) ---- */
+
+void un_loop_path(char path[UN_PATH_MAX], const un_loop *l, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Creates it and locks it against other runs. */
+un_status un_loop_claim(un_loop *l);
+void un_loop_release(un_loop *l);
+/* Removes frames after `last`, our own files only; -1: all. */
+void un_loop_remove_frames(const un_loop *l, int32_t last);
+/* Removes what a killed run left aside. */
+void un_loop_remove_asides(const un_loop *l);
+un_status un_loop_record(un_loop *l, const char *status, const char *message);
+un_status un_loop_write_scene(un_loop *l);
+
+/* ---- checkpoints (keep.c) ---- */
+
+typedef struct un_checkpoint {
+    int32_t frame, step;
+    bool between; /* frames */
+} un_checkpoint;
+
+#define UN_CHECKPOINTS_MAX 4096
+/* Those there are, oldest first; the list is the caller's to free. */
+un_status un_loop_checkpoints(const un_loop *l, un_checkpoint **list, int32_t *count);
+void un_loop_checkpoint_path(char path[UN_PATH_MAX], const un_loop *l, const un_checkpoint *c);
+/* Removes those of later steps than this; -1: all. */
+un_status un_loop_remove_checkpoints(const un_loop *l, int32_t last_step);
+/* The state as it is, or that before the step under way; then prunes. */
+un_status un_loop_save(un_loop *l, bool before);
+/* Is it time for one? */
+bool un_loop_save_is_due(const un_loop *l);
+
+/* ---- resuming (resume.c) ---- */
+
+/* Loads the newest checkpoint that is whole, and cuts tables and frames to it. found: false when
+ * there is nothing to go on from and no frame would be lost by beginning. */
+un_status un_loop_resume(un_loop *l, bool *found);
+
+/* ---- steps (step.c) ---- */
+
+/* One step; when numbers go bad, again from before it with shorter ones. */
+un_status un_loop_step(un_loop *l, double dt, un_step *step);
+
+/* ---- is it the same scene? (likeness.c) ---- */
+
+/* Lines "key=value" of all that results depend on. Caller frees. */
+un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *method, char **text);
+/* Fails with the first difference that matters; what only steers the solution is logged. */
+un_status un_likeness_compare(un_context *ctx, const char *was, const char *is);
+
+#endif

@@ -1,0 +1,89 @@
+/* A step that is watched. Before it the state is copied, which takes about a hundredth of the step;
+ * when numbers go bad the copy is loaded and shorter steps are tried. */
+#include <stdio.h>
+
+#include "run/loop.h"
+
+#define TRIES 3
+#define SHORTER 0.25
+/* No liquid moves at so many times what gravity, the domain and the last step let expect. */
+#define EXPLODING 100.0
+
+static void copy_state(un_loop *l)
+{
+    if (l->no_copies) return;
+    un_state_clear(&l->seen);
+    un_status status = l->method->save(l->state, &l->seen);
+    if (status == UN_OK) status = un_state_copy(&l->before, &l->seen);
+    if (status == UN_OK) return;
+    /* Then without: the room is better used by the step itself. */
+    un_state_free(&l->before);
+    l->no_copies = true;
+}
+
+static bool is_finite(const un_step *s)
+{
+    return isfinite(s->volume) && isfinite(s->volume_error) && isfinite(s->energy_kinetic) &&
+           isfinite(s->energy_potential) && un_finite3(s->momentum) && isfinite(s->max_speed);
+}
+
+static un_status watch(const un_loop *l, const un_step *s)
+{
+    un_vec3 size = l->def->domain.size;
+    double longest = fmax(size.x, fmax(size.y, size.z));
+    double usual = l->max_speed + longest * l->def->frames.rate +
+                   sqrt(2 * un_length(l->def->gravity) * longest);
+    if (is_finite(s) && s->max_speed <= EXPLODING * usual) return UN_OK;
+    return un_fail(l->ctx, UN_ERROR_NUMERIC,
+                   "step %d (t = %.6g s) leaves the liquid with a speed of %.3g m/s", s->step,
+                   s->time, s->max_speed);
+}
+
+/* The particle that is worst off, for the message. */
+static void describe_place(const un_loop *l, char *text, size_t size)
+{
+    const un_particles *p = l->method->particles(l->state);
+    int32_t worst = -1;
+    double fastest = -1;
+    for (int32_t q = 0; q < p->count; q++) {
+        un_vec3 v = un_particle_velocity(p, q);
+        double speed = un_dot(v, v);
+        if (!un_finite3(un_particle_position(p, q))) continue;
+        if (!(speed <= fastest)) worst = q, fastest = speed;
+        if (!isfinite(speed)) break;
+    }
+    *text = 0;
+    if (worst >= 0)
+        snprintf(text, size, "; the fastest particle is at (%.4g, %.4g, %.4g)", p->x[0][worst],
+                 p->x[1][worst], p->x[2][worst]);
+}
+
+static un_status go_back(un_loop *l)
+{
+    l->method->destroy(l->state);
+    l->state = NULL;
+    return l->method->load(l->ctx, l->scene, &l->before, &l->state);
+}
+
+un_status un_loop_step(un_loop *l, double dt, un_step *step)
+{
+    copy_state(l);
+    un_status status = l->method->step(l->state, dt, step);
+    if (status == UN_OK) status = watch(l, step);
+    if (status != UN_ERROR_NUMERIC || l->before.count == 0) return status;
+    char cause[512], place[128];
+    snprintf(cause, sizeof cause, "%s", un_context_message(l->ctx));
+    describe_place(l, place, sizeof place);
+    for (int tries = 0; tries < TRIES && status == UN_ERROR_NUMERIC; tries++) {
+        dt *= SHORTER;
+        un_log(l->ctx, UN_LOG_WARNING, "%s%s; tried again with a step of %.3g s", cause, place, dt);
+        UN_TRY(go_back(l));
+        status = l->method->step(l->state, dt, step);
+        if (status == UN_OK) status = watch(l, step);
+    }
+    if (status != UN_ERROR_NUMERIC) return status;
+    return un_fail(l->ctx, status,
+                   "%s%s. Shorter steps, down to %.3g s, fare no better; the state before it, step "
+                   "%d, is kept and can be resumed",
+                   cause, place, dt, l->step);
+}
