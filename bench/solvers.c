@@ -25,6 +25,14 @@ static int numbers(const char *text, double *out)
     return count;
 }
 
+static bool listed(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += length)
+        if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == 0)) return true;
+    return false;
+}
+
 static void must(un_context *ctx, un_status status)
 {
     if (status == UN_OK) return;
@@ -32,7 +40,7 @@ static void must(un_context *ctx, un_status status)
     exit(1);
 }
 
-static test_system copy_system(const un_csr *a, const double *b)
+static test_system copy_system(const un_csr *a, const double *b, const un_sites *sites)
 {
     size_t n = (size_t)a->n, entries = (size_t)a->row[a->n];
     test_system s = {.a = {.n = a->n}};
@@ -41,6 +49,15 @@ static test_system copy_system(const un_csr *a, const double *b)
     s.a.val = memcpy(malloc(entries * sizeof *s.a.val), a->val, entries * sizeof *s.a.val);
     s.b = memcpy(malloc(n * sizeof *s.b), b, n * sizeof *s.b);
     s.x = calloc(n, sizeof *s.x);
+    s.sites = *sites;
+    s.sites.site = s.site = malloc(n * sizeof *s.site);
+    s.sites.key = s.key = malloc(n * sizeof *s.key);
+    s.sites.level = s.level = malloc(n);
+    for (size_t i = 0; i < n; i++) {
+        s.site[i] = (int32_t)i;
+        s.key[i] = sites->key[sites->site[i]];
+        s.level[i] = sites->level[sites->site[i]];
+    }
     return s;
 }
 
@@ -104,7 +121,13 @@ static test_system make_tet_system(int32_t cells)
                             .iteration_limit = 0};
     un_tet_projection_report report;
     must(ctx, un_tet_pressure_project(pressure, &arena, &in, &report));
-    test_system s = copy_system(&pressure->matrix, pressure->rhs);
+    un_sites sites = {.kind = UN_SITES_BCC,
+                      .size = {2 * tree.n[0], 2 * tree.n[1], 2 * tree.n[2]},
+                      .site = pressure->node,
+                      .key = mesh.node_key,
+                      .level = mesh.node_level,
+                      .level_max = tree.level_max};
+    test_system s = copy_system(&pressure->matrix, pressure->rhs, &sites);
     void *blocks[] = {x[0], x[1], x[2], level, u, known, phi, p};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     un_tet_pressure_destroy(pressure);
@@ -132,6 +155,7 @@ static void run(const char *name, test_system *s, un_solver_kind kind, int32_t t
     if (!ctx) exit(1);
     must(ctx, un_solver_create(ctx, &solver));
     un_solver_set_kind(solver, kind);
+    un_solver_set_sites(solver, &s->sites);
     un_solve_report report;
     double setup = INFINITY, seconds = INFINITY, cpu = INFINITY;
     for (int q = 0; q < repeat; q++) {
@@ -169,11 +193,11 @@ int main(int argc, char **argv)
     static const char *const names[] = {"tet", "bcc", "lex", "grid"};
     for (int c = 0; c < cell_count; c++)
         for (int n = 0; n < 4; n++) {
-            if (!strstr(systems, names[n])) continue;
+            if (!listed(systems, names[n])) continue;
             test_system s = make_system(names[n], (int32_t)cells[c]);
             for (int k = 1; k < UN_SOLVER_KIND_COUNT; k++)
                 for (int t = 0; t < thread_count; t++)
-                    if (strstr(kinds, un_solver_kind_names[k]))
+                    if (listed(kinds, un_solver_kind_names[k]))
                         run(names[n], &s, (un_solver_kind)k, (int32_t)threads[t], tolerance,
                             (int)repeat);
             test_system_free(&s);

@@ -1,4 +1,4 @@
-/* Inside of the aggregation multigrid; only amg*.c include this. */
+/* Inside of the algebraic multigrids; only amg*.c include this. */
 #ifndef UN_LINALG_AMG_H
 #define UN_LINALG_AMG_H
 
@@ -30,10 +30,28 @@ typedef struct un_amg_level {
     int32_t *aggregate; /* row of the next level, -1 none; at first UN_AMG_FREE or UN_AMG_OUT */
     int32_t *first;     /* by block, and one more: its first row of the next level */
     float *b, *x;
-    /* of the K-cycle, not on the finest level: A x, the second correction y, and A y */
+    /* Of the K-cycle, not on the finest level: A x, the second correction y, and A y. Of cycles
+     * with transfers: v the residual, y the answer of the full cycle. */
     float *v, *y, *w;
     size_t capacity[19];
 } un_amg_level;
+
+/* Prolongation P from the next level to this one, by rows of this one, and its transpose. Plain
+ * aggregation needs none: there P is 1 at a row's aggregate. */
+typedef struct un_amg_transfer {
+    int32_t *row, *col;
+    float *val;
+    int32_t *back_row, *back_col;
+    float *back_val;
+    size_t capacity[6];
+} un_amg_transfer;
+
+typedef enum un_amg_scheme {
+    UN_AMG_PLAIN,     /* aggregates, K-cycle */
+    UN_AMG_SMOOTHED,  /* smoothed aggregates, V-cycle */
+    UN_AMG_CHENTANEZ, /* averages over coarse neighbours, full multigrid */
+    UN_AMG_GEOMETRIC  /* halfway between two coarse places, V-cycle */
+} un_amg_scheme;
 
 /* A whole matrix by rows while levels are built: A itself or a coarse one. */
 typedef struct un_amg_graph {
@@ -59,8 +77,11 @@ typedef struct un_amg_full {
 
 typedef struct un_amg {
     un_context *ctx;
+    un_amg_scheme scheme;
+    int32_t aggregate_size;
     const un_csr *a;
     un_amg_level level[UN_AMG_LEVELS_MAX];
+    un_amg_transfer transfer[UN_AMG_LEVELS_MAX];
     int32_t level_count;
     double scale; /* of the hierarchy's matrix against A */
     /* Of r, from the first one: residuals only fall from there, and floats have 30 orders to go. */
@@ -73,6 +94,14 @@ typedef struct un_amg {
     un_amg_full full[2];
     int32_t *member_first, *member, *marker;
     size_t capacity_member_first, capacity_member, capacity_marker;
+    float *weight; /* by row: the sum of its row of P */
+    size_t capacity_weight;
+    /* of geometric transfers: places and scales of the rows of a level and of the next one */
+    un_sites sites;
+    uint64_t *place[2];
+    uint8_t *scale_of[2];
+    int32_t *table;
+    size_t capacity_place[2], capacity_scale_of[2], capacity_table;
 } un_amg;
 
 #define UN_AMG_NEED(ctx, array, capacity, count)                                                   \
@@ -91,14 +120,47 @@ un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_am
                               int32_t coarse_count, int slot, un_amg_graph *coarse);
 /* amg_aggregate.c: fills aggregate and first, gives the number of aggregates. */
 un_status un_amg_aggregate(un_amg *amg, un_amg_level *level, const un_amg_graph *g, int32_t *count);
+/* A row of P under way: coarse rows and weights. */
+#define UN_AMG_PARENTS_MAX 64
+typedef struct un_amg_parents {
+    int32_t count;
+    int32_t id[UN_AMG_PARENTS_MAX];
+    float weight[UN_AMG_PARENTS_MAX];
+} un_amg_parents;
+/* Gives row i of P, with coarse ids ascending or not, none twice. Called twice for each row. */
+typedef void un_amg_row_of(const void *arg, int32_t i, un_amg_parents *parents);
+
+/* amg_transfer.c */
+/* Gathers P and its transpose, and row sums of P. */
+un_status un_amg_build_transfer(un_amg *amg, const un_amg_level *level, un_amg_transfer *p,
+                                int32_t coarse_count, un_amg_row_of *row_of, const void *arg);
+/* P^T A P, into amg->full[slot]. diagonal: of the graph. */
+un_status un_amg_build_galerkin(un_amg *amg, const un_amg_transfer *p, const un_amg_graph *g,
+                                const float *diagonal, int32_t coarse_count, int slot,
+                                un_amg_graph *coarse);
+void un_amg_restrict(un_context *ctx, const un_amg_transfer *p, float *coarse, int32_t coarse_count,
+                     const float *fine);
+/* fine += P coarse, or with `set` fine = P coarse. */
+void un_amg_prolong(un_context *ctx, const un_amg_transfer *p, float *fine, int32_t fine_count,
+                    const float *coarse, bool set);
+
+/* Each chooses the next level's rows and gives P: amg_smoothed.c, amg_chentanez.c,
+ * amg_geometric.c. excess, diagonal: of the graph. */
+un_status un_amg_smooth_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
+                                 const float *diagonal, int32_t *coarse_count);
+un_status un_amg_average_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
+                                  int32_t *coarse_count);
+un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
+                                    const float *diagonal, int32_t *coarse_count);
 /* amg_dense.c */
 un_status un_amg_factor(un_amg *amg, const un_amg_graph *g);
 void un_amg_solve_dense(un_amg *amg, int32_t n, float *x, const float *b);
 
 /* amg_sweep.c */
-/* x = M^-1 b, one forward sweep from zero; then coarse = P^T (b - A x), unless coarse is NULL. */
+/* x = M^-1 b, one forward sweep from zero; then coarse = P^T (b - A x) with aggregates, or rest =
+ * b - A x, unless NULL. */
 void un_amg_sweep_down(un_context *ctx, const un_amg_level *level, float *x, const float *b,
-                       float *coarse);
+                       float *coarse, float *rest);
 /* x += P (s y + t z), z may be NULL; then one backward sweep, x += M^-T (b - A x). y NULL: only the
  * sweep. scratch may be b itself where b is no longer needed. */
 typedef struct un_amg_correction {
@@ -110,6 +172,11 @@ void un_amg_sweep_up(un_context *ctx, const un_amg_level *level, float *x, const
 /* v = A x; sums: x.v, x.b, b.b, and x.w if w is given. */
 void un_amg_apply(un_context *ctx, const un_amg_level *level, float *v, const float *x,
                   const float *b, const float *w, double sums[4]);
+/* rest = b - A x; needs the diagonal. rest may be b. */
+void un_amg_residual(un_context *ctx, const un_amg_level *level, float *rest, const float *x,
+                     const float *b);
+/* x += y. */
+void un_amg_add(un_context *ctx, float *x, const float *y, int32_t n);
 /* b -= s v; returns b.b. */
 double un_amg_subtract(un_context *ctx, const un_amg_level *level, float *b, const float *v,
                        double s);

@@ -1,24 +1,21 @@
-/* Aggregates for plain aggregation: groups of strongly coupled rows.
+/* Aggregates: groups of strongly coupled rows.
  *
  * In each block of rows, in their order: a free row starts an aggregate, which grows by the free
  * row most strongly tied to it (the sum of its couplings to the members) until it is full. Compact
  * groups follow by themselves, since a row in a nook has several ties. What remains smaller than
- * AGGREGATE_MIN joins the neighbours it is tied to most.
+ * half of that joins the neighbours it is tied to most.
  *
  * Weak couplings need no threshold: they lose against strong ones, and on graded tets a threshold
  * leaves odd ends (25 iterations instead of 11 at 222,000 nodes). */
 #include "linalg/amg.h"
 
-/* Members. Fewer converge in fewer iterations and cost more per iteration: to 1e-4 on a million
- * nodes of graded tets 9 iterations and 1.04 s with 6, 10 and 0.95 s with 8, 10 and 0.89 s with 10;
- * grids want cubes (184,000 cells: 13, 10 and 19 iterations). */
-#define AGGREGATE_SIZE 8
-#define AGGREGATE_MIN 4
+#define MEMBERS_MAX 64
 #define EQUAL 1.01f        /* ties that differ by less are equal but for round-off */
 #define CANDIDATES_MAX 128 /* those found later have to wait for another aggregate */
 
 typedef struct aggregation {
     un_amg_level *level;
+    int32_t size;
     const un_amg_graph *g;
     int32_t *slot; /* by row: its place among the candidates, if it is one */
 } aggregation;
@@ -94,17 +91,17 @@ static void aggregate_block(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) p->slot[i] = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
         if (aggregate[i] != UN_AMG_FREE) continue;
-        int32_t member[AGGREGATE_SIZE], size = 0;
+        int32_t member[MEMBERS_MAX], size = 0;
         candidates c;
         c.count = 0;
         for (int32_t next = i; next >= 0; next = take_best(&c, p->slot)) {
             aggregate[next] = count;
             member[size++] = next;
-            if (size == AGGREGATE_SIZE) break;
+            if (size == p->size) break;
             add_ties(&c, p, next, begin, end);
         }
         int32_t host = -1;
-        if (size < AGGREGATE_MIN)
+        if (size < p->size / 2)
             for (int32_t m = 0; m < size && host < 0; m++)
                 host = nearest(p, member[m], count, begin, end);
         if (host < 0) {
@@ -130,7 +127,8 @@ static void number_block(void *arg, int64_t begin, int64_t end)
 un_status un_amg_aggregate(un_amg *amg, un_amg_level *level, const un_amg_graph *g, int32_t *count)
 {
     UN_AMG_NEED(amg->ctx, amg->member, amg->capacity_member, level->n);
-    aggregation p = {level, g, amg->member};
+    UN_ASSERT(amg->aggregate_size <= MEMBERS_MAX);
+    aggregation p = {level, amg->aggregate_size, g, amg->member};
     level->first[0] = 0;
     un_parallel_for(amg->ctx, level->n, level->grain, aggregate_block, &p);
     int64_t blocks = un_amg_blocks(level);

@@ -147,14 +147,17 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     UN_AMG_NEED(ctx, level->first, capacity[4], blocks + 1);
     UN_AMG_NEED(ctx, level->b, capacity[5], n);
     UN_AMG_NEED(ctx, level->x, capacity[6], n);
-    if (!finest) {
-        UN_AMG_NEED(ctx, level->diagonal, capacity[7], n);
-        UN_AMG_NEED(ctx, level->v, capacity[8], n);
+    bool v_cycle = amg->scheme == UN_AMG_SMOOTHED || amg->scheme == UN_AMG_GEOMETRIC;
+    bool whole = !finest || amg->scheme == UN_AMG_CHENTANEZ;
+    if (whole) UN_AMG_NEED(ctx, level->diagonal, capacity[7], n);
+    if (whole || v_cycle) UN_AMG_NEED(ctx, level->v, capacity[8], n);
+    if (whole && !v_cycle) {
         UN_AMG_NEED(ctx, level->y, capacity[9], n);
         UN_AMG_NEED(ctx, level->w, capacity[18], n);
     }
-    /* The finest level's row sums and diagonal live in its vectors until it is swept. */
-    build p = {level, g, finest ? level->b : level->diagonal, level->x};
+    /* The finest level's row sums live in its vectors until it is swept, and its diagonal too
+     * unless cycles need that. */
+    build p = {level, g, whole ? level->diagonal : level->b, level->x};
     level->row[0] = level->outer_first[0] = 0;
     un_parallel_for(ctx, n, level->grain, count_rows, &p);
     for (int32_t i = 0; i < n; i++) level->row[i + 1] += level->row[i];

@@ -11,7 +11,7 @@
 
 typedef struct sweep {
     const un_amg_level *level;
-    float *x, *scratch, *coarse;
+    float *x, *scratch, *coarse, *rest;
     const float *b;
     const un_amg_correction *correction;
     /* sums by block */
@@ -41,7 +41,15 @@ static void down_block(void *arg, int64_t begin, int64_t end)
         int64_t block = begin / level->grain;
         for (int32_t c = level->first[block]; c < level->first[block + 1]; c++) coarse[c] = 0;
     }
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = begin; i < end && s->rest; i++) {
+        float sum = b[i], *rest = s->rest;
+        for (int32_t k = row[i]; k < row[i + 1]; k++) sum -= val[k] * x[col[k]];
+        sum *= inverse[i];
+        x[i] = sum;
+        rest[i] = 0;
+        for (int32_t k = row[i]; k < row[i + 1]; k++) rest[col[k]] -= val[k] * sum;
+    }
+    for (int64_t i = begin; i < end && !s->rest; i++) {
         float sum = b[i];
         for (int32_t k = row[i]; k < row[i + 1]; k++) sum -= val[k] * x[col[k]];
         sum *= inverse[i];
@@ -63,16 +71,20 @@ static void down_outer(void *arg, int64_t begin, int64_t end)
     int64_t block = begin / level->grain;
     for (int32_t k = level->outer_first[block]; k < level->outer_first[block + 1]; k++) {
         int32_t i = level->outer_id[k], c = level->aggregate[i];
-        if (c >= 0) s->coarse[c] += level->outer_raise[k] * s->x[i] - outer_row(level, s->x, k);
+        float change = level->outer_raise[k] * s->x[i] - outer_row(level, s->x, k);
+        if (s->rest)
+            s->rest[i] += change;
+        else if (c >= 0)
+            s->coarse[c] += change;
     }
 }
 
 void un_amg_sweep_down(un_context *ctx, const un_amg_level *level, float *x, const float *b,
-                       float *coarse)
+                       float *coarse, float *rest)
 {
-    sweep s = {.level = level, .x = x, .b = b, .coarse = coarse};
+    sweep s = {.level = level, .x = x, .b = b, .coarse = coarse, .rest = rest};
     un_parallel_for(ctx, level->n, level->grain, down_block, &s);
-    if (coarse && level->n > level->grain)
+    if ((coarse || rest) && level->n > level->grain)
         un_parallel_for(ctx, level->n, level->grain, down_outer, &s);
 }
 
@@ -171,6 +183,46 @@ void un_amg_apply(un_context *ctx, const un_amg_level *level, float *v, const fl
     for (int q = 0; q < 4; q++) sums[q] = 0;
     for (int64_t k = 0; k < un_amg_blocks(level); k++)
         for (int q = 0; q < 4; q++) sums[q] += partial[k][q];
+}
+
+static void residual_block(void *arg, int64_t begin, int64_t end)
+{
+    const sweep *s = arg;
+    const un_amg_level *level = s->level;
+    const int32_t *row = level->row, *col = level->col;
+    const float *val = level->val, *x = s->x;
+    float *rest = s->rest;
+    int64_t block = begin / level->grain;
+    for (int64_t i = begin; i < end; i++) rest[i] = s->b[i] - level->diagonal[i] * x[i];
+    for (int32_t k = level->outer_first[block]; k < level->outer_first[block + 1]; k++)
+        rest[level->outer_id[k]] -= outer_row(level, x, k);
+    for (int64_t i = begin; i < end; i++) {
+        float sum = rest[i];
+        for (int32_t k = row[i]; k < row[i + 1]; k++) {
+            sum -= val[k] * x[col[k]];
+            rest[col[k]] -= val[k] * x[i];
+        }
+        rest[i] = sum;
+    }
+}
+
+void un_amg_residual(un_context *ctx, const un_amg_level *level, float *rest, const float *x,
+                     const float *b)
+{
+    sweep s = {.level = level, .x = (float *)x, .b = b, .rest = rest};
+    un_parallel_for(ctx, level->n, level->grain, residual_block, &s);
+}
+
+static void add_rows(void *arg, int64_t begin, int64_t end)
+{
+    const sweep *s = arg;
+    for (int64_t i = begin; i < end; i++) s->x[i] += s->b[i];
+}
+
+void un_amg_add(un_context *ctx, float *x, const float *y, int32_t n)
+{
+    sweep s = {.x = x, .b = y};
+    un_parallel_for(ctx, n, un_block_grain(n), add_rows, &s);
 }
 
 static void subtract_block(void *arg, int64_t begin, int64_t end)

@@ -35,8 +35,12 @@ struct un_solver {
 const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1] = {
     [UN_SOLVER_AUTO] = "auto",
     [UN_SOLVER_JACOBI] = "jacobi",
+    [UN_SOLVER_IC] = "ic",
     [UN_SOLVER_MIC] = "mic",
     [UN_SOLVER_AMG] = "amg",
+    [UN_SOLVER_SA] = "sa",
+    [UN_SOLVER_CHENTANEZ] = "chentanez",
+    [UN_SOLVER_GEOMETRIC] = "geometric",
 };
 
 un_solver_kind un_solver_kind_find(const char *name)
@@ -48,8 +52,12 @@ un_solver_kind un_solver_kind_find(const char *name)
 
 static un_status (*const create[UN_SOLVER_KIND_COUNT])(un_context *, un_preconditioner *) = {
     [UN_SOLVER_JACOBI] = un_jacobi_create,
+    [UN_SOLVER_IC] = un_ic_create,
     [UN_SOLVER_MIC] = un_mic_create,
     [UN_SOLVER_AMG] = un_amg_create,
+    [UN_SOLVER_SA] = un_smoothed_create,
+    [UN_SOLVER_CHENTANEZ] = un_chentanez_create,
+    [UN_SOLVER_GEOMETRIC] = un_geometric_create,
 };
 
 /* Auto: from how many rows on multigrid is quicker, and what is before. From zero to 1e-4, one
@@ -237,6 +245,39 @@ static double guess_rows(void *arg, int64_t begin, int64_t end)
     return max;
 }
 
+/* Conjugate gradients from x, whose residual r holds. UN_SOLVER_AUTO is not a kind here. false: the
+ * preconditioner turned out not to be positive. */
+static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, double tolerance,
+                         int32_t iteration_limit, un_solve_report *report, bool *positive)
+{
+    un_context *ctx = s->ctx;
+    const un_csr *a = s->a;
+    int64_t grain = un_block_grain(a->n);
+    un_preconditioner *m = &s->preconditioner[kind];
+    report->kind = kind;
+    double start = un_seconds(), qz;
+    if (!m->state) UN_TRY(create[kind](ctx, m));
+    UN_TRY(m->setup(m->state, a, &s->sites));
+    report->seconds_setup += un_seconds() - start;
+    double rho = precondition(s, m, &qz);
+    un_parallel_for(ctx, a->n, grain, start_rows, s);
+    while (report->iterations < iteration_limit && rho > 0) {
+        double curvature = un_parallel_sum(ctx, a->n, direction_rows, s);
+        if (!(curvature > 0) || !isfinite(curvature)) break;
+        s->alpha = rho / curvature;
+        double r_norm = sqrt(un_parallel_sum(ctx, a->n, advance_rows, s));
+        report->iterations++;
+        report->residual = r_norm / b_norm;
+        if (!(report->residual > tolerance)) break;
+        double rho_next = precondition(s, m, &qz);
+        s->beta = m->varies ? -qz / curvature : rho_next / rho;
+        rho = rho_next;
+        un_parallel_for(ctx, a->n, grain, turn_rows, s);
+    }
+    *positive = rho > 0;
+    return UN_OK;
+}
+
 un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double *b,
                           double tolerance, int32_t iteration_limit, un_solve_report *report)
 {
@@ -282,27 +323,12 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
 
     un_solver_kind kind = s->kind;
     if (kind == UN_SOLVER_AUTO) kind = choose(a);
-    un_preconditioner *m = &s->preconditioner[kind];
-    report->kind = kind;
-    double start = un_seconds(), qz;
-    if (!m->state) UN_TRY(create[kind](ctx, m));
-    UN_TRY(m->setup(m->state, a));
-    report->seconds_setup = un_seconds() - start;
-    double rho = precondition(s, m, &qz);
-    un_parallel_for(ctx, a->n, grain, start_rows, s);
-    while (report->iterations < iteration_limit && rho > 0) {
-        double curvature = un_parallel_sum(ctx, a->n, direction_rows, s);
-        if (!(curvature > 0) || !isfinite(curvature)) break;
-        s->alpha = rho / curvature;
-        r_norm = sqrt(un_parallel_sum(ctx, a->n, advance_rows, s));
-        report->iterations++;
-        report->residual = r_norm / b_norm;
-        if (!(report->residual > tolerance)) break;
-        double rho_next = precondition(s, m, &qz);
-        s->beta = m->varies ? -qz / curvature : rho_next / rho;
-        rho = rho_next;
-        un_parallel_for(ctx, a->n, grain, turn_rows, s);
-    }
+    if (kind == UN_SOLVER_GEOMETRIC && s->sites.kind == UN_SITES_NONE) kind = UN_SOLVER_AMG;
+    bool positive;
+    UN_TRY(iterate(s, kind, b_norm, tolerance, iteration_limit, report, &positive));
+    /* A diagonal cannot fail that way: it goes on from there. */
+    if (!positive && kind != UN_SOLVER_JACOBI && report->residual > tolerance)
+        UN_TRY(iterate(s, UN_SOLVER_JACOBI, b_norm, tolerance, iteration_limit, report, &positive));
     report->converged = report->residual <= tolerance;
     return UN_OK;
 }

@@ -349,6 +349,10 @@ static un_status read_places(reader *r, int32_t n, un_system *s)
                             (int64_t)size[0] * (un_morton_gather(key >> 1) +
                                                 (int64_t)size[1] * un_morton_gather(key >> 2)));
     }
+    for (int32_t i = 1; i < n; i++)
+        if (bcc ? s->key[i] <= s->key[i - 1] : s->site[i] <= s->site[i - 1]) return broken(r);
+    for (int32_t i = 0; i < n && bcc; i++)
+        if (s->level[i] > sites->level_max) return broken(r);
     sites->kind = bcc ? UN_SITES_BCC : UN_SITES_GRID;
     sites->site = s->site;
     sites->key = s->key;

@@ -20,8 +20,12 @@ void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
 typedef enum un_solver_kind {
     UN_SOLVER_AUTO, /* by the system's size and stencil */
     UN_SOLVER_JACOBI,
+    UN_SOLVER_IC,
     UN_SOLVER_MIC,
     UN_SOLVER_AMG,
+    UN_SOLVER_SA,
+    UN_SOLVER_CHENTANEZ,
+    UN_SOLVER_GEOMETRIC, /* without sites: UN_SOLVER_AMG */
     UN_SOLVER_KIND_COUNT
 } un_solver_kind;
 /* "auto", "jacobi", ..., NULL: the words of solver.kind. */
@@ -29,7 +33,7 @@ extern const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1];
 un_solver_kind un_solver_kind_find(const char *name); /* UN_SOLVER_KIND_COUNT: unknown */
 
 typedef struct un_solve_report {
-    un_solver_kind kind; /* what was used; UN_SOLVER_AUTO when nothing had to be */
+    un_solver_kind kind; /* what was used last; UN_SOLVER_AUTO when nothing had to be */
     int32_t iterations;
     double residual; /* |b - A x| / |b|, 2-norm, b without its incompatible part */
     bool converged;
@@ -103,21 +107,27 @@ void un_system_free(un_context *ctx, un_system *system);
 
 /* ---- preconditioners ---- */
 
-/* What CG needs to know of one: set up for a matrix, then z = M^-1 r for a symmetric positive
- * definite M. */
+/* What CG needs to know of one: set up for a matrix, whose unknowns may have sites, then z = M^-1 r
+ * for a symmetric positive definite M. */
 typedef struct un_preconditioner {
     void *state;
-    un_status (*setup)(void *state, const un_csr *a);
+    un_status (*setup)(void *state, const un_csr *a, const un_sites *sites);
     void (*apply)(void *state, double *z, const double *r);
     void (*destroy)(void *state);
-    bool varies; /* M depends on r: CG must be flexible */
+    bool varies; /* M depends on r, or is not symmetric: CG must be flexible */
 } un_preconditioner;
 
 un_status un_jacobi_create(un_context *ctx, un_preconditioner *preconditioner);
 
+/* Incomplete Cholesky without fill, in fixed blocks of rows (ic.c). */
+un_status un_ic_create(un_context *ctx, un_preconditioner *preconditioner);
 /* Modified incomplete Cholesky without fill, in fixed blocks of rows (mic.c). */
 un_status un_mic_create(un_context *ctx, un_preconditioner *preconditioner);
 /* Plain-aggregation multigrid with K-cycle (amg.c). */
 un_status un_amg_create(un_context *ctx, un_preconditioner *preconditioner);
+/* Multigrid with other transfers and cycles, see there. */
+un_status un_smoothed_create(un_context *ctx, un_preconditioner *preconditioner);
+un_status un_chentanez_create(un_context *ctx, un_preconditioner *preconditioner);
+un_status un_geometric_create(un_context *ctx, un_preconditioner *preconditioner);
 
 #endif

@@ -11,11 +11,15 @@
 typedef struct test_system {
     un_csr a;
     double *b, *x;
+    un_sites sites; /* where the numbering is one that solvers know */
+    int32_t *site;
+    uint64_t *key;
+    uint8_t *level;
 } test_system;
 
 static inline void test_system_free(test_system *s)
 {
-    void *blocks[] = {s->a.row, s->a.col, s->a.val, s->b, s->x};
+    void *blocks[] = {s->a.row, s->a.col, s->a.val, s->b, s->x, s->site, s->key, s->level};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
@@ -134,6 +138,22 @@ static inline test_system test_system_make(test_lattice t, bool morton)
         s.b[i] = 1 + 2 * (un_random((uint64_t)i, 5) - 0.5);
     }
     s.a.row[n] = entry;
+    if (t.bcc == morton) {
+        int32_t size = t.bcc ? 2 * t.m : t.m;
+        s.site = malloc((size_t)n * sizeof *s.site + 1);
+        s.key = malloc((size_t)n * sizeof *s.key + 1);
+        s.level = calloc((size_t)n + 1, 1);
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t *at = site[i];
+            s.site[i] = t.bcc ? i : at[0] / 2 + size * (at[1] / 2 + size * (at[2] / 2));
+            s.key[i] = un_morton((uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2]);
+        }
+        s.sites = (un_sites){.kind = t.bcc ? UN_SITES_BCC : UN_SITES_GRID,
+                             .size = {size, size, size},
+                             .site = s.site,
+                             .key = s.key,
+                             .level = s.level};
+    }
     free(table);
     free(site);
     return s;

@@ -1,0 +1,284 @@
+/* Transfers along the lattice: every row that does not survive coarsening lies halfway between two
+ * places that do, and takes the mean of their values.
+ *
+ * Grid. Rows with even coordinates survive. One with odd coordinates along some axes lies halfway
+ * along the diagonal of those axes: linear interpolation on the Kuhn tetrahedra of the coarse
+ * cubes. For these, as for the finer ones, linear elements give the seven-point stencil, so P^T A P
+ * is a seven-point stencil again, away from boundaries.
+ *
+ * BCC. Let s be half an edge of the finest leaf at a node, and take coordinates in s: corners are
+ * even, centres odd. Of the lattice twice as coarse nodes have all coordinates 0 or all 2 modulo 4.
+ * A centre lies halfway between such a corner and such a centre; the middle of a coarse edge
+ * between its ends; the middle of a coarse face between the centres on both sides. That is linear
+ * interpolation on the coarse tetrahedra, which the fine ones divide into eight: the coarse matrix
+ * has the fine one's nine-point stencil. In the boundary of the brick the same holds for the two
+ * coordinates along it.
+ *
+ * Scales are local: a coarse leaf's nodes are coarsened together with a fine leaf's. Where the
+ * other side of a face is coarser, a place to take the mean from may vanish in the same step; what
+ * it takes its own value from stands in for it.
+ *
+ * Places without unknown are beyond the surface or in a wall. The row tells: where its sum is
+ * positive something outside holds its value at zero, and what is missing counts as zero; else it
+ * does not count. */
+#include "linalg/amg.h"
+
+/* A row's sum above this share of its diagonal is the surface's doing. */
+#define HELD 0.02f
+/* Stand-ins of stand-ins: as deep as levels differ around a node. */
+#define DEPTH_MAX 3
+
+/* Coordinates have 21 bits. */
+#define SCALE_MAX 24
+
+typedef struct geometric {
+    un_amg *amg;
+    un_amg_level *level;
+    const un_amg_graph *g;
+    const float *diagonal;
+    const uint64_t *place;
+    const uint8_t *scale; /* log2 s */
+    int32_t shift, n;
+    int32_t (*other)[2]; /* by row: those it lies between, -1 none */
+    uint64_t *place_next;
+    uint8_t *scale_next;
+} geometric;
+
+typedef struct point {
+    int32_t x[3];
+} point;
+
+static inline point decode(const geometric *p, uint64_t key)
+{
+    const un_sites *sites = &p->amg->sites;
+    point q;
+    if (sites->kind == UN_SITES_BCC) {
+        for (int a = 0; a < 3; a++) q.x[a] = (int32_t)un_morton_gather(key >> a);
+        return q;
+    }
+    uint32_t site = (uint32_t)key, nx = (uint32_t)sites->size[0], ny = (uint32_t)sites->size[1];
+    q.x[0] = (int32_t)(site % nx);
+    q.x[1] = (int32_t)(site / nx % ny);
+    q.x[2] = (int32_t)(site / nx / ny);
+    return q;
+}
+
+/* The row at a place, -1 none. */
+static inline int32_t find(const geometric *p, point q)
+{
+    const un_sites *sites = &p->amg->sites;
+    bool bcc = sites->kind == UN_SITES_BCC;
+    for (int a = 0; a < 3; a++)
+        if (q.x[a] < 0 || q.x[a] >= sites->size[a] + bcc) return -1;
+    uint64_t key = bcc ? un_morton((uint32_t)q.x[0], (uint32_t)q.x[1], (uint32_t)q.x[2])
+                       : (uint64_t)q.x[0] +
+                             (uint64_t)sites->size[0] *
+                                 ((uint64_t)q.x[1] + (uint64_t)sites->size[1] * (uint64_t)q.x[2]);
+    if (key > p->place[p->n - 1]) return -1;
+    const int32_t *bound = p->amg->table + (key >> p->shift);
+    const uint64_t *k = p->place + bound[0];
+    uint32_t count = (uint32_t)(bound[1] - bound[0]);
+    while (count > 0) { /* how many are below the key */
+        uint32_t half = (count + 1) / 2;
+        k += k[half - 1] < key ? half : 0;
+        count -= half;
+    }
+    int32_t i = (int32_t)(k - p->place);
+    return i < p->n && p->place[i] == key ? i : -1;
+}
+
+/* Half the way between the places that a row takes its value from; false: it survives. */
+static bool step_of(const geometric *p, int32_t i, point *at, int32_t d[3])
+{
+    const un_sites *sites = &p->amg->sites;
+    int32_t scale = p->scale[i], s = 1 << (scale < SCALE_MAX ? scale : SCALE_MAX);
+    point q = *at = decode(p, p->place[i]);
+    d[0] = d[1] = d[2] = 0;
+    if (scale > SCALE_MAX) return false;
+    if (sites->kind == UN_SITES_GRID) {
+        for (int a = 0; a < 3; a++) d[a] = q.x[a] >> scale & 1 ? s : 0;
+        return d[0] | d[1] | d[2];
+    }
+    int32_t free_axes = 0, odd = 0, twos = 0, zero_axis = 0, two_axis = 0, c[3];
+    for (int a = 0; a < 3; a++) {
+        c[a] = q.x[a] == 0 || q.x[a] == sites->size[a] ? -1 : q.x[a] >> scale & 3;
+        if (c[a] < 0) continue;
+        free_axes++;
+        odd += c[a] & 1;
+        if (c[a] == 0) zero_axis = a;
+        if (c[a] == 2) {
+            two_axis = a;
+            twos++;
+        }
+    }
+    if (odd > 0) {
+        for (int a = 0; a < 3; a++)
+            if (c[a] >= 0 && c[a] & 1) d[a] = c[a] == 1 ? s : -s;
+        return true;
+    }
+    if (twos == 0 || (twos == free_axes && free_axes > 1)) return false;
+    if (twos == 1)
+        d[two_axis] = 2 * s;
+    else
+        d[zero_axis] = 2 * s;
+    return true;
+}
+
+static bool is_held(const geometric *p, int32_t i)
+{
+    return p->g->excess[i] > HELD * p->diagonal[i];
+}
+
+/* The row at at + sign d. On a grid, where a wall is in the way, the one at its mirror image along
+ * one axis or two: what a wall reflects is even. Held rows have air there, and no mirror. */
+static int32_t find_other(const geometric *p, int32_t i, point at, const int32_t d[3], int sign)
+{
+    static const int8_t flips[] = {0, 1, 2, 4, 3, 5, 6}; /* bits: axes */
+    bool mirror = p->amg->sites.kind == UN_SITES_GRID && !is_held(p, i);
+    for (int f = 0; f < (mirror ? 7 : 1); f++) {
+        point to;
+        bool changed = true;
+        for (int a = 0; a < 3; a++) {
+            bool flip = flips[f] >> a & 1;
+            changed &= !flip || d[a] != 0;
+            to.x[a] = at.x[a] + (flip ? -sign : sign) * d[a];
+        }
+        int32_t other = changed ? find(p, to) : -1;
+        if (other >= 0) return other;
+    }
+    return -1;
+}
+
+/* ---- which rows survive ---- */
+
+/* A row that has nothing to take its value from, and no surface to hold it, survives. */
+static void survive_block(void *arg, int64_t begin, int64_t end)
+{
+    geometric *p = arg;
+    un_amg_level *level = p->level;
+    int32_t count = 0;
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        point at;
+        int32_t d[3];
+        if (level->aggregate[i] == UN_AMG_OUT) continue;
+        bool survives = !step_of(p, i, &at, d);
+        for (int side = 0; side < 2 && !survives; side++)
+            p->other[i][side] = find_other(p, i, at, d, side ? 1 : -1);
+        if (!survives) survives = p->other[i][0] < 0 && p->other[i][1] < 0 && !is_held(p, i);
+        level->aggregate[i] = survives ? count++ : UN_AMG_FREE;
+    }
+    level->first[begin / level->grain + 1] = count;
+}
+
+static void number_block(void *arg, int64_t begin, int64_t end)
+{
+    geometric *p = arg;
+    un_amg_level *level = p->level;
+    int32_t first = level->first[begin / level->grain];
+    for (int64_t i = begin; i < end; i++) {
+        if (level->aggregate[i] < 0) continue;
+        int32_t c = level->aggregate[i] += first;
+        p->place_next[c] = p->place[i];
+        p->scale_next[c] = (uint8_t)(p->scale[i] + 1);
+    }
+}
+
+/* ---- what the others take ---- */
+
+static void add(un_amg_parents *parents, int32_t id, float weight)
+{
+    for (int32_t q = 0; q < parents->count; q++)
+        if (parents->id[q] == id) {
+            parents->weight[q] += weight;
+            return;
+        }
+    UN_ASSERT(parents->count < UN_AMG_PARENTS_MAX); /* 2 to the DEPTH_MAX + 1 at most */
+    parents->id[parents->count] = id;
+    parents->weight[parents->count++] = weight;
+}
+
+static void gather(const geometric *p, int32_t i, float weight, int depth, un_amg_parents *parents)
+{
+    const int32_t *coarse = p->level->aggregate;
+    if (coarse[i] >= 0) {
+        add(parents, coarse[i], weight);
+        return;
+    }
+    if (coarse[i] == UN_AMG_OUT || depth > DEPTH_MAX) return;
+    const int32_t *other = p->other[i];
+    bool both = other[0] >= 0 && other[1] >= 0;
+    float share = both || is_held(p, i) ? 0.5f * weight : weight;
+    for (int side = 0; side < 2; side++)
+        if (other[side] >= 0) gather(p, other[side], share, depth + 1, parents);
+}
+
+static void row_of(const void *arg, int32_t i, un_amg_parents *parents)
+{
+    gather(arg, i, 1, 0, parents);
+}
+
+/* ---- places ---- */
+
+static void load_sites(void *arg, int64_t begin, int64_t end)
+{
+    un_amg *amg = arg;
+    const un_sites *sites = &amg->sites;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t site = sites->site[i];
+        bool bcc = sites->kind == UN_SITES_BCC;
+        amg->place[0][i] = bcc ? sites->key[site] : (uint64_t)site;
+        amg->scale_of[0][i] = bcc ? (uint8_t)(sites->level_max - sites->level[site]) : 0;
+    }
+}
+
+/* table[m]: the first row whose place is not before m << shift. Row i fills what lies between its
+ * predecessor's entry and its own. */
+static void fill_table(void *arg, int64_t begin, int64_t end)
+{
+    geometric *p = arg;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t from = i == 0 ? 0 : (int64_t)(p->place[i - 1] >> p->shift) + 1;
+        int64_t to = (int64_t)(p->place[i] >> p->shift);
+        for (int64_t m = from; m <= to; m++) p->amg->table[m] = (int32_t)i;
+        if (i == p->n - 1) p->amg->table[to + 1] = p->n;
+    }
+}
+
+un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
+                                    const float *diagonal, int32_t *coarse_count)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_level *level = &amg->level[l];
+    int from = l % 2, to = 1 - from;
+    int32_t n = level->n;
+    if (l == 0) {
+        UN_AMG_NEED(ctx, amg->place[0], amg->capacity_place[0], n);
+        UN_AMG_NEED(ctx, amg->scale_of[0], amg->capacity_scale_of[0], n);
+        un_parallel_for(ctx, n, un_block_grain(n), load_sites, amg);
+    }
+    geometric p = {.amg = amg,
+                   .level = level,
+                   .g = g,
+                   .diagonal = diagonal,
+                   .place = amg->place[from],
+                   .scale = amg->scale_of[from],
+                   .n = n};
+    uint64_t last = p.place[n - 1];
+    while (last >> p.shift > (uint64_t)n) p.shift++;
+    UN_AMG_NEED(ctx, amg->table, amg->capacity_table, (last >> p.shift) + 2);
+    UN_AMG_NEED(ctx, amg->member, amg->capacity_member, 2 * (size_t)n);
+    p.other = (int32_t(*)[2])amg->member;
+    un_parallel_for(ctx, n, un_block_grain(n), fill_table, &p);
+    level->first[0] = 0;
+    un_parallel_for(ctx, n, level->grain, survive_block, &p);
+    int64_t blocks = un_amg_blocks(level);
+    for (int64_t k = 0; k < blocks; k++) level->first[k + 1] += level->first[k];
+    *coarse_count = level->first[blocks];
+    if (*coarse_count == 0) return UN_OK;
+    UN_AMG_NEED(ctx, amg->place[to], amg->capacity_place[to], *coarse_count);
+    UN_AMG_NEED(ctx, amg->scale_of[to], amg->capacity_scale_of[to], *coarse_count);
+    p.place_next = amg->place[to];
+    p.scale_next = amg->scale_of[to];
+    un_parallel_for(ctx, n, level->grain, number_block, &p);
+    return un_amg_build_transfer(amg, level, &amg->transfer[l], *coarse_count, row_of, &p);
+}
