@@ -106,7 +106,7 @@ un_status un_tet_first_mesh(un_tet *s)
  * otherwise for each size of cell: steps of millimetres between them would slosh for seconds. A few
  * rounds of moving the particles under it take that away, where the surface is flat enough to be
  * told from its edges. */
-#define FIT_ROUNDS 2
+#define FIT_ROUNDS 3
 #define FIT_DEPTH 3.0   /* cells: the move fades out */
 #define FIT_ERROR 0.25  /* cells: beyond it something else is wrong */
 #define FIT_ALIGNED 0.9 /* cosine between both normals */

@@ -38,7 +38,7 @@ static double quiet_speed(const un_tet *s)
 /* Below about a third of the quiet speed waves no longer show, and all that differs from its
  * surroundings goes: still water has eddies of a few cells, driven by the noise of the level set,
  * that only this brings to rest. The square of stir at which half is kept. */
-#define STILL 0.05
+#define STILL 0.005
 
 /* M u, M the consistent mass matrix over its row sums, at quiet nodes; u at others. */
 typedef struct smooth_args {

@@ -57,6 +57,8 @@
 #define GRADE 0.3
 /* The coarsest surface cell over the coarsest cell; the paper's Table 1 has 1/2 to 1/4. */
 #define SURFACE_SHARE 0.5
+/* Cells along the domain's shortest side, at least: a flat tank is not one cell thick. */
+#define SIDE_CELLS 2.0
 /* The camera sees a tenth more than the picture on each side, and fades out over three more. */
 #define VIEW_MARGIN 1.1
 #define VIEW_FADE 0.3
@@ -403,18 +405,21 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
     const un_tets *mesh = def->mesh;
     const un_octree *tree = mesh->tree;
     const un_scene_def *scene = &def->scene->def;
+    un_vec3 sides = scene->domain.size;
+    double narrow = fmin(sides.x, fmin(sides.y, sides.z));
     sizing_args *a = un_arena_alloc(arena, 1, sizeof *a);
     if (!a) return UN_ERROR_MEMORY;
-    *a = (sizing_args){.def = def,
-                       .mesh = mesh,
-                       .size = size,
-                       .h = tree->h,
-                       .coarsest = un_octree_size(tree, 0),
-                       .depth = GRADE * scene->sizing.depth,
-                       .curvature = CURVATURE * scene->sizing.curvature,
-                       .solid = SOLID_CURVATURE * scene->sizing.solid_curvature,
-                       .strain = STRAIN * scene_speed(scene) * scene->sizing.strain,
-                       .film = FILM * scene->sizing.film};
+    *a =
+        (sizing_args){.def = def,
+                      .mesh = mesh,
+                      .size = size,
+                      .h = tree->h,
+                      .coarsest = fmax(fmin(un_octree_size(tree, 0), narrow / SIDE_CELLS), tree->h),
+                      .depth = GRADE * scene->sizing.depth,
+                      .curvature = CURVATURE * scene->sizing.curvature,
+                      .solid = SOLID_CURVATURE * scene->sizing.solid_curvature,
+                      .strain = STRAIN * scene_speed(scene) * scene->sizing.strain,
+                      .film = FILM * scene->sizing.film};
     bool any = scene->sizing.depth > 0 || scene->sizing.curvature > 0 ||
                scene->sizing.solid_curvature > 0 || scene->sizing.strain > 0 ||
                scene->sizing.film > 0;
