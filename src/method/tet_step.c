@@ -404,7 +404,11 @@ un_status un_tet_resize(un_tet *s)
                          .volume_min = least * least * least,
                          .volume_max = most * most * most,
                          .stream = (uint64_t)s->step_count};
+    double before = un_particles_volume(s->ctx, &s->particles);
     UN_TRY(un_particles_resize(s->ctx, &s->arena, &s->particles, &def, &s->resized));
+    /* Volumes are rounded to single precision, which adds up over a hundred thousand merges: the
+     * ledger books it, as it books what comes and goes. */
+    s->sources.volume_in += un_particles_volume(s->ctx, &s->particles) - before;
     un_arena_reset(&s->arena);
     return UN_OK;
 }

@@ -20,7 +20,6 @@ typedef struct reader {
     uint32_t crc;
     uint8_t in[UN_CHUNK_BYTES];
     uint8_t plane[UN_CHUNK];
-    uint8_t room[UN_UNPACK_ROOM];
 } reader;
 
 static un_status damaged(const reader *r, const char *what)
@@ -36,19 +35,34 @@ static un_status take(reader *r, void *bytes, size_t count)
     return UN_OK;
 }
 
-static un_status unpack_plane(reader *r, const uint8_t *packed, size_t length, int64_t count)
+/* The plane's bytes in r->plane; false when they cannot be. */
+static bool get_words(reader *r, const uint8_t *from, size_t length, int64_t count)
 {
-    un_zlib_room memory = {r->room, 0, sizeof r->room};
-    z_stream z = {.zalloc = un_zlib_alloc, .zfree = un_zlib_free, .opaque = &memory};
-    if (inflateInit2(&z, -15) != Z_OK) return un_fail_memory(r->ctx, sizeof r->room);
-    z.next_in = (Bytef *)packed;
-    z.avail_in = (uInt)length;
-    z.next_out = r->plane;
-    z.avail_out = (uInt)count;
-    int end = inflate(&z, Z_FINISH);
-    bool whole = end == Z_STREAM_END && z.avail_out == 0 && z.avail_in == 0;
-    inflateEnd(&z);
-    return whole ? UN_OK : damaged(r, "a packed part cannot be unpacked");
+    int32_t words = length ? from[0] + 1 : 1, bits = un_word_bits(words), held_bits = 0;
+    const uint8_t *word = from + 1, *at = word + words;
+    uint64_t held = 0;
+    if (words < 2 || length != (size_t)(1 + words + (count * bits + 7) / 8)) return false;
+    for (int64_t i = 0; i < count; i++) {
+        for (; held_bits < bits; held_bits += 8) held |= (uint64_t)*at++ << held_bits;
+        int32_t number = (int32_t)(held & ((1u << bits) - 1));
+        held >>= bits;
+        held_bits -= bits;
+        if (number >= words) return false;
+        r->plane[i] = word[number];
+    }
+    return true;
+}
+
+static bool get_runs(reader *r, const uint8_t *from, size_t length, int64_t count)
+{
+    size_t used = (size_t)(count + 7) / 8;
+    if (length < used + 1 || !(from[0] & 1)) return false;
+    for (int64_t i = 0; i < count; i++) {
+        used += from[i / 8] >> i % 8 & 1;
+        if (used > length) return false;
+        r->plane[i] = from[used - 1];
+    }
+    return used == length;
 }
 
 /* out: NULL when only to be checked. */
@@ -61,7 +75,7 @@ static un_status decode_chunk(reader *r, uint8_t *out, int64_t count, int32_t wi
         size_t length = head & ((1u << UN_PLANE_CODE_SHIFT) - 1);
         bool fits = (code == UN_PLANE_RAW && length == (size_t)count) ||
                     (code == UN_PLANE_SAME && length == 1) ||
-                    (code == UN_PLANE_PACKED && length <= (size_t)count);
+                    (code >= UN_PLANE_WORDS && length > 1 && length <= (size_t)count);
         if (!fits) return damaged(r, "a part has a length that cannot be");
         used += length;
     }
@@ -76,7 +90,10 @@ static un_status decode_chunk(reader *r, uint8_t *out, int64_t count, int32_t wi
         size_t length = head & ((1u << UN_PLANE_CODE_SHIFT) - 1);
         const uint8_t *plane = at;
         if (code == UN_PLANE_SAME) memset(r->plane, at[0], (size_t)count);
-        if (code == UN_PLANE_PACKED) UN_TRY(unpack_plane(r, at, length, count));
+        if (code == UN_PLANE_WORDS && !get_words(r, at, length, count))
+            return damaged(r, "a packed part cannot be unpacked");
+        if (code == UN_PLANE_RUNS && !get_runs(r, at, length, count))
+            return damaged(r, "a packed part cannot be unpacked");
         if (code != UN_PLANE_RAW) plane = r->plane;
         uint8_t *to = out + un_plane_byte(b, width);
         for (int64_t i = 0; i < count; i++) to[width * i] = plane[i];

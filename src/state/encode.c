@@ -5,21 +5,6 @@
 /* Packing pays when it saves at least this share of a plane. */
 #define SAVING 0.06
 
-void *un_zlib_alloc(void *arg, unsigned count, unsigned size)
-{
-    un_zlib_room *room = arg;
-    size_t bytes = ((size_t)count * size + 63) & ~(size_t)63;
-    if (bytes > room->size - room->used) return NULL;
-    void *block = room->bytes + room->used;
-    room->used += bytes;
-    return block;
-}
-
-void un_zlib_free(void *room, void *block)
-{
-    (void)room, (void)block; /* all at once, with the room */
-}
-
 /* One chunk on its way. */
 typedef struct slot {
     const uint8_t *elements;
@@ -29,7 +14,6 @@ typedef struct slot {
     uint32_t crc;
     uint8_t planes[8 * UN_CHUNK];
     uint8_t out[UN_CHUNK_BYTES];
-    uint8_t room[UN_PACK_ROOM];
 } slot;
 
 static void split_planes(slot *s)
@@ -53,39 +37,87 @@ static void split_planes(slot *s)
     }
 }
 
-/* Bytes that Huffman's code could at best make of the plane. Runs, which it also packs, show up as
- * a low count of what differs from its neighbour. */
-static double packed_estimate(const uint8_t *plane, int64_t count, bool *same)
+/* ---- planes ---- */
+
+/* Where the differing bytes of a plane are numbered. */
+typedef struct words {
+    int32_t count;
+    uint8_t word[256], number[256];
+} words;
+
+static int64_t examine(const uint8_t *plane, int64_t count, words *w)
 {
-    int32_t seen[4][256] = {{0}};
-    int64_t i = 0, changes = 0;
-    for (; i + 4 <= count; i += 4)
-        for (int k = 0; k < 4; k++) seen[k][plane[i + k]]++;
-    for (; i < count; i++) seen[0][plane[i]]++;
-    for (i = 1; i < count; i++) changes += plane[i] != plane[i - 1];
-    double bits = 0;
-    for (int v = 0; v < 256; v++) {
-        double n = seen[0][v] + seen[1][v] + seen[2][v] + seen[3][v];
-        if (n > 0) bits += n * log2((double)count / n);
-    }
-    *same = changes == 0;
-    return fmin(bits / 8, (double)changes);
+    uint8_t seen[256] = {0};
+    int64_t changes = 0;
+    for (int64_t i = 0; i < count; i++) seen[plane[i]] = 1;
+    for (int64_t i = 1; i < count; i++) changes += plane[i] != plane[i - 1];
+    w->count = 0;
+    for (int v = 0; v < 256; v++)
+        if (seen[v]) {
+            w->number[v] = (uint8_t)w->count;
+            w->word[w->count++] = (uint8_t)v;
+        }
+    return changes;
 }
 
-/* The length, 0 when it does not pay. */
-static size_t pack_plane(slot *s, uint8_t *to, size_t room, const uint8_t *plane)
+static size_t put_words(uint8_t *to, const uint8_t *plane, int64_t count, const words *w)
 {
-    un_zlib_room memory = {s->room, 0, sizeof s->room};
-    z_stream z = {.zalloc = un_zlib_alloc, .zfree = un_zlib_free, .opaque = &memory};
-    if (deflateInit2(&z, 1, Z_DEFLATED, -UN_WINDOW_BITS, UN_MEMORY_LEVEL, Z_RLE) != Z_OK) return 0;
-    z.next_in = (Bytef *)plane;
-    z.avail_in = (uInt)s->count;
-    z.next_out = to;
-    z.avail_out = (uInt)room;
-    int end = deflate(&z, Z_FINISH);
-    size_t length = room - z.avail_out;
-    deflateEnd(&z);
-    return end == Z_STREAM_END ? length : 0;
+    int32_t bits = un_word_bits(w->count), filled = 0;
+    uint8_t *at = to;
+    *at++ = (uint8_t)(w->count - 1);
+    memcpy(at, w->word, (size_t)w->count);
+    at += w->count;
+    uint64_t held = 0;
+    for (int64_t i = 0; i < count; i++) {
+        held |= (uint64_t)w->number[plane[i]] << filled;
+        filled += bits;
+        if (filled < 32) continue;
+        un_put32(at, (uint32_t)held);
+        at += 4;
+        held >>= 32;
+        filled -= 32;
+    }
+    for (; filled > 0; filled -= 8, held >>= 8) *at++ = (uint8_t)held;
+    return (size_t)(at - to);
+}
+
+static size_t put_runs(uint8_t *to, const uint8_t *plane, int64_t count)
+{
+    size_t map = (size_t)(count + 7) / 8, used = map;
+    memset(to, 0, map);
+    for (int64_t i = 0; i < count; i++) {
+        bool other = i == 0 || plane[i] != plane[i - 1];
+        to[i / 8] |= (uint8_t)(other << i % 8);
+        to[used] = plane[i];
+        used += other;
+    }
+    return used;
+}
+
+/* The smallest of what there is; returns its length. */
+static size_t put_plane(uint8_t *to, const uint8_t *plane, int64_t count, uint32_t *code)
+{
+    words w;
+    int64_t changes = examine(plane, count, &w);
+    int64_t as_words = 1 + w.count + (count * un_word_bits(w.count) + 7) / 8;
+    int64_t as_runs = (count + 7) / 8 + changes + 2; /* one more is looked at than kept */
+    int64_t most = (int64_t)((1 - SAVING) * (double)count);
+    if (w.count == 1) {
+        *code = UN_PLANE_SAME;
+        *to = plane[0];
+        return 1;
+    }
+    if (as_runs < as_words && as_runs <= most) {
+        *code = UN_PLANE_RUNS;
+        return put_runs(to, plane, count);
+    }
+    if (as_words <= most) {
+        *code = UN_PLANE_WORDS;
+        return put_words(to, plane, count, &w);
+    }
+    *code = UN_PLANE_RAW;
+    memcpy(to, plane, (size_t)count);
+    return (size_t)count;
 }
 
 static void encode_chunk(slot *s)
@@ -94,23 +126,8 @@ static void encode_chunk(slot *s)
     size_t used = 4 * (size_t)s->width;
     for (int32_t b = 0; b < s->width; b++) {
         const uint8_t *plane = s->planes + (int64_t)b * UN_CHUNK;
-        bool same;
-        double most = (1 - SAVING) * (double)s->count;
-        double packed = packed_estimate(plane, s->count, &same);
-        uint32_t code = UN_PLANE_RAW;
-        size_t length = 0;
-        if (same) {
-            code = UN_PLANE_SAME;
-            length = 1;
-            s->out[used] = plane[0];
-        } else if (packed < most) {
-            length = pack_plane(s, s->out + used, (size_t)most, plane);
-            if (length) code = UN_PLANE_PACKED;
-        }
-        if (code == UN_PLANE_RAW) {
-            length = (size_t)s->count;
-            memcpy(s->out + used, plane, length);
-        }
+        uint32_t code;
+        size_t length = put_plane(s->out + used, plane, s->count, &code);
         un_put32(s->out + 4 * b, code << UN_PLANE_CODE_SHIFT | (uint32_t)length);
         used += length;
     }

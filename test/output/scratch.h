@@ -38,7 +38,7 @@ static inline const char *scratch_path(const char *name)
     static char paths[4][256];
     static int next;
     char *path = paths[next++ & 3];
-    snprintf(path, sizeof paths[0], "%s/%s", scratch, name);
+    snprintf(path, sizeof paths[0], "%s/%.180s", scratch, name);
     return path;
 }
 
