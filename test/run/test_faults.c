@@ -188,19 +188,19 @@ static bool every; /* call, or some of them */
 static void failing_calls(void **state)
 {
     (void)state;
-    walk(FAILING, EIO, false, every ? 1 : 3);
+    walk(FAILING, EIO, false, every ? 1 : 7);
 }
 
 static void a_full_disk(void **state)
 {
     (void)state;
-    walk(FAILING, ENOSPC, true, every ? 1 : 8);
+    walk(FAILING, ENOSPC, true, every ? 1 : 19);
 }
 
 static void short_writes(void **state)
 {
     (void)state;
-    walk(SHORT, 0, false, every ? 1 : 5);
+    walk(SHORT, 0, false, every ? 1 : 9);
 }
 
 int main(int argc, char **argv)
