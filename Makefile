@@ -7,6 +7,8 @@
 #   make check      all tests: gcc, clang, sanitizers
 #   make validate   the slower comparisons with outside numbers and programs (ParaView)
 #   make bench      timings beside Mantaflow (BENCH="--cells 64 --frames 24 --no-mantaflow")
+#   make bench-solvers   the linear solvers on dumped systems, beside PETSc and hypre
+#                   (BENCH="--cells tet=46,128 uniform=54"; all sizes take an hour and 8 GB)
 #   make install    into PREFIX (/usr/local), below DESTDIR if set
 #   make clean      removes build/
 
@@ -23,7 +25,7 @@ build = cmake --build --preset release
 configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
 	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF) >/dev/null
 
-.PHONY: all demo check validate bench install clean
+.PHONY: all demo check validate bench bench-solvers install clean
 
 all:
 	@tools/packages.sh core
@@ -57,6 +59,14 @@ bench:
 	@$(configure)
 	@$(build) --target undine_app undine_shared
 	@python3 bench/dam.py build/undine $(BENCH)
+
+bench-solvers:
+	@tools/packages.sh core test petsc
+	@$(configure)
+	@$(build)
+	@cmake --preset petsc >/dev/null
+	@cmake --build --preset petsc --target bench_solvers_petsc
+	@python3 bench/solvers.py build --petsc build/petsc $(BENCH)
 
 install: all
 	@cmake --install build

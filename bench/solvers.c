@@ -1,16 +1,16 @@
-/* Times the linear solvers on pressure systems of growing size:
+/* Times the linear solvers on dumped systems (solver.dump) and on made ones:
  *
- *     build/test/bench_solvers [--cells 64,96] [--systems bcc,grid]
- *         [--kinds mic,amg] [--threads 1,2] [--tolerance 1e-4] [--repeat 3]
+ *     build/test/bench_solvers [--kinds mic,amg] [--threads 1,2] [--tolerance 1e-4] [--repeat 3]
+ *         [--systems bcc,grid --cells 64,96] [--write FOLDER] FOLDER/NUMBER...
  *
- * Systems, water with a wavy surface in a box of `cells` along each side:
+ * Made systems, water with a wavy surface in a box of `cells` along each side:
  *   tet    the tet method's, finest at the surface, four times coarser below; gravity and a whirl
  *   bcc    the same lattice everywhere, as nodes along the Morton curve
  *   lex    the same, x fastest
  *   grid   the seven-point stencil of a uniform grid, x fastest
  * One row of CSV per system, kind and thread count: the best of `repeat` solves from zero. seconds
  * are all of a solve, seconds_cpu those of all threads; bytes are what the solver holds at most,
- * beside matrix, b and x. */
+ * beside matrix, b and x. --write dumps the made systems and solves nothing. */
 #include <stdio.h>
 #include <time.h>
 
@@ -145,8 +145,14 @@ static test_system make_system(const char *name, int32_t cells)
     return test_system_make(lattice, !strcmp(name, "bcc"));
 }
 
-static void run(const char *name, test_system *s, un_solver_kind kind, int32_t threads,
-                double tolerance, int repeat)
+typedef struct settings {
+    double threads[16], tolerance, repeat;
+    int thread_count;
+    const char *kinds;
+} settings;
+
+static void run(const char *name, const un_csr *a, const double *b, const un_sites *sites,
+                un_solver_kind kind, int32_t threads, const settings *set)
 {
     un_context_def def = un_context_def_default();
     def.threads = threads;
@@ -155,51 +161,97 @@ static void run(const char *name, test_system *s, un_solver_kind kind, int32_t t
     if (!ctx) exit(1);
     must(ctx, un_solver_create(ctx, &solver));
     un_solver_set_kind(solver, kind);
-    un_solver_set_sites(solver, &s->sites);
+    un_solver_set_sites(solver, sites);
     un_solve_report report;
     double setup = INFINITY, seconds = INFINITY, cpu = INFINITY;
-    for (int q = 0; q < repeat; q++) {
-        memset(s->x, 0, (size_t)s->a.n * sizeof *s->x);
+    double *x = malloc((size_t)a->n * sizeof *x);
+    for (int q = 0; q < set->repeat; q++) {
+        memset(x, 0, (size_t)a->n * sizeof *x);
         clock_t ticks = clock();
         double start = un_seconds();
-        must(ctx, un_solver_solve(solver, &s->a, s->x, s->b, tolerance, 5000, &report));
+        must(ctx, un_solver_solve(solver, a, x, b, set->tolerance, 5000, &report));
         seconds = fmin(seconds, un_seconds() - start);
         cpu = fmin(cpu, (double)(clock() - ticks) / CLOCKS_PER_SEC);
         setup = fmin(setup, report.seconds_setup);
     }
-    printf("%s,%d,%d,%s,%d,%d,%.1e,%.4f,%.4f,%.4f,%.3f,%.0f\n", name, s->a.n, s->a.row[s->a.n],
+    printf("%s,%d,%d,%s,%d,%d,%.1e,%.4f,%.4f,%.4f,%.3f,%.0f\n", name, a->n, a->row[a->n],
            un_solver_kind_names[kind], threads, report.iterations, report.residual, setup, seconds,
-           cpu, 1e6 * seconds / s->a.n, (double)un_context_peak_bytes(ctx) / s->a.n);
+           cpu, 1e6 * seconds / a->n, (double)un_context_peak_bytes(ctx) / a->n);
     fflush(stdout);
+    free(x);
     un_solver_destroy(solver);
+    un_context_destroy(ctx);
+}
+
+static void run_all(const char *name, const un_csr *a, const double *b, const un_sites *sites,
+                    const settings *set)
+{
+    for (int k = 1; k < UN_SOLVER_KIND_COUNT; k++)
+        for (int t = 0; t < set->thread_count; t++)
+            if (listed(set->kinds, un_solver_kind_names[k]) &&
+                un_solver_kind_available((un_solver_kind)k))
+                run(name, a, b, sites, (un_solver_kind)k, (int32_t)set->threads[t], set);
+}
+
+/* FOLDER/NUMBER */
+static void run_dumped(const char *path, const settings *set)
+{
+    un_context_def def = un_context_def_default();
+    un_context *ctx = un_context_create(&def);
+    const char *slash = strrchr(path, '/');
+    un_system s;
+    if (!ctx || !slash) {
+        fprintf(stderr, "%s: name a system as FOLDER/NUMBER\n", path);
+        exit(2);
+    }
+    char folder[1024];
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    must(ctx, un_system_read(ctx, folder, (int32_t)strtol(slash + 1, NULL, 10), &s));
+    const char *name = strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder;
+    run_all(name, &s.a, s.b, &s.sites, set);
+    un_system_free(ctx, &s);
     un_context_destroy(ctx);
 }
 
 int main(int argc, char **argv)
 {
-    double cells[16] = {32, 64}, threads[16] = {1, 2}, tolerance = 1e-4, repeat = 3;
-    int cell_count = 2, thread_count = 2;
-    const char *systems = "tet,bcc,grid", *kinds = "jacobi,mic,amg";
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (!strcmp(argv[i], "--cells")) cell_count = numbers(argv[i + 1], cells);
-        if (!strcmp(argv[i], "--threads")) thread_count = numbers(argv[i + 1], threads);
-        if (!strcmp(argv[i], "--systems")) systems = argv[i + 1];
-        if (!strcmp(argv[i], "--kinds")) kinds = argv[i + 1];
-        if (!strcmp(argv[i], "--tolerance")) tolerance = strtod(argv[i + 1], NULL);
-        if (!strcmp(argv[i], "--repeat")) repeat = strtod(argv[i + 1], NULL);
-    }
-    printf("system,unknowns,entries,kind,threads,iterations,residual,seconds_setup,seconds,"
-           "seconds_cpu,us_per_unknown,bytes_per_unknown\n");
+    settings set = {{1, 2}, 1e-4, 3, 2, "jacobi,ic,mic,amg,sa,chentanez,geometric"};
+    double cells[16] = {32, 64};
+    int cell_count = 2;
+    const char *systems = "", *write = NULL;
+    bool head = false;
     static const char *const names[] = {"tet", "bcc", "lex", "grid"};
+    for (int i = 1; i <= argc; i++) {
+        if (i < argc && !strncmp(argv[i], "--", 2)) {
+            const char *value = i + 1 < argc ? argv[i + 1] : "";
+            if (!strcmp(argv[i], "--cells")) cell_count = numbers(value, cells);
+            if (!strcmp(argv[i], "--threads")) set.thread_count = numbers(value, set.threads);
+            if (!strcmp(argv[i], "--systems")) systems = value;
+            if (!strcmp(argv[i], "--kinds")) set.kinds = value;
+            if (!strcmp(argv[i], "--tolerance")) set.tolerance = strtod(value, NULL);
+            if (!strcmp(argv[i], "--repeat")) set.repeat = strtod(value, NULL);
+            if (!strcmp(argv[i], "--write")) write = value;
+            i++;
+            continue;
+        }
+        if (!head && !write)
+            printf("system,unknowns,entries,kind,threads,iterations,residual,seconds_setup,seconds,"
+                   "seconds_cpu,us_per_unknown,bytes_per_unknown\n");
+        head = true;
+        if (i < argc) run_dumped(argv[i], &set);
+    }
     for (int c = 0; c < cell_count; c++)
         for (int n = 0; n < 4; n++) {
             if (!listed(systems, names[n])) continue;
             test_system s = make_system(names[n], (int32_t)cells[c]);
-            for (int k = 1; k < UN_SOLVER_KIND_COUNT; k++)
-                for (int t = 0; t < thread_count; t++)
-                    if (listed(kinds, un_solver_kind_names[k]))
-                        run(names[n], &s, (un_solver_kind)k, (int32_t)threads[t], tolerance,
-                            (int)repeat);
+            if (write) {
+                un_context_def def = un_context_def_default();
+                un_context *ctx = un_context_create(&def);
+                if (!ctx) exit(1);
+                must(ctx, un_system_write(ctx, write, 1, &s.a, s.b, s.x, &s.sites));
+                un_context_destroy(ctx);
+            } else
+                run_all(names[n], &s.a, s.b, &s.sites, &set);
             test_system_free(&s);
         }
     return 0;

@@ -6,6 +6,7 @@
 #   asan      address and undefined-behaviour sanitizers, all tests but those labelled long or once
 #             (nothing to do with the build)
 #   tsan      thread sanitizer, the same tests where there are threads
+#   petsc     where PETSc is installed: the linear solvers with it
 # CHECK="release asan" runs only those.
 set -u
 jobs=$(nproc)
@@ -34,8 +35,12 @@ run_tests() { # PRESET FOLDER [ctest option...]
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-for step in ${CHECK:-release clang asan tsan}; do
+for step in ${CHECK:-release clang asan tsan petsc}; do
     echo "== $step"
+    if [ "$step" = petsc ] && ! pkg-config --exists petsc mpi-c; then
+        report="$report  petsc    not installed, not tested"$'\n'
+        continue
+    fi
     if ! build "$step" -DUNDINE_TESTS=ON; then
         cat "$log"
         report="$report$(printf '  %-8s does not build' "$step")"$'\n'
@@ -46,6 +51,7 @@ for step in ${CHECK:-release clang asan tsan}; do
     release) run_tests release build ;;
     clang) report="$report  clang    builds without warnings"$'\n' ;;
     asan) run_tests asan build/asan -LE 'long|once' ;;
+    petsc) run_tests petsc build/petsc -R '^(linalg|pressure)/' -LE 'long' ;;
     # scenes and files are one thread's business, and some of their tests watch the clock
     tsan) run_tests tsan build/tsan -LE 'long|once' \
         -E '^(scene|output)/|^run/(faults|resume)|^state/(state|soak)' ;;

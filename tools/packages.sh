@@ -10,13 +10,14 @@ film="ffmpeg"
 test="libcmocka-dev clang python3"
 validate="python3 paraview python3-paraview"
 bench="python3 blender"
+petsc="python3 libpetsc-real-dev libhypre-dev libopenmpi-dev openmpi-bin"
 
 wanted=""
 for group in "$@"; do
     case $group in
-    core | film | test | validate | bench) wanted="$wanted ${!group}" ;;
+    core | film | test | validate | bench | petsc) wanted="$wanted ${!group}" ;;
     *)
-        echo "packages: unknown group $group; there are core film test validate bench" >&2
+        echo "packages: unknown group $group; there are core film test validate bench petsc" >&2
         exit 2
         ;;
     esac

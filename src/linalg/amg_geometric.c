@@ -18,9 +18,10 @@
  * other side of a face is coarser, a place to take the mean from may vanish in the same step; what
  * it takes its own value from stands in for it.
  *
- * Places without unknown are beyond the surface or in a wall. The row tells: where its sum is
- * positive something outside holds its value at zero, and what is missing counts as zero; else it
- * does not count. */
+ * Places without unknown are beyond the surface or in a wall, and so are those that couplings do
+ * not lead to, behind a wall thinner than a cell. The row tells: where its sum is positive
+ * something outside holds its value at zero, and what is missing counts as zero; else it does not
+ * count. */
 #include "linalg/amg.h"
 
 /* A row's sum above this share of its diagonal is the surface's doing. */
@@ -129,12 +130,36 @@ static bool is_held(const geometric *p, int32_t i)
     return p->g->excess[i] > HELD * p->diagonal[i];
 }
 
+/* Do couplings lead from row i to another one in so many steps? */
+static bool leads(const un_amg_graph *g, int32_t i, int32_t other, int hops)
+{
+    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+        int32_t j = g->col[k];
+        if (j == i || un_amg_entry(g, k) == 0) continue;
+        if (j == other || (hops > 1 && leads(g, j, other, hops - 1))) return true;
+    }
+    return false;
+}
+
+/* Nothing is missing around the row. On coarse levels there is no telling. */
+static bool is_whole(const geometric *p, int32_t i)
+{
+    const un_amg_graph *g = p->g;
+    int32_t count = 0;
+    if (!g->val_a) return false;
+    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) count += g->col[k] != i && g->val_a[k] != 0;
+    return count >= (p->amg->sites.kind == UN_SITES_GRID ? 6 : 8);
+}
+
 /* The row at at + sign d. On a grid, where a wall is in the way, the one at its mirror image along
  * one axis or two: what a wall reflects is even. Held rows have air there, and no mirror. */
 static int32_t find_other(const geometric *p, int32_t i, point at, const int32_t d[3], int sign)
 {
     static const int8_t flips[] = {0, 1, 2, 4, 3, 5, 6}; /* bits: axes */
-    bool mirror = p->amg->sites.kind == UN_SITES_GRID && !is_held(p, i);
+    bool grid = p->amg->sites.kind == UN_SITES_GRID, mirror = grid && !is_held(p, i);
+    int hops = (d[0] != 0) + (d[1] != 0) + (d[2] != 0);
+    if (!grid) hops = hops == 1 ? 2 : 1;
+    bool whole = is_held(p, i) || is_whole(p, i);
     for (int f = 0; f < (mirror ? 7 : 1); f++) {
         point to;
         bool changed = true;
@@ -144,7 +169,7 @@ static int32_t find_other(const geometric *p, int32_t i, point at, const int32_t
             to.x[a] = at.x[a] + (flip ? -sign : sign) * d[a];
         }
         int32_t other = changed ? find(p, to) : -1;
-        if (other >= 0) return other;
+        if (other >= 0 && (whole || leads(p->g, i, other, hops))) return other;
     }
     return -1;
 }

@@ -185,10 +185,10 @@ static void product_rows(void *arg, int64_t begin, int64_t end)
                 sum += entry * (weight[j] - weight[i]);
                 entry *= w;
                 for (int32_t q = t->row[j]; q < t->row[j + 1]; q++)
-                    add_entry(&s, t->col[q], entry * t->val[q]);
+                    if (t->col[q] != c) add_entry(&s, t->col[q], entry * t->val[q]);
             }
             for (int32_t q = t->row[i]; q < t->row[i + 1]; q++)
-                add_entry(&s, t->col[q], w * p->diagonal[i] * t->val[q]);
+                if (t->col[q] != c) add_entry(&s, t->col[q], w * p->diagonal[i] * t->val[q]);
             excess += w * sum;
         }
         prune(&s, c);

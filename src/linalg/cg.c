@@ -41,6 +41,7 @@ const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1] = {
     [UN_SOLVER_SA] = "sa",
     [UN_SOLVER_CHENTANEZ] = "chentanez",
     [UN_SOLVER_GEOMETRIC] = "geometric",
+    [UN_SOLVER_PETSC] = "petsc",
 };
 
 un_solver_kind un_solver_kind_find(const char *name)
@@ -58,34 +59,42 @@ static un_status (*const create[UN_SOLVER_KIND_COUNT])(un_context *, un_precondi
     [UN_SOLVER_SA] = un_smoothed_create,
     [UN_SOLVER_CHENTANEZ] = un_chentanez_create,
     [UN_SOLVER_GEOMETRIC] = un_geometric_create,
+#ifdef UN_WITH_PETSC
+    [UN_SOLVER_PETSC] = un_petsc_create,
+#endif
 };
 
+bool un_solver_kind_available(un_solver_kind kind)
+{
+    return kind == UN_SOLVER_AUTO || create[kind];
+}
+
 /* Auto: from how many rows on multigrid is quicker, and what is before. From zero to 1e-4, one
- * thread, milliseconds of processor time (bench/solvers.c, systems grid and tet):
+ * thread, milliseconds of processor time (bench/solvers.c; grid made, tet dumped from a dam break):
  *
- *     grid  rows   2877   9683  22988  77530      tet  rows   3163   7108  12452  28128  50481
- *     jacobi        1.0    5.4   17.6   98.5                   1.1    3.0    5.9   17.2   40.2
- *     mic           0.6    4.5   14.1   71.8                   1.9    5.3   13.2   44.8   93.2
- *     amg           0.8    4.0    9.4   39.5                   1.5    3.7    8.4   17.8   37.5
+ *     grid  rows   2877   5608   9683  22988      tet  rows   3484   8769  17297  29811  47063
+ *     mic           0.6    1.4    4.7   14.8    jacobi         1.1    3.3    7.6   19.6   36.1
+ *     amg           0.9    1.9    3.7    9.1    amg            1.6    5.2   10.8   19.6   32.9
+ *     geometric     0.8    1.8    3.6    8.0    geometric      1.5    5.3   10.9   18.0   31.2
  *
  * MIC(0) is at its best on stencils without common neighbours, numbered row by row; along the
  * Morton curve it takes as many iterations as Jacobi. The limit for tets is below the crossing:
  * harder systems (long basins, closed tanks) move that, and nothing below it takes long. */
 #define NARROW_ROW 8 /* entries */
-#define NARROW_AMG_ROWS 6000
-#define WIDE_AMG_ROWS 15000
+#define NARROW_MULTIGRID_ROWS 6000
+#define WIDE_MULTIGRID_ROWS 15000
 
 static un_solver_kind choose(const un_csr *a)
 {
     bool narrow = a->row[a->n] <= NARROW_ROW * (int64_t)a->n;
-    if (a->n >= (narrow ? NARROW_AMG_ROWS : WIDE_AMG_ROWS)) return UN_SOLVER_AMG;
+    if (a->n >= (narrow ? NARROW_MULTIGRID_ROWS : WIDE_MULTIGRID_ROWS)) return UN_SOLVER_GEOMETRIC;
     return narrow ? UN_SOLVER_MIC : UN_SOLVER_JACOBI;
 }
 
 double un_solver_bytes(double unknowns)
 {
-    /* vectors and labels of CG; what multigrid took on grids, lattices and graded tets */
-    return unknowns * (4 * 8 + 5 + (unknowns < NARROW_AMG_ROWS ? 8 : 110));
+    /* vectors and labels of CG; what geometric multigrid took on grids and tets */
+    return unknowns * (4 * 8 + 5 + (unknowns < NARROW_MULTIGRID_ROWS ? 8 : 158));
 }
 
 un_status un_solver_create(un_context *ctx, un_solver **solver)
@@ -111,6 +120,7 @@ void un_solver_destroy(un_solver *s)
 
 void un_solver_set_kind(un_solver *s, un_solver_kind kind)
 {
+    UN_ASSERT(un_solver_kind_available(kind));
     s->kind = kind;
 }
 

@@ -26,10 +26,12 @@ typedef enum un_solver_kind {
     UN_SOLVER_SA,
     UN_SOLVER_CHENTANEZ,
     UN_SOLVER_GEOMETRIC, /* without sites: UN_SOLVER_AMG */
+    UN_SOLVER_PETSC,     /* hypre's, where the build has it */
     UN_SOLVER_KIND_COUNT
 } un_solver_kind;
 /* "auto", "jacobi", ..., NULL: the words of solver.kind. */
 extern const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1];
+bool un_solver_kind_available(un_solver_kind kind);   /* in this build */
 un_solver_kind un_solver_kind_find(const char *name); /* UN_SOLVER_KIND_COUNT: unknown */
 
 typedef struct un_solve_report {
@@ -129,5 +131,7 @@ un_status un_amg_create(un_context *ctx, un_preconditioner *preconditioner);
 un_status un_smoothed_create(un_context *ctx, un_preconditioner *preconditioner);
 un_status un_chentanez_create(un_context *ctx, un_preconditioner *preconditioner);
 un_status un_geometric_create(un_context *ctx, un_preconditioner *preconditioner);
+/* BoomerAMG of hypre, through PETSc; in builds with UN_WITH_PETSC (petsc.c). */
+un_status un_petsc_create(un_context *ctx, un_preconditioner *preconditioner);
 
 #endif

@@ -406,6 +406,11 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
     un_check_keys(place, solver, keys, false);
     un_read_word(place, solver, "kind", un_solver_kind_names, NULL, def->solver.kind,
                  sizeof def->solver.kind);
+    if (!un_solver_kind_available(un_solver_kind_find(def->solver.kind)))
+        un_place_fail(place, "kind",
+                      "= \"%s\" is not part of this build; configure it with -DUNDINE_PETSC=ON "
+                      "(Debian: libpetsc-real-dev), or use auto",
+                      def->solver.kind);
     read_dump(place, solver, def);
     un_read_integer(place, solver, "dump_every", (un_range){1, 1e9, false},
                     &def->solver.dump_every);

@@ -118,6 +118,72 @@ static void closed_tanks_converge_too(void **state)
     check_context_end(ctx);
 }
 
+/* Walls cut a closed tank into chambers, single cells and cells of which nothing is left, all of
+ * them at their sites: every part is fixed up to a constant, and none may leak into another. */
+static void chambers_and_single_cells(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    test_system s = test_system_make((test_lattice){27, false, 1, true}, false);
+    int32_t *chamber = malloc((size_t)s.a.n * sizeof *chamber), parts = 0;
+    for (int32_t i = 0; i < s.a.n; i++) {
+        int32_t x = s.site[i] % 27, y = s.site[i] / 27 % 27, z = s.site[i] / 27 / 27;
+        bool alone = x % 5 == 2 && y % 7 == 3 && z % 6 == 1;
+        chamber[i] = alone ? 8 + parts++ : (x >= 7) + 2 * (y >= 16) + 4 * (z >= 13);
+    }
+    for (int32_t i = 0; i < s.a.n; i++)
+        for (int32_t k = s.a.row[i]; k < s.a.row[i + 1]; k++)
+            if (chamber[i] != chamber[s.a.col[k]]) {
+                *diagonal(&s, i) += s.a.val[k];
+                s.a.val[k] = 0;
+            }
+    /* one chamber is open: a pinhole, all but touching */
+    *diagonal(&s, 0) += 1e7;
+    double *mean = calloc((size_t)parts + 8, sizeof *mean), *size = calloc((size_t)parts + 8, 8);
+    un_solve_report report = solve(ctx, &s, 1e-8);
+    assert_true(report.converged && report.finite);
+    assert_int_equal(report.component_count, 8 + parts);
+    assert_int_equal(report.singular_count, 7 + parts);
+    check_below(report.iterations,
+                tested == UN_SOLVER_CHENTANEZ ? 300 : 24); /* by Jacobi at last */
+    double *ax = malloc((size_t)s.a.n * sizeof *ax);
+    un_csr_apply(ctx, ax, &s.a, s.x);
+    for (int32_t i = 0; i < s.a.n; i++) {
+        mean[chamber[i]] += s.b[i];
+        size[chamber[i]]++;
+    }
+    for (int32_t i = 0; i < s.a.n; i++) {
+        double part = chamber[i] == 0 ? 0 : mean[chamber[i]] / size[chamber[i]];
+        assert_true(isfinite(s.x[i]));
+        check_near(ax[i], s.b[i] - part, 1e-4);
+        if (chamber[i] >= 8) assert_true(s.x[i] == 0);
+    }
+    free(chamber);
+    free(mean);
+    free(size);
+    free(ax);
+    test_system_free(&s);
+    check_context_end(ctx);
+}
+
+/* Surfaces that all but touch: rows up to 1e12 times stiffer than others, at their sites. */
+static void extreme_rows_converge(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    for (int bcc = 0; bcc < 2; bcc++) {
+        test_system s = test_system_make((test_lattice){18, bcc, 1e-3, false}, bcc);
+        for (int32_t i = 0; i < s.a.n; i += 11)
+            *diagonal(&s, i) *= pow(10, 12 * un_random((uint64_t)i, 77));
+        un_solve_report report = solve(ctx, &s, 1e-8);
+        assert_true(report.converged);
+        check_below(report.iterations, 40);
+        check_below(true_residual(ctx, &s), 1.01e-8);
+        test_system_free(&s);
+    }
+    check_context_end(ctx);
+}
+
 /* Chains of 1, 2, 3, ... rows, every third one closed, between a tank's rows. */
 static void hundreds_of_drops(void **state)
 {
@@ -380,9 +446,9 @@ static void auto_chooses_by_size_and_stencil(void **state)
         test_lattice lattice;
         un_solver_kind want;
     } cases[] = {{{6, true, 1e-6, false}, UN_SOLVER_JACOBI},
-                 {{30, true, 1e-6, false}, UN_SOLVER_AMG},
                  {{12, false, 1e-6, false}, UN_SOLVER_MIC},
-                 {{30, false, 1e-6, false}, UN_SOLVER_AMG}};
+                 {{30, true, 1e-6, false}, UN_SOLVER_GEOMETRIC},
+                 {{30, false, 1e-6, false}, UN_SOLVER_GEOMETRIC}};
     un_context *ctx = check_context();
     for (int n = 0; n < 4; n++) {
         test_system s = test_system_make(cases[n].lattice, cases[n].lattice.bcc);
@@ -394,6 +460,11 @@ static void auto_chooses_by_size_and_stencil(void **state)
         if (bytes > before) /* it set a new peak */
             if (bytes > 1.15 * foretold || (n > 0 && bytes < 0.8 * foretold))
                 fail_msg("case %d: %g bytes, foretold %g", n, bytes, foretold);
+        if (cases[n].want == UN_SOLVER_GEOMETRIC) { /* nothing to go by */
+            s.sites.kind = UN_SITES_NONE;
+            memset(s.x, 0, (size_t)s.a.n * sizeof *s.x);
+            assert_int_equal(solve_kind(ctx, &s, 1e-4, UN_SOLVER_AUTO).kind, UN_SOLVER_AMG);
+        }
         test_system_free(&s);
     }
     check_context_end(ctx);
@@ -427,6 +498,8 @@ int main(void)
         cmocka_unit_test(counts_hold_with_size),
         cmocka_unit_test(same_bits_for_any_thread_count),
         cmocka_unit_test(closed_tanks_converge_too),
+        cmocka_unit_test(chambers_and_single_cells),
+        cmocka_unit_test(extreme_rows_converge),
         cmocka_unit_test(hundreds_of_drops),
         cmocka_unit_test(positive_couplings_converge),
         cmocka_unit_test(any_scale_converges),

@@ -428,7 +428,7 @@ static void indefinite_systems_end(void **state)
         may_fall_back = false;
         for (int32_t i = 0; i < s.a.n; i++) assert_true(isfinite(s.x[i]));
         assert_true(report.finite && isfinite(report.residual));
-        if (n > 0) assert_false(report.converged);
+        if (n > 0 && kind != UN_SOLVER_PETSC) assert_false(report.converged); /* or by luck */
         if (report.converged) check_below(true_residual(ctx, &s), 1e-8);
         free_box(&s);
     }
@@ -534,7 +534,8 @@ int main(void)
     };
     int failed = 0;
     for (kind = UN_SOLVER_JACOBI; kind < UN_SOLVER_KIND_COUNT; kind++)
-        failed += cmocka_run_group_tests_name(un_solver_kind_names[kind], tests, NULL, NULL);
+        if (un_solver_kind_available(kind))
+            failed += cmocka_run_group_tests_name(un_solver_kind_names[kind], tests, NULL, NULL);
     kind = UN_SOLVER_MIC;
     return failed + cmocka_run_group_tests(mic_tests, NULL, NULL);
 }

@@ -236,6 +236,11 @@ static void not_available(void **state)
          "dam.lua:1: fluid.surface_tension = 0.07 is not available in this version; leave it out "
          "or "
          "0"},
+#ifndef UN_WITH_PETSC
+        {"scene { solver = { kind = 'petsc' } }",
+         "dam.lua:1: solver.kind = \"petsc\" is not part of this build; configure it with "
+         "-DUNDINE_PETSC=ON (Debian: libpetsc-real-dev), or use auto"},
+#endif
         {"scene { " WATER ", solids = {\n sphere { center = {0, 0, 0}, radius = 1,\n"
          "  density = 500 } } }",
          "dam.lua:3: sphere.density (a body moved by the liquid) is not available in this version; "

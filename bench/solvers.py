@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Times every linear solver on the same pressure systems, dumped by runs of bench/pool.lua, and PETSc
+and hypre beside them where they are built in.
+
+  bench/solvers.py BUILD [--cells tet=46,256 uniform=64] [--repeat 3] [--threads 1 2]
+                   [--kinds jacobi,ic,...] [--folder out/bench/solvers] [--petsc BUILD]
+
+Systems: `tet` graded, finest at the surface; `even` tets of one size; `uniform` the grid's. Numbers
+are detail.finest; systems that the folder holds already are not made again. Writes FOLDER/solvers.csv
+and FOLDER/solvers.md. Set-up and solve from zero to a residual of 1e-4, best of `repeat`.
+"""
+import argparse
+import csv
+import io
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# about 32 thousand, 250 thousand, 1 and 4 million unknowns
+CELLS = {"tet": [46, 128, 256, 512], "even": [132], "uniform": [54, 107, 170, 270]}
+
+
+def output_of(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: status {done.returncode}")
+    return done.stdout
+
+
+def make_system(program, name, cells, folder):
+    """Dumps the second step's system, unless it is there."""
+    dump = os.path.join(folder, f"{name}-{cells}")
+    if not os.path.exists(f"{dump}/000002.mtx"):
+        sizing = ["--set", "sizing.custom=nil"] if name == "uniform" else []
+        if name == "even":
+            sizing = ["--set", "sizing.custom=function() return 1e-6 end"]
+        print(f"{dump}: running", file=sys.stderr)
+        output_of([program, "run", f"{HERE}/pool.lua", "--quiet", "-o", f"{folder}/run", "--method",
+                   "uniform" if name == "uniform" else "tet", "--frames", "2",
+                   "--set", f"detail.finest={cells}", "--set", "frames.rate=500",
+                   "--set", f"solver.dump={dump}", "--set", "solver.dump_every=1"] + sizing)
+    return f"{dump}/2"
+
+
+def table(rows):
+    """Markdown, a table per system; times in seconds, set-up included."""
+    out = io.StringIO()
+    systems = []
+    for row in rows:
+        if row["system"] not in systems:
+            systems.append(row["system"])
+    for system in systems:
+        own = [row for row in rows if row["system"] == system]
+        out.write(f"\n**{system}**, {int(own[0]['unknowns']):,} unknowns, "
+                  f"{int(own[0]['entries']) / int(own[0]['unknowns']):.1f} entries per row\n\n"
+                  "| solver | iterations | set-up, 1 | all, 1 | set-up, 2 | all, 2 | µs per unknown, 2 "
+                  "| bytes per unknown |\n|---|---|---|---|---|---|---|---|\n")
+        kinds = []
+        for row in own:
+            if row["kind"] not in kinds:
+                kinds.append(row["kind"])
+        for kind in kinds:
+            cells = {row["threads"]: row for row in own if row["kind"] == kind}
+            one, two = cells.get("1"), cells.get("2")
+            last = two or one
+            show = lambda row, key: f"{float(row[key]):.3f}" if row else ""
+            out.write(f"| `{kind}` | {last['iterations']} | {show(one, 'seconds_setup')} "
+                      f"| {show(one, 'seconds')} | {show(two, 'seconds_setup')} "
+                      f"| {show(two, 'seconds')} | {show(two, 'us_per_unknown')} "
+                      f"| {last['bytes_per_unknown']} |\n")
+    return out.getvalue()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--petsc", help="a build with -DUNDINE_PETSC=ON")
+    parser.add_argument("--cells", nargs="*", help="tet=46,256 uniform=64")
+    parser.add_argument("--threads", nargs="*", default=["1", "2"])
+    parser.add_argument("--repeat", default="3")
+    parser.add_argument("--kinds", default="jacobi,ic,mic,amg,sa,chentanez,geometric")
+    parser.add_argument("--folder", default="out/bench/solvers")
+    given = parser.parse_args()
+    cells = CELLS
+    if given.cells:
+        cells = {part.split("=")[0]: part.split("=")[1].split(",") for part in given.cells}
+    os.makedirs(given.folder, exist_ok=True)
+    systems = [make_system(f"{given.build}/undine", name, size, given.folder)
+               for name, sizes in cells.items() for size in sizes]
+    rows = []
+    for system in systems:
+        text = output_of([f"{given.build}/test/bench_solvers", "--kinds", given.kinds, "--repeat",
+                          given.repeat, "--threads", ",".join(given.threads), system])
+        rows += csv.DictReader(io.StringIO(text))
+        head = text.splitlines()[0]
+        for ranks in given.threads if given.petsc else []:
+            text = output_of(["mpirun", "--allow-run-as-root", "-n", ranks,
+                              f"{given.petsc}/test/bench_solvers_petsc", "--repeat", given.repeat,
+                              system])
+            rows += csv.DictReader(io.StringIO(head + "\n" + text))
+        with open(f"{given.folder}/solvers.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+        with open(f"{given.folder}/solvers.md", "w") as file:
+            file.write(table(rows))
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
