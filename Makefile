@@ -6,6 +6,7 @@
 #                   (SCENE=scenes/x.lua another scene; SET="detail.finest=32 frames.count=48")
 #   make check      all tests: gcc, clang, sanitizers
 #   make validate   the slower comparisons with outside numbers and programs (ParaView)
+#   make fuzz       fuzzes the readers of files, each for FUZZ=60 seconds
 #   make bench      timings beside Mantaflow (BENCH="--cells 64 --frames 24 --no-mantaflow")
 #   make bench-solvers   the linear solvers on dumped systems, beside PETSc and hypre
 #                   (BENCH="--cells tet=46,128 uniform=54"; all sizes take an hour and 8 GB)
@@ -17,6 +18,7 @@ SCENE ?= scenes/dam.lua
 SET ?=
 RENDER ?=
 BENCH ?=
+FUZZ ?= 60
 
 name = $(basename $(notdir $(SCENE)))
 sets = $(foreach set,$(SET),--set '$(set)')
@@ -25,7 +27,7 @@ build = cmake --build --preset release
 configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
 	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF) >/dev/null
 
-.PHONY: all demo check validate bench bench-solvers install clean
+.PHONY: all demo check validate fuzz bench bench-solvers install clean
 
 all:
 	@tools/packages.sh core
@@ -53,6 +55,10 @@ validate:
 	@$(configure)
 	@$(build) --target undine_app undine_shared
 	@tools/validate.sh build/undine
+
+fuzz:
+	@tools/packages.sh core test
+	@tools/fuzz.sh $(FUZZ)
 
 bench:
 	@tools/packages.sh core bench

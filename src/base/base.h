@@ -58,6 +58,7 @@ void un_free(un_context *ctx, void *block); /* NULL is fine */
 /* Like realloc; the old block stays valid when NULL is returned. */
 void *un_realloc(un_context *ctx, void *block, size_t count, size_t size);
 char *un_strdup(un_context *ctx, const char *text);
+size_t un_memory_cap(const un_context *ctx); /* 0: none */
 
 /* Allocates and leaves the enclosing function on failure:
  *     UN_ALLOC(ctx, array, count);             returns UN_ERROR_MEMORY

@@ -18,6 +18,11 @@ size_t un_context_peak_bytes(const un_context *ctx)
     return atomic_load(&ctx->peak_bytes);
 }
 
+size_t un_memory_cap(const un_context *ctx)
+{
+    return ctx->def.memory_cap;
+}
+
 /* Books `more` bytes against the cap; false when they do not fit. */
 static bool book(un_context *ctx, size_t more)
 {

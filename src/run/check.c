@@ -13,12 +13,18 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
 }
 
 #define FINEST_MIN 4
+/* Estimates are right to a fifth, and a run that meets the cap is over: so much of it is planned
+ * with. */
+#define CAP_SHARE 0.8
 
 un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate)
 {
     const un_method *method;
     un_scene_def *def = &scene->def;
     UN_TRY(un_run_method(ctx, scene, &method));
+    double cap = CAP_SHARE * (double)un_memory_cap(ctx);
+    bool capped = cap > 0 && !(def->budget.memory > 0 && def->budget.memory <= cap);
+    if (capped) def->budget.memory = cap;
     if (method->adaptive) {
         un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
         *estimate = (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.n[2] - 2},
@@ -35,6 +41,11 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
         if (over <= 1) break;
         int32_t next = (int32_t)floor(def->detail.finest / cbrt(over));
         if (next >= def->detail.finest) next = def->detail.finest - 1;
+        if (next < FINEST_MIN && capped)
+            return un_fail(ctx, UN_ERROR_MEMORY,
+                           "%s: the cap of %.1f MB is too small for this scene even at %d cells; "
+                           "raise --memory",
+                           scene->path, (double)un_memory_cap(ctx) / 1e6, FINEST_MIN);
         if (next < FINEST_MIN)
             return un_fail(ctx, UN_ERROR_SCENE,
                            "%s: the budget is too small for this scene even at %d cells; raise "

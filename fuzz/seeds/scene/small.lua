@@ -1,0 +1,15 @@
+scene {
+  method = "tet", domain = { size = {1, 1, 1}, open = {"top"} },
+  detail = { coarsest = 4, finest = 8, surface = 16 }, frames = { count = 2, rate = 24 },
+  fluid = { density = 900, viscosity = 0 }, gravity = { 0, -9.81, 0 },
+  liquid = { union { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} }, sphere { center = {.5, .5, .5}, radius = .1 } }, velocity = {0, 0, 1} },
+  solids = { move { torus { center = {.5, .2, .5}, radius = .2, tube = .05 }, by = {0, .1, 0}, rotate = {10, 20, 30}, scale = 2 },
+    solid { capsule { from = {0, 0, 0}, to = {1, 1, 1}, radius = .1 }, pose = function(t) return { rotate = {0, 90 * t, 0}, by = {t, 0, 0} } end } },
+  sources = { emitter { shape = cylinder { from = {.2, .9, .5}, to = {.3, .9, .5}, radius = .05 }, velocity = {1, 0, 0}, from = 0, to = 2 },
+    drain { shape = field(function(x, y, z) return x + y - 0.1 end) } },
+  sizing = { depth = true, strain = false, camera = { eye = {1, 1, 1}, target = {0, 0, 0}, fov = function(t) return 40 + t end },
+    custom = function(x, y, z, t) return 0.02 + x end },
+  probes = { front { axis = "x" }, height { name = "h1", at = {0.5, 0.5} }, pressure { at = {.1, .1, .1} } },
+  budget = { particles = 2e6, memory = "8G" }, solver = { kind = "auto", tolerance = 1e-4 },
+  output = { surface = true, mesh = false },
+}
