@@ -11,9 +11,13 @@
 #include "surface/surface.h"
 #include "transfer/transfer.h"
 
-/* Per particle with its share of mesh, matrix, scratch and the copy to go back to, at the peak of a
- * step; and whatever the size. Measured. */
-#define UN_TET_BYTES_EACH 760.0
+/* At the peak of a step: per particle with the copy to go back to, per node and per tet in the
+ * liquid with matrix and scratch, and whatever the size. Measured; a splash has a node or more and
+ * three wet tets per particle, still water half a node and less than two. */
+#define UN_TET_PARTICLE_BYTES 250.0
+#define UN_TET_NODE_BYTES 500.0
+#define UN_TET_WET_BYTES 500.0
+#define UN_TET_USUAL_BYTES 1300.0 /* per particle in all, before there is a mesh */
 #define UN_TET_FIXED_BYTES 4e6
 
 typedef struct un_tet {
@@ -60,6 +64,7 @@ typedef struct un_tet {
     bool has_emitted;
     double scale; /* of all sizes, to stay inside the budget */
     bool scaled;  /* said so */
+    double most;  /* particles that the budget allows; 0: any number */
     double time;
     int32_t step_count;
     double volume_now, volume_error; /* m3; relative */
@@ -102,6 +107,8 @@ un_status un_tet_load(un_context *ctx, const un_scene *scene, const un_state *in
 un_status un_tet_first_mesh(un_tet *s);
 /* Moves particles until the level set is the shape's, where that is smooth. */
 un_status un_tet_fit_surface(un_tet *s);
+/* Per particle, as the mesh is now. */
+double un_tet_bytes_each(const un_tet *s);
 un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
 
 /* ---- sources (tet_sources.c) ---- */

@@ -3,6 +3,17 @@
 
 /* A splash multiplies the surface: figure 3 of [Ando13] peaks at six times its first particles. */
 #define GROWTH 4.0
+
+/* Nodes of the air around a few drops do not grow with their number. */
+#define EACH_MAX 4000.0
+
+double un_tet_bytes_each(const un_tet *s)
+{
+    if (s->last.cells == 0 || s->particles.count == 0) return UN_TET_USUAL_BYTES;
+    double mesh = UN_TET_NODE_BYTES * s->mesh.node_count + UN_TET_WET_BYTES * (double)s->last.cells;
+    return fmin(UN_TET_PARTICLE_BYTES + mesh / s->particles.count, EACH_MAX);
+}
+
 un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
 {
     const un_scene_def *def = &scene->def;
@@ -20,7 +31,8 @@ un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *e
     most = fmin(most, (double)even.particle_count_max);
     if (def->budget.particles > 0) most = fmin(most, def->budget.particles);
     estimate->particle_count_max = (int64_t)fmax(most, s->particles.count);
-    estimate->bytes = UN_TET_FIXED_BYTES + UN_TET_BYTES_EACH * (double)estimate->particle_count_max;
+    estimate->bytes =
+        UN_TET_FIXED_BYTES + un_tet_bytes_each(s) * (double)estimate->particle_count_max;
     un_method_tet.destroy(state);
     return UN_OK;
 }

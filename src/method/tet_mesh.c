@@ -310,10 +310,11 @@ un_status un_tet_sizes(un_tet *s, double dt)
 {
     double was = s->scale, most = s->def->budget.particles;
     if (s->def->budget.memory > 0) {
-        double fit = (s->def->budget.memory - UN_TET_FIXED_BYTES) / UN_TET_BYTES_EACH;
+        double fit = (s->def->budget.memory - UN_TET_FIXED_BYTES) / un_tet_bytes_each(s);
         most = most > 0 ? fmin(most, fit) : fit;
     }
-    s->scale = un_sizing_budget(s->scale, (double)s->particles.count, fmax(most, 0));
+    s->most = fmax(most, 0);
+    s->scale = un_sizing_budget(s->scale, (double)s->particles.count, s->most);
     if (s->scale > was && !s->scaled) {
         un_log(s->ctx, UN_LOG_WARNING,
                "step %d: %d particles near the budget of %.0f; cells are made larger to stay "

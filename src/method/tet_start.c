@@ -2,8 +2,8 @@
 #include "method/tet.h"
 #include "particles/open.h"
 
-/* The liquid is first sampled evenly, as finely as this many particles allow, then refined and
- * coarsened to S a level at a time. */
+/* The liquid is first sampled evenly, as finely as this many particles or the memory allow, then
+ * refined and coarsened to S a level at a time. */
 #define START_PARTICLES 1e6
 #define ROUNDS_MAX 24
 
@@ -56,8 +56,9 @@ static un_status even_tree(un_tet *s)
     un_vec3 side = un_max3(un_sub(hi, lo), un_v3(0, 0, 0));
     int32_t level = s->tree.level_max;
     double h = un_octree_size(&s->tree, level), volume = side.x * side.y * side.z;
-    while (level > 0 && 8 * volume / (h * h * h) > START_PARTICLES)
-        h = un_octree_size(&s->tree, --level);
+    double room = s->def->budget.memory - UN_TET_FIXED_BYTES, most = START_PARTICLES;
+    if (s->def->budget.memory > 0) most = fmin(most, room / UN_TET_USUAL_BYTES);
+    while (level > 0 && 8 * volume / (h * h * h) > most) h = un_octree_size(&s->tree, --level);
     int64_t n[3] = {(int64_t)(side.x / h) + 2, (int64_t)(side.y / h) + 2,
                     (int64_t)(side.z / h) + 2};
     int64_t count = n[0] * n[1] * n[2];

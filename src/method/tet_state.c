@@ -28,6 +28,7 @@ un_status un_tet_save(const void *state, un_state *out)
     UN_TRY(un_state_add_integer(out, "step", s->step_count));
     UN_TRY(un_state_add_number(out, "scale", s->scale));
     UN_TRY(un_state_add_integer(out, "scaled", s->scaled));
+    UN_TRY(un_state_add_number(out, "most", s->most));
     UN_TRY(un_state_add_number(out, "rate_max", s->rate_max));
     return un_save_hash(out, found_hash(s));
 }
@@ -52,6 +53,7 @@ static un_status load(un_tet *s, const un_state *in)
     UN_TRY(un_state_integer(in, "step", 0, INT32_MAX, &step));
     UN_TRY(un_state_number(in, "scale", &s->scale));
     UN_TRY(un_state_integer(in, "scaled", 0, 1, &scaled));
+    UN_TRY(un_state_number(in, "most", &s->most));
     s->step_count = (int32_t)step;
     s->scaled = scaled;
     UN_TRY(un_load_walls(in, s->walls));

@@ -405,6 +405,10 @@ un_status un_tet_resize(un_tet *s)
                          .volume_max = most * most * most,
                          .stream = (uint64_t)s->step_count};
     double before = un_particles_volume(s->ctx, &s->particles);
+    /* The scale of sizes comes too late for a sudden splash: above the budget nothing smaller than
+     * the mean is made, and what is smaller merges. */
+    if (s->most > 0 && s->particles.count > s->most)
+        def.volume_min = fmin(fmax(def.volume_min, before / s->most), def.volume_max);
     UN_TRY(un_particles_resize(s->ctx, &s->arena, &s->particles, &def, &s->resized));
     /* Volumes are rounded to single precision, which adds up over a hundred thousand merges: the
      * ledger books it, as it books what comes and goes. */

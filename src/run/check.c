@@ -16,13 +16,17 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
 /* Estimates are right to a fifth, and a run that meets the cap is over: so much of it is planned
  * with. */
 #define CAP_SHARE 0.8
+/* Less where the number of particles follows the flow: the wish for fewer comes after the splash,
+ * and the output surface takes its share. */
+#define CAP_SHARE_ADAPTIVE 0.5
 
 un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate)
 {
     const un_method *method;
     un_scene_def *def = &scene->def;
     UN_TRY(un_run_method(ctx, scene, &method));
-    double cap = CAP_SHARE * (double)un_memory_cap(ctx);
+    double share = method->adaptive ? CAP_SHARE_ADAPTIVE : CAP_SHARE;
+    double cap = share * (double)un_memory_cap(ctx);
     bool capped = cap > 0 && !(def->budget.memory > 0 && def->budget.memory <= cap);
     if (capped) def->budget.memory = cap;
     if (method->adaptive) {
