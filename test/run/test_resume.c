@@ -195,8 +195,13 @@ static void damaged_tables_are_seen(void **state)
     folder_ok(&run);
     assert_non_null(strstr(run.log, "has lost rows"));
     folder_same("whole", "again", 3);
+    free(stats);
+    stats = folder_read("again/stats.csv",
+                        &size); /* times are written with as many digits as it takes */
     scratch_write("again/stats.csv", "step,frame\n", 11);
     assert_int_equal(folder_go(&run), UN_ERROR_FILE);
+    longer = realloc(longer, size);
+    assert_non_null(longer);
     memcpy(longer, stats, size);
     longer[3] = '#';
     scratch_write("again/stats.csv", longer, size);
