@@ -1,6 +1,5 @@
 /* The first state of method `tet`, and what a run will take. */
 #include "method/tet.h"
-#include "particles/open.h"
 
 /* The liquid is first sampled evenly, as finely as this many particles or the memory allow, then
  * refined and coarsened to S a level at a time. */

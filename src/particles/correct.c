@@ -160,7 +160,7 @@ static void find_moves(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* A move that would end closer to a wall than it began, and too close, is dropped. */
+/* A move that would end closer to a wall than it began, and too close, or pass one is dropped. */
 static void apply_moves(void *arg, int64_t begin, int64_t end)
 {
     correct_args *a = arg;
@@ -177,9 +177,12 @@ static void apply_moves(void *arg, int64_t begin, int64_t end)
         for (int axis = 0; axis < 3; axis++)
             outside |= t[axis] < margin || t[axis] > size[axis] - margin;
         if (outside) continue;
-        if (a->walls->body_count > 0 && un_walls_distance(a->walls, to) < 0.5 * g->h) {
-            double d = un_walls_distance_exact(a->walls, to);
-            if (d < margin && d < un_walls_distance_exact(a->walls, x)) continue;
+        /* Between nodes a plate is farther than it seems, by less than a cell; where a moving one
+         * comes from, the nodes no longer know. */
+        if (a->walls->body_count > 0) {
+            bool near = un_walls_distance(a->walls, to) < g->h;
+            if (near && !un_open_move(a->walls, x, to, margin)) continue;
+            if (!near && a->walls->moving && !un_open_way(a->walls, x, to)) continue;
         }
         for (int axis = 0; axis < 3; axis++) p->x[axis][q] = t[axis];
     }

@@ -11,7 +11,7 @@
  * Eight particles in a row are one vector: what may touch one of them is gathered once, in single
  * precision from the middle of their box, and each of it is laid against all eight. */
 #include "particles/groups.h"
-#include "particles/open.h"
+#include "particles/particles.h"
 
 /* s. At 0 an even filling would be exactly touching, and round-off move it. A jittered tank settles
  * to a density even within 7.8, 6.6, 6.2, 5.9 % of a cell's at 0.2, 0.1, 0.04, 0; after 32 rounds

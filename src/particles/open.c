@@ -1,4 +1,4 @@
-#include "particles/open.h"
+#include "particles/particles.h"
 
 /* Closer to a solid than this share of the way, only what leads away from it goes on: marching by
  * ever smaller distances would not end. */
@@ -36,8 +36,12 @@ bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b)
         return false;
     for (int32_t n = 0; n < walls->body_count; n++) {
         const un_body *body = &walls->bodies[n];
-        if (near_bounds(body, a, b) &&
-            shape_blocks(body->shape, un_pose_invert(&body->to, a), un_pose_invert(&body->to, b)))
+        if (!near_bounds(body, a, b)) continue;
+        if (shape_blocks(body->shape, un_pose_invert(&body->to, a), un_pose_invert(&body->to, b)))
+            return false;
+        /* Before particles are advected it is there that a moving solid parts them. */
+        if (body->moves && shape_blocks(body->shape, un_pose_invert(&body->from, a),
+                                        un_pose_invert(&body->from, b)))
             return false;
     }
     return true;

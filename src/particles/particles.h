@@ -54,6 +54,14 @@ void un_particles_take(un_context *ctx, un_particles *particles, const int32_t *
 /* In fixed order: the same bits for any thread count. */
 double un_particles_volume(un_context *ctx, const un_particles *particles);
 
+/* ---- moving them about (open.c): never through a solid, however thin ---- */
+
+/* Does the straight way from a to b stay in the domain and out of solids, as they stand at the
+ * start and at the end of the step? a does. */
+bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b);
+/* As above, and b is not closer to a wall than margin, or at least no closer than a. */
+bool un_open_move(const un_walls *walls, un_vec3 a, un_vec3 b, double margin);
+
 /* ---- seeding (seed.c) ---- */
 
 /* Eight particles a cell: the lattice of half cells, each with a jittered particle that carries

@@ -23,7 +23,7 @@
  * Merging keeps volume, momentum and centre of mass. Volumes are single precision: what rounding
  * takes from one merged particle the next one gets. */
 #include "particles/groups.h"
-#include "particles/open.h"
+#include "particles/particles.h"
 
 #define SPLIT_ABOVE 1.9
 #define MERGE_BELOW 0.42
