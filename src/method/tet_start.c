@@ -106,7 +106,7 @@ un_status un_tet_first_mesh(un_tet *s)
  * otherwise for each size of cell: steps of millimetres between them would slosh for seconds. A few
  * rounds of moving the particles under it take that away, where the surface is flat enough to be
  * told from its edges. */
-#define FIT_ROUNDS 3
+#define FIT_ROUNDS 4
 #define FIT_DEPTH 3.0   /* cells: the move fades out */
 #define FIT_ERROR 0.25  /* cells: beyond it something else is wrong */
 #define FIT_ALIGNED 0.9 /* cosine between both normals */
@@ -127,6 +127,20 @@ static void measure_shape(void *arg, int64_t begin, int64_t end)
                           ? (float)un_shape_distance(s->def->liquid.shape, s->mesh.x[n])
                           : INFINITY;
     }
+}
+
+/* How far the level set is below the shape's surface, near x; m: its direction. */
+static double surface_error(const un_tet *s, un_vec3 x, un_vec3 m)
+{
+    un_vec3 top = s->def->domain.size;
+    for (int i = 0; i < 2; i++) {
+        un_place place;
+        if (!(x.x > 0 && x.y > 0 && x.z > 0 && x.x < top.x && x.y < top.y && x.z < top.z))
+            return INFINITY;
+        un_tets_locate(&s->mesh, x, &place);
+        x = un_mad(x, m, -un_tet_sample(&s->mesh, s->phi, &place));
+    }
+    return -un_shape_distance(s->def->liquid.shape, x);
 }
 
 static void fit_particles(void *arg, int64_t begin, int64_t end)
@@ -150,8 +164,9 @@ static void fit_particles(void *arg, int64_t begin, int64_t end)
         if (!known || !un_tets_locate_in(&s->mesh, t, x, &place)) continue;
         un_vec3 m = un_normalize(un_tets_gradient(&s->mesh, t, now));
         un_vec3 g = un_tets_gradient(&s->mesh, t, wanted);
-        double steep = un_length(g), error = depth - un_tet_sample(&s->mesh, a->shape, &place);
+        double steep = un_length(g);
         if (!(fabs(steep - 1) < FIT_STEEP && un_dot(m, g) > FIT_ALIGNED * steep)) continue;
+        double error = surface_error(s, un_mad(x, m, -depth), m);
         if (!(fabs(error) < FIT_ERROR * h)) continue;
         un_vec3 to = un_mad(x, g, error * fmin(1, 1 + depth / (FIT_DEPTH * h)) / steep);
         if (!un_open_move(s->walls, x, to, 0.1 * (double)s->radius[q])) continue;

@@ -13,15 +13,15 @@
 /* Crowded liquid evens out in this time, s, once its volume fraction is off by more than the noise;
  * heaps beyond are parted in a few steps. */
 #define CROWDING_TIME 0.1
-#define CROWDING_NOISE 0.08
+#define CROWDING_NOISE 0.1
 #define CROWDING_RATE_MAX 4.0
 #define CROWDING_HEAP 0.3
 #define CROWDING_STEPS 4
 /* More is needed deep inside where cells of several sizes meet; less near the surface, where dips
  * of a few per cent of a cell drive eddies. Nearer to the surface than CROWDING_DEPTH cells the
  * profile is too low to tell. */
-#define CROWDING_GRADED 0.12
-#define CROWDING_SHALLOW 0.04
+#define CROWDING_GRADED 0.16
+#define CROWDING_SHALLOW 0.06
 #define CROWDING_DEPTH 0.5
 #define ITERATION_LIMIT 2000
 
@@ -34,7 +34,7 @@ static double quiet_speed(const un_tet *s)
 
 /* Quiet liquid also loses what differs from cell to cell, at this rate, 1/s: half of all modes of
  * the velocity pass the projection, and bumps of a cell's width would ring for long. */
-#define CALM_RATE 100.0
+#define CALM_RATE 400.0
 /* Below about a third of the quiet speed waves no longer show, and all that differs from its
  * surroundings goes: still water has eddies of a few cells, driven by the noise of the level set,
  * that only this brings to rest. The square of stir at which half is kept. */

@@ -55,8 +55,9 @@
 #define FILM_ALONG 0.7 /* cosine between the directions away from both */
 /* Growth of cells per distance: two to three layers of each size. */
 #define GRADE 0.3
-/* The coarsest surface cell over the coarsest cell; the paper's Table 1 has 1/2 to 1/4. */
-#define SURFACE_SHARE 0.5
+/* The coarsest surface cell over the coarsest cell; the paper's Table 1 has 1/2 to 1/4. At 1/2 a
+ * wave a fiftieth as high as the tank is long loses up to a quarter of its height in a period. */
+#define SURFACE_SHARE 0.25
 /* Cells along the domain's shortest side, at least: a flat tank is not one cell thick. */
 #define SIDE_CELLS 2.0
 /* The camera sees a tenth more than the picture on each side, and fades out over three more. */

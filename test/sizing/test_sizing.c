@@ -31,7 +31,7 @@ static void curvature_of_a_ball(void **state)
 static void curvature_scales(void **state)
 {
     (void)state;
-    const double ball[4] = {0.5, 0.5, 0.5, 0.3};
+    const double ball[4] = {0.5, 0.5, 0.5, 0.2};
     double size[2];
     for (int i = 0; i < 2; i++) {
         bench b;
@@ -67,8 +67,8 @@ static void flat_is_coarse(void **state)
         bench_fields(&b, plane_set, planes[i % 5]);
         bench_evaluate(&b);
         extent e = bench_extent(&b, -0.05, 0.02);
-        check_near(e.least, 1.0 / 16, 1e-7);
-        check_near(e.most, 1.0 / 16, 1e-7);
+        check_near(e.least, 1.0 / 32, 1e-7);
+        check_near(e.most, 1.0 / 32, 1e-7);
         bench_end(&b);
     }
 }
@@ -142,7 +142,7 @@ static void solid_curvature(void **state)
     (void)state;
     bench b;
     bench_make(&b,
-               "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 128 },\n"
+               "scene { method = 'tet', " WATER ", detail = { coarsest = 1, finest = 128 },\n"
                "solids = { sphere { center = {.5, .47, .5}, radius = .2 } }, " ALONE(
                    "solid_curvature = true") " }",
                32, plane_set, level);
@@ -163,12 +163,12 @@ static void solid_curvature(void **state)
     bench_end(&b);
 
     bench_make(&b,
-               "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 128 },\n"
+               "scene { method = 'tet', " WATER ", detail = { coarsest = 1, finest = 128 },\n"
                "solids = { sphere { center = {.5, .47, .5}, radius = .2 } },\n"
                "sizing = { solid_curvature = false } }",
                32, plane_set, level);
     bench_evaluate(&b);
-    check_near(bench_extent(&b, -0.1, 0.02).least, 0.25, 1e-7);
+    check_near(bench_extent(&b, -0.1, 0.02).least, 0.125, 1e-7);
     bench_end(&b);
 }
 
@@ -178,7 +178,7 @@ static void solid_influence_fades(void **state)
     (void)state;
     bench b;
     bench_make(&b,
-               "scene { method = 'tet', " WATER ", detail = { coarsest = 8, finest = 256 },\n"
+               "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 256 },\n"
                "solids = { sphere { center = {.503, .26, .49}, radius = .06 } }, " ALONE(
                    "solid_curvature = true") " }",
                16, plane_set, level);
@@ -200,10 +200,10 @@ static void depth(void **state)
 {
     (void)state;
     const char *const texts[3] = {
-        "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 64 } }",
-        "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 64 },"
+        "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 64 } }",
+        "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 64 },"
         " sizing = { depth = .5 } }",
-        "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 64 },"
+        "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 64 },"
         " sizing = { depth = false } }"};
     const double high[6] = {0.5, 0.93, 0.5, 0, 1, 0};
     for (int i = 0; i < 3; i++) {
@@ -213,7 +213,7 @@ static void depth(void **state)
         for (int32_t n = 0; n < b.mesh.node_count; n++) {
             double d = -b.phi[n], factor = i == 0 ? 0.3 : i == 1 ? 0.15 : 0;
             if (d < -0.1) continue;
-            check_near(b.size[n], fmin(0.25, fmax(0.125, factor * d)), 1e-6);
+            check_near(b.size[n], fmin(0.5, fmax(0.125, factor * d)), 1e-6);
         }
         bench_end(&b);
     }
@@ -229,7 +229,7 @@ static void film(void **state)
     for (int i = 0; i < 3; i++) {
         bench b;
         bench_make(&b,
-                   "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 128 },"
+                   "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 128 },"
                    " solids = { sphere { center = {.5, .99, .5}, radius = .005 } }, " ALONE(
                        "film = true") " }",
                    32, plane_set, (const double[6]){0.5, height[i], 0.5, 0, 1, 0});
@@ -284,7 +284,7 @@ static void strain(void **state)
                                 ALONE("strain = false, curvature = true")};
         char text[400];
         snprintf(text, sizeof text,
-                 "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 512 }, %s }",
+                 "scene { method = 'tet', " WATER ", detail = { coarsest = 1, finest = 512 }, %s }",
                  terms[i / 3]);
         bench_begin(&b, 2, text);
         if (i % 2)
@@ -296,7 +296,7 @@ static void strain(void **state)
         bench_evaluate(&b);
         double factor = i / 3 == 0 ? 1 : i / 3 == 1 ? 3 : 0;
         double want = 0.3 * sqrt(9.81) * factor / cases[i % 3].norm;
-        if (!(want > 0 && want < 0.25)) want = 0.25;
+        if (!(want > 0 && want < 0.125)) want = 0.125;
         extent e = bench_extent(&b, -1, -0.1);
         check_near(e.least, want, 1e-4 * want);
         check_near(e.most, want, 1e-4 * want);
@@ -310,7 +310,7 @@ static void strain_without_gravity(void **state)
     (void)state;
     bench b;
     bench_make(&b,
-               "scene { method = 'tet', gravity = {0, 0, 0}, detail = { coarsest = 2, finest = "
+               "scene { method = 'tet', gravity = {0, 0, 0}, detail = { coarsest = 1, finest = "
                "512 }, liquid = { box { min = {0, 0, 0}, max = {1, .5, 1} }, "
                "velocity = {0, 2, 0} }, " ALONE("strain = true") " }",
                16, plane_set, level);
@@ -323,7 +323,7 @@ static void strain_without_gravity(void **state)
         16, plane_set, level);
     set_velocity(&b, shear);
     bench_evaluate(&b); /* nothing to compare with: no opinion */
-    check_near(bench_extent(&b, -1, 0).least, 1.0 / 16, 0);
+    check_near(bench_extent(&b, -1, 0).least, 1.0 / 32, 0);
     bench_end(&b);
 }
 
@@ -333,7 +333,7 @@ static void depth_bounds_strain(void **state)
     (void)state;
     const double high[6] = {0.5, 0.93, 0.5, 0, 1, 0};
     bench b;
-    bench_make(&b, "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 64 } }",
+    bench_make(&b, "scene { method = 'tet', " WATER ", detail = { coarsest = 1, finest = 64 } }",
                16, plane_set, high);
     set_velocity(&b, stretch);
     bench_evaluate(&b);
@@ -353,11 +353,11 @@ static void switched_off(void **state)
     bench b;
     bench_make(&b,
                "scene { method = 'tet', " WATER
-               ", detail = { coarsest = 4, finest = 64 }, " ALONE("") " }",
+               ", detail = { coarsest = 2, finest = 64 }, " ALONE("") " }",
                32, ball_set, ball);
     set_velocity(&b, stretch);
     bench_evaluate(&b);
-    check_near(bench_extent(&b, -1, 1).least, 0.25, 0);
+    check_near(bench_extent(&b, -1, 1).least, 0.5, 0);
     bench_end(&b);
 }
 

@@ -72,7 +72,7 @@ static void no_slower_than_asked(void **state)
 
 /* ---- camera ---- */
 
-#define CUBES "scene { method = 'tet', " WATER ", detail = { coarsest = 8, finest = 64 },\n"
+#define CUBES "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 64 },\n"
 
 /* Wavy everywhere: 1/64 where it is seen, 1/16 where it is not. */
 static double wavy_set(un_vec3 x, const double *p)
@@ -180,7 +180,7 @@ static void custom(void **state)
 
     /* with others, the smaller one; it is not asked far from the liquid */
     bench_make(&b,
-               "scene { method = 'tet', " WATER ", detail = { coarsest = 8, finest = 64 },\n"
+               "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 64 },\n"
                "sizing = { custom = function(x, y, z, t)\n"
                "  assert(y < .6)\n  if x < .5 then return 1e-9 end return 1e9 end } }",
                32, plane_set, level);
@@ -190,7 +190,7 @@ static void custom(void **state)
     bench_end(&b);
 
     bench_make(&b,
-               "scene { method = 'tet', " WATER ", detail = { coarsest = 8, finest = 64 },\n"
+               "scene { method = 'tet', " WATER ", detail = { coarsest = 4, finest = 64 },\n"
                "sizing = {\n custom = function(x, y, z, t)\n  return t > 1 and y > .4 and -1 or 1 "
                "end }, frames = { count = 10 } }",
                32, plane_set, level);
