@@ -9,7 +9,7 @@
 #   make fuzz       fuzzes the readers of files, each for FUZZ=60 seconds
 #   make bench      timings beside Mantaflow (BENCH="--cells 64 --frames 24 --no-mantaflow")
 #   make bench-solvers   the linear solvers on dumped systems, beside PETSc and hypre
-#                   (BENCH="--cells tet=46,128 uniform=54"; all sizes take an hour and 8 GB)
+#                   (BENCH="--cells tet=46,128 uniform=54"; all sizes take an hour and 10 GB)
 #   make install    into PREFIX (/usr/local), below DESTDIR if set
 #   make clean      removes build/
 
