@@ -194,6 +194,38 @@ static void solid_influence_fades(void **state)
     bench_end(&b);
 }
 
+/* Cells at a plate thinner than they are get halved; one of three cells is let be. */
+static void thin_plates(void **state)
+{
+    (void)state;
+    const double thick[4] = {0.1, 0.5, 1, 3}, high[6] = {0.5, 0.9, 0.5, 0, 1, 0}, h = 1.0 / 32;
+    for (int i = 0; i < 4; i++) {
+        char text[400];
+        bench b;
+        snprintf(text, sizeof text,
+                 "scene { method = 'tet', " WATER ", detail = { coarsest = 1, finest = 512 },"
+                 " solids = { box { min = {-1, -1, .47}, max = {2, .7, %g} } }, " ALONE(
+                     "solid_curvature = true") " }",
+                 0.47 + thick[i] * h);
+        bench_make(&b, text, 32, plane_set, high);
+        bench_evaluate(&b);
+        double least = INFINITY, most = 0;
+        for (int32_t n = 0; n < b.mesh.node_count; n++) {
+            un_vec3 x = b.mesh.x[n];
+            double d = fabs(x.z - 0.47 - 0.5 * thick[i] * h) - 0.5 * thick[i] * h;
+            if (!(d < 0.5 * h && x.y > 0.2 && x.y < 0.4 && x.x > 0.3 && x.x < 0.7)) continue;
+            least = fmin(least, b.size[n]);
+            most = fmax(most, b.size[n]);
+        }
+        if (i < 3)
+            check_below(most, 0.9 * h);
+        else
+            check_below(1.2 * h, least);
+        if (i < 3) check_below(least, 0.55 * h);
+        bench_end(&b);
+    }
+}
+
 /* ---- depth ---- */
 
 static void depth(void **state)
@@ -418,6 +450,7 @@ int main(void)
         cmocka_unit_test(edges_and_sheets_are_fine),
         cmocka_unit_test(solid_curvature),
         cmocka_unit_test(solid_influence_fades),
+        cmocka_unit_test(thin_plates),
         cmocka_unit_test(depth),
         cmocka_unit_test(film),
         cmocka_unit_test(strain),
