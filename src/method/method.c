@@ -22,6 +22,22 @@ void un_stage_end(un_step *step, int32_t stage, double *clock)
     *clock = now;
 }
 
+un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t step, double time,
+                         double tolerance)
+{
+    if (!solve->finite)
+        return un_fail(ctx, UN_ERROR_NUMERIC,
+                       "the pressure system of step %d (t = %.6g s) holds a value that is not "
+                       "finite; lower solver.cfl or look for extreme velocities in the scene",
+                       step, time);
+    if (!solve->converged)
+        un_log(ctx, UN_LOG_WARNING,
+               "step %d: the pressure solve stopped after %d iterations at a residual of %.2g "
+               "(wanted %.2g)",
+               step, solve->iterations, solve->residual, tolerance);
+    return UN_OK;
+}
+
 typedef struct sum_args {
     const un_particles *particles;
     un_vec3 gravity;

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "geometry/geometry.h"
+#include "linalg/linalg.h"
 #include "mesh/mesh.h"
 #include "particles/particles.h"
 #include "scene/scene.h"
@@ -70,6 +71,10 @@ typedef struct un_method {
 /* NULL when unknown or not available in this version. */
 const un_method *un_method_find(const char *name);
 void un_step_init(un_step *step);
+/* What comes of a pressure solve: numbers that are not finite end the step, one that did not reach
+ * the tolerance is said. */
+un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t step, double time,
+                         double tolerance);
 /* Books the time since *clock to a stage and restarts the clock. */
 void un_stage_end(un_step *step, int32_t stage, double *clock);
 un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t count);

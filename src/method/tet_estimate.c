@@ -3,6 +3,7 @@
 
 /* A splash multiplies the surface: figure 3 of [Ando13] peaks at six times its first particles. */
 #define GROWTH 4.0
+#define MERGED 0.125
 
 /* Nodes of the air around a few drops do not grow with their number. */
 #define EACH_MAX 4000.0
@@ -25,9 +26,13 @@ un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *e
     *estimate = even;
     estimate->cell_count = s->tree.leaf_count;
     estimate->particle_count = s->particles.count;
-    /* What emitters bring comes at the finest size and may be merged later. */
-    double most =
-        GROWTH * s->particles.count + (double)(even.particle_count_max - even.particle_count);
+    /* What emitters bring comes at the finest size and is merged later, down to what the first
+     * liquid has for its volume; where there is none, to an eighth. */
+    double finer = MERGED;
+    if (even.particle_count > 0 && s->particles.count > 0)
+        finer = fmin(1, (double)s->particles.count / (double)even.particle_count);
+    double most = GROWTH * s->particles.count +
+                  finer * (double)(even.particle_count_max - even.particle_count);
     most = fmin(most, (double)even.particle_count_max);
     if (def->budget.particles > 0) most = fmin(most, def->budget.particles);
     estimate->particle_count_max = (int64_t)fmax(most, s->particles.count);

@@ -227,18 +227,8 @@ un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report)
                             .iteration_limit = ITERATION_LIMIT};
     UN_TRY(un_tet_pressure_project(s->pressure, &s->arena, &in, report));
     un_arena_reset(&s->arena);
-    if (!report->solve.finite)
-        return un_fail(s->ctx, UN_ERROR_NUMERIC,
-                       "the pressure system of step %d (t = %.6g s) holds a value that is not "
-                       "finite; lower solver.cfl or look for extreme velocities in the scene",
-                       s->step_count + 1, s->time);
-    if (!report->solve.converged)
-        un_log(s->ctx, UN_LOG_WARNING,
-               "step %d: the pressure solve stopped after %d iterations at a residual of %.2g "
-               "(wanted %.2g)",
-               s->step_count + 1, report->solve.iterations, report->solve.residual,
-               s->def->solver.tolerance);
-    return UN_OK;
+    return un_step_solved(s->ctx, &report->solve, s->step_count + 1, s->time,
+                          s->def->solver.tolerance);
 }
 
 /* ---- 10: velocities beyond the liquid and at walls ---- */

@@ -99,18 +99,8 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .source_count = s->source_count};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
     s->source_count = 0;
-    if (!report->solve.finite)
-        return un_fail(s->ctx, UN_ERROR_NUMERIC,
-                       "the pressure system of step %d (t = %.6g s) holds a value that is not "
-                       "finite; lower solver.cfl or look for extreme velocities in the scene",
-                       s->step_count + 1, s->time);
-    if (!report->solve.converged)
-        un_log(s->ctx, UN_LOG_WARNING,
-               "step %d: the pressure solve stopped after %d iterations at a residual of %.2g "
-               "(wanted %.2g)",
-               s->step_count + 1, report->solve.iterations, report->solve.residual,
-               s->def->solver.tolerance);
-    return UN_OK;
+    return un_step_solved(s->ctx, &report->solve, s->step_count + 1, s->time,
+                          s->def->solver.tolerance);
 }
 
 /* Beyond the liquid as far as a particle may go in a step. */
