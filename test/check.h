@@ -65,6 +65,12 @@ static inline void check_context_end(un_context *ctx)
 #define CHECK_RACES_ONLY 0
 #endif
 
+/* Where only races are looked for, of a program's tests those whose names fit. */
+static inline void check_races_in(const char *pattern)
+{
+    if (CHECK_RACES_ONLY) cmocka_set_test_filter(pattern);
+}
+
 /* Walks a function through failure of its 1st, 2nd, ... allocation until it succeeds: each failure
  * must be UN_ERROR_MEMORY and must leave nothing behind. One thread does it, so where only races
  * are looked for it is left out. */

@@ -494,6 +494,7 @@ static void failing_allocations_are_clean(void **state)
 
 int main(void)
 {
+    check_races_in("same_bits*");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_hold_with_size),
         cmocka_unit_test(same_bits_for_any_thread_count),

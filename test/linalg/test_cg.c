@@ -513,6 +513,7 @@ static void failing_allocations_are_clean(void **state)
 
 int main(void)
 {
+    check_races_in("same_bits*");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_known_solutions_in_one_two_and_three_dimensions),
         cmocka_unit_test(exact_guess_takes_no_iteration),

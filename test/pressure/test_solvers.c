@@ -129,6 +129,7 @@ static void same_bits_for_any_thread_count(void **state)
 
 int main(void)
 {
+    check_races_in("same_bits*");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(geometric_counts_hold),
         cmocka_unit_test(all_kinds_agree),

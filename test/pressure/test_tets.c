@@ -530,6 +530,7 @@ static void failing_allocations_are_clean(void **state)
 
 int main(void)
 {
+    check_races_in("same_bits*");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tilted_water_rests_on_any_tree),
         cmocka_unit_test(level_water_rests_to_the_solvers_tolerance),
