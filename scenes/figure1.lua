@@ -1,5 +1,5 @@
 -- Two drops fall into a wide, calm basin: a large open surface of which little matters, after
--- figure 1 of Ando, Thuerey and Wojtan 2013. Cells from 2 m to 16 mm; 1.7 million particles at the
+-- figure 1 of Ando, Thuerey and Wojtan 2013. Cells from 2 m to 16 mm; 1.2 million particles at the
 -- start, where 16 mm everywhere would take 400 million. In the first second a formula keeps the
 -- place of impact and the drops fine; from then on curvature and strain find the splash.
 --

@@ -32,6 +32,6 @@ scene {
   detail = { coarsest = 16, finest = 256 },
   frames = { count = 330, rate = 96 },
   liquid = { box { min = {-1, -1, -1}, max = {0.55, 0.6, 0.55} } },
-  solids = { box { min = {-1, -1, 0.5}, max = {1.5, 2, 0.7} } }, -- between the arms
+  solids = { box { min = {-1, -1, 0.5}, max = {1.5, 0.8, 0.7} } }, -- between the arms
   sizing = { camera = { eye = {1, 1.1, 0.6}, target = target, fov = 45 } },
 }

@@ -50,7 +50,7 @@
 /* Difference of speed across a cell that is still calm, as a share of sqrt(g H), H the domain's
  * height. A dam break of 8 to 64 cells has at most 39 thousand particles at 0.15, 24 at 0.3 and 23
  * at 0.6 (94 thousand without sizing), and at 0.6 fewer in its front; the kinetic energies differ
- * by 3 %. */
+ * by 5 %. */
 #define STRAIN 0.3
 /* Cells over the thickness of liquid between its surface and a wall along it: four particles deep,
  * however coarse the scene's cells may be; but never below FILM_LEAST finest cells, for liquid that
