@@ -4,8 +4,8 @@
 /* A leaf's edge over that of a particle, between sizes the nearer one: cells of the size that S
  * asks for hold eight particles, and most of them have such cells. Calm ones, slower than sqrt(g
  * h), share larger leaves: with few particles to a leaf the level set is uneven, and what is uneven
- * moves. rest_mixed reaches 1.2 cm/s at 2.5 and 0.75 at 3.2. A dam break
- * of 128 cells takes 126 s to t = 0.6 s at 2.5, 53 at 2.8 and 34 at 3.2: sheets and spray fill
+ * moves. rest_mixed reaches 1.2 cm/s in half a second at 2.5 and 0.98 at 3.2. A dam break of 128
+ * cells takes 126 s to t = 0.6 s at 2.5, 53 at 2.8 and 34 at 3.2: sheets and spray fill
  * their leaves badly, most hold one or two. */
 #define LEAF_WIDTH 2.8
 #define LEAF_WIDTH_CALM 3.2
