@@ -13,15 +13,15 @@
 /* Crowded liquid evens out in this time, s, once its volume fraction is off by more than the noise;
  * heaps beyond are parted in a few steps. */
 #define CROWDING_TIME 0.1
-#define CROWDING_NOISE 0.1
+#define CROWDING_NOISE 0.08
 #define CROWDING_RATE_MAX 4.0
 #define CROWDING_HEAP 0.3
 #define CROWDING_STEPS 4
 /* More is needed deep inside where cells of several sizes meet; less near the surface, where dips
  * of a few per cent of a cell drive eddies. Nearer to the surface than CROWDING_DEPTH cells the
  * profile is too low to tell. */
-#define CROWDING_GRADED 0.16
-#define CROWDING_SHALLOW 0.06
+#define CROWDING_GRADED 0.12
+#define CROWDING_SHALLOW 0.04
 #define CROWDING_DEPTH 0.5
 #define ITERATION_LIMIT 2000
 
@@ -312,8 +312,7 @@ static void constrain(void *arg, int64_t begin, int64_t end)
 }
 
 /* Cells that liquid crosses in a second, along an axis: in tets with particles, for tets that the
- * surface barely cuts may have any velocity. Liquid in tets that it cuts may go twice as far in a
- * step: spray is soon on its own, and would make all the rest wait. */
+ * surface barely cuts may have any velocity. */
 static double rate_block(void *arg, int64_t begin, int64_t end)
 {
     const un_tet *s = arg;
@@ -322,9 +321,6 @@ static double rate_block(void *arg, int64_t begin, int64_t end)
         if (s->known_tet[t] != 1 || s->bins.begin[t] == s->bins.begin[t + 1]) continue;
         un_vec3 u = s->u_tet[t];
         double speed = fmax(fabs(u.x), fmax(fabs(u.y), fabs(u.z)));
-        const int32_t *n = s->mesh.tet[t];
-        const float *phi = s->phi;
-        if (phi[n[0]] > 0 || phi[n[1]] > 0 || phi[n[2]] > 0 || phi[n[3]] > 0) speed *= 0.5;
         max = fmax(max, speed / un_tets_size(&s->mesh, (int32_t)t));
     }
     return max;
