@@ -119,6 +119,11 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
 un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_amg_graph *g,
                               int32_t coarse_count, int slot, un_amg_graph *coarse);
 /* amg_aggregate.c: fills aggregate and first, gives the number of aggregates. */
+/* Rows that blocks of `grain` wrote with gaps between them, room[k] the first place and count[k]
+ * the number of entries of block k, close up and are the coarse graph; row[c + 1] holds row c's
+ * length. */
+void un_amg_close_rows(un_amg_full *full, int32_t coarse_count, int64_t grain, const int64_t *room,
+                       const int32_t *count, un_amg_graph *coarse);
 un_status un_amg_aggregate(un_amg *amg, un_amg_level *level, const un_amg_graph *g, int32_t *count);
 /* A row of P under way: coarse rows and weights. */
 #define UN_AMG_PARENTS_MAX 64

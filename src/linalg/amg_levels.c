@@ -264,6 +264,23 @@ static void gather_rows(void *arg, int64_t begin, int64_t end)
     p->count[block] = at;
 }
 
+void un_amg_close_rows(un_amg_full *full, int32_t coarse_count, int64_t grain, const int64_t *room,
+                       const int32_t *count, un_amg_graph *coarse)
+{
+    full->row[0] = 0;
+    for (int32_t c = 0; c < coarse_count; c++) full->row[c + 1] += full->row[c];
+    for (int64_t k = 1; k * grain < coarse_count; k++) {
+        int32_t to = full->row[k * grain];
+        memmove(full->col + to, full->col + room[k], (size_t)count[k] * sizeof *full->col);
+        memmove(full->val + to, full->val + room[k], (size_t)count[k] * sizeof *full->val);
+    }
+    *coarse = (un_amg_graph){.n = coarse_count,
+                             .row = full->row,
+                             .col = full->col,
+                             .val = full->val,
+                             .excess = full->excess};
+}
+
 un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_amg_graph *g,
                               int32_t coarse_count, int slot, un_amg_graph *coarse)
 {
@@ -294,17 +311,6 @@ un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_am
         if (!fits) /* now the room is known */
             for (int64_t k = 0; k < blocks; k++) room[k + 1] = room[k] + count[k];
     }
-    full->row[0] = 0;
-    for (int32_t c = 0; c < coarse_count; c++) full->row[c + 1] += full->row[c];
-    for (int64_t k = 1; k < blocks; k++) {
-        int32_t to = full->row[k * grain];
-        memmove(full->col + to, full->col + room[k], (size_t)count[k] * sizeof *full->col);
-        memmove(full->val + to, full->val + room[k], (size_t)count[k] * sizeof *full->val);
-    }
-    *coarse = (un_amg_graph){.n = coarse_count,
-                             .row = full->row,
-                             .col = full->col,
-                             .val = full->val,
-                             .excess = full->excess};
+    un_amg_close_rows(full, coarse_count, grain, room, count, coarse);
     return UN_OK;
 }

@@ -229,18 +229,7 @@ un_status un_amg_build_galerkin(un_amg *amg, const un_amg_transfer *t, const un_
             room[k + 1] = room[k] + want;
         }
     }
-    full->row[0] = 0;
-    for (int32_t c = 0; c < coarse_count; c++) full->row[c + 1] += full->row[c];
-    for (int64_t k = 1; k < blocks; k++) {
-        int32_t to = full->row[k * grain];
-        memmove(full->col + to, full->col + room[k], (size_t)count[k] * sizeof *full->col);
-        memmove(full->val + to, full->val + room[k], (size_t)count[k] * sizeof *full->val);
-    }
-    *coarse = (un_amg_graph){.n = coarse_count,
-                             .row = full->row,
-                             .col = full->col,
-                             .val = full->val,
-                             .excess = full->excess};
+    un_amg_close_rows(full, coarse_count, grain, room, count, coarse);
     return UN_OK;
 }
 

@@ -1,15 +1,5 @@
 /* Whole runs of tiny scenes: what is written, what is warned of, what memory does. */
-#include "run/run.h"
-
-#include "output/scratch.h"
-#include "scene/scene.h"
-
-/* In memory where there is such a place: runs sync every file, and the tests start hundreds. */
-static int memory_begin(void **state)
-{
-    strcpy(scratch, "/dev/shm/undine_test_XXXXXX");
-    return mkdtemp(scratch) ? 0 : scratch_begin(state);
-}
+#include "run/folder.h"
 
 static un_scene *load(un_context *ctx, const char *text)
 {
@@ -363,7 +353,7 @@ static void memory_is_as_estimated(void **state)
         }
 }
 
-#define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, memory_begin, scratch_end)
+#define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, folder_begin, scratch_end)
 
 int main(void)
 {
