@@ -6,17 +6,21 @@
  * Where it departs from the paper, and why:
  *  - The mesh is built anew every step and follows the particles' sizes; S(x) acts on the particles
  *    (line 8). A mesh that follows S at once has cells without particles until they have split.
+ *    Calm liquid has more particles to a cell, and its surface runs through cells of one size.
+ *  - Before the first step resizing comes to rest and particles move until the level set is the
+ *    shape's (tet_start.c): else every change of cell size would start as a step in the water.
  *  - The level set of the simulation comes from the particles' volume fraction (tet_colour.c), not
  *    from the union of hulls, whose bumps the pressure takes for waves; hulls make the output
  *    surface.
  *  - Particle velocities go to nodes by hat functions (transfer/tets.c): bounded weights, where
  *    the paper's kernel lets small particles outweigh all others.
  *  - Position correction comes after the transfer to particles (line 12), along the surface only
- *    and without the pull towards it, which loses volume.
- *  - The PIC share (eq. 14) is a rate, stronger where the liquid is quiet, so that water settles
- *    and waves are not damped.
+ *    and without the pull towards it, which loses volume; where nothing moves nothing is corrected.
+ *  - The PIC share (eq. 14) is a rate, stronger where the liquid is quiet and of second order
+ *    there; what differs from cell to cell is calmed. So water settles and waves are kept.
  *  - Wanted sizes shrink at once and grow slowly, and change slowly in space: nothing flickers, and
  *    small particles do not meet large cells. Those that still leave the liquid fly by themselves.
+ *    Shallow liquid and thin solids have sizing terms of their own (sizing.c).
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid
  *    evens out, as in method `uniform`. */
 #include "method/tet.h"

@@ -160,8 +160,7 @@ static void fit_particles(void *arg, int64_t begin, int64_t end)
             wanted[i] = a->shape[n[i]];
             known &= wanted[i] < INFINITY;
         }
-        un_place place;
-        if (!known || !un_tets_locate_in(&s->mesh, t, x, &place)) continue;
+        if (!known) continue;
         un_vec3 m = un_normalize(un_tets_gradient(&s->mesh, t, now));
         un_vec3 g = un_tets_gradient(&s->mesh, t, wanted);
         double steep = un_length(g);

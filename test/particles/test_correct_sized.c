@@ -29,6 +29,32 @@ static un_vec3 formula(const swarm *s, const double *at, int32_t i, double *size
     return sum;
 }
 
+/* Two that overlap, in a step: at rest they stay, slow ones part by a share of their way, fast ones
+ * as if there were no such bound. */
+static void still_water_is_let_be(void **state)
+{
+    (void)state;
+    const double speed[3] = {0, 0.1, 100}, most[3] = {0, 0.3 * 0.1 * 0.01, 0.25 * 0.078};
+    for (int i = 0; i < 3; i++) {
+        swarm s;
+        swarm_begin(&s, 1);
+        tank_build(&s.tank);
+        swarm_make(&s, 2);
+        swarm_place(&s, 0, un_v3(0.49, 0.5, 0.5), 0.05);
+        swarm_place(&s, 1, un_v3(0.51, 0.5, 0.5), 0.05);
+        swarm_look(&s, NULL);
+        for (int32_t q = 0; q < 2; q++) s.p.v[1][q] = speed[i];
+        double *before = swarm_copy(&s.p);
+        un_correct_def def = swarm_correct_def(&s);
+        def.dt = 0.01;
+        check_ok(s.tank.ctx, un_particles_correct_sized(s.tank.ctx, &s.arena, &s.p, &def));
+        check_near(moved(&s.p, before, 0).x, -most[i], 1e-3 * most[i]);
+        check_near(moved(&s.p, before, 1).x, most[i], 1e-3 * most[i]);
+        free(before);
+        swarm_end(&s);
+    }
+}
+
 /* Radii over a factor of 16, as crowded as liquid and half as much again; then thousands of small
  * ones under one that touches them all. */
 static void moves_are_those_of_the_formula(void **state)
@@ -416,6 +442,7 @@ static void failing_allocations_are_clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(still_water_is_let_be),
         cmocka_unit_test(moves_are_those_of_the_formula),
         cmocka_unit_test(the_small_give_way),
         cmocka_unit_test(two_at_one_place_part),
