@@ -88,10 +88,12 @@ un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t 
 typedef struct un_arena {
     un_context *ctx;
     struct un_arena_chunk *chunks; /* newest first */
+    size_t used, peak;             /* bytes handed out since the last reset; most between two */
+    int32_t resets;
 } un_arena;
 void un_arena_init(un_arena *arena, un_context *ctx);
 void un_arena_free(un_arena *arena);  /* gives all memory back */
-void un_arena_reset(un_arena *arena); /* keeps the largest chunk for the next step */
+void un_arena_reset(un_arena *arena); /* keeps room for as much as was needed lately */
 void *un_arena_alloc(un_arena *arena, size_t count, size_t size); /* 64-byte aligned, not cleared */
 
 /* ---- parallel loops (parallel.c), the only file that knows about threads ---- */

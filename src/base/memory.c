@@ -149,13 +149,15 @@ typedef struct un_arena_chunk {
 } un_arena_chunk;
 
 #define ARENA_CHUNK ((size_t)1 << 20)
+/* After this many resets what was needed before them is forgotten. */
+#define ARENA_MEMORY 64
 
 void un_arena_init(un_arena *arena, un_context *ctx)
 {
     *arena = (un_arena){.ctx = ctx};
 }
 
-void un_arena_free(un_arena *arena)
+static void free_chunks(un_arena *arena)
 {
     while (arena->chunks) {
         un_arena_chunk *next = arena->chunks->next;
@@ -164,20 +166,37 @@ void un_arena_free(un_arena *arena)
     }
 }
 
+void un_arena_free(un_arena *arena)
+{
+    free_chunks(arena);
+    un_arena_init(arena, arena->ctx);
+}
+
+/* One chunk that was large enough stays. Several make room for one as large as all of them, which
+ * the next request brings: memory given back and taken again every step costs a tenth of it in page
+ * faults. */
 void un_arena_reset(un_arena *arena)
 {
-    un_arena_chunk *largest = NULL;
-    for (un_arena_chunk *c = arena->chunks; c; c = c->next)
-        if (!largest || c->capacity > largest->capacity) largest = c;
-    for (un_arena_chunk *c = arena->chunks, *next; c; c = next) {
-        next = c->next;
-        if (c != largest) un_free(arena->ctx, c);
-    }
-    arena->chunks = largest;
-    if (largest) {
-        largest->next = NULL;
-        largest->used = 0;
-    }
+    arena->peak = arena->used > arena->peak ? arena->used : arena->peak;
+    bool old = ++arena->resets % ARENA_MEMORY == 0;
+    un_arena_chunk *chunk = arena->chunks;
+    if (chunk && (chunk->next || (old && chunk->capacity > 2 * arena->peak)))
+        free_chunks(arena);
+    else if (chunk)
+        chunk->used = 0;
+    if (old) arena->peak = arena->used;
+    arena->used = 0;
+}
+
+/* How much a new chunk should hold so that `bytes` fit and, if it is the first, all the rest that
+ * is likely to follow. */
+static size_t chunk_capacity(const un_arena *arena, size_t bytes)
+{
+    size_t least = bytes > ARENA_CHUNK ? bytes : ARENA_CHUNK;
+    size_t whole = arena->peak + arena->peak / 8;
+    if (arena->chunks || whole <= least) return least;
+    size_t cap = un_memory_cap(arena->ctx), now = un_context_bytes(arena->ctx);
+    return cap && now + whole + sizeof(un_arena_chunk) > cap ? least : whole;
 }
 
 void *un_arena_alloc(un_arena *arena, size_t count, size_t size)
@@ -190,7 +209,7 @@ void *un_arena_alloc(un_arena *arena, size_t count, size_t size)
     bytes = (bytes + 63) & ~(size_t)63;
     un_arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->capacity - chunk->used < bytes) {
-        size_t capacity = bytes > ARENA_CHUNK ? bytes : ARENA_CHUNK;
+        size_t capacity = chunk_capacity(arena, bytes);
         chunk = un_alloc(arena->ctx, 1, sizeof *chunk + capacity);
         if (!chunk) return NULL;
         chunk->capacity = capacity;
@@ -200,6 +219,7 @@ void *un_arena_alloc(un_arena *arena, size_t count, size_t size)
     }
     void *block = (char *)(chunk + 1) + chunk->used;
     chunk->used += bytes;
+    arena->used += bytes;
     poison(block, bytes);
     return block;
 }

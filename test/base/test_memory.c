@@ -72,6 +72,50 @@ static void arena_keeps_what_it_gave(void **state)
     check_context_end(ctx);
 }
 
+/* What each of two phases of a step takes, in blocks of 100 kB. */
+static size_t use(un_arena *arena, int blocks)
+{
+    for (int i = 0; i < blocks; i++) un_arena_alloc(arena, 100000, 1);
+    size_t bytes = un_context_bytes(arena->ctx);
+    un_arena_reset(arena);
+    return bytes;
+}
+
+static void arena_stops_asking_and_forgets(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    for (int step = 0; step < 2; step++) use(&arena, 400), use(&arena, 30);
+    struct un_arena_chunk *settled = arena.chunks;
+    for (int step = 0; step < 10; step++) {
+        use(&arena, 400), use(&arena, 30);
+        assert_ptr_equal(arena.chunks, settled);
+    }
+    for (int step = 0; step < 200; step++) use(&arena, 30);
+    assert_true(use(&arena, 30) < 8000000);
+    un_arena_free(&arena);
+    check_context_end(ctx);
+}
+
+/* Room for what may follow is a wish: under a cap an arena takes only what it needs. */
+static void arena_fits_under_a_cap(void **state)
+{
+    (void)state;
+    un_context_def def = un_context_def_default();
+    def.memory_cap = 44000000;
+    un_context *ctx = un_context_create(&def);
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    for (int step = 0; step < 5; step++) {
+        for (int i = 0; i < 400; i++) assert_non_null(un_arena_alloc(&arena, 100000, 1));
+        un_arena_reset(&arena);
+    }
+    un_arena_free(&arena);
+    check_context_end(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -79,6 +123,8 @@ int main(void)
         cmocka_unit_test(refuses_overflow_and_cap),
         cmocka_unit_test(arrays_keep_their_contents_when_growth_fails),
         cmocka_unit_test(arena_keeps_what_it_gave),
+        cmocka_unit_test(arena_stops_asking_and_forgets),
+        cmocka_unit_test(arena_fits_under_a_cap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
