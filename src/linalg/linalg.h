@@ -3,6 +3,7 @@
 #define UN_LINALG_H
 
 #include "base/base.h"
+#include "linalg/block.h"
 
 /* Compressed sparse rows of a symmetric matrix. Every row holds its diagonal; columns ascend. */
 typedef struct un_csr {

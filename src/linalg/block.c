@@ -1,0 +1,370 @@
+/* Matrices of 3x3 blocks, and conjugate gradients on them; the scheme is that of cg.c, with the
+ * flexible beta for all preconditioners: single precision makes multigrid vary a little. */
+#include "linalg/linalg.h"
+
+struct un_block_solver {
+    un_context *ctx;
+    un_block_kind kind;
+    un_block_preconditioner preconditioner[UN_BLOCK_KIND_COUNT]; /* made when first used */
+    un_vec3 *r, *z, *p, *q;
+    size_t capacity[4];
+    /* of the solve under way */
+    const un_block_csr *a;
+    const un_vec3 *b;
+    un_vec3 *x;
+    double alpha, beta;
+};
+
+const char *const un_block_kind_names[UN_BLOCK_KIND_COUNT + 1] = {[UN_BLOCK_AUTO] = "auto",
+                                                                  [UN_BLOCK_JACOBI] = "jacobi",
+                                                                  [UN_BLOCK_IC] = "ic",
+                                                                  [UN_BLOCK_SA] = "sa"};
+
+static un_status (*const create[UN_BLOCK_KIND_COUNT])(un_context *, un_block_preconditioner *) = {
+    [UN_BLOCK_JACOBI] = un_block_jacobi_create,
+    [UN_BLOCK_IC] = un_block_ic_create,
+    [UN_BLOCK_SA] = un_block_sa_create};
+
+/* ---- small and sparse matrices ---- */
+
+int un_small_inverse(double *a, int size, double least)
+{
+    double limit[6];
+    bool dropped[6];
+    int kept = 0;
+    UN_ASSERT(size <= 6);
+    for (int k = 0; k < size; k++) limit[k] = least * a[k * size + k];
+    /* Gauss-Jordan in place; a row that is passed over changes no other. */
+    for (int k = 0; k < size; k++) {
+        double pivot = a[k * size + k];
+        dropped[k] = !(pivot > limit[k]) || !(pivot > 0) || !isfinite(pivot);
+        if (dropped[k]) continue;
+        double inverse = 1 / pivot;
+        kept++;
+        for (int i = 0; i < size; i++) {
+            if (i == k) continue;
+            double f = a[i * size + k] * inverse;
+            for (int j = 0; j < size; j++)
+                if (j != k) a[i * size + j] -= f * a[k * size + j];
+            a[i * size + k] = -f;
+        }
+        for (int j = 0; j < size; j++) a[k * size + j] *= inverse;
+        a[k * size + k] = inverse;
+    }
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++)
+            if (dropped[i] || dropped[j]) a[i * size + j] = 0;
+    return kept;
+}
+
+static const double *find(const un_block_csr *a, int32_t i, int32_t j)
+{
+    for (int32_t s = a->row[i]; s < a->row[i + 1]; s++)
+        if (a->col[s] == j) return a->val[s];
+    return NULL;
+}
+
+static bool mirrored(const double *v, const double *w)
+{
+    double most = 0, off = 0;
+    for (int c = 0; c < 9; c++) {
+        most = fmax(most, fabs(v[c]));
+        off = fmax(off, fabs(v[c] - w[c % 3 * 3 + c / 3]));
+    }
+    return off <= 1e-12 * most;
+}
+
+bool un_block_csr_validate(const un_block_csr *a, const char **reason)
+{
+    *reason = NULL;
+    if (a->row[0] != 0) *reason = "the first row does not start at 0";
+    for (int32_t i = 0; i < a->n && !*reason; i++)
+        if (a->row[i + 1] < a->row[i]) *reason = "row starts descend";
+    for (int32_t i = 0; i < a->n && !*reason; i++) {
+        bool diagonal = false;
+        for (int32_t s = a->row[i]; s < a->row[i + 1] && !*reason; s++) {
+            int32_t j = a->col[s];
+            const double *other = j >= 0 && j < a->n ? find(a, j, i) : NULL;
+            bool finite = true;
+            for (int c = 0; c < 9; c++) finite &= isfinite(a->val[s][c]);
+            if (j < 0 || j >= a->n)
+                *reason = "a column is out of range";
+            else if (s > a->row[i] && a->col[s - 1] >= j)
+                *reason = "columns do not ascend";
+            else if (!finite)
+                *reason = "a value is not finite";
+            else if (!other || !mirrored(a->val[s], other))
+                *reason = "the matrix is not symmetric";
+            diagonal |= j == i;
+        }
+        if (!diagonal && !*reason) *reason = "a row has no diagonal";
+    }
+    return !*reason;
+}
+
+static inline un_vec3 row_product(const un_block_csr *a, int64_t i, const un_vec3 *x)
+{
+    double s0 = 0, s1 = 0, s2 = 0;
+    for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) {
+        const double *v = a->val[k];
+        un_vec3 y = x[a->col[k]];
+        s0 += v[0] * y.x + v[1] * y.y + v[2] * y.z;
+        s1 += v[3] * y.x + v[4] * y.y + v[5] * y.z;
+        s2 += v[6] * y.x + v[7] * y.y + v[8] * y.z;
+    }
+    return un_v3(s0, s1, s2);
+}
+
+typedef struct apply_args {
+    un_vec3 *y;
+    const un_block_csr *a;
+    const un_vec3 *x;
+} apply_args;
+
+static void apply_rows(void *arg, int64_t begin, int64_t end)
+{
+    apply_args *p = arg;
+    for (int64_t i = begin; i < end; i++) p->y[i] = row_product(p->a, i, p->x);
+}
+
+void un_block_csr_apply(un_context *ctx, un_vec3 *y, const un_block_csr *a, const un_vec3 *x)
+{
+    apply_args args = {y, a, x};
+    un_parallel_for(ctx, a->n, un_block_grain(a->n), apply_rows, &args);
+}
+
+/* ---- the kernels of an iteration ---- */
+
+static double norm_b_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_block_solver *s = arg;
+    double norm = 0;
+    for (int64_t i = begin; i < end; i++) norm += un_dot(s->b[i], s->b[i]);
+    return norm;
+}
+
+/* r = b - A x, and |r|^2. */
+static double residual_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_block_solver *s = arg;
+    double norm = 0;
+    for (int64_t i = begin; i < end; i++) {
+        s->q[i] = un_v3(0, 0, 0);
+        s->r[i] = un_sub(s->b[i], row_product(s->a, i, s->x));
+        norm += un_dot(s->r[i], s->r[i]);
+    }
+    return norm;
+}
+
+/* q = A p, and p.q. */
+static double direction_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_block_solver *s = arg;
+    double product = 0;
+    for (int64_t i = begin; i < end; i++) {
+        s->q[i] = row_product(s->a, i, s->p);
+        product += un_dot(s->q[i], s->p[i]);
+    }
+    return product;
+}
+
+/* x += alpha p, r -= alpha q, and |r|^2. */
+static double advance_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_block_solver *s = arg;
+    double norm = 0, alpha = s->alpha;
+    for (int64_t i = begin; i < end; i++) {
+        s->x[i] = un_mad(s->x[i], s->p[i], alpha);
+        s->r[i] = un_mad(s->r[i], s->q[i], -alpha);
+        norm += un_dot(s->r[i], s->r[i]);
+    }
+    return norm;
+}
+
+/* r.z and q.z. */
+static void product_rows(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    un_block_solver *s = arg;
+    double rz = 0, qz = 0;
+    for (int64_t i = begin; i < end; i++) {
+        rz += un_dot(s->r[i], s->z[i]);
+        qz += un_dot(s->q[i], s->z[i]);
+    }
+    sums[0] += rz;
+    sums[1] += qz;
+}
+
+static void turn_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_block_solver *s = arg;
+    double beta = s->beta;
+    for (int64_t i = begin; i < end; i++) s->p[i] = un_mad(s->z[i], s->p[i], beta);
+}
+
+/* What x holds, made finite and zero in empty rows; 1 if anything is left. */
+static double guess_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_block_solver *s = arg;
+    double any = 0;
+    for (int64_t i = begin; i < end; i++) {
+        const double *d = find(s->a, (int32_t)i, (int32_t)i);
+        if (!un_finite3(s->x[i]) || !(d[0] + d[4] + d[8] > 0)) s->x[i] = un_v3(0, 0, 0);
+        if (un_dot(s->x[i], s->x[i]) > 0) any = 1;
+    }
+    return any;
+}
+
+/* ---- which preconditioner ---- */
+
+/* With a ratio k of the diagonal to what of it the row sums leave, the diagonal alone takes about
+ * sqrt(k) iterations. Multigrid is set up where that is more than a few dozen, and where a system
+ * is no small one. */
+#define JACOBI_RATIO 150.0
+#define SMALL_ROWS 1500
+/* The diagonal alone is given up after so many iterations where multigrid may help. */
+#define JACOBI_LIMIT 120
+
+/* Sums of traces of diagonals, and of row sums. */
+static void trace_rows(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const un_block_csr *a = ((un_block_solver *)arg)->a;
+    for (int64_t i = begin; i < end; i++) {
+        double diagonal = 0, excess = 0;
+        for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) {
+            double trace = a->val[k][0] + a->val[k][4] + a->val[k][8];
+            excess += trace;
+            if (a->col[k] == i) diagonal = trace;
+        }
+        if (!(diagonal > 0)) continue;
+        sums[0] += 1;
+        sums[1] += un_clamp(excess / diagonal, 0, 1);
+    }
+}
+
+static un_block_kind choose(un_block_solver *s)
+{
+    double sums[2];
+    if (s->a->n < SMALL_ROWS) return UN_BLOCK_JACOBI;
+    un_parallel_sums(s->ctx, s->a->n, 2, trace_rows, s, sums);
+    return sums[1] * JACOBI_RATIO > sums[0] ? UN_BLOCK_JACOBI : UN_BLOCK_SA;
+}
+
+/* ---- solving ---- */
+
+static double precondition(un_block_solver *s, const un_block_preconditioner *m, double *qz)
+{
+    double sums[2];
+    m->apply(m->state, s->z, s->r);
+    un_parallel_sums(s->ctx, s->a->n, 2, product_rows, s, sums);
+    *qz = sums[1];
+    return sums[0];
+}
+
+/* From x, whose residual r holds. false: the preconditioner turned out not to be positive. */
+static un_status iterate(un_block_solver *s, const un_block_system *system, un_block_kind kind,
+                         double b_norm, double tolerance, int32_t limit, un_block_report *report,
+                         bool *positive)
+{
+    un_context *ctx = s->ctx;
+    const un_block_csr *a = s->a;
+    int64_t grain = un_block_grain(a->n);
+    un_block_preconditioner *m = &s->preconditioner[kind];
+    report->kind = kind;
+    double start = un_seconds(), qz;
+    if (!m->state) UN_TRY(create[kind](ctx, m));
+    UN_TRY(m->setup(m->state, system, report));
+    report->seconds_setup += un_seconds() - start;
+    double rho = precondition(s, m, &qz);
+    memcpy(s->p, s->z, (size_t)a->n * sizeof *s->p);
+    while (report->iterations < limit && rho > 0) {
+        double curvature = un_parallel_sum(ctx, a->n, direction_rows, s);
+        if (!(curvature > 0) || !isfinite(curvature)) break;
+        s->alpha = rho / curvature;
+        double r_norm = sqrt(un_parallel_sum(ctx, a->n, advance_rows, s));
+        report->iterations++;
+        report->residual = r_norm / b_norm;
+        if (!(report->residual > tolerance)) break;
+        double rho_next = precondition(s, m, &qz);
+        s->beta = -qz / curvature;
+        rho = rho_next;
+        un_parallel_for(ctx, a->n, grain, turn_rows, s);
+    }
+    *positive = rho > 0;
+    return UN_OK;
+}
+
+un_status un_block_solver_solve(un_block_solver *s, const un_block_system *system, un_vec3 *x,
+                                double tolerance, int32_t iteration_limit, un_block_report *report)
+{
+    un_context *ctx = s->ctx;
+    const un_block_csr *a = system->a;
+    size_t n = (size_t)a->n;
+    *report = (un_block_report){.converged = true, .finite = true};
+    if (n == 0) return UN_OK;
+    un_vec3 **vectors[4] = {&s->r, &s->z, &s->p, &s->q};
+    for (int i = 0; i < 4; i++)
+        UN_TRY(un_array_need(ctx, (void **)vectors[i], &s->capacity[i], n, sizeof **vectors[i]));
+    s->a = a;
+    s->b = system->b;
+    s->x = x;
+    double b_norm = sqrt(un_parallel_sum(ctx, a->n, norm_b_rows, s));
+    double any = un_parallel_max(ctx, a->n, guess_rows, s);
+    double r_norm = sqrt(un_parallel_sum(ctx, a->n, residual_rows, s));
+    /* From zero the residual is b, whatever the matrix: not finite means that the matrix is not. */
+    report->finite = isfinite(b_norm) && isfinite(r_norm);
+    if (!report->finite || b_norm == 0) {
+        report->converged = report->finite;
+        memset(x, 0, n * sizeof *x);
+        return UN_OK;
+    }
+    (void)any;
+    report->residual = r_norm / b_norm;
+    if (report->residual <= tolerance) return UN_OK;
+    un_block_kind kind = s->kind;
+    bool automatic = kind == UN_BLOCK_AUTO, positive;
+    if (automatic) kind = choose(s);
+    bool patient = !automatic || kind != UN_BLOCK_JACOBI || a->n < SMALL_ROWS;
+    int32_t limit = patient ? iteration_limit : (int32_t)un_min64(JACOBI_LIMIT, iteration_limit);
+    UN_TRY(iterate(s, system, kind, b_norm, tolerance, limit, report, &positive));
+    if (!patient && report->residual > tolerance)
+        UN_TRY(iterate(s, system, kind = UN_BLOCK_SA, b_norm, tolerance, iteration_limit, report,
+                       &positive));
+    if (!positive && kind != UN_BLOCK_JACOBI && report->residual > tolerance)
+        UN_TRY(iterate(s, system, UN_BLOCK_JACOBI, b_norm, tolerance, iteration_limit, report,
+                       &positive));
+    report->converged = report->residual <= tolerance;
+    report->finite = isfinite(report->residual);
+    return UN_OK;
+}
+
+double un_block_solver_bytes(double rows)
+{
+    /* vectors of CG; a hierarchy in single precision took this much on graded tets */
+    return rows * (4 * 24 + 1100);
+}
+
+/* ---- life ---- */
+
+un_status un_block_solver_create(un_context *ctx, un_block_solver **solver)
+{
+    un_block_solver *s = un_alloc_zero(ctx, 1, sizeof *s);
+    if (!s) return UN_ERROR_MEMORY;
+    s->ctx = ctx;
+    *solver = s;
+    return UN_OK;
+}
+
+void un_block_solver_destroy(un_block_solver *s)
+{
+    if (!s) return;
+    for (int k = 0; k < UN_BLOCK_KIND_COUNT; k++)
+        if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
+    void *blocks[] = {s->r, s->z, s->p, s->q};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
+    un_free(s->ctx, s);
+}
+
+void un_block_solver_set_kind(un_block_solver *s, un_block_kind kind)
+{
+    s->kind = kind;
+}

@@ -1,0 +1,83 @@
+/* Sparse symmetric systems with three unknowns a row, such as a velocity at a node. Included
+ * through linalg.h. */
+#ifndef UN_LINALG_BLOCK_H
+#define UN_LINALG_BLOCK_H
+
+#include "base/base.h"
+
+/* Compressed sparse rows of 3x3 blocks, each by its rows. Every row holds its diagonal block;
+ * columns ascend; the block at (j, i) is the transpose of that at (i, j). */
+typedef struct un_block_csr {
+    int32_t n; /* rows of blocks */
+    int32_t *row, *col;
+    double (*val)[9];
+} un_block_csr;
+
+/* As un_csr_validate. */
+bool un_block_csr_validate(const un_block_csr *a, const char **reason);
+void un_block_csr_apply(un_context *ctx, un_vec3 *y, const un_block_csr *a, const un_vec3 *x);
+
+typedef enum un_block_kind {
+    UN_BLOCK_AUTO, /* by the system's size and how far from its diagonal it is */
+    UN_BLOCK_JACOBI,
+    UN_BLOCK_IC,
+    UN_BLOCK_SA,
+    UN_BLOCK_KIND_COUNT
+} un_block_kind;
+/* "auto", "jacobi", "ic", "sa", NULL. */
+extern const char *const un_block_kind_names[UN_BLOCK_KIND_COUNT + 1];
+
+/* The matrix, and what multigrid needs to know of its rows: where they are, for the slow errors of
+ * such systems are those that nearly turn and shift whole parts as rigid bodies. */
+typedef struct un_block_system {
+    const un_block_csr *a; /* positive definite; rows of a zero diagonal give x = 0 */
+    const un_vec3 *b;
+    const un_vec3 *place;    /* of rows */
+    const double (*free)[9]; /* of rows: projection onto what its neighbours' motion carries along;
+                              * NULL: everything, everywhere */
+} un_block_system;
+
+typedef struct un_block_report {
+    un_block_kind kind; /* what was used last; UN_BLOCK_AUTO when nothing had to be */
+    int32_t iterations;
+    double residual; /* |b - A x| / |b|, 2-norm */
+    bool converged;
+    bool finite;          /* false: the matrix or the right-hand side held a NaN or infinity */
+    int32_t level_count;  /* of multigrid */
+    double complexity;    /* of multigrid: entries of all levels over those of the first */
+    double seconds_setup; /* of preconditioners */
+} un_block_report;
+
+/* Keeps its scratch between solves. Not converging is data in the report. */
+typedef struct un_block_solver un_block_solver;
+un_status un_block_solver_create(un_context *ctx, un_block_solver **solver);
+void un_block_solver_destroy(un_block_solver *solver);
+void un_block_solver_set_kind(un_block_solver *solver, un_block_kind kind);
+/* From the guess in x, to |r| <= tolerance |b|. */
+un_status un_block_solver_solve(un_block_solver *solver, const un_block_system *system, un_vec3 *x,
+                                double tolerance, int32_t iteration_limit, un_block_report *report);
+/* What it will hold for so many rows, about, matrix, b and x not included. */
+double un_block_solver_bytes(double rows);
+
+/* ---- preconditioners ---- */
+
+typedef struct un_block_preconditioner {
+    void *state;
+    un_status (*setup)(void *state, const un_block_system *system, un_block_report *report);
+    void (*apply)(void *state, un_vec3 *z, const un_vec3 *r);
+    void (*destroy)(void *state);
+} un_block_preconditioner;
+
+/* The diagonal blocks (block_local.c). */
+un_status un_block_jacobi_create(un_context *ctx, un_block_preconditioner *m);
+/* Incomplete Cholesky without fill, in fixed blocks of rows (block_local.c). */
+un_status un_block_ic_create(un_context *ctx, un_block_preconditioner *m);
+/* Smoothed aggregation with rigid motions (block_sa.c). */
+un_status un_block_sa_create(un_context *ctx, un_block_preconditioner *m);
+
+/* Inverse of a symmetric positive definite matrix of size <= 6, stored by rows, in place. Where a
+ * pivot is not above least times its diagonal entry, its row and column become zero: there is no
+ * equation. Returns how many were kept. */
+int un_small_inverse(double *a, int size, double least);
+
+#endif

@@ -1,0 +1,365 @@
+/* Prolongation and the matrices of coarser levels: see block_sa.c. */
+#include <stdlib.h>
+
+#include "linalg/block_sa.h"
+
+#define MODES UN_SA_MODES
+/* Aggregates around a row, at most: further ones are left out of P. Rows of graded tets have up to
+ * some 40 neighbours. */
+#define PARENTS_MAX 48
+/* Aggregates that a coarse row meets. */
+#define ROW_MAX 1024
+
+/* Unknowns that a row's own aggregate gives it: size x 6, by rows. */
+static void rigid(float *out, const un_sa *sa, const un_sa_level *l, const un_sa_level *next,
+                  int32_t i, int32_t to)
+{
+    un_vec3 d = un_sub(l->place[i], next->place[to]);
+    double s = next->scale[to], over = s > 0 ? 1 / s : 0;
+    double m[6][MODES] = {{0}};
+    for (int a = 0; a < 3; a++) m[a][a] = 1;
+    m[0][4] = d.z * over; /* w x d */
+    m[0][5] = -d.y * over;
+    m[1][3] = -d.z * over;
+    m[1][5] = d.x * over;
+    m[2][3] = d.y * over;
+    m[2][4] = -d.x * over;
+    if (l->size == MODES)
+        for (int a = 3; a < 6; a++) m[a][a] = l->scale[i] * over;
+    for (int r = 0; r < l->size; r++)
+        for (int c = 0; c < MODES; c++) out[r * MODES + c] = (float)m[r][c];
+    if (l->scale || !sa->system->free) return;
+    const double *free = sa->system->free[i];
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < MODES; c++)
+            out[r * MODES + c] = (float)(free[3 * r] * m[0][c] + free[3 * r + 1] * m[1][c] +
+                                         free[3 * r + 2] * m[2][c]);
+}
+
+typedef struct transfer_args {
+    un_sa *sa;
+    un_sa_level *l, *next;
+    float *own; /* by row: its rigid motions */
+    double omega;
+} transfer_args;
+
+static void find_own(void *arg, int64_t begin, int64_t end)
+{
+    transfer_args *a = arg;
+    int entries = a->l->size * MODES;
+    for (int64_t i = begin; i < end; i++)
+        if (a->l->aggregate[i] >= 0)
+            rigid(a->own + i * entries, a->sa, a->l, a->next, (int32_t)i, a->l->aggregate[i]);
+}
+
+/* Which aggregates row i has parts of: ascending. */
+static int find_parents(const un_sa_level *l, int64_t i, int32_t *parents)
+{
+    int count = 0;
+    for (int32_t k = l->row[i] - 1; k < l->row[i + 1]; k++) {
+        int32_t to = l->aggregate[k < l->row[i] ? i : l->col[k]];
+        int at = count;
+        if (to < 0) continue;
+        while (at > 0 && parents[at - 1] > to) at--;
+        if ((at > 0 && parents[at - 1] == to) || count == PARENTS_MAX) continue;
+        for (int m = count++; m > at; m--) parents[m] = parents[m - 1];
+        parents[at] = to;
+    }
+    return count;
+}
+
+static void count_parents(void *arg, int64_t begin, int64_t end)
+{
+    transfer_args *a = arg;
+    int32_t parents[PARENTS_MAX];
+    for (int64_t i = begin; i < end; i++) a->l->p_row[i + 1] = find_parents(a->l, i, parents);
+}
+
+static inline int place_of(const int32_t *list, int count, int32_t id)
+{
+    for (int at = 0; at < count; at++)
+        if (list[at] == id) return at;
+    return -1;
+}
+
+/* y += A x, A of size s x s, x and y of size s x 6. */
+static inline void add_product(float *y, const float *a, const float *x, const int s)
+{
+    for (int r = 0; r < s; r++)
+        for (int k = 0; k < s; k++)
+            for (int c = 0; c < MODES; c++) y[r * MODES + c] += a[r * s + k] * x[k * MODES + c];
+}
+
+static inline void smooth_rows(transfer_args *a, int64_t begin, int64_t end, const int s)
+{
+    un_sa_level *l = a->l;
+    float omega = (float)a->omega;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t parents[PARENTS_MAX];
+        float sum[PARENTS_MAX][6 * MODES];
+        int count = find_parents(l, i, parents);
+        memset(sum, 0, (size_t)count * sizeof *sum);
+        for (int32_t k = l->row[i] - 1; k < l->row[i + 1]; k++) {
+            bool self = k < l->row[i];
+            int32_t j = self ? (int32_t)i : l->col[k];
+            int at = l->aggregate[j] < 0 ? -1 : place_of(parents, count, l->aggregate[j]);
+            if (at < 0) continue;
+            const float *block = self ? l->diagonal + i * s * s : l->val + (size_t)k * s * s;
+            add_product(sum[at], block, a->own + (size_t)j * s * MODES, s);
+        }
+        for (int at = 0; at < count; at++) {
+            int32_t k = l->p_row[i] + at;
+            float out[6 * MODES] = {0}, *p = l->p_val + (size_t)k * s * MODES;
+            add_product(out, l->plain + i * s * s, sum[at], s);
+            bool own = parents[at] == l->aggregate[i];
+            for (int c = 0; c < s * MODES; c++)
+                p[c] = (own ? a->own[i * s * MODES + c] : 0) - omega * out[c];
+            l->p_col[k] = parents[at];
+        }
+    }
+}
+
+static void smooth_block(void *arg, int64_t begin, int64_t end)
+{
+    transfer_args *a = arg;
+    if (a->l->size == 3)
+        smooth_rows(a, begin, end, 3);
+    else
+        smooth_rows(a, begin, end, MODES);
+}
+
+un_status un_sa_build_transfer(un_sa *sa, int32_t index, int32_t coarse_count)
+{
+    un_context *ctx = sa->ctx;
+    un_sa_level *l = &sa->level[index];
+    transfer_args a = {.sa = sa, .l = l, .next = l + 1};
+    a.omega = 4.0 / 3.0 / un_sa_spectral_radius(sa, index);
+    a.own = un_arena_alloc(&sa->arena, (size_t)l->n * (size_t)l->size * MODES + 1, sizeof *a.own);
+    if (!a.own) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, l->n, 1024, find_own, &a);
+    UN_SA_NEED(ctx, l->p_row, l->capacity[16], l->n);
+    l->p_row[0] = 0;
+    un_parallel_for(ctx, l->n, 1024, count_parents, &a);
+    for (int32_t i = 0; i < l->n; i++) l->p_row[i + 1] += l->p_row[i];
+    size_t entries = (size_t)l->p_row[l->n];
+    UN_SA_NEED(ctx, l->p_col, l->capacity[17], entries);
+    UN_SA_NEED(ctx, l->p_val, l->capacity[18], entries * (size_t)l->size * MODES);
+    UN_SA_NEED(ctx, l->back_row, l->capacity[19], coarse_count);
+    UN_SA_NEED(ctx, l->back_fine, l->capacity[20], entries);
+    UN_SA_NEED(ctx, l->back_at, l->capacity[21], entries);
+    un_parallel_for(ctx, l->n, 256, smooth_block, &a);
+    /* columns of P, rows ascending in each */
+    memset(l->back_row, 0, ((size_t)coarse_count + 1) * sizeof *l->back_row);
+    for (size_t k = 0; k < entries; k++) l->back_row[l->p_col[k]]++;
+    int32_t total = 0;
+    for (int32_t c = 0; c <= coarse_count; c++) {
+        int32_t count = l->back_row[c];
+        l->back_row[c] = total;
+        total += count;
+    }
+    for (int32_t i = 0; i < l->n; i++)
+        for (int32_t k = l->p_row[i]; k < l->p_row[i + 1]; k++) {
+            int32_t at = l->back_row[l->p_col[k]]++;
+            l->back_fine[at] = i;
+            l->back_at[at] = k;
+        }
+    for (int32_t c = coarse_count; c > 0; c--) l->back_row[c] = l->back_row[c - 1];
+    l->back_row[0] = 0;
+    return UN_OK;
+}
+
+/* ---- P^T A P ---- */
+
+/* A P by rows of A, coarse columns ascending; then rows of P^T (A P). */
+typedef struct galerkin_args {
+    un_sa_level *l, *next;
+    int32_t *ap_row, *ap_col;
+    float *ap_val;
+
+} galerkin_args;
+
+static int compare_ids(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Adds an id to an ascending list without doubles; false: no room. */
+static bool add_id(int32_t *list, int *count, int room, int32_t id)
+{
+    int low = 0, high = *count;
+    while (low < high) {
+        int mid = (low + high) / 2;
+        if (list[mid] < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < *count && list[low] == id) return true;
+    if (*count == room) return false;
+    memmove(list + low + 1, list + low, (size_t)(*count - low) * sizeof *list);
+    list[low] = id;
+    (*count)++;
+    return true;
+}
+
+static int grandparents(const un_sa_level *l, int64_t i, int32_t *list)
+{
+    int count = 0;
+    for (int32_t k = l->row[i] - 1; k < l->row[i + 1]; k++) {
+        int32_t j = k < l->row[i] ? (int32_t)i : l->col[k];
+        for (int32_t m = l->p_row[j]; m < l->p_row[j + 1]; m++)
+            if (!add_id(list, &count, ROW_MAX, l->p_col[m])) return count;
+    }
+    return count;
+}
+
+static void count_products(void *arg, int64_t begin, int64_t end)
+{
+    galerkin_args *a = arg;
+    int32_t list[ROW_MAX];
+    for (int64_t i = begin; i < end; i++) a->ap_row[i + 1] = grandparents(a->l, i, list);
+}
+
+static inline void multiply_rows(galerkin_args *a, int64_t begin, int64_t end, const int s)
+{
+    const un_sa_level *l = a->l;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t *list = a->ap_col + a->ap_row[i];
+        float *out = a->ap_val + (size_t)a->ap_row[i] * s * MODES;
+        int32_t scratch[ROW_MAX];
+        int count = grandparents(l, i, scratch);
+        memcpy(list, scratch, (size_t)count * sizeof *list);
+        memset(out, 0, (size_t)count * (size_t)s * MODES * sizeof *out);
+        for (int32_t k = l->row[i] - 1; k < l->row[i + 1]; k++) {
+            bool self = k < l->row[i];
+            int32_t j = self ? (int32_t)i : l->col[k];
+            const float *block = self ? l->diagonal + i * s * s : l->val + (size_t)k * s * s;
+            int at = 0;
+            for (int32_t m = l->p_row[j]; m < l->p_row[j + 1]; m++) {
+                while (at < count && list[at] < l->p_col[m]) at++;
+                if (at == count || list[at] != l->p_col[m]) break;
+                add_product(out + (size_t)at * s * MODES, block, l->p_val + (size_t)m * s * MODES,
+                            s);
+            }
+        }
+    }
+}
+
+static void multiply_block(void *arg, int64_t begin, int64_t end)
+{
+    galerkin_args *a = arg;
+    if (a->l->size == 3)
+        multiply_rows(a, begin, end, 3);
+    else
+        multiply_rows(a, begin, end, MODES);
+}
+
+static int coarse_columns(const galerkin_args *a, int64_t c, int32_t *list)
+{
+    const un_sa_level *l = a->l;
+    int count = 0;
+    for (int32_t k = l->back_row[c]; k < l->back_row[c + 1]; k++) {
+        int32_t i = l->back_fine[k];
+        for (int32_t m = a->ap_row[i]; m < a->ap_row[i + 1]; m++)
+            if (!add_id(list, &count, ROW_MAX, a->ap_col[m])) return count;
+    }
+    return count;
+}
+
+static void count_coarse(void *arg, int64_t begin, int64_t end)
+{
+    galerkin_args *a = arg;
+    int32_t list[ROW_MAX];
+    for (int64_t c = begin; c < end; c++) {
+        int count = coarse_columns(a, c, list);
+        bool diagonal = count > 0 && bsearch(&(int32_t){(int32_t)c}, list, (size_t)count,
+                                             sizeof *list, compare_ids);
+        a->next->row[c + 1] = count - diagonal;
+    }
+}
+
+/* Rows of the coarse matrix, in the three parts that sweeps go through. */
+static inline void fill_rows(galerkin_args *a, int64_t begin, int64_t end, float *sum, const int s)
+{
+    const un_sa_level *l = a->l;
+    un_sa_level *next = a->next;
+    const int squares = MODES * MODES;
+    for (int64_t c = begin; c < end; c++) {
+        int32_t list[ROW_MAX];
+        int count = coarse_columns(a, c, list);
+        memset(sum, 0, (size_t)count * squares * sizeof *sum);
+        for (int32_t k = l->back_row[c]; k < l->back_row[c + 1]; k++) {
+            int32_t i = l->back_fine[k];
+            const float *p = l->p_val + (size_t)l->back_at[k] * s * MODES;
+            int at = 0;
+            for (int32_t m = a->ap_row[i]; m < a->ap_row[i + 1]; m++) {
+                while (at < count && list[at] < a->ap_col[m]) at++;
+                if (at == count || list[at] != a->ap_col[m]) break;
+                const float *q = a->ap_val + (size_t)m * s * MODES;
+                float *out = sum + at * squares;
+                for (int r = 0; r < s; r++)
+                    for (int d = 0; d < MODES; d++)
+                        for (int e = 0; e < MODES; e++)
+                            out[d * MODES + e] += p[r * MODES + d] * q[r * MODES + e];
+            }
+        }
+        int64_t block = c / next->grain * next->grain, last = block + next->grain;
+        int32_t to = next->row[c];
+        memset(next->diagonal + c * squares, 0, squares * sizeof *sum);
+        for (int part = 0; part < 3; part++) {
+            if (part == 1) next->upper[c] = to;
+            if (part == 2) next->outer[c] = to;
+            for (int at = 0; at < count; at++) {
+                int32_t j = list[at];
+                bool inside = j >= block && j < last;
+                if (j == c && part == 0)
+                    memcpy(next->diagonal + c * squares, sum + at * squares, squares * sizeof *sum);
+                if (j == c || (!inside ? 2 : j > c) != part) continue;
+                memcpy(next->val + (size_t)to * squares, sum + at * squares, squares * sizeof *sum);
+                next->col[to++] = j;
+            }
+        }
+    }
+}
+
+static void fill_block(void *arg, int64_t begin, int64_t end)
+{
+    galerkin_args *a = arg;
+    float sum[ROW_MAX * MODES * MODES];
+    if (a->l->size == 3)
+        fill_rows(a, begin, end, sum, 3);
+    else
+        fill_rows(a, begin, end, sum, MODES);
+}
+
+un_status un_sa_build_coarse(un_sa *sa, int32_t index)
+{
+    un_context *ctx = sa->ctx;
+    un_sa_level *l = &sa->level[index], *next = l + 1;
+    galerkin_args a = {.l = l, .next = next};
+    size_t n = (size_t)l->n, coarse = (size_t)next->n;
+    a.ap_row = un_arena_alloc(&sa->arena, n + 1, sizeof *a.ap_row);
+    if (!a.ap_row) return UN_ERROR_MEMORY;
+    a.ap_row[0] = 0;
+    un_parallel_for(ctx, l->n, 256, count_products, &a);
+    for (size_t i = 0; i < n; i++) a.ap_row[i + 1] += a.ap_row[i];
+    size_t entries = (size_t)a.ap_row[n];
+    a.ap_col = un_arena_alloc(&sa->arena, entries + 1, sizeof *a.ap_col);
+    a.ap_val =
+        un_arena_alloc(&sa->arena, (entries + 1) * (size_t)l->size * MODES, sizeof *a.ap_val);
+    if (!a.ap_col || !a.ap_val) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, l->n, 256, multiply_block, &a);
+    UN_SA_NEED(ctx, next->row, next->capacity[0], coarse);
+    UN_SA_NEED(ctx, next->upper, next->capacity[1], coarse);
+    UN_SA_NEED(ctx, next->outer, next->capacity[2], coarse);
+    UN_SA_NEED(ctx, next->diagonal, next->capacity[5], coarse * MODES * MODES);
+    next->row[0] = 0;
+    un_parallel_for(ctx, next->n, 64, count_coarse, &a);
+    for (size_t c = 0; c < coarse; c++) next->row[c + 1] += next->row[c];
+    size_t filled = (size_t)next->row[coarse];
+    UN_SA_NEED(ctx, next->col, next->capacity[3], filled);
+    UN_SA_NEED(ctx, next->val, next->capacity[4], filled * MODES * MODES);
+    un_parallel_for(ctx, next->n, 64, fill_block, &a);
+    return UN_OK;
+}
