@@ -146,7 +146,7 @@ static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_
 
 typedef struct un_body {
     const un_shape *shape;
-    double friction;
+    double friction, slip;
     bool moves;
     un_pose from, to; /* at the start and the end of the step */
     un_box3 bounds;   /* of the shape at both */

@@ -395,6 +395,7 @@ static un_status create_bodies(un_walls *w)
         const un_solid *solid = &w->scene->def.solids[b];
         w->bodies[b] = (un_body){.shape = solid->shape,
                                  .friction = solid->friction,
+                                 .slip = solid->slip,
                                  .moves = solid->moves,
                                  .from = un_pose_identity(),
                                  .to = un_pose_identity(),

@@ -15,6 +15,7 @@ typedef struct un_solid {
     const un_shape *shape;
     char name[64];    /* "solids[2] (sphere)", for messages */
     double friction;  /* 0 slips freely .. 1 sticks */
+    double slip;      /* m, of viscous liquid: 0 sticks, infinity slides freely */
     un_vec3 velocity; /* m/s, constant; used when pose is none */
     int32_t pose;     /* reference of the pose function in the sandbox, -1 none */
     bool moves;
@@ -50,8 +51,9 @@ typedef struct un_viewpoint {
 typedef struct un_scene_def {
     char method[32];
     struct {
-        un_vec3 size; /* the domain is [0, size] */
-        bool open[6]; /* by UN_SIDE_ */
+        un_vec3 size;   /* the domain is [0, size] */
+        bool open[6];   /* by UN_SIDE_ */
+        double slip[6]; /* m, of viscous liquid: 0 sticks, infinity slides freely */
     } domain;
     struct {
         int32_t coarsest, finest, surface;
@@ -82,10 +84,10 @@ typedef struct un_scene_def {
         char kind[16];      /* of linalg's un_solver_kind_names */
         char dump[512];     /* folder for the systems solved, "": none */
         int32_t dump_every; /* solves from one of these to the next */
-        double tolerance; /* of the pressure residual, relative */
-        double cfl;       /* cells a particle may cross in a step */
-        double pic;       /* 1/s: rate at which particle velocities relax to the grid's */
-        char surface[16]; /* the level set that adaptive methods step with: hulls, colour */
+        double tolerance;   /* of the pressure residual, relative */
+        double cfl;         /* cells a particle may cross in a step */
+        double pic;         /* 1/s: rate at which particle velocities relax to the grid's */
+        char surface[16];   /* the level set that adaptive methods step with: hulls, colour */
     } solver;
     struct {
         /* Each a switch, and a factor on the sizes it asks for: 0 off, 1 as documented. */

@@ -1,0 +1,418 @@
+/* Viscous forces on nodal velocities: finite volumes of the full stress [Batty11 sections 3 and 4].
+ *
+ *     rho du/dt = div tau,   tau = mu (grad u + grad u^T),   tau n = 0 at the surface,
+ *     u = u_solid at walls
+ *
+ * Velocity is linear in each tet, so that stress is constant there. Forces on nodes [eq. 7] are
+ * what testing with hat functions gives; with backward Euler [eq. 8]
+ *
+ *     (M + dt K) v = M v_old,
+ *     K_ij = sum_t mu_t V_liquid [ (g_i . g_j) 1 + g_j g_i^T ],   g_i = grad N_i in t
+ *
+ * symmetric, and positive definite, for M is. Tets outside the liquid are left out, those that the
+ * surface cuts count with the liquid in them: no forces from outside, which is zero traction.
+ *
+ * Departures from the paper:
+ * - The mass of the liquid in a tet goes to nodes by the integrals of their hat functions and not
+ *   evenly: its centre of mass stays where it is.
+ * - In tets with a stuck node all of the tet counts, not its open part: the wall is at the node,
+ * and stress between there and the true wall must reach it.
+ * - Walls may let the liquid slide [Navier]: u.n = u_solid.n, and along the wall the traction is
+ *   mu / slip times the velocity relative to it. With P = 1 - n n^T at such nodes u = P v + c, c
+ * the solid's part along n: rows and columns are projected, and the diagonal gets n n^T.
+ * - Where all of the liquid around a node has no viscosity there is no equation: water costs
+ *   nothing. */
+#include "viscosity/viscosity.h"
+
+/* Tets with less liquid than this share have none: they hang on threads of no mass. */
+#define LIQUID_MIN 1e-3
+/* As in pressure/tets.c. */
+#define ROW_MAX 64
+
+typedef struct args {
+    un_viscosity *v;
+    const un_viscous_def *in;
+    const un_tets *mesh;
+    double *stiff; /* at tets: dt mu times the liquid's share times the edge; 0: not part of it */
+    float *share;  /* at tets: of liquid in open space */
+    double *mass;  /* at nodes */
+    int64_t *count, grain;
+} args;
+
+static inline uint8_t wall_kind(const args *s, int64_t n)
+{
+    return s->in->walls ? s->in->walls->kind[n] : UN_WALL_NONE;
+}
+
+/* ---- tets ---- */
+
+static void make_table(args *s)
+{
+    for (int32_t k = 0; k < s->mesh->shape_count; k++) {
+        const un_tet_shape *shape = &s->mesh->shapes[k];
+        for (int ij = 0; ij < 16; ij++) {
+            const double *g = shape->gradient[ij / 4], *h = shape->gradient[ij % 4];
+            double dot = g[0] * h[0] + g[1] * h[1] + g[2] * h[2];
+            for (int c = 0; c < 9; c++) {
+                double cross = s->in->laplacian ? 0 : g[c % 3] * h[c / 3];
+                s->v->stress[k][ij][c] = shape->volume * (cross + (c % 4 == 0 ? dot : 0));
+            }
+        }
+    }
+}
+
+static double mean_at(const float *v, const int32_t *n, double all)
+{
+    return v ? 0.25 * ((double)v[n[0]] + v[n[1]] + v[n[2]] + v[n[3]]) : all;
+}
+
+static double weigh_tets(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_viscous_def *in = s->in;
+    double count = 0;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *n = s->mesh->tet[t];
+        double depth[4], open = in->tet_walls ? in->tet_walls->open[t] : 1;
+        bool stuck = false, all_walls = true;
+        for (int i = 0; i < 4; i++) {
+            depth[i] = -(double)in->phi[n[i]];
+            stuck |= wall_kind(s, n[i]) == UN_WALL_STICKS;
+            all_walls &= wall_kind(s, n[i]) == UN_WALL_STICKS;
+        }
+        double liquid = un_tet_fraction(depth), mu = mean_at(in->viscosity, n, in->viscosity_all);
+        s->share[t] = (float)(liquid * open);
+        s->stiff[t] = 0;
+        if (!(liquid >= LIQUID_MIN) || !(open > 0) || all_walls || !(mu > 0)) continue;
+        s->stiff[t] = in->dt * mu * liquid * (stuck ? 1 : open) * un_tets_size(s->mesh, (int32_t)t);
+        count++;
+    }
+    return count;
+}
+
+static void weigh_nodes(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tets *m = s->mesh;
+    const un_viscous_def *in = s->in;
+    for (int64_t n = begin; n < end; n++) {
+        double sum = 0;
+        bool any = false;
+        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+            int32_t t = m->corner[e] / 4;
+            if (!(s->share[t] > 0)) continue;
+            const int32_t *node = m->tet[t];
+            double depth[4], integral[4];
+            for (int i = 0; i < 4; i++) depth[i] = -(double)in->phi[node[i]];
+            un_tet_open_integrals(depth, integral);
+            double open = in->tet_walls ? in->tet_walls->open[t] : 1;
+            sum += integral[m->corner[e] % 4] * open * un_tets_volume(m, t) *
+                   mean_at(in->density, node, in->density_all);
+            any |= s->stiff[t] > 0;
+        }
+        s->mass[n] = sum;
+        s->v->index[n] = any && wall_kind(s, n) != UN_WALL_STICKS ? 0 : -1;
+        if (in->reached) in->reached[n] = any;
+        /* At walls only what touches viscous liquid is told how it moves. */
+        if (any && wall_kind(s, n) == UN_WALL_STICKS) in->u[n] = in->walls->u[n];
+    }
+}
+
+static void count_unknowns(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    int64_t count = 0;
+    for (int64_t n = begin; n < end; n++) count += s->v->index[n] >= 0;
+    s->count[begin / s->grain] = count;
+}
+
+static void number_unknowns(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    int32_t number = (int32_t)s->count[begin / s->grain];
+    for (int64_t n = begin; n < end; n++)
+        if (s->v->index[n] >= 0) {
+            s->v->node[number] = (int32_t)n;
+            s->v->index[n] = number++;
+        }
+}
+
+/* ---- rows ---- */
+
+typedef struct row_scratch {
+    int32_t cols[ROW_MAX];
+    double vals[ROW_MAX][9];
+    uint8_t slot[2 * ROW_MAX];
+    int count;
+} row_scratch;
+#define SLOT_FREE 255
+
+static inline int row_place(row_scratch *r, int32_t n)
+{
+    uint32_t s = (uint32_t)n * 0x9e3779b1u >> 25;
+    while (r->slot[s] != SLOT_FREE && r->cols[r->slot[s]] != n) s = (s + 1) % (2 * ROW_MAX);
+    if (r->slot[s] != SLOT_FREE) return r->slot[s];
+    UN_ASSERT(r->count < ROW_MAX);
+    r->slot[s] = (uint8_t)r->count;
+    r->cols[r->count] = n;
+    memset(r->vals[r->count], 0, sizeof r->vals[r->count]);
+    return r->count++;
+}
+
+/* Row of node n, itself first: couplings to unknowns in the row, to stuck nodes into b. */
+static inline void gather_row(const args *s, int64_t n, row_scratch *r, un_vec3 *b,
+                              bool with_values)
+{
+    const un_tets *m = s->mesh;
+    r->count = 0;
+    memset(r->slot, SLOT_FREE, sizeof r->slot);
+    row_place(r, (int32_t)n);
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
+        double stiff = s->stiff[t];
+        if (!(stiff > 0)) continue;
+        const int32_t *node = m->tet[t];
+        const double(*stress)[9] = s->v->stress[m->shape[t]] + (ptrdiff_t)4 * i;
+        for (int j = 0; j < 4; j++) {
+            const double *k = stress[j];
+            if (s->v->index[node[j]] >= 0) {
+                double *val = r->vals[row_place(r, node[j])];
+                if (with_values)
+                    for (int c = 0; c < 9; c++) val[c] += stiff * k[c];
+            } else if (with_values) {
+                un_vec3 u = s->in->u[node[j]];
+                b->x -= stiff * (k[0] * u.x + k[1] * u.y + k[2] * u.z);
+                b->y -= stiff * (k[3] * u.x + k[4] * u.y + k[5] * u.z);
+                b->z -= stiff * (k[6] * u.x + k[7] * u.y + k[8] * u.z);
+            }
+        }
+    }
+}
+
+static inline un_vec3 apply3(const double *a, un_vec3 x)
+{
+    return un_v3(a[0] * x.x + a[1] * x.y + a[2] * x.z, a[3] * x.x + a[4] * x.y + a[5] * x.z,
+                 a[6] * x.x + a[7] * x.y + a[8] * x.z);
+}
+
+static inline void multiply3(double *out, const double *a, const double *b)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
+/* What the solid gives a sliding node: its velocity less what is free. */
+static un_vec3 given(const un_viscous_walls *w, int64_t n)
+{
+    return un_sub(w->u[n], apply3(w->free[n], w->u[n]));
+}
+
+/* Drag along the wall, and projection of the row onto what is free on both sides. */
+static void slide_row(const args *s, int64_t n, row_scratch *r, un_vec3 *b)
+{
+    const un_viscous_walls *w = s->in->walls;
+    const un_tets *m = s->mesh;
+    bool here = w->kind[n] == UN_WALL_SLIDES;
+    if (here) {
+        double drag = 0;
+        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+            int32_t t = m->corner[e] / 4;
+            if (!(s->stiff[t] > 0)) continue;
+            double mu = mean_at(s->in->viscosity, m->tet[t], s->in->viscosity_all);
+            double liquid = s->share[t] / (double)s->in->tet_walls->open[t];
+            drag += s->in->dt * mu * liquid *
+                    un_viscous_wall_drag(s->in->tet_walls, t, m->corner[e] % 4);
+        }
+        for (int c = 0; c < 9; c += 4) r->vals[0][c] += drag;
+        *b = un_mad(*b, w->u[n], drag);
+    }
+    double scale = (r->vals[0][0] + r->vals[0][4] + r->vals[0][8]) / 3;
+    for (int k = 0; k < r->count; k++) {
+        int32_t j = r->cols[k];
+        double product[9];
+        if (w->kind[j] == UN_WALL_SLIDES) {
+            *b = un_sub(*b, apply3(r->vals[k], given(w, j)));
+            multiply3(product, r->vals[k], w->free[j]);
+            memcpy(r->vals[k], product, sizeof product);
+        }
+        if (here) {
+            multiply3(product, w->free[n], r->vals[k]);
+            memcpy(r->vals[k], product, sizeof product);
+        }
+    }
+    if (!here) return;
+    *b = apply3(w->free[n], *b);
+    for (int c = 0; c < 9; c++) r->vals[0][c] += scale * ((c % 4 == 0) - w->free[n][c]);
+}
+
+static void count_entries(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    row_scratch row;
+    for (int64_t r = begin; r < end; r++) {
+        gather_row(s, s->v->node[r], &row, NULL, false);
+        s->v->matrix.row[r + 1] = row.count;
+    }
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    un_viscosity *v = s->v;
+    const un_viscous_walls *w = s->in->walls;
+    row_scratch row;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t n = v->node[r];
+        un_vec3 u = s->in->u[n], b = un_scale(u, s->mass[n]);
+        gather_row(s, n, &row, &b, true);
+        for (int c = 0; c < 9; c += 4) row.vals[0][c] += s->mass[n];
+        if (w && w->slides) {
+            slide_row(s, n, &row, &b);
+            for (int c = 0; c < 9; c++)
+                v->free[r][c] = w->kind[n] == UN_WALL_SLIDES ? w->free[n][c] : c % 4 == 0;
+            if (w->kind[n] == UN_WALL_SLIDES) u = apply3(w->free[n], u);
+        }
+        int32_t first = v->matrix.row[r];
+        for (int k = 0; k < row.count; k++) {
+            int rank = 0;
+            for (int l = 0; l < row.count; l++) rank += row.cols[l] < row.cols[k];
+            v->matrix.col[first + rank] = v->index[row.cols[k]];
+            memcpy(v->matrix.val[first + rank], row.vals[k], sizeof row.vals[k]);
+        }
+        v->b[r] = b;
+        v->x[r] = u;
+        v->place[r] = s->mesh->x[n];
+    }
+}
+
+static void store(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_viscous_walls *w = s->in->walls;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t n = s->v->node[r];
+        s->in->u[n] = s->v->x[r];
+        if (w && w->kind[n] == UN_WALL_SLIDES)
+            s->in->u[n] = un_add(apply3(w->free[n], s->v->x[r]), given(w, n));
+    }
+}
+
+/* ---- the solve ---- */
+
+#define NEED(v, array, which, count)                                                               \
+    UN_TRY(un_array_need((v)->ctx, (void **)&(array), &(v)->capacity[which], (size_t)(count) + 1,  \
+                         sizeof *(array)))
+
+static un_status choose_unknowns(args *s, un_arena *arena, un_viscous_report *report)
+{
+    un_viscosity *v = s->v;
+    un_context *ctx = v->ctx;
+    int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
+    s->grain = un_block_grain(nodes);
+    s->stiff = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->stiff);
+    s->share = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->share);
+    s->mass = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->mass);
+    s->count = un_arena_alloc(arena, UN_BLOCKS_MAX + 1, sizeof *s->count);
+    if (!s->stiff || !s->share || !s->mass || !s->count) return UN_ERROR_MEMORY;
+    NEED(v, v->index, 0, nodes);
+    NEED(v, v->stress, 8, s->mesh->shape_count);
+    make_table(s);
+    report->tet_count = tets > 0 ? (int32_t)un_parallel_sum(ctx, tets, weigh_tets, s) : 0;
+    un_parallel_for(ctx, nodes, 1024, weigh_nodes, s);
+    un_parallel_for(ctx, nodes, s->grain, count_unknowns, s);
+    int64_t total = 0;
+    for (int64_t b = 0; b * s->grain < nodes; b++) {
+        int64_t count = s->count[b];
+        s->count[b] = total;
+        total += count;
+    }
+    v->matrix.n = report->node_count = (int32_t)total;
+    NEED(v, v->node, 1, total);
+    un_parallel_for(ctx, nodes, s->grain, number_unknowns, s);
+    return UN_OK;
+}
+
+static un_status assemble(args *s)
+{
+    un_viscosity *v = s->v;
+    un_block_csr *m = &v->matrix;
+    size_t n = (size_t)m->n;
+    NEED(v, m->row, 2, n);
+    NEED(v, v->b, 3, n);
+    NEED(v, v->x, 4, n);
+    NEED(v, v->place, 5, n);
+    if (s->in->walls && s->in->walls->slides)
+        UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, n + 1, sizeof *v->free));
+    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
+    int64_t entries = 0;
+    m->row[0] = 0;
+    for (size_t r = 0; r < n; r++) {
+        entries += m->row[r + 1];
+        if (entries > INT32_MAX)
+            return un_fail(v->ctx, UN_ERROR_MEMORY,
+                           "%.1f million nodes of viscous liquid are too many for one system; "
+                           "lower detail.finest",
+                           (double)n / 1e6);
+        m->row[r + 1] = (int32_t)entries;
+    }
+    NEED(v, m->col, 6, entries);
+    NEED(v, m->val, 7, entries);
+    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), fill_rows, s);
+    return UN_OK;
+}
+
+un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
+                             un_viscous_report *report)
+{
+    args s = {.v = v, .in = in, .mesh = in->mesh};
+    double start = un_seconds();
+    *report = (un_viscous_report){.solve = {.converged = true, .finite = true}};
+    UN_ASSERT(in->dt >= 0 && (in->density || in->density_all > 0));
+    UN_ASSERT(!in->walls || !in->walls->slides || in->tet_walls);
+    UN_TRY(choose_unknowns(&s, arena, report));
+    UN_TRY(assemble(&s));
+    report->seconds_assembly = un_seconds() - start;
+    const un_viscous_walls *w = in->walls;
+    un_block_system system = {.a = &v->matrix,
+                              .b = v->b,
+                              .place = v->place,
+                              .free = w && w->slides ? (const double(*)[9])v->free : NULL};
+    UN_TRY(un_block_solver_solve(v->solver, &system, v->x, in->tolerance, in->iteration_limit,
+                                 &report->solve));
+    if (report->solve.finite)
+        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, &s);
+    return UN_OK;
+}
+
+double un_viscosity_bytes(double nodes)
+{
+    /* rows of about 15 blocks; vectors; places */
+    return nodes * (15 * (72 + 4) + 4 * 24 + 16) + un_block_solver_bytes(nodes);
+}
+
+/* ---- life ---- */
+
+un_status un_viscosity_create(un_context *ctx, un_viscosity **viscosity)
+{
+    un_viscosity *v = un_alloc_zero(ctx, 1, sizeof *v);
+    if (!v) return UN_ERROR_MEMORY;
+    v->ctx = ctx;
+    un_status status = un_block_solver_create(ctx, &v->solver);
+    if (status != UN_OK) {
+        un_free(ctx, v);
+        return status;
+    }
+    *viscosity = v;
+    return UN_OK;
+}
+
+void un_viscosity_destroy(un_viscosity *v)
+{
+    if (!v) return;
+    un_block_solver_destroy(v->solver);
+    void *blocks[] = {v->index, v->node, v->matrix.row, v->matrix.col, v->matrix.val,
+                      v->b,     v->x,    v->place,      v->free,       v->stress};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(v->ctx, blocks[i]);
+    un_free(v->ctx, v);
+}

@@ -1,0 +1,147 @@
+/* Walls as viscous liquid meets them: nodes on or inside solids and closed sides stick to them, or
+ * slide along them [Batty11 section 4, and beyond it]. */
+#include "viscosity/viscosity.h"
+
+void un_viscous_walls_free(un_context *ctx, un_viscous_walls *w)
+{
+    un_free(ctx, w->kind);
+    un_free(ctx, w->u);
+    un_free(ctx, w->free);
+    *w = (un_viscous_walls){0};
+}
+
+typedef struct find_args {
+    un_viscous_walls *w;
+    const un_tet_walls *tw;
+    double snap;
+} find_args;
+
+/* Sides that x lies on or beyond: bits by UN_SIDE_. */
+static uint32_t sides_at(const un_tet_walls *tw, un_vec3 x, double snap)
+{
+    const un_scene_def *def = &tw->walls->scene->def;
+    double at[3] = {x.x, x.y, x.z},
+           top[3] = {def->domain.size.x, def->domain.size.y, def->domain.size.z};
+    uint32_t sides = 0;
+    for (int a = 0; a < 3; a++) {
+        if (!def->domain.open[2 * a] && at[a] < snap) sides |= 1u << 2 * a;
+        if (!def->domain.open[2 * a + 1] && at[a] > top[a] - snap) sides |= 2u << 2 * a;
+    }
+    return sides;
+}
+
+/* Away from the solid, the mean over the node's tets. */
+static un_vec3 solid_normal(const un_tet_walls *tw, int64_t n)
+{
+    const un_tets *mesh = tw->mesh;
+    un_vec3 sum = {0, 0, 0};
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4;
+        double v[4];
+        for (int i = 0; i < 4; i++) v[i] = tw->phi_solid[mesh->tet[t][i]];
+        sum = un_mad(sum, un_tets_gradient(mesh, t, v), un_tets_volume(mesh, t));
+    }
+    return un_normalize(sum);
+}
+
+/* Takes a direction out of what is free. */
+static void hold(double free[9], un_vec3 n)
+{
+    /* of n, what is free so far */
+    un_vec3 m = un_v3(free[0] * n.x + free[1] * n.y + free[2] * n.z,
+                      free[3] * n.x + free[4] * n.y + free[5] * n.z,
+                      free[6] * n.x + free[7] * n.y + free[8] * n.z);
+    if (un_length(m) < 1e-3) return;
+    m = un_normalize(m);
+    double v[3] = {m.x, m.y, m.z};
+    for (int c = 0; c < 9; c++) free[c] -= v[c / 3] * v[c % 3];
+}
+
+static void find_nodes(void *arg, int64_t begin, int64_t end)
+{
+    find_args *a = arg;
+    un_viscous_walls *w = a->w;
+    const un_tet_walls *tw = a->tw;
+    const un_scene_def *def = &tw->walls->scene->def;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 x = tw->mesh->x[n];
+        w->kind[n] = UN_WALL_NONE;
+        w->u[n] = un_v3(0, 0, 0);
+        if (tw->phi[n] > 0) continue;
+        uint32_t sides = sides_at(tw, x, a->snap);
+        bool solid = tw->phi_solid && tw->phi_solid[n] <= a->snap;
+        const un_body *body = solid ? &tw->walls->bodies[tw->body[n]] : NULL;
+        double slip = INFINITY;
+        for (int side = 0; side < 6; side++)
+            if (sides >> side & 1) slip = fmin(slip, def->domain.slip[side]);
+        if (body) slip = fmin(slip, body->slip);
+        if (body) w->u[n] = un_body_velocity(body, x);
+        w->kind[n] = slip > 0 ? UN_WALL_SLIDES : UN_WALL_STICKS;
+        if (w->kind[n] == UN_WALL_STICKS || !w->slides) continue;
+        double *free = w->free[n];
+        memset(free, 0, sizeof w->free[n]);
+        for (int c = 0; c < 9; c += 4) free[c] = 1;
+        for (int axis = 0; axis < 3; axis++)
+            if (sides >> 2 * axis & 3) hold(free, un_v3(axis == 0, axis == 1, axis == 2));
+        if (body) hold(free, solid_normal(tw, n));
+    }
+}
+
+un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_tet_walls *tw)
+{
+    size_t nodes = (size_t)tw->mesh->node_count + 1;
+    const un_scene_def *def = &tw->walls->scene->def;
+    w->slides = false;
+    for (int side = 0; side < 6; side++)
+        w->slides |= !def->domain.open[side] && def->domain.slip[side] > 0;
+    for (int32_t b = 0; b < tw->walls->body_count; b++) w->slides |= tw->walls->bodies[b].slip > 0;
+    UN_TRY(un_array_need(ctx, (void **)&w->kind, &w->capacity[0], nodes, sizeof *w->kind));
+    UN_TRY(un_array_need(ctx, (void **)&w->u, &w->capacity[1], nodes, sizeof *w->u));
+    if (w->slides) {
+        UN_TRY(un_array_need(ctx, (void **)&w->free, &w->capacity[2], nodes, sizeof *w->free));
+    }
+    find_args a = {w, tw, 1e-6 * tw->mesh->tree->h};
+    un_parallel_for(ctx, tw->mesh->node_count, 2048, find_nodes, &a);
+    return UN_OK;
+}
+
+/* Of a face of the tet, opposite its corner k, m2: 3 V |grad N_k|. */
+static double face_area(const un_tets *mesh, int32_t t, int k)
+{
+    const double *g = mesh->shapes[mesh->shape[t]].gradient[k];
+    double length = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]) / un_tets_size(mesh, t);
+    return 3 * un_tets_volume(mesh, t) * length;
+}
+
+double un_viscous_wall_drag(const un_tet_walls *tw, int32_t t, int i)
+{
+    const un_tets *mesh = tw->mesh;
+    const int32_t *n = mesh->tet[t];
+    const double *slip = tw->walls->scene->def.domain.slip;
+    double snap = 1e-6 * mesh->tree->h, drag = 0;
+    uint32_t sides[4];
+    for (int k = 0; k < 4; k++) sides[k] = sides_at(tw, mesh->x[n[k]], snap);
+    for (int k = 0; k < 4; k++) {
+        uint32_t face = sides[(k + 1) % 4] & sides[(k + 2) % 4] & sides[(k + 3) % 4];
+        for (int side = 0; side < 6 && k != i; side++)
+            if (face >> side & 1) drag += face_area(mesh, t, k) / (3 * slip[side]);
+    }
+    /* A cut inside the tet: how fast the open volume grows as the wall recedes. Shared out among
+     * the nodes in the wall. */
+    double v[4], more[4], less[4], step = 1e-4 * un_tets_size(mesh, t);
+    int inside = 0;
+    for (int k = 0; k < 4; k++) {
+        v[k] = tw->cut ? tw->cut[n[k]] : 1;
+        more[k] = v[k] + step;
+        less[k] = v[k] - step;
+        inside += v[k] <= 0;
+    }
+    if (inside == 0 || inside == 4 || v[i] > 0) return drag;
+    bool solid = tw->phi_solid && tw->phi_solid[n[i]] <= snap;
+    double length = solid ? tw->walls->bodies[tw->body[n[i]]].slip : INFINITY;
+    for (int side = 0; side < 6 && !solid; side++)
+        if (sides[i] >> side & 1) length = fmin(length, slip[side]);
+    double slope = un_length(un_tets_gradient(mesh, t, v));
+    double rate = (un_tet_fraction(more) - un_tet_fraction(less)) / (2 * step);
+    return drag + rate * slope * un_tets_volume(mesh, t) / (inside * length);
+}
