@@ -49,7 +49,8 @@ static void sum_block(void *arg, int64_t begin, int64_t end, double *sums)
     const un_particles *p = a->particles;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 v = un_particle_velocity(p, q);
-        double volume = p->volume[q];
+        double volume = p->volume[q]; /* or mass, where that is not the same everywhere */
+        if (p->density) volume *= (double)p->density[q];
         sums[0] += volume * un_dot(v, v);
         sums[1] -= volume * un_dot(a->gravity, un_particle_position(p, q));
         sums[2] += volume * v.x;
@@ -74,7 +75,7 @@ un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *partic
                       const un_scene_def *def)
 {
     sum_args a = {particles, def->gravity};
-    double sums[5], density = def->fluid.density;
+    double sums[5], density = particles->density ? 1 : def->fluid.density;
     un_parallel_sums(ctx, particles->count, 5, sum_block, &a, sums);
     double fastest = particles->count ? un_parallel_max(ctx, particles->count, speed_block, &a) : 0;
     step->particles = particles->count;

@@ -10,6 +10,10 @@ un_status un_save_particles(un_state *out, const un_particles *p, const uint8_t 
     for (int a = 0; a < 3; a++) UN_TRY(un_state_add(out, axes_v[a], p->v[a], p->count, 8));
     UN_TRY(un_state_add(out, "particles.volume", p->volume, p->count, 4));
     UN_TRY(un_state_add(out, "particles.flags", flags ? flags : p->flags, p->count, 1));
+    if (p->mixed) {
+        UN_TRY(un_state_add(out, "particles.density", p->density, p->count, 4));
+        UN_TRY(un_state_add(out, "particles.viscosity", p->viscosity, p->count, 4));
+    }
     return p->sized ? un_state_add(out, "particles.size", p->size, p->count, 4) : UN_OK;
 }
 
@@ -28,8 +32,10 @@ static double unsound(void *arg, int64_t begin, int64_t end)
         bool inside = x.x >= 0 && x.y >= 0 && x.z >= 0 && x.x <= a->domain.x &&
                       x.y <= a->domain.y && x.z <= a->domain.z;
         bool size = !p->sized || p->size[q] > 0; /* may be infinite */
-        count += !(inside && size && un_finite3(un_particle_velocity(p, q)) && p->volume[q] > 0 &&
-                   isfinite(p->volume[q]));
+        bool matter = !p->mixed || (p->density[q] > 0 && isfinite(p->density[q]) &&
+                                    p->viscosity[q] >= 0 && isfinite(p->viscosity[q]));
+        count += !(inside && size && matter && un_finite3(un_particle_velocity(p, q)) &&
+                   p->volume[q] > 0 && isfinite(p->volume[q]));
     }
     return count;
 }
@@ -46,6 +52,10 @@ un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p
     UN_TRY(un_state_take(in, "particles.volume", p->volume, first->count, 4));
     UN_TRY(un_state_take(in, "particles.flags", p->flags, first->count, 1));
     if (p->sized) UN_TRY(un_state_take(in, "particles.size", p->size, first->count, 4));
+    if (p->mixed) {
+        UN_TRY(un_state_take(in, "particles.density", p->density, first->count, 4));
+        UN_TRY(un_state_take(in, "particles.viscosity", p->viscosity, first->count, 4));
+    }
     p->count = (int32_t)first->count;
     sound_args a = {p, domain};
     double bad = un_parallel_sum(ctx, p->count, unsound, &a);

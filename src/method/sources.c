@@ -50,15 +50,18 @@ un_status un_sources_remove(un_sources *s, un_arena *arena, un_particles *partic
     return UN_OK;
 }
 
-static void move_down(un_particles *p, int32_t to, int32_t from)
+un_status un_sources_give_matter(un_sources *s, un_particles *p, int32_t first,
+                                 const un_matter *matter)
 {
-    for (int a = 0; a < 3; a++) {
-        p->x[a][to] = p->x[a][from];
-        p->v[a][to] = p->v[a][from];
-    }
-    p->volume[to] = p->volume[from];
-    p->flags[to] = p->flags[from];
-    if (p->size) p->size[to] = p->size[from];
+    size_t count = (size_t)(p->count - first);
+    un_vec3 *x;
+    if (!p->density || count == 0) return UN_OK;
+    UN_ALLOC(s->ctx, x, count);
+    for (size_t i = 0; i < count; i++) x[i] = un_particle_position(p, first + (int64_t)i);
+    un_status status = un_scene_matter(s->walls->scene, matter, x, (int64_t)count,
+                                       p->density + first, p->viscosity + first);
+    un_free(s->ctx, x);
+    return status;
 }
 
 un_status un_sources_emit(un_sources *s, un_particles *p, double time, double dt,
@@ -83,11 +86,12 @@ un_status un_sources_emit(un_sources *s, un_particles *p, double time, double dt
         double volume;
         UN_TRY(un_particles_seed(s->ctx, p, &def, &volume));
         s->volume_in += volume;
+        UN_TRY(un_sources_give_matter(s, p, kept, &source->matter));
         for (int32_t q = kept; q < p->count; q++) {
             bool keep = true;
             UN_TRY(settle(arg, q, !e->started, &keep));
             if (keep)
-                move_down(p, kept++, q);
+                un_particle_copy(p, kept++, q);
             else
                 s->volume_in -= p->volume[q];
         }

@@ -28,6 +28,9 @@ void un_sources_free(un_sources *sources);
  * along. */
 un_status un_sources_remove(un_sources *sources, un_arena *arena, un_particles *particles,
                             double time);
+/* Density and viscosity of mixed particles from `first` on. */
+un_status un_sources_give_matter(un_sources *sources, un_particles *particles, int32_t first,
+                                 const un_matter *matter);
 /* Appends what emitters bring in a step of dt that ended at `time`. settle is called for each new
  * particle, with whether it belongs to the first filling of its shape: false takes it back. */
 typedef un_status un_sources_settle(void *arg, int32_t particle, bool first_filling, bool *keep);

@@ -21,6 +21,8 @@
  *  - Wanted sizes shrink at once and grow slowly, and change slowly in space: nothing flickers, and
  *    small particles do not meet large cells. Those that still leave the liquid fly by themselves.
  *    Shallow liquid and thin solids have sizing terms of their own (sizing.c).
+ *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it
+ *    (tet_viscous.c).
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid
  *    evens out, as in method `uniform`. */
 #include "method/tet.h"
@@ -47,11 +49,13 @@ enum {
     STAGE_SORT,
     STAGE_LEVEL_SET,
     STAGE_SIZING,
-    STAGE_MEASURE
+    STAGE_MEASURE,
+    STAGE_VISCOSITY
 };
-static const char *const stages[] = {
-    "walls",   "to_mesh", "pressure", "extrapolate", "to_particles", "correct", "advect", "resize",
-    "sources", "mesh",    "sort",     "level_set",   "sizing",       "measure", NULL};
+static const char *const stages[] = {"walls",        "to_mesh", "pressure",  "extrapolate",
+                                     "to_particles", "correct", "advect",    "resize",
+                                     "sources",      "mesh",    "sort",      "level_set",
+                                     "sizing",       "measure", "viscosity", NULL};
 
 static un_status step(void *state, double dt, un_step *report)
 {
@@ -68,6 +72,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_TO_MESH, &clock);
     UN_TRY(un_tet_project(s, dt, &projection)); /* 11 solve pressure, update velocity */
     un_stage_end(report, STAGE_PRESSURE, &clock);
+    if (s->viscous) UN_TRY(un_tet_viscosity(s, dt, &projection)); /* [Batty11], and 11 again */
+    un_stage_end(report, STAGE_VISCOSITY, &clock);
     UN_TRY(un_tet_extend(s, dt)); /* 10 extrapolate outside the liquid */
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     un_tet_to_particles(s, dt); /* 12 update particle velocities */
@@ -123,14 +129,16 @@ static const un_particles *particles(const void *state)
 /* Everything that the next building of the mesh makes anew. */
 static void release(un_tet *s)
 {
-    void **arrays[] = {(void **)&s->volume,    (void **)&s->colour,     (void **)&s->phi,
-                       (void **)&s->size,      (void **)&s->source,     (void **)&s->p,
-                       (void **)&s->u_node,    (void **)&s->d_node,     (void **)&s->u_tet,
-                       (void **)&s->d_tet,     (void **)&s->known_node, (void **)&s->known_tet,
-                       (void **)&s->sharp,     (void **)&s->quiet,      (void **)&s->old_key,
-                       (void **)&s->old_p,     (void **)&s->radius,     (void **)&s->depth,
-                       (void **)&s->normal[0], (void **)&s->normal[1],  (void **)&s->normal[2],
-                       (void **)&s->wall,      (void **)&s->emitted,    (void **)&s->flags_before};
+    void **arrays[] = {
+        (void **)&s->volume,        (void **)&s->colour,          (void **)&s->phi,
+        (void **)&s->size,          (void **)&s->source,          (void **)&s->p,
+        (void **)&s->u_node,        (void **)&s->d_node,          (void **)&s->u_tet,
+        (void **)&s->d_tet,         (void **)&s->known_node,      (void **)&s->known_tet,
+        (void **)&s->sharp,         (void **)&s->quiet,           (void **)&s->old_key,
+        (void **)&s->old_p,         (void **)&s->radius,          (void **)&s->depth,
+        (void **)&s->normal[0],     (void **)&s->normal[1],       (void **)&s->normal[2],
+        (void **)&s->wall,          (void **)&s->emitted,         (void **)&s->flags_before,
+        (void **)&s->mixed.density, (void **)&s->mixed.viscosity, (void **)&s->mixed.lightness};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         un_free(s->ctx, *arrays[i]);
         *arrays[i] = NULL;
@@ -140,6 +148,8 @@ static void release(un_tet *s)
     memset(s->old_capacity, 0, sizeof s->old_capacity);
     memset(s->particle_capacity, 0, sizeof s->particle_capacity);
     s->emitted_capacity = s->flags_capacity = 0;
+    memset(s->mixed.capacity, 0, sizeof s->mixed.capacity);
+    un_viscous_walls_free(s->ctx, &s->viscous_walls);
     un_tet_walls_free(&s->tet_walls);
     un_tets_free(&s->mesh);
     un_tet_bins_free(s->ctx, &s->bins);
@@ -155,6 +165,7 @@ static void destroy(void *state)
     un_octree_free(&s->tree);
     un_walls_destroy(s->walls);
     un_tet_pressure_destroy(s->pressure);
+    un_viscosity_destroy(s->viscosity);
     un_particles_free(s->ctx, &s->particles);
     un_sources_free(&s->sources);
     un_free(s->ctx, s);
@@ -168,7 +179,9 @@ static un_status allocate(un_tet *s)
     UN_TRY(un_tet_pressure_create(s->ctx, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
     UN_TRY(un_sources_init(&s->sources, s->ctx, s->def, &s->grid, s->walls));
+    if (s->viscous) UN_TRY(un_viscosity_create(s->ctx, &s->viscosity));
     s->particles.sized = true;
+    s->particles.mixed = un_scene_mixed(s->def);
     return un_particles_reserve(s->ctx, &s->particles, 1);
 }
 
@@ -202,6 +215,7 @@ un_status un_tet_begin(un_context *ctx, const un_scene *scene, un_tet **state)
     s->scene = scene;
     s->def = &scene->def;
     s->scale = 1;
+    s->viscous = un_scene_viscous(s->def);
     s->grid = un_grid_make(s->def->domain.size, s->def->detail.finest);
     un_arena_init(&s->arena, ctx);
     un_arena_init(&s->lists, ctx);

@@ -10,6 +10,7 @@
 #include "sizing/sizing.h"
 #include "surface/surface.h"
 #include "transfer/transfer.h"
+#include "viscosity/viscosity.h"
 
 /* At the peak of a step: per particle with the copy to go back to, per node and per tet in the
  * liquid with matrix and scratch, and whatever the size. Measured; a splash has a node or more and
@@ -19,6 +20,13 @@
 #define UN_TET_WET_BYTES 500.0
 #define UN_TET_USUAL_BYTES 1300.0 /* per particle in all, before there is a mesh */
 #define UN_TET_FIXED_BYTES 4e6
+
+/* Of liquids that are not the same everywhere; all NULL otherwise. */
+typedef struct un_tet_mixed {
+    float *density, *viscosity; /* at nodes: kg/m3, Pa s */
+    float *lightness;           /* at tets: fluid.density over that of the liquid there */
+    size_t capacity[3];
+} un_tet_mixed;
 
 typedef struct un_tet {
     un_context *ctx;
@@ -44,6 +52,10 @@ typedef struct un_tet {
     uint8_t *known_node, *known_tet;
     size_t node_capacity[11], tet_capacity[3];
     un_tet_pressure *pressure;
+    bool viscous; /* some of the liquid is; else the next two are void */
+    un_viscosity *viscosity;
+    un_viscous_walls viscous_walls;
+    un_tet_mixed mixed;
     uint64_t *old_key; /* nodes of the last mesh, and p there: the next guess */
     double *old_p;
     int32_t old_count;
@@ -78,11 +90,22 @@ typedef struct un_tet {
 
 un_status un_tet_to_mesh(un_tet *s, double dt);                                   /* line 9 */
 un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report); /* 11 */
-un_status un_tet_extend(un_tet *s, double dt);                                    /* 10 */
-void un_tet_to_particles(un_tet *s, double dt);                                   /* 12 */
-un_status un_tet_correct(un_tet *s, double dt);                                   /* 4 */
-void un_tet_advect(un_tet *s, double dt);                                         /* 13 */
-un_status un_tet_resize(un_tet *s);                                               /* 8 */
+/* The same for the divergence that is already in s->source. */
+un_status un_tet_apply_pressure(un_tet *s, double dt, un_tet_projection_report *report);
+un_status un_tet_extend(un_tet *s, double dt);  /* 10 */
+void un_tet_to_particles(un_tet *s, double dt); /* 12 */
+un_status un_tet_correct(un_tet *s, double dt); /* 4 */
+void un_tet_advect(un_tet *s, double dt);       /* 13 */
+un_status un_tet_resize(un_tet *s);             /* 8 */
+
+/* ---- viscosity (tet_viscous.c) ---- */
+
+/* Density and viscosity at nodes; liquid that sticks to walls has their velocity. */
+un_status un_tet_thicken(un_tet *s);
+/* Viscosity, and pressure once more; adds its iterations to the report. */
+un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection);
+double un_tet_thickness(const un_tet *s, int64_t n); /* kinematic viscosity at a node, m2/s */
+bool un_tet_sticks(const un_tet *s, int64_t n);
 
 /* ---- the mesh around the particles (tet_mesh.c) ---- */
 

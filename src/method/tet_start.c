@@ -35,6 +35,7 @@ static un_status seed(un_tet *s)
                               .velocity = s->def->liquid.velocity};
     s->particles.count = 0;
     UN_TRY(un_particles_seed_leaves(s->ctx, &s->particles, &def, &s->sources.volume_start));
+    UN_TRY(un_sources_give_matter(&s->sources, &s->particles, 0, &s->def->fluid.matter));
     memset(s->particles.flags, UN_PARTICLE_CALM, (size_t)s->particles.count);
     UN_TRY(un_tets_build(&s->mesh, &s->arena, &s->tree));
     un_arena_reset(&s->arena);

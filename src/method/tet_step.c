@@ -39,6 +39,8 @@ static double quiet_speed(const un_tet *s)
  * surroundings goes: still water has eddies of a few cells, driven by the noise of the level set,
  * that only this brings to rest. The square of stir at which half is kept. */
 #define STILL 0.005
+/* Where viscosity leaves less than this of that nothing is done. */
+#define NOISE_LEAST 0.02f
 
 /* M u, M the consistent mass matrix over its row sums, at quiet nodes; u at others. */
 typedef struct smooth_args {
@@ -77,6 +79,10 @@ static void find_quiet(void *arg, int64_t begin, int64_t end)
         double coarse = un_octree_size(&s->tree, s->mesh.node_level[n]) / s->tree.h;
         double stir = un_dot(s->u_node[n], s->u_node[n]) / (quiet * quiet * coarse);
         s->quiet[n] = stir < 10 && s->known_node[n] ? (float)(1 / (1 + stir * stir)) : 0;
+        if (!s->viscous) continue;
+        double h = un_octree_size(&s->tree, s->mesh.node_level[n]);
+        s->quiet[n] *= (float)un_noise_share(un_tet_thickness(s, n), h, quiet);
+        if (s->quiet[n] < NOISE_LEAST) s->quiet[n] = 0;
     }
 }
 
@@ -146,6 +152,7 @@ un_status un_tet_to_mesh(un_tet *s, double dt)
     UN_TRY(un_transfer_extrapolate_nodes(s->ctx, &s->arena, s->u_node, NULL, s->known_node,
                                          &s->mesh, 2));
     un_arena_reset(&s->arena);
+    UN_TRY(un_tet_thicken(s));
     /* What the tets have before any force, to tell the change from; calm needs it too. */
     un_transfer_nodes_to_tets(s->ctx, s->u_tet, s->u_node, s->known_node, &s->mesh, NULL);
     memcpy(s->d_tet, s->u_tet, (size_t)s->mesh.tet_count * sizeof *s->d_tet);
@@ -213,6 +220,11 @@ un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report)
     source_args a = {s, dt, un_clamp(-s->volume_error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX)};
     un_parallel_for(s->ctx, s->mesh.node_count, 8192, wanted_divergence, &a);
     s->has_emitted = false;
+    return un_tet_apply_pressure(s, dt, report);
+}
+
+un_status un_tet_apply_pressure(un_tet *s, double dt, un_tet_projection_report *report)
+{
     un_tet_projection in = {.mesh = &s->mesh,
                             .u = s->u_tet,
                             .known = s->known_tet,
@@ -221,6 +233,7 @@ un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report)
                             .u_solid = s->tet_walls.u_solid,
                             .p = s->p,
                             .source = s->source,
+                            .lightness = s->mixed.lightness,
                             .dt = dt,
                             .density = s->def->fluid.density,
                             .tolerance = s->def->solver.tolerance,
@@ -292,6 +305,11 @@ static void constrain(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         un_vec3 *u = &s->u_node[n], *d = &s->d_node[n], x = s->mesh.x[n];
         if (!s->known_node[n]) continue;
+        if (un_tet_sticks(s, n)) {
+            *u = s->viscous_walls.u[n];
+            *d = un_v3(0, 0, 0);
+            continue;
+        }
         stop_at_side(&u->x, &d->x, x.x, top.x, !open[0], !open[1], snap);
         stop_at_side(&u->y, &d->y, x.y, top.y, !open[2], !open[3], snap);
         stop_at_side(&u->z, &d->z, x.z, top.z, !open[4], !open[5], snap);
@@ -352,7 +370,8 @@ void un_tet_to_particles(un_tet *s, double dt)
                     .gravity = s->def->gravity,
                     .pic = s->def->solver.pic,
                     .pic_quiet = fmax(PIC_QUIET, s->def->solver.pic),
-                    .quiet_speed = quiet_speed(s)};
+                    .quiet_speed = quiet_speed(s),
+                    .thickness = s->def->fluid.viscosity / s->def->fluid.density};
     un_tet_field u = {s->u_tet, s->u_node}, change = {s->d_tet, s->d_node};
     un_transfer_tets_to_particles(s->ctx, &s->particles, &s->bins, &s->mesh, &u, &change, s->sharp,
                                   &flip, 0.25 * s->tree.h);

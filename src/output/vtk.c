@@ -93,6 +93,10 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
     head_array(&w, "Float32", "volume", 1, count, sizeof(float));
     head_array(&w, "Float32", "radius", 1, count, sizeof(float));
     head_array(&w, "UInt8", "ballistic", 1, count, sizeof(uint8_t));
+    if (particles->density) {
+        head_array(&w, "Float32", "density", 1, count, sizeof(float));
+        head_array(&w, "Float32", "viscosity", 1, count, sizeof(float));
+    }
     un_file_printf(w.file, "</PointData>\n<Points>\n");
     head_array(&w, "Float32", "Points", 3, count, sizeof(float));
     /* a cell to each point, so that thresholds and selections see single particles */
@@ -114,6 +118,12 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
     for (int32_t p = 0; p < count; p++) {
         uint8_t ballistic = (particles->flags[p] & UN_PARTICLE_BALLISTIC) != 0;
         un_file_write(w.file, &ballistic, 1);
+    }
+    if (particles->density) {
+        data_begin(&w, 1, count, sizeof(float));
+        un_file_write_little(w.file, particles->density, (size_t)count, sizeof(float));
+        data_begin(&w, 1, count, sizeof(float));
+        un_file_write_little(w.file, particles->viscosity, (size_t)count, sizeof(float));
     }
     data_begin(&w, 3, count, sizeof(float));
     for (int32_t p = 0; p < count; p++) put_vector(w.file, un_v3(x[0][p], x[1][p], x[2][p]));

@@ -121,4 +121,5 @@ void un_fill_store(un_particles *p, int64_t at, const un_seed *seed, un_vec3 vel
     p->volume[at] = (float)seed->volume;
     p->flags[at] = 0;
     if (p->size) p->size[at] = (float)cell;
+    if (p->density) p->density[at] = p->viscosity[at] = 0; /* who seeds mixed liquid says what */
 }

@@ -9,10 +9,12 @@ void un_particles_free(un_context *ctx, un_particles *p)
     un_free(ctx, p->volume);
     un_free(ctx, p->flags);
     un_free(ctx, p->size);
+    un_free(ctx, p->density);
+    un_free(ctx, p->viscosity);
     un_free(ctx, p->spare_double);
     un_free(ctx, p->spare_float);
     un_free(ctx, p->spare_byte);
-    *p = (un_particles){.sized = p->sized};
+    *p = (un_particles){.sized = p->sized, .mixed = p->mixed};
 }
 
 size_t un_particles_bytes_each(void)
@@ -32,16 +34,21 @@ un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count)
     /* All arrays share one capacity, raised only once each has grown. */
     size_t target = p->capacity + p->capacity / 4;
     if (target < (size_t)count) target = (size_t)count;
-    void **arrays[] = {(void **)&p->x[0],         (void **)&p->x[1],       (void **)&p->x[2],
-                       (void **)&p->v[0],         (void **)&p->v[1],       (void **)&p->v[2],
-                       (void **)&p->spare_double, (void **)&p->volume,     (void **)&p->spare_float,
-                       (void **)&p->flags,        (void **)&p->spare_byte, (void **)&p->size};
-    size_t sizes[] = {8, 8, 8, 8, 8, 8, 8, 4, 4, 1, 1, 4};
-    size_t array_count = sizeof sizes / sizeof *sizes - !p->sized; /* size is the last */
-    for (size_t i = 0; i < array_count; i++) {
-        void *moved = un_realloc(ctx, *arrays[i], target, sizes[i]);
+    struct {
+        void *array;
+        size_t size;
+        bool left_out;
+    } arrays[] = {
+        {&p->x[0], 8, false},         {&p->x[1], 8, false},         {&p->x[2], 8, false},
+        {&p->v[0], 8, false},         {&p->v[1], 8, false},         {&p->v[2], 8, false},
+        {&p->spare_double, 8, false}, {&p->volume, 4, false},       {&p->spare_float, 4, false},
+        {&p->flags, 1, false},        {&p->spare_byte, 1, false},   {&p->size, 4, !p->sized},
+        {&p->density, 4, !p->mixed},  {&p->viscosity, 4, !p->mixed}};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        if (arrays[i].left_out) continue;
+        void *moved = un_realloc(ctx, *(void **)arrays[i].array, target, arrays[i].size);
         if (!moved) return UN_ERROR_MEMORY;
-        *arrays[i] = moved;
+        *(void **)arrays[i].array = moved;
     }
     p->capacity = target;
     return UN_OK;
@@ -56,15 +63,7 @@ double un_particles_filter(un_particles *p, const uint8_t *keep)
             removed += p->volume[i];
             continue;
         }
-        if (kept != i) {
-            for (int a = 0; a < 3; a++) {
-                p->x[a][kept] = p->x[a][i];
-                p->v[a][kept] = p->v[a][i];
-            }
-            p->volume[kept] = p->volume[i];
-            p->flags[kept] = p->flags[i];
-            if (p->size) p->size[kept] = p->size[i];
-        }
+        if (kept != i) un_particle_copy(p, kept, i);
         kept++;
     }
     p->count = kept;
@@ -115,8 +114,9 @@ void un_particles_take(un_context *ctx, un_particles *p, const int32_t *order, i
         p->spare_double = *doubles[a];
         *doubles[a] = g.to;
     }
-    float **floats[2] = {&p->volume, &p->size};
-    for (int a = 0; a < (p->size ? 2 : 1); a++) {
+    float **floats[4] = {&p->volume, &p->size, &p->density, &p->viscosity};
+    for (int a = 0; a < 4; a++) {
+        if (!*floats[a]) continue;
         gather_args g = {order, *floats[a], p->spare_float};
         un_parallel_for(ctx, count, GATHER_GRAIN, gather_floats, &g);
         p->spare_float = *floats[a];

@@ -25,6 +25,9 @@ typedef struct un_particles {
     uint8_t *flags;
     float *size; /* wanted edge of the cells around it, m; NULL unless reserved as sized */
     bool sized;  /* set before the first reserve */
+    /* kg/m3 and Pa s, of liquids that are not the same everywhere; NULL unless reserved as mixed */
+    float *density, *viscosity;
+    bool mixed; /* set before the first reserve */
     /* one spare array of each width, so that reordering is a gather and a swap */
     double *spare_double;
     float *spare_float;
@@ -38,6 +41,20 @@ static inline un_vec3 un_particle_position(const un_particles *p, int64_t i)
 static inline un_vec3 un_particle_velocity(const un_particles *p, int64_t i)
 {
     return un_v3(p->v[0][i], p->v[1][i], p->v[2][i]);
+}
+
+/* Copies all that particle `from` has to `to`. */
+static inline void un_particle_copy(un_particles *p, int64_t to, int64_t from)
+{
+    for (int a = 0; a < 3; a++) {
+        p->x[a][to] = p->x[a][from];
+        p->v[a][to] = p->v[a][from];
+    }
+    p->volume[to] = p->volume[from];
+    p->flags[to] = p->flags[from];
+    if (p->size) p->size[to] = p->size[from];
+    if (p->density) p->density[to] = p->density[from];
+    if (p->viscosity) p->viscosity[to] = p->viscosity[from];
 }
 
 void un_particles_free(un_context *ctx, un_particles *particles);

@@ -242,11 +242,9 @@ static void apply_splits(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t i = a->split[n], j = a->first_new[n];
         if (!a->halves[n].found) continue;
-        for (int axis = 0; axis < 3; axis++) p->v[axis][j] = p->v[axis][i];
+        un_particle_copy(p, j, i);
         p->volume[j] = 0.5f * p->volume[i];
         p->volume[i] -= p->volume[j];
-        p->flags[j] = p->flags[i];
-        p->size[j] = p->size[i];
         set_position(p, i, a->halves[n].x[0]);
         set_position(p, j, a->halves[n].x[1]);
     }
@@ -346,10 +344,16 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t i = a->pair[n][0], j = a->pair[n][1];
         double vi = p->volume[i], vj = p->volume[j], share = vj / (vi + vj);
-        double x[3], normal[3];
+        double x[3], normal[3], mass_share = share;
+        if (p->density) {
+            double mi = vi * (double)p->density[i], mj = vj * (double)p->density[j];
+            mass_share = mj / (mi + mj);
+            p->density[i] = (float)blend((double)p->density[i], (double)p->density[j], share);
+            p->viscosity[i] = (float)blend((double)p->viscosity[i], (double)p->viscosity[j], share);
+        }
         for (int axis = 0; axis < 3; axis++) {
-            x[axis] = blend(p->x[axis][i], p->x[axis][j], share);
-            p->v[axis][i] = blend(p->v[axis][i], p->v[axis][j], share);
+            x[axis] = blend(p->x[axis][i], p->x[axis][j], mass_share);
+            p->v[axis][i] = blend(p->v[axis][i], p->v[axis][j], mass_share);
             normal[axis] = blend((double)def->normal[axis][i], (double)def->normal[axis][j], share);
         }
         p->volume[i] = a->merged_volume[n];

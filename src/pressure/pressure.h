@@ -83,6 +83,7 @@ typedef struct un_tet_projection {
     const un_vec3 *u_solid;    /* at tets, NULL: nothing moves */
     double *p;                 /* at nodes, Pa: the guess, then the result; 0 at air nodes */
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
+    const float *lightness;    /* at tets: density over the liquid's own; NULL: 1 everywhere */
     double dt, density, tolerance;
     int32_t iteration_limit;
     bool first_order; /* p = 0 at air nodes, for comparison */

@@ -72,6 +72,12 @@ static inline double open_share(const args *s, int32_t t)
     return open < OPEN_MIN ? 0 : open;
 }
 
+/* What a pressure gradient moves of the tet: its open share, by how light it is. */
+static inline double open_ease(const args *s, int32_t t)
+{
+    return open_share(s, t) * (s->in->lightness ? (double)s->in->lightness[t] : 1);
+}
+
 static un_ghost make_ghost(const args *s, int32_t t)
 {
     const int32_t *n = s->mesh->tet[t];
@@ -111,7 +117,7 @@ static bool is_weak(const args *s, int64_t n)
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
         if (s->wet[t] == 0) continue;
-        double scale = s->size[m->level[t]] * open_share(s, t);
+        double scale = s->size[m->level[t]] * open_ease(s, t);
         stiffness += scale * m->shapes[m->shape[t]].stiffness[i][i];
         if (s->wet[t] == 15) continue;
         un_ghost g = make_ghost(s, t);
@@ -280,7 +286,7 @@ static inline void gather_row(const args *s, int64_t n, row_scratch *r, bool wit
                 if (wet == 15 ? k[j] != 0 : wet >> j & 1) row_place(r, node[j]);
             continue;
         }
-        double scale = s->size[m->level[t]] * open_share(s, t);
+        double scale = s->size[m->level[t]] * open_ease(s, t);
         diagonal += scale * k[i];
         if (wet == 15) {
             for (int j = 0; j < 4; j++)
@@ -396,9 +402,10 @@ static void update_tets(void *arg, int64_t begin, int64_t end)
             int32_t r = s->pr->index[m->tet[t][i]];
             q[i] = r >= 0 ? s->pr->x[r] : 0;
         }
-        double over = -1 / s->size[m->level[t]];
+        double light = in->lightness ? (double)in->lightness[t] : 1;
+        double over = -light / s->size[m->level[t]];
         if (s->wet[t] == 15) {
-            in->u[t] = un_sub(in->u[t], un_tets_gradient(m, (int32_t)t, q));
+            in->u[t] = un_mad(in->u[t], un_tets_gradient(m, (int32_t)t, q), -light);
         } else {
             un_ghost ghost = make_ghost(s, (int32_t)t);
             un_ghost_gradient(g, &ghost, q);

@@ -149,6 +149,21 @@ static uint64_t custom_hash(const lines *out)
 
 /* ---- the scene ---- */
 
+static void add_matter(lines *out, const char *whose, const un_matter *m)
+{
+    uint64_t hash = 0;
+    un_vec3 size = out->scene->def.domain.size;
+    for (uint64_t i = 0; i < SIZE_POINTS; i++) {
+        un_vec3 x = un_v3(size.x * un_random(3 * i, 79), size.y * un_random(3 * i + 1, 79),
+                          size.z * un_random(3 * i + 2, 79));
+        float density = -1, viscosity = -1;
+        if (un_scene_matter(out->scene, m, &x, 1, &density, &viscosity) != UN_OK)
+            density = viscosity = -1;
+        hash = mix(mix(hash, (double)density, SHARE), (double)viscosity, SHARE * 1e-3);
+    }
+    add(out, "density and viscosity of %s=#%016llx\n", whose, (unsigned long long)hash);
+}
+
 static void add_solids(lines *out)
 {
     const un_scene_def *def = &out->scene->def;
@@ -157,6 +172,8 @@ static void add_solids(lines *out)
         const un_solid *s = &def->solids[i];
         add(out, "the friction of ");
         add_number(out, s->name, s->friction);
+        add(out, "the slip of ");
+        add_number(out, s->name, s->slip);
         add(out, "the shape of %s=#%016llx\n", s->name,
             (unsigned long long)shape_hash(out, s->shape));
         add(out, "the motion of %s=#%016llx\n", s->name,
@@ -174,6 +191,7 @@ static void add_sources(lines *out)
                                  s->velocity.z,   s->from,       s->to};
         add(out, "kind, velocity, from and to of ");
         add_numbers(out, s->name, values, 6);
+        if (s->kind == UN_SOURCE_EMITTER) add_matter(out, s->name, &s->matter);
         add(out, "the shape of %s=#%016llx\n", s->name,
             (unsigned long long)shape_hash(out, s->shape));
     }
@@ -224,6 +242,9 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_vector(&out, "gravity", def->gravity);
     add_number(&out, "fluid.density", def->fluid.density);
     add_number(&out, "fluid.viscosity", def->fluid.viscosity);
+    add_matter(&out, "fluid", &def->fluid.matter);
+    add_numbers(&out, "domain.slip", def->domain.slip, 6);
+    add(&out, "solver.stress=%s\nsolver.coupling=%s\n", def->solver.stress, def->solver.coupling);
     add_number(&out, "fluid.surface_tension", def->fluid.surface_tension);
     add(&out, "the shape of liquid=#%016llx\n",
         def->liquid.shape ? (unsigned long long)shape_hash(&out, def->liquid.shape) : 0);

@@ -164,10 +164,10 @@ typedef struct un_node {
     int32_t part_count;
     int32_t depth;
     double cost; /* leaves below, counted as often as they are reached */
-    bool has_velocity, has_pose, has_friction;
+    bool has_velocity, has_pose, has_friction, has_slip;
     bool has_bounds; /* of a field: from a to b */
     un_vec3 velocity;
-    double friction;
+    double friction, slip;
     un_shape *built;
 } un_node;
 
@@ -197,6 +197,14 @@ void un_scene_note(lua_State *L, un_scene *scene, const char *format, ...)
 
 void un_read_scene(lua_State *L, un_scene *scene);
 void un_read_sizing(un_place *place, int t, un_scene *scene);
+/* fluid.c: density, viscosity, slip. */
+void un_read_fluid(un_place *place, int t, un_scene_def *def);
+void un_read_emitted(const un_place *place, int t, un_source *source);
+/* What an emitter does not say of its liquid the scene's fluid says. */
+void un_complete_source(const un_place *place, un_source *source, const un_scene_def *def);
+bool un_read_slip(const un_place *place, int t, const char *key, double *slip);
+void un_read_slips(un_place *place, int t, const char *const *side_names, double slip[6]);
+un_status un_check_fluid(const un_scene *scene);
 /* Calls its functions at the first and the last frame. */
 un_status un_check_sizing(const un_scene *scene);
 /* Lua's name of a chunk that is a value of an override. */

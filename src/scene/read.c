@@ -20,13 +20,15 @@ un_scene_def un_scene_def_default(void)
         .detail = {.coarsest = 8, .finest = 64, .surface = 128},
         .frames = {.count = 72, .rate = 24},
         .gravity = {0, -9.81, 0},
-        .fluid.density = 1000,
+        .fluid.matter = {.density = 1000, .density_formula = -1, .viscosity_formula = -1},
         .solver = {.kind = "auto",
                    .dump_every = 10,
                    .tolerance = 1e-4,
                    .cfl = 3,
                    .pic = 3,
-                   .surface = "colour"},
+                   .surface = "colour",
+                   .stress = "full",
+                   .coupling = "flip"},
         .sizing = {.depth = 1,
                    .curvature = 1,
                    .solid_curvature = 1,
@@ -43,7 +45,7 @@ un_scene_def un_scene_def_default(void)
 
 static void read_domain(un_place *place, int t, un_scene_def *def)
 {
-    static const char *const keys[] = {"size", "open", NULL};
+    static const char *const keys[] = {"size", "open", "slip", NULL};
     lua_State *L = place->L;
     int domain = un_open_table(place, t, "domain", "{ size = {1, 1, 1} }");
     if (!domain) return;
@@ -80,6 +82,7 @@ static void read_domain(un_place *place, int t, un_scene_def *def)
         }
         un_close_table(place, open);
     }
+    un_read_slips(place, domain, side_names, def->domain.slip);
     un_close_table(place, domain);
 }
 
@@ -131,31 +134,6 @@ static void read_frames(un_place *place, int t, un_scene_def *def)
     un_close_table(place, frames);
 }
 
-/* Zero is served, anything else is refused rather than ignored. */
-static void refuse_unless_zero(const un_place *place, int t, const char *key)
-{
-    lua_State *L = place->L;
-    if (!un_get_field(place, t, key)) return;
-    if (lua_type(L, -1) != LUA_TNUMBER && lua_type(L, -1) != LUA_TFUNCTION)
-        un_place_fail(place, key, "must be a number, got %s", un_describe(L, -1).text);
-    if (lua_isfunction(L, -1) || lua_tonumber(L, -1) != 0)
-        un_place_fail(place, key, "= %s is not available in this version; leave it out or 0",
-                      un_describe(L, -1).text);
-    lua_pop(L, 1);
-}
-
-static void read_fluid(un_place *place, int t, un_scene_def *def)
-{
-    static const char *const keys[] = {"density", "viscosity", "surface_tension", NULL};
-    int fluid = un_open_table(place, t, "fluid", "{ density = 1000 }");
-    if (!fluid) return;
-    un_check_keys(place, fluid, keys, false);
-    un_read_number(place, fluid, "density", (un_range){0, 1e6, true}, &def->fluid.density);
-    refuse_unless_zero(place, fluid, "viscosity");
-    refuse_unless_zero(place, fluid, "surface_tension");
-    un_close_table(place, fluid);
-}
-
 /* Pushes item i of the list: one of our values with the given tag, or an error. */
 static un_value *take_item(const un_place *place, int list, int i, un_value_tag tag,
                            const char *what)
@@ -204,9 +182,11 @@ static void read_liquid(un_place *place, int t, un_scene *scene)
                                                    "a shape, such as box { ... }");
         if (node->kind == UN_NODE_SOLID)
             un_place_fail(place, number, "is a solid; move it to solids");
-        if (node->has_pose || node->has_friction)
+        if (node->has_pose || node->has_friction || node->has_slip)
             un_place_fail(place, number, "has %s, which is for solids; remove it",
-                          node->has_pose ? "a pose" : "friction");
+                          node->has_pose       ? "a pose"
+                          : node->has_friction ? "friction"
+                                               : "slip");
         if (node->has_velocity)
             un_place_fail(place, number,
                           "has a velocity; the liquid starts with one for all: liquid = { ..., "
@@ -260,6 +240,7 @@ static void read_solids(un_place *place, int t, un_scene *scene)
         name_item(L, solid->name, sizeof solid->name, "solids", i, &node->head);
         solid->shape = un_build_shape(L, scene, lua_gettop(L));
         solid->friction = node->friction;
+        solid->slip = node->slip;
         solid->velocity = node->velocity;
         solid->pose = -1;
         solid->moves = node->has_pose || un_length(node->velocity) > 0;
@@ -288,6 +269,7 @@ static void read_sources(un_place *place, int t, un_scene *scene)
         un_source *source = &def->sources[i];
         *source = value->source;
         name_item(L, source->name, sizeof source->name, "sources", i, &value->head);
+        un_complete_source(place, source, def);
         lua_getiuservalue(L, -1, 1);
         source->shape = un_build_shape(L, scene, lua_gettop(L));
         def->source_count = i + 1;
@@ -398,8 +380,10 @@ static void read_dump(const un_place *place, int t, un_scene_def *def)
 
 static void read_solver(un_place *place, int t, un_scene_def *def)
 {
-    static const char *const keys[] = {"kind", "dump", "dump_every", "tolerance",
-                                       "cfl",  "pic",  "surface",    NULL};
+    static const char *const keys[] = {"kind", "dump",    "dump_every", "tolerance", "cfl",
+                                       "pic",  "surface", "stress",     "coupling",  NULL};
+    static const char *const stresses[] = {"full", "laplacian", NULL};
+    static const char *const couplings[] = {"flip", "pic", NULL};
     static const char *const surfaces[] = {"hulls", "colour", NULL};
     int solver = un_open_table(place, t, "solver", "{ kind = \"auto\", tolerance = 1e-4 }");
     if (!solver) return;
@@ -418,6 +402,10 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
                    &def->solver.tolerance);
     un_read_number(place, solver, "cfl", (un_range){0.1, 20, false}, &def->solver.cfl);
     un_read_number(place, solver, "pic", (un_range){0, 1e6, false}, &def->solver.pic);
+    un_read_word(place, solver, "stress", stresses, NULL, def->solver.stress,
+                 sizeof def->solver.stress);
+    un_read_word(place, solver, "coupling", couplings, NULL, def->solver.coupling,
+                 sizeof def->solver.coupling);
     un_read_word(place, solver, "surface", surfaces, NULL, def->solver.surface,
                  sizeof def->solver.surface);
     un_close_table(place, solver);
@@ -457,7 +445,7 @@ void un_read_scene(lua_State *L, un_scene *scene)
     read_domain(place, t, def);
     read_detail(place, t, def);
     read_frames(place, t, def);
-    read_fluid(place, t, def);
+    un_read_fluid(place, t, def);
     read_budget(place, t, def);
     read_solver(place, t, def);
     un_read_sizing(place, t, scene);

@@ -246,6 +246,7 @@ static un_status load(un_scene *scene, const char *const *overrides, int32_t ove
     UN_TRY(un_sandbox_call(scene->sandbox, run_script, scene, &script));
     UN_TRY(un_sandbox_call(scene->sandbox, build_scene, scene, &build));
     UN_TRY(check_poses(scene));
+    UN_TRY(un_check_fluid(scene));
     return un_check_sizing(scene);
 }
 

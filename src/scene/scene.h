@@ -21,6 +21,12 @@ typedef struct un_solid {
     bool moves;
 } un_solid;
 
+/* Of a liquid, by where it starts: numbers, or functions of place in the sandbox (-1: none). */
+typedef struct un_matter {
+    double density, viscosity; /* kg/m3, Pa s */
+    int32_t density_formula, viscosity_formula;
+} un_matter;
+
 typedef enum un_source_kind { UN_SOURCE_EMITTER, UN_SOURCE_DRAIN } un_source_kind;
 
 typedef struct un_source {
@@ -29,6 +35,8 @@ typedef struct un_source {
     char name[64];
     un_vec3 velocity;
     double from, to; /* s; to may be infinite */
+    un_matter matter;
+    bool has_density, has_viscosity; /* of its own */
 } un_source;
 
 typedef enum un_probe_kind { UN_PROBE_FRONT, UN_PROBE_HEIGHT, UN_PROBE_PRESSURE } un_probe_kind;
@@ -64,7 +72,13 @@ typedef struct un_scene_def {
     } frames;
     un_vec3 gravity;
     struct {
-        double density, viscosity, surface_tension;
+        union {
+            un_matter matter;
+            struct {
+                double density, viscosity;
+            };
+        };
+        double surface_tension;
     } fluid;
     struct {
         const un_shape *shape; /* the union of all; NULL: none */
@@ -88,6 +102,8 @@ typedef struct un_scene_def {
         double cfl;         /* cells a particle may cross in a step */
         double pic;         /* 1/s: rate at which particle velocities relax to the grid's */
         char surface[16];   /* the level set that adaptive methods step with: hulls, colour */
+        char stress[16];    /* of viscous liquid: full, or laplacian to compare */
+        char coupling[16];  /* of nodal viscosity to the method's velocities: flip, pic */
     } solver;
     struct {
         /* Each a switch, and a factor on the sizes it asks for: 0 off, 1 as documented. */
@@ -130,6 +146,12 @@ un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera)
  * as above. A value that is no size is an error of the scene, which names the place. */
 un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *x, int64_t count,
                                 float *size);
+/* Is any of the liquid viscous? Does it differ from place to place? */
+bool un_scene_viscous(const un_scene_def *def);
+bool un_scene_mixed(const un_scene_def *def);
+/* Density and viscosity at many places. One thread, as above. */
+un_status un_scene_matter(const un_scene *scene, const un_matter *matter, const un_vec3 *x,
+                          int64_t count, float *density, float *viscosity);
 /* The scene as run, to be written to DIR/scene.lua: the file's text followed by lines that apply
  * the overrides, so that loading it again gives the same scene (mesh files are then looked up
  * relative to the original's folder). Caller frees with un_free. */

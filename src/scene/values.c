@@ -11,7 +11,7 @@
 #define DEPTH_MAX 200
 #define COST_MAX 100000
 
-#define SOLID_KEYS "velocity", "pose", "friction", "density"
+#define SOLID_KEYS "velocity", "pose", "friction", "slip", "density"
 
 un_value *un_value_at(lua_State *L, int index)
 {
@@ -73,6 +73,7 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     node->has_velocity = un_read_vec3(place, 1, "velocity", &node->velocity);
     node->has_friction =
         un_read_number(place, 1, "friction", (un_range){0, 1, false}, &node->friction);
+    node->has_slip = un_read_slip(place, 1, "slip", &node->slip);
     if (un_get_field(place, 1, "density"))
         un_place_fail(place, "density",
                       "(a body moved by the liquid) is not available in this version; use velocity "
@@ -248,11 +249,13 @@ static const un_node *check_part(const un_place *place, int index, const char *w
         un_place_fail(place, NULL, "needs shapes, such as sphere { ... }, but %s is %s", what,
                       un_describe(L, index).text);
     const un_node *part = (const un_node *)value;
-    if (part->kind == UN_NODE_SOLID || part->has_velocity || part->has_pose || part->has_friction)
-        un_place_fail(place, NULL,
-                      "cannot hold %s with velocity, pose or friction of its own; give them to the "
-                      "whole",
-                      un_describe(L, index).text);
+    if (part->kind == UN_NODE_SOLID || part->has_velocity || part->has_pose || part->has_friction ||
+        part->has_slip)
+        un_place_fail(
+            place, NULL,
+            "cannot hold %s with velocity, pose, friction or slip of its own; give them to the "
+            "whole",
+            un_describe(L, index).text);
     return part;
 }
 
@@ -410,7 +413,8 @@ static int make_solid(lua_State *L)
 
 static int make_source(lua_State *L, un_source_kind kind)
 {
-    static const char *const emitter_keys[] = {"shape", "velocity", "from", "to", NULL};
+    static const char *const emitter_keys[] = {"shape",   "velocity",  "from", "to",
+                                               "density", "viscosity", NULL};
     static const char *const drain_keys[] = {"shape", "from", "to", NULL};
     bool emits = kind == UN_SOURCE_EMITTER;
     const char *usage = emits ? "emitter { shape = sphere { ... }, velocity = {1, 0, 0} }"
@@ -424,6 +428,7 @@ static int make_source(lua_State *L, un_source_kind kind)
     source->kind = kind;
     source->to = INFINITY;
     un_read_vec3(&place, 1, "velocity", &source->velocity);
+    if (emits) un_read_emitted(&place, 1, source);
     un_read_number(&place, 1, "from", (un_range){0, 1e9, false}, &source->from);
     /* math.huge says the same as leaving it out. */
     bool forever = un_get_field(&place, 1, "to") && lua_type(L, -1) == LUA_TNUMBER &&

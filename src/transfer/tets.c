@@ -98,6 +98,8 @@ typedef struct nodes_args {
     const un_tet_bins *bins;
     const un_particles *particles;
     const un_vec3 *field; /* at nodes: to be taken for the particles' velocity; NULL: their own */
+    bool matter;          /* density and viscosity for velocity */
+    bool centre;          /* the place, from the node on */
     const float *where;   /* at nodes: only sums at nodes where this is above 0; NULL: all */
     float (*sums)[4][4];  /* by tet: volume and momentum at its nodes */
     uint8_t *large;       /* by particle: subdivisions of its edge, 1 none, 2, 4 */
@@ -211,10 +213,13 @@ static void add(double sum[4][4], const nodes_args *a, int32_t t, un_vec3 x, int
     un_vec3 v = {0, 0, 0};
     if (a->field)
         for (int i = 0; i < 4; i++) v = un_mad(v, a->field[mesh->tet[t][i]], place.w[i]);
+    else if (a->matter)
+        v = un_v3((double)a->particles->density[q], (double)a->particles->viscosity[q], 0);
     else
         v = un_particle_velocity(a->particles, q);
     for (int i = 0; i < 4; i++) {
         double w = volume * place.w[i];
+        if (a->centre) v = un_sub(x, mesh->x[mesh->tet[t][i]]);
         sum[i][0] += w;
         sum[i][1] += w * v.x;
         sum[i][2] += w * v.y;
@@ -280,6 +285,32 @@ un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, 
     nodes_args a = {.volume = volume,
                     .u = u,
                     .known = known,
+                    .mesh = mesh,
+                    .bins = bins,
+                    .particles = particles};
+    return sum_up(ctx, arena, &a);
+}
+
+un_status un_transfer_matter_to_nodes(un_context *ctx, un_arena *arena, un_vec3 *matter,
+                                      uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
+                                      const un_particles *particles)
+{
+    nodes_args a = {.u = matter,
+                    .known = known,
+                    .matter = true,
+                    .mesh = mesh,
+                    .bins = bins,
+                    .particles = particles};
+    return sum_up(ctx, arena, &a);
+}
+
+un_status un_transfer_centres(un_context *ctx, un_arena *arena, un_vec3 *centre, uint8_t *known,
+                              const un_tets *mesh, const un_tet_bins *bins,
+                              const un_particles *particles)
+{
+    nodes_args a = {.u = centre,
+                    .known = known,
+                    .centre = true,
                     .mesh = mesh,
                     .bins = bins,
                     .particles = particles};
@@ -451,7 +482,12 @@ static void update(void *arg, int64_t begin, int64_t end)
         double coarse = fmax(1, un_particle_radius(p->volume[q]) / a->radius_min);
         double stir = un_dot(now, now) / (quiet * coarse);
         double rate = flip->pic / (coarse * coarse);
-        rate += (flip->pic_quiet - rate) / (1 + stir * stir);
+        double nu =
+            p->viscosity ? (double)p->viscosity[q] / (double)p->density[q] : flip->thickness;
+        double h = un_tets_size(a->mesh, place.tet);
+        double noise = nu > 0 ? un_noise_share(nu, h, flip->quiet_speed) : 1;
+        rate += noise * (flip->pic_quiet - rate) / (1 + stir * stir);
+        rate += UN_VISCOUS_PIC * nu / (h * h);
         double pic = 1 - exp(-rate * flip->dt);
         const int32_t *n = a->mesh->tet[place.tet];
         if (a->sharp && spread_over(p, q, a->mesh, place.tet) == 1)

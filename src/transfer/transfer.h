@@ -25,6 +25,7 @@ typedef struct un_flip {
     un_vec3 gravity;
     double pic, pic_quiet; /* shares of this step */
     double quiet_speed;    /* m/s: at rest well below, in motion well above */
+    double thickness;      /* on tets: kinematic viscosity, m2/s, unless particles have their own */
 } un_flip;
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
                               double *const u_old[3], const un_grid *grid, const un_flip *flip);
@@ -53,6 +54,15 @@ un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
 un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
                                uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
                                const un_particles *particles);
+/* Mean density and viscosity (x and y) at nodes, of mixed particles; zero where none reaches. */
+un_status un_transfer_matter_to_nodes(un_context *ctx, un_arena *arena, un_vec3 *matter,
+                                      uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
+                                      const un_particles *particles);
+/* Where the particles' volume at each node has its centre, as seen from the node: means at the node
+ * are those of this place. */
+un_status un_transfer_centres(un_context *ctx, un_arena *arena, un_vec3 *centre, uint8_t *known,
+                              const un_tets *mesh, const un_tet_bins *bins,
+                              const un_particles *particles);
 /* What interpolating a nodal field to the particles and bringing it back makes of it, at nodes
  * where `where` is above 0; u itself at others and where no particle is. */
 un_status un_transfer_blur(un_context *ctx, un_arena *arena, un_vec3 *out, const un_vec3 *u,
@@ -93,6 +103,17 @@ static inline double un_tet_sample(const un_tets *mesh, const float *v, const un
 {
     const int32_t *n = mesh->tet[p->tet];
     return p->w[0] * v[n[0]] + p->w[1] * v[n[1]] + p->w[2] * v[n[2]] + p->w[3] * v[n[3]];
+}
+
+/* Viscosity takes what is finer than cells, which the mesh does not see, off particles at this
+ * times nu / h^2. In full, which is PIC, it would add a tenth to the viscosity. */
+#define UN_VISCOUS_PIC 1.0
+/* How much the means against noise in quiet liquid are needed where viscosity is at work itself:
+ * 1 in water, little where the Reynolds number of a cell at the quiet speed is small. */
+static inline double un_noise_share(double nu, double h, double quiet_speed)
+{
+    double re = quiet_speed * h / nu;
+    return nu > 0 ? 0.1 * re / (1 + 0.1 * re) : 1;
 }
 
 /* As un_transfer_to_particles: v <- (1 - pic) (v + change) + pic (u + sharp), sharp at nodes being

@@ -227,11 +227,30 @@ static void not_available(void **state)
         {"scene {\n method = \"warp\" }",
          "dam.lua:2: method = \"warp\" is not available in this version; use uniform, tet"},
         {"scene { fluid = { viscosity = 0.1 } }",
-         "dam.lua:1: fluid.viscosity = 0.1 is not available in this version; leave it out or 0"},
+         "dam.lua:1: fluid.viscosity is not available with method \"uniform\"; use method = "
+         "\"tet\", or leave it out"},
         {"scene { fluid = {\n viscosity = function() return 1 end } }",
-         "dam.lua:2: fluid.viscosity = a function is not available in this version; leave it out "
-         "or "
-         "0"},
+         "dam.lua:2: fluid.viscosity is not available with method \"uniform\"; use method = "
+         "\"tet\", or leave it out"},
+        {"scene { fluid = {\n density = function() return 1 end } }",
+         "dam.lua:2: fluid.density as a function is not available with method \"uniform\"; use "
+         "method = \"tet\", or give a number"},
+        {"scene { method = 'tet', fluid = { viscosity = -1 } }",
+         "dam.lua:1: fluid.viscosity must be between 0 and 1000000000, got -1"},
+        {"scene { method = 'tet', fluid = { viscosity = 'thick' } }",
+         "dam.lua:1: fluid.viscosity must be a number or a function(x, y, z), got \"thick\""},
+        {"scene { method = 'tet', " WATER ", fluid = {\n viscosity = function() return -1 end } }",
+         "dam.lua:2: fluid.viscosity must return a number from 0 and at most 1e+09, got -1 (in "
+         "fluid.viscosity at x, y, z = 0.43, 0.29, 0.58)"},
+        {"scene { method = 'tet', " WATER ", fluid = {\n density = function() return 0 end } }",
+         "dam.lua:2: fluid.density must return a number above 0 and at most 1e+06, got 0 (in "
+         "fluid.density at x, y, z = 0.43, 0.29, 0.58)"},
+        {"scene { domain = { slip = { botom = 1 } } }",
+         "dam.lua:1: unknown key \"botom\" in domain.slip; did you mean \"bottom\"?"},
+        {"scene { domain = { slip = -1 } }",
+         "dam.lua:1: domain.slip must be between 0 and 1000000000, got -1"},
+        {"scene { solver = { stress = 'half' } }",
+         "dam.lua:1: solver.stress = \"half\" is unknown; known are full, laplacian"},
         {"scene { fluid = { surface_tension = 0.07 } }",
          "dam.lua:1: fluid.surface_tension = 0.07 is not available in this version; leave it out "
          "or "
@@ -306,7 +325,8 @@ static void shapes(void **state)
         {"union(" BALL ", front {})",
          "dam.lua:1: union needs shapes, such as sphere { ... }, but part 2 is a front"},
         {"subtract { " BALL ", sphere { center = {0, 0, 0}, radius = 1, friction = 1 } }",
-         "dam.lua:1: subtract cannot hold a sphere with velocity, pose or friction of its own; "
+         "dam.lua:1: subtract cannot hold a sphere with velocity, pose, friction or slip of its "
+         "own; "
          "give "
          "them to the whole"},
         {"move { by = {1, 0, 0} }",

@@ -1,0 +1,266 @@
+/* Viscosity in method `tet`: velocities of tets to nodes, the solve of [Batty11] there, and the
+ * change back to tets, from where pressure and particles take it on.
+ *
+ * Order: forces and pressure first, so that the solve starts from what drives the flow and not from
+ * free fall; then viscosity; then pressure again, for viscous velocities have divergence. Liquid
+ * that sticks to a wall has the wall's velocity at its nodes before and after: averaged from
+ * particles above it the wall would seem to slide, and what stops it would be taken off the liquid
+ * in every step. */
+#include "method/tet.h"
+
+#define ITERATION_LIMIT 2000
+
+static double viscosity_at(const un_tet *s, int64_t n)
+{
+    return s->mixed.viscosity ? (double)s->mixed.viscosity[n] : s->def->fluid.viscosity;
+}
+
+double un_tet_thickness(const un_tet *s, int64_t n)
+{
+    return s->mixed.viscosity ? (double)(s->mixed.viscosity[n] / s->mixed.density[n])
+                              : s->def->fluid.viscosity / s->def->fluid.density;
+}
+
+bool un_tet_sticks(const un_tet *s, int64_t n)
+{
+    return s->viscous && s->viscous_walls.kind[n] == UN_WALL_STICKS && viscosity_at(s, n) > 0;
+}
+
+typedef struct matter_args {
+    un_tet *s;
+    const un_vec3 *matter;
+    const uint8_t *known;
+} matter_args;
+
+static void store_matter(void *arg, int64_t begin, int64_t end)
+{
+    matter_args *a = arg;
+    un_tet *s = a->s;
+    for (int64_t n = begin; n < end; n++) {
+        const un_scene_def *def = s->def;
+        s->mixed.density[n] = (float)(a->known[n] ? a->matter[n].x : def->fluid.density);
+        s->mixed.viscosity[n] = (float)(a->known[n] ? a->matter[n].y : 0);
+    }
+}
+
+static void find_lightness(void *arg, int64_t begin, int64_t end)
+{
+    un_tet *s = ((matter_args *)arg)->s;
+    const float *density = s->mixed.density;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *n = s->mesh.tet[t];
+        double mean =
+            0.25 * ((double)density[n[0]] + density[n[1]] + density[n[2]] + density[n[3]]);
+        s->mixed.lightness[t] = (float)(s->def->fluid.density / mean);
+    }
+}
+
+/* Density and viscosity at nodes, of particles that carry their own. */
+static un_status mix(un_tet *s)
+{
+    size_t nodes = (size_t)s->mesh.node_count + 1, tets = (size_t)s->mesh.tet_count + 1;
+    un_tet_mixed *m = &s->mixed;
+    UN_TRY(un_array_need(s->ctx, (void **)&m->density, &m->capacity[0], nodes, sizeof(float)));
+    UN_TRY(un_array_need(s->ctx, (void **)&m->viscosity, &m->capacity[1], nodes, sizeof(float)));
+    UN_TRY(un_array_need(s->ctx, (void **)&m->lightness, &m->capacity[2], tets, sizeof(float)));
+    un_vec3 *matter = un_arena_alloc(&s->arena, nodes, sizeof *matter);
+    uint8_t *known = un_arena_alloc(&s->arena, nodes, 1);
+    if (!matter || !known) return UN_ERROR_MEMORY;
+    UN_TRY(un_transfer_matter_to_nodes(s->ctx, &s->arena, matter, known, &s->mesh, &s->bins,
+                                       &s->particles));
+    UN_TRY(un_transfer_extrapolate_nodes(s->ctx, &s->arena, matter, NULL, known, &s->mesh, 2));
+    matter_args a = {s, matter, known};
+    un_parallel_for(s->ctx, s->mesh.node_count, 16384, store_matter, &a);
+    un_parallel_for(s->ctx, s->mesh.tet_count, 16384, find_lightness, &a);
+    un_arena_reset(&s->arena);
+    return UN_OK;
+}
+
+/* ---- velocities at nodes ---- */
+
+/* Velocities of nodes are means over the particles around, at the surface those of a place inside:
+ * a spinning drop would seem to lag behind there, and viscosity would brake all of it. They are
+ * carried on to the node along the gradient around it, after which transfers to and fro keep all
+ * linear velocities. */
+typedef struct centre_args {
+    un_tet *s;
+    const un_vec3 *centre, *u;
+    const uint8_t *known;
+} centre_args;
+
+static void move_to_nodes(void *arg, int64_t begin, int64_t end)
+{
+    centre_args *a = arg;
+    un_tet *s = a->s;
+    const un_tets *mesh = &s->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        if (!a->known[n] || !(viscosity_at(s, n) > 0)) continue;
+        un_vec3 sum = {0, 0, 0}, off = a->centre[n];
+        double total = 0;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            const int32_t *m = mesh->tet[t];
+            if (!(a->known[m[0]] && a->known[m[1]] && a->known[m[2]] && a->known[m[3]])) continue;
+            const un_tet_shape *shape = &mesh->shapes[mesh->shape[t]];
+            double over = 1 / un_tets_size(mesh, t), w = un_tets_volume(mesh, t);
+            for (int i = 0; i < 4; i++) {
+                /* from where the mean of node i stands */
+                const double *g = shape->gradient[i];
+                double along = over * (g[0] * off.x + g[1] * off.y + g[2] * off.z);
+                sum = un_mad(sum, a->u[m[i]], w * along);
+            }
+            total += w;
+        }
+        if (total > 0) s->u_node[n] = un_mad(a->u[n], sum, -1 / total);
+    }
+}
+
+static un_status correct_nodes(un_tet *s)
+{
+    size_t nodes = (size_t)s->mesh.node_count + 1;
+    un_vec3 *centre = un_arena_alloc(&s->arena, nodes, sizeof *centre);
+    un_vec3 *u = un_arena_alloc(&s->arena, nodes, sizeof *u);
+    uint8_t *known = un_arena_alloc(&s->arena, nodes, 1);
+    if (!centre || !u || !known) return UN_ERROR_MEMORY;
+    UN_TRY(
+        un_transfer_centres(s->ctx, &s->arena, centre, known, &s->mesh, &s->bins, &s->particles));
+    memcpy(u, s->u_node, nodes * sizeof *u - sizeof *u);
+    centre_args a = {s, centre, u, known};
+    un_parallel_for(s->ctx, s->mesh.node_count, 1024, move_to_nodes, &a);
+    un_arena_reset(&s->arena);
+    return UN_OK;
+}
+
+static void stick(void *arg, int64_t begin, int64_t end)
+{
+    un_tet *s = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (un_tet_sticks(s, n)) {
+            s->u_node[n] = s->viscous_walls.u[n];
+            s->known_node[n] = 1;
+        }
+}
+
+un_status un_tet_thicken(un_tet *s)
+{
+    if (s->particles.mixed) UN_TRY(mix(s));
+    if (!s->viscous) return UN_OK;
+    UN_TRY(correct_nodes(s));
+    UN_TRY(un_viscous_walls_find(s->ctx, &s->viscous_walls, &s->tet_walls));
+    un_parallel_for(s->ctx, s->mesh.node_count, 8192, stick, s);
+    return UN_OK;
+}
+
+/* ---- the solve ---- */
+
+typedef struct viscous_args {
+    un_tet *s;
+    un_vec3 *change;  /* at tets: of this step so far */
+    un_vec3 *u, *was; /* at nodes: with that change; before the solve */
+    uint8_t *reached;
+    bool pic;
+} viscous_args;
+
+static void find_change(void *arg, int64_t begin, int64_t end)
+{
+    viscous_args *a = arg;
+    const un_tet *s = a->s;
+    for (int64_t t = begin; t < end; t++)
+        a->change[t] = s->known_tet[t] == 1 ? un_sub(s->u_tet[t], s->d_tet[t]) : un_v3(0, 0, 0);
+}
+
+static void add_change(void *arg, int64_t begin, int64_t end)
+{
+    viscous_args *a = arg;
+    const un_tet *s = a->s;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 u = un_add(s->u_node[n], a->u[n]);
+        a->u[n] = a->was[n] = un_tet_sticks(s, n) ? s->viscous_walls.u[n] : u;
+    }
+}
+
+static void change_tets(void *arg, int64_t begin, int64_t end)
+{
+    viscous_args *a = arg;
+    un_tet *s = a->s;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *n = s->mesh.tet[t];
+        un_vec3 sum = {0, 0, 0}, change = {0, 0, 0};
+        int reached = 0;
+        if (s->known_tet[t] != 1) continue;
+        for (int i = 0; i < 4; i++) {
+            if (!a->reached[n[i]]) continue;
+            reached++;
+            sum = un_add(sum, a->u[n[i]]);
+            change = un_add(change, un_sub(a->u[n[i]], a->was[n[i]]));
+        }
+        if (a->pic && reached == 4)
+            s->u_tet[t] = un_scale(sum, 0.25);
+        else
+            s->u_tet[t] = un_mad(s->u_tet[t], change, 0.25);
+    }
+}
+
+static un_status solve(un_tet *s, double dt)
+{
+    un_context *ctx = s->ctx;
+    size_t nodes = (size_t)s->mesh.node_count + 1, tets = (size_t)s->mesh.tet_count + 1;
+    viscous_args a = {.s = s,
+                      .change = un_arena_alloc(&s->arena, tets, sizeof *a.change),
+                      .u = un_arena_alloc(&s->arena, nodes, sizeof *a.u),
+                      .was = un_arena_alloc(&s->arena, nodes, sizeof *a.was),
+                      .reached = un_arena_alloc(&s->arena, nodes, 1),
+                      .pic = strcmp(s->def->solver.coupling, "pic") == 0};
+    if (!a.change || !a.u || !a.was || !a.reached) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, s->mesh.tet_count, 16384, find_change, &a);
+    un_transfer_tets_to_nodes(ctx, a.u, a.reached, a.change, s->known_tet, &s->mesh,
+                              s->tet_walls.open);
+    un_parallel_for(ctx, s->mesh.node_count, 16384, add_change, &a);
+    un_viscous_def def = {.mesh = &s->mesh,
+                          .u = a.u,
+                          .reached = a.reached,
+                          .phi = s->phi,
+                          .tet_walls = &s->tet_walls,
+                          .walls = &s->viscous_walls,
+                          .viscosity = s->mixed.viscosity,
+                          .density = s->mixed.density,
+                          .viscosity_all = s->def->fluid.viscosity,
+                          .density_all = s->def->fluid.density,
+                          .dt = dt,
+                          .tolerance = s->def->solver.tolerance,
+                          .iteration_limit = ITERATION_LIMIT,
+                          .laplacian = strcmp(s->def->solver.stress, "laplacian") == 0};
+    un_viscous_report report;
+    UN_TRY(un_viscosity_solve(s->viscosity, &s->arena, &def, &report));
+    un_parallel_for(ctx, s->mesh.tet_count, 8192, change_tets, &a);
+    if (!report.solve.finite)
+        return un_fail(ctx, UN_ERROR_NUMERIC,
+                       "the viscous system of step %d (t = %.6g s) holds a value that is not "
+                       "finite; lower solver.cfl or look for extreme velocities in the scene",
+                       s->step_count + 1, s->time);
+    if (!report.solve.converged)
+        un_log(ctx, UN_LOG_WARNING,
+               "step %d: the viscous solve stopped after %d iterations at a residual of %.2g "
+               "(wanted %.2g)",
+               s->step_count + 1, report.solve.iterations, report.solve.residual,
+               s->def->solver.tolerance);
+    return UN_OK;
+}
+
+un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection)
+{
+    un_status status = solve(s, dt);
+    un_arena_reset(&s->arena);
+    UN_TRY(status);
+    /* The second pressure is small beside the first; outputs and the next guess have their sum. */
+    int32_t nodes = s->mesh.node_count, iterations = projection->solve.iterations;
+    double *first;
+    UN_ALLOC(s->ctx, first, nodes + 1);
+    memcpy(first, s->p, (size_t)nodes * sizeof *first);
+    memset(s->p, 0, (size_t)nodes * sizeof *s->p);
+    status = un_tet_apply_pressure(s, dt, projection);
+    for (int32_t n = 0; n < nodes; n++) s->p[n] += first[n];
+    un_free(s->ctx, first);
+    projection->solve.iterations += iterations;
+    return status;
+}

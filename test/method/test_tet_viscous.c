@@ -1,0 +1,108 @@
+/* Viscous liquid in method `tet`: slumps, sticks, slides, carries its viscosity, keeps spinning. */
+#include "method/world.h"
+
+#define SLAB                                                                                       \
+    "scene { method = 'tet', domain = { size = {0.4, 0.2, 0.05}, slip = { left = math.huge,\n"     \
+    "  front = math.huge, back = math.huge%s } }, detail = { coarsest = 8, finest = 32 },\n"       \
+    "frames = { count = 9, rate = 24 }, %s\n"                                                      \
+    "liquid = { box { min = {0, 0, 0}, max = {0.1, 0.1, 0.05} } },\n"                              \
+    "solver = { coupling = '%s' }, probes = { front { axis = 'x' } } }"
+
+static double front_after(double end, const char *slip, const char *fluid, const char *coupling)
+{
+    char text[1024];
+    world w;
+    snprintf(text, sizeof text, SLAB, slip, fluid, coupling);
+    world_begin(&w, &un_method_tet, 2, text);
+    world_run(&w, end);
+    double front = w.method->probe(w.state, &w.scene->def.probes[0]);
+    check_below(w.max_volume_error, 0.03);
+    world_end(&w);
+    return front;
+}
+
+/* Huppert's law, coarsely: test/validate/huppert.sh has it in full. */
+static void slumps(void **state)
+{
+    (void)state;
+    double theory = 1.4112 * pow(9.81 * 1e-6 / 0.03, 0.2) * pow(0.5, 0.2);
+    double flip = front_after(0.5, "", "fluid = { viscosity = 10 },", "flip");
+    double pic = front_after(0.5, "", "fluid = { viscosity = 10 },", "pic");
+    check_near(flip / theory, 1, 0.12);
+    check_near(pic / flip, 1, 0.03);
+    /* what slides is faster, what is thicker slower, tar does not move */
+    double slides =
+        front_after(0.25, ", bottom = math.huge", "fluid = { viscosity = 10 },", "flip");
+    assert_true(slides > flip);
+    check_below(front_after(0.25, "", "fluid = { viscosity = 100 },", "flip"), 0.8 * flip);
+    check_near(front_after(0.25, "", "fluid = { viscosity = 1e6 },", "flip"), 0.1, 0.006);
+}
+
+/* Steps ten times as long as usual stay stable. */
+static void long_steps(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "scene { method = 'tet', domain = { size = {1, 1, 1} }, detail = { coarsest = 4, finest = "
+        "16 }, fluid = { viscosity = 1e6 }, liquid = { box { min = {0.2, 0, 0.2}, max = {0.8, 0.7, "
+        "0.8} } } }";
+    world w;
+    world_begin(&w, &un_method_tet, 2, text);
+    double dt = 10 * w.method->step_limit(w.state);
+    for (int step = 0; step < 4; step++) {
+        check_ok(w.ctx, w.method->step(w.state, dt, &w.step));
+        /* what is left mends the volume */
+        check_below(w.step.max_speed, 1.5);
+    }
+    world_end(&w);
+}
+
+/* A blob of honey in weightlessness goes on turning and drifting; particles keep their own
+ * viscosity and density. */
+static void spins_on(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "scene { method = 'tet', gravity = {0, 0, 0}, domain = { size = {1, 1, 1} },\n"
+        "detail = { coarsest = 8, finest = 16 },\n"
+        "fluid = { viscosity = function(x, y, z) return x < 0.5 and 1 or 500 end,\n"
+        "  density = function(x, y, z) return x < 0.5 and 700 or 1000 end },\n"
+        "liquid = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.3 } } }";
+    world w;
+    world_begin(&w, &un_method_tet, 2, text);
+    un_particles *p = (un_particles *)(uintptr_t)w.method->particles(w.state);
+    un_vec3 middle = un_v3(0.5, 0.5, 0.5), turn = un_v3(0.3, 2, 0.5), l[2] = {{0}};
+    for (int32_t q = 0; q < p->count; q++) {
+        un_vec3 v = un_cross(turn, un_sub(un_particle_position(p, q), middle));
+        p->v[0][q] = v.x;
+        p->v[1][q] = v.y;
+        p->v[2][q] = v.z;
+    }
+    /* The mesh learns of it in the first step. */
+    check_ok(w.ctx, w.method->step(w.state, 1e-6, &w.step));
+    w.time = w.step.time;
+    double mass[2] = {0, 0};
+    for (int when = 0; when < 2; when++) {
+        p = (un_particles *)(uintptr_t)w.method->particles(w.state);
+        for (int32_t q = 0; q < p->count; q++) {
+            double m = (double)p->volume[q] * (double)p->density[q];
+            un_vec3 x = un_sub(un_particle_position(p, q), middle);
+            l[when] = un_mad(l[when], un_cross(x, un_particle_velocity(p, q)), m);
+            mass[when] += m;
+            assert_true(p->viscosity[q] >= 1 && p->viscosity[q] <= 500);
+            assert_true(p->density[q] >= 700 && p->density[q] <= 1000);
+        }
+        if (when == 0) world_run(&w, 0.5);
+    }
+    check_near(mass[1] / mass[0], 1, 1e-5);
+    check_near(un_length(un_sub(l[1], l[0])) / un_length(l[0]), 0, 0.08);
+    world_end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(slumps), cmocka_unit_test(long_steps),
+                                       cmocka_unit_test(spins_on)};
+    check_races_in("long_steps");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
