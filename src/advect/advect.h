@@ -23,4 +23,20 @@ void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins 
  * ends; *v loses what points into the walls that were hit. */
 un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, un_vec3 *v);
 
+/* Semi-Lagrangian: the normal velocity that each face of a new mesh had a step ago, dt back along
+ * the old field, which must reach as far. Where that is out of the old liquid, `drops` counts, the
+ * particles' own velocities on the new mesh: what falls in or is emitted brings its momentum. Faces
+ * with no node within `reach` of their sizes of the liquid get 0. */
+typedef struct un_face_advection {
+    const un_tets *mesh, *old_mesh;
+    const un_faces *faces; /* of mesh */
+    const float *phi;      /* at nodes of mesh */
+    un_tet_field old;
+    const uint8_t *old_liquid; /* at nodes: 1 in the liquid */
+    const un_vec3 *drops;      /* at nodes of mesh */
+    const uint8_t *drops_known;
+    double dt, reach;
+} un_face_advection;
+void un_advect_faces(un_context *ctx, double *u, const un_face_advection *advection);
+
 #endif

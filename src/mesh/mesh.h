@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "geometry/geometry.h"
 #include "mesh/octree.h"
+#include "mesh/faces.h"
 #include "mesh/tets.h"
 #include "scene/scene.h"
 

@@ -1,7 +1,8 @@
 /* The table of methods, and what they share. */
 #include "method/method.h"
 
-static const un_method *const methods[] = {&un_method_uniform, &un_method_tet};
+static const un_method *const methods[] = {&un_method_uniform, &un_method_tet,
+                                           &un_method_staggered};
 
 const un_method *un_method_find(const char *name)
 {

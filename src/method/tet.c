@@ -149,6 +149,7 @@ static void release(un_tet *s)
     memset(s->particle_capacity, 0, sizeof s->particle_capacity);
     s->emitted_capacity = s->flags_capacity = 0;
     memset(s->mixed.capacity, 0, sizeof s->mixed.capacity);
+    s->old_count = 0;
     un_viscous_walls_free(s->ctx, &s->viscous_walls);
     un_tet_walls_free(&s->tet_walls);
     un_tets_free(&s->mesh);

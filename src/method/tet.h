@@ -104,11 +104,20 @@ un_status un_tet_resize(un_tet *s);             /* 8 */
 un_status un_tet_thicken(un_tet *s);
 /* Viscosity, and pressure once more; adds its iterations to the report. */
 un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection);
+/* Of that the solve at nodes: u is changed in place where reached is set to 1. */
+un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached, double dt);
 double un_tet_thickness(const un_tet *s, int64_t n); /* kinematic viscosity at a node, m2/s */
 bool un_tet_sticks(const un_tet *s, int64_t n);
 
+/* Parts of the above, which method `staggered` shares: s->source; the longest step from the tets'
+ * velocities; from nodes that are known, with u_node and d_node, to those around and to tets. */
+void un_tet_want_divergence(un_tet *s, double dt);
+void un_tet_find_rate(un_tet *s);
+un_status un_tet_extend_nodes(un_tet *s, double dt);
+
 /* ---- the mesh around the particles (tet_mesh.c) ---- */
 
+un_status un_tet_keep_pressure(un_tet *s);    /* for the nodes of the next mesh */
 un_status un_tet_build_mesh(un_tet *s);       /* 7 */
 un_status un_tet_sort(un_tet *s);             /* particles by tet, their groups */
 un_status un_tet_level_set(un_tet *s);        /* 2, 3 */

@@ -68,18 +68,17 @@ static void request(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status keep_pressure(un_tet *s)
+un_status un_tet_keep_pressure(un_tet *s)
 {
     size_t count = (size_t)s->mesh.node_count;
+    if (count == 0) return UN_OK; /* a new mesh; or its owner has kept it before */
     s->old_count = 0;
     UN_TRY(un_array_need(s->ctx, (void **)&s->old_key, &s->old_capacity[0], count + 1,
                          sizeof *s->old_key));
     UN_TRY(un_array_need(s->ctx, (void **)&s->old_p, &s->old_capacity[1], count + 1,
                          sizeof *s->old_p));
-    if (count > 0) {
-        memcpy(s->old_key, s->mesh.node_key, count * sizeof *s->old_key);
-        memcpy(s->old_p, s->p, count * sizeof *s->old_p);
-    }
+    memcpy(s->old_key, s->mesh.node_key, count * sizeof *s->old_key);
+    memcpy(s->old_p, s->p, count * sizeof *s->old_p);
     s->old_count = (int32_t)count;
     return UN_OK;
 }
@@ -136,7 +135,7 @@ un_status un_tet_build_mesh(un_tet *s)
     for (int axis = 0; axis < 3; axis++) wanted.x[axis] = s->particles.x[axis];
     UN_TRY(un_octree_build(&s->tree, &s->arena, &wanted));
     un_arena_reset(&s->arena);
-    UN_TRY(keep_pressure(s));
+    UN_TRY(un_tet_keep_pressure(s));
     UN_TRY(un_tets_build(&s->mesh, &s->arena, &s->tree));
     un_arena_reset(&s->arena);
     UN_TRY(un_tet_need_fields(s));

@@ -214,12 +214,17 @@ static void wanted_divergence(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report)
+void un_tet_want_divergence(un_tet *s, double dt)
 {
     double rate = (1 + fabs(s->volume_error) / VOLUME_ERROR) / VOLUME_TIME;
     source_args a = {s, dt, un_clamp(-s->volume_error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX)};
     un_parallel_for(s->ctx, s->mesh.node_count, 8192, wanted_divergence, &a);
     s->has_emitted = false;
+}
+
+un_status un_tet_project(un_tet *s, double dt, un_tet_projection_report *report)
+{
+    un_tet_want_divergence(s, dt);
     return un_tet_apply_pressure(s, dt, report);
 }
 
@@ -344,15 +349,25 @@ static double rate_block(void *arg, int64_t begin, int64_t end)
     return max;
 }
 
+void un_tet_find_rate(un_tet *s)
+{
+    s->rate_max = un_parallel_max(s->ctx, s->mesh.tet_count, rate_block, s);
+}
+
 un_status un_tet_extend(un_tet *s, double dt)
 {
-    int32_t layers = (int32_t)ceil(s->def->solver.cfl) + 2;
-    wall_args walls = {s, dt};
-    s->rate_max = un_parallel_max(s->ctx, s->mesh.tet_count, rate_block, s);
+    un_tet_find_rate(s);
     un_parallel_for(s->ctx, s->mesh.tet_count, 16384, find_change, s);
     un_transfer_tets_to_nodes(s->ctx, s->d_node, s->known_node, s->d_tet, s->known_tet, &s->mesh,
                               s->tet_walls.open);
     un_parallel_for(s->ctx, s->mesh.node_count, 16384, add_change, s);
+    return un_tet_extend_nodes(s, dt);
+}
+
+un_status un_tet_extend_nodes(un_tet *s, double dt)
+{
+    int32_t layers = (int32_t)ceil(s->def->solver.cfl) + 2;
+    wall_args walls = {s, dt};
     UN_TRY(un_transfer_extrapolate_nodes(s->ctx, &s->arena, s->u_node, s->d_node, s->known_node,
                                          &s->mesh, layers));
     un_arena_reset(&s->arena);

@@ -201,6 +201,38 @@ static void change_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
+un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached, double dt)
+{
+    un_viscous_def def = {.mesh = &s->mesh,
+                          .u = u,
+                          .reached = reached,
+                          .phi = s->phi,
+                          .tet_walls = &s->tet_walls,
+                          .walls = &s->viscous_walls,
+                          .viscosity = s->mixed.viscosity,
+                          .density = s->mixed.density,
+                          .viscosity_all = s->def->fluid.viscosity,
+                          .density_all = s->def->fluid.density,
+                          .dt = dt,
+                          .tolerance = s->def->solver.tolerance,
+                          .iteration_limit = ITERATION_LIMIT,
+                          .laplacian = strcmp(s->def->solver.stress, "laplacian") == 0};
+    un_viscous_report report;
+    UN_TRY(un_viscosity_solve(s->viscosity, &s->arena, &def, &report));
+    if (!report.solve.finite)
+        return un_fail(s->ctx, UN_ERROR_NUMERIC,
+                       "the viscous system of step %d (t = %.6g s) holds a value that is not "
+                       "finite; lower solver.cfl or look for extreme velocities in the scene",
+                       s->step_count + 1, s->time);
+    if (!report.solve.converged)
+        un_log(s->ctx, UN_LOG_WARNING,
+               "step %d: the viscous solve stopped after %d iterations at a residual of %.2g "
+               "(wanted %.2g)",
+               s->step_count + 1, report.solve.iterations, report.solve.residual,
+               s->def->solver.tolerance);
+    return UN_OK;
+}
+
 static un_status solve(un_tet *s, double dt)
 {
     un_context *ctx = s->ctx;
@@ -216,34 +248,8 @@ static un_status solve(un_tet *s, double dt)
     un_transfer_tets_to_nodes(ctx, a.u, a.reached, a.change, s->known_tet, &s->mesh,
                               s->tet_walls.open);
     un_parallel_for(ctx, s->mesh.node_count, 16384, add_change, &a);
-    un_viscous_def def = {.mesh = &s->mesh,
-                          .u = a.u,
-                          .reached = a.reached,
-                          .phi = s->phi,
-                          .tet_walls = &s->tet_walls,
-                          .walls = &s->viscous_walls,
-                          .viscosity = s->mixed.viscosity,
-                          .density = s->mixed.density,
-                          .viscosity_all = s->def->fluid.viscosity,
-                          .density_all = s->def->fluid.density,
-                          .dt = dt,
-                          .tolerance = s->def->solver.tolerance,
-                          .iteration_limit = ITERATION_LIMIT,
-                          .laplacian = strcmp(s->def->solver.stress, "laplacian") == 0};
-    un_viscous_report report;
-    UN_TRY(un_viscosity_solve(s->viscosity, &s->arena, &def, &report));
+    UN_TRY(un_tet_solve_stress(s, a.u, a.reached, dt));
     un_parallel_for(ctx, s->mesh.tet_count, 8192, change_tets, &a);
-    if (!report.solve.finite)
-        return un_fail(ctx, UN_ERROR_NUMERIC,
-                       "the viscous system of step %d (t = %.6g s) holds a value that is not "
-                       "finite; lower solver.cfl or look for extreme velocities in the scene",
-                       s->step_count + 1, s->time);
-    if (!report.solve.converged)
-        un_log(ctx, UN_LOG_WARNING,
-               "step %d: the viscous solve stopped after %d iterations at a residual of %.2g "
-               "(wanted %.2g)",
-               s->step_count + 1, report.solve.iterations, report.solve.residual,
-               s->def->solver.tolerance);
     return UN_OK;
 }
 

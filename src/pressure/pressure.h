@@ -104,6 +104,46 @@ un_status un_tet_pressure_project(un_tet_pressure *pressure, un_arena *arena,
                                   const un_tet_projection *projection,
                                   un_tet_projection_report *report);
 
+/* ---- on tets: pressure at tets, normal velocities on faces [Batty11] (faces.c) ---- */
+
+typedef struct un_face_pressure {
+    un_context *ctx;
+    un_solver *solver;
+    int32_t *index; /* at tets: the unknown's number, -1 none */
+    int32_t *tet;   /* of each unknown */
+    un_csr matrix;
+    double *rhs, *x;
+    size_t capacity[7];
+} un_face_pressure;
+
+un_status un_face_pressure_create(un_context *ctx, un_face_pressure **pressure);
+void un_face_pressure_destroy(un_face_pressure *pressure);
+
+typedef struct un_face_projection {
+    const un_tets *mesh;
+    const un_faces *faces;
+    double *u;        /* at faces, along their normals; changed in place */
+    uint8_t *known;   /* at faces: set to 1 where the projection has made u valid, else 0 */
+    const float *phi; /* at nodes; a tet is liquid where the mean of its four is negative */
+    const un_tet_walls *walls; /* NULL: everything is open */
+    const bool *open_sides;    /* of the domain; NULL: all closed */
+    double *p;                 /* at tets, Pa: the guess, then the result; 0 in the air */
+    const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
+    const float *lightness;    /* at tets: density over that of the liquid there; NULL: 1 */
+    un_vec3 gravity;           /* acts in the projection itself */
+    double dt, density, tolerance;
+    int32_t iteration_limit;
+} un_face_projection;
+
+typedef struct un_face_projection_report {
+    un_solve_report solve;
+    int32_t tet_count;     /* liquid ones */
+    double max_divergence; /* left over, 1/s */
+} un_face_projection_report;
+
+un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_projection *projection,
+                                   un_face_projection_report *report);
+
 /* Bytes for a number of liquid cells, the grid's own arrays included. */
 double un_pressure_bytes(const un_grid *grid, double liquid_cells);
 

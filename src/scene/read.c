@@ -428,8 +428,8 @@ void un_read_scene(lua_State *L, un_scene *scene)
     static const char *const keys[] = {"method", "domain", "detail", "frames",  "gravity",
                                        "fluid",  "liquid", "solids", "sources", "sizing",
                                        "probes", "budget", "solver", "output",  NULL};
-    static const char *const methods[] = {"uniform", "tet", NULL};
-    static const char *const later[] = {"staggered", "conforming", "octree", "warp", NULL};
+    static const char *const methods[] = {"uniform", "tet", "staggered", NULL};
+    static const char *const later[] = {"conforming", "octree", "warp", NULL};
     const un_sandbox *s = un_sandbox_of(L);
     un_scene_def *def = &scene->def;
     un_place root = {.L = L, .root = "scene", .line = s->scene_line}, *place = &root;

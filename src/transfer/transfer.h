@@ -127,4 +127,17 @@ void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
                                    const un_tet_field *u, const un_tet_field *change,
                                    const un_vec3 *sharp, const un_flip *flip, double radius_min);
 
+/* ---- normal velocities on the faces of tets (tet_faces.c) ---- */
+
+/* The velocity whose normal components come nearest to those on the known (1) faces of a node: of
+ * a tet, where all four are known. known_*: 1 where there is one, else 0, with velocity 0. */
+void un_transfer_faces_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
+                                const double *u, const uint8_t *known, const un_faces *faces,
+                                const un_tets *mesh);
+void un_transfer_faces_to_tets(un_context *ctx, un_vec3 *u_tet, uint8_t *known_tet, const double *u,
+                               const uint8_t *known, const un_faces *faces, const un_tets *mesh);
+/* The normal component of the mean over a face's nodes. */
+void un_transfer_nodes_to_faces(un_context *ctx, double *u, const un_vec3 *u_node,
+                                const un_faces *faces, const un_tets *mesh);
+
 #endif

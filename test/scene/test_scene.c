@@ -490,7 +490,7 @@ static void overrides_that_are_wrong(void **state)
     check_set("method=unifrom",
               "--set method=unifrom: method = \"unifrom\" is unknown; did you mean \"uniform\"?");
     check_set("method=octree", "--set method=octree: method = \"octree\" is not available in this "
-                               "version; use uniform, tet");
+                               "version; use uniform, tet, staggered");
     check_set("domain.size={2,1",
               "--set domain.size={2,1: not a Lua value: '}' expected near <eof>");
     check_set("domain.size={2,1}",

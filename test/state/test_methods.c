@@ -109,12 +109,19 @@ static void thick_goes_on(void **state)
     going_on_gives_the_same_bits(&un_method_tet, 8, thick);
 }
 
+static void staggered_goes_on(void **state)
+{
+    (void)state;
+    going_on_gives_the_same_bits(&un_method_staggered, 12, busy);
+    going_on_gives_the_same_bits(&un_method_staggered, 4, thick);
+}
+
 /* The first state, before any step. */
 static void beginning_gives_the_same_bits(void **state)
 {
     (void)state;
-    const un_method *methods[] = {&un_method_uniform, &un_method_tet};
-    for (int m = 0; m < 2; m++) {
+    const un_method *methods[] = {&un_method_uniform, &un_method_tet, &un_method_staggered};
+    for (int m = 0; m < 3; m++) {
         world w, again;
         world_begin(&w, methods[m], 2, busy);
         reload(&w, &again, 2, busy);
@@ -133,8 +140,8 @@ static void beginning_gives_the_same_bits(void **state)
 static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
-    const un_method *methods[] = {&un_method_uniform, &un_method_tet};
-    for (int m = 0; m < 2; m++) {
+    const un_method *methods[] = {&un_method_uniform, &un_method_tet, &un_method_staggered};
+    for (int m = 0; m < 3; m++) {
         world w;
         world_begin(&w, methods[m], 1, tiny);
         world_step(&w, 1.5);
@@ -204,8 +211,8 @@ static un_status load_once(un_context *ctx, void *arg)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    const un_method *methods[] = {&un_method_uniform, &un_method_tet};
-    for (int m = 0; m < 2; m++) {
+    const un_method *methods[] = {&un_method_uniform, &un_method_tet, &un_method_staggered};
+    for (int m = 0; m < 3; m++) {
         world w;
         world_begin(&w, methods[m], 1, tiny);
         world_step(&w, 1.5);
@@ -231,6 +238,7 @@ int main(void)
         cmocka_unit_test(uniform_goes_on),
         cmocka_unit_test(tet_goes_on),
         cmocka_unit_test(thick_goes_on),
+        cmocka_unit_test(staggered_goes_on),
         cmocka_unit_test(beginning_gives_the_same_bits),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(every_allocation_may_fail),

@@ -1,0 +1,343 @@
+/* Projection with normal velocities on faces and one pressure a tet [Chentanez07; Batty11 after
+ * Batty, Xenos & Houston 2010].
+ *
+ * For every tet in the liquid, summed over its faces, velocities outwards,
+ *
+ *     sum_f A_f [theta_f u_f + (1 - theta_f) u_solid . n] = wanted divergence * open volume,
+ *     u_f <- u_f - dt/rho (p_b - p_a) / d_f,
+ *
+ * theta_f the open share of the face, d_f the distance of the two barycentres along the normal. At
+ * the surface, a share f = phi_a / (phi_a - phi_b) of the way, p is zero.
+ *
+ * Barycentres, not circumcentres: in BCC tets both are the same point, the line between two of them
+ * is perpendicular to the face and the scheme of second order. Where sizes change, circumcentres
+ * coincide or lie in the wrong order; barycentres do not, but their lines are oblique and a linear
+ * pressure no longer has the right gradient. So that liquid at rest stays at rest all the same, the
+ * weight is taken out of the pressure: with p = p' + rho g.x gravity acts on the surface alone,
+ * where p' = -rho g.x, and under a flat surface p' is constant, on any mesh. Where density varies
+ * rho is the reference, and what is lighter or heavier is driven by the difference. */
+#include "pressure/pressure.h"
+
+/* Shortest way to the surface, as a share of that to the next tet: bounds the matrix. */
+#define NEAREST 0.02
+/* Most oblique line between barycentres that counts as it is: cosine with the normal. */
+#define OBLIQUE 0.3
+
+typedef struct args {
+    un_face_pressure *pr;
+    const un_face_projection *in;
+    un_vec3 reference; /* from where weight is reckoned: anywhere near */
+} args;
+
+/* What a face is to a tet next to it. */
+typedef struct link {
+    int32_t other;   /* tet, -1 none */
+    double area;     /* m2 */
+    double open;     /* share */
+    double outwards; /* 1: the face's normal points out of this tet; -1: into it */
+    un_vec3 normal;  /* the face's */
+    un_vec3 way;     /* from here to the other barycentre, or to the face's centre */
+    double distance; /* along the normal */
+} link;
+
+static double phi_of(const args *s, int32_t t)
+{
+    const int32_t *n = s->in->mesh->tet[t];
+    const float *phi = s->in->phi;
+    return 0.25 * ((double)phi[n[0]] + phi[n[1]] + phi[n[2]] + phi[n[3]]);
+}
+
+/* Which side of the brick a face in its boundary lies in. */
+static int side_of(un_vec3 normal)
+{
+    double n[3] = {normal.x, normal.y, normal.z};
+    int axis = fabs(n[0]) > 0.5 ? 0 : fabs(n[1]) > 0.5 ? 1 : 2;
+    return 2 * axis + (n[axis] > 0);
+}
+
+static link make_link(const args *s, int32_t t, int i)
+{
+    const un_face_projection *in = s->in;
+    const un_faces *faces = in->faces;
+    int32_t f = faces->of_tet[t][i], first = un_face_tet(faces, f), n[3];
+    link l = {.other = first == t ? faces->other[f] : first, .outwards = first == t ? 1 : -1};
+    un_vec3 area = un_face_area(faces, in->mesh, f);
+    l.area = un_length(area);
+    l.normal = un_scale(area, 1 / l.area);
+    l.open = 1;
+    if (in->walls && in->walls->cut) {
+        un_face_nodes(faces, in->mesh, f, n);
+        double v[3] = {in->walls->cut[n[0]], in->walls->cut[n[1]], in->walls->cut[n[2]]};
+        l.open = un_triangle_fraction(v);
+    }
+    un_vec3 to =
+        l.other >= 0 ? un_tets_center(in->mesh, l.other) : un_face_center(faces, in->mesh, f);
+    if (l.other < 0 && !(in->open_sides && in->open_sides[side_of(l.normal)])) l.open = 0;
+    l.way = un_sub(to, un_tets_center(in->mesh, t));
+    double along = l.outwards * un_dot(l.way, l.normal);
+    l.distance = fmax(along, OBLIQUE * un_length(l.way));
+    return l;
+}
+
+/* Reference density over density at a face; of the liquid tet alone, where the other is none. */
+static double lightness_of(const args *s, int32_t t, int32_t other)
+{
+    const float *lightness = s->in->lightness;
+    if (!lightness) return 1;
+    return other >= 0 ? 0.5 * ((double)lightness[t] + lightness[other]) : (double)lightness[t];
+}
+
+/* What lighter or heavier liquid than the reference gains in dt, along the face's normal. */
+static double buoyancy(const args *s, const link *l, double lightness)
+{
+    return s->in->dt * (1 - lightness) * un_dot(s->in->gravity, l->normal);
+}
+
+/* Velocity of what closes a face, along its normal. */
+static double solid_speed(const args *s, int32_t t, const link *l)
+{
+    const un_tet_walls *w = s->in->walls;
+    if (!w || !w->u_solid || l->other < 0) return 0;
+    return 0.5 * un_dot(un_add(w->u_solid[t], w->u_solid[l->other]), l->normal);
+}
+
+/* dt/rho times p' at a point of the surface. */
+static double surface_value(const args *s, un_vec3 x)
+{
+    return -s->in->dt * un_dot(s->in->gravity, un_sub(x, s->reference));
+}
+
+/* Between a liquid tet and one in the air: the value at the surface, and how far that is. An open
+ * side lies at the face. */
+typedef struct ghost {
+    double value, distance;
+} ghost;
+
+static ghost make_ghost(const args *s, int32_t t, const link *l)
+{
+    double share = 1;
+    if (l->other >= 0) {
+        double a = phi_of(s, t), b = phi_of(s, l->other);
+        if (b > 0) share = a / (a - b);
+    }
+    un_vec3 x = un_mad(un_tets_center(s->in->mesh, t), l->way, share);
+    return (ghost){surface_value(s, x), fmax(share, NEAREST) * l->distance};
+}
+
+/* ---- which tets ---- */
+
+static void find_wet(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    for (int64_t t = begin; t < end; t++) {
+        bool open = !s->in->walls || s->in->walls->open[t] > 0;
+        double way = 0;
+        bool wet = open && phi_of(s, (int32_t)t) < 0;
+        for (int i = 0; wet && i < 4; i++) way += make_link(s, (int32_t)t, i).open;
+        s->pr->index[t] = wet && way > 0 ? 0 : -1;
+    }
+}
+
+static un_status number_tets(args *s)
+{
+    un_face_pressure *pr = s->pr;
+    size_t tets = (size_t)s->in->mesh->tet_count;
+    UN_TRY(
+        un_array_need(pr->ctx, (void **)&pr->index, &pr->capacity[0], tets + 1, sizeof *pr->index));
+    un_parallel_for(pr->ctx, s->in->mesh->tet_count, 4096, find_wet, s);
+    int32_t count = 0;
+    for (size_t t = 0; t < tets; t++)
+        if (pr->index[t] >= 0) pr->index[t] = count++;
+    pr->matrix.n = count;
+    UN_TRY(un_array_need(pr->ctx, (void **)&pr->tet, &pr->capacity[1], (size_t)count + 1,
+                         sizeof *pr->tet));
+    for (size_t t = 0; t < tets; t++)
+        if (pr->index[t] >= 0) pr->tet[pr->index[t]] = (int32_t)t;
+    return UN_OK;
+}
+
+/* ---- matrix ---- */
+
+static int gather_row(const args *s, int32_t t, int32_t col[5], double val[5], double *rhs)
+{
+    const un_face_projection *in = s->in;
+    int count = 1;
+    double open = in->walls ? in->walls->open[t] : 1, b = 0;
+    if (in->source)
+        for (int i = 0; i < 4; i++) b += 0.25 * in->source[in->mesh->tet[t][i]];
+    b *= open * un_tets_volume(in->mesh, t);
+    col[0] = s->pr->index[t];
+    val[0] = 0;
+    for (int i = 0; i < 4; i++) {
+        link l = make_link(s, t, i);
+        int32_t other = l.other >= 0 ? s->pr->index[l.other] : -1;
+        double light = lightness_of(s, t, other >= 0 ? l.other : -1);
+        double u = in->u[in->faces->of_tet[t][i]] + buoyancy(s, &l, light);
+        b -= l.outwards * l.area * (l.open * u + (1 - l.open) * solid_speed(s, t, &l));
+        if (!(l.open > 0)) continue;
+        double k = light * l.open * l.area / l.distance;
+        if (other < 0) {
+            ghost surface = make_ghost(s, t, &l);
+            k = light * l.open * l.area / surface.distance;
+            b += k * surface.value;
+        } else {
+            col[count] = other;
+            val[count++] = -k;
+        }
+        val[0] += k;
+    }
+    *rhs = b;
+    return count;
+}
+
+static void count_entries(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t t = s->pr->tet[r], count = 1;
+        for (int i = 0; i < 4; i++) {
+            link l = make_link(s, t, i);
+            count += l.open > 0 && l.other >= 0 && s->pr->index[l.other] >= 0;
+        }
+        s->pr->matrix.row[r + 1] = count;
+    }
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    un_face_pressure *pr = s->pr;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t col[5], t = pr->tet[r], at = pr->matrix.row[r];
+        double val[5];
+        int count = gather_row(s, t, col, val, &pr->rhs[r]);
+        for (int k = 0; k < count; k++) {
+            int rank = 0;
+            for (int l = 0; l < count; l++) rank += col[l] < col[k];
+            pr->matrix.col[at + rank] = col[k];
+            pr->matrix.val[at + rank] = val[k];
+        }
+        double weight = -surface_value(s, un_tets_center(s->in->mesh, t));
+        pr->x[r] = s->in->p[t] * s->in->dt / s->in->density - weight;
+    }
+}
+
+static un_status assemble(args *s)
+{
+    un_face_pressure *pr = s->pr;
+    un_csr *m = &pr->matrix;
+    size_t n = (size_t)m->n;
+    UN_TRY(un_array_need(pr->ctx, (void **)&m->row, &pr->capacity[2], n + 1, sizeof *m->row));
+    UN_TRY(un_array_need(pr->ctx, (void **)&m->col, &pr->capacity[3], 5 * n + 1, sizeof *m->col));
+    UN_TRY(un_array_need(pr->ctx, (void **)&m->val, &pr->capacity[4], 5 * n + 1, sizeof *m->val));
+    UN_TRY(un_array_need(pr->ctx, (void **)&pr->rhs, &pr->capacity[5], n + 1, sizeof *pr->rhs));
+    UN_TRY(un_array_need(pr->ctx, (void **)&pr->x, &pr->capacity[6], n + 1, sizeof *pr->x));
+    un_parallel_for(pr->ctx, m->n, 4096, count_entries, s);
+    m->row[0] = 0;
+    for (size_t r = 0; r < n; r++) m->row[r + 1] += m->row[r];
+    un_parallel_for(pr->ctx, m->n, 4096, fill_rows, s);
+    return UN_OK;
+}
+
+/* ---- velocities ---- */
+
+static void update_faces(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_face_projection *in = s->in;
+    const int32_t *index = s->pr->index;
+    const double *q = s->pr->x;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t corner = in->faces->corner[f], a = corner / 4, b = in->faces->other[f];
+        bool wet = index[a] >= 0, behind = b >= 0 && index[b] >= 0;
+        in->known[f] = wet || behind;
+        if (!wet && !behind) continue;
+        link l = make_link(s, a, corner & 3);
+        double light = lightness_of(s, wet ? a : b, wet && behind ? b : -1);
+        in->u[f] += buoyancy(s, &l, light);
+        if (!(l.open > 0)) {
+            in->u[f] = solid_speed(s, a, &l);
+        } else if (wet && behind) {
+            in->u[f] -= light * (q[index[b]] - q[index[a]]) / l.distance;
+        } else {
+            int32_t liquid = wet ? a : b;
+            if (!wet) l.other = a, l.way = un_scale(l.way, -1);
+            ghost surface = make_ghost(s, liquid, &l);
+            double slope = light * (surface.value - q[index[liquid]]) / surface.distance;
+            in->u[f] -= wet ? slope : -slope;
+        }
+    }
+}
+
+static void store_pressure(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    double to_pascal = s->in->density / s->in->dt;
+    for (int64_t t = begin; t < end; t++) {
+        int32_t r = s->pr->index[t];
+        double weight = -surface_value(s, un_tets_center(s->in->mesh, (int32_t)t));
+        s->in->p[t] = r >= 0 ? (s->pr->x[r] + weight) * to_pascal : 0;
+    }
+}
+
+static double divergence_rows(void *arg, int64_t begin, int64_t end)
+{
+    const args *s = arg;
+    const un_face_projection *in = s->in;
+    double most = 0;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t t = s->pr->tet[r];
+        double sum = 0, wanted = 0;
+        for (int i = 0; i < 4; i++) {
+            link l = make_link(s, t, i);
+            double u = in->u[in->faces->of_tet[t][i]];
+            sum += l.outwards * l.area * (l.open * u + (1 - l.open) * solid_speed(s, t, &l));
+            if (in->source) wanted += 0.25 * in->source[in->mesh->tet[t][i]];
+        }
+        double volume = un_tets_volume(in->mesh, t) * (in->walls ? in->walls->open[t] : 1);
+        most = fmax(most, fabs(sum / volume - wanted));
+    }
+    return most;
+}
+
+un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_projection *in,
+                                   un_face_projection_report *report)
+{
+    args s = {.pr = pressure, .in = in};
+    if (in->mesh->node_count > 0) s.reference = in->mesh->x[in->mesh->node_count / 2];
+    *report = (un_face_projection_report){0};
+    UN_TRY(number_tets(&s));
+    UN_TRY(assemble(&s));
+    report->tet_count = pressure->matrix.n;
+    UN_TRY(un_solver_solve(pressure->solver, &pressure->matrix, pressure->x, pressure->rhs,
+                           in->tolerance, in->iteration_limit, &report->solve));
+    un_parallel_for(pressure->ctx, in->faces->count, 4096, update_faces, &s);
+    un_parallel_for(pressure->ctx, in->mesh->tet_count, 8192, store_pressure, &s);
+    report->max_divergence =
+        un_parallel_max(pressure->ctx, pressure->matrix.n, divergence_rows, &s);
+    return UN_OK;
+}
+
+un_status un_face_pressure_create(un_context *ctx, un_face_pressure **pressure)
+{
+    un_face_pressure *pr = un_alloc_zero(ctx, 1, sizeof *pr);
+    if (!pr) return UN_ERROR_MEMORY;
+    pr->ctx = ctx;
+    un_status status = un_solver_create(ctx, &pr->solver);
+    if (status != UN_OK) {
+        un_free(ctx, pr);
+        return status;
+    }
+    *pressure = pr;
+    return UN_OK;
+}
+
+void un_face_pressure_destroy(un_face_pressure *pr)
+{
+    if (!pr) return;
+    un_solver_destroy(pr->solver);
+    void *arrays[] = {pr->index,      pr->tet, pr->matrix.row, pr->matrix.col,
+                      pr->matrix.val, pr->rhs, pr->x};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(pr->ctx, arrays[i]);
+    un_free(pr->ctx, pr);
+}

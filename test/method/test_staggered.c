@@ -1,0 +1,107 @@
+/* Method `staggered`: rest, flight, a falling column, threads, memory. */
+#include "method/world.h"
+
+static const un_method *const method = &un_method_staggered;
+
+static void water_rests(void **unused)
+{
+    (void)unused;
+    world w;
+    world_begin(&w, method, 2,
+                "scene { method = 'staggered', detail = { coarsest = 4, finest = 16 },"
+                " liquid = { plane { point = {0, 0.437, 0}, normal = {0, 1, 0} } },"
+                " solids = { sphere { center = {0.4, 0.2, 0.5}, radius = 0.15 } } }");
+    world_run(&w, 0.5);
+    check_below(w.max_speed, 0.04);
+    check_below(w.max_volume_error, 5e-3);
+    un_probe floor = {.kind = UN_PROBE_PRESSURE, .at = {0.8, 0.05, 0.8}};
+    check_near(method->probe(w.state, &floor), 1000 * 9.81 * (0.437 - 0.05), 40);
+    world_end(&w);
+}
+
+/* What flies by itself keeps its way; a drop's momentum arrives in the pool it falls into. */
+static void flight_conserves_momentum(void **unused)
+{
+    (void)unused;
+    world w;
+    world_begin(&w, method, 2,
+                "scene { method = 'staggered', detail = { coarsest = 6, finest = 24 },"
+                " gravity = {0, 0, 0}, liquid = {"
+                " sphere { center = {0.3, 0.5, 0.5}, radius = 0.15 }, velocity = {1, 0, 0.5} } }");
+    un_vec3 before = w.step.momentum;
+    world_run(&w, 0.25);
+    check_near(w.step.momentum.x, before.x, 5e-3 * before.x);
+    check_near(w.step.momentum.z, before.z, 5e-3 * before.x);
+    check_near(w.step.momentum.y, 0, 5e-3 * before.x);
+    world_end(&w);
+}
+
+/* A column breaks: the front after 0.2 s is where method `tet` has it, within two cells, and
+ * volume stays. */
+static void a_column_falls_as_with_tet(void **unused)
+{
+    (void)unused;
+    const un_method *methods[] = {&un_method_tet, &un_method_staggered};
+    un_probe front = {.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1};
+    double reach[2];
+    for (int m = 0; m < 2; m++) {
+        world w;
+        world_begin(&w, methods[m], 2,
+                    "scene { method = 'tet', domain = { size = {1, 0.5, 0.25} },"
+                    " detail = { coarsest = 8, finest = 32 },"
+                    " liquid = { box { min = {0, 0, 0}, max = {0.25, 0.4, 0.25} } } }");
+        world_run(&w, 0.2);
+        reach[m] = methods[m]->probe(w.state, &front);
+        check_below(w.max_volume_error, 0.015);
+        assert_true(w.step.energy_kinetic > 10);
+        world_end(&w);
+    }
+    print_message("fronts: tet %.3f, staggered %.3f m\n", reach[0], reach[1]);
+    check_near(reach[1], reach[0], 2.0 / 32);
+    assert_true(reach[1] > 0.35);
+}
+
+static void any_thread_count_gives_the_same_bits(void **unused)
+{
+    (void)unused;
+    uint64_t first = 0;
+    for (int32_t threads = 1; threads <= 3; threads += 2) {
+        world w;
+        world_begin(&w, method, threads,
+                    "scene { method = 'staggered', domain = { size = {1, 1, 0.5},"
+                    " open = {'right'} }, detail = { coarsest = 6, finest = 24 },"
+                    " liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } },"
+                    " solids = { sphere { center = {0.6, 0.1, 0.25}, radius = 0.12 } },"
+                    " sources = { emitter { shape = sphere { center = {0.7, 0.7, 0.25},"
+                    " radius = 0.06 }, velocity = {0, -1, 0} } } }");
+        for (int step = 0; step < 6; step++) world_step(&w, 0.2);
+        uint64_t hash = state_hash(&w);
+        if (threads == 1) first = hash;
+        assert_true(hash == first);
+        world_end(&w);
+    }
+}
+
+static void every_failing_allocation_is_survived(void **unused)
+{
+    (void)unused;
+    world_allocation_failures(
+        method,
+        "scene { method = 'staggered', detail = { coarsest = 2, finest = 4, surface = 4 },"
+        " liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } },"
+        " solids = { sphere { center = {0.5, 0.2, 0.5}, radius = 0.2, velocity = {0, 0.1, 0} } },"
+        " sources = { emitter { shape = sphere { center = {0.5, 0.3, 0.5}, radius = 0.25 },"
+        "                       velocity = {0, -4, 0} } } }");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(water_rests),
+        cmocka_unit_test(flight_conserves_momentum),
+        cmocka_unit_test(a_column_falls_as_with_tet),
+        cmocka_unit_test(any_thread_count_gives_the_same_bits),
+        cmocka_unit_test(every_failing_allocation_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
