@@ -163,6 +163,7 @@ static void run(const char *name, const un_csr *a, const double *b, const un_sit
     un_solver_set_kind(solver, kind);
     un_solver_set_sites(solver, sites);
     un_solve_report report;
+    int32_t iterations = 0;
     double setup = INFINITY, seconds = INFINITY, cpu = INFINITY;
     double *x = malloc((size_t)a->n * sizeof *x);
     for (int q = 0; q < set->repeat; q++) {
@@ -171,6 +172,12 @@ static void run(const char *name, const un_csr *a, const double *b, const un_sit
         double start = un_seconds();
         must(ctx, un_solver_solve(solver, a, x, b, set->tolerance, 5000, &report));
         seconds = fmin(seconds, un_seconds() - start);
+        if (q > 0 && report.iterations != iterations) {
+            fprintf(stderr, "%s, %s: %d iterations, then %d\n", name, un_solver_kind_names[kind],
+                    iterations, report.iterations);
+            exit(1);
+        }
+        iterations = report.iterations;
         cpu = fmin(cpu, (double)(clock() - ticks) / CLOCKS_PER_SEC);
         setup = fmin(setup, report.seconds_setup);
     }

@@ -31,7 +31,7 @@ typedef struct un_amg_level {
     int32_t *first;     /* by block, and one more: its first row of the next level */
     float *b, *x;
     /* Of the K-cycle, not on the finest level: A x, the second correction y, and A y. Of cycles
-     * with transfers: v the residual, y the answer of the full cycle. */
+     * with transfers: v the residual, y the answer of the full cycle or a second correction. */
     float *v, *y, *w;
     size_t capacity[19];
 } un_amg_level;
@@ -45,6 +45,20 @@ typedef struct un_amg_transfer {
     float *back_val;
     size_t capacity[6];
 } un_amg_transfer;
+
+/* P where nearly all rows are means of two (amg_mean.c): row i has a half at pair[i][0] and a half
+ * at pair[i][1], twice the same is 1; -1 none. pair[i][0] <= UN_AMG_ODD: row UN_AMG_ODD -
+ * pair[i][0] of row, col and val. */
+enum { UN_AMG_ODD = -2 };
+typedef struct un_amg_means {
+    int32_t (*pair)[2];
+    int32_t *row, *col;
+    float *val;
+    /* Entries whose coarse row belongs to another block, by its block: far_first has one more. */
+    int32_t *far_first, *far_row, *far_col;
+    float *far_val;
+    size_t capacity[8];
+} un_amg_means;
 
 typedef enum un_amg_scheme {
     UN_AMG_PLAIN,     /* aggregates, K-cycle */
@@ -75,6 +89,21 @@ typedef struct un_amg_full {
     size_t capacity[4];
 } un_amg_full;
 
+/* What a block adds to entry (row, col) of a coarse matrix whose row is another block's. next: for
+ * the same block, -1 none. */
+typedef struct un_amg_spill {
+    int32_t row, col;
+    float value;
+    int32_t next;
+} un_amg_spill;
+
+/* Some entries of a row that is being summed up, col -1 none; next: where the rest is, -1 none. */
+#define UN_AMG_CHUNK 8
+typedef struct un_amg_chunk {
+    int32_t next, col[UN_AMG_CHUNK];
+    float val[UN_AMG_CHUNK];
+} un_amg_chunk;
+
 typedef struct un_amg {
     un_context *ctx;
     un_amg_scheme scheme;
@@ -82,6 +111,7 @@ typedef struct un_amg {
     const un_csr *a;
     un_amg_level level[UN_AMG_LEVELS_MAX];
     un_amg_transfer transfer[UN_AMG_LEVELS_MAX];
+    un_amg_means means[UN_AMG_LEVELS_MAX]; /* of geometric transfers, instead */
     int32_t level_count;
     double scale; /* of the hierarchy's matrix against A */
     /* Of r, from the first one: residuals only fall from there, and floats have 30 orders to go. */
@@ -102,6 +132,11 @@ typedef struct un_amg {
     uint8_t *scale_of[2];
     int32_t *table;
     size_t capacity_place[2], capacity_scale_of[2], capacity_table;
+    /* lower half of a coarse matrix while it is summed up, and what blocks have for other blocks */
+    int32_t *half_size;
+    un_amg_chunk *half;
+    un_amg_spill *spill;
+    size_t capacity_half_size, capacity_half, capacity_spill;
 } un_amg;
 
 #define UN_AMG_NEED(ctx, array, capacity, count)                                                   \
@@ -148,6 +183,19 @@ void un_amg_restrict(un_context *ctx, const un_amg_transfer *p, float *coarse, i
 /* fine += P coarse, or with `set` fine = P coarse. */
 void un_amg_prolong(un_context *ctx, const un_amg_transfer *p, float *fine, int32_t fine_count,
                     const float *coarse, bool set);
+
+/* amg_mean.c */
+un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_means *p,
+                             un_amg_row_of *row_of, const void *arg);
+void un_amg_restrict_means(un_context *ctx, const un_amg_level *level, const un_amg_means *p,
+                           float *coarse, const float *fine);
+/* fine += P coarse. */
+void un_amg_prolong_means(un_context *ctx, const un_amg_level *level, const un_amg_means *p,
+                          float *fine, const float *coarse);
+/* amg_edges.c: P^T A P, into amg->full[slot]; the level holds A's off-diagonal entries. */
+un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_amg_means *p,
+                             const float *excess, int32_t coarse_count, int slot,
+                             un_amg_graph *coarse);
 
 /* Each chooses the next level's rows and gives P: amg_smoothed.c, amg_chentanez.c,
  * amg_geometric.c. excess, diagonal: of the graph. */

@@ -174,6 +174,47 @@ static int32_t find_other(const geometric *p, int32_t i, point at, const int32_t
     return -1;
 }
 
+/* Of row i's couplings those that lead to two places, -1 none. */
+static inline void scan(const geometric *p, int32_t i, const uint64_t key[2], int32_t found[2])
+{
+    const un_amg_graph *g = p->g;
+    int32_t at[2] = {-1, -1};
+    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+        uint64_t place = p->place[g->col[k]];
+        at[0] = place == key[0] ? k : at[0];
+        at[1] = place == key[1] ? k : at[1];
+    }
+    for (int side = 0; side < 2; side++)
+        found[side] = at[side] >= 0 && un_amg_entry(g, at[side]) != 0 ? g->col[at[side]] : -1;
+}
+
+static inline uint64_t key_at(point at, int sign, int32_t dx, int32_t dy, int32_t dz)
+{
+    return un_morton((uint32_t)(at.x[0] + sign * dx), (uint32_t)(at.x[1] + sign * dy),
+                     (uint32_t)(at.x[2] + sign * dz));
+}
+
+/* What couplings lead to is found along them, quicker than by its place; -1: it may still be there.
+ * Between corners two cells apart lies a centre. */
+static void find_along(const geometric *p, int32_t i, point at, const int32_t d[3],
+                       int32_t other[2])
+{
+    uint64_t key[2];
+    for (int side = 0; side < 2; side++) key[side] = key_at(at, side ? 1 : -1, d[0], d[1], d[2]);
+    if ((d[0] != 0) + (d[1] != 0) + (d[2] != 0) > 1) {
+        scan(p, i, key, other);
+        return;
+    }
+    int32_t s = (d[0] + d[1] + d[2]) / 2, middle[2];
+    uint64_t half[2] = {key_at(at, -1, s, s, s), key_at(at, 1, s, s, s)};
+    scan(p, i, half, middle);
+    for (int side = 0; side < 2; side++) {
+        int32_t found[2] = {-1, -1};
+        if (middle[side] >= 0) scan(p, middle[side], (uint64_t[]){key[side], key[side]}, found);
+        other[side] = found[0];
+    }
+}
+
 /* ---- which rows survive ---- */
 
 /* A row that has nothing to take its value from, and no surface to hold it, survives. */
@@ -181,14 +222,17 @@ static void survive_block(void *arg, int64_t begin, int64_t end)
 {
     geometric *p = arg;
     un_amg_level *level = p->level;
+    bool bcc = p->amg->sites.kind == UN_SITES_BCC;
     int32_t count = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
         point at;
         int32_t d[3];
         if (level->aggregate[i] == UN_AMG_OUT) continue;
         bool survives = !step_of(p, i, &at, d);
+        p->other[i][0] = p->other[i][1] = -1;
+        if (!survives && bcc) find_along(p, i, at, d, p->other[i]);
         for (int side = 0; side < 2 && !survives; side++)
-            p->other[i][side] = find_other(p, i, at, d, side ? 1 : -1);
+            if (p->other[i][side] < 0) p->other[i][side] = find_other(p, i, at, d, side ? 1 : -1);
         if (!survives) survives = p->other[i][0] < 0 && p->other[i][1] < 0 && !is_held(p, i);
         level->aggregate[i] = survives ? count++ : UN_AMG_FREE;
     }
@@ -305,5 +349,5 @@ un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *
     p.place_next = amg->place[to];
     p.scale_next = amg->scale_of[to];
     un_parallel_for(ctx, n, level->grain, number_block, &p);
-    return un_amg_build_transfer(amg, level, &amg->transfer[l], *coarse_count, row_of, &p);
+    return un_amg_build_means(amg, level, &amg->means[l], row_of, &p);
 }

@@ -151,10 +151,8 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     bool whole = !finest || amg->scheme == UN_AMG_CHENTANEZ;
     if (whole) UN_AMG_NEED(ctx, level->diagonal, capacity[7], n);
     if (whole || v_cycle) UN_AMG_NEED(ctx, level->v, capacity[8], n);
-    if (whole && !v_cycle) {
-        UN_AMG_NEED(ctx, level->y, capacity[9], n);
-        UN_AMG_NEED(ctx, level->w, capacity[18], n);
-    }
+    if (whole && amg->scheme != UN_AMG_SMOOTHED) UN_AMG_NEED(ctx, level->y, capacity[9], n);
+    if (whole && !v_cycle) UN_AMG_NEED(ctx, level->w, capacity[18], n);
     /* The finest level's row sums live in its vectors until it is swept, and its diagonal too
      * unless cycles need that. */
     build p = {level, g, whole ? level->diagonal : level->b, level->x};

@@ -1,0 +1,363 @@
+/* P^T A P for transfers that are means of two, coupling by coupling.
+ *
+ * With row sums e, A = diag(e) - sum over pairs i > j of a_ij (1_i - 1_j)(1_i - 1_j)^T, so that
+ *
+ *     P^T A P = sum_i e_i p_i p_i^T - sum_{i > j} a_ij d d^T,   d = p_i - p_j,   p_i row i of P.
+ *
+ * Of two neighbours most share a parent: p_i = (k + l) / 2, p_j = (k + m) / 2 leave d = (l - m) /
+ * 2, and the coupling adds a_ij / 4 to one coarse coupling. A product of sparse matrices would take
+ * each eight times and add what cancels.
+ *
+ * Coarse rows belong to blocks as in amg_mean.c. A block sums up the lower half of its own rows and
+ * spills what it has for others, which add that in the order of the blocks. Off-diagonal entries
+ * and row sums stand for the matrix, as in amg_levels.c: where e = 0 and rows of P sum to 1, coarse
+ * row sums are zero exactly. The air, -1, serves as one more coarse row: it is what rows of P that
+ * sum to less than 1 lack, and e_i is a coupling to it. */
+#include "linalg/amg.h"
+
+/* Room at first, by block; where it falls short, sums are taken again: chunks beside one for each
+ * coarse row, spilled values. */
+#define CHUNK_SHARE 0.125
+#define SPILL_SHARE 6
+#define ROOM_MIN 4096
+/* Entries below this share of the row's largest are round-off of what cancels. */
+#define PRUNE 1e-5f
+
+/* Of one block: its coarse rows, and what it has for others. */
+typedef struct target {
+    const int32_t *starts; /* by block: its first coarse row */
+    int32_t first;
+    uint32_t count;
+    int32_t *size; /* by row: entries */
+    float *excess;
+    un_amg_chunk *chunk; /* a row's first has its number */
+    int32_t chunk_count, chunk_room;
+    un_amg_spill *spill;
+    int32_t spill_count, spill_room;                          /* counts go on where room ends */
+    int32_t last;                                             /* block that was spilled to last */
+    int32_t head[UN_AMG_BLOCKS_MAX], tail[UN_AMG_BLOCKS_MAX]; /* by block: what is for it */
+} target;
+
+typedef struct edges {
+    const un_amg_level *level;
+    const un_amg_means *p;
+    const float *excess;
+    target target[UN_AMG_BLOCKS_MAX];
+} edges;
+
+static void spill(target *t, int32_t row, int32_t col, float value)
+{
+    const int32_t *first = t->starts;
+    int32_t k = t->last, at = t->spill_count++;
+    if (at >= t->spill_room) return;
+    while (row < first[k]) k--;
+    while (row >= first[k + 1]) k++;
+    t->spill[at] = (un_amg_spill){row, col, value, -1};
+    if (t->head[k] < 0)
+        t->head[k] = at;
+    else
+        t->spill[t->tail[k]].next = at;
+    t->tail[k] = at;
+    t->last = k;
+}
+
+static void clear(un_amg_chunk *chunk)
+{
+    chunk->next = -1;
+    for (int k = 0; k < UN_AMG_CHUNK; k++) chunk->col[k] = -1;
+}
+
+/* One more entry of a row; chunk: its last one. */
+static void append(target *t, un_amg_chunk *chunk, uint32_t r, int32_t col, float value)
+{
+    int32_t at = t->size[r] % UN_AMG_CHUNK;
+    if (at == 0 && t->size[r] > 0) {
+        int32_t next = t->chunk_count++;
+        if (next >= t->chunk_room) return;
+        chunk->next = next;
+        chunk = t->chunk + next;
+        clear(chunk);
+    }
+    chunk->col[at] = col;
+    chunk->val[at] = value;
+    t->size[r]++;
+}
+
+/* To the coupling of two coarse rows; -1 is the air, where the value is zero: what ties a row to it
+ * is in the row's sum. */
+static inline void add_coupling(target *t, int32_t k, int32_t l, float value)
+{
+    int32_t row = k > l ? k : l, other = k > l ? l : k;
+    if (k == l) return;
+    uint32_t r = (uint32_t)(row - t->first);
+    if (r >= t->count) {
+        spill(t, row, other, value);
+        return;
+    }
+    if (other < 0) {
+        t->excess[r] -= value;
+        return;
+    }
+    un_amg_chunk *chunk = t->chunk + r;
+    for (;;) {
+        int32_t at = -1; /* no branches but one: rows are short */
+        for (int32_t q = 0; q < UN_AMG_CHUNK; q++) at = chunk->col[q] == other ? q : at;
+        if (at >= 0) {
+            chunk->val[at] += value;
+            return;
+        }
+        if (chunk->next < 0) break;
+        chunk = t->chunk + chunk->next;
+    }
+    append(t, chunk, r, other, value);
+}
+
+static void parents_of(const un_amg_means *p, int32_t i, un_amg_parents *out)
+{
+    const int32_t *pair = p->pair[i];
+    out->count = 0;
+    if (pair[0] <= UN_AMG_ODD) {
+        int32_t odd = UN_AMG_ODD - pair[0];
+        for (int32_t k = p->row[odd]; k < p->row[odd + 1]; k++) {
+            out->id[out->count] = p->col[k];
+            out->weight[out->count++] = p->val[k];
+        }
+    } else if (pair[0] >= 0) {
+        bool same = pair[0] == pair[1];
+        out->id[0] = pair[0];
+        out->weight[0] = same ? 1 : 0.5f;
+        out->count = 1;
+        if (same || pair[1] < 0) return;
+        out->id[1] = pair[1];
+        out->weight[1] = 0.5f;
+        out->count = 2;
+    }
+}
+
+/* Where a row of P is no pair. */
+static void add_edge_in_full(target *t, const un_amg_means *p, int32_t i, int32_t j, float entry)
+{
+    un_amg_parents d, other;
+    parents_of(p, i, &d);
+    other.count = 0;
+    if (j >= 0) parents_of(p, j, &other);
+    int32_t own = d.count;
+    for (int32_t q = 0; q < other.count; q++) {
+        int32_t m = 0;
+        while (m < own && d.id[m] != other.id[q]) m++;
+        if (m == own) {
+            UN_ASSERT(d.count < UN_AMG_PARENTS_MAX);
+            m = d.count++;
+            d.id[m] = other.id[q];
+            d.weight[m] = 0;
+        }
+        d.weight[m] -= other.weight[q];
+    }
+    float sum = 0;
+    for (int32_t q = 0; q < d.count; q++) sum += d.weight[q];
+    for (int32_t q = 0; q < d.count; q++) {
+        if (d.weight[q] == 0) continue;
+        if (sum != 0) add_coupling(t, d.id[q], -1, entry * d.weight[q] * sum);
+        for (int32_t m = 0; m < q; m++)
+            if (d.weight[m] != 0)
+                add_coupling(t, d.id[q], d.id[m], -entry * d.weight[q] * d.weight[m]);
+    }
+}
+
+/* -entry d d^T. j = -1: the air, which has no parents but itself. */
+static inline void add_edge(target *t, const un_amg_means *p, int32_t i, int32_t j, float entry)
+{
+    static const int32_t air[2] = {-1, -1};
+    const int32_t *own = p->pair[i], *other = j < 0 ? air : p->pair[j];
+    int32_t a = own[0], b = own[1], c = other[0], d = other[1];
+    if (a <= UN_AMG_ODD || c <= UN_AMG_ODD) {
+        add_edge_in_full(t, p, i, j, entry);
+        return;
+    }
+    float quarter = 0.25f * entry;
+    bool a_shared = a == c || a == d;
+    if (a_shared || b == c || b == d) {
+        int32_t shared = a_shared ? a : b;
+        add_coupling(t, a_shared ? b : a, shared == c ? d : c, quarter);
+        return;
+    }
+    add_coupling(t, a, b, -quarter);
+    add_coupling(t, c, d, -quarter);
+    add_coupling(t, a, c, quarter);
+    add_coupling(t, a, d, quarter);
+    add_coupling(t, b, c, quarter);
+    add_coupling(t, b, d, quarter);
+}
+
+static void add_block(void *arg, int64_t begin, int64_t end)
+{
+    edges *p = arg;
+    const un_amg_level *level = p->level;
+    int64_t block = begin / level->grain;
+    target t = p->target[block];
+    t.chunk_count = (int32_t)t.count;
+    t.spill_count = 0;
+    for (int k = 0; k < UN_AMG_BLOCKS_MAX; k++) t.head[k] = -1;
+    memset(t.size, 0, t.count * sizeof *t.size);
+    for (uint32_t r = 0; r < t.count; r++) clear(&t.chunk[r]);
+    memset(t.excess, 0, t.count * sizeof *t.excess);
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        for (int32_t k = level->row[i]; k < level->row[i + 1]; k++)
+            add_edge(&t, p->p, i, level->col[k], level->val[k]);
+        if (p->excess[i] != 0) add_edge(&t, p->p, i, -1, -p->excess[i]);
+    }
+    for (int32_t q = level->outer_first[block]; q < level->outer_first[block + 1]; q++)
+        for (int32_t k = level->outer_row[q]; k < level->outer_row[q + 1]; k++)
+            if (level->outer_col[k] < begin)
+                add_edge(&t, p->p, level->outer_id[q], level->outer_col[k], level->outer_val[k]);
+    p->target[block] = t;
+}
+
+/* What other blocks have spilled. */
+static void collect_block(void *arg, int64_t begin, int64_t end)
+{
+    edges *p = arg;
+    const un_amg_level *level = p->level;
+    (void)end;
+    int64_t block = begin / level->grain;
+    target t = p->target[block];
+    for (int64_t from = 0; from < un_amg_blocks(level); from++) {
+        const target *other = &p->target[from];
+        for (int32_t k = other->head[block]; k >= 0; k = other->spill[k].next) {
+            const un_amg_spill *s = &other->spill[k];
+            add_coupling(&t, s->row, s->col, s->value);
+        }
+    }
+    p->target[block].chunk_count = t.chunk_count;
+}
+
+/* Leaves out what cancelled. */
+static void prune_block(void *arg, int64_t begin, int64_t end)
+{
+    edges *p = arg;
+    (void)end;
+    target *t = &p->target[begin / p->level->grain];
+    for (uint32_t r = 0; r < t->count; r++) {
+        un_amg_chunk *from = t->chunk + r, *to = from;
+        int32_t size = t->size[r], kept = 0;
+        float most = 0;
+        for (int32_t k = 0; k < size; k++) {
+            if (k > 0 && k % UN_AMG_CHUNK == 0) from = t->chunk + from->next;
+            most = fmaxf(most, fabsf(from->val[k % UN_AMG_CHUNK]));
+        }
+        from = to;
+        for (int32_t k = 0; k < size; k++) {
+            if (k > 0 && k % UN_AMG_CHUNK == 0) from = t->chunk + from->next;
+            float val = from->val[k % UN_AMG_CHUNK];
+            if (!(fabsf(val) > PRUNE * most)) continue;
+            if (kept > 0 && kept % UN_AMG_CHUNK == 0) to = t->chunk + to->next;
+            to->col[kept % UN_AMG_CHUNK] = from->col[k % UN_AMG_CHUNK];
+            to->val[kept++ % UN_AMG_CHUNK] = val;
+        }
+        t->size[r] = kept;
+    }
+}
+
+/* Entries of the lower half one after the other; each is two of the whole matrix. Counts them, or,
+ * with full, puts them where next tells. */
+static void mirror_block(const target *t, int32_t *next, un_amg_full *full)
+{
+    for (uint32_t r = 0; r < t->count; r++) {
+        const un_amg_chunk *chunk = t->chunk + r;
+        int32_t c = t->first + (int32_t)r;
+        for (int32_t k = 0; k < t->size[r]; k++) {
+            if (k > 0 && k % UN_AMG_CHUNK == 0) chunk = t->chunk + chunk->next;
+            int32_t other = chunk->col[k % UN_AMG_CHUNK], own = next[c]++, back = next[other]++;
+            if (!full) continue;
+            full->col[own] = other;
+            full->col[back] = c;
+            full->val[own] = full->val[back] = chunk->val[k % UN_AMG_CHUNK];
+        }
+    }
+}
+
+static un_status mirror(un_amg *amg, const edges *p, int32_t coarse_count, un_amg_full *full)
+{
+    int64_t blocks = un_amg_blocks(p->level);
+    int32_t *row = full->row, *next = amg->half_size + coarse_count;
+    memset(row, 0, ((size_t)coarse_count + 1) * sizeof *row);
+    for (int64_t b = 0; b < blocks; b++) mirror_block(&p->target[b], row + 1, NULL);
+    for (int32_t c = 0; c < coarse_count; c++) row[c + 1] += row[c];
+    UN_AMG_NEED(amg->ctx, full->col, full->capacity[2], row[coarse_count]);
+    UN_AMG_NEED(amg->ctx, full->val, full->capacity[3], row[coarse_count]);
+    memcpy(next, row, (size_t)coarse_count * sizeof *next);
+    for (int64_t b = 0; b < blocks; b++) mirror_block(&p->target[b], next, full);
+    return UN_OK;
+}
+
+/* Gives each block its part of the arrays. */
+static un_status lay_out(un_amg *amg, edges *p, un_amg_full *full)
+{
+    int64_t blocks = un_amg_blocks(p->level), chunks = 0, spills = 0;
+    for (int64_t b = 0; b < blocks; b++) {
+        chunks += p->target[b].chunk_room;
+        spills += p->target[b].spill_room;
+    }
+    UN_AMG_NEED(amg->ctx, amg->half, amg->capacity_half, chunks);
+    UN_AMG_NEED(amg->ctx, amg->spill, amg->capacity_spill, spills);
+    chunks = spills = 0;
+    for (int64_t b = 0; b < blocks; b++) {
+        target *t = &p->target[b];
+        t->size = amg->half_size + t->first;
+        t->excess = full->excess + t->first;
+        t->chunk = amg->half + chunks;
+        t->spill = amg->spill + spills;
+        chunks += t->chunk_room;
+        spills += t->spill_room;
+    }
+    return UN_OK;
+}
+
+/* Is there room for all? If not, there will be. */
+static bool fits(edges *p)
+{
+    bool all = true;
+    for (int64_t b = 0; b < un_amg_blocks(p->level); b++) {
+        target *t = &p->target[b];
+        all &= t->spill_count <= t->spill_room && t->chunk_count <= t->chunk_room;
+        t->spill_room = (int32_t)un_max64(t->spill_room, t->spill_count);
+        if (t->chunk_count > t->chunk_room) t->chunk_room *= 2;
+    }
+    return all;
+}
+
+un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_amg_means *means,
+                             const float *excess, int32_t coarse_count, int slot,
+                             un_amg_graph *coarse)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_full *full = &amg->full[slot];
+    UN_AMG_NEED(ctx, full->row, full->capacity[0], (size_t)coarse_count + 1);
+    UN_AMG_NEED(ctx, full->excess, full->capacity[1], coarse_count);
+    UN_AMG_NEED(ctx, amg->half_size, amg->capacity_half_size, 2 * (size_t)coarse_count);
+    edges p = {.level = level, .p = means, .excess = excess};
+    for (int32_t b = 0; b < un_amg_blocks(level); b++) {
+        int32_t rows = level->first[b + 1] - level->first[b];
+        p.target[b] = (target){.starts = level->first,
+                               .last = b,
+                               .first = level->first[b],
+                               .count = (uint32_t)rows,
+                               .chunk_room = rows + (int32_t)(CHUNK_SHARE * rows) + ROOM_MIN / 16,
+                               .spill_room = SPILL_SHARE * rows + ROOM_MIN};
+    }
+    for (bool done = false; !done;) {
+        UN_TRY(lay_out(amg, &p, full));
+        un_parallel_for(ctx, level->n, level->grain, add_block, &p);
+        if (!fits(&p)) continue;
+        un_parallel_for(ctx, level->n, level->grain, collect_block, &p);
+        done = fits(&p);
+    }
+    un_parallel_for(ctx, level->n, level->grain, prune_block, &p);
+    UN_TRY(mirror(amg, &p, coarse_count, full));
+    *coarse = (un_amg_graph){.n = coarse_count,
+                             .row = full->row,
+                             .col = full->col,
+                             .val = full->val,
+                             .excess = full->excess};
+    return UN_OK;
+}

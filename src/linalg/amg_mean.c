@@ -1,0 +1,219 @@
+/* Transfers along a lattice as pairs of coarse rows.
+ *
+ * Nearly every row of P is the mean of two coarse rows or one of them (amg_geometric.c): two
+ * numbers say it, and neither weights nor a transpose need memory. Rows at steps of scale have more
+ * parents or other weights and are listed in full.
+ *
+ * Coarse rows belong to the block of the row that survives as them. P^T adds each block's rows to
+ * its own coarse rows; the few entries that lead to another block's are listed by that block, which
+ * adds them afterwards, in their order. */
+#include "linalg/amg.h"
+
+typedef struct gathering {
+    const un_amg_level *level;
+    un_amg_means *p;
+    un_amg_row_of *row_of;
+    const void *arg;
+    int32_t odd_rows[UN_AMG_BLOCKS_MAX + 1], odd_entries[UN_AMG_BLOCKS_MAX + 1];
+    int32_t far[UN_AMG_BLOCKS_MAX][UN_AMG_BLOCKS_MAX]; /* entries by target and source */
+} gathering;
+
+static inline bool within(const un_amg_level *level, int64_t block, int32_t c)
+{
+    return c >= level->first[block] && c < level->first[block + 1];
+}
+
+static int64_t block_of(const un_amg_level *level, int32_t c)
+{
+    int64_t low = 0, high = un_amg_blocks(level) - 1;
+    while (low < high) {
+        int64_t middle = (low + high + 1) / 2;
+        if (level->first[middle] <= c)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* As a pair, if it is one. */
+static bool as_pair(const un_amg_parents *parents, int32_t pair[2])
+{
+    const int32_t *id = parents->id;
+    const float *weight = parents->weight;
+    pair[0] = pair[1] = -1;
+    if (parents->count > 2) return false;
+    if (parents->count == 0) return true;
+    pair[0] = id[0];
+    if (parents->count == 1) {
+        if (weight[0] == 1) pair[1] = id[0];
+        return weight[0] == 1 || weight[0] == 0.5f;
+    }
+    pair[1] = id[1];
+    return weight[0] == 0.5f && weight[1] == 0.5f;
+}
+
+static void count_rows(void *arg, int64_t begin, int64_t end)
+{
+    gathering *g = arg;
+    const un_amg_level *level = g->level;
+    int64_t block = begin / level->grain;
+    un_amg_parents parents;
+    int32_t rows = 0, entries = 0;
+    for (int64_t s = 0; s < UN_AMG_BLOCKS_MAX; s++) g->far[s][block] = 0;
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        parents.count = 0;
+        g->row_of(g->arg, i, &parents);
+        for (int32_t q = 0; q < parents.count; q++)
+            if (!within(level, block, parents.id[q]))
+                g->far[block_of(level, parents.id[q])][block]++;
+        if (as_pair(&parents, g->p->pair[i])) continue;
+        g->p->pair[i][0] = UN_AMG_ODD - rows++;
+        entries += parents.count;
+    }
+    g->odd_rows[block + 1] = rows;
+    g->odd_entries[block + 1] = entries;
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    gathering *g = arg;
+    const un_amg_level *level = g->level;
+    un_amg_means *p = g->p;
+    int64_t block = begin / level->grain;
+    int32_t row = g->odd_rows[block], at = g->odd_entries[block];
+    un_amg_parents parents;
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        const int32_t *pair = p->pair[i];
+        bool odd = pair[0] <= UN_AMG_ODD;
+        if (!odd && (pair[0] < 0 || within(level, block, pair[0])) &&
+            (pair[1] < 0 || within(level, block, pair[1])))
+            continue;
+        parents.count = 0;
+        g->row_of(g->arg, i, &parents);
+        for (int32_t q = 0; q < parents.count; q++) {
+            int32_t c = parents.id[q];
+            if (odd) {
+                p->col[at] = c;
+                p->val[at++] = parents.weight[q];
+            }
+            if (within(level, block, c)) continue;
+            int32_t far = g->far[block_of(level, c)][block]++;
+            p->far_row[far] = i;
+            p->far_col[far] = c;
+            p->far_val[far] = parents.weight[q];
+        }
+        if (!odd) continue;
+        p->pair[i][0] = UN_AMG_ODD - row;
+        p->row[++row] = at;
+    }
+}
+
+un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_means *p,
+                             un_amg_row_of *row_of, const void *arg)
+{
+    un_context *ctx = amg->ctx;
+    int64_t blocks = un_amg_blocks(level);
+    gathering g = {.level = level, .p = p, .row_of = row_of, .arg = arg};
+    UN_AMG_NEED(ctx, p->pair, p->capacity[0], level->n);
+    UN_AMG_NEED(ctx, p->far_first, p->capacity[4], blocks + 1);
+    un_parallel_for(ctx, level->n, level->grain, count_rows, &g);
+    int32_t far = 0;
+    for (int64_t t = 0; t < blocks; t++) {
+        p->far_first[t] = far;
+        for (int64_t s = 0; s < blocks; s++) {
+            int32_t own = g.far[t][s];
+            g.far[t][s] = far;
+            far += own;
+        }
+        g.odd_rows[t + 1] += g.odd_rows[t];
+        g.odd_entries[t + 1] += g.odd_entries[t];
+    }
+    p->far_first[blocks] = far;
+    UN_AMG_NEED(ctx, p->row, p->capacity[1], g.odd_rows[blocks] + 1);
+    UN_AMG_NEED(ctx, p->col, p->capacity[2], g.odd_entries[blocks]);
+    UN_AMG_NEED(ctx, p->val, p->capacity[3], g.odd_entries[blocks]);
+    UN_AMG_NEED(ctx, p->far_row, p->capacity[5], far);
+    UN_AMG_NEED(ctx, p->far_col, p->capacity[6], far);
+    UN_AMG_NEED(ctx, p->far_val, p->capacity[7], far);
+    p->row[0] = 0;
+    un_parallel_for(ctx, level->n, level->grain, fill_rows, &g);
+    return UN_OK;
+}
+
+/* ---- vectors ---- */
+
+typedef struct move {
+    const un_amg_level *level;
+    const un_amg_means *p;
+    float *to;
+    const float *from;
+} move;
+
+static void restrict_block(void *arg, int64_t begin, int64_t end)
+{
+    const move *m = arg;
+    const un_amg_means *p = m->p;
+    int64_t block = begin / m->level->grain;
+    int32_t first = m->level->first[block];
+    uint32_t count = (uint32_t)(m->level->first[block + 1] - first);
+    float *to = m->to + first;
+    memset(to, 0, count * sizeof *to);
+    for (int64_t i = begin; i < end; i++) {
+        int32_t a = p->pair[i][0];
+        if (a > UN_AMG_ODD) {
+            uint32_t u = (uint32_t)(a - first), v = (uint32_t)(p->pair[i][1] - first);
+            float half = 0.5f * m->from[i];
+            if (u < count) to[u] += half;
+            if (v < count) to[v] += half;
+        } else
+            for (int32_t k = p->row[UN_AMG_ODD - a]; k < p->row[UN_AMG_ODD - a + 1]; k++) {
+                uint32_t u = (uint32_t)(p->col[k] - first);
+                if (u < count) to[u] += p->val[k] * m->from[i];
+            }
+    }
+}
+
+static void restrict_far(void *arg, int64_t begin, int64_t end)
+{
+    const move *m = arg;
+    const un_amg_means *p = m->p;
+    int64_t block = begin / m->level->grain;
+    (void)end;
+    for (int32_t k = p->far_first[block]; k < p->far_first[block + 1]; k++)
+        m->to[p->far_col[k]] += p->far_val[k] * m->from[p->far_row[k]];
+}
+
+void un_amg_restrict_means(un_context *ctx, const un_amg_level *level, const un_amg_means *p,
+                           float *coarse, const float *fine)
+{
+    move m = {level, p, coarse, fine};
+    un_parallel_for(ctx, level->n, level->grain, restrict_block, &m);
+    if (level->n > level->grain) un_parallel_for(ctx, level->n, level->grain, restrict_far, &m);
+}
+
+static void prolong_block(void *arg, int64_t begin, int64_t end)
+{
+    const move *m = arg;
+    const un_amg_means *p = m->p;
+    const float *from = m->from;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t a = p->pair[i][0], b = p->pair[i][1];
+        float sum = 0;
+        if (a > UN_AMG_ODD) {
+            if (a >= 0) sum += from[a];
+            if (b >= 0) sum += from[b];
+            sum *= 0.5f;
+        } else
+            for (int32_t k = p->row[UN_AMG_ODD - a]; k < p->row[UN_AMG_ODD - a + 1]; k++)
+                sum += p->val[k] * from[p->col[k]];
+        m->to[i] += sum;
+    }
+}
+
+void un_amg_prolong_means(un_context *ctx, const un_amg_level *level, const un_amg_means *p,
+                          float *fine, const float *coarse)
+{
+    move m = {level, p, fine, coarse};
+    un_parallel_for(ctx, level->n, level->grain, prolong_block, &m);
+}
