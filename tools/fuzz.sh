@@ -14,7 +14,9 @@ for program in build/fuzz/fuzz/fuzz_*; do
     if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then continue; fi
     mkdir -p "build/fuzz/corpus/$name" build/fuzz/found "fuzz/found/$name"
     echo "== $name, $seconds s"
-    if ! nice -n 19 "$program" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
+    words=()
+    [ -f "fuzz/$name.dict" ] && words=("-dict=fuzz/$name.dict")
+    if ! nice -n 19 "$program" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 "${words[@]}" \
         -artifact_prefix="build/fuzz/found/$name-" -print_final_stats=1 \
         "build/fuzz/corpus/$name" "fuzz/seeds/$name" "fuzz/found/$name" \
         >"build/fuzz/$name.log" 2>&1; then

@@ -10,6 +10,7 @@
 
 /* A thousand times the size of a usual scene; Lua's parser may need quadratic time. */
 #define FILE_MAX ((size_t)1 << 20)
+#define FILE_USUAL ((size_t)1 << 14)
 #define OVERRIDES_MAX 1000
 /* Far more than any honest script, and a second or two of a machine's time. */
 #define SCRIPT_STEPS 200000000
@@ -33,10 +34,11 @@ static un_status read_file(un_context *ctx, const char *path, char **text, size_
     if (file < 0)
         return un_fail(ctx, UN_ERROR_FILE, "%s: cannot be opened: %s; check the name", shown,
                        strerror(errno));
-    UN_ALLOC_DONE(ctx, data, FILE_MAX + 2);
-    size_t n = 0;
+    size_t n = 0, room = 0;
     for (;;) {
-        ssize_t got = read(file, data + n, FILE_MAX + 1 - n);
+        status = un_array_reserve(ctx, (void **)&data, &room, n + FILE_USUAL, 1);
+        if (status != UN_OK) goto done;
+        ssize_t got = read(file, data + n, room - n - 1);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             status = un_fail(ctx, UN_ERROR_FILE, "%s: cannot be read: %s", shown, strerror(errno));
