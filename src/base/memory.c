@@ -109,17 +109,23 @@ char *un_strdup(un_context *ctx, const char *text)
     return copy ? memcpy(copy, text, length) : NULL;
 }
 
-static size_t grown(size_t capacity, size_t count)
+/* Room to spare for arrays that grow; under a cap each takes at most this share of what is left. */
+#define SPARE_SHARE 256
+
+static size_t grown(const un_context *ctx, size_t capacity, size_t count, size_t size)
 {
-    size_t half_more = capacity + capacity / 2;
-    return half_more > count ? half_more : count;
+    size_t target = capacity + capacity / 2;
+    if (target <= count) return count;
+    size_t cap = ctx->def.memory_cap, now = un_context_bytes(ctx);
+    size_t spare = cap > now ? (cap - now) / SPARE_SHARE / size : 0;
+    return cap && target - count > spare ? count + spare : target;
 }
 
 un_status un_array_reserve(un_context *ctx, void **array, size_t *capacity, size_t count,
                            size_t size)
 {
     if (count <= *capacity && *array) return UN_OK;
-    size_t target = grown(*capacity, count);
+    size_t target = grown(ctx, *capacity, count, size);
     void *moved = un_realloc(ctx, *array, target, size);
     if (!moved) return UN_ERROR_MEMORY;
     *array = moved;
@@ -132,7 +138,7 @@ un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t 
     if (count <= *capacity && *array) return UN_OK;
     un_free(ctx, *array);
     *array = NULL;
-    size_t target = *capacity ? grown(*capacity, count) : count;
+    size_t target = *capacity ? grown(ctx, *capacity, count, size) : count;
     *capacity = 0;
     *array = un_alloc(ctx, target, size);
     if (!*array) return UN_ERROR_MEMORY;

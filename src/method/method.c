@@ -23,6 +23,17 @@ void un_stage_end(un_step *step, int32_t stage, double *clock)
     *clock = now;
 }
 
+/* Surface waves of the cells' own wavelength bound the explicit surface: dt sqrt(g / h). A wave of
+ * two cells turns unstable at about 1.1; half of that keeps the period exact to a percent. */
+#define WAVE_NUMBER 0.5
+
+double un_step_limit(const un_scene_def *def, double h, double rate)
+{
+    double g = un_length(def->gravity);
+    double limit = g > 0 ? WAVE_NUMBER * sqrt(h / g) : INFINITY;
+    return rate > 0 ? fmin(limit, def->solver.cfl / rate) : limit;
+}
+
 un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t step, double time,
                          double tolerance)
 {

@@ -71,6 +71,8 @@ typedef struct un_method {
 /* NULL when unknown or not available in this version. */
 const un_method *un_method_find(const char *name);
 void un_step_init(un_step *step);
+/* The longest step, s, for finest cells of h and liquid that crosses `rate` cells a second. */
+double un_step_limit(const un_scene_def *def, double h, double rate);
 /* What comes of a pressure solve: numbers that are not finite end the step, one that did not reach
  * the tolerance is said. */
 un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t step, double time,

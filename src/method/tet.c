@@ -27,8 +27,6 @@
  *    evens out, as in method `uniform`. */
 #include "method/tet.h"
 
-/* Surface waves of the finest cells bound the step: see uniform.c. */
-#define WAVE_NUMBER 0.5
 /* Wanted sizes are found every so many steps. Particles split and merge in every step: three
  * splittings make a level, and a splash does not wait. */
 #define SIZING_STEPS 2
@@ -114,9 +112,7 @@ static un_status step(void *state, double dt, un_step *report)
 static double step_limit(void *state)
 {
     const un_tet *s = state;
-    double g = un_length(s->def->gravity);
-    double limit = g > 0 ? WAVE_NUMBER * sqrt(s->tree.h / g) : INFINITY;
-    return s->rate_max > 0 ? fmin(limit, s->def->solver.cfl / s->rate_max) : limit;
+    return un_step_limit(s->def, s->tree.h, s->rate_max);
 }
 
 static const un_particles *particles(const void *state)
@@ -192,6 +188,8 @@ static un_status fill(un_tet *s)
         UN_TRY(un_tet_first_mesh(s));
         release(s); /* the first rounds sample more evenly, and take more room */
         un_tets_init(s->ctx, &s->mesh);
+        un_octree_free(&s->tree);
+        UN_TRY(un_particles_trim(s->ctx, &s->particles));
     }
     /* Resizing comes to rest and the surface to its shape before the first step. */
     for (int round = 0; round < START_ROUNDS; round++) {

@@ -12,15 +12,6 @@
 #include "transfer/transfer.h"
 #include "viscosity/viscosity.h"
 
-/* At the peak of a step: per particle with the copy to go back to, per node and per tet in the
- * liquid with matrix and scratch, and whatever the size. Measured; a splash has a node or more and
- * three wet tets per particle, still water half a node and less than two. */
-#define UN_TET_PARTICLE_BYTES 250.0
-#define UN_TET_NODE_BYTES 500.0
-#define UN_TET_WET_BYTES 500.0
-#define UN_TET_USUAL_BYTES 1300.0 /* per particle in all, before there is a mesh */
-#define UN_TET_FIXED_BYTES 4e6
-
 /* Of liquids that are not the same everywhere; all NULL otherwise. */
 typedef struct un_tet_mixed {
     float *density, *viscosity; /* at nodes: kg/m3, Pa s */
@@ -74,9 +65,10 @@ typedef struct un_tet {
     double *emitted; /* at nodes: volume that appeared inside the liquid, m3 */
     size_t emitted_capacity;
     bool has_emitted;
-    double scale; /* of all sizes, to stay inside the budget */
-    bool scaled;  /* said so */
-    double most;  /* particles that the budget allows; 0: any number */
+    double scale;           /* of all sizes, to stay inside the budget */
+    bool scaled;            /* said so */
+    double most;            /* particles that the budget allows; 0: any number */
+    bool surface_coarsened; /* said so */
     double time;
     int32_t step_count;
     double volume_now, volume_error; /* m3; relative */
@@ -139,9 +131,20 @@ un_status un_tet_load(un_context *ctx, const un_scene *scene, const un_state *in
 un_status un_tet_first_mesh(un_tet *s);
 /* Moves particles until the level set is the shape's, where that is smooth. */
 un_status un_tet_fit_surface(un_tet *s);
-/* Per particle, as the mesh is now. */
-double un_tet_bytes_each(const un_tet *s);
 un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+
+/* ---- memory and the budget (tet_budget.c) ---- */
+
+#define UN_TET_FIXED_BYTES 4e6
+#define UN_TET_USUAL_BYTES 2500.0 /* per particle in all, before there is a mesh */
+/* The peak of steps and output surfaces, per particle, as the mesh is now. */
+double un_tet_bytes_each(const un_tet *s);
+/* That the output surface may take; 0: any. */
+double un_tet_surface_bytes(const un_tet *s);
+/* Makes wanted sizes larger when there will be more particles than the budget allows. */
+void un_tet_keep_budget(un_tet *s);
+/* Volumes between which particles are resized. */
+un_resize_def un_tet_resize_range(const un_tet *s);
 
 /* ---- sources (tet_sources.c) ---- */
 

@@ -5,20 +5,6 @@
 #define GROWTH 4.0
 #define MERGED 0.125
 
-/* Nodes of the air around a few drops do not grow with their number. */
-#define EACH_MAX 4000.0
-
-/* Of all nodes, those in liquid. */
-#define VISCOUS_SHARE 0.6
-
-double un_tet_bytes_each(const un_tet *s)
-{
-    if (s->last.cells == 0 || s->particles.count == 0) return UN_TET_USUAL_BYTES;
-    double mesh = UN_TET_NODE_BYTES * s->mesh.node_count + UN_TET_WET_BYTES * (double)s->last.cells;
-    if (s->viscous) mesh += un_viscosity_bytes(VISCOUS_SHARE * s->mesh.node_count);
-    return fmin(UN_TET_PARTICLE_BYTES + mesh / s->particles.count, EACH_MAX);
-}
-
 un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
 {
     const un_scene_def *def = &scene->def;

@@ -314,20 +314,6 @@ static void particle_sizes(void *arg, int64_t begin, int64_t end)
 
 un_status un_tet_sizes(un_tet *s, double dt)
 {
-    double was = s->scale, most = s->def->budget.particles;
-    if (s->def->budget.memory > 0) {
-        double fit = (s->def->budget.memory - UN_TET_FIXED_BYTES) / un_tet_bytes_each(s);
-        most = most > 0 ? fmin(most, fit) : fit;
-    }
-    s->most = fmax(most, 0);
-    s->scale = un_sizing_budget(s->scale, (double)s->particles.count, s->most);
-    if (s->scale > was && !s->scaled) {
-        un_log(s->ctx, UN_LOG_WARNING,
-               "step %d: %d particles near the budget of %.0f; cells are made larger to stay "
-               "inside it",
-               s->step_count, s->particles.count, most);
-        s->scaled = true;
-    }
     un_sizing_def def = {.scene = s->scene,
                          .mesh = &s->mesh,
                          .phi = s->phi,
@@ -339,5 +325,6 @@ un_status un_tet_sizes(un_tet *s, double dt)
     un_arena_reset(&s->arena);
     sizes_args a = {s, exp2(dt / COARSEN_TIME)};
     un_parallel_for(s->ctx, s->particles.count, 8192, particle_sizes, &a);
+    un_tet_keep_budget(s);
     return UN_OK;
 }

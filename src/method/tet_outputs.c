@@ -38,6 +38,7 @@ un_status un_tet_surface(void *state, un_trimesh *mesh)
 {
     un_tet *s = state;
     un_hulls_report report;
+    un_arena_free(&s->arena); /* the surface takes more than a step */
     un_hull_mesher mesher = {.particles = &s->particles,
                              .radius = s->radius,
                              .depth = s->depth,
@@ -45,8 +46,16 @@ un_status un_tet_surface(void *state, un_trimesh *mesh)
                              .size = s->def->domain.size,
                              .coarsest = s->def->detail.coarsest,
                              .resolution = s->def->detail.surface,
-                             .smoothing = SMOOTHING};
-    return un_surface_mesh_hulls(s->ctx, mesh, &mesher, &report);
+                             .smoothing = SMOOTHING,
+                             .bytes_max = un_tet_surface_bytes(s)};
+    UN_TRY(un_surface_mesh_hulls(s->ctx, mesh, &mesher, &report));
+    if (report.resolution < s->def->detail.surface && !s->surface_coarsened)
+        un_log(s->ctx, UN_LOG_WARNING,
+               "step %d: the output surface is made at %d instead of %d to stay inside the budget "
+               "of memory",
+               s->step_count, report.resolution, s->def->detail.surface);
+    s->surface_coarsened |= report.resolution < s->def->detail.surface;
+    return UN_OK;
 }
 
 un_status un_tet_cells(const void *state, un_cells *out)

@@ -4,6 +4,8 @@
 /* The liquid is first sampled evenly, as finely as this many particles or the memory allow, then
  * refined and coarsened to S a level at a time. */
 #define START_PARTICLES 1e6
+/* The peak of that, per particle. */
+#define START_BYTES 560.0
 #define ROUNDS_MAX 24
 
 typedef struct wish_args {
@@ -57,7 +59,7 @@ static un_status even_tree(un_tet *s)
     int32_t level = s->tree.level_max;
     double h = un_octree_size(&s->tree, level), volume = side.x * side.y * side.z;
     double room = s->def->budget.memory - UN_TET_FIXED_BYTES, most = START_PARTICLES;
-    if (s->def->budget.memory > 0) most = fmin(most, room / UN_TET_USUAL_BYTES);
+    if (s->def->budget.memory > 0) most = fmin(most, room / START_BYTES);
     while (level > 0 && 8 * volume / (h * h * h) > most) h = un_octree_size(&s->tree, --level);
     int64_t n[3] = {(int64_t)(side.x / h) + 2, (int64_t)(side.y / h) + 2,
                     (int64_t)(side.z / h) + 2};

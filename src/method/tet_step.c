@@ -419,18 +419,16 @@ un_status un_tet_resize(un_tet *s)
     const double *x[3] = {s->particles.x[0], s->particles.x[1], s->particles.x[2]};
     un_arena_reset(&s->lists);
     UN_TRY(un_groups_build(s->ctx, &s->lists, &s->groups, x, s->radius, s->particles.count));
-    double least = 0.5 * s->tree.h, most = 0.5 * un_octree_size(&s->tree, 0);
-    un_resize_def def = {.groups = &s->groups,
-                         .radius = s->radius,
-                         .phi = s->depth,
-                         .normal = {s->normal[0], s->normal[1], s->normal[2]},
-                         .walls = s->walls,
-                         .volume_min = least * least * least,
-                         .volume_max = most * most * most,
-                         .stream = (uint64_t)s->step_count};
+    un_resize_def def = un_tet_resize_range(s);
+    def.groups = &s->groups;
+    def.radius = s->radius;
+    def.phi = s->depth;
+    for (int axis = 0; axis < 3; axis++) def.normal[axis] = s->normal[axis];
+    def.walls = s->walls;
+    def.stream = (uint64_t)s->step_count;
     double before = un_particles_volume(s->ctx, &s->particles);
-    /* The scale of sizes comes too late for a sudden splash: above the budget nothing smaller than
-     * the mean is made, and what is smaller merges. */
+    /* What emitters bring is not foreseen: above the budget nothing smaller than the mean is made,
+     * and what is smaller merges. */
     if (s->most > 0 && s->particles.count > s->most)
         def.volume_min = fmin(fmax(def.volume_min, before / s->most), def.volume_max);
     UN_TRY(un_particles_resize(s->ctx, &s->arena, &s->particles, &def, &s->resized));

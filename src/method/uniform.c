@@ -17,10 +17,6 @@
 
 #include "advect/advect.h"
 
-/* Surface waves of the grid's own wavelength bound the explicit surface: dt sqrt(g / h). A wave of
- * two cells turns unstable at about 1.1; half of that keeps the period exact to a percent. */
-#define WAVE_NUMBER 0.5
-
 enum {
     STAGE_WALLS,
     STAGE_CORRECT,
@@ -87,10 +83,7 @@ static un_status step(void *state, double dt, un_step *report)
 static double step_limit(void *state)
 {
     const un_uniform *s = state;
-    double h = s->grid.h, g = un_length(s->def->gravity);
-    double limit = g > 0 ? WAVE_NUMBER * sqrt(h / g) : INFINITY;
-    if (s->max_speed > 0) limit = fmin(limit, s->def->solver.cfl * h / s->max_speed);
-    return limit;
+    return un_step_limit(s->def, s->grid.h, s->max_speed / s->grid.h);
 }
 
 static const un_particles *particles(const void *state)

@@ -22,18 +22,9 @@ size_t un_particles_bytes_each(void)
     return 7 * sizeof(double) + 2 * sizeof(float) + 2;
 }
 
-un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count)
+/* All arrays share one capacity, changed only once each has been. */
+static un_status resize_arrays(un_context *ctx, un_particles *p, size_t target)
 {
-    if (count > INT32_MAX)
-        return un_fail(ctx, UN_ERROR_MEMORY,
-                       "%.1f billion particles are more than this version can number; "
-                       "lower detail.finest",
-                       (double)count / 1e9);
-    if ((size_t)count <= p->capacity) return UN_OK;
-    UN_ASSERT(p->capacity == 0 || p->sized == (p->size != NULL));
-    /* All arrays share one capacity, raised only once each has grown. */
-    size_t target = p->capacity + p->capacity / 4;
-    if (target < (size_t)count) target = (size_t)count;
     struct {
         void *array;
         size_t size;
@@ -52,6 +43,28 @@ un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count)
     }
     p->capacity = target;
     return UN_OK;
+}
+
+un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count)
+{
+    if (count > INT32_MAX)
+        return un_fail(ctx, UN_ERROR_MEMORY,
+                       "%.1f billion particles are more than this version can number; "
+                       "lower detail.finest",
+                       (double)count / 1e9);
+    if ((size_t)count <= p->capacity) return UN_OK;
+    UN_ASSERT(p->capacity == 0 || p->sized == (p->size != NULL));
+    size_t target = p->capacity + p->capacity / 4;
+    if (target < (size_t)count) target = (size_t)count;
+    return resize_arrays(ctx, p, target);
+}
+
+un_status un_particles_trim(un_context *ctx, un_particles *p)
+{
+    size_t target = (size_t)p->count + 1;
+    if (target >= p->capacity) return UN_OK;
+    p->capacity = target; /* good for those that are not cut yet, should one fail */
+    return resize_arrays(ctx, p, target);
 }
 
 double un_particles_filter(un_particles *p, const uint8_t *keep)

@@ -60,6 +60,8 @@ static inline void un_particle_copy(un_particles *p, int64_t to, int64_t from)
 void un_particles_free(un_context *ctx, un_particles *particles);
 /* Room for count in all; contents kept. */
 un_status un_particles_reserve(un_context *ctx, un_particles *particles, int64_t count);
+/* Gives back what more there is room for. */
+un_status un_particles_trim(un_context *ctx, un_particles *particles);
 size_t un_particles_bytes_each(void); /* of the unsized; a size is 4 more */
 /* Keeps the particles with keep[i] != 0, in order; returns the volume removed. */
 double un_particles_filter(un_particles *particles, const uint8_t *keep);
@@ -233,6 +235,10 @@ typedef struct un_resize_report {
  * per-particle arrays of the caller are void afterwards. */
 un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *particles,
                               const un_resize_def *def, un_resize_report *report);
+/* How many there will be, at most, once resizing has come to rest with all wanted sizes times
+ * scale. Of def only the volumes are read. */
+double un_particles_expected(un_context *ctx, const un_particles *particles,
+                             const un_resize_def *def, double scale);
 
 /* Marks as ballistic [Ando13 section 3] the particles with no other within six times their radius
  * (plus the other's). Flags of others are cleared. Returns their number. */

@@ -430,3 +430,31 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
     *report = (un_resize_report){.split_count = total - count, .merge_count = a.pair_count};
     return UN_OK;
 }
+
+/* ---- what it will come to ---- */
+
+typedef struct expected_args {
+    const un_particles *particles;
+    const un_resize_def *def;
+    double scale;
+} expected_args;
+
+static double expected_block(void *arg, int64_t begin, int64_t end)
+{
+    const expected_args *a = arg;
+    const un_particles *p = a->particles;
+    double count = 0;
+    for (int64_t i = begin; i < end; i++) {
+        double q = p->volume[i] / wanted_volume(a->def, a->scale * p->size[i]);
+        bool splits = q > SPLIT_ABOVE && !(p->flags[i] & UN_PARTICLE_BALLISTIC);
+        count += splits ? exp2(ceil(log2(q / SPLIT_ABOVE))) : fmin(1, q / MERGE_BELOW);
+    }
+    return count;
+}
+
+double un_particles_expected(un_context *ctx, const un_particles *particles,
+                             const un_resize_def *def, double scale)
+{
+    expected_args a = {particles, def, scale};
+    return un_parallel_sum(ctx, particles->count, expected_block, &a);
+}

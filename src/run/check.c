@@ -14,11 +14,9 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
 
 #define FINEST_MIN 4
 /* Estimates are right to a fifth, and a run that meets the cap is over: so much of it is planned
- * with. */
+ * with. A method that adapts keeps inside by itself, and nearer to it. */
 #define CAP_SHARE 0.8
-/* Less where the number of particles follows the flow: the wish for fewer comes after the splash,
- * and the output surface takes its share. */
-#define CAP_SHARE_ADAPTIVE 0.5
+#define CAP_SHARE_ADAPTIVE 0.88
 
 un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate)
 {
@@ -237,15 +235,13 @@ static un_status time_frame(un_context *ctx, un_scene *scene, const un_method *m
     def->solver.dump[0] = dump;
     UN_TRY(status);
     /* Liquid that falls the height of the domain sets the speed. */
-    double h = check->cell_size, g = un_length(def->gravity);
     double height = fabs(def->gravity.x) * def->domain.size.x +
                     fabs(def->gravity.y) * def->domain.size.y +
                     fabs(def->gravity.z) * def->domain.size.z;
     double speed = sqrt(0.5 * height) + un_length(def->liquid.velocity);
     for (int32_t s = 0; s < def->source_count; s++)
         speed = fmax(speed, un_length(def->sources[s].velocity));
-    double limit = fmin(g > 0 ? 0.5 * sqrt(h / g) : INFINITY,
-                        speed > 0 ? def->solver.cfl * h / speed : INFINITY);
+    double limit = un_step_limit(def, check->cell_size, speed / check->cell_size);
     double steps = fmax(1, ceil(1 / (def->frames.rate * limit)));
     double grow = particles / fmax(trial_particles, 1);
     if (count > 0) check->seconds_per_frame = steps * seconds / count * particles;

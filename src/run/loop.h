@@ -83,6 +83,9 @@ un_status un_loop_resume(un_loop *l, bool *found);
 
 /* One step; when numbers go bad, again from before it with shorter ones. */
 un_status un_loop_step(un_loop *l, double dt, un_step *step);
+/* Gives back what arrays have to spare: the state from before the step under way, if there is one,
+ * else as it is, loaded again. Fails when there is no room for a copy. */
+un_status un_loop_make_room(un_loop *l);
 
 /* ---- is it the same scene? (likeness.c) ---- */
 

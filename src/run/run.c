@@ -38,11 +38,16 @@ static un_status write_surface(un_loop *l, int32_t frame)
     char path[UN_PATH_MAX];
     double clock = un_seconds();
     un_trimesh mesh = {0};
-    UN_TRY(l->method->surface(l->state, &mesh));
+    un_status status = l->method->surface(l->state, &mesh);
+    if (status == UN_ERROR_MEMORY && un_loop_make_room(l) == UN_OK) {
+        un_state_free(&l->before);
+        status = l->method->surface(l->state, &mesh);
+    }
+    UN_TRY(status);
     l->stage_seconds[l->stage_count - 3] += un_seconds() - clock;
     clock = un_seconds();
     un_loop_path(path, l, "frames/%04d/surface.ply", frame);
-    un_status status = un_output_surface(l->ctx, path, &mesh);
+    status = un_output_surface(l->ctx, path, &mesh);
     if (status == UN_OK) {
         un_loop_path(path, l, "frames/%04d/surface.vtp", frame);
         status = un_output_surface_vtp(l->ctx, path, &mesh);
@@ -136,7 +141,8 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
 {
     double rate = l->def->frames.rate, begin = (frame - 1) / rate, end = frame / rate;
     double started = un_seconds();
-    un_step step;
+    un_step step = {.step = l->step,
+                    .time = l->time}; /* when a frame lacks nothing but its files */
     while (end - l->time > 1e-9 / rate) {
         double limit = l->method->step_limit(l->state);
         double count = ceil((end - l->time) / limit - 1e-9);

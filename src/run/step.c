@@ -1,5 +1,6 @@
 /* A step that is watched. Before it the state is copied, which takes about a hundredth of the step;
- * when numbers go bad the copy is loaded and shorter steps are tried. */
+ * when numbers go bad the copy is loaded and shorter steps are tried, and when there is no memory
+ * it is tried once more with what loading leaves. */
 #include <stdio.h>
 
 #include "run/loop.h"
@@ -65,10 +66,21 @@ static un_status go_back(un_loop *l)
     return l->method->load(l->ctx, l->scene, &l->before, &l->state);
 }
 
+/* The state made anew from a copy has no arrays larger than it needs, and goes the same way. */
+un_status un_loop_make_room(un_loop *l)
+{
+    if (l->before.count == 0) copy_state(l);
+    if (l->before.count == 0) return UN_ERROR_MEMORY;
+    UN_TRY(go_back(l));
+    return UN_OK;
+}
+
 un_status un_loop_step(un_loop *l, double dt, un_step *step)
 {
     copy_state(l);
     un_status status = l->method->step(l->state, dt, step);
+    if (status == UN_ERROR_MEMORY && l->before.count > 0 && un_loop_make_room(l) == UN_OK)
+        status = l->method->step(l->state, dt, step);
     if (status == UN_OK) status = watch(l, step);
     if (status != UN_ERROR_NUMERIC || l->before.count == 0) return status;
     char cause[512], place[128];

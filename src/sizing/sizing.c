@@ -459,23 +459,28 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
 
 /* ---- budget ---- */
 
-/* Shares of the budget: above, sizes grow; below, they shrink again. */
+/* Shares of the budget: above, sizes grow until the aim is met; below, they shrink again. */
 #define BUDGET_HIGH 0.95
 #define BUDGET_AIM 0.88
-#define BUDGET_LOW 0.75
+#define BUDGET_LOW 0.7
 /* Per call. The count goes with the second to the third power of the scale, so that a step down
  * stays within the gap between LOW and HIGH. */
-#define BUDGET_GROWTH_MAX 1.5
 #define BUDGET_SHRINK 0.97
+/* The scale is sought in such steps, the count is a matter of the next few per cent anyway. */
+#define BUDGET_SEARCH 1.05
 #define BUDGET_SCALE_MAX 1e6
 
-double un_sizing_budget(double scale, double particles, double particles_max)
+double un_sizing_budget(double scale, double particles_max, un_sizing_expected *expected, void *arg)
 {
     if (!(particles_max > 0)) return 1;
-    double share = particles / particles_max;
-    if (share > BUDGET_HIGH)
-        scale *= fmin(sqrt(share / BUDGET_AIM), BUDGET_GROWTH_MAX);
-    else if (share < BUDGET_LOW)
-        scale *= BUDGET_SHRINK;
-    return un_clamp(scale, 1, BUDGET_SCALE_MAX);
+    double share = expected(arg, 1) / particles_max, factor = 1;
+    if (share < BUDGET_LOW) return fmax(1, scale * BUDGET_SHRINK);
+    if (share <= BUDGET_HIGH) return scale;
+    while (share > BUDGET_AIM && scale * factor < BUDGET_SCALE_MAX) {
+        factor *= BUDGET_SEARCH * fmax(1, cbrt(share / 8));
+        double next = expected(arg, factor) / particles_max;
+        if (!(next < share) && factor > 1e3) break; /* all as large as they get */
+        share = next;
+    }
+    return fmin(scale * factor, BUDGET_SCALE_MAX);
 }

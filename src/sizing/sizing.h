@@ -27,8 +27,12 @@ typedef struct un_sizing_def {
 un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
                              const un_sizing_def *def);
 
-/* The scale that keeps a run inside its budget: given what it has and may have (0: no limit), the
- * next scale. Grows quickly, shrinks slowly, never below 1. */
-double un_sizing_budget(double scale, double particles, double particles_max);
+/* The scale that keeps a run inside its budget. expected(arg, f): how many particles there will be
+ * once their sizes, as they are wanted now, are f times as large. Over the budget the scale grows
+ * at once by what is needed, well under it it shrinks slowly; never below 1. particles_max 0: any
+ * number. */
+typedef double un_sizing_expected(void *arg, double factor);
+double un_sizing_budget(double scale, double particles_max, un_sizing_expected *expected,
+                        void *arg);
 
 #endif

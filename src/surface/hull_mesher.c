@@ -37,6 +37,7 @@
 typedef struct mesher_state {
     un_context *ctx;
     const un_hull_mesher *in;
+    int32_t resolution;
     un_arena arena;   /* what lives to the end */
     un_arena scratch; /* what the mesh and its cut need */
     un_groups groups;
@@ -132,7 +133,7 @@ static void plan_tree(mesher_state *s)
     double side[3] = {in->size.x, in->size.y, in->size.z};
     double longest = fmax(side[0], fmax(side[1], side[2]));
     double least = fmin(side[0], fmin(side[1], side[2]));
-    int32_t resolution = in->resolution > 1 ? in->resolution : 1, levels = 0;
+    int32_t resolution = s->resolution > 1 ? s->resolution : 1, levels = 0;
     int32_t coarsest = un_clampi(in->coarsest, 1, resolution);
     /* thin domains get coarsest leaves that fit across, so that none is squeezed much */
     while ((int64_t)coarsest << (levels + 1) <= resolution && levels + 1 < UN_LEVELS_MAX &&
@@ -246,7 +247,7 @@ static void request_at_solids(void *arg, int64_t begin, int64_t end)
 }
 
 /* Fine where an exposed face passes, and where liquid touches a solid. */
-static un_status build_mesh(mesher_state *s)
+static un_status build_tree(mesher_state *s)
 {
     const un_particles *p = s->in->particles;
     int64_t sheets = s->hulls->sheet_count, count = 0;
@@ -276,7 +277,25 @@ static un_status build_mesh(mesher_state *s)
     un_parallel_for(s->ctx, sheets, 512, request_leaves, &a);
     un_parallel_for(s->ctx, solid_count, 4096, request_at_solids, &a);
     un_octree_request request = {count, {a.x[0], a.x[1], a.x[2]}, a.level, a.reach};
-    UN_TRY(un_octree_build(&s->tree, &s->scratch, &request));
+    return un_octree_build(&s->tree, &s->scratch, &request);
+}
+
+/* At the peak, per leaf: measured. */
+#define LEAF_BYTES 1400.0
+#define COARSER 0.84 /* five of them make an octave and a bit */
+
+/* As fine as the memory allows. */
+static un_status build_mesh(mesher_state *s)
+{
+    double most = s->in->bytes_max > 0 ? s->in->bytes_max / LEAF_BYTES : INFINITY;
+    for (;;) {
+        plan_tree(s);
+        UN_TRY(build_tree(s));
+        if (s->tree.leaf_count <= most || s->resolution <= s->in->coarsest) break;
+        un_arena_reset(&s->scratch);
+        un_octree_free(&s->tree);
+        s->resolution = (int32_t)fmax(s->in->coarsest, floor(COARSER * s->resolution));
+    }
     UN_TRY(un_tets_build(&s->tets, &s->scratch, &s->tree));
     un_parallel_for(s->ctx, s->tets.node_count, 8192, stretch_nodes, s);
     return UN_OK;
@@ -453,15 +472,15 @@ static un_status finish_mesh(mesher_state *s)
 un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,
                                 un_hulls_report *report)
 {
-    mesher_state s = {.ctx = ctx, .in = mesher, .mesh = mesh};
+    mesher_state s = {.ctx = ctx, .in = mesher, .resolution = mesher->resolution, .mesh = mesh};
     *mesh = (un_trimesh){0};
     un_arena_init(&s.arena, ctx);
     un_arena_init(&s.scratch, ctx);
     un_tets_init(ctx, &s.tets);
-    plan_tree(&s);
     un_status status = make_hulls(&s, report);
     un_arena_reset(&s.scratch);
     if (status == UN_OK) status = build_mesh(&s);
+    report->resolution = s.resolution;
     un_arena_reset(&s.scratch);
     if (status == UN_OK) status = contour_hulls(&s);
     un_hulls_destroy(s.hulls);

@@ -107,6 +107,7 @@ typedef struct un_hulls_def {
 typedef struct un_hulls_report {
     int64_t candidate_count, pair_count, triplet_count; /* before pruning */
     int64_t face_count, cone_count, sphere_count;       /* kept */
+    int32_t resolution;                                 /* of the output mesh, as it came out */
 } un_hulls_report;
 
 /* Finds the exposed faces, cones and spheres. The result keeps its own copies and belongs to the
@@ -149,6 +150,7 @@ typedef struct un_hull_mesher {
     un_vec3 size; /* of the domain */
     int32_t coarsest, resolution;
     int32_t smoothing; /* passes */
+    double bytes_max;  /* that it may take: the resolution is lowered to stay inside; 0: any */
 } un_hull_mesher;
 un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,
                                 un_hulls_report *report);

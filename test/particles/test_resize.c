@@ -64,6 +64,28 @@ static void want(swarm *s, double waver, uint64_t stream)
                                (1 + waver * (2 * un_random((uint64_t)q, stream) - 1)));
 }
 
+/* What is foretold is not passed, and not far off. */
+static void the_count_is_foretold(void **state)
+{
+    (void)state;
+    swarm s;
+    begin_tank(&s, 2, false);
+    want(&s, 0.2, 3);
+    un_resize_def def = swarm_resize_def(&s, 0);
+    double expected = un_particles_expected(s.tank.ctx, &s.p, &def, 1);
+    double coarser = un_particles_expected(s.tank.ctx, &s.p, &def, 2);
+    assert_true(expected > s.p.count);
+    check_below(coarser, 0.4 * expected);
+    for (uint64_t i = 0; i < 12; i++) {
+        swarm_sort(&s, 1.0 / 64);
+        swarm_look(&s, NULL);
+        resize(&s, i);
+        assert_true(s.p.count <= expected);
+    }
+    check_below(0.6 * expected, s.p.count);
+    swarm_end(&s);
+}
+
 /* ---- what is kept ---- */
 
 static void volume_momentum_and_centre_are_kept(void **state)
@@ -558,6 +580,7 @@ static void failing_allocations_are_clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_count_is_foretold),
         cmocka_unit_test(volume_momentum_and_centre_are_kept),
         cmocka_unit_test(splits_make_two_halves),
         cmocka_unit_test(halves_seek_gaps),

@@ -32,9 +32,11 @@ typedef struct folder_run {
     int32_t override_count, threads;
     int stop_after; /* reports of progress; 0: not */
     int64_t fail_allocation;
+    size_t memory_cap;
     un_run_def def; /* resume, from_frame, keep_every */
     char log[4096]; /* what was said */
     char message[1024];
+    double peak; /* bytes */
 } folder_run;
 
 static inline bool folder_progress(void *user, const un_progress *progress)
@@ -60,6 +62,7 @@ static inline un_status folder_go(folder_run *r)
     context.log = folder_log;
     context.user = r;
     context.fail_allocation = r->fail_allocation;
+    context.memory_cap = r->memory_cap;
     un_context *ctx = un_context_create(&context);
     un_scene *scene;
     snprintf(directory, sizeof directory, "%s", scratch_path(r->name));
@@ -75,6 +78,7 @@ static inline un_status folder_go(folder_run *r)
         un_scene_destroy(scene);
     }
     snprintf(r->message, sizeof r->message, "%s", un_context_message(ctx));
+    r->peak = (double)un_context_peak_bytes(ctx);
     check_context_end(ctx);
     return status;
 }

@@ -267,6 +267,40 @@ static void budgets_lower_the_detail(void **state)
 
 /* ---- memory ---- */
 
+/* A splash with three fifths of the memory that it takes by itself: cells and surface become
+ * coarser, it is said, and the run comes to its end without having been refused any. */
+static void a_cap_is_kept_by_coarsening(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "scene { method = 'tet', domain = { size = {1, 1, 1} },\n"
+        "detail = { coarsest = 6, finest = 24 }, frames = { count = 8, rate = 12 },\n"
+        "liquid = { box { min = {0, 0, 0}, max = {0.4, 0.6, 1} } } }\n";
+    double free_peak = 0, free_particles = 0;
+    for (int capped = 0; capped < 2; capped++) {
+        folder_run r = {.name = "out", .threads = 2};
+        scratch_write("scene.lua", text, sizeof text - 1);
+        if (capped) r.memory_cap = (size_t)(0.6 * free_peak);
+        un_status status = folder_go(&r);
+        if (status != UN_OK) fail_msg("with a cap of %zu: %s", r.memory_cap, r.message);
+        un_info info;
+        un_context *ctx = check_context();
+        check_ok(ctx, un_info_read(ctx, scratch_path("out"), &info));
+        check_context_end(ctx);
+        check_below(info.volume_error_max, 0.06);
+        if (capped) {
+            check_below(r.peak, 0.97 * (double)r.memory_cap); /* nothing was refused */
+            check_below(0.5 * (double)r.memory_cap, r.peak);
+            check_below((double)info.particles_max, 0.7 * free_particles);
+            assert_non_null(strstr(r.log, "cells are made larger"));
+        } else {
+            assert_true(r.log[0] == 0);
+        }
+        free_peak = r.peak;
+        free_particles = (double)info.particles_max;
+    }
+}
+
 /* The n-th allocation of a whole run and all later ones fail. */
 static un_status run_once(un_context *ctx)
 {
@@ -365,6 +399,7 @@ int main(void)
         RUN_TEST(check_finds_what_will_go_wrong),
         RUN_TEST(budgets_lower_the_detail),
         RUN_TEST(memory_is_as_estimated),
+        RUN_TEST(a_cap_is_kept_by_coarsening),
         RUN_TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

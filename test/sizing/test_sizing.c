@@ -414,29 +414,46 @@ static void scale(void **state)
 
 /* ---- budget ---- */
 
+/* Particles as a power of the scale. */
+typedef struct splash {
+    double wanted, scale, power;
+} splash;
+
+static double splash_count(void *arg, double factor)
+{
+    const splash *s = arg;
+    return s->wanted * pow(s->scale * factor, -s->power);
+}
+
+static double all_as_large_as_they_get(void *arg, double factor)
+{
+    (void)arg, (void)factor;
+    return 500;
+}
+
 static void budget(void **state)
 {
     (void)state;
-    assert_true(un_sizing_budget(1, 1e9, 0) == 1);
-    assert_true(un_sizing_budget(5, 1e9, 0) == 1);
-    assert_true(un_sizing_budget(1, 10, 100) == 1);
-    check_near(un_sizing_budget(2, 85, 100), 2, 0);
-    /* The count as a power of the scale; a splash comes, stays and goes. */
-    for (double power = 1.5; power <= 3; power += 0.5) {
-        double s = 1, most = 0;
+    splash s = {1e9, 1, 0};
+    assert_true(un_sizing_budget(1, 0, splash_count, &s) == 1);
+    assert_true(un_sizing_budget(5, 0, splash_count, &s) == 1);
+    s.wanted = 10;
+    assert_true(un_sizing_budget(1, 100, splash_count, &s) == 1);
+    s.wanted = 85;
+    check_near(un_sizing_budget(2, 100, splash_count, &s), 2, 0);
+    assert_true(isfinite(un_sizing_budget(1, 100, all_as_large_as_they_get, NULL)));
+    /* A splash comes, stays and goes: it is met at once, and forgotten slowly. */
+    for (s.power = 1.5; s.power <= 3; s.power += 0.5) {
+        s.scale = 1;
         for (int step = 0; step < 400; step++) {
-            double wanted = step < 50 ? 50 : step < 200 ? 1000 : 50;
-            double count = wanted * pow(s, -power);
-            double next = un_sizing_budget(s, count, 100);
-            assert_true(next >= 1 && next <= 1.5 * s);
-            if (step > 70 && step < 200) {
-                most = fmax(most, count);
-                check_below(60, count);
-            }
-            s = next;
+            s.wanted = step < 50 ? 50 : step < 200 ? 1000 : 50;
+            double next = un_sizing_budget(s.scale, 100, splash_count, &s);
+            check_below(0.96 * s.scale, next);
+            s.scale = next;
+            check_below(splash_count(&s, 1), 96);
+            if (step >= 50 && step < 200) check_below(60, splash_count(&s, 1));
         }
-        check_below(most, 100);
-        check_near(s, 1, 0);
+        check_near(s.scale, 1, 0);
     }
 }
 
