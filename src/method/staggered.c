@@ -3,7 +3,8 @@
  *
  * A step, with the paper's sections:
  *     project, with gravity                              pressure/faces.c
- *     viscosity at nodes (4), and its change to faces (5.2); project again
+ *     viscosity at nodes (4), and its change to faces (5.2), or on faces as a whole (5.1); project
+ *     again
  *     velocities at nodes and tets from those on faces   transfer/tet_faces.c (5.1, eq. 9)
  *     move markers, build the next mesh around them, find its level set
  *     carry velocities to the new faces, semi-Lagrangian advect/faces.c (3)
@@ -188,8 +189,10 @@ static un_status apply_viscosity(un_staggered *g, double dt)
     uint8_t *reached = un_arena_alloc(&s->arena, (size_t)s->mesh.node_count + 1, 1);
     if (!reached) return UN_ERROR_MEMORY;
     a.reached = reached;
-    UN_TRY(un_tet_solve_stress(s, s->u_node, reached, dt));
-    un_parallel_for(s->ctx, g->faces.count, 4096, change_faces, &a);
+    un_viscous_faces on = {&g->faces, g->u, g->known};
+    bool implicit = strcmp(s->def->solver.coupling, "implicit") == 0;
+    UN_TRY(un_tet_solve_stress(s, s->u_node, reached, implicit ? &on : NULL, dt));
+    if (!implicit) un_parallel_for(s->ctx, g->faces.count, 4096, change_faces, &a);
     un_arena_reset(&s->arena);
     return UN_OK;
 }

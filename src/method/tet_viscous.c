@@ -141,12 +141,33 @@ static void stick(void *arg, int64_t begin, int64_t end)
         }
 }
 
+/* Liquid in an emitter moves as that says: thick liquid would hang in it, or drag at it. */
+static void hold_emitters(void *arg, int64_t begin, int64_t end)
+{
+    un_tet *s = arg;
+    for (int32_t i = 0; i < s->def->source_count; i++) {
+        const un_source *source = &s->def->sources[i];
+        bool active = s->time >= source->from && s->time <= source->to;
+        if (source->kind != UN_SOURCE_EMITTER || !active) continue;
+        un_box3 box = un_shape_bounds(source->shape);
+        for (int64_t n = begin; n < end; n++) {
+            un_vec3 x = s->mesh.x[n];
+            bool near = x.x > box.min.x && x.y > box.min.y && x.z > box.min.z && x.x < box.max.x &&
+                        x.y < box.max.y && x.z < box.max.z;
+            if (!near || !(un_shape_distance(source->shape, x) < 0)) continue;
+            s->viscous_walls.kind[n] = UN_WALL_STICKS;
+            s->viscous_walls.u[n] = source->velocity;
+        }
+    }
+}
+
 un_status un_tet_thicken(un_tet *s)
 {
     if (s->particles.mixed) UN_TRY(mix(s));
     if (!s->viscous) return UN_OK;
     UN_TRY(correct_nodes(s));
     UN_TRY(un_viscous_walls_find(s->ctx, &s->viscous_walls, &s->tet_walls));
+    un_parallel_for(s->ctx, s->mesh.node_count, 8192, hold_emitters, s);
     un_parallel_for(s->ctx, s->mesh.node_count, 8192, stick, s);
     return UN_OK;
 }
@@ -201,7 +222,8 @@ static void change_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached, double dt)
+un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached,
+                              const un_viscous_faces *faces, double dt)
 {
     un_viscous_def def = {.mesh = &s->mesh,
                           .u = u,
@@ -218,7 +240,10 @@ un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached, double dt
                           .iteration_limit = ITERATION_LIMIT,
                           .laplacian = strcmp(s->def->solver.stress, "laplacian") == 0};
     un_viscous_report report;
-    UN_TRY(un_viscosity_solve(s->viscosity, &s->arena, &def, &report));
+    if (faces)
+        UN_TRY(un_viscosity_solve_faces(s->viscosity, &s->arena, &def, faces, &report));
+    else
+        UN_TRY(un_viscosity_solve(s->viscosity, &s->arena, &def, &report));
     if (!report.solve.finite)
         return un_fail(s->ctx, UN_ERROR_NUMERIC,
                        "the viscous system of step %d (t = %.6g s) holds a value that is not "
@@ -248,7 +273,7 @@ static un_status solve(un_tet *s, double dt)
     un_transfer_tets_to_nodes(ctx, a.u, a.reached, a.change, s->known_tet, &s->mesh,
                               s->tet_walls.open);
     un_parallel_for(ctx, s->mesh.node_count, 16384, add_change, &a);
-    UN_TRY(un_tet_solve_stress(s, a.u, a.reached, dt));
+    UN_TRY(un_tet_solve_stress(s, a.u, a.reached, NULL, dt));
     un_parallel_for(ctx, s->mesh.tet_count, 8192, change_tets, &a);
     return UN_OK;
 }

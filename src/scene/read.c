@@ -383,7 +383,7 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
     static const char *const keys[] = {"kind", "dump",    "dump_every", "tolerance", "cfl",
                                        "pic",  "surface", "stress",     "coupling",  NULL};
     static const char *const stresses[] = {"full", "laplacian", NULL};
-    static const char *const couplings[] = {"flip", "pic", NULL};
+    static const char *const couplings[] = {"flip", "pic", "implicit", NULL};
     static const char *const surfaces[] = {"hulls", "colour", NULL};
     int solver = un_open_table(place, t, "solver", "{ kind = \"auto\", tolerance = 1e-4 }");
     if (!solver) return;
@@ -406,6 +406,10 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
                  sizeof def->solver.stress);
     un_read_word(place, solver, "coupling", couplings, NULL, def->solver.coupling,
                  sizeof def->solver.coupling);
+    if (strcmp(def->solver.coupling, "implicit") == 0 && strcmp(def->method, "staggered") != 0)
+        un_place_fail(place, "coupling",
+                      "= \"implicit\" is for velocities on faces; use method = \"staggered\", or "
+                      "flip or pic");
     un_read_word(place, solver, "surface", surfaces, NULL, def->solver.surface,
                  sizeof def->solver.surface);
     un_close_table(place, solver);

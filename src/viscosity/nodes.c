@@ -283,6 +283,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         v->b[r] = b;
         v->x[r] = u;
         v->place[r] = s->mesh->x[n];
+        v->mass[r] = s->mass[n];
     }
 }
 
@@ -342,6 +343,7 @@ static un_status assemble(args *s)
     NEED(v, v->b, 3, n);
     NEED(v, v->x, 4, n);
     NEED(v, v->place, 5, n);
+    NEED(v, v->mass, 9, n);
     if (s->in->walls && s->in->walls->slides)
         UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, n + 1, sizeof *v->free));
     un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
@@ -362,8 +364,8 @@ static un_status assemble(args *s)
     return UN_OK;
 }
 
-un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
-                             un_viscous_report *report)
+un_status un_viscosity_assemble(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
+                                un_viscous_report *report)
 {
     args s = {.v = v, .in = in, .mesh = in->mesh};
     double start = un_seconds();
@@ -373,6 +375,14 @@ un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_
     UN_TRY(choose_unknowns(&s, arena, report));
     UN_TRY(assemble(&s));
     report->seconds_assembly = un_seconds() - start;
+    return UN_OK;
+}
+
+un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
+                             un_viscous_report *report)
+{
+    args s = {.v = v, .in = in, .mesh = in->mesh};
+    UN_TRY(un_viscosity_assemble(v, arena, in, report));
     const un_viscous_walls *w = in->walls;
     un_block_system system = {.a = &v->matrix,
                               .b = v->b,
@@ -411,8 +421,8 @@ void un_viscosity_destroy(un_viscosity *v)
 {
     if (!v) return;
     un_block_solver_destroy(v->solver);
-    void *blocks[] = {v->index, v->node, v->matrix.row, v->matrix.col, v->matrix.val,
-                      v->b,     v->x,    v->place,      v->free,       v->stress};
+    void *blocks[] = {v->index, v->node,  v->matrix.row, v->matrix.col, v->matrix.val, v->b,
+                      v->x,     v->place, v->free,       v->stress,     v->mass};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(v->ctx, blocks[i]);
     un_free(v->ctx, v);
 }

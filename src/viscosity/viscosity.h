@@ -36,9 +36,10 @@ typedef struct un_viscosity {
     int32_t *node;  /* of each unknown */
     un_block_csr matrix;
     un_vec3 *b, *x, *place;
+    double *mass;            /* of unknowns, kg */
     double (*free)[9];       /* of unknowns, where nodes slide */
     double (*stress)[16][9]; /* by shape of tets: integral of grad N_i . stress of N_j, edge 1 */
-    size_t capacity[9], capacity_free;
+    size_t capacity[10], capacity_free;
 } un_viscosity;
 
 un_status un_viscosity_create(un_context *ctx, un_viscosity **viscosity);
@@ -68,6 +69,19 @@ typedef struct un_viscous_report {
 /* (M + dt K) u_new = M u. With dt of 0 nothing changes. */
 un_status un_viscosity_solve(un_viscosity *viscosity, un_arena *arena, const un_viscous_def *def,
                              un_viscous_report *report);
+/* Only the system: matrix, b, the guess x and masses, of unknowns. */
+un_status un_viscosity_assemble(un_viscosity *viscosity, un_arena *arena, const un_viscous_def *def,
+                                un_viscous_report *report);
+/* The same on velocities along the normals of faces, as one system (faces.c). def->u: what they
+ * make at nodes, with walls' velocities at those that stick; left as it is. */
+typedef struct un_viscous_faces {
+    const un_faces *faces;
+    double *u;            /* changed in place */
+    const uint8_t *known; /* 1: in the liquid */
+} un_viscous_faces;
+un_status un_viscosity_solve_faces(un_viscosity *viscosity, un_arena *arena,
+                                   const un_viscous_def *def, const un_viscous_faces *on,
+                                   un_viscous_report *report);
 /* Bytes for so many nodes in the liquid. */
 double un_viscosity_bytes(double nodes);
 

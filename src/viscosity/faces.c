@@ -1,0 +1,255 @@
+/* Viscosity on velocities along the normals of faces, implicit as a whole [Batty11 section 5.1]:
+ *
+ *     (M + dt H^T K H) u = M u_old                                             (eq. 10, 11)
+ *
+ * H makes nodal velocities of those on faces by least squares, v = (N^T N)^-1 N^T u (eq. 9), K is
+ * the nodal stress of nodes.c, H^T gives forces on nodes back to faces. Conjugate gradients with
+ * the diagonal as preconditioner; H^T K H, whose rows have hundreds of entries, is never formed.
+ *
+ * M: a face has three quarters of the liquid in either of its tets, for then sum_f m_f n n^T is
+ * their mass; with a quarter, as masses are usually lumped, liquid would be three times as light to
+ * viscosity as to gravity. */
+#include "viscosity/viscosity.h"
+
+typedef struct args {
+    un_context *ctx;
+    const un_viscosity *v;
+    const un_viscous_def *in;
+    const un_viscous_faces *on;
+    double (*fit)[9];         /* of unknowns: (N^T N)^-1 */
+    double *mass, *inverse;   /* at faces; 0: no part of it */
+    double *r, *z, *d, *q;    /* at faces */
+    un_vec3 *node_u, *node_f; /* of unknowns */
+    const double *from;       /* of the operation under way */
+    double *to, alpha, beta;
+    bool given; /* node_f is a force; else what M + dt K makes of node_u */
+} args;
+
+static inline un_vec3 apply3(const double *m, un_vec3 x)
+{
+    return un_v3(m[0] * x.x + m[1] * x.y + m[2] * x.z, m[3] * x.x + m[4] * x.y + m[5] * x.z,
+                 m[6] * x.x + m[7] * x.y + m[8] * x.z);
+}
+
+static inline un_vec3 normal_of(const args *a, int32_t f)
+{
+    return un_normalize(un_face_area(a->on->faces, a->in->mesh, f));
+}
+
+static bool slides(const args *a)
+{
+    return a->in->walls && a->in->walls->slides;
+}
+
+static void fit_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    const un_tets *m = a->in->mesh;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t n = a->v->node[r];
+        double *fit = a->fit[r];
+        memset(fit, 0, 9 * sizeof *fit);
+        for (int32_t k = m->first[n]; k < m->first[n + 1]; k++)
+            for (int c = 1; c < 4; c++) { /* faces of the tet that meet the node */
+                int32_t t = m->corner[k] / 4;
+                int32_t f = a->on->faces->of_tet[t][(m->corner[k] + c) & 3];
+                if (a->on->known[f] != 1) continue;
+                /* both its tets come by */
+                double weight = a->on->faces->other[f] >= 0 ? 0.5 : 1;
+                un_vec3 normal = normal_of(a, f);
+                double w[3] = {normal.x, normal.y, normal.z};
+                for (int e = 0; e < 9; e++) fit[e] += weight * w[e / 3] * w[e % 3];
+            }
+        un_small_inverse(fit, 3, 1e-3);
+    }
+}
+
+static double tet_mass(const args *a, int32_t t)
+{
+    const int32_t *n = a->in->mesh->tet[t];
+    const float *rho = a->in->density;
+    double depth[4], density = a->in->density_all;
+    for (int i = 0; i < 4; i++) depth[i] = -(double)a->in->phi[n[i]];
+    if (rho) density = 0.25 * ((double)rho[n[0]] + rho[n[1]] + rho[n[2]] + rho[n[3]]);
+    double open = a->in->tet_walls ? (double)a->in->tet_walls->open[t] : 1;
+    return density * un_tet_fraction(depth) * open * un_tets_volume(a->in->mesh, t);
+}
+
+static void weigh_faces(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    const un_block_csr *m = &a->v->matrix;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t other = a->on->faces->other[f], nodes[3];
+        double mass = tet_mass(a, un_face_tet(a->on->faces, (int32_t)f));
+        if (other >= 0) mass += tet_mass(a, other);
+        a->mass[f] = a->on->known[f] == 1 ? 0.75 * mass : 0;
+        double diagonal = a->mass[f];
+        un_face_nodes(a->on->faces, a->in->mesh, (int32_t)f, nodes);
+        for (int k = 0; k < 3 && diagonal > 0; k++) {
+            int32_t r = a->v->index[nodes[k]];
+            if (r < 0) continue;
+            un_vec3 w = apply3(a->fit[r], normal_of(a, (int32_t)f));
+            for (int32_t e = m->row[r]; e < m->row[r + 1]; e++)
+                if (m->col[e] == r)
+                    diagonal += un_dot(w, apply3(m->val[e], w)) - a->v->mass[r] * un_dot(w, w);
+        }
+        a->inverse[f] = diagonal > 0 ? 1 / diagonal : 0;
+    }
+}
+
+/* node_u = H from. */
+static void to_nodes(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    const un_tets *m = a->in->mesh;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t n = a->v->node[r];
+        un_vec3 sum = {0, 0, 0};
+        for (int32_t k = m->first[n]; k < m->first[n + 1]; k++)
+            for (int c = 1; c < 4; c++) {
+                int32_t t = m->corner[k] / 4;
+                int32_t f = a->on->faces->of_tet[t][(m->corner[k] + c) & 3];
+                if (a->on->known[f] != 1) continue;
+                double weight = a->on->faces->other[f] >= 0 ? 0.5 : 1;
+                sum = un_mad(sum, normal_of(a, f), weight * a->from[f]);
+            }
+        un_vec3 u = apply3(a->fit[r], sum);
+        a->node_u[r] = slides(a) ? apply3(a->v->free[r], u) : u;
+    }
+}
+
+/* to = M from + H^T node_f, and from.to. */
+static double to_faces(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    double product = 0;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t nodes[3];
+        a->to[f] = 0;
+        if (!(a->inverse[f] > 0)) continue;
+        un_vec3 normal = normal_of(a, (int32_t)f);
+        un_face_nodes(a->on->faces, a->in->mesh, (int32_t)f, nodes);
+        double sum = a->mass[f] * a->from[f];
+        for (int k = 0; k < 3; k++) {
+            int32_t r = a->v->index[nodes[k]];
+            if (r < 0) continue;
+            un_vec3 force = a->node_f[r];
+            if (!a->given) force = un_mad(force, a->node_u[r], -a->v->mass[r]);
+            if (slides(a)) force = apply3(a->v->free[r], force);
+            sum += un_dot(normal, apply3(a->fit[r], force));
+        }
+        a->to[f] = sum;
+        product += sum * a->from[f];
+    }
+    return product;
+}
+
+static double apply(args *a, double *to, const double *from)
+{
+    a->from = from;
+    a->to = to;
+    a->given = false;
+    un_parallel_for(a->ctx, a->v->matrix.n, 1024, to_nodes, a);
+    un_block_csr_apply(a->ctx, a->node_f, &a->v->matrix, a->node_u);
+    return un_parallel_sum(a->ctx, a->on->faces->count, to_faces, a);
+}
+
+/* What nodes at walls exert on the others. */
+static void wall_forces(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t r = begin; r < end; r++)
+        a->node_f[r] = un_mad(a->v->b[r], a->v->x[r], -a->v->mass[r]);
+}
+
+static double norm_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    double sum = 0;
+    for (int64_t f = begin; f < end; f++) sum += a->r[f] * a->r[f];
+    return sum;
+}
+
+/* r -= q, d = z = D^-1 r; sums: r.r and r.z. */
+static void start_rows(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    args *a = arg;
+    for (int64_t f = begin; f < end; f++) {
+        a->r[f] -= a->q[f];
+        a->d[f] = a->z[f] = a->inverse[f] * a->r[f];
+        sums[0] += a->r[f] * a->r[f];
+        sums[1] += a->r[f] * a->z[f];
+    }
+}
+
+static void advance_rows(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    args *a = arg;
+    for (int64_t f = begin; f < end; f++) {
+        a->on->u[f] += a->alpha * a->d[f];
+        a->r[f] -= a->alpha * a->q[f];
+        a->z[f] = a->inverse[f] * a->r[f];
+        sums[0] += a->r[f] * a->r[f];
+        sums[1] += a->r[f] * a->z[f];
+    }
+}
+
+static void turn_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t f = begin; f < end; f++) a->d[f] = a->z[f] + a->beta * a->d[f];
+}
+
+static void iterate(args *a, un_block_report *report)
+{
+    int64_t faces = a->on->faces->count;
+    double sums[2], tolerance = a->in->tolerance;
+    *report = (un_block_report){.kind = UN_BLOCK_JACOBI, .converged = true};
+    /* r = b = M u + H^T of the walls' forces */
+    un_parallel_for(a->ctx, a->v->matrix.n, 4096, wall_forces, a);
+    a->given = true;
+    a->from = a->on->u;
+    a->to = a->r;
+    un_parallel_sum(a->ctx, faces, to_faces, a);
+    double b_norm = sqrt(un_parallel_sum(a->ctx, faces, norm_rows, a));
+    report->finite = isfinite(b_norm);
+    if (!(b_norm > 0) || !report->finite) return;
+    apply(a, a->q, a->on->u);
+    un_parallel_sums(a->ctx, faces, 2, start_rows, a, sums);
+    double rho = sums[1];
+    while (sqrt(sums[0]) > tolerance * b_norm && report->iterations < a->in->iteration_limit) {
+        double curvature = apply(a, a->q, a->d);
+        if (!(curvature > 0)) break;
+        a->alpha = rho / curvature;
+        un_parallel_sums(a->ctx, faces, 2, advance_rows, a, sums);
+        a->beta = sums[1] / rho;
+        rho = sums[1];
+        un_parallel_for(a->ctx, faces, 8192, turn_rows, a);
+        report->iterations++;
+    }
+    report->residual = sqrt(sums[0]) / b_norm;
+    report->converged = report->residual <= tolerance;
+    report->finite = isfinite(report->residual);
+}
+
+un_status un_viscosity_solve_faces(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
+                                   const un_viscous_faces *on, un_viscous_report *report)
+{
+    UN_TRY(un_viscosity_assemble(v, arena, in, report));
+    size_t faces = (size_t)on->faces->count + 1, rows = (size_t)v->matrix.n + 1;
+    args a = {.ctx = v->ctx, .v = v, .in = in, .on = on};
+    double **vectors[] = {&a.mass, &a.inverse, &a.r, &a.z, &a.d, &a.q};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        *vectors[i] = un_arena_alloc(arena, faces, sizeof(double));
+        if (!*vectors[i]) return UN_ERROR_MEMORY;
+    }
+    a.fit = un_arena_alloc(arena, rows, sizeof *a.fit);
+    a.node_u = un_arena_alloc(arena, rows, sizeof *a.node_u);
+    a.node_f = un_arena_alloc(arena, rows, sizeof *a.node_f);
+    if (!a.fit || !a.node_u || !a.node_f) return UN_ERROR_MEMORY;
+    un_parallel_for(v->ctx, v->matrix.n, 1024, fit_rows, &a);
+    un_parallel_for(v->ctx, on->faces->count, 1024, weigh_faces, &a);
+    iterate(&a, &report->solve);
+    return UN_OK;
+}

@@ -1,0 +1,79 @@
+/* Viscous slumps by method `staggered`, with all couplings of viscosity to faces. */
+#include "method/world.h"
+
+static const un_method *const method = &un_method_staggered;
+
+static double slump(const char *coupling, const char *viscosity, double end, int32_t threads,
+                    uint64_t *hash)
+{
+    char text[1024];
+    world w;
+    snprintf(text, sizeof text,
+             "scene { method = 'staggered', domain = { size = {0.4, 0.2, 0.05}, slip = { left = "
+             "math.huge, front = math.huge, back = math.huge } }, detail = { coarsest = 8, finest "
+             "= 32 }, fluid = { viscosity = %s }, liquid = { box { min = {0, 0, 0}, max = {0.1, "
+             "0.1, 0.05} } }, solver = { coupling = '%s' }, probes = { front { axis = 'x' } } }",
+             viscosity, coupling);
+    world_begin(&w, method, threads, text);
+    world_run(&w, end);
+    double front = w.method->probe(w.state, &w.scene->def.probes[0]);
+    if (getenv("VERBOSE")) printf("%s %s: %g\n", coupling, viscosity, front);
+    check_below(w.max_volume_error, 0.03);
+    if (hash) *hash = state_hash(&w);
+    world_end(&w);
+    return front;
+}
+
+static void couplings_agree(void **state)
+{
+    (void)state;
+    double theory = 1.4112 * pow(9.81 * 1e-6 / 0.03, 0.2) * pow(0.5, 0.2);
+    double flip = slump("flip", "10", 0.5, 2, NULL), pic = slump("pic", "10", 0.5, 2, NULL);
+    double implicit = slump("implicit", "10", 0.5, 2, NULL);
+    check_near(flip / theory, 1, 0.15);
+    check_near(pic / flip, 1, 0.05);
+    check_near(implicit / flip, 1, 0.08);
+}
+
+static void tar_stays(void **state)
+{
+    (void)state;
+    check_near(slump("flip", "1e6", 0.1, 2, NULL), 0.1, 0.01);
+    check_near(slump("implicit", "1e4", 0.1, 2, NULL), 0.1, 0.01);
+}
+
+static void same_bits(void **state)
+{
+    (void)state;
+    uint64_t one, three;
+    slump("implicit", "5", 0.06, 1, &one);
+    slump("implicit", "5", 0.06, 3, &three);
+    assert_true(one == three);
+}
+
+static void every_failing_allocation_is_survived(void **state)
+{
+    (void)state;
+    world_allocation_failures(
+        method,
+        "scene { method = 'staggered', detail = { coarsest = 2, finest = 4, surface = 4 },"
+        " fluid = { viscosity = function(x, y, z) return 10 * x end }, domain = { slip = 0.1 },"
+        " liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } }, solver = { coupling = "
+        "'implicit' } }");
+    world_allocation_failures(
+        &un_method_tet,
+        "scene { method = 'tet', detail = { coarsest = 2, finest = 4, surface = 4 },"
+        " fluid = { viscosity = function(x, y, z) return 10 * x end }, domain = { slip = 0.1 },"
+        " liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } },"
+        " sources = { emitter { shape = sphere { center = {0.5, 0.3, 0.5}, radius = 0.25 },"
+        "                       velocity = {0, -4, 0}, viscosity = 3 } } }");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(couplings_agree),
+                                       cmocka_unit_test(tar_stays), cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(every_failing_allocation_is_survived)};
+    check_races_in("same_bits");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
