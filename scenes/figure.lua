@@ -1,5 +1,6 @@
--- A figure of 40 Pa s is dropped on its head [Batty & Houston 2011, figure 2]. Built from shapes;
--- for a closed mesh write liquid = { move { mesh { file = "figure.ply" }, by = ..., rotate = ... } }.
+-- A figure of 40 Pa s is dropped on its head [Batty & Houston 2011, figure 2]. Built from shapes,
+-- ten centimetres tall: gravity flattens what is larger in no time. For a closed mesh write
+-- liquid = { move { mesh { file = "figure.ply" }, by = ..., rotate = ... } }.
 local function limb(x, y, z, u, v, w, r)
   return capsule { from = { x, y, z }, to = { u, v, w }, radius = r }
 end
@@ -14,9 +15,9 @@ local figure = union {
 }
 scene {
   method = "tet",
-  domain = { size = { 1, 1.1, 1 } },
+  domain = { size = { 0.12, 0.132, 0.12 } },
   detail = { coarsest = 11, finest = 88, surface = 176 },
   frames = { count = 60, rate = 24 },
   fluid = { density = 1000, viscosity = 40 },
-  liquid = { move { figure, by = { 0.5, 0.6, 0.5 }, rotate = { 0, 0, 180 } } },
+  liquid = { move { figure, by = { 0.06, 0.065, 0.06 }, rotate = { 0, 0, 180 }, scale = 0.12 } },
 }
