@@ -14,6 +14,7 @@ int app_run(int argc, char **argv);
 int app_check(int argc, char **argv);
 int app_info(int argc, char **argv);
 int app_render(int argc, char **argv);
+int app_export(int argc, char **argv);
 
 /* ---- options (options.c) ---- */
 
@@ -57,6 +58,10 @@ typedef struct app_command {
  * asked for, or something is wrong and has been said. */
 int app_options_parse(const app_command *command, int argc, char **argv, const char **operand);
 
+/* The same with any number of operands up to `most`, none included. */
+int app_options_parse_many(const app_command *command, int argc, char **argv, const char **operands,
+                           int32_t most, int32_t *count);
+
 /* The nearest of the words, NULL when none is near; the words end with NULL. */
 const char *app_nearest(const char *word, const char *const *words);
 
@@ -75,6 +80,35 @@ app_text app_bytes(double bytes);      /* "1.5 GB" */
 app_text app_count(double count);      /* "1,234,567" */
 app_text app_percent(double fraction); /* "+0.03 %" */
 app_text app_length(double meters);    /* "15.6 mm" */
+
+/* ---- work on the frames of a run (frames.c) ---- */
+
+#define APP_PATH 4200
+
+/* Set by SIGINT or SIGTERM once app_catch_signals was called; the second one ends at once. */
+bool app_interrupted(void);
+void app_catch_signals(void);
+/* Frames that DIR holds, counted from 0. */
+int32_t app_count_frames(const char *directory);
+/* "a:b", "a:", ":b" or "a"; NULL: all. The run holds frames 0..count-1. False: wrong, and said. */
+bool app_read_range(const char *command, const char *text, const char *directory, int32_t count,
+                    int32_t *first, int32_t *last);
+/* "x,y,z"; NULL is fine and leaves has as it is. False: wrong, and said. */
+bool app_read_point(const char *command, const char *name, const char *text, bool *has,
+                    double point[3]);
+double app_now(void); /* s */
+
+/* A bar on a terminal, a line per piece elsewhere. */
+typedef struct app_report {
+    const char *noun; /* "picture" */
+    bool quiet, bar;
+    int32_t done, total, made; /* made: not taken from an earlier time */
+    double start, seconds;     /* spent on those made */
+} app_report;
+app_report app_report_make(const char *noun, int32_t total, bool quiet);
+/* frame: the one just done, -1 at the start. */
+void app_report_show(const app_report *report, int32_t frame);
+void app_report_clear(const app_report *report);
 
 /* ---- progress of a run (progress.c) ---- */
 

@@ -16,7 +16,7 @@ static const entry commands[] = {
     {"info", app_info, "what a run's directory holds"},
     {"render", app_render, "pictures and a film of a run"},
     {"surface", NULL, "mesh a run's surface again"},
-    {"export", NULL, "a run in other formats"},
+    {"export", app_export, "a run in other formats"},
     {"view", NULL, "a viewer in the browser"},
     {"compare", NULL, "several runs side by side"},
 };

@@ -201,19 +201,24 @@ static const app_option *find_option(const app_command *command, const char *arg
     return NULL;
 }
 
-int app_options_parse(const app_command *command, int argc, char **argv, const char **operand)
+int app_options_parse_many(const app_command *command, int argc, char **argv, const char **operands,
+                           int32_t most, int32_t *count)
 {
     bool options_ended = false;
-    *operand = NULL;
+    *count = 0;
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i], *value;
         if (options_ended || argument[0] != '-' || !argument[1]) {
-            if (*operand) {
-                app_error("%s: one %s only: `%s` is one too many", command->name, command->operand,
-                          argument);
+            if (*count == most) {
+                if (most == 1)
+                    app_error("%s: one %s only: `%s` is one too many", command->name,
+                              command->operand, argument);
+                else
+                    app_error("%s: at most %d: `%s` is one too many", command->name, most,
+                              argument);
                 return APP_WRONG;
             }
-            *operand = argument;
+            operands[(*count)++] = argument;
             continue;
         }
         if (strcmp(argument, "--") == 0) {
@@ -246,7 +251,15 @@ int app_options_parse(const app_command *command, int argc, char **argv, const c
         int status = take_value(command, option, value ? value : argv[++i]);
         if (status >= 0) return status;
     }
-    if (*operand && **operand) return -1;
+    return -1;
+}
+
+int app_options_parse(const app_command *command, int argc, char **argv, const char **operand)
+{
+    int32_t count;
+    *operand = NULL;
+    int status = app_options_parse_many(command, argc, argv, operand, 1, &count);
+    if (status >= 0 || (count == 1 && **operand)) return status;
     app_error("%s: which %s? `undine %s -h` explains", command->name, command->operand,
               command->name);
     return APP_WRONG;

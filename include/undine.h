@@ -142,6 +142,27 @@ typedef struct un_info {
 
 UN_API un_status un_info_read(un_context *ctx, const char *directory, un_info *info);
 
+/* ---- export: a run in the formats of other programs ---- */
+
+typedef struct un_export_def {
+    const char *directory; /* of a run */
+    const char *format;    /* ply, obj, vtk, usd, glb, vdb */
+    const char *output;    /* folder to write to, created if missing; NULL: DIR/export/<format> */
+    bool surface, particles, cells; /* what to write, of what format and run have */
+    int32_t first, last, every;     /* frames; last < 0: to the last one there is */
+    bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
+    void *user;
+} un_export_def;
+
+typedef struct un_export_report {
+    int32_t frame_count, file_count;
+    double bytes;
+    char folder[2048];
+} un_export_report;
+
+UN_API un_export_def un_export_def_default(void);
+UN_API un_status un_export(un_context *ctx, const un_export_def *def, un_export_report *report);
+
 /* ---- render: pictures of a run ---- */
 
 typedef struct un_render_def {

@@ -6,7 +6,7 @@
 set -u
 root=${1:-.}
 order="base geometry linalg scene mesh particles surface sizing transfer pressure viscosity advect
-       state method output render run"
+       state method output render export view run"
 
 cd "$root" || exit 2
 files=$(find src app include -name '*.[ch]' 2>/dev/null | LC_ALL=C sort)

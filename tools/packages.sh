@@ -7,17 +7,18 @@ set -u
 # a|b: either will do; the first one known to apt is installed
 core="gcc libc6-dev make cmake ninja-build pkg-config|pkgconf liblua5.4-dev libpng-dev zlib1g-dev libembree-dev"
 film="ffmpeg"
-test="libcmocka-dev clang python3"
-validate="python3 paraview python3-paraview"
+viewer="libmicrohttpd-dev npm"
+test="libcmocka-dev clang python3 npm"
+validate="python3 paraview python3-paraview blender"
 bench="python3 blender"
 petsc="python3 libpetsc-real-dev libhypre-dev libopenmpi-dev openmpi-bin"
 
 wanted=""
 for group in "$@"; do
     case $group in
-    core | film | test | validate | bench | petsc) wanted="$wanted ${!group}" ;;
+    core | film | viewer | test | validate | bench | petsc) wanted="$wanted ${!group}" ;;
     *)
-        echo "packages: unknown group $group; there are core film test validate bench petsc" >&2
+        echo "packages: unknown group $group; there are core film viewer test validate bench petsc" >&2
         exit 2
         ;;
     esac
@@ -31,6 +32,7 @@ fi
 
 # "ii" in the two status letters: wanted and installed
 installed() {
+    [ "$1" = npm ] && command -v npm >/dev/null && return # some packages of nodejs bring their own
     [ "$(dpkg-query -W -f '${db:Status-Abbrev}\n' "$1" 2>/dev/null | grep -c '^.i')" -gt 0 ]
 }
 

@@ -47,6 +47,7 @@ double un_number_parse(const char *text, const char **end);
 
 /* Binary little-endian PLY: float x y z nx ny nz vx vy vz; int triangles (ply.c). */
 un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh *mesh);
+void un_output_surface_write(un_file *file, const un_trimesh *mesh); /* into a file under way */
 /* VTK XML PolyData, appended raw: points, velocity, volume, radius, ballistic (vtk.c). */
 un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles);
 /* VTK XML PolyData of the surface, for surface.pvd: ParaView's PLY reader takes no attributes. */
@@ -56,6 +57,11 @@ un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cel
 /* A ParaView collection of DIR/frames/NNNN/<file> for frames 0..frame_count-1. */
 un_status un_output_pvd(un_context *ctx, const char *path, const char *file, int32_t frame_count,
                         double rate);
+
+/* Read back, of files as written above (read.c). Whatever was held before is not freed. */
+un_status un_output_read_surface(un_context *ctx, const char *path, un_trimesh *mesh);
+un_status un_output_read_particles(un_context *ctx, const char *path, un_particles *particles);
+un_status un_output_read_cells(un_context *ctx, const char *path, un_cells *cells);
 
 /* ---- tables and run.json ---- */
 

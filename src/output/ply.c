@@ -3,10 +3,8 @@
  * file. */
 #include "output/output.h"
 
-un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh *mesh)
+void un_output_surface_write(un_file *file, const un_trimesh *mesh)
 {
-    un_file *file;
-    UN_TRY(un_file_create(ctx, path, &file));
     un_file_printf(file, "ply\nformat binary_little_endian 1.0\ncomment Undine %s\n", un_version());
     un_file_printf(file, "element vertex %d\n", mesh->vertex_count);
     static const char *const properties[] = {"x", "y", "z", "nx", "ny", "nz", "vx", "vy", "vz"};
@@ -26,5 +24,12 @@ un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh 
         un_file_write(file, &corner_count, 1);
         un_file_write_little(file, mesh->triangle[t], 3, sizeof(int32_t));
     }
+}
+
+un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh *mesh)
+{
+    un_file *file;
+    UN_TRY(un_file_create(ctx, path, &file));
+    un_output_surface_write(file, mesh);
     return un_file_commit(file);
 }

@@ -185,5 +185,7 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *mesh, un_fvec 
  * CUTAWAY. May come out empty. */
 un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
                                un_render_mesh *mesh);
+/* Shares vertices that are the same in place and normal (weld.c). */
+un_status un_render_mesh_weld(un_context *ctx, un_render_mesh *mesh);
 
 #endif

@@ -51,13 +51,13 @@ expect 2 "usage: undine"
 expect 0 "undine 0." --version
 expect 0 "usage: undine" -h
 expect 0 "usage: undine" --help
-for command in run check info render; do
+for command in run check info render export; do
     expect 0 "usage: undine $command" $command -h
     expect 0 "usage: undine $command" $command --help
     expect 2 "did you mean --help" $command --hlep
     expect 2 "$command" $command
 done
-for command in surface export view compare; do
+for command in surface view compare; do
     expect 2 "not available in this version" $command drop.lua
     expect 0 "Not available in this version" $command -h
 done
@@ -126,6 +126,23 @@ PY
 [ "${PIPESTATUS[0]}" = 0 ] || fail "a reader that leaves ends the run"
 python3 "$verify" deaf done || fail "deaf"
 "$program" info out/drop >/dev/full 2>err.txt && fail "info to a full disk is no success"
+
+# ---- exports ----
+expect 2 "ply, obj, vtk, usd, glb" export out/drop
+expect 2 "there is no format" export out/drop --to abc
+expect 2 "frames 0 to 3" export out/drop --to ply --frames 2:9
+expect 2 "holds no frames" export plain --to ply
+expect 2 "--what takes" export out/drop --to ply --what water
+for format in ply obj vtk usd glb; do
+    expect 0 "2 frames in" export out/drop --to $format --frames 1:2
+    [ -n "$(ls out/drop/export/$format)" ] || fail "export to $format left nothing"
+done
+expect 0 "2 frames in 2 files" export out/drop --to ply --every 3 --what surface -o elsewhere
+[ -s elsewhere/surface.0003.ply ] || fail "export -o: $(ls elsewhere)"
+(ulimit -f 8 && "$program" export out/drop --to usd -o full_export --quiet) >out.txt 2>err.txt
+[ $? = 1 ] || fail "export to a full disk: $(cat err.txt)"
+grep -q "cannot write full_export/.*; " err.txt || fail "export to a full disk: $(cat err.txt)"
+[ -z "$(ls full_export)" ] || fail "export to a full disk leaves $(ls full_export)"
 
 # ---- places that cannot be written, disks that fill up, memory that does not suffice ----
 expect 2 "No such file" info nowhere

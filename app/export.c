@@ -1,0 +1,104 @@
+/* undine export DIR --to FORMAT: a run in the formats of other programs. */
+#include "app.h"
+
+#include <string.h>
+
+typedef struct export_options {
+    const char *directory, *frames, *what;
+    un_export_def def;
+    bool quiet;
+} export_options;
+
+static bool on_progress(void *user, int32_t done, int32_t total)
+{
+    app_report *report = user;
+    report->done = report->made = done;
+    report->total = total;
+    report->seconds = app_now() - report->start;
+    if (report->bar) app_report_show(report, -1);
+    return !app_interrupted();
+}
+
+/* "surface,particles" */
+static bool read_what(export_options *o)
+{
+    if (!o->what) return true;
+    o->def.surface = o->def.particles = o->def.cells = false;
+    for (const char *at = o->what;; at++) {
+        size_t length = strcspn(at, ",");
+        if (length == 7 && strncmp(at, "surface", 7) == 0)
+            o->def.surface = true;
+        else if (length == 9 && strncmp(at, "particles", 9) == 0)
+            o->def.particles = true;
+        else if (length == 5 && strncmp(at, "cells", 5) == 0)
+            o->def.cells = true;
+        else {
+            app_error("export: --what takes surface, particles and cells with commas between, "
+                      "not `%s`",
+                      o->what);
+            return false;
+        }
+        at += length;
+        if (!*at) return true;
+    }
+}
+
+static int export_run(export_options *o)
+{
+    un_context_def context = un_context_def_default();
+    un_context *ctx = un_context_create(&context);
+    if (!ctx) {
+        app_error("out of memory");
+        return APP_FAILED;
+    }
+    app_catch_signals();
+    app_report report = app_report_make("piece", 0, o->quiet);
+    o->def.progress = on_progress;
+    o->def.user = &report;
+    un_export_report found;
+    un_status status = un_export(ctx, &o->def, &found);
+    app_report_clear(&report);
+    int exit_status = status == UN_OK ? APP_DONE : app_fail(ctx, status);
+    if (status == UN_OK && !o->quiet)
+        printf("done: %d frame%s in %d file%s, %s, in %s, %s\n", found.frame_count,
+               found.frame_count == 1 ? "" : "s", found.file_count,
+               found.file_count == 1 ? "" : "s", app_bytes(found.bytes).text, found.folder,
+               app_seconds(app_now() - report.start).text);
+    un_context_destroy(ctx);
+    return exit_status;
+}
+
+int app_export(int argc, char **argv)
+{
+    export_options o = {.def = un_export_def_default()};
+    const app_option options[] = {
+        {"--to", NULL, APP_TEXT, &o.def.format, "FORMAT", "ply, obj, vtk, usd, glb or vdb", NULL},
+        {"--output", "-o", APP_TEXT, &o.def.output, "FOLDER", "otherwise DIR/export/FORMAT", NULL},
+        {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these; otherwise all", NULL},
+        {"--every", NULL, APP_COUNT, &o.def.every, "N", "only every N-th of them", NULL},
+        {"--what", NULL, APP_TEXT, &o.what, "LIST",
+         "of surface,particles,cells; otherwise all that the format carries", NULL},
+        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
+        {0}};
+    const app_command command = {
+        "export", "DIR",
+        "Writes the frames of a run in a format of other programs, with the names, units and axes\n"
+        "that these expect; docs/export.md says which program likes which format.",
+        options};
+    int exit_status = app_options_parse(&command, argc, argv, &o.directory);
+    if (exit_status >= 0) return exit_status;
+    if (!o.def.format) {
+        app_error("export: --to which format? ply, obj, vtk, usd, glb or vdb");
+        return APP_WRONG;
+    }
+    int32_t count = app_count_frames(o.directory);
+    if (count == 0) {
+        app_error("export: %s holds no frames; `undine run SCENE -o DIR` makes them", o.directory);
+        return APP_WRONG;
+    }
+    if (!read_what(&o) ||
+        !app_read_range("export", o.frames, o.directory, count, &o.def.first, &o.def.last))
+        return APP_WRONG;
+    o.def.directory = o.directory;
+    return export_run(&o);
+}

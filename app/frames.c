@@ -1,0 +1,154 @@
+/* What commands share that work through the frames of a run: which ones, how far, and an end
+ * before the end. */
+#include "app.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- interruption: the first signal ends after the piece under way, the second at once ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    if (interrupted) _exit(APP_INTERRUPTED);
+    interrupted = 1;
+}
+
+void app_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* who reads from us may go away */
+    signal(SIGXFSZ, SIG_IGN); /* a file limit: the write fails and is explained */
+}
+
+bool app_interrupted(void)
+{
+    return interrupted;
+}
+
+/* ---- which frames ---- */
+
+int32_t app_count_frames(const char *directory)
+{
+    char path[APP_PATH];
+    struct stat found;
+    int32_t count = 0;
+    for (;; count++) {
+        snprintf(path, sizeof path, "%s/frames/%04d", directory, count);
+        if (count == INT32_MAX || stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) return count;
+    }
+}
+
+bool app_read_range(const char *command, const char *text, const char *directory, int32_t count,
+                    int32_t *first_frame, int32_t *last_frame)
+{
+    *first_frame = 0;
+    *last_frame = count - 1;
+    if (!text) return true;
+    const char *colon = strchr(text, ':'), *second = colon ? colon + 1 : text;
+    char *end = NULL;
+    errno = 0;
+    long first = 0, last = count - 1;
+    bool good = text[0] != 0;
+    if (text[0] != ':') {
+        first = strtol(text, &end, 10);
+        good = good && end != text && (*end == ':' || !*end);
+    }
+    if (*second) {
+        last = strtol(second, &end, 10);
+        good = good && end != second && !*end;
+    }
+    if (!good || errno || first < 0 || last < first) {
+        app_error("%s: --frames needs a range such as 10:40, not `%s`", command, text);
+        return false;
+    }
+    if (last >= count) {
+        app_error("%s: %s holds frames 0 to %d, not %s", command, directory, count - 1, text);
+        return false;
+    }
+    *first_frame = (int32_t)first;
+    *last_frame = (int32_t)last;
+    return true;
+}
+
+bool app_read_point(const char *command, const char *name, const char *text, bool *has,
+                    double point[3])
+{
+    if (!text) return true;
+    const char *at = text;
+    for (int a = 0; a < 3; a++) {
+        char *end;
+        point[a] = strtod(at, &end);
+        if (end == at || !isfinite(point[a]) || *end != (a < 2 ? ',' : 0)) {
+            app_error("%s: %s needs three numbers such as 2,1.5,3, not `%s`", command, name, text);
+            return false;
+        }
+        at = end + 1;
+    }
+    *has = true;
+    return true;
+}
+
+/* ---- progress ---- */
+
+double app_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+app_report app_report_make(const char *noun, int32_t total, bool quiet)
+{
+    return (app_report){.noun = noun,
+                        .quiet = quiet,
+                        .bar = isatty(STDOUT_FILENO),
+                        .total = total,
+                        .start = app_now()};
+}
+
+void app_report_show(const app_report *p, int32_t frame)
+{
+    if (p->quiet) return;
+    /* What is left takes as long as what was made did. */
+    double each = p->made ? p->seconds / p->made : 0;
+    app_text left = app_seconds(each * (p->total - p->done)), one = app_seconds(each);
+    if (!p->bar) {
+        if (frame >= 0) printf("frame %d (%d/%d)", frame, p->done, p->total);
+        if (frame >= 0 && p->made && p->done < p->total) printf(", %s left", left.text);
+        if (frame >= 0) printf("\n");
+        fflush(stdout);
+        return;
+    }
+    struct winsize window = {0};
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
+    char line[256], bar[31];
+    int filled = p->total ? (int)(30.0 * p->done / p->total) : 0;
+    for (int i = 0; i < 30; i++) bar[i] = i < filled ? '#' : '.';
+    bar[30] = 0;
+    if (p->made && p->done < p->total)
+        snprintf(line, sizeof line, "%s %d/%d  [%s]  %s each  %s left", p->noun, p->done, p->total,
+                 bar, one.text, left.text);
+    else
+        snprintf(line, sizeof line, "%s %d/%d  [%s]", p->noun, p->done, p->total, bar);
+    printf("\r\033[K%.*s", window.ws_col > 1 ? window.ws_col - 1 : 79, line);
+    fflush(stdout);
+}
+
+void app_report_clear(const app_report *p)
+{
+    if (p->bar && !p->quiet) fputs("\r\033[K", stdout);
+    fflush(stdout);
+}

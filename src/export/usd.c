@@ -1,0 +1,259 @@
+/* USD as text, one file: the surface as a Mesh whose topology changes, the particles as Points,
+ * the solids as Meshes with a transform, all with time samples by frame number. Up axis, metres and
+ * frame rate are in the head; velocities are in metres a second, from which renderers make motion
+ * blur where topology changes.
+ *
+ * Samples of an attribute stand together, so frames are read once for each attribute; nothing
+ * but one frame is in memory. */
+#include "export/export.h"
+
+#include <stdio.h>
+
+typedef struct usd_writer {
+    un_exporter *e;
+    un_file *file;
+} usd_writer;
+
+/* "(1, 2, 3)"; what is not finite is 0, since text USD has no word for it. */
+static void put_vector(un_file *file, un_vec3 a)
+{
+    if (!un_finite3(a)) a = un_v3(0, 0, 0);
+    un_file_printf(file, "(%.7g, %.7g, %.7g)", a.x, a.y, a.z);
+}
+
+static void put_vectors(un_file *file, const un_vec3 *values, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (i) un_file_write(file, ", ", 2);
+        put_vector(file, values ? values[i] : un_v3(0, 0, 0));
+    }
+}
+
+/* ---- the surface: one function per attribute ---- */
+
+static void put_extent(un_file *file, const un_trimesh *m)
+{
+    un_vec3 lo = un_v3(0, 0, 0), hi = lo;
+    for (int32_t i = 0; i < m->vertex_count; i++) {
+        lo = i ? un_min3(lo, m->position[i]) : m->position[i];
+        hi = i ? un_max3(hi, m->position[i]) : m->position[i];
+    }
+    put_vectors(file, (const un_vec3[]){lo, hi}, 2);
+}
+static void put_counts(un_file *file, const un_trimesh *m)
+{
+    for (int32_t t = 0; t < m->triangle_count; t++)
+        un_file_write(file, "3, ", t + 1 < m->triangle_count ? 3 : 1);
+}
+static void put_indices(un_file *file, const un_trimesh *m)
+{
+    for (int32_t t = 0; t < m->triangle_count; t++)
+        un_file_printf(file, "%s%d, %d, %d", t ? ", " : "", m->triangle[t][0], m->triangle[t][1],
+                       m->triangle[t][2]);
+}
+static void put_points(un_file *file, const un_trimesh *m)
+{
+    put_vectors(file, m->position, m->vertex_count);
+}
+static void put_normals(un_file *file, const un_trimesh *m)
+{
+    put_vectors(file, m->normal, m->vertex_count);
+}
+static void put_velocities(un_file *file, const un_trimesh *m)
+{
+    put_vectors(file, m->velocity, m->vertex_count);
+}
+
+static const struct {
+    const char *declaration;
+    void (*put)(un_file *file, const un_trimesh *mesh);
+} surface_attributes[] = {
+    {"float3[] extent", put_extent},          {"int[] faceVertexCounts", put_counts},
+    {"int[] faceVertexIndices", put_indices}, {"point3f[] points", put_points},
+    {"normal3f[] normals", put_normals},      {"vector3f[] velocities", put_velocities}};
+#define SURFACE_ATTRIBUTES (int)(sizeof surface_attributes / sizeof *surface_attributes)
+
+static un_status write_surface(usd_writer *w)
+{
+    un_exporter *e = w->e;
+    un_file_printf(w->file, "    def Mesh \"surface\"\n    {\n"
+                            "        uniform token subdivisionScheme = \"none\"\n"
+                            "        uniform token orientation = \"rightHanded\"\n"
+                            "        color3f[] primvars:displayColor = [(0.16, 0.42, 0.52)]\n"
+                            "        normal3f[] normals (\n"
+                            "            interpolation = \"vertex\"\n        )\n");
+    for (int a = 0; a < SURFACE_ATTRIBUTES; a++) {
+        un_file_printf(w->file, "        %s.timeSamples = {\n", surface_attributes[a].declaration);
+        for (int32_t k = 0; k < e->frame_count; k++) {
+            un_trimesh mesh;
+            UN_TRY(un_export_surface(e, un_export_frame(e, k), &mesh));
+            un_file_printf(w->file, "            %d: [", un_export_frame(e, k));
+            surface_attributes[a].put(w->file, &mesh);
+            un_file_printf(w->file, "],\n");
+            un_trimesh_free(e->ctx, &mesh);
+            UN_TRY(un_file_status(w->file));
+            UN_TRY(un_export_step(e));
+        }
+        un_file_printf(w->file, "        }\n");
+    }
+    un_file_printf(w->file, "    }\n");
+    return UN_OK;
+}
+
+/* ---- particles ---- */
+
+static double radius_of(const un_particles *p, int32_t i)
+{
+    return cbrt(p->volume[i] * (3 / (4 * UN_PI)));
+}
+
+static void put_particle_extent(un_file *file, const un_particles *p)
+{
+    un_vec3 lo = un_v3(0, 0, 0), hi = lo;
+    for (int32_t i = 0; i < p->count; i++) {
+        un_vec3 x = un_particle_position(p, i);
+        double r = radius_of(p, i);
+        un_vec3 a = un_sub(x, un_v3(r, r, r)), b = un_add(x, un_v3(r, r, r));
+        lo = i ? un_min3(lo, a) : a;
+        hi = i ? un_max3(hi, b) : b;
+    }
+    put_vectors(file, (const un_vec3[]){lo, hi}, 2);
+}
+static void put_particle_points(un_file *file, const un_particles *p)
+{
+    for (int32_t i = 0; i < p->count; i++) {
+        if (i) un_file_write(file, ", ", 2);
+        put_vector(file, un_particle_position(p, i));
+    }
+}
+static void put_particle_widths(un_file *file, const un_particles *p)
+{
+    for (int32_t i = 0; i < p->count; i++)
+        un_file_printf(file, "%s%.5g", i ? ", " : "", 2 * radius_of(p, i));
+}
+static void put_particle_velocities(un_file *file, const un_particles *p)
+{
+    for (int32_t i = 0; i < p->count; i++) {
+        if (i) un_file_write(file, ", ", 2);
+        put_vector(file, un_particle_velocity(p, i));
+    }
+}
+
+static const struct {
+    const char *declaration;
+    void (*put)(un_file *file, const un_particles *particles);
+} particle_attributes[] = {{"float3[] extent", put_particle_extent},
+                           {"point3f[] points", put_particle_points},
+                           {"float[] widths", put_particle_widths},
+                           {"vector3f[] velocities", put_particle_velocities}};
+#define PARTICLE_ATTRIBUTES (int)(sizeof particle_attributes / sizeof *particle_attributes)
+
+static un_status write_particles(usd_writer *w)
+{
+    un_exporter *e = w->e;
+    un_file_printf(w->file, "    def Points \"particles\"\n    {\n"
+                            "        color3f[] primvars:displayColor = [(0.3, 0.6, 0.8)]\n"
+                            "        float[] widths (\n"
+                            "            interpolation = \"vertex\"\n        )\n");
+    for (int a = 0; a < PARTICLE_ATTRIBUTES; a++) {
+        un_file_printf(w->file, "        %s.timeSamples = {\n", particle_attributes[a].declaration);
+        for (int32_t k = 0; k < e->frame_count; k++) {
+            un_particles particles;
+            UN_TRY(un_export_particles(e, un_export_frame(e, k), &particles));
+            un_file_printf(w->file, "            %d: [", un_export_frame(e, k));
+            particle_attributes[a].put(w->file, &particles);
+            un_file_printf(w->file, "],\n");
+            un_particles_free(e->ctx, &particles);
+            UN_TRY(un_file_status(w->file));
+            UN_TRY(un_export_step(e));
+        }
+        un_file_printf(w->file, "        }\n");
+    }
+    un_file_printf(w->file, "    }\n");
+    return UN_OK;
+}
+
+/* ---- solids ---- */
+
+/* USD multiplies row vectors: the matrix is the transpose of ours. */
+static void put_pose(un_file *file, const un_pose *p)
+{
+    un_file_write(file, "(", 1);
+    for (int c = 0; c < 3; c++)
+        un_file_printf(file, "(%.9g, %.9g, %.9g, 0), ", p->scale * p->rotation[0][c],
+                       p->scale * p->rotation[1][c], p->scale * p->rotation[2][c]);
+    un_file_printf(file, "(%.9g, %.9g, %.9g, 1))", p->translation.x, p->translation.y,
+                   p->translation.z);
+}
+
+static un_status write_solid(usd_writer *w, int32_t s)
+{
+    un_exporter *e = w->e;
+    const un_render_mesh *m = &e->solids[s];
+    un_pose pose;
+    un_file_printf(w->file,
+                   "    def Mesh \"solid_%d\"\n    {\n"
+                   "        uniform token subdivisionScheme = \"none\"\n"
+                   "        color3f[] primvars:displayColor = [(0.7, 0.68, 0.65)]\n"
+                   "        int[] faceVertexCounts = [",
+                   s + 1);
+    for (int32_t t = 0; t < m->triangle_count; t++) un_file_printf(w->file, t ? ", 3" : "3");
+    un_file_printf(w->file, "]\n        int[] faceVertexIndices = [");
+    for (int32_t t = 0; t < m->triangle_count; t++)
+        un_file_printf(w->file, "%s%u, %u, %u", t ? ", " : "", m->triangle[t][0], m->triangle[t][1],
+                       m->triangle[t][2]);
+    un_file_printf(w->file, "]\n        point3f[] points = [");
+    for (int32_t i = 0; i < m->vertex_count; i++)
+        un_file_printf(w->file, "%s(%.7g, %.7g, %.7g)", i ? ", " : "", (double)m->position[i][0],
+                       (double)m->position[i][1], (double)m->position[i][2]);
+    un_file_printf(w->file, "]\n        normal3f[] normals = [");
+    for (int32_t i = 0; i < m->vertex_count; i++)
+        un_file_printf(w->file, "%s(%.5g, %.5g, %.5g)", i ? ", " : "", (double)m->normal[i][0],
+                       (double)m->normal[i][1], (double)m->normal[i][2]);
+    un_file_printf(w->file, "] (\n            interpolation = \"vertex\"\n        )\n");
+    if (e->scene->def.solids[s].moves) {
+        un_file_printf(w->file, "        matrix4d xformOp:transform.timeSamples = {\n");
+        for (int32_t k = 0; k < e->frame_count; k++) {
+            UN_TRY(un_scene_pose(e->scene, s, un_export_frame(e, k) / e->rate, &pose));
+            un_file_printf(w->file, "            %d: ", un_export_frame(e, k));
+            put_pose(w->file, &pose);
+            un_file_printf(w->file, ",\n");
+        }
+        un_file_printf(w->file, "        }\n"
+                                "        uniform token[] xformOpOrder = [\"xformOp:transform\"]\n");
+    }
+    un_file_printf(w->file, "    }\n");
+    return un_file_status(w->file);
+}
+
+/* ---- the file ---- */
+
+static un_status write_stage(usd_writer *w)
+{
+    un_exporter *e = w->e;
+    un_file_printf(w->file, "#usda 1.0\n(\n    defaultPrim = \"%s\"\n    doc = \"Undine %s\"\n",
+                   e->name, un_version());
+    un_file_printf(w->file,
+                   "    startTimeCode = %d\n    endTimeCode = %d\n    timeCodesPerSecond = %.9g\n"
+                   "    framesPerSecond = %.9g\n    metersPerUnit = 1\n    upAxis = \"Y\"\n)\n\n",
+                   e->first, un_export_frame(e, e->frame_count - 1), e->rate, e->rate);
+    un_file_printf(w->file, "def Xform \"%s\" (\n    kind = \"component\"\n)\n{\n", e->name);
+    if (e->surface) UN_TRY(write_surface(w));
+    if (e->particles) UN_TRY(write_particles(w));
+    for (int32_t s = 0; s < e->scene->def.solid_count; s++)
+        if (e->solids[s].triangle_count > 0) UN_TRY(write_solid(w, s));
+    un_file_printf(w->file, "}\n");
+    return un_file_status(w->file);
+}
+
+un_status un_export_usd(un_exporter *e)
+{
+    usd_writer w = {.e = e};
+    e->total = e->frame_count *
+               ((e->surface ? SURFACE_ATTRIBUTES : 0) + (e->particles ? PARTICLE_ATTRIBUTES : 0));
+    UN_TRY(un_export_create(e, &w.file, "%s.usda", e->name));
+    un_status status = write_stage(&w);
+    if (status == UN_OK) return un_export_commit(e, w.file);
+    un_file_discard(w.file);
+    return status;
+}
