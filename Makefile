@@ -5,7 +5,7 @@
 #   make demo       a dam break, simulated and rendered to out/dam/movie.mp4
 #                   (SCENE=scenes/x.lua another scene; SET="detail.finest=32 frames.count=48")
 #   make check      all tests: gcc, clang, sanitizers
-#   make validate   the slower comparisons with outside numbers and programs (ParaView)
+#   make validate   the slower comparisons with outside numbers and programs (ParaView, Blender)
 #   make fuzz       fuzzes the readers of files, each for FUZZ=60 seconds
 #   make bench      timings beside Mantaflow (BENCH="--cells 64 --frames 24 --no-mantaflow")
 #   make bench-solvers   the linear solvers on dumped systems, beside PETSc and hypre
@@ -31,17 +31,20 @@ configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
 
 all:
 	@tools/packages.sh core
+	@tools/packages.sh viewer || echo "Without npm there is no viewer; the rest is built."
 	@$(configure)
 	@$(build) --target undine_app undine_shared
 
 demo:
 	@tools/packages.sh core film
+	@tools/packages.sh viewer || echo "Without npm there is no viewer; the rest is built."
 	@$(configure)
 	@$(build) --target undine_app undine_shared
 	build/undine run $(SCENE) -o out/$(name) $(sets)
 	build/undine render out/$(name) -o out/$(name)/movie.mp4 $(RENDER)
 	@echo
 	@echo "The film:        out/$(name)/movie.mp4"
+	@echo "In the browser:  build/undine view out/$(name)"
 	@echo "What it holds:   build/undine info out/$(name)"
 	@echo "In ParaView:     paraview out/$(name)/surface.pvd   (and particles.pvd)"
 	@echo "Your own scene:  copy $(SCENE), change it, build/undine run it"

@@ -15,6 +15,7 @@ int app_check(int argc, char **argv);
 int app_info(int argc, char **argv);
 int app_render(int argc, char **argv);
 int app_export(int argc, char **argv);
+int app_view(int argc, char **argv);
 
 /* ---- options (options.c) ---- */
 

@@ -17,7 +17,7 @@ static const entry commands[] = {
     {"render", app_render, "pictures and a film of a run"},
     {"surface", NULL, "mesh a run's surface again"},
     {"export", app_export, "a run in other formats"},
-    {"view", NULL, "a viewer in the browser"},
+    {"view", app_view, "a viewer in the browser"},
     {"compare", NULL, "several runs side by side"},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)

@@ -163,6 +163,41 @@ typedef struct un_export_report {
 UN_API un_export_def un_export_def_default(void);
 UN_API un_status un_export(un_context *ctx, const un_export_def *def, un_export_report *report);
 
+/* ---- view: runs in the browser ---- */
+
+#define UN_VIEW_RUNS_MAX 8
+
+typedef struct un_viewer un_viewer;
+
+typedef struct un_viewer_def {
+    const char *const *directories; /* of runs; several are shown side by side */
+    int32_t directory_count;        /* at most UN_VIEW_RUNS_MAX */
+    int32_t port;                   /* 0: the first free one from 8080 on */
+    double patience;                /* s that the head of a request may take; 0: 20 */
+} un_viewer_def;
+
+/* Serves the viewer's page and the runs' files on 127.0.0.1, to programs of this machine only;
+ * nothing outside the directories is read and nothing is written. */
+UN_API un_status un_viewer_create(un_context *ctx, const un_viewer_def *def, un_viewer **viewer);
+UN_API int32_t un_viewer_port(const un_viewer *viewer);
+/* Answers what has come in, and waits for up to so many seconds for more. */
+UN_API un_status un_viewer_serve(un_viewer *viewer, double seconds);
+UN_API void un_viewer_destroy(un_viewer *viewer);
+
+typedef struct un_view_save_def {
+    const char *const *directories;
+    int32_t directory_count;
+    const char *path;    /* of the page */
+    int32_t frame_count; /* at most so many of each run, evenly spread */
+    size_t bytes;        /* the page should not be larger; surfaces are coarsened to suit */
+    bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
+    void *user;
+} un_view_save_def;
+
+UN_API un_view_save_def un_view_save_def_default(void);
+/* The page with the runs in it: one file that needs nothing else. */
+UN_API un_status un_view_save(un_context *ctx, const un_view_save_def *def);
+
 /* ---- render: pictures of a run ---- */
 
 typedef struct un_render_def {

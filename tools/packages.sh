@@ -5,10 +5,10 @@
 set -u
 
 # a|b: either will do; the first one known to apt is installed
-core="gcc libc6-dev make cmake ninja-build pkg-config|pkgconf liblua5.4-dev libpng-dev zlib1g-dev libembree-dev"
+core="gcc libc6-dev make cmake ninja-build pkg-config|pkgconf liblua5.4-dev libpng-dev zlib1g-dev libembree-dev libmicrohttpd-dev"
 film="ffmpeg"
-viewer="libmicrohttpd-dev npm"
-test="libcmocka-dev clang python3 npm"
+viewer="npm"
+test="libcmocka-dev clang python3 npm chromium"
 validate="python3 paraview python3-paraview blender"
 bench="python3 blender"
 petsc="python3 libpetsc-real-dev libhypre-dev libopenmpi-dev openmpi-bin"

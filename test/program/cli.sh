@@ -57,7 +57,7 @@ for command in run check info render export; do
     expect 2 "did you mean --help" $command --hlep
     expect 2 "$command" $command
 done
-for command in surface view compare; do
+for command in surface compare; do
     expect 2 "not available in this version" $command drop.lua
     expect 0 "Not available in this version" $command -h
 done
@@ -126,6 +126,25 @@ PY
 [ "${PIPESTATUS[0]}" = 0 ] || fail "a reader that leaves ends the run"
 python3 "$verify" deaf done || fail "deaf"
 "$program" info out/drop >/dev/full 2>err.txt && fail "info to a full disk is no success"
+
+# ---- the viewer ----
+expect 0 "usage: undine view" view -h
+expect 2 "holds no frames" view plain
+expect 2 "at most 8" view 1 2 3 4 5 6 7 8 9
+expect 2 "a whole number" view out/drop --port many
+mkdir empty && (cd empty && "$program" view >out.txt 2>err.txt)
+[ $? = 2 ] || fail "view of nothing"
+grep -q "no run in out/" empty/err.txt || fail "view of nothing: $(cat empty/err.txt)"
+if ! "$program" view out/drop --save page.html 2>&1 | grep -q "has no page"; then
+    expect 0 "page.html" view out/drop --save page.html --frames 2
+    grep -q "undine-0-surface-2" page.html || fail "view --save: no frames in the page"
+    expect 1 "cannot write" view out/drop --save nowhere/page.html
+    "$program" view --no-open >view.txt 2>&1 &
+    child=$!
+    for _ in $(seq 100); do grep -q 127.0.0.1 view.txt && break; sleep 0.05; done
+    kill -INT $child
+    wait $child || fail "view: $(cat view.txt)"
+fi
 
 # ---- exports ----
 expect 2 "ply, obj, vtk, usd, glb" export out/drop

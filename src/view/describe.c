@@ -1,0 +1,251 @@
+/* What the page is told of a run. */
+#include "view/view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- text ---- */
+
+void un_view_add(un_view_text *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (t->status == UN_OK)
+        t->status =
+            un_array_reserve(t->ctx, (void **)&t->bytes, &t->room, t->used + (size_t)length + 1, 1);
+    if (t->status != UN_OK) return;
+    va_start(arguments, format);
+    vsnprintf(t->bytes + t->used, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    t->used += (size_t)length;
+}
+
+/* Bytes that are not UTF-8 are passed on as Latin-1; < is written so that the string may stand in
+ * HTML. */
+void un_view_add_string(un_view_text *t, const char *string)
+{
+    un_view_add(t, "\"");
+    for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
+        int more = *c >= 0xf0 && *c < 0xf5   ? 3
+                   : *c >= 0xe0 && *c < 0xf0 ? 2
+                                             : *c >= 0xc2 && *c < 0xe0;
+        int good = 0;
+        while (good < more && (c[1 + good] & 0xc0) == 0x80) good++;
+        if (*c >= 0x80 && more > 0 && good == more) {
+            un_view_add(t, "%.*s", more + 1, (const char *)c);
+            c += more;
+        } else if (*c < 0x20 || *c >= 0x7f || strchr("\"\\<>&", *c)) {
+            un_view_add(t, "\\u%04x", *c);
+        } else {
+            un_view_add(t, "%c", *c);
+        }
+    }
+    un_view_add(t, "\"");
+}
+
+/* ---- files ---- */
+
+int un_view_open(const char *directory, const char *name, int64_t *size)
+{
+    int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char part[64];
+    while (folder >= 0) {
+        size_t length = strcspn(name, "/");
+        if (length == 0 || length >= sizeof part) break;
+        memcpy(part, name, length);
+        part[length] = 0;
+        bool last = !name[length];
+        int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
+        int next = openat(folder, part, flags);
+        close(folder);
+        folder = next;
+        if (folder < 0 || !last) {
+            name += length + 1;
+            continue;
+        }
+        struct stat found;
+        if (fstat(folder, &found) != 0 || !S_ISREG(found.st_mode)) break;
+        *size = found.st_size;
+        return folder;
+    }
+    if (folder >= 0) close(folder);
+    return -1;
+}
+
+static int64_t size_of(const char *directory, const char *name)
+{
+    int64_t size;
+    int file = un_view_open(directory, name, &size);
+    if (file < 0) return -1;
+    close(file);
+    return size;
+}
+
+/* Does the process that holds the run's lock live? Its number is in the lock's file; taking the
+ * lock to see would get in the way of a run that begins. */
+static bool is_live(const char *directory)
+{
+    char text[32] = "";
+    int64_t size;
+    int file = un_view_open(directory, "state/lock", &size);
+    if (file < 0) return false;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0) return false;
+    long process = strtol(text, NULL, 10);
+    return process > 1 && (kill((pid_t)process, 0) == 0 || errno == EPERM);
+}
+
+static int32_t count_frames(const char *directory)
+{
+    char path[4200];
+    struct stat found;
+    for (int32_t frame = 0;; frame++) {
+        snprintf(path, sizeof path, "%s/frames/%04d", directory, frame);
+        if (frame == 1000000 || stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) return frame;
+    }
+}
+
+void un_view_describe(un_view_text *t, const char *directory)
+{
+    int32_t frames = count_frames(directory);
+    const char *end = directory + strlen(directory);
+    while (end > directory + 1 && end[-1] == '/') end--;
+    const char *begin = end;
+    while (begin > directory && begin[-1] != '/') begin--;
+    char name[256];
+    snprintf(name, sizeof name, "%.*s", (int)(end - begin), begin);
+    un_view_add(t, "{\"name\":");
+    un_view_add_string(t, name);
+    un_view_add(t, ",\"path\":");
+    un_view_add_string(t, directory);
+    un_view_add(t, ",\"frames\":%d,\"live\":%s", frames, is_live(directory) ? "true" : "false");
+    static const char *const files[] = {"surface.ply", "particles.vtp", "mesh.vtu"};
+    static const char *const names[] = {"surface", "particles", "cells"};
+    for (int i = 0; i < 3; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "frames/0000/%s", files[i]);
+        un_view_add(t, ",\"%s\":%s", names[i], size_of(directory, file) >= 0 ? "true" : "false");
+    }
+    un_view_add(t, ",\"stats\":%lld,\"probes\":%lld", (long long)size_of(directory, "stats.csv"),
+                (long long)size_of(directory, "probes.csv"));
+    struct stat record;
+    char path[4200];
+    snprintf(path, sizeof path, "%s/run.json", directory);
+    if (stat(path, &record) == 0)
+        un_view_add(t, ",\"record\":%.6f",
+                    (double)record.st_mtim.tv_sec + 1e-9 * (double)record.st_mtim.tv_nsec);
+    un_view_add(t, "}");
+}
+
+/* ---- the scene ---- */
+
+/* Poses of a moving solid are told frame by frame; longer films stand still at their end. */
+#define POSES_MAX 20000
+
+static un_status pack_solid(un_context *ctx, const un_render_mesh *m, char **bytes, size_t *size)
+{
+    uint32_t counts[2] = {(uint32_t)m->vertex_count, (uint32_t)m->triangle_count};
+    size_t vectors = (size_t)m->vertex_count * 12, indices = (size_t)m->triangle_count * 12;
+    *size = sizeof counts + 2 * vectors + indices;
+    UN_ALLOC(ctx, *bytes, *size);
+    char *to = *bytes;
+    memcpy(to, counts, sizeof counts);
+    memcpy(to + sizeof counts, m->position, vectors);
+    memcpy(to + sizeof counts + vectors, m->normal, vectors);
+    memcpy(to + sizeof counts + 2 * vectors, m->triangle, indices);
+    return UN_OK;
+}
+
+static un_status add_solid(un_context *ctx, un_view_text *t, const un_scene *scene, int32_t s,
+                           un_view_scene *out)
+{
+    const un_solid *solid = &scene->def.solids[s];
+    un_render_mesh mesh;
+    UN_TRY(un_render_mesh_solid(ctx, solid->shape, solid->moves, scene->def.domain.size, &mesh));
+    un_status status = un_render_mesh_weld(ctx, &mesh);
+    if (status == UN_OK)
+        status = pack_solid(ctx, &mesh, &out->solids[s].bytes, &out->solids[s].size);
+    un_view_add(t, "%s{\"name\":", s ? "," : "");
+    un_view_add_string(t, solid->name);
+    un_view_add(t, ",\"triangles\":%d,\"moves\":%s", mesh.triangle_count,
+                solid->moves ? "true" : "false");
+    un_render_mesh_free(ctx, &mesh);
+    UN_TRY(status);
+    if (solid->moves) {
+        un_view_add(t, ",\"poses\":[");
+        for (int32_t f = 0; f <= scene->def.frames.count && f < POSES_MAX; f++) {
+            un_pose p;
+            UN_TRY(un_scene_pose(scene, s, f / scene->def.frames.rate, &p));
+            un_view_add(t, "%s[", f ? "," : "");
+            for (int r = 0; r < 3; r++)
+                un_view_add(t, "%.7g,%.7g,%.7g,%.7g%s", p.scale * p.rotation[r][0],
+                            p.scale * p.rotation[r][1], p.scale * p.rotation[r][2],
+                            r == 0   ? p.translation.x
+                            : r == 1 ? p.translation.y
+                                     : p.translation.z,
+                            r < 2 ? "," : "]");
+        }
+        un_view_add(t, "]");
+    }
+    un_view_add(t, "}");
+    return t->status;
+}
+
+static un_status describe_scene(un_context *ctx, un_view_text *t, un_scene *scene,
+                                un_view_scene *out)
+{
+    const un_scene_def *def = &scene->def;
+    un_vec3 size = def->domain.size;
+    un_view_add(t, "{\"domain\":[%.9g,%.9g,%.9g],\"rate\":%.9g,\"count\":%d,\"method\":", size.x,
+                size.y, size.z, def->frames.rate, def->frames.count);
+    un_view_add_string(t, def->method);
+    un_view_add(t, ",\"finest\":%d,\"surface\":%d,\"density\":%.9g,\"solids\":[",
+                def->detail.finest, def->detail.surface, def->fluid.density);
+    out->solids = un_alloc_zero(ctx, (size_t)def->solid_count + 1, sizeof *out->solids);
+    if (!out->solids) return UN_ERROR_MEMORY;
+    out->solid_count = def->solid_count;
+    for (int32_t s = 0; s < def->solid_count; s++) UN_TRY(add_solid(ctx, t, scene, s, out));
+    un_view_add(t, "]}");
+    return t->status;
+}
+
+un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_scene *out)
+{
+    *out = (un_view_scene){0};
+    un_view_text t = {.ctx = ctx};
+    un_scene *scene = NULL;
+    char path[4200];
+    snprintf(path, sizeof path, "%s/scene.lua", directory);
+    un_status status = un_scene_load(ctx, path, NULL, 0, &scene);
+    if (status == UN_OK) {
+        status = describe_scene(ctx, &t, scene, out);
+        un_scene_destroy(scene);
+    }
+    if (status != UN_OK && status != UN_ERROR_MEMORY) {
+        un_log(ctx, UN_LOG_WARNING, "%s; shown without domain and solids", un_context_message(ctx));
+        un_view_scene_free(ctx, out);
+        t.used = 0;
+        un_view_add(&t, "{\"solids\":[]}");
+        status = t.status;
+    }
+    out->json = t.bytes;
+    if (status != UN_OK) un_view_scene_free(ctx, out);
+    return status;
+}
+
+void un_view_scene_free(un_context *ctx, un_view_scene *scene)
+{
+    for (int32_t s = 0; scene->solids && s < scene->solid_count; s++)
+        un_free(ctx, scene->solids[s].bytes);
+    un_free(ctx, scene->solids);
+    un_free(ctx, scene->json);
+    *scene = (un_view_scene){0};
+}

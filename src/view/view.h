@@ -1,0 +1,83 @@
+/* View: a run in the browser. The server hands out the page and the files of runs as they are; the
+ * page (viewer/) does the rest. It listens on the loopback address, answers GET and HEAD only, and
+ * only the paths that un_view_route knows. */
+#ifndef UN_VIEW_H
+#define UN_VIEW_H
+
+#include "base/base.h"
+#include "output/output.h"
+#include "render/render.h"
+#include "scene/scene.h"
+
+/* ---- requests (route.c) ---- */
+
+typedef enum un_route_kind {
+    UN_ROUTE_NONE,
+    UN_ROUTE_PAGE,  /* / */
+    UN_ROUTE_RUNS,  /* /api/runs */
+    UN_ROUTE_SCENE, /* /run/N/scene.json */
+    UN_ROUTE_SOLID, /* /run/N/solid/K */
+    UN_ROUTE_FILE   /* /run/N/<one of the files of a run> */
+} un_route_kind;
+
+typedef struct un_route {
+    un_route_kind kind;
+    int32_t run, solid;
+    char file[64]; /* below the run's directory */
+    const char *type;
+} un_route;
+
+/* Any text will do; only exact paths are anything but UN_ROUTE_NONE. */
+void un_view_route(const char *path, un_route *route);
+/* Is this Host of ours? A page of elsewhere that has its name point at this machine is not. */
+bool un_view_host_is_local(const char *host);
+
+/* ---- what a run is to the page (describe.c) ---- */
+
+/* Text that grows. A failed allocation sticks. */
+typedef struct un_view_text {
+    un_context *ctx;
+    char *bytes;
+    size_t used, room;
+    un_status status;
+} un_view_text;
+void un_view_add(un_view_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void un_view_add_string(un_view_text *text, const char *string); /* a JSON string */
+
+/* What does not change while a run goes on: the domain, the solids at rest and their poses by
+ * frame, as JSON; meshes as bytes: two counts (uint32), positions and normals (float), triangles.
+ */
+typedef struct un_view_scene {
+    char *json;
+    int32_t solid_count;
+    struct {
+        char *bytes;
+        size_t size;
+    } * solids;
+} un_view_scene;
+/* A scene that cannot be read gives an empty one and a warning: frames can be seen without. */
+un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_scene *scene);
+void un_view_scene_free(un_context *ctx, un_view_scene *scene);
+
+/* {"name": ..., "frames": how many folders, "live": ..., sizes of tables, ...} */
+void un_view_describe(un_view_text *text, const char *directory);
+/* Opens DIR/name without ever following a link below DIR, regular files only; -1: no. */
+int un_view_open(const char *directory, const char *name, int64_t *size);
+
+/* ---- the page (page.c) ---- */
+
+/* NULL where the build had no npm; the message says what to do. */
+const char *un_view_page(un_context *ctx, size_t *size);
+
+/* ---- surfaces made small (pack.c) ---- */
+
+/* Vertices that fall into one cell of this width become one; triangles that vanish are dropped.
+ * cell 0: as it is. */
+un_status un_view_simplify(un_context *ctx, un_trimesh *mesh, double cell);
+/* Quantised to 16 bits of the bounds, differences, deflated, in base64; appended to text. viewer/
+ * src/unpack.js reads it. */
+un_status un_view_pack_surface(un_view_text *text, const un_trimesh *mesh);
+/* At most `most` particles, evenly thinned. */
+un_status un_view_pack_particles(un_view_text *text, const un_particles *particles, int32_t most);
+
+#endif
