@@ -15,10 +15,10 @@ static const entry commands[] = {
     {"check", app_check, "validate a scene without simulating; estimate its cost"},
     {"info", app_info, "what a run's directory holds"},
     {"render", app_render, "pictures and a film of a run"},
-    {"surface", NULL, "mesh a run's surface again"},
+    {"surface", app_surface, "mesh a run's surface again"},
     {"export", app_export, "a run in other formats"},
     {"view", app_view, "a viewer in the browser"},
-    {"compare", NULL, "several runs side by side"},
+    {"compare", app_compare, "several runs side by side"},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

@@ -10,12 +10,67 @@
 /* ---- options ---- */
 
 typedef struct render_options {
-    const char *directory, *movie, *eye, *target, *frames;
+    const char *directory, *movie, *eye, *target, *frames, *show, *cut, *light, *water, *solid;
     un_render_def def;
-    int32_t threads;
+    int32_t threads, sheet;
     int32_t first, last;
     bool reuse, quiet;
 } render_options;
+
+/* "water,particles" */
+static bool read_show(render_options *o)
+{
+    if (!o->show) return true;
+    o->def.water = o->def.particles = o->def.cells = false;
+    for (const char *at = o->show;; at++) {
+        size_t length = strcspn(at, ",");
+        if (length == 5 && strncmp(at, "water", 5) == 0)
+            o->def.water = true;
+        else if (length == 9 && strncmp(at, "particles", 9) == 0)
+            o->def.particles = true;
+        else if (length == 5 && strncmp(at, "cells", 5) == 0)
+            o->def.cells = true;
+        else {
+            app_error("render: --show takes water, particles and cells with commas between, not "
+                      "`%s`",
+                      o->show);
+            return false;
+        }
+        at += length;
+        if (!*at) return true;
+    }
+}
+
+/* "z=0.5" */
+static bool read_cut(render_options *o)
+{
+    if (!o->cut) return true;
+    char *end = NULL;
+    const char *axis = strchr("xyz", o->cut[0]);
+    if (axis && *axis && o->cut[1] == '=') o->def.cut_at = strtod(o->cut + 2, &end);
+    if (!end || end == o->cut + 2 || *end) {
+        app_error("render: --cut needs a place such as z=0.5, not `%s`", o->cut);
+        return false;
+    }
+    o->def.cut_axis = (int32_t)(axis - "xyz");
+    return true;
+}
+
+/* "azimuth,elevation" */
+static bool read_light(render_options *o)
+{
+    if (!o->light) return true;
+    char *end;
+    o->def.light_azimuth = strtod(o->light, &end);
+    bool good = end != o->light && *end == ',';
+    const char *second = good ? end + 1 : o->light;
+    o->def.light_elevation = strtod(second, &end);
+    if (!good || end == second || *end) {
+        app_error("render: --light needs two angles such as 230,55, not `%s`", o->light);
+        return false;
+    }
+    return o->def.has_light = true;
+}
 
 /* ---- the work ---- */
 
@@ -111,6 +166,60 @@ static int make_pictures(job *j)
     return j->film_failed ? APP_FAILED : APP_DONE;
 }
 
+/* ---- one picture of many frames ---- */
+
+#define SHEET_COLUMNS 4
+#define SHEET_GAP 6
+
+static int make_sheet(job *j)
+{
+    const render_options *o = j->options;
+    int32_t available = o->last - o->first + 1, count = o->sheet < available ? o->sheet : available;
+    int32_t columns = count < SHEET_COLUMNS ? count : SHEET_COLUMNS;
+    int32_t rows = (count + columns - 1) / columns, w = o->def.width, h = o->def.height;
+    int64_t width = (int64_t)columns * (w + SHEET_GAP) + SHEET_GAP;
+    int64_t height = (int64_t)rows * (h + SHEET_GAP) + SHEET_GAP;
+    if (width * height > 1 << 27) {
+        app_error("render: a sheet of %lld x %lld pixels is too large; take fewer frames or a "
+                  "smaller --width",
+                  (long long)width, (long long)height);
+        return APP_WRONG;
+    }
+    uint8_t *sheet = malloc((size_t)(width * height * 3));
+    if (!sheet) {
+        app_error("out of memory");
+        return APP_FAILED;
+    }
+    memset(sheet, 255, (size_t)(width * height * 3));
+    un_status status = UN_OK;
+    j->report.total = count;
+    for (int32_t k = 0; k < count && status == UN_OK && !app_interrupted(); k++) {
+        int32_t frame =
+            o->first + (count > 1 ? (int32_t)((int64_t)k * (available - 1) / (count - 1)) : 0);
+        double start = app_now();
+        status = un_renderer_frame(j->renderer, frame, j->rgb);
+        int64_t x = SHEET_GAP + (int64_t)(k % columns) * (w + SHEET_GAP);
+        int64_t y = SHEET_GAP + (int64_t)(k / columns) * (h + SHEET_GAP);
+        for (int32_t row = 0; row < h; row++)
+            memcpy(sheet + 3 * ((y + row) * width + x), j->rgb + 3 * (size_t)row * (size_t)w,
+                   3 * (size_t)w);
+        j->report.seconds += app_now() - start;
+        j->report.done = ++j->report.made;
+        app_report_show(&j->report, frame);
+    }
+    app_report_clear(&j->report);
+    char path[APP_PATH];
+    snprintf(path, sizeof path, "%s/render/sheet.png", o->directory);
+    const char *to = o->movie ? o->movie : path;
+    if (status == UN_OK && !app_interrupted())
+        status = un_png_write(j->ctx, to, sheet, (int32_t)width, (int32_t)height);
+    free(sheet);
+    if (status != UN_OK) return app_fail(j->ctx, status);
+    if (app_interrupted()) return APP_INTERRUPTED;
+    if (!o->quiet) printf("done: %d frames on %s\n", count, to);
+    return APP_DONE;
+}
+
 static int prepare(job *j)
 {
     const render_options *o = j->options;
@@ -128,7 +237,7 @@ static int prepare(job *j)
         app_error("render: cannot create %s: %s", path, strerror(errno));
         return APP_FAILED;
     }
-    return make_pictures(j);
+    return o->sheet ? make_sheet(j) : make_pictures(j);
 }
 
 static int render(const render_options *o)
@@ -168,6 +277,17 @@ int app_render(int argc, char **argv)
         {"--target", NULL, APP_TEXT, &o.target, "X,Y,Z", "what it looks at, m", NULL},
         {"--fov", NULL, APP_NUMBER, &o.def.fov, "DEGREES", "vertical field of view; otherwise 30",
          NULL},
+        {"--scene-camera", NULL, APP_SWITCH, &o.def.scene_camera, NULL,
+         "the camera of the scene's sizing, moving if it does", NULL},
+        {"--show", NULL, APP_TEXT, &o.show, "LIST", "of water,particles,cells; otherwise water",
+         NULL},
+        {"--cut", NULL, APP_TEXT, &o.cut, "z=0.5",
+         "leave out the water beyond; shows the cells there", NULL},
+        {"--light", NULL, APP_TEXT, &o.light, "A,E", "degrees around and above the floor", NULL},
+        {"--water", NULL, APP_TEXT, &o.water, "R,G,B", "colour of deep water, each 0 to 1", NULL},
+        {"--solid", NULL, APP_TEXT, &o.solid, "R,G,B", "colour of solids", NULL},
+        {"--sheet", NULL, APP_COUNT, &o.sheet, "N",
+         "N frames on one picture, DIR/render/sheet.png, and no film", NULL},
         {"--reuse", NULL, APP_SWITCH, &o.reuse, NULL, "keep pictures that are there already", NULL},
         {"--threads", NULL, APP_COUNT, &o.threads, "N", "otherwise all processors", NULL},
         {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
@@ -182,6 +302,14 @@ int app_render(int argc, char **argv)
     if (!app_read_point("render", "--eye", o.eye, &o.def.has_eye, o.def.eye) ||
         !app_read_point("render", "--target", o.target, &o.def.has_target, o.def.target))
         return APP_WRONG;
+    if (!app_read_point("render", "--water", o.water, &o.def.has_water_colour,
+                        o.def.water_colour) ||
+        !app_read_point("render", "--solid", o.solid, &o.def.has_solid_colour,
+                        o.def.solid_colour) ||
+        !read_show(&o) || !read_cut(&o) || !read_light(&o))
+        return APP_WRONG;
+    if (o.sheet && o.def.width == 1280 && o.def.height == 720)
+        o.def.width = 480, o.def.height = 270;
     if (strlen(o.directory) > APP_PATH - 100) {
         app_error("render: the path is too long");
         return APP_WRONG;

@@ -142,6 +142,22 @@ typedef struct un_info {
 
 UN_API un_status un_info_read(un_context *ctx, const char *directory, un_info *info);
 
+/* ---- surface: made again from saved particles ---- */
+
+typedef struct un_resurface_def {
+    const char *directory; /* of a run */
+    const char *output;    /* a directory of its own; NULL: in place of the run's own surfaces */
+    const char *kind;      /* hulls, grid; NULL: as the run's method does */
+    int32_t resolution;    /* cells along the longest side; 0: the scene's detail.surface */
+    int32_t smoothing;     /* passes of fairing */
+    int32_t first, last;   /* frames; last < 0: to the last one there is */
+    bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
+    void *user;
+} un_resurface_def;
+
+UN_API un_resurface_def un_resurface_def_default(void);
+UN_API un_status un_resurface(un_context *ctx, const un_resurface_def *def);
+
 /* ---- export: a run in the formats of other programs ---- */
 
 typedef struct un_export_def {
@@ -198,6 +214,22 @@ UN_API un_view_save_def un_view_save_def_default(void);
 /* The page with the runs in it: one file that needs nothing else. */
 UN_API un_status un_view_save(un_context *ctx, const un_view_save_def *def);
 
+/* ---- compare: several runs on one page ---- */
+
+typedef struct un_compare_def {
+    const char *const *directories; /* 1 to UN_VIEW_RUNS_MAX runs */
+    int32_t directory_count;
+    const char *path;       /* of the page */
+    int32_t picture_count;  /* times at which pictures are made; 0: none */
+    int32_t width, samples; /* of a picture */
+    bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
+    void *user;
+} un_compare_def;
+
+UN_API un_compare_def un_compare_def_default(void);
+/* One file that needs nothing else: pictures at matching times, charts, what it cost. */
+UN_API un_status un_compare(un_context *ctx, const un_compare_def *def);
+
 /* ---- render: pictures of a run ---- */
 
 typedef struct un_render_def {
@@ -205,7 +237,16 @@ typedef struct un_render_def {
     int32_t samples;          /* paths per pixel */
     bool has_eye, has_target; /* false: chosen from the scene's domain */
     double eye[3], target[3];
-    double fov; /* degrees, vertical */
+    double fov;        /* degrees, vertical */
+    bool scene_camera; /* where sizing.camera of the scene stands at the frame's time */
+    bool water, particles, cells;
+    int32_t cut_axis; /* 0 x, 1 y, 2 z: nothing of the water beyond cut_at is drawn, and cells are
+                         those at the cut; -1: no cut */
+    double cut_at;    /* m */
+    bool has_light;   /* false: from behind to the left */
+    double light_azimuth, light_elevation; /* degrees, from +z towards +x, and above the floor */
+    bool has_water_colour, has_solid_colour;
+    double water_colour[3], solid_colour[3]; /* 0..1, linear; of water a domain's quarter deep */
 } un_render_def;
 
 typedef struct un_renderer un_renderer;

@@ -6,8 +6,9 @@
 
 #include "render/render.h"
 
-/* What a ray meets; WATER and SOLID are also Embree's numbers of their meshes. */
-enum { UN_HIT_SKY, UN_HIT_FLOOR, UN_HIT_WATER, UN_HIT_SOLID };
+/* What a ray meets; WATER and SOLID are also Embree's numbers of their meshes. POINT and CELL are
+ * only that: who meets a particle or a cell meets a SOLID of its colour. */
+enum { UN_HIT_SKY, UN_HIT_FLOOR, UN_HIT_WATER, UN_HIT_SOLID, UN_HIT_POINT, UN_HIT_CELL };
 
 /* Distance of a ray's start from the surface it leaves, internal lengths: a few hundred roundings
  * of a float near 1. */
@@ -42,6 +43,14 @@ struct un_renderer {
     un_render_mesh solids; /* all of them, posed */
     un_render_mesh water;
     un_light_map light;
+    /* particles as spheres, and the squares in which cells meet the cut (embree_extra.c) */
+    int32_t sphere_count, square_count;
+    float (*sphere)[4]; /* place and radius; one more */
+    uint8_t (*sphere_colour)[3];
+    struct un_square *square;
+    float (*square_corner)[3];
+    uint32_t (*square_triangle)[3];
+    double fastest; /* of the run, m/s, for colours */
     /* per pixel */
     un_fvec *film; /* sums of weighted samples */
     float *film_weight;
@@ -55,6 +64,7 @@ typedef struct un_hit {
     float t;
     un_fvec p, ng, n; /* ng: of the triangle, n: for shading; both against the ray */
     float ambient;    /* of solids */
+    un_fvec colour;   /* of solids */
     bool from_inside; /* of water */
     bool flat;        /* in a side of the domain's box */
 } un_hit;
@@ -67,6 +77,16 @@ void un_world_destroy(un_renderer *r);
 un_status un_world_build(un_renderer *r);
 /* The nearest thing along a ray of unit direction. */
 un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d);
+
+/* ---- particles and cells (embree_extra.c) ---- */
+
+un_status un_extra_load(un_renderer *r, int32_t frame);
+void un_extra_free(un_renderer *r);
+void un_extra_attach(un_renderer *r);
+/* Colour of what a ray has met at p; edges of cells are dark. */
+un_fvec un_extra_colour(const un_renderer *r, unsigned kind, unsigned number, un_fvec p);
+/* Leaves out the water beyond the cut. */
+void un_extra_cut(un_renderer *r);
 
 /* ---- light on the floor (embree_light.c) ---- */
 

@@ -216,6 +216,23 @@ static un_status pose_solids(un_renderer *r, double time)
     return UN_OK;
 }
 
+/* The scene's own camera may move. */
+static un_status place_camera(un_renderer *r, double time)
+{
+    un_viewpoint at;
+    un_render_def def = r->def;
+    if (!r->def.scene_camera) return UN_OK;
+    UN_TRY(un_scene_camera(r->scene, time, &at));
+    double eye[3] = {at.eye.x, at.eye.y, at.eye.z};
+    double target[3] = {at.target.x, at.target.y, at.target.z};
+    memcpy(def.eye, eye, sizeof eye);
+    memcpy(def.target, target, sizeof target);
+    def.has_eye = def.has_target = true;
+    def.fov = un_clamp(at.fov, 1, 150);
+    r->camera = un_camera_make(&def, r->scene->def.domain.size, r->unit);
+    return UN_OK;
+}
+
 /* ---- the renderer ---- */
 
 static bool is_finite_point(const double p[3])
@@ -237,6 +254,14 @@ static un_status check_def(un_context *ctx, const un_render_def *d)
         return un_fail(ctx, UN_ERROR_ARGUMENT, "fov must be from 1 to 150 degrees, not %g", d->fov);
     if ((d->has_eye && !is_finite_point(d->eye)) || (d->has_target && !is_finite_point(d->target)))
         return un_fail(ctx, UN_ERROR_ARGUMENT, "eye and target must be finite numbers");
+    if (d->cut_axis < -1 || d->cut_axis > 2 || !isfinite(d->cut_at))
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "a cut is across x, y or z");
+    if (d->cells && d->cut_axis < 0)
+        return un_fail(ctx, UN_ERROR_ARGUMENT,
+                       "cells are drawn where they are cut; say where with --cut, as z=0.5");
+    if (d->has_light &&
+        !(d->light_elevation >= 5 && d->light_elevation <= 90 && isfinite(d->light_azimuth)))
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "the light must be 5 to 90 degrees above the floor");
     if (d->has_eye && d->has_target && d->eye[0] == d->target[0] && d->eye[1] == d->target[1] &&
         d->eye[2] == d->target[2])
         return un_fail(ctx, UN_ERROR_ARGUMENT,
@@ -265,6 +290,12 @@ static un_status fill(un_renderer *r, const char *directory, const un_render_def
     r->reach = 0.75f / (float)(scene->detail.surface > 0 ? scene->detail.surface : 128);
     r->camera = un_camera_make(def, size, r->unit);
     r->studio = un_studio_make(r->size);
+    un_studio_change(&r->studio, def);
+    if (def->scene_camera && !scene->sizing.has_camera)
+        return un_fail(r->ctx, UN_ERROR_ARGUMENT,
+                       "%s has no sizing.camera; say --eye and --target instead", path);
+    un_info info;
+    r->fastest = un_info_read(r->ctx, directory, &info) == UN_OK ? info.max_speed : 0;
     UN_TRY(un_world_create(r));
     UN_TRY(create_solids(r));
     UN_TRY(un_light_create(r));
@@ -306,6 +337,7 @@ void un_renderer_destroy(un_renderer *r)
     un_free(ctx, r->posed);
     un_render_mesh_free(ctx, &r->solids);
     un_render_mesh_free(ctx, &r->water);
+    un_extra_free(r);
     un_free(ctx, r->film);
     un_free(ctx, r->film_weight);
     un_free(ctx, r->busy);
@@ -323,9 +355,14 @@ un_status un_renderer_frame(un_renderer *r, int32_t frame, uint8_t *rgb)
     snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", r->directory, frame);
     un_render_mesh_free(r->ctx, &r->water);
     UN_TRY(pose_solids(r, frame / r->scene->def.frames.rate));
-    UN_TRY(un_render_mesh_load(r->ctx, path, r->unit, &r->water));
-    UN_TRY(un_render_mesh_prepare(r->ctx, &r->water, r->size, r->unit, r->reach, r->posed,
-                                  r->scene->def.solid_count));
+    UN_TRY(place_camera(r, frame / r->scene->def.frames.rate));
+    if (r->def.water) {
+        UN_TRY(un_render_mesh_load(r->ctx, path, r->unit, &r->water));
+        UN_TRY(un_render_mesh_prepare(r->ctx, &r->water, r->size, r->unit, r->reach, r->posed,
+                                      r->scene->def.solid_count));
+        un_extra_cut(r);
+    }
+    UN_TRY(un_extra_load(r, frame));
     UN_TRY(un_world_build(r));
     un_light_build(r);
     sample_picture(r);

@@ -65,6 +65,7 @@ un_status un_world_build(un_renderer *r)
     rtcSetSceneFlags(r->world, RTC_SCENE_FLAG_ROBUST);
     attach(r, &r->water, UN_HIT_WATER);
     attach(r, &r->solids, UN_HIT_SOLID);
+    un_extra_attach(r);
     rtcCommitScene(r->world);
     return embree_status(r);
 }
@@ -81,6 +82,18 @@ static un_fvec shading_normal(const un_render_face *f, const float w[3], un_fvec
     n /= length;
     float along = un_fdot(n, ng);
     return along < 0 ? ng : along < 0.3f ? un_fnormalize(n + ng * (0.3f - along)) : n;
+}
+
+/* A particle or a cell. */
+static un_hit extra_hit(const un_renderer *r, const struct RTCRayHit *q, un_fvec o, un_fvec d)
+{
+    un_hit hit = {.kind = UN_HIT_SOLID, .t = q->ray.tfar, .ambient = 1};
+    hit.p = o + d * hit.t;
+    hit.ng = un_fnormalize(un_f3(q->hit.Ng_x, q->hit.Ng_y, q->hit.Ng_z));
+    if (un_fdot(d, hit.ng) > 0) hit.ng = -hit.ng;
+    hit.n = hit.ng;
+    hit.colour = un_extra_colour(r, q->hit.geomID, q->hit.primID, hit.p);
+    return hit;
 }
 
 /* Whether a ray goes straight on through a face that it meets from behind. */
@@ -116,6 +129,7 @@ un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d)
             hit.p = o + d * hit.t;
             return hit;
         }
+        if (q.hit.geomID > UN_HIT_SOLID) return extra_hit(r, &q, o, d);
         m = q.hit.geomID == UN_HIT_WATER ? &r->water : &r->solids;
         face = &m->face[q.hit.primID];
         ng = un_fnormalize(un_f3(q.hit.Ng_x, q.hit.Ng_y, q.hit.Ng_z));
@@ -125,6 +139,7 @@ un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d)
     float w[3] = {1 - q.hit.u - q.hit.v, q.hit.u, q.hit.v};
     un_fvec n = shading_normal(face, w, ng);
     hit.kind = (int32_t)q.hit.geomID;
+    hit.colour = r->studio.solid;
     hit.t = q.ray.tfar;
     hit.p = o + d * hit.t;
     hit.flat = face->kind == UN_FACE_FLAT;

@@ -45,7 +45,7 @@ static un_fvec solid_light(const un_renderer *r, const un_hit *hit, un_fvec sun)
     un_fvec bounce = (s->sun_power * s->sun[1] + s->sky_power) * s->tile[0] * (0.7f * ground);
     un_fvec sky = s->sky_power * (up + 0.55f * fill * fill * (0.5f + 0.5f * ground));
     light += (sky + bounce * (1 - up)) * hit->ambient;
-    return light * s->solid * (1 / (float)UN_PI);
+    return light * hit->colour * (1 / (float)UN_PI);
 }
 
 static un_fvec through_water(const un_studio *s, un_fvec light, float length)

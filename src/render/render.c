@@ -3,7 +3,8 @@
 
 un_render_def un_render_def_default(void)
 {
-    return (un_render_def){.width = 1280, .height = 720, .samples = 8, .fov = 30};
+    return (un_render_def){
+        .width = 1280, .height = 720, .samples = 8, .fov = 30, .water = true, .cut_axis = -1};
 }
 
 #ifndef UN_WITH_RENDER

@@ -98,6 +98,8 @@ typedef struct un_studio {
 } un_studio;
 
 un_studio un_studio_make(un_fvec size);
+/* The light and the colours that the user wants instead. */
+void un_studio_change(un_studio *s, const un_render_def *def);
 /* The direction towards a point of the light's disc; u, v in [0, 1). */
 un_fvec un_studio_sun(const un_studio *s, float u, float v);
 /* Radiance from direction d, above the horizon. */

@@ -26,6 +26,27 @@ un_studio un_studio_make(un_fvec size)
                        .centre = un_f3(0.5f * size[0], 0, 0.5f * size[2])};
 }
 
+/* Of what shines through water a quarter of the domain deep, the colour remains; some of it also
+ * comes back out of deep water. */
+#define COLOUR_DEPTH 0.25f
+#define COLOUR_SCATTER 0.22f
+
+void un_studio_change(un_studio *s, const un_render_def *def)
+{
+    if (def->has_light) {
+        double a = def->light_azimuth * UN_PI / 180, e = def->light_elevation * UN_PI / 180;
+        s->sun = un_f3((float)(sin(a) * cos(e)), (float)sin(e), (float)(cos(a) * cos(e)));
+    }
+    for (int c = 0; c < 3; c++) {
+        float water = un_fclamp((float)def->water_colour[c], 0.02f, 0.98f);
+        if (def->has_water_colour) {
+            s->absorption[c] = -logf(water) / COLOUR_DEPTH;
+            s->scatter[c] = COLOUR_SCATTER * water;
+        }
+        if (def->has_solid_colour) s->solid[c] = un_fclamp((float)def->solid_colour[c], 0, 1);
+    }
+}
+
 un_fvec un_studio_sun(const un_studio *s, float u, float v)
 {
     un_fvec a = un_fnormalize(un_fcross(s->sun, un_f3(0, 0, 1))), b = un_fcross(s->sun, a);

@@ -105,7 +105,7 @@ static void put_signed(bytes *b, int64_t value)
     put_byte(b, (int)zigzag);
 }
 
-static void put_base64(un_view_text *t, const uint8_t *from, size_t count)
+void un_view_add_base64(un_view_text *t, const uint8_t *from, size_t count)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t length = (count + 2) / 3 * 4;
@@ -135,7 +135,7 @@ static un_status finish(un_view_text *t, bytes *b)
         packed = un_alloc(b->ctx, size, 1);
         status =
             packed && compress2(packed, &size, b->at, b->used, 9) == Z_OK ? UN_OK : UN_ERROR_MEMORY;
-        if (status == UN_OK) put_base64(t, packed, size);
+        if (status == UN_OK) un_view_add_base64(t, packed, size);
     }
     un_free(b->ctx, packed);
     un_free(b->ctx, b->at);

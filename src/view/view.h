@@ -44,6 +44,8 @@ typedef struct un_view_text {
 void un_view_add(un_view_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void un_view_add_string(un_view_text *text, const char *string); /* a JSON string */
 
+void un_view_add_base64(un_view_text *text, const uint8_t *bytes, size_t count);
+
 /* What does not change while a run goes on: the domain, the solids at rest and their poses by
  * frame, as JSON; meshes as bytes: two counts (uint32), positions and normals (float), triangles.
  */

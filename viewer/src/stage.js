@@ -79,14 +79,16 @@ varying float vSpeed, vDepth;
 uniform vec4 uCut, uView;
 uniform sampler2D uBehind, uThickness;
 uniform vec3 uAbsorption, uScatter;
+uniform vec3 uSize;
 uniform float uUnit, uStyle, uFastest, uOpen;
 void main() {
   if (dot(vPlace, uCut.xyz) > uCut.w) discard;
   vec3 v = normalize(cameraPosition - vPlace);
   vec3 n = normalize(vNormal);
-  // along the sharp edges of walls a vertex has a normal between the two sides: there the triangle's
-  vec3 flat_ = normalize(cross(dFdx(vPlace), dFdy(vPlace)));
-  if (dot(n, flat_) < 0.8) n = flat_;
+  // water that stands at a side of the domain is flat there; its vertices have normals of the surface
+  vec3 low = step(vPlace, vec3(2e-5 * uUnit)), high = step(uSize - 2e-5 * uUnit, vPlace);
+  vec3 side = high - low;
+  if (dot(side, side) > 0.5) n = dot(side, side) < 1.5 || dot(n, side) < 0.5 ? normalize(side) : n;
   if (dot(n, v) < 0.0) n = normalize(n - 1.02 * dot(n, v) * v);
   if (uStyle > 0.5) {
     vec3 colour = uStyle < 1.5 ? vec3(0.30, 0.52, 0.62) : ramp(vSpeed / uFastest);
@@ -197,7 +199,7 @@ class View {
     const size = run.scene.domain ?? [1, 1, 1];
     this.size = new THREE.Vector3(...size);
     this.unit = Math.max(...size);
-    const own = { uCut: { value: NOWHERE.clone() }, uUnit: { value: this.unit }, uView: { value: new THREE.Vector4() }, uFastest: { value: 1 }, uOpen: { value: 0 } };
+    const own = { uCut: { value: NOWHERE.clone() }, uUnit: { value: this.unit }, uSize: { value: this.size }, uView: { value: new THREE.Vector4() }, uFastest: { value: 1 }, uOpen: { value: 0 } };
     this.waterUniforms = { ...stage.uniforms, ...own };
     this.waterMaterial = new THREE.ShaderMaterial({ vertexShader: waterVertex, fragmentShader: waterFragment, uniforms: this.waterUniforms, side: THREE.DoubleSide });
     this.thickMaterial = new THREE.ShaderMaterial({

@@ -1,0 +1,77 @@
+/* undine surface DIR: the surface of a run made again from its particles. */
+#include "app.h"
+
+typedef struct surface_options {
+    un_resurface_def def;
+    const char *frames;
+    int32_t threads;
+    bool quiet;
+    app_report report;
+} surface_options;
+
+static bool on_progress(void *user, int32_t done, int32_t total)
+{
+    surface_options *o = user;
+    o->report.done = o->report.made = done;
+    o->report.total = total;
+    o->report.seconds = app_now() - o->report.start;
+    app_report_show(&o->report, o->def.first + done - 1);
+    return !app_interrupted();
+}
+
+static int make_surfaces(surface_options *o)
+{
+    un_context_def context = un_context_def_default();
+    context.threads = o->threads;
+    un_context *ctx = un_context_create(&context);
+    if (!ctx) {
+        app_error("out of memory");
+        return APP_FAILED;
+    }
+    app_catch_signals();
+    o->report = app_report_make("frame", o->def.last - o->def.first + 1, o->quiet);
+    o->def.progress = on_progress;
+    o->def.user = o;
+    un_status status = un_resurface(ctx, &o->def);
+    app_report_clear(&o->report);
+    int exit_status = status == UN_OK ? APP_DONE : app_fail(ctx, status);
+    if (status == UN_OK && !o->quiet)
+        printf("done: %d surface%s in %s, %s\n", o->report.total, o->report.total == 1 ? "" : "s",
+               o->def.output ? o->def.output : o->def.directory,
+               app_seconds(app_now() - o->report.start).text);
+    un_context_destroy(ctx);
+    return exit_status;
+}
+
+int app_surface(int argc, char **argv)
+{
+    surface_options o = {.def = un_resurface_def_default()};
+    const app_option options[] = {
+        {"--output", "-o", APP_TEXT, &o.def.output, "DIR2",
+         "into a directory of its own; otherwise in place of the run's own surfaces", NULL},
+        {"--resolution", NULL, APP_COUNT, &o.def.resolution, "N",
+         "cells along the longest side; otherwise the scene's detail.surface", NULL},
+        {"--smoothing", NULL, APP_INDEX, &o.def.smoothing, "N", "passes; otherwise 8", NULL},
+        {"--with", NULL, APP_TEXT, &o.def.kind, "WAY",
+         "hulls (for particles of many sizes) or grid; otherwise as the run did", NULL},
+        {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these; otherwise all", NULL},
+        {"--threads", NULL, APP_COUNT, &o.threads, "N", "otherwise all processors", NULL},
+        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
+        {0}};
+    const app_command command = {
+        "surface", "DIR",
+        "Makes the surface again from the particles that a run has saved: finer, smoother or in\n"
+        "another way, without simulating. The particles stay, so this can be done again.",
+        options};
+    int exit_status = app_options_parse(&command, argc, argv, &o.def.directory);
+    if (exit_status >= 0) return exit_status;
+    int32_t count = app_count_frames(o.def.directory);
+    if (count == 0) {
+        app_error("surface: %s holds no frames; `undine run SCENE -o DIR` makes them",
+                  o.def.directory);
+        return APP_WRONG;
+    }
+    if (!app_read_range("surface", o.frames, o.def.directory, count, &o.def.first, &o.def.last))
+        return APP_WRONG;
+    return make_surfaces(&o);
+}

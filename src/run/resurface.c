@@ -1,0 +1,245 @@
+/* The surface made again from the particles that a run has saved: finer, smoother, or the way
+ * another method would make it. Solids stand where the scene puts them at the frame's time. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "output/output.h"
+#include "run/run.h"
+#include "surface/surface.h"
+#include "transfer/transfer.h"
+
+#define PATH_ROOM 4200
+#define RESOLUTION_MAX 4096
+
+un_resurface_def un_resurface_def_default(void)
+{
+    return (un_resurface_def){.last = -1, .smoothing = 8};
+}
+
+typedef struct work {
+    un_context *ctx;
+    const un_resurface_def *def;
+    un_scene *scene;
+    bool hulls;
+    int32_t resolution;
+    un_grid grid;
+    un_walls *walls;
+    un_arena arena;
+    /* of the grid's way only */
+    un_bins *bins;
+    float *phi, *colour, *normalizer;
+    double *u[3], *weight[3];
+} work;
+
+/* Positions come from single precision: what that has put outside is put back. */
+static void keep_inside(un_particles *p, un_vec3 size)
+{
+    double top[3] = {size.x, size.y, size.z};
+    for (int a = 0; a < 3; a++)
+        for (int32_t i = 0; i < p->count; i++)
+            p->x[a][i] = un_clamp(p->x[a][i], 1e-9 * top[a], (1 - 1e-9) * top[a]);
+}
+
+static un_status mesh_hulls(work *w, un_particles *p, un_trimesh *mesh)
+{
+    float *radius;
+    UN_ALLOC(w->ctx, radius, p->count + 1);
+    for (int32_t i = 0; i < p->count; i++) radius[i] = (float)un_particle_radius(p->volume[i]);
+    un_hulls_report report;
+    un_hull_mesher mesher = {.particles = p,
+                             .radius = radius,
+                             .walls = w->walls,
+                             .size = w->scene->def.domain.size,
+                             .coarsest = w->scene->def.detail.coarsest,
+                             .resolution = w->resolution,
+                             .smoothing = w->def->smoothing};
+    un_status status = un_surface_mesh_hulls(w->ctx, mesh, &mesher, &report);
+    un_free(w->ctx, radius);
+    return status;
+}
+
+static un_status grid_arrays(work *w)
+{
+    size_t cells = (size_t)w->grid.cell_count;
+    UN_TRY(un_bins_create(w->ctx, &w->grid, &w->bins));
+    UN_ALLOC(w->ctx, w->phi, cells);
+    UN_ALLOC(w->ctx, w->colour, cells);
+    UN_ALLOC(w->ctx, w->normalizer, cells);
+    for (int a = 0; a < 3; a++) {
+        UN_ALLOC(w->ctx, w->u[a], cells);
+        UN_ALLOC(w->ctx, w->weight[a], cells);
+    }
+    return UN_OK;
+}
+
+static un_status mesh_grid(work *w, un_particles *p, un_trimesh *mesh)
+{
+    if (!w->bins) UN_TRY(grid_arrays(w));
+    UN_TRY(un_bins_sort(w->bins, &w->arena, p));
+    un_colour_normalizer(w->ctx, w->normalizer, &w->grid, w->walls);
+    un_colour_level_set(w->ctx, w->phi, w->colour, &w->grid, w->bins, p, w->normalizer);
+    un_transfer_to_faces(w->ctx, w->u, w->weight, &w->grid, w->bins, p);
+    un_mesher mesher = {.grid = &w->grid,
+                        .bins = w->bins,
+                        .particles = p,
+                        .walls = w->walls,
+                        .phi = w->phi,
+                        .u = w->u,
+                        .resolution = w->resolution,
+                        .smoothing = w->def->smoothing};
+    return un_surface_mesh(w->ctx, mesh, &mesher);
+}
+
+static un_status mesh_frame(work *w, int32_t frame)
+{
+    char path[PATH_ROOM];
+    const char *to = w->def->output ? w->def->output : w->def->directory;
+    un_particles p;
+    un_trimesh mesh = {0};
+    snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", w->def->directory, frame);
+    UN_TRY(un_output_read_particles(w->ctx, path, &p));
+    keep_inside(&p, w->scene->def.domain.size);
+    double time = frame / w->scene->def.frames.rate;
+    un_status status = un_walls_update(w->walls, time, 0);
+    if (status == UN_OK) status = w->hulls ? mesh_hulls(w, &p, &mesh) : mesh_grid(w, &p, &mesh);
+    un_arena_reset(&w->arena);
+    un_particles_free(w->ctx, &p);
+    if (status == UN_OK) {
+        snprintf(path, sizeof path, "%s/frames/%04d", to, frame);
+        status = un_directory_create(w->ctx, path);
+    }
+    if (status == UN_OK) {
+        snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", to, frame);
+        status = un_output_surface(w->ctx, path, &mesh);
+    }
+    if (status == UN_OK) {
+        snprintf(path, sizeof path, "%s/frames/%04d/surface.vtp", to, frame);
+        status = un_output_surface_vtp(w->ctx, path, &mesh);
+    }
+    un_trimesh_free(w->ctx, &mesh);
+    return status;
+}
+
+/* ---- around the frames ---- */
+
+static int32_t last_frame(const char *directory)
+{
+    char path[PATH_ROOM];
+    struct stat found;
+    for (int32_t frame = 0;; frame++) {
+        snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", directory, frame);
+        if (frame == 1000000 || stat(path, &found) != 0) return frame - 1;
+    }
+}
+
+/* What makes a folder a run: so that view, render and compare take it for one. */
+static un_status copy_record(work *w)
+{
+    static const char *const names[] = {"scene.lua", "run.json", "stats.csv", "probes.csv"};
+    for (int i = 0; i < 4; i++) {
+        char path[PATH_ROOM], *text;
+        size_t size;
+        struct stat found;
+        un_file *file;
+        snprintf(path, sizeof path, "%s/%s", w->def->directory, names[i]);
+        if (stat(path, &found) != 0) continue;
+        UN_TRY(un_file_read(w->ctx, path, &text, &size));
+        snprintf(path, sizeof path, "%s/%s", w->def->output, names[i]);
+        un_status status = un_file_create(w->ctx, path, &file);
+        if (status == UN_OK) {
+            un_file_write(file, text, size);
+            status = un_file_commit(file);
+        }
+        un_free(w->ctx, text);
+        UN_TRY(status);
+    }
+    return UN_OK;
+}
+
+static un_status check_def(un_context *ctx, const un_resurface_def *def)
+{
+    if (strlen(def->directory) > 3900 || (def->output && strlen(def->output) > 3900))
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "the path is too long");
+    if (def->resolution < 0 || def->resolution > RESOLUTION_MAX)
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "the resolution must be from 1 to %d cells, not %d",
+                       RESOLUTION_MAX, def->resolution);
+    if (def->smoothing < 0 || def->smoothing > 1000)
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "smoothing must be from 0 to 1000 passes, not %d",
+                       def->smoothing);
+    if (def->kind && strcmp(def->kind, "hulls") != 0 && strcmp(def->kind, "grid") != 0)
+        return un_fail(ctx, UN_ERROR_ARGUMENT,
+                       "there is no way `%s` to make a surface; there are hulls and grid",
+                       def->kind);
+    return UN_OK;
+}
+
+static un_status prepare(work *w)
+{
+    char path[PATH_ROOM];
+    struct stat found;
+    un_info info;
+    snprintf(path, sizeof path, "%s/scene.lua", w->def->directory);
+    if (stat(path, &found) != 0)
+        return un_fail(w->ctx, UN_ERROR_ARGUMENT,
+                       "%s: %s; name the directory of a run, as `undine run SCENE -o DIR` makes it",
+                       path, strerror(errno));
+    UN_TRY(un_scene_load(w->ctx, path, NULL, 0, &w->scene));
+    const un_scene_def *scene = &w->scene->def;
+    /* the cells that were run with, which a budget may have made larger than the scene's */
+    int32_t finest = scene->detail.finest;
+    if (un_info_read(w->ctx, w->def->directory, &info) == UN_OK && info.cells[0] > 0)
+        finest = (int32_t)un_max64(info.cells[0], un_max64(info.cells[1], info.cells[2]));
+    w->hulls =
+        w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : strcmp(scene->method, "uniform") != 0;
+    w->resolution = w->def->resolution ? w->def->resolution : scene->detail.surface;
+    w->grid = un_grid_make(scene->domain.size, finest);
+    return un_walls_create(w->ctx, &w->grid, w->scene, !w->hulls, &w->walls);
+}
+
+static un_status mesh_all(work *w)
+{
+    const un_resurface_def *def = w->def;
+    int32_t there = last_frame(def->directory), last = def->last < 0 ? there : def->last;
+    if (there < 0)
+        return un_fail(w->ctx, UN_ERROR_ARGUMENT,
+                       "%s holds no particles; run the scene with output.particles = true",
+                       def->directory);
+    if (def->first < 0 || def->first > last || last > there)
+        return un_fail(w->ctx, UN_ERROR_ARGUMENT, "%s holds particles of frames 0 to %d",
+                       def->directory, there);
+    UN_TRY(prepare(w));
+    if (def->output) UN_TRY(un_directory_create(w->ctx, def->output));
+    if (def->output) UN_TRY(copy_record(w));
+    for (int32_t frame = def->first; frame <= last; frame++) {
+        UN_TRY(mesh_frame(w, frame));
+        if (def->progress &&
+            !def->progress(def->user, frame - def->first + 1, last - def->first + 1))
+            return un_fail(w->ctx, UN_INTERRUPTED, "interrupted after frame %d, which is complete",
+                           frame);
+    }
+    char path[PATH_ROOM];
+    if (!def->output) return UN_OK;
+    snprintf(path, sizeof path, "%s/surface.pvd", def->output);
+    return un_output_pvd(w->ctx, path, "surface.vtp", last + 1, w->scene->def.frames.rate);
+}
+
+un_status un_resurface(un_context *ctx, const un_resurface_def *def)
+{
+    UN_TRY(check_def(ctx, def));
+    work w = {.ctx = ctx, .def = def};
+    un_arena_init(&w.arena, ctx);
+    un_status status = mesh_all(&w);
+    un_arena_free(&w.arena);
+    un_bins_destroy(w.bins);
+    un_free(ctx, w.phi);
+    un_free(ctx, w.colour);
+    un_free(ctx, w.normalizer);
+    for (int a = 0; a < 3; a++) {
+        un_free(ctx, w.u[a]);
+        un_free(ctx, w.weight[a]);
+    }
+    un_walls_destroy(w.walls);
+    if (w.scene) un_scene_destroy(w.scene);
+    return status;
+}

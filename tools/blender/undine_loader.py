@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: MIT
+"""Brings a run of Undine into Blender 3.4 and later: surface and particles as an animated sequence,
+with velocities for motion blur.
+
+As an add-on: Edit > Preferences > Add-ons > Install..., choose this file, tick "Import: Undine run";
+then File > Import > Undine run, and choose run.json of the run's directory.
+
+From the command line, as a scene to render or save:
+
+    blender --background --python undine_loader.py -- out/dam --save dam.blend
+    blender --background --python undine_loader.py -- out/dam --render dam.png --frame 24
+
+Frames are read from the run's own files when Blender goes to them; nothing is copied into the .blend,
+and a run that goes on can be loaded already. The add-on must be on where the .blend is opened.
+Undine has y up and Blender z: the point (x, y, z) becomes (x, -z, y).
+"""
+
+bl_info = {
+    "name": "Import: Undine run",
+    "author": "Undine",
+    "version": (1, 0, 0),
+    "blender": (3, 4, 0),
+    "location": "File > Import > Undine run",
+    "description": "Surface and particles of a run, frame by frame, with motion blur",
+    "category": "Import-Export",
+}
+
+import json
+import os
+import re
+import sys
+
+import bpy
+import numpy as np
+from bpy.app.handlers import persistent
+
+# ---- files of a run ----
+
+
+def read_surface(path):
+    """Positions, velocities and triangles of a surface.ply, in Undine's axes."""
+    with open(path, "rb") as file:
+        data = file.read()
+    head, mark, body = data.partition(b"end_header\n")
+    counts = {m[1]: int(m[2]) for m in re.finditer(rb"element (\w+) (\d+)", head)}
+    vertices, faces = counts.get(b"vertex"), counts.get(b"face")
+    if not mark or vertices is None or faces is None or len(body) < 36 * vertices + 13 * faces:
+        raise ValueError(f"{path} is not a surface as `undine run` writes it")
+    v = np.frombuffer(body, "<f4", 9 * vertices).reshape(-1, 9)
+    f = np.frombuffer(body, np.dtype([("n", "u1"), ("abc", "<i4", 3)]), faces, 36 * vertices)["abc"]
+    return v[:, 0:3], v[:, 6:9], f
+
+
+def read_particles(path):
+    """Positions, velocities and radii of a particles.vtp."""
+    with open(path, "rb") as file:
+        data = file.read()
+    head, mark, body = data.partition(b'<AppendedData encoding="raw">\n_')
+    if not mark:
+        raise ValueError(f"{path} is not a file of particles as `undine run` writes it")
+
+    def array(name, components):
+        found = re.search(rb'Name="' + name + rb'"[^>]*offset="(\d+)"', head)
+        at = int(found[1])
+        length = int(np.frombuffer(body, "<u8", 1, at)[0])
+        return np.frombuffer(body, "<f4", length // 4, at + 8).reshape(-1, components)
+
+    return array(b"Points", 3), array(b"velocity", 3), array(b"radius", 1)[:, 0]
+
+
+def to_blender(vectors):
+    """y up to z up."""
+    out = np.empty((len(vectors), 3), np.float32)
+    out[:, 0], out[:, 1], out[:, 2] = vectors[:, 0], -vectors[:, 2], vectors[:, 1]
+    return out
+
+
+def frame_count(directory):
+    count = 0
+    while os.path.isdir(os.path.join(directory, "frames", f"{count:04d}")):
+        count += 1
+    return count
+
+
+def frame_rate(directory):
+    try:
+        with open(os.path.join(directory, "run.json"), encoding="utf-8") as file:
+            return float(json.load(file)["frames"]["rate"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 24.0
+
+
+# ---- into meshes ----
+
+
+def set_attribute(mesh, name, kind, values):
+    attribute = mesh.attributes.get(name)
+    if attribute is None or len(attribute.data) != len(mesh.vertices):
+        if attribute is not None:
+            mesh.attributes.remove(attribute)
+        attribute = mesh.attributes.new(name, kind, "POINT")
+    attribute.data.foreach_set("vector" if kind == "FLOAT_VECTOR" else "value", np.ravel(values))
+
+
+def fill_surface(mesh, path):
+    """The mesh becomes that of a frame; a frame without a surface is empty."""
+    mesh.clear_geometry()
+    if not os.path.exists(path):
+        return
+    position, velocity, faces = read_surface(path)
+    if len(faces) == 0:
+        return
+    mesh.vertices.add(len(position))
+    mesh.vertices.foreach_set("co", np.ravel(to_blender(position)))
+    mesh.loops.add(3 * len(faces))
+    mesh.loops.foreach_set("vertex_index", np.ravel(faces).astype(np.int32))
+    mesh.polygons.add(len(faces))
+    mesh.polygons.foreach_set("loop_start", np.arange(0, 3 * len(faces), 3, dtype=np.int32))
+    if bpy.app.version < (4, 1, 0):
+        mesh.polygons.foreach_set("loop_total", np.full(len(faces), 3, np.int32))
+    mesh.polygons.foreach_set("use_smooth", np.ones(len(faces), bool))
+    mesh.update(calc_edges=True)
+    # The name that Cycles looks for where topology changes. Metres a second.
+    set_attribute(mesh, "velocity", "FLOAT_VECTOR", to_blender(velocity))
+
+
+def fill_particles(mesh, path):
+    mesh.clear_geometry()
+    if not os.path.exists(path):
+        return
+    position, velocity, radius = read_particles(path)
+    mesh.vertices.add(len(position))
+    mesh.vertices.foreach_set("co", np.ravel(to_blender(position)))
+    mesh.update()
+    set_attribute(mesh, "velocity", "FLOAT_VECTOR", to_blender(velocity))
+    set_attribute(mesh, "radius", "FLOAT", radius)
+
+
+FILES = {"surface": ("surface.ply", fill_surface), "particles": ("particles.vtp", fill_particles)}
+
+
+def show_frame(item, scene):
+    """Fills an object that the loader made with the frame that the scene is at."""
+    mesh = item.data
+    kind = item["undine_kind"]
+    directory = bpy.path.abspath(item["undine_directory"])
+    count = frame_count(directory)
+    frame = min(max(scene.frame_current - item["undine_first"], 0), max(count - 1, 0))
+    if mesh.get("undine_frame") == frame:
+        return
+    name, fill = FILES[kind]
+    fill(mesh, os.path.join(directory, "frames", f"{frame:04d}", name))
+    mesh["undine_frame"] = frame
+
+
+@persistent
+def on_frame(scene, _depsgraph=None):
+    for item in scene.objects:
+        if "undine_kind" in item and item.data is not None:
+            try:
+                show_frame(item, scene)
+            except (OSError, ValueError) as error:
+                print(f"undine: {error}")
+
+
+# ---- objects ----
+
+
+def water_material():
+    material = bpy.data.materials.get("Undine water")
+    if material:
+        return material
+    material = bpy.data.materials.new("Undine water")
+    material.use_nodes = True
+    nodes, links = material.node_tree.nodes, material.node_tree.links
+    shader = nodes.get("Principled BSDF")
+    shader.inputs["Roughness"].default_value = 0.0
+    shader.inputs["IOR"].default_value = 1.33
+    for name in ("Transmission", "Transmission Weight"):  # before and since 4.0
+        if name in shader.inputs:
+            shader.inputs[name].default_value = 1.0
+    shader.inputs["Base Color"].default_value = (1, 1, 1, 1)
+    absorb = nodes.new("ShaderNodeVolumeAbsorption")
+    absorb.inputs["Color"].default_value = (0.25, 0.72, 0.82, 1)
+    absorb.inputs["Density"].default_value = 1.5
+    links.new(absorb.outputs[0], nodes.get("Material Output").inputs["Volume"])
+    return material
+
+
+def points_modifier(item):
+    """Vertices become spheres of the attribute `radius`, by geometry nodes."""
+    group = bpy.data.node_groups.get("Undine points")
+    if group is None:
+        group = bpy.data.node_groups.new("Undine points", "GeometryNodeTree")
+        if hasattr(group, "interface"):  # since 4.0
+            group.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
+            group.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
+        else:
+            group.inputs.new("NodeSocketGeometry", "Geometry")
+            group.outputs.new("NodeSocketGeometry", "Geometry")
+        nodes, links = group.nodes, group.links
+        start, end = nodes.new("NodeGroupInput"), nodes.new("NodeGroupOutput")
+        points, radius = nodes.new("GeometryNodeMeshToPoints"), nodes.new("GeometryNodeInputNamedAttribute")
+        radius.data_type = "FLOAT"
+        radius.inputs[0].default_value = "radius"
+        links.new(start.outputs[0], points.inputs["Mesh"])
+        links.new(next(o for o in radius.outputs if o.enabled), points.inputs["Radius"])
+        links.new(points.outputs[0], end.inputs[0])
+    item.modifiers.new("Undine points", "NODES").node_group = group
+
+
+def load(directory, surface=True, particles=True, first=None, set_range=True, context=None):
+    """Makes the objects; first: the scene's frame that shows frame 0000. Returns them by kind."""
+    context = context or bpy.context
+    scene = context.scene
+    directory = os.path.abspath(bpy.path.abspath(directory))
+    count = frame_count(directory)
+    if count == 0:
+        raise ValueError(f"{directory} holds no frames; name the directory of a run")
+    first = scene.frame_start if first is None else first
+    name = os.path.basename(directory.rstrip("/\\")) or "undine"
+    made = {}
+    for kind, wanted in (("surface", surface), ("particles", particles)):
+        file = FILES[kind][0]
+        if not wanted or not os.path.exists(os.path.join(directory, "frames", "0000", file)):
+            continue
+        mesh = bpy.data.meshes.new(f"{name} {kind}")
+        item = bpy.data.objects.new(f"{name} {kind}", mesh)
+        item["undine_kind"], item["undine_directory"], item["undine_first"] = kind, directory, first
+        context.collection.objects.link(item)
+        mesh.materials.append(water_material())
+        if kind == "particles":
+            points_modifier(item)
+        made[kind] = item
+    if "surface" in made and "particles" in made:
+        made["particles"].hide_render = True  # one or the other
+    if set_range:
+        scene.frame_start, scene.frame_end = first, first + count - 1
+        rate = frame_rate(directory)
+        scene.render.fps, scene.render.fps_base = max(1, round(rate)), max(1, round(rate)) / rate
+        scene.render.use_motion_blur = True
+    register_handlers()
+    on_frame(scene)
+    return made
+
+
+def register_handlers():
+    for list_ in (bpy.app.handlers.frame_change_pre, bpy.app.handlers.load_post):
+        if on_frame not in list_:
+            list_.append(on_frame)
+
+
+# ---- the add-on ----
+
+
+class ImportUndine(bpy.types.Operator):
+    """Import a run of Undine as an animated sequence"""
+
+    bl_idname = "import_scene.undine"
+    bl_label = "Import Undine run"
+    bl_options = {"REGISTER", "UNDO"}
+
+    filepath: bpy.props.StringProperty(subtype="FILE_PATH")
+    filter_glob: bpy.props.StringProperty(default="run.json;*.pvd", options={"HIDDEN"})
+    surface: bpy.props.BoolProperty(name="Surface", default=True)
+    particles: bpy.props.BoolProperty(name="Particles", default=True)
+    set_range: bpy.props.BoolProperty(name="Set frame range and rate", default=True)
+
+    def invoke(self, context, _event):
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context):
+        directory = self.filepath if os.path.isdir(self.filepath) else os.path.dirname(self.filepath)
+        try:
+            load(directory, self.surface, self.particles, set_range=self.set_range, context=context)
+        except (OSError, ValueError) as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+def menu(self, _context):
+    self.layout.operator(ImportUndine.bl_idname, text="Undine run (run.json)")
+
+
+def register():
+    bpy.utils.register_class(ImportUndine)
+    bpy.types.TOPBAR_MT_file_import.append(menu)
+    register_handlers()
+
+
+def unregister():
+    bpy.types.TOPBAR_MT_file_import.remove(menu)
+    bpy.utils.unregister_class(ImportUndine)
+    for list_ in (bpy.app.handlers.frame_change_pre, bpy.app.handlers.load_post):
+        if on_frame in list_:
+            list_.remove(on_frame)
+
+
+# ---- the command line ----
+
+
+def stage_scene(directory):
+    """A floor, a light and a camera around the domain, for a picture at once."""
+    from mathutils import Vector
+
+    scene = bpy.context.scene
+    for item in list(scene.objects):
+        bpy.data.objects.remove(item)
+    made = load(directory, first=0)
+    points = [v.co for item in made.values() for v in item.data.vertices]
+    low = Vector([min(p[a] for p in points) for a in range(3)])
+    high = Vector([max(p[a] for p in points) for a in range(3)])
+    middle, size = (low + high) / 2, (high - low).length
+    bpy.ops.mesh.primitive_plane_add(size=20 * size, location=(middle.x, middle.y, low.z - 1e-3 * size))
+    floor = bpy.data.materials.new("Floor")
+    floor.diffuse_color = (0.5, 0.5, 0.5, 1)
+    bpy.context.object.data.materials.append(floor)
+    light = bpy.data.objects.new("Light", bpy.data.lights.new("Light", "AREA"))
+    light.data.energy, light.data.size = 120 * size * size, size
+    light.location = middle + Vector((-0.8, 0.6, 1.6)) * size
+    light.rotation_euler = (middle - light.location).to_track_quat("-Z", "Y").to_euler()
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    camera.location = middle + Vector((0.9, -1.7, 0.9)) * size
+    camera.rotation_euler = (middle - camera.location).to_track_quat("-Z", "Y").to_euler()
+    scene.collection.objects.link(light)
+    scene.collection.objects.link(camera)
+    scene.camera = camera
+    world = scene.world or bpy.data.worlds.new("World")
+    scene.world = world
+    world.use_nodes = True
+    world.node_tree.nodes["Background"].inputs[0].default_value = (0.7, 0.8, 0.9, 1)
+    world.node_tree.nodes["Background"].inputs[1].default_value = 0.6
+    return made
+
+
+def main(arguments):
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="undine_loader.py", description="A run of Undine in Blender")
+    parser.add_argument("directory")
+    parser.add_argument("--save", metavar="FILE.blend", help="save the scene")
+    parser.add_argument("--render", metavar="FILE.png", help="render a frame with Cycles")
+    parser.add_argument("--frame", type=int, default=0)
+    parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--width", type=int, default=960)
+    parser.add_argument("--no-motion-blur", action="store_true")
+    options = parser.parse_args(arguments)
+    try:
+        stage_scene(options.directory)
+    except (OSError, ValueError) as error:
+        print(f"undine: {error}", file=sys.stderr)
+        sys.exit(2)
+    scene = bpy.context.scene
+    scene.frame_set(options.frame)
+    scene.render.engine = "CYCLES"
+    scene.cycles.samples = options.samples
+    scene.cycles.use_denoising = False
+    scene.render.resolution_x, scene.render.resolution_y = options.width, options.width * 9 // 16
+    scene.render.use_motion_blur = not options.no_motion_blur
+    if options.save:
+        bpy.ops.wm.save_as_mainfile(filepath=os.path.abspath(options.save))
+    if options.render:
+        scene.render.filepath = os.path.abspath(options.render)
+        bpy.ops.render.render(write_still=True)
+
+
+if __name__ == "__main__":
+    if "--" in sys.argv:
+        main(sys.argv[sys.argv.index("--") + 1 :])
+    else:
+        register()
