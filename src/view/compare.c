@@ -155,7 +155,7 @@ static void draw_axes(page *p, const double lo[2], const double hi[2], const cha
         double y = bottom - (v - lo[1]) / (hi[1] - lo[1]) * (bottom - top);
         un_file_printf(p->file,
                        "<path class=\"axis\" d=\"M%.0f %.1fH%.0f\"/><text x=\"%.0f\" y=\"%.1f\" "
-                       "text-anchor=\"end\">%.4g</text>",
+                       "text-anchor=\"end\">%.5g</text>",
                        left, y, right, left - 6, y + 4, fabs(v) < 1e-9 * step ? 0 : v);
     }
     step = nice_step(hi[0] - lo[0], 6);

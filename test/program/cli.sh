@@ -51,16 +51,13 @@ expect 2 "usage: undine"
 expect 0 "undine 0." --version
 expect 0 "usage: undine" -h
 expect 0 "usage: undine" --help
-for command in run check info render export; do
+for command in run check info render export surface; do
     expect 0 "usage: undine $command" $command -h
     expect 0 "usage: undine $command" $command --help
     expect 2 "did you mean --help" $command --hlep
     expect 2 "$command" $command
 done
-for command in surface compare; do
-    expect 2 "not available in this version" $command drop.lua
-    expect 0 "Not available in this version" $command -h
-done
+expect 0 "usage: undine compare" compare -h
 expect 2 "goes with --resume" run drop.lua --from-frame 3
 expect 2 "0 or more" run drop.lua --resume --from-frame -1
 expect 2 "did you mean \`run\`" rnu

@@ -9,6 +9,12 @@ export function number(x, digits = 3) {
   return String(Number(x.toPrecision(digits)));
 }
 
+/** For axes: 120k, 3.5M. */
+function short(x) {
+  const a = Math.abs(x);
+  return a >= 1e6 ? `${Number((x / 1e6).toPrecision(3))}M` : a >= 1e4 ? `${Number((x / 1e3).toPrecision(4))}k` : number(x);
+}
+
 function ticks(low, high, most) {
   const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
@@ -122,7 +128,7 @@ export class Chart {
       g.lineTo(this.right, Math.round(Y(v)) + 0.5);
       g.stroke();
       g.fillStyle = soft;
-      g.fillText(number(v), this.left - 6, Y(v));
+      g.fillText(short(v), this.left - 6, Y(v));
     }
     g.textAlign = "center";
     g.textBaseline = "top";

@@ -13,16 +13,16 @@ const THEMES = {
   dark: {
     back: [0.0044, 0.0065, 0.0091], floor: [0.058, 0.069, 0.08], joint: [0.028, 0.035, 0.042], edge: 0x4d6172,
     sky: [0.05, 0.075, 0.1], horizon: [0.22, 0.27, 0.31], panel: [3.2, 3.3, 3.4], solid: [0.42, 0.4, 0.38],
-    scatter: [0.012, 0.1, 0.16], ambient: [0.16, 0.18, 0.2], light: [1.0, 0.97, 0.92],
+    scatter: [0.02, 0.165, 0.25], ambient: [0.16, 0.18, 0.2], light: [1.0, 0.97, 0.92],
   },
   light: {
     back: [0.8388, 0.8796, 0.9047], floor: [0.71, 0.735, 0.75], joint: [0.56, 0.595, 0.62], edge: 0x8fa1b0,
     sky: [0.38, 0.55, 0.72], horizon: [0.95, 0.98, 1.0], panel: [4, 4, 3.9], solid: [0.66, 0.64, 0.6],
-    scatter: [0.015, 0.115, 0.17], ambient: [0.42, 0.45, 0.48], light: [0.85, 0.82, 0.77],
+    scatter: [0.012, 0.13, 0.2], ambient: [0.42, 0.45, 0.48], light: [0.85, 0.82, 0.77],
   },
 };
 /** Of water, by the domain's longest side. */
-const ABSORPTION = [3.4, 0.75, 0.42];
+const ABSORPTION = [4.2, 1.05, 0.6];
 
 const common = /* glsl */ `
 uniform vec3 uSun, uSky, uHorizon, uPanel, uAmbient, uLight;
@@ -104,7 +104,7 @@ void main() {
   vec2 shift = -bent.xy * vec2(uView.w / uView.z, 1.0) * 0.16 * min(thick, 0.5) / (0.4 + vDepth / uUnit);
   vec3 behind = texture2D(uBehind, clamp(at + shift, 0.002, 0.998)).rgb;
   vec3 through = exp(-uAbsorption * thick);
-  vec3 body = behind * through + uScatter * (1.0 - exp(-3.2 * thick)) * (0.75 + 0.5 * max(n.y, 0.0));
+  vec3 body = behind * through + uScatter * (1.0 - exp(-4.2 * thick)) * (0.75 + 0.5 * max(n.y, 0.0));
   float c = max(dot(n, v), 0.0);
   float mirror = 0.02 + 0.98 * pow(1.0 - c, 5.0);
   vec3 r = reflect(-v, n);
