@@ -301,6 +301,25 @@ def unregister():
 # ---- the command line ----
 
 
+def film_bounds(directory, made):
+    """Of what the first, the middle and the last frame hold, in Blender's axes."""
+    from mathutils import Vector
+
+    last = frame_count(directory) - 1
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for frame in {0, last // 2, last}:
+        for kind in made:
+            path = os.path.join(directory, "frames", f"{frame:04d}", FILES[kind][0])
+            if not os.path.exists(path):
+                continue
+            places = to_blender((read_surface if kind == "surface" else read_particles)(path)[0])
+            if len(places):
+                low, high = np.minimum(low, places.min(0)), np.maximum(high, places.max(0))
+    if not np.all(np.isfinite(low)):
+        low, high = np.zeros(3), np.ones(3)
+    return Vector(low.tolist()), Vector(high.tolist())
+
+
 def stage_scene(directory):
     """A floor, a light and a camera around the domain, for a picture at once."""
     from mathutils import Vector
@@ -309,9 +328,7 @@ def stage_scene(directory):
     for item in list(scene.objects):
         bpy.data.objects.remove(item)
     made = load(directory, first=0)
-    points = [v.co for item in made.values() for v in item.data.vertices]
-    low = Vector([min(p[a] for p in points) for a in range(3)])
-    high = Vector([max(p[a] for p in points) for a in range(3)])
+    low, high = film_bounds(directory, made)
     middle, size = (low + high) / 2, (high - low).length
     bpy.ops.mesh.primitive_plane_add(size=20 * size, location=(middle.x, middle.y, low.z - 1e-3 * size))
     floor = bpy.data.materials.new("Floor")
@@ -322,7 +339,7 @@ def stage_scene(directory):
     light.location = middle + Vector((-0.8, 0.6, 1.6)) * size
     light.rotation_euler = (middle - light.location).to_track_quat("-Z", "Y").to_euler()
     camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
-    camera.location = middle + Vector((0.9, -1.7, 0.9)) * size
+    camera.location = middle + Vector((0.55, -1.5, 0.75)) * size
     camera.rotation_euler = (middle - camera.location).to_track_quat("-Z", "Y").to_euler()
     scene.collection.objects.link(light)
     scene.collection.objects.link(camera)
