@@ -17,7 +17,7 @@ scene {
   method = "tet",
   domain = { size = { 0.12, 0.132, 0.12 } },
   detail = { coarsest = 11, finest = 88, surface = 176 },
-  frames = { count = 60, rate = 24 },
+  frames = { count = 72, rate = 96 },
   fluid = { density = 1000, viscosity = 40 },
   liquid = { move { figure, by = { 0.06, 0.065, 0.06 }, rotate = { 0, 0, 180 }, scale = 0.12 } },
 }

@@ -8,7 +8,7 @@ scene {
   method = "tet",
   domain = { size = { 0.3, 0.1, 0.1 } },
   detail = { coarsest = 15, finest = 120, surface = 240 },
-  frames = { count = 60, rate = 24 },
+  frames = { count = 72, rate = 96 },
   fluid = { density = 1000,
             viscosity = function(x, y, z) return 125 * math.max(0, 1 - (x - 0.02) / 0.22) end },
   liquid = { ring(0.05), ring(0.15), ring(0.25) },
