@@ -28,6 +28,8 @@ const times = await page.evaluate(async () => {
     undine.stage.draw();
     const before = undine.stage.drawn;
     while (undine.stage.drawn === before) await new Promise((r) => setTimeout(r, 1));
+    const gl = undine.stage.renderer.getContext();
+    gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4)); // until it is really drawn
     rows.push({ triangles: data.triangles, ready, drawn: performance.now() - start });
   }
   return rows;

@@ -19,4 +19,5 @@ scene {
 }
 LUA
 "$program" run "$scratch/drop.lua" -o "$scratch/run" --quiet
+"$program" export "$scratch/run" --to vtk --quiet
 pvpython --force-offscreen-rendering "$(dirname "$0")/paraview_reads.py" "$scratch/run"

@@ -88,5 +88,26 @@ for frame in range(4):
     expect(f"mesh {frame}: corners are shared", data.GetNumberOfPoints() < 3 * data.GetNumberOfCells(), True)
     expect(f"mesh {frame}: voxels", data.GetCellType(0), 11)
 
+# what `undine export --to vtk` made is the same
+for name, file in (("surface", "surface.vtp"), ("particles", "particles.vtp"), ("mesh", "mesh.vtu")):
+    copy = simple.PVDReader(FileName=f"{directory}/export/vtk/{name}.pvd")
+    copy.UpdatePipelineInformation()
+    times = list(copy.TimestepValues)
+    expect(f"export {name}: times", [round(t * 24, 9) for t in times], [0, 1, 2, 3])
+    for frame, time in enumerate(times):
+        copy.UpdatePipeline(time)
+        found = servermanager.Fetch(copy)
+        kind = simple.XMLUnstructuredGridReader if name == "mesh" else simple.XMLPolyDataReader
+        own = kind(FileName=[f"{directory}/frames/{frame:04d}/{file}"])
+        own.UpdatePipeline()
+        wanted = servermanager.Fetch(own)
+        for what in ("GetNumberOfPoints", "GetNumberOfCells", "GetBounds"):
+            expect(f"export {name} {frame}: {what}", getattr(found, what)(), getattr(wanted, what)())
+        data = "GetCellData" if name == "mesh" else "GetPointData"
+        a, b = arrays(getattr(found, data)()), arrays(getattr(wanted, data)())
+        expect(f"export {name} {frame}: arrays", sorted(a), sorted(b))
+        for array in b:
+            expect(f"export {name} {frame}: {array}", a[array].GetRange(-1), b[array].GetRange(-1))
+
 print("ParaView agrees" if failures == 0 else f"{failures} disagreements")
 sys.exit(failures > 0)
