@@ -96,17 +96,21 @@ static double true_residual(un_context *ctx, const system_box *s)
     return sqrt(norm / of_b);
 }
 
-static un_solve_report solve(un_context *ctx, system_box *s, double tolerance)
+static un_solve_report solve_within(un_context *ctx, system_box *s, double tolerance, int32_t limit)
 {
     un_solver *solver;
     un_solve_report report;
     check_ok(ctx, make_solver(ctx, s, &solver));
-    check_ok(ctx, un_solver_solve(solver, &s->a, s->x, s->b, tolerance, 3000, &report));
+    check_ok(ctx, un_solver_solve(solver, &s->a, s->x, s->b, tolerance, limit, &report));
     un_solver_kind want = kind == UN_SOLVER_GEOMETRIC && !s->site ? UN_SOLVER_AMG : kind;
     if (may_fall_back && report.kind == UN_SOLVER_JACOBI) want = UN_SOLVER_JACOBI;
     if (report.iterations > 0) assert_int_equal(report.kind, want);
     un_solver_destroy(solver);
     return report;
+}
+static un_solve_report solve(un_context *ctx, system_box *s, double tolerance)
+{
+    return solve_within(ctx, s, tolerance, 3000);
 }
 
 static void finds_known_solutions_in_one_two_and_three_dimensions(void **state)
@@ -417,14 +421,14 @@ static void indefinite_systems_end(void **state)
     (void)state;
     un_context *ctx = check_context();
     for (int n = 0; n < 3; n++) {
-        system_box s = make_box(16, 18, 20, 1);
+        system_box s = make_box(12, 14, 16, 1);
         manufacture(ctx, &s, 11);
         for (int32_t i = 7; i < s.a.n; i += n == 0 ? 100000 : 50)
             for (int32_t k = s.a.row[i]; k < s.a.row[i + 1]; k++)
                 if (s.a.col[k] == i) s.a.val[k] *= n == 2 ? 0 : -1;
         un_csr_apply(ctx, s.b, &s.a, s.want);
         may_fall_back = true;
-        un_solve_report report = solve(ctx, &s, 1e-10);
+        un_solve_report report = solve_within(ctx, &s, 1e-10, 300);
         may_fall_back = false;
         for (int32_t i = 0; i < s.a.n; i++) assert_true(isfinite(s.x[i]));
         assert_true(report.finite && isfinite(report.residual));
@@ -441,9 +445,9 @@ static void same_bits_for_any_thread_count(void **state)
     double *first = NULL;
     for (int32_t threads = 1; threads <= 4; threads++) {
         un_context *ctx = check_context_threads(threads);
-        system_box s = make_box(32, 32, 32, 1); /* several blocks of rows */
+        system_box s = make_box(24, 26, 28, 1); /* several blocks of rows */
         manufacture(ctx, &s, 9);
-        solve(ctx, &s, 1e-8);
+        solve(ctx, &s, 1e-4);
         if (first)
             assert_memory_equal(first, s.x, (size_t)s.a.n * sizeof *s.x);
         else {
