@@ -61,7 +61,11 @@ typedef struct un_method {
     un_status (*cells)(const void *state, un_cells *cells);
     /* NaN where a probe has nothing to say. */
     double (*probe)(const void *state, const un_probe *probe);
+    /* What is known beforehand: of a method that adapts its first state, made for that. */
     un_status (*estimate)(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+    /* What steps and output surfaces take at their peak, as the state is now, without a budget.
+     * NULL where the estimate says it. */
+    double (*bytes)(const void *state);
     /* Everything that the next step depends on. Arrays are not copied: good until the next step. */
     un_status (*save)(const void *state, un_state *out);
     /* Instead of create. Going on from here gives the bits that going on there would have. */

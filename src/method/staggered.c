@@ -447,5 +447,6 @@ const un_method un_method_staggered = {.name = "staggered",
                                        .cells = cells,
                                        .probe = probe,
                                        .estimate = un_tet_estimate,
+                                       .bytes = un_tet_bytes,
                                        .save = save,
                                        .load = load};

@@ -261,5 +261,6 @@ const un_method un_method_tet = {.name = "tet",
                                  .cells = un_tet_cells,
                                  .probe = un_tet_probe,
                                  .estimate = un_tet_estimate,
+                                 .bytes = un_tet_bytes,
                                  .save = un_tet_save,
                                  .load = un_tet_load};

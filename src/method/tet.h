@@ -141,6 +141,8 @@ un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *e
 #define UN_TET_USUAL_BYTES 2500.0 /* per particle in all, before there is a mesh */
 /* The peak of steps and output surfaces, per particle, as the mesh is now. */
 double un_tet_bytes_each(const un_tet *s);
+/* The peak in all, as the mesh is now, without a budget. */
+double un_tet_bytes(const void *state);
 /* That the output surface may take; 0: any. */
 double un_tet_surface_bytes(const un_tet *s);
 /* Makes wanted sizes larger when there will be more particles than the budget allows. */

@@ -18,10 +18,13 @@
 #define STATE_PARTICLE 130.0
 #define STATE_NODE 700.0
 #define STATE_WET 150.0
-/* What is left to the output surface, per node. A splash takes 3,500 with twice the resolution of
- * the cells and still water 1,300; where it is more than there is room for the surface becomes
- * coarser by itself. */
-#define SURFACE_NODE 2200.0
+/* The output surface with twice the resolution of the cells: per node and per particle that flies,
+ * in a splash. Still water takes 1,300 per node. */
+#define SURFACE_NODE 2300.0
+#define SURFACE_DROP 3500.0
+/* What is left to it in a budget, per node: where that is too little the surface becomes coarser by
+ * itself. */
+#define SURFACE_PLANNED 2200.0
 #define SURFACE_LEAST 0.2 /* of the budget */
 /* Of all nodes, those in liquid. */
 #define VISCOUS_SHARE 0.6
@@ -39,15 +42,32 @@ static double state_bytes(const un_tet *s)
            STATE_WET * (double)s->last.cells + viscous_bytes(s);
 }
 
+static double step_bytes(const un_tet *s)
+{
+    return STEP_PARTICLE * s->particles.count + STEP_NODE * s->mesh.node_count +
+           STEP_WET * (double)s->last.cells + viscous_bytes(s);
+}
+
+/* Share of a surface's triangles, of those with twice the resolution of the cells. */
+static double surface_share(const un_tet *s)
+{
+    double fine = fmin(1, s->def->detail.surface / (2.0 * s->def->detail.finest));
+    return s->def->output.surface ? fine * fine : 0;
+}
+
+double un_tet_bytes(const void *state)
+{
+    const un_tet *s = state;
+    double surface = SURFACE_NODE * s->mesh.node_count + SURFACE_DROP * (double)s->ballistic;
+    surface = state_bytes(s) + surface_share(s) * surface;
+    return UN_TET_FIXED_BYTES + fmax(step_bytes(s), surface);
+}
+
 double un_tet_bytes_each(const un_tet *s)
 {
     if (s->last.cells == 0 || s->particles.count == 0) return UN_TET_USUAL_BYTES;
-    double particles = s->particles.count, nodes = s->mesh.node_count;
-    double step = STEP_PARTICLE * particles + STEP_NODE * nodes + STEP_WET * (double)s->last.cells +
-                  viscous_bytes(s);
-    double fine = fmin(1, s->def->detail.surface / (2.0 * s->def->detail.finest)), surface = 0;
-    if (s->def->output.surface) surface = state_bytes(s) + fine * fine * SURFACE_NODE * nodes;
-    return fmin(fmax(step, surface) / particles, EACH_MAX);
+    double surface = state_bytes(s) + surface_share(s) * SURFACE_PLANNED * s->mesh.node_count;
+    return fmin(fmax(step_bytes(s), surface) / s->particles.count, EACH_MAX);
 }
 
 double un_tet_surface_bytes(const un_tet *s)

@@ -12,7 +12,6 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
                    scene->def.method);
 }
 
-#define FINEST_MIN 4
 /* Estimates are right to a fifth, and a run that meets the cap is over: so much of it is planned
  * with. A method that adapts keeps inside by itself, and nearer to it. */
 #define CAP_SHARE 0.8
@@ -43,16 +42,16 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
         if (over <= 1) break;
         int32_t next = (int32_t)floor(def->detail.finest / cbrt(over));
         if (next >= def->detail.finest) next = def->detail.finest - 1;
-        if (next < FINEST_MIN && capped)
+        if (next < UN_FINEST_MIN && capped)
             return un_fail(ctx, UN_ERROR_MEMORY,
                            "%s: the cap of %.1f MB is too small for this scene even at %d cells; "
                            "raise --memory",
-                           scene->path, (double)un_memory_cap(ctx) / 1e6, FINEST_MIN);
-        if (next < FINEST_MIN)
+                           scene->path, (double)un_memory_cap(ctx) / 1e6, UN_FINEST_MIN);
+        if (next < UN_FINEST_MIN)
             return un_fail(ctx, UN_ERROR_SCENE,
                            "%s: the budget is too small for this scene even at %d cells; raise "
                            "budget.particles or budget.memory",
-                           scene->path, FINEST_MIN);
+                           scene->path, UN_FINEST_MIN);
         def->detail.surface =
             (int32_t)fmax(next, (double)def->detail.surface * next / def->detail.finest);
         def->detail.finest = next;
@@ -192,63 +191,6 @@ static void check_liquid(un_context *ctx, const un_scene *scene, un_check *check
              2 * depth, check->cell_size);
 }
 
-/* A frame's cost on this machine: the first steps of the scene itself at a size that takes about a
- * second, scaled by particles and by the steps that a frame of the full size needs. */
-#define TRIAL_PARTICLES 1.5e5
-#define TRIAL_STEPS 3
-
-static un_status time_frame(un_context *ctx, un_scene *scene, const un_method *method,
-                            un_check *check)
-{
-    un_scene_def *def = &scene->def;
-    double particles = fmax((double)(check->particle_count + check->particle_count_max) / 2, 1);
-    int32_t finest = def->detail.finest, surface = def->detail.surface;
-    double shrink = fmin(1, cbrt(TRIAL_PARTICLES / particles));
-    def->detail.finest = (int32_t)fmax(FINEST_MIN, floor(finest * shrink));
-    def->detail.surface =
-        (int32_t)fmax(FINEST_MIN, floor((double)surface * def->detail.finest / finest));
-    char dump = def->solver.dump[0];
-    def->solver.dump[0] = 0; /* a trial writes nothing */
-    void *state = NULL;
-    un_step step;
-    double seconds = 0, count = 0;
-    un_status status = method->create(ctx, scene, &state);
-    for (int i = 0; i < TRIAL_STEPS && status == UN_OK; i++) {
-        double dt = fmin(method->step_limit(state), 1 / def->frames.rate);
-        status = method->step(state, dt, &step);
-        if (status == UN_OK && i > 0) {
-            seconds += step.seconds;
-            count += (double)step.particles;
-        }
-    }
-    double surface_seconds = 0, trial_particles = status == UN_OK ? (double)step.particles : 1;
-    if (status == UN_OK && def->output.surface) {
-        un_trimesh mesh = {0};
-        double clock = un_seconds();
-        status = method->surface(state, &mesh);
-        surface_seconds = un_seconds() - clock;
-        un_trimesh_free(ctx, &mesh);
-    }
-    if (state) method->destroy(state);
-    def->detail.finest = finest;
-    def->detail.surface = surface;
-    def->solver.dump[0] = dump;
-    UN_TRY(status);
-    /* Liquid that falls the height of the domain sets the speed. */
-    double height = fabs(def->gravity.x) * def->domain.size.x +
-                    fabs(def->gravity.y) * def->domain.size.y +
-                    fabs(def->gravity.z) * def->domain.size.z;
-    double speed = sqrt(0.5 * height) + un_length(def->liquid.velocity);
-    for (int32_t s = 0; s < def->source_count; s++)
-        speed = fmax(speed, un_length(def->sources[s].velocity));
-    double limit = un_step_limit(def, check->cell_size, speed / check->cell_size);
-    double steps = fmax(1, ceil(1 / (def->frames.rate * limit)));
-    double grow = particles / fmax(trial_particles, 1);
-    if (count > 0) check->seconds_per_frame = steps * seconds / count * particles;
-    check->seconds_per_frame += surface_seconds * pow(grow, 2.0 / 3);
-    return UN_OK;
-}
-
 un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
 {
     const un_method *method;
@@ -272,5 +214,5 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
     check_liquid(ctx, scene, check);
     check_solids(ctx, scene, check);
     check_sources(ctx, scene, check);
-    return time_frame(ctx, scene, method, check);
+    return un_run_rehearse(ctx, scene, method, check);
 }

@@ -1,0 +1,161 @@
+/* The run rehearsed. At a size that takes seconds the scene is played from beginning to end: that
+ * tells how many steps its frames will have, how many particles a method that adapts, and how much
+ * more a step costs in a splash than at the start. What a step costs per particle is then measured
+ * on a few steps of a larger one. */
+#include "run/run.h"
+
+/* If all were of the finest size; with fewer a method that adapts has no room to do so. */
+#define SMALL_PARTICLES 12e3
+#define SMALL_PARTICLES_ADAPTIVE 30e3
+#define SMALL_SURFACES 8
+#define SMALL_STEPS 150
+#define LARGE_PARTICLES 1.5e5
+#define LARGE_STEPS 3
+/* Particles of a method that adapts go with this power of what an even filling would have: between
+ * a surface and a volume. Where they do not grow by this much there is no splash, and the first
+ * state tells. */
+#define GROWTH_POWER 0.75
+#define GROWTH_LEAST 1.15
+
+typedef struct rehearsal {
+    un_context *ctx;
+    un_scene *scene;
+    const un_method *method;
+    double h;                /* of the cells of the run itself, m */
+    double finer;            /* how many of them are along one of the rehearsal's */
+    int32_t frames, steps;   /* steps that the run itself would need for these frames */
+    double time;             /* simulated, s */
+    double particles, count; /* sums over the rehearsal's steps */
+    double particles_first, particles_max, bytes_max;
+    double seconds, surface_seconds;
+    int32_t surfaces;
+    double each_first; /* cost per particle of the first steps, s */
+} rehearsal;
+
+/* Puts the scene to a size with about so many particles and as many levels of cells; a rehearsal
+ * writes nothing, and no budget is meant for it. */
+static void shrink(rehearsal *r, double even, double wanted)
+{
+    un_scene_def *def = &r->scene->def;
+    int32_t finest = def->detail.finest, surface = def->detail.surface;
+    double share = fmin(1, cbrt(wanted / fmax(even, 1)));
+    double levels = (double)finest / def->detail.coarsest;
+    if (r->method->adaptive && share < 1) {
+        def->detail.coarsest = (int32_t)fmax(1, round(def->detail.coarsest * share));
+        share = def->detail.coarsest * levels / finest;
+    }
+    def->detail.finest = (int32_t)fmax(UN_FINEST_MIN, floor(finest * share + 1e-9));
+    def->detail.surface =
+        (int32_t)fmax(UN_FINEST_MIN, floor((double)surface * def->detail.finest / finest));
+    if (def->detail.coarsest > def->detail.finest) def->detail.coarsest = def->detail.finest;
+    r->finer = (double)finest / def->detail.finest;
+    def->solver.dump[0] = 0;
+    def->budget.memory = def->budget.particles = 0;
+}
+
+static un_status take_step(rehearsal *r, void *state, double dt, un_step *step)
+{
+    UN_TRY(r->method->step(state, dt, step));
+    r->time = step->time;
+    if (r->count++ == 0) r->particles_first = (double)step->particles;
+    r->particles += (double)step->particles;
+    r->particles_max = fmax(r->particles_max, (double)step->particles);
+    r->seconds += step->seconds;
+    if (r->method->bytes) r->bytes_max = fmax(r->bytes_max, r->method->bytes(state));
+    if (r->count <= LARGE_STEPS) r->each_first = r->seconds / fmax(r->particles, 1);
+    return UN_OK;
+}
+
+/* Steps of the run itself for one of the rehearsal's of length dt, which might be `limit` long. */
+static double finer_steps(const rehearsal *r, double dt, double limit)
+{
+    const un_scene_def *def = &r->scene->def;
+    bool by_speed = limit < un_step_limit(def, r->h * r->finer, 0);
+    double rate = by_speed ? def->solver.cfl / limit : 0;
+    return dt / un_step_limit(def, r->h, rate * r->finer);
+}
+
+static un_status play(rehearsal *r, void *state)
+{
+    const un_scene_def *def = &r->scene->def;
+    un_step step;
+    for (int32_t frame = 1; frame <= def->frames.count && r->count < SMALL_STEPS; frame++) {
+        double end = frame / def->frames.rate, steps = 0;
+        while (end - r->time > 1e-9 / def->frames.rate) {
+            double limit = r->method->step_limit(state);
+            double dt = (end - r->time) / fmax(1, ceil((end - r->time) / limit - 1e-9));
+            if (r->count >= 10 * SMALL_STEPS) return UN_OK; /* something else is wrong here */
+            steps += finer_steps(r, dt, limit);
+            UN_TRY(take_step(r, state, dt, &step));
+        }
+        r->steps += (int32_t)fmin(fmax(1, ceil(steps - 1e-9)), 1e6);
+        r->frames++;
+        int32_t every = (def->frames.count + SMALL_SURFACES - 1) / SMALL_SURFACES;
+        if (!def->output.surface || frame % every) continue;
+        un_trimesh mesh = {0};
+        double clock = un_seconds();
+        UN_TRY(r->method->surface(state, &mesh));
+        r->surface_seconds += un_seconds() - clock;
+        r->surfaces++;
+        un_trimesh_free(r->ctx, &mesh);
+    }
+    return UN_OK;
+}
+
+static un_status take_steps(rehearsal *r, void *state)
+{
+    un_step step;
+    for (int i = 0; i < LARGE_STEPS; i++) {
+        double limit = r->method->step_limit(state);
+        UN_TRY(take_step(r, state, fmin(limit, 1 / r->scene->def.frames.rate), &step));
+    }
+    return UN_OK;
+}
+
+/* At another size, and back. */
+static un_status perform(rehearsal *r, double even, double wanted,
+                         un_status (*act)(rehearsal *, void *))
+{
+    un_scene_def was = r->scene->def;
+    shrink(r, even, wanted);
+    void *state = NULL;
+    un_status status = r->method->create(r->ctx, r->scene, &state);
+    if (status == UN_OK) status = act(r, state);
+    if (state) r->method->destroy(state);
+    r->scene->def = was;
+    return status;
+}
+
+un_status un_run_rehearse(un_context *ctx, un_scene *scene, const un_method *method,
+                          un_check *check)
+{
+    const un_scene_def *def = &scene->def;
+    rehearsal small = {.ctx = ctx, .scene = scene, .method = method, .h = check->cell_size};
+    rehearsal large = small;
+    un_estimate even;
+    UN_TRY(un_uniform_estimate(ctx, scene, &even));
+    double filled = (double)even.particle_count_max;
+    UN_TRY(perform(&small, filled, method->adaptive ? SMALL_PARTICLES_ADAPTIVE : SMALL_PARTICLES,
+                   play));
+    if (small.count == 0) return UN_OK; /* no frames */
+    double more = pow(small.finer, 3), mean = small.particles / small.count;
+    if (method->adaptive) {
+        bool grows = small.particles_max > GROWTH_LEAST * small.particles_first;
+        double first = (double)check->particle_count;
+        more = grows ? pow(more, GROWTH_POWER) : first / fmax(small.particles_first, 1);
+        double most = fmax(small.particles_max * more, first), bytes = small.bytes_max * more;
+        if (def->budget.particles > 0) most = fmin(most, fmax(def->budget.particles, first));
+        if (def->budget.memory > 0) bytes = fmin(bytes, def->budget.memory);
+        check->particle_count_max = (int64_t)most;
+        check->bytes = fmax(check->bytes, bytes);
+    }
+    mean = fmin(mean * more, (double)check->particle_count_max);
+    double wanted = method->adaptive ? LARGE_PARTICLES * filled / fmax(mean, 1) : LARGE_PARTICLES;
+    UN_TRY(perform(&large, filled, fmin(wanted, LARGE_PARTICLES * 8), take_steps));
+    double slower = small.seconds / fmax(small.particles, 1) / small.each_first;
+    double each = large.seconds / fmax(large.particles, 1) * fmax(slower, 1);
+    double surface = small.surface_seconds / fmax(small.surfaces, 1);
+    surface *= method->adaptive ? more : small.finer * small.finer;
+    check->seconds_per_frame = (double)small.steps / small.frames * mean * each + surface;
+    return UN_OK;
+}
