@@ -31,31 +31,13 @@ static void water_at_rest_stays_at_rest(void **unused)
     world_end(&w);
 }
 
-/* T = 1.18181552 s for L = 1, h = 0.5; the surface graded as the flow wants. */
+/* The surface graded as the flow wants. */
 static void standing_wave_has_its_period(void **unused)
 {
     (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { method = 'tet', domain = { size = {1, 1, 0.125} },"
-                " detail = { coarsest = 8, finest = 32 },"
-                " liquid = { field(function(x, y, z)"
-                "   return y - 0.5 - 0.02 * math.cos(math.pi * x) end) } }");
-    un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0, 0, 0.0625}};
-    double crossings[8], before = method->probe(w.state, &height) - 0.5;
-    int count = 0;
-    while (w.time < 2.2) {
-        double t = w.time;
-        world_step(&w, 3);
-        double now = method->probe(w.state, &height) - 0.5;
-        if ((now > 0) != (before > 0) && count < 8)
-            crossings[count++] = t + (w.time - t) * before / (before - now);
-        before = now;
-    }
-    assert_true(count >= 3);
-    double period = 2 * (crossings[count - 1] - crossings[0]) / (count - 1);
-    check_near(period, 1.18181552, 0.03 * 1.18181552);
-    world_end(&w);
+    wave found = world_wave(
+        method, "scene { method = 'tet', detail = { coarsest = 8, finest = 32 }," WORLD_WAVE);
+    check_near(found.period, WORLD_WAVE_PERIOD, 0.03 * WORLD_WAVE_PERIOD);
 }
 
 /* A splash keeps its volume and stays in the domain, with particles of many sizes. */
@@ -84,18 +66,7 @@ static void a_dam_break_keeps_its_volume(void **unused)
 static void water_rests_against_curved_walls(void **unused)
 {
     (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { method = 'tet', detail = { coarsest = 12, finest = 24 },"
-                " liquid = { box { min = {0, 0, 0}, max = {1, 0.437, 1} } },"
-                " solids = { subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },"
-                "   cylinder { from = {0.5, 0, 0.5}, to = {0.5, 1, 0.5}, radius = 0.45 } },"
-                "   sphere { center = {0.6, 0.15, 0.5}, radius = 0.13 } } }");
-    world_run(&w, 1);
-    check_below(w.max_speed, 0.15);
-    check_below(w.step.max_speed, 0.03);
-    check_below(w.max_volume_error, 0.01);
-    world_end(&w);
+    world_rest_in_round_tank(method, "coarsest = 12, finest = 24", 0.15, 0.03);
 }
 
 int main(void)

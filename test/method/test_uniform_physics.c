@@ -28,34 +28,13 @@ static void water_at_rest_stays_at_rest(void **unused)
     world_end(&w);
 }
 
-/* w^2 = g k tanh(k h), k = pi / L: T = 1.18181552 s for L = 1, h = 0.5. */
 static void standing_wave_has_its_period(void **unused)
 {
     (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { domain = { size = {1, 1, 0.125} }, detail = { finest = 48 },"
-                " liquid = { field(function(x, y, z)"
-                "   return y - 0.5 - 0.02 * math.cos(math.pi * x) end) } }");
-    un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0, 0, 0.0625}};
-    double crossings[8], before = method->probe(w.state, &height) - 0.5, trough = 0, crest = 0;
-    int count = 0;
-    while (w.time < 2.2) {
-        double t = w.time;
-        world_step(&w, 3);
-        double now = method->probe(w.state, &height) - 0.5;
-        if ((now > 0) != (before > 0) && count < 8)
-            crossings[count++] = t + (w.time - t) * before / (before - now);
-        if (count == 1) trough = fmin(trough, now);
-        if (count == 2) crest = fmax(crest, now);
-        before = now;
-    }
-    assert_true(count >= 3);
-    double period = 2 * (crossings[count - 1] - crossings[0]) / (count - 1);
-    check_near(period, 1.18181552, 0.03 * 1.18181552);
+    wave found = world_wave(method, "scene { detail = { finest = 48 }," WORLD_WAVE);
+    check_near(found.period, WORLD_WAVE_PERIOD, 0.03 * WORLD_WAVE_PERIOD);
     /* little is lost in half a period */
-    assert_true(crest > 0.85 * -trough && crest < 1.15 * -trough);
-    world_end(&w);
+    assert_true(found.crest > 0.85 * -found.trough && found.crest < 1.15 * -found.trough);
 }
 
 /* Martin & Moyce 1952, table 2: T = t sqrt(2 g / a), Z = x / a. 24 cells over the column's height.
@@ -105,7 +84,6 @@ static void a_full_closed_tank_stands_still(void **unused)
     world_end(&w);
 }
 
-/* Cells that a solid cuts must not become pockets of air, nor be taken for crowded. */
 static void water_rests_against_curved_walls(void **unused)
 {
     (void)unused;
@@ -117,17 +95,7 @@ static void water_rests_against_curved_walls(void **unused)
     world_run(&w, 0.3);
     check_below(w.max_speed, 0.01);
     world_end(&w);
-    world_begin(&w, method, 2,
-                "scene { detail = { finest = 24 }, liquid = { box { min = {0, 0, 0}, max = {1, "
-                "0.437, 1} } },"
-                " solids = { subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },"
-                "   cylinder { from = {0.5, 0, 0.5}, to = {0.5, 1, 0.5}, radius = 0.45 } },"
-                "   sphere { center = {0.6, 0.15, 0.5}, radius = 0.13 } } }");
-    world_run(&w, 1);
-    check_below(w.max_speed, 0.1);
-    check_below(w.step.max_speed, 0.015);
-    check_below(w.max_volume_error, 0.01);
-    world_end(&w);
+    world_rest_in_round_tank(method, "finest = 24", 0.1, 0.015);
 }
 
 int main(void)

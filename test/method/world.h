@@ -4,6 +4,7 @@
 
 #include "check.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "method/method.h"
@@ -26,13 +27,19 @@ static inline void scene_file(char *path, const char *text)
     close(file);
 }
 
-static inline void world_begin(world *w, const un_method *method, int32_t threads, const char *text)
+/* A context and the scene, without a state yet. */
+static inline void world_load(world *w, const un_method *method, int32_t threads, const char *text)
 {
     char path[] = "/tmp/undine_test_XXXXXX";
     scene_file(path, text);
     *w = (world){.ctx = check_context_threads(threads), .method = method};
     check_ok(w->ctx, un_scene_load(w->ctx, path, NULL, 0, &w->scene));
     unlink(path);
+}
+
+static inline void world_begin(world *w, const un_method *method, int32_t threads, const char *text)
+{
+    world_load(w, method, threads, text);
     check_ok(w->ctx, method->create(w->ctx, w->scene, &w->state));
     method->first(w->state, &w->step);
 }
@@ -82,6 +89,64 @@ static inline void surface_heights(world *w, double *low, double *high)
         *high = fmax(*high, x.y);
     }
     un_trimesh_free(w->ctx, &mesh);
+}
+
+/* ---- what more than one method is held to ---- */
+
+/* The first standing wave in a tank 1 m long, 0.5 m deep: w^2 = g k tanh(k h), k = pi / L. */
+#define WORLD_WAVE                                                                                 \
+    " domain = { size = {1, 1, 0.125} }, liquid = { field(function(x, y, z)"                       \
+    " return y - 0.5 - 0.02 * math.cos(math.pi * x) end) } }"
+#define WORLD_WAVE_PERIOD 1.18181552
+
+typedef struct wave {
+    double period, trough, crest; /* s; m, of the first half period and the one after */
+} wave;
+
+static inline wave world_wave(const un_method *method, const char *text)
+{
+    world w;
+    world_begin(&w, method, 2, text);
+    un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0, 0, 0.0625}};
+    double crossings[8], before = method->probe(w.state, &height) - 0.5;
+    wave found = {0};
+    int count = 0;
+    while (w.time < 2.2) {
+        double t = w.time;
+        world_step(&w, 3);
+        double now = method->probe(w.state, &height) - 0.5;
+        if ((now > 0) != (before > 0) && count < 8)
+            crossings[count++] = t + (w.time - t) * before / (before - now);
+        if (count == 1) found.trough = fmin(found.trough, now);
+        if (count == 2) found.crest = fmax(found.crest, now);
+        before = now;
+    }
+    assert_true(count >= 3);
+    found.period = 2 * (crossings[count - 1] - crossings[0]) / (count - 1);
+    world_end(&w);
+    return found;
+}
+
+/* Water at rest in a round tank with a ball in it. Cells that a solid cuts must not become pockets
+ * of air, nor be taken for crowded. */
+static inline void world_rest_in_round_tank(const un_method *method, const char *detail,
+                                            double fastest, double at_last)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "scene { method = '%s', detail = { %s }, liquid = { box { min = {0, 0, 0}, max = {1, "
+             "0.437, 1} } },"
+             " solids = { subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },"
+             "   cylinder { from = {0.5, 0, 0.5}, to = {0.5, 1, 0.5}, radius = 0.45 } },"
+             "   sphere { center = {0.6, 0.15, 0.5}, radius = 0.13 } } }",
+             method->name, detail);
+    world w;
+    world_begin(&w, method, 2, text);
+    world_run(&w, 1);
+    check_below(w.max_speed, fastest);
+    check_below(w.step.max_speed, at_last);
+    check_below(w.max_volume_error, 0.01);
+    world_end(&w);
 }
 
 static inline uint64_t state_hash(const world *w)

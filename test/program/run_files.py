@@ -2,6 +2,7 @@
 import array
 import csv
 import json
+import os
 import re
 import struct
 import sys
@@ -57,3 +58,36 @@ def table(path):
 def record(directory):
     with open(f"{directory}/run.json") as file:
         return json.load(file)
+
+
+def steps(path):
+    """Rows of a stats.csv without what a clock or the history of arrays decides."""
+    with open(path, newline="") as file:
+        rows = list(csv.reader(file))
+    kept = [i for i, name in enumerate(rows[0]) if name != "bytes" and not name.startswith("seconds")]
+    return [[row[i] for i in kept] for row in rows]
+
+
+def files(directory):
+    """All that a run has written and that must not depend on how it came about, by name."""
+    found = {}
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            inside = os.path.relpath(path, directory)
+            if inside.startswith("state") or inside == "run.json":
+                continue
+            with open(path, "rb") as file:
+                found[inside] = file.read()
+    found["stats.csv"] = steps(f"{directory}/stats.csv")
+    return found
+
+
+def compare(wanted, directory):
+    """Ends the program at the first file that is not as in `wanted`, which files() gave."""
+    got = files(directory)
+    for name in sorted(wanted.keys() | got.keys()):
+        if wanted.get(name) != got.get(name):
+            what = "differs" if name in wanted and name in got else \
+                "is missing" if name in wanted else "should not be there"
+            sys.exit(f"{directory}/{name} {what}")

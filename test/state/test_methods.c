@@ -37,6 +37,10 @@ static const char tiny[] =
     "sources = { emitter { shape = box { min = {0, 0, 0}, max = {0.5, 0.5, 0.5} },\n"
     "  velocity = {1, 0, 0} } } }";
 
+#define METHODS 3
+static const un_method *const methods[METHODS] = {&un_method_uniform, &un_method_tet,
+                                                  &un_method_staggered};
+
 static void same_step(const un_step *a, const un_step *b)
 {
     un_step c = *b;
@@ -48,20 +52,25 @@ static void same_step(const un_step *a, const un_step *b)
     assert_memory_equal(a, &c, sizeof c);
 }
 
-/* Saves w and loads it in a world of its own. */
-static void reload(const world *w, world *again, int32_t threads, const char *text)
+/* What a checkpoint of w holds; the bytes are the caller's to free. */
+static bytes save(const world *w)
 {
-    char path[] = "/tmp/undine_test_XXXXXX";
-    un_state saved, read;
+    un_state saved;
     bytes b = {0};
     un_state_init(&saved, w->ctx);
     check_ok(w->ctx, w->method->save(w->state, &saved));
     check_ok(w->ctx, un_state_encode(&saved, bytes_sink, &b));
     un_state_free(&saved);
-    *again = (world){.ctx = check_context_threads(threads), .method = w->method, .time = w->time};
-    scene_file(path, text);
-    check_ok(again->ctx, un_scene_load(again->ctx, path, NULL, 0, &again->scene));
-    unlink(path);
+    return b;
+}
+
+/* Saves w and loads it in a world of its own. */
+static void reload(const world *w, world *again, int32_t threads, const char *text)
+{
+    un_state read;
+    bytes b = save(w);
+    world_load(again, w->method, threads, text);
+    again->time = w->time;
     un_state_init(&read, again->ctx);
     check_ok(again->ctx, bytes_decode(&read, &b));
     check_ok(again->ctx, again->method->load(again->ctx, again->scene, &read, &again->state));
@@ -120,8 +129,7 @@ static void staggered_goes_on(void **state)
 static void beginning_gives_the_same_bits(void **state)
 {
     (void)state;
-    const un_method *methods[] = {&un_method_uniform, &un_method_tet, &un_method_staggered};
-    for (int m = 0; m < 3; m++) {
+    for (int m = 0; m < METHODS; m++) {
         world w, again;
         world_begin(&w, methods[m], 2, busy);
         reload(&w, &again, 2, busy);
@@ -140,8 +148,7 @@ static void beginning_gives_the_same_bits(void **state)
 static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
-    const un_method *methods[] = {&un_method_uniform, &un_method_tet, &un_method_staggered};
-    for (int m = 0; m < 3; m++) {
+    for (int m = 0; m < METHODS; m++) {
         world w;
         world_begin(&w, methods[m], 1, tiny);
         world_step(&w, 1.5);
@@ -211,17 +218,11 @@ static un_status load_once(un_context *ctx, void *arg)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    const un_method *methods[] = {&un_method_uniform, &un_method_tet, &un_method_staggered};
-    for (int m = 0; m < 3; m++) {
+    for (int m = 0; m < METHODS; m++) {
         world w;
         world_begin(&w, methods[m], 1, tiny);
         world_step(&w, 1.5);
-        un_state saved;
-        bytes b = {0};
-        un_state_init(&saved, w.ctx);
-        check_ok(w.ctx, w.method->save(w.state, &saved));
-        check_ok(w.ctx, un_state_encode(&saved, bytes_sink, &b));
-        un_state_free(&saved);
+        bytes b = save(&w);
         world_end(&w);
         char path[] = "/tmp/undine_test_XXXXXX";
         scene_file(path, tiny);
