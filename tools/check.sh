@@ -54,7 +54,7 @@ for step in ${CHECK:-release clang asan tsan petsc}; do
     petsc) run_tests petsc build/petsc -R '^(linalg|pressure)/' -LE 'long' ;;
     # scenes and files are one thread's business, and some of their tests watch the clock
     tsan) run_tests tsan build/tsan -LE 'long|once' \
-        -E '^(scene|output|fuzz)/|^run/(faults|resume)|^state/(state|soak)|^program/(kill|hostile|cli)|^sizing/sizing' ;;
+        -E '^(scene|output|fuzz|view|export)/|^run/(faults|resume)|^state/(state|soak)|^program/(kill|hostile|cli|again)|^sizing/sizing' ;;
     esac
 done
 

@@ -138,7 +138,7 @@ if ! "$program" view out/drop --save page.html 2>&1 | grep -q "has no page"; the
     expect 1 "cannot write" view out/drop --save nowhere/page.html
     "$program" view --no-open >view.txt 2>&1 &
     child=$!
-    for _ in $(seq 100); do grep -q 127.0.0.1 view.txt && break; sleep 0.05; done
+    for _ in $(seq 100); do grep -qs 127.0.0.1 view.txt && break; sleep 0.05; done
     kill -INT $child
     wait $child || fail "view: $(cat view.txt)"
 fi
