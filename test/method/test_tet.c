@@ -97,5 +97,6 @@ int main(void)
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(every_failing_allocation_is_survived),
     };
+    check_races_in("any_thread*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -402,5 +402,6 @@ int main(void)
         RUN_TEST(a_cap_is_kept_by_coarsening),
         RUN_TEST(every_allocation_may_fail),
     };
+    check_races_in("same_bits*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

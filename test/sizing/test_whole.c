@@ -335,5 +335,6 @@ int main(void)
         cmocka_unit_test(custom),        cmocka_unit_test(damaged_fields),
         cmocka_unit_test(threads),       cmocka_unit_test(failing_memory),
     };
+    check_races_in("threads");
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -244,5 +244,6 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };
+    check_races_in("thick_goes_on");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
