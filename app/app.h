@@ -112,6 +112,8 @@ app_report app_report_make(const char *noun, int32_t total, bool quiet);
 /* frame: the one just done, -1 at the start. */
 void app_report_show(const app_report *report, int32_t frame);
 void app_report_clear(const app_report *report);
+/* For work whose pieces have no frame; user: the report. False once it is to end. */
+bool app_report_progress(void *user, int32_t done, int32_t total);
 
 /* ---- progress of a run (progress.c) ---- */
 

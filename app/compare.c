@@ -11,16 +11,6 @@ typedef struct compare_options {
     app_report report;
 } compare_options;
 
-static bool on_progress(void *user, int32_t done, int32_t total)
-{
-    app_report *report = user;
-    report->done = report->made = done;
-    report->total = total;
-    report->seconds = app_now() - report->start;
-    if (report->bar) app_report_show(report, -1);
-    return !app_interrupted();
-}
-
 static int compare(compare_options *o)
 {
     un_context_def context = un_context_def_default();
@@ -32,7 +22,7 @@ static int compare(compare_options *o)
     }
     app_catch_signals();
     o->report = app_report_make("picture", 0, o->quiet);
-    o->def.progress = on_progress;
+    o->def.progress = app_report_progress;
     o->def.user = &o->report;
     un_status status = un_compare(ctx, &o->def);
     app_report_clear(&o->report);

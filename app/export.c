@@ -9,16 +9,6 @@ typedef struct export_options {
     bool quiet;
 } export_options;
 
-static bool on_progress(void *user, int32_t done, int32_t total)
-{
-    app_report *report = user;
-    report->done = report->made = done;
-    report->total = total;
-    report->seconds = app_now() - report->start;
-    if (report->bar) app_report_show(report, -1);
-    return !app_interrupted();
-}
-
 /* "surface,particles" */
 static bool read_what(export_options *o)
 {
@@ -53,7 +43,7 @@ static int export_run(export_options *o)
     }
     app_catch_signals();
     app_report report = app_report_make("piece", 0, o->quiet);
-    o->def.progress = on_progress;
+    o->def.progress = app_report_progress;
     o->def.user = &report;
     un_export_report found;
     un_status status = un_export(ctx, &o->def, &found);

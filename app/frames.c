@@ -152,3 +152,13 @@ void app_report_clear(const app_report *p)
     if (p->bar && !p->quiet) fputs("\r\033[K", stdout);
     fflush(stdout);
 }
+
+bool app_report_progress(void *user, int32_t done, int32_t total)
+{
+    app_report *report = user;
+    report->done = report->made = done;
+    report->total = total;
+    report->seconds = app_now() - report->start;
+    if (report->bar) app_report_show(report, -1);
+    return !app_interrupted();
+}

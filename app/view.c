@@ -59,16 +59,6 @@ static void print_log(void *user, un_log_level level, const char *message)
     if (level == UN_LOG_WARNING) app_error("warning: %s", message);
 }
 
-static bool on_progress(void *user, int32_t done, int32_t total)
-{
-    app_report *report = user;
-    report->done = report->made = done;
-    report->total = total;
-    report->seconds = app_now() - report->start;
-    if (report->bar) app_report_show(report, -1);
-    return !app_interrupted();
-}
-
 static int save(un_context *ctx, const view_options *o)
 {
     app_report report = app_report_make("frame", 0, o->quiet);
@@ -78,7 +68,7 @@ static int save(un_context *ctx, const view_options *o)
     def.path = o->save;
     if (o->frames) def.frame_count = o->frames;
     if (o->size) def.bytes = o->size;
-    def.progress = on_progress;
+    def.progress = app_report_progress;
     def.user = &report;
     un_status status = un_view_save(ctx, &def);
     app_report_clear(&report);

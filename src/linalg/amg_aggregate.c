@@ -8,10 +8,10 @@
  * Weak couplings need no threshold: they lose against strong ones, and on graded tets a threshold
  * leaves odd ends (25 iterations instead of 11 at 222,000 nodes). */
 #include "linalg/amg.h"
+#include "linalg/candidates.h"
 
 #define MEMBERS_MAX 64
-#define EQUAL 1.01f        /* ties that differ by less are equal but for round-off */
-#define CANDIDATES_MAX 128 /* those found later have to wait for another aggregate */
+#define CANDIDATES 128 /* those found later have to wait for another aggregate */
 
 typedef struct aggregation {
     un_amg_level *level;
@@ -20,13 +20,8 @@ typedef struct aggregation {
     int32_t *slot; /* by row: its place among the candidates, if it is one */
 } aggregation;
 
-typedef struct candidates {
-    int32_t id[CANDIDATES_MAX];
-    float tie[CANDIDATES_MAX];
-    int32_t count;
-} candidates;
-
-static void add_ties(candidates *c, const aggregation *p, int32_t i, int64_t begin, int64_t end)
+static void add_ties(un_amg_candidates *c, const aggregation *p, int32_t i, int64_t begin,
+                     int64_t end)
 {
     const un_amg_graph *g = p->g;
     const int32_t *aggregate = p->level->aggregate;
@@ -37,31 +32,13 @@ static void add_ties(candidates *c, const aggregation *p, int32_t i, int64_t beg
         if (!(tie > 0)) continue;
         int32_t at = p->slot[j];
         if (at >= c->count || c->id[at] != j) {
-            if (c->count == CANDIDATES_MAX) continue;
+            if (c->count == CANDIDATES) continue;
             at = p->slot[j] = c->count++;
             c->id[at] = j;
             c->tie[at] = 0;
         }
         c->tie[at] += tie;
     }
-}
-
-/* Takes out the candidate with the strongest ties, of equals the one found first: the seed's own
- * neighbours come before theirs, so that a grid's aggregates are cubes and not rods. -1 none. */
-static int32_t take_best(candidates *c, int32_t *slot)
-{
-    int32_t best = 0;
-    if (c->count == 0) return -1;
-    for (int32_t at = 1; at < c->count; at++)
-        if (c->tie[at] > EQUAL * c->tie[best]) best = at;
-    int32_t id = c->id[best];
-    c->count--;
-    for (int32_t at = best; at < c->count; at++) {
-        c->id[at] = c->id[at + 1];
-        c->tie[at] = c->tie[at + 1];
-        slot[c->id[at]] = at;
-    }
-    return id;
 }
 
 /* The aggregate in the block that row i is tied to most, -1 none. */
@@ -92,9 +69,9 @@ static void aggregate_block(void *arg, int64_t begin, int64_t end)
     for (int32_t i = (int32_t)begin; i < end; i++) {
         if (aggregate[i] != UN_AMG_FREE) continue;
         int32_t member[MEMBERS_MAX], size = 0;
-        candidates c;
+        un_amg_candidates c;
         c.count = 0;
-        for (int32_t next = i; next >= 0; next = take_best(&c, p->slot)) {
+        for (int32_t next = i; next >= 0; next = un_amg_take_best(&c, p->slot)) {
             aggregate[next] = count;
             member[size++] = next;
             if (size == p->size) break;

@@ -14,14 +14,13 @@
  * Jacobi between the fixed blocks of rows, whose couplings raise the diagonal by half of their
  * absolute row sums, so that they converge [Baker, Falgout, Kolev & Yang 2011]. */
 #include "linalg/block_sa.h"
+#include "linalg/candidates.h"
 
 /* Rows are tied to nobody where all |A_ij| are below this times sqrt(|A_ii| |A_jj|). */
 #define TIE 0.01f
 /* Rows of an aggregate. Smaller ones overlap more once they are smoothed, and coarse rows fill. */
 #define AGGREGATE_FIRST 30
 #define AGGREGATE_NEXT 20
-#define CANDIDATES_MAX 512 /* those found later have to wait for another aggregate */
-#define EQUAL 1.01f        /* ties that differ by less are equal but for round-off */
 enum { FREE = -1, OUT = -2 };
 /* Levels end at so many rows, which are solved directly, */
 #define DENSE_ROWS 90
@@ -177,13 +176,7 @@ static void find_ties(void *arg, int64_t begin, int64_t end)
     }
 }
 
-typedef struct candidates {
-    int32_t id[CANDIDATES_MAX];
-    float tie[CANDIDATES_MAX];
-    int32_t count;
-} candidates;
-
-static void add_ties(candidates *c, const aggregation *p, int32_t i)
+static void add_ties(un_amg_candidates *c, const aggregation *p, int32_t i)
 {
     const un_sa_level *l = p->l;
     for (int32_t k = l->row[i]; k < l->outer[i]; k++) {
@@ -191,30 +184,13 @@ static void add_ties(candidates *c, const aggregation *p, int32_t i)
         if (l->aggregate[j] != FREE) continue;
         int32_t at = p->slot[j];
         if (at >= c->count || c->id[at] != j) {
-            if (c->count == CANDIDATES_MAX) continue;
+            if (c->count == UN_AMG_CANDIDATES_MAX) continue;
             at = p->slot[j] = c->count++;
             c->id[at] = j;
             c->tie[at] = 0;
         }
         c->tie[at] += p->tie[k];
     }
-}
-
-/* Takes out the candidate with the strongest ties, of equals the one found first. -1 none. */
-static int32_t take_best(candidates *c, int32_t *slot)
-{
-    int32_t best = 0;
-    if (c->count == 0) return -1;
-    for (int32_t at = 1; at < c->count; at++)
-        if (c->tie[at] > EQUAL * c->tie[best]) best = at;
-    int32_t id = c->id[best];
-    c->count--;
-    for (int32_t at = best; at < c->count; at++) {
-        c->id[at] = c->id[at + 1];
-        c->tie[at] = c->tie[at + 1];
-        slot[c->id[at]] = at;
-    }
-    return id;
 }
 
 /* The aggregate in the block that row i is tied to most, -1 none. */
@@ -245,9 +221,9 @@ static void aggregate_block(void *arg, int64_t begin, int64_t end)
     for (int32_t i = (int32_t)begin; i < end; i++) {
         if (aggregate[i] != FREE) continue;
         int32_t member[AGGREGATE_FIRST], size = 0;
-        candidates c;
+        un_amg_candidates c;
         c.count = 0;
-        for (int32_t next = i; next >= 0; next = take_best(&c, p->slot)) {
+        for (int32_t next = i; next >= 0; next = un_amg_take_best(&c, p->slot)) {
             aggregate[next] = count;
             member[size++] = next;
             if (size == full) break;
