@@ -84,6 +84,15 @@ un_status un_array_reserve(un_context *ctx, void **array, size_t *capacity, size
 /* As above without keeping the contents: scratch that survives between steps. */
 un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t count, size_t size);
 
+/* Text that grows. A failed allocation sticks; un_free takes the bytes. */
+typedef struct un_text {
+    un_context *ctx;
+    char *bytes;
+    size_t used, room;
+    un_status status;
+} un_text;
+void un_text_add(un_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Step arena: temporaries that all end together. Never moves what it has handed out. */
 typedef struct un_arena {
     un_context *ctx;

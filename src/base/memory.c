@@ -1,6 +1,8 @@
 /* The counting allocator, growing arrays and the step arena. */
 #include "base/context.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Before each block; 64 bytes, so that blocks stay aligned for vector loads. */
@@ -144,6 +146,24 @@ un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t 
     if (!*array) return UN_ERROR_MEMORY;
     *capacity = target;
     return UN_OK;
+}
+
+/* ---- text ---- */
+
+void un_text_add(un_text *t, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (t->status == UN_OK)
+        t->status =
+            un_array_reserve(t->ctx, (void **)&t->bytes, &t->room, t->used + (size_t)length + 1, 1);
+    if (t->status != UN_OK) return;
+    va_start(arguments, format);
+    vsnprintf(t->bytes + t->used, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    t->used += (size_t)length;
 }
 
 /* ---- arena ---- */

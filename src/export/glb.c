@@ -19,30 +19,6 @@ typedef struct piece {
     uint64_t offset; /* in the binary chunk: vertices, then indices */
 } piece;
 
-typedef struct text {
-    un_context *ctx;
-    char *bytes;
-    size_t used, room;
-    un_status status;
-} text;
-
-static void add(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(text *t, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (t->status == UN_OK)
-        t->status =
-            un_array_reserve(t->ctx, (void **)&t->bytes, &t->room, t->used + (size_t)length + 8, 1);
-    if (t->status != UN_OK) return;
-    va_start(arguments, format);
-    vsnprintf(t->bytes + t->used, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    t->used += (size_t)length;
-}
-
 static uint64_t piece_bytes(const piece *p)
 {
     return (uint64_t)p->vertex_count * VERTEX_BYTES + (uint64_t)p->triangle_count * 12;
@@ -89,9 +65,10 @@ static void put_surface(un_file *file, const un_trimesh *m)
 
 /* ---- JSON ---- */
 
-static void begin_json(text *t)
+static void begin_json(un_text *t)
 {
-    add(t,
+    un_text_add(
+        t,
         "{\"asset\":{\"version\":\"2.0\",\"generator\":\"Undine %s\"},\"scene\":0,"
         "\"materials\":[{\"name\":\"water\",\"doubleSided\":true,\"pbrMetallicRoughness\":{"
         "\"baseColorFactor\":[0.16,0.42,0.52,1],\"metallicFactor\":0.1,\"roughnessFactor\":0.12}},"
@@ -101,60 +78,64 @@ static void begin_json(text *t)
 }
 
 /* A buffer view for each attribute and the indices: four of each piece, in order. */
-static void add_views(text *t, const piece *pieces, int32_t count)
+static void add_views(un_text *t, const piece *pieces, int32_t count)
 {
-    add(t, "\"bufferViews\":[");
+    un_text_add(t, "\"bufferViews\":[");
     for (int32_t p = 0; p < count; p++) {
         uint64_t at = pieces[p].offset, each = (uint64_t)pieces[p].vertex_count * 12;
         for (int a = 0; a < 3; a++)
-            add(t, "%s{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu,\"target\":34962}",
-                p + a ? "," : "", (unsigned long long)(at + (uint64_t)a * each),
-                (unsigned long long)each);
-        add(t, ",{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu,\"target\":34963}",
-            (unsigned long long)(at + 3 * each),
-            (unsigned long long)((uint64_t)pieces[p].triangle_count * 12));
+            un_text_add(t,
+                        "%s{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu,\"target\":34962}",
+                        p + a ? "," : "", (unsigned long long)(at + (uint64_t)a * each),
+                        (unsigned long long)each);
+        un_text_add(t, ",{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu,\"target\":34963}",
+                    (unsigned long long)(at + 3 * each),
+                    (unsigned long long)((uint64_t)pieces[p].triangle_count * 12));
     }
 }
 
-static void add_accessors(text *t, const piece *pieces, int32_t count)
+static void add_accessors(un_text *t, const piece *pieces, int32_t count)
 {
-    add(t, "\"accessors\":[");
+    un_text_add(t, "\"accessors\":[");
     for (int32_t p = 0; p < count; p++) {
         const piece *q = &pieces[p];
-        add(t,
-            "%s{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"VEC3\","
-            "\"min\":[%.9g,%.9g,%.9g],\"max\":[%.9g,%.9g,%.9g]}",
-            p ? "," : "", 4 * p, q->vertex_count, q->lo.x, q->lo.y, q->lo.z, q->hi.x, q->hi.y,
-            q->hi.z);
+        un_text_add(t,
+                    "%s{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"VEC3\","
+                    "\"min\":[%.9g,%.9g,%.9g],\"max\":[%.9g,%.9g,%.9g]}",
+                    p ? "," : "", 4 * p, q->vertex_count, q->lo.x, q->lo.y, q->lo.z, q->hi.x,
+                    q->hi.y, q->hi.z);
         for (int a = 1; a < 3; a++)
-            add(t, ",{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"VEC3\"}",
+            un_text_add(
+                t, ",{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"VEC3\"}",
                 4 * p + a, q->vertex_count);
-        add(t, ",{\"bufferView\":%d,\"componentType\":5125,\"count\":%lld,\"type\":\"SCALAR\"}",
+        un_text_add(
+            t, ",{\"bufferView\":%d,\"componentType\":5125,\"count\":%lld,\"type\":\"SCALAR\"}",
             4 * p + 3, 3 * (long long)q->triangle_count);
     }
 }
 
-static void add_meshes(text *t, int32_t surface_count, int32_t solid_count)
+static void add_meshes(un_text *t, int32_t surface_count, int32_t solid_count)
 {
-    add(t, "\"meshes\":[");
+    un_text_add(t, "\"meshes\":[");
     for (int32_t p = 0; p < surface_count + solid_count; p++)
-        add(t,
+        un_text_add(
+            t,
             "%s{\"primitives\":[{\"attributes\":{\"POSITION\":%d,\"NORMAL\":%d,\"_VELOCITY\":%d},"
             "\"indices\":%d,\"material\":%d}]}",
             p ? "," : "", 4 * p, 4 * p + 1, 4 * p + 2, 4 * p + 3, p >= surface_count);
-    add(t, "],");
+    un_text_add(t, "],");
 }
 
 /* Column by column; none for what stands where it was made. */
-static void add_matrix(text *t, const un_pose *p)
+static void add_matrix(un_text *t, const un_pose *p)
 {
     un_pose still = un_pose_identity();
     if (memcmp(p, &still, sizeof still) == 0) return;
-    add(t, ",\"matrix\":[");
+    un_text_add(t, ",\"matrix\":[");
     for (int c = 0; c < 3; c++)
-        add(t, "%.9g,%.9g,%.9g,0,", p->scale * p->rotation[0][c], p->scale * p->rotation[1][c],
-            p->scale * p->rotation[2][c]);
-    add(t, "%.9g,%.9g,%.9g,1]", p->translation.x, p->translation.y, p->translation.z);
+        un_text_add(t, "%.9g,%.9g,%.9g,0,", p->scale * p->rotation[0][c],
+                    p->scale * p->rotation[1][c], p->scale * p->rotation[2][c]);
+    un_text_add(t, "%.9g,%.9g,%.9g,1]", p->translation.x, p->translation.y, p->translation.z);
 }
 
 static void quaternion(const un_pose *p, float q[4])
@@ -179,10 +160,10 @@ static void quaternion(const un_pose *p, float q[4])
 
 /* ---- a file: head, JSON, binary ---- */
 
-static un_status write_head(un_exporter *e, un_file *file, text *json, uint64_t binary)
+static un_status write_head(un_exporter *e, un_file *file, un_text *json, uint64_t binary)
 {
     UN_TRY(json->status);
-    while (json->used % 4) json->bytes[json->used++] = ' ';
+    while (json->status == UN_OK && json->used % 4) un_text_add(json, " ");
     uint64_t all = GLB_HEAD + CHUNK_HEAD + json->used + CHUNK_HEAD + binary;
     if (all > UINT32_MAX)
         return un_fail(e->ctx, UN_ERROR_ARGUMENT,
@@ -245,42 +226,42 @@ static uint64_t place_pieces(piece *pieces, int32_t count)
     return at;
 }
 
-static void add_roots(text *t, int32_t count)
+static void add_roots(un_text *t, int32_t count)
 {
-    add(t, "\"scenes\":[{");
-    for (int32_t n = 0; n < count; n++) add(t, n ? ",%d" : "\"nodes\":[%d", n);
-    add(t, count ? "]}]," : "}],");
+    un_text_add(t, "\"scenes\":[{");
+    for (int32_t n = 0; n < count; n++) un_text_add(t, n ? ",%d" : "\"nodes\":[%d", n);
+    un_text_add(t, count ? "]}]," : "}],");
 }
 
 /* ---- a file per frame ---- */
 
-static un_status frame_json(un_exporter *e, text *t, const piece *pieces, int32_t surfaces,
+static un_status frame_json(un_exporter *e, un_text *t, const piece *pieces, int32_t surfaces,
                             const int32_t *which, int32_t solids, int32_t frame, uint64_t binary)
 {
     begin_json(t);
     int32_t nodes = surfaces + solids;
     add_roots(t, nodes);
     if (nodes == 0) { /* an empty frame is an empty scene */
-        add(t, "\"extras\":{\"frame\":%d}}", frame);
+        un_text_add(t, "\"extras\":{\"frame\":%d}}", frame);
         return t->status;
     }
-    add(t, "\"nodes\":[");
-    if (surfaces) add(t, "{\"name\":\"surface\",\"mesh\":0}");
+    un_text_add(t, "\"nodes\":[");
+    if (surfaces) un_text_add(t, "{\"name\":\"surface\",\"mesh\":0}");
     for (int32_t s = 0; s < solids; s++) {
         un_pose pose;
         UN_TRY(un_scene_pose(e->scene, which[s], frame / e->rate, &pose));
-        add(t, "%s{\"name\":\"solid %d\",\"mesh\":%d", s + surfaces ? "," : "", which[s] + 1,
-            s + surfaces);
+        un_text_add(t, "%s{\"name\":\"solid %d\",\"mesh\":%d", s + surfaces ? "," : "",
+                    which[s] + 1, s + surfaces);
         add_matrix(t, &pose);
-        add(t, "}");
+        un_text_add(t, "}");
     }
-    add(t, "],");
+    un_text_add(t, "],");
     add_meshes(t, surfaces, solids);
     add_accessors(t, pieces, nodes);
-    add(t, "],");
+    un_text_add(t, "],");
     add_views(t, pieces, nodes);
-    add(t, "],\"buffers\":[{\"byteLength\":%llu}],\"extras\":{\"frame\":%d,\"time\":%.9g}}",
-        (unsigned long long)binary, frame, frame / e->rate);
+    un_text_add(t, "],\"buffers\":[{\"byteLength\":%llu}],\"extras\":{\"frame\":%d,\"time\":%.9g}}",
+                (unsigned long long)binary, frame, frame / e->rate);
     return t->status;
 }
 
@@ -289,7 +270,7 @@ static un_status write_frame(un_exporter *e, piece *pieces, int32_t *which, int3
 {
     un_trimesh mesh;
     un_file *file = NULL;
-    text json = {.ctx = e->ctx};
+    un_text json = {.ctx = e->ctx};
     un_status status = UN_OK;
     int32_t solids;
     UN_TRY(un_export_surface(e, frame, &mesh));
@@ -348,118 +329,121 @@ static void frame_keys(const film *f, int32_t i, float times[KEYS], float scales
     if (k == e->frame_count - 1) scales[2] = 1, scales[3] = 1;
 }
 
-static void add_animation(text *t, const film *f)
+static void add_animation(un_text *t, const film *f)
 {
     const un_exporter *e = f->e;
     int32_t count = f->count, base = 4 * (count + f->solids);
     bool first = true;
     if (count + f->moving == 0) return;
-    add(t, "\"animations\":[{\"name\":\"liquid\",\"samplers\":[");
+    un_text_add(t, "\"animations\":[{\"name\":\"liquid\",\"samplers\":[");
     for (int32_t k = 0; k < count; k++) {
-        add(t, "%s{\"input\":%d,\"output\":%d,\"interpolation\":\"STEP\"}", first ? "" : ",",
-            base + 2 * k, base + 2 * k + 1);
+        un_text_add(t, "%s{\"input\":%d,\"output\":%d,\"interpolation\":\"STEP\"}",
+                    first ? "" : ",", base + 2 * k, base + 2 * k + 1);
         first = false;
     }
     for (int32_t m = 0; m < f->moving; m++)
         for (int c = 0; c < 2; c++) {
-            add(t, "%s{\"input\":%d,\"output\":%d,\"interpolation\":\"LINEAR\"}", first ? "" : ",",
-                base + 2 * count, base + 2 * count + 1 + 2 * m + c);
+            un_text_add(t, "%s{\"input\":%d,\"output\":%d,\"interpolation\":\"LINEAR\"}",
+                        first ? "" : ",", base + 2 * count, base + 2 * count + 1 + 2 * m + c);
             first = false;
         }
-    add(t, "],\"channels\":[");
+    un_text_add(t, "],\"channels\":[");
     int32_t sampler = 0;
     for (int32_t k = 0; k < count; k++, sampler++)
-        add(t, "%s{\"sampler\":%d,\"target\":{\"node\":%d,\"path\":\"scale\"}}", sampler ? "," : "",
-            sampler, k);
+        un_text_add(t, "%s{\"sampler\":%d,\"target\":{\"node\":%d,\"path\":\"scale\"}}",
+                    sampler ? "," : "", sampler, k);
     for (int32_t s = 0; s < f->solids; s++) {
         if (!e->scene->def.solids[f->which[s]].moves) continue;
         for (int c = 0; c < 2; c++) {
-            add(t, "%s{\"sampler\":%d,\"target\":{\"node\":%d,\"path\":\"%s\"}}",
-                sampler ? "," : "", sampler, count + s, c ? "rotation" : "translation");
+            un_text_add(t, "%s{\"sampler\":%d,\"target\":{\"node\":%d,\"path\":\"%s\"}}",
+                        sampler ? "," : "", sampler, count + s, c ? "rotation" : "translation");
             sampler++;
         }
     }
-    add(t, "]}],");
+    un_text_add(t, "]}],");
 }
 
-static void add_key_accessors(text *t, const film *f)
+static void add_key_accessors(un_text *t, const film *f)
 {
     const un_exporter *e = f->e;
     int32_t frames = e->frame_count, view = 4 * (f->count + f->solids);
     for (int32_t k = 0; k < f->count; k++) {
         float times[KEYS], scales[KEYS];
         frame_keys(f, k, times, scales);
-        add(t,
-            ",{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"SCALAR\","
-            "\"min\":[%.9g],\"max\":[%.9g]},{\"bufferView\":%d,\"componentType\":5126,"
-            "\"count\":%d,\"type\":\"VEC3\"}",
-            view, KEYS, (double)times[0], (double)times[KEYS - 1], view + 1, KEYS);
+        un_text_add(t,
+                    ",{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"SCALAR\","
+                    "\"min\":[%.9g],\"max\":[%.9g]},{\"bufferView\":%d,\"componentType\":5126,"
+                    "\"count\":%d,\"type\":\"VEC3\"}",
+                    view, KEYS, (double)times[0], (double)times[KEYS - 1], view + 1, KEYS);
         view += 2;
     }
     if (f->moving == 0) return;
-    add(t,
+    un_text_add(
+        t,
         ",{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"SCALAR\",\"min\":[0],"
         "\"max\":[%.9g]}",
         view++, frames, (double)(float)((frames - 1) * e->every / e->rate));
     for (int32_t m = 0; m < f->moving; m++)
         for (int c = 0; c < 2; c++)
-            add(t, ",{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"VEC%d\"}",
+            un_text_add(
+                t, ",{\"bufferView\":%d,\"componentType\":5126,\"count\":%d,\"type\":\"VEC%d\"}",
                 view++, frames, 3 + c);
 }
 
-static void add_key_views(text *t, const film *f)
+static void add_key_views(un_text *t, const film *f)
 {
     uint64_t at = f->keys;
     int32_t frames = f->e->frame_count;
     for (int32_t k = 0; k < f->count; k++, at += KEY_BYTES)
-        add(t,
+        un_text_add(
+            t,
             ",{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%d},{\"buffer\":0,\"byteOffset\":"
             "%llu,\"byteLength\":%d}",
             (unsigned long long)at, 4 * KEYS, (unsigned long long)(at + 4 * KEYS), 12 * KEYS);
     if (f->moving == 0) return;
     uint64_t each[] = {12 * (uint64_t)frames, 16 * (uint64_t)frames};
-    add(t, ",{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu}", (unsigned long long)at,
-        4ull * (unsigned long long)frames);
+    un_text_add(t, ",{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu}",
+                (unsigned long long)at, 4ull * (unsigned long long)frames);
     at += 4 * (uint64_t)frames;
     for (int32_t m = 0; m < f->moving; m++)
         for (int c = 0; c < 2; c++) {
-            add(t, ",{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu}",
-                (unsigned long long)at, (unsigned long long)each[c]);
+            un_text_add(t, ",{\"buffer\":0,\"byteOffset\":%llu,\"byteLength\":%llu}",
+                        (unsigned long long)at, (unsigned long long)each[c]);
             at += each[c];
         }
 }
 
-static un_status film_json(text *t, const film *f)
+static un_status film_json(un_text *t, const film *f)
 {
     un_exporter *e = f->e;
     int32_t count = f->count;
     begin_json(t);
     add_roots(t, count + f->solids);
-    add(t, "\"nodes\":[");
+    un_text_add(t, "\"nodes\":[");
     for (int32_t k = 0; k < count; k++)
-        add(t, "%s{\"name\":\"frame %d\",\"mesh\":%d%s}", k ? "," : "",
-            un_export_frame(e, f->kept[k]), k, f->kept[k] ? ",\"scale\":[0,0,0]" : "");
+        un_text_add(t, "%s{\"name\":\"frame %d\",\"mesh\":%d%s}", k ? "," : "",
+                    un_export_frame(e, f->kept[k]), k, f->kept[k] ? ",\"scale\":[0,0,0]" : "");
     for (int32_t s = 0; s < f->solids; s++) {
         un_pose pose;
         UN_TRY(un_scene_pose(e->scene, f->which[s], e->first / e->rate, &pose));
-        add(t, "%s{\"name\":\"solid %d\",\"mesh\":%d", count + s ? "," : "", f->which[s] + 1,
-            count + s);
+        un_text_add(t, "%s{\"name\":\"solid %d\",\"mesh\":%d", count + s ? "," : "",
+                    f->which[s] + 1, count + s);
         if (e->scene->def.solids[f->which[s]].moves)
-            add(t, ",\"scale\":[%.9g,%.9g,%.9g]}", pose.scale, pose.scale, pose.scale);
+            un_text_add(t, ",\"scale\":[%.9g,%.9g,%.9g]}", pose.scale, pose.scale, pose.scale);
         else {
             add_matrix(t, &pose);
-            add(t, "}");
+            un_text_add(t, "}");
         }
     }
-    add(t, "],");
+    un_text_add(t, "],");
     add_meshes(t, count, f->solids);
     add_animation(t, f);
     add_accessors(t, f->pieces, count + f->solids);
     add_key_accessors(t, f);
-    add(t, "],");
+    un_text_add(t, "],");
     add_views(t, f->pieces, count + f->solids);
     add_key_views(t, f);
-    add(t, "],\"buffers\":[{\"byteLength\":%llu}]}", (unsigned long long)f->binary);
+    un_text_add(t, "],\"buffers\":[{\"byteLength\":%llu}]}", (unsigned long long)f->binary);
     return t->status;
 }
 
@@ -499,7 +483,7 @@ static un_status write_film(film *f)
 {
     un_exporter *e = f->e;
     un_file *file = NULL;
-    text json = {.ctx = e->ctx};
+    un_text json = {.ctx = e->ctx};
     un_status status = UN_OK;
     UN_TRY_DONE(measure_solids(e, f->pieces + f->count, f->which, &f->solids));
     if (f->count + f->solids == 0) goto done; /* nothing to see in any frame */

@@ -332,7 +332,7 @@ static un_status put_picture(page *p, un_renderer *renderer, int32_t run, int32_
 {
     char path[PATH_ROOM + 32], *bytes;
     size_t size;
-    un_view_text t = {.ctx = p->ctx};
+    un_text t = {.ctx = p->ctx};
     UN_TRY(un_renderer_frame(renderer, frame, rgb));
     snprintf(path, sizeof path, "%.4000s.%ld.picture.tmp", p->def->path, (long)getpid());
     UN_TRY(un_png_write(p->ctx, path, rgb, width, height));

@@ -11,27 +11,11 @@
 
 /* ---- text ---- */
 
-void un_view_add(un_view_text *t, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (t->status == UN_OK)
-        t->status =
-            un_array_reserve(t->ctx, (void **)&t->bytes, &t->room, t->used + (size_t)length + 1, 1);
-    if (t->status != UN_OK) return;
-    va_start(arguments, format);
-    vsnprintf(t->bytes + t->used, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    t->used += (size_t)length;
-}
-
 /* Bytes that are not UTF-8 are passed on as Latin-1; < is written so that the string may stand in
  * HTML. */
-void un_view_add_string(un_view_text *t, const char *string)
+void un_view_add_string(un_text *t, const char *string)
 {
-    un_view_add(t, "\"");
+    un_text_add(t, "\"");
     for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
         int more = *c >= 0xf0 && *c < 0xf5   ? 3
                    : *c >= 0xe0 && *c < 0xf0 ? 2
@@ -39,15 +23,15 @@ void un_view_add_string(un_view_text *t, const char *string)
         int good = 0;
         while (good < more && (c[1 + good] & 0xc0) == 0x80) good++;
         if (*c >= 0x80 && more > 0 && good == more) {
-            un_view_add(t, "%.*s", more + 1, (const char *)c);
+            un_text_add(t, "%.*s", more + 1, (const char *)c);
             c += more;
         } else if (*c < 0x20 || *c >= 0x7f || strchr("\"\\<>&", *c)) {
-            un_view_add(t, "\\u%04x", *c);
+            un_text_add(t, "\\u%04x", *c);
         } else {
-            un_view_add(t, "%c", *c);
+            un_text_add(t, "%c", *c);
         }
     }
-    un_view_add(t, "\"");
+    un_text_add(t, "\"");
 }
 
 /* ---- files ---- */
@@ -113,7 +97,7 @@ static int32_t count_frames(const char *directory)
     }
 }
 
-void un_view_describe(un_view_text *t, const char *directory)
+void un_view_describe(un_text *t, const char *directory)
 {
     int32_t frames = count_frames(directory);
     const char *end = directory + strlen(directory);
@@ -122,27 +106,27 @@ void un_view_describe(un_view_text *t, const char *directory)
     while (begin > directory && begin[-1] != '/') begin--;
     char name[256];
     snprintf(name, sizeof name, "%.*s", (int)(end - begin), begin);
-    un_view_add(t, "{\"name\":");
+    un_text_add(t, "{\"name\":");
     un_view_add_string(t, name);
-    un_view_add(t, ",\"path\":");
+    un_text_add(t, ",\"path\":");
     un_view_add_string(t, directory);
-    un_view_add(t, ",\"frames\":%d,\"live\":%s", frames, is_live(directory) ? "true" : "false");
+    un_text_add(t, ",\"frames\":%d,\"live\":%s", frames, is_live(directory) ? "true" : "false");
     static const char *const files[] = {"surface.ply", "particles.vtp", "mesh.vtu"};
     static const char *const names[] = {"surface", "particles", "cells"};
     for (int i = 0; i < 3; i++) {
         char file[64];
         snprintf(file, sizeof file, "frames/0000/%s", files[i]);
-        un_view_add(t, ",\"%s\":%s", names[i], size_of(directory, file) >= 0 ? "true" : "false");
+        un_text_add(t, ",\"%s\":%s", names[i], size_of(directory, file) >= 0 ? "true" : "false");
     }
-    un_view_add(t, ",\"stats\":%lld,\"probes\":%lld", (long long)size_of(directory, "stats.csv"),
+    un_text_add(t, ",\"stats\":%lld,\"probes\":%lld", (long long)size_of(directory, "stats.csv"),
                 (long long)size_of(directory, "probes.csv"));
     struct stat record;
     char path[4200];
     snprintf(path, sizeof path, "%s/run.json", directory);
     if (stat(path, &record) == 0)
-        un_view_add(t, ",\"record\":%.6f",
+        un_text_add(t, ",\"record\":%.6f",
                     (double)record.st_mtim.tv_sec + 1e-9 * (double)record.st_mtim.tv_nsec);
-    un_view_add(t, "}");
+    un_text_add(t, "}");
 }
 
 /* ---- the scene ---- */
@@ -164,7 +148,7 @@ static un_status pack_solid(un_context *ctx, const un_render_mesh *m, char **byt
     return UN_OK;
 }
 
-static un_status add_solid(un_context *ctx, un_view_text *t, const un_scene *scene, int32_t s,
+static un_status add_solid(un_context *ctx, un_text *t, const un_scene *scene, int32_t s,
                            un_view_scene *out)
 {
     const un_solid *solid = &scene->def.solids[s];
@@ -173,54 +157,53 @@ static un_status add_solid(un_context *ctx, un_view_text *t, const un_scene *sce
     un_status status = un_render_mesh_weld(ctx, &mesh);
     if (status == UN_OK)
         status = pack_solid(ctx, &mesh, &out->solids[s].bytes, &out->solids[s].size);
-    un_view_add(t, "%s{\"name\":", s ? "," : "");
+    un_text_add(t, "%s{\"name\":", s ? "," : "");
     un_view_add_string(t, solid->name);
-    un_view_add(t, ",\"triangles\":%d,\"moves\":%s", mesh.triangle_count,
+    un_text_add(t, ",\"triangles\":%d,\"moves\":%s", mesh.triangle_count,
                 solid->moves ? "true" : "false");
     un_render_mesh_free(ctx, &mesh);
     UN_TRY(status);
     if (solid->moves) {
-        un_view_add(t, ",\"poses\":[");
+        un_text_add(t, ",\"poses\":[");
         for (int32_t f = 0; f <= scene->def.frames.count && f < POSES_MAX; f++) {
             un_pose p;
             UN_TRY(un_scene_pose(scene, s, f / scene->def.frames.rate, &p));
-            un_view_add(t, "%s[", f ? "," : "");
+            un_text_add(t, "%s[", f ? "," : "");
             for (int r = 0; r < 3; r++)
-                un_view_add(t, "%.7g,%.7g,%.7g,%.7g%s", p.scale * p.rotation[r][0],
+                un_text_add(t, "%.7g,%.7g,%.7g,%.7g%s", p.scale * p.rotation[r][0],
                             p.scale * p.rotation[r][1], p.scale * p.rotation[r][2],
                             r == 0   ? p.translation.x
                             : r == 1 ? p.translation.y
                                      : p.translation.z,
                             r < 2 ? "," : "]");
         }
-        un_view_add(t, "]");
+        un_text_add(t, "]");
     }
-    un_view_add(t, "}");
+    un_text_add(t, "}");
     return t->status;
 }
 
-static un_status describe_scene(un_context *ctx, un_view_text *t, un_scene *scene,
-                                un_view_scene *out)
+static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un_view_scene *out)
 {
     const un_scene_def *def = &scene->def;
     un_vec3 size = def->domain.size;
-    un_view_add(t, "{\"domain\":[%.9g,%.9g,%.9g],\"rate\":%.9g,\"count\":%d,\"method\":", size.x,
+    un_text_add(t, "{\"domain\":[%.9g,%.9g,%.9g],\"rate\":%.9g,\"count\":%d,\"method\":", size.x,
                 size.y, size.z, def->frames.rate, def->frames.count);
     un_view_add_string(t, def->method);
-    un_view_add(t, ",\"finest\":%d,\"surface\":%d,\"density\":%.9g,\"solids\":[",
+    un_text_add(t, ",\"finest\":%d,\"surface\":%d,\"density\":%.9g,\"solids\":[",
                 def->detail.finest, def->detail.surface, def->fluid.density);
     out->solids = un_alloc_zero(ctx, (size_t)def->solid_count + 1, sizeof *out->solids);
     if (!out->solids) return UN_ERROR_MEMORY;
     out->solid_count = def->solid_count;
     for (int32_t s = 0; s < def->solid_count; s++) UN_TRY(add_solid(ctx, t, scene, s, out));
-    un_view_add(t, "]}");
+    un_text_add(t, "]}");
     return t->status;
 }
 
 un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_scene *out)
 {
     *out = (un_view_scene){0};
-    un_view_text t = {.ctx = ctx};
+    un_text t = {.ctx = ctx};
     un_scene *scene = NULL;
     char path[4200];
     snprintf(path, sizeof path, "%s/scene.lua", directory);
@@ -233,7 +216,7 @@ un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_sce
         un_log(ctx, UN_LOG_WARNING, "%s; shown without domain and solids", un_context_message(ctx));
         un_view_scene_free(ctx, out);
         t.used = 0;
-        un_view_add(&t, "{\"solids\":[]}");
+        un_text_add(&t, "{\"solids\":[]}");
         status = t.status;
     }
     out->json = t.bytes;

@@ -105,7 +105,7 @@ static void put_signed(bytes *b, int64_t value)
     put_byte(b, (int)zigzag);
 }
 
-void un_view_add_base64(un_view_text *t, const uint8_t *from, size_t count)
+void un_view_add_base64(un_text *t, const uint8_t *from, size_t count)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t length = (count + 2) / 3 * 4;
@@ -126,7 +126,7 @@ void un_view_add_base64(un_view_text *t, const uint8_t *from, size_t count)
     t->used += length;
 }
 
-static un_status finish(un_view_text *t, bytes *b)
+static un_status finish(un_text *t, bytes *b)
 {
     un_status status = b->status;
     uint8_t *packed = NULL;
@@ -171,7 +171,7 @@ static double part_of(un_vec3 v, int axis)
     return axis == 0 ? v.x : axis == 1 ? v.y : v.z;
 }
 
-un_status un_view_pack_surface(un_view_text *t, const un_trimesh *m)
+un_status un_view_pack_surface(un_text *t, const un_trimesh *m)
 {
     bytes b = {.ctx = t->ctx};
     frame_box f = {0};
@@ -203,7 +203,7 @@ un_status un_view_pack_surface(un_view_text *t, const un_trimesh *m)
     return finish(t, &b);
 }
 
-un_status un_view_pack_particles(un_view_text *t, const un_particles *p, int32_t most)
+un_status un_view_pack_particles(un_text *t, const un_particles *p, int32_t most)
 {
     bytes b = {.ctx = t->ctx};
     frame_box f = {0};

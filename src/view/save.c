@@ -42,7 +42,7 @@ static un_status save_text(saver *s, int32_t run, const char *name)
     snprintf(path, sizeof path, "%s/%s", s->def->directories[run], name);
     if (stat(path, &found) != 0 || (size_t)found.st_size > TEXT_MAX) return UN_OK;
     UN_TRY(un_file_read(s->ctx, path, &text, &size));
-    un_view_text t = {.ctx = s->ctx};
+    un_text t = {.ctx = s->ctx};
     un_view_add_string(&t, text);
     snprintf(id, sizeof id, "undine-%d-%s", run, name);
     block_begin(s, id);
@@ -53,13 +53,13 @@ static un_status save_text(saver *s, int32_t run, const char *name)
     return t.status;
 }
 
-static un_status save_block(saver *s, const char *id, un_view_text *t)
+static un_status save_block(saver *s, const char *id, un_text *t)
 {
     block_begin(s, id);
     un_file_write(s->file, t->bytes, t->used);
     block_end(s);
     un_free(s->ctx, t->bytes);
-    *t = (un_view_text){.ctx = s->ctx};
+    *t = (un_text){.ctx = s->ctx};
     return un_file_status(s->file);
 }
 
@@ -83,7 +83,7 @@ static un_status save_frame(saver *s, int32_t run, int32_t frame, double triangl
 {
     char path[4200], id[64];
     struct stat found;
-    un_view_text t = {.ctx = s->ctx};
+    un_text t = {.ctx = s->ctx};
     un_status status = UN_OK;
     snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", s->def->directories[run], frame);
     if (stat(path, &found) == 0) {
@@ -118,11 +118,11 @@ static un_status save_frame(saver *s, int32_t run, int32_t frame, double triangl
 static un_status save_scene(saver *s, int32_t run)
 {
     un_view_scene scene;
-    un_view_text t = {.ctx = s->ctx};
+    un_text t = {.ctx = s->ctx};
     char id[64];
     UN_TRY(un_view_scene_make(s->ctx, s->def->directories[run], &scene));
     un_status status = UN_OK;
-    un_view_add(&t, "%s", scene.json);
+    un_text_add(&t, "%s", scene.json);
     snprintf(id, sizeof id, "undine-%d-scene.json", run);
     if (t.status == UN_OK) status = save_block(s, id, &t);
     for (int32_t k = 0; k < scene.solid_count && status == UN_OK && t.status == UN_OK; k++) {
@@ -189,14 +189,14 @@ static un_status save_all(saver *s)
         every[r] = (frames[r] + def->frame_count - 1) / def->frame_count;
         s->total += (frames[r] + every[r] - 1) / every[r];
     }
-    un_view_text t = {.ctx = s->ctx};
-    un_view_add(&t, "{\"version\":\"%s\",\"saved\":true,\"runs\":[", un_version());
+    un_text t = {.ctx = s->ctx};
+    un_text_add(&t, "{\"version\":\"%s\",\"saved\":true,\"runs\":[", un_version());
     for (int32_t r = 0; r < def->directory_count; r++) {
-        un_view_add(&t, "%s{\"every\":%d,\"about\":", r ? "," : "", every[r]);
+        un_text_add(&t, "%s{\"every\":%d,\"about\":", r ? "," : "", every[r]);
         un_view_describe(&t, def->directories[r]);
-        un_view_add(&t, "}");
+        un_text_add(&t, "}");
     }
-    un_view_add(&t, "]}");
+    un_text_add(&t, "]}");
     un_status status = t.status;
     if (status == UN_OK) status = save_block(s, "undine-runs", &t);
     un_free(s->ctx, t.bytes);

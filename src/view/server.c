@@ -110,13 +110,13 @@ static enum MHD_Result answer_bytes(struct MHD_Connection *connection, const cha
 
 static enum MHD_Result answer_runs(un_viewer *v, struct MHD_Connection *connection)
 {
-    un_view_text t = {.ctx = v->ctx};
-    un_view_add(&t, "{\"version\":\"%s\",\"runs\":[", un_version());
+    un_text t = {.ctx = v->ctx};
+    un_text_add(&t, "{\"version\":\"%s\",\"runs\":[", un_version());
     for (int32_t r = 0; r < v->run_count; r++) {
-        if (r) un_view_add(&t, ",");
+        if (r) un_text_add(&t, ",");
         un_view_describe(&t, v->runs[r].directory);
     }
-    un_view_add(&t, "]}");
+    un_text_add(&t, "]}");
     enum MHD_Result result;
     if (t.status == UN_OK)
         result = answer(connection, MHD_HTTP_OK,

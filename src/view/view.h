@@ -34,17 +34,9 @@ bool un_view_host_is_local(const char *host);
 
 /* ---- what a run is to the page (describe.c) ---- */
 
-/* Text that grows. A failed allocation sticks. */
-typedef struct un_view_text {
-    un_context *ctx;
-    char *bytes;
-    size_t used, room;
-    un_status status;
-} un_view_text;
-void un_view_add(un_view_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void un_view_add_string(un_view_text *text, const char *string); /* a JSON string */
+void un_view_add_string(un_text *text, const char *string); /* a JSON string */
 
-void un_view_add_base64(un_view_text *text, const uint8_t *bytes, size_t count);
+void un_view_add_base64(un_text *text, const uint8_t *bytes, size_t count);
 
 /* What does not change while a run goes on: the domain, the solids at rest and their poses by
  * frame, as JSON; meshes as bytes: two counts (uint32), positions and normals (float), triangles.
@@ -62,7 +54,7 @@ un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_sce
 void un_view_scene_free(un_context *ctx, un_view_scene *scene);
 
 /* {"name": ..., "frames": how many folders, "live": ..., sizes of tables, ...} */
-void un_view_describe(un_view_text *text, const char *directory);
+void un_view_describe(un_text *text, const char *directory);
 /* Opens DIR/name without ever following a link below DIR, regular files only; -1: no. */
 int un_view_open(const char *directory, const char *name, int64_t *size);
 
@@ -78,8 +70,8 @@ const char *un_view_page(un_context *ctx, size_t *size);
 un_status un_view_simplify(un_context *ctx, un_trimesh *mesh, double cell);
 /* Quantised to 16 bits of the bounds, differences, deflated, in base64; appended to text. viewer/
  * src/unpack.js reads it. */
-un_status un_view_pack_surface(un_view_text *text, const un_trimesh *mesh);
+un_status un_view_pack_surface(un_text *text, const un_trimesh *mesh);
 /* At most `most` particles, evenly thinned. */
-un_status un_view_pack_particles(un_view_text *text, const un_particles *particles, int32_t most);
+un_status un_view_pack_particles(un_text *text, const un_particles *particles, int32_t most);
 
 #endif
