@@ -1,1 +1,0 @@
-scene { method = 'tet', liquid = { box { min = {0, 0, 0}, max = {1, .5, 1} } }, detail = { coarsest = 1, finest = 512 }, solids = { box { min = {-1,-1,0.49}, max = {2,0.7,0.615} } }, sizing = { depth = false, curvature = false, solid_curvature = false, strain = false, film = false, solid_curvature = true } }
