@@ -19,21 +19,10 @@ static void water_rests(void **unused)
     world_end(&w);
 }
 
-/* What flies by itself keeps its way; a drop's momentum arrives in the pool it falls into. */
 static void flight_conserves_momentum(void **unused)
 {
     (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { method = 'staggered', detail = { coarsest = 6, finest = 24 },"
-                " gravity = {0, 0, 0}, liquid = {"
-                " sphere { center = {0.3, 0.5, 0.5}, radius = 0.15 }, velocity = {1, 0, 0.5} } }");
-    un_vec3 before = w.step.momentum;
-    world_run(&w, 0.25);
-    check_near(w.step.momentum.x, before.x, 5e-3 * before.x);
-    check_near(w.step.momentum.z, before.z, 5e-3 * before.x);
-    check_near(w.step.momentum.y, 0, 5e-3 * before.x);
-    world_end(&w);
+    world_flies(method, "coarsest = 6, finest = 24", 5e-3);
 }
 
 /* A column breaks: the front after 0.2 s is where method `tet` has it, within two cells, and
@@ -64,22 +53,7 @@ static void a_column_falls_as_with_tet(void **unused)
 static void any_thread_count_gives_the_same_bits(void **unused)
 {
     (void)unused;
-    uint64_t first = 0;
-    for (int32_t threads = 1; threads <= 3; threads += 2) {
-        world w;
-        world_begin(&w, method, threads,
-                    "scene { method = 'staggered', domain = { size = {1, 1, 0.5},"
-                    " open = {'right'} }, detail = { coarsest = 6, finest = 24 },"
-                    " liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } },"
-                    " solids = { sphere { center = {0.6, 0.1, 0.25}, radius = 0.12 } },"
-                    " sources = { emitter { shape = sphere { center = {0.7, 0.7, 0.25},"
-                    " radius = 0.06 }, velocity = {0, -1, 0} } } }");
-        for (int step = 0; step < 6; step++) world_step(&w, 0.2);
-        uint64_t hash = state_hash(&w);
-        if (threads == 1) first = hash;
-        assert_true(hash == first);
-        world_end(&w);
-    }
+    world_same_bits(method, "coarsest = 4, finest = 16", 0.05);
 }
 
 static void every_failing_allocation_is_survived(void **unused)

@@ -163,6 +163,78 @@ static inline uint64_t state_hash(const world *w)
     return hash;
 }
 
+/* A blob without gravity moves on as it began: its momentum after 0.3 s, off by `share` of what it
+ * was at most. */
+static inline void world_flies(const un_method *method, const char *detail, double share)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "scene { method = '%s', detail = { %s }, gravity = {0, 0, 0}, liquid = {"
+             " sphere { center = {0.3, 0.5, 0.5}, radius = 0.15 }, velocity = {1, 0, 0.5} } }",
+             method->name, detail);
+    world w;
+    world_begin(&w, method, 2, text);
+    un_vec3 before = w.step.momentum;
+    world_run(&w, 0.3);
+    check_near(w.step.momentum.x, before.x, share * before.x);
+    check_near(w.step.momentum.z, before.z, share * before.x);
+    check_near(w.step.momentum.y, 0, share * before.x);
+    world_end(&w);
+}
+
+/* A drop too small for a cell flies a parabola, to within `off` metres. */
+static inline void world_throws(const un_method *method, const char *detail, double off)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "scene { method = '%s', detail = { %s }, liquid = {"
+             " sphere { center = {0.2, 0.8, 0.5}, radius = 0.02 }, velocity = {1, 1, 0} } }",
+             method->name, detail);
+    world w;
+    world_begin(&w, method, 1, text);
+    const un_particles *p = method->particles(w.state);
+    assert_true(p->count > 0 && w.step.ballistic == p->count);
+    double x = p->x[0][0], y = p->x[1][0];
+    world_run(&w, 0.25);
+    p = method->particles(w.state);
+    check_near(p->x[0][0], x + 0.25, off);
+    check_near(p->x[1][0], y + 0.25 - 0.5 * 9.81 * 0.0625, off);
+    world_end(&w);
+}
+
+/* The same bits with 1 thread and more, with everything a scene may have; and nothing leaves the
+ * domain or enters the ball. */
+static inline void world_same_bits(const un_method *method, const char *detail, double end)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "scene { method = '%s', domain = { size = {1, 1, 0.5}, open = {'right'} },"
+             " detail = { %s }, liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } },"
+             " solids = { sphere { center = {0.6, 0.1, 0.25}, radius = 0.12 },"
+             "   box { min = {0.2, 0.3, 0.1}, max = {0.25, 0.6, 0.4}, friction = 0.5,"
+             "         pose = function(t) return { by = {0.3 * math.sin(6 * t), 0, 0} } end } },"
+             " sources = { emitter { shape = sphere { center = {0.7, 0.8, 0.25}, radius = 0.1 },"
+             "               velocity = {-1, -1, 0} },"
+             "             drain { shape = box { min = {0, 0, 0}, max = {0.1, 0.05, 1} } } } }",
+             method->name, detail);
+    uint64_t first = 0;
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        world w;
+        world_begin(&w, method, threads, text);
+        world_run(&w, end);
+        uint64_t hash = state_hash(&w);
+        if (threads == 1) first = hash;
+        assert_true(hash == first);
+        const un_particles *p = method->particles(w.state);
+        for (int32_t q = 0; q < p->count; q++) {
+            un_vec3 x = un_particle_position(p, q);
+            assert_true(un_length(un_sub(x, un_v3(0.6, 0.1, 0.25))) >= 0.12);
+            assert_true(x.x >= 0 && x.y >= 0 && x.z >= 0 && x.x <= 1 && x.y <= 1 && x.z <= 0.5);
+        }
+        world_end(&w);
+    }
+}
+
 typedef struct tiny_args {
     const un_method *method;
     const char *path;
