@@ -1,9 +1,7 @@
-/* A checkpoint: read, loaded by both methods, and stepped once. Checksums are set right first, as
- * far as the bytes make sense, for nobody guesses them. */
-#include "fuzz.h"
-#include "method/method.h"
+/* A checkpoint: read, loaded by the method it is of, and stepped once. Checksums are set right
+ * first, as far as the bytes make sense, for nobody guesses them. */
+#include "checkpoint.h"
 #include "state/format.h"
-#include "state/state.h"
 
 typedef struct input {
     const uint8_t *bytes;
@@ -47,14 +45,11 @@ static void set_checksums(uint8_t *b, size_t count)
     if (count - at >= UN_TAIL_BYTES) un_put32(b + at + 8, un_crc(crc, b + at, 8));
 }
 
-static const char tiny[] =
-    "scene { method = 'tet', domain = { size = {1, 1, 1} }, detail = { coarsest = 2, finest = 4 "
-    "},\n"
-    "liquid = { box { min = {0, 0, 0}, max = {0.5, 0.3, 0.5} } },\n"
-    "solids = { solid { sphere { center = {0.8, 0.2, 0.8}, radius = 0.1 }, velocity = {-1, 0, 0} } "
-    "},\n"
-    "sources = { emitter { shape = box { min = {0, 0, 0}, max = {0.3, 0.3, 0.3} },\n"
-    "  velocity = {1, 0, 0} } } }\n";
+static const un_method *method_of(const un_state *state)
+{
+    if (!un_state_find(state, "scale")) return &un_method_uniform;
+    return un_state_find(state, "face_velocity") ? &un_method_staggered : &un_method_tet;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
@@ -68,15 +63,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     input in = {repaired, count, 0}, again = in;
     un_status status = un_state_decode(&state, from_input, &in, count, "fuzz");
     if (status == UN_OK) FUZZ_REQUIRE(un_state_verify(ctx, from_input, &again, count, "fuzz") == 0);
-    const un_section *method = un_state_find(&state, "scale"); /* only tet has it */
     if (status == UN_OK) {
-        const un_method *m = method ? &un_method_tet : &un_method_uniform;
-        const char *path = fuzz_file((const uint8_t *)tiny, sizeof tiny - 1, "lua");
-        un_scene *scene;
+        const un_method *m = method_of(&state);
+        const char *text = un_state_find(&state, "particles.viscosity") ? fuzz_thick : fuzz_thin;
+        un_scene *scene = fuzz_scene(ctx, text);
         void *loaded = NULL;
         un_step step;
-        FUZZ_REQUIRE(un_scene_load(ctx, path, NULL, 0, &scene) == UN_OK);
-        unlink(path);
         if (m->load(ctx, scene, &state, &loaded) == UN_OK) {
             double limit = m->step_limit(loaded);
             if (limit > 1e-6) (void)m->step(loaded, fmin(limit, 0.01), &step);

@@ -16,9 +16,13 @@ for program in build/fuzz/fuzz/fuzz_*; do
     echo "== $name, $seconds s"
     words=()
     [ -f "fuzz/$name.dict" ] && words=("-dict=fuzz/$name.dict")
+    seeds=()
+    for folder in "fuzz/seeds/$name" "build/fuzz/fuzz/seeds/$name"; do
+        [ -d "$folder" ] && seeds+=("$folder")
+    done
     if ! nice -n 19 "$program" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 "${words[@]}" \
         -artifact_prefix="build/fuzz/found/$name-" -print_final_stats=1 \
-        "build/fuzz/corpus/$name" "fuzz/seeds/$name" "fuzz/found/$name" \
+        "build/fuzz/corpus/$name" "${seeds[@]}" "fuzz/found/$name" \
         >"build/fuzz/$name.log" 2>&1; then
         failed=1
         tail -n 40 "build/fuzz/$name.log"

@@ -1,6 +1,10 @@
 /* Particles, sources and walls to a state and back. */
 #include "method/saving.h"
 
+/* How far an emitter's stream may have come, cells: more than any run takes it, and less than what
+ * a double resolves. */
+#define SHIFT_MAX 0x1p40
+
 static const char *const axes_x[3] = {"particles.x", "particles.y", "particles.z"};
 static const char *const axes_v[3] = {"particles.vx", "particles.vy", "particles.vz"};
 
@@ -99,7 +103,7 @@ un_status un_load_sources(const un_state *in, un_sources *s)
     for (int32_t n = 0; n < count; n++) {
         const double *from = un_section_data(shift);
         memcpy(&s->emitters[n].shift, from + 3 * n, sizeof(un_vec3));
-        if (!un_finite3(s->emitters[n].shift))
+        if (!(un_length(s->emitters[n].shift) < SHIFT_MAX * s->grid->h))
             return un_fail(s->ctx, UN_ERROR_FILE, "the checkpoint has an emitter that is nowhere");
         s->emitters[n].started = ((const uint8_t *)un_section_data(started))[n] != 0;
     }
