@@ -1,12 +1,13 @@
 /* Particles to tets and back.
  *
- *     V_n = sum_p V_p N_n(x_p),   u_n = sum_p V_p N_n(x_p) v_p / V_n,   u_t = mean of u_n
+ *     M_n = sum_p M_p N_n(x_p),   u_n = sum_p M_p N_n(x_p) v_p / M_n,   u_t = mean of u_n
  *
- * with the hat functions N_n. [Ando13 section 6] maps with a kernel max(v (4 r^2 / d^2 - 1), 0) to
- * the centres of tets, which is unbounded where a particle meets a centre: there one tiny particle
- * outweighs all others and gives the tet many times its momentum. Hat functions are bounded, give
- * every particle's momentum away exactly once, need no search, and leave the velocities of tets as
- * smooth as the pressure that is to correct them.
+ * with the hat functions N_n and M the mass, or the volume where all liquid is as dense. [Ando13
+ * section 6] maps with a kernel max(v (4 r^2 / d^2 - 1), 0) to the centres of tets, which is
+ * unbounded where a particle meets a centre: there one tiny particle outweighs all others and gives
+ * the tet many times its momentum. Hat functions are bounded, give every particle's momentum away
+ * exactly once, need no search, and leave the velocities of tets as smooth as the pressure that is
+ * to correct them.
  *
  * Back to particles, and along their paths, velocities are those of section 3: values at tets kept,
  * nodes in between. Sums are formed per tet, then gathered by node: no two threads write to one
@@ -102,6 +103,7 @@ typedef struct nodes_args {
     bool centre;          /* the place, from the node on */
     const float *where;   /* at nodes: only sums at nodes where this is above 0; NULL: all */
     float (*sums)[4][4];  /* by tet: volume and momentum at its nodes */
+    float (*mass)[4];     /* by tet, at its nodes; NULL: volume stands for it */
     uint8_t *large;       /* by particle: subdivisions of its edge, 1 none, 2, 4 */
     part *parts;
     uint32_t *keys;
@@ -203,7 +205,7 @@ static un_status make_parts(un_context *ctx, un_arena *arena, nodes_args *a)
     return UN_OK;
 }
 
-static void add(double sum[4][4], const nodes_args *a, int32_t t, un_vec3 x, int32_t q,
+static void add(double sum[4][5], const nodes_args *a, int32_t t, un_vec3 x, int32_t q,
                 double volume)
 {
     const un_tets *mesh = a->mesh;
@@ -217,13 +219,15 @@ static void add(double sum[4][4], const nodes_args *a, int32_t t, un_vec3 x, int
         v = un_v3((double)a->particles->density[q], (double)a->particles->viscosity[q], 0);
     else
         v = un_particle_velocity(a->particles, q);
+    double density = a->mass ? (double)a->particles->density[q] : 1;
     for (int i = 0; i < 4; i++) {
-        double w = volume * place.w[i];
+        double w = volume * place.w[i], m = w * density;
         if (a->centre) v = un_sub(x, mesh->x[mesh->tet[t][i]]);
         sum[i][0] += w;
-        sum[i][1] += w * v.x;
-        sum[i][2] += w * v.y;
-        sum[i][3] += w * v.z;
+        sum[i][1] += m * v.x;
+        sum[i][2] += m * v.y;
+        sum[i][3] += m * v.z;
+        sum[i][4] += m;
     }
 }
 
@@ -232,7 +236,7 @@ static void sum_tets(void *arg, int64_t begin, int64_t end)
     nodes_args *a = arg;
     const un_particles *p = a->particles;
     for (int64_t t = begin; t < end; t++) {
-        double sum[4][4] = {{0}};
+        double sum[4][5] = {{0}};
         bool wanted = is_wanted(a, t);
         for (int32_t q = a->bins->begin[t]; wanted && q < a->bins->begin[t + 1]; q++)
             if (a->large[q] == 1)
@@ -243,8 +247,10 @@ static void sum_tets(void *arg, int64_t begin, int64_t end)
                 add(sum, a, (int32_t)t, s->x, s->particle,
                     (double)s->share * p->volume[s->particle]);
             }
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) {
             for (int c = 0; c < 4; c++) a->sums[t][i][c] = (float)sum[i][c];
+            if (a->mass) a->mass[t][i] = (float)sum[i][4];
+        }
     }
 }
 
@@ -253,16 +259,17 @@ static void sum_nodes(void *arg, int64_t begin, int64_t end)
     nodes_args *a = arg;
     const un_tets *mesh = a->mesh;
     for (int64_t n = begin; n < end; n++) {
-        double sum[4] = {0};
+        double sum[4] = {0}, mass = 0;
         if (a->where && !(a->where[n] > 0)) continue;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             const float *s = a->sums[mesh->corner[k] / 4][mesh->corner[k] % 4];
             for (int c = 0; c < 4; c++) sum[c] += s[c];
+            mass += a->mass ? a->mass[mesh->corner[k] / 4][mesh->corner[k] % 4] : s[0];
         }
         if (a->volume) a->volume[n] = (float)sum[0];
         if (a->known) a->known[n] = sum[0] > 0;
         if (a->field && !(sum[0] > 0)) continue;
-        double inverse = sum[0] > 0 ? 1 / sum[0] : 0;
+        double inverse = mass > 0 ? 1 / mass : 0;
         a->u[n] = un_v3(sum[1] * inverse, sum[2] * inverse, sum[3] * inverse);
     }
 }
@@ -272,6 +279,10 @@ static un_status sum_up(un_context *ctx, un_arena *arena, nodes_args *a)
     a->sums = un_arena_alloc(arena, (size_t)a->mesh->tet_count + 1, sizeof *a->sums);
     a->large = un_arena_alloc(arena, (size_t)a->particles->count + 1, 1);
     if (!a->sums || !a->large) return UN_ERROR_MEMORY;
+    if (a->particles->density && !a->matter) {
+        a->mass = un_arena_alloc(arena, (size_t)a->mesh->tet_count + 1, sizeof *a->mass);
+        if (!a->mass) return UN_ERROR_MEMORY;
+    }
     UN_TRY(make_parts(ctx, arena, a));
     un_parallel_for(ctx, a->mesh->tet_count, 2048, sum_tets, a);
     un_parallel_for(ctx, a->mesh->node_count, 1024, sum_nodes, a);

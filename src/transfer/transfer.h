@@ -48,9 +48,9 @@ void un_tet_bins_free(un_context *ctx, un_tet_bins *bins);
 un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
                            un_particles *particles, const un_tets *mesh);
 
-/* Volume and mean velocity at nodes, each particle shared out by its barycentric coordinates. A
- * particle much larger than the cells around it counts as eight (or 64) spread over the cube that
- * it fills. known[n]: 1 where a particle reaches, else 0, with velocity 0. */
+/* Volume and mean velocity at nodes, weighted by mass, each particle shared out by its barycentric
+ * coordinates. A particle much larger than the cells around it counts as eight (or 64) spread over
+ * the cube that it fills. known[n]: 1 where a particle reaches, else 0, with velocity 0. */
 un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
                                uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
                                const un_particles *particles);
@@ -58,8 +58,8 @@ un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, 
 un_status un_transfer_matter_to_nodes(un_context *ctx, un_arena *arena, un_vec3 *matter,
                                       uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
                                       const un_particles *particles);
-/* Where the particles' volume at each node has its centre, as seen from the node: means at the node
- * are those of this place. */
+/* Where the particles' mass at each node has its centre, as seen from the node: mean velocities at
+ * the node are those of this place. */
 un_status un_transfer_centres(un_context *ctx, un_arena *arena, un_vec3 *centre, uint8_t *known,
                               const un_tets *mesh, const un_tet_bins *bins,
                               const un_particles *particles);

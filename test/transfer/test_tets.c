@@ -114,6 +114,52 @@ static void volume_and_momentum_are_kept(void **unused)
     }
 }
 
+/* Heavy and light particles side by side: means are by mass, so that momentum is kept, and so
+ * are the places that means at nodes belong to. */
+static void momentum_of_mixed_liquid_is_kept(void **unused)
+{
+    (void)unused;
+    world w;
+    begin(&w, 2, 3000, 2);
+    un_particles *p = &w.particles;
+    p->mixed = true;
+    check_ok(w.ctx, un_particles_reserve(w.ctx, p, 6000));
+    un_vec3 want = {0, 0, 0}, sum = {0, 0, 0};
+    for (int32_t q = 0; q < p->count; q++) {
+        p->density[q] = q % 2 ? 1.5f : 9000;
+        p->viscosity[q] = 0;
+        for (int axis = 0; axis < 3; axis++) p->v[axis][q] *= q % 2 ? 3 : -1;
+        want = un_mad(want, un_particle_velocity(p, q), (double)p->volume[q] * p->density[q]);
+    }
+    size_t nodes = (size_t)w.mesh.node_count;
+    un_vec3 *matter = malloc(nodes * sizeof *matter), *centre = malloc(nodes * sizeof *centre);
+    check_ok(w.ctx, un_transfer_to_nodes(w.ctx, &w.arena, w.volume, w.u_node, w.known, &w.mesh,
+                                         &w.bins, p));
+    check_ok(w.ctx,
+             un_transfer_matter_to_nodes(w.ctx, &w.arena, matter, w.known, &w.mesh, &w.bins, p));
+    double size = 0;
+    for (size_t n = 0; n < nodes; n++) {
+        sum = un_mad(sum, w.u_node[n], w.volume[n] * matter[n].x);
+        size += w.volume[n] * matter[n].x * un_length(w.u_node[n]);
+    }
+    assert_true(un_length(un_sub(sum, want)) < 1e-6 * size);
+    /* a velocity linear in space comes to nodes as it is at their centres of mass */
+    for (int32_t q = 0; q < p->count; q++) {
+        un_vec3 v = linear(un_particle_position(p, q));
+        p->v[0][q] = v.x, p->v[1][q] = v.y, p->v[2][q] = v.z;
+    }
+    check_ok(w.ctx, un_transfer_to_nodes(w.ctx, &w.arena, w.volume, w.u_node, w.known, &w.mesh,
+                                         &w.bins, p));
+    check_ok(w.ctx, un_transfer_centres(w.ctx, &w.arena, centre, w.known, &w.mesh, &w.bins, p));
+    for (size_t n = 0; n < nodes; n++) {
+        if (!w.known[n]) continue;
+        un_vec3 moved = linear(un_add(w.mesh.x[n], centre[n]));
+        assert_true(un_length(un_sub(w.u_node[n], moved)) < 1e-5);
+    }
+    free(matter), free(centre);
+    end(&w);
+}
+
 /* A linear velocity at nodes is linear everywhere, whatever the tets hold that they took from
  * them. */
 static void linear_fields_are_sampled_exactly(void **unused)
@@ -225,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sorting_finds_each_particles_tet),
         cmocka_unit_test(volume_and_momentum_are_kept),
+        cmocka_unit_test(momentum_of_mixed_liquid_is_kept),
         cmocka_unit_test(linear_fields_are_sampled_exactly),
         cmocka_unit_test(constants_spread_to_all_nodes),
         cmocka_unit_test(particles_take_the_change),
