@@ -21,7 +21,7 @@ typedef struct un_step {
     double energy_kinetic, energy_potential; /* J */
     un_vec3 momentum;                        /* kg m/s */
     double max_speed, max_divergence;        /* m/s, 1/s */
-    int32_t pressure_iterations;
+    int32_t pressure_iterations, viscous_iterations;
     double pressure_residual; /* relative */
     double bytes, seconds;
     double stage_seconds[UN_STAGE_COUNT_MAX];

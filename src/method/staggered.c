@@ -176,7 +176,7 @@ static void change_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status apply_viscosity(un_staggered *g, double dt)
+static un_status apply_viscosity(un_staggered *g, double dt, int32_t *iterations)
 {
     un_tet *s = g->tet;
     back_args a = {g, NULL, strcmp(s->def->solver.coupling, "pic") == 0};
@@ -191,7 +191,7 @@ static un_status apply_viscosity(un_staggered *g, double dt)
     a.reached = reached;
     un_viscous_faces on = {&g->faces, g->u, g->known};
     bool implicit = strcmp(s->def->solver.coupling, "implicit") == 0;
-    UN_TRY(un_tet_solve_stress(s, s->u_node, reached, implicit ? &on : NULL, dt));
+    UN_TRY(un_tet_solve_stress(s, s->u_node, reached, implicit ? &on : NULL, dt, iterations));
     if (!implicit) un_parallel_for(s->ctx, g->faces.count, 4096, change_faces, &a);
     un_arena_reset(&s->arena);
     return UN_OK;
@@ -289,10 +289,12 @@ static un_status step(void *state, double dt, un_step *report)
     un_parallel_for(s->ctx, s->mesh.node_count, 4096, nodes_pressure, g);
     un_stage_end(report, STAGE_PRESSURE, &clock);
     if (s->viscous) {
-        UN_TRY(apply_viscosity(g, dt));
+        UN_TRY(apply_viscosity(g, dt, &report->viscous_iterations));
         un_stage_end(report, STAGE_VISCOSITY, &clock);
         memset(g->p, 0, (size_t)s->mesh.tet_count * sizeof *g->p); /* small beside the first */
+        int32_t iterations = projection.solve.iterations;
         UN_TRY(project(g, dt, un_v3(0, 0, 0), &projection));
+        projection.solve.iterations += iterations;
         un_stage_end(report, STAGE_PRESSURE, &clock);
     }
     UN_TRY(spread_velocity(g, dt));

@@ -70,7 +70,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_TO_MESH, &clock);
     UN_TRY(un_tet_project(s, dt, &projection)); /* 11 solve pressure, update velocity */
     un_stage_end(report, STAGE_PRESSURE, &clock);
-    if (s->viscous) UN_TRY(un_tet_viscosity(s, dt, &projection)); /* [Batty11], and 11 again */
+    if (s->viscous) /* [Batty11], and 11 again */
+        UN_TRY(un_tet_viscosity(s, dt, &projection, &report->viscous_iterations));
     un_stage_end(report, STAGE_VISCOSITY, &clock);
     UN_TRY(un_tet_extend(s, dt)); /* 10 extrapolate outside the liquid */
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);

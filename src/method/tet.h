@@ -95,11 +95,12 @@ un_status un_tet_resize(un_tet *s);             /* 8 */
 /* Density and viscosity at nodes; liquid that sticks to walls has their velocity. */
 un_status un_tet_thicken(un_tet *s);
 /* Viscosity, and pressure once more; adds its iterations to the report. */
-un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection);
+un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection,
+                           int32_t *viscous_iterations);
 /* Of that the solve at nodes: u is changed in place where reached is set to 1. faces: the solve is
  * for velocities there instead, and u what they make at nodes; NULL: none. */
 un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached,
-                              const un_viscous_faces *faces, double dt);
+                              const un_viscous_faces *faces, double dt, int32_t *iterations);
 double un_tet_thickness(const un_tet *s, int64_t n); /* kinematic viscosity at a node, m2/s */
 bool un_tet_sticks(const un_tet *s, int64_t n);
 

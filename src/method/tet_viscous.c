@@ -223,7 +223,7 @@ static void change_tets(void *arg, int64_t begin, int64_t end)
 }
 
 un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached,
-                              const un_viscous_faces *faces, double dt)
+                              const un_viscous_faces *faces, double dt, int32_t *iterations)
 {
     un_viscous_def def = {.mesh = &s->mesh,
                           .u = u,
@@ -255,10 +255,11 @@ un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached,
                "(wanted %.2g)",
                s->step_count + 1, report.solve.iterations, report.solve.residual,
                s->def->solver.tolerance);
+    *iterations = report.solve.iterations;
     return UN_OK;
 }
 
-static un_status solve(un_tet *s, double dt)
+static un_status solve(un_tet *s, double dt, int32_t *iterations)
 {
     un_context *ctx = s->ctx;
     size_t nodes = (size_t)s->mesh.node_count + 1, tets = (size_t)s->mesh.tet_count + 1;
@@ -273,14 +274,15 @@ static un_status solve(un_tet *s, double dt)
     un_transfer_tets_to_nodes(ctx, a.u, a.reached, a.change, s->known_tet, &s->mesh,
                               s->tet_walls.open);
     un_parallel_for(ctx, s->mesh.node_count, 16384, add_change, &a);
-    UN_TRY(un_tet_solve_stress(s, a.u, a.reached, NULL, dt));
+    UN_TRY(un_tet_solve_stress(s, a.u, a.reached, NULL, dt, iterations));
     un_parallel_for(ctx, s->mesh.tet_count, 8192, change_tets, &a);
     return UN_OK;
 }
 
-un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection)
+un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection,
+                           int32_t *viscous_iterations)
 {
-    un_status status = solve(s, dt);
+    un_status status = solve(s, dt, viscous_iterations);
     un_arena_reset(&s->arena);
     UN_TRY(status);
     /* The second pressure is small beside the first; outputs and the next guess have their sum. */

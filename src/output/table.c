@@ -182,6 +182,15 @@ un_status un_table_close(un_table *table)
 
 /* ---- stats.csv ---- */
 
+/* Columns that came later stand at the end, where the method has them. */
+static bool is_viscous(const un_method *method)
+{
+    for (const char *const *stage = method->stages; *stage; stage++)
+        if (strcmp(*stage, "viscosity") == 0) return true;
+    return false;
+}
+static const char viscous_header[] = ",viscous_iterations";
+
 static const char stats_header[] =
     "step,frame,time,dt,particles,ballistic,cells,nodes,volume,volume_error,energy_kinetic,"
     "energy_potential,momentum_x,momentum_y,momentum_z,max_speed,max_divergence,"
@@ -191,7 +200,7 @@ static const char stats_header[] =
 un_status un_stats_create(un_context *ctx, const char *path, const un_method *method,
                           int64_t length, un_table **table)
 {
-    size_t room = sizeof stats_header;
+    size_t room = sizeof stats_header + sizeof viscous_header;
     for (const char *const *stage = method->stages; *stage; stage++)
         room += strlen(",seconds_") + strlen(*stage);
     char *header;
@@ -200,6 +209,7 @@ un_status un_stats_create(un_context *ctx, const char *path, const un_method *me
     memcpy(header, stats_header, sizeof stats_header);
     for (const char *const *stage = method->stages; *stage; stage++)
         used += (size_t)snprintf(header + used, room - used, ",seconds_%s", *stage);
+    if (is_viscous(method)) memcpy(header + used, viscous_header, sizeof viscous_header);
     un_status status = create_or_open(ctx, path, header, length, table);
     un_free(ctx, header);
     return status;
@@ -207,32 +217,33 @@ un_status un_stats_create(un_context *ctx, const char *path, const un_method *me
 
 un_status un_stats_row(un_table *table, const un_method *method, const un_step *s)
 {
-    double values[STATS_COLUMNS + UN_STAGE_COUNT_MAX] = {s->step,
-                                                         s->frame,
-                                                         s->time,
-                                                         s->dt,
-                                                         (double)s->particles,
-                                                         (double)s->ballistic,
-                                                         (double)s->cells,
-                                                         (double)s->nodes,
-                                                         s->volume,
-                                                         s->volume_error,
-                                                         s->energy_kinetic,
-                                                         s->energy_potential,
-                                                         s->momentum.x,
-                                                         s->momentum.y,
-                                                         s->momentum.z,
-                                                         s->max_speed,
-                                                         s->max_divergence,
-                                                         s->pressure_iterations,
-                                                         s->pressure_residual,
-                                                         s->bytes,
-                                                         s->seconds};
+    double values[STATS_COLUMNS + UN_STAGE_COUNT_MAX + 1] = {s->step,
+                                                             s->frame,
+                                                             s->time,
+                                                             s->dt,
+                                                             (double)s->particles,
+                                                             (double)s->ballistic,
+                                                             (double)s->cells,
+                                                             (double)s->nodes,
+                                                             s->volume,
+                                                             s->volume_error,
+                                                             s->energy_kinetic,
+                                                             s->energy_potential,
+                                                             s->momentum.x,
+                                                             s->momentum.y,
+                                                             s->momentum.z,
+                                                             s->max_speed,
+                                                             s->max_divergence,
+                                                             s->pressure_iterations,
+                                                             s->pressure_residual,
+                                                             s->bytes,
+                                                             s->seconds};
     int32_t count = STATS_COLUMNS;
     for (int32_t i = 0; method->stages[i]; i++) {
         UN_ASSERT(i < UN_STAGE_COUNT_MAX);
         values[count++] = s->stage_seconds[i];
     }
+    if (is_viscous(method)) values[count++] = s->viscous_iterations;
     return un_table_row(table, values, count);
 }
 

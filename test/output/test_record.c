@@ -85,6 +85,27 @@ static void stats_columns_and_bits(void **state)
     check_context_end(ctx);
 }
 
+/* Later columns stand at the end, where a method has them. */
+static void viscous_methods_tell_their_iterations(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    static const char *const names[] = {"pressure", "viscosity", NULL};
+    const un_method viscous = {.name = "tet", .stages = names};
+    un_step step = step_of(1);
+    step.viscous_iterations = 17;
+    un_table *table;
+    check_ok(ctx, un_stats_create(ctx, scratch_path("stats.csv"), &viscous, -1, &table));
+    check_ok(ctx, un_stats_row(table, &viscous, &step));
+    check_ok(ctx, un_table_close(table));
+    char *text;
+    check_ok(ctx, un_file_read(ctx, scratch_path("stats.csv"), &text, NULL));
+    assert_non_null(strstr(text, ",seconds_viscosity,viscous_iterations\n"));
+    assert_non_null(strstr(text, ",0.1,0.2,17\n"));
+    un_free(ctx, text);
+    check_context_end(ctx);
+}
+
 static void info_of_a_whole_run(void **state)
 {
     (void)state;
@@ -324,9 +345,16 @@ static void failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(stats_columns_and_bits), TEST(info_of_a_whole_run),    TEST(strings_survive),
-        TEST(later_versions_may_add), TEST(cut_short_anywhere),     TEST(garbage),
-        TEST(empty_and_huge_values),  TEST(probe_names_are_quoted), TEST(failing_allocations),
+        TEST(stats_columns_and_bits),
+        TEST(viscous_methods_tell_their_iterations),
+        TEST(info_of_a_whole_run),
+        TEST(strings_survive),
+        TEST(later_versions_may_add),
+        TEST(cut_short_anywhere),
+        TEST(garbage),
+        TEST(empty_and_huge_values),
+        TEST(probe_names_are_quoted),
+        TEST(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
