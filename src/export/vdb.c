@@ -12,22 +12,35 @@ un_status un_export_vdb(un_exporter *e)
 
 #else
 
-#include <stdio.h>
-#include <sys/stat.h>
-
 #include "export/vdb_shim.h"
+
+static un_status write_file(un_exporter *e, const un_vdb_frame *in)
+{
+    un_file *file;
+    char message[300] = "";
+    UN_TRY(un_export_create(e, &file, "liquid.%04d.vdb", in->frame));
+    const char *aside = un_file_aside(file);
+    if (!aside || !un_vdb_write(in, aside, message, sizeof message)) {
+        un_file_discard(file);
+        return un_fail(e->ctx, UN_ERROR_FILE,
+                       "cannot write %s/liquid.%04d.vdb: %s; free some space there or choose "
+                       "another output folder",
+                       e->report->folder, in->frame, aside ? message : "it is not a plain file");
+    }
+    return un_export_commit(e, file);
+}
 
 static un_status write_frame(un_exporter *e, int32_t frame)
 {
     un_trimesh mesh = {0};
     un_particles p = {0};
     un_status status = UN_OK;
-    char path[UN_EXPORT_PATH], aside[UN_EXPORT_PATH + 8], message[300] = "";
     if (e->surface) UN_TRY_DONE(un_export_surface(e, frame, &mesh));
     if (e->particles) UN_TRY_DONE(un_export_particles(e, frame, &p));
     un_vec3 size = e->scene->def.domain.size;
     un_vdb_frame in = {
         .voxel = fmax(size.x, fmax(size.y, size.z)) / e->scene->def.detail.surface,
+        .surface = e->surface,
         .vertex_count = mesh.vertex_count,
         .triangle_count = mesh.triangle_count,
         .position = (const double *)mesh.position,
@@ -38,18 +51,7 @@ static un_status write_frame(un_exporter *e, int32_t frame)
         .v = {p.v[0], p.v[1], p.v[2]},
         .frame = frame,
     };
-    snprintf(path, sizeof path, "%s/liquid.%04d.vdb", e->report->folder, frame);
-    snprintf(aside, sizeof aside, "%s.tmp", path);
-    if (!un_vdb_write(&in, aside, message, sizeof message))
-        status = un_fail(e->ctx, UN_ERROR_FILE, "cannot write %s: %s", path, message);
-    else if (rename(aside, path) != 0)
-        status = un_fail(e->ctx, UN_ERROR_FILE, "cannot write %s; is the folder writable?", path);
-    if (status != UN_OK) remove(aside);
-    struct stat found;
-    if (status == UN_OK && stat(path, &found) == 0) {
-        e->report->file_count++;
-        e->report->bytes += (double)found.st_size;
-    }
+    status = write_file(e, &in);
 done:
     un_trimesh_free(e->ctx, &mesh);
     un_particles_free(e->ctx, &p);

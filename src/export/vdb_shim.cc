@@ -3,8 +3,11 @@
  * particle is; voxels of the narrow band that have neither take the mean of their neighbours. */
 #include "export/vdb_shim.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <fstream>
 #include <vector>
 
 #include <openvdb/openvdb.h>
@@ -37,7 +40,7 @@ openvdb::Vec3SGrid::Ptr velocities(const un_vdb_frame &f, const openvdb::FloatGr
                      openvdb::Vec3s(float(f.v[0][p]), float(f.v[1][p]), float(f.v[2][p])));
     if (f.velocity && f.particle_count == 0)
         for (int32_t i = 0; i < f.vertex_count; i++) {
-            const double *x = f.position + 3 * i, *u = f.velocity + 3 * i;
+            const double *x = f.position + 3 * size_t(i), *u = f.velocity + 3 * size_t(i);
             add_velocity(v, n, *to, {x[0], x[1], x[2]},
                          openvdb::Vec3s(float(u[0]), float(u[1]), float(u[2])));
         }
@@ -68,6 +71,37 @@ openvdb::Vec3SGrid::Ptr velocities(const un_vdb_frame &f, const openvdb::FloatGr
     return vel;
 }
 
+openvdb::FloatGrid::Ptr level_set(const un_vdb_frame &f, const openvdb::math::Transform::Ptr &to)
+{
+    std::vector<openvdb::Vec3s> points;
+    std::vector<openvdb::Vec3I> triangles;
+    for (size_t i = 0; i < size_t(f.vertex_count); i++)
+        points.emplace_back(float(f.position[3 * i]), float(f.position[3 * i + 1]),
+                            float(f.position[3 * i + 2]));
+    for (size_t t = 0; t < size_t(f.triangle_count); t++)
+        triangles.emplace_back(f.triangle[3 * t], f.triangle[3 * t + 1], f.triangle[3 * t + 2]);
+    auto surface = openvdb::createLevelSet<openvdb::FloatGrid>(f.voxel, HALF_WIDTH);
+    if (!triangles.empty()) /* of none it makes a grid without a transform */
+        surface =
+            openvdb::tools::meshToLevelSet<openvdb::FloatGrid>(*to, points, triangles, HALF_WIDTH);
+    surface->setName("surface");
+    return surface;
+}
+
+/* What io::File does, but with a stream that reports a full disk: its own goes on in silence. */
+class writer : public openvdb::io::Archive
+{
+public:
+    void put(const char *path, const openvdb::GridCPtrVec &grids, const openvdb::MetaMap &about)
+    {
+        std::ofstream stream;
+        stream.exceptions(std::ios::failbit | std::ios::badbit);
+        stream.open(path, std::ios::out | std::ios::binary | std::ios::trunc);
+        write(stream, grids, true, about);
+        stream.close();
+    }
+};
+
 } // namespace
 
 extern "C" bool un_vdb_write(const un_vdb_frame *f, const char *path, char *message, size_t size)
@@ -75,25 +109,20 @@ extern "C" bool un_vdb_write(const un_vdb_frame *f, const char *path, char *mess
     try {
         openvdb::initialize();
         auto to = openvdb::math::Transform::createLinearTransform(f->voxel);
-        std::vector<openvdb::Vec3s> points;
-        std::vector<openvdb::Vec3I> triangles;
-        for (int32_t i = 0; i < f->vertex_count; i++)
-            points.emplace_back(float(f->position[3 * i]), float(f->position[3 * i + 1]),
-                                float(f->position[3 * i + 2]));
-        for (int32_t t = 0; t < f->triangle_count; t++)
-            triangles.emplace_back(f->triangle[3 * t], f->triangle[3 * t + 1],
-                                   f->triangle[3 * t + 2]);
-        auto surface =
-            openvdb::tools::meshToLevelSet<openvdb::FloatGrid>(*to, points, triangles, HALF_WIDTH);
-        surface->setName("surface");
-        openvdb::GridPtrVec grids{surface, velocities(*f, *surface, to)};
+        auto surface = level_set(*f, to);
+        openvdb::GridCPtrVec grids;
+        if (f->surface) grids.push_back(surface);
+        grids.push_back(velocities(*f, *surface, to));
         openvdb::MetaMap about;
         about.insertMeta("frame", openvdb::Int32Metadata(f->frame));
         about.insertMeta("creator", openvdb::StringMetadata("Undine"));
-        openvdb::io::File file(path);
-        file.write(grids, about);
-        file.close();
+        errno = 0;
+        writer().put(path, grids, about);
         return true;
+    } catch (const std::ios::failure &e) {
+        char reason[128];
+        std::snprintf(message, size, "%s",
+                      errno ? strerror_r(errno, reason, sizeof reason) : e.what());
     } catch (const std::exception &e) {
         std::snprintf(message, size, "%s", e.what());
     } catch (...) {

@@ -12,6 +12,7 @@ extern "C" {
 
 typedef struct un_vdb_frame {
     double voxel; /* m */
+    bool surface; /* false: no level set is wanted */
     int32_t vertex_count, triangle_count;
     const double *position, *velocity; /* three to a vertex; velocity may be NULL */
     const int32_t *triangle;
@@ -20,8 +21,8 @@ typedef struct un_vdb_frame {
     int32_t frame;
 } un_vdb_frame;
 
-/* Grid "surface", a level set, and grid "vel", m/s, under the names Houdini looks for. False:
- * message says why. */
+/* Grid "surface", a level set, and grid "vel", m/s, under the names Houdini looks for. The file is
+ * written over the one of that name. False: message says why. */
 bool un_vdb_write(const un_vdb_frame *frame, const char *path, char *message, size_t size);
 
 #ifdef __cplusplus
