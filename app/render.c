@@ -3,6 +3,7 @@
 #include "film.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,8 +11,10 @@
 /* ---- options ---- */
 
 typedef struct render_options {
-    const char *directory, *movie, *eye, *target, *frames, *show, *cut, *light, *water, *solid;
+    const char *directory, *movie, *eye, *target, *frames, *show, *cut, *light, *water, *solid,
+        *background;
     un_render_def def;
+    double fov;
     int32_t threads, sheet;
     int32_t first, last;
     bool reuse, quiet;
@@ -263,7 +266,7 @@ static int render(const render_options *o)
 
 int app_render(int argc, char **argv)
 {
-    render_options o = {.def = un_render_def_default()};
+    render_options o = {.def = un_render_def_default(), .fov = NAN};
     const app_option options[] = {
         {"--output", "-o", APP_TEXT, &o.movie, "FILM", "the film; otherwise DIR/movie.mp4", NULL},
         {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these; one number: only that picture",
@@ -272,10 +275,10 @@ int app_render(int argc, char **argv)
         {"--height", NULL, APP_COUNT, &o.def.height, "N", "otherwise 720", NULL},
         {"--samples", NULL, APP_COUNT, &o.def.samples, "N",
          "rays for a pixel that shows water; more: smoother and slower", NULL},
-        {"--eye", NULL, APP_TEXT, &o.eye, "X,Y,Z", "where the camera is, m; otherwise chosen",
-         NULL},
+        {"--eye", NULL, APP_TEXT, &o.eye, "X,Y,Z",
+         "where the camera is, m; otherwise as the scene says", NULL},
         {"--target", NULL, APP_TEXT, &o.target, "X,Y,Z", "what it looks at, m", NULL},
-        {"--fov", NULL, APP_NUMBER, &o.def.fov, "DEGREES", "vertical field of view; otherwise 30",
+        {"--fov", NULL, APP_NUMBER, &o.fov, "DEGREES", "vertical field of view; otherwise 30",
          NULL},
         {"--scene-camera", NULL, APP_SWITCH, &o.def.scene_camera, NULL,
          "the camera of the scene's sizing, moving if it does", NULL},
@@ -286,6 +289,7 @@ int app_render(int argc, char **argv)
         {"--light", NULL, APP_TEXT, &o.light, "A,E", "degrees around and above the floor", NULL},
         {"--water", NULL, APP_TEXT, &o.water, "R,G,B", "colour of deep water, each 0 to 1", NULL},
         {"--solid", NULL, APP_TEXT, &o.solid, "R,G,B", "colour of solids", NULL},
+        {"--background", NULL, APP_TEXT, &o.background, "R,G,B", "colour of the distance", NULL},
         {"--sheet", NULL, APP_COUNT, &o.sheet, "N",
          "N frames on one picture, DIR/render/sheet.png, and no film", NULL},
         {"--reuse", NULL, APP_SWITCH, &o.reuse, NULL, "keep pictures that are there already", NULL},
@@ -295,7 +299,9 @@ int app_render(int argc, char **argv)
     const app_command command = {
         "render", "DIR",
         "Renders the frames of a run to DIR/render/NNNN.png and joins them to a film by ffmpeg.\n"
-        "Neither a display nor a graphics card is needed.",
+        "Neither a display nor a graphics card is needed. What no option says of camera, light "
+        "and\n"
+        "colours is as the scene's `render` says.",
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.directory);
     if (exit_status >= 0) return exit_status;
@@ -306,8 +312,11 @@ int app_render(int argc, char **argv)
                         o.def.water_colour) ||
         !app_read_point("render", "--solid", o.solid, &o.def.has_solid_colour,
                         o.def.solid_colour) ||
+        !app_read_point("render", "--background", o.background, &o.def.has_background,
+                        o.def.background) ||
         !read_show(&o) || !read_cut(&o) || !read_light(&o))
         return APP_WRONG;
+    if (!isnan(o.fov)) o.def.fov = o.fov, o.def.has_fov = true;
     if (o.sheet && o.def.width == 1280 && o.def.height == 720)
         o.def.width = 480, o.def.height = 270;
     if (strlen(o.directory) > APP_PATH - 100) {

@@ -232,10 +232,11 @@ UN_API un_status un_compare(un_context *ctx, const un_compare_def *def);
 
 /* ---- render: pictures of a run ---- */
 
+/* What is not said (has_... false) is as the scene's `render` says, or chosen to suit. */
 typedef struct un_render_def {
     int32_t width, height;
-    int32_t samples;          /* paths per pixel */
-    bool has_eye, has_target; /* false: chosen from the scene's domain */
+    int32_t samples; /* paths per pixel */
+    bool has_eye, has_target, has_fov;
     double eye[3], target[3];
     double fov;        /* degrees, vertical */
     bool scene_camera; /* where sizing.camera of the scene stands at the frame's time */
@@ -243,16 +244,17 @@ typedef struct un_render_def {
     int32_t cut_axis; /* 0 x, 1 y, 2 z: nothing of the water beyond cut_at is drawn, and cells are
                          those at the cut; -1: no cut */
     double cut_at;    /* m */
-    bool has_light;   /* false: from behind to the left */
+    bool has_light;
     double light_azimuth, light_elevation; /* degrees, from +z towards +x, and above the floor */
-    bool has_water_colour, has_solid_colour;
+    bool has_water_colour, has_solid_colour, has_background;
     double water_colour[3], solid_colour[3]; /* 0..1, linear; of water a domain's quarter deep */
+    double background[3];                    /* of the distance, and the tint of the sky */
 } un_render_def;
 
 typedef struct un_renderer un_renderer;
 
 UN_API un_render_def un_render_def_default(void);
-/* Reads DIR/scene.lua for the domain and the solids. */
+/* Reads DIR/scene.lua for the domain, the solids and what it says of pictures. */
 UN_API un_status un_renderer_create(un_context *ctx, const char *directory,
                                     const un_render_def *def, un_renderer **renderer);
 UN_API void un_renderer_destroy(un_renderer *renderer);

@@ -62,3 +62,47 @@ un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit)
                        .forward = un_f3_of(forward, 1),
                        .pixel = (float)(2 * tan_y / def->height)};
 }
+
+/* ---- what the scene says ---- */
+
+static void take(bool *has, double to[3], bool given, un_vec3 value)
+{
+    if (*has || !given) return;
+    *has = true;
+    to[0] = value.x, to[1] = value.y, to[2] = value.z;
+}
+
+void un_render_complete(un_render_def *def, const un_scene_def *scene)
+{
+    take(&def->has_water_colour, def->water_colour, scene->render.has_water, scene->render.water);
+    take(&def->has_solid_colour, def->solid_colour, scene->render.has_solid, scene->render.solid);
+    take(&def->has_background, def->background, scene->render.has_background,
+         scene->render.background);
+    if (def->has_light || !scene->render.has_light) return;
+    def->has_light = true;
+    def->light_azimuth = scene->render.light.azimuth;
+    def->light_elevation = scene->render.light.elevation;
+}
+
+un_status un_render_complete_camera(un_render_def *def, const un_scene *scene, double t)
+{
+    un_viewpoint at;
+    if (def->scene_camera) {
+        UN_TRY(un_scene_camera(scene, t, &at));
+        def->has_eye = def->has_target = false;
+        def->fov = un_clamp(at.fov, 1, 150);
+        take(&def->has_eye, def->eye, true, at.eye);
+        take(&def->has_target, def->target, true, at.target);
+        return UN_OK;
+    }
+    const un_camera_keys *keys = &scene->def.render.camera;
+    UN_TRY(un_scene_render_camera(scene, t, &at));
+    take(&def->has_eye, def->eye, keys->has_eye, at.eye);
+    take(&def->has_target, def->target, keys->has_target, at.target);
+    if (!def->has_fov && keys->has_fov) def->fov = at.fov;
+    if (def->has_eye && def->has_target && def->eye[0] == def->target[0] &&
+        def->eye[1] == def->target[1] && def->eye[2] == def->target[2])
+        return un_fail(scene->ctx, UN_ERROR_ARGUMENT,
+                       "eye and target are the same point; move one of them");
+    return UN_OK;
+}

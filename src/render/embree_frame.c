@@ -219,16 +219,8 @@ static un_status pose_solids(un_renderer *r, double time)
 /* The scene's own camera may move. */
 static un_status place_camera(un_renderer *r, double time)
 {
-    un_viewpoint at;
     un_render_def def = r->def;
-    if (!r->def.scene_camera) return UN_OK;
-    UN_TRY(un_scene_camera(r->scene, time, &at));
-    double eye[3] = {at.eye.x, at.eye.y, at.eye.z};
-    double target[3] = {at.target.x, at.target.y, at.target.z};
-    memcpy(def.eye, eye, sizeof eye);
-    memcpy(def.target, target, sizeof target);
-    def.has_eye = def.has_target = true;
-    def.fov = un_clamp(at.fov, 1, 150);
+    UN_TRY(un_render_complete_camera(&def, r->scene, time));
     r->camera = un_camera_make(&def, r->scene->def.domain.size, r->unit);
     return UN_OK;
 }
@@ -262,10 +254,14 @@ static un_status check_def(un_context *ctx, const un_render_def *d)
     if (d->has_light &&
         !(d->light_elevation >= 5 && d->light_elevation <= 90 && isfinite(d->light_azimuth)))
         return un_fail(ctx, UN_ERROR_ARGUMENT, "the light must be 5 to 90 degrees above the floor");
-    if (d->has_eye && d->has_target && d->eye[0] == d->target[0] && d->eye[1] == d->target[1] &&
-        d->eye[2] == d->target[2])
-        return un_fail(ctx, UN_ERROR_ARGUMENT,
-                       "eye and target are the same point; move one of them");
+    const double *colours[] = {d->has_water_colour ? d->water_colour : NULL,
+                               d->has_solid_colour ? d->solid_colour : NULL,
+                               d->has_background ? d->background : NULL};
+    for (int i = 0; i < 9; i++)
+        if (colours[i / 3] && !(colours[i / 3][i % 3] >= 0 && colours[i / 3][i % 3] <= 1))
+            return un_fail(ctx, UN_ERROR_ARGUMENT,
+                           "a colour is red, green and blue, each 0 to 1, not %g",
+                           colours[i / 3][i % 3]);
     return UN_OK;
 }
 
@@ -285,15 +281,16 @@ static un_status fill(un_renderer *r, const char *directory, const un_render_def
     const un_scene_def *scene = &r->scene->def;
     un_vec3 size = scene->domain.size;
     r->def = *def;
+    un_render_complete(&r->def, scene);
     r->unit = fmax(size.x, fmax(size.y, size.z));
     r->size = un_f3_of(size, 1 / r->unit);
     r->reach = 0.75f / (float)(scene->detail.surface > 0 ? scene->detail.surface : 128);
-    r->camera = un_camera_make(def, size, r->unit);
     r->studio = un_studio_make(r->size);
-    un_studio_change(&r->studio, def);
+    un_studio_change(&r->studio, &r->def);
     if (def->scene_camera && !scene->sizing.has_camera)
         return un_fail(r->ctx, UN_ERROR_ARGUMENT,
                        "%s has no sizing.camera; say --eye and --target instead", path);
+    UN_TRY(place_camera(r, 0)); /* what is wrong with it is said at once */
     un_info info;
     r->fastest = un_info_read(r->ctx, directory, &info) == UN_OK ? info.max_speed : 0;
     UN_TRY(un_world_create(r));

@@ -72,6 +72,10 @@ typedef struct un_camera {
 
 /* size: of the domain, m; unit: m per internal length. */
 un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit);
+/* What the user has not said of light and colours, the scene says. */
+void un_render_complete(un_render_def *def, const un_scene_def *scene);
+/* The same of the camera, where it stands at time t. Fails where eye and target meet. */
+un_status un_render_complete_camera(un_render_def *def, const un_scene *scene, double t);
 /* x, y in [-1, 1] across the picture, y up. */
 static inline un_fvec un_camera_ray(const un_camera *c, float x, float y)
 {

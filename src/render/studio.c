@@ -37,6 +37,15 @@ void un_studio_change(un_studio *s, const un_render_def *def)
         double a = def->light_azimuth * UN_PI / 180, e = def->light_elevation * UN_PI / 180;
         s->sun = un_f3((float)(sin(a) * cos(e)), (float)sin(e), (float)(cos(a) * cos(e)));
     }
+    if (def->has_background) {
+        un_studio usual = un_studio_make(un_f3(0, 0, 0));
+        for (int c = 0; c < 3; c++) {
+            float back = un_fclamp((float)def->background[c], 0, 1);
+            s->haze[c] = back;
+            s->horizon[c] = back * usual.horizon[c] / usual.haze[c];
+            s->zenith[c] = back * usual.zenith[c] / usual.haze[c];
+        }
+    }
     for (int c = 0; c < 3; c++) {
         float water = un_fclamp((float)def->water_colour[c], 0.02f, 0.98f);
         if (def->has_water_colour) {

@@ -197,6 +197,16 @@ void un_scene_note(lua_State *L, un_scene *scene, const char *format, ...)
 
 void un_read_scene(lua_State *L, un_scene *scene);
 void un_read_sizing(un_place *place, int t, un_scene *scene);
+/* The keys `camera`, of sizing and of render, and `render` (render.c). False: there is no camera.
+ * whole: eye and target must be there. */
+bool un_read_camera(un_place *place, int t, bool whole, un_range fov, un_camera_keys *keys);
+void un_read_render(un_place *place, int t, un_scene_def *def);
+/* Calls the functions of a camera; path: "sizing.camera", for messages. */
+un_status un_call_camera(const un_scene *scene, const un_camera_keys *keys, const char *path,
+                         un_range fov, double t, un_viewpoint *camera);
+un_status un_check_render(const un_scene *scene);
+/* Adds where and when a function failed to the message, if the scene is at fault. */
+un_status un_add_circumstance(const un_scene *scene, un_status status, const char *text);
 /* fluid.c: density, viscosity, slip. */
 void un_read_fluid(un_place *place, int t, un_scene_def *def);
 void un_read_emitted(const un_place *place, int t, un_source *source);

@@ -34,11 +34,16 @@ un_scene_def un_scene_def_default(void)
                    .solid_curvature = 1,
                    .strain = 1,
                    .film = 1,
-                   .camera = {.fov = 30, .aspect = 16.0 / 9},
-                   .eye = -1,
-                   .target = -1,
-                   .fov = -1,
+                   .camera = {.still = {.fov = 30, .aspect = 16.0 / 9},
+                              .eye = -1,
+                              .target = -1,
+                              .fov = -1},
                    .custom = -1},
+        .render = {.camera = {.still = {.fov = 30, .aspect = 16.0 / 9},
+                              .eye = -1,
+                              .target = -1,
+                              .fov = -1},
+                   .light = {.azimuth = 231, .elevation = 53}},
         .output = {.surface = true, .particles = true, .mesh = false},
     };
 }
@@ -431,7 +436,8 @@ void un_read_scene(lua_State *L, un_scene *scene)
 {
     static const char *const keys[] = {"method", "domain", "detail", "frames",  "gravity",
                                        "fluid",  "liquid", "solids", "sources", "sizing",
-                                       "probes", "budget", "solver", "output",  NULL};
+                                       "probes", "budget", "solver", "output",  "render",
+                                       NULL};
     static const char *const methods[] = {"uniform", "tet", "staggered", NULL};
     static const char *const later[] = {"conforming", "octree", "warp", NULL};
     const un_sandbox *s = un_sandbox_of(L);
@@ -454,6 +460,7 @@ void un_read_scene(lua_State *L, un_scene *scene)
     read_solver(place, t, def);
     un_read_sizing(place, t, scene);
     read_output(place, t, def);
+    un_read_render(place, t, def);
     read_probes(place, t, scene);
     read_liquid(place, t, scene);
     read_solids(place, t, scene);

@@ -212,7 +212,7 @@ static void build_scene(lua_State *L, void *arg)
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, "undine meshes");
     lua_settop(L, 0);
-    lua_gc(L, LUA_GCCOLLECT); /* only functions of poses and sizing live on */
+    lua_gc(L, LUA_GCCOLLECT); /* only functions of poses, sizing and cameras live on */
 }
 
 static un_status check_poses(const un_scene *scene)
@@ -249,7 +249,8 @@ static un_status load(un_scene *scene, const char *const *overrides, int32_t ove
     UN_TRY(un_sandbox_call(scene->sandbox, build_scene, scene, &build));
     UN_TRY(check_poses(scene));
     UN_TRY(un_check_fluid(scene));
-    return un_check_sizing(scene);
+    UN_TRY(un_check_sizing(scene));
+    return un_check_render(scene);
 }
 
 un_status un_scene_load(un_context *ctx, const char *path, const char *const *overrides,

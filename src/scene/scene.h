@@ -49,12 +49,20 @@ typedef struct un_probe {
     un_vec3 at;   /* height: x and z; pressure: all */
 } un_probe;
 
-/* Where the camera of sizing stands at some time. */
+/* Where a camera stands at some time. */
 typedef struct un_viewpoint {
     un_vec3 eye, target;
     double fov;    /* vertical, degrees */
     double aspect; /* width / height */
 } un_viewpoint;
+
+/* A camera as the file has it: what does not change, and functions of time in the sandbox for the
+ * rest (-1: none). */
+typedef struct un_camera_keys {
+    bool has_eye, has_target, has_fov;
+    un_viewpoint still;
+    int32_t eye, target, fov;
+} un_camera_keys;
 
 typedef struct un_scene_def {
     char method[32];
@@ -109,11 +117,18 @@ typedef struct un_scene_def {
         /* Each a switch, and a factor on the sizes it asks for: 0 off, 1 as documented. */
         double depth, curvature, solid_curvature, strain, film;
         bool has_camera, has_custom;
-        un_viewpoint camera; /* what of it does not change; un_scene_camera has all */
-        /* functions of time in the sandbox, -1: it does not change */
-        int32_t eye, target, fov;
-        int32_t custom; /* function of place and time in the sandbox, -1 none */
+        un_camera_keys camera; /* has both eye and target; un_scene_camera says where it is */
+        int32_t custom;        /* function of place and time in the sandbox, -1 none */
     } sizing;
+    /* How pictures of a run look. Nothing of the simulation depends on it. */
+    struct {
+        un_camera_keys camera; /* any part may be missing */
+        bool has_light, has_water, has_solid, has_background;
+        struct {
+            double azimuth, elevation; /* degrees, from +z towards +x, and above the floor */
+        } light;
+        un_vec3 water, solid, background; /* red, green, blue, 0..1 */
+    } render;
     struct {
         bool surface, particles, mesh;
     } output;
@@ -142,6 +157,8 @@ struct un_scene {
 un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose *pose);
 /* The camera of sizing at time t; its parts may be functions of time. One thread, as above. */
 un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera);
+/* The camera of render; only the parts it has are set. One thread, as above. */
+un_status un_scene_render_camera(const un_scene *scene, double t, un_viewpoint *camera);
 /* The custom size at many places, m; infinite where the formula has no opinion (nil). One thread,
  * as above. A value that is no size is an error of the scene, which names the place. */
 un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *x, int64_t count,

@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-/* A camera's path may be looked up in tables; a formula takes hundreds of instructions. */
-#define CAMERA_STEPS 1000000
 #define CUSTOM_STEPS 20000
 /* For all nodes of a mesh together. */
 #define CUSTOM_SECONDS 120
@@ -30,39 +28,6 @@ static void read_term(const un_place *place, int t, const char *key, double *fac
     un_read_number(place, t, key, (un_range){0, 1e6, true}, factor);
 }
 
-/* The reference of a function under the key, -1 when there is another value or none. */
-static int32_t take_function(const un_place *place, int t, const char *key)
-{
-    lua_State *L = place->L;
-    if (!un_get_field(place, t, key)) return -1;
-    if (lua_isfunction(L, -1)) return luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_pop(L, 1);
-    return -1;
-}
-
-static const un_range fov_range = {1, 170, false};
-
-static void read_camera(un_place *place, int t, un_scene_def *def)
-{
-    static const char *const keys[] = {"eye", "target", "fov", "aspect", NULL};
-    static const char usage[] = "{ eye = {2, 1, 2}, target = {0, 0, 0}, fov = 40 }";
-    un_viewpoint *view = &def->sizing.camera;
-    int camera = un_open_table(place, t, "camera", usage);
-    if (!camera) return;
-    un_check_keys(place, camera, keys, false);
-    def->sizing.eye = take_function(place, camera, "eye");
-    def->sizing.target = take_function(place, camera, "target");
-    def->sizing.fov = take_function(place, camera, "fov");
-    if (def->sizing.eye < 0 && !un_read_vec3(place, camera, "eye", &view->eye))
-        un_place_fail(place, NULL, "needs eye, as in %s", usage);
-    if (def->sizing.target < 0 && !un_read_vec3(place, camera, "target", &view->target))
-        un_place_fail(place, NULL, "needs target, as in %s", usage);
-    if (def->sizing.fov < 0) un_read_number(place, camera, "fov", fov_range, &view->fov);
-    un_read_number(place, camera, "aspect", (un_range){0.01, 100, false}, &view->aspect);
-    def->sizing.has_camera = true;
-    un_close_table(place, camera);
-}
-
 void un_read_sizing(un_place *place, int t, un_scene *scene)
 {
     static const char *const keys[] = {"depth", "curvature", "solid_curvature", "strain",
@@ -77,7 +42,8 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     read_term(place, sizing, "solid_curvature", &def->sizing.solid_curvature);
     read_term(place, sizing, "strain", &def->sizing.strain);
     read_term(place, sizing, "film", &def->sizing.film);
-    read_camera(place, sizing, def);
+    def->sizing.has_camera =
+        un_read_camera(place, sizing, true, (un_range){1, 170, false}, &def->sizing.camera);
     if (un_get_field(place, sizing, "custom")) {
         if (!lua_isfunction(L, -1))
             un_place_fail(place, "custom",
@@ -99,67 +65,11 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
 
 /* ---- calling ---- */
 
-/* Says where and when a function failed. */
-static un_status add_circumstance(const un_scene *scene, un_status status, const char *text)
-{
-    if (status != UN_ERROR_SCENE) return status;
-    char message[800];
-    snprintf(message, sizeof message, "%s", un_context_message(scene->ctx));
-    return un_fail(scene->ctx, status, "%s (%s)", message, text);
-}
-
-static un_place place_of(lua_State *L, const char *path)
-{
-    un_place place = {.L = L, .root = "scene", .line = un_sandbox_of(L)->scene_line};
-    snprintf(place.path, sizeof place.path, "%s", path);
-    return place;
-}
-
-typedef struct camera_call {
-    const un_scene_def *def;
-    double t;
-    un_viewpoint *camera;
-} camera_call;
-
-/* Sets table[key] to what the function returns. */
-static void call_part(const un_place *place, int table, int32_t function, const char *key, double t)
-{
-    lua_State *L = place->L;
-    if (function < 0) return;
-    lua_rawgeti(L, LUA_REGISTRYINDEX, function);
-    lua_pushnumber(L, t);
-    lua_call(L, 1, 1);
-    if (lua_isnil(L, -1)) un_place_fail(place, key, "returned nothing");
-    lua_setfield(L, table, key);
-}
-
-static void call_camera(lua_State *L, void *arg)
-{
-    camera_call *c = arg;
-    const un_scene_def *def = c->def;
-    un_place place = place_of(L, "sizing.camera");
-    lua_createtable(L, 0, 3);
-    call_part(&place, 1, def->sizing.eye, "eye", c->t);
-    call_part(&place, 1, def->sizing.target, "target", c->t);
-    call_part(&place, 1, def->sizing.fov, "fov", c->t);
-    un_read_vec3(&place, 1, "eye", &c->camera->eye);
-    un_read_vec3(&place, 1, "target", &c->camera->target);
-    un_read_number(&place, 1, "fov", fov_range, &c->camera->fov);
-    if (!(un_length(un_sub(c->camera->target, c->camera->eye)) > 0))
-        un_place_fail(&place, "target", "must be another point than eye");
-}
-
 un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera)
 {
     UN_ASSERT(scene->def.sizing.has_camera);
-    *camera = scene->def.sizing.camera;
-    const un_limits limits = {"the camera's function", "is there an endless loop?", CAMERA_STEPS,
-                              1};
-    camera_call c = {&scene->def, t, camera};
-    un_status status = un_sandbox_call(scene->sandbox, call_camera, &c, &limits);
-    char text[64];
-    snprintf(text, sizeof text, "in sizing.camera at t = %g s", t);
-    return add_circumstance(scene, status, text);
+    return un_call_camera(scene, &scene->def.sizing.camera, "sizing.camera",
+                          (un_range){1, 170, false}, t, camera);
 }
 
 typedef struct custom_call {
@@ -187,7 +97,7 @@ static void call_custom(lua_State *L, void *arg)
         if (!lua_isnil(L, 2)) {
             size = lua_type(L, 2) == LUA_TNUMBER ? lua_tonumber(L, 2) : NAN;
             if (!(size > 0 && isfinite(size))) {
-                un_place place = place_of(L, "sizing");
+                un_place place = {.L = L, .root = "scene", .line = s->scene_line, .path = "sizing"};
                 un_place_fail(&place, "custom",
                               "must return a cell's edge in m, above 0, or nil where it has no "
                               "opinion, got %s",
@@ -212,7 +122,7 @@ un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *
     un_vec3 at = c.n < count ? x[c.n] : un_v3(0, 0, 0);
     snprintf(text, sizeof text, "in sizing.custom at x, y, z, t = %g, %g, %g, %g", at.x, at.y, at.z,
              t);
-    return add_circumstance(scene, status, text);
+    return un_add_circumstance(scene, status, text);
 }
 
 /* Finds most mistakes before a run, at the start and the end. The place is nobody's centre, where

@@ -183,6 +183,20 @@ static un_status add_solid(un_context *ctx, un_text *t, const un_scene *scene, i
     return t->status;
 }
 
+/* Where the camera of render stands at the start; parts that the scene leaves out are left out. */
+static un_status add_camera(un_text *t, const un_scene *scene)
+{
+    const un_camera_keys *keys = &scene->def.render.camera;
+    un_viewpoint at;
+    UN_TRY(un_scene_render_camera(scene, 0, &at));
+    un_text_add(t, ",\"camera\":{\"fov\":%.9g", at.fov);
+    if (keys->has_eye) un_text_add(t, ",\"eye\":[%.9g,%.9g,%.9g]", at.eye.x, at.eye.y, at.eye.z);
+    if (keys->has_target)
+        un_text_add(t, ",\"target\":[%.9g,%.9g,%.9g]", at.target.x, at.target.y, at.target.z);
+    un_text_add(t, "}");
+    return t->status;
+}
+
 static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un_view_scene *out)
 {
     const un_scene_def *def = &scene->def;
@@ -190,8 +204,10 @@ static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un
     un_text_add(t, "{\"domain\":[%.9g,%.9g,%.9g],\"rate\":%.9g,\"count\":%d,\"method\":", size.x,
                 size.y, size.z, def->frames.rate, def->frames.count);
     un_view_add_string(t, def->method);
-    un_text_add(t, ",\"finest\":%d,\"surface\":%d,\"density\":%.9g,\"solids\":[",
-                def->detail.finest, def->detail.surface, def->fluid.density);
+    un_text_add(t, ",\"finest\":%d,\"surface\":%d,\"density\":%.9g", def->detail.finest,
+                def->detail.surface, def->fluid.density);
+    UN_TRY(add_camera(t, scene));
+    un_text_add(t, ",\"solids\":[");
     out->solids = un_alloc_zero(ctx, (size_t)def->solid_count + 1, sizeof *out->solids);
     if (!out->solids) return UN_ERROR_MEMORY;
     out->solid_count = def->solid_count;

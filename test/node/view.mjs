@@ -75,6 +75,15 @@ try {
   expect("frames differ", first.hash !== second.hash);
   await keep(page, "water");
 
+  // the scene's camera at the start, then the whole domain, then back
+  const camera = () => page.evaluate(() => [...undine.stage.camera.position.toArray(), ...undine.stage.controls.target.toArray(), undine.stage.camera.fov].map((v) => Math.round(1e3 * v) / 1e3).join());
+  const scenes = await camera();
+  expect("the scene's camera", scenes === "2.2,1.2,2.4,0.5,0.3,0.5,27", scenes);
+  await page.keyboard.press("r");
+  expect("the whole domain", (await camera()) !== scenes, await camera());
+  await page.keyboard.press("r");
+  expect("the scene's camera again", (await camera()) === scenes, await camera());
+
   // playing
   await page.keyboard.press("Home");
   await page.keyboard.press("Space");

@@ -46,6 +46,19 @@ echo ply >"$run/frames/0001/surface.ply"
 expect 1 "0001/surface.ply" "$undine" render "$run" $small
 rm "$run/frames/0001/surface.ply"
 
+# How pictures look is no part of the simulation: a run goes on with another camera, and is shown by
+# it; options win.
+tiny="--set detail.finest=8 --set render.water={0.1,0.2,0.9} --quiet"
+"$undine" run "$run/scene.lua" -o "$folder/again" $tiny --frames 1
+"$undine" run "$run/scene.lua" -o "$folder/again" $tiny --frames 2 --resume --set 'render.camera={ eye = {3, 2, 4} }'
+"$undine" render "$folder/again" $small --frames 2 --quiet
+cp "$folder/again/render/0002.png" "$folder/one.png"
+"$undine" render "$folder/again" $small --frames 2 --eye 3,2,4 --water 0.1,0.2,0.9 --quiet
+cmp -s "$folder/again/render/0002.png" "$folder/one.png" || fail "the scene's camera is not taken"
+"$undine" render "$folder/again" $small --frames 2 --eye 3,3,4 --quiet
+! cmp -s "$folder/again/render/0002.png" "$folder/one.png" || fail "an option must win over the scene"
+expect 2 "each 0 to 1" "$undine" render "$run" --background 2,0,0
+
 command -v ffmpeg ffprobe >/dev/null || exit 0
 before=$(stat -c %i "$run/render/0000.png")
 expect 0 "movie.mp4" "$undine" render "$run" $small --reuse

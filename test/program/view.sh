@@ -23,6 +23,7 @@ scene {
              box { min = {0.5, 0, 0.3}, max = {0.55, 0.2, 0.7}, velocity = {0.3, 0, 0} } },
   probes = { front { axis = "x" }, height { name = "h1", at = {0.2, 0.5} } },
   output = { mesh = true },
+  render = { camera = { eye = function(t) return {2.2, 1.2 + t, 2.4} end, target = {0.5, 0.3, 0.5}, fov = 27 } },
 }
 LUA
 cd "$scratch"

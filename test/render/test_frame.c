@@ -21,6 +21,23 @@ static void name(char *path, const char *rest)
     snprintf(path, 128, "%s/%s", folder, rest);
 }
 
+static const char *const plain_scene =
+    "scene {\n"
+    "  domain = { size = {2, 1, 1} },\n"
+    "  detail = { finest = 16, surface = 16 },\n"
+    "  liquid = { box { min = {0, 0, 0}, max = {1, 0.5, 1} } },\n"
+    "  solids = { box { min = {1.4, 0, 0.45}, max = {1.5, 0.9, "
+    "0.55} } },\n";
+
+static void write_scene(const char *more)
+{
+    char path[128];
+    name(path, "scene.lua");
+    FILE *file = fopen(path, "w");
+    fprintf(file, "%s%s\n}\n", plain_scene, more);
+    fclose(file);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -30,16 +47,7 @@ static int set_up(void **state)
         name(path, names[i]);
         if (mkdir(path, 0777)) return -1;
     }
-    name(path, "scene.lua");
-    FILE *file = fopen(path, "w");
-    fputs("scene {\n"
-          "  domain = { size = {2, 1, 1} },\n"
-          "  detail = { finest = 16, surface = 16 },\n"
-          "  liquid = { box { min = {0, 0, 0}, max = {1, 0.5, 1} } },\n"
-          "  solids = { box { min = {1.4, 0, 0.45}, max = {1.5, 0.9, 0.55} } },\n"
-          "}\n",
-          file);
-    fclose(file);
+    write_scene("");
     name(surface, names[0]);
     splash_mesh mesh;
     double height = 0.47;
@@ -144,6 +152,97 @@ static void deep_water_is_blue_green(void **state)
     check_context_end(ctx);
 }
 
+/* ---- what the scene says of pictures ---- */
+
+typedef struct picture {
+    uint8_t rgb[WIDTH * HEIGHT * 3];
+} picture;
+
+static void take_picture(un_context *ctx, const char *more, un_render_def def, int32_t frame,
+                         picture *out)
+{
+    un_renderer *r;
+    write_scene(more);
+    check_ok(ctx, un_renderer_create(ctx, folder, &def, &r));
+    check_ok(ctx, un_renderer_frame(r, frame, out->rgb));
+    un_renderer_destroy(r);
+}
+
+#define SAME(a, b) (memcmp(&(a), &(b), sizeof(picture)) == 0)
+
+/* Options and scene say the same in other words; an option wins over the scene. */
+static void the_scene_says_how_it_looks(void **state)
+{
+    (void)state;
+    static picture a, b, usual;
+    un_context *ctx = check_context();
+    skip_without_embree(ctx);
+    take_picture(ctx, "", small(), 0, &usual);
+
+    un_render_def def = small();
+    def.has_eye = def.has_target = def.has_fov = true;
+    def.eye[0] = 3, def.eye[1] = 1, def.eye[2] = 2.5;
+    def.target[0] = 1, def.fov = 40;
+    take_picture(ctx, "", def, 0, &a);
+    assert_false(SAME(a, usual));
+    static const char camera[] =
+        "render = { camera = { eye = {3, 1, 2.5}, target = {1, 0, 0}, fov = 40 } }";
+    take_picture(ctx, camera, small(), 0, &b);
+    assert_true(SAME(a, b));
+    un_render_def other = small();
+    other.has_fov = true, other.fov = 25;
+    take_picture(ctx, camera, other, 0, &b);
+    assert_false(SAME(a, b));
+    def.fov = 25;
+    take_picture(ctx, "", def, 0, &a);
+    assert_true(SAME(a, b));
+
+    def = small();
+    def.has_light = def.has_water_colour = def.has_solid_colour = def.has_background = true;
+    def.light_azimuth = 20, def.light_elevation = 40;
+    def.water_colour[0] = 0.7, def.water_colour[1] = 0.2, def.water_colour[2] = 0.1;
+    def.solid_colour[1] = 0.5;
+    def.background[2] = 0.3;
+    take_picture(ctx, "", def, 0, &a);
+    take_picture(ctx,
+                 "render = { light = { azimuth = 20, elevation = 40 }, water = {.7, .2, .1},\n"
+                 "  solid = {0, .5, 0}, background = {0, 0, .3} }",
+                 small(), 0, &b);
+    assert_true(SAME(a, b));
+    static const char *const each[] = {"light = { azimuth = 20, elevation = 40 }",
+                                       "water = {.7, .2, .1}",
+                                       "solid = {0, .5, 0}",
+                                       "background = {0, 0, .3}",
+                                       "camera = { fov = 45 }",
+                                       "camera = { target = {0, 0, 0} }"};
+    for (int i = 0; i < 6; i++) {
+        char more[80];
+        snprintf(more, sizeof more, "render = { %s }", each[i]);
+        take_picture(ctx, more, small(), 0, &a);
+        assert_false(SAME(a, usual));
+        assert_false(SAME(a, b));
+    }
+
+    /* it moves, with the frame's time: no liquid in frame 1, so that only the camera differs */
+    static const char moving[] =
+        "render = { camera = { eye = function(t) return {3, 1 + 24 * t, 2.5} end } }";
+    take_picture(ctx, moving, small(), 1, &a);
+    take_picture(ctx, "render = { camera = { eye = {3, 2, 2.5} } }", small(), 1, &b);
+    assert_true(SAME(a, b));
+    take_picture(ctx, "render = { camera = { eye = {3, 1, 2.5} } }", small(), 1, &b);
+    assert_false(SAME(a, b));
+
+    /* together they may be wrong */
+    write_scene(camera);
+    def = small();
+    def.has_eye = true, def.eye[0] = 1;
+    un_renderer *r;
+    assert_int_equal(un_renderer_create(ctx, folder, &def, &r), UN_ERROR_ARGUMENT);
+    assert_non_null(strstr(un_context_message(ctx), "same point"));
+    write_scene("");
+    check_context_end(ctx);
+}
+
 static void any_thread_count_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -162,8 +261,8 @@ static void wrong_definitions_are_refused(void **state)
     (void)state;
     un_context *ctx = check_context();
     skip_without_embree(ctx);
-    un_render_def def[7];
-    for (int i = 0; i < 7; i++) def[i] = small();
+    un_render_def def[9];
+    for (int i = 0; i < 9; i++) def[i] = small();
     def[0].width = 0;
     def[1].width = def[1].height = INT32_MAX;
     def[2].samples = 0;
@@ -172,7 +271,11 @@ static void wrong_definitions_are_refused(void **state)
     def[4].eye[2] = INFINITY;
     def[5].has_eye = def[5].has_target = true;
     def[6].height = -5;
-    for (int i = 0; i < 7; i++) {
+    def[7].has_water_colour = true;
+    def[7].water_colour[1] = 1.5;
+    def[8].has_background = true;
+    def[8].background[2] = NAN;
+    for (int i = 0; i < 9; i++) {
         un_renderer *r;
         assert_int_equal(un_renderer_create(ctx, folder, &def[i], &r), UN_ERROR_ARGUMENT);
         assert_null(r);
@@ -309,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_are_sound),
         cmocka_unit_test(deep_water_is_blue_green),
+        cmocka_unit_test(the_scene_says_how_it_looks),
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(wrong_definitions_are_refused),
         cmocka_unit_test(any_mesh_can_be_drawn),

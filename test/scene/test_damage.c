@@ -22,6 +22,8 @@ static const char *const whole =
     "  probes = { front { axis = 'x' }, height { name = 'h', at = {.5, .25} } },\n"
     "  budget = { particles = 2e6, memory = '8G' }, solver = { kind = 'auto', tolerance = 1e-4 },\n"
     "  output = { surface = true, particles = true, mesh = false },\n"
+    "  render = { camera = { target = function(t) return {t, 0, 0} end, fov = 30 },\n"
+    "    light = { azimuth = 40, elevation = 30 }, water = {.1, .2, .3} },\n"
     "  sizing = { depth = 2, strain = false, custom = function(x, y, z, t) return .1 + x end,\n"
     "    camera = { eye = function(t) return {2 + t, 1, 1} end, target = {0, 0, 0}, fov = 40 } },\n"
     "}\n";
@@ -142,6 +144,7 @@ static un_status load_and_use(un_context *ctx, void *arg)
     un_viewpoint camera;
     float size;
     if (status == UN_OK) status = un_scene_camera(scene, 0.5, &camera);
+    if (status == UN_OK) status = un_scene_render_camera(scene, 0.5, &camera);
     if (status == UN_OK) status = un_scene_custom_sizes(scene, 0.5, &camera.eye, 1, &size);
     un_free(ctx, text);
     un_scene_destroy(scene);

@@ -112,7 +112,7 @@ static void keys(void **state)
          "dam.lua:2: sphere.radius must be above 0 and at most 1000000000, got -1"},
         {"pcall(sphere, {})\nscene { a = 1 }",
          "dam.lua:2: unknown key \"a\" in scene; known keys are method, domain, detail, frames, "
-         "gravity, fluid, liquid, solids, sources, sizing, probes, budget, solver, output"},
+         "gravity, fluid, liquid, solids, sources, sizing, probes, budget, solver, output, render"},
         {"scene(setmetatable({}, {}))", "dam.lua:1: scene must be a table without a metatable"},
         {"scene { " WATER ", frames = setmetatable({}, {}) }",
          "dam.lua:1: frames must be a table without a metatable"},

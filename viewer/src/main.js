@@ -320,10 +320,15 @@ function lookPage() {
     rows, by, note,
     make("h3", { textContent: "Camera" }),
     make("p", { textContent: matchMedia("(pointer: coarse)").matches ? "One finger turns, two fingers move and zoom." : "Drag turns, right-drag moves, the wheel zooms." }),
-    make("button", { textContent: "Whole view", className: "plain", title: "R", onclick: () => stage.reset() }),
+    make("button", { textContent: "Whole view", className: "plain", title: "R", onclick: goHome }),
   );
   update();
   return page;
+}
+
+/** Back to where the camera was; from there to the whole domain, and back to the scene's camera. */
+function goHome() {
+  stage.reset(stage.moved ? stage.whole : !stage.whole);
 }
 
 function column(run, name) {
@@ -525,7 +530,7 @@ async function look() {
 
 const KEYS = [
   ["space", "play, pause"], ["← →", "a frame back, on"], ["shift ← →", "ten frames"], ["home end", "first, last frame"], ["S", "surface: water, matte, speed, off"], ["P", "particles"],
-  ["C", "cut: x, y, z, off"], ["[ ]", "move the cut"], ["1 – 5", "tabs"], ["R", "whole view"], ["L", "again from the start"], ["T", "dark, light"], ["H", "panel"], ["F", "full screen"],
+  ["C", "cut: x, y, z, off"], ["[ ]", "move the cut"], ["1 – 5", "tabs"], ["R", "whole view, the scene's camera"], ["L", "again from the start"], ["T", "dark, light"], ["H", "panel"], ["F", "full screen"],
 ];
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
@@ -539,7 +544,7 @@ function onKey(event) {
   const acts = {
     " ": () => play(), ArrowLeft: () => (play(false), go(state.frame - far * step())), ArrowRight: () => (play(false), go(state.frame + far * step())), Home: () => go(0), End: () => go(last()),
     s: () => set({ surface: next(["water", "clay", "speed", "off"], state.surface) }), p: () => set({ particles: !state.particles }), c: () => set({ cutAxis: next([-1, 0, 1, 2], state.cutAxis) }),
-    "[": () => moveCut(-0.02), "]": () => moveCut(0.02), r: () => stage.reset(), l: () => toggleLoop(), t: () => $("theme").click(), h: () => $("panel-toggle").click(), "?": () => $("help").click(),
+    "[": () => moveCut(-0.02), "]": () => moveCut(0.02), r: goHome, l: () => toggleLoop(), t: () => $("theme").click(), h: () => $("panel-toggle").click(), "?": () => $("help").click(),
     f: () => (document.fullscreenElement ? document.exitFullscreen() : document.documentElement.requestFullscreen?.()),
   };
   for (const [k, [name]] of TABS.entries()) acts[String(k + 1)] = () => openTab(name);

@@ -368,6 +368,7 @@ export class Stage {
       uBehind: { value: this.behind.texture }, uThickness: { value: this.thickness.texture }, uStyle: { value: 0 },
     };
     this.views = [];
+    this.whole = false;
     this.dirty = true;
     this.drawn = 0;
     new ResizeObserver(() => {
@@ -408,10 +409,12 @@ export class Stage {
     return view;
   }
 
-  /** A three-quarter view of the whole domain. */
-  reset() {
+  /** Where the scene's camera stands at the start; without one, or with whole, a three-quarter view of the domain. */
+  reset(whole = this.whole) {
     this.moved = false;
-    const v = this.views[0], size = v.size;
+    this.whole = whole;
+    const v = this.views[0], size = v.size, { eye, target: aim, fov = 30 } = whole ? {} : v.run.scene.camera ?? {};
+    this.camera.fov = fov;
     const cell = this.cell(0);
     this.camera.aspect = cell.w / Math.max(cell.h, 1);
     const back = new THREE.Vector3(Math.sin(0.56) * Math.cos(0.37), Math.sin(0.37), Math.cos(0.56) * Math.cos(0.37));
@@ -424,12 +427,15 @@ export class Stage {
       const x = Math.abs(p.dot(right)) / (tan * this.camera.aspect), y = Math.abs(p.dot(up)) / tan;
       distance = Math.max(distance, 1.1 * Math.max(x, y) + p.dot(back));
     }
-    this.camera.near = distance / 200;
-    this.camera.far = distance * 20;
+    if (aim) target.set(...aim);
     this.camera.position.copy(target).addScaledVector(back, distance);
+    if (eye) this.camera.position.set(...eye);
     this.controls.target.copy(target);
-    this.controls.maxDistance = distance * 6;
-    this.controls.minDistance = distance / 60;
+    const away = this.camera.position.distanceTo(target);
+    this.camera.near = Math.min(distance, away) / 200;
+    this.camera.far = Math.max(distance, away) * 20;
+    this.controls.maxDistance = Math.max(distance, away) * 6;
+    this.controls.minDistance = Math.min(distance, away) / 60;
     this.controls.update();
     this.draw();
   }

@@ -12,4 +12,6 @@ scene {
   probes = { front { axis = "x" }, height { name = "h1", at = {0.5, 0.5} }, pressure { at = {.1, .1, .1} } },
   budget = { particles = 2e6, memory = "8G" }, solver = { kind = "auto", tolerance = 1e-4 },
   output = { surface = true, mesh = false },
+  render = { camera = { eye = function(t) return {2, 1 + t, 2} end, target = {0, 0, 0}, fov = 30 }, light = { azimuth = 230, elevation = 55 },
+    water = {.2, .5, .6}, solid = {.7, .7, .6}, background = {.6, .6, .7} },
 }
