@@ -114,10 +114,14 @@ un_status un_tet_first_mesh(un_tet *s)
 #define FIT_ERROR 0.25  /* cells: beyond it something else is wrong */
 #define FIT_ALIGNED 0.9 /* cosine between both normals */
 #define FIT_STEEP 0.1   /* |grad| of the shape's distance off 1 */
+/* Between tets that share a node. In a ball of few cells the level set lies deeper than its surface
+ * whatever its particles do, and moving them would only blow it up. */
+#define FIT_BENT 0.35
 
 typedef struct fit_args {
     un_tet *s;
     float *shape; /* at nodes: its distance, m */
+    float *bent;  /* at nodes: how much that distance's gradient varies around them */
 } fit_args;
 
 static void measure_shape(void *arg, int64_t begin, int64_t end)
@@ -129,6 +133,25 @@ static void measure_shape(void *arg, int64_t begin, int64_t end)
         a->shape[n] = fabsf(s->phi[n]) < (float)reach
                           ? (float)un_shape_distance(s->def->liquid.shape, s->mesh.x[n])
                           : INFINITY;
+    }
+}
+
+static void measure_bend(void *arg, int64_t begin, int64_t end)
+{
+    fit_args *a = arg;
+    const un_tets *mesh = &a->s->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 lo = un_v3(INFINITY, INFINITY, INFINITY), hi = un_scale(lo, -1);
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            double d[4];
+            for (int i = 0; i < 4; i++) d[i] = a->shape[mesh->tet[t][i]];
+            un_vec3 g = un_tets_gradient(mesh, t, d);
+            if (!un_finite3(g)) continue;
+            lo = un_min3(lo, g);
+            hi = un_max3(hi, g);
+        }
+        a->bent[n] = (float)un_length(un_sub(hi, lo));
     }
 }
 
@@ -161,7 +184,7 @@ static void fit_particles(void *arg, int64_t begin, int64_t end)
         for (int i = 0; i < 4; i++) {
             now[i] = s->phi[n[i]];
             wanted[i] = a->shape[n[i]];
-            known &= wanted[i] < INFINITY;
+            known &= wanted[i] < INFINITY && a->bent[n[i]] < FIT_BENT;
         }
         if (!known) continue;
         un_vec3 m = un_normalize(un_tets_gradient(&s->mesh, t, now));
@@ -181,9 +204,11 @@ static void fit_particles(void *arg, int64_t begin, int64_t end)
 un_status un_tet_fit_surface(un_tet *s)
 {
     size_t count = (size_t)s->mesh.node_count + 1;
-    fit_args a = {s, NULL};
-    UN_ALLOC(s->ctx, a.shape, count);
+    fit_args a = {.s = s};
+    UN_ALLOC(s->ctx, a.shape, 2 * count);
+    a.bent = a.shape + count;
     un_parallel_for(s->ctx, s->mesh.node_count, 4096, measure_shape, &a);
+    un_parallel_for(s->ctx, s->mesh.node_count, 4096, measure_bend, &a);
     un_status status = UN_OK;
     for (int round = 0; round < FIT_ROUNDS && status == UN_OK; round++) {
         un_parallel_for(s->ctx, s->particles.count, 4096, fit_particles, &a);
