@@ -36,16 +36,6 @@
 
 /* ---- set-up ---- */
 
-static double largest_diagonal(void *arg, int64_t begin, int64_t end)
-{
-    const un_csr *a = arg;
-    double max = 0;
-    for (int64_t i = begin; i < end; i++)
-        for (int32_t k = a->row[i]; k < a->row[i + 1]; k++)
-            if (a->col[k] == i) max = fmax(max, a->val[k]);
-    return max;
-}
-
 /* The next level: its matrix, and P where it is no aggregation. */
 static un_status coarsen(un_amg *amg, int32_t l, const un_amg_graph *g, un_amg_graph *coarse,
                          int32_t *coarse_count)
@@ -79,7 +69,7 @@ static un_status coarsen(un_amg *amg, int32_t l, const un_amg_graph *g, un_amg_g
     return un_amg_build_galerkin(amg, transfer, g, diagonal, *coarse_count, l % 2, coarse);
 }
 
-static un_status setup(void *state, const un_csr *a, const un_sites *sites)
+static un_status setup(void *state, const un_csr *a, const un_sites *sites, double largest)
 {
     un_amg *amg = state;
     amg->a = a;
@@ -88,8 +78,7 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites)
     amg->dense = false;
     amg->residual_scale = 0;
     int exponent = 0;
-    double most = un_parallel_max(amg->ctx, a->n, largest_diagonal, (void *)a);
-    if (most > 0) frexp(most, &exponent);
+    if (largest > 0) frexp(largest, &exponent);
     /* The largest diagonal becomes about 1e9: floats then span 30 orders below it. */
     amg->scale = ldexp(1, 30 - exponent);
     un_amg_graph g = {
@@ -261,7 +250,7 @@ typedef struct convert {
     double scale;
 } convert;
 
-static double largest(void *arg, int64_t begin, int64_t end)
+static double largest_of(void *arg, int64_t begin, int64_t end)
 {
     const double *r = arg;
     double max = 0;
@@ -296,7 +285,7 @@ static void apply(void *state, double *z, const double *r)
     un_amg *amg = state;
     un_amg_level *finest = &amg->level[0];
     if (amg->residual_scale == 0) {
-        double most = un_parallel_max(amg->ctx, amg->a->n, largest, (void *)r);
+        double most = un_parallel_max(amg->ctx, amg->a->n, largest_of, (void *)r);
         if (most > 0 && isfinite(most)) amg->residual_scale = 1 / most;
     }
     bool full = amg->scheme == UN_AMG_CHENTANEZ;
@@ -338,8 +327,9 @@ static void destroy(void *state)
                           amg->full[s].excess, amg->place[s],    amg->scale_of[s]};
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(amg->ctx, blocks[i]);
     }
-    void *blocks[] = {amg->factor, amg->solution, amg->member_first, amg->member, amg->marker,
-                      amg->weight, amg->table,    amg->half_size,    amg->half,   amg->spill};
+    void *blocks[] = {amg->factor, amg->solution,  amg->member_first, amg->member,
+                      amg->marker, amg->weight,    amg->table,        amg->half_size,
+                      amg->half,   amg->half_next, amg->spill};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(amg->ctx, blocks[i]);
     un_free(amg->ctx, amg);
 }

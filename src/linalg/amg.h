@@ -16,7 +16,8 @@ enum { UN_AMG_FREE = -1, UN_AMG_OUT = -2 };
 typedef struct un_amg_level {
     int32_t n;
     int64_t grain;
-    /* entries a_ij with j < i in the block of i, by rows */
+    /* entries a_ij with j < i in the block of i, by rows; row i starts at row[i + block] and ends
+     * at row[i + block + 1]: there are gaps between blocks */
     int32_t *row, *col;
     float *val;
     /* entries that leave the block, only of rows that have any; block k has the rows outer_first[k]
@@ -97,10 +98,10 @@ typedef struct un_amg_spill {
     int32_t next;
 } un_amg_spill;
 
-/* Some entries of a row that is being summed up, col -1 none; next: where the rest is, -1 none. */
+/* Some entries of a row that is being summed up, col -1 none. A line of the cache. */
 #define UN_AMG_CHUNK 8
 typedef struct un_amg_chunk {
-    int32_t next, col[UN_AMG_CHUNK];
+    int32_t col[UN_AMG_CHUNK];
     float val[UN_AMG_CHUNK];
 } un_amg_chunk;
 
@@ -135,8 +136,9 @@ typedef struct un_amg {
     /* lower half of a coarse matrix while it is summed up, and what blocks have for other blocks */
     int32_t *half_size;
     un_amg_chunk *half;
+    int32_t *half_next; /* by chunk: where the rest of its row is, -1 none */
     un_amg_spill *spill;
-    size_t capacity_half_size, capacity_half, capacity_spill;
+    size_t capacity_half_size, capacity_half, capacity_half_next, capacity_spill;
 } un_amg;
 
 #define UN_AMG_NEED(ctx, array, capacity, count)                                                   \
@@ -185,8 +187,10 @@ void un_amg_prolong(un_context *ctx, const un_amg_transfer *p, float *fine, int3
                     const float *coarse, bool set);
 
 /* amg_mean.c */
+/* other, unless NULL, by row: the two that it lies between. Where both survive row_of is not asked.
+ */
 un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_means *p,
-                             un_amg_row_of *row_of, const void *arg);
+                             const int32_t (*other)[2], un_amg_row_of *row_of, const void *arg);
 void un_amg_restrict_means(un_context *ctx, const un_amg_level *level, const un_amg_means *p,
                            float *coarse, const float *fine);
 /* fine += P coarse. */

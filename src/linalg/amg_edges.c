@@ -31,19 +31,29 @@ typedef struct target {
     int32_t *size; /* by row: entries */
     float *excess;
     un_amg_chunk *chunk; /* a row's first has its number */
+    int32_t *next;       /* by chunk: where the rest of its row is, -1 none */
     int32_t chunk_count, chunk_room;
     un_amg_spill *spill;
     int32_t spill_count, spill_room;                          /* counts go on where room ends */
     int32_t last;                                             /* block that was spilled to last */
     int32_t head[UN_AMG_BLOCKS_MAX], tail[UN_AMG_BLOCKS_MAX]; /* by block: what is for it */
+    int32_t outer_count, entry_count, entry_first;            /* of the whole matrix */
 } target;
 
 typedef struct edges {
     const un_amg_level *level;
     const un_amg_means *p;
     const float *excess;
+    un_amg_full *full;
+    int32_t *next; /* by coarse row: where its next entry goes */
     target target[UN_AMG_BLOCKS_MAX];
 } edges;
+
+static void start_spilling(target *t)
+{
+    t->spill_count = 0;
+    for (int k = 0; k < UN_AMG_BLOCKS_MAX; k++) t->head[k] = -1;
+}
 
 static void spill(target *t, int32_t row, int32_t col, float value)
 {
@@ -61,26 +71,45 @@ static void spill(target *t, int32_t row, int32_t col, float value)
     t->last = k;
 }
 
-static void clear(un_amg_chunk *chunk)
+static void clear(target *t, int32_t chunk)
 {
-    chunk->next = -1;
-    for (int k = 0; k < UN_AMG_CHUNK; k++) chunk->col[k] = -1;
+    t->next[chunk] = -1;
+    for (int k = 0; k < UN_AMG_CHUNK; k++) {
+        t->chunk[chunk].col[k] = -1;
+        t->chunk[chunk].val[k] = 0;
+    }
 }
 
 /* One more entry of a row; chunk: its last one. */
-static void append(target *t, un_amg_chunk *chunk, uint32_t r, int32_t col, float value)
+static void append(target *t, int32_t chunk, uint32_t r, int32_t col, float value)
 {
     int32_t at = t->size[r] % UN_AMG_CHUNK;
     if (at == 0 && t->size[r] > 0) {
         int32_t next = t->chunk_count++;
         if (next >= t->chunk_room) return;
-        chunk->next = next;
-        chunk = t->chunk + next;
-        clear(chunk);
+        t->next[chunk] = next;
+        chunk = next;
+        clear(t, chunk);
     }
-    chunk->col[at] = col;
-    chunk->val[at] = value;
+    t->chunk[chunk].col[at] = col;
+    t->chunk[chunk].val[at] = value;
     t->size[r]++;
+}
+
+/* Adds where the column is, if it is there. Vector types of gcc and clang: one instruction compares
+ * all columns, where the compiler left to itself takes one after the other. */
+typedef int32_t columns __attribute__((vector_size(sizeof(int32_t) * UN_AMG_CHUNK), may_alias));
+typedef float values __attribute__((vector_size(sizeof(float) * UN_AMG_CHUNK), may_alias));
+typedef int64_t halves __attribute__((vector_size(sizeof(int32_t) * UN_AMG_CHUNK), may_alias));
+
+static inline bool add_to_chunk(un_amg_chunk *chunk, int32_t col, float value)
+{
+    columns *own = (columns *)chunk->col;
+    values *val = (values *)chunk->val, all = value - (values){0};
+    columns same = *own == col;
+    halves hit = (halves)same;
+    *val += (values)((columns)all & same);
+    return (hit[0] | hit[1] | hit[2] | hit[3]) != 0;
 }
 
 /* To the coupling of two coarse rows; -1 is the air, where the value is zero: what ties a row to it
@@ -98,18 +127,15 @@ static inline void add_coupling(target *t, int32_t k, int32_t l, float value)
         t->excess[r] -= value;
         return;
     }
-    un_amg_chunk *chunk = t->chunk + r;
-    for (;;) {
-        int32_t at = -1; /* no branches but one: rows are short */
-        for (int32_t q = 0; q < UN_AMG_CHUNK; q++) at = chunk->col[q] == other ? q : at;
-        if (at >= 0) {
-            chunk->val[at] += value;
+    int32_t chunk = (int32_t)r;
+    while (!add_to_chunk(t->chunk + chunk, other, value)) {
+        int32_t next = t->next[chunk];
+        if (next < 0) {
+            append(t, chunk, r, other, value);
             return;
         }
-        if (chunk->next < 0) break;
-        chunk = t->chunk + chunk->next;
+        chunk = next;
     }
-    append(t, chunk, r, other, value);
 }
 
 static void parents_of(const un_amg_means *p, int32_t i, un_amg_parents *out)
@@ -164,19 +190,12 @@ static void add_edge_in_full(target *t, const un_amg_means *p, int32_t i, int32_
     }
 }
 
-/* -entry d d^T. j = -1: the air, which has no parents but itself. */
-static inline void add_edge(target *t, const un_amg_means *p, int32_t i, int32_t j, float entry)
+/* -entry d d^T, where row i has the parents a and b and row j, or the air, has c and d. */
+static inline void add_pairs(target *t, int32_t a, int32_t b, int32_t c, int32_t d, float entry)
 {
-    static const int32_t air[2] = {-1, -1};
-    const int32_t *own = p->pair[i], *other = j < 0 ? air : p->pair[j];
-    int32_t a = own[0], b = own[1], c = other[0], d = other[1];
-    if (a <= UN_AMG_ODD || c <= UN_AMG_ODD) {
-        add_edge_in_full(t, p, i, j, entry);
-        return;
-    }
     float quarter = 0.25f * entry;
-    bool a_shared = a == c || a == d;
-    if (a_shared || b == c || b == d) {
+    bool a_shared = (a == c) | (a == d), b_shared = (b == c) | (b == d);
+    if (a_shared | b_shared) {
         int32_t shared = a_shared ? a : b;
         add_coupling(t, a_shared ? b : a, shared == c ? d : c, quarter);
         return;
@@ -189,20 +208,31 @@ static inline void add_edge(target *t, const un_amg_means *p, int32_t i, int32_t
     add_coupling(t, b, d, quarter);
 }
 
+/* j = -1: the air, which has no parents but itself. */
+static inline void add_edge(target *t, const un_amg_means *p, int32_t i, int32_t j, float entry)
+{
+    static const int32_t air[2] = {-1, -1};
+    const int32_t *own = p->pair[i], *other = j < 0 ? air : p->pair[j];
+    if (own[0] <= UN_AMG_ODD || other[0] <= UN_AMG_ODD)
+        add_edge_in_full(t, p, i, j, entry);
+    else
+        add_pairs(t, own[0], own[1], other[0], other[1], entry);
+}
+
 static void add_block(void *arg, int64_t begin, int64_t end)
 {
     edges *p = arg;
     const un_amg_level *level = p->level;
     int64_t block = begin / level->grain;
+    const int32_t *row = level->row + block;
     target t = p->target[block];
     t.chunk_count = (int32_t)t.count;
-    t.spill_count = 0;
-    for (int k = 0; k < UN_AMG_BLOCKS_MAX; k++) t.head[k] = -1;
+    start_spilling(&t);
     memset(t.size, 0, t.count * sizeof *t.size);
-    for (uint32_t r = 0; r < t.count; r++) clear(&t.chunk[r]);
+    for (int32_t r = 0; r < (int32_t)t.count; r++) clear(&t, r);
     memset(t.excess, 0, t.count * sizeof *t.excess);
     for (int32_t i = (int32_t)begin; i < end; i++) {
-        for (int32_t k = level->row[i]; k < level->row[i + 1]; k++)
+        for (int32_t k = row[i]; k < row[i + 1]; k++)
             add_edge(&t, p->p, i, level->col[k], level->val[k]);
         if (p->excess[i] != 0) add_edge(&t, p->p, i, -1, -p->excess[i]);
     }
@@ -231,63 +261,118 @@ static void collect_block(void *arg, int64_t begin, int64_t end)
     p->target[block].chunk_count = t.chunk_count;
 }
 
-/* Leaves out what cancelled. */
+/* Entry k of a row, whose chunk is known for k - 1. */
+static inline void step(const target *t, int32_t *chunk, int32_t k)
+{
+    if (k > 0 && k % UN_AMG_CHUNK == 0) *chunk = t->next[*chunk];
+}
+
+/* Leaves out what cancelled, and counts what couples to rows of other blocks. */
 static void prune_block(void *arg, int64_t begin, int64_t end)
 {
     edges *p = arg;
     (void)end;
     target *t = &p->target[begin / p->level->grain];
-    for (uint32_t r = 0; r < t->count; r++) {
-        un_amg_chunk *from = t->chunk + r, *to = from;
-        int32_t size = t->size[r], kept = 0;
+    t->outer_count = 0;
+    for (int32_t r = 0; r < (int32_t)t->count; r++) {
+        int32_t from = r, to = r, size = t->size[r], kept = 0;
         float most = 0;
         for (int32_t k = 0; k < size; k++) {
-            if (k > 0 && k % UN_AMG_CHUNK == 0) from = t->chunk + from->next;
-            most = fmaxf(most, fabsf(from->val[k % UN_AMG_CHUNK]));
+            step(t, &from, k);
+            float value = fabsf(t->chunk[from].val[k % UN_AMG_CHUNK]);
+            most = value > most ? value : most;
         }
-        from = to;
+        from = r;
         for (int32_t k = 0; k < size; k++) {
-            if (k > 0 && k % UN_AMG_CHUNK == 0) from = t->chunk + from->next;
-            float val = from->val[k % UN_AMG_CHUNK];
+            step(t, &from, k);
+            float val = t->chunk[from].val[k % UN_AMG_CHUNK];
+            int32_t col = t->chunk[from].col[k % UN_AMG_CHUNK];
             if (!(fabsf(val) > PRUNE * most)) continue;
-            if (kept > 0 && kept % UN_AMG_CHUNK == 0) to = t->chunk + to->next;
-            to->col[kept % UN_AMG_CHUNK] = from->col[k % UN_AMG_CHUNK];
-            to->val[kept++ % UN_AMG_CHUNK] = val;
+            step(t, &to, kept);
+            t->chunk[to].col[kept % UN_AMG_CHUNK] = col;
+            t->chunk[to].val[kept++ % UN_AMG_CHUNK] = val;
+            t->outer_count += col < t->first;
         }
         t->size[r] = kept;
     }
 }
 
-/* Entries of the lower half one after the other; each is two of the whole matrix. Counts them, or,
- * with full, puts them where next tells. */
-static void mirror_block(const target *t, int32_t *next, un_amg_full *full)
+/* ---- the whole matrix: each entry of the lower half is two of it ---- */
+
+/* Counts a block's own entries; those of other blocks' rows go to them. */
+static void count_block(void *arg, int64_t begin, int64_t end)
 {
-    for (uint32_t r = 0; r < t->count; r++) {
-        const un_amg_chunk *chunk = t->chunk + r;
-        int32_t c = t->first + (int32_t)r;
-        for (int32_t k = 0; k < t->size[r]; k++) {
-            if (k > 0 && k % UN_AMG_CHUNK == 0) chunk = t->chunk + chunk->next;
-            int32_t other = chunk->col[k % UN_AMG_CHUNK], own = next[c]++, back = next[other]++;
-            if (!full) continue;
-            full->col[own] = other;
-            full->col[back] = c;
-            full->val[own] = full->val[back] = chunk->val[k % UN_AMG_CHUNK];
+    edges *p = arg;
+    (void)end;
+    int64_t block = begin / p->level->grain;
+    target t = p->target[block];
+    int32_t *length = p->full->row + 1;
+    start_spilling(&t);
+    for (int32_t r = 0; r < (int32_t)t.count; r++) {
+        int32_t c = t.first + r, chunk = r;
+        length[c] = t.size[r];
+        for (int32_t k = 0; k < t.size[r]; k++) {
+            step(&t, &chunk, k);
+            int32_t other = t.chunk[chunk].col[k % UN_AMG_CHUNK];
+            if (other < t.first)
+                spill(&t, other, c, t.chunk[chunk].val[k % UN_AMG_CHUNK]);
+            else
+                length[other]++; /* a row before */
         }
     }
+    p->target[block] = t;
 }
 
-static un_status mirror(un_amg *amg, const edges *p, int32_t coarse_count, un_amg_full *full)
+/* Rows of a block get their places among its entries, at first. */
+static void place_block(void *arg, int64_t begin, int64_t end)
 {
-    int64_t blocks = un_amg_blocks(p->level);
-    int32_t *row = full->row, *next = amg->half_size + coarse_count;
-    memset(row, 0, ((size_t)coarse_count + 1) * sizeof *row);
-    for (int64_t b = 0; b < blocks; b++) mirror_block(&p->target[b], row + 1, NULL);
-    for (int32_t c = 0; c < coarse_count; c++) row[c + 1] += row[c];
-    UN_AMG_NEED(amg->ctx, full->col, full->capacity[2], row[coarse_count]);
-    UN_AMG_NEED(amg->ctx, full->val, full->capacity[3], row[coarse_count]);
-    memcpy(next, row, (size_t)coarse_count * sizeof *next);
-    for (int64_t b = 0; b < blocks; b++) mirror_block(&p->target[b], next, full);
-    return UN_OK;
+    edges *p = arg;
+    (void)end;
+    int64_t block = begin / p->level->grain;
+    target *t = &p->target[block];
+    int32_t *length = p->full->row + 1, at = 0;
+    for (int64_t from = block + 1; from < un_amg_blocks(p->level); from++)
+        for (int32_t k = p->target[from].head[block]; k >= 0; k = p->target[from].spill[k].next)
+            length[p->target[from].spill[k].row]++;
+    for (int32_t c = t->first; c < t->first + (int32_t)t->count; c++) {
+        p->next[c] = at;
+        at += length[c];
+    }
+    t->entry_count = at;
+}
+
+/* Lower entries come first, then those of rows below, in their order. */
+static void mirror_block(void *arg, int64_t begin, int64_t end)
+{
+    edges *p = arg;
+    (void)end;
+    int64_t block = begin / p->level->grain;
+    const target *t = &p->target[block];
+    un_amg_full *full = p->full;
+    int32_t *next = p->next, last = t->first + (int32_t)t->count;
+    for (int32_t c = t->first; c < last; c++) next[c] += t->entry_first;
+    for (int32_t c = t->first; c < last; c++) {
+        int32_t chunk = c - t->first, size = t->size[chunk];
+        for (int32_t k = 0; k < size; k++) {
+            step(t, &chunk, k);
+            int32_t other = t->chunk[chunk].col[k % UN_AMG_CHUNK], own = next[c]++;
+            float val = t->chunk[chunk].val[k % UN_AMG_CHUNK];
+            full->col[own] = other;
+            full->val[own] = val;
+            if (other < t->first) continue;
+            int32_t back = next[other]++;
+            full->col[back] = c;
+            full->val[back] = val;
+        }
+    }
+    for (int64_t from = block + 1; from < un_amg_blocks(p->level); from++)
+        for (int32_t k = p->target[from].head[block]; k >= 0; k = p->target[from].spill[k].next) {
+            const un_amg_spill *s = &p->target[from].spill[k];
+            int32_t at = next[s->row]++;
+            full->col[at] = s->col;
+            full->val[at] = s->value;
+        }
+    for (int32_t c = t->first; c < last; c++) full->row[c + 1] = next[c];
 }
 
 /* Gives each block its part of the arrays. */
@@ -298,14 +383,19 @@ static un_status lay_out(un_amg *amg, edges *p, un_amg_full *full)
         chunks += p->target[b].chunk_room;
         spills += p->target[b].spill_room;
     }
-    UN_AMG_NEED(amg->ctx, amg->half, amg->capacity_half, chunks);
+    UN_AMG_NEED(amg->ctx, amg->half, amg->capacity_half, chunks + 1);
+    UN_AMG_NEED(amg->ctx, amg->half_next, amg->capacity_half_next, chunks);
     UN_AMG_NEED(amg->ctx, amg->spill, amg->capacity_spill, spills);
+    /* at the beginning of a line of the cache */
+    un_amg_chunk *half =
+        (un_amg_chunk *)(((uintptr_t)amg->half + sizeof *half - 1) & ~(sizeof *half - 1));
     chunks = spills = 0;
     for (int64_t b = 0; b < blocks; b++) {
         target *t = &p->target[b];
         t->size = amg->half_size + t->first;
         t->excess = full->excess + t->first;
-        t->chunk = amg->half + chunks;
+        t->chunk = half + chunks;
+        t->next = amg->half_next + chunks;
         t->spill = amg->spill + spills;
         chunks += t->chunk_room;
         spills += t->spill_room;
@@ -335,7 +425,11 @@ un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_am
     UN_AMG_NEED(ctx, full->row, full->capacity[0], (size_t)coarse_count + 1);
     UN_AMG_NEED(ctx, full->excess, full->capacity[1], coarse_count);
     UN_AMG_NEED(ctx, amg->half_size, amg->capacity_half_size, 2 * (size_t)coarse_count);
-    edges p = {.level = level, .p = means, .excess = excess};
+    edges p = {.level = level,
+               .p = means,
+               .excess = excess,
+               .full = full,
+               .next = amg->half_size + coarse_count};
     for (int32_t b = 0; b < un_amg_blocks(level); b++) {
         int32_t rows = level->first[b + 1] - level->first[b];
         p.target[b] = (target){.starts = level->first,
@@ -353,7 +447,20 @@ un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_am
         done = fits(&p);
     }
     un_parallel_for(ctx, level->n, level->grain, prune_block, &p);
-    UN_TRY(mirror(amg, &p, coarse_count, full));
+    int32_t entries = 0;
+    for (int64_t b = 0; b < un_amg_blocks(level); b++)
+        p.target[b].spill_room = (int32_t)un_max64(p.target[b].spill_room, p.target[b].outer_count);
+    UN_TRY(lay_out(amg, &p, full)); /* chunks stay where they are */
+    un_parallel_for(ctx, level->n, level->grain, count_block, &p);
+    un_parallel_for(ctx, level->n, level->grain, place_block, &p);
+    for (int64_t b = 0; b < un_amg_blocks(level); b++) {
+        p.target[b].entry_first = entries;
+        entries += p.target[b].entry_count;
+    }
+    UN_AMG_NEED(ctx, full->col, full->capacity[2], entries);
+    UN_AMG_NEED(ctx, full->val, full->capacity[3], entries);
+    full->row[0] = 0;
+    un_parallel_for(ctx, level->n, level->grain, mirror_block, &p);
     *coarse = (un_amg_graph){.n = coarse_count,
                              .row = full->row,
                              .col = full->col,

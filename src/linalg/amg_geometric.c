@@ -88,6 +88,15 @@ static inline int32_t find(const geometric *p, point q)
     return i < p->n && p->place[i] == key ? i : -1;
 }
 
+/* BCC: a centre that is not in the boundary of the brick. */
+static inline bool is_center(const geometric *p, point q, int32_t scale)
+{
+    const int32_t *size = p->amg->sites.size;
+    int32_t all = q.x[0] & q.x[1] & q.x[2], inside = 1;
+    for (int a = 0; a < 3; a++) inside &= (q.x[a] != 0) & (q.x[a] != size[a]);
+    return inside & all >> scale;
+}
+
 /* Half the way between the places that a row takes its value from; false: it survives. */
 static bool step_of(const geometric *p, int32_t i, point *at, int32_t d[3])
 {
@@ -101,6 +110,10 @@ static bool step_of(const geometric *p, int32_t i, point *at, int32_t d[3])
         return d[0] | d[1] | d[2];
     }
     int32_t free_axes = 0, odd = 0, twos = 0, zero_axis = 0, two_axis = 0, c[3];
+    if (is_center(p, q, scale)) { /* half of the rows: no branches */
+        for (int a = 0; a < 3; a++) d[a] = (2 - (q.x[a] >> scale & 3)) * s;
+        return true;
+    }
     for (int a = 0; a < 3; a++) {
         c[a] = q.x[a] == 0 || q.x[a] == sites->size[a] ? -1 : q.x[a] >> scale & 3;
         if (c[a] < 0) continue;
@@ -195,27 +208,54 @@ static inline uint64_t key_at(point at, int sign, int32_t dx, int32_t dy, int32_
 }
 
 /* What couplings lead to is found along them, quicker than by its place; -1: it may still be there.
- * Between corners two cells apart lies a centre. */
+ */
 static void find_along(const geometric *p, int32_t i, point at, const int32_t d[3],
                        int32_t other[2])
 {
     uint64_t key[2];
     for (int side = 0; side < 2; side++) key[side] = key_at(at, side ? 1 : -1, d[0], d[1], d[2]);
-    if ((d[0] != 0) + (d[1] != 0) + (d[2] != 0) > 1) {
-        scan(p, i, key, other);
-        return;
-    }
+    scan(p, i, key, other);
+}
+
+/* Of corners two cells apart: between them and the row lie centres, each halfway between one of
+ * them and another corner. */
+static void find_along_axis(const geometric *p, int32_t i, point at, const int32_t d[3],
+                            int32_t other[2])
+{
     int32_t s = (d[0] + d[1] + d[2]) / 2, middle[2];
     uint64_t half[2] = {key_at(at, -1, s, s, s), key_at(at, 1, s, s, s)};
     scan(p, i, half, middle);
     for (int side = 0; side < 2; side++) {
-        int32_t found[2] = {-1, -1};
-        if (middle[side] >= 0) scan(p, middle[side], (uint64_t[]){key[side], key[side]}, found);
-        other[side] = found[0];
+        int32_t scale = p->scale[i], half_side = side ? s : -s;
+        point m = {{at.x[0] + half_side, at.x[1] + half_side, at.x[2] + half_side}};
+        if (middle[side] < 0 || p->scale[middle[side]] != scale || !is_center(p, m, scale))
+            continue;
+        uint64_t key = key_at(at, side ? 1 : -1, d[0], d[1], d[2]);
+        for (int q = 0; q < 2; q++) {
+            int32_t far = p->other[middle[side]][q];
+            if (far >= 0 && p->place[far] == key) other[side] = far;
+        }
     }
 }
 
 /* ---- which rows survive ---- */
+
+/* BCC: centres first, and middles of what lies in the boundary; corners look for theirs among what
+ * these have found. */
+static void center_block(void *arg, int64_t begin, int64_t end)
+{
+    geometric *p = arg;
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        point at;
+        int32_t d[3];
+        p->other[i][0] = p->other[i][1] = -1;
+        if (p->level->aggregate[i] == UN_AMG_OUT || !step_of(p, i, &at, d)) continue;
+        if ((d[0] != 0) + (d[1] != 0) + (d[2] != 0) < 2) continue;
+        find_along(p, i, at, d, p->other[i]);
+        for (int side = 0; side < 2; side++)
+            if (p->other[i][side] < 0) p->other[i][side] = find_other(p, i, at, d, side ? 1 : -1);
+    }
+}
 
 /* A row that has nothing to take its value from, and no surface to hold it, survives. */
 static void survive_block(void *arg, int64_t begin, int64_t end)
@@ -226,14 +266,19 @@ static void survive_block(void *arg, int64_t begin, int64_t end)
     int32_t count = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
         point at;
-        int32_t d[3];
+        int32_t d[3], *other = p->other[i];
         if (level->aggregate[i] == UN_AMG_OUT) continue;
         bool survives = !step_of(p, i, &at, d);
-        p->other[i][0] = p->other[i][1] = -1;
-        if (!survives && bcc) find_along(p, i, at, d, p->other[i]);
-        for (int side = 0; side < 2 && !survives; side++)
-            if (p->other[i][side] < 0) p->other[i][side] = find_other(p, i, at, d, side ? 1 : -1);
-        if (!survives) survives = p->other[i][0] < 0 && p->other[i][1] < 0 && !is_held(p, i);
+        bool axis = (d[0] != 0) + (d[1] != 0) + (d[2] != 0) == 1;
+        if (!bcc) other[0] = other[1] = -1;
+        if (!survives && (axis || !bcc)) {
+            int32_t found[2] = {-1, -1};
+            if (bcc) find_along_axis(p, i, at, d, found);
+            for (int side = 0; side < 2; side++)
+                other[side] =
+                    found[side] >= 0 ? found[side] : find_other(p, i, at, d, side ? 1 : -1);
+        }
+        if (!survives) survives = other[0] < 0 && other[1] < 0 && !is_held(p, i);
         level->aggregate[i] = survives ? count++ : UN_AMG_FREE;
     }
     level->first[begin / level->grain + 1] = count;
@@ -339,6 +384,7 @@ un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *
     p.other = (int32_t(*)[2])amg->member;
     un_parallel_for(ctx, n, un_block_grain(n), fill_table, &p);
     level->first[0] = 0;
+    if (amg->sites.kind == UN_SITES_BCC) un_parallel_for(ctx, n, level->grain, center_block, &p);
     un_parallel_for(ctx, n, level->grain, survive_block, &p);
     int64_t blocks = un_amg_blocks(level);
     for (int64_t k = 0; k < blocks; k++) level->first[k + 1] += level->first[k];
@@ -349,5 +395,5 @@ un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *
     p.place_next = amg->place[to];
     p.scale_next = amg->scale_of[to];
     un_parallel_for(ctx, n, level->grain, number_block, &p);
-    return un_amg_build_means(amg, level, &amg->means[l], row_of, &p);
+    return un_amg_build_means(amg, level, &amg->means[l], (const int32_t(*)[2])p.other, row_of, &p);
 }

@@ -21,6 +21,9 @@
 #define DOMINANT 1.f
 /* Scaled diagonals below this are left to the caller: floats cannot hold the inverse's products. */
 #define DIAGONAL_MIN 1e-24f
+/* Entries below the diagonal to make room for in a row of A; lattices have 3 and 4, graded
+ * tets 4.3. Where blocks have more, they are filled again. */
+#define ROW_ENTRIES 5
 
 static int64_t level_grain(int64_t n)
 {
@@ -31,82 +34,105 @@ typedef struct build {
     un_amg_level *level;
     const un_amg_graph *g;
     float *diagonal, *excess;
+    bool some;                                  /* room for ROW_ENTRIES by row */
+    int32_t *outer_id;                          /* rows with couplings that leave the block */
+    int32_t missing[UN_AMG_BLOCKS_MAX];         /* by block: entries that found no room */
+    int32_t outer_rows[UN_AMG_BLOCKS_MAX];      /* how many, from the block's first row on */
+    int32_t outer_first[UN_AMG_BLOCKS_MAX + 1]; /* by block: its entries, later their place */
 } build;
 
-/* Diagonal and row sum of rows of A, counts of what the level will store. */
-static void count_rows(void *arg, int64_t begin, int64_t end)
+/* Where a block's entries start: no more than half of a symmetric graph's entries before its first
+ * row i are in lower halves of blocks. Many of A's may be zero: at first it gets room for some. One
+ * more for each block, so that entries can be written before it is known whether they count. */
+static int32_t room_before(const build *p, int64_t i, int64_t block)
 {
-    build *p = arg;
     const un_amg_graph *g = p->g;
-    un_amg_level *level = p->level;
-    int32_t outer_rows = 0;
-    for (int32_t i = (int32_t)begin; i < end; i++) {
-        float diagonal, couplings = 0, excess;
-        if (g->val_a) {
-            double sum = 0, own = 0, all = 0;
-            for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
-                sum += g->val_a[k];
-                all += fabs(g->val_a[k]);
-                if (g->col[k] == i) own = g->val_a[k];
-            }
-            excess = fabs(sum) > ANCHOR * own ? (float)(sum * g->scale) : 0;
-            diagonal = (float)(own * g->scale);
-            couplings = (float)((all - own) * g->scale);
-            p->excess[i] = excess;
-        } else {
-            excess = diagonal = g->excess[i];
-            for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
-                diagonal -= g->val[k];
-                couplings += fabsf(g->val[k]);
-            }
-        }
-        bool out = !(diagonal > DIAGONAL_MIN) || excess >= DOMINANT * couplings;
-        level->aggregate[i] = out ? UN_AMG_OUT : UN_AMG_FREE;
-        float limit = DROP * diagonal;
-        int32_t lower = 0, outer = 0;
-        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
-            int32_t j = g->col[k];
-            if (j == i || (j > i && j < end)) continue;
-            if (!(fabsf(un_amg_entry(g, k)) > limit)) continue;
-            if (j >= begin && j < end)
-                lower++;
-            else
-                outer++;
-        }
-        level->row[i + 1] = lower;
-        p->diagonal[i] = diagonal;
-        outer_rows += outer > 0;
+    int64_t entries = g->row[i] - (g->val_a ? i : 0);
+    return (int32_t)((p->some ? ROW_ENTRIES * i : entries / 2) + block);
+}
+
+/* A row's diagonal, and what makes it fit for the coarse level or not; entries up to `end` may be
+ * in the lower half. */
+typedef struct own {
+    float diagonal, excess, couplings;
+    int32_t end;
+} own;
+
+static inline own own_of_a(const un_amg_graph *g, int32_t i)
+{
+    double sum = 0, all = 0;
+    int32_t at = g->row[i];
+    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+        sum += g->val_a[k];
+        all += fabs(g->val_a[k]);
+        at += g->col[k] < i;
     }
-    level->outer_first[begin / level->grain + 1] = outer_rows;
+    double diagonal = at < g->row[i + 1] && g->col[at] == i ? g->val_a[at] : 0;
+    return (own){(float)(diagonal * g->scale),
+                 fabs(sum) > ANCHOR * diagonal ? (float)(sum * g->scale) : 0,
+                 (float)((all - diagonal) * g->scale), at};
+}
+
+static inline own own_of_coarse(const un_amg_graph *g, int32_t i)
+{
+    own o = {g->excess[i], g->excess[i], 0, g->row[i + 1]};
+    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+        o.diagonal -= g->val[k];
+        o.couplings += fabsf(g->val[k]);
+    }
+    return o;
+}
+
+/* All of a block's rows but the entries that leave it. Which entries stay has no pattern that a
+ * processor could guess: no branches. */
+static inline void fill_block(build *p, int32_t begin, int32_t end, bool of_a)
+{
+    const un_amg_graph g = *p->g;
+    const un_amg_level level = *p->level;
+    int64_t block = begin / level.grain;
+    int32_t *row = level.row + block, *outer_id = p->outer_id + begin;
+    int32_t at = room_before(p, begin, block), room = room_before(p, end, block);
+    int32_t outer_rows = 0, outer_all = 0, missing = 0;
+    for (int32_t i = begin; i < end; i++) {
+        own o = of_a ? own_of_a(&g, i) : own_of_coarse(&g, i);
+        bool out = !(o.diagonal > DIAGONAL_MIN) || o.excess >= DOMINANT * o.couplings;
+        level.aggregate[i] = out ? UN_AMG_OUT : UN_AMG_FREE;
+        level.inverse[i] = o.diagonal > DIAGONAL_MIN ? 1 / o.diagonal : 0;
+        p->diagonal[i] = o.diagonal;
+        if (of_a) p->excess[i] = o.excess;
+        float limit = DROP * o.diagonal;
+        int32_t outer = 0;
+        row[i] = at;
+        for (int32_t k = g.row[i]; k < o.end; k++) {
+            int32_t j = g.col[k];
+            float val = of_a ? (float)(g.val_a[k] * g.scale) : g.val[k];
+            bool large = fabsf(val) > limit, inside = (j >= begin) & (j < end);
+            level.col[at] = j;
+            level.val[at] = val;
+            bool lower = large & inside & (j < i);
+            missing += lower & (at == room);
+            at += lower & (at < room);
+            outer += large & !inside;
+        }
+        for (int32_t k = g.row[i + 1] - 1; k >= o.end && g.col[k] >= end; k--)
+            outer += fabsf(un_amg_entry(&g, k)) > limit;
+        outer_id[outer_rows] = i;
+        outer_rows += outer > 0;
+        outer_all += outer;
+    }
+    row[end] = at;
+    p->missing[block] = missing;
+    p->outer_rows[block] = outer_rows;
+    p->outer_first[block + 1] = outer_all;
 }
 
 static void fill_rows(void *arg, int64_t begin, int64_t end)
 {
     build *p = arg;
-    const un_amg_graph *g = p->g;
-    un_amg_level *level = p->level;
-    int32_t at_outer = level->outer_first[begin / level->grain];
-    for (int32_t i = (int32_t)begin; i < end; i++) {
-        float limit = DROP * p->diagonal[i];
-        int32_t at = level->row[i], outer = 0;
-        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
-            int32_t j = g->col[k];
-            if (j == i || (j > i && j < end)) continue;
-            float val = un_amg_entry(g, k);
-            if (!(fabsf(val) > limit)) continue;
-            if (j >= begin && j < end) {
-                level->col[at] = j;
-                level->val[at++] = val;
-            } else
-                outer++;
-        }
-        if (outer > 0) {
-            level->outer_id[at_outer] = i;
-            level->outer_row[++at_outer] = outer;
-        }
-        float d = p->diagonal[i];
-        level->inverse[i] = d > DIAGONAL_MIN ? 1 / d : 0;
-    }
+    if (p->g->val_a)
+        fill_block(p, (int32_t)begin, (int32_t)end, true);
+    else
+        fill_block(p, (int32_t)begin, (int32_t)end, false);
 }
 
 static void fill_outer(void *arg, int64_t begin, int64_t end)
@@ -115,8 +141,9 @@ static void fill_outer(void *arg, int64_t begin, int64_t end)
     const un_amg_graph *g = p->g;
     un_amg_level *level = p->level;
     int64_t block = begin / level->grain;
-    for (int32_t q = level->outer_first[block]; q < level->outer_first[block + 1]; q++) {
-        int32_t i = level->outer_id[q], at = level->outer_row[q];
+    int32_t at = p->outer_first[block], first = level->outer_first[block];
+    for (int32_t q = first; q < level->outer_first[block + 1]; q++) {
+        int32_t i = p->outer_id[begin + q - first];
         float d = p->diagonal[i], limit = DROP * d, sum = 0;
         for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
             int32_t j = g->col[k];
@@ -127,6 +154,8 @@ static void fill_outer(void *arg, int64_t begin, int64_t end)
             sum += fabsf(val);
         }
         float raise = sum > OUTER_MAX * d ? 0.5f * (sum - OUTER_MAX * d) : 0;
+        level->outer_id[q] = i;
+        level->outer_row[q + 1] = at;
         level->outer_raise[q] = raise;
         if (d > DIAGONAL_MIN) level->inverse[i] = 1 / (d + raise);
     }
@@ -140,13 +169,14 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     level->n = n;
     level->grain = level_grain(n);
     int64_t blocks = un_amg_blocks(level);
-    UN_AMG_NEED(ctx, level->row, capacity[0], (size_t)n + 1);
+    UN_AMG_NEED(ctx, level->row, capacity[0], n + blocks);
     UN_AMG_NEED(ctx, level->outer_first, capacity[1], blocks + 1);
     UN_AMG_NEED(ctx, level->inverse, capacity[2], n);
     UN_AMG_NEED(ctx, level->aggregate, capacity[3], n);
     UN_AMG_NEED(ctx, level->first, capacity[4], blocks + 1);
     UN_AMG_NEED(ctx, level->b, capacity[5], n);
     UN_AMG_NEED(ctx, level->x, capacity[6], n);
+    UN_AMG_NEED(ctx, amg->member, amg->capacity_member, n);
     bool v_cycle = amg->scheme == UN_AMG_SMOOTHED || amg->scheme == UN_AMG_GEOMETRIC;
     bool whole = !finest || amg->scheme == UN_AMG_CHENTANEZ;
     if (whole) UN_AMG_NEED(ctx, level->diagonal, capacity[7], n);
@@ -155,23 +185,34 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     if (whole && !v_cycle) UN_AMG_NEED(ctx, level->w, capacity[18], n);
     /* The finest level's row sums live in its vectors until it is swept, and its diagonal too
      * unless cycles need that. */
-    build p = {level, g, whole ? level->diagonal : level->b, level->x};
-    level->row[0] = level->outer_first[0] = 0;
-    un_parallel_for(ctx, n, level->grain, count_rows, &p);
-    for (int32_t i = 0; i < n; i++) level->row[i + 1] += level->row[i];
-    for (int64_t k = 0; k < blocks; k++) level->outer_first[k + 1] += level->outer_first[k];
-    int32_t outer_rows = level->outer_first[blocks];
-    UN_AMG_NEED(ctx, level->col, capacity[10], level->row[n]);
-    UN_AMG_NEED(ctx, level->val, capacity[11], level->row[n]);
+    build p = {.level = level,
+               .g = g,
+               .diagonal = whole ? level->diagonal : level->b,
+               .excess = level->x,
+               .outer_id = amg->member};
+    p.some = g->val_a && g->row[n] - n > 2 * ROW_ENTRIES * (int64_t)n;
+    for (bool fits = false; !fits;) {
+        int32_t room = room_before(&p, n, blocks);
+        UN_AMG_NEED(ctx, level->col, capacity[10], room);
+        UN_AMG_NEED(ctx, level->val, capacity[11], room);
+        un_parallel_for(ctx, n, level->grain, fill_rows, &p);
+        fits = true;
+        for (int64_t k = 0; k < blocks && p.some; k++) fits &= p.missing[k] == 0;
+        p.some = false;
+    }
+    level->outer_first[0] = 0;
+    for (int64_t k = 0; k < blocks; k++) {
+        level->outer_first[k + 1] = level->outer_first[k] + p.outer_rows[k];
+        p.outer_first[k + 1] += p.outer_first[k];
+    }
+    int32_t outer_rows = level->outer_first[blocks], outer = p.outer_first[blocks];
     UN_AMG_NEED(ctx, level->outer_id, capacity[12], outer_rows);
     UN_AMG_NEED(ctx, level->outer_row, capacity[13], outer_rows + 1);
     UN_AMG_NEED(ctx, level->outer_raise, capacity[14], outer_rows);
     UN_AMG_NEED(ctx, level->outer_sum, capacity[15], outer_rows);
+    UN_AMG_NEED(ctx, level->outer_col, capacity[16], outer);
+    UN_AMG_NEED(ctx, level->outer_val, capacity[17], outer);
     level->outer_row[0] = 0;
-    un_parallel_for(ctx, n, level->grain, fill_rows, &p);
-    for (int32_t q = 0; q < outer_rows; q++) level->outer_row[q + 1] += level->outer_row[q];
-    UN_AMG_NEED(ctx, level->outer_col, capacity[16], level->outer_row[outer_rows]);
-    UN_AMG_NEED(ctx, level->outer_val, capacity[17], level->outer_row[outer_rows]);
     un_parallel_for(ctx, n, level->grain, fill_outer, &p);
     return UN_OK;
 }
@@ -182,7 +223,7 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
 #define GATHER_BLOCKS_MAX 16
 /* Entries of a coarse row to make room for; lattices and graded tets have 12 to 15. Where rows have
  * more, the sums are taken again. */
-#define ROW_ENTRIES 20
+#define COARSE_ENTRIES 20
 
 typedef struct gather {
     const un_amg_level *fine;
@@ -298,7 +339,7 @@ un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_am
                 amg->member, amg->marker, full,         room,  count};
     for (int64_t k = 0; k < blocks; k++) {
         int64_t rows = un_min64(grain, coarse_count - k * grain);
-        room[k + 1] = room[k] + ROW_ENTRIES * rows;
+        room[k + 1] = room[k] + COARSE_ENTRIES * rows;
     }
     for (bool fits = false; !fits;) {
         UN_AMG_NEED(ctx, full->col, full->capacity[2], room[blocks]);

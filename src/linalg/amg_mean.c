@@ -12,6 +12,7 @@
 typedef struct gathering {
     const un_amg_level *level;
     un_amg_means *p;
+    const int32_t (*other)[2];
     un_amg_row_of *row_of;
     const void *arg;
     int32_t odd_rows[UN_AMG_BLOCKS_MAX + 1], odd_entries[UN_AMG_BLOCKS_MAX + 1];
@@ -53,6 +54,17 @@ static bool as_pair(const un_amg_parents *parents, int32_t pair[2])
     return weight[0] == 0.5f && weight[1] == 0.5f;
 }
 
+/* Halfway between two rows that survive, or a survivor: what nearly all rows are. */
+static inline bool simple_pair(const gathering *g, int32_t i, int32_t pair[2])
+{
+    const int32_t *coarse = g->level->aggregate, *other = g->other[i];
+    bool survives = coarse[i] >= 0;
+    if (!survives && (coarse[i] == UN_AMG_OUT || other[0] < 0 || other[1] < 0)) return false;
+    pair[0] = coarse[survives ? i : other[0]];
+    pair[1] = coarse[survives ? i : other[1]];
+    return pair[0] >= 0 && pair[1] >= 0 && (survives || pair[0] != pair[1]);
+}
+
 static void count_rows(void *arg, int64_t begin, int64_t end)
 {
     gathering *g = arg;
@@ -62,13 +74,17 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     int32_t rows = 0, entries = 0;
     for (int64_t s = 0; s < UN_AMG_BLOCKS_MAX; s++) g->far[s][block] = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
+        int32_t *pair = g->p->pair[i];
+        if (g->other && simple_pair(g, i, pair) && within(level, block, pair[0]) &&
+            within(level, block, pair[1]))
+            continue;
         parents.count = 0;
         g->row_of(g->arg, i, &parents);
         for (int32_t q = 0; q < parents.count; q++)
             if (!within(level, block, parents.id[q]))
                 g->far[block_of(level, parents.id[q])][block]++;
-        if (as_pair(&parents, g->p->pair[i])) continue;
-        g->p->pair[i][0] = UN_AMG_ODD - rows++;
+        if (as_pair(&parents, pair)) continue;
+        pair[0] = UN_AMG_ODD - rows++;
         entries += parents.count;
     }
     g->odd_rows[block + 1] = rows;
@@ -110,11 +126,11 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 }
 
 un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_means *p,
-                             un_amg_row_of *row_of, const void *arg)
+                             const int32_t (*other)[2], un_amg_row_of *row_of, const void *arg)
 {
     un_context *ctx = amg->ctx;
     int64_t blocks = un_amg_blocks(level);
-    gathering g = {.level = level, .p = p, .row_of = row_of, .arg = arg};
+    gathering g = {.level = level, .p = p, .other = other, .row_of = row_of, .arg = arg};
     UN_AMG_NEED(ctx, p->pair, p->capacity[0], level->n);
     UN_AMG_NEED(ctx, p->far_first, p->capacity[4], blocks + 1);
     un_parallel_for(ctx, level->n, level->grain, count_rows, &g);

@@ -34,7 +34,8 @@ static void down_block(void *arg, int64_t begin, int64_t end)
 {
     const sweep *s = arg;
     const un_amg_level *level = s->level;
-    const int32_t *row = level->row, *col = level->col, *aggregate = level->aggregate;
+    const int32_t *row = level->row + begin / level->grain, *col = level->col;
+    const int32_t *aggregate = level->aggregate;
     const float *val = level->val, *inverse = level->inverse, *b = s->b;
     float *x = s->x, *coarse = s->coarse;
     if (coarse) {
@@ -117,7 +118,7 @@ static void up_block(void *arg, int64_t begin, int64_t end)
 {
     const sweep *s = arg;
     const un_amg_level *level = s->level;
-    const int32_t *row = level->row, *col = level->col;
+    const int32_t *row = level->row + begin / level->grain, *col = level->col;
     const float *val = level->val, *inverse = level->inverse;
     float *x = s->x, *rest = s->scratch;
     int64_t block = begin / level->grain;
@@ -148,7 +149,7 @@ static void apply_block(void *arg, int64_t begin, int64_t end)
 {
     const sweep *s = arg;
     const un_amg_level *level = s->level;
-    const int32_t *row = level->row, *col = level->col;
+    const int32_t *row = level->row + begin / level->grain, *col = level->col;
     const float *val = level->val, *x = s->x, *b = s->b, *w = s->w;
     float *v = s->scratch;
     int64_t block = begin / level->grain;
@@ -189,7 +190,7 @@ static void residual_block(void *arg, int64_t begin, int64_t end)
 {
     const sweep *s = arg;
     const un_amg_level *level = s->level;
-    const int32_t *row = level->row, *col = level->col;
+    const int32_t *row = level->row + begin / level->grain, *col = level->col;
     const float *val = level->val, *x = s->x;
     float *rest = s->rest;
     int64_t block = begin / level->grain;

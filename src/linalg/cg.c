@@ -250,7 +250,7 @@ static double guess_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         if (!isfinite(s->x[i])) s->x[i] = 0;
         if (s->parts.singular_count > 0 && s->parts.code[i] == UN_EMPTY) s->x[i] = 0;
-        max = fmax(max, fabs(s->x[i]));
+        max = fabs(s->x[i]) > max ? fabs(s->x[i]) : max;
     }
     return max;
 }
@@ -267,7 +267,7 @@ static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, doubl
     report->kind = kind;
     double start = un_seconds(), qz;
     if (!m->state) UN_TRY(create[kind](ctx, m));
-    UN_TRY(m->setup(m->state, a, &s->sites));
+    UN_TRY(m->setup(m->state, a, &s->sites, s->parts.largest));
     report->seconds_setup += un_seconds() - start;
     double rho = precondition(s, m, &qz);
     un_parallel_for(ctx, a->n, grain, start_rows, s);

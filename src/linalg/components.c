@@ -23,6 +23,7 @@ typedef struct search {
     const un_csr *a;
     _Atomic int32_t *parent;
     _Atomic uint8_t *flags;
+    _Atomic double largest;
 } search;
 
 static int32_t find_root(_Atomic int32_t *parent, int32_t i)
@@ -60,12 +61,14 @@ static void start_rows(void *arg, int64_t begin, int64_t end)
 
 enum { ROW_ANCHORED = 1, ROW_EMPTY = 2, PART_ANCHORED = 4 };
 
-/* The sum of all entries, to see whether one is not finite, comes with it. */
+/* The sum of all entries, to see whether one is not finite, comes with it, and the largest
+ * diagonal.
+ */
 static double join_rows(void *arg, int64_t begin, int64_t end)
 {
     search *p = arg;
     const un_csr *a = p->a;
-    double all = 0;
+    double all = 0, largest = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
         int32_t last = i;
         double sum = 0, diagonal = 0;
@@ -82,8 +85,14 @@ static double join_rows(void *arg, int64_t begin, int64_t end)
             last = up;
         }
         all += sum;
+        largest = diagonal > largest ? diagonal : largest;
         uint8_t flags = empty ? ROW_EMPTY : sum > ANCHOR * diagonal ? ROW_ANCHORED : 0;
         atomic_store_explicit(&p->flags[i], flags, memory_order_relaxed);
+    }
+    double before = atomic_load_explicit(&p->largest, memory_order_relaxed);
+    while (largest > before &&
+           !atomic_compare_exchange_weak_explicit(&p->largest, &before, largest,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
     }
     return all;
 }
@@ -116,11 +125,12 @@ un_status un_components_find(un_components *parts, const un_csr *a, bool *finite
         un_array_need(ctx, (void **)&parts->code, &parts->capacity_code, n, sizeof *parts->code));
     UN_TRY(un_array_need(ctx, (void **)&parts->flags, &parts->capacity_flags, n,
                          sizeof *parts->flags));
-    search p = {a, (_Atomic int32_t *)parts->code, (_Atomic uint8_t *)parts->flags};
+    search p = {a, (_Atomic int32_t *)parts->code, (_Atomic uint8_t *)parts->flags, 0};
     int64_t grain = un_block_grain(a->n);
     parts->n = a->n;
     un_parallel_for(ctx, a->n, grain, start_rows, &p);
     *finite = isfinite(un_parallel_sum(ctx, a->n, join_rows, &p));
+    parts->largest = atomic_load_explicit(&p.largest, memory_order_relaxed);
     un_parallel_for(ctx, a->n, grain, anchor_rows, &p);
     parts->count = parts->singular_count = parts->mean_count = 0;
     for (int32_t i = 0; i < a->n; i++) {

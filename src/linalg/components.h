@@ -14,6 +14,7 @@ typedef struct un_components {
     int32_t *code;          /* by row, if there are singular parts: UN_ANCHORED, UN_EMPTY, or
                              * UN_SINGULAR less the number of its part */
     uint8_t *flags;         /* of the search */
+    double largest;         /* entry on the diagonal */
     double *sums;           /* by singular part, then their sizes */
     size_t capacity_code, capacity_flags, capacity_sums;
 } un_components;

@@ -91,12 +91,12 @@ static void apply_block(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status setup(void *state, const un_csr *a, const un_sites *sites)
+static un_status setup(void *state, const un_csr *a, const un_sites *sites, double largest)
 {
     ic *m = state;
     un_context *ctx = m->ctx;
     size_t n = (size_t)a->n;
-    (void)sites;
+    (void)sites, (void)largest;
     m->a = a;
     m->grain = un_max64(BLOCK_ROWS_MIN, (a->n + BLOCK_COUNT_MAX - 1) / BLOCK_COUNT_MAX);
     UN_TRY(un_array_need(ctx, (void **)&m->row, &m->capacity[0], n + 1, sizeof *m->row));

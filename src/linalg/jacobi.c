@@ -28,9 +28,9 @@ static void apply_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) m->z[i] = m->inverse[i] * m->r[i];
 }
 
-static un_status setup(void *state, const un_csr *a, const un_sites *sites)
+static un_status setup(void *state, const un_csr *a, const un_sites *sites, double largest)
 {
-    (void)sites;
+    (void)sites, (void)largest;
     jacobi *m = state;
     m->a = a;
     UN_TRY(un_array_need(m->ctx, (void **)&m->inverse, &m->capacity, (size_t)a->n,

@@ -110,11 +110,11 @@ void un_system_free(un_context *ctx, un_system *system);
 
 /* ---- preconditioners ---- */
 
-/* What CG needs to know of one: set up for a matrix, whose unknowns may have sites, then z = M^-1 r
- * for a symmetric positive definite M. */
+/* What CG needs to know of one: set up for a matrix, whose unknowns may have sites and whose
+ * largest diagonal is known, then z = M^-1 r for a symmetric positive definite M. */
 typedef struct un_preconditioner {
     void *state;
-    un_status (*setup)(void *state, const un_csr *a, const un_sites *sites);
+    un_status (*setup)(void *state, const un_csr *a, const un_sites *sites, double largest);
     void (*apply)(void *state, double *z, const double *r);
     void (*destroy)(void *state);
     bool varies; /* M depends on r, or is not symmetric: CG must be flexible */

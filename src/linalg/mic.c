@@ -81,9 +81,9 @@ static void apply_block(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status setup(void *state, const un_csr *a, const un_sites *sites)
+static un_status setup(void *state, const un_csr *a, const un_sites *sites, double largest)
 {
-    (void)sites;
+    (void)sites, (void)largest;
     mic *m = state;
     m->a = a;
     m->grain = un_max64(BLOCK_ROWS_MIN, (a->n + BLOCK_COUNT_MAX - 1) / BLOCK_COUNT_MAX);

@@ -77,10 +77,10 @@ static un_status fill_empty_rows(petsc *m, const un_csr *a)
     return UN_OK;
 }
 
-static un_status setup(void *state, const un_csr *a, const un_sites *sites)
+static un_status setup(void *state, const un_csr *a, const un_sites *sites, double largest)
 {
     petsc *m = state;
-    (void)sites;
+    (void)sites, (void)largest;
     release(m);
     m->a = a;
     UN_TRY(fill_empty_rows(m, a));

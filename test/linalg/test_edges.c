@@ -79,7 +79,7 @@ static un_status build(un_context *ctx, un_amg *amg, const un_csr *a, un_amg_gra
         level->first[i / level->grain + 1] = next;
     }
     assert_int_equal(next, COARSE);
-    UN_TRY(un_amg_build_means(amg, level, &amg->means[0], row_of, level));
+    UN_TRY(un_amg_build_means(amg, level, &amg->means[0], NULL, row_of, level));
     return un_amg_build_edges(amg, level, &amg->means[0], level->x, COARSE, 0, coarse);
 }
 
@@ -161,9 +161,53 @@ static void products_agree(void **state)
     free(a.val);
 }
 
+/* Rows with seven couplings to rows before them: more than a level makes room for at first. Without
+ * those that are zero it has enough. */
+static void levels_hold_all_of_wide_rows(void **state)
+{
+    (void)state;
+    enum { WIDTH = 7 };
+    for (int32_t kept = 3; kept <= WIDTH; kept += 4) {
+        un_csr a = {.n = ROWS};
+        a.row = malloc((ROWS + 1) * sizeof *a.row);
+        a.col = malloc((2 * WIDTH + 1) * ROWS * sizeof *a.col);
+        a.val = malloc((2 * WIDTH + 1) * ROWS * sizeof *a.val);
+        int32_t at = 0;
+        for (int32_t i = 0; i < ROWS; i++) {
+            a.row[i] = at;
+            for (int32_t j = i > WIDTH ? i - WIDTH : 0; j <= i + WIDTH && j < ROWS; j++) {
+                a.col[at] = j;
+                a.val[at++] = j == i ? 2 * WIDTH : abs(j - i) <= kept ? -1 : 0;
+            }
+        }
+        a.row[ROWS] = at;
+        un_context *ctx = check_context();
+        un_amg amg = {.ctx = ctx, .scheme = UN_AMG_GEOMETRIC};
+        un_amg_graph g = {.n = ROWS, .row = a.row, .col = a.col, .val_a = a.val, .scale = 1};
+        check_ok(ctx, un_amg_build_level(&amg, &amg.level[0], &g, true));
+        const un_amg_level *level = &amg.level[0];
+        for (int32_t i = 0; i < ROWS; i++) {
+            const int32_t *row = level->row + i / level->grain;
+            int32_t begin = (int32_t)(i / level->grain * level->grain);
+            int32_t first = i - kept > begin ? i - kept : begin;
+            assert_int_equal(row[i + 1] - row[i], i - first);
+            for (int32_t k = row[i]; k < row[i + 1]; k++) {
+                assert_int_equal(level->col[k], first + k - row[i]);
+                assert_true(level->val[k] == -1);
+            }
+        }
+        destroy(ctx, &amg);
+        check_context_end(ctx);
+        free(a.row);
+        free(a.col);
+        free(a.val);
+    }
+}
+
 int main(void)
 {
     check_races_in("products*");
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products_agree)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(products_agree),
+                                       cmocka_unit_test(levels_hold_all_of_wide_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
