@@ -53,15 +53,22 @@ static void rest_block(void *arg, int64_t begin, int64_t end)
         find_rest(l, begin, end, UN_SA_MODES);
 }
 
-/* b of the next level: P^T r. */
+/* b of the next level: P^T r. Entries of a column are far apart: those of some rows ahead are asked
+ * for. */
+#define SOON 8
+
 static inline void restrict_rows(const un_sa_level *l, un_sa_level *next, int64_t begin,
                                  int64_t end, const int s)
 {
     for (int64_t i = begin; i < end; i++) {
         float sum[UN_SA_MODES] = {0};
+        int32_t last = l->back_row[i + 1] - 1;
         for (int32_t k = l->back_row[i]; k < l->back_row[i + 1]; k++) {
             const float *p = l->p_val + (size_t)l->back_at[k] * s * UN_SA_MODES;
             const float *r = l->r + (size_t)l->back_fine[k] * s;
+            int32_t soon = l->back_at[un_min64(k + SOON, last)];
+            for (int c = 0; c < s * UN_SA_MODES; c += 16)
+                __builtin_prefetch(l->p_val + (size_t)soon * s * UN_SA_MODES + c);
             for (int c = 0; c < s; c++)
                 for (int d = 0; d < UN_SA_MODES; d++) sum[d] += p[c * UN_SA_MODES + d] * r[c];
         }
@@ -111,16 +118,22 @@ static void copy_block(void *arg, int64_t begin, int64_t end)
            (size_t)((end - begin) * l->size) * sizeof *l->x);
 }
 
+/* Processors foresee what is read forwards, but not rows from the last to the first, which wait for
+ * memory: so many floats ahead. */
+#define AHEAD 1024
+
 /* x += (D + R + U)^-1 (b - A x) inside the block; other blocks as they were, in r. */
 static inline void sweep_backward(un_sa_level *l, int64_t begin, int64_t end, const int s)
 {
     for (int64_t i = end - 1; i >= begin; i--) {
         float y[UN_SA_MODES];
         for (int c = 0; c < s; c++) y[c] = l->b[i * s + c] + l->raise[i * s + c] * l->x[i * s + c];
-        for (int32_t k = l->row[i]; k < l->outer[i]; k++)
-            un_sa_subtract(y, l->val + (size_t)k * s * s, l->x + (size_t)l->col[k] * s, s, s);
-        for (int32_t k = l->outer[i]; k < l->row[i + 1]; k++)
-            un_sa_subtract(y, l->val + (size_t)k * s * s, l->r + (size_t)l->col[k] * s, s, s);
+        for (int32_t k = l->row[i]; k < l->row[i + 1]; k++) {
+            const float *a = l->val + (size_t)k * s * s, *x = k < l->outer[i] ? l->x : l->r;
+            __builtin_prefetch(a - AHEAD);
+            if (s == UN_SA_MODES) __builtin_prefetch(a - AHEAD + 16);
+            un_sa_subtract(y, a, x + (size_t)l->col[k] * s, s, s);
+        }
         for (int c = 0; c < s; c++) {
             float sum = 0;
             for (int d = 0; d < s; d++) sum += l->inverse[(i * s + c) * s + d] * y[d];

@@ -1,14 +1,10 @@
 /* Prolongation and the matrices of coarser levels: see block_sa.c. */
-#include <stdlib.h>
-
 #include "linalg/block_sa.h"
 
 #define MODES UN_SA_MODES
 /* Aggregates around a row, at most: further ones are left out of P. Rows of graded tets have up to
  * some 40 neighbours. */
 #define PARENTS_MAX 48
-/* Aggregates that a coarse row meets. */
-#define ROW_MAX 1024
 
 /* Unknowns that a row's own aggregate gives it: size x 6, by rows. */
 static void rigid(float *out, const un_sa *sa, const un_sa_level *l, const un_sa_level *next,
@@ -170,77 +166,69 @@ un_status un_sa_build_transfer(un_sa *sa, int32_t index, int32_t coarse_count)
 
 /* ---- P^T A P ---- */
 
-/* A P by rows of A, coarse columns ascending; then rows of P^T (A P). */
+/* Rows are gone through in few large blocks, each of which remembers for every coarse column where
+ * it has met it last. */
+#define GATHER_BLOCKS 16
+
+/* A P by rows of A, columns as they are met; then rows of P^T (A P). */
 typedef struct galerkin_args {
     un_sa_level *l, *next;
     int32_t *ap_row, *ap_col;
     float *ap_val;
-
+    int32_t *marker; /* by block and coarse column */
 } galerkin_args;
 
-static int compare_ids(const void *a, const void *b)
+static int64_t gather_grain(int64_t n)
 {
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
+    return un_max64(64, (n + GATHER_BLOCKS - 1) / GATHER_BLOCKS);
 }
 
-/* Adds an id to an ascending list without doubles; false: no room. */
-static bool add_id(int32_t *list, int *count, int room, int32_t id)
+static int32_t *clear_marker(const galerkin_args *a, int64_t block)
 {
-    int low = 0, high = *count;
-    while (low < high) {
-        int mid = (low + high) / 2;
-        if (list[mid] < id)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (low < *count && list[low] == id) return true;
-    if (*count == room) return false;
-    memmove(list + low + 1, list + low, (size_t)(*count - low) * sizeof *list);
-    list[low] = id;
-    (*count)++;
-    return true;
-}
-
-static int grandparents(const un_sa_level *l, int64_t i, int32_t *list)
-{
-    int count = 0;
-    for (int32_t k = l->row[i] - 1; k < l->row[i + 1]; k++) {
-        int32_t j = k < l->row[i] ? (int32_t)i : l->col[k];
-        for (int32_t m = l->p_row[j]; m < l->p_row[j + 1]; m++)
-            if (!add_id(list, &count, ROW_MAX, l->p_col[m])) return count;
-    }
-    return count;
+    int32_t *marker = a->marker + block * a->next->n;
+    for (int32_t c = 0; c < a->next->n; c++) marker[c] = -1;
+    return marker;
 }
 
 static void count_products(void *arg, int64_t begin, int64_t end)
 {
     galerkin_args *a = arg;
-    int32_t list[ROW_MAX];
-    for (int64_t i = begin; i < end; i++) a->ap_row[i + 1] = grandparents(a->l, i, list);
+    const un_sa_level *l = a->l;
+    int32_t *marker = clear_marker(a, begin / gather_grain(l->n));
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        int32_t count = 0;
+        for (int32_t k = l->row[i] - 1; k < l->row[i + 1]; k++) {
+            int32_t j = k < l->row[i] ? i : l->col[k];
+            for (int32_t m = l->p_row[j]; m < l->p_row[j + 1]; m++) {
+                count += marker[l->p_col[m]] != i;
+                marker[l->p_col[m]] = i;
+            }
+        }
+        a->ap_row[i + 1] = count;
+    }
 }
 
-static inline void multiply_rows(galerkin_args *a, int64_t begin, int64_t end, const int s)
+static inline void multiply_rows(galerkin_args *a, int32_t begin, int32_t end, const int s)
 {
     const un_sa_level *l = a->l;
-    for (int64_t i = begin; i < end; i++) {
-        int32_t *list = a->ap_col + a->ap_row[i];
-        float *out = a->ap_val + (size_t)a->ap_row[i] * s * MODES;
-        int32_t scratch[ROW_MAX];
-        int count = grandparents(l, i, scratch);
-        memcpy(list, scratch, (size_t)count * sizeof *list);
-        memset(out, 0, (size_t)count * (size_t)s * MODES * sizeof *out);
+    int32_t *marker = clear_marker(a, begin / gather_grain(l->n));
+    for (int32_t i = begin; i < end; i++) {
+        int32_t first = a->ap_row[i], at = first;
+        memset(a->ap_val + (size_t)first * s * MODES, 0,
+               (size_t)(a->ap_row[i + 1] - first) * s * MODES * sizeof *a->ap_val);
         for (int32_t k = l->row[i] - 1; k < l->row[i + 1]; k++) {
             bool self = k < l->row[i];
-            int32_t j = self ? (int32_t)i : l->col[k];
-            const float *block = self ? l->diagonal + i * s * s : l->val + (size_t)k * s * s;
-            int at = 0;
+            int32_t j = self ? i : l->col[k];
+            const float *block =
+                self ? l->diagonal + (size_t)i * s * s : l->val + (size_t)k * s * s;
             for (int32_t m = l->p_row[j]; m < l->p_row[j + 1]; m++) {
-                while (at < count && list[at] < l->p_col[m]) at++;
-                if (at == count || list[at] != l->p_col[m]) break;
-                add_product(out + (size_t)at * s * MODES, block, l->p_val + (size_t)m * s * MODES,
-                            s);
+                int32_t c = l->p_col[m];
+                if (marker[c] < first) {
+                    a->ap_col[at] = c;
+                    marker[c] = at++;
+                }
+                add_product(a->ap_val + (size_t)marker[c] * s * MODES, block,
+                            l->p_val + (size_t)m * s * MODES, s);
             }
         }
     }
@@ -250,74 +238,82 @@ static void multiply_block(void *arg, int64_t begin, int64_t end)
 {
     galerkin_args *a = arg;
     if (a->l->size == 3)
-        multiply_rows(a, begin, end, 3);
+        multiply_rows(a, (int32_t)begin, (int32_t)end, 3);
     else
-        multiply_rows(a, begin, end, MODES);
-}
-
-static int coarse_columns(const galerkin_args *a, int64_t c, int32_t *list)
-{
-    const un_sa_level *l = a->l;
-    int count = 0;
-    for (int32_t k = l->back_row[c]; k < l->back_row[c + 1]; k++) {
-        int32_t i = l->back_fine[k];
-        for (int32_t m = a->ap_row[i]; m < a->ap_row[i + 1]; m++)
-            if (!add_id(list, &count, ROW_MAX, a->ap_col[m])) return count;
-    }
-    return count;
+        multiply_rows(a, (int32_t)begin, (int32_t)end, MODES);
 }
 
 static void count_coarse(void *arg, int64_t begin, int64_t end)
 {
     galerkin_args *a = arg;
-    int32_t list[ROW_MAX];
-    for (int64_t c = begin; c < end; c++) {
-        int count = coarse_columns(a, c, list);
-        bool diagonal = count > 0 && bsearch(&(int32_t){(int32_t)c}, list, (size_t)count,
-                                             sizeof *list, compare_ids);
-        a->next->row[c + 1] = count - diagonal;
+    const un_sa_level *l = a->l;
+    int32_t *marker = clear_marker(a, begin / gather_grain(a->next->n));
+    for (int32_t c = (int32_t)begin; c < end; c++) {
+        int32_t count = 0;
+        marker[c] = c; /* the diagonal is not listed */
+        for (int32_t k = l->back_row[c]; k < l->back_row[c + 1]; k++) {
+            int32_t i = l->back_fine[k];
+            for (int32_t m = a->ap_row[i]; m < a->ap_row[i + 1]; m++) {
+                count += marker[a->ap_col[m]] != c;
+                marker[a->ap_col[m]] = c;
+            }
+        }
+        a->next->row[c + 1] = count;
     }
 }
 
-/* Rows of the coarse matrix, in the three parts that sweeps go through. */
-static inline void fill_rows(galerkin_args *a, int64_t begin, int64_t end, float *sum, const int s)
+/* The columns of coarse row c in the three parts that sweeps go through, each ascending; marker
+ * then has the place of each. */
+static void list_columns(const galerkin_args *a, int32_t c, int32_t *marker)
 {
     const un_sa_level *l = a->l;
     un_sa_level *next = a->next;
-    const int squares = MODES * MODES;
-    for (int64_t c = begin; c < end; c++) {
-        int32_t list[ROW_MAX];
-        int count = coarse_columns(a, c, list);
-        memset(sum, 0, (size_t)count * squares * sizeof *sum);
-        for (int32_t k = l->back_row[c]; k < l->back_row[c + 1]; k++) {
+    int64_t block = c / next->grain * next->grain, last = block + next->grain;
+    int32_t first = next->row[c], *end = next->col + first;
+    int32_t count[3] = {0}; /* by part */
+    for (int32_t k = l->back_row[c]; k < l->back_row[c + 1]; k++) {
+        int32_t i = l->back_fine[k];
+        for (int32_t m = a->ap_row[i]; m < a->ap_row[i + 1]; m++) {
+            int32_t j = a->ap_col[m];
+            if (j == c || marker[j] >= first) continue;
+            marker[j] = first;
+            int part = j < block || j >= last ? 2 : j > c;
+            int32_t *to = end++, passed = part < 2 ? count[2] : 0;
+            if (part < 1) passed += count[1];
+            for (; passed > 0; passed--, to--) to[0] = to[-1];
+            for (int32_t own = count[part]++; own > 0 && to[-1] > j; own--, to--) to[0] = to[-1];
+            *to = j;
+        }
+    }
+    next->upper[c] = first + count[0];
+    next->outer[c] = first + count[0] + count[1];
+    for (int32_t k = first; k < next->row[c + 1]; k++) marker[next->col[k]] = k;
+}
+
+static inline void fill_rows(galerkin_args *a, int32_t begin, int32_t end, const int s)
+{
+    const un_sa_level *l = a->l;
+    un_sa_level *next = a->next;
+    const size_t squares = MODES * MODES;
+    int32_t *marker = clear_marker(a, begin / gather_grain(next->n));
+    for (int32_t c = begin; c < end; c++) {
+        int32_t first = next->row[c], last = l->back_row[c + 1];
+        list_columns(a, c, marker);
+        memset(next->diagonal + c * squares, 0, squares * sizeof *next->diagonal);
+        memset(next->val + first * squares, 0,
+               (size_t)(next->row[c + 1] - first) * squares * sizeof *next->val);
+        for (int32_t k = l->back_row[c]; k < last; k++) {
             int32_t i = l->back_fine[k];
             const float *p = l->p_val + (size_t)l->back_at[k] * s * MODES;
-            int at = 0;
             for (int32_t m = a->ap_row[i]; m < a->ap_row[i + 1]; m++) {
-                while (at < count && list[at] < a->ap_col[m]) at++;
-                if (at == count || list[at] != a->ap_col[m]) break;
+                int32_t j = a->ap_col[m];
                 const float *q = a->ap_val + (size_t)m * s * MODES;
-                float *out = sum + at * squares;
+                float *out =
+                    j == c ? next->diagonal + c * squares : next->val + marker[j] * squares;
                 for (int r = 0; r < s; r++)
                     for (int d = 0; d < MODES; d++)
                         for (int e = 0; e < MODES; e++)
                             out[d * MODES + e] += p[r * MODES + d] * q[r * MODES + e];
-            }
-        }
-        int64_t block = c / next->grain * next->grain, last = block + next->grain;
-        int32_t to = next->row[c];
-        memset(next->diagonal + c * squares, 0, squares * sizeof *sum);
-        for (int part = 0; part < 3; part++) {
-            if (part == 1) next->upper[c] = to;
-            if (part == 2) next->outer[c] = to;
-            for (int at = 0; at < count; at++) {
-                int32_t j = list[at];
-                bool inside = j >= block && j < last;
-                if (j == c && part == 0)
-                    memcpy(next->diagonal + c * squares, sum + at * squares, squares * sizeof *sum);
-                if (j == c || (!inside ? 2 : j > c) != part) continue;
-                memcpy(next->val + (size_t)to * squares, sum + at * squares, squares * sizeof *sum);
-                next->col[to++] = j;
             }
         }
     }
@@ -326,11 +322,10 @@ static inline void fill_rows(galerkin_args *a, int64_t begin, int64_t end, float
 static void fill_block(void *arg, int64_t begin, int64_t end)
 {
     galerkin_args *a = arg;
-    float sum[ROW_MAX * MODES * MODES];
     if (a->l->size == 3)
-        fill_rows(a, begin, end, sum, 3);
+        fill_rows(a, (int32_t)begin, (int32_t)end, 3);
     else
-        fill_rows(a, begin, end, sum, MODES);
+        fill_rows(a, (int32_t)begin, (int32_t)end, MODES);
 }
 
 un_status un_sa_build_coarse(un_sa *sa, int32_t index)
@@ -339,27 +334,29 @@ un_status un_sa_build_coarse(un_sa *sa, int32_t index)
     un_sa_level *l = &sa->level[index], *next = l + 1;
     galerkin_args a = {.l = l, .next = next};
     size_t n = (size_t)l->n, coarse = (size_t)next->n;
+    int64_t grain = gather_grain(l->n), coarse_grain = gather_grain(next->n);
     a.ap_row = un_arena_alloc(&sa->arena, n + 1, sizeof *a.ap_row);
-    if (!a.ap_row) return UN_ERROR_MEMORY;
+    a.marker = un_arena_alloc(&sa->arena, GATHER_BLOCKS * coarse, sizeof *a.marker);
+    if (!a.ap_row || !a.marker) return UN_ERROR_MEMORY;
     a.ap_row[0] = 0;
-    un_parallel_for(ctx, l->n, 256, count_products, &a);
+    un_parallel_for(ctx, l->n, grain, count_products, &a);
     for (size_t i = 0; i < n; i++) a.ap_row[i + 1] += a.ap_row[i];
     size_t entries = (size_t)a.ap_row[n];
     a.ap_col = un_arena_alloc(&sa->arena, entries + 1, sizeof *a.ap_col);
     a.ap_val =
         un_arena_alloc(&sa->arena, (entries + 1) * (size_t)l->size * MODES, sizeof *a.ap_val);
     if (!a.ap_col || !a.ap_val) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, l->n, 256, multiply_block, &a);
+    un_parallel_for(ctx, l->n, grain, multiply_block, &a);
     UN_SA_NEED(ctx, next->row, next->capacity[0], coarse);
     UN_SA_NEED(ctx, next->upper, next->capacity[1], coarse);
     UN_SA_NEED(ctx, next->outer, next->capacity[2], coarse);
     UN_SA_NEED(ctx, next->diagonal, next->capacity[5], coarse * MODES * MODES);
     next->row[0] = 0;
-    un_parallel_for(ctx, next->n, 64, count_coarse, &a);
+    un_parallel_for(ctx, next->n, coarse_grain, count_coarse, &a);
     for (size_t c = 0; c < coarse; c++) next->row[c + 1] += next->row[c];
     size_t filled = (size_t)next->row[coarse];
     UN_SA_NEED(ctx, next->col, next->capacity[3], filled);
     UN_SA_NEED(ctx, next->val, next->capacity[4], filled * MODES * MODES);
-    un_parallel_for(ctx, next->n, 64, fill_block, &a);
+    un_parallel_for(ctx, next->n, coarse_grain, fill_block, &a);
     return UN_OK;
 }
