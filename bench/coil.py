@@ -33,8 +33,8 @@ G = 9.81
 
 SCENE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenes/coil.lua")
 # viscosity, Pa s, and the mouth's height, m
-VARIANTS = ([(mu, 0.245) for mu in (50, 150, 500, 1500, 5000)] +
-            [(1500, mouth) for mouth in (0.145, 0.178, 0.212)])
+VARIANTS = ([(mu, 0.245) for mu in (150, 1500, 500, 50)] +
+            [(1500, mouth) for mouth in (0.178, 0.211)] + [(5000, 0.245)])
 
 
 def run_variants(program, out, cells, seconds, jobs):

@@ -148,6 +148,7 @@ typedef struct back_args {
     un_staggered *g;
     const uint8_t *reached;
     bool pic;
+    double dt;
 } back_args;
 
 /* The change of a face's three nodes, or their velocity itself [Batty11 section 5.2]. */
@@ -160,26 +161,27 @@ static void change_faces(void *arg, int64_t begin, int64_t end)
         int32_t n[3];
         if (g->known[f] != 1) continue;
         un_face_nodes(&g->faces, &s->mesh, (int32_t)f, n);
-        un_vec3 sum = {0, 0, 0}, change = {0, 0, 0};
+        un_vec3 u = {0, 0, 0}, was = {0, 0, 0};
+        double nu = 0;
         int reached = 0;
         for (int k = 0; k < 3; k++) {
             if (!a->reached[n[k]]) continue;
             reached++;
-            sum = un_add(sum, s->u_node[n[k]]);
-            change = un_add(change, un_sub(s->u_node[n[k]], s->d_node[n[k]]));
+            u = un_add(u, s->u_node[n[k]]);
+            was = un_add(was, s->d_node[n[k]]);
+            nu += un_tet_thickness(s, n[k]) / 3;
         }
         un_vec3 normal = un_normalize(un_face_area(&g->faces, &s->mesh, (int32_t)f));
-        if (a->pic && reached == 3)
-            g->u[f] = un_dot(sum, normal) / 3;
-        else
-            g->u[f] += un_dot(change, normal) / 3;
+        double h = un_tets_size(&s->mesh, un_face_tet(&g->faces, (int32_t)f));
+        double own = reached < 3 ? 1 : a->pic ? 0 : un_tet_viscous_rest(nu, h, a->dt);
+        g->u[f] = un_dot(u, normal) / 3 + own * (g->u[f] - un_dot(was, normal) / 3);
     }
 }
 
 static un_status apply_viscosity(un_staggered *g, double dt, int32_t *iterations)
 {
     un_tet *s = g->tet;
-    back_args a = {g, NULL, strcmp(s->def->solver.coupling, "pic") == 0};
+    back_args a = {g, NULL, strcmp(s->def->solver.coupling, "pic") == 0, dt};
     un_transfer_faces_to_nodes(s->ctx, s->u_node, s->known_node, g->u, g->known, &g->faces,
                                &s->mesh);
     UN_TRY(un_transfer_extrapolate_nodes(s->ctx, &s->arena, s->u_node, NULL, s->known_node,

@@ -180,6 +180,7 @@ typedef struct viscous_args {
     un_vec3 *u, *was; /* at nodes: with that change; before the solve */
     uint8_t *reached;
     bool pic;
+    double dt;
 } viscous_args;
 
 static void find_change(void *arg, int64_t begin, int64_t end)
@@ -206,19 +207,20 @@ static void change_tets(void *arg, int64_t begin, int64_t end)
     un_tet *s = a->s;
     for (int64_t t = begin; t < end; t++) {
         const int32_t *n = s->mesh.tet[t];
-        un_vec3 sum = {0, 0, 0}, change = {0, 0, 0};
+        un_vec3 u = {0, 0, 0}, was = {0, 0, 0};
+        double nu = 0;
         int reached = 0;
         if (s->known_tet[t] != 1) continue;
         for (int i = 0; i < 4; i++) {
             if (!a->reached[n[i]]) continue;
             reached++;
-            sum = un_add(sum, a->u[n[i]]);
-            change = un_add(change, un_sub(a->u[n[i]], a->was[n[i]]));
+            u = un_mad(u, a->u[n[i]], 0.25);
+            was = un_mad(was, a->was[n[i]], 0.25);
+            nu += 0.25 * un_tet_thickness(s, n[i]);
         }
-        if (a->pic && reached == 4)
-            s->u_tet[t] = un_scale(sum, 0.25);
-        else
-            s->u_tet[t] = un_mad(s->u_tet[t], change, 0.25);
+        double h = un_tets_size(&s->mesh, (int32_t)t);
+        double own = reached < 4 ? 1 : a->pic ? 0 : un_tet_viscous_rest(nu, h, a->dt);
+        s->u_tet[t] = un_mad(u, un_sub(s->u_tet[t], was), own);
     }
 }
 
@@ -268,7 +270,8 @@ static un_status solve(un_tet *s, double dt, int32_t *iterations)
                       .u = un_arena_alloc(&s->arena, nodes, sizeof *a.u),
                       .was = un_arena_alloc(&s->arena, nodes, sizeof *a.was),
                       .reached = un_arena_alloc(&s->arena, nodes, 1),
-                      .pic = strcmp(s->def->solver.coupling, "pic") == 0};
+                      .pic = strcmp(s->def->solver.coupling, "pic") == 0,
+                      .dt = dt};
     if (!a.change || !a.u || !a.was || !a.reached) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, s->mesh.tet_count, 16384, find_change, &a);
     un_transfer_tets_to_nodes(ctx, a.u, a.reached, a.change, s->known_tet, &s->mesh,

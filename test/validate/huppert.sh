@@ -11,7 +11,7 @@ run() { # NAME SCENE [OPTION...]
     name=$1 scene=$2
     shift 2
     "$program" run "$here/../../scenes/$scene.lua" -o "$scratch/$name" --quiet \
-        --set output.surface=false --set output.particles=false "$@"
+        --set output.particles=false "$@"
 }
 run plane_graded huppert_plane
 run plane_uniform huppert_plane --set detail.coarsest=112
