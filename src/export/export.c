@@ -22,7 +22,7 @@ typedef struct format {
 static const format formats[] = {
     {"ply", un_export_ply, true, false, false, 1}, {"obj", un_export_obj, false, false, false, 1},
     {"vtk", un_export_vtk, true, true, false, 1},  {"usd", un_export_usd, true, false, true, 9},
-    {"glb", un_export_glb, false, false, true, 2}, {"vdb", un_export_vdb, true, false, false, 1},
+    {"glb", un_export_glb, true, false, true, 2}, {"vdb", un_export_vdb, true, false, false, 1},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 

@@ -15,19 +15,9 @@ typedef struct un_square {
 
 /* ---- colours ---- */
 
-static const uint8_t ramp[7][3] = {{28, 33, 97},   {33, 71, 148},   {26, 115, 168}, {38, 156, 168},
-                                   {92, 191, 153}, {166, 219, 135}, {237, 237, 153}};
 static const uint8_t level_colours[10][3] = {
     {39, 64, 139},  {47, 111, 176}, {56, 160, 184}, {87, 192, 154}, {166, 207, 106},
     {236, 201, 86}, {238, 154, 77}, {221, 97, 80},  {184, 52, 107}, {125, 42, 128}};
-
-static void ramp_colour(double t, uint8_t rgb[3])
-{
-    double x = 6 * un_clamp(isfinite(t) ? t : 0, 0, 1);
-    int i = x < 5 ? (int)x : 5;
-    for (int c = 0; c < 3; c++)
-        rgb[c] = (uint8_t)lround(ramp[i][c] + (x - i) * (ramp[i + 1][c] - ramp[i][c]));
-}
 
 /* sRGB bytes to linear. */
 static un_fvec linear(const uint8_t rgb[3])
@@ -74,7 +64,7 @@ static un_status load_particles(un_renderer *r, const char *path)
         to[0] = (float)(x.x / r->unit), to[1] = (float)(x.y / r->unit);
         to[2] = (float)(x.z / r->unit);
         to[3] = (float)(cbrt(p.volume[i] * (3 / (4 * UN_PI))) / r->unit);
-        ramp_colour(un_length(un_particle_velocity(&p, i)) / fastest,
+        un_render_ramp(un_length(un_particle_velocity(&p, i)) / fastest,
                     r->sphere_colour[r->sphere_count]);
         r->sphere_count++;
     }

@@ -118,6 +118,9 @@ float un_studio_brightness(un_fvec radiance);
  * no bands. */
 void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3]);
 
+/* The colour of a quantity, from 0 to 1, on the screen. */
+void un_render_ramp(double t, uint8_t rgb[3]);
+
 /* Reflectance of water for unpolarised light that travels along d and meets the side that n points
  * out of; eta: index there over index beyond. 1: total reflection; otherwise *transmitted is set.
  */

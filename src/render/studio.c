@@ -138,3 +138,14 @@ void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3])
         rgb[c] = (uint8_t)fminf(255 * srgb(shoulder(x > 0 ? x : 0)) + dither, 255);
     }
 }
+
+static const uint8_t ramp[7][3] = {{28, 33, 97},   {33, 71, 148},   {26, 115, 168}, {38, 156, 168},
+                                   {92, 191, 153}, {166, 219, 135}, {237, 237, 153}};
+
+void un_render_ramp(double t, uint8_t rgb[3])
+{
+    double x = 6 * un_clamp(isfinite(t) ? t : 0, 0, 1);
+    int i = x < 5 ? (int)x : 5;
+    for (int c = 0; c < 3; c++)
+        rgb[c] = (uint8_t)lround(ramp[i][c] + (x - i) * (ramp[i + 1][c] - ramp[i][c]));
+}

@@ -203,6 +203,26 @@ static uint32_t word_at(const char *bytes, size_t at)
     return word;
 }
 
+/* Five particles: positions, colours, velocities, radii. */
+static void check_points(const char *binary)
+{
+    float x[5][3], v[5][3], radius[5];
+    uint8_t colour[5][4];
+    memcpy(x, binary, sizeof x);
+    memcpy(colour, binary + 60, sizeof colour);
+    memcpy(v, binary + 80, sizeof v);
+    memcpy(radius, binary + 140, sizeof radius);
+    for (int i = 0; i < 5; i++) {
+        for (int a = 0; a < 3; a++) {
+            check_near((double)x[i][a], 0.125 * (i + a), 0);
+            check_near((double)v[i][a], i - a, 0);
+        }
+        check_near((double)radius[i], cbrt(1e-3 * (i + 1) * 3 / (4 * UN_PI)), 1e-7);
+        assert_int_equal(colour[i][3], 255);
+    }
+    assert_memory_equal(colour[0], colour[1], 4); /* both faster than what is known of the run */
+}
+
 static void glb(void **state)
 {
     (void)state;
@@ -212,11 +232,16 @@ static void glb(void **state)
     un_export_def def = define("glb");
     def.output = scratch_path("g");
     check_ok(ctx, un_export(ctx, &def, &report));
-    assert_int_equal(report.file_count, 4);
-    char film[128];
+    assert_int_equal(report.file_count, 8);
+    char film[128], dots[128];
     snprintf(film, sizeof film, "g/%s.glb", strrchr(scratch, '/') + 1);
-    const char *names[] = {"g/surface.0000.glb", "g/surface.0001.glb", film};
-    for (int i = 0; i < 3; i++) {
+    snprintf(dots, sizeof dots, "g/%s_particles.glb", strrchr(scratch, '/') + 1);
+    const char *names[] = {"g/surface.0000.glb", "g/surface.0001.glb", film, "g/particles.0001.glb",
+                           dots};
+    /* what is shown, how often it is switched, moving solids */
+    static const int shown[] = {1, 0, 2, 1, 3}, scales[] = {0, 0, 2, 0, 3},
+                     moves[] = {0, 0, 1, 0, 1};
+    for (int i = 0; i < 5; i++) {
         char *bytes;
         size_t size;
         check_ok(ctx, un_file_read(ctx, scratch_path(names[i]), &bytes, &size));
@@ -227,10 +252,12 @@ static void glb(void **state)
         assert_int_equal(word_at(bytes, 20 + json) + 28 + json, size);
         char *text = bytes + 20;
         text[json] = 0; /* the length that follows is not needed any more */
-        assert_int_equal(count_of(text, "\"material\":0"), i == 1 ? 0 : i == 0 ? 1 : 2);
+        assert_int_equal(count_of(text, "\"material\":0"), shown[i]);
         assert_int_equal(count_of(text, "\"material\":1"), 2);
-        assert_int_equal(count_of(text, "\"path\":\"scale\""), i == 2 ? 2 : 0);
-        assert_int_equal(count_of(text, "\"path\":\"translation\""), i == 2 ? 1 : 0);
+        assert_int_equal(count_of(text, "\"mode\":0"), i < 3 ? 0 : shown[i]);
+        assert_int_equal(count_of(text, "\"path\":\"scale\""), scales[i]);
+        assert_int_equal(count_of(text, "\"path\":\"translation\""), moves[i]);
+        if (i == 3) check_points(bytes + 28 + json);
         un_free(ctx, bytes);
     }
     check_context_end(ctx);

@@ -18,10 +18,19 @@ for (const file of process.argv.slice(3)) {
   expect(`${file}: errors`, report.issues.numErrors, 0);
   expect(`${file}: warnings`, report.issues.numWarnings, 0);
   for (const m of report.issues.messages) if (m.severity < 2) console.log(`  ${m.pointer}: ${m.message}`);
+  const points = /particles/.test(file);
   expect(`${file}: triangles`, report.info.totalTriangleCount > 100, true);
   const json = JSON.parse(bytes.subarray(20, 20 + bytes.readUInt32LE(12)).toString());
   const start = 28 + bytes.readUInt32LE(12);
   expect(`${file}: velocities`, json.meshes.every((m) => "_VELOCITY" in m.primitives[0].attributes), true);
+  const shown0 = json.meshes.filter((m) => m.primitives[0].material === 0).map((m) => m.primitives[0]);
+  expect(`${file}: points`, shown0.every((p) => (p.mode === 0) === points), true);
+  if (points) expect(`${file}: colours and radii`, shown0.every((p) => "COLOR_0" in p.attributes && "_RADIUS" in p.attributes), true);
+  if (points && /000[1-9]/.test(file)) {
+    const v = json.bufferViews[json.accessors[shown0[0].attributes.COLOR_0].bufferView];
+    const colours = new Set(Array.from({ length: v.byteLength / 4 }, (_, i) => bytes.readUInt32LE(start + v.byteOffset + 4 * i)));
+    expect(`${file}: colours by speed`, colours.size > 5, true);
+  }
   if (!json.animations) continue;
   const floats = (accessor) => {
     const a = json.accessors[accessor], v = json.bufferViews[a.bufferView];

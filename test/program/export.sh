@@ -26,7 +26,7 @@ LUA
 cd "$scratch"
 "$program" run drop.lua -o drop --quiet
 "$program" export drop --to glb >said
-grep -q "4 frames in 5 files" said || { cat said; exit 1; }
+grep -q "4 frames in 10 files" said || { cat said; exit 1; }
 node "$node/gltf.mjs" 4 drop/export/glb/*.glb
 # the reader shows the first sample of a file: a file for each frame, then all of them
 counts() { head -c 400 "drop/frames/000$1/surface.ply" | grep -a -o '^element [a-z]* [0-9]*' | grep -o '[0-9]*$'; }
