@@ -91,8 +91,8 @@ app_text app_length(double meters);    /* "15.6 mm" */
 /* Set by SIGINT or SIGTERM once app_catch_signals was called; the second one ends at once. */
 bool app_interrupted(void);
 void app_catch_signals(void);
-/* Frames that DIR holds, counted from 0. */
-int32_t app_count_frames(const char *directory);
+/* Frames that DIR holds, counted from 0. None is an error, and said; so is a gap. */
+int32_t app_count_frames(const char *command, const char *directory);
 /* "a:b", "a:", ":b" or "a"; NULL: all. The run holds frames 0..count-1. False: wrong, and said. */
 bool app_read_range(const char *command, const char *text, const char *directory, int32_t count,
                     int32_t *first, int32_t *last);

@@ -61,11 +61,7 @@ int app_compare(int argc, char **argv)
         return APP_WRONG;
     }
     for (int32_t r = 0; r < o.def.directory_count; r++)
-        if (app_count_frames(o.directories[r]) == 0) {
-            app_error("compare: %s holds no frames; `undine run SCENE -o DIR` makes them",
-                      o.directories[r]);
-            return APP_WRONG;
-        }
+        if (app_count_frames("compare", o.directories[r]) == 0) return APP_WRONG;
     if (no_pictures) o.def.picture_count = 0;
     o.def.directories = o.directories;
     return compare(&o);

@@ -2,6 +2,7 @@
  * before the end. */
 #include "app.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -40,15 +41,42 @@ bool app_interrupted(void)
 
 /* ---- which frames ---- */
 
-int32_t app_count_frames(const char *directory)
+/* The largest number among the folders of frames; -1: none. */
+static int32_t largest_frame(const char *directory)
+{
+    char path[APP_PATH];
+    int32_t largest = -1;
+    snprintf(path, sizeof path, "%.4000s/frames", directory);
+    DIR *folder = opendir(path);
+    if (!folder) return -1;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char *end;
+        long number = strtol(entry->d_name, &end, 10);
+        bool plain = entry->d_name[0] >= '0' && entry->d_name[0] <= '9' && !*end;
+        if (plain && number > largest && number < INT32_MAX) largest = (int32_t)number;
+    }
+    closedir(folder);
+    return largest;
+}
+
+int32_t app_count_frames(const char *command, const char *directory)
 {
     char path[APP_PATH];
     struct stat found;
-    int32_t count = 0;
-    for (;; count++) {
-        snprintf(path, sizeof path, "%s/frames/%04d", directory, count);
-        if (count == INT32_MAX || stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) return count;
-    }
+    un_context_def def = un_context_def_default();
+    def.threads = 1;
+    un_context *ctx = un_context_create(&def);
+    if (!ctx) return 0;
+    int32_t count = un_frame_count(ctx, directory), largest = largest_frame(directory);
+    un_context_destroy(ctx);
+    snprintf(path, sizeof path, "%.4000s/frames/%04d", directory, count);
+    if (largest >= count && stat(path, &found) != 0)
+        app_error("%s: warning: %s has no frame %d, so that those after it, up to %d, are left out",
+                  command, directory, count, largest);
+    if (count == 0)
+        app_error("%s: %s holds no frames; `undine run SCENE -o DIR` makes them", command,
+                  directory);
+    return count;
 }
 
 bool app_read_range(const char *command, const char *text, const char *directory, int32_t count,

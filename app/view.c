@@ -75,8 +75,8 @@ static int save(un_context *ctx, const view_options *o)
     if (status != UN_OK) return app_fail(ctx, status);
     struct stat found;
     if (!o->quiet && stat(o->save, &found) == 0)
-        printf("done: %s, %s, %d frames; it opens in any browser\n", o->save,
-               app_bytes((double)found.st_size).text, report.total);
+        printf("done: %s, %s, %d frame%s; it opens in any browser\n", o->save,
+               app_bytes((double)found.st_size).text, report.total, report.total == 1 ? "" : "s");
     return APP_DONE;
 }
 
@@ -149,7 +149,9 @@ int app_view(int argc, char **argv)
         char path[APP_PATH];
         struct stat found;
         snprintf(path, sizeof path, "%.4000s/frames", o.directories[r]);
-        if (strlen(o.directories[r]) > 3900 || stat(path, &found) != 0) {
+        if (o.save) {
+            if (app_count_frames("view", o.directories[r]) == 0) return APP_WRONG;
+        } else if (strlen(o.directories[r]) > 3900 || stat(path, &found) != 0) {
             app_error("view: %s holds no frames; `undine run SCENE -o DIR` makes them",
                       o.directories[r]);
             return APP_WRONG;

@@ -141,6 +141,9 @@ typedef struct un_info {
 } un_info;
 
 UN_API un_status un_info_read(un_context *ctx, const char *directory, un_info *info);
+/* How many frames are there in a row from 0000 on. The one that a run is writing, or was writing
+ * when it was killed, does not count. */
+UN_API int32_t un_frame_count(un_context *ctx, const char *directory);
 
 /* ---- surface: made again from saved particles ---- */
 

@@ -22,7 +22,7 @@ typedef struct format {
 static const format formats[] = {
     {"ply", un_export_ply, true, false, false, 1}, {"obj", un_export_obj, false, false, false, 1},
     {"vtk", un_export_vtk, true, true, false, 1},  {"usd", un_export_usd, true, false, true, 9},
-    {"glb", un_export_glb, true, false, true, 2}, {"vdb", un_export_vdb, true, false, false, 1},
+    {"glb", un_export_glb, true, false, true, 2},  {"vdb", un_export_vdb, true, false, false, 1},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 
@@ -126,21 +126,10 @@ static un_status check_def(un_context *ctx, const un_export_def *def)
     return UN_OK;
 }
 
-/* The last frame whose folder is there, counted from 0. */
-static int32_t last_frame(const un_exporter *e)
-{
-    char path[UN_EXPORT_PATH];
-    struct stat found;
-    for (int32_t frame = 0;; frame++) {
-        frame_path(e, path, frame, "");
-        if (frame == INT32_MAX || stat(path, &found) != 0) return frame - 1;
-    }
-}
-
 static un_status find_frames(un_exporter *e, const format *f)
 {
     const un_export_def *def = e->def;
-    int32_t last = last_frame(e);
+    int32_t last = un_frame_count(e->ctx, def->directory) - 1;
     if (last < 0)
         return un_fail(e->ctx, UN_ERROR_ARGUMENT,
                        "%s holds no frames; `undine run SCENE -o DIR` makes them", def->directory);

@@ -219,7 +219,7 @@ static un_status mesh_all(work *w)
                            frame);
     }
     char path[PATH_ROOM];
-    if (!def->output) return UN_OK;
+    if (!def->output || def->first > 0) return UN_OK; /* a collection begins with frame 0 */
     snprintf(path, sizeof path, "%s/surface.pvd", def->output);
     return un_output_pvd(w->ctx, path, "surface.vtp", last + 1, w->scene->def.frames.rate);
 }

@@ -57,7 +57,11 @@ static void put_escaped(un_file *file, const char *text)
             un_file_printf(file, "&quot;");
             break;
         default:
-            un_file_write(file, text, 1);
+            if ((unsigned char)*text < 0x20 || un_view_character(text) == 0)
+                un_file_write(file, "?", 1);
+            else
+                un_file_write(file, text, (size_t)un_view_character(text));
+            text += un_view_character(text) > 1 ? un_view_character(text) - 1 : 0;
         }
 }
 
@@ -414,10 +418,10 @@ static un_status open_run(page *p, const char *directory)
     const char *begin = end;
     while (begin > directory && begin[-1] != '/') begin--;
     snprintf(run->name, sizeof run->name, "%.*s", (int)(end - begin), begin);
-    char path[PATH_ROOM];
-    struct stat found;
-    do snprintf(path, sizeof path, "%s/frames/%04d", directory, run->frames);
-    while (stat(path, &found) == 0 && ++run->frames < 1000000);
+    run->frames = un_frame_count(p->ctx, directory);
+    if (run->frames == 0)
+        return un_fail(p->ctx, UN_ERROR_ARGUMENT,
+                       "%s holds no frames; `undine run SCENE -o DIR` makes them", directory);
     UN_TRY(un_info_read(p->ctx, directory, &run->info));
     UN_TRY(read_table(p->ctx, directory, "stats.csv", &run->stats));
     return read_table(p->ctx, directory, "probes.csv", &run->probes);

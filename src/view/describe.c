@@ -11,20 +11,30 @@
 
 /* ---- text ---- */
 
+int un_view_character(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (*c < 0x80) return 1;
+    int more = *c >= 0xf0 && *c < 0xf5 ? 3 : *c >= 0xe0 && *c < 0xf0 ? 2 : *c >= 0xc2 && *c < 0xe0;
+    int good = 0;
+    while (good < more && (c[1 + good] & 0xc0) == 0x80) good++;
+    /* not the long ways to write short ones, nor halves of pairs, nor what is beyond the last */
+    if (more == 0 || good < more || (*c == 0xe0 && c[1] < 0xa0) || (*c == 0xed && c[1] > 0x9f) ||
+        (*c == 0xf0 && c[1] < 0x90) || (*c == 0xf4 && c[1] > 0x8f))
+        return 0;
+    return more + 1;
+}
+
 /* Bytes that are not UTF-8 are passed on as Latin-1; < is written so that the string may stand in
  * HTML. */
 void un_view_add_string(un_text *t, const char *string)
 {
     un_text_add(t, "\"");
     for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
-        int more = *c >= 0xf0 && *c < 0xf5   ? 3
-                   : *c >= 0xe0 && *c < 0xf0 ? 2
-                                             : *c >= 0xc2 && *c < 0xe0;
-        int good = 0;
-        while (good < more && (c[1 + good] & 0xc0) == 0x80) good++;
-        if (*c >= 0x80 && more > 0 && good == more) {
-            un_text_add(t, "%.*s", more + 1, (const char *)c);
-            c += more;
+        int length = un_view_character((const char *)c);
+        if (length > 1) {
+            un_text_add(t, "%.*s", length, (const char *)c);
+            c += length - 1;
         } else if (*c < 0x20 || *c >= 0x7f || strchr("\"\\<>&", *c)) {
             un_text_add(t, "\\u%04x", *c);
         } else {
@@ -200,7 +210,7 @@ static un_status add_camera(un_text *t, const un_scene *scene)
 static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un_view_scene *out)
 {
     const un_scene_def *def = &scene->def;
-    un_vec3 size = def->domain.size;
+    un_vec3 size = out->domain = def->domain.size;
     un_text_add(t, "{\"domain\":[%.9g,%.9g,%.9g],\"rate\":%.9g,\"count\":%d,\"method\":", size.x,
                 size.y, size.z, def->frames.rate, def->frames.count);
     un_view_add_string(t, def->method);
@@ -218,7 +228,7 @@ static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un
 
 un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_scene *out)
 {
-    *out = (un_view_scene){0};
+    *out = (un_view_scene){.domain = {1, 1, 1}};
     un_text t = {.ctx = ctx};
     un_scene *scene = NULL;
     char path[4200];
@@ -246,5 +256,5 @@ void un_view_scene_free(un_context *ctx, un_view_scene *scene)
         un_free(ctx, scene->solids[s].bytes);
     un_free(ctx, scene->solids);
     un_free(ctx, scene->json);
-    *scene = (un_view_scene){0};
+    *scene = (un_view_scene){.domain = {1, 1, 1}};
 }

@@ -1,6 +1,7 @@
-/* Surfaces and particles made small enough to send along in a page. */
+/* Surfaces, particles and cuts made small enough to send along in a page. */
 #include "view/view.h"
 
+#include <stdlib.h>
 #include <zlib.h>
 
 /* ---- fewer triangles: vertices of one cell become one [Rossignac and Borrel 1993] ---- */
@@ -234,5 +235,109 @@ un_status un_view_pack_particles(un_text *t, const un_particles *p, int32_t most
         double speed = un_length(un_particle_velocity(p, k * p->count / count));
         put_byte(&b, f.speed > 0 ? (int)lround(255 * speed / f.speed) : 0);
     }
+    return finish(t, &b);
+}
+
+/* ---- cells at the cut ---- */
+
+typedef struct square {
+    int64_t at[3]; /* lower corner, in widths of the smallest cell */
+    int32_t width; /* in the same */
+    int32_t level;
+    double speed, pressure;
+} square;
+
+static int compare_squares(const void *a, const void *b)
+{
+    const square *p = a, *q = b;
+    for (int i = 2; i >= 0; i--)
+        if (p->at[i] != q->at[i]) return p->at[i] < q->at[i] ? -1 : 1;
+    return 0;
+}
+
+/* All cells up to this width become those of twice the width that hold them. */
+static int64_t join_smallest(square *squares, int64_t count)
+{
+    int32_t least = INT32_MAX;
+    for (int64_t i = 0; i < count; i++) least = squares[i].width < least ? squares[i].width : least;
+    if (least > INT32_MAX / 4) return count;
+    for (int64_t i = 0; i < count; i++) {
+        square *s = &squares[i];
+        if (s->width != least) continue;
+        s->width *= 2;
+        s->level--;
+        for (int a = 0; a < 3; a++) s->at[a] -= (s->at[a] % s->width + s->width) % s->width;
+    }
+    qsort(squares, (size_t)count, sizeof *squares, compare_squares);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (kept == 0 || compare_squares(&squares[kept - 1], &squares[i]) != 0)
+            squares[kept++] = squares[i];
+    return kept;
+}
+
+static bool is_cut(const un_cells *cells, int64_t c, un_vec3 domain)
+{
+    for (int a = 0; a < 3; a++) {
+        double at = un_view_middle(domain, a), min = part_of(cells->min[c], a);
+        if (min <= at && at < min + cells->size[c]) return true;
+    }
+    return false;
+}
+
+static void put_squares(bytes *b, const square *squares, int64_t count, double unit)
+{
+    double speed = 0, low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < count; i++) {
+        speed = fmax(speed, squares[i].speed);
+        low = fmin(low, squares[i].pressure);
+        high = fmax(high, squares[i].pressure);
+    }
+    if (!(high >= low)) low = high = 0;
+    float values[4] = {(float)unit, (float)speed, (float)low, (float)high};
+    put(b, &(uint32_t){(uint32_t)count}, sizeof(uint32_t));
+    put(b, values, sizeof values);
+    for (int a = 0; a < 3; a++)
+        for (int64_t i = 0; i < count; i++)
+            put_signed(b, squares[i].at[a] - (i ? squares[i - 1].at[a] : 0));
+    for (int64_t i = 0; i < count; i++)
+        put_signed(b, squares[i].width - (i ? squares[i - 1].width : 0));
+    for (int64_t i = 0; i < count; i++)
+        put_signed(b, squares[i].level - (i ? squares[i - 1].level : 0));
+    for (int64_t i = 0; i < count; i++)
+        put_byte(b, speed > 0 ? (int)lround(255 * squares[i].speed / speed) : 0);
+    for (int64_t i = 0, last = 0; i < count; i++) {
+        int64_t q = quantise(squares[i].pressure, low, high) / 64; /* a thousand steps will do */
+        put_signed(b, q - last);
+        last = q;
+    }
+}
+
+un_status un_view_pack_cells(un_text *t, const un_cells *cells, un_vec3 domain, int32_t most)
+{
+    bytes b = {.ctx = t->ctx};
+    square *squares = NULL;
+    int64_t count = 0;
+    double unit = INFINITY;
+    UN_ALLOC(t->ctx, squares, cells->count + 1);
+    for (int64_t c = 0; c < cells->count; c++)
+        if (cells->size[c] > 0) unit = fmin(unit, cells->size[c]);
+    for (int64_t c = 0; c < cells->count; c++) {
+        un_vec3 min = cells->min[c];
+        double speed = un_length(cells->velocity[c]), pressure = cells->pressure[c];
+        double width = round(cells->size[c] / unit);
+        double far = fmax(fabs(min.x), fmax(fabs(min.y), fabs(min.z))) / unit;
+        if (!(width >= 1 && width < 1e6 && far < 1e9) || !is_cut(cells, c, domain)) continue;
+        squares[count++] = (square){
+            .at = {llround(min.x / unit), llround(min.y / unit), llround(min.z / unit)},
+            .width = (int32_t)width,
+            .level = cells->level[c],
+            .speed = isfinite(speed) ? speed : 0,
+            .pressure = isfinite(pressure) ? pressure : 0,
+        };
+    }
+    for (int pass = 0; pass < 30 && count > most; pass++) count = join_smallest(squares, count);
+    put_squares(&b, squares, count, isfinite(unit) ? unit : 1);
+    un_free(t->ctx, squares);
     return finish(t, &b);
 }

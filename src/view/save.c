@@ -9,6 +9,10 @@
 #define PARTICLES_MAX 20000
 /* Bytes of the page that a triangle takes, measured on splashes: quantised, deflated, in base64. */
 #define TRIANGLE_BYTES 9.0
+/* Cells at the cut that go along, and their share of the page: each takes half a triangle. */
+#define CELLS_MAX 12000
+#define CELLS_LEAST 1500
+#define CELLS_SHARE 0.1
 #define TEXT_MAX ((size_t)4 << 20) /* of a table */
 
 un_view_save_def un_view_save_def_default(void)
@@ -21,6 +25,7 @@ typedef struct saver {
     const un_view_save_def *def;
     un_file *file;
     int32_t done, total;
+    un_vec3 domain; /* of the run under way */
 } saver;
 
 /* A block that no browser runs. What is in it holds no "<". */
@@ -107,6 +112,18 @@ static un_status save_frame(saver *s, int32_t run, int32_t frame, double triangl
         snprintf(id, sizeof id, "undine-%d-particles-%d", run, frame);
         if (status == UN_OK) status = save_block(s, id, &t);
     }
+    snprintf(path, sizeof path, "%s/frames/%04d/mesh.vtu", s->def->directories[run], frame);
+    if (status == UN_OK && stat(path, &found) == 0) {
+        un_cells cells;
+        status = un_output_read_cells(s->ctx, path, &cells);
+        if (status == UN_OK) {
+            int32_t most = (int32_t)un_clamp(2 * CELLS_SHARE * triangles, CELLS_LEAST, CELLS_MAX);
+            status = un_view_pack_cells(&t, &cells, s->domain, most);
+            un_cells_free(s->ctx, &cells);
+        }
+        snprintf(id, sizeof id, "undine-%d-cells-%d", run, frame);
+        if (status == UN_OK) status = save_block(s, id, &t);
+    }
     un_free(s->ctx, t.bytes);
     UN_TRY(status);
     s->done++;
@@ -122,6 +139,7 @@ static un_status save_scene(saver *s, int32_t run)
     char id[64];
     UN_TRY(un_view_scene_make(s->ctx, s->def->directories[run], &scene));
     un_status status = UN_OK;
+    s->domain = scene.domain;
     un_text_add(&t, "%s", scene.json);
     snprintf(id, sizeof id, "undine-%d-scene.json", run);
     if (t.status == UN_OK) status = save_block(s, id, &t);
@@ -156,16 +174,6 @@ static un_status save_scene(saver *s, int32_t run)
     return status == UN_OK ? t.status : status;
 }
 
-static int32_t count_frames(const char *directory)
-{
-    char path[4200];
-    struct stat found;
-    for (int32_t frame = 0;; frame++) {
-        snprintf(path, sizeof path, "%s/frames/%04d", directory, frame);
-        if (frame == 1000000 || stat(path, &found) != 0) return frame;
-    }
-}
-
 static un_status save_run(saver *s, int32_t run, int32_t frames, int32_t every, double triangles)
 {
     static const char *const texts[] = {"run.json", "stats.csv", "probes.csv", "scene.lua"};
@@ -181,7 +189,7 @@ static un_status save_all(saver *s)
     const un_view_save_def *def = s->def;
     int32_t frames[UN_VIEW_RUNS_MAX], every[UN_VIEW_RUNS_MAX];
     for (int32_t r = 0; r < def->directory_count; r++) {
-        frames[r] = count_frames(def->directories[r]);
+        frames[r] = un_frame_count(s->ctx, def->directories[r]);
         if (frames[r] == 0)
             return un_fail(s->ctx, UN_ERROR_ARGUMENT,
                            "%s holds no frames; `undine run SCENE -o DIR` makes them",
@@ -192,7 +200,8 @@ static un_status save_all(saver *s)
     un_text t = {.ctx = s->ctx};
     un_text_add(&t, "{\"version\":\"%s\",\"saved\":true,\"runs\":[", un_version());
     for (int32_t r = 0; r < def->directory_count; r++) {
-        un_text_add(&t, "%s{\"every\":%d,\"about\":", r ? "," : "", every[r]);
+        un_text_add(&t, "%s{\"every\":%d,\"frames\":%d,\"about\":", r ? "," : "", every[r],
+                    frames[r]);
         un_view_describe(&t, def->directories[r]);
         un_text_add(&t, "}");
     }
@@ -201,7 +210,8 @@ static un_status save_all(saver *s)
     if (status == UN_OK) status = save_block(s, "undine-runs", &t);
     un_free(s->ctx, t.bytes);
     UN_TRY(status);
-    double triangles = fmax(500, (double)def->bytes / s->total / TRIANGLE_BYTES);
+    double triangles =
+        fmax(500, (1 - CELLS_SHARE) * (double)def->bytes / s->total / TRIANGLE_BYTES);
     for (int32_t r = 0; r < def->directory_count; r++)
         UN_TRY(save_run(s, r, frames[r], every[r], triangles));
     return UN_OK;

@@ -35,6 +35,8 @@ bool un_view_host_is_local(const char *host);
 /* ---- what a run is to the page (describe.c) ---- */
 
 void un_view_add_string(un_text *text, const char *string); /* a JSON string */
+/* Bytes of the UTF-8 character that begins here; 0: none does. */
+int un_view_character(const char *text);
 
 void un_view_add_base64(un_text *text, const uint8_t *bytes, size_t count);
 
@@ -43,6 +45,7 @@ void un_view_add_base64(un_text *text, const uint8_t *bytes, size_t count);
  */
 typedef struct un_view_scene {
     char *json;
+    un_vec3 domain; /* m; 1 each way where the scene cannot be read */
     int32_t solid_count;
     struct {
         char *bytes;
@@ -73,5 +76,13 @@ un_status un_view_simplify(un_context *ctx, un_trimesh *mesh, double cell);
 un_status un_view_pack_surface(un_text *text, const un_trimesh *mesh);
 /* At most `most` particles, evenly thinned. */
 un_status un_view_pack_particles(un_text *text, const un_particles *particles, int32_t most);
+/* Where the page cuts in its middle, across an axis; just below, so that it meets one cell. */
+static inline double un_view_middle(un_vec3 domain, int axis)
+{
+    return 0.5 * 0.9999 * (axis == 0 ? domain.x : axis == 1 ? domain.y : domain.z);
+}
+/* Those cells that the three planes in the domain's middle meet; where they are more than `most`,
+ * the smallest are joined. */
+un_status un_view_pack_cells(un_text *text, const un_cells *cells, un_vec3 domain, int32_t most);
 
 #endif

@@ -129,6 +129,16 @@ try {
   expect("each way to look is another picture", new Set(ways).size === ways.length, ways);
 
   // the cut
+  const cutCells = async (onto) => {
+    const counts = [];
+    for (const cutAxis of [0, 1, 2]) {
+      await onto.evaluate(async (v) => (undine.set(v), await undine.go(3)), { surface: "water", particles: false, cutAxis });
+      await look(onto);
+      counts.push(await onto.evaluate(() => undine.views[0].cellsCut));
+    }
+    return counts.join();
+  };
+  const counted = await cutCells(page);
   await pictureOf({ surface: "water", cutAxis: 2 });
   const cells = await page.evaluate(() => undine.views[0].cellsCut);
   expect("the cut meets cells", cells > 20, cells);
@@ -229,6 +239,9 @@ try {
   await page.evaluate(() => undine.set({ surface: "off", particles: true }));
   await page.waitForTimeout(300);
   expect("with particles", await page.evaluate(() => undine.views[0].points.visible));
+  const savedCells = await cutCells(page);
+  expect("with the cells in the middle", savedCells === counted && Math.min(...savedCells.split(",")) > 5, `${savedCells} ${counted}`);
+  await keep(page, "saved");
   await page.evaluate(() => undine.openTab("charts"));
   expect("with charts", (await page.locator(".chart:visible").count()) === 5);
   await page.close();

@@ -36,4 +36,12 @@ for frame in 0 2; do
 done
 "$program" export drop --to usd --quiet
 node "$node/usd.mjs" drop/export/usd/drop.usda $(counts 0) 2
+# without liquid, at first or at all: nothing to see is valid too
+for to in 0.03 9; do
+    sed "s/liquid = .*/sources = { emitter { shape = sphere { center = {0.5, 0.6, 0.5}, radius = 0.2 }, from = $to } },/; /sphere { center = {0.5, 0.6/{/sources/!d}" drop.lua >late.lua
+    "$program" run late.lua -o late --quiet --set solids=nil
+    "$program" export late --to glb --quiet
+    node "$node/gltf.mjs" 0 late/export/glb/*.glb
+    rm -r late
+done
 echo "exports: glTF and USD are read as they were meant"

@@ -72,6 +72,8 @@ function wanted(run, frame) {
   if (state.cutAxis >= 0 && run.about.cells) list.push(["cells", own]);
   return list;
 }
+/** A saved page has the cells of one place. */
+const fixedCut = () => saved && runs.some((r) => r.about.cells);
 /** Without cells a cut shows the particles there. */
 const needsSlab = (run) => state.cutAxis >= 0 && !run.about.cells;
 
@@ -301,8 +303,10 @@ function lookPage() {
   const update = () => {
     rows.hidden = state.cutAxis < 0;
     by.hidden = state.cutAxis < 0 || !cells();
-    note.hidden = state.cutAxis < 0 || cells();
-    note.replaceChildren(saved ? "A saved page holds no cells; the cut shows the particles next to it." : "This run holds no cells; the cut shows the particles next to it. To see cells, run with ", saved ? "" : make("code", { textContent: "--set output.mesh=true" }));
+    note.hidden = state.cutAxis < 0 || (cells() && !saved);
+    if (cells()) note.replaceChildren("A saved page holds the cells in the middle only.");
+    else note.replaceChildren("This run holds no cells; the cut shows the particles next to it. To see cells, run with ", make("code", { textContent: "--set output.mesh=true" }));
+    slider.disabled = fixedCut();
     slider.value = state.cutAt;
     if (views[0] && state.cutAxis >= 0) out.textContent = `${axes[state.cutAxis]} ${number(state.cutAt * views[0].size.getComponent(state.cutAxis))} m`;
   };
@@ -537,7 +541,7 @@ function onKey(event) {
   const far = event.shiftKey ? 10 : 1;
   const next = (list, now) => list[(list.indexOf(now) + 1) % list.length];
   const moveCut = (by) => {
-    if (state.cutAxis < 0) return;
+    if (state.cutAxis < 0 || fixedCut()) return;
     state.cutAt = Math.min(1, Math.max(0, state.cutAt + by));
     set({});
   };

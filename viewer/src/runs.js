@@ -1,6 +1,6 @@
 // Runs, from the server or from the page itself, with the frames that were looked at last kept.
 import { Table, readCells, readParticles, readSolid, readSurface } from "./files.js";
-import { unpackParticles, unpackSurface } from "./unpack.js";
+import { unpackCells, unpackParticles, unpackSurface } from "./unpack.js";
 
 const small = matchMedia("(max-width: 760px)").matches;
 /** Bytes of frames that are kept. */
@@ -35,7 +35,7 @@ class Server {
 
 class Saved {
   async runs() {
-    return JSON.parse(block("runs")).runs.map(({ about, every }) => ({ about: { ...about, live: false, cells: false }, every }));
+    return JSON.parse(block("runs")).runs.map(({ about, every, frames }) => ({ about: { ...about, live: false, frames }, every }));
   }
   async text(run, name) {
     const text = block(`${run}-${name}`);
@@ -43,7 +43,7 @@ class Saved {
   }
   async frame(run, kind, frame) {
     const text = block(`${run}-${kind}-${frame}`);
-    return text && (kind === "surface" ? unpackSurface(text) : unpackParticles(text));
+    return text && { surface: unpackSurface, particles: unpackParticles, cells: unpackCells }[kind](text);
   }
   async solid(run, k) {
     const text = block(`${run}-solid-${k}`);
@@ -83,7 +83,7 @@ export class Run {
   get last() {
     const folders = this.about.frames - 1;
     const finished = this.record.frames?.finished;
-    const going = this.about.live && this.record.status === "running" && Number.isFinite(finished);
+    const going = this.record.status === "running" && Number.isFinite(finished);
     const last = going ? Math.min(folders, finished) : folders;
     return this.every > 1 ? last - (last % this.every) : last;
   }

@@ -1,4 +1,4 @@
-// What un_view_pack_surface and un_view_pack_particles made (src/view/pack.c): base64 of deflated
+// What un_view_pack_surface, un_view_pack_particles and un_view_pack_cells made (src/view/pack.c): base64 of deflated
 // differences of quantised numbers.
 
 async function inflate(text) {
@@ -62,4 +62,18 @@ export async function unpackParticles(text) {
   for (let i = 0; i < count; i++) radius[i] = largest * 2 ** (-r.bytes[r.at++] / 32);
   for (let i = 0; i < count; i++) speed[i] = (r.bytes[r.at++] / 255) * box.speed;
   return { count, position, radius, speed, bytes: 20 * count };
+}
+
+/** Those cells that the planes in the middle meet. */
+export async function unpackCells(text) {
+  const r = new Reader(await inflate(text));
+  const count = r.word(), unit = r.float(), fastest = r.float(), low = r.float(), high = r.float();
+  const min = new Float32Array(3 * count), size = new Float32Array(count), speed = new Float32Array(count);
+  const level = new Int32Array(count), pressure = new Float32Array(count);
+  for (let a = 0; a < 3; a++) for (let i = 0, q = 0; i < count; i++) min[3 * i + a] = unit * (q += r.signed());
+  for (let i = 0, q = 0; i < count; i++) size[i] = unit * (q += r.signed());
+  for (let i = 0, q = 0; i < count; i++) level[i] = q += r.signed();
+  for (let i = 0; i < count; i++) speed[i] = (r.bytes[r.at++] / 255) * fastest;
+  for (let i = 0, q = 0; i < count; i++) pressure[i] = low + ((high - low) * (q += r.signed())) / 1023;
+  return { count, min, size, level, pressure, speed, bytes: 28 * count };
 }
