@@ -29,8 +29,8 @@
 /* Stand-ins of stand-ins: as deep as levels differ around a node. */
 #define DEPTH_MAX 3
 
-/* Coordinates have 21 bits. */
-#define SCALE_MAX 24
+/* Coordinates have 21 bits, keys three times as many. */
+#define SCALE_MAX 21
 
 typedef struct geometric {
     un_amg *amg;
@@ -88,13 +88,10 @@ static inline int32_t find(const geometric *p, point q)
     return i < p->n && p->place[i] == key ? i : -1;
 }
 
-/* BCC: a centre that is not in the boundary of the brick. */
-static inline bool is_center(const geometric *p, point q, int32_t scale)
+/* BCC: all coordinates are odd. None is, in the boundary of the brick, across that. */
+static inline bool is_center(uint64_t key, int32_t scale)
 {
-    const int32_t *size = p->amg->sites.size;
-    int32_t all = q.x[0] & q.x[1] & q.x[2], inside = 1;
-    for (int a = 0; a < 3; a++) inside &= (q.x[a] != 0) & (q.x[a] != size[a]);
-    return inside & all >> scale;
+    return scale < SCALE_MAX && (key >> 3 * scale & 7) == 7;
 }
 
 /* Half the way between the places that a row takes its value from; false: it survives. */
@@ -110,10 +107,6 @@ static bool step_of(const geometric *p, int32_t i, point *at, int32_t d[3])
         return d[0] | d[1] | d[2];
     }
     int32_t free_axes = 0, odd = 0, twos = 0, zero_axis = 0, two_axis = 0, c[3];
-    if (is_center(p, q, scale)) { /* half of the rows: no branches */
-        for (int a = 0; a < 3; a++) d[a] = (2 - (q.x[a] >> scale & 3)) * s;
-        return true;
-    }
     for (int a = 0; a < 3; a++) {
         c[a] = q.x[a] == 0 || q.x[a] == sites->size[a] ? -1 : q.x[a] >> scale & 3;
         if (c[a] < 0) continue;
@@ -207,32 +200,20 @@ static inline uint64_t key_at(point at, int sign, int32_t dx, int32_t dy, int32_
                      (uint32_t)(at.x[2] + sign * dz));
 }
 
-/* What couplings lead to is found along them, quicker than by its place; -1: it may still be there.
- */
+/* Of corners two cells apart: between them and the row lie centres, each halfway between one of
+ * them and another corner. -1: it may still be there. */
 static void find_along(const geometric *p, int32_t i, point at, const int32_t d[3],
                        int32_t other[2])
 {
-    uint64_t key[2];
-    for (int side = 0; side < 2; side++) key[side] = key_at(at, side ? 1 : -1, d[0], d[1], d[2]);
-    scan(p, i, key, other);
-}
-
-/* Of corners two cells apart: between them and the row lie centres, each halfway between one of
- * them and another corner. */
-static void find_along_axis(const geometric *p, int32_t i, point at, const int32_t d[3],
-                            int32_t other[2])
-{
-    int32_t s = (d[0] + d[1] + d[2]) / 2, middle[2];
+    int32_t s = (d[0] + d[1] + d[2]) / 2, middle[2], scale = p->scale[i];
     uint64_t half[2] = {key_at(at, -1, s, s, s), key_at(at, 1, s, s, s)};
     scan(p, i, half, middle);
     for (int side = 0; side < 2; side++) {
-        int32_t scale = p->scale[i], half_side = side ? s : -s;
-        point m = {{at.x[0] + half_side, at.x[1] + half_side, at.x[2] + half_side}};
-        if (middle[side] < 0 || p->scale[middle[side]] != scale || !is_center(p, m, scale))
-            continue;
+        int32_t m = middle[side];
+        if (m < 0 || p->scale[m] != scale || !is_center(half[side], scale)) continue;
         uint64_t key = key_at(at, side ? 1 : -1, d[0], d[1], d[2]);
         for (int q = 0; q < 2; q++) {
-            int32_t far = p->other[middle[side]][q];
+            int32_t far = p->other[m][q];
             if (far >= 0 && p->place[far] == key) other[side] = far;
         }
     }
@@ -240,21 +221,36 @@ static void find_along_axis(const geometric *p, int32_t i, point at, const int32
 
 /* ---- which rows survive ---- */
 
-/* BCC: centres first, and middles of what lies in the boundary; corners look for theirs among what
- * these have found. */
+/* BCC: centres first, which are half of the rows. What couplings lead to is found along them,
+ * quicker than by its place. */
 static void center_block(void *arg, int64_t begin, int64_t end)
 {
     geometric *p = arg;
     for (int32_t i = (int32_t)begin; i < end; i++) {
-        point at;
-        int32_t d[3];
-        p->other[i][0] = p->other[i][1] = -1;
-        if (p->level->aggregate[i] == UN_AMG_OUT || !step_of(p, i, &at, d)) continue;
-        if ((d[0] != 0) + (d[1] != 0) + (d[2] != 0) < 2) continue;
-        find_along(p, i, at, d, p->other[i]);
+        int32_t scale = p->scale[i], d[3], *other = p->other[i];
+        other[0] = other[1] = -1;
+        if (p->level->aggregate[i] == UN_AMG_OUT || !is_center(p->place[i], scale)) continue;
+        point at = decode(p, p->place[i]);
+        for (int a = 0; a < 3; a++) d[a] = (2 - (at.x[a] >> scale & 3)) * (1 << scale);
+        uint64_t key[2] = {key_at(at, -1, d[0], d[1], d[2]), key_at(at, 1, d[0], d[1], d[2])};
+        scan(p, i, key, other);
         for (int side = 0; side < 2; side++)
-            if (p->other[i][side] < 0) p->other[i][side] = find_other(p, i, at, d, side ? 1 : -1);
+            if (other[side] < 0) other[side] = find_other(p, i, at, d, side ? 1 : -1);
     }
+}
+
+/* What a row that is no centre lies between; false: it survives. */
+static bool find_others(const geometric *p, int32_t i, int32_t other[2])
+{
+    point at;
+    int32_t d[3];
+    other[0] = other[1] = -1;
+    if (!step_of(p, i, &at, d)) return false;
+    bool axis = (d[0] != 0) + (d[1] != 0) + (d[2] != 0) == 1;
+    if (axis && p->amg->sites.kind == UN_SITES_BCC) find_along(p, i, at, d, other);
+    for (int side = 0; side < 2; side++)
+        if (other[side] < 0) other[side] = find_other(p, i, at, d, side ? 1 : -1);
+    return true;
 }
 
 /* A row that has nothing to take its value from, and no surface to hold it, survives. */
@@ -265,19 +261,10 @@ static void survive_block(void *arg, int64_t begin, int64_t end)
     bool bcc = p->amg->sites.kind == UN_SITES_BCC;
     int32_t count = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
-        point at;
-        int32_t d[3], *other = p->other[i];
+        int32_t *other = p->other[i];
         if (level->aggregate[i] == UN_AMG_OUT) continue;
-        bool survives = !step_of(p, i, &at, d);
-        bool axis = (d[0] != 0) + (d[1] != 0) + (d[2] != 0) == 1;
-        if (!bcc) other[0] = other[1] = -1;
-        if (!survives && (axis || !bcc)) {
-            int32_t found[2] = {-1, -1};
-            if (bcc) find_along_axis(p, i, at, d, found);
-            for (int side = 0; side < 2; side++)
-                other[side] =
-                    found[side] >= 0 ? found[side] : find_other(p, i, at, d, side ? 1 : -1);
-        }
+        bool known = bcc && is_center(p->place[i], p->scale[i]);
+        bool survives = !known && !find_others(p, i, other);
         if (!survives) survives = other[0] < 0 && other[1] < 0 && !is_held(p, i);
         level->aggregate[i] = survives ? count++ : UN_AMG_FREE;
     }

@@ -17,6 +17,8 @@ typedef struct gathering {
     const void *arg;
     int32_t odd_rows[UN_AMG_BLOCKS_MAX + 1], odd_entries[UN_AMG_BLOCKS_MAX + 1];
     int32_t far[UN_AMG_BLOCKS_MAX][UN_AMG_BLOCKS_MAX]; /* entries by target and source */
+    int32_t *listed; /* rows that are odd or have far entries, by block from its first row on */
+    int32_t listed_count[UN_AMG_BLOCKS_MAX];
 } gathering;
 
 static inline bool within(const un_amg_level *level, int64_t block, int32_t c)
@@ -71,7 +73,7 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     const un_amg_level *level = g->level;
     int64_t block = begin / level->grain;
     un_amg_parents parents;
-    int32_t rows = 0, entries = 0;
+    int32_t rows = 0, entries = 0, listed = 0;
     for (int64_t s = 0; s < UN_AMG_BLOCKS_MAX; s++) g->far[s][block] = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
         int32_t *pair = g->p->pair[i];
@@ -80,31 +82,34 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
             continue;
         parents.count = 0;
         g->row_of(g->arg, i, &parents);
-        for (int32_t q = 0; q < parents.count; q++)
-            if (!within(level, block, parents.id[q]))
-                g->far[block_of(level, parents.id[q])][block]++;
-        if (as_pair(&parents, pair)) continue;
+        bool far = false, odd = !as_pair(&parents, pair);
+        for (int32_t q = 0; q < parents.count; q++) {
+            if (within(level, block, parents.id[q])) continue;
+            g->far[block_of(level, parents.id[q])][block]++;
+            far = true;
+        }
+        if (far || odd) g->listed[begin + listed++] = i;
+        if (!odd) continue;
         pair[0] = UN_AMG_ODD - rows++;
         entries += parents.count;
     }
+    g->listed_count[block] = listed;
     g->odd_rows[block + 1] = rows;
     g->odd_entries[block + 1] = entries;
 }
 
 static void fill_rows(void *arg, int64_t begin, int64_t end)
 {
+    (void)end;
     gathering *g = arg;
     const un_amg_level *level = g->level;
     un_amg_means *p = g->p;
     int64_t block = begin / level->grain;
     int32_t row = g->odd_rows[block], at = g->odd_entries[block];
     un_amg_parents parents;
-    for (int32_t i = (int32_t)begin; i < end; i++) {
-        const int32_t *pair = p->pair[i];
-        bool odd = pair[0] <= UN_AMG_ODD;
-        if (!odd && (pair[0] < 0 || within(level, block, pair[0])) &&
-            (pair[1] < 0 || within(level, block, pair[1])))
-            continue;
+    for (int32_t k = 0; k < g->listed_count[block]; k++) {
+        int32_t i = g->listed[begin + k];
+        bool odd = p->pair[i][0] <= UN_AMG_ODD;
         parents.count = 0;
         g->row_of(g->arg, i, &parents);
         for (int32_t q = 0; q < parents.count; q++) {
@@ -133,6 +138,8 @@ un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_mean
     gathering g = {.level = level, .p = p, .other = other, .row_of = row_of, .arg = arg};
     UN_AMG_NEED(ctx, p->pair, p->capacity[0], level->n);
     UN_AMG_NEED(ctx, p->far_first, p->capacity[4], blocks + 1);
+    UN_AMG_NEED(ctx, amg->table, amg->capacity_table, level->n);
+    g.listed = amg->table; /* places have been found */
     un_parallel_for(ctx, level->n, level->grain, count_rows, &g);
     int32_t far = 0;
     for (int64_t t = 0; t < blocks; t++) {
