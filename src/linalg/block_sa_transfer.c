@@ -79,11 +79,29 @@ static inline int place_of(const int32_t *list, int count, int32_t id)
 }
 
 /* y += A x, A of size s x s, x and y of size s x 6. */
-static inline void add_product(float *y, const float *a, const float *x, const int s)
+static inline void add_product(float *restrict y, const float *restrict a, const float *restrict x,
+                               const int s)
 {
-    for (int r = 0; r < s; r++)
+    for (int r = 0; r < s; r++) {
+        float sum[MODES];
+        for (int c = 0; c < MODES; c++) sum[c] = y[r * MODES + c];
         for (int k = 0; k < s; k++)
-            for (int c = 0; c < MODES; c++) y[r * MODES + c] += a[r * s + k] * x[k * MODES + c];
+            for (int c = 0; c < MODES; c++) sum[c] += a[r * s + k] * x[k * MODES + c];
+        for (int c = 0; c < MODES; c++) y[r * MODES + c] = sum[c];
+    }
+}
+
+/* y += P^T Q, both of size s x 6. */
+static inline void add_transposed_product(float *restrict y, const float *restrict p,
+                                          const float *restrict q, const int s)
+{
+    for (int d = 0; d < MODES; d++) {
+        float sum[MODES];
+        for (int e = 0; e < MODES; e++) sum[e] = y[d * MODES + e];
+        for (int r = 0; r < s; r++)
+            for (int e = 0; e < MODES; e++) sum[e] += p[r * MODES + d] * q[r * MODES + e];
+        for (int e = 0; e < MODES; e++) y[d * MODES + e] = sum[e];
+    }
 }
 
 static inline void smooth_rows(transfer_args *a, int64_t begin, int64_t end, const int s)
@@ -310,10 +328,7 @@ static inline void fill_rows(galerkin_args *a, int32_t begin, int32_t end, const
                 const float *q = a->ap_val + (size_t)m * s * MODES;
                 float *out =
                     j == c ? next->diagonal + c * squares : next->val + marker[j] * squares;
-                for (int r = 0; r < s; r++)
-                    for (int d = 0; d < MODES; d++)
-                        for (int e = 0; e < MODES; e++)
-                            out[d * MODES + e] += p[r * MODES + d] * q[r * MODES + e];
+                add_transposed_product(out, p, q, s);
             }
         }
     }
