@@ -402,7 +402,7 @@ function lua(text) {
 function scenePage() {
   const page = make("div", { className: "page" });
   for (const run of runs) {
-    if (runs.length > 1) page.append(make("h3", { textContent: run.name }));
+    if (runs.length > 1) page.append(make("h3", { className: "name", textContent: run.name }));
     page.append(run.lua ? lua(run.lua) : make("p", { textContent: "There is no scene.lua." }));
   }
   return page;
@@ -423,7 +423,7 @@ function aboutPage() {
     for (const run of runs) {
       const r = run.record, cells = r.resolution?.cells, data = views[run.number]?.current;
       page.append(
-        make("h3", { textContent: run.name }),
+        make("h3", { className: "name", textContent: run.name }),
         list([
           ["Status", run.status], ["Message", r.message], ["Method", r.method ?? run.scene.method], ["Frames", r.frames ? `${r.frames.finished} of ${r.frames.planned}, ${number(r.frames.rate)} a second` : String(run.about.frames)],
           ["Resolution", cells && `${cells.join(" × ")} cells of ${number(r.resolution.cell_size)} m`], ["Domain", run.scene.domain && `${run.scene.domain.map((v) => number(v)).join(" × ")} m`],

@@ -13,12 +13,12 @@ const THEMES = {
   dark: {
     back: [0.0044, 0.0065, 0.0091], floor: [0.058, 0.069, 0.08], joint: [0.028, 0.035, 0.042], edge: 0x4d6172,
     sky: [0.05, 0.075, 0.1], horizon: [0.22, 0.27, 0.31], panel: [3.2, 3.3, 3.4], solid: [0.42, 0.4, 0.38],
-    scatter: [0.02, 0.165, 0.25], ambient: [0.16, 0.18, 0.2], light: [1.0, 0.97, 0.92],
+    scatter: [0.02, 0.165, 0.25], skin: [0.10, 0.27, 0.36], ambient: [0.16, 0.18, 0.2], light: [1.0, 0.97, 0.92],
   },
   light: {
     back: [0.8388, 0.8796, 0.9047], floor: [0.71, 0.735, 0.75], joint: [0.56, 0.595, 0.62], edge: 0x8fa1b0,
     sky: [0.38, 0.55, 0.72], horizon: [0.95, 0.98, 1.0], panel: [4, 4, 3.9], solid: [0.66, 0.64, 0.6],
-    scatter: [0.012, 0.13, 0.2], ambient: [0.42, 0.45, 0.48], light: [0.85, 0.82, 0.77],
+    scatter: [0.012, 0.13, 0.2], skin: [0.10, 0.34, 0.46], ambient: [0.42, 0.45, 0.48], light: [0.85, 0.82, 0.77],
   },
 };
 /** Of water, by the domain's longest side. */
@@ -78,7 +78,7 @@ varying vec3 vPlace, vNormal;
 varying float vSpeed, vDepth;
 uniform vec4 uCut, uView;
 uniform sampler2D uBehind, uThickness;
-uniform vec3 uAbsorption, uScatter;
+uniform vec3 uAbsorption, uScatter, uSkin;
 uniform vec3 uSize;
 uniform float uUnit, uStyle, uFastest, uOpen;
 void main() {
@@ -106,6 +106,8 @@ void main() {
   vec3 through = exp(-uAbsorption * thick);
   vec3 body = behind * through + uScatter * (1.0 - exp(-4.2 * thick)) * (0.75 + 0.5 * max(n.y, 0.0));
   float c = max(dot(n, v), 0.0);
+  // thin water would vanish: what a sheet shows of itself, more where it is seen along
+  body = mix(body, uSkin * (0.7 + 0.45 * max(n.y, 0.0)), 0.10 + 0.34 * (1.0 - c) * (1.0 - c));
   float mirror = 0.02 + 0.98 * pow(1.0 - c, 5.0);
   vec3 r = reflect(-v, n);
   float glint = pow(max(dot(r, uSun), 0.0), 900.0) * 3.0;
@@ -364,7 +366,7 @@ export class Stage {
     const colour = () => ({ value: new THREE.Vector3() });
     this.uniforms = {
       uSun: { value: new THREE.Vector3(-0.55, 0.95, -0.35).normalize() }, uSky: colour(), uHorizon: colour(), uPanel: colour(), uAmbient: colour(), uLight: colour(),
-      uFloor: colour(), uJoint: colour(), uBack: colour(), uSolid: colour(), uScatter: colour(), uAbsorption: { value: new THREE.Vector3(...ABSORPTION) },
+      uFloor: colour(), uJoint: colour(), uBack: colour(), uSolid: colour(), uScatter: colour(), uSkin: colour(), uAbsorption: { value: new THREE.Vector3(...ABSORPTION) },
       uBehind: { value: this.behind.texture }, uThickness: { value: this.thickness.texture }, uStyle: { value: 0 },
     };
     this.views = [];
@@ -392,7 +394,7 @@ export class Stage {
 
   setTheme(name) {
     const t = THEMES[name], u = this.uniforms;
-    for (const [to, from] of [["uSky", "sky"], ["uHorizon", "horizon"], ["uPanel", "panel"], ["uAmbient", "ambient"], ["uLight", "light"], ["uFloor", "floor"], ["uJoint", "joint"], ["uBack", "back"], ["uSolid", "solid"], ["uScatter", "scatter"]]) u[to].value.set(...t[from]);
+    for (const [to, from] of [["uSky", "sky"], ["uHorizon", "horizon"], ["uPanel", "panel"], ["uAmbient", "ambient"], ["uLight", "light"], ["uFloor", "floor"], ["uJoint", "joint"], ["uBack", "back"], ["uSolid", "solid"], ["uScatter", "scatter"], ["uSkin", "skin"]]) u[to].value.set(...t[from]);
     this.back = new THREE.Color().setRGB(...t.back);
     for (const v of this.views) v.box.material.color.setHex(t.edge);
     this.theme = name;
