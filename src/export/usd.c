@@ -226,6 +226,56 @@ static un_status write_solid(usd_writer *w, int32_t s)
     return un_file_status(w->file);
 }
 
+/* ---- the camera of the scene's pictures ---- */
+
+/* 16:9 of a film 36 mm wide; only proportions matter. */
+#define APERTURE_X 36.0
+#define APERTURE_Y 20.25
+
+/* Cameras of USD look along -z, with y up. */
+static un_pose pose_of_view(const un_viewpoint *at)
+{
+    un_vec3 back = un_normalize(un_sub(at->eye, at->target));
+    un_vec3 right = un_cross(un_v3(0, 1, 0), back);
+    if (un_length(right) < 1e-6) right = un_v3(1, 0, 0); /* straight up or down, as in pictures */
+    right = un_normalize(right);
+    un_vec3 up = un_cross(back, right);
+    return (un_pose){
+        .rotation = {{right.x, up.x, back.x}, {right.y, up.y, back.y}, {right.z, up.z, back.z}},
+        .translation = at->eye,
+        .scale = 1};
+}
+
+static un_status write_camera(usd_writer *w)
+{
+    un_exporter *e = w->e;
+    un_viewpoint at;
+    un_file_printf(
+        w->file,
+        "    def Camera \"camera\"\n    {\n"
+        "        float horizontalAperture = %.9g\n        float verticalAperture = %.9g\n"
+        "        float2 clippingRange = (0.001, 1000000)\n"
+        "        float focalLength.timeSamples = {\n",
+        APERTURE_X, APERTURE_Y);
+    for (int32_t k = 0; k < e->frame_count; k++) {
+        UN_TRY(un_scene_render_camera(e->scene, un_export_frame(e, k) / e->rate, &at));
+        un_file_printf(w->file, "            %d: %.9g,\n", un_export_frame(e, k),
+                       0.5 * APERTURE_Y / tan(at.fov * UN_PI / 360));
+    }
+    un_file_printf(w->file, "        }\n        matrix4d xformOp:transform.timeSamples = {\n");
+    for (int32_t k = 0; k < e->frame_count; k++) {
+        UN_TRY(un_scene_render_camera(e->scene, un_export_frame(e, k) / e->rate, &at));
+        un_pose pose = pose_of_view(&at);
+        un_file_printf(w->file, "            %d: ", un_export_frame(e, k));
+        put_pose(w->file, &pose);
+        un_file_printf(w->file, ",\n");
+    }
+    un_file_printf(w->file, "        }\n"
+                            "        uniform token[] xformOpOrder = [\"xformOp:transform\"]\n"
+                            "    }\n");
+    return un_file_status(w->file);
+}
+
 /* ---- the file ---- */
 
 static un_status write_stage(usd_writer *w)
@@ -242,6 +292,8 @@ static un_status write_stage(usd_writer *w)
     if (e->particles) UN_TRY(write_particles(w));
     for (int32_t s = 0; s < e->scene->def.solid_count; s++)
         if (e->solids[s].triangle_count > 0) UN_TRY(write_solid(w, s));
+    const un_camera_keys *camera = &e->scene->def.render.camera;
+    if (camera->has_eye && camera->has_target) UN_TRY(write_camera(w));
     un_file_printf(w->file, "}\n");
     return un_file_status(w->file);
 }

@@ -26,7 +26,9 @@ static const char scene_text[] =
     "  frames = { count = 2, rate = 24 },\n"
     "  liquid = { box { min = {0, 0, 0}, max = {0.4, 0.3, 0.5} } },\n"
     "  solids = { sphere { center = {0.7, 0.1, 0.2}, radius = 0.1 },\n"
-    "             sphere { center = {0.2, 0.8, 0.2}, radius = 0.1, velocity = {1, 0, 0} } } }\n";
+    "             sphere { center = {0.2, 0.8, 0.2}, radius = 0.1, velocity = {1, 0, 0} } },\n"
+    "  render = { camera = { eye = function(t) return {0.5, 0.25 + 24 * t, 3} end,\n"
+    "    target = {0.5, 0.25, 0}, fov = 53.13010235 } } }\n";
 
 /* Three frames; the surface of the middle one is empty. */
 static void make_run(un_context *ctx)
@@ -189,9 +191,15 @@ static void usd(void **state)
     assert_non_null(strstr(text, "(0, -9.81, 0)"));
     assert_int_equal(count_of(text, "def Mesh"), 3);
     assert_int_equal(count_of(text, "def Points"), 1);
-    assert_int_equal(count_of(text, "xformOp:transform.timeSamples"), 1);
+    assert_int_equal(count_of(text, "xformOp:transform.timeSamples"), 2);
     /* a frame is 1/24 s, and the sphere moves 1 m/s */
     assert_non_null(strstr(text, "(0.0416666667, 0, 0, 1))"));
+    /* straight along -z at first, and a field of 2 atan 1/2 */
+    assert_int_equal(count_of(text, "def Camera"), 1);
+    assert_non_null(
+        strstr(text, "0: ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0.5, 0.25, 3, 1)),"));
+    assert_non_null(strstr(text, "(0.5, 2.25, 3, 1)),"));
+    assert_non_null(strstr(text, "2: 20.25,"));
     un_free(ctx, text);
     check_context_end(ctx);
 }

@@ -21,6 +21,7 @@ scene {
              sphere { center = {0.5, 0.6, 0.5}, radius = 0.15 } },
   solids = { sphere { center = {0.75, 0.2, 0.5}, radius = 0.12 },
              box { min = {0.1, 0.1, 0.3}, max = {0.2, 0.5, 0.7}, velocity = {0.3, 0, 0} } },
+  render = { camera = { eye = function(t) return {2, 1 + t, 2} end, target = {0.5, 0.3, 0.5} } },
 }
 LUA
 cd "$scratch"
