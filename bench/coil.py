@@ -5,8 +5,8 @@
     coil.py DIR...
 
 DIR is a run like scenes/coil.lua with output.particles = true: one emitter that pours straight down.
-The turn is that of the thread's middle around the emitter's axis, two of its diameters above the
-pile. a and U are the thread's radius and speed there, R = U / omega the coil's radius, H the height
+The turn is that of the thread's middle, two of its diameters above the pile; `round` is 1 where it
+goes round and round and 0 where it folds to and fro. a and U are the thread's radius and speed there, R = U / omega the coil's radius, H the height
 from the pile's top to the emitter's mouth. Where one force bends the thread alone, omega is
 proportional to
 
@@ -111,26 +111,39 @@ def measure(run, begin):
     return found, dict(radius=radius, mouth=mouth, flow=math.pi * radius * radius * speed, nu=nu)
 
 
-def turns(found, least):
-    """Angles in turns that go on over a whole turn, where the thread is off the axis by `least`."""
-    series, last = [], None
-    for time, top, area, x, z in found:
-        if math.hypot(x, z) < least:
-            continue
-        angle = math.atan2(z, x) / (2 * math.pi)
-        if last is not None:
-            angle += round(last - angle)
-        series.append((time, angle))
-        last = angle
-    return series
+def frequency(found):
+    """Of the strongest oscillation, Hz: that frequency whose sines and cosines, with a constant and a
+    drift, leave least of the thread's way. And how round that is: 1 a circle, 0 to and fro."""
+    time = found[-1][0] - found[0][0]
+    best = None
+    for step in range(int(1.2 / time / 0.02), 500):
+        w = 2 * math.pi * 0.02 * step
+        rows = [(1.0, f[0], math.cos(w * f[0]), math.sin(w * f[0])) for f in found]
+        normal = [[sum(r[i] * r[j] for r in rows) for j in range(4)] for i in range(4)]
+        fits = [solve(normal, [sum(r[i] * f[k] for r, f in zip(rows, found)) for i in range(4)])
+                for k in (3, 4)]
+        left = sum((f[k] - sum(c * v for c, v in zip(fit, r))) ** 2
+                   for k, fit in zip((3, 4), fits) for r, f in zip(rows, found))
+        if best is None or left < best[0]:
+            best = left, 0.02 * step, fits
+    (a, b), (c, d) = (fit[2:] for fit in best[2])
+    whole, turned = a * a + b * b + c * c + d * d, 2 * abs(a * d - b * c)
+    return best[1], math.sqrt(max(0, whole - math.sqrt(max(0, whole**2 - turned**2)))) / \
+        math.sqrt(whole + math.sqrt(max(0, whole**2 - turned**2)))
 
 
-def slope(series):
-    n = len(series)
-    mean_t = sum(t for t, _ in series) / n
-    mean_a = sum(a for _, a in series) / n
-    return sum((t - mean_t) * (a - mean_a) for t, a in series) / \
-        sum((t - mean_t) ** 2 for t, _ in series)
+def solve(matrix, right):
+    rows = [list(m) + [r] for m, r in zip(matrix, right)]
+    n = len(rows)
+    for i in range(n):
+        pivot = max(range(i, n), key=lambda k: abs(rows[k][i]))
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        for k in range(i + 1, n):
+            factor = rows[k][i] / rows[i][i]
+            rows[k] = [a - factor * b for a, b in zip(rows[k], rows[i])]
+    for i in reversed(range(n)):
+        rows[i][n] = (rows[i][n] - sum(rows[i][k] * rows[k][n] for k in range(i + 1, n))) / rows[i][i]
+    return [row[n] for row in rows]
 
 
 def main():
@@ -144,33 +157,29 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--begin", type=float, default=1, help="leave out what is earlier, s")
     parser.add_argument("--end", type=float, default=math.inf, help="and later")
-    parser.add_argument("--list", action="store_true", help="every frame's turn")
+    parser.add_argument("--list", action="store_true", help="where the thread is, every frame")
     args = parser.parse_args()
     if args.run:
         args.runs += run_variants(args.run, args.output, args.cells, args.seconds, args.jobs)
-    print("run                  nu      H       a      U    turns  from..to s     Hz  omega "
+    print("run                  nu      H       a      U  turns round     Hz  omega "
           "viscous gravit. inertial  weight inertia")
     for run in args.runs:
         found, s = measure(run, args.begin)
         found = [f for f in found if f[0] <= args.end]
-        series = turns(found, 0.2 * s["radius"])
-        if len(series) < 3:
-            print(f"{run:20s} does not coil")
-            continue
         if args.list:
             for f in found:
-                print("  %.4f s  top %.4f m  area %.3g m2  off %+.4f %+.4f" % f)
-            for time, angle in series:
-                print(f"  {time:.4f} s {angle:+.3f}")
-        hertz = abs(slope(series))
+                print("  %.4f s  top %.4f m  area %.3g m2  off %+.4f %+.4f m" % f)
+        if len(found) < 12:
+            print(f"{run:20s} has no thread, or too few frames")
+            continue
+        hertz, circle = frequency(found)
         omega = 2 * math.pi * hertz
         area = sum(f[2] for f in found) / len(found)
         height = s["mouth"] - sum(f[1] for f in found) / len(found)
         a, u, q, nu = math.sqrt(area / math.pi), s["flow"] / area, s["flow"], s["nu"]
         bend = u / omega
         print(f"{os.path.basename(run):18s} {nu:6.3f} {height:6.3f} {a:7.4f} {u:6.3f} "
-              f"{abs(series[-1][1] - series[0][1]):6.2f} {series[0][0]:6.2f} {series[-1][0]:6.2f} "
-              f"{hertz:6.2f} {omega:6.1f} {q / (height * a * a):7.1f} "
+              f"{hertz * (found[-1][0] - found[0][0]):5.1f} {circle:5.2f} {hertz:6.2f} {omega:6.1f} {q / (height * a * a):7.1f} "
               f"{(G * q**3 / (nu * a**8))**0.25:7.1f} {(q**4 / (nu * a**10))**(1 / 3):7.1f} "
               f"{G * bend**4 / (nu * a * a * u):7.2f} {u * bend**3 / (nu * a * a):7.2f}")
 

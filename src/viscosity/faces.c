@@ -16,6 +16,7 @@ typedef struct args {
     const un_viscosity *v;
     const un_viscous_def *in;
     const un_viscous_faces *on;
+    un_vec3 *normal;          /* at faces */
     double (*fit)[9];         /* of unknowns: (N^T N)^-1 */
     double *mass, *inverse;   /* at faces; 0: no part of it */
     double *r, *z, *d, *q;    /* at faces */
@@ -31,9 +32,11 @@ static inline un_vec3 apply3(const double *m, un_vec3 x)
                  m[6] * x.x + m[7] * x.y + m[8] * x.z);
 }
 
-static inline un_vec3 normal_of(const args *a, int32_t f)
+static void find_normals(void *arg, int64_t begin, int64_t end)
 {
-    return un_normalize(un_face_area(a->on->faces, a->in->mesh, f));
+    args *a = arg;
+    for (int64_t f = begin; f < end; f++)
+        a->normal[f] = un_normalize(un_face_area(a->on->faces, a->in->mesh, (int32_t)f));
 }
 
 static bool slides(const args *a)
@@ -56,7 +59,7 @@ static void fit_rows(void *arg, int64_t begin, int64_t end)
                 if (a->on->known[f] != 1) continue;
                 /* both its tets come by */
                 double weight = a->on->faces->other[f] >= 0 ? 0.5 : 1;
-                un_vec3 normal = normal_of(a, f);
+                un_vec3 normal = a->normal[f];
                 double w[3] = {normal.x, normal.y, normal.z};
                 for (int e = 0; e < 9; e++) fit[e] += weight * w[e / 3] * w[e % 3];
             }
@@ -89,7 +92,7 @@ static void weigh_faces(void *arg, int64_t begin, int64_t end)
         for (int k = 0; k < 3 && diagonal > 0; k++) {
             int32_t r = a->v->index[nodes[k]];
             if (r < 0) continue;
-            un_vec3 w = apply3(a->fit[r], normal_of(a, (int32_t)f));
+            un_vec3 w = apply3(a->fit[r], a->normal[f]);
             for (int32_t e = m->row[r]; e < m->row[r + 1]; e++)
                 if (m->col[e] == r)
                     diagonal += un_dot(w, apply3(m->val[e], w)) - a->v->mass[r] * un_dot(w, w);
@@ -112,14 +115,26 @@ static void to_nodes(void *arg, int64_t begin, int64_t end)
                 int32_t f = a->on->faces->of_tet[t][(m->corner[k] + c) & 3];
                 if (a->on->known[f] != 1) continue;
                 double weight = a->on->faces->other[f] >= 0 ? 0.5 : 1;
-                sum = un_mad(sum, normal_of(a, f), weight * a->from[f]);
+                sum = un_mad(sum, a->normal[f], weight * a->from[f]);
             }
         un_vec3 u = apply3(a->fit[r], sum);
         a->node_u[r] = slides(a) ? apply3(a->v->free[r], u) : u;
     }
 }
 
-/* to = M from + H^T node_f, and from.to. */
+/* node_f = (N^T N)^-1 node_f, which leaves N for faces. */
+static void fit_forces(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t r = begin; r < end; r++) {
+        un_vec3 force = a->node_f[r];
+        if (!a->given) force = un_mad(force, a->node_u[r], -a->v->mass[r]);
+        if (slides(a)) force = apply3(a->v->free[r], force);
+        a->node_f[r] = apply3(a->fit[r], force);
+    }
+}
+
+/* to = M from + N node_f, and from.to. */
 static double to_faces(void *arg, int64_t begin, int64_t end)
 {
     args *a = arg;
@@ -128,16 +143,11 @@ static double to_faces(void *arg, int64_t begin, int64_t end)
         int32_t nodes[3];
         a->to[f] = 0;
         if (!(a->inverse[f] > 0)) continue;
-        un_vec3 normal = normal_of(a, (int32_t)f);
         un_face_nodes(a->on->faces, a->in->mesh, (int32_t)f, nodes);
         double sum = a->mass[f] * a->from[f];
         for (int k = 0; k < 3; k++) {
             int32_t r = a->v->index[nodes[k]];
-            if (r < 0) continue;
-            un_vec3 force = a->node_f[r];
-            if (!a->given) force = un_mad(force, a->node_u[r], -a->v->mass[r]);
-            if (slides(a)) force = apply3(a->v->free[r], force);
-            sum += un_dot(normal, apply3(a->fit[r], force));
+            if (r >= 0) sum += un_dot(a->normal[f], a->node_f[r]);
         }
         a->to[f] = sum;
         product += sum * a->from[f];
@@ -152,6 +162,7 @@ static double apply(args *a, double *to, const double *from)
     a->given = false;
     un_parallel_for(a->ctx, a->v->matrix.n, 1024, to_nodes, a);
     un_block_csr_apply(a->ctx, a->node_f, &a->v->matrix, a->node_u);
+    un_parallel_for(a->ctx, a->v->matrix.n, 4096, fit_forces, a);
     return un_parallel_sum(a->ctx, a->on->faces->count, to_faces, a);
 }
 
@@ -209,6 +220,7 @@ static void iterate(args *a, un_block_report *report)
     /* r = b = M u + H^T of the walls' forces */
     un_parallel_for(a->ctx, a->v->matrix.n, 4096, wall_forces, a);
     a->given = true;
+    un_parallel_for(a->ctx, a->v->matrix.n, 4096, fit_forces, a);
     a->from = a->on->u;
     a->to = a->r;
     un_parallel_sum(a->ctx, faces, to_faces, a);
@@ -244,10 +256,12 @@ un_status un_viscosity_solve_faces(un_viscosity *v, un_arena *arena, const un_vi
         *vectors[i] = un_arena_alloc(arena, faces, sizeof(double));
         if (!*vectors[i]) return UN_ERROR_MEMORY;
     }
+    a.normal = un_arena_alloc(arena, faces, sizeof *a.normal);
     a.fit = un_arena_alloc(arena, rows, sizeof *a.fit);
     a.node_u = un_arena_alloc(arena, rows, sizeof *a.node_u);
     a.node_f = un_arena_alloc(arena, rows, sizeof *a.node_f);
-    if (!a.fit || !a.node_u || !a.node_f) return UN_ERROR_MEMORY;
+    if (!a.normal || !a.fit || !a.node_u || !a.node_f) return UN_ERROR_MEMORY;
+    un_parallel_for(v->ctx, on->faces->count, 4096, find_normals, &a);
     un_parallel_for(v->ctx, v->matrix.n, 1024, fit_rows, &a);
     un_parallel_for(v->ctx, on->faces->count, 1024, weigh_faces, &a);
     iterate(&a, &report->solve);

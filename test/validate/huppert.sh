@@ -16,5 +16,5 @@ run() { # NAME SCENE [OPTION...]
 run plane_graded huppert_plane
 run plane_uniform huppert_plane --set detail.coarsest=112
 run round_graded huppert_round
-run round_uniform huppert_round --set detail.coarsest=80
+run round_uniform huppert_round --set detail.coarsest=56 --set detail.finest=56
 python3 "$here/huppert.py" "$here" "$scratch"
