@@ -13,6 +13,10 @@
  * leaves of their size around them: where the liquid is calm the surface then runs through cells of
  * one size. In a splash that would double the number of nodes, most of them in the air. */
 #define SURFACE_DEPTH 1.5
+/* Drops that land in a leaf this many times wider than their own ask for none until they have grown
+ * or it has shrunk: the few particles of coarse liquid leave gaps between fine leaves, the gaps are
+ * taken for a surface, and spray on a calm basin would set it in uproar. */
+#define LANDED_WIDTH 2.0
 /* Time in which a particle's wanted size may double, s. It shrinks at once: detail appears where it
  * is needed and fades where it was, and what lies at a threshold does not flicker. */
 #define COARSEN_TIME 0.15
@@ -59,7 +63,7 @@ static void request(void *arg, int64_t begin, int64_t end)
     request_args *a = arg;
     const un_particles *p = &a->s->particles;
     for (int64_t q = begin; q < end; q++) {
-        bool flies = p->flags[q] & UN_PARTICLE_BALLISTIC;
+        bool flies = p->flags[q] & (UN_PARTICLE_BALLISTIC | UN_PARTICLE_LANDED);
         bool calm = p->flags[q] & UN_PARTICLE_CALM;
         double width = (calm ? LEAF_WIDTH_CALM : LEAF_WIDTH) * cbrt(p->volume[q]);
         a->level[q] = flies ? 0 : (uint8_t)un_octree_level(&a->s->tree, width);
@@ -218,7 +222,11 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         un_vec3 u = un_particle_velocity(p, q);
         int calm = un_dot(u, u) < gravity * h ? UN_PARTICLE_CALM : 0;
         int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
-        p->flags[q] = (uint8_t)(wet ? near | calm : UN_PARTICLE_BALLISTIC);
+        bool small = h > LANDED_WIDTH * LEAF_WIDTH * cbrt(p->volume[q]);
+        bool landed = small && p->flags[q] & (UN_PARTICLE_BALLISTIC | UN_PARTICLE_LANDED);
+        int halved = p->flags[q] & UN_PARTICLE_HALVED_MASK;
+        int of_liquid = near | calm | halved | (landed ? UN_PARTICLE_LANDED : 0);
+        p->flags[q] = (uint8_t)(wet ? of_liquid : UN_PARTICLE_BALLISTIC);
         if (!wet)
             sums[0] += 1;
         else if (depth < 0)

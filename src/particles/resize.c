@@ -166,6 +166,22 @@ static un_vec3 without(un_vec3 v, un_vec3 normal)
     return un_mad(v, normal, -un_dot(v, normal));
 }
 
+/* Of three halvings that make eight of one, two go along the surface and the third across it: else
+ * all that comes of the top layer would crowd in one layer, and leave the room below empty. What
+ * splits now and then and merges again, in calm liquid, never comes to the third. */
+static bool splits_across(const resize_args *a, int32_t i)
+{
+    return at_surface(a->def, i) &&
+           (a->particles->flags[i] & UN_PARTICLE_HALVED_MASK) >= 2 * UN_PARTICLE_HALVED;
+}
+
+static uint8_t count_halving(const resize_args *a, int32_t i)
+{
+    uint8_t flags = a->particles->flags[i];
+    if (splits_across(a, i)) return flags & (uint8_t)~UN_PARTICLE_HALVED_MASK;
+    return at_surface(a->def, i) ? (uint8_t)(flags + UN_PARTICLE_HALVED) : flags;
+}
+
 /* The steps of the halves, the one with the least overlap first. At the surface along it, so that
  * both halves can be tangent to it; at a wall every other one along it. */
 static void find_steps(un_vec3 step[AXES], const resize_args *a, int32_t i, double r_half)
@@ -173,11 +189,14 @@ static void find_steps(un_vec3 step[AXES], const resize_args *a, int32_t i, doub
     surroundings s;
     look_around(&s, a, i, r_half);
     double r = a->def->radius[i], cost[AXES];
-    bool surface = at_surface(a->def, i);
+    bool surface = at_surface(a->def, i), across = splits_across(a, i);
     for (int32_t n = 0; n < AXES; n++) {
         un_vec3 d = random_direction(a, i, (uint64_t)n);
         if (n % 2) d = without(d, s.wall_normal);
-        if (surface) d = without(d, normal_at(a->def, i));
+        if (across)
+            d = normal_at(a->def, i);
+        else if (surface)
+            d = without(d, normal_at(a->def, i));
         d = un_scale(un_normalize(d), SPLIT_DISTANCE * r);
         double c = overlap(&s, d, r_half);
         int32_t k = n;
@@ -214,9 +233,13 @@ static halves place_halves(const resize_args *a, int32_t i)
      * leave a dimple. */
     un_vec3 normal = normal_at(def, i);
     double near = at_surface(def, i) ? (double)def->radius[i] : r_half;
+    bool across = splits_across(a, i);
     for (int k = 0; k < 2 && h.found; k++) {
-        double phi = (double)def->phi[i] + un_dot(normal, un_sub(h.x[k], x));
-        h.x[k] = make_tangent(a, h.x[k], phi, normal, r_half, near);
+        double way = un_dot(normal, un_sub(h.x[k], x)), phi = (double)def->phi[i] + way;
+        bool below = across && way < 0;
+        /* the one below keeps clear of the other */
+        if (below) phi += 2 * r_half;
+        h.x[k] = make_tangent(a, h.x[k], phi, normal, r_half, below ? 4 * near : near);
     }
     return h;
 }
@@ -242,6 +265,7 @@ static void apply_splits(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t i = a->split[n], j = a->first_new[n];
         if (!a->halves[n].found) continue;
+        p->flags[i] = count_halving(a, i);
         un_particle_copy(p, j, i);
         p->volume[j] = 0.5f * p->volume[i];
         p->volume[i] -= p->volume[j];
@@ -357,6 +381,7 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
             normal[axis] = blend((double)def->normal[axis][i], (double)def->normal[axis][j], share);
         }
         p->volume[i] = a->merged_volume[n];
+        p->flags[i] &= (uint8_t) ~(UN_PARTICLE_HALVED_MASK | UN_PARTICLE_LANDED);
         p->size[i] = (float)blend((double)p->size[i], (double)p->size[j], share);
         double phi = blend((double)def->phi[i], (double)def->phi[j], share);
         double r = un_particle_radius((double)p->volume[i]);

@@ -410,16 +410,24 @@ static void new_ones_at_the_surface_touch_it(void **state)
         }
     }
     assert_true(touching > 50 && deep > 50);
-    for (uint64_t stream = 0; stream < 20; stream++) { /* both halves of one that touched it */
+    /* Halves of one that touched it: beside each other, both touching it; of the third halving one
+     * below the other. */
+    for (uint64_t stream = 0; stream < 30; stream++) {
+        bool third = stream % 3 == 2;
         swarm_make(&s, 1);
         swarm_place(&s, 0, un_v3(0.5, 0.68, 0.5), 0.02);
         p->size[0] = 0.04f;
+        p->flags[0] = (uint8_t)(stream % 3 * UN_PARTICLE_HALVED);
         swarm_look(&s, flat);
         resize(&s, stream);
         assert_int_equal(p->count, 2);
-        for (int32_t q = 0; q < 2; q++)
-            check_near(0.7 - p->x[1][q], un_particle_radius(p->volume[q]), 1e-6);
+        double r = un_particle_radius(p->volume[0]);
+        check_near(0.7 - fmax(p->x[1][0], p->x[1][1]), r, 1e-6);
+        check_near(0.7 - fmin(p->x[1][0], p->x[1][1]), third ? 3 * r : r, 1e-6);
         check_near(p->x[0][0] + p->x[0][1], 1, 1e-12);
+        for (int32_t q = 0; q < 2; q++)
+            assert_int_equal(p->flags[q] & UN_PARTICLE_HALVED_MASK,
+                             (stream + 1) % 3 * UN_PARTICLE_HALVED);
     }
     swarm_end(&s);
 }
