@@ -206,5 +206,6 @@ int main(void)
         cmocka_unit_test(memory_may_end),
     };
     check_races_in("same_bits");
+    check_races_in("same_bits");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

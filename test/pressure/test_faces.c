@@ -274,5 +274,6 @@ int main(void)
         cmocka_unit_test(closed_tanks_lose_all_divergence),
         cmocka_unit_test(shares_of_triangles),
     };
+    check_races_in("closed*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
