@@ -38,26 +38,6 @@ static void small_balls_stay_whole(void **unused)
     }
 }
 
-/* Drops of a few grams fall on calm water whose cells are sixteen times as wide: they stay drops of
- * its size, and bring no more energy than they have. */
-static void spray_does_not_stir_calm_water(void **unused)
-{
-    (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "local s = {} for i = 1, 12 do s[i] = emitter { shape = sphere { center = {"
-                " 0.5 + 0.25 * i, 1.1, 0.5 + 1.25 * (i % 3) }, radius = 0.012 },"
-                " velocity = {0, -5, 0}, from = 0.01 * i, to = 0.01 * i + 0.001 } end "
-                "scene { method = 'tet', domain = { size = {4, 2, 4} }, sources = s,"
-                " detail = { coarsest = 4, finest = 256 },"
-                " liquid = { plane { point = {0, 0.75, 0}, normal = {0, 1, 0} } } }");
-    int32_t first = method->particles(w.state)->count;
-    world_run(&w, 0.5);
-    assert_true(method->particles(w.state)->count < first + 20);
-    check_below(w.step.energy_kinetic, 3);
-    world_end(&w);
-}
-
 static void flight_conserves_momentum(void **unused)
 {
     (void)unused;
@@ -88,7 +68,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_closed_tank_stands_still),
         cmocka_unit_test(small_balls_stay_whole),
-        cmocka_unit_test(spray_does_not_stir_calm_water),
         cmocka_unit_test(flight_conserves_momentum),
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(every_failing_allocation_is_survived),
