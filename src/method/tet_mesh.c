@@ -63,7 +63,7 @@ static void request(void *arg, int64_t begin, int64_t end)
     request_args *a = arg;
     const un_particles *p = &a->s->particles;
     for (int64_t q = begin; q < end; q++) {
-        bool flies = p->flags[q] & (UN_PARTICLE_BALLISTIC | UN_PARTICLE_LANDED);
+        bool flies = p->flags[q] & UN_PARTICLE_APART;
         bool calm = p->flags[q] & UN_PARTICLE_CALM;
         double width = (calm ? LEAF_WIDTH_CALM : LEAF_WIDTH) * cbrt(p->volume[q]);
         a->level[q] = flies ? 0 : (uint8_t)un_octree_level(&a->s->tree, width);
@@ -223,7 +223,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         int calm = un_dot(u, u) < gravity * h ? UN_PARTICLE_CALM : 0;
         int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
         bool small = h > LANDED_WIDTH * LEAF_WIDTH * cbrt(p->volume[q]);
-        bool landed = small && p->flags[q] & (UN_PARTICLE_BALLISTIC | UN_PARTICLE_LANDED);
+        bool landed = small && p->flags[q] & UN_PARTICLE_APART;
         int halved = p->flags[q] & UN_PARTICLE_HALVED_MASK;
         int of_liquid = near | calm | halved | (landed ? UN_PARTICLE_LANDED : 0);
         p->flags[q] = (uint8_t)(wet ? of_liquid : UN_PARTICLE_BALLISTIC);

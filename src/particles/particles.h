@@ -8,8 +8,8 @@
 #include "mesh/mesh.h"
 
 /* flags: away from the liquid, flies by itself; near the surface; new, inside the liquid; slower
- * than a bump of its cell's size collapses; flew, and is now in liquid of much larger ones; two bits
- * that count halvings along the surface (resize.c) */
+ * than a bump of its cell's size collapses; flew, and is now in liquid of much larger ones; two
+ * bits that count halvings along the surface (resize.c) */
 enum {
     UN_PARTICLE_BALLISTIC = 1,
     UN_PARTICLE_SURFACE = 2,
@@ -17,7 +17,8 @@ enum {
     UN_PARTICLE_CALM = 8,
     UN_PARTICLE_LANDED = 16,
     UN_PARTICLE_HALVED = 32,
-    UN_PARTICLE_HALVED_MASK = 96
+    UN_PARTICLE_HALVED_MASK = 96,
+    UN_PARTICLE_APART = UN_PARTICLE_BALLISTIC | UN_PARTICLE_LANDED /* drops of their own */
 };
 
 typedef struct un_particles {

@@ -93,7 +93,7 @@ static void find_detached(void *arg, int64_t begin, int64_t end)
         double radius = UN_HULL_DROP * s->in->radius[i];
         s->joining[i] = s->in->radius[i];
         s->detached[i] = 0;
-        if (!(p->flags[i] & UN_PARTICLE_BALLISTIC) || !un_finite3(x) || !(radius > 0)) continue;
+        if (!(p->flags[i] & UN_PARTICLE_APART) || !un_finite3(x) || !(radius > 0)) continue;
         int32_t near[NEAR_MAX];
         int32_t count =
             un_groups_near(&s->groups, (un_box3){x, x}, radius, HULL_REACH, near, NEAR_MAX);
@@ -102,7 +102,7 @@ static void find_detached(void *arg, int64_t begin, int64_t end)
             int64_t last = un_min64(p->count, UN_GROUP * ((int64_t)near[g] + 1));
             for (int64_t q = UN_GROUP * (int64_t)near[g]; q < last && alone; q++) {
                 un_vec3 to = un_sub(un_particle_position(p, q), x);
-                bool drop = p->flags[q] & UN_PARTICLE_BALLISTIC;
+                bool drop = p->flags[q] & UN_PARTICLE_APART;
                 double reach = radius + (drop ? UN_HULL_DROP : HULL_REACH) * s->in->radius[q];
                 alone = q == i || !(un_dot(to, to) < reach * reach);
             }
@@ -321,7 +321,7 @@ static void add_near(const mesher_state *s, mean *m, un_vec3 x, int32_t group, d
         if (!(t > 0)) continue;
         double w = t * t * t;
         m->weight += w;
-        m->radius += p->flags[q] & UN_PARTICLE_BALLISTIC ? 0 : w * r; /* see find_directions */
+        m->radius += p->flags[q] & UN_PARTICLE_APART ? 0 : w * r; /* see find_directions */
         m->velocity = un_mad(m->velocity, un_particle_velocity(p, q), w);
     }
 }

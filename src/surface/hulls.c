@@ -32,7 +32,9 @@ static uint8_t find_role(const un_hulls_def *def, int64_t q)
     float r = def->radius[q];
     if (!isfinite(g->x[0][q]) || !isfinite(g->x[1][q]) || !isfinite(g->x[2][q])) return 0;
     if (!isfinite(r) || r < 0) return 0;
-    if (def->flags && def->flags[q] & UN_PARTICLE_BALLISTIC) return UN_HULL_ALONE;
+    uint8_t flags = def->flags ? def->flags[q] : 0;
+    bool drowned = flags & UN_PARTICLE_LANDED && def->depth && def->depth[q] < 0;
+    if (flags & UN_PARTICLE_APART) return drowned ? 0 : UN_HULL_ALONE;
     if (!def->depth || !(def->depth[q] <= -OWN * r)) return UN_HULL_OWNER | UN_HULL_HELPER;
     return def->depth[q] <= -HELP * r ? 0 : UN_HULL_HELPER;
 }
