@@ -5,7 +5,11 @@
  * free fall; then viscosity; then pressure again, for viscous velocities have divergence. Liquid
  * that sticks to a wall has the wall's velocity at its nodes before and after: averaged from
  * particles above it the wall would seem to slide, and what stops it would be taken off the liquid
- * in every step. */
+ * in every step.
+ *
+ * Departure from [Batty11 section 5.2], for faces as well: what a tet has beyond what its nodes
+ * resolve is not kept whole but decays at the viscous rate (un_tet_viscous_rest), or thin layers
+ * boil. */
 #include "method/tet.h"
 
 #define ITERATION_LIMIT 2000

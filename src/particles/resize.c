@@ -20,6 +20,10 @@
  * 0.030 by it with opposite starts and 0.018 on any axis; four corrections later 0.004, 0.009,
  * 0.008 and 0.007.
  *
+ * At the surface the paper moves new particles up to it. So are they here, side by side, but of
+ * every third halving one lies below the other: else all that comes of the top layer of coarse
+ * liquid crowds in one layer, rough and with a gap below.
+ *
  * Merging keeps volume, momentum and centre of mass. Volumes are single precision: what rounding
  * takes from one merged particle the next one gets. */
 #include "particles/groups.h"
@@ -166,8 +170,7 @@ static un_vec3 without(un_vec3 v, un_vec3 normal)
     return un_mad(v, normal, -un_dot(v, normal));
 }
 
-/* Of three halvings that make eight of one, two go along the surface and the third across it: else
- * all that comes of the top layer would crowd in one layer, and leave the room below empty. What
+/* Of three halvings that make eight of one, two go along the surface and the third across it. What
  * splits now and then and merges again, in calm liquid, never comes to the third. */
 static bool splits_across(const resize_args *a, int32_t i)
 {

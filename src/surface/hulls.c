@@ -2,8 +2,10 @@
  *
  * Only particles near the surface matter: those that were less than OWN radii deep have hulls,
  * those down to HELP radii take part in the tests (hulls_prune.c), else the lower side of the kept
- * layer would count as outside. Next to walls particles are mirrored, so that hulls go on into the
- * wall and the surface meets it as it would without it.
+ * layer would count as outside. Drops that fly, or have just landed among much larger particles,
+ * are spheres by themselves, and nothing once they are inside: joined to large ones they would be
+ * the tips of cones. Next to walls particles are mirrored, so that hulls go on into the wall and
+ * the surface meets it as it would without it.
  *
  * The exposed hulls lie in blocks of eight, asked side by side, under a tree of boxes. Frames and
  * slopes are computed once; the distance itself is that of hull.c. */
