@@ -1,11 +1,10 @@
 /* A name only ever stands for a complete file, failures are told in full, and numbers keep their
  * bits. */
+#include "room.h"
 #include "scratch.h"
 
 #include <fcntl.h>
 #include <locale.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 static void appears_only_when_complete(void **state)
@@ -119,17 +118,12 @@ static void fills_up_half_way(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
-    struct rlimit old, small;
-    getrlimit(RLIMIT_FSIZE, &old);
-    small = old;
-    small.rlim_cur = 300000;
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &small);
+    room_for_files(300000);
     un_file *file;
     check_ok(ctx, un_file_create(ctx, scratch_path("a"), &file));
     for (int i = 0; i < 100000; i++) un_file_printf(file, "0123456789");
     un_status status = un_file_commit(file);
-    setrlimit(RLIMIT_FSIZE, &old);
+    room_for_files(RLIM_INFINITY);
     assert_int_equal(status, UN_ERROR_FILE);
     check_message(ctx, "ulimit");
     assert_int_equal(scratch_entries(), 0);

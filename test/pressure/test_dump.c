@@ -1,10 +1,8 @@
 /* Systems written by solver.dump: the same bits when read back, and clean failures. */
-#include "check.h"
+#include "room.h"
 
 #include <errno.h>
 #include <ftw.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -158,14 +156,9 @@ static void a_full_disk_ends_the_solve(void **state)
     pool_fill(&p, tilted, NULL);
     pool_move(&p, wild, NULL);
     check_ok(p.tank.ctx, un_solver_set_dump(p.pressure->solver, folder, 1));
-    struct rlimit before, tight;
-    getrlimit(RLIMIT_FSIZE, &before);
-    tight = before;
-    tight.rlim_cur = 10000;
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &tight);
+    room_for_files(10000);
     un_status status = un_pressure_project(p.pressure, &p.in, &p.report);
-    setrlimit(RLIMIT_FSIZE, &before);
+    room_for_files(RLIM_INFINITY);
     assert_int_equal(status, UN_ERROR_FILE);
     assert_non_null(strstr(un_context_message(p.tank.ctx), "000001_b.mtx"));
     assert_int_equal(file_count(), 0); /* nothing half-written stays */
