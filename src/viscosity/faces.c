@@ -8,7 +8,11 @@
  *
  * M: a face has three quarters of the liquid in either of its tets, for then sum_f m_f n n^T is
  * their mass; with a quarter, as masses are usually lumped, liquid would be three times as light to
- * viscosity as to gravity. */
+ * viscosity as to gravity.
+ *
+ * Tets with a little liquid, most of it beyond the faces that pressure calls liquid, may have nodes
+ * that none of these meets: H has no row for them. Such tets are left out of K; a row of zeros
+ * would hold the surface fast there. */
 #include "viscosity/viscosity.h"
 
 typedef struct args {
@@ -23,7 +27,8 @@ typedef struct args {
     un_vec3 *node_u, *node_f; /* of unknowns */
     const double *from;       /* of the operation under way */
     double *to, alpha, beta;
-    bool given; /* node_f is a force; else what M + dt K makes of node_u */
+    uint8_t *told; /* at nodes */
+    bool given;    /* node_f is a force; else what M + dt K makes of node_u */
 } args;
 
 static inline un_vec3 apply3(const double *m, un_vec3 x)
@@ -64,6 +69,22 @@ static void fit_rows(void *arg, int64_t begin, int64_t end)
                 for (int e = 0; e < 9; e++) fit[e] += weight * w[e / 3] * w[e % 3];
             }
         un_small_inverse(fit, 3, 1e-3);
+    }
+}
+
+/* Nodes that a face in the liquid meets, and with it, for that is a face of a tet in the liquid,
+ * three whose normals span space. */
+static void find_told(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    const un_tets *m = a->in->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        a->told[n] = 0;
+        for (int32_t k = m->first[n]; k < m->first[n + 1]; k++)
+            for (int c = 1; c < 4; c++) {
+                int32_t f = a->on->faces->of_tet[m->corner[k] / 4][(m->corner[k] + c) & 3];
+                a->told[n] |= a->on->known[f] == 1;
+            }
     }
 }
 
@@ -248,9 +269,13 @@ static void iterate(args *a, un_block_report *report)
 un_status un_viscosity_solve_faces(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
                                    const un_viscous_faces *on, un_viscous_report *report)
 {
-    UN_TRY(un_viscosity_assemble(v, arena, in, report));
-    size_t faces = (size_t)on->faces->count + 1, rows = (size_t)v->matrix.n + 1;
     args a = {.ctx = v->ctx, .v = v, .in = in, .on = on};
+    un_viscous_def def = *in;
+    def.told = a.told = un_arena_alloc(arena, (size_t)in->mesh->node_count + 1, 1);
+    if (!a.told) return UN_ERROR_MEMORY;
+    un_parallel_for(v->ctx, in->mesh->node_count, 4096, find_told, &a);
+    UN_TRY(un_viscosity_assemble(v, arena, &def, report));
+    size_t faces = (size_t)on->faces->count + 1, rows = (size_t)v->matrix.n + 1;
     double **vectors[] = {&a.mass, &a.inverse, &a.r, &a.z, &a.d, &a.q};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         *vectors[i] = un_arena_alloc(arena, faces, sizeof(double));

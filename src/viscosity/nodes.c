@@ -74,16 +74,18 @@ static double weigh_tets(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         const int32_t *n = s->mesh->tet[t];
         double depth[4], open = in->tet_walls ? in->tet_walls->open[t] : 1;
-        bool stuck = false, all_walls = true;
+        bool stuck = false, all_walls = true, told = true;
         for (int i = 0; i < 4; i++) {
+            bool sticks = wall_kind(s, n[i]) == UN_WALL_STICKS;
             depth[i] = -(double)in->phi[n[i]];
-            stuck |= wall_kind(s, n[i]) == UN_WALL_STICKS;
-            all_walls &= wall_kind(s, n[i]) == UN_WALL_STICKS;
+            stuck |= sticks;
+            all_walls &= sticks;
+            told &= sticks || !in->told || in->told[n[i]];
         }
         double liquid = un_tet_fraction(depth), mu = mean_at(in->viscosity, n, in->viscosity_all);
         s->share[t] = (float)(liquid * open);
         s->stiff[t] = 0;
-        if (!(liquid >= LIQUID_MIN) || !(open > 0) || all_walls || !(mu > 0)) continue;
+        if (!(liquid >= LIQUID_MIN) || !(open > 0) || all_walls || !told || !(mu > 0)) continue;
         s->stiff[t] = in->dt * mu * liquid * (stuck ? 1 : open) * un_tets_size(s->mesh, (int32_t)t);
         count++;
     }

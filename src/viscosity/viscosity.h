@@ -49,6 +49,8 @@ typedef struct un_viscous_def {
     const un_tets *mesh;
     un_vec3 *u; /* at nodes, m/s; changed in place where the liquid is viscous, and at its walls */
     uint8_t *reached;                  /* at nodes: set to 1 there, else 0; NULL: nobody asks */
+    const uint8_t *told;               /* at nodes: 1 where u says something; tets with another
+                                          node that sticks to nothing are left out; NULL: all */
     const float *phi;                  /* at nodes; liquid where negative */
     const un_tet_walls *tet_walls;     /* NULL: everything is open */
     const un_viscous_walls *walls;     /* NULL: there are none */

@@ -31,7 +31,7 @@ static void couplings_agree(void **state)
     double implicit = slump("implicit", "10", 0.2, 2, NULL);
     assert_true(flip > 0.14); /* 0.1 at first */
     check_near(pic / flip, 1, 0.05);
-    check_near(implicit / flip, 1, 0.08);
+    check_near(implicit / flip, 1, 0.03);
 }
 
 static void tar_stays(void **state)
