@@ -213,13 +213,17 @@ static void guess_rows(void *arg, int64_t begin, int64_t end)
 
 /* ---- which preconditioner ---- */
 
-/* With a ratio k of the diagonal to what of it the row sums leave, the diagonal alone takes about
- * sqrt(k) iterations. Multigrid is set up where that is more than a few dozen, and where a system
- * is no small one. */
-#define JACOBI_RATIO 150.0
+/* With a ratio k of the diagonal to what of it the row sums leave, the diagonal alone takes eight
+ * to twelve times sqrt(k) iterations to 1e-4. Multigrid is set up where that is more than a few
+ * dozen, and where a system is no small one. */
+#define JACOBI_RATIO 80.0
 #define SMALL_ROWS 1500
-/* The diagonal alone is given up after so many iterations where multigrid may help. */
-#define JACOBI_LIMIT 120
+/* The diagonal alone is given up where multigrid may help and it would take more iterations than
+ * this: 100 of them cost what setting multigrid up and solving with it does. How many it would take
+ * is told from how the residual falls between these two; from there on it goes on as steadily. */
+#define JACOBI_LIMIT 100
+#define WATCH_FROM 16
+#define WATCH_TO 32
 
 /* Sums of traces of diagonals, and of row sums. */
 static void trace_rows(void *arg, int64_t begin, int64_t end, double *sums)
@@ -257,17 +261,25 @@ static double precondition(un_block_solver *s, const un_block_preconditioner *m,
     return sums[0];
 }
 
-/* From x, whose residual r holds. false: the preconditioner turned out not to be positive. */
+/* Iterations in all, were the residual to go on falling as it did. */
+static double foresee(double from, double to, double tolerance)
+{
+    double rate = log(from / to) / (WATCH_TO - WATCH_FROM);
+    return rate > 0 ? WATCH_TO + log(to / tolerance) / rate : INFINITY;
+}
+
+/* From x, whose residual r holds. false: the preconditioner turned out not to be positive. Gives up
+ * early where it is not patient. */
 static un_status iterate(un_block_solver *s, const un_block_system *system, un_block_kind kind,
-                         double b_norm, double tolerance, int32_t limit, un_block_report *report,
-                         bool *positive)
+                         double b_norm, double tolerance, int32_t limit, bool patient,
+                         un_block_report *report, bool *positive)
 {
     un_context *ctx = s->ctx;
     const un_block_csr *a = s->a;
     int64_t grain = un_block_grain(a->n);
     un_block_preconditioner *m = &s->preconditioner[kind];
     report->kind = kind;
-    double start = un_seconds(), qz;
+    double start = un_seconds(), qz, watched = 0;
     if (!m->state) UN_TRY(create[kind](ctx, m));
     UN_TRY(m->setup(m->state, system, report));
     report->seconds_setup += un_seconds() - start;
@@ -281,6 +293,10 @@ static un_status iterate(un_block_solver *s, const un_block_system *system, un_b
         report->iterations++;
         report->residual = r_norm / b_norm;
         if (!(report->residual > tolerance)) break;
+        if (report->iterations == WATCH_FROM) watched = report->residual;
+        if (!patient && report->iterations == WATCH_TO &&
+            foresee(watched, report->residual, tolerance) > JACOBI_LIMIT)
+            break;
         double rho_next = precondition(s, m, &qz);
         s->beta = -qz / curvature;
         rho = rho_next;
@@ -320,12 +336,12 @@ un_status un_block_solver_solve(un_block_solver *s, const un_block_system *syste
     if (automatic) kind = choose(s);
     bool patient = !automatic || kind != UN_BLOCK_JACOBI || a->n < SMALL_ROWS;
     int32_t limit = patient ? iteration_limit : (int32_t)un_min64(JACOBI_LIMIT, iteration_limit);
-    UN_TRY(iterate(s, system, kind, b_norm, tolerance, limit, report, &positive));
+    UN_TRY(iterate(s, system, kind, b_norm, tolerance, limit, patient, report, &positive));
     if (!patient && report->residual > tolerance)
-        UN_TRY(iterate(s, system, kind = UN_BLOCK_SA, b_norm, tolerance, iteration_limit, report,
-                       &positive));
+        UN_TRY(iterate(s, system, kind = UN_BLOCK_SA, b_norm, tolerance, iteration_limit, true,
+                       report, &positive));
     if (!positive && kind != UN_BLOCK_JACOBI && report->residual > tolerance)
-        UN_TRY(iterate(s, system, UN_BLOCK_JACOBI, b_norm, tolerance, iteration_limit, report,
+        UN_TRY(iterate(s, system, UN_BLOCK_JACOBI, b_norm, tolerance, iteration_limit, true, report,
                        &positive));
     report->converged = report->residual <= tolerance;
     report->finite = isfinite(report->residual);

@@ -71,6 +71,29 @@ static void counts_hold(void **state)
     check_context_end(ctx);
 }
 
+/* Where the diagonal alone would take long it is soon given up, not after a hundred iterations. */
+static void slow_diagonals_are_given_up(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    int slow = 0;
+    for (double stiffness = 10; stiffness < 30; stiffness *= 2) {
+        test_truss t = test_truss_make((test_truss_def){13, stiffness, false, 1});
+        int32_t alone = solve(ctx, &t, UN_BLOCK_JACOBI, 1e-9).iterations;
+        memset(t.x, 0, (size_t)t.a.n * sizeof *t.x);
+        un_block_report report = solve(ctx, &t, UN_BLOCK_AUTO, 1e-9);
+        assert_true(report.converged);
+        if (getenv("VERBOSE"))
+            printf("stiffness %g: %d alone, %d chosen\n", stiffness, alone, report.iterations);
+        if (alone > 105) check_below(report.iterations, 80);
+        if (alone < 90) assert_int_equal(report.iterations, alone);
+        slow += alone > 105 && report.iterations > 45;
+        test_truss_free(&t);
+    }
+    assert_true(slow > 0); /* some were begun with the diagonal */
+    check_context_end(ctx);
+}
+
 /* Nodes of one side may slide along it only. */
 static void slides(void **state)
 {
@@ -200,9 +223,13 @@ static void memory_may_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_kinds_agree), cmocka_unit_test(counts_hold),
-        cmocka_unit_test(slides),          cmocka_unit_test(same_bits),
-        cmocka_unit_test(hostile_systems), cmocka_unit_test(small_inverse),
+        cmocka_unit_test(all_kinds_agree),
+        cmocka_unit_test(counts_hold),
+        cmocka_unit_test(slow_diagonals_are_given_up),
+        cmocka_unit_test(slides),
+        cmocka_unit_test(same_bits),
+        cmocka_unit_test(hostile_systems),
+        cmocka_unit_test(small_inverse),
         cmocka_unit_test(memory_may_end),
     };
     check_races_in("same_bits");
