@@ -311,6 +311,7 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_tet_emit(s, dt));
     un_stage_end(report, STAGE_SOURCES, &clock);
     UN_TRY(put_mesh_aside(g));
+    UN_TRY(un_tet_build_tree(s));
     UN_TRY(un_tet_build_mesh(s));
     UN_TRY(un_tet_place_emitted(s));
     UN_TRY(un_tet_sort(s));

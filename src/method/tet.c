@@ -20,9 +20,9 @@
  *    there; what differs from cell to cell is calmed. So water settles and waves are kept.
  *  - Wanted sizes shrink at once and grow slowly, and change slowly in space: nothing flickers, and
  *    small particles do not meet large cells. Those that still leave the liquid fly by themselves,
- *    and where they land in much larger cells they keep to these until they have merged. Of the
- *    halves of particles at the surface not all stay there (resize.c). Shallow liquid and thin
- *    solids have sizing terms of their own (sizing.c).
+ *    and drops among much larger particles ask for no cells (tet_drops.c). Of the halves of
+ *    particles at the surface not all stay there (resize.c). Shallow liquid and thin solids have
+ *    sizing terms of their own (sizing.c).
  *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it
  *    (tet_viscous.c).
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid
@@ -90,7 +90,9 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_tet_remove(s));
     UN_TRY(un_tet_emit(s, dt));
     un_stage_end(report, STAGE_SOURCES, &clock);
-    UN_TRY(un_tet_build_mesh(s)); /* 7 octree and BCC mesh */
+    UN_TRY(un_tet_build_tree(s)); /* 7 octree and BCC mesh */
+    UN_TRY(un_tet_part_drops(s));
+    UN_TRY(un_tet_build_mesh(s));
     UN_TRY(un_tet_place_emitted(s));
     un_stage_end(report, STAGE_MESH, &clock);
     UN_TRY(un_tet_sort(s));
@@ -199,6 +201,7 @@ static un_status fill(un_tet *s)
         bool last = round == START_ROUNDS - 1;
         if (round > 0 && !last) UN_TRY(un_tet_resize(s));
         if (round == 1) UN_TRY(un_tet_emit(s, 0));
+        UN_TRY(un_tet_build_tree(s));
         UN_TRY(un_tet_build_mesh(s));
         UN_TRY(un_tet_sort(s));
         UN_TRY(un_tet_level_set(s));

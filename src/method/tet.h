@@ -121,13 +121,22 @@ un_status un_tet_extend_nodes(un_tet *s, double dt);
 
 /* ---- the mesh around the particles (tet_mesh.c) ---- */
 
-un_status un_tet_keep_pressure(un_tet *s);    /* for the nodes of the next mesh */
-un_status un_tet_build_mesh(un_tet *s);       /* 7 */
-un_status un_tet_sort(un_tet *s);             /* particles by tet, their groups */
-un_status un_tet_level_set(un_tet *s);        /* 2, 3 */
-un_status un_tet_sizes(un_tet *s, double dt); /* 6 */
+un_status un_tet_keep_pressure(un_tet *s);             /* for the nodes of the next mesh */
+int32_t un_tet_leaf_level(const un_tet *s, int64_t q); /* of the leaf that a particle asks for */
+un_status un_tet_build_tree(un_tet *s);                /* 7: the octree that particles ask for */
+un_status un_tet_build_mesh(un_tet *s);                /* 7: tets on it */
+un_status un_tet_group(un_tet *s);                     /* particles as they are: radii and groups */
+un_status un_tet_sort(un_tet *s);                      /* particles by tet, their groups */
+un_status un_tet_level_set(un_tet *s);                 /* 2, 3 */
+un_status un_tet_sizes(un_tet *s, double dt);          /* 6 */
 /* Room for fields on the mesh as it is. */
 un_status un_tet_need_fields(un_tet *s);
+
+/* ---- drops among giants (tet_drops.c) ---- */
+
+/* Particles too small for the liquid they are in ask for no leaves; the tree is made anew if there
+ * are such. */
+un_status un_tet_part_drops(un_tet *s);
 
 /* ---- checkpoints (tet_state.c) ---- */
 

@@ -13,9 +13,7 @@
  * leaves of their size around them: where the liquid is calm the surface then runs through cells of
  * one size. In a splash that would double the number of nodes, most of them in the air. */
 #define SURFACE_DEPTH 1.5
-/* Drops that land in a leaf this many times wider than their own ask for none until they have grown
- * or it has shrunk: the few particles of coarse liquid leave gaps between fine leaves, the gaps are
- * taken for a surface, and spray on a calm basin would set it in uproar. */
+/* Drops in a leaf this many times wider than their own stay drops (tet_drops.c). */
 #define LANDED_WIDTH 2.0
 /* Time in which a particle's wanted size may double, s. It shrinks at once: detail appears where it
  * is needed and fades where it was, and what lies at a threshold does not flicker. */
@@ -58,15 +56,20 @@ typedef struct request_args {
     uint8_t *level, *reach;
 } request_args;
 
+int32_t un_tet_leaf_level(const un_tet *s, int64_t q)
+{
+    bool calm = s->particles.flags[q] & UN_PARTICLE_CALM;
+    double width = (calm ? LEAF_WIDTH_CALM : LEAF_WIDTH) * cbrt(s->particles.volume[q]);
+    return un_octree_level(&s->tree, width);
+}
+
 static void request(void *arg, int64_t begin, int64_t end)
 {
     request_args *a = arg;
     const un_particles *p = &a->s->particles;
     for (int64_t q = begin; q < end; q++) {
         bool flies = p->flags[q] & UN_PARTICLE_APART;
-        bool calm = p->flags[q] & UN_PARTICLE_CALM;
-        double width = (calm ? LEAF_WIDTH_CALM : LEAF_WIDTH) * cbrt(p->volume[q]);
-        a->level[q] = flies ? 0 : (uint8_t)un_octree_level(&a->s->tree, width);
+        a->level[q] = flies ? 0 : (uint8_t)un_tet_leaf_level(a->s, q);
         const uint8_t both = UN_PARTICLE_CALM | UN_PARTICLE_SURFACE;
         a->reach[q] = !flies && (p->flags[q] & both) == both;
     }
@@ -128,7 +131,7 @@ static void guess_pressure(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_tet_build_mesh(un_tet *s)
+un_status un_tet_build_tree(un_tet *s)
 {
     size_t count = (size_t)s->particles.count;
     request_args a = {s, un_arena_alloc(&s->arena, count + 1, 1),
@@ -139,6 +142,11 @@ un_status un_tet_build_mesh(un_tet *s)
     for (int axis = 0; axis < 3; axis++) wanted.x[axis] = s->particles.x[axis];
     UN_TRY(un_octree_build(&s->tree, &s->arena, &wanted));
     un_arena_reset(&s->arena);
+    return UN_OK;
+}
+
+un_status un_tet_build_mesh(un_tet *s)
+{
     UN_TRY(un_tet_keep_pressure(s));
     UN_TRY(un_tets_build(&s->mesh, &s->arena, &s->tree));
     un_arena_reset(&s->arena);
@@ -157,10 +165,8 @@ static void find_radius(void *arg, int64_t begin, int64_t end)
         s->radius[q] = (float)un_particle_radius(s->particles.volume[q]);
 }
 
-un_status un_tet_sort(un_tet *s)
+un_status un_tet_group(un_tet *s)
 {
-    UN_TRY(un_tet_bins_sort(s->ctx, &s->arena, &s->bins, &s->particles, &s->mesh));
-    un_arena_reset(&s->arena);
     float **arrays[6] = {&s->radius,    &s->depth,     &s->normal[0],
                          &s->normal[1], &s->normal[2], &s->wall};
     for (int i = 0; i < 6; i++)
@@ -170,6 +176,13 @@ un_status un_tet_sort(un_tet *s)
     un_arena_reset(&s->lists);
     const double *x[3] = {s->particles.x[0], s->particles.x[1], s->particles.x[2]};
     return un_groups_build(s->ctx, &s->lists, &s->groups, x, s->radius, s->particles.count);
+}
+
+un_status un_tet_sort(un_tet *s)
+{
+    UN_TRY(un_tet_bins_sort(s->ctx, &s->arena, &s->bins, &s->particles, &s->mesh));
+    un_arena_reset(&s->arena);
+    return un_tet_group(s);
 }
 
 /* ---- 2, 3: level set ---- */

@@ -59,6 +59,7 @@ static un_status load(un_tet *s, const un_state *in)
     UN_TRY(un_load_walls(in, s->walls));
     UN_TRY(un_load_particles(s->ctx, in, &s->particles, s->def->domain.size));
     UN_TRY(un_load_sources(in, &s->sources));
+    UN_TRY(un_tet_build_tree(s)); /* drops are known by their flags */
     UN_TRY(un_tet_build_mesh(s));
     UN_TRY(un_state_take(in, "pressure", s->p, s->mesh.node_count, 8));
     UN_TRY(load_emitted(s, in));

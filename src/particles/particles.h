@@ -8,8 +8,8 @@
 #include "mesh/mesh.h"
 
 /* flags: away from the liquid, flies by itself; near the surface; new, inside the liquid; slower
- * than a bump of its cell's size collapses; flew, and is now in liquid of much larger ones; two
- * bits that count halvings along the surface (resize.c) */
+ * than a bump of its cell's size collapses; a drop in liquid of much larger ones
+ * (method/tet_drops.c); two bits that count halvings along the surface (resize.c) */
 enum {
     UN_PARTICLE_BALLISTIC = 1,
     UN_PARTICLE_SURFACE = 2,
