@@ -27,7 +27,7 @@ static un_status write_particles(un_exporter *e, int32_t frame, const char *path
 {
     un_particles particles;
     UN_TRY(un_export_particles(e, frame, &particles));
-    un_status status = un_output_particles(e->ctx, path, &particles);
+    un_status status = un_output_particles(e->ctx, path, &particles, particles.depth);
     un_particles_free(e->ctx, &particles);
     return count_file(e, path, status);
 }

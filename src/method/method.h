@@ -56,6 +56,8 @@ typedef struct un_method {
     double (*step_limit)(void *state);
     un_status (*step)(void *state, double dt, un_step *report);
     const un_particles *(*particles)(const void *state);
+    /* The level set at the particles, m; what the output surface of `tet` rests on. May be NULL. */
+    const float *(*depth)(const void *state);
     /* The output surface: closed, with normals and velocities. */
     un_status (*surface)(void *state, un_trimesh *mesh);
     un_status (*cells)(const void *state, un_cells *cells);

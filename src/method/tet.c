@@ -125,6 +125,11 @@ static const un_particles *particles(const void *state)
     return &((const un_tet *)state)->particles;
 }
 
+static const float *depth(const void *state)
+{
+    return ((const un_tet *)state)->depth;
+}
+
 /* ---- life ---- */
 
 /* Everything that the next building of the mesh makes anew. */
@@ -263,6 +268,7 @@ const un_method un_method_tet = {.name = "tet",
                                  .step_limit = step_limit,
                                  .step = step,
                                  .particles = particles,
+                                 .depth = depth,
                                  .surface = un_tet_surface,
                                  .cells = un_tet_cells,
                                  .probe = un_tet_probe,

@@ -48,8 +48,10 @@ double un_number_parse(const char *text, const char **end);
 /* Binary little-endian PLY: float x y z nx ny nz vx vy vz; int triangles (ply.c). */
 un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh *mesh);
 void un_output_surface_write(un_file *file, const un_trimesh *mesh); /* into a file under way */
-/* VTK XML PolyData, appended raw: points, velocity, volume, radius, ballistic (vtk.c). */
-un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles);
+/* VTK XML PolyData, appended raw: points, velocity, volume, radius, ballistic, and depth unless
+ * that is NULL (vtk.c). Drops of their own count as ballistic wherever they are. */
+un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles,
+                              const float *depth);
 /* VTK XML PolyData of the surface, for surface.pvd: ParaView's PLY reader takes no attributes. */
 un_status un_output_surface_vtp(un_context *ctx, const char *path, const un_trimesh *mesh);
 /* VTK XML UnstructuredGrid of voxels: level, pressure, velocity. */

@@ -83,10 +83,12 @@ static un_vec3 vector_at(const char *bytes, int64_t index)
     return un_v3((double)v[0], (double)v[1], (double)v[2]);
 }
 
+#define DEPTH "type=\"Float32\" Name=\"depth\""
+
 static un_status fill_particles(const frame_reader *r, un_particles *p)
 {
     int64_t count = 0;
-    const char *x, *v, *volume, *ballistic;
+    const char *x, *v, *volume, *ballistic, *depth = NULL;
     UN_TRY(read_count(r, "NumberOfPoints=\"", &count));
     UN_TRY(
         read_array(r, "type=\"Float32\" Name=\"Points\" NumberOfComponents=\"3\"", count, 12, &x));
@@ -95,6 +97,10 @@ static un_status fill_particles(const frame_reader *r, un_particles *p)
     UN_TRY(read_array(r, "type=\"Float32\" Name=\"volume\"", count, 4, &volume));
     UN_TRY(read_array(r, "type=\"UInt8\" Name=\"ballistic\"", count, 1, &ballistic));
     UN_TRY(un_particles_reserve(r->ctx, p, count));
+    if (strstr(r->text, DEPTH)) {
+        UN_TRY(read_array(r, DEPTH, count, 4, &depth));
+        UN_ALLOC(r->ctx, p->depth, count + 1);
+    }
     p->count = (int32_t)count;
     for (int64_t i = 0; i < count; i++) {
         un_vec3 at = vector_at(x, i), u = vector_at(v, i);
@@ -105,6 +111,10 @@ static un_status fill_particles(const frame_reader *r, un_particles *p)
         p->v[0][i] = u.x, p->v[1][i] = u.y, p->v[2][i] = u.z;
         p->volume[i] = size;
         p->flags[i] = ballistic[i] ? UN_PARTICLE_BALLISTIC : 0;
+        if (!depth) continue;
+        p->depth[i] = float_at(depth, i);
+        /* what flies is outside; inside are drops that have landed among much larger particles */
+        if (ballistic[i] && p->depth[i] < 0) p->flags[i] = UN_PARTICLE_LANDED;
     }
     return UN_OK;
 }

@@ -78,7 +78,8 @@ static void data_sequence(vtk_writer *w, int32_t first, int32_t step, int64_t co
 
 /* ---- particles ---- */
 
-un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles)
+un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles,
+                              const float *depth)
 {
     vtk_writer w = {0};
     int32_t count = particles->count;
@@ -93,6 +94,7 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
     head_array(&w, "Float32", "volume", 1, count, sizeof(float));
     head_array(&w, "Float32", "radius", 1, count, sizeof(float));
     head_array(&w, "UInt8", "ballistic", 1, count, sizeof(uint8_t));
+    if (depth) head_array(&w, "Float32", "depth", 1, count, sizeof(float));
     if (particles->density) {
         head_array(&w, "Float32", "density", 1, count, sizeof(float));
         head_array(&w, "Float32", "viscosity", 1, count, sizeof(float));
@@ -116,8 +118,12 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
         put_float(w.file, cbrt(particles->volume[p] * (3 / (4 * UN_PI)))); /* of the same volume */
     data_begin(&w, 1, count, sizeof(uint8_t));
     for (int32_t p = 0; p < count; p++) {
-        uint8_t ballistic = (particles->flags[p] & UN_PARTICLE_BALLISTIC) != 0;
+        uint8_t ballistic = (particles->flags[p] & UN_PARTICLE_APART) != 0;
         un_file_write(w.file, &ballistic, 1);
+    }
+    if (depth) {
+        data_begin(&w, 1, count, sizeof(float));
+        un_file_write_little(w.file, depth, (size_t)count, sizeof(float));
     }
     if (particles->density) {
         data_begin(&w, 1, count, sizeof(float));

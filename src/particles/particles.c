@@ -11,6 +11,7 @@ void un_particles_free(un_context *ctx, un_particles *p)
     un_free(ctx, p->size);
     un_free(ctx, p->density);
     un_free(ctx, p->viscosity);
+    un_free(ctx, p->depth);
     un_free(ctx, p->spare_double);
     un_free(ctx, p->spare_float);
     un_free(ctx, p->spare_byte);

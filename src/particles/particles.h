@@ -32,7 +32,8 @@ typedef struct un_particles {
     bool sized;  /* set before the first reserve */
     /* kg/m3 and Pa s, of liquids that are not the same everywhere; NULL unless reserved as mixed */
     float *density, *viscosity;
-    bool mixed; /* set before the first reserve */
+    bool mixed;   /* set before the first reserve */
+    float *depth; /* m, level set of the simulation; only of frames read back, else NULL */
     /* one spare array of each width, so that reordering is a gather and a swap */
     double *spare_double;
     float *spare_float;

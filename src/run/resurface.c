@@ -49,6 +49,7 @@ static un_status mesh_hulls(work *w, un_particles *p, un_trimesh *mesh)
     un_hulls_report report;
     un_hull_mesher mesher = {.particles = p,
                              .radius = radius,
+                             .depth = p->depth,
                              .walls = w->walls,
                              .size = w->scene->def.domain.size,
                              .coarsest = w->scene->def.detail.coarsest,

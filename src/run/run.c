@@ -91,7 +91,8 @@ static un_status write_frame(un_loop *l, int32_t frame)
     double clock = un_seconds();
     if (l->def->output.particles) {
         un_loop_path(path, l, "frames/%04d/particles.vtp", frame);
-        UN_TRY(un_output_particles(l->ctx, path, l->method->particles(l->state)));
+        const float *depth = l->method->depth ? l->method->depth(l->state) : NULL;
+        UN_TRY(un_output_particles(l->ctx, path, l->method->particles(l->state), depth));
     }
     if (l->def->output.mesh) UN_TRY(write_cells(l, frame));
     UN_TRY(write_collections(l, frame));

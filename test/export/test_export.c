@@ -49,7 +49,7 @@ static void make_run(un_context *ctx)
             p.flags[i] = i == 2 ? UN_PARTICLE_BALLISTIC : 0;
         }
         snprintf(name, sizeof name, "frames/%04d/particles.vtp", frame);
-        check_ok(ctx, un_output_particles(ctx, scratch_path(name), &p));
+        check_ok(ctx, un_output_particles(ctx, scratch_path(name), &p, NULL));
         un_particles_free(ctx, &p);
         un_cells cells;
         check_ok(ctx, un_cells_alloc(ctx, &cells, 2));

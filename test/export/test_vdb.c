@@ -63,7 +63,7 @@ static void make_particles(un_context *ctx, const char *path)
         p.flags[n] = 0;
     }
     assert_in_range(p.count, 3000, 20000);
-    check_ok(ctx, un_output_particles(ctx, path, &p));
+    check_ok(ctx, un_output_particles(ctx, path, &p, NULL));
     un_particles_free(ctx, &p);
 }
 
@@ -82,7 +82,8 @@ static void make_run(un_context *ctx)
     un_trimesh none = {0};
     un_particles nothing = {0};
     check_ok(ctx, un_output_surface(ctx, scratch_path("frames/0001/surface.ply"), &none));
-    check_ok(ctx, un_output_particles(ctx, scratch_path("frames/0001/particles.vtp"), &nothing));
+    check_ok(ctx,
+             un_output_particles(ctx, scratch_path("frames/0001/particles.vtp"), &nothing, NULL));
 }
 
 static un_export_def define(void)

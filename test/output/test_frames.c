@@ -92,7 +92,7 @@ static void particles(void **state)
     double x[3][3] = {{0.1, 0.2, 0.3}, {1, 2, 3}, {-1, -2, -3}};
     double v[3][3] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
     float volume[3] = {1e-6f, 2e-6f, 0};
-    uint8_t flags[3] = {0, UN_PARTICLE_BALLISTIC, 0xfe};
+    uint8_t flags[3] = {0, UN_PARTICLE_BALLISTIC, 0xff ^ UN_PARTICLE_APART};
     un_particles set = {.count = 3,
                         .x = {x[0], x[1], x[2]},
                         .v = {v[0], v[1], v[2]},
@@ -100,7 +100,7 @@ static void particles(void **state)
                         .flags = flags};
     char *text;
     size_t size;
-    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &set));
+    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &set, NULL));
     check_ok(ctx, un_file_read(ctx, scratch_path("p.vtp"), &text, &size));
     behind(text, "header_type=\"UInt64\"");
     behind(text, "NumberOfPoints=\"3\" NumberOfVerts=\"3\"");
@@ -121,6 +121,32 @@ static void particles(void **state)
     }
     assert_string_equal(text + size - 28, "\n</AppendedData>\n</VTKFile>\n");
     un_free(ctx, text);
+    check_context_end(ctx);
+}
+
+/* Depths come back, and with them what has landed. */
+static void particles_with_depths(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    double zero[3] = {0};
+    float volume[3] = {1, 1, 1}, depth[3] = {-0.5f, 0.25f, -0.125f};
+    uint8_t flags[3] = {0, UN_PARTICLE_BALLISTIC, UN_PARTICLE_LANDED};
+    un_particles set = {.count = 3,
+                        .x = {zero, zero, zero},
+                        .v = {zero, zero, zero},
+                        .volume = volume,
+                        .flags = flags},
+                 found;
+    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &set, depth));
+    check_ok(ctx, un_output_read_particles(ctx, scratch_path("p.vtp"), &found));
+    assert_memory_equal(found.depth, depth, sizeof depth);
+    assert_memory_equal(found.flags, flags, sizeof flags);
+    un_particles_free(ctx, &found);
+    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &set, NULL));
+    check_ok(ctx, un_output_read_particles(ctx, scratch_path("p.vtp"), &found));
+    assert_null(found.depth);
+    un_particles_free(ctx, &found);
     check_context_end(ctx);
 }
 
@@ -230,7 +256,7 @@ static void nothing_at_all(void **state)
     size_t size;
     check_ok(ctx, un_output_surface(ctx, scratch_path("e.ply"), &(un_trimesh){0}));
     check_ok(ctx, un_output_surface_vtp(ctx, scratch_path("e.vtp"), &(un_trimesh){0}));
-    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &(un_particles){0}));
+    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &(un_particles){0}, NULL));
     check_ok(ctx, un_output_cells(ctx, scratch_path("m.vtu"), &(un_cells){0}));
     check_ok(ctx, un_file_read(ctx, scratch_path("p.vtp"), &text, &size));
     vtk_array(text, size, "offsets", 0);
@@ -262,7 +288,8 @@ static void full_disk(void **state)
     check_message(ctx, "/full: No space left on device; free some space");
     assert_int_equal(un_output_surface_vtp(ctx, scratch_full(), &mesh), UN_ERROR_FILE);
     assert_int_equal(un_output_cells(ctx, scratch_full(), &(un_cells){0}), UN_ERROR_FILE);
-    assert_int_equal(un_output_particles(ctx, scratch_full(), &(un_particles){0}), UN_ERROR_FILE);
+    assert_int_equal(un_output_particles(ctx, scratch_full(), &(un_particles){0}, NULL),
+                     UN_ERROR_FILE);
     assert_int_equal(un_output_pvd(ctx, scratch_full(), "a", 3, 24), UN_ERROR_FILE);
     assert_int_equal(un_output_surface(ctx, scratch_path("gone/s.ply"), &mesh), UN_ERROR_FILE);
     check_context_end(ctx);
@@ -279,7 +306,7 @@ static un_status whole_frame(un_context *ctx, void *arg)
     fill_cells(&cells, min, edge, level, pressure, velocity);
     UN_TRY(un_output_surface(ctx, scratch_path("s.ply"), &mesh));
     UN_TRY(un_output_surface_vtp(ctx, scratch_path("s.vtp"), &mesh));
-    UN_TRY(un_output_particles(ctx, scratch_path("p.vtp"), &(un_particles){0}));
+    UN_TRY(un_output_particles(ctx, scratch_path("p.vtp"), &(un_particles){0}, NULL));
     UN_TRY(un_output_cells(ctx, scratch_path("m.vtu"), &cells));
     return un_output_pvd(ctx, scratch_path("s.pvd"), "surface.vtp", 3, 24);
 }
@@ -298,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(ply),
         TEST(particles),
+        TEST(particles_with_depths),
         TEST(surface_vtp),
         TEST(cells_share_points),
         TEST(many_cells),

@@ -68,6 +68,11 @@ for run in run tet; do
     [ "$before" = "$(cksum <$run/frames/0002/surface.ply)" ] || fail "-o changed the run itself"
     expect 0 "frames      2 of 2" info $run.same
 done
+# with tet it rests on the depths that particles.vtp has, not on the particles alone
+read -r triangles volume < <(measure tet/frames/0002/surface.ply)
+read -r t v < <(measure tet.same/frames/0002/surface.ply)
+near "$((100 * t))" "$((100 * triangles))" 1 || fail "tet: $t triangles where the run had $triangles"
+[ $((v > volume ? v - volume : volume - v)) -le $((volume / 2000)) ] || fail "tet: a volume of $v, not $volume"
 expect 0 "done" surface run -o hulls --with hulls --smoothing 20
 read -r t v < <(measure hulls/frames/0000/surface.ply)
 read -r triangles volume < <(measure run/frames/0000/surface.ply)

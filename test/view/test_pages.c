@@ -44,7 +44,7 @@ static void make_run(un_context *ctx, const char *name)
         un_particles p = {0};
         check_ok(ctx, un_particles_reserve(ctx, &p, 1));
         snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", name, frame);
-        check_ok(ctx, un_output_particles(ctx, scratch_path(path), &p)); /* none */
+        check_ok(ctx, un_output_particles(ctx, scratch_path(path), &p, NULL)); /* none */
         un_particles_free(ctx, &p);
     }
     static const struct {
