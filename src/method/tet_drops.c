@@ -11,8 +11,8 @@
  * that a first tree puts into leaves GIANT_LEVELS finer than their own. Where one has fewer small
  * particles around it than would make up itself, these are drops: they ask for no leaves, and a
  * second tree is made without them. They are so until they have grown by merging or their leaf has
- * shrunk (un_tet_level_set). Where there are more the small ones are the liquid, and the giant is
- * about to split. */
+ * shrunk (un_tet_level_set), and stop where they are (drag in transfer/tets.c). Where there are
+ * more the small ones are the liquid, and the giant is about to split. */
 #include "method/tet.h"
 #include "particles/groups.h"
 

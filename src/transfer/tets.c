@@ -471,6 +471,13 @@ typedef struct update_args {
     double radius_min;
 } update_args;
 
+/* A drop in liquid whose cells do not see it comes to rest in them within some radii, as a sphere
+ * with a drag coefficient of 1 does: 1/s. It would else fly on through them for metres. */
+static double drag(un_vec3 slip, double volume)
+{
+    return 0.375 * un_length(slip) / un_particle_radius(volume);
+}
+
 static void update(void *arg, int64_t begin, int64_t end)
 {
     update_args *a = arg;
@@ -499,6 +506,7 @@ static void update(void *arg, int64_t begin, int64_t end)
         double noise = nu > 0 ? un_noise_share(nu, h, flip->quiet_speed) : 1;
         rate += noise * (flip->pic_quiet - rate) / (1 + stir * stir);
         rate += UN_VISCOUS_PIC * nu / (h * h);
+        if (p->flags[q] & UN_PARTICLE_LANDED) rate += drag(un_sub(v, now), p->volume[q]);
         double pic = 1 - exp(-rate * flip->dt);
         const int32_t *n = a->mesh->tet[place.tet];
         if (a->sharp && spread_over(p, q, a->mesh, place.tet) == 1)
