@@ -2,7 +2,7 @@
 # All that `make check` does once the packages are there: every build, every test under each build
 # that can find something of its own, and one line at the end that sums up.
 #   release   gcc, all tests
-#   clang     compiles without warnings
+#   clang     compiles without warnings; not optimized, for it is not run
 #   asan      address and undefined-behaviour sanitizers, all tests but those labelled long or once
 #             (nothing to do with the build)
 #   tsan      thread sanitizer, the same tests where there are threads

@@ -18,11 +18,11 @@
 
 #include <stdatomic.h>
 
-#define GIANT_LEVELS 2
-/* What counts as small, in a giant's radii, and how far around its centre: leaves at its rim are a
- * part of what is finer beyond. */
+#define GIANT_LEVELS 1
+/* What counts as small, in a giant's radii, and how far around its centre. Sizes that S makes do
+ * not change as fast as that. A leaf that comes and goes beside a giant's stirs it too. */
 #define SMALL 0.2
-#define AROUND 2.5
+#define AROUND 6.0
 
 typedef struct drops_args {
     un_tet *s;

@@ -83,6 +83,11 @@ un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
  * cells of different sizes and at the boundary, whose hat functions are lopsided: single points
  * sample them badly (10 % off in the mean, 6 % when spread), which still water would show. */
 #define LARGE 1.5
+/* Of its cell, that must be at a node for the velocity there to count: tets take the mean of their
+ * nodes' velocities, whatever their masses, and a drop of half a gram that flies past calm water in
+ * cells of half a metre would move tens of litres. A particle of the cell's own size has 0.05 to
+ * share out. */
+#define KNOWN 1e-3
 
 /* Parts of a large particle, sorted by tet like the particles themselves. */
 typedef struct part {
@@ -101,6 +106,7 @@ typedef struct nodes_args {
     const un_vec3 *field; /* at nodes: to be taken for the particles' velocity; NULL: their own */
     bool matter;          /* density and viscosity for velocity */
     bool centre;          /* the place, from the node on */
+    double least;         /* volume at a node that makes it known, in cells */
     const float *where;   /* at nodes: only sums at nodes where this is above 0; NULL: all */
     float (*sums)[4][4];  /* by tet: volume and momentum at its nodes */
     float (*mass)[4];     /* by tet, at its nodes; NULL: volume stands for it */
@@ -267,7 +273,8 @@ static void sum_nodes(void *arg, int64_t begin, int64_t end)
             mass += a->mass ? a->mass[mesh->corner[k] / 4][mesh->corner[k] % 4] : s[0];
         }
         if (a->volume) a->volume[n] = (float)sum[0];
-        if (a->known) a->known[n] = sum[0] > 0;
+        double h = un_octree_size(mesh->tree, mesh->node_level[n]);
+        if (a->known) a->known[n] = sum[0] > a->least * h * h * h;
         if (a->field && !(sum[0] > 0)) continue;
         double inverse = mass > 0 ? 1 / mass : 0;
         a->u[n] = un_v3(sum[1] * inverse, sum[2] * inverse, sum[3] * inverse);
@@ -296,6 +303,7 @@ un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, 
     nodes_args a = {.volume = volume,
                     .u = u,
                     .known = known,
+                    .least = KNOWN,
                     .mesh = mesh,
                     .bins = bins,
                     .particles = particles};

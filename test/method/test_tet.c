@@ -60,14 +60,17 @@ static void spray_lands_in_the_cells_there_are(void **unused)
         world_begin(&w, method, 2, text);
         int32_t first = method->particles(w.state)->count;
         int64_t nodes = w.step.nodes, most = 0, flew = 0;
+        double energy = 0;
         for (int step = 0; step < 90; step++) { /* short ones: each emitter works in one */
             check_ok(w.ctx, method->step(w.state, 0.005, &w.step));
             most = w.step.nodes > most ? w.step.nodes : most;
             flew = w.step.ballistic > flew ? w.step.ballistic : flew;
+            energy = fmax(energy, w.step.energy_kinetic);
         }
         assert_true(flew > 4);
         assert_true(most > nodes && most < 5 * nodes);
-        check_below(w.step.max_speed, 0.5); /* all are in, and have stopped */
+        check_below(energy, fast ? 1.5 : 0.8); /* drops: 0.7, 0.3 J; air that they drag along: 5 */
+        check_below(w.step.max_speed, 0.5);    /* all are in, and have stopped */
         assert_true(method->particles(w.state)->count < 1.5 * first);
         world_end(&w);
     }
