@@ -236,6 +236,8 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         int calm = un_dot(u, u) < gravity * h ? UN_PARTICLE_CALM : 0;
         int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
         bool small = h > LANDED_WIDTH * LEAF_WIDTH * cbrt(p->volume[q]);
+        /* where it has no cells of its own it flies until it meets the surface itself */
+        if (small && depth > (double)s->radius[q]) wet = false;
         bool landed = small && p->flags[q] & UN_PARTICLE_APART;
         int halved = p->flags[q] & UN_PARTICLE_HALVED_MASK;
         int of_liquid = near | calm | halved | (landed ? UN_PARTICLE_LANDED : 0);

@@ -221,6 +221,12 @@ typedef struct un_correct_def {
 un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_particles *particles,
                                      const un_correct_def *def);
 
+/* Those much smaller than a giant nearby become UN_PARTICLE_LANDED, where they are less than it in
+ * all; giant: by particle (drops.c). found: whether there are such. */
+un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_particles *particles,
+                                  const un_groups *groups, const float *radius,
+                                  const uint8_t *giant, bool *found);
+
 /* Splits particles much larger than their wanted size, merges those much smaller with their nearest
  * [Ando13 section 4] (resize.c); particles must be sized. Volume, momentum and centre of mass are
  * kept to round-off of the volumes, but near the surface new particles are moved tangent to it, and
