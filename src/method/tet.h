@@ -110,6 +110,9 @@ static inline double un_tet_viscous_rest(double nu, double h, double dt)
 {
     return 1 / (1 + 3 * nu * dt / (h * h));
 }
+/* Particle q, which the level set leaves outside, is part of the thick liquid next to it. */
+bool un_tet_clings(const un_tet *s, int64_t q, double depth);
+void un_tet_draw_in(un_tet *s, double dt); /* moves these a little towards it */
 double un_tet_thickness(const un_tet *s, int64_t n); /* kinematic viscosity at a node, m2/s */
 bool un_tet_sticks(const un_tet *s, int64_t n);
 

@@ -226,6 +226,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
             wall = fmin(wall, s->tet_walls.phi[n[i]] - un_length(un_sub(x, mesh->x[n[i]])));
         }
         double depth = un_tet_sample(mesh, s->phi, &place), h = un_tets_size(mesh, t);
+        wet = wet || un_tet_clings(s, q, depth);
         un_vec3 g = un_normalize(un_tets_gradient(mesh, t, v));
         s->depth[q] = (float)depth;
         s->normal[0][q] = (float)g.x;

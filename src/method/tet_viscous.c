@@ -286,6 +286,60 @@ static un_status solve(un_tet *s, double dt, int32_t *iterations)
     return UN_OK;
 }
 
+/* ---- beside the surface ---- */
+
+/* The level set cuts edges round and leaves the particles in them outside. Water flings them off.
+ * Thick liquid sheds nothing, but they would fly beside it as drops, or stand out of its surface as
+ * a ragged seam. So they are part of it, and are drawn in to the level set little by little.
+ *
+ * How far from it, in radii: edges of a sheet from an emitter stand out by one. The time that it
+ * takes, s: drawn in at once (0.02 s) a thread four cells thick lost up to a tenth (8 %) of its
+ * volume, for it grows denser before it grows wider; at 0.04 s 3 %, at 0.1 s 1 %, with edges less
+ * smooth. */
+#define CLING_REACH 2.0
+#define DRAWN_TIME 0.05
+
+/* Thick is what does not outrun viscosity, falling by its own radius. */
+bool un_tet_clings(const un_tet *s, int64_t q, double depth)
+{
+    const un_particles *p = &s->particles;
+    double r = s->radius[q];
+    if (!s->viscous || !(depth < CLING_REACH * r)) return false;
+    double nu = p->density ? (double)(p->viscosity[q] / p->density[q])
+                           : s->def->fluid.viscosity / s->def->fluid.density;
+    return nu > r * sqrt(un_length(s->def->gravity) * r);
+}
+
+typedef struct draw_args {
+    un_tet *s;
+    double dt;
+} draw_args;
+
+static void draw_in(void *arg, int64_t begin, int64_t end)
+{
+    draw_args *a = arg;
+    un_tet *s = a->s;
+    un_particles *p = &s->particles;
+    for (int64_t q = begin; q < end; q++) {
+        if (!(s->depth[q] > 0) || !un_tet_clings(s, q, s->depth[q])) continue;
+        double way = s->depth[q] * fmin(1, a->dt / DRAWN_TIME);
+        un_vec3 normal = un_v3(s->normal[0][q], s->normal[1][q], s->normal[2][q]);
+        un_vec3 x = un_particle_position(p, q), unused = {0, 0, 0};
+        un_vec3 to = un_advect_collide(s->walls, x, un_mad(x, normal, -way), &unused);
+        p->x[0][q] = to.x;
+        p->x[1][q] = to.y;
+        p->x[2][q] = to.z;
+    }
+}
+
+void un_tet_draw_in(un_tet *s, double dt)
+{
+    draw_args a = {s, dt};
+    if (s->viscous) un_parallel_for(s->ctx, s->particles.count, 16384, draw_in, &a);
+}
+
+/* ---- the step ---- */
+
 un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection,
                            int32_t *viscous_iterations)
 {
