@@ -223,7 +223,7 @@ static un_status move_markers(un_tet *s, double dt)
     un_tet_field u = {s->u_tet, s->u_node}, change = {s->d_tet, s->d_node};
     un_transfer_tets_to_particles(s->ctx, &s->particles, &s->bins, &s->mesh, &u, &change, NULL,
                                   &flip, 0.25 * s->tree.h);
-    un_tet_draw_in(s, dt);
+    un_tet_draw_in(s, dt, true);
     UN_TRY(un_tet_correct(s, dt)); /* or they line up, and the surface has ridges */
     un_tet_advect(s, dt);
     return UN_OK;

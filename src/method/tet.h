@@ -112,7 +112,8 @@ static inline double un_tet_viscous_rest(double nu, double h, double dt)
 }
 /* Particle q, which the level set leaves outside, is part of the thick liquid next to it. */
 bool un_tet_clings(const un_tet *s, int64_t q, double depth);
-void un_tet_draw_in(un_tet *s, double dt); /* moves these a little towards it */
+/* Moves these a little towards it; all: thin liquid's as well. */
+void un_tet_draw_in(un_tet *s, double dt, bool all);
 double un_tet_thickness(const un_tet *s, int64_t n); /* kinematic viscosity at a node, m2/s */
 bool un_tet_sticks(const un_tet *s, int64_t n);
 

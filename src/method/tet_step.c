@@ -390,7 +390,7 @@ void un_tet_to_particles(un_tet *s, double dt)
     un_tet_field u = {s->u_tet, s->u_node}, change = {s->d_tet, s->d_node};
     un_transfer_tets_to_particles(s->ctx, &s->particles, &s->bins, &s->mesh, &u, &change, s->sharp,
                                   &flip, 0.25 * s->tree.h);
-    un_tet_draw_in(s, dt);
+    un_tet_draw_in(s, dt, false);
 }
 
 un_status un_tet_correct(un_tet *s, double dt)

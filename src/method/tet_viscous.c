@@ -313,6 +313,7 @@ bool un_tet_clings(const un_tet *s, int64_t q, double depth)
 typedef struct draw_args {
     un_tet *s;
     double dt;
+    bool all;
 } draw_args;
 
 static void draw_in(void *arg, int64_t begin, int64_t end)
@@ -321,8 +322,10 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
     un_tet *s = a->s;
     un_particles *p = &s->particles;
     for (int64_t q = begin; q < end; q++) {
-        if (!(s->depth[q] > 0) || !un_tet_clings(s, q, s->depth[q])) continue;
-        double way = s->depth[q] * fmin(1, a->dt / DRAWN_TIME);
+        double depth = s->depth[q];
+        bool near = a->all ? depth < CLING_REACH * s->radius[q] : un_tet_clings(s, q, depth);
+        if (!(depth > 0 && near)) continue;
+        double way = depth * fmin(1, a->dt / DRAWN_TIME);
         un_vec3 normal = un_v3(s->normal[0][q], s->normal[1][q], s->normal[2][q]);
         un_vec3 x = un_particle_position(p, q), unused = {0, 0, 0};
         un_vec3 to = un_advect_collide(s->walls, x, un_mad(x, normal, -way), &unused);
@@ -332,10 +335,10 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_tet_draw_in(un_tet *s, double dt)
+void un_tet_draw_in(un_tet *s, double dt, bool all)
 {
-    draw_args a = {s, dt};
-    if (s->viscous) un_parallel_for(s->ctx, s->particles.count, 16384, draw_in, &a);
+    draw_args a = {s, dt, all};
+    if (s->viscous || all) un_parallel_for(s->ctx, s->particles.count, 16384, draw_in, &a);
 }
 
 /* ---- the step ---- */
