@@ -110,7 +110,7 @@ typedef struct nodes_args {
     const float *where;   /* at nodes: only sums at nodes where this is above 0; NULL: all */
     float (*sums)[4][4];  /* by tet: volume and momentum at its nodes */
     float (*mass)[4];     /* by tet, at its nodes; NULL: volume stands for it */
-    uint8_t *large;       /* by particle: subdivisions of its edge, 1 none, 2, 4 */
+    uint8_t *large;       /* by particle: subdivisions of its edge, 1 none, 2, 4, 8 */
     part *parts;
     uint32_t *keys;
     int32_t *part_order, *part_begin; /* by tet */
@@ -118,12 +118,28 @@ typedef struct nodes_args {
     int64_t *block_begin; /* by block of particles: parts, then the first one's place */
 } nodes_args;
 
+/* The edge of its cube over what the cell expects. */
+static double excess(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t)
+{
+    return 2 * cbrt(p->volume[q]) / un_tets_size(mesh, t);
+}
+
 static int spread_over(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t)
 {
-    double ratio = 2 * cbrt(p->volume[q]) / un_tets_size(mesh, t);
+    double ratio = excess(p, q, mesh, t);
+    if (ratio > 2 * LARGE) return ratio > 4 * LARGE ? 8 : 4;
     bool graded = mesh->shapes[mesh->shape[t]].kind != UN_TET_BCC;
-    graded = graded && (p->flags[q] & UN_PARTICLE_CALM);
-    return ratio > 2 * LARGE ? 4 : ratio > LARGE || graded ? 2 : 1;
+    return ratio > LARGE || (graded && p->flags[q] & UN_PARTICLE_CALM) ? 2 : 1;
+}
+
+/* The middle of the i-th of n^3 parts. */
+static un_vec3 part_at(const un_particles *p, int64_t q, int n, int i, const un_tets *mesh)
+{
+    double step = cbrt(p->volume[q]) / n, corner = -0.5 * (n - 1) * step;
+    un_vec3 to =
+        un_v3(corner + step * (i % n), corner + step * (i / n % n), corner + step * (i / (n * n)));
+    un_vec3 x = un_add(un_particle_position(p, q), to);
+    return un_min3(un_max3(x, un_v3(0, 0, 0)), mesh->tree->size);
 }
 
 #define PART_BLOCK 4096
@@ -152,17 +168,12 @@ static void place_parts(void *arg, int64_t begin, int64_t end)
 {
     nodes_args *a = arg;
     const un_particles *p = a->particles;
-    un_vec3 top = a->mesh->tree->size;
     int64_t k = a->block_begin[begin / PART_BLOCK];
     for (int64_t q = begin; q < end; q++) {
         int n = a->large[q];
         if (n == 1) continue;
-        double step = cbrt(p->volume[q]) / n, corner = -0.5 * (n - 1) * step;
         for (int i = 0; i < n * n * n; i++) {
-            un_vec3 x = un_add(un_particle_position(p, q),
-                               un_v3(corner + step * (i % n), corner + step * (i / n % n),
-                                     corner + step * (i / (n * n))));
-            x = un_min3(un_max3(x, un_v3(0, 0, 0)), top);
+            un_vec3 x = part_at(p, q, n, i, a->mesh);
             un_place place;
             un_tets_locate(a->mesh, x, &place);
             a->keys[k] = (uint32_t)place.tet;
@@ -486,6 +497,34 @@ static double drag(un_vec3 slip, double volume)
     return 0.375 * un_length(slip) / un_particle_radius(volume);
 }
 
+typedef struct gathered {
+    un_vec3 now, change;
+} gathered;
+
+/* What is spread is gathered alike: a large particle among small cells takes the mean over its
+ * parts. What a single cell does, taken for all of it, would multiply that cell's momentum. Parts
+ * beyond where velocities reach, in the air, have none and do not count. */
+static gathered gather(const update_args *a, int64_t q, const un_place *place)
+{
+    const un_particles *p = a->particles;
+    const un_tets *mesh = a->mesh;
+    gathered g = {un_tet_field_at(a->u, mesh, place), un_tet_field_at(a->change, mesh, place)};
+    if (!(excess(p, q, mesh, place->tet) > LARGE)) return g;
+    int n = spread_over(p, q, mesh, place->tet), count = 0;
+    gathered sum = {{0, 0, 0}, {0, 0, 0}};
+    for (int i = 0; i < n * n * n; i++) {
+        un_place there;
+        un_tets_locate(mesh, part_at(p, q, n, i, mesh), &there);
+        un_vec3 u = un_tet_field_at(a->u, mesh, &there);
+        if (u.x == 0 && u.y == 0 && u.z == 0) continue;
+        sum.now = un_add(sum.now, u);
+        sum.change = un_add(sum.change, un_tet_field_at(a->change, mesh, &there));
+        count++;
+    }
+    if (count == 0) return g;
+    return (gathered){un_scale(sum.now, 1.0 / count), un_scale(sum.change, 1.0 / count)};
+}
+
 static void update(void *arg, int64_t begin, int64_t end)
 {
     update_args *a = arg;
@@ -503,8 +542,8 @@ static void update(void *arg, int64_t begin, int64_t end)
         un_vec3 x = un_particle_position(p, q);
         if (!un_tets_locate_in(a->mesh, a->bins->tet[q], x, &place))
             un_tets_locate(a->mesh, x, &place);
-        un_vec3 now = un_tet_field_at(a->u, a->mesh, &place);
-        un_vec3 v = un_add(un_particle_velocity(p, q), un_tet_field_at(a->change, a->mesh, &place));
+        gathered g = gather(a, q, &place);
+        un_vec3 now = g.now, v = un_add(un_particle_velocity(p, q), g.change);
         double coarse = fmax(1, un_particle_radius(p->volume[q]) / a->radius_min);
         double stir = un_dot(now, now) / (quiet * coarse);
         double rate = flip->pic / (coarse * coarse);
