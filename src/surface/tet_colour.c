@@ -12,6 +12,8 @@
  * node along its gradient. Nodes at walls share less space, meet fewer particles and are noisier:
  * they weigh less by as much.
  *
+ * Where particles lie apart inside the liquid c falls, but not to nothing: no bubbles, and filled.
+ *
  * As in colour.c the division makes walls invisible, and phi is smooth in the particles' positions,
  * so that nothing flickers at rest. [Ando13] steps with the union of hulls instead (hulls.c):
  * sharper by half a cell, but bumpy by a share of the particles' radius, which the pressure takes
@@ -24,6 +26,10 @@
 #define WIDTH 1.29099444874
 /* Beyond this many widths F is 0 or 1. */
 #define FAR 1.5
+/* c of what is empty; nodes of air around that; phi of what is filled, in cells. */
+#define EMPTY 0.25
+#define EMPTY_LAYERS 2
+#define FILLED 0.05
 /* Below this share of its hat function in open space a node says nothing; phi is extended. */
 #define OPEN_MIN 0.25
 /* Layers of nodes in walls that phi is carried on into: all that matter, and a bound. */
@@ -43,7 +49,7 @@ typedef struct colour_args {
     float (*from_at)[3], (*to_at)[3]; /* centre of gravity of the kernel, from the node */
     float *weight; /* at nodes: share of a node's space that is open, 0 where it says nothing */
     tet_sum *sums; /* at tets */
-    uint8_t *known, *fresh;
+    uint8_t *known, *fresh, *empty;
 } colour_args;
 
 static void divide(void *arg, int64_t begin, int64_t end)
@@ -185,6 +191,55 @@ static void adopt(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->known[n] |= a->fresh[n];
 }
 
+/* Where particles happen to lie apart inside the liquid, most where large ones lie in small cells,
+ * c falls below a half without being near nothing: no bubbles, but the pressure would be zero there
+ * and S refine what is deep below the surface, which makes more of them. Air is what is empty, or
+ * EMPTY_LAYERS nodes from it; the rest is liquid. */
+static void find_empty(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    for (int64_t n = begin; n < end; n++) a->empty[n] = !a->known[n] || a->from[n] < EMPTY;
+}
+
+static void find_beside_empty(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        a->fresh[n] = 0;
+        if (a->phi[n] < 0 || a->empty[n]) continue;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1] && !a->fresh[n]; k++) {
+            const int32_t *m = mesh->tet[mesh->corner[k] / 4];
+            for (int i = 0; i < 4; i++) a->fresh[n] |= a->phi[m[i]] >= 0 && a->empty[m[i]];
+        }
+    }
+}
+
+static void adopt_empty(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    for (int64_t n = begin; n < end; n++) a->empty[n] |= a->fresh[n];
+}
+
+static void fill_rest(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (a->phi[n] >= 0 && !a->empty[n])
+            a->phi[n] = (float)(-FILLED * un_octree_size(a->mesh->tree, a->mesh->node_level[n]));
+}
+
+static void fill_bubbles(un_context *ctx, colour_args *a)
+{
+    int64_t nodes = a->mesh->node_count;
+    un_parallel_for(ctx, nodes, 16384, find_empty, a);
+    for (int layer = 0; layer < EMPTY_LAYERS; layer++) {
+        un_parallel_for(ctx, nodes, 4096, find_beside_empty, a);
+        un_parallel_for(ctx, nodes, 16384, adopt_empty, a);
+    }
+    un_parallel_for(ctx, nodes, 16384, fill_rest, a);
+}
+
 double un_colour_tets_profile(double phi, double h)
 {
     return un_colour_profile(phi / (WIDTH * h));
@@ -203,7 +258,9 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
     a.sums = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, sizeof *a.sums);
     a.known = un_arena_alloc(arena, count, 1);
     a.fresh = un_arena_alloc(arena, count, 1);
-    if (!a.from || !a.to || !a.from_at || !a.to_at || !a.weight || !a.sums || !a.known || !a.fresh)
+    a.empty = un_arena_alloc(arena, count, 1);
+    if (!a.from || !a.to || !a.from_at || !a.to_at || !a.weight || !a.sums || !a.known ||
+        !a.fresh || !a.empty)
         return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->node_count, 1024, divide, &a);
     for (int pass = 0; pass < PASSES; pass++) {
@@ -216,6 +273,7 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
         a.to_at = at;
     }
     un_parallel_for(ctx, mesh->node_count, 1024, invert, &a);
+    fill_bubbles(ctx, &a);
     for (int layer = 0; layer < EXTEND_LAYERS; layer++) {
         if (un_parallel_sum(ctx, mesh->node_count, extend, &a) == 0) break;
         un_parallel_for(ctx, mesh->node_count, 16384, adopt, &a);

@@ -110,7 +110,7 @@ typedef struct nodes_args {
     const float *where;   /* at nodes: only sums at nodes where this is above 0; NULL: all */
     float (*sums)[4][4];  /* by tet: volume and momentum at its nodes */
     float (*mass)[4];     /* by tet, at its nodes; NULL: volume stands for it */
-    uint8_t *large;       /* by particle: subdivisions of its edge, 1 none, 2, 4, 8 */
+    uint8_t *large;       /* by particle: parts along an edge, 1: none */
     part *parts;
     uint32_t *keys;
     int32_t *part_order, *part_begin; /* by tet */
@@ -127,19 +127,37 @@ static double excess(const un_particles *p, int64_t q, const un_tets *mesh, int3
 static int spread_over(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t)
 {
     double ratio = excess(p, q, mesh, t);
-    if (ratio > 2 * LARGE) return ratio > 4 * LARGE ? 8 : 4;
+    if (ratio > LARGE) return ratio > 4 * LARGE ? 8 : ratio > 2 * LARGE ? 4 : 3;
     bool graded = mesh->shapes[mesh->shape[t]].kind != UN_TET_BCC;
-    return ratio > LARGE || (graded && p->flags[q] & UN_PARTICLE_CALM) ? 2 : 1;
+    return graded && p->flags[q] & UN_PARTICLE_CALM ? 2 : 1;
 }
 
-/* The middle of the i-th of n^3 parts. */
+/* Of one of n along an edge, from the middle, in edges. Two are the middles of halves. More stand
+ * for a hat function of two edges' width, in equal shares: cubes of particles that lie as they come
+ * leave gaps between them, which cells much smaller would take for a surface; hats do not. */
+static double part_offset(int k, int n)
+{
+    if (n == 2) return 0.5 * k - 0.25;
+    double share = (k + 0.5) / n, from_end = sqrt(2 * fmin(share, 1 - share));
+    return share < 0.5 ? from_end - 1 : 1 - from_end;
+}
+
+/* Into [0, top], as in a mirror. */
+static double fold(double x, double top)
+{
+    if (x < 0) x = -x;
+    if (x > top) x = 2 * top - x;
+    return un_clamp(x, 0, top);
+}
+
+/* The i-th of n^3 parts. */
 static un_vec3 part_at(const un_particles *p, int64_t q, int n, int i, const un_tets *mesh)
 {
-    double step = cbrt(p->volume[q]) / n, corner = -0.5 * (n - 1) * step;
-    un_vec3 to =
-        un_v3(corner + step * (i % n), corner + step * (i / n % n), corner + step * (i / (n * n)));
-    un_vec3 x = un_add(un_particle_position(p, q), to);
-    return un_min3(un_max3(x, un_v3(0, 0, 0)), mesh->tree->size);
+    double edge = cbrt(p->volume[q]);
+    un_vec3 x = un_particle_position(p, q), top = mesh->tree->size;
+    return un_v3(fold(x.x + edge * part_offset(i % n, n), top.x),
+                 fold(x.y + edge * part_offset(i / n % n, n), top.y),
+                 fold(x.z + edge * part_offset(i / (n * n), n), top.z));
 }
 
 #define PART_BLOCK 4096
