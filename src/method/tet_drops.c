@@ -5,7 +5,7 @@
  * particles are many times as wide, would bring its fine leaves with it, and in leaves much finer
  * than they are wide large particles do not fill space: the gaps between them are taken for a
  * surface, the curvature of which makes S refine the liquid around, which leaves gaps again. Left
- * alone, eight drops of a few grams refine a basin of tons (test_tet.c).
+ * alone, eight drops of a few grams refine a basin of tons (test_tet_physics.c).
  *
  * So leaves are not made much finer than the particles that hold the liquid there. Giants are those
  * that a first tree puts into leaves finer than their own. Where one has fewer small
