@@ -59,7 +59,7 @@ for step in ${CHECK:-release clang asan tsan petsc}; do
     petsc) run_tests petsc build/petsc -R '^(linalg|pressure)/' -LE 'long' ;;
     # scenes and files are one thread's business, and some of their tests watch the clock
     tsan) run_tests tsan build/tsan -LE 'long|once' \
-        -E '^(scene|output|fuzz|view|export)/|^run/(faults|resume)|^state/|^program/(kill|hostile|cli|again)|^sizing/' ;;
+        -E '^(scene|output|fuzz|view|export)/|^run/(faults|resume)|^state/|^program/(kill|hostile|cli|again)|^sizing/|^pressure/solvers' ;;
     esac
 done
 
