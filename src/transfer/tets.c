@@ -127,9 +127,9 @@ static double excess(const un_particles *p, int64_t q, const un_tets *mesh, int3
 static int spread_over(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t)
 {
     double ratio = excess(p, q, mesh, t);
-    if (ratio > LARGE) return ratio > 4 * LARGE ? 8 : ratio > 2 * LARGE ? 4 : 3;
+    if (ratio > 2 * LARGE) return ratio > 4 * LARGE ? 8 : 4;
     bool graded = mesh->shapes[mesh->shape[t]].kind != UN_TET_BCC;
-    return graded && p->flags[q] & UN_PARTICLE_CALM ? 2 : 1;
+    return ratio > LARGE || (graded && p->flags[q] & UN_PARTICLE_CALM) ? 2 : 1;
 }
 
 /* Of one of n along an edge, from the middle, in edges. Two are the middles of halves. More stand
