@@ -13,7 +13,9 @@
  *    from the union of hulls, whose bumps the pressure takes for waves; hulls make the output
  *    surface.
  *  - Particle velocities go to nodes by hat functions (transfer/tets.c): bounded weights, where
- *    the paper's kernel lets small particles outweigh all others.
+ *    the paper's kernel lets small particles outweigh all others. Particles too large for their
+ *    cells are spread over these, and gather from them alike.
+ *  - Inside the liquid only what is nearly empty is a bubble (surface/tet_colour.c).
  *  - Position correction comes after the transfer to particles (line 12), along the surface only
  *    and without the pull towards it, which loses volume; where nothing moves nothing is corrected.
  *  - The PIC share (eq. 14) is a rate, stronger where the liquid is quiet and of second order

@@ -7,7 +7,8 @@
  * unbounded where a particle meets a centre: there one tiny particle outweighs all others and gives
  * the tet many times its momentum. Hat functions are bounded, give every particle's momentum away
  * exactly once, need no search, and leave the velocities of tets as smooth as the pressure that is
- * to correct them.
+ * to correct them. What they give to nodes with next to no liquid is not used (KNOWN): momentum is
+ * lost there, of drops that fly past.
  *
  * Back to particles, and along their paths, velocities are those of section 3: values at tets kept,
  * nodes in between. Sums are formed per tet, then gathered by node: no two threads write to one

@@ -84,12 +84,12 @@ static void sorting_finds_each_particles_tet(void **unused)
     end(&w);
 }
 
-/* Also of particles so large that they count as eight or 64. */
+/* Also of particles so large that they count as 8, 64 or 512. */
 static void volume_and_momentum_are_kept(void **unused)
 {
     (void)unused;
-    double blows[3] = {1, 8, 100};
-    for (int b = 0; b < 3; b++) {
+    double blows[4] = {1, 8, 100, 1000};
+    for (int b = 0; b < 4; b++) {
         world w;
         begin(&w, 2, 3000, blows[b]);
         check_ok(w.ctx, un_transfer_to_nodes(w.ctx, &w.arena, w.volume, w.u_node, w.known, &w.mesh,
@@ -112,6 +112,57 @@ static void volume_and_momentum_are_kept(void **unused)
         check_near(momentum.z, want_momentum.z, 2e-6 * want);
         end(&w);
     }
+}
+
+/* What nodes change by comes to particles as these came to nodes, however large they are for their
+ * cells: all momentum that the pressure gives arrives. */
+static void changes_arrive_as_momentum_left(void **unused)
+{
+    (void)unused;
+    double blows[4] = {1, 8, 60, 1000};
+    for (int b = 0; b < 4; b++) {
+        world w;
+        begin(&w, 2, 300, blows[b]);
+        un_particles *p = &w.particles;
+        check_ok(w.ctx, un_transfer_to_nodes(w.ctx, &w.arena, w.volume, w.u_node, w.known, &w.mesh,
+                                             &w.bins, p));
+        un_vec3 given = {0, 0, 0}, got = {0, 0, 0};
+        double total = 0;
+        for (int32_t n = 0; n < w.mesh.node_count; n++) {
+            uint64_t i = (uint64_t)n;
+            w.u_node[n] = un_v3(un_random(i, 8), un_random(i, 9), un_random(i, 10));
+            w.known[n] = 1;
+            given = un_mad(given, w.u_node[n], w.volume[n]);
+            total += w.volume[n];
+        }
+        for (int32_t q = 0; q < p->count; q++)
+            got = un_mad(got, un_particle_velocity(p, q), -(double)p->volume[q]);
+        un_transfer_nodes_to_tets(w.ctx, w.u_tet, w.u_node, w.known, &w.mesh, NULL);
+        un_tet_field change = {w.u_tet, w.u_node};
+        un_flip flip = {.dt = 0.01, .quiet_speed = 1};
+        un_transfer_tets_to_particles(w.ctx, p, &w.bins, &w.mesh, &change, &change, NULL, &flip, 1);
+        for (int32_t q = 0; q < p->count; q++)
+            got = un_mad(got, un_particle_velocity(p, q), p->volume[q]);
+        check_below(un_length(un_sub(got, given)), 1e-5 * total);
+        end(&w);
+    }
+}
+
+/* Tets take the mean of their nodes: what is next to nothing must not count as much as liquid. */
+static void a_tiny_drop_moves_no_cells(void **unused)
+{
+    (void)unused;
+    world w;
+    begin(&w, 2, 1, 1e-4);
+    check_ok(w.ctx, un_transfer_to_nodes(w.ctx, &w.arena, w.volume, w.u_node, w.known, &w.mesh,
+                                         &w.bins, &w.particles));
+    int32_t touched = 0;
+    for (int32_t n = 0; n < w.mesh.node_count; n++) {
+        touched += w.volume[n] > 0;
+        assert_int_equal(w.known[n], 0);
+    }
+    assert_int_equal(touched, 4);
+    end(&w);
 }
 
 /* Heavy and light particles side by side: means are by mass, so that momentum is kept, and so
@@ -271,6 +322,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sorting_finds_each_particles_tet),
         cmocka_unit_test(volume_and_momentum_are_kept),
+        cmocka_unit_test(changes_arrive_as_momentum_left),
+        cmocka_unit_test(a_tiny_drop_moves_no_cells),
         cmocka_unit_test(momentum_of_mixed_liquid_is_kept),
         cmocka_unit_test(linear_fields_are_sampled_exactly),
         cmocka_unit_test(constants_spread_to_all_nodes),
