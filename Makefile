@@ -8,6 +8,7 @@
 #   make validate   the slower comparisons with outside numbers and programs (ParaView, Blender)
 #   make fuzz       fuzzes the readers of files, each for FUZZ=60 seconds
 #   make bench      timings beside Mantaflow (BENCH="--cells 64 --frames 24 --no-mantaflow")
+#   make bench-parts     parts of a step by themselves: mesh, projection, resizing, surface, files
 #   make bench-solvers   the linear solvers on dumped systems, beside PETSc and hypre
 #                   (BENCH="--cells tet=46,128 uniform=54"; all sizes take an hour and 10 GB)
 #   make install    into PREFIX (/usr/local), below DESTDIR if set
@@ -27,7 +28,7 @@ build = cmake --build --preset release
 configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
 	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF) >/dev/null
 
-.PHONY: all demo check validate fuzz bench bench-solvers install clean
+.PHONY: all demo check validate fuzz bench bench-parts bench-solvers install clean
 
 all:
 	@tools/packages.sh core
@@ -68,6 +69,12 @@ bench:
 	@$(configure)
 	@$(build) --target undine_app undine_shared
 	@python3 bench/dam.py build/undine $(BENCH)
+
+bench-parts:
+	@tools/packages.sh core test
+	@$(configure)
+	@$(build)
+	@ctest --test-dir build -L timing -V -j 1 | sed -n 's/^[0-9]*: //p'
 
 bench-solvers:
 	@tools/packages.sh core test petsc

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # All that `make check` does once the packages are there: every build, every test under each build
 # that can find something of its own, and one line at the end that sums up.
-#   release   gcc, all tests
+#   release   gcc, all tests but those labelled timing (`make bench-parts`)
 #   clang     compiles without warnings; not optimized, for it is not run
-#   asan      address and undefined-behaviour sanitizers, all tests but those labelled long or once
+#   asan      address and undefined-behaviour sanitizers, the same tests but those labelled once
 #             (nothing to do with the build)
 #   tsan      thread sanitizer, the same tests where there are threads
 #   petsc     where PETSc is installed: the linear solvers with it
@@ -53,12 +53,12 @@ for step in ${CHECK:-release clang asan tsan petsc}; do
         continue
     fi
     case $step in
-    release) run_tests release build ;;
+    release) run_tests release build -LE timing ;;
     clang) report="$report  clang    builds without warnings"$'\n' ;;
-    asan) run_tests asan build/asan -LE 'long|once' ;;
-    petsc) run_tests petsc build/petsc -R '^(linalg|pressure)/' -LE 'long' ;;
+    asan) run_tests asan build/asan -LE 'timing|once' ;;
+    petsc) run_tests petsc build/petsc -R '^(linalg|pressure)/' -LE timing ;;
     # scenes and files are one thread's business, and some of their tests watch the clock
-    tsan) run_tests tsan build/tsan -LE 'long|once' \
+    tsan) run_tests tsan build/tsan -LE 'timing|once' \
         -E '^(scene|output|fuzz|view|export)/|^run/(faults|resume)|^state/|^program/(kill|hostile|cli|again)|^sizing/|^pressure/solvers' ;;
     esac
 done

@@ -40,12 +40,8 @@ static void move(void *arg, int64_t begin, int64_t end)
         /* Far from every wall there is nothing to hit: phi is a lower bound of the distance. */
         bool free = !walls->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
         if (!free) to = un_advect_collide(walls, x, to, &v);
-        p->x[0][q] = to.x;
-        p->x[1][q] = to.y;
-        p->x[2][q] = to.z;
-        p->v[0][q] = v.x;
-        p->v[1][q] = v.y;
-        p->v[2][q] = v.z;
+        un_particle_set_position(p, q, to);
+        un_particle_set_velocity(p, q, v);
     }
 }
 

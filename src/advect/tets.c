@@ -51,12 +51,8 @@ static void move(void *arg, int64_t begin, int64_t end)
             a->wall[mesh->tet[tet][0]] - un_length(un_sub(to, mesh->x[mesh->tet[tet][0]]));
         bool free = !a->walls->moving && reach > un_length(step) + MARGIN * a->walls->grid->h;
         if (!free) to = un_advect_collide(a->walls, x, to, &v);
-        p->x[0][q] = to.x;
-        p->x[1][q] = to.y;
-        p->x[2][q] = to.z;
-        p->v[0][q] = v.x;
-        p->v[1][q] = v.y;
-        p->v[2][q] = v.z;
+        un_particle_set_position(p, q, to);
+        un_particle_set_velocity(p, q, v);
     }
 }
 

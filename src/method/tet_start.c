@@ -6,6 +6,10 @@
 #define START_PARTICLES 1e6
 /* The peak of that, per particle. */
 #define START_BYTES 560.0
+/* Drops and sheets thinner than those samples would start far too large: leaves are halved where
+ * the shape's distance at the corners is off that in the middle by this share of their size. */
+#define SHAPE_BENT 0.15
+#define SHAPE_PARTICLES 2e6 /* as many as the leaves may hold then */
 #define ROUNDS_MAX 24
 
 typedef struct wish_args {
@@ -50,6 +54,12 @@ static un_status seed(un_tet *s)
     return un_tet_sizes(s, 0);
 }
 
+static double particle_limit(const un_tet *s, double most)
+{
+    double room = s->def->budget.memory - UN_TET_FIXED_BYTES;
+    return s->def->budget.memory > 0 ? fmin(most, room / START_BYTES) : most;
+}
+
 /* Even leaves over the liquid's box. */
 static un_status even_tree(un_tet *s)
 {
@@ -58,8 +68,7 @@ static un_status even_tree(un_tet *s)
     un_vec3 side = un_max3(un_sub(hi, lo), un_v3(0, 0, 0));
     int32_t level = s->tree.level_max;
     double h = un_octree_size(&s->tree, level), volume = side.x * side.y * side.z;
-    double room = s->def->budget.memory - UN_TET_FIXED_BYTES, most = START_PARTICLES;
-    if (s->def->budget.memory > 0) most = fmin(most, room / START_BYTES);
+    double most = particle_limit(s, START_PARTICLES);
     while (level > 0 && 8 * volume / (h * h * h) > most) h = un_octree_size(&s->tree, --level);
     int64_t n[3] = {(int64_t)(side.x / h) + 2, (int64_t)(side.y / h) + 2,
                     (int64_t)(side.z / h) + 2};
@@ -80,9 +89,62 @@ static un_status even_tree(un_tet *s)
     return UN_OK;
 }
 
+typedef struct bend_args {
+    const un_tet *s;
+    double *x[3]; /* middles of the leaves */
+    uint8_t *level;
+} bend_args;
+
+/* Counts leaves that are to be halved. */
+static double bends(void *arg, int64_t begin, int64_t end)
+{
+    bend_args *a = arg;
+    const un_octree *tree = &a->s->tree;
+    const un_shape *shape = a->s->def->liquid.shape;
+    double count = 0;
+    for (int64_t leaf = begin; leaf < end; leaf++) {
+        double h = un_octree_size(tree, tree->level[leaf]), around = 0;
+        un_vec3 corner = un_octree_corner(tree, (int32_t)leaf);
+        un_vec3 middle = un_add(corner, un_v3(0.5 * h, 0.5 * h, 0.5 * h));
+        a->x[0][leaf] = middle.x;
+        a->x[1][leaf] = middle.y;
+        a->x[2][leaf] = middle.z;
+        a->level[leaf] = tree->level[leaf];
+        if (tree->level[leaf] == tree->level_max) continue;
+        double d = un_shape_distance(shape, middle);
+        if (fabs(d) > 0.87 * h) continue; /* no surface here */
+        for (int c = 0; c < 8; c++)
+            around += 0.125 *
+                      un_shape_distance(shape, un_mad(corner, un_v3(c & 1, c >> 1 & 1, c >> 2), h));
+        if (fabs(around - d) < SHAPE_BENT * h) continue;
+        a->level[leaf]++;
+        count++;
+    }
+    return count;
+}
+
+static un_status follow_shape(un_tet *s)
+{
+    for (;;) {
+        int64_t leaves = s->tree.leaf_count;
+        bend_args a = {.s = s, .level = un_arena_alloc(&s->arena, (size_t)leaves, 1)};
+        for (int i = 0; i < 3; i++)
+            a.x[i] = un_arena_alloc(&s->arena, (size_t)leaves, sizeof(double));
+        if (!a.level || !a.x[0] || !a.x[1] || !a.x[2]) return UN_ERROR_MEMORY;
+        double count = un_parallel_sum(s->ctx, leaves, bends, &a);
+        bool done =
+            count == 0 || 8 * ((double)leaves + 7 * count) > particle_limit(s, SHAPE_PARTICLES);
+        un_octree_request all = {.count = leaves, .x = {a.x[0], a.x[1], a.x[2]}, .level = a.level};
+        un_status status = done ? UN_OK : un_octree_build(&s->tree, &s->arena, &all);
+        un_arena_reset(&s->arena);
+        if (done || status) return status;
+    }
+}
+
 un_status un_tet_first_mesh(un_tet *s)
 {
     UN_TRY(even_tree(s));
+    UN_TRY(follow_shape(s));
     for (int round = 0;; round++) {
         UN_TRY(seed(s));
         size_t count = (size_t)s->particles.count;
@@ -195,9 +257,7 @@ static void fit_particles(void *arg, int64_t begin, int64_t end)
         if (!(fabs(error) < FIT_ERROR * h)) continue;
         un_vec3 to = un_mad(x, g, error * fmin(1, 1 + depth / (FIT_DEPTH * h)) / steep);
         if (!un_open_move(s->walls, x, to, 0.1 * (double)s->radius[q])) continue;
-        p->x[0][q] = to.x;
-        p->x[1][q] = to.y;
-        p->x[2][q] = to.z;
+        un_particle_set_position(p, q, to);
     }
 }
 

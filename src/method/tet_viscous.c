@@ -329,9 +329,7 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
         un_vec3 normal = un_v3(s->normal[0][q], s->normal[1][q], s->normal[2][q]);
         un_vec3 x = un_particle_position(p, q), unused = {0, 0, 0};
         un_vec3 to = un_advect_collide(s->walls, x, un_mad(x, normal, -way), &unused);
-        p->x[0][q] = to.x;
-        p->x[1][q] = to.y;
-        p->x[2][q] = to.z;
+        un_particle_set_position(p, q, to);
     }
 }
 

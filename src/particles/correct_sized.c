@@ -319,9 +319,7 @@ static void apply_moves(void *arg, int64_t begin, int64_t end)
             move = slide(a, q, x, move);
             if (!may_go(a, q, x, move)) continue;
         }
-        p->x[0][q] = x.x + move.x;
-        p->x[1][q] = x.y + move.y;
-        p->x[2][q] = x.z + move.z;
+        un_particle_set_position(p, q, un_add(x, move));
     }
 }
 

@@ -44,6 +44,18 @@ static inline un_vec3 un_particle_position(const un_particles *p, int64_t i)
 {
     return un_v3(p->x[0][i], p->x[1][i], p->x[2][i]);
 }
+static inline void un_particle_set_position(un_particles *p, int64_t i, un_vec3 x)
+{
+    p->x[0][i] = x.x;
+    p->x[1][i] = x.y;
+    p->x[2][i] = x.z;
+}
+static inline void un_particle_set_velocity(un_particles *p, int64_t i, un_vec3 v)
+{
+    p->v[0][i] = v.x;
+    p->v[1][i] = v.y;
+    p->v[2][i] = v.z;
+}
 static inline un_vec3 un_particle_velocity(const un_particles *p, int64_t i)
 {
     return un_v3(p->v[0][i], p->v[1][i], p->v[2][i]);

@@ -253,13 +253,6 @@ static void find_halves(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->halves[n] = place_halves(a, a->split[n]);
 }
 
-static void set_position(un_particles *p, int32_t i, un_vec3 x)
-{
-    p->x[0][i] = x.x;
-    p->x[1][i] = x.y;
-    p->x[2][i] = x.z;
-}
-
 /* Halving a float is exact, and both go on with the velocity: volume and momentum are too. */
 static void apply_splits(void *arg, int64_t begin, int64_t end)
 {
@@ -272,8 +265,8 @@ static void apply_splits(void *arg, int64_t begin, int64_t end)
         un_particle_copy(p, j, i);
         p->volume[j] = 0.5f * p->volume[i];
         p->volume[i] -= p->volume[j];
-        set_position(p, i, a->halves[n].x[0]);
-        set_position(p, j, a->halves[n].x[1]);
+        un_particle_set_position(p, i, a->halves[n].x[0]);
+        un_particle_set_position(p, j, a->halves[n].x[1]);
     }
 }
 
@@ -389,7 +382,7 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
         double phi = blend((double)def->phi[i], (double)def->phi[j], share);
         double r = un_particle_radius((double)p->volume[i]);
         un_vec3 middle = {x[0], x[1], x[2]}, n_middle = {normal[0], normal[1], normal[2]};
-        set_position(p, i, make_tangent(a, middle, phi, n_middle, r, r));
+        un_particle_set_position(p, i, make_tangent(a, middle, phi, n_middle, r, r));
     }
 }
 

@@ -1,4 +1,4 @@
-/* test-labels: long
+/* test-labels: timing
  * A million triangles: loading, report, tree, signed distances. Prints figures; asserts only what
  * any machine should manage, busy or not. */
 #include "encode.h"

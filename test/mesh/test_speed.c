@@ -1,4 +1,4 @@
-/* test-labels: long
+/* test-labels: timing
  *
  * A million leaves from one request each to numbered nodes, tets and incidence, and the time of
  * lookups: prints best of several, as wall clock and as CPU time of all threads. */

@@ -38,6 +38,29 @@ static void small_balls_stay_whole(void **unused)
     }
 }
 
+/* A drop and a plate, both thinner than the cells that the pool below is first sampled with. */
+static void what_is_small_starts_with_its_volume(void **unused)
+{
+    (void)unused;
+    world w;
+    world_begin(&w, method, 2,
+                "scene { method = 'tet', domain = { size = {4, 1.5, 4} },"
+                " detail = { coarsest = 8, finest = 256 },"
+                " liquid = { plane { point = {0, 0.75, 0}, normal = {0, 1, 0} },"
+                "            sphere { center = {1.01, 1.02, 1.03}, radius = 0.035 },"
+                "            box { min = {2.51, 1, 2.51}, max = {2.81, 1.03, 2.81} } } }");
+    const un_particles *p = method->particles(w.state);
+    double drop = 0, plate = 0;
+    for (int64_t i = 0; i < p->count; i++) {
+        if (p->x[1][i] < 0.9) continue;
+        *(p->x[0][i] < 2 ? &drop : &plate) += p->volume[i];
+    }
+    double ball = 4.0 / 3 * UN_PI * pow(0.035, 3), board = 0.3 * 0.3 * 0.03;
+    check_below(fabs(drop / ball - 1), 0.05);
+    check_below(fabs(plate / board - 1), 0.05);
+    world_end(&w);
+}
+
 static void flight_conserves_momentum(void **unused)
 {
     (void)unused;
@@ -68,6 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_closed_tank_stands_still),
         cmocka_unit_test(small_balls_stay_whole),
+        cmocka_unit_test(what_is_small_starts_with_its_volume),
         cmocka_unit_test(flight_conserves_momentum),
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(every_failing_allocation_is_survived),

@@ -1,4 +1,4 @@
-/* test-labels: long
+/* test-labels: timing
  * What particles of many sizes cost. Prints figures; asserts only what any machine should manage,
  * busy or not. */
 #include "swarm.h"

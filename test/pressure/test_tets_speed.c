@@ -1,4 +1,4 @@
-/* test-labels: long
+/* test-labels: timing
  *
  * A projection of a hundred thousand to a million unknowns, two threads: prints best of several, as
  * wall clock and as CPU time of all threads, per unknown; with the solve to 1e-4 and without it. */

@@ -1,4 +1,4 @@
-/* test-labels: long
+/* test-labels: timing
  * What surfaces of particles of many sizes cost. Prints figures; asserts only what any machine
  * should manage, busy or not. */
 #include "surface/drops.h"
