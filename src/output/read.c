@@ -84,11 +84,13 @@ static un_vec3 vector_at(const char *bytes, int64_t index)
 }
 
 #define DEPTH "type=\"Float32\" Name=\"depth\""
+#define DENSITY "type=\"Float32\" Name=\"density\""
+#define VISCOSITY "type=\"Float32\" Name=\"viscosity\""
 
 static un_status fill_particles(const frame_reader *r, un_particles *p)
 {
     int64_t count = 0;
-    const char *x, *v, *volume, *ballistic, *depth = NULL;
+    const char *x, *v, *volume, *ballistic, *depth = NULL, *density = NULL, *viscosity = NULL;
     UN_TRY(read_count(r, "NumberOfPoints=\"", &count));
     UN_TRY(
         read_array(r, "type=\"Float32\" Name=\"Points\" NumberOfComponents=\"3\"", count, 12, &x));
@@ -96,6 +98,11 @@ static un_status fill_particles(const frame_reader *r, un_particles *p)
                       &v));
     UN_TRY(read_array(r, "type=\"Float32\" Name=\"volume\"", count, 4, &volume));
     UN_TRY(read_array(r, "type=\"UInt8\" Name=\"ballistic\"", count, 1, &ballistic));
+    p->mixed = strstr(r->text, DENSITY) != NULL;
+    if (p->mixed) {
+        UN_TRY(read_array(r, DENSITY, count, 4, &density));
+        UN_TRY(read_array(r, VISCOSITY, count, 4, &viscosity));
+    }
     UN_TRY(un_particles_reserve(r->ctx, p, count));
     if (strstr(r->text, DEPTH)) {
         UN_TRY(read_array(r, DEPTH, count, 4, &depth));
@@ -107,10 +114,16 @@ static un_status fill_particles(const frame_reader *r, un_particles *p)
         float size = float_at(volume, i);
         if (!un_finite3(at) || !un_finite3(u) || !(size >= 0) || !isfinite(size))
             return malformed(r, "a particle is not a finite number");
-        p->x[0][i] = at.x, p->x[1][i] = at.y, p->x[2][i] = at.z;
-        p->v[0][i] = u.x, p->v[1][i] = u.y, p->v[2][i] = u.z;
+        un_particle_set_position(p, i, at);
+        un_particle_set_velocity(p, i, u);
         p->volume[i] = size;
         p->flags[i] = ballistic[i] ? UN_PARTICLE_BALLISTIC : 0;
+        if (p->mixed) {
+            p->density[i] = float_at(density, i);
+            p->viscosity[i] = float_at(viscosity, i);
+            if (!isfinite(p->density[i]) || !isfinite(p->viscosity[i]))
+                return malformed(r, "a particle is not a finite number");
+        }
         if (!depth) continue;
         p->depth[i] = float_at(depth, i);
         /* what flies is outside; inside are drops that have landed among much larger particles */

@@ -124,8 +124,8 @@ static void particles(void **state)
     check_context_end(ctx);
 }
 
-/* Depths come back, and with them what has landed. */
-static void particles_with_depths(void **state)
+/* Depths come back, and with them what has landed; so does what mixed liquid carries. */
+static void particles_with_more(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
@@ -146,6 +146,15 @@ static void particles_with_depths(void **state)
     check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &set, NULL));
     check_ok(ctx, un_output_read_particles(ctx, scratch_path("p.vtp"), &found));
     assert_null(found.depth);
+    assert_null(found.density);
+    un_particles_free(ctx, &found);
+    float density[3] = {1000, 900, 800}, viscosity[3] = {0, 0.5f, 100};
+    set.density = density, set.viscosity = viscosity;
+    check_ok(ctx, un_output_particles(ctx, scratch_path("p.vtp"), &set, depth));
+    check_ok(ctx, un_output_read_particles(ctx, scratch_path("p.vtp"), &found));
+    assert_memory_equal(found.density, density, sizeof density);
+    assert_memory_equal(found.viscosity, viscosity, sizeof viscosity);
+    assert_memory_equal(found.depth, depth, sizeof depth);
     un_particles_free(ctx, &found);
     check_context_end(ctx);
 }
@@ -325,7 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(ply),
         TEST(particles),
-        TEST(particles_with_depths),
+        TEST(particles_with_more),
         TEST(surface_vtp),
         TEST(cells_share_points),
         TEST(many_cells),
