@@ -93,9 +93,10 @@ bool app_interrupted(void);
 void app_catch_signals(void);
 /* Frames that DIR holds, counted from 0. None is an error, and said; so is a gap. */
 int32_t app_count_frames(const char *command, const char *directory);
-/* "a:b", "a:", ":b" or "a"; NULL: all. The run holds frames 0..count-1. False: wrong, and said. */
-bool app_read_range(const char *command, const char *text, const char *directory, int32_t count,
-                    int32_t *first, int32_t *last);
+/* "a:b", "a:", ":b" or "a"; NULL: all. Where frame 0 is missing, as after `surface --frames`, those
+ * that are named must be there. False: wrong, and said. */
+bool app_choose_frames(const char *command, const char *text, const char *directory,
+                       int32_t *first_frame, int32_t *last_frame);
 /* "x,y,z"; NULL is fine and leaves has as it is. False: wrong, and said. */
 bool app_read_point(const char *command, const char *name, const char *text, bool *has,
                     double point[3]);

@@ -81,10 +81,8 @@ int app_export(int argc, char **argv)
         app_error("export: --to which format? ply, obj, vtk, usd, glb or vdb");
         return APP_WRONG;
     }
-    int32_t count = app_count_frames("export", o.directory);
-    if (count == 0) return APP_WRONG;
     if (!read_what(&o) ||
-        !app_read_range("export", o.frames, o.directory, count, &o.def.first, &o.def.last))
+        !app_choose_frames("export", o.frames, o.directory, &o.def.first, &o.def.last))
         return APP_WRONG;
     o.def.directory = o.directory;
     return export_run(&o);

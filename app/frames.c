@@ -59,29 +59,51 @@ static int32_t largest_frame(const char *directory)
     return largest;
 }
 
-int32_t app_count_frames(const char *command, const char *directory)
+static bool has_frame(const char *directory, int32_t frame)
 {
     char path[APP_PATH];
     struct stat found;
+    snprintf(path, sizeof path, "%.4000s/frames/%04d", directory, frame);
+    return stat(path, &found) == 0;
+}
+
+int32_t app_count_frames(const char *command, const char *directory)
+{
     un_context_def def = un_context_def_default();
     def.threads = 1;
     un_context *ctx = un_context_create(&def);
     if (!ctx) return 0;
     int32_t count = un_frame_count(ctx, directory), largest = largest_frame(directory);
     un_context_destroy(ctx);
-    snprintf(path, sizeof path, "%.4000s/frames/%04d", directory, count);
-    if (largest >= count && stat(path, &found) != 0)
-        app_error("%s: warning: %s has no frame %d, so that those after it, up to %d, are left out",
+    if (largest >= count && !has_frame(directory, count))
+        app_error("%s: warning: %s has no frame %d, so that those after it, up to %d, are left out "
+                  "unless --frames names them",
                   command, directory, count, largest);
-    if (count == 0)
+    else if (count == 0)
         app_error("%s: %s holds no frames; `undine run SCENE -o DIR` makes them", command,
                   directory);
     return count;
 }
 
-bool app_read_range(const char *command, const char *text, const char *directory, int32_t count,
-                    int32_t *first_frame, int32_t *last_frame)
+/* "a:b" or "a" of frames that are all there, whatever else is not. */
+static bool names_present(const char *text, const char *directory, int32_t *first, int32_t *last)
 {
+    char rest;
+    int given = sscanf(text, "%9d:%9d%c", first, last, &rest);
+    if (given == 1 && sscanf(text, "%9d%c", first, &rest) == 1) *last = *first, given = 2;
+    if (given != 2 || *first < 0 || *last < *first) return false;
+    for (int32_t frame = *first; frame <= *last; frame++)
+        if (!has_frame(directory, frame)) return false;
+    return true;
+}
+
+bool app_choose_frames(const char *command, const char *text, const char *directory,
+                       int32_t *first_frame, int32_t *last_frame)
+{
+    if (text && !has_frame(directory, 0) && names_present(text, directory, first_frame, last_frame))
+        return true;
+    int32_t count = app_count_frames(command, directory);
+    if (count == 0) return false;
     *first_frame = 0;
     *last_frame = count - 1;
     if (!text) return true;

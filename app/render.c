@@ -323,9 +323,6 @@ int app_render(int argc, char **argv)
         app_error("render: the path is too long");
         return APP_WRONG;
     }
-    int32_t count = app_count_frames("render", o.directory);
-    if (count == 0) return APP_WRONG;
-    if (!app_read_range("render", o.frames, o.directory, count, &o.first, &o.last))
-        return APP_WRONG;
+    if (!app_choose_frames("render", o.frames, o.directory, &o.first, &o.last)) return APP_WRONG;
     return render(&o);
 }

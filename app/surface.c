@@ -65,9 +65,7 @@ int app_surface(int argc, char **argv)
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.def.directory);
     if (exit_status >= 0) return exit_status;
-    int32_t count = app_count_frames("surface", o.def.directory);
-    if (count == 0) return APP_WRONG;
-    if (!app_read_range("surface", o.frames, o.def.directory, count, &o.def.first, &o.def.last))
+    if (!app_choose_frames("surface", o.frames, o.def.directory, &o.def.first, &o.def.last))
         return APP_WRONG;
     return make_surfaces(&o);
 }

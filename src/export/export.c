@@ -130,6 +130,9 @@ static un_status find_frames(un_exporter *e, const format *f)
 {
     const un_export_def *def = e->def;
     int32_t last = un_frame_count(e->ctx, def->directory) - 1;
+    /* without frame 0, as `undine surface --frames` leaves it, whatever is there may be named */
+    if (last < 0)
+        for (int32_t k = def->first; k <= def->last && is_there(e, k, "."); k++) last = k;
     if (last < 0)
         return un_fail(e->ctx, UN_ERROR_ARGUMENT,
                        "%s holds no frames; `undine run SCENE -o DIR` makes them", def->directory);

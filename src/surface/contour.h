@@ -16,6 +16,11 @@ static inline un_vec3 un_lattice_point(const un_lattice *lattice, double i, doub
                  lattice->origin.z + lattice->h[2] * k);
 }
 
+/* One vertex, in their middle, for all v with the same same[v], the first of them, wherever the
+ * mesh stays closed, manifold and unfolded (cluster.c). Changes `same`: those that could not be are
+ * for themselves again. Positions only. */
+un_status un_surface_merge(un_context *ctx, un_trimesh *mesh, int32_t *same);
+
 /* As un_surface_smooth, after moving vertices apart that crowd together, as marching tetrahedra
  * leave them around nodes: fairing would fold them over each other. */
 un_status un_surface_fair(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,

@@ -62,8 +62,24 @@ static inline void un_tet_corner_first(int32_t i, int32_t order[4])
     order[0] = i, order[1] = i ^ 1, order[2] = i ^ 2, order[3] = i ^ 3;
 }
 
+/* Bit 2 axis + s: the node lies in the low or high side of the brick. */
+static inline uint8_t un_cut_sides(const un_tets *mesh, int32_t n)
+{
+    int32_t sides = 0;
+    for (int32_t a = 0; a < 3; a++) {
+        uint32_t at = un_morton_gather(mesh->node_key[n] >> a);
+        uint32_t high = (uint32_t)mesh->tree->roots[a] << (mesh->tree->level_max + 1);
+        sides |= (at == 0) << 2 * a | (at == high) << (2 * a + 1);
+    }
+    return (uint8_t)sides;
+}
+
 /* The cut with its caps in the brick's boundary, as a mesh (marching.c). */
 un_status un_cut_contour(un_context *ctx, un_arena *arena, const un_cut *cut, un_trimesh *surface);
+/* Vertices of the cut's mesh that are nearer to the same node than to the other ends of their
+ * edges, as un_surface_merge wants them; the list comes from the arena (cluster.c). */
+un_status un_cut_clusters(un_context *ctx, un_arena *arena, const un_cut *cut, int32_t vertex_count,
+                          int32_t **same);
 /* Keeps vertices at least `hair` of an edge off its ends. */
 void un_cut_keep_off(un_context *ctx, un_cut *cut, double hair);
 /* The distance of every node to the cut's triangles, with the sign of the node (tet_distance.c). */

@@ -47,6 +47,7 @@ typedef struct mesher_state {
     un_lattice lattice; /* the mesh's finest leaves: planes of the sides, steps */
     double stretch[3];  /* from the tree's space to the domain */
     un_trimesh *mesh;
+    int32_t *same;     /* at vertices of the contour: see un_cut_clusters */
     float *joining;    /* at particles: radius; NaN of those that are spheres by themselves */
     uint8_t *detached; /* at particles: such are */
     int32_t *spheres, sphere_count;
@@ -449,13 +450,15 @@ static un_status contour_hulls(mesher_state *s)
     UN_TRY(un_hulls_cut(s->ctx, &s->scratch, &def, phi, &cut, &graph));
     un_cut_keep_off(s->ctx, &cut, UN_SURFACE_HAIR);
     UN_TRY(un_cut_triangulate(s->ctx, &s->scratch, &cut));
-    return un_cut_contour(s->ctx, &s->scratch, &cut, s->mesh);
+    UN_TRY(un_cut_contour(s->ctx, &s->scratch, &cut, s->mesh));
+    return un_cut_clusters(s->ctx, &s->arena, &cut, s->mesh->vertex_count, &s->same);
 }
 
 static un_status finish_mesh(mesher_state *s)
 {
     un_context *ctx = s->ctx;
     un_trimesh *mesh = s->mesh;
+    UN_TRY(un_surface_merge(ctx, mesh, s->same));
     size_t vertices = (size_t)mesh->vertex_count + 1;
     UN_TRY(un_surface_fair(ctx, &s->lattice, mesh, SPREAD_PASSES, s->in->smoothing));
     UN_TRY(un_surface_normals_at_walls(ctx, &s->lattice, mesh));

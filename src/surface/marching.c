@@ -25,18 +25,9 @@ typedef struct marching {
 static void find_sides(void *arg, int64_t begin, int64_t end)
 {
     marching *m = arg;
-    const un_octree *tree = m->mesh->tree;
-    uint32_t high[3];
-    for (int32_t a = 0; a < 3; a++) high[a] = (uint32_t)tree->roots[a] << (tree->level_max + 1);
     for (int64_t n = begin; n < end; n++) {
-        uint64_t key = m->mesh->node_key[n];
-        int32_t side = 0;
-        for (int32_t a = 0; a < 3; a++) {
-            uint32_t at = un_morton_gather(key >> a);
-            side |= (at == 0) << 2 * a | (at == high[a]) << (2 * a + 1);
-        }
-        m->side[n] = (uint8_t)side;
-        m->corner[n] = side && m->cut->liquid[n];
+        m->side[n] = un_cut_sides(m->mesh, (int32_t)n);
+        m->corner[n] = m->side[n] && m->cut->liquid[n];
     }
 }
 

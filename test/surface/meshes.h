@@ -80,4 +80,14 @@ static inline un_vec3 *points_on_sphere(const double p[4], double h, int64_t *co
     return x;
 }
 
+static inline void case_sphere(mesh_case *c, int32_t threads, int32_t coarsest, int32_t finest,
+                               const double p[4])
+{
+    int64_t count = 0;
+    un_vec3 *x = coarsest ? points_on_sphere(p, 1.0 / finest, &count) : NULL;
+    case_begin(c, threads, un_v3(1, 1, 1), coarsest, finest, x, count);
+    free(x);
+    case_fill(c, sphere, p);
+}
+
 #endif

@@ -2,16 +2,6 @@
  * of threads; and the liquid's volume. */
 #include "surface/meshes.h"
 
-static void sphere_case(mesh_case *c, int32_t threads, int32_t coarsest, int32_t finest,
-                        const double p[4])
-{
-    int64_t count = 0;
-    un_vec3 *x = coarsest ? points_on_sphere(p, 1.0 / finest, &count) : NULL;
-    case_begin(c, threads, un_v3(1, 1, 1), coarsest, finest, x, count);
-    free(x);
-    case_fill(c, sphere, p);
-}
-
 static void sphere_converges_at_second_order(void **state)
 {
     (void)state;
@@ -20,7 +10,7 @@ static void sphere_converges_at_second_order(void **state)
         double error[3], share[3];
         for (int level = 0; level < 3; level++) {
             mesh_case c;
-            sphere_case(&c, 2, graded ? 4 : 0, 12 << level, p);
+            case_sphere(&c, 2, graded ? 4 : 0, 12 << level, p);
             un_trimesh mesh = case_contour(&c);
             un_surface_topology t = check_closed(c.ctx, &mesh);
             assert_int_equal(t.euler, 2);
@@ -140,7 +130,7 @@ static void threads_do_not_matter(void **state)
     mesh_case keep;
     for (int32_t threads = 1; threads <= 4; threads++) {
         mesh_case c;
-        sphere_case(&c, threads, 4, 64, p);
+        case_sphere(&c, threads, 4, 64, p);
         un_trimesh mesh = case_contour(&c);
         if (threads == 1) {
             first = mesh;
@@ -184,7 +174,7 @@ static void survives_lack_of_memory(void **state)
     (void)state;
     double p[4] = {0.3, 0.5, 0.6, 0.45};
     mesh_case c;
-    sphere_case(&c, 1, 0, 24, p);
+    case_sphere(&c, 1, 0, 24, p);
     walk_arg arg = {c.phi, &c.mesh};
     check_allocation_failures(contour_once, &arg, 100);
     case_end(&c);
