@@ -27,7 +27,9 @@ typedef struct un_loop {
     bool between; /* steps of the next frame have been made */
     double max_speed;
 
-    double started;                      /* the clock, less what earlier parts of the run took */
+    double started; /* the clock, less what earlier parts of the run took */
+    double work;    /* time at work, see run.c, and the clocks at its end */
+    double work_clock, work_processor;
     double frame_seconds;                /* smoothed cost of a frame, 0: not known yet */
     double stage_seconds[UN_STAGES_MAX]; /* the method's, then surface, output and checkpoint */
     const char *stage_names[UN_STAGES_MAX + 1];

@@ -118,12 +118,27 @@ static un_status write_rows(un_loop *l, const un_step *step)
     return un_table_row(l->probes, values, count + 1);
 }
 
+/* A run that is suspended, by Ctrl-Z or SIGSTOP, has a long gap with next to no processor time in
+ * it. What is left would seem to take days after that. */
+#define GAP_SECONDS 5.0
+#define GAP_SHARE 0.02
+
+static double work_seconds(un_loop *l)
+{
+    double now = un_seconds(), processor = un_processor_seconds();
+    double gap = now - l->work_clock, used = processor - l->work_processor;
+    l->work += gap > GAP_SECONDS && used < GAP_SHARE * gap ? used : gap;
+    l->work_clock = now;
+    l->work_processor = processor;
+    return l->work;
+}
+
 /* Time left by what recent frames cost, the one under way counted by its share. */
 static bool report_progress(un_loop *l, const un_step *step, double fraction, double frame_started)
 {
     if (!l->run->progress) return true;
     double now = un_seconds(), cost = l->frame_seconds;
-    double so_far = now - frame_started;
+    double so_far = work_seconds(l) - frame_started;
     if (fraction > 0 && (cost <= 0 || so_far > cost)) cost = so_far / fraction;
     double left = l->def->frames.count - l->frame - fraction;
     un_progress progress = {.frame = l->frame,
@@ -141,7 +156,7 @@ static bool report_progress(un_loop *l, const un_step *step, double fraction, do
 static un_status simulate_frame(un_loop *l, int32_t frame)
 {
     double rate = l->def->frames.rate, begin = (frame - 1) / rate, end = frame / rate;
-    double started = un_seconds();
+    double started = work_seconds(l);
     un_step step = {.step = l->step,
                     .time = l->time}; /* when a frame lacks nothing but its files */
     while (end - l->time > 1e-9 / rate) {
@@ -174,9 +189,9 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
     }
     un_state_free(&l->before); /* the output surface may need the room */
     UN_TRY(write_frame(l, frame));
-    double seconds = un_seconds() - started;
+    double seconds = work_seconds(l) - started;
     l->frame_seconds = l->frame_seconds > 0 ? 0.7 * l->frame_seconds + 0.3 * seconds : seconds;
-    bool stop = !report_progress(l, &step, 0, un_seconds());
+    bool stop = !report_progress(l, &step, 0, work_seconds(l));
     if (stop || un_loop_save_is_due(l)) UN_TRY(un_loop_save(l, false));
     if (stop && frame < l->def->frames.count)
         return un_fail(l->ctx, UN_INTERRUPTED,
@@ -194,7 +209,7 @@ static un_status first_frame(un_loop *l)
     l->max_speed = step.max_speed;
     UN_TRY(write_rows(l, &step));
     UN_TRY(write_frame(l, 0));
-    bool stop = !report_progress(l, &step, 0, un_seconds());
+    bool stop = !report_progress(l, &step, 0, work_seconds(l));
     UN_TRY(un_loop_save(l, false));
     return stop ? un_fail(l->ctx, UN_INTERRUPTED, "interrupted after frame 0; --resume goes on")
                 : UN_OK;
@@ -247,7 +262,9 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
                  .def = &scene->def,
                  .run = def,
                  .lock = -1,
-                 .started = un_seconds()};
+                 .started = un_seconds(),
+                 .work_clock = un_seconds(),
+                 .work_processor = un_processor_seconds()};
     UN_TRY(un_run_method(ctx, scene, &l.method));
     UN_TRY(un_run_fit_budget(ctx, scene, &l.estimate));
     name_stages(&l);
