@@ -1,4 +1,5 @@
-/* PLY: surfaces as in the run's own frames, particles as points with velocity and radius. */
+/* PLY: surfaces as in the run's own frames, particles as points with velocity and radius, and with
+ * density and viscosity where the liquid is not the same everywhere. */
 #include "export/export.h"
 
 static un_status write_surface(un_exporter *e, int32_t frame)
@@ -22,21 +23,25 @@ static un_status write_particles(un_exporter *e, int32_t frame)
     UN_TRY(un_export_particles(e, frame, &p));
     un_status status = un_export_create(e, &file, "particles.%04d.ply", frame);
     if (status == UN_OK) {
-        static const char *const properties[] = {"x", "y", "z", "vx", "vy", "vz", "radius"};
+        static const char *const properties[] = {"x",  "y",      "z",       "vx",       "vy",
+                                                 "vz", "radius", "density", "viscosity"};
+        int count = p.density ? 9 : 7;
         un_file_printf(file, "ply\nformat binary_little_endian 1.0\ncomment Undine %s\n",
                        un_version());
         un_file_printf(file, "element vertex %d\n", p.count);
-        for (int i = 0; i < 7; i++) un_file_printf(file, "property float %s\n", properties[i]);
+        for (int i = 0; i < count; i++) un_file_printf(file, "property float %s\n", properties[i]);
         un_file_printf(file, "end_header\n");
         for (int32_t i = 0; i < p.count; i++) {
-            float row[7] = {(float)p.x[0][i],
+            float row[9] = {(float)p.x[0][i],
                             (float)p.x[1][i],
                             (float)p.x[2][i],
                             (float)p.v[0][i],
                             (float)p.v[1][i],
                             (float)p.v[2][i],
-                            (float)cbrt(p.volume[i] * (3 / (4 * UN_PI)))};
-            un_file_write_little(file, row, 7, sizeof *row);
+                            (float)cbrt(p.volume[i] * (3 / (4 * UN_PI))),
+                            p.density ? p.density[i] : 0,
+                            p.viscosity ? p.viscosity[i] : 0};
+            un_file_write_little(file, row, (size_t)count, sizeof *row);
         }
         status = un_export_commit(e, file);
     }

@@ -12,6 +12,7 @@
 typedef struct usd_writer {
     un_exporter *e;
     un_file *file;
+    int32_t particle_attributes; /* how many of them; 0: no particles */
 } usd_writer;
 
 /* "(1, 2, 3)"; what is not finite is 0, since text USD has no word for it. */
@@ -139,14 +140,41 @@ static void put_particle_velocities(un_file *file, const un_particles *p)
     }
 }
 
+static void put_floats(un_file *file, const float *value, int32_t count)
+{
+    for (int32_t i = 0; value && i < count; i++)
+        un_file_printf(file, "%s%.6g", i ? ", " : "", (double)value[i]);
+}
+static void put_particle_densities(un_file *file, const un_particles *p)
+{
+    put_floats(file, p->density, p->count);
+}
+static void put_particle_viscosities(un_file *file, const un_particles *p)
+{
+    put_floats(file, p->viscosity, p->count);
+}
+
 static const struct {
     const char *declaration;
     void (*put)(un_file *file, const un_particles *particles);
 } particle_attributes[] = {{"float3[] extent", put_particle_extent},
                            {"point3f[] points", put_particle_points},
                            {"float[] widths", put_particle_widths},
-                           {"vector3f[] velocities", put_particle_velocities}};
-#define PARTICLE_ATTRIBUTES (int)(sizeof particle_attributes / sizeof *particle_attributes)
+                           {"vector3f[] velocities", put_particle_velocities},
+                           /* of liquid that is not the same everywhere */
+                           {"float[] primvars:density", put_particle_densities},
+                           {"float[] primvars:viscosity", put_particle_viscosities}};
+enum { PARTICLE_ATTRIBUTES = 4, MIXED_ATTRIBUTES = 6 };
+
+static un_status count_particle_attributes(usd_writer *w)
+{
+    un_particles particles;
+    if (!w->e->particles) return UN_OK;
+    UN_TRY(un_export_particles(w->e, w->e->first, &particles));
+    w->particle_attributes = particles.density ? MIXED_ATTRIBUTES : PARTICLE_ATTRIBUTES;
+    un_particles_free(w->e->ctx, &particles);
+    return UN_OK;
+}
 
 static un_status write_particles(usd_writer *w)
 {
@@ -155,7 +183,10 @@ static un_status write_particles(usd_writer *w)
                             "        color3f[] primvars:displayColor = [(0.3, 0.6, 0.8)]\n"
                             "        float[] widths (\n"
                             "            interpolation = \"vertex\"\n        )\n");
-    for (int a = 0; a < PARTICLE_ATTRIBUTES; a++) {
+    for (int a = PARTICLE_ATTRIBUTES; a < w->particle_attributes; a++)
+        un_file_printf(w->file, "        %s (\n            interpolation = \"vertex\"\n        )\n",
+                       particle_attributes[a].declaration);
+    for (int a = 0; a < w->particle_attributes; a++) {
         un_file_printf(w->file, "        %s.timeSamples = {\n", particle_attributes[a].declaration);
         for (int32_t k = 0; k < e->frame_count; k++) {
             un_particles particles;
@@ -301,8 +332,8 @@ static un_status write_stage(usd_writer *w)
 un_status un_export_usd(un_exporter *e)
 {
     usd_writer w = {.e = e};
-    e->total = e->frame_count *
-               ((e->surface ? SURFACE_ATTRIBUTES : 0) + (e->particles ? PARTICLE_ATTRIBUTES : 0));
+    UN_TRY(count_particle_attributes(&w));
+    e->total = e->frame_count * ((e->surface ? SURFACE_ATTRIBUTES : 0) + w.particle_attributes);
     UN_TRY(un_export_create(e, &w.file, "%s.usda", e->name));
     un_status status = write_stage(&w);
     if (status == UN_OK) return un_export_commit(e, w.file);

@@ -29,7 +29,7 @@ static const char scene_text[] =
     "    target = {0.5, 0.25, 0}, fov = 53.13010235 } } }\n";
 
 /* Three frames; the surface of the middle one is empty. */
-static void make_run(un_context *ctx)
+static void make_run_of(un_context *ctx, bool mixed)
 {
     scratch_write("scene.lua", scene_text, sizeof scene_text - 1);
     for (int frame = 0; frame < 3; frame++) {
@@ -40,9 +40,11 @@ static void make_run(un_context *ctx)
         if (frame == 1) mesh.vertex_count = mesh.triangle_count = 0;
         snprintf(name, sizeof name, "frames/%04d/surface.ply", frame);
         check_ok(ctx, un_output_surface(ctx, scratch_path(name), &mesh));
-        un_particles p = {0};
+        un_particles p = {.mixed = mixed};
         check_ok(ctx, un_particles_reserve(ctx, &p, 5));
         p.count = 5;
+        for (int i = 0; mixed && i < 5; i++)
+            p.density[i] = 900 + (float)i, p.viscosity[i] = 0.5f * (float)i;
         for (int i = 0; i < 5; i++) {
             for (int a = 0; a < 3; a++) p.x[a][i] = 0.125 * (i + a), p.v[a][i] = i - a;
             p.volume[i] = 1e-3f * (float)(i + 1);
@@ -65,6 +67,11 @@ static void make_run(un_context *ctx)
         check_ok(ctx, un_output_cells(ctx, scratch_path(name), &cells));
         un_cells_free(ctx, &cells);
     }
+}
+
+static void make_run(un_context *ctx)
+{
+    make_run_of(ctx, false);
 }
 
 static un_export_def define(const char *format)
@@ -156,6 +163,45 @@ static void vtk(void **state)
     assert_non_null(strstr(text, "file=\"surface.0002.vtp\""));
     assert_null(strstr(text, "file=\"surface.0001.vtp\""));
     un_free(ctx, text);
+    check_context_end(ctx);
+}
+
+/* Density and viscosity go along where particles carry them, and are not there where they don't. */
+static void mixed_liquid(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    for (int mixed = 0; mixed < 2; mixed++) {
+        make_run_of(ctx, mixed);
+        static const char *const formats[] = {"ply", "usd", "vtk"};
+        un_export_report report;
+        for (int f = 0; f < 3; f++) {
+            un_export_def def = define(formats[f]);
+            check_ok(ctx, un_export(ctx, &def, &report));
+        }
+        char *text, name[128];
+        size_t size;
+        check_ok(ctx,
+                 un_file_read(ctx, scratch_path("export/ply/particles.0002.ply"), &text, &size));
+        assert_true(!strstr(text, "property float density\nproperty float viscosity\n") == !mixed);
+        size_t row = mixed ? 36 : 28;
+        float last[9];
+        memcpy(last, text + size - row, row);
+        assert_true(last[0] == 0.5f && last[3] == 4);
+        if (mixed) assert_true(last[7] == 904 && last[8] == 2);
+        un_free(ctx, text);
+        snprintf(name, sizeof name, "export/usd/%s.usda", strrchr(scratch, '/') + 1);
+        check_ok(ctx, un_file_read(ctx, scratch_path(name), &text, NULL));
+        assert_true(!strstr(text, "float[] primvars:density.timeSamples") == !mixed);
+        assert_true(!strstr(text, "2: [0, 0.5, 1, 1.5, 2],") == !mixed);
+        un_free(ctx, text);
+        un_particles p;
+        check_ok(ctx,
+                 un_output_read_particles(ctx, scratch_path("export/vtk/particles.0002.vtp"), &p));
+        assert_true(!p.density == !mixed);
+        if (mixed) assert_true(p.density[3] == 903 && p.viscosity[3] == 1.5f);
+        un_particles_free(ctx, &p);
+    }
     check_context_end(ctx);
 }
 
@@ -403,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ply_and_obj, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(vtk, scratch_begin, scratch_end),
+        cmocka_unit_test_setup_teardown(mixed_liquid, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(usd, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(glb, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(refused, scratch_begin, scratch_end),
