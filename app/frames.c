@@ -76,9 +76,10 @@ int32_t app_count_frames(const char *command, const char *directory)
     int32_t count = un_frame_count(ctx, directory), largest = largest_frame(directory);
     un_context_destroy(ctx);
     if (largest >= count && !has_frame(directory, count))
-        app_error("%s: warning: %s has no frame %d, so that those after it, up to %d, are left out "
-                  "unless --frames names them",
-                  command, directory, count, largest);
+        app_error("%s: warning: %s has no frame %d, so that those after it, up to %d, are left "
+                  "out%s",
+                  command, directory, count, largest,
+                  count == 0 ? " unless --frames names them" : "");
     else if (count == 0)
         app_error("%s: %s holds no frames; `undine run SCENE -o DIR` makes them", command,
                   directory);

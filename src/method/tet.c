@@ -8,7 +8,8 @@
  *    (line 8). A mesh that follows S at once has cells without particles until they have split.
  *    Calm liquid has more particles to a cell, and its surface runs through cells of one size.
  *  - Before the first step resizing comes to rest and particles move until the level set is the
- *    shape's (tet_start.c): else every change of cell size would start as a step in the water.
+ *    shape's (tet_start.c): else every change of cell size would start as a step in the water. What
+ *    is thinner than the first samples gets finer ones.
  *  - The level set of the simulation comes from the particles' volume fraction (tet_colour.c), not
  *    from the union of hulls, whose bumps the pressure takes for waves; hulls make the output
  *    surface.

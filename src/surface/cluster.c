@@ -171,8 +171,8 @@ static bool is_disc(const star *s)
 
 static bool is_ring(const star *s)
 {
-    int32_t at = s->ring[0][0], steps = 0;
     if (s->ring_count < 3) return false;
+    int32_t at = s->ring[0][0], steps = 0;
     do {
         int32_t found = 0, next = -1;
         for (int32_t i = 0; i < s->ring_count; i++)
@@ -221,7 +221,7 @@ static void part_wrong(merger *m)
     memset(m->look, 0, (size_t)mesh->vertex_count);
     for (int64_t t = 0; t < mesh->triangle_count; t++) {
         int32_t v[3];
-        for (int32_t c = 0; c < 3; c++) v[c] = m->same[mesh->triangle[t][c]];
+        find_corners(m, t, v);
         if (m->wrong[v[0]] || m->wrong[v[1]] || m->wrong[v[2]])
             for (int32_t c = 0; c < 3; c++) m->look[v[c]] = m->size[v[c]] > 1 && !m->wrong[v[c]];
     }

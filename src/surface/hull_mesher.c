@@ -4,7 +4,8 @@
  * The mesh is fine where the surface is: leaves of some two particle radii, or of the wanted
  * resolution where that is coarser, wherever an exposed face passes. It is
  * stretched a little along each axis, so that its brick is the domain: what meets a side is closed
- * exactly there, with sharp edges. The surface itself is the hulls', cut to solids; then faired,
+ * exactly there, with sharp edges. The surface itself is the hulls', cut to solids; crowds of
+ * vertices become one each (cluster.c), for marching tetrahedra leave needles; then it is faired,
  * and moved inwards by what hulls of scattered particles stand out too far.
  *
  * Of its volume, not the particles' positions, the surface of liquid at rest shall be true: hulls

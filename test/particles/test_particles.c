@@ -357,6 +357,15 @@ static void crowd_begin(crowd *c, int32_t threads, bool ball)
     for (int64_t n = 0; n < c->tank.grid.cell_count; n++) c->phi[n] = -1;
 }
 
+/* All over the tank, none ballistic. */
+static un_particles *crowd_fill(crowd *c, int32_t count)
+{
+    crowd_begin(c, 2, false);
+    fill_at_random(&c->tank, &c->particles, count);
+    memset(c->particles.flags, 0, (size_t)count);
+    return &c->particles;
+}
+
 static void crowd_correct(crowd *c)
 {
     check_ok(c->tank.ctx, un_bins_sort(c->bins, &c->arena, &c->particles));
@@ -415,14 +424,11 @@ static void settled_lattices_are_left_alone(void **state)
 {
     (void)state;
     crowd c;
-    crowd_begin(&c, 2, false);
-    un_particles *p = &c.particles;
-    fill_at_random(&c.tank, p, 8000);
+    un_particles *p = crowd_fill(&c, 8000);
     for (int32_t q = 0; q < 8000; q++) {
         p->x[0][q] = 0.05 * (q % 20 + 0.5);
         p->x[1][q] = 0.05 * (q / 20 % 20 + 0.5);
         p->x[2][q] = 0.05 * (q / 400 + 0.5);
-        p->flags[q] = 0;
     }
     crowd_correct(&c);
     for (int32_t q = 0; q < 8000; q++)
@@ -439,13 +445,10 @@ static void stretched_rows_dissolve(void **state)
 {
     (void)state;
     crowd c;
-    crowd_begin(&c, 2, false);
-    un_particles *p = &c.particles;
-    fill_at_random(&c.tank, p, 8000);
+    un_particles *p = crowd_fill(&c, 8000);
     for (int32_t q = 0; q < 8000; q++) {
         double row = 0.14 * floor(p->x[0][q] / 0.14);
         p->x[0][q] = un_clamp(row + 0.04 + 0.06 * un_random((uint64_t)q, 30), 0.001, 0.999);
-        p->flags[q] = 0;
     }
     for (int round = 0; round < 40; round++) crowd_correct(&c);
     double slab[20] = {0}, off = 0;

@@ -66,6 +66,10 @@ for run in run tet; do
     [ "$t" -gt $((2 * triangles)) ] || [ $run = tet ] || fail "$run: finer, but $t triangles of $triangles"
     near "$v" "$volume" 6 || fail "$run: finer, a volume of $v where the run had $volume"
     [ "$before" = "$(cksum <$run/frames/0002/surface.ply)" ] || fail "-o changed the run itself"
+    # a folder that has only that frame: it must be named
+    expect 2 "no frame 0, .* unless --frames names them" export $run.fine --to obj
+    expect 0 "" export $run.fine --to obj --frames 2
+    [ -s $run.fine/export/obj/surface.0002.obj ] || fail "$run: frame 2 by itself was not exported"
     expect 0 "frames      2 of 2" info $run.same
 done
 # with tet it rests on the depths that particles.vtp has, not on the particles alone
