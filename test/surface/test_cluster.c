@@ -92,6 +92,12 @@ static void whatever_is_proposed(void **state)
         is = check_closed(c.ctx, &m);
         assert_int_equal(is.euler, was.euler);
         assert_int_equal(is.component_count, was.component_count);
+        /* the ball's triangles still face outwards, but for slivers on edge */
+        for (int32_t t = 0; t < m.triangle_count && seed >= 6; t++) {
+            un_vec3 out = un_sub(m.position[m.triangle[t][0]], un_v3(p[0], p[1], p[2]));
+            un_vec3 area = area_vector(&m, t);
+            check_below(-0.2 * un_length(area) * un_length(out), un_dot(area, out));
+        }
         un_trimesh_free(c.ctx, &m);
         un_arena_free(&arena);
         case_end(&c);
