@@ -6,6 +6,7 @@ struct un_block_solver {
     un_context *ctx;
     un_block_kind kind;
     un_block_preconditioner preconditioner[UN_BLOCK_KIND_COUNT]; /* made when first used */
+    un_block_kind ready; /* the one that was set up last; UN_BLOCK_AUTO: not for this matrix */
     un_vec3 *r, *z, *p, *q;
     size_t capacity[4];
     /* of the solve under way */
@@ -281,7 +282,11 @@ static un_status iterate(un_block_solver *s, const un_block_system *system, un_b
     report->kind = kind;
     double start = un_seconds(), qz, watched = 0;
     if (!m->state) UN_TRY(create[kind](ctx, m));
-    UN_TRY(m->setup(m->state, system, report));
+    if (s->ready != kind) {
+        s->ready = UN_BLOCK_AUTO;
+        UN_TRY(m->setup(m->state, system, report));
+        s->ready = kind;
+    }
     report->seconds_setup += un_seconds() - start;
     double rho = precondition(s, m, &qz);
     memcpy(s->p, s->z, (size_t)a->n * sizeof *s->p);
@@ -313,6 +318,7 @@ un_status un_block_solver_solve(un_block_solver *s, const un_block_system *syste
     const un_block_csr *a = system->a;
     size_t n = (size_t)a->n;
     *report = (un_block_report){.converged = true, .finite = true};
+    if (!system->same) s->ready = UN_BLOCK_AUTO;
     if (n == 0) return UN_OK;
     un_vec3 **vectors[4] = {&s->r, &s->z, &s->p, &s->q};
     for (int i = 0; i < 4; i++)
@@ -333,7 +339,7 @@ un_status un_block_solver_solve(un_block_solver *s, const un_block_system *syste
     if (report->residual <= tolerance) return UN_OK;
     un_block_kind kind = s->kind;
     bool automatic = kind == UN_BLOCK_AUTO, positive;
-    if (automatic) kind = choose(s);
+    if (automatic) kind = s->ready != UN_BLOCK_AUTO ? s->ready : choose(s);
     bool patient = !automatic || kind != UN_BLOCK_JACOBI || a->n < SMALL_ROWS;
     int32_t limit = patient ? iteration_limit : (int32_t)un_min64(JACOBI_LIMIT, iteration_limit);
     UN_TRY(iterate(s, system, kind, b_norm, tolerance, limit, patient, report, &positive));

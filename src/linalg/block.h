@@ -35,6 +35,7 @@ typedef struct un_block_system {
     const un_vec3 *place;    /* of rows */
     const double (*free)[9]; /* of rows: projection onto what its neighbours' motion carries along;
                               * NULL: everything, everywhere */
+    bool same; /* all but b is as it was in the last solve: nothing is set up again */
 } un_block_system;
 
 typedef struct un_block_report {

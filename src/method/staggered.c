@@ -83,7 +83,7 @@ static void guess_pressure(void *arg, int64_t begin, int64_t end)
     const un_tet *s = g->tet;
     for (int64_t t = begin; t < end; t++) {
         const int32_t *n = s->mesh.tet[t];
-        g->p[t] = 0.25 * (s->p[n[0]] + s->p[n[1]] + s->p[n[2]] + s->p[n[3]]);
+        g->p[t] = 0.25 * (s->p[0][n[0]] + s->p[0][n[1]] + s->p[0][n[2]] + s->p[0][n[3]]);
     }
 }
 
@@ -103,7 +103,7 @@ static void nodes_pressure(void *arg, int64_t begin, int64_t end)
             sum += w * (g->p[t] + un_dot(weight, way));
             total += w;
         }
-        s->p[n] = s->phi[n] < 0 && total > 0 ? sum / total : 0;
+        s->p[0][n] = s->phi[n] < 0 && total > 0 ? sum / total : 0;
     }
 }
 

@@ -140,14 +140,15 @@ static void release(un_tet *s)
 {
     void **arrays[] = {
         (void **)&s->volume,        (void **)&s->colour,          (void **)&s->phi,
-        (void **)&s->size,          (void **)&s->source,          (void **)&s->p,
+        (void **)&s->size,          (void **)&s->source,          (void **)&s->p[0],
         (void **)&s->u_node,        (void **)&s->d_node,          (void **)&s->u_tet,
         (void **)&s->d_tet,         (void **)&s->known_node,      (void **)&s->known_tet,
         (void **)&s->sharp,         (void **)&s->quiet,           (void **)&s->old_key,
-        (void **)&s->old_p,         (void **)&s->radius,          (void **)&s->depth,
+        (void **)&s->old_p[0],      (void **)&s->radius,          (void **)&s->depth,
         (void **)&s->normal[0],     (void **)&s->normal[1],       (void **)&s->normal[2],
         (void **)&s->wall,          (void **)&s->emitted,         (void **)&s->flags_before,
-        (void **)&s->mixed.density, (void **)&s->mixed.viscosity, (void **)&s->mixed.lightness};
+        (void **)&s->mixed.density, (void **)&s->mixed.viscosity, (void **)&s->mixed.lightness,
+        (void **)&s->p[1],          (void **)&s->old_p[1]};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         un_free(s->ctx, *arrays[i]);
         *arrays[i] = NULL;

@@ -35,22 +35,22 @@ typedef struct un_tet {
     float *volume, *colour, *phi; /* at nodes: of the particles; level set, m */
     float *size;                  /* at nodes: S, m */
     float *source;                /* at nodes: divergence wanted, 1/s */
-    double *p;                    /* at nodes, Pa */
+    double *p[2];                 /* at nodes, Pa: of the projections; of viscous stress, if any */
     un_vec3 *u_node, *d_node;     /* at nodes: velocity, its change in this step */
     un_vec3 *u_tet, *d_tet;       /* at tets */
     un_vec3 *sharp;               /* at nodes: what transfers to and fro would blur */
     float *quiet;                 /* at nodes: 1 at rest, 0 in motion */
     uint8_t *known_node, *known_tet;
-    size_t node_capacity[11], tet_capacity[3];
+    size_t node_capacity[12], tet_capacity[3];
     un_tet_pressure *pressure;
     bool viscous; /* some of the liquid is; else the next two are void */
     un_viscosity *viscosity;
     un_viscous_walls viscous_walls;
     un_tet_mixed mixed;
     uint64_t *old_key; /* nodes of the last mesh, and p there: the next guess */
-    double *old_p;
+    double *old_p[2];
     int32_t old_count;
-    size_t old_capacity[2];
+    size_t old_capacity[3];
 
     /* the particles, and what belongs to each until they are sorted again */
     un_particles particles;
@@ -89,6 +89,12 @@ void un_tet_to_particles(un_tet *s, double dt); /* 12 */
 un_status un_tet_correct(un_tet *s, double dt); /* 4 */
 void un_tet_advect(un_tet *s, double dt);       /* 13 */
 un_status un_tet_resize(un_tet *s);             /* 8 */
+
+/* How many of p there are. */
+static inline int un_tet_pressures(const un_tet *s)
+{
+    return s->viscous ? 2 : 1;
+}
 
 /* ---- viscosity (tet_viscous.c) ---- */
 

@@ -35,14 +35,16 @@ un_status un_tet_need_fields(un_tet *s)
                 {&s->phi, sizeof *s->phi},
                 {&s->size, sizeof *s->size},
                 {&s->source, sizeof *s->source},
-                {&s->p, sizeof *s->p},
+                {&s->p[0], sizeof **s->p},
                 {&s->u_node, sizeof *s->u_node},
                 {&s->d_node, sizeof *s->d_node},
                 {&s->known_node, 1},
                 {&s->sharp, sizeof *s->sharp},
-                {&s->quiet, sizeof *s->quiet}},
+                {&s->quiet, sizeof *s->quiet},
+                {&s->p[1], sizeof **s->p}},
       tet[] = {{&s->u_tet, sizeof *s->u_tet}, {&s->d_tet, sizeof *s->d_tet}, {&s->known_tet, 1}};
-    for (size_t i = 0; i < sizeof node / sizeof *node; i++)
+    size_t last = sizeof node / sizeof *node - (s->viscous ? 0 : 1);
+    for (size_t i = 0; i < last; i++)
         UN_TRY(un_array_need(s->ctx, node[i].array, &s->node_capacity[i], nodes, node[i].size));
     for (size_t i = 0; i < sizeof tet / sizeof *tet; i++)
         UN_TRY(un_array_need(s->ctx, tet[i].array, &s->tet_capacity[i], tets, tet[i].size));
@@ -82,10 +84,12 @@ un_status un_tet_keep_pressure(un_tet *s)
     s->old_count = 0;
     UN_TRY(un_array_need(s->ctx, (void **)&s->old_key, &s->old_capacity[0], count + 1,
                          sizeof *s->old_key));
-    UN_TRY(un_array_need(s->ctx, (void **)&s->old_p, &s->old_capacity[1], count + 1,
-                         sizeof *s->old_p));
     memcpy(s->old_key, s->mesh.node_key, count * sizeof *s->old_key);
-    memcpy(s->old_p, s->p, count * sizeof *s->old_p);
+    for (int k = 0; k < un_tet_pressures(s); k++) {
+        UN_TRY(un_array_need(s->ctx, (void **)&s->old_p[k], &s->old_capacity[1 + k], count + 1,
+                             sizeof **s->old_p));
+        memcpy(s->old_p[k], s->p[k], count * sizeof **s->old_p);
+    }
     s->old_count = (int32_t)count;
     return UN_OK;
 }
@@ -106,7 +110,8 @@ static void recall_pressure(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         while (lo < s->old_count && s->old_key[lo] < key[n]) lo++;
         s->known_node[n] = lo < s->old_count && s->old_key[lo] == key[n];
-        s->p[n] = s->known_node[n] ? s->old_p[lo] : 0;
+        for (int k = 0; k < un_tet_pressures(s); k++)
+            s->p[k][n] = s->known_node[n] ? s->old_p[k][lo] : 0;
     }
 }
 
@@ -117,17 +122,18 @@ static void guess_pressure(void *arg, int64_t begin, int64_t end)
     const un_tets *mesh = &s->mesh;
     for (int64_t n = begin; n < end; n++) {
         if (s->known_node[n]) continue;
-        double sum = 0;
+        double sum[2] = {0, 0};
         int32_t count = 0;
-        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
-            const int32_t *m = mesh->tet[mesh->corner[k] / 4];
+        for (int32_t e = mesh->first[n]; e < mesh->first[n + 1]; e++) {
+            const int32_t *m = mesh->tet[mesh->corner[e] / 4];
             for (int i = 0; i < 4; i++) {
                 if (!s->known_node[m[i]]) continue;
-                sum += s->p[m[i]];
+                for (int k = 0; k < un_tet_pressures(s); k++) sum[k] += s->p[k][m[i]];
                 count++;
             }
         }
-        if (count > 0) s->p[n] = sum / count;
+        for (int k = 0; k < un_tet_pressures(s); k++)
+            if (count > 0) s->p[k][n] = sum[k] / count;
     }
 }
 

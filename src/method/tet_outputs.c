@@ -60,6 +60,14 @@ un_status un_tet_surface(void *state, un_trimesh *mesh)
     return UN_OK;
 }
 
+static double pressure_at(const un_tet *s, const un_place *place)
+{
+    double p = 0;
+    for (int k = 0; k < un_tet_pressures(s); k++)
+        for (int i = 0; i < 4; i++) p += place->w[i] * s->p[k][s->mesh.tet[place->tet][i]];
+    return p;
+}
+
 un_status un_tet_cells(const void *state, un_cells *out)
 {
     const un_tet *s = state;
@@ -73,15 +81,13 @@ un_status un_tet_cells(const void *state, un_cells *out)
         if (!(un_tet_sample(&s->mesh, s->phi, &place) < 0)) continue;
         if (!(un_tet_sample(&s->mesh, s->tet_walls.phi, &place) > 0)) continue;
         un_vec3 u = {0, 0, 0};
-        double p = 0;
         for (int i = 0; i < 4; i++) {
             u = un_mad(u, s->u_node[s->mesh.tet[place.tet][i]], place.w[i]);
-            p += place.w[i] * s->p[s->mesh.tet[place.tet][i]];
         }
         out->min[out->count] = min;
         out->size[out->count] = h;
         out->level[out->count] = tree->level[leaf];
-        out->pressure[out->count] = p;
+        out->pressure[out->count] = pressure_at(s, &place);
         out->velocity[out->count++] = u;
     }
     return UN_OK;
@@ -157,9 +163,7 @@ static double probe_pressure(const un_tet *s, const un_probe *probe)
 {
     un_place place;
     un_tets_locate(&s->mesh, probe->at, &place);
-    double p = 0;
-    for (int i = 0; i < 4; i++) p += place.w[i] * s->p[s->mesh.tet[place.tet][i]];
-    return p;
+    return pressure_at(s, &place);
 }
 
 double un_tet_probe(const void *state, const un_probe *which)

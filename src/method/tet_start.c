@@ -46,7 +46,8 @@ static un_status seed(un_tet *s)
     UN_TRY(un_tets_build(&s->mesh, &s->arena, &s->tree));
     un_arena_reset(&s->arena);
     UN_TRY(un_tet_need_fields(s));
-    memset(s->p, 0, (size_t)s->mesh.node_count * sizeof *s->p);
+    for (int k = 0; k < un_tet_pressures(s); k++)
+        memset(s->p[k], 0, (size_t)s->mesh.node_count * sizeof **s->p);
     UN_TRY(un_tet_walls_sample(&s->tet_walls, &s->mesh));
     UN_TRY(un_tet_sort(s));
     UN_TRY(un_tet_level_set(s));

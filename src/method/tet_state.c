@@ -1,7 +1,7 @@
 /* Method `tet` to a checkpoint and back.
  *
  * Saved: the particles, with the flags that the mesh and the level set were made with and not those
- * that the level set then gave them; the pressure at nodes (the next guess); what was emitted
+ * that the level set then gave them; the pressures at nodes (the next guess); what was emitted
  * inside the liquid and waits for the next projection; the ledger, the scale of sizes, the rate
  * that limits the step. Found again, by the same calls as at the end of a step: octree, tets,
  * walls, groups, level set, velocity at nodes, depths and flags. */
@@ -22,7 +22,8 @@ un_status un_tet_save(const void *state, un_state *out)
     UN_TRY(un_save_particles(out, &s->particles, s->flags_before));
     UN_TRY(un_save_sources(out, &s->sources));
     UN_TRY(un_save_walls(out, s->walls));
-    UN_TRY(un_state_add(out, "pressure", s->p, s->mesh.node_count, 8));
+    UN_TRY(un_state_add(out, "pressure", s->p[0], s->mesh.node_count, 8));
+    if (s->viscous) UN_TRY(un_state_add(out, "viscous_pressure", s->p[1], s->mesh.node_count, 8));
     UN_TRY(un_state_add(out, "emitted", s->emitted, s->has_emitted ? s->mesh.node_count : 0, 8));
     UN_TRY(un_state_add_number(out, "time", s->time));
     UN_TRY(un_state_add_integer(out, "step", s->step_count));
@@ -61,7 +62,8 @@ static un_status load(un_tet *s, const un_state *in)
     UN_TRY(un_load_sources(in, &s->sources));
     UN_TRY(un_tet_build_tree(s)); /* drops are known by their flags */
     UN_TRY(un_tet_build_mesh(s));
-    UN_TRY(un_state_take(in, "pressure", s->p, s->mesh.node_count, 8));
+    UN_TRY(un_state_take(in, "pressure", s->p[0], s->mesh.node_count, 8));
+    if (s->viscous) UN_TRY(un_state_take(in, "viscous_pressure", s->p[1], s->mesh.node_count, 8));
     UN_TRY(load_emitted(s, in));
     UN_TRY(un_tet_sort(s)); /* they are sorted; this finds the ranges */
     UN_TRY(un_tet_level_set(s));

@@ -236,7 +236,7 @@ un_status un_tet_apply_pressure(un_tet *s, double dt, un_tet_projection_report *
                             .phi = s->phi,
                             .walls = &s->tet_walls,
                             .u_solid = s->tet_walls.u_solid,
-                            .p = s->p,
+                            .p = s->p[0],
                             .source = s->source,
                             .lightness = s->mixed.lightness,
                             .dt = dt,

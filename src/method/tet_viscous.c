@@ -241,6 +241,8 @@ un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached,
                           .density = s->mixed.density,
                           .viscosity_all = s->def->fluid.viscosity,
                           .density_all = s->def->fluid.density,
+                          .keeps_volume = strcmp(s->def->solver.stress, "full") == 0,
+                          .p = s->p[1],
                           .dt = dt,
                           .tolerance = s->def->solver.tolerance,
                           .iteration_limit = ITERATION_LIMIT,
@@ -351,10 +353,10 @@ un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *proje
     int32_t nodes = s->mesh.node_count, iterations = projection->solve.iterations;
     double *first;
     UN_ALLOC(s->ctx, first, nodes + 1);
-    memcpy(first, s->p, (size_t)nodes * sizeof *first);
-    memset(s->p, 0, (size_t)nodes * sizeof *s->p);
+    memcpy(first, s->p[0], (size_t)nodes * sizeof *first);
+    memset(s->p[0], 0, (size_t)nodes * sizeof *first);
     status = un_tet_apply_pressure(s, dt, projection);
-    for (int32_t n = 0; n < nodes; n++) s->p[n] += first[n];
+    for (int32_t n = 0; n < nodes; n++) s->p[0][n] += first[n];
     un_free(s->ctx, first);
     projection->solve.iterations += iterations;
     return status;

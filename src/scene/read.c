@@ -387,7 +387,7 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
 {
     static const char *const keys[] = {"kind", "dump",    "dump_every", "tolerance", "cfl",
                                        "pic",  "surface", "stress",     "coupling",  NULL};
-    static const char *const stresses[] = {"full", "laplacian", NULL};
+    static const char *const stresses[] = {"full", "split", "laplacian", NULL};
     static const char *const couplings[] = {"flip", "pic", "implicit", NULL};
     static const char *const surfaces[] = {"hulls", "colour", NULL};
     int solver = un_open_table(place, t, "solver", "{ kind = \"auto\", tolerance = 1e-4 }");

@@ -26,6 +26,13 @@
 
 /* Tets with less liquid than this share have none: they hang on threads of no mass. */
 #define LIQUID_MIN 1e-3
+/* Divergence over strain at which volume is kept well enough, which two or three rounds reach; what
+ * cells cannot resolve leaves some 0.05 however many there are. Tolerances of the first rounds over
+ * that of the last. */
+#define SQUEEZED 0.1
+#define ROUNDS_MAX 4
+#define LOOSE 30.0
+#define FALL 10.0
 /* As in pressure/tets.c. */
 #define ROW_MAX 64
 
@@ -366,17 +373,45 @@ static un_status assemble(args *s)
     return UN_OK;
 }
 
-un_status un_viscosity_assemble(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
-                                un_viscous_report *report)
+static un_status begin(args *s, un_arena *arena, un_viscous_report *report)
 {
-    args s = {.v = v, .in = in, .mesh = in->mesh};
+    const un_viscous_def *in = s->in;
     double start = un_seconds();
     *report = (un_viscous_report){.solve = {.converged = true, .finite = true}};
     UN_ASSERT(in->dt >= 0 && (in->density || in->density_all > 0));
     UN_ASSERT(!in->walls || !in->walls->slides || in->tet_walls);
-    UN_TRY(choose_unknowns(&s, arena, report));
-    UN_TRY(assemble(&s));
+    UN_TRY(choose_unknowns(s, arena, report));
+    UN_TRY(assemble(s));
     report->seconds_assembly = un_seconds() - start;
+    return UN_OK;
+}
+
+un_status un_viscosity_assemble(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
+                                un_viscous_report *report)
+{
+    args s = {.v = v, .in = in, .mesh = in->mesh};
+    return begin(&s, arena, report);
+}
+
+static un_status solve_once(args *s, double tolerance, un_viscous_report *report)
+{
+    un_viscosity *v = s->v;
+    const un_viscous_def *in = s->in;
+    un_block_report before = report->solve;
+    bool again = before.kind != UN_BLOCK_AUTO;
+    un_block_system system = {.a = &v->matrix,
+                              .b = v->b,
+                              .place = v->place,
+                              .free = in->walls && in->walls->slides ? (const double(*)[9])v->free
+                                                                     : NULL,
+                              .same = again};
+    UN_TRY(un_block_solver_solve(v->solver, &system, v->x, tolerance, in->iteration_limit,
+                                 &report->solve));
+    report->solve.iterations += before.iterations;
+    report->solve.seconds_setup += before.seconds_setup;
+    if (again && report->solve.kind == UN_BLOCK_AUTO) report->solve.kind = before.kind;
+    if (report->solve.finite)
+        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
     return UN_OK;
 }
 
@@ -384,17 +419,25 @@ un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_
                              un_viscous_report *report)
 {
     args s = {.v = v, .in = in, .mesh = in->mesh};
-    UN_TRY(un_viscosity_assemble(v, arena, in, report));
-    const un_viscous_walls *w = in->walls;
-    un_block_system system = {.a = &v->matrix,
-                              .b = v->b,
-                              .place = v->place,
-                              .free = w && w->slides ? (const double(*)[9])v->free : NULL};
-    UN_TRY(un_block_solver_solve(v->solver, &system, v->x, in->tolerance, in->iteration_limit,
-                                 &report->solve));
-    if (report->solve.finite)
-        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, &s);
-    return UN_OK;
+    un_viscous_volume keep;
+    UN_TRY(begin(&s, arena, report));
+    if (!in->keeps_volume || v->matrix.n == 0) {
+        if (in->p) memset(in->p, 0, (size_t)in->mesh->node_count * sizeof *in->p);
+        return solve_once(&s, in->tolerance, report);
+    }
+    UN_TRY(un_viscous_volume_begin(&keep, arena, v, in, s.stiff));
+    /* The first rounds need not be exact; the last one is. */
+    for (double loose = LOOSE;;) {
+        UN_TRY(solve_once(&s, loose * in->tolerance, report));
+        if (!report->solve.finite) return UN_OK;
+        report->squeezed = un_viscous_volume_error(&keep, v, in, s.stiff);
+        bool enough = report->squeezed < SQUEEZED || report->rounds == ROUNDS_MAX;
+        if (enough && loose == 1) return UN_OK;
+        loose = enough ? 1 : fmax(1, loose / FALL);
+        if (enough) continue;
+        un_viscous_volume_push(&keep, v, in, s.stiff);
+        report->rounds++;
+    }
 }
 
 double un_viscosity_bytes(double nodes)

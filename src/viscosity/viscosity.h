@@ -58,13 +58,17 @@ typedef struct un_viscous_def {
     double viscosity_all, density_all; /* this */
     double dt, tolerance;
     int32_t iteration_limit;
-    bool laplacian; /* each component by itself; wrong at surfaces and where viscosity varies */
+    bool keeps_volume; /* by a pressure of its own (volume.c): */
+    double *p;         /* at nodes, Pa: a guess of it, and then it; NULL: from nothing */
+    bool laplacian;    /* each component by itself; wrong at surfaces and where viscosity varies */
 } un_viscous_def;
 
 typedef struct un_viscous_report {
     un_block_report solve;
     int32_t node_count; /* unknown velocities */
     int32_t tet_count;  /* tets with viscous liquid */
+    int32_t rounds;     /* of pressure */
+    double squeezed;    /* divergence over strain, rms, that those left */
     double seconds_assembly;
 } un_viscous_report;
 
@@ -84,6 +88,20 @@ typedef struct un_viscous_faces {
 un_status un_viscosity_solve_faces(un_viscosity *viscosity, un_arena *arena,
                                    const un_viscous_def *def, const un_viscous_faces *on,
                                    un_viscous_report *report);
+/* Volume kept under viscous stress (volume.c): the guess of its pressure, into b; after a solve,
+ * the divergence over the strain, rms; and the pressure against that, into b. stiff: as in nodes.c.
+ */
+typedef struct un_viscous_volume {
+    double *divergence; /* at nodes, times dt mu */
+    double *step;       /* at nodes: of dt times the pressure */
+    double rho;
+} un_viscous_volume;
+un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_viscosity *viscosity,
+                                  const un_viscous_def *def, const double *stiff);
+double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *viscosity,
+                               const un_viscous_def *def, const double *stiff);
+void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *viscosity,
+                            const un_viscous_def *def, const double *stiff);
 /* Bytes for so many nodes in the liquid. */
 double un_viscosity_bytes(double nodes);
 

@@ -7,7 +7,7 @@ static un_block_report solve(un_context *ctx, test_truss *t, un_block_kind kind,
 {
     un_block_solver *solver;
     un_block_report report;
-    un_block_system system = {&t->a, t->b, t->place, (const double(*)[9])t->free};
+    un_block_system system = {&t->a, t->b, t->place, (const double(*)[9])t->free, false};
     check_ok(ctx, un_block_solver_create(ctx, &solver));
     un_block_solver_set_kind(solver, kind);
     check_ok(ctx, un_block_solver_solve(solver, &system, t->x, tolerance, 5000, &report));
@@ -200,7 +200,7 @@ static un_status solve_once(un_context *ctx, void *arg)
     test_truss *t = arg;
     un_block_solver *solver;
     un_block_report report;
-    un_block_system system = {&t->a, t->b, t->place, NULL};
+    un_block_system system = {&t->a, t->b, t->place, NULL, false};
     UN_TRY(un_block_solver_create(ctx, &solver));
     un_status status = UN_OK;
     for (int kind = 1; kind < UN_BLOCK_KIND_COUNT && status == UN_OK; kind++) {

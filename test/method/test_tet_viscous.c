@@ -38,6 +38,37 @@ static void slumps(void **state)
     check_near(front_after(0.25, "", "fluid = { viscosity = 1e6 },", "flip"), 0.1, 0.006);
 }
 
+/* A column on a floor that it slides along sinks by its weight at rho g y (H - y / 2) / (3 mu). */
+static double sinking(const char *stress)
+{
+    char text[1024];
+    world w;
+    snprintf(text, sizeof text,
+             "scene { method = 'tet', domain = { size = {0.4, 0.5, 0.4}, slip = math.huge },\n"
+             "detail = { coarsest = 10, finest = 30 }, frames = { count = 9, rate = 25 },\n"
+             "fluid = { viscosity = 1e4 }, solver = { stress = '%s' },\n"
+             "liquid = { box { min = {0.1, 0, 0.1}, max = {0.3, 0.4, 0.3} } } }",
+             stress);
+    world_begin(&w, &un_method_tet, 2, text);
+    world_run(&w, 0.08);
+    const un_particles *p = w.method->particles(w.state);
+    double above = 0, below = 0;
+    for (int64_t q = 0; q < p->count; q++) {
+        double y = p->x[1][q], theory = -1000 * 9.81 * y * (0.4 - y / 2) / 3e4;
+        above += p->v[1][q] * theory;
+        below += theory * theory;
+    }
+    world_end(&w);
+    return above / below;
+}
+
+static void columns_sink_as_trouton_says(void **state)
+{
+    (void)state;
+    check_near(sinking("full"), 1, 0.06);
+    assert_true(sinking("split") > 1.3);
+}
+
 /* Steps ten times as long as usual stay stable. */
 static void long_steps(void **state)
 {
@@ -148,7 +179,9 @@ static void spins_on(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(slumps), cmocka_unit_test(long_steps),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(slumps),
+                                       cmocka_unit_test(columns_sink_as_trouton_says),
+                                       cmocka_unit_test(long_steps),
                                        cmocka_unit_test(puddles_do_not_boil),
                                        cmocka_unit_test(edges_shed_no_drops),
                                        cmocka_unit_test(spins_on)};

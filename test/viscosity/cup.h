@@ -39,6 +39,7 @@ static inline void cup_begin(cup *c, int32_t threads, un_vec3 size, int32_t coar
                              .density_all = 1000,
                              .dt = 0.01,
                              .tolerance = 1e-12,
+                             .keeps_volume = true,
                              .iteration_limit = 5000};
 }
 

@@ -1,0 +1,193 @@
+/* Volume kept under viscous stress.
+ *
+ * [Batty11] solves for viscosity and pressure in turn. Viscous stress alone lets liquid be squeezed
+ * like a sponge: a column that is pressed together does not grow wider, and resists with 2 mu times
+ * the rate of strain instead of 3 mu [Trouton 1906]. The pressure that comes afterwards mends the
+ * volume, but not what was too soft: with any cells and steps threads stretch and bend by half as
+ * much again, while their twist is as stiff as it should be, so that they fold where they should
+ * coil. What is wanted is pressure and velocity at once [Larionov et al. 2017, Variational Stokes]:
+ *
+ *     (M + dt K) v - dt B^T p = M v_old,   B v = 0
+ *
+ * The solve is repeated under the pressure that the divergence calls for [Uzawa]: p grows by mu
+ * times what the divergence is off. For viscous stress alone the eigenvalues of that step are
+ * at most 3/2, that of a drop which swells, for (div v)^2 <= 3 D:D, and 1/2 where liquid is
+ * confined: Chebyshev's iteration for that range leaves 1/2, 1/7, 1/26 of the error. What inertia
+ * has to say is left to the projection that follows.
+ *
+ * p and the divergence are means at nodes, from which tets take theirs: tet by tet there would be
+ * more conditions than velocities, and the mesh would lock. Where viscosity jumps a node's mu is
+ * the least around it: the thin side gives way. */
+#include "viscosity/viscosity.h"
+
+#define CENTRE 1.0
+#define HALF_WIDTH 0.5
+
+typedef struct args {
+    un_viscous_volume *keep;
+    un_viscosity *v;
+    const un_viscous_def *in;
+    const un_tets *mesh;
+    const double *stiff;
+    double old, new; /* shares in the next step of the last one and of the divergence */
+} args;
+
+static double viscosity_of(const args *s, int32_t t)
+{
+    const float *mu = s->in->viscosity;
+    const int32_t *n = s->mesh->tet[t];
+    return mu ? 0.25 * ((double)mu[n[0]] + mu[n[1]] + mu[n[2]] + mu[n[3]]) : s->in->viscosity_all;
+}
+
+/* Of liquid, as the stress counts it. */
+static double volume_of(const args *s, int32_t t)
+{
+    const un_tets *m = s->mesh;
+    double h = un_tets_size(m, t);
+    return s->stiff[t] / (s->in->dt * viscosity_of(s, t)) * h * h * m->shapes[m->shape[t]].volume;
+}
+
+/* Sums of mu times the square of divergence and of strain. */
+static void find_divergence(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    args *s = arg;
+    const un_tets *m = s->mesh;
+    const un_viscous_def *in = s->in;
+    for (int64_t n = begin; n < end; n++) {
+        double sum = 0, total = 0, least = INFINITY, strain = 0;
+        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+            int32_t t = m->corner[e] / 4;
+            if (!(s->stiff[t] > 0)) continue;
+            const un_tet_shape *shape = &m->shapes[m->shape[t]];
+            double d[3][3] = {{0}}, mu = viscosity_of(s, t), w = volume_of(s, t);
+            double over = 1 / un_tets_size(m, t);
+            for (int i = 0; i < 4; i++) {
+                const double *g = shape->gradient[i];
+                un_vec3 u = un_scale(in->u[m->tet[t][i]], over);
+                for (int k = 0; k < 3; k++) {
+                    d[0][k] += u.x * g[k];
+                    d[1][k] += u.y * g[k];
+                    d[2][k] += u.z * g[k];
+                }
+            }
+            double square = 0;
+            for (int c = 0; c < 9; c++) {
+                double both = 0.5 * (d[c / 3][c % 3] + d[c % 3][c / 3]);
+                square += both * both;
+            }
+            sum += w * (d[0][0] + d[1][1] + d[2][2]);
+            strain += 0.25 * w * mu * square;
+            total += w;
+            least = fmin(least, mu);
+        }
+        s->keep->divergence[n] = 0;
+        if (!(total > 0)) continue;
+        double over = sum / total;
+        s->keep->divergence[n] = in->dt * least * over;
+        sums[0] += 0.25 * total * least * over * over;
+        sums[1] += strain;
+    }
+}
+
+static void next_step(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    double *step = s->keep->step;
+    for (int64_t n = begin; n < end; n++) {
+        step[n] = s->old * step[n] - s->new * s->keep->divergence[n];
+        if (s->in->p) s->in->p[n] += step[n] / s->in->dt;
+    }
+}
+
+/* The guess, smoothed: what alternates from node to node has no divergence to be seen by, and would
+ * grow from step to step. */
+static void first_step(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tets *m = s->mesh;
+    const double *p = s->in->p;
+    for (int64_t n = begin; n < end; n++) {
+        double sum = 0, total = 0;
+        for (int32_t e = m->first[n]; p && e < m->first[n + 1]; e++) {
+            int32_t t = m->corner[e] / 4;
+            const int32_t *k = m->tet[t];
+            double w = s->stiff[t] > 0 ? volume_of(s, t) : 0;
+            sum += 0.25 * w * (p[k[0]] + p[k[1]] + p[k[2]] + p[k[3]]);
+            total += w;
+        }
+        s->keep->step[n] = total > 0 ? s->in->dt * sum / total : 0;
+    }
+}
+
+static void keep_guess(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    for (int64_t n = begin; n < end; n++) s->in->p[n] = s->keep->step[n] / s->in->dt;
+}
+
+static void push_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tets *m = s->mesh;
+    const un_viscous_walls *walls = s->in->walls;
+    const double *p = s->keep->step;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t n = s->v->node[r];
+        un_vec3 force = {0, 0, 0};
+        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+            int32_t t = m->corner[e] / 4;
+            if (!(s->stiff[t] > 0)) continue;
+            const int32_t *k = m->tet[t];
+            const double *g = m->shapes[m->shape[t]].gradient[m->corner[e] % 4];
+            double mean = 0.25 * (p[k[0]] + p[k[1]] + p[k[2]] + p[k[3]]);
+            double w = mean * volume_of(s, t) / un_tets_size(m, t);
+            force = un_mad(force, un_v3(g[0], g[1], g[2]), w);
+        }
+        if (walls && walls->kind[n] == UN_WALL_SLIDES) {
+            const double *f = walls->free[n];
+            force = un_v3(f[0] * force.x + f[1] * force.y + f[2] * force.z,
+                          f[3] * force.x + f[4] * force.y + f[5] * force.z,
+                          f[6] * force.x + f[7] * force.y + f[8] * force.z);
+        }
+        s->v->b[r] = un_add(s->v->b[r], force);
+    }
+}
+
+un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_viscosity *v,
+                                  const un_viscous_def *in, const double *stiff)
+{
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stiff = stiff};
+    int64_t nodes = in->mesh->node_count;
+    *keep = (un_viscous_volume){
+        .divergence = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *keep->divergence),
+        .step = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *keep->step)};
+    if (!keep->divergence || !keep->step) return UN_ERROR_MEMORY;
+    un_parallel_for(v->ctx, nodes, 4096, first_step, &s);
+    if (!in->p) return UN_OK;
+    un_parallel_for(v->ctx, nodes, 16384, keep_guess, &s);
+    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, &s);
+    return UN_OK;
+}
+
+double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in,
+                               const double *stiff)
+{
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stiff = stiff};
+    double sums[2];
+    un_parallel_sums(v->ctx, in->mesh->node_count, 2, find_divergence, &s, sums);
+    return sums[1] > 0 ? sqrt(sums[0] / sums[1]) : 0;
+}
+
+void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in,
+                            const double *stiff)
+{
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stiff = stiff};
+    /* [Saad 2003, algorithm 12.1] */
+    double last = keep->rho;
+    keep->rho = 1 / (2 * CENTRE / HALF_WIDTH - last);
+    s.old = last * keep->rho;
+    s.new = last > 0 ? 2 * keep->rho / HALF_WIDTH : 1 / CENTRE;
+    if (!(last > 0)) keep->rho = HALF_WIDTH / CENTRE;
+    un_parallel_for(v->ctx, in->mesh->node_count, 16384, next_step, &s);
+    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, &s);
+}
