@@ -25,6 +25,10 @@ static inline bool un_fill_in_domain(const un_fill *f, un_vec3 x)
 }
 /* The particle of the half cell of edge s around x, if it has one. jitter: in [-0.5, 0.5]. */
 bool un_fill_half_cell(const un_fill *fill, un_vec3 x, double s, un_vec3 jitter, un_seed *out);
+/* Of the half cell of edge s around x, which moved here by step: the share that comes out of the
+ * emitter, 0 where it has not reached it or has done so before; x becomes the middle of that
+ * (stream.c). */
+double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s);
 /* Three random numbers in [-0.5, 0.5], by half cell. */
 un_vec3 un_fill_jitter(uint64_t index, uint64_t stream);
 /* As the next one at `at`; the wanted size, if the particles have one, is that of the cell. */

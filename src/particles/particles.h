@@ -110,7 +110,8 @@ typedef struct un_seed_def {
     un_vec3 velocity;
     un_vec3 shift; /* of the lattice, m; for moving emission */
     /* Emission: only lattice points that were not yet in the shape one step ago, when the lattice
-     * stood at shift - step; whole half cells. Zero: everything in the shape, cut to its surface.
+     * stood at shift - step, cut to the stream's rim. Zero: everything in the shape, cut to its
+     * surface.
      */
     un_vec3 step;
     bool emitting;

@@ -3,8 +3,8 @@
  * The lattice of half cells carries one particle each (fill.c).
  *
  * Emission is a rigid stream through the emitter's shape: the lattice moves with the stream's
- * velocity, and a lattice point is emitted in the step in which it enters the shape, where it has
- * got to by the end of the step. */
+ * velocity, and the particle of a half cell, cut to the stream's rim (stream.c), is emitted in the
+ * step in which it enters the shape, where it has got to by the end of the step. */
 #include "particles/fill.h"
 
 /* A point has entered an emitter when it is this share of a half cell inside. Points that stop in
@@ -52,10 +52,11 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_
         un_hash64((uint64_t)i * 0x10000000000u + (uint64_t)j * 0x100000u + (uint64_t)k);
     un_vec3 jitter = un_fill_jitter(index, def->stream);
     if (!def->emitting) return un_fill_half_cell(&fill, x, s, jitter, out);
-    if (!un_fill_in_domain(&fill, x) || !enters(def, x, s)) return false;
+    double share = un_stream_half_cell(def->shape, def->step, &x, s);
+    if (!(share > 0) || !un_fill_in_domain(&fill, x) || !enters(def, x, s)) return false;
     un_vec3 moved = un_mad(x, jitter, UN_JITTER_SURFACE * s);
     bool open = un_fill_in_domain(&fill, moved) && un_walls_distance_exact(def->walls, moved) > 0;
-    *out = (un_seed){open ? moved : x, s * s * s};
+    *out = (un_seed){open ? moved : x, share * s * s * s};
     return true;
 }
 

@@ -250,7 +250,7 @@ static void not_available(void **state)
         {"scene { domain = { slip = -1 } }",
          "dam.lua:1: domain.slip must be between 0 and 1000000000, got -1"},
         {"scene { solver = { stress = 'half' } }",
-         "dam.lua:1: solver.stress = \"half\" is unknown; known are full, laplacian"},
+         "dam.lua:1: solver.stress = \"half\" is unknown; known are full, split, laplacian"},
         {"scene { fluid = { surface_tension = 0.07 } }",
          "dam.lua:1: fluid.surface_tension = 0.07 is not available in this version; leave it out "
          "or "

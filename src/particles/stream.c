@@ -1,0 +1,84 @@
+/* A half cell of a stream, cut to the emitter's rim.
+ *
+ * A stream that comes out of a shape is as thick as the shape's shadow along it. A half cell of the
+ * lattice that moves with the stream carries what of it is in the shadow, as one particle in the
+ * middle of that part, like a half cell that is filled (fill.c): with whole half cells a thread
+ * would come out with the lattice's stairs around it. */
+#include "particles/fill.h"
+
+/* The shadow is found by distances along lines, no nearer to each other than this share of the half
+ * cell. */
+#define LINE_STEP 0.25
+/* Half cells further than this inside the shape, half cells along the stream, have entered before;
+ * where a shape's mouth is at most this steep, those that the rim cuts as well. */
+#define ENTERED 2.0
+#define FRACTION_MIN 0.02
+
+typedef struct stream {
+    const un_shape *shape;
+    un_vec3 along, centre;
+    double reach, s;
+} stream;
+
+/* The least distance to the shape on the line through x: always the same one on the same line. */
+static double shadow_distance(const stream *f, un_vec3 x)
+{
+    double t = -f->reach, least = INFINITY;
+    un_vec3 foot = un_mad(x, f->along, un_dot(un_sub(f->centre, x), f->along));
+    while (t <= f->reach) {
+        double d = un_shape_distance(f->shape, un_mad(foot, f->along, t));
+        least = fmin(least, d);
+        if (least < -f->s) break;
+        t += fmax(fabs(d), LINE_STEP * f->s);
+    }
+    return least;
+}
+
+static bool inside_upstream(const stream *f, un_vec3 x, double way)
+{
+    return un_shape_distance(f->shape, un_mad(x, f->along, -way)) < 0;
+}
+
+/* Is it certain that the half cell around x has been in the shape before, or is not yet? */
+static bool out_of_question(const stream *f, un_vec3 x, double step)
+{
+    double d = un_shape_distance(f->shape, x), way = step + ENTERED * f->s;
+    if (d > 0.87 * f->s + step) return true;
+    if (d < 0) return inside_upstream(f, x, way);
+    double e = 0.05 * f->s;
+    un_vec3 n = un_shape_normal(f->shape, x);
+    return inside_upstream(f, un_mad(x, n, -d - e), way);
+}
+
+double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s)
+{
+    un_box3 box = un_shape_bounds(shape);
+    stream f = {.shape = shape, .along = un_normalize(step), .s = s};
+    f.centre = un_scale(un_add(box.min, box.max), 0.5);
+    f.reach = 0.5 * un_length(un_sub(box.max, box.min)) + s;
+    if (!isfinite(f.reach)) return 1;
+    if (!(un_length(step) > 0)) return 0;
+    if (out_of_question(&f, *x, un_length(step))) return 0;
+    double d = shadow_distance(&f, *x);
+    if (d >= 0.87 * s) return 0;
+    if (d <= -0.87 * s) return 1;
+    /* across the stream: as near to the axes as can be, for the lattice is along them */
+    un_vec3 axis = fabs(f.along.x) < 0.6 ? un_v3(1, 0, 0) : un_v3(0, 1, 0);
+    un_vec3 a = un_normalize(un_mad(axis, f.along, -un_dot(axis, f.along)));
+    un_vec3 b = un_cross(f.along, a);
+    double e = 0.05 * s, half = 0.5 * s, most = -INFINITY;
+    double da = shadow_distance(&f, un_mad(*x, a, e)) - shadow_distance(&f, un_mad(*x, a, -e));
+    double db = shadow_distance(&f, un_mad(*x, b, e)) - shadow_distance(&f, un_mad(*x, b, -e));
+    double length = hypot(da, db);
+    for (int c = 0; c < 4; c++) {
+        un_vec3 corner = un_mad(un_mad(*x, a, c & 1 ? half : -half), b, c & 2 ? half : -half);
+        most = fmax(most, shadow_distance(&f, corner));
+    }
+    if (most < 1e-6 * s) return 1;
+    if (!(length > 0)) return d < 0;
+    double fraction = un_cube_below_plane(un_v3(da / length, db / length, 0), -d / s);
+    if (fraction < FRACTION_MIN) return 0;
+    double in = half * (1 - fraction) / length;
+    *x = un_mad(un_mad(*x, a, -in * da), b, -in * db);
+    return fraction;
+}
