@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Says how fast a thread of viscous liquid coils, and by which forces [Ribe 2004].
 
-    coil.py --run PROGRAM -o OUT       runs bench/thread.lua with other viscosities and heights
+    coil.py --run PROGRAM -o OUT       runs scenes/coil.lua with other viscosities and heights
     coil.py DIR...
 
-DIR is a run like bench/thread.lua or scenes/coil.lua: a thread that pours straight down.
+DIR is a run like scenes/coil.lua: a thread that pours straight down.
 The turn is that of the thread's middle, two of its diameters above the pile; `round` is 1 where it
 goes round and round and 0 where it folds to and fro. a and U are the thread's radius and speed
 there, R = U / omega the coil's radius, H the height from the pile's top to the emitter's mouth. Where one force bends the thread alone, omega is
@@ -31,7 +31,7 @@ import run_files
 G = 9.81
 
 
-SCENE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "thread.lua")
+SCENE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenes/coil.lua")
 # viscosity, Pa s, and the mouth's height, m
 VARIANTS = ([(mu, 0.245) for mu in (150, 1500, 500, 50)] +
             [(1500, mouth) for mouth in (0.178, 0.211)] + [(5000, 0.245)])

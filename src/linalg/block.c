@@ -286,6 +286,8 @@ static un_status iterate(un_block_solver *s, const un_block_system *system, un_b
         s->ready = UN_BLOCK_AUTO;
         UN_TRY(m->setup(m->state, system, report));
         s->ready = kind;
+    } else if (m->again) {
+        m->again(m->state);
     }
     report->seconds_setup += un_seconds() - start;
     double rho = precondition(s, m, &qz);

@@ -65,6 +65,7 @@ double un_block_solver_bytes(double rows);
 typedef struct un_block_preconditioner {
     void *state;
     un_status (*setup)(void *state, const un_block_system *system, un_block_report *report);
+    void (*again)(void *state); /* instead, for another b; NULL: there is nothing to do */
     void (*apply)(void *state, un_vec3 *z, const un_vec3 *r);
     void (*destroy)(void *state);
 } un_block_preconditioner;

@@ -369,6 +369,11 @@ static double largest_rest(void *arg, int64_t begin, int64_t end)
     return most;
 }
 
+static void again(void *state)
+{
+    ((un_sa *)state)->rest_scale = 0;
+}
+
 static void load_rows(void *arg, int64_t begin, int64_t end)
 {
     un_sa *sa = arg;
@@ -429,6 +434,6 @@ un_status un_block_sa_create(un_context *ctx, un_block_preconditioner *m)
     if (!sa) return UN_ERROR_MEMORY;
     sa->ctx = ctx;
     un_arena_init(&sa->arena, ctx);
-    *m = (un_block_preconditioner){sa, setup, apply, destroy};
+    *m = (un_block_preconditioner){sa, setup, again, apply, destroy};
     return UN_OK;
 }

@@ -18,7 +18,9 @@
  *    pressure/faces.c.
  *  - The projection before the viscous step, which the paper calls optional, is where gravity acts:
  *    viscous liquid at rest in a vessel then stays at rest.
- *  - What falls into the liquid or is emitted brings its own velocity (advect/faces.c). */
+ *  - What falls into the liquid or is emitted brings its own velocity (advect/faces.c).
+ * Where it does not, though it could: viscosity and pressure are solved for in turn, which makes
+ * threads too soft; `tet` does better (viscosity/volume.c). */
 #include "method/saving.h"
 #include "method/tet.h"
 
@@ -193,7 +195,8 @@ static un_status apply_viscosity(un_staggered *g, double dt, int32_t *iterations
     a.reached = reached;
     un_viscous_faces on = {&g->faces, g->u, g->known};
     bool implicit = strcmp(s->def->solver.coupling, "implicit") == 0;
-    UN_TRY(un_tet_solve_stress(s, s->u_node, reached, implicit ? &on : NULL, dt, iterations));
+    UN_TRY(
+        un_tet_solve_stress(s, s->u_node, reached, implicit ? &on : NULL, false, dt, iterations));
     if (!implicit) un_parallel_for(s->ctx, g->faces.count, 4096, change_faces, &a);
     un_arena_reset(&s->arena);
     return UN_OK;

@@ -104,9 +104,11 @@ un_status un_tet_thicken(un_tet *s);
 un_status un_tet_viscosity(un_tet *s, double dt, un_tet_projection_report *projection,
                            int32_t *viscous_iterations);
 /* Of that the solve at nodes: u is changed in place where reached is set to 1. faces: the solve is
- * for velocities there instead, and u what they make at nodes; NULL: none. */
+ * for velocities there instead, and u what they make at nodes; NULL: none, and then volume may be
+ * kept by a pressure of its own. */
 un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached,
-                              const un_viscous_faces *faces, double dt, int32_t *iterations);
+                              const un_viscous_faces *faces, bool keeps_volume, double dt,
+                              int32_t *iterations);
 /* The share of velocities finer than nodes resolve, of tets or faces between them, that a step with
  * viscosity leaves: the solve does not see them, and kept whole they grow where pressure feeds
  * them. Thin liquid keeps all. A sheet of 10 Pa s two cells high (half of

@@ -7,9 +7,10 @@
  * particles above it the wall would seem to slide, and what stops it would be taken off the liquid
  * in every step.
  *
- * Departure from [Batty11 section 5.2], for faces as well: what a tet has beyond what its nodes
- * resolve is not kept whole but decays at the viscous rate (un_tet_viscous_rest), or thin layers
- * boil. */
+ * Departures from [Batty11]: pressure is part of the viscous solve (viscosity/volume.c), unless
+ * solver.stress = "split" asks for the paper's way. And from section 5.2, for faces as well: what a
+ * tet has beyond what its nodes resolve is not kept whole but decays at the viscous rate
+ * (un_tet_viscous_rest), or thin layers boil. */
 #include "method/tet.h"
 
 #define ITERATION_LIMIT 2000
@@ -229,7 +230,8 @@ static void change_tets(void *arg, int64_t begin, int64_t end)
 }
 
 un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached,
-                              const un_viscous_faces *faces, double dt, int32_t *iterations)
+                              const un_viscous_faces *faces, bool keeps_volume, double dt,
+                              int32_t *iterations)
 {
     un_viscous_def def = {.mesh = &s->mesh,
                           .u = u,
@@ -241,7 +243,7 @@ un_status un_tet_solve_stress(un_tet *s, un_vec3 *u, uint8_t *reached,
                           .density = s->mixed.density,
                           .viscosity_all = s->def->fluid.viscosity,
                           .density_all = s->def->fluid.density,
-                          .keeps_volume = strcmp(s->def->solver.stress, "full") == 0,
+                          .keeps_volume = keeps_volume,
                           .p = s->p[1],
                           .dt = dt,
                           .tolerance = s->def->solver.tolerance,
@@ -283,7 +285,8 @@ static un_status solve(un_tet *s, double dt, int32_t *iterations)
     un_transfer_tets_to_nodes(ctx, a.u, a.reached, a.change, s->known_tet, &s->mesh,
                               s->tet_walls.open);
     un_parallel_for(ctx, s->mesh.node_count, 16384, add_change, &a);
-    UN_TRY(un_tet_solve_stress(s, a.u, a.reached, NULL, dt, iterations));
+    bool full = strcmp(s->def->solver.stress, "full") == 0;
+    UN_TRY(un_tet_solve_stress(s, a.u, a.reached, NULL, full, dt, iterations));
     un_parallel_for(ctx, s->mesh.tet_count, 8192, change_tets, &a);
     return UN_OK;
 }

@@ -20,6 +20,7 @@
  * - Walls may let the liquid slide [Navier]: u.n = u_solid.n, and along the wall the traction is
  *   mu / slip times the velocity relative to it. With P = 1 - n n^T at such nodes u = P v + c, c
  * the solid's part along n: rows and columns are projected, and the diagonal gets n n^T.
+ * - The liquid may keep its volume by a pressure in the same solve (volume.c).
  * - Where all of the liquid around a node has no viscosity there is no equation: water costs
  *   nothing. */
 #include "viscosity/viscosity.h"
