@@ -443,8 +443,8 @@ un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_
 
 double un_viscosity_bytes(double nodes)
 {
-    /* rows of about 15 blocks; vectors; places */
-    return nodes * (15 * (72 + 4) + 4 * 24 + 16) + un_block_solver_bytes(nodes);
+    /* rows of about 15 blocks; vectors; places; pressure */
+    return nodes * (15 * (72 + 4) + 4 * 24 + 16 + 4 * 8) + un_block_solver_bytes(nodes);
 }
 
 /* ---- life ---- */

@@ -92,8 +92,9 @@ un_status un_viscosity_solve_faces(un_viscosity *viscosity, un_arena *arena,
  * the divergence over the strain, rms; and the pressure against that, into b. stiff: as in nodes.c.
  */
 typedef struct un_viscous_volume {
-    double *divergence; /* at nodes, times dt mu */
-    double *step;       /* at nodes: of dt times the pressure */
+    float *flux, *volume; /* at tets: divergence times volume of liquid, m3/s; that volume */
+    double *divergence;   /* at nodes, times dt mu */
+    double *step;         /* at nodes: of dt times the pressure */
     double rho;
 } un_viscous_volume;
 un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_viscosity *viscosity,

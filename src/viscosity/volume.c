@@ -47,46 +47,63 @@ static double volume_of(const args *s, int32_t t)
     return s->stiff[t] / (s->in->dt * viscosity_of(s, t)) * h * h * m->shapes[m->shape[t]].volume;
 }
 
-/* Sums of mu times the square of divergence and of strain. */
-static void find_divergence(void *arg, int64_t begin, int64_t end, double *sums)
+/* Of each tet the volume of its liquid, and the divergence times that; returns mu times the square
+ * of the strain, times the volume, summed up. */
+static double look_at_tets(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tets *m = s->mesh;
+    double strain = 0;
+    for (int64_t t = begin; t < end; t++) {
+        s->keep->flux[t] = s->keep->volume[t] = 0;
+        if (!(s->stiff[t] > 0)) continue;
+        const un_tet_shape *shape = &m->shapes[m->shape[t]];
+        double d[3][3] = {{0}}, w = volume_of(s, (int32_t)t);
+        double over = 1 / un_tets_size(m, (int32_t)t), square = 0;
+        for (int i = 0; i < 4; i++) {
+            const double *g = shape->gradient[i];
+            un_vec3 u = un_scale(s->in->u[m->tet[t][i]], over);
+            for (int k = 0; k < 3; k++) {
+                d[0][k] += u.x * g[k];
+                d[1][k] += u.y * g[k];
+                d[2][k] += u.z * g[k];
+            }
+        }
+        for (int c = 0; c < 9; c++) {
+            double both = 0.5 * (d[c / 3][c % 3] + d[c % 3][c / 3]);
+            square += both * both;
+        }
+        s->keep->volume[t] = (float)w;
+        s->keep->flux[t] = (float)(w * (d[0][0] + d[1][1] + d[2][2]));
+        strain += w * viscosity_of(s, (int32_t)t) * square;
+    }
+    return strain;
+}
+
+/* Returns mu times the square of the divergence, times the volume, summed up. */
+static double find_divergence(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
     const un_tets *m = s->mesh;
     const un_viscous_def *in = s->in;
+    double squares = 0;
     for (int64_t n = begin; n < end; n++) {
-        double sum = 0, total = 0, least = INFINITY, strain = 0;
+        double sum = 0, total = 0, least = INFINITY;
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
             int32_t t = m->corner[e] / 4;
-            if (!(s->stiff[t] > 0)) continue;
-            const un_tet_shape *shape = &m->shapes[m->shape[t]];
-            double d[3][3] = {{0}}, mu = viscosity_of(s, t), w = volume_of(s, t);
-            double over = 1 / un_tets_size(m, t);
-            for (int i = 0; i < 4; i++) {
-                const double *g = shape->gradient[i];
-                un_vec3 u = un_scale(in->u[m->tet[t][i]], over);
-                for (int k = 0; k < 3; k++) {
-                    d[0][k] += u.x * g[k];
-                    d[1][k] += u.y * g[k];
-                    d[2][k] += u.z * g[k];
-                }
-            }
-            double square = 0;
-            for (int c = 0; c < 9; c++) {
-                double both = 0.5 * (d[c / 3][c % 3] + d[c % 3][c / 3]);
-                square += both * both;
-            }
-            sum += w * (d[0][0] + d[1][1] + d[2][2]);
-            strain += 0.25 * w * mu * square;
-            total += w;
-            least = fmin(least, mu);
+            if (!(s->keep->volume[t] > 0)) continue;
+            sum += (double)s->keep->flux[t];
+            total += (double)s->keep->volume[t];
+            if (in->viscosity) least = fmin(least, viscosity_of(s, t));
         }
         s->keep->divergence[n] = 0;
         if (!(total > 0)) continue;
-        double over = sum / total;
-        s->keep->divergence[n] = in->dt * least * over;
-        sums[0] += 0.25 * total * least * over * over;
-        sums[1] += strain;
+        if (!in->viscosity) least = in->viscosity_all;
+        double divergence = sum / total;
+        s->keep->divergence[n] = in->dt * least * divergence;
+        squares += 0.25 * total * least * divergence * divergence;
     }
+    return squares;
 }
 
 static void next_step(void *arg, int64_t begin, int64_t end)
@@ -157,11 +174,13 @@ un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_v
                                   const un_viscous_def *in, const double *stiff)
 {
     args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stiff = stiff};
-    int64_t nodes = in->mesh->node_count;
+    int64_t nodes = in->mesh->node_count, tets = in->mesh->tet_count;
     *keep = (un_viscous_volume){
+        .flux = un_arena_alloc(arena, (size_t)tets + 1, sizeof *keep->flux),
+        .volume = un_arena_alloc(arena, (size_t)tets + 1, sizeof *keep->volume),
         .divergence = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *keep->divergence),
         .step = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *keep->step)};
-    if (!keep->divergence || !keep->step) return UN_ERROR_MEMORY;
+    if (!keep->flux || !keep->volume || !keep->divergence || !keep->step) return UN_ERROR_MEMORY;
     un_parallel_for(v->ctx, nodes, 4096, first_step, &s);
     if (!in->p) return UN_OK;
     un_parallel_for(v->ctx, nodes, 16384, keep_guess, &s);
@@ -173,9 +192,9 @@ double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *v, const u
                                const double *stiff)
 {
     args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stiff = stiff};
-    double sums[2];
-    un_parallel_sums(v->ctx, in->mesh->node_count, 2, find_divergence, &s, sums);
-    return sums[1] > 0 ? sqrt(sums[0] / sums[1]) : 0;
+    double strain = un_parallel_sum(v->ctx, in->mesh->tet_count, look_at_tets, &s);
+    double squares = un_parallel_sum(v->ctx, in->mesh->node_count, find_divergence, &s);
+    return strain > 0 ? sqrt(squares / strain) : 0;
 }
 
 void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in,
