@@ -10,6 +10,6 @@ scene {
                                            radius = 0.012 },
                         velocity = { 0, -0.4, 0 } } },
   solver = { cfl = 1 },
-  render = { camera = { eye = { 0.1, 0.3, 0.5 }, target = { 0.1, 0.085, 0.1 }, fov = 24 },
+  render = { camera = { eye = { 0.1, 0.3, 0.5 }, target = { 0.1, 0.075, 0.1 }, fov = 26 },
              water = { 0.75, 0.45, 0.1 } },
 }

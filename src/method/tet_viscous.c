@@ -304,11 +304,20 @@ static un_status solve(un_tet *s, double dt, int32_t *iterations)
 #define CLING_REACH 2.0
 #define DRAWN_TIME 0.05
 
+/* A particle's own; no less than that of a finest half cell, for the rim of a stream has smaller
+ * ones, which stand out as far. */
+#define HALF_CELL_RADIUS 0.31
+
+static double cling_radius(const un_tet *s, int64_t q)
+{
+    return fmax(s->radius[q], HALF_CELL_RADIUS * s->tree.h);
+}
+
 /* Thick is what does not outrun viscosity, falling by its own radius. */
 bool un_tet_clings(const un_tet *s, int64_t q, double depth)
 {
     const un_particles *p = &s->particles;
-    double r = s->radius[q];
+    double r = cling_radius(s, q);
     if (!s->viscous || !(depth < CLING_REACH * r)) return false;
     double nu = p->density ? (double)(p->viscosity[q] / p->density[q])
                            : s->def->fluid.viscosity / s->def->fluid.density;
@@ -328,7 +337,7 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
     un_particles *p = &s->particles;
     for (int64_t q = begin; q < end; q++) {
         double depth = s->depth[q];
-        bool near = a->all ? depth < CLING_REACH * s->radius[q] : un_tet_clings(s, q, depth);
+        bool near = a->all ? depth < CLING_REACH * cling_radius(s, q) : un_tet_clings(s, q, depth);
         if (!(depth > 0 && near)) continue;
         double way = depth * fmin(1, a->dt / DRAWN_TIME);
         un_vec3 normal = un_v3(s->normal[0][q], s->normal[1][q], s->normal[2][q]);
