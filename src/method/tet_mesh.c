@@ -232,7 +232,8 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
             wall = fmin(wall, s->tet_walls.phi[n[i]] - un_length(un_sub(x, mesh->x[n[i]])));
         }
         double depth = un_tet_sample(mesh, s->phi, &place), h = un_tets_size(mesh, t);
-        wet = wet || un_tet_clings(s, q, depth);
+        bool clings = un_tet_clings(s, q, depth);
+        wet = wet || clings;
         un_vec3 g = un_normalize(un_tets_gradient(mesh, t, v));
         s->depth[q] = (float)depth;
         s->normal[0][q] = (float)g.x;
@@ -244,7 +245,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
         bool small = h > LANDED_WIDTH * LEAF_WIDTH * cbrt(p->volume[q]);
         /* where it has no cells of its own it flies until it meets the surface itself */
-        if (small && depth > (double)s->radius[q]) wet = false;
+        if (small && !clings && depth > (double)s->radius[q]) wet = false;
         bool landed = small && p->flags[q] & UN_PARTICLE_APART;
         int halved = p->flags[q] & UN_PARTICLE_HALVED_MASK;
         int of_liquid = near | calm | halved | (landed ? UN_PARTICLE_LANDED : 0);
