@@ -8,7 +8,7 @@
 
 /* The shadow is found by distances along lines, no nearer to each other than this share of the half
  * cell. */
-#define LINE_STEP 0.25
+#define LINE_STEP 0.5
 /* Half cells further than this inside the shape, half cells along the stream, have entered before;
  * where a shape's mouth is at most this steep, those that the rim cuts as well. */
 #define ENTERED 2.0
@@ -39,15 +39,18 @@ static bool inside_upstream(const stream *f, un_vec3 x, double way)
     return un_shape_distance(f->shape, un_mad(x, f->along, -way)) < 0;
 }
 
-/* Is it certain that the half cell around x has been in the shape before, or is not yet? */
-static bool out_of_question(const stream *f, un_vec3 x, double step)
+/* Is it certain that the half cell around x has been in the shape before this step, or does not
+ * reach it? */
+static bool out_of_question(const stream *f, un_vec3 x, un_vec3 step)
 {
-    double d = un_shape_distance(f->shape, x), way = step + ENTERED * f->s;
-    if (d > 0.87 * f->s + step) return true;
+    double reach = 0.87 * f->s, length = un_length(step);
+    double before = un_shape_distance(f->shape, un_sub(x, step));
+    if (before < -reach || before > reach + length) return true;
+    double d = un_shape_distance(f->shape, x), way = length + ENTERED * f->s;
+    if (d > reach + length) return true;
     if (d < 0) return inside_upstream(f, x, way);
-    double e = 0.05 * f->s;
     un_vec3 n = un_shape_normal(f->shape, x);
-    return inside_upstream(f, un_mad(x, n, -d - e), way);
+    return inside_upstream(f, un_mad(x, n, -d - 0.05 * f->s), way);
 }
 
 double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s)
@@ -58,7 +61,9 @@ double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, doub
     f.reach = 0.5 * un_length(un_sub(box.max, box.min)) + s;
     if (!isfinite(f.reach)) return 1;
     if (!(un_length(step) > 0)) return 0;
-    if (out_of_question(&f, *x, un_length(step))) return 0;
+    if (out_of_question(&f, *x, step)) return 0;
+    /* most are far from the rim, as a look ahead tells */
+    if (un_shape_distance(shape, un_mad(*x, f.along, ENTERED * s)) <= -0.87 * s) return 1;
     double d = shadow_distance(&f, *x);
     if (d >= 0.87 * s) return 0;
     if (d <= -0.87 * s) return 1;

@@ -275,6 +275,5 @@ int main(void)
         cmocka_unit_test(memory_may_end),
     };
     check_races_in("same_bits");
-    check_races_in("same_bits");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -478,5 +478,6 @@ int main(void)
         cmocka_unit_test(sees_broken_meshes),
         cmocka_unit_test(survives_no_memory),
     };
+    check_races_in("has_the_same*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,12 +45,12 @@ static double sinking(const char *stress)
     world w;
     snprintf(text, sizeof text,
              "scene { method = 'tet', domain = { size = {0.4, 0.5, 0.4}, slip = math.huge },\n"
-             "detail = { coarsest = 10, finest = 30 }, frames = { count = 9, rate = 25 },\n"
+             "detail = { coarsest = 10, finest = 20 }, frames = { count = 9, rate = 25 },\n"
              "fluid = { viscosity = 1e4 }, solver = { stress = '%s' },\n"
              "liquid = { box { min = {0.1, 0, 0.1}, max = {0.3, 0.4, 0.3} } } }",
              stress);
     world_begin(&w, &un_method_tet, 2, text);
-    world_run(&w, 0.08);
+    world_run(&w, 1.0 / 24);
     const un_particles *p = w.method->particles(w.state);
     double above = 0, below = 0;
     for (int64_t q = 0; q < p->count; q++) {

@@ -609,5 +609,6 @@ int main(void)
         cmocka_unit_test(crowds_beyond_measure_do_no_harm),
         cmocka_unit_test(failing_allocations_are_clean),
     };
+    check_races_in("s*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -602,5 +602,6 @@ int main(void)
         cmocka_unit_test(heaps_do_no_harm),
         cmocka_unit_test(failing_allocations_are_clean),
     };
+    check_races_in("none_is*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

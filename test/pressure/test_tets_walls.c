@@ -172,5 +172,6 @@ int main(void)
         cmocka_unit_test(two_closed_chambers),
         cmocka_unit_test(liquid_inside_a_solid_is_nothing),
     };
+    check_races_in("full*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

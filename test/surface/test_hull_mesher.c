@@ -276,5 +276,6 @@ int main(void)
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(survives_lack_of_memory),
     };
+    check_races_in("threads*");
     return cmocka_run_group_tests_name("hull mesher", tests, NULL, NULL);
 }
