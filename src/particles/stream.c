@@ -7,8 +7,8 @@
 #include "particles/fill.h"
 
 /* The shadow is found by distances along lines, no nearer to each other than this share of the half
- * cell. */
-#define LINE_STEP 0.5
+ * cell: at 0.5 a box aslant pours 1.1 % too little, at 0.25 0.3 %. */
+#define LINE_STEP 0.25
 /* Half cells further than this inside the shape, half cells along the stream, have entered before;
  * where a shape's mouth is at most this steep, those that the rim cuts as well. */
 #define ENTERED 2.0
