@@ -64,6 +64,15 @@ un_status un_sources_give_matter(un_sources *s, un_particles *p, int32_t first,
     return status;
 }
 
+/* Out of walls nothing comes: a stream that starts there must be pushed. */
+static un_vec3 came_from(const un_sources *s, un_vec3 x, un_vec3 step)
+{
+    un_vec3 from = un_sub(x, step), size = s->def->domain.size;
+    bool inside = from.x > 0 && from.y > 0 && from.z > 0 && from.x < size.x && from.y < size.y &&
+                  from.z < size.z;
+    return inside && un_walls_distance_exact(s->walls, from) > 0 ? from : x;
+}
+
 un_status un_sources_emit(un_sources *s, un_particles *p, double time, double dt,
                           un_sources_settle *settle, void *arg)
 {
@@ -89,7 +98,8 @@ un_status un_sources_emit(un_sources *s, un_particles *p, double time, double dt
         UN_TRY(un_sources_give_matter(s, p, kept, &source->matter));
         for (int32_t q = kept; q < p->count; q++) {
             bool keep = true;
-            UN_TRY(settle(arg, q, !e->started, &keep));
+            un_vec3 x = un_particle_position(p, q);
+            UN_TRY(settle(arg, q, came_from(s, x, def.step), !e->started, &keep));
             if (keep)
                 un_particle_copy(p, kept++, q);
             else

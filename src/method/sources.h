@@ -32,8 +32,11 @@ un_status un_sources_remove(un_sources *sources, un_arena *arena, un_particles *
 un_status un_sources_give_matter(un_sources *sources, un_particles *particles, int32_t first,
                                  const un_matter *matter);
 /* Appends what emitters bring in a step of dt that ended at `time`. settle is called for each new
- * particle, with whether it belongs to the first filling of its shape: false takes it back. */
-typedef un_status un_sources_settle(void *arg, int32_t particle, bool first_filling, bool *keep);
+ * particle, with whether it belongs to the first filling of its shape: false takes it back. from:
+ * what was there when the step began has moved on with the stream to where the particle is now; if
+ * that was air, the particle takes nobody's place. */
+typedef un_status un_sources_settle(void *arg, int32_t particle, un_vec3 from, bool first_filling,
+                                    bool *keep);
 un_status un_sources_emit(un_sources *sources, un_particles *particles, double time, double dt,
                           un_sources_settle *settle, void *arg);
 static inline double un_sources_expected(const un_sources *s)

@@ -11,11 +11,11 @@ un_status un_tet_remove(un_tet *s)
 /* As in method `uniform`: what appears inside the liquid pushes it apart in the next projection,
  * unless it belongs to the first filling. The mesh is still that of the step; the place is found
  * again on the next one, in un_tet_place_emitted. */
-static un_status settle(void *arg, int32_t q, bool first_filling, bool *keep)
+static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
 {
     un_tet *s = arg;
     un_place place;
-    un_tets_locate(&s->mesh, un_particle_position(&s->particles, q), &place);
+    un_tets_locate(&s->mesh, from, &place);
     s->particles.flags[q] = UN_PARTICLE_SURFACE;
     s->particles.size[q] = (float)s->tree.h;
     if (!(un_tet_sample(&s->mesh, s->phi, &place) < 0)) return UN_OK;

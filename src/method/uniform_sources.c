@@ -10,12 +10,12 @@ un_status un_uniform_remove(un_uniform *s)
 
 /* New particles that appeared inside the liquid push it apart: their volume becomes a source in the
  * next projection. Those of a first filling are taken back instead, the place is taken. */
-static un_status settle(void *arg, int32_t q, bool first_filling, bool *keep)
+static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
 {
     un_uniform *s = arg;
     un_vec3 x = un_particle_position(&s->particles, q);
     int64_t c = un_grid_stencil(&s->grid, x, 0, 0, 0).base;
-    if (!(s->phi[c] < 0)) return UN_OK;
+    if (!(s->phi[un_grid_stencil(&s->grid, from, 0, 0, 0).base] < 0)) return UN_OK;
     *keep = !first_filling;
     if (first_filling) return UN_OK;
     size_t n = (size_t)s->source_count + 1;

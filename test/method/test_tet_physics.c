@@ -130,9 +130,17 @@ static void a_stream_does_not_refine_the_pool(void **unused)
     world_end(&w);
 }
 
+/* Once a push meant for emitters under water blew 2 % of it away. */
+static void jets_stay_together(void **state)
+{
+    (void)state;
+    check_below(jet_spray(&un_method_tet), 0.005);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jets_stay_together),
         cmocka_unit_test(water_at_rest_stays_at_rest),
         cmocka_unit_test(standing_wave_has_its_period),
         cmocka_unit_test(a_dam_break_keeps_its_volume),

@@ -271,4 +271,34 @@ static inline void world_allocation_failures(const un_method *method, const char
     unlink(path);
 }
 
+/* A stream of water that falls out of an emitter, in air: the share of it below the mouth that
+ * flies outwards or by itself. */
+static inline double jet_spray(const un_method *method)
+{
+    char text[512];
+    world w;
+    double spray = 0, all = 0;
+    snprintf(
+        text, sizeof text,
+        "scene { method = '%s', domain = { size = {1, 2, 1} }, detail = { %sfinest = 48 },\n"
+        "sources = { emitter { shape = cylinder { from = {0.5, 1.7, 0.5}, to = {0.5, 1.9, 0.5},"
+        "\nradius = 0.12 }, velocity = {0, -1.5, 0} } } }",
+        method->name, strcmp(method->name, "tet") == 0 ? "coarsest = 12, " : "");
+    world_begin(&w, method, 2, text);
+    world_run(&w, 0.25);
+    const un_particles *p = method->particles(w.state);
+    for (int64_t q = 0; q < p->count; q++) {
+        un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q);
+        if (x.y > 1.7) continue;
+        double r = hypot(x.x - 0.5, x.z - 0.5);
+        double out = r > 0 ? (v.x * (x.x - 0.5) + v.z * (x.z - 0.5)) / r : 0;
+        if (out > 0.2 || p->flags[q] & UN_PARTICLE_BALLISTIC) spray += (double)p->volume[q];
+        all += (double)p->volume[q];
+    }
+    if (getenv("VERBOSE")) printf("%g of %g m3 is spray\n", spray, all);
+    assert_true(all > 0.01);
+    world_end(&w);
+    return spray / all;
+}
+
 #endif
