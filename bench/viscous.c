@@ -2,12 +2,13 @@
  * sticks to.
  *
  *     build/test/bench_viscous [--cells 64,96] [--viscosity 1,100,1e4] [--kinds jacobi,ic,sa]
- *         [--threads 1,2] [--tolerance 1e-4] [--repeat 3] [--graded 0,1] [--laplacian]
+ *         [--threads 1,2] [--tolerance 1e-4] [--repeat 3] [--graded 0,1] [--laplacian] [--volume]
  *
  * cells: along each side; graded: that fine at the surface only, four times coarser below. dt is
  * 0.01 s, density 1000. One row of CSV each, the best of `repeat`: seconds are all of it,
  * seconds_assembly the matrix, seconds_setup the preconditioner; tets and nodes those of the
- * liquid; bytes what the solver holds at most, matrix included. */
+ * liquid; bytes what the solver holds at most, matrix included; rounds those of the pressure that
+ * keeps the volume, with --volume, from no guess. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -103,11 +104,15 @@ int main(int argc, char **argv)
     int cell_count = 1, mu_count = 1, thread_count = 1, graded_count = 1, repeat = 3;
     const char *kinds = "jacobi,ic,sa";
     double tolerance = 1e-4;
-    bool laplacian = false;
+    bool laplacian = false, volume = false;
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(name, "--laplacian") == 0) {
             laplacian = true;
+            continue;
+        }
+        if (strcmp(name, "--volume") == 0) {
+            volume = true;
             continue;
         }
         i++;
@@ -120,7 +125,7 @@ int main(int argc, char **argv)
         if (strcmp(name, "--repeat") == 0 && numbers(value, one)) repeat = (int)one[0];
     }
     printf("cells,graded,tets,nodes,viscosity,kind,threads,iterations,residual,levels,complexity,"
-           "seconds,seconds_assembly,seconds_setup,bytes\n");
+           "seconds,seconds_assembly,seconds_setup,bytes,rounds\n");
     for (int run = 0; run < cell_count * graded_count * thread_count; run++) {
         un_context_def def = un_context_def_default();
         def.threads = (int32_t)threads[run % thread_count];
@@ -149,6 +154,7 @@ int main(int argc, char **argv)
                                      .dt = 0.01,
                                      .tolerance = tolerance,
                                      .iteration_limit = 5000,
+                                     .keeps_volume = volume,
                                      .laplacian = laplacian};
                 memcpy(p.u, p.start, nodes * sizeof *p.u);
                 double start = un_seconds();
@@ -160,11 +166,11 @@ int main(int argc, char **argv)
                 least = seconds;
                 best = report;
             }
-            printf("%d,%d,%d,%d,%g,%s,%d,%d,%.2e,%d,%.2f,%.3f,%.3f,%.3f,%.0f\n", m, fine,
+            printf("%d,%d,%d,%d,%g,%s,%d,%d,%.2e,%d,%.2f,%.3f,%.3f,%.3f,%.0f,%d\n", m, fine,
                    best.tet_count, best.node_count, mu[k / UN_BLOCK_KIND_COUNT],
                    un_block_kind_names[kind], def.threads, best.solve.iterations,
                    best.solve.residual, best.solve.level_count, best.solve.complexity, least,
-                   best.seconds_assembly, best.solve.seconds_setup, bytes);
+                   best.seconds_assembly, best.solve.seconds_setup, bytes, best.rounds);
             fflush(stdout);
             un_viscosity_destroy(v);
         }

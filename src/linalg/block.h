@@ -13,6 +13,11 @@ typedef struct un_block_csr {
     double (*val)[9];
 } un_block_csr;
 
+static inline un_vec3 un_block_times(const double *a, un_vec3 x)
+{
+    return un_v3(a[0] * x.x + a[1] * x.y + a[2] * x.z, a[3] * x.x + a[4] * x.y + a[5] * x.z,
+                 a[6] * x.x + a[7] * x.y + a[8] * x.z);
+}
 /* As un_csr_validate. */
 bool un_block_csr_validate(const un_block_csr *a, const char **reason);
 void un_block_csr_apply(un_context *ctx, un_vec3 *y, const un_block_csr *a, const un_vec3 *x);
@@ -35,7 +40,7 @@ typedef struct un_block_system {
     const un_vec3 *place;    /* of rows */
     const double (*free)[9]; /* of rows: projection onto what its neighbours' motion carries along;
                               * NULL: everything, everywhere */
-    bool same; /* all but b is as it was in the last solve: nothing is set up again */
+    bool same;               /* all but b is as it was in the last solve: nothing is set up again */
 } un_block_system;
 
 typedef struct un_block_report {

@@ -13,15 +13,19 @@ static bool source_active(const un_source *source, double time)
     return time >= source->from && time <= source->to;
 }
 
+static bool in_domain(const un_sources *s, un_vec3 x)
+{
+    un_vec3 size = s->def->domain.size;
+    return x.x >= 0 && x.y >= 0 && x.z >= 0 && x.x <= size.x && x.y <= size.y && x.z <= size.z;
+}
+
 static void sort_out(void *arg, int64_t begin, int64_t end)
 {
     keep_args *a = arg;
     un_particles *p = a->particles;
-    un_vec3 size = a->s->def->domain.size;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q);
-        a->keep[q] =
-            x.x >= 0 && x.y >= 0 && x.z >= 0 && x.x <= size.x && x.y <= size.y && x.z <= size.z;
+        a->keep[q] = in_domain(a->s, x);
         for (int32_t n = 0; n < a->s->def->source_count; n++) {
             const un_source *source = &a->s->def->sources[n];
             if (!source_active(source, a->time)) continue;
@@ -67,10 +71,8 @@ un_status un_sources_give_matter(un_sources *s, un_particles *p, int32_t first,
 /* Out of walls nothing comes: a stream that starts there must be pushed. */
 static un_vec3 came_from(const un_sources *s, un_vec3 x, un_vec3 step)
 {
-    un_vec3 from = un_sub(x, step), size = s->def->domain.size;
-    bool inside = from.x > 0 && from.y > 0 && from.z > 0 && from.x < size.x && from.y < size.y &&
-                  from.z < size.z;
-    return inside && un_walls_distance_exact(s->walls, from) > 0 ? from : x;
+    un_vec3 from = un_sub(x, step);
+    return in_domain(s, from) && un_walls_distance_exact(s->walls, from) > 0 ? from : x;
 }
 
 un_status un_sources_emit(un_sources *s, un_particles *p, double time, double dt,

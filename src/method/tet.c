@@ -157,7 +157,7 @@ static void release(un_tet *s)
     memset(s->tet_capacity, 0, sizeof s->tet_capacity);
     memset(s->old_capacity, 0, sizeof s->old_capacity);
     memset(s->particle_capacity, 0, sizeof s->particle_capacity);
-    s->emitted_capacity = s->flags_capacity = 0;
+    s->emitted_capacity = s->flags_capacity = s->viscous_capacity = 0;
     memset(s->mixed.capacity, 0, sizeof s->mixed.capacity);
     s->old_count = 0;
     un_viscous_walls_free(s->ctx, &s->viscous_walls);

@@ -41,7 +41,7 @@ typedef struct un_tet {
     un_vec3 *sharp;               /* at nodes: what transfers to and fro would blur */
     float *quiet;                 /* at nodes: 1 at rest, 0 in motion */
     uint8_t *known_node, *known_tet;
-    size_t node_capacity[12], tet_capacity[3];
+    size_t node_capacity[11], tet_capacity[3], viscous_capacity;
     un_tet_pressure *pressure;
     bool viscous; /* some of the liquid is; else the next two are void */
     un_viscosity *viscosity;

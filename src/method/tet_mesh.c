@@ -40,11 +40,12 @@ un_status un_tet_need_fields(un_tet *s)
                 {&s->d_node, sizeof *s->d_node},
                 {&s->known_node, 1},
                 {&s->sharp, sizeof *s->sharp},
-                {&s->quiet, sizeof *s->quiet},
-                {&s->p[1], sizeof **s->p}},
+                {&s->quiet, sizeof *s->quiet}},
       tet[] = {{&s->u_tet, sizeof *s->u_tet}, {&s->d_tet, sizeof *s->d_tet}, {&s->known_tet, 1}};
-    size_t last = sizeof node / sizeof *node - (s->viscous ? 0 : 1);
-    for (size_t i = 0; i < last; i++)
+    if (s->viscous)
+        UN_TRY(
+            un_array_need(s->ctx, (void **)&s->p[1], &s->viscous_capacity, nodes, sizeof **s->p));
+    for (size_t i = 0; i < sizeof node / sizeof *node; i++)
         UN_TRY(un_array_need(s->ctx, node[i].array, &s->node_capacity[i], nodes, node[i].size));
     for (size_t i = 0; i < sizeof tet / sizeof *tet; i++)
         UN_TRY(un_array_need(s->ctx, tet[i].array, &s->tet_capacity[i], tets, tet[i].size));

@@ -12,8 +12,6 @@
  * at 0.5 and 6.2 at 1. */
 #define JITTER 0.5
 #define SURFACE_DEPTH 2.0
-/* Half cells with less liquid than this are left empty. */
-#define FRACTION_MIN 0.02
 
 /* Scardovelli & Zaleski 2000, by inclusion and exclusion: for the cube [0,1]^3 and
  * m1 x + m2 y + m3 z <= a with m >= 0, V = (a^3 - sum (a - m_i)^3 + ...) / (6 m1 m2 m3). */
@@ -91,7 +89,7 @@ bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un
                          region_distance(f, un_v3(x.x, x.y, x.z - e))};
         n = un_normalize(n);
         fraction = all_inside(f, x, 0.5 * s) ? 1 : un_cube_below_plane(n, -d / s);
-        if (fraction < FRACTION_MIN) return false;
+        if (fraction < UN_FRACTION_MIN) return false;
         x = un_mad(x, n, -0.5 * s * (1 - fraction));
         /* Jitter across the surface only as far as the liquid goes. */
         jitter = un_mad(jitter, n, -un_dot(jitter, n) * (1 - fraction));

@@ -7,6 +7,9 @@
 /* Of emitted particles and those near the free surface, as a share of the half cell. */
 #define UN_JITTER_SURFACE 0.05
 
+/* Half cells with less liquid than this are left empty. */
+#define UN_FRACTION_MIN 0.02
+
 /* What is filled: the shape, less walls, in the domain [0, size]. */
 typedef struct un_fill {
     const un_shape *shape;

@@ -12,7 +12,6 @@
 /* Half cells further than this inside the shape, half cells along the stream, have entered before;
  * where a shape's mouth is at most this steep, those that the rim cuts as well. */
 #define ENTERED 2.0
-#define FRACTION_MIN 0.02
 
 typedef struct stream {
     const un_shape *shape;
@@ -82,7 +81,7 @@ double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, doub
     if (most < 1e-6 * s) return 1;
     if (!(length > 0)) return d < 0;
     double fraction = un_cube_below_plane(un_v3(da / length, db / length, 0), -d / s);
-    if (fraction < FRACTION_MIN) return 0;
+    if (fraction < UN_FRACTION_MIN) return 0;
     double in = half * (1 - fraction) / length;
     *x = un_mad(un_mad(*x, a, -in * da), b, -in * db);
     return fraction;

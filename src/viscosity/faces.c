@@ -31,12 +31,6 @@ typedef struct args {
     bool given;    /* node_f is a force; else what M + dt K makes of node_u */
 } args;
 
-static inline un_vec3 apply3(const double *m, un_vec3 x)
-{
-    return un_v3(m[0] * x.x + m[1] * x.y + m[2] * x.z, m[3] * x.x + m[4] * x.y + m[5] * x.z,
-                 m[6] * x.x + m[7] * x.y + m[8] * x.z);
-}
-
 static void find_normals(void *arg, int64_t begin, int64_t end)
 {
     args *a = arg;
@@ -113,10 +107,11 @@ static void weigh_faces(void *arg, int64_t begin, int64_t end)
         for (int k = 0; k < 3 && diagonal > 0; k++) {
             int32_t r = a->v->index[nodes[k]];
             if (r < 0) continue;
-            un_vec3 w = apply3(a->fit[r], a->normal[f]);
+            un_vec3 w = un_block_times(a->fit[r], a->normal[f]);
             for (int32_t e = m->row[r]; e < m->row[r + 1]; e++)
                 if (m->col[e] == r)
-                    diagonal += un_dot(w, apply3(m->val[e], w)) - a->v->mass[r] * un_dot(w, w);
+                    diagonal +=
+                        un_dot(w, un_block_times(m->val[e], w)) - a->v->mass[r] * un_dot(w, w);
         }
         a->inverse[f] = diagonal > 0 ? 1 / diagonal : 0;
     }
@@ -138,8 +133,8 @@ static void to_nodes(void *arg, int64_t begin, int64_t end)
                 double weight = a->on->faces->other[f] >= 0 ? 0.5 : 1;
                 sum = un_mad(sum, a->normal[f], weight * a->from[f]);
             }
-        un_vec3 u = apply3(a->fit[r], sum);
-        a->node_u[r] = slides(a) ? apply3(a->v->free[r], u) : u;
+        un_vec3 u = un_block_times(a->fit[r], sum);
+        a->node_u[r] = slides(a) ? un_block_times(a->v->free[r], u) : u;
     }
 }
 
@@ -150,8 +145,8 @@ static void fit_forces(void *arg, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; r++) {
         un_vec3 force = a->node_f[r];
         if (!a->given) force = un_mad(force, a->node_u[r], -a->v->mass[r]);
-        if (slides(a)) force = apply3(a->v->free[r], force);
-        a->node_f[r] = apply3(a->fit[r], force);
+        if (slides(a)) force = un_block_times(a->v->free[r], force);
+        a->node_f[r] = un_block_times(a->fit[r], force);
     }
 }
 

@@ -69,11 +69,6 @@ static void make_table(args *s)
     }
 }
 
-static double mean_at(const float *v, const int32_t *n, double all)
-{
-    return v ? 0.25 * ((double)v[n[0]] + v[n[1]] + v[n[2]] + v[n[3]]) : all;
-}
-
 static double weigh_tets(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
@@ -90,7 +85,8 @@ static double weigh_tets(void *arg, int64_t begin, int64_t end)
             all_walls &= sticks;
             told &= sticks || !in->told || in->told[n[i]];
         }
-        double liquid = un_tet_fraction(depth), mu = mean_at(in->viscosity, n, in->viscosity_all);
+        double liquid = un_tet_fraction(depth),
+               mu = un_viscous_mean(in->viscosity, n, in->viscosity_all);
         s->share[t] = (float)(liquid * open);
         s->stiff[t] = 0;
         if (!(liquid >= LIQUID_MIN) || !(open > 0) || all_walls || !told || !(mu > 0)) continue;
@@ -117,7 +113,7 @@ static void weigh_nodes(void *arg, int64_t begin, int64_t end)
             un_tet_open_integrals(depth, integral);
             double open = in->tet_walls ? in->tet_walls->open[t] : 1;
             sum += integral[m->corner[e] % 4] * open * un_tets_volume(m, t) *
-                   mean_at(in->density, node, in->density_all);
+                   un_viscous_mean(in->density, node, in->density_all);
             any |= s->stiff[t] > 0;
         }
         s->mass[n] = sum;
@@ -199,12 +195,6 @@ static inline void gather_row(const args *s, int64_t n, row_scratch *r, un_vec3 
     }
 }
 
-static inline un_vec3 apply3(const double *a, un_vec3 x)
-{
-    return un_v3(a[0] * x.x + a[1] * x.y + a[2] * x.z, a[3] * x.x + a[4] * x.y + a[5] * x.z,
-                 a[6] * x.x + a[7] * x.y + a[8] * x.z);
-}
-
 static inline void multiply3(double *out, const double *a, const double *b)
 {
     for (int i = 0; i < 3; i++)
@@ -215,7 +205,7 @@ static inline void multiply3(double *out, const double *a, const double *b)
 /* What the solid gives a sliding node: its velocity less what is free. */
 static un_vec3 given(const un_viscous_walls *w, int64_t n)
 {
-    return un_sub(w->u[n], apply3(w->free[n], w->u[n]));
+    return un_sub(w->u[n], un_block_times(w->free[n], w->u[n]));
 }
 
 /* Drag along the wall, and projection of the row onto what is free on both sides. */
@@ -229,7 +219,7 @@ static void slide_row(const args *s, int64_t n, row_scratch *r, un_vec3 *b)
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
             int32_t t = m->corner[e] / 4;
             if (!(s->stiff[t] > 0)) continue;
-            double mu = mean_at(s->in->viscosity, m->tet[t], s->in->viscosity_all);
+            double mu = un_viscous_mean(s->in->viscosity, m->tet[t], s->in->viscosity_all);
             double liquid = s->share[t] / (double)s->in->tet_walls->open[t];
             drag += s->in->dt * mu * liquid *
                     un_viscous_wall_drag(s->in->tet_walls, t, m->corner[e] % 4);
@@ -242,7 +232,7 @@ static void slide_row(const args *s, int64_t n, row_scratch *r, un_vec3 *b)
         int32_t j = r->cols[k];
         double product[9];
         if (w->kind[j] == UN_WALL_SLIDES) {
-            *b = un_sub(*b, apply3(r->vals[k], given(w, j)));
+            *b = un_sub(*b, un_block_times(r->vals[k], given(w, j)));
             multiply3(product, r->vals[k], w->free[j]);
             memcpy(r->vals[k], product, sizeof product);
         }
@@ -252,7 +242,7 @@ static void slide_row(const args *s, int64_t n, row_scratch *r, un_vec3 *b)
         }
     }
     if (!here) return;
-    *b = apply3(w->free[n], *b);
+    *b = un_block_times(w->free[n], *b);
     for (int c = 0; c < 9; c++) r->vals[0][c] += scale * ((c % 4 == 0) - w->free[n][c]);
 }
 
@@ -281,7 +271,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
             slide_row(s, n, &row, &b);
             for (int c = 0; c < 9; c++)
                 v->free[r][c] = w->kind[n] == UN_WALL_SLIDES ? w->free[n][c] : c % 4 == 0;
-            if (w->kind[n] == UN_WALL_SLIDES) u = apply3(w->free[n], u);
+            if (w->kind[n] == UN_WALL_SLIDES) u = un_block_times(w->free[n], u);
         }
         int32_t first = v->matrix.row[r];
         for (int k = 0; k < row.count; k++) {
@@ -305,7 +295,7 @@ static void store(void *arg, int64_t begin, int64_t end)
         int64_t n = s->v->node[r];
         s->in->u[n] = s->v->x[r];
         if (w && w->kind[n] == UN_WALL_SLIDES)
-            s->in->u[n] = un_add(apply3(w->free[n], s->v->x[r]), given(w, n));
+            s->in->u[n] = un_add(un_block_times(w->free[n], s->v->x[r]), given(w, n));
     }
 }
 
@@ -431,12 +421,12 @@ un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_
     for (double loose = LOOSE;;) {
         UN_TRY(solve_once(&s, loose * in->tolerance, report));
         if (!report->solve.finite) return UN_OK;
-        report->squeezed = un_viscous_volume_error(&keep, v, in, s.stiff);
+        report->squeezed = un_viscous_volume_error(&keep, v, in);
         bool enough = report->squeezed < SQUEEZED || report->rounds == ROUNDS_MAX;
         if (enough && loose == 1) return UN_OK;
         loose = enough ? 1 : fmax(1, loose / FALL);
         if (enough) continue;
-        un_viscous_volume_push(&keep, v, in, s.stiff);
+        un_viscous_volume_push(&keep, v, in);
         report->rounds++;
     }
 }

@@ -88,21 +88,26 @@ typedef struct un_viscous_faces {
 un_status un_viscosity_solve_faces(un_viscosity *viscosity, un_arena *arena,
                                    const un_viscous_def *def, const un_viscous_faces *on,
                                    un_viscous_report *report);
+/* Of a tet with these nodes: the mean of v there, or where there is no v what holds for all. */
+static inline double un_viscous_mean(const float *v, const int32_t *n, double all)
+{
+    return v ? 0.25 * ((double)v[n[0]] + v[n[1]] + v[n[2]] + v[n[3]]) : all;
+}
 /* Volume kept under viscous stress (volume.c): the guess of its pressure, into b; after a solve,
  * the divergence over the strain, rms; and the pressure against that, into b. stiff: as in nodes.c.
  */
 typedef struct un_viscous_volume {
-    float *flux, *volume; /* at tets: divergence times volume of liquid, m3/s; that volume */
+    float *volume, *flux; /* at tets: of liquid, m3; the divergence times that */
     double *divergence;   /* at nodes, times dt mu */
     double *step;         /* at nodes: of dt times the pressure */
-    double rho;
+    double rho;           /* of Chebyshev's iteration; 0 before its first step */
 } un_viscous_volume;
 un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_viscosity *viscosity,
                                   const un_viscous_def *def, const double *stiff);
 double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *viscosity,
-                               const un_viscous_def *def, const double *stiff);
+                               const un_viscous_def *def);
 void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *viscosity,
-                            const un_viscous_def *def, const double *stiff);
+                            const un_viscous_def *def);
 /* Bytes for so many nodes in the liquid. */
 double un_viscosity_bytes(double nodes);
 

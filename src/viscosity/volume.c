@@ -20,6 +20,7 @@
  * the least around it: the thin side gives way. */
 #include "viscosity/viscosity.h"
 
+/* Of the eigenvalues. */
 #define CENTRE 1.0
 #define HALF_WIDTH 0.5
 
@@ -34,31 +35,35 @@ typedef struct args {
 
 static double viscosity_of(const args *s, int32_t t)
 {
-    const float *mu = s->in->viscosity;
-    const int32_t *n = s->mesh->tet[t];
-    return mu ? 0.25 * ((double)mu[n[0]] + mu[n[1]] + mu[n[2]] + mu[n[3]]) : s->in->viscosity_all;
+    return un_viscous_mean(s->in->viscosity, s->mesh->tet[t], s->in->viscosity_all);
 }
 
 /* Of liquid, as the stress counts it. */
-static double volume_of(const args *s, int32_t t)
+static void find_volumes(void *arg, int64_t begin, int64_t end)
 {
+    args *s = arg;
     const un_tets *m = s->mesh;
-    double h = un_tets_size(m, t);
-    return s->stiff[t] / (s->in->dt * viscosity_of(s, t)) * h * h * m->shapes[m->shape[t]].volume;
+    for (int64_t t = begin; t < end; t++) {
+        double h = un_tets_size(m, (int32_t)t), times = h * h * m->shapes[m->shape[t]].volume;
+        s->keep->volume[t] = 0;
+        if (s->stiff[t] > 0)
+            s->keep->volume[t] =
+                (float)(s->stiff[t] / (s->in->dt * viscosity_of(s, (int32_t)t)) * times);
+    }
 }
 
-/* Of each tet the volume of its liquid, and the divergence times that; returns mu times the square
- * of the strain, times the volume, summed up. */
+/* Divergences of tets; returns mu times the square of the strain, times the volume, summed up. */
 static double look_at_tets(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
     const un_tets *m = s->mesh;
     double strain = 0;
     for (int64_t t = begin; t < end; t++) {
-        s->keep->flux[t] = s->keep->volume[t] = 0;
-        if (!(s->stiff[t] > 0)) continue;
+        double w = (double)s->keep->volume[t];
+        s->keep->flux[t] = 0;
+        if (!(w > 0)) continue;
         const un_tet_shape *shape = &m->shapes[m->shape[t]];
-        double d[3][3] = {{0}}, w = volume_of(s, (int32_t)t);
+        double d[3][3] = {{0}};
         double over = 1 / un_tets_size(m, (int32_t)t), square = 0;
         for (int i = 0; i < 4; i++) {
             const double *g = shape->gradient[i];
@@ -73,7 +78,6 @@ static double look_at_tets(void *arg, int64_t begin, int64_t end)
             double both = 0.5 * (d[c / 3][c % 3] + d[c % 3][c / 3]);
             square += both * both;
         }
-        s->keep->volume[t] = (float)w;
         s->keep->flux[t] = (float)(w * (d[0][0] + d[1][1] + d[2][2]));
         strain += w * viscosity_of(s, (int32_t)t) * square;
     }
@@ -128,7 +132,7 @@ static void first_step(void *arg, int64_t begin, int64_t end)
         for (int32_t e = m->first[n]; p && e < m->first[n + 1]; e++) {
             int32_t t = m->corner[e] / 4;
             const int32_t *k = m->tet[t];
-            double w = s->stiff[t] > 0 ? volume_of(s, t) : 0;
+            double w = (double)s->keep->volume[t];
             sum += 0.25 * w * (p[k[0]] + p[k[1]] + p[k[2]] + p[k[3]]);
             total += w;
         }
@@ -153,19 +157,14 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
         un_vec3 force = {0, 0, 0};
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
             int32_t t = m->corner[e] / 4;
-            if (!(s->stiff[t] > 0)) continue;
             const int32_t *k = m->tet[t];
             const double *g = m->shapes[m->shape[t]].gradient[m->corner[e] % 4];
             double mean = 0.25 * (p[k[0]] + p[k[1]] + p[k[2]] + p[k[3]]);
-            double w = mean * volume_of(s, t) / un_tets_size(m, t);
+            double w = mean * (double)s->keep->volume[t] / un_tets_size(m, t);
             force = un_mad(force, un_v3(g[0], g[1], g[2]), w);
         }
-        if (walls && walls->kind[n] == UN_WALL_SLIDES) {
-            const double *f = walls->free[n];
-            force = un_v3(f[0] * force.x + f[1] * force.y + f[2] * force.z,
-                          f[3] * force.x + f[4] * force.y + f[5] * force.z,
-                          f[6] * force.x + f[7] * force.y + f[8] * force.z);
-        }
+        if (walls && walls->kind[n] == UN_WALL_SLIDES)
+            force = un_block_times(walls->free[n], force);
         s->v->b[r] = un_add(s->v->b[r], force);
     }
 }
@@ -181,6 +180,7 @@ un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_v
         .divergence = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *keep->divergence),
         .step = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *keep->step)};
     if (!keep->flux || !keep->volume || !keep->divergence || !keep->step) return UN_ERROR_MEMORY;
+    un_parallel_for(v->ctx, tets, 8192, find_volumes, &s);
     un_parallel_for(v->ctx, nodes, 4096, first_step, &s);
     if (!in->p) return UN_OK;
     un_parallel_for(v->ctx, nodes, 16384, keep_guess, &s);
@@ -188,25 +188,24 @@ un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_v
     return UN_OK;
 }
 
-double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in,
-                               const double *stiff)
+double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in)
 {
-    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stiff = stiff};
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh};
     double strain = un_parallel_sum(v->ctx, in->mesh->tet_count, look_at_tets, &s);
     double squares = un_parallel_sum(v->ctx, in->mesh->node_count, find_divergence, &s);
     return strain > 0 ? sqrt(squares / strain) : 0;
 }
 
-void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in,
-                            const double *stiff)
+void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in)
 {
-    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stiff = stiff};
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .new = 1 / CENTRE};
     /* [Saad 2003, algorithm 12.1] */
     double last = keep->rho;
-    keep->rho = 1 / (2 * CENTRE / HALF_WIDTH - last);
-    s.old = last * keep->rho;
-    s.new = last > 0 ? 2 * keep->rho / HALF_WIDTH : 1 / CENTRE;
-    if (!(last > 0)) keep->rho = HALF_WIDTH / CENTRE;
+    keep->rho = last > 0 ? 1 / (2 * CENTRE / HALF_WIDTH - last) : HALF_WIDTH / CENTRE;
+    if (last > 0) {
+        s.old = last * keep->rho;
+        s.new = 2 * keep->rho / HALF_WIDTH;
+    }
     un_parallel_for(v->ctx, in->mesh->node_count, 16384, next_step, &s);
     un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, &s);
 }
