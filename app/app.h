@@ -108,8 +108,16 @@ typedef struct app_report {
     bool quiet, bar;
     int32_t done, total, made; /* made: not taken from an earlier time */
     double start, seconds;     /* spent on those made */
+    /* What a frame costs goes with the size of its file; NULL: all pieces cost the same. */
+    const char *directory, *file;
+    double made_bytes, left_bytes;
 } app_report;
 app_report app_report_make(const char *noun, int32_t total, bool quiet);
+/* The pieces are frames first to last, each made from its file of this name. */
+void app_report_weigh(app_report *report, const char *directory, const char *file, int32_t first,
+                      int32_t last);
+/* A frame is done, `made` or found made, in order; the caller adds the seconds it took. */
+void app_report_frame(app_report *report, int32_t frame, bool made);
 /* frame: the one just done, -1 at the start. */
 void app_report_show(const app_report *report, int32_t frame);
 void app_report_clear(const app_report *report);

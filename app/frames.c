@@ -170,12 +170,46 @@ app_report app_report_make(const char *noun, int32_t total, bool quiet)
                         .start = app_now()};
 }
 
+static double frame_bytes(const app_report *p, int32_t frame)
+{
+    char path[APP_PATH];
+    struct stat found;
+    snprintf(path, sizeof path, "%.4000s/frames/%04d/%.100s", p->directory, frame, p->file);
+    return stat(path, &found) == 0 ? (double)found.st_size : 0;
+}
+
+void app_report_weigh(app_report *p, const char *directory, const char *file, int32_t first,
+                      int32_t last)
+{
+    p->directory = directory;
+    p->file = file;
+    p->made_bytes = p->left_bytes = 0;
+    for (int32_t frame = first; frame <= last; frame++) p->left_bytes += frame_bytes(p, frame);
+}
+
+void app_report_frame(app_report *p, int32_t frame, bool made)
+{
+    double bytes = p->file ? frame_bytes(p, frame) : 0;
+    p->left_bytes -= bytes;
+    p->done++;
+    if (!made) return;
+    p->made++;
+    p->made_bytes += bytes;
+}
+
+/* What is left takes as long as what was made did, byte for byte where sizes are known. */
+static double seconds_left(const app_report *p)
+{
+    if (!p->made) return 0;
+    if (p->made_bytes > 0) return p->seconds * fmax(p->left_bytes, 0) / p->made_bytes;
+    return p->seconds * (p->total - p->done) / p->made;
+}
+
 void app_report_show(const app_report *p, int32_t frame)
 {
     if (p->quiet) return;
-    /* What is left takes as long as what was made did. */
-    double each = p->made ? p->seconds / p->made : 0;
-    app_text left = app_seconds(each * (p->total - p->done)), one = app_seconds(each);
+    app_text left = app_seconds(seconds_left(p));
+    app_text one = app_seconds(p->made ? p->seconds / p->made : 0);
     if (!p->bar) {
         if (frame >= 0) printf("frame %d (%d/%d)", frame, p->done, p->total);
         if (frame >= 0 && p->made && p->done < p->total) printf(", %s left", left.text);

@@ -117,18 +117,17 @@ static void add_to_film(job *j)
     give_up_film(j, message);
 }
 
-static un_status make_picture(job *j, int32_t frame)
+static un_status make_picture(job *j, int32_t frame, bool *made)
 {
     const render_options *o = j->options;
     char path[APP_PATH];
     snprintf(path, sizeof path, "%s/render/%04d.png", o->directory, frame);
-    if (o->reuse && un_png_read(j->ctx, path, j->rgb, o->def.width, o->def.height) == UN_OK)
-        return UN_OK;
+    *made = !o->reuse || un_png_read(j->ctx, path, j->rgb, o->def.width, o->def.height) != UN_OK;
+    if (!*made) return UN_OK;
     double start = app_now();
     un_status status = un_renderer_frame(j->renderer, frame, j->rgb);
     if (status == UN_OK) status = un_png_write(j->ctx, path, j->rgb, o->def.width, o->def.height);
     j->report.seconds += app_now() - start;
-    j->report.made++;
     return status;
 }
 
@@ -137,14 +136,16 @@ static int make_pictures(job *j)
     const render_options *o = j->options;
     un_status status = UN_OK;
     bool one = o->first == o->last && !o->movie;
+    app_report_weigh(&j->report, o->directory, "surface.ply", o->first, o->last);
     if (!one) start_film(j);
     app_report_show(&j->report, -1);
     for (int32_t frame = o->first; frame <= o->last && !app_interrupted() && status == UN_OK;
          frame++) {
-        status = make_picture(j, frame);
+        bool made;
+        status = make_picture(j, frame, &made);
         if (status != UN_OK) break;
         add_to_film(j);
-        j->report.done++;
+        app_report_frame(&j->report, frame, made);
         app_report_show(&j->report, frame);
     }
     bool whole = status == UN_OK && j->report.done == j->report.total;
@@ -207,7 +208,7 @@ static int make_sheet(job *j)
             memcpy(sheet + 3 * ((y + row) * width + x), j->rgb + 3 * (size_t)row * (size_t)w,
                    3 * (size_t)w);
         j->report.seconds += app_now() - start;
-        j->report.done = ++j->report.made;
+        app_report_frame(&j->report, frame, true);
         app_report_show(&j->report, frame);
     }
     app_report_clear(&j->report);

@@ -12,10 +12,11 @@ typedef struct surface_options {
 static bool on_progress(void *user, int32_t done, int32_t total)
 {
     surface_options *o = user;
-    o->report.done = o->report.made = done;
+    int32_t frame = o->def.first + done - 1;
     o->report.total = total;
     o->report.seconds = app_now() - o->report.start;
-    app_report_show(&o->report, o->def.first + done - 1);
+    app_report_frame(&o->report, frame, true);
+    app_report_show(&o->report, frame);
     return !app_interrupted();
 }
 
@@ -30,6 +31,7 @@ static int make_surfaces(surface_options *o)
     }
     app_catch_signals();
     o->report = app_report_make("frame", o->def.last - o->def.first + 1, o->quiet);
+    app_report_weigh(&o->report, o->def.directory, "particles.vtp", o->def.first, o->def.last);
     o->def.progress = on_progress;
     o->def.user = o;
     un_status status = un_resurface(ctx, &o->def);
@@ -51,7 +53,8 @@ int app_surface(int argc, char **argv)
          "into a directory of its own; otherwise in place of the run's own surfaces", NULL},
         {"--resolution", NULL, APP_COUNT, &o.def.resolution, "N",
          "cells along the longest side; otherwise the scene's detail.surface", NULL},
-        {"--smoothing", NULL, APP_INDEX, &o.def.smoothing, "N", "passes; otherwise 8", NULL},
+        {"--smoothing", NULL, APP_INDEX, &o.def.smoothing, "N",
+         "passes; otherwise as many as the run made", NULL},
         {"--with", NULL, APP_TEXT, &o.def.kind, "WAY",
          "hulls (for particles of many sizes) or grid; otherwise as the run did", NULL},
         {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these; otherwise all", NULL},

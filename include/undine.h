@@ -152,7 +152,7 @@ typedef struct un_resurface_def {
     const char *output;    /* a directory of its own; NULL: in place of the run's own surfaces */
     const char *kind;      /* hulls, grid; NULL: as the run's method does */
     int32_t resolution;    /* cells along the longest side; 0: the scene's detail.surface */
-    int32_t smoothing;     /* passes of fairing */
+    int32_t smoothing;     /* passes of fairing; -1: as many as the run made */
     int32_t first, last;   /* frames; last < 0: to the last one there is */
     bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
     void *user;

@@ -20,8 +20,9 @@ void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins 
                     const un_walls *walls, un_vec3 gravity, double dt);
 
 /* Sweeps a point from `from` to `to` through the step against sides and bodies. Returns where it
- * ends; *v loses what points into the walls that were hit. */
-un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, un_vec3 *v);
+ * ends; *v loses what points into the walls that were hit, and of its slip along them their
+ * friction each 1/100 s. */
+un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v);
 
 /* Semi-Lagrangian: the normal velocity that each face of a new mesh had a step ago, dt back along
  * the old field, which must reach as far. Where that is out of the old liquid, `drops` counts, the

@@ -62,18 +62,19 @@ static un_vec3 push_out(const un_shape *shape, un_vec3 x, double margin)
     return x;
 }
 
-static void lose_normal(const un_body *body, un_vec3 x, un_vec3 n, un_vec3 *v)
+static void lose_normal(const un_body *body, un_vec3 x, un_vec3 n, double dt, un_vec3 *v)
 {
     un_vec3 solid = un_body_velocity(body, x);
     un_vec3 slip = un_sub(*v, solid);
     double into = un_dot(slip, n);
     if (into >= 0) return;
     slip = un_mad(slip, n, -into);
-    *v = un_mad(solid, slip, 1 - body->friction);
+    *v = un_mad(solid, slip, pow(1 - body->friction, 100 * dt));
 }
 
 /* One body, one round; true when the path was changed. */
-static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, un_vec3 *v, double margin)
+static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, double dt, un_vec3 *v,
+                  double margin)
 {
     double local_margin = margin / body->to.scale;
     un_vec3 a = push_out(body->shape, un_pose_invert(&body->from, from), local_margin);
@@ -89,7 +90,7 @@ static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, un_vec3 *v, do
         end = push_out(body->shape, second.x, local_margin);
     if (un_shape_distance(body->shape, end) < 0) end = a;
     *to = un_pose_apply(&body->to, end);
-    lose_normal(body, *to, un_pose_rotate(&body->to, h.normal), v);
+    lose_normal(body, *to, un_pose_rotate(&body->to, h.normal), dt, v);
     return true;
 }
 
@@ -143,7 +144,7 @@ static un_vec3 first_contact(const un_walls *walls, un_vec3 from, un_vec3 to, do
     return end;
 }
 
-un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, un_vec3 *v)
+un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v)
 {
     double margin = MARGIN * walls->grid->h;
     clamp_sides(walls, &to, v);
@@ -155,7 +156,7 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, un_ve
         bool changed = false;
         for (int32_t b = 0; b < walls->body_count; b++)
             if (near_bounds(&walls->bodies[b], from, to, margin) &&
-                slide(&walls->bodies[b], from, &to, v, margin)) {
+                slide(&walls->bodies[b], from, &to, dt, v, margin)) {
                 several |= first_hit >= 0 && first_hit != b;
                 first_hit = b;
                 changed = true;

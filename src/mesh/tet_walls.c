@@ -101,7 +101,7 @@ static void nearest_body(const un_tet_walls *tw, un_vec3 x, bool moving, double 
     for (int32_t b = 0; b < walls->body_count; b++) {
         if (walls->bodies[b].moves != moving) continue;
         double bound = box_distance(walls->bodies[b].bounds, x);
-        if (bound >= *d) continue;
+        if (bound > 0 && bound >= *d) continue; /* deepest, where several overlap */
         double e = bound > band ? bound : body_distance(&walls->bodies[b], x);
         if (e >= *d) continue;
         *d = e;

@@ -53,6 +53,9 @@ void un_tets_init(un_context *ctx, un_tets *mesh);
 void un_tets_free(un_tets *mesh);
 /* From a built tree, which must outlive the mesh. In parallel; arrays keep their room. */
 un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree);
+/* Frees all but the nodes, and the nodes of tets: a third of the memory is left. For meshes that
+ * will only be contoured. */
+void un_tets_strip(un_tets *mesh);
 
 /* A point in a tet: its barycentric coordinates, which sum to 1 and are not below -1e-9 for points
  * in the brick (those outside count at its boundary). */
@@ -92,8 +95,8 @@ static inline un_vec3 un_tets_gradient(const un_tets *mesh, int32_t t, const dou
     return un_v3(g[0], g[1], g[2]);
 }
 
-/* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. For
- * walks and tests; not needed by the step. */
+/* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. What
+ * the faces of method `staggered` are made from; `tet` does without. */
 un_status un_tets_adjacency(const un_tets *mesh, un_arena *arena, int32_t *adjacency);
 
 typedef struct un_tets_report {

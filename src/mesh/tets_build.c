@@ -195,17 +195,27 @@ un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree)
     return status;
 }
 
-void un_tets_free(un_tets *mesh)
+void un_tets_strip(un_tets *mesh)
 {
-    un_free(mesh->ctx, mesh->node_key);
-    un_free(mesh->ctx, mesh->x);
-    un_free(mesh->ctx, mesh->node_level);
-    un_free(mesh->ctx, mesh->tet);
     un_free(mesh->ctx, mesh->shape);
     un_free(mesh->ctx, mesh->level);
     un_free(mesh->ctx, mesh->face_tet);
     un_free(mesh->ctx, mesh->face_code);
     un_free(mesh->ctx, mesh->first);
     un_free(mesh->ctx, mesh->corner);
+    mesh->shape = mesh->level = NULL;
+    mesh->face_tet = NULL;
+    mesh->face_code = NULL;
+    mesh->first = mesh->corner = NULL;
+    for (int32_t array = 4; array < 10; array++) mesh->capacity[array] = 0;
+}
+
+void un_tets_free(un_tets *mesh)
+{
+    un_tets_strip(mesh);
+    un_free(mesh->ctx, mesh->node_key);
+    un_free(mesh->ctx, mesh->x);
+    un_free(mesh->ctx, mesh->node_level);
+    un_free(mesh->ctx, mesh->tet);
     un_tets_init(mesh->ctx, mesh);
 }

@@ -22,10 +22,11 @@
  *  - The PIC share (eq. 14) is a rate, stronger where the liquid is quiet and of second order
  *    there; what differs from cell to cell is calmed. So water settles and waves are kept.
  *  - Wanted sizes shrink at once and grow slowly, and change slowly in space: nothing flickers, and
- *    small particles do not meet large cells. Those that still leave the liquid fly by themselves,
- *    and drops among much larger particles ask for no cells (tet_drops.c). Of the halves of
- *    particles at the surface not all stay there (resize.c). Shallow liquid and thin solids have
- *    sizing terms of their own (sizing.c).
+ *    small particles do not meet large cells. Those that still leave the liquid fly by themselves;
+ *    the level set says which, not their distance from others (tet_mesh.c). Drops among much larger
+ *    particles ask for no cells (tet_drops.c). Of the halves of particles at the surface not all
+ *    stay there (resize.c). Shallow liquid and thin solids have sizing terms of their own
+ *    (sizing.c).
  *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it
  *    (tet_viscous.c).
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid

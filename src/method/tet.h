@@ -164,6 +164,8 @@ un_status un_tet_load(un_context *ctx, const un_scene *scene, const un_state *in
 un_status un_tet_first_mesh(un_tet *s);
 /* Moves particles until the level set is the shape's, where that is smooth. */
 un_status un_tet_fit_surface(un_tet *s);
+
+/* What a run will take (tet_estimate.c). */
 un_status un_tet_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
 
 /* ---- memory and the budget (tet_budget.c) ---- */

@@ -31,11 +31,6 @@ un_status un_tet_measure(un_tet *s, un_step *report)
 
 /* ---- surface and cells ---- */
 
-/* Passes of fairing. Thick liquid has no detail as small as a cell, but the eye sees dents of a
- * hundredth of one on it. */
-#define SMOOTHING 8
-#define SMOOTHING_THICK 64
-
 un_status un_tet_surface(void *state, un_trimesh *mesh)
 {
     un_tet *s = state;
@@ -48,7 +43,7 @@ un_status un_tet_surface(void *state, un_trimesh *mesh)
                              .size = s->def->domain.size,
                              .coarsest = s->def->detail.coarsest,
                              .resolution = s->def->detail.surface,
-                             .smoothing = s->viscous ? SMOOTHING_THICK : SMOOTHING,
+                             .smoothing = s->viscous ? UN_SMOOTHING_THICK : UN_SMOOTHING,
                              .bytes_max = un_tet_surface_bytes(s)};
     UN_TRY(un_surface_mesh_hulls(s->ctx, mesh, &mesher, &report));
     if (report.resolution < s->def->detail.surface && !s->surface_coarsened)

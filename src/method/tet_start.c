@@ -1,4 +1,4 @@
-/* The first state of method `tet`, and what a run will take. */
+/* The first state of method `tet`. */
 #include "method/tet.h"
 
 /* The liquid is first sampled evenly, as finely as this many particles or the memory allow, then

@@ -86,8 +86,12 @@ static void find_quiet(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* u <- u - share (1 - M)^2 u: little is left of what alternates from node to node, and a wave of
- * ten cells loses a thousandth. sharp keeps (1 - M) u for the particles. */
+/* With M the mean over neighbours and T what a way to the particles and back makes of a field:
+ *
+ *     u <- u - share quiet ((1 - waves) (1 - M) u + waves (1 - M)^2 u),   sharp = waves (u - T u)
+ *
+ * Little is left of what alternates from node to node; of waves of ten cells still water loses a
+ * share, moving water a thousandth. sharp is for the particles. */
 typedef struct calm_args {
     un_tet *s;
     const un_vec3 *once, *twice;

@@ -342,7 +342,7 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
         double way = depth * fmin(1, a->dt / DRAWN_TIME);
         un_vec3 normal = un_v3(s->normal[0][q], s->normal[1][q], s->normal[2][q]);
         un_vec3 x = un_particle_position(p, q), unused = {0, 0, 0};
-        un_vec3 to = un_advect_collide(s->walls, x, un_mad(x, normal, -way), &unused);
+        un_vec3 to = un_advect_collide(s->walls, x, un_mad(x, normal, -way), a->dt, &unused);
         un_particle_set_position(p, q, to);
     }
 }

@@ -1,9 +1,6 @@
 /* What method `uniform` reports and shows: sums, surface, cells, probes. */
 #include "method/uniform.h"
 
-/* Output surface: pairs of fairing steps. */
-#define SMOOTHING 8
-
 /* Fastest liquid on the grid, squared by axis: faces that the projection has made valid. */
 static double face_block(void *arg, int64_t begin, int64_t end)
 {
@@ -42,7 +39,7 @@ un_status un_uniform_surface(void *state, un_trimesh *mesh)
                         .phi = s->phi,
                         .u = s->u,
                         .resolution = s->def->detail.surface,
-                        .smoothing = SMOOTHING};
+                        .smoothing = UN_SMOOTHING};
     return un_surface_mesh(s->ctx, mesh, &mesher);
 }
 

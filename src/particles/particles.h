@@ -265,11 +265,6 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
 double un_particles_expected(un_context *ctx, const un_particles *particles,
                              const un_resize_def *def, double scale);
 
-/* Marks as ballistic [Ando13 section 3] the particles with no other within six times their radius
- * (plus the other's). Flags of others are cleared. Returns their number. */
-int64_t un_particles_mark_lonely(un_context *ctx, un_particles *particles, const un_groups *groups,
-                                 const float *radius);
-
 /* Eight particles a leaf, as un_particles_seed does on a grid: half cells of every leaf, each with
  * a jittered particle that carries the liquid in its half cell. size: set to the leaf's edge. */
 typedef struct un_seed_leaves_def {

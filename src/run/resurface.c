@@ -14,7 +14,7 @@
 
 un_resurface_def un_resurface_def_default(void)
 {
-    return (un_resurface_def){.last = -1, .smoothing = 8};
+    return (un_resurface_def){.last = -1, .smoothing = -1};
 }
 
 typedef struct work {
@@ -22,7 +22,7 @@ typedef struct work {
     const un_resurface_def *def;
     un_scene *scene;
     bool hulls;
-    int32_t resolution;
+    int32_t resolution, smoothing;
     un_grid grid;
     un_walls *walls;
     un_arena arena;
@@ -54,7 +54,7 @@ static un_status mesh_hulls(work *w, un_particles *p, un_trimesh *mesh)
                              .size = w->scene->def.domain.size,
                              .coarsest = w->scene->def.detail.coarsest,
                              .resolution = w->resolution,
-                             .smoothing = w->def->smoothing};
+                             .smoothing = w->smoothing};
     un_status status = un_surface_mesh_hulls(w->ctx, mesh, &mesher, &report);
     un_free(w->ctx, radius);
     return status;
@@ -88,7 +88,7 @@ static un_status mesh_grid(work *w, un_particles *p, un_trimesh *mesh)
                         .phi = w->phi,
                         .u = w->u,
                         .resolution = w->resolution,
-                        .smoothing = w->def->smoothing};
+                        .smoothing = w->smoothing};
     return un_surface_mesh(w->ctx, mesh, &mesher);
 }
 
@@ -165,7 +165,7 @@ static un_status check_def(un_context *ctx, const un_resurface_def *def)
     if (def->resolution < 0 || def->resolution > RESOLUTION_MAX)
         return un_fail(ctx, UN_ERROR_ARGUMENT, "the resolution must be from 1 to %d cells, not %d",
                        RESOLUTION_MAX, def->resolution);
-    if (def->smoothing < 0 || def->smoothing > 1000)
+    if (def->smoothing < -1 || def->smoothing > 1000)
         return un_fail(ctx, UN_ERROR_ARGUMENT, "smoothing must be from 0 to 1000 passes, not %d",
                        def->smoothing);
     if (def->kind && strcmp(def->kind, "hulls") != 0 && strcmp(def->kind, "grid") != 0)
@@ -193,6 +193,9 @@ static un_status prepare(work *w)
         finest = (int32_t)un_max64(info.cells[0], un_max64(info.cells[1], info.cells[2]));
     w->hulls =
         w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : strcmp(scene->method, "uniform") != 0;
+    w->smoothing = w->def->smoothing;
+    if (w->smoothing < 0)
+        w->smoothing = w->hulls && un_scene_viscous(scene) ? UN_SMOOTHING_THICK : UN_SMOOTHING;
     w->resolution = w->def->resolution ? w->def->resolution : scene->detail.surface;
     w->grid = un_grid_make(scene->domain.size, finest);
     return un_walls_create(w->ctx, &w->grid, w->scene, !w->hulls, &w->walls);

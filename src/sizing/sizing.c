@@ -469,6 +469,7 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
 /* The scale is sought in such steps, the count is a matter of the next few per cent anyway. */
 #define BUDGET_SEARCH 1.05
 #define BUDGET_SCALE_MAX 1e6
+#define BUDGET_NEARLY 1.02
 
 double un_sizing_budget(double scale, double particles_max, un_sizing_expected *expected, void *arg)
 {
@@ -476,11 +477,13 @@ double un_sizing_budget(double scale, double particles_max, un_sizing_expected *
     double share = expected(arg, 1) / particles_max, factor = 1;
     if (share < BUDGET_LOW) return fmax(1, scale * BUDGET_SHRINK);
     if (share <= BUDGET_HIGH) return scale;
-    while (share > BUDGET_AIM && scale * factor < BUDGET_SCALE_MAX) {
-        factor *= BUDGET_SEARCH * fmax(1, cbrt(share / 8));
-        double next = expected(arg, factor) / particles_max;
-        if (!(next < share) && factor > 1e3) break; /* all as large as they get */
-        share = next;
+    /* A budget for less than all as large as they get cannot be kept: no more than that is sought,
+     * for what the scale grows beyond must be shrunk again. */
+    double least = expected(arg, BUDGET_SCALE_MAX) / particles_max;
+    double aim = fmax(BUDGET_AIM, BUDGET_NEARLY * least);
+    while (share > aim && scale * factor < BUDGET_SCALE_MAX) {
+        factor *= BUDGET_SEARCH * fmax(1, cbrt(share / fmax(8, 8 * least)));
+        share = expected(arg, factor) / particles_max;
     }
     return fmin(scale * factor, BUDGET_SCALE_MAX);
 }

@@ -1,6 +1,6 @@
 /* Sizing: the wanted edge of cells S(x), m [Ando13 section 4, eq. 15].
  *
- *     S = min(custom, max(depth, V(min(curvature, solid curvature, strain))))
+ *     S = min(custom, film, max(depth, V(min(curvature, solid curvature, strain))))
  *
  * each between the finest and the coarsest cell; V lets through what the camera sees and gives the
  * coarsest surface cell elsewhere. Evaluated at the nodes of the simulation mesh, then limited so

@@ -295,29 +295,31 @@ static void cut_middle(const un_cut *cut, const int32_t *tet, int32_t mask, int3
     }
 }
 
-typedef struct triangle_args {
-    un_cut *cut;
-    int64_t grain;
-    int32_t first[UN_BLOCKS_MAX + 1];
-} triangle_args;
-
 static void count_triangles(void *arg, int64_t begin, int64_t end)
 {
-    triangle_args *a = arg;
+    un_cut *cut = arg;
     int32_t count = 0;
-    for (int64_t i = begin; i < end; i++)
-        count += __builtin_popcount(
-                     (uint32_t)liquid_mask(a->cut, a->cut->mesh->tet[a->cut->tet[i]])) == 2
-                     ? 2
-                     : 1;
-    a->first[begin / a->grain + 1] = count;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t mask = liquid_mask(cut, cut->mesh->tet[cut->tet[i]]);
+        count += __builtin_popcount((uint32_t)mask) == 2 ? 2 : 1;
+    }
+    cut->triangle_first[begin / un_block_grain(cut->tet_count) + 1] = count;
+}
+
+void un_cut_count_triangles(un_context *ctx, un_cut *cut)
+{
+    int64_t grain = un_block_grain(cut->tet_count), blocks = (cut->tet_count + grain - 1) / grain;
+    un_parallel_for(ctx, cut->tet_count, grain, count_triangles, cut);
+    cut->triangle_first[0] = 0;
+    for (int64_t b = 0; b < blocks; b++) cut->triangle_first[b + 1] += cut->triangle_first[b];
+    cut->triangle_count = cut->triangle_first[blocks];
 }
 
 static void write_triangles(void *arg, int64_t begin, int64_t end)
 {
-    triangle_args *a = arg;
-    un_cut *cut = a->cut;
-    int32_t(*triangle)[3] = cut->triangle + a->first[begin / a->grain];
+    un_cut *cut = arg;
+    int64_t block = begin / un_block_grain(cut->tet_count);
+    int32_t(*triangle)[3] = cut->triangle + cut->triangle_first[block];
     for (int64_t i = begin; i < end; i++) {
         const int32_t *tet = cut->mesh->tet[cut->tet[i]];
         int32_t mask = liquid_mask(cut, tet), liquid = __builtin_popcount((uint32_t)mask);
@@ -332,15 +334,16 @@ static void write_triangles(void *arg, int64_t begin, int64_t end)
     }
 }
 
+void un_cut_write_triangles(un_context *ctx, un_cut *cut)
+{
+    un_parallel_for(ctx, cut->tet_count, un_block_grain(cut->tet_count), write_triangles, cut);
+}
+
 un_status un_cut_triangulate(un_context *ctx, un_arena *arena, un_cut *cut)
 {
-    triangle_args a = {.cut = cut, .grain = un_block_grain(cut->tet_count)};
-    int64_t blocks = (cut->tet_count + a.grain - 1) / a.grain;
-    un_parallel_for(ctx, cut->tet_count, a.grain, count_triangles, &a);
-    for (int64_t b = 0; b < blocks; b++) a.first[b + 1] += a.first[b];
-    cut->triangle_count = a.first[blocks];
+    un_cut_count_triangles(ctx, cut);
     cut->triangle = un_arena_alloc(arena, (size_t)cut->triangle_count + 1, sizeof *cut->triangle);
     if (!cut->triangle) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, cut->tet_count, a.grain, write_triangles, &a);
+    un_cut_write_triangles(ctx, cut);
     return UN_OK;
 }

@@ -24,6 +24,7 @@ typedef struct un_cut {
     un_vec3 *x;         /* of a vertex */
     int32_t *same;      /* by vertex: the one that stands for it; NULL: each for itself */
     int32_t triangle_count;
+    int32_t triangle_first[UN_BLOCKS_MAX + 1]; /* by block of cut tets */
     int32_t (*triangle)[3]; /* counter-clockwise seen from the air; in the order of the cut tets */
     uint8_t *liquid;        /* by mesh node */
 } un_cut;
@@ -47,6 +48,9 @@ void un_cut_interpolate(un_context *ctx, un_cut *cut, const float *phi, double h
 un_status un_cut_merge(un_arena *arena, un_cut *cut);
 /* Builds the triangles, from x. */
 un_status un_cut_triangulate(un_context *ctx, un_arena *arena, un_cut *cut);
+/* The same in two steps, between which the caller makes room for triangle_count of them. */
+void un_cut_count_triangles(un_context *ctx, un_cut *cut);
+void un_cut_write_triangles(un_context *ctx, un_cut *cut);
 /* The vertex on the edge between two mesh nodes of different sign. */
 static inline int32_t un_cut_vertex(const un_cut *cut, int32_t a, int32_t b)
 {
@@ -74,8 +78,9 @@ static inline uint8_t un_cut_sides(const un_tets *mesh, int32_t n)
     return (uint8_t)sides;
 }
 
-/* The cut with its caps in the brick's boundary, as a mesh (marching.c). */
-un_status un_cut_contour(un_context *ctx, un_arena *arena, const un_cut *cut, un_trimesh *surface);
+/* The cut's triangles with caps in the brick's boundary, as a mesh (marching.c); `triangle` will be
+ * the mesh's own. */
+un_status un_cut_contour(un_context *ctx, un_arena *arena, un_cut *cut, un_trimesh *surface);
 /* Vertices of the cut's mesh that are nearer to the same node than to the other ends of their
  * edges, as un_surface_merge wants them; the list comes from the arena (cluster.c). */
 un_status un_cut_clusters(un_context *ctx, un_arena *arena, const un_cut *cut, int32_t vertex_count,

@@ -36,7 +36,7 @@ typedef struct level_set {
     const un_walls *walls; /* NULL: no solids */
     float *solid;          /* at nodes: distance to solids; NULL: there are none */
     double gap;
-    un_tet_graph graph;
+    const un_tet_graph *graph;
     uint8_t *air, *mark; /* at nodes */
     int32_t *narrow;     /* nodes in narrow air */
 } level_set;
@@ -202,8 +202,8 @@ enum { SOLID, NARROW, OPEN };
 static double longest_edge(const level_set *s, int32_t n)
 {
     double square = 0;
-    for (int32_t q = s->graph.first[n]; q < s->graph.first[n + 1]; q++) {
-        un_vec3 d = un_sub(s->mesh->x[s->graph.to[q]], s->mesh->x[n]);
+    for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++) {
+        un_vec3 d = un_sub(s->mesh->x[s->graph->to[q]], s->mesh->x[n]);
         square = fmax(square, un_dot(d, d));
     }
     return sqrt(square);
@@ -231,8 +231,8 @@ static double find_opening(void *arg, int64_t begin, int64_t end)
         int32_t n = s->narrow[i];
         s->mark[n] = s->air[n];
         if (s->air[n] != NARROW) continue;
-        for (int32_t q = s->graph.first[n]; q < s->graph.first[n + 1]; q++)
-            if (s->air[s->graph.to[q]] == OPEN) s->mark[n] = OPEN;
+        for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
+            if (s->air[s->graph->to[q]] == OPEN) s->mark[n] = OPEN;
         count += s->mark[n] == OPEN;
     }
     return count;
@@ -407,8 +407,8 @@ static void find_crossings(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_hulls_cut(un_context *ctx, un_arena *arena, const un_hulls_cut_def *def, float *phi,
-                       un_cut *cut, un_tet_graph *graph)
+un_status un_hulls_cut(un_context *ctx, un_arena *arena, un_arena *scratch,
+                       const un_hulls_cut_def *def, float *phi, un_cut *cut)
 {
     const un_tets *mesh = def->mesh;
     const un_groups *groups = def->groups;
@@ -417,28 +417,27 @@ un_status un_hulls_cut(un_context *ctx, un_arena *arena, const un_hulls_cut_def 
     s.depth = def->depth ? def->depth : def->hulls->depth;
     s.gap = def->depth ? GAP : GAP_UNKNOWN;
     s.walls = def->walls && def->walls->body_count ? def->walls : NULL;
+    s.graph = def->graph;
     size_t nodes = (size_t)mesh->node_count + 1;
-    s.ball = un_arena_alloc(arena, (size_t)groups->count + 1, sizeof *s.ball);
-    s.value = un_arena_alloc(arena, nodes, sizeof *s.value);
-    s.slope = un_arena_alloc(arena, nodes, sizeof *s.slope);
+    s.ball = un_arena_alloc(scratch, (size_t)groups->count + 1, sizeof *s.ball);
+    s.value = un_arena_alloc(scratch, nodes, sizeof *s.value);
+    s.slope = un_arena_alloc(scratch, nodes, sizeof *s.slope);
     if (!s.ball || !s.value || !s.slope) return UN_ERROR_MEMORY;
     if (s.depth) {
         int64_t box_count = un_boxes_plan(&s.balls, groups->group_count);
-        s.balls.nodes = un_arena_alloc(arena, (size_t)box_count + 1, sizeof *s.balls.nodes);
+        s.balls.nodes = un_arena_alloc(scratch, (size_t)box_count + 1, sizeof *s.balls.nodes);
         if (!s.balls.nodes) return UN_ERROR_MEMORY;
         un_parallel_for(ctx, groups->group_count, 512, size_balls, &s);
         un_boxes_build(ctx, &s.balls);
     }
-    UN_TRY(un_tet_graph_build(ctx, arena, graph, mesh));
-    s.graph = *graph;
     un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_signs, &s);
-    UN_TRY(fill_gaps(ctx, arena, &s));
+    UN_TRY(fill_gaps(ctx, scratch, &s));
     if (s.walls) {
-        s.solid = un_arena_alloc(arena, nodes, sizeof *s.solid);
+        s.solid = un_arena_alloc(scratch, nodes, sizeof *s.solid);
         if (!s.solid) return UN_ERROR_MEMORY;
         un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_solids, &s);
     }
-    UN_TRY(un_cut_find(ctx, arena, cut, phi, mesh, graph));
+    UN_TRY(un_cut_find(ctx, arena, cut, phi, mesh, def->graph));
     un_parallel_for(ctx, cut->vertex_count, NODE_GRAIN, find_crossings, &s);
     return UN_OK;
 }
@@ -449,9 +448,14 @@ un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const
 {
     un_cut cut;
     un_tet_graph graph;
-    un_hulls_cut_def def = {
-        .mesh = mesh, .hulls = hulls, .groups = groups, .radius = radius, .depth = depth};
-    UN_TRY(un_hulls_cut(ctx, arena, &def, phi, &cut, &graph));
+    UN_TRY(un_tet_graph_build(ctx, arena, &graph, mesh));
+    un_hulls_cut_def def = {.mesh = mesh,
+                            .graph = &graph,
+                            .hulls = hulls,
+                            .groups = groups,
+                            .radius = radius,
+                            .depth = depth};
+    UN_TRY(un_hulls_cut(ctx, arena, arena, &def, phi, &cut));
     UN_TRY(un_cut_merge(arena, &cut));
     UN_TRY(un_cut_triangulate(ctx, arena, &cut));
     return un_cut_distance(ctx, arena, phi, &cut, &graph);

@@ -39,8 +39,9 @@ typedef struct mesher_state {
     un_context *ctx;
     const un_hull_mesher *in;
     int32_t resolution;
-    un_arena arena;   /* what lives to the end */
-    un_arena scratch; /* what the mesh and its cut need */
+    un_arena arena; /* what lives to the end */
+    un_arena cut;   /* what the contour is made from */
+    un_arena scratch;
     un_groups groups;
     un_hulls *hulls;
     un_octree tree;
@@ -298,6 +299,7 @@ static un_status build_mesh(mesher_state *s)
         un_octree_free(&s->tree);
         s->resolution = (int32_t)fmax(s->in->coarsest, floor(COARSER * s->resolution));
     }
+    un_arena_free(&s->scratch);
     UN_TRY(un_tets_build(&s->tets, &s->scratch, &s->tree));
     un_parallel_for(s->ctx, s->tets.node_count, 8192, stretch_nodes, s);
     return UN_OK;
@@ -395,11 +397,22 @@ static double inset_rate(void *arg, int64_t begin, int64_t end)
     return sum;
 }
 
+/* What is not in a side does not come there either. */
+static double keep_off_side(const mesher_state *s, int32_t axis, double from, double to)
+{
+    double h = s->lattice.h[axis], top = (s->lattice.n[axis] - 1) * h, hair = UN_SURFACE_HAIR * h;
+    return to == from ? to : un_clamp(to, hair, top - hair);
+}
+
 static void move_inwards(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
-    for (int64_t v = begin; v < end; v++)
-        s->mesh->position[v] = un_mad(s->mesh->position[v], s->direction[v], s->inset);
+    for (int64_t v = begin; v < end; v++) {
+        un_vec3 from = s->mesh->position[v], to = un_mad(from, s->direction[v], s->inset);
+        s->mesh->position[v] =
+            un_v3(keep_off_side(s, 0, from.x, to.x), keep_off_side(s, 1, from.y, to.y),
+                  keep_off_side(s, 2, from.z, to.z));
+    }
 }
 
 static void take_off_surplus(mesher_state *s)
@@ -441,6 +454,7 @@ static un_status contour_hulls(mesher_state *s)
     un_cut cut;
     un_tet_graph graph;
     un_hulls_cut_def def = {.mesh = &s->tets,
+                            .graph = &graph,
                             .hulls = s->hulls,
                             .groups = &s->groups,
                             .radius = s->joining,
@@ -448,10 +462,14 @@ static un_status contour_hulls(mesher_state *s)
                             .walls = in->walls};
     float *phi = un_arena_alloc(&s->scratch, (size_t)s->tets.node_count + 1, sizeof *phi);
     if (!phi) return UN_ERROR_MEMORY;
-    UN_TRY(un_hulls_cut(s->ctx, &s->scratch, &def, phi, &cut, &graph));
+    UN_TRY(un_tet_graph_build(s->ctx, &s->scratch, &graph, &s->tets));
+    un_tets_strip(&s->tets);
+    UN_TRY(un_hulls_cut(s->ctx, &s->cut, &s->scratch, &def, phi, &cut));
+    un_arena_free(&s->scratch);
+    un_hulls_destroy(s->hulls);
+    s->hulls = NULL;
     un_cut_keep_off(s->ctx, &cut, UN_SURFACE_HAIR);
-    UN_TRY(un_cut_triangulate(s->ctx, &s->scratch, &cut));
-    UN_TRY(un_cut_contour(s->ctx, &s->scratch, &cut, s->mesh));
+    UN_TRY(un_cut_contour(s->ctx, &s->cut, &cut, s->mesh));
     return un_cut_clusters(s->ctx, &s->arena, &cut, s->mesh->vertex_count, &s->same);
 }
 
@@ -479,18 +497,20 @@ un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull
     mesher_state s = {.ctx = ctx, .in = mesher, .resolution = mesher->resolution, .mesh = mesh};
     *mesh = (un_trimesh){0};
     un_arena_init(&s.arena, ctx);
+    un_arena_init(&s.cut, ctx);
     un_arena_init(&s.scratch, ctx);
     un_tets_init(ctx, &s.tets);
     un_status status = make_hulls(&s, report);
-    un_arena_reset(&s.scratch);
+    un_arena_free(&s.scratch);
     if (status == UN_OK) status = build_mesh(&s);
     report->resolution = s.resolution;
-    un_arena_reset(&s.scratch);
+    un_arena_free(&s.scratch);
     if (status == UN_OK) status = contour_hulls(&s);
     un_hulls_destroy(s.hulls);
     un_tets_free(&s.tets);
     un_octree_free(&s.tree);
     un_arena_free(&s.scratch);
+    un_arena_free(&s.cut);
     if (status == UN_OK) status = finish_mesh(&s);
     if (status != UN_OK) un_trimesh_free(ctx, mesh);
     un_arena_free(&s.arena);

@@ -107,15 +107,17 @@ double un_hull_local_distance(const un_hull_local *local, un_vec3 x, double boun
 
 /* The surface of hulls on a mesh (hull_level_set.c). */
 typedef struct un_hulls_cut_def {
-    const un_tets *mesh;
+    const un_tets *mesh; /* may be stripped */
+    const un_tet_graph *graph;
     const un_hulls *hulls;
     const un_groups *groups;
     const float *radius, *depth; /* depth may be NULL */
     const un_walls *walls;       /* solids in it cut the liquid; NULL: none do */
 } un_hulls_cut_def;
-/* Cut tets and edges, with the crossings in place, not yet triangulated. phi: room for a value per
- * node, set to -1 in liquid, 1 elsewhere. */
-un_status un_hulls_cut(un_context *ctx, un_arena *arena, const un_hulls_cut_def *def, float *phi,
-                       un_cut *cut, un_tet_graph *graph);
+/* Cut tets and edges, with the crossings in place, not yet triangulated: the cut in one arena, what
+ * it takes to find it in another. phi: room for a value per node, set to -1 in liquid, 1 elsewhere.
+ */
+un_status un_hulls_cut(un_context *ctx, un_arena *arena, un_arena *scratch,
+                       const un_hulls_cut_def *def, float *phi, un_cut *cut);
 
 #endif

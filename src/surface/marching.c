@@ -11,7 +11,7 @@
 #define NODE_GRAIN 8192
 
 typedef struct marching {
-    const un_cut *cut;
+    un_cut *cut;
     const un_tets *mesh;
     uint8_t *side;   /* by node: bit 2 axis + s, in the low or high side of the brick */
     int32_t *number; /* by node: its vertex, for liquid nodes of the boundary */
@@ -108,7 +108,7 @@ static void number_corners(void *arg, int64_t begin, int64_t end)
 
 static un_status contour(un_context *ctx, un_arena *arena, marching *m)
 {
-    const un_cut *cut = m->cut;
+    un_cut *cut = m->cut;
     const un_tets *mesh = m->mesh;
     un_trimesh *surface = m->surface;
     size_t nodes = (size_t)mesh->node_count + 1;
@@ -125,6 +125,7 @@ static un_status contour(un_context *ctx, un_arena *arena, marching *m)
     int64_t blocks = (mesh->tet_count + m->grain - 1) / m->grain;
     un_parallel_for(ctx, mesh->tet_count, m->grain, count_caps, m);
     for (int64_t b = 0; b < blocks; b++) m->first[b + 1] += m->first[b];
+    un_cut_count_triangles(ctx, cut);
     int64_t vertex_count = (int64_t)cut->vertex_count + corner_count;
     int64_t triangle_count = cut->triangle_count + m->first[blocks];
     if (vertex_count > INT32_MAX || triangle_count > INT32_MAX)
@@ -137,14 +138,14 @@ static un_status contour(un_context *ctx, un_arena *arena, marching *m)
     surface->vertex_count = (int32_t)vertex_count;
     surface->triangle_count = (int32_t)triangle_count;
     memcpy(surface->position, cut->x, (size_t)cut->vertex_count * sizeof *cut->x);
-    memcpy(surface->triangle, cut->triangle,
-           (size_t)cut->triangle_count * sizeof *surface->triangle);
+    cut->triangle = surface->triangle;
+    un_cut_write_triangles(ctx, cut);
     un_parallel_for(ctx, corner_count, NODE_GRAIN, number_corners, m);
     un_parallel_for(ctx, mesh->tet_count, m->grain, write_caps, m);
     return UN_OK;
 }
 
-un_status un_cut_contour(un_context *ctx, un_arena *arena, const un_cut *cut, un_trimesh *surface)
+un_status un_cut_contour(un_context *ctx, un_arena *arena, un_cut *cut, un_trimesh *surface)
 {
     *surface = (un_trimesh){0};
     marching m = {.cut = cut, .mesh = cut->mesh, .surface = surface};
@@ -160,6 +161,5 @@ un_status un_tets_contour(un_context *ctx, un_arena *arena, const float *phi, co
     *surface = (un_trimesh){0};
     UN_TRY(un_cut_find(ctx, arena, &cut, phi, mesh, NULL));
     un_cut_interpolate(ctx, &cut, phi, UN_SURFACE_HAIR);
-    UN_TRY(un_cut_triangulate(ctx, arena, &cut));
     return un_cut_contour(ctx, arena, &cut, surface);
 }

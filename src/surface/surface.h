@@ -142,6 +142,11 @@ un_status un_tets_contour(un_context *ctx, un_arena *arena, const float *phi, co
 /* The output surface of particles of many sizes: hulls on a mesh of its own, refined to
  * `resolution` around the surface where particles are that small, contoured, cut to walls and
  * solids, smoothed, with normals and velocities (hull_mesher.c). */
+/* Passes of fairing that methods make. Thick liquid has no detail as small as a cell, but the eye
+ * sees dents of a hundredth of one on it. */
+#define UN_SMOOTHING 8
+#define UN_SMOOTHING_THICK 64
+
 typedef struct un_hull_mesher {
     const un_particles *particles; /* sorted along a curve */
     const float *radius;

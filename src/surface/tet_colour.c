@@ -194,11 +194,11 @@ static void adopt(void *arg, int64_t begin, int64_t end)
 /* Where particles happen to lie apart inside the liquid, most where large ones lie in small cells,
  * c falls below a half without being near nothing: no bubbles, but the pressure would be zero there
  * and S refine what is deep below the surface, which makes more of them. Air is what is empty, or
- * EMPTY_LAYERS nodes from it; the rest is liquid. */
+ * EMPTY_LAYERS nodes from it; the rest is liquid. Nodes in walls say nothing of it. */
 static void find_empty(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
-    for (int64_t n = begin; n < end; n++) a->empty[n] = !a->known[n] || a->from[n] < EMPTY;
+    for (int64_t n = begin; n < end; n++) a->empty[n] = a->known[n] && a->from[n] < EMPTY;
 }
 
 static void find_beside_empty(void *arg, int64_t begin, int64_t end)
@@ -207,7 +207,7 @@ static void find_beside_empty(void *arg, int64_t begin, int64_t end)
     const un_tets *mesh = a->mesh;
     for (int64_t n = begin; n < end; n++) {
         a->fresh[n] = 0;
-        if (a->phi[n] < 0 || a->empty[n]) continue;
+        if (a->phi[n] < 0 || a->empty[n] || !a->known[n]) continue;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1] && !a->fresh[n]; k++) {
             const int32_t *m = mesh->tet[mesh->corner[k] / 4];
             for (int i = 0; i < 4; i++) a->fresh[n] |= a->phi[m[i]] >= 0 && a->empty[m[i]];
@@ -225,7 +225,7 @@ static void fill_rest(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
     for (int64_t n = begin; n < end; n++)
-        if (a->phi[n] >= 0 && !a->empty[n])
+        if (a->phi[n] >= 0 && a->known[n] && !a->empty[n])
             a->phi[n] = (float)(-FILLED * un_octree_size(a->mesh->tree, a->mesh->node_level[n]));
 }
 

@@ -49,8 +49,9 @@ un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
                            un_particles *particles, const un_tets *mesh);
 
 /* Volume and mean velocity at nodes, weighted by mass, each particle shared out by its barycentric
- * coordinates. A particle much larger than the cells around it counts as eight (or 64) spread over
- * the cube that it fills. known[n]: 1 where a particle reaches, else 0, with velocity 0. */
+ * coordinates. A particle larger than the cells around it counts as 2^3, 4^3 or 8^3 spread over the
+ * cube that it fills. known[n]: 1 where a thousandth of a cell is filled, else 0, with a velocity
+ * that is not to be trusted: 0 where no particle reaches. */
 un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
                                uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
                                const un_particles *particles);

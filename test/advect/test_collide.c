@@ -62,7 +62,7 @@ static void throw_particles(tank *t, uint64_t stream, region *part)
         if (inside) continue;
         thrown++;
         un_vec3 aim = un_add(from, random_path(i, stream + 8));
-        un_vec3 to = un_advect_collide(t->walls, from, aim, &v);
+        un_vec3 to = un_advect_collide(t->walls, from, aim, 0.01, &v);
         check_free(t, from, to);
         hits += un_length(un_sub(to, aim)) > 1e-12;
         if (part && part(t, from, false) != part(t, to, true))
@@ -313,7 +313,7 @@ static void what_is_squeezed_stays_in_the_tank(void **state)
     place(&t, 0, shifted(un_v3(0, 0, 0)), shifted(un_v3(0, 0.6, 0)), 0.01);
     for (uint64_t i = 0; i < 1000; i++) {
         un_vec3 from = random_point(i, 60), v = random_path(i, 68);
-        un_vec3 to = un_advect_collide(t.walls, from, un_add(from, v), &v);
+        un_vec3 to = un_advect_collide(t.walls, from, un_add(from, v), 0.01, &v);
         assert_true(un_finite3(to) && un_finite3(v));
         assert_true(un_walls_sides(t.walls, to) >= 0);
     }
@@ -331,7 +331,7 @@ static void fast_balls_push_what_they_meet(void **state)
     throw_particles(&t, 30, NULL);
     /* standing in its way: struck, and as fast as it afterwards */
     un_vec3 x = {0.6, 0.52, 0.5}, v = {0, 0, 0};
-    un_vec3 to = un_advect_collide(t.walls, x, x, &v);
+    un_vec3 to = un_advect_collide(t.walls, x, x, 0.01, &v);
     check_free(&t, x, to);
     check_below(0.84, to.x);
     check_below(20, v.x);
@@ -348,7 +348,7 @@ static void sliding_keeps_the_tangential_way(void **state)
     tank_solid(&t, tank_box(&t, un_v3(-1, -1, -1), un_v3(2, 0.3, 2)), un_v3(0, 0, 0));
     tank_build(&t);
     un_vec3 from = {0.2, 0.4, 0.5}, v = {3, -2, 1};
-    un_vec3 to = un_advect_collide(t.walls, from, un_v3(0.5, 0.2, 0.6), &v);
+    un_vec3 to = un_advect_collide(t.walls, from, un_v3(0.5, 0.2, 0.6), 0.01, &v);
     check_near(to.x, 0.5, 1e-9);
     check_near(to.z, 0.6, 1e-9);
     check_near(to.y, 0.3, 0.011 * CELL);
@@ -359,7 +359,7 @@ static void sliding_keeps_the_tangential_way(void **state)
     v = un_v3(3, 0.1, 1);
     from = to;
     un_vec3 aim = {0.7, 0.31, 0.6};
-    to = un_advect_collide(t.walls, from, aim, &v);
+    to = un_advect_collide(t.walls, from, aim, 0.01, &v);
     check_near(un_length(un_sub(to, aim)), 0, 1e-12);
     check_near(v.y, 0.1, 1e-12);
     tank_end(&t);
@@ -373,9 +373,17 @@ static void friction_slows_what_slides(void **state)
     tank_solid(&t, tank_box(&t, un_v3(-1, -1, -1), un_v3(2, 0.3, 2)), un_v3(0, 0, 0));
     t.solids[0].friction = 1;
     tank_build(&t);
-    un_vec3 v = {3, -2, 1};
-    un_advect_collide(t.walls, un_v3(0.2, 0.4, 0.5), un_v3(0.5, 0.2, 0.6), &v);
+    un_vec3 v = {3, -2, 1}, slow = v;
+    un_advect_collide(t.walls, un_v3(0.2, 0.4, 0.5), un_v3(0.5, 0.2, 0.6), 0.01, &v);
     check_near(un_length(v), 0, 1e-12);
+    /* as much in four steps as in one */
+    t.walls->bodies[0].friction = 0.4;
+    for (int32_t step = 0; step < 4; step++) {
+        slow.y = -2;
+        un_advect_collide(t.walls, un_v3(0.2, 0.31, 0.5), un_v3(0.5, 0.2, 0.6), 0.0025, &slow);
+    }
+    check_near(slow.x, 3 * 0.6, 1e-9);
+    check_near(slow.z, 0.6, 1e-9);
     tank_end(&t);
 }
 
@@ -389,7 +397,7 @@ static void sides_hold_and_open_ones_let_through(void **state)
     int left = 0, top = 0;
     for (uint64_t i = 0; i < PATHS; i++) {
         un_vec3 from = random_point(i, 40), v = random_path(i, 48);
-        un_vec3 aim = un_add(from, v), to = un_advect_collide(t.walls, from, aim, &v);
+        un_vec3 aim = un_add(from, v), to = un_advect_collide(t.walls, from, aim, 0.01, &v);
         assert_true(to.x < 1 && to.y > 0 && to.z > 0 && to.z < 1);
         if (aim.x < 0) check_near(to.x, aim.x, 0);
         if (aim.y > 1) check_near(to.y, aim.y, 0);

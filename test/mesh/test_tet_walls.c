@@ -129,12 +129,51 @@ static void what_stays_is_kept(void **unused)
     tank_end(&k);
 }
 
+/* A pillar stands in a floor whose top is a plane of nodes: it is as deep whichever comes first. */
+static void overlaps_know_no_order(void **unused)
+{
+    (void)unused;
+    float deepest[2];
+    for (int32_t first = 0; first < 2; first++) {
+        tank k;
+        tank_begin(&k, 2, un_v3(1, 1, 1), 16);
+        for (int32_t i = 0; i < 2; i++) {
+            un_box3 floor = {{-1, -1, -1}, {2, 0.25, 2}},
+                    pillar = {{0.3, -1, 0.3}, {0.7, 0.6, 0.7}};
+            un_box3 box = i == first ? floor : pillar;
+            tank_solid(&k, tank_box(&k, box.min, box.max), un_v3(0, 0, 0));
+        }
+        un_walls *walls;
+        un_arena arena;
+        un_octree tree;
+        un_tets mesh;
+        un_tet_walls tw;
+        check_ok(k.ctx, un_walls_create(k.ctx, &k.grid, &k.scene, false, &walls));
+        un_arena_init(&arena, k.ctx);
+        build(k.ctx, &arena, &tree, &mesh, un_v3(1, 1, 1), 16, 16, un_v3(0.5, 0.5, 0.5));
+        un_tet_walls_init(k.ctx, &tw, walls);
+        check_ok(k.ctx, un_tet_walls_sample(&tw, &mesh));
+        deepest[first] = 0;
+        for (int32_t n = 0; n < mesh.node_count; n++)
+            if (mesh.x[n].y == 0.25) deepest[first] = fminf(deepest[first], tw.phi_solid[n]);
+        un_tet_walls_free(&tw);
+        un_tets_free(&mesh);
+        un_octree_free(&tree);
+        un_arena_free(&arena);
+        un_walls_destroy(walls);
+        tank_end(&k);
+    }
+    check_near(deepest[0], -0.2, 1e-6);
+    check_near(deepest[1], -0.2, 1e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hat_integrals_match_counting),
         cmocka_unit_test(sides_and_a_ball_leave_their_volume_open),
         cmocka_unit_test(what_stays_is_kept),
+        cmocka_unit_test(overlaps_know_no_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

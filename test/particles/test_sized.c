@@ -1,4 +1,4 @@
-/* Particles of many sizes: the store, seeding on leaves, the lonely. */
+/* Particles of many sizes: the store, seeding on leaves. */
 #include "swarm.h"
 
 /* ---- the store ---- */
@@ -181,54 +181,6 @@ static void seeds_are_the_same_for_any_thread_count(void **state)
     free(first);
 }
 
-/* ---- the lonely ---- */
-
-static void lonely_ones_are_those_of_brute_force(void **state)
-{
-    (void)state;
-    uint8_t *first = NULL;
-    for (int32_t threads = 1; threads <= 4; threads++) {
-        swarm s;
-        swarm_begin(&s, threads);
-        tank_build(&s.tank);
-        un_particles *p = &s.p;
-        check_ok(s.tank.ctx, un_particles_reserve(s.tank.ctx, p, 2003));
-        p->count = 2003;
-        for (int32_t q = 0; q < p->count; q++) {
-            uint64_t u = (uint64_t)q;
-            for (uint64_t a = 0; a < 3; a++) p->x[a][q] = un_random(u, a);
-            double r = 0.001 * exp2(5 * pow(un_random(u, 5), 3));
-            p->volume[q] = (float)(8 * r * r * r);
-            p->flags[q] = (uint8_t)(q % 2 ? 0xff : 0x12);
-        }
-        for (int a = 0; a < 3; a++) p->x[a][1] = p->x[a][0]; /* at one place: not alone */
-        swarm_look(&s, NULL);
-        int64_t count = un_particles_mark_lonely(s.tank.ctx, p, &s.groups, s.radius), expect = 0;
-        for (int32_t i = 0; i < p->count; i++) {
-            bool lonely = true;
-            for (int32_t j = 0; j < p->count; j++) {
-                un_vec3 d = un_sub(un_particle_position(p, i), un_particle_position(p, j));
-                lonely &= j == i || un_length(d) >= 6 * (double)s.radius[i] + (double)s.radius[j];
-            }
-            assert_int_equal(p->flags[i] & UN_PARTICLE_BALLISTIC, lonely);
-            assert_int_equal(p->flags[i] | 1, i % 2 ? 0xff : 0x13); /* other flags stay */
-            expect += lonely;
-        }
-        assert_int_equal(count, expect);
-        assert_true(expect > 300 && expect < 1800 && !(p->flags[0] & 1));
-        if (!first) first = memcpy(malloc(2003), p->flags, 2003);
-        assert_memory_equal(first, p->flags, 2003);
-        p->count = 1;
-        swarm_look(&s, NULL);
-        assert_int_equal(un_particles_mark_lonely(s.tank.ctx, p, &s.groups, s.radius), 1);
-        p->count = 0;
-        swarm_look(&s, NULL);
-        assert_int_equal(un_particles_mark_lonely(s.tank.ctx, p, &s.groups, s.radius), 0);
-        swarm_end(&s);
-    }
-    free(first);
-}
-
 /* ---- memory ---- */
 
 static un_status live_once(un_context *ctx, void *arg)
@@ -262,7 +214,6 @@ int main(void)
         cmocka_unit_test(leaves_are_filled_to_their_volume),
         cmocka_unit_test(even_leaves_are_seeded_as_a_grid),
         cmocka_unit_test(seeds_are_the_same_for_any_thread_count),
-        cmocka_unit_test(lonely_ones_are_those_of_brute_force),
         cmocka_unit_test(failing_allocations_are_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,14 +66,11 @@ static void measure(const char *name, int32_t level_max, leaf_size *wanted)
     un_resize_report report;
     int32_t count = p->count;
     double t0 = processor_seconds();
-    int64_t lonely = un_particles_mark_lonely(s.tank.ctx, p, &s.groups, s.radius);
-    double t1 = processor_seconds();
     check_ok(s.tank.ctx, un_particles_resize(s.tank.ctx, &s.arena, p, &def, &report));
-    double t2 = processor_seconds();
-    print_message("%18d lonely: %.3f us each; %d splits, %d merges: %.2f us a split or merge\n",
-                  (int)lonely, 1e6 * (t1 - t0) / count, (int)report.split_count,
+    double seconds = processor_seconds() - t0;
+    print_message("%18d splits, %d merges: %.2f us a split or merge\n", (int)report.split_count,
                   (int)report.merge_count,
-                  1e6 * (t2 - t1) / (double)(report.split_count + report.merge_count));
+                  1e6 * seconds / (double)(report.split_count + report.merge_count));
     check_below(1e6 * best_correct / count, 5);
     swarm_end(&s);
 }

@@ -425,10 +425,10 @@ static double splash_count(void *arg, double factor)
     return s->wanted * pow(s->scale * factor, -s->power);
 }
 
-static double all_as_large_as_they_get(void *arg, double factor)
+/* Not fewer than 500, when all are as large as they get. */
+static double limited_count(void *arg, double factor)
 {
-    (void)arg, (void)factor;
-    return 500;
+    return fmax(splash_count(arg, factor), 500);
 }
 
 static void budget(void **state)
@@ -441,7 +441,12 @@ static void budget(void **state)
     assert_true(un_sizing_budget(1, 100, splash_count, &s) == 1);
     s.wanted = 85;
     check_near(un_sizing_budget(2, 100, splash_count, &s), 2, 0);
-    assert_true(isfinite(un_sizing_budget(1, 100, all_as_large_as_they_get, NULL)));
+    /* What cannot be kept is kept as well as can be, and forgotten as soon as any other. */
+    s = (splash){.wanted = 4000, .scale = 1, .power = 3};
+    for (int step = 0; step < 100; step++)
+        s.scale = un_sizing_budget(s.scale, 100, limited_count, &s);
+    check_below(limited_count(&s, 1), 511);
+    check_below(s.scale, 2.2);
     /* A splash comes, stays and goes: it is met at once, and forgotten slowly. */
     for (s.power = 1.5; s.power <= 3; s.power += 0.5) {
         s.scale = 1;

@@ -9,7 +9,6 @@ static un_trimesh contour_case(mesh_case *c, un_arena *arena, int32_t **same)
     un_trimesh surface;
     check_ok(c->ctx, un_cut_find(c->ctx, arena, &cut, c->phi, &c->mesh, NULL));
     un_cut_interpolate(c->ctx, &cut, c->phi, UN_SURFACE_HAIR);
-    check_ok(c->ctx, un_cut_triangulate(c->ctx, arena, &cut));
     check_ok(c->ctx, un_cut_contour(c->ctx, arena, &cut, &surface));
     check_ok(c->ctx, un_cut_clusters(c->ctx, arena, &cut, surface.vertex_count, same));
     return surface;
