@@ -19,12 +19,12 @@
 #define STATE_NODE 700.0
 #define STATE_WET 150.0
 /* The output surface with twice the resolution of the cells: per node and per particle that flies,
- * in a splash. Still water takes 1,300 per node. */
-#define SURFACE_NODE 2300.0
-#define SURFACE_DROP 3500.0
+ * in a splash. Still water takes 1,000 per node. */
+#define SURFACE_NODE 1730.0
+#define SURFACE_DROP 2600.0
 /* What is left to it in a budget, per node: where that is too little the surface becomes coarser by
  * itself. */
-#define SURFACE_PLANNED 2200.0
+#define SURFACE_PLANNED 1650.0
 #define SURFACE_LEAST 0.2 /* of the budget */
 /* Of all nodes, those in liquid. */
 #define VISCOUS_SHARE 0.6

@@ -284,7 +284,7 @@ static un_status build_tree(mesher_state *s)
 }
 
 /* At the peak, per leaf: measured. */
-#define LEAF_BYTES 1400.0
+#define LEAF_BYTES 1050.0
 #define COARSER 0.84 /* five of them make an octave and a bit */
 
 /* As fine as the memory allows. */
