@@ -81,6 +81,13 @@ expect 0 "done" surface run -o hulls --with hulls --smoothing 20
 read -r t v < <(measure hulls/frames/0000/surface.ply)
 read -r triangles volume < <(measure run/frames/0000/surface.ply)
 near "$v" "$volume" 12 || fail "hulls: a volume of $v where the run had $volume"
+# thick liquid is faired more often, and again as often
+"$program" run drop.lua -o thick --method tet --set fluid.viscosity=50 --frames 1 --quiet || fail "thick"
+for passes in "" 8 64; do
+    expect 0 "done" surface thick -o thick.same$passes ${passes:+--smoothing $passes}
+done
+cmp -s thick.same{,64}/frames/0000/surface.ply || fail "thick liquid is not faired 64 times"
+! cmp -s thick.same{8,64}/frames/0000/surface.ply || fail "fairing changes nothing"
 cp -r run inplace
 expect 0 "1 surface in inplace" surface inplace --frames 1 --smoothing 0
 ! cmp -s run/frames/0001/surface.ply inplace/frames/0001/surface.ply || fail "in place: nothing changed"
