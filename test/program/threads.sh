@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# test-labels: once
 # The same bits for any number of threads: surfaces, particles and every number of the tables that
 # is not a time, with a solid, a moving paddle, an emitter, a drain and an open top, of each method.
 #   threads.sh PROGRAM
