@@ -93,7 +93,7 @@ static void find_detached(void *arg, int64_t begin, int64_t end)
     const un_particles *p = s->in->particles;
     for (int64_t i = begin; i < end; i++) {
         un_vec3 x = un_particle_position(p, i);
-        double radius = UN_HULL_DROP * s->in->radius[i];
+        double corner = UN_SPHERE_CORNER * UN_HULL_DROP, radius = corner * s->in->radius[i];
         s->joining[i] = s->in->radius[i];
         s->detached[i] = 0;
         if (!(p->flags[i] & UN_PARTICLE_APART) || !un_finite3(x) || !(radius > 0)) continue;
@@ -106,7 +106,7 @@ static void find_detached(void *arg, int64_t begin, int64_t end)
             for (int64_t q = UN_GROUP * (int64_t)near[g]; q < last && alone; q++) {
                 un_vec3 to = un_sub(un_particle_position(p, q), x);
                 bool drop = p->flags[q] & UN_PARTICLE_APART;
-                double reach = radius + (drop ? UN_HULL_DROP : HULL_REACH) * s->in->radius[q];
+                double reach = radius + (drop ? corner : HULL_REACH) * s->in->radius[q];
                 alone = q == i || !(un_dot(to, to) < reach * reach);
             }
         }

@@ -82,6 +82,8 @@ struct un_hulls {
 
 /* A sphere of a particle's volume, in its radii: cbrt(6 / pi). */
 #define UN_HULL_DROP 1.2407009817988f
+/* Its farthest corner, as it is drawn, from its middle, in radii of the sphere. */
+#define UN_SPHERE_CORNER 1.19
 
 /* Appends a sphere of its volume for each listed particle, coarser for radii below `small`, to a
  * mesh with normals and velocities (spheres.c). */

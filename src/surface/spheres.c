@@ -68,6 +68,7 @@ static void make_ball(ball *b, bool fine)
         volume += un_dot(b->x[v[0]], un_cross(b->x[v[1]], b->x[v[2]])) / 6;
     }
     b->scale = cbrt(4.0 / 3 * UN_PI / volume);
+    UN_ASSERT(b->scale < UN_SPHERE_CORNER);
 }
 
 typedef struct sphere_args {

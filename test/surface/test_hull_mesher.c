@@ -2,6 +2,7 @@
  * solids, of the particles' volume. */
 #include "mesh/tank.h"
 #include "surface/drops.h"
+#include "surface/hulls.h"
 #include "surface/fields.h"
 
 typedef struct bath {
@@ -186,12 +187,21 @@ static void drops_have_their_volume(void **state)
     bath_end(&b);
 
     bath_begin(&b, 2, un_v3(1, 1, 1));
+    drops_add(&b.drops, un_v3(0.5, 0.5, 1 - 1.003 * UN_HULL_DROP * 0.01), 0.01, 0);
+    b.drops.flags[0] = UN_PARTICLE_BALLISTIC;
+    bath_build(&b);
+    un_trimesh mesh = bath_mesh(&b, 64, true);
+    for (int32_t v = 0; v < mesh.vertex_count; v++) check_below(mesh.position[v].z, 1 + 1e-12);
+    un_trimesh_free(b.tank.ctx, &mesh);
+    bath_end(&b);
+
+    bath_begin(&b, 2, un_v3(1, 1, 1));
     drops_add(&b.drops, un_v3(0.005, 0.4, 0.5), 0.03, 0);
     drops_add(&b.drops, un_v3(0.7, 0.61, 0.52), 0.04, 0.01);
     drops_add(&b.drops, un_v3(0.75, 0.61, 0.52), 0.04, 0.01);
     for (int q = 0; q < 3; q++) b.drops.flags[q] = UN_PARTICLE_BALLISTIC;
     bath_build(&b);
-    un_trimesh mesh = bath_mesh(&b, 64, true);
+    mesh = bath_mesh(&b, 64, true);
     un_surface_topology t = check_closed(b.tank.ctx, &mesh);
     assert_int_equal(t.component_count, 2);
     assert_int_equal(t.euler, 4);
