@@ -69,7 +69,7 @@ static void lose_normal(const un_body *body, un_vec3 x, un_vec3 n, double dt, un
     double into = un_dot(slip, n);
     if (into >= 0) return;
     slip = un_mad(slip, n, -into);
-    *v = un_mad(solid, slip, pow(1 - body->friction, 100 * dt));
+    *v = un_mad(solid, slip, un_body_slip_left(body, dt));
 }
 
 /* One body, one round; true when the path was changed. */

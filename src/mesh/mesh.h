@@ -187,6 +187,11 @@ double un_walls_distance_exact(const un_walls *walls, un_vec3 x);
 un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x); /* away from the wall; zero far off */
 /* Of the body's material at x, the end of the step. */
 un_vec3 un_body_velocity(const un_body *body, un_vec3 x);
+/* Of the slip of what slides along it for dt: friction takes its share each 1/100 s. */
+static inline double un_body_slip_left(const un_body *body, double dt)
+{
+    return pow(1 - body->friction, 100 * dt);
+}
 /* Distance from x to the closed sides of the domain alone, positive inside. */
 double un_walls_sides(const un_walls *walls, un_vec3 x);
 size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* what create will take */

@@ -331,9 +331,7 @@ static void constrain(void *arg, int64_t begin, int64_t end)
             *u = slide(*u, solid, normal);
             old = slide(old, solid, normal);
         }
-        /* Slip falls by the friction each 1/100 s. */
-        double kept = pow(1 - body->friction, a->dt * 100);
-        *u = un_mad(solid, un_sub(*u, solid), kept);
+        *u = un_mad(solid, un_sub(*u, solid), un_body_slip_left(body, a->dt));
         *d = un_sub(*u, old);
     }
 }

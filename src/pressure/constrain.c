@@ -111,9 +111,9 @@ static void friction_rows(void *arg, int64_t begin, int64_t end)
                 if (b < 0 || walls->bodies[b].friction <= 0) continue;
                 un_vec3 x = face_center(g, axis, i, j, k);
                 if (un_walls_distance(walls, x) > 0.5 * g->h) continue;
-                double slip = 1 - un_clamp(walls->bodies[b].friction, 0, 1 - 1e-12);
+                double left = un_body_slip_left(&walls->bodies[b], a->dt);
                 double solid = component(un_body_velocity(&walls->bodies[b], x), axis);
-                a->u[axis][f] = solid + (a->u[axis][f] - solid) * pow(slip, a->dt / 0.01);
+                a->u[axis][f] = solid + (a->u[axis][f] - solid) * left;
             }
         }
     }

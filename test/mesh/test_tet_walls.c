@@ -48,6 +48,33 @@ static void build(un_context *ctx, un_arena *arena, un_octree *tree, un_tets *me
     check_ok(ctx, un_tets_build(mesh, arena, tree));
 }
 
+/* A tank's walls on a mesh of their own. */
+typedef struct sampled {
+    un_walls *walls;
+    un_arena arena;
+    un_octree tree;
+    un_tets mesh;
+    un_tet_walls tw;
+} sampled;
+
+static void sample(sampled *s, tank *k, int32_t finest, un_vec3 fine)
+{
+    check_ok(k->ctx, un_walls_create(k->ctx, &k->grid, &k->scene, false, &s->walls));
+    un_arena_init(&s->arena, k->ctx);
+    build(k->ctx, &s->arena, &s->tree, &s->mesh, k->grid.size, 16, finest, fine);
+    un_tet_walls_init(k->ctx, &s->tw, s->walls);
+    check_ok(k->ctx, un_tet_walls_sample(&s->tw, &s->mesh));
+}
+
+static void sample_end(sampled *s)
+{
+    un_tet_walls_free(&s->tw);
+    un_tets_free(&s->mesh);
+    un_octree_free(&s->tree);
+    un_arena_free(&s->arena);
+    un_walls_destroy(s->walls);
+}
+
 static void sums(const un_tet_walls *tw, double *tets, double *nodes)
 {
     *tets = *nodes = 0;
@@ -69,26 +96,14 @@ static void sides_and_a_ball_leave_their_volume_open(void **unused)
             double r = 0.2;
             un_vec3 center = un_scale(sizes[i], 0.5);
             if (ball) tank_solid(&k, tank_sphere(&k, center, r), un_v3(0, 0, 0));
-            un_walls *walls;
-            check_ok(k.ctx, un_walls_create(k.ctx, &k.grid, &k.scene, false, &walls));
-            un_arena arena;
-            un_octree tree;
-            un_tets mesh;
-            un_tet_walls tw;
-            un_arena_init(&arena, k.ctx);
-            build(k.ctx, &arena, &tree, &mesh, sizes[i], 16, 64, center);
-            un_tet_walls_init(k.ctx, &tw, walls);
-            check_ok(k.ctx, un_tet_walls_sample(&tw, &mesh));
+            sampled s;
+            sample(&s, &k, 64, center);
             double tets, nodes, want = sizes[i].x * sizes[i].y * sizes[i].z;
             if (ball) want -= 4.0 / 3 * UN_PI * r * r * r;
-            sums(&tw, &tets, &nodes);
+            sums(&s.tw, &tets, &nodes);
             check_near(nodes, tets, 1e-6);
             check_near(tets, want, i < 2 && !ball ? 1e-6 : 6e-3);
-            un_tet_walls_free(&tw);
-            un_tets_free(&mesh);
-            un_octree_free(&tree);
-            un_arena_free(&arena);
-            un_walls_destroy(walls);
+            sample_end(&s);
             tank_end(&k);
         }
 }
@@ -143,24 +158,12 @@ static void overlaps_know_no_order(void **unused)
             un_box3 box = i == first ? floor : pillar;
             tank_solid(&k, tank_box(&k, box.min, box.max), un_v3(0, 0, 0));
         }
-        un_walls *walls;
-        un_arena arena;
-        un_octree tree;
-        un_tets mesh;
-        un_tet_walls tw;
-        check_ok(k.ctx, un_walls_create(k.ctx, &k.grid, &k.scene, false, &walls));
-        un_arena_init(&arena, k.ctx);
-        build(k.ctx, &arena, &tree, &mesh, un_v3(1, 1, 1), 16, 16, un_v3(0.5, 0.5, 0.5));
-        un_tet_walls_init(k.ctx, &tw, walls);
-        check_ok(k.ctx, un_tet_walls_sample(&tw, &mesh));
+        sampled s;
+        sample(&s, &k, 16, un_v3(0.5, 0.5, 0.5));
         deepest[first] = 0;
-        for (int32_t n = 0; n < mesh.node_count; n++)
-            if (mesh.x[n].y == 0.25) deepest[first] = fminf(deepest[first], tw.phi_solid[n]);
-        un_tet_walls_free(&tw);
-        un_tets_free(&mesh);
-        un_octree_free(&tree);
-        un_arena_free(&arena);
-        un_walls_destroy(walls);
+        for (int32_t n = 0; n < s.mesh.node_count; n++)
+            if (s.mesh.x[n].y == 0.25) deepest[first] = fminf(deepest[first], s.tw.phi_solid[n]);
+        sample_end(&s);
         tank_end(&k);
     }
     check_near(deepest[0], -0.2, 1e-6);
