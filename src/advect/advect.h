@@ -24,6 +24,15 @@ void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins 
  * friction each 1/100 s. */
 un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v);
 
+/* Cells that liquid crosses in a second, along an axis, at most: in known tets (1) that hold
+ * particles, for tets that the surface barely cuts may have any velocity (tets.c). */
+double un_advect_rate_tets(un_context *ctx, const un_vec3 *u_tet, const uint8_t *known,
+                           const un_tet_bins *bins, const un_tets *mesh);
+/* Particles at the edges of thick liquid, which the level set leaves outside, are drawn in to it
+ * little by little; all: whether the liquid is thick or not (draw.c). */
+void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
+                       const un_cling *cling, bool all, double dt);
+
 /* Semi-Lagrangian: the normal velocity that each face of a new mesh had a step ago, dt back along
  * the old field, which must reach as far. Where that is out of the old liquid, `drops` counts, the
  * particles' own velocities on the new mesh: what falls in or is emitted brings its momentum. Faces

@@ -63,3 +63,30 @@ void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins 
     path_args a = {particles, bins, mesh, u, wall, walls, gravity, dt};
     un_parallel_for(ctx, particles->count, 2048, move, &a);
 }
+
+typedef struct rate_args {
+    const un_vec3 *u;
+    const uint8_t *known;
+    const un_tet_bins *bins;
+    const un_tets *mesh;
+} rate_args;
+
+static double rate_block(void *arg, int64_t begin, int64_t end)
+{
+    const rate_args *a = arg;
+    double max = 0;
+    for (int64_t t = begin; t < end; t++) {
+        if (a->known[t] != 1 || a->bins->begin[t] == a->bins->begin[t + 1]) continue;
+        un_vec3 u = a->u[t];
+        double speed = fmax(fabs(u.x), fmax(fabs(u.y), fabs(u.z)));
+        max = fmax(max, speed / un_tets_size(a->mesh, (int32_t)t));
+    }
+    return max;
+}
+
+double un_advect_rate_tets(un_context *ctx, const un_vec3 *u_tet, const uint8_t *known,
+                           const un_tet_bins *bins, const un_tets *mesh)
+{
+    rate_args a = {u_tet, known, bins, mesh};
+    return un_parallel_max(ctx, mesh->tet_count, rate_block, &a);
+}

@@ -233,4 +233,30 @@ un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh);
 /* Again on the same mesh, after bodies have moved. */
 void un_tet_walls_move(un_tet_walls *tw);
 
+/* ---- from mesh to mesh (carry.c) ---- */
+
+/* Numbers at the nodes of the last mesh, by the nodes' keys. */
+#define UN_NODE_MEMORY_WIDTH 2
+typedef struct un_node_memory {
+    uint64_t *key;
+    double *value[UN_NODE_MEMORY_WIDTH];
+    int32_t count;
+    size_t capacity[1 + UN_NODE_MEMORY_WIDTH];
+} un_node_memory;
+void un_node_memory_free(un_context *ctx, un_node_memory *memory);
+/* Does nothing for a mesh without nodes. */
+un_status un_node_memory_keep(un_context *ctx, un_node_memory *memory, const un_tets *mesh,
+                              double *const *value, int width);
+/* value[k][n] at the nodes of a new mesh; known: scratch, a byte a node. */
+void un_node_memory_recall(un_context *ctx, const un_node_memory *memory, const un_tets *mesh,
+                           double *const *value, int width, uint8_t *known);
+
+/* ---- trees around a shape (octree_shape.c) ---- */
+
+/* Even leaves over the box, as fine as eight particles to each allow. Empties the arena. */
+un_status un_octree_cover(un_octree *tree, un_arena *arena, un_box3 box, double particles_max);
+/* Halves leaves where the shape is bent, as long as there are not more particles than this. */
+un_status un_octree_follow(un_octree *tree, un_arena *arena, const un_shape *shape,
+                           double particles_max);
+
 #endif

@@ -95,6 +95,13 @@ static inline un_vec3 un_tets_gradient(const un_tets *mesh, int32_t t, const dou
     return un_v3(g[0], g[1], g[2]);
 }
 
+/* Linear interpolation of a nodal field. */
+static inline double un_tet_sample(const un_tets *mesh, const float *v, const un_place *p)
+{
+    const int32_t *n = mesh->tet[p->tet];
+    return p->w[0] * v[n[0]] + p->w[1] * v[n[1]] + p->w[2] * v[n[2]] + p->w[3] * v[n[3]];
+}
+
 /* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. What
  * the faces of method `staggered` are made from; `tet` does without. */
 un_status un_tets_adjacency(const un_tets *mesh, un_arena *arena, int32_t *adjacency);

@@ -1,5 +1,5 @@
-/* Particles, sources and walls to a state and back. */
-#include "method/saving.h"
+/* Particles and the core of a method to a state and back. */
+#include "method/core.h"
 
 /* How far an emitter's stream may have come, cells: more than any run takes it, and less than what
  * a double resolves. */
@@ -21,29 +21,6 @@ un_status un_save_particles(un_state *out, const un_particles *p, const uint8_t 
     return p->sized ? un_state_add(out, "particles.size", p->size, p->count, 4) : UN_OK;
 }
 
-typedef struct sound_args {
-    const un_particles *p;
-    un_vec3 domain;
-} sound_args;
-
-static double unsound(void *arg, int64_t begin, int64_t end)
-{
-    sound_args *a = arg;
-    const un_particles *p = a->p;
-    double count = 0;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 x = un_particle_position(p, q);
-        bool inside = x.x >= 0 && x.y >= 0 && x.z >= 0 && x.x <= a->domain.x &&
-                      x.y <= a->domain.y && x.z <= a->domain.z;
-        bool size = !p->sized || p->size[q] > 0; /* may be infinite */
-        bool matter = !p->mixed || (p->density[q] > 0 && isfinite(p->density[q]) &&
-                                    p->viscosity[q] >= 0 && isfinite(p->viscosity[q]));
-        count += !(inside && size && matter && un_finite3(un_particle_velocity(p, q)) &&
-                   p->volume[q] > 0 && isfinite(p->volume[q]));
-    }
-    return count;
-}
-
 un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p, un_vec3 domain)
 {
     const un_section *first;
@@ -61,13 +38,12 @@ un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p
         UN_TRY(un_state_take(in, "particles.viscosity", p->viscosity, first->count, 4));
     }
     p->count = (int32_t)first->count;
-    sound_args a = {p, domain};
-    double bad = un_parallel_sum(ctx, p->count, unsound, &a);
+    int64_t bad = un_particles_unsound(ctx, p, domain);
     if (bad == 0) return UN_OK;
     return un_fail(ctx, UN_ERROR_FILE,
-                   "the checkpoint has %.0f particles outside the domain or without a finite "
+                   "the checkpoint has %lld particles outside the domain or without a finite "
                    "velocity and volume; resume from an earlier one with --from-frame",
-                   bad);
+                   (long long)bad);
 }
 
 /* ---- sources ---- */
@@ -76,16 +52,16 @@ _Static_assert(sizeof(un_vec3) == 3 * sizeof(double), "saved as three numbers");
 
 un_status un_save_sources(un_state *out, const un_sources *s)
 {
-    double ledger[3] = {s->volume_start, s->volume_in, s->volume_out};
+    double ledger[3] = {s->ledger.start, s->ledger.in, s->ledger.out};
     void *to;
     UN_TRY(un_state_add_own(out, "sources.ledger", 3, 8, &to));
     memcpy(to, ledger, sizeof ledger);
     int32_t count = s->def->source_count;
     UN_TRY(un_state_add_own(out, "sources.shift", 3 * (int64_t)count, 8, &to));
     for (int32_t n = 0; n < count; n++)
-        memcpy((double *)to + 3 * n, &s->emitters[n].shift, sizeof(un_vec3));
+        memcpy((double *)to + 3 * n, &s->emission[n].shift, sizeof(un_vec3));
     UN_TRY(un_state_add_own(out, "sources.started", count, 1, &to));
-    for (int32_t n = 0; n < count; n++) ((uint8_t *)to)[n] = s->emitters[n].started;
+    for (int32_t n = 0; n < count; n++) ((uint8_t *)to)[n] = s->emission[n].started;
     return UN_OK;
 }
 
@@ -102,31 +78,40 @@ un_status un_load_sources(const un_state *in, un_sources *s)
                        "the checkpoint has another number of sources than the scene");
     for (int32_t n = 0; n < count; n++) {
         const double *from = un_section_data(shift);
-        memcpy(&s->emitters[n].shift, from + 3 * n, sizeof(un_vec3));
-        if (!(un_length(s->emitters[n].shift) < SHIFT_MAX * s->grid->h))
+        memcpy(&s->emission[n].shift, from + 3 * n, sizeof(un_vec3));
+        if (!(un_length(s->emission[n].shift) < SHIFT_MAX * s->grid->h))
             return un_fail(s->ctx, UN_ERROR_FILE, "the checkpoint has an emitter that is nowhere");
-        s->emitters[n].started = ((const uint8_t *)un_section_data(started))[n] != 0;
+        s->emission[n].started = ((const uint8_t *)un_section_data(started))[n] != 0;
     }
-    s->volume_start = ledger[0];
-    s->volume_in = ledger[1];
-    s->volume_out = ledger[2];
+    s->ledger.start = ledger[0];
+    s->ledger.in = ledger[1];
+    s->ledger.out = ledger[2];
     return UN_OK;
 }
 
-/* ---- walls ---- */
+/* ---- time, walls, sources ---- */
 
-un_status un_save_walls(un_state *out, const un_walls *w)
+/* The solids are placed again for the step that placed them last. */
+un_status un_core_save(const un_core *c, un_state *out)
 {
-    UN_TRY(un_state_add_number(out, "walls.time", w->time));
-    return un_state_add_number(out, "walls.dt", w->dt);
+    UN_TRY(un_save_sources(out, &c->sources));
+    UN_TRY(un_state_add_number(out, "walls.time", c->walls->time));
+    UN_TRY(un_state_add_number(out, "walls.dt", c->walls->dt));
+    UN_TRY(un_state_add_number(out, "time", c->time));
+    return un_state_add_integer(out, "step", c->step_count);
 }
 
-un_status un_load_walls(const un_state *in, un_walls *w)
+un_status un_core_load(un_core *c, const un_state *in)
 {
+    int64_t step;
     double time, dt;
+    UN_TRY(un_state_number(in, "time", &c->time));
+    UN_TRY(un_state_integer(in, "step", 0, INT32_MAX, &step));
+    c->step_count = (int32_t)step;
     UN_TRY(un_state_number(in, "walls.time", &time));
     UN_TRY(un_state_number(in, "walls.dt", &dt));
-    return un_walls_update(w, time, dt);
+    UN_TRY(un_walls_update(c->walls, time, dt));
+    return un_load_sources(in, &c->sources);
 }
 
 /* ---- the same? ---- */

@@ -21,11 +21,8 @@
  *  - What falls into the liquid or is emitted brings its own velocity (advect/faces.c).
  * Where it does not, though it could: viscosity and pressure are solved for in turn, which makes
  * threads too soft; `tet` does better (viscosity/volume.c). */
-#include "method/saving.h"
-#include "method/tet.h"
+#include "method/adaptive.h"
 
-#define SIZING_STEPS 2
-#define ITERATION_LIMIT 2000
 /* A rate so high that particles take the mesh's velocity in every step, 1/s. */
 #define ALL 1e9
 
@@ -47,295 +44,241 @@ static const char *const stages[] = {"walls",  "pressure", "viscosity", "extrapo
                                      "resize", "sources",  "mesh",      "level_set",   "to_faces",
                                      "sizing", "measure",  NULL};
 
+/* The last mesh, and velocities on it. */
+typedef struct un_old_mesh {
+    un_octree tree;
+    un_tets tets;
+    un_vec3 *node, *tet;
+    uint8_t *liquid; /* at nodes */
+    size_t capacity[3];
+} un_old_mesh;
+
 typedef struct un_staggered {
-    un_tet *tet; /* markers, mesh and what belongs to them */
+    un_adaptive a; /* first: the table's shared entries rely on it */
     un_faces faces;
     double *u;      /* at faces, along their normals */
     uint8_t *known; /* at faces: 1 in the liquid */
     double *p;      /* at tets, Pa */
     size_t capacity[3];
     un_face_pressure *pressure;
-    /* the last mesh, and velocities on it */
-    un_octree old_tree;
-    un_tets old_mesh;
-    un_vec3 *old_node, *old_tet;
-    uint8_t *old_liquid;
-    size_t old_capacity[3];
+    un_old_mesh old;
 } un_staggered;
+_Static_assert(offsetof(un_staggered, a) == 0, "see above");
 
 /* ---- faces ---- */
 
-static un_status number_faces(un_staggered *g)
+static un_status number_faces(un_staggered *s)
 {
-    un_tet *s = g->tet;
-    UN_TRY(un_faces_number(s->ctx, &s->arena, &g->faces, &s->mesh));
-    un_arena_reset(&s->arena);
-    size_t faces = (size_t)g->faces.count + 1, tets = (size_t)s->mesh.tet_count + 1;
-    UN_TRY(un_array_need(s->ctx, (void **)&g->u, &g->capacity[0], faces, sizeof *g->u));
-    UN_TRY(un_array_need(s->ctx, (void **)&g->known, &g->capacity[1], faces, 1));
-    return un_array_need(s->ctx, (void **)&g->p, &g->capacity[2], tets, sizeof *g->p);
+    un_context *ctx = s->a.core.ctx;
+    UN_TRY(un_faces_number(ctx, &s->a.core.arena, &s->faces, &s->a.mesh.tets));
+    un_arena_reset(&s->a.core.arena);
+    size_t faces = (size_t)s->faces.count + 1, tets = (size_t)s->a.mesh.tets.tet_count + 1;
+    UN_TRY(un_array_need(ctx, (void **)&s->u, &s->capacity[0], faces, sizeof *s->u));
+    UN_TRY(un_array_need(ctx, (void **)&s->known, &s->capacity[1], faces, 1));
+    return un_array_need(ctx, (void **)&s->p, &s->capacity[2], tets, sizeof *s->p);
 }
 
 /* ---- pressure ---- */
 
-/* The nodes' pressure lasts from mesh to mesh: the tets' guess. */
-static void guess_pressure(void *arg, int64_t begin, int64_t end)
+static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity,
+                                un_face_projection_report *report)
 {
-    un_staggered *g = arg;
-    const un_tet *s = g->tet;
-    for (int64_t t = begin; t < end; t++) {
-        const int32_t *n = s->mesh.tet[t];
-        g->p[t] = 0.25 * (s->p[0][n[0]] + s->p[0][n[1]] + s->p[0][n[2]] + s->p[0][n[3]]);
-    }
-}
-
-/* The mean of the tets in the liquid, the weight between them and the node allowed for. */
-static void nodes_pressure(void *arg, int64_t begin, int64_t end)
-{
-    un_staggered *g = arg;
-    un_tet *s = g->tet;
-    const un_tets *mesh = &s->mesh;
-    un_vec3 weight = un_scale(s->def->gravity, s->def->fluid.density);
-    for (int64_t n = begin; n < end; n++) {
-        double sum = 0, total = 0;
-        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
-            int32_t t = mesh->corner[k] / 4;
-            double w = g->pressure->index[t] >= 0 ? un_tets_volume(mesh, t) : 0;
-            un_vec3 way = un_sub(mesh->x[n], un_tets_center(mesh, t));
-            sum += w * (g->p[t] + un_dot(weight, way));
-            total += w;
-        }
-        s->p[0][n] = s->phi[n] < 0 && total > 0 ? sum / total : 0;
-    }
-}
-
-static un_status project(un_staggered *g, double dt, un_vec3 gravity,
-                         un_face_projection_report *report)
-{
-    un_tet *s = g->tet;
-    un_face_projection in = {.mesh = &s->mesh,
-                             .faces = &g->faces,
-                             .u = g->u,
-                             .known = g->known,
-                             .phi = s->phi,
-                             .walls = &s->tet_walls,
-                             .open_sides = s->def->domain.open,
-                             .p = g->p,
-                             .source = s->source,
-                             .lightness = s->mixed.lightness,
+    un_adaptive *a = &s->a;
+    const un_scene_def *def = a->core.def;
+    un_face_projection in = {.mesh = &a->mesh.tets,
+                             .faces = &s->faces,
+                             .u = s->u,
+                             .known = s->known,
+                             .phi = a->node.phi,
+                             .walls = &a->mesh.walls,
+                             .open_sides = def->domain.open,
+                             .p = s->p,
+                             .source = a->node.source,
+                             .lightness = a->thick.mix.lightness,
                              .gravity = gravity,
                              .dt = dt,
-                             .density = s->def->fluid.density,
-                             .tolerance = s->def->solver.tolerance,
-                             .iteration_limit = ITERATION_LIMIT};
-    UN_TRY(un_face_pressure_project(g->pressure, &in, report));
-    return un_step_solved(s->ctx, &report->solve, s->step_count + 1, s->time,
-                          s->def->solver.tolerance);
+                             .density = def->fluid.density,
+                             .tolerance = def->solver.tolerance,
+                             .iteration_limit = UN_ITERATION_LIMIT};
+    UN_TRY(un_face_pressure_project(s->pressure, &in, report));
+    return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
+                          def->solver.tolerance);
+}
+
+/* With gravity. The nodes' pressure lasts from mesh to mesh: the tets' guess. */
+static un_status project(un_staggered *s, double dt, un_face_projection_report *report)
+{
+    un_adaptive *a = &s->a;
+    un_vec3 gravity = a->core.def->gravity;
+    un_adaptive_want_divergence(a, dt);
+    un_face_pressure_guess(a->core.ctx, s->p, a->node.p[0], &a->mesh.tets);
+    UN_TRY(apply_pressure(s, dt, gravity, report));
+    un_face_pressure_to_nodes(s->pressure, a->node.p[0], s->p, &a->mesh.tets, a->node.phi,
+                              un_scale(gravity, a->core.def->fluid.density));
+    return UN_OK;
+}
+
+/* Once more after viscosity: small beside the first. */
+static un_status project_again(un_staggered *s, double dt, un_face_projection_report *report)
+{
+    int32_t iterations = report->solve.iterations;
+    memset(s->p, 0, (size_t)s->a.mesh.tets.tet_count * sizeof *s->p);
+    UN_TRY(apply_pressure(s, dt, un_v3(0, 0, 0), report));
+    report->solve.iterations += iterations;
+    return UN_OK;
 }
 
 /* ---- viscosity ---- */
 
-/* Liquid that sticks has the wall's velocity at its nodes before and after; else what the faces
- * make of it would be taken off the liquid in every step. */
-static void stick(void *arg, int64_t begin, int64_t end)
+static un_status apply_viscosity(un_staggered *s, double dt, int32_t *iterations)
 {
-    un_tet *s = arg;
-    for (int64_t n = begin; n < end; n++) {
-        if (un_tet_sticks(s, n)) s->u_node[n] = s->viscous_walls.u[n];
-        s->d_node[n] = s->u_node[n];
-    }
-}
-
-typedef struct back_args {
-    un_staggered *g;
-    const uint8_t *reached;
-    bool pic;
-    double dt;
-} back_args;
-
-/* The change of a face's three nodes, or their velocity itself [Batty11 section 5.2]. */
-static void change_faces(void *arg, int64_t begin, int64_t end)
-{
-    back_args *a = arg;
-    un_staggered *g = a->g;
-    const un_tet *s = g->tet;
-    for (int64_t f = begin; f < end; f++) {
-        int32_t n[3];
-        if (g->known[f] != 1) continue;
-        un_face_nodes(&g->faces, &s->mesh, (int32_t)f, n);
-        un_vec3 u = {0, 0, 0}, was = {0, 0, 0};
-        double nu = 0;
-        int reached = 0;
-        for (int k = 0; k < 3; k++) {
-            if (!a->reached[n[k]]) continue;
-            reached++;
-            u = un_add(u, s->u_node[n[k]]);
-            was = un_add(was, s->d_node[n[k]]);
-            nu += un_tet_thickness(s, n[k]) / 3;
-        }
-        un_vec3 normal = un_normalize(un_face_area(&g->faces, &s->mesh, (int32_t)f));
-        double h = un_tets_size(&s->mesh, un_face_tet(&g->faces, (int32_t)f));
-        double own = reached < 3 ? 1 : a->pic ? 0 : un_tet_viscous_rest(nu, h, a->dt);
-        g->u[f] = un_dot(u, normal) / 3 + own * (g->u[f] - un_dot(was, normal) / 3);
-    }
-}
-
-static un_status apply_viscosity(un_staggered *g, double dt, int32_t *iterations)
-{
-    un_tet *s = g->tet;
-    back_args a = {g, NULL, strcmp(s->def->solver.coupling, "pic") == 0, dt};
-    un_transfer_faces_to_nodes(s->ctx, s->u_node, s->known_node, g->u, g->known, &g->faces,
-                               &s->mesh);
-    UN_TRY(un_transfer_extrapolate_nodes(s->ctx, &s->arena, s->u_node, NULL, s->known_node,
-                                         &s->mesh, 2));
-    un_arena_reset(&s->arena);
-    un_parallel_for(s->ctx, s->mesh.node_count, 8192, stick, s);
-    uint8_t *reached = un_arena_alloc(&s->arena, (size_t)s->mesh.node_count + 1, 1);
-    if (!reached) return UN_ERROR_MEMORY;
-    a.reached = reached;
-    un_viscous_faces on = {&g->faces, g->u, g->known};
-    bool implicit = strcmp(s->def->solver.coupling, "implicit") == 0;
-    UN_TRY(
-        un_tet_solve_stress(s, s->u_node, reached, implicit ? &on : NULL, false, dt, iterations));
-    if (!implicit) un_parallel_for(s->ctx, g->faces.count, 4096, change_faces, &a);
-    un_arena_reset(&s->arena);
-    return UN_OK;
+    un_adaptive *a = &s->a;
+    un_context *ctx = a->core.ctx;
+    const un_tets *tets = &a->mesh.tets;
+    un_viscous_faces on = {&s->faces, s->u, s->known};
+    un_viscous_step viscous = un_adaptive_viscous_step(a, false, dt);
+    un_viscous_report report;
+    un_transfer_faces_to_nodes(ctx, a->node.u, a->node.known, s->u, s->known, &s->faces, tets);
+    UN_TRY(un_transfer_extrapolate_nodes(ctx, &a->core.arena, a->node.u, NULL, a->node.known, tets,
+                                         2));
+    un_arena_reset(&a->core.arena);
+    /* Liquid that sticks has the wall's velocity at its nodes before and after; else what the faces
+     * make of it would be taken off the liquid in every step. */
+    un_viscous_walls_stick(ctx, &a->thick.walls, a->node.u, a->node.d, tets->node_count);
+    bool implicit = strcmp(a->core.def->solver.coupling, "implicit") == 0;
+    UN_TRY(un_viscosity_step_faces(a->thick.solver, &a->core.arena, &viscous, &on, a->node.u,
+                                   a->node.d, implicit, &report));
+    un_arena_reset(&a->core.arena);
+    *iterations = report.solve.iterations;
+    return un_adaptive_viscous_solved(a, &report);
 }
 
 /* ---- velocities beyond the liquid ---- */
 
-static un_status spread_velocity(un_staggered *g, double dt)
+static un_status spread_velocity(un_staggered *s, double dt)
 {
-    un_tet *s = g->tet;
-    un_transfer_faces_to_nodes(s->ctx, s->u_node, s->known_node, g->u, g->known, &g->faces,
-                               &s->mesh);
-    un_transfer_faces_to_tets(s->ctx, s->u_tet, s->known_tet, g->u, g->known, &g->faces, &s->mesh);
-    size_t nodes = (size_t)s->mesh.node_count;
-    memset(s->d_node, 0, nodes * sizeof *s->d_node);
-    memset(s->d_tet, 0, (size_t)s->mesh.tet_count * sizeof *s->d_tet);
-    UN_TRY(un_array_need(s->ctx, (void **)&g->old_liquid, &g->old_capacity[2], nodes + 1, 1));
-    memcpy(g->old_liquid, s->known_node, nodes);
-    un_tet_find_rate(s);
-    return un_tet_extend_nodes(s, dt);
+    un_adaptive *a = &s->a;
+    un_context *ctx = a->core.ctx;
+    const un_tets *tets = &a->mesh.tets;
+    size_t nodes = (size_t)tets->node_count;
+    un_transfer_faces_to_nodes(ctx, a->node.u, a->node.known, s->u, s->known, &s->faces, tets);
+    un_transfer_faces_to_tets(ctx, a->tet.u, a->tet.known, s->u, s->known, &s->faces, tets);
+    memset(a->node.d, 0, nodes * sizeof *a->node.d);
+    memset(a->tet.d, 0, (size_t)tets->tet_count * sizeof *a->tet.d);
+    UN_TRY(un_array_need(ctx, (void **)&s->old.liquid, &s->old.capacity[2], nodes + 1, 1));
+    memcpy(s->old.liquid, a->node.known, nodes);
+    un_adaptive_find_rate(a);
+    return un_adaptive_extend(a, dt);
 }
 
-static un_status move_markers(un_tet *s, double dt)
+static un_status move_markers(un_adaptive *a, double dt)
 {
     un_flip flip = {
-        .dt = dt, .gravity = s->def->gravity, .pic = ALL, .pic_quiet = ALL, .quiet_speed = 1};
-    un_tet_field u = {s->u_tet, s->u_node}, change = {s->d_tet, s->d_node};
-    un_transfer_tets_to_particles(s->ctx, &s->particles, &s->bins, &s->mesh, &u, &change, NULL,
-                                  &flip, 0.25 * s->tree.h);
-    un_tet_draw_in(s, dt, true);
-    UN_TRY(un_tet_correct(s, dt)); /* or they line up, and the surface has ridges */
-    un_tet_advect(s, dt);
+        .dt = dt, .gravity = a->core.def->gravity, .pic = ALL, .pic_quiet = ALL, .quiet_speed = 1};
+    un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
+    un_cling cling = un_adaptive_cling(a);
+    un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
+                                  &a->mesh.tets, &u, &change, NULL, &flip, 0.25 * a->mesh.tree.h);
+    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, true, dt);
+    UN_TRY(un_adaptive_correct(a, dt)); /* or they line up, and the surface has ridges */
+    un_adaptive_advect(a, dt);
     return UN_OK;
 }
 
 /* ---- from mesh to mesh ---- */
 
 /* The mesh and the velocities on it become the old ones. */
-static un_status put_mesh_aside(un_staggered *g)
+static un_status put_mesh_aside(un_staggered *s)
 {
-    un_tet *s = g->tet;
-    size_t nodes = (size_t)s->mesh.node_count, tets = (size_t)s->mesh.tet_count;
-    UN_TRY(un_tet_keep_pressure(s));
-    UN_TRY(un_array_need(s->ctx, (void **)&g->old_node, &g->old_capacity[0], nodes + 1,
-                         sizeof *g->old_node));
-    UN_TRY(un_array_need(s->ctx, (void **)&g->old_tet, &g->old_capacity[1], tets + 1,
-                         sizeof *g->old_tet));
-    memcpy(g->old_node, s->u_node, nodes * sizeof *g->old_node);
-    memcpy(g->old_tet, s->u_tet, tets * sizeof *g->old_tet);
-    un_octree tree = s->tree;
-    un_tets mesh = s->mesh;
-    s->tree = g->old_tree;
-    s->mesh = g->old_mesh;
-    g->old_tree = tree;
-    g->old_mesh = mesh;
-    g->old_mesh.tree = &g->old_tree;
-    s->mesh.tree = &s->tree;
-    s->mesh.node_count = s->mesh.tet_count = 0;
+    un_adaptive *a = &s->a;
+    un_context *ctx = a->core.ctx;
+    un_old_mesh *old = &s->old;
+    size_t nodes = (size_t)a->mesh.tets.node_count, tets = (size_t)a->mesh.tets.tet_count;
+    UN_TRY(un_adaptive_keep_pressure(a));
+    UN_TRY(
+        un_array_need(ctx, (void **)&old->node, &old->capacity[0], nodes + 1, sizeof *old->node));
+    UN_TRY(un_array_need(ctx, (void **)&old->tet, &old->capacity[1], tets + 1, sizeof *old->tet));
+    memcpy(old->node, a->node.u, nodes * sizeof *old->node);
+    memcpy(old->tet, a->tet.u, tets * sizeof *old->tet);
+    un_octree tree = a->mesh.tree;
+    un_tets mesh = a->mesh.tets;
+    a->mesh.tree = old->tree;
+    a->mesh.tets = old->tets;
+    old->tree = tree;
+    old->tets = mesh;
+    old->tets.tree = &old->tree;
+    a->mesh.tets.tree = &a->mesh.tree;
+    a->mesh.tets.node_count = a->mesh.tets.tet_count = 0;
     return UN_OK;
 }
 
-static void carry_velocity(un_staggered *g, double dt)
+static void carry_velocity(un_staggered *s, double dt)
 {
-    un_tet *s = g->tet;
-    un_face_advection in = {.mesh = &s->mesh,
-                            .old_mesh = &g->old_mesh,
-                            .faces = &g->faces,
-                            .phi = s->phi,
-                            .old = {g->old_tet, g->old_node},
-                            .old_liquid = g->old_liquid,
-                            .drops = s->u_node,
-                            .drops_known = s->known_node,
+    un_adaptive *a = &s->a;
+    un_face_advection in = {.mesh = &a->mesh.tets,
+                            .old_mesh = &s->old.tets,
+                            .faces = &s->faces,
+                            .phi = a->node.phi,
+                            .old = {s->old.tet, s->old.node},
+                            .old_liquid = s->old.liquid,
+                            .drops = a->node.u,
+                            .drops_known = a->node.known,
                             .dt = dt,
                             .reach = 2};
-    un_advect_faces(s->ctx, g->u, &in);
+    un_advect_faces(a->core.ctx, s->u, &in);
 }
 
 /* ---- the step ---- */
 
 static un_status step(void *state, double dt, un_step *report)
 {
-    un_staggered *g = state;
-    un_tet *s = g->tet;
+    un_staggered *s = state;
+    un_adaptive *a = &s->a;
     un_face_projection_report projection;
     double clock = un_seconds(), start = clock;
     un_step_init(report);
     report->dt = dt;
 
-    UN_TRY(un_walls_update(s->walls, s->time, dt));
-    if (s->walls->moving) un_tet_walls_move(&s->tet_walls);
+    UN_TRY(un_adaptive_move_walls(a, dt));
     un_stage_end(report, STAGE_WALLS, &clock);
-    UN_TRY(un_tet_thicken(s)); /* density and viscosity at nodes */
-    un_tet_want_divergence(s, dt);
-    un_parallel_for(s->ctx, s->mesh.tet_count, 8192, guess_pressure, g);
-    UN_TRY(project(g, dt, s->def->gravity, &projection));
-    un_parallel_for(s->ctx, s->mesh.node_count, 4096, nodes_pressure, g);
+    UN_TRY(un_adaptive_thicken(a)); /* density and viscosity at nodes */
+    UN_TRY(project(s, dt, &projection));
     un_stage_end(report, STAGE_PRESSURE, &clock);
-    if (s->viscous) {
-        UN_TRY(apply_viscosity(g, dt, &report->viscous_iterations));
+    if (a->thick.any) {
+        UN_TRY(apply_viscosity(s, dt, &report->viscous_iterations));
         un_stage_end(report, STAGE_VISCOSITY, &clock);
-        memset(g->p, 0, (size_t)s->mesh.tet_count * sizeof *g->p); /* small beside the first */
-        int32_t iterations = projection.solve.iterations;
-        UN_TRY(project(g, dt, un_v3(0, 0, 0), &projection));
-        projection.solve.iterations += iterations;
+        UN_TRY(project_again(s, dt, &projection));
         un_stage_end(report, STAGE_PRESSURE, &clock);
     }
-    UN_TRY(spread_velocity(g, dt));
+    UN_TRY(spread_velocity(s, dt));
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
-    UN_TRY(move_markers(s, dt));
+    UN_TRY(move_markers(a, dt));
     un_stage_end(report, STAGE_ADVECT, &clock);
-    s->time += dt;
-    s->step_count++;
-    UN_TRY(un_tet_resize(s));
+    un_core_tick(&a->core, dt);
+    UN_TRY(un_adaptive_resize(a));
     un_stage_end(report, STAGE_RESIZE, &clock);
-    UN_TRY(un_tet_remove(s));
-    UN_TRY(un_tet_emit(s, dt));
+    UN_TRY(un_adaptive_remove(a));
+    UN_TRY(un_adaptive_emit(a, dt));
     un_stage_end(report, STAGE_SOURCES, &clock);
-    UN_TRY(put_mesh_aside(g));
-    UN_TRY(un_tet_build_tree(s));
-    UN_TRY(un_tet_build_mesh(s));
-    UN_TRY(un_tet_place_emitted(s));
-    UN_TRY(un_tet_sort(s));
-    UN_TRY(number_faces(g));
+    UN_TRY(put_mesh_aside(s));
+    UN_TRY(un_adaptive_build_tree(a));
+    UN_TRY(un_adaptive_build_mesh(a));
+    UN_TRY(un_adaptive_place_emitted(a));
+    UN_TRY(un_adaptive_sort(a));
+    UN_TRY(number_faces(s));
     un_stage_end(report, STAGE_MESH, &clock);
-    UN_TRY(un_tet_level_set(s));
+    UN_TRY(un_adaptive_gather(a));
+    UN_TRY(un_adaptive_level_set(a));
     un_stage_end(report, STAGE_LEVEL_SET, &clock);
-    carry_velocity(g, dt);
+    carry_velocity(s, dt);
     un_stage_end(report, STAGE_TO_FACES, &clock);
-    if (s->step_count % SIZING_STEPS == 0) UN_TRY(un_tet_sizes(s, SIZING_STEPS * dt));
+    if (a->core.step_count % UN_SIZING_STEPS == 0)
+        UN_TRY(un_adaptive_sizes(a, UN_SIZING_STEPS * dt));
     un_stage_end(report, STAGE_SIZING, &clock);
 
-    UN_TRY(un_tet_measure(s, report));
-    report->max_divergence = projection.max_divergence;
-    report->pressure_iterations = projection.solve.iterations;
-    report->pressure_residual = projection.solve.residual;
-    report->bytes = (double)un_context_bytes(s->ctx);
+    UN_TRY(un_adaptive_measure(a, report));
     un_stage_end(report, STAGE_MEASURE, &clock);
-    report->seconds = un_seconds() - start;
-    s->last = *report;
+    un_core_report(&a->core, report, &projection.solve, projection.max_divergence, start);
     return UN_OK;
 }
 
@@ -343,104 +286,69 @@ static un_status step(void *state, double dt, un_step *report)
 
 static void destroy(void *state)
 {
-    un_staggered *g = state;
-    if (!g || !g->tet) return;
-    un_context *ctx = g->tet->ctx;
-    void *arrays[] = {g->u, g->known, g->p, g->old_node, g->old_tet, g->old_liquid};
+    un_staggered *s = state;
+    if (!s) return;
+    un_context *ctx = s->a.core.ctx;
+    void *arrays[] = {s->u, s->known, s->p, s->old.node, s->old.tet, s->old.liquid};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
-    un_faces_free(ctx, &g->faces);
-    un_face_pressure_destroy(g->pressure);
-    un_tets_free(&g->old_mesh);
-    un_octree_free(&g->old_tree);
-    un_method_tet.destroy(g->tet);
-    un_free(ctx, g);
+    un_faces_free(ctx, &s->faces);
+    un_face_pressure_destroy(s->pressure);
+    un_tets_free(&s->old.tets);
+    un_octree_free(&s->old.tree);
+    un_adaptive_free(&s->a);
+    un_free(ctx, s);
 }
 
-/* Around the state of method `tet`, which it takes over. */
-static un_status wrap(un_context *ctx, const un_scene *scene, un_tet *tet, un_staggered **state)
+static un_status fill(un_staggered *s)
+{
+    UN_TRY(un_adaptive_fill(&s->a));
+    UN_TRY(number_faces(s));
+    un_transfer_nodes_to_faces(s->a.core.ctx, s->u, s->a.node.u, &s->faces, &s->a.mesh.tets);
+    return UN_OK;
+}
+
+static un_status take(un_staggered *s, const un_state *in)
+{
+    UN_TRY(un_adaptive_load(&s->a, in));
+    UN_TRY(number_faces(s));
+    return un_state_take(in, "face_velocity", s->u, s->faces.count, 8);
+}
+
+/* in: the checkpoint to go on from; NULL: the scene's start. */
+static un_status begin(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
 {
     const un_scene_def *def = &scene->def;
-    un_staggered *g = un_alloc_zero(ctx, 1, sizeof *g);
-    if (!g) {
-        un_method_tet.destroy(tet);
-        return UN_ERROR_MEMORY;
-    }
-    g->tet = tet;
-    un_octree_init(ctx, &g->old_tree, def->domain.size, def->detail.coarsest, def->detail.finest);
-    un_tets_init(ctx, &g->old_mesh);
-    un_status status = un_face_pressure_create(ctx, &g->pressure);
-    if (status == UN_OK) status = un_pressure_configure(g->pressure->solver, def);
-    if (status == UN_OK) status = number_faces(g);
+    un_staggered *s = un_alloc_zero(ctx, 1, sizeof *s);
+    if (!s) return UN_ERROR_MEMORY;
+    un_octree_init(ctx, &s->old.tree, def->domain.size, def->detail.coarsest, def->detail.finest);
+    un_tets_init(ctx, &s->old.tets);
+    un_status status = un_adaptive_begin(&s->a, ctx, scene);
+    if (status == UN_OK) status = un_face_pressure_create(ctx, &s->pressure);
+    if (status == UN_OK) status = un_pressure_configure(s->pressure->solver, def);
+    if (status == UN_OK) status = in ? take(s, in) : fill(s);
     if (status != UN_OK) {
-        destroy(g);
+        destroy(s);
         return status;
     }
-    *state = g;
+    *state = s;
     return UN_OK;
 }
 
 static un_status create(un_context *ctx, const un_scene *scene, void **state)
 {
-    void *tet;
-    un_staggered *g;
-    UN_TRY(un_method_tet.create(ctx, scene, &tet));
-    UN_TRY(wrap(ctx, scene, tet, &g));
-    un_transfer_nodes_to_faces(ctx, g->u, g->tet->u_node, &g->faces, &g->tet->mesh);
-    *state = g;
-    return UN_OK;
-}
-
-static un_status save(const void *state, un_state *out)
-{
-    const un_staggered *g = state;
-    UN_TRY(un_tet_save(g->tet, out));
-    return un_state_add(out, "face_velocity", g->u, g->faces.count, 8);
+    return begin(ctx, scene, NULL, state);
 }
 
 static un_status load(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
 {
-    void *tet;
-    un_staggered *g;
-    UN_TRY(un_tet_load(ctx, scene, in, &tet));
-    UN_TRY(wrap(ctx, scene, tet, &g));
-    un_status status = un_state_take(in, "face_velocity", g->u, g->faces.count, 8);
-    if (status != UN_OK) {
-        destroy(g);
-        return status;
-    }
-    *state = g;
-    return UN_OK;
+    return begin(ctx, scene, in, state);
 }
 
-/* ---- what method `tet` answers ---- */
-
-static const un_tet *inner(const void *state)
+static un_status save(const void *state, un_state *out)
 {
-    return ((const un_staggered *)state)->tet;
-}
-static void first(const void *state, un_step *report)
-{
-    un_method_tet.first(inner(state), report);
-}
-static double step_limit(void *state)
-{
-    return un_method_tet.step_limit(((un_staggered *)state)->tet);
-}
-static const un_particles *particles(const void *state)
-{
-    return &inner(state)->particles;
-}
-static un_status surface(void *state, un_trimesh *mesh)
-{
-    return un_tet_surface(((un_staggered *)state)->tet, mesh);
-}
-static un_status cells(const void *state, un_cells *out)
-{
-    return un_tet_cells(inner(state), out);
-}
-static double probe(const void *state, const un_probe *which)
-{
-    return un_tet_probe(inner(state), which);
+    const un_staggered *s = state;
+    UN_TRY(un_adaptive_save(&s->a, out));
+    return un_state_add(out, "face_velocity", s->u, s->faces.count, 8);
 }
 
 const un_method un_method_staggered = {.name = "staggered",
@@ -448,14 +356,14 @@ const un_method un_method_staggered = {.name = "staggered",
                                        .stages = stages,
                                        .create = create,
                                        .destroy = destroy,
-                                       .first = first,
-                                       .step_limit = step_limit,
+                                       .first = un_adaptive_first,
+                                       .step_limit = un_adaptive_step_limit,
                                        .step = step,
-                                       .particles = particles,
-                                       .surface = surface,
-                                       .cells = cells,
-                                       .probe = probe,
-                                       .estimate = un_tet_estimate,
-                                       .bytes = un_tet_bytes,
+                                       .particles = un_adaptive_particles,
+                                       .surface = un_adaptive_surface,
+                                       .cells = un_adaptive_cells,
+                                       .probe = un_adaptive_probe,
+                                       .estimate = un_adaptive_estimate,
+                                       .bytes = un_adaptive_bytes,
                                        .save = save,
                                        .load = load};

@@ -2,14 +2,17 @@
  *
  * The step is Algorithm 1 of the paper, begun at its line 9: the mesh and the level set that a step
  * needs are made at the end of the one before, so that outputs show what the next step will see.
+ * Line 9 itself comes in two parts: particles give volume and velocity to nodes in one pass, right
+ * after they are sorted, for the level set and the sizes need it too; the step begins with the
+ * velocities of tets.
  *
  * Where it departs from the paper, and why:
  *  - The mesh is built anew every step and follows the particles' sizes; S(x) acts on the particles
  *    (line 8). A mesh that follows S at once has cells without particles until they have split.
  *    Calm liquid has more particles to a cell, and its surface runs through cells of one size.
  *  - Before the first step resizing comes to rest and particles move until the level set is the
- *    shape's (tet_start.c): else every change of cell size would start as a step in the water. What
- *    is thinner than the first samples gets finer ones.
+ *    shape's (adaptive_start.c): else every change of cell size would start as a step in the water.
+ * What is thinner than the first samples gets finer ones.
  *  - The level set of the simulation comes from the particles' volume fraction (tet_colour.c), not
  *    from the union of hulls, whose bumps the pressure takes for waves; hulls make the output
  *    surface.
@@ -23,21 +26,14 @@
  *    there; what differs from cell to cell is calmed. So water settles and waves are kept.
  *  - Wanted sizes shrink at once and grow slowly, and change slowly in space: nothing flickers, and
  *    small particles do not meet large cells. Those that still leave the liquid fly by themselves;
- *    the level set says which, not their distance from others (tet_mesh.c). Drops among much larger
- *    particles ask for no cells (tet_drops.c). Of the halves of particles at the surface not all
- *    stay there (resize.c). Shallow liquid and thin solids have sizing terms of their own
- *    (sizing.c).
- *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it
- *    (tet_viscous.c).
+ *    the level set says which, not their distance from others (transfer/mark.c). Drops among much
+ *    larger particles ask for no cells (particles/drops.c). Of the halves of particles at the
+ * surface not all stay there (resize.c). Shallow liquid and thin solids have sizing terms of their
+ * own (sizing.c).
+ *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it.
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid
  *    evens out, as in method `uniform`. */
-#include "method/tet.h"
-
-/* Wanted sizes are found every so many steps. Particles split and merge in every step: three
- * splittings make a level, and a splash does not wait. */
-#define SIZING_STEPS 2
-/* Rounds of resizing and meshing before the first step. */
-#define START_ROUNDS 6
+#include "method/adaptive.h"
 
 enum {
     STAGE_WALLS,
@@ -61,183 +57,218 @@ static const char *const stages[] = {"walls",        "to_mesh", "pressure",  "ex
                                      "sources",      "mesh",    "sort",      "level_set",
                                      "sizing",       "measure", "viscosity", NULL};
 
+typedef struct un_tet {
+    un_adaptive a; /* first: the table's shared entries rely on it */
+    un_tet_pressure *pressure;
+    un_vec3 *sharp; /* at nodes: detail that a round trip through the particles would blur */
+    float *quiet;   /* at nodes: 1 at rest, 0 in motion */
+    size_t capacity[2];
+} un_tet;
+_Static_assert(offsetof(un_tet, a) == 0, "see above");
+
+/* ---- 9: velocities of the mesh ---- */
+
+static un_status to_mesh(un_tet *s, double dt)
+{
+    un_adaptive *a = &s->a;
+    un_context *ctx = a->core.ctx;
+    const un_tets *tets = &a->mesh.tets;
+    size_t nodes = (size_t)tets->node_count + 1;
+    /* node.u is what un_adaptive_gather left; particles have not moved since. */
+    UN_TRY(un_transfer_extrapolate_nodes(ctx, &a->core.arena, a->node.u, NULL, a->node.known, tets,
+                                         2));
+    un_arena_reset(&a->core.arena);
+    UN_TRY(un_adaptive_thicken(a));
+    /* What the tets have before any force, to tell the change from; calming needs it too. */
+    un_transfer_nodes_to_tets(ctx, a->tet.u, a->node.u, a->node.known, tets, NULL);
+    memcpy(a->tet.d, a->tet.u, (size_t)tets->tet_count * sizeof *a->tet.d);
+    UN_TRY(un_array_need(ctx, (void **)&s->sharp, &s->capacity[0], nodes, sizeof *s->sharp));
+    UN_TRY(un_array_need(ctx, (void **)&s->quiet, &s->capacity[1], nodes, sizeof *s->quiet));
+    un_calm_def calm = {.u_tet = a->tet.u,
+                        .sharp = s->sharp,
+                        .quiet = s->quiet,
+                        .u_node = a->node.u,
+                        .known_node = a->node.known,
+                        .mesh = tets,
+                        .bins = &a->markers.bins,
+                        .particles = &a->markers.particles,
+                        .mix = &a->thick.mix,
+                        .viscous = a->thick.any,
+                        .quiet_speed =
+                            un_quiet_speed(un_length(a->core.def->gravity), a->mesh.tree.h),
+                        .dt = dt};
+    UN_TRY(un_transfer_calm(ctx, &a->core.arena, &calm));
+    un_transfer_accelerate(ctx, a->tet.u, tets->tet_count, un_scale(a->core.def->gravity, dt));
+    return UN_OK;
+}
+
+/* ---- 11: pressure ---- */
+
+static un_status apply_pressure(un_tet *s, double dt, un_tet_projection_report *report)
+{
+    un_adaptive *a = &s->a;
+    const un_scene_def *def = a->core.def;
+    un_tet_projection in = {.mesh = &a->mesh.tets,
+                            .u = a->tet.u,
+                            .known = a->tet.known,
+                            .phi = a->node.phi,
+                            .walls = &a->mesh.walls,
+                            .u_solid = a->mesh.walls.u_solid,
+                            .p = a->node.p[0],
+                            .source = a->node.source,
+                            .lightness = a->thick.mix.lightness,
+                            .dt = dt,
+                            .density = def->fluid.density,
+                            .tolerance = def->solver.tolerance,
+                            .iteration_limit = UN_ITERATION_LIMIT};
+    UN_TRY(un_tet_pressure_project(s->pressure, &a->core.arena, &in, report));
+    un_arena_reset(&a->core.arena);
+    return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
+                          def->solver.tolerance);
+}
+
+static un_status project(un_tet *s, double dt, un_tet_projection_report *report)
+{
+    un_adaptive_want_divergence(&s->a, dt);
+    return apply_pressure(s, dt, report);
+}
+
+/* Viscosity with a pressure of its own, which keeps the volume under it; then 11 once more. */
+static un_status apply_viscosity(un_tet *s, double dt, un_tet_projection_report *projection,
+                                 int32_t *viscous_iterations)
+{
+    un_adaptive *a = &s->a;
+    bool full = strcmp(a->core.def->solver.stress, "full") == 0;
+    un_viscous_step viscous = un_adaptive_viscous_step(a, full, dt);
+    un_viscous_report report;
+    un_status status = un_viscosity_step_tets(a->thick.solver, &a->core.arena, &viscous, a->tet.u,
+                                              a->tet.d, a->tet.known, a->node.u, &report);
+    un_arena_reset(&a->core.arena);
+    UN_TRY(status);
+    UN_TRY(un_adaptive_viscous_solved(a, &report));
+    *viscous_iterations = report.solve.iterations;
+    /* The second pressure is small beside the first; outputs and the next guess have their sum. */
+    int32_t nodes = a->mesh.tets.node_count, iterations = projection->solve.iterations;
+    double *first;
+    UN_ALLOC(a->core.ctx, first, nodes + 1);
+    memcpy(first, a->node.p[0], (size_t)nodes * sizeof *first);
+    memset(a->node.p[0], 0, (size_t)nodes * sizeof *first);
+    status = apply_pressure(s, dt, projection);
+    un_pressure_add(a->core.ctx, a->node.p[0], first, nodes);
+    un_free(a->core.ctx, first);
+    projection->solve.iterations += iterations;
+    return status;
+}
+
+/* ---- 10, 12 ---- */
+
+static un_status extend(un_adaptive *a, double dt)
+{
+    un_context *ctx = a->core.ctx;
+    const un_tets *tets = &a->mesh.tets;
+    un_adaptive_find_rate(a);
+    un_transfer_change(ctx, a->tet.d, a->tet.u, a->tet.d, a->tet.known, tets->tet_count);
+    un_transfer_tets_to_nodes(ctx, a->node.d, a->node.known, a->tet.d, a->tet.known, tets,
+                              a->mesh.walls.open);
+    un_transfer_add_change(ctx, a->node.u, a->node.d, a->node.known, tets->node_count);
+    return un_adaptive_extend(a, dt);
+}
+
+static void to_particles(un_tet *s, double dt)
+{
+    un_adaptive *a = &s->a;
+    const un_scene_def *def = a->core.def;
+    un_flip flip = {.dt = dt,
+                    .gravity = def->gravity,
+                    .pic = def->solver.pic,
+                    .pic_quiet = fmax(UN_PIC_QUIET, def->solver.pic),
+                    .quiet_speed = un_quiet_speed(un_length(def->gravity), a->mesh.tree.h),
+                    .thickness = def->fluid.viscosity / def->fluid.density};
+    un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
+    un_cling cling = un_adaptive_cling(a);
+    un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
+                                  &a->mesh.tets, &u, &change, s->sharp, &flip,
+                                  0.25 * a->mesh.tree.h);
+    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, false, dt);
+}
+
+/* ---- the step ---- */
+
 static un_status step(void *state, double dt, un_step *report)
 {
     un_tet *s = state;
+    un_adaptive *a = &s->a;
     un_tet_projection_report projection;
     double clock = un_seconds(), start = clock;
     un_step_init(report);
     report->dt = dt;
 
-    UN_TRY(un_walls_update(s->walls, s->time, dt)); /* solids, at the end of the step */
-    if (s->walls->moving) un_tet_walls_move(&s->tet_walls);
+    UN_TRY(un_adaptive_move_walls(a, dt)); /* solids, at the end of the step */
     un_stage_end(report, STAGE_WALLS, &clock);
-    UN_TRY(un_tet_to_mesh(s, dt)); /* 9 mesh velocity from particle velocities */
+    UN_TRY(to_mesh(s, dt)); /* 9 mesh velocity from particle velocities */
     un_stage_end(report, STAGE_TO_MESH, &clock);
-    UN_TRY(un_tet_project(s, dt, &projection)); /* 11 solve pressure, update velocity */
+    UN_TRY(project(s, dt, &projection)); /* 11 solve pressure, update velocity */
     un_stage_end(report, STAGE_PRESSURE, &clock);
-    if (s->viscous) /* [Batty11], and 11 again */
-        UN_TRY(un_tet_viscosity(s, dt, &projection, &report->viscous_iterations));
+    if (a->thick.any) /* [Batty11], and 11 again */
+        UN_TRY(apply_viscosity(s, dt, &projection, &report->viscous_iterations));
     un_stage_end(report, STAGE_VISCOSITY, &clock);
-    UN_TRY(un_tet_extend(s, dt)); /* 10 extrapolate outside the liquid */
+    UN_TRY(extend(a, dt)); /* 10 extrapolate outside the liquid */
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
-    un_tet_to_particles(s, dt); /* 12 update particle velocities */
+    to_particles(s, dt); /* 12 update particle velocities */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
-    UN_TRY(un_tet_correct(s, dt)); /* 4 correct particle positions */
+    UN_TRY(un_adaptive_correct(a, dt)); /* 4 correct particle positions */
     un_stage_end(report, STAGE_CORRECT, &clock);
-    un_tet_advect(s, dt); /* 13 advect particles */
+    un_adaptive_advect(a, dt); /* 13 advect particles */
     un_stage_end(report, STAGE_ADVECT, &clock);
-    s->time += dt;
-    s->step_count++;
-    UN_TRY(un_tet_resize(s)); /* 8 merge and split */
+    un_core_tick(&a->core, dt);
+    UN_TRY(un_adaptive_resize(a)); /* 8 merge and split */
     un_stage_end(report, STAGE_RESIZE, &clock);
-    UN_TRY(un_tet_remove(s));
-    UN_TRY(un_tet_emit(s, dt));
+    UN_TRY(un_adaptive_remove(a));
+    UN_TRY(un_adaptive_emit(a, dt));
     un_stage_end(report, STAGE_SOURCES, &clock);
-    UN_TRY(un_tet_build_tree(s)); /* 7 octree and BCC mesh */
-    UN_TRY(un_tet_part_drops(s));
-    UN_TRY(un_tet_build_mesh(s));
-    UN_TRY(un_tet_place_emitted(s));
+    UN_TRY(un_adaptive_build_tree(a)); /* 7 octree and BCC mesh */
+    UN_TRY(un_adaptive_part_drops(a));
+    UN_TRY(un_adaptive_build_mesh(a));
+    UN_TRY(un_adaptive_place_emitted(a));
     un_stage_end(report, STAGE_MESH, &clock);
-    UN_TRY(un_tet_sort(s));
+    UN_TRY(un_adaptive_sort(a));
     un_stage_end(report, STAGE_SORT, &clock);
-    UN_TRY(un_tet_level_set(s)); /* 2, 3 simulation surface, phi for all particles */
+    UN_TRY(un_adaptive_gather(a));    /* 9 volume and velocity at nodes, for all that follows */
+    UN_TRY(un_adaptive_level_set(a)); /* 2, 3 simulation surface, phi for all particles */
     un_stage_end(report, STAGE_LEVEL_SET, &clock);
-    if (s->step_count % SIZING_STEPS == 0)
-        UN_TRY(un_tet_sizes(s, SIZING_STEPS * dt)); /* 6 sizing function at particles */
+    if (a->core.step_count % UN_SIZING_STEPS == 0)
+        UN_TRY(un_adaptive_sizes(a, UN_SIZING_STEPS * dt)); /* 6 sizing function at particles */
     un_stage_end(report, STAGE_SIZING, &clock);
 
-    UN_TRY(un_tet_measure(s, report));
-    report->max_divergence = projection.max_divergence;
-    report->pressure_iterations = projection.solve.iterations;
-    report->pressure_residual = projection.solve.residual;
-    report->bytes = (double)un_context_bytes(s->ctx);
+    UN_TRY(un_adaptive_measure(a, report));
     un_stage_end(report, STAGE_MEASURE, &clock);
-    report->seconds = un_seconds() - start;
-    s->last = *report;
+    un_core_report(&a->core, report, &projection.solve, projection.max_divergence, start);
     return UN_OK;
 }
 
-static double step_limit(void *state)
-{
-    const un_tet *s = state;
-    return un_step_limit(s->def, s->tree.h, s->rate_max);
-}
-
-static const un_particles *particles(const void *state)
-{
-    return &((const un_tet *)state)->particles;
-}
-
-static const float *depth(const void *state)
-{
-    return ((const un_tet *)state)->depth;
-}
-
 /* ---- life ---- */
-
-/* Everything that the next building of the mesh makes anew. */
-static void release(un_tet *s)
-{
-    void **arrays[] = {
-        (void **)&s->volume,        (void **)&s->colour,          (void **)&s->phi,
-        (void **)&s->size,          (void **)&s->source,          (void **)&s->p[0],
-        (void **)&s->u_node,        (void **)&s->d_node,          (void **)&s->u_tet,
-        (void **)&s->d_tet,         (void **)&s->known_node,      (void **)&s->known_tet,
-        (void **)&s->sharp,         (void **)&s->quiet,           (void **)&s->old_key,
-        (void **)&s->old_p[0],      (void **)&s->radius,          (void **)&s->depth,
-        (void **)&s->normal[0],     (void **)&s->normal[1],       (void **)&s->normal[2],
-        (void **)&s->wall,          (void **)&s->emitted,         (void **)&s->flags_before,
-        (void **)&s->mixed.density, (void **)&s->mixed.viscosity, (void **)&s->mixed.lightness,
-        (void **)&s->p[1],          (void **)&s->old_p[1]};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        un_free(s->ctx, *arrays[i]);
-        *arrays[i] = NULL;
-    }
-    memset(s->node_capacity, 0, sizeof s->node_capacity);
-    memset(s->tet_capacity, 0, sizeof s->tet_capacity);
-    memset(s->old_capacity, 0, sizeof s->old_capacity);
-    memset(s->particle_capacity, 0, sizeof s->particle_capacity);
-    s->emitted_capacity = s->flags_capacity = s->viscous_capacity = 0;
-    memset(s->mixed.capacity, 0, sizeof s->mixed.capacity);
-    s->old_count = 0;
-    un_viscous_walls_free(s->ctx, &s->viscous_walls);
-    un_tet_walls_free(&s->tet_walls);
-    un_tets_free(&s->mesh);
-    un_tet_bins_free(s->ctx, &s->bins);
-    un_arena_free(&s->arena);
-    un_arena_free(&s->lists);
-}
 
 static void destroy(void *state)
 {
     un_tet *s = state;
     if (!s) return;
-    release(s);
-    un_octree_free(&s->tree);
-    un_walls_destroy(s->walls);
+    un_context *ctx = s->a.core.ctx;
+    un_free(ctx, s->sharp);
+    un_free(ctx, s->quiet);
     un_tet_pressure_destroy(s->pressure);
-    un_viscosity_destroy(s->viscosity);
-    un_particles_free(s->ctx, &s->particles);
-    un_sources_free(&s->sources);
-    un_free(s->ctx, s);
+    un_adaptive_free(&s->a);
+    un_free(ctx, s);
 }
 
-static un_status allocate(un_tet *s)
-{
-    un_step_init(&s->last);
-    UN_TRY(un_walls_create(s->ctx, &s->grid, s->scene, false, &s->walls));
-    un_tet_walls_init(s->ctx, &s->tet_walls, s->walls);
-    UN_TRY(un_tet_pressure_create(s->ctx, &s->pressure));
-    UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
-    UN_TRY(un_sources_init(&s->sources, s->ctx, s->def, &s->grid, s->walls));
-    if (s->viscous) UN_TRY(un_viscosity_create(s->ctx, &s->viscosity));
-    s->particles.sized = true;
-    s->particles.mixed = un_scene_mixed(s->def);
-    return un_particles_reserve(s->ctx, &s->particles, 1);
-}
-
-static un_status fill(un_tet *s)
-{
-    if (s->def->liquid.shape) {
-        UN_TRY(un_tet_first_mesh(s));
-        release(s); /* the first rounds sample more evenly, and take more room */
-        un_tets_init(s->ctx, &s->mesh);
-        un_octree_free(&s->tree);
-        UN_TRY(un_particles_trim(s->ctx, &s->particles));
-    }
-    /* Resizing comes to rest and the surface to its shape before the first step. */
-    for (int round = 0; round < START_ROUNDS; round++) {
-        bool last = round == START_ROUNDS - 1;
-        if (round > 0 && !last) UN_TRY(un_tet_resize(s));
-        if (round == 1) UN_TRY(un_tet_emit(s, 0));
-        UN_TRY(un_tet_build_tree(s));
-        UN_TRY(un_tet_build_mesh(s));
-        UN_TRY(un_tet_sort(s));
-        UN_TRY(un_tet_level_set(s));
-        if (round >= START_ROUNDS - 3 && !last && s->def->liquid.shape)
-            UN_TRY(un_tet_fit_surface(s));
-        UN_TRY(un_tet_sizes(s, 0));
-    }
-    return un_tet_measure(s, &s->last);
-}
-
-un_status un_tet_begin(un_context *ctx, const un_scene *scene, un_tet **state)
+/* in: the checkpoint to go on from; NULL: the scene's start. */
+static un_status begin(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
 {
     un_tet *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
-    s->ctx = ctx;
-    s->scene = scene;
-    s->def = &scene->def;
-    s->scale = 1;
-    s->viscous = un_scene_viscous(s->def);
-    s->grid = un_grid_make(s->def->domain.size, s->def->detail.finest);
-    un_arena_init(&s->arena, ctx);
-    un_arena_init(&s->lists, ctx);
-    un_octree_init(ctx, &s->tree, s->def->domain.size, s->def->detail.coarsest,
-                   s->def->detail.finest);
-    un_tets_init(ctx, &s->mesh);
-    un_status status = allocate(s);
+    un_status status = un_adaptive_begin(&s->a, ctx, scene);
+    if (status == UN_OK) status = un_tet_pressure_create(ctx, &s->pressure);
+    if (status == UN_OK) status = un_pressure_configure(s->pressure->solver, &scene->def);
+    if (status == UN_OK) status = in ? un_adaptive_load(&s->a, in) : un_adaptive_fill(&s->a);
     if (status != UN_OK) {
         destroy(s);
         return status;
@@ -248,20 +279,17 @@ un_status un_tet_begin(un_context *ctx, const un_scene *scene, un_tet **state)
 
 static un_status create(un_context *ctx, const un_scene *scene, void **state)
 {
-    un_tet *s;
-    UN_TRY(un_tet_begin(ctx, scene, &s));
-    un_status status = fill(s);
-    if (status != UN_OK) {
-        destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
+    return begin(ctx, scene, NULL, state);
 }
 
-static void first(const void *state, un_step *report)
+static un_status load(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
 {
-    *report = ((const un_tet *)state)->last;
+    return begin(ctx, scene, in, state);
+}
+
+static un_status save(const void *state, un_state *out)
+{
+    return un_adaptive_save(&((const un_tet *)state)->a, out);
 }
 
 const un_method un_method_tet = {.name = "tet",
@@ -269,15 +297,15 @@ const un_method un_method_tet = {.name = "tet",
                                  .stages = stages,
                                  .create = create,
                                  .destroy = destroy,
-                                 .first = first,
-                                 .step_limit = step_limit,
+                                 .first = un_adaptive_first,
+                                 .step_limit = un_adaptive_step_limit,
                                  .step = step,
-                                 .particles = particles,
-                                 .depth = depth,
-                                 .surface = un_tet_surface,
-                                 .cells = un_tet_cells,
-                                 .probe = un_tet_probe,
-                                 .estimate = un_tet_estimate,
-                                 .bytes = un_tet_bytes,
-                                 .save = un_tet_save,
-                                 .load = un_tet_load};
+                                 .particles = un_adaptive_particles,
+                                 .depth = un_adaptive_depth,
+                                 .surface = un_adaptive_surface,
+                                 .cells = un_adaptive_cells,
+                                 .probe = un_adaptive_probe,
+                                 .estimate = un_adaptive_estimate,
+                                 .bytes = un_adaptive_bytes,
+                                 .save = save,
+                                 .load = load};

@@ -146,7 +146,7 @@ static un_status fill(un_uniform *s)
                            .shape = s->def->liquid.shape,
                            .walls = s->walls,
                            .velocity = s->def->liquid.velocity};
-        UN_TRY(un_particles_seed(s->ctx, &s->particles, &def, &s->sources.volume_start));
+        UN_TRY(un_particles_seed(s->ctx, &s->particles, &def, &s->sources.ledger.start));
     }
     UN_TRY(un_uniform_sort(s));
     un_uniform_level_set(s);

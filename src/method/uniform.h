@@ -3,8 +3,7 @@
 #ifndef UN_METHOD_UNIFORM_H
 #define UN_METHOD_UNIFORM_H
 
-#include "method/method.h"
-#include "method/sources.h"
+#include "method/core.h"
 #include "pressure/pressure.h"
 #include "surface/surface.h"
 
@@ -28,7 +27,6 @@ typedef struct un_uniform {
     size_t capacity_source_cell, capacity_source_volume;
     double time;
     int32_t step_count;
-    double volume, volume_error; /* m3; relative to the ledger's */
     int64_t ballistic;
     double max_speed; /* of the liquid, along an axis */
     un_step last;

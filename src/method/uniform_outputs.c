@@ -20,8 +20,8 @@ un_status un_uniform_measure(un_uniform *s, un_step *report)
     report->time = s->time;
     report->ballistic = s->ballistic;
     report->nodes = s->grid.node_count;
-    report->volume = s->volume;
-    report->volume_error = s->volume_error;
+    report->volume = s->sources.ledger.found;
+    report->volume_error = s->sources.ledger.error;
     UN_TRY(un_step_sum(s->ctx, report, &s->particles, s->def));
     /* Before the first step the grid knows nothing yet. */
     s->max_speed = s->step_count ? un_parallel_max(s->ctx, s->grid.cell_count, face_block, s)

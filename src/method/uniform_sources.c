@@ -3,7 +3,7 @@
 
 un_status un_uniform_remove(un_uniform *s)
 {
-    UN_TRY(un_sources_remove(&s->sources, &s->arena, &s->particles, s->time));
+    UN_TRY(un_particles_remove(&s->sources, &s->arena, &s->particles, s->time));
     un_arena_reset(&s->arena);
     return UN_OK;
 }
@@ -30,5 +30,5 @@ static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, 
 
 un_status un_uniform_emit(un_uniform *s, double dt)
 {
-    return un_sources_emit(&s->sources, &s->particles, s->time, dt, settle, s);
+    return un_particles_emit(&s->sources, &s->particles, s->time, dt, settle, s);
 }

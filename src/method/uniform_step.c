@@ -2,18 +2,6 @@
 #include "method/uniform.h"
 #include "transfer/transfer.h"
 
-/* Rate at which quiet liquid relaxes to the grid's velocity, 1/s, and what counts as quiet: a
- * share of sqrt(g h), the speed at which a bump of one cell collapses. A 32-cell tank at rest
- * starts with 2.1 cm/s at 30, 1.8 at 60 and 1.6 at 200; a standing wave at 48 cells keeps its
- * height. */
-#define PIC_QUIET 200.0
-#define QUIET_SHARE 0.1
-/* Time in which a small volume error is corrected, s: gently, so that it does not stir a tank at
- * rest. An error of a percent is corrected forty times as fast; and the fastest correction, 1/s.
- */
-#define VOLUME_TIME 1.0
-#define VOLUME_ERROR 0.00025
-#define VOLUME_RATE_MAX 0.5
 /* Time in which crowded liquid evens out, s. */
 #define CROWDING_TIME 0.1
 #define ITERATION_LIMIT 2000
@@ -33,10 +21,9 @@ void un_uniform_level_set(un_uniform *s)
     s->ballistic = un_transfer_mark_ballistic(s->ctx, &s->particles, s->phi, &s->grid, &inside);
     /* The ledger's expectation is what the particles carry. The liquid takes the volume where
      * phi < 0, and outside it every particle its own. */
-    double expected = un_sources_expected(&s->sources);
     double total = un_particles_volume(s->ctx, &s->particles);
-    s->volume = un_colour_volume(s->ctx, s->phi, &s->grid, s->walls) + total - inside;
-    s->volume_error = expected > 0 ? (s->volume - expected) / expected : 0;
+    double liquid = un_colour_volume(s->ctx, s->phi, &s->grid, s->walls);
+    un_ledger_weigh(&s->sources.ledger, liquid + total - inside);
 }
 
 typedef struct force_args {
@@ -81,8 +68,6 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
 {
     double cell_volume = s->grid.h * s->grid.h * s->grid.h;
     for (int32_t i = 0; i < s->source_count; i++) s->source_volume[i] /= cell_volume * dt;
-    double rate = (1 + fabs(s->volume_error) / VOLUME_ERROR) / VOLUME_TIME;
-    double expansion = un_clamp(-s->volume_error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX);
     un_projection in = {.u = s->u,
                         .known = s->known,
                         .phi = s->phi,
@@ -91,7 +76,7 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .density = s->def->fluid.density,
                         .tolerance = s->def->solver.tolerance,
                         .iteration_limit = ITERATION_LIMIT,
-                        .expansion = expansion,
+                        .expansion = un_ledger_expansion(&s->sources.ledger),
                         .colour = s->colour,
                         .crowding_time = fmax(CROWDING_TIME, 2 * dt),
                         .source_cell = s->source_cell,
@@ -117,11 +102,11 @@ un_status un_uniform_extend(un_uniform *s, double dt)
 
 void un_uniform_to_particles(un_uniform *s, double dt)
 {
-    double g = un_length(s->def->gravity), quiet = fmax(PIC_QUIET, s->def->solver.pic);
+    double g = un_length(s->def->gravity), quiet = fmax(UN_PIC_QUIET, s->def->solver.pic);
     un_flip flip = {.dt = dt,
                     .gravity = s->def->gravity,
                     .pic = 1 - exp(-s->def->solver.pic * dt),
                     .pic_quiet = 1 - exp(-quiet * dt),
-                    .quiet_speed = QUIET_SHARE * sqrt(fmax(g, 1e-6) * s->grid.h)};
+                    .quiet_speed = un_quiet_speed(g, s->grid.h)};
     un_transfer_to_particles(s->ctx, &s->particles, s->u, s->u_old, &s->grid, &flip);
 }

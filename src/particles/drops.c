@@ -1,4 +1,18 @@
-/* Small particles around giants, and too few to be liquid themselves. */
+/* Drops among giants.
+ *
+ * The mesh follows the particles, and S keeps their sizes changing gradually from place to place;
+ * but what flies carries its size along. A drop of spray that comes down on calm liquid, whose
+ * particles are many times as wide, would bring its fine leaves with it, and in leaves much finer
+ * than they are wide large particles do not fill space: the gaps between them are taken for a
+ * surface, the curvature of which makes S refine the liquid around, which leaves gaps again. Left
+ * alone, eight drops of a few grams refine a basin of tons (test_tet_physics.c).
+ *
+ * So leaves are not made much finer than the particles that hold the liquid there. Giants are those
+ * that a first tree puts into leaves finer than their own. Where one has fewer small particles
+ * around it than would make up itself, these are drops: they ask for no leaves, and a second tree
+ * is made without them. They stay drops until they have grown by merging or their leaf has shrunk
+ * (transfer/mark.c), and stop where they are (drag in transfer/tets.c). Where there are more, the
+ * small ones are the liquid, and the giant is about to split. */
 #include "particles/groups.h"
 #include "particles/particles.h"
 
@@ -11,11 +25,32 @@
 
 typedef struct drops_args {
     un_particles *particles;
+    const un_octree *tree;
     const un_groups *groups;
     const float *radius;
-    const uint8_t *giant;
+    uint8_t *giant;     /* by particle */
     atomic_uchar *drop; /* by particle */
 } drops_args;
+
+/* A leaf one level finer that comes and goes beside a giant's stirs it already. */
+static bool is_giant(const un_particles *p, const un_octree *tree, int64_t q)
+{
+    if (p->flags[q] & UN_PARTICLE_APART) return false;
+    int32_t own = un_particles_leaf_level(p, tree, q);
+    if (own == tree->level_max) return false;
+    return tree->level[un_octree_find(tree, un_particle_position(p, q))] > own;
+}
+
+static double find_giants(void *arg, int64_t begin, int64_t end)
+{
+    const drops_args *a = arg;
+    double found = 0;
+    for (int64_t q = begin; q < end; q++) {
+        a->giant[q] = is_giant(a->particles, a->tree, q);
+        found += a->giant[q];
+    }
+    return found;
+}
 
 /* The volume of the small ones around a giant, up to its own; they are made drops. */
 static double visit_small(const drops_args *a, int64_t q, bool make)
@@ -60,12 +95,18 @@ static void take_drops(void *arg, int64_t begin, int64_t end)
             a->particles->flags[q] |= UN_PARTICLE_LANDED;
 }
 
-un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_particles *particles,
-                                  const un_groups *groups, const float *radius,
-                                  const uint8_t *giant, bool *found)
+un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_markers *m,
+                                  const un_octree *tree, bool *found)
 {
-    int64_t count = particles->count;
-    drops_args a = {particles, groups, radius, giant, NULL};
+    int64_t count = m->particles.count;
+    drops_args a = {.particles = &m->particles, .tree = tree};
+    a.giant = un_arena_alloc(arena, (size_t)count + 1, 1);
+    if (!a.giant) return UN_ERROR_MEMORY;
+    *found = un_parallel_sum(ctx, count, find_giants, &a) > 0;
+    if (!*found) return UN_OK;
+    UN_TRY(un_markers_group(ctx, m));
+    a.groups = &m->groups;
+    a.radius = m->radius;
     a.drop = un_arena_alloc(arena, (size_t)count + 1, sizeof *a.drop);
     if (!a.drop) return UN_ERROR_MEMORY;
     for (int64_t q = 0; q < count; q++) atomic_init(&a.drop[q], 0);

@@ -5,9 +5,12 @@
 #include "base/base.h"
 #include "linalg/linalg.h"
 #include "mesh/mesh.h"
+#include "surface/surface.h"
 
 /* solver.kind and solver.dump of the scene; makes the folder (solver.c). */
 un_status un_pressure_configure(un_solver *solver, const un_scene_def *def);
+/* p += more. */
+void un_pressure_add(un_context *ctx, double *p, const double *more, int64_t count);
 
 typedef struct un_pressure {
     un_context *ctx;
@@ -143,6 +146,40 @@ typedef struct un_face_projection_report {
 
 un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_projection *projection,
                                    un_face_projection_report *report);
+
+/* The tets' guess from the pressure at nodes; and the nodes' from the tets in the liquid, whose
+ * weight (density times gravity, N/m3) between centre and node is allowed for (face_nodes.c). */
+void un_face_pressure_guess(un_context *ctx, double *p_tet, double *p_node, const un_tets *mesh);
+void un_face_pressure_to_nodes(const un_face_pressure *pressure, double *p_node, double *p_tet,
+                               const un_tets *mesh, const float *phi, un_vec3 weight);
+
+/* ---- on tets: the divergence wanted (divergence.c) ---- */
+
+typedef struct un_divergence_def {
+    float *source; /* at nodes, set, 1/s */
+    const un_tets *mesh;
+    const un_tet_walls *walls;
+    const float *phi, *colour; /* at nodes: level set; the particles' volume fraction */
+    const double *emitted;     /* at nodes: volume that appeared there, m3; NULL: none */
+    double expansion;          /* everywhere, 1/s */
+    double dt;
+} un_divergence_def;
+void un_pressure_want_divergence(un_context *ctx, un_divergence_def *def);
+
+/* ---- on tets: velocities at walls (constrain_nodes.c) ---- */
+
+typedef struct un_node_constraint {
+    un_vec3 *u, *change; /* at nodes: the velocity, and the step's change in it; both changed */
+    const uint8_t *known;
+    const un_tets *mesh;
+    const un_tet_walls *walls;
+    const bool *open_sides;
+    const uint8_t *held;   /* at nodes: 1 where viscous liquid sticks; NULL: nowhere */
+    const un_vec3 *u_held; /* at nodes: the velocity there */
+    double dt;
+} un_node_constraint;
+/* Nodes on closed sides and in solids do not move into them; friction takes its share. */
+void un_pressure_constrain_nodes(un_context *ctx, un_node_constraint *def);
 
 /* Bytes for a number of liquid cells, the grid's own arrays included. */
 double un_pressure_bytes(const un_grid *grid, double liquid_cells);

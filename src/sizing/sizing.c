@@ -456,34 +456,3 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
     double grade = fmin(1, GRADE * fmax(1, scene->sizing.depth));
     return un_sizing_limit(ctx, arena, size, &a->near, grade);
 }
-
-/* ---- budget ---- */
-
-/* Shares of the budget: above, sizes grow until the aim is met; below, they shrink again. */
-#define BUDGET_HIGH 0.95
-#define BUDGET_AIM 0.88
-#define BUDGET_LOW 0.7
-/* Per call. The count goes with the second to the third power of the scale, so that a step down
- * stays within the gap between LOW and HIGH. */
-#define BUDGET_SHRINK 0.97
-/* The scale is sought in such steps, the count is a matter of the next few per cent anyway. */
-#define BUDGET_SEARCH 1.05
-#define BUDGET_SCALE_MAX 1e6
-#define BUDGET_NEARLY 1.02
-
-double un_sizing_budget(double scale, double particles_max, un_sizing_expected *expected, void *arg)
-{
-    if (!(particles_max > 0)) return 1;
-    double share = expected(arg, 1) / particles_max, factor = 1;
-    if (share < BUDGET_LOW) return fmax(1, scale * BUDGET_SHRINK);
-    if (share <= BUDGET_HIGH) return scale;
-    /* A budget for less than all as large as they get cannot be kept: no more than that is sought,
-     * for what the scale grows beyond must be shrunk again. */
-    double least = expected(arg, BUDGET_SCALE_MAX) / particles_max;
-    double aim = fmax(BUDGET_AIM, BUDGET_NEARLY * least);
-    while (share > aim && scale * factor < BUDGET_SCALE_MAX) {
-        factor *= BUDGET_SEARCH * fmax(1, cbrt(share / fmax(8, 8 * least)));
-        share = expected(arg, factor) / particles_max;
-    }
-    return fmin(scale * factor, BUDGET_SCALE_MAX);
-}

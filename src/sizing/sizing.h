@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "mesh/mesh.h"
+#include "particles/particles.h"
 #include "scene/scene.h"
 
 typedef struct un_sizing_def {
@@ -26,6 +27,24 @@ typedef struct un_sizing_def {
  * coarsest. Runs Lua when the scene has a camera or a custom formula: from one thread. */
 un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
                              const un_sizing_def *def);
+
+/* Gives particles their wanted size, which may grow by `growth` at most since it was found last: it
+ * shrinks at once, so detail appears where it is needed and fades where it was (particles.c). */
+void un_sizing_to_particles(un_context *ctx, un_markers *markers, const float *size,
+                            const un_tets *mesh, double dt);
+void un_sizing_forget(un_particles *particles); /* any size is as good before the first */
+
+/* ---- the budget (budget.c) ---- */
+
+typedef struct un_budget {
+    double scale; /* of all sizes, to stay inside; 1: none */
+    double most;  /* particles that it allows; 0: any number */
+    bool warned;  /* that cells become larger */
+} un_budget;
+/* Makes wanted sizes larger when there will be more particles than the budget allows. most: that it
+ * allows as the mesh is now; 0: any. range: volumes between which particles are resized. */
+void un_budget_keep(un_context *ctx, un_budget *budget, un_particles *particles,
+                    const un_resize_def *range, double most, int32_t step);
 
 /* The scale that keeps a run inside its budget. expected(arg, f): how many particles there will be
  * once their sizes, as they are wanted now, are f times as large. Over the budget the scale grows

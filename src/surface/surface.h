@@ -134,6 +134,44 @@ un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const
 /* Volume where phi < 0, weighted with the open share of each tet (NULL: 1). */
 double un_tets_liquid_volume(un_context *ctx, const float *phi, const un_tets *mesh,
                              const float *open);
+/* How many tets have a node where phi < 0. */
+int64_t un_tets_wet_count(un_context *ctx, float *phi, const un_tets *mesh);
+
+/* The level set of the simulation from the particles' volume at nodes (tet_level_set.c). */
+typedef struct un_tet_level_set {
+    float *phi, *colour; /* at nodes, set: the level set, m; the smoothed volume fraction */
+    const float *volume; /* at nodes: of the particles, m3 */
+    const un_tets *mesh;
+    const un_tet_walls *walls;
+    const un_markers *markers; /* grouped; read for hulls only */
+    const bool *open_sides;    /* nodes there are air */
+    bool hulls;                /* the paper's union of hulls, to compare */
+} un_tet_level_set;
+/* Empties the arena. */
+un_status un_surface_level_set_tets(un_context *ctx, un_arena *arena, const un_tet_level_set *def);
+
+/* Moves particles until the level set is the shape's, where that is smooth (fit.c): begin, then
+ * rounds of move, after each of which the caller sorts the particles and finds phi again, then
+ * end. */
+typedef struct un_surface_fit {
+    un_markers *markers;
+    const un_tets *mesh;
+    const un_shape *shape;
+    const un_walls *walls;
+    const float *phi; /* at nodes */
+    float *distance;  /* at nodes: to the shape, m */
+    float *bent;      /* at nodes: how much that distance's gradient varies around them */
+} un_surface_fit;
+un_status un_surface_fit_begin(un_context *ctx, un_surface_fit *fit);
+void un_surface_fit_move(un_context *ctx, un_surface_fit *fit);
+void un_surface_fit_end(un_context *ctx, un_surface_fit *fit);
+
+/* Probes (probe_tets.c): the farthest place along an axis that a cube of two finest cells in the
+ * liquid reaches, NaN where none fits; the height of the surface from the top down, 0 where dry. */
+double un_probe_front_tets(un_context *ctx, const float *phi, const un_tets *mesh, int axis,
+                           double sign);
+double un_probe_height_tets(const float *phi, const un_tets *mesh, double x, double z);
+
 /* The zero surface as a closed, edge-manifold, outward-oriented mesh: marching tetrahedra, closed
  * in the brick's boundary with sharp edges (marching.c). Positions only. */
 un_status un_tets_contour(un_context *ctx, un_arena *arena, const float *phi, const un_tets *mesh,

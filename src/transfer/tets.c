@@ -15,68 +15,6 @@
  * place, and the order is fixed. */
 #include "transfer/transfer.h"
 
-/* ---- sorting ---- */
-
-typedef struct bins_args {
-    un_tet_bins *bins;
-    const un_particles *particles;
-    const un_tets *mesh;
-    uint32_t *keys;
-    int32_t *order;
-} bins_args;
-
-static void find_tets(void *arg, int64_t begin, int64_t end)
-{
-    bins_args *a = arg;
-    for (int64_t q = begin; q < end; q++) {
-        un_place place;
-        un_tets_locate(a->mesh, un_particle_position(a->particles, q), &place);
-        a->keys[q] = (uint32_t)place.tet;
-    }
-}
-
-static void find_ranges(void *arg, int64_t begin, int64_t end)
-{
-    bins_args *a = arg;
-    int32_t *first = a->bins->begin;
-    for (int64_t i = begin; i < end; i++) {
-        uint32_t key = a->keys[a->order[i]];
-        int64_t before = i ? (int64_t)a->keys[a->order[i - 1]] : -1;
-        for (int64_t t = before + 1; t <= key; t++) first[t] = (int32_t)i;
-        a->bins->tet[i] = (int32_t)key;
-    }
-}
-
-void un_tet_bins_free(un_context *ctx, un_tet_bins *bins)
-{
-    un_free(ctx, bins->tet);
-    un_free(ctx, bins->begin);
-    *bins = (un_tet_bins){0};
-}
-
-un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
-                           un_particles *particles, const un_tets *mesh)
-{
-    int64_t n = particles->count, tets = mesh->tet_count;
-    bins_args a = {.bins = bins, .particles = particles, .mesh = mesh};
-    a.keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *a.keys);
-    a.order = un_arena_alloc(arena, (size_t)n + 1, sizeof *a.order);
-    if (!a.keys || !a.order) return UN_ERROR_MEMORY;
-    UN_TRY(un_array_need(ctx, (void **)&bins->tet, &bins->capacity_tet, (size_t)n + 1,
-                         sizeof *bins->tet));
-    UN_TRY(un_array_need(ctx, (void **)&bins->begin, &bins->capacity_begin, (size_t)tets + 1,
-                         sizeof *bins->begin));
-    un_parallel_for(ctx, n, 4096, find_tets, &a);
-    int32_t bits = 1;
-    while (tets >> bits) bits++;
-    UN_TRY(un_parallel_sort(ctx, arena, a.order, a.keys, n, bits));
-    un_parallel_for(ctx, n, 16384, find_ranges, &a);
-    for (int64_t t = n ? (int64_t)a.keys[a.order[n - 1]] + 1 : 0; t <= tets; t++)
-        bins->begin[t] = (int32_t)n;
-    un_particles_reorder(ctx, particles, a.order);
-    return UN_OK;
-}
-
 /* ---- particles to nodes ---- */
 
 /* A particle fills a cube whose edge is the cube root of its volume; eight fill a cell. Beyond this

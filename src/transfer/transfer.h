@@ -37,17 +37,6 @@ int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, con
 
 /* ---- on tets (tets.c) ---- */
 
-/* Particles sorted by tet, which is all that the transfers need to know of them. */
-typedef struct un_tet_bins {
-    int32_t *tet;   /* at particles */
-    int32_t *begin; /* by tet: its first particle; one more at the end */
-    size_t capacity_tet, capacity_begin;
-} un_tet_bins;
-void un_tet_bins_free(un_context *ctx, un_tet_bins *bins);
-/* Finds each particle's tet, sorts the particles by it and finds the ranges. */
-un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
-                           un_particles *particles, const un_tets *mesh);
-
 /* Volume and mean velocity at nodes, weighted by mass, each particle shared out by its barycentric
  * coordinates. A particle larger than the cells around it counts as 2^3, 4^3 or 8^3 spread over the
  * cube that it fills. known[n]: 1 where a thousandth of a cell is filled, else 0, with a velocity
@@ -99,13 +88,6 @@ static inline un_vec3 un_tet_field_at(const un_tet_field *f, const un_tets *mesh
     for (int i = 0; i < 4; i++) u = un_mad(u, f->node[n[i]], p->w[i] - k);
     return u;
 }
-/* Linear interpolation of a nodal field. */
-static inline double un_tet_sample(const un_tets *mesh, const float *v, const un_place *p)
-{
-    const int32_t *n = mesh->tet[p->tet];
-    return p->w[0] * v[n[0]] + p->w[1] * v[n[1]] + p->w[2] * v[n[2]] + p->w[3] * v[n[3]];
-}
-
 /* Viscosity takes what is finer than cells, which the mesh does not see, off particles at this
  * times nu / h^2. In full, which is PIC, it would add a tenth to the viscosity. */
 #define UN_VISCOUS_PIC 1.0
@@ -127,6 +109,110 @@ void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
                                    const un_tet_bins *bins, const un_tets *mesh,
                                    const un_tet_field *u, const un_tet_field *change,
                                    const un_vec3 *sharp, const un_flip *flip, double radius_min);
+
+/* ---- the step's change (change.c) ---- */
+
+/* Adds the same to all. */
+void un_transfer_accelerate(un_context *ctx, un_vec3 *u, int64_t count, un_vec3 change);
+/* u - was where known is 1, else 0; change may be `was` itself. */
+void un_transfer_change(un_context *ctx, un_vec3 *change, const un_vec3 *u, const un_vec3 *was,
+                        const uint8_t *known, int64_t count);
+/* u += change where known. */
+void un_transfer_add_change(un_context *ctx, un_vec3 *u, const un_vec3 *change,
+                            const uint8_t *known, int64_t count);
+
+/* ---- liquids that are not the same everywhere (mix.c) ---- */
+
+typedef struct un_mixture {
+    double density_all, viscosity_all; /* kg/m3, Pa s: where the arrays are NULL */
+    float *density, *viscosity;        /* at nodes */
+    float *lightness;                  /* at tets: density_all over that of the liquid there */
+    size_t capacity[3];
+} un_mixture;
+static inline double un_mixture_viscosity(const un_mixture *m, int64_t n)
+{
+    return m->viscosity ? (double)m->viscosity[n] : m->viscosity_all;
+}
+/* Kinematic, m2/s. */
+static inline double un_mixture_thickness(const un_mixture *m, int64_t n)
+{
+    return m->viscosity ? (double)(m->viscosity[n] / m->density[n])
+                        : m->viscosity_all / m->density_all;
+}
+/* The arrays, of particles that carry their own matter. Empties the arena. */
+un_status un_transfer_mix(un_context *ctx, un_arena *arena, un_mixture *mix, const un_tets *mesh,
+                          const un_tet_bins *bins, const un_particles *particles);
+void un_mixture_free(un_context *ctx, un_mixture *mix); /* the arrays */
+/* Velocities of nodes are means over the particles around, at the surface those of a place inside:
+ * a spinning drop would seem to lag behind there, and viscosity would brake all of it. This carries
+ * them on to the nodes of viscous liquid along the gradient around, after which transfers to and
+ * fro keep all linear velocities. Empties the arena. */
+un_status un_transfer_move_to_nodes(un_context *ctx, un_arena *arena, un_vec3 *u_node,
+                                    const un_mixture *mix, const un_tets *mesh,
+                                    const un_tet_bins *bins, const un_particles *particles);
+
+/* ---- calming quiet liquid (calm.c) ---- */
+
+typedef struct un_calm_def {
+    un_vec3 *u_tet; /* the mean of u_node, replaced by that of the calmed velocity */
+    un_vec3 *sharp; /* at nodes, set: detail that a round trip through the particles would blur */
+    float *quiet;   /* at nodes, set: 1 at rest, 0 in motion */
+    const un_vec3 *u_node;
+    const uint8_t *known_node;
+    const un_tets *mesh;
+    const un_tet_bins *bins;
+    const un_particles *particles;
+    const un_mixture *mix;
+    bool viscous;
+    double quiet_speed, dt;
+} un_calm_def;
+/* Empties the arena. */
+un_status un_transfer_calm(un_context *ctx, un_arena *arena, un_calm_def *def);
+
+/* What counts as quiet: a share of sqrt(g h), the speed at which a bump of one cell collapses. */
+#define UN_QUIET_SHARE 0.1
+static inline double un_quiet_speed(double gravity, double h)
+{
+    return UN_QUIET_SHARE * sqrt(fmax(gravity, 1e-6) * h);
+}
+/* The rate at which quiet liquid relaxes to the mesh's velocity, 1/s. A 32-cell tank at rest starts
+ * with 2.1 cm/s at 30, 1.8 at 60 and 1.6 at 200; a standing wave at 48 cells keeps its height. */
+#define UN_PIC_QUIET 200.0
+
+/* ---- marking particles (mark.c) ---- */
+
+/* The level set cuts edges round and leaves the particles in them outside. Water flings them off.
+ * Thick liquid sheds nothing: they are part of it. */
+typedef struct un_cling {
+    bool viscous;     /* some of the liquid is */
+    double thickness; /* kinematic viscosity of particles without their own, m2/s */
+    double gravity;   /* m/s2 */
+    double h;         /* of the finest cells, m */
+} un_cling;
+/* True if particle q lies outside the level set but sticks to viscous liquid nearby: liquid is
+ * thick if it does not outrun viscosity while it falls by the particle's radius. */
+bool un_cling_holds(const un_cling *cling, const un_markers *markers, int64_t q, double depth);
+/* How far outside a particle of this radius may lie, m. */
+double un_cling_reach(const un_cling *cling, double radius);
+
+/* Depth, normal, distance to walls and flags of each particle, from the level set phi and the
+ * distance to walls at nodes. Counts those that fly; returns the volume of particles where
+ * phi < 0. */
+double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mesh,
+                        const float *phi, const float *wall, const un_cling *cling);
+
+/* Volume that emitters brought inside the liquid, at nodes, m3: the next projection makes room. */
+typedef struct un_emitted {
+    double *volume;
+    bool any; /* else volume is void */
+    size_t capacity;
+} un_emitted;
+/* Shares out the particles marked as emitted to the nodes of a new mesh. Before un_transfer_mark,
+ * which takes the mark from them. */
+un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *mesh,
+                           const un_particles *particles);
+un_status un_emitted_need(un_context *ctx, un_emitted *emitted, int64_t nodes);
+void un_emitted_free(un_context *ctx, un_emitted *emitted);
 
 /* ---- normal velocities on the faces of tets (tet_faces.c) ---- */
 

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "linalg/linalg.h"
 #include "mesh/mesh.h"
+#include "transfer/transfer.h"
 
 /* ---- walls (walls.c) ---- */
 
@@ -16,13 +17,22 @@ typedef struct un_viscous_walls {
     un_vec3 *u;        /* at nodes: of the wall; zero where there is none */
     double (*free)[9]; /* at nodes that slide: projection onto what is free */
     bool slides;       /* any node does; else the last is void */
-    size_t capacity[3];
+    uint8_t *held;     /* at nodes: 1 where viscous liquid has the velocity u */
+    size_t capacity[4];
 } un_viscous_walls;
 
 void un_viscous_walls_free(un_context *ctx, un_viscous_walls *walls);
 /* Nodes on or inside solids and closed sides. */
 un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *walls,
                                 const un_tet_walls *tet_walls);
+/* Liquid in an emitter moves as that says, at `time`: thick liquid would hang in it, or drag at it.
+ * Then sets `held`, and gives the nodes there their velocity and marks them as known. */
+void un_viscous_walls_hold(un_context *ctx, un_viscous_walls *walls, un_vec3 *u_node,
+                           uint8_t *known_node, const un_tets *mesh, const un_mixture *mix,
+                           const un_scene_def *def, double time);
+/* Held nodes have their velocity again; `was` is a copy of all. */
+void un_viscous_walls_stick(un_context *ctx, const un_viscous_walls *walls, un_vec3 *u_node,
+                            un_vec3 *was, int64_t nodes);
 /* Of corner i of a tet, where it slides: the area of wall that belongs to it, over the slip length
  * there, m. Times viscosity and velocity that is the drag. */
 double un_viscous_wall_drag(const un_tet_walls *tet_walls, int32_t tet, int i);
@@ -110,5 +120,34 @@ void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *viscosity,
                             const un_viscous_def *def);
 /* Bytes for so many nodes in the liquid. */
 double un_viscosity_bytes(double nodes);
+
+/* ---- a viscous step on tets and on faces (tets.c) ---- */
+
+/* The fraction of sub-nodal velocity that survives a viscous step. The solve at nodes does not see
+ * what tets or faces have beyond their nodes' mean, and kept whole it grows where pressure feeds
+ * it. Thin liquid keeps all. A sheet of 10 Pa s two cells high (half of scenes/huppert_round.lua's)
+ * boils without this once it is thinner, dt nu / h^2 being 3; from a rate of 1 on it is as still as
+ * with PIC. h is the cell's edge. */
+static inline double un_viscous_rest(double nu, double h, double dt)
+{
+    return 1 / (1 + 3 * nu * dt / (h * h));
+}
+
+typedef struct un_viscous_step {
+    un_viscous_def solve; /* u and reached are set here */
+    const un_mixture *mix;
+    bool pic; /* tets and faces take their nodes' velocity, not its change [Batty11 5.2] */
+} un_viscous_step;
+/* Velocities at tets: the step's change so far (u_tet - was_tet where known_tet is 1) goes to
+ * nodes, is solved for there on top of u_node, and comes back. */
+un_status un_viscosity_step_tets(un_viscosity *viscosity, un_arena *arena, un_viscous_step *step,
+                                 un_vec3 *u_tet, const un_vec3 *was_tet, const uint8_t *known_tet,
+                                 const un_vec3 *u_node, un_viscous_report *report);
+/* Velocities on faces; u_node: what they make at nodes, was_node: a copy of that. implicit: solved
+ * for on the faces as one system [Batty11 5.1]; else the nodes' change comes back to them. */
+un_status un_viscosity_step_faces(un_viscosity *viscosity, un_arena *arena, un_viscous_step *step,
+                                  const un_viscous_faces *on, un_vec3 *u_node,
+                                  const un_vec3 *was_node, bool implicit,
+                                  un_viscous_report *report);
 
 #endif

@@ -7,6 +7,7 @@ void un_viscous_walls_free(un_context *ctx, un_viscous_walls *w)
     un_free(ctx, w->kind);
     un_free(ctx, w->u);
     un_free(ctx, w->free);
+    un_free(ctx, w->held);
     *w = (un_viscous_walls){0};
 }
 
@@ -96,6 +97,7 @@ un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_t
         w->slides |= !def->domain.open[side] && def->domain.slip[side] > 0;
     for (int32_t b = 0; b < tw->walls->body_count; b++) w->slides |= tw->walls->bodies[b].slip > 0;
     UN_TRY(un_array_need(ctx, (void **)&w->kind, &w->capacity[0], nodes, sizeof *w->kind));
+    UN_TRY(un_array_need(ctx, (void **)&w->held, &w->capacity[3], nodes, sizeof *w->held));
     UN_TRY(un_array_need(ctx, (void **)&w->u, &w->capacity[1], nodes, sizeof *w->u));
     if (w->slides) {
         UN_TRY(un_array_need(ctx, (void **)&w->free, &w->capacity[2], nodes, sizeof *w->free));
@@ -144,4 +146,83 @@ double un_viscous_wall_drag(const un_tet_walls *tw, int32_t t, int i)
     double slope = un_length(un_tets_gradient(mesh, t, v));
     double rate = (un_tet_fraction(more) - un_tet_fraction(less)) / (2 * step);
     return drag + rate * slope * un_tets_volume(mesh, t) / (inside * length);
+}
+
+/* ---- held by walls and emitters ---- */
+
+typedef struct hold_args {
+    un_viscous_walls *w;
+    const un_tets *mesh;
+    const un_mixture *mix;
+    const un_scene_def *def;
+    double time;
+    un_vec3 *u;     /* at nodes */
+    uint8_t *known; /* at nodes */
+} hold_args;
+
+static void hold_emitters(void *arg, int64_t begin, int64_t end)
+{
+    hold_args *a = arg;
+    for (int32_t i = 0; i < a->def->source_count; i++) {
+        const un_source *source = &a->def->sources[i];
+        bool active = un_source_active(source, a->time);
+        if (source->kind != UN_SOURCE_EMITTER || !active) continue;
+        un_box3 box = un_shape_bounds(source->shape);
+        for (int64_t n = begin; n < end; n++) {
+            un_vec3 x = a->mesh->x[n];
+            bool near = x.x > box.min.x && x.y > box.min.y && x.z > box.min.z && x.x < box.max.x &&
+                        x.y < box.max.y && x.z < box.max.z;
+            if (!near || !(un_shape_distance(source->shape, x) < 0)) continue;
+            a->w->kind[n] = UN_WALL_STICKS;
+            a->w->u[n] = source->velocity;
+        }
+    }
+}
+
+static void hold_nodes(void *arg, int64_t begin, int64_t end)
+{
+    hold_args *a = arg;
+    un_viscous_walls *w = a->w;
+    for (int64_t n = begin; n < end; n++) {
+        w->held[n] = w->kind[n] == UN_WALL_STICKS && un_mixture_viscosity(a->mix, n) > 0;
+        if (!w->held[n]) continue;
+        a->u[n] = w->u[n];
+        a->known[n] = 1;
+    }
+}
+
+void un_viscous_walls_hold(un_context *ctx, un_viscous_walls *walls, un_vec3 *u_node,
+                           uint8_t *known_node, const un_tets *mesh, const un_mixture *mix,
+                           const un_scene_def *def, double time)
+{
+    hold_args a = {.w = walls,
+                   .mesh = mesh,
+                   .mix = mix,
+                   .def = def,
+                   .time = time,
+                   .u = u_node,
+                   .known = known_node};
+    un_parallel_for(ctx, mesh->node_count, 8192, hold_emitters, &a);
+    un_parallel_for(ctx, mesh->node_count, 8192, hold_nodes, &a);
+}
+
+typedef struct stick_args {
+    const un_viscous_walls *w;
+    un_vec3 *u, *was; /* at nodes */
+} stick_args;
+
+static void stick(void *arg, int64_t begin, int64_t end)
+{
+    stick_args *a = arg;
+    for (int64_t n = begin; n < end; n++) {
+        if (a->w->held[n]) a->u[n] = a->w->u[n];
+        a->was[n] = a->u[n];
+    }
+}
+
+void un_viscous_walls_stick(un_context *ctx, const un_viscous_walls *walls, un_vec3 *u_node,
+                            un_vec3 *was, int64_t nodes)
+{
+    stick_args a = {walls, u_node, was};
+    un_parallel_for(ctx, nodes, 8192, stick, &a);
 }

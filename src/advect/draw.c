@@ -1,0 +1,44 @@
+/* Edges of thick liquid.
+ *
+ * The level set cuts edges round and leaves the particles in them outside. Water flings them off.
+ * Thick liquid sheds nothing, but they would fly beside it as drops, or stand out of its surface as
+ * a ragged seam. So they are part of it, and are drawn in to the level set little by little. */
+#include "advect/advect.h"
+
+/* The time that it takes, s: drawn in at once (0.02 s) a thread four cells thick lost up to a tenth
+ * (8 %) of its volume, for it grows denser before it grows wider; at 0.04 s 3 %, at 0.1 s 1 %, with
+ * edges less smooth. */
+#define DRAWN_TIME 0.05
+
+typedef struct draw_args {
+    un_markers *markers;
+    const un_walls *walls;
+    const un_cling *cling;
+    bool all;
+    double dt;
+} draw_args;
+
+static void draw_in(void *arg, int64_t begin, int64_t end)
+{
+    draw_args *a = arg;
+    un_markers *m = a->markers;
+    un_particles *p = &m->particles;
+    for (int64_t q = begin; q < end; q++) {
+        double depth = m->depth[q];
+        bool near = a->all ? depth < un_cling_reach(a->cling, m->radius[q])
+                           : un_cling_holds(a->cling, m, q, depth);
+        if (!(depth > 0 && near)) continue;
+        double way = depth * fmin(1, a->dt / DRAWN_TIME);
+        un_vec3 normal = un_v3(m->normal[0][q], m->normal[1][q], m->normal[2][q]);
+        un_vec3 x = un_particle_position(p, q), unused = {0, 0, 0};
+        un_vec3 to = un_advect_collide(a->walls, x, un_mad(x, normal, -way), a->dt, &unused);
+        un_particle_set_position(p, q, to);
+    }
+}
+
+void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
+                       const un_cling *cling, bool all, double dt)
+{
+    draw_args a = {markers, walls, cling, all, dt};
+    if (cling->viscous || all) un_parallel_for(ctx, markers->particles.count, 16384, draw_in, &a);
+}

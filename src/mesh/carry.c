@@ -1,0 +1,86 @@
+/* Numbers at nodes, carried from mesh to mesh.
+ *
+ * Nodes that stay are known by their key and keep theirs. New nodes take the mean of those around
+ * them. */
+#include "mesh/mesh.h"
+
+un_status un_node_memory_keep(un_context *ctx, un_node_memory *m, const un_tets *mesh,
+                              double *const *value, int width)
+{
+    size_t count = (size_t)mesh->node_count;
+    if (count == 0) return UN_OK; /* a new mesh; or its owner has kept it before */
+    m->count = 0;
+    UN_TRY(un_array_need(ctx, (void **)&m->key, &m->capacity[0], count + 1, sizeof *m->key));
+    memcpy(m->key, mesh->node_key, count * sizeof *m->key);
+    for (int k = 0; k < width; k++) {
+        UN_TRY(un_array_need(ctx, (void **)&m->value[k], &m->capacity[1 + k], count + 1,
+                             sizeof **m->value));
+        memcpy(m->value[k], value[k], count * sizeof **m->value);
+    }
+    m->count = (int32_t)count;
+    return UN_OK;
+}
+
+void un_node_memory_free(un_context *ctx, un_node_memory *m)
+{
+    un_free(ctx, m->key);
+    for (int k = 0; k < UN_NODE_MEMORY_WIDTH; k++) un_free(ctx, m->value[k]);
+    *m = (un_node_memory){0};
+}
+
+typedef struct recall_args {
+    const un_node_memory *memory;
+    const un_tets *mesh;
+    double *const *value;
+    int width;
+    uint8_t *known;
+} recall_args;
+
+static void recall(void *arg, int64_t begin, int64_t end)
+{
+    recall_args *a = arg;
+    const un_node_memory *m = a->memory;
+    const uint64_t *key = a->mesh->node_key;
+    int32_t lo = 0, hi = m->count;
+    while (lo < hi) {
+        int32_t mid = lo + (hi - lo) / 2;
+        if (m->key[mid] < key[begin])
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (int64_t n = begin; n < end; n++) {
+        while (lo < m->count && m->key[lo] < key[n]) lo++;
+        a->known[n] = lo < m->count && m->key[lo] == key[n];
+        for (int k = 0; k < a->width; k++) a->value[k][n] = a->known[n] ? m->value[k][lo] : 0;
+    }
+}
+
+static void guess(void *arg, int64_t begin, int64_t end)
+{
+    recall_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        if (a->known[n]) continue;
+        double sum[UN_NODE_MEMORY_WIDTH] = {0};
+        int32_t count = 0;
+        for (int32_t e = mesh->first[n]; e < mesh->first[n + 1]; e++) {
+            const int32_t *m = mesh->tet[mesh->corner[e] / 4];
+            for (int i = 0; i < 4; i++) {
+                if (!a->known[m[i]]) continue;
+                for (int k = 0; k < a->width; k++) sum[k] += a->value[k][m[i]];
+                count++;
+            }
+        }
+        for (int k = 0; k < a->width; k++)
+            if (count > 0) a->value[k][n] = sum[k] / count;
+    }
+}
+
+void un_node_memory_recall(un_context *ctx, const un_node_memory *m, const un_tets *mesh,
+                           double *const *value, int width, uint8_t *known)
+{
+    recall_args a = {m, mesh, value, width, known};
+    un_parallel_for(ctx, mesh->node_count, 8192, recall, &a);
+    un_parallel_for(ctx, mesh->node_count, 4096, guess, &a);
+}

@@ -1,0 +1,153 @@
+/* The parts that methods with particles on graded tets are made of, and the calls on them that
+ * these methods share. Only src/method/ includes this.
+ *
+ * The mesh is built anew around the particles in every step; see docs/architecture.md. */
+#ifndef UN_METHOD_ADAPTIVE_H
+#define UN_METHOD_ADAPTIVE_H
+
+#include "advect/advect.h"
+#include "method/core.h"
+#include "pressure/pressure.h"
+#include "sizing/sizing.h"
+#include "surface/surface.h"
+#include "transfer/transfer.h"
+#include "viscosity/viscosity.h"
+
+#define UN_ITERATION_LIMIT 2000
+/* Wanted sizes are found every so many steps. Particles split and merge in every step: three
+ * splittings make a level, and a splash does not wait. */
+#define UN_SIZING_STEPS 2
+
+/* The mesh of this step. */
+typedef struct un_tet_mesh {
+    un_octree tree;
+    un_tets tets;
+    un_tet_walls walls;
+    un_node_memory memory; /* pressures at the nodes of the last mesh: the next guess */
+} un_tet_mesh;
+
+typedef struct un_node_fields {
+    float *volume, *colour, *phi; /* of the particles, m3; its smoothed fraction; level set, m */
+    float *size;                  /* S, m */
+    float *source;                /* divergence wanted, 1/s */
+    double *p[2];                 /* Pa: of the projections; of viscous stress, if any */
+    un_vec3 *u, *d;               /* velocity; its change in this step */
+    uint8_t *known;               /* 1: u is right here; more: extrapolated; 0: void */
+    size_t capacity[10];
+} un_node_fields;
+
+typedef struct un_tet_fields {
+    un_vec3 *u, *d; /* velocity; its change in this step */
+    uint8_t *known;
+    size_t capacity[3];
+} un_tet_fields;
+
+/* Viscosity; void unless some of the liquid is viscous, but for the mixture. */
+typedef struct un_thick {
+    bool any;
+    un_viscosity *solver;
+    un_viscous_walls walls;
+    un_mixture mix;
+} un_thick;
+
+typedef struct un_adaptive {
+    un_core core;
+    un_tet_mesh mesh;
+    un_node_fields node;
+    un_tet_fields tet;
+    un_markers markers;
+    un_emitted emitted;
+    un_thick thick;
+    un_budget budget;
+    double rate_max;        /* of cells crossed, 1/s */
+    bool surface_coarsened; /* warned already */
+} un_adaptive;
+
+/* ---- life (adaptive.c) ---- */
+
+/* Everything but particles and mesh. */
+un_status un_adaptive_begin(un_adaptive *a, un_context *ctx, const un_scene *scene);
+/* Seeds the scene's liquid: particles, mesh and level set as before the first step. */
+un_status un_adaptive_fill(un_adaptive *a);
+void un_adaptive_free(un_adaptive *a);
+/* Gives back everything that the next building of the mesh makes anew. */
+void un_adaptive_release(un_adaptive *a);
+/* Room for fields on the mesh as it is. */
+un_status un_adaptive_need_fields(un_adaptive *a);
+/* The particles at the start, by refining where S is smaller than a cell (adaptive_start.c). */
+un_status un_adaptive_first_mesh(un_adaptive *a);
+/* Moves particles until the level set is the shape's, where that is smooth. */
+un_status un_adaptive_fit_surface(un_adaptive *a);
+
+/* ---- parts of a step (adaptive.c); numbers are lines of Algorithm 1 in [Ando13] ---- */
+
+un_status un_adaptive_move_walls(un_adaptive *a, double dt);
+/* Density and viscosity at nodes; liquid that sticks to walls has their velocity. */
+un_status un_adaptive_thicken(un_adaptive *a);
+void un_adaptive_want_divergence(un_adaptive *a, double dt);
+/* What liquid crosses in a second, for the next step's length. */
+void un_adaptive_find_rate(un_adaptive *a);
+/* 10: extends node.u and node.d beyond the liquid, stops them at walls, carries them to tets. */
+un_status un_adaptive_extend(un_adaptive *a, double dt);
+un_status un_adaptive_correct(un_adaptive *a, double dt); /* 4 */
+void un_adaptive_advect(un_adaptive *a, double dt);       /* 13 */
+un_status un_adaptive_resize(un_adaptive *a);             /* 8 */
+un_status un_adaptive_remove(un_adaptive *a);
+un_status un_adaptive_emit(un_adaptive *a, double dt);
+un_status un_adaptive_keep_pressure(un_adaptive *a); /* for the nodes of the next mesh */
+un_status un_adaptive_build_tree(un_adaptive *a);    /* 7: the octree that particles ask for */
+un_status un_adaptive_part_drops(un_adaptive *a);    /* 7: once more without drops */
+un_status un_adaptive_build_mesh(un_adaptive *a);    /* 7: tets on it */
+un_status un_adaptive_place_emitted(un_adaptive *a);
+un_status un_adaptive_sort(un_adaptive *a);
+un_status un_adaptive_gather(un_adaptive *a);           /* 9: volume and velocity at nodes */
+un_status un_adaptive_level_set(un_adaptive *a);        /* 2, 3 */
+un_status un_adaptive_sizes(un_adaptive *a, double dt); /* 6 */
+un_status un_adaptive_measure(un_adaptive *a, un_step *report);
+/* What the viscous solves of both methods have in common. */
+un_viscous_step un_adaptive_viscous_step(const un_adaptive *a, bool keeps_volume, double dt);
+/* What comes of such a solve: as un_step_solved. */
+un_status un_adaptive_viscous_solved(un_adaptive *a, const un_viscous_report *report);
+
+/* How many of node.p there are. */
+static inline int un_adaptive_pressures(const un_adaptive *a)
+{
+    return a->thick.any ? 2 : 1;
+}
+static inline un_cling un_adaptive_cling(const un_adaptive *a)
+{
+    return (un_cling){.viscous = a->thick.any,
+                      .thickness = a->core.def->fluid.viscosity / a->core.def->fluid.density,
+                      .gravity = un_length(a->core.def->gravity),
+                      .h = a->mesh.tree.h};
+}
+
+/* ---- checkpoints (adaptive_state.c) ---- */
+
+un_status un_adaptive_save(const un_adaptive *a, un_state *out);
+/* Into one that has begun. */
+un_status un_adaptive_load(un_adaptive *a, const un_state *in);
+
+/* ---- memory and the budget (adaptive_budget.c) ---- */
+
+#define UN_ADAPTIVE_FIXED_BYTES 4e6
+/* That the output surface may take; 0: any. */
+double un_adaptive_surface_bytes(const un_adaptive *a);
+/* Volumes between which particles are resized. */
+un_resize_def un_adaptive_resize_range(const un_adaptive *a);
+void un_adaptive_keep_budget(un_adaptive *a);
+
+/* ---- entries of a method's table, for states that begin with un_adaptive ---- */
+
+void un_adaptive_first(const void *state, un_step *report);
+double un_adaptive_step_limit(void *state);
+const un_particles *un_adaptive_particles(const void *state);
+const float *un_adaptive_depth(const void *state);
+un_status un_adaptive_surface(void *state, un_trimesh *mesh);
+un_status un_adaptive_cells(const void *state, un_cells *out);
+double un_adaptive_probe(const void *state, const un_probe *which);
+/* The peak in all, as the mesh is now, without a budget. */
+double un_adaptive_bytes(const void *state);
+un_status un_adaptive_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+
+#endif

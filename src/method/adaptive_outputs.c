@@ -1,0 +1,125 @@
+/* What methods with particles on graded tets report and show: surface, cells, probes, and what is
+ * known of a run beforehand. */
+#include "method/adaptive.h"
+
+void un_adaptive_first(const void *state, un_step *report)
+{
+    *report = ((const un_adaptive *)state)->core.last;
+}
+
+double un_adaptive_step_limit(void *state)
+{
+    const un_adaptive *a = state;
+    return un_step_limit(a->core.def, a->mesh.tree.h, a->rate_max);
+}
+
+const un_particles *un_adaptive_particles(const void *state)
+{
+    return &((const un_adaptive *)state)->markers.particles;
+}
+
+const float *un_adaptive_depth(const void *state)
+{
+    return ((const un_adaptive *)state)->markers.depth;
+}
+
+/* ---- surface and cells ---- */
+
+un_status un_adaptive_surface(void *state, un_trimesh *mesh)
+{
+    un_adaptive *a = state;
+    const un_scene_def *def = a->core.def;
+    un_hulls_report report;
+    un_arena_free(&a->core.arena); /* the surface takes more than a step */
+    un_hull_mesher mesher = {.particles = &a->markers.particles,
+                             .radius = a->markers.radius,
+                             .depth = a->markers.depth,
+                             .walls = a->core.walls,
+                             .size = def->domain.size,
+                             .coarsest = def->detail.coarsest,
+                             .resolution = def->detail.surface,
+                             .smoothing = a->thick.any ? UN_SMOOTHING_THICK : UN_SMOOTHING,
+                             .bytes_max = un_adaptive_surface_bytes(a)};
+    UN_TRY(un_surface_mesh_hulls(a->core.ctx, mesh, &mesher, &report));
+    if (report.resolution < def->detail.surface && !a->surface_coarsened)
+        un_log(a->core.ctx, UN_LOG_WARNING,
+               "step %d: the output surface is made at %d instead of %d to stay inside the budget "
+               "of memory",
+               a->core.step_count, report.resolution, def->detail.surface);
+    a->surface_coarsened |= report.resolution < def->detail.surface;
+    return UN_OK;
+}
+
+static double pressure_at(const un_adaptive *a, const un_place *place)
+{
+    double p = 0;
+    for (int k = 0; k < un_adaptive_pressures(a); k++)
+        for (int i = 0; i < 4; i++)
+            p += place->w[i] * a->node.p[k][a->mesh.tets.tet[place->tet][i]];
+    return p;
+}
+
+un_status un_adaptive_cells(const void *state, un_cells *out)
+{
+    const un_adaptive *a = state;
+    const un_octree *tree = &a->mesh.tree;
+    const un_tets *tets = &a->mesh.tets;
+    UN_TRY(un_cells_alloc(a->core.ctx, out, tree->leaf_count));
+    for (int32_t leaf = 0; leaf < tree->leaf_count; leaf++) {
+        double h = un_octree_size(tree, tree->level[leaf]);
+        un_vec3 min = un_octree_corner(tree, leaf);
+        un_place place;
+        un_tets_locate(tets, un_add(min, un_v3(0.5 * h, 0.5 * h, 0.5 * h)), &place);
+        if (!(un_tet_sample(tets, a->node.phi, &place) < 0)) continue;
+        if (!(un_tet_sample(tets, a->mesh.walls.phi, &place) > 0)) continue;
+        un_vec3 u = {0, 0, 0};
+        for (int i = 0; i < 4; i++) u = un_mad(u, a->node.u[tets->tet[place.tet][i]], place.w[i]);
+        out->min[out->count] = min;
+        out->size[out->count] = h;
+        out->level[out->count] = tree->level[leaf];
+        out->pressure[out->count] = pressure_at(a, &place);
+        out->velocity[out->count++] = u;
+    }
+    return UN_OK;
+}
+
+/* ---- probes ---- */
+
+double un_adaptive_probe(const void *state, const un_probe *which)
+{
+    const un_adaptive *a = state;
+    un_place place;
+    switch (which->kind) {
+    case UN_PROBE_FRONT:
+        return un_probe_front_tets(a->core.ctx, a->node.phi, &a->mesh.tets, which->axis,
+                                   which->sign);
+    case UN_PROBE_HEIGHT:
+        return un_probe_height_tets(a->node.phi, &a->mesh.tets, which->at.x, which->at.z);
+    case UN_PROBE_PRESSURE:
+        un_tets_locate(&a->mesh.tets, which->at, &place);
+        return pressure_at(a, &place);
+    }
+    return NAN;
+}
+
+/* ---- before a run ---- */
+
+/* Its first state is made for that. How a run grows is told by a rehearsal (src/run/rehearse.c). */
+un_status un_adaptive_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
+{
+    UN_TRY(un_uniform_estimate(ctx, scene, estimate));
+    double before = (double)un_context_bytes(ctx);
+    un_adaptive *a = un_alloc_zero(ctx, 1, sizeof *a);
+    if (!a) return UN_ERROR_MEMORY;
+    un_status status = un_adaptive_begin(a, ctx, scene);
+    if (status == UN_OK) status = un_adaptive_fill(a);
+    if (status == UN_OK) {
+        estimate->cell_count = a->mesh.tree.leaf_count;
+        estimate->particle_count = estimate->particle_count_max = a->markers.particles.count;
+        /* Sampling the liquid evenly may take more than any step of it later. */
+        estimate->bytes = fmax(un_adaptive_bytes(a), (double)un_context_peak_bytes(ctx) - before);
+    }
+    un_adaptive_free(a);
+    un_free(ctx, a);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* What every method's state begins with. */
+#include "method/core.h"
+
+un_status un_core_init(un_core *c, un_context *ctx, const un_scene *scene, bool sampled)
+{
+    *c = (un_core){.ctx = ctx, .scene = scene, .def = &scene->def};
+    c->grid = un_grid_make(c->def->domain.size, c->def->detail.finest);
+    un_arena_init(&c->arena, ctx);
+    un_step_init(&c->last);
+    UN_TRY(un_walls_create(ctx, &c->grid, scene, sampled, &c->walls));
+    return un_sources_init(&c->sources, ctx, c->def, &c->grid, c->walls);
+}
+
+void un_core_free(un_core *c)
+{
+    if (!c->ctx) return;
+    un_walls_destroy(c->walls);
+    un_sources_free(&c->sources);
+    un_arena_free(&c->arena);
+}
+
+un_status un_core_move_walls(un_core *c, double dt)
+{
+    return un_walls_update(c->walls, c->time, dt);
+}
+
+un_status un_core_measure(un_core *c, un_step *report, const un_particles *particles,
+                          int64_t ballistic)
+{
+    report->step = c->step_count;
+    report->time = c->time;
+    report->ballistic = ballistic;
+    report->volume = c->sources.ledger.found;
+    report->volume_error = c->sources.ledger.error;
+    return un_step_sum(c->ctx, report, particles, c->def);
+}
+
+void un_core_report(un_core *c, un_step *report, const un_solve_report *solve,
+                    double max_divergence, double start)
+{
+    report->max_divergence = max_divergence;
+    report->pressure_iterations = solve->iterations;
+    report->pressure_residual = solve->residual;
+    report->bytes = (double)un_context_bytes(c->ctx);
+    report->seconds = un_seconds() - start;
+    c->last = *report;
+}

@@ -1,0 +1,57 @@
+/* What every method's state begins with. Only src/method/ includes this. */
+#ifndef UN_METHOD_CORE_H
+#define UN_METHOD_CORE_H
+
+#include "method/method.h"
+#include "sources/sources.h"
+
+typedef struct un_core {
+    un_context *ctx;
+    const un_scene *scene;
+    const un_scene_def *def;
+    un_grid grid; /* of finest cells; adaptive methods emit and collide by it, no more */
+    un_walls *walls;
+    un_arena arena;     /* emptied after each stage */
+    un_sources sources; /* and the ledger */
+    double time;
+    int32_t step_count;
+    un_step last;
+} un_core;
+
+/* sampled: the walls are sampled on the grid. The core must not be moved afterwards. */
+un_status un_core_init(un_core *core, un_context *ctx, const un_scene *scene, bool sampled);
+void un_core_free(un_core *core);
+/* Places the solids for the step. */
+un_status un_core_move_walls(un_core *core, double dt);
+/* The clock goes on. */
+static inline void un_core_tick(un_core *core, double dt)
+{
+    core->time += dt;
+    core->step_count++;
+}
+/* What every method with particles reports: time, volumes, sums over the particles. */
+un_status un_core_measure(un_core *core, un_step *report, const un_particles *particles,
+                          int64_t ballistic);
+/* The end of a step: what came of the projection, the time that it all took. */
+void un_core_report(un_core *core, un_step *report, const un_solve_report *solve,
+                    double max_divergence, double start);
+
+/* ---- checkpoints (saving.c) ---- */
+
+un_status un_core_save(const un_core *core, un_state *out);
+un_status un_core_load(un_core *core, const un_state *in);
+un_status un_save_sources(un_state *out, const un_sources *sources);
+un_status un_load_sources(const un_state *in, un_sources *sources);
+/* flags: instead of the particles' own; NULL: those. */
+un_status un_save_particles(un_state *out, const un_particles *particles, const uint8_t *flags);
+/* Fails unless all is finite and in the domain. `particles` is empty but for `sized`. */
+un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *particles,
+                            un_vec3 domain);
+
+/* A number that tells whether what was found again from a checkpoint is what it was. */
+uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count);
+un_status un_save_hash(un_state *out, uint64_t hash);
+/* Another machine or compiler may round otherwise: that is said, and no error. */
+un_status un_load_hash(un_context *ctx, const un_state *in, uint64_t hash);
+
+#endif

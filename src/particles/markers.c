@@ -1,0 +1,68 @@
+/* Particles of many sizes on tets, and what belongs to each of them until they are sorted again. */
+#include "particles/particles.h"
+
+void un_markers_init(un_context *ctx, un_markers *m)
+{
+    *m = (un_markers){0};
+    un_arena_init(&m->lists, ctx);
+}
+
+void un_markers_release(un_context *ctx, un_markers *m)
+{
+    void **arrays[] = {(void **)&m->radius,      (void **)&m->depth,     (void **)&m->normal[0],
+                       (void **)&m->normal[1],   (void **)&m->normal[2], (void **)&m->wall,
+                       (void **)&m->flags_before};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        un_free(ctx, *arrays[i]);
+        *arrays[i] = NULL;
+    }
+    memset(m->capacity, 0, sizeof m->capacity);
+    un_tet_bins_free(ctx, &m->bins);
+    un_arena_free(&m->lists);
+}
+
+void un_markers_free(un_context *ctx, un_markers *m)
+{
+    un_markers_release(ctx, m);
+    un_particles_free(ctx, &m->particles);
+}
+
+static void find_radius(void *arg, int64_t begin, int64_t end)
+{
+    un_markers *m = arg;
+    for (int64_t q = begin; q < end; q++)
+        m->radius[q] = (float)un_particle_radius(m->particles.volume[q]);
+}
+
+un_status un_markers_regroup(un_context *ctx, un_markers *m)
+{
+    const double *x[3] = {m->particles.x[0], m->particles.x[1], m->particles.x[2]};
+    un_arena_reset(&m->lists);
+    return un_groups_build(ctx, &m->lists, &m->groups, x, m->radius, m->particles.count);
+}
+
+un_status un_markers_group(un_context *ctx, un_markers *m)
+{
+    float **arrays[6] = {&m->radius,    &m->depth,     &m->normal[0],
+                         &m->normal[1], &m->normal[2], &m->wall};
+    for (int i = 0; i < 6; i++)
+        UN_TRY(un_array_need(ctx, (void **)arrays[i], &m->capacity[i],
+                             (size_t)m->particles.count + 1, sizeof **arrays));
+    un_parallel_for(ctx, m->particles.count, 16384, find_radius, m);
+    return un_markers_regroup(ctx, m);
+}
+
+un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *m, const un_tets *mesh)
+{
+    UN_TRY(un_tet_bins_sort(ctx, arena, &m->bins, &m->particles, mesh));
+    un_arena_reset(arena);
+    return un_markers_group(ctx, m);
+}
+
+un_status un_markers_keep_flags(un_context *ctx, un_markers *m)
+{
+    size_t count = (size_t)m->particles.count;
+    UN_TRY(un_array_need(ctx, (void **)&m->flags_before, &m->capacity[6], count + 1, 1));
+    memcpy(m->flags_before, m->particles.flags, count);
+    return UN_OK;
+}

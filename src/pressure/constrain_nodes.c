@@ -1,0 +1,67 @@
+/* Velocities at nodes on closed sides and in solids: those of constrain.c for tets. */
+#include "pressure/pressure.h"
+
+static void stop_at_side(double *u, double *d, double x, double top, bool low_closed,
+                         bool high_closed, double snap)
+{
+    if ((low_closed && x < snap) || (high_closed && x > top - snap)) *u = *d = 0;
+}
+
+/* What a velocity loses at a solid: its part into it. */
+static un_vec3 slide(un_vec3 u, un_vec3 solid, un_vec3 normal)
+{
+    double into = un_dot(un_sub(u, solid), normal);
+    return into < 0 ? un_mad(u, normal, -into) : u;
+}
+
+static un_vec3 solid_normal(const un_tets *mesh, const float *phi_solid, int64_t n)
+{
+    un_vec3 sum = {0, 0, 0};
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4;
+        double v[4];
+        for (int i = 0; i < 4; i++) v[i] = phi_solid[mesh->tet[t][i]];
+        sum = un_mad(sum, un_tets_gradient(mesh, t, v), un_tets_volume(mesh, t));
+    }
+    return un_normalize(sum);
+}
+
+/* Nodes on closed sides and in solids do not move into them: before and after the projection alike,
+ * for their difference is what particles get and it must not push them off the wall. */
+static void constrain(void *arg, int64_t begin, int64_t end)
+{
+    const un_node_constraint *a = arg;
+    const un_tets *mesh = a->mesh;
+    const un_tet_walls *walls = a->walls;
+    const bool *open = a->open_sides;
+    un_vec3 top = mesh->tree->size;
+    double snap = 1e-6 * mesh->tree->h;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 *u = &a->u[n], *d = &a->change[n], x = mesh->x[n];
+        if (!a->known[n]) continue;
+        if (a->held && a->held[n]) {
+            *u = a->u_held[n];
+            *d = un_v3(0, 0, 0);
+            continue;
+        }
+        stop_at_side(&u->x, &d->x, x.x, top.x, !open[0], !open[1], snap);
+        stop_at_side(&u->y, &d->y, x.y, top.y, !open[2], !open[3], snap);
+        stop_at_side(&u->z, &d->z, x.z, top.z, !open[4], !open[5], snap);
+        double h = un_octree_size(mesh->tree, mesh->node_level[n]);
+        if (!walls->phi_solid || walls->phi_solid[n] > 0.5 * h) continue;
+        const un_body *body = &walls->walls->bodies[walls->body[n]];
+        un_vec3 solid = un_body_velocity(body, x), old = un_sub(*u, *d);
+        if (walls->phi_solid[n] <= 0) {
+            un_vec3 normal = solid_normal(mesh, walls->phi_solid, n);
+            *u = slide(*u, solid, normal);
+            old = slide(old, solid, normal);
+        }
+        *u = un_mad(solid, un_sub(*u, solid), un_body_slip_left(body, a->dt));
+        *d = un_sub(*u, old);
+    }
+}
+
+void un_pressure_constrain_nodes(un_context *ctx, un_node_constraint *def)
+{
+    un_parallel_for(ctx, def->mesh->node_count, 4096, constrain, def);
+}

@@ -1,0 +1,59 @@
+/* Sources: what comes and goes. The schedule of emitters and drains, and the ledger that says how
+ * much liquid there should be. Knows nothing of particles: those are seeded by particles/emit.c. */
+#ifndef UN_SOURCES_H
+#define UN_SOURCES_H
+
+#include "base/base.h"
+#include "mesh/mesh.h"
+#include "scene/scene.h"
+
+/* ---- the ledger (ledger.c) ---- */
+
+/* The volume that there should be, and what was found, m3. */
+typedef struct un_ledger {
+    double start, in, out; /* at first; came; left */
+    double found, error;   /* as last weighed; relative to what is expected */
+} un_ledger;
+
+static inline double un_ledger_expected(const un_ledger *ledger)
+{
+    return ledger->start + ledger->in - ledger->out;
+}
+/* Enters what was found. */
+void un_ledger_weigh(un_ledger *ledger, double found);
+/* The divergence that corrects the error, 1/s: gentle, bounded. */
+double un_ledger_expansion(const un_ledger *ledger);
+
+/* ---- the schedule (sources.c) ---- */
+
+/* How far the stream of an emitter has come. */
+typedef struct un_emission {
+    un_vec3 shift; /* of its lattice so far, m */
+    bool started;
+} un_emission;
+
+typedef struct un_sources {
+    un_context *ctx;
+    const un_scene_def *def;
+    const un_grid *grid; /* whose half cells emission fills */
+    const un_walls *walls;
+    un_emission *emission; /* by source */
+    un_ledger ledger;
+} un_sources;
+
+un_status un_sources_init(un_sources *sources, un_context *ctx, const un_scene_def *def,
+                          const un_grid *grid, const un_walls *walls);
+void un_sources_free(un_sources *sources);
+/* Is the source open at this time? */
+static inline bool un_source_active(const un_source *source, double time)
+{
+    return time >= source->from && time <= source->to;
+}
+/* May anything leave: is there an open side or a source at all? */
+bool un_sources_any(const un_sources *sources);
+/* Where the liquid was a step ago that is at x now and moved with the stream; x itself where it
+ * would have come out of a wall: a stream that starts there must be pushed. */
+un_vec3 un_sources_came_from(const un_sources *sources, un_vec3 x, un_vec3 step);
+bool un_sources_in_domain(const un_sources *sources, un_vec3 x);
+
+#endif

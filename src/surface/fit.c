@@ -1,0 +1,111 @@
+/* The first surface.
+ *
+ * What the particles' level set makes of a shape's surface differs from it by a few hundredths of a
+ * cell, otherwise for each size of cell: steps of millimetres between them would slosh for seconds.
+ * A few rounds of moving the particles under it take that away, where the surface is flat enough to
+ * be told from its edges. */
+#include "surface/surface.h"
+
+#define FIT_DEPTH 3.0   /* cells: the move fades out */
+#define FIT_ERROR 0.25  /* cells: beyond it something else is wrong */
+#define FIT_ALIGNED 0.9 /* cosine between both normals */
+#define FIT_STEEP 0.1   /* |grad| of the shape's distance off 1 */
+/* Between tets that share a node. In a ball of few cells the level set lies deeper than its surface
+ * whatever its particles do, and moving them would only blow it up. */
+#define FIT_BENT 0.35
+
+static void measure_shape(void *arg, int64_t begin, int64_t end)
+{
+    un_surface_fit *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        double reach = (FIT_DEPTH + 2) * un_octree_size(mesh->tree, mesh->node_level[n]);
+        a->distance[n] = fabsf(a->phi[n]) < (float)reach
+                             ? (float)un_shape_distance(a->shape, mesh->x[n])
+                             : INFINITY;
+    }
+}
+
+static void measure_bend(void *arg, int64_t begin, int64_t end)
+{
+    un_surface_fit *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 lo = un_v3(INFINITY, INFINITY, INFINITY), hi = un_scale(lo, -1);
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            double d[4];
+            for (int i = 0; i < 4; i++) d[i] = a->distance[mesh->tet[t][i]];
+            un_vec3 g = un_tets_gradient(mesh, t, d);
+            if (!un_finite3(g)) continue;
+            lo = un_min3(lo, g);
+            hi = un_max3(hi, g);
+        }
+        a->bent[n] = (float)un_length(un_sub(hi, lo));
+    }
+}
+
+/* How far the level set is below the shape's surface, near x; m: its direction. */
+static double surface_error(const un_surface_fit *a, un_vec3 x, un_vec3 m)
+{
+    un_vec3 top = a->mesh->tree->size;
+    for (int i = 0; i < 2; i++) {
+        un_place place;
+        if (!(x.x > 0 && x.y > 0 && x.z > 0 && x.x < top.x && x.y < top.y && x.z < top.z))
+            return INFINITY;
+        un_tets_locate(a->mesh, x, &place);
+        x = un_mad(x, m, -un_tet_sample(a->mesh, a->phi, &place));
+    }
+    return -un_shape_distance(a->shape, x);
+}
+
+static void fit_particles(void *arg, int64_t begin, int64_t end)
+{
+    un_surface_fit *a = arg;
+    un_markers *s = a->markers;
+    un_particles *p = &s->particles;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t t = s->bins.tet[q];
+        const int32_t *n = a->mesh->tet[t];
+        un_vec3 x = un_particle_position(p, q);
+        double h = un_tets_size(a->mesh, t), depth = s->depth[q], now[4], wanted[4];
+        if (!(depth > -FIT_DEPTH * h)) continue;
+        bool known = true;
+        for (int i = 0; i < 4; i++) {
+            now[i] = a->phi[n[i]];
+            wanted[i] = a->distance[n[i]];
+            known &= wanted[i] < INFINITY && a->bent[n[i]] < FIT_BENT;
+        }
+        if (!known) continue;
+        un_vec3 m = un_normalize(un_tets_gradient(a->mesh, t, now));
+        un_vec3 g = un_tets_gradient(a->mesh, t, wanted);
+        double steep = un_length(g);
+        if (!(fabs(steep - 1) < FIT_STEEP && un_dot(m, g) > FIT_ALIGNED * steep)) continue;
+        double error = surface_error(a, un_mad(x, m, -depth), m);
+        if (!(fabs(error) < FIT_ERROR * h)) continue;
+        un_vec3 to = un_mad(x, g, error * fmin(1, 1 + depth / (FIT_DEPTH * h)) / steep);
+        if (!un_open_move(a->walls, x, to, 0.1 * (double)s->radius[q])) continue;
+        un_particle_set_position(p, q, to);
+    }
+}
+
+un_status un_surface_fit_begin(un_context *ctx, un_surface_fit *fit)
+{
+    size_t count = (size_t)fit->mesh->node_count + 1;
+    UN_ALLOC(ctx, fit->distance, 2 * count);
+    fit->bent = fit->distance + count;
+    un_parallel_for(ctx, fit->mesh->node_count, 4096, measure_shape, fit);
+    un_parallel_for(ctx, fit->mesh->node_count, 4096, measure_bend, fit);
+    return UN_OK;
+}
+
+void un_surface_fit_move(un_context *ctx, un_surface_fit *fit)
+{
+    un_parallel_for(ctx, fit->markers->particles.count, 4096, fit_particles, fit);
+}
+
+void un_surface_fit_end(un_context *ctx, un_surface_fit *fit)
+{
+    un_free(ctx, fit->distance);
+    fit->distance = fit->bent = NULL;
+}

@@ -1,0 +1,49 @@
+/* What a step changes in velocities at tets and nodes. */
+#include "transfer/transfer.h"
+
+typedef struct change_args {
+    un_vec3 *out;
+    const un_vec3 *u, *was;
+    const uint8_t *known;
+    un_vec3 all;
+} change_args;
+
+static void add_all(void *arg, int64_t begin, int64_t end)
+{
+    change_args *a = arg;
+    for (int64_t t = begin; t < end; t++) a->out[t] = un_add(a->out[t], a->all);
+}
+
+void un_transfer_accelerate(un_context *ctx, un_vec3 *u, int64_t count, un_vec3 change)
+{
+    change_args a = {.out = u, .all = change};
+    un_parallel_for(ctx, count, 16384, add_all, &a);
+}
+
+static void find_change(void *arg, int64_t begin, int64_t end)
+{
+    change_args *a = arg;
+    for (int64_t t = begin; t < end; t++)
+        a->out[t] = a->known[t] == 1 ? un_sub(a->u[t], a->was[t]) : un_v3(0, 0, 0);
+}
+
+void un_transfer_change(un_context *ctx, un_vec3 *change, const un_vec3 *u, const un_vec3 *was,
+                        const uint8_t *known, int64_t count)
+{
+    change_args a = {.out = change, .u = u, .was = was, .known = known};
+    un_parallel_for(ctx, count, 16384, find_change, &a);
+}
+
+static void add_change(void *arg, int64_t begin, int64_t end)
+{
+    change_args *a = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (a->known[n]) a->out[n] = un_add(a->out[n], a->u[n]);
+}
+
+void un_transfer_add_change(un_context *ctx, un_vec3 *u, const un_vec3 *change,
+                            const uint8_t *known, int64_t count)
+{
+    change_args a = {.out = u, .u = change, .known = known};
+    un_parallel_for(ctx, count, 16384, add_change, &a);
+}

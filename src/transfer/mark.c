@@ -1,0 +1,123 @@
+/* Marking the particles of many sizes: who flies, who is calm, who is near the surface; and how
+ * deep each lies. */
+#include "transfer/transfer.h"
+
+/* Particles this close to the surface, in cells, count as near it. */
+#define SURFACE_DEPTH 1.5
+/* Drops in a leaf this many times wider than their own stay drops (particles/drops.c). */
+#define LANDED_WIDTH 2.0
+/* How far from the level set particles at the edges of thick liquid still belong to it, in radii:
+ * edges of a sheet from an emitter stand out by one. */
+#define CLING_REACH 2.0
+/* A particle's own radius; no less than that of a finest half cell, for the rim of a stream has
+ * smaller ones, which stand out as far. */
+#define HALF_CELL_RADIUS 0.31
+
+double un_cling_reach(const un_cling *c, double radius)
+{
+    return CLING_REACH * fmax(radius, HALF_CELL_RADIUS * c->h);
+}
+
+bool un_cling_holds(const un_cling *c, const un_markers *m, int64_t q, double depth)
+{
+    const un_particles *p = &m->particles;
+    double r = fmax(m->radius[q], HALF_CELL_RADIUS * c->h);
+    if (!c->viscous || !(depth < CLING_REACH * r)) return false;
+    double nu = p->density ? (double)(p->viscosity[q] / p->density[q]) : c->thickness;
+    return nu > r * sqrt(c->gravity * r);
+}
+
+typedef struct mark_args {
+    un_markers *markers;
+    const un_tets *mesh;
+    const float *phi, *wall;
+    const un_cling *cling;
+} mark_args;
+
+static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    mark_args *a = arg;
+    un_markers *s = a->markers;
+    un_particles *p = &s->particles;
+    const un_tets *mesh = a->mesh;
+    double gravity = a->cling->gravity;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t t = s->bins.tet[q];
+        const int32_t *n = mesh->tet[t];
+        un_place place;
+        un_vec3 x = un_particle_position(p, q);
+        if (!un_tets_locate_in(mesh, t, x, &place)) un_tets_locate(mesh, x, &place);
+        double v[4], wall = INFINITY;
+        bool wet = false;
+        for (int i = 0; i < 4; i++) {
+            v[i] = a->phi[n[i]];
+            wet |= v[i] < 0;
+            wall = fmin(wall, a->wall[n[i]] - un_length(un_sub(x, mesh->x[n[i]])));
+        }
+        double depth = un_tet_sample(mesh, a->phi, &place), h = un_tets_size(mesh, t);
+        bool clings = un_cling_holds(a->cling, s, q, depth);
+        wet = wet || clings;
+        un_vec3 g = un_normalize(un_tets_gradient(mesh, t, v));
+        s->depth[q] = (float)depth;
+        s->normal[0][q] = (float)g.x;
+        s->normal[1][q] = (float)g.y;
+        s->normal[2][q] = (float)g.z;
+        s->wall[q] = (float)wall;
+        un_vec3 u = un_particle_velocity(p, q);
+        int calm = un_dot(u, u) < gravity * h ? UN_PARTICLE_CALM : 0;
+        int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
+        bool small = h > LANDED_WIDTH * UN_LEAF_WIDTH * cbrt(p->volume[q]);
+        /* where it has no cells of its own it flies until it meets the surface itself */
+        if (small && !clings && depth > (double)s->radius[q]) wet = false;
+        bool landed = small && p->flags[q] & UN_PARTICLE_APART;
+        int halved = p->flags[q] & UN_PARTICLE_HALVED_MASK;
+        int of_liquid = near | calm | halved | (landed ? UN_PARTICLE_LANDED : 0);
+        p->flags[q] = (uint8_t)(wet ? of_liquid : UN_PARTICLE_BALLISTIC);
+        if (!wet)
+            sums[0] += 1;
+        else if (depth < 0)
+            sums[1] += p->volume[q];
+    }
+}
+
+double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mesh, const float *phi,
+                        const float *wall, const un_cling *cling)
+{
+    double sums[2];
+    mark_args a = {markers, mesh, phi, wall, cling};
+    un_parallel_sums(ctx, markers->particles.count, 2, mark_particles, &a, sums);
+    markers->ballistic = (int64_t)sums[0];
+    return sums[1];
+}
+
+/* ---- what emitters brought ---- */
+
+un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *mesh,
+                           const un_particles *p)
+{
+    size_t nodes = (size_t)mesh->node_count;
+    UN_TRY(un_emitted_need(ctx, emitted, mesh->node_count));
+    memset(emitted->volume, 0, nodes * sizeof *emitted->volume);
+    for (int32_t q = 0; q < p->count; q++) {
+        if (!(p->flags[q] & UN_PARTICLE_EMITTED)) continue;
+        un_place place;
+        un_tets_locate(mesh, un_particle_position(p, q), &place);
+        for (int i = 0; i < 4; i++)
+            emitted->volume[mesh->tet[place.tet][i]] += place.w[i] * p->volume[q];
+    }
+    return UN_OK;
+}
+
+un_status un_emitted_need(un_context *ctx, un_emitted *emitted, int64_t nodes)
+{
+    UN_TRY(un_array_need(ctx, (void **)&emitted->volume, &emitted->capacity, (size_t)nodes + 1,
+                         sizeof *emitted->volume));
+    emitted->any = true;
+    return UN_OK;
+}
+
+void un_emitted_free(un_context *ctx, un_emitted *emitted)
+{
+    un_free(ctx, emitted->volume);
+    *emitted = (un_emitted){0};
+}
