@@ -4,12 +4,32 @@
 static const un_method *const methods[] = {&un_method_uniform, &un_method_tet,
                                            &un_method_staggered};
 
+#define METHOD_COUNT (sizeof methods / sizeof *methods)
+
 const un_method *un_method_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (strcmp(methods[i]->name, name) == 0) return methods[i];
+    for (size_t i = 0; i < METHOD_COUNT; i++)
+        if (strcmp(methods[i]->traits.name, name) == 0) return methods[i];
     return NULL;
 }
+
+const un_method *un_method_at(int32_t index)
+{
+    return index >= 0 && (size_t)index < METHOD_COUNT ? methods[index] : NULL;
+}
+
+/* ---- scenes ---- */
+
+static const un_traits *const traits[METHOD_COUNT + 1] = {
+    &un_method_uniform.traits, &un_method_tet.traits, &un_method_staggered.traits, NULL};
+
+un_status un_scene_load(un_context *ctx, const char *path, const char *const *overrides,
+                        int32_t override_count, un_scene **scene)
+{
+    return un_scene_read(ctx, path, overrides, override_count, traits, scene);
+}
+
+/* ---- steps ---- */
 
 void un_step_init(un_step *step)
 {
@@ -56,6 +76,7 @@ un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *partic
     un_particle_sums sums;
     un_particles_sum(ctx, &sums, particles, def->gravity, def->fluid.density);
     step->particles = particles->count;
+    step->work = particles->count;
     step->energy_kinetic = sums.energy_kinetic;
     step->energy_potential = sums.energy_potential;
     step->momentum = sums.momentum;

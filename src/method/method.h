@@ -17,6 +17,7 @@ typedef struct un_step {
     int32_t step, frame; /* frame: the one this step belongs to */
     double time, dt;     /* at the end of the step */
     int64_t particles, ballistic, cells, nodes;
+    double work; /* what the cost of a step goes with: particles, or cells where there are none */
     double volume, volume_error;             /* m3; relative to the ledger's expectation */
     double energy_kinetic, energy_potential; /* J */
     un_vec3 momentum;                        /* kg m/s */
@@ -46,8 +47,7 @@ typedef struct un_estimate {
 
 /* One published algorithm. state is the method's own. All may be called from one thread only. */
 typedef struct un_method {
-    const char *name;
-    bool adaptive;             /* keeps inside the budget by itself, by coarsening as it goes */
+    un_traits traits; /* its name, and what it can do */
     const char *const *stages; /* names for the columns seconds_<stage>, NULL-terminated */
     un_status (*create)(un_context *ctx, const un_scene *scene, void **state);
     void (*destroy)(void *state);
@@ -55,6 +55,7 @@ typedef struct un_method {
     /* The longest step that is stable and accurate now, s. */
     double (*step_limit)(void *state);
     un_status (*step)(void *state, double dt, un_step *report);
+    /* NULL: it has none. */
     const un_particles *(*particles)(const void *state);
     /* The level set at the particles, m; what the output surface of `tet` rests on. May be NULL. */
     const float *(*depth)(const void *state);
@@ -76,6 +77,8 @@ typedef struct un_method {
 
 /* NULL when unknown or not available in this version. */
 const un_method *un_method_find(const char *name);
+/* By its place in the table, from 0; NULL beyond the last. */
+const un_method *un_method_at(int32_t index);
 void un_step_init(un_step *step);
 /* The longest step, s, for finest cells of h and liquid that crosses `rate` cells a second. */
 double un_step_limit(const un_scene_def *def, double h, double rate);

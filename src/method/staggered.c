@@ -351,8 +351,12 @@ static un_status save(const void *state, un_state *out)
     return un_state_add(out, "face_velocity", s->u, s->faces.count, 8);
 }
 
-const un_method un_method_staggered = {.name = "staggered",
-                                       .adaptive = true,
+const un_method un_method_staggered = {.traits = {.name = "staggered",
+                                                  .particles = true,
+                                                  .adaptive = true,
+                                                  .viscous = true,
+                                                  .mixed = true,
+                                                  .faces = true},
                                        .stages = stages,
                                        .create = create,
                                        .destroy = destroy,

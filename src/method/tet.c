@@ -292,20 +292,20 @@ static un_status save(const void *state, un_state *out)
     return un_adaptive_save(&((const un_tet *)state)->a, out);
 }
 
-const un_method un_method_tet = {.name = "tet",
-                                 .adaptive = true,
-                                 .stages = stages,
-                                 .create = create,
-                                 .destroy = destroy,
-                                 .first = un_adaptive_first,
-                                 .step_limit = un_adaptive_step_limit,
-                                 .step = step,
-                                 .particles = un_adaptive_particles,
-                                 .depth = un_adaptive_depth,
-                                 .surface = un_adaptive_surface,
-                                 .cells = un_adaptive_cells,
-                                 .probe = un_adaptive_probe,
-                                 .estimate = un_adaptive_estimate,
-                                 .bytes = un_adaptive_bytes,
-                                 .save = save,
-                                 .load = load};
+const un_method un_method_tet = {
+    .traits = {.name = "tet", .particles = true, .adaptive = true, .viscous = true, .mixed = true},
+    .stages = stages,
+    .create = create,
+    .destroy = destroy,
+    .first = un_adaptive_first,
+    .step_limit = un_adaptive_step_limit,
+    .step = step,
+    .particles = un_adaptive_particles,
+    .depth = un_adaptive_depth,
+    .surface = un_adaptive_surface,
+    .cells = un_adaptive_cells,
+    .probe = un_adaptive_probe,
+    .estimate = un_adaptive_estimate,
+    .bytes = un_adaptive_bytes,
+    .save = save,
+    .load = load};

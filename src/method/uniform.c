@@ -192,7 +192,7 @@ static void first(const void *state, un_step *report)
     *report = ((const un_uniform *)state)->last;
 }
 
-const un_method un_method_uniform = {.name = "uniform",
+const un_method un_method_uniform = {.traits = {.name = "uniform", .particles = true},
                                      .stages = stages,
                                      .create = create,
                                      .destroy = destroy,

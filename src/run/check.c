@@ -22,11 +22,11 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
     const un_method *method;
     un_scene_def *def = &scene->def;
     UN_TRY(un_run_method(ctx, scene, &method));
-    double share = method->adaptive ? CAP_SHARE_ADAPTIVE : CAP_SHARE;
+    double share = method->traits.adaptive ? CAP_SHARE_ADAPTIVE : CAP_SHARE;
     double cap = share * (double)un_memory_cap(ctx);
     bool capped = cap > 0 && !(def->budget.memory > 0 && def->budget.memory <= cap);
     if (capped) def->budget.memory = cap;
-    if (method->adaptive) {
+    if (method->traits.adaptive) {
         un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
         *estimate = (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.n[2] - 2},
                                   .cell_size = grid.h};
@@ -199,8 +199,8 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
     int32_t wanted = scene->def.detail.finest;
     UN_TRY(un_run_method(ctx, scene, &method));
     UN_TRY(un_run_fit_budget(ctx, scene, &estimate));
-    if (method->adaptive) UN_TRY(method->estimate(ctx, scene, &estimate));
-    check->method = method->name;
+    if (method->traits.adaptive) UN_TRY(method->estimate(ctx, scene, &estimate));
+    check->method = method->traits.name;
     memcpy(check->cells, estimate.cells, sizeof check->cells);
     check->cell_size = estimate.cell_size;
     check->cell_count = estimate.cell_count;

@@ -76,7 +76,8 @@ un_status un_loop_remove_checkpoints(const un_loop *l, int32_t last_step)
 static un_status add_run(const un_loop *l, un_state *out)
 {
     UN_TRY(un_state_add(out, "run.scene", l->likeness, (int64_t)strlen(l->likeness), 1));
-    UN_TRY(un_state_add(out, "run.method", l->method->name, (int64_t)strlen(l->method->name), 1));
+    UN_TRY(un_state_add(out, "run.method", l->method->traits.name,
+                        (int64_t)strlen(l->method->traits.name), 1));
     UN_TRY(un_state_add(out, "run.version", un_version(), (int64_t)strlen(un_version()), 1));
     UN_TRY(un_state_add_integer(out, "run.frame", l->frame));
     UN_TRY(un_state_add_integer(out, "run.between", l->between));

@@ -234,7 +234,7 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     lines out = {.ctx = ctx, .scene = scene};
     double open[6];
     for (int side = 0; side < 6; side++) open[side] = def->domain.open[side];
-    add(&out, "method=%s\n", method->name);
+    add(&out, "method=%s\n", method->traits.name);
     add_vector(&out, "domain.size", def->domain.size);
     add_numbers(&out, "domain.open", open, 6);
     add_number(&out, "detail.finest", def->detail.finest);
@@ -252,7 +252,7 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_solids(&out);
     add_sources(&out);
     add_probes(&out);
-    if (method->adaptive) add_sizing(&out);
+    if (method->traits.adaptive) add_sizing(&out);
     add(&out, "~solver.kind=%s\n", def->solver.kind);
     add_number(&out, "~solver.tolerance", def->solver.tolerance);
     add_number(&out, "~solver.cfl", def->solver.cfl);

@@ -1,7 +1,7 @@
 /* The run rehearsed. At a size that takes seconds the scene is played from beginning to end: that
  * tells how many steps its frames will have, how many particles a method that adapts, and how much
- * more a step costs in a splash than at the start. What a step costs per particle is then measured
- * on a few steps of a larger one. */
+ * more a step costs in a splash than at the start. What a step costs per particle, or per cell
+ * where there are none, is then measured on a few steps of a larger one. */
 #include "run/run.h"
 
 /* If all were of the finest size; with fewer a method that adapts has no room to do so. */
@@ -21,15 +21,15 @@ typedef struct rehearsal {
     un_context *ctx;
     un_scene *scene;
     const un_method *method;
-    double h;                /* of the cells of the run itself, m */
-    double finer;            /* how many of them are along one of the rehearsal's */
-    int32_t frames, steps;   /* steps that the run itself would need for these frames */
-    double time;             /* simulated, s */
-    double particles, count; /* sums over the rehearsal's steps */
-    double particles_first, particles_max, bytes_max;
+    double h;              /* of the cells of the run itself, m */
+    double finer;          /* how many of them are along one of the rehearsal's */
+    int32_t frames, steps; /* steps that the run itself would need for these frames */
+    double time;           /* simulated, s */
+    double work, count;    /* sums over the rehearsal's steps; work as in un_step */
+    double work_first, work_max, bytes_max;
     double seconds, surface_seconds;
     int32_t surfaces;
-    double each_first; /* cost per particle of the first steps, s */
+    double each_first; /* cost per unit of work of the first steps, s */
 } rehearsal;
 
 /* Puts the scene to a size with about so many particles and as many levels of cells; a rehearsal
@@ -40,7 +40,7 @@ static void shrink(rehearsal *r, double even, double wanted)
     int32_t finest = def->detail.finest, surface = def->detail.surface;
     double share = fmin(1, cbrt(wanted / fmax(even, 1)));
     double levels = (double)finest / def->detail.coarsest;
-    if (r->method->adaptive && share < 1) {
+    if (r->method->traits.adaptive && share < 1) {
         def->detail.coarsest = (int32_t)fmax(1, round(def->detail.coarsest * share));
         share = def->detail.coarsest * levels / finest;
     }
@@ -57,12 +57,12 @@ static un_status take_step(rehearsal *r, void *state, double dt, un_step *step)
 {
     UN_TRY(r->method->step(state, dt, step));
     r->time = step->time;
-    if (r->count++ == 0) r->particles_first = (double)step->particles;
-    r->particles += (double)step->particles;
-    r->particles_max = fmax(r->particles_max, (double)step->particles);
+    if (r->count++ == 0) r->work_first = step->work;
+    r->work += step->work;
+    r->work_max = fmax(r->work_max, step->work);
     r->seconds += step->seconds;
     if (r->method->bytes) r->bytes_max = fmax(r->bytes_max, r->method->bytes(state));
-    if (r->count <= LARGE_STEPS) r->each_first = r->seconds / fmax(r->particles, 1);
+    if (r->count <= LARGE_STEPS) r->each_first = r->seconds / fmax(r->work, 1);
     return UN_OK;
 }
 
@@ -135,27 +135,28 @@ un_status un_run_rehearse(un_context *ctx, un_scene *scene, const un_method *met
     un_estimate even;
     UN_TRY(un_uniform_estimate(ctx, scene, &even));
     double filled = (double)even.particle_count_max;
-    UN_TRY(perform(&small, filled, method->adaptive ? SMALL_PARTICLES_ADAPTIVE : SMALL_PARTICLES,
-                   play));
+    UN_TRY(perform(&small, filled,
+                   method->traits.adaptive ? SMALL_PARTICLES_ADAPTIVE : SMALL_PARTICLES, play));
     if (small.count == 0) return UN_OK; /* no frames */
-    double more = pow(small.finer, 3), mean = small.particles / small.count;
-    if (method->adaptive) {
-        bool grows = small.particles_max > GROWTH_LEAST * small.particles_first;
+    double more = pow(small.finer, 3), mean = small.work / small.count;
+    if (method->traits.adaptive) {
+        bool grows = small.work_max > GROWTH_LEAST * small.work_first;
         double first = (double)check->particle_count;
-        more = grows ? pow(more, GROWTH_POWER) : first / fmax(small.particles_first, 1);
-        double most = fmax(small.particles_max * more, first), bytes = small.bytes_max * more;
+        more = grows ? pow(more, GROWTH_POWER) : first / fmax(small.work_first, 1);
+        double most = fmax(small.work_max * more, first), bytes = small.bytes_max * more;
         if (def->budget.particles > 0) most = fmin(most, fmax(def->budget.particles, first));
         if (def->budget.memory > 0) bytes = fmin(bytes, def->budget.memory);
         check->particle_count_max = (int64_t)most;
         check->bytes = fmax(check->bytes, bytes);
     }
     mean = fmin(mean * more, (double)check->particle_count_max);
-    double wanted = method->adaptive ? LARGE_PARTICLES * filled / fmax(mean, 1) : LARGE_PARTICLES;
+    double wanted =
+        method->traits.adaptive ? LARGE_PARTICLES * filled / fmax(mean, 1) : LARGE_PARTICLES;
     UN_TRY(perform(&large, filled, fmin(wanted, LARGE_PARTICLES * 8), take_steps));
-    double slower = small.seconds / fmax(small.particles, 1) / small.each_first;
-    double each = large.seconds / fmax(large.particles, 1) * fmax(slower, 1);
+    double slower = small.seconds / fmax(small.work, 1) / small.each_first;
+    double each = large.seconds / fmax(large.work, 1) * fmax(slower, 1);
     double surface = small.surface_seconds / fmax(small.surfaces, 1);
-    surface *= method->adaptive ? more : small.finer * small.finer;
+    surface *= method->traits.adaptive ? more : small.finer * small.finer;
     check->seconds_per_frame = (double)small.steps / small.frames * mean * each + surface;
     return UN_OK;
 }

@@ -23,11 +23,11 @@ static un_status compare_scene(un_loop *l, const un_state *in)
     char method[64], *was;
     const un_section *s;
     UN_TRY(take_text(in, "run.method", method, sizeof method));
-    if (strcmp(method, l->method->name) != 0)
+    if (strcmp(method, l->method->traits.name) != 0)
         return un_fail(l->ctx, UN_ERROR_SCENE,
                        "cannot resume: the checkpoint is of method %s and the scene asks for %s; "
                        "use --method %s, or run without --resume to begin anew",
-                       method, l->method->name, method);
+                       method, l->method->traits.name, method);
     UN_TRY(un_state_array(in, "run.scene", 1, &s));
     UN_ALLOC(l->ctx, was, s->count + 1);
     un_status status = take_text(in, "run.scene", was, (size_t)s->count + 1);

@@ -191,8 +191,7 @@ static un_status prepare(work *w)
     int32_t finest = scene->detail.finest;
     if (un_info_read(w->ctx, w->def->directory, &info) == UN_OK && info.cells[0] > 0)
         finest = (int32_t)un_max64(info.cells[0], un_max64(info.cells[1], info.cells[2]));
-    w->hulls =
-        w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : strcmp(scene->method, "uniform") != 0;
+    w->hulls = w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : scene->traits->adaptive;
     w->smoothing = w->def->smoothing;
     if (w->smoothing < 0)
         w->smoothing = w->hulls && un_scene_viscous(scene) ? UN_SMOOTHING_THICK : UN_SMOOTHING;

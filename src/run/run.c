@@ -75,10 +75,15 @@ static un_status write_collection(un_loop *l, const char *name, const char *file
     return un_output_pvd(l->ctx, path, file, frame + 1, l->def->frames.rate);
 }
 
+static bool shows_particles(const un_loop *l)
+{
+    return l->def->output.particles && l->method->particles;
+}
+
 static un_status write_collections(un_loop *l, int32_t frame)
 {
     if (l->def->output.surface) UN_TRY(write_collection(l, "surface", "surface.vtp", frame));
-    if (l->def->output.particles) UN_TRY(write_collection(l, "particles", "particles.vtp", frame));
+    if (shows_particles(l)) UN_TRY(write_collection(l, "particles", "particles.vtp", frame));
     return l->def->output.mesh ? write_collection(l, "mesh", "mesh.vtu", frame) : UN_OK;
 }
 
@@ -89,7 +94,7 @@ static un_status write_frame(un_loop *l, int32_t frame)
     UN_TRY(un_directory_create(l->ctx, path));
     if (l->def->output.surface) UN_TRY(write_surface(l, frame));
     double clock = un_seconds();
-    if (l->def->output.particles) {
+    if (shows_particles(l)) {
         un_loop_path(path, l, "frames/%04d/particles.vtp", frame);
         const float *depth = l->method->depth ? l->method->depth(l->state) : NULL;
         UN_TRY(un_output_particles(l->ctx, path, l->method->particles(l->state), depth));

@@ -43,9 +43,11 @@ static un_status watch(const un_loop *l, const un_step *s)
 /* The particle that is worst off, for the message. */
 static void describe_place(const un_loop *l, char *text, size_t size)
 {
-    const un_particles *p = l->method->particles(l->state);
+    const un_particles *p = l->method->particles ? l->method->particles(l->state) : NULL;
     int32_t worst = -1;
     double fastest = -1;
+    *text = 0;
+    if (!p) return;
     for (int32_t q = 0; q < p->count; q++) {
         un_vec3 v = un_particle_velocity(p, q);
         double speed = un_dot(v, v);
@@ -53,7 +55,6 @@ static void describe_place(const un_loop *l, char *text, size_t size)
         if (!(speed <= fastest)) worst = q, fastest = speed;
         if (!isfinite(speed)) break;
     }
-    *text = 0;
     if (worst >= 0)
         snprintf(text, size, "; the fastest particle is at (%.4g, %.4g, %.4g)", p->x[0][worst],
                  p->x[1][worst], p->x[2][worst]);

@@ -42,18 +42,25 @@ static void refuse_unless_zero(const un_place *place, int t, const char *key)
     lua_pop(L, 1);
 }
 
-/* Cells that are all alike have neither viscosity nor liquids of several densities. */
-static void refuse_uniform(const un_place *place, const un_scene_def *def, const un_matter *m)
+/* A method that has the trait, for advice. */
+static const char *method_with(const un_place *place, size_t trait)
 {
-    if (strcmp(def->method, "uniform") != 0) return;
-    if (m->viscosity > 0 || m->viscosity_formula >= 0)
+    const un_traits *found = un_traits_find(un_sandbox_of(place->L)->scene->methods, trait);
+    return found ? found->name : "another";
+}
+
+/* Not every method has viscosity or liquids of several densities. */
+static void refuse_matter(const un_place *place, const un_scene_def *def, const un_matter *m)
+{
+    if (!def->traits->viscous && (m->viscosity > 0 || m->viscosity_formula >= 0))
         un_place_fail(place, "viscosity",
-                      "is not available with method \"uniform\"; use method = \"tet\", or leave it "
-                      "out");
-    if (m->density_formula >= 0)
+                      "is not available with method \"%s\"; use method = \"%s\", or leave it out",
+                      def->method, method_with(place, offsetof(un_traits, viscous)));
+    if (!def->traits->mixed && m->density_formula >= 0)
         un_place_fail(place, "density",
-                      "as a function is not available with method \"uniform\"; use method = "
-                      "\"tet\", or give a number");
+                      "as a function is not available with method \"%s\"; use method = \"%s\", or "
+                      "give a number",
+                      def->method, method_with(place, offsetof(un_traits, mixed)));
 }
 
 void un_read_fluid(un_place *place, int t, un_scene_def *def)
@@ -65,8 +72,8 @@ void un_read_fluid(un_place *place, int t, un_scene_def *def)
     un_check_keys(place, fluid, keys, false);
     read_formula(place, fluid, "density", density_range, &m->density, &m->density_formula);
     read_formula(place, fluid, "viscosity", viscosity_range, &m->viscosity, &m->viscosity_formula);
-    refuse_unless_zero(place, fluid, "surface_tension");
-    refuse_uniform(place, def, m);
+    if (!def->traits->tension) refuse_unless_zero(place, fluid, "surface_tension");
+    refuse_matter(place, def, m);
     un_close_table(place, fluid);
 }
 
@@ -84,11 +91,11 @@ void un_complete_source(const un_place *place, un_source *source, const un_scene
 {
     const un_matter *all = &def->fluid.matter;
     un_matter *m = &source->matter;
-    if (strcmp(def->method, "uniform") == 0 && (source->has_density || source->has_viscosity))
+    if (!def->traits->mixed && (source->has_density || source->has_viscosity))
         un_place_fail(place, NULL,
                       "%s: density and viscosity of its own are not available with method "
-                      "\"uniform\"; use method = \"tet\"",
-                      source->name);
+                      "\"%s\"; use method = \"%s\"",
+                      source->name, def->method, method_with(place, offsetof(un_traits, mixed)));
     if (!source->has_density) {
         m->density = all->density;
         m->density_formula = all->density_formula;

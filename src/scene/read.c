@@ -121,7 +121,7 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
                           "detail.finest or the size",
                           "xyz"[a], sides[a], h);
     }
-    if (strcmp(def->method, "uniform") == 0 && cells > CELLS_MAX)
+    if (!def->traits->adaptive && cells > CELLS_MAX)
         un_place_fail(place, "detail.finest",
                       "= %d makes %.3g cells of this domain, more than %.0e; lower it or use "
                       "method = \"tet\"",
@@ -411,7 +411,7 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
                  sizeof def->solver.stress);
     un_read_word(place, solver, "coupling", couplings, NULL, def->solver.coupling,
                  sizeof def->solver.coupling);
-    if (strcmp(def->solver.coupling, "implicit") == 0 && strcmp(def->method, "staggered") != 0)
+    if (strcmp(def->solver.coupling, "implicit") == 0 && !def->traits->faces)
         un_place_fail(place, "coupling",
                       "= \"implicit\" is for velocities on faces; use method = \"staggered\", or "
                       "flip or pic");
@@ -432,14 +432,33 @@ static void read_output(un_place *place, int t, un_scene_def *def)
     un_close_table(place, output);
 }
 
+#define METHODS_MAX 16
+
+/* Of the words that scenes may use one day those are known that there are methods for. */
+static void read_method(un_place *place, int t, un_scene *scene)
+{
+    static const char *const all[] = {"uniform", "tet",  "staggered", "conforming",
+                                      "octree",  "warp", NULL};
+    const char *known[METHODS_MAX + 1] = {NULL}, *later[METHODS_MAX + 1] = {NULL};
+    const un_traits *const *methods = scene->methods;
+    un_scene_def *def = &scene->def;
+    int count = 0, missing = 0;
+    for (; methods[count] && count < METHODS_MAX; count++) known[count] = methods[count]->name;
+    for (int i = 0; all[i]; i++) {
+        bool there = false;
+        for (int k = 0; k < count; k++) there |= strcmp(known[k], all[i]) == 0;
+        if (!there) later[missing++] = all[i];
+    }
+    un_read_word(place, t, "method", known, later, def->method, sizeof def->method);
+    for (int k = 0; k < count; k++)
+        if (strcmp(known[k], def->method) == 0) def->traits = methods[k];
+}
+
 void un_read_scene(lua_State *L, un_scene *scene)
 {
-    static const char *const keys[] = {"method", "domain", "detail", "frames",  "gravity",
-                                       "fluid",  "liquid", "solids", "sources", "sizing",
-                                       "probes", "budget", "solver", "output",  "render",
-                                       NULL};
-    static const char *const methods[] = {"uniform", "tet", "staggered", NULL};
-    static const char *const later[] = {"conforming", "octree", "warp", NULL};
+    static const char *const keys[] = {"method", "domain", "detail",  "frames", "gravity", "fluid",
+                                       "liquid", "solids", "sources", "sizing", "probes",  "budget",
+                                       "solver", "output", "render",  NULL};
     const un_sandbox *s = un_sandbox_of(L);
     un_scene_def *def = &scene->def;
     un_place root = {.L = L, .root = "scene", .line = s->scene_line}, *place = &root;
@@ -447,7 +466,7 @@ void un_read_scene(lua_State *L, un_scene *scene)
     lua_rawgeti(L, LUA_REGISTRYINDEX, s->scene_ref);
     const int t = 1;
     un_check_keys(place, t, keys, false);
-    un_read_word(place, t, "method", methods, later, def->method, sizeof def->method);
+    read_method(place, t, scene);
     un_read_vec3(place, t, "gravity", &def->gravity);
     if (un_length(def->gravity) > 1e4)
         un_place_fail(place, "gravity", "must be at most 1e4 m/s2 strong, got %g",

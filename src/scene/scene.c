@@ -253,8 +253,15 @@ static un_status load(un_scene *scene, const char *const *overrides, int32_t ove
     return un_check_render(scene);
 }
 
-un_status un_scene_load(un_context *ctx, const char *path, const char *const *overrides,
-                        int32_t override_count, un_scene **scene)
+const un_traits *un_traits_find(const un_traits *const *methods, size_t trait)
+{
+    for (; *methods; methods++)
+        if (*(const bool *)((const char *)*methods + trait)) return *methods;
+    return NULL;
+}
+
+un_status un_scene_read(un_context *ctx, const char *path, const char *const *overrides,
+                        int32_t override_count, const un_traits *const *methods, un_scene **scene)
 {
     *scene = NULL;
     if (!path || !*path)
@@ -263,6 +270,7 @@ un_status un_scene_load(un_context *ctx, const char *path, const char *const *ov
     if (!s) return UN_ERROR_MEMORY;
     s->ctx = ctx;
     s->def = un_scene_def_default();
+    s->methods = methods;
     s->path = un_strdup(ctx, path);
     un_status status = s->path ? load(s, overrides, override_count) : UN_ERROR_MEMORY;
     if (status != UN_OK) {

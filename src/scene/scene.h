@@ -11,6 +11,23 @@
 enum { UN_SIDE_LEFT, UN_SIDE_RIGHT, UN_SIDE_BOTTOM, UN_SIDE_TOP, UN_SIDE_BACK, UN_SIDE_FRONT };
 /* left/right: x min/max; bottom/top: y min/max; back/front: z min/max */
 
+/* What a method can do. Each says so in its table (method/method.h); whoever needs to know asks
+ * these and compares no names. */
+typedef struct un_traits {
+    const char *name;
+    bool particles; /* it has some: frames hold them, surfaces can be made again from them */
+    bool adaptive;    /* cells of many sizes: sizing acts, the budget is kept by coarsening */
+    bool viscous;     /* fluid.viscosity */
+    bool mixed;       /* density and viscosity that differ from place to place */
+    bool faces;       /* normal velocities on faces of tets: solver.coupling = "implicit" */
+    bool tension;     /* fluid.surface_tension */
+    bool bodies;      /* solids that the liquid moves */
+    bool flat;        /* two dimensions */
+} un_traits;
+/* The first of the methods, NULL at the end, with a trait: un_traits_find(list, offsetof(un_traits,
+ * viscous)). NULL: none. */
+const un_traits *un_traits_find(const un_traits *const *methods, size_t trait);
+
 typedef struct un_solid {
     const un_shape *shape;
     char name[64];    /* "solids[2] (sphere)", for messages */
@@ -66,6 +83,7 @@ typedef struct un_camera_keys {
 
 typedef struct un_scene_def {
     char method[32];
+    const un_traits *traits; /* of that method */
     struct {
         un_vec3 size;   /* the domain is [0, size] */
         bool open[6];   /* by UN_SIDE_ */
@@ -146,11 +164,17 @@ struct un_scene {
     char *text;       /* the file as read */
     char **overrides; /* those of a saved scene's last lines first */
     int32_t override_count;
-    struct un_sandbox *sandbox; /* lives on for poses, the camera and the custom size */
+    struct un_sandbox *sandbox;      /* lives on for poses, the camera and the custom size */
+    const un_traits *const *methods; /* that there are, NULL at the end */
     /* found while loading, for `check`: open or inverted meshes and the like */
     char (*notes)[320];
     int32_t note_count;
 };
+
+/* un_scene_load (undine.h) for the methods of this program. methods: what there is to choose from,
+ * NULL at the end; must outlive the scene. */
+un_status un_scene_read(un_context *ctx, const char *path, const char *const *overrides,
+                        int32_t override_count, const un_traits *const *methods, un_scene **scene);
 
 /* The placement of a solid at time t: maps the solid's rest position to where it is. Runs Lua for
  * pose functions; to be called from one thread. */

@@ -53,13 +53,14 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
         def->sizing.has_custom = true;
     }
     un_close_table(place, sizing);
-    if (strcmp(def->method, "uniform") == 0) {
+    if (!def->traits->adaptive) {
         char at[120];
+        const un_traits *other = un_traits_find(scene->methods, offsetof(un_traits, adaptive));
         un_place_show(place, "sizing", at, sizeof at);
         un_scene_note(L, scene,
-                      "%s: sizing has no effect with method \"uniform\", whose cells are all "
-                      "alike; use method = \"tet\" or remove it",
-                      at);
+                      "%s: sizing has no effect with method \"%s\", whose cells are all alike; use "
+                      "method = \"%s\" or remove it",
+                      at, def->method, other ? other->name : "another");
     }
 }
 

@@ -139,7 +139,7 @@ static inline void world_rest_in_round_tank(const un_method *method, const char 
              " solids = { subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },"
              "   cylinder { from = {0.5, 0, 0.5}, to = {0.5, 1, 0.5}, radius = 0.45 } },"
              "   sphere { center = {0.6, 0.15, 0.5}, radius = 0.13 } } }",
-             method->name, detail);
+             method->traits.name, detail);
     world w;
     world_begin(&w, method, 2, text);
     world_run(&w, 1);
@@ -171,7 +171,7 @@ static inline void world_flies(const un_method *method, const char *detail, doub
     snprintf(text, sizeof text,
              "scene { method = '%s', detail = { %s }, gravity = {0, 0, 0}, liquid = {"
              " sphere { center = {0.3, 0.5, 0.5}, radius = 0.15 }, velocity = {1, 0, 0.5} } }",
-             method->name, detail);
+             method->traits.name, detail);
     world w;
     world_begin(&w, method, 2, text);
     un_vec3 before = w.step.momentum;
@@ -189,7 +189,7 @@ static inline void world_throws(const un_method *method, const char *detail, dou
     snprintf(text, sizeof text,
              "scene { method = '%s', detail = { %s }, liquid = {"
              " sphere { center = {0.2, 0.8, 0.5}, radius = 0.02 }, velocity = {1, 1, 0} } }",
-             method->name, detail);
+             method->traits.name, detail);
     world w;
     world_begin(&w, method, 1, text);
     const un_particles *p = method->particles(w.state);
@@ -216,7 +216,7 @@ static inline void world_same_bits(const un_method *method, const char *detail, 
              " sources = { emitter { shape = sphere { center = {0.7, 0.8, 0.25}, radius = 0.1 },"
              "               velocity = {-1, -1, 0} },"
              "             drain { shape = box { min = {0, 0, 0}, max = {0.1, 0.05, 1} } } } }",
-             method->name, detail);
+             method->traits.name, detail);
     uint64_t first = 0;
     for (int32_t threads = CHECK_RACES_ONLY ? 3 : 1; threads <= 4; threads++) {
         world w;
@@ -283,7 +283,7 @@ static inline double jet_spray(const un_method *method)
         "scene { method = '%s', domain = { size = {1, 2, 1} }, detail = { %sfinest = 48 },\n"
         "sources = { emitter { shape = cylinder { from = {0.5, 1.7, 0.5}, to = {0.5, 1.9, 0.5},"
         "\nradius = 0.12 }, velocity = {0, -1.5, 0} } } }",
-        method->name, strcmp(method->name, "tet") == 0 ? "coarsest = 12, " : "");
+        method->traits.name, strcmp(method->traits.name, "tet") == 0 ? "coarsest = 12, " : "");
     world_begin(&w, method, 2, text);
     world_run(&w, 0.25);
     const un_particles *p = method->particles(w.state);

@@ -176,7 +176,7 @@ static void what_does_not_fit_is_refused(void **state)
                 un_status status = w.method->load(w.ctx, w.scene, &part, &loaded);
                 const char *name = saved.sections[left_out].name;
                 if (how < 2 && status != UN_ERROR_FILE)
-                    fail_msg("%s: %s: status %d", w.method->name, name, (int)status);
+                    fail_msg("%s: %s: status %d", w.method->traits.name, name, (int)status);
                 if (how == 2 && strncmp(name, "particles.", 10) == 0 &&
                     saved.sections[left_out].width == 8)
                     assert_int_equal(status, UN_ERROR_FILE);

@@ -66,7 +66,7 @@ static void soak(const un_method *method)
     printf(
         "%s: %d steps, %.3g s simulated, %.3g m3 came and went; ledger off by %.2g of it, volume "
         "by %.2g %% at most; %.1f and %.1f kB; %.0f and %.0f particles; %.3g and %.3g ms a step\n",
-        method->name, step_count, w.time, throughput, worst, 100 * error, (double)bytes[0] / 1e3,
+        method->traits.name, step_count, w.time, throughput, worst, 100 * error, (double)bytes[0] / 1e3,
         (double)bytes[1] / 1e3, particles[0], particles[1], 1e3 * seconds[0], 1e3 * seconds[1]);
     check_below(worst, 1e-9);
     if (step_count >= 2000) {
