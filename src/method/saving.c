@@ -1,4 +1,4 @@
-/* Particles, sources and walls to a state and back. */
+/* Particles, sources and bodies to a state and back. */
 #include "method/saving.h"
 
 /* How far an emitter's stream may have come, cells: more than any run takes it, and less than what
@@ -113,20 +113,20 @@ un_status un_load_sources(const un_state *in, un_sources *s)
     return UN_OK;
 }
 
-/* ---- walls ---- */
+/* ---- bodies ---- */
 
-un_status un_save_walls(un_state *out, const un_walls *w)
+un_status un_save_bodies(un_state *out, const un_bodies *bodies)
 {
-    UN_TRY(un_state_add_number(out, "walls.time", w->time));
-    return un_state_add_number(out, "walls.dt", w->dt);
+    UN_TRY(un_state_add_number(out, "walls.time", bodies->time));
+    return un_state_add_number(out, "walls.dt", bodies->dt);
 }
 
-un_status un_load_walls(const un_state *in, un_walls *w)
+un_status un_load_bodies(const un_state *in, un_bodies *bodies)
 {
     double time, dt;
     UN_TRY(un_state_number(in, "walls.time", &time));
     UN_TRY(un_state_number(in, "walls.dt", &dt));
-    return un_walls_update(w, time, dt);
+    return un_bodies_update(bodies, time, dt);
 }
 
 /* ---- the same? ---- */

@@ -13,8 +13,8 @@ un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p
 un_status un_save_sources(un_state *out, const un_sources *sources);
 un_status un_load_sources(const un_state *in, un_sources *sources);
 /* The step that placed the solids last, so that they can be placed there again. */
-un_status un_save_walls(un_state *out, const un_walls *walls);
-un_status un_load_walls(const un_state *in, un_walls *walls);
+un_status un_save_bodies(un_state *out, const un_bodies *bodies);
+un_status un_load_bodies(const un_state *in, un_bodies *bodies);
 
 /* A number that tells whether what was found again from a checkpoint is what it was. */
 uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count);

@@ -285,8 +285,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_step_init(report);
     report->dt = dt;
 
-    UN_TRY(un_walls_update(s->walls, s->time, dt));
-    if (s->walls->moving) un_tet_walls_move(&s->tet_walls);
+    UN_TRY(un_bodies_update(s->bodies, s->time, dt));
+    if (s->bodies->moving) un_tet_walls_move(&s->tet_walls);
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_tet_thicken(s)); /* density and viscosity at nodes */
     un_tet_want_divergence(s, dt);
@@ -430,6 +430,10 @@ static const un_particles *particles(const void *state)
 {
     return &inner(state)->particles;
 }
+static const un_bodies *bodies(const void *state)
+{
+    return inner(state)->bodies;
+}
 static un_status surface(void *state, un_trimesh *mesh)
 {
     return un_tet_surface(((un_staggered *)state)->tet, mesh);
@@ -452,6 +456,7 @@ const un_method un_method_staggered = {.name = "staggered",
                                        .step_limit = step_limit,
                                        .step = step,
                                        .particles = particles,
+                                       .bodies = bodies,
                                        .surface = surface,
                                        .cells = cells,
                                        .probe = probe,

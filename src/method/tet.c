@@ -69,8 +69,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_step_init(report);
     report->dt = dt;
 
-    UN_TRY(un_walls_update(s->walls, s->time, dt)); /* solids, at the end of the step */
-    if (s->walls->moving) un_tet_walls_move(&s->tet_walls);
+    UN_TRY(un_bodies_update(s->bodies, s->time, dt)); /* solids, at the end of the step */
+    if (s->bodies->moving) un_tet_walls_move(&s->tet_walls);
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_tet_to_mesh(s, dt)); /* 9 mesh velocity from particle velocities */
     un_stage_end(report, STAGE_TO_MESH, &clock);
@@ -122,6 +122,11 @@ static double step_limit(void *state)
 {
     const un_tet *s = state;
     return un_step_limit(s->def, s->tree.h, s->rate_max);
+}
+
+static const un_bodies *bodies(const void *state)
+{
+    return ((const un_tet *)state)->bodies;
 }
 
 static const un_particles *particles(const void *state)
@@ -176,6 +181,7 @@ static void destroy(void *state)
     release(s);
     un_octree_free(&s->tree);
     un_walls_destroy(s->walls);
+    un_bodies_destroy(s->bodies);
     un_tet_pressure_destroy(s->pressure);
     un_viscosity_destroy(s->viscosity);
     un_particles_free(s->ctx, &s->particles);
@@ -186,7 +192,8 @@ static void destroy(void *state)
 static un_status allocate(un_tet *s)
 {
     un_step_init(&s->last);
-    UN_TRY(un_walls_create(s->ctx, &s->grid, s->scene, false, &s->walls));
+    UN_TRY(un_bodies_create(s->ctx, s->scene, &s->bodies));
+    UN_TRY(un_walls_create(s->ctx, &s->grid, s->bodies, false, &s->walls));
     un_tet_walls_init(s->ctx, &s->tet_walls, s->walls);
     UN_TRY(un_tet_pressure_create(s->ctx, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
@@ -273,6 +280,7 @@ const un_method un_method_tet = {.name = "tet",
                                  .step_limit = step_limit,
                                  .step = step,
                                  .particles = particles,
+                                 .bodies = bodies,
                                  .depth = depth,
                                  .surface = un_tet_surface,
                                  .cells = un_tet_cells,

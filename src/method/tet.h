@@ -24,6 +24,7 @@ typedef struct un_tet {
     const un_scene *scene;
     const un_scene_def *def;
     un_grid grid; /* of finest cells: numbers only, for emission and collisions */
+    un_bodies *bodies;
     un_walls *walls;
     un_arena arena; /* emptied after each stage */
     un_arena lists; /* lives from one sorting to the next: groups */

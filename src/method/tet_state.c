@@ -21,7 +21,7 @@ un_status un_tet_save(const void *state, un_state *out)
     const un_tet *s = state;
     UN_TRY(un_save_particles(out, &s->particles, s->flags_before));
     UN_TRY(un_save_sources(out, &s->sources));
-    UN_TRY(un_save_walls(out, s->walls));
+    UN_TRY(un_save_bodies(out, s->bodies));
     UN_TRY(un_state_add(out, "pressure", s->p[0], s->mesh.node_count, 8));
     if (s->viscous) UN_TRY(un_state_add(out, "viscous_pressure", s->p[1], s->mesh.node_count, 8));
     UN_TRY(un_state_add(out, "emitted", s->emitted, s->has_emitted ? s->mesh.node_count : 0, 8));
@@ -57,7 +57,7 @@ static un_status load(un_tet *s, const un_state *in)
     UN_TRY(un_state_number(in, "most", &s->most));
     s->step_count = (int32_t)step;
     s->scaled = scaled;
-    UN_TRY(un_load_walls(in, s->walls));
+    UN_TRY(un_load_bodies(in, s->bodies));
     UN_TRY(un_load_particles(s->ctx, in, &s->particles, s->def->domain.size));
     UN_TRY(un_load_sources(in, &s->sources));
     UN_TRY(un_tet_build_tree(s)); /* drops are known by their flags */

@@ -17,7 +17,7 @@ un_status un_uniform_save(const void *state, un_state *out)
     const un_uniform *s = state;
     UN_TRY(un_save_particles(out, &s->particles, NULL));
     UN_TRY(un_save_sources(out, &s->sources));
-    UN_TRY(un_save_walls(out, s->walls));
+    UN_TRY(un_save_bodies(out, s->bodies));
     UN_TRY(un_state_add(out, "pressure", s->pressure->p, s->grid.cell_count, 8));
     UN_TRY(un_state_add(out, "emitted.cell", s->source_cell, s->source_count, 4));
     UN_TRY(un_state_add(out, "emitted.volume", s->source_volume, s->source_count, 8));
@@ -53,7 +53,8 @@ static un_status load(un_uniform *s, const un_state *in)
     UN_TRY(un_state_number(in, "time", &s->time));
     UN_TRY(un_state_integer(in, "step", 0, INT32_MAX, &step));
     s->step_count = (int32_t)step;
-    UN_TRY(un_load_walls(in, s->walls));
+    UN_TRY(un_load_bodies(in, s->bodies));
+    un_walls_update(s->walls);
     un_colour_normalizer(s->ctx, s->normalizer, &s->grid, s->walls);
     UN_TRY(un_load_particles(s->ctx, in, &s->particles, s->def->domain.size));
     UN_TRY(un_load_sources(in, &s->sources));

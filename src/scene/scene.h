@@ -11,9 +11,13 @@
 enum { UN_SIDE_LEFT, UN_SIDE_RIGHT, UN_SIDE_BOTTOM, UN_SIDE_TOP, UN_SIDE_BACK, UN_SIDE_FRONT };
 /* left/right: x min/max; bottom/top: y min/max; back/front: z min/max */
 
+/* A solid that moves and has no name of its own is called by its number among those that move. */
+#define UN_BODY_NAME "body%d"
+
 typedef struct un_solid {
     const un_shape *shape;
-    char name[64];    /* "solids[2] (sphere)", for messages */
+    char label[64];   /* "solids[2] (sphere)", for messages */
+    char name[64];    /* in bodies.csv; "" if it has none and stands still */
     double friction;  /* 0 slips freely .. 1 sticks */
     double slip;      /* m, of viscous liquid: 0 sticks, infinity slides freely */
     un_vec3 velocity; /* m/s, constant; used when pose is none */

@@ -128,8 +128,12 @@ void un_view_describe(un_text *t, const char *directory)
         snprintf(file, sizeof file, "frames/0000/%s", files[i]);
         un_text_add(t, ",\"%s\":%s", names[i], size_of(directory, file) >= 0 ? "true" : "false");
     }
-    un_text_add(t, ",\"stats\":%lld,\"probes\":%lld", (long long)size_of(directory, "stats.csv"),
-                (long long)size_of(directory, "probes.csv"));
+    static const char *const tables[] = {"stats", "probes", "bodies"};
+    for (int i = 0; i < 3; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "%s.csv", tables[i]);
+        un_text_add(t, ",\"%s\":%lld", tables[i], (long long)size_of(directory, file));
+    }
     struct stat record;
     char path[4200];
     snprintf(path, sizeof path, "%s/run.json", directory);
@@ -144,7 +148,7 @@ void un_view_describe(un_text *t, const char *directory)
 /* Poses of a moving solid are told frame by frame; longer films stand still at their end. */
 #define POSES_MAX 20000
 
-static un_status pack_solid(un_context *ctx, const un_render_mesh *m, char **bytes, size_t *size)
+static un_status pack_solid(un_context *ctx, const un_body_mesh *m, char **bytes, size_t *size)
 {
     uint32_t counts[2] = {(uint32_t)m->vertex_count, (uint32_t)m->triangle_count};
     size_t vectors = (size_t)m->vertex_count * 12, indices = (size_t)m->triangle_count * 12;
@@ -158,36 +162,46 @@ static un_status pack_solid(un_context *ctx, const un_render_mesh *m, char **byt
     return UN_OK;
 }
 
+/* Of runs without bodies.csv; otherwise the page reads that. */
+static un_status add_poses(un_text *t, const un_scene *scene, int32_t s)
+{
+    un_text_add(t, ",\"poses\":[");
+    for (int32_t f = 0; f <= scene->def.frames.count && f < POSES_MAX; f++) {
+        un_pose p;
+        UN_TRY(un_scene_pose(scene, s, f / scene->def.frames.rate, &p));
+        un_text_add(t, "%s[", f ? "," : "");
+        for (int r = 0; r < 3; r++)
+            un_text_add(t, "%.7g,%.7g,%.7g,%.7g%s", p.scale * p.rotation[r][0],
+                        p.scale * p.rotation[r][1], p.scale * p.rotation[r][2],
+                        r == 0   ? p.translation.x
+                        : r == 1 ? p.translation.y
+                                 : p.translation.z,
+                        r < 2 ? "," : "]");
+    }
+    un_text_add(t, "]");
+    return t->status;
+}
+
 static un_status add_solid(un_context *ctx, un_text *t, const un_scene *scene, int32_t s,
-                           un_view_scene *out)
+                           bool recorded, un_view_scene *out)
 {
     const un_solid *solid = &scene->def.solids[s];
-    un_render_mesh mesh;
-    UN_TRY(un_render_mesh_solid(ctx, solid->shape, solid->moves, scene->def.domain.size, &mesh));
-    un_status status = un_render_mesh_weld(ctx, &mesh);
+    un_body_mesh mesh;
+    UN_TRY(un_body_mesh_build(ctx, solid->shape, solid->moves, scene->def.domain.size, &mesh));
+    un_status status = un_body_mesh_weld(ctx, &mesh);
     if (status == UN_OK)
         status = pack_solid(ctx, &mesh, &out->solids[s].bytes, &out->solids[s].size);
     un_text_add(t, "%s{\"name\":", s ? "," : "");
-    un_view_add_string(t, solid->name);
+    un_view_add_string(t, solid->label);
     un_text_add(t, ",\"triangles\":%d,\"moves\":%s", mesh.triangle_count,
                 solid->moves ? "true" : "false");
-    un_render_mesh_free(ctx, &mesh);
+    un_body_mesh_free(ctx, &mesh);
     UN_TRY(status);
     if (solid->moves) {
-        un_text_add(t, ",\"poses\":[");
-        for (int32_t f = 0; f <= scene->def.frames.count && f < POSES_MAX; f++) {
-            un_pose p;
-            UN_TRY(un_scene_pose(scene, s, f / scene->def.frames.rate, &p));
-            un_text_add(t, "%s[", f ? "," : "");
-            for (int r = 0; r < 3; r++)
-                un_text_add(t, "%.7g,%.7g,%.7g,%.7g%s", p.scale * p.rotation[r][0],
-                            p.scale * p.rotation[r][1], p.scale * p.rotation[r][2],
-                            r == 0   ? p.translation.x
-                            : r == 1 ? p.translation.y
-                                     : p.translation.z,
-                            r < 2 ? "," : "]");
-        }
-        un_text_add(t, "]");
+        un_vec3 centre = un_body_reference(solid->shape);
+        un_text_add(t, ",\"body\":\"%s\",\"centre\":[%.9g,%.9g,%.9g]", solid->name, centre.x,
+                    centre.y, centre.z);
+        if (!recorded) UN_TRY(add_poses(t, scene, s));
     }
     un_text_add(t, "}");
     return t->status;
@@ -207,7 +221,8 @@ static un_status add_camera(un_text *t, const un_scene *scene)
     return t->status;
 }
 
-static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un_view_scene *out)
+static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, bool recorded,
+                                un_view_scene *out)
 {
     const un_scene_def *def = &scene->def;
     un_vec3 size = out->domain = def->domain.size;
@@ -221,7 +236,8 @@ static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un
     out->solids = un_alloc_zero(ctx, (size_t)def->solid_count + 1, sizeof *out->solids);
     if (!out->solids) return UN_ERROR_MEMORY;
     out->solid_count = def->solid_count;
-    for (int32_t s = 0; s < def->solid_count; s++) UN_TRY(add_solid(ctx, t, scene, s, out));
+    for (int32_t s = 0; s < def->solid_count; s++)
+        UN_TRY(add_solid(ctx, t, scene, s, recorded, out));
     un_text_add(t, "]}");
     return t->status;
 }
@@ -235,7 +251,7 @@ un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_sce
     snprintf(path, sizeof path, "%s/scene.lua", directory);
     un_status status = un_scene_load(ctx, path, NULL, 0, &scene);
     if (status == UN_OK) {
-        status = describe_scene(ctx, &t, scene, out);
+        status = describe_scene(ctx, &t, scene, size_of(directory, "bodies.csv") >= 0, out);
         un_scene_destroy(scene);
     }
     if (status != UN_OK && status != UN_ERROR_MEMORY) {

@@ -40,8 +40,8 @@ int un_view_character(const char *text);
 
 void un_view_add_base64(un_text *text, const uint8_t *bytes, size_t count);
 
-/* What does not change while a run goes on: the domain, the solids at rest and their poses by
- * frame, as JSON; meshes as bytes: two counts (uint32), positions and normals (float), triangles.
+/* What does not change while a run goes on: the domain and the solids at rest, as JSON, with their
+ * poses by frame where there is no bodies.csv; meshes as bytes: two counts (uint32), positions and normals (float), triangles.
  */
 typedef struct un_view_scene {
     char *json;
