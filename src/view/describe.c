@@ -162,13 +162,23 @@ static un_status pack_solid(un_context *ctx, const un_body_mesh *m, char **bytes
     return UN_OK;
 }
 
-/* Of runs without bodies.csv; otherwise the page reads that. */
-static un_status add_poses(un_text *t, const un_scene *scene, int32_t s)
+/* A scene and what is said of it. */
+typedef struct description {
+    un_context *ctx;
+    un_text text;
+    un_scene *scene;
+    un_motion *motion;
+    int32_t pose_count; /* frames whose poses are told */
+    un_view_scene *out;
+} description;
+
+static un_status add_poses(description *d, int32_t s)
 {
+    un_text *t = &d->text;
     un_text_add(t, ",\"poses\":[");
-    for (int32_t f = 0; f <= scene->def.frames.count && f < POSES_MAX; f++) {
+    for (int32_t f = 0; f < d->pose_count && f < POSES_MAX; f++) {
         un_pose p;
-        UN_TRY(un_scene_pose(scene, s, f / scene->def.frames.rate, &p));
+        UN_TRY(un_motion_pose(d->motion, s, f, &p));
         un_text_add(t, "%s[", f ? "," : "");
         for (int r = 0; r < 3; r++)
             un_text_add(t, "%.7g,%.7g,%.7g,%.7g%s", p.scale * p.rotation[r][0],
@@ -182,15 +192,16 @@ static un_status add_poses(un_text *t, const un_scene *scene, int32_t s)
     return t->status;
 }
 
-static un_status add_solid(un_context *ctx, un_text *t, const un_scene *scene, int32_t s,
-                           bool recorded, un_view_scene *out)
+static un_status add_solid(description *d, int32_t s)
 {
-    const un_solid *solid = &scene->def.solids[s];
+    un_context *ctx = d->ctx;
+    un_text *t = &d->text;
+    const un_solid *solid = &d->scene->def.solids[s];
     un_body_mesh mesh;
-    UN_TRY(un_body_mesh_build(ctx, solid->shape, solid->moves, scene->def.domain.size, &mesh));
+    UN_TRY(un_body_mesh_build(ctx, solid->shape, solid->moves, d->scene->def.domain.size, &mesh));
     un_status status = un_body_mesh_weld(ctx, &mesh);
     if (status == UN_OK)
-        status = pack_solid(ctx, &mesh, &out->solids[s].bytes, &out->solids[s].size);
+        status = pack_solid(ctx, &mesh, &d->out->solids[s].bytes, &d->out->solids[s].size);
     un_text_add(t, "%s{\"name\":", s ? "," : "");
     un_view_add_string(t, solid->label);
     un_text_add(t, ",\"triangles\":%d,\"moves\":%s", mesh.triangle_count,
@@ -201,7 +212,7 @@ static un_status add_solid(un_context *ctx, un_text *t, const un_scene *scene, i
         un_vec3 centre = un_body_reference(solid->shape);
         un_text_add(t, ",\"body\":\"%s\",\"centre\":[%.9g,%.9g,%.9g]", solid->name, centre.x,
                     centre.y, centre.z);
-        if (!recorded) UN_TRY(add_poses(t, scene, s));
+        if (d->pose_count > 0) UN_TRY(add_poses(d, s));
     }
     un_text_add(t, "}");
     return t->status;
@@ -221,9 +232,12 @@ static un_status add_camera(un_text *t, const un_scene *scene)
     return t->status;
 }
 
-static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, bool recorded,
-                                un_view_scene *out)
+static un_status describe_scene(description *d)
 {
+    un_context *ctx = d->ctx;
+    un_text *t = &d->text;
+    un_scene *scene = d->scene;
+    un_view_scene *out = d->out;
     const un_scene_def *def = &scene->def;
     un_vec3 size = out->domain = def->domain.size;
     un_text_add(t, "{\"domain\":[%.9g,%.9g,%.9g],\"rate\":%.9g,\"count\":%d,\"method\":", size.x,
@@ -236,24 +250,34 @@ static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, bo
     out->solids = un_alloc_zero(ctx, (size_t)def->solid_count + 1, sizeof *out->solids);
     if (!out->solids) return UN_ERROR_MEMORY;
     out->solid_count = def->solid_count;
-    for (int32_t s = 0; s < def->solid_count; s++)
-        UN_TRY(add_solid(ctx, t, scene, s, recorded, out));
+    for (int32_t s = 0; s < def->solid_count; s++) UN_TRY(add_solid(d, s));
     un_text_add(t, "]}");
     return t->status;
 }
 
-un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_scene *out)
+/* While bodies.csv may grow, the page reads that; runs without one are told of beforehand. */
+static un_status read_motion(description *d, const char *directory, bool saved)
+{
+    UN_TRY(un_motion_read(d->ctx, directory, d->scene, &d->motion));
+    if (saved)
+        d->pose_count = un_frame_count(d->ctx, directory);
+    else if (!un_motion_is_recorded(d->motion))
+        d->pose_count = d->scene->def.frames.count + 1;
+    return UN_OK;
+}
+
+un_status un_view_scene_make(un_context *ctx, const char *directory, bool saved, un_view_scene *out)
 {
     *out = (un_view_scene){.domain = {1, 1, 1}};
-    un_text t = {.ctx = ctx};
-    un_scene *scene = NULL;
+    description d = {.ctx = ctx, .text = {.ctx = ctx}, .out = out};
     char path[4200];
     snprintf(path, sizeof path, "%s/scene.lua", directory);
-    un_status status = un_scene_load(ctx, path, NULL, 0, &scene);
-    if (status == UN_OK) {
-        status = describe_scene(ctx, &t, scene, size_of(directory, "bodies.csv") >= 0, out);
-        un_scene_destroy(scene);
-    }
+    un_status status = un_scene_load(ctx, path, NULL, 0, &d.scene);
+    if (status == UN_OK) status = read_motion(&d, directory, saved);
+    if (status == UN_OK) status = describe_scene(&d);
+    un_motion_destroy(d.motion);
+    if (d.scene) un_scene_destroy(d.scene);
+    un_text t = d.text;
     if (status != UN_OK && status != UN_ERROR_MEMORY) {
         un_log(ctx, UN_LOG_WARNING, "%s; shown without domain and solids", un_context_message(ctx));
         un_view_scene_free(ctx, out);

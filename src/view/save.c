@@ -137,7 +137,7 @@ static un_status save_scene(saver *s, int32_t run)
     un_view_scene scene;
     un_text t = {.ctx = s->ctx};
     char id[64];
-    UN_TRY(un_view_scene_make(s->ctx, s->def->directories[run], &scene));
+    UN_TRY(un_view_scene_make(s->ctx, s->def->directories[run], true, &scene));
     un_status status = UN_OK;
     s->domain = scene.domain;
     un_text_add(&t, "%s", scene.json);
@@ -176,9 +176,8 @@ static un_status save_scene(saver *s, int32_t run)
 
 static un_status save_run(saver *s, int32_t run, int32_t frames, int32_t every, double triangles)
 {
-    static const char *const texts[] = {"run.json", "stats.csv", "probes.csv", "bodies.csv",
-                                        "scene.lua"};
-    for (int i = 0; i < 5; i++) UN_TRY(save_text(s, run, texts[i]));
+    static const char *const texts[] = {"run.json", "stats.csv", "probes.csv", "scene.lua"};
+    for (int i = 0; i < 4; i++) UN_TRY(save_text(s, run, texts[i]));
     UN_TRY(save_scene(s, run));
     for (int32_t frame = 0; frame < frames; frame += every)
         UN_TRY(save_frame(s, run, frame, triangles));
