@@ -112,27 +112,14 @@ static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v)
     }
 }
 
-static bool near_bounds(const un_body *body, un_vec3 a, un_vec3 b, double margin)
-{
-    un_vec3 lo = un_min3(a, b), hi = un_max3(a, b);
-    const un_box3 *box = &body->bounds;
-    return hi.x > box->min.x - margin && lo.x < box->max.x + margin && hi.y > box->min.y - margin &&
-           lo.y < box->max.y + margin && hi.z > box->min.z - margin && lo.z < box->max.z + margin;
-}
-
-static double body_distance(const un_body *body, un_vec3 x)
-{
-    return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
-}
-
 /* Where the straight way first meets a body, carried along by that body to the end of the step. */
 static un_vec3 first_contact(const un_walls *walls, un_vec3 from, un_vec3 to, double margin)
 {
     un_vec3 end = to;
     double s = INFINITY;
-    for (int32_t b = 0; b < walls->body_count; b++) {
-        const un_body *body = &walls->bodies[b];
-        if (!near_bounds(body, from, to, margin)) continue;
+    for (int32_t b = 0; b < walls->bodies->count; b++) {
+        const un_body *body = &walls->bodies->body[b];
+        if (!un_body_is_near(body, from, to, margin)) continue;
         double local_margin = margin / body->to.scale;
         un_vec3 x = push_out(body->shape, un_pose_invert(&body->from, from), local_margin);
         hit h;
@@ -148,15 +135,15 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
 {
     double margin = MARGIN * walls->grid->h;
     clamp_sides(walls, &to, v);
-    if (walls->body_count == 0) return to;
+    if (walls->bodies->count == 0) return to;
     un_vec3 aim = to;
     int32_t first_hit = -1;
     bool several = false;
     for (int round = 0; round < SLIDE_ROUNDS; round++) {
         bool changed = false;
-        for (int32_t b = 0; b < walls->body_count; b++)
-            if (near_bounds(&walls->bodies[b], from, to, margin) &&
-                slide(&walls->bodies[b], from, &to, dt, v, margin)) {
+        for (int32_t b = 0; b < walls->bodies->count; b++)
+            if (un_body_is_near(&walls->bodies->body[b], from, to, margin) &&
+                slide(&walls->bodies->body[b], from, &to, dt, v, margin)) {
                 several |= first_hit >= 0 && first_hit != b;
                 first_hit = b;
                 changed = true;
@@ -171,9 +158,9 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
         clamp_sides(walls, &to, v);
     }
     /* Wedged between walls: stay, carried along by the body that holds it. */
-    for (int32_t b = 0; b < walls->body_count; b++) {
-        const un_body *body = &walls->bodies[b];
-        if (!near_bounds(body, from, to, margin) || body_distance(body, to) >= 0) continue;
+    for (int32_t b = 0; b < walls->bodies->count; b++) {
+        const un_body *body = &walls->bodies->body[b];
+        if (!un_body_is_near(body, from, to, margin) || un_body_distance(body, to) >= 0) continue;
         to = un_pose_apply(&body->to, push_out(body->shape, un_pose_invert(&body->from, from),
                                                margin / body->to.scale));
         clamp_sides(walls, &to, v);

@@ -41,3 +41,41 @@ un_pose un_pose_compose(const un_pose *outer, const un_pose *inner)
     pose.translation = un_pose_apply(outer, inner->translation);
     return pose;
 }
+
+/* From the largest of the four, so that none is a small difference of large numbers [Shepperd]. */
+void un_pose_quaternion(const un_pose *pose, double q[4])
+{
+    const double(*r)[3] = pose->rotation;
+    double trace = r[0][0] + r[1][1] + r[2][2];
+    int k = 0; /* of the diagonal, the largest; 3: the trace is */
+    for (int i = 1; i < 3; i++)
+        if (r[i][i] > r[k][k]) k = i;
+    if (trace > r[k][k]) k = 3;
+    if (k == 3) {
+        q[0] = 1 + trace;
+        q[1] = r[2][1] - r[1][2];
+        q[2] = r[0][2] - r[2][0];
+        q[3] = r[1][0] - r[0][1];
+    } else {
+        int i = (k + 1) % 3, j = (k + 2) % 3;
+        q[0] = r[j][i] - r[i][j];
+        q[1 + k] = 1 + r[k][k] - r[i][i] - r[j][j];
+        q[1 + i] = r[i][k] + r[k][i];
+        q[1 + j] = r[j][k] + r[k][j];
+    }
+    double length = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    if (q[0] < 0) length = -length;
+    for (int i = 0; i < 4; i++) q[i] /= length;
+}
+
+un_pose un_pose_of_quaternion(const double q[4], un_vec3 translation)
+{
+    double s = 2 / (q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    double w = q[0], x = q[1], y = q[2], z = q[3];
+    return (un_pose){
+        .rotation = {{1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)},
+                     {s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)},
+                     {s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)}},
+        .translation = translation,
+        .scale = 1};
+}

@@ -96,11 +96,11 @@ un_status un_export_solids(un_exporter *e)
     e->solids = un_alloc_zero(e->ctx, (size_t)def->solid_count + 1, sizeof *e->solids);
     if (!e->solids) return UN_ERROR_MEMORY;
     for (int32_t s = 0; s < def->solid_count; s++) {
-        UN_TRY(un_render_mesh_solid(e->ctx, def->solids[s].shape, def->solids[s].moves,
-                                    def->domain.size, &e->solids[s]));
-        UN_TRY(un_render_mesh_weld(e->ctx, &e->solids[s]));
+        UN_TRY(un_body_mesh_build(e->ctx, def->solids[s].shape, def->solids[s].moves,
+                                  def->domain.size, &e->solids[s]));
+        UN_TRY(un_body_mesh_weld(e->ctx, &e->solids[s]));
     }
-    return UN_OK;
+    return un_motion_read(e->ctx, e->def->directory, e->scene, &e->motion);
 }
 
 /* ---- what there is ---- */
@@ -206,8 +206,9 @@ un_status un_export(un_context *ctx, const un_export_def *def, un_export_report 
     un_status status = prepare(&e, f);
     if (status == UN_OK) status = f->write(&e);
     for (int32_t s = 0; e.solids && s < e.scene->def.solid_count; s++)
-        un_render_mesh_free(ctx, &e.solids[s]);
+        un_body_mesh_free(ctx, &e.solids[s]);
     un_free(ctx, e.solids);
+    un_motion_destroy(e.motion);
     if (e.scene) un_scene_destroy(e.scene);
     return status;
 }

@@ -23,7 +23,8 @@ typedef struct un_exporter {
     int32_t first, last, every, frame_count;
     bool surface, particles, cells; /* asked for and there */
     int32_t done, total;            /* for progress: pieces of work */
-    un_render_mesh *solids;         /* at rest, m; of usd and glb */
+    un_body_mesh *solids;           /* at rest, m; of usd and glb */
+    un_motion *motion;              /* of the same */
 } un_exporter;
 
 /* k-th frame of the export. */
@@ -41,7 +42,7 @@ un_status un_export_create(un_exporter *e, un_file **file, const char *format, .
 un_status un_export_commit(un_exporter *e, un_file *file);
 /* Another piece is done; UN_INTERRUPTED when the caller wants to stop. */
 un_status un_export_step(un_exporter *e);
-/* Meshes the scene's solids. */
+/* Meshes the scene's solids and reads where they were. */
 un_status un_export_solids(un_exporter *e);
 
 un_status un_export_ply(un_exporter *e);

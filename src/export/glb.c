@@ -41,26 +41,6 @@ static void add_matrix(un_text *t, const un_pose *p)
     un_text_add(t, "%.9g,%.9g,%.9g,1]", p->translation.x, p->translation.y, p->translation.z);
 }
 
-static void quaternion(const un_pose *p, float q[4])
-{
-    const double(*r)[3] = p->rotation;
-    double trace = r[0][0] + r[1][1] + r[2][2], w, x, y, z;
-    if (trace > 0) {
-        double s = 2 * sqrt(trace + 1);
-        w = 0.25 * s, x = (r[2][1] - r[1][2]) / s, y = (r[0][2] - r[2][0]) / s;
-        z = (r[1][0] - r[0][1]) / s;
-    } else {
-        int i = r[0][0] > r[1][1] ? (r[0][0] > r[2][2] ? 0 : 2) : (r[1][1] > r[2][2] ? 1 : 2);
-        int j = (i + 1) % 3, k = (i + 2) % 3;
-        double s = 2 * sqrt(1 + r[i][i] - r[j][j] - r[k][k]), v[3];
-        v[i] = 0.25 * s, v[j] = (r[j][i] + r[i][j]) / s, v[k] = (r[k][i] + r[i][k]) / s;
-        w = (r[k][j] - r[j][k]) / s, x = v[0], y = v[1], z = v[2];
-    }
-    double length = sqrt(w * w + x * x + y * y + z * z);
-    q[0] = (float)(x / length), q[1] = (float)(y / length), q[2] = (float)(z / length);
-    q[3] = (float)(w / length);
-}
-
 /* ---- a file: head, JSON, binary ---- */
 
 static un_status write_head(un_exporter *e, un_file *file, un_text *json, uint64_t binary)
@@ -105,7 +85,7 @@ static un_status frame_json(un_exporter *e, un_text *t, const un_glb_piece *piec
     if (shown) un_text_add(t, "{\"name\":\"%s\",\"mesh\":0}", points ? "particles" : "surface");
     for (int32_t s = 0; s < solids; s++) {
         un_pose pose;
-        UN_TRY(un_scene_pose(e->scene, which[s], frame / e->rate, &pose));
+        UN_TRY(un_motion_pose(e->motion, which[s], frame, &pose));
         un_text_add(t, "%s{\"name\":\"solid %d\",\"mesh\":%d", s + shown ? "," : "", which[s] + 1,
                     s + shown);
         add_matrix(t, &pose);
@@ -273,7 +253,7 @@ static un_status film_json(un_text *t, const film *f)
                     un_export_frame(e, f->kept[k]), k, f->kept[k] ? ",\"scale\":[0,0,0]" : "");
     for (int32_t s = 0; s < f->solids; s++) {
         un_pose pose;
-        UN_TRY(un_scene_pose(e->scene, f->which[s], e->first / e->rate, &pose));
+        UN_TRY(un_motion_pose(e->motion, f->which[s], e->first, &pose));
         un_text_add(t, "%s{\"name\":\"solid %d\",\"mesh\":%d", count + s ? "," : "",
                     f->which[s] + 1, count + s);
         if (e->scene->def.solids[f->which[s]].moves)
@@ -316,11 +296,12 @@ static un_status put_keys(un_file *file, const film *f)
         for (int c = 0; c < 2; c++)
             for (int32_t k = 0; k < frames; k++) {
                 un_pose pose;
-                UN_TRY(
-                    un_scene_pose(e->scene, f->which[s], un_export_frame(e, k) / e->rate, &pose));
+                double q[4];
+                UN_TRY(un_motion_pose(e->motion, f->which[s], un_export_frame(e, k), &pose));
+                un_pose_quaternion(&pose, q);
                 float x[4] = {(float)pose.translation.x, (float)pose.translation.y,
                               (float)pose.translation.z};
-                if (c == 1) quaternion(&pose, x);
+                for (int a = 0; c == 1 && a < 4; a++) x[a] = (float)q[(a + 1) % 4];
                 un_file_write_little(file, x, 3 + (size_t)c, sizeof *x);
             }
     }

@@ -35,7 +35,7 @@ void un_glb_put(un_file *file, const un_glb_content *content, double fastest);
 /* The solids that have a mesh; which: their numbers. */
 void un_glb_measure_solids(const un_exporter *e, un_glb_piece *pieces, int32_t *which,
                            int32_t *count);
-un_status un_glb_put_solid(un_exporter *e, un_file *file, const un_render_mesh *mesh);
+un_status un_glb_put_solid(un_exporter *e, un_file *file, const un_body_mesh *mesh);
 /* Sets the offsets and returns the bytes of all. */
 uint64_t un_glb_place(un_glb_piece *pieces, int32_t count);
 

@@ -58,7 +58,7 @@ void un_glb_measure_solids(const un_exporter *e, un_glb_piece *pieces, int32_t *
 {
     *count = 0;
     for (int32_t s = 0; s < e->scene->def.solid_count; s++) {
-        const un_render_mesh *m = &e->solids[s];
+        const un_body_mesh *m = &e->solids[s];
         if (m->triangle_count == 0) continue;
         un_glb_piece *p = &pieces[*count];
         *p = (un_glb_piece){.vertex_count = m->vertex_count, .triangle_count = m->triangle_count};
@@ -141,7 +141,7 @@ void un_glb_put(un_file *file, const un_glb_content *c, double fastest)
         put_surface(file, &c->mesh);
 }
 
-un_status un_glb_put_solid(un_exporter *e, un_file *file, const un_render_mesh *m)
+un_status un_glb_put_solid(un_exporter *e, un_file *file, const un_body_mesh *m)
 {
     float(*n)[3];
     UN_ALLOC(e->ctx, n, m->vertex_count + 1);

@@ -220,7 +220,7 @@ static void put_pose(un_file *file, const un_pose *p)
 static un_status write_solid(usd_writer *w, int32_t s)
 {
     un_exporter *e = w->e;
-    const un_render_mesh *m = &e->solids[s];
+    const un_body_mesh *m = &e->solids[s];
     un_pose pose;
     un_file_printf(w->file,
                    "    def Mesh \"solid_%d\"\n    {\n"
@@ -245,7 +245,7 @@ static un_status write_solid(usd_writer *w, int32_t s)
     if (e->scene->def.solids[s].moves) {
         un_file_printf(w->file, "        matrix4d xformOp:transform.timeSamples = {\n");
         for (int32_t k = 0; k < e->frame_count; k++) {
-            UN_TRY(un_scene_pose(e->scene, s, un_export_frame(e, k) / e->rate, &pose));
+            UN_TRY(un_motion_pose(e->motion, s, un_export_frame(e, k), &pose));
             un_file_printf(w->file, "            %d: ", un_export_frame(e, k));
             put_pose(w->file, &pose);
             un_file_printf(w->file, ",\n");

@@ -4,6 +4,7 @@
 #define UN_MESH_H
 
 #include "base/base.h"
+#include "bodies/bodies.h"
 #include "geometry/geometry.h"
 #include "mesh/octree.h"
 #include "mesh/faces.h"
@@ -145,23 +146,11 @@ static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_
 
 /* ---- walls (walls.c): closed sides and solids ---- */
 
-typedef struct un_body {
-    const un_shape *shape;
-    double friction, slip;
-    bool moves;
-    un_pose from, to; /* at the start and the end of the step */
-    un_box3 bounds;   /* of the shape at both */
-    double dt;        /* between the two */
-} un_body;
-
 typedef struct un_walls {
     un_context *ctx;
     const un_grid *grid;
     const un_scene *scene;
-    un_body *bodies;
-    int32_t body_count;
-    bool moving, friction; /* any body does, has */
-    double time, dt;       /* of the last update: the step the bodies are placed for */
+    const un_bodies *bodies; /* of somebody else */
     /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
      * a lower bound. Moving bodies count within three cells of them only. */
     float *phi;
@@ -174,24 +163,17 @@ typedef struct un_walls {
 } un_walls;
 
 /* sampled: false leaves the arrays out, for callers that only ask exact distances. */
-un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *scene, bool sampled,
-                          un_walls **walls);
+un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_bodies *bodies,
+                          bool sampled, un_walls **walls);
 void un_walls_destroy(un_walls *walls);
-/* Places the bodies for a step from t to t + dt and samples them at its end, where the pressure
- * must meet them. Nothing to do when no body moves. */
-un_status un_walls_update(un_walls *walls, double t, double dt);
+/* Samples the bodies again, after they have moved, where they are at the end of the step: there the
+ * pressure must meet them. */
+void un_walls_update(un_walls *walls);
 /* Distance to closed sides and solids, interpolated from the nodes. */
 double un_walls_distance(const un_walls *walls, un_vec3 x);
 /* As above but exact, bodies at the end of the step: slow, for the few points that need it. */
 double un_walls_distance_exact(const un_walls *walls, un_vec3 x);
 un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x); /* away from the wall; zero far off */
-/* Of the body's material at x, the end of the step. */
-un_vec3 un_body_velocity(const un_body *body, un_vec3 x);
-/* Of the slip of what slides along it for dt: friction takes its share each 1/100 s. */
-static inline double un_body_slip_left(const un_body *body, double dt)
-{
-    return pow(1 - body->friction, 100 * dt);
-}
 /* Distance from x to the closed sides of the domain alone, positive inside. */
 double un_walls_sides(const un_walls *walls, un_vec3 x);
 size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* what create will take */
@@ -228,10 +210,12 @@ typedef struct un_tet_walls {
 
 void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls);
 void un_tet_walls_free(un_tet_walls *tw);
-/* Samples the walls, as last updated, on a new mesh. */
+/* Samples the walls on a new mesh, the bodies where they are at the end of the step. */
 un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh);
 /* Again on the same mesh, after bodies have moved. */
 void un_tet_walls_move(un_tet_walls *tw);
+/* At node n, away from the solid: the mean over the node's tets. Needs solids. */
+un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n);
 
 /* ---- from mesh to mesh (carry.c) ---- */
 

@@ -81,28 +81,16 @@ void un_tet_open_integrals(const double v[4], double integral[4])
 
 /* ---- distances ---- */
 
-static double body_distance(const un_body *body, un_vec3 x)
-{
-    if (!body->moves) return un_shape_distance(body->shape, x);
-    return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
-}
-
-static double box_distance(un_box3 box, un_vec3 x)
-{
-    un_vec3 d = un_max3(un_max3(un_sub(box.min, x), un_sub(x, box.max)), un_v3(0, 0, 0));
-    return un_length(d);
-}
-
 /* The nearest of the bodies that move, or of those that stand still. */
 static void nearest_body(const un_tet_walls *tw, un_vec3 x, bool moving, double *d, int16_t *body)
 {
-    const un_walls *walls = tw->walls;
+    const un_bodies *bodies = tw->walls->bodies;
     double band = BAND * un_octree_size(tw->mesh->tree, 0);
-    for (int32_t b = 0; b < walls->body_count; b++) {
-        if (walls->bodies[b].moves != moving) continue;
-        double bound = box_distance(walls->bodies[b].bounds, x);
+    for (int32_t b = 0; b < bodies->count; b++) {
+        if (bodies->body[b].moves != moving) continue;
+        double bound = un_body_box_distance(&bodies->body[b], x);
         if (bound > 0 && bound >= *d) continue; /* deepest, where several overlap */
-        double e = bound > band ? bound : body_distance(&walls->bodies[b], x);
+        double e = bound > band ? bound : un_body_distance(&bodies->body[b], x);
         if (e >= *d) continue;
         *d = e;
         *body = (int16_t)b;
@@ -163,7 +151,7 @@ static double cutting_sides(const un_tet_walls *tw, un_vec3 x)
 
 static bool cuts_anything(const un_tet_walls *tw)
 {
-    return tw->walls->body_count > 0 || cutting_sides(tw, un_v3(0, 0, 0)) < 1e29;
+    return tw->walls->bodies->count > 0 || cutting_sides(tw, un_v3(0, 0, 0)) < 1e29;
 }
 
 static void sample_nodes(void *arg, int64_t begin, int64_t end)
@@ -177,7 +165,7 @@ static void sample_nodes(void *arg, int64_t begin, int64_t end)
         if (tw->phi_solid) {
             double solid = tw->still[n];
             int16_t body = tw->still_body[n];
-            if (tw->walls->moving) nearest_body(tw, mesh->x[n], true, &solid, &body);
+            if (tw->walls->bodies->moving) nearest_body(tw, mesh->x[n], true, &solid, &body);
             tw->phi_solid[n] = (float)solid;
             tw->body[n] = body;
             d = fmin(d, solid);
@@ -216,8 +204,8 @@ static void sample_tets(void *arg, int64_t begin, int64_t end)
             if (tw->cut[tw->mesh->tet[t][i]] < tw->cut[nearest]) nearest = tw->mesh->tet[t][i];
         int16_t body = tw->body[nearest];
         if (body >= 0 && tw->phi_solid[nearest] <= tw->cut[nearest])
-            tw->u_solid[t] =
-                un_body_velocity(&tw->walls->bodies[body], un_tets_center(tw->mesh, (int32_t)t));
+            tw->u_solid[t] = un_body_velocity(&tw->walls->bodies->body[body],
+                                              un_tets_center(tw->mesh, (int32_t)t));
     }
 }
 
@@ -248,6 +236,19 @@ void un_tet_walls_move(un_tet_walls *tw)
     un_parallel_for(tw->ctx, mesh->node_count, 4096, sample_nodes, tw);
     un_parallel_for(tw->ctx, mesh->tet_count, 8192, sample_tets, tw);
     un_parallel_for(tw->ctx, mesh->node_count, 1024, sum_nodes, tw);
+}
+
+un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n)
+{
+    const un_tets *mesh = tw->mesh;
+    un_vec3 sum = {0, 0, 0};
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4;
+        double v[4];
+        for (int i = 0; i < 4; i++) v[i] = tw->phi_solid[mesh->tet[t][i]];
+        sum = un_mad(sum, un_tets_gradient(mesh, t, v), un_tets_volume(mesh, t));
+    }
+    return un_normalize(sum);
 }
 
 /* ---- life ---- */
@@ -302,9 +303,10 @@ un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh)
     UN_TRY(need(tw, &tw->phi, 0, mesh->node_count, sizeof *tw->phi));
     UN_TRY(need(tw, &tw->open, 3, mesh->tet_count, sizeof *tw->open));
     UN_TRY(need(tw, &tw->node_open, 4, mesh->node_count, sizeof *tw->node_open));
-    if (tw->walls->moving) UN_TRY(need(tw, &tw->u_solid, 5, mesh->tet_count, sizeof *tw->u_solid));
+    if (tw->walls->bodies->moving)
+        UN_TRY(need(tw, &tw->u_solid, 5, mesh->tet_count, sizeof *tw->u_solid));
     if (cuts_anything(tw)) UN_TRY(need(tw, &tw->cut, 11, mesh->node_count, sizeof *tw->cut));
-    if (tw->walls->body_count > 0) {
+    if (tw->walls->bodies->count > 0) {
         UN_TRY(need(tw, &tw->phi_solid, 1, mesh->node_count, sizeof *tw->phi_solid));
         UN_TRY(need(tw, &tw->body, 2, mesh->node_count, sizeof *tw->body));
         UN_TRY(keep_still(tw, mesh));

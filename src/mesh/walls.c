@@ -110,24 +110,10 @@ double un_walls_sides(const un_walls *walls, un_vec3 x)
     return least(d, 1e30);
 }
 
-static double box_distance(un_box3 box, un_vec3 x)
-{
-    un_vec3 d = un_max3(un_max3(un_sub(box.min, x), un_sub(x, box.max)), un_v3(0, 0, 0));
-    return un_length(d);
-}
-
-static double body_distance(const un_body *body, un_vec3 x)
-{
-    if (!body->moves) return un_shape_distance(body->shape, x);
-    return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
-}
-
 double un_walls_distance_exact(const un_walls *walls, un_vec3 x)
 {
     double d = un_walls_sides(walls, x);
-    for (int32_t b = 0; b < walls->body_count; b++)
-        if (box_distance(walls->bodies[b].bounds, x) < d)
-            d = fmin(d, body_distance(&walls->bodies[b], x));
+    un_bodies_nearest(walls->bodies, x, &d);
     return d;
 }
 
@@ -178,13 +164,6 @@ un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x)
     return un_normalize(g);
 }
 
-un_vec3 un_body_velocity(const un_body *body, un_vec3 x)
-{
-    if (!body->moves || body->dt <= 0) return un_v3(0, 0, 0);
-    un_vec3 before = un_pose_apply(&body->from, un_pose_invert(&body->to, x));
-    return un_scale(un_sub(x, before), 1 / body->dt);
-}
-
 /* ---- sampling ---- */
 
 typedef struct sample_args {
@@ -214,7 +193,7 @@ static void sample_body(void *arg, int64_t begin, int64_t end)
 {
     sample_args *a = arg;
     const un_grid *g = a->walls->grid;
-    const un_body *body = &a->walls->bodies[a->body];
+    const un_body *body = &a->walls->bodies->body[a->body];
     for (int64_t row = begin; row < end; row++) {
         int32_t k = (int32_t)(row / (g->n[1] + 1)), j = (int32_t)(row % (g->n[1] + 1));
         bool near_row = k >= a->lo[2] && k <= a->hi[2] && j >= a->lo[1] && j <= a->hi[1];
@@ -224,7 +203,7 @@ static void sample_body(void *arg, int64_t begin, int64_t end)
             if (body->moves && !near) continue;
             un_vec3 x = un_grid_node_position(g, i, j, k);
             int64_t node = un_grid_node(g, i, j, k);
-            double d = near ? body_distance(body, x) : box_distance(body->bounds, x);
+            double d = near ? un_body_distance(body, x) : un_body_box_distance(body, x);
             if (fabs(d) < SNAP * g->h) d = 0;
             if (d < (double)a->phi[node]) {
                 a->phi[node] = (float)d;
@@ -234,25 +213,11 @@ static void sample_body(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_box3 pose_bounds(const un_pose *pose, un_box3 box)
-{
-    if (!un_finite3(box.min) || !un_finite3(box.max)) return box;
-    un_box3 out = {un_v3(INFINITY, INFINITY, INFINITY), un_v3(-INFINITY, -INFINITY, -INFINITY)};
-    for (int c = 0; c < 8; c++) {
-        un_vec3 x =
-            un_pose_apply(pose, un_v3(c & 1 ? box.max.x : box.min.x, c & 2 ? box.max.y : box.min.y,
-                                      c & 4 ? box.max.z : box.min.z));
-        out.min = un_min3(out.min, x);
-        out.max = un_max3(out.max, x);
-    }
-    return out;
-}
-
 static void add_body(un_walls *walls, int32_t b, float *phi)
 {
     const un_grid *g = walls->grid;
     sample_args a = {.walls = walls, .phi = phi, .body = b};
-    un_box3 box = walls->bodies[b].bounds;
+    un_box3 box = walls->bodies->body[b].bounds;
     double lo[3] = {box.min.x, box.min.y, box.min.z}, hi[3] = {box.max.x, box.max.y, box.max.z};
     double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
     for (int d = 0; d < 3; d++) {
@@ -283,7 +248,7 @@ static void face_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int 
     shift[a] = 0;
     un_vec3 x = un_v3(g->origin.x + g->h * (i + shift[0]), g->origin.y + g->h * (j + shift[1]),
                       g->origin.z + g->h * (k + shift[2]));
-    un_vec3 v = un_body_velocity(&walls->bodies[walls->body[nearest]], x);
+    un_vec3 v = un_body_velocity(&walls->bodies->body[walls->body[nearest]], x);
     walls->velocity[a][c] = (float)(a == 0 ? v.x : a == 1 ? v.y : v.z);
 }
 
@@ -348,7 +313,7 @@ static un_status allocate(un_walls *w)
     for (int a = 0; a < 3; a++) UN_ALLOC(w->ctx, w->area[a], cells);
     if (needs_body(w->scene)) UN_ALLOC(w->ctx, w->body, nodes);
     w->phi_static = w->phi;
-    if (!any_moves(w->scene)) return UN_OK;
+    if (!w->bodies->moving) return UN_OK;
     w->phi_static = NULL;
     UN_ALLOC(w->ctx, w->phi_static, nodes);
     UN_ALLOC(w->ctx, w->body_static, nodes);
@@ -356,54 +321,15 @@ static un_status allocate(un_walls *w)
     return UN_OK;
 }
 
-static un_status place_bodies(un_walls *w, double t, double dt)
+void un_walls_update(un_walls *w)
 {
-    for (int32_t b = 0; b < w->body_count; b++) {
-        un_body *body = &w->bodies[b];
-        if (!body->moves) continue;
-        UN_TRY(un_scene_pose(w->scene, b, t, &body->from));
-        UN_TRY(un_scene_pose(w->scene, b, t + dt, &body->to));
-        body->dt = dt;
-        un_box3 rest = un_shape_bounds(body->shape);
-        un_box3 from = pose_bounds(&body->from, rest), to = pose_bounds(&body->to, rest);
-        body->bounds = (un_box3){un_min3(from.min, to.min), un_max3(from.max, to.max)};
-    }
-    return UN_OK;
-}
-
-un_status un_walls_update(un_walls *w, double t, double dt)
-{
-    w->time = t;
-    w->dt = dt;
-    if (!w->moving) return UN_OK;
-    UN_TRY(place_bodies(w, t, dt));
-    if (!w->phi) return UN_OK;
+    if (!w->bodies->moving || !w->phi) return;
     size_t nodes = (size_t)w->grid->node_count;
     memcpy(w->phi, w->phi_static, nodes * sizeof *w->phi);
     memcpy(w->body, w->body_static, nodes * sizeof *w->body);
-    for (int32_t b = 0; b < w->body_count; b++)
-        if (w->bodies[b].moves) add_body(w, b, w->phi);
+    for (int32_t b = 0; b < w->bodies->count; b++)
+        if (w->bodies->body[b].moves) add_body(w, b, w->phi);
     un_parallel_for(w->ctx, w->grid->n[2], 1, fractions, w);
-    return UN_OK;
-}
-
-static un_status create_bodies(un_walls *w)
-{
-    w->body_count = w->scene->def.solid_count;
-    UN_ALLOC(w->ctx, w->bodies, w->body_count + 1);
-    for (int32_t b = 0; b < w->body_count; b++) {
-        const un_solid *solid = &w->scene->def.solids[b];
-        w->bodies[b] = (un_body){.shape = solid->shape,
-                                 .friction = solid->friction,
-                                 .slip = solid->slip,
-                                 .moves = solid->moves,
-                                 .from = un_pose_identity(),
-                                 .to = un_pose_identity(),
-                                 .bounds = un_shape_bounds(solid->shape)};
-        w->moving |= solid->moves;
-        w->friction |= solid->friction > 0;
-    }
-    return place_bodies(w, 0, 0);
 }
 
 static un_status sample(un_walls *w)
@@ -411,26 +337,27 @@ static un_status sample(un_walls *w)
     UN_TRY(allocate(w));
     sample_args sides = {.walls = w, .phi = w->phi_static, .body = -1};
     un_parallel_for(w->ctx, w->grid->n[2] + 1, 1, sample_sides, &sides);
-    for (int32_t b = 0; b < w->body_count; b++)
-        if (!w->bodies[b].moves) add_body(w, b, w->phi_static);
-    if (w->moving) {
+    for (int32_t b = 0; b < w->bodies->count; b++)
+        if (!w->bodies->body[b].moves) add_body(w, b, w->phi_static);
+    if (w->bodies->moving) {
         memcpy(w->body_static, w->body, (size_t)w->grid->node_count * sizeof *w->body);
-        return un_walls_update(w, 0, 0);
+        un_walls_update(w);
+        return UN_OK;
     }
     un_parallel_for(w->ctx, w->grid->n[2], 1, fractions, w);
     return UN_OK;
 }
 
-un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *scene, bool sampled,
-                          un_walls **walls)
+un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_bodies *bodies,
+                          bool sampled, un_walls **walls)
 {
     un_walls *w = un_alloc_zero(ctx, 1, sizeof *w);
     if (!w) return UN_ERROR_MEMORY;
     w->ctx = ctx;
     w->grid = grid;
-    w->scene = scene;
-    un_status status = create_bodies(w);
-    if (status == UN_OK && sampled) status = sample(w);
+    w->scene = bodies->scene;
+    w->bodies = bodies;
+    un_status status = sampled ? sample(w) : UN_OK;
     if (status != UN_OK) {
         un_walls_destroy(w);
         return status;
@@ -442,7 +369,6 @@ un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_scene *
 void un_walls_destroy(un_walls *w)
 {
     if (!w) return;
-    un_free(w->ctx, w->bodies);
     if (w->phi_static != w->phi) un_free(w->ctx, w->phi_static);
     un_free(w->ctx, w->phi);
     un_free(w->ctx, w->body);

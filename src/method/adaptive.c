@@ -8,8 +8,8 @@
 
 un_status un_adaptive_move_walls(un_adaptive *a, double dt)
 {
-    UN_TRY(un_core_move_walls(&a->core, dt));
-    if (a->core.walls->moving) un_tet_walls_move(&a->mesh.walls);
+    UN_TRY(un_core_move_bodies(&a->core, dt));
+    if (a->core.bodies->moving) un_tet_walls_move(&a->mesh.walls);
     return UN_OK;
 }
 

@@ -18,6 +18,11 @@ const un_particles *un_adaptive_particles(const void *state)
     return &((const un_adaptive *)state)->markers.particles;
 }
 
+const un_bodies *un_adaptive_bodies(const void *state)
+{
+    return ((const un_adaptive *)state)->core.bodies;
+}
+
 const float *un_adaptive_depth(const void *state)
 {
     return ((const un_adaptive *)state)->markers.depth;

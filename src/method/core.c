@@ -7,7 +7,8 @@ un_status un_core_init(un_core *c, un_context *ctx, const un_scene *scene, bool 
     c->grid = un_grid_make(c->def->domain.size, c->def->detail.finest);
     un_arena_init(&c->arena, ctx);
     un_step_init(&c->last);
-    UN_TRY(un_walls_create(ctx, &c->grid, scene, sampled, &c->walls));
+    UN_TRY(un_bodies_create(ctx, scene, &c->bodies));
+    UN_TRY(un_walls_create(ctx, &c->grid, c->bodies, sampled, &c->walls));
     return un_sources_init(&c->sources, ctx, c->def, &c->grid, c->walls);
 }
 
@@ -15,13 +16,14 @@ void un_core_free(un_core *c)
 {
     if (!c->ctx) return;
     un_walls_destroy(c->walls);
+    un_bodies_destroy(c->bodies);
     un_sources_free(&c->sources);
     un_arena_free(&c->arena);
 }
 
-un_status un_core_move_walls(un_core *c, double dt)
+un_status un_core_move_bodies(un_core *c, double dt)
 {
-    return un_walls_update(c->walls, c->time, dt);
+    return un_bodies_update(c->bodies, c->time, dt);
 }
 
 un_status un_core_measure(un_core *c, un_step *report, const un_particles *particles,

@@ -10,7 +10,8 @@ typedef struct un_core {
     const un_scene *scene;
     const un_scene_def *def;
     un_grid grid; /* of finest cells; adaptive methods emit and collide by it, no more */
-    un_walls *walls;
+    un_bodies *bodies;
+    un_walls *walls; /* the bodies and closed sides, as the grid sees them */
     un_arena arena;     /* emptied after each stage */
     un_sources sources; /* and the ledger */
     double time;
@@ -18,11 +19,11 @@ typedef struct un_core {
     un_step last;
 } un_core;
 
-/* sampled: the walls are sampled on the grid. The core must not be moved afterwards. */
+/* sampled: walls are sampled on the grid. The core must not be moved afterwards. */
 un_status un_core_init(un_core *core, un_context *ctx, const un_scene *scene, bool sampled);
 void un_core_free(un_core *core);
-/* Places the solids for the step. */
-un_status un_core_move_walls(un_core *core, double dt);
+/* Places the bodies for the step. */
+un_status un_core_move_bodies(un_core *core, double dt);
 /* The clock goes on. */
 static inline void un_core_tick(un_core *core, double dt)
 {

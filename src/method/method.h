@@ -3,6 +3,7 @@
 #define UN_METHOD_H
 
 #include "base/base.h"
+#include "bodies/bodies.h"
 #include "geometry/geometry.h"
 #include "linalg/linalg.h"
 #include "mesh/mesh.h"
@@ -57,6 +58,8 @@ typedef struct un_method {
     un_status (*step)(void *state, double dt, un_step *report);
     /* NULL: it has none. */
     const un_particles *(*particles)(const void *state);
+    /* Where the solids are, at the end of the last step. */
+    const un_bodies *(*bodies)(const void *state);
     /* The level set at the particles, m; what the output surface of `tet` rests on. May be NULL. */
     const float *(*depth)(const void *state);
     /* The output surface: closed, with normals and velocities. */

@@ -95,8 +95,8 @@ un_status un_load_sources(const un_state *in, un_sources *s)
 un_status un_core_save(const un_core *c, un_state *out)
 {
     UN_TRY(un_save_sources(out, &c->sources));
-    UN_TRY(un_state_add_number(out, "walls.time", c->walls->time));
-    UN_TRY(un_state_add_number(out, "walls.dt", c->walls->dt));
+    UN_TRY(un_state_add_number(out, "walls.time", c->bodies->time));
+    UN_TRY(un_state_add_number(out, "walls.dt", c->bodies->dt));
     UN_TRY(un_state_add_number(out, "time", c->time));
     return un_state_add_integer(out, "step", c->step_count);
 }
@@ -110,7 +110,7 @@ un_status un_core_load(un_core *c, const un_state *in)
     c->step_count = (int32_t)step;
     UN_TRY(un_state_number(in, "walls.time", &time));
     UN_TRY(un_state_number(in, "walls.dt", &dt));
-    UN_TRY(un_walls_update(c->walls, time, dt));
+    UN_TRY(un_bodies_update(c->bodies, time, dt));
     return un_load_sources(in, &c->sources);
 }
 

@@ -301,6 +301,7 @@ const un_method un_method_tet = {
     .step_limit = un_adaptive_step_limit,
     .step = step,
     .particles = un_adaptive_particles,
+    .bodies = un_adaptive_bodies,
     .depth = un_adaptive_depth,
     .surface = un_adaptive_surface,
     .cells = un_adaptive_cells,

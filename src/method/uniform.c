@@ -42,7 +42,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_step_init(report);
     report->dt = dt;
 
-    UN_TRY(un_walls_update(s->walls, s->time, dt)); /* 1 move the solids */
+    UN_TRY(un_bodies_update(s->bodies, s->time, dt)); /* 1 move the solids */
+    un_walls_update(s->walls);
     un_stage_end(report, STAGE_WALLS, &clock);
     /* 2 spread the particles */
     UN_TRY(un_particles_correct(s->ctx, &s->arena, &s->particles, s->bins, s->phi, s->walls));
@@ -86,6 +87,11 @@ static double step_limit(void *state)
     return un_step_limit(s->def, s->grid.h, s->max_speed / s->grid.h);
 }
 
+static const un_bodies *bodies(const void *state)
+{
+    return ((const un_uniform *)state)->bodies;
+}
+
 static const un_particles *particles(const void *state)
 {
     return &((const un_uniform *)state)->particles;
@@ -98,6 +104,7 @@ static void destroy(void *state)
     un_uniform *s = state;
     if (!s) return;
     un_walls_destroy(s->walls);
+    un_bodies_destroy(s->bodies);
     un_bins_destroy(s->bins);
     un_pressure_destroy(s->pressure);
     un_particles_free(s->ctx, &s->particles);
@@ -120,7 +127,8 @@ static un_status allocate(un_uniform *s)
 {
     un_context *ctx = s->ctx;
     size_t n = (size_t)s->grid.cell_count;
-    UN_TRY(un_walls_create(ctx, &s->grid, s->scene, true, &s->walls));
+    UN_TRY(un_bodies_create(ctx, s->scene, &s->bodies));
+    UN_TRY(un_walls_create(ctx, &s->grid, s->bodies, true, &s->walls));
     UN_TRY(un_bins_create(ctx, &s->grid, &s->bins));
     UN_TRY(un_pressure_create(ctx, &s->grid, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
@@ -200,6 +208,7 @@ const un_method un_method_uniform = {.traits = {.name = "uniform", .particles = 
                                      .step_limit = step_limit,
                                      .step = step,
                                      .particles = particles,
+                                     .bodies = bodies,
                                      .surface = un_uniform_surface,
                                      .cells = un_uniform_cells,
                                      .probe = un_uniform_probe,

@@ -12,6 +12,7 @@ typedef struct un_uniform {
     const un_scene *scene;
     const un_scene_def *def;
     un_grid grid;
+    un_bodies *bodies;
     un_walls *walls;
     un_particles particles;
     un_bins *bins;

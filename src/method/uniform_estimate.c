@@ -29,9 +29,14 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     *estimate = (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.n[2] - 2},
                               .cell_size = grid.h,
                               .cell_count = grid.cell_count};
+    un_bodies *bodies;
     un_walls *walls;
-    un_status status = un_walls_create(ctx, &coarse, scene, false, &walls);
-    if (status != UN_OK) return status;
+    UN_TRY(un_bodies_create(ctx, scene, &bodies));
+    un_status status = un_walls_create(ctx, &coarse, bodies, false, &walls);
+    if (status != UN_OK) {
+        un_bodies_destroy(bodies);
+        return status;
+    }
     double half = 0.5 * coarse.h, per_coarse = coarse.h / grid.h;
     per_coarse = per_coarse * per_coarse * per_coarse;
     double start = 0, emitted = 0;
@@ -62,6 +67,7 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
         if (source->from <= 0) emitted -= (double)filling * per_coarse;
     }
     un_walls_destroy(walls);
+    un_bodies_destroy(bodies);
     UN_TRY(status);
     estimate->particle_count = (int64_t)start;
     estimate->particle_count_max = (int64_t)(start + emitted);

@@ -16,8 +16,8 @@ un_status un_uniform_save(const void *state, un_state *out)
     const un_uniform *s = state;
     UN_TRY(un_save_particles(out, &s->particles, NULL));
     UN_TRY(un_save_sources(out, &s->sources));
-    UN_TRY(un_state_add_number(out, "walls.time", s->walls->time));
-    UN_TRY(un_state_add_number(out, "walls.dt", s->walls->dt));
+    UN_TRY(un_state_add_number(out, "walls.time", s->bodies->time));
+    UN_TRY(un_state_add_number(out, "walls.dt", s->bodies->dt));
     UN_TRY(un_state_add(out, "pressure", s->pressure->p, s->grid.cell_count, 8));
     UN_TRY(un_state_add(out, "emitted.cell", s->source_cell, s->source_count, 4));
     UN_TRY(un_state_add(out, "emitted.volume", s->source_volume, s->source_count, 8));
@@ -56,7 +56,8 @@ static un_status load(un_uniform *s, const un_state *in)
     double walls_time, walls_dt;
     UN_TRY(un_state_number(in, "walls.time", &walls_time));
     UN_TRY(un_state_number(in, "walls.dt", &walls_dt));
-    UN_TRY(un_walls_update(s->walls, walls_time, walls_dt));
+    UN_TRY(un_bodies_update(s->bodies, walls_time, walls_dt));
+    un_walls_update(s->walls);
     un_colour_normalizer(s->ctx, s->normalizer, &s->grid, s->walls);
     UN_TRY(un_load_particles(s->ctx, in, &s->particles, s->def->domain.size));
     UN_TRY(un_load_sources(in, &s->sources));

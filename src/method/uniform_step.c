@@ -15,7 +15,7 @@ un_status un_uniform_sort(un_uniform *s)
 
 void un_uniform_level_set(un_uniform *s)
 {
-    if (s->walls->moving) un_colour_normalizer(s->ctx, s->normalizer, &s->grid, s->walls);
+    if (s->bodies->moving) un_colour_normalizer(s->ctx, s->normalizer, &s->grid, s->walls);
     un_colour_level_set(s->ctx, s->phi, s->colour, &s->grid, s->bins, &s->particles, s->normalizer);
     double inside;
     s->ballistic = un_transfer_mark_ballistic(s->ctx, &s->particles, s->phi, &s->grid, &inside);

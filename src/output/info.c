@@ -350,3 +350,22 @@ done:
     un_free(ctx, path);
     return status;
 }
+
+int32_t un_frame_count(un_context *ctx, const char *directory)
+{
+    char path[4200];
+    struct stat found;
+    int32_t count = 0;
+    for (; count < 1000001; count++) {
+        if (snprintf(path, sizeof path, "%s/frames/%04d", directory, count) >= (int)sizeof path)
+            return 0;
+        if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) break;
+    }
+    un_info *info = count > 0 ? un_alloc(ctx, 1, sizeof *info) : NULL;
+    if (!info) return count;
+    un_info_read(ctx, directory, info); /* what it could read will do */
+    if (strcmp(info->status, "running") == 0 && info->frames_finished + 1 < count)
+        count = info->frames_finished + 1;
+    un_free(ctx, info);
+    return count;
+}

@@ -4,6 +4,7 @@
 #define UN_OUTPUT_H
 
 #include "base/base.h"
+#include "bodies/bodies.h"
 #include "geometry/geometry.h"
 #include "method/method.h"
 #include "particles/particles.h"
@@ -67,7 +68,7 @@ un_status un_output_read_cells(un_context *ctx, const char *path, un_cells *cell
 
 /* ---- tables and run.json ---- */
 
-/* stats.csv and probes.csv grow by a row per step. The header is written aside and renamed; rows
+/* stats.csv, probes.csv and bodies.csv grow by a row per step. The header is written aside and renamed; rows
  * are appended whole, each by one write, and synced at every frame, so that a killed run leaves at
  * most the last line cut short. */
 typedef struct un_table un_table;
@@ -91,6 +92,28 @@ un_status un_stats_row(un_table *table, const un_method *method, const un_step *
 /* Header: time, then the probes' names. Rows by un_table_row: the time, then a value per probe. */
 un_status un_probes_create(un_context *ctx, const char *path, const un_probe *probes,
                            int32_t probe_count, int64_t length, un_table **table);
+
+/* ---- bodies.csv (bodies.c): a table of where the solids that move are ---- */
+
+/* length: as above. */
+un_status un_bodies_table_create(un_context *ctx, const char *path, const un_bodies *bodies,
+                                 int64_t length, un_table **table);
+/* Where they are at the end of their step. */
+un_status un_bodies_table_row(un_context *ctx, un_table *table, const un_bodies *bodies,
+                              double time);
+
+/* Where a run's solids were, from DIR/bodies.csv. Runs of versions that wrote no such file, whose
+ * solids all move by functions of time, are answered from the scene. */
+typedef struct un_motion un_motion;
+/* The scene must outlive it. */
+un_status un_motion_read(un_context *ctx, const char *directory, const un_scene *scene,
+                         un_motion **motion);
+void un_motion_destroy(un_motion *motion);
+bool un_motion_is_recorded(const un_motion *motion); /* or answered from the scene */
+/* Of a solid of the scene, at a frame. */
+un_status un_motion_pose(const un_motion *motion, int32_t solid, int32_t frame, un_pose *pose);
+/* Puts all bodies where they were. */
+un_status un_motion_place(const un_motion *motion, un_bodies *bodies, int32_t frame);
 
 /* ---- checkpoints (checkpoint.c) ---- */
 

@@ -1,4 +1,4 @@
-/* Tables that grow by a row per step: stats.csv and probes.csv. */
+/* Tables that grow by a row per step: stats.csv, probes.csv and bodies.csv. */
 #include "output/output.h"
 
 #include <errno.h>
@@ -94,8 +94,8 @@ static un_status check_contents(un_context *ctx, const char *path, const char *h
     else if (length < (int64_t)head + 1 || pread(fd, found, head + 1, 0) != (ssize_t)head + 1 ||
              memcmp(found, header, head) != 0 || found[head] != '\n')
         status = un_fail(ctx, UN_ERROR_FILE,
-                         "%s has other columns than this run would write: other probes, or another "
-                         "version of the program",
+                         "%s has other columns than this run would write: other probes, other names of "
+                         "solids, or another version of the program",
                          path);
     else if (pread(fd, &end, 1, (off_t)length - 1) != 1 || end != '\n')
         status = un_fail(ctx, UN_ERROR_FILE, "%s was changed since: no row ends at byte %lld", path,

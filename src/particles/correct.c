@@ -181,10 +181,10 @@ static void apply_moves(void *arg, int64_t begin, int64_t end)
         if (outside) continue;
         /* Between nodes a plate is farther than it seems, by less than a cell; where a moving one
          * comes from, the nodes no longer know. */
-        if (a->walls->body_count > 0) {
+        if (a->walls->bodies->count > 0) {
             bool near = un_walls_distance(a->walls, to) < g->h;
             if (near && !un_open_move(a->walls, x, to, margin)) continue;
-            if (!near && a->walls->moving && !un_open_way(a->walls, x, to)) continue;
+            if (!near && a->walls->bodies->moving && !un_open_way(a->walls, x, to)) continue;
         }
         for (int axis = 0; axis < 3; axis++) p->x[axis][q] = t[axis];
     }

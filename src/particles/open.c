@@ -6,14 +6,6 @@
 /* Into the solid: the part of a unit direction against the normal. Less is along it. */
 #define INTO 1e-3
 
-static bool near_bounds(const un_body *body, un_vec3 a, un_vec3 b)
-{
-    un_vec3 lo = un_min3(a, b), hi = un_max3(a, b);
-    const un_box3 *box = &body->bounds;
-    return hi.x >= box->min.x && lo.x <= box->max.x && hi.y >= box->min.y && lo.y <= box->max.y &&
-           hi.z >= box->min.z && lo.z <= box->max.z;
-}
-
 /* In the body's frame. Steps by the distance never pass a wall. */
 static bool shape_blocks(const un_shape *shape, un_vec3 a, un_vec3 b)
 {
@@ -34,9 +26,9 @@ bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b)
     un_vec3 size = walls->grid->size;
     if (!(b.x > 0 && b.y > 0 && b.z > 0 && b.x < size.x && b.y < size.y && b.z < size.z))
         return false;
-    for (int32_t n = 0; n < walls->body_count; n++) {
-        const un_body *body = &walls->bodies[n];
-        if (!near_bounds(body, a, b)) continue;
+    for (int32_t n = 0; n < walls->bodies->count; n++) {
+        const un_body *body = &walls->bodies->body[n];
+        if (!un_body_is_near(body, a, b, 0)) continue;
         if (shape_blocks(body->shape, un_pose_invert(&body->to, a), un_pose_invert(&body->to, b)))
             return false;
         /* Before particles are advected it is there that a moving solid parts them. */

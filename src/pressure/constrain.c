@@ -58,14 +58,14 @@ static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t e
                 a->u[axis][f] = 0;
                 continue;
             }
-            if (walls->body_count == 0) continue;
+            if (walls->bodies->count == 0) continue;
             un_vec3 n = un_walls_normal(walls, x), v, solid = {0, 0, 0};
             x = un_min3(un_max3(x, un_v3(0, 0, 0)), g->size);
             v.x = axis == 0 ? a->u[0][f] : un_faces_sample_axis(g, a->u[0], x, 0);
             v.y = axis == 1 ? a->u[1][f] : un_faces_sample_axis(g, a->u[1], x, 1);
             v.z = axis == 2 ? a->u[2][f] : un_faces_sample_axis(g, a->u[2], x, 2);
             int32_t body = face_body(walls, axis, i, j, k);
-            if (body >= 0) solid = un_body_velocity(&walls->bodies[body], x);
+            if (body >= 0) solid = un_body_velocity(&walls->bodies->body[body], x);
             double inward = un_dot(un_sub(v, solid), n);
             a->u[axis][f] -= inward * component(n, axis);
         }
@@ -108,11 +108,11 @@ static void friction_rows(void *arg, int64_t begin, int64_t end)
             int64_t f = un_grid_cell(g, i, j, k);
             for (int axis = 0; axis < 3; axis++) {
                 int32_t b = face_body(walls, axis, i, j, k);
-                if (b < 0 || walls->bodies[b].friction <= 0) continue;
+                if (b < 0 || walls->bodies->body[b].friction <= 0) continue;
                 un_vec3 x = face_center(g, axis, i, j, k);
                 if (un_walls_distance(walls, x) > 0.5 * g->h) continue;
-                double left = un_body_slip_left(&walls->bodies[b], a->dt);
-                double solid = component(un_body_velocity(&walls->bodies[b], x), axis);
+                double left = un_body_slip_left(&walls->bodies->body[b], a->dt);
+                double solid = component(un_body_velocity(&walls->bodies->body[b], x), axis);
                 a->u[axis][f] = solid + (a->u[axis][f] - solid) * left;
             }
         }
@@ -122,7 +122,7 @@ static void friction_rows(void *arg, int64_t begin, int64_t end)
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
                           const un_walls *walls, double dt)
 {
-    if (!walls->friction) return;
+    if (!walls->bodies->friction) return;
     constrain_args a = {.u = u, .grid = grid, .walls = walls, .dt = dt};
     un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, friction_rows, &a);
 }

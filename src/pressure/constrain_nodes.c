@@ -14,18 +14,6 @@ static un_vec3 slide(un_vec3 u, un_vec3 solid, un_vec3 normal)
     return into < 0 ? un_mad(u, normal, -into) : u;
 }
 
-static un_vec3 solid_normal(const un_tets *mesh, const float *phi_solid, int64_t n)
-{
-    un_vec3 sum = {0, 0, 0};
-    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
-        int32_t t = mesh->corner[k] / 4;
-        double v[4];
-        for (int i = 0; i < 4; i++) v[i] = phi_solid[mesh->tet[t][i]];
-        sum = un_mad(sum, un_tets_gradient(mesh, t, v), un_tets_volume(mesh, t));
-    }
-    return un_normalize(sum);
-}
-
 /* Nodes on closed sides and in solids do not move into them: before and after the projection alike,
  * for their difference is what particles get and it must not push them off the wall. */
 static void constrain(void *arg, int64_t begin, int64_t end)
@@ -49,10 +37,10 @@ static void constrain(void *arg, int64_t begin, int64_t end)
         stop_at_side(&u->z, &d->z, x.z, top.z, !open[4], !open[5], snap);
         double h = un_octree_size(mesh->tree, mesh->node_level[n]);
         if (!walls->phi_solid || walls->phi_solid[n] > 0.5 * h) continue;
-        const un_body *body = &walls->walls->bodies[walls->body[n]];
+        const un_body *body = &walls->walls->bodies->body[walls->body[n]];
         un_vec3 solid = un_body_velocity(body, x), old = un_sub(*u, *d);
         if (walls->phi_solid[n] <= 0) {
-            un_vec3 normal = solid_normal(mesh, walls->phi_solid, n);
+            un_vec3 normal = un_tet_walls_normal(walls, n);
             *u = slide(*u, solid, normal);
             old = slide(old, solid, normal);
         }

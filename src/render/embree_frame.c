@@ -166,12 +166,13 @@ static un_status create_solids(un_renderer *r)
     const un_scene_def *def = &r->scene->def;
     int64_t vertices = 0, triangles = 0;
     r->rest = un_alloc_zero(r->ctx, (size_t)def->solid_count + 1, sizeof *r->rest);
-    r->posed = un_alloc_zero(r->ctx, (size_t)def->solid_count + 1, sizeof *r->posed);
-    if (!r->rest || !r->posed) return UN_ERROR_MEMORY;
+    if (!r->rest) return UN_ERROR_MEMORY;
+    UN_TRY(un_bodies_create(r->ctx, r->scene, &r->bodies));
+    UN_TRY(un_motion_read(r->ctx, r->directory, r->scene, &r->motion));
     for (int32_t s = 0; s < def->solid_count; s++) {
         const un_solid *solid = &def->solids[s];
-        UN_TRY(un_render_mesh_solid(r->ctx, solid->shape, solid->moves, def->domain.size,
-                                    &r->rest[s]));
+        UN_TRY(
+            un_body_mesh_build(r->ctx, solid->shape, solid->moves, def->domain.size, &r->rest[s]));
         vertices += r->rest[s].vertex_count;
         triangles += r->rest[s].triangle_count;
     }
@@ -180,31 +181,31 @@ static un_status create_solids(un_renderer *r)
     UN_TRY(un_render_mesh_init(r->ctx, &r->solids, (int32_t)vertices, (int32_t)triangles));
     int32_t v = 0, t = 0;
     for (int32_t s = 0; s < def->solid_count; s++) {
-        const un_render_mesh *rest = &r->rest[s];
+        const un_body_mesh *rest = &r->rest[s];
         for (int32_t k = 0; k < rest->triangle_count; k++, t++) {
-            r->solids.face[t] = rest->face[k];
-            for (int c = 0; c < 3; c++)
+            un_render_face *face = &r->solids.face[t];
+            *face = (un_render_face){.kind = rest->container ? UN_FACE_CUTAWAY : UN_FACE_PLAIN};
+            for (int c = 0; c < 3; c++) {
+                face->ambient[c] = rest->sky[rest->triangle[k][c]];
                 r->solids.triangle[t][c] = (uint32_t)v + rest->triangle[k][c];
+            }
         }
         v += rest->vertex_count;
     }
     return UN_OK;
 }
 
-static un_status pose_solids(un_renderer *r, double time)
+static un_status pose_solids(un_renderer *r, int32_t frame)
 {
     int32_t v = 0;
+    UN_TRY(un_motion_place(r->motion, r->bodies, frame));
     for (int32_t s = 0; s < r->scene->def.solid_count; s++) {
-        const un_render_mesh *rest = &r->rest[s];
-        un_posed_solid *posed = &r->posed[s];
-        posed->shape = r->scene->def.solids[s].shape;
-        UN_TRY(un_scene_pose(r->scene, s, time, &posed->pose));
+        const un_body_mesh *rest = &r->rest[s];
+        const un_pose *pose = &r->bodies->body[s].to;
         for (int32_t k = 0; k < rest->vertex_count; k++, v++) {
             const float *p = rest->position[k], *q = rest->normal[k];
-            un_vec3 x =
-                un_pose_apply(&posed->pose, un_v3((double)p[0], (double)p[1], (double)p[2]));
-            un_vec3 n =
-                un_pose_rotate(&posed->pose, un_v3((double)q[0], (double)q[1], (double)q[2]));
+            un_vec3 x = un_pose_apply(pose, un_v3((double)p[0], (double)p[1], (double)p[2]));
+            un_vec3 n = un_pose_rotate(pose, un_v3((double)q[0], (double)q[1], (double)q[2]));
             un_fvec at = un_f3_of(x, 1 / r->unit), up = un_f3_of(n, 1);
             for (int a = 0; a < 3; a++) {
                 r->solids.position[v][a] = at[a];
@@ -329,9 +330,10 @@ void un_renderer_destroy(un_renderer *r)
     un_world_destroy(r);
     un_light_destroy(r);
     for (int32_t s = 0; r->rest && s < r->scene->def.solid_count; s++)
-        un_render_mesh_free(ctx, &r->rest[s]);
+        un_body_mesh_free(ctx, &r->rest[s]);
     un_free(ctx, r->rest);
-    un_free(ctx, r->posed);
+    un_bodies_destroy(r->bodies);
+    un_motion_destroy(r->motion);
     un_render_mesh_free(ctx, &r->solids);
     un_render_mesh_free(ctx, &r->water);
     un_extra_free(r);
@@ -351,12 +353,11 @@ un_status un_renderer_frame(un_renderer *r, int32_t frame, uint8_t *rgb)
     if (frame < 0 || !rgb) return un_fail(r->ctx, UN_ERROR_ARGUMENT, "there is no frame %d", frame);
     snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", r->directory, frame);
     un_render_mesh_free(r->ctx, &r->water);
-    UN_TRY(pose_solids(r, frame / r->scene->def.frames.rate));
+    UN_TRY(pose_solids(r, frame));
     UN_TRY(place_camera(r, frame / r->scene->def.frames.rate));
     if (r->def.water) {
         UN_TRY(un_render_mesh_load(r->ctx, path, r->unit, &r->water));
-        UN_TRY(un_render_mesh_prepare(r->ctx, &r->water, r->size, r->unit, r->reach, r->posed,
-                                      r->scene->def.solid_count));
+        UN_TRY(un_render_mesh_prepare(r->ctx, &r->water, r->size, r->unit, r->reach, r->bodies));
         un_extra_cut(r);
     }
     UN_TRY(un_extra_load(r, frame));

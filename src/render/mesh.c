@@ -201,19 +201,10 @@ static bool is_on_floor(const un_render_mesh *m, const uint32_t corner[3], float
 
 typedef struct contact {
     const un_render_mesh *mesh;
-    const un_posed_solid *solids;
-    int32_t solid_count;
+    const un_bodies *bodies;
     double unit, reach;
     un_fvec *away; /* per vertex: outward from the nearest solid and distance; 0: none in reach */
 } contact;
-
-static double box_distance(un_box3 b, un_vec3 x)
-{
-    double dx = fmax(fmax(b.min.x - x.x, x.x - b.max.x), 0);
-    double dy = fmax(fmax(b.min.y - x.y, x.y - b.max.y), 0);
-    double dz = fmax(fmax(b.min.z - x.z, x.z - b.max.z), 0);
-    return sqrt(dx * dx + dy * dy + dz * dz);
-}
 
 static void find_contact(void *arg, int64_t begin, int64_t end)
 {
@@ -222,18 +213,10 @@ static void find_contact(void *arg, int64_t begin, int64_t end)
         const float *p = c->mesh->position[v];
         un_vec3 x = un_scale(un_v3((double)p[0], (double)p[1], (double)p[2]), c->unit);
         un_vec3 away = {0, 0, 0};
-        double nearest = c->reach;
-        for (int32_t s = 0; s < c->solid_count; s++) {
-            const un_posed_solid *solid = &c->solids[s];
-            un_vec3 at = un_pose_invert(&solid->pose, x);
-            if (box_distance(un_shape_bounds(solid->shape), at) * solid->pose.scale > nearest)
-                continue;
-            double d = un_shape_distance(solid->shape, at) * solid->pose.scale;
-            if (d >= nearest) continue;
-            nearest = d;
-            away = un_pose_rotate(&solid->pose, un_shape_normal(solid->shape, at));
-        }
-        c->away[v] = (un_fvec){(float)away.x, (float)away.y, (float)away.z, (float)nearest};
+        double distance = c->reach;
+        int32_t nearest = un_bodies_nearest(c->bodies, x, &distance);
+        if (nearest >= 0) away = un_body_normal(&c->bodies->body[nearest], x);
+        c->away[v] = (un_fvec){(float)away.x, (float)away.y, (float)away.z, (float)distance};
     }
 }
 
@@ -261,12 +244,12 @@ static void pack_contacts(const contact *c, un_render_mesh *m)
 }
 
 un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec size, double unit,
-                                 float reach, const un_posed_solid *solids, int32_t solid_count)
+                                 float reach, const un_bodies *bodies)
 {
     if (!m->position) return UN_OK;
-    contact c = {.mesh = m, .solids = solids, .solid_count = solid_count, .unit = unit};
+    contact c = {.mesh = m, .bodies = bodies, .unit = unit};
     c.reach = (double)reach * unit;
-    if (solid_count > 0) {
+    if (bodies && bodies->count > 0) {
         UN_ALLOC(ctx, c.away, m->vertex_count + 1);
         un_parallel_for(ctx, m->vertex_count, 1024, find_contact, &c);
     }

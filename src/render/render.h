@@ -7,7 +7,9 @@
 #define UN_RENDER_H
 
 #include "base/base.h"
+#include "bodies/bodies.h"
 #include "geometry/geometry.h"
+#include "output/output.h"
 #include "scene/scene.h"
 
 /* ---- float vectors: points, directions and linear RGB; the fourth lane is 0 or ignored ---- */
@@ -176,25 +178,12 @@ void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh);
  * UN_OK and an empty mesh. Normals are not set. */
 un_status un_render_mesh_load(un_context *ctx, const char *path, double unit, un_render_mesh *mesh);
 
-typedef struct un_posed_solid {
-    const un_shape *shape;
-    un_pose pose;
-} un_posed_solid;
-
 /* Makes water ready. Triangles that face the floor nearer than `reach` are left out, those that
  * face a solid so near are TOUCH: there water touches it, and the film of air between the two
  * meshes is not real. Those in a side of the domain's box are FLAT; normals come from the others
- * only, so that the edge of a wall stays sharp. size and reach: internal lengths. */
+ * only, so that the edge of a wall stays sharp. size and reach: internal lengths; bodies: NULL if
+ * there are none. */
 un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *mesh, un_fvec size, double unit,
-                                 float reach, const un_posed_solid *solids, int32_t solid_count);
-
-/* A solid at rest, in metres, its edges sharp (solid.c). A shape without bounds, or one that does
- * not move and reaches beyond the domain all around, is cut off at the domain's box. If it also
- * hides what is inside, it is a container: the sides of the box are left out and the rest is
- * CUTAWAY. May come out empty. */
-un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
-                               un_render_mesh *mesh);
-/* Shares vertices that are the same in place and normal (weld.c). */
-un_status un_render_mesh_weld(un_context *ctx, un_render_mesh *mesh);
+                                 float reach, const un_bodies *bodies);
 
 #endif

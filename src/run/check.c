@@ -128,18 +128,18 @@ static void check_solids(un_context *ctx, const un_scene *scene, un_check *check
         const un_solid *solid = &def->solids[s];
         un_pose pose = un_pose_identity();
         if (solid->moves && un_scene_pose(scene, s, 0, &pose) != UN_OK)
-            warn(check, "%s: %s", solid->name, un_context_message(ctx));
+            warn(check, "%s: %s", solid->label, un_context_message(ctx));
         double depth = shape_depth(ctx, solid->shape, NULL, def->domain.size);
         if (depth == 0 && !solid->moves)
-            warn(check, "%s lies outside the domain and does nothing", solid->name);
+            warn(check, "%s lies outside the domain and does nothing", solid->label);
         else if (depth > 0 && 2 * depth < h)
             warn(check,
                  "%s is about %.3g m thick, less than a cell (%.3g m): liquid on both sides of "
                  "it feels the same pressure; make it thicker or raise detail.finest to %.0f",
-                 solid->name, 2 * depth, h, ceil(def->detail.finest * h / (2 * depth)));
+                 solid->label, 2 * depth, h, ceil(def->detail.finest * h / (2 * depth)));
         if (!solid->moves && def->liquid.shape &&
             shape_depth(ctx, solid->shape, def->liquid.shape, def->domain.size) > 0.5 * h)
-            warn(check, "liquid overlaps %s; the part inside the solid is left out", solid->name);
+            warn(check, "liquid overlaps %s; the part inside the solid is left out", solid->label);
     }
 }
 

@@ -128,8 +128,9 @@ void un_loop_remove_frames(const un_loop *l, int32_t last)
 
 void un_loop_remove_asides(const un_loop *l)
 {
-    static const char *const files[] = {"scene.lua", "run.json",    "stats.csv",     "probes.csv",
-                                        "mesh.pvd",  "surface.pvd", "particles.pvd", NULL};
+    static const char *const files[] = {"scene.lua",   "run.json",      "stats.csv",
+                                        "probes.csv",  "bodies.csv",    "mesh.pvd",
+                                        "surface.pvd", "particles.pvd", NULL};
     char path[UN_PATH_MAX];
     remove_files(l, ".", files, true);
     un_loop_path(path, l, "state");

@@ -88,7 +88,8 @@ static un_status add_run(const un_loop *l, un_state *out)
     UN_TRY(un_state_add_number(out, "run.frame_seconds", l->frame_seconds));
     UN_TRY(un_state_add(out, "run.stage_seconds", l->stage_seconds, l->stage_count, 8));
     UN_TRY(un_state_add_integer(out, "run.stats", un_table_length(l->stats)));
-    return un_state_add_integer(out, "run.probes", un_table_length(l->probes));
+    UN_TRY(un_state_add_integer(out, "run.probes", un_table_length(l->probes)));
+    return l->bodies ? un_state_add_integer(out, "run.bodies", un_table_length(l->bodies)) : UN_OK;
 }
 
 static void prune(const un_loop *l)
@@ -116,6 +117,7 @@ un_status un_loop_save(un_loop *l, bool before)
     /* Rows that the checkpoint counts on are on the disk before it is. */
     un_status status = un_table_sync(l->stats);
     if (status == UN_OK) status = un_table_sync(l->probes);
+    if (status == UN_OK && l->bodies) status = un_table_sync(l->bodies);
     if (status == UN_OK && !before) status = l->method->save(l->state, &l->seen);
     if (status == UN_OK) status = add_run(l, &all);
     if (status == UN_OK) status = un_state_append(&all, before ? &l->before : &l->seen);

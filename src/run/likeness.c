@@ -167,17 +167,24 @@ static void add_matter(lines *out, const char *whose, const un_matter *m)
 static void add_solids(lines *out)
 {
     const un_scene_def *def = &out->scene->def;
+    int32_t moving = 0;
+    char usual[64];
     add(out, "the number of solids=%d\n", def->solid_count);
     for (int32_t i = 0; i < def->solid_count; i++) {
         const un_solid *s = &def->solids[i];
         add(out, "the friction of ");
-        add_number(out, s->name, s->friction);
+        add_number(out, s->label, s->friction);
         add(out, "the slip of ");
-        add_number(out, s->name, s->slip);
-        add(out, "the shape of %s=#%016llx\n", s->name,
+        add_number(out, s->label, s->slip);
+        add(out, "the shape of %s=#%016llx\n", s->label,
             (unsigned long long)shape_hash(out, s->shape));
-        add(out, "the motion of %s=#%016llx\n", s->name,
+        add(out, "the motion of %s=#%016llx\n", s->label,
             s->moves ? (unsigned long long)pose_hash(out, i) : 0);
+        /* Heads columns of bodies.csv. Checkpoints from before there were names have none. */
+        moving += s->moves;
+        snprintf(usual, sizeof usual, UN_BODY_NAME, moving);
+        if (s->moves && strcmp(s->name, usual) != 0)
+            add(out, "the name of %s=%s\n", s->label, s->name);
     }
 }
 

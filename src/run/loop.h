@@ -18,6 +18,7 @@ typedef struct un_loop {
     void *state;
     un_estimate estimate;
     un_table *stats, *probes;
+    un_table *bodies; /* NULL: nothing moves, or the run began without */
     int lock;    /* file that is locked while the run goes on; -1 none */
     bool opened; /* the directory is this run's now */
 

@@ -36,7 +36,12 @@ static un_status compare_scene(un_loop *l, const un_state *in)
     return status;
 }
 
-static un_status take_run(un_loop *l, const un_state *in, int64_t *stats, int64_t *probes)
+/* Bytes of the tables that a checkpoint counts on; bodies: -1 where there is no such table. */
+typedef struct lengths {
+    int64_t stats, probes, bodies;
+} lengths;
+
+static un_status take_run(un_loop *l, const un_state *in, lengths *tables)
 {
     int64_t frame, step, between;
     double seconds;
@@ -49,8 +54,11 @@ static un_status take_run(un_loop *l, const un_state *in, int64_t *stats, int64_
     UN_TRY(un_state_number(in, "run.seconds", &seconds));
     UN_TRY(un_state_number(in, "run.frame_seconds", &l->frame_seconds));
     UN_TRY(un_state_array(in, "run.stage_seconds", 8, &stages));
-    UN_TRY(un_state_integer(in, "run.stats", 0, INT64_MAX, stats));
-    UN_TRY(un_state_integer(in, "run.probes", 0, INT64_MAX, probes));
+    UN_TRY(un_state_integer(in, "run.stats", 0, INT64_MAX, &tables->stats));
+    UN_TRY(un_state_integer(in, "run.probes", 0, INT64_MAX, &tables->probes));
+    tables->bodies = -1;
+    if (un_state_find(in, "run.bodies"))
+        UN_TRY(un_state_integer(in, "run.bodies", 0, INT64_MAX, &tables->bodies));
     l->frame = (int32_t)frame;
     l->step = (int32_t)step;
     l->between = between;
@@ -66,17 +74,33 @@ static bool is_wanted(const un_loop *l, const un_checkpoint *c)
     return c->frame < l->run->from_frame || (c->frame == l->run->from_frame && !c->between);
 }
 
+/* At the rows that the checkpoint counts on. A run of a version that had no bodies.csv goes on
+ * without: readers of such a run ask the scene. */
+static un_status open_tables(un_loop *l, const lengths *tables)
+{
+    char path[UN_PATH_MAX];
+    const un_bodies *bodies = l->method->bodies(l->state);
+    un_loop_path(path, l, "stats.csv");
+    UN_TRY(un_stats_create(l->ctx, path, l->method, tables->stats, &l->stats));
+    un_loop_path(path, l, "probes.csv");
+    UN_TRY(un_probes_create(l->ctx, path, l->def->probes, l->def->probe_count, tables->probes,
+                            &l->probes));
+    un_loop_path(path, l, "bodies.csv");
+    if (!bodies->moving || tables->bodies < 0) return UN_OK;
+    return un_bodies_table_create(l->ctx, path, bodies, tables->bodies, &l->bodies);
+}
+
 /* Reads one checkpoint, loads the state, opens the tables at the rows it counts on. */
 static un_status load(un_loop *l, const un_checkpoint *c)
 {
     char path[UN_PATH_MAX];
-    int64_t stats, probes;
+    lengths tables;
     un_state in;
     un_state_init(&in, l->ctx);
     un_loop_checkpoint_path(path, l, c);
     un_status status = un_checkpoint_read(&in, path);
     if (status == UN_OK) status = compare_scene(l, &in);
-    if (status == UN_OK) status = take_run(l, &in, &stats, &probes);
+    if (status == UN_OK) status = take_run(l, &in, &tables);
     if (status == UN_OK && l->frame > l->def->frames.count)
         status = un_fail(l->ctx, UN_ERROR_SCENE,
                          "cannot resume: frame %d is finished, and only %d are asked for; ask for "
@@ -84,20 +108,13 @@ static un_status load(un_loop *l, const un_checkpoint *c)
                          l->frame, l->def->frames.count, l->def->frames.count);
     if (status == UN_OK) status = l->method->load(l->ctx, l->scene, &in, &l->state);
     un_state_free(&in);
-    if (status == UN_OK) {
-        un_loop_path(path, l, "stats.csv");
-        status = un_stats_create(l->ctx, path, l->method, stats, &l->stats);
-    }
-    if (status == UN_OK) {
-        un_loop_path(path, l, "probes.csv");
-        status =
-            un_probes_create(l->ctx, path, l->def->probes, l->def->probe_count, probes, &l->probes);
-    }
+    if (status == UN_OK) status = open_tables(l, &tables);
     if (status == UN_OK) return status;
     if (l->state) l->method->destroy(l->state);
     un_table_close(l->stats);
+    un_table_close(l->probes);
     l->state = NULL;
-    l->stats = NULL;
+    l->stats = l->probes = NULL;
     return status;
 }
 
@@ -161,6 +178,7 @@ un_status un_loop_resume(un_loop *l, bool *found)
     UN_TRY(un_loop_remove_checkpoints(l, l->step));
     UN_TRY(un_table_cut(l->stats));
     UN_TRY(un_table_cut(l->probes));
+    if (l->bodies) UN_TRY(un_table_cut(l->bodies));
     un_loop_remove_frames(l, l->frame);
     return UN_OK;
 }

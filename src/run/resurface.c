@@ -1,5 +1,5 @@
 /* The surface made again from the particles that a run has saved: finer, smoother, or the way
- * another method would make it. Solids stand where the scene puts them at the frame's time. */
+ * another method would make it. Solids stand where bodies.csv says they were. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -24,6 +24,8 @@ typedef struct work {
     bool hulls;
     int32_t resolution, smoothing;
     un_grid grid;
+    un_bodies *bodies;
+    un_motion *motion;
     un_walls *walls;
     un_arena arena;
     /* of the grid's way only */
@@ -101,8 +103,8 @@ static un_status mesh_frame(work *w, int32_t frame)
     snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", w->def->directory, frame);
     UN_TRY(un_output_read_particles(w->ctx, path, &p));
     keep_inside(&p, w->scene->def.domain.size);
-    double time = frame / w->scene->def.frames.rate;
-    un_status status = un_walls_update(w->walls, time, 0);
+    un_status status = un_motion_place(w->motion, w->bodies, frame);
+    un_walls_update(w->walls);
     if (status == UN_OK) status = w->hulls ? mesh_hulls(w, &p, &mesh) : mesh_grid(w, &p, &mesh);
     un_arena_reset(&w->arena);
     un_particles_free(w->ctx, &p);
@@ -137,8 +139,9 @@ static int32_t last_frame(const char *directory)
 /* What makes a folder a run: so that view, render and compare take it for one. */
 static un_status copy_record(work *w)
 {
-    static const char *const names[] = {"scene.lua", "run.json", "stats.csv", "probes.csv"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const names[] = {"scene.lua", "run.json", "stats.csv", "probes.csv",
+                                        "bodies.csv"};
+    for (int i = 0; i < 5; i++) {
         char path[PATH_ROOM], *text;
         size_t size;
         struct stat found;
@@ -197,7 +200,9 @@ static un_status prepare(work *w)
         w->smoothing = w->hulls && un_scene_viscous(scene) ? UN_SMOOTHING_THICK : UN_SMOOTHING;
     w->resolution = w->def->resolution ? w->def->resolution : scene->detail.surface;
     w->grid = un_grid_make(scene->domain.size, finest);
-    return un_walls_create(w->ctx, &w->grid, w->scene, !w->hulls, &w->walls);
+    UN_TRY(un_motion_read(w->ctx, w->def->directory, w->scene, &w->motion));
+    UN_TRY(un_bodies_create(w->ctx, w->scene, &w->bodies));
+    return un_walls_create(w->ctx, &w->grid, w->bodies, !w->hulls, &w->walls);
 }
 
 static un_status mesh_all(work *w)
@@ -243,6 +248,8 @@ un_status un_resurface(un_context *ctx, const un_resurface_def *def)
         un_free(ctx, w.weight[a]);
     }
     un_walls_destroy(w.walls);
+    un_bodies_destroy(w.bodies);
+    un_motion_destroy(w.motion);
     if (w.scene) un_scene_destroy(w.scene);
     return status;
 }

@@ -3,7 +3,9 @@
  * Steps of a frame are of equal length and end exactly on it. After each frame its files are
  * complete, the tables synced and run.json up to date; then comes a checkpoint. So whatever ends
  * the run ends it on whole files, and it can go on from the last checkpoint. */
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "run/loop.h"
 
@@ -103,6 +105,7 @@ static un_status write_frame(un_loop *l, int32_t frame)
     UN_TRY(write_collections(l, frame));
     UN_TRY(un_table_sync(l->stats));
     UN_TRY(un_table_sync(l->probes));
+    if (l->bodies) UN_TRY(un_table_sync(l->bodies));
     l->stage_seconds[l->stage_count - 2] += un_seconds() - clock;
     l->frame = frame;
     l->between = false;
@@ -120,7 +123,9 @@ static un_status write_rows(un_loop *l, const un_step *step)
     UN_TRY(un_stats_row(l->stats, l->method, step));
     for (int32_t p = 0; p < count; p++)
         values[p + 1] = l->method->probe(l->state, &l->def->probes[p]);
-    return un_table_row(l->probes, values, count + 1);
+    UN_TRY(un_table_row(l->probes, values, count + 1));
+    if (!l->bodies) return UN_OK;
+    return un_bodies_table_row(l->ctx, l->bodies, l->method->bodies(l->state), step->time);
 }
 
 /* A run that is suspended, by Ctrl-Z or SIGSTOP, has a long gap with next to no processor time in
@@ -204,11 +209,23 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
     return UN_OK;
 }
 
+/* A table of an earlier run in the same place is not this run's. */
+static un_status begin_bodies(un_loop *l)
+{
+    char path[UN_PATH_MAX];
+    const un_bodies *bodies = l->method->bodies(l->state);
+    un_loop_path(path, l, "bodies.csv");
+    if (bodies->moving) return un_bodies_table_create(l->ctx, path, bodies, -1, &l->bodies);
+    if (unlink(path) != 0 && errno != ENOENT) return un_file_fail(l->ctx, "remove", path, errno);
+    return UN_OK;
+}
+
 static un_status first_frame(un_loop *l)
 {
     un_step step;
     UN_TRY(begin(l));
     UN_TRY(l->method->create(l->ctx, l->scene, &l->state));
+    UN_TRY(begin_bodies(l));
     l->method->first(l->state, &step);
     step.bytes = (double)un_context_bytes(l->ctx);
     l->max_speed = step.max_speed;
@@ -288,8 +305,12 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
     un_state_free(&l.seen);
     un_state_free(&l.before);
     un_free(ctx, l.likeness);
-    un_status closing = un_table_close(l.stats), probes_closing = un_table_close(l.probes);
-    if (closing == UN_OK) closing = probes_closing;
+    un_status closing = UN_OK;
+    un_table *tables[] = {l.stats, l.probes, l.bodies};
+    for (int i = 0; i < 3; i++) {
+        un_status table_closing = un_table_close(tables[i]);
+        if (closing == UN_OK) closing = table_closing;
+    }
     if (l.opened) {
         const char *word = status == UN_OK            ? "done"
                            : status == UN_INTERRUPTED ? "interrupted"

@@ -187,11 +187,12 @@ static void read_liquid(un_place *place, int t, un_scene *scene)
                                                    "a shape, such as box { ... }");
         if (node->kind == UN_NODE_SOLID)
             un_place_fail(place, number, "is a solid; move it to solids");
-        if (node->has_pose || node->has_friction || node->has_slip)
+        if (node->has_pose || node->has_friction || node->has_slip || *node->name)
             un_place_fail(place, number, "has %s, which is for solids; remove it",
                           node->has_pose       ? "a pose"
                           : node->has_friction ? "friction"
-                                               : "slip");
+                          : node->has_slip     ? "slip"
+                                               : "a name");
         if (node->has_velocity)
             un_place_fail(place, number,
                           "has a velocity; the liquid starts with one for all: liquid = { ..., "
@@ -229,11 +230,32 @@ static void name_item(lua_State *L, char *name, size_t size, const char *list, i
     snprintf(name, size, "%s[%d] (%s)", list, (int)i + 1, kind);
 }
 
+/* Names head columns of bodies.csv, so that no two solids may have the same. */
+static void name_solid(const un_place *place, un_scene_def *def, int32_t i, const char *given,
+                       int32_t moving)
+{
+    un_solid *solid = &def->solids[i];
+    char number[16];
+    if (*given)
+        snprintf(solid->name, sizeof solid->name, "%s", given);
+    else if (solid->moves)
+        snprintf(solid->name, sizeof solid->name, UN_BODY_NAME, moving);
+    snprintf(number, sizeof number, "%d", (int)i + 1);
+    for (int32_t other = 0; *solid->name && other < i; other++)
+        if (strcmp(def->solids[other].name, solid->name) == 0)
+            un_place_fail(place, number,
+                          "%s \"%s\", which is the name of solids[%d]; give one of them another: "
+                          "name = \"%s_2\"",
+                          *given ? "has the name" : "would be called", solid->name, (int)other + 1,
+                          solid->name);
+}
+
 static void read_solids(un_place *place, int t, un_scene *scene)
 {
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
     int list;
+    int32_t moving = 0;
     int32_t count = open_list(
         place, t, "solids", "{ sphere { center = {0.5, 0, 0.5}, radius = 0.1 } }", no_keys, &list);
     if (!list) return;
@@ -242,13 +264,15 @@ static void read_solids(un_place *place, int t, un_scene *scene)
         un_solid *solid = &def->solids[i];
         const un_node *node = (un_node *)take_item(place, list, i + 1, UN_VALUE_SHAPE,
                                                    "a shape, such as sphere { ... }");
-        name_item(L, solid->name, sizeof solid->name, "solids", i, &node->head);
+        name_item(L, solid->label, sizeof solid->label, "solids", i, &node->head);
         solid->shape = un_build_shape(L, scene, lua_gettop(L));
         solid->friction = node->friction;
         solid->slip = node->slip;
         solid->velocity = node->velocity;
         solid->pose = -1;
         solid->moves = node->has_pose || un_length(node->velocity) > 0;
+        moving += solid->moves;
+        name_solid(place, def, i, node->name, moving);
         if (node->has_pose) {
             lua_getiuservalue(L, -1, 2);
             solid->pose = luaL_ref(L, LUA_REGISTRYINDEX);

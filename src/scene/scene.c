@@ -422,5 +422,5 @@ un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose 
     if (status != UN_ERROR_SCENE) return status;
     char message[800];
     snprintf(message, sizeof message, "%s", un_context_message(scene->ctx));
-    return un_fail(scene->ctx, status, "%s (in the pose of %s at t = %g s)", message, s->name, t);
+    return un_fail(scene->ctx, status, "%s (in the pose of %s at t = %g s)", message, s->label, t);
 }

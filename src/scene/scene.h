@@ -27,10 +27,13 @@ typedef struct un_traits {
 /* The first of the methods, NULL at the end, with a trait: un_traits_find(list, offsetof(un_traits,
  * viscous)). NULL: none. */
 const un_traits *un_traits_find(const un_traits *const *methods, size_t trait);
+/* A solid that moves and has no name of its own is called by its number among those that move. */
+#define UN_BODY_NAME "body%d"
 
 typedef struct un_solid {
     const un_shape *shape;
-    char name[64];    /* "solids[2] (sphere)", for messages */
+    char label[64];   /* "solids[2] (sphere)", for messages */
+    char name[64];    /* in bodies.csv; "" if it has none and stands still */
     double friction;  /* 0 slips freely .. 1 sticks */
     double slip;      /* m, of viscous liquid: 0 sticks, infinity slides freely */
     un_vec3 velocity; /* m/s, constant; used when pose is none */

@@ -11,7 +11,7 @@
 #define DEPTH_MAX 200
 #define COST_MAX 100000
 
-#define SOLID_KEYS "velocity", "pose", "friction", "slip", "density"
+#define SOLID_KEYS "velocity", "pose", "friction", "slip", "density", "name"
 
 un_value *un_value_at(lua_State *L, int index)
 {
@@ -58,6 +58,25 @@ static double need_length(const un_place *place, const char *key, const char *us
     return value;
 }
 
+/* A name that heads columns of a table. False: there is none. */
+static bool read_name(const un_place *place, char *name, size_t size)
+{
+    lua_State *L = place->L;
+    if (!un_get_field(place, 1, "name")) return false;
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    size_t length = 0;
+    const char *word = "";
+    if (lua_type(L, -1) == LUA_TSTRING) word = lua_tolstring(L, -1, &length);
+    if (length == 0 || length >= size || strspn(word, allowed) != length)
+        un_place_fail(place, "name",
+                      "must be a short word in quotes of letters, digits, _ . and -, got %s",
+                      un_describe(L, -1).text);
+    snprintf(name, size, "%s", word);
+    lua_pop(L, 1);
+    return true;
+}
+
 /* ---- shapes ---- */
 
 /* Pushes a new node with what the table says about it as a solid. */
@@ -74,6 +93,7 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     node->has_friction =
         un_read_number(place, 1, "friction", (un_range){0, 1, false}, &node->friction);
     node->has_slip = un_read_slip(place, 1, "slip", &node->slip);
+    read_name(place, node->name, sizeof node->name);
     if (un_get_field(place, 1, "density"))
         un_place_fail(place, "density",
                       "(a body moved by the liquid) is not available in this version; use velocity "
@@ -456,24 +476,13 @@ static int make_drain(lua_State *L)
 /* ---- probes ---- */
 
 /* Names head columns of probes.csv, beside "time". */
-static void read_name(const un_place *place, un_probe_value *value)
+static void name_probe(const un_place *place, un_probe_value *value)
 {
-    lua_State *L = place->L;
-    snprintf(value->probe.name, sizeof value->probe.name, "%s", place->root);
-    if (!un_get_field(place, 1, "name")) return;
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    size_t length = 0;
-    const char *name = "";
-    if (lua_type(L, -1) == LUA_TSTRING) name = lua_tolstring(L, -1, &length);
-    if (length == 0 || length >= sizeof value->probe.name || strspn(name, allowed) != length)
-        un_place_fail(place, "name",
-                      "must be a short word in quotes of letters, digits, _ . and -, got %s",
-                      un_describe(L, -1).text);
+    char *name = value->probe.name;
+    if (!read_name(place, name, sizeof value->probe.name))
+        snprintf(name, sizeof value->probe.name, "%s", place->root);
     if (strcmp(name, "time") == 0)
         un_place_fail(place, "name", "= \"time\" is taken by the first column; choose another");
-    snprintf(value->probe.name, sizeof value->probe.name, "%s", name);
-    lua_pop(L, 1);
 }
 
 static int make_front(lua_State *L)
@@ -490,7 +499,7 @@ static int make_front(lua_State *L)
     value->probe.kind = UN_PROBE_FRONT;
     value->probe.sign = axis[0] == '-' ? -1 : 1;
     value->probe.axis = axis[axis[0] == '-'] - 'x';
-    read_name(&place, value);
+    name_probe(&place, value);
     return 1;
 }
 
@@ -506,7 +515,7 @@ static int make_height(lua_State *L)
     if (!un_read_numbers(&place, 1, "at", 2, at)) missing(&place, "at", usage);
     value->probe.kind = UN_PROBE_HEIGHT;
     value->probe.at = un_v3(at[0], 0, at[1]);
-    read_name(&place, value);
+    name_probe(&place, value);
     return 1;
 }
 
@@ -520,7 +529,7 @@ static int make_pressure(lua_State *L)
     un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
     value->probe.kind = UN_PROBE_PRESSURE;
     value->probe.at = need_vec3(&place, "at", usage);
-    read_name(&place, value);
+    name_probe(&place, value);
     return 1;
 }
 

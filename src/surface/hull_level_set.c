@@ -331,8 +331,8 @@ static double find_crossing(const ray *r, double d0, double slope)
 static void find_solids(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
-    const un_walls *walls = s->walls;
-    un_vec3 x[NODE_GRAIN], local[NODE_GRAIN];
+    const un_bodies *bodies = s->walls->bodies;
+    un_vec3 x[NODE_GRAIN];
     double d[NODE_GRAIN];
     int32_t node[NODE_GRAIN], count = 0;
     un_box3 bounds = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
@@ -348,17 +348,11 @@ static void find_solids(void *arg, int64_t begin, int64_t end)
         bounds.max = un_max3(bounds.max, s->mesh->x[n]);
     }
     if (count == 0) return;
-    for (int32_t b = 0; b < walls->body_count; b++) {
-        const un_body *body = &walls->bodies[b];
-        un_vec3 lo = un_sub(body->bounds.min, bounds.max),
-                hi = un_sub(bounds.min, body->bounds.max);
-        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > far) continue;
+    for (int32_t b = 0; b < bodies->count; b++) {
+        if (!un_body_is_near(&bodies->body[b], bounds.min, bounds.max, far)) continue;
+        un_body_distances(&bodies->body[b], x, count, d);
         for (int32_t i = 0; i < count; i++)
-            local[i] = body->moves ? un_pose_invert(&body->to, x[i]) : x[i];
-        un_shape_distances(body->shape, local, count, d);
-        double scale = body->moves ? body->to.scale : 1;
-        for (int32_t i = 0; i < count; i++)
-            s->solid[node[i]] = fminf(s->solid[node[i]], (float)(d[i] * scale));
+            s->solid[node[i]] = fminf(s->solid[node[i]], (float)d[i]);
     }
     for (int32_t i = 0; i < count; i++)
         if (!(s->solid[node[i]] > 0)) s->phi[node[i]] = 1;
@@ -416,7 +410,7 @@ un_status un_hulls_cut(un_context *ctx, un_arena *arena, un_arena *scratch,
     s.radius = def->radius;
     s.depth = def->depth ? def->depth : def->hulls->depth;
     s.gap = def->depth ? GAP : GAP_UNKNOWN;
-    s.walls = def->walls && def->walls->body_count ? def->walls : NULL;
+    s.walls = def->walls && def->walls->bodies->count ? def->walls : NULL;
     s.graph = def->graph;
     size_t nodes = (size_t)mesh->node_count + 1;
     s.ball = un_arena_alloc(scratch, (size_t)groups->count + 1, sizeof *s.ball);

@@ -64,15 +64,7 @@ typedef struct mesher_state {
 static bool is_near_solid(const mesher_state *s, un_vec3 x, double near)
 {
     const un_walls *walls = s->in->walls;
-    for (int32_t b = 0; walls && b < walls->body_count; b++) {
-        const un_body *body = &walls->bodies[b];
-        un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
-        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > near) continue;
-        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
-        double scale = body->moves ? body->to.scale : 1;
-        if (un_shape_distance(body->shape, local) * scale < near) return true;
-    }
-    return false;
+    return walls && un_bodies_nearest(walls->bodies, x, &near) >= 0;
 }
 
 static bool is_clear_of_walls(const mesher_state *s, un_vec3 x, double radius)
@@ -256,7 +248,7 @@ static un_status build_tree(mesher_state *s)
     int64_t sheets = s->hulls->sheet_count, count = 0;
     int32_t solid_count = 0;
     request_args a = {.s = s};
-    if (s->in->walls && s->in->walls->body_count) {
+    if (s->in->walls && s->in->walls->bodies->count) {
         a.at_solid = un_arena_alloc(&s->scratch, (size_t)p->count + 1, 1);
         if (!a.at_solid) return UN_ERROR_MEMORY;
         un_parallel_for(s->ctx, p->count, 1024, find_at_solids, &a);

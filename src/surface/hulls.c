@@ -71,23 +71,10 @@ static int32_t find_images(const un_hulls_def *def, int64_t q, un_vec3 image[IMA
         to[s / 2] += s & 1 ? 2 * d : -2 * d;
         image[count++] = un_v3(to[0], to[1], to[2]);
     }
-    double least = reach;
-    int32_t nearest = -1;
-    for (int32_t b = 0; b < walls->body_count; b++) {
-        const un_body *body = &walls->bodies[b];
-        un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
-        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > least) continue;
-        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
-        double d = un_shape_distance(body->shape, local) * (body->moves ? body->to.scale : 1);
-        if (d < least) least = d, nearest = b;
-    }
-    if (nearest >= 0 && least >= 0) {
-        const un_body *body = &walls->bodies[nearest];
-        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
-        un_vec3 n = un_shape_normal(body->shape, local);
-        if (body->moves) n = un_pose_rotate(&body->to, n);
-        image[count++] = un_mad(x, n, -2 * least);
-    }
+    double d = reach;
+    int32_t nearest = un_bodies_nearest(walls->bodies, x, &d);
+    if (nearest >= 0 && d >= 0)
+        image[count++] = un_mad(x, un_body_normal(&walls->bodies->body[nearest], x), -2 * d);
     return count;
 }
 

@@ -193,14 +193,8 @@ static double open_part(const un_mesher *in, un_vec3 x, double solid_distance)
 static double solid_distance(const un_walls *walls, un_vec3 x)
 {
     double near = 2 * walls->grid->h, d = near;
-    if (walls->body_count == 0 || un_walls_distance(walls, x) > near) return near;
-    for (int32_t b = 0; b < walls->body_count; b++) {
-        const un_body *body = &walls->bodies[b];
-        un_vec3 lo = un_sub(body->bounds.min, x), hi = un_sub(x, body->bounds.max);
-        if (fmax(fmax(fmax(lo.x, hi.x), fmax(lo.y, hi.y)), fmax(lo.z, hi.z)) > d) continue;
-        un_vec3 local = body->moves ? un_pose_invert(&body->to, x) : x;
-        d = fmin(d, un_shape_distance(body->shape, local) * body->to.scale);
-    }
+    if (walls->bodies->count == 0 || un_walls_distance(walls, x) > near) return near;
+    un_bodies_nearest(walls->bodies, x, &d);
     return d;
 }
 
@@ -232,7 +226,7 @@ static void colour_to_phi(void *arg, int64_t begin, int64_t end)
                 phi[i] = in->phi[c] < 0 && !is_wall(in, c) ? (float)(-1.5 * h) : (float)(1.5 * h);
                 continue;
             }
-            double d = in->walls->body_count ? solid_distance(in->walls, x) : 2 * h;
+            double d = in->walls->bodies->count ? solid_distance(in->walls, x) : 2 * h;
             double part = open_part(in, x, d);
             phi[i] =
                 part > 0.02 ? (float)(h * un_colour_distance(phi[i] / part)) : (float)(1.5 * h);
@@ -471,7 +465,7 @@ static un_status sample_level_set(mesher_state *s)
     un_parallel_for(ctx, in->particles->count, 8192, find_loose, s);
     un_bins_scatter(in->bins, touch_nodes, s);
     un_parallel_for(ctx, rows, 16, add_loose, s);
-    if (in->walls->body_count) un_parallel_for(ctx, rows, 64, cut_solids, s);
+    if (in->walls->bodies->count) un_parallel_for(ctx, rows, 64, cut_solids, s);
     return UN_OK;
 }
 

@@ -128,8 +128,12 @@ void un_view_describe(un_text *t, const char *directory)
         snprintf(file, sizeof file, "frames/0000/%s", files[i]);
         un_text_add(t, ",\"%s\":%s", names[i], size_of(directory, file) >= 0 ? "true" : "false");
     }
-    un_text_add(t, ",\"stats\":%lld,\"probes\":%lld", (long long)size_of(directory, "stats.csv"),
-                (long long)size_of(directory, "probes.csv"));
+    static const char *const tables[] = {"stats", "probes", "bodies"};
+    for (int i = 0; i < 3; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "%s.csv", tables[i]);
+        un_text_add(t, ",\"%s\":%lld", tables[i], (long long)size_of(directory, file));
+    }
     struct stat record;
     char path[4200];
     snprintf(path, sizeof path, "%s/run.json", directory);
@@ -144,7 +148,7 @@ void un_view_describe(un_text *t, const char *directory)
 /* Poses of a moving solid are told frame by frame; longer films stand still at their end. */
 #define POSES_MAX 20000
 
-static un_status pack_solid(un_context *ctx, const un_render_mesh *m, char **bytes, size_t *size)
+static un_status pack_solid(un_context *ctx, const un_body_mesh *m, char **bytes, size_t *size)
 {
     uint32_t counts[2] = {(uint32_t)m->vertex_count, (uint32_t)m->triangle_count};
     size_t vectors = (size_t)m->vertex_count * 12, indices = (size_t)m->triangle_count * 12;
@@ -158,36 +162,57 @@ static un_status pack_solid(un_context *ctx, const un_render_mesh *m, char **byt
     return UN_OK;
 }
 
-static un_status add_solid(un_context *ctx, un_text *t, const un_scene *scene, int32_t s,
-                           un_view_scene *out)
+/* A scene and what is said of it. */
+typedef struct description {
+    un_context *ctx;
+    un_text text;
+    un_scene *scene;
+    un_motion *motion;
+    int32_t pose_count; /* frames whose poses are told */
+    un_view_scene *out;
+} description;
+
+static un_status add_poses(description *d, int32_t s)
 {
-    const un_solid *solid = &scene->def.solids[s];
-    un_render_mesh mesh;
-    UN_TRY(un_render_mesh_solid(ctx, solid->shape, solid->moves, scene->def.domain.size, &mesh));
-    un_status status = un_render_mesh_weld(ctx, &mesh);
+    un_text *t = &d->text;
+    un_text_add(t, ",\"poses\":[");
+    for (int32_t f = 0; f < d->pose_count && f < POSES_MAX; f++) {
+        un_pose p;
+        UN_TRY(un_motion_pose(d->motion, s, f, &p));
+        un_text_add(t, "%s[", f ? "," : "");
+        for (int r = 0; r < 3; r++)
+            un_text_add(t, "%.7g,%.7g,%.7g,%.7g%s", p.scale * p.rotation[r][0],
+                        p.scale * p.rotation[r][1], p.scale * p.rotation[r][2],
+                        r == 0   ? p.translation.x
+                        : r == 1 ? p.translation.y
+                                 : p.translation.z,
+                        r < 2 ? "," : "]");
+    }
+    un_text_add(t, "]");
+    return t->status;
+}
+
+static un_status add_solid(description *d, int32_t s)
+{
+    un_context *ctx = d->ctx;
+    un_text *t = &d->text;
+    const un_solid *solid = &d->scene->def.solids[s];
+    un_body_mesh mesh;
+    UN_TRY(un_body_mesh_build(ctx, solid->shape, solid->moves, d->scene->def.domain.size, &mesh));
+    un_status status = un_body_mesh_weld(ctx, &mesh);
     if (status == UN_OK)
-        status = pack_solid(ctx, &mesh, &out->solids[s].bytes, &out->solids[s].size);
+        status = pack_solid(ctx, &mesh, &d->out->solids[s].bytes, &d->out->solids[s].size);
     un_text_add(t, "%s{\"name\":", s ? "," : "");
-    un_view_add_string(t, solid->name);
+    un_view_add_string(t, solid->label);
     un_text_add(t, ",\"triangles\":%d,\"moves\":%s", mesh.triangle_count,
                 solid->moves ? "true" : "false");
-    un_render_mesh_free(ctx, &mesh);
+    un_body_mesh_free(ctx, &mesh);
     UN_TRY(status);
     if (solid->moves) {
-        un_text_add(t, ",\"poses\":[");
-        for (int32_t f = 0; f <= scene->def.frames.count && f < POSES_MAX; f++) {
-            un_pose p;
-            UN_TRY(un_scene_pose(scene, s, f / scene->def.frames.rate, &p));
-            un_text_add(t, "%s[", f ? "," : "");
-            for (int r = 0; r < 3; r++)
-                un_text_add(t, "%.7g,%.7g,%.7g,%.7g%s", p.scale * p.rotation[r][0],
-                            p.scale * p.rotation[r][1], p.scale * p.rotation[r][2],
-                            r == 0   ? p.translation.x
-                            : r == 1 ? p.translation.y
-                                     : p.translation.z,
-                            r < 2 ? "," : "]");
-        }
-        un_text_add(t, "]");
+        un_vec3 centre = un_body_reference(solid->shape);
+        un_text_add(t, ",\"body\":\"%s\",\"centre\":[%.9g,%.9g,%.9g]", solid->name, centre.x,
+                    centre.y, centre.z);
+        if (d->pose_count > 0) UN_TRY(add_poses(d, s));
     }
     un_text_add(t, "}");
     return t->status;
@@ -207,8 +232,12 @@ static un_status add_camera(un_text *t, const un_scene *scene)
     return t->status;
 }
 
-static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un_view_scene *out)
+static un_status describe_scene(description *d)
 {
+    un_context *ctx = d->ctx;
+    un_text *t = &d->text;
+    un_scene *scene = d->scene;
+    un_view_scene *out = d->out;
     const un_scene_def *def = &scene->def;
     un_vec3 size = out->domain = def->domain.size;
     un_text_add(t, "{\"domain\":[%.9g,%.9g,%.9g],\"rate\":%.9g,\"count\":%d,\"method\":", size.x,
@@ -221,23 +250,34 @@ static un_status describe_scene(un_context *ctx, un_text *t, un_scene *scene, un
     out->solids = un_alloc_zero(ctx, (size_t)def->solid_count + 1, sizeof *out->solids);
     if (!out->solids) return UN_ERROR_MEMORY;
     out->solid_count = def->solid_count;
-    for (int32_t s = 0; s < def->solid_count; s++) UN_TRY(add_solid(ctx, t, scene, s, out));
+    for (int32_t s = 0; s < def->solid_count; s++) UN_TRY(add_solid(d, s));
     un_text_add(t, "]}");
     return t->status;
 }
 
-un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_scene *out)
+/* While bodies.csv may grow, the page reads that; runs without one are told of beforehand. */
+static un_status read_motion(description *d, const char *directory, bool saved)
+{
+    UN_TRY(un_motion_read(d->ctx, directory, d->scene, &d->motion));
+    if (saved)
+        d->pose_count = un_frame_count(d->ctx, directory);
+    else if (!un_motion_is_recorded(d->motion))
+        d->pose_count = d->scene->def.frames.count + 1;
+    return UN_OK;
+}
+
+un_status un_view_scene_make(un_context *ctx, const char *directory, bool saved, un_view_scene *out)
 {
     *out = (un_view_scene){.domain = {1, 1, 1}};
-    un_text t = {.ctx = ctx};
-    un_scene *scene = NULL;
+    description d = {.ctx = ctx, .text = {.ctx = ctx}, .out = out};
     char path[4200];
     snprintf(path, sizeof path, "%s/scene.lua", directory);
-    un_status status = un_scene_load(ctx, path, NULL, 0, &scene);
-    if (status == UN_OK) {
-        status = describe_scene(ctx, &t, scene, out);
-        un_scene_destroy(scene);
-    }
+    un_status status = un_scene_load(ctx, path, NULL, 0, &d.scene);
+    if (status == UN_OK) status = read_motion(&d, directory, saved);
+    if (status == UN_OK) status = describe_scene(&d);
+    un_motion_destroy(d.motion);
+    if (d.scene) un_scene_destroy(d.scene);
+    un_text t = d.text;
     if (status != UN_OK && status != UN_ERROR_MEMORY) {
         un_log(ctx, UN_LOG_WARNING, "%s; shown without domain and solids", un_context_message(ctx));
         un_view_scene_free(ctx, out);

@@ -10,6 +10,7 @@ static const struct {
 } tables[] = {{"run.json", "application/json"},
               {"stats.csv", "text/csv; charset=utf-8"},
               {"probes.csv", "text/csv; charset=utf-8"},
+              {"bodies.csv", "text/csv; charset=utf-8"},
               {"scene.lua", "text/plain; charset=utf-8"}},
   frame_files[] = {{"surface.ply", "application/octet-stream"},
                    {"particles.vtp", "application/octet-stream"},

@@ -137,7 +137,7 @@ static un_status save_scene(saver *s, int32_t run)
     un_view_scene scene;
     un_text t = {.ctx = s->ctx};
     char id[64];
-    UN_TRY(un_view_scene_make(s->ctx, s->def->directories[run], &scene));
+    UN_TRY(un_view_scene_make(s->ctx, s->def->directories[run], true, &scene));
     un_status status = UN_OK;
     s->domain = scene.domain;
     un_text_add(&t, "%s", scene.json);

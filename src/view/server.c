@@ -302,7 +302,7 @@ static un_status start(un_viewer *v, const un_viewer_def *def)
         v->runs[r].directory = un_strdup(v->ctx, def->directories[r]);
         if (!v->runs[r].directory) return UN_ERROR_MEMORY;
         v->run_count = r + 1;
-        UN_TRY(un_view_scene_make(v->ctx, def->directories[r], &v->runs[r].scene));
+        UN_TRY(un_view_scene_make(v->ctx, def->directories[r], false, &v->runs[r].scene));
     }
     int32_t tries = def->port ? 1 : PORT_TRIES;
     for (int32_t t = 0; t < tries; t++)

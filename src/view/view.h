@@ -40,9 +40,8 @@ int un_view_character(const char *text);
 
 void un_view_add_base64(un_text *text, const uint8_t *bytes, size_t count);
 
-/* What does not change while a run goes on: the domain, the solids at rest and their poses by
- * frame, as JSON; meshes as bytes: two counts (uint32), positions and normals (float), triangles.
- */
+/* What does not change while a run goes on: the domain and the solids at rest, as JSON; meshes as
+ * bytes: two counts (uint32), positions and normals (float), triangles. */
 typedef struct un_view_scene {
     char *json;
     un_vec3 domain; /* m; 1 each way where the scene cannot be read */
@@ -52,8 +51,10 @@ typedef struct un_view_scene {
         size_t size;
     } * solids;
 } un_view_scene;
-/* A scene that cannot be read gives an empty one and a warning: frames can be seen without. */
-un_status un_view_scene_make(un_context *ctx, const char *directory, un_view_scene *scene);
+/* A scene that cannot be read gives an empty one and a warning: frames can be seen without. saved:
+ * with the poses of solids at each frame there is, for a page that cannot ask for bodies.csv. */
+un_status un_view_scene_make(un_context *ctx, const char *directory, bool saved,
+                             un_view_scene *scene);
 void un_view_scene_free(un_context *ctx, un_view_scene *scene);
 
 /* {"name": ..., "frames": how many folders, "live": ..., sizes of tables, ...} */

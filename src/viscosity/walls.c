@@ -31,20 +31,6 @@ static uint32_t sides_at(const un_tet_walls *tw, un_vec3 x, double snap)
     return sides;
 }
 
-/* Away from the solid, the mean over the node's tets. */
-static un_vec3 solid_normal(const un_tet_walls *tw, int64_t n)
-{
-    const un_tets *mesh = tw->mesh;
-    un_vec3 sum = {0, 0, 0};
-    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
-        int32_t t = mesh->corner[k] / 4;
-        double v[4];
-        for (int i = 0; i < 4; i++) v[i] = tw->phi_solid[mesh->tet[t][i]];
-        sum = un_mad(sum, un_tets_gradient(mesh, t, v), un_tets_volume(mesh, t));
-    }
-    return un_normalize(sum);
-}
-
 /* Takes a direction out of what is free. */
 static void hold(double free[9], un_vec3 n)
 {
@@ -71,7 +57,7 @@ static void find_nodes(void *arg, int64_t begin, int64_t end)
         if (tw->phi[n] > 0) continue;
         uint32_t sides = sides_at(tw, x, a->snap);
         bool solid = tw->phi_solid && tw->phi_solid[n] <= a->snap;
-        const un_body *body = solid ? &tw->walls->bodies[tw->body[n]] : NULL;
+        const un_body *body = solid ? &tw->walls->bodies->body[tw->body[n]] : NULL;
         double slip = INFINITY;
         for (int side = 0; side < 6; side++)
             if (sides >> side & 1) slip = fmin(slip, def->domain.slip[side]);
@@ -84,7 +70,7 @@ static void find_nodes(void *arg, int64_t begin, int64_t end)
         for (int c = 0; c < 9; c += 4) free[c] = 1;
         for (int axis = 0; axis < 3; axis++)
             if (sides >> 2 * axis & 3) hold(free, un_v3(axis == 0, axis == 1, axis == 2));
-        if (body) hold(free, solid_normal(tw, n));
+        if (body) hold(free, un_tet_walls_normal(tw, n));
     }
 }
 
@@ -95,7 +81,8 @@ un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_t
     w->slides = false;
     for (int side = 0; side < 6; side++)
         w->slides |= !def->domain.open[side] && def->domain.slip[side] > 0;
-    for (int32_t b = 0; b < tw->walls->body_count; b++) w->slides |= tw->walls->bodies[b].slip > 0;
+    const un_bodies *bodies = tw->walls->bodies;
+    for (int32_t b = 0; b < bodies->count; b++) w->slides |= bodies->body[b].slip > 0;
     UN_TRY(un_array_need(ctx, (void **)&w->kind, &w->capacity[0], nodes, sizeof *w->kind));
     UN_TRY(un_array_need(ctx, (void **)&w->held, &w->capacity[3], nodes, sizeof *w->held));
     UN_TRY(un_array_need(ctx, (void **)&w->u, &w->capacity[1], nodes, sizeof *w->u));
@@ -140,7 +127,7 @@ double un_viscous_wall_drag(const un_tet_walls *tw, int32_t t, int i)
     }
     if (inside == 0 || inside == 4 || v[i] > 0) return drag;
     bool solid = tw->phi_solid && tw->phi_solid[n[i]] <= snap;
-    double length = solid ? tw->walls->bodies[tw->body[n[i]]].slip : INFINITY;
+    double length = solid ? tw->walls->bodies->body[tw->body[n[i]]].slip : INFINITY;
     for (int side = 0; side < 6 && !solid; side++)
         if (sides[i] >> side & 1) length = fmin(length, slip[side]);
     double slope = un_length(un_tets_gradient(mesh, t, v));

@@ -28,23 +28,17 @@ static double distance_from(const un_body *body, un_vec3 x)
     return un_shape_distance(body->shape, un_pose_invert(&body->from, x)) * body->from.scale;
 }
 
-static double distance_to(const un_body *body, un_vec3 x)
-{
-    return un_shape_distance(body->shape, un_pose_invert(&body->to, x)) * body->to.scale;
-}
-
 /* Outside every body at the end and inside the closed sides. */
 static void check_free(const tank *t, un_vec3 from, un_vec3 to)
 {
-    const un_walls *w = t->walls;
     assert_true(un_finite3(to));
-    for (int32_t b = 0; b < w->body_count; b++) {
-        double d = distance_to(&w->bodies[b], to);
+    for (int32_t b = 0; b < t->bodies->count; b++) {
+        double d = un_body_distance(&t->bodies->body[b], to);
         if (d < -1e-9)
             fail_msg("body %d: from %g %g %g (distance %g) ends %g inside", b, from.x, from.y,
-                     from.z, distance_from(&w->bodies[b], from), -d);
+                     from.z, distance_from(&t->bodies->body[b], from), -d);
     }
-    if (un_walls_sides(w, to) < 0)
+    if (un_walls_sides(t->walls, to) < 0)
         fail_msg("from %g %g %g out of a side: %g %g %g", from.x, from.y, from.z, to.x, to.y, to.z);
 }
 
@@ -57,8 +51,8 @@ static void throw_particles(tank *t, uint64_t stream, region *part)
     for (uint64_t i = 0; thrown < PATHS && i < 20 * PATHS; i++) {
         un_vec3 from = random_point(i, stream), v = {0, 0, 0};
         bool inside = false;
-        for (int32_t b = 0; b < t->walls->body_count; b++)
-            inside |= distance_from(&t->walls->bodies[b], from) < 1e-3 * CELL;
+        for (int32_t b = 0; b < t->bodies->count; b++)
+            inside |= distance_from(&t->bodies->body[b], from) < 1e-3 * CELL;
         if (inside) continue;
         thrown++;
         un_vec3 aim = un_add(from, random_path(i, stream + 8));
@@ -100,7 +94,7 @@ static void spheres_and_tori_are_never_entered(void **state)
 
 static int side_of_plate(const tank *t, un_vec3 x, bool at_end)
 {
-    const un_body *body = &t->walls->bodies[0];
+    const un_body *body = &t->bodies->body[0];
     return un_pose_invert(at_end ? &body->to : &body->from, x).y > 0.43;
 }
 
@@ -168,7 +162,7 @@ static un_shape *box_shell(tank *t, double thickness)
 
 static int in_box_shell(const tank *t, un_vec3 x, bool at_end)
 {
-    const un_body *body = &t->walls->bodies[0];
+    const un_body *body = &t->bodies->body[0];
     un_vec3 r = un_sub(un_pose_invert(at_end ? &body->to : &body->from, x), un_v3(0.5, 0.5, 0.5));
     return fmax(fabs(r.x), fmax(fabs(r.y), fabs(r.z))) < 0.2 - CELL / 100;
 }
@@ -244,13 +238,13 @@ static void gaps_between_bodies(void **state)
 
 static void place(tank *t, int32_t b, un_pose from, un_pose to, double dt)
 {
-    un_body *body = &t->walls->bodies[b];
+    un_body *body = &t->bodies->body[b];
     body->moves = true;
     body->from = from;
     body->to = to;
     body->dt = dt;
     body->bounds = (un_box3){un_v3(-9, -9, -9), un_v3(9, 9, 9)};
-    t->walls->moving = true;
+    t->bodies->moving = true;
 }
 
 static un_pose shifted(un_vec3 by)
@@ -377,7 +371,7 @@ static void friction_slows_what_slides(void **state)
     un_advect_collide(t.walls, un_v3(0.2, 0.4, 0.5), un_v3(0.5, 0.2, 0.6), 0.01, &v);
     check_near(un_length(v), 0, 1e-12);
     /* as much in four steps as in one */
-    t.walls->bodies[0].friction = 0.4;
+    t.bodies->body[0].friction = 0.4;
     for (int32_t step = 0; step < 4; step++) {
         slow.y = -2;
         un_advect_collide(t.walls, un_v3(0.2, 0.31, 0.5), un_v3(0.5, 0.2, 0.6), 0.0025, &slow);

@@ -315,6 +315,43 @@ static void glb(void **state)
     check_context_end(ctx);
 }
 
+/* Changed by hand: the solid is there in what is exported. */
+static void solids_are_where_the_table_says(void **state)
+{
+    (void)state;
+    static const char table[] = "time,body1_x,body1_y,body1_z,body1_qw,body1_qx,body1_qy,body1_qz\n"
+                                "0,0.2,0.8,0.2,1,0,0,0\n"
+                                "0.041666666666666664,0.7,0.8,0.2,1,0,0,0\n"
+                                "0.08333333333333333,0.2,0.8,0.2,0,0,1,0\n";
+    un_context *ctx = check_context();
+    un_export_report report;
+    char *text, name[128];
+    size_t size;
+    make_run(ctx);
+    scratch_write("bodies.csv", table, sizeof table - 1);
+    un_export_def def = define("usd");
+    check_ok(ctx, un_export(ctx, &def, &report));
+    snprintf(name, sizeof name, "export/usd/%s.usda", strrchr(scratch, '/') + 1);
+    check_ok(ctx, un_file_read(ctx, scratch_path(name), &text, NULL));
+    assert_non_null(strstr(text, "1: ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0.5, 0, 0, 1))"));
+    assert_non_null(
+        strstr(text, "2: ((-1, 0, 0, 0), (0, 1, 0, 0), (0, 0, -1, 0), (0.4, 0, 0.4, 1))"));
+    un_free(ctx, text);
+    def = define("glb");
+    check_ok(ctx, un_export(ctx, &def, &report));
+    check_ok(ctx, un_file_read(ctx, scratch_path("export/glb/surface.0001.glb"), &text, &size));
+    assert_non_null(memmem(text, size, "0.5,0,0,1]", 10));
+    un_free(ctx, text);
+    scratch_write("bodies.csv", table, 100); /* frame 1 is gone */
+    static const char *const formats[] = {"usd", "glb"};
+    for (int i = 0; i < 2; i++) {
+        def = define(formats[i]);
+        assert_int_equal(un_export(ctx, &def, &report), UN_ERROR_FILE);
+        assert_non_null(strstr(un_context_message(ctx), "bodies.csv has no row for frame 1"));
+    }
+    check_context_end(ctx);
+}
+
 static bool stop_at_once(void *user, int32_t done, int32_t total)
 {
     assert_true(done >= 1 && done <= total);
@@ -452,6 +489,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(mixed_liquid, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(usd, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(glb, scratch_begin, scratch_end),
+        cmocka_unit_test_setup_teardown(solids_are_where_the_table_says, scratch_begin,
+                                        scratch_end),
         cmocka_unit_test_setup_teardown(refused, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(full_disk, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(damaged, scratch_begin, scratch_end),

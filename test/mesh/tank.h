@@ -11,6 +11,7 @@ typedef struct tank {
     un_solid solids[8];
     un_shape_set *shapes;
     un_grid grid;
+    un_bodies *bodies;
     un_walls *walls;
 } tank;
 
@@ -57,14 +58,30 @@ static inline un_shape *tank_plane(tank *t, un_vec3 point, un_vec3 normal)
     return shape;
 }
 
+/* Without samples, for walls on another mesh. */
+static inline void tank_build_exact(tank *t)
+{
+    check_ok(t->ctx, un_bodies_create(t->ctx, &t->scene, &t->bodies));
+    check_ok(t->ctx, un_walls_create(t->ctx, &t->grid, t->bodies, false, &t->walls));
+}
+
 static inline void tank_build(tank *t)
 {
-    check_ok(t->ctx, un_walls_create(t->ctx, &t->grid, &t->scene, true, &t->walls));
+    check_ok(t->ctx, un_bodies_create(t->ctx, &t->scene, &t->bodies));
+    check_ok(t->ctx, un_walls_create(t->ctx, &t->grid, t->bodies, true, &t->walls));
+}
+
+/* The solids for a step from `time` on, and the samples of them. */
+static inline void tank_move(tank *t, double time, double dt)
+{
+    check_ok(t->ctx, un_bodies_update(t->bodies, time, dt));
+    un_walls_update(t->walls);
 }
 
 static inline void tank_end(tank *t)
 {
     un_walls_destroy(t->walls);
+    un_bodies_destroy(t->bodies);
     un_shape_set_destroy(t->shapes);
     check_context_end(t->ctx);
 }

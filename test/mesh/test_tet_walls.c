@@ -50,7 +50,6 @@ static void build(un_context *ctx, un_arena *arena, un_octree *tree, un_tets *me
 
 /* A tank's walls on a mesh of their own. */
 typedef struct sampled {
-    un_walls *walls;
     un_arena arena;
     un_octree tree;
     un_tets mesh;
@@ -59,10 +58,10 @@ typedef struct sampled {
 
 static void sample(sampled *s, tank *k, int32_t finest, un_vec3 fine)
 {
-    check_ok(k->ctx, un_walls_create(k->ctx, &k->grid, &k->scene, false, &s->walls));
+    tank_build_exact(k);
     un_arena_init(&s->arena, k->ctx);
     build(k->ctx, &s->arena, &s->tree, &s->mesh, k->grid.size, 16, finest, fine);
-    un_tet_walls_init(k->ctx, &s->tw, s->walls);
+    un_tet_walls_init(k->ctx, &s->tw, k->walls);
     check_ok(k->ctx, un_tet_walls_sample(&s->tw, &s->mesh));
 }
 
@@ -72,7 +71,6 @@ static void sample_end(sampled *s)
     un_tets_free(&s->mesh);
     un_octree_free(&s->tree);
     un_arena_free(&s->arena);
-    un_walls_destroy(s->walls);
 }
 
 static void sums(const un_tet_walls *tw, double *tets, double *nodes)
@@ -115,8 +113,8 @@ static void what_stays_is_kept(void **unused)
     tank k;
     tank_begin(&k, 2, un_v3(1, 1, 1), 16);
     tank_solid(&k, tank_sphere(&k, un_v3(0.5, 0.5, 0.5), 0.2), un_v3(0, 0, 0));
-    un_walls *walls;
-    check_ok(k.ctx, un_walls_create(k.ctx, &k.grid, &k.scene, false, &walls));
+    tank_build_exact(&k);
+    const un_walls *walls = k.walls;
     un_arena arena;
     un_arena_init(&arena, k.ctx);
     un_tet_walls kept;
@@ -140,7 +138,6 @@ static void what_stays_is_kept(void **unused)
     }
     un_tet_walls_free(&kept);
     un_arena_free(&arena);
-    un_walls_destroy(walls);
     tank_end(&k);
 }
 

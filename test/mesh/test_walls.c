@@ -245,14 +245,14 @@ static void moving_bodies_have_their_velocity(void **state)
     tank_solid(&t, tank_sphere(&t, un_v3(0.4, 0.5, 0.5), 0.2), v);
     tank_solid(&t, tank_box(&t, un_v3(0.75, 0, 0), un_v3(1, 0.25, 1)), un_v3(0, 0, 0));
     tank_build(&t);
-    check_ok(t.ctx, un_walls_update(t.walls, 0.5, 0.02));
+    tank_move(&t, 0.5, 0.02);
     un_vec3 center = un_mad(un_v3(0.4, 0.5, 0.5), v, 0.52);
     check_near(un_walls_distance_exact(t.walls, center), -0.2, 1e-12);
     check_near(un_walls_distance(t.walls, un_mad(center, un_v3(0.6, 0, 0.8), 0.2)), 0,
                0.1 * t.grid.h);
-    un_vec3 at = un_body_velocity(&t.walls->bodies[0], center);
+    un_vec3 at = un_body_velocity(&t.bodies->body[0], center);
     check_near(un_length(un_sub(at, v)), 0, 1e-12);
-    check_near(un_length(un_body_velocity(&t.walls->bodies[1], un_v3(0.9, 0.1, 0.5))), 0, 0);
+    check_near(un_length(un_body_velocity(&t.bodies->body[1], un_v3(0.9, 0.1, 0.5))), 0, 0);
     double volume = open_volume(&t), sphere = 4.0 / 3 * UN_PI * 0.008;
     check_near(volume, 1 - 0.25 * 0.25 - sphere, 0.002);
     int faces = 0;
@@ -267,7 +267,7 @@ static void moving_bodies_have_their_velocity(void **state)
         }
     assert_true(faces > 100);
     /* gone again: nothing stays behind */
-    check_ok(t.ctx, un_walls_update(t.walls, 100, 0.02));
+    tank_move(&t, 100, 0.02);
     check_near(open_volume(&t), 1 - 0.25 * 0.25, 1e-6);
     tank_end(&t);
 }
@@ -298,7 +298,7 @@ static void same_bits_for_any_thread_count(void **state)
         tank_solid(&t, tank_sphere(&t, un_v3(0.4, 0.5, 0.5), 0.2), un_v3(1, 0, 0));
         tank_solid(&t, tank_sphere(&t, un_v3(0.7, 0.2, 0.5), 0.2), un_v3(0, 0, 0));
         tank_build(&t);
-        check_ok(t.ctx, un_walls_update(t.walls, 0.1, 0.02));
+        tank_move(&t, 0.1, 0.02);
         size_t bytes = (size_t)t.grid.cell_count * sizeof *first;
         if (!first) {
             first = malloc(2 * bytes);
@@ -315,10 +315,14 @@ static void same_bits_for_any_thread_count(void **state)
 static un_status build_once(un_context *ctx, void *arg)
 {
     tank *t = arg;
-    un_walls *walls;
-    UN_TRY(un_walls_create(ctx, &t->grid, &t->scene, true, &walls));
-    un_status status = un_walls_update(walls, 0, 0.1);
+    un_bodies *bodies;
+    un_walls *walls = NULL;
+    UN_TRY(un_bodies_create(ctx, &t->scene, &bodies));
+    un_status status = un_walls_create(ctx, &t->grid, bodies, true, &walls);
+    if (status == UN_OK) status = un_bodies_update(bodies, 0, 0.1);
+    if (status == UN_OK) un_walls_update(walls);
     un_walls_destroy(walls);
+    un_bodies_destroy(bodies);
     return status;
 }
 

@@ -75,6 +75,10 @@ try {
   expect("frames differ", first.hash !== second.hash);
   await keep(page, "water");
 
+  // a solid that moves is where bodies.csv says: 0.3 m/s, two frames on
+  const moved = () => page.evaluate(() => undine.views[0].solids.map((s) => Math.round(1e6 * s.matrix.elements[12])).join());
+  expect("solids move", (await moved()) === "0,25000", await moved());
+
   // the scene's camera at the start, then the whole domain, then back
   const camera = () => page.evaluate(() => [...undine.stage.camera.position.toArray(), ...undine.stage.controls.target.toArray(), undine.stage.camera.fov].map((v) => Math.round(1e3 * v) / 1e3).join());
   const scenes = await camera();
@@ -188,14 +192,19 @@ try {
   const all = record.frames.finished;
   fs.renameSync(`${live}/frames/${String(all).padStart(4, "0")}`, `${live}/later`);
   fs.writeFileSync(`${live}/state/lock`, `${process.pid}\n`);
+  const rows = fs.readFileSync(`${live}/bodies.csv`, "utf8").trimEnd().split("\n");
+  const last = rows.pop();
+  fs.writeFileSync(`${live}/bodies.csv`, rows.join("\n") + "\n");
   finish(all - 1);
   page = await open(await view(live));
   expect("it begins at the newest frame", (await page.evaluate(() => undine.shown)) === all - 1);
   expect("it says that it is running", (await page.locator("#status").textContent()).startsWith(`running, frame ${all - 1} of`));
   const start = Date.now();
+  fs.appendFileSync(`${live}/bodies.csv`, last.replace(/,[^,]*/, ",3.525") + "\n"); // 3 m from where it was made
   fs.renameSync(`${live}/later`, `${live}/frames/${String(all).padStart(4, "0")}`);
   finish(all);
   await until(page, (n) => undine.shown === n, all);
+  expect("solids follow the table as it grows", (await moved()) === "0,3000000", await moved());
   const took = Date.now() - start;
   expect("a new frame within two seconds", took < 2000, `${took} ms`);
   console.log(`a new frame is shown after ${took} ms`);
@@ -236,6 +245,7 @@ try {
   expect("a saved page draws", from.colours > 200, from.colours);
   await page.evaluate(() => undine.go(2));
   expect("and plays", from.hash !== (await look(page)).hash);
+  expect("and its solids move", (await moved()) === "0,25000", await moved());
   await page.evaluate(() => undine.set({ surface: "off", particles: true }));
   await page.waitForTimeout(300);
   expect("with particles", await page.evaluate(() => undine.views[0].points.visible));

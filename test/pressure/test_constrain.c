@@ -39,7 +39,7 @@ static void solids_take_the_part_across_them(void **state)
         tank_solid(&p.tank, tank_box(&p.tank, un_v3(-1, -1, -1), un_v3(2, 0.43, 2)),
                    un_v3(0, rise, 0));
         pool_build(&p);
-        check_ok(p.tank.ctx, un_walls_update(p.tank.walls, 0, dt));
+        tank_move(&p.tank, 0, dt);
         pool_move(&p, uniform_flow, &flow);
         un_pressure_constrain(p.tank.ctx, p.u, p.known, &p.tank.grid, p.tank.walls);
         const un_grid *g = &p.tank.grid;

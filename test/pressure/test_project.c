@@ -206,7 +206,7 @@ static void full_closed_tank_with_a_moving_body(void **state)
     pool_begin(&p, 2, un_v3(1, 1, 1), 20);
     tank_solid(&p.tank, tank_sphere(&p.tank, un_v3(0.47, 0.5, 0.52), 0.21), un_v3(0.6, 0.2, 0));
     pool_build(&p);
-    check_ok(p.tank.ctx, un_walls_update(p.tank.walls, 0, p.in.dt));
+    tank_move(&p.tank, 0, p.in.dt);
     pool_fill(&p, everywhere, NULL);
     un_vec3 still = {0, 0, 0};
     pool_move(&p, uniform_flow, &still);
@@ -232,7 +232,7 @@ static void piston_velocity_is_met(void **state)
         tank_solid(&p.tank, tank_box(&p.tank, un_v3(-1, -1, -1), un_v3(edge + 0.013, 2, 2)),
                    velocity);
         pool_build(&p);
-        check_ok(p.tank.ctx, un_walls_update(p.tank.walls, 0, p.in.dt));
+        tank_move(&p.tank, 0, p.in.dt);
         pool_fill(&p, everywhere, NULL);
         const un_grid *g = &p.tank.grid;
         un_vec3 start = {tilted ? -0.4 : 0, 0, 0};
@@ -448,7 +448,7 @@ static void same_bits_for_any_thread_count(void **state)
         pool_begin(&p, threads, un_v3(1, 1, 1), 30);
         tank_solid(&p.tank, tank_sphere(&p.tank, un_v3(0.4, 0.5, 0.5), 0.2), un_v3(0.5, 0, 0));
         pool_build(&p);
-        check_ok(p.tank.ctx, un_walls_update(p.tank.walls, 0, p.in.dt));
+        tank_move(&p.tank, 0, p.in.dt);
         size_t bytes = (size_t)p.tank.grid.cell_count * sizeof(double);
         pool_fill(&p, flat_phi, &height);
         pool_move(&p, wild_flow, NULL);

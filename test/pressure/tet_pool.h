@@ -108,8 +108,8 @@ static inline void tet_pool_begin(tet_pool *p, int32_t threads, un_vec3 size, in
 static inline void tet_pool_walls(tet_pool *p)
 {
     tank *t = &p->tank;
-    check_ok(p->ctx, un_walls_create(p->ctx, &t->grid, &t->scene, false, &t->walls));
-    check_ok(p->ctx, un_walls_update(t->walls, 0, p->in.dt));
+    tank_build_exact(t);
+    tank_move(t, 0, p->in.dt);
     un_tet_walls_init(p->ctx, &p->walls, t->walls);
     check_ok(p->ctx, un_tet_walls_sample(&p->walls, &p->mesh));
     p->in.walls = &p->walls;

@@ -77,6 +77,23 @@ read -r triangles volume < <(measure tet/frames/0002/surface.ply)
 read -r t v < <(measure tet.same/frames/0002/surface.ply)
 near "$((100 * t))" "$((100 * triangles))" 1 || fail "tet: $t triangles where the run had $triangles"
 [ $((v > volume ? v - volume : volume - v)) -le $((volume / 2000)) ] || fail "tet: a volume of $v, not $volume"
+# Solids are where bodies.csv says: in the middle of the liquid, a ball takes its volume from it.
+for run in run tet; do
+    cp -r $run $run.moved
+    awk -F, -v OFS=, 'NR > 1 { $2 = 0.25; $3 = 0.1 } { print }' $run/bodies.csv >$run.moved/bodies.csv
+    expect 0 "1 surface in" surface $run.moved --frames 2
+    read -r _ before < <(measure $run.same/frames/0002/surface.ply)
+    read -r _ after < <(measure $run.moved/frames/0002/surface.ply)
+    [ $((before - after)) -gt 1500 ] || fail "$run: solids are not where bodies.csv says: $before $after"
+    cmp -s $run/bodies.csv $run.same/bodies.csv || fail "$run: bodies.csv was not copied"
+    sed -i '$d' $run.moved/bodies.csv
+    expect 1 "bodies.csv has no row for frame 2" surface $run.moved
+    # without the table, as older versions left it, the scene's own motion
+    rm $run.moved/bodies.csv
+    expect 0 "1 surface in" surface $run.moved --frames 2
+    read -r _ after < <(measure $run.moved/frames/0002/surface.ply)
+    near $after $before 1 || fail "$run: without bodies.csv: $before $after"
+done
 expect 0 "done" surface run -o hulls --with hulls --smoothing 20
 read -r t v < <(measure hulls/frames/0000/surface.ply)
 read -r triangles volume < <(measure run/frames/0000/surface.ply)

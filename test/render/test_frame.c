@@ -12,6 +12,7 @@ static char surface[128];
 static const char *const names[] = {"frames/0000/surface.ply",
                                     "frames/0001/surface.ply",
                                     "scene.lua",
+                                    "bodies.csv",
                                     "frames/0000",
                                     "frames/0001",
                                     "frames"};
@@ -43,7 +44,7 @@ static int set_up(void **state)
     (void)state;
     char path[128];
     if (!mkdtemp(folder)) return -1;
-    for (int i = 5; i >= 3; i--) {
+    for (int i = 6; i >= 4; i--) {
         name(path, names[i]);
         if (mkdir(path, 0777)) return -1;
     }
@@ -243,6 +244,37 @@ static void the_scene_says_how_it_looks(void **state)
     check_context_end(ctx);
 }
 
+/* Frame 1 has no liquid: only the solid can differ. */
+static void solids_are_where_the_table_says(void **state)
+{
+    (void)state;
+    static uint8_t function[WIDTH * HEIGHT * 3], table[WIDTH * HEIGHT * 3],
+        moved[WIDTH * HEIGHT * 3];
+    static const char moving[] = "solids = { box { min = {.2, 0, .4}, max = {.4, .5, .6},\n"
+                                 "velocity = {12, 0, 0} } }, frames = { count = 1, rate = 12 }";
+    un_context *ctx = check_context();
+    char path[128];
+    skip_without_embree(ctx);
+    write_scene(moving);
+    check_ok(ctx, render(ctx, 1, function)); /* of a version that wrote no table */
+    name(path, "bodies.csv");
+    for (int row = 0; row < 3; row++) {
+        FILE *file = fopen(path, "w");
+        fprintf(file, "time,body1_x,body1_y,body1_z,body1_qw,body1_qx,body1_qy,body1_qz\n");
+        fprintf(file, "0,0.3,0.25,0.5,1,0,0,0\n");
+        if (row < 2) fprintf(file, "%.17g,%g,0.25,0.5,1,0,0,0\n", 1 / 12.0, row ? 0.9 : 1.3);
+        fclose(file);
+        if (row < 2) check_ok(ctx, render(ctx, 1, row ? moved : table));
+    }
+    assert_memory_equal(function, table, sizeof table);
+    assert_memory_not_equal(table, moved, sizeof table);
+    assert_int_equal(render(ctx, 1, moved), UN_ERROR_FILE); /* cut short */
+    assert_non_null(strstr(un_context_message(ctx), "no row for frame 1"));
+    remove(path);
+    write_scene("");
+    check_context_end(ctx);
+}
+
 static void any_thread_count_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -413,6 +445,7 @@ int main(void)
         cmocka_unit_test(pictures_are_sound),
         cmocka_unit_test(deep_water_is_blue_green),
         cmocka_unit_test(the_scene_says_how_it_looks),
+        cmocka_unit_test(solids_are_where_the_table_says),
         cmocka_unit_test(any_thread_count_gives_the_same_bits),
         cmocka_unit_test(wrong_definitions_are_refused),
         cmocka_unit_test(any_mesh_can_be_drawn),

@@ -36,8 +36,7 @@ static void a_tank_has_no_bottom_and_sharp_edges(void **state)
     un_render_mesh mesh;
     double height = HEIGHT;
     load(ctx, splash_tank, &height, &mesh);
-    check_ok(ctx,
-             un_render_mesh_prepare(ctx, &mesh, un_f3_of(size, 1 / UNIT), UNIT, REACH, NULL, 0));
+    check_ok(ctx, un_render_mesh_prepare(ctx, &mesh, un_f3_of(size, 1 / UNIT), UNIT, REACH, NULL));
     int32_t flat = 0, top = 0;
     for (int32_t t = 0; t < mesh.triangle_count; t++) {
         un_fvec a = corner(&mesh, t, 0), b = corner(&mesh, t, 1), c = corner(&mesh, t, 2);
@@ -76,11 +75,14 @@ static void water_touches_solids(void **state)
     un_shape *ball;
     check_ok(ctx, un_shape_sphere(set, un_v3(0, 0, 0), 0.1, &ball));
     /* The pose counts: twice the size, elsewhere. */
-    un_posed_solid posed = {ball, un_pose_identity()};
-    posed.pose.scale = 2;
-    posed.pose.translation = un_v3(1, 0.2, 0.5);
+    un_body body = {.shape = ball, .moves = true};
+    un_bodies bodies = {.body = &body, .count = 1};
+    un_pose pose = un_pose_identity();
+    pose.scale = 2;
+    pose.translation = un_v3(1, 0.2, 0.5);
+    un_body_place(&body, &pose);
     check_ok(ctx,
-             un_render_mesh_prepare(ctx, &mesh, un_f3_of(size, 1 / UNIT), UNIT, REACH, &posed, 1));
+             un_render_mesh_prepare(ctx, &mesh, un_f3_of(size, 1 / UNIT), UNIT, REACH, &bodies));
     int32_t touch = 0;
     for (int32_t t = 0; t < mesh.triangle_count; t++) {
         un_fvec away = corner(&mesh, t, 0) - un_f3(0.5f, 0.1f, 0.25f);
@@ -101,6 +103,21 @@ static void water_touches_solids(void **state)
     check_context_end(ctx);
 }
 
+static void normals_survive_packing(void **state)
+{
+    (void)state;
+    for (uint64_t k = 0; k < 20000; k++) {
+        un_fvec n = un_f3((float)un_random(k, 1) - 0.5f, (float)un_random(k, 2) - 0.5f,
+                          (float)un_random(k, 3) - 0.5f);
+        if (k < 6) n = un_f3(k == 0, k == 1, k == 2) - un_f3(k == 3, k == 4, k == 5);
+        n = un_fnormalize(n);
+        int16_t packed[2];
+        un_normal_pack(n, packed);
+        un_fvec back = un_fnormalize(un_normal_unpack(packed));
+        check_below((double)un_flength(n - back), 1e-4);
+    }
+}
+
 static void nothing_is_fine(void **state)
 {
     (void)state;
@@ -108,7 +125,7 @@ static void nothing_is_fine(void **state)
     un_render_mesh mesh;
     check_ok(ctx, un_render_mesh_load(ctx, "/nowhere/surface.ply", 1, &mesh));
     assert_int_equal(mesh.triangle_count, 0);
-    check_ok(ctx, un_render_mesh_prepare(ctx, &mesh, un_f3(1, 1, 1), 1, REACH, NULL, 0));
+    check_ok(ctx, un_render_mesh_prepare(ctx, &mesh, un_f3(1, 1, 1), 1, REACH, NULL));
     un_render_mesh_free(ctx, &mesh);
     assert_int_equal(un_render_mesh_load(ctx, "/", 1, &mesh), UN_ERROR_FILE);
     check_context_end(ctx);
@@ -119,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tank_has_no_bottom_and_sharp_edges),
         cmocka_unit_test(water_touches_solids),
+        cmocka_unit_test(normals_survive_packing),
         cmocka_unit_test(nothing_is_fine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

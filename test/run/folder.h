@@ -119,7 +119,7 @@ static inline void folder_same(const char *a, const char *b, int frames)
 {
     static const char *const files[] = {"surface.ply", "surface.vtp", "particles.vtp"};
     char names[2][128];
-    for (int frame = -3; frame <= frames; frame++)
+    for (int frame = -4; frame <= frames; frame++)
         for (int f = 0; f < (frame < 0 ? 1 : 3); f++) {
             char *text[2];
             size_t size[2] = {0, 0};
@@ -127,7 +127,8 @@ static inline void folder_same(const char *a, const char *b, int frames)
                 const char *directory = i ? b : a;
                 if (frame < 0)
                     snprintf(names[i], sizeof names[i], "%s/%s", directory,
-                             frame == -3   ? "stats.csv"
+                             frame == -4   ? "bodies.csv"
+                             : frame == -3 ? "stats.csv"
                              : frame == -2 ? "probes.csv"
                                            : "surface.pvd");
                 else

@@ -98,7 +98,8 @@ ssize_t __wrap_read(int fd, void *to, size_t count)
 static const char scene[] =
     "scene { method = 'uniform', domain = { size = {1, 1, 1} },\n"
     "detail = { finest = 4, surface = 4 }, frames = { count = 3, rate = 24 },\n"
-    "liquid = { box { min = {0, 0, 0}, max = {0.5, 0.5, 1} } } }\n";
+    "liquid = { box { min = {0, 0, 0}, max = {0.5, 0.5, 1} } },\n"
+    "solids = { sphere { center = {0.7, 0.5, 0.5}, radius = 0.2, velocity = {-1, 0, 0} } } }\n";
 
 static void remove_folder(const char *name)
 {

@@ -231,6 +231,8 @@ static void what_matters_is_refused(void **state)
         {"solids={solid{sphere{center={.7,.3,.5},radius=.21},velocity={-.3,0,0}}}", "the shape of"},
         {"solids={solid{sphere{center={.7,.3,.5},radius=.2},velocity={-.3,0,0},friction=1}}",
          "the friction of"},
+        {"solids={solid{sphere{center={.7,.3,.5},radius=.2},velocity={-.3,0,0},name='ball'}}",
+         "the name of solids[1] (sphere)"},
         {"sources={}", "the number of sources"},
         {"probes={front{axis='y'},height{at={.2,.5}}}", "probe 1"},
         {"probes={front{axis='x'}}", "the number of probes"},
@@ -249,6 +251,73 @@ static void what_matters_is_refused(void **state)
             fail_msg("%s: \"%s\" does not say \"%s\"", cases[i][0], run.message, cases[i][1]);
     }
     folder_same("whole", "again", 3);
+}
+
+/* Where solids were: a row for the start and one for each step, cut with the other tables. */
+static void the_motion_of_solids_has_no_gaps(void **state)
+{
+    (void)state;
+    write_scene();
+    folder_run whole = {.name = "whole"}, run = {.name = "again", .def = {.keep_every = 1}};
+    folder_ok(&whole);
+    folder_ok(&run);
+    size_t size, stats_size;
+    char *table = folder_read("again/bodies.csv", &size);
+    char *stats = folder_read("again/stats.csv", &stats_size);
+    int rows = 0, steps = 0;
+    for (size_t i = 0; i < size; i++) rows += table[i] == '\n';
+    for (size_t i = 0; i < stats_size; i++) steps += stats[i] == '\n';
+    assert_int_equal(rows, steps);
+    assert_non_null(strstr(table, "\n0,0.7,0.3,0.5,1,0,0,0,-0."));
+    free(stats);
+    /* rows gone: an older checkpoint is taken */
+    size_t cut = size;
+    for (int newlines = 0; newlines < 2;) newlines += table[--cut] == '\n';
+    scratch_write("again/bodies.csv", table, cut + 1);
+    run.def.resume = true;
+    folder_ok(&run);
+    assert_non_null(strstr(run.log, "bodies.csv has lost rows"));
+    folder_same("whole", "again", 3);
+    free(table);
+    /* a scene where nothing moves, in the same place: no table is left */
+    run.def.resume = false;
+    run.overrides[0] = "solids={}";
+    run.override_count = 1;
+    folder_ok(&run);
+    assert_int_not_equal(access(scratch_path("again/bodies.csv"), F_OK), 0);
+}
+
+/* A checkpoint of a version without bodies.csv: the run goes on, and without it. */
+static void runs_without_the_table_go_on(void **state)
+{
+    (void)state;
+    write_scene();
+    char names[8][160];
+    folder_run run = {.name = "again", .stop_after = 2};
+    assert_int_equal(folder_go(&run), UN_INTERRUPTED);
+    assert_true(folder_checkpoints("again", names, 8) >= 1);
+    un_context *ctx = check_context();
+    un_state read, old;
+    un_state_init(&read, ctx);
+    un_state_init(&old, ctx);
+    check_ok(ctx, un_checkpoint_read(&read, scratch_path(names[0])));
+    assert_non_null(un_state_find(&read, "run.bodies"));
+    for (int32_t s = 0; s < read.count; s++) {
+        const un_section *section = &read.sections[s];
+        if (strcmp(section->name, "run.bodies") == 0) continue;
+        check_ok(ctx, un_state_add(&old, section->name, un_section_data(section), section->count,
+                                   section->width));
+    }
+    check_ok(ctx, un_checkpoint_write(ctx, scratch_path(names[0]), &old));
+    un_state_free(&old);
+    un_state_free(&read);
+    check_context_end(ctx);
+    assert_int_equal(remove(scratch_path("again/bodies.csv")), 0);
+    run.stop_after = 0;
+    run.def.resume = true;
+    folder_ok(&run);
+    assert_int_not_equal(access(scratch_path("again/bodies.csv"), F_OK), 0);
+    folder_ok(&run); /* and once more, from its own checkpoints */
 }
 
 static void what_does_not_matter_may_change(void **state)
@@ -416,6 +485,8 @@ int main(int argc, char **argv)
         FOLDER_TEST(more_frames_and_going_back),
         FOLDER_TEST(damaged_checkpoints_are_passed_over),
         FOLDER_TEST(damaged_tables_are_seen),
+        FOLDER_TEST(the_motion_of_solids_has_no_gaps),
+        FOLDER_TEST(runs_without_the_table_go_on),
         FOLDER_TEST(what_matters_is_refused),
         FOLDER_TEST(what_does_not_matter_may_change),
         FOLDER_TEST(bad_numbers_are_tried_again),

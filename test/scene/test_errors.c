@@ -196,7 +196,7 @@ static void values(void **state)
         {"scene { solver = { dump = '' } }",
          "dam.lua:1: solver.dump must be the name of a folder in quotes, got \"\""},
         {"scene { solver = { dump = 'a\\0b' } }",
-         "dam.lua:1: solver.dump must be the name of a folder in quotes, got \"a?b\""},
+         "dam.lua:1: solver.dump must be the name of a folder in quotes, got \"a b\""},
         {"scene { solver = {\n dump = ('x'):rep(512) } }",
          "dam.lua:2: solver.dump must be shorter than 512 characters"},
         {"scene { solver = { dump_every = 0 } }",
@@ -224,8 +224,8 @@ static void not_available(void **state)
 {
     (void)state;
     const mistake list[] = {
-        {"scene {\n method = \"warp\" }",
-         "dam.lua:2: method = \"warp\" is not available in this version; use uniform, tet, staggered"},
+        {"scene {\n method = \"warp\" }", "dam.lua:2: method = \"warp\" is not available in this "
+                                          "version; use uniform, tet, staggered"},
         {"scene { fluid = { viscosity = 0.1 } }",
          "dam.lua:1: fluid.viscosity is not available with method \"uniform\"; use method = "
          "\"tet\", or leave it out"},
@@ -395,6 +395,25 @@ static void lists(void **state)
          "dam.lua:1: pressure.name must be a short word in quotes of letters, digits, _ . and -, "
          "got "
          "\"a,b\""},
+        {"sphere { center = {0, 0, 0}, radius = 1,\n name = 'a\\nb' }",
+         "dam.lua:2: sphere.name must be a short word in quotes of letters, digits, _ . and -, got "
+         "\"a b\""},
+        {"box { min = {0, 0, 0}, max = {1, 1, 1}, name = '' }",
+         "dam.lua:1: box.name must be a short word in quotes of letters, digits, _ . and -, got "
+         "\"\""},
+        {"solid { " BALL ", name = 7 }", "dam.lua:1: solid.name must be a short word in quotes of "
+                                         "letters, digits, _ . and -, got 7"},
+        {"scene { " WATER ", solids = { solid { " BALL ", name = 'a' },\n solid { " BALL
+         ", name = 'a' } } }",
+         "dam.lua:2: solids[2] has the name \"a\", which is the name of solids[1]; give one of "
+         "them "
+         "another: name = \"a_2\""},
+        {"scene { " WATER ", solids = { solid { " BALL ", name = 'body1' },\n solid { " BALL
+         ", velocity = {1, 0, 0} } } }",
+         "dam.lua:2: solids[2] would be called \"body1\", which is the name of solids[1]; give one "
+         "of them another: name = \"body1_2\""},
+        {"scene { liquid = { sphere { center = {0, 0, 0}, radius = 1, name = 'sea' } } }",
+         "dam.lua:1: liquid[1] has a name, which is for solids; remove it"},
         {"front { name = 'time' }",
          "dam.lua:1: front.name = \"time\" is taken by the first column; choose another"},
         {"scene { " WATER ", probes = { pressure { at = {0.5, 2, 0.5} } } }",

@@ -76,8 +76,8 @@ static void every_key(void **state)
     check_below(un_shape_distance(def->liquid.shape, un_v3(0.1, 0.1, 0.1)), -0.09);
     check_below(-un_shape_distance(def->liquid.shape, un_v3(0.6, 0.6, 0.1)), -0.2);
     assert_int_equal(def->solid_count, 2);
-    assert_string_equal(def->solids[0].name, "solids[1] (sphere)");
-    assert_string_equal(def->solids[1].name, "solids[2] (box)");
+    assert_string_equal(def->solids[0].label, "solids[1] (sphere)");
+    assert_string_equal(def->solids[1].label, "solids[2] (box)");
     check_near(def->solids[0].friction, 0.25, 0);
     assert_false(def->solids[0].moves);
     assert_true(def->solids[1].moves);
@@ -332,7 +332,29 @@ static void poses(void **state)
     check_near(un_length(un_sub(un_pose_apply(&pose, un_v3(2, 0, 0)), un_v3(1, 1, 0))), 0, 1e-15);
     check_ok(ctx, un_scene_pose(scene, 5, 2, &pose));
     check_near(un_length(un_sub(un_pose_apply(&pose, x), x)), 0, 0);
-    assert_string_equal(scene->def.solids[2].name, "solids[3] (sphere)");
+    assert_string_equal(scene->def.solids[2].label, "solids[3] (sphere)");
+    un_scene_destroy(scene);
+    check_context_end(ctx);
+}
+
+/* Those that move and have no name are numbered among those that move, named or not. */
+static void names_of_solids(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_scene *scene = load_valid(
+        ctx, "local ball = sphere { center = {0, 0, 0}, radius = .1 }\n"
+             "scene { " WATER ", solids = {\n"
+             "  ball,\n"
+             "  solid { ball, velocity = {1, 2, 3} },\n"
+             "  solid { ball, velocity = {1, 0, 0}, name = 'left-paddle_2.b' },\n"
+             "  solid { ball, pose = function(t) return {} end },\n"
+             "  box { min = {0, 0, 0}, max = {1, 1, 1}, name = 'floor' },\n"
+             "  union { ball, name = 'pair', velocity = {0, 1, 0} },\n"
+             "} }");
+    static const char *const names[] = {"", "body1", "left-paddle_2.b", "body3", "floor", "pair"};
+    assert_int_equal(scene->def.solid_count, 6);
+    for (int i = 0; i < 6; i++) assert_string_equal(scene->def.solids[i].name, names[i]);
     un_scene_destroy(scene);
     check_context_end(ctx);
 }
@@ -525,6 +547,7 @@ int main(void)
         cmocka_unit_test(print_goes_to_the_log),
         cmocka_unit_test(budgets),
         cmocka_unit_test(poses),
+        cmocka_unit_test(names_of_solids),
         cmocka_unit_test(poses_leave_nothing_behind),
         cmocka_unit_test(poses_that_fail),
         cmocka_unit_test(overrides),

@@ -18,6 +18,7 @@ typedef struct bench {
     un_scene *scene;
     un_octree tree;
     un_tets mesh;
+    un_bodies *bodies;
     un_walls *walls;
     un_tet_walls tet_walls;
     float *phi, *size;
@@ -71,7 +72,8 @@ static inline void bench_fields(bench *b, level_set *phi, const double *p)
     if (b->scene->def.solid_count > 0) {
         static un_grid grid;
         grid = un_grid_make(b->scene->def.domain.size, b->scene->def.detail.finest);
-        check_ok(b->ctx, un_walls_create(b->ctx, &grid, b->scene, false, &b->walls));
+        check_ok(b->ctx, un_bodies_create(b->ctx, b->scene, &b->bodies));
+        check_ok(b->ctx, un_walls_create(b->ctx, &grid, b->bodies, false, &b->walls));
         un_tet_walls_init(b->ctx, &b->tet_walls, b->walls);
         check_ok(b->ctx, un_tet_walls_sample(&b->tet_walls, &b->mesh));
         b->def.walls = &b->tet_walls;
@@ -99,6 +101,7 @@ static inline void bench_end(bench *b)
 {
     if (b->walls) un_tet_walls_free(&b->tet_walls);
     un_walls_destroy(b->walls);
+    un_bodies_destroy(b->bodies);
     free(b->phi);
     free(b->size);
     free(b->velocity);

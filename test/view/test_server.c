@@ -112,7 +112,7 @@ static void friendly(void **state)
     assert_non_null(strstr(answer, "\"name\":\"run\""));
     assert_non_null(strstr(answer, "\"frames\":1,\"live\":false,\"surface\":true"));
     assert_non_null(strstr(answer, "\"cells\":false"));
-    assert_non_null(strstr(answer, "\"stats\":19,\"probes\":-1"));
+    assert_non_null(strstr(answer, "\"stats\":19,\"probes\":-1,\"bodies\":-1"));
     assert_non_null(strstr(answer, "Content-Security-Policy: default-src 'none'"));
     assert_non_null(strstr(answer, "nosniff"));
     answer = ask(v, "GET", "/run/0/stats.csv", HOST);
@@ -125,7 +125,10 @@ static void friendly(void **state)
     assert_non_null(strstr(answer, "\r\n\r\nply\n"));
     answer = ask(v, "GET", "/run/0/scene.json", HOST);
     assert_non_null(strstr(answer, "\"domain\":[1,1,1],\"rate\":24,\"count\":2"));
-    assert_non_null(strstr(answer, "\"moves\":true,\"poses\":[[1,0,0,0,"));
+    /* without bodies.csv, as of an older version, it is the scene that says where solids are */
+    assert_non_null(strstr(answer, "\"moves\":true,\"body\":\"body1\",\"centre\":[0.2,0.8,0.2],"
+                                   "\"poses\":[[1,0,0,0,"));
+    assert_int_equal(status_of(ask(v, "GET", "/run/0/bodies.csv", HOST)), 404);
     assert_int_equal(status_of(ask(v, "GET", "/run/0/solid/0", HOST)), 200);
     assert_int_equal(status_of(ask(v, "GET", "/", HOST)), 200);
     answer = ask(v, "HEAD", "/run/0/stats.csv", HOST);
@@ -138,6 +141,32 @@ static void friendly(void **state)
     scratch_write("run/state/lock", text, strlen(text));
     assert_non_null(strstr(ask(v, "GET", "/api/runs", HOST), "\"live\":true"));
     un_viewer_destroy(v);
+    check_context_end(ctx);
+}
+
+static void solids_are_where_the_table_says(void **state)
+{
+    (void)state;
+    static const char table[] = "time,body1_x,body1_y,body1_z,body1_qw,body1_qx,body1_qy,body1_qz\n"
+                                "0,0.5,0.6,0.7,1,0,0,0\n";
+    un_context *ctx = check_context();
+    check_ok(ctx, un_directory_create(ctx, scratch_path("run")));
+    scratch_write("run/bodies.csv", table, sizeof table - 1);
+    un_viewer *v = begin(ctx);
+    const char *answer = ask(v, "GET", "/run/0/scene.json", HOST);
+    assert_non_null(strstr(answer, "\"body\":\"body1\",\"centre\":[0.2,0.8,0.2]}"));
+    assert_null(strstr(answer, "poses"));
+    answer = ask(v, "GET", "/run/0/bodies.csv", HOST);
+    assert_non_null(strstr(answer, table));
+    char size[32];
+    snprintf(size, sizeof size, "\"bodies\":%zu", sizeof table - 1);
+    assert_non_null(strstr(ask(v, "GET", "/api/runs", HOST), size));
+    un_viewer_destroy(v);
+    /* a page of its own has the poses in it */
+    un_view_scene saved;
+    check_ok(ctx, un_view_scene_make(ctx, scratch_path("run"), true, &saved));
+    assert_non_null(strstr(saved.json, "\"poses\":[[1,0,0,0.3,0,1,0,-0.2,0,0,1,0.5]]"));
+    un_view_scene_free(ctx, &saved);
     check_context_end(ctx);
 }
 
@@ -345,6 +374,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(routes),
         cmocka_unit_test_setup_teardown(friendly, scratch_begin, scratch_end),
+        cmocka_unit_test_setup_teardown(solids_are_where_the_table_says, scratch_begin,
+                                        scratch_end),
         cmocka_unit_test_setup_teardown(hostile, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(malformed, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(crowded, scratch_begin, scratch_end),

@@ -71,7 +71,8 @@ export class Run {
     this.scene = { solids: [] };
     this.stats = new Table();
     this.probes = new Table();
-    this.lengths = { stats: 0, probes: 0 };
+    this.bodies = new Table();
+    this.lengths = { stats: 0, probes: 0, bodies: 0 };
   }
   get name() {
     return this.about.name;
@@ -110,7 +111,7 @@ export class Run {
       }
       changed = true;
     }
-    for (const name of ["stats", "probes"]) {
+    for (const name of ["stats", "probes", "bodies"]) {
       const size = about[name];
       if (size < this.lengths[name] || (first && size >= 0)) {
         this[name] = new Table();
@@ -128,6 +129,28 @@ export class Run {
   }
   solid(k) {
     return source.solid(this.number, k);
+  }
+  /** Where the k-th solid is at a frame: three rows of four numbers; null where it was made. */
+  pose(k, frame) {
+    const { body, centre, poses } = this.scene.solids[k];
+    const time = this.bodies.columns.time ?? [];
+    const at = (name) => this.bodies.columns[`${body}_${name}`]?.[row];
+    // the last row that is not after the frame: a table cut short ends with what it has
+    let row = 0;
+    for (let hi = time.length; row < hi; ) {
+      const middle = (row + hi) >> 1;
+      if (time[middle] <= (frame + 1e-6) / this.rate) row = middle + 1;
+      else hi = middle;
+    }
+    row = Math.max(0, row - 1);
+    const [x, y, z, qw, qx, qy, qz] = ["x", "y", "z", "qw", "qx", "qy", "qz"].map(at);
+    if (![x, y, z, qw, qx, qy, qz].every(Number.isFinite)) return poses?.[Math.min(frame, poses.length - 1)] ?? null;
+    const rows = [
+      [1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qw * qz), 2 * (qx * qz + qw * qy)],
+      [2 * (qx * qy + qw * qz), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qw * qx)],
+      [2 * (qx * qz - qw * qy), 2 * (qy * qz + qw * qx), 1 - 2 * (qx * qx + qy * qy)],
+    ];
+    return rows.flatMap((r, a) => [...r, [x, y, z][a] - r[0] * centre[0] - r[1] * centre[1] - r[2] * centre[2]]);
   }
 }
 

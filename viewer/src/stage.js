@@ -246,7 +246,7 @@ class View {
       geometry.setIndex(new THREE.BufferAttribute(mesh.index, 1));
       const solid = new THREE.Mesh(geometry, new THREE.ShaderMaterial({ vertexShader: solidVertex, fragmentShader: solidFragment, uniforms }));
       solid.matrixAutoUpdate = false;
-      solid.userData.poses = about.poses;
+      solid.userData.number = k;
       this.solids.push(solid);
       this.scene.add(solid);
     }
@@ -254,9 +254,8 @@ class View {
 
   pose(frame) {
     for (const solid of this.solids) {
-      const poses = solid.userData.poses;
-      if (!poses) continue;
-      const p = poses[Math.min(frame, poses.length - 1)];
+      const p = this.run.pose(solid.userData.number, frame);
+      if (!p) continue;
       solid.matrix.set(...p, 0, 0, 0, 1);
       solid.matrixWorldNeedsUpdate = true;
     }

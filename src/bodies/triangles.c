@@ -5,7 +5,7 @@
  * damping, so that flat places stay even); each crossed lattice edge gets a quad between its four
  * cells. Edges and corners of boxes and cylinders come out sharp, which contouring by marching
  * would bevel. */
-#include "render/render.h"
+#include "bodies/bodies.h"
 
 #define CELLS 96     /* along the longest side of the solid */
 #define CELLS_MIN 12 /* along any side, so that plates keep their two faces */
@@ -28,7 +28,7 @@ typedef struct lattice {
     int32_t (*quad)[4];
     int32_t quad_count;
     size_t quad_capacity;
-    un_render_mesh *mesh;
+    un_body_mesh *mesh;
 } lattice;
 
 /* ---- the distance, cut off at the clip box ---- */
@@ -214,7 +214,7 @@ static float openness(const lattice *l, un_vec3 x, un_vec3 n)
  * does no harm. */
 static void set_triangle(const lattice *l, const un_vec3 x[3], int64_t t)
 {
-    un_render_mesh *m = l->mesh;
+    un_body_mesh *m = l->mesh;
     un_vec3 g = un_normalize(un_cross(un_sub(x[1], x[0]), un_sub(x[2], x[0])));
     un_vec3 centre = un_scale(un_add(x[0], un_add(x[1], x[2])), 1.0 / 3);
     for (int c = 0; c < 3; c++) {
@@ -226,10 +226,9 @@ static void set_triangle(const lattice *l, const un_vec3 x[3], int64_t t)
         float normal[3] = {(float)n.x, (float)n.y, (float)n.z};
         memcpy(m->position[v], position, sizeof position);
         memcpy(m->normal[v], normal, sizeof normal);
-        m->face[t].ambient[c] = (uint8_t)(255 * openness(l, x[c], n) + 0.5f);
+        m->sky[v] = (uint8_t)(255 * openness(l, x[c], n) + 0.5f);
         m->triangle[t][c] = (uint32_t)v;
     }
-    m->face[t].kind = l->container ? UN_FACE_CUTAWAY : UN_FACE_PLAIN;
 }
 
 static void set_quads(void *arg, int64_t begin, int64_t end)
@@ -340,10 +339,30 @@ static bool lay_out(lattice *l, bool moves, un_vec3 domain)
     return true;
 }
 
-un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
-                               un_render_mesh *mesh)
+void un_body_mesh_free(un_context *ctx, un_body_mesh *mesh)
 {
-    *mesh = (un_render_mesh){0};
+    un_free(ctx, mesh->position);
+    un_free(ctx, mesh->normal);
+    un_free(ctx, mesh->sky);
+    un_free(ctx, mesh->triangle);
+    *mesh = (un_body_mesh){0};
+}
+
+static un_status allocate(un_context *ctx, un_body_mesh *mesh, int32_t triangle_count)
+{
+    mesh->vertex_count = 3 * triangle_count;
+    mesh->triangle_count = triangle_count;
+    UN_ALLOC(ctx, mesh->position, mesh->vertex_count + 1);
+    UN_ALLOC(ctx, mesh->normal, mesh->vertex_count + 1);
+    UN_ALLOC(ctx, mesh->sky, mesh->vertex_count + 1);
+    UN_ALLOC(ctx, mesh->triangle, mesh->triangle_count + 1);
+    return UN_OK;
+}
+
+un_status un_body_mesh_build(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
+                             un_body_mesh *mesh)
+{
+    *mesh = (un_body_mesh){0};
     lattice l = {.shape = shape, .mesh = mesh};
     if (!lay_out(&l, moves, domain)) return UN_OK;
     un_status status = UN_OK;
@@ -361,13 +380,14 @@ un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool move
     UN_ALLOC_DONE(ctx, l.vertex, count + 1);
     un_parallel_for(ctx, l.n[2] - 1, 1, place_slabs, &l);
     UN_TRY_DONE(find_quads(ctx, &l));
-    UN_TRY_DONE(un_render_mesh_init(ctx, mesh, 6 * l.quad_count, 2 * l.quad_count));
+    mesh->container = l.container;
+    UN_TRY_DONE(allocate(ctx, mesh, 2 * l.quad_count));
     un_parallel_for(ctx, l.quad_count, 64, set_quads, &l);
 done:
     un_free(ctx, l.phi);
     un_free(ctx, l.cell_vertex);
     un_free(ctx, l.vertex);
     un_free(ctx, l.quad);
-    if (status != UN_OK) un_render_mesh_free(ctx, mesh);
+    if (status != UN_OK) un_body_mesh_free(ctx, mesh);
     return status;
 }

@@ -1,6 +1,6 @@
 /* Solids come with corners of their own for every face; what is to be written to files or sent
  * shares those of the same place whose normals are within a degree or so. */
-#include "render/render.h"
+#include "bodies/bodies.h"
 
 typedef struct corner {
     float x[3];
@@ -9,12 +9,12 @@ typedef struct corner {
 
 #define NORMAL_STEP (1 / 60.0f) /* a degree */
 
-static corner corner_of(const un_render_mesh *m, int32_t v)
+static corner corner_of(const un_body_mesh *m, int32_t v)
 {
     corner c;
     memcpy(c.x, m->position[v], sizeof c.x);
     for (int a = 0; a < 3; a++)
-        c.n[a] = (int32_t)lrintf(un_fclamp(m->normal[v][a], -1, 1) / NORMAL_STEP);
+        c.n[a] = (int32_t)lrintf(fminf(fmaxf(m->normal[v][a], -1), 1) / NORMAL_STEP);
     return c;
 }
 
@@ -27,7 +27,7 @@ static uint64_t corner_hash(const corner *c)
     return hash;
 }
 
-un_status un_render_mesh_weld(un_context *ctx, un_render_mesh *m)
+un_status un_body_mesh_weld(un_context *ctx, un_body_mesh *m)
 {
     size_t room = 16;
     while (room < 2 * (size_t)m->vertex_count) room *= 2;
@@ -46,6 +46,7 @@ un_status un_render_mesh_weld(un_context *ctx, un_render_mesh *m)
         if (table[slot] < 0) {
             memcpy(m->position[count], c.x, sizeof c.x);
             memmove(m->normal[count], m->normal[v], sizeof c.n);
+            m->sky[count] = m->sky[v];
             table[slot] = count++;
         }
         now[v] = table[slot];

@@ -1,14 +1,14 @@
 /* Triangles of solids: on the boundary, closed, outward, sharp at edges. */
+#include "bodies/bodies.h"
 #include "check.h"
-#include "render/render.h"
 
-static un_vec3 corner(const un_render_mesh *m, int32_t t, int c, bool normal)
+static un_vec3 corner(const un_body_mesh *m, int32_t t, int c, bool normal)
 {
     const float *p = normal ? m->normal[m->triangle[t][c]] : m->position[m->triangle[t][c]];
     return un_v3((double)p[0], (double)p[1], (double)p[2]);
 }
 
-static double volume(const un_render_mesh *m)
+static double volume(const un_body_mesh *m)
 {
     double sum = 0;
     for (int32_t t = 0; t < m->triangle_count; t++)
@@ -19,7 +19,7 @@ static double volume(const un_render_mesh *m)
 }
 
 /* Greatest distance of a vertex or a centre from the boundary; -1 when a normal points inwards. */
-static double worst(const un_render_mesh *m, const un_shape *shape)
+static double worst(const un_body_mesh *m, const un_shape *shape)
 {
     double most = 0;
     for (int32_t t = 0; t < m->triangle_count; t++) {
@@ -47,13 +47,13 @@ static void boxes_are_sharp(void **state)
     check_ok(ctx, un_shape_move(set, box, &pose, &turned));
     const un_shape *shapes[] = {box, turned};
     for (int i = 0; i < 2; i++) {
-        un_render_mesh mesh;
-        check_ok(ctx, un_render_mesh_solid(ctx, shapes[i], false, un_v3(1, 1, 1), &mesh));
+        un_body_mesh mesh;
+        check_ok(ctx, un_body_mesh_build(ctx, shapes[i], false, un_v3(1, 1, 1), &mesh));
         double off = worst(&mesh, shapes[i]);
         assert_true(off >= 0);
         check_below(off, 1e-3); /* a bevel of half a cell would be 3e-3 */
         check_near(volume(&mesh), 0.4 * 0.6 * 0.15, 2e-5);
-        un_render_mesh_free(ctx, &mesh);
+        un_body_mesh_free(ctx, &mesh);
     }
     un_shape_set_destroy(set);
     check_context_end(ctx);
@@ -66,15 +66,20 @@ static void spheres_are_round(void **state)
     un_shape_set *set = un_shape_set_create(ctx);
     un_shape *sphere;
     check_ok(ctx, un_shape_sphere(set, un_v3(3, 2, 1), 0.5, &sphere));
-    un_render_mesh mesh;
-    check_ok(ctx, un_render_mesh_solid(ctx, sphere, false, un_v3(9, 9, 9), &mesh));
+    un_body_mesh mesh;
+    check_ok(ctx, un_body_mesh_build(ctx, sphere, false, un_v3(9, 9, 9), &mesh));
     double off = worst(&mesh, sphere);
     assert_true(off >= 0);
     check_below(off, 4e-4);
     check_near(volume(&mesh), 4 * UN_PI / 3 * 0.125, 1e-3);
-    for (int32_t t = 0; t < mesh.triangle_count; t++) /* nothing stands in its light */
-        for (int c = 0; c < 3; c++) assert_true(mesh.face[t].ambient[c] > 230);
-    un_render_mesh_free(ctx, &mesh);
+    for (int32_t v = 0; v < mesh.vertex_count; v++) /* nothing stands in its light */
+        assert_true(mesh.sky[v] > 230);
+    int32_t corners = mesh.vertex_count;
+    double was = volume(&mesh);
+    check_ok(ctx, un_body_mesh_weld(ctx, &mesh));
+    assert_true(mesh.vertex_count < corners / 3);
+    check_near(volume(&mesh), was, 1e-12);
+    un_body_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
     check_context_end(ctx);
 }
@@ -87,13 +92,13 @@ static void endless_shapes_end_at_the_domain(void **state)
     un_shape *slope, *far;
     check_ok(ctx, un_shape_plane(set, un_v3(0, 0.5, 0), un_v3(-1, 2, 0), &slope));
     check_ok(ctx, un_shape_plane(set, un_v3(0, -1, 0), un_v3(0, 1, 0), &far));
-    un_render_mesh mesh;
-    check_ok(ctx, un_render_mesh_solid(ctx, slope, false, un_v3(1, 1, 2), &mesh));
+    un_body_mesh mesh;
+    check_ok(ctx, un_body_mesh_build(ctx, slope, false, un_v3(1, 1, 2), &mesh));
     check_near(volume(&mesh), 1.5, 1e-3);
-    un_render_mesh_free(ctx, &mesh);
-    check_ok(ctx, un_render_mesh_solid(ctx, far, false, un_v3(1, 1, 2), &mesh));
+    un_body_mesh_free(ctx, &mesh);
+    check_ok(ctx, un_body_mesh_build(ctx, far, false, un_v3(1, 1, 2), &mesh));
     assert_int_equal(mesh.triangle_count, 0);
-    un_render_mesh_free(ctx, &mesh);
+    un_body_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
     check_context_end(ctx);
 }
@@ -110,23 +115,23 @@ static void containers_are_open_to_view(void **state)
     check_ok(ctx, un_shape_subtract(set, (un_shape *[]){block, hole}, 2, &wall));
     check_ok(ctx, un_shape_box(set, un_v3(-1, -1, -1), un_v3(2, 0.4, 2), &low));
     check_ok(ctx, un_shape_subtract(set, (un_shape *[]){low, hole}, 2, &bowl));
-    un_render_mesh mesh;
-    check_ok(ctx, un_render_mesh_solid(ctx, wall, false, un_v3(1, 1, 1), &mesh));
+    un_body_mesh mesh;
+    check_ok(ctx, un_body_mesh_build(ctx, wall, false, un_v3(1, 1, 1), &mesh));
     assert_true(mesh.triangle_count > 1000);
+    assert_true(mesh.container);
     int32_t inner = 0;
     for (int32_t t = 0; t < mesh.triangle_count; t++) {
-        assert_int_equal(mesh.face[t].kind, UN_FACE_CUTAWAY);
         un_vec3 x = corner(&mesh, t, 0, false);
         inner += fabs(hypot(x.x - 0.5, x.z - 0.5) - 0.45) < 1e-3;
         check_near(fabs(x.y - 0.5), 0, 0.501);
     }
     assert_true(inner > 0.2 * mesh.triangle_count); /* the rest is the bottom, below the floor */
-    un_render_mesh_free(ctx, &mesh);
+    un_body_mesh_free(ctx, &mesh);
     /* One that can be looked into from above is drawn whole, cut off at the domain. */
-    check_ok(ctx, un_render_mesh_solid(ctx, bowl, false, un_v3(1, 1, 1), &mesh));
-    assert_int_equal(mesh.face[0].kind, UN_FACE_PLAIN);
+    check_ok(ctx, un_body_mesh_build(ctx, bowl, false, un_v3(1, 1, 1), &mesh));
+    assert_false(mesh.container);
     check_near(volume(&mesh), 0.4 * (1 - UN_PI * 0.45 * 0.45), 1e-3);
-    un_render_mesh_free(ctx, &mesh);
+    un_body_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
     check_context_end(ctx);
 }
@@ -138,27 +143,12 @@ static void thin_plates_keep_two_faces(void **state)
     un_shape_set *set = un_shape_set_create(ctx);
     un_shape *plate;
     check_ok(ctx, un_shape_box(set, un_v3(0, 0.5, 0), un_v3(1, 0.503, 1), &plate));
-    un_render_mesh mesh;
-    check_ok(ctx, un_render_mesh_solid(ctx, plate, false, un_v3(1, 1, 1), &mesh));
+    un_body_mesh mesh;
+    check_ok(ctx, un_body_mesh_build(ctx, plate, false, un_v3(1, 1, 1), &mesh));
     check_near(volume(&mesh), 0.003, 1e-5);
-    un_render_mesh_free(ctx, &mesh);
+    un_body_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
     check_context_end(ctx);
-}
-
-static void normals_survive_packing(void **state)
-{
-    (void)state;
-    for (uint64_t k = 0; k < 20000; k++) {
-        un_fvec n = un_f3((float)un_random(k, 1) - 0.5f, (float)un_random(k, 2) - 0.5f,
-                          (float)un_random(k, 3) - 0.5f);
-        if (k < 6) n = un_f3(k == 0, k == 1, k == 2) - un_f3(k == 3, k == 4, k == 5);
-        n = un_fnormalize(n);
-        int16_t packed[2];
-        un_normal_pack(n, packed);
-        un_fvec back = un_fnormalize(un_normal_unpack(packed));
-        check_below((double)un_flength(n - back), 1e-4);
-    }
 }
 
 static un_status make(un_context *ctx, void *arg)
@@ -166,11 +156,11 @@ static un_status make(un_context *ctx, void *arg)
     un_shape_set *set = un_shape_set_create(ctx);
     if (!set) return UN_ERROR_MEMORY;
     un_shape *box;
-    un_render_mesh mesh = {0};
+    un_body_mesh mesh = {0};
     (void)arg;
     un_status status = un_shape_box(set, un_v3(0, 0, 0), un_v3(1, 0.1, 0.1), &box);
-    if (status == UN_OK) status = un_render_mesh_solid(ctx, box, false, un_v3(1, 1, 1), &mesh);
-    un_render_mesh_free(ctx, &mesh);
+    if (status == UN_OK) status = un_body_mesh_build(ctx, box, false, un_v3(1, 1, 1), &mesh);
+    un_body_mesh_free(ctx, &mesh);
     un_shape_set_destroy(set);
     return status;
 }
@@ -189,7 +179,6 @@ int main(void)
         cmocka_unit_test(endless_shapes_end_at_the_domain),
         cmocka_unit_test(containers_are_open_to_view),
         cmocka_unit_test(thin_plates_keep_two_faces),
-        cmocka_unit_test(normals_survive_packing),
         cmocka_unit_test(survives_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
