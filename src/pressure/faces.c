@@ -15,7 +15,11 @@
  * pressure no longer has the right gradient. So that liquid at rest stays at rest all the same, the
  * weight is taken out of the pressure: with p = p' + rho g.x gravity acts on the surface alone,
  * where p' = -rho g.x, and under a flat surface p' is constant, on any mesh. Where density varies
- * rho is the reference, and what is lighter or heavier is driven by the difference. */
+ * rho is the reference, and what is lighter or heavier is driven by the difference.
+ *
+ * The surface may have a pressure P, given at nodes. It is taken out in the same way: p' is zero
+ * there but for the weight, and faces get -dt/rho times the mean slope of P in their two tets,
+ * which is exact for a linear P on any mesh. */
 #include "pressure/pressure.h"
 
 /* Shortest way to the surface, as a share of that to the next tet: bounds the matrix. */
@@ -87,10 +91,35 @@ static double lightness_of(const args *s, int32_t t, int32_t other)
     return other >= 0 ? 0.5 * ((double)lightness[t] + lightness[other]) : (double)lightness[t];
 }
 
-/* What lighter or heavier liquid than the reference gains in dt, along the face's normal. */
-static double buoyancy(const args *s, const link *l, double lightness)
+/* dt/rho times the surface's pressure, in the middle of a tet. */
+static double surface_mean(const args *s, int32_t t)
 {
-    return s->in->dt * (1 - lightness) * un_dot(s->in->gravity, l->normal);
+    const int32_t *n = s->in->mesh->tet[t];
+    const double *p = s->in->surface;
+    return 0.25 * (p[n[0]] + p[n[1]] + p[n[2]] + p[n[3]]) * s->in->dt / s->in->density;
+}
+
+/* The slope of the surface's pressure along the face's normal: the mean of its tets. */
+static double surface_slope(const args *s, int32_t t, const link *l)
+{
+    int32_t tets[2] = {t, l->other};
+    int count = l->other >= 0 ? 2 : 1;
+    double sum = 0;
+    for (int k = 0; k < count; k++) {
+        double p[4];
+        for (int i = 0; i < 4; i++) p[i] = s->in->surface[s->in->mesh->tet[tets[k]][i]];
+        sum += un_dot(un_tets_gradient(s->in->mesh, tets[k], p), l->normal);
+    }
+    return sum / count;
+}
+
+/* What a face gains in dt along its normal: lighter or heavier liquid than the reference, and the
+ * surface's pressure. */
+static double push_of(const args *s, int32_t t, const link *l, double lightness)
+{
+    double u = s->in->dt * (1 - lightness) * un_dot(s->in->gravity, l->normal);
+    if (s->in->surface) u -= lightness * s->in->dt / s->in->density * surface_slope(s, t, l);
+    return u;
 }
 
 /* Velocity of what closes a face, along its normal. */
@@ -172,7 +201,7 @@ static int gather_row(const args *s, int32_t t, int32_t col[5], double val[5], d
         link l = make_link(s, t, i);
         int32_t other = l.other >= 0 ? s->pr->index[l.other] : -1;
         double light = lightness_of(s, t, other >= 0 ? l.other : -1);
-        double u = in->u[in->faces->of_tet[t][i]] + buoyancy(s, &l, light);
+        double u = in->u[in->faces->of_tet[t][i]] + push_of(s, t, &l, light);
         b -= l.outwards * l.area * (l.open * u + (1 - l.open) * solid_speed(s, t, &l));
         if (!(l.open > 0)) continue;
         double k = light * l.open * l.area / l.distance;
@@ -219,6 +248,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         }
         double weight = -surface_value(s, un_tets_center(s->in->mesh, t));
         pr->x[r] = s->in->p[t] * s->in->dt / s->in->density - weight;
+        if (s->in->surface) pr->x[r] -= surface_mean(s, t);
     }
 }
 
@@ -254,7 +284,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
         if (!wet && !behind) continue;
         link l = make_link(s, a, corner & 3);
         double light = lightness_of(s, wet ? a : b, wet && behind ? b : -1);
-        in->u[f] += buoyancy(s, &l, light);
+        in->u[f] += push_of(s, a, &l, light);
         if (!(l.open > 0)) {
             in->u[f] = solid_speed(s, a, &l);
         } else if (wet && behind) {
@@ -276,6 +306,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         int32_t r = s->pr->index[t];
         double weight = -surface_value(s, un_tets_center(s->in->mesh, (int32_t)t));
+        if (s->in->surface) weight += surface_mean(s, (int32_t)t);
         s->in->p[t] = r >= 0 ? (s->pr->x[r] + weight) * to_pascal : 0;
     }
 }
@@ -313,8 +344,9 @@ un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_pro
                            in->tolerance, in->iteration_limit, &report->solve));
     un_parallel_for(pressure->ctx, in->faces->count, 4096, update_faces, &s);
     un_parallel_for(pressure->ctx, in->mesh->tet_count, 8192, store_pressure, &s);
-    report->max_divergence =
-        un_parallel_max(pressure->ctx, pressure->matrix.n, divergence_rows, &s);
+    if (pressure->matrix.n > 0)
+        report->max_divergence =
+            un_parallel_max(pressure->ctx, pressure->matrix.n, divergence_rows, &s);
     return UN_OK;
 }
 

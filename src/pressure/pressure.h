@@ -29,6 +29,10 @@ typedef struct un_projection {
     uint8_t *const *known; /* set to 1 at faces the projection has made valid, 0 elsewhere */
     const float *phi;      /* at cells; liquid where negative */
     const un_walls *walls;
+    /* At cells, Pa: the surface's pressure, linear between a liquid cell and the one in the air.
+     * Must be set in all liquid cells and next to them; away from the surface any smooth values
+     * will do. NULL: zero */
+    const double *surface;
     double dt, density, tolerance;
     int32_t iteration_limit;
     double expansion;           /* 1/s: divergence wanted everywhere in the liquid */
@@ -82,6 +86,8 @@ typedef struct un_tet_projection {
     const un_tet_walls *walls; /* NULL: everything is open */
     const un_vec3 *u_solid;    /* at tets, NULL: nothing moves */
     double *p;                 /* at nodes, Pa: the guess, then the result; 0 at air nodes */
+    const double *surface;     /* at nodes, Pa: the surface's pressure, linear in each tet; as in
+                                * un_projection. NULL: zero */
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
     const float *lightness;    /* at tets: density over the liquid's own; NULL: 1 everywhere */
     double dt, density, tolerance;
@@ -128,6 +134,7 @@ typedef struct un_face_projection {
     const un_tet_walls *walls; /* NULL: everything is open */
     const bool *open_sides;    /* of the domain; NULL: all closed */
     double *p;                 /* at tets, Pa: the guess, then the result; 0 in the air */
+    const double *surface;     /* as in un_tet_projection */
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
     const float *lightness;    /* at tets: density over that of the liquid there; NULL: 1 */
     un_vec3 gravity;           /* acts in the projection itself */

@@ -10,7 +10,14 @@
  * and q_c / theta instead of q_c - q_n towards air, theta = phi_c / (phi_c - phi_n) the distance
  * to the surface in cells [Gibou et al. 2002; Enright et al. 2003]: second order, and exact for
  * water at rest under a flat surface at any height. The matrix is symmetric positive
- * semi-definite. sigma is zero but for corrections of the volume and for sources. */
+ * semi-definite. sigma is zero but for corrections of the volume and for sources.
+ *
+ * The surface may have a pressure P, given at cells and linear between them. With q = q' + P dt/rho
+ * the crossing has q' = 0 as before, and P pushes the faces of liquid cells like any force:
+ *
+ *     (q_c - Q_crossing) / theta = q'_c / theta + Q_c - Q_n,   Q = P dt / rho
+ *
+ * which leaves the matrix as it is and no 1 / theta on the right-hand side. */
 #include "pressure/pressure.h"
 
 /* Least distance to the surface, in cells. The row's diagonal grows as 1 / theta, which the
@@ -170,7 +177,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         int64_t entry = s->entry_count[row];
         for (int64_t n = s->row_count[row]; n < s->row_count[row + 1]; n++) {
             int64_t c = pr->cell[n];
-            double diagonal = 0;
+            double diagonal = 0, push = 0;
             pr->matrix.row[n] = (int32_t)entry;
             /* Neighbours in the order of their numbers: z-, y-, x-, itself, x+, y+, z+. */
             for (int side = -3; side <= 3; side++) {
@@ -182,6 +189,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
                 int64_t m = c + (side < 0 ? -g->stride[axis] : g->stride[axis]);
                 double area = open_area(in->walls, axis, side < 0 ? c : m);
                 if (area == 0) continue;
+                if (in->surface) push += area * (in->surface[m] - in->surface[c]);
                 if (pr->index[m] >= 0) {
                     diagonal += area;
                     pr->matrix.col[entry] = pr->index[m];
@@ -195,6 +203,9 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
             pr->rhs[n] = -g->h * cell_outflow(in, g, c) +
                          g->h * g->h * in->walls->volume[c] * cell_expansion(pr, in, c);
             pr->x[n] = pr->p[c] * in->dt / in->density;
+            if (!in->surface) continue;
+            pr->rhs[n] += push * in->dt / in->density;
+            pr->x[n] -= in->surface[c] * in->dt / in->density;
         }
     }
 }
@@ -297,6 +308,8 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
                     step = pr->x[above] / ghost_theta(in->phi[f], fmaxf(in->phi[f - stride], 0));
                 else
                     step = -pr->x[below] / ghost_theta(in->phi[f - stride], fmaxf(in->phi[f], 0));
+                if (in->surface)
+                    step += (in->surface[f] - in->surface[f - stride]) * in->dt / in->density;
                 in->u[axis][f] -= step / g->h;
                 in->known[axis][f] = 1;
             }
@@ -311,6 +324,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++) {
         int32_t n = s->pr->index[c];
         s->pr->p[c] = n >= 0 ? s->pr->x[n] * to_pascal : 0;
+        if (n >= 0 && s->in->surface) s->pr->p[c] += s->in->surface[c];
     }
 }
 

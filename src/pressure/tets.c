@@ -19,6 +19,9 @@
  * nothing flows through. Liquid nodes are those with phi < 0; hats of the others are left out, and
  * their pressures, which differ from tet to tet, follow from the surface (ghost.c).
  *
+ * The surface may have a pressure P, given at nodes and linear in each tet: with q = q' + P dt/rho
+ * the tets of the liquid get -dt/rho grad P like any force, and q' is zero at the surface.
+ *
  * Departures from the paper:
  * - Tets with obtuse angles on the surface: ghost.c.
  * - Eq. 13, which scales ghosts down in tets where they weaken the diagonal, is not used: it moves
@@ -355,6 +358,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         pr->rhs[r] = inflow(s, n, &hat);
         if (in->source) pr->rhs[r] += in->source[n] * hat;
         pr->x[r] = in->p[n] * in->dt / in->density;
+        if (in->surface) pr->x[r] -= in->surface[n] * in->dt / in->density;
     }
 }
 
@@ -389,6 +393,21 @@ static un_status assemble(args *s)
 
 /* ---- velocity update ---- */
 
+/* What the surface's pressure does to the tets of the liquid. */
+static void push_tets(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tet_projection *in = s->in;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *n = s->mesh->tet[t];
+        if (s->wet[t] == 0) continue;
+        double p[4], light = in->lightness ? (double)in->lightness[t] : 1;
+        for (int i = 0; i < 4; i++) p[i] = in->surface[n[i]];
+        un_vec3 slope = un_tets_gradient(s->mesh, (int32_t)t, p);
+        in->u[t] = un_mad(in->u[t], slope, -light * in->dt / in->density);
+    }
+}
+
 static void update_tets(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
@@ -421,6 +440,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t r = s->pr->index[n];
         s->in->p[n] = r >= 0 ? s->pr->x[r] * to_pascal : 0;
+        if (r >= 0 && s->in->surface) s->in->p[n] += s->in->surface[n];
     }
 }
 
@@ -448,6 +468,8 @@ un_status un_tet_pressure_project(un_tet_pressure *pr, un_arena *arena, const un
     s.mode = in->first_order ? UN_GHOST_NONE : in->by_row ? UN_GHOST_BY_ROW : 0;
     for (int32_t l = 0; l <= mesh->tree->level_max; l++) s.size[l] = un_octree_size(mesh->tree, l);
     UN_TRY(choose_unknowns(&s, arena, report));
+    if (in->surface)
+        un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), push_tets, &s);
     UN_TRY(assemble(&s));
     const un_octree *tree = mesh->tree;
     un_sites sites = {.kind = UN_SITES_BCC,
