@@ -161,7 +161,7 @@ static void run(const char *name, const un_csr *a, const double *b, const un_sit
     if (!ctx) exit(1);
     must(ctx, un_solver_create(ctx, &solver));
     un_solver_set_kind(solver, kind);
-    un_solver_set_sites(solver, sites);
+    un_system system = {.a = a, .b = b, .sites = sites};
     un_solve_report report;
     int32_t iterations = 0;
     double setup = INFINITY, seconds = INFINITY, cpu = INFINITY;
@@ -170,7 +170,7 @@ static void run(const char *name, const un_csr *a, const double *b, const un_sit
         memset(x, 0, (size_t)a->n * sizeof *x);
         clock_t ticks = clock();
         double start = un_seconds();
-        must(ctx, un_solver_solve(solver, a, x, b, set->tolerance, 5000, &report));
+        must(ctx, un_solver_solve(solver, &system, x, set->tolerance, 5000, &report));
         seconds = fmin(seconds, un_seconds() - start);
         if (q > 0 && report.iterations != iterations) {
             fprintf(stderr, "%s, %s: %d iterations, then %d\n", name, un_solver_kind_names[kind],
@@ -206,7 +206,7 @@ static void run_dumped(const char *path, const settings *set)
     un_context_def def = un_context_def_default();
     un_context *ctx = un_context_create(&def);
     const char *slash = strrchr(path, '/');
-    un_system s;
+    un_system_file s;
     if (!ctx || !slash) {
         fprintf(stderr, "%s: name a system as FOLDER/NUMBER\n", path);
         exit(2);
@@ -255,7 +255,8 @@ int main(int argc, char **argv)
                 un_context_def def = un_context_def_default();
                 un_context *ctx = un_context_create(&def);
                 if (!ctx) exit(1);
-                must(ctx, un_system_write(ctx, write, 1, &s.a, s.b, s.x, &s.sites));
+                un_system system = {.a = &s.a, .b = s.b, .sites = &s.sites};
+                must(ctx, un_system_write(ctx, write, 1, &system, s.x));
                 un_context_destroy(ctx);
             } else
                 run_all(names[n], &s.a, s.b, &s.sites, &set);

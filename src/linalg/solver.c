@@ -1,18 +1,12 @@
-/* Preconditioned conjugate gradients for symmetric positive semi-definite systems.
- *
- *     p = z = M^-1 r, rho = r.z
- *     alpha = rho / p.Ap;  x += alpha p;  r -= alpha Ap
- *     z = M^-1 r;  beta = r.z / rho;  p = z + beta p                 [Saad 2003, algorithm 9.1]
- *
- * Where M varies from one iteration to the next (the K-cycle of amg.c), beta = -z.Ap / p.Ap keeps
- * each direction conjugate to the one before [Notay 2000, flexible CG]; with a fixed M the two are
- * the same.
+/* Sparse symmetric positive semi-definite systems, and which preconditioner suits them.
  *
  * A system may fall into disconnected components (drops). A component whose rows all sum to zero
  * (a closed, full tank) is singular: its null space, the constants, is projected out of b, of each
- * preconditioned residual and of the answer. CG itself runs over all components at once; with the
- * null space removed that is one well-posed problem. */
-#include "linalg/components.h"
+ * preconditioned residual and of the answer. Conjugate gradients (cg.c) run over all components at
+ * once; with the null space removed that is one well-posed problem.
+ *
+ * Columns: columns.c. */
+#include "linalg/columns.h"
 #include "linalg/dump.h"
 
 struct un_solver {
@@ -20,16 +14,16 @@ struct un_solver {
     un_solver_kind kind;
     un_preconditioner preconditioner[UN_SOLVER_KIND_COUNT]; /* made when first used */
     un_components parts;
-    un_sites sites;
+    un_column_work columns;
     char *dump; /* folder, NULL: none */
     int32_t dump_every, solve_count;
-    double *r, *z, *p, *q;
-    size_t capacity_r, capacity_z, capacity_p, capacity_q;
+    un_cg cg;
+    size_t capacity[4]; /* of r, z, p, q */
     /* of the solve under way */
     const un_csr *a;
     const double *b;
-    double *x;
-    double alpha, beta;
+    un_sites sites;
+    const un_preconditioner *with;
 };
 
 const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1] = {
@@ -101,7 +95,7 @@ un_status un_solver_create(un_context *ctx, un_solver **solver)
 {
     un_solver *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
-    s->ctx = s->parts.ctx = ctx;
+    s->ctx = s->parts.ctx = s->columns.ctx = ctx;
     *solver = s;
     return UN_OK;
 }
@@ -112,8 +106,9 @@ void un_solver_destroy(un_solver *s)
     for (int k = 0; k < UN_SOLVER_KIND_COUNT; k++)
         if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
     un_components_free(&s->parts);
+    un_column_work_free(&s->columns);
     un_free(s->ctx, s->dump);
-    void *blocks[] = {s->r, s->z, s->p, s->q};
+    void *blocks[] = {s->cg.r, s->cg.z, s->cg.p, s->cg.q};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
     un_free(s->ctx, s);
 }
@@ -122,11 +117,6 @@ void un_solver_set_kind(un_solver *s, un_solver_kind kind)
 {
     UN_ASSERT(un_solver_kind_available(kind));
     s->kind = kind;
-}
-
-void un_solver_set_sites(un_solver *s, const un_sites *sites)
-{
-    s->sites = sites ? *sites : (un_sites){.kind = UN_SITES_NONE};
 }
 
 un_status un_solver_set_dump(un_solver *s, const char *folder, int32_t every)
@@ -141,14 +131,13 @@ un_status un_solver_set_dump(un_solver *s, const char *folder, int32_t every)
     return s->dump ? UN_OK : UN_ERROR_MEMORY;
 }
 
-/* ---- the kernels of an iteration, each one pass over the vectors ---- */
+/* ---- what CG asks for ---- */
 
-/* r = b, q = 0. */
+/* r = b. */
 static void load_rows(void *arg, int64_t begin, int64_t end)
 {
     un_solver *s = arg;
-    memcpy(s->r + begin, s->b + begin, (size_t)(end - begin) * sizeof *s->r);
-    memset(s->q + begin, 0, (size_t)(end - begin) * sizeof *s->q);
+    memcpy(s->cg.r + begin, s->b + begin, (size_t)(end - begin) * sizeof *s->b);
 }
 
 /* r = r - A x, and |r|^2; r holds b. */
@@ -156,12 +145,12 @@ static double residual_rows(void *arg, int64_t begin, int64_t end)
 {
     un_solver *s = arg;
     const int32_t *row = s->a->row, *col = s->a->col;
-    const double *val = s->a->val;
-    double norm = 0;
+    const double *val = s->a->val, *x = s->cg.x;
+    double norm = 0, *r = s->cg.r;
     for (int64_t i = begin; i < end; i++) {
-        double sum = s->r[i];
-        for (int32_t k = row[i]; k < row[i + 1]; k++) sum -= val[k] * s->x[col[k]];
-        s->r[i] = sum;
+        double sum = r[i];
+        for (int32_t k = row[i]; k < row[i + 1]; k++) sum -= val[k] * x[col[k]];
+        r[i] = sum;
         norm += sum * sum;
     }
     return norm;
@@ -169,149 +158,177 @@ static double residual_rows(void *arg, int64_t begin, int64_t end)
 
 static double norm_rows(void *arg, int64_t begin, int64_t end)
 {
-    un_solver *s = arg;
+    const double *r = ((un_solver *)arg)->cg.r;
     double norm = 0;
-    for (int64_t i = begin; i < end; i++) norm += s->r[i] * s->r[i];
+    for (int64_t i = begin; i < end; i++) norm += r[i] * r[i];
     return norm;
 }
+
+typedef struct product {
+    const un_csr *a;
+    double *q;
+    const double *p;
+} product;
 
 /* q = A p, and p.q. */
 static double direction_rows(void *arg, int64_t begin, int64_t end)
 {
-    un_solver *s = arg;
-    const int32_t *row = s->a->row, *col = s->a->col;
-    const double *val = s->a->val, *p = s->p;
-    double product = 0;
+    const product *m = arg;
+    const int32_t *row = m->a->row, *col = m->a->col;
+    const double *val = m->a->val, *p = m->p;
+    double sums = 0;
     for (int64_t i = begin; i < end; i++) {
         double sum = 0;
         for (int32_t k = row[i]; k < row[i + 1]; k++) sum += val[k] * p[col[k]];
-        s->q[i] = sum;
-        product += sum * p[i];
+        m->q[i] = sum;
+        sums += sum * p[i];
     }
-    return product;
+    return sums;
 }
 
-/* x += alpha p, r -= alpha q, and |r|^2. */
-static double advance_rows(void *arg, int64_t begin, int64_t end)
+static double apply(void *state, double *q, const double *p)
 {
-    un_solver *s = arg;
-    double norm = 0, alpha = s->alpha;
-    for (int64_t i = begin; i < end; i++) {
-        s->x[i] += alpha * s->p[i];
-        double r = s->r[i] - alpha * s->q[i];
-        s->r[i] = r;
-        norm += r * r;
-    }
-    return norm;
+    un_solver *s = state;
+    product m = {s->a, q, p};
+    double pq = un_parallel_sum(s->ctx, s->a->n, direction_rows, &m);
+    if (!s->columns.c) return pq;
+    pq += un_columns_apply(&s->columns, q, p, 1);
+    un_components_remove_means(&s->parts, q); /* p has none: p.q stays */
+    return pq;
 }
 
-/* r.z and q.z. */
-static void product_rows(void *arg, int64_t begin, int64_t end, double *sums)
+static void precondition(void *state, double *z, const double *r)
 {
-    un_solver *s = arg;
-    double rz = 0, qz = 0;
-    for (int64_t i = begin; i < end; i++) {
-        rz += s->r[i] * s->z[i];
-        qz += s->q[i] * s->z[i];
-    }
-    sums[0] += rz;
-    sums[1] += qz;
-}
-
-static void start_rows(void *arg, int64_t begin, int64_t end)
-{
-    un_solver *s = arg;
-    memcpy(s->p + begin, s->z + begin, (size_t)(end - begin) * sizeof *s->p);
-}
-
-static void turn_rows(void *arg, int64_t begin, int64_t end)
-{
-    un_solver *s = arg;
-    double beta = s->beta;
-    for (int64_t i = begin; i < end; i++) s->p[i] = s->z[i] + beta * s->p[i];
-}
-
-/* z = M^-1 r, and r.z. */
-static double precondition(un_solver *s, const un_preconditioner *m, double *qz)
-{
-    double sums[2];
-    m->apply(m->state, s->z, s->r);
-    un_components_remove_means(&s->parts, s->z);
-    un_parallel_sums(s->ctx, s->a->n, 2, product_rows, s, sums);
-    *qz = sums[1];
-    return sums[0];
+    un_solver *s = state;
+    s->with->apply(s->with->state, z, r);
+    un_components_remove_means(&s->parts, z);
+    if (s->columns.c) un_columns_correct(&s->columns, z);
 }
 
 /* The guess, made finite and zero in empty rows; its largest value. */
 static double guess_rows(void *arg, int64_t begin, int64_t end)
 {
     un_solver *s = arg;
-    double max = 0;
+    double max = 0, *x = s->cg.x;
     for (int64_t i = begin; i < end; i++) {
-        if (!isfinite(s->x[i])) s->x[i] = 0;
-        if (s->parts.singular_count > 0 && s->parts.code[i] == UN_EMPTY) s->x[i] = 0;
-        max = fabs(s->x[i]) > max ? fabs(s->x[i]) : max;
+        if (!isfinite(x[i])) x[i] = 0;
+        if (s->parts.singular_count > 0 && s->parts.code[i] == UN_EMPTY) x[i] = 0;
+        max = fabs(x[i]) > max ? fabs(x[i]) : max;
     }
     return max;
 }
 
-/* Conjugate gradients from x, whose residual r holds. UN_SOLVER_AUTO is not a kind here. false: the
- * preconditioner turned out not to be positive. */
-static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, double tolerance,
-                         int32_t iteration_limit, un_solve_report *report, bool *positive)
+/* ---- solving ---- */
+
+/* q = q - p. */
+static void subtract_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_cg *cg = arg;
+    for (int64_t i = begin; i < end; i++) cg->q[i] -= cg->p[i];
+}
+
+typedef struct sum {
+    double *to;
+    const double *z;
+} sum;
+
+static void add_rows(void *arg, int64_t begin, int64_t end)
+{
+    sum *a = arg;
+    for (int64_t i = begin; i < end; i++) a->to[i] += a->z[i];
+}
+
+/* V = M^-1 C. An M that varies is another one for each column: there V gets a second step towards
+ * A^-1 C, which any M would lead to. (The K-cycle takes 17 iterations instead of 12 without, and 11
+ * where there are no bodies; for a fixed M it would only spoil the symmetry.) */
+static un_status correct(un_solver *s)
 {
     un_context *ctx = s->ctx;
-    const un_csr *a = s->a;
-    int64_t grain = un_block_grain(a->n);
-    un_preconditioner *m = &s->preconditioner[kind];
-    report->kind = kind;
-    double start = un_seconds(), qz;
-    if (!m->state) UN_TRY(create[kind](ctx, m));
-    UN_TRY(m->setup(m->state, a, &s->sites, s->parts.largest));
-    report->seconds_setup += un_seconds() - start;
-    double rho = precondition(s, m, &qz);
-    un_parallel_for(ctx, a->n, grain, start_rows, s);
-    while (report->iterations < iteration_limit && rho > 0) {
-        double curvature = un_parallel_sum(ctx, a->n, direction_rows, s);
-        if (!(curvature > 0) || !isfinite(curvature)) break;
-        s->alpha = rho / curvature;
-        double r_norm = sqrt(un_parallel_sum(ctx, a->n, advance_rows, s));
-        report->iterations++;
-        report->residual = r_norm / b_norm;
-        if (!(report->residual > tolerance)) break;
-        double rho_next = precondition(s, m, &qz);
-        s->beta = m->varies ? -qz / curvature : rho_next / rho;
-        rho = rho_next;
-        un_parallel_for(ctx, a->n, grain, turn_rows, s);
+    int64_t n = s->a->n, grain = un_block_grain(n);
+    UN_TRY(un_columns_begin(&s->columns));
+    for (int32_t k = 0; k < s->columns.c->count; k++) {
+        double *column = s->cg.q, *v = un_columns_spread(&s->columns, k, column);
+        s->with->apply(s->with->state, v, column);
+        un_components_remove_means(&s->parts, v);
+        if (!s->with->varies) continue;
+        sum add = {v, s->cg.z};
+        un_csr_apply(ctx, s->cg.p, s->a, v);
+        un_parallel_for(ctx, n, grain, subtract_rows, &s->cg);
+        s->with->apply(s->with->state, s->cg.z, column);
+        un_components_remove_means(&s->parts, s->cg.z);
+        un_parallel_for(ctx, n, grain, add_rows, &add);
     }
-    *positive = rho > 0;
+    un_columns_end(&s->columns);
     return UN_OK;
 }
 
-un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double *b,
-                          double tolerance, int32_t iteration_limit, un_solve_report *report)
+/* From x, whose residual r holds. UN_SOLVER_AUTO is not a kind here. false: the preconditioner
+ * turned out not to be positive. */
+static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, double tolerance,
+                         int32_t iteration_limit, un_solve_report *report, bool *positive)
+{
+    un_preconditioner *m = &s->preconditioner[kind];
+    report->kind = kind;
+    double start = un_seconds();
+    if (!m->state) UN_TRY(create[kind](s->ctx, m));
+    UN_TRY(m->setup(m->state, s->a, &s->sites, s->parts.largest));
+    s->with = m;
+    if (s->columns.c) UN_TRY(correct(s));
+    report->seconds_setup += un_seconds() - start;
+    s->cg.varies = m->varies || s->columns.c;
+    *positive = un_cg_iterate(&s->cg, b_norm, tolerance, iteration_limit, &report->iterations,
+                              &report->residual);
+    return UN_OK;
+}
+
+/* r = b - (A + C C^T) x; returns |r|. */
+static double find_residual(un_solver *s)
+{
+    double norm = un_parallel_sum(s->ctx, s->a->n, residual_rows, s);
+    if (!s->columns.c) return sqrt(norm);
+    un_columns_apply(&s->columns, s->cg.r, s->cg.x, -1);
+    un_components_remove_means(&s->parts, s->cg.r);
+    return sqrt(un_parallel_sum(s->ctx, s->a->n, norm_rows, s));
+}
+
+un_status un_solver_solve(un_solver *s, const un_system *system, double *x, double tolerance,
+                          int32_t iteration_limit, un_solve_report *report)
 {
     un_context *ctx = s->ctx;
+    const un_csr *a = system->a;
+    un_cg *cg = &s->cg;
     size_t n = (size_t)a->n;
     *report = (un_solve_report){.converged = true, .finite = true};
     int32_t number = ++s->solve_count;
     if (a->n == 0) return UN_OK;
     if (s->dump && (number - 1) % s->dump_every == 0)
-        UN_TRY(un_system_write(ctx, s->dump, number, a, b, x, &s->sites));
-    UN_TRY(un_array_need(ctx, (void **)&s->r, &s->capacity_r, n, sizeof *s->r));
-    UN_TRY(un_array_need(ctx, (void **)&s->z, &s->capacity_z, n, sizeof *s->z));
-    UN_TRY(un_array_need(ctx, (void **)&s->p, &s->capacity_p, n, sizeof *s->p));
-    UN_TRY(un_array_need(ctx, (void **)&s->q, &s->capacity_q, n, sizeof *s->q));
+        UN_TRY(un_system_write(ctx, s->dump, number, system, x));
+    double **vectors[4] = {&cg->r, &cg->z, &cg->p, &cg->q};
+    for (int i = 0; i < 4; i++)
+        UN_TRY(un_array_need(ctx, (void **)vectors[i], &s->capacity[i], n, sizeof **vectors[i]));
+    cg->ctx = ctx;
+    cg->n = a->n;
+    cg->width = 1;
+    cg->x = x;
+    cg->state = s;
+    cg->apply = apply;
+    cg->precondition = precondition;
     s->a = a;
-    s->b = b;
-    s->x = x;
+    s->b = system->b;
+    s->sites = system->sites ? *system->sites : (un_sites){.kind = UN_SITES_NONE};
     UN_TRY(un_components_find(&s->parts, a, &report->finite));
+    bool pinned = false;
+    s->columns.c = NULL;
+    if (system->columns && system->columns->count > 0) {
+        pinned = un_components_pin(&s->parts, system->columns);
+        UN_TRY(un_columns_prepare(&s->columns, system->columns, &s->parts, &report->finite));
+    }
     report->component_count = s->parts.count;
     report->singular_count = s->parts.singular_count;
 
     int64_t grain = un_block_grain(a->n);
     un_parallel_for(ctx, a->n, grain, load_rows, s);
-    un_components_remove_means(&s->parts, s->r);
+    un_components_remove_means(&s->parts, cg->r);
     double b_norm = sqrt(un_parallel_sum(ctx, a->n, norm_rows, s));
     if (!isfinite(b_norm)) report->finite = false;
     if (!report->finite || b_norm == 0) {
@@ -320,12 +337,11 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
         return UN_OK;
     }
     double r_norm = b_norm;
-    if (un_parallel_max(ctx, a->n, guess_rows, s) > 0)
-        r_norm = sqrt(un_parallel_sum(ctx, a->n, residual_rows, s));
+    if (un_parallel_max(ctx, a->n, guess_rows, s) > 0) r_norm = find_residual(s);
     if (!(r_norm <= b_norm)) { /* the guess is worse than none */
         memset(x, 0, n * sizeof *x);
         un_parallel_for(ctx, a->n, grain, load_rows, s);
-        un_components_remove_means(&s->parts, s->r);
+        un_components_remove_means(&s->parts, cg->r);
         r_norm = b_norm;
     }
     report->residual = r_norm / b_norm;
@@ -334,6 +350,8 @@ un_status un_solver_solve(un_solver *s, const un_csr *a, double *x, const double
     un_solver_kind kind = s->kind;
     if (kind == UN_SOLVER_AUTO) kind = choose(a);
     if (kind == UN_SOLVER_GEOMETRIC && s->sites.kind == UN_SITES_NONE) kind = UN_SOLVER_AMG;
+    /* The others know A alone, and leave out the constants that only columns see. */
+    if (pinned) kind = UN_SOLVER_JACOBI;
     bool positive;
     UN_TRY(iterate(s, kind, b_norm, tolerance, iteration_limit, report, &positive));
     /* A diagonal cannot fail that way: it goes on from there. */

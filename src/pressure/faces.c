@@ -340,8 +340,9 @@ un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_pro
     UN_TRY(number_tets(&s));
     UN_TRY(assemble(&s));
     report->tet_count = pressure->matrix.n;
-    UN_TRY(un_solver_solve(pressure->solver, &pressure->matrix, pressure->x, pressure->rhs,
-                           in->tolerance, in->iteration_limit, &report->solve));
+    un_system system = {.a = &pressure->matrix, .b = pressure->rhs};
+    UN_TRY(un_solver_solve(pressure->solver, &system, pressure->x, in->tolerance,
+                           in->iteration_limit, &report->solve));
     un_parallel_for(pressure->ctx, in->faces->count, 4096, update_faces, &s);
     un_parallel_for(pressure->ctx, in->mesh->tet_count, 8192, store_pressure, &s);
     if (pressure->matrix.n > 0)

@@ -352,9 +352,9 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     UN_TRY(assemble(pr, in));
     report->cell_count = pr->matrix.n;
     un_sites sites = {.kind = UN_SITES_GRID, .size = {g->n[0], g->n[1], g->n[2]}, .site = pr->cell};
-    un_solver_set_sites(pr->solver, &sites);
-    UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
-                           in->iteration_limit, &report->solve));
+    un_system system = {.a = &pr->matrix, .b = pr->rhs, .sites = &sites};
+    UN_TRY(un_solver_solve(pr->solver, &system, pr->x, in->tolerance, in->iteration_limit,
+                           &report->solve));
     assemble_args s = {.pr = pr, .in = in};
     un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 64, update_faces, &s);
     un_parallel_for(ctx, g->cell_count, un_block_grain(g->cell_count), store_pressure, &s);

@@ -478,17 +478,18 @@ un_status un_tet_pressure_project(un_tet_pressure *pr, un_arena *arena, const un
                       .key = mesh->node_key,
                       .level = mesh->node_level,
                       .level_max = tree->level_max};
-    un_solver_set_sites(pr->solver, &sites);
-    UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
-                           in->iteration_limit, &report->solve));
+    un_system system = {.a = &pr->matrix, .b = pr->rhs, .sites = &sites};
+    UN_TRY(un_solver_solve(pr->solver, &system, pr->x, in->tolerance, in->iteration_limit,
+                           &report->solve));
     if (report->solve.finite && !report->solve.converged && !in->first_order &&
         report->solve.iterations < in->iteration_limit) {
         int32_t iterations = report->solve.iterations;
         report->cautious = true;
         s.mode |= UN_GHOST_CAUTIOUS;
         UN_TRY(assemble(&s));
-        UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
-                               in->iteration_limit, &report->solve));
+        system.b = pr->rhs;
+        UN_TRY(un_solver_solve(pr->solver, &system, pr->x, in->tolerance, in->iteration_limit,
+                               &report->solve));
         report->solve.iterations += iterations;
     }
     un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), update_tets, &s);
