@@ -69,7 +69,7 @@ static test_system make_tet_system(int32_t cells)
     un_arena arena;
     un_octree tree;
     un_tets mesh;
-    un_tet_pressure *pressure;
+    un_pressure *pressure;
     un_arena_init(&arena, ctx);
     un_octree_init(ctx, &tree, un_v3(1, 1, 1), (cells + 7) / 8, cells);
     int64_t count = 0, room = 7 * (int64_t)cells * cells + (int64_t)cells * cells * cells / 64;
@@ -97,7 +97,7 @@ static test_system make_tet_system(int32_t cells)
     must(ctx, un_octree_build(&tree, &arena, &request));
     un_tets_init(ctx, &mesh);
     must(ctx, un_tets_build(&mesh, &arena, &tree));
-    must(ctx, un_tet_pressure_create(ctx, &pressure));
+    must(ctx, un_pressure_create(ctx, NULL, &pressure));
     size_t nodes = (size_t)mesh.node_count, tets = (size_t)mesh.tet_count;
     un_vec3 *u = un_alloc(ctx, tets, sizeof *u);
     uint8_t *known = un_alloc(ctx, tets, 1);
@@ -123,14 +123,14 @@ static test_system make_tet_system(int32_t cells)
     must(ctx, un_tet_pressure_project(pressure, &arena, &in, &report));
     un_sites sites = {.kind = UN_SITES_BCC,
                       .size = {2 * tree.n[0], 2 * tree.n[1], 2 * tree.n[2]},
-                      .site = pressure->node,
+                      .site = pressure->place,
                       .key = mesh.node_key,
                       .level = mesh.node_level,
                       .level_max = tree.level_max};
     test_system s = copy_system(&pressure->matrix, pressure->rhs, &sites);
     void *blocks[] = {x[0], x[1], x[2], level, u, known, phi, p};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
-    un_tet_pressure_destroy(pressure);
+    un_pressure_destroy(pressure);
     un_tets_free(&mesh);
     un_octree_free(&tree);
     un_arena_free(&arena);

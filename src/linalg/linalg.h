@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "linalg/block.h"
+#include "linalg/rows.h"
 
 /* Compressed sparse rows of a symmetric matrix. Every row holds its diagonal; columns ascend. */
 typedef struct un_csr {

@@ -54,7 +54,7 @@ typedef struct un_staggered {
     uint8_t *known; /* at faces: 1 in the liquid */
     double *p;      /* at tets, Pa */
     size_t capacity[3];
-    un_face_pressure *pressure;
+    un_pressure *pressure;
     /* the last mesh, and velocities on it */
     un_octree old_tree;
     un_tets old_mesh;
@@ -349,7 +349,7 @@ static void destroy(void *state)
     void *arrays[] = {g->u, g->known, g->p, g->old_node, g->old_tet, g->old_liquid};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
     un_faces_free(ctx, &g->faces);
-    un_face_pressure_destroy(g->pressure);
+    un_pressure_destroy(g->pressure);
     un_tets_free(&g->old_mesh);
     un_octree_free(&g->old_tree);
     un_method_tet.destroy(g->tet);
@@ -368,7 +368,7 @@ static un_status wrap(un_context *ctx, const un_scene *scene, un_tet *tet, un_st
     g->tet = tet;
     un_octree_init(ctx, &g->old_tree, def->domain.size, def->detail.coarsest, def->detail.finest);
     un_tets_init(ctx, &g->old_mesh);
-    un_status status = un_face_pressure_create(ctx, &g->pressure);
+    un_status status = un_pressure_create(ctx, NULL, &g->pressure);
     if (status == UN_OK) status = un_pressure_configure(g->pressure->solver, def);
     if (status == UN_OK) status = number_faces(g);
     if (status != UN_OK) {

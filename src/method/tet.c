@@ -176,7 +176,7 @@ static void destroy(void *state)
     release(s);
     un_octree_free(&s->tree);
     un_walls_destroy(s->walls);
-    un_tet_pressure_destroy(s->pressure);
+    un_pressure_destroy(s->pressure);
     un_viscosity_destroy(s->viscosity);
     un_particles_free(s->ctx, &s->particles);
     un_sources_free(&s->sources);
@@ -188,7 +188,7 @@ static un_status allocate(un_tet *s)
     un_step_init(&s->last);
     UN_TRY(un_walls_create(s->ctx, &s->grid, s->scene, false, &s->walls));
     un_tet_walls_init(s->ctx, &s->tet_walls, s->walls);
-    UN_TRY(un_tet_pressure_create(s->ctx, &s->pressure));
+    UN_TRY(un_pressure_create(s->ctx, NULL, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
     UN_TRY(un_sources_init(&s->sources, s->ctx, s->def, &s->grid, s->walls));
     if (s->viscous) UN_TRY(un_viscosity_create(s->ctx, &s->viscosity));

@@ -42,7 +42,7 @@ typedef struct un_tet {
     float *quiet;                 /* at nodes: 1 at rest, 0 in motion */
     uint8_t *known_node, *known_tet;
     size_t node_capacity[11], tet_capacity[3], viscous_capacity;
-    un_tet_pressure *pressure;
+    un_pressure *pressure;
     bool viscous; /* some of the liquid is; else the next two are void */
     un_viscosity *viscosity;
     un_viscous_walls viscous_walls;

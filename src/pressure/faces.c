@@ -20,7 +20,7 @@
  * The surface may have a pressure P, given at nodes. It is taken out in the same way: p' is zero
  * there but for the weight, and faces get -dt/rho times the mean slope of P in their two tets,
  * which is exact for a linear P on any mesh. */
-#include "pressure/pressure.h"
+#include "pressure/system.h"
 
 /* Shortest way to the surface, as a share of that to the next tet: bounds the matrix. */
 #define NEAREST 0.02
@@ -28,7 +28,7 @@
 #define OBLIQUE 0.3
 
 typedef struct args {
-    un_face_pressure *pr;
+    un_pressure *pr;
     const un_face_projection *in;
     un_vec3 reference; /* from where weight is reckoned: anywhere near */
 } args;
@@ -169,20 +169,11 @@ static void find_wet(void *arg, int64_t begin, int64_t end)
 
 static un_status number_tets(args *s)
 {
-    un_face_pressure *pr = s->pr;
-    size_t tets = (size_t)s->in->mesh->tet_count;
-    UN_TRY(
-        un_array_need(pr->ctx, (void **)&pr->index, &pr->capacity[0], tets + 1, sizeof *pr->index));
-    un_parallel_for(pr->ctx, s->in->mesh->tet_count, 4096, find_wet, s);
-    int32_t count = 0;
-    for (size_t t = 0; t < tets; t++)
-        if (pr->index[t] >= 0) pr->index[t] = count++;
-    pr->matrix.n = count;
-    UN_TRY(un_array_need(pr->ctx, (void **)&pr->tet, &pr->capacity[1], (size_t)count + 1,
-                         sizeof *pr->tet));
-    for (size_t t = 0; t < tets; t++)
-        if (pr->index[t] >= 0) pr->tet[pr->index[t]] = (int32_t)t;
-    return UN_OK;
+    un_pressure *pr = s->pr;
+    int64_t tets = s->in->mesh->tet_count;
+    UN_TRY(un_pressure_need_places(pr, tets));
+    un_parallel_for(pr->ctx, tets, 4096, find_wet, s);
+    return un_pressure_number(pr, tets);
 }
 
 /* ---- matrix ---- */
@@ -223,7 +214,7 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
     for (int64_t r = begin; r < end; r++) {
-        int32_t t = s->pr->tet[r], count = 1;
+        int32_t t = s->pr->place[r], count = 1;
         for (int i = 0; i < 4; i++) {
             link l = make_link(s, t, i);
             count += l.open > 0 && l.other >= 0 && s->pr->index[l.other] >= 0;
@@ -235,14 +226,13 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
 static void fill_rows(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
-    un_face_pressure *pr = s->pr;
+    un_pressure *pr = s->pr;
     for (int64_t r = begin; r < end; r++) {
-        int32_t col[5], t = pr->tet[r], at = pr->matrix.row[r];
+        int32_t col[5], t = pr->place[r], at = pr->matrix.row[r];
         double val[5];
         int count = gather_row(s, t, col, val, &pr->rhs[r]);
         for (int k = 0; k < count; k++) {
-            int rank = 0;
-            for (int l = 0; l < count; l++) rank += col[l] < col[k];
+            int rank = un_row_rank(col, count, k);
             pr->matrix.col[at + rank] = col[k];
             pr->matrix.val[at + rank] = val[k];
         }
@@ -254,17 +244,12 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 
 static un_status assemble(args *s)
 {
-    un_face_pressure *pr = s->pr;
+    un_pressure *pr = s->pr;
     un_csr *m = &pr->matrix;
-    size_t n = (size_t)m->n;
-    UN_TRY(un_array_need(pr->ctx, (void **)&m->row, &pr->capacity[2], n + 1, sizeof *m->row));
-    UN_TRY(un_array_need(pr->ctx, (void **)&m->col, &pr->capacity[3], 5 * n + 1, sizeof *m->col));
-    UN_TRY(un_array_need(pr->ctx, (void **)&m->val, &pr->capacity[4], 5 * n + 1, sizeof *m->val));
-    UN_TRY(un_array_need(pr->ctx, (void **)&pr->rhs, &pr->capacity[5], n + 1, sizeof *pr->rhs));
-    UN_TRY(un_array_need(pr->ctx, (void **)&pr->x, &pr->capacity[6], n + 1, sizeof *pr->x));
+    UN_TRY(un_pressure_need_rows(pr, m->n));
     un_parallel_for(pr->ctx, m->n, 4096, count_entries, s);
-    m->row[0] = 0;
-    for (size_t r = 0; r < n; r++) m->row[r + 1] += m->row[r];
+    UN_TRY(un_rows_start(pr->ctx, m->row, m->n, "liquid tets"));
+    UN_TRY(un_pressure_need_entries(pr, (size_t)m->row[m->n]));
     un_parallel_for(pr->ctx, m->n, 4096, fill_rows, s);
     return UN_OK;
 }
@@ -317,7 +302,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     const un_face_projection *in = s->in;
     double most = 0;
     for (int64_t r = begin; r < end; r++) {
-        int32_t t = s->pr->tet[r];
+        int32_t t = s->pr->place[r];
         double sum = 0, wanted = 0;
         for (int i = 0; i < 4; i++) {
             link l = make_link(s, t, i);
@@ -331,7 +316,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     return most;
 }
 
-un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_projection *in,
+un_status un_face_pressure_project(un_pressure *pressure, const un_face_projection *in,
                                    un_face_projection_report *report)
 {
     args s = {.pr = pressure, .in = in};
@@ -340,37 +325,11 @@ un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_pro
     UN_TRY(number_tets(&s));
     UN_TRY(assemble(&s));
     report->tet_count = pressure->matrix.n;
-    un_system system = {.a = &pressure->matrix, .b = pressure->rhs};
-    UN_TRY(un_solver_solve(pressure->solver, &system, pressure->x, in->tolerance,
-                           in->iteration_limit, &report->solve));
+    UN_TRY(un_pressure_solve(pressure, NULL, in->tolerance, in->iteration_limit, &report->solve));
     un_parallel_for(pressure->ctx, in->faces->count, 4096, update_faces, &s);
     un_parallel_for(pressure->ctx, in->mesh->tet_count, 8192, store_pressure, &s);
     if (pressure->matrix.n > 0)
         report->max_divergence =
             un_parallel_max(pressure->ctx, pressure->matrix.n, divergence_rows, &s);
     return UN_OK;
-}
-
-un_status un_face_pressure_create(un_context *ctx, un_face_pressure **pressure)
-{
-    un_face_pressure *pr = un_alloc_zero(ctx, 1, sizeof *pr);
-    if (!pr) return UN_ERROR_MEMORY;
-    pr->ctx = ctx;
-    un_status status = un_solver_create(ctx, &pr->solver);
-    if (status != UN_OK) {
-        un_free(ctx, pr);
-        return status;
-    }
-    *pressure = pr;
-    return UN_OK;
-}
-
-void un_face_pressure_destroy(un_face_pressure *pr)
-{
-    if (!pr) return;
-    un_solver_destroy(pr->solver);
-    void *arrays[] = {pr->index,      pr->tet, pr->matrix.row, pr->matrix.col,
-                      pr->matrix.val, pr->rhs, pr->x};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(pr->ctx, arrays[i]);
-    un_free(pr->ctx, pr);
 }

@@ -6,23 +6,29 @@
 #include "linalg/linalg.h"
 #include "mesh/mesh.h"
 
-/* solver.kind and solver.dump of the scene; makes the folder (solver.c). */
+/* solver.kind and solver.dump of the scene; makes the folder (system.c). */
 un_status un_pressure_configure(un_solver *solver, const un_scene_def *def);
 
+/* The system of a projection. Its unknowns sit at some of a mesh's places: cells of the grid, nodes
+ * or tets. Memory is kept from step to step. */
 typedef struct un_pressure {
     un_context *ctx;
-    const un_grid *grid;
     un_solver *solver;
-    double *p;      /* at cells, Pa; the guess for the next step, zero outside the liquid */
-    int32_t *index; /* at cells: the unknown's number, -1 none */
-    int32_t *cell;  /* of each unknown */
+    int32_t *index; /* by place: the unknown's number, -1 none */
+    int32_t *place; /* by unknown */
     un_csr matrix;
     double *rhs, *x;
-    size_t capacity_cell, capacity_row, capacity_col, capacity_val, capacity_rhs, capacity_x;
+    /* on the grid only: */
+    const un_grid *grid;
+    double *p; /* at cells, Pa; the guess for the next step, zero outside the liquid */
+    size_t capacity[7];
 } un_pressure;
 
+/* grid: NULL for projections on tets. */
 un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure);
 void un_pressure_destroy(un_pressure *pressure);
+
+/* ---- on the grid: pressure at cells, velocities on faces (project.c) ---- */
 
 typedef struct un_projection {
     double *const *u;      /* face velocities, changed in place */
@@ -64,20 +70,6 @@ void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *gr
 
 /* ---- on tets: nodal pressure, velocities at tets [Ando13 section 3] (tets.c, ghost.c) ---- */
 
-typedef struct un_tet_pressure {
-    un_context *ctx;
-    un_solver *solver;
-    int32_t *index; /* at nodes: the unknown's number, -1 none */
-    int32_t *node;  /* of each unknown */
-    un_csr matrix;
-    double *rhs, *x;
-    size_t capacity_index, capacity_node, capacity_row, capacity_col, capacity_val, capacity_rhs,
-        capacity_x;
-} un_tet_pressure;
-
-un_status un_tet_pressure_create(un_context *ctx, un_tet_pressure **pressure);
-void un_tet_pressure_destroy(un_tet_pressure *pressure);
-
 typedef struct un_tet_projection {
     const un_tets *mesh;
     un_vec3 *u;                /* at tets, changed in place */
@@ -106,24 +98,11 @@ typedef struct un_tet_projection_report {
     double max_divergence; /* left over at nodes, 1/s */
 } un_tet_projection_report;
 
-un_status un_tet_pressure_project(un_tet_pressure *pressure, un_arena *arena,
+un_status un_tet_pressure_project(un_pressure *pressure, un_arena *arena,
                                   const un_tet_projection *projection,
                                   un_tet_projection_report *report);
 
 /* ---- on tets: pressure at tets, normal velocities on faces [Batty11] (faces.c) ---- */
-
-typedef struct un_face_pressure {
-    un_context *ctx;
-    un_solver *solver;
-    int32_t *index; /* at tets: the unknown's number, -1 none */
-    int32_t *tet;   /* of each unknown */
-    un_csr matrix;
-    double *rhs, *x;
-    size_t capacity[7];
-} un_face_pressure;
-
-un_status un_face_pressure_create(un_context *ctx, un_face_pressure **pressure);
-void un_face_pressure_destroy(un_face_pressure *pressure);
 
 typedef struct un_face_projection {
     const un_tets *mesh;
@@ -148,7 +127,7 @@ typedef struct un_face_projection_report {
     double max_divergence; /* left over, 1/s */
 } un_face_projection_report;
 
-un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_projection *projection,
+un_status un_face_pressure_project(un_pressure *pressure, const un_face_projection *projection,
                                    un_face_projection_report *report);
 
 /* Bytes for a number of liquid cells, the grid's own arrays included. */

@@ -99,7 +99,7 @@ static void a_grids_system_comes_back(void **state)
     for (int32_t i = 0; i < s.a.n; i++) check_near(s.x[i], p.pressure->x[i], 1e-9);
     assert_int_equal(s.sites.kind, UN_SITES_GRID);
     for (int a = 0; a < 3; a++) assert_int_equal(s.sites.size[a], p.tank.grid.n[a]);
-    assert_memory_equal(s.site, p.pressure->cell, (size_t)s.a.n * sizeof *s.site);
+    assert_memory_equal(s.site, p.pressure->place, (size_t)s.a.n * sizeof *s.site);
     un_system_free(ctx, &s);
     pool_end(&p);
 }
@@ -120,8 +120,8 @@ static void a_tet_system_comes_back(void **state)
     assert_int_equal(s.sites.kind, UN_SITES_BCC);
     assert_int_equal(s.sites.level_max, p.tree.level_max);
     for (int32_t i = 0; i < s.a.n; i++) {
-        assert_true(s.key[i] == p.mesh.node_key[p.pressure->node[i]]);
-        assert_int_equal(s.level[i], p.mesh.node_level[p.pressure->node[i]]);
+        assert_true(s.key[i] == p.mesh.node_key[p.pressure->place[i]]);
+        assert_int_equal(s.level[i], p.mesh.node_level[p.pressure->place[i]]);
         assert_true(un_morton_gather(s.key[i]) <= (uint32_t)s.sites.size[0]);
     }
     un_system_free(p.ctx, &s);

@@ -8,7 +8,7 @@ typedef struct face_pool {
     un_faces faces;
     double *u, *p;
     uint8_t *known;
-    un_face_pressure *pressure;
+    un_pressure *pressure;
     un_face_projection in;
     un_face_projection_report report;
 } face_pool;
@@ -21,7 +21,7 @@ static void face_pool_begin(face_pool *f, int32_t threads, int32_t coarsest, int
     tet_pool_begin(p, threads, un_v3(1, 1, 1), coarsest, finest, detail, arg);
     check_ok(p->ctx, un_faces_number(p->ctx, &p->arena, &f->faces, &p->mesh));
     un_arena_reset(&p->arena);
-    check_ok(p->ctx, un_face_pressure_create(p->ctx, &f->pressure));
+    check_ok(p->ctx, un_pressure_create(p->ctx, NULL, &f->pressure));
     f->u = un_alloc_zero(p->ctx, (size_t)f->faces.count, sizeof *f->u);
     f->known = un_alloc_zero(p->ctx, (size_t)f->faces.count, 1);
     f->p = un_alloc_zero(p->ctx, (size_t)p->mesh.tet_count, sizeof *f->p);
@@ -40,7 +40,7 @@ static void face_pool_begin(face_pool *f, int32_t threads, int32_t coarsest, int
 static void face_pool_end(face_pool *f)
 {
     un_context *ctx = f->pool.ctx;
-    un_face_pressure_destroy(f->pressure);
+    un_pressure_destroy(f->pressure);
     un_faces_free(ctx, &f->faces);
     un_free(ctx, f->u);
     un_free(ctx, f->known);

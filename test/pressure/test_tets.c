@@ -504,13 +504,13 @@ static void what_is_not_finite_is_reported(void **state)
 static un_status project_once(un_context *ctx, void *arg)
 {
     tet_pool *p = arg;
-    un_tet_pressure *pressure;
+    un_pressure *pressure;
     un_tet_projection_report report;
     un_arena arena;
     un_arena_init(&arena, ctx);
-    UN_TRY(un_tet_pressure_create(ctx, &pressure));
+    UN_TRY(un_pressure_create(ctx, NULL, &pressure));
     un_status status = un_tet_pressure_project(pressure, &arena, &p->in, &report);
-    un_tet_pressure_destroy(pressure);
+    un_pressure_destroy(pressure);
     un_arena_free(&arena);
     return status;
 }
