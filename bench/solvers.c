@@ -69,7 +69,7 @@ static test_system make_tet_system(int32_t cells)
     un_arena arena;
     un_octree tree;
     un_tets mesh;
-    un_tet_pressure *pressure;
+    un_pressure *pressure;
     un_arena_init(&arena, ctx);
     un_octree_init(ctx, &tree, un_v3(1, 1, 1), (cells + 7) / 8, cells);
     int64_t count = 0, room = 7 * (int64_t)cells * cells + (int64_t)cells * cells * cells / 64;
@@ -97,7 +97,7 @@ static test_system make_tet_system(int32_t cells)
     must(ctx, un_octree_build(&tree, &arena, &request));
     un_tets_init(ctx, &mesh);
     must(ctx, un_tets_build(&mesh, &arena, &tree));
-    must(ctx, un_tet_pressure_create(ctx, &pressure));
+    must(ctx, un_pressure_create(ctx, NULL, &pressure));
     size_t nodes = (size_t)mesh.node_count, tets = (size_t)mesh.tet_count;
     un_vec3 *u = un_alloc(ctx, tets, sizeof *u);
     uint8_t *known = un_alloc(ctx, tets, 1);
@@ -123,14 +123,14 @@ static test_system make_tet_system(int32_t cells)
     must(ctx, un_tet_pressure_project(pressure, &arena, &in, &report));
     un_sites sites = {.kind = UN_SITES_BCC,
                       .size = {2 * tree.n[0], 2 * tree.n[1], 2 * tree.n[2]},
-                      .site = pressure->node,
+                      .site = pressure->place,
                       .key = mesh.node_key,
                       .level = mesh.node_level,
                       .level_max = tree.level_max};
     test_system s = copy_system(&pressure->matrix, pressure->rhs, &sites);
     void *blocks[] = {x[0], x[1], x[2], level, u, known, phi, p};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
-    un_tet_pressure_destroy(pressure);
+    un_pressure_destroy(pressure);
     un_tets_free(&mesh);
     un_octree_free(&tree);
     un_arena_free(&arena);
@@ -161,7 +161,7 @@ static void run(const char *name, const un_csr *a, const double *b, const un_sit
     if (!ctx) exit(1);
     must(ctx, un_solver_create(ctx, &solver));
     un_solver_set_kind(solver, kind);
-    un_solver_set_sites(solver, sites);
+    un_system system = {.a = a, .b = b, .sites = sites};
     un_solve_report report;
     int32_t iterations = 0;
     double setup = INFINITY, seconds = INFINITY, cpu = INFINITY;
@@ -170,7 +170,7 @@ static void run(const char *name, const un_csr *a, const double *b, const un_sit
         memset(x, 0, (size_t)a->n * sizeof *x);
         clock_t ticks = clock();
         double start = un_seconds();
-        must(ctx, un_solver_solve(solver, a, x, b, set->tolerance, 5000, &report));
+        must(ctx, un_solver_solve(solver, &system, x, set->tolerance, 5000, &report));
         seconds = fmin(seconds, un_seconds() - start);
         if (q > 0 && report.iterations != iterations) {
             fprintf(stderr, "%s, %s: %d iterations, then %d\n", name, un_solver_kind_names[kind],
@@ -206,7 +206,7 @@ static void run_dumped(const char *path, const settings *set)
     un_context_def def = un_context_def_default();
     un_context *ctx = un_context_create(&def);
     const char *slash = strrchr(path, '/');
-    un_system s;
+    un_system_file s;
     if (!ctx || !slash) {
         fprintf(stderr, "%s: name a system as FOLDER/NUMBER\n", path);
         exit(2);
@@ -255,7 +255,8 @@ int main(int argc, char **argv)
                 un_context_def def = un_context_def_default();
                 un_context *ctx = un_context_create(&def);
                 if (!ctx) exit(1);
-                must(ctx, un_system_write(ctx, write, 1, &s.a, s.b, s.x, &s.sites));
+                un_system system = {.a = &s.a, .b = s.b, .sites = &s.sites};
+                must(ctx, un_system_write(ctx, write, 1, &system, s.x));
                 un_context_destroy(ctx);
             } else
                 run_all(names[n], &s.a, s.b, &s.sites, &set);

@@ -60,7 +60,7 @@ static double bytes_now(void)
     return sum((double)info.uordblks + (double)info.hblkhd);
 }
 
-static void run(const char *name, const un_system *s, Mat matrix, Vec b, Vec x, size_t which)
+static void run(const char *name, const un_system_file *s, Mat matrix, Vec b, Vec x, size_t which)
 {
     double best_setup = 1e9, best = 1e9, cpu = 1e9, bytes = 0, residual = 0;
     PetscInt iterations = 0;
@@ -102,7 +102,7 @@ static void run(const char *name, const un_system *s, Mat matrix, Vec b, Vec x, 
 static void run_all(un_context *ctx, char *path)
 {
     char *slash = strrchr(path, '/');
-    un_system s;
+    un_system_file s;
     if (!slash) exit(2);
     *slash = 0;
     if (un_system_read(ctx, path, atoi(slash + 1), &s) != UN_OK) {

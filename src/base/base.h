@@ -1,4 +1,4 @@
-/* Base: status, memory, arrays, vectors, parallel loops, timers, random numbers.
+/* Base: status, memory, arrays, files, vectors, parallel loops, timers, random numbers.
  *
  * Included by everything, includes nothing of ours but the public header. */
 #ifndef UN_BASE_H
@@ -104,6 +104,31 @@ void un_arena_init(un_arena *arena, un_context *ctx);
 void un_arena_free(un_arena *arena);  /* gives all memory back */
 void un_arena_reset(un_arena *arena); /* keeps room for as much as was needed lately */
 void *un_arena_alloc(un_arena *arena, size_t count, size_t size); /* 64-byte aligned, not cleared */
+
+/* ---- files (file.c) ---- */
+
+typedef struct un_file un_file;
+/* Opens a file beside path; nothing appears under path before un_file_commit. All writes
+ * are buffered; the first failure sticks and is reported by commit. */
+un_status un_file_create(un_context *ctx, const char *path, un_file **file);
+void un_file_write(un_file *file, const void *bytes, size_t count);
+/* `count` numbers of `size` bytes each, least significant byte first. */
+void un_file_write_little(un_file *file, const void *values, size_t count, size_t size);
+void un_file_printf(un_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What was written is what a reader of this name finds, but not yet under the file's own; NULL for
+ * devices. Call un_file_commit all the same. */
+const char *un_file_aside(un_file *file);
+un_status un_file_status(const un_file *file); /* of the writes so far */
+/* Flush, sync, rename, sync the folder; frees the handle either way and removes the aside file
+ * on failure. */
+un_status un_file_commit(un_file *file);
+void un_file_discard(un_file *file);
+/* mkdir -p. */
+un_status un_directory_create(un_context *ctx, const char *path);
+/* Whole file, NUL-terminated; size may be NULL. Free with un_free. */
+un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *size);
+/* "cannot <verb> <path>: <the system's reason>; <remedy>", for an errno. verb: "read", "write". */
+un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int error);
 
 /* ---- parallel loops (parallel.c), the only file that knows about threads ---- */
 

@@ -1,5 +1,5 @@
-/* Matrices of 3x3 blocks, and conjugate gradients on them; the scheme is that of cg.c, with the
- * flexible beta for all preconditioners: single precision makes multigrid vary a little. */
+/* Matrices of 3x3 blocks, and solving with them: conjugate gradients (cg.c) with the flexible beta
+ * for all preconditioners, for single precision makes multigrid vary a little. */
 #include "linalg/linalg.h"
 
 struct un_block_solver {
@@ -7,13 +7,14 @@ struct un_block_solver {
     un_block_kind kind;
     un_block_preconditioner preconditioner[UN_BLOCK_KIND_COUNT]; /* made when first used */
     un_block_kind ready; /* the one that was set up last; UN_BLOCK_AUTO: not for this matrix */
-    un_vec3 *r, *z, *p, *q;
-    size_t capacity[4];
+    un_cg cg;
+    size_t capacity[4]; /* of r, z, p, q */
     /* of the solve under way */
     const un_block_csr *a;
     const un_vec3 *b;
     un_vec3 *x;
-    double alpha, beta;
+    const un_block_preconditioner *with;
+    double tolerance, watched; /* watched: an earlier residual */
 };
 
 const char *const un_block_kind_names[UN_BLOCK_KIND_COUNT + 1] = {[UN_BLOCK_AUTO] = "auto",
@@ -134,7 +135,7 @@ void un_block_csr_apply(un_context *ctx, un_vec3 *y, const un_block_csr *a, cons
     un_parallel_for(ctx, a->n, un_block_grain(a->n), apply_rows, &args);
 }
 
-/* ---- the kernels of an iteration ---- */
+/* ---- what CG asks for; a row of its vectors is a un_vec3 ---- */
 
 static double norm_b_rows(void *arg, int64_t begin, int64_t end)
 {
@@ -148,11 +149,11 @@ static double norm_b_rows(void *arg, int64_t begin, int64_t end)
 static double residual_rows(void *arg, int64_t begin, int64_t end)
 {
     un_block_solver *s = arg;
+    un_vec3 *r = (un_vec3 *)s->cg.r;
     double norm = 0;
     for (int64_t i = begin; i < end; i++) {
-        s->q[i] = un_v3(0, 0, 0);
-        s->r[i] = un_sub(s->b[i], row_product(s->a, i, s->x));
-        norm += un_dot(s->r[i], s->r[i]);
+        r[i] = un_sub(s->b[i], row_product(s->a, i, s->x));
+        norm += un_dot(r[i], r[i]);
     }
     return norm;
 }
@@ -160,46 +161,26 @@ static double residual_rows(void *arg, int64_t begin, int64_t end)
 /* q = A p, and p.q. */
 static double direction_rows(void *arg, int64_t begin, int64_t end)
 {
-    un_block_solver *s = arg;
+    apply_args *m = arg;
     double product = 0;
     for (int64_t i = begin; i < end; i++) {
-        s->q[i] = row_product(s->a, i, s->p);
-        product += un_dot(s->q[i], s->p[i]);
+        m->y[i] = row_product(m->a, i, m->x);
+        product += un_dot(m->y[i], m->x[i]);
     }
     return product;
 }
 
-/* x += alpha p, r -= alpha q, and |r|^2. */
-static double advance_rows(void *arg, int64_t begin, int64_t end)
+static double apply(void *state, double *q, const double *p)
 {
-    un_block_solver *s = arg;
-    double norm = 0, alpha = s->alpha;
-    for (int64_t i = begin; i < end; i++) {
-        s->x[i] = un_mad(s->x[i], s->p[i], alpha);
-        s->r[i] = un_mad(s->r[i], s->q[i], -alpha);
-        norm += un_dot(s->r[i], s->r[i]);
-    }
-    return norm;
+    un_block_solver *s = state;
+    apply_args m = {(un_vec3 *)q, s->a, (const un_vec3 *)p};
+    return un_parallel_sum(s->ctx, s->a->n, direction_rows, &m);
 }
 
-/* r.z and q.z. */
-static void product_rows(void *arg, int64_t begin, int64_t end, double *sums)
+static void precondition(void *state, double *z, const double *r)
 {
-    un_block_solver *s = arg;
-    double rz = 0, qz = 0;
-    for (int64_t i = begin; i < end; i++) {
-        rz += un_dot(s->r[i], s->z[i]);
-        qz += un_dot(s->q[i], s->z[i]);
-    }
-    sums[0] += rz;
-    sums[1] += qz;
-}
-
-static void turn_rows(void *arg, int64_t begin, int64_t end)
-{
-    un_block_solver *s = arg;
-    double beta = s->beta;
-    for (int64_t i = begin; i < end; i++) s->p[i] = un_mad(s->z[i], s->p[i], beta);
+    un_block_solver *s = state;
+    s->with->apply(s->with->state, (un_vec3 *)z, (const un_vec3 *)r);
 }
 
 /* What x holds, made finite and zero in empty rows. */
@@ -253,20 +234,18 @@ static un_block_kind choose(un_block_solver *s)
 
 /* ---- solving ---- */
 
-static double precondition(un_block_solver *s, const un_block_preconditioner *m, double *qz)
-{
-    double sums[2];
-    m->apply(m->state, s->z, s->r);
-    un_parallel_sums(s->ctx, s->a->n, 2, product_rows, s, sums);
-    *qz = sums[1];
-    return sums[0];
-}
-
 /* Iterations in all, were the residual to go on falling as it did. */
 static double foresee(double from, double to, double tolerance)
 {
     double rate = log(from / to) / (WATCH_TO - WATCH_FROM);
     return rate > 0 ? WATCH_TO + log(to / tolerance) / rate : INFINITY;
+}
+
+static bool give_up(void *state, int32_t iterations, double residual)
+{
+    un_block_solver *s = state;
+    if (iterations == WATCH_FROM) s->watched = residual;
+    return iterations == WATCH_TO && foresee(s->watched, residual, s->tolerance) > JACOBI_LIMIT;
 }
 
 /* From x, whose residual r holds. false: the preconditioner turned out not to be positive. Gives up
@@ -275,13 +254,10 @@ static un_status iterate(un_block_solver *s, const un_block_system *system, un_b
                          double b_norm, double tolerance, int32_t limit, bool patient,
                          un_block_report *report, bool *positive)
 {
-    un_context *ctx = s->ctx;
-    const un_block_csr *a = s->a;
-    int64_t grain = un_block_grain(a->n);
     un_block_preconditioner *m = &s->preconditioner[kind];
     report->kind = kind;
-    double start = un_seconds(), qz, watched = 0;
-    if (!m->state) UN_TRY(create[kind](ctx, m));
+    double start = un_seconds();
+    if (!m->state) UN_TRY(create[kind](s->ctx, m));
     if (s->ready != kind) {
         s->ready = UN_BLOCK_AUTO;
         UN_TRY(m->setup(m->state, system, report));
@@ -290,26 +266,11 @@ static un_status iterate(un_block_solver *s, const un_block_system *system, un_b
         m->again(m->state);
     }
     report->seconds_setup += un_seconds() - start;
-    double rho = precondition(s, m, &qz);
-    memcpy(s->p, s->z, (size_t)a->n * sizeof *s->p);
-    while (report->iterations < limit && rho > 0) {
-        double curvature = un_parallel_sum(ctx, a->n, direction_rows, s);
-        if (!(curvature > 0) || !isfinite(curvature)) break;
-        s->alpha = rho / curvature;
-        double r_norm = sqrt(un_parallel_sum(ctx, a->n, advance_rows, s));
-        report->iterations++;
-        report->residual = r_norm / b_norm;
-        if (!(report->residual > tolerance)) break;
-        if (report->iterations == WATCH_FROM) watched = report->residual;
-        if (!patient && report->iterations == WATCH_TO &&
-            foresee(watched, report->residual, tolerance) > JACOBI_LIMIT)
-            break;
-        double rho_next = precondition(s, m, &qz);
-        s->beta = -qz / curvature;
-        rho = rho_next;
-        un_parallel_for(ctx, a->n, grain, turn_rows, s);
-    }
-    *positive = rho > 0;
+    s->with = m;
+    s->tolerance = tolerance;
+    s->cg.give_up = patient ? NULL : give_up;
+    *positive =
+        un_cg_iterate(&s->cg, b_norm, tolerance, limit, &report->iterations, &report->residual);
     return UN_OK;
 }
 
@@ -322,9 +283,18 @@ un_status un_block_solver_solve(un_block_solver *s, const un_block_system *syste
     *report = (un_block_report){.converged = true, .finite = true};
     if (!system->same) s->ready = UN_BLOCK_AUTO;
     if (n == 0) return UN_OK;
-    un_vec3 **vectors[4] = {&s->r, &s->z, &s->p, &s->q};
+    un_cg *cg = &s->cg;
+    double **vectors[4] = {&cg->r, &cg->z, &cg->p, &cg->q};
     for (int i = 0; i < 4; i++)
-        UN_TRY(un_array_need(ctx, (void **)vectors[i], &s->capacity[i], n, sizeof **vectors[i]));
+        UN_TRY(un_array_need(ctx, (void **)vectors[i], &s->capacity[i], n, sizeof(un_vec3)));
+    cg->ctx = ctx;
+    cg->n = a->n;
+    cg->width = 3;
+    cg->x = (double *)x;
+    cg->state = s;
+    cg->apply = apply;
+    cg->precondition = precondition;
+    cg->varies = true;
     s->a = a;
     s->b = system->b;
     s->x = x;
@@ -378,7 +348,7 @@ void un_block_solver_destroy(un_block_solver *s)
     if (!s) return;
     for (int k = 0; k < UN_BLOCK_KIND_COUNT; k++)
         if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
-    void *blocks[] = {s->r, s->z, s->p, s->q};
+    void *blocks[] = {s->cg.r, s->cg.z, s->cg.p, s->cg.q};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
     un_free(s->ctx, s);
 }

@@ -9,6 +9,10 @@
 
 /* A row counts as anchored when its sum exceeds this share of its diagonal. */
 #define ANCHOR 1e-10
+/* A column sees the constants of a part when its entries there sum to more than this share of their
+ * absolute values. A body inside the liquid has sums of zero but for round-off, and open areas are
+ * kept in single precision. */
+#define SEEN 1e-6
 /* As many sums as un_parallel_sums takes at once. */
 #define SUMS_MAX 16
 
@@ -150,6 +154,34 @@ un_status un_components_find(un_components *parts, const un_csr *a, bool *finite
     for (int32_t i = 0; i < a->n; i++)
         if (parts->code[i] <= UN_SINGULAR) sizes[UN_SINGULAR - parts->code[i]] += 1;
     return UN_OK;
+}
+
+bool un_components_pin(un_components *parts, const un_columns *c)
+{
+    int32_t pinned = 0, kept = 0;
+    if (parts->mean_count == 0) return false;
+    double *sizes = parts->sums + parts->mean_count;
+    for (int32_t m = 0; m < parts->mean_count; m++) {
+        bool seen = false;
+        for (int32_t k = 0; k < c->count && !seen; k++) {
+            double sum = 0, most = 0;
+            for (int32_t e = c->first[k]; e < c->first[k + 1]; e++) {
+                if (parts->code[c->row[e]] != UN_SINGULAR - m) continue;
+                sum += c->val[e];
+                most += fabs(c->val[e]);
+            }
+            seen = fabs(sum) > SEEN * most;
+        }
+        int32_t code = seen ? UN_ANCHORED : UN_SINGULAR - kept;
+        for (int32_t i = 0; i < parts->n && (seen || kept < m); i++)
+            if (parts->code[i] == UN_SINGULAR - m) parts->code[i] = code;
+        if (!seen) sizes[kept++] = sizes[m];
+        pinned += seen;
+    }
+    memmove(parts->sums + kept, sizes, (size_t)kept * sizeof *sizes);
+    parts->mean_count -= pinned;
+    parts->singular_count -= pinned;
+    return pinned > 0;
 }
 
 /* ---- means ---- */

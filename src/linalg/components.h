@@ -22,6 +22,8 @@ typedef struct un_components {
 void un_components_free(un_components *parts);
 /* finite: false when an entry is NaN or infinite. */
 un_status un_components_find(un_components *parts, const un_csr *a, bool *finite);
+/* Parts whose constants a column sees are no longer singular. Returns whether there are any. */
+bool un_components_pin(un_components *parts, const un_columns *columns);
 /* Takes the mean of each singular part out of v, and sets v to zero in empty rows. */
 void un_components_remove_means(un_components *parts, double *v);
 

@@ -6,129 +6,82 @@
 #include "linalg/dump.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4096
-#define BUFFER_BYTES ((size_t)1 << 18)
-#define LINE_BYTES 128 /* more than a line of ours takes */
+#define COMMENT_BYTES 128
 
-static un_status fail(un_context *ctx, const char *verb, const char *path, int error)
+/* Says where the folder's name came from. */
+static un_status tell(un_context *ctx, un_status status)
 {
-    char reason[128];
-    const char *remedy = "set solver.dump to another folder";
-    if (error == ENOSPC || error == EDQUOT)
-        remedy = "free some space there, raise solver.dump_every, or set solver.dump to another "
-                 "folder";
-    if (error == EACCES || error == EPERM)
-        remedy = "make the folder writable for you (chmod, chown) or set solver.dump to another";
-    return un_fail(ctx, UN_ERROR_FILE, "cannot %s %s: %s; %s", verb, path,
-                   strerror_r(error, reason, sizeof reason), remedy);
+    char message[1024];
+    if (status != UN_ERROR_FILE) return status;
+    snprintf(message, sizeof message, "%s", un_context_message(ctx));
+    return un_fail(ctx, status, "%s (solver.dump names the folder)", message);
 }
 
 un_status un_system_folder(un_context *ctx, const char *folder)
 {
-    char path[PATH_BYTES];
     size_t length = strlen(folder);
-    if (length == 0 || length >= sizeof path - 64)
+    if (length == 0 || length >= PATH_BYTES - 64)
         return un_fail(ctx, UN_ERROR_FILE,
                        "solver.dump must name a folder, with a path of at most "
                        "4000 characters");
-    for (size_t i = 1; i <= length; i++) {
-        if (folder[i] != '/' && folder[i] != 0) continue;
-        memcpy(path, folder, i);
-        path[i] = 0;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST)
-            return fail(ctx, "create the folder", path, errno);
-    }
-    struct stat found;
-    if (stat(folder, &found) != 0) return fail(ctx, "use the folder", folder, errno);
-    if (!S_ISDIR(found.st_mode)) return fail(ctx, "use the folder", folder, ENOTDIR);
-    if (access(folder, W_OK | X_OK) != 0) return fail(ctx, "write into", folder, errno);
+    UN_TRY(tell(ctx, un_directory_create(ctx, folder)));
+    if (access(folder, W_OK | X_OK) != 0)
+        return tell(ctx, un_file_fail(ctx, "write into", folder, errno));
     return UN_OK;
 }
 
-/* ---- writing: aside, synced, renamed ---- */
-
-typedef struct writer {
-    un_context *ctx;
-    char path[PATH_BYTES], aside[PATH_BYTES + 32];
-    int fd, error;
-    size_t used;
-    char *buffer;
-} writer;
-
-static void flush(writer *w)
+static un_status begin(un_context *ctx, const char *folder, int32_t number, const char *suffix,
+                       un_file **file)
 {
-    for (size_t at = 0; at < w->used && !w->error;) {
-        ssize_t count = write(w->fd, w->buffer + at, w->used - at);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0)
-            w->error = count < 0 ? errno : EIO;
-        else
-            at += (size_t)count;
-    }
-    w->used = 0;
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%06d%s.mtx", folder, (int)number, suffix);
+    return un_file_create(ctx, path, file);
 }
 
-static void put(writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(writer *w, const char *format, ...)
+static un_status write_matrix(un_context *ctx, const char *folder, int32_t number, const un_csr *a)
 {
-    if (w->used + LINE_BYTES > BUFFER_BYTES) flush(w);
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(w->buffer + w->used, LINE_BYTES, format, arguments);
-    va_end(arguments);
-    UN_ASSERT(length >= 0 && length < LINE_BYTES);
-    w->used += (size_t)length;
-}
-
-static un_status begin(writer *w, const char *folder, int32_t number, const char *suffix)
-{
-    snprintf(w->path, sizeof w->path, "%s/%06d%s.mtx", folder, (int)number, suffix);
-    snprintf(w->aside, sizeof w->aside, "%s.%ld.tmp", w->path, (long)getpid());
-    w->used = 0;
-    w->error = 0;
-    unlink(w->aside);
-    w->fd = open(w->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return w->fd < 0 ? fail(w->ctx, "write", w->path, errno) : UN_OK;
-}
-
-static un_status end(writer *w)
-{
-    flush(w);
-    if (!w->error && fsync(w->fd) != 0 && errno != EINVAL) w->error = errno;
-    if (close(w->fd) != 0 && !w->error && errno != EINTR) w->error = errno;
-    if (!w->error && rename(w->aside, w->path) != 0) w->error = errno;
-    if (!w->error) return UN_OK;
-    unlink(w->aside);
-    return fail(w->ctx, "write", w->path, w->error);
-}
-
-static un_status write_matrix(writer *w, const char *folder, int32_t number, const un_csr *a)
-{
-    UN_TRY(begin(w, folder, number, ""));
+    un_file *file;
+    UN_TRY(begin(ctx, folder, number, "", &file));
     int64_t lower = 0;
     for (int32_t i = 0; i < a->n; i++)
         for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) lower += a->col[k] <= i;
-    put(w, "%%%%MatrixMarket matrix coordinate real symmetric\n%d %d %lld\n", a->n, a->n,
-        (long long)lower);
-    for (int32_t i = 0; i < a->n && !w->error; i++)
+    un_file_printf(file, "%%%%MatrixMarket matrix coordinate real symmetric\n%d %d %lld\n", a->n,
+                   a->n, (long long)lower);
+    for (int32_t i = 0; i < a->n && un_file_status(file) == UN_OK; i++)
         for (int32_t k = a->row[i]; k < a->row[i + 1]; k++)
-            if (a->col[k] <= i) put(w, "%d %d %.17g\n", i + 1, a->col[k] + 1, a->val[k]);
-    return end(w);
+            if (a->col[k] <= i)
+                un_file_printf(file, "%d %d %.17g\n", i + 1, a->col[k] + 1, a->val[k]);
+    return un_file_commit(file);
 }
 
-static un_status write_vector(writer *w, const char *folder, int32_t number, const char *suffix,
-                              const double *v, int32_t n)
+static un_status write_vector(un_context *ctx, const char *folder, int32_t number,
+                              const char *suffix, const double *v, int32_t n)
 {
-    UN_TRY(begin(w, folder, number, suffix));
-    put(w, "%%%%MatrixMarket matrix array real general\n%d 1\n", n);
-    for (int32_t i = 0; i < n && !w->error; i++) put(w, "%.17g\n", v[i]);
-    return end(w);
+    un_file *file;
+    UN_TRY(begin(ctx, folder, number, suffix, &file));
+    un_file_printf(file, "%%%%MatrixMarket matrix array real general\n%d 1\n", n);
+    for (int32_t i = 0; i < n && un_file_status(file) == UN_OK; i++)
+        un_file_printf(file, "%.17g\n", v[i]);
+    return un_file_commit(file);
+}
+
+/* Column by column. */
+static un_status write_columns(un_context *ctx, const char *folder, int32_t number, int32_t n,
+                               const un_columns *c)
+{
+    un_file *file;
+    UN_TRY(begin(ctx, folder, number, "_columns", &file));
+    un_file_printf(file, "%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", n, c->count,
+                   c->first[c->count]);
+    for (int32_t k = 0; k < c->count && un_file_status(file) == UN_OK; k++)
+        for (int32_t e = c->first[k]; e < c->first[k + 1]; e++)
+            un_file_printf(file, "%d %d %.17g\n", c->row[e] + 1, k + 1, c->val[e]);
+    return un_file_commit(file);
 }
 
 static void place_of(const un_sites *sites, int32_t i, int32_t at[3])
@@ -145,42 +98,39 @@ static void place_of(const un_sites *sites, int32_t i, int32_t at[3])
 }
 
 /* An array by columns: x of all, y, z, and with BCC the levels. */
-static un_status write_places(writer *w, const char *folder, int32_t number, const un_sites *sites,
-                              int32_t n)
+static un_status write_places(un_context *ctx, const char *folder, int32_t number,
+                              const un_sites *sites, int32_t n)
 {
     bool bcc = sites->kind == UN_SITES_BCC;
-    UN_TRY(begin(w, folder, number, "_places"));
-    put(w, "%%%%MatrixMarket matrix array integer general\n");
-    put(w, "%%undine %s size %d %d %d level_max %d\n", bcc ? "bcc" : "grid", sites->size[0],
-        sites->size[1], sites->size[2], sites->level_max);
-    put(w, "%d %d\n", n, bcc ? 4 : 3);
+    un_file *file;
+    UN_TRY(begin(ctx, folder, number, "_places", &file));
+    un_file_printf(file, "%%%%MatrixMarket matrix array integer general\n");
+    un_file_printf(file, "%%undine %s size %d %d %d level_max %d\n", bcc ? "bcc" : "grid",
+                   sites->size[0], sites->size[1], sites->size[2], sites->level_max);
+    un_file_printf(file, "%d %d\n", n, bcc ? 4 : 3);
     for (int column = 0; column < (bcc ? 4 : 3); column++)
-        for (int32_t i = 0; i < n && !w->error; i++) {
+        for (int32_t i = 0; i < n && un_file_status(file) == UN_OK; i++) {
             int32_t at[3];
             place_of(sites, i, at);
-            put(w, "%d\n", column < 3 ? at[column] : sites->level[sites->site[i]]);
+            un_file_printf(file, "%d\n", column < 3 ? at[column] : sites->level[sites->site[i]]);
         }
-    return end(w);
+    return un_file_commit(file);
 }
 
-un_status un_system_write(un_context *ctx, const char *folder, int32_t number, const un_csr *a,
-                          const double *b, const double *x, const un_sites *sites)
+un_status un_system_write(un_context *ctx, const char *folder, int32_t number,
+                          const un_system *system, const double *x)
 {
-    writer *w = un_alloc(ctx, 1, sizeof *w);
-    if (!w) return UN_ERROR_MEMORY;
-    w->ctx = ctx;
-    un_status status = UN_OK;
-    UN_ALLOC_DONE(ctx, w->buffer, BUFFER_BYTES);
-    UN_TRY_DONE(write_vector(w, folder, number, "_b", b, a->n));
-    UN_TRY_DONE(write_vector(w, folder, number, "_x", x, a->n));
+    const un_sites *sites = system->sites;
+    const un_columns *columns = system->columns;
+    int32_t n = system->a->n;
+    UN_TRY(tell(ctx, write_vector(ctx, folder, number, "_b", system->b, n)));
+    UN_TRY(tell(ctx, write_vector(ctx, folder, number, "_x", x, n)));
     if (sites && sites->kind != UN_SITES_NONE)
-        UN_TRY_DONE(write_places(w, folder, number, sites, a->n));
+        UN_TRY(tell(ctx, write_places(ctx, folder, number, sites, n)));
+    if (columns && columns->count > 0)
+        UN_TRY(tell(ctx, write_columns(ctx, folder, number, n, columns)));
     /* last: whoever finds the matrix finds the others */
-    UN_TRY_DONE(write_matrix(w, folder, number, a));
-done:
-    un_free(ctx, w->buffer);
-    un_free(ctx, w);
-    return status;
+    return tell(ctx, write_matrix(ctx, folder, number, system->a));
 }
 
 /* ---- reading ---- */
@@ -188,7 +138,7 @@ done:
 typedef struct reader {
     un_context *ctx;
     char path[PATH_BYTES];
-    char comment[LINE_BYTES];
+    char comment[COMMENT_BYTES];
     char *text, *at; /* all of the file, ended by 0 */
 } reader;
 
@@ -208,31 +158,13 @@ static un_status load(reader *r, const char *folder, int32_t number, const char 
     r->text = NULL;
     r->comment[0] = 0;
     snprintf(r->path, sizeof r->path, "%s/%06d%s.mtx", folder, (int)number, suffix);
-    int fd = open(r->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        if (optional && errno == ENOENT) return UN_OK;
-        return un_fail(r->ctx, UN_ERROR_FILE, "cannot read %s: %s; check the path", r->path,
-                       strerror(errno));
-    }
-    struct stat found;
-    size_t size = fstat(fd, &found) == 0 && found.st_size > 0 ? (size_t)found.st_size : 0, have = 0;
-    r->text = un_alloc(r->ctx, size + 1, 1);
-    if (!r->text) {
-        close(fd);
-        return UN_ERROR_MEMORY;
-    }
-    while (have < size) {
-        ssize_t count = read(fd, r->text + have, size - have);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) break;
-        have += (size_t)count;
-    }
-    close(fd);
-    r->text[have] = 0;
+    if (optional && access(r->path, F_OK) != 0 && errno == ENOENT) return UN_OK;
+    UN_TRY(un_file_read(r->ctx, r->path, &r->text, NULL));
     r->at = r->text;
     if (strncmp(r->at, head, strlen(head)) != 0) return broken(r);
     while (*r->at == '%') {
-        if (strncmp(r->at, "%undine ", 8) == 0) snprintf(r->comment, LINE_BYTES, "%.100s", r->at);
+        if (strncmp(r->at, "%undine ", 8) == 0)
+            snprintf(r->comment, COMMENT_BYTES, "%.100s", r->at);
         char *next = strchr(r->at, '\n');
         if (!next) return broken(r);
         r->at = next + 1;
@@ -315,7 +247,34 @@ static un_status read_vector(reader *r, int32_t n, double **v)
     return UN_OK;
 }
 
-static un_status read_places(reader *r, int32_t n, un_system *s)
+static un_status read_columns(reader *r, int32_t n, un_system_file *s)
+{
+    int32_t rows, count, entries, last = 0, before = -1;
+    if (!next_int(r, n, n, &rows) || !next_int(r, 1, INT32_MAX - 1, &count) ||
+        !next_int(r, 0, INT32_MAX - 1, &entries))
+        return broken(r);
+    UN_ALLOC(r->ctx, s->column_first, (size_t)count + 1);
+    UN_ALLOC(r->ctx, s->column_row, (size_t)entries + 1);
+    UN_ALLOC(r->ctx, s->column_val, (size_t)entries + 1);
+    s->column_first[0] = 0;
+    for (int32_t e = 0; e < entries; e++) {
+        int32_t i, k;
+        if (!next_int(r, 1, n, &i) || !next_int(r, last + 1, count, &k) ||
+            !next_number(r, &s->column_val[e]))
+            return broken(r);
+        while (last < k - 1) {
+            s->column_first[++last] = e;
+            before = -1;
+        }
+        if (--i <= before) return broken(r);
+        s->column_row[e] = before = i;
+    }
+    while (last < count) s->column_first[++last] = entries;
+    s->columns = (un_columns){count, s->column_first, s->column_row, s->column_val};
+    return UN_OK;
+}
+
+static un_status read_places(reader *r, int32_t n, un_system_file *s)
 {
     un_sites *sites = &s->sites;
     int32_t rows, columns, *size = sites->size;
@@ -360,13 +319,14 @@ static un_status read_places(reader *r, int32_t n, un_system *s)
     return UN_OK;
 }
 
-un_status un_system_read(un_context *ctx, const char *folder, int32_t number, un_system *s)
+un_status un_system_read(un_context *ctx, const char *folder, int32_t number, un_system_file *s)
 {
     static const char matrix[] = "%%MatrixMarket matrix coordinate real symmetric\n";
     static const char array[] = "%%MatrixMarket matrix array real general\n";
+    static const char general[] = "%%MatrixMarket matrix coordinate real general\n";
     static const char integers[] = "%%MatrixMarket matrix array integer general\n";
     reader *r = un_alloc_zero(ctx, 1, sizeof *r);
-    *s = (un_system){0};
+    *s = (un_system_file){0};
     if (!r) return UN_ERROR_MEMORY;
     r->ctx = ctx;
     un_status status = UN_OK;
@@ -378,6 +338,8 @@ un_status un_system_read(un_context *ctx, const char *folder, int32_t number, un
     UN_TRY_DONE(read_vector(r, s->a.n, &s->x));
     UN_TRY_DONE(load(r, folder, number, "_places", integers, true));
     if (r->text) UN_TRY_DONE(read_places(r, s->a.n, s));
+    UN_TRY_DONE(load(r, folder, number, "_columns", general, true));
+    if (r->text) UN_TRY_DONE(read_columns(r, s->a.n, s));
 done:
     un_free(ctx, r->text);
     un_free(ctx, r);
@@ -385,9 +347,10 @@ done:
     return status;
 }
 
-void un_system_free(un_context *ctx, un_system *s)
+void un_system_free(un_context *ctx, un_system_file *s)
 {
-    void *blocks[] = {s->a.row, s->a.col, s->a.val, s->b, s->x, s->site, s->key, s->level};
+    void *blocks[] = {s->a.row, s->a.col, s->a.val,        s->b,          s->x,         s->site,
+                      s->key,   s->level, s->column_first, s->column_row, s->column_val};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
-    *s = (un_system){0};
+    *s = (un_system_file){0};
 }

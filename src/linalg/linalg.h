@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "linalg/block.h"
+#include "linalg/rows.h"
 
 /* Compressed sparse rows of a symmetric matrix. Every row holds its diagonal; columns ascend. */
 typedef struct un_csr {
@@ -17,6 +18,44 @@ typedef struct un_csr {
  * round-off, finite values. For tests and for callers that doubt their matrix. */
 bool un_csr_validate(const un_csr *a, const char **reason);
 void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
+
+/* Where unknowns sit, for transfers between levels that follow a lattice. Knows nothing of what is
+ * solved for. Sites are numbered in the order of their places, unknowns in the order of their
+ * sites. */
+typedef enum un_sites_kind {
+    UN_SITES_NONE,
+    UN_SITES_GRID, /* centres of cubes: site = x + size_x (y + size_y z) */
+    UN_SITES_BCC   /* corners and centres of the leaves of an octree, and middles of faces in its
+                    * boundary; places in units of half the finest leaf, from 0 to size */
+} un_sites_kind;
+typedef struct un_sites {
+    un_sites_kind kind;
+    int32_t size[3];
+    const int32_t *site; /* by unknown */
+    const uint64_t *key; /* BCC, by site: Morton code of its place */
+    /* BCC, by site: the finest level of the leaves that meet there; level_max has leaves of size 2
+     */
+    const uint8_t *level;
+    int32_t level_max;
+} un_sites;
+
+/* Columns of a matrix C, mostly zero. A body that the liquid moves adds C C^T to the pressure's
+ * matrix, with six columns: what it would make of each of its free motions, times sqrt(dt / mass).
+ * The product couples everything that the body touches, and is never formed. */
+typedef struct un_columns {
+    int32_t count;
+    const int32_t *first; /* count + 1 */
+    const int32_t *row;   /* ascending in each column */
+    const double *val;
+} un_columns;
+
+/* (A + C C^T) x = b. */
+typedef struct un_system {
+    const un_csr *a;
+    const un_columns *columns; /* NULL: none */
+    const double *b;
+    const un_sites *sites; /* of its unknowns; NULL: not known */
+} un_system;
 
 typedef enum un_solver_kind {
     UN_SOLVER_AUTO, /* by the system's size and stencil */
@@ -46,26 +85,6 @@ typedef struct un_solve_report {
     double seconds_setup;    /* of the preconditioner */
 } un_solve_report;
 
-/* Where unknowns sit, for transfers between levels that follow a lattice. Knows nothing of what is
- * solved for. Sites are numbered in the order of their places, unknowns in the order of their
- * sites. */
-typedef enum un_sites_kind {
-    UN_SITES_NONE,
-    UN_SITES_GRID, /* centres of cubes: site = x + size_x (y + size_y z) */
-    UN_SITES_BCC   /* corners and centres of the leaves of an octree, and middles of faces in its
-                    * boundary; places in units of half the finest leaf, from 0 to size */
-} un_sites_kind;
-typedef struct un_sites {
-    un_sites_kind kind;
-    int32_t size[3];
-    const int32_t *site; /* by unknown */
-    const uint64_t *key; /* BCC, by site: Morton code of its place */
-    /* BCC, by site: the finest level of the leaves that meet there; level_max has leaves of size 2
-     */
-    const uint8_t *level;
-    int32_t level_max;
-} un_sites;
-
 /* A solver keeps its scratch between solves. Not converging is data in the report; the status
  * tells of memory, and of files where systems are dumped. */
 typedef struct un_solver un_solver;
@@ -73,40 +92,64 @@ typedef struct un_solver un_solver;
 un_status un_solver_create(un_context *ctx, un_solver **solver);
 void un_solver_destroy(un_solver *solver);
 void un_solver_set_kind(un_solver *solver, un_solver_kind kind); /* UN_SOLVER_AUTO at first */
-/* Of the next solves; copied, but not what it points to. NULL: none is known. */
-void un_solver_set_sites(un_solver *solver, const un_sites *sites);
 /* Writes the system of solve 1, 1 + every, 1 + 2 every, ... into a folder, which is made (dump.c).
  * NULL: no longer. */
 un_status un_solver_set_dump(un_solver *solver, const char *folder, int32_t every);
 /* What it will hold for so many unknowns, about, matrix, b and x not included. */
 double un_solver_bytes(double unknowns);
 
-/* Solves A x = b from the guess in x, to |r| <= tolerance |b|. A is symmetric positive
- * semi-definite with non-positive row sums nowhere: parts of the graph whose rows all sum to zero
- * are singular; there b is made compatible and x gets the mean of its guess. Rows with a zero
- * diagonal give x = 0. */
-un_status un_solver_solve(un_solver *solver, const un_csr *a, double *x, const double *b,
-                          double tolerance, int32_t iteration_limit, un_solve_report *report);
+/* Solves the system from the guess in x, to |r| <= tolerance |b|. A is symmetric positive
+ * semi-definite and no row of it sums to less than zero, but for round-off. Parts of its graph
+ * whose rows all sum to zero are singular: there b is made compatible and x gets the mean of its
+ * guess, unless a column pins that mean down. Rows with a zero diagonal give x = 0. Columns cost
+ * one application of the preconditioner each, and a vector. */
+un_status un_solver_solve(un_solver *solver, const un_system *system, double *x, double tolerance,
+                          int32_t iteration_limit, un_solve_report *report);
+
+/* ---- conjugate gradients for whatever acts on vectors (cg.c) ---- */
+
+typedef struct un_cg {
+    un_context *ctx;
+    int32_t n, width;  /* rows, and unknowns in each: 1 or 3 */
+    double *x;         /* the guess, then the answer */
+    double *r;         /* b - A x, at the start and at the end */
+    double *z, *p, *q; /* scratch of the same size */
+    void *state;       /* for the caller's functions: */
+    double (*apply)(void *state, double *q, const double *p);          /* q = A p; returns p.q */
+    void (*precondition)(void *state, double *z, const double *r);     /* z = M^-1 r */
+    bool (*give_up)(void *state, int32_t iterations, double residual); /* NULL: never */
+    bool varies;        /* M depends on r, or is not symmetric */
+    double alpha, beta; /* of the iteration under way */
+} un_cg;
+
+/* Until |r| <= tolerance b_norm. Adds to iterations, up to limit; residual: |r| / b_norm after the
+ * last one. false: M turned out not to be positive. */
+bool un_cg_iterate(un_cg *cg, double b_norm, double tolerance, int32_t limit, int32_t *iterations,
+                   double *residual);
 
 /* ---- Matrix Market files (dump.c) ---- */
 
 /* NNNNNN.mtx the matrix, lower half; NNNNNN_b.mtx and NNNNNN_x.mtx the right-hand side and the
  * guess; NNNNNN_places.mtx, where sites are known, x y z of each unknown and, with BCC, its
- * level. Each appears under its name only when complete. */
-un_status un_system_write(un_context *ctx, const char *folder, int32_t number, const un_csr *a,
-                          const double *b, const double *x, const un_sites *sites);
-/* One of them, read back; un_system_free gives it back. sites.kind tells whether they were known.
- */
-typedef struct un_system {
+ * level; NNNNNN_columns.mtx C, where there are columns. Each appears under its name only when
+ * complete. */
+un_status un_system_write(un_context *ctx, const char *folder, int32_t number,
+                          const un_system *system, const double *x);
+/* One of them, read back; un_system_free gives it back. sites.kind tells whether they were known,
+ * columns.count whether there were any. */
+typedef struct un_system_file {
     un_csr a;
+    un_columns columns;
     double *b, *x;
     un_sites sites;
     int32_t *site;
     uint64_t *key;
     uint8_t *level;
-} un_system;
-un_status un_system_read(un_context *ctx, const char *folder, int32_t number, un_system *system);
-void un_system_free(un_context *ctx, un_system *system);
+    int32_t *column_first, *column_row;
+    double *column_val;
+} un_system_file;
+un_status un_system_read(un_context *ctx, const char *folder, int32_t number, un_system_file *file);
+void un_system_free(un_context *ctx, un_system_file *file);
 
 /* ---- preconditioners ---- */
 

@@ -60,7 +60,7 @@ typedef struct un_staggered {
     uint8_t *known; /* at faces: 1 in the liquid */
     double *p;      /* at tets, Pa */
     size_t capacity[3];
-    un_face_pressure *pressure;
+    un_pressure *pressure;
     un_old_mesh old;
 } un_staggered;
 _Static_assert(offsetof(un_staggered, a) == 0, "see above");
@@ -292,7 +292,7 @@ static void destroy(void *state)
     void *arrays[] = {s->u, s->known, s->p, s->old.node, s->old.tet, s->old.liquid};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
     un_faces_free(ctx, &s->faces);
-    un_face_pressure_destroy(s->pressure);
+    un_pressure_destroy(s->pressure);
     un_tets_free(&s->old.tets);
     un_octree_free(&s->old.tree);
     un_adaptive_free(&s->a);
@@ -323,7 +323,7 @@ static un_status begin(un_context *ctx, const un_scene *scene, const un_state *i
     un_octree_init(ctx, &s->old.tree, def->domain.size, def->detail.coarsest, def->detail.finest);
     un_tets_init(ctx, &s->old.tets);
     un_status status = un_adaptive_begin(&s->a, ctx, scene);
-    if (status == UN_OK) status = un_face_pressure_create(ctx, &s->pressure);
+    if (status == UN_OK) status = un_pressure_create(ctx, NULL, &s->pressure);
     if (status == UN_OK) status = un_pressure_configure(s->pressure->solver, def);
     if (status == UN_OK) status = in ? take(s, in) : fill(s);
     if (status != UN_OK) {

@@ -59,7 +59,7 @@ static const char *const stages[] = {"walls",        "to_mesh", "pressure",  "ex
 
 typedef struct un_tet {
     un_adaptive a; /* first: the table's shared entries rely on it */
-    un_tet_pressure *pressure;
+    un_pressure *pressure;
     un_vec3 *sharp; /* at nodes: detail that a round trip through the particles would blur */
     float *quiet;   /* at nodes: 1 at rest, 0 in motion */
     size_t capacity[2];
@@ -255,7 +255,7 @@ static void destroy(void *state)
     un_context *ctx = s->a.core.ctx;
     un_free(ctx, s->sharp);
     un_free(ctx, s->quiet);
-    un_tet_pressure_destroy(s->pressure);
+    un_pressure_destroy(s->pressure);
     un_adaptive_free(&s->a);
     un_free(ctx, s);
 }
@@ -266,7 +266,7 @@ static un_status begin(un_context *ctx, const un_scene *scene, const un_state *i
     un_tet *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
     un_status status = un_adaptive_begin(&s->a, ctx, scene);
-    if (status == UN_OK) status = un_tet_pressure_create(ctx, &s->pressure);
+    if (status == UN_OK) status = un_pressure_create(ctx, NULL, &s->pressure);
     if (status == UN_OK) status = un_pressure_configure(s->pressure->solver, &scene->def);
     if (status == UN_OK) status = in ? un_adaptive_load(&s->a, in) : un_adaptive_fill(&s->a);
     if (status != UN_OK) {

@@ -1,5 +1,5 @@
-/* Output: files of a run. Every file is written aside, synced and renamed, so that a name only
- * ever stands for a complete file. */
+/* Output: files of a run. Every file is written aside, synced and renamed (un_file, base.h), so that
+ * a name only ever stands for a complete file. */
 #ifndef UN_OUTPUT_H
 #define UN_OUTPUT_H
 
@@ -10,31 +10,6 @@
 #include "particles/particles.h"
 #include "scene/scene.h"
 #include "state/state.h"
-
-/* ---- files (file.c) ---- */
-
-typedef struct un_file un_file;
-/* Opens path.tmp-ish beside path; nothing appears under path before un_file_commit. All writes
- * are buffered; the first failure sticks and is reported by commit. */
-un_status un_file_create(un_context *ctx, const char *path, un_file **file);
-void un_file_write(un_file *file, const void *bytes, size_t count);
-/* `count` numbers of `size` bytes each, least significant byte first. */
-void un_file_write_little(un_file *file, const void *values, size_t count, size_t size);
-void un_file_printf(un_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What was written is what a reader of this name finds, but not yet under the file's own; NULL for
- * devices. Call un_file_commit all the same. */
-const char *un_file_aside(un_file *file);
-un_status un_file_status(const un_file *file); /* of the writes so far */
-/* Flush, sync, rename, sync the folder; frees the handle either way and removes the aside file
- * on failure. */
-un_status un_file_commit(un_file *file);
-void un_file_discard(un_file *file);
-/* mkdir -p. */
-un_status un_directory_create(un_context *ctx, const char *path);
-/* Whole file, NUL-terminated; size may be NULL. Free with un_free. */
-un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *size);
-/* "cannot <verb> <path>: <the system's reason>; <remedy>", for an errno. verb: "read", "write". */
-un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int error);
 
 /* ---- numbers as text (number.c), the same in every locale ---- */
 

@@ -41,7 +41,7 @@ static void find_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_face_pressure_to_nodes(const un_face_pressure *pressure, double *p_node, double *p_tet,
+void un_face_pressure_to_nodes(const un_pressure *pressure, double *p_node, double *p_tet,
                                const un_tets *mesh, const float *phi, un_vec3 weight)
 {
     pressure_args a = {p_node, p_tet, mesh, pressure->index, phi, weight};

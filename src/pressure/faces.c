@@ -15,8 +15,12 @@
  * pressure no longer has the right gradient. So that liquid at rest stays at rest all the same, the
  * weight is taken out of the pressure: with p = p' + rho g.x gravity acts on the surface alone,
  * where p' = -rho g.x, and under a flat surface p' is constant, on any mesh. Where density varies
- * rho is the reference, and what is lighter or heavier is driven by the difference. */
-#include "pressure/pressure.h"
+ * rho is the reference, and what is lighter or heavier is driven by the difference.
+ *
+ * The surface may have a pressure P, given at nodes. It is taken out in the same way: p' is zero
+ * there but for the weight, and faces get -dt/rho times the mean slope of P in their two tets,
+ * which is exact for a linear P on any mesh. */
+#include "pressure/system.h"
 
 /* Shortest way to the surface, as a share of that to the next tet: bounds the matrix. */
 #define NEAREST 0.02
@@ -24,7 +28,7 @@
 #define OBLIQUE 0.3
 
 typedef struct args {
-    un_face_pressure *pr;
+    un_pressure *pr;
     const un_face_projection *in;
     un_vec3 reference; /* from where weight is reckoned: anywhere near */
 } args;
@@ -87,10 +91,35 @@ static double lightness_of(const args *s, int32_t t, int32_t other)
     return other >= 0 ? 0.5 * ((double)lightness[t] + lightness[other]) : (double)lightness[t];
 }
 
-/* What lighter or heavier liquid than the reference gains in dt, along the face's normal. */
-static double buoyancy(const args *s, const link *l, double lightness)
+/* dt/rho times the surface's pressure, in the middle of a tet. */
+static double surface_mean(const args *s, int32_t t)
 {
-    return s->in->dt * (1 - lightness) * un_dot(s->in->gravity, l->normal);
+    const int32_t *n = s->in->mesh->tet[t];
+    const double *p = s->in->surface;
+    return 0.25 * (p[n[0]] + p[n[1]] + p[n[2]] + p[n[3]]) * s->in->dt / s->in->density;
+}
+
+/* The slope of the surface's pressure along the face's normal: the mean of its tets. */
+static double surface_slope(const args *s, int32_t t, const link *l)
+{
+    int32_t tets[2] = {t, l->other};
+    int count = l->other >= 0 ? 2 : 1;
+    double sum = 0;
+    for (int k = 0; k < count; k++) {
+        double p[4];
+        for (int i = 0; i < 4; i++) p[i] = s->in->surface[s->in->mesh->tet[tets[k]][i]];
+        sum += un_dot(un_tets_gradient(s->in->mesh, tets[k], p), l->normal);
+    }
+    return sum / count;
+}
+
+/* What a face gains in dt along its normal: lighter or heavier liquid than the reference, and the
+ * surface's pressure. */
+static double push_of(const args *s, int32_t t, const link *l, double lightness)
+{
+    double u = s->in->dt * (1 - lightness) * un_dot(s->in->gravity, l->normal);
+    if (s->in->surface) u -= lightness * s->in->dt / s->in->density * surface_slope(s, t, l);
+    return u;
 }
 
 /* Velocity of what closes a face, along its normal. */
@@ -140,20 +169,11 @@ static void find_wet(void *arg, int64_t begin, int64_t end)
 
 static un_status number_tets(args *s)
 {
-    un_face_pressure *pr = s->pr;
-    size_t tets = (size_t)s->in->mesh->tet_count;
-    UN_TRY(
-        un_array_need(pr->ctx, (void **)&pr->index, &pr->capacity[0], tets + 1, sizeof *pr->index));
-    un_parallel_for(pr->ctx, s->in->mesh->tet_count, 4096, find_wet, s);
-    int32_t count = 0;
-    for (size_t t = 0; t < tets; t++)
-        if (pr->index[t] >= 0) pr->index[t] = count++;
-    pr->matrix.n = count;
-    UN_TRY(un_array_need(pr->ctx, (void **)&pr->tet, &pr->capacity[1], (size_t)count + 1,
-                         sizeof *pr->tet));
-    for (size_t t = 0; t < tets; t++)
-        if (pr->index[t] >= 0) pr->tet[pr->index[t]] = (int32_t)t;
-    return UN_OK;
+    un_pressure *pr = s->pr;
+    int64_t tets = s->in->mesh->tet_count;
+    UN_TRY(un_pressure_need_places(pr, tets));
+    un_parallel_for(pr->ctx, tets, 4096, find_wet, s);
+    return un_pressure_number(pr, tets);
 }
 
 /* ---- matrix ---- */
@@ -172,7 +192,7 @@ static int gather_row(const args *s, int32_t t, int32_t col[5], double val[5], d
         link l = make_link(s, t, i);
         int32_t other = l.other >= 0 ? s->pr->index[l.other] : -1;
         double light = lightness_of(s, t, other >= 0 ? l.other : -1);
-        double u = in->u[in->faces->of_tet[t][i]] + buoyancy(s, &l, light);
+        double u = in->u[in->faces->of_tet[t][i]] + push_of(s, t, &l, light);
         b -= l.outwards * l.area * (l.open * u + (1 - l.open) * solid_speed(s, t, &l));
         if (!(l.open > 0)) continue;
         double k = light * l.open * l.area / l.distance;
@@ -194,7 +214,7 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
     for (int64_t r = begin; r < end; r++) {
-        int32_t t = s->pr->tet[r], count = 1;
+        int32_t t = s->pr->place[r], count = 1;
         for (int i = 0; i < 4; i++) {
             link l = make_link(s, t, i);
             count += l.open > 0 && l.other >= 0 && s->pr->index[l.other] >= 0;
@@ -206,35 +226,30 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
 static void fill_rows(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
-    un_face_pressure *pr = s->pr;
+    un_pressure *pr = s->pr;
     for (int64_t r = begin; r < end; r++) {
-        int32_t col[5], t = pr->tet[r], at = pr->matrix.row[r];
+        int32_t col[5], t = pr->place[r], at = pr->matrix.row[r];
         double val[5];
         int count = gather_row(s, t, col, val, &pr->rhs[r]);
         for (int k = 0; k < count; k++) {
-            int rank = 0;
-            for (int l = 0; l < count; l++) rank += col[l] < col[k];
+            int rank = un_row_rank(col, count, k);
             pr->matrix.col[at + rank] = col[k];
             pr->matrix.val[at + rank] = val[k];
         }
         double weight = -surface_value(s, un_tets_center(s->in->mesh, t));
         pr->x[r] = s->in->p[t] * s->in->dt / s->in->density - weight;
+        if (s->in->surface) pr->x[r] -= surface_mean(s, t);
     }
 }
 
 static un_status assemble(args *s)
 {
-    un_face_pressure *pr = s->pr;
+    un_pressure *pr = s->pr;
     un_csr *m = &pr->matrix;
-    size_t n = (size_t)m->n;
-    UN_TRY(un_array_need(pr->ctx, (void **)&m->row, &pr->capacity[2], n + 1, sizeof *m->row));
-    UN_TRY(un_array_need(pr->ctx, (void **)&m->col, &pr->capacity[3], 5 * n + 1, sizeof *m->col));
-    UN_TRY(un_array_need(pr->ctx, (void **)&m->val, &pr->capacity[4], 5 * n + 1, sizeof *m->val));
-    UN_TRY(un_array_need(pr->ctx, (void **)&pr->rhs, &pr->capacity[5], n + 1, sizeof *pr->rhs));
-    UN_TRY(un_array_need(pr->ctx, (void **)&pr->x, &pr->capacity[6], n + 1, sizeof *pr->x));
+    UN_TRY(un_pressure_need_rows(pr, m->n));
     un_parallel_for(pr->ctx, m->n, 4096, count_entries, s);
-    m->row[0] = 0;
-    for (size_t r = 0; r < n; r++) m->row[r + 1] += m->row[r];
+    UN_TRY(un_rows_start(pr->ctx, m->row, m->n, "liquid tets"));
+    UN_TRY(un_pressure_need_entries(pr, (size_t)m->row[m->n]));
     un_parallel_for(pr->ctx, m->n, 4096, fill_rows, s);
     return UN_OK;
 }
@@ -254,7 +269,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
         if (!wet && !behind) continue;
         link l = make_link(s, a, corner & 3);
         double light = lightness_of(s, wet ? a : b, wet && behind ? b : -1);
-        in->u[f] += buoyancy(s, &l, light);
+        in->u[f] += push_of(s, a, &l, light);
         if (!(l.open > 0)) {
             in->u[f] = solid_speed(s, a, &l);
         } else if (wet && behind) {
@@ -276,6 +291,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         int32_t r = s->pr->index[t];
         double weight = -surface_value(s, un_tets_center(s->in->mesh, (int32_t)t));
+        if (s->in->surface) weight += surface_mean(s, (int32_t)t);
         s->in->p[t] = r >= 0 ? (s->pr->x[r] + weight) * to_pascal : 0;
     }
 }
@@ -286,7 +302,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     const un_face_projection *in = s->in;
     double most = 0;
     for (int64_t r = begin; r < end; r++) {
-        int32_t t = s->pr->tet[r];
+        int32_t t = s->pr->place[r];
         double sum = 0, wanted = 0;
         for (int i = 0; i < 4; i++) {
             link l = make_link(s, t, i);
@@ -300,7 +316,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     return most;
 }
 
-un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_projection *in,
+un_status un_face_pressure_project(un_pressure *pressure, const un_face_projection *in,
                                    un_face_projection_report *report)
 {
     args s = {.pr = pressure, .in = in};
@@ -309,35 +325,11 @@ un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_pro
     UN_TRY(number_tets(&s));
     UN_TRY(assemble(&s));
     report->tet_count = pressure->matrix.n;
-    UN_TRY(un_solver_solve(pressure->solver, &pressure->matrix, pressure->x, pressure->rhs,
-                           in->tolerance, in->iteration_limit, &report->solve));
+    UN_TRY(un_pressure_solve(pressure, NULL, in->tolerance, in->iteration_limit, &report->solve));
     un_parallel_for(pressure->ctx, in->faces->count, 4096, update_faces, &s);
     un_parallel_for(pressure->ctx, in->mesh->tet_count, 8192, store_pressure, &s);
-    report->max_divergence =
-        un_parallel_max(pressure->ctx, pressure->matrix.n, divergence_rows, &s);
+    if (pressure->matrix.n > 0)
+        report->max_divergence =
+            un_parallel_max(pressure->ctx, pressure->matrix.n, divergence_rows, &s);
     return UN_OK;
-}
-
-un_status un_face_pressure_create(un_context *ctx, un_face_pressure **pressure)
-{
-    un_face_pressure *pr = un_alloc_zero(ctx, 1, sizeof *pr);
-    if (!pr) return UN_ERROR_MEMORY;
-    pr->ctx = ctx;
-    un_status status = un_solver_create(ctx, &pr->solver);
-    if (status != UN_OK) {
-        un_free(ctx, pr);
-        return status;
-    }
-    *pressure = pr;
-    return UN_OK;
-}
-
-void un_face_pressure_destroy(un_face_pressure *pr)
-{
-    if (!pr) return;
-    un_solver_destroy(pr->solver);
-    void *arrays[] = {pr->index,      pr->tet, pr->matrix.row, pr->matrix.col,
-                      pr->matrix.val, pr->rhs, pr->x};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(pr->ctx, arrays[i]);
-    un_free(pr->ctx, pr);
 }

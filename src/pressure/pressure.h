@@ -7,31 +7,41 @@
 #include "mesh/mesh.h"
 #include "surface/surface.h"
 
-/* solver.kind and solver.dump of the scene; makes the folder (solver.c). */
+/* solver.kind and solver.dump of the scene; makes the folder (system.c). */
 un_status un_pressure_configure(un_solver *solver, const un_scene_def *def);
 /* p += more. */
 void un_pressure_add(un_context *ctx, double *p, const double *more, int64_t count);
 
+/* The system of a projection. Its unknowns sit at some of a mesh's places: cells of the grid, nodes
+ * or tets. Memory is kept from step to step. */
 typedef struct un_pressure {
     un_context *ctx;
-    const un_grid *grid;
     un_solver *solver;
-    double *p;      /* at cells, Pa; the guess for the next step, zero outside the liquid */
-    int32_t *index; /* at cells: the unknown's number, -1 none */
-    int32_t *cell;  /* of each unknown */
+    int32_t *index; /* by place: the unknown's number, -1 none */
+    int32_t *place; /* by unknown */
     un_csr matrix;
     double *rhs, *x;
-    size_t capacity_cell, capacity_row, capacity_col, capacity_val, capacity_rhs, capacity_x;
+    /* on the grid only: */
+    const un_grid *grid;
+    double *p; /* at cells, Pa; the guess for the next step, zero outside the liquid */
+    size_t capacity[7];
 } un_pressure;
 
+/* grid: NULL for projections on tets. */
 un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure);
 void un_pressure_destroy(un_pressure *pressure);
+
+/* ---- on the grid: pressure at cells, velocities on faces (project.c) ---- */
 
 typedef struct un_projection {
     double *const *u;      /* face velocities, changed in place */
     uint8_t *const *known; /* set to 1 at faces the projection has made valid, 0 elsewhere */
     const float *phi;      /* at cells; liquid where negative */
     const un_walls *walls;
+    /* At cells, Pa: the surface's pressure, linear between a liquid cell and the one in the air.
+     * Must be set in all liquid cells and next to them; away from the surface any smooth values
+     * will do. NULL: zero */
+    const double *surface;
     double dt, density, tolerance;
     int32_t iteration_limit;
     double expansion;           /* 1/s: divergence wanted everywhere in the liquid */
@@ -63,20 +73,6 @@ void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *gr
 
 /* ---- on tets: nodal pressure, velocities at tets [Ando13 section 3] (tets.c, ghost.c) ---- */
 
-typedef struct un_tet_pressure {
-    un_context *ctx;
-    un_solver *solver;
-    int32_t *index; /* at nodes: the unknown's number, -1 none */
-    int32_t *node;  /* of each unknown */
-    un_csr matrix;
-    double *rhs, *x;
-    size_t capacity_index, capacity_node, capacity_row, capacity_col, capacity_val, capacity_rhs,
-        capacity_x;
-} un_tet_pressure;
-
-un_status un_tet_pressure_create(un_context *ctx, un_tet_pressure **pressure);
-void un_tet_pressure_destroy(un_tet_pressure *pressure);
-
 typedef struct un_tet_projection {
     const un_tets *mesh;
     un_vec3 *u;                /* at tets, changed in place */
@@ -85,6 +81,8 @@ typedef struct un_tet_projection {
     const un_tet_walls *walls; /* NULL: everything is open */
     const un_vec3 *u_solid;    /* at tets, NULL: nothing moves */
     double *p;                 /* at nodes, Pa: the guess, then the result; 0 at air nodes */
+    const double *surface;     /* at nodes, Pa: the surface's pressure, linear in each tet; as in
+                                * un_projection. NULL: zero */
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
     const float *lightness;    /* at tets: density over the liquid's own; NULL: 1 everywhere */
     double dt, density, tolerance;
@@ -103,24 +101,11 @@ typedef struct un_tet_projection_report {
     double max_divergence; /* left over at nodes, 1/s */
 } un_tet_projection_report;
 
-un_status un_tet_pressure_project(un_tet_pressure *pressure, un_arena *arena,
+un_status un_tet_pressure_project(un_pressure *pressure, un_arena *arena,
                                   const un_tet_projection *projection,
                                   un_tet_projection_report *report);
 
 /* ---- on tets: pressure at tets, normal velocities on faces [Batty11] (faces.c) ---- */
-
-typedef struct un_face_pressure {
-    un_context *ctx;
-    un_solver *solver;
-    int32_t *index; /* at tets: the unknown's number, -1 none */
-    int32_t *tet;   /* of each unknown */
-    un_csr matrix;
-    double *rhs, *x;
-    size_t capacity[7];
-} un_face_pressure;
-
-un_status un_face_pressure_create(un_context *ctx, un_face_pressure **pressure);
-void un_face_pressure_destroy(un_face_pressure *pressure);
 
 typedef struct un_face_projection {
     const un_tets *mesh;
@@ -131,6 +116,7 @@ typedef struct un_face_projection {
     const un_tet_walls *walls; /* NULL: everything is open */
     const bool *open_sides;    /* of the domain; NULL: all closed */
     double *p;                 /* at tets, Pa: the guess, then the result; 0 in the air */
+    const double *surface;     /* as in un_tet_projection */
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
     const float *lightness;    /* at tets: density over that of the liquid there; NULL: 1 */
     un_vec3 gravity;           /* acts in the projection itself */
@@ -144,13 +130,13 @@ typedef struct un_face_projection_report {
     double max_divergence; /* left over, 1/s */
 } un_face_projection_report;
 
-un_status un_face_pressure_project(un_face_pressure *pressure, const un_face_projection *projection,
+un_status un_face_pressure_project(un_pressure *pressure, const un_face_projection *projection,
                                    un_face_projection_report *report);
 
 /* The tets' guess from the pressure at nodes; and the nodes' from the tets in the liquid, whose
  * weight (density times gravity, N/m3) between centre and node is allowed for (face_nodes.c). */
 void un_face_pressure_guess(un_context *ctx, double *p_tet, double *p_node, const un_tets *mesh);
-void un_face_pressure_to_nodes(const un_face_pressure *pressure, double *p_node, double *p_tet,
+void un_face_pressure_to_nodes(const un_pressure *pressure, double *p_node, double *p_tet,
                                const un_tets *mesh, const float *phi, un_vec3 weight);
 
 /* ---- on tets: the divergence wanted (divergence.c) ---- */

@@ -10,8 +10,15 @@
  * and q_c / theta instead of q_c - q_n towards air, theta = phi_c / (phi_c - phi_n) the distance
  * to the surface in cells [Gibou et al. 2002; Enright et al. 2003]: second order, and exact for
  * water at rest under a flat surface at any height. The matrix is symmetric positive
- * semi-definite. sigma is zero but for corrections of the volume and for sources. */
-#include "pressure/pressure.h"
+ * semi-definite. sigma is zero but for corrections of the volume and for sources.
+ *
+ * The surface may have a pressure P, given at cells and linear between them. With q = q' + P dt/rho
+ * the crossing has q' = 0 as before, and P pushes the faces of liquid cells like any force:
+ *
+ *     (q_c - Q_crossing) / theta = q'_c / theta + Q_c - Q_n,   Q = P dt / rho
+ *
+ * which leaves the matrix as it is and no 1 / theta on the right-hand side. */
+#include "pressure/system.h"
 
 /* Least distance to the surface, in cells. The row's diagonal grows as 1 / theta, which the
  * preconditioner takes in its stride; this only keeps it finite. */
@@ -84,7 +91,7 @@ static void number_rows(void *arg, int64_t begin, int64_t end)
         int32_t number = (int32_t)s->row_count[row];
         for (int32_t i = 0; i < g->n[0]; i++)
             if (s->pr->index[c + i] >= 0) {
-                s->pr->cell[number] = (int32_t)(c + i);
+                s->pr->place[number] = (int32_t)(c + i);
                 s->pr->index[c + i] = number++;
             }
     }
@@ -169,8 +176,8 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         int64_t entry = s->entry_count[row];
         for (int64_t n = s->row_count[row]; n < s->row_count[row + 1]; n++) {
-            int64_t c = pr->cell[n];
-            double diagonal = 0;
+            int64_t c = pr->place[n];
+            double diagonal = 0, push = 0;
             pr->matrix.row[n] = (int32_t)entry;
             /* Neighbours in the order of their numbers: z-, y-, x-, itself, x+, y+, z+. */
             for (int side = -3; side <= 3; side++) {
@@ -182,6 +189,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
                 int64_t m = c + (side < 0 ? -g->stride[axis] : g->stride[axis]);
                 double area = open_area(in->walls, axis, side < 0 ? c : m);
                 if (area == 0) continue;
+                if (in->surface) push += area * (in->surface[m] - in->surface[c]);
                 if (pr->index[m] >= 0) {
                     diagonal += area;
                     pr->matrix.col[entry] = pr->index[m];
@@ -195,6 +203,9 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
             pr->rhs[n] = -g->h * cell_outflow(in, g, c) +
                          g->h * g->h * in->walls->volume[c] * cell_expansion(pr, in, c);
             pr->x[n] = pr->p[c] * in->dt / in->density;
+            if (!in->surface) continue;
+            pr->rhs[n] += push * in->dt / in->density;
+            pr->x[n] -= in->surface[c] * in->dt / in->density;
         }
     }
 }
@@ -223,8 +234,7 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
     UN_ALLOC_DONE(ctx, s.entry_count, rows + 1);
     un_parallel_for(ctx, rows, 64, count_rows, &s);
     size_t n = (size_t)accumulate(s.row_count, rows);
-    UN_TRY_DONE(
-        un_array_need(ctx, (void **)&pr->cell, &pr->capacity_cell, n + 1, sizeof *pr->cell));
+    UN_TRY_DONE(un_pressure_need_rows(pr, (int32_t)n));
     un_parallel_for(ctx, rows, 64, number_rows, &s);
     un_parallel_for(ctx, rows, 64, count_entries, &s);
     size_t entries = (size_t)accumulate(s.entry_count, rows);
@@ -235,14 +245,8 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
                          (double)n / 1e6);
         goto done;
     }
+    UN_TRY_DONE(un_pressure_need_entries(pr, entries));
     un_csr *m = &pr->matrix;
-    UN_TRY_DONE(un_array_need(ctx, (void **)&m->row, &pr->capacity_row, n + 1, sizeof *m->row));
-    UN_TRY_DONE(
-        un_array_need(ctx, (void **)&m->col, &pr->capacity_col, entries + 1, sizeof *m->col));
-    UN_TRY_DONE(
-        un_array_need(ctx, (void **)&m->val, &pr->capacity_val, entries + 1, sizeof *m->val));
-    UN_TRY_DONE(un_array_need(ctx, (void **)&pr->rhs, &pr->capacity_rhs, n + 1, sizeof *pr->rhs));
-    UN_TRY_DONE(un_array_need(ctx, (void **)&pr->x, &pr->capacity_x, n + 1, sizeof *pr->x));
     m->n = (int32_t)n;
     m->row[n] = (int32_t)entries;
     un_parallel_for(ctx, rows, 64, fill_rows, &s);
@@ -297,6 +301,8 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
                     step = pr->x[above] / ghost_theta(in->phi[f], fmaxf(in->phi[f - stride], 0));
                 else
                     step = -pr->x[below] / ghost_theta(in->phi[f - stride], fmaxf(in->phi[f], 0));
+                if (in->surface)
+                    step += (in->surface[f] - in->surface[f - stride]) * in->dt / in->density;
                 in->u[axis][f] -= step / g->h;
                 in->known[axis][f] = 1;
             }
@@ -311,6 +317,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++) {
         int32_t n = s->pr->index[c];
         s->pr->p[c] = n >= 0 ? s->pr->x[n] * to_pascal : 0;
+        if (n >= 0 && s->in->surface) s->pr->p[c] += s->in->surface[c];
     }
 }
 
@@ -321,7 +328,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     const un_grid *g = s->pr->grid;
     double max = 0;
     for (int64_t n = begin; n < end; n++) {
-        int64_t c = s->pr->cell[n];
+        int64_t c = s->pr->place[n];
         double left = cell_outflow(s->in, g, c) / g->h -
                       s->in->walls->volume[c] * cell_expansion(s->pr, s->in, c);
         max = fmax(max, fabs(left));
@@ -337,10 +344,9 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     *report = (un_projection_report){0};
     UN_TRY(assemble(pr, in));
     report->cell_count = pr->matrix.n;
-    un_sites sites = {.kind = UN_SITES_GRID, .size = {g->n[0], g->n[1], g->n[2]}, .site = pr->cell};
-    un_solver_set_sites(pr->solver, &sites);
-    UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
-                           in->iteration_limit, &report->solve));
+    un_sites sites = {
+        .kind = UN_SITES_GRID, .size = {g->n[0], g->n[1], g->n[2]}, .site = pr->place};
+    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &report->solve));
     assemble_args s = {.pr = pr, .in = in};
     un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 64, update_faces, &s);
     un_parallel_for(ctx, g->cell_count, un_block_grain(g->cell_count), store_pressure, &s);
@@ -349,41 +355,9 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     return UN_OK;
 }
 
-/* ---- life ---- */
-
 double un_pressure_bytes(const un_grid *grid, double liquid_cells)
 {
     /* p and index; cell, row, 7 entries, rhs, x; the solver */
     return (double)grid->cell_count * (8 + 4) + liquid_cells * (4 + 4 + 7 * 12 + 8 + 8) +
            un_solver_bytes(liquid_cells);
-}
-
-un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure)
-{
-    un_pressure *pr = un_alloc_zero(ctx, 1, sizeof *pr);
-    if (!pr) return UN_ERROR_MEMORY;
-    pr->ctx = ctx;
-    pr->grid = grid;
-    un_status status = un_solver_create(ctx, &pr->solver);
-    if (status == UN_OK) {
-        pr->p = un_alloc_zero(ctx, (size_t)grid->cell_count, sizeof *pr->p);
-        pr->index = un_alloc(ctx, (size_t)grid->cell_count, sizeof *pr->index);
-        if (!pr->p || !pr->index) status = UN_ERROR_MEMORY;
-    }
-    if (status != UN_OK) {
-        un_pressure_destroy(pr);
-        return status;
-    }
-    *pressure = pr;
-    return UN_OK;
-}
-
-void un_pressure_destroy(un_pressure *pr)
-{
-    if (!pr) return;
-    un_solver_destroy(pr->solver);
-    void *blocks[] = {pr->p,          pr->index,      pr->cell, pr->matrix.row,
-                      pr->matrix.col, pr->matrix.val, pr->rhs,  pr->x};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(pr->ctx, blocks[i]);
-    un_free(pr->ctx, pr);
 }

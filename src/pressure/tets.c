@@ -19,6 +19,9 @@
  * nothing flows through. Liquid nodes are those with phi < 0; hats of the others are left out, and
  * their pressures, which differ from tet to tet, follow from the surface (ghost.c).
  *
+ * The surface may have a pressure P, given at nodes and linear in each tet: with q = q' + P dt/rho
+ * the tets of the liquid get -dt/rho grad P like any force, and q' is zero at the surface.
+ *
  * Departures from the paper:
  * - Tets with obtuse angles on the surface: ghost.c.
  * - Eq. 13, which scales ghosts down in tets where they weaken the diagonal, is not used: it moves
@@ -34,7 +37,7 @@
  *   walls made of noise only), negative shares of the diagonal are dropped and the system is solved
  *   again: positive definite, of first order where it was indefinite. */
 #include "pressure/ghost.h"
-#include "pressure/pressure.h"
+#include "pressure/system.h"
 
 /* phi between minus this share of the local cell and 0 becomes that. Iterations do not depend on it
  * (the same from 1e-9 to 1e-1); still water does: 1e-4 leaves 0.0007 g dt, 1e-3 0.011. */
@@ -48,19 +51,15 @@
  * g dt at 100, 8 at 10 and 8 at 5, where one wet node in 150 is left out instead of one in 10,000.
  */
 #define LEVER_MAX 10
-/* Neighbours of a node. A node has 48 tets at most, on a closed or an open fan. */
-#define ROW_MAX 64
 
 typedef struct args {
-    un_tet_pressure *pr;
+    un_pressure *pr;
     const un_tet_projection *in;
     const un_tets *mesh;
     uint32_t mode; /* un_ghost_mode */
     float *phi;    /* at nodes, kept from zero */
     uint8_t *wet;  /* at tets: bit i, node i is an unknown; 0 where closed */
     uint8_t *left; /* at nodes: to be left out */
-    int64_t *count;
-    int64_t grain; /* of count's blocks */
     double size[UN_LEVELS_MAX + 1];
 } args;
 
@@ -165,31 +164,17 @@ static void leave_out(args *s)
                 s->wet[m->corner[e] / 4] &= (uint8_t) ~(1u << m->corner[e] % 4);
 }
 
-static void count_unknowns(void *arg, int64_t begin, int64_t end)
+static void mark_unknowns(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
     const un_tets *m = s->mesh;
-    int64_t count = 0;
     for (int64_t n = begin; n < end; n++) {
         bool unknown = false;
         if (s->phi[n] < 0)
             for (int32_t e = m->first[n]; e < m->first[n + 1] && !unknown; e++)
                 unknown = s->wet[m->corner[e] / 4] >> m->corner[e] % 4 & 1;
         s->pr->index[n] = unknown ? 0 : -1;
-        count += unknown;
     }
-    s->count[begin / s->grain] = count;
-}
-
-static void number_unknowns(void *arg, int64_t begin, int64_t end)
-{
-    args *s = arg;
-    int32_t number = (int32_t)s->count[begin / s->grain];
-    for (int64_t n = begin; n < end; n++)
-        if (s->pr->index[n] >= 0) {
-            s->pr->node[number] = (int32_t)n;
-            s->pr->index[n] = number++;
-        }
 }
 
 static void count_tets(void *arg, int64_t begin, int64_t end, double *sums)
@@ -205,18 +190,16 @@ static void count_tets(void *arg, int64_t begin, int64_t end, double *sums)
 
 static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_report *report)
 {
-    un_tet_pressure *pr = s->pr;
+    un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
     int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
-    s->grain = un_block_grain(nodes);
+    int64_t grain = un_block_grain(nodes);
     s->phi = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->phi);
     s->left = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->left);
     s->wet = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->wet);
-    s->count = un_arena_alloc(arena, UN_BLOCKS_MAX + 1, sizeof *s->count);
-    if (!s->phi || !s->left || !s->wet || !s->count) return UN_ERROR_MEMORY;
-    UN_TRY(un_array_need(ctx, (void **)&pr->index, &pr->capacity_index, (size_t)nodes + 1,
-                         sizeof *pr->index));
-    un_parallel_for(ctx, nodes, s->grain, keep_from_zero, s);
+    if (!s->phi || !s->left || !s->wet) return UN_ERROR_MEMORY;
+    UN_TRY(un_pressure_need_places(pr, nodes));
+    un_parallel_for(ctx, nodes, grain, keep_from_zero, s);
     un_parallel_for(ctx, tets, un_block_grain(tets), mark_tets, s);
     /* Each round leaves nodes out, so this ends; a second round is rare. */
     for (double weak = 1; weak > 0 && !(s->mode & UN_GHOST_NONE);) {
@@ -224,17 +207,9 @@ static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_rep
         if (weak > 0) leave_out(s);
         report->left_count += (int32_t)weak;
     }
-    un_parallel_for(ctx, nodes, s->grain, count_unknowns, s);
-    int64_t total = 0;
-    for (int64_t b = 0; b * s->grain < nodes; b++) {
-        int64_t count = s->count[b];
-        s->count[b] = total;
-        total += count;
-    }
-    pr->matrix.n = report->node_count = (int32_t)total;
-    UN_TRY(un_array_need(ctx, (void **)&pr->node, &pr->capacity_node, (size_t)total + 1,
-                         sizeof *pr->node));
-    un_parallel_for(ctx, nodes, s->grain, number_unknowns, s);
+    un_parallel_for(ctx, nodes, grain, mark_unknowns, s);
+    UN_TRY(un_pressure_number(pr, nodes));
+    report->node_count = pr->matrix.n;
     double sums[2];
     un_parallel_sums(ctx, tets, 2, count_tets, s, sums);
     report->cut_count = (int32_t)sums[0];
@@ -244,62 +219,39 @@ static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_rep
 
 /* ---- the system ---- */
 
-/* A row under way: nodes in the order they are met, found again through a small hash table. (A
- * search among the 8 to 14 of them mispredicts its end nearly every time.) */
-typedef struct row_scratch {
-    int32_t cols[ROW_MAX];
-    double vals[ROW_MAX];
-    uint8_t slot[2 * ROW_MAX];
-    int count;
-} row_scratch;
-#define SLOT_FREE 255
-
-static inline int row_place(row_scratch *r, int32_t m)
-{
-    uint32_t s = (uint32_t)m * 0x9e3779b1u >> 25;
-    while (r->slot[s] != SLOT_FREE && r->cols[r->slot[s]] != m) s = (s + 1) % (2 * ROW_MAX);
-    if (r->slot[s] != SLOT_FREE) return r->slot[s];
-    UN_ASSERT(r->count < ROW_MAX);
-    r->slot[s] = (uint8_t)r->count;
-    r->cols[r->count] = m;
-    r->vals[r->count] = 0;
-    return r->count++;
-}
-
 /* The row of node n, itself first. Couplings that are zero in all tets under water, such as those
- * within a sublattice, are left out. */
-static inline void gather_row(const args *s, int64_t n, row_scratch *r, bool with_values)
+ * within a sublattice, are left out. val NULL: only which nodes. */
+static inline void gather_row(const args *s, int64_t n, un_row *r, double *val)
 {
     const un_tets *m = s->mesh;
     double diagonal = 0;
-    r->count = 0;
-    memset(r->slot, SLOT_FREE, sizeof r->slot);
-    row_place(r, (int32_t)n);
+    un_row_begin(r);
+    un_row_find(r, (int32_t)n);
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
         uint32_t wet = s->wet[t];
         if (wet == 0) continue;
         const int32_t *node = m->tet[t];
         const double *k = m->shapes[m->shape[t]].stiffness[i];
-        if (!with_values) {
+        if (!val) {
             for (int j = 0; j < 4; j++)
-                if (wet == 15 ? k[j] != 0 : wet >> j & 1) row_place(r, node[j]);
+                if (wet == 15 ? k[j] != 0 : wet >> j & 1) un_row_find(r, node[j]);
             continue;
         }
         double scale = s->size[m->level[t]] * open_ease(s, t);
         diagonal += scale * k[i];
         if (wet == 15) {
             for (int j = 0; j < 4; j++)
-                if (j != i && k[j] != 0) r->vals[row_place(r, node[j])] += scale * k[j];
+                if (j != i && k[j] != 0) *un_row_at(r, val, 1, node[j]) += scale * k[j];
             continue;
         }
         un_ghost g = make_ghost(s, t);
         diagonal += scale * un_ghost_entry(&g, i, i);
         for (int j = 0; j < 4; j++)
             if (j != i && wet >> j & 1)
-                r->vals[row_place(r, node[j])] += scale * (k[j] + un_ghost_entry(&g, i, j));
+                *un_row_at(r, val, 1, node[j]) += scale * (k[j] + un_ghost_entry(&g, i, j));
     }
-    r->vals[0] = diagonal;
+    if (val) val[0] = diagonal;
 }
 
 /* int grad N_n . u over open space and solids, with the solid's velocity in them; and the integral
@@ -328,9 +280,9 @@ static double inflow(const args *s, int64_t n, double *hat)
 static void count_entries(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
-    row_scratch row;
+    un_row row;
     for (int64_t r = begin; r < end; r++) {
-        gather_row(s, s->pr->node[r], &row, false);
+        gather_row(s, s->pr->place[r], &row, NULL);
         s->pr->matrix.row[r + 1] = row.count;
     }
 }
@@ -338,56 +290,51 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
 static void fill_rows(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
-    un_tet_pressure *pr = s->pr;
+    un_pressure *pr = s->pr;
     const un_tet_projection *in = s->in;
-    row_scratch row;
+    un_row row;
+    double val[UN_ROW_MAX];
     for (int64_t r = begin; r < end; r++) {
-        int64_t n = pr->node[r];
-        gather_row(s, n, &row, true);
-        int32_t *col = pr->matrix.col + pr->matrix.row[r];
-        double *val = pr->matrix.val + pr->matrix.row[r], hat;
-        for (int k = 0; k < row.count; k++) {
-            int rank = 0;
-            for (int l = 0; l < row.count; l++) rank += row.cols[l] < row.cols[k];
-            col[rank] = pr->index[row.cols[k]];
-            val[rank] = row.vals[k];
-        }
+        int64_t n = pr->place[r], first = pr->matrix.row[r];
+        double hat;
+        gather_row(s, n, &row, val);
+        un_row_store(&row, val, 1, pr->index, pr->matrix.col + first, pr->matrix.val + first);
         pr->rhs[r] = inflow(s, n, &hat);
         if (in->source) pr->rhs[r] += in->source[n] * hat;
         pr->x[r] = in->p[n] * in->dt / in->density;
+        if (in->surface) pr->x[r] -= in->surface[n] * in->dt / in->density;
     }
 }
 
 static un_status assemble(args *s)
 {
-    un_tet_pressure *pr = s->pr;
+    un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
     un_csr *m = &pr->matrix;
-    size_t n = (size_t)m->n;
-    UN_TRY(un_array_need(ctx, (void **)&m->row, &pr->capacity_row, n + 1, sizeof *m->row));
-    UN_TRY(un_array_need(ctx, (void **)&pr->rhs, &pr->capacity_rhs, n + 1, sizeof *pr->rhs));
-    UN_TRY(un_array_need(ctx, (void **)&pr->x, &pr->capacity_x, n + 1, sizeof *pr->x));
+    UN_TRY(un_pressure_need_rows(pr, m->n));
     un_parallel_for(ctx, m->n, un_block_grain(m->n), count_entries, s);
-    int64_t entries = 0;
-    m->row[0] = 0;
-    for (size_t r = 0; r < n; r++) {
-        entries += m->row[r + 1];
-        if (entries > INT32_MAX)
-            return un_fail(ctx, UN_ERROR_MEMORY,
-                           "%.1f million liquid nodes are too many for one pressure system; lower "
-                           "detail.finest",
-                           (double)n / 1e6);
-        m->row[r + 1] = (int32_t)entries;
-    }
-    UN_TRY(un_array_need(ctx, (void **)&m->col, &pr->capacity_col, (size_t)entries + 1,
-                         sizeof *m->col));
-    UN_TRY(un_array_need(ctx, (void **)&m->val, &pr->capacity_val, (size_t)entries + 1,
-                         sizeof *m->val));
+    UN_TRY(un_rows_start(ctx, m->row, m->n, "liquid nodes"));
+    UN_TRY(un_pressure_need_entries(pr, (size_t)m->row[m->n]));
     un_parallel_for(ctx, m->n, un_block_grain(m->n), fill_rows, s);
     return UN_OK;
 }
 
 /* ---- velocity update ---- */
+
+/* What the surface's pressure does to the tets of the liquid. */
+static void push_tets(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_tet_projection *in = s->in;
+    for (int64_t t = begin; t < end; t++) {
+        const int32_t *n = s->mesh->tet[t];
+        if (s->wet[t] == 0) continue;
+        double p[4], light = in->lightness ? (double)in->lightness[t] : 1;
+        for (int i = 0; i < 4; i++) p[i] = in->surface[n[i]];
+        un_vec3 slope = un_tets_gradient(s->mesh, (int32_t)t, p);
+        in->u[t] = un_mad(in->u[t], slope, -light * in->dt / in->density);
+    }
+}
 
 static void update_tets(void *arg, int64_t begin, int64_t end)
 {
@@ -421,6 +368,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t r = s->pr->index[n];
         s->in->p[n] = r >= 0 ? s->pr->x[r] * to_pascal : 0;
+        if (r >= 0 && s->in->surface) s->in->p[n] += s->in->surface[n];
     }
 }
 
@@ -429,7 +377,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     double max = 0, hat;
     for (int64_t r = begin; r < end; r++) {
-        int64_t n = s->pr->node[r];
+        int64_t n = s->pr->place[r];
         double left = inflow(s, n, &hat);
         if (s->in->source) left += s->in->source[n] * hat;
         max = fmax(max, fabs(left) / hat);
@@ -437,7 +385,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     return max;
 }
 
-un_status un_tet_pressure_project(un_tet_pressure *pr, un_arena *arena, const un_tet_projection *in,
+un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet_projection *in,
                                   un_tet_projection_report *report)
 {
     un_context *ctx = pr->ctx;
@@ -448,25 +396,24 @@ un_status un_tet_pressure_project(un_tet_pressure *pr, un_arena *arena, const un
     s.mode = in->first_order ? UN_GHOST_NONE : in->by_row ? UN_GHOST_BY_ROW : 0;
     for (int32_t l = 0; l <= mesh->tree->level_max; l++) s.size[l] = un_octree_size(mesh->tree, l);
     UN_TRY(choose_unknowns(&s, arena, report));
+    if (in->surface)
+        un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), push_tets, &s);
     UN_TRY(assemble(&s));
     const un_octree *tree = mesh->tree;
     un_sites sites = {.kind = UN_SITES_BCC,
                       .size = {2 * tree->n[0], 2 * tree->n[1], 2 * tree->n[2]},
-                      .site = pr->node,
+                      .site = pr->place,
                       .key = mesh->node_key,
                       .level = mesh->node_level,
                       .level_max = tree->level_max};
-    un_solver_set_sites(pr->solver, &sites);
-    UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
-                           in->iteration_limit, &report->solve));
+    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &report->solve));
     if (report->solve.finite && !report->solve.converged && !in->first_order &&
         report->solve.iterations < in->iteration_limit) {
         int32_t iterations = report->solve.iterations;
         report->cautious = true;
         s.mode |= UN_GHOST_CAUTIOUS;
         UN_TRY(assemble(&s));
-        UN_TRY(un_solver_solve(pr->solver, &pr->matrix, pr->x, pr->rhs, in->tolerance,
-                               in->iteration_limit, &report->solve));
+        UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &report->solve));
         report->solve.iterations += iterations;
     }
     un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), update_tets, &s);
@@ -474,30 +421,4 @@ un_status un_tet_pressure_project(un_tet_pressure *pr, un_arena *arena, const un
     if (pr->matrix.n > 0)
         report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
     return UN_OK;
-}
-
-/* ---- life ---- */
-
-un_status un_tet_pressure_create(un_context *ctx, un_tet_pressure **pressure)
-{
-    un_tet_pressure *pr = un_alloc_zero(ctx, 1, sizeof *pr);
-    if (!pr) return UN_ERROR_MEMORY;
-    pr->ctx = ctx;
-    un_status status = un_solver_create(ctx, &pr->solver);
-    if (status != UN_OK) {
-        un_free(ctx, pr);
-        return status;
-    }
-    *pressure = pr;
-    return UN_OK;
-}
-
-void un_tet_pressure_destroy(un_tet_pressure *pr)
-{
-    if (!pr) return;
-    un_solver_destroy(pr->solver);
-    void *blocks[] = {pr->index,      pr->node, pr->matrix.row, pr->matrix.col,
-                      pr->matrix.val, pr->rhs,  pr->x};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(pr->ctx, blocks[i]);
-    un_free(pr->ctx, pr);
 }

@@ -23,10 +23,10 @@ typedef struct args {
     un_vec3 *normal;          /* at faces */
     double (*fit)[9];         /* of unknowns: (N^T N)^-1 */
     double *mass, *inverse;   /* at faces; 0: no part of it */
-    double *r, *z, *d, *q;    /* at faces */
+    un_cg cg;                 /* at faces */
     un_vec3 *node_u, *node_f; /* of unknowns */
     const double *from;       /* of the operation under way */
-    double *to, alpha, beta;
+    double *to;
     uint8_t *told; /* at nodes */
     bool given;    /* node_f is a force; else what M + dt K makes of node_u */
 } args;
@@ -171,8 +171,9 @@ static double to_faces(void *arg, int64_t begin, int64_t end)
     return product;
 }
 
-static double apply(args *a, double *to, const double *from)
+static double apply(void *state, double *to, const double *from)
 {
+    args *a = state;
     a->from = from;
     a->to = to;
     a->given = false;
@@ -192,71 +193,66 @@ static void wall_forces(void *arg, int64_t begin, int64_t end)
 
 static double norm_rows(void *arg, int64_t begin, int64_t end)
 {
-    args *a = arg;
+    const double *r = ((args *)arg)->cg.r;
     double sum = 0;
-    for (int64_t f = begin; f < end; f++) sum += a->r[f] * a->r[f];
+    for (int64_t f = begin; f < end; f++) sum += r[f] * r[f];
     return sum;
 }
 
-/* r -= q, d = z = D^-1 r; sums: r.r and r.z. */
-static void start_rows(void *arg, int64_t begin, int64_t end, double *sums)
+/* r -= q, and |r|^2. */
+static double start_rows(void *arg, int64_t begin, int64_t end)
 {
     args *a = arg;
+    double sum = 0, *r = a->cg.r;
     for (int64_t f = begin; f < end; f++) {
-        a->r[f] -= a->q[f];
-        a->d[f] = a->z[f] = a->inverse[f] * a->r[f];
-        sums[0] += a->r[f] * a->r[f];
-        sums[1] += a->r[f] * a->z[f];
+        r[f] -= a->cg.q[f];
+        sum += r[f] * r[f];
     }
+    return sum;
 }
 
-static void advance_rows(void *arg, int64_t begin, int64_t end, double *sums)
+static void divide_rows(void *arg, int64_t begin, int64_t end)
 {
     args *a = arg;
-    for (int64_t f = begin; f < end; f++) {
-        a->on->u[f] += a->alpha * a->d[f];
-        a->r[f] -= a->alpha * a->q[f];
-        a->z[f] = a->inverse[f] * a->r[f];
-        sums[0] += a->r[f] * a->r[f];
-        sums[1] += a->r[f] * a->z[f];
-    }
+    for (int64_t f = begin; f < end; f++) a->to[f] = a->inverse[f] * a->from[f];
 }
 
-static void turn_rows(void *arg, int64_t begin, int64_t end)
+static void precondition(void *state, double *z, const double *r)
 {
-    args *a = arg;
-    for (int64_t f = begin; f < end; f++) a->d[f] = a->z[f] + a->beta * a->d[f];
+    args *a = state;
+    a->from = r;
+    a->to = z;
+    un_parallel_for(a->ctx, a->cg.n, 8192, divide_rows, a);
 }
 
 static void iterate(args *a, un_block_report *report)
 {
     int64_t faces = a->on->faces->count;
-    double sums[2], tolerance = a->in->tolerance;
+    double tolerance = a->in->tolerance;
+    un_cg *cg = &a->cg;
     *report = (un_block_report){.kind = UN_BLOCK_JACOBI, .converged = true};
     /* r = b = M u + H^T of the walls' forces */
     un_parallel_for(a->ctx, a->v->matrix.n, 4096, wall_forces, a);
     a->given = true;
     un_parallel_for(a->ctx, a->v->matrix.n, 4096, fit_forces, a);
     a->from = a->on->u;
-    a->to = a->r;
+    a->to = cg->r;
     un_parallel_sum(a->ctx, faces, to_faces, a);
     double b_norm = sqrt(un_parallel_sum(a->ctx, faces, norm_rows, a));
     report->finite = isfinite(b_norm);
     if (!(b_norm > 0) || !report->finite) return;
-    apply(a, a->q, a->on->u);
-    un_parallel_sums(a->ctx, faces, 2, start_rows, a, sums);
-    double rho = sums[1];
-    while (sqrt(sums[0]) > tolerance * b_norm && report->iterations < a->in->iteration_limit) {
-        double curvature = apply(a, a->q, a->d);
-        if (!(curvature > 0)) break;
-        a->alpha = rho / curvature;
-        un_parallel_sums(a->ctx, faces, 2, advance_rows, a, sums);
-        a->beta = sums[1] / rho;
-        rho = sums[1];
-        un_parallel_for(a->ctx, faces, 8192, turn_rows, a);
-        report->iterations++;
-    }
-    report->residual = sqrt(sums[0]) / b_norm;
+    apply(a, cg->q, a->on->u);
+    report->residual = sqrt(un_parallel_sum(a->ctx, faces, start_rows, a)) / b_norm;
+    cg->ctx = a->ctx;
+    cg->n = a->on->faces->count;
+    cg->width = 1;
+    cg->x = a->on->u;
+    cg->state = a;
+    cg->apply = apply;
+    cg->precondition = precondition;
+    if (report->residual > tolerance)
+        un_cg_iterate(cg, b_norm, tolerance, a->in->iteration_limit, &report->iterations,
+                      &report->residual);
     report->converged = report->residual <= tolerance;
     report->finite = isfinite(report->residual);
 }
@@ -271,7 +267,7 @@ un_status un_viscosity_solve_faces(un_viscosity *v, un_arena *arena, const un_vi
     un_parallel_for(v->ctx, in->mesh->node_count, 4096, find_told, &a);
     UN_TRY(un_viscosity_assemble(v, arena, &def, report));
     size_t faces = (size_t)on->faces->count + 1, rows = (size_t)v->matrix.n + 1;
-    double **vectors[] = {&a.mass, &a.inverse, &a.r, &a.z, &a.d, &a.q};
+    double **vectors[] = {&a.mass, &a.inverse, &a.cg.r, &a.cg.z, &a.cg.p, &a.cg.q};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         *vectors[i] = un_arena_alloc(arena, faces, sizeof(double));
         if (!*vectors[i]) return UN_ERROR_MEMORY;

@@ -34,8 +34,6 @@
 #define ROUNDS_MAX 4
 #define LOOSE 30.0
 #define FALL 10.0
-/* As in pressure/tets.c. */
-#define ROW_MAX 64
 
 typedef struct args {
     un_viscosity *v;
@@ -44,7 +42,6 @@ typedef struct args {
     double *stiff; /* at tets: dt mu times the liquid's share times the edge; 0: not part of it */
     float *share;  /* at tets: of liquid in open space */
     double *mass;  /* at nodes */
-    int64_t *count, grain;
 } args;
 
 static inline uint8_t wall_kind(const args *s, int64_t n)
@@ -124,55 +121,16 @@ static void weigh_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static void count_unknowns(void *arg, int64_t begin, int64_t end)
-{
-    args *s = arg;
-    int64_t count = 0;
-    for (int64_t n = begin; n < end; n++) count += s->v->index[n] >= 0;
-    s->count[begin / s->grain] = count;
-}
-
-static void number_unknowns(void *arg, int64_t begin, int64_t end)
-{
-    args *s = arg;
-    int32_t number = (int32_t)s->count[begin / s->grain];
-    for (int64_t n = begin; n < end; n++)
-        if (s->v->index[n] >= 0) {
-            s->v->node[number] = (int32_t)n;
-            s->v->index[n] = number++;
-        }
-}
-
 /* ---- rows ---- */
 
-typedef struct row_scratch {
-    int32_t cols[ROW_MAX];
-    double vals[ROW_MAX][9];
-    uint8_t slot[2 * ROW_MAX];
-    int count;
-} row_scratch;
-#define SLOT_FREE 255
-
-static inline int row_place(row_scratch *r, int32_t n)
-{
-    uint32_t s = (uint32_t)n * 0x9e3779b1u >> 25;
-    while (r->slot[s] != SLOT_FREE && r->cols[r->slot[s]] != n) s = (s + 1) % (2 * ROW_MAX);
-    if (r->slot[s] != SLOT_FREE) return r->slot[s];
-    UN_ASSERT(r->count < ROW_MAX);
-    r->slot[s] = (uint8_t)r->count;
-    r->cols[r->count] = n;
-    memset(r->vals[r->count], 0, sizeof r->vals[r->count]);
-    return r->count++;
-}
-
-/* Row of node n, itself first: couplings to unknowns in the row, to stuck nodes into b. */
-static inline void gather_row(const args *s, int64_t n, row_scratch *r, un_vec3 *b,
-                              bool with_values)
+/* Row of node n, itself first: couplings to unknowns in the row, to stuck nodes into b. val NULL:
+ * only which nodes. */
+static inline void gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], un_vec3 *b)
 {
     const un_tets *m = s->mesh;
-    r->count = 0;
-    memset(r->slot, SLOT_FREE, sizeof r->slot);
-    row_place(r, (int32_t)n);
+    un_row_begin(r);
+    un_row_find(r, (int32_t)n);
+    if (val) memset(val[0], 0, sizeof val[0]);
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
         double stiff = s->stiff[t];
@@ -182,10 +140,13 @@ static inline void gather_row(const args *s, int64_t n, row_scratch *r, un_vec3 
         for (int j = 0; j < 4; j++) {
             const double *k = stress[j];
             if (s->v->index[node[j]] >= 0) {
-                double *val = r->vals[row_place(r, node[j])];
-                if (with_values)
-                    for (int c = 0; c < 9; c++) val[c] += stiff * k[c];
-            } else if (with_values) {
+                if (!val) {
+                    un_row_find(r, node[j]);
+                    continue;
+                }
+                double *at = un_row_at(r, val[0], 9, node[j]);
+                for (int c = 0; c < 9; c++) at[c] += stiff * k[c];
+            } else if (val) {
                 un_vec3 u = s->in->u[node[j]];
                 b->x -= stiff * (k[0] * u.x + k[1] * u.y + k[2] * u.z);
                 b->y -= stiff * (k[3] * u.x + k[4] * u.y + k[5] * u.z);
@@ -209,7 +170,7 @@ static un_vec3 given(const un_viscous_walls *w, int64_t n)
 }
 
 /* Drag along the wall, and projection of the row onto what is free on both sides. */
-static void slide_row(const args *s, int64_t n, row_scratch *r, un_vec3 *b)
+static void slide_row(const args *s, int64_t n, const un_row *r, double (*val)[9], un_vec3 *b)
 {
     const un_viscous_walls *w = s->in->walls;
     const un_tets *m = s->mesh;
@@ -224,34 +185,34 @@ static void slide_row(const args *s, int64_t n, row_scratch *r, un_vec3 *b)
             drag += s->in->dt * mu * liquid *
                     un_viscous_wall_drag(s->in->tet_walls, t, m->corner[e] % 4);
         }
-        for (int c = 0; c < 9; c += 4) r->vals[0][c] += drag;
+        for (int c = 0; c < 9; c += 4) val[0][c] += drag;
         *b = un_mad(*b, w->u[n], drag);
     }
-    double scale = (r->vals[0][0] + r->vals[0][4] + r->vals[0][8]) / 3;
+    double scale = (val[0][0] + val[0][4] + val[0][8]) / 3;
     for (int k = 0; k < r->count; k++) {
-        int32_t j = r->cols[k];
+        int32_t j = r->place[k];
         double product[9];
         if (w->kind[j] == UN_WALL_SLIDES) {
-            *b = un_sub(*b, un_block_times(r->vals[k], given(w, j)));
-            multiply3(product, r->vals[k], w->free[j]);
-            memcpy(r->vals[k], product, sizeof product);
+            *b = un_sub(*b, un_block_times(val[k], given(w, j)));
+            multiply3(product, val[k], w->free[j]);
+            memcpy(val[k], product, sizeof product);
         }
         if (here) {
-            multiply3(product, w->free[n], r->vals[k]);
-            memcpy(r->vals[k], product, sizeof product);
+            multiply3(product, w->free[n], val[k]);
+            memcpy(val[k], product, sizeof product);
         }
     }
     if (!here) return;
     *b = un_block_times(w->free[n], *b);
-    for (int c = 0; c < 9; c++) r->vals[0][c] += scale * ((c % 4 == 0) - w->free[n][c]);
+    for (int c = 0; c < 9; c++) val[0][c] += scale * ((c % 4 == 0) - w->free[n][c]);
 }
 
 static void count_entries(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
-    row_scratch row;
+    un_row row;
     for (int64_t r = begin; r < end; r++) {
-        gather_row(s, s->v->node[r], &row, NULL, false);
+        gather_row(s, s->v->node[r], &row, NULL, NULL);
         s->v->matrix.row[r + 1] = row.count;
     }
 }
@@ -261,25 +222,21 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     un_viscosity *v = s->v;
     const un_viscous_walls *w = s->in->walls;
-    row_scratch row;
+    un_row row;
+    double val[UN_ROW_MAX][9];
     for (int64_t r = begin; r < end; r++) {
         int64_t n = v->node[r];
         un_vec3 u = s->in->u[n], b = un_scale(u, s->mass[n]);
-        gather_row(s, n, &row, &b, true);
-        for (int c = 0; c < 9; c += 4) row.vals[0][c] += s->mass[n];
+        gather_row(s, n, &row, val, &b);
+        for (int c = 0; c < 9; c += 4) val[0][c] += s->mass[n];
         if (w && w->slides) {
-            slide_row(s, n, &row, &b);
+            slide_row(s, n, &row, val, &b);
             for (int c = 0; c < 9; c++)
                 v->free[r][c] = w->kind[n] == UN_WALL_SLIDES ? w->free[n][c] : c % 4 == 0;
             if (w->kind[n] == UN_WALL_SLIDES) u = un_block_times(w->free[n], u);
         }
         int32_t first = v->matrix.row[r];
-        for (int k = 0; k < row.count; k++) {
-            int rank = 0;
-            for (int l = 0; l < row.count; l++) rank += row.cols[l] < row.cols[k];
-            v->matrix.col[first + rank] = v->index[row.cols[k]];
-            memcpy(v->matrix.val[first + rank], row.vals[k], sizeof row.vals[k]);
-        }
+        un_row_store(&row, val[0], 9, v->index, v->matrix.col + first, v->matrix.val[first]);
         v->b[r] = b;
         v->x[r] = u;
         v->place[r] = s->mesh->x[n];
@@ -310,27 +267,17 @@ static un_status choose_unknowns(args *s, un_arena *arena, un_viscous_report *re
     un_viscosity *v = s->v;
     un_context *ctx = v->ctx;
     int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
-    s->grain = un_block_grain(nodes);
     s->stiff = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->stiff);
     s->share = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->share);
     s->mass = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->mass);
-    s->count = un_arena_alloc(arena, UN_BLOCKS_MAX + 1, sizeof *s->count);
-    if (!s->stiff || !s->share || !s->mass || !s->count) return UN_ERROR_MEMORY;
+    if (!s->stiff || !s->share || !s->mass) return UN_ERROR_MEMORY;
     NEED(v, v->index, 0, nodes);
     NEED(v, v->stress, 8, s->mesh->shape_count);
     make_table(s);
     report->tet_count = tets > 0 ? (int32_t)un_parallel_sum(ctx, tets, weigh_tets, s) : 0;
     un_parallel_for(ctx, nodes, 1024, weigh_nodes, s);
-    un_parallel_for(ctx, nodes, s->grain, count_unknowns, s);
-    int64_t total = 0;
-    for (int64_t b = 0; b * s->grain < nodes; b++) {
-        int64_t count = s->count[b];
-        s->count[b] = total;
-        total += count;
-    }
-    v->matrix.n = report->node_count = (int32_t)total;
-    NEED(v, v->node, 1, total);
-    un_parallel_for(ctx, nodes, s->grain, number_unknowns, s);
+    UN_TRY(un_unknowns_number(ctx, v->index, nodes, &v->node, &v->capacity[1], &v->matrix.n));
+    report->node_count = v->matrix.n;
     return UN_OK;
 }
 
@@ -347,17 +294,8 @@ static un_status assemble(args *s)
     if (s->in->walls && s->in->walls->slides)
         UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, n + 1, sizeof *v->free));
     un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
-    int64_t entries = 0;
-    m->row[0] = 0;
-    for (size_t r = 0; r < n; r++) {
-        entries += m->row[r + 1];
-        if (entries > INT32_MAX)
-            return un_fail(v->ctx, UN_ERROR_MEMORY,
-                           "%.1f million nodes of viscous liquid are too many for one system; "
-                           "lower detail.finest",
-                           (double)n / 1e6);
-        m->row[r + 1] = (int32_t)entries;
-    }
+    UN_TRY(un_rows_start(v->ctx, m->row, m->n, "nodes of viscous liquid"));
+    int32_t entries = m->row[n];
     NEED(v, m->col, 6, entries);
     NEED(v, m->val, 7, entries);
     un_parallel_for(v->ctx, m->n, un_block_grain(m->n), fill_rows, s);

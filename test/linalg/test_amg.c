@@ -11,8 +11,8 @@ static un_solve_report solve_kind(un_context *ctx, test_system *s, double tolera
     un_solve_report report;
     check_ok(ctx, un_solver_create(ctx, &solver));
     un_solver_set_kind(solver, kind);
-    un_solver_set_sites(solver, &s->sites);
-    check_ok(ctx, un_solver_solve(solver, &s->a, s->x, s->b, tolerance, 1000, &report));
+    un_system system = {.a = &s->a, .b = s->b, .sites = &s->sites};
+    check_ok(ctx, un_solver_solve(solver, &system, s->x, tolerance, 1000, &report));
     un_solver_destroy(solver);
     return report;
 }
@@ -424,13 +424,13 @@ static void one_solver_for_many_systems(void **state)
     static const int32_t sizes[] = {12, 20, 3, 1, 16};
     for (int n = 0; n < 5; n++) {
         test_system s = test_system_make((test_lattice){sizes[n], true, 1e-6, n == 3}, n % 2);
-        un_solver_set_sites(solver, &s.sites);
+        un_system system = {.a = &s.a, .b = s.b, .sites = &s.sites};
         un_solve_report cold, warm;
-        check_ok(ctx, un_solver_solve(solver, &s.a, s.x, s.b, 1e-6, 100, &cold));
+        check_ok(ctx, un_solver_solve(solver, &system, s.x, 1e-6, 100, &cold));
         assert_true(cold.converged);
         check_below(cold.iterations, 25);
         for (int32_t i = 0; i < s.a.n; i++) s.x[i] *= 1 + 1e-3 * un_random((uint64_t)i / 100, 8);
-        check_ok(ctx, un_solver_solve(solver, &s.a, s.x, s.b, 1e-6, 100, &warm));
+        check_ok(ctx, un_solver_solve(solver, &system, s.x, 1e-6, 100, &warm));
         assert_true(warm.converged);
         if (sizes[n] > 10) check_below(warm.iterations, 0.75 * cold.iterations);
         test_system_free(&s);
@@ -477,9 +477,9 @@ static un_status solve_once(un_context *ctx, void *arg)
     un_solve_report report;
     UN_TRY(un_solver_create(ctx, &solver));
     un_solver_set_kind(solver, tested);
-    un_solver_set_sites(solver, &s->sites);
+    un_system system = {.a = &s->a, .b = s->b, .sites = &s->sites};
     memset(s->x, 0, (size_t)s->a.n * sizeof *s->x);
-    un_status status = un_solver_solve(solver, &s->a, s->x, s->b, 1e-2, 100, &report);
+    un_status status = un_solver_solve(solver, &system, s->x, 1e-2, 100, &report);
     un_solver_destroy(solver);
     return status;
 }

@@ -12,15 +12,25 @@ typedef struct system_box {
     int32_t n[3];
     double *x, *b, *want;
     int32_t *site; /* NULL: not known */
+    un_columns columns;
 } system_box;
 
-static un_status make_solver(un_context *ctx, const system_box *s, un_solver **solver)
+static un_status make_solver(un_context *ctx, un_solver **solver)
 {
     UN_TRY(un_solver_create(ctx, solver));
     un_solver_set_kind(*solver, kind);
-    un_sites sites = {.kind = UN_SITES_GRID, .size = {s->n[0], s->n[1], s->n[2]}, .site = s->site};
-    un_solver_set_sites(*solver, s->site ? &sites : NULL);
     return UN_OK;
+}
+
+static un_status solve_box(un_solver *solver, system_box *s, double tolerance, int32_t limit,
+                           un_solve_report *report)
+{
+    un_sites sites = {.kind = UN_SITES_GRID, .size = {s->n[0], s->n[1], s->n[2]}, .site = s->site};
+    un_system system = {.a = &s->a,
+                        .columns = s->columns.count > 0 ? &s->columns : NULL,
+                        .b = s->b,
+                        .sites = s->site ? &sites : NULL};
+    return un_solver_solve(solver, &system, s->x, tolerance, limit, report);
 }
 
 static system_box make_box(int32_t nx, int32_t ny, int32_t nz, int open)
@@ -100,8 +110,8 @@ static un_solve_report solve_within(un_context *ctx, system_box *s, double toler
 {
     un_solver *solver;
     un_solve_report report;
-    check_ok(ctx, make_solver(ctx, s, &solver));
-    check_ok(ctx, un_solver_solve(solver, &s->a, s->x, s->b, tolerance, limit, &report));
+    check_ok(ctx, make_solver(ctx, &solver));
+    check_ok(ctx, solve_box(solver, s, tolerance, limit, &report));
     un_solver_kind want = kind == UN_SOLVER_GEOMETRIC && !s->site ? UN_SOLVER_AMG : kind;
     if (may_fall_back && report.kind == UN_SOLVER_JACOBI) want = UN_SOLVER_JACOBI;
     if (report.iterations > 0) assert_int_equal(report.kind, want);
@@ -396,18 +406,17 @@ static void running_out_of_iterations_is_data(void **state)
     manufacture(ctx, &s, 8);
     un_solver *solver;
     un_solve_report report;
-    check_ok(ctx, make_solver(ctx, &s, &solver));
-    check_ok(ctx, un_solver_solve(solver, &s.a, s.x, s.b, 1e-12, 3, &report));
+    check_ok(ctx, make_solver(ctx, &solver));
+    check_ok(ctx, solve_box(solver, &s, 1e-12, 3, &report));
     assert_false(report.converged);
     assert_int_equal(report.iterations, 3);
     check_near(report.residual, true_residual(ctx, &s), 1e-12);
     /* the same solver goes on from there, and takes smaller systems too */
-    check_ok(ctx, un_solver_solve(solver, &s.a, s.x, s.b, 1e-12, 1000, &report));
+    check_ok(ctx, solve_box(solver, &s, 1e-12, 1000, &report));
     assert_true(report.converged);
     system_box small = make_box(3, 3, 3, 0);
     manufacture(ctx, &small, 8);
-    un_solver_set_sites(solver, NULL);
-    check_ok(ctx, un_solver_solve(solver, &small.a, small.x, small.b, 1e-12, 1000, &report));
+    check_ok(ctx, solve_box(solver, &small, 1e-12, 1000, &report));
     check_below(largest_difference(small.x, small.want, small.a.n), 1e-9);
     un_solver_destroy(solver);
     free_box(&s);
@@ -497,9 +506,9 @@ static un_status solve_once(un_context *ctx, void *arg)
     system_box *s = arg;
     un_solver *solver;
     un_solve_report report;
-    UN_TRY(make_solver(ctx, s, &solver));
+    UN_TRY(make_solver(ctx, &solver));
     memset(s->x, 0, (size_t)s->a.n * sizeof *s->x);
-    un_status status = un_solver_solve(solver, &s->a, s->x, s->b, 1e-8, 1000, &report);
+    un_status status = solve_box(solver, s, 1e-8, 1000, &report);
     un_solver_destroy(solver);
     return status;
 }

@@ -91,7 +91,7 @@ static void a_grids_system_comes_back(void **state)
         check_ok(ctx, un_pressure_project(p.pressure, &p.in, &p.report));
     }
     assert_int_equal(file_count(), 8); /* solves 1 and 3 */
-    un_system s;
+    un_system_file s;
     check_ok(ctx, un_system_read(ctx, deep, 3, &s));
     check_matrix(&s.a, &p.pressure->matrix);
     assert_memory_equal(s.b, p.pressure->rhs, (size_t)s.a.n * sizeof *s.b);
@@ -99,7 +99,7 @@ static void a_grids_system_comes_back(void **state)
     for (int32_t i = 0; i < s.a.n; i++) check_near(s.x[i], p.pressure->x[i], 1e-9);
     assert_int_equal(s.sites.kind, UN_SITES_GRID);
     for (int a = 0; a < 3; a++) assert_int_equal(s.sites.size[a], p.tank.grid.n[a]);
-    assert_memory_equal(s.site, p.pressure->cell, (size_t)s.a.n * sizeof *s.site);
+    assert_memory_equal(s.site, p.pressure->place, (size_t)s.a.n * sizeof *s.site);
     un_system_free(ctx, &s);
     pool_end(&p);
 }
@@ -113,15 +113,15 @@ static void a_tet_system_comes_back(void **state)
     tet_pool_move(&p, wild, NULL);
     check_ok(p.ctx, un_solver_set_dump(p.pressure->solver, folder, 1));
     tet_pool_project(&p);
-    un_system s;
+    un_system_file s;
     check_ok(p.ctx, un_system_read(p.ctx, folder, 1, &s));
     check_matrix(&s.a, &p.pressure->matrix);
     assert_memory_equal(s.b, p.pressure->rhs, (size_t)s.a.n * sizeof *s.b);
     assert_int_equal(s.sites.kind, UN_SITES_BCC);
     assert_int_equal(s.sites.level_max, p.tree.level_max);
     for (int32_t i = 0; i < s.a.n; i++) {
-        assert_true(s.key[i] == p.mesh.node_key[p.pressure->node[i]]);
-        assert_int_equal(s.level[i], p.mesh.node_level[p.pressure->node[i]]);
+        assert_true(s.key[i] == p.mesh.node_key[p.pressure->place[i]]);
+        assert_int_equal(s.level[i], p.mesh.node_level[p.pressure->place[i]]);
         assert_true(un_morton_gather(s.key[i]) <= (uint32_t)s.sites.size[0]);
     }
     un_system_free(p.ctx, &s);
@@ -138,7 +138,7 @@ static void folders_that_cannot_be_used(void **state)
     assert_non_null(file);
     fclose(file);
     assert_int_equal(un_solver_set_dump(solver, in_folder("file"), 1), UN_ERROR_FILE);
-    assert_non_null(strstr(un_context_message(ctx), "Not a directory; set solver.dump"));
+    assert_non_null(strstr(un_context_message(ctx), "solver.dump names the folder"));
     assert_int_equal(un_solver_set_dump(solver, in_folder("file/x"), 1), UN_ERROR_FILE);
     assert_int_equal(un_solver_set_dump(solver, "", 1), UN_ERROR_FILE);
     assert_int_equal(un_solver_set_dump(solver, "/proc/undine/dump", 1), UN_ERROR_FILE);
@@ -199,7 +199,7 @@ static void broken_files_are_refused(void **state)
         assert_non_null(file);
         if (n < sizeof bodies / sizeof *bodies) fprintf(file, "%s%s", head, bodies[n]);
         fclose(file);
-        un_system s;
+        un_system_file s;
         assert_int_equal(un_system_read(ctx, folder, 7, &s), UN_ERROR_FILE);
         assert_null(s.a.row);
         assert_int_equal(un_context_bytes(ctx), 0);
@@ -214,15 +214,23 @@ static un_status write_and_read(un_context *ctx, void *arg)
     double val[] = {2, -1, -1, 2}, b[] = {1, 2}, x[] = {0, 0};
     un_csr a = {2, row, col, val};
     un_sites sites = {.kind = UN_SITES_GRID, .size = {2, 2, 2}, .site = site};
-    un_system s;
+    un_system_file s;
     un_solver *solver;
     UN_TRY(un_solver_create(ctx, &solver));
     un_status status = un_solver_set_dump(solver, folder, 1);
     un_solver_destroy(solver);
     UN_TRY(status);
-    UN_TRY(un_system_write(ctx, folder, 1, &a, b, x, &sites));
+    int32_t first[] = {0, 1, 1, 3}, touched[] = {1, 0, 1};
+    double value[] = {0.1, -3, 1e-30};
+    un_columns columns = {3, first, touched, value};
+    un_system system = {.a = &a, .columns = &columns, .b = b, .sites = &sites};
+    UN_TRY(un_system_write(ctx, folder, 1, &system, x));
     UN_TRY(un_system_read(ctx, folder, 1, &s));
     assert_int_equal(s.site[1], 3);
+    assert_int_equal(s.columns.count, 3);
+    assert_memory_equal(s.columns.first, first, sizeof first);
+    assert_memory_equal(s.columns.row, touched, sizeof touched);
+    assert_memory_equal(s.columns.val, value, sizeof value);
     un_system_free(ctx, &s);
     return UN_OK;
 }

@@ -504,13 +504,13 @@ static void what_is_not_finite_is_reported(void **state)
 static un_status project_once(un_context *ctx, void *arg)
 {
     tet_pool *p = arg;
-    un_tet_pressure *pressure;
+    un_pressure *pressure;
     un_tet_projection_report report;
     un_arena arena;
     un_arena_init(&arena, ctx);
-    UN_TRY(un_tet_pressure_create(ctx, &pressure));
+    UN_TRY(un_pressure_create(ctx, NULL, &pressure));
     un_status status = un_tet_pressure_project(pressure, &arena, &p->in, &report);
-    un_tet_pressure_destroy(pressure);
+    un_pressure_destroy(pressure);
     un_arena_free(&arena);
     return status;
 }
@@ -526,6 +526,64 @@ static void failing_allocations_are_clean(void **state)
     tet_pool_move(&p, tet_wild, NULL);
     check_allocation_failures(project_once, &p, 100);
     tet_pool_end(&p);
+}
+
+/* ---- a pressure at the surface ---- */
+
+/* Under P = f.x + c the liquid moves as under the force -f, and c does nothing, on a graded mesh
+ * with a solid in it and liquid of varying density. */
+static void surface_pressure_is_a_force(void **state)
+{
+    (void)state;
+    for (int linear = 0; linear < 2; linear++) {
+        un_vec3 slope = linear ? un_v3(700, -300, 450) : un_v3(0, 0, 0);
+        tet_pool p[2];
+        double *surface = NULL;
+        float *light[2];
+        for (int k = 0; k < 2; k++) {
+            tet_spots spots = {9, 5, 0.07};
+            tet_tilt tilt = {.up = tet_direction(3), .height = 0.1};
+            tilt.height = un_dot(tilt.up, un_v3(0.5, 0.5, 0.5));
+            tet_pool_begin(&p[k], 2, un_v3(1, 1, 1), 4, 16, tet_spotted, &spots);
+            tank_solid(&p[k].tank, tank_sphere(&p[k].tank, un_v3(0.3, 0.3, 0.5), 0.17),
+                       un_v3(0, 0, 0));
+            tet_pool_walls(&p[k]);
+            tet_pool_fill(&p[k], tet_tilted, &tilt);
+            tet_pool_move(&p[k], tet_wild, NULL);
+            light[k] = un_alloc(p[k].ctx, (size_t)p[k].mesh.tet_count, sizeof *light[k]);
+            for (int32_t t = 0; t < p[k].mesh.tet_count; t++)
+                light[k][t] = (float)(1 + 0.3 * un_tets_center(&p[k].mesh, t).x);
+            p[k].in.lightness = light[k];
+            p[k].in.tolerance = 1e-12;
+        }
+        un_vec3 push = un_scale(slope, -p[0].in.dt / p[0].in.density);
+        for (int32_t t = 0; t < p[0].mesh.tet_count; t++)
+            p[0].u[t] = un_mad(p[0].u[t], push, light[0][t]);
+        surface = un_alloc(p[1].ctx, (size_t)p[1].mesh.node_count, sizeof *surface);
+        for (int32_t n = 0; n < p[1].mesh.node_count; n++)
+            surface[n] = 5000 + un_dot(slope, p[1].mesh.x[n]);
+        p[1].in.surface = surface;
+        for (int k = 0; k < 2; k++) tet_pool_project(&p[k]);
+        assert_true(p[0].report.node_count > 300);
+        for (int32_t t = 0; t < p[0].mesh.tet_count; t++) {
+            assert_int_equal(p[0].known[t], p[1].known[t]);
+            if (p[0].known[t]) check_below(un_length(un_sub(p[0].u[t], p[1].u[t])), 1e-9);
+        }
+        for (int32_t n = 0; n < p[0].mesh.node_count; n++)
+            if (p[0].pressure->index[n] >= 0)
+                check_near(p[1].p[n] - p[0].p[n], surface[n], 1e-4);
+            else
+                assert_true(p[1].p[n] == 0);
+        /* from its own answer as the guess nothing is left to be done */
+        tet_pool_move(&p[1], tet_wild, NULL);
+        tet_pool_project(&p[1]);
+        check_below(p[1].report.solve.iterations, 1);
+        un_free(p[1].ctx, surface);
+        for (int k = 0; k < 2; k++) {
+            un_free(p[k].ctx, light[k]);
+            tet_pool_end(&p[k]);
+        }
+    }
 }
 
 int main(void)
@@ -547,6 +605,7 @@ int main(void)
         cmocka_unit_test(same_bits_for_any_thread_count),
         cmocka_unit_test(what_is_not_finite_is_reported),
         cmocka_unit_test(failing_allocations_are_clean),
+        cmocka_unit_test(surface_pressure_is_a_force),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

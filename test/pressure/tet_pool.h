@@ -15,7 +15,7 @@ typedef struct tet_pool {
     un_octree tree;
     un_tets mesh;
     un_tet_walls walls;
-    un_tet_pressure *pressure;
+    un_pressure *pressure;
     un_vec3 *u;
     uint8_t *known;
     float *phi;
@@ -88,7 +88,7 @@ static inline void tet_pool_begin(tet_pool *p, int32_t threads, un_vec3 size, in
     check_ok(ctx, un_tets_build(&p->mesh, &p->arena, &p->tree));
     un_arena_reset(&p->arena);
     size_t nodes = (size_t)p->mesh.node_count, tets = (size_t)p->mesh.tet_count;
-    check_ok(ctx, un_tet_pressure_create(ctx, &p->pressure));
+    check_ok(ctx, un_pressure_create(ctx, NULL, &p->pressure));
     p->u = un_alloc_zero(ctx, tets, sizeof *p->u);
     p->known = un_alloc_zero(ctx, tets, 1);
     p->phi = un_alloc_zero(ctx, nodes, sizeof *p->phi);
@@ -119,7 +119,7 @@ static inline void tet_pool_walls(tet_pool *p)
 static inline void tet_pool_end(tet_pool *p)
 {
     un_context *ctx = p->ctx;
-    un_tet_pressure_destroy(p->pressure);
+    un_pressure_destroy(p->pressure);
     void *blocks[] = {p->u, p->known, p->phi, p->p};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     if (p->in.walls) un_tet_walls_free(&p->walls);

@@ -5,7 +5,7 @@
  * even after a power cut. What a killed run leaves behind ends in .tmp, is read by nobody and may
  * be deleted. Devices and pipes (/dev/null, /dev/stdout) are written to directly: renaming over
  * them would replace them. */
-#include "output/output.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,362 @@
+/* Sparse symmetric positive semi-definite systems, and which preconditioner suits them.
+ *
+ * A system may fall into disconnected components (drops). A component whose rows all sum to zero
+ * (a closed, full tank) is singular: its null space, the constants, is projected out of b, of each
+ * preconditioned residual and of the answer. Conjugate gradients (cg.c) run over all components at
+ * once; with the null space removed that is one well-posed problem.
+ *
+ * Columns: columns.c. */
+#include "linalg/columns.h"
+#include "linalg/dump.h"
+
+struct un_solver {
+    un_context *ctx;
+    un_solver_kind kind;
+    un_preconditioner preconditioner[UN_SOLVER_KIND_COUNT]; /* made when first used */
+    un_components parts;
+    un_column_work columns;
+    char *dump; /* folder, NULL: none */
+    int32_t dump_every, solve_count;
+    un_cg cg;
+    size_t capacity[4]; /* of r, z, p, q */
+    /* of the solve under way */
+    const un_csr *a;
+    const double *b;
+    un_sites sites;
+    const un_preconditioner *with;
+};
+
+const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1] = {
+    [UN_SOLVER_AUTO] = "auto",
+    [UN_SOLVER_JACOBI] = "jacobi",
+    [UN_SOLVER_IC] = "ic",
+    [UN_SOLVER_MIC] = "mic",
+    [UN_SOLVER_AMG] = "amg",
+    [UN_SOLVER_SA] = "sa",
+    [UN_SOLVER_CHENTANEZ] = "chentanez",
+    [UN_SOLVER_GEOMETRIC] = "geometric",
+    [UN_SOLVER_PETSC] = "petsc",
+};
+
+un_solver_kind un_solver_kind_find(const char *name)
+{
+    int k = 0;
+    while (k < UN_SOLVER_KIND_COUNT && strcmp(un_solver_kind_names[k], name) != 0) k++;
+    return (un_solver_kind)k;
+}
+
+static un_status (*const create[UN_SOLVER_KIND_COUNT])(un_context *, un_preconditioner *) = {
+    [UN_SOLVER_JACOBI] = un_jacobi_create,
+    [UN_SOLVER_IC] = un_ic_create,
+    [UN_SOLVER_MIC] = un_mic_create,
+    [UN_SOLVER_AMG] = un_amg_create,
+    [UN_SOLVER_SA] = un_smoothed_create,
+    [UN_SOLVER_CHENTANEZ] = un_chentanez_create,
+    [UN_SOLVER_GEOMETRIC] = un_geometric_create,
+#ifdef UN_WITH_PETSC
+    [UN_SOLVER_PETSC] = un_petsc_create,
+#endif
+};
+
+bool un_solver_kind_available(un_solver_kind kind)
+{
+    return kind == UN_SOLVER_AUTO || create[kind];
+}
+
+/* Auto: from how many rows on multigrid is quicker, and what is before. From zero to 1e-4, one
+ * thread, milliseconds of processor time (bench/solvers.c; grid made, tet dumped from a dam break):
+ *
+ *     grid  rows   2877   5608   9683  22988      tet  rows   3484   8769  17297  29811  47063
+ *     mic           0.6    1.4    4.7   14.8    jacobi         1.1    3.3    7.6   19.6   36.1
+ *     amg           0.9    1.9    3.7    9.1    amg            1.6    5.2   10.8   19.6   32.9
+ *     geometric     0.8    1.8    3.6    8.0    geometric      1.5    5.3   10.9   18.0   31.2
+ *
+ * MIC(0) is at its best on stencils without common neighbours, numbered row by row; along the
+ * Morton curve it takes as many iterations as Jacobi. The limit for tets is below the crossing:
+ * harder systems (long basins, closed tanks) move that, and nothing below it takes long. */
+#define NARROW_ROW 8 /* entries */
+#define NARROW_MULTIGRID_ROWS 6000
+#define WIDE_MULTIGRID_ROWS 15000
+
+static un_solver_kind choose(const un_csr *a)
+{
+    bool narrow = a->row[a->n] <= NARROW_ROW * (int64_t)a->n;
+    if (a->n >= (narrow ? NARROW_MULTIGRID_ROWS : WIDE_MULTIGRID_ROWS)) return UN_SOLVER_GEOMETRIC;
+    return narrow ? UN_SOLVER_MIC : UN_SOLVER_JACOBI;
+}
+
+double un_solver_bytes(double unknowns)
+{
+    /* vectors and labels of CG; what geometric multigrid took on grids and tets */
+    return unknowns * (4 * 8 + 5 + (unknowns < NARROW_MULTIGRID_ROWS ? 8 : 158));
+}
+
+un_status un_solver_create(un_context *ctx, un_solver **solver)
+{
+    un_solver *s = un_alloc_zero(ctx, 1, sizeof *s);
+    if (!s) return UN_ERROR_MEMORY;
+    s->ctx = s->parts.ctx = s->columns.ctx = ctx;
+    *solver = s;
+    return UN_OK;
+}
+
+void un_solver_destroy(un_solver *s)
+{
+    if (!s) return;
+    for (int k = 0; k < UN_SOLVER_KIND_COUNT; k++)
+        if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
+    un_components_free(&s->parts);
+    un_column_work_free(&s->columns);
+    un_free(s->ctx, s->dump);
+    void *blocks[] = {s->cg.r, s->cg.z, s->cg.p, s->cg.q};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
+    un_free(s->ctx, s);
+}
+
+void un_solver_set_kind(un_solver *s, un_solver_kind kind)
+{
+    UN_ASSERT(un_solver_kind_available(kind));
+    s->kind = kind;
+}
+
+un_status un_solver_set_dump(un_solver *s, const char *folder, int32_t every)
+{
+    un_free(s->ctx, s->dump);
+    s->dump = NULL;
+    s->dump_every = every;
+    s->solve_count = 0;
+    if (!folder) return UN_OK;
+    UN_TRY(un_system_folder(s->ctx, folder));
+    s->dump = un_strdup(s->ctx, folder);
+    return s->dump ? UN_OK : UN_ERROR_MEMORY;
+}
+
+/* ---- what CG asks for ---- */
+
+/* r = b. */
+static void load_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_solver *s = arg;
+    memcpy(s->cg.r + begin, s->b + begin, (size_t)(end - begin) * sizeof *s->b);
+}
+
+/* r = r - A x, and |r|^2; r holds b. */
+static double residual_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_solver *s = arg;
+    const int32_t *row = s->a->row, *col = s->a->col;
+    const double *val = s->a->val, *x = s->cg.x;
+    double norm = 0, *r = s->cg.r;
+    for (int64_t i = begin; i < end; i++) {
+        double sum = r[i];
+        for (int32_t k = row[i]; k < row[i + 1]; k++) sum -= val[k] * x[col[k]];
+        r[i] = sum;
+        norm += sum * sum;
+    }
+    return norm;
+}
+
+static double norm_rows(void *arg, int64_t begin, int64_t end)
+{
+    const double *r = ((un_solver *)arg)->cg.r;
+    double norm = 0;
+    for (int64_t i = begin; i < end; i++) norm += r[i] * r[i];
+    return norm;
+}
+
+typedef struct product {
+    const un_csr *a;
+    double *q;
+    const double *p;
+} product;
+
+/* q = A p, and p.q. */
+static double direction_rows(void *arg, int64_t begin, int64_t end)
+{
+    const product *m = arg;
+    const int32_t *row = m->a->row, *col = m->a->col;
+    const double *val = m->a->val, *p = m->p;
+    double sums = 0;
+    for (int64_t i = begin; i < end; i++) {
+        double sum = 0;
+        for (int32_t k = row[i]; k < row[i + 1]; k++) sum += val[k] * p[col[k]];
+        m->q[i] = sum;
+        sums += sum * p[i];
+    }
+    return sums;
+}
+
+static double apply(void *state, double *q, const double *p)
+{
+    un_solver *s = state;
+    product m = {s->a, q, p};
+    double pq = un_parallel_sum(s->ctx, s->a->n, direction_rows, &m);
+    if (!s->columns.c) return pq;
+    pq += un_columns_apply(&s->columns, q, p, 1);
+    un_components_remove_means(&s->parts, q); /* p has none: p.q stays */
+    return pq;
+}
+
+static void precondition(void *state, double *z, const double *r)
+{
+    un_solver *s = state;
+    s->with->apply(s->with->state, z, r);
+    un_components_remove_means(&s->parts, z);
+    if (s->columns.c) un_columns_correct(&s->columns, z);
+}
+
+/* The guess, made finite and zero in empty rows; its largest value. */
+static double guess_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_solver *s = arg;
+    double max = 0, *x = s->cg.x;
+    for (int64_t i = begin; i < end; i++) {
+        if (!isfinite(x[i])) x[i] = 0;
+        if (s->parts.singular_count > 0 && s->parts.code[i] == UN_EMPTY) x[i] = 0;
+        max = fabs(x[i]) > max ? fabs(x[i]) : max;
+    }
+    return max;
+}
+
+/* ---- solving ---- */
+
+/* q = q - p. */
+static void subtract_rows(void *arg, int64_t begin, int64_t end)
+{
+    un_cg *cg = arg;
+    for (int64_t i = begin; i < end; i++) cg->q[i] -= cg->p[i];
+}
+
+typedef struct sum {
+    double *to;
+    const double *z;
+} sum;
+
+static void add_rows(void *arg, int64_t begin, int64_t end)
+{
+    sum *a = arg;
+    for (int64_t i = begin; i < end; i++) a->to[i] += a->z[i];
+}
+
+/* V = M^-1 C. An M that varies is another one for each column: there V gets a second step towards
+ * A^-1 C, which any M would lead to. (The K-cycle takes 17 iterations instead of 12 without, and 11
+ * where there are no bodies; for a fixed M it would only spoil the symmetry.) */
+static un_status correct(un_solver *s)
+{
+    un_context *ctx = s->ctx;
+    int64_t n = s->a->n, grain = un_block_grain(n);
+    UN_TRY(un_columns_begin(&s->columns));
+    for (int32_t k = 0; k < s->columns.c->count; k++) {
+        double *column = s->cg.q, *v = un_columns_spread(&s->columns, k, column);
+        s->with->apply(s->with->state, v, column);
+        un_components_remove_means(&s->parts, v);
+        if (!s->with->varies) continue;
+        sum add = {v, s->cg.z};
+        un_csr_apply(ctx, s->cg.p, s->a, v);
+        un_parallel_for(ctx, n, grain, subtract_rows, &s->cg);
+        s->with->apply(s->with->state, s->cg.z, column);
+        un_components_remove_means(&s->parts, s->cg.z);
+        un_parallel_for(ctx, n, grain, add_rows, &add);
+    }
+    un_columns_end(&s->columns);
+    return UN_OK;
+}
+
+/* From x, whose residual r holds. UN_SOLVER_AUTO is not a kind here. false: the preconditioner
+ * turned out not to be positive. */
+static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, double tolerance,
+                         int32_t iteration_limit, un_solve_report *report, bool *positive)
+{
+    un_preconditioner *m = &s->preconditioner[kind];
+    report->kind = kind;
+    double start = un_seconds();
+    if (!m->state) UN_TRY(create[kind](s->ctx, m));
+    UN_TRY(m->setup(m->state, s->a, &s->sites, s->parts.largest));
+    s->with = m;
+    if (s->columns.c) UN_TRY(correct(s));
+    report->seconds_setup += un_seconds() - start;
+    s->cg.varies = m->varies || s->columns.c;
+    *positive = un_cg_iterate(&s->cg, b_norm, tolerance, iteration_limit, &report->iterations,
+                              &report->residual);
+    return UN_OK;
+}
+
+/* r = b - (A + C C^T) x; returns |r|. */
+static double find_residual(un_solver *s)
+{
+    double norm = un_parallel_sum(s->ctx, s->a->n, residual_rows, s);
+    if (!s->columns.c) return sqrt(norm);
+    un_columns_apply(&s->columns, s->cg.r, s->cg.x, -1);
+    un_components_remove_means(&s->parts, s->cg.r);
+    return sqrt(un_parallel_sum(s->ctx, s->a->n, norm_rows, s));
+}
+
+un_status un_solver_solve(un_solver *s, const un_system *system, double *x, double tolerance,
+                          int32_t iteration_limit, un_solve_report *report)
+{
+    un_context *ctx = s->ctx;
+    const un_csr *a = system->a;
+    un_cg *cg = &s->cg;
+    size_t n = (size_t)a->n;
+    *report = (un_solve_report){.converged = true, .finite = true};
+    int32_t number = ++s->solve_count;
+    if (a->n == 0) return UN_OK;
+    if (s->dump && (number - 1) % s->dump_every == 0)
+        UN_TRY(un_system_write(ctx, s->dump, number, system, x));
+    double **vectors[4] = {&cg->r, &cg->z, &cg->p, &cg->q};
+    for (int i = 0; i < 4; i++)
+        UN_TRY(un_array_need(ctx, (void **)vectors[i], &s->capacity[i], n, sizeof **vectors[i]));
+    cg->ctx = ctx;
+    cg->n = a->n;
+    cg->width = 1;
+    cg->x = x;
+    cg->state = s;
+    cg->apply = apply;
+    cg->precondition = precondition;
+    s->a = a;
+    s->b = system->b;
+    s->sites = system->sites ? *system->sites : (un_sites){.kind = UN_SITES_NONE};
+    UN_TRY(un_components_find(&s->parts, a, &report->finite));
+    bool pinned = false;
+    s->columns.c = NULL;
+    if (system->columns && system->columns->count > 0) {
+        pinned = un_components_pin(&s->parts, system->columns);
+        UN_TRY(un_columns_prepare(&s->columns, system->columns, &s->parts, &report->finite));
+    }
+    report->component_count = s->parts.count;
+    report->singular_count = s->parts.singular_count;
+
+    int64_t grain = un_block_grain(a->n);
+    un_parallel_for(ctx, a->n, grain, load_rows, s);
+    un_components_remove_means(&s->parts, cg->r);
+    double b_norm = sqrt(un_parallel_sum(ctx, a->n, norm_rows, s));
+    if (!isfinite(b_norm)) report->finite = false;
+    if (!report->finite || b_norm == 0) {
+        report->converged = report->finite;
+        memset(x, 0, n * sizeof *x);
+        return UN_OK;
+    }
+    double r_norm = b_norm;
+    if (un_parallel_max(ctx, a->n, guess_rows, s) > 0) r_norm = find_residual(s);
+    if (!(r_norm <= b_norm)) { /* the guess is worse than none */
+        memset(x, 0, n * sizeof *x);
+        un_parallel_for(ctx, a->n, grain, load_rows, s);
+        un_components_remove_means(&s->parts, cg->r);
+        r_norm = b_norm;
+    }
+    report->residual = r_norm / b_norm;
+    if (report->residual <= tolerance) return UN_OK;
+
+    un_solver_kind kind = s->kind;
+    if (kind == UN_SOLVER_AUTO) kind = choose(a);
+    if (kind == UN_SOLVER_GEOMETRIC && s->sites.kind == UN_SITES_NONE) kind = UN_SOLVER_AMG;
+    /* The others know A alone, and leave out the constants that only columns see. */
+    if (pinned) kind = UN_SOLVER_JACOBI;
+    bool positive;
+    UN_TRY(iterate(s, kind, b_norm, tolerance, iteration_limit, report, &positive));
+    /* A diagonal cannot fail that way: it goes on from there. */
+    if (!positive && kind != UN_SOLVER_JACOBI && report->residual > tolerance)
+        UN_TRY(iterate(s, UN_SOLVER_JACOBI, b_norm, tolerance, iteration_limit, report, &positive));
+    report->converged = report->residual <= tolerance;
+    return UN_OK;
+}
