@@ -6,7 +6,7 @@
 #include "linalg/linalg.h"
 #include "mesh/mesh.h"
 
-/* solver.kind and solver.dump of the scene; makes the folder (system.c). */
+/* solver.kind and solver.dump of the scene; makes the folder (solver.c). */
 un_status un_pressure_configure(un_solver *solver, const un_scene_def *def);
 
 /* The system of a projection. Its unknowns sit at some of a mesh's places: cells of the grid, nodes
