@@ -39,9 +39,9 @@ typedef struct un_sites {
     int32_t level_max;
 } un_sites;
 
-/* Columns of a matrix C, mostly zero. A body that the liquid moves adds C C^T to the pressure's
- * matrix, with six columns: what it would make of each of its free motions, times sqrt(dt / mass).
- * The product couples everything that the body touches, and is never formed. */
+/* Columns of a matrix C, mostly zero. A body that the liquid moves has six, one for each of its
+ * free motions, scaled such that C C^T = dt J M^-1 J^T, where J^T p is the pressure's force on it
+ * and M its mass. The product couples everything that the body touches, and is never formed. */
 typedef struct un_columns {
     int32_t count;
     const int32_t *first; /* count + 1 */

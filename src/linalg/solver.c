@@ -176,11 +176,11 @@ static double direction_rows(void *arg, int64_t begin, int64_t end)
     const product *m = arg;
     const int32_t *row = m->a->row, *col = m->a->col;
     const double *val = m->a->val, *p = m->p;
-    double sums = 0;
+    double sums = 0, *q = m->q;
     for (int64_t i = begin; i < end; i++) {
         double sum = 0;
         for (int32_t k = row[i]; k < row[i + 1]; k++) sum += val[k] * p[col[k]];
-        m->q[i] = sum;
+        q[i] = sum;
         sums += sum * p[i];
     }
     return sums;

@@ -7,7 +7,7 @@
 #include "mesh/mesh.h"
 #include "surface/surface.h"
 
-/* solver.kind and solver.dump of the scene; makes the folder (system.c). */
+/* solver.kind and solver.dump of the scene; makes the folder (solver.c). */
 un_status un_pressure_configure(un_solver *solver, const un_scene_def *def);
 /* p += more. */
 void un_pressure_add(un_context *ctx, double *p, const double *more, int64_t count);

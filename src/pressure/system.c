@@ -1,14 +1,5 @@
-/* The linear system of a pressure: its life, its memory, and what the scene says of its solver. */
+/* The linear system of a pressure: its life and its memory. */
 #include "pressure/system.h"
-
-un_status un_pressure_configure(un_solver *solver, const un_scene_def *def)
-{
-    un_solver_kind kind = un_solver_kind_find(def->solver.kind);
-    UN_ASSERT(kind < UN_SOLVER_KIND_COUNT); /* the scene's reader saw to it */
-    un_solver_set_kind(solver, kind);
-    if (!def->solver.dump[0]) return UN_OK;
-    return un_solver_set_dump(solver, def->solver.dump, def->solver.dump_every);
-}
 
 un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure)
 {
