@@ -19,7 +19,8 @@ skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(faults|resume)'
 skip_tsan+='|^program/(kill|hostile|cli|again)|^pressure/solvers'
 only_petsc='^(linalg|pressure)/'
 
-# The targets of the tests that PRESET runs, where it does not run all.
+# The programs of the tests that PRESET runs, where it does not run all: test_mesh for mesh/, and
+# test_run_faults for what has one of its own.
 targets() { # PRESET
     local select
     case $1 in
@@ -28,8 +29,8 @@ targets() { # PRESET
     *) return ;;
     esac
     cmake --build --preset "$1" --target help |
-        sed -n 's/^test_\([a-z]*\)_\([a-z_0-9]*\): phony$/\1\/\2/p' | grep "${select[@]}" |
-        sed 's/^\([a-z]*\)\//test_\1_/'
+        sed -n 's/^test_\([a-z]*\)_*\([a-z_0-9]*\): phony$/\1\/\2/p' | grep "${select[@]}" |
+        sed 's/^\([a-z]*\)\//test_\1_/; s/_$//'
 }
 
 build() { # PRESET [cmake option...]

@@ -127,7 +127,7 @@ const char *un_nearest(const char *word, const char *const *known);
 /* Edits (insert, remove, replace, swap neighbours) between two words; large for long words. */
 int32_t un_edit_distance(const char *a, const char *b);
 
-/* ---- Lua values of ours (values.c, motion.c, build.c) ---- */
+/* ---- Lua values of ours (values.c, build.c) ---- */
 
 typedef enum un_value_tag { UN_VALUE_SHAPE, UN_VALUE_SOURCE, UN_VALUE_PROBE } un_value_tag;
 
