@@ -34,7 +34,7 @@ CASES = [
 ]
 failed = total = 0
 with tempfile.TemporaryDirectory() as scratch:
-    for method in ("uniform", "tet"):
+    for method in run_files.methods(program):
         for name, low, high, top, speed, solid, beyond in CASES:
             with open(f"{scratch}/scene.lua", "w") as file:
                 file.write(SCENE % (method, low, high, top, speed, solid))

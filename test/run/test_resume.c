@@ -55,35 +55,7 @@ static void write_scene(void)
     scratch_write("scene.lua", FOLDER_SCENE, strlen(FOLDER_SCENE));
 }
 
-/* ---- the same files ---- */
-
-static void interrupted_at_each_step(void **state)
-{
-    (void)state;
-    static const char *const methods[] = {"method=uniform", "method=tet"};
-    write_scene();
-    for (int m = 0; m < 2; m++) {
-        folder_run whole = {.name = "whole", .overrides = {methods[m]}, .override_count = 1};
-        folder_ok(&whole);
-        for (int stop = 1; stop < 100; stop += m ? 2 : 1) {
-            folder_run run = {.name = "again",
-                              .overrides = {methods[m]},
-                              .override_count = 1,
-                              .threads = 1 + stop % 3,
-                              .stop_after = stop};
-            un_status status = folder_go(&run);
-            if (status == UN_OK) break;
-            assert_int_equal(status, UN_INTERRUPTED);
-            run.def.resume = true;
-            run.stop_after = stop % 2 ? 0 : 1; /* some are interrupted a second time */
-            run.threads = 1 + stop % 2;
-            if (folder_go(&run) == UN_INTERRUPTED) folder_ok(&run);
-            assert_non_null(strstr(run.log, "resuming from"));
-            folder_same("whole", "again", 3);
-            assert_true(stop < 50);
-        }
-    }
-}
+/* ---- the same files; promises/test_runs.c interrupts runs of every method ---- */
 
 static void more_frames_and_going_back(void **state)
 {
@@ -412,7 +384,6 @@ int main(int argc, char **argv)
 {
     every = argc > 1 && strcmp(argv[1], "all") == 0;
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(interrupted_at_each_step),
         FOLDER_TEST(more_frames_and_going_back),
         FOLDER_TEST(damaged_checkpoints_are_passed_over),
         FOLDER_TEST(damaged_tables_are_seen),
