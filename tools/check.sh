@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # All that `make check` does once the packages are there: every build, every test under each build
 # that can find something of its own, and one line at the end that sums up.
-#   release   gcc, all tests but those labelled timing (`make bench-parts`)
+#   gcc       as released, warnings being errors: all tests but those labelled timing
+#             (`make bench-parts`)
 #   clang     compiles without warnings; not optimized, for it is not run
 #   asan      address and undefined-behaviour sanitizers, the same tests but those labelled once
 #             (nothing to do with the build)
 #   tsan      thread sanitizer, the same tests where there are threads
 #   petsc     where PETSc is installed: the linear solvers with it
-# CHECK="release asan" runs only those.
+# CHECK="gcc asan" runs only those.
 set -u
 jobs=$(nproc)
 passed=0
@@ -57,7 +58,7 @@ run_tests() { # PRESET FOLDER [ctest option...]
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-for step in ${CHECK:-release clang asan tsan petsc}; do
+for step in ${CHECK:-gcc clang asan tsan petsc}; do
     echo "== $step"
     began=$SECONDS
     if [ "$step" = petsc ] && ! pkg-config --exists petsc mpi-c; then
@@ -71,7 +72,7 @@ for step in ${CHECK:-release clang asan tsan petsc}; do
         continue
     fi
     case $step in
-    release) run_tests release build -LE timing ;;
+    gcc) run_tests gcc build/gcc -LE timing ;;
     clang) report="$report  clang    builds without warnings, in $((SECONDS - began)) s"$'\n' ;;
     asan) run_tests asan build/asan -LE 'timing|once' ;;
     petsc) run_tests petsc build/petsc -R "$only_petsc" -LE timing ;;

@@ -1,6 +1,6 @@
 """Kills runs at random moments, resumes them with other thread counts, and compares every file with
 those of a run that nobody disturbed.
-    kill.py PROGRAM KILLS [SEED]
+    kill.py PROGRAM KILLS [SEED [METHOD]]
 """
 import os
 import random
@@ -54,7 +54,7 @@ def main():
             SIZES.extend(["--set", f"detail.{size}"])
         SIZES.extend(["--frames", str(12 if long else 5)])
         total = runs = 0
-        methods = run_files.methods(program)
+        methods = sys.argv[4:] or run_files.methods(program)
         each = -(-kills // len(methods))
         for method in methods:
             start = time.monotonic()
