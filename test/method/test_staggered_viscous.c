@@ -1,4 +1,5 @@
-/* Viscous slumps by method `staggered`, with all couplings of viscosity to faces. */
+/* Viscous slumps by method `staggered`, with all couplings of viscosity to faces.
+ * test-labels: slow */
 #include "method/world.h"
 
 static const un_method *const method = &un_method_staggered;

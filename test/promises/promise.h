@@ -11,6 +11,7 @@ typedef struct promise {
     const char *name;
     void (*hold)(const un_method *method);
     bool (*of)(const un_method *method); /* whose promise it is; NULL: everybody's */
+    bool flat; /* held in two dimensions too, by methods that can: its scenes reach over z = 0 */
 } promise;
 
 /* ---- what methods can do ---- */
@@ -20,18 +21,49 @@ static inline bool method_is_viscous(const un_method *method)
     return method->adaptive;
 }
 
-/* ---- a world of any method ---- */
-
-/* In words of the scene file: "method=tet" and whatever else. */
-static inline void promise_load(world *w, const un_method *method, int32_t threads,
-                                const char *text)
+/* Does it take scenes of two dimensions? */
+static inline bool method_is_flat(const un_method *method)
 {
     char path[] = "/tmp/undine_test_XXXXXX", name[64];
     const char *overrides[] = {name};
+    un_context *ctx = check_context_threads(1);
+    un_scene *scene;
     snprintf(name, sizeof name, "method=%s", method->name);
+    scene_file(path, "scene { domain = { size = {1, 1} }, detail = { finest = 8 }, liquid = { box {"
+                     " min = {0, 0, -1}, max = {1, 0.5, 1} } } }");
+    bool taken = un_scene_load(ctx, path, overrides, 1, &scene) == UN_OK;
+    if (taken) un_scene_destroy(scene);
+    check_context_end(ctx);
+    unlink(path);
+    return taken;
+}
+
+/* ---- a world of any method ---- */
+
+static bool promise_flat; /* scenes are played in two dimensions */
+
+/* The scene with this method, and in two dimensions as the domain's x and y. */
+static inline un_status promise_scene(un_context *ctx, const un_method *method, const char *path,
+                                      un_scene **scene)
+{
+    char name[64], size[64];
+    const char *overrides[] = {name, size};
+    snprintf(name, sizeof name, "method=%s", method->name);
+    UN_TRY(un_scene_load(ctx, path, overrides, 1, scene));
+    if (!promise_flat) return UN_OK;
+    un_vec3 whole = (*scene)->def.domain.size;
+    snprintf(size, sizeof size, "domain.size={%.17g,%.17g}", whole.x, whole.y);
+    un_scene_destroy(*scene);
+    return un_scene_load(ctx, path, overrides, 2, scene);
+}
+
+static inline void promise_load(world *w, const un_method *method, int32_t threads,
+                                const char *text)
+{
+    char path[] = "/tmp/undine_test_XXXXXX";
     scene_file(path, text);
     *w = (world){.ctx = check_context_threads(threads), .method = method};
-    check_ok(w->ctx, un_scene_load(w->ctx, path, overrides, 1, &w->scene));
+    check_ok(w->ctx, promise_scene(w->ctx, method, path, &w->scene));
     unlink(path);
 }
 
@@ -102,18 +134,20 @@ static inline void promise_inside(const world *w)
 typedef struct promise_pair {
     const promise *promise;
     const un_method *method;
+    bool flat;
     char name[96];
 } promise_pair;
 
 static inline void promise_hold(void **state)
 {
     const promise_pair *pair = *state;
+    promise_flat = pair->flat;
     pair->promise->hold(pair->method);
 }
 
 #define PROMISE_TESTS_MAX 128
 
-/* Each promise of each method is a test: "rest (tet)". */
+/* Each promise of each method is a test: "water_rests (tet)". */
 static inline int promises_run(const promise *promises, size_t count, int (*begin)(void **),
                                int (*end)(void **))
 {
@@ -121,15 +155,19 @@ static inline int promises_run(const promise *promises, size_t count, int (*begi
     static struct CMUnitTest tests[PROMISE_TESTS_MAX];
     size_t used = 0;
     const un_method *method;
-    for (size_t i = 0; i < count; i++)
-        for (int32_t m = 0; (method = un_method_at(m)); m++) {
-            promise_pair *pair = &pairs[used];
-            if (promises[i].of && !promises[i].of(method)) continue;
-            assert_true(used < PROMISE_TESTS_MAX);
-            *pair = (promise_pair){.promise = &promises[i], .method = method};
-            snprintf(pair->name, sizeof pair->name, "%s (%s)", promises[i].name, method->name);
-            tests[used++] = (struct CMUnitTest){pair->name, promise_hold, begin, end, pair};
-        }
+    for (int32_t m = 0; (method = un_method_at(m)); m++) {
+        bool can_be_flat = method_is_flat(method);
+        for (size_t i = 0; i < count; i++)
+            for (int flat = 0; flat <= (promises[i].flat && can_be_flat); flat++) {
+                promise_pair *pair = &pairs[used];
+                if (promises[i].of && !promises[i].of(method)) continue;
+                assert_true(used < PROMISE_TESTS_MAX);
+                *pair = (promise_pair){&promises[i], method, flat, ""};
+                snprintf(pair->name, sizeof pair->name, "%s (%s%s)", promises[i].name, method->name,
+                         flat ? ", flat" : "");
+                tests[used++] = (struct CMUnitTest){pair->name, promise_hold, begin, end, pair};
+            }
+    }
     return _cmocka_run_group_tests("promises", tests, used, NULL, NULL);
 }
 

@@ -5,17 +5,17 @@
 #define SCENE                                                                                      \
     "scene { domain = { size = {1, 0.8, 0.6}, open = {'top'}, slip = { left = math.huge } },\n"    \
     "detail = { coarsest = 4, finest = 16 }, frames = { count = 9, rate = 24 },\n"                 \
-    "liquid = { box { min = {0, 0, 0}, max = {0.35, 0.5, 0.6} },\n"                                \
-    "  box { min = {0, 0, 0}, max = {1, 0.15, 0.6} } },\n"                                         \
-    "solids = { sphere { center = {0.6, 0.15, 0.3}, radius = 0.12, friction = 0.2, slip = 0.05 "   \
+    "liquid = { box { min = {0, 0, -1}, max = {0.35, 0.5, 0.6} },\n"                               \
+    "  box { min = {0, 0, -1}, max = {1, 0.15, 0.6} } },\n"                                        \
+    "solids = { sphere { center = {0.6, 0.15, 0.06}, radius = 0.12, friction = 0.2, slip = 0.05 "  \
     "},\n"                                                                                         \
-    "  solid { box { min = {0.76, 0.02, 0.1}, max = {0.84, 0.4, 0.5} }, pose = function(t)\n"      \
-    "    return { rotate = {0, 200 * t, 0}, about = {0.8, 0, 0.3} } end } },\n"                    \
-    "sources = { emitter { shape = sphere { center = {0.5, 0.62, 0.3}, radius = 0.08 },\n"         \
+    "  solid { box { min = {0.76, 0.02, -1}, max = {0.84, 0.4, 0.5} }, pose = function(t)\n"       \
+    "    return { rotate = {0, 0, 200 * t}, about = {0.8, 0, 0.3} } end } },\n"                    \
+    "sources = { emitter { shape = sphere { center = {0.5, 0.62, 0.06}, radius = 0.1 },\n"         \
     "    velocity = {1, -1, 0.2} },\n"                                                             \
-    "  emitter { shape = box { min = {0.1, 0.05, 0.1}, max = {0.2, 0.15, 0.3} },\n"                \
+    "  emitter { shape = box { min = {0.1, 0.05, -1}, max = {0.2, 0.15, 0.3} },\n"                 \
     "    velocity = {0.5, 0.5, 0}, from = 0.02 },\n"                                               \
-    "  drain { shape = box { min = {0.9, 0, 0}, max = {1, 0.08, 0.6} } } },\n"
+    "  drain { shape = box { min = {0.9, 0, -1}, max = {1, 0.08, 0.6} } } },\n"
 
 static const char busy[] = SCENE "budget = { particles = 5000 } }\n";
 
@@ -54,7 +54,7 @@ static uint64_t outputs_hash(const world *w)
                          {.kind = UN_PROBE_PRESSURE, .at = {0.1, 0.05, 0.3}}};
     uint64_t hash = 0;
     check_ok(w->ctx, w->method->surface(w->state, &mesh));
-    assert_true(mesh.vertex_count > 100);
+    assert_true(mesh.vertex_count > 20);
     hash = hash_array(hash, mesh.position, (size_t)mesh.vertex_count, sizeof *mesh.position);
     hash = hash_array(hash, mesh.normal, (size_t)mesh.vertex_count, sizeof *mesh.normal);
     hash = hash_array(hash, mesh.velocity, (size_t)mesh.vertex_count, sizeof *mesh.velocity);
@@ -160,11 +160,11 @@ static void goes_on_in_thick_liquid(const un_method *method)
 int main(void)
 {
     static const promise promises[] = {
-        {"any_number_of_threads", any_number_of_threads, NULL},
+        {"any_number_of_threads", any_number_of_threads, NULL, true},
         {"any_number_of_threads_in_thick_liquid", any_number_of_threads_in_thick_liquid,
-         method_is_viscous},
-        {"goes_on_from_what_is_saved", goes_on_from_what_is_saved, NULL},
-        {"goes_on_in_thick_liquid", goes_on_in_thick_liquid, method_is_viscous},
+         method_is_viscous, true},
+        {"goes_on_from_what_is_saved", goes_on_from_what_is_saved, NULL, true},
+        {"goes_on_in_thick_liquid", goes_on_in_thick_liquid, method_is_viscous, true},
     };
     check_races_in("any_number*");
     return promises_run(promises, sizeof promises / sizeof *promises, NULL, NULL);

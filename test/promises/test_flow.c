@@ -131,11 +131,11 @@ static void liquid_may_come_later(const un_method *method)
 int main(void)
 {
     static const promise promises[] = {
-        {"emitters_bring_what_they_say", emitters_bring_what_they_say, NULL},
-        {"drains_take_and_the_ledger_knows", drains_take_and_the_ledger_knows, NULL},
-        {"the_ledger_balances", the_ledger_balances, NULL},
-        {"moving_solids_stay_empty", moving_solids_stay_empty, NULL},
-        {"liquid_may_come_later", liquid_may_come_later, NULL},
+        {"emitters_bring_what_they_say", emitters_bring_what_they_say, NULL, false},
+        {"drains_take_and_the_ledger_knows", drains_take_and_the_ledger_knows, NULL, false},
+        {"the_ledger_balances", the_ledger_balances, NULL, false},
+        {"moving_solids_stay_empty", moving_solids_stay_empty, NULL, false},
+        {"liquid_may_come_later", liquid_may_come_later, NULL, false},
     };
     check_races_in("drains*");
     return promises_run(promises, sizeof promises / sizeof *promises, NULL, NULL);

@@ -83,10 +83,10 @@ static void a_weightless_ball_stays(const un_method *method)
 int main(void)
 {
     static const promise promises[] = {
-        {"water_rests", water_rests, NULL},
-        {"a_full_closed_tank_stands_still", a_full_closed_tank_stands_still, NULL},
-        {"thick_liquid_rests", thick_liquid_rests, method_is_viscous},
-        {"a_weightless_ball_stays", a_weightless_ball_stays, NULL},
+        {"water_rests", water_rests, NULL, false},
+        {"a_full_closed_tank_stands_still", a_full_closed_tank_stands_still, NULL, false},
+        {"thick_liquid_rests", thick_liquid_rests, method_is_viscous, false},
+        {"a_weightless_ball_stays", a_weightless_ball_stays, NULL, false},
     };
     check_races_in("thick_liquid*");
     return promises_run(promises, sizeof promises / sizeof *promises, NULL, NULL);

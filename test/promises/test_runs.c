@@ -131,11 +131,11 @@ static void an_interrupted_run_leaves_the_same_files(const un_method *method)
 int main(void)
 {
     static const promise promises[] = {
-        {"check_foretells_the_run", check_foretells_the_run, NULL},
-        {"every_export_succeeds", every_export_succeeds, NULL},
-        {"surfaces_can_be_made_again", surfaces_can_be_made_again, NULL},
-        {"an_interrupted_run_leaves_the_same_files", an_interrupted_run_leaves_the_same_files,
-         NULL},
+        {"check_foretells_the_run", check_foretells_the_run, NULL, false},
+        {"every_export_succeeds", every_export_succeeds, NULL, false},
+        {"surfaces_can_be_made_again", surfaces_can_be_made_again, NULL, false},
+        {"an_interrupted_run_leaves_the_same_files", an_interrupted_run_leaves_the_same_files, NULL,
+         false},
     };
     check_races_in("every_export*");
     return promises_run(promises, sizeof promises / sizeof *promises, folder_begin, scratch_end);

@@ -78,7 +78,7 @@ static void soak(const un_method *method)
     world_end(&w);
 }
 
-static const promise promises[] = {{"lasts", soak, NULL}};
+static const promise promises[] = {{"lasts", soak, NULL, false}};
 
 int main(int argc, char **argv)
 {
