@@ -91,7 +91,7 @@ class Bench:
 # ---- running ----
 
 def run_case(case, program, method, force):
-    """The results of a case with a method, or None where the method is not meant for it."""
+    """The method that ran, and its results; refused where the scene is not for it."""
     scratch = tempfile.mkdtemp(prefix="undine_validate_")
     bench, start = Bench(program, method, scratch), time.monotonic()
     result = {}
@@ -100,7 +100,7 @@ def run_case(case, program, method, force):
     except Refused as refused:
         if force:
             print(f"    refused: {refused}")
-        return bench.method, None
+        return bench.method, {"rows": [], "refused": True, "seconds": 0}
     except Exception as error: # pylint: disable=broad-except
         bench.rows.append({"name": "ran to its end", "value": None, "unit": "", "bound": None, "least": None,
                            "good": False, "note": f"{type(error).__name__}: {error}"[:300]})
@@ -154,6 +154,9 @@ def duration(seconds):
 
 def section(case, found, methods):
     out = [f"## {case['title']}", "", case["about"], ""]
+    found = {m: one for m, one in found.items() if "refused" not in one}
+    if not found:
+        return []
     columns = [m for m in methods if m in found] + [m for m in found if m not in methods]
     names = []
     for method in columns:
@@ -184,6 +187,16 @@ def section(case, found, methods):
     return out
 
 
+def verdict(one):
+    """Of a case with a method, in a word or two."""
+    if not one:
+        return "not run"
+    if "refused" in one:
+        return "–"
+    judged = [row["good"] for row in one["rows"] if row["good"] is not None]
+    return "ok" if all(judged) else f"**{judged.count(False)} of {len(judged)} fail**"
+
+
 def name(method):
     return f"`{method}`, " if method else ""
 
@@ -195,23 +208,23 @@ def page(results, methods):
     out = ["# Validation", "",
            "Written by `make validate`; edit `test/validate/cases.py` instead. Every method is run through the same "
            "cases. A cell holds what was found, what is allowed, and the verdict; what has no bound is there to "
-           "compare. A dash: the method does not do this.", "",
+           "compare. A dash: the method does not do this. Times depend on the machine and on what else it does.", "",
            "`make validate VALIDATE=\"standing_wave --method tet\"` runs one case with one method and keeps the other "
            "results; `VALIDATE=--list` names the cases.", "",
            f"{len(judged)} numbers are judged, {len(judged) - len(failing)} of them are within their bounds.", "",
            "| case | " + " | ".join(f"`{m}`" for m in methods) + " |", "|---|" + "---|" * len(methods)]
-    there = [case for case in CASES if results.get(case["name"])]
-    for case in there:
-        found, cells = results[case["name"]], []
+    for case in CASES:
+        found, cells = results.get(case["name"], {}), []
         for method in methods:
             one = found.get(method) or found.get("")
-            verdicts = [row["good"] for row in one["rows"] if row["good"] is not None] if one else []
-            cells.append("–" if not one else "ok" if all(verdicts) else f"**{verdicts.count(False)} of {len(verdicts)} fail**")
+            cells.append(verdict(one))
         anchor = "".join(c for c in case["title"].lower().replace(" ", "-") if c.isalnum() or c in "-_")
-        out.append(f"| [{case['title']}](#{anchor}) | " + " | ".join(cells) + " |")
+        shown = any("refused" not in one for one in found.values())
+        title = f"[{case['title']}](#{anchor})" if shown else case["title"]
+        out.append(f"| {title} | " + " | ".join(cells) + " |")
     out.append("")
-    for case in there:
-        out += section(case, results[case["name"]], methods)
+    for case in CASES:
+        out += section(case, results.get(case["name"], {}), methods)
     save(PAGE, "\n".join(out))
 
 
@@ -238,7 +251,6 @@ def main():
     for method in options.method:
         if method not in methods:
             sys.exit(f"no method {method}; there are {', '.join(methods)}")
-    results = load()
     passed = failed = 0
     for case in [] if options.page else CASES:
         if options.case and case["name"] not in options.case:
@@ -250,12 +262,9 @@ def main():
         wanted = {"all": options.method or methods, "own": options.method or [None], "none": [""]}[case["methods"]]
         for method in wanted:
             method, result = run_case(case, program, method, bool(options.method))
-            kept = results.setdefault(case["name"], {})
-            if result is None:
-                kept.pop(method, None)
-                continue
-            kept[method] = result
-            print(f"  {method or 'all'}, {duration(result['seconds'])}")
+            results = load() # another may have been at work beside this one
+            results.setdefault(case["name"], {})[method] = result
+            print(f"  {method or 'all'}, " + ("not for it" if "refused" in result else duration(result["seconds"])))
             for row in result["rows"]:
                 mark = "" if row["good"] is None else "   ok" if row["good"] else "   FAILED"
                 print(f"    {row['name']:<58} {show(row):>14} {allowed(row):>10}{mark}"
@@ -265,7 +274,7 @@ def main():
             save(RESULTS, json.dumps(results, indent=1, sort_keys=True) + "\n")
             page(results, methods)
     if options.page:
-        page(results, methods)
+        page(load(), methods)
     print(f"{passed} passed, {failed} failed; docs/validation.md has it all")
     return int(failed > 0)
 
