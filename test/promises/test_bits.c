@@ -12,7 +12,7 @@
     "  solid { box { min = {0.76, 0.02, -1}, max = {0.84, 0.4, 0.5} }, pose = function(t)\n"       \
     "    return { rotate = {0, 0, 200 * t}, about = {0.8, 0, 0.3} } end } },\n"                    \
     "sources = { emitter { shape = sphere { center = {0.5, 0.62, 0.06}, radius = 0.1 },\n"         \
-    "    velocity = {1, -1, 0.2} },\n"                                                             \
+    "    velocity = {1, -1, 0} },\n"                                                               \
     "  emitter { shape = box { min = {0.1, 0.05, -1}, max = {0.2, 0.15, 0.3} },\n"                 \
     "    velocity = {0.5, 0.5, 0}, from = 0.02 },\n"                                               \
     "  drain { shape = box { min = {0.9, 0, -1}, max = {1, 0.08, 0.6} } } },\n"
