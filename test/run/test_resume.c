@@ -313,16 +313,18 @@ static bool every; /* allocation, or some of them */
 static void a_run_that_ran_out_of_memory_goes_on(void **state)
 {
     (void)state;
-    static const char *const methods[] = {"method=uniform", "method=tet"};
+    const un_method *method;
     write_scene();
-    for (int m = 0; m < 2; m++) {
-        folder_run whole = {.name = "whole", .overrides = {methods[m]}, .override_count = 1};
+    for (int32_t m = 0; (method = un_method_at(m)); m++) {
+        char override[64];
+        snprintf(override, sizeof override, "method=%s", method->name);
+        folder_run whole = {.name = "whole", .overrides = {override}, .override_count = 1};
         folder_ok(&whole);
         bool finished = false;
         int64_t n = 3, sites = 0;
         for (; !finished && n < 10000; n += every ? 1 : n < 600 ? 23 : 197, sites++) {
             folder_run run = {.name = "again",
-                              .overrides = {methods[m]},
+                              .overrides = {override},
                               .override_count = 1,
                               .fail_allocation = n};
             un_status status = folder_go(&run);
@@ -336,7 +338,7 @@ static void a_run_that_ran_out_of_memory_goes_on(void **state)
             snprintf(command, sizeof command, "rm -r %s", scratch_path("again"));
             assert_int_equal(system(command), 0);
         }
-        if (every) printf("%s: %d allocations, each failed once\n", methods[m], (int)sites);
+        if (every) printf("%s: %d allocations, each failed once\n", method->name, (int)sites);
         assert_true(n > 500);
     }
 }

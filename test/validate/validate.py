@@ -279,4 +279,5 @@ def main():
     return int(failed > 0)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
