@@ -4,8 +4,10 @@
 #   make            build/undine and build/libundine.so
 #   make demo       a dam break, simulated and rendered to out/dam/movie.mp4
 #                   (SCENE=scenes/x.lua another scene; SET="detail.finest=32 frames.count=48")
-#   make check      all tests: gcc, clang, sanitizers
-#   make validate   the slower comparisons with outside numbers and programs (ParaView, Blender)
+#   make test       the tests for everyday work, in two minutes
+#   make check      all tests: gcc, clang, sanitizers (CHECK="gcc asan" only those)
+#   make validate   the slower comparisons with outside numbers and programs (ParaView, Blender), to
+#                   docs/validation.md (VALIDATE="standing_wave --method tet" only that)
 #   make fuzz       fuzzes the readers of files, each for FUZZ=60 seconds
 #   make bench      timings beside Mantaflow (BENCH="--cells 64 --frames 24 --no-mantaflow")
 #   make bench-parts     parts of a step by themselves: mesh, projection, resizing, surface, files
@@ -19,6 +21,7 @@ SCENE ?= scenes/dam.lua
 SET ?=
 RENDER ?=
 BENCH ?=
+VALIDATE ?=
 FUZZ ?= 60
 
 name = $(basename $(notdir $(SCENE)))
@@ -28,7 +31,7 @@ build = cmake --build --preset release
 configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
 	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF) >/dev/null
 
-.PHONY: all demo check validate fuzz bench bench-parts bench-solvers install clean
+.PHONY: all demo test check validate fuzz bench bench-parts bench-solvers install clean
 
 all:
 	@tools/packages.sh core
@@ -50,15 +53,22 @@ demo:
 	@echo "In ParaView:     paraview out/$(name)/surface.pvd   (and particles.pvd)"
 	@echo "Your own scene:  copy $(SCENE), change it, build/undine run it"
 
+test:
+	@tools/packages.sh core test
+	@cmake --preset gcc -DUNDINE_TESTS=ON >/dev/null
+	@cmake --build --preset gcc
+	@ctest --test-dir build/gcc -j $$(nproc) -LE 'timing|slow' --output-on-failure
+
 check:
 	@tools/packages.sh core film test
 	@tools/check.sh
 
 validate:
-	@tools/packages.sh core film test validate
+	@tools/packages.sh core film test
+	@tools/packages.sh validate || echo "Without ParaView and Blender their cases are skipped."
 	@$(configure)
 	@$(build) --target undine_app undine_shared
-	@tools/validate.sh build/undine
+	@tools/validate.sh build/undine $(VALIDATE)
 
 fuzz:
 	@tools/packages.sh core test

@@ -29,15 +29,14 @@ typedef struct app_list {
 void app_list_free(app_list *list);
 
 typedef enum app_kind {
-    APP_SWITCH,     /* bool */
-    APP_TEXT,       /* const char *: points into argv */
-    APP_COUNT,      /* int32_t >= 1 */
-    APP_INDEX,      /* int32_t >= 0 */
-    APP_NUMBER,     /* double, finite */
-    APP_BYTES,      /* size_t: 8G, 512M, 64k or plain bytes; powers of 1024 */
-    APP_LIST,       /* app_list: `prefix` and the value are appended as one string */
-    APP_LIST_COUNT, /* the same, of a whole number >= 1 */
-    APP_LATER       /* a switch of the contract that this version does not have */
+    APP_SWITCH,    /* bool */
+    APP_TEXT,      /* const char *: points into argv */
+    APP_COUNT,     /* int32_t >= 1 */
+    APP_INDEX,     /* int32_t >= 0 */
+    APP_NUMBER,    /* double, finite */
+    APP_BYTES,     /* size_t: 8G, 512M, 64k or plain bytes; powers of 1024 */
+    APP_LIST,      /* app_list: `prefix` and the value are appended as one string */
+    APP_LIST_COUNT /* the same, of a whole number >= 1 */
 } app_kind;
 
 typedef struct app_option {

@@ -6,7 +6,7 @@
 
 typedef struct entry {
     const char *name;
-    int (*run)(int argc, char **argv); /* NULL: not available in this version */
+    int (*run)(int argc, char **argv);
     const char *summary;
 } entry;
 
@@ -26,7 +26,7 @@ static void print_usage(FILE *file)
 {
     fputs("usage: undine COMMAND ...\n\n", file);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (commands[i].run) fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+        fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].summary);
     fputs("\n`undine COMMAND -h` explains a command; `undine --version` tells the version.\n",
           file);
 }
@@ -58,16 +58,8 @@ static int dispatch(int argc, char **argv)
         print_usage(stdout);
         return APP_DONE;
     }
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(name, commands[i].name) != 0) continue;
-        if (commands[i].run) return commands[i].run(argc - 1, argv + 1);
-        if (argc > 2 && (strcmp(argv[2], "-h") == 0 || strcmp(argv[2], "--help") == 0)) {
-            printf("undine %s: %s. Not available in this version.\n", name, commands[i].summary);
-            return APP_DONE;
-        }
-        app_error("`%s` is not available in this version", name);
-        return APP_WRONG;
-    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     if (name[0] == '-') {
         app_error("unknown option %s; `undine -h` explains", name);
         return APP_WRONG;

@@ -231,10 +231,6 @@ int app_options_parse_many(const app_command *command, int argc, char **argv, co
         }
         const app_option *option = find_option(command, argument, &value);
         if (!option) return unknown_option(command, argument, strcspn(argument, "="));
-        if (option->kind == APP_LATER) {
-            app_error("%s: %s is not available in this version", command->name, option->name);
-            return APP_WRONG;
-        }
         if (option->kind == APP_SWITCH) {
             if (value) {
                 app_error("%s: %s takes no value", command->name, option->name);

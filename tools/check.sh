@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # All that `make check` does once the packages are there: every build, every test under each build
 # that can find something of its own, and one line at the end that sums up.
-#   release   gcc, all tests but those labelled timing (`make bench-parts`)
+#   gcc       as released, warnings being errors: all tests but those labelled timing
+#             (`make bench-parts`)
 #   clang     compiles without warnings; not optimized, for it is not run
 #   asan      address and undefined-behaviour sanitizers, the same tests but those labelled once
 #             (nothing to do with the build)
 #   tsan      thread sanitizer, the same tests where there are threads
 #   petsc     where PETSc is installed: the linear solvers with it
-# CHECK="release asan" runs only those.
+# CHECK="gcc asan" runs only those.
 set -u
 jobs=$(nproc)
 passed=0
@@ -19,7 +20,8 @@ skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(faults|resume)'
 skip_tsan+='|^program/(kill|hostile|cli|again)|^pressure/solvers'
 only_petsc='^(linalg|pressure)/'
 
-# The targets of the tests that PRESET runs, where it does not run all.
+# The programs of the tests that PRESET runs, where it does not run all: test_mesh for mesh/, and
+# test_run_faults for what has one of its own.
 targets() { # PRESET
     local select
     case $1 in
@@ -28,8 +30,8 @@ targets() { # PRESET
     *) return ;;
     esac
     cmake --build --preset "$1" --target help |
-        sed -n 's/^test_\([a-z]*\)_\([a-z_0-9]*\): phony$/\1\/\2/p' | grep "${select[@]}" |
-        sed 's/^\([a-z]*\)\//test_\1_/'
+        sed -n 's/^test_\([a-z]*\)_*\([a-z_0-9]*\): phony$/\1\/\2/p' | grep "${select[@]}" |
+        sed 's/^\([a-z]*\)\//test_\1_/; s/_$//'
 }
 
 build() { # PRESET [cmake option...]
@@ -56,7 +58,7 @@ run_tests() { # PRESET FOLDER [ctest option...]
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-for step in ${CHECK:-release clang asan tsan petsc}; do
+for step in ${CHECK:-gcc clang asan tsan petsc}; do
     echo "== $step"
     began=$SECONDS
     if [ "$step" = petsc ] && ! pkg-config --exists petsc mpi-c; then
@@ -70,7 +72,7 @@ for step in ${CHECK:-release clang asan tsan petsc}; do
         continue
     fi
     case $step in
-    release) run_tests release build -LE timing ;;
+    gcc) run_tests gcc build/gcc -LE timing ;;
     clang) report="$report  clang    builds without warnings, in $((SECONDS - began)) s"$'\n' ;;
     asan) run_tests asan build/asan -LE 'timing|once' ;;
     petsc) run_tests petsc build/petsc -R "$only_petsc" -LE timing ;;

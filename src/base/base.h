@@ -169,8 +169,8 @@ int64_t un_parallel_scan(un_context *ctx, int32_t *values, int64_t count);
 double un_seconds(void);           /* monotonic */
 double un_processor_seconds(void); /* of all threads of the process */
 
-/* ---- random numbers (random.h is inline): stateless, so that they are the same for any order
- * and any thread count, and nothing needs saving. ---- */
+/* ---- random numbers: stateless, so that they are the same for any order and any thread count, and
+ * nothing needs saving. ---- */
 
 static inline uint64_t un_hash64(uint64_t x)
 {

@@ -3,19 +3,18 @@
 
 static const un_method *const methods[] = {&un_method_uniform, &un_method_tet,
                                            &un_method_staggered};
-
-#define METHOD_COUNT (sizeof methods / sizeof *methods)
-
-const un_method *un_method_find(const char *name)
-{
-    for (size_t i = 0; i < METHOD_COUNT; i++)
-        if (strcmp(methods[i]->traits.name, name) == 0) return methods[i];
-    return NULL;
-}
+#define METHOD_COUNT ((int32_t)(sizeof methods / sizeof *methods))
 
 const un_method *un_method_at(int32_t index)
 {
-    return index >= 0 && (size_t)index < METHOD_COUNT ? methods[index] : NULL;
+    return index >= 0 && index < METHOD_COUNT ? methods[index] : NULL;
+}
+
+const un_method *un_method_find(const char *name)
+{
+    for (int32_t i = 0; i < METHOD_COUNT; i++)
+        if (strcmp(methods[i]->traits.name, name) == 0) return methods[i];
+    return NULL;
 }
 
 /* ---- scenes ---- */

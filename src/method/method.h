@@ -80,7 +80,7 @@ typedef struct un_method {
 
 /* NULL when unknown or not available in this version. */
 const un_method *un_method_find(const char *name);
-/* By its place in the table, from 0; NULL beyond the last. */
+/* The methods of this version in order, from 0; NULL beyond the last. */
 const un_method *un_method_at(int32_t index);
 void un_step_init(un_step *step);
 /* The longest step, s, for finest cells of h and liquid that crosses `rate` cells a second. */

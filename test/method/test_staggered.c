@@ -1,4 +1,4 @@
-/* Method `staggered`: rest, flight, a falling column, threads, memory. */
+/* Method `staggered`: rest, flight, a falling column. */
 #include "method/world.h"
 
 static const un_method *const method = &un_method_staggered;
@@ -50,33 +50,13 @@ static void a_column_falls_as_with_tet(void **unused)
     assert_true(reach[1] > 0.35);
 }
 
-static void any_thread_count_gives_the_same_bits(void **unused)
-{
-    (void)unused;
-    world_same_bits(method, "coarsest = 4, finest = 16", 0.05);
-}
-
-static void every_failing_allocation_is_survived(void **unused)
-{
-    (void)unused;
-    world_allocation_failures(
-        method,
-        "scene { method = 'staggered', detail = { coarsest = 2, finest = 4, surface = 4 },"
-        " liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } },"
-        " solids = { sphere { center = {0.5, 0.2, 0.5}, radius = 0.2, velocity = {0, 0.1, 0} } },"
-        " sources = { emitter { shape = sphere { center = {0.5, 0.3, 0.5}, radius = 0.25 },"
-        "                       velocity = {0, -4, 0} } } }");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(water_rests),
         cmocka_unit_test(flight_conserves_momentum),
         cmocka_unit_test(a_column_falls_as_with_tet),
-        cmocka_unit_test(any_thread_count_gives_the_same_bits),
-        cmocka_unit_test(every_failing_allocation_is_survived),
     };
-    check_races_in("any_thread*");
+    check_races_in("none: promises/test_bits.c looks for them");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

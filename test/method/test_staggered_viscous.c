@@ -1,4 +1,5 @@
-/* Viscous slumps by method `staggered`, with all couplings of viscosity to faces. */
+/* Viscous slumps by method `staggered`, with all couplings of viscosity to faces.
+ * test-labels: slow */
 #include "method/world.h"
 
 static const un_method *const method = &un_method_staggered;
@@ -88,13 +89,6 @@ static void every_failing_allocation_is_survived(void **state)
         " fluid = { viscosity = function(x, y, z) return 10 * x end }, domain = { slip = 0.1 },"
         " liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } }, solver = { coupling = "
         "'implicit' } }");
-    world_allocation_failures(
-        &un_method_tet,
-        "scene { method = 'tet', detail = { coarsest = 2, finest = 4, surface = 4 },"
-        " fluid = { viscosity = function(x, y, z) return 10 * x end }, domain = { slip = 0.1 },"
-        " liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } },"
-        " sources = { emitter { shape = sphere { center = {0.5, 0.3, 0.5}, radius = 0.25 },"
-        "                       velocity = {0, -4, 0}, viscosity = 3 } } }");
 }
 
 int main(void)

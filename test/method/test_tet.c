@@ -1,22 +1,7 @@
-/* Method `tet`: flight, a closed tank, threads, memory. What takes longer is in test_tet_physics.c.
- */
+/* Method `tet`: its first state, flight. What takes longer is in test_tet_physics.c. */
 #include "method/world.h"
 
 static const un_method *const method = &un_method_tet;
-
-static void a_full_closed_tank_stands_still(void **unused)
-{
-    (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { method = 'tet', domain = { size = {1, 0.5, 0.5} },"
-                " detail = { coarsest = 4, finest = 16 }, gravity = {3, -9, 1},"
-                " liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } } }");
-    world_run(&w, 0.5);
-    check_below(w.max_speed, 0.02);
-    check_below(w.max_volume_error, 1e-3);
-    world_end(&w);
-}
 
 /* Moving the first particles to where the surface should be must not blow up a ball of few cells:
  * three of them see too little of its surface, six see it well. */
@@ -68,34 +53,13 @@ static void flight_conserves_momentum(void **unused)
     world_throws(method, "coarsest = 4, finest = 16", 0.02);
 }
 
-static void any_thread_count_gives_the_same_bits(void **unused)
-{
-    (void)unused;
-    world_same_bits(method, "coarsest = 6, finest = 24", 0.25);
-}
-
-static void every_failing_allocation_is_survived(void **unused)
-{
-    (void)unused;
-    world_allocation_failures(
-        method,
-        "scene { method = 'tet', detail = { coarsest = 3, finest = 6, surface = 6 },"
-        " liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } },"
-        " solids = { sphere { center = {0.5, 0.2, 0.5}, radius = 0.2, velocity = {0, 0.1, 0} } },"
-        " sources = { emitter { shape = sphere { center = {0.5, 0.3, 0.5}, radius = 0.25 },"
-        "                       velocity = {0, -4, 0} } } }");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_closed_tank_stands_still),
         cmocka_unit_test(small_balls_stay_whole),
         cmocka_unit_test(what_is_small_starts_with_its_volume),
         cmocka_unit_test(flight_conserves_momentum),
-        cmocka_unit_test(any_thread_count_gives_the_same_bits),
-        cmocka_unit_test(every_failing_allocation_is_survived),
     };
-    check_races_in("any_thread*");
+    check_races_in("none: promises/test_bits.c looks for them");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

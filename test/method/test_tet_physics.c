@@ -1,6 +1,6 @@
 /* Method `tet` against what is known from outside: rest with cells of many sizes, waves, a dam
  * break. Longer versions of these run under `make validate`.
- * test-labels: once */
+ * test-labels: once slow */
 #include "method/world.h"
 
 static const un_method *const method = &un_method_tet;

@@ -1,4 +1,5 @@
-/* Viscous liquid in method `tet`: slumps, sticks, slides, carries its viscosity, keeps spinning. */
+/* Viscous liquid in method `tet`: slumps, sticks, slides, carries its viscosity, keeps spinning.
+ * test-labels: slow */
 #include "method/world.h"
 
 #define SLAB                                                                                       \

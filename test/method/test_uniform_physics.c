@@ -1,6 +1,6 @@
 /* Method `uniform` against what is known from outside: rest, waves, a dam break. Longer versions of
  * these run under `make validate`.
- * test-labels: once */
+ * test-labels: once slow */
 #include "method/world.h"
 
 static const un_method *const method = &un_method_uniform;
@@ -71,19 +71,6 @@ static void dam_break_front_follows_the_experiment(void **unused)
     world_end(&w);
 }
 
-static void a_full_closed_tank_stands_still(void **unused)
-{
-    (void)unused;
-    world w;
-    world_begin(&w, method, 2,
-                "scene { domain = { size = {1, 0.5, 0.5} }, detail = { finest = 16 },"
-                " gravity = {3, -9, 1}, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } } }");
-    world_run(&w, 0.5);
-    check_below(w.max_speed, 0.02);
-    check_below(w.max_volume_error, 1e-3);
-    world_end(&w);
-}
-
 static void water_rests_against_curved_walls(void **unused)
 {
     (void)unused;
@@ -112,7 +99,6 @@ int main(void)
         cmocka_unit_test(water_at_rest_stays_at_rest),
         cmocka_unit_test(standing_wave_has_its_period),
         cmocka_unit_test(dam_break_front_follows_the_experiment),
-        cmocka_unit_test(a_full_closed_tank_stands_still),
         cmocka_unit_test(water_rests_against_curved_walls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,39 +202,6 @@ static inline void world_throws(const un_method *method, const char *detail, dou
     world_end(&w);
 }
 
-/* The same bits with 1 thread and more, with everything a scene may have; and nothing leaves the
- * domain or enters the ball. */
-static inline void world_same_bits(const un_method *method, const char *detail, double end)
-{
-    char text[1024];
-    snprintf(text, sizeof text,
-             "scene { method = '%s', domain = { size = {1, 1, 0.5}, open = {'right'} },"
-             " detail = { %s }, liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } },"
-             " solids = { sphere { center = {0.6, 0.1, 0.25}, radius = 0.12 },"
-             "   box { min = {0.2, 0.3, 0.1}, max = {0.25, 0.6, 0.4}, friction = 0.5,"
-             "         pose = function(t) return { by = {0.3 * math.sin(6 * t), 0, 0} } end } },"
-             " sources = { emitter { shape = sphere { center = {0.7, 0.8, 0.25}, radius = 0.1 },"
-             "               velocity = {-1, -1, 0} },"
-             "             drain { shape = box { min = {0, 0, 0}, max = {0.1, 0.05, 1} } } } }",
-             method->traits.name, detail);
-    uint64_t first = 0;
-    for (int32_t threads = CHECK_RACES_ONLY ? 3 : 1; threads <= 4; threads++) {
-        world w;
-        world_begin(&w, method, threads, text);
-        world_run(&w, CHECK_RACES_ONLY ? 0.2 * end : end);
-        uint64_t hash = state_hash(&w);
-        if (first == 0) first = hash;
-        assert_true(hash == first);
-        const un_particles *p = method->particles(w.state);
-        for (int32_t q = 0; q < p->count; q++) {
-            un_vec3 x = un_particle_position(p, q);
-            assert_true(un_length(un_sub(x, un_v3(0.6, 0.1, 0.25))) >= 0.12);
-            assert_true(x.x >= 0 && x.y >= 0 && x.z >= 0 && x.x <= 1 && x.y <= 1 && x.z <= 0.5);
-        }
-        world_end(&w);
-    }
-}
-
 typedef struct tiny_args {
     const un_method *method;
     const char *path;

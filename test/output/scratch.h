@@ -42,11 +42,11 @@ static inline const char *scratch_path(const char *name)
     return path;
 }
 
-static inline void scratch_write(const char *name, const void *bytes, size_t count)
+static inline void scratch_write(const char *name, const void *data, size_t count)
 {
     FILE *file = fopen(scratch_path(name), "wb");
     assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fwrite(data, 1, count, file), count);
     fclose(file);
 }
 

@@ -2,7 +2,7 @@
 #include "scratch.h"
 
 static const char *const stages[] = {"advect", "pressure", "surface", NULL};
-static const un_method method = {.name = "uniform", .stages = stages};
+static const un_method method = {.traits.name = "uniform", .stages = stages};
 
 static const char head[] =
     "step,frame,time,dt,particles,ballistic,cells,nodes,volume,volume_error,energy_kinetic,"
@@ -91,7 +91,7 @@ static void viscous_methods_tell_their_iterations(void **state)
     (void)state;
     un_context *ctx = check_context();
     static const char *const names[] = {"pressure", "viscosity", NULL};
-    const un_method viscous = {.name = "tet", .stages = names};
+    const un_method viscous = {.traits.name = "tet", .stages = names};
     un_step step = step_of(1);
     step.viscous_iterations = 17;
     un_table *table;
@@ -313,7 +313,7 @@ static void probe_names_are_quoted(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
-    un_probe probes[3] = {{.name = "front"}, {.name = "a, \"b\""}, {.name = "p1"}};
+    un_probe probes[3] = {{.traits.name = "front"}, {.traits.name = "a, \"b\""}, {.traits.name = "p1"}};
     un_table *table;
     check_ok(ctx, un_probes_create(ctx, scratch_path("probes.csv"), probes, 3, -1, &table));
     check_ok(ctx, un_table_row(table, (double[]){0, 0.5, NAN, -1e5}, 4));

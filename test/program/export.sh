@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Exports of a small run as programs of others read them: Khronos' glTF validator and TinyUSDZ, by
 # way of npm. ParaView and Blender are asked by `make validate`.
-# test-labels: once
+# test-labels: once slow
 #   export.sh PROGRAM
 set -eu
 program=$(realpath "$1")

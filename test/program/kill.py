@@ -1,6 +1,6 @@
 """Kills runs at random moments, resumes them with other thread counts, and compares every file with
 those of a run that nobody disturbed.
-    kill.py PROGRAM KILLS [SEED]
+    kill.py PROGRAM KILLS [SEED [METHOD]]
 """
 import os
 import random
@@ -54,13 +54,15 @@ def main():
             SIZES.extend(["--set", f"detail.{size}"])
         SIZES.extend(["--frames", str(12 if long else 5)])
         total = runs = 0
-        for method in ("uniform", "tet"):
+        methods = sys.argv[4:] or run_files.methods(program)
+        each = -(-kills // len(methods))
+        for method in methods:
             start = time.monotonic()
             subprocess.run(command(program, method, "whole", 2), check=True)
             seconds = time.monotonic() - start
             wanted, here = run_files.files("whole"), 0
-            while here < kills // 2:
-                here += disturb(program, method, "again", seconds, min(12, kills // 2 - here))
+            while here < each:
+                here += disturb(program, method, "again", seconds, min(12, each - here))
                 run_files.compare(wanted, "again")
                 shutil.rmtree("again")
                 runs += 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test-labels: once
+# test-labels: once slow
 # Plates far thinner than a cell, upright, tilted and moving fast, part a tank: nothing gets through.
 #   plates.sh PROGRAM
 python3 - "$(realpath "$1")" "$(realpath "$(dirname "$0")")" <<'PY'
@@ -34,7 +34,7 @@ CASES = [
 ]
 failed = total = 0
 with tempfile.TemporaryDirectory() as scratch:
-    for method in ("uniform", "tet"):
+    for method in run_files.methods(program):
         for name, low, high, top, speed, solid, beyond in CASES:
             with open(f"{scratch}/scene.lua", "w") as file:
                 file.write(SCENE % (method, low, high, top, speed, solid))

@@ -5,7 +5,18 @@ import json
 import os
 import re
 import struct
+import subprocess
 import sys
+import tempfile
+
+
+def methods(program):
+    """Names of the program's methods, as it lists them itself."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write('scene { method = "?" }')
+        file.flush()
+        said = subprocess.run([program, "check", file.name], capture_output=True, text=True).stderr
+    return re.search(r"known are (.*)", said)[1].split(", ")
 
 
 def floats(data, begin, count):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `undine view` in headless Chromium, driven by way of npm's playwright-core.
-# test-labels: once
+# test-labels: once slow
 #   view.sh PROGRAM [PICTURES]
 set -eu
 program=$(realpath "$1")

@@ -55,35 +55,7 @@ static void write_scene(void)
     scratch_write("scene.lua", FOLDER_SCENE, strlen(FOLDER_SCENE));
 }
 
-/* ---- the same files ---- */
-
-static void interrupted_at_each_step(void **state)
-{
-    (void)state;
-    static const char *const methods[] = {"method=uniform", "method=tet"};
-    write_scene();
-    for (int m = 0; m < 2; m++) {
-        folder_run whole = {.name = "whole", .overrides = {methods[m]}, .override_count = 1};
-        folder_ok(&whole);
-        for (int stop = 1; stop < 100; stop += m ? 2 : 1) {
-            folder_run run = {.name = "again",
-                              .overrides = {methods[m]},
-                              .override_count = 1,
-                              .threads = 1 + stop % 3,
-                              .stop_after = stop};
-            un_status status = folder_go(&run);
-            if (status == UN_OK) break;
-            assert_int_equal(status, UN_INTERRUPTED);
-            run.def.resume = true;
-            run.stop_after = stop % 2 ? 0 : 1; /* some are interrupted a second time */
-            run.threads = 1 + stop % 2;
-            if (folder_go(&run) == UN_INTERRUPTED) folder_ok(&run);
-            assert_non_null(strstr(run.log, "resuming from"));
-            folder_same("whole", "again", 3);
-            assert_true(stop < 50);
-        }
-    }
-}
+/* ---- the same files; promises/test_runs.c interrupts runs of every method ---- */
 
 static void more_frames_and_going_back(void **state)
 {
@@ -410,16 +382,18 @@ static bool every; /* allocation, or some of them */
 static void a_run_that_ran_out_of_memory_goes_on(void **state)
 {
     (void)state;
-    static const char *const methods[] = {"method=uniform", "method=tet"};
+    const un_method *method;
     write_scene();
-    for (int m = 0; m < 2; m++) {
-        folder_run whole = {.name = "whole", .overrides = {methods[m]}, .override_count = 1};
+    for (int32_t m = 0; (method = un_method_at(m)); m++) {
+        char override[64];
+        snprintf(override, sizeof override, "method=%s", method->traits.name);
+        folder_run whole = {.name = "whole", .overrides = {override}, .override_count = 1};
         folder_ok(&whole);
         bool finished = false;
         int64_t n = 3, sites = 0;
         for (; !finished && n < 10000; n += every ? 1 : n < 600 ? 23 : 197, sites++) {
             folder_run run = {.name = "again",
-                              .overrides = {methods[m]},
+                              .overrides = {override},
                               .override_count = 1,
                               .fail_allocation = n};
             un_status status = folder_go(&run);
@@ -433,7 +407,7 @@ static void a_run_that_ran_out_of_memory_goes_on(void **state)
             snprintf(command, sizeof command, "rm -r %s", scratch_path("again"));
             assert_int_equal(system(command), 0);
         }
-        if (every) printf("%s: %d allocations, each failed once\n", methods[m], (int)sites);
+        if (every) printf("%s: %d allocations, each failed once\n", method->traits.name, (int)sites);
         assert_true(n > 500);
     }
 }
@@ -481,7 +455,6 @@ int main(int argc, char **argv)
 {
     every = argc > 1 && strcmp(argv[1], "all") == 0;
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(interrupted_at_each_step),
         FOLDER_TEST(more_frames_and_going_back),
         FOLDER_TEST(damaged_checkpoints_are_passed_over),
         FOLDER_TEST(damaged_tables_are_seen),

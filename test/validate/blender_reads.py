@@ -1,4 +1,4 @@
-# Called by blender.sh under `blender --background --python ... -- RUN LOADER`: what the loader brings
+# Called by cases.py under `blender --background --python ... -- RUN LOADER`: what the loader brings
 # in, frame by frame, held against the run's own files.
 import csv
 import importlib.util

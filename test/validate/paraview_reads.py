@@ -1,4 +1,4 @@
-# Called by paraview.sh under pvpython: what ParaView finds in a run's directory.
+# Called by cases.py under pvpython: what ParaView finds in a run's directory.
 import csv
 import math
 import sys
@@ -71,7 +71,7 @@ for frame, data in frames("particles.pvd"):
     expect(f"particles {frame}: as in stats.csv", data.GetNumberOfPoints(), int(rows[frame]["particles"]))
     expect(f"particles {frame}: a cell each", data.GetNumberOfCells(), data.GetNumberOfPoints())
     found = arrays(data.GetPointData())
-    expect(f"particles {frame}: arrays", sorted(found), ["ballistic", "radius", "velocity", "volume"])
+    expect(f"particles {frame}: arrays", {"ballistic", "radius", "velocity", "volume"} <= set(found), True)
     within("ballistic", found["ballistic"], 0, 1)
     volume = sum(found["volume"].GetValue(i) for i in range(data.GetNumberOfPoints()))
     expect(f"particles {frame}: volume near the ledger's",
@@ -86,7 +86,7 @@ for frame in range(4):
     expect(f"mesh {frame}: arrays", sorted(found), ["level", "pressure", "velocity"])
     expect(f"mesh {frame}: cells", data.GetNumberOfCells() > 100, True)
     expect(f"mesh {frame}: corners are shared", data.GetNumberOfPoints() < 3 * data.GetNumberOfCells(), True)
-    expect(f"mesh {frame}: voxels", data.GetCellType(0), 11)
+    expect(f"mesh {frame}: tets, voxels or hexahedra", data.GetCellType(0) in (10, 11, 12), True)
 
 # what `undine export --to vtk` made is the same
 for name, file in (("surface", "surface.vtp"), ("particles", "particles.vtp"), ("mesh", "mesh.vtu")):

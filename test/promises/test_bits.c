@@ -1,0 +1,171 @@
+/* Promises of every method: the same bits for any number of threads, and the same bits when it goes
+ * on from what it has saved, with everything a scene may have. */
+#include "promises/promise.h"
+
+#define SCENE                                                                                      \
+    "scene { domain = { size = {1, 0.8, 0.6}, open = {'top'}, slip = { left = math.huge } },\n"    \
+    "detail = { coarsest = 4, finest = 16 }, frames = { count = 9, rate = 24 },\n"                 \
+    "liquid = { box { min = {0, 0, -1}, max = {0.35, 0.5, 0.6} },\n"                               \
+    "  box { min = {0, 0, -1}, max = {1, 0.15, 0.6} } },\n"                                        \
+    "solids = { sphere { center = {0.6, 0.15, 0.06}, radius = 0.12, friction = 0.2, slip = 0.05 "  \
+    "},\n"                                                                                         \
+    "  solid { box { min = {0.76, 0.02, -1}, max = {0.84, 0.4, 0.5} }, pose = function(t)\n"       \
+    "    return { rotate = {0, 0, 200 * t}, about = {0.8, 0, 0.3} } end } },\n"                    \
+    "sources = { emitter { shape = sphere { center = {0.5, 0.62, 0.06}, radius = 0.1 },\n"         \
+    "    velocity = {1, -1, 0} },\n"                                                               \
+    "  emitter { shape = box { min = {0.1, 0.05, -1}, max = {0.2, 0.15, 0.3} },\n"                 \
+    "    velocity = {0.5, 0.5, 0}, from = 0.02 },\n"                                               \
+    "  drain { shape = box { min = {0.9, 0, -1}, max = {1, 0.08, 0.6} } } },\n"
+
+static const char busy[] = SCENE "budget = { particles = 5000 } }\n";
+
+/* From water to honey, of several densities, which the liquid carries along. */
+static const char thick[] =
+    SCENE "fluid = { viscosity = function(x, y, z) return x < 0.2 and 0 or 200 * x end,\n"
+          "  density = function(x, y, z) return 800 + 900 * y end } }\n";
+
+static void same_step(const un_step *a, const un_step *b)
+{
+    un_step c = *b;
+    c.bytes = a->bytes;
+    c.seconds = a->seconds;
+    memcpy(c.stage_seconds, a->stage_seconds, sizeof c.stage_seconds);
+    assert_int_equal(a->particles, c.particles);
+    assert_int_equal(a->pressure_iterations, c.pressure_iterations);
+    assert_memory_equal(a, &c, sizeof c);
+}
+
+/* ---- any number of threads ---- */
+
+static uint64_t hash_array(uint64_t hash, const void *array, size_t count, size_t width)
+{
+    const uint8_t *at = array;
+    for (size_t i = 0; array && i < count * width; i++) hash = un_hash64(hash ^ at[i]);
+    return hash;
+}
+
+/* Of what a frame's files are written from, and what probes say. */
+static uint64_t outputs_hash(const world *w)
+{
+    un_trimesh mesh;
+    un_cells cells;
+    un_probe probes[] = {{.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1},
+                         {.kind = UN_PROBE_HEIGHT, .at = {0.2, 0, 0.3}},
+                         {.kind = UN_PROBE_PRESSURE, .at = {0.1, 0.05, 0.3}}};
+    uint64_t hash = 0;
+    check_ok(w->ctx, w->method->surface(w->state, &mesh));
+    assert_true(mesh.vertex_count > 20);
+    hash = hash_array(hash, mesh.position, (size_t)mesh.vertex_count, sizeof *mesh.position);
+    hash = hash_array(hash, mesh.normal, (size_t)mesh.vertex_count, sizeof *mesh.normal);
+    hash = hash_array(hash, mesh.velocity, (size_t)mesh.vertex_count, sizeof *mesh.velocity);
+    hash = hash_array(hash, mesh.triangle, (size_t)mesh.triangle_count, sizeof *mesh.triangle);
+    un_trimesh_free(w->ctx, &mesh);
+    check_ok(w->ctx, w->method->cells(w->state, &cells));
+    assert_true(cells.count > 0);
+    hash = hash_array(hash, cells.level, (size_t)cells.count, sizeof *cells.level);
+    hash = hash_array(hash, cells.pressure, (size_t)cells.count, sizeof *cells.pressure);
+    hash = hash_array(hash, cells.velocity, (size_t)cells.count, sizeof *cells.velocity);
+    un_cells_free(w->ctx, &cells);
+    for (int i = 0; i < 3; i++) {
+        double value = w->method->probe(w->state, &probes[i]);
+        assert_true(isfinite(value));
+        hash = hash_array(hash, &value, 1, sizeof value);
+    }
+    return hash;
+}
+
+static void threads_agree(const un_method *method, const char *text, int steps)
+{
+    uint64_t first = 0, outputs = 0;
+    size_t used = 0;
+    un_step wanted = {0};
+    for (int32_t threads = CHECK_RACES_ONLY ? 4 : 1; threads <= 4; threads *= 2) {
+        world w;
+        promise_begin(&w, method, threads, text);
+        for (int step = 0; step < (CHECK_RACES_ONLY ? 2 : steps); step++) {
+            world_step(&w, 1.5);
+            promise_inside(&w);
+        }
+        uint64_t hash = promise_hash(&w), shown = outputs_hash(&w);
+        if (!first) {
+            first = hash;
+            outputs = shown;
+            used = un_context_bytes(w.ctx);
+            wanted = w.step;
+        }
+        assert_true(hash == first);
+        assert_true(shown == outputs);
+        assert_int_equal(un_context_bytes(w.ctx), used);
+        same_step(&wanted, &w.step);
+        world_end(&w);
+    }
+}
+
+static void any_number_of_threads(const un_method *method)
+{
+    threads_agree(method, busy, 12);
+}
+
+static void any_number_of_threads_in_thick_liquid(const un_method *method)
+{
+    threads_agree(method, thick, 3);
+}
+
+/* ---- saved and loaded ---- */
+
+/* Saves w and loads it in a world of its own. */
+static void reload(const world *w, world *again, int32_t threads, const char *text)
+{
+    un_state read;
+    bytes b = promise_save(w);
+    promise_load(again, w->method, threads, text);
+    again->time = w->time;
+    un_state_init(&read, again->ctx);
+    check_ok(again->ctx, bytes_decode(&read, &b));
+    check_ok(again->ctx, again->method->load(again->ctx, again->scene, &read, &again->state));
+    un_state_free(&read);
+    free(b.at);
+    assert_true(promise_hash(w) == promise_hash(again));
+}
+
+/* From the first state, and from those after 3, 6, ... steps. */
+static void goes_on(const un_method *method, const char *text, int steps)
+{
+    world w, again;
+    promise_begin(&w, method, 2, text);
+    for (int step = 0; step < steps; step += 3) {
+        reload(&w, &again, step % 2 ? 1 : 3, text);
+        for (int more = 0; more < 3; more++) {
+            world_step(&w, 1.5);
+            world_step(&again, 1.5);
+            same_step(&w.step, &again.step);
+        }
+        assert_true(promise_hash(&w) == promise_hash(&again));
+        world_end(&again);
+    }
+    if (text == busy) assert_true(w.step.ballistic > 0 || !method->particles); /* busy enough */
+    world_end(&w);
+}
+
+static void goes_on_from_what_is_saved(const un_method *method)
+{
+    goes_on(method, busy, 15);
+}
+
+static void goes_on_in_thick_liquid(const un_method *method)
+{
+    goes_on(method, thick, 6);
+}
+
+int main(void)
+{
+    static const promise promises[] = {
+        {"any_number_of_threads", any_number_of_threads, NULL, true},
+        {"any_number_of_threads_in_thick_liquid", any_number_of_threads_in_thick_liquid,
+         method_is_viscous, true},
+        {"goes_on_from_what_is_saved", goes_on_from_what_is_saved, NULL, true},
+        {"goes_on_in_thick_liquid", goes_on_in_thick_liquid, method_is_viscous, true},
+    };
+    check_races_in("any_number*");
+    return promises_run(promises, sizeof promises / sizeof *promises, NULL, NULL);
+}
