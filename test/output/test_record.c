@@ -313,7 +313,7 @@ static void probe_names_are_quoted(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
-    un_probe probes[3] = {{.traits.name = "front"}, {.traits.name = "a, \"b\""}, {.traits.name = "p1"}};
+    un_probe probes[3] = {{.name = "front"}, {.name = "a, \"b\""}, {.name = "p1"}};
     un_table *table;
     check_ok(ctx, un_probes_create(ctx, scratch_path("probes.csv"), probes, 3, -1, &table));
     check_ok(ctx, un_table_row(table, (double[]){0, 0.5, NAN, -1e5}, 4));
