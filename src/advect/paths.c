@@ -38,7 +38,8 @@ static void move(void *arg, int64_t begin, int64_t end)
         }
         un_vec3 to = un_add(x, step);
         /* Far from every wall there is nothing to hit: phi is a lower bound of the distance. */
-        bool free = !walls->bodies->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
+        bool free =
+            !walls->bodies->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
         if (!free) to = un_advect_collide(walls, x, to, dt, &v);
         un_particle_set_position(p, q, to);
         un_particle_set_velocity(p, q, v);

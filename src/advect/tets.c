@@ -49,7 +49,8 @@ static void move(void *arg, int64_t begin, int64_t end)
         int32_t tet = a->bins->tet[q];
         double reach =
             a->wall[mesh->tet[tet][0]] - un_length(un_sub(to, mesh->x[mesh->tet[tet][0]]));
-        bool free = !a->walls->bodies->moving && reach > un_length(step) + MARGIN * a->walls->grid->h;
+        bool free =
+            !a->walls->bodies->moving && reach > un_length(step) + MARGIN * a->walls->grid->h;
         if (!free) to = un_advect_collide(a->walls, x, to, dt, &v);
         un_particle_set_position(p, q, to);
         un_particle_set_velocity(p, q, v);

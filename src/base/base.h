@@ -275,8 +275,8 @@ un_pose un_pose_identity(void);
 un_pose un_pose_euler(un_vec3 degrees);
 un_pose un_pose_axis(un_vec3 axis, double degrees);
 un_pose un_pose_compose(const un_pose *outer, const un_pose *inner); /* inner first */
-/* The rotation as a unit quaternion w, x, y, z with w >= 0; and a pose without scale from one, which
- * need not be of unit length. */
+/* The rotation as a unit quaternion w, x, y, z with w >= 0; and a pose without scale from one,
+ * which need not be of unit length. */
 void un_pose_quaternion(const un_pose *pose, double q[4]);
 un_pose un_pose_of_quaternion(const double q[4], un_vec3 translation);
 static inline un_vec3 un_pose_rotate(const un_pose *pose, un_vec3 x)

@@ -36,12 +36,6 @@ un_vec3 un_body_velocity(const un_body *body, un_vec3 x)
     return un_scale(un_sub(x, before), 1 / body->dt);
 }
 
-double un_body_box_distance(const un_body *body, un_vec3 x)
-{
-    un_vec3 d = un_max3(un_sub(body->bounds.min, x), un_sub(x, body->bounds.max));
-    return un_length(un_max3(d, un_v3(0, 0, 0)));
-}
-
 /* The farthest that x is beyond a side of the body's box; negative inside. Like the distance to the
  * box, no more than the distance to the body, but without a root. */
 static double beyond_box(const un_body *body, un_vec3 x)

@@ -64,7 +64,11 @@ static inline double un_body_slip_left(const un_body *body, double dt)
 }
 /* Distance to the box around the body's way through the step; 0 inside. No more than the distance
  * to the body. */
-double un_body_box_distance(const un_body *body, un_vec3 x);
+static inline double un_body_box_distance(const un_body *body, un_vec3 x)
+{
+    un_vec3 d = un_max3(un_sub(body->bounds.min, x), un_sub(x, body->bounds.max));
+    return un_length(un_max3(d, un_v3(0, 0, 0)));
+}
 /* Does the box between a and b come within `margin` of the body's box? */
 static inline bool un_body_is_near(const un_body *body, un_vec3 a, un_vec3 b, double margin)
 {

@@ -7,7 +7,6 @@
 #include "base/base.h"
 #include "geometry/geometry.h"
 #include "output/output.h"
-#include "render/render.h"
 #include "scene/scene.h"
 
 #define UN_EXPORT_PATH 4200

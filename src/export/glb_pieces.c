@@ -1,5 +1,6 @@
 /* Pieces of a glTF file: their bytes, and what the JSON says of them. */
 #include "export/glb.h"
+#include "render/render.h"
 
 #define VERTEX_BYTES 36
 #define POINT_BYTES 32

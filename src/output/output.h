@@ -43,9 +43,9 @@ un_status un_output_read_cells(un_context *ctx, const char *path, un_cells *cell
 
 /* ---- tables and run.json ---- */
 
-/* stats.csv, probes.csv and bodies.csv grow by a row per step. The header is written aside and renamed; rows
- * are appended whole, each by one write, and synced at every frame, so that a killed run leaves at
- * most the last line cut short. */
+/* stats.csv, probes.csv and bodies.csv grow by a row per step. The header is written aside and
+ * renamed; rows are appended whole, each by one write, and synced at every frame, so that a killed
+ * run leaves at most the last line cut short. */
 typedef struct un_table un_table;
 un_status un_table_create(un_context *ctx, const char *path, const char *header, un_table **table);
 /* A table that is there, to go on after `length` bytes. Fails when it is shorter, has another

@@ -93,10 +93,11 @@ static un_status check_contents(un_context *ctx, const char *path, const char *h
                          path, (long long)file.st_size, (long long)length);
     else if (length < (int64_t)head + 1 || pread(fd, found, head + 1, 0) != (ssize_t)head + 1 ||
              memcmp(found, header, head) != 0 || found[head] != '\n')
-        status = un_fail(ctx, UN_ERROR_FILE,
-                         "%s has other columns than this run would write: other probes, other names of "
-                         "solids, or another version of the program",
-                         path);
+        status =
+            un_fail(ctx, UN_ERROR_FILE,
+                    "%s has other columns than this run would write: other probes, other names of "
+                    "solids, or another version of the program",
+                    path);
     else if (pread(fd, &end, 1, (off_t)length - 1) != 1 || end != '\n')
         status = un_fail(ctx, UN_ERROR_FILE, "%s was changed since: no row ends at byte %lld", path,
                          (long long)length);

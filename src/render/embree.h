@@ -38,8 +38,8 @@ struct un_renderer {
     RTCDevice device;
     RTCScene world;
     char embree_message[200];
-    un_body_mesh *rest;    /* solids as they were made, m */
-    un_bodies *bodies;     /* where they are at the frame */
+    un_body_mesh *rest; /* solids as they were made, m */
+    un_bodies *bodies;  /* where they are at the frame */
     un_motion *motion;
     un_render_mesh solids; /* all of them, posed */
     un_render_mesh water;

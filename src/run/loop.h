@@ -19,8 +19,8 @@ typedef struct un_loop {
     un_estimate estimate;
     un_table *stats, *probes;
     un_table *bodies; /* NULL: nothing moves, or the run began without */
-    int lock;    /* file that is locked while the run goes on; -1 none */
-    bool opened; /* the directory is this run's now */
+    int lock;         /* file that is locked while the run goes on; -1 none */
+    bool opened;      /* the directory is this run's now */
 
     int32_t frame; /* finished */
     int32_t step;

@@ -6,7 +6,6 @@
 
 #include "base/base.h"
 #include "output/output.h"
-#include "render/render.h"
 #include "scene/scene.h"
 
 /* ---- requests (route.c) ---- */

@@ -28,7 +28,7 @@ check(record["machine"]["cores"] >= 1, "run.json: no cores")
 COLUMNS = ("step,frame,time,dt,particles,ballistic,cells,nodes,volume,volume_error,energy_kinetic,"
            "energy_potential,momentum_x,momentum_y,momentum_z,max_speed,max_divergence,"
            "pressure_iterations,pressure_residual,bytes,seconds").split(",")
-for name in ("stats.csv", "probes.csv"):
+for name in ("stats.csv", "probes.csv", "bodies.csv"):
     path = f"{directory}/{name}"
     if not os.path.exists(path):
         check(name != "stats.csv" or killed, f"no {name}")

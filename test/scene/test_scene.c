@@ -342,16 +342,16 @@ static void names_of_solids(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
-    un_scene *scene = load_valid(
-        ctx, "local ball = sphere { center = {0, 0, 0}, radius = .1 }\n"
-             "scene { " WATER ", solids = {\n"
-             "  ball,\n"
-             "  solid { ball, velocity = {1, 2, 3} },\n"
-             "  solid { ball, velocity = {1, 0, 0}, name = 'left-paddle_2.b' },\n"
-             "  solid { ball, pose = function(t) return {} end },\n"
-             "  box { min = {0, 0, 0}, max = {1, 1, 1}, name = 'floor' },\n"
-             "  union { ball, name = 'pair', velocity = {0, 1, 0} },\n"
-             "} }");
+    un_scene *scene =
+        load_valid(ctx, "local ball = sphere { center = {0, 0, 0}, radius = .1 }\n"
+                        "scene { " WATER ", solids = {\n"
+                        "  ball,\n"
+                        "  solid { ball, velocity = {1, 2, 3} },\n"
+                        "  solid { ball, velocity = {1, 0, 0}, name = 'left-paddle_2.b' },\n"
+                        "  solid { ball, pose = function(t) return {} end },\n"
+                        "  box { min = {0, 0, 0}, max = {1, 1, 1}, name = 'floor' },\n"
+                        "  union { ball, name = 'pair', velocity = {0, 1, 0} },\n"
+                        "} }");
     static const char *const names[] = {"", "body1", "left-paddle_2.b", "body3", "floor", "pair"};
     assert_int_equal(scene->def.solid_count, 6);
     for (int i = 0; i < 6; i++) assert_string_equal(scene->def.solids[i].name, names[i]);
