@@ -42,7 +42,5 @@ static inline un_vec3 un_face_area(const un_faces *faces, const un_tets *mesh, i
     double scale = -3 * un_tets_volume(mesh, t) / un_tets_size(mesh, t);
     return un_v3(scale * g[0], scale * g[1], scale * g[2]);
 }
-/* Share of a triangle where the linear function with these values at its corners is positive. */
-double un_triangle_fraction(const double v[3]);
 
 #endif

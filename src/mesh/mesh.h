@@ -196,6 +196,8 @@ static inline double un_body_slip_left(const un_body *body, double dt)
 double un_walls_sides(const un_walls *walls, un_vec3 x);
 size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* what create will take */
 
+/* Share of a triangle where the linear function with these values at its corners is positive. */
+double un_triangle_fraction(const double v[3]);
 /* Share of a tet's volume where the linear function with these values at its nodes is positive. */
 double un_tet_fraction(const double v[4]);
 /* Integrals of the four hat functions over that part, in tet volumes. Their sum is the share. */
