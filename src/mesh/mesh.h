@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "geometry/geometry.h"
+#include "mesh/cells.h"
 #include "mesh/octree.h"
 #include "mesh/faces.h"
 #include "mesh/tets.h"
@@ -234,5 +235,27 @@ void un_tet_walls_free(un_tet_walls *tw);
 un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh);
 /* Again on the same mesh, after bodies have moved. */
 void un_tet_walls_move(un_tet_walls *tw);
+
+/* ---- cells for mesh.vtu (cells.c): those whose centre lies in the liquid and not in a solid ----
+ */
+
+typedef struct un_grid_cells {
+    const un_grid *grid;
+    const float *phi;  /* at cells: negative in the liquid */
+    const float *open; /* at cells: open share of the volume */
+    const double *p;   /* at cells, Pa */
+    double *const *u;  /* at faces, by axis */
+} un_grid_cells;
+un_status un_cells_from_grid(un_context *ctx, un_cells *cells, const un_grid_cells *in);
+
+typedef struct un_tets_cells {
+    const un_tets *mesh;
+    const float *phi;   /* at nodes: negative in the liquid */
+    const float *walls; /* at nodes: positive outside solids; NULL: there are none */
+    int32_t pressure_count;
+    double *const *p; /* at nodes, Pa: their sum is shown */
+    const un_vec3 *u; /* at nodes */
+} un_tets_cells;
+un_status un_cells_from_tets(un_context *ctx, un_cells *cells, const un_tets_cells *in);
 
 #endif

@@ -66,26 +66,13 @@ static double pressure_at(const un_tet *s, const un_place *place)
 un_status un_tet_cells(const void *state, un_cells *out)
 {
     const un_tet *s = state;
-    const un_octree *tree = &s->tree;
-    UN_TRY(un_cells_alloc(s->ctx, out, tree->leaf_count));
-    for (int32_t leaf = 0; leaf < tree->leaf_count; leaf++) {
-        double h = un_octree_size(tree, tree->level[leaf]);
-        un_vec3 min = un_octree_corner(tree, leaf);
-        un_place place;
-        un_tets_locate(&s->mesh, un_add(min, un_v3(0.5 * h, 0.5 * h, 0.5 * h)), &place);
-        if (!(un_tet_sample(&s->mesh, s->phi, &place) < 0)) continue;
-        if (!(un_tet_sample(&s->mesh, s->tet_walls.phi, &place) > 0)) continue;
-        un_vec3 u = {0, 0, 0};
-        for (int i = 0; i < 4; i++) {
-            u = un_mad(u, s->u_node[s->mesh.tet[place.tet][i]], place.w[i]);
-        }
-        out->min[out->count] = min;
-        out->size[out->count] = h;
-        out->level[out->count] = tree->level[leaf];
-        out->pressure[out->count] = pressure_at(s, &place);
-        out->velocity[out->count++] = u;
-    }
-    return UN_OK;
+    un_tets_cells in = {.mesh = &s->mesh,
+                        .phi = s->phi,
+                        .walls = s->tet_walls.phi,
+                        .pressure_count = un_tet_pressures(s),
+                        .p = s->p,
+                        .u = s->u_node};
+    return un_cells_from_tets(s->ctx, out, &in);
 }
 
 /* ---- probes ---- */

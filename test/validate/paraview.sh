@@ -19,5 +19,6 @@ scene {
 }
 LUA
 "$program" run "$scratch/drop.lua" -o "$scratch/run" --quiet
+"$program" run "$scratch/drop.lua" -o "$scratch/tets" --method tet --frames 1 --quiet
 "$program" export "$scratch/run" --to vtk --quiet
-pvpython --force-offscreen-rendering "$(dirname "$0")/paraview_reads.py" "$scratch/run"
+pvpython --force-offscreen-rendering "$(dirname "$0")/paraview_reads.py" "$scratch/run" "$scratch/tets"
