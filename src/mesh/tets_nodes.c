@@ -166,10 +166,8 @@ int32_t un_tets_node_at(const un_tets_work *w, int32_t x, int32_t y, int32_t z)
 
 static void set_node(un_tets *mesh, int32_t n, uint64_t key)
 {
-    double unit = mesh->tree->unit;
     mesh->node_key[n] = key;
-    mesh->x[n] = un_v3(unit * un_morton_gather(key), unit * un_morton_gather(key >> 1),
-                       unit * un_morton_gather(key >> 2));
+    mesh->x[n] = un_tets_home(mesh, key);
 }
 
 static void fill_nodes(void *arg, int64_t begin, int64_t end)
