@@ -69,13 +69,13 @@ void un_tets_strip(un_tets *mesh);
 
 /* A point in a tet: its barycentric coordinates, which sum to 1 and are not below -1e-9 for points
  * in the brick (those outside count at its boundary). */
-typedef struct un_place {
+typedef struct un_tets_place {
     int32_t tet;
     double w[4];
-} un_place;
-void un_tets_locate(const un_tets *mesh, un_vec3 x, un_place *place);
+} un_tets_place;
+void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 /* As above when the tet is known, or guessed: false, and place untouched, if x is not in it. */
-bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_place *place);
+bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place);
 
 static inline double un_tets_size(const un_tets *mesh, int32_t t)
 {

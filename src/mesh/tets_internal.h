@@ -67,7 +67,7 @@ static inline un_vec3 un_tets_home(const un_tets *mesh, uint64_t key)
                  unit * un_morton_gather(key >> 2));
 }
 /* From place->tet to the tet that holds x, or comes nearest; for meshes with moved nodes. */
-void un_tets_walk(const un_tets *mesh, un_vec3 x, un_place *place);
+void un_tets_walk(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 
 /* Leaves per block of the loops over them. */
 #define UN_TETS_GRAIN 2048

@@ -113,7 +113,7 @@ static int32_t nearer(const un_tets *mesh, int32_t t, const double w[4])
     return best;
 }
 
-void un_tets_walk(const un_tets *mesh, un_vec3 x, un_place *place)
+void un_tets_walk(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
     double w[4], found = weights(mesh, place->tet, x, w);
     int32_t t = place->tet, step = 0;

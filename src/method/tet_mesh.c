@@ -222,7 +222,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
     for (int64_t q = begin; q < end; q++) {
         int32_t t = s->bins.tet[q];
         const int32_t *n = mesh->tet[t];
-        un_place place;
+        un_tets_place place;
         un_vec3 x = un_particle_position(p, q);
         if (!un_tets_locate_in(mesh, t, x, &place)) un_tets_locate(mesh, x, &place);
         double v[4], wall = INFINITY;
@@ -335,7 +335,7 @@ static void particle_sizes(void *arg, int64_t begin, int64_t end)
     un_tet *s = a->s;
     un_particles *p = &s->particles;
     for (int64_t q = begin; q < end; q++) {
-        un_place place;
+        un_tets_place place;
         un_vec3 x = un_particle_position(p, q);
         if (!un_tets_locate_in(&s->mesh, s->bins.tet[q], x, &place))
             un_tets_locate(&s->mesh, x, &place);

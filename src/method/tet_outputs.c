@@ -55,7 +55,7 @@ un_status un_tet_surface(void *state, un_trimesh *mesh)
     return UN_OK;
 }
 
-static double pressure_at(const un_tet *s, const un_place *place)
+static double pressure_at(const un_tet *s, const un_tets_place *place)
 {
     double p = 0;
     for (int k = 0; k < un_tet_pressures(s); k++)
@@ -79,7 +79,7 @@ un_status un_tet_cells(const void *state, un_cells *out)
 
 static double phi_at(const un_tet *s, un_vec3 x)
 {
-    un_place place;
+    un_tets_place place;
     un_tets_locate(&s->mesh, un_min3(un_max3(x, un_v3(0, 0, 0)), s->def->domain.size), &place);
     return un_tet_sample(&s->mesh, s->phi, &place);
 }
@@ -143,7 +143,7 @@ static double probe_height(const un_tet *s, const un_probe *probe)
 
 static double probe_pressure(const un_tet *s, const un_probe *probe)
 {
-    un_place place;
+    un_tets_place place;
     un_tets_locate(&s->mesh, probe->at, &place);
     return pressure_at(s, &place);
 }

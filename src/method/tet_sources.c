@@ -14,7 +14,7 @@ un_status un_tet_remove(un_tet *s)
 static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
 {
     un_tet *s = arg;
-    un_place place;
+    un_tets_place place;
     un_tets_locate(&s->mesh, from, &place);
     s->particles.flags[q] = UN_PARTICLE_SURFACE;
     s->particles.size[q] = (float)s->tree.h;
@@ -40,7 +40,7 @@ un_status un_tet_place_emitted(un_tet *s)
     s->has_emitted = true;
     for (int32_t q = 0; q < p->count; q++) {
         if (!(p->flags[q] & UN_PARTICLE_EMITTED)) continue;
-        un_place place;
+        un_tets_place place;
         un_tets_locate(&s->mesh, un_particle_position(p, q), &place);
         for (int i = 0; i < 4; i++)
             s->emitted[s->mesh.tet[place.tet][i]] += place.w[i] * p->volume[q];

@@ -29,7 +29,7 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
 {
     bins_args *a = arg;
     for (int64_t q = begin; q < end; q++) {
-        un_place place;
+        un_tets_place place;
         un_tets_locate(a->mesh, un_particle_position(a->particles, q), &place);
         a->keys[q] = (uint32_t)place.tet;
     }
@@ -193,7 +193,7 @@ static void place_parts(void *arg, int64_t begin, int64_t end)
         if (n == 1) continue;
         for (int i = 0; i < n * n * n; i++) {
             un_vec3 x = part_at(p, q, n, i, a->mesh);
-            un_place place;
+            un_tets_place place;
             un_tets_locate(a->mesh, x, &place);
             a->keys[k] = (uint32_t)place.tet;
             a->parts[k++] = (part){x, (int32_t)q, place.tet, 1.0f / (float)(n * n * n)};
@@ -245,7 +245,7 @@ static void add(double sum[4][5], const nodes_args *a, int32_t t, un_vec3 x, int
                 double volume)
 {
     const un_tets *mesh = a->mesh;
-    un_place place;
+    un_tets_place place;
     if (!un_tets_locate_in(mesh, t, x, &place))
         for (int i = 0; i < 4; i++) place.w[i] = 0.25; /* cannot be: sorted on this mesh */
     un_vec3 v = {0, 0, 0};
@@ -523,7 +523,7 @@ typedef struct gathered {
 /* What is spread is gathered alike: a large particle among small cells takes the mean over its
  * parts. What a single cell does, taken for all of it, would multiply that cell's momentum. Parts
  * beyond where velocities reach, in the air, have none and do not count. */
-static gathered gather(const update_args *a, int64_t q, const un_place *place)
+static gathered gather(const update_args *a, int64_t q, const un_tets_place *place)
 {
     const un_particles *p = a->particles;
     const un_tets *mesh = a->mesh;
@@ -532,7 +532,7 @@ static gathered gather(const update_args *a, int64_t q, const un_place *place)
     int n = spread_over(p, q, mesh, place->tet), count = 0;
     gathered sum = {{0, 0, 0}, {0, 0, 0}};
     for (int i = 0; i < n * n * n; i++) {
-        un_place there;
+        un_tets_place there;
         un_tets_locate(mesh, part_at(p, q, n, i, mesh), &there);
         un_vec3 u = un_tet_field_at(a->u, mesh, &there);
         if (u.x == 0 && u.y == 0 && u.z == 0) continue;
@@ -557,7 +557,7 @@ static void update(void *arg, int64_t begin, int64_t end)
             p->v[2][q] += flip->dt * flip->gravity.z;
             continue;
         }
-        un_place place;
+        un_tets_place place;
         un_vec3 x = un_particle_position(p, q);
         if (!un_tets_locate_in(a->mesh, a->bins->tet[q], x, &place))
             un_tets_locate(a->mesh, x, &place);

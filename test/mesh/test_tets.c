@@ -235,7 +235,7 @@ static double weights_of(const un_tets *mesh, int32_t t, un_vec3 x, double w[4])
 
 static void check_location(const un_tets *mesh, un_vec3 x)
 {
-    un_place place;
+    un_tets_place place;
     double w[4], sum = 0;
     un_tets_locate(mesh, x, &place);
     assert_in_range(place.tet, 0, mesh->tet_count - 1);
@@ -247,7 +247,7 @@ static void check_location(const un_tets *mesh, un_vec3 x)
         sum += place.w[i];
     }
     check_near(sum, 1, 1e-15);
-    un_place again;
+    un_tets_place again;
     assert_true(un_tets_locate_in(mesh, place.tet, x, &again));
     assert_int_equal(again.tet, place.tet);
     for (int i = 0; i < 4; i++) check_near(again.w[i], place.w[i], 1e-10);
@@ -277,7 +277,7 @@ static void locates_points(void **state)
                 x = un_scale(x, 1.0 / n);
                 check_location(&mesh,
                                un_v3(fmin(x.x, top[0]), fmin(x.y, top[1]), fmin(x.z, top[2])));
-                un_place place;
+                un_tets_place place;
                 if (set == 15) {
                     un_tets_locate(&mesh, x, &place);
                     assert_int_equal(place.tet, t);
@@ -304,12 +304,12 @@ static void agrees_with_brute_force(void **state)
         un_vec3 x =
             un_v3(tree.h * tree.n[0] * un_random(q, 1), tree.h * tree.n[1] * un_random(q, 2),
                   tree.h * tree.n[2] * un_random(q, 3));
-        un_place place;
+        un_tets_place place;
         un_tets_locate(&mesh, x, &place);
         int32_t holders = 0;
         for (int32_t t = 0; t < mesh.tet_count; t++) {
             double w[4];
-            un_place ignored;
+            un_tets_place ignored;
             bool inside = weights_of(&mesh, t, x, w) > 1e-6;
             if (inside) assert_int_equal(t, place.tet);
             if (inside) assert_true(un_tets_locate_in(&mesh, t, x, &ignored));
@@ -320,7 +320,7 @@ static void agrees_with_brute_force(void **state)
         assert_in_range(holders, 0, 1);
     }
     /* Outside counts at the boundary; nothing is no place. */
-    un_place place, end;
+    un_tets_place place, end;
     un_tets_locate(&mesh, un_v3(-5, 1e9, -INFINITY), &place);
     un_tets_locate(&mesh, un_v3(0, tree.h * tree.n[1], 0), &end);
     assert_int_equal(place.tet, end.tet);
@@ -512,7 +512,7 @@ static void measures_moved_nodes(void **state)
         for (uint64_t q = 0; q < 500; q++)
             check_location(&mesh, un_v3(top[0] * un_random(q, 4), top[1] * un_random(q, 5),
                                         top[2] * un_random(q, 6)));
-        un_place place;
+        un_tets_place place;
         un_tets_locate(&mesh, un_v3(NAN, 0, 0), &place);
         assert_in_range(place.tet, 0, mesh.tet_count - 1);
         check_ok(ctx, un_tets_build(&mesh, &arena, &tree));
@@ -552,7 +552,7 @@ static void sees_tets_turned_inside_out(void **state)
     check_ok(ctx, un_tets_validate(&mesh, &arena, &report));
     assert_int_equal(report.misoriented_tets, 0);
     check_near(report.volume, 0.8, 1e-12);
-    un_place place;
+    un_tets_place place;
     un_tets_locate(&mesh, un_v3(0.01, 0.52, 0.53), &place);
     double x = 0, sum = 0;
     for (int i = 0; i < 4; i++) {
