@@ -6,7 +6,7 @@ typedef struct face_args {
     double *u;
 } face_args;
 
-static bool is_liquid(const un_face_advection *in, const un_place *place)
+static bool is_liquid(const un_face_advection *in, const un_tets_place *place)
 {
     const int32_t *n = in->old_mesh->tet[place->tet];
     return in->old_liquid[n[0]] == 1 || in->old_liquid[n[1]] == 1 || in->old_liquid[n[2]] == 1 ||
@@ -24,7 +24,7 @@ static void trace_faces(void *arg, int64_t begin, int64_t end)
         a->u[f] = 0;
         if (fminf(in->phi[n[0]], fminf(in->phi[n[1]], in->phi[n[2]])) > in->reach * h) continue;
         un_vec3 x = un_face_center(in->faces, in->mesh, f);
-        un_place place;
+        un_tets_place place;
         un_tets_locate(in->old_mesh, x, &place);
         un_vec3 here = un_tet_field_at(&in->old, in->old_mesh, &place);
         un_tets_locate(in->old_mesh, un_mad(x, here, -0.5 * in->dt), &place);

@@ -15,7 +15,7 @@ typedef struct path_args {
     double dt;
 } path_args;
 
-static un_vec3 velocity(const path_args *a, un_vec3 x, un_place *place)
+static un_vec3 velocity(const path_args *a, un_vec3 x, un_tets_place *place)
 {
     if (!un_tets_locate_in(a->mesh, place->tet, x, place)) un_tets_locate(a->mesh, x, place);
     return un_tet_field_at(a->u, a->mesh, place);
@@ -34,7 +34,7 @@ static void move(void *arg, int64_t begin, int64_t end)
     double dt = a->dt;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
-        un_place place = {.tet = a->bins->tet[q]};
+        un_tets_place place = {.tet = a->bins->tet[q]};
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
             step = un_mad(un_scale(v, dt), a->gravity, -0.5 * dt * dt);
         } else {

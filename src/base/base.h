@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/lanes.h"
 #include "base/morton.h"
 #include "undine.h"
 
@@ -157,6 +158,19 @@ un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, con
 /* The same for 64-bit keys (key_bits 1..64). */
 un_status un_parallel_sort64(un_context *ctx, un_arena *arena, int32_t *order, const uint64_t *keys,
                              int64_t count, int32_t key_bits);
+/* The first of ascending keys that is not below `key`; count: all are. */
+static inline int64_t un_lower_bound(const uint64_t *keys, int64_t count, uint64_t key)
+{
+    int64_t lo = 0, hi = count;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (keys[mid] < key)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
 /* Sorts the keys themselves, in place. */
 un_status un_parallel_sort_keys(un_context *ctx, un_arena *arena, uint64_t *keys, int64_t count,
                                 int32_t key_bits);

@@ -2,7 +2,7 @@
 #include "mesh/collect.h"
 
 typedef struct collector {
-    un_emitter *emit;
+    un_lister *emit;
     const void *arg;
     int64_t grain;
     int64_t at[UN_BLOCKS_MAX + 1]; /* by block: first place */
@@ -21,7 +21,7 @@ static void write_block(void *arg, int64_t begin, int64_t end)
     c->emit(c->arg, begin, end, c->out + c->at[begin / c->grain]);
 }
 
-un_status un_collect(un_context *ctx, un_arena *arena, un_emitter *emit, const void *arg,
+un_status un_collect(un_context *ctx, un_arena *arena, un_lister *emit, const void *arg,
                      int64_t count, uint64_t **list, int64_t *list_count, int64_t more)
 {
     collector c = {.emit = emit, .arg = arg, .grain = un_block_grain(count)};

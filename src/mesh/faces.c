@@ -81,17 +81,3 @@ un_status un_faces_number(un_context *ctx, un_arena *arena, un_faces *faces, con
     un_parallel_for(ctx, mesh->tet_count, 8192, fill_others, &a);
     return UN_OK;
 }
-
-double un_triangle_fraction(const double v[3])
-{
-    int positive = (v[0] > 0) + (v[1] > 0) + (v[2] > 0);
-    if (positive == 0) return 0;
-    if (positive == 3) return 1;
-    for (int i = 0; i < 3; i++) { /* the corner that differs from the other two */
-        double a = v[i], b = v[(i + 1) % 3], c = v[(i + 2) % 3];
-        if ((a > 0) == (b > 0) || (a > 0) == (c > 0)) continue;
-        double share = a / (a - b) * (a / (a - c));
-        return a > 0 ? share : 1 - share;
-    }
-    return 0;
-}

@@ -38,11 +38,9 @@ static inline un_vec3 un_face_center(const un_faces *faces, const un_tets *mesh,
 static inline un_vec3 un_face_area(const un_faces *faces, const un_tets *mesh, int32_t f)
 {
     int32_t c = faces->corner[f], t = c / 4;
-    const double *g = mesh->shapes[mesh->shape[t]].gradient[c & 3];
+    const double *g = un_tets_shape(mesh, t)->gradient[c & 3];
     double scale = -3 * un_tets_volume(mesh, t) / un_tets_size(mesh, t);
     return un_v3(scale * g[0], scale * g[1], scale * g[2]);
 }
-/* Share of a triangle where the linear function with these values at its corners is positive. */
-double un_triangle_fraction(const double v[3]);
 
 #endif

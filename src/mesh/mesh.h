@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "bodies/bodies.h"
 #include "geometry/geometry.h"
+#include "mesh/cells.h"
 #include "mesh/octree.h"
 #include "mesh/faces.h"
 #include "mesh/tets.h"
@@ -178,6 +179,8 @@ un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x); /* away from the wall
 double un_walls_sides(const un_walls *walls, un_vec3 x);
 size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* what create will take */
 
+/* Share of a triangle where the linear function with these values at its corners is positive. */
+double un_triangle_fraction(const double v[3]);
 /* Share of a tet's volume where the linear function with these values at its nodes is positive. */
 double un_tet_fraction(const double v[4]);
 /* Integrals of the four hat functions over that part, in tet volumes. Their sum is the share. */
@@ -242,5 +245,27 @@ un_status un_octree_cover(un_octree *tree, un_arena *arena, un_box3 box, double 
 /* Halves leaves where the shape is bent, as long as there are not more particles than this. */
 un_status un_octree_follow(un_octree *tree, un_arena *arena, const un_shape *shape,
                            double particles_max);
+
+/* ---- cells for mesh.vtu (cells.c): those whose centre lies in the liquid and not in a solid ----
+ */
+
+typedef struct un_grid_cells {
+    const un_grid *grid;
+    const float *phi;  /* at cells: negative in the liquid */
+    const float *open; /* at cells: open share of the volume */
+    const double *p;   /* at cells, Pa */
+    double *const *u;  /* at faces, by axis */
+} un_grid_cells;
+un_status un_cells_from_grid(un_context *ctx, un_cells *cells, const un_grid_cells *in);
+
+typedef struct un_tets_cells {
+    const un_tets *mesh;
+    const float *phi;   /* at nodes: negative in the liquid */
+    const float *walls; /* at nodes: positive outside solids; NULL: there are none */
+    int32_t pressure_count;
+    double *const *p; /* at nodes, Pa: their sum is shown */
+    const un_vec3 *u; /* at nodes */
+} un_tets_cells;
+un_status un_cells_from_tets(un_context *ctx, un_cells *cells, const un_tets_cells *in);
 
 #endif

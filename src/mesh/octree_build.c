@@ -292,19 +292,6 @@ typedef struct leaf_args {
     int32_t level;
 } leaf_args;
 
-static int32_t lower_bound(const uint64_t *keys, int64_t count, uint64_t key)
-{
-    int64_t lo = 0, hi = count;
-    while (lo < hi) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (keys[mid] < key)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return (int32_t)lo;
-}
-
 static void count_leaves(void *arg, int64_t begin, int64_t end)
 {
     leaf_args *args = arg;
@@ -313,7 +300,7 @@ static void count_leaves(void *arg, int64_t begin, int64_t end)
         for (int64_t i = begin; i < end; i++) inner->leaves[i] = 8;
         return;
     }
-    int32_t j = lower_bound(below->key, below->count, inner->key[begin] << 3);
+    int32_t j = (int32_t)un_lower_bound(below->key, below->count, inner->key[begin] << 3);
     for (int64_t i = begin; i < end; i++) {
         int32_t leaves = 8;
         inner->child[i] = j;

@@ -104,24 +104,11 @@ static bool find_old(const un_tet_walls *tw, uint64_t key, int32_t *k)
     return *k < tw->old_count && tw->old_key[*k] == key;
 }
 
-static int32_t lower_bound(const uint64_t *keys, int32_t count, uint64_t key)
-{
-    int32_t lo = 0, hi = count;
-    while (lo < hi) {
-        int32_t mid = lo + (hi - lo) / 2;
-        if (keys[mid] < key)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 static void sample_still(void *arg, int64_t begin, int64_t end)
 {
     un_tet_walls *tw = arg;
     const un_tets *mesh = tw->mesh;
-    int32_t k = lower_bound(tw->old_key, tw->old_count, mesh->node_key[begin]);
+    int32_t k = (int32_t)un_lower_bound(tw->old_key, tw->old_count, mesh->node_key[begin]);
     for (int64_t n = begin; n < end; n++) {
         if (find_old(tw, mesh->node_key[n], &k)) {
             tw->still[n] = tw->old_still[k];

@@ -2,7 +2,8 @@
  *
  * Nodes are the corners and centres of leaves, and the middles of their faces in the brick's
  * boundary. Up to scale there is only a handful of tets, so a tet stores its nodes, a shape index
- * and the level of its size; gradients, volume and stiffness come from the table of shapes. */
+ * and the level of its size; gradients, volume and stiffness come from the table of shapes. Where
+ * nodes were moved, tets have shapes of their own. */
 #ifndef UN_MESH_TETS_H
 #define UN_MESH_TETS_H
 
@@ -19,7 +20,7 @@ typedef enum un_tet_kind {
 /* For a leaf of edge 1. */
 typedef struct un_tet_shape {
     un_tet_kind kind;
-    int8_t edge[3][3];      /* from node 0 to nodes 1, 2, 3, in half leaf edges */
+    int8_t edge[3][3];      /* from node 0 to nodes 1, 2, 3, in half leaf edges; table only */
     double gradient[4][3];  /* of the barycentric coordinates; times 1 / leaf edge */
     double volume;          /* times leaf edge cubed */
     double stiffness[4][4]; /* volume gradient_i . gradient_j; times leaf edge */
@@ -46,35 +47,51 @@ typedef struct un_tets {
     int32_t *first, *corner;
     un_tet_shape shapes[UN_TET_SHAPES_MAX];
     int32_t shape_count;
-    size_t capacity[10]; /* of the arrays, in the order above */
+    /* Shapes of tets whose nodes were moved, for a leaf of edge 1 as those of the table; tet t has
+     * own[own_first[t]] if own_first[t + 1] is greater than own_first[t]. */
+    int32_t own_count; /* 0: no node was moved, and own_first means nothing */
+    int32_t *own_first;
+    un_tet_shape *own;
+    size_t capacity[12]; /* of the arrays, in the order above */
 } un_tets;
 
 void un_tets_init(un_context *ctx, un_tets *mesh);
 void un_tets_free(un_tets *mesh);
 /* From a built tree, which must outlive the mesh. In parallel; arrays keep their room. */
 un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree);
+/* After nodes were moved (x was changed): gives the tets at nodes that are not where the tree has
+ * them shapes of their own, from the places of their nodes. A tet that was turned inside out has a
+ * negative volume; un_tets_validate counts such. */
+un_status un_tets_remeasure(un_tets *mesh, un_arena *arena);
 /* Frees all but the nodes, and the nodes of tets: a third of the memory is left. For meshes that
  * will only be contoured. */
 void un_tets_strip(un_tets *mesh);
 
 /* A point in a tet: its barycentric coordinates, which sum to 1 and are not below -1e-9 for points
  * in the brick (those outside count at its boundary). */
-typedef struct un_place {
+typedef struct un_tets_place {
     int32_t tet;
     double w[4];
-} un_place;
-void un_tets_locate(const un_tets *mesh, un_vec3 x, un_place *place);
+} un_tets_place;
+void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 /* As above when the tet is known, or guessed: false, and place untouched, if x is not in it. */
-bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_place *place);
+bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place);
 
 static inline double un_tets_size(const un_tets *mesh, int32_t t)
 {
     return un_octree_size(mesh->tree, mesh->level[t]);
 }
+/* Of the table, or the tet's own where a node was moved. */
+static inline const un_tet_shape *un_tets_shape(const un_tets *mesh, int32_t t)
+{
+    if (mesh->own_count > 0 && mesh->own_first[t + 1] > mesh->own_first[t])
+        return &mesh->own[mesh->own_first[t]];
+    return &mesh->shapes[mesh->shape[t]];
+}
 static inline double un_tets_volume(const un_tets *mesh, int32_t t)
 {
     double h = un_tets_size(mesh, t);
-    return mesh->shapes[mesh->shape[t]].volume * h * h * h;
+    return un_tets_shape(mesh, t)->volume * h * h * h;
 }
 static inline un_vec3 un_tets_center(const un_tets *mesh, int32_t t)
 {
@@ -87,7 +104,7 @@ static inline un_vec3 un_tets_center(const un_tets *mesh, int32_t t)
 /* Gradient of the linear function with values v at the tet's nodes. */
 static inline un_vec3 un_tets_gradient(const un_tets *mesh, int32_t t, const double v[4])
 {
-    const un_tet_shape *s = &mesh->shapes[mesh->shape[t]];
+    const un_tet_shape *s = un_tets_shape(mesh, t);
     double scale = 1 / un_tets_size(mesh, t), g[3];
     for (int a = 0; a < 3; a++)
         g[a] = scale * (s->gradient[0][a] * v[0] + s->gradient[1][a] * v[1] +
@@ -96,7 +113,7 @@ static inline un_vec3 un_tets_gradient(const un_tets *mesh, int32_t t, const dou
 }
 
 /* Linear interpolation of a nodal field. */
-static inline double un_tet_sample(const un_tets *mesh, const float *v, const un_place *p)
+static inline double un_tet_sample(const un_tets *mesh, const float *v, const un_tets_place *p)
 {
     const int32_t *n = mesh->tet[p->tet];
     return p->w[0] * v[n[0]] + p->w[1] * v[n[1]] + p->w[2] * v[n[2]] + p->w[3] * v[n[3]];
@@ -110,6 +127,7 @@ typedef struct un_tets_report {
     int64_t unmatched_faces;     /* inside the brick, with one tet or more than two */
     int64_t boundary_faces;      /* in the brick's boundary */
     int64_t misoriented_tets;    /* of no positive volume */
+    int64_t mismeasured_tets;    /* whose shape is not that of their nodes: remeasure */
     double volume;               /* sum over the tets, m3 */
     double min_angle, max_angle; /* dihedral, degrees */
     int64_t kind_count[5];

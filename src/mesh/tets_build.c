@@ -186,7 +186,7 @@ un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree)
     UN_ASSERT(tree->leaf_count > 0);
     un_tets_work w = {.mesh = mesh, .tree = tree};
     mesh->tree = tree;
-    mesh->node_count = mesh->tet_count = 0;
+    mesh->node_count = mesh->tet_count = mesh->own_count = 0;
     number_places(&w);
     UN_TRY(un_tets_number(&w, arena));
     un_parallel_for(mesh->ctx, tree->leaf_count, UN_TETS_GRAIN, fill_tets, &w);
@@ -203,11 +203,15 @@ void un_tets_strip(un_tets *mesh)
     un_free(mesh->ctx, mesh->face_code);
     un_free(mesh->ctx, mesh->first);
     un_free(mesh->ctx, mesh->corner);
+    un_free(mesh->ctx, mesh->own_first);
+    un_free(mesh->ctx, mesh->own);
     mesh->shape = mesh->level = NULL;
     mesh->face_tet = NULL;
     mesh->face_code = NULL;
-    mesh->first = mesh->corner = NULL;
-    for (int32_t array = 4; array < 10; array++) mesh->capacity[array] = 0;
+    mesh->first = mesh->corner = mesh->own_first = NULL;
+    mesh->own = NULL;
+    mesh->own_count = 0;
+    for (int32_t array = 4; array < 12; array++) mesh->capacity[array] = 0;
 }
 
 void un_tets_free(un_tets *mesh)

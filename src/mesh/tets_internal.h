@@ -57,6 +57,18 @@ typedef struct un_tet_template {
 } un_tet_template;
 void un_tet_templates(un_tet_template templates[UN_SHAPE_COUNT]);
 
+/* volume, gradient and stiffness from the edges from node 0 to the others, in leaf edges. */
+void un_tet_shape_measure(un_tet_shape *shape, const double edge[3][3]);
+/* Where the tree has a node. */
+static inline un_vec3 un_tets_home(const un_tets *mesh, uint64_t key)
+{
+    double unit = mesh->tree->unit;
+    return un_v3(unit * un_morton_gather(key), unit * un_morton_gather(key >> 1),
+                 unit * un_morton_gather(key >> 2));
+}
+/* From place->tet to the tet that holds x, or comes nearest; for meshes with moved nodes. */
+void un_tets_walk(const un_tets *mesh, un_vec3 x, un_tets_place *place);
+
 /* Leaves per block of the loops over them. */
 #define UN_TETS_GRAIN 2048
 

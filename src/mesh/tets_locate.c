@@ -43,7 +43,7 @@ static inline uint32_t index_near(const un_octree *tree, double x, int axis)
     return (uint32_t)(i < last ? i : last);
 }
 
-void un_tets_locate(const un_tets *mesh, un_vec3 x, un_place *place)
+void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
     const un_octree *tree = mesh->tree;
     x.x = clamp_axis(x.x, tree->h * tree->n[0]);
@@ -82,12 +82,13 @@ void un_tets_locate(const un_tets *mesh, un_vec3 x, un_place *place)
     for (int i = 0; i < 3; i++)
         w[i] = scale *
                (s->gradient[i][0] * d[0] + s->gradient[i][1] * d[1] + s->gradient[i][2] * d[2]);
-    *place = (un_place){t, {w[0], w[1], w[2], 1 - w[0] - w[1] - w[2]}};
+    *place = (un_tets_place){t, {w[0], w[1], w[2], 1 - w[0] - w[1] - w[2]}};
+    if (mesh->own_count > 0) un_tets_walk(mesh, x, place);
 }
 
-bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_place *place)
+bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place)
 {
-    const un_tet_shape *s = &mesh->shapes[mesh->shape[tet]];
+    const un_tet_shape *s = un_tets_shape(mesh, tet);
     un_vec3 d = un_sub(x, mesh->x[mesh->tet[tet][3]]);
     double scale = 1 / un_tets_size(mesh, tet), w[4] = {0, 0, 0, 1};
     for (int i = 0; i < 3; i++) {

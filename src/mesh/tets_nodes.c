@@ -128,24 +128,11 @@ static int64_t upper_nodes(const void *arg, int64_t begin, int64_t end, uint64_t
     return n;
 }
 
-static int64_t lower_bound(const uint64_t *keys, int64_t count, uint64_t key)
-{
-    int64_t lo = 0, hi = count;
-    while (lo < hi) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (keys[mid] < key)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 static void number_upper(void *arg, int64_t begin, int64_t end)
 {
     un_tets_work *w = arg;
     for (int64_t r = begin; r < end; r++) {
-        int64_t c = lower_bound(w->tree->key, w->tree->leaf_count, w->upper_key[r] >> 3);
+        int64_t c = un_lower_bound(w->tree->key, w->tree->leaf_count, w->upper_key[r] >> 3);
         w->upper_id[r] = (int32_t)(r + w->first_node[c]);
     }
 }
@@ -153,7 +140,7 @@ static void number_upper(void *arg, int64_t begin, int64_t end)
 static void shift_by_upper(void *arg, int64_t begin, int64_t end)
 {
     un_tets_work *w = arg;
-    int64_t r = lower_bound(w->upper_key, w->upper_count, w->tree->key[begin] << 3);
+    int64_t r = un_lower_bound(w->upper_key, w->upper_count, w->tree->key[begin] << 3);
     for (int64_t c = begin; c < end; c++) {
         while (r < w->upper_count && w->upper_key[r] < w->tree->key[c] << 3) r++;
         w->first_node[c] += (int32_t)r;
@@ -165,7 +152,7 @@ int32_t un_tets_node_at(const un_tets_work *w, int32_t x, int32_t y, int32_t z)
     const un_octree *tree = w->tree;
     uint64_t key = un_morton((uint32_t)x, (uint32_t)y, (uint32_t)z);
     if (x == 2 * tree->n[0] || y == 2 * tree->n[1] || z == 2 * tree->n[2]) {
-        int64_t r = lower_bound(w->upper_key, w->upper_count, key);
+        int64_t r = un_lower_bound(w->upper_key, w->upper_count, key);
         UN_ASSERT(r < w->upper_count && w->upper_key[r] == key);
         return w->upper_id[r];
     }
@@ -179,10 +166,8 @@ int32_t un_tets_node_at(const un_tets_work *w, int32_t x, int32_t y, int32_t z)
 
 static void set_node(un_tets *mesh, int32_t n, uint64_t key)
 {
-    double unit = mesh->tree->unit;
     mesh->node_key[n] = key;
-    mesh->x[n] = un_v3(unit * un_morton_gather(key), unit * un_morton_gather(key >> 1),
-                       unit * un_morton_gather(key >> 2));
+    mesh->x[n] = un_tets_home(mesh, key);
 }
 
 static void fill_nodes(void *arg, int64_t begin, int64_t end)

@@ -100,23 +100,23 @@ void un_tet_templates(un_tet_template templates[UN_SHAPE_COUNT])
     }
 }
 
-static void cross(double out[3], const int8_t a[3], const int8_t b[3])
+static void cross(double out[3], const double a[3], const double b[3])
 {
     out[0] = a[1] * b[2] - a[2] * b[1];
     out[1] = a[2] * b[0] - a[0] * b[2];
     out[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-/* All numbers but the thirds in the volume are exact: determinants are powers of two. */
-static void measure(un_tet_shape *shape)
+/* Of the table all numbers but the thirds in the volume are exact: determinants are powers of two.
+ */
+void un_tet_shape_measure(un_tet_shape *shape, const double edge[3][3])
 {
-    double det = determinant(shape->edge);
-    UN_ASSERT(det > 0);
-    shape->volume = det / 48;
-    for (int i = 0; i < 3; i++) {
-        cross(shape->gradient[i + 1], shape->edge[(i + 1) % 3], shape->edge[(i + 2) % 3]);
-        for (int a = 0; a < 3; a++) shape->gradient[i + 1][a] *= 2 / det;
-    }
+    double normal[3][3];
+    for (int i = 0; i < 3; i++) cross(normal[i], edge[(i + 1) % 3], edge[(i + 2) % 3]);
+    double det = edge[0][0] * normal[0][0] + edge[0][1] * normal[0][1] + edge[0][2] * normal[0][2];
+    shape->volume = det / 6;
+    for (int i = 0; i < 3; i++)
+        for (int a = 0; a < 3; a++) shape->gradient[i + 1][a] = normal[i][a] / det;
     for (int a = 0; a < 3; a++)
         shape->gradient[0][a] =
             -shape->gradient[1][a] - shape->gradient[2][a] - shape->gradient[3][a];
@@ -138,6 +138,10 @@ void un_tets_init(un_context *ctx, un_tets *mesh)
         un_tet_shape *shape = &mesh->shapes[k];
         shape->kind = shape_kind(k);
         edges_of(&templates[k], shape_axis(k), shape->edge);
-        measure(shape);
+        UN_ASSERT(determinant(shape->edge) > 0);
+        double edge[3][3];
+        for (int i = 0; i < 3; i++)
+            for (int a = 0; a < 3; a++) edge[i][a] = 0.5 * shape->edge[i][a];
+        un_tet_shape_measure(shape, edge);
     }
 }

@@ -105,19 +105,44 @@ static void count_faces(const face_args *faces, const int32_t *order, int64_t co
     }
 }
 
-/* Angles between the faces of a tet, degrees, from its nodes. */
+/* Whether the tet's volume and gradients are those of its nodes, to round-off. */
+static bool is_measured(const un_tets *mesh, int32_t t, const un_vec3 p[4], double volume)
+{
+    double h = un_tets_size(mesh, t), v[4], steepest = 0, off = 0;
+    const un_tet_shape *s = un_tets_shape(mesh, t);
+    for (int i = 0; i < 4; i++)
+        for (int a = 0; a < 3; a++) steepest = fmax(steepest, fabs(s->gradient[i][a]));
+    for (int a = 0; a < 3; a++) { /* of the coordinates, from node 0 */
+        for (int i = 0; i < 4; i++) {
+            un_vec3 e = un_sub(p[i], p[0]);
+            v[i] = a == 0 ? e.x : a == 1 ? e.y : e.z;
+        }
+        un_vec3 g = un_tets_gradient(mesh, t, v);
+        off = fmax(off, un_length(un_sub(g, un_v3(a == 0, a == 1, a == 2))));
+    }
+    return off <= 1e-9 * (1 + steepest) &&
+           fabs(un_tets_volume(mesh, t) - volume) <= 1e-9 * h * h * h;
+}
+
+/* Angles between the faces of a tet, degrees, from its nodes: exact while they are where the tree
+ * has them. */
 static void measure_tet(const un_tets *mesh, int32_t t, un_tets_report *report)
 {
-    un_vec3 p[4], normal[4];
+    un_vec3 p[4], x[4], normal[4];
+    double unit = mesh->tree->unit;
     for (int i = 0; i < 4; i++) {
-        int32_t at[3];
-        node_place(mesh, mesh->tet[t][i], at);
-        p[i] = un_v3(at[0], at[1], at[2]);
+        int32_t at[3], n = mesh->tet[t][i];
+        un_vec3 home = un_tets_home(mesh, mesh->node_key[n]);
+        node_place(mesh, n, at);
+        x[i] = mesh->x[n];
+        p[i] = x[i].x == home.x && x[i].y == home.y && x[i].z == home.z ? un_v3(at[0], at[1], at[2])
+                                                                        : un_scale(x[i], 1 / unit);
     }
     double det = un_dot(un_sub(p[1], p[0]), un_cross(un_sub(p[2], p[0]), un_sub(p[3], p[0])));
     if (!(det > 0)) report->misoriented_tets++;
-    double unit = mesh->tree->unit;
-    report->volume += det / 6 * unit * unit * unit;
+    double volume = det / 6 * unit * unit * unit;
+    report->volume += volume;
+    if (!is_measured(mesh, t, x, volume)) report->mismeasured_tets++;
     report->kind_count[mesh->shapes[mesh->shape[t]].kind]++;
     for (int i = 0; i < 4; i++) {
         un_vec3 o = p[(i + 1) % 4], u = un_sub(p[(i + 2) % 4], o), v = un_sub(p[(i + 3) % 4], o);

@@ -22,19 +22,18 @@ static inline double cut(double positive, double other)
     return positive / (positive - other);
 }
 
-static double triangle_fraction(double a, double b, double c)
+double un_triangle_fraction(const double v[3])
 {
-    int positive = (a > 0) + (b > 0) + (c > 0);
+    int positive = (v[0] > 0) + (v[1] > 0) + (v[2] > 0);
     if (positive == 0) return 0;
     if (positive == 3) return 1;
-    if (positive == 1) {
-        if (b > 0) return cut(b, a) * cut(b, c);
-        if (c > 0) return cut(c, a) * cut(c, b);
-        return cut(a, b) * cut(a, c);
+    for (int i = 0; i < 3; i++) { /* the corner that differs from the other two */
+        double a = v[i], b = v[(i + 1) % 3], c = v[(i + 2) % 3];
+        if ((a > 0) == (b > 0) || (a > 0) == (c > 0)) continue;
+        double share = a / (a - b) * (a / (a - c));
+        return a > 0 ? share : 1 - share;
     }
-    if (b <= 0) return 1 - (1 - cut(a, b)) * (1 - cut(c, b));
-    if (c <= 0) return 1 - (1 - cut(a, c)) * (1 - cut(b, c));
-    return 1 - (1 - cut(b, a)) * (1 - cut(c, a));
+    return 0;
 }
 
 /* Corners in cyclic order; the mean over both diagonals, so that no direction is preferred. */
@@ -42,8 +41,9 @@ static double square_fraction(double a, double b, double c, double d)
 {
     if (!(a > 0 || b > 0 || c > 0 || d > 0)) return 0;
     if (!(a < 0 || b < 0 || c < 0 || d < 0)) return 1;
-    return 0.25 * (triangle_fraction(a, b, c) + triangle_fraction(a, c, d) +
-                   triangle_fraction(a, b, d) + triangle_fraction(b, c, d));
+    return 0.25 *
+           (un_triangle_fraction((double[]){a, b, c}) + un_triangle_fraction((double[]){a, c, d}) +
+            un_triangle_fraction((double[]){a, b, d}) + un_triangle_fraction((double[]){b, c, d}));
 }
 
 double un_tet_fraction(const double v[4])

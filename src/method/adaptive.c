@@ -182,7 +182,7 @@ static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, 
 {
     un_adaptive *a = arg;
     un_particles *p = &a->markers.particles;
-    un_place place;
+    un_tets_place place;
     un_tets_locate(&a->mesh.tets, from, &place);
     p->flags[q] = UN_PARTICLE_SURFACE;
     p->size[q] = (float)a->mesh.tree.h;

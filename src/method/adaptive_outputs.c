@@ -55,7 +55,7 @@ un_status un_adaptive_surface(void *state, un_trimesh *mesh)
     return UN_OK;
 }
 
-static double pressure_at(const un_adaptive *a, const un_place *place)
+static double pressure_at(const un_adaptive *a, const un_tets_place *place)
 {
     double p = 0;
     for (int k = 0; k < un_adaptive_pressures(a); k++)
@@ -67,25 +67,13 @@ static double pressure_at(const un_adaptive *a, const un_place *place)
 un_status un_adaptive_cells(const void *state, un_cells *out)
 {
     const un_adaptive *a = state;
-    const un_octree *tree = &a->mesh.tree;
-    const un_tets *tets = &a->mesh.tets;
-    UN_TRY(un_cells_alloc(a->core.ctx, out, tree->leaf_count));
-    for (int32_t leaf = 0; leaf < tree->leaf_count; leaf++) {
-        double h = un_octree_size(tree, tree->level[leaf]);
-        un_vec3 min = un_octree_corner(tree, leaf);
-        un_place place;
-        un_tets_locate(tets, un_add(min, un_v3(0.5 * h, 0.5 * h, 0.5 * h)), &place);
-        if (!(un_tet_sample(tets, a->node.phi, &place) < 0)) continue;
-        if (!(un_tet_sample(tets, a->mesh.walls.phi, &place) > 0)) continue;
-        un_vec3 u = {0, 0, 0};
-        for (int i = 0; i < 4; i++) u = un_mad(u, a->node.u[tets->tet[place.tet][i]], place.w[i]);
-        out->min[out->count] = min;
-        out->size[out->count] = h;
-        out->level[out->count] = tree->level[leaf];
-        out->pressure[out->count] = pressure_at(a, &place);
-        out->velocity[out->count++] = u;
-    }
-    return UN_OK;
+    un_tets_cells in = {.mesh = &a->mesh.tets,
+                        .phi = a->node.phi,
+                        .walls = a->mesh.walls.phi,
+                        .pressure_count = un_adaptive_pressures(a),
+                        .p = a->node.p,
+                        .u = a->node.u};
+    return un_cells_from_tets(a->core.ctx, out, &in);
 }
 
 /* ---- probes ---- */
@@ -93,7 +81,7 @@ un_status un_adaptive_cells(const void *state, un_cells *out)
 double un_adaptive_probe(const void *state, const un_probe *which)
 {
     const un_adaptive *a = state;
-    un_place place;
+    un_tets_place place;
     switch (which->kind) {
     case UN_PROBE_FRONT:
         return un_probe_front_tets(a->core.ctx, a->node.phi, &a->mesh.tets, which->axis,

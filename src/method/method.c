@@ -85,28 +85,3 @@ un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *partic
                    "velocities are no longer finite after step %d (t = %.6g s); lower solver.cfl",
                    step->step, step->time);
 }
-
-un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t count)
-{
-    size_t room = (size_t)count + 1;
-    *cells = (un_cells){0};
-    cells->min = un_alloc(ctx, room, sizeof *cells->min);
-    cells->size = un_alloc(ctx, room, sizeof *cells->size);
-    cells->level = un_alloc(ctx, room, sizeof *cells->level);
-    cells->pressure = un_alloc(ctx, room, sizeof *cells->pressure);
-    cells->velocity = un_alloc(ctx, room, sizeof *cells->velocity);
-    if (cells->min && cells->size && cells->level && cells->pressure && cells->velocity)
-        return UN_OK;
-    un_cells_free(ctx, cells);
-    return UN_ERROR_MEMORY;
-}
-
-void un_cells_free(un_context *ctx, un_cells *cells)
-{
-    un_free(ctx, cells->min);
-    un_free(ctx, cells->size);
-    un_free(ctx, cells->level);
-    un_free(ctx, cells->pressure);
-    un_free(ctx, cells->velocity);
-    *cells = (un_cells){0};
-}

@@ -29,16 +29,6 @@ typedef struct un_step {
     double stage_seconds[UN_STAGE_COUNT_MAX];
 } un_step;
 
-/* Liquid cells for mesh.vtu: axis-aligned cubes. Arrays belong to the caller of `cells`. */
-typedef struct un_cells {
-    int64_t count;
-    un_vec3 *min; /* lower corner */
-    double *size; /* edge length */
-    int32_t *level;
-    double *pressure;
-    un_vec3 *velocity;
-} un_cells;
-
 typedef struct un_estimate {
     int32_t cells[3];
     double cell_size;
@@ -64,7 +54,7 @@ typedef struct un_method {
     const float *(*depth)(const void *state);
     /* The output surface: closed, with normals and velocities. */
     un_status (*surface)(void *state, un_trimesh *mesh);
-    un_status (*cells)(const void *state, un_cells *cells);
+    un_status (*cells)(const void *state, un_cells *cells); /* for mesh.vtu */
     /* NaN where a probe has nothing to say. */
     double (*probe)(const void *state, const un_probe *probe);
     /* What is known beforehand: of a method that adapts its first state, made for that. */
@@ -91,8 +81,6 @@ un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t 
                          double tolerance);
 /* Books the time since *clock to a stage and restarts the clock. */
 void un_stage_end(un_step *step, int32_t stage, double *clock);
-un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t count);
-void un_cells_free(un_context *ctx, un_cells *cells);
 /* Particles, energies, momentum, the fastest speed. Fails when velocities are no longer finite. */
 un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *particles,
                       const un_scene_def *def);

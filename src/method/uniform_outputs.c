@@ -46,24 +46,8 @@ un_status un_uniform_surface(void *state, un_trimesh *mesh)
 un_status un_uniform_cells(const void *state, un_cells *out)
 {
     const un_uniform *s = state;
-    const un_grid *g = &s->grid;
-    int64_t n = 0;
-    for (int64_t c = 0; c < g->cell_count; c++) n += s->phi[c] < 0 && s->walls->volume[c] > 0;
-    UN_TRY(un_cells_alloc(s->ctx, out, n));
-    for (int32_t k = 0; k < g->n[2]; k++)
-        for (int32_t j = 0; j < g->n[1]; j++)
-            for (int32_t i = 0; i < g->n[0]; i++) {
-                int64_t c = un_grid_cell(g, i, j, k);
-                if (!(s->phi[c] < 0 && s->walls->volume[c] > 0)) continue;
-                out->min[out->count] = un_grid_node_position(g, i, j, k);
-                out->size[out->count] = g->h;
-                out->level[out->count] = 0;
-                out->pressure[out->count] = s->pressure->p[c];
-                out->velocity[out->count++] = un_v3(0.5 * (s->u[0][c] + s->u[0][c + 1]),
-                                                    0.5 * (s->u[1][c] + s->u[1][c + g->stride[1]]),
-                                                    0.5 * (s->u[2][c] + s->u[2][c + g->stride[2]]));
-            }
-    return UN_OK;
+    un_grid_cells in = {&s->grid, s->phi, s->walls->volume, s->pressure->p, s->u};
+    return un_cells_from_grid(s->ctx, out, &in);
 }
 
 /* The farthest place along the axis that a cube of two cells reaches that lies in the liquid as a

@@ -30,7 +30,7 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
                               const float *depth);
 /* VTK XML PolyData of the surface, for surface.pvd: ParaView's PLY reader takes no attributes. */
 un_status un_output_surface_vtp(un_context *ctx, const char *path, const un_trimesh *mesh);
-/* VTK XML UnstructuredGrid of voxels: level, pressure, velocity. */
+/* VTK XML UnstructuredGrid: level, pressure, velocity. */
 un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cells);
 /* A ParaView collection of DIR/frames/NNNN/<file> for frames 0..frame_count-1. */
 un_status un_output_pvd(un_context *ctx, const char *path, const char *file, int32_t frame_count,
@@ -40,6 +40,9 @@ un_status un_output_pvd(un_context *ctx, const char *path, const char *file, int
 un_status un_output_read_surface(un_context *ctx, const char *path, un_trimesh *mesh);
 un_status un_output_read_particles(un_context *ctx, const char *path, un_particles *particles);
 un_status un_output_read_cells(un_context *ctx, const char *path, un_cells *cells);
+/* From the bytes of a file, which are changed; a NUL follows them. path: for messages. */
+un_status un_output_parse_cells(un_context *ctx, const char *path, char *text, size_t size,
+                                un_cells *cells);
 
 /* ---- tables and run.json ---- */
 

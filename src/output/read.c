@@ -21,12 +21,10 @@ static un_status malformed(const frame_reader *r, const char *what)
                    r->path, what);
 }
 
-static un_status reader_open(frame_reader *r, un_context *ctx, const char *path)
+/* Finds the data behind the head, of a text of this size. */
+static un_status reader_begin(frame_reader *r, size_t size)
 {
     static const char mark[] = "<AppendedData encoding=\"raw\">\n_";
-    *r = (frame_reader){.ctx = ctx, .path = path};
-    size_t size;
-    UN_TRY(un_file_read(ctx, path, &r->text, &size));
     char *found = memmem(r->text, size, mark, sizeof mark - 1);
     if (!found || memchr(r->text, 0, (size_t)(found - r->text)))
         return malformed(r, "no appended data");
@@ -34,6 +32,14 @@ static un_status reader_open(frame_reader *r, un_context *ctx, const char *path)
     r->data = found + sizeof mark - 1;
     r->data_size = size - (size_t)(r->data - r->text);
     return UN_OK;
+}
+
+static un_status reader_open(frame_reader *r, un_context *ctx, const char *path)
+{
+    *r = (frame_reader){.ctx = ctx, .path = path};
+    size_t size;
+    UN_TRY(un_file_read(ctx, path, &r->text, &size));
+    return reader_begin(r, size);
 }
 
 static void reader_close(frame_reader *r)
@@ -143,45 +149,61 @@ un_status un_output_read_particles(un_context *ctx, const char *path, un_particl
     return status;
 }
 
+static int32_t int_at(const char *bytes, int64_t index)
+{
+    int32_t value;
+    memcpy(&value, bytes + 4 * index, sizeof value);
+    return value;
+}
+
 static un_status fill_cells(const frame_reader *r, un_cells *cells)
 {
     int64_t points = 0, count = 0;
-    const char *x, *corner, *level, *pressure, *velocity;
+    const char *x, *end, *corner, *type, *level, *pressure, *velocity, *reason;
     UN_TRY(read_count(r, "NumberOfPoints=\"", &points));
     UN_TRY(read_count(r, "NumberOfCells=\"", &count));
     UN_TRY(read_array(r, "Name=\"Points\" NumberOfComponents=\"3\"", points, 12, &x));
-    UN_TRY(read_array(r, "type=\"Int32\" Name=\"connectivity\"", count, 32, &corner));
+    UN_TRY(read_array(r, "type=\"Int32\" Name=\"offsets\"", count, 4, &end));
+    int64_t corners = count > 0 ? int_at(end, count - 1) : 0;
+    if (corners < 0) return malformed(r, "an offset is impossible");
+    UN_TRY(read_array(r, "type=\"Int32\" Name=\"connectivity\"", corners, 4, &corner));
+    UN_TRY(read_array(r, "type=\"UInt8\" Name=\"types\"", count, 1, &type));
     UN_TRY(read_array(r, "type=\"Int32\" Name=\"level\"", count, 4, &level));
     UN_TRY(read_array(r, "type=\"Float32\" Name=\"pressure\"", count, 4, &pressure));
     UN_TRY(read_array(r, "type=\"Float32\" Name=\"velocity\" NumberOfComponents=\"3\"", count, 12,
                       &velocity));
-    UN_TRY(un_cells_alloc(r->ctx, cells, count));
+    UN_TRY(un_cells_alloc(r->ctx, cells, points, count, corners));
+    for (int64_t i = 0; i < points; i++) cells->point[i] = vector_at(x, i);
+    memcpy(cells->corner, corner, 4 * (size_t)corners);
+    memcpy(cells->first + 1, end, 4 * (size_t)count);
+    memcpy(cells->type, type, (size_t)count);
+    memcpy(cells->level, level, 4 * (size_t)count);
     for (int64_t c = 0; c < count; c++) {
-        int32_t ends[2]; /* of the voxel's first edge, along x */
-        memcpy(ends, corner + 32 * c, sizeof ends);
-        if (ends[0] < 0 || ends[0] >= points || ends[1] < 0 || ends[1] >= points)
-            return malformed(r, "a corner is not among the points");
-        un_vec3 a = vector_at(x, ends[0]), b = vector_at(x, ends[1]);
-        if (!un_finite3(a) || !isfinite(b.x) || !(b.x > a.x))
-            return malformed(r, "a cell has no size");
-        cells->min[c] = a;
-        cells->size[c] = b.x - a.x;
-        memcpy(&cells->level[c], level + 4 * c, sizeof *cells->level);
         cells->pressure[c] = (double)float_at(pressure, c);
         cells->velocity[c] = vector_at(velocity, c);
-        cells->count = c + 1;
     }
-    return UN_OK;
+    return un_cells_validate(cells, &reason) ? UN_OK : malformed(r, reason);
+}
+
+un_status un_output_parse_cells(un_context *ctx, const char *path, char *text, size_t size,
+                                un_cells *cells)
+{
+    frame_reader r = {.ctx = ctx, .path = path, .text = text};
+    *cells = (un_cells){0};
+    un_status status = reader_begin(&r, size);
+    if (status == UN_OK) status = fill_cells(&r, cells);
+    if (status != UN_OK) un_cells_free(ctx, cells);
+    return status;
 }
 
 un_status un_output_read_cells(un_context *ctx, const char *path, un_cells *cells)
 {
-    frame_reader r;
+    char *text;
+    size_t size;
     *cells = (un_cells){0};
-    un_status status = reader_open(&r, ctx, path);
-    if (status == UN_OK) status = fill_cells(&r, cells);
-    if (status != UN_OK) un_cells_free(ctx, cells);
-    reader_close(&r);
+    UN_TRY(un_file_read(ctx, path, &text, &size));
+    un_status status = un_output_parse_cells(ctx, path, text, size, cells);
+    un_free(ctx, text);
     return status;
 }
 

@@ -175,112 +175,22 @@ un_status un_output_surface_vtp(un_context *ctx, const char *path, const un_trim
 
 /* ---- cells ---- */
 
-#define VTK_VOXEL 11
-
-/* Corners of cells that fall together become one point. Corners are compared as integers in steps
- * of a 1024th of the smallest cell: corners of a grid or octree are whole multiples of that, with
- * round-off far below half a step. */
-typedef struct corner_set {
-    un_context *ctx;
-    un_vec3 origin;
-    double step;
-    int32_t (*point)[3]; /* in steps from the origin */
-    size_t capacity;
-    int32_t count;
-    int32_t *table; /* open addressing; -1: free */
-    size_t table_size;
-} corner_set;
-
-static size_t corner_slot(const corner_set *set, const int32_t q[3])
-{
-    uint64_t hash =
-        un_hash64(((uint64_t)(uint32_t)q[0] << 32 | (uint32_t)q[1]) ^ un_hash64((uint32_t)q[2]));
-    size_t slot = hash & (set->table_size - 1);
-    while (set->table[slot] >= 0 && memcmp(set->point[set->table[slot]], q, 3 * sizeof *q) != 0)
-        slot = (slot + 1) & (set->table_size - 1);
-    return slot;
-}
-
-static un_status corner_grow(corner_set *set)
-{
-    size_t size = set->table_size ? 2 * set->table_size : 1024;
-    int32_t *table;
-    UN_ALLOC(set->ctx, table, size);
-    memset(table, 0xff, size * sizeof *table);
-    un_free(set->ctx, set->table);
-    set->table = table;
-    set->table_size = size;
-    for (int32_t i = 0; i < set->count; i++) table[corner_slot(set, set->point[i])] = i;
-    return UN_OK;
-}
-
-static un_status corner_find(corner_set *set, un_vec3 x, int32_t *index)
-{
-    if (2 * (size_t)set->count >= set->table_size) UN_TRY(corner_grow(set));
-    int32_t q[3] = {(int32_t)lround((x.x - set->origin.x) / set->step),
-                    (int32_t)lround((x.y - set->origin.y) / set->step),
-                    (int32_t)lround((x.z - set->origin.z) / set->step)};
-    size_t slot = corner_slot(set, q);
-    if (set->table[slot] < 0) {
-        UN_TRY(un_array_reserve(set->ctx, (void **)&set->point, &set->capacity,
-                                (size_t)set->count + 1, sizeof *set->point));
-        memcpy(set->point[set->count], q, sizeof q);
-        set->table[slot] = set->count++;
-    }
-    *index = set->table[slot];
-    return UN_OK;
-}
-
-static un_status corners_build(corner_set *set, int32_t *corners, const un_cells *cells)
-{
-    if (cells->count == 0) return UN_OK;
-    double smallest = INFINITY, extent = 0;
-    set->origin = cells->min[0];
-    for (int64_t c = 0; c < cells->count; c++) {
-        set->origin = un_min3(set->origin, cells->min[c]);
-        smallest = fmin(smallest, cells->size[c]);
-    }
-    for (int64_t c = 0; c < cells->count; c++) {
-        un_vec3 far = un_sub(cells->min[c], set->origin);
-        extent = fmax(extent, fmax(fmax(far.x, far.y), far.z) + cells->size[c]);
-    }
-    set->step = smallest / 1024;
-    UN_ASSERT(smallest > 0 && extent / set->step < INT32_MAX);
-    for (int64_t c = 0; c < cells->count; c++)
-        for (int k = 0; k < 8; k++) {
-            un_vec3 side = un_v3(k & 1, k >> 1 & 1, k >> 2 & 1);
-            UN_TRY(
-                corner_find(set, un_mad(cells->min[c], side, cells->size[c]), &corners[8 * c + k]));
-        }
-    return UN_OK;
-}
-
 un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cells)
 {
-    if (cells->count > INT32_MAX / 8)
-        return un_fail(ctx, UN_ERROR_ARGUMENT,
-                       "%s: a mesh of %lld cells is too large; lower detail.finest or set "
-                       "output.mesh = false",
-                       path, (long long)cells->count);
-    int64_t count = cells->count;
-    corner_set set = {.ctx = ctx};
-    int32_t *corners = NULL;
-    un_status status = UN_OK;
-    UN_ALLOC_DONE(ctx, corners, 8 * count + 1);
-    UN_TRY_DONE(corners_build(&set, corners, cells));
     vtk_writer w = {0};
-    UN_TRY_DONE(un_file_create(ctx, path, &w.file));
+    int64_t count = cells->count, corners = count > 0 ? cells->first[count] : 0;
+    UN_TRY(un_file_create(ctx, path, &w.file));
     head_begin(&w, "UnstructuredGrid");
-    un_file_printf(w.file, "<Piece NumberOfPoints=\"%d\" NumberOfCells=\"%lld\">\n", set.count,
-                   (long long)count);
+    un_file_printf(w.file, "<Piece NumberOfPoints=\"%d\" NumberOfCells=\"%lld\">\n",
+                   cells->point_count, (long long)count);
     un_file_printf(w.file, "<CellData Scalars=\"pressure\" Vectors=\"velocity\">\n");
     head_array(&w, "Int32", "level", 1, count, sizeof(int32_t));
     head_array(&w, "Float32", "pressure", 1, count, sizeof(float));
     head_array(&w, "Float32", "velocity", 3, count, sizeof(float));
     un_file_printf(w.file, "</CellData>\n<Points>\n");
-    head_array(&w, "Float32", "Points", 3, set.count, sizeof(float));
+    head_array(&w, "Float32", "Points", 3, cells->point_count, sizeof(float));
     un_file_printf(w.file, "</Points>\n<Cells>\n");
-    head_array(&w, "Int32", "connectivity", 1, 8 * count, sizeof(int32_t));
+    head_array(&w, "Int32", "connectivity", 1, corners, sizeof(int32_t));
     head_array(&w, "Int32", "offsets", 1, count, sizeof(int32_t));
     head_array(&w, "UInt8", "types", 1, count, sizeof(uint8_t));
     un_file_printf(w.file, "</Cells>\n");
@@ -291,22 +201,14 @@ un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cel
     data_begin(&w, 1, count, sizeof(float));
     for (int64_t c = 0; c < count; c++) put_float(w.file, cells->pressure[c]);
     data_vectors(&w, cells->velocity, count);
-    data_begin(&w, 3, set.count, sizeof(float));
-    for (int32_t i = 0; i < set.count; i++)
-        put_vector(
-            w.file,
-            un_mad(set.origin, un_v3(set.point[i][0], set.point[i][1], set.point[i][2]), set.step));
-    data_begin(&w, 8, count, sizeof(int32_t));
-    un_file_write_little(w.file, corners, 8 * (size_t)count, sizeof(int32_t));
-    data_sequence(&w, 8, 8, count);
+    data_vectors(&w, cells->point, cells->point_count);
+    data_begin(&w, 1, corners, sizeof(int32_t));
+    un_file_write_little(w.file, cells->corner, (size_t)corners, sizeof(int32_t));
+    data_begin(&w, 1, count, sizeof(int32_t)); /* VTK's offsets are where cells end */
+    if (count > 0) un_file_write_little(w.file, cells->first + 1, (size_t)count, sizeof(int32_t));
     data_begin(&w, 1, count, sizeof(uint8_t));
-    for (int64_t c = 0; c < count; c++) un_file_write(w.file, &(uint8_t){VTK_VOXEL}, 1);
-    status = data_end(&w);
-done:
-    un_free(ctx, corners);
-    un_free(ctx, set.point);
-    un_free(ctx, set.table);
-    return status;
+    un_file_write(w.file, cells->type, (size_t)count);
+    return data_end(&w);
 }
 
 /* ---- collections ---- */

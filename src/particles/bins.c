@@ -2,13 +2,6 @@
  * neighbours in memory, for the particles and for the grid around them. */
 #include "particles/particles.h"
 
-static uint64_t spread3(uint64_t x)
-{
-    uint64_t out = 0;
-    for (int bit = 0; bit < 21; bit++) out |= (x >> bit & 1) << (3 * bit);
-    return out;
-}
-
 /* Blocks sorted by their Morton code; there are few, so an insertion by counting is not needed. */
 static un_status rank_blocks(un_bins *b, un_arena *arena)
 {
@@ -16,10 +9,10 @@ static un_status rank_blocks(un_bins *b, un_arena *arena)
     int32_t *order = un_arena_alloc(arena, (size_t)b->block_count, sizeof *order);
     if (!keys || !order) return UN_ERROR_MEMORY;
     for (int32_t n = 0; n < b->block_count; n++) {
-        uint64_t i = (uint64_t)(n % b->blocks[0]), j = (uint64_t)(n / b->blocks[0] % b->blocks[1]);
-        uint64_t k = (uint64_t)(n / (b->blocks[0] * b->blocks[1]));
+        uint32_t i = (uint32_t)(n % b->blocks[0]), j = (uint32_t)(n / b->blocks[0] % b->blocks[1]);
+        uint32_t k = (uint32_t)(n / (b->blocks[0] * b->blocks[1]));
         /* 10 bits an axis: ties beyond 1024 blocks a side only cost locality */
-        keys[n] = (uint32_t)(spread3(i & 1023) | spread3(j & 1023) << 1 | spread3(k & 1023) << 2);
+        keys[n] = (uint32_t)un_morton(i & 1023, j & 1023, k & 1023);
     }
     UN_TRY(un_parallel_sort(b->ctx, arena, order, keys, b->block_count, 30));
     for (int32_t r = 0; r < b->block_count; r++) b->rank[order[r]] = r;

@@ -2,7 +2,6 @@
 #ifndef UN_PARTICLES_GROUPS_H
 #define UN_PARTICLES_GROUPS_H
 
-#include "particles/lanes.h"
 #include "particles/particles.h"
 
 /* A box and how far it reaches, eight times over. */

@@ -13,7 +13,7 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
 {
     bins_args *a = arg;
     for (int64_t q = begin; q < end; q++) {
-        un_place place;
+        un_tets_place place;
         un_tets_locate(a->mesh, un_particle_position(a->particles, q), &place);
         a->keys[q] = (uint32_t)place.tet;
     }

@@ -19,7 +19,7 @@ static bool is_graded(const un_tets *mesh, int64_t n)
 {
     for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
         int32_t t = mesh->corner[k] / 4;
-        un_tet_kind kind = mesh->shapes[mesh->shape[t]].kind;
+        un_tet_kind kind = un_tets_shape(mesh, t)->kind;
         if (kind != UN_TET_BCC && kind != UN_TET_BOUNDARY) return true;
     }
     return false;

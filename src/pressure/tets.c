@@ -82,7 +82,7 @@ static un_ghost make_ghost(const args *s, int32_t t)
     const int32_t *n = s->mesh->tet[t];
     double phi[4];
     for (int i = 0; i < 4; i++) phi[i] = s->phi[n[i]];
-    return un_ghost_make(&s->mesh->shapes[s->mesh->shape[t]], phi, s->wet[t], s->mode);
+    return un_ghost_make(un_tets_shape(s->mesh, (int32_t)t), phi, s->wet[t], s->mode);
 }
 
 /* ---- which nodes are unknowns ---- */
@@ -117,7 +117,7 @@ static bool is_weak(const args *s, int64_t n)
         int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
         if (s->wet[t] == 0) continue;
         double scale = s->size[m->level[t]] * open_ease(s, t);
-        stiffness += scale * m->shapes[m->shape[t]].stiffness[i][i];
+        stiffness += scale * un_tets_shape(m, t)->stiffness[i][i];
         if (s->wet[t] == 15) continue;
         un_ghost g = make_ghost(s, t);
         double share = scale * un_ghost_entry(&g, i, i), depths = 0, height = 0;
@@ -232,7 +232,7 @@ static inline void gather_row(const args *s, int64_t n, un_row *r, double *val)
         uint32_t wet = s->wet[t];
         if (wet == 0) continue;
         const int32_t *node = m->tet[t];
-        const double *k = m->shapes[m->shape[t]].stiffness[i];
+        const double *k = un_tets_shape(m, t)->stiffness[i];
         if (!val) {
             for (int j = 0; j < 4; j++)
                 if (wet == 15 ? k[j] != 0 : wet >> j & 1) un_row_find(r, node[j]);
@@ -263,7 +263,7 @@ static double inflow(const args *s, int64_t n, double *hat)
     double sum = 0, volume = 0;
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
-        const un_tet_shape *shape = &m->shapes[m->shape[t]];
+        const un_tet_shape *shape = un_tets_shape(m, t);
         double h = s->size[m->level[t]], share = open_share(s, t);
         const double *g = shape->gradient[i];
         double area = shape->volume * h * h;

@@ -4,6 +4,7 @@
 
 #include <embree3/rtcore.h>
 
+#include "mesh/mesh.h"
 #include "render/render.h"
 
 /* What a ray meets; WATER and SOLID are also Embree's numbers of their meshes. POINT and CELL are
@@ -25,6 +26,17 @@ typedef struct un_light_map {
     float (*photons)[5]; /* x, z, red, green, blue */
 } un_light_map;
 
+/* Polygons of cells, as fans of triangles; internal lengths. */
+typedef struct un_cut_faces {
+    un_slice slice;   /* m */
+    float (*corner)[3];   /* points of the slice; one more */
+    uint8_t (*colour)[3]; /* by polygon */
+    float *edge;          /* by polygon: half the width of its dark edge */
+    uint32_t (*triangle)[3];
+    int32_t *of_triangle; /* the polygon */
+    int32_t triangle_count;
+} un_cut_faces;
+
 struct un_renderer {
     un_context *ctx;
     un_scene *scene;
@@ -44,13 +56,11 @@ struct un_renderer {
     un_render_mesh solids; /* all of them, posed */
     un_render_mesh water;
     un_light_map light;
-    /* particles as spheres, and the squares in which cells meet the cut (embree_extra.c) */
-    int32_t sphere_count, square_count;
+    /* particles as spheres, and the polygons in which cells meet the cut (embree_extra.c) */
+    int32_t sphere_count;
     float (*sphere)[4]; /* place and radius; one more */
     uint8_t (*sphere_colour)[3];
-    struct un_square *square;
-    float (*square_corner)[3];
-    uint32_t (*square_triangle)[3];
+    un_cut_faces faces;
     double fastest; /* of the run, m/s, for colours */
     /* per pixel */
     un_fvec *film; /* sums of weighted samples */

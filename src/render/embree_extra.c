@@ -1,4 +1,4 @@
-/* Particles as spheres and cells as squares in the plane that cuts them, in colours that say
+/* Particles as spheres and cells as polygons in the plane that cuts them, in colours that say
  * something: of particles the speed, of cells the level. */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -6,12 +6,7 @@
 #include "output/output.h"
 #include "render/embree.h"
 
-typedef struct un_square {
-    float min[2], size; /* in the plane, internal lengths */
-    uint8_t colour[3];
-} un_square;
-
-#define EDGE 0.045f /* of a cell: half the width of its dark edge */
+#define EDGE 0.045 /* half the width of a polygon's dark edge, by the root of its area */
 
 /* ---- colours ---- */
 
@@ -33,12 +28,18 @@ static un_fvec linear(const uint8_t rgb[3])
 un_fvec un_extra_colour(const un_renderer *r, unsigned kind, unsigned number, un_fvec p)
 {
     if (kind == UN_HIT_POINT) return linear(r->sphere_colour[number]);
-    const un_square *s = &r->square[number / 2];
-    int axis = r->def.cut_axis;
-    float u = (p[(axis + 1) % 3] - s->min[0]) / s->size,
-          v = (p[(axis + 2) % 3] - s->min[1]) / s->size;
-    float from = fminf(fminf(u, 1 - u), fminf(v, 1 - v));
-    return linear(s->colour) * (from < EDGE ? 0.25f : 1.0f);
+    const un_cut_faces *f = &r->faces;
+    int b = (r->def.cut_axis + 1) % 3, c = (r->def.cut_axis + 2) % 3;
+    int32_t i = f->of_triangle[number], first = f->slice.first[i], end = f->slice.first[i + 1];
+    bool edge = false;
+    for (int32_t k = first; k < end && !edge; k++) {
+        const float *from = f->corner[f->slice.corner[k]];
+        const float *to = f->corner[f->slice.corner[k + 1 < end ? k + 1 : first]];
+        float u = to[b] - from[b], v = to[c] - from[c];
+        float off = u * (p[c] - from[c]) - v * (p[b] - from[b]);
+        edge = fabsf(off) < f->edge[i] * sqrtf(u * u + v * v);
+    }
+    return linear(f->colour[i]) * (edge ? 0.25f : 1.0f);
 }
 
 /* ---- loading ---- */
@@ -65,7 +66,7 @@ static un_status load_particles(un_renderer *r, const char *path)
         to[2] = (float)(x.z / r->unit);
         to[3] = (float)(cbrt(p.volume[i] * (3 / (4 * UN_PI))) / r->unit);
         un_render_ramp(un_length(un_particle_velocity(&p, i)) / fastest,
-                    r->sphere_colour[r->sphere_count]);
+                       r->sphere_colour[r->sphere_count]);
         r->sphere_count++;
     }
     memset(r->sphere[r->sphere_count], 0, sizeof *r->sphere);
@@ -74,48 +75,58 @@ done:
     return status;
 }
 
-static void add_square(un_renderer *r, un_vec3 min, double size, const uint8_t colour[3])
+static double polygon_area(const un_slice *s, int32_t i)
 {
-    int axis = r->def.cut_axis, b = (axis + 1) % 3, c = (axis + 2) % 3;
-    int32_t n = r->square_count++;
-    float lo[3] = {(float)(min.x / r->unit), (float)(min.y / r->unit), (float)(min.z / r->unit)};
-    float s = (float)(size / r->unit);
-    r->square[n] = (un_square){{lo[b], lo[c]}, s, {colour[0], colour[1], colour[2]}};
-    for (uint32_t k = 0; k < 4; k++) {
-        float *to = r->square_corner[4 * n + (int32_t)k];
-        to[axis] = (float)(r->def.cut_at / r->unit);
-        to[b] = lo[b] + (k == 1 || k == 2 ? s : 0);
-        to[c] = lo[c] + (k > 1 ? s : 0);
+    un_vec3 sum = {0, 0, 0}, o = s->point[s->corner[s->first[i]]];
+    for (int32_t k = s->first[i] + 2; k < s->first[i + 1]; k++)
+        sum = un_add(sum, un_cross(un_sub(s->point[s->corner[k - 1]], o),
+                                   un_sub(s->point[s->corner[k]], o)));
+    return 0.5 * un_length(sum);
+}
+
+static void colour_faces(un_renderer *r, const un_cells *cells)
+{
+    un_cut_faces *f = &r->faces;
+    int32_t lowest = INT32_MAX, highest = INT32_MIN, triangles = 0;
+    for (int64_t c = 0; c < cells->count; c++) {
+        lowest = cells->level[c] < lowest ? cells->level[c] : lowest;
+        highest = cells->level[c] > highest ? cells->level[c] : highest;
     }
-    static const uint32_t corners[2][3] = {{0, 1, 2}, {0, 2, 3}};
-    for (int t = 0; t < 2; t++)
-        for (int k = 0; k < 3; k++)
-            r->square_triangle[2 * n + t][k] = 4 * (uint32_t)n + corners[t][k];
+    for (int32_t i = 0; i < f->slice.point_count; i++) {
+        un_vec3 x = f->slice.point[i];
+        f->corner[i][0] = (float)(x.x / r->unit), f->corner[i][1] = (float)(x.y / r->unit);
+        f->corner[i][2] = (float)(x.z / r->unit);
+    }
+    memset(f->corner[f->slice.point_count], 0, sizeof *f->corner);
+    for (int32_t i = 0; i < f->slice.count; i++) {
+        int32_t c = f->slice.cell[i], first = f->slice.first[i];
+        double t = highest > lowest ? (double)(cells->level[c] - lowest) / (highest - lowest) : 0;
+        memcpy(f->colour[i], level_colours[lround(9 * t)], sizeof *f->colour);
+        f->edge[i] = (float)(EDGE * sqrt(polygon_area(&f->slice, i)) / r->unit);
+        for (int32_t k = first + 2; k < f->slice.first[i + 1]; k++, triangles++) {
+            f->triangle[triangles][0] = (uint32_t)f->slice.corner[first];
+            f->triangle[triangles][1] = (uint32_t)f->slice.corner[k - 1];
+            f->triangle[triangles][2] = (uint32_t)f->slice.corner[k];
+            f->of_triangle[triangles] = i;
+        }
+    }
+    f->triangle_count = triangles;
 }
 
 static un_status load_cells(un_renderer *r, const char *path)
 {
     un_cells cells;
-    un_status status = UN_OK;
-    int axis = r->def.cut_axis, lowest = INT32_MAX, highest = INT32_MIN;
-    int64_t cut = 0;
+    un_cut_faces *f = &r->faces;
     UN_TRY(un_output_read_cells(r->ctx, path, &cells));
-    for (int64_t i = 0; i < cells.count; i++) {
-        double lo = axis_of(cells.min[i], axis);
-        cut += lo <= r->def.cut_at && r->def.cut_at < lo + cells.size[i];
-        lowest = cells.level[i] < lowest ? cells.level[i] : lowest;
-        highest = cells.level[i] > highest ? cells.level[i] : highest;
-    }
-    UN_ALLOC_DONE(r->ctx, r->square, cut + 1);
-    UN_ALLOC_DONE(r->ctx, r->square_corner, 4 * cut + 1);
-    UN_ALLOC_DONE(r->ctx, r->square_triangle, 2 * cut + 1);
-    for (int64_t i = 0; i < cells.count; i++) {
-        double lo = axis_of(cells.min[i], axis);
-        if (!(lo <= r->def.cut_at && r->def.cut_at < lo + cells.size[i])) continue;
-        double t = highest > lowest ? (double)(cells.level[i] - lowest) / (highest - lowest) : 0;
-        add_square(r, cells.min[i], cells.size[i], level_colours[lround(9 * t)]);
-    }
-    memset(r->square_corner[4 * r->square_count], 0, sizeof *r->square_corner);
+    un_status status = un_cells_cut(r->ctx, &f->slice, &cells, r->def.cut_axis, r->def.cut_at);
+    if (status != UN_OK) goto done;
+    int64_t triangles = f->slice.first[f->slice.count]; /* of a fan: two less than corners */
+    UN_ALLOC_DONE(r->ctx, f->corner, f->slice.point_count + 1);
+    UN_ALLOC_DONE(r->ctx, f->colour, f->slice.count + 1);
+    UN_ALLOC_DONE(r->ctx, f->edge, f->slice.count + 1);
+    UN_ALLOC_DONE(r->ctx, f->triangle, triangles + 1);
+    UN_ALLOC_DONE(r->ctx, f->of_triangle, triangles + 1);
+    colour_faces(r, &cells);
 done:
     un_cells_free(r->ctx, &cells);
     return status;
@@ -145,12 +156,15 @@ void un_extra_free(un_renderer *r)
 {
     un_free(r->ctx, r->sphere);
     un_free(r->ctx, r->sphere_colour);
-    un_free(r->ctx, r->square);
-    un_free(r->ctx, r->square_corner);
-    un_free(r->ctx, r->square_triangle);
-    r->sphere = NULL, r->sphere_colour = NULL, r->square = NULL;
-    r->square_corner = NULL, r->square_triangle = NULL;
-    r->sphere_count = r->square_count = 0;
+    un_slice_free(r->ctx, &r->faces.slice);
+    un_free(r->ctx, r->faces.corner);
+    un_free(r->ctx, r->faces.colour);
+    un_free(r->ctx, r->faces.edge);
+    un_free(r->ctx, r->faces.triangle);
+    un_free(r->ctx, r->faces.of_triangle);
+    r->sphere = NULL, r->sphere_colour = NULL;
+    r->sphere_count = 0;
+    r->faces = (un_cut_faces){0};
 }
 
 /* ---- the world ---- */
@@ -183,15 +197,14 @@ void un_extra_attach(un_renderer *r)
         rtcAttachGeometryByID(r->world, g, UN_HIT_POINT);
         rtcReleaseGeometry(g);
     }
-    if (r->square_count > 0) {
+    const un_cut_faces *f = &r->faces;
+    if (f->triangle_count > 0) {
         RTCGeometry g = rtcNewGeometry(r->device, RTC_GEOMETRY_TYPE_TRIANGLE);
         if (!g) return;
-        rtcSetSharedGeometryBuffer(g, RTC_BUFFER_TYPE_VERTEX, 0, RTC_FORMAT_FLOAT3,
-                                   r->square_corner, 0, sizeof *r->square_corner,
-                                   4 * (size_t)r->square_count);
-        rtcSetSharedGeometryBuffer(g, RTC_BUFFER_TYPE_INDEX, 0, RTC_FORMAT_UINT3,
-                                   r->square_triangle, 0, sizeof *r->square_triangle,
-                                   2 * (size_t)r->square_count);
+        rtcSetSharedGeometryBuffer(g, RTC_BUFFER_TYPE_VERTEX, 0, RTC_FORMAT_FLOAT3, f->corner, 0,
+                                   sizeof *f->corner, (size_t)f->slice.point_count);
+        rtcSetSharedGeometryBuffer(g, RTC_BUFFER_TYPE_INDEX, 0, RTC_FORMAT_UINT3, f->triangle, 0,
+                                   sizeof *f->triangle, (size_t)f->triangle_count);
         rtcCommitGeometry(g);
         rtcAttachGeometryByID(r->world, g, UN_HIT_CELL);
         rtcReleaseGeometry(g);

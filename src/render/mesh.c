@@ -2,13 +2,12 @@
 #include "render/render.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <sys/stat.h>
+
+#include "output/output.h"
 
 /* A vertex this near a side of the domain lies on it; internal lengths. Output is in float. */
 #define ON_SIDE 2e-5f
-
-#define VERTEX_FLOATS 9
-#define FACE_BYTES 13
 
 un_status un_render_mesh_init(un_context *ctx, un_render_mesh *mesh, int32_t vertex_count,
                               int32_t triangle_count)
@@ -61,106 +60,6 @@ static void pack_faces(void *arg, int64_t begin, int64_t end)
 void un_render_mesh_pack(un_context *ctx, un_render_mesh *mesh)
 {
     un_parallel_for(ctx, mesh->triangle_count, 4096, pack_faces, mesh);
-}
-
-static un_status malformed(un_context *ctx, const char *path, const char *what)
-{
-    return un_fail(ctx, UN_ERROR_FILE,
-                   "%s: %s; it is not a surface as `undine run` writes it: run the scene again or "
-                   "remove the file",
-                   path, what);
-}
-
-/* Reads the header, one line at a time, and demands exactly the layout that un_output_surface
- * writes. */
-static un_status read_header(un_context *ctx, FILE *file, const char *path, int32_t *vertex_count,
-                             int32_t *triangle_count)
-{
-    static const char *const properties[VERTEX_FLOATS] = {"x",  "y",  "z",  "nx", "ny",
-                                                          "nz", "vx", "vy", "vz"};
-    char line[256];
-    int32_t stage = 0, property = 0;
-    long long vertices = -1, faces = -1;
-    for (int32_t number = 0;; number++) {
-        if (number > 1000 || !fgets(line, sizeof line, file))
-            return malformed(ctx, path, "the header has no end");
-        size_t length = strcspn(line, "\r\n");
-        line[length] = 0;
-        if (number == 0 && strcmp(line, "ply") != 0) return malformed(ctx, path, "not a PLY file");
-        if (number == 0 || !strncmp(line, "comment", 7) || !strncmp(line, "obj_info", 8)) continue;
-        if (!strcmp(line, "end_header")) break;
-        char name[64];
-        if (stage == 0 && !strcmp(line, "format binary_little_endian 1.0"))
-            stage = 1;
-        else if (stage == 1 && sscanf(line, "element vertex %lld", &vertices) == 1)
-            stage = 2;
-        else if (stage == 2 && property < VERTEX_FLOATS &&
-                 sscanf(line, "property float %63s", name) == 1 &&
-                 !strcmp(name, properties[property]))
-            property++;
-        else if (stage == 2 && property == VERTEX_FLOATS &&
-                 sscanf(line, "element face %lld", &faces) == 1)
-            stage = 3;
-        else if (stage == 3 && !strcmp(line, "property list uchar int vertex_indices"))
-            stage = 4;
-        else
-            return malformed(ctx, path, "unexpected line in the header");
-    }
-    if (stage != 4) return malformed(ctx, path, "the header is not complete");
-    if (vertices < 0 || vertices > INT32_MAX - 1 || faces < 0 || faces > INT32_MAX - 1)
-        return malformed(ctx, path, "impossible counts in the header");
-    /* Before believing the counts: the file must be as long as they say. */
-    long start = ftell(file);
-    if (start < 0 || fseek(file, 0, SEEK_END) != 0) return malformed(ctx, path, "cannot seek");
-    long long size = ftell(file);
-    long long expected =
-        start + vertices * VERTEX_FLOATS * (long long)sizeof(float) + faces * FACE_BYTES;
-    if (size < expected) return malformed(ctx, path, "the file is cut short");
-    if (fseek(file, start, SEEK_SET) != 0) return malformed(ctx, path, "cannot seek");
-    *vertex_count = (int32_t)vertices;
-    *triangle_count = (int32_t)faces;
-    return UN_OK;
-}
-
-static un_status read_vertices(un_context *ctx, FILE *file, const char *path, double unit,
-                               un_render_mesh *mesh)
-{
-    enum { ROWS = 256 };
-    float rows[ROWS][VERTEX_FLOATS];
-    for (int32_t v = 0; v < mesh->vertex_count;) {
-        size_t want = (size_t)un_min64(ROWS, mesh->vertex_count - v);
-        if (fread(rows, sizeof *rows, want, file) != want)
-            return malformed(ctx, path, "the file is cut short");
-        for (size_t r = 0; r < want; r++, v++)
-            for (int a = 0; a < 3; a++) {
-                if (!isfinite(rows[r][a]))
-                    return malformed(ctx, path, "a vertex is not a finite number");
-                mesh->position[v][a] = (float)((double)rows[r][a] / unit);
-            }
-    }
-    return UN_OK;
-}
-
-static un_status read_triangles(un_context *ctx, FILE *file, const char *path, un_render_mesh *mesh)
-{
-    enum { ROWS = 512 };
-    uint8_t rows[ROWS][FACE_BYTES];
-    for (int32_t t = 0; t < mesh->triangle_count;) {
-        size_t want = (size_t)un_min64(ROWS, mesh->triangle_count - t);
-        if (fread(rows, sizeof *rows, want, file) != want)
-            return malformed(ctx, path, "the file is cut short");
-        for (size_t r = 0; r < want; r++, t++) {
-            int32_t corner[3];
-            memcpy(corner, rows[r] + 1, sizeof corner);
-            if (rows[r][0] != 3) return malformed(ctx, path, "a face is not a triangle");
-            for (int c = 0; c < 3; c++) {
-                if (corner[c] < 0 || corner[c] >= mesh->vertex_count)
-                    return malformed(ctx, path, "a triangle names a vertex that is not there");
-                mesh->triangle[t][c] = (uint32_t)corner[c];
-            }
-        }
-    }
-    return UN_OK;
 }
 
 static un_fvec vertex(const un_render_mesh *m, uint32_t v)
@@ -282,18 +181,20 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
 
 un_status un_render_mesh_load(un_context *ctx, const char *path, double unit, un_render_mesh *mesh)
 {
+    un_trimesh surface;
+    struct stat found;
     *mesh = (un_render_mesh){0};
-    FILE *file = fopen(path, "rb");
-    if (!file && errno == ENOENT) return UN_OK;
-    if (!file) return un_fail(ctx, UN_ERROR_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    un_status status = UN_OK;
-    int32_t vertex_count, triangle_count;
-    UN_TRY_DONE(read_header(ctx, file, path, &vertex_count, &triangle_count));
-    UN_TRY_DONE(un_render_mesh_init(ctx, mesh, vertex_count, triangle_count));
-    UN_TRY_DONE(read_vertices(ctx, file, path, unit, mesh));
-    UN_TRY_DONE(read_triangles(ctx, file, path, mesh));
-done:
-    fclose(file);
-    if (status != UN_OK) un_render_mesh_free(ctx, mesh);
+    if (stat(path, &found) != 0 && errno == ENOENT) return UN_OK;
+    UN_TRY(un_output_read_surface(ctx, path, &surface));
+    un_status status = un_render_mesh_init(ctx, mesh, surface.vertex_count, surface.triangle_count);
+    for (int32_t v = 0; status == UN_OK && v < surface.vertex_count; v++) {
+        un_vec3 x = surface.position[v];
+        mesh->position[v][0] = (float)(x.x / unit);
+        mesh->position[v][1] = (float)(x.y / unit);
+        mesh->position[v][2] = (float)(x.z / unit);
+    }
+    for (int32_t t = 0; status == UN_OK && t < surface.triangle_count; t++)
+        for (int c = 0; c < 3; c++) mesh->triangle[t][c] = (uint32_t)surface.triangle[t][c];
+    un_trimesh_free(ctx, &surface);
     return status;
 }

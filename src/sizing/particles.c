@@ -17,7 +17,7 @@ static void particle_sizes(void *arg, int64_t begin, int64_t end)
     sizes_args *a = arg;
     un_particles *p = &a->markers->particles;
     for (int64_t q = begin; q < end; q++) {
-        un_place place;
+        un_tets_place place;
         un_vec3 x = un_particle_position(p, q);
         if (!un_tets_locate_in(a->mesh, a->markers->bins.tet[q], x, &place))
             un_tets_locate(a->mesh, x, &place);

@@ -109,7 +109,7 @@ static void choose_nodes(void *arg, int64_t begin, int64_t end)
 
 static inline double volume_of(const sizing_args *a, int32_t t)
 {
-    return a->mesh->shapes[a->mesh->shape[t]].volume * a->volume[a->mesh->level[t]];
+    return un_tets_shape(a->mesh, t)->volume * a->volume[a->mesh->level[t]];
 }
 
 /* ---- curvature ---- */
@@ -143,7 +143,7 @@ static void find_curvature(void *arg, int64_t begin, int64_t end)
         double m[3] = {0}, g[3] = {0}, flux = 0, whole = 0;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             int32_t t = mesh->corner[k] >> 2;
-            const double *gradient = mesh->shapes[mesh->shape[t]].gradient[mesh->corner[k] & 3];
+            const double *gradient = un_tets_shape(mesh, t)->gradient[mesh->corner[k] & 3];
             double v = volume_of(a, t), w = v / a->edge[mesh->level[t]];
             whole += v;
             for (int axis = 0; axis < 3; axis++) {
@@ -230,7 +230,7 @@ static void find_strain(void *arg, int64_t begin, int64_t end)
                     phi[n[3]] < -a->reach;
         a->norm[t] = -1;
         if (!wet || deep) continue;
-        const un_tet_shape *s = &mesh->shapes[mesh->shape[t]];
+        const un_tet_shape *s = un_tets_shape(mesh, (int32_t)t);
         double g[3][3] = {{0}};
         for (int i = 0; i < 4; i++) {
             un_vec3 v = u[n[i]];

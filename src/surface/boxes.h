@@ -3,7 +3,6 @@
 #define UN_SURFACE_BOXES_H
 
 #include "particles/particles.h"
-#include "surface/lanes.h"
 
 typedef struct un_boxes {
     un_group_box
@@ -21,5 +20,19 @@ void un_boxes_set(un_boxes *boxes, int64_t leaf, un_box3 box, double radius);
 void un_boxes_set_empty(un_boxes *boxes, int64_t leaf);
 /* Then the levels above them. */
 void un_boxes_build(un_context *ctx, un_boxes *boxes);
+
+/* Squares of the distances from the box [lo, hi] to eight boxes. */
+static inline un_lanes8 un_boxes_gaps(const un_group_box *box, const un_lanes8 lo[3],
+                                      const un_lanes8 hi[3])
+{
+    un_lanes8 zero = un_lanes8_all(0), gap2 = zero;
+    for (int x = 0; x < 3; x++) {
+        un_lanes8 below = un_lanes8_load(box->lo[x]) - hi[x];
+        un_lanes8 above = lo[x] - un_lanes8_load(box->hi[x]);
+        un_lanes8 out = un_lanes8_max(un_lanes8_max(below, above), zero);
+        gap2 += out * out;
+    }
+    return gap2;
+}
 
 #endif

@@ -50,7 +50,7 @@ static double surface_error(const un_surface_fit *a, un_vec3 x, un_vec3 m)
 {
     un_vec3 top = a->mesh->tree->size;
     for (int i = 0; i < 2; i++) {
-        un_place place;
+        un_tets_place place;
         if (!(x.x > 0 && x.y > 0 && x.z > 0 && x.x < top.x && x.y < top.y && x.z < top.z))
             return INFINITY;
         un_tets_locate(a->mesh, x, &place);

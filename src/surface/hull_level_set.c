@@ -69,7 +69,7 @@ static void size_balls(void *arg, int64_t begin, int64_t end)
 typedef struct ball_query {
     const level_set *set;
     un_vec3 x;
-    lanes at[3];
+    un_lanes8 at[3];
 } ball_query;
 
 static inline bool in_ball(const level_set *s, int64_t q, un_vec3 x)
@@ -86,10 +86,9 @@ static int64_t find_ball(const ball_query *b, int32_t level, int32_t node)
     const un_groups *g = b->set->groups;
     const un_boxes *balls = &b->set->balls;
     const un_group_box *box = balls->nodes + balls->level_first[level] + node;
-    lanes gap2, reach;
-    lanes_gaps(&gap2, box->lo, box->hi, b->at, b->at);
-    lanes_set(&reach, balls->room * balls->room + FLT_MIN);
-    for (uint32_t left = lanes_less(&gap2, &reach); left; left &= left - 1) {
+    un_lanes8 gap2 = un_boxes_gaps(box, b->at, b->at);
+    un_lanes8 reach = un_lanes8_all(balls->room * balls->room + FLT_MIN);
+    for (uint32_t left = un_lanes8_less(gap2, reach); left; left &= left - 1) {
         int32_t child = 8 * node + __builtin_ctz(left);
         if (level > 0) {
             int64_t q = find_ball(b, level - 1, child);
@@ -107,9 +106,9 @@ static int64_t ball_at(const level_set *s, un_vec3 x)
 {
     if (s->balls.level_count == 0) return -1;
     ball_query b = {.set = s, .x = x};
-    lanes_set(&b.at[0], (float)x.x);
-    lanes_set(&b.at[1], (float)x.y);
-    lanes_set(&b.at[2], (float)x.z);
+    b.at[0] = un_lanes8_all((float)x.x);
+    b.at[1] = un_lanes8_all((float)x.y);
+    b.at[2] = un_lanes8_all((float)x.z);
     return find_ball(&b, s->balls.level_count - 1, 0);
 }
 

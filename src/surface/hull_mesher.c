@@ -147,7 +147,9 @@ static void plan_tree(mesher_state *s)
                    along << levels);
 }
 
-/* As the lattice computes its points, so that the sides have the same bits. */
+/* As the lattice computes its points, so that the sides have the same bits. From here on only the
+ * nodes' places and who is next to whom are asked; shapes, which no longer fit, are stripped before
+ * the cut. */
 static void stretch_nodes(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;

@@ -150,7 +150,7 @@ static un_vec3 block_direction(const un_hull_block *b, un_vec3 x)
 typedef struct asking {
     const un_hulls *hulls;
     un_vec3 x;
-    lanes at[3];
+    un_lanes8 at[3];
     float best;
     float enough; /* no need to go below */
     int64_t block;
@@ -161,12 +161,11 @@ static void ask(asking *a, int32_t level, int64_t node)
     const un_hulls *h = a->hulls;
     const un_group_box *box = h->boxes.nodes + h->boxes.level_first[level] + node;
     /* boxes within best of a sphere of their largest radius */
-    lanes gap2, reach = *(const lanes *)box->radius + (a->best + h->boxes.room), zero;
-    lanes_gaps(&gap2, box->lo, box->hi, a->at, a->at);
-    lanes_set(&zero, 0);
-    lanes_raise(&reach, &zero);
+    un_lanes8 gap2 = un_boxes_gaps(box, a->at, a->at);
+    un_lanes8 reach = un_lanes8_load(box->radius) + (a->best + h->boxes.room);
+    reach = un_lanes8_max(reach, un_lanes8_all(0));
     reach *= reach;
-    uint32_t left = lanes_less(&gap2, &reach);
+    uint32_t left = un_lanes8_less(gap2, reach);
     if (level == 0) {
         if (!left) return;
         float distance = block_distance(h->blocks + node, a->x);
@@ -191,9 +190,9 @@ static asking ask_all(const un_hulls *hulls, un_vec3 x, double bound, double eno
 {
     asking a = {.hulls = hulls, .x = x, .best = (float)bound, .enough = (float)enough, .block = -1};
     if (hulls->boxes.level_count == 0 || !un_finite3(x)) return a;
-    lanes_set(&a.at[0], (float)x.x);
-    lanes_set(&a.at[1], (float)x.y);
-    lanes_set(&a.at[2], (float)x.z);
+    a.at[0] = un_lanes8_all((float)x.x);
+    a.at[1] = un_lanes8_all((float)x.y);
+    a.at[2] = un_lanes8_all((float)x.z);
     ask(&a, hulls->boxes.level_count - 1, 0);
     return a;
 }
@@ -217,7 +216,7 @@ double un_hulls_sign(const un_hulls *hulls, un_vec3 x, double bound, un_vec3 *di
 
 typedef struct gathering {
     const un_hulls *hulls;
-    lanes lo[3], hi[3];
+    un_lanes8 lo[3], hi[3];
     float reach;
     un_hull_local *local;
 } gathering;
@@ -236,10 +235,10 @@ static void gather(gathering *g, int32_t level, int64_t node)
 {
     const un_hulls *h = g->hulls;
     const un_group_box *box = h->boxes.nodes + h->boxes.level_first[level] + node;
-    lanes gap2, reach = *(const lanes *)box->radius + g->reach;
-    lanes_gaps(&gap2, box->lo, box->hi, g->lo, g->hi);
+    un_lanes8 gap2 = un_boxes_gaps(box, g->lo, g->hi);
+    un_lanes8 reach = un_lanes8_load(box->radius) + g->reach;
     reach *= reach;
-    for (uint32_t left = lanes_less(&gap2, &reach); left; left &= left - 1) {
+    for (uint32_t left = un_lanes8_less(gap2, reach); left; left &= left - 1) {
         int32_t c = __builtin_ctz(left);
         if (level > 0) {
             gather(g, level - 1, 8 * node + c);
@@ -257,8 +256,8 @@ void un_hulls_gather(const un_hulls *hulls, un_box3 box, double reach, un_hull_l
     gathering g = {.hulls = hulls, .local = local};
     double lo[3] = {box.min.x, box.min.y, box.min.z}, hi[3] = {box.max.x, box.max.y, box.max.z};
     for (int32_t x = 0; x < 3; x++) {
-        lanes_set(&g.lo[x], (float)lo[x]);
-        lanes_set(&g.hi[x], (float)hi[x]);
+        g.lo[x] = un_lanes8_all((float)lo[x]);
+        g.hi[x] = un_lanes8_all((float)hi[x]);
     }
     /* never nothing: hulls without thickness are in reach of zero, whose square must not vanish */
     g.reach = (float)reach + hulls->boxes.room + 1e-18f;

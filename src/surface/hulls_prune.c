@@ -286,7 +286,7 @@ static void judge_point(const prune_args *a, prune_block *block, hood *h)
  * how many there are, of which `capacity` were written. */
 typedef struct near_query {
     const un_hull_points *points;
-    lanes lo[3], hi[3];
+    un_lanes8 lo[3], hi[3];
     float reach, smallest;
     int32_t *list, capacity, count;
 } near_query;
@@ -295,12 +295,11 @@ static void find_below(near_query *q, int32_t level, int32_t node)
 {
     const un_groups *g = &q->points->groups;
     const un_group_box *box = g->boxes + g->level_first[level] + node;
-    lanes gap2, reach, radius = *(const lanes *)box->radius, smallest;
-    lanes_gaps(&gap2, box->lo, box->hi, q->lo, q->hi);
-    reach = radius * (float)(q->points->reach * (1 + ROUNDING)) + q->reach;
+    un_lanes8 gap2 = un_boxes_gaps(box, q->lo, q->hi), radius = un_lanes8_load(box->radius);
+    un_lanes8 reach = radius * (float)(q->points->reach * (1 + ROUNDING)) + q->reach;
     reach *= reach;
-    lanes_set(&smallest, q->smallest);
-    for (uint32_t left = lanes_less(&gap2, &reach) & lanes_less(&smallest, &radius); left;
+    un_lanes8 smallest = un_lanes8_all(q->smallest);
+    for (uint32_t left = un_lanes8_less(gap2, reach) & un_lanes8_less(smallest, radius); left;
          left &= left - 1) {
         int32_t child = 8 * node + __builtin_ctz(left);
         if (level > 0)
@@ -317,8 +316,8 @@ static int32_t find_near(const un_hull_points *p, un_box3 box, float radius, flo
     float lo[3] = {(float)box.min.x, (float)box.min.y, (float)box.min.z};
     float hi[3] = {(float)box.max.x, (float)box.max.y, (float)box.max.z}, largest = 0;
     for (int32_t a = 0; a < 3; a++) {
-        lanes_set(&q.lo[a], lo[a]);
-        lanes_set(&q.hi[a], hi[a]);
+        q.lo[a] = un_lanes8_all(lo[a]);
+        q.hi[a] = un_lanes8_all(hi[a]);
         largest = fmaxf(largest, fmaxf(fabsf(lo[a]), fabsf(hi[a])));
     }
     /* never nothing: boxes that touch are in reach of zero, and its square must not vanish */

@@ -3,7 +3,7 @@
 
 static double phi_at(const un_tets *mesh, const float *phi, un_vec3 x)
 {
-    un_place place;
+    un_tets_place place;
     un_tets_locate(mesh, un_min3(un_max3(x, un_v3(0, 0, 0)), mesh->tree->size), &place);
     return un_tet_sample(mesh, phi, &place);
 }

@@ -44,7 +44,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
     for (int64_t q = begin; q < end; q++) {
         int32_t t = s->bins.tet[q];
         const int32_t *n = mesh->tet[t];
-        un_place place;
+        un_tets_place place;
         un_vec3 x = un_particle_position(p, q);
         if (!un_tets_locate_in(mesh, t, x, &place)) un_tets_locate(mesh, x, &place);
         double v[4], wall = INFINITY;
@@ -100,7 +100,7 @@ un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *
     memset(emitted->volume, 0, nodes * sizeof *emitted->volume);
     for (int32_t q = 0; q < p->count; q++) {
         if (!(p->flags[q] & UN_PARTICLE_EMITTED)) continue;
-        un_place place;
+        un_tets_place place;
         un_tets_locate(mesh, un_particle_position(p, q), &place);
         for (int i = 0; i < 4; i++)
             emitted->volume[mesh->tet[place.tet][i]] += place.w[i] * p->volume[q];

@@ -81,7 +81,7 @@ static void move_to_nodes(void *arg, int64_t begin, int64_t end)
             int32_t t = mesh->corner[k] / 4;
             const int32_t *m = mesh->tet[t];
             if (!(a->known[m[0]] && a->known[m[1]] && a->known[m[2]] && a->known[m[3]])) continue;
-            const un_tet_shape *shape = &mesh->shapes[mesh->shape[t]];
+            const un_tet_shape *shape = un_tets_shape(mesh, t);
             double over = 1 / un_tets_size(mesh, t), w = un_tets_volume(mesh, t);
             for (int i = 0; i < 4; i++) {
                 /* from where the mean of node i stands */

@@ -67,7 +67,7 @@ static int spread_over(const un_particles *p, int64_t q, const un_tets *mesh, in
 {
     double ratio = excess(p, q, mesh, t);
     if (ratio > 2 * LARGE) return ratio > 4 * LARGE ? 8 : 4;
-    bool graded = mesh->shapes[mesh->shape[t]].kind != UN_TET_BCC;
+    bool graded = un_tets_shape(mesh, t)->kind != UN_TET_BCC;
     return ratio > LARGE || (graded && p->flags[q] & UN_PARTICLE_CALM) ? 2 : 1;
 }
 
@@ -131,7 +131,7 @@ static void place_parts(void *arg, int64_t begin, int64_t end)
         if (n == 1) continue;
         for (int i = 0; i < n * n * n; i++) {
             un_vec3 x = part_at(p, q, n, i, a->mesh);
-            un_place place;
+            un_tets_place place;
             un_tets_locate(a->mesh, x, &place);
             a->keys[k] = (uint32_t)place.tet;
             a->parts[k++] = (part){x, (int32_t)q, place.tet, 1.0f / (float)(n * n * n)};
@@ -183,7 +183,7 @@ static void add(double sum[4][5], const nodes_args *a, int32_t t, un_vec3 x, int
                 double volume)
 {
     const un_tets *mesh = a->mesh;
-    un_place place;
+    un_tets_place place;
     if (!un_tets_locate_in(mesh, t, x, &place))
         for (int i = 0; i < 4; i++) place.w[i] = 0.25; /* cannot be: sorted on this mesh */
     un_vec3 v = {0, 0, 0};
@@ -461,7 +461,7 @@ typedef struct gathered {
 /* What is spread is gathered alike: a large particle among small cells takes the mean over its
  * parts. What a single cell does, taken for all of it, would multiply that cell's momentum. Parts
  * beyond where velocities reach, in the air, have none and do not count. */
-static gathered gather(const update_args *a, int64_t q, const un_place *place)
+static gathered gather(const update_args *a, int64_t q, const un_tets_place *place)
 {
     const un_particles *p = a->particles;
     const un_tets *mesh = a->mesh;
@@ -470,7 +470,7 @@ static gathered gather(const update_args *a, int64_t q, const un_place *place)
     int n = spread_over(p, q, mesh, place->tet), count = 0;
     gathered sum = {{0, 0, 0}, {0, 0, 0}};
     for (int i = 0; i < n * n * n; i++) {
-        un_place there;
+        un_tets_place there;
         un_tets_locate(mesh, part_at(p, q, n, i, mesh), &there);
         un_vec3 u = un_tet_field_at(a->u, mesh, &there);
         if (u.x == 0 && u.y == 0 && u.z == 0) continue;
@@ -495,7 +495,7 @@ static void update(void *arg, int64_t begin, int64_t end)
             p->v[2][q] += flip->dt * flip->gravity.z;
             continue;
         }
-        un_place place;
+        un_tets_place place;
         un_vec3 x = un_particle_position(p, q);
         if (!un_tets_locate_in(a->mesh, a->bins->tet[q], x, &place))
             un_tets_locate(a->mesh, x, &place);

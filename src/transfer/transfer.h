@@ -78,7 +78,8 @@ typedef struct un_tet_field {
 } un_tet_field;
 /* With the smallest coordinate w_k the point lies opposite node k, and x = 4 w_k x_centre +
  * sum_i (w_i - w_k) x_i. */
-static inline un_vec3 un_tet_field_at(const un_tet_field *f, const un_tets *mesh, const un_place *p)
+static inline un_vec3 un_tet_field_at(const un_tet_field *f, const un_tets *mesh,
+                                      const un_tets_place *p)
 {
     double a = p->w[0] < p->w[1] ? p->w[0] : p->w[1];
     double b = p->w[2] < p->w[3] ? p->w[2] : p->w[3];

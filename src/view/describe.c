@@ -73,6 +73,28 @@ int un_view_open(const char *directory, const char *name, int64_t *size)
     return -1;
 }
 
+un_status un_view_read_cells(un_context *ctx, const char *directory, const char *name,
+                             un_cells *cells)
+{
+    int64_t size;
+    *cells = (un_cells){0};
+    int file = un_view_open(directory, name, &size);
+    if (file < 0) return un_fail(ctx, UN_ERROR_FILE, "%s: there is no such file", name);
+    char *text = un_alloc(ctx, (size_t)size + 1, 1);
+    int64_t used = 0;
+    while (text && used < size) {
+        ssize_t length = read(file, text + used, (size_t)(size - used));
+        if (length <= 0) break;
+        used += length;
+    }
+    close(file);
+    if (!text) return UN_ERROR_MEMORY;
+    text[used] = 0;
+    un_status status = un_output_parse_cells(ctx, name, text, (size_t)used, cells);
+    un_free(ctx, text);
+    return status;
+}
+
 static int64_t size_of(const char *directory, const char *name)
 {
     int64_t size;

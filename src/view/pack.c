@@ -1,4 +1,4 @@
-/* Surfaces, particles and cuts made small enough to send along in a page. */
+/* Surfaces, particles and cuts made small enough to send. */
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -240,104 +240,148 @@ un_status un_view_pack_particles(un_text *t, const un_particles *p, int32_t most
 
 /* ---- cells at the cut ---- */
 
-typedef struct square {
-    int64_t at[3]; /* lower corner, in widths of the smallest cell */
-    int32_t width; /* in the same */
-    int32_t level;
-    double speed, pressure;
-} square;
-
-static int compare_squares(const void *a, const void *b)
+un_cell_ranges un_view_ranges(const un_cells *cells)
 {
-    const square *p = a, *q = b;
-    for (int i = 2; i >= 0; i--)
-        if (p->at[i] != q->at[i]) return p->at[i] < q->at[i] ? -1 : 1;
-    return 0;
+    un_cell_ranges r = {{INT32_MAX, INT32_MIN}, {INFINITY, 0}, {INFINITY, -INFINITY}, 0};
+    for (int64_t c = 0; c < cells->count; c++) {
+        double size = un_cells_size(cells, c), speed = un_length(cells->velocity[c]);
+        double p = cells->pressure[c];
+        r.level[0] = cells->level[c] < r.level[0] ? cells->level[c] : r.level[0];
+        r.level[1] = cells->level[c] > r.level[1] ? cells->level[c] : r.level[1];
+        r.size[0] = fmin(r.size[0], size);
+        r.size[1] = fmax(r.size[1], size);
+        if (isfinite(p)) r.pressure[0] = fmin(r.pressure[0], p);
+        if (isfinite(p)) r.pressure[1] = fmax(r.pressure[1], p);
+        if (isfinite(speed)) r.speed = fmax(r.speed, speed);
+    }
+    if (cells->count == 0) r = (un_cell_ranges){0};
+    if (!(r.pressure[1] >= r.pressure[0])) r.pressure[0] = r.pressure[1] = 0;
+    return r;
 }
 
-/* All cells up to this width become those of twice the width that hold them. */
-static int64_t join_smallest(square *squares, int64_t count)
+/* Drops corners that repeat the one before and polygons that have fewer than three left. */
+static void drop_vanished(un_slice *s)
 {
-    int32_t least = INT32_MAX;
-    for (int64_t i = 0; i < count; i++) least = squares[i].width < least ? squares[i].width : least;
-    if (least > INT32_MAX / 4) return count;
-    for (int64_t i = 0; i < count; i++) {
-        square *s = &squares[i];
-        if (s->width != least) continue;
-        s->width *= 2;
-        s->level--;
-        for (int a = 0; a < 3; a++) s->at[a] -= (s->at[a] % s->width + s->width) % s->width;
+    int32_t polygons = 0, corners = 0;
+    for (int32_t i = 0, begin = 0; i < s->count; i++) {
+        int32_t end = s->first[i + 1], first = corners;
+        for (int32_t k = begin; k < end; k++)
+            if (corners == first || s->corner[corners - 1] != s->corner[k])
+                s->corner[corners++] = s->corner[k];
+        while (corners > first + 1 && s->corner[corners - 1] == s->corner[first]) corners--;
+        begin = end;
+        if (corners < first + 3) {
+            corners = first;
+            continue;
+        }
+        s->cell[polygons] = s->cell[i];
+        s->first[++polygons] = corners;
     }
-    qsort(squares, (size_t)count, sizeof *squares, compare_squares);
-    int64_t kept = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (kept == 0 || compare_squares(&squares[kept - 1], &squares[i]) != 0)
-            squares[kept++] = squares[i];
-    return kept;
+    s->count = polygons;
 }
 
-static bool is_cut(const un_cells *cells, int64_t c, un_vec3 domain)
+un_status un_view_simplify_cut(un_context *ctx, un_slice *s, int32_t axis, double width)
 {
-    for (int a = 0; a < 3; a++) {
-        double at = un_view_middle(domain, a), min = part_of(cells->min[c], a);
-        if (min <= at && at < min + cells->size[c]) return true;
+    if (!(width > 0) || s->point_count == 0) return UN_OK;
+    clusters c = {.room = 16};
+    int32_t *now = NULL;
+    un_status status = UN_OK;
+    while (c.room < 2 * (size_t)s->point_count) c.room *= 2;
+    UN_ALLOC_DONE(ctx, c.items, s->point_count);
+    UN_ALLOC_DONE(ctx, c.table, c.room);
+    UN_ALLOC_DONE(ctx, now, s->point_count);
+    memset(c.table, -1, c.room * sizeof *c.table);
+    for (int32_t i = 0; i < s->point_count; i++) {
+        int32_t at[3];
+        for (int a = 0; a < 3; a++)
+            at[a] = a == axis ? 0 : (int32_t)floor(part_of(s->point[i], a) / width);
+        int32_t k = now[i] = find_cluster(&c, at);
+        s->point[k] = c.items[k].count++ == 0 ? s->point[i] : un_add(s->point[k], s->point[i]);
     }
-    return false;
+    for (int32_t k = 0; k < c.count; k++)
+        s->point[k] = un_scale(s->point[k], 1.0 / c.items[k].count);
+    for (int32_t k = 0; k < s->first[s->count]; k++) s->corner[k] = now[s->corner[k]];
+    s->point_count = c.count;
+    drop_vanished(s);
+done:
+    un_free(ctx, c.items);
+    un_free(ctx, c.table);
+    un_free(ctx, now);
+    return status;
 }
 
-static void put_squares(bytes *b, const square *squares, int64_t count, double unit)
+/* Counts, the plane, bounds and ranges; then by point the two places in the plane; by polygon its
+ * number of corners; the corners; by polygon level, size, speed and pressure. */
+static void put_cut(bytes *b, const un_slice *s, int32_t axis, double at, const un_cells *cells,
+                    const un_cell_ranges *r)
 {
-    double speed = 0, low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < count; i++) {
-        speed = fmax(speed, squares[i].speed);
-        low = fmin(low, squares[i].pressure);
-        high = fmax(high, squares[i].pressure);
-    }
-    if (!(high >= low)) low = high = 0;
-    float values[4] = {(float)unit, (float)speed, (float)low, (float)high};
-    put(b, &(uint32_t){(uint32_t)count}, sizeof(uint32_t));
+    uint32_t counts[3] = {(uint32_t)s->point_count, (uint32_t)s->count,
+                          s->count > 0 ? (uint32_t)s->first[s->count] : 0};
+    frame_box f = {.speed = r->speed};
+    for (int32_t i = 0; i < s->point_count; i++) grow(&f, s->point[i], r->speed, i == 0);
+    float values[5] = {(float)at, (float)r->size[0], (float)r->size[1], (float)r->pressure[0],
+                       (float)r->pressure[1]};
+    put(b, counts, sizeof counts);
+    put_box(b, &f);
     put(b, values, sizeof values);
-    for (int a = 0; a < 3; a++)
-        for (int64_t i = 0; i < count; i++)
-            put_signed(b, squares[i].at[a] - (i ? squares[i - 1].at[a] : 0));
-    for (int64_t i = 0; i < count; i++)
-        put_signed(b, squares[i].width - (i ? squares[i - 1].width : 0));
-    for (int64_t i = 0; i < count; i++)
-        put_signed(b, squares[i].level - (i ? squares[i - 1].level : 0));
-    for (int64_t i = 0; i < count; i++)
-        put_byte(b, speed > 0 ? (int)lround(255 * squares[i].speed / speed) : 0);
-    for (int64_t i = 0, last = 0; i < count; i++) {
-        int64_t q = quantise(squares[i].pressure, low, high) / 64; /* a thousand steps will do */
+    put_signed(b, r->level[0]);
+    put_signed(b, r->level[1]);
+    for (int k = 1; k < 3; k++) {
+        double lo = part_of(f.lo, (axis + k) % 3), hi = part_of(f.hi, (axis + k) % 3);
+        for (int32_t i = 0, last = 0; i < s->point_count; i++) {
+            int32_t q = quantise(part_of(s->point[i], (axis + k) % 3), lo, hi);
+            put_signed(b, q - last);
+            last = q;
+        }
+    }
+    for (int32_t i = 0; i < s->count; i++) put_byte(b, s->first[i + 1] - s->first[i]);
+    for (uint32_t k = 0; k < counts[2]; k++)
+        put_signed(b, s->corner[k] - (k ? s->corner[k - 1] : 0));
+    for (int32_t i = 0, last = 0; i < s->count; i++) {
+        put_signed(b, cells->level[s->cell[i]] - last);
+        last = cells->level[s->cell[i]];
+    }
+    for (int32_t i = 0; i < s->count; i++) { /* in 32nds of a doubling below the largest */
+        double step = 32 * log2(r->size[1] / un_cells_size(cells, s->cell[i]));
+        put_byte(b, (int)lround(un_clamp(step, 0, 255)));
+    }
+    for (int32_t i = 0; i < s->count; i++) {
+        double speed = un_length(cells->velocity[s->cell[i]]);
+        put_byte(b, speed > 0 && isfinite(speed) ? (int)lround(255 * speed / r->speed) : 0);
+    }
+    for (int64_t i = 0, last = 0; i < s->count; i++) {
+        double p = cells->pressure[s->cell[i]], low = r->pressure[0], high = r->pressure[1];
+        int64_t q = isfinite(p) ? quantise(p, low, high) / 64 : 0; /* a thousand steps will do */
         put_signed(b, q - last);
         last = q;
     }
 }
 
-un_status un_view_pack_cells(un_text *t, const un_cells *cells, un_vec3 domain, int32_t most)
+un_status un_view_encode_cut(un_context *ctx, const un_slice *slice, int32_t axis, double at,
+                             const un_cells *cells, const un_cell_ranges *ranges, uint8_t **to,
+                             size_t *size)
 {
-    bytes b = {.ctx = t->ctx};
-    square *squares = NULL;
-    int64_t count = 0;
-    double unit = INFINITY;
-    UN_ALLOC(t->ctx, squares, cells->count + 1);
-    for (int64_t c = 0; c < cells->count; c++)
-        if (cells->size[c] > 0) unit = fmin(unit, cells->size[c]);
-    for (int64_t c = 0; c < cells->count; c++) {
-        un_vec3 min = cells->min[c];
-        double speed = un_length(cells->velocity[c]), pressure = cells->pressure[c];
-        double width = round(cells->size[c] / unit);
-        double far = fmax(fabs(min.x), fmax(fabs(min.y), fabs(min.z))) / unit;
-        if (!(width >= 1 && width < 1e6 && far < 1e9) || !is_cut(cells, c, domain)) continue;
-        squares[count++] = (square){
-            .at = {llround(min.x / unit), llround(min.y / unit), llround(min.z / unit)},
-            .width = (int32_t)width,
-            .level = cells->level[c],
-            .speed = isfinite(speed) ? speed : 0,
-            .pressure = isfinite(pressure) ? pressure : 0,
-        };
+    bytes b = {.ctx = ctx};
+    put_cut(&b, slice, axis, at, cells, ranges);
+    if (b.status != UN_OK) un_free(ctx, b.at);
+    *to = b.status == UN_OK ? b.at : NULL;
+    *size = b.used;
+    return b.status;
+}
+
+un_status un_view_pack_cut(un_text *t, const un_cells *cells, int32_t axis, double at, int32_t most)
+{
+    un_slice slice;
+    un_cell_ranges ranges = un_view_ranges(cells);
+    UN_TRY(un_cells_cut(t->ctx, &slice, cells, axis, at));
+    un_status status = UN_OK;
+    double width = 0.5 * ranges.size[0];
+    for (int pass = 0; pass < 30 && slice.count > most && status == UN_OK; pass++) {
+        status = un_view_simplify_cut(t->ctx, &slice, axis, width);
+        width *= 1.25;
     }
-    for (int pass = 0; pass < 30 && count > most; pass++) count = join_smallest(squares, count);
-    put_squares(&b, squares, count, isfinite(unit) ? unit : 1);
-    un_free(t->ctx, squares);
+    bytes b = {.ctx = t->ctx, .status = status};
+    if (status == UN_OK) put_cut(&b, &slice, axis, at, cells, &ranges);
+    un_slice_free(t->ctx, &slice);
     return finish(t, &b);
 }

@@ -13,8 +13,7 @@ static const struct {
               {"bodies.csv", "text/csv; charset=utf-8"},
               {"scene.lua", "text/plain; charset=utf-8"}},
   frame_files[] = {{"surface.ply", "application/octet-stream"},
-                   {"particles.vtp", "application/octet-stream"},
-                   {"mesh.vtu", "application/octet-stream"}};
+                   {"particles.vtp", "application/octet-stream"}};
 
 static bool take(const char **at, const char *word)
 {
@@ -56,6 +55,14 @@ void un_view_route(const char *path, un_route *route)
     } else if (take(&at, "frames/")) {
         int32_t frame;
         if (!take_number(&at, &frame) || !take(&at, "/")) return;
+        if (take(&at, "cut/")) {
+            if (*at < 'x' || *at > 'z') return;
+            found.axis = *at++ - 'x';
+            if (!take(&at, "/") || !take_number(&at, &found.millionths) || *at) return;
+            found.kind = UN_ROUTE_CUT;
+            found.type = "application/octet-stream";
+            snprintf(found.file, sizeof found.file, "frames/%04d/mesh.vtu", frame);
+        }
         for (size_t i = 0; i < sizeof frame_files / sizeof *frame_files; i++)
             if (strcmp(at, frame_files[i].name) == 0) {
                 found.kind = UN_ROUTE_FILE;

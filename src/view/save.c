@@ -9,7 +9,8 @@
 #define PARTICLES_MAX 20000
 /* Bytes of the page that a triangle takes, measured on splashes: quantised, deflated, in base64. */
 #define TRIANGLE_BYTES 9.0
-/* Cells at the cut that go along, and their share of the page: each takes half a triangle. */
+/* Polygons of each of the three cuts that go along, and their share of the page: each takes what a
+ * triangle does. */
 #define CELLS_MAX 12000
 #define CELLS_LEAST 1500
 #define CELLS_SHARE 0.1
@@ -117,12 +118,15 @@ static un_status save_frame(saver *s, int32_t run, int32_t frame, double triangl
         un_cells cells;
         status = un_output_read_cells(s->ctx, path, &cells);
         if (status == UN_OK) {
-            int32_t most = (int32_t)un_clamp(2 * CELLS_SHARE * triangles, CELLS_LEAST, CELLS_MAX);
-            status = un_view_pack_cells(&t, &cells, s->domain, most);
+            int32_t most = (int32_t)un_clamp(CELLS_SHARE * triangles, CELLS_LEAST, CELLS_MAX);
+            for (int32_t axis = 0; axis < 3 && status == UN_OK; axis++) {
+                double at = un_view_cut_at(s->domain, axis, UN_VIEW_MIDDLE);
+                status = un_view_pack_cut(&t, &cells, axis, at, most);
+                snprintf(id, sizeof id, "undine-%d-cut/%c-%d", run, "xyz"[axis], frame);
+                if (status == UN_OK) status = save_block(s, id, &t);
+            }
             un_cells_free(s->ctx, &cells);
         }
-        snprintf(id, sizeof id, "undine-%d-cells-%d", run, frame);
-        if (status == UN_OK) status = save_block(s, id, &t);
     }
     un_free(s->ctx, t.bytes);
     UN_TRY(status);

@@ -41,6 +41,7 @@ void un_viewer_destroy(un_viewer *viewer)
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FIRST_PORT 8080
@@ -65,6 +66,12 @@ struct un_viewer {
     struct {
         char *directory;
         un_view_scene scene;
+        /* the cells looked at last, and the file that they came from: a cut that moves is many
+         * requests for one frame */
+        un_cells cells;
+        un_cell_ranges ranges;
+        char cells_file[64];
+        struct stat cells_stat;
     } runs[UN_VIEW_RUNS_MAX];
     connection_slot slots[CONNECTIONS_MAX];
 };
@@ -149,6 +156,60 @@ static enum MHD_Result answer_file(un_viewer *v, struct MHD_Connection *connecti
     return answer(connection, MHD_HTTP_OK, response, route->type);
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Reads the cells unless they are at hand. */
+static un_status need_cells(un_viewer *v, int32_t run, const char *name)
+{
+    int64_t size;
+    struct stat found;
+    int file = un_view_open(v->runs[run].directory, name, &size);
+    bool there = file >= 0 && fstat(file, &found) == 0;
+    if (file >= 0) close(file);
+    if (!there) return UN_ERROR_FILE;
+    if (strcmp(v->runs[run].cells_file, name) == 0 &&
+        is_same_file(&found, &v->runs[run].cells_stat))
+        return UN_OK;
+    un_cells_free(v->ctx, &v->runs[run].cells);
+    v->runs[run].cells_file[0] = 0;
+    UN_TRY(un_view_read_cells(v->ctx, v->runs[run].directory, name, &v->runs[run].cells));
+    v->runs[run].ranges = un_view_ranges(&v->runs[run].cells);
+    v->runs[run].cells_stat = found;
+    snprintf(v->runs[run].cells_file, sizeof v->runs[run].cells_file, "%s", name);
+    return UN_OK;
+}
+
+static enum MHD_Result answer_cut(un_viewer *v, struct MHD_Connection *connection,
+                                  const un_route *route)
+{
+    uint8_t *bytes = NULL;
+    size_t size;
+    un_slice slice = {0};
+    double at = un_view_cut_at(v->runs[route->run].scene.domain, route->axis, route->millionths);
+    un_status status = need_cells(v, route->run, route->file);
+    const un_cells *cells = &v->runs[route->run].cells;
+    if (status == UN_OK) status = un_cells_cut(v->ctx, &slice, cells, route->axis, at);
+    if (status == UN_OK)
+        status = un_view_encode_cut(v->ctx, &slice, route->axis, at, cells,
+                                    &v->runs[route->run].ranges, &bytes, &size);
+    un_slice_free(v->ctx, &slice);
+    enum MHD_Result result;
+    if (status == UN_OK)
+        result = answer(connection, MHD_HTTP_OK,
+                        MHD_create_response_from_buffer(size, bytes, MHD_RESPMEM_MUST_COPY),
+                        route->type);
+    else if (status == UN_ERROR_MEMORY)
+        result = refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
+    else
+        result = refuse(connection, MHD_HTTP_NOT_FOUND, "there are no cells\n");
+    un_free(v->ctx, bytes);
+    return result;
+}
+
 static enum MHD_Result answer_route(un_viewer *v, struct MHD_Connection *connection,
                                     const un_route *route)
 {
@@ -173,6 +234,8 @@ static enum MHD_Result answer_route(un_viewer *v, struct MHD_Connection *connect
     }
     case UN_ROUTE_FILE:
         return answer_file(v, connection, route);
+    case UN_ROUTE_CUT:
+        return answer_cut(v, connection, route);
     case UN_ROUTE_NONE:
         break;
     }
@@ -362,6 +425,7 @@ void un_viewer_destroy(un_viewer *v)
     if (v->daemon) MHD_stop_daemon(v->daemon);
     for (int32_t r = 0; r < v->run_count; r++) {
         un_view_scene_free(ctx, &v->runs[r].scene);
+        un_cells_free(ctx, &v->runs[r].cells);
         un_free(ctx, v->runs[r].directory);
     }
     un_free(ctx, v);

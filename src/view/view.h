@@ -1,5 +1,5 @@
-/* View: a run in the browser. The server hands out the page and the files of runs as they are; the
- * page (viewer/) does the rest. It listens on the loopback address, answers GET and HEAD only, and
+/* View: a run in the browser. The server hands out the page, the files of runs as they are, and
+ * the polygons in which a plane cuts their cells; the page (viewer/) does the rest. It listens on the loopback address, answers GET and HEAD only, and
  * only the paths that un_view_route knows. */
 #ifndef UN_VIEW_H
 #define UN_VIEW_H
@@ -16,13 +16,15 @@ typedef enum un_route_kind {
     UN_ROUTE_RUNS,  /* /api/runs */
     UN_ROUTE_SCENE, /* /run/N/scene.json */
     UN_ROUTE_SOLID, /* /run/N/solid/K */
-    UN_ROUTE_FILE   /* /run/N/<one of the files of a run> */
+    UN_ROUTE_FILE,  /* /run/N/<one of the files of a run> */
+    UN_ROUTE_CUT    /* /run/N/frames/F/cut/<x, y or z>/<millionths of the domain's side> */
 } un_route_kind;
 
 typedef struct un_route {
     un_route_kind kind;
     int32_t run, solid;
-    char file[64]; /* below the run's directory */
+    int32_t axis, millionths; /* of a cut */
+    char file[64];            /* below the run's directory; of a cut its frame's mesh.vtu */
     const char *type;
 } un_route;
 
@@ -60,6 +62,9 @@ void un_view_scene_free(un_context *ctx, un_view_scene *scene);
 void un_view_describe(un_text *text, const char *directory);
 /* Opens DIR/name without ever following a link below DIR, regular files only; -1: no. */
 int un_view_open(const char *directory, const char *name, int64_t *size);
+/* The cells of a file opened so. UN_ERROR_FILE: there are none to be read. */
+un_status un_view_read_cells(un_context *ctx, const char *directory, const char *name,
+                             un_cells *cells);
 
 /* ---- the page (page.c) ---- */
 
@@ -76,13 +81,27 @@ un_status un_view_simplify(un_context *ctx, un_trimesh *mesh, double cell);
 un_status un_view_pack_surface(un_text *text, const un_trimesh *mesh);
 /* At most `most` particles, evenly thinned. */
 un_status un_view_pack_particles(un_text *text, const un_particles *particles, int32_t most);
-/* Where the page cuts in its middle, across an axis; just below, so that it meets one cell. */
-static inline double un_view_middle(un_vec3 domain, int axis)
+/* Where the page cuts in its middle: just below, where no faces of cells are. */
+#define UN_VIEW_MIDDLE 499950
+static inline double un_view_cut_at(un_vec3 domain, int32_t axis, int32_t millionths)
 {
-    return 0.5 * 0.9999 * (axis == 0 ? domain.x : axis == 1 ? domain.y : domain.z);
+    return 1e-6 * millionths * (axis == 0 ? domain.x : axis == 1 ? domain.y : domain.z);
 }
-/* Those cells that the three planes in the domain's middle meet; where they are more than `most`,
- * the smallest are joined. */
-un_status un_view_pack_cells(un_text *text, const un_cells *cells, un_vec3 domain, int32_t most);
+
+/* What the values of all cells lie between: colours do not depend on where the cut is. */
+typedef struct un_cell_ranges {
+    int32_t level[2];
+    double size[2], pressure[2], speed;
+} un_cell_ranges;
+un_cell_ranges un_view_ranges(const un_cells *cells);
+/* Points that fall into one square of this width become one; polygons that vanish are dropped. */
+un_status un_view_simplify_cut(un_context *ctx, un_slice *slice, int32_t axis, double width);
+/* The polygons of a cut as bytes, quantised as above but not deflated; free with un_free. */
+un_status un_view_encode_cut(un_context *ctx, const un_slice *slice, int32_t axis, double at,
+                             const un_cells *cells, const un_cell_ranges *ranges, uint8_t **bytes,
+                             size_t *size);
+/* The same, deflated, in base64; at most `most` polygons. */
+un_status un_view_pack_cut(un_text *text, const un_cells *cells, int32_t axis, double at,
+                           int32_t most);
 
 #endif

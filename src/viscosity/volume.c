@@ -44,7 +44,8 @@ static void find_volumes(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     const un_tets *m = s->mesh;
     for (int64_t t = begin; t < end; t++) {
-        double h = un_tets_size(m, (int32_t)t), times = h * h * m->shapes[m->shape[t]].volume;
+        double h = un_tets_size(m, (int32_t)t),
+               times = h * h * un_tets_shape(m, (int32_t)t)->volume;
         s->keep->volume[t] = 0;
         if (s->stiff[t] > 0)
             s->keep->volume[t] =
@@ -62,7 +63,7 @@ static double look_at_tets(void *arg, int64_t begin, int64_t end)
         double w = (double)s->keep->volume[t];
         s->keep->flux[t] = 0;
         if (!(w > 0)) continue;
-        const un_tet_shape *shape = &m->shapes[m->shape[t]];
+        const un_tet_shape *shape = un_tets_shape(m, (int32_t)t);
         double d[3][3] = {{0}};
         double over = 1 / un_tets_size(m, (int32_t)t), square = 0;
         for (int i = 0; i < 4; i++) {
@@ -158,7 +159,7 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
             int32_t t = m->corner[e] / 4;
             const int32_t *k = m->tet[t];
-            const double *g = m->shapes[m->shape[t]].gradient[m->corner[e] % 4];
+            const double *g = un_tets_shape(m, t)->gradient[m->corner[e] % 4];
             double mean = 0.25 * (p[k[0]] + p[k[1]] + p[k[2]] + p[k[3]]);
             double w = mean * (double)s->keep->volume[t] / un_tets_size(m, t);
             force = un_mad(force, un_v3(g[0], g[1], g[2]), w);

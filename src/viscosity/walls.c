@@ -97,7 +97,7 @@ un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_t
 /* Of a face of the tet, opposite its corner k, m2: 3 V |grad N_k|. */
 static double face_area(const un_tets *mesh, int32_t t, int k)
 {
-    const double *g = mesh->shapes[mesh->shape[t]].gradient[k];
+    const double *g = un_tets_shape(mesh, t)->gradient[k];
     double length = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]) / un_tets_size(mesh, t);
     return 3 * un_tets_volume(mesh, t) * length;
 }

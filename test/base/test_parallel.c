@@ -108,6 +108,18 @@ static void sorts_wide_keys(void **state)
     check_context_end(ctx);
 }
 
+static void finds_the_first_key_that_is_not_below(void **state)
+{
+    (void)state;
+    static const uint64_t keys[] = {2, 3, 3, 3, 8, UINT64_MAX};
+    assert_int_equal(un_lower_bound(keys, 6, 0), 0);
+    assert_int_equal(un_lower_bound(keys, 6, 3), 1);
+    assert_int_equal(un_lower_bound(keys, 6, 4), 4);
+    assert_int_equal(un_lower_bound(keys, 6, UINT64_MAX), 5);
+    assert_int_equal(un_lower_bound(keys, 5, 9), 5);
+    assert_int_equal(un_lower_bound(keys, 0, 1), 0);
+}
+
 static void scans(void **state)
 {
     (void)state;
@@ -137,6 +149,7 @@ int main(void)
         cmocka_unit_test(sums_have_the_same_bits),
         cmocka_unit_test(sorts_stably),
         cmocka_unit_test(sorts_wide_keys),
+        cmocka_unit_test(finds_the_first_key_that_is_not_below),
         cmocka_unit_test(scans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void time_case(const speed_case *s)
         x[i] = un_mad(un_octree_corner(&tree, (int32_t)(i / 4)), d, size);
     }
     int64_t sum = 0;
-    un_place place;
+    un_tets_place place;
     for (int r = 0; r < REPEATS; r++) {
         double wall = un_seconds(), cpu = cpu_seconds();
         for (int64_t i = 0; i < count; i++) sum += un_octree_find(&tree, x[i]);

@@ -235,7 +235,7 @@ static double weights_of(const un_tets *mesh, int32_t t, un_vec3 x, double w[4])
 
 static void check_location(const un_tets *mesh, un_vec3 x)
 {
-    un_place place;
+    un_tets_place place;
     double w[4], sum = 0;
     un_tets_locate(mesh, x, &place);
     assert_in_range(place.tet, 0, mesh->tet_count - 1);
@@ -247,7 +247,7 @@ static void check_location(const un_tets *mesh, un_vec3 x)
         sum += place.w[i];
     }
     check_near(sum, 1, 1e-15);
-    un_place again;
+    un_tets_place again;
     assert_true(un_tets_locate_in(mesh, place.tet, x, &again));
     assert_int_equal(again.tet, place.tet);
     for (int i = 0; i < 4; i++) check_near(again.w[i], place.w[i], 1e-10);
@@ -277,7 +277,7 @@ static void locates_points(void **state)
                 x = un_scale(x, 1.0 / n);
                 check_location(&mesh,
                                un_v3(fmin(x.x, top[0]), fmin(x.y, top[1]), fmin(x.z, top[2])));
-                un_place place;
+                un_tets_place place;
                 if (set == 15) {
                     un_tets_locate(&mesh, x, &place);
                     assert_int_equal(place.tet, t);
@@ -304,12 +304,12 @@ static void agrees_with_brute_force(void **state)
         un_vec3 x =
             un_v3(tree.h * tree.n[0] * un_random(q, 1), tree.h * tree.n[1] * un_random(q, 2),
                   tree.h * tree.n[2] * un_random(q, 3));
-        un_place place;
+        un_tets_place place;
         un_tets_locate(&mesh, x, &place);
         int32_t holders = 0;
         for (int32_t t = 0; t < mesh.tet_count; t++) {
             double w[4];
-            un_place ignored;
+            un_tets_place ignored;
             bool inside = weights_of(&mesh, t, x, w) > 1e-6;
             if (inside) assert_int_equal(t, place.tet);
             if (inside) assert_true(un_tets_locate_in(&mesh, t, x, &ignored));
@@ -320,7 +320,7 @@ static void agrees_with_brute_force(void **state)
         assert_in_range(holders, 0, 1);
     }
     /* Outside counts at the boundary; nothing is no place. */
-    un_place place, end;
+    un_tets_place place, end;
     un_tets_locate(&mesh, un_v3(-5, 1e9, -INFINITY), &place);
     un_tets_locate(&mesh, un_v3(0, tree.h * tree.n[1], 0), &end);
     assert_int_equal(place.tet, end.tet);
@@ -435,6 +435,138 @@ static void sees_broken_meshes(void **state)
     check_context_end(ctx);
 }
 
+/* Moves every third node inside the brick by up to a share of the edges there. */
+static int32_t shake(un_tets *mesh, double share)
+{
+    int32_t moved = 0;
+    for (int32_t n = 0; n < mesh->node_count; n++) {
+        double way = 0.25 * share * un_octree_size(mesh->tree, mesh->node_level[n]);
+        bool inside = true;
+        for (int a = 0; a < 3; a++) {
+            uint32_t at = un_morton_gather(mesh->node_key[n] >> a);
+            inside &= at > 0 && at < 2 * (uint32_t)mesh->tree->n[a];
+        }
+        if (n % 3 || !inside) continue;
+        uint64_t q = (uint64_t)n;
+        mesh->x[n] = un_add(mesh->x[n],
+                            un_v3(way * (2 * un_random(q, 1) - 1), way * (2 * un_random(q, 2) - 1),
+                                  way * (2 * un_random(q, 3) - 1)));
+        moved++;
+    }
+    return moved;
+}
+
+static double true_volume(const un_tets *mesh, int32_t t)
+{
+    const int32_t *n = mesh->tet[t];
+    un_vec3 o = mesh->x[n[0]];
+    return un_dot(un_sub(mesh->x[n[1]], o),
+                  un_cross(un_sub(mesh->x[n[2]], o), un_sub(mesh->x[n[3]], o))) /
+           6;
+}
+
+/* Moved nodes: volumes, gradients of linear functions and stiffness are those of the places; faces
+ * of a tet close up; points are found; and the table's shapes are back after the next build. */
+static void measures_moved_nodes(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    for (int i = 2; i < CHECK_TREE_COUNT; i++) {
+        un_octree tree;
+        un_tets mesh;
+        un_tets_report before, report;
+        build_mesh(ctx, &tree, &mesh, &check_trees[i], 70);
+        check_ok(ctx, un_tets_validate(&mesh, &arena, &before));
+        assert_int_equal(before.mismeasured_tets, 0);
+        check_ok(ctx, un_tets_remeasure(&mesh, &arena));
+        assert_int_equal(mesh.own_count, 0);
+        int32_t moved = shake(&mesh, 0.6);
+        assert_true(moved > 0);
+        check_ok(ctx, un_tets_validate(&mesh, &arena, &report));
+        assert_true(report.mismeasured_tets > moved);
+        check_ok(ctx, un_tets_remeasure(&mesh, &arena));
+        assert_int_equal(mesh.own_count, report.mismeasured_tets);
+        check_ok(ctx, un_tets_validate(&mesh, &arena, &report));
+        assert_int_equal(report.mismeasured_tets, 0);
+        assert_int_equal(report.misoriented_tets, 0);
+        assert_int_equal(report.unmatched_faces, 0);
+        check_near(report.volume, before.volume, 1e-12 * before.volume);
+        assert_true(report.min_angle < before.min_angle);
+        for (int32_t t = 0; t < mesh.tet_count; t++) {
+            double h = un_tets_size(&mesh, t), v[4];
+            check_near(un_tets_volume(&mesh, t), true_volume(&mesh, t), 1e-14 * h * h * h);
+            un_vec3 slope = un_v3(0.3, -1.7, 2.9);
+            for (int k = 0; k < 4; k++) v[k] = 5 + un_dot(slope, mesh.x[mesh.tet[t][k]]);
+            check_near(un_length(un_sub(un_tets_gradient(&mesh, t, v), slope)), 0, 1e-10 / h);
+            const un_tet_shape *s = un_tets_shape(&mesh, t);
+            double energy = 0;
+            for (int k = 0; k < 4; k++)
+                for (int j = 0; j < 4; j++)
+                    energy += h * s->stiffness[k][j] * (v[k] - 5) * (v[j] - 5);
+            check_near(energy, un_dot(slope, slope) * true_volume(&mesh, t), 1e-9 * h * h);
+        }
+        double top[3];
+        for (int a = 0; a < 3; a++) top[a] = tree.h * tree.n[a];
+        for (uint64_t q = 0; q < 500; q++)
+            check_location(&mesh, un_v3(top[0] * un_random(q, 4), top[1] * un_random(q, 5),
+                                        top[2] * un_random(q, 6)));
+        un_tets_place place;
+        un_tets_locate(&mesh, un_v3(NAN, 0, 0), &place);
+        assert_in_range(place.tet, 0, mesh.tet_count - 1);
+        check_ok(ctx, un_tets_build(&mesh, &arena, &tree));
+        assert_int_equal(mesh.own_count, 0);
+        check_ok(ctx, un_tets_validate(&mesh, &arena, &report));
+        assert_memory_equal(&report, &before, sizeof report);
+        free_mesh(&tree, &mesh);
+        un_arena_reset(&arena);
+    }
+    un_arena_free(&arena);
+    check_context_end(ctx);
+}
+
+/* A node moved through the face opposite to it turns a tet inside out, and out of the brick puts
+ * points at its boundary outside. */
+static void sees_tets_turned_inside_out(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_arena arena;
+    un_octree tree;
+    un_tets mesh;
+    un_tets_report report;
+    un_arena_init(&arena, ctx);
+    build_mesh(ctx, &tree, &mesh, &check_trees[1], 3);
+    int32_t n = 0;
+    while (un_length(un_sub(mesh.x[n], un_v3(0.5, 0.5, 0.5))) > 1e-9) n++;
+    mesh.x[n].x += 0.4;
+    check_ok(ctx, un_tets_remeasure(&mesh, &arena));
+    check_ok(ctx, un_tets_validate(&mesh, &arena, &report));
+    assert_true(report.misoriented_tets > 0);
+    assert_int_equal(report.mismeasured_tets, 0);
+    check_near(report.volume, 1, 1e-12);
+    mesh.x[n].x -= 0.4;
+    for (n = 0; n < mesh.node_count; n++) mesh.x[n].x = 0.1 + 0.8 * mesh.x[n].x;
+    check_ok(ctx, un_tets_remeasure(&mesh, &arena));
+    check_ok(ctx, un_tets_validate(&mesh, &arena, &report));
+    assert_int_equal(report.misoriented_tets, 0);
+    check_near(report.volume, 0.8, 1e-12);
+    un_tets_place place;
+    un_tets_locate(&mesh, un_v3(0.01, 0.52, 0.53), &place);
+    double x = 0, sum = 0;
+    for (int i = 0; i < 4; i++) {
+        x += place.w[i] * mesh.x[mesh.tet[place.tet][i]].x;
+        sum += place.w[i];
+        assert_true(place.w[i] >= 0);
+    }
+    check_near(x, 0.1, 0.02);
+    check_near(sum, 1, 1e-15);
+    free_mesh(&tree, &mesh);
+    un_arena_free(&arena);
+    check_context_end(ctx);
+}
+
 static un_status build_once(un_context *ctx, void *arg)
 {
     (void)arg;
@@ -449,6 +581,8 @@ static un_status build_once(un_context *ctx, void *arg)
     un_status status = un_octree_build(&tree, &arena, &request);
     if (status == UN_OK) status = un_tets_build(&mesh, &arena, &tree);
     un_tets_report report;
+    if (status == UN_OK) shake(&mesh, 0.5);
+    if (status == UN_OK) status = un_tets_remeasure(&mesh, &arena);
     if (status == UN_OK) status = un_tets_validate(&mesh, &arena, &report);
     if (status != UN_OK && mesh.tet_count == 0) assert_int_equal(mesh.node_count, 0);
     un_tets_free(&mesh);
@@ -476,6 +610,8 @@ int main(void)
         cmocka_unit_test(knows_neighbours),
         cmocka_unit_test(has_the_same_bits_for_any_threads),
         cmocka_unit_test(sees_broken_meshes),
+        cmocka_unit_test(measures_moved_nodes),
+        cmocka_unit_test(sees_tets_turned_inside_out),
         cmocka_unit_test(survives_no_memory),
     };
     check_races_in("has_the_same*");

@@ -147,9 +147,21 @@ try {
   const cells = await page.evaluate(() => undine.views[0].cellsCut);
   expect("the cut meets cells", cells > 20, cells);
   const cut = await look(page);
+  const place = () => page.evaluate(() => undine.views[0].current.cut.at);
+  const was = await place();
   await page.keyboard.press("]");
-  await page.waitForTimeout(50);
+  await until(page, (at) => undine.views[0].current.cut.at > at, was);
   expect("the cut moves", cut.hash !== (await look(page)).hash);
+  // many moves of the slider end where it ends, however few of them were shown
+  await page.evaluate(() => {
+    const slider = document.querySelector('input[type="range"]');
+    for (let i = 0; i <= 30; i++) {
+      slider.value = 0.5 + 0.01 * i;
+      slider.dispatchEvent(new Event("input"));
+    }
+  });
+  await until(page, () => Math.abs(undine.views[0].current.cut.at - 0.8 * 0.9999) < 1e-6);
+  await page.evaluate(() => undine.set({ cutAt: 0.5 }));
   await keep(page, "cut");
   await page.evaluate(() => undine.set({ cutAxis: -1 }));
 
@@ -227,6 +239,10 @@ try {
     return [0, 80].map((x) => new Set(new Uint32Array(g.getImageData(x, 0, 80, 80).data.buffer)).size);
   });
   expect("both are drawn", halves.every((n) => n > 150), halves);
+  // a cut shows squares of the grid, and of tets triangles and quadrangles
+  await page.evaluate(async () => (undine.set({ cutAxis: 2, surface: "off" }), await undine.go(2)));
+  const corners = await page.evaluate(() => undine.views.map(({ current: { cut } }) => [...new Set(cut.first.slice(1).map((end, i) => end - cut.first[i]))].sort().join()));
+  expect("cells of either kind", corners.join(" ") === "4 3,4", corners);
   await keep(page, "both");
   await page.close();
   page = await open(`${both}?theme=light`, { viewport: { width: 390, height: 760 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true });

@@ -177,83 +177,67 @@ static void surface_vtp(void **state)
     check_context_end(ctx);
 }
 
-/* Two by two by two small cells beside one of twice their size: 27 + 8 - 4 shared corners. */
-static void fill_cells(un_cells *cells, un_vec3 *min, double *size, int32_t *level,
-                       double *pressure, un_vec3 *velocity)
+/* A voxel, a hexahedron on top of it, a tet beside it and the quad between the first two: of every
+ * number of corners. */
+static un_status make_cells(un_context *ctx, un_cells *cells)
 {
-    double h = 0.1;
-    for (int i = 0; i < 9; i++) {
-        min[i] = i < 8 ? un_v3(0.3 + h * (i & 1), 0.7 + h * (i >> 1 & 1), h * (i >> 2))
-                       : un_v3(0.3 + 2 * h, 0.7, 0);
-        size[i] = i < 8 ? h : 2 * h;
-        level[i] = i < 8 ? 3 : 2;
-        pressure[i] = 1000.0 * i;
-        velocity[i] = un_v3(i, 0, -i);
+    static const int32_t corners[] = {0, 1, 2,  3,  4, 5, 6, 7,  4, 5, 7, 6,
+                                      8, 9, 11, 10, 1, 3, 5, 12, 4, 5, 7, 6};
+    static const int32_t first[] = {0, 8, 16, 20, 24};
+    static const uint8_t types[] = {UN_CELL_VOXEL, UN_CELL_HEXAHEDRON, UN_CELL_TETRA, UN_CELL_QUAD};
+    UN_TRY(un_cells_alloc(ctx, cells, 13, 4, 24));
+    for (int i = 0; i < 13; i++)
+        cells->point[i] = i < 12
+                              ? un_v3(0.3 + 0.1 * (i & 1), 0.7 + 0.1 * (i >> 1 & 1), 0.1 * (i >> 2))
+                              : un_v3(0.5, 0.75, 0);
+    memcpy(cells->corner, corners, sizeof corners);
+    memcpy(cells->first, first, sizeof first);
+    memcpy(cells->type, types, sizeof types);
+    for (int c = 0; c < 4; c++) {
+        cells->level[c] = 3 - c;
+        cells->pressure[c] = 1000.0 * c;
+        cells->velocity[c] = un_v3(c, 0, -c);
     }
-    *cells = (un_cells){9, min, size, level, pressure, velocity};
+    return UN_OK;
 }
 
-static void cells_share_points(void **state)
+static void cells_of_any_kind(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
-    un_vec3 min[9], velocity[9];
-    double edge[9], pressure[9];
-    int32_t level[9];
-    un_cells cells;
-    fill_cells(&cells, min, edge, level, pressure, velocity);
+    un_cells cells, again;
+    check_ok(ctx, make_cells(ctx, &cells));
     char *text;
     size_t size;
     check_ok(ctx, un_output_cells(ctx, scratch_path("m.vtu"), &cells));
     check_ok(ctx, un_file_read(ctx, scratch_path("m.vtu"), &text, &size));
-    behind(text, "NumberOfPoints=\"31\" NumberOfCells=\"9\"");
-    const void *points = vtk_array(text, size, "Points", 31 * 12);
-    const void *connectivity = vtk_array(text, size, "connectivity", 9 * 32);
-    for (int c = 0; c < 9; c++)
-        for (int k = 0; k < 8; k++) { /* VTK_VOXEL: x fastest */
-            int32_t n = int_at(connectivity, 8 * c + k);
-            assert_in_range(n, 0, 30);
-            check_near(float_at(points, 3 * n), min[c].x + edge[c] * (k & 1), 1e-6);
-            check_near(float_at(points, 3 * n + 1), min[c].y + edge[c] * (k >> 1 & 1), 1e-6);
-            check_near(float_at(points, 3 * n + 2), min[c].z + edge[c] * (k >> 2 & 1), 1e-6);
-        }
-    assert_int_equal(int_at(vtk_array(text, size, "offsets", 36), 8), 72);
-    assert_int_equal(((const char *)vtk_array(text, size, "types", 9))[8], 11);
-    assert_int_equal(int_at(vtk_array(text, size, "level", 36), 8), 2);
-    assert_true(float_at(vtk_array(text, size, "pressure", 36), 5) == 5000);
-    assert_true(float_at(vtk_array(text, size, "velocity", 108), 5) == -1);
+    behind(text, "<VTKFile type=\"UnstructuredGrid\" version=\"1.0\"");
+    behind(text, "NumberOfPoints=\"13\" NumberOfCells=\"4\"");
+    const void *points = vtk_array(text, size, "Points", 13 * 12);
+    for (int i = 0; i < 13; i++) check_near(float_at(points, 3 * i), cells.point[i].x, 1e-6);
+    assert_memory_equal(vtk_array(text, size, "connectivity", 24 * 4), cells.corner, 24 * 4);
+    assert_memory_equal(vtk_array(text, size, "offsets", 16), cells.first + 1, 16);
+    assert_memory_equal(vtk_array(text, size, "types", 4), "\x0b\x0c\x0a\x09", 4);
+    assert_int_equal(int_at(vtk_array(text, size, "level", 16), 1), 2);
+    assert_true(float_at(vtk_array(text, size, "pressure", 16), 3) == 3000);
+    assert_true(float_at(vtk_array(text, size, "velocity", 48), 5) == -1);
     un_free(ctx, text);
-    check_context_end(ctx);
-}
-
-/* A grid of many cells far from the origin: every interior corner is shared by eight. */
-static void many_cells(void **state)
-{
-    (void)state;
-    un_context *ctx = check_context();
-    enum { N = 24, COUNT = N * N * N };
-    un_cells cells = {.count = COUNT};
-    cells.min = un_alloc(ctx, COUNT, sizeof *cells.min);
-    cells.size = un_alloc(ctx, COUNT, sizeof *cells.size);
-    cells.level = un_alloc_zero(ctx, COUNT, sizeof *cells.level);
-    cells.pressure = un_alloc_zero(ctx, COUNT, sizeof *cells.pressure);
-    cells.velocity = un_alloc_zero(ctx, COUNT, sizeof *cells.velocity);
-    double h = 1.0 / 3;
-    for (int c = 0; c < COUNT; c++) {
-        cells.min[c] = un_v3(1000.1 + h * (c % N), h * (c / N % N), -77.7 + h * (c / N / N));
-        cells.size[c] = h;
-    }
-    char *text, mark[80];
+    check_ok(ctx, un_output_read_cells(ctx, scratch_path("m.vtu"), &again));
+    assert_int_equal(again.count, 4);
+    assert_int_equal(again.point_count, 13);
+    assert_memory_equal(again.corner, cells.corner, 24 * 4);
+    assert_memory_equal(again.first, cells.first, 5 * 4);
+    assert_memory_equal(again.type, cells.type, 4);
+    assert_memory_equal(again.level, cells.level, 16);
+    check_near(again.velocity[3].z, -3, 0);
+    check_near(again.point[12].y, 0.75, 0);
+    un_cells_free(ctx, &again);
+    /* what is no cell is not read */
+    cells.type[2] = 7;
     check_ok(ctx, un_output_cells(ctx, scratch_path("m.vtu"), &cells));
-    check_ok(ctx, un_file_read(ctx, scratch_path("m.vtu"), &text, NULL));
-    snprintf(mark, sizeof mark, "NumberOfPoints=\"%d\"", (N + 1) * (N + 1) * (N + 1));
-    behind(text, mark);
-    un_free(ctx, text);
-    un_free(ctx, cells.min);
-    un_free(ctx, cells.size);
-    un_free(ctx, cells.level);
-    un_free(ctx, cells.pressure);
-    un_free(ctx, cells.velocity);
+    assert_int_equal(un_output_read_cells(ctx, scratch_path("m.vtu"), &again), UN_ERROR_FILE);
+    check_message(ctx, "m.vtu: a cell is of an unknown type");
+    un_cells_free(ctx, &cells);
     check_context_end(ctx);
 }
 
@@ -308,15 +292,14 @@ static un_status whole_frame(un_context *ctx, void *arg)
 {
     (void)arg;
     un_trimesh mesh = tetrahedron();
-    un_vec3 min[9], velocity[9];
-    double edge[9], pressure[9];
-    int32_t level[9];
     un_cells cells;
-    fill_cells(&cells, min, edge, level, pressure, velocity);
     UN_TRY(un_output_surface(ctx, scratch_path("s.ply"), &mesh));
     UN_TRY(un_output_surface_vtp(ctx, scratch_path("s.vtp"), &mesh));
     UN_TRY(un_output_particles(ctx, scratch_path("p.vtp"), &(un_particles){0}, NULL));
-    UN_TRY(un_output_cells(ctx, scratch_path("m.vtu"), &cells));
+    UN_TRY(make_cells(ctx, &cells));
+    un_status status = un_output_cells(ctx, scratch_path("m.vtu"), &cells);
+    un_cells_free(ctx, &cells);
+    UN_TRY(status);
     return un_output_pvd(ctx, scratch_path("s.pvd"), "surface.vtp", 3, 24);
 }
 
@@ -332,16 +315,9 @@ static void failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(ply),
-        TEST(particles),
-        TEST(particles_with_more),
-        TEST(surface_vtp),
-        TEST(cells_share_points),
-        TEST(many_cells),
-        TEST(nothing_at_all),
-        TEST(collection),
-        TEST(full_disk),
-        TEST(failing_allocations),
+        TEST(ply),         TEST(particles),         TEST(particles_with_more),
+        TEST(surface_vtp), TEST(cells_of_any_kind), TEST(nothing_at_all),
+        TEST(collection),  TEST(full_disk),         TEST(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

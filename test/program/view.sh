@@ -28,7 +28,7 @@ scene {
 LUA
 cd "$scratch"
 "$program" run drop.lua -o "$scratch/coarse" --quiet
-"$program" run drop.lua -o "$scratch/fine" --quiet --set detail.finest=16
+"$program" run drop.lua -o "$scratch/fine" --quiet --set detail.finest=16 --method tet
 if "$program" view "$scratch/coarse" --save page.html --quiet 2>&1 | grep -q "has no page"; then
     echo "skipped: built without npm"
     exit 77

@@ -1,5 +1,7 @@
 /* Whole pictures: sound for water, solids and nothing; the same for any thread count; damaged
  * files and failing memory are errors and no more. */
+#include "cells.h"
+#include "output/output.h"
 #include "render/splash.h"
 
 #include <unistd.h>
@@ -10,6 +12,7 @@
 static char folder[] = "/tmp/undine-frame-XXXXXX";
 static char surface[128];
 static const char *const names[] = {"frames/0000/surface.ply",
+                                    "frames/0000/mesh.vtu",
                                     "frames/0001/surface.ply",
                                     "scene.lua",
                                     "bodies.csv",
@@ -123,6 +126,52 @@ static void pictures_are_sound(void **state)
     assert_true(differ > 0.1 * WIDTH * HEIGHT && differ < 0.7 * WIDTH * HEIGHT);
     assert_true(bluer > 0.7 * differ);
     check_context_end(ctx);
+}
+
+static un_status render_cells(un_context *ctx, uint8_t *rgb)
+{
+    un_render_def def = small();
+    un_renderer *r;
+    def.water = false, def.cells = true;
+    def.cut_axis = 2, def.cut_at = 0.53;
+    UN_TRY(un_renderer_create(ctx, folder, &def, &r));
+    un_status status = un_renderer_frame(r, 0, rgb);
+    un_renderer_destroy(r);
+    return status;
+}
+
+static un_status render_cells_once(un_context *ctx, void *arg)
+{
+    return render_cells(ctx, arg);
+}
+
+/* Cells at the cut, those of one level blue and of the other purple; hexahedra as voxels. */
+static void cells_are_drawn_where_they_are_cut(void **state)
+{
+    (void)state;
+    static uint8_t rgb[2][WIDTH * HEIGHT * 3];
+    char path[128];
+    un_context *ctx = check_context();
+    skip_without_embree(ctx);
+    name(path, "frames/0000/mesh.vtu");
+    for (int i = 0; i < 2; i++) {
+        un_cells cells;
+        check_make_cubes(ctx, &cells, 4, i ? UN_CELL_HEXAHEDRON : UN_CELL_VOXEL);
+        for (int c = 0; c < 64; c++) cells.level[c] = c % 4 / 2;
+        check_ok(ctx, un_output_cells(ctx, path, &cells));
+        un_cells_free(ctx, &cells);
+        check_ok(ctx, render_cells(ctx, rgb[i]));
+    }
+    int blue = 0, purple = 0;
+    for (int32_t p = 0; p < WIDTH * HEIGHT; p++) {
+        const uint8_t *a = rgb[0] + 3 * p;
+        blue += a[2] > a[0] + 40 && a[1] > a[0] + 5;
+        purple += a[2] > a[1] + 40 && a[0] > a[1] + 20;
+    }
+    assert_true(blue > 50 && purple > 50);
+    assert_memory_equal(rgb[0], rgb[1], sizeof rgb[0]);
+    check_context_end(ctx);
+    check_allocation_failures(render_cells_once, rgb[0], 10000);
 }
 
 /* Straight down through half a metre of water: much less red than on the dry floor. */
@@ -332,7 +381,7 @@ static void damaged_surfaces_are_named(void **state)
     char damaged[128];
     un_context *ctx = check_context();
     skip_without_embree(ctx);
-    name(damaged, names[1]);
+    name(damaged, names[2]);
     FILE *file = fopen(surface, "rb");
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
@@ -392,7 +441,7 @@ static void any_mesh_can_be_drawn(void **state)
     char path[128];
     un_context *ctx = check_context();
     skip_without_embree(ctx);
-    name(path, names[1]);
+    name(path, names[2]);
     for (uint64_t round = 0; round < 4; round++) {
         for (uint64_t v = 0; v < VERTICES; v++) {
             double far = round == 3 && v % 50 == 0 ? 1e30 : 1;
@@ -443,6 +492,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_are_sound),
+        cmocka_unit_test(cells_are_drawn_where_they_are_cut),
         cmocka_unit_test(deep_water_is_blue_green),
         cmocka_unit_test(the_scene_says_how_it_looks),
         cmocka_unit_test(solids_are_where_the_table_says),

@@ -34,7 +34,7 @@ static void begin(world *w, int32_t threads, int32_t count, double blow)
         un_particles *p = &w->particles;
         un_vec3 x = {un_random((uint64_t)q, 1), un_random((uint64_t)q, 2),
                      0.5 * un_random((uint64_t)q, 3)};
-        un_place place;
+        un_tets_place place;
         un_tets_locate(&w->mesh, x, &place);
         double half = 0.5 * un_tets_size(&w->mesh, place.tet);
         p->x[0][q] = x.x, p->x[1][q] = x.y, p->x[2][q] = x.z;
@@ -74,7 +74,7 @@ static void sorting_finds_each_particles_tet(void **unused)
     begin(&w, 2, 5000, 1);
     for (int32_t t = 0; t < w.mesh.tet_count; t++)
         for (int32_t q = w.bins.begin[t]; q < w.bins.begin[t + 1]; q++) {
-            un_place place;
+            un_tets_place place;
             assert_int_equal(w.bins.tet[q], t);
             assert_true(
                 un_tets_locate_in(&w.mesh, t, un_particle_position(&w.particles, q), &place));
@@ -226,14 +226,14 @@ static void linear_fields_are_sampled_exactly(void **unused)
     un_tet_field field = {w.u_tet, w.u_node};
     for (uint64_t i = 0; i < 3000; i++) {
         un_vec3 x = {un_random(i, 5), un_random(i, 6), 0.5 * un_random(i, 7)};
-        un_place place;
+        un_tets_place place;
         un_tets_locate(&w.mesh, x, &place);
         un_vec3 got = un_tet_field_at(&field, &w.mesh, &place), want = linear(x);
         check_near(un_length(un_sub(got, want)), 0, 1e-12);
     }
     /* the value at a centre is the tet's own */
     w.u_tet[7] = un_v3(5, 6, 7);
-    un_place place;
+    un_tets_place place;
     un_tets_locate(&w.mesh, un_tets_center(&w.mesh, 7), &place);
     assert_int_equal(place.tet, 7);
     check_near(un_length(un_sub(un_tet_field_at(&field, &w.mesh, &place), w.u_tet[7])), 0, 1e-12);

@@ -395,7 +395,8 @@ DROP = """scene { domain = { size = {1, 1, 1} }, detail = { coarsest = 8, finest
 def paraview(bench):
     run = bench.run(DROP % "")
     subprocess.run([bench.program, "export", run, "--to", "vtk", "--quiet"], check=True)
-    said = bench.call(["pvpython", "--force-offscreen-rendering", f"{HERE}/paraview_reads.py", run])
+    said = bench.call(["pvpython", "--force-offscreen-rendering", f"{HERE}/paraview_reads.py", run,
+                       bench.run(DROP % "", "--method", "tet", "--frames", "1")])
     bench.row("disagreements", 0 if said.returncode == 0 else said.stdout.count("FAILED") or 1, "", 0,
               note=said.stdout[-300:] if said.returncode else "")
 

@@ -1,5 +1,6 @@
 /* Pages saved whole and comparisons: what is in them, of what is damaged, missing or without end.
  */
+#include "cells.h"
 #include "../output/scratch.h"
 
 #include <zlib.h>
@@ -77,62 +78,69 @@ static uint8_t *unpack(const un_text *t, uLongf *size)
     return bytes;
 }
 
-/* n cells along each side, of one size. */
-static void fill_cells(un_context *ctx, un_cells *cells, int n)
-{
-    check_ok(ctx, un_cells_alloc(ctx, cells, n * n * n));
-    cells->count = n * n * n;
-    for (int c = 0; c < n * n * n; c++) {
-        cells->size[c] = 1.0 / n;
-        cells->min[c] =
-            un_v3((double)(c % n) / n, (double)(c / n % n) / n, (double)(c / n / n) / n);
-        cells->level[c] = 4;
-        cells->pressure[c] = c;
-        cells->velocity[c] = un_v3(1, 0, 0);
-    }
-}
-
+/* A cut through 8 cubes a side, whole and simplified. */
 static void cells_at_the_cut(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
     un_cells cells;
-    fill_cells(ctx, &cells, 8);
+    check_make_cubes(ctx, &cells, 8, UN_CELL_VOXEL);
     cells.pressure[3] = NAN;
     cells.velocity[3].x = INFINITY;
+    double at = un_view_cut_at(un_v3(1, 1, 1), 1, UN_VIEW_MIDDLE);
+    check_near(at, 0.49995, 1e-12);
     uLongf size;
-    struct {
-        int32_t most, count;
-        double width;
-        int level;
-    } cases[] = {{1000, 3 * 64 - 3 * 8 + 1, 0.125, 4}, /* all that the planes meet */
-                 {100, 3 * 16 - 3 * 4 + 1, 0.25, 3},
-                 {20, 3 * 4 - 3 * 2 + 1, 0.5, 2}};
     for (int i = 0; i < 3; i++) {
         un_text t = {.ctx = ctx};
-        check_ok(ctx, un_view_pack_cells(&t, &cells, un_v3(1, 1, 1), cases[i].most));
+        check_ok(ctx, un_view_pack_cut(&t, &cells, 1, at, i == 0 ? 64 : i == 1 ? 63 : 5));
         const uint8_t *bytes = unpack(&t, &size);
-        uint32_t count;
-        float unit;
-        memcpy(&count, bytes, sizeof count);
-        memcpy(&unit, bytes + 4, sizeof unit);
-        assert_int_equal(count, cases[i].count);
-        check_near((double)unit, 0.125, 1e-7);
-        /* widths come after three places, each a byte here; differences, zigzag */
-        check_near(bytes[20 + 3 * count] / 2 * (double)unit, cases[i].width, 1e-7);
-        assert_int_equal(bytes[20 + 4 * count] / 2, cases[i].level);
+        uint32_t counts[3];
+        float values[12]; /* bounds, fastest, place, sizes, pressures */
+        memcpy(counts, bytes, sizeof counts);
+        memcpy(values, bytes + sizeof counts, sizeof values);
+        if (i == 0) {
+            assert_int_equal(counts[0], 81);
+            assert_int_equal(counts[1], 64);
+            assert_int_equal(counts[2], 256);
+        } else {
+            assert_true(counts[1] > 0 && counts[1] <= (i == 1 ? 63 : 5) && counts[0] < 81);
+        }
+        check_near((double)values[6], 1, 0);
+        check_near((double)values[7], at, 1e-7);
+        check_near((double)values[8], 0.125, 1e-7);
+        check_near((double)values[11], 511, 0);
         un_free(ctx, t.bytes);
     }
-    /* none, and such that make no sense */
-    for (int i = 0; i < 3; i++) {
-        un_text t = {.ctx = ctx};
-        if (i == 0) cells.count = 0;
-        if (i == 1) cells.count = 8, cells.size[0] = NAN, cells.min[1].x = 1e300;
-        if (i == 2) cells.count = 8, cells.size[2] = 1e-30;
-        check_ok(ctx, un_view_pack_cells(&t, &cells, un_v3(1, 1, 1), 4));
-        unpack(&t, &size);
-        un_free(ctx, t.bytes);
+    cells.count = 0;
+    un_text t = {.ctx = ctx};
+    check_ok(ctx, un_view_pack_cut(&t, &cells, 2, at, 5));
+    unpack(&t, &size);
+    un_free(ctx, t.bytes);
+    un_cells_free(ctx, &cells);
+    check_context_end(ctx);
+}
+
+/* Squares of a third of a cell leave the lattice as it is; of three cells each they leave patches
+ * whose points are shared as before. */
+static void simpler_cuts(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_cells cells;
+    un_slice slice;
+    check_make_cubes(ctx, &cells, 9, UN_CELL_VOXEL);
+    check_ok(ctx, un_cells_cut(ctx, &slice, &cells, 2, 0.4));
+    check_ok(ctx, un_view_simplify_cut(ctx, &slice, 2, 0.037));
+    assert_int_equal(slice.count, 81);
+    assert_int_equal(slice.point_count, 100);
+    check_ok(ctx, un_view_simplify_cut(ctx, &slice, 2, 1.0 / 3 + 1e-6));
+    assert_true(slice.point_count <= 16 && slice.count >= 4 && slice.count <= 9);
+    for (int32_t i = 0; i < slice.count; i++) {
+        assert_true(slice.first[i + 1] - slice.first[i] >= 3);
+        for (int32_t k = slice.first[i]; k < slice.first[i + 1]; k++)
+            assert_in_range(slice.corner[k], 0, slice.point_count - 1);
     }
+    un_slice_free(ctx, &slice);
     un_cells_free(ctx, &cells);
     check_context_end(ctx);
 }
@@ -216,7 +224,7 @@ static void allocation_failures(void **state)
     un_context *ctx = check_context();
     make_run(ctx, "run");
     un_cells cells;
-    fill_cells(ctx, &cells, 4);
+    check_make_cubes(ctx, &cells, 4, UN_CELL_VOXEL);
     check_ok(ctx, un_output_cells(ctx, scratch_path("run/frames/0000/mesh.vtu"), &cells));
     un_cells_free(ctx, &cells);
     bool has_page = save(ctx, NULL) == UN_OK;
@@ -229,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_at_the_cut),
+        cmocka_unit_test(simpler_cuts),
         cmocka_unit_test_setup_teardown(saved_pages, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(comparisons, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(allocation_failures, scratch_begin, scratch_end),

@@ -1,5 +1,6 @@
 /* The viewer's server as a client meets it, friendly or not: what it hands out, what it refuses,
  * and that nothing is left over. Client and server take turns in one thread. */
+#include "cells.h"
 #include "../output/scratch.h"
 
 #include <arpa/inet.h>
@@ -184,7 +185,8 @@ static void hostile(void **state)
     assert_int_equal(mkdir(scratch_path("run/frames/0000/particles.vtp"), 0700), 0);
     static const char *const nothing[] = {"/run/0/probes.csv",
                                           "/run/0/frames/0001/surface.ply",
-                                          "/run/0/frames/0000/mesh.vtu",
+                                          "/run/0/frames/0000/cut/x/500000",
+                                          "/run/0/frames/0001/cut/x/500000",
                                           "/run/0/frames/0000/particles.vtp",
                                           "/run/0/../secret",
                                           "/run/0/frames/../../secret",
@@ -347,18 +349,66 @@ static void only_loopback(void **state)
     check_context_end(ctx);
 }
 
+/* Counts of the cut that an answer holds. */
+static void check_cut(const char *answer, uint32_t points, uint32_t polygons)
+{
+    uint32_t counts[2];
+    assert_int_equal(status_of(answer), 200);
+    const char *body = strstr(answer, "\r\n\r\n");
+    assert_non_null(body);
+    memcpy(counts, body + 4, sizeof counts);
+    assert_int_equal(counts[0], points);
+    assert_int_equal(counts[1], polygons);
+}
+
+static void cuts(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_viewer *v = begin(ctx);
+    un_cells cells;
+    assert_int_equal(status_of(ask(v, "GET", "/run/0/frames/0000/cut/x/500000", HOST)), 404);
+    for (int32_t n = 4; n <= 8; n += 4) { /* and again when the file is another */
+        check_make_cubes(ctx, &cells, n, UN_CELL_HEXAHEDRON);
+        check_ok(ctx, un_output_cells(ctx, scratch_path("run/frames/0000/mesh.vtu"), &cells));
+        un_cells_free(ctx, &cells);
+        uint32_t m = (uint32_t)n;
+        check_cut(ask(v, "GET", "/run/0/frames/0000/cut/x/500000", HOST), (m + 1) * (m + 1), m * m);
+        check_cut(ask(v, "GET", "/run/0/frames/0000/cut/z/10", HOST), (m + 1) * (m + 1), m * m);
+    }
+    assert_non_null(strstr(ask(v, "GET", "/api/runs", HOST), "\"cells\":true"));
+    scratch_write("run/frames/0000/mesh.vtu", "damaged", 7);
+    assert_int_equal(status_of(ask(v, "GET", "/run/0/frames/0000/cut/x/500000", HOST)), 404);
+    un_viewer_destroy(v);
+    check_context_end(ctx);
+}
+
 static void routes(void **state)
 {
     (void)state;
     un_route r;
-    un_view_route("/run/7/frames/12/mesh.vtu", &r);
+    un_view_route("/run/7/frames/12/particles.vtp", &r);
     assert_int_equal(r.kind, UN_ROUTE_FILE);
     assert_int_equal(r.run, 7);
-    assert_string_equal(r.file, "frames/0012/mesh.vtu");
-    un_view_route("/run/7/frames/12345/mesh.vtu", &r);
-    assert_string_equal(r.file, "frames/12345/mesh.vtu");
-    un_view_route("/run/7/frames/1234567/mesh.vtu", &r);
+    assert_string_equal(r.file, "frames/0012/particles.vtp");
+    un_view_route("/run/7/frames/12345/particles.vtp", &r);
+    assert_string_equal(r.file, "frames/12345/particles.vtp");
+    un_view_route("/run/7/frames/1234567/particles.vtp", &r);
     assert_int_equal(r.kind, UN_ROUTE_NONE);
+    un_view_route("/run/7/frames/12/cut/y/499950", &r);
+    assert_int_equal(r.kind, UN_ROUTE_CUT);
+    assert_int_equal(r.run, 7);
+    assert_int_equal(r.axis, 1);
+    assert_int_equal(r.millionths, 499950);
+    assert_string_equal(r.file, "frames/0012/mesh.vtu");
+    static const char *const not_cuts[] = {
+        "/run/7/frames/12/cut/",       "/run/7/frames/12/cut/w/1",   "/run/7/frames/12/cut/x/",
+        "/run/7/frames/12/cut/x/-1",   "/run/7/frames/12/cut/x/1e3", "/run/7/frames/12/cut/x/1/2",
+        "/run/7/frames/12/cut/xy/100", "/run/7/frames/12/mesh.vtu"};
+    for (size_t i = 0; i < sizeof not_cuts / sizeof *not_cuts; i++) {
+        un_view_route(not_cuts[i], &r);
+        assert_int_equal(r.kind, UN_ROUTE_NONE);
+    }
     un_view_route("", &r);
     assert_int_equal(r.kind, UN_ROUTE_NONE);
     assert_true(un_view_host_is_local("LOCALHOST"));
@@ -376,6 +426,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(friendly, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(solids_are_where_the_table_says, scratch_begin,
                                         scratch_end),
+        cmocka_unit_test_setup_teardown(cuts, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(hostile, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(malformed, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(crowded, scratch_begin, scratch_end),

@@ -46,21 +46,6 @@ export function readParticles(buffer) {
   return { count: n, position: a.Points, radius: a.radius, speed, bytes: buffer.byteLength };
 }
 
-/** Cells as lower corner, edge length, level, pressure and speed. */
-export function readCells(buffer) {
-  const a = readVtk(buffer), n = a.level.length, x = a.Points, c = a.connectivity, v = a.velocity;
-  const min = new Float32Array(3 * n), size = new Float32Array(n), speed = new Float32Array(n);
-  for (let i = 0; i < n; i++) {
-    const p = 3 * c[8 * i], q = 3 * c[8 * i + 1];
-    min[3 * i] = x[p];
-    min[3 * i + 1] = x[p + 1];
-    min[3 * i + 2] = x[p + 2];
-    size[i] = x[q] - x[p];
-    speed[i] = Math.hypot(v[3 * i], v[3 * i + 1], v[3 * i + 2]);
-  }
-  return { count: n, min, size, level: a.level, pressure: a.pressure, speed, bytes: buffer.byteLength };
-}
-
 export function readSolid(buffer) {
   const [vertices, triangles] = new Uint32Array(buffer, 0, 2);
   return {

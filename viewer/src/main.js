@@ -69,9 +69,11 @@ function wanted(run, frame) {
   const own = frameOf(run, frame);
   if (state.surface !== "off" && run.about.surface) list.push(["surface", own]);
   if ((state.particles || needsSlab(run)) && run.about.particles) list.push(["particles", own]);
-  if (state.cutAxis >= 0 && run.about.cells) list.push(["cells", own]);
+  if (state.cutAxis >= 0 && run.about.cells) list.push([cutKind(), own]);
   return list;
 }
+/** The cut as a kind of frame; a little below the place that is shown, where no faces of cells are. */
+const cutKind = () => `cut/${"xyz"[state.cutAxis]}/${Math.round(999900 * state.cutAt)}`;
 /** A saved page has the cells of one place. */
 const fixedCut = () => saved && runs.some((r) => r.about.cells);
 /** Without cells a cut shows the particles there. */
@@ -84,10 +86,10 @@ async function show(frame) {
   const mine = ++request;
   state.frame = frame;
   updateBar();
-  const slow = setTimeout(() => ($("loading").hidden = false), 150);
+  const slow = setTimeout(() => ($("loading").hidden = false), 150), cutAt = state.cutAt;
   try {
     const parts = await Promise.all(
-      runs.map(async (run) => Object.fromEntries(await Promise.all(wanted(run, frame).map(async ([kind, own]) => [kind, await frames.get(run, kind, own)])))),
+      runs.map(async (run) => Object.fromEntries(await Promise.all(wanted(run, frame).map(async ([kind, own]) => [kind.split("/")[0], await frames.get(run, kind, own)])))),
     );
     if (mine !== request) return false; // something newer is wanted
     parts.forEach((data, k) => place(views[k], data, frame));
@@ -96,6 +98,7 @@ async function show(frame) {
     stage.draw();
     updateCharts();
     say("");
+    if (state.cutAt !== cutAt) slide();
   } catch (error) {
     if (mine === request) say(`Frame ${frame} cannot be shown: ${error.message}`);
     return false;
@@ -105,6 +108,29 @@ async function show(frame) {
   }
   prefetch(frame);
   return true;
+}
+
+let sliding = false, slidAgain = false;
+/** The cut has moved. Its polygons are asked for one place after the other, the latest next, so that it moves as fast as they come. */
+async function slide() {
+  slidAgain = true;
+  if (sliding) return;
+  sliding = true;
+  try {
+    while (slidAgain && state.cutAxis >= 0) {
+      const frame = state.frame, kind = cutKind();
+      slidAgain = false;
+      const cuts = await Promise.all(runs.map((run) => (run.about.cells ? frames.get(run, kind, frameOf(run, frame)) : null)));
+      if (state.frame !== frame) slidAgain = true;
+      else views.forEach((view, k) => (Object.assign(view.current ?? {}, cuts[k] && { cut: cuts[k] }), cut(view)));
+      legend();
+      stage.draw();
+    }
+  } catch (error) {
+    say(`The cut cannot be shown: ${error.message}`);
+  } finally {
+    sliding = false;
+  }
 }
 
 function prefetch(frame) {
@@ -160,14 +186,12 @@ function place(view, data, frame) {
 function cut(view) {
   const axis = state.cutAxis;
   if (axis < 0) return view.cutAt(-1);
-  const at = state.cutAt * view.size.getComponent(axis) * 0.9999;
-  view.cutAt(axis, at, 1);
-  const cells = view.current?.cells;
-  if (!cells) return (view.cut.visible = false);
-  const values = { level: cells.level, size: cells.size, speed: cells.speed, pressure: cells.pressure }[state.cutBy];
-  const span = range(`cells ${state.cutBy}`, values);
+  const polygons = view.current?.cut?.axis === axis ? view.current.cut : null;
+  view.cutAt(axis, polygons ? polygons.at : state.cutAt * view.size.getComponent(axis) * 0.9999, 1);
+  if (!polygons) return (view.cut.visible = false);
+  const span = range(`cells ${state.cutBy}`, polygons.ranges[state.cutBy]);
   view.cellSpan = [state.cutBy, span];
-  view.cellsCut = view.showCells(cells, axis, at, state.cutBy, span);
+  view.cellsCut = view.showCells(polygons, state.cutBy, span);
 }
 
 const maximum = (list) => (list ?? []).reduce((a, b) => (b > a ? b : a), 0);
@@ -291,10 +315,8 @@ function lookPage() {
   const out = make("output");
   slider.oninput = () => {
     state.cutAt = Number(slider.value);
-    for (const v of views) cut(v);
-    legend();
-    stage.draw();
     update();
+    slide();
   };
   const cells = () => runs.every((r) => r.about.cells);
   const note = make("p");
@@ -543,7 +565,8 @@ function onKey(event) {
   const moveCut = (by) => {
     if (state.cutAxis < 0 || fixedCut()) return;
     state.cutAt = Math.min(1, Math.max(0, state.cutAt + by));
-    set({});
+    updates.forEach((u) => u());
+    slide();
   };
   const acts = {
     " ": () => play(), ArrowLeft: () => (play(false), go(state.frame - far * step())), ArrowRight: () => (play(false), go(state.frame + far * step())), Home: () => go(0), End: () => go(last()),

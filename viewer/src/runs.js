@@ -1,10 +1,13 @@
 // Runs, from the server or from the page itself, with the frames that were looked at last kept.
-import { Table, readCells, readParticles, readSolid, readSurface } from "./files.js";
-import { unpackCells, unpackParticles, unpackSurface } from "./unpack.js";
+import { Table, readParticles, readSolid, readSurface } from "./files.js";
+import { readCut, unpackCut, unpackParticles, unpackSurface } from "./unpack.js";
 
 const small = matchMedia("(max-width: 760px)").matches;
 /** Bytes of frames that are kept. */
 const KEPT = (small ? 250 : 1200) * 1e6;
+
+/** Of a cut, whose kind is "cut/y/499950": across y, so many millionths of the domain's side from its lower end. */
+const axisOf = (kind) => (kind.startsWith("cut/") ? "xyz".indexOf(kind[4]) : -1);
 
 const block = (id) => document.getElementById(`undine-${id}`)?.textContent ?? null;
 
@@ -23,7 +26,8 @@ class Server {
     return answer.ok ? answer.arrayBuffer() : null;
   }
   async frame(run, kind, frame) {
-    const [file, read] = { surface: ["surface.ply", readSurface], particles: ["particles.vtp", readParticles], cells: ["mesh.vtu", readCells] }[kind];
+    const axis = axisOf(kind);
+    const [file, read] = axis >= 0 ? [kind, (b) => readCut(b, axis)] : { surface: ["surface.ply", readSurface], particles: ["particles.vtp", readParticles] }[kind];
     const buffer = await this.bytes(run, `frames/${String(frame).padStart(4, "0")}/${file}`);
     return buffer && read(buffer);
   }
@@ -42,8 +46,9 @@ class Saved {
     return text && (name === "scene.json" ? text : JSON.parse(text));
   }
   async frame(run, kind, frame) {
-    const text = block(`${run}-${kind}-${frame}`);
-    return text && { surface: unpackSurface, particles: unpackParticles, cells: unpackCells }[kind](text);
+    const axis = axisOf(kind);
+    const text = block(axis >= 0 ? `${run}-${kind.slice(0, 5)}-${frame}` : `${run}-${kind}-${frame}`); // one place is kept
+    return text && (axis >= 0 ? unpackCut(text, axis) : { surface: unpackSurface, particles: unpackParticles }[kind](text));
   }
   async solid(run, k) {
     const text = block(`${run}-solid-${k}`);

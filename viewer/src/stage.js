@@ -226,6 +226,7 @@ class View {
     this.points.frustumCulled = false;
     this.points.visible = false;
     this.scene.add(this.points);
+    this.cellSize = 1;
     this.cut = new THREE.Group();
     this.cutFaces = new THREE.Mesh(new THREE.BufferGeometry(), new THREE.MeshBasicMaterial({ vertexColors: true, side: THREE.DoubleSide, polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: 1 }));
     this.cutEdges = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: 0x0b1a26, transparent: true, opacity: 0.55 }));
@@ -289,46 +290,52 @@ class View {
     [this.pointUniforms.uLow.value, this.pointUniforms.uHigh.value] = range;
   }
 
-  /** The squares in which the plane axis = at meets cells. */
-  showCells(cells, axis, at, by, range) {
-    const b = (axis + 1) % 3, c = (axis + 2) % 3, hit = [];
-    if (cells) {
-      const { min, size } = cells;
-      for (let i = 0, k = axis; i < cells.count; i++, k += 3) if (min[k] <= at && at < min[k] + size[i]) hit.push(i);
-    }
-    const place = new Float32Array(12 * hit.length), colour = new Float32Array(12 * hit.length);
-    const index = new Uint32Array(6 * hit.length), edges = new Float32Array(24 * hit.length);
-    const values = cells && { level: cells.level, size: cells.size, speed: cells.speed, pressure: cells.pressure }[by];
+  /** The polygons in which a plane meets cells, each in its colour, with edges. */
+  showCells(cut, by, range) {
+    const { position, first, corner, count } = cut, total = corner.length;
+    const place = new Float32Array(3 * total), colour = new Float32Array(3 * total);
+    const index = new Uint32Array(3 * Math.max(0, total - 2 * count)), edges = new Uint32Array(2 * total);
+    // edges that two polygons share are drawn once: by their lesser point, those found so far
+    const head = new Int32Array(position.length / 3).fill(-1), next = new Int32Array(total);
     const one = new THREE.Color();
-    hit.forEach((i, n) => {
-      const u = cells.min[3 * i + b], v = cells.min[3 * i + c], s = cells.size[i];
-      const rgb = by === "level" ? levelColour(values[i], ...range) : ramp((values[i] - range[0]) / (range[1] - range[0] || 1));
-      one.setRGB(...rgb, THREE.SRGBColorSpace);
-      for (let k = 0; k < 4; k++) {
-        const q = 12 * n + 3 * k;
-        place[q + axis] = at;
-        place[q + b] = u + (k === 1 || k === 2 ? s : 0);
-        place[q + c] = v + (k > 1 ? s : 0);
-        one.toArray(colour, q);
+    let edgeCount = 0;
+    const addEdge = (a, b) => {
+      const low = Math.min(a, b), high = Math.max(a, b);
+      for (let e = head[low]; e >= 0; e = next[e]) if (edges[2 * e + 1] === high) return;
+      edges[2 * edgeCount] = low;
+      edges[2 * edgeCount + 1] = high;
+      next[edgeCount] = head[low];
+      head[low] = edgeCount++;
+    };
+    for (let i = 0, t = 0; i < count; i++) {
+      const value = cut[by][i], begin = first[i], end = first[i + 1];
+      one.setRGB(...(by === "level" ? levelColour(value, ...range) : ramp((value - range[0]) / (range[1] - range[0] || 1))), THREE.SRGBColorSpace);
+      for (let k = begin; k < end; k++) {
+        const p = 3 * corner[k];
+        place[3 * k] = position[p];
+        place[3 * k + 1] = position[p + 1];
+        place[3 * k + 2] = position[p + 2];
+        one.toArray(colour, 3 * k);
+        addEdge(corner[k], corner[k + 1 < end ? k + 1 : begin]);
+        if (k < begin + 2) continue;
+        index[t++] = begin;
+        index[t++] = k - 1;
+        index[t++] = k;
       }
-      for (let k = 0; k < 4; k++)
-        for (let e = 0; e < 2; e++) {
-          const from = 12 * n + 3 * ((k + e) % 4);
-          edges.set(place.subarray(from, from + 3), 24 * n + 6 * k + 3 * e);
-        }
-      index.set([0, 1, 2, 0, 2, 3].map((k) => 4 * n + k), 6 * n);
-    });
+    }
     const faces = new THREE.BufferGeometry(), lines = new THREE.BufferGeometry();
     faces.setAttribute("position", new THREE.BufferAttribute(place, 3));
     faces.setAttribute("color", new THREE.BufferAttribute(colour, 3));
     faces.setIndex(new THREE.BufferAttribute(index, 1));
-    lines.setAttribute("position", new THREE.BufferAttribute(edges, 3));
+    lines.setAttribute("position", new THREE.BufferAttribute(position, 3));
+    lines.setIndex(new THREE.BufferAttribute(edges.subarray(0, 2 * edgeCount), 1));
     this.cutFaces.geometry.dispose();
     this.cutEdges.geometry.dispose();
     this.cutFaces.geometry = faces;
     this.cutEdges.geometry = lines;
-    this.cut.visible = hit.length > 0;
-    return hit.length;
+    this.cut.visible = count > 0;
+    this.cellSize = cut.ranges.size[0];
+    return count;
   }
 
   /** Nothing of water before the plane is drawn; axis < 0: all is. */
@@ -467,6 +474,9 @@ export class Stage {
       camera.aspect = vw / vh;
       camera.updateProjectionMatrix();
       view.pointUniforms.uScale.value = (ph / 2) * camera.projectionMatrix.elements[5];
+      // edges of cells that are but a few pixels wide would hide their colours
+      const pixels = (view.pointUniforms.uScale.value * view.cellSize) / camera.position.distanceTo(this.controls.target) / ratio;
+      view.cutEdges.material.opacity = 0.55 * Math.min(1, Math.max(0.1, pixels / 10));
       const water = view.surface.visible && view.hasSurface && this.uniforms.uStyle.value < 0.5;
       if (water) {
         if (this.behind.width !== pw || this.behind.height !== ph) {

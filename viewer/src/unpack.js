@@ -1,5 +1,5 @@
-// What un_view_pack_surface, un_view_pack_particles and un_view_pack_cells made (src/view/pack.c): base64 of deflated
-// differences of quantised numbers.
+// What un_view_pack_surface, un_view_pack_particles and un_view_pack_cut made (src/view/pack.c): base64 of deflated
+// differences of quantised numbers; and cuts as the server sends them, neither deflated nor in base64.
 
 async function inflate(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -34,11 +34,12 @@ class Reader {
     const f = Array.from({ length: 7 }, () => this.float());
     return { lo: f.slice(0, 3), hi: f.slice(3, 6), speed: f[6] };
   }
+  place(to, stride, count, box, a) {
+    const lo = box.lo[a], step = (box.hi[a] - lo) / 65535;
+    for (let i = 0, q = 0; i < count; i++) to[stride * i + a] = lo + step * (q += this.signed());
+  }
   places(to, stride, count, box) {
-    for (let a = 0; a < 3; a++) {
-      const lo = box.lo[a], step = (box.hi[a] - lo) / 65535;
-      for (let i = 0, q = 0; i < count; i++) to[stride * i + a] = lo + step * (q += this.signed());
-    }
+    for (let a = 0; a < 3; a++) this.place(to, stride, count, box, a);
   }
 }
 
@@ -64,16 +65,25 @@ export async function unpackParticles(text) {
   return { count, position, radius, speed, bytes: 20 * count };
 }
 
-/** Those cells that the planes in the middle meet. */
-export async function unpackCells(text) {
-  const r = new Reader(await inflate(text));
-  const count = r.word(), unit = r.float(), fastest = r.float(), low = r.float(), high = r.float();
-  const min = new Float32Array(3 * count), size = new Float32Array(count), speed = new Float32Array(count);
-  const level = new Int32Array(count), pressure = new Float32Array(count);
-  for (let a = 0; a < 3; a++) for (let i = 0, q = 0; i < count; i++) min[3 * i + a] = unit * (q += r.signed());
-  for (let i = 0, q = 0; i < count; i++) size[i] = unit * (q += r.signed());
-  for (let i = 0, q = 0; i < count; i++) level[i] = q += r.signed();
-  for (let i = 0; i < count; i++) speed[i] = (r.bytes[r.at++] / 255) * fastest;
-  for (let i = 0, q = 0; i < count; i++) pressure[i] = low + ((high - low) * (q += r.signed())) / 1023;
-  return { count, min, size, level, pressure, speed, bytes: 28 * count };
+/** The polygons of a cut across an axis, as un_view_encode_cut made them. */
+export function readCut(buffer, axis) {
+  const r = new Reader(buffer);
+  const points = r.word(), count = r.word(), corners = r.word(), box = r.box(), at = r.float();
+  const size = [r.float(), r.float()], pressure = [r.float(), r.float()], level = [r.signed(), r.signed()];
+  const cut = {
+    axis, at, count, position: new Float32Array(3 * points), first: new Uint32Array(count + 1), corner: new Uint32Array(corners),
+    level: new Int32Array(count), size: new Float32Array(count), speed: new Float32Array(count), pressure: new Float32Array(count),
+    ranges: { level, size, speed: [0, box.speed], pressure }, bytes: 12 * points + 4 * corners + 20 * count,
+  };
+  for (let i = 0; i < points; i++) cut.position[3 * i + axis] = at;
+  for (const a of [(axis + 1) % 3, (axis + 2) % 3]) r.place(cut.position, 3, points, box, a);
+  for (let i = 0; i < count; i++) cut.first[i + 1] = cut.first[i] + r.bytes[r.at++];
+  for (let k = 0, v = 0; k < corners; k++) cut.corner[k] = v += r.signed();
+  for (let i = 0, q = 0; i < count; i++) cut.level[i] = q += r.signed();
+  for (let i = 0; i < count; i++) cut.size[i] = size[1] * 2 ** (-r.bytes[r.at++] / 32);
+  for (let i = 0; i < count; i++) cut.speed[i] = (r.bytes[r.at++] / 255) * box.speed;
+  for (let i = 0, q = 0; i < count; i++) cut.pressure[i] = pressure[0] + ((pressure[1] - pressure[0]) * (q += r.signed())) / 1023;
+  return cut;
 }
+
+export const unpackCut = async (text, axis) => readCut(await inflate(text), axis);

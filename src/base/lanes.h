@@ -1,8 +1,10 @@
 /* Eight floats at once, in vector types of gcc and clang: what their operators leave out. */
-#ifndef UN_PARTICLES_LANES_H
-#define UN_PARTICLES_LANES_H
+#ifndef UN_BASE_LANES_H
+#define UN_BASE_LANES_H
 
-#include "base/base.h"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 #if defined(__AVX__)
 #include <immintrin.h>

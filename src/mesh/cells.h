@@ -1,0 +1,58 @@
+/* Cells of any kind, as mesh.vtu holds them, and how a plane cuts them. */
+#ifndef UN_MESH_CELLS_H
+#define UN_MESH_CELLS_H
+
+#include "base/base.h"
+
+/* Numbers and orders of corners as in VTK. Triangles and quads are the cells of two dimensions. */
+typedef enum un_cell_type {
+    UN_CELL_TRIANGLE = 5,
+    UN_CELL_QUAD = 9,
+    UN_CELL_TETRA = 10,
+    UN_CELL_VOXEL = 11,     /* axis-aligned; x fastest */
+    UN_CELL_HEXAHEDRON = 12 /* the lower square in cyclic order, then the upper one */
+} un_cell_type;
+
+#define UN_CELL_CORNERS_MAX 8
+
+typedef struct un_cells {
+    int32_t point_count;
+    un_vec3 *point; /* shared by the cells that meet there; none is unused */
+    int64_t count;
+    int32_t *first;  /* count + 1: cell c has corner[first[c]] .. corner[first[c + 1]] */
+    int32_t *corner; /* points */
+    uint8_t *type;   /* un_cell_type */
+    int32_t *level;
+    double *pressure;  /* Pa */
+    un_vec3 *velocity; /* m/s */
+} un_cells;
+
+/* 0: not a type that we know. */
+int32_t un_cell_corners(int32_t type);
+/* Room for what the counts say; first, corner and type are the caller's to fill. */
+un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t point_count, int64_t count,
+                         int64_t corner_count);
+void un_cells_free(un_context *ctx, un_cells *cells);
+/* Known types, as many corners as they have, all of them points, and no cell without extent. */
+bool un_cells_validate(const un_cells *cells, const char **reason);
+/* The longest side of the cell's bounding box, m: of the tets of a leaf the leaf's edge or half of
+ * it. */
+double un_cells_size(const un_cells *cells, int64_t c);
+
+/* The polygons in which the plane x[axis] = at meets the cells, corners counterclockwise as seen
+ * from above the plane. A cell holds its lower end and not its upper one, so that a plane through
+ * faces shows each face once. Of flat cells those that lie in the plane are themselves the polygon.
+ * Neighbouring polygons share points. The same for any number of threads. */
+typedef struct un_slice {
+    int32_t point_count, count;
+    un_vec3 *point;
+    int32_t *first; /* count + 1: polygon i has corner[first[i]] .. corner[first[i + 1]] */
+    int32_t *corner;
+    int32_t *cell; /* whose polygon it is; ascending */
+} un_slice;
+
+un_status un_cells_cut(un_context *ctx, un_slice *slice, const un_cells *cells, int32_t axis,
+                       double at);
+void un_slice_free(un_context *ctx, un_slice *slice);
+
+#endif
