@@ -27,7 +27,8 @@ typedef struct un_step {
     double stage_seconds[UN_STAGE_COUNT_MAX];
 } un_step;
 
-/* Liquid cells for mesh.vtu: axis-aligned cubes. Arrays belong to the caller of `cells`. */
+/* Liquid cells for mesh.vtu: axis-aligned cubes, or squares in the plane z = 0. Arrays belong to
+ * the caller of `cells`. */
 typedef struct un_cells {
     int64_t count;
     un_vec3 *min; /* lower corner */
@@ -35,6 +36,7 @@ typedef struct un_cells {
     int32_t *level;
     double *pressure;
     un_vec3 *velocity;
+    bool flat; /* squares */
 } un_cells;
 
 typedef struct un_estimate {

@@ -109,11 +109,13 @@ static un_status fill_particles(const frame_reader *r, un_particles *p)
         UN_ALLOC(r->ctx, p->depth, count + 1);
     }
     p->count = (int32_t)count;
+    p->flat = count > 0; /* unless one lies outside the plane */
     for (int64_t i = 0; i < count; i++) {
         un_vec3 at = vector_at(x, i), u = vector_at(v, i);
         float size = float_at(volume, i);
         if (!un_finite3(at) || !un_finite3(u) || !(size >= 0) || !isfinite(size))
             return malformed(r, "a particle is not a finite number");
+        p->flat = p->flat && at.z == 0;
         un_particle_set_position(p, i, at);
         un_particle_set_velocity(p, i, u);
         p->volume[i] = size;
@@ -143,22 +145,28 @@ un_status un_output_read_particles(un_context *ctx, const char *path, un_particl
     return status;
 }
 
+#define VTK_PIXEL 8
+
 static un_status fill_cells(const frame_reader *r, un_cells *cells)
 {
     int64_t points = 0, count = 0;
-    const char *x, *corner, *level, *pressure, *velocity;
+    const char *x, *corner, *level, *pressure, *velocity, *type;
     UN_TRY(read_count(r, "NumberOfPoints=\"", &points));
     UN_TRY(read_count(r, "NumberOfCells=\"", &count));
     UN_TRY(read_array(r, "Name=\"Points\" NumberOfComponents=\"3\"", points, 12, &x));
-    UN_TRY(read_array(r, "type=\"Int32\" Name=\"connectivity\"", count, 32, &corner));
+    UN_TRY(read_array(r, "type=\"UInt8\" Name=\"types\"", count, 1, &type));
+    bool flat = count > 0 && type[0] == VTK_PIXEL;
+    size_t each = flat ? 16 : 32; /* bytes of a cell's corners */
+    UN_TRY(read_array(r, "type=\"Int32\" Name=\"connectivity\"", count, each, &corner));
     UN_TRY(read_array(r, "type=\"Int32\" Name=\"level\"", count, 4, &level));
     UN_TRY(read_array(r, "type=\"Float32\" Name=\"pressure\"", count, 4, &pressure));
     UN_TRY(read_array(r, "type=\"Float32\" Name=\"velocity\" NumberOfComponents=\"3\"", count, 12,
                       &velocity));
     UN_TRY(un_cells_alloc(r->ctx, cells, count));
+    cells->flat = flat;
     for (int64_t c = 0; c < count; c++) {
-        int32_t ends[2]; /* of the voxel's first edge, along x */
-        memcpy(ends, corner + 32 * c, sizeof ends);
+        int32_t ends[2]; /* of the cell's first edge, along x */
+        memcpy(ends, corner + each * (size_t)c, sizeof ends);
         if (ends[0] < 0 || ends[0] >= points || ends[1] < 0 || ends[1] >= points)
             return malformed(r, "a corner is not among the points");
         un_vec3 a = vector_at(x, ends[0]), b = vector_at(x, ends[1]);

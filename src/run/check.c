@@ -40,7 +40,8 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
         if (def->budget.particles > 0) over = fmax(over, particles);
         if (def->budget.memory > 0) over = fmax(over, bytes);
         if (over <= 1) break;
-        int32_t next = (int32_t)floor(def->detail.finest / cbrt(over));
+        int32_t next =
+            (int32_t)floor(def->detail.finest / (def->domain.dim == 2 ? sqrt(over) : cbrt(over)));
         if (next >= def->detail.finest) next = def->detail.finest - 1;
         if (next < UN_FINEST_MIN && capped)
             return un_fail(ctx, UN_ERROR_MEMORY,

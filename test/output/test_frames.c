@@ -190,7 +190,7 @@ static void fill_cells(un_cells *cells, un_vec3 *min, double *size, int32_t *lev
         pressure[i] = 1000.0 * i;
         velocity[i] = un_v3(i, 0, -i);
     }
-    *cells = (un_cells){9, min, size, level, pressure, velocity};
+    *cells = (un_cells){9, min, size, level, pressure, velocity, false};
 }
 
 static void cells_share_points(void **state)
