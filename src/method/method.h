@@ -40,7 +40,7 @@ typedef struct un_cells {
 } un_cells;
 
 typedef struct un_estimate {
-    int32_t cells[3];
+    int32_t cells[3]; /* in 2D the third is 0 */
     double cell_size;
     int64_t cell_count, particle_count, particle_count_max;
     double bytes;

@@ -35,7 +35,7 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
     un_grid coarse = un_grid_make(def->domain.size, un_clampi(def->detail.finest, 1, COUNT_CELLS));
     *estimate =
-        (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.dim == 2 ? 1 : grid.n[2] - 2},
+        (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.dim == 2 ? 0 : grid.n[2] - 2},
                       .cell_size = grid.h,
                       .cell_count = grid.cell_count};
     un_walls *walls;

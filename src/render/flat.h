@@ -20,4 +20,8 @@ typedef struct un_flat_picture {
 /* rgb: width * height * 3 bytes, top row first. */
 un_status un_flat_draw(un_context *ctx, const un_flat_picture *picture, uint8_t *rgb);
 
+/* The section of a solid at rest with the plane, m; all of it lies in z = 0 (flat_solid.c). */
+un_status un_flat_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
+                        un_render_mesh *mesh);
+
 #endif

@@ -191,7 +191,8 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *mesh, un_fvec 
 /* A solid at rest, in metres, its edges sharp (solid.c). A shape without bounds, or one that does
  * not move and reaches beyond the domain all around, is cut off at the domain's box. If it also
  * hides what is inside, it is a container: the sides of the box are left out and the rest is
- * CUTAWAY. May come out empty. */
+ * CUTAWAY. May come out empty. In a domain
+ * without depth it is the solid's section (flat_solid.c). */
 un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
                                un_render_mesh *mesh);
 /* Shares vertices that are the same in place and normal (weld.c). */

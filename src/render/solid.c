@@ -5,7 +5,7 @@
  * damping, so that flat places stay even); each crossed lattice edge gets a quad between its four
  * cells. Edges and corners of boxes and cylinders come out sharp, which contouring by marching
  * would bevel. */
-#include "render/render.h"
+#include "render/flat.h"
 
 #define CELLS 96     /* along the longest side of the solid */
 #define CELLS_MIN 12 /* along any side, so that plates keep their two faces */
@@ -343,6 +343,7 @@ static bool lay_out(lattice *l, bool moves, un_vec3 domain)
 un_status un_render_mesh_solid(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
                                un_render_mesh *mesh)
 {
+    if (domain.z == 0) return un_flat_solid(ctx, shape, moves, domain, mesh);
     *mesh = (un_render_mesh){0};
     lattice l = {.shape = shape, .mesh = mesh};
     if (!lay_out(&l, moves, domain)) return UN_OK;
