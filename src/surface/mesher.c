@@ -19,7 +19,7 @@
  * eighth of a cell) a little enlarged, so that neighbours at the usual spacing of 0.5 join. */
 #define LOOSE_RADIUS 0.34
 /* Of a disc of a quarter of a cell 0.28, enlarged as much. */
-#define LOOSE_RADIUS_FLAT 0.31
+#define LOOSE_RADIUS_FLAT 0.325
 /* Particles deeper than this under the colour's surface have no sphere, those above the second
  * level the full one. */
 #define LOOSE_FROM -0.10
