@@ -145,12 +145,12 @@ typedef struct grid_point {
 } grid_point;
 
 /* The node cell around x and the place in it; points beyond the grid take its boundary's. */
-static grid_point locate(const un_grid *g, un_vec3 x)
+UN_KERNEL grid_point locate(const un_grid *g, un_vec3 x, int dim)
 {
     double local[3] = {(x.x - g->origin.x) * g->inverse_h, (x.y - g->origin.y) * g->inverse_h,
                        (x.z - g->origin.z) * g->inverse_h};
     grid_point p = {0};
-    for (int a = 0; a < g->dim; a++) {
+    for (int a = 0; a < dim; a++) {
         double s = un_clamp(local[a], 0, g->n[a] - 1e-9);
         int32_t i = (int32_t)s;
         p.f[a] = s - i;
@@ -159,20 +159,25 @@ static grid_point locate(const un_grid *g, un_vec3 x)
     return p;
 }
 
-double un_walls_distance(const un_walls *walls, un_vec3 x)
+UN_KERNEL double distance_in(const un_walls *walls, un_vec3 x, int dim)
 {
     const un_grid *g = walls->grid;
-    grid_point p = locate(g, x);
+    grid_point p = locate(g, x, dim);
     const float *v = walls->phi + p.base;
     int64_t sy = g->node_stride[1], sz = g->node_stride[2];
     double fx = p.f[0], fy = p.f[1], fz = p.f[2];
     double low =
         (v[0] * (1 - fx) + v[1] * fx) * (1 - fy) + (v[sy] * (1 - fx) + v[sy + 1] * fx) * fy;
-    if (g->dim == 2) return low;
+    if (dim == 2) return low;
     v += sz;
     double high =
         (v[0] * (1 - fx) + v[1] * fx) * (1 - fy) + (v[sy] * (1 - fx) + v[sy + 1] * fx) * fy;
     return low * (1 - fz) + high * fz;
+}
+
+double un_walls_distance(const un_walls *walls, un_vec3 x)
+{
+    return walls->grid->dim == 2 ? distance_in(walls, x, 2) : distance_in(walls, x, 3);
 }
 
 un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x)

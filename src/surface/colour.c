@@ -207,14 +207,13 @@ typedef struct volume_args {
 } volume_args;
 
 /* A cut cell counts by the plane that phi and its gradient span. */
-static double volume_rows(void *arg, int64_t begin, int64_t end)
+UN_KERNEL double volume_in(const volume_args *a, int64_t begin, int64_t end, int dim)
 {
-    volume_args *a = arg;
     const un_grid *g = a->grid;
     double sum = 0;
     for (int64_t row = begin; row < end; row++) {
         int32_t k = (int32_t)(row / g->n[1]), j = (int32_t)(row % g->n[1]);
-        if (is_padding(g, 1, j, k, g->dim)) continue;
+        if (is_padding(g, 1, j, k, dim)) continue;
         for (int32_t i = 1; i < g->n[0] - 1; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
             const float *phi = a->phi + c;
@@ -226,7 +225,7 @@ static double volume_rows(void *arg, int64_t begin, int64_t end)
             }
             /* one-sided where a neighbour lies in a wall */
             double n[3] = {0};
-            for (int axis = 0; axis < g->dim; axis++) {
+            for (int axis = 0; axis < dim; axis++) {
                 int64_t s = g->stride[axis];
                 bool low = a->walls->volume[c - s] > 0, high = a->walls->volume[c + s] > 0;
                 n[axis] = low && high ? 0.5 * (phi[s] - phi[-s])
@@ -238,6 +237,12 @@ static double volume_rows(void *arg, int64_t begin, int64_t end)
         }
     }
     return sum;
+}
+
+static double volume_rows(void *arg, int64_t begin, int64_t end)
+{
+    const volume_args *a = arg;
+    return a->grid->dim == 2 ? volume_in(a, begin, end, 2) : volume_in(a, begin, end, 3);
 }
 
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
