@@ -271,7 +271,7 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
 double un_particles_expected(un_context *ctx, const un_particles *particles,
                              const un_resize_def *def, double scale);
 
-/* Eight particles a leaf, as un_particles_seed does on a grid: half cells of every leaf, each with
+/* Eight particles a leaf (of a quadtree four), as un_particles_seed does on a grid: half cells of every leaf, each with
  * a jittered particle that carries the liquid in its half cell. size: set to the leaf's edge. */
 typedef struct un_seed_leaves_def {
     const un_octree *tree;

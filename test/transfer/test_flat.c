@@ -75,6 +75,32 @@ static void four_particles_a_square(void **state)
     pond_end(&p);
 }
 
+/* The same on the leaves of a quadtree. */
+static void four_particles_a_leaf(void **state)
+{
+    (void)state;
+    pond p;
+    un_octree tree;
+    double volume, x[3] = {0.1, 0.1, 0};
+    pond_begin(&p, 2, un_v3(0, 0, -9), un_v3(0.1, 0.1, 9));
+    un_context *ctx = p.tank.ctx;
+    un_octree_init(ctx, &tree, p.tank.grid.size, 4, 32);
+    un_octree_request request = {.count = 1, .x = {&x[0], &x[1], &x[2]}};
+    check_ok(ctx, un_octree_build(&tree, &p.arena, &request));
+    un_seed_leaves_def def = {.tree = &tree,
+                              .shape = tank_box(&p.tank, un_v3(-1, -1, -9), un_v3(2, 2, 9)),
+                              .walls = p.tank.walls};
+    p.particles.count = 0;
+    check_ok(ctx, un_particles_seed_leaves(ctx, &p.particles, &def, &volume));
+    assert_true(tree.leaf_count > 20);
+    assert_true(p.particles.count > 3 * tree.leaf_count &&
+                p.particles.count <= 4 * tree.leaf_count);
+    check_near(volume, 0.8, 1e-5);
+    in_the_plane(&p.particles);
+    un_octree_free(&tree);
+    pond_end(&p);
+}
+
 /* What a stream pours in a second is its width times its speed, at any angle. */
 static void emission_pours_what_it_should(void **state)
 {
@@ -165,9 +191,8 @@ static void correction_parts_what_is_crowded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(four_particles_a_square),
-        cmocka_unit_test(emission_pours_what_it_should),
-        cmocka_unit_test(momentum_is_kept),
+        cmocka_unit_test(four_particles_a_square),          cmocka_unit_test(four_particles_a_leaf),
+        cmocka_unit_test(emission_pours_what_it_should),    cmocka_unit_test(momentum_is_kept),
         cmocka_unit_test(correction_parts_what_is_crowded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
