@@ -221,7 +221,7 @@ typedef struct un_walls {
     float *phi_static;    /* without the moving bodies; phi itself when none moves */
     int16_t *body;        /* at nodes: the nearest body, -1 a side; NULL unless a body needs it */
     int16_t *body_static; /* without the moving bodies; NULL unless a body moves */
-    float *area[3];       /* at faces: open fraction */
+    float *area[3];       /* at faces: open fraction; NULL for the third axis in 2D */
     float *volume;        /* at cells: open fraction */
     float *velocity[3];   /* at faces: of the solid there; NULL unless a body moves */
 } un_walls;

@@ -213,7 +213,7 @@ class View {
     this.unit = Math.max(...size);
     const own = { uCut: { value: NOWHERE.clone() }, uUnit: { value: this.unit }, uSize: { value: this.size }, uView: { value: new THREE.Vector4() }, uFastest: { value: 1 }, uOpen: { value: 0 } };
     this.waterUniforms = { ...stage.uniforms, ...own };
-    this.waterMaterial = new THREE.ShaderMaterial({ vertexShader: waterVertex, fragmentShader: waterFragment, uniforms: this.waterUniforms, side: THREE.DoubleSide, polygonOffset: this.flat, polygonOffsetFactor: 1, polygonOffsetUnits: 1 });
+    this.waterMaterial = new THREE.ShaderMaterial({ vertexShader: waterVertex, fragmentShader: waterFragment, uniforms: this.waterUniforms, side: THREE.DoubleSide, polygonOffset: this.flat, polygonOffsetFactor: 2, polygonOffsetUnits: 2 });
     this.thickMaterial = new THREE.ShaderMaterial({
       vertexShader: waterVertex, fragmentShader: thicknessFragment, uniforms: this.waterUniforms, side: THREE.DoubleSide,
       depthTest: false, depthWrite: false, transparent: true, blending: THREE.CustomBlending, blendSrc: THREE.OneFactor, blendDst: THREE.OneFactor, blendEquation: THREE.AddEquation,
