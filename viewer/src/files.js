@@ -50,8 +50,9 @@ export function readParticles(buffer) {
 export function readCells(buffer) {
   const a = readVtk(buffer), n = a.level.length, x = a.Points, c = a.connectivity, v = a.velocity;
   const min = new Float32Array(3 * n), size = new Float32Array(n), speed = new Float32Array(n);
+  const corners = n ? c.length / n : 8; // 4 of squares in 2D
   for (let i = 0; i < n; i++) {
-    const p = 3 * c[8 * i], q = 3 * c[8 * i + 1];
+    const p = 3 * c[corners * i], q = 3 * c[corners * i + 1];
     min[3 * i] = x[p];
     min[3 * i + 1] = x[p + 1];
     min[3 * i + 2] = x[p + 2];
