@@ -77,11 +77,12 @@ int app_fail(const un_context *ctx, un_status status);
 typedef struct app_text {
     char text[64];
 } app_text;
-app_text app_seconds(double seconds);  /* "3 min 20 s" */
-app_text app_bytes(double bytes);      /* "1.5 GB" */
-app_text app_count(double count);      /* "1,234,567" */
-app_text app_percent(double fraction); /* "+0.03 %" */
-app_text app_length(double meters);    /* "15.6 mm" */
+app_text app_seconds(double seconds);       /* "3 min 20 s" */
+app_text app_bytes(double bytes);           /* "1.5 GB" */
+app_text app_count(double count);           /* "1,234,567" */
+app_text app_percent(double fraction);      /* "+0.03 %" */
+app_text app_length(double meters);         /* "15.6 mm" */
+app_text app_cells(const int32_t cells[3]); /* "64 x 32 x 24", in 2D "64 x 32" */
 
 /* ---- work on the frames of a run (frames.c) ---- */
 

@@ -12,9 +12,8 @@ static void print_check(const char *path, const un_check *check)
     for (int32_t i = 0; i < shown; i++) printf("  - %s\n", check->warnings[i]);
     if (shown < check->warning_count) printf("  - and %d more\n", check->warning_count - shown);
     printf("  method      %s\n", check->method);
-    printf("  cells       %d x %d x %d of %s: %s\n", check->cells[0], check->cells[1],
-           check->cells[2], app_length(check->cell_size).text,
-           app_count((double)check->cell_count).text);
+    printf("  cells       %s of %s: %s\n", app_cells(check->cells).text,
+           app_length(check->cell_size).text, app_count((double)check->cell_count).text);
     printf("  particles   about %s", app_count((double)check->particle_count).text);
     if (check->particle_count_max > check->particle_count)
         printf(" at first, %s at last", app_count((double)check->particle_count_max).text);

@@ -11,9 +11,10 @@ static void print_info(const char *directory, const un_info *info)
     printf("  method      %s (undine %s)\n", info->method, info->version);
     printf("  frames      %d of %d, %g a second\n", info->frames_finished, info->frames_planned,
            info->rate);
+    const char *unit = info->cells[0] > 0 && info->cells[2] == 0 ? "m2" : "m3"; /* 2D: areas */
     if (info->cells[0] > 0)
-        printf("  resolution  %d x %d x %d cells of %s\n", info->cells[0], info->cells[1],
-               info->cells[2], app_length(info->cell_size).text);
+        printf("  resolution  %s cells of %s\n", app_cells(info->cells).text,
+               app_length(info->cell_size).text);
     printf("  steps       %s, %.4g s simulated", app_count(info->steps).text, info->time);
     if (info->frames_finished > 0)
         printf(", %.1f steps a frame", (double)info->steps / info->frames_finished);
@@ -21,9 +22,9 @@ static void print_info(const char *directory, const un_info *info)
            app_count((double)info->particles_first).text,
            app_count((double)info->particles_last).text,
            app_count((double)info->particles_max).text);
-    printf("  volume      %.6g m3 at first, %.6g m3 at last; drift %s, %s at worst\n",
-           info->volume_first, info->volume_last, app_percent(info->volume_error_last).text,
-           app_percent(info->volume_error_max).text);
+    printf("  volume      %.6g %s at first, %.6g %s at last; drift %s, %s at worst\n",
+           info->volume_first, unit, info->volume_last, unit,
+           app_percent(info->volume_error_last).text, app_percent(info->volume_error_max).text);
     printf("  speed       %.3g m/s at most\n", info->max_speed);
     printf("  memory      %s at most\n", app_bytes(info->bytes_max).text);
     printf("  time        %s", app_seconds(info->seconds).text);

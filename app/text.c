@@ -97,6 +97,14 @@ app_text app_percent(double fraction)
     return out;
 }
 
+app_text app_cells(const int32_t cells[3])
+{
+    app_text out;
+    int n = snprintf(out.text, sizeof out.text, "%d x %d", cells[0], cells[1]);
+    if (cells[2] > 0) snprintf(out.text + n, sizeof out.text - (size_t)n, " x %d", cells[2]);
+    return out;
+}
+
 app_text app_length(double meters)
 {
     app_text out;

@@ -73,7 +73,7 @@ UN_API void un_scene_destroy(un_scene *scene);
 /* What `undine check` reports. Warnings are full sentences; warning_count may exceed what fits. */
 typedef struct un_check {
     const char *method;
-    int32_t cells[3]; /* along each side */
+    int32_t cells[3]; /* along each side; in 2D the third is 0 */
     double cell_size; /* m */
     int64_t cell_count;
     int64_t particle_count;     /* at the start */

@@ -19,8 +19,15 @@ typedef struct hit {
     un_vec3 x, normal;
 } hit;
 
+/* Away from the shape; in 2D along the plane. */
+static un_vec3 away_from(const un_shape *shape, un_vec3 x, int32_t dim)
+{
+    un_vec3 n = un_shape_normal(shape, x);
+    return dim == 2 ? un_normalize(un_v3(n.x, n.y, 0)) : n;
+}
+
 /* In the body's frame. True when the path from a to b comes closer than margin. */
-static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, hit *out)
+static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, int32_t dim, hit *out)
 {
     un_vec3 path = un_sub(b, a);
     double length = un_length(path), t = 0;
@@ -30,7 +37,7 @@ static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, hi
         un_vec3 x = un_mad(a, direction, t);
         double d = un_shape_distance(shape, x);
         if (d < margin) {
-            un_vec3 n = un_shape_normal(shape, x);
+            un_vec3 n = away_from(shape, x, dim);
             if (un_dot(direction, n) < 0) {
                 *out = (hit){t / length, x, n};
                 return true;
@@ -41,7 +48,7 @@ static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, hi
         if (t >= length) {
             /* The end itself was not looked at yet. */
             if (un_shape_distance(shape, b) >= margin * 0.5) return false;
-            un_vec3 n = un_shape_normal(shape, b);
+            un_vec3 n = away_from(shape, b, dim);
             if (un_dot(direction, n) >= 0) return false;
             *out = (hit){1, b, n};
             return true;
@@ -52,12 +59,12 @@ static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, hi
 }
 
 /* Out of the body, if inside: a few Newton steps along the distance. */
-static un_vec3 push_out(const un_shape *shape, un_vec3 x, double margin)
+static un_vec3 push_out(const un_shape *shape, un_vec3 x, double margin, int32_t dim)
 {
     for (int i = 0; i < 8; i++) {
         double d = un_shape_distance(shape, x);
         if (d >= margin) break;
-        x = un_mad(x, un_shape_normal(shape, x), margin - d);
+        x = un_mad(x, away_from(shape, x, dim), margin - d);
     }
     return x;
 }
@@ -74,20 +81,20 @@ static void lose_normal(const un_body *body, un_vec3 x, un_vec3 n, double dt, un
 
 /* One body, one round; true when the path was changed. */
 static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, double dt, un_vec3 *v,
-                  double margin)
+                  double margin, int32_t dim)
 {
     double local_margin = margin / body->to.scale;
-    un_vec3 a = push_out(body->shape, un_pose_invert(&body->from, from), local_margin);
+    un_vec3 a = push_out(body->shape, un_pose_invert(&body->from, from), local_margin, dim);
     un_vec3 b = un_pose_invert(&body->to, *to);
     hit h;
-    if (!march(body->shape, a, b, local_margin, &h)) return false;
+    if (!march(body->shape, a, b, local_margin, dim, &h)) return false;
     un_vec3 rest = un_sub(b, h.x);
     rest = un_mad(rest, h.normal, fmin(0, un_dot(rest, h.normal)) * -1);
-    un_vec3 end = push_out(body->shape, un_add(h.x, rest), local_margin);
+    un_vec3 end = push_out(body->shape, un_add(h.x, rest), local_margin, dim);
     /* Sliding must not pass a wall either: a second hit ends the way there. */
     hit second;
-    if (march(body->shape, h.x, end, local_margin, &second))
-        end = push_out(body->shape, second.x, local_margin);
+    if (march(body->shape, h.x, end, local_margin, dim, &second))
+        end = push_out(body->shape, second.x, local_margin, dim);
     if (un_shape_distance(body->shape, end) < 0) end = a;
     *to = un_pose_apply(&body->to, end);
     lose_normal(body, *to, un_pose_rotate(&body->to, h.normal), dt, v);
@@ -100,7 +107,7 @@ static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v)
     double margin = MARGIN * walls->grid->h;
     double size[3] = {walls->grid->size.x, walls->grid->size.y, walls->grid->size.z};
     double *at[3] = {&x->x, &x->y, &x->z}, *speed[3] = {&v->x, &v->y, &v->z};
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < walls->grid->dim; a++) {
         if (*at[a] < margin && !open[2 * a]) {
             *at[a] = margin;
             *speed[a] = fmax(*speed[a], 0);
@@ -116,17 +123,19 @@ static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v)
 static un_vec3 first_contact(const un_walls *walls, un_vec3 from, un_vec3 to, double margin)
 {
     un_vec3 end = to;
+    int32_t dim = walls->grid->dim;
     double s = INFINITY;
     for (int32_t b = 0; b < walls->bodies->count; b++) {
         const un_body *body = &walls->bodies->body[b];
         if (!un_body_is_near(body, from, to, margin)) continue;
         double local_margin = margin / body->to.scale;
-        un_vec3 x = push_out(body->shape, un_pose_invert(&body->from, from), local_margin);
+        un_vec3 x = push_out(body->shape, un_pose_invert(&body->from, from), local_margin, dim);
         hit h;
-        if (!march(body->shape, x, un_pose_invert(&body->to, to), local_margin, &h) || h.s >= s)
+        if (!march(body->shape, x, un_pose_invert(&body->to, to), local_margin, dim, &h) ||
+            h.s >= s)
             continue;
         s = h.s;
-        end = un_pose_apply(&body->to, push_out(body->shape, h.x, local_margin));
+        end = un_pose_apply(&body->to, push_out(body->shape, h.x, local_margin, dim));
     }
     return end;
 }
@@ -137,13 +146,13 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
     clamp_sides(walls, &to, v);
     if (walls->bodies->count == 0) return to;
     un_vec3 aim = to;
-    int32_t first_hit = -1;
+    int32_t first_hit = -1, dim = walls->grid->dim;
     bool several = false;
     for (int round = 0; round < SLIDE_ROUNDS; round++) {
         bool changed = false;
         for (int32_t b = 0; b < walls->bodies->count; b++)
             if (un_body_is_near(&walls->bodies->body[b], from, to, margin) &&
-                slide(&walls->bodies->body[b], from, &to, dt, v, margin)) {
+                slide(&walls->bodies->body[b], from, &to, dt, v, margin, dim)) {
                 several |= first_hit >= 0 && first_hit != b;
                 first_hit = b;
                 changed = true;
@@ -162,7 +171,7 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
         const un_body *body = &walls->bodies->body[b];
         if (!un_body_is_near(body, from, to, margin) || un_body_distance(body, to) >= 0) continue;
         to = un_pose_apply(&body->to, push_out(body->shape, un_pose_invert(&body->from, from),
-                                               margin / body->to.scale));
+                                               margin / body->to.scale, dim));
         clamp_sides(walls, &to, v);
     }
     return to;

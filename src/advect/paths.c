@@ -19,9 +19,8 @@ static un_vec3 in_domain(const un_grid *g, un_vec3 x)
     return un_min3(un_max3(x, un_v3(0, 0, 0)), g->size);
 }
 
-static void move(void *arg, int64_t begin, int64_t end)
+UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
 {
-    path_args *a = arg;
     un_particles *p = a->particles;
     const un_walls *walls = a->walls;
     const un_grid *g = walls->grid;
@@ -31,9 +30,9 @@ static void move(void *arg, int64_t begin, int64_t end)
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
             step = un_mad(un_scale(v, dt), a->gravity, -0.5 * dt * dt);
         } else {
-            un_vec3 k1 = un_faces_sample(g, a->u, x);
-            un_vec3 k2 = un_faces_sample(g, a->u, in_domain(g, un_mad(x, k1, 0.5 * dt)));
-            un_vec3 k3 = un_faces_sample(g, a->u, in_domain(g, un_mad(x, k2, 0.75 * dt)));
+            un_vec3 k1 = un_faces_sample_in(g, a->u, x, dim);
+            un_vec3 k2 = un_faces_sample_in(g, a->u, in_domain(g, un_mad(x, k1, 0.5 * dt)), dim);
+            un_vec3 k3 = un_faces_sample_in(g, a->u, in_domain(g, un_mad(x, k2, 0.75 * dt)), dim);
             step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
         }
         un_vec3 to = un_add(x, step);
@@ -41,9 +40,16 @@ static void move(void *arg, int64_t begin, int64_t end)
         bool free =
             !walls->bodies->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
         if (!free) to = un_advect_collide(walls, x, to, dt, &v);
+        if (dim == 2) to.z = v.z = 0; /* whatever a solid's motion says */
         un_particle_set_position(p, q, to);
         un_particle_set_velocity(p, q, v);
     }
+}
+
+static void move(void *arg, int64_t begin, int64_t end)
+{
+    const path_args *a = arg;
+    UN_BY_DIM(a->walls->grid->dim, move_in(a, begin, end, dim));
 }
 
 void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],

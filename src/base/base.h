@@ -26,6 +26,20 @@
 #define UN_ASSERT(condition) assert(condition)
 #endif
 
+/* Two and three dimensions are one kernel: a function that is inlined with a constant `dim`. The
+ * call is made with the one of d, 2 or 3. */
+#define UN_KERNEL static inline __attribute__((always_inline))
+#define UN_BY_DIM(d, call)                                                                         \
+    do {                                                                                           \
+        if ((d) == 2) {                                                                            \
+            enum { dim = 2 };                                                                      \
+            call;                                                                                  \
+        } else {                                                                                   \
+            enum { dim = 3 };                                                                      \
+            call;                                                                                  \
+        }                                                                                          \
+    } while (0)
+
 #define UN_TRY(call)                                                                               \
     do {                                                                                           \
         un_status un_try_status = (call);                                                          \

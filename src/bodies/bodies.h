@@ -1,5 +1,4 @@
-/* Bodies: the scene's solids as they stand in a step, apart from what a mesh samples of them; and
- * their triangles, for pictures and files. */
+/* Bodies: the scene's solids as they stand in a step, apart from what a mesh samples of them. */
 #ifndef UN_BODIES_H
 #define UN_BODIES_H
 
@@ -81,25 +80,5 @@ static inline bool un_body_is_near(const un_body *body, un_vec3 a, un_vec3 b, do
 /* The nearest body of those nearer than *distance, which becomes its distance; -1: none is. Where
  * bodies overlap, the one that x is deepest in. */
 int32_t un_bodies_nearest(const un_bodies *bodies, un_vec3 x, double *distance);
-
-/* ---- their triangles (triangles.c, weld.c) ---- */
-
-typedef struct un_body_mesh {
-    int32_t vertex_count, triangle_count;
-    float (*position)[3]; /* m */
-    float (*normal)[3];
-    uint8_t *sky; /* at vertices: how much of the sky they see past the solid itself, of 255 */
-    uint32_t (*triangle)[3];
-    bool container; /* hides the liquid from outside: pictures show its inner side only */
-} un_body_mesh;
-
-/* A solid at rest, its edges sharp. A shape without bounds, or one that does not move and reaches
- * beyond the domain all around, is cut off at the domain's box. If it also hides what is inside, it
- * is a container: the sides of the box are left out. May come out empty. */
-un_status un_body_mesh_build(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
-                             un_body_mesh *mesh);
-void un_body_mesh_free(un_context *ctx, un_body_mesh *mesh);
-/* Shares vertices that are the same in place and normal. */
-un_status un_body_mesh_weld(un_context *ctx, un_body_mesh *mesh);
 
 #endif

@@ -17,12 +17,16 @@ typedef struct format {
     un_status (*write)(un_exporter *e);
     bool particles, cells, solids; /* what it carries beside surfaces */
     int32_t passes;                /* over the frames */
+    bool volumes;                  /* holds volumes, not surfaces: nothing of 2D */
 } format;
 
 static const format formats[] = {
-    {"ply", un_export_ply, true, false, false, 1}, {"obj", un_export_obj, false, false, false, 1},
-    {"vtk", un_export_vtk, true, true, false, 1},  {"usd", un_export_usd, true, false, true, 9},
-    {"glb", un_export_glb, true, false, true, 2},  {"vdb", un_export_vdb, true, false, false, 1},
+    {"ply", un_export_ply, true, false, false, 1, false},
+    {"obj", un_export_obj, false, false, false, 1, false},
+    {"vtk", un_export_vtk, true, true, false, 1, false},
+    {"usd", un_export_usd, true, false, true, 9, false},
+    {"glb", un_export_glb, true, false, true, 2, false},
+    {"vdb", un_export_vdb, true, false, false, 1, true},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 
@@ -184,6 +188,12 @@ static un_status prepare(un_exporter *e, const format *f)
                        path, strerror(errno));
     UN_TRY(find_frames(e, f));
     UN_TRY(un_scene_load(e->ctx, path, NULL, 0, &e->scene));
+    if (f->volumes && e->scene->def.domain.dim == 2)
+        return un_fail(
+            e->ctx, UN_ERROR_ARGUMENT,
+            "%s is a run in 2D, and %s holds volumes; export it as ply, obj, vtk, usd or "
+            "glb",
+            e->def->directory, f->name);
     e->rate = e->scene->def.frames.rate;
     e->total = f->passes * e->frame_count;
     name_run(e);

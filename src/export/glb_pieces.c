@@ -128,7 +128,7 @@ static void put_points(un_file *file, const un_glb_content *c, double fastest)
         put_colour(file, un_length(un_particle_velocity(p, taken(c, k))) / fastest);
     for (int32_t k = 0; k < c->count; k++) put_vector(file, un_particle_velocity(p, taken(c, k)));
     for (int32_t k = 0; k < c->count; k++) {
-        float radius = (float)cbrt((double)p->volume[taken(c, k)] * (3 / (4 * UN_PI)));
+        float radius = (float)un_particle_ball(p, taken(c, k));
         if (!isfinite(radius)) radius = 0;
         un_file_write_little(file, &radius, 1, sizeof radius);
     }

@@ -38,7 +38,7 @@ static un_status write_particles(un_exporter *e, int32_t frame)
                             (float)p.v[0][i],
                             (float)p.v[1][i],
                             (float)p.v[2][i],
-                            (float)cbrt(p.volume[i] * (3 / (4 * UN_PI))),
+                            (float)un_particle_ball(&p, i),
                             p.density ? p.density[i] : 0,
                             p.viscosity ? p.viscosity[i] : 0};
             un_file_write_little(file, row, (size_t)count, sizeof *row);

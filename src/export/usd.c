@@ -103,17 +103,12 @@ static un_status write_surface(usd_writer *w)
 
 /* ---- particles ---- */
 
-static double radius_of(const un_particles *p, int32_t i)
-{
-    return cbrt(p->volume[i] * (3 / (4 * UN_PI)));
-}
-
 static void put_particle_extent(un_file *file, const un_particles *p)
 {
     un_vec3 lo = un_v3(0, 0, 0), hi = lo;
     for (int32_t i = 0; i < p->count; i++) {
         un_vec3 x = un_particle_position(p, i);
-        double r = radius_of(p, i);
+        double r = un_particle_ball(p, i);
         un_vec3 a = un_sub(x, un_v3(r, r, r)), b = un_add(x, un_v3(r, r, r));
         lo = i ? un_min3(lo, a) : a;
         hi = i ? un_max3(hi, b) : b;
@@ -130,7 +125,7 @@ static void put_particle_points(un_file *file, const un_particles *p)
 static void put_particle_widths(un_file *file, const un_particles *p)
 {
     for (int32_t i = 0; i < p->count; i++)
-        un_file_printf(file, "%s%.5g", i ? ", " : "", 2 * radius_of(p, i));
+        un_file_printf(file, "%s%.5g", i ? ", " : "", 2 * un_particle_ball(p, i));
 }
 static void put_particle_velocities(un_file *file, const un_particles *p)
 {

@@ -154,7 +154,8 @@ static bool is_whole(const geometric *p, int32_t i)
     int32_t count = 0;
     if (!g->val_a) return false;
     for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) count += g->col[k] != i && g->val_a[k] != 0;
-    return count >= (p->amg->sites.kind == UN_SITES_GRID ? 6 : 8);
+    const un_sites *sites = &p->amg->sites;
+    return count >= (sites->kind == UN_SITES_BCC ? 8 : sites->size[2] == 1 ? 4 : 6);
 }
 
 /* The row at at + sign d. On a grid, where a wall is in the way, the one at its mirror image along

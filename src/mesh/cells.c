@@ -117,7 +117,7 @@ static un_status selection_number(un_context *ctx, selection *s, un_cells *out, 
     return un_cells_alloc(ctx, out, point_count, count, corners * count);
 }
 
-/* ---- cubes of the grid ---- */
+/* ---- cubes of the grid, squares in 2D ---- */
 
 typedef struct grid_args {
     const un_grid_cells *in;
@@ -132,7 +132,7 @@ static void select_cubes(void *arg, int64_t begin, int64_t end)
         a->select.cell[c] = a->in->phi[c] < 0 && a->in->open[c] > 0;
 }
 
-/* By rows of nodes: the eight cubes around. */
+/* By rows of nodes: the cells around. */
 static void select_nodes(void *arg, int64_t begin, int64_t end)
 {
     grid_args *a = arg;
@@ -141,7 +141,7 @@ static void select_nodes(void *arg, int64_t begin, int64_t end)
         int32_t j = (int32_t)(row % (g->n[1] + 1)), k = (int32_t)(row / (g->n[1] + 1));
         for (int32_t i = 0; i <= g->n[0]; i++) {
             int32_t used = 0;
-            for (int s = 0; s < 8 && !used; s++) {
+            for (int s = 0; s < 1 << g->dim && !used; s++) {
                 int32_t x = i - (s & 1), y = j - (s >> 1 & 1), z = k - (s >> 2);
                 if (x >= 0 && x < g->n[0] && y >= 0 && y < g->n[1] && z >= 0 && z < g->n[2])
                     used = a->select.cell[un_grid_cell(g, x, y, z)];
@@ -176,23 +176,26 @@ static void fill_cubes(void *arg, int64_t begin, int64_t end)
             int64_t c = un_grid_cell(g, i, j, k);
             if (!is_kept(a->select.cell, c)) continue;
             int32_t to = a->select.cell[c];
-            for (int s = 0; s < 8; s++)
-                a->out->corner[8 * to + s] =
+            int corners = 1 << g->dim;
+            for (int n = 0; n < corners; n++) {
+                int s = g->dim == 2 ? n ^ n >> 1 : n; /* a quad's corners go round */
+                a->out->corner[corners * to + n] =
                     a->select.point[un_grid_node(g, i + (s & 1), j + (s >> 1 & 1), k + (s >> 2))];
-            a->out->first[to + 1] = 8 * (to + 1);
-            a->out->type[to] = UN_CELL_VOXEL;
+            }
+            a->out->first[to + 1] = corners * (to + 1);
+            a->out->type[to] = g->dim == 2 ? UN_CELL_QUAD : UN_CELL_VOXEL;
             a->out->level[to] = 0;
             a->out->pressure[to] = a->in->p[c];
-            a->out->velocity[to] =
-                un_v3(0.5 * (u[0][c] + u[0][c + 1]), 0.5 * (u[1][c] + u[1][c + g->stride[1]]),
-                      0.5 * (u[2][c] + u[2][c + g->stride[2]]));
+            double v[3] = {0};
+            for (int b = 0; b < g->dim; b++) v[b] = 0.5 * (u[b][c] + u[b][c + g->stride[b]]);
+            a->out->velocity[to] = un_v3(v[0], v[1], v[2]);
         }
 }
 
 un_status un_cells_from_grid(un_context *ctx, un_cells *out, const un_grid_cells *in)
 {
     const un_grid *g = in->grid;
-    int64_t node_rows = (int64_t)(g->n[1] + 1) * (g->n[2] + 1);
+    int64_t node_rows = g->node_count / (g->n[0] + 1);
     grid_args a = {.in = in, .out = out};
     un_arena arena;
     *out = (un_cells){0};
@@ -201,7 +204,7 @@ un_status un_cells_from_grid(un_context *ctx, un_cells *out, const un_grid_cells
     if (status == UN_OK) {
         un_parallel_for(ctx, g->cell_count, 8192, select_cubes, &a);
         un_parallel_for(ctx, node_rows, 64, select_nodes, &a);
-        status = selection_number(ctx, &a.select, out, g->cell_count, g->node_count, 8);
+        status = selection_number(ctx, &a.select, out, g->cell_count, g->node_count, 1 << g->dim);
     }
     if (status == UN_OK) {
         un_parallel_for(ctx, node_rows, 64, place_nodes, &a);

@@ -15,19 +15,25 @@
 /* A uniform grid of cubic cells that covers the domain with one layer of cells to spare on each
  * side, so that no stencil of a point in the domain leaves the arrays. Cell (i, j, k) spans
  * origin + h [i, i+1] x ...; cells and nodes are stored x fastest. Face f of axis a between cell
- * c and its lower neighbour along a has the cell's own index c. */
+ * c and its lower neighbour along a has the cell's own index c.
+ *
+ * In two dimensions cells are squares in the plane z = 0: one layer of cells and one of nodes, no
+ * faces of the third axis. Volumes are then areas. */
 typedef struct un_grid {
-    int32_t n[3]; /* cells, padding included */
+    int32_t dim;  /* 2 or 3 */
+    int32_t n[3]; /* cells, padding included; 1 along z in 2D */
     double h;     /* m */
     double inverse_h;
     un_vec3 origin; /* of cell (0, 0, 0) */
     un_vec3 size;   /* the domain is [0, size] */
+    double volume;  /* of a cell, m3 (2D: m2) */
+    double half[3]; /* of a cell, in cells: 1/2; 0 along z in 2D */
     int64_t cell_count, node_count;
     int64_t stride[3];      /* of cells: 1, n0, n0 n1 */
     int64_t node_stride[3]; /* of nodes: 1, n0 + 1, ... */
 } un_grid;
 
-/* finest: cells along the longest side. */
+/* finest: cells along the longest side. A size without depth, z = 0, makes a grid of 2D. */
 un_grid un_grid_make(un_vec3 size, int32_t finest);
 
 static inline int64_t un_grid_cell(const un_grid *g, int32_t i, int32_t j, int32_t k)
@@ -41,50 +47,63 @@ static inline int64_t un_grid_node(const un_grid *g, int32_t i, int32_t j, int32
 static inline un_vec3 un_grid_center(const un_grid *g, int32_t i, int32_t j, int32_t k)
 {
     return un_v3(g->origin.x + g->h * (i + 0.5), g->origin.y + g->h * (j + 0.5),
-                 g->origin.z + g->h * (k + 0.5));
+                 g->origin.z + g->h * (k + g->half[2]));
 }
 static inline un_vec3 un_grid_node_position(const un_grid *g, int32_t i, int32_t j, int32_t k)
 {
     return un_v3(g->origin.x + g->h * i, g->origin.y + g->h * j, g->origin.z + g->h * k);
 }
 
-/* Fields at cell centres, trilinear. The point must lie in the domain. */
+/* Fields at cell centres, multilinear. The point must lie in the domain. Functions that end in _in
+ * are told the dimensions of the grid, for kernels that know them. */
 typedef struct un_stencil {
     int64_t base;
     double f[3];
 } un_stencil;
-static inline un_stencil un_grid_stencil(const un_grid *g, un_vec3 x, double shift_x,
-                                         double shift_y, double shift_z)
+/* shift: 0 for the cell of x, 1/2 for the lower of the centres around it. */
+UN_KERNEL un_stencil un_grid_stencil_in(const un_grid *g, un_vec3 x, double shift, int dim)
 {
-    double s[3] = {(x.x - g->origin.x) * g->inverse_h - shift_x,
-                   (x.y - g->origin.y) * g->inverse_h - shift_y,
-                   (x.z - g->origin.z) * g->inverse_h - shift_z};
+    double s[3] = {(x.x - g->origin.x) * g->inverse_h - shift,
+                   (x.y - g->origin.y) * g->inverse_h - shift,
+                   (x.z - g->origin.z) * g->inverse_h - shift};
     un_stencil t = {0};
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < dim; a++) {
         int32_t i = un_clampi((int32_t)s[a], 0, g->n[a] - 2);
         t.f[a] = un_clamp(s[a] - i, 0, 1);
         t.base += i * g->stride[a];
     }
     return t;
 }
-static inline double un_grid_sample(const un_grid *g, const float *field, un_vec3 x)
+static inline int64_t un_grid_cell_at(const un_grid *g, un_vec3 x)
 {
-    un_stencil t = un_grid_stencil(g, x, 0.5, 0.5, 0.5);
+    return g->dim == 2 ? un_grid_stencil_in(g, x, 0, 2).base : un_grid_stencil_in(g, x, 0, 3).base;
+}
+UN_KERNEL double un_grid_sample_in(const un_grid *g, const float *field, un_vec3 x, int dim)
+{
+    un_stencil t = un_grid_stencil_in(g, x, 0.5, dim);
     const float *v = field + t.base, *w = v + g->stride[2];
     int64_t sy = g->stride[1];
     double fx = t.f[0], fy = t.f[1], fz = t.f[2];
     double low = (v[0] + (v[1] - v[0]) * fx) * (1 - fy) + (v[sy] + (v[sy + 1] - v[sy]) * fx) * fy;
+    if (dim == 2) return low;
     double high = (w[0] + (w[1] - w[0]) * fx) * (1 - fy) + (w[sy] + (w[sy + 1] - w[sy]) * fx) * fy;
     return low + (high - low) * fz;
 }
-/* The gradient of the same interpolant, per metre. */
-static inline un_vec3 un_grid_gradient(const un_grid *g, const float *field, un_vec3 x)
+static inline double un_grid_sample(const un_grid *g, const float *field, un_vec3 x)
 {
-    un_stencil t = un_grid_stencil(g, x, 0.5, 0.5, 0.5);
+    return g->dim == 2 ? un_grid_sample_in(g, field, x, 2) : un_grid_sample_in(g, field, x, 3);
+}
+/* The gradient of the same interpolant, per metre. */
+UN_KERNEL un_vec3 un_grid_gradient_in(const un_grid *g, const float *field, un_vec3 x, int dim)
+{
+    un_stencil t = un_grid_stencil_in(g, x, 0.5, dim);
     double v[8];
-    for (int c = 0; c < 8; c++)
+    for (int c = 0; c < 1 << dim; c++)
         v[c] = field[t.base + (c & 1) + (c >> 1 & 1) * g->stride[1] + (c >> 2) * g->stride[2]];
     double fx = t.f[0], fy = t.f[1], fz = t.f[2];
+    if (dim == 2)
+        return un_v3(((v[1] - v[0]) * (1 - fy) + (v[3] - v[2]) * fy) / g->h,
+                     ((v[2] - v[0]) * (1 - fx) + (v[3] - v[1]) * fx) / g->h, 0);
     double x00 = v[0] + (v[1] - v[0]) * fx, x10 = v[2] + (v[3] - v[2]) * fx;
     double x01 = v[4] + (v[5] - v[4]) * fx, x11 = v[6] + (v[7] - v[6]) * fx;
     double dx = ((v[1] - v[0]) * (1 - fy) + (v[3] - v[2]) * fy) * (1 - fz) +
@@ -93,19 +112,24 @@ static inline un_vec3 un_grid_gradient(const un_grid *g, const float *field, un_
     double dz = (x01 + (x11 - x01) * fy) - (x00 + (x10 - x00) * fy);
     return un_v3(dx / g->h, dy / g->h, dz / g->h);
 }
+static inline un_vec3 un_grid_gradient(const un_grid *g, const float *field, un_vec3 x)
+{
+    return g->dim == 2 ? un_grid_gradient_in(g, field, x, 2) : un_grid_gradient_in(g, field, x, 3);
+}
 /* Velocities at faces: u[a] of the lower face of axis a. Along each axis a point has a place among
- * the faces and one among the centres; the three components mix them. */
+ * the faces and one among the centres; the components mix them. */
 typedef struct un_face_stencil {
     int64_t base[3]; /* by component */
     double f[3][2];  /* by axis: share towards the upper face, the upper centre */
 } un_face_stencil;
-static inline un_face_stencil un_faces_stencil(const un_grid *g, un_vec3 x)
+UN_KERNEL un_face_stencil un_faces_stencil_in(const un_grid *g, un_vec3 x, int dim)
 {
     double s[3] = {(x.x - g->origin.x) * g->inverse_h, (x.y - g->origin.y) * g->inverse_h,
                    (x.z - g->origin.z) * g->inverse_h};
     un_face_stencil t;
     int64_t at[3][2];
-    for (int a = 0; a < 3; a++) {
+    if (dim == 2) at[2][0] = at[2][1] = 0;
+    for (int a = 0; a < dim; a++) {
         int32_t i = un_clampi((int32_t)s[a], 0, g->n[a] - 2);
         int32_t c = un_clampi((int32_t)(s[a] - 0.5), 0, g->n[a] - 2);
         t.f[a][0] = s[a] - i;
@@ -118,32 +142,61 @@ static inline un_face_stencil un_faces_stencil(const un_grid *g, un_vec3 x)
     t.base[2] = at[0][1] + at[1][1] + at[2][0];
     return t;
 }
-static inline double un_faces_at_axis(const un_grid *g, const double *u, const un_face_stencil *t,
-                                      int axis)
+UN_KERNEL double un_faces_at_axis_in(const un_grid *g, const double *u, const un_face_stencil *t,
+                                     int axis, int dim)
 {
-    const double *v = u + t->base[axis], *w = v + g->stride[2];
+    const double *v = u + t->base[axis];
     int64_t sy = g->stride[1];
-    double fx = t->f[0][axis != 0], fy = t->f[1][axis != 1], fz = t->f[2][axis != 2];
+    double fx = t->f[0][axis != 0], fy = t->f[1][axis != 1];
     double a = v[0] + (v[1] - v[0]) * fx, b = v[sy] + (v[sy + 1] - v[sy]) * fx;
+    if (dim == 2) return a + (b - a) * fy;
+    const double *w = v + g->stride[2];
+    double fz = t->f[2][axis != 2];
     double c = w[0] + (w[1] - w[0]) * fx, d = w[sy] + (w[sy + 1] - w[sy]) * fx;
     double low = a + (b - a) * fy, high = c + (d - c) * fy;
     return low + (high - low) * fz;
 }
-static inline un_vec3 un_faces_at(const un_grid *g, double *const u[3], const un_face_stencil *t)
+UN_KERNEL un_vec3 un_faces_at_in(const un_grid *g, double *const u[3], const un_face_stencil *t,
+                                 int dim)
 {
-    return un_v3(un_faces_at_axis(g, u[0], t, 0), un_faces_at_axis(g, u[1], t, 1),
-                 un_faces_at_axis(g, u[2], t, 2));
+    return un_v3(un_faces_at_axis_in(g, u[0], t, 0, dim), un_faces_at_axis_in(g, u[1], t, 1, dim),
+                 dim == 2 ? 0 : un_faces_at_axis_in(g, u[2], t, 2, dim));
+}
+UN_KERNEL un_vec3 un_faces_sample_in(const un_grid *g, double *const u[3], un_vec3 x, int dim)
+{
+    un_face_stencil t = un_faces_stencil_in(g, x, dim);
+    return un_faces_at_in(g, u, &t, dim);
 }
 static inline un_vec3 un_faces_sample(const un_grid *g, double *const u[3], un_vec3 x)
 {
-    un_face_stencil t = un_faces_stencil(g, x);
-    return un_faces_at(g, u, &t);
+    return g->dim == 2 ? un_faces_sample_in(g, u, x, 2) : un_faces_sample_in(g, u, x, 3);
+}
+UN_KERNEL double un_faces_sample_axis_in(const un_grid *g, const double *u, un_vec3 x, int axis,
+                                         int dim)
+{
+    un_face_stencil t = un_faces_stencil_in(g, x, dim);
+    return un_faces_at_axis_in(g, u, &t, axis, dim);
 }
 static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_vec3 x, int axis)
 {
-    un_face_stencil t = un_faces_stencil(g, x);
-    return un_faces_at_axis(g, u, &t, axis);
+    return g->dim == 2 ? un_faces_sample_axis_in(g, u, x, axis, 2)
+                       : un_faces_sample_axis_in(g, u, x, axis, 3);
 }
+/* In the domain and not on its boundary. */
+static inline bool un_grid_encloses(const un_grid *g, un_vec3 x)
+{
+    un_vec3 size = g->size;
+    return x.x > 0 && x.y > 0 && x.x < size.x && x.y < size.y &&
+           (g->dim == 2 || (x.z > 0 && x.z < size.z));
+}
+
+/* ---- where the liquid of a level set at cell centres ends (probe.c) ---- */
+
+/* Along an axis: the largest (sign +1) or the smallest coordinate; NaN without liquid. */
+double un_grid_front(un_context *ctx, const float *phi, const un_grid *grid, int32_t axis,
+                     double sign);
+/* From the top down to the first liquid above at.x, at.z; 0 where it is dry. */
+double un_grid_height(const float *phi, const un_grid *grid, un_vec3 at);
 
 /* ---- walls (walls.c): closed sides and solids ---- */
 
@@ -158,7 +211,7 @@ typedef struct un_walls {
     float *phi_static;    /* without the moving bodies; phi itself when none moves */
     int16_t *body;        /* at nodes: the nearest body, -1 a side; NULL unless a body needs it */
     int16_t *body_static; /* without the moving bodies; NULL unless a body moves */
-    float *area[3];       /* at faces: open fraction */
+    float *area[3];       /* at faces: open fraction; NULL for the third axis in 2D */
     float *volume;        /* at cells: open fraction */
     float *velocity[3];   /* at faces: of the solid there; NULL unless a body moves */
 } un_walls;

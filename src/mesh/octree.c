@@ -10,7 +10,7 @@ void un_octree_init(un_context *ctx, un_octree *tree, un_vec3 size, int32_t coar
     double side[3] = {size.x, size.y, size.z};
     double longest = fmax(fmax(size.x, size.y), size.z);
     UN_ASSERT(longest > 0 && coarsest >= 1 && finest >= 1);
-    *tree = (un_octree){.ctx = ctx, .size = size};
+    *tree = (un_octree){.ctx = ctx, .dim = size.z > 0 ? 3 : 2, .size = size};
     while (tree->level_max < UN_LEVELS_MAX && (int64_t)coarsest << (tree->level_max + 1) <= finest)
         tree->level_max++;
     tree->h = longest / finest;
@@ -23,6 +23,7 @@ void un_octree_init(un_context *ctx, un_octree *tree, un_vec3 size, int32_t coar
         tree->roots[a] = (int32_t)fmax(1, ceil(side[a] / root - SIDE_TOLERANCE));
         tree->n[a] = tree->roots[a] << tree->level_max;
     }
+    if (tree->dim == 2) tree->n[2] = 1;
 }
 
 void un_octree_free(un_octree *tree)
@@ -65,12 +66,13 @@ static bool invalid(const char **reason, const char *why)
 
 bool un_octree_validate(const un_octree *tree, const char **reason)
 {
-    uint64_t volume = 0, brick = 1;
+    uint64_t volume = 0, brick = 1, plane = UN_MORTON_LANE | UN_MORTON_LANE << 1;
     for (int a = 0; a < 3; a++) brick *= (uint64_t)tree->n[a];
     for (int32_t c = 0; c < tree->leaf_count; c++) {
         if (tree->level[c] > tree->level_max) return invalid(reason, "a leaf is too deep");
-        uint64_t key = tree->key[c], cells = (uint64_t)1 << 3 * (tree->level_max - tree->level[c]);
-        if (key % cells) return invalid(reason, "a leaf is not at a place of its size");
+        int32_t above = tree->level_max - tree->level[c];
+        uint64_t key = tree->key[c], codes = (uint64_t)1 << 3 * above;
+        if (key % codes) return invalid(reason, "a leaf is not at a place of its size");
         if (c > 0) {
             uint64_t last = (uint64_t)1 << 3 * (tree->level_max - tree->level[c - 1]);
             if (tree->key[c - 1] + last > key)
@@ -79,8 +81,9 @@ bool un_octree_validate(const un_octree *tree, const char **reason)
         for (int a = 0; a < 3; a++)
             if (un_morton_gather(key >> a) >= (uint32_t)tree->n[a])
                 return invalid(reason, "a leaf lies outside the brick");
-        volume += cells;
-        if (un_octree_find_key(tree, key) != c || un_octree_find_key(tree, key + cells - 1) != c)
+        volume += (uint64_t)1 << tree->dim * above;
+        uint64_t last_cube = key + (tree->dim == 2 ? (codes - 1) & plane : codes - 1);
+        if (un_octree_find_key(tree, key) != c || un_octree_find_key(tree, last_cube) != c)
             return invalid(reason, "a leaf is not found at its corners");
     }
     if (volume != brick) return invalid(reason, "leaves do not fill the brick");

@@ -4,7 +4,10 @@
  * level l, level_max is the finest. Where a side of the domain is not a whole number of cubes long
  * the brick goes beyond it, and the wall cuts the cells. Integer coordinates count in units of half
  * the finest leaf, so that corners and centres of leaves are integers: places compare, sort and
- * match exactly. */
+ * match exactly.
+ *
+ * A domain without depth has a quadtree: one layer of squares in the plane z = 0, by the same code.
+ * Keys keep their three lanes, that of z is 0. */
 #ifndef UN_MESH_OCTREE_H
 #define UN_MESH_OCTREE_H
 
@@ -14,14 +17,15 @@
 
 typedef struct un_octree {
     un_context *ctx;
+    int32_t dim;                    /* 2: a quadtree */
     un_vec3 size;                   /* of the domain, [0, size] */
     int32_t level_max;              /* leaves have levels 0 .. level_max */
     double h;                       /* edge of the finest leaf, m */
     double edge[UN_LEVELS_MAX + 1]; /* of the leaves of each level, m */
     double unit;                    /* h / 2 */
     double inverse_h;
-    int32_t roots[3]; /* cubes of level 0 along each axis */
-    int32_t n[3];     /* finest leaves along each axis */
+    int32_t roots[3]; /* cubes of level 0 along each axis; 1 along z in 2D */
+    int32_t n[3];     /* finest leaves along each axis; 1 along z in 2D */
     int32_t leaf_count;
     uint64_t *key;  /* Morton code of the lower corner, counted in finest leaves; ascending */
     uint8_t *level; /* by leaf */
@@ -33,14 +37,15 @@ typedef struct un_octree {
 } un_octree;
 
 /* coarsest, finest: leaves along the longest side. h = longest / finest; level 0 is the power of
- * two times h nearest to longest / coarsest from below. The tree is empty until built. */
+ * two times h nearest to longest / coarsest from below. A size without depth, z = 0, makes a
+ * quadtree. The tree is empty until built. */
 void un_octree_init(un_context *ctx, un_octree *tree, un_vec3 size, int32_t coarsest,
                     int32_t finest);
 void un_octree_free(un_octree *tree);
 
 /* What a tree must resolve: the leaf at point i has at least level[i], and so have all leaves of
- * the block of (2 reach[i] + 1)^3 leaves of that level around it. Points outside the brick count at
- * its boundary. level and reach may be NULL: level_max and 0. */
+ * the block of (2 reach[i] + 1)^dim leaves of that level around it. Points outside the brick count
+ * at its boundary. level and reach may be NULL: level_max and 0. */
 typedef struct un_octree_request {
     int64_t count;
     const double *x[3];
@@ -49,7 +54,8 @@ typedef struct un_octree_request {
 } un_octree_request;
 
 /* The coarsest tree that meets the request and whose leaves differ by at most one level across
- * faces and edges. Built in parallel; the same for any order of the points. */
+ * faces and edges, in 2D sides and corners. Built in parallel; the same for any order of the
+ * points. */
 un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request);
 
 /* The finest cube along an axis that holds the coordinate x: exactly h i <= x < h (i + 1), as

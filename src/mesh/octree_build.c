@@ -43,6 +43,12 @@ typedef struct build {
     inner_level inner[UN_LEVELS_MAX];
 } build;
 
+/* The last place along an axis among the cubes of a level. */
+static inline int32_t last_place(const un_octree *tree, int axis, int32_t level)
+{
+    return axis == tree->dim ? 0 : (tree->roots[axis] << level) - 1;
+}
+
 static inline uint32_t filter_slot(uint64_t code)
 {
     return (uint32_t)(code * 0x9e3779b97f4a7c15u >> (64 - FILTER_BITS));
@@ -115,7 +121,7 @@ static void want(build *b, int64_t begin, bool count_only)
         }
         int32_t c[3], lo[3], hi[3];
         for (int a = 0; a < 3; a++) {
-            int32_t last = (b->tree->roots[a] << level) - 1;
+            int32_t last = last_place(b->tree, a, level);
             c[a] = (int32_t)un_morton_gather(place >> a);
             lo[a] = c[a] > far ? c[a] - far : 0;
             hi[a] = last - c[a] > far ? c[a] + far : last;
@@ -266,7 +272,7 @@ static un_status find_inner(build *b)
         s.count = l + 1 < tree->level_max ? inner[1].count : 0;
         uint64_t greatest = 1;
         for (int a = 0; a < 3; a++) {
-            s.last[a] = un_morton_spread((uint64_t)(tree->roots[a] << l) - 1);
+            s.last[a] = un_morton_spread((uint64_t)last_place(tree, a, l));
             greatest |= s.last[a] << a;
         }
         UN_TRY(un_collect(tree->ctx, b->arena, spread_families, &s, s.count, &keys, &count,
@@ -296,13 +302,14 @@ static void count_leaves(void *arg, int64_t begin, int64_t end)
 {
     leaf_args *args = arg;
     inner_level *inner = args->inner, *below = inner + 1;
+    int32_t children = 1 << args->tree->dim;
     if (args->finest) {
-        for (int64_t i = begin; i < end; i++) inner->leaves[i] = 8;
+        for (int64_t i = begin; i < end; i++) inner->leaves[i] = children;
         return;
     }
     int32_t j = (int32_t)un_lower_bound(below->key, below->count, inner->key[begin] << 3);
     for (int64_t i = begin; i < end; i++) {
-        int32_t leaves = 8;
+        int32_t leaves = children;
         inner->child[i] = j;
         for (; j < below->count && below->key[j] >> 3 == inner->key[i]; j++)
             leaves += below->leaves[j] - 1;
@@ -317,9 +324,10 @@ static void place_leaves(void *arg, int64_t begin, int64_t end)
     inner_level *inner = args->inner, *below = inner + 1;
     int32_t shift = 3 * (tree->level_max - args->level - 1);
     uint8_t level = (uint8_t)(args->level + 1);
+    uint64_t children = (uint64_t)1 << tree->dim;
     for (int64_t i = begin; i < end; i++) {
         int32_t place = inner->place[i], j = args->finest ? 0 : inner->child[i];
-        for (uint64_t child = 0; child < 8; child++) {
+        for (uint64_t child = 0; child < children; child++) {
             uint64_t key = inner->key[i] << 3 | child;
             if (!args->finest && j < below->count && below->key[j] == key) {
                 below->place[j] = place;
@@ -377,7 +385,8 @@ static un_status find_leaves(build *b)
     UN_ASSERT(next == roots + root_count);
     /* A sum over a few levels, so that the 32-bit counts below it cannot wrap unseen. */
     int64_t bound = root_count;
-    for (int32_t l = 0; l < tree->level_max; l++) bound += 7 * b->inner[l].count;
+    for (int32_t l = 0; l < tree->level_max; l++)
+        bound += ((1 << tree->dim) - 1) * b->inner[l].count;
     if (bound > INT32_MAX) return too_many(tree, "cells", bound);
     for (int32_t l = tree->level_max - 1; l >= 0; l--) {
         inner_level *inner = &b->inner[l];

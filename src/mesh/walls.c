@@ -68,6 +68,13 @@ double un_tet_fraction(const double v[4])
     return s * t + r * s * (1 - t) + (1 - s) * q * r;
 }
 
+static double edge_fraction(double a, double b)
+{
+    if (!(a > 0 || b > 0)) return 0;
+    if (!(a < 0 || b < 0)) return 1;
+    return a > 0 ? cut(a, b) : cut(b, a);
+}
+
 static double cube_fraction(const double v[8])
 {
     /* Six tets around the main diagonal 0-7, corners numbered x + 2 y + 4 z. */
@@ -105,6 +112,7 @@ double un_walls_sides(const un_walls *walls, un_vec3 x)
     if (!open[UN_SIDE_RIGHT]) d = least(d, s.x - x.x);
     if (!open[UN_SIDE_BOTTOM]) d = least(d, x.y);
     if (!open[UN_SIDE_TOP]) d = least(d, s.y - x.y);
+    if (walls->grid->dim == 2) return least(d, 1e30);
     if (!open[UN_SIDE_BACK]) d = least(d, x.z);
     if (!open[UN_SIDE_FRONT]) d = least(d, s.z - x.z);
     return least(d, 1e30);
@@ -123,12 +131,12 @@ typedef struct grid_point {
 } grid_point;
 
 /* The node cell around x and the place in it; points beyond the grid take its boundary's. */
-static grid_point locate(const un_grid *g, un_vec3 x)
+UN_KERNEL grid_point locate(const un_grid *g, un_vec3 x, int dim)
 {
     double local[3] = {(x.x - g->origin.x) * g->inverse_h, (x.y - g->origin.y) * g->inverse_h,
                        (x.z - g->origin.z) * g->inverse_h};
     grid_point p = {0};
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < dim; a++) {
         double s = un_clamp(local[a], 0, g->n[a] - 1e-9);
         int32_t i = (int32_t)s;
         p.f[a] = s - i;
@@ -137,19 +145,25 @@ static grid_point locate(const un_grid *g, un_vec3 x)
     return p;
 }
 
-double un_walls_distance(const un_walls *walls, un_vec3 x)
+UN_KERNEL double distance_in(const un_walls *walls, un_vec3 x, int dim)
 {
     const un_grid *g = walls->grid;
-    grid_point p = locate(g, x);
+    grid_point p = locate(g, x, dim);
     const float *v = walls->phi + p.base;
     int64_t sy = g->node_stride[1], sz = g->node_stride[2];
     double fx = p.f[0], fy = p.f[1], fz = p.f[2];
     double low =
         (v[0] * (1 - fx) + v[1] * fx) * (1 - fy) + (v[sy] * (1 - fx) + v[sy + 1] * fx) * fy;
+    if (dim == 2) return low;
     v += sz;
     double high =
         (v[0] * (1 - fx) + v[1] * fx) * (1 - fy) + (v[sy] * (1 - fx) + v[sy + 1] * fx) * fy;
     return low * (1 - fz) + high * fz;
+}
+
+double un_walls_distance(const un_walls *walls, un_vec3 x)
+{
+    return walls->grid->dim == 2 ? distance_in(walls, x, 2) : distance_in(walls, x, 3);
 }
 
 un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x)
@@ -177,15 +191,19 @@ static void sample_sides(void *arg, int64_t begin, int64_t end)
 {
     sample_args *a = arg;
     const un_grid *g = a->walls->grid;
-    for (int64_t k = begin; k < end; k++)
-        for (int32_t j = 0; j <= g->n[1]; j++)
-            for (int32_t i = 0; i <= g->n[0]; i++) {
-                un_vec3 x = un_grid_node_position(g, i, j, (int32_t)k);
-                double d = un_walls_sides(a->walls, x);
-                int64_t node = un_grid_node(g, i, j, (int32_t)k);
-                a->phi[node] = fabs(d) < SNAP * g->h ? 0.0f : (float)d;
-                if (a->walls->body) a->walls->body[node] = -1;
-            }
+    for (int64_t row = begin; row < end; row++)
+        for (int32_t i = 0; i <= g->n[0]; i++) {
+            int32_t k = (int32_t)(row / (g->n[1] + 1)), j = (int32_t)(row % (g->n[1] + 1));
+            double d = un_walls_sides(a->walls, un_grid_node_position(g, i, j, k));
+            int64_t node = un_grid_node(g, i, j, k);
+            a->phi[node] = fabs(d) < SNAP * g->h ? 0.0f : (float)d;
+            if (a->walls->body) a->walls->body[node] = -1;
+        }
+}
+
+static int64_t node_rows(const un_grid *g)
+{
+    return g->node_count / (g->n[0] + 1);
 }
 
 /* Far from the body the distance to its box, a lower bound, will do (static bodies only). */
@@ -220,31 +238,31 @@ static void add_body(un_walls *walls, int32_t b, float *phi)
     un_box3 box = walls->bodies->body[b].bounds;
     double lo[3] = {box.min.x, box.min.y, box.min.z}, hi[3] = {box.max.x, box.max.y, box.max.z};
     double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
-    for (int d = 0; d < 3; d++) {
+    for (int d = 0; d < g->dim; d++) {
         a.lo[d] = (int32_t)un_clamp(floor((lo[d] - origin[d]) / g->h) - BAND, 0, g->n[d]);
         a.hi[d] = (int32_t)un_clamp(ceil((hi[d] - origin[d]) / g->h) + BAND, 0, g->n[d]);
     }
-    un_parallel_for(walls->ctx, (int64_t)(g->n[1] + 1) * (g->n[2] + 1), 64, sample_body, &a);
+    un_parallel_for(walls->ctx, node_rows(g), 64, sample_body, &a);
 }
 
 /* ---- fractions and velocities ---- */
 
-/* Face of axis a at cell (i, j, k): the four nodes of its lower side. */
+/* Face of axis a at cell (i, j, k): the four nodes of its lower side; in 2D the two with z = 0. */
 static const int face_corner[3][4][3] = {{{0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1}},
                                          {{0, 0, 0}, {0, 0, 1}, {1, 0, 1}, {1, 0, 0}},
                                          {{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}}};
 
-static void face_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a,
-                          const int64_t corner[4])
+UN_KERNEL void face_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a,
+                             const int64_t corner[4], int dim)
 {
     const un_grid *g = walls->grid;
     int64_t c = un_grid_cell(g, i, j, k), nearest = corner[0];
     walls->velocity[a][c] = 0;
     if (walls->area[a][c] >= 1) return;
-    for (int s = 1; s < 4; s++)
+    for (int s = 1; s < 1 << (dim - 1); s++)
         if (walls->phi[corner[s]] < walls->phi[nearest]) nearest = corner[s];
     if (walls->body[nearest] < 0) return;
-    double shift[3] = {0.5, 0.5, 0.5};
+    double shift[3] = {0.5, 0.5, g->half[2]};
     shift[a] = 0;
     un_vec3 x = un_v3(g->origin.x + g->h * (i + shift[0]), g->origin.y + g->h * (j + shift[1]),
                       g->origin.z + g->h * (k + shift[2]));
@@ -252,31 +270,44 @@ static void face_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int 
     walls->velocity[a][c] = (float)(a == 0 ? v.x : a == 1 ? v.y : v.z);
 }
 
+UN_KERNEL void find_fractions(un_walls *walls, int64_t begin, int64_t end, int dim)
+{
+    const un_grid *g = walls->grid;
+    const float *phi = walls->phi;
+    for (int64_t row = begin; row < end; row++)
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+            int64_t c = un_grid_cell(g, i, j, k);
+            double v[8];
+            for (int m = 0; m < 1 << dim; m++)
+                v[m] = phi[un_grid_node(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2))];
+            walls->volume[c] =
+                (float)(dim == 2 ? square_fraction(v[0], v[1], v[3], v[2]) : cube_fraction(v));
+            for (int a = 0; a < dim; a++) {
+                int64_t corner[4];
+                for (int s = 0, n = 0; s < 4; s++) {
+                    const int *d = face_corner[a][s];
+                    if (dim == 2 && d[2] != 0) continue;
+                    corner[n++] = un_grid_node(g, i + d[0], j + d[1], k + d[2]);
+                }
+                walls->area[a][c] =
+                    (float)(dim == 2 ? edge_fraction(phi[corner[0]], phi[corner[1]])
+                                     : square_fraction(phi[corner[0]], phi[corner[1]],
+                                                       phi[corner[2]], phi[corner[3]]));
+                if (walls->velocity[a]) face_velocity(walls, i, j, k, a, corner, dim);
+            }
+        }
+}
+
 static void fractions(void *arg, int64_t begin, int64_t end)
 {
     un_walls *walls = arg;
-    const un_grid *g = walls->grid;
-    const float *phi = walls->phi;
-    for (int64_t kk = begin; kk < end; kk++)
-        for (int32_t j = 0; j < g->n[1]; j++)
-            for (int32_t i = 0; i < g->n[0]; i++) {
-                int32_t k = (int32_t)kk;
-                int64_t c = un_grid_cell(g, i, j, k);
-                double v[8];
-                for (int m = 0; m < 8; m++)
-                    v[m] = phi[un_grid_node(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2))];
-                walls->volume[c] = (float)cube_fraction(v);
-                for (int a = 0; a < 3; a++) {
-                    int64_t corner[4];
-                    for (int s = 0; s < 4; s++)
-                        corner[s] =
-                            un_grid_node(g, i + face_corner[a][s][0], j + face_corner[a][s][1],
-                                         k + face_corner[a][s][2]);
-                    walls->area[a][c] = (float)square_fraction(phi[corner[0]], phi[corner[1]],
-                                                               phi[corner[2]], phi[corner[3]]);
-                    if (walls->velocity[a]) face_velocity(walls, i, j, k, a, corner);
-                }
-            }
+    UN_BY_DIM(walls->grid->dim, find_fractions(walls, begin, end, dim));
+}
+
+static void find_all_fractions(un_walls *w)
+{
+    un_parallel_for(w->ctx, (int64_t)w->grid->n[1] * w->grid->n[2], 64, fractions, w);
 }
 
 /* ---- life ---- */
@@ -298,9 +329,10 @@ static bool any_moves(const un_scene *scene)
 size_t un_walls_bytes(const un_grid *g, const un_scene *scene)
 {
     size_t cells = (size_t)g->cell_count, nodes = (size_t)g->node_count;
-    size_t bytes = nodes * sizeof(float) + 4 * cells * sizeof(float);
+    size_t axes = (size_t)g->dim;
+    size_t bytes = nodes * sizeof(float) + (axes + 1) * cells * sizeof(float);
     if (any_moves(scene))
-        bytes += nodes * (sizeof(float) + sizeof(int16_t)) + 3 * cells * sizeof(float);
+        bytes += nodes * (sizeof(float) + sizeof(int16_t)) + axes * cells * sizeof(float);
     if (needs_body(scene)) bytes += nodes * sizeof(int16_t);
     return bytes;
 }
@@ -310,14 +342,14 @@ static un_status allocate(un_walls *w)
     size_t cells = (size_t)w->grid->cell_count, nodes = (size_t)w->grid->node_count;
     UN_ALLOC(w->ctx, w->phi, nodes);
     UN_ALLOC(w->ctx, w->volume, cells);
-    for (int a = 0; a < 3; a++) UN_ALLOC(w->ctx, w->area[a], cells);
+    for (int a = 0; a < w->grid->dim; a++) UN_ALLOC(w->ctx, w->area[a], cells);
     if (needs_body(w->scene)) UN_ALLOC(w->ctx, w->body, nodes);
     w->phi_static = w->phi;
     if (!w->bodies->moving) return UN_OK;
     w->phi_static = NULL;
     UN_ALLOC(w->ctx, w->phi_static, nodes);
     UN_ALLOC(w->ctx, w->body_static, nodes);
-    for (int a = 0; a < 3; a++) UN_ALLOC(w->ctx, w->velocity[a], cells);
+    for (int a = 0; a < w->grid->dim; a++) UN_ALLOC(w->ctx, w->velocity[a], cells);
     return UN_OK;
 }
 
@@ -329,14 +361,14 @@ void un_walls_update(un_walls *w)
     memcpy(w->body, w->body_static, nodes * sizeof *w->body);
     for (int32_t b = 0; b < w->bodies->count; b++)
         if (w->bodies->body[b].moves) add_body(w, b, w->phi);
-    un_parallel_for(w->ctx, w->grid->n[2], 1, fractions, w);
+    find_all_fractions(w);
 }
 
 static un_status sample(un_walls *w)
 {
     UN_TRY(allocate(w));
     sample_args sides = {.walls = w, .phi = w->phi_static, .body = -1};
-    un_parallel_for(w->ctx, w->grid->n[2] + 1, 1, sample_sides, &sides);
+    un_parallel_for(w->ctx, node_rows(w->grid), 64, sample_sides, &sides);
     for (int32_t b = 0; b < w->bodies->count; b++)
         if (!w->bodies->body[b].moves) add_body(w, b, w->phi_static);
     if (w->bodies->moving) {
@@ -344,7 +376,7 @@ static un_status sample(un_walls *w)
         un_walls_update(w);
         return UN_OK;
     }
-    un_parallel_for(w->ctx, w->grid->n[2], 1, fractions, w);
+    find_all_fractions(w);
     return UN_OK;
 }
 

@@ -30,7 +30,7 @@ typedef struct un_step {
 } un_step;
 
 typedef struct un_estimate {
-    int32_t cells[3];
+    int32_t cells[3]; /* in 2D the third is 0 */
     double cell_size;
     int64_t cell_count, particle_count, particle_count_max;
     double bytes;

@@ -98,7 +98,7 @@ static un_status to_mesh(un_tet *s, double dt)
                             un_quiet_speed(un_length(a->core.def->gravity), a->mesh.tree.h),
                         .dt = dt};
     UN_TRY(un_transfer_calm(ctx, &a->core.arena, &calm));
-    un_transfer_accelerate(ctx, a->tet.u, tets->tet_count, un_scale(a->core.def->gravity, dt));
+    un_transfer_add(ctx, a->tet.u, tets->tet_count, un_scale(a->core.def->gravity, dt));
     return UN_OK;
 }
 

@@ -135,7 +135,7 @@ static un_status allocate(un_uniform *s)
     UN_ALLOC(ctx, s->normalizer, n);
     UN_ALLOC(ctx, s->colour, n);
     UN_ALLOC(ctx, s->phi, n);
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < s->grid.dim; a++) {
         s->u[a] = un_alloc_zero(ctx, n, sizeof *s->u[a]);
         s->u_old[a] = un_alloc_zero(ctx, n, sizeof *s->u_old[a]);
         s->known[a] = un_alloc_zero(ctx, n, 1);
@@ -172,6 +172,7 @@ un_status un_uniform_begin(un_context *ctx, const un_scene *scene, un_uniform **
     s->scene = scene;
     s->def = &scene->def;
     s->grid = un_grid_make(s->def->domain.size, s->def->detail.finest);
+    s->particles.flat = s->grid.dim == 2;
     un_arena_init(&s->arena, ctx);
     un_status status = allocate(s);
     if (status != UN_OK) {
@@ -200,7 +201,7 @@ static void first(const void *state, un_step *report)
     *report = ((const un_uniform *)state)->last;
 }
 
-const un_method un_method_uniform = {.traits = {.name = "uniform", .particles = true},
+const un_method un_method_uniform = {.traits = {.name = "uniform", .particles = true, .flat = true},
                                      .stages = stages,
                                      .create = create,
                                      .destroy = destroy,

@@ -19,11 +19,11 @@ typedef struct un_uniform {
     un_pressure *pressure;
     un_arena arena;
     float *normalizer, *colour, *phi; /* at cells */
-    double *u[3], *u_old[3];          /* at faces */
+    double *u[3], *u_old[3];          /* at faces; NULL for the third axis in 2D */
     uint8_t *known[3];                /* at faces: 1 projected, more: extrapolated */
     un_sources sources;
     int32_t *source_cell;  /* submerged emission of the last step, per cell */
-    double *source_volume; /* m3 */
+    double *source_volume; /* m3; in 2D, as all volumes, m2 */
     int32_t source_count;
     size_t capacity_source_cell, capacity_source_volume;
     double time;

@@ -16,9 +16,17 @@
 /* Whatever the size: the least arena, sorting's counts, files' buffers. */
 #define FIXED_BYTES 1.5e6
 
+/* Of a half cell. */
 static double half_cell(const un_grid *grid)
 {
-    return grid->h * grid->h * grid->h / 8;
+    return grid->volume / (1 << grid->dim);
+}
+
+/* Vertices of the output surface. Of a body of this volume, as ragged as a splash; in 2D its area
+ * is meshed. */
+static double surface_vertices(const un_grid *grid, double volume, double fine)
+{
+    return grid->dim == 2 ? volume / (fine * fine) : 10 * pow(volume, 2.0 / 3) / (fine * fine);
 }
 
 un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
@@ -26,9 +34,10 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     const un_scene_def *def = &scene->def;
     un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
     un_grid coarse = un_grid_make(def->domain.size, un_clampi(def->detail.finest, 1, COUNT_CELLS));
-    *estimate = (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.n[2] - 2},
-                              .cell_size = grid.h,
-                              .cell_count = grid.cell_count};
+    *estimate =
+        (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.dim == 2 ? 0 : grid.n[2] - 2},
+                      .cell_size = grid.h,
+                      .cell_count = grid.cell_count};
     un_bodies *bodies;
     un_walls *walls;
     UN_TRY(un_bodies_create(ctx, scene, &bodies));
@@ -38,7 +47,7 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
         return status;
     }
     double half = 0.5 * coarse.h, per_coarse = coarse.h / grid.h;
-    per_coarse = per_coarse * per_coarse * per_coarse;
+    per_coarse = grid.dim == 2 ? per_coarse * per_coarse : per_coarse * per_coarse * per_coarse;
     double start = 0, emitted = 0;
     if (def->liquid.shape) {
         un_seed_def seed = {.grid = &coarse, .shape = def->liquid.shape, .walls = walls};
@@ -76,18 +85,18 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
      * surface takes for itself for a while; a step has a copy of particles and pressure to go back
      * to. */
     double particles = start + emitted, cells = (double)grid.cell_count;
-    double grid_bytes = cells * (3 * 4 + 6 * 8 + 3) + (double)un_walls_bytes(&grid, scene) +
-                        (double)un_bins_bytes(&grid);
+    double grid_bytes = cells * (3 * 4 + grid.dim * (2 * 8 + 1)) +
+                        (double)un_walls_bytes(&grid, scene) + (double)un_bins_bytes(&grid);
     double step_bytes = particles * (12 + COPY_BYTES) + cells * (1 + 8);
     double surface_bytes = 0;
     if (def->output.surface) {
-        /* a body of this volume, as ragged as a splash, meshed and smoothed */
+        /* meshed and smoothed */
         double fine = grid.h * def->detail.finest / fmax(def->detail.surface, 1);
-        double area = 10 * pow(particles * half_cell(&grid), 2.0 / 3);
         surface_bytes = un_surface_mesh_bytes(&grid, def->detail.surface, particles) +
-                        MESH_BYTES * area / (fine * fine);
+                        MESH_BYTES * surface_vertices(&grid, particles * half_cell(&grid), fine);
     }
     estimate->bytes = FIXED_BYTES + grid_bytes + particles * (double)un_particles_bytes_each() +
-                      un_pressure_bytes(&grid, particles / 8) + fmax(step_bytes, surface_bytes);
+                      un_pressure_bytes(&grid, particles / (1 << grid.dim)) +
+                      fmax(step_bytes, surface_bytes);
     return UN_OK;
 }

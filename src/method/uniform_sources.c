@@ -14,8 +14,8 @@ static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, 
 {
     un_uniform *s = arg;
     un_vec3 x = un_particle_position(&s->particles, q);
-    int64_t c = un_grid_stencil(&s->grid, x, 0, 0, 0).base;
-    if (!(s->phi[un_grid_stencil(&s->grid, from, 0, 0, 0).base] < 0)) return UN_OK;
+    int64_t c = un_grid_cell_at(&s->grid, x);
+    if (!(s->phi[un_grid_cell_at(&s->grid, from)] < 0)) return UN_OK;
     *keep = !first_filling;
     if (first_filling) return UN_OK;
     size_t n = (size_t)s->source_count + 1;

@@ -62,7 +62,7 @@ static un_status load(un_uniform *s, const un_state *in)
     UN_TRY(un_load_particles(s->ctx, in, &s->particles, s->def->domain.size));
     UN_TRY(un_load_sources(in, &s->sources));
     UN_TRY(un_state_take(in, "pressure", s->pressure->p, s->grid.cell_count, 8));
-    for (int64_t c = 0; c < s->grid.cell_count; c++) s->pressure->index[c] = -1;
+    un_pressure_forget(s->pressure);
     UN_TRY(load_emitted(s, in));
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */
     un_uniform_level_set(s);

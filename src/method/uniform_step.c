@@ -26,48 +26,20 @@ void un_uniform_level_set(un_uniform *s)
     un_ledger_weigh(&s->sources.ledger, liquid + total - inside);
 }
 
-typedef struct force_args {
-    un_uniform *s;
-    double dt;
-} force_args;
-
-/* u_old <- u, u <- u + dt g; known marks faces that particles reach. */
-static void keep_and_accelerate(void *arg, int64_t begin, int64_t end)
-{
-    force_args *a = arg;
-    un_uniform *s = a->s;
-    double g[3] = {s->def->gravity.x, s->def->gravity.y, s->def->gravity.z};
-    for (int axis = 0; axis < 3; axis++)
-        for (int64_t f = begin; f < end; f++) {
-            s->u_old[axis][f] = s->u[axis][f];
-            s->u[axis][f] += a->dt * g[axis];
-        }
-}
-
-static void mark_reached(void *arg, int64_t begin, int64_t end)
-{
-    force_args *a = arg;
-    for (int axis = 0; axis < 3; axis++)
-        for (int64_t f = begin; f < end; f++)
-            a->s->known[axis][f] = a->s->u_old[axis][f] > 0; /* still the weights */
-}
-
 un_status un_uniform_to_grid(un_uniform *s, double dt)
 {
-    force_args a = {s, dt};
-    int64_t n = s->grid.cell_count, grain = un_block_grain(n);
-    un_transfer_to_faces(s->ctx, s->u, s->u_old, &s->grid, s->bins, &s->particles);
-    un_parallel_for(s->ctx, n, grain, mark_reached, &a);
+    double *const *weight = s->u_old; /* until it keeps the velocities before gravity */
+    un_transfer_to_faces(s->ctx, s->u, weight, &s->grid, s->bins, &s->particles);
+    un_transfer_mark_reached(s->ctx, s->known, weight, &s->grid);
     UN_TRY(un_transfer_extrapolate(s->ctx, &s->arena, s->u, NULL, s->known, &s->grid, 1));
     un_arena_reset(&s->arena);
-    un_parallel_for(s->ctx, n, grain, keep_and_accelerate, &a);
+    un_transfer_accelerate(s->ctx, s->u, s->u_old, un_scale(s->def->gravity, dt), &s->grid);
     return UN_OK;
 }
 
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report)
 {
-    double cell_volume = s->grid.h * s->grid.h * s->grid.h;
-    for (int32_t i = 0; i < s->source_count; i++) s->source_volume[i] /= cell_volume * dt;
+    for (int32_t i = 0; i < s->source_count; i++) s->source_volume[i] /= s->grid.volume * dt;
     un_projection in = {.u = s->u,
                         .known = s->known,
                         .phi = s->phi,

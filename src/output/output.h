@@ -115,4 +115,25 @@ typedef struct un_run_record {
 } un_run_record;
 un_status un_output_run_json(un_context *ctx, const char *path, const un_run_record *record);
 
+/* ---- triangles of solids, for pictures and files (solid.c, solid_flat.c, solid_weld.c) ---- */
+
+typedef struct un_body_mesh {
+    int32_t vertex_count, triangle_count;
+    float (*position)[3]; /* m */
+    float (*normal)[3];
+    uint8_t *sky; /* at vertices: how much of the sky they see past the solid itself, of 255 */
+    uint32_t (*triangle)[3];
+    bool container; /* hides the liquid from outside: pictures show its inner side only */
+} un_body_mesh;
+
+/* A solid at rest, its edges sharp. A shape without bounds, or one that does not move and reaches
+ * beyond the domain all around, is cut off at the domain's box. If it also hides what is inside, it
+ * is a container: the sides of the box are left out. May come out empty. In a domain without depth
+ * it is the solid's section with the plane z = 0. */
+un_status un_body_mesh_build(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
+                             un_body_mesh *mesh);
+void un_body_mesh_free(un_context *ctx, un_body_mesh *mesh);
+/* Shares vertices that are the same in place and normal. */
+un_status un_body_mesh_weld(un_context *ctx, un_body_mesh *mesh);
+
 #endif

@@ -115,11 +115,13 @@ static un_status fill_particles(const frame_reader *r, un_particles *p)
         UN_ALLOC(r->ctx, p->depth, count + 1);
     }
     p->count = (int32_t)count;
+    p->flat = count > 0; /* unless one lies outside the plane */
     for (int64_t i = 0; i < count; i++) {
         un_vec3 at = vector_at(x, i), u = vector_at(v, i);
         float size = float_at(volume, i);
         if (!un_finite3(at) || !un_finite3(u) || !(size >= 0) || !isfinite(size))
             return malformed(r, "a particle is not a finite number");
+        p->flat = p->flat && at.z == 0;
         un_particle_set_position(p, i, at);
         un_particle_set_velocity(p, i, u);
         p->volume[i] = size;

@@ -121,8 +121,10 @@ un_status un_output_run_json(un_context *ctx, const char *path, const un_run_rec
     field_number(file, ",\n  \"frames\": {\n    ", "finished", r->frames_finished);
     field_number(file, ",\n    ", "planned", r->frames_planned);
     field_number(file, ",\n    ", "rate", r->rate);
-    un_file_printf(file, "\n  },\n  \"resolution\": {\n    \"cells\": [%d, %d, %d]", r->cells[0],
-                   r->cells[1], r->cells[2]);
+    un_file_printf(file, "\n  },\n  \"resolution\": {\n    \"cells\": [%d, %d", r->cells[0],
+                   r->cells[1]);
+    if (r->cells[2] > 0) un_file_printf(file, ", %d", r->cells[2]); /* not in 2D */
+    un_file_printf(file, "]");
     field_number(file, ",\n    ", "cell_size", r->cell_size);
     field_number(file, "\n  },\n  ", "bytes_peak", r->bytes_peak);
     field_number(file, ",\n  ", "seconds", r->seconds);

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "surface/surface.h"
+
 /* ---- the XML head and the arrays behind it ---- */
 
 typedef struct vtk_writer {
@@ -114,8 +116,7 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
     data_begin(&w, 1, count, sizeof(float));
     un_file_write_little(w.file, particles->volume, (size_t)count, sizeof(float));
     data_begin(&w, 1, count, sizeof(float));
-    for (int32_t p = 0; p < count; p++)
-        put_float(w.file, cbrt(particles->volume[p] * (3 / (4 * UN_PI)))); /* of the same volume */
+    for (int32_t p = 0; p < count; p++) put_float(w.file, un_particle_ball(particles, p));
     data_begin(&w, 1, count, sizeof(uint8_t));
     for (int32_t p = 0; p < count; p++) {
         uint8_t ballistic = (particles->flags[p] & UN_PARTICLE_APART) != 0;
@@ -138,10 +139,61 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
     return data_end(&w);
 }
 
-/* ---- surface ---- */
+/* ---- surfaces ---- */
+
+/* By place in the outline: a vector of its vertices. */
+static void data_outline(vtk_writer *w, const un_outline *o, const un_vec3 *of_vertex)
+{
+    data_begin(w, 3, o->vertex_count, sizeof(float));
+    for (int32_t n = 0; n < o->vertex_count; n++) put_vector(w->file, of_vertex[o->vertex[n]]);
+}
+
+static un_status write_outline(un_context *ctx, const char *path, const un_trimesh *mesh)
+{
+    un_outline o;
+    vtk_writer w = {0};
+    UN_TRY(un_outline_create(ctx, mesh, &o));
+    un_status status = un_file_create(ctx, path, &w.file);
+    if (status == UN_OK) {
+        int64_t entries = (int64_t)o.vertex_count + o.loop_count;
+        head_begin(&w, "PolyData");
+        un_file_printf(w.file,
+                       "<Piece NumberOfPoints=\"%d\" NumberOfVerts=\"0\" NumberOfLines=\"%d\" "
+                       "NumberOfStrips=\"0\" NumberOfPolys=\"0\">\n"
+                       "<PointData Normals=\"normal\" Vectors=\"velocity\">\n",
+                       o.vertex_count, o.loop_count);
+        head_array(&w, "Float32", "normal", 3, o.vertex_count, sizeof(float));
+        head_array(&w, "Float32", "velocity", 3, o.vertex_count, sizeof(float));
+        un_file_printf(w.file, "</PointData>\n<Points>\n");
+        head_array(&w, "Float32", "Points", 3, o.vertex_count, sizeof(float));
+        un_file_printf(w.file, "</Points>\n<Lines>\n");
+        head_array(&w, "Int32", "connectivity", 1, entries, sizeof(int32_t));
+        head_array(&w, "Int32", "offsets", 1, o.loop_count, sizeof(int32_t));
+        un_file_printf(w.file, "</Lines>\n");
+        head_end(&w, "PolyData");
+
+        data_vectors(&w, o.normal, o.vertex_count);
+        data_outline(&w, &o, mesh->velocity);
+        data_outline(&w, &o, mesh->position);
+        /* a loop's first point closes it */
+        data_begin(&w, 1, entries, sizeof(int32_t));
+        for (int32_t l = 0; l < o.loop_count; l++)
+            for (int32_t n = o.first[l]; n <= o.first[l + 1]; n++) {
+                int32_t point = n < o.first[l + 1] ? n : o.first[l];
+                un_file_write_little(w.file, &point, 1, sizeof point);
+            }
+        data_begin(&w, 1, o.loop_count, sizeof(int32_t));
+        for (int32_t l = 0; l < o.loop_count; l++)
+            un_file_write_little(w.file, &(int32_t){o.first[l + 1] + l + 1}, 1, sizeof(int32_t));
+        status = data_end(&w);
+    }
+    un_outline_free(ctx, &o);
+    return status;
+}
 
 un_status un_output_surface_vtp(un_context *ctx, const char *path, const un_trimesh *mesh)
 {
+    if (un_surface_is_flat(mesh)) return write_outline(ctx, path, mesh);
     if (mesh->triangle_count > INT32_MAX / 3)
         return un_fail(ctx, UN_ERROR_ARGUMENT,
                        "%s: a surface of %d triangles is too large; lower detail.surface", path,

@@ -36,25 +36,32 @@ static void count_blocks(const un_grid *grid, int32_t blocks[3])
     for (int a = 0; a < 3; a++) blocks[a] = (grid->n[a] + UN_BLOCK - 1) / UN_BLOCK;
 }
 
+static int32_t block_cells(const un_grid *grid)
+{
+    return grid->dim == 2 ? UN_BLOCK * UN_BLOCK : UN_BLOCK * UN_BLOCK * UN_BLOCK;
+}
+
 size_t un_bins_bytes(const un_grid *grid)
 {
     int32_t b[3];
     count_blocks(grid, b);
-    return (size_t)b[0] * (size_t)b[1] * (size_t)b[2] * (UN_BLOCK_CELLS + 2) * sizeof(int32_t);
+    return (size_t)b[0] * (size_t)b[1] * (size_t)b[2] * ((size_t)block_cells(grid) + 2) *
+           sizeof(int32_t);
 }
 
 static un_status allocate(un_bins *b)
 {
     count_blocks(b->grid, b->blocks);
     int64_t count = (int64_t)b->blocks[0] * b->blocks[1] * b->blocks[2];
-    if (count * UN_BLOCK_CELLS >= INT32_MAX)
+    b->block_cells = block_cells(b->grid);
+    if (count * b->block_cells >= INT32_MAX)
         return un_fail(b->ctx, UN_ERROR_MEMORY,
                        "a uniform grid of %d x %d x %d cells is too large; lower detail.finest",
                        b->grid->n[0], b->grid->n[1], b->grid->n[2]);
     b->block_count = (int32_t)count;
     UN_ALLOC(b->ctx, b->rank, b->block_count);
     UN_ALLOC(b->ctx, b->coloured, b->block_count);
-    UN_ALLOC(b->ctx, b->begin, count * UN_BLOCK_CELLS + 1);
+    UN_ALLOC(b->ctx, b->begin, count * b->block_cells + 1);
     return UN_OK;
 }
 
@@ -127,7 +134,7 @@ static void find_ranges(void *arg, int64_t begin, int64_t end)
 un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p)
 {
     un_context *ctx = b->ctx;
-    int64_t n = p->count, cell_total = (int64_t)b->block_count * UN_BLOCK_CELLS;
+    int64_t n = p->count, cell_total = (int64_t)b->block_count * b->block_cells;
     uint32_t *keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *keys);
     int32_t *order = un_arena_alloc(arena, (size_t)n + 1, sizeof *order);
     if (!keys || !order) return UN_ERROR_MEMORY;
@@ -155,9 +162,10 @@ typedef struct scatter_args {
 static void scatter_blocks(void *arg, int64_t begin, int64_t end)
 {
     scatter_args *s = arg;
+    const un_bins *b = s->bins;
     for (int64_t n = begin; n < end; n++) {
-        const int32_t *first = s->bins->begin + (int64_t)s->bins->rank[s->list[n]] * UN_BLOCK_CELLS;
-        if (first[0] < first[UN_BLOCK_CELLS]) s->body(s->arg, first[0], first[UN_BLOCK_CELLS]);
+        const int32_t *first = b->begin + (int64_t)b->rank[s->list[n]] * b->block_cells;
+        if (first[0] < first[b->block_cells]) s->body(s->arg, first[0], first[b->block_cells]);
     }
 }
 

@@ -7,10 +7,10 @@
  * Near the surface only the part along it is kept, so the correction never lifts or sinks it. */
 #include "particles/particles.h"
 
-/* In cells. Eight a cell pack at random up to 0.53 and as a crystal up to 0.56: 0.5 can always be
- * met, and within half a cell the neighbours lie in eight cells. With 0.45 rows of the first
- * lattice live on when the flow stretches them, and shallow water behind a dam break has bumps two
- * to three cells wide: 0.058 cells rms, 0.017 with 0.5. */
+/* In cells. Eight a cell pack at random up to 0.53 and as a crystal up to 0.56, four a square up to
+ * 0.52 and 0.54: 0.5 can always be met, and within half a cell the neighbours lie in eight cells.
+ * With 0.45 rows of the first lattice live on when the flow stretches them, and shallow water
+ * behind a dam break has bumps two to three cells wide: 0.058 cells rms, 0.017 with 0.5. */
 #define DISTANCE 0.5
 #define STRENGTH 0.5
 /* A particle moves at most this far in a step, in cells. */
@@ -40,13 +40,13 @@ typedef struct neighbourhood {
 } neighbourhood;
 
 /* corner: the cell that is the ring's lowest. */
-static void gather(neighbourhood *near, const correct_args *a, const int32_t corner[3])
+UN_KERNEL void gather(neighbourhood *near, const correct_args *a, const int32_t corner[3], int dim)
 {
     const un_grid *g = a->bins->grid;
     const un_particles *p = a->particles;
     un_vec3 origin = un_grid_node_position(g, corner[0], corner[1], corner[2]);
-    int32_t count = 0;
-    for (int32_t c = 0; c < SIDE * SIDE * SIDE; c++) {
+    int32_t count = 0, cells = dim == 2 ? SIDE * SIDE : SIDE * SIDE * SIDE;
+    for (int32_t c = 0; c < cells; c++) {
         int32_t i = corner[0] + c % SIDE, j = corner[1] + c / SIDE % SIDE;
         int32_t k = corner[2] + c / (SIDE * SIDE);
         near->first[c] = count;
@@ -61,7 +61,7 @@ static void gather(neighbourhood *near, const correct_args *a, const int32_t cor
             near->volume[count++] = p->volume[q];
         }
     }
-    near->first[SIDE * SIDE * SIDE] = count;
+    near->first[cells] = count;
     for (int32_t n = count; n < count + CHUNK; n++) near->x[n] = near->y[n] = near->z[n] = 1e6f;
 }
 
@@ -107,13 +107,13 @@ static void add_run(float sum[3], const neighbourhood *near, int32_t begin, int3
 }
 
 /* DISTANCE is half a cell, so what overlaps lies in the eight cells around the nearest node:
- * four runs of two. */
-static un_vec3 overlap_sum(const neighbourhood *near, int32_t q)
+ * four runs of two; in 2D four cells, two runs. */
+UN_KERNEL un_vec3 overlap_sum(const neighbourhood *near, int32_t q, int dim)
 {
     float x[3] = {near->x[q], near->y[q], near->z[q]}, sum[3] = {0, 0, 0};
-    int32_t lo[3];
-    for (int a = 0; a < 3; a++) lo[a] = un_clampi((int32_t)(x[a] - 0.5f), 0, SIDE - 2);
-    for (int run = 0; run < 4; run++) {
+    int32_t lo[3] = {0};
+    for (int a = 0; a < dim; a++) lo[a] = un_clampi((int32_t)(x[a] - 0.5f), 0, SIDE - 2);
+    for (int run = 0; run < 1 << (dim - 1); run++) {
         int32_t c = lo[0] + SIDE * (lo[1] + (run & 1) + SIDE * (lo[2] + (run >> 1)));
         add_run(sum, near, near->first[c], near->first[c + 2], q, x);
     }
@@ -121,45 +121,53 @@ static un_vec3 overlap_sum(const neighbourhood *near, int32_t q)
 }
 
 /* Near the surface only along it, and never far. move: in cells. */
-static un_vec3 allowed_move(const correct_args *a, int32_t q, un_vec3 move)
+UN_KERNEL un_vec3 allowed_move(const correct_args *a, int32_t q, un_vec3 move, int dim)
 {
     const un_grid *g = a->bins->grid;
     un_vec3 x = un_particle_position(a->particles, q);
-    if (un_grid_sample(g, a->phi, x) > -SURFACE_DEPTH * g->h) {
-        un_vec3 n = un_normalize(un_grid_gradient(g, a->phi, x));
+    if (un_grid_sample_in(g, a->phi, x, dim) > -SURFACE_DEPTH * g->h) {
+        un_vec3 n = un_normalize(un_grid_gradient_in(g, a->phi, x, dim));
         move = un_mad(move, n, -un_dot(move, n));
     }
     double length = un_length(move);
     return un_scale(move, g->h * fmin(1, MOVE_MAX / fmax(length, 1e-30)));
 }
 
-static void find_moves(void *arg, int64_t begin, int64_t end)
+UN_KERNEL void find_moves_in(const correct_args *a, int64_t begin, int64_t end, int dim)
 {
-    const correct_args *a = arg;
+    const int32_t block_cells = dim == 2 ? UN_BLOCK * UN_BLOCK : UN_BLOCK * UN_BLOCK * UN_BLOCK;
     const un_bins *b = a->bins;
     neighbourhood near;
     for (int64_t n = begin; n < end; n++) {
         int32_t block = b->coloured[n]; /* any order that lists every block once */
-        const int32_t *first = b->begin + (int64_t)b->rank[block] * UN_BLOCK_CELLS;
-        for (int32_t q = first[0]; q < first[UN_BLOCK_CELLS]; q++)
+        const int32_t *first = b->begin + (int64_t)b->rank[block] * block_cells;
+        for (int32_t q = first[0]; q < first[block_cells]; q++)
             a->move[0][q] = a->move[1][q] = a->move[2][q] = 0;
-        if (first[0] == first[UN_BLOCK_CELLS]) continue;
+        if (first[0] == first[block_cells]) continue;
         int32_t corner[3] = {block % b->blocks[0] * UN_BLOCK - 1,
                              block / b->blocks[0] % b->blocks[1] * UN_BLOCK - 1,
                              block / (b->blocks[0] * b->blocks[1]) * UN_BLOCK - 1};
-        gather(&near, a, corner);
-        for (int32_t row = 0; row < UN_BLOCK * UN_BLOCK; row++) {
+        if (dim == 2) corner[2] = 0;
+        gather(&near, a, corner, dim);
+        for (int32_t row = 0; row < block_cells / UN_BLOCK; row++) {
             int32_t c = 1 + SIDE * (row % UN_BLOCK + 1 + SIDE * (row / UN_BLOCK + 1));
+            if (dim == 2) c = 1 + SIDE * (row + 1);
             for (int32_t q = near.first[c]; q < near.first[c + UN_BLOCK]; q++) {
-                un_vec3 move = overlap_sum(&near, q);
+                un_vec3 move = overlap_sum(&near, q, dim);
                 if (!(un_dot(move, move) > 0)) continue;
-                move = allowed_move(a, near.id[q], move);
+                move = allowed_move(a, near.id[q], move, dim);
                 a->move[0][near.id[q]] = (float)move.x;
                 a->move[1][near.id[q]] = (float)move.y;
                 a->move[2][near.id[q]] = (float)move.z;
             }
         }
     }
+}
+
+static void find_moves(void *arg, int64_t begin, int64_t end)
+{
+    const correct_args *a = arg;
+    UN_BY_DIM(a->bins->grid->dim, find_moves_in(a, begin, end, dim));
 }
 
 /* A move that would end closer to a wall than it began, and too close, or pass one is dropped. */
@@ -176,7 +184,7 @@ static void apply_moves(void *arg, int64_t begin, int64_t end)
         un_vec3 to = {x.x + a->move[0][q], x.y + a->move[1][q], x.z + a->move[2][q]};
         double t[3] = {to.x, to.y, to.z};
         bool outside = false;
-        for (int axis = 0; axis < 3; axis++)
+        for (int axis = 0; axis < g->dim; axis++)
             outside |= t[axis] < margin || t[axis] > size[axis] - margin;
         if (outside) continue;
         /* Between nodes a plate is farther than it seems, by less than a cell; where a moving one

@@ -50,9 +50,9 @@ static double region_distance(const un_fill *f, un_vec3 x)
  * that fits the lattice no plane tells that the half cell is full. */
 static bool all_inside(const un_fill *f, un_vec3 x, double half)
 {
-    for (int c = 0; c < 8; c++) {
-        un_vec3 at = {x.x + (c & 1 ? half : -half), x.y + (c & 2 ? half : -half),
-                      x.z + (c & 4 ? half : -half)};
+    for (int c = 0; c < 1 << f->dim; c++) {
+        un_vec3 at = {x.x + (c & 1 ? half : -half), x.y + (c & 2 ? half : -half), x.z};
+        if (f->dim == 3) at.z += c & 4 ? half : -half;
         if (region_distance(f, at) > 1e-6 * half) return false;
     }
     return true;
@@ -64,7 +64,7 @@ static bool near_surface(const un_fill *f, un_vec3 x, double h)
 {
     double reach = SURFACE_DEPTH * h;
     if (un_shape_distance(f->shape, x) < -reach) return false;
-    for (int n = 0; n < 6; n++) {
+    for (int n = 0; n < 2 * f->dim; n++) {
         double step = n & 1 ? reach : -reach;
         un_vec3 y =
             un_add(x, un_v3(n / 2 == 0 ? step : 0, n / 2 == 1 ? step : 0, n / 2 == 2 ? step : 0));
@@ -85,8 +85,9 @@ bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un
                          region_distance(f, un_v3(x.x - e, x.y, x.z)),
                      region_distance(f, un_v3(x.x, x.y + e, x.z)) -
                          region_distance(f, un_v3(x.x, x.y - e, x.z)),
-                     region_distance(f, un_v3(x.x, x.y, x.z + e)) -
-                         region_distance(f, un_v3(x.x, x.y, x.z - e))};
+                     f->dim == 2 ? 0
+                                 : region_distance(f, un_v3(x.x, x.y, x.z + e)) -
+                                       region_distance(f, un_v3(x.x, x.y, x.z - e))};
         n = un_normalize(n);
         fraction = all_inside(f, x, 0.5 * s) ? 1 : un_cube_below_plane(n, -d / s);
         if (fraction < UN_FRACTION_MIN) return false;
@@ -98,14 +99,14 @@ bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un
     un_vec3 moved = un_mad(x, jitter, (near_surface(f, x, 2 * s) ? UN_JITTER_SURFACE : JITTER) * s);
     if (un_fill_in_domain(f, moved) && region_distance(f, moved) < 0) x = moved;
     out->x = x;
-    out->volume = s * s * s * fraction;
+    out->volume = un_fill_volume(s, f->dim) * fraction;
     return true;
 }
 
-un_vec3 un_fill_jitter(uint64_t index, uint64_t stream)
+un_vec3 un_fill_jitter(uint64_t index, uint64_t stream, int32_t dim)
 {
     return un_v3(un_random(index, stream) - 0.5, un_random(index, stream + 1) - 0.5,
-                 un_random(index, stream + 2) - 0.5);
+                 dim == 2 ? 0 : un_random(index, stream + 2) - 0.5);
 }
 
 void un_fill_store(un_particles *p, int64_t at, const un_seed *seed, un_vec3 velocity, double cell)

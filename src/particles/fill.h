@@ -15,6 +15,7 @@ typedef struct un_fill {
     const un_shape *shape;
     const un_walls *walls;
     un_vec3 size;
+    int32_t dim;
 } un_fill;
 
 typedef struct un_seed {
@@ -24,16 +25,22 @@ typedef struct un_seed {
 
 static inline bool un_fill_in_domain(const un_fill *f, un_vec3 x)
 {
-    return x.x > 0 && x.y > 0 && x.z > 0 && x.x < f->size.x && x.y < f->size.y && x.z < f->size.z;
+    return x.x > 0 && x.y > 0 && x.x < f->size.x && x.y < f->size.y &&
+           (f->dim == 2 || (x.z > 0 && x.z < f->size.z));
 }
 /* The particle of the half cell of edge s around x, if it has one. jitter: in [-0.5, 0.5]. */
 bool un_fill_half_cell(const un_fill *fill, un_vec3 x, double s, un_vec3 jitter, un_seed *out);
 /* Of the half cell of edge s around x, which moved here by step: the share that comes out of the
  * emitter, 0 where it has not reached it or has done so before; x becomes the middle of that
  * (stream.c). */
-double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s);
-/* Three random numbers in [-0.5, 0.5], by half cell. */
-un_vec3 un_fill_jitter(uint64_t index, uint64_t stream);
+double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s, int32_t dim);
+/* Random numbers in [-0.5, 0.5], by half cell; in 2D the third is 0. */
+un_vec3 un_fill_jitter(uint64_t index, uint64_t stream, int32_t dim);
+/* Of a half cell of edge s. */
+static inline double un_fill_volume(double s, int32_t dim)
+{
+    return dim == 2 ? s * s : s * s * s;
+}
 /* As the next one at `at`; the wanted size, if the particles have one, is that of the cell. */
 void un_fill_store(un_particles *particles, int64_t at, const un_seed *seed, un_vec3 velocity,
                    double cell);

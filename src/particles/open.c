@@ -23,9 +23,7 @@ static bool shape_blocks(const un_shape *shape, un_vec3 a, un_vec3 b)
 
 bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b)
 {
-    un_vec3 size = walls->grid->size;
-    if (!(b.x > 0 && b.y > 0 && b.z > 0 && b.x < size.x && b.y < size.y && b.z < size.z))
-        return false;
+    if (!un_grid_encloses(walls->grid, b)) return false;
     for (int32_t n = 0; n < walls->bodies->count; n++) {
         const un_body *body = &walls->bodies->body[n];
         if (!un_body_is_near(body, a, b, 0)) continue;

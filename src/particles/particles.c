@@ -15,7 +15,7 @@ void un_particles_free(un_context *ctx, un_particles *p)
     un_free(ctx, p->spare_double);
     un_free(ctx, p->spare_float);
     un_free(ctx, p->spare_byte);
-    *p = (un_particles){.sized = p->sized, .mixed = p->mixed};
+    *p = (un_particles){.flat = p->flat, .sized = p->sized, .mixed = p->mixed};
 }
 
 size_t un_particles_bytes_each(void)

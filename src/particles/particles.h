@@ -25,9 +25,10 @@ enum {
 typedef struct un_particles {
     int32_t count;
     size_t capacity;
+    bool flat;     /* 2D: z and its velocity are 0, volumes are areas */
     double *x[3];  /* position, m */
     double *v[3];  /* velocity, m/s */
-    float *volume; /* m3 */
+    float *volume; /* m3, or m2 */
     uint8_t *flags;
     float *size; /* wanted edge of the cells around it, m; NULL unless reserved as sized */
     bool sized;  /* set before the first reserve */
@@ -60,6 +61,12 @@ static inline void un_particle_set_velocity(un_particles *p, int64_t i, un_vec3 
 static inline un_vec3 un_particle_velocity(const un_particles *p, int64_t i)
 {
     return un_v3(p->v[0][i], p->v[1][i], p->v[2][i]);
+}
+
+/* Of a ball, in 2D a disc, of the particle's volume, m. */
+static inline double un_particle_ball(const un_particles *p, int64_t i)
+{
+    return p->flat ? sqrt(p->volume[i] * (1 / UN_PI)) : cbrt(p->volume[i] * (3 / (4 * UN_PI)));
 }
 
 /* Copies all that particle `from` has to `to`. */
@@ -113,8 +120,8 @@ bool un_open_move(const un_walls *walls, un_vec3 a, un_vec3 b, double margin);
 
 /* ---- seeding (seed.c) ---- */
 
-/* Eight particles a cell: the lattice of half cells, each with a jittered particle that carries
- * the volume of liquid in its half cell. */
+/* Eight particles a cell, in 2D four: the lattice of half cells, each with a jittered particle that
+ * carries the volume of liquid in its half cell. */
 typedef struct un_seed_def {
     const un_grid *grid;
     const un_shape *shape;
@@ -159,17 +166,16 @@ un_status un_particles_emit(un_sources *sources, un_particles *particles, double
 /* ---- bins (bins.c): which particles lie in which cell ---- */
 
 #define UN_BLOCK 8 /* cells along a side of a block */
-#define UN_BLOCK_CELLS (UN_BLOCK * UN_BLOCK * UN_BLOCK)
 
-/* Cells are numbered by blocks of 8^3 along a Morton curve, x fastest within a block; particles
- * are sorted by that number. */
+/* Cells are numbered by blocks of 8^3, in 2D 8^2, along a Morton curve, x fastest within a block;
+ * particles are sorted by that number. */
 typedef struct un_bins {
     un_context *ctx;
     const un_grid *grid;
     int32_t blocks[3];
-    int32_t block_count;
-    int32_t *rank;     /* of a block, x fastest -> its place along the curve */
-    int32_t *coloured; /* block numbers (x fastest), by colour */
+    int32_t block_count, block_cells; /* of a block: 512, in 2D 64 */
+    int32_t *rank;                    /* of a block, x fastest -> its place along the curve */
+    int32_t *coloured;                /* block numbers (x fastest), by colour */
     int32_t colour_begin[9];
     int32_t *begin; /* by cell number: its first particle; one more at the end */
 } un_bins;
@@ -181,7 +187,7 @@ static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int3
 {
     int32_t block =
         (i / UN_BLOCK) + b->blocks[0] * ((j / UN_BLOCK) + b->blocks[1] * (k / UN_BLOCK));
-    return (uint32_t)b->rank[block] * UN_BLOCK_CELLS +
+    return (uint32_t)(b->rank[block] * b->block_cells) +
            (uint32_t)((i % UN_BLOCK) + UN_BLOCK * ((j % UN_BLOCK) + UN_BLOCK * (k % UN_BLOCK)));
 }
 /* Sorts the particles and finds each cell's range. Positions must be finite and in the grid. */
@@ -348,7 +354,7 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
 double un_particles_expected(un_context *ctx, const un_particles *particles,
                              const un_resize_def *def, double scale);
 
-/* Eight particles a leaf, as un_particles_seed does on a grid: half cells of every leaf, each with
+/* Eight particles a leaf (of a quadtree four), as un_particles_seed does on a grid: half cells of every leaf, each with
  * a jittered particle that carries the liquid in its half cell. size: set to the leaf's edge. */
 typedef struct un_seed_leaves_def {
     const un_octree *tree;

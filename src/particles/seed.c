@@ -1,4 +1,4 @@
-/* Seeding: eight jittered particles a cell.
+/* Seeding: eight jittered particles a cell, in 2D four.
  *
  * The lattice of half cells carries one particle each (fill.c).
  *
@@ -16,7 +16,7 @@ typedef struct seed_args {
     const un_seed_def *def;
     un_particles *particles; /* NULL: count only */
     int64_t lo[3], hi[3];    /* half cells to visit */
-    int64_t *row_begin;      /* by slab of half cells: counts, then first places */
+    int64_t *row_begin;      /* by slab: counts, then first places */
 } seed_args;
 
 /* Does the way from x - step to x lead into the shape, from outside? Marches by the distance, so
@@ -45,28 +45,33 @@ static bool enters(const un_seed_def *def, un_vec3 x, double s)
 /* The particle of half cell (i, j, k), if it has one. */
 static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_seed *out)
 {
-    un_fill fill = {def->shape, def->walls, def->grid->size};
+    int32_t dim = def->grid->dim;
+    un_fill fill = {def->shape, def->walls, def->grid->size, dim};
     double s = 0.5 * def->grid->h;
-    un_vec3 x = un_add(un_v3((i + 0.5) * s, (j + 0.5) * s, (k + 0.5) * s), def->shift);
+    un_vec3 x =
+        un_add(un_v3((i + 0.5) * s, (j + 0.5) * s, (k + def->grid->half[2]) * s), def->shift);
     uint64_t index =
         un_hash64((uint64_t)i * 0x10000000000u + (uint64_t)j * 0x100000u + (uint64_t)k);
-    un_vec3 jitter = un_fill_jitter(index, def->stream);
+    un_vec3 jitter = un_fill_jitter(index, def->stream, dim);
     if (!def->emitting) return un_fill_half_cell(&fill, x, s, jitter, out);
-    double share = un_stream_half_cell(def->shape, def->step, &x, s);
+    double share = un_stream_half_cell(def->shape, def->step, &x, s, dim);
     if (!(share > 0) || !un_fill_in_domain(&fill, x) || !enters(def, x, s)) return false;
     un_vec3 moved = un_mad(x, jitter, UN_JITTER_SURFACE * s);
     bool open = un_fill_in_domain(&fill, moved) && un_walls_distance_exact(def->walls, moved) > 0;
-    *out = (un_seed){open ? moved : x, share * s * s * s};
+    *out = (un_seed){open ? moved : x, share * un_fill_volume(s, dim)};
     return true;
 }
 
+/* A slab is a plane of half cells, in 2D a row. */
 static void seed_slabs(void *arg, int64_t begin, int64_t end)
 {
     seed_args *a = arg;
     un_particles *p = a->particles;
+    bool flat = a->def->grid->dim == 2;
     for (int64_t slab = begin; slab < end; slab++) {
-        int64_t k = a->lo[2] + slab, at = p ? a->row_begin[slab] : 0;
-        for (int64_t j = a->lo[1]; j <= a->hi[1]; j++)
+        int64_t k = flat ? 0 : a->lo[2] + slab, at = p ? a->row_begin[slab] : 0;
+        int64_t first = a->lo[1] + (flat ? slab : 0), last = flat ? first : a->hi[1];
+        for (int64_t j = first; j <= last; j++)
             for (int64_t i = a->lo[0]; i <= a->hi[0]; i++) {
                 un_seed s;
                 if (!seed_at(a->def, i, j, k, &s)) continue;
@@ -87,14 +92,14 @@ static int64_t visit_range(seed_args *a)
     double size[3] = {g->size.x, g->size.y, g->size.z};
     double shift[3] = {a->def->shift.x, a->def->shift.y, a->def->shift.z};
     double step[3] = {a->def->step.x, a->def->step.y, a->def->step.z};
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < g->dim; c++) {
         lo[c] += fmin(step[c], 0); /* a stream may have passed the shape within its step */
         hi[c] += fmax(step[c], 0);
         a->lo[c] = (int64_t)floor((fmax(lo[c], 0) - shift[c]) / s) - 1;
         a->hi[c] = (int64_t)floor((fmin(hi[c], size[c]) - shift[c]) / s) + 1;
         if (a->hi[c] < a->lo[c]) return 0;
     }
-    return a->hi[2] - a->lo[2] + 1;
+    return a->hi[g->dim - 1] - a->lo[g->dim - 1] + 1;
 }
 
 int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def)

@@ -1,4 +1,5 @@
-/* Seeding on an octree: eight jittered particles a leaf, so that their sizes follow the leaves'. */
+/* Seeding on an octree: eight jittered particles a leaf, on a quadtree four, so that their sizes
+ * follow the leaves'. */
 #include "particles/fill.h"
 
 #define LEAF_BLOCK 128
@@ -16,13 +17,16 @@ static int64_t seed_leaf(const leaves_args *a, int32_t leaf, int64_t at)
     const un_octree *tree = a->def->tree;
     double h = un_octree_size(tree, tree->level[leaf]), s = 0.5 * h;
     un_vec3 corner = un_octree_corner(tree, leaf);
-    un_vec3 center = un_add(corner, un_v3(s, s, s));
+    bool flat = tree->dim == 2;
+    un_vec3 center = un_add(corner, un_v3(s, s, flat ? 0 : s));
     int64_t count = 0;
     /* Distances never exceed the true ones: at half the diagonal the leaf is empty. */
     if (un_shape_distance(a->fill.shape, center) > 0.87 * h) return 0;
-    for (uint64_t c = 0; c < 8; c++) {
-        un_vec3 x = un_mad(corner, un_v3((c & 1) + 0.5, (c >> 1 & 1) + 0.5, (c >> 2) + 0.5), s);
-        un_vec3 jitter = un_fill_jitter(un_hash64(8 * tree->key[leaf] + c), a->def->stream);
+    for (uint64_t c = 0; c < 1u << tree->dim; c++) {
+        un_vec3 x =
+            un_mad(corner, un_v3((c & 1) + 0.5, (c >> 1 & 1) + 0.5, flat ? 0 : (c >> 2) + 0.5), s);
+        un_vec3 jitter =
+            un_fill_jitter(un_hash64(8 * tree->key[leaf] + c), a->def->stream, tree->dim);
         un_seed seed;
         if (!un_fill_half_cell(&a->fill, x, s, jitter, &seed)) continue;
         if (a->particles) un_fill_store(a->particles, at + count, &seed, a->def->velocity, h);
@@ -43,7 +47,7 @@ un_status un_particles_seed_leaves(un_context *ctx, un_particles *particles,
                                    const un_seed_leaves_def *def, double *volume)
 {
     int64_t leaves = def->tree->leaf_count, blocks = (leaves + LEAF_BLOCK - 1) / LEAF_BLOCK;
-    leaves_args a = {.def = def, .fill = {def->shape, def->walls, def->tree->size}};
+    leaves_args a = {.def = def, .fill = {def->shape, def->walls, def->tree->size, def->tree->dim}};
     int64_t total = particles->count;
     *volume = 0;
     UN_ALLOC(ctx, a.block_begin, blocks + 1);

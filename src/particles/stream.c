@@ -52,9 +52,10 @@ static bool out_of_question(const stream *f, un_vec3 x, un_vec3 step)
     return inside_upstream(f, un_mad(x, n, -d - 0.05 * f->s), way);
 }
 
-double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s)
+double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s, int32_t dim)
 {
     un_box3 box = un_shape_bounds(shape);
+    if (dim == 2) box.min.z = box.max.z = 0;
     stream f = {.shape = shape, .along = un_normalize(step), .s = s};
     f.centre = un_scale(un_add(box.min, box.max), 0.5);
     f.reach = 0.5 * un_length(un_sub(box.max, box.min)) + s;
@@ -69,7 +70,7 @@ double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, doub
     /* across the stream: as near to the axes as can be, for the lattice is along them */
     un_vec3 axis = fabs(f.along.x) < 0.6 ? un_v3(1, 0, 0) : un_v3(0, 1, 0);
     un_vec3 a = un_normalize(un_mad(axis, f.along, -un_dot(axis, f.along)));
-    un_vec3 b = un_cross(f.along, a);
+    un_vec3 b = dim == 2 ? un_v3(0, 0, 0) : un_cross(f.along, a);
     double e = 0.05 * s, half = 0.5 * s, most = -INFINITY;
     double da = shadow_distance(&f, un_mad(*x, a, e)) - shadow_distance(&f, un_mad(*x, a, -e));
     double db = shadow_distance(&f, un_mad(*x, b, e)) - shadow_distance(&f, un_mad(*x, b, -e));

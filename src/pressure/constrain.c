@@ -13,7 +13,7 @@ static un_vec3 face_center(const un_grid *g, int axis, int32_t i, int32_t j, int
 {
     return un_v3(g->origin.x + g->h * (i + (axis == 0 ? 0 : 0.5)),
                  g->origin.y + g->h * (j + (axis == 1 ? 0 : 0.5)),
-                 g->origin.z + g->h * (k + (axis == 2 ? 0 : 0.5)));
+                 g->origin.z + g->h * (k + (axis == 2 ? 0 : g->half[2])));
 }
 
 static double component(un_vec3 v, int axis)
@@ -21,7 +21,8 @@ static double component(un_vec3 v, int axis)
     return axis == 0 ? v.x : axis == 1 ? v.y : v.z;
 }
 
-/* The nearest node of the four around a face tells which body it lies in; -1: a side. */
+/* The nearest node of the four, in 2D two, around a face tells which body it lies in; -1: a side.
+ */
 static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, int32_t k)
 {
     const un_grid *g = walls->grid;
@@ -31,6 +32,7 @@ static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, 
         int32_t d[3] = {0, 0, 0};
         d[(axis + 1) % 3] = s & 1;
         d[(axis + 2) % 3] = s >> 1;
+        if (g->dim == 2 && d[2] != 0) continue;
         int64_t node = un_grid_node(g, i + d[0], j + d[1], k + d[2]);
         if (walls->phi[node] < walls->phi[best]) best = node;
     }
@@ -38,7 +40,7 @@ static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, 
 }
 
 /* One axis a pass: a closed face writes its own axis and reads only its own value of it, so faces
- * may go in any order. Normals of curved walls mix the axes; three passes are one sweep. */
+ * may go in any order. Normals of curved walls mix the axes; a pass for each is one sweep. */
 #define SWEEPS 2 /* one leaves a quarter of the inflow at 45 degrees, two a few per cent */
 static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t end)
 {
@@ -63,9 +65,10 @@ static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t e
             x = un_min3(un_max3(x, un_v3(0, 0, 0)), g->size);
             v.x = axis == 0 ? a->u[0][f] : un_faces_sample_axis(g, a->u[0], x, 0);
             v.y = axis == 1 ? a->u[1][f] : un_faces_sample_axis(g, a->u[1], x, 1);
-            v.z = axis == 2 ? a->u[2][f] : un_faces_sample_axis(g, a->u[2], x, 2);
+            v.z = axis == 2 ? a->u[2][f] : g->dim == 3 ? un_faces_sample_axis(g, a->u[2], x, 2) : 0;
             int32_t body = face_body(walls, axis, i, j, k);
             if (body >= 0) solid = un_body_velocity(&walls->bodies->body[body], x);
+            if (g->dim == 2) solid.z = 0;
             double inward = un_dot(un_sub(v, solid), n);
             a->u[axis][f] -= inward * component(n, axis);
         }
@@ -93,7 +96,7 @@ void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const k
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
         un_parallel_for(ctx, rows, 64, constrain_x, &a);
         un_parallel_for(ctx, rows, 64, constrain_y, &a);
-        un_parallel_for(ctx, rows, 64, constrain_z, &a);
+        if (grid->dim == 3) un_parallel_for(ctx, rows, 64, constrain_z, &a);
     }
 }
 
@@ -106,7 +109,7 @@ static void friction_rows(void *arg, int64_t begin, int64_t end)
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         for (int32_t i = 0; i < g->n[0]; i++) {
             int64_t f = un_grid_cell(g, i, j, k);
-            for (int axis = 0; axis < 3; axis++) {
+            for (int axis = 0; axis < g->dim; axis++) {
                 int32_t b = face_body(walls, axis, i, j, k);
                 if (b < 0 || walls->bodies->body[b].friction <= 0) continue;
                 un_vec3 x = face_center(g, axis, i, j, k);

@@ -61,6 +61,11 @@ typedef struct un_projection_report {
 un_status un_pressure_project(un_pressure *pressure, const un_projection *projection,
                               un_projection_report *report);
 
+/* At a place, Pa, from the nearest liquid cell and the slope there; 0 outside the liquid. */
+double un_pressure_at(const un_pressure *pressure, un_vec3 x);
+/* No cell is known to be liquid until the next projection. */
+void un_pressure_forget(un_pressure *pressure);
+
 /* Closed faces take the extrapolated velocity less what points into the wall: zero through the
  * domain's sides. Call after extrapolation, for the velocities before and after the projection
  * alike: their difference is what particles get, and it must not push them off the wall. Faces with

@@ -56,30 +56,37 @@ static inline double ghost_theta(double phi_liquid, double phi_air)
 }
 
 /* Interior cells only: the padding lies beyond walls or open sides. */
-static bool is_unknown(const un_projection *in, const un_grid *g, int64_t c)
+UN_KERNEL bool is_unknown(const un_projection *in, const un_grid *g, int64_t c, int dim)
 {
     if (!(in->phi[c] < 0)) return false;
     double open = 0;
-    for (int a = 0; a < 3; a++)
+    for (int a = 0; a < dim; a++)
         open += open_area(in->walls, a, c) + open_area(in->walls, a, c + g->stride[a]);
     return open > 0;
 }
 
-static void count_rows(void *arg, int64_t begin, int64_t end)
+UN_KERNEL void count_rows_in(const assemble_args *s, int64_t begin, int64_t end, int dim)
 {
-    assemble_args *s = arg;
     const un_grid *g = s->pr->grid;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         int64_t first = un_grid_cell(g, 0, j, k), count = 0;
-        bool padding = j == 0 || k == 0 || j == g->n[1] - 1 || k == g->n[2] - 1;
+        bool padding = j == 0 || j == g->n[1] - 1;
+        if (dim == 3) padding = padding || k == 0 || k == g->n[2] - 1;
         for (int32_t i = 0; i < g->n[0]; i++) {
-            bool unknown = !padding && i > 0 && i < g->n[0] - 1 && is_unknown(s->in, g, first + i);
+            bool unknown =
+                !padding && i > 0 && i < g->n[0] - 1 && is_unknown(s->in, g, first + i, dim);
             s->pr->index[first + i] = unknown ? 0 : -1;
             count += unknown;
         }
         s->row_count[row] = count;
     }
+}
+
+static void count_rows(void *arg, int64_t begin, int64_t end)
+{
+    const assemble_args *s = arg;
+    UN_BY_DIM(s->pr->grid->dim, count_rows_in(s, begin, end, dim));
 }
 
 static void number_rows(void *arg, int64_t begin, int64_t end)
@@ -108,7 +115,7 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
             for (int64_t c = first; c < first + g->n[0]; c++) {
                 if (index[c] < 0) continue;
                 count++;
-                for (int a = 0; a < 3; a++)
+                for (int a = 0; a < g->dim; a++)
                     count += (index[c - g->stride[a]] >= 0 && open_area(s->in->walls, a, c) > 0) +
                              (index[c + g->stride[a]] >= 0 &&
                               open_area(s->in->walls, a, c + g->stride[a]) > 0);
@@ -125,10 +132,10 @@ static inline double face_flux(const un_projection *in, int axis, int64_t f)
     return a * in->u[axis][f] + (1 - a) * solid;
 }
 
-static double cell_outflow(const un_projection *in, const un_grid *g, int64_t c)
+UN_KERNEL double cell_outflow(const un_projection *in, const un_grid *g, int64_t c, int dim)
 {
     double flux = 0;
-    for (int a = 0; a < 3; a++) flux += face_flux(in, a, c + g->stride[a]) - face_flux(in, a, c);
+    for (int a = 0; a < dim; a++) flux += face_flux(in, a, c + g->stride[a]) - face_flux(in, a, c);
     return flux;
 }
 
@@ -136,8 +143,9 @@ static double cell_outflow(const un_projection *in, const un_grid *g, int64_t c)
 static bool near_cut_cell(const un_walls *walls, int64_t c)
 {
     const un_grid *g = walls->grid;
-    for (int n = 0; n < 27; n++) {
-        int64_t m = c + (n % 3 - 1) + (n / 3 % 3 - 1) * g->stride[1] + (n / 9 - 1) * g->stride[2];
+    for (int n = 0; n < (g->dim == 2 ? 9 : 27); n++) {
+        int64_t m = c + (n % 3 - 1) + (n / 3 % 3 - 1) * g->stride[1];
+        if (g->dim == 3) m += (n / 9 - 1) * g->stride[2];
         if (walls->volume[m] > 0 && walls->volume[m] < 1) return true;
     }
     return false;
@@ -155,7 +163,7 @@ static double cell_expansion(const un_pressure *pr, const un_projection *in, int
     double crowding = in->colour[c] - 1;
     if (fabs(crowding) < CROWDING_NOISE) return sigma;
     if (crowding < CROWDING_CUT && near_cut_cell(in->walls, c)) return sigma;
-    for (int a = 0; a < 3 && crowding < 0; a++) {
+    for (int a = 0; a < g->dim && crowding < 0; a++) {
         int64_t low = c - g->stride[a], high = c + g->stride[a];
         if (pr->index[low] < 0 && open_area(in->walls, a, c) > 0) return sigma;
         if (pr->index[high] < 0 && open_area(in->walls, a, high) > 0) return sigma;
@@ -166,9 +174,8 @@ static double cell_expansion(const un_pressure *pr, const un_projection *in, int
            un_clamp(crowding / in->crowding_time, -CROWDING_RATE_MAX, CROWDING_RATE_MAX);
 }
 
-static void fill_rows(void *arg, int64_t begin, int64_t end)
+UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, int dim)
 {
-    assemble_args *s = arg;
     un_pressure *pr = s->pr;
     const un_projection *in = s->in;
     const un_grid *g = pr->grid;
@@ -180,7 +187,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
             double diagonal = 0, push = 0;
             pr->matrix.row[n] = (int32_t)entry;
             /* Neighbours in the order of their numbers: z-, y-, x-, itself, x+, y+, z+. */
-            for (int side = -3; side <= 3; side++) {
+            for (int side = -dim; side <= dim; side++) {
                 if (side == 0) {
                     pr->matrix.col[entry++] = (int32_t)n;
                     continue;
@@ -200,7 +207,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
             }
             for (int64_t e = pr->matrix.row[n]; e < entry; e++)
                 if (pr->matrix.col[e] == n) pr->matrix.val[e] = diagonal;
-            pr->rhs[n] = -g->h * cell_outflow(in, g, c) +
+            pr->rhs[n] = -g->h * cell_outflow(in, g, c, dim) +
                          g->h * g->h * in->walls->volume[c] * cell_expansion(pr, in, c);
             pr->x[n] = pr->p[c] * in->dt / in->density;
             if (!in->surface) continue;
@@ -208,6 +215,12 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
             pr->x[n] -= in->surface[c] * in->dt / in->density;
         }
     }
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    const assemble_args *s = arg;
+    UN_BY_DIM(s->pr->grid->dim, fill_rows_in(s, begin, end, dim));
 }
 
 /* Counts become first places; returns the total. */
@@ -280,7 +293,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
     const un_grid *g = pr->grid;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
-        for (int axis = 0; axis < 3; axis++) {
+        for (int axis = 0; axis < g->dim; axis++) {
             int64_t first = un_grid_cell(g, 0, j, k), stride = g->stride[axis];
             memset(in->known[axis] + first, 0, (size_t)g->n[0]);
             if ((axis == 1 && j == 0) || (axis == 2 && k == 0)) continue;
@@ -329,8 +342,8 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     double max = 0;
     for (int64_t n = begin; n < end; n++) {
         int64_t c = s->pr->place[n];
-        double left = cell_outflow(s->in, g, c) / g->h -
-                      s->in->walls->volume[c] * cell_expansion(s->pr, s->in, c);
+        double outflow = g->dim == 2 ? cell_outflow(s->in, g, c, 2) : cell_outflow(s->in, g, c, 3);
+        double left = outflow / g->h - s->in->walls->volume[c] * cell_expansion(s->pr, s->in, c);
         max = fmax(max, fabs(left));
     }
     return max;

@@ -64,7 +64,7 @@ static un_status load_particles(un_renderer *r, const char *path)
         float *to = r->sphere[r->sphere_count];
         to[0] = (float)(x.x / r->unit), to[1] = (float)(x.y / r->unit);
         to[2] = (float)(x.z / r->unit);
-        to[3] = (float)(cbrt(p.volume[i] * (3 / (4 * UN_PI))) / r->unit);
+        to[3] = (float)(un_particle_ball(&p, i) / r->unit);
         un_render_ramp(un_length(un_particle_velocity(&p, i)) / fastest,
                        r->sphere_colour[r->sphere_count]);
         r->sphere_count++;

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "output/output.h"
+#include "render/flat.h"
+
 /* Samples go where they matter. Every pixel gets FIRST; those near water or a solid get SECOND; of
  * these, the ones that differ from a neighbour by CONTRAST or more, of the brightness on the film,
  * get all. */
@@ -167,8 +170,6 @@ static un_status create_solids(un_renderer *r)
     int64_t vertices = 0, triangles = 0;
     r->rest = un_alloc_zero(r->ctx, (size_t)def->solid_count + 1, sizeof *r->rest);
     if (!r->rest) return UN_ERROR_MEMORY;
-    UN_TRY(un_bodies_create(r->ctx, r->scene, &r->bodies));
-    UN_TRY(un_motion_read(r->ctx, r->directory, r->scene, &r->motion));
     for (int32_t s = 0; s < def->solid_count; s++) {
         const un_solid *solid = &def->solids[s];
         UN_TRY(
@@ -266,6 +267,48 @@ static un_status check_def(un_context *ctx, const un_render_def *d)
     return UN_OK;
 }
 
+/* ---- 2D ---- */
+
+static un_status refuse_cuts(un_renderer *r)
+{
+    if (r->def.cells || r->def.cut_axis >= 0)
+        return un_fail(r->ctx, UN_ERROR_ARGUMENT,
+                       "%s is a run in 2D: there is nothing to cut, and cells are not drawn; leave "
+                       "out --cut and --cells",
+                       r->directory);
+    return UN_OK;
+}
+
+static un_status draw_flat(un_renderer *r, int32_t frame, uint8_t *rgb)
+{
+    char path[4200];
+    const un_scene_def *scene = &r->scene->def;
+    un_trimesh water = {0};
+    un_particles particles = {0};
+    struct stat found;
+    un_render_def def = r->def;
+    double time = frame / scene->frames.rate;
+    un_status status = un_motion_place(r->motion, r->bodies, frame);
+    if (status == UN_OK) status = un_render_complete_camera(&def, r->scene, time);
+    snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", r->directory, frame);
+    if (status == UN_OK && def.water && stat(path, &found) == 0)
+        status = un_output_read_surface(r->ctx, path, &water);
+    snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", r->directory, frame);
+    if (status == UN_OK && def.particles)
+        status = un_output_read_particles(r->ctx, path, &particles);
+    un_flat_picture picture = {.def = &def,
+                               .size = scene->domain.size,
+                               .open = scene->domain.open,
+                               .water = water.triangle_count ? &water : NULL,
+                               .particles = def.particles ? &particles : NULL,
+                               .fastest = r->fastest > 0 ? 0.75 * r->fastest : 1,
+                               .bodies = r->bodies};
+    if (status == UN_OK) status = un_flat_draw(r->ctx, &picture, rgb);
+    un_trimesh_free(r->ctx, &water);
+    un_particles_free(r->ctx, &particles);
+    return status;
+}
+
 static un_status fill(un_renderer *r, const char *directory, const un_render_def *def)
 {
     char path[4096];
@@ -294,6 +337,9 @@ static un_status fill(un_renderer *r, const char *directory, const un_render_def
     UN_TRY(place_camera(r, 0)); /* what is wrong with it is said at once */
     un_info info;
     r->fastest = un_info_read(r->ctx, directory, &info) == UN_OK ? info.max_speed : 0;
+    UN_TRY(un_bodies_create(r->ctx, r->scene, &r->bodies));
+    UN_TRY(un_motion_read(r->ctx, r->directory, r->scene, &r->motion));
+    if (scene->domain.dim == 2) return refuse_cuts(r);
     UN_TRY(un_world_create(r));
     UN_TRY(create_solids(r));
     UN_TRY(un_light_create(r));
@@ -351,6 +397,7 @@ un_status un_renderer_frame(un_renderer *r, int32_t frame, uint8_t *rgb)
 {
     char path[4200];
     if (frame < 0 || !rgb) return un_fail(r->ctx, UN_ERROR_ARGUMENT, "there is no frame %d", frame);
+    if (r->scene->def.domain.dim == 2) return draw_flat(r, frame, rgb);
     snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", r->directory, frame);
     un_render_mesh_free(r->ctx, &r->water);
     UN_TRY(pose_solids(r, frame));

@@ -40,7 +40,8 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
         if (def->budget.particles > 0) over = fmax(over, particles);
         if (def->budget.memory > 0) over = fmax(over, bytes);
         if (over <= 1) break;
-        int32_t next = (int32_t)floor(def->detail.finest / cbrt(over));
+        int32_t next =
+            (int32_t)floor(def->detail.finest / (def->domain.dim == 2 ? sqrt(over) : cbrt(over)));
         if (next >= def->detail.finest) next = def->detail.finest - 1;
         if (next < UN_FINEST_MIN && capped)
             return un_fail(ctx, UN_ERROR_MEMORY,
@@ -115,9 +116,12 @@ static double shape_depth(un_context *ctx, const un_shape *shape, const un_shape
     un_vec3 max = un_min3(box.max, size);
     a.min = un_max3(box.min, un_v3(0, 0, 0));
     un_vec3 side = un_sub(max, a.min);
-    if (!(side.x > 0 && side.y > 0 && side.z > 0)) return 0;
+    bool flat = size.z == 0; /* 2D: one layer of samples, in the plane */
+    if (!(side.x > 0 && side.y > 0 && (flat || side.z > 0))) return 0;
+    if (flat) a.min.z = side.z = 0;
     a.step = un_scale(side, 1.0 / DEPTH_SAMPLES);
-    return un_parallel_max(ctx, DEPTH_SAMPLES * DEPTH_SAMPLES, depth_slabs, &a);
+    int64_t rows = flat ? DEPTH_SAMPLES : DEPTH_SAMPLES * DEPTH_SAMPLES;
+    return un_parallel_max(ctx, rows, depth_slabs, &a);
 }
 
 static void check_solids(un_context *ctx, const un_scene *scene, un_check *check)

@@ -69,7 +69,7 @@ static un_status grid_arrays(work *w)
     UN_ALLOC(w->ctx, w->phi, cells);
     UN_ALLOC(w->ctx, w->colour, cells);
     UN_ALLOC(w->ctx, w->normalizer, cells);
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < w->grid.dim; a++) {
         UN_ALLOC(w->ctx, w->u[a], cells);
         UN_ALLOC(w->ctx, w->weight[a], cells);
     }
@@ -195,6 +195,12 @@ static un_status prepare(work *w)
     if (un_info_read(w->ctx, w->def->directory, &info) == UN_OK && info.cells[0] > 0)
         finest = (int32_t)un_max64(info.cells[0], un_max64(info.cells[1], info.cells[2]));
     w->hulls = w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : scene->traits->adaptive;
+    if (w->hulls && scene->domain.dim == 2)
+        return un_fail(
+            w->ctx, UN_ERROR_ARGUMENT,
+            "%s is a run in 2D, whose surface cannot be made of hulls; leave the way out "
+            "or name grid",
+            w->def->directory);
     w->smoothing = w->def->smoothing;
     if (w->smoothing < 0)
         w->smoothing = w->hulls && un_scene_viscous(scene) ? UN_SMOOTHING_THICK : UN_SMOOTHING;

@@ -105,6 +105,28 @@ static un_shape *build_mesh(lua_State *L, un_scene *scene, int index, const un_n
     return shape;
 }
 
+/* ---- shapes in 2D ---- */
+
+/* Sections at z = 0 of boxes, and of cylinders along z, that reach the plane are those of ones that
+ * go on: their ends would be nearer than their sides, or lie in the plane. */
+#define FLAT_REACH 1e3 /* longest sides of the domain */
+
+static double flat_reach(const un_scene_def *def)
+{
+    return FLAT_REACH * fmax(def->domain.size.x, def->domain.size.y);
+}
+
+static void extend(const un_scene_def *def, un_node *node)
+{
+    double reach = flat_reach(def), *a = &node->a.z, *b = &node->b.z;
+    bool along = node->kind == UN_NODE_BOX || node->kind == UN_NODE_FIELD ||
+                 (node->a.x == node->b.x && node->a.y == node->b.y);
+    if (def->domain.dim == 3 || !along || fmin(*a, *b) > 0 || fmax(*a, *b) < 0) return;
+    bool upwards = *a <= *b;
+    *a = upwards ? -reach : reach;
+    *b = upwards ? reach : -reach;
+}
+
 /* ---- fields ---- */
 
 typedef struct samples {
@@ -173,7 +195,7 @@ static void check_pace(const un_place *place, const samples *g, double seconds, 
             whole, (double)g->count);
 }
 
-static un_shape *build_field(lua_State *L, un_scene *scene, int index, const un_node *node)
+static un_shape *build_field(lua_State *L, un_scene *scene, int index, un_node *node)
 {
     un_sandbox *s = un_sandbox_of(L);
     un_place place = {.L = L, .root = "field", .line = node->head.line};
@@ -198,6 +220,7 @@ static un_shape *build_field(lua_State *L, un_scene *scene, int index, const un_
     s->scratch = NULL;
     if (node->has_bounds) {
         un_shape *parts[2] = {shape};
+        extend(&scene->def, node);
         try_build(L, un_shape_box(scene->shapes, node->a, node->b, &parts[1]));
         try_build(L, un_shape_intersect(scene->shapes, parts, 2, &shape));
     }
@@ -251,12 +274,14 @@ un_shape *un_build_shape(lua_State *L, un_scene *scene, int index)
     un_shape *shape = NULL;
     switch (node->kind) {
     case UN_NODE_BOX:
+        extend(&scene->def, node);
         try_build(L, un_shape_box(set, node->a, node->b, &shape));
         break;
     case UN_NODE_SPHERE:
         try_build(L, un_shape_sphere(set, node->a, node->radius, &shape));
         break;
     case UN_NODE_CYLINDER:
+        extend(&scene->def, node);
         try_build(L, un_shape_cylinder(set, node->a, node->b, node->radius, &shape));
         break;
     case UN_NODE_CAPSULE:

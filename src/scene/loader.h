@@ -34,6 +34,14 @@ typedef struct un_sandbox {
     int32_t print_count;
     int scene_ref;      /* the table given to scene{}, or LUA_NOREF */
     int32_t scene_line; /* of the call */
+    int32_t dim;        /* of the domain, once it is known; before that 0 */
+    /* the first place given as {x, y} before the domain was known; line 0: none */
+    struct {
+        const char *root;
+        int32_t line;
+        char path[128], key[16];
+        int32_t count; /* numbers given */
+    } flat;
 } un_sandbox;
 
 typedef struct un_limits {
@@ -104,6 +112,12 @@ bool un_read_number(const un_place *place, int t, const char *key, un_range rang
 bool un_read_integer(const un_place *place, int t, const char *key, un_range range, int32_t *value);
 bool un_read_numbers(const un_place *place, int t, const char *key, int count, double *values);
 bool un_read_vec3(const un_place *place, int t, const char *key, un_vec3 *value);
+/* A place or a direction, in 2D also {x, y}; *flat (may be NULL) says that it was given so. */
+bool un_read_point(const un_place *place, int t, const char *key, un_vec3 *value, bool *flat);
+/* The key has as many numbers as it needs in 2D: fails in 3D, now or when the domain is known. */
+void un_need_flat(const un_place *place, const char *key, int count);
+/* What un_need_flat had to put off. */
+void un_check_flat(lua_State *L);
 bool un_read_bool(const un_place *place, int t, const char *key, bool *value);
 /* One of the known words, into value[0..size). unavailable: words that later versions will know;
  * NULL: none. */
@@ -166,6 +180,7 @@ typedef struct un_node {
     double cost; /* leaves below, counted as often as they are reached */
     bool has_velocity, has_pose, has_friction, has_slip;
     bool has_bounds; /* of a field: from a to b */
+    bool flat;       /* a and b are {x, y} */
     un_vec3 velocity;
     double friction, slip;
     char name[64]; /* "": none */

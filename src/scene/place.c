@@ -206,9 +206,11 @@ bool un_read_integer(const un_place *place, int t, const char *key, un_range ran
     return true;
 }
 
+static const char *const number_words[] = {"no", "one", "two", "three"};
+
 bool un_read_numbers(const un_place *place, int t, const char *key, int count, double *values)
 {
-    static const char *const words[] = {"no", "one", "two", "three"};
+    const char *const *words = number_words;
     lua_State *L = place->L;
     if (!un_get_field(place, t, key)) return false;
     if (!lua_istable(L, -1))
@@ -238,6 +240,48 @@ bool un_read_vec3(const un_place *place, int t, const char *key, un_vec3 *value)
     double v[3];
     if (!un_read_numbers(place, t, key, 3, v)) return false;
     *value = un_v3(v[0], v[1], v[2]);
+    return true;
+}
+
+static void fail_flat(const un_place *place, const char *key, int count)
+{
+    un_place_fail(place, key, "needs %s numbers, got %d; {%s} is for 2D, a domain of two sides",
+                  number_words[count + 1], count, count == 1 ? "x" : "x, y");
+}
+
+void un_need_flat(const un_place *place, const char *key, int count)
+{
+    un_sandbox *s = un_sandbox_of(place->L);
+    if (s->dim == 2) return;
+    if (s->dim == 3) fail_flat(place, key, count);
+    if (s->flat.line) return;
+    s->flat.root = place->root;
+    s->flat.line = place->line;
+    snprintf(s->flat.path, sizeof s->flat.path, "%s", place->path);
+    snprintf(s->flat.key, sizeof s->flat.key, "%s", key);
+    s->flat.count = count;
+}
+
+void un_check_flat(lua_State *L)
+{
+    const un_sandbox *s = un_sandbox_of(L);
+    if (s->dim == 2 || !s->flat.line) return;
+    un_place place = {.L = L, .root = s->flat.root, .line = s->flat.line};
+    memcpy(place.path, s->flat.path, sizeof place.path);
+    fail_flat(&place, s->flat.key, s->flat.count);
+}
+
+bool un_read_point(const un_place *place, int t, const char *key, un_vec3 *value, bool *flat)
+{
+    lua_State *L = place->L;
+    double v[3] = {0, 0, 0};
+    if (!un_get_field(place, t, key)) return false;
+    bool two = lua_istable(L, -1) && lua_rawlen(L, -1) == 2;
+    lua_pop(L, 1);
+    if (two) un_need_flat(place, key, 2);
+    un_read_numbers(place, t, key, two ? 2 : 3, v);
+    *value = un_v3(v[0], v[1], v[2]);
+    if (flat) *flat = two;
     return true;
 }
 

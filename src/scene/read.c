@@ -16,7 +16,7 @@ un_scene_def un_scene_def_default(void)
 {
     return (un_scene_def){
         .method = "uniform",
-        .domain.size = {1, 1, 1},
+        .domain = {.dim = 3, .size = {1, 1, 1}},
         .detail = {.coarsest = 8, .finest = 64, .surface = 128},
         .frames = {.count = 72, .rate = 24},
         .gravity = {0, -9.81, 0},
@@ -48,22 +48,47 @@ un_scene_def un_scene_def_default(void)
     };
 }
 
-static void read_domain(un_place *place, int t, un_scene_def *def)
+/* Not every method knows two dimensions. */
+static void check_dim(const un_place *place, const un_scene *scene)
 {
-    static const char *const keys[] = {"size", "open", "slip", NULL};
-    lua_State *L = place->L;
-    int domain = un_open_table(place, t, "domain", "{ size = {1, 1, 1} }");
-    if (!domain) return;
-    un_check_keys(place, domain, keys, false);
-    if (un_read_vec3(place, domain, "size", &def->domain.size)) {
+    const un_scene_def *def = &scene->def;
+    const un_traits *other = un_traits_find(scene->methods, offsetof(un_traits, flat));
+    if (def->domain.dim == 2 && !def->traits->flat)
+        un_place_fail(place, "domain.size",
+                      "has two numbers, a scene in 2D, which method = \"%s\" cannot compute; use "
+                      "method = \"%s\", or give three numbers",
+                      def->method, other ? other->name : "another");
+}
+
+static void read_size(const un_place *place, int domain, un_scene_def *def)
+{
+    bool flat = false;
+    un_sandbox *s = un_sandbox_of(place->L);
+    s->dim = 2; /* two numbers are what makes it so */
+    if (un_read_point(place, domain, "size", &def->domain.size, &flat)) {
         const double sides[3] = {def->domain.size.x, def->domain.size.y, def->domain.size.z};
-        for (int a = 0; a < 3; a++) {
+        def->domain.dim = flat ? 2 : 3;
+        for (int a = 0; a < def->domain.dim; a++) {
             char item[16];
             snprintf(item, sizeof item, "size.%d", a + 1);
             if (!(sides[a] >= 1e-6 && sides[a] <= 1e6))
                 un_place_fail(place, item, "must be between 1e-06 and 1e+06 (m), got %g", sides[a]);
         }
     }
+    s->dim = def->domain.dim;
+}
+
+static void read_domain(un_place *place, int t, un_scene_def *def)
+{
+    static const char *const flat_names[] = {"left", "right", "bottom", "top", NULL};
+    static const char *const keys[] = {"size", "open", "slip", NULL};
+    lua_State *L = place->L;
+    un_sandbox_of(L)->dim = def->domain.dim;
+    int domain = un_open_table(place, t, "domain", "{ size = {1, 1, 1} }");
+    if (!domain) return;
+    un_check_keys(place, domain, keys, false);
+    read_size(place, domain, def);
+    const char *const *sides = def->domain.dim == 2 ? flat_names : side_names;
     int open = un_open_table(place, domain, "open", "{\"top\"}");
     if (open) {
         static const char *const none[] = {NULL};
@@ -74,12 +99,14 @@ static void read_domain(un_place *place, int t, un_scene_def *def)
             lua_rawgeti(L, open, i);
             const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
             int side = 0;
-            while (side_names[side] && strcmp(name, side_names[side]) != 0) side++;
-            if (!side_names[side]) {
-                const char *near = un_nearest(name, side_names);
-                un_place_fail(place, number, "= %s is no side; %s%s%s", un_describe(L, -1).text,
-                              near ? "did you mean \""
-                                   : "use left, right, bottom, top, back, front",
+            while (sides[side] && strcmp(name, sides[side]) != 0) side++;
+            if (!sides[side]) {
+                const char *near = un_nearest(name, sides);
+                un_place_fail(place, number, "= %s is no side%s; %s%s%s", un_describe(L, -1).text,
+                              def->domain.dim == 2 ? " in 2D" : "",
+                              near                   ? "did you mean \""
+                              : def->domain.dim == 2 ? "use left, right, bottom, top"
+                                                     : "use left, right, bottom, top, back, front",
                               near ? near : "", near ? "\"?" : "");
             }
             def->domain.open[side] = true;
@@ -87,7 +114,7 @@ static void read_domain(un_place *place, int t, un_scene_def *def)
         }
         un_close_table(place, open);
     }
-    un_read_slips(place, domain, side_names, def->domain.slip);
+    un_read_slips(place, domain, sides, def->domain.slip);
     un_close_table(place, domain);
 }
 
@@ -97,11 +124,14 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
     int detail = un_open_table(place, t, "detail", "{ finest = 64 }");
     un_vec3 size = def->domain.size;
     double longest = fmax(size.x, fmax(size.y, size.z));
+    int32_t times = def->domain.dim == 2 ? 4 : 2; /* in 2D it costs little to see every drop */
+    def->detail.surface = times * def->detail.finest;
     if (detail) {
         un_check_keys(place, detail, keys, false);
         un_read_integer(place, detail, "finest", (un_range){4, 4096, false}, &def->detail.finest);
-        def->detail.surface = 2 * def->detail.finest;
+        def->detail.surface = times * def->detail.finest;
         un_read_integer(place, detail, "surface", (un_range){4, 8192, false}, &def->detail.surface);
+        if (def->detail.surface > 8192) def->detail.surface = 8192;
         if (def->detail.coarsest > def->detail.finest) def->detail.coarsest = def->detail.finest;
         if (un_read_integer(place, detail, "coarsest", (un_range){1, 4096, false},
                             &def->detail.coarsest) &&
@@ -113,7 +143,7 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
     double h = longest / def->detail.finest;
     const double sides[3] = {size.x, size.y, size.z};
     double cells = 1;
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < def->domain.dim; a++) {
         cells *= ceil(sides[a] / h - 1e-6) + 2;
         if (sides[a] < h * (1 - 1e-6))
             un_place_fail(place, "domain.size",
@@ -169,6 +199,14 @@ static int32_t open_list(un_place *place, int t, const char *key, const char *us
 
 static const char *const no_keys[] = {NULL};
 
+/* In 2D nothing moves along z. */
+static void check_in_plane(const un_place *place, const char *key, const un_scene_def *def,
+                           un_vec3 v)
+{
+    if (def->domain.dim == 2 && v.z != 0)
+        un_place_fail(place, key, "must not point along z in 2D, got {%g, %g, %g}", v.x, v.y, v.z);
+}
+
 static void read_liquid(un_place *place, int t, un_scene *scene)
 {
     static const char *const keys[] = {"velocity", NULL};
@@ -178,7 +216,8 @@ static void read_liquid(un_place *place, int t, un_scene *scene)
     int32_t count = open_list(place, t, "liquid", "{ box { min = {0, 0, 0}, max = {1, 1, 1} } }",
                               keys, &liquid);
     if (!liquid) return;
-    un_read_vec3(place, liquid, "velocity", &def->liquid.velocity);
+    un_read_point(place, liquid, "velocity", &def->liquid.velocity, NULL);
+    check_in_plane(place, "velocity", def, def->liquid.velocity);
     un_shape **parts = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *parts, 0);
     for (int32_t i = 0; i < count; i++) {
         char number[16];
@@ -269,6 +308,8 @@ static void read_solids(un_place *place, int t, un_scene *scene)
         solid->friction = node->friction;
         solid->slip = node->slip;
         solid->velocity = node->velocity;
+        un_place own = {.L = L, .root = node->head.kind, .line = node->head.line};
+        check_in_plane(&own, "velocity", def, node->velocity);
         solid->pose = -1;
         solid->moves = node->has_pose || un_length(node->velocity) > 0;
         moving += solid->moves;
@@ -299,6 +340,8 @@ static void read_sources(un_place *place, int t, un_scene *scene)
         *source = value->source;
         name_item(L, source->name, sizeof source->name, "sources", i, &value->head);
         un_complete_source(place, source, def);
+        un_place own = {.L = L, .root = value->head.kind, .line = value->head.line};
+        check_in_plane(&own, "velocity", def, source->velocity);
         lua_getiuservalue(L, -1, 1);
         source->shape = un_build_shape(L, scene, lua_gettop(L));
         def->source_count = i + 1;
@@ -312,6 +355,9 @@ static void check_inside(const un_place *place, const char *number, const un_pro
 {
     const double at[3] = {probe->at.x, probe->at.y, probe->at.z};
     const double sides[3] = {size.x, size.y, size.z};
+    if (probe->kind == UN_PROBE_FRONT && probe->axis == 2 && size.z == 0)
+        un_place_fail(place, number, "(%s) looks along z, which 2D has not; use x or y",
+                      probe->name);
     if (probe->kind == UN_PROBE_FRONT) return;
     for (int a = 0; a < 3; a++)
         if (at[a] < 0 || at[a] > sides[a])
@@ -491,11 +537,14 @@ void un_read_scene(lua_State *L, un_scene *scene)
     const int t = 1;
     un_check_keys(place, t, keys, false);
     read_method(place, t, scene);
-    un_read_vec3(place, t, "gravity", &def->gravity);
+    read_domain(place, t, def);
+    un_check_flat(L);
+    check_dim(place, scene);
+    un_read_point(place, t, "gravity", &def->gravity, NULL);
     if (un_length(def->gravity) > 1e4)
         un_place_fail(place, "gravity", "must be at most 1e4 m/s2 strong, got %g",
                       un_length(def->gravity));
-    read_domain(place, t, def);
+    check_in_plane(place, "gravity", def, def->gravity);
     read_detail(place, t, def);
     read_frames(place, t, def);
     un_read_fluid(place, t, def);

@@ -88,6 +88,7 @@ typedef struct un_scene_def {
     char method[32];
     const un_traits *traits; /* of that method */
     struct {
+        int32_t dim;    /* 2: the plane z = 0, size.z is 0 */
         un_vec3 size;   /* the domain is [0, size] */
         bool open[6];   /* by UN_SIDE_ */
         double slip[6]; /* m, of viscous liquid: 0 sticks, infinity slides freely */

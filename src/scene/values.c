@@ -43,10 +43,10 @@ static _Noreturn void missing(const un_place *place, const char *key, const char
     un_place_fail(place, NULL, "needs %s, as in %s", key, usage);
 }
 
-static un_vec3 need_vec3(const un_place *place, const char *key, const char *usage)
+static un_vec3 need_point(const un_place *place, const char *key, const char *usage)
 {
     un_vec3 value;
-    if (!un_read_vec3(place, 1, key, &value)) missing(place, key, usage);
+    if (!un_read_point(place, 1, key, &value, NULL)) missing(place, key, usage);
     return value;
 }
 
@@ -89,7 +89,7 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     node->depth = 1;
     node->cost = 1;
     if (!from_table) return node;
-    node->has_velocity = un_read_vec3(place, 1, "velocity", &node->velocity);
+    node->has_velocity = un_read_point(place, 1, "velocity", &node->velocity, NULL);
     node->has_friction =
         un_read_number(place, 1, "friction", (un_range){0, 1, false}, &node->friction);
     node->has_slip = un_read_slip(place, 1, "slip", &node->slip);
@@ -113,8 +113,20 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     return node;
 }
 
-static void check_order(const un_place *place, const un_node *node)
+/* min and max of a box or a field. */
+static void read_corners(const un_place *place, un_node *node, const char *usage)
 {
+    bool flat = false;
+    if (!un_read_point(place, 1, "min", &node->a, &node->flat)) missing(place, "min", usage);
+    if (!un_read_point(place, 1, "max", &node->b, &flat)) missing(place, "max", usage);
+    if (flat != node->flat) un_place_fail(place, "max", "must have as many numbers as min");
+    if (flat) {
+        if (!(node->a.x < node->b.x && node->a.y < node->b.y))
+            un_place_fail(place, "max",
+                          "must be above min along x and y, got min = {%g, %g}, max = {%g, %g}",
+                          node->a.x, node->a.y, node->b.x, node->b.y);
+        return;
+    }
     if (!(node->a.x < node->b.x && node->a.y < node->b.y && node->a.z < node->b.z))
         un_place_fail(place, "max",
                       "must be above min along x, y and z, got min = {%g, %g, %g}, max = {%g, %g, "
@@ -130,9 +142,7 @@ static int make_box(lua_State *L)
     check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, UN_NODE_BOX, true);
-    node->a = need_vec3(&place, "min", usage);
-    node->b = need_vec3(&place, "max", usage);
-    check_order(&place, node);
+    read_corners(&place, node, usage);
     return 1;
 }
 
@@ -144,7 +154,7 @@ static int make_sphere(lua_State *L)
     check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, UN_NODE_SPHERE, true);
-    node->a = need_vec3(&place, "center", usage);
+    node->a = need_point(&place, "center", usage);
     node->radius = need_length(&place, "radius", usage);
     return 1;
 }
@@ -156,8 +166,8 @@ static int make_rod(lua_State *L, un_node_kind kind, const char *name, const cha
     check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, kind, true);
-    node->a = need_vec3(&place, "from", usage);
-    node->b = need_vec3(&place, "to", usage);
+    node->a = need_point(&place, "from", usage);
+    node->b = need_point(&place, "to", usage);
     node->radius = need_length(&place, "radius", usage);
     if (!(un_length(un_sub(node->b, node->a)) > 0))
         un_place_fail(&place, "to", "must be another point than from");
@@ -186,7 +196,7 @@ static int make_torus(lua_State *L)
     check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, UN_NODE_TORUS, true);
-    node->a = need_vec3(&place, "center", usage);
+    node->a = need_point(&place, "center", usage);
     node->b = un_v3(0, 1, 0);
     un_read_vec3(&place, 1, "axis", &node->b);
     node->radius = need_length(&place, "radius", usage);
@@ -206,8 +216,8 @@ static int make_plane(lua_State *L)
     check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, UN_NODE_PLANE, true);
-    node->a = need_vec3(&place, "point", usage);
-    node->b = need_vec3(&place, "normal", usage);
+    node->a = need_point(&place, "point", usage);
+    node->b = need_point(&place, "normal", usage);
     if (!(un_length(node->b) > 0)) un_place_fail(&place, "normal", "must not be zero");
     return 1;
 }
@@ -233,10 +243,12 @@ static int make_mesh(lua_State *L)
 /* min and max of a field: both or none. */
 static void read_bounds(const un_place *place, un_node *node)
 {
-    node->has_bounds = un_read_vec3(place, 1, "min", &node->a);
-    if (un_read_vec3(place, 1, "max", &node->b) != node->has_bounds)
+    node->has_bounds = un_get_field(place, 1, "min");
+    if (un_get_field(place, 1, "max") != node->has_bounds)
         un_place_fail(place, NULL, "needs both min and max, or none of them");
-    if (node->has_bounds) check_order(place, node);
+    if (!node->has_bounds) return;
+    lua_pop(place->L, 2);
+    read_corners(place, node, "");
 }
 
 static int make_field(lua_State *L)
@@ -397,8 +409,8 @@ void un_read_motion(const un_place *place, int t, bool with_scale, un_pose *pose
     un_vec3 by = {0, 0, 0}, about = {0, 0, 0};
     *pose = un_pose_identity();
     read_rotation(place, t, pose);
-    un_read_vec3(place, t, "by", &by);
-    un_read_vec3(place, t, "about", &about);
+    un_read_point(place, t, "by", &by, NULL);
+    un_read_point(place, t, "about", &about, NULL);
     if (with_scale) un_read_number(place, t, "scale", (un_range){0, 1e9, true}, &pose->scale);
     un_vec3 turned = un_scale(un_pose_rotate(pose, about), pose->scale);
     pose->translation = un_add(by, un_sub(about, turned));
@@ -447,7 +459,7 @@ static int make_source(lua_State *L, un_source_kind kind)
     un_source *source = &value->source;
     source->kind = kind;
     source->to = INFINITY;
-    un_read_vec3(&place, 1, "velocity", &source->velocity);
+    un_read_point(&place, 1, "velocity", &source->velocity, NULL);
     if (emits) un_read_emitted(&place, 1, source);
     un_read_number(&place, 1, "from", (un_range){0, 1e9, false}, &source->from);
     /* math.huge says the same as leaving it out. */
@@ -511,8 +523,12 @@ static int make_height(lua_State *L)
     check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
-    double at[2];
-    if (!un_read_numbers(&place, 1, "at", 2, at)) missing(&place, "at", usage);
+    double at[2] = {0, 0};
+    if (!un_get_field(&place, 1, "at")) missing(&place, "at", usage);
+    bool flat = lua_istable(L, -1) && lua_rawlen(L, -1) == 1;
+    lua_pop(L, 1);
+    if (flat) un_need_flat(&place, "at", 1);
+    un_read_numbers(&place, 1, "at", flat ? 1 : 2, at);
     value->probe.kind = UN_PROBE_HEIGHT;
     value->probe.at = un_v3(at[0], 0, at[1]);
     name_probe(&place, value);
@@ -528,7 +544,7 @@ static int make_pressure(lua_State *L)
     un_check_keys(&place, 1, keys, false);
     un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
     value->probe.kind = UN_PROBE_PRESSURE;
-    value->probe.at = need_vec3(&place, "at", usage);
+    value->probe.at = need_point(&place, "at", usage);
     name_probe(&place, value);
     return 1;
 }

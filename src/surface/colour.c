@@ -33,43 +33,57 @@ double un_colour_distance(double c)
 
 /* ---- normalizer: the kernel's integral over cells is (1/6, 2/3, 1/6) along each axis ---- */
 
+UN_KERNEL bool is_padding(const un_grid *g, int32_t i, int32_t j, int32_t k, int dim)
+{
+    return i == 0 || j == 0 || i == g->n[0] - 1 || j == g->n[1] - 1 ||
+           (dim == 3 && (k == 0 || k == g->n[2] - 1));
+}
+
 typedef struct normalizer_args {
     float *out;
     const un_grid *grid;
     const un_walls *walls;
 } normalizer_args;
 
-static void normalize_slabs(void *arg, int64_t begin, int64_t end)
+UN_KERNEL void normalize_in(const normalizer_args *a, int64_t begin, int64_t end, int dim)
 {
-    normalizer_args *a = arg;
     const un_grid *g = a->grid;
     static const double w[3] = {1.0 / 6, 2.0 / 3, 1.0 / 6};
     const float *volume = a->walls->volume;
-    for (int64_t k = begin; k < end; k++)
-        for (int32_t j = 0; j < g->n[1]; j++)
-            for (int32_t i = 0; i < g->n[0]; i++) {
-                int64_t c = un_grid_cell(g, i, j, (int32_t)k);
-                if (i == 0 || j == 0 || k == 0 || i == g->n[0] - 1 || j == g->n[1] - 1 ||
-                    k == g->n[2] - 1) {
-                    a->out[c] = 1; /* padding: beyond a wall or an open side */
-                    continue;
-                }
-                double sum = 0;
-                for (int dz = 0; dz < 3; dz++)
-                    for (int dy = 0; dy < 3; dy++)
-                        for (int dx = 0; dx < 3; dx++)
-                            sum += w[dx] * w[dy] * w[dz] *
-                                   volume[c + dx - 1 + (dy - 1) * g->stride[1] +
-                                          (dz - 1) * g->stride[2]];
-                a->out[c] = (float)sum;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            int64_t c = un_grid_cell(g, i, j, k);
+            if (is_padding(g, i, j, k, dim)) {
+                a->out[c] = 1; /* beyond a wall or an open side */
+                continue;
             }
+            double sum = 0;
+            for (int dz = 0; dz < (dim == 2 ? 1 : 3); dz++)
+                for (int dy = 0; dy < 3; dy++)
+                    for (int dx = 0; dx < 3; dx++) {
+                        int64_t m = c + dx - 1 + (dy - 1) * g->stride[1];
+                        if (dim == 2)
+                            sum += w[dx] * w[dy] * volume[m];
+                        else
+                            sum += w[dx] * w[dy] * w[dz] * volume[m + (dz - 1) * g->stride[2]];
+                    }
+            a->out[c] = (float)sum;
+        }
+    }
+}
+
+static void normalize_rows(void *arg, int64_t begin, int64_t end)
+{
+    const normalizer_args *a = arg;
+    UN_BY_DIM(a->grid->dim, normalize_in(a, begin, end, dim));
 }
 
 void un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *grid,
                           const un_walls *walls)
 {
     normalizer_args a = {normalizer, grid, walls};
-    un_parallel_for(ctx, grid->n[2], 1, normalize_slabs, &a);
+    un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, normalize_rows, &a);
 }
 
 /* ---- colour and phi ---- */
@@ -81,19 +95,19 @@ typedef struct colour_args {
     const float *normalizer;
 } colour_args;
 
-static void scatter(void *arg, int64_t begin, int64_t end)
+UN_KERNEL void scatter_in(const colour_args *a, int64_t begin, int64_t end, int dim)
 {
-    colour_args *a = arg;
     const un_grid *g = a->grid;
     const un_particles *p = a->particles;
-    double inverse = 1 / g->h, inverse_volume = inverse * inverse * inverse;
+    double inverse = 1 / g->h, inverse_volume = inverse * inverse;
+    if (dim == 3) inverse_volume *= inverse;
     int64_t sy = g->stride[1], sz = g->stride[2];
     for (int64_t q = begin; q < end; q++) {
         double s[3] = {(p->x[0][q] - g->origin.x) * inverse, (p->x[1][q] - g->origin.y) * inverse,
                        (p->x[2][q] - g->origin.z) * inverse};
         float w[3][3];
         int64_t base = 0;
-        for (int axis = 0; axis < 3; axis++) {
+        for (int axis = 0; axis < dim; axis++) {
             int32_t i = un_clampi((int32_t)s[axis], 1, g->n[axis] - 2);
             float f = (float)(s[axis] - i - 0.5); /* from the cell's centre, -1/2..1/2 */
             w[axis][0] = 0.5f * (0.5f - f) * (0.5f - f);
@@ -102,15 +116,21 @@ static void scatter(void *arg, int64_t begin, int64_t end)
             base += (i - 1) * g->stride[axis];
         }
         float mass = p->volume[q] * (float)inverse_volume;
-        for (int dz = 0; dz < 3; dz++)
+        for (int dz = 0; dz < (dim == 2 ? 1 : 3); dz++)
             for (int dy = 0; dy < 3; dy++) {
-                float wyz = mass * w[2][dz] * w[1][dy];
+                float wyz = (dim == 2 ? mass : mass * w[2][dz]) * w[1][dy];
                 float *row = a->colour + base + dy * sy + dz * sz;
                 row[0] += wyz * w[0][0];
                 row[1] += wyz * w[0][1];
                 row[2] += wyz * w[0][2];
             }
     }
+}
+
+static void scatter(void *arg, int64_t begin, int64_t end)
+{
+    const colour_args *a = arg;
+    UN_BY_DIM(a->grid->dim, scatter_in(a, begin, end, dim));
 }
 
 /* Below this most of the kernel lies in a wall, and what little it sees says nothing: phi is
@@ -136,20 +156,21 @@ static void extend_rows(void *arg, int64_t begin, int64_t end)
     static const double weight[4] = {0, 1, 0.5, 1.0 / 3}; /* by squared distance */
     colour_args *a = arg;
     const un_grid *g = a->grid;
+    bool flat = g->dim == 2;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
-        if (j == 0 || k == 0 || j == g->n[1] - 1 || k == g->n[2] - 1) continue;
+        if (is_padding(g, 1, j, k, g->dim)) continue;
         for (int32_t i = 1; i < g->n[0] - 1; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
             if (a->normalizer[c] > NORMALIZER_MIN) continue;
             double sum = 0, total = 0;
-            for (int n = 0; n < 27; n++) {
-                int d[3] = {n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1};
+            for (int n = 0; n < (flat ? 9 : 27); n++) {
+                int d[3] = {n % 3 - 1, n / 3 % 3 - 1, flat ? 0 : n / 9 - 1};
                 int32_t at[3] = {i + d[0], j + d[1], k + d[2]};
-                bool padding = false;
-                for (int x = 0; x < 3; x++) padding |= at[x] == 0 || at[x] == g->n[x] - 1;
                 int64_t m = un_grid_cell(g, at[0], at[1], at[2]);
-                if (padding || a->normalizer[m] <= NORMALIZER_MIN) continue;
+                if (is_padding(g, at[0], at[1], at[2], g->dim) ||
+                    a->normalizer[m] <= NORMALIZER_MIN)
+                    continue;
                 double w = weight[d[0] * d[0] + d[1] * d[1] + d[2] * d[2]];
                 sum += w * a->phi[m];
                 total += w;
@@ -186,14 +207,13 @@ typedef struct volume_args {
 } volume_args;
 
 /* A cut cell counts by the plane that phi and its gradient span. */
-static double volume_slabs(void *arg, int64_t begin, int64_t end)
+UN_KERNEL double volume_in(const volume_args *a, int64_t begin, int64_t end, int dim)
 {
-    volume_args *a = arg;
     const un_grid *g = a->grid;
     double sum = 0;
     for (int64_t row = begin; row < end; row++) {
         int32_t k = (int32_t)(row / g->n[1]), j = (int32_t)(row % g->n[1]);
-        if (j == 0 || k == 0 || j == g->n[1] - 1 || k == g->n[2] - 1) continue;
+        if (is_padding(g, 1, j, k, dim)) continue;
         for (int32_t i = 1; i < g->n[0] - 1; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
             const float *phi = a->phi + c;
@@ -204,8 +224,8 @@ static double volume_slabs(void *arg, int64_t begin, int64_t end)
                 continue;
             }
             /* one-sided where a neighbour lies in a wall */
-            double n[3];
-            for (int axis = 0; axis < 3; axis++) {
+            double n[3] = {0};
+            for (int axis = 0; axis < dim; axis++) {
                 int64_t s = g->stride[axis];
                 bool low = a->walls->volume[c - s] > 0, high = a->walls->volume[c + s] > 0;
                 n[axis] = low && high ? 0.5 * (phi[s] - phi[-s])
@@ -219,10 +239,16 @@ static double volume_slabs(void *arg, int64_t begin, int64_t end)
     return sum;
 }
 
+static double volume_rows(void *arg, int64_t begin, int64_t end)
+{
+    const volume_args *a = arg;
+    return a->grid->dim == 2 ? volume_in(a, begin, end, 2) : volume_in(a, begin, end, 3);
+}
+
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
                         const un_walls *walls)
 {
     volume_args a = {phi, grid, walls};
-    double cells = un_parallel_sum(ctx, (int64_t)grid->n[1] * grid->n[2], volume_slabs, &a);
-    return cells * grid->h * grid->h * grid->h;
+    double cells = un_parallel_sum(ctx, (int64_t)grid->n[1] * grid->n[2], volume_rows, &a);
+    return grid->dim == 2 ? cells * grid->volume : cells * grid->h * grid->h * grid->h;
 }

@@ -8,13 +8,18 @@
  * sphere grows smoothly from nothing as it comes loose, so nothing pops.
  *
  * Only a band around the simulation's surface is sampled; elsewhere the simulation's
- * own sign stands. */
+ * own sign stands.
+ *
+ * In 2D the lattice is one layer of nodes, spheres are discs, and what is made of it is the
+ * liquid's area (flat.c). */
 #include "surface/contour.h"
 #include "surface/surface.h"
 
 /* All in simulation cells. A loose particle's full radius: the sphere of its volume (0.31 for an
  * eighth of a cell) a little enlarged, so that neighbours at the usual spacing of 0.5 join. */
 #define LOOSE_RADIUS 0.34
+/* Of a disc of a quarter of a cell 0.28, enlarged as much. */
+#define LOOSE_RADIUS_FLAT 0.325
 /* Particles deeper than this under the colour's surface have no sphere, those above the second
  * level the full one. */
 #define LOOSE_FROM -0.10
@@ -133,7 +138,8 @@ static void node_range(const un_lattice *l, const double x[3], double reach, int
                        int32_t hi[3])
 {
     double origin[3] = {l->origin.x, l->origin.y, l->origin.z};
-    for (int a = 0; a < 3; a++) {
+    lo[2] = hi[2] = 0;
+    for (int a = 0; a < un_lattice_dim(l); a++) {
         lo[a] = (int32_t)un_clamp(ceil((x[a] - reach - origin[a]) / l->h[a]), 0, l->n[a]);
         hi[a] = (int32_t)un_clamp(floor((x[a] + reach - origin[a]) / l->h[a]), -1, l->n[a] - 1);
     }
@@ -149,17 +155,18 @@ static void scatter_colour(void *arg, int64_t begin, int64_t end)
     const un_particles *p = s->in->particles;
     const un_lattice *l = &s->lattice;
     double inverse = 1 / g->h, origin[3] = {l->origin.x, l->origin.y, l->origin.z};
+    float inverse_volume = (float)(inverse * inverse * (g->dim == 2 ? 1 : inverse));
     for (int64_t q = begin; q < end; q++) {
-        un_stencil at = un_grid_stencil(g, un_particle_position(p, q), 0, 0, 0);
-        if (!s->band[at.base]) continue;
+        if (!s->band[un_grid_cell_at(g, un_particle_position(p, q))]) continue;
         double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
         int32_t lo[3], hi[3];
         float w[3][SPLINE_NODES_MAX];
         node_range(l, x, 1.5 * g->h, lo, hi);
-        for (int a = 0; a < 3; a++)
+        w[2][0] = 1;
+        for (int a = 0; a < g->dim; a++)
             for (int32_t i = lo[a]; i <= hi[a]; i++)
                 w[a][i - lo[a]] = spline((float)((origin[a] + i * l->h[a] - x[a]) * inverse));
-        float mass = p->volume[q] * (float)(inverse * inverse * inverse);
+        float mass = p->volume[q] * inverse_volume;
         for (int32_t k = lo[2]; k <= hi[2]; k++)
             for (int32_t j = lo[1]; j <= hi[1]; j++) {
                 float wyz = mass * w[2][k - lo[2]] * w[1][j - lo[1]];
@@ -180,7 +187,7 @@ static double open_part(const un_mesher *in, un_vec3 x, double solid_distance)
     const bool *open = in->walls->scene->def.domain.open;
     double at[3] = {x.x, x.y, x.z}, inverse = 1 / in->grid->h, part = 1;
     double size[3] = {in->grid->size.x, in->grid->size.y, in->grid->size.z};
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < in->grid->dim; a++) {
         double closed = 0;
         if (!open[2 * a]) closed += un_colour_profile(at[a] * inverse);
         if (!open[2 * a + 1]) closed += un_colour_profile((size[a] - at[a]) * inverse);
@@ -201,7 +208,7 @@ static double solid_distance(const un_walls *walls, un_vec3 x)
 /* The band's cell for a node: the one at its upper side, or the last. */
 static int64_t cell_at(const un_grid *g, un_vec3 x)
 {
-    return un_grid_stencil(g, x, 0, 0, 0).base;
+    return un_grid_cell_at(g, x);
 }
 
 static void colour_to_phi(void *arg, int64_t begin, int64_t end)
@@ -220,6 +227,7 @@ static void colour_to_phi(void *arg, int64_t begin, int64_t end)
                 /* a node on a far side belongs to the padding: ask a little further in */
                 un_vec3 inner =
                     un_min3(x, un_sub(in->grid->size, un_v3(0.01 * h, 0.01 * h, 0.01 * h)));
+                if (in->grid->dim == 2) inner.z = 0;
                 c = cell_at(in->grid, inner);
             }
             if (s->band[c] != SAMPLED) {
@@ -268,7 +276,7 @@ static void wet_walls(mesher_state *s)
 {
     un_lattice *l = &s->lattice;
     const bool *open = s->in->walls->scene->def.domain.open;
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < un_lattice_dim(l); a++) {
         int32_t layer = (int32_t)round(WALL_GAP * s->in->grid->h / l->h[a]);
         if (2 * layer >= l->n[a]) continue;
         wet_args w = {s, a, {open[2 * a] ? -1 : layer, open[2 * a + 1] ? -1 : layer}};
@@ -280,16 +288,17 @@ static void wet_walls(mesher_state *s)
 
 static double lattice_sample(const un_lattice *l, const double x[3])
 {
-    double f[3], origin[3] = {l->origin.x, l->origin.y, l->origin.z};
+    double f[3] = {0}, origin[3] = {l->origin.x, l->origin.y, l->origin.z};
     int64_t base = 0, stride[3] = {1, l->n[0], (int64_t)l->n[0] * l->n[1]};
-    for (int a = 0; a < 3; a++) {
+    int32_t dim = un_lattice_dim(l);
+    for (int a = 0; a < dim; a++) {
         double s = (x[a] - origin[a]) / l->h[a];
         int32_t i = un_clampi((int32_t)s, 0, l->n[a] - 2);
         f[a] = un_clamp(s - i, 0, 1);
         base += i * stride[a];
     }
     double sum = 0;
-    for (int c = 0; c < 8; c++)
+    for (int c = 0; c < 1 << dim; c++)
         sum += (c & 1 ? f[0] : 1 - f[0]) * (c & 2 ? f[1] : 1 - f[1]) * (c & 4 ? f[2] : 1 - f[2]) *
                l->phi[base + (c & 1) * stride[0] + (c >> 1 & 1) * stride[1] + (c >> 2) * stride[2]];
     return sum;
@@ -300,6 +309,7 @@ static void find_loose(void *arg, int64_t begin, int64_t end)
     mesher_state *s = arg;
     const un_particles *p = s->in->particles;
     double h = s->in->grid->h;
+    bool flat = s->in->grid->dim == 2;
     for (int64_t q = begin; q < end; q++) {
         s->radius[q] = 0;
         if (s->band[cell_at(s->in->grid, un_particle_position(p, q))] != SAMPLED) continue;
@@ -307,8 +317,10 @@ static void find_loose(void *arg, int64_t begin, int64_t end)
         double t = (lattice_sample(&s->lattice, x) / h - LOOSE_FROM) / (LOOSE_FULL - LOOSE_FROM);
         t = un_clamp(t, 0, 1);
         /* by its volume: a half-full particle makes a smaller drop */
-        double full = cbrt(8 * p->volume[q] / (h * h * h));
-        s->radius[q] = (float)(LOOSE_RADIUS * h * full * t * t * (3 - 2 * t));
+        double full =
+            flat ? sqrt(4 * p->volume[q] / (h * h)) : cbrt(8 * p->volume[q] / (h * h * h));
+        double radius = (flat ? LOOSE_RADIUS_FLAT : LOOSE_RADIUS) * h;
+        s->radius[q] = (float)(radius * full * t * t * (3 - 2 * t));
     }
 }
 
@@ -333,7 +345,8 @@ static void touch_nodes(void *arg, int64_t begin, int64_t end)
 static void cell_range(const un_grid *g, un_vec3 x, double reach, int32_t lo[3], int32_t hi[3])
 {
     double s[3] = {x.x - g->origin.x, x.y - g->origin.y, x.z - g->origin.z};
-    for (int a = 0; a < 3; a++) {
+    lo[2] = hi[2] = 0;
+    for (int a = 0; a < g->dim; a++) {
         lo[a] = un_clampi((int32_t)((s[a] - reach) / g->h), 0, g->n[a] - 1);
         hi[a] = un_clampi((int32_t)((s[a] + reach) / g->h), 0, g->n[a] - 1);
     }
@@ -432,7 +445,9 @@ static void make_lattice(un_lattice *l, const un_grid *g, int32_t resolution)
     /* no more nodes along a kernel than SPLINE_NODES_MAX; the scene's bound on surface is lower */
     double step = fmax(fmax(size[0], fmax(size[1], size[2])) / resolution, g->h / 16);
     l->origin = un_v3(0, 0, 0);
-    for (int a = 0; a < 3; a++) {
+    l->n[2] = 1;
+    l->h[2] = 0;
+    for (int a = 0; a < g->dim; a++) {
         int32_t cells = (int32_t)fmax(1, round(size[a] / step));
         l->n[a] = cells + 1;
         l->h[a] = size[a] / cells;
@@ -478,10 +493,14 @@ un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in
     un_free(ctx, s.band);
     un_free(ctx, s.touched);
     un_free(ctx, s.radius);
-    if (status == UN_OK) status = un_surface_contour(ctx, &s.lattice, mesh);
+    bool flat = in->grid->dim == 2;
+    if (status == UN_OK && flat) status = un_surface_area(ctx, &s.lattice, in->smoothing, mesh);
+    if (status == UN_OK && !flat) status = un_surface_contour(ctx, &s.lattice, mesh);
     un_free(ctx, s.lattice.phi);
-    if (status == UN_OK) status = un_surface_smooth(ctx, &s.lattice, mesh, in->smoothing);
-    if (status == UN_OK) status = un_surface_normals_at_walls(ctx, &s.lattice, mesh);
+    if (status == UN_OK && !flat) {
+        status = un_surface_smooth(ctx, &s.lattice, mesh, in->smoothing);
+        if (status == UN_OK) status = un_surface_normals_at_walls(ctx, &s.lattice, mesh);
+    }
     if (status == UN_OK) {
         mesh->velocity = un_alloc(ctx, (size_t)mesh->vertex_count + 1, sizeof *mesh->velocity);
         if (!mesh->velocity) status = UN_ERROR_MEMORY;

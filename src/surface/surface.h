@@ -19,7 +19,7 @@ void un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *gri
 void un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
                          const un_bins *bins, const un_particles *particles,
                          const float *normalizer);
-/* Volume where phi < 0 in open space, m3. */
+/* Volume where phi < 0 in open space, m3 (2D: m2). */
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
                         const un_walls *walls);
 /* The distance to a flat surface at which the colour is c, in cells; and back. */
@@ -49,7 +49,7 @@ typedef struct un_mesher {
 } un_mesher;
 
 /* The liquid's surface, with normals and velocities: closed, cut to walls and solids, drops and
- * thin sheets included. */
+ * thin sheets included. In 2D its area, as un_surface_area makes it. */
 un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *mesher);
 double un_surface_mesh_bytes(const un_grid *grid, int32_t resolution, double particles);
 
@@ -61,6 +61,33 @@ typedef struct un_lattice {
     un_vec3 origin;
     float *phi;
 } un_lattice;
+/* One layer of nodes is 2D. */
+static inline int32_t un_lattice_dim(const un_lattice *lattice)
+{
+    return lattice->n[2] == 1 ? 2 : 3;
+}
+
+/* ---- 2D (flat.c): the liquid's area and its outline ---- */
+
+/* The part of a lattice of one layer where phi < 0, as flat triangles that share their vertices and
+ * face +z, normals included. `passes` pairs of Taubin steps fair the outline; each piece of it
+ * encloses as much afterwards. What mesh held before is not freed. */
+un_status un_surface_area(un_context *ctx, const un_lattice *lattice, int32_t passes,
+                          un_trimesh *mesh);
+
+/* Closed lines around a flat mesh, the liquid to their left. */
+typedef struct un_outline {
+    int32_t vertex_count, loop_count;
+    int32_t *vertex; /* of the mesh, loop after loop, each once */
+    int32_t *first;  /* of each loop; one more at the end */
+    un_vec3 *normal; /* by place in `vertex`: in the plane, outwards */
+} un_outline;
+un_status un_outline_create(un_context *ctx, const un_trimesh *mesh, un_outline *outline);
+void un_outline_free(un_context *ctx, un_outline *outline);
+/* Is it a surface of 2D, all of it in the plane z = 0? */
+bool un_surface_is_flat(const un_trimesh *mesh);
+/* Of a flat mesh, m2. */
+double un_surface_flat_area(const un_trimesh *mesh);
 
 /* The zero surface of phi as a closed, edge-manifold, outward-oriented mesh (contour.c). What
  * meets the lattice's boundary is closed exactly in the boundary plane, with a sharp edge, as if

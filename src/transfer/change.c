@@ -14,7 +14,7 @@ static void add_all(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) a->out[t] = un_add(a->out[t], a->all);
 }
 
-void un_transfer_accelerate(un_context *ctx, un_vec3 *u, int64_t count, un_vec3 change)
+void un_transfer_add(un_context *ctx, un_vec3 *u, int64_t count, un_vec3 change)
 {
     change_args a = {.out = u, .all = change};
     un_parallel_for(ctx, count, 16384, add_all, &a);

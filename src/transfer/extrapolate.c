@@ -56,7 +56,7 @@ un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *cons
 {
     uint8_t *fresh = un_arena_alloc(arena, (size_t)grid->cell_count, 1);
     if (!fresh) return UN_ERROR_MEMORY;
-    for (int axis = 0; axis < 3; axis++)
+    for (int axis = 0; axis < grid->dim; axis++)
         for (int32_t layer = 0; layer < layers; layer++) {
             extrapolate_args a = {u[axis], w ? w[axis] : NULL,  known[axis], fresh,
                                   grid,    (uint8_t)(layer + 2)};

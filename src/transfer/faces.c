@@ -8,20 +8,20 @@ typedef struct faces_args {
     const un_particles *particles;
 } faces_args;
 
-static void scatter(void *arg, int64_t begin, int64_t end)
+UN_KERNEL void scatter_in(const faces_args *a, int64_t begin, int64_t end, int dim)
 {
-    faces_args *a = arg;
     const un_grid *g = a->grid;
     const un_particles *p = a->particles;
     int64_t sy = g->stride[1], sz = g->stride[2];
     for (int64_t q = begin; q < end; q++) {
-        un_face_stencil t = un_faces_stencil(g, un_particle_position(p, q));
+        un_face_stencil t = un_faces_stencil_in(g, un_particle_position(p, q), dim);
         double volume = p->volume[q];
-        for (int axis = 0; axis < 3; axis++) {
-            double fx = t.f[0][axis != 0], fy = t.f[1][axis != 1], fz = t.f[2][axis != 2];
+        for (int axis = 0; axis < dim; axis++) {
+            double fx = t.f[0][axis != 0], fy = t.f[1][axis != 1];
+            double fz = dim == 2 ? 0 : t.f[2][axis != 2];
             double v = p->v[axis][q], wz[2] = {volume * (1 - fz), volume * fz};
             double *u = a->u[axis] + t.base[axis], *w = a->weight[axis] + t.base[axis];
-            for (int dz = 0; dz < 2; dz++) {
+            for (int dz = 0; dz < dim - 1; dz++) {
                 double w0 = wz[dz] * (1 - fy), w1 = wz[dz] * fy;
                 double w00 = w0 * (1 - fx), w01 = w0 * fx, w10 = w1 * (1 - fx), w11 = w1 * fx;
                 u[0] += w00 * v;
@@ -39,10 +39,16 @@ static void scatter(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void scatter(void *arg, int64_t begin, int64_t end)
+{
+    const faces_args *a = arg;
+    UN_BY_DIM(a->grid->dim, scatter_in(a, begin, end, dim));
+}
+
 static void clear(void *arg, int64_t begin, int64_t end)
 {
     faces_args *a = arg;
-    for (int axis = 0; axis < 3; axis++) {
+    for (int axis = 0; axis < a->grid->dim; axis++) {
         memset(a->u[axis] + begin, 0, (size_t)(end - begin) * sizeof(double));
         memset(a->weight[axis] + begin, 0, (size_t)(end - begin) * sizeof(double));
     }
@@ -51,7 +57,7 @@ static void clear(void *arg, int64_t begin, int64_t end)
 static void divide(void *arg, int64_t begin, int64_t end)
 {
     faces_args *a = arg;
-    for (int axis = 0; axis < 3; axis++)
+    for (int axis = 0; axis < a->grid->dim; axis++)
         for (int64_t f = begin; f < end; f++)
             if (a->weight[axis][f] > 0) a->u[axis][f] /= a->weight[axis][f];
 }
@@ -66,6 +72,66 @@ void un_transfer_to_faces(un_context *ctx, double *const u[3], double *const wei
     un_parallel_for(ctx, grid->cell_count, grain, divide, &a);
 }
 
+/* ---- over all faces ---- */
+
+typedef struct all_args {
+    double *const *u, *const *other;
+    uint8_t *const *known;
+    const un_grid *grid;
+    un_vec3 change;
+} all_args;
+
+static void mark_reached(void *arg, int64_t begin, int64_t end)
+{
+    all_args *a = arg;
+    for (int axis = 0; axis < a->grid->dim; axis++)
+        for (int64_t f = begin; f < end; f++) a->known[axis][f] = a->other[axis][f] > 0;
+}
+
+void un_transfer_mark_reached(un_context *ctx, uint8_t *const known[3], double *const weight[3],
+                              const un_grid *grid)
+{
+    all_args a = {.known = known, .other = weight, .grid = grid};
+    un_parallel_for(ctx, grid->cell_count, un_block_grain(grid->cell_count), mark_reached, &a);
+}
+
+static void accelerate(void *arg, int64_t begin, int64_t end)
+{
+    all_args *a = arg;
+    double change[3] = {a->change.x, a->change.y, a->change.z};
+    for (int axis = 0; axis < a->grid->dim; axis++)
+        for (int64_t f = begin; f < end; f++) {
+            a->other[axis][f] = a->u[axis][f];
+            a->u[axis][f] += change[axis];
+        }
+}
+
+void un_transfer_accelerate(un_context *ctx, double *const u[3], double *const before[3],
+                            un_vec3 change, const un_grid *grid)
+{
+    all_args a = {.u = u, .other = before, .grid = grid, .change = change};
+    un_parallel_for(ctx, grid->cell_count, un_block_grain(grid->cell_count), accelerate, &a);
+}
+
+static double fastest(void *arg, int64_t begin, int64_t end)
+{
+    const all_args *a = arg;
+    double max = 0;
+    for (int axis = 0; axis < a->grid->dim; axis++)
+        for (int64_t f = begin; f < end; f++) {
+            double speed = fabs(a->u[axis][f]);
+            if (a->known[axis][f] == 1 && !(speed <= max)) max = speed;
+        }
+    return max;
+}
+
+double un_transfer_max_speed(un_context *ctx, double *const u[3], uint8_t *const known[3],
+                             const un_grid *grid)
+{
+    all_args a = {.u = u, .known = known, .grid = grid};
+    return un_parallel_max(ctx, grid->cell_count, fastest, &a);
+}
+
 /* ---- back to the particles ---- */
 
 typedef struct particles_args {
@@ -75,9 +141,8 @@ typedef struct particles_args {
     const un_flip *flip;
 } particles_args;
 
-static void update(void *arg, int64_t begin, int64_t end)
+UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, int dim)
 {
-    particles_args *a = arg;
     un_particles *p = a->particles;
     const un_flip *flip = a->flip;
     double inverse_quiet = 1 / (flip->quiet_speed * flip->quiet_speed);
@@ -85,19 +150,25 @@ static void update(void *arg, int64_t begin, int64_t end)
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
             p->v[0][q] += flip->dt * flip->gravity.x;
             p->v[1][q] += flip->dt * flip->gravity.y;
-            p->v[2][q] += flip->dt * flip->gravity.z;
+            if (dim == 3) p->v[2][q] += flip->dt * flip->gravity.z;
             continue;
         }
-        un_face_stencil at = un_faces_stencil(a->grid, un_particle_position(p, q));
-        un_vec3 now = un_faces_at(a->grid, a->u_new, &at);
-        un_vec3 before = un_faces_at(a->grid, a->u_old, &at);
+        un_face_stencil at = un_faces_stencil_in(a->grid, un_particle_position(p, q), dim);
+        un_vec3 now = un_faces_at_in(a->grid, a->u_new, &at, dim);
+        un_vec3 before = un_faces_at_in(a->grid, a->u_old, &at, dim);
         un_vec3 v = un_add(un_particle_velocity(p, q), un_sub(now, before));
         double stir = un_dot(now, now) * inverse_quiet;
         double pic = flip->pic + (flip->pic_quiet - flip->pic) / (1 + stir * stir);
         p->v[0][q] = v.x + pic * (now.x - v.x);
         p->v[1][q] = v.y + pic * (now.y - v.y);
-        p->v[2][q] = v.z + pic * (now.z - v.z);
+        if (dim == 3) p->v[2][q] = v.z + pic * (now.z - v.z);
     }
+}
+
+static void update(void *arg, int64_t begin, int64_t end)
+{
+    const particles_args *a = arg;
+    UN_BY_DIM(a->grid->dim, update_in(a, begin, end, dim));
 }
 
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
@@ -115,23 +186,29 @@ typedef struct mark_args {
     const un_grid *grid;
 } mark_args;
 
-static void mark(void *arg, int64_t begin, int64_t end, double *sums)
+UN_KERNEL void mark_in(const mark_args *a, int64_t begin, int64_t end, double *sums, int dim)
 {
-    mark_args *a = arg;
     un_particles *p = a->particles;
     const un_grid *g = a->grid;
     for (int64_t q = begin; q < end; q++) {
-        un_stencil t = un_grid_stencil(g, un_particle_position(p, q), 0.5, 0.5, 0.5);
+        un_stencil t = un_grid_stencil_in(g, un_particle_position(p, q), 0.5, dim);
         const float *v = a->phi + t.base;
         int64_t sy = g->stride[1], sz = g->stride[2];
-        bool wet = v[0] < 0 || v[1] < 0 || v[sy] < 0 || v[sy + 1] < 0 || v[sz] < 0 ||
-                   v[sz + 1] < 0 || v[sz + sy] < 0 || v[sz + sy + 1] < 0;
+        bool wet = v[0] < 0 || v[1] < 0 || v[sy] < 0 || v[sy + 1] < 0;
+        if (dim == 3)
+            wet = wet || v[sz] < 0 || v[sz + 1] < 0 || v[sz + sy] < 0 || v[sz + sy + 1] < 0;
         p->flags[q] = wet ? 0 : UN_PARTICLE_BALLISTIC;
         if (!wet)
             sums[0] += 1;
-        else if (un_grid_sample(g, a->phi, un_particle_position(p, q)) < 0)
+        else if (un_grid_sample_in(g, a->phi, un_particle_position(p, q), dim) < 0)
             sums[1] += p->volume[q];
     }
+}
+
+static void mark(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const mark_args *a = arg;
+    UN_BY_DIM(a->grid->dim, mark_in(a, begin, end, sums, dim));
 }
 
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,

@@ -11,6 +11,16 @@
 void un_transfer_to_faces(un_context *ctx, double *const u[3], double *const weight[3],
                           const un_grid *grid, const un_bins *bins, const un_particles *particles);
 
+/* known[a][f]: 1 where particles reach the face, else 0. */
+void un_transfer_mark_reached(un_context *ctx, uint8_t *const known[3], double *const weight[3],
+                              const un_grid *grid);
+/* before <- u, u <- u + change. */
+void un_transfer_accelerate(un_context *ctx, double *const u[3], double *const before[3],
+                            un_vec3 change, const un_grid *grid);
+/* The fastest of the faces with known = 1, m/s. */
+double un_transfer_max_speed(un_context *ctx, double *const u[3], uint8_t *const known[3],
+                             const un_grid *grid);
+
 /* known[a][f] != 0 marks faces with a value. Each of `layers` passes gives faces next to known
  * ones the mean of those and marks them: 2 after the first pass, 3 after the second, ... w may be
  * NULL: a second field that goes along. */
@@ -30,8 +40,8 @@ typedef struct un_flip {
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
                               double *const u_old[3], const un_grid *grid, const un_flip *flip);
 
-/* Marks as ballistic the particles with no liquid cell (phi < 0) among the eight whose centres
- * surround them. Returns their number, and what volume of particles lies where phi < 0. */
+/* Marks as ballistic the particles with no liquid cell (phi < 0) among the eight, in 2D four,
+ * whose centres surround them. Returns their number, and what volume of particles lies where phi < 0. */
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
                                    const un_grid *grid, double *volume_inside);
 
@@ -114,7 +124,7 @@ void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
 /* ---- the step's change (change.c) ---- */
 
 /* Adds the same to all. */
-void un_transfer_accelerate(un_context *ctx, un_vec3 *u, int64_t count, un_vec3 change);
+void un_transfer_add(un_context *ctx, un_vec3 *u, int64_t count, un_vec3 change);
 /* u - was where known is 1, else 0; change may be `was` itself. */
 void un_transfer_change(un_context *ctx, un_vec3 *change, const un_vec3 *u, const un_vec3 *was,
                         const uint8_t *known, int64_t count);

@@ -307,10 +307,12 @@ static void put_table(page *p)
     }
     un_file_printf(p->file, "</tr>\n");
     row_begin(p, "finest cells");
-    for (int32_t r = 0; r < p->run_count; r++)
-        un_file_printf(p->file, "<td>%d × %d × %d of %.3g mm</td>", p->runs[r].info.cells[0],
-                       p->runs[r].info.cells[1], p->runs[r].info.cells[2],
-                       1e3 * p->runs[r].info.cell_size);
+    for (int32_t r = 0; r < p->run_count; r++) {
+        const int32_t *cells = p->runs[r].info.cells;
+        un_file_printf(p->file, "<td>%d × %d", cells[0], cells[1]);
+        if (cells[2] > 0) un_file_printf(p->file, " × %d", cells[2]);
+        un_file_printf(p->file, " of %.3g mm</td>", 1e3 * p->runs[r].info.cell_size);
+    }
     un_file_printf(p->file, "</tr>\n");
     row_numbers(p, "particles, at most", particles_of, "%.0f");
     row_numbers(p, "steps", steps_of, "%.0f");

@@ -212,7 +212,7 @@ un_status un_view_pack_particles(un_text *t, const un_particles *p, int32_t most
     float radius_max = 0;
     for (int32_t i = 0; i < p->count; i++) {
         grow(&f, un_particle_position(p, i), un_length(un_particle_velocity(p, i)), i == 0);
-        radius_max = fmaxf(radius_max, (float)cbrt(p->volume[i] * (3 / (4 * UN_PI))));
+        radius_max = fmaxf(radius_max, (float)un_particle_ball(p, i));
     }
     put(&b, &(uint32_t){(uint32_t)count}, sizeof(uint32_t));
     put_box(&b, &f);
@@ -227,7 +227,7 @@ un_status un_view_pack_particles(un_text *t, const un_particles *p, int32_t most
         }
     }
     for (int64_t k = 0; k < count; k++) { /* in 32nds of a doubling below the largest */
-        double r = cbrt(p->volume[k * p->count / count] * (3 / (4 * UN_PI)));
+        double r = un_particle_ball(p, k * p->count / count);
         double step = r > 0 ? 32 * log2((double)radius_max / r) : 255;
         put_byte(&b, (int)lround(un_clamp(step, 0, 255)));
     }

@@ -57,7 +57,7 @@ static void dense_split(dense *d, int32_t i, int32_t j, int32_t k)
     uint8_t level = *dense_at(d, i, j, k);
     int32_t s = 1 << (d->tree->level_max - level);
     i -= i % s, j -= j % s, k -= k % s;
-    for (int32_t z = k; z < k + s; z++)
+    for (int32_t z = k; z < k + s && z < d->tree->n[2]; z++) /* one layer in 2D */
         for (int32_t y = j; y < j + s; y++)
             for (int32_t x = i; x < i + s; x++) *dense_at(d, x, y, z) = (uint8_t)(level + 1);
 }
@@ -102,18 +102,16 @@ static void dense_balance(dense *d)
     }
 }
 
-static void is_the_coarsest_balanced_tree(void **state)
+static void are_the_coarsest_balanced(const check_tree_def *trees, int count)
 {
-    (void)state;
     un_context *ctx = check_context();
     un_arena arena;
     un_arena_init(&arena, ctx);
-    for (int t = 0; t < CHECK_TREE_COUNT; t++)
+    for (int t = 0; t < count; t++)
         for (uint64_t seed = 0; seed < 6; seed++) {
             un_octree tree;
-            un_octree_init(ctx, &tree, check_trees[t].size, check_trees[t].coarsest,
-                           check_trees[t].finest);
-            check_points points = check_make_points(ctx, &check_trees[t], &tree, 10 * seed);
+            un_octree_init(ctx, &tree, trees[t].size, trees[t].coarsest, trees[t].finest);
+            check_points points = check_make_points(ctx, &trees[t], &tree, 10 * seed);
             un_octree_request request = check_request(&points);
             check_ok(ctx, un_octree_build(&tree, &arena, &request));
             const char *reason = NULL;
@@ -135,6 +133,44 @@ static void is_the_coarsest_balanced_tree(void **state)
             un_arena_reset(&arena);
         }
     un_arena_free(&arena);
+    check_context_end(ctx);
+}
+
+static void is_the_coarsest_balanced_tree(void **state)
+{
+    (void)state;
+    are_the_coarsest_balanced(check_trees, CHECK_TREE_COUNT);
+}
+
+/* A domain without depth: squares in the plane, and points find theirs. */
+static void is_a_quadtree_in_2d(void **state)
+{
+    (void)state;
+    static const check_tree_def flat[] = {
+        {{1, 1, 0}, 1, 1, 3, 0, false},       {{1, 1, 0}, 4, 4, 5, 1, false},
+        {{1, 1, 0}, 1, 16, 6, 0, false},      {{1, 1, 0}, 2, 64, 40, 1, false},
+        {{2, 1, 0}, 4, 64, 12, 3, false},     {{0.3, 1.7, 0}, 3, 56, 30, 2, false},
+        {{1, 0.02, 0}, 9, 144, 10, 1, false},
+    };
+    int count = (int)(sizeof flat / sizeof *flat);
+    are_the_coarsest_balanced(flat, count);
+    un_context *ctx = check_context();
+    for (int t = 0; t < count; t++) {
+        un_octree tree;
+        check_build_tree(ctx, &tree, &flat[t], 5);
+        assert_int_equal(tree.dim, 2);
+        double area = 0;
+        for (int32_t c = 0; c < tree.leaf_count; c++) {
+            un_vec3 at = un_octree_corner(&tree, c);
+            double s = un_octree_size(&tree, tree.level[c]);
+            assert_true(at.z == 0);
+            assert_int_equal(un_octree_find(&tree, un_v3(at.x + s / 2, at.y + s / 2, 0)), c);
+            area += s * s;
+        }
+        double root = un_octree_size(&tree, 0);
+        check_near(area, tree.roots[0] * root * tree.roots[1] * root, 1e-9);
+        un_octree_free(&tree);
+    }
     check_context_end(ctx);
 }
 
@@ -363,6 +399,7 @@ int main(void)
         cmocka_unit_test(shapes_the_brick),
         cmocka_unit_test(interleaves),
         cmocka_unit_test(is_the_coarsest_balanced_tree),
+        cmocka_unit_test(is_a_quadtree_in_2d),
         cmocka_unit_test(finds_points),
         cmocka_unit_test(does_not_depend_on_order),
         cmocka_unit_test(takes_defaults),

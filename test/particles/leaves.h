@@ -33,7 +33,7 @@ static inline void leaves_cut(un_octree *t, leaf_size *wanted, const uint32_t at
 /* Of the domain [0, size], which lies in the root cube of the given edge. */
 static inline un_octree leaves_make(un_vec3 size, double edge, int32_t level_max, leaf_size *wanted)
 {
-    un_octree t = {.size = size, .level_max = level_max, .h = ldexp(edge, -level_max)};
+    un_octree t = {.dim = 3, .size = size, .level_max = level_max, .h = ldexp(edge, -level_max)};
     t.unit = 0.5 * t.h;
     t.inverse_h = 1 / t.h;
     for (int32_t l = 0; l <= level_max; l++) t.edge[l] = ldexp(edge, -l);

@@ -264,7 +264,7 @@ static void sorting_keeps_particles_whole_and_finds_cells(void **state)
         for (int32_t q = 0; q < p.count; q++) sum += p.x[0][q];
         check_ok(t.ctx, un_bins_sort(bins, &arena, &p));
         const un_grid *g = &t.grid;
-        int64_t total = (int64_t)bins->block_count * UN_BLOCK_CELLS, found = 0;
+        int64_t total = (int64_t)bins->block_count * bins->block_cells, found = 0;
         for (int32_t q = 0; q < p.count; q++) {
             assert_true(p.v[0][q] == 2 * p.x[0][q] && p.v[1][q] == p.x[0][q] - p.x[1][q]);
             assert_true(p.v[2][q] == p.x[2][q] * p.x[1][q]);

@@ -448,7 +448,7 @@ function aboutPage() {
         make("h3", { className: "name", textContent: run.name }),
         list([
           ["Status", run.status], ["Message", r.message], ["Method", r.method ?? run.scene.method], ["Frames", r.frames ? `${r.frames.finished} of ${r.frames.planned}, ${number(r.frames.rate)} a second` : String(run.about.frames)],
-          ["Resolution", cells && `${cells.join(" × ")} cells of ${number(r.resolution.cell_size)} m`], ["Domain", run.scene.domain && `${run.scene.domain.map((v) => number(v)).join(" × ")} m`],
+          ["Resolution", cells && `${cells.join(" × ")} cells of ${number(r.resolution.cell_size)} m`], ["Domain", run.scene.domain && `${run.scene.domain.filter((v) => v > 0).map((v) => number(v)).join(" × ")} m`],
           ["Time", Number.isFinite(r.seconds) && duration(r.seconds)], ["Time a frame", r.frames?.finished > 0 && duration(r.seconds / r.frames.finished)],
           ["Memory", r.bytes_peak && `${number(r.bytes_peak / 1e6)} MB`], ["Machine", r.machine?.cpu], ["Threads", r.machine?.threads && String(r.machine.threads)], ["Version", r.version],
           ["Triangles", data?.surface && data.surface.triangles.toLocaleString("en")], ["Particles", data?.particles && data.particles.count.toLocaleString("en")],

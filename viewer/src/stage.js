@@ -5,6 +5,9 @@
 // through water, the depths of back faces less those of front faces, adds up in another; then the
 // front faces bend the first by their normal, colour it by the second and reflect a sky. That needs
 // no sorting, whatever the shape.
+//
+// A domain without depth is 2D: water and solids are flat there, in colours of their own, and seen
+// from the front.
 import * as THREE from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { levelColour, ramp } from "./colours.js";
@@ -83,6 +86,12 @@ uniform vec3 uSize;
 uniform float uUnit, uStyle, uFastest, uOpen;
 void main() {
   if (dot(vPlace, uCut.xyz) > uCut.w) discard;
+  if (uSize.z == 0.0) {
+    vec3 water = mix(vec3(0.016, 0.147, 0.462), vec3(0.074, 0.342, 0.708), clamp(vPlace.y / uSize.y, 0.0, 1.0));
+    gl_FragColor = vec4(uStyle < 1.5 ? water : ramp(vSpeed / uFastest), 1.0);
+    #include <colorspace_fragment>
+    return;
+  }
   vec3 v = normalize(cameraPosition - vPlace);
   vec3 n = normalize(vNormal);
   // water that stands at a side of the domain is flat there; its vertices have normals of the surface
@@ -125,11 +134,11 @@ void main() {
 }`;
 const solidFragment = /* glsl */ `
 ${common}
-uniform vec3 uColour;
+uniform vec3 uColour, uSize;
 varying vec3 vNormal, vPlace;
 void main() {
   vec3 n = normalize(vNormal);
-  gl_FragColor = vec4(matte(uColour, n), 1.0);
+  gl_FragColor = vec4(uSize.z == 0.0 ? 0.7 * uColour : matte(uColour, n), 1.0);
   #include <colorspace_fragment>
 }`;
 
@@ -200,10 +209,11 @@ class View {
     this.solids = [];
     const size = run.scene.domain ?? [1, 1, 1];
     this.size = new THREE.Vector3(...size);
+    this.flat = size[2] === 0;
     this.unit = Math.max(...size);
     const own = { uCut: { value: NOWHERE.clone() }, uUnit: { value: this.unit }, uSize: { value: this.size }, uView: { value: new THREE.Vector4() }, uFastest: { value: 1 }, uOpen: { value: 0 } };
     this.waterUniforms = { ...stage.uniforms, ...own };
-    this.waterMaterial = new THREE.ShaderMaterial({ vertexShader: waterVertex, fragmentShader: waterFragment, uniforms: this.waterUniforms, side: THREE.DoubleSide });
+    this.waterMaterial = new THREE.ShaderMaterial({ vertexShader: waterVertex, fragmentShader: waterFragment, uniforms: this.waterUniforms, side: THREE.DoubleSide, polygonOffset: this.flat, polygonOffsetFactor: 2, polygonOffsetUnits: 2 });
     this.thickMaterial = new THREE.ShaderMaterial({
       vertexShader: waterVertex, fragmentShader: thicknessFragment, uniforms: this.waterUniforms, side: THREE.DoubleSide,
       depthTest: false, depthWrite: false, transparent: true, blending: THREE.CustomBlending, blendSrc: THREE.OneFactor, blendDst: THREE.OneFactor, blendEquation: THREE.AddEquation,
@@ -216,6 +226,7 @@ class View {
       new THREE.PlaneGeometry(8 * this.unit, 8 * this.unit).rotateX(-Math.PI / 2).translate(size[0] / 2, -1e-4 * this.unit, size[2] / 2),
       new THREE.ShaderMaterial({ vertexShader: floorVertex, fragmentShader: floorFragment, uniforms: { ...stage.uniforms, uUnit: own.uUnit, uMiddle: { value: new THREE.Vector3(size[0] / 2, 0, size[2] / 2) } } }),
     );
+    this.floor.visible = !this.flat;
     this.scene.add(this.floor);
     const box = new THREE.BoxGeometry(...size).translate(size[0] / 2, size[1] / 2, size[2] / 2);
     this.box = new THREE.LineSegments(new THREE.EdgesGeometry(box), new THREE.LineBasicMaterial({ color: 0xffffff, transparent: true, opacity: 0.75 }));
@@ -236,7 +247,7 @@ class View {
   }
 
   async loadSolids() {
-    const uniforms = { ...this.stage.uniforms, uColour: this.stage.uniforms.uSolid };
+    const uniforms = { ...this.stage.uniforms, uColour: this.stage.uniforms.uSolid, uSize: this.waterUniforms.uSize };
     for (const [k, about] of (this.run.scene.solids ?? []).entries()) {
       if (!about.triangles) continue;
       const mesh = await this.run.solid(k);
@@ -417,7 +428,7 @@ export class Stage {
     return view;
   }
 
-  /** Where the scene's camera stands at the start; without one, or with whole, a three-quarter view of the domain. */
+  /** Where the scene's camera stands at the start; without one, or with whole, a three-quarter view of the domain, of 2D a view from the front. */
   reset(whole = this.whole) {
     this.moved = false;
     this.whole = whole;
@@ -425,9 +436,9 @@ export class Stage {
     this.camera.fov = fov;
     const cell = this.cell(0);
     this.camera.aspect = cell.w / Math.max(cell.h, 1);
-    const back = new THREE.Vector3(Math.sin(0.56) * Math.cos(0.37), Math.sin(0.37), Math.cos(0.56) * Math.cos(0.37));
+    const back = v.flat ? new THREE.Vector3(0, 0, 1) : new THREE.Vector3(Math.sin(0.56) * Math.cos(0.37), Math.sin(0.37), Math.cos(0.56) * Math.cos(0.37));
     const target = size.clone().multiplyScalar(0.5);
-    target.y *= 0.86;
+    if (!v.flat) target.y *= 0.86;
     let distance = 0;
     const tan = Math.tan((this.camera.fov * Math.PI) / 360), right = new THREE.Vector3(0, 1, 0).cross(back).normalize(), up = back.clone().cross(right);
     for (let c = 0; c < 8; c++) {

@@ -5,7 +5,7 @@
  * damping, so that flat places stay even); each crossed lattice edge gets a quad between its four
  * cells. Edges and corners of boxes and cylinders come out sharp, which contouring by marching
  * would bevel. */
-#include "bodies/bodies.h"
+#include "output/solid.h"
 
 #define CELLS 96     /* along the longest side of the solid */
 #define CELLS_MIN 12 /* along any side, so that plates keep their two faces */
@@ -348,9 +348,10 @@ void un_body_mesh_free(un_context *ctx, un_body_mesh *mesh)
     *mesh = (un_body_mesh){0};
 }
 
-static un_status allocate(un_context *ctx, un_body_mesh *mesh, int32_t triangle_count)
+un_status un_body_mesh_init(un_context *ctx, un_body_mesh *mesh, int32_t vertex_count,
+                            int32_t triangle_count)
 {
-    mesh->vertex_count = 3 * triangle_count;
+    mesh->vertex_count = vertex_count;
     mesh->triangle_count = triangle_count;
     UN_ALLOC(ctx, mesh->position, mesh->vertex_count + 1);
     UN_ALLOC(ctx, mesh->normal, mesh->vertex_count + 1);
@@ -362,6 +363,7 @@ static un_status allocate(un_context *ctx, un_body_mesh *mesh, int32_t triangle_
 un_status un_body_mesh_build(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
                              un_body_mesh *mesh)
 {
+    if (domain.z == 0) return un_flat_solid(ctx, shape, moves, domain, mesh);
     *mesh = (un_body_mesh){0};
     lattice l = {.shape = shape, .mesh = mesh};
     if (!lay_out(&l, moves, domain)) return UN_OK;
@@ -381,7 +383,7 @@ un_status un_body_mesh_build(un_context *ctx, const un_shape *shape, bool moves,
     un_parallel_for(ctx, l.n[2] - 1, 1, place_slabs, &l);
     UN_TRY_DONE(find_quads(ctx, &l));
     mesh->container = l.container;
-    UN_TRY_DONE(allocate(ctx, mesh, 2 * l.quad_count));
+    UN_TRY_DONE(un_body_mesh_init(ctx, mesh, 6 * l.quad_count, 2 * l.quad_count));
     un_parallel_for(ctx, l.quad_count, 64, set_quads, &l);
 done:
     un_free(ctx, l.phi);

@@ -1,6 +1,6 @@
 /* Solids come with corners of their own for every face; what is to be written to files or sent
  * shares those of the same place whose normals are within a degree or so. */
-#include "bodies/bodies.h"
+#include "output/output.h"
 
 typedef struct corner {
     float x[3];

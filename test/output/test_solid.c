@@ -1,5 +1,5 @@
 /* Triangles of solids: on the boundary, closed, outward, sharp at edges. */
-#include "bodies/bodies.h"
+#include "output/output.h"
 #include "check.h"
 
 static un_vec3 corner(const un_body_mesh *m, int32_t t, int c, bool normal)

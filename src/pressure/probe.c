@@ -1,0 +1,32 @@
+/* The pressure of the last projection at a place. */
+#include "pressure/pressure.h"
+
+double un_pressure_at(const un_pressure *pr, un_vec3 x)
+{
+    const un_grid *g = pr->grid;
+    double half = 0.5 * g->h;
+    un_vec3 inner = un_v3(half, half, g->half[2] * g->h);
+    int64_t c = un_grid_cell_at(g, un_min3(un_max3(x, inner), un_sub(g->size, inner)));
+    const int32_t *index = pr->index;
+    const double *p = pr->p;
+    if (index[c] < 0) return 0;
+    double at[3] = {x.x, x.y, x.z}, value = p[c];
+    double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
+    for (int a = 0; a < g->dim; a++) {
+        int64_t d = g->stride[a];
+        int64_t i = c / d % g->n[a];
+        double offset = (at[a] - origin[a]) / g->h - ((double)i + 0.5);
+        bool low = index[c - d] >= 0, high = index[c + d] >= 0;
+        double slope = low && high ? 0.5 * (p[c + d] - p[c - d])
+                       : high      ? p[c + d] - p[c]
+                       : low       ? p[c] - p[c - d]
+                                   : 0;
+        value += offset * slope;
+    }
+    return value;
+}
+
+void un_pressure_forget(un_pressure *pr)
+{
+    for (int64_t c = 0; c < pr->grid->cell_count; c++) pr->index[c] = -1;
+}
