@@ -26,6 +26,17 @@ un_status un_core_move_bodies(un_core *c, double dt)
     return un_bodies_update(c->bodies, c->time, dt);
 }
 
+un_flip un_core_flip(const un_core *c, double h, double dt)
+{
+    const un_scene_def *def = c->def;
+    return (un_flip){.dt = dt,
+                     .gravity = def->gravity,
+                     .pic = def->solver.pic,
+                     .pic_quiet = fmax(UN_PIC_QUIET, def->solver.pic),
+                     .quiet_speed = un_quiet_speed(un_length(def->gravity), h),
+                     .thickness = def->fluid.viscosity / def->fluid.density};
+}
+
 un_status un_core_measure(un_core *c, un_step *report, const un_particles *particles,
                           int64_t ballistic)
 {

@@ -4,6 +4,7 @@
 
 #include "method/method.h"
 #include "sources/sources.h"
+#include "transfer/transfer.h"
 
 typedef struct un_core {
     un_context *ctx;
@@ -11,7 +12,7 @@ typedef struct un_core {
     const un_scene_def *def;
     un_grid grid; /* of finest cells; adaptive methods emit and collide by it, no more */
     un_bodies *bodies;
-    un_walls *walls; /* the bodies and closed sides, as the grid sees them */
+    un_walls *walls;    /* the bodies and closed sides, as the grid sees them */
     un_arena arena;     /* emptied after each stage */
     un_sources sources; /* and the ledger */
     double time;
@@ -30,6 +31,8 @@ static inline void un_core_tick(un_core *core, double dt)
     core->time += dt;
     core->step_count++;
 }
+/* How particles take over the mesh's velocity, cells having the edge h. */
+un_flip un_core_flip(const un_core *core, double h, double dt);
 /* What every method with particles reports: time, volumes, sums over the particles. */
 un_status un_core_measure(un_core *core, un_step *report, const un_particles *particles,
                           int64_t ballistic);
@@ -41,8 +44,6 @@ void un_core_report(un_core *core, un_step *report, const un_solve_report *solve
 
 un_status un_core_save(const un_core *core, un_state *out);
 un_status un_core_load(un_core *core, const un_state *in);
-un_status un_save_sources(un_state *out, const un_sources *sources);
-un_status un_load_sources(const un_state *in, un_sources *sources);
 /* flags: instead of the particles' own; NULL: those. */
 un_status un_save_particles(un_state *out, const un_particles *particles, const uint8_t *flags);
 /* Fails unless all is finite and in the domain. `particles` is empty but for `sized`. */

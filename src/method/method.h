@@ -38,7 +38,7 @@ typedef struct un_estimate {
 
 /* One published algorithm. state is the method's own. All may be called from one thread only. */
 typedef struct un_method {
-    un_traits traits; /* its name, and what it can do */
+    un_traits traits;          /* its name, and what it can do */
     const char *const *stages; /* names for the columns seconds_<stage>, NULL-terminated */
     un_status (*create)(un_context *ctx, const un_scene *scene, void **state);
     void (*destroy)(void *state);

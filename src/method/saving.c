@@ -50,7 +50,7 @@ un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p
 
 _Static_assert(sizeof(un_vec3) == 3 * sizeof(double), "saved as three numbers");
 
-un_status un_save_sources(un_state *out, const un_sources *s)
+static un_status save_sources(un_state *out, const un_sources *s)
 {
     double ledger[3] = {s->ledger.start, s->ledger.in, s->ledger.out};
     void *to;
@@ -65,7 +65,7 @@ un_status un_save_sources(un_state *out, const un_sources *s)
     return UN_OK;
 }
 
-un_status un_load_sources(const un_state *in, un_sources *s)
+static un_status load_sources(const un_state *in, un_sources *s)
 {
     double ledger[3];
     int32_t count = s->def->source_count;
@@ -94,7 +94,7 @@ un_status un_load_sources(const un_state *in, un_sources *s)
 /* The solids are placed again for the step that placed them last. */
 un_status un_core_save(const un_core *c, un_state *out)
 {
-    UN_TRY(un_save_sources(out, &c->sources));
+    UN_TRY(save_sources(out, &c->sources));
     UN_TRY(un_state_add_number(out, "walls.time", c->bodies->time));
     UN_TRY(un_state_add_number(out, "walls.dt", c->bodies->dt));
     UN_TRY(un_state_add_number(out, "time", c->time));
@@ -111,7 +111,7 @@ un_status un_core_load(un_core *c, const un_state *in)
     UN_TRY(un_state_number(in, "walls.time", &time));
     UN_TRY(un_state_number(in, "walls.dt", &dt));
     UN_TRY(un_bodies_update(c->bodies, time, dt));
-    return un_load_sources(in, &c->sources);
+    return load_sources(in, &c->sources);
 }
 
 /* ---- the same? ---- */

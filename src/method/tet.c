@@ -177,13 +177,7 @@ static un_status extend(un_adaptive *a, double dt)
 static void to_particles(un_tet *s, double dt)
 {
     un_adaptive *a = &s->a;
-    const un_scene_def *def = a->core.def;
-    un_flip flip = {.dt = dt,
-                    .gravity = def->gravity,
-                    .pic = def->solver.pic,
-                    .pic_quiet = fmax(UN_PIC_QUIET, def->solver.pic),
-                    .quiet_speed = un_quiet_speed(un_length(def->gravity), a->mesh.tree.h),
-                    .thickness = def->fluid.viscosity / def->fluid.density};
+    un_flip flip = un_core_flip(&a->core, a->mesh.tree.h, dt);
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,

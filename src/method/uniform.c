@@ -42,12 +42,13 @@ static un_status step(void *state, double dt, un_step *report)
     un_step_init(report);
     report->dt = dt;
 
-    UN_TRY(un_bodies_update(s->bodies, s->time, dt)); /* 1 move the solids */
-    un_walls_update(s->walls);
+    UN_TRY(un_core_move_bodies(&s->core, dt)); /* 1 move the solids */
+    un_walls_update(s->core.walls);
     un_stage_end(report, STAGE_WALLS, &clock);
     /* 2 spread the particles */
-    UN_TRY(un_particles_correct(s->ctx, &s->arena, &s->particles, s->bins, s->phi, s->walls));
-    un_arena_reset(&s->arena);
+    UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &s->particles, s->bins, s->phi,
+                                s->core.walls));
+    un_arena_reset(&s->core.arena);
     un_stage_end(report, STAGE_CORRECT, &clock);
     UN_TRY(un_uniform_to_grid(s, dt)); /* 3 velocities, gravity */
     un_stage_end(report, STAGE_TO_GRID, &clock);
@@ -57,10 +58,10 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     un_uniform_to_particles(s, dt); /* 6 FLIP update */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
-    un_advect_particles(s->ctx, &s->particles, s->u, s->walls, s->def->gravity, dt); /* 7 move */
+    un_advect_particles(s->core.ctx, &s->particles, s->u, s->core.walls, s->core.def->gravity,
+                        dt); /* 7 move */
     un_stage_end(report, STAGE_ADVECT, &clock);
-    s->time += dt;
-    s->step_count++;
+    un_core_tick(&s->core, dt);
     UN_TRY(un_uniform_remove(s));   /* 8 drains, open sides */
     UN_TRY(un_uniform_emit(s, dt)); /* 9 emitters */
     un_stage_end(report, STAGE_SOURCES, &clock);
@@ -71,25 +72,20 @@ static un_status step(void *state, double dt, un_step *report)
 
     UN_TRY(un_uniform_measure(s, report));
     report->cells = projection.cell_count;
-    report->max_divergence = projection.max_divergence;
-    report->pressure_iterations = projection.solve.iterations;
-    report->pressure_residual = projection.solve.residual;
-    report->bytes = (double)un_context_bytes(s->ctx);
     un_stage_end(report, STAGE_MEASURE, &clock);
-    report->seconds = un_seconds() - start;
-    s->last = *report;
+    un_core_report(&s->core, report, &projection.solve, projection.max_divergence, start);
     return UN_OK;
 }
 
 static double step_limit(void *state)
 {
     const un_uniform *s = state;
-    return un_step_limit(s->def, s->grid.h, s->max_speed / s->grid.h);
+    return un_step_limit(s->core.def, s->core.grid.h, s->max_speed / s->core.grid.h);
 }
 
 static const un_bodies *bodies(const void *state)
 {
-    return ((const un_uniform *)state)->bodies;
+    return ((const un_uniform *)state)->core.bodies;
 }
 
 static const un_particles *particles(const void *state)
@@ -103,78 +99,68 @@ static void destroy(void *state)
 {
     un_uniform *s = state;
     if (!s) return;
-    un_walls_destroy(s->walls);
-    un_bodies_destroy(s->bodies);
+    un_context *ctx = s->core.ctx;
     un_bins_destroy(s->bins);
     un_pressure_destroy(s->pressure);
-    un_particles_free(s->ctx, &s->particles);
-    un_arena_free(&s->arena);
-    un_free(s->ctx, s->normalizer);
-    un_free(s->ctx, s->colour);
-    un_free(s->ctx, s->phi);
+    un_particles_free(ctx, &s->particles);
+    un_free(ctx, s->normalizer);
+    un_free(ctx, s->colour);
+    un_free(ctx, s->phi);
     for (int a = 0; a < 3; a++) {
-        un_free(s->ctx, s->u[a]);
-        un_free(s->ctx, s->u_old[a]);
-        un_free(s->ctx, s->known[a]);
+        un_free(ctx, s->u[a]);
+        un_free(ctx, s->u_old[a]);
+        un_free(ctx, s->known[a]);
     }
-    un_sources_free(&s->sources);
-    un_free(s->ctx, s->source_cell);
-    un_free(s->ctx, s->source_volume);
-    un_free(s->ctx, s);
+    un_inflow_free(ctx, &s->inflow);
+    un_core_free(&s->core);
+    un_free(ctx, s);
 }
 
 static un_status allocate(un_uniform *s)
 {
-    un_context *ctx = s->ctx;
-    size_t n = (size_t)s->grid.cell_count;
-    UN_TRY(un_bodies_create(ctx, s->scene, &s->bodies));
-    UN_TRY(un_walls_create(ctx, &s->grid, s->bodies, true, &s->walls));
-    UN_TRY(un_bins_create(ctx, &s->grid, &s->bins));
-    UN_TRY(un_pressure_create(ctx, &s->grid, &s->pressure));
-    UN_TRY(un_pressure_configure(s->pressure->solver, s->def));
+    un_context *ctx = s->core.ctx;
+    size_t n = (size_t)s->core.grid.cell_count;
+    UN_TRY(un_bins_create(ctx, &s->core.grid, &s->bins));
+    UN_TRY(un_pressure_create(ctx, &s->core.grid, &s->pressure));
+    UN_TRY(un_pressure_configure(s->pressure->solver, s->core.def));
     UN_ALLOC(ctx, s->normalizer, n);
     UN_ALLOC(ctx, s->colour, n);
     UN_ALLOC(ctx, s->phi, n);
-    for (int a = 0; a < s->grid.dim; a++) {
+    for (int a = 0; a < s->core.grid.dim; a++) {
         s->u[a] = un_alloc_zero(ctx, n, sizeof *s->u[a]);
         s->u_old[a] = un_alloc_zero(ctx, n, sizeof *s->u_old[a]);
         s->known[a] = un_alloc_zero(ctx, n, 1);
         if (!s->u[a] || !s->u_old[a] || !s->known[a]) return UN_ERROR_MEMORY;
     }
-    return un_sources_init(&s->sources, ctx, s->def, &s->grid, s->walls);
+    return UN_OK;
 }
 
 static un_status fill(un_uniform *s)
 {
-    un_step_init(&s->last);
-    un_colour_normalizer(s->ctx, s->normalizer, &s->grid, s->walls);
-    UN_TRY(un_particles_reserve(s->ctx, &s->particles, 1));
-    if (s->def->liquid.shape) {
-        un_seed_def def = {.grid = &s->grid,
-                           .shape = s->def->liquid.shape,
-                           .walls = s->walls,
-                           .velocity = s->def->liquid.velocity};
-        UN_TRY(un_particles_seed(s->ctx, &s->particles, &def, &s->sources.ledger.start));
+    un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls);
+    UN_TRY(un_particles_reserve(s->core.ctx, &s->particles, 1));
+    if (s->core.def->liquid.shape) {
+        un_seed_def def = {.grid = &s->core.grid,
+                           .shape = s->core.def->liquid.shape,
+                           .walls = s->core.walls,
+                           .velocity = s->core.def->liquid.velocity};
+        UN_TRY(un_particles_seed(s->core.ctx, &s->particles, &def, &s->core.sources.ledger.start));
     }
     UN_TRY(un_uniform_sort(s));
     un_uniform_level_set(s);
     UN_TRY(un_uniform_emit(s, 0));
     UN_TRY(un_uniform_sort(s));
     un_uniform_level_set(s);
-    return un_uniform_measure(s, &s->last);
+    return un_uniform_measure(s, &s->core.last);
 }
 
 un_status un_uniform_begin(un_context *ctx, const un_scene *scene, un_uniform **state)
 {
     un_uniform *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
-    s->ctx = ctx;
-    s->scene = scene;
-    s->def = &scene->def;
-    s->grid = un_grid_make(s->def->domain.size, s->def->detail.finest);
-    s->particles.flat = s->grid.dim == 2;
-    un_arena_init(&s->arena, ctx);
-    un_status status = allocate(s);
+    un_status status = un_core_init(&s->core, ctx, scene, true);
+    s->particles.flat = s->core.grid.dim == 2;
+    if (status == UN_OK) status = allocate(s);
     if (status != UN_OK) {
         destroy(s);
         return status;
@@ -198,7 +184,7 @@ static un_status create(un_context *ctx, const un_scene *scene, void **state)
 
 static void first(const void *state, un_step *report)
 {
-    *report = ((const un_uniform *)state)->last;
+    *report = ((const un_uniform *)state)->core.last;
 }
 
 const un_method un_method_uniform = {.traits = {.name = "uniform", .particles = true, .flat = true},

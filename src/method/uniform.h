@@ -8,29 +8,16 @@
 #include "surface/surface.h"
 
 typedef struct un_uniform {
-    un_context *ctx;
-    const un_scene *scene;
-    const un_scene_def *def;
-    un_grid grid;
-    un_bodies *bodies;
-    un_walls *walls;
+    un_core core;
     un_particles particles;
     un_bins *bins;
-    un_pressure *pressure;
-    un_arena arena;
+    int64_t ballistic;                /* particles that fly */
     float *normalizer, *colour, *phi; /* at cells */
     double *u[3], *u_old[3];          /* at faces; NULL for the third axis in 2D */
     uint8_t *known[3];                /* at faces: 1 projected, more: extrapolated */
-    un_sources sources;
-    int32_t *source_cell;  /* submerged emission of the last step, per cell */
-    double *source_volume; /* m3; in 2D, as all volumes, m2 */
-    int32_t source_count;
-    size_t capacity_source_cell, capacity_source_volume;
-    double time;
-    int32_t step_count;
-    int64_t ballistic;
+    un_pressure *pressure;
+    un_inflow inflow; /* emitted inside the liquid in the last step */
     double max_speed; /* of the liquid, along an axis */
-    un_step last;
 } un_uniform;
 
 /* Everything but particles. */

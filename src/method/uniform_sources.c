@@ -3,8 +3,8 @@
 
 un_status un_uniform_remove(un_uniform *s)
 {
-    UN_TRY(un_particles_remove(&s->sources, &s->arena, &s->particles, s->time));
-    un_arena_reset(&s->arena);
+    UN_TRY(un_particles_remove(&s->core.sources, &s->core.arena, &s->particles, s->core.time));
+    un_arena_reset(&s->core.arena);
     return UN_OK;
 }
 
@@ -14,21 +14,14 @@ static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, 
 {
     un_uniform *s = arg;
     un_vec3 x = un_particle_position(&s->particles, q);
-    int64_t c = un_grid_cell_at(&s->grid, x);
-    if (!(s->phi[un_grid_cell_at(&s->grid, from)] < 0)) return UN_OK;
+    int64_t c = un_grid_cell_at(&s->core.grid, x);
+    if (!(s->phi[un_grid_cell_at(&s->core.grid, from)] < 0)) return UN_OK;
     *keep = !first_filling;
     if (first_filling) return UN_OK;
-    size_t n = (size_t)s->source_count + 1;
-    UN_TRY(un_array_reserve(s->ctx, (void **)&s->source_cell, &s->capacity_source_cell, n,
-                            sizeof *s->source_cell));
-    UN_TRY(un_array_reserve(s->ctx, (void **)&s->source_volume, &s->capacity_source_volume, n,
-                            sizeof *s->source_volume));
-    s->source_cell[s->source_count] = (int32_t)c;
-    s->source_volume[s->source_count++] = s->particles.volume[q];
-    return UN_OK;
+    return un_inflow_add(s->core.ctx, &s->inflow, c, s->particles.volume[q]);
 }
 
 un_status un_uniform_emit(un_uniform *s, double dt)
 {
-    return un_particles_emit(&s->sources, &s->particles, s->time, dt, settle, s);
+    return un_particles_emit(&s->core.sources, &s->particles, s->core.time, dt, settle, s);
 }

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "linalg/linalg.h"
 #include "mesh/mesh.h"
+#include "sources/sources.h"
 #include "surface/surface.h"
 
 /* solver.kind and solver.dump of the scene; makes the folder (solver.c). */
@@ -44,12 +45,9 @@ typedef struct un_projection {
     const double *surface;
     double dt, density, tolerance;
     int32_t iteration_limit;
-    double expansion;           /* 1/s: divergence wanted everywhere in the liquid */
-    const float *colour;        /* at cells: the particles' volume fraction; may be NULL */
-    double crowding_time;       /* s in which crowded or thinned liquid inside is to even out */
-    const int32_t *source_cell; /* cells that liquid is being added to, and how fast, 1/s */
-    const double *source_rate;
-    int32_t source_count;
+    double expansion;        /* 1/s: divergence wanted everywhere in the liquid */
+    const float *colour;     /* at cells: the particles' volume fraction; may be NULL */
+    const un_inflow *inflow; /* cells that liquid was added to; NULL: none */
 } un_projection;
 
 typedef struct un_projection_report {

@@ -18,6 +18,7 @@
  *     (q_c - Q_crossing) / theta = q'_c / theta + Q_c - Q_n,   Q = P dt / rho
  *
  * which leaves the matrix as it is and no 1 / theta on the right-hand side. */
+#include "pressure/crowding.h"
 #include "pressure/system.h"
 
 /* Least distance to the surface, in cells. The row's diagonal grows as 1 / theta, which the
@@ -25,14 +26,10 @@
 #define THETA_MIN 1e-6
 /* Openings below this share are closed: they carry nothing, but spoil the matrix. */
 #define AREA_MIN 1e-3
-/* Volume fractions of evenly spread particles differ from one by up to this much; and the fastest
- * evening out, 1/s. */
+/* Volume fractions of evenly spread particles differ from one by up to this much. */
 #define CROWDING_NOISE 0.05
-#define CROWDING_RATE_MAX 4.0
-/* Liquid that ran into a wall or into itself within a step overlaps: beyond this excess it is
- * parted in a few steps, whatever their length. */
+/* The excess that counts as a heap, see crowding.h. */
 #define CROWDING_HEAP 0.25
-#define CROWDING_STEPS 4
 /* Next to cells that a solid cuts the fraction is off by tens of per cent: there only liquid that
  * stands twice in one place counts. */
 #define CROWDING_CUT 1.0
@@ -168,10 +165,9 @@ static double cell_expansion(const un_pressure *pr, const un_projection *in, int
         if (pr->index[low] < 0 && open_area(in->walls, a, c) > 0) return sigma;
         if (pr->index[high] < 0 && open_area(in->walls, a, high) > 0) return sigma;
     }
-    double heap = fmax(0, crowding - CROWDING_HEAP) / (CROWDING_STEPS * in->dt);
+    double heap = crowding - CROWDING_HEAP;
     crowding -= copysign(CROWDING_NOISE, crowding);
-    return sigma + heap +
-           un_clamp(crowding / in->crowding_time, -CROWDING_RATE_MAX, CROWDING_RATE_MAX);
+    return un_crowding_add(sigma, crowding, heap, in->dt);
 }
 
 UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, int dim)
@@ -263,9 +259,10 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
     m->n = (int32_t)n;
     m->row[n] = (int32_t)entries;
     un_parallel_for(ctx, rows, 64, fill_rows, &s);
-    for (int32_t i = 0; i < in->source_count; i++) {
-        int32_t unknown = pr->index[in->source_cell[i]];
-        if (unknown >= 0) pr->rhs[unknown] += g->h * g->h * in->source_rate[i];
+    for (int32_t i = 0; in->inflow && i < in->inflow->count; i++) {
+        int32_t unknown = pr->index[in->inflow->cell[i]];
+        double rate = in->inflow->volume[i] / (g->volume * in->dt);
+        if (unknown >= 0) pr->rhs[unknown] += g->h * g->h * rate;
     }
 done:
     un_free(ctx, s.row_count);

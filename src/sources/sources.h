@@ -56,4 +56,21 @@ bool un_sources_any(const un_sources *sources);
 un_vec3 un_sources_came_from(const un_sources *sources, un_vec3 x, un_vec3 step);
 bool un_sources_in_domain(const un_sources *sources, un_vec3 x);
 
+/* ---- volume that appears inside the liquid (inflow.c) ---- */
+
+/* Cells of a grid, and what was added to each since the last projection, m3 (m2 in 2D). A cell may
+ * stand more than once. */
+typedef struct un_inflow {
+    int32_t *cell;
+    double *volume;
+    int32_t count;
+    size_t capacity[2];
+} un_inflow;
+un_status un_inflow_add(un_context *ctx, un_inflow *inflow, int64_t cell, double volume);
+/* Room for so many, not filled. */
+un_status un_inflow_need(un_context *ctx, un_inflow *inflow, int32_t count);
+/* Are all cells below this number? */
+bool un_inflow_validate(const un_inflow *inflow, int64_t cell_count);
+void un_inflow_free(un_context *ctx, un_inflow *inflow);
+
 #endif

@@ -139,6 +139,7 @@ typedef struct particles_args {
     double *const *u_new, *const *u_old;
     const un_grid *grid;
     const un_flip *flip;
+    double pic, pic_quiet; /* shares in this step */
 } particles_args;
 
 UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, int dim)
@@ -158,7 +159,7 @@ UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, in
         un_vec3 before = un_faces_at_in(a->grid, a->u_old, &at, dim);
         un_vec3 v = un_add(un_particle_velocity(p, q), un_sub(now, before));
         double stir = un_dot(now, now) * inverse_quiet;
-        double pic = flip->pic + (flip->pic_quiet - flip->pic) / (1 + stir * stir);
+        double pic = a->pic + (a->pic_quiet - a->pic) / (1 + stir * stir);
         p->v[0][q] = v.x + pic * (now.x - v.x);
         p->v[1][q] = v.y + pic * (now.y - v.y);
         if (dim == 3) p->v[2][q] = v.z + pic * (now.z - v.z);
@@ -174,49 +175,12 @@ static void update(void *arg, int64_t begin, int64_t end)
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
                               double *const u_old[3], const un_grid *grid, const un_flip *flip)
 {
-    particles_args a = {particles, u_new, u_old, grid, flip};
+    particles_args a = {.particles = particles,
+                        .u_new = u_new,
+                        .u_old = u_old,
+                        .grid = grid,
+                        .flip = flip,
+                        .pic = 1 - exp(-flip->pic * flip->dt),
+                        .pic_quiet = 1 - exp(-flip->pic_quiet * flip->dt)};
     un_parallel_for(ctx, particles->count, 4096, update, &a);
-}
-
-/* ---- ballistic ---- */
-
-typedef struct mark_args {
-    un_particles *particles;
-    const float *phi;
-    const un_grid *grid;
-} mark_args;
-
-UN_KERNEL void mark_in(const mark_args *a, int64_t begin, int64_t end, double *sums, int dim)
-{
-    un_particles *p = a->particles;
-    const un_grid *g = a->grid;
-    for (int64_t q = begin; q < end; q++) {
-        un_stencil t = un_grid_stencil_in(g, un_particle_position(p, q), 0.5, dim);
-        const float *v = a->phi + t.base;
-        int64_t sy = g->stride[1], sz = g->stride[2];
-        bool wet = v[0] < 0 || v[1] < 0 || v[sy] < 0 || v[sy + 1] < 0;
-        if (dim == 3)
-            wet = wet || v[sz] < 0 || v[sz + 1] < 0 || v[sz + sy] < 0 || v[sz + sy + 1] < 0;
-        p->flags[q] = wet ? 0 : UN_PARTICLE_BALLISTIC;
-        if (!wet)
-            sums[0] += 1;
-        else if (un_grid_sample_in(g, a->phi, un_particle_position(p, q), dim) < 0)
-            sums[1] += p->volume[q];
-    }
-}
-
-static void mark(void *arg, int64_t begin, int64_t end, double *sums)
-{
-    const mark_args *a = arg;
-    UN_BY_DIM(a->grid->dim, mark_in(a, begin, end, sums, dim));
-}
-
-int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
-                                   const un_grid *grid, double *volume_inside)
-{
-    mark_args a = {particles, phi, grid};
-    double sums[2];
-    un_parallel_sums(ctx, particles->count, 2, mark, &a, sums);
-    *volume_inside = sums[1];
-    return (int64_t)sums[0];
 }

@@ -1,5 +1,5 @@
-/* Marking the particles of many sizes: who flies, who is calm, who is near the surface; and how
- * deep each lies. */
+/* Marking the particles: who flies; on tets also who is calm, who is near the surface, and how deep
+ * each lies. */
 #include "transfer/transfer.h"
 
 /* Particles this close to the surface, in cells, count as near it. */
@@ -88,6 +88,49 @@ double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mes
     un_parallel_sums(ctx, markers->particles.count, 2, mark_particles, &a, sums);
     markers->ballistic = (int64_t)sums[0];
     return sums[1];
+}
+
+/* ---- on the grid ---- */
+
+typedef struct grid_args {
+    un_particles *particles;
+    const float *phi;
+    const un_grid *grid;
+} grid_args;
+
+UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, double *sums, int dim)
+{
+    un_particles *p = a->particles;
+    const un_grid *g = a->grid;
+    for (int64_t q = begin; q < end; q++) {
+        un_stencil t = un_grid_stencil_in(g, un_particle_position(p, q), 0.5, dim);
+        const float *v = a->phi + t.base;
+        int64_t sy = g->stride[1], sz = g->stride[2];
+        bool wet = v[0] < 0 || v[1] < 0 || v[sy] < 0 || v[sy + 1] < 0;
+        if (dim == 3)
+            wet = wet || v[sz] < 0 || v[sz + 1] < 0 || v[sz + sy] < 0 || v[sz + sy + 1] < 0;
+        p->flags[q] = wet ? 0 : UN_PARTICLE_BALLISTIC;
+        if (!wet)
+            sums[0] += 1;
+        else if (un_grid_sample_in(g, a->phi, un_particle_position(p, q), dim) < 0)
+            sums[1] += p->volume[q];
+    }
+}
+
+static void mark_grid(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const grid_args *a = arg;
+    UN_BY_DIM(a->grid->dim, mark_in_grid(a, begin, end, sums, dim));
+}
+
+int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
+                                   const un_grid *grid, double *volume_inside)
+{
+    grid_args a = {particles, phi, grid};
+    double sums[2];
+    un_parallel_sums(ctx, particles->count, 2, mark_grid, &a, sums);
+    *volume_inside = sums[1];
+    return (int64_t)sums[0];
 }
 
 /* ---- what emitters brought ---- */

@@ -28,22 +28,18 @@ un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *cons
                                   double *const w[3], uint8_t *const known[3], const un_grid *grid,
                                   int32_t layers);
 
-/* v <- (1 - pic) (v + u_new - u_old) + pic u_new at each particle that is not ballistic; those get
- * gravity alone. pic: the share for this step where the liquid moves, and where it is quiet. */
+/* v <- (1 - share) (v + u_new - u_old) + share u_new at each particle that does not fly; those that
+ * do get gravity alone. The share of PIC is 1 - exp(-rate dt): one rate where the liquid moves, one
+ * where it is quiet, so that results do not depend on the number of steps. */
 typedef struct un_flip {
     double dt;
     un_vec3 gravity;
-    double pic, pic_quiet; /* shares of this step */
+    double pic, pic_quiet; /* rates, 1/s */
     double quiet_speed;    /* m/s: at rest well below, in motion well above */
     double thickness;      /* on tets: kinematic viscosity, m2/s, unless particles have their own */
 } un_flip;
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
                               double *const u_old[3], const un_grid *grid, const un_flip *flip);
-
-/* Marks as ballistic the particles with no liquid cell (phi < 0) among the eight, in 2D four,
- * whose centres surround them. Returns their number, and what volume of particles lies where phi < 0. */
-int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
-                                   const un_grid *grid, double *volume_inside);
 
 /* ---- on tets (tets.c) ---- */
 
@@ -206,11 +202,15 @@ bool un_cling_holds(const un_cling *cling, const un_markers *markers, int64_t q,
 /* How far outside a particle of this radius may lie, m. */
 double un_cling_reach(const un_cling *cling, double radius);
 
-/* Depth, normal, distance to walls and flags of each particle, from the level set phi and the
- * distance to walls at nodes. Counts those that fly; returns the volume of particles where
+/* On the grid: particles fly that have no liquid cell (phi < 0) among the eight, in 2D four, whose
+ * centres surround them. Returns their number, and the volume of particles where phi < 0. */
+int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
+                                   const un_grid *grid, double *volume_inside);
+/* On tets, and depth, normal, distance to walls and flags of each particle, from the level set phi
+ * and the distance to walls at nodes. Counts those that fly; returns the volume of particles where
  * phi < 0. */
-double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mesh,
-                        const float *phi, const float *wall, const un_cling *cling);
+double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mesh, const float *phi,
+                        const float *wall, const un_cling *cling);
 
 /* Volume that emitters brought inside the liquid, at nodes, m3: the next projection makes room. */
 typedef struct un_emitted {

@@ -383,9 +383,10 @@ static void divergence_is_what_sources_ask_for(void **state)
     int32_t cell[3] = {(int32_t)un_grid_cell(g, 5, 4, 6), (int32_t)un_grid_cell(g, 9, 3, 1),
                        (int32_t)un_grid_cell(g, 5, 4, 6)}; /* one twice */
     double rate[3] = {2.0, -0.5, 0.25};
-    p.in.source_cell = cell;
-    p.in.source_rate = rate;
-    p.in.source_count = 3;
+    double volume[3];
+    for (int i = 0; i < 3; i++) volume[i] = rate[i] * g->volume * p.in.dt;
+    un_inflow inflow = {.cell = cell, .volume = volume, .count = 3};
+    p.in.inflow = &inflow;
     p.in.expansion = 0.125;
     pool_fill(&p, flat_phi, &height);
     pool_move(&p, wild_flow, NULL);
@@ -423,7 +424,6 @@ static void crowding_becomes_divergence(void **state)
     colour[thin] = 0.85f;
     colour[top] = 0.6f;
     p.in.colour = colour;
-    p.in.crowding_time = 0.1;
     pool_fill(&p, flat_phi, &height);
     assert_true(p.phi[top] < 0 && p.phi[top + g->stride[1]] > 0);
     pool_move(&p, wild_flow, NULL);

@@ -148,7 +148,7 @@ static void momentum_is_kept(void **state)
     }
     for (int32_t n = 0; n < q->count; n++) q->v[0][n] = 0.5, q->v[1][n] = -2;
     un_transfer_to_faces(p.tank.ctx, p.u, p.w, &p.tank.grid, p.bins, q);
-    un_flip flip = {.dt = 0.01, .pic = 1, .pic_quiet = 1, .quiet_speed = 1};
+    un_flip flip = {.dt = 0.01, .pic = INFINITY, .pic_quiet = INFINITY, .quiet_speed = 1};
     un_transfer_to_particles(p.tank.ctx, q, p.u, p.u, &p.tank.grid, &flip);
     for (int32_t n = 0; n < q->count; n++) {
         check_near(q->v[0][n], 0.5, 1e-12);

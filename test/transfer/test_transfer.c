@@ -229,6 +229,12 @@ static void set_linear(bath *b, double *const u[3], double scale)
             u[a][f] = scale * component(linear(face(&b->tank.grid, a, f)), a);
 }
 
+/* The rate of PIC whose share in a step of dt this is. */
+static double rate_of(double share, double dt)
+{
+    return -log(1 - share) / dt;
+}
+
 /* pic = 0 adds the change, pic = 1 takes the field, in between is in between. */
 static void flip_and_pic(void **state)
 {
@@ -244,8 +250,8 @@ static void flip_and_pic(void **state)
         set_linear(&b, b.w, 0.5);
         un_flip flip = {.dt = 0.01,
                         .gravity = un_v3(0, -9.81, 0),
-                        .pic = shares[n],
-                        .pic_quiet = shares[n],
+                        .pic = rate_of(shares[n], 0.01),
+                        .pic_quiet = rate_of(shares[n], 0.01),
                         .quiet_speed = 0.1};
         un_transfer_to_particles(b.tank.ctx, p, b.u, b.w, &b.tank.grid, &flip);
         for (int32_t q = 0; q < p->count; q++) {
@@ -269,7 +275,10 @@ static void quiet_liquid_takes_the_quiet_share(void **state)
             for (int64_t f = 0; f < b.tank.grid.cell_count; f++)
                 b.u[a][f] = b.w[a][f] = moving ? 100 : 1e-6;
         for (int32_t q = 0; q < p->count; q++) p->v[0][q] = 0.5;
-        un_flip flip = {.dt = 0.01, .pic = 0.1, .pic_quiet = 0.8, .quiet_speed = 0.1};
+        un_flip flip = {.dt = 0.01,
+                        .pic = rate_of(0.1, 0.01),
+                        .pic_quiet = rate_of(0.8, 0.01),
+                        .quiet_speed = 0.1};
         un_transfer_to_particles(b.tank.ctx, p, b.u, b.w, &b.tank.grid, &flip);
         double want = moving ? 0.5 + 0.1 * (100 - 0.5) : 0.2 * 0.5;
         for (int32_t q = 0; q < p->count; q++) check_near(p->v[0][q], want, 1e-3);
