@@ -1,8 +1,11 @@
 /* The table of methods, and what they share. */
 #include "method/method.h"
 
-static const un_method *const methods[] = {&un_method_uniform, &un_method_tet,
-                                           &un_method_staggered};
+/* All of them. */
+#define METHODS(row) row(uniform) row(tet) row(staggered)
+
+#define METHOD_ROW(name) &un_method_##name,
+static const un_method *const methods[] = {METHODS(METHOD_ROW)};
 #define METHOD_COUNT ((int32_t)(sizeof methods / sizeof *methods))
 
 const un_method *un_method_at(int32_t index)
@@ -19,8 +22,8 @@ const un_method *un_method_find(const char *name)
 
 /* ---- scenes ---- */
 
-static const un_traits *const traits[METHOD_COUNT + 1] = {
-    &un_method_uniform.traits, &un_method_tet.traits, &un_method_staggered.traits, NULL};
+#define TRAITS_ROW(name) &un_method_##name.traits,
+static const un_traits *const traits[] = {METHODS(TRAITS_ROW) NULL};
 
 un_status un_scene_load(un_context *ctx, const char *path, const char *const *overrides,
                         int32_t override_count, un_scene **scene)
