@@ -48,10 +48,13 @@ class Bench:
         return path
 
     def call(self, words):
-        return subprocess.run(words, capture_output=True, text=True, errors="replace", cwd=ROOT)
+        # Debian's programs bring Debian's Python along, and must not find another one first.
+        where = {**os.environ, "PATH": f"/usr/bin:{os.environ.get('PATH', '')}"}
+        return subprocess.run(words, capture_output=True, text=True, errors="replace", cwd=ROOT, env=where)
 
     def ask(self, words):
-        said = self.call([self.program, *words, *(["--method", self.method] if self.method else [])])
+        method = [] if "--method" in words or not self.method else ["--method", self.method]
+        said = self.call([self.program, *words, *method])
         if said.returncode == 2:
             raise Refused(said.stderr.strip())
         if said.returncode != 0:
@@ -170,7 +173,7 @@ def section(case, found, methods):
             cells.append(cell(rows[0] if rows else None))
         out.append(f"| {name} | " + " | ".join(cells) + " |")
     out.append("| it took | " + " | ".join(duration(found[m]["seconds"]) for m in columns) + " |")
-    notes = [f"- {name(m)}{row['name']}: {' '.join(row['note'].split())}" for m in columns
+    notes = [f"- {f'`{m}`, ' if m else ''}{row['name']}: {' '.join(row['note'].split())}" for m in columns
              for row in found[m]["rows"] if row["good"] is False and row["note"]]
     if notes:
         out += ["", *notes]
