@@ -20,14 +20,15 @@
  * in a splash. Still water takes 1,000 per node. */
 #define SURFACE_NODE 1730.0
 #define SURFACE_DROP 2600.0
-/* What is left to it in a budget, per node: where that is too little the surface becomes coarser by
- * itself. */
+/* What a budget leaves to the output surface, per node. Where that is too little, the surface
+ * becomes coarser. */
 #define SURFACE_PLANNED 1650.0
 #define SURFACE_LEAST 0.2 /* of the budget */
 /* Of all nodes, those in liquid. */
 #define VISCOUS_SHARE 0.6
 #define USUAL_BYTES 2500.0 /* per particle in all, before there is a mesh */
-/* Nodes of the air around a few drops do not grow with their number. */
+/* Cap, bytes per particle: the nodes of the air around a few drops do not grow with their number.
+ */
 #define EACH_MAX 12e3
 
 static double viscous_bytes(const un_adaptive *a)

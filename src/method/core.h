@@ -53,7 +53,7 @@ un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p
 /* A number that tells whether what was found again from a checkpoint is what it was. */
 uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count);
 un_status un_save_hash(un_state *out, uint64_t hash);
-/* Another machine or compiler may round otherwise: that is said, and no error. */
+/* Another machine or compiler may round differently: that is logged and is no error. */
 un_status un_load_hash(un_context *ctx, const un_state *in, uint64_t hash);
 
 #endif

@@ -50,21 +50,22 @@ typedef struct un_method {
     const un_particles *(*particles)(const void *state);
     /* Where the solids are, at the end of the last step. */
     const un_bodies *(*bodies)(const void *state);
-    /* The level set at the particles, m; what the output surface of `tet` rests on. May be NULL. */
+    /* The level set at the particles, m, which re-meshing needs. May be NULL. */
     const float *(*depth)(const void *state);
     /* The output surface: closed, with normals and velocities. */
     un_status (*surface)(void *state, un_trimesh *mesh);
     un_status (*cells)(const void *state, un_cells *cells); /* for mesh.vtu */
     /* NaN where a probe has nothing to say. */
     double (*probe)(const void *state, const un_probe *probe);
-    /* What is known beforehand: of a method that adapts its first state, made for that. */
+    /* What can be told before a run. An adaptive method builds its first state for it. */
     un_status (*estimate)(un_context *ctx, const un_scene *scene, un_estimate *estimate);
-    /* What steps and output surfaces take at their peak, as the state is now, without a budget.
-     * NULL where the estimate says it. */
+    /* The peak memory of steps and output surfaces in the present state, without a budget. NULL
+     * where the estimate already says it. */
     double (*bytes)(const void *state);
-    /* Everything that the next step depends on. Arrays are not copied: good until the next step. */
+    /* Everything that the next step depends on. Arrays are not copied and stay valid until the next
+     * step. */
     un_status (*save)(const void *state, un_state *out);
-    /* Instead of create. Going on from here gives the bits that going on there would have. */
+    /* Instead of create. Continuing gives the same bits as if the run had never stopped. */
     un_status (*load)(un_context *ctx, const un_scene *scene, const un_state *in, void **state);
 } un_method;
 
@@ -75,8 +76,8 @@ const un_method *un_method_at(int32_t index);
 void un_step_init(un_step *step);
 /* The longest step, s, for finest cells of h and liquid that crosses `rate` cells a second. */
 double un_step_limit(const un_scene_def *def, double h, double rate);
-/* What comes of a pressure solve: numbers that are not finite end the step, one that did not reach
- * the tolerance is said. */
+/* Judges a pressure solve: numbers that are not finite end the step, a missed tolerance is
+ * logged. */
 un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t step, double time,
                          double tolerance);
 /* Books the time since *clock to a stage and restarts the clock. */

@@ -18,9 +18,9 @@
  *    pressure/faces.c.
  *  - The projection before the viscous step, which the paper calls optional, is where gravity acts:
  *    viscous liquid at rest in a vessel then stays at rest.
- *  - What falls into the liquid or is emitted brings its own velocity (advect/faces.c).
- * Where it does not, though it could: viscosity and pressure are solved for in turn, which makes
- * threads too soft; `tet` does better (viscosity/volume.c). */
+ *  - Liquid that falls in or is emitted brings its own velocity (advect/faces.c).
+ * It keeps to the paper where `tet` does better: viscosity and pressure are solved for in turn,
+ * which makes threads too soft (viscosity/volume.c). */
 #include "method/adaptive.h"
 
 /* A rate so high that particles take the mesh's velocity in every step, 1/s. */

@@ -1,35 +1,35 @@
 /* Method `tet`: highly adaptive FLIP on graded BCC tetrahedra [Ando13].
  *
- * The step is Algorithm 1 of the paper, begun at its line 9: the mesh and the level set that a step
- * needs are made at the end of the one before, so that outputs show what the next step will see.
- * Line 9 itself comes in two parts: particles give volume and velocity to nodes in one pass, right
- * after they are sorted, for the level set and the sizes need it too; the step begins with the
- * velocities of tets.
+ * The step is Algorithm 1 of the paper, begun at line 9. A step ends by building the mesh and the
+ * level set that the next one needs, so that outputs show what the next step will see. Line 9 comes
+ * in two parts: nodes gather volume and velocity from the particles in one pass right after
+ * sorting, because the level set and the sizes need them too; the velocities of tets begin the
+ * step.
  *
  * Where it departs from the paper, and why:
- *  - The mesh is built anew every step and follows the particles' sizes; S(x) acts on the particles
- *    (line 8). A mesh that follows S at once has cells without particles until they have split.
- *    Calm liquid has more particles to a cell, and its surface runs through cells of one size.
- *  - Before the first step resizing comes to rest and particles move until the level set is the
- *    shape's (adaptive_start.c): else every change of cell size would start as a step in the water.
- * What is thinner than the first samples gets finer ones.
- *  - The level set of the simulation comes from the particles' volume fraction (tet_colour.c), not
- *    from the union of hulls, whose bumps the pressure takes for waves; hulls make the output
- *    surface.
- *  - Particle velocities go to nodes by hat functions (transfer/tets.c): bounded weights, where
- *    the paper's kernel lets small particles outweigh all others. Particles too large for their
- *    cells are spread over these, and gather from them alike.
- *  - Inside the liquid only what is nearly empty is a bubble (surface/tet_colour.c).
- *  - Position correction comes after the transfer to particles (line 12), along the surface only
- *    and without the pull towards it, which loses volume; where nothing moves nothing is corrected.
- *  - The PIC share (eq. 14) is a rate, stronger where the liquid is quiet and of second order
- *    there; what differs from cell to cell is calmed. So water settles and waves are kept.
- *  - Wanted sizes shrink at once and grow slowly, and change slowly in space: nothing flickers, and
- *    small particles do not meet large cells. Those that still leave the liquid fly by themselves;
+ *  - The mesh is rebuilt every step and follows the particles' sizes; S(x) acts on the particles
+ *    (line 8). If the mesh followed S directly, cells would stay empty until particles had split.
+ *    Calm liquid has more particles per cell, and its surface runs through cells of one size.
+ *  - Before the first step, resizing settles and particles move until the level set matches the
+ *    shape (adaptive_start.c). Otherwise every change of cell size would start as a step in the
+ *    water. Features thinner than the first samples get finer samples.
+ *  - The simulation's level set comes from the particles' volume fraction (surface/tet_colour.c),
+ *    not from the union of hulls: pressure takes the bumps of hulls for waves. Hulls make the
+ *    output surface.
+ *  - Particle velocities go to nodes by hat functions (transfer/tets.c), whose weights are bounded.
+ *    The paper's kernel lets small particles outweigh all others. Particles too large for their
+ *    cells are spread over several.
+ *  - Inside the liquid only nearly empty space counts as a bubble (surface/tet_colour.c).
+ *  - Position correction follows the transfer to particles (line 12). It acts along the surface
+ *    only and does not pull towards it, which would lose volume. Liquid at rest is not corrected.
+ *  - The PIC share (eq. 14) is a rate: stronger, and of second order, where the liquid is quiet.
+ *    Differences from cell to cell are calmed there. So water settles and waves are kept.
+ *  - Wanted sizes shrink at once, grow slowly and change slowly in space: nothing flickers, and
+ *    small particles do not meet large cells. Particles that leave the liquid fly by themselves;
  *    the level set says which, not their distance from others (transfer/mark.c). Drops among much
- *    larger particles ask for no cells (particles/drops.c). Of the halves of particles at the
- * surface not all stay there (resize.c). Shallow liquid and thin solids have sizing terms of their
- * own (sizing.c).
+ *    larger particles ask for no cells (particles/drops.c). When a particle at the surface splits,
+ *    not both halves need to stay there (particles/resize.c). Shallow liquid and thin solids have
+ *    sizing terms of their own (sizing/sizing.c).
  *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it.
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid
  *    evens out, as in method `uniform`. */

@@ -9,8 +9,8 @@
  *  - position correction keeps the particles apart [Ando13 section 3], and a ledger of volume
  *    drives a small bounded expansion of the liquid [Ibayashi18 section 9];
  *  - crowded liquid gets a divergence of its own until it has evened out (project.c);
- *  - phi is extended into cells that solids nearly fill, so that they are no pockets of air
- *    (colour.c), and closed faces are constrained before and after the projection alike
+ *  - phi is extended into cells that solids nearly fill, so that these are not pockets of air
+ *    (colour.c), and closed faces are constrained both before and after the projection
  *    (constrain.c);
  *  - particles away from the liquid fly by themselves. */
 #include "method/uniform.h"
