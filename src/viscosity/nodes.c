@@ -31,7 +31,7 @@
 #define LIQUID_MIN 1e-3
 /* SQUEEZED: divergence over strain at which volume is kept well enough; two or three rounds reach
  * it. Motion that cells cannot resolve leaves some 0.05 however many rounds there are. LOOSE: the
- * tolerance of the first rounds over that of the last. */
+ * tolerance of the first round over that of the last; each round lowers it by FALL. */
 #define SQUEEZED 0.1
 #define ROUNDS_MAX 4
 #define LOOSE 30.0
