@@ -4,7 +4,7 @@
  *     section   name (32 bytes, zero-filled), u32 width, u64 count, u32 crc of the 44 bytes before,
  *               then chunks of UN_CHUNK elements, the last one shorter
  *     chunk     a u32 per byte plane: its code in the upper two bits and its length;
- * the planes; u32 crc of the chunk up to here
+ *               the planes; u32 crc of the chunk up to here
  *     tail      "UNDSTEND", u32 crc of all chunk crcs and section heads
  *
  * A plane holds the first, second, ... byte of every element: exponents and leading digits of
