@@ -9,34 +9,36 @@
 
 /* Moves every particle by dt: liquid ones along the velocity field (third-order Runge-Kutta),
  * ballistic ones by their own velocity. No particle enters a wall, whatever its speed or the
- * wall's; what leaves through an open side ends outside the domain, for the caller to remove. */
+ * wall's; a particle that leaves through an open side ends outside the domain, and the caller
+ * removes it. */
 void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
                          const un_walls *walls, un_vec3 gravity, double dt);
 
-/* The same through a field on tets. bins: where each particle was when they were sorted, a first
+/* The same through a field on tets. bins: each particle's tet when they were sorted, as a first
  * guess. wall: at nodes, a lower bound of the distance to walls. */
 void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins *bins,
                     const un_tets *mesh, const un_tet_field *u, const float *wall,
                     const un_walls *walls, un_vec3 gravity, double dt);
 
 /* Sweeps a point from `from` to `to` through the step against sides and bodies. Returns where it
- * ends; *v loses what points into the walls that were hit, and of its slip along them their
- * friction each 1/100 s. */
+ * ends. *v loses its part into the walls that it hit; its slip along them falls by their friction
+ * every 1/100 s. */
 un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v);
 
-/* Cells that liquid crosses in a second, along an axis, at most: in known tets (1) that hold
- * particles, for tets that the surface barely cuts may have any velocity (tets.c). */
+/* Most cells that liquid crosses along an axis in a second, in known tets (1) that hold particles:
+ * tets that the surface barely cuts may have any velocity (tets.c). */
 double un_advect_rate_tets(un_context *ctx, const un_vec3 *u_tet, const uint8_t *known,
                            const un_tet_bins *bins, const un_tets *mesh);
-/* Particles at the edges of thick liquid, which the level set leaves outside, are drawn in to it
- * little by little; all: whether the liquid is thick or not (draw.c). */
+/* Pulls particles at the edges of thick liquid, which the level set leaves outside, gradually back
+ * to it. all: also those of liquid that is not thick (draw.c). */
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
                        const un_cling *cling, bool all, double dt);
 
-/* Semi-Lagrangian: the normal velocity that each face of a new mesh had a step ago, dt back along
- * the old field, which must reach as far. Where that is out of the old liquid, `drops` counts, the
- * particles' own velocities on the new mesh: what falls in or is emitted brings its momentum. Faces
- * with no node within `reach` of their sizes of the liquid get 0. */
+/* Semi-Lagrangian: each face of a new mesh takes its normal velocity from the old field, dt back
+ * along it; the field must reach that far. If that point is outside the old liquid, the face takes
+ * `drops` instead, the particles' own velocities on the new mesh, so that particles that fall in or
+ * are emitted bring their momentum. Faces with no node within `reach` of their sizes of the liquid
+ * get 0. */
 typedef struct un_face_advection {
     const un_tets *mesh, *old_mesh;
     const un_faces *faces; /* of mesh */

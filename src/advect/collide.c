@@ -2,24 +2,24 @@
  *
  * A path is followed in the frame of each body (from the body's pose at the start of the step to
  * that at its end), where the body stands still, by marching with its distance: a step never
- * exceeds the distance, so nothing is ever jumped over, however fast or thin. A hit slides: the
- * rest of the way loses its part into the wall. When several bodies do not agree on an end within a
- * few rounds, the point stops where it first touched one of them; when that is in a wall too (a
- * wedge), it stays where it was, carried along by the body. */
+ * exceeds the distance, so no wall is ever skipped, however fast or thin. After a hit the point
+ * slides: the rest of the path loses its part into the wall. If several bodies do not agree on an
+ * end within a few rounds, the point stops where it first touched one of them; if that is inside a
+ * wall too (a wedge), it stays where it was, carried along by the body. */
 #include "advect/advect.h"
 
 /* Particles keep this distance from solids, in cells. */
 #define MARGIN 0.01
 #define SLIDE_ROUNDS 4
-/* A bound on marching; at MARGIN a step, twenty cells of grazing. */
+/* Upper bound on marching steps; at MARGIN per step, twenty cells of grazing. */
 #define MARCH_STEPS 2000
 
 typedef struct hit {
-    double s; /* share of the path before it */
+    double s; /* share of the path before the hit */
     un_vec3 x, normal;
 } hit;
 
-/* Away from the shape; in 2D along the plane. */
+/* Direction away from the shape; in 2D within the plane. */
 static un_vec3 away_from(const un_shape *shape, un_vec3 x, int32_t dim)
 {
     un_vec3 n = un_shape_normal(shape, x);
@@ -46,7 +46,7 @@ static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, in
         }
         t += d;
         if (t >= length) {
-            /* The end itself was not looked at yet. */
+            /* The end itself has not been tested yet. */
             if (un_shape_distance(shape, b) >= margin * 0.5) return false;
             un_vec3 n = away_from(shape, b, dim);
             if (un_dot(direction, n) >= 0) return false;
@@ -58,7 +58,7 @@ static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, in
     return true;
 }
 
-/* Out of the body, if inside: a few Newton steps along the distance. */
+/* Moves x out of the body, if inside: a few Newton steps along the distance. */
 static un_vec3 push_out(const un_shape *shape, un_vec3 x, double margin, int32_t dim)
 {
     for (int i = 0; i < 8; i++) {
@@ -91,7 +91,7 @@ static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, double dt, un_
     un_vec3 rest = un_sub(b, h.x);
     rest = un_mad(rest, h.normal, fmin(0, un_dot(rest, h.normal)) * -1);
     un_vec3 end = push_out(body->shape, un_add(h.x, rest), local_margin, dim);
-    /* Sliding must not pass a wall either: a second hit ends the way there. */
+    /* Sliding must not pass a wall either: the path ends at a second hit. */
     hit second;
     if (march(body->shape, h.x, end, local_margin, dim, &second))
         end = push_out(body->shape, second.x, local_margin, dim);
@@ -119,7 +119,8 @@ static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v)
     }
 }
 
-/* Where the straight way first meets a body, carried along by that body to the end of the step. */
+/* The point where the straight path first meets a body, carried along by that body to the end of
+ * the step. */
 static un_vec3 first_contact(const un_walls *walls, un_vec3 from, un_vec3 to, double margin)
 {
     un_vec3 end = to;
@@ -160,8 +161,8 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
         clamp_sides(walls, &to, v);
         if (!changed) return to;
     }
-    /* One body answers for its own slide. Several may pass the point to and fro, the last of them
-     * through another: it stops where it first touched. */
+    /* With one body its slide is final. Several may push the point back and forth, the last of them
+     * into another body: then it stops where it first touched one. */
     if (several) {
         to = first_contact(walls, from, aim, margin);
         clamp_sides(walls, &to, v);

@@ -1,13 +1,14 @@
 /* Edges of thick liquid.
  *
- * The level set cuts edges round and leaves the particles in them outside. Water flings them off.
- * Thick liquid sheds nothing, but they would fly beside it as drops, or stand out of its surface as
- * a ragged seam. So they are part of it, and are drawn in to the level set little by little. */
+ * The level set rounds off edges and leaves the particles in them outside. Water flings them off.
+ * Thick liquid sheds no drops, but these particles would fly beside it as drops, or stand out of
+ * its surface as a ragged seam. So they count as part of it and are pulled gradually back to the
+ * level set. */
 #include "advect/advect.h"
 
-/* The time that it takes, s: drawn in at once (0.02 s) a thread four cells thick lost up to a tenth
- * (8 %) of its volume, for it grows denser before it grows wider; at 0.04 s 3 %, at 0.1 s 1 %, with
- * edges less smooth. */
+/* The time this takes, s. Pulled in quickly (0.02 s), a thread four cells thick lost up to 8 % of
+ * its volume, because it grows denser before it grows wider; at 0.04 s it lost 3 %, at 0.1 s 1 %,
+ * with less smooth edges. */
 #define DRAWN_TIME 0.05
 
 typedef struct draw_args {

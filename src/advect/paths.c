@@ -2,8 +2,8 @@
  *
  *     k1 = u(x), k2 = u(x + dt/2 k1), k3 = u(x + 3dt/4 k2), x += dt (2 k1 + 3 k2 + 4 k3) / 9
  *
- * then one swept collision along the chord. Ballistic particles fly parabolas; their velocity has
- * its gravity already. */
+ * then one swept collision along the chord. Ballistic particles fly parabolas; their velocity
+ * already includes gravity. */
 #include "advect/advect.h"
 
 typedef struct path_args {
@@ -36,11 +36,11 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
             step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
         }
         un_vec3 to = un_add(x, step);
-        /* Far from every wall there is nothing to hit: phi is a lower bound of the distance. */
+        /* Far from all walls there is nothing to hit: phi is a lower bound of the distance. */
         bool free =
             !walls->bodies->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
         if (!free) to = un_advect_collide(walls, x, to, dt, &v);
-        if (dim == 2) to.z = v.z = 0; /* whatever a solid's motion says */
+        if (dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
         un_particle_set_position(p, q, to);
         un_particle_set_velocity(p, q, v);
     }

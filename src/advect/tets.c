@@ -44,8 +44,9 @@ static void move(void *arg, int64_t begin, int64_t end)
             step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
         }
         un_vec3 to = un_add(x, step);
-        /* Distances change by no more than the way: a node of the tet where the particle began
-         * tells whether a wall can be met. Position correction may have moved it a little. */
+        /* Distances change by no more than the distance travelled: a node of the tet where the
+         * particle began tells whether it can meet a wall. Position correction may have moved it a
+         * little. */
         int32_t tet = a->bins->tet[q];
         double reach =
             a->wall[mesh->tet[tet][0]] - un_length(un_sub(to, mesh->x[mesh->tet[tet][0]]));

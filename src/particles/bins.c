@@ -2,7 +2,7 @@
  * neighbours in memory, for the particles and for the grid around them. */
 #include "particles/particles.h"
 
-/* Blocks sorted by their Morton code; there are few, so an insertion by counting is not needed. */
+/* Ranks the blocks by their Morton code and lists them by colour. */
 static un_status rank_blocks(un_bins *b, un_arena *arena)
 {
     uint32_t *keys = un_arena_alloc(arena, (size_t)b->block_count, sizeof *keys);
@@ -11,7 +11,7 @@ static un_status rank_blocks(un_bins *b, un_arena *arena)
     for (int32_t n = 0; n < b->block_count; n++) {
         uint32_t i = (uint32_t)(n % b->blocks[0]), j = (uint32_t)(n / b->blocks[0] % b->blocks[1]);
         uint32_t k = (uint32_t)(n / (b->blocks[0] * b->blocks[1]));
-        /* 10 bits an axis: ties beyond 1024 blocks a side only cost locality */
+        /* 10 bits per axis: ties beyond 1024 blocks along a side only cost locality */
         keys[n] = (uint32_t)un_morton(i & 1023, j & 1023, k & 1023);
     }
     UN_TRY(un_parallel_sort(b->ctx, arena, order, keys, b->block_count, 30));
@@ -117,7 +117,7 @@ static void find_keys(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Each particle that opens a cell also closes the empty cells before it. */
+/* The first particle of a cell also ends the ranges of the empty cells before it. */
 static void find_ranges(void *arg, int64_t begin, int64_t end)
 {
     sort_args *s = arg;

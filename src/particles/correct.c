@@ -2,20 +2,23 @@
  *
  *     dx_i = k sum_j (d0 - d) n_ij V_j / (V_i + V_j)       over pairs with d < d0
  *
- * FLIP lets particles drift into clumps and gaps. d0 is that of an even filling, and less than a
- * random packing leaves, so settled liquid relaxes to one without overlaps and then stands still.
- * Near the surface only the part along it is kept, so the correction never lifts or sinks it. */
+ * FLIP lets particles drift into clumps and gaps. d0 is the spacing of an even filling, less than
+ * that of a random packing, so settled liquid relaxes to a packing without overlaps and then stands
+ * still. Near the surface only the tangential part is kept, so the correction never raises or
+ * lowers it. */
 #include "particles/particles.h"
 
-/* In cells. Eight a cell pack at random up to 0.53 and as a crystal up to 0.56, four a square up to
- * 0.52 and 0.54: 0.5 can always be met, and within half a cell the neighbours lie in eight cells.
- * With 0.45 rows of the first lattice live on when the flow stretches them, and shallow water
- * behind a dam break has bumps two to three cells wide: 0.058 cells rms, 0.017 with 0.5. */
+/* d0 in cells. Eight particles per cell pack at random up to 0.53 and as a crystal up to 0.56, four
+ * per square up to 0.52 and 0.54. So 0.5 can always be reached, and all neighbours within half a
+ * cell lie in eight cells. With 0.45, rows of the initial lattice survive when the flow stretches
+ * them, and shallow water behind a dam break has bumps two to three cells wide: 0.058 cells rms,
+ * against 0.017 with 0.5. */
 #define DISTANCE 0.5
 #define STRENGTH 0.5
 /* A particle moves at most this far in a step, in cells. */
 #define MOVE_MAX 0.1
-/* Along the surface only above this depth, in cells: six radii of a quarter cell [Ando13]. */
+/* Above this depth, in cells, particles move only along the surface: six radii of a quarter cell
+ * [Ando13]. */
 #define SURFACE_DEPTH 1.5
 
 typedef struct correct_args {
@@ -27,10 +30,10 @@ typedef struct correct_args {
 } correct_args;
 
 /* The particles of a block of cells and of one ring of cells around it, cell by cell, x fastest:
- * places in cells from the ring's corner, in single precision, so that the search vectorises. A
+ * positions in cells from the ring's corner, in single precision, so that the search vectorises. A
  * pair of neighbouring cells along x is one run. */
 #define SIDE (UN_BLOCK + 2)
-#define NEAR_MAX 24576 /* three times an even filling; beyond it a crowd is not looked at */
+#define NEAR_MAX 24576 /* three times an even filling; particles beyond it are ignored */
 #define CHUNK 16
 
 typedef struct neighbourhood {
@@ -39,7 +42,7 @@ typedef struct neighbourhood {
     float x[NEAR_MAX + CHUNK], y[NEAR_MAX + CHUNK], z[NEAR_MAX + CHUNK], volume[NEAR_MAX];
 } neighbourhood;
 
-/* corner: the cell that is the ring's lowest. */
+/* corner: the lowest cell of the ring. */
 UN_KERNEL void gather(neighbourhood *near, const correct_args *a, const int32_t corner[3], int dim)
 {
     const un_grid *g = a->bins->grid;
@@ -66,7 +69,7 @@ UN_KERNEL void gather(neighbourhood *near, const correct_args *a, const int32_t 
 }
 
 /* Is any of the chunk's particles nearer than DISTANCE? Most chunks have none. Vector types of gcc
- * and clang: left to itself the compiler takes the comparison apart. */
+ * and clang: without them the compiler does not vectorise the comparison. */
 typedef float lanes __attribute__((vector_size(CHUNK * sizeof(float)), aligned(4)));
 typedef int64_t halves __attribute__((vector_size(CHUNK * sizeof(float))));
 
@@ -83,7 +86,7 @@ static bool any_near(const neighbourhood *near, int32_t first, const float x[3],
     return any != 0;
 }
 
-/* What the particles of a run do to number q at x, in cells. */
+/* Adds the push of a run's particles on particle q at x, in cells. */
 static void add_run(float sum[3], const neighbourhood *near, int32_t begin, int32_t end, int32_t q,
                     const float x[3])
 {
@@ -94,7 +97,7 @@ static void add_run(float sum[3], const neighbourhood *near, int32_t begin, int3
             if (!(d2[n - first] < (float)(DISTANCE * DISTANCE)) || n == q) continue;
             float d = sqrtf(d2[n - first]);
             float share = near->volume[n] / (near->volume[q] + near->volume[n]);
-            if (d < 1e-5f) { /* on top of each other: part them by their order */
+            if (d < 1e-5f) { /* on top of each other: separate them by their order */
                 sum[0] += n < q ? (float)DISTANCE * share : -(float)DISTANCE * share;
                 continue;
             }
@@ -106,8 +109,8 @@ static void add_run(float sum[3], const neighbourhood *near, int32_t begin, int3
     }
 }
 
-/* DISTANCE is half a cell, so what overlaps lies in the eight cells around the nearest node:
- * four runs of two; in 2D four cells, two runs. */
+/* DISTANCE is half a cell, so all overlapping particles lie in the eight cells around the nearest
+ * node: four runs of two cells; in 2D four cells, two runs. */
 UN_KERNEL un_vec3 overlap_sum(const neighbourhood *near, int32_t q, int dim)
 {
     float x[3] = {near->x[q], near->y[q], near->z[q]}, sum[3] = {0, 0, 0};
@@ -120,7 +123,7 @@ UN_KERNEL un_vec3 overlap_sum(const neighbourhood *near, int32_t q, int dim)
     return un_v3(STRENGTH * sum[0], STRENGTH * sum[1], STRENGTH * sum[2]);
 }
 
-/* Near the surface only along it, and never far. move: in cells. */
+/* The move, limited to MOVE_MAX and, near the surface, to its tangential part. move: in cells. */
 UN_KERNEL un_vec3 allowed_move(const correct_args *a, int32_t q, un_vec3 move, int dim)
 {
     const un_grid *g = a->bins->grid;
@@ -170,7 +173,7 @@ static void find_moves(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(a->bins->grid->dim, find_moves_in(a, begin, end, dim));
 }
 
-/* A move that would end closer to a wall than it began, and too close, or pass one is dropped. */
+/* Drops a move that would pass through a wall, or end too close to one and closer than it began. */
 static void apply_moves(void *arg, int64_t begin, int64_t end)
 {
     correct_args *a = arg;
@@ -187,8 +190,8 @@ static void apply_moves(void *arg, int64_t begin, int64_t end)
         for (int axis = 0; axis < g->dim; axis++)
             outside |= t[axis] < margin || t[axis] > size[axis] - margin;
         if (outside) continue;
-        /* Between nodes a plate is farther than it seems, by less than a cell; where a moving one
-         * comes from, the nodes no longer know. */
+        /* A thin plate between nodes seems farther away than it is, by less than a cell, and the
+         * nodes no longer know where a moving one came from. */
         if (a->walls->bodies->count > 0) {
             bool near = un_walls_distance(a->walls, to) < g->h;
             if (near && !un_open_move(a->walls, x, to, margin)) continue;

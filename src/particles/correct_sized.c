@@ -3,33 +3,35 @@
  *     dx_i = k sum_j (d0 - d) n_ij m_j / (m_i + m_j)     over pairs with d < d0,
  *     d0 = r_i + r_j - s min(r_i, r_j)
  *
- * all from the positions before (Jacobi), never farther than a share of r_i. Near the surface only
- * the part along it is kept, so that the correction neither lifts nor sinks the surface; the
- * paper's pull to the interface is left out: it costs a tank a fifth of its volume in seconds
- * (methods.md). By mass, so of a large and a small particle the small one moves.
+ * all from the old positions (Jacobi), never farther than a share of r_i. Near the surface only the
+ * tangential part is kept, so that the correction neither raises nor lowers the surface. The
+ * paper's pull towards the interface is left out: it costs a tank a fifth of its volume in seconds
+ * (methods.md). The weights are masses, so next to a large particle the small one moves.
  *
- * Eight particles in a row are one vector: what may touch one of them is gathered once, in single
- * precision from the middle of their box, and each of it is laid against all eight. */
+ * Eight consecutive particles form one vector. Particles that may touch any of them are gathered
+ * once, in single precision relative to the middle of their box, and each is tested against all
+ * eight. */
 #include "particles/groups.h"
 #include "particles/particles.h"
 
-/* s. At 0 an even filling would be exactly touching, and round-off move it. A jittered tank settles
- * to a density even within 7.8, 6.6, 6.2, 5.9 % of a cell's at 0.2, 0.1, 0.04, 0; after 32 rounds
- * its particles still move by 0.00003, 0.0003, 0.001, 0.002 radii a round. */
+/* s. At 0 the particles of an even filling would just touch, and round-off would move them. The
+ * density of a jittered tank settles to within 7.8, 6.6, 6.2, 5.9 % per cell at 0.2, 0.1, 0.04, 0;
+ * after 32 rounds its particles still move by 0.00003, 0.0003, 0.001, 0.002 radii per round. */
 #define SLACK 0.04f
-/* k: at 0.7 no more even, and a quarter more motion. */
+/* k. 0.7 is no more even, and causes a quarter more motion. */
 #define STRENGTH 0.5f
 /* A particle moves at most this far in a step, in radii. */
 #define MOVE_MAX 0.4f
-/* Nor farther than this many of the ways it goes in a step: motion is what brings particles into
- * disorder, and in still water each correction would be a dent in the surface. */
+/* Nor farther than this share of the distance it travels in the step: motion is what disorders
+ * particles, and in still water each correction would dent the surface. */
 #define MOVE_WAYS 0.3f
-/* Only along the surface above this depth, in radii [Ando13]; freely again this much deeper. */
+/* Above this depth, in radii, particles move only along the surface [Ando13]; the second value is
+ * how much deeper they move freely again. */
 #define SURFACE_DEPTH 6.0f
 #define SURFACE_FADE 2.0f
-/* Closer to a wall than this, in radii, a particle goes no closer. */
+/* A particle closer to a wall than this, in radii, does not move closer. */
 #define WALL_MARGIN 0.08
-/* Closer than this share of r_i + r_j a pair has no direction. */
+/* A pair closer than this share of r_i + r_j has no direction. */
 #define TOGETHER 1e-5f
 
 typedef struct correct_args {
@@ -40,7 +42,7 @@ typedef struct correct_args {
 
 #define CROWD_MAX 512
 
-/* Particles that may touch one of a group; places relative to the group's middle. */
+/* Particles that may touch one of a group; positions relative to the group's middle. */
 typedef struct crowd {
     un_vec3 middle;
     int32_t count;
@@ -50,10 +52,10 @@ typedef struct crowd {
 
 typedef double wide8 __attribute__((vector_size(64)));
 
-/* A group in single precision, a particle a lane. */
+/* A group in single precision, one particle per lane. */
 typedef struct octet {
     int32_t first;  /* particle */
-    uint32_t mask;  /* of lanes that hold a particle that takes part */
+    uint32_t mask;  /* lanes whose particle takes part */
     un_lanes8 x[3]; /* relative to a middle */
     un_lanes8 r, m;
 } octet;
@@ -76,7 +78,7 @@ static un_lanes8 load_some(const float *v, int32_t count)
     return out;
 }
 
-/* All but ballistic ones. */
+/* Mask of all particles that are not ballistic. */
 static uint32_t taking_part(const uint8_t *flags, int32_t count)
 {
     uint64_t eight = 0;
@@ -102,7 +104,7 @@ static void load(octet *o, const correct_args *a, int32_t group, un_vec3 middle)
     o->mask = taking_part(p->flags + o->first, count);
 }
 
-/* Adds those of the octet that may touch the box of half widths `half` and largest radius r. */
+/* Adds the octet's particles that may touch the box of half widths `half` and largest radius r. */
 static void gather(crowd *c, const octet *o, const float half[3], float r)
 {
     const un_lanes8 zero = {0};
@@ -122,7 +124,7 @@ static void gather(crowd *c, const octet *o, const float half[3], float r)
     }
 }
 
-/* Any direction, but opposite for the two of a pair. */
+/* An arbitrary direction, opposite for the two of a pair. */
 static un_vec3 pair_direction(int32_t i, int32_t j)
 {
     uint64_t pair = (uint64_t)(i < j ? i : j) << 32 | (uint64_t)(i < j ? j : i);
@@ -132,7 +134,7 @@ static un_vec3 pair_direction(int32_t i, int32_t j)
     return un_scale(n, i < j ? 1 : -1);
 }
 
-/* What the crowd does to the octet. self: the crowd is the octet itself, lane by lane. */
+/* Adds the crowd's push on the octet. self: the crowd is the octet itself, lane by lane. */
 static void push(un_lanes8 sum[3], const octet *o, const crowd *c, bool self)
 {
     const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -161,7 +163,7 @@ static void push(un_lanes8 sum[3], const octet *o, const crowd *c, bool self)
     }
 }
 
-/* Near the surface only along it, and never far. */
+/* Limits the move, and near the surface keeps only its tangential part. */
 static void set_move(const correct_args *a, int32_t q, const float sum[3])
 {
     const un_correct_def *def = a->def;
@@ -214,7 +216,7 @@ static void make_shortlist(shortlist *list, const un_groups *groups, int32_t fir
     }
 }
 
-/* A group at hand: its particles, what may touch them, and where that sends them. */
+/* The current group: its particles, the crowd that may touch them, and the resulting moves. */
 typedef struct meeting {
     const correct_args *args;
     un_vec3 middle;
@@ -283,7 +285,8 @@ static void find_moves(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Is the way to x + move open, and its end not too close to a wall or at least no closer than x? */
+/* True if the path to x + move is open and does not end too close to a wall, or at least no closer
+ * than x. */
 static bool may_go(const correct_args *a, int64_t q, un_vec3 x, un_vec3 move)
 {
     const un_walls *walls = a->def->walls;
@@ -294,8 +297,8 @@ static bool may_go(const correct_args *a, int64_t q, un_vec3 x, un_vec3 move)
     return un_open_move(walls, x, to, margin);
 }
 
-/* The move without its part towards the wall: particles that others press against a wall can still
- * part along it. */
+/* The move without its part towards the wall, so that particles pressed against a wall can still
+ * separate along it. */
 static un_vec3 slide(const correct_args *a, int64_t q, un_vec3 x, un_vec3 move)
 {
     const un_walls *walls = a->def->walls;

@@ -1,25 +1,25 @@
 /* Drops among giants.
  *
- * The mesh follows the particles, and S keeps their sizes changing gradually from place to place;
- * but what flies carries its size along. A drop of spray that comes down on calm liquid, whose
- * particles are many times as wide, would bring its fine leaves with it, and in leaves much finer
- * than they are wide large particles do not fill space: the gaps between them are taken for a
- * surface, the curvature of which makes S refine the liquid around, which leaves gaps again. Left
- * alone, eight drops of a few grams refine a basin of tons (test_tet_physics.c).
+ * The mesh follows the particles, and S makes their sizes change gradually in space; but a flying
+ * particle keeps its size. A drop of spray that lands on calm liquid, whose particles are many
+ * times as wide, would bring its fine leaves with it. Large particles do not fill space in leaves
+ * much finer than themselves: the gaps between them look like a surface, its curvature makes S
+ * refine the liquid around, and that leaves gaps again. Left alone, eight drops of a few grams
+ * refine a basin of tons (test_tet_physics.c).
  *
- * So leaves are not made much finer than the particles that hold the liquid there. Giants are those
- * that a first tree puts into leaves finer than their own. Where one has fewer small particles
- * around it than would make up itself, these are drops: they ask for no leaves, and a second tree
- * is made without them. They stay drops until they have grown by merging or their leaf has shrunk
- * (transfer/mark.c), and stop where they are (drag in transfer/tets.c). Where there are more, the
- * small ones are the liquid, and the giant is about to split. */
+ * So leaves are not made much finer than the particles that hold the liquid there. Giants are
+ * particles that a first tree puts into leaves finer than their own. If the small particles around
+ * a giant have less volume than the giant itself, they are drops: they ask for no leaves, and a
+ * second tree is built without them. They stay drops until they have grown by merging or their leaf
+ * has shrunk (transfer/mark.c), and are slowed to a stop (drag in transfer/tets.c). If they have
+ * more volume, the small ones are the liquid, and the giant is about to split. */
 #include "particles/groups.h"
 #include "particles/particles.h"
 
 #include <stdatomic.h>
 
-/* What counts as small, in a giant's radii, and how far around its centre. Sizes that the sizing
- * function makes do not change as fast as that. */
+/* Which particles count as small, in a giant's radii, and how far around its centre they are
+ * sought. The sizing function never makes sizes change that fast. */
 #define SMALL 0.2
 #define AROUND 6.0
 
@@ -32,7 +32,7 @@ typedef struct drops_args {
     atomic_uchar *drop; /* by particle */
 } drops_args;
 
-/* A leaf one level finer that comes and goes beside a giant's stirs it already. */
+/* One level finer is enough: even such a leaf, coming and going beside a giant's own, stirs it. */
 static bool is_giant(const un_particles *p, const un_octree *tree, int64_t q)
 {
     if (p->flags[q] & UN_PARTICLE_APART) return false;
@@ -52,7 +52,8 @@ static double find_giants(void *arg, int64_t begin, int64_t end)
     return found;
 }
 
-/* The volume of the small ones around a giant, up to its own; they are made drops. */
+/* The volume of the small particles around a giant, summed up to its own volume. make: turns them
+ * into drops. */
 static double visit_small(const drops_args *a, int64_t q, bool make)
 {
     const un_particles *p = a->particles;

@@ -1,4 +1,4 @@
-/* What emitters bring, and what drains and open sides take, as particles. */
+/* Particles that emitters add, and that drains and open sides remove. */
 #include "particles/particles.h"
 
 typedef struct keep_args {

@@ -1,15 +1,15 @@
-/* A half cell's liquid as one particle.
+/* One particle for the liquid of a half cell.
  *
- * Its volume is the liquid's part of the half cell, found as if the boundary were a plane, and its
- * place is the middle of that part, jittered: so a flat surface at any height starts flat, and the
- * liquid starts with the volume of its shape. */
+ * Its volume is the liquid part of the half cell, with the boundary taken as a plane, and its
+ * position is the middle of that part, jittered. So a flat surface at any height starts flat, and
+ * the liquid starts with the volume of its shape. */
 #include "particles/fill.h"
 
-/* Share of the half cell within which a particle is placed at random. Rows of the lattice that live
- * on show as bands once the flow has stretched them, so the more the better; but the colour of a
- * full tank is smooth to a thousandth only up to 0.5 (at 1, 0.4 %). Less within two cells of the
- * free surface, so that it starts smooth: a 32-cell tank at rest starts with 1.7 cm/s at 0.25, 2.3
- * at 0.5 and 6.2 at 1. */
+/* Share of the half cell within which a particle is placed at random. Surviving rows of the lattice
+ * show as bands once the flow has stretched them, so more is better; but the colour of a full tank
+ * is smooth to a thousandth only up to 0.5 (at 1, 0.4 %). It is smaller within two cells of the
+ * free surface, so that the surface starts smooth: a 32-cell tank at rest starts with 1.7 cm/s at
+ * 0.25, 2.3 at 0.5 and 6.2 at 1. */
 #define JITTER 0.5
 #define SURFACE_DEPTH 2.0
 
@@ -19,10 +19,10 @@ double un_cube_below_plane(un_vec3 n, double d)
 {
     double m[3] = {fabs(n.x), fabs(n.y), fabs(n.z)};
     double sum = m[0] + m[1] + m[2];
-    double a = d + 0.5 * sum; /* the cube is centred: mirrored so that all m >= 0 */
+    double a = d + 0.5 * sum; /* the cube is centred; mirror it so that all m >= 0 */
     if (a <= 0) return 0;
     if (a >= sum) return 1;
-    /* Small components make the cubic formula cancel: spread them to a tiny width instead. The
+    /* The cubic formula cancels for small components: widen them to a tiny width instead. The
      * round-off of two such components, 1e-16 / small^2, is then as small as the width. */
     double small = 1e-5 * sum;
     for (int i = 0; i < 3; i++)
@@ -46,8 +46,8 @@ static double region_distance(const un_fill *f, un_vec3 x)
     return fmax(d, -un_walls_distance_exact(f->walls, x));
 }
 
-/* Are the corners of a cube all in the liquid or on its boundary? In edges and corners of a box
- * that fits the lattice no plane tells that the half cell is full. */
+/* True if all corners of a cube are in the liquid or on its boundary. At edges and corners of a box
+ * that fits the lattice, no plane shows that the half cell is full. */
 static bool all_inside(const un_fill *f, un_vec3 x, double half)
 {
     for (int c = 0; c < 1 << f->dim; c++) {
@@ -58,8 +58,8 @@ static bool all_inside(const un_fill *f, un_vec3 x, double half)
     return true;
 }
 
-/* Near the free surface? A step along some axis leads out of the shape and into open space, not
- * into a wall: a box flush with the floor has no surface there. */
+/* True near the free surface: a step along some axis leaves the shape and ends in open space, not
+ * in a wall. A box flush with the floor has no surface there. */
 static bool near_surface(const un_fill *f, un_vec3 x, double h)
 {
     double reach = SURFACE_DEPTH * h;
@@ -92,7 +92,7 @@ bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un
         fraction = all_inside(f, x, 0.5 * s) ? 1 : un_cube_below_plane(n, -d / s);
         if (fraction < UN_FRACTION_MIN) return false;
         x = un_mad(x, n, -0.5 * s * (1 - fraction));
-        /* Jitter across the surface only as far as the liquid goes. */
+        /* Limit jitter across the surface to the liquid's thickness. */
         jitter = un_mad(jitter, n, -un_dot(jitter, n) * (1 - fraction));
     }
     if (!un_fill_in_domain(f, x) || un_walls_distance_exact(f->walls, x) <= 0) return false;
@@ -120,5 +120,5 @@ void un_fill_store(un_particles *p, int64_t at, const un_seed *seed, un_vec3 vel
     p->volume[at] = (float)seed->volume;
     p->flags[at] = 0;
     if (p->size) p->size[at] = (float)cell;
-    if (p->density) p->density[at] = p->viscosity[at] = 0; /* who seeds mixed liquid says what */
+    if (p->density) p->density[at] = p->viscosity[at] = 0; /* set by whoever seeds mixed liquid */
 }

@@ -1,16 +1,16 @@
-/* The liquid of one half cell as one particle: what seeding on a grid and on leaves share. */
+/* One particle for the liquid of a half cell: shared by seeding on a grid and on leaves. */
 #ifndef UN_PARTICLES_FILL_H
 #define UN_PARTICLES_FILL_H
 
 #include "particles/particles.h"
 
-/* Of emitted particles and those near the free surface, as a share of the half cell. */
+/* Jitter of emitted particles and of those near the free surface, as a share of the half cell. */
 #define UN_JITTER_SURFACE 0.05
 
 /* Half cells with less liquid than this are left empty. */
 #define UN_FRACTION_MIN 0.02
 
-/* What is filled: the shape, less walls, in the domain [0, size]. */
+/* The region to fill: the shape, less walls, in the domain [0, size]. */
 typedef struct un_fill {
     const un_shape *shape;
     const un_walls *walls;
@@ -30,18 +30,18 @@ static inline bool un_fill_in_domain(const un_fill *f, un_vec3 x)
 }
 /* The particle of the half cell of edge s around x, if it has one. jitter: in [-0.5, 0.5]. */
 bool un_fill_half_cell(const un_fill *fill, un_vec3 x, double s, un_vec3 jitter, un_seed *out);
-/* Of the half cell of edge s around x, which moved here by step: the share that comes out of the
- * emitter, 0 where it has not reached it or has done so before; x becomes the middle of that
- * (stream.c). */
+/* The share of a half cell that leaves the emitter in this step. The half cell has edge s and moved
+ * to x by `step`. 0 if it has not reached the emitter, or did so in an earlier step; x becomes the
+ * middle of that share (stream.c). */
 double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s, int32_t dim);
 /* Random numbers in [-0.5, 0.5], by half cell; in 2D the third is 0. */
 un_vec3 un_fill_jitter(uint64_t index, uint64_t stream, int32_t dim);
-/* Of a half cell of edge s. */
+/* Volume of a half cell of edge s. */
 static inline double un_fill_volume(double s, int32_t dim)
 {
     return dim == 2 ? s * s : s * s * s;
 }
-/* As the next one at `at`; the wanted size, if the particles have one, is that of the cell. */
+/* Stores the seed as particle `at`. Its wanted size, if particles have one, is the cell's. */
 void un_fill_store(un_particles *particles, int64_t at, const un_seed *seed, un_vec3 velocity,
                    double cell);
 

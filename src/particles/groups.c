@@ -1,10 +1,10 @@
 /* Groups of eight consecutive particles under a tree of boxes.
  *
  * Particles sorted along a space-filling curve lie close to their successors, so eight in a row
- * have a small box, eight such boxes too, and so on: a tree without pointers, built in one pass per
- * level. A node holds the boxes of its eight children side by side, so that one vector comparison
- * asks them all. Unlike cells it does not care how far sizes differ (per-level hash grids cost over
- * 100 us a query at radius ratios of 64, methods.md). */
+ * have a small box, eight such boxes again have a small one, and so on: a tree without pointers,
+ * built in one pass per level. A node holds the boxes of its eight children side by side, so that
+ * one vector comparison tests them all. Unlike cells, the tree copes with any ratio of sizes
+ * (per-level hash grids cost over 100 us a query at radius ratios of 64, methods.md). */
 #include "particles/groups.h"
 
 #define BUILD_GRAIN 64 /* nodes: 4096 particles */
@@ -111,7 +111,8 @@ un_status un_groups_build(un_context *ctx, un_arena *arena, un_groups *groups,
     return UN_OK;
 }
 
-/* Distances are compared in single precision: this much wider, so that none is missed. */
+/* Distances are compared in single precision. Reach is widened by this share, so that no neighbour
+ * is missed. */
 #define ROOM 2e-6
 
 un_groups_query un_groups_query_make(un_box3 box, double reach, double factor)
@@ -123,7 +124,7 @@ un_groups_query un_groups_query_make(un_box3 box, double reach, double factor)
         q.lo[a] = un_lanes8_all(round_down(lo[a]));
         q.hi[a] = un_lanes8_all(round_up(hi[a]));
     }
-    /* Never nothing: boxes that touch are in reach of zero, and its square must not vanish. */
+    /* Never zero: touching boxes are within a reach of zero, and its square must not underflow. */
     q.reach = fmaxf((float)(reach * (1 + ROOM)), 1e-18f);
     q.factor = (float)(factor * (1 + ROOM));
     return q;

@@ -1,10 +1,10 @@
-/* The tree of groups from inside: for loops over the near groups that need no list. */
+/* Internals of the tree of groups, for loops over near groups that need no list. */
 #ifndef UN_PARTICLES_GROUPS_H
 #define UN_PARTICLES_GROUPS_H
 
 #include "particles/particles.h"
 
-/* A box and how far it reaches, eight times over. */
+/* A box and its reach, repeated in eight lanes. */
 typedef struct un_groups_query {
     un_lanes8 lo[3], hi[3]; /* the box, widened to single precision */
     float reach, factor;
@@ -14,15 +14,15 @@ typedef struct un_groups_query {
 typedef struct un_groups_walk {
     const un_groups *groups;
     un_groups_query query;
-    int32_t level;                /* of the node at hand; level_count when done */
+    int32_t level;                /* of the current node; level_count when done */
     int32_t node[UN_LEVELS_MAX];  /* by level, within the level */
-    uint32_t left[UN_LEVELS_MAX]; /* by level: children still to visit, a bit each */
+    uint32_t left[UN_LEVELS_MAX]; /* by level: children still to visit, one bit each */
 } un_groups_walk;
 
 un_groups_query un_groups_query_make(un_box3 box, double reach, double factor);
 
-/* Children of a node that the query's box may reach. Room for rounding is in reach and factor;
- * lanes without a child have a radius of NaN, which is less than nothing. */
+/* Mask of a node's children that the query's box may reach. reach and factor allow for rounding.
+ * Lanes without a child have a radius of NaN, for which every comparison is false. */
 static inline uint32_t un_groups_reached(const un_groups_query *q, const un_group_box *node)
 {
     const un_lanes8 zero = un_lanes8_all(0);

@@ -1,4 +1,5 @@
-/* Particles of many sizes on tets, and what belongs to each of them until they are sorted again. */
+/* Particles of many sizes on tets, and the per-particle data that lasts until they are sorted
+ * again. */
 #include "particles/particles.h"
 
 void un_markers_init(un_context *ctx, un_markers *m)

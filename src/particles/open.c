@@ -1,12 +1,13 @@
 #include "particles/particles.h"
 
-/* Closer to a solid than this share of the way, only what leads away from it goes on: marching by
- * ever smaller distances would not end. */
+/* Within this share of the path from a solid, marching goes on only if the path leads away from it:
+ * steps by ever smaller distances would not end. */
 #define GRAZE 0.02
-/* Into the solid: the part of a unit direction against the normal. Less is along it. */
+/* A path leads into the solid if its unit direction has more than this against the normal. Less
+ * counts as along it. */
 #define INTO 1e-3
 
-/* In the body's frame. Steps by the distance never pass a wall. */
+/* In the body's frame. Marching by the distance never steps over a wall. */
 static bool shape_blocks(const un_shape *shape, un_vec3 a, un_vec3 b)
 {
     un_vec3 way = un_sub(b, a);
@@ -29,7 +30,7 @@ bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b)
         if (!un_body_is_near(body, a, b, 0)) continue;
         if (shape_blocks(body->shape, un_pose_invert(&body->to, a), un_pose_invert(&body->to, b)))
             return false;
-        /* Before particles are advected it is there that a moving solid parts them. */
+        /* Until particles are advected, a moving solid still separates them at its old pose. */
         if (body->moves && shape_blocks(body->shape, un_pose_invert(&body->from, a),
                                         un_pose_invert(&body->from, b)))
             return false;

@@ -23,7 +23,7 @@ size_t un_particles_bytes_each(void)
     return 7 * sizeof(double) + 2 * sizeof(float) + 2;
 }
 
-/* All arrays share one capacity, changed only once each has been. */
+/* All arrays share one capacity, which changes only after every array has been resized. */
 static un_status resize_arrays(un_context *ctx, un_particles *p, size_t target)
 {
     struct {
@@ -64,7 +64,7 @@ un_status un_particles_trim(un_context *ctx, un_particles *p)
 {
     size_t target = (size_t)p->count + 1;
     if (target >= p->capacity) return UN_OK;
-    p->capacity = target; /* good for those that are not cut yet, should one fail */
+    p->capacity = target; /* also safe for arrays not cut yet, should one fail */
     return resize_arrays(ctx, p, target);
 }
 

@@ -8,9 +8,9 @@
 #include "mesh/mesh.h"
 #include "sources/sources.h"
 
-/* flags: away from the liquid, flies by itself; near the surface; new, inside the liquid; slower
- * than a bump of its cell's size collapses; a drop in liquid of much larger ones
- * (drops.c); two bits that count halvings along the surface (resize.c) */
+/* flags: flies by itself, away from the liquid; near the surface; newly emitted inside the liquid;
+ * slower than a bump of its cell's size collapses; a drop among much larger particles (drops.c);
+ * two bits that count halvings along the surface (resize.c) */
 enum {
     UN_PARTICLE_BALLISTIC = 1,
     UN_PARTICLE_SURFACE = 2,
@@ -32,10 +32,10 @@ typedef struct un_particles {
     uint8_t *flags;
     float *size; /* wanted edge of the cells around it, m; NULL unless reserved as sized */
     bool sized;  /* set before the first reserve */
-    /* kg/m3 and Pa s, of liquids that are not the same everywhere; NULL unless reserved as mixed */
+    /* kg/m3 and Pa s, where the liquid is not uniform; NULL unless reserved as mixed */
     float *density, *viscosity;
     bool mixed;   /* set before the first reserve */
-    float *depth; /* m, level set of the simulation; only of frames read back, else NULL */
+    float *depth; /* m, level set of the simulation; only in frames read back, else NULL */
     /* one spare array of each width, so that reordering is a gather and a swap */
     double *spare_double;
     float *spare_float;
@@ -63,13 +63,13 @@ static inline un_vec3 un_particle_velocity(const un_particles *p, int64_t i)
     return un_v3(p->v[0][i], p->v[1][i], p->v[2][i]);
 }
 
-/* Of a ball, in 2D a disc, of the particle's volume, m. */
+/* Radius of a ball (2D: a disc) of the particle's volume, m. */
 static inline double un_particle_ball(const un_particles *p, int64_t i)
 {
     return p->flat ? sqrt(p->volume[i] * (1 / UN_PI)) : cbrt(p->volume[i] * (3 / (4 * UN_PI)));
 }
 
-/* Copies all that particle `from` has to `to`. */
+/* Copies all data of particle `from` to `to`. */
 static inline void un_particle_copy(un_particles *p, int64_t to, int64_t from)
 {
     for (int a = 0; a < 3; a++) {
@@ -84,80 +84,79 @@ static inline void un_particle_copy(un_particles *p, int64_t to, int64_t from)
 }
 
 void un_particles_free(un_context *ctx, un_particles *particles);
-/* Room for count in all; contents kept. */
+/* Makes room for `count` particles in total; keeps the contents. */
 un_status un_particles_reserve(un_context *ctx, un_particles *particles, int64_t count);
-/* Gives back what more there is room for. */
+/* Releases unused capacity. */
 un_status un_particles_trim(un_context *ctx, un_particles *particles);
-size_t un_particles_bytes_each(void); /* of the unsized; a size is 4 more */
+size_t un_particles_bytes_each(void); /* without a size, which takes 4 more */
 /* Keeps the particles with keep[i] != 0, in order; returns the volume removed. */
 double un_particles_filter(un_particles *particles, const uint8_t *keep);
-/* Particle i is then the one that was number order[i]; order is a permutation. */
+/* Particle i becomes the former particle order[i]; order is a permutation. */
 void un_particles_reorder(un_context *ctx, un_particles *particles, const int32_t *order);
-/* As above, and count of them are left: those that order names. */
+/* As above, but only the `count` particles named by order remain. */
 void un_particles_take(un_context *ctx, un_particles *particles, const int32_t *order,
                        int32_t count);
-/* In fixed order: the same bits for any thread count. */
+/* Summed in fixed order: the same bits for any thread count. */
 double un_particles_volume(un_context *ctx, const un_particles *particles);
 
-/* Energies, J, and momentum, kg m/s; density: of particles without one of their own (sums.c). */
+/* Energies, J, and momentum, kg m/s; density: for particles without their own (sums.c). */
 typedef struct un_particle_sums {
     double energy_kinetic, energy_potential, max_speed;
     un_vec3 momentum;
-    bool finite; /* all velocities and places are */
+    bool finite; /* all velocities and positions are */
 } un_particle_sums;
 void un_particles_sum(un_context *ctx, un_particle_sums *sums, const un_particles *particles,
                       un_vec3 gravity, double density);
-/* How many lie outside the domain or have numbers that cannot be. */
+/* Number of particles that lie outside the domain or hold impossible values. */
 int64_t un_particles_unsound(un_context *ctx, const un_particles *particles, un_vec3 domain);
 
-/* ---- moving them about (open.c): never through a solid, however thin ---- */
+/* ---- moving particles (open.c): never through a solid, however thin ---- */
 
-/* Does the straight way from a to b stay in the domain and out of solids, as they stand at the
- * start and at the end of the step? a does. */
+/* True if the straight path from a to b stays in the domain and out of solids, at their poses at
+ * the start and at the end of the step. a itself must. */
 bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b);
-/* As above, and b is not closer to a wall than margin, or at least no closer than a. */
+/* As above, and b is at least `margin` from walls, or at least no closer than a. */
 bool un_open_move(const un_walls *walls, un_vec3 a, un_vec3 b, double margin);
 
 /* ---- seeding (seed.c) ---- */
 
-/* Eight particles a cell, in 2D four: the lattice of half cells, each with a jittered particle that
- * carries the volume of liquid in its half cell. */
+/* Eight particles per cell, in 2D four: each half cell of the lattice has one jittered particle
+ * that carries the volume of liquid in it. */
 typedef struct un_seed_def {
     const un_grid *grid;
     const un_shape *shape;
-    const un_walls *walls; /* what lies in them is left out */
+    const un_walls *walls; /* nothing is seeded inside them */
     un_vec3 velocity;
-    un_vec3 shift; /* of the lattice, m; for moving emission */
-    /* Emission: only lattice points that were not yet in the shape one step ago, when the lattice
-     * stood at shift - step, cut to the stream's rim. Zero: everything in the shape, cut to its
-     * surface.
-     */
+    un_vec3 shift; /* of the lattice, m; for emission */
+    /* Emission: only lattice points that were not in the shape one step ago, when the lattice was
+     * at shift - step, cut to the stream's rim. Zero: everything in the shape, cut to its
+     * surface. */
     un_vec3 step;
     bool emitting;
     uint64_t stream; /* of random numbers */
 } un_seed_def;
 
-/* Appends. volume: what was added. */
+/* Appends particles. volume: the volume added. */
 un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_seed_def *def,
                             double *volume);
-/* How many un_particles_seed would append. */
+/* Number of particles that un_particles_seed would append. */
 int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def);
-/* Part of the unit cube, centred on the origin, below the plane n.x = d, n a unit normal. */
+/* Fraction of the unit cube, centred on the origin, below the plane n.x = d; n is a unit normal. */
 double un_cube_below_plane(un_vec3 n, double d);
 
 /* ---- emitters, drains and open sides (emit.c) ---- */
 
-/* Takes away what is outside the domain or in an open drain; what is in an emitter is carried
- * along. */
+/* Removes particles outside the domain or in an open drain; particles in an emitter move with its
+ * stream. */
 un_status un_particles_remove(un_sources *sources, un_arena *arena, un_particles *particles,
                               double time);
-/* Density and viscosity of mixed particles from `first` on. */
+/* Sets density and viscosity of mixed particles from `first` on. */
 un_status un_particles_give_matter(un_sources *sources, un_particles *particles, int32_t first,
                                    const un_matter *matter);
-/* Appends what emitters bring in a step of dt that ended at `time`. settle is called for each new
- * particle, with whether it belongs to the first filling of its shape: false takes it back. from:
- * what was there when the step began has moved on with the stream to where the particle is now; if
- * that was air, the particle takes nobody's place. */
+/* Appends the particles that emitters add in a step of dt that ended at `time`. settle is called
+ * for each new particle and told whether it belongs to the first filling of its shape; *keep =
+ * false takes the particle back. from: where the particle's place in the stream was when the step
+ * began; if that was air, the particle displaces no liquid. */
 typedef un_status un_particles_settle(void *arg, int32_t particle, un_vec3 from, bool first_filling,
                                       bool *keep);
 un_status un_particles_emit(un_sources *sources, un_particles *particles, double time, double dt,
@@ -174,7 +173,7 @@ typedef struct un_bins {
     const un_grid *grid;
     int32_t blocks[3];
     int32_t block_count, block_cells; /* of a block: 512, in 2D 64 */
-    int32_t *rank;                    /* of a block, x fastest -> its place along the curve */
+    int32_t *rank;                    /* block number (x fastest) -> its place along the curve */
     int32_t *coloured;                /* block numbers (x fastest), by colour */
     int32_t colour_begin[9];
     int32_t *begin; /* by cell number: its first particle; one more at the end */
@@ -192,32 +191,32 @@ static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int3
 }
 /* Sorts the particles and finds each cell's range. Positions must be finite and in the grid. */
 un_status un_bins_sort(un_bins *bins, un_arena *arena, un_particles *particles);
-/* Calls body for every block that holds particles, with its range of particles, so that no two
- * blocks within a cell of each other run at the same time, and in an order per place that does not
- * depend on the threads: a body may add to cells and faces up to one cell outside its block. */
+/* Calls body for every block that holds particles, with its range of particles, such that no two
+ * blocks within a cell of each other run at the same time, and each place is added to in an order
+ * that does not depend on the threads: a body may add to cells and faces up to one cell outside its
+ * block. */
 typedef void un_block_body(void *arg, int64_t begin, int64_t end);
 void un_bins_scatter(const un_bins *bins, un_block_body *body, void *arg);
 
 /* ---- position correction (correct.c) ---- */
 
-/* Moves crowded particles apart; near the surface along it only. phi: at cell centres. */
+/* Moves crowded particles apart; near the surface only along it. phi: at cell centres. */
 un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *particles,
                                const un_bins *bins, const float *phi, const un_walls *walls);
 
 /* ---- particles of many sizes ---- */
 
-/* Half the spacing at which particles of this volume fill space: a quarter of the cell that eight
- * of them fill. */
+/* Half the spacing at which particles of this volume fill space: a quarter of the edge of a cell
+ * that eight of them fill. */
 static inline double un_particle_radius(double volume)
 {
     return 0.5 * cbrt(volume);
 }
 
 /* Groups of consecutive particles, which lie close together when they are sorted along a curve,
- * under a tree of boxes: who is near, whatever their sizes (groups.c). */
+ * under a tree of boxes: finds neighbours of any size (groups.c). */
 #define UN_GROUP 8
-/* The boxes and largest radii of eight neighbours in the tree; where there is none, a
- * radius of NaN. */
+/* The boxes and largest radii of eight siblings in the tree; empty lanes have a radius of NaN. */
 typedef struct un_group_box {
     _Alignas(32) float lo[3][8]; /* for vector loads */
     float hi[3][8], radius[8];
@@ -232,10 +231,10 @@ typedef struct un_groups {
     int32_t level_count;
 } un_groups;
 
-/* The arrays of x and radius are kept, not copied; the boxes come from the arena. */
+/* Keeps pointers to x and radius, not copies; the boxes come from the arena. */
 un_status un_groups_build(un_context *ctx, un_arena *arena, un_groups *groups,
                           const double *const x[3], const float *radius, int64_t count);
-/* Holds the group's particles; rounded outwards to single precision. */
+/* A box around the group's particles, rounded outwards to single precision. */
 static inline un_box3 un_groups_bounds(const un_groups *groups, int32_t group)
 {
     const un_group_box *b = groups->boxes + group / 8;
@@ -254,21 +253,21 @@ static inline float un_groups_radius(const un_groups *groups, int32_t group)
 int32_t un_groups_near(const un_groups *groups, un_box3 box, double reach, double factor,
                        int32_t *list, int32_t capacity);
 
-/* Particles sorted by tet, which is all that the transfers need to know of them. */
+/* Particles sorted by tet: all that the transfers need to know about where they are. */
 typedef struct un_tet_bins {
     int32_t *tet;   /* at particles */
     int32_t *begin; /* by tet: its first particle; one more at the end */
     size_t capacity_tet, capacity_begin;
 } un_tet_bins;
 void un_tet_bins_free(un_context *ctx, un_tet_bins *bins);
-/* Finds each particle's tet, sorts the particles by it and finds the ranges. */
+/* Finds each particle's tet, sorts the particles by tet and finds each tet's range. */
 un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
                            un_particles *particles, const un_tets *mesh);
 
 /* Position correction in the overlap form of [Ando13 section 3]: pairs closer than
- * r_i + r_j are pushed apart by mass; within six radii of the surface along it only
- * (correct_sized.c). phi and normal: at particles, of the level set. Ballistic ones stay and
- * push nobody. The groups' boxes no longer fit afterwards. */
+ * r_i + r_j are pushed apart by mass; within six radii of the surface only along it
+ * (correct_sized.c). phi and normal: at particles, of the level set. Ballistic particles stay where
+ * they are and push no others. The groups' boxes no longer fit afterwards. */
 typedef struct un_correct_def {
     const un_groups *groups;
     const float *radius;
@@ -276,34 +275,35 @@ typedef struct un_correct_def {
     const float *normal[3]; /* at particles: gradient of phi, unit or zero */
     const float *wall;      /* at particles: a lower bound of the distance to walls, m */
     const un_walls *walls;
-    double dt; /* of the step, s; INFINITY: correct particles at rest as well */
+    double dt; /* of the step, s; INFINITY: correct particles at rest too */
 } un_correct_def;
 un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_particles *particles,
                                      const un_correct_def *def);
 
 /* ---- markers (markers.c): particles of many sizes on tets ---- */
 
-/* What belongs to each particle lasts until they are sorted again. */
+/* The per-particle arrays are valid until the particles are sorted again. */
 typedef struct un_markers {
     un_particles particles;
     un_tet_bins bins;
     un_groups groups;
-    float *radius;         /* m */
-    float *depth;          /* the level set at the particle, m */
-    float *normal[3];      /* its direction */
-    float *wall;           /* a lower bound of the distance to walls, m */
-    uint8_t *flags_before; /* flags that mesh and level set were made with: what checkpoints hold */
-    int64_t ballistic;     /* how many fly */
-    un_arena lists;        /* groups, from one sorting to the next */
+    float *radius;    /* m */
+    float *depth;     /* the level set at the particle, m */
+    float *normal[3]; /* its direction */
+    float *wall;      /* a lower bound of the distance to walls, m */
+    uint8_t
+        *flags_before; /* flags that mesh and level set were built with; checkpoints hold these */
+    int64_t ballistic; /* number of ballistic particles */
+    un_arena lists;    /* groups, from one sorting to the next */
     size_t capacity[7];
 } un_markers;
 void un_markers_init(un_context *ctx, un_markers *markers);
 void un_markers_free(un_context *ctx, un_markers *markers);
-/* Gives back everything but the particles. */
+/* Frees everything but the particles. */
 void un_markers_release(un_context *ctx, un_markers *markers);
-/* Radii and groups of the particles in the order they have. */
+/* Finds radii and groups of the particles in their present order. */
 un_status un_markers_group(un_context *ctx, un_markers *markers);
-/* Groups again after they have moved; the order is still good enough. */
+/* Builds the groups again after particles have moved; the order is still good enough. */
 un_status un_markers_regroup(un_context *ctx, un_markers *markers);
 /* Sorts the particles by tet, then groups them. Empties the arena. */
 un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *markers,
@@ -312,27 +312,28 @@ un_status un_markers_keep_flags(un_context *ctx, un_markers *markers);
 
 /* ---- the octree that particles ask for (request.c) ---- */
 
-/* A leaf's edge over that of a particle. A dam break of 128 cells takes 126 s to t = 0.6 s at 2.5,
- * 53 at 2.8 and 34 at 3.2: sheets and spray fill their leaves badly, most hold one or two. */
+/* Ratio of a leaf's edge to a particle's. A dam break of 128 cells takes 126 s to t = 0.6 s at 2.5,
+ * 53 at 2.8 and 34 at 3.2: sheets and spray fill their leaves badly, and most leaves there hold one
+ * or two particles. */
 #define UN_LEAF_WIDTH 2.8
 /* Level of the leaf that particle q asks for. */
 int32_t un_particles_leaf_level(const un_particles *particles, const un_octree *tree, int64_t q);
 un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                   const un_particles *particles);
-/* A tree at most a level nearer to the wanted sizes of the particles, which lie in `mesh`. *done is
- * set, and no tree built, where all leaves are fine enough and settled_ok. */
+/* Builds a tree at most one level nearer to the wanted sizes of the particles, which lie in `mesh`.
+ * Sets *done, and builds no tree, if all leaves are fine enough and settled_ok. */
 un_status un_particles_refine_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                    const un_markers *markers, const un_tets *mesh, bool settled_ok,
                                    bool *done);
-/* Particles too small for the liquid that they are in become UN_PARTICLE_LANDED and ask for no
- * leaves (drops.c). found: whether there are such, and the tree must be built again. */
+/* Particles too small for the liquid around them become UN_PARTICLE_LANDED and ask for no leaves
+ * (drops.c). found: true if there are any, so the tree must be built again. */
 un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_markers *markers,
                                   const un_octree *tree, bool *found);
 
-/* Splits particles much larger than their wanted size, merges those much smaller with their nearest
- * [Ando13 section 4] (resize.c); particles must be sized. Volume, momentum and centre of mass are
- * kept to round-off of the volumes, but near the surface new particles are moved tangent to it, and
- * near walls away from them. */
+/* Splits particles much larger than their wanted size and merges much smaller ones with their
+ * nearest neighbours [Ando13 section 4] (resize.c); particles must be sized. Volume, momentum and
+ * centre of mass are kept to round-off of the volumes, but near the surface new particles are moved
+ * tangent to it, and near walls away from them. */
 typedef struct un_resize_def {
     const un_groups *groups;
     const float *radius;
@@ -345,17 +346,18 @@ typedef struct un_resize_def {
 typedef struct un_resize_report {
     int64_t split_count, merge_count;
 } un_resize_report;
-/* New particles are appended and merged ones removed: the order of the others stays, groups and
- * per-particle arrays of the caller are void afterwards. */
+/* Appends new particles and removes merged ones. The others keep their order; the caller's groups
+ * and per-particle arrays are invalid afterwards. */
 un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *particles,
                               const un_resize_def *def, un_resize_report *report);
-/* How many there will be, at most, once resizing has come to rest with all wanted sizes times
- * scale. Of def only the volumes are read. */
+/* Upper bound on the number of particles once resizing has settled, with all wanted sizes times
+ * scale. Reads only the volumes of def. */
 double un_particles_expected(un_context *ctx, const un_particles *particles,
                              const un_resize_def *def, double scale);
 
-/* Eight particles a leaf (of a quadtree four), as un_particles_seed does on a grid: half cells of every leaf, each with
- * a jittered particle that carries the liquid in its half cell. size: set to the leaf's edge. */
+/* Seeds eight particles per leaf (four in a quadtree), as un_particles_seed does on a grid: each
+ * half cell of a leaf has a jittered particle that carries the liquid in it. size: set to the
+ * leaf's edge. */
 typedef struct un_seed_leaves_def {
     const un_octree *tree;
     const un_shape *shape;

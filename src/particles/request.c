@@ -1,13 +1,13 @@
 /* The octree that particles ask for.
  *
- * A particle asks for a leaf about as wide as two particles of its volume, between two sizes for
- * the nearer one: cells of the size that S asks for hold eight particles, and most particles have
- * such cells. Those that fly ask for nothing. */
+ * A particle asks for a leaf about as wide as two particles of its volume, rounded to the nearer
+ * leaf size: cells of the size that S asks for hold eight particles, and most particles have such
+ * cells. Ballistic particles ask for nothing. */
 #include "particles/particles.h"
 
-/* A leaf's edge over that of a calm particle, one slower than sqrt(g h). Calm ones share larger
- * leaves than UN_LEAF_WIDTH: with few particles to a leaf the level set is uneven, and what is
- * uneven moves. rest_mixed reaches 1.2 cm/s in half a second at 2.5 and 0.98 at 3.2. */
+/* Ratio of a leaf's edge to that of a calm particle, one slower than sqrt(g h). Calm particles get
+ * larger leaves than UN_LEAF_WIDTH: with few particles per leaf the level set is uneven, and
+ * unevenness causes motion. rest_mixed reaches 1.2 cm/s in half a second at 2.5 and 0.98 at 3.2. */
 #define LEAF_WIDTH_CALM 3.2
 
 int32_t un_particles_leaf_level(const un_particles *p, const un_octree *tree, int64_t q)
@@ -20,14 +20,14 @@ int32_t un_particles_leaf_level(const un_particles *p, const un_octree *tree, in
 typedef struct request_args {
     const un_particles *particles;
     const un_octree *tree;
-    const un_tets *mesh; /* of the last round, and where particles lie in it */
+    const un_tets *mesh; /* of the previous round, with the particles' places in it */
     const un_tet_bins *bins;
     uint8_t *level, *reach;
 } request_args;
 
-/* Calm particles near the surface keep one layer of leaves of their size around them: where the
- * liquid is calm the surface then runs through cells of one size. In a splash that would double the
- * number of nodes, most of them in the air. */
+/* Calm particles near the surface keep one layer of leaves of their size around them, so that a
+ * calm surface runs through cells of one size. In a splash that would double the number of nodes,
+ * most of them in the air. */
 static void request(void *arg, int64_t begin, int64_t end)
 {
     request_args *a = arg;
@@ -63,7 +63,8 @@ un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *t
 
 /* ---- before the first step ---- */
 
-/* Counts particles whose leaf is not of the level they want. */
+/* Asks for leaves at most one level off the present ones; counts particles that want a finer
+ * leaf. */
 static double wish(void *arg, int64_t begin, int64_t end)
 {
     request_args *a = arg;

@@ -1,46 +1,46 @@
 /* Splitting and merging [Ando13 section 4].
  *
- * A particle is wanted to fill an eighth of its cell: v* = (size / 2)^3, within the volumes of the
+ * A particle should fill an eighth of its cell: v* = (size / 2)^3, clamped to the volumes of the
  * finest and the coarsest. With v / v* = q:
  *
  *     q > 1.9     splits into two halves, each with q > 0.95: far from merging
  *     q < 0.42    merges with the nearest that leaves q <= 1.5: a fifth below splitting
  *
- * So neither ever causes the other, and particles whose wanted sizes stay come to rest; the wanted
+ * So neither ever causes the other, and resizing ends once wanted sizes stay the same: the wanted
  * size may fall by 7 % around a merged particle and grow by 30 % around a half before they change
- * again. One doubling or halving a call.
+ * again. A particle doubles or halves at most once per call.
  *
- * Splitting departs from the paper in how gaps are sought. There each half starts at random within
- * the radius and moves to the mean of the midpoints to its 24 nearest, weighted by the squared
- * distance from the midpoint to the particle closest to it: the pair's centre of mass moves by half
- * a radius, inwards at the surface, and a hole right beside the particle goes unnoticed. Here the
- * halves lie opposite each other, so that the centre stays, along that of 24 random axes on which
- * they overlap their neighbours and the wall least. In an even filling of which a tenth was split
- * the mean of (1 - d / d0)^2 over overlapping pairs is 0.009, against 0.049 by the paper's rule,
- * 0.030 by it with opposite starts and 0.018 on any axis; four corrections later 0.004, 0.009,
- * 0.008 and 0.007.
+ * Splitting departs from the paper in how it finds gaps. There each half starts at random within
+ * the radius and moves to the mean of the midpoints to its 24 nearest neighbours, weighted by the
+ * squared distance from the midpoint to the particle closest to it: the pair's centre of mass moves
+ * by half a radius, inwards at the surface, and a hole right beside the particle goes unnoticed.
+ * Here the halves lie opposite each other, so that the centre stays, along the one of 24 random
+ * axes on which they overlap their neighbours and the wall least. In an even filling of which a
+ * tenth was split, the mean of (1 - d / d0)^2 over overlapping pairs is 0.009, against 0.049 with
+ * the paper's rule, 0.030 with that rule and opposite starts, and 0.018 on an arbitrary axis; four
+ * corrections later it is 0.004, 0.009, 0.008 and 0.007.
  *
- * At the surface the paper moves new particles up to it. So are they here, side by side, but of
- * every third halving one lies below the other: else all that comes of the top layer of coarse
- * liquid crowds in one layer, rough and with a gap below.
+ * Near the surface the paper moves new particles up to it. So do we, side by side, but in every
+ * third halving one half goes below the other. Otherwise the top layer of coarse liquid would all
+ * crowd into one layer, rough and with a gap below.
  *
- * Merging keeps volume, momentum and centre of mass. Volumes are single precision: what rounding
- * takes from one merged particle the next one gets. */
+ * Merging keeps volume, momentum and centre of mass. Volumes are single precision: the rounding
+ * error of one merged particle is carried to the next. */
 #include "particles/groups.h"
 #include "particles/particles.h"
 
 #define SPLIT_ABOVE 1.9
 #define MERGE_BELOW 0.42
 #define MERGED_MAX 1.5
-/* Only with what nearly touches: within this many r_i + r_j. */
+/* Particles merge only if they nearly touch: within this many r_i + r_j. */
 #define MERGE_REACH 1.5
-/* Nearest partners considered; when all are taken the next call will do. */
+/* Nearest partners considered; if all are taken, the particle waits for the next call. */
 #define PARTNERS 4
 #define AXES 24
-/* Neighbours of a split that are looked at: in a filling of one size twice as many as touch. */
+/* Neighbours considered in a split: in a filling of one size, twice as many as touch. */
 #define NEIGHBOURS 64
-/* Of the halves from the middle, in radii; at 0.79 they touch. 0.6 gives 0.016 above, 0.75 0.009.
- */
+/* Distance of the halves from the middle, in radii; at 0.79 they touch. The mean above is 0.016
+ * with 0.6 and 0.009 with 0.75. */
 #define SPLIT_DISTANCE 0.7
 /* New particles closer to the surface than this, in radii, are made tangent to it [Ando13]. */
 #define TANGENT_WITHIN 1.25
@@ -85,8 +85,8 @@ static void classify(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Within TANGENT_WITHIN times `near` of the surface: moved so that it just touches it, if walls let
- * it. */
+/* Moves a particle within TANGENT_WITHIN times `near` of the surface so that it just touches it, if
+ * walls allow. */
 static un_vec3 make_tangent(const resize_args *a, un_vec3 x, double phi, un_vec3 normal, double r,
                             double near)
 {
@@ -107,7 +107,7 @@ static bool at_surface(const un_resize_def *def, int32_t i)
 
 /* ---- splitting ---- */
 
-/* What a half may run into: places relative to the whole, and how far its centre must stay away. */
+/* Obstacles for a half: positions relative to the whole, and how far its centre must stay away. */
 typedef struct surroundings {
     int32_t count;
     un_vec3 x[NEIGHBOURS];
@@ -170,8 +170,8 @@ static un_vec3 without(un_vec3 v, un_vec3 normal)
     return un_mad(v, normal, -un_dot(v, normal));
 }
 
-/* Of three halvings that make eight of one, two go along the surface and the third across it. What
- * splits now and then and merges again, in calm liquid, never comes to the third. */
+/* Of three halvings that make eight of one, two go along the surface and the third across it. In
+ * calm liquid, particles that split now and then and merge again never reach the third. */
 static bool splits_across(const resize_args *a, int32_t i)
 {
     return at_surface(a->def, i) &&
@@ -185,8 +185,8 @@ static uint8_t count_halving(const resize_args *a, int32_t i)
     return at_surface(a->def, i) ? (uint8_t)(flags + UN_PARTICLE_HALVED) : flags;
 }
 
-/* The steps of the halves, the one with the least overlap first. At the surface along it, so that
- * both halves can be tangent to it; at a wall every other one along it. */
+/* Candidate steps of the halves, the one with the least overlap first. At the surface they run
+ * along it, so that both halves can be tangent to it; at a wall every other one runs along it. */
 static void find_steps(un_vec3 step[AXES], const resize_args *a, int32_t i, double r_half)
 {
     surroundings s;
@@ -212,8 +212,8 @@ static void find_steps(un_vec3 step[AXES], const resize_args *a, int32_t i, doub
     }
 }
 
-/* Both ways along the best axis, half as far where walls do not let that; failing that, one half
- * stays and the other goes. */
+/* The halves go both ways along the best axis, half as far where walls block that; failing that,
+ * one half stays and the other moves. */
 static halves place_halves(const resize_args *a, int32_t i)
 {
     const un_resize_def *def = a->def;
@@ -232,15 +232,15 @@ static halves place_halves(const resize_args *a, int32_t i)
         if (h.found && first) h.x[0] = there;
         if (h.found && second) h.x[1] = opposite;
     }
-    /* Where the whole was at the surface its halves are, smaller and as deep: left there they would
-     * leave a dimple. */
+    /* If the whole was at the surface, so are its halves: being smaller, they would leave a dimple
+     * if they stayed as deep. */
     un_vec3 normal = normal_at(def, i);
     double near = at_surface(def, i) ? (double)def->radius[i] : r_half;
     bool across = splits_across(a, i);
     for (int k = 0; k < 2 && h.found; k++) {
         double way = un_dot(normal, un_sub(h.x[k], x)), phi = (double)def->phi[i] + way;
         bool below = across && way < 0;
-        /* the one below keeps clear of the other */
+        /* the lower half keeps clear of the other */
         if (below) phi += 2 * r_half;
         h.x[k] = make_tangent(a, h.x[k], phi, normal, r_half, below ? 4 * near : near);
     }
@@ -253,7 +253,8 @@ static void find_halves(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->halves[n] = place_halves(a, a->split[n]);
 }
 
-/* Halving a float is exact, and both go on with the velocity: volume and momentum are too. */
+/* Halving a float is exact and both halves keep the velocity, so volume and momentum are conserved
+ * exactly. */
 static void apply_splits(void *arg, int64_t begin, int64_t end)
 {
     const resize_args *a = arg;
@@ -272,7 +273,7 @@ static void apply_splits(void *arg, int64_t begin, int64_t end)
 
 /* ---- merging ---- */
 
-/* Would the two make a particle that need not split? */
+/* True if the two would make a particle that need not split. */
 static bool fit_together(const resize_args *a, int32_t i, int32_t j)
 {
     const un_particles *p = a->particles;
@@ -316,7 +317,7 @@ static void find_partners(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The closest of all possible pairs first, each particle once. Equal distances in the order of the
+/* Takes the closest of all possible pairs first, each particle once. Ties go in the order of the
  * particles: the same for any number of threads. */
 static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a)
 {
@@ -329,12 +330,12 @@ static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a)
     if (!keys || !edge || !order || !a->pair || !a->merged_volume) return UN_ERROR_MEMORY;
     for (int64_t n = 0; n < room; n++) {
         if (a->partner[n / PARTNERS][n % PARTNERS] < 0) continue;
-        /* floats that are not negative sort like their bits */
+        /* non-negative floats sort like their bits */
         memcpy(&keys[count], &a->distance[n / PARTNERS][n % PARTNERS], sizeof *keys);
         edge[count++] = (int32_t)n;
     }
     UN_TRY(un_parallel_sort(ctx, arena, order, keys, count, 32));
-    double carry = 0; /* m3 that rounding has taken so far */
+    double carry = 0; /* m3 lost to rounding so far */
     for (int64_t k = 0; k < count; k++) {
         int32_t n = edge[order[k]], i = a->small[n / PARTNERS];
         int32_t j = a->partner[n / PARTNERS][n % PARTNERS];
@@ -350,7 +351,7 @@ static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a)
     return UN_OK;
 }
 
-/* Of i and j, weighted: exact where they agree. */
+/* Weighted mean of i and j: exact where they agree. */
 static double blend(double i, double j, double share_j)
 {
     return i + share_j * (j - i);
@@ -410,7 +411,7 @@ static un_status list_kinds(un_arena *arena, resize_args *a)
     return UN_OK;
 }
 
-/* Who is left, in order; then the new ones. */
+/* The remaining particles in order, then the new ones. */
 static void close_ranks(un_context *ctx, const resize_args *a, int32_t *order, int32_t total)
 {
     int32_t kept = 0;
@@ -433,7 +434,7 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
     un_parallel_for(ctx, a.split_count, 64, find_halves, &a);
     un_parallel_for(ctx, a.small_count, 64, find_partners, &a);
     UN_TRY(choose_pairs(ctx, arena, &a));
-    /* All that can fail comes before anything is changed. */
+    /* Everything that can fail comes before any change. */
     int64_t total = count;
     for (int64_t n = 0; n < a.split_count; n++) {
         a.first_new[n] = (int32_t)total;

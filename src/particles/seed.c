@@ -1,27 +1,27 @@
-/* Seeding: eight jittered particles a cell, in 2D four.
+/* Seeding: eight jittered particles per cell, in 2D four.
  *
- * The lattice of half cells carries one particle each (fill.c).
+ * Each half cell of the lattice carries one particle (fill.c).
  *
  * Emission is a rigid stream through the emitter's shape: the lattice moves with the stream's
  * velocity, and the particle of a half cell, cut to the stream's rim (stream.c), is emitted in the
- * step in which it enters the shape, where it has got to by the end of the step. */
+ * step in which it enters the shape, at its position at the end of the step. */
 #include "particles/fill.h"
 
-/* A point has entered an emitter when it is this share of a half cell inside. Points that stop in
- * the very boundary between two steps are common (a box on the lattice, a round speed), and
- * round-off would lose or double them there. */
+/* A point has entered an emitter when it is this share of a half cell inside. Points that stop
+ * exactly on the boundary between two steps are common (a box on the lattice, a round speed), and
+ * round-off would lose or duplicate them. */
 #define EMISSION_EDGE 1.3e-4
 
 typedef struct seed_args {
     const un_seed_def *def;
     un_particles *particles; /* NULL: count only */
     int64_t lo[3], hi[3];    /* half cells to visit */
-    int64_t *row_begin;      /* by slab: counts, then first places */
+    int64_t *row_begin;      /* by slab: counts, then offsets */
 } seed_args;
 
-/* Does the way from x - step to x lead into the shape, from outside? Marches by the distance, so
- * that a step longer than the shape is thick, or a chord near its rim, loses nothing. What ends
- * beyond the shape must not have met a wall on the way. */
+/* True if the path from x - step to x enters the shape from outside. Marches by the distance, so
+ * that nothing is lost when a step is longer than the shape is thick, or cuts its rim along a
+ * chord. A path that ends beyond the shape must not have met a wall. */
 static bool enters(const un_seed_def *def, un_vec3 x, double s)
 {
     double length = un_length(def->step), edge = -EMISSION_EDGE * s, least = 0.02 * s;

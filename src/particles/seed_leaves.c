@@ -1,4 +1,4 @@
-/* Seeding on an octree: eight jittered particles a leaf, on a quadtree four, so that their sizes
+/* Seeding on an octree: eight jittered particles per leaf, on a quadtree four, so that their sizes
  * follow the leaves'. */
 #include "particles/fill.h"
 
@@ -8,10 +8,10 @@ typedef struct leaves_args {
     const un_seed_leaves_def *def;
     un_fill fill;
     un_particles *particles; /* NULL: count only */
-    int64_t *block_begin;    /* by block of leaves: counts, then first places */
+    int64_t *block_begin;    /* by block of leaves: counts, then offsets */
 } leaves_args;
 
-/* The particles of a leaf go to `at` and on; how many there are. */
+/* Stores the particles of a leaf from `at` on; returns their number. */
 static int64_t seed_leaf(const leaves_args *a, int32_t leaf, int64_t at)
 {
     const un_octree *tree = a->def->tree;
@@ -20,7 +20,7 @@ static int64_t seed_leaf(const leaves_args *a, int32_t leaf, int64_t at)
     bool flat = tree->dim == 2;
     un_vec3 center = un_add(corner, un_v3(s, s, flat ? 0 : s));
     int64_t count = 0;
-    /* Distances never exceed the true ones: at half the diagonal the leaf is empty. */
+    /* Shape distances never exceed the true ones: beyond half the diagonal the leaf is empty. */
     if (un_shape_distance(a->fill.shape, center) > 0.87 * h) return 0;
     for (uint64_t c = 0; c < 1u << tree->dim; c++) {
         un_vec3 x =

@@ -1,16 +1,16 @@
 /* A half cell of a stream, cut to the emitter's rim.
  *
- * A stream that comes out of a shape is as thick as the shape's shadow along it. A half cell of the
- * lattice that moves with the stream carries what of it is in the shadow, as one particle in the
- * middle of that part, like a half cell that is filled (fill.c): with whole half cells a thread
- * would come out with the lattice's stairs around it. */
+ * The cross-section of a stream is the shadow of its emitter's shape along the stream. A half cell
+ * of the lattice that moves with the stream carries the part of it in the shadow, as one particle
+ * in the middle of that part, as in filling (fill.c). With whole half cells a thread would come out
+ * with the lattice's stair steps around it. */
 #include "particles/fill.h"
 
-/* The shadow is found by distances along lines, no nearer to each other than this share of the half
- * cell: at 0.5 a box aslant pours 1.1 % too little, at 0.25 0.3 %. */
+/* The shadow is found from distances along lines, this share of a half cell apart or more: at 0.5 a
+ * tilted box pours 1.1 % too little, at 0.25 0.3 %. */
 #define LINE_STEP 0.25
-/* Half cells further than this inside the shape, half cells along the stream, have entered before;
- * where a shape's mouth is at most this steep, those that the rim cuts as well. */
+/* Half cells deeper than this inside the shape, in half cells along the stream, entered earlier; so
+ * did those that the rim cuts, if the shape's mouth is at most this steep. */
 #define ENTERED 2.0
 
 typedef struct stream {
@@ -19,7 +19,7 @@ typedef struct stream {
     double reach, s;
 } stream;
 
-/* The least distance to the shape on the line through x: always the same one on the same line. */
+/* The least distance to the shape on the line through x: the same for every point of the line. */
 static double shadow_distance(const stream *f, un_vec3 x)
 {
     double t = -f->reach, least = INFINITY;
@@ -38,8 +38,8 @@ static bool inside_upstream(const stream *f, un_vec3 x, double way)
     return un_shape_distance(f->shape, un_mad(x, f->along, -way)) < 0;
 }
 
-/* Is it certain that the half cell around x has been in the shape before this step, or does not
- * reach it? */
+/* True if the half cell around x certainly was in the shape before this step, or does not reach
+ * it. */
 static bool out_of_question(const stream *f, un_vec3 x, un_vec3 step)
 {
     double reach = 0.87 * f->s, length = un_length(step);
@@ -62,12 +62,12 @@ double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, doub
     if (!isfinite(f.reach)) return 1;
     if (!(un_length(step) > 0)) return 0;
     if (out_of_question(&f, *x, step)) return 0;
-    /* most are far from the rim, as a look ahead tells */
+    /* most are far from the rim; one distance ahead shows it */
     if (un_shape_distance(shape, un_mad(*x, f.along, ENTERED * s)) <= -0.87 * s) return 1;
     double d = shadow_distance(&f, *x);
     if (d >= 0.87 * s) return 0;
     if (d <= -0.87 * s) return 1;
-    /* across the stream: as near to the axes as can be, for the lattice is along them */
+    /* across the stream: as close to the axes as possible, because the lattice follows them */
     un_vec3 axis = fabs(f.along.x) < 0.6 ? un_v3(1, 0, 0) : un_v3(0, 1, 0);
     un_vec3 a = un_normalize(un_mad(axis, f.along, -un_dot(axis, f.along)));
     un_vec3 b = dim == 2 ? un_v3(0, 0, 0) : un_cross(f.along, a);

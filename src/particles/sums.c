@@ -12,7 +12,7 @@ static void sum_block(void *arg, int64_t begin, int64_t end, double *sums)
     const un_particles *p = a->particles;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 v = un_particle_velocity(p, q);
-        double volume = p->volume[q]; /* or mass, where that is not the same everywhere */
+        double volume = p->volume[q]; /* or mass, where density varies */
         if (p->density) volume *= (double)p->density[q];
         sums[0] += volume * un_dot(v, v);
         sums[1] -= volume * un_dot(a->gravity, un_particle_position(p, q));
@@ -29,7 +29,7 @@ static double speed_block(void *arg, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q++) {
         un_vec3 v = un_particle_velocity(a->particles, q);
         double speed = un_dot(v, v);
-        if (!(speed <= max)) max = speed; /* a NaN must win, or it would go unseen */
+        if (!(speed <= max)) max = speed; /* a NaN must win, or it would go unnoticed */
     }
     return isnan(max) ? INFINITY : max;
 }

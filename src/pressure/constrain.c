@@ -21,8 +21,8 @@ static double component(un_vec3 v, int axis)
     return axis == 0 ? v.x : axis == 1 ? v.y : v.z;
 }
 
-/* The nearest node of the four, in 2D two, around a face tells which body it lies in; -1: a side.
- */
+/* The body that a face lies in, from the nearest of the four nodes (2D: two) around it; -1: a
+ * side. */
 static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, int32_t k)
 {
     const un_grid *g = walls->grid;
@@ -39,9 +39,9 @@ static int32_t face_body(const un_walls *walls, int axis, int32_t i, int32_t j, 
     return walls->body[best];
 }
 
-/* One axis a pass: a closed face writes its own axis and reads only its own value of it, so faces
- * may go in any order. Normals of curved walls mix the axes; a pass for each is one sweep. */
-#define SWEEPS 2 /* one leaves a quarter of the inflow at 45 degrees, two a few per cent */
+/* One axis per pass: a closed face writes its own axis and reads only its own value of it, so faces
+ * may go in any order. Normals of curved walls mix the axes; one pass for each axis is a sweep. */
+#define SWEEPS 2 /* one sweep leaves a quarter of the inflow at 45 degrees, two a few per cent */
 static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t end)
 {
     const un_grid *g = a->grid;
@@ -55,7 +55,7 @@ static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t e
             double d = un_walls_distance(walls, x);
             if (d < -2 * g->h) continue;
             double low[3] = {x.x, x.y, x.z}, size[3] = {g->size.x, g->size.y, g->size.z};
-            /* In or beyond a side of the domain nothing moves across it. */
+            /* On or beyond a side of the domain nothing moves across it. */
             if (low[axis] < 1e-6 * g->h || low[axis] > size[axis] - 1e-6 * g->h) {
                 a->u[axis][f] = 0;
                 continue;

@@ -1,4 +1,4 @@
-/* Velocities at nodes on closed sides and in solids: those of constrain.c for tets. */
+/* Velocities at nodes on closed sides and in solids: for tets what constrain.c is for the grid. */
 #include "pressure/pressure.h"
 
 static void stop_at_side(double *u, double *d, double x, double top, bool low_closed,
@@ -7,15 +7,15 @@ static void stop_at_side(double *u, double *d, double x, double top, bool low_cl
     if ((low_closed && x < snap) || (high_closed && x > top - snap)) *u = *d = 0;
 }
 
-/* What a velocity loses at a solid: its part into it. */
+/* Removes a velocity's part into the solid. */
 static un_vec3 slide(un_vec3 u, un_vec3 solid, un_vec3 normal)
 {
     double into = un_dot(un_sub(u, solid), normal);
     return into < 0 ? un_mad(u, normal, -into) : u;
 }
 
-/* Nodes on closed sides and in solids do not move into them: before and after the projection alike,
- * for their difference is what particles get and it must not push them off the wall. */
+/* Nodes on closed sides and in solids do not move into them. This holds before and after the
+ * projection, because particles get the difference and it must not push them off the wall. */
 static void constrain(void *arg, int64_t begin, int64_t end)
 {
     const un_node_constraint *a = arg;

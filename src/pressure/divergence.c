@@ -1,20 +1,20 @@
-/* The divergence that the projection on tets is to leave: what the ledger wants, what evens out
- * crowding, what emitters bring. */
+/* The divergence wanted from the projection on tets: to correct the volume by the ledger, to even
+ * out crowding, and to make room for emitted liquid. */
 #include "pressure/crowding.h"
 #include "pressure/pressure.h"
 
-/* What counts as a heap, of the volume fraction. */
+/* An excess of the volume fraction that counts as a heap. */
 #define CROWDING_HEAP 0.3
-/* The noise of the volume fraction: more is needed deep inside where cells of several sizes meet;
- * less near the surface, where dips of a few per cent of a cell drive eddies. Nearer to the surface
- * than CROWDING_DEPTH cells the profile is too low to tell. */
+/* Smaller deviations of the volume fraction count as noise. The bound is larger deep inside where
+ * cells of several sizes meet, and smaller near the surface, where dips of a few per cent of a cell
+ * drive eddies. Within CROWDING_DEPTH cells of the surface the profile is too low to tell. */
 #define CROWDING_NOISE 0.08
 #define CROWDING_GRADED 0.12
 #define CROWDING_SHALLOW 0.04
 #define CROWDING_DEPTH 0.5
 
-/* Where cells of different sizes meet, hat functions are lopsided and evenly spread particles do
- * not sum up to one. */
+/* True where cells of different sizes meet: hat functions are lopsided there, and evenly spread
+ * particles do not sum to one. */
 static bool is_graded(const un_tets *mesh, int64_t n)
 {
     for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
@@ -25,10 +25,10 @@ static bool is_graded(const un_tets *mesh, int64_t n)
     return false;
 }
 
-/* By how much the liquid around a node is too dense, relative to what it should be at its depth,
- * and beyond the noise of the estimate. Splitting and merging move volume about by a radius; what
- * they leave too thin would stay so, for the flow is free of divergence, and show as a dip that
- * never closes. Next to solids the fraction is weighed less exactly and left alone. */
+/* The relative excess of liquid around a node, compared with a node at its depth, beyond the noise
+ * of the estimate. Splitting and merging move volume by up to a radius; thinned liquid would stay
+ * thin, because the flow is divergence-free, and show as a dip that never closes. Next to solids
+ * the fraction is less exact, and nothing is corrected. */
 static double crowding_at(const un_divergence_def *d, int64_t n, double h)
 {
     if (!(d->phi[n] < -CROWDING_DEPTH * h)) return fmax(0, d->colour[n] - 1 - CROWDING_HEAP);

@@ -1,10 +1,10 @@
-/* Pressures of tets from those of nodes and back: nodes last from mesh to mesh, tets do not. */
+/* Pressures from nodes to tets and back: nodes persist from mesh to mesh, tets do not. */
 #include "pressure/pressure.h"
 
 typedef struct pressure_args {
     double *node, *tet;
     const un_tets *mesh;
-    const int32_t *index; /* at tets: not below 0 in the liquid */
+    const int32_t *index; /* at tets: 0 or more in the liquid */
     const float *phi;
     un_vec3 weight; /* density times gravity */
 } pressure_args;

@@ -1,4 +1,4 @@
-/* Projection with normal velocities on faces and one pressure a tet [Chentanez07; Batty11 after
+/* Projection with normal velocities on faces and one pressure per tet [Chentanez07; Batty11 after
  * Batty, Xenos & Houston 2010].
  *
  * For every tet in the liquid, summed over its faces, velocities outwards,
@@ -6,34 +6,34 @@
  *     sum_f A_f [theta_f u_f + (1 - theta_f) u_solid . n] = wanted divergence * open volume,
  *     u_f <- u_f - dt/rho (p_b - p_a) / d_f,
  *
- * theta_f the open share of the face, d_f the distance of the two barycentres along the normal. At
- * the surface, a share f = phi_a / (phi_a - phi_b) of the way, p is zero.
+ * theta_f is the open share of the face, d_f the distance between the two barycentres along the
+ * normal. At the surface, a share f = phi_a / (phi_a - phi_b) of the distance, p is zero.
  *
- * Barycentres, not circumcentres: in BCC tets both are the same point, the line between two of them
- * is perpendicular to the face and the scheme of second order. Where sizes change, circumcentres
- * coincide or lie in the wrong order; barycentres do not, but their lines are oblique and a linear
- * pressure no longer has the right gradient. So that liquid at rest stays at rest all the same, the
- * weight is taken out of the pressure: with p = p' + rho g.x gravity acts on the surface alone,
- * where p' = -rho g.x, and under a flat surface p' is constant, on any mesh. Where density varies
- * rho is the reference, and what is lighter or heavier is driven by the difference.
+ * We use barycentres, not circumcentres. In BCC tets both are the same point, the line between two
+ * of them is perpendicular to the face, and the scheme is of second order. Where sizes change,
+ * circumcentres coincide or lie in the wrong order; barycentres do not, but their lines are oblique
+ * and a linear pressure no longer has the right gradient. So that liquid at rest stays at rest all
+ * the same, the weight is taken out of the pressure: with p = p' + rho g.x gravity acts on the
+ * surface alone, where p' = -rho g.x, and under a flat surface p' is constant, on any mesh. Where
+ * density varies, rho is the reference, and lighter or heavier liquid is driven by the difference.
  *
  * The surface may have a pressure P, given at nodes. It is taken out in the same way: p' is zero
- * there but for the weight, and faces get -dt/rho times the mean slope of P in their two tets,
+ * there except for the weight, and faces get -dt/rho times the mean slope of P in their two tets,
  * which is exact for a linear P on any mesh. */
 #include "pressure/system.h"
 
-/* Shortest way to the surface, as a share of that to the next tet: bounds the matrix. */
+/* Shortest distance to the surface, as a share of that to the next tet: bounds the matrix. */
 #define NEAREST 0.02
-/* Most oblique line between barycentres that counts as it is: cosine with the normal. */
+/* Most oblique line between barycentres that is used unchanged: cosine with the normal. */
 #define OBLIQUE 0.3
 
 typedef struct args {
     un_pressure *pr;
     const un_face_projection *in;
-    un_vec3 reference; /* from where weight is reckoned: anywhere near */
+    un_vec3 reference; /* origin for the weight: any point nearby */
 } args;
 
-/* What a face is to a tet next to it. */
+/* A face as seen from one of its tets. */
 typedef struct link {
     int32_t other;   /* tet, -1 none */
     double area;     /* m2 */
@@ -51,7 +51,7 @@ static double phi_of(const args *s, int32_t t)
     return 0.25 * ((double)phi[n[0]] + phi[n[1]] + phi[n[2]] + phi[n[3]]);
 }
 
-/* Which side of the brick a face in its boundary lies in. */
+/* The side of the brick that a boundary face lies in. */
 static int side_of(un_vec3 normal)
 {
     double n[3] = {normal.x, normal.y, normal.z};
@@ -83,7 +83,8 @@ static link make_link(const args *s, int32_t t, int i)
     return l;
 }
 
-/* Reference density over density at a face; of the liquid tet alone, where the other is none. */
+/* Reference density over density at a face; that of the liquid tet alone if the other is not
+ * liquid. */
 static double lightness_of(const args *s, int32_t t, int32_t other)
 {
     const float *lightness = s->in->lightness;
@@ -91,7 +92,7 @@ static double lightness_of(const args *s, int32_t t, int32_t other)
     return other >= 0 ? 0.5 * ((double)lightness[t] + lightness[other]) : (double)lightness[t];
 }
 
-/* dt/rho times the surface's pressure, in the middle of a tet. */
+/* dt/rho times the surface's pressure at the centre of a tet. */
 static double surface_mean(const args *s, int32_t t)
 {
     const int32_t *n = s->in->mesh->tet[t];
@@ -99,7 +100,7 @@ static double surface_mean(const args *s, int32_t t)
     return 0.25 * (p[n[0]] + p[n[1]] + p[n[2]] + p[n[3]]) * s->in->dt / s->in->density;
 }
 
-/* The slope of the surface's pressure along the face's normal: the mean of its tets. */
+/* The slope of the surface's pressure along the face's normal: the mean over its tets. */
 static double surface_slope(const args *s, int32_t t, const link *l)
 {
     int32_t tets[2] = {t, l->other};
@@ -113,8 +114,8 @@ static double surface_slope(const args *s, int32_t t, const link *l)
     return sum / count;
 }
 
-/* What a face gains in dt along its normal: lighter or heavier liquid than the reference, and the
- * surface's pressure. */
+/* Velocity that a face gains in dt along its normal, from liquid lighter or heavier than the
+ * reference and from the surface's pressure. */
 static double push_of(const args *s, int32_t t, const link *l, double lightness)
 {
     double u = s->in->dt * (1 - lightness) * un_dot(s->in->gravity, l->normal);
@@ -122,7 +123,7 @@ static double push_of(const args *s, int32_t t, const link *l, double lightness)
     return u;
 }
 
-/* Velocity of what closes a face, along its normal. */
+/* Velocity, along the face's normal, of the solid that closes it. */
 static double solid_speed(const args *s, int32_t t, const link *l)
 {
     const un_tet_walls *w = s->in->walls;
@@ -136,7 +137,7 @@ static double surface_value(const args *s, un_vec3 x)
     return -s->in->dt * un_dot(s->in->gravity, un_sub(x, s->reference));
 }
 
-/* Between a liquid tet and one in the air: the value at the surface, and how far that is. An open
+/* Between a liquid tet and one in the air: the value at the surface and the distance to it. An open
  * side lies at the face. */
 typedef struct ghost {
     double value, distance;

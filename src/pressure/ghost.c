@@ -16,12 +16,12 @@
  *
  *     (phi_d / sum_n k_n phi_n) k k^T,                                                    (eq. 12)
  *
- * which is positive semi-definite while no k is positive: k_n phi_n >= 0 throughout. Two cases need
- * more than the paper says.
+ * which is positive semi-definite while no k is positive: k_n phi_n >= 0 throughout. Two cases go
+ * beyond the paper.
  *
  * Zero couplings. Two nodes of one sublattice have k = 0 in a BCC tet. A dry node without any
  * coupling adds nothing to the matrix, but the velocity still needs its p_d: theta_n = -phi_n, the
- * least-squares slope, which leans on the deepest node.
+ * least-squares slope, in which the deepest node weighs most.
  *
  * Positive couplings. Half-pyramids have an angle of 120 degrees and one k > 0. The sum in eq. 12
  * may then vanish or change its sign; eq. 13 scales the ghosts down until the matrix is safe, which
@@ -45,7 +45,7 @@
  * solves: they gain a factor of 4 per solve, and end no more accurate.)
  *
  * The diagonal gets a negative share where k > 0. In the interior of a mesh the other tets of the
- * node make up for it; tets.c sees to those where they do not.
+ * node make up for it; tets.c handles nodes where they do not.
  *
  * Ghosts by row may also be used in all tets. Orders and errors in a sphere are the same; where phi
  * is noisy, velocities in cut tets are smaller (RMS by 12 %, the largest by half), and the matrix
@@ -61,7 +61,7 @@ un_ghost un_ghost_make(const un_tet_shape *shape, const double phi[4], uint32_t 
     for (int d = 0; d < 4; d++) {
         if (wet >> d & 1) continue;
         double sum = 0;
-        /* A dry node below the surface has been left out: a negative share too. */
+        /* A dry node below the surface is one that was left out; its share is negative too. */
         g.by_row |= phi[d] < 0;
         for (int n = 0; n < 4; n++) {
             if (!(wet >> n & 1)) continue;

@@ -1,10 +1,10 @@
-/* Ghost pressures in one tet; between ghost.c, tets.c and their tests. */
+/* Ghost pressures in one tet; shared by ghost.c, tets.c and their tests. */
 #ifndef UN_PRESSURE_GHOST_H
 #define UN_PRESSURE_GHOST_H
 
 #include "mesh/mesh.h"
 
-/* How: 0 is as the head of ghost.c says. */
+/* Variants; 0 is the scheme at the head of ghost.c. */
 typedef enum un_ghost_mode {
     UN_GHOST_BY_ROW = 1,   /* in all tets, not only where eq. 12 fails */
     UN_GHOST_CAUTIOUS = 2, /* shares that would weaken the matrix are left out */
@@ -18,14 +18,14 @@ typedef struct un_ghost {
     uint32_t wet;  /* bit i: node i */
     bool by_row;   /* see the head of ghost.c */
     double a[4];   /* eq. 12, at dry nodes: phi_a / sum k_n phi_n; 0 without couplings */
-    double row[4]; /* by row, at wet nodes: what the dry nodes add to the diagonal */
+    double row[4]; /* by row, at wet nodes: the dry nodes' share of the diagonal */
     uint32_t mode; /* un_ghost_mode */
 } un_ghost;
 
 /* phi: negative at wet nodes. */
 un_ghost un_ghost_make(const un_tet_shape *shape, const double phi[4], uint32_t wet, uint32_t mode);
 
-/* What the ghosts add to the stiffness between the wet nodes n and m; times the leaf edge.
+/* The ghosts' share of the stiffness between the wet nodes n and m; multiply by the leaf edge.
  * Symmetric to the last bit. */
 static inline double un_ghost_entry(const un_ghost *g, int n, int m)
 {
@@ -37,7 +37,7 @@ static inline double un_ghost_entry(const un_ghost *g, int n, int m)
     return sum;
 }
 
-/* The pressure gradient that goes with it; over the leaf edge. p counts at wet nodes only. */
+/* The matching pressure gradient; divide by the leaf edge. Only p at wet nodes is used. */
 void un_ghost_gradient(double gradient[3], const un_ghost *g, const double p[4]);
 
 #endif

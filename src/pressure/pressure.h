@@ -8,7 +8,7 @@
 #include "sources/sources.h"
 #include "surface/surface.h"
 
-/* solver.kind and solver.dump of the scene; makes the folder (solver.c). */
+/* Applies solver.kind and solver.dump of the scene; creates the folder (solver.c). */
 un_status un_pressure_configure(un_solver *solver, const un_scene_def *def);
 /* p += more. */
 void un_pressure_add(un_context *ctx, double *p, const double *more, int64_t count);
@@ -59,18 +59,19 @@ typedef struct un_projection_report {
 un_status un_pressure_project(un_pressure *pressure, const un_projection *projection,
                               un_projection_report *report);
 
-/* At a place, Pa, from the nearest liquid cell and the slope there; 0 outside the liquid. */
+/* Pressure at x, Pa, from the nearest liquid cell and the slope there; 0 outside the liquid. */
 double un_pressure_at(const un_pressure *pressure, un_vec3 x);
-/* No cell is known to be liquid until the next projection. */
+/* Forgets which cells are liquid, until the next projection. */
 void un_pressure_forget(un_pressure *pressure);
 
-/* Closed faces take the extrapolated velocity less what points into the wall: zero through the
+/* Closed faces take the extrapolated velocity without its part into the wall: zero through the
  * domain's sides. Call after extrapolation, for the velocities before and after the projection
- * alike: their difference is what particles get, and it must not push them off the wall. Faces with
- * known = 1 are the projection's and stay. */
+ * alike: particles get the difference, and it must not push them off the wall. Faces with known = 1
+ * belong to the projection and are not changed. */
 void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const known[3],
                            const un_grid *grid, const un_walls *walls);
-/* Slows what slides along rough solids: the slip falls by the solid's friction each 1/100 s. */
+/* Slows liquid that slides along rough solids: the slip falls by the solid's friction every 1/100
+ * s. */
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
                           const un_walls *walls, double dt);
 
@@ -82,24 +83,24 @@ typedef struct un_tet_projection {
     uint8_t *known;            /* at tets: set to 1 where the projection has made u valid, else 0 */
     const float *phi;          /* at nodes; liquid where negative */
     const un_tet_walls *walls; /* NULL: everything is open */
-    const un_vec3 *u_solid;    /* at tets, NULL: nothing moves */
+    const un_vec3 *u_solid;    /* at tets; NULL: nothing moves */
     double *p;                 /* at nodes, Pa: the guess, then the result; 0 at air nodes */
     const double *surface;     /* at nodes, Pa: the surface's pressure, linear in each tet; as in
                                 * un_projection. NULL: zero */
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
-    const float *lightness;    /* at tets: density over the liquid's own; NULL: 1 everywhere */
+    const float *lightness;    /* at tets: `density` over the local density; NULL: 1 */
     double dt, density, tolerance;
     int32_t iteration_limit;
     bool first_order; /* p = 0 at air nodes, for comparison */
-    bool by_row;      /* another ghost than eq. 12, see ghost.c; calmer where phi is noisy */
+    bool by_row;      /* ghosts by row instead of eq. 12, see ghost.c; calmer where phi is noisy */
 } un_tet_projection;
 
 typedef struct un_tet_projection_report {
     un_solve_report solve;
-    int32_t node_count;    /* unknowns: liquid nodes, less those left out */
+    int32_t node_count;    /* unknowns: liquid nodes without those left out */
     int32_t left_count;    /* liquid nodes at the surface that were left out, see tets.c */
     int32_t cut_count;     /* tets that the surface cuts */
-    int32_t obtuse_count;  /* of these, with couplings that eq. 12 cannot use */
+    int32_t obtuse_count;  /* cut tets with couplings that eq. 12 cannot use */
     bool cautious;         /* solved twice: the first matrix was not positive definite */
     double max_divergence; /* left over at nodes, 1/s */
 } un_tet_projection_report;
@@ -121,7 +122,7 @@ typedef struct un_face_projection {
     double *p;                 /* at tets, Pa: the guess, then the result; 0 in the air */
     const double *surface;     /* as in un_tet_projection */
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
-    const float *lightness;    /* at tets: density over that of the liquid there; NULL: 1 */
+    const float *lightness;    /* at tets: `density` over the local density; NULL: 1 */
     un_vec3 gravity;           /* acts in the projection itself */
     double dt, density, tolerance;
     int32_t iteration_limit;
@@ -129,15 +130,16 @@ typedef struct un_face_projection {
 
 typedef struct un_face_projection_report {
     un_solve_report solve;
-    int32_t tet_count;     /* liquid ones */
+    int32_t tet_count;     /* liquid tets */
     double max_divergence; /* left over, 1/s */
 } un_face_projection_report;
 
 un_status un_face_pressure_project(un_pressure *pressure, const un_face_projection *projection,
                                    un_face_projection_report *report);
 
-/* The tets' guess from the pressure at nodes; and the nodes' from the tets in the liquid, whose
- * weight (density times gravity, N/m3) between centre and node is allowed for (face_nodes.c). */
+/* The tets' guess from the pressure at nodes; and the pressure at nodes from the tets in the
+ * liquid, corrected for the weight (density times gravity, N/m3) between centre and node
+ * (face_nodes.c). */
 void un_face_pressure_guess(un_context *ctx, double *p_tet, double *p_node, const un_tets *mesh);
 void un_face_pressure_to_nodes(const un_pressure *pressure, double *p_node, double *p_tet,
                                const un_tets *mesh, const float *phi, un_vec3 weight);
@@ -167,10 +169,10 @@ typedef struct un_node_constraint {
     const un_vec3 *u_held; /* at nodes: the velocity there */
     double dt;
 } un_node_constraint;
-/* Nodes on closed sides and in solids do not move into them; friction takes its share. */
+/* Stops nodes on closed sides and in solids from moving into them, and applies friction. */
 void un_pressure_constrain_nodes(un_context *ctx, un_node_constraint *def);
 
-/* Bytes for a number of liquid cells, the grid's own arrays included. */
+/* Bytes for this many liquid cells, including the arrays over the whole grid. */
 double un_pressure_bytes(const un_grid *grid, double liquid_cells);
 
 #endif

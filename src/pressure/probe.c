@@ -1,4 +1,4 @@
-/* The pressure of the last projection at a place. */
+/* The pressure of the last projection at a point. */
 #include "pressure/pressure.h"
 
 double un_pressure_at(const un_pressure *pr, un_vec3 x)

@@ -1,4 +1,4 @@
-/* The linear system of a pressure: its life and its memory. */
+/* The linear system of a projection: creation, destruction, memory. */
 #include "pressure/system.h"
 
 un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure)

@@ -26,21 +26,23 @@
  * - Tets with obtuse angles on the surface: ghost.c.
  * - Eq. 13, which scales ghosts down in tets where they weaken the diagonal, is not used: it moves
  *   the surface, whatever its tolerance. A node just below the surface has a large diagonal, which
- *   harms nobody; phi is only kept from zero.
+ *   does no harm; phi is only kept away from zero.
  * - Some nodes just below the surface are left out, as if they were dry: their pressure follows
- *   from the wet nodes of each tet, tets that have none are not part of the liquid. These are nodes
- *   whose own equation does not hold their slope p / phi, which ghosts are made of: where positive
- *   couplings prevail, because walls cut off the other tets, and where all dry neighbours that it
- *   is coupled to lie at the surface too. One node in ten thousand under tilted planes. Flat water
- *   is exact with and without them; noise in phi makes velocities up to four times smaller.
+ *   from the wet nodes of each tet, and tets that have none are not part of the liquid. These are
+ *   nodes whose own equation does not control their slope p / phi, from which ghosts are made:
+ *   where positive couplings prevail, because walls cut off the other tets, and where all dry
+ *   neighbours coupled to the node lie at the surface too. Under tilted planes this is one node in
+ *   ten thousand. Flat water is exact with and without them; noise in phi makes velocities up to
+ *   four times smaller.
  * - Should the matrix be indefinite all the same (conjugate gradients notice; seen with phi and
  *   walls made of noise only), negative shares of the diagonal are dropped and the system is solved
  *   again: positive definite, of first order where it was indefinite. */
 #include "pressure/ghost.h"
 #include "pressure/system.h"
 
-/* phi between minus this share of the local cell and 0 becomes that. Iterations do not depend on it
- * (the same from 1e-9 to 1e-1); still water does: 1e-4 leaves 0.0007 g dt, 1e-3 0.011. */
+/* phi between 0 and minus this share of the local cell becomes minus this share. Iterations do not
+ * depend on it (the same from 1e-9 to 1e-1); still water does: 1e-4 leaves 0.0007 g dt, 1e-3
+ * 0.011. */
 #define PHI_MIN 1e-6
 /* Openings below this share are closed: they carry nothing, but spoil the matrix. */
 #define OPEN_MIN 1e-3
@@ -57,7 +59,7 @@ typedef struct args {
     const un_tet_projection *in;
     const un_tets *mesh;
     uint32_t mode; /* un_ghost_mode */
-    float *phi;    /* at nodes, kept from zero */
+    float *phi;    /* at nodes, kept away from zero */
     uint8_t *wet;  /* at tets: bit i, node i is an unknown; 0 where closed */
     uint8_t *left; /* at nodes: to be left out */
     double size[UN_LEVELS_MAX + 1];
@@ -71,7 +73,7 @@ static inline double open_share(const args *s, int32_t t)
     return open < OPEN_MIN ? 0 : open;
 }
 
-/* What a pressure gradient moves of the tet: its open share, by how light it is. */
+/* The tet's mobility under a pressure gradient: its open share times its lightness. */
 static inline double open_ease(const args *s, int32_t t)
 {
     return open_share(s, t) * (s->in->lightness ? (double)s->in->lightness[t] : 1);
@@ -108,7 +110,7 @@ static void mark_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Would the node's equation be too weak for what ghosts make of it? */
+/* True if the node's equation is too weak for the ghosts that use it. */
 static bool is_weak(const args *s, int64_t n)
 {
     const un_tets *m = s->mesh;
@@ -201,7 +203,7 @@ static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_rep
     UN_TRY(un_pressure_need_places(pr, nodes));
     un_parallel_for(ctx, nodes, grain, keep_from_zero, s);
     un_parallel_for(ctx, tets, un_block_grain(tets), mark_tets, s);
-    /* Each round leaves nodes out, so this ends; a second round is rare. */
+    /* Each round leaves more nodes out, so the loop ends; a second round is rare. */
     for (double weak = 1; weak > 0 && !(s->mode & UN_GHOST_NONE);) {
         weak = nodes > 0 ? un_parallel_sum(ctx, nodes, find_weak, s) : 0;
         if (weak > 0) leave_out(s);
@@ -220,7 +222,7 @@ static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_rep
 /* ---- the system ---- */
 
 /* The row of node n, itself first. Couplings that are zero in all tets under water, such as those
- * within a sublattice, are left out. val NULL: only which nodes. */
+ * within a sublattice, are left out. val NULL: only finds which nodes. */
 static inline void gather_row(const args *s, int64_t n, un_row *r, double *val)
 {
     const un_tets *m = s->mesh;
@@ -268,7 +270,7 @@ static double inflow(const args *s, int64_t n, double *hat)
         const double *g = shape->gradient[i];
         double area = shape->volume * h * h;
         un_vec3 u = un_scale(in->u[t], share);
-        if (share == 0) u = un_v3(0, 0, 0); /* whatever it holds */
+        if (share == 0) u = un_v3(0, 0, 0); /* u may hold anything there */
         if (in->u_solid && share < 1) u = un_mad(u, in->u_solid[t], 1 - share);
         sum += area * (g[0] * u.x + g[1] * u.y + g[2] * u.z);
         volume += 0.25 * share * area * h;
@@ -321,7 +323,7 @@ static un_status assemble(args *s)
 
 /* ---- velocity update ---- */
 
-/* What the surface's pressure does to the tets of the liquid. */
+/* Applies the surface's pressure to the tets of the liquid. */
 static void push_tets(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;

@@ -1,9 +1,9 @@
-/* Bytes to a state, or why they are none; see format.h. Every byte is covered by a checksum, and
- * nothing is believed before its checksum has been seen. */
+/* Turns bytes into a state, or says why it cannot; see format.h. Every byte is covered by a
+ * checksum, and nothing is used before its checksum has been verified. */
 #include "state/format.h"
 #include "state/state.h"
 
-/* Fuzzers cannot guess checksums; what lies behind them is to be tried all the same. */
+/* Fuzzers cannot guess checksums, but should still reach the code behind them. */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define SUM_IS(wanted, found) ((void)(wanted), (void)(found), true)
 #else
@@ -16,7 +16,7 @@ typedef struct reader {
     void *arg;
     uint64_t left; /* bytes */
     const char *name;
-    un_state *state; /* NULL: only to be checked */
+    un_state *state; /* NULL: only check */
     uint32_t crc;
     uint8_t in[UN_CHUNK_BYTES];
     uint8_t plane[UN_CHUNK];
@@ -35,7 +35,7 @@ static un_status take(reader *r, void *bytes, size_t count)
     return UN_OK;
 }
 
-/* The plane's bytes in r->plane; false when they cannot be. */
+/* Puts the plane's bytes into r->plane; false if they are invalid. */
 static bool get_words(reader *r, const uint8_t *from, size_t length, int64_t count)
 {
     int32_t words = length ? from[0] + 1 : 1, bits = un_word_bits(words), held_bits = 0;
@@ -65,7 +65,7 @@ static bool get_runs(reader *r, const uint8_t *from, size_t length, int64_t coun
     return used == length;
 }
 
-/* out: NULL when only to be checked. */
+/* out: NULL to check only. */
 static un_status decode_chunk(reader *r, uint8_t *out, int64_t count, int32_t width)
 {
     size_t used = 4 * (size_t)width;
@@ -113,7 +113,7 @@ static un_status decode_section(reader *r)
     if (head[UN_STATE_NAME - 1] || !head[0]) return damaged(r, "a part has no name");
     if (width != 1 && width != 2 && width != 4 && width != 8)
         return damaged(r, "a part is of no known kind");
-    /* A chunk takes at least its heads, a byte per plane and its checksum. */
+    /* A chunk takes at least its heads, one byte per plane and its checksum. */
     if (count > (r->left / (5 * width + 4) + 1) * UN_CHUNK)
         return damaged(r, "a part is longer than the file");
     void *data = NULL;

@@ -1,11 +1,11 @@
-/* A state as bytes; see format.h. Chunks are packed in parallel, a few at a time. */
+/* Turns a state into bytes; see format.h. Chunks are packed in parallel, a few at a time. */
 #include "state/format.h"
 #include "state/state.h"
 
 /* Packing pays when it saves at least this share of a plane. */
 #define SAVING 0.06
 
-/* One chunk on its way. */
+/* A chunk being packed. */
 typedef struct slot {
     const uint8_t *elements;
     int64_t count;
@@ -21,7 +21,7 @@ static void split_planes(slot *s)
     for (int32_t b = 0; b < s->width; b++) {
         const uint8_t *from = s->elements + un_plane_byte(b, s->width);
         uint8_t *to = s->planes + (int64_t)b * UN_CHUNK;
-        switch (s->width) { /* a constant stride lets the compiler do several at once */
+        switch (s->width) { /* a constant stride lets the compiler vectorise */
         case 1:
             memcpy(to, from, (size_t)s->count);
             break;
@@ -39,7 +39,7 @@ static void split_planes(slot *s)
 
 /* ---- planes ---- */
 
-/* Where the differing bytes of a plane are numbered. */
+/* Numbers the distinct bytes of a plane. */
 typedef struct words {
     int32_t count;
     uint8_t word[256], number[256];
@@ -94,13 +94,13 @@ static size_t put_runs(uint8_t *to, const uint8_t *plane, int64_t count)
     return used;
 }
 
-/* The smallest of what there is; returns its length. */
+/* Writes the plane in the code that makes it smallest; returns the length. */
 static size_t put_plane(uint8_t *to, const uint8_t *plane, int64_t count, uint32_t *code)
 {
     words w;
     int64_t changes = examine(plane, count, &w);
     int64_t as_words = 1 + w.count + (count * un_word_bits(w.count) + 7) / 8;
-    int64_t as_runs = (count + 7) / 8 + changes + 2; /* one more is looked at than kept */
+    int64_t as_runs = (count + 7) / 8 + changes + 2; /* one more is written than kept */
     int64_t most = (int64_t)((1 - SAVING) * (double)count);
     if (w.count == 1) {
         *code = UN_PLANE_SAME;

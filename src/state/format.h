@@ -4,12 +4,12 @@
  *     section   name (32 bytes, zero-filled), u32 width, u64 count, u32 crc of the 44 bytes before,
  *               then chunks of UN_CHUNK elements, the last one shorter
  *     chunk     a u32 per byte plane: its code in the upper two bits and its length;
- *               the planes; u32 crc of all before it in the chunk
+ *               the planes; u32 crc of the chunk up to here
  *     tail      "UNDSTEND", u32 crc of all chunk crcs and section heads
  *
  * A plane holds the first, second, ... byte of every element: exponents and leading digits of
- * neighbours resemble each other, trailing digits are noise. Planes are packed in ways that take
- * little longer than copying, where that pays; zlib made the whole 4 % smaller in seven times the
+ * neighbours resemble each other, trailing digits are noise. Where it pays, planes are packed with
+ * codes that take little longer than copying; zlib made the whole 4 % smaller in seven times the
  * time. */
 #ifndef UN_STATE_FORMAT_H
 #define UN_STATE_FORMAT_H
@@ -27,11 +27,12 @@
 enum {
     UN_PLANE_RAW,
     UN_PLANE_SAME,  /* one byte stands for all */
-    UN_PLANE_WORDS, /* number of different bytes less one, these, then each one's number in bits */
-    UN_PLANE_RUNS   /* a bit per byte: is it another than the last? and those that are */
+    UN_PLANE_WORDS, /* number of distinct bytes less one, these bytes, then the index of each
+                       element's byte, in bits */
+    UN_PLANE_RUNS   /* a bit per byte: does it differ from the last? then the bytes that do */
 };
 
-/* What one chunk takes at most: its plane heads, planes and crc. */
+/* Most bytes that a chunk can take: its plane heads, planes and crc. */
 #define UN_CHUNK_BYTES (8 * 4 + 8 * UN_CHUNK + 4)
 
 #include <stdint.h>
@@ -59,7 +60,7 @@ static inline uint32_t un_crc(uint32_t crc, const void *bytes, size_t count)
 {
     return (uint32_t)crc32(crc, bytes, (uInt)count);
 }
-/* Byte of an element in memory that plane b holds: planes go from the least significant up. */
+/* The byte of an element in memory that plane b holds: planes start at the least significant. */
 static inline int32_t un_plane_byte(int32_t b, int32_t width)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -18,7 +18,7 @@ void un_state_clear(un_state *state)
     state->count = 0;
 }
 
-/* A section without contents; room that it owned in an earlier life stays with it. */
+/* Adds a section without contents; memory that its slot owned before is reused. */
 static un_status new_section(un_state *state, const char *name, int64_t count, int32_t width,
                              un_section **out)
 {
@@ -48,7 +48,8 @@ un_status un_state_add(un_state *state, const char *name, const void *data, int6
     return UN_OK;
 }
 
-/* data of a single number is found again by section_data: the list of sections may move. */
+/* The data pointer of a single number stays NULL and section_data finds its value: the list of
+ * sections may move. */
 un_status un_state_add_number(un_state *state, const char *name, double value)
 {
     un_section *s;

@@ -1,22 +1,22 @@
 /* State: what a run needs to go on, as named arrays, and the bytes they become in a checkpoint.
  *
- * A method describes its state by adding arrays that stay where they are; they are read when the
- * state is encoded or copied, before the next step. What is read back owns its arrays. */
+ * A method describes its state by adding arrays, which are not copied; they are read when the state
+ * is encoded or copied, before the next step. A state that was decoded owns its arrays. */
 #ifndef UN_STATE_H
 #define UN_STATE_H
 
 #include "base/base.h"
 
-#define UN_STATE_NAME 32 /* with its end */
+#define UN_STATE_NAME 32 /* with its terminating zero */
 
 typedef struct un_section {
     char name[UN_STATE_NAME];
     int32_t width; /* bytes of an element: 1, 2, 4 or 8 */
     int64_t count;
     const void *data; /* NULL: value */
-    void *own;        /* room that the section owns, whether data lies there or not */
+    void *own;        /* memory that the section owns, whether data lies there or not */
     size_t own_bytes;
-    uint8_t value[8]; /* of single numbers, which need no room of their own */
+    uint8_t value[8]; /* of single numbers, which need no memory of their own */
 } un_section;
 
 typedef struct un_state {
@@ -28,20 +28,20 @@ typedef struct un_state {
 
 void un_state_init(un_state *state, un_context *ctx);
 void un_state_free(un_state *state);
-/* Forgets the sections and keeps their room for the next copy. */
+/* Removes the sections and keeps their memory for the next copy. */
 void un_state_clear(un_state *state);
 
 /* ---- putting in ---- */
 
-/* The array is not copied. A name is given once. */
+/* The array is not copied. Names must be unique. */
 un_status un_state_add(un_state *state, const char *name, const void *data, int64_t count,
                        int32_t width);
 un_status un_state_add_number(un_state *state, const char *name, double value);
 un_status un_state_add_integer(un_state *state, const char *name, int64_t value);
-/* A section with room of its own, for the caller to fill. */
+/* Adds a section with memory of its own, for the caller to fill. */
 un_status un_state_add_own(un_state *state, const char *name, int64_t count, int32_t width,
                            void **data);
-/* `to` then owns copies of all arrays; its room is used again. */
+/* `to` then owns copies of all arrays; its memory is reused. */
 un_status un_state_copy(un_state *to, const un_state *from);
 /* Adds the sections of `from`, which keeps its arrays. */
 un_status un_state_append(un_state *to, const un_state *from);
@@ -49,32 +49,32 @@ un_status un_state_append(un_state *to, const un_state *from);
 /* ---- taking out ---- */
 
 const void *un_section_data(const un_section *section);
-/* NULL when there is none. */
+/* NULL if there is none. */
 const un_section *un_state_find(const un_state *state, const char *name);
-/* These fail, with a sentence, when there is no such section or it is of another kind. */
+/* These fail with a message if there is no such section or it is of another kind. */
 un_status un_state_array(const un_state *state, const char *name, int32_t width,
                          const un_section **section);
 un_status un_state_take(const un_state *state, const char *name, void *to, int64_t count,
                         int32_t width);
 un_status un_state_number(const un_state *state, const char *name, double *value);
-/* Within [least, most]. */
+/* Fails unless the value lies in [least, most]. */
 un_status un_state_integer(const un_state *state, const char *name, int64_t least, int64_t most,
                            int64_t *value);
 
 /* ---- as bytes (encode.c, decode.c) ---- */
 
-/* The bytes, in order. A sink keeps its own failures. */
+/* Takes the bytes, in order. A sink records its own failures. */
 typedef void un_state_sink(void *arg, const void *bytes, size_t count);
 un_status un_state_encode(const un_state *state, un_state_sink *sink, void *arg);
 
-/* Reads exactly `count` bytes; false when they are not there. */
+/* Reads exactly `count` bytes; false if there are fewer. */
 typedef bool un_state_source(void *arg, void *bytes, size_t count);
-/* `size`: bytes in all; name: what messages call them. The state must be empty. Whatever the
- * bytes: UN_ERROR_FILE when they are not what un_state_encode wrote, never more memory than they
- * could stand for. */
+/* `size`: total bytes; name: used in messages. The state must be empty. Any bytes are safe: fails
+ * with UN_ERROR_FILE if un_state_encode did not write them, and never takes more memory than they
+ * could represent. */
 un_status un_state_decode(un_state *state, un_state_source *source, void *arg, uint64_t size,
                           const char *name);
-/* Checks the bytes as un_state_decode does, without keeping what they say. */
+/* Checks the bytes as un_state_decode does, without keeping the contents. */
 un_status un_state_verify(un_context *ctx, un_state_source *source, void *arg, uint64_t size,
                           const char *name);
 

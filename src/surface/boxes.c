@@ -1,5 +1,5 @@
-/* A tree of eight-wide boxes without pointers: node n of a level holds the boxes of nodes 8 n .. of
- * the level below, and of the leaves at the lowest. */
+/* A tree of eight-wide boxes without pointers: node n of a level holds the boxes of nodes 8 n to 8
+ * n + 7 of the level below; at the lowest level, of the leaves. */
 #include "surface/boxes.h"
 
 #define NODE_GRAIN 256

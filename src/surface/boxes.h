@@ -1,4 +1,4 @@
-/* A tree of eight-wide boxes over any things that lie along a curve. */
+/* A tree of eight-wide boxes over anything sorted along a curve. */
 #ifndef UN_SURFACE_BOXES_H
 #define UN_SURFACE_BOXES_H
 
@@ -13,12 +13,12 @@ typedef struct un_boxes {
     float room; /* round-off of boxes and of points to single precision, m */
 } un_boxes;
 
-/* How many nodes there will be; the caller sets `nodes` to room for them. */
+/* Returns the number of nodes; the caller sets `nodes` to memory for them. */
 int64_t un_boxes_plan(un_boxes *boxes, int64_t leaf_count);
-/* Each leaf, in any order, eight of a node from one thread. */
+/* Sets a leaf. Leaves may come in any order, but all eight of a node from one thread. */
 void un_boxes_set(un_boxes *boxes, int64_t leaf, un_box3 box, double radius);
 void un_boxes_set_empty(un_boxes *boxes, int64_t leaf);
-/* Then the levels above them. */
+/* Builds the levels above the leaves. */
 void un_boxes_build(un_context *ctx, un_boxes *boxes);
 
 /* Squares of the distances from the box [lo, hi] to eight boxes. */

@@ -1,16 +1,16 @@
-/* Vertices that marching tetrahedra leave close together become one.
+/* Merges vertices that marching tetrahedra leave close together.
  *
- * Some fourteen edges meet in a node, and a surface that passes near it cuts half of them: small
- * and needle-like triangles without end. Regularised marching tetrahedra [G. Treece, R. Prager,
- * A. Gee, Computers & Graphics 23, 1999] let one vertex, in their middle, stand for all that are
- * nearer to the same node than to the other ends of their edges. A third of the triangles remain,
- * and those are well shaped.
+ * Some fourteen edges meet in a node, and a surface that passes near it cuts half of them: this
+ * leaves many small and needle-like triangles. Regularised marching tetrahedra [G. Treece, R.
+ * Prager, A. Gee, Computers & Graphics 23, 1999] replace all vertices that are nearer to the same
+ * node than to the other ends of their edges by one vertex in their middle. A third of the
+ * triangles remain, and those are well shaped.
  *
- * The paper decides from a table of a regular lattice's edges where this leaves the surface what
- * it was. On graded meshes we look instead: the vertices of a cluster must be one piece of the
+ * The paper decides from a table of a regular lattice's edges where this keeps the topology of the
+ * surface. On graded meshes we test instead: the vertices of a cluster must be one piece of the
  * surface without holes, and the triangles around the vertex that stands for them must form one
- * ring and face one way. Clusters where that is not so are taken apart, and their neighbours looked
- * at again, until all is well. */
+ * ring and face one way. Clusters that fail are taken apart, and their neighbours tested again,
+ * until all pass. */
 #include "surface/contour.h"
 #include "surface/cut.h"
 
@@ -27,7 +27,7 @@ un_status un_cut_clusters(un_context *ctx, un_arena *arena, const un_cut *cut, i
     for (int32_t p = 0; p < cut->node_count; p++) first[p] = -1;
     for (int32_t v = 0; v < vertex_count; v++) {
         of[v] = v;
-        /* vertices in a side of the brick stay as they are */
+        /* vertices in a side of the brick are not merged */
         if (v >= cut->vertex_count) continue;
         int32_t a = cut->from[v], b = cut->to[v];
         if (un_cut_sides(mesh, a) & un_cut_sides(mesh, b)) continue;
@@ -48,13 +48,13 @@ typedef struct merger {
     int32_t *same;   /* by vertex: the one that stands for it, the first of its cluster */
     int32_t *size;   /* by vertex: how many it stands for */
     un_vec3 *x;      /* by vertex: the middle of those */
-    uint8_t *look;   /* by vertex: stands for several, and is to be looked at */
-    uint8_t *wrong;  /* by vertex: found to be */
-    int64_t *first;  /* by vertex to be looked at: into around */
+    uint8_t *look;   /* by vertex: stands for several and must be tested */
+    uint8_t *wrong;  /* by vertex: failed the test */
+    int64_t *first;  /* by vertex to test: offset into around */
     int32_t *around; /* triangles */
 } merger;
 
-/* Of a triangle once vertices are merged; whether anything is left of it. */
+/* Finds a triangle's corners after merging; false if it collapses. */
 static bool find_corners(const merger *m, int64_t t, int32_t v[3])
 {
     for (int32_t c = 0; c < 3; c++) v[c] = m->same[m->mesh->triangle[t][c]];
@@ -75,7 +75,7 @@ static void find_middles(merger *m)
         m->x[v] = m->size[v] == 1 ? mesh->position[v] : un_scale(m->x[v], 1.0 / m->size[v]);
 }
 
-/* Every triangle is in the list of each cluster that it touches. */
+/* Puts every triangle into the list of each cluster that it touches. */
 static void list_triangles(merger *m)
 {
     const un_trimesh *mesh = m->mesh;
@@ -97,10 +97,10 @@ static void list_triangles(merger *m)
     }
 }
 
-/* Far more than the edges of a node of a balanced mesh. */
+/* Far more than a node of a balanced mesh has edges. */
 enum { MEMBERS_MAX = 128, RING_MAX = 512 };
 
-/* What a cluster becomes, and what it was. */
+/* A cluster after merging and before. */
 typedef struct star {
     int32_t ring[RING_MAX][2]; /* edges opposite the merged vertex, as its triangles have them */
     int32_t ring_count;
@@ -130,7 +130,7 @@ static void join_members(star *s, int32_t v, int32_t w)
     s->piece_count--;
 }
 
-/* False: too large to tell. */
+/* False if too large to decide. */
 static bool collect_star(const merger *m, int32_t v, star *s)
 {
     s->ring_count = s->member_count = s->piece_count = s->faces = s->half_edges = 0;
@@ -163,7 +163,8 @@ static bool collect_star(const merger *m, int32_t v, star *s)
     return s->member_count < MEMBERS_MAX;
 }
 
-/* Were the members one piece without holes? If all clusters were, the surface keeps its shape. */
+/* True if the members were one piece without holes. If all clusters were, the surface keeps its
+ * topology. */
 static bool is_disc(const star *s)
 {
     return s->piece_count == 1 && 2 * (s->member_count + s->faces) - s->half_edges == 2;
@@ -214,7 +215,7 @@ static double find_wrong(void *arg, int64_t begin, int64_t end)
     return sum;
 }
 
-/* Takes wrong clusters apart and marks those next to them. */
+/* Takes failed clusters apart and marks those next to them for testing. */
 static void part_wrong(merger *m)
 {
     const un_trimesh *mesh = m->mesh;
@@ -229,7 +230,7 @@ static void part_wrong(merger *m)
         if (m->wrong[m->same[v]]) m->same[v] = v;
 }
 
-/* ---- the mesh of those that stand for others ---- */
+/* ---- the merged mesh ---- */
 
 static void write_merged(merger *m)
 {

@@ -9,8 +9,8 @@
  *
  * Compared with spheres or averaged positions [Zhu & Bridson 2005], c is smooth in the particle
  * positions (nothing flickers at rest), needs no radius, and weighs each particle by its volume,
- * so the surface stands where the particles' volume says. Sheets and drops thinner than about 0.7
- * of a cell have c < 1/2 throughout: their particles fly by themselves (ballistic). */
+ * so the surface encloses the particles' volume. Sheets and drops thinner than about 0.7 of a cell
+ * have c < 1/2 throughout: their particles fly by themselves (ballistic). */
 #include "surface/surface.h"
 
 double un_colour_profile(double s)
@@ -133,9 +133,9 @@ static void scatter(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(a->grid->dim, scatter_in(a, begin, end, dim));
 }
 
-/* Below this most of the kernel lies in a wall, and what little it sees says nothing: phi is
- * extended from the open cells around. Taken at its word, a cell that a solid almost fills would be
- * a pocket of air, and the water around it would rush in. */
+/* Below this most of the kernel lies in a wall, and the little it sees is not reliable: phi is
+ * extended from the open cells around. Otherwise a cell that a solid almost fills would be a pocket
+ * of air, and the water around it would rush in. */
 #define NORMALIZER_MIN 0.5f
 
 static void invert(void *arg, int64_t begin, int64_t end)
@@ -149,8 +149,8 @@ static void invert(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The mean of the open neighbours, the nearer the heavier: they lie on one side, above and below
- * alike, so a level surface goes on level. */
+/* Takes the mean of the open neighbours, weighted by nearness: they lie on one side, as many above
+ * as below, so a level surface continues level. */
 static void extend_rows(void *arg, int64_t begin, int64_t end)
 {
     static const double weight[4] = {0, 1, 0.5, 1.0 / 3}; /* by squared distance */
@@ -206,7 +206,7 @@ typedef struct volume_args {
     const un_walls *walls;
 } volume_args;
 
-/* A cut cell counts by the plane that phi and its gradient span. */
+/* A cut cell counts with its volume below the plane given by phi and its gradient. */
 UN_KERNEL double volume_in(const volume_args *a, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = a->grid;

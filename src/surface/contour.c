@@ -9,17 +9,17 @@
  * signs. All 256 cases have such diagonals (build_cases asserts it), so no vertex is ever needed
  * inside a cube.
  *
- * Beyond the lattice is air. Each liquid node of the boundary carries one vertex at its own place,
- * and each boundary square is filled with the liquid part of itself: node vertices where the
- * corners are liquid, the cut vertices of its sides elsewhere. That is a virtual layer of cubes of
- * zero height in which all virtual edges of a node share their vertex. Sides of such polygons are
- * either the segment shared with the cube behind, or lie on a boundary lattice edge, which always
- * has two boundary squares: the mesh stays closed and manifold, caps are flat, their rims sharp.
+ * Beyond the lattice is air. Each liquid node of the boundary carries one vertex at its own
+ * position, and the liquid part of each boundary square is filled: node vertices where the corners
+ * are liquid, the cut vertices of its sides elsewhere. That is a virtual layer of cubes of zero
+ * height in which all virtual edges of a node share their vertex. Sides of such polygons are either
+ * the segment shared with the cube behind, or lie on a boundary lattice edge, which always has two
+ * boundary squares: the mesh stays closed and manifold, caps are flat, their rims sharp.
  *
  * Signs are kept as one bit per node. The vertices of 64 nodes in a row follow each other: cuts of
  * x-edges, y-edges, z-edges, boundary nodes. The number of any vertex is thus one stored base per
- * 64 nodes and a few bit counts: no edge map, 1.5 bits of scratch per node, and an order that
- * knows nothing of threads. */
+ * 64 nodes and a few bit counts: no edge map, 1.5 bits of scratch per node, and an order that does
+ * not depend on threads. */
 #include "surface/contour.h"
 
 /* Triangles of one cube and of one boundary square. */
@@ -185,14 +185,14 @@ typedef struct contour {
     int64_t word_count;                 /* per row of nodes */
     uint64_t *liquid;                   /* [row][word]: bit i & 63 of word i >> 6 of row j + n1 k */
     int32_t *base;                      /* [row][word]: its first vertex */
-    int64_t *row_vertex, *row_triangle; /* first of each row; counts at first, shifted by one */
+    int64_t *row_vertex, *row_triangle; /* first of each row; first holds counts, shifted by one */
     un_trimesh *mesh;
 } contour;
 
-/* Rows taken at once by a thread. */
+/* Rows per task. */
 #define ROW_GRAIN 32
 
-/* Minus infinity is no liquid: a broken value must not flood the lattice. */
+/* Minus infinity is not liquid: an invalid value must not flood the lattice. */
 static inline bool is_liquid(float phi)
 {
     return phi < 0 && phi >= -FLT_MAX;
@@ -262,8 +262,8 @@ static inline int32_t vertex_number(const contour *c, int32_t kind, int32_t i, i
     return number + __builtin_popcountll(has[kind] & (((uint64_t)1 << (i & 63)) - 1));
 }
 
-/* Where phi crosses zero on the way from a to b, one of which is liquid. The place of a broken
- * value is unknown: half way. */
+/* Where phi crosses zero between a and b, one of which is liquid. Half way if a value is
+ * invalid. */
 static double crossing(float a, float b)
 {
     if (!isfinite(a) || !isfinite(b)) return 0.5;
@@ -388,7 +388,7 @@ static void write_triangles(void *arg, int64_t begin, int64_t end)
                   c->mesh->triangle + c->row_triangle[row]);
 }
 
-/* A lattice of no extent along an axis encloses nothing and gives an empty mesh. */
+/* A lattice without extent along an axis encloses nothing and gives an empty mesh. */
 un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
 {
     *mesh = (un_trimesh){0};

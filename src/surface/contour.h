@@ -1,4 +1,4 @@
-/* What contouring, smoothing and their tests share beyond surface.h. */
+/* Declarations beyond surface.h that contouring, smoothing and their tests share. */
 #ifndef UN_SURFACE_CONTOUR_H
 #define UN_SURFACE_CONTOUR_H
 
@@ -16,12 +16,12 @@ static inline un_vec3 un_lattice_point(const un_lattice *lattice, double i, doub
                  lattice->origin.z + lattice->h[2] * k);
 }
 
-/* One vertex, in their middle, for all v with the same same[v], the first of them, wherever the
- * mesh stays closed, manifold and unfolded (cluster.c). Changes `same`: those that could not be are
- * for themselves again. Positions only. */
+/* Replaces all vertices v with the same same[v] (the first of them) by one vertex in their middle,
+ * wherever the mesh stays closed, manifold and unfolded (cluster.c). Changes `same`: vertices that
+ * could not be merged stand for themselves again. Positions only. */
 un_status un_surface_merge(un_context *ctx, un_trimesh *mesh, int32_t *same);
 
-/* As un_surface_smooth, after moving vertices apart that crowd together, as marching tetrahedra
+/* As un_surface_smooth, but first separates vertices that crowd together, as marching tetrahedra
  * leave them around nodes: fairing would fold them over each other. */
 un_status un_surface_fair(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh,
                           int32_t spread_passes, int32_t passes);

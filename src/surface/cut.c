@@ -3,10 +3,10 @@
  * A tet with liquid and air among its nodes holds a triangle, or a quad as two triangles; cut edges
  * carry one vertex each. Since the mesh conforms, the segment that the surface has in a face is the
  * same from both sides, and a quad's diagonal lies inside its tet: each edge of the surface has
- * exactly two triangles, but for those in the brick's boundary.
+ * exactly two triangles, except those in the brick's boundary.
  *
  * Everything is numbered along the mesh (tets, nodes, and the edges by their lesser node), so the
- * order knows nothing of threads. */
+ * order does not depend on threads. */
 #include "surface/cut.h"
 
 #define TET_GRAIN 8192
@@ -93,10 +93,11 @@ static void clear_places(void *arg, int64_t begin, int64_t end)
 
 /* ---- cut edges ---- */
 
-/* Enough for any node of a balanced mesh; nodes touch some 14, rarely 40 others. */
+/* Enough for any node of a balanced mesh; nodes have some 14 neighbours, rarely 40. */
 #define NEIGHBOURS_MAX 128
 
-/* Adds m, kept ascending, if it is a greater neighbour of the other sign that is not there yet. */
+/* Adds m, keeping the row ascending, if it is a greater neighbour of the other sign and not there
+ * yet. */
 static inline int32_t add_to_row(const un_cut *cut, int32_t n, int32_t m, int32_t *row,
                                  int32_t count)
 {
@@ -226,7 +227,7 @@ void un_cut_keep_off(un_context *ctx, un_cut *cut, double hair)
     un_parallel_for(ctx, cut->vertex_count, CUT_GRAIN, keep_off, &a);
 }
 
-/* Of an edge: vertices nearer to its end are moved there. */
+/* Vertices nearer to an edge's end than this share of the edge are moved there. */
 #define NEXT_TO 1e-6
 
 un_status un_cut_merge(un_arena *arena, un_cut *cut)
@@ -265,7 +266,7 @@ static double square_distance(const un_cut *cut, int32_t v, int32_t w)
     return un_dot(d, d);
 }
 
-/* One node a apart from b, c, d: the triangle on ab, ac, ad faces away from a. */
+/* Node a differs in sign from b, c, d: the triangle on ab, ac, ad faces away from a. */
 static void cut_corner(const un_cut *cut, const int32_t *tet, int32_t corner, bool liquid,
                        int32_t triangle[3])
 {

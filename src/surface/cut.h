@@ -1,4 +1,4 @@
-/* The zero surface of a level set on tets as triangles: what contouring and redistancing share. */
+/* The zero surface of a level set on tets as triangles, shared by contouring and redistancing. */
 #ifndef UN_SURFACE_CUT_H
 #define UN_SURFACE_CUT_H
 
@@ -17,12 +17,12 @@ typedef struct un_cut {
     const un_tets *mesh;
     int32_t tet_count, *tet;   /* the cut tets, ascending */
     int32_t node_count, *node; /* their nodes, ascending */
-    int32_t *place;            /* by mesh node: where in node[]; -1 */
+    int32_t *place;            /* by mesh node: index in node[]; -1: none */
     int32_t vertex_count;
-    int32_t *first;     /* by place: its vertices, one more at the end */
+    int32_t *first;     /* by index in node[]: its first vertex; one more at the end */
     int32_t *from, *to; /* of a vertex: the edge, lesser node first; ascending */
     un_vec3 *x;         /* of a vertex */
-    int32_t *same;      /* by vertex: the one that stands for it; NULL: each for itself */
+    int32_t *same; /* by vertex: the one that stands for it; NULL: every one stands for itself */
     int32_t triangle_count;
     int32_t triangle_first[UN_BLOCKS_MAX + 1]; /* by block of cut tets */
     int32_t (*triangle)[3]; /* counter-clockwise seen from the air; in the order of the cut tets */
@@ -35,16 +35,16 @@ static inline bool un_cut_liquid(float phi)
     return phi < 0;
 }
 
-/* Finds cut tets and edges by the signs of phi; x is allocated, not set. graph may be NULL; with it
- * the edges are found faster. */
+/* Finds cut tets and edges from the signs of phi; x is allocated, not set. graph may be NULL; with
+ * it, finding the edges is faster. */
 un_status un_cut_find(un_context *ctx, un_arena *arena, un_cut *cut, const float *phi,
                       const un_tets *mesh, const un_tet_graph *graph);
 /* Sets x where phi interpolates to zero, at least `hair` of the edge off its ends; half way where a
  * value is not finite. */
 void un_cut_interpolate(un_context *ctx, un_cut *cut, const float *phi, double hair);
-/* Moves vertices next to a node into it and lets one stand for all that then share a place: a walk
- * over the surface would not find its way through triangles that are points. Some triangles will
- * have one vertex several times. */
+/* Moves vertices close to a node onto it and merges all that then coincide: a walk over the surface
+ * would get stuck in triangles that are points. Some triangles will have one vertex several
+ * times. */
 un_status un_cut_merge(un_arena *arena, un_cut *cut);
 /* Builds the triangles, from x. */
 un_status un_cut_triangulate(un_context *ctx, un_arena *arena, un_cut *cut);
@@ -81,8 +81,9 @@ static inline uint8_t un_cut_sides(const un_tets *mesh, int32_t n)
 /* The cut's triangles with caps in the brick's boundary, as a mesh (marching.c); `triangle` will be
  * the mesh's own. */
 un_status un_cut_contour(un_context *ctx, un_arena *arena, un_cut *cut, un_trimesh *surface);
-/* Vertices of the cut's mesh that are nearer to the same node than to the other ends of their
- * edges, as un_surface_merge wants them; the list comes from the arena (cluster.c). */
+/* Groups vertices of the cut's mesh that are nearer to the same node than to the other ends of
+ * their edges, in the form that un_surface_merge takes; the list comes from the arena
+ * (cluster.c). */
 un_status un_cut_clusters(un_context *ctx, un_arena *arena, const un_cut *cut, int32_t vertex_count,
                           int32_t **same);
 /* Keeps vertices at least `hair` of an edge off its ends. */

@@ -24,7 +24,7 @@ double un_surface_volume(const un_trimesh *mesh)
     return volume / 6;
 }
 
-/* The least vertex of the piece as found so far; shortens the way as it goes. */
+/* The least vertex of the piece found so far; shortens the path as it goes. */
 static int32_t root(int32_t *parent, int32_t v)
 {
     while (parent[v] != v) {
@@ -58,8 +58,8 @@ un_status un_surface_components(un_context *ctx, const un_trimesh *mesh, int32_t
             a = a < b ? a : b;
         }
     }
-    /* A parent comes before its children, so that one sweep upwards numbers the roots and reads
-     * every other vertex's number off its parent. */
+    /* A parent comes before its children, so one ascending sweep numbers the roots and copies every
+     * other vertex's number from its parent. */
     int32_t count = 0;
     for (int32_t v = 0; v < mesh->vertex_count; v++)
         component[v] = component[v] == v ? count++ : component[component[v]];
@@ -73,7 +73,7 @@ un_status un_surface_examine(un_context *ctx, const un_trimesh *mesh, un_surface
     un_status status = UN_OK;
     int32_t *component = NULL, component_count;
     int64_t *first = NULL;
-    int32_t(*edge)[2] = NULL; /* per lesser vertex: greater vertex, way */
+    int32_t(*edge)[2] = NULL; /* by lesser vertex: greater vertex, direction */
     size_t vertices = (size_t)mesh->vertex_count, corners = 3 * (size_t)mesh->triangle_count;
     UN_ALLOC_DONE(ctx, component, vertices);
     UN_TRY_DONE(un_surface_components(ctx, mesh, component, &component_count));
@@ -104,7 +104,7 @@ un_status un_surface_examine(un_context *ctx, const un_trimesh *mesh, un_surface
     for (size_t v = 0; v < vertices; v++)
         for (int64_t e = first[v]; e < first[v + 1]; e++) {
             int32_t other = edge[e][0], count = 0, ways = 0;
-            if (other < 0) continue; /* counted with an earlier one */
+            if (other < 0) continue; /* counted with an earlier half edge */
             for (int64_t f = e; f < first[v + 1]; f++)
                 if (edge[f][0] == other) {
                     count++;
@@ -116,7 +116,7 @@ un_status un_surface_examine(un_context *ctx, const un_trimesh *mesh, un_surface
             report->nonmanifold_edges += count > 2;
             report->misoriented_edges += count == 2 && ways != 0;
         }
-    /* Reuse `first`: which vertices and which pieces have a triangle. */
+    /* Reuse `first` to mark which vertices and which pieces have a triangle. */
     memset(first, 0, (vertices + 2) * sizeof *first);
     for (size_t e = 0; e < corners; e++) first[mesh->triangle[e / 3][e % 3]] |= 1;
     for (size_t v = 0; v < vertices; v++)

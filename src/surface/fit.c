@@ -1,17 +1,18 @@
-/* The first surface.
+/* Fitting the initial surface.
  *
- * What the particles' level set makes of a shape's surface differs from it by a few hundredths of a
- * cell, otherwise for each size of cell: steps of millimetres between them would slosh for seconds.
- * A few rounds of moving the particles under it take that away, where the surface is flat enough to
- * be told from its edges. */
+ * The particles' level set differs from a shape's surface by a few hundredths of a cell, and
+ * differently for each size of cell: the steps of millimetres between them would slosh for seconds.
+ * A few rounds of moving the particles below the surface remove that, where it is flat and away
+ * from its edges. */
 #include "surface/surface.h"
 
-#define FIT_DEPTH 3.0   /* cells: the move fades out */
-#define FIT_ERROR 0.25  /* cells: beyond it something else is wrong */
-#define FIT_ALIGNED 0.9 /* cosine between both normals */
-#define FIT_STEEP 0.1   /* |grad| of the shape's distance off 1 */
-/* Between tets that share a node. In a ball of few cells the level set lies deeper than its surface
- * whatever its particles do, and moving them would only blow it up. */
+#define FIT_DEPTH 3.0   /* cells: the move fades out over this depth */
+#define FIT_ERROR 0.25  /* cells: larger errors have another cause */
+#define FIT_ALIGNED 0.9 /* least cosine between the two normals */
+#define FIT_STEEP 0.1   /* largest difference of |grad| of the shape's distance from 1 */
+/* Largest change of that gradient between tets that share a node. In a ball of few cells the level
+ * set lies below the ball's surface whatever its particles do, and moving them would only inflate
+ * it. */
 #define FIT_BENT 0.35
 
 static void measure_shape(void *arg, int64_t begin, int64_t end)
@@ -45,7 +46,7 @@ static void measure_bend(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* How far the level set is below the shape's surface, near x; m: its direction. */
+/* How far the level set lies below the shape's surface near x; m: the direction. */
 static double surface_error(const un_surface_fit *a, un_vec3 x, un_vec3 m)
 {
     un_vec3 top = a->mesh->tree->size;

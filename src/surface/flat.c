@@ -2,19 +2,19 @@
  *
  * Every liquid node carries a vertex, and so does every lattice edge that the surface cuts, where
  * phi interpolates to zero. A square is filled with the polygons of its runs of liquid corners and
- * the cuts beside them; two liquid corners across from each other stay apart. Neighbours see the
- * same cuts, so triangles share their vertices, and each cut has one segment of outline on either
- * side, or ends in the domain's boundary.
+ * the cuts beside them; two liquid corners across from each other stay apart. Neighbouring squares
+ * see the same cuts, so triangles share their vertices, and each cut has one segment of outline on
+ * either side, or lies on the domain's boundary.
  *
  * Fairing slides the cuts along their lattice edges and never off them: polygons stay convex, and
  * no triangle can turn over. The outline moves as Taubin's steps would move it along its normal
- * [Taubin 1995]; then each piece is offset until it encloses what it did. */
+ * [Taubin 1995]; then each piece is offset until it encloses its original area. */
 #include "surface/contour.h"
 
 #define LAMBDA 0.6307
 #define MU (-0.6732)
-/* An edge almost along the outline would have to slide far to move it: the part of the edge's
- * direction across the outline counts as at least this. */
+/* A cut on an edge almost parallel to the outline would have to slide far: the edge's component
+ * across the outline counts as at least this. */
 #define ACROSS_MIN 0.5
 #define OFFSET_ROUNDS 3
 #define ROW_GRAIN 32
@@ -33,7 +33,7 @@ typedef struct area_args {
     double *t, *t_new;    /* cuts: place along the edge, 0..1 */
     int32_t *next, *prev; /* along the outline, the liquid to the left; -1: none */
     un_vec3 *was;
-    double factor; /* of the step under way */
+    double factor; /* of the current step */
 } area_args;
 
 static bool liquid_at(const area_args *a, int32_t i, int32_t j)
@@ -192,7 +192,7 @@ static void write_triangles(void *arg, int64_t begin, int64_t end)
 
 /* ---- fairing ---- */
 
-/* Outwards at a vertex of the outline: to the right of the way along it. */
+/* The outward normal at a vertex of the outline: to the right of its direction. */
 static un_vec3 outwards(const area_args *a, int64_t v)
 {
     const un_vec3 *x = a->mesh->position;
@@ -214,7 +214,7 @@ static bool on_outline(const area_args *a, int64_t v)
     return a->next[v] >= 0 || a->prev[v] >= 0;
 }
 
-/* Where the outline wants to go: the middle of the neighbours; at a wall straight on. */
+/* Moves the outline towards the middle of the neighbours; at a wall it continues straight. */
 static void fair(void *arg, int64_t begin, int64_t end)
 {
     area_args *a = arg;
@@ -252,8 +252,8 @@ static void place(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Pieces of outline: closed, or from wall to wall. Each is offset by what its fairing has swept,
- * over its length. */
+/* A piece of outline is closed or runs from wall to wall. It is offset by the area that fairing has
+ * swept, divided by its length. */
 static void restore_piece(area_args *a, int32_t start)
 {
     const un_vec3 *x = a->mesh->position;
@@ -261,7 +261,7 @@ static void restore_piece(area_args *a, int32_t start)
     int32_t v = start;
     for (int32_t w = a->next[v]; w >= 0; v = w, w = v == start ? -1 : a->next[v]) {
         un_vec3 p = un_sub(x[w], a->was[v]), q = un_sub(x[v], a->was[w]);
-        /* of the quad was v, was w, w, v: half the product of its diagonals */
+        /* area of the quad was v, was w, w, v: half the cross product of its diagonals */
         swept += 0.5 * (p.x * q.y - p.y * q.x);
         length += un_length(un_sub(x[w], x[v]));
     }
@@ -277,7 +277,7 @@ static void restore_piece(area_args *a, int32_t start)
 static void restore_pieces(area_args *a, uint8_t *seen)
 {
     int32_t count = a->mesh->vertex_count;
-    for (int closed = 0; closed < 2; closed++) /* those that start at a wall first */
+    for (int closed = 0; closed < 2; closed++) /* pieces that start at a wall first */
         for (int32_t start = 0; start < count; start++) {
             if (seen[start] || a->next[start] < 0 || (!closed && a->prev[start] >= 0)) continue;
             for (int32_t v = start; v >= 0 && !seen[v]; v = a->next[v]) seen[v] = 1;

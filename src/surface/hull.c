@@ -7,17 +7,17 @@
  * which is convex in b: exact outside, and inside at least minus the largest radius.
  *
  * Over the whole plane of the triangle, with q the foot of x, h the height over the plane and g the
- * gradient of the radius in it, f is least at q + g h / sqrt(1 - |g|^2) if |g| < 1, and nowhere
+ * gradient of the radius in it, f has its minimum at q + g h / sqrt(1 - |g|^2) if |g| < 1, and none
  * otherwise. If that point lies in the triangle it is the minimum; else, f being convex, the
  * minimum is on a side. Sides are the same in one dimension less; there |g| >= 1 means that the
- * bigger sphere holds the other.
+ * bigger sphere contains the other.
  *
  * The paper finds the two tangent planes of the three spheres instead and then treats cones and
  * spheres apart; this is the same set.
  *
- * The minimum changes by no more than what centres and radii are moved by, and all that is found
- * here is the value of f at a point of the triangle rotated and stretched by round-off: slivers are
- * no worse than other triangles, and collinear centres are what their sides are. */
+ * The minimum changes by no more than centres and radii are moved, and the result is the value of f
+ * at a point of the triangle, rotated and stretched by round-off: slivers are no worse than other
+ * triangles, and collinear centres reduce to their sides. */
 #include "surface/surface.h"
 
 static double segment_distance(un_vec3 a, un_vec3 b, double ra, double rb, un_vec3 at)
@@ -29,7 +29,7 @@ static double segment_distance(un_vec3 a, un_vec3 b, double ra, double rb, un_ve
         un_vec3 across = un_mad(to, edge, -along / length);
         t = un_clamp((along + k * un_length(across) / sqrt(1 - k * k)) / length, 0, 1);
     }
-    /* from the nearer end, so that the end itself is met exactly */
+    /* from the nearer end, so that the end itself is exact */
     un_vec3 away = t < 0.5 ? un_mad(to, edge, -t) : un_mad(un_sub(at, b), edge, 1 - t);
     return un_length(away) - (ra + (rb - ra) * t);
 }
@@ -43,7 +43,7 @@ static double face_distance(const un_vec3 x[3], const double r[3], un_vec3 at)
     un_vec3 e1 = un_scale(d1, 1 / u1);
     double u2 = un_dot(d2, e1);
     un_vec3 across = un_mad(d2, e1, -u2);
-    across = un_mad(across, e1, -un_dot(across, e1)); /* once more, for slivers */
+    across = un_mad(across, e1, -un_dot(across, e1)); /* a second time, for slivers */
     double v2 = un_length(across);
     if (!(v2 > 4 * DBL_EPSILON * (u1 + fabs(u2)))) return INFINITY;
     un_vec3 e2 = un_scale(across, 1 / v2), e3 = un_cross(e1, e2);

@@ -1,24 +1,24 @@
 /* The level set of hulls on a tet mesh [Ando13 section 5].
  *
- * Inside, hulls say little: pruned to the exposed ones they are a shell some two radii thick, and
- * their distance is at least minus a radius. So only the sign is asked at nodes. It is liquid in a
- * hull, or in a sphere of radius SHARE times the depth around a particle, which fills what lies
- * under the shell (the paper's temporary radii; here they decide about signs only, and never reach
- * the surface they were measured from). On each edge between unlike nodes the crossing is then
- * found by marching from the air, where the distance is exact, and distances on both sides are
- * measured from the surface through these crossings (tet_distance.c). */
+ * Hulls say little about the inside: pruned to the exposed ones they form a shell some two radii
+ * thick, and their distance is at least minus a radius. So nodes use only the sign. A node is
+ * liquid in a hull, or in a sphere of radius SHARE times the depth around a particle; these spheres
+ * fill the space under the shell (the paper's temporary radii; here they decide signs only, and
+ * never reach the surface they were measured from). On each edge between nodes of different sign
+ * the crossing is then found by marching from the air, where the distance is exact, and distances
+ * on both sides are measured from the surface through these crossings (tet_distance.c). */
 #include "surface/cut.h"
 #include "surface/hulls.h"
 
 /* The paper's k. */
 #define SHARE 0.75f
-/* How far from a node its hulls are looked for, in its finest leaves: farther than any edge there
- * except at jumps of the mesh, where marching starts a little earlier for it. */
+/* How far from a node hulls are searched, in its finest leaves: farther than any edge there, except
+ * at jumps of the mesh, where marching starts a little earlier. */
 #define BAND 1.05
 /* A crossing is found to this part of its edge, before the last secant step. */
 #define CLOSE 4e-3
 #define STEPS_MAX 8
-/* Flatter rays are not trusted to meet the surface where its tangent does. */
+/* Flatter rays do not use the tangent to predict where they meet the surface. */
 #define SLOPE_MIN 0.15
 #define NODE_GRAIN 512
 
@@ -80,7 +80,7 @@ static inline bool in_ball(const level_set *s, int64_t q, un_vec3 x)
     return dx * dx + dy * dy + dz * dz < r * r;
 }
 
-/* A particle whose ball holds x, -1 none. */
+/* A particle whose ball contains x, -1: none. */
 static int64_t find_ball(const ball_query *b, int32_t level, int32_t node)
 {
     const un_groups *g = b->set->groups;
@@ -114,7 +114,7 @@ static int64_t ball_at(const level_set *s, un_vec3 x)
 
 /* ---- signs ---- */
 
-/* Nodes that are asked together: they follow each other along the curve. */
+/* Nodes evaluated together: they are consecutive along the curve. */
 #define BUNCH_MAX 24
 /* A bunch is no wider than this, in finest leaves at its first node. */
 #define BUNCH_WIDTH 1.6
@@ -174,7 +174,7 @@ static void find_signs(void *arg, int64_t begin, int64_t end)
         s->value[n] = -INFINITY;
         s->phi[n] = -1;
         s->slope[n][0] = s->slope[n][1] = s->slope[n][2] = 0;
-        if (ball >= 0 && in_ball(s, ball, x)) continue; /* as the last one */
+        if (ball >= 0 && in_ball(s, ball, x)) continue; /* in the same ball as the last node */
         int64_t found = ball_at(s, x);
         if (found >= 0) {
             ball = found;
@@ -190,10 +190,10 @@ static void find_signs(void *arg, int64_t begin, int64_t end)
 
 /* ---- gaps ---- */
 
-/* Air that nowhere gets farther than this from the hulls, in longest edges of its nodes, is a gap
- * between particles unless it opens to air that does: 0.8 of a radius. */
+/* Air that stays within this distance of the hulls, in longest edges of its nodes, is a gap between
+ * particles unless it is connected to air farther away: 0.8 of a radius. */
 #define GAP 0.2
-/* Where depths were only measured from the hulls themselves. */
+/* The same where depths were only measured from the hulls themselves. */
 #define GAP_UNKNOWN 0.5
 
 enum { SOLID, NARROW, OPEN };
@@ -243,8 +243,8 @@ static void set_opening(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) s->air[s->narrow[i]] = s->mark[s->narrow[i]];
 }
 
-/* Hulls of particles whose sizes differ leave gaps inside the liquid, and where no depths are known
- * or these are old, spheres do not fill them all. */
+/* Fills gaps. Hulls of particles of different sizes leave gaps inside the liquid, and spheres do
+ * not fill them all if depths are unknown or old. */
 static un_status fill_gaps(un_context *ctx, un_arena *arena, level_set *s)
 {
     int32_t count;
@@ -275,7 +275,7 @@ static un_vec3 ray_point(const ray *r, double t)
     return un_mad(r->from, r->way, t);
 }
 
-/* Not in a hull, but in a ball: halving. */
+/* The end is not in a hull but in a ball: bisection. */
 static double find_ball_crossing(const ray *r)
 {
     double air = 0, liquid = 1;
@@ -290,9 +290,9 @@ static double find_ball_crossing(const ray *r)
     return 0.5 * (air + liquid);
 }
 
-/* Where the hulls' distance d along the ray vanishes. It is known at 0, where it falls by `slope`
- * times the way gone; nowhere does it fall faster than that way. To a flat surface the first step
- * is exact, and without a slope the second. */
+/* Where the hulls' distance d along the ray vanishes. At 0 it is d0 and falls at the rate `slope`;
+ * nowhere does it fall faster than the distance travelled. For a flat surface the first step is
+ * exact, or without a slope the second. */
 static double find_crossing(const ray *r, double d0, double slope)
 {
     double air = 0, d_air = d0, liquid = -1, d_liquid = 0;
@@ -316,7 +316,7 @@ static double find_crossing(const ray *r, double d0, double slope)
         else
             next = t + fmax(d / r->length, d_before > d ? d * (t - before) / (d_before - d) : 0);
         if (fabs(d) < CLOSE * r->length) return un_clamp(next, 0, 1);
-        /* while regula falsi crawls from one side, halve */
+        /* bisect while regula falsi crawls from one side */
         if (liquid >= 0 && n > 3) next = 0.5 * (air + liquid);
         t = next;
     }
@@ -325,8 +325,8 @@ static double find_crossing(const ray *r, double d0, double slope)
 
 /* ---- solids ---- */
 
-/* Distances to solids at nodes in or next to the liquid; the others do not need any. What lies in a
- * solid is air. */
+/* Finds distances to solids at nodes in or next to the liquid; the others do not need any. Nodes in
+ * a solid are air. */
 static void find_solids(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
@@ -379,7 +379,7 @@ static un_vec3 place_vertex(const level_set *s, const un_hull_local *local, int6
     return t < 0.5 ? ray_point(&r, t) : un_mad(s->mesh->x[b], r.way, t - 1);
 }
 
-/* Edges follow each other along the curve too. */
+/* Edges are sorted along the curve too. */
 static void find_crossings(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;

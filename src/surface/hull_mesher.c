@@ -3,31 +3,33 @@
  *
  * The mesh is fine where the surface is: leaves of some two particle radii, or of the wanted
  * resolution where that is coarser, wherever an exposed face passes. It is
- * stretched a little along each axis, so that its brick is the domain: what meets a side is closed
- * exactly there, with sharp edges. The surface itself is the hulls', cut to solids; crowds of
- * vertices become one each (cluster.c), for marching tetrahedra leave needles; then it is faired,
- * and moved inwards by what hulls of scattered particles stand out too far.
+ * stretched a little along each axis, so that its brick is the domain: liquid that meets a side is
+ * closed exactly there, with sharp edges. The surface itself is the hulls', cut to solids; each
+ * crowd of vertices is merged (cluster.c), because marching tetrahedra leave needles; then the
+ * surface is faired, and moved inwards by as much as hulls of scattered particles stand out too
+ * far.
  *
- * Of its volume, not the particles' positions, the surface of liquid at rest shall be true: hulls
- * lean on the outermost particles and enclose up to a few per cent more. The surplus is taken off
- * as an offset in proportion to the particles' radii, at most INSET of them; what remains in
- * splashes is the liquid that hulls span across hollows. */
+ * The output surface keeps the liquid's volume, not the particles' exact positions: hulls rest on
+ * the outermost particles and enclose up to a few per cent more. The surplus is removed by an
+ * offset in proportion to the particles' radii, at most INSET of them; in splashes, where hulls
+ * span hollows, some of it remains. */
 #include "surface/contour.h"
 #include "surface/hulls.h"
 
 /* l of the paper. */
 #define REACH 2.0
 /* Spheres near the surface of the simulation are made to touch it, by up to this share of their
- * radius: particles in one layer of settled liquid lie some 0.1 radii more or less deep, most where
- * sizes change, and the eye sees that; a gap in the layer shows spheres nearly two radii deep. Rest
- * tank of mixed sizes: 0.05 of a finest cell rms without, 0.006 with it, dips 0.04 at most. */
+ * radius: depths in one layer of settled liquid vary by some 0.1 radii, most where sizes change,
+ * and the eye sees that; a gap in the layer exposes spheres nearly two radii deep. A tank of mixed
+ * sizes at rest has a roughness of 0.05 of a finest cell rms without this, 0.006 with it, and dips
+ * of at most 0.04. */
 #define TOUCH 0.8
-/* Edges of leaves at the surface, in radii: no more than this. Eight particles fill four radii
- * cubed, so these are half as wide as the simulation's cells, and fairing by passes over edges
+/* Largest edge of leaves at the surface, in radii. Eight particles fill a cube of four radii, so
+ * these leaves are about half as wide as the simulation's cells, and fairing by passes over edges
  * works on the same scale for all sizes; drops and threads need finer ones to be seen at all. */
 #define LEAF 2.5
 #define LEAF_THIN 1.25
-/* In radii. Settled liquid needs 0.05 to 0.09. */
+/* Largest offsets inwards and outwards, in radii. Settled liquid needs 0.05 to 0.09 inwards. */
 #define INSET 0.12
 #define OUTSET 0.06
 /* Reach of the velocity average at vertices, in radii of the particles. */
@@ -39,8 +41,8 @@ typedef struct mesher_state {
     un_context *ctx;
     const un_hull_mesher *in;
     int32_t resolution;
-    un_arena arena; /* what lives to the end */
-    un_arena cut;   /* what the contour is made from */
+    un_arena arena; /* lives to the end */
+    un_arena cut;   /* the cut that the contour is made from */
     un_arena scratch;
     un_groups groups;
     un_hulls *hulls;
@@ -50,17 +52,17 @@ typedef struct mesher_state {
     double stretch[3];  /* from the tree's space to the domain */
     un_trimesh *mesh;
     int32_t *same;     /* at vertices of the contour: see un_cut_clusters */
-    float *joining;    /* at particles: radius; NaN of those that are spheres by themselves */
-    uint8_t *detached; /* at particles: such are */
+    float *joining;    /* at particles: radius; NaN if the particle is a sphere by itself */
+    uint8_t *detached; /* at particles: 1 if it is such a sphere */
     int32_t *spheres, sphere_count;
     float *radius;      /* at vertices: of the particles there */
-    un_vec3 *direction; /* at vertices: in which the free surface moves inwards */
+    un_vec3 *direction; /* at vertices: direction in which the free surface moves inwards */
     double inset;
 } mesher_state;
 
 /* ---- drops ---- */
 
-/* Whether a solid comes nearer to x than this. */
+/* True if a solid is nearer to x than `near`. */
 static bool is_near_solid(const mesher_state *s, un_vec3 x, double near)
 {
     const un_walls *walls = s->in->walls;
@@ -78,7 +80,7 @@ static bool is_clear_of_walls(const mesher_state *s, un_vec3 x, double radius)
  * sqrt(3) to the middle of the widest triangle, and one more. */
 #define HULL_REACH 3.31
 
-/* Drops whose sphere meets neither a wall nor another particle's hull need no mesh. */
+/* Finds drops whose sphere meets neither a wall nor another particle's hull: they need no mesh. */
 static void find_detached(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
@@ -121,7 +123,8 @@ static un_status set_drops_apart(mesher_state *s)
 
 /* ---- the mesh ---- */
 
-/* The brick has a whole number of coarsest leaves along each axis, nearest to the domain's side. */
+/* The brick has a whole number of coarsest leaves along each axis, as close as possible to the
+ * domain's side. */
 static void plan_tree(mesher_state *s)
 {
     const un_hull_mesher *in = s->in;
@@ -130,7 +133,7 @@ static void plan_tree(mesher_state *s)
     double least = fmin(side[0], fmin(side[1], side[2]));
     int32_t resolution = s->resolution > 1 ? s->resolution : 1, levels = 0;
     int32_t coarsest = un_clampi(in->coarsest, 1, resolution);
-    /* thin domains get coarsest leaves that fit across, so that none is squeezed much */
+    /* in thin domains the coarsest leaves fit across, so that none is squeezed much */
     while ((int64_t)coarsest << (levels + 1) <= resolution && levels + 1 < UN_LEVELS_MAX &&
            longest / resolution * ldexp(1, levels + 1) <= 0.75 * least)
         levels++;
@@ -147,9 +150,9 @@ static void plan_tree(mesher_state *s)
                    along << levels);
 }
 
-/* As the lattice computes its points, so that the sides have the same bits. From here on only the
- * nodes' places and who is next to whom are asked; shapes, which no longer fit, are stripped before
- * the cut. */
+/* Computes positions as the lattice does, so that the sides have the same bits. From here on only
+ * the nodes' positions and neighbours are used; the tets' shapes no longer fit and are stripped
+ * before the cut. */
 static void stretch_nodes(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
@@ -161,8 +164,8 @@ static void stretch_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Steps of the points that are laid over a sheet, in leaves: each leaf that it passes through shall
- * have one. */
+/* Spacing of the sample points on a sheet, in leaves: each leaf that the sheet passes through
+ * should get one. */
 #define STEP 0.5
 
 typedef struct request_args {
@@ -171,7 +174,7 @@ typedef struct request_args {
     double *x[3];
     uint8_t *level, *reach;
     uint8_t *at_solid; /* by particle */
-    int32_t *solid;    /* such particles, whose requests follow those of the sheets */
+    int32_t *solid;    /* particles at solids; their requests follow those of the sheets */
     int64_t solid_first;
 } request_args;
 
@@ -181,8 +184,8 @@ static int32_t sheet_level(const mesher_state *s, const un_hull_sheet *sheet)
     return un_octree_level(&s->tree, leaf);
 }
 
-/* Points along each side of a sheet, ends not counted twice: (n + 1) (n + 2) / 2 in all; of an axis
- * n + 1. */
+/* Number n of steps along each side of a sheet, which then has (n + 1) (n + 2) / 2 points; an axis
+ * has n + 1. */
 static int32_t sheet_steps(const mesher_state *s, const un_hull_sheet *sheet)
 {
     double longest = 0, leaf = un_octree_size(&s->tree, sheet_level(s, sheet));
@@ -243,7 +246,7 @@ static void request_at_solids(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Fine where an exposed face passes, and where liquid touches a solid. */
+/* Builds a tree that is fine where an exposed face passes and where liquid touches a solid. */
 static un_status build_tree(mesher_state *s)
 {
     const un_particles *p = s->in->particles;
@@ -277,11 +280,11 @@ static un_status build_tree(mesher_state *s)
     return un_octree_build(&s->tree, &s->scratch, &request);
 }
 
-/* At the peak, per leaf: measured. */
+/* Peak memory per leaf, measured. */
 #define LEAF_BYTES 1050.0
-#define COARSER 0.84 /* five of them make an octave and a bit */
+#define COARSER 0.84 /* five such steps make slightly more than a factor of two */
 
-/* As fine as the memory allows. */
+/* Builds the mesh as fine as memory allows. */
 static un_status build_mesh(mesher_state *s)
 {
     double most = s->in->bytes_max > 0 ? s->in->bytes_max / LEAF_BYTES : INFINITY;
@@ -301,7 +304,7 @@ static un_status build_mesh(mesher_state *s)
 
 /* ---- particles at vertices ---- */
 
-/* Vertices that are asked together; they follow each other along the curve. */
+/* Vertices evaluated together; they are consecutive along the curve. */
 #define BUNCH 16
 
 typedef struct mean {
@@ -359,8 +362,8 @@ static void sample_particles(void *arg, int64_t begin, int64_t end)
 
 /* ---- offset ---- */
 
-/* Vertices in a side stay there; those in its edge slide along it. Solids stand where they stand:
- * vertices at them do not move, nor do drops, which are spheres of their volume already. */
+/* Vertices in a side stay there; those in its edge slide along it. Vertices at solids do not move,
+ * nor do drops, which are already spheres of their volume. */
 static void find_directions(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
@@ -377,7 +380,7 @@ static void find_directions(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Change of the volume per unit of inset: by area and way. */
+/* Change of the volume per unit of inset, from area and displacement. */
 static double inset_rate(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
@@ -391,7 +394,7 @@ static double inset_rate(void *arg, int64_t begin, int64_t end)
     return sum;
 }
 
-/* What is not in a side does not come there either. */
+/* Keeps vertices that are not in a side off it. */
 static double keep_off_side(const mesher_state *s, int32_t axis, double from, double to)
 {
     double h = s->lattice.h[axis], top = (s->lattice.n[axis] - 1) * h, hair = UN_SURFACE_HAIR * h;

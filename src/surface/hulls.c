@@ -1,17 +1,17 @@
 /* The union of the hulls of near particles [Ando13 section 5]: points, tree, distance.
  *
- * Only particles near the surface matter: those that were less than OWN radii deep have hulls,
- * those down to HELP radii take part in the tests (hulls_prune.c), else the lower side of the kept
- * layer would count as outside. Drops that fly, or have just landed among much larger particles,
- * are spheres by themselves, and nothing once they are inside: joined to large ones they would be
- * the tips of cones. Next to walls particles are mirrored, so that hulls go on into the wall and
- * the surface meets it as it would without it.
+ * Only particles near the surface matter: those less than OWN radii deep in the last step have
+ * hulls, and those down to HELP radii take part in the tests (hulls_prune.c), otherwise the lower
+ * side of the kept layer would count as outside. Drops that fly, or have just landed among much
+ * larger particles, are spheres by themselves, and do not count once they are inside: joined to
+ * large particles they would be the tips of cones. Next to walls particles are mirrored, so that
+ * hulls continue into the wall and the surface meets it as if there were no wall.
  *
- * The exposed hulls lie in blocks of eight, asked side by side, under a tree of boxes. Frames and
- * slopes are computed once; the distance itself is that of hull.c. */
+ * The exposed hulls are stored in blocks of eight, evaluated side by side, under a tree of boxes.
+ * Frames and slopes are computed once; the distance itself is that of hull.c. */
 #include "surface/hulls.h"
 
-/* In radii. Particles move by less than one radius relative to the surface in a step. */
+/* Depths in radii. Particles move by less than one radius relative to the surface in a step. */
 #define OWN 4.0f
 #define HELP 8.5f
 #define POINT_GRAIN 4096
@@ -19,13 +19,13 @@
 
 /* ---- points ---- */
 
-/* Sides and at most one solid. */
+/* Six sides and at most one solid. */
 #define IMAGES_MAX 7
 
 typedef struct point_args {
     const un_hulls_def *def;
     un_hull_points *points;
-    int32_t *first; /* by particle: its points; counts at first, shifted by one */
+    int32_t *first; /* by particle: its first point; first holds counts, shifted by one */
 } point_args;
 
 static uint8_t find_role(const un_hulls_def *def, int64_t q)
@@ -41,9 +41,9 @@ static uint8_t find_role(const un_hulls_def *def, int64_t q)
     return def->depth[q] <= -HELP * r ? 0 : UN_HULL_HELPER;
 }
 
-/* Touching the surface at this depth, in radii, or as near to it as `touch` allows. The radius is a
- * continuous function of the depth: from its own outside, where depth says nothing about drops and
- * sheets, to its own again well inside. */
+/* The radius with which the sphere touches the surface at this depth, or as near to that as `touch`
+ * allows. It is a continuous function of the depth: r itself outside, where depth says nothing
+ * about drops and sheets, and r again well inside. */
 static float touching_radius(float r, float depth, float touch)
 {
     float d = -depth / r;
@@ -53,7 +53,7 @@ static float touching_radius(float r, float depth, float touch)
     return r * (1 + touch * fmaxf(0, 3 - d));
 }
 
-/* Images in the walls that the particle could be joined to its own image through. */
+/* Mirror images in those walls that are close enough to join the particle to its own image. */
 static int32_t find_images(const un_hulls_def *def, int64_t q, un_vec3 image[IMAGES_MAX])
 {
     const un_walls *walls = def->walls;
@@ -128,7 +128,7 @@ static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_de
     a.first[0] = 0;
     for (int64_t q = 0; q < count; q++) a.first[q + 1] += a.first[q];
     points->count = a.first[count];
-    /* whole groups are read */
+    /* reads go to the end of the last group */
     size_t room = (size_t)points->count + UN_GROUP;
     points->radius = un_arena_alloc(arena, room, sizeof *points->radius);
     points->size = un_arena_alloc(arena, room, sizeof *points->size);
@@ -161,7 +161,7 @@ static void build_blocks(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         un_hull_block *block = a->hulls->blocks + n;
         for (int32_t l = 0; l < 8; l++) {
-            /* a block that is not full repeats the last hull */
+            /* an incomplete block repeats the last hull */
             int64_t i = un_min64(8 * n + l, a->hulls->count - 1);
             const un_hull_shape *shape = a->shape + i;
             un_box3 box = {un_min3(shape->x[0], un_min3(shape->x[1], shape->x[2])),
@@ -221,7 +221,7 @@ static un_hull_shape sheet_of(const un_hull_shape *hull, double side)
     return sheet;
 }
 
-/* Whether no other particle faces the sheet across a narrow gap: within two radii, less than 60
+/* True if no other particle faces the sheet across a narrow gap: within two radii, less than 60
  * degrees off its normal. */
 static bool is_open(const un_hull_points *p, const un_hull_shape *hull, const un_hull_shape *sheet)
 {
@@ -266,8 +266,8 @@ static void find_open(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Particles that have a part in the outside are a radius deep, those under it as far as they lie
- * from it, but no deeper than is asked for. */
+/* Particles on the outside are one radius deep; the others as deep as their distance from it, but
+ * no deeper than needed. */
 static void find_depths(void *arg, int64_t begin, int64_t end)
 {
     depth_args *a = arg;
@@ -285,8 +285,8 @@ static void find_depths(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Distances of the particles from the exposed faces, without those that only line gaps inside the
- * liquid or at walls. */
+/* Measures the particles' distances from the exposed faces, except faces that only line gaps inside
+ * the liquid or at walls. */
 static un_status measure_depth(un_arena *arena, un_hulls *h, const un_hulls_def *def,
                                const un_hull_points *points, const un_hull_list *list)
 {

@@ -1,4 +1,4 @@
-/* The union of hulls from inside: what finding, pruning and asking share. */
+/* Internals of the union of hulls, shared by construction, pruning and evaluation. */
 #ifndef UN_SURFACE_HULLS_H
 #define UN_SURFACE_HULLS_H
 
@@ -6,12 +6,12 @@
 #include "surface/cut.h"
 #include "surface/surface.h"
 
-/* What a point may do. */
+/* Roles of a point. */
 enum {
     UN_HULL_HELPER = 1, /* takes part in the tests */
     UN_HULL_OWNER = 2,  /* has hulls; a helper too */
     UN_HULL_ALONE = 4,  /* a sphere, joined to nothing */
-    UN_HULL_IMAGE = 8   /* of a particle behind a wall */
+    UN_HULL_IMAGE = 8   /* mirror image of a particle behind a wall */
 };
 
 /* The particles that matter, along the curve, each followed by its images in walls. */
@@ -19,9 +19,9 @@ typedef struct un_hull_points {
     int32_t count;
     double *x[3];
     float *radius; /* of its sphere */
-    float *size;   /* of its particle: decides who is joined */
+    float *size;   /* radius of its particle: decides which points are joined */
     uint8_t *role;
-    int32_t *particle; /* it is, or is the image of */
+    int32_t *particle; /* the particle that it is, or is the image of */
     double reach;
     un_groups groups;
 } un_hull_points;
@@ -61,8 +61,8 @@ typedef struct un_hull_shape {
 } un_hull_shape;
 void un_hull_block_set(un_hull_block *block, int32_t lane, const un_hull_shape *shape);
 
-/* Where the outside is: an exposed face, between the points that touch the spheres; or, of a cone
- * or sphere, its axis. */
+/* A piece of the outside: an exposed face, between the points where it touches the spheres; or the
+ * axis of a cone or sphere. */
 typedef struct un_hull_sheet {
     float x[3][3];
     float size;   /* of the smallest particle */
@@ -77,33 +77,33 @@ struct un_hulls {
     un_boxes boxes;        /* over the hulls: of the centres, and the largest radius */
     un_hull_sheet *sheets; /* if wanted */
     int64_t sheet_count;
-    float *depth; /* at the particles they were made from, where those had none; else NULL */
+    float *depth; /* at the particles, if they came without depths; else NULL */
 };
 
 /* A sphere of a particle's volume, in its radii: cbrt(6 / pi). */
 #define UN_HULL_DROP 1.2407009817988f
-/* Its farthest corner, as it is drawn, from its middle, in radii of the sphere. */
+/* Distance of the farthest corner of its mesh from its middle, in radii of the sphere. */
 #define UN_SPHERE_CORNER 1.19
 
-/* Appends a sphere of its volume for each listed particle, coarser for radii below `small`, to a
- * mesh with normals and velocities (spheres.c). */
+/* Appends a sphere of the particle's volume for each listed particle, coarser for radii below
+ * `small`, to a mesh with normals and velocities (spheres.c). */
 un_status un_surface_add_spheres(un_context *ctx, un_arena *arena, un_trimesh *mesh,
                                  const un_particles *particles, const int32_t *list, int32_t count,
                                  double small);
 
-/* As un_hulls_distance, but any value below zero will do where there is one. direction, unless
- * NULL: the gradient of the distance, zero where that is unknown. */
+/* As un_hulls_distance, but inside any negative value may be returned. direction, unless NULL: the
+ * gradient of the distance, zero where unknown. */
 double un_hulls_sign(const un_hulls *hulls, un_vec3 x, double bound, un_vec3 *direction);
 
-/* The hulls that come within reach of a box, for many questions inside it. */
+/* The hulls within reach of a box, for many evaluations inside it. */
 #define UN_HULL_LOCAL_MAX 64
 typedef struct un_hull_local {
     const un_hulls *hulls;
-    int32_t count; /* more than fit: all hulls are asked */
+    int32_t count; /* more than fit: all hulls are evaluated */
     un_hull_block block[UN_HULL_LOCAL_MAX / 8];
 } un_hull_local;
 void un_hulls_gather(const un_hulls *hulls, un_box3 box, double reach, un_hull_local *local);
-/* As un_hulls_sign, but for those hulls, and exact inside too unless they are too many. */
+/* As un_hulls_sign, but for these hulls only, and exact inside too unless there are too many. */
 double un_hull_local_distance(const un_hull_local *local, un_vec3 x, double bound,
                               un_vec3 *direction);
 
@@ -114,11 +114,10 @@ typedef struct un_hulls_cut_def {
     const un_hulls *hulls;
     const un_groups *groups;
     const float *radius, *depth; /* depth may be NULL */
-    const un_walls *walls;       /* solids in it cut the liquid; NULL: none do */
+    const un_walls *walls;       /* their solids cut the liquid; NULL: none do */
 } un_hulls_cut_def;
-/* Cut tets and edges, with the crossings in place, not yet triangulated: the cut in one arena, what
- * it takes to find it in another. phi: room for a value per node, set to -1 in liquid, 1 elsewhere.
- */
+/* Finds cut tets and edges with their crossings, not yet triangulated. The cut goes to one arena,
+ * temporaries to the other. phi: room for a value per node, set to -1 in liquid, 1 elsewhere. */
 un_status un_hulls_cut(un_context *ctx, un_arena *arena, un_arena *scratch,
                        const un_hulls_cut_def *def, float *phi, un_cut *cut);
 

@@ -6,7 +6,7 @@
 
 /* ---- eight hulls ---- */
 
-/* The cone's slopes; the bigger sphere alone where it holds the other. */
+/* Sets the cone's slopes; the bigger sphere alone if it contains the other. */
 static void set_side(un_hull_block *b, int32_t l, int32_t side, double du, double dv, double from,
                      double to)
 {
@@ -110,8 +110,8 @@ static float block_distance(const un_hull_block *b, un_vec3 x)
     return least;
 }
 
-/* The unit vector from the hull that is nearest of the block's to x: the gradient of the distance.
- * Zero at the very centres. */
+/* The unit vector to x from the nearest hull of the block: the gradient of the distance. Zero
+ * exactly at the centres. */
 static un_vec3 block_direction(const un_hull_block *b, un_vec3 x)
 {
     double least = INFINITY;
@@ -152,7 +152,7 @@ typedef struct asking {
     un_vec3 x;
     un_lanes8 at[3];
     float best;
-    float enough; /* no need to go below */
+    float enough; /* the search stops below this */
     int64_t block;
 } asking;
 
@@ -224,7 +224,7 @@ typedef struct gathering {
 static void copy_lane(un_hull_block *to, int32_t t, const un_hull_block *from, int32_t f)
 {
     for (int32_t x = 0; x < 3; x++) to->origin[x][t] = from->origin[x][f];
-    /* all else is rows of eight floats */
+    /* the rest is rows of eight floats */
     size_t begin = offsetof(un_hull_block, e1), rows = (sizeof *to - begin) / (8 * sizeof(float));
     float *a = (float *)((char *)to + begin) + t;
     const float *b = (const float *)((const char *)from + begin) + f;
@@ -259,7 +259,8 @@ void un_hulls_gather(const un_hulls *hulls, un_box3 box, double reach, un_hull_l
         g.lo[x] = un_lanes8_all((float)lo[x]);
         g.hi[x] = un_lanes8_all((float)hi[x]);
     }
-    /* never nothing: hulls without thickness are in reach of zero, whose square must not vanish */
+    /* never zero: hulls without thickness are within a reach of zero, and its square must not
+     * underflow */
     g.reach = (float)reach + hulls->boxes.room + 1e-18f;
     local->hulls = hulls;
     local->count = 0;

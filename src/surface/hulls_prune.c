@@ -1,11 +1,11 @@
-/* Which hulls of pairwise near particles make up the outside of their union.
+/* Finds which hulls of pairwise near particles make up the outside of their union.
  *
  * Particles are joined within l (r_i + r_j). Every triplet of joined particles has two planes that
  * touch all three spheres from one side, its faces. A face counts only if no fourth particle,
  * joined to all three, rises above its plane: otherwise a triplet of these four has a face further
  * out. A pair counts only if no particle joined to both rises above its cone anywhere, a sphere
- * only if no particle joined to it sticks out of it. What is left has the same outside: of more
- * than a hundred triplets per particle of the surface, fewer than two.
+ * only if no particle joined to it sticks out of it. The rest has the same outside: of more than a
+ * hundred triplets per surface particle, fewer than two.
  *
  * All faces at a pair (i, j) are found together. A plane that touches both spheres has the normal
  *     n = -kappa t + s (cos theta a + sin theta b),   kappa = (r_j - r_i) / L,  s^2 = 1 - kappa^2,
@@ -27,16 +27,17 @@
 #define RISE 1e-6
 /* Neighbours below this share of a particle's radius are left out. */
 #define SMALLEST 0.25f
-/* Neighbours of a particle; some 30 in quiet liquid. Crowds beyond it are thinned out, and in one
- * half as large a particle that has another within this part of its radius may give way to it. */
+/* Most neighbours of a particle; some 30 in quiet liquid. Larger crowds are thinned out, and in a
+ * crowd half as large a particle may give way to another within this share of its radius. */
 #define HOOD_MAX 256
 #define CROWDED 0.1
 #define HOOD_WORDS (HOOD_MAX / 64)
-/* Groups of points taken at once, and room for the hulls of one owner among them. */
+/* Groups of points per block, and room for hulls per owner in it. */
 #define BLOCK_GROUPS 32
 #define ROOM_EACH 6
 #define NEAR_MAX 2048
-/* Boxes are compared in single precision: this much wider, so that none is missed. */
+/* Boxes are compared in single precision. They are widened by this share, so that none is
+ * missed. */
 #define ROUNDING 1e-6
 
 /* The neighbours of point i. */
@@ -54,7 +55,7 @@ typedef struct hood {
 typedef struct prune_block {
     un_hull_entry *entry;
     int64_t capacity, count;
-    bool lacking; /* room: count exceeded the capacity */
+    bool lacking; /* room was lacking: count exceeded the capacity */
     int64_t owner_count, pair_count, triplet_count;
     int64_t face_count, cone_count, sphere_count;
 } prune_block;
@@ -89,8 +90,8 @@ static inline double square(double v)
     return v * v;
 }
 
-/* Keeps neighbours that lie apart from those kept before, by more and more, until half the room is
- * free. Only for crowds that no working simulation has. */
+/* Keeps only neighbours that lie apart from those kept before, at growing distances, until half the
+ * room is free. Only for crowds that no working simulation has. */
 static void thin_out(hood *h)
 {
     for (double apart = 0.25 * h->ri; h->count > HOOD_MAX / 2; apart *= 1.5) {
@@ -114,14 +115,15 @@ static void thin_out(hood *h)
     }
 }
 
-/* To larger ones; among equals to some, so that whole rows do not vanish. */
+/* A particle gives way to larger ones, and to some of equal size, so that whole rows do not
+ * vanish. */
 static bool gives_way(const hood *h, int32_t j, double rj)
 {
     return rj > h->ri || un_hash64((uint64_t)j) > un_hash64((uint64_t)h->i);
 }
 
-/* Adds the joined ones of a group. False when one of them holds i altogether: whatever i is part
- * of, a hull with that one in its place holds it too; or when i gives way in a crowd. */
+/* Adds the joined points of a group. False if one of them contains i entirely, because then a hull
+ * with that one in place of i contains any hull of i; or if i gives way in a crowd. */
 static bool add_group(hood *h, const un_hull_points *p, int32_t group)
 {
     int32_t begin = UN_GROUP * group, count = un_clampi(p->count - begin, 0, UN_GROUP);
@@ -158,14 +160,14 @@ static inline bool is_larger(const hood *h, int32_t j)
     return h->size[j] > h->size_i || (h->size[j] == h->size_i && h->id[j] > h->i);
 }
 
-/* May be one of a pair or triplet that is judged at i. */
+/* True if j may belong to a pair or triplet that is judged at i. */
 static inline bool is_member(const hood *h, int32_t j)
 {
     return h->role[j] & UN_HULL_OWNER && is_larger(h, j);
 }
 
-/* Who is joined to whom, for the members of i's pairs and triplets. The same comparison of the same
- * numbers wherever two points meet, so that all agree. */
+/* Finds which members of i's pairs and triplets are joined. Every pair of points is compared with
+ * the same numbers everywhere, so that all results agree. */
 static void find_joined(hood *h, double reach)
 {
     int32_t n = h->count, padded = (n + 7) & ~7;
@@ -210,7 +212,7 @@ static void set_pair(hood *h, int32_t j, double *room)
     *room = RISE * ri * inverse;
 }
 
-/* Whether a plane about the pair, across direction (ca, cb), is clear of the points in `bits`. */
+/* True if no point in `bits` rises above the plane that touches the pair in direction (ca, cb). */
 static bool is_exposed(const hood *h, const uint64_t *bits, double ca, double cb, double room)
 {
     for (int32_t w = 0; 64 * w < h->count; w++)
@@ -270,7 +272,8 @@ static void judge_point(const prune_args *a, prune_block *block, hood *h)
                         square(h->x[2][j] - h->xi[2]));
         if (d + h->r[j] > h->ri * (1 + RISE)) alone = false;
         if (!is_member(h, j)) continue;
-        if (d + h->r[j] <= h->ri) continue; /* held altogether, where sizes are not the radii */
+        if (d + h->r[j] <= h->ri)
+            continue; /* contained entirely; possible where size and radius differ */
         block->pair_count++;
         judge_pair(a, block, h, j);
     }
@@ -282,8 +285,8 @@ static void judge_point(const prune_args *a, prune_block *block, hood *h)
 
 /* ---- blocks of groups ---- */
 
-/* Groups with a point of radius smallest or more that may be joined to one within the box; returns
- * how many there are, of which `capacity` were written. */
+/* Finds groups with a point of at least radius `smallest` that may be joined to one within the box;
+ * returns their number, of which at most `capacity` were written. */
 typedef struct near_query {
     const un_hull_points *points;
     un_lanes8 lo[3], hi[3];
@@ -320,14 +323,14 @@ static int32_t find_near(const un_hull_points *p, un_box3 box, float radius, flo
         q.hi[a] = un_lanes8_all(hi[a]);
         largest = fmaxf(largest, fmaxf(fabsf(lo[a]), fabsf(hi[a])));
     }
-    /* never nothing: boxes that touch are in reach of zero, and its square must not vanish */
+    /* never zero: touching boxes are within a reach of zero, and its square must not underflow */
     q.reach = (float)(p->reach * radius * (1 + ROUNDING) + ROUNDING * largest) + 1e-18f;
     q.smallest = smallest * (1 - (float)ROUNDING) - FLT_MIN;
     if (p->groups.level_count > 0) find_below(&q, p->groups.level_count - 1, 0);
     return q.count;
 }
 
-/* The groups near group g; more than fit: as a negative number. */
+/* Finds the groups near group g; returns a negative number if they do not fit. */
 static int32_t find_near_group(const un_hull_points *p, int32_t g, int32_t near[NEAR_MAX])
 {
     float largest = un_groups_radius(&p->groups, g), smallest = largest;
@@ -338,8 +341,8 @@ static int32_t find_near_group(const un_hull_points *p, int32_t g, int32_t near[
     return count <= NEAR_MAX ? count : -count;
 }
 
-/* Where the group's list is too long, as when its points lie far apart, each point has its own; of
- * a crowd too dense even for that, only a part counts. */
+/* If the group's list is too long, for example because its points lie far apart, each point gets
+ * its own list; in a crowd too dense even for that, only a part counts. */
 static bool find_hood(hood *h, const un_hull_points *p, int32_t i, const int32_t *near,
                       int32_t near_count)
 {
@@ -441,7 +444,7 @@ un_status un_hulls_prune(un_context *ctx, un_arena *arena, const un_hull_points 
         UN_TRY(give_room(arena, &a.blocks[b], a.blocks[b].capacity));
     un_parallel_for(ctx, groups, BLOCK_GROUPS, prune_groups, &a);
 
-    /* flat lattices have many hulls in one plane: blocks without room for them are done again */
+    /* flat lattices have many hulls in one plane: blocks that lacked room are done again */
     for (int64_t b = 0; b < block_count; b++)
         if (a.blocks[b].count > a.blocks[b].capacity) {
             UN_TRY(give_room(arena, &a.blocks[b], a.blocks[b].count));

@@ -1,10 +1,10 @@
 /* Marching tetrahedra, closed in the brick's boundary.
  *
  * The free surface is the cut (cut.c). Beyond the brick is air: each liquid node of the boundary
- * carries a vertex at its own place, and each boundary face is filled with its liquid part. Sides
- * of these caps are either the segment that the face shares with the cut, or lie on an edge of the
- * boundary, which always has two boundary faces: the mesh is closed and manifold, caps are flat,
- * their rims sharp. */
+ * carries a vertex at its own position, and each boundary face is filled with its liquid part.
+ * Sides of these caps are either the segment that the face shares with the cut, or lie on an edge
+ * of the boundary, which always has two boundary faces: the mesh is closed and manifold, caps are
+ * flat, their rims sharp. */
 #include "surface/contour.h"
 #include "surface/cut.h"
 
@@ -15,7 +15,7 @@ typedef struct marching {
     const un_tets *mesh;
     uint8_t *side;   /* by node: bit 2 axis + s, in the low or high side of the brick */
     int32_t *number; /* by node: its vertex, for liquid nodes of the boundary */
-    uint8_t *corner; /* by node: whether it has one */
+    uint8_t *corner; /* by node: 1 if it has one */
     int64_t grain;   /* tets */
     int64_t first[UN_BLOCKS_MAX + 1]; /* by block of tets: cap triangles */
     const int32_t *node;              /* of the vertices at nodes */
@@ -31,8 +31,8 @@ static void find_sides(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The cap in the face opposite corner i, if that is a boundary face; as many triangles as
- * returned. */
+/* The cap in the face opposite corner i, if that is a boundary face; returns the number of
+ * triangles. */
 static int32_t cap_face(const marching *m, int32_t t, int32_t i, int32_t triangle[2][3])
 {
     int32_t order[4], p[3], count = 0, start = 0;
@@ -47,7 +47,7 @@ static int32_t cap_face(const marching *m, int32_t t, int32_t i, int32_t triangl
         for (int32_t c = 0; c < 3; c++) triangle[0][c] = m->number[p[c]];
         return 1;
     }
-    /* turned so that the one apart comes first */
+    /* rotate so that the node of the other sign comes first */
     while (m->cut->liquid[p[start]] != (count == 1)) start++;
     int32_t a = p[start], b = p[(start + 1) % 3], c = p[(start + 2) % 3];
     int32_t ab = un_cut_vertex(m->cut, a, b), ac = un_cut_vertex(m->cut, a, c);

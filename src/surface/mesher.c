@@ -2,23 +2,23 @@
  *
  * The body of the liquid is the half-way level of the same colour function that the simulation
  * uses (colour.c), sampled on a finer lattice whose outer nodes lie in the domain's sides: at rest
- * it is flat, right up to the walls. What the colour cannot hold, drops and sheets thinner than
- * 0.7 of a simulation cell, is added as averaged spheres [Zhu & Bridson 2005] around the loose
- * particles only: those that the colour's surface leaves outside, or nearly so. A particle's
- * sphere grows smoothly from nothing as it comes loose, so nothing pops.
+ * it is flat, right up to the walls. Drops and sheets thinner than 0.7 of a simulation cell, which
+ * the colour cannot represent, are added as averaged spheres [Zhu & Bridson 2005] around the loose
+ * particles only: those that the colour's surface leaves outside, or nearly so. A particle's sphere
+ * grows smoothly from nothing as it comes loose, so nothing pops.
  *
- * Only a band around the simulation's surface is sampled; elsewhere the simulation's
- * own sign stands.
+ * Only a band around the simulation's surface is sampled; elsewhere the simulation's own sign is
+ * used.
  *
- * In 2D the lattice is one layer of nodes, spheres are discs, and what is made of it is the
- * liquid's area (flat.c). */
+ * In 2D the lattice is one layer of nodes, spheres are discs, and the result is the liquid's area
+ * (flat.c). */
 #include "surface/contour.h"
 #include "surface/surface.h"
 
 /* All in simulation cells. A loose particle's full radius: the sphere of its volume (0.31 for an
  * eighth of a cell) a little enlarged, so that neighbours at the usual spacing of 0.5 join. */
 #define LOOSE_RADIUS 0.34
-/* Of a disc of a quarter of a cell 0.28, enlarged as much. */
+/* The same in 2D: a disc of a quarter of a cell has 0.28, enlarged as much. */
 #define LOOSE_RADIUS_FLAT 0.325
 /* Particles deeper than this under the colour's surface have no sphere, those above the second
  * level the full one. */
@@ -29,7 +29,8 @@
 /* Reach of the velocity average at vertices. */
 #define VELOCITY_REACH 1.0
 
-/* Marks of simulation cells: its nodes are sampled; its particles contribute to such nodes. */
+/* Marks of simulation cells. SAMPLED: its nodes are sampled; FEEDS: its particles contribute to
+ * such nodes. */
 enum { FEEDS = 1, SAMPLED = 2 };
 
 typedef struct mesher_state {
@@ -77,7 +78,7 @@ static void mark_surface(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Widens the marked set by a cell: cells without a mark next to one with a mark get `mark`. */
+/* Widens the marked set by one cell: unmarked cells next to marked ones get `mark`. */
 typedef struct widen_args {
     const un_grid *grid;
     const uint8_t *from;
@@ -181,7 +182,7 @@ static un_vec3 node_position(const un_lattice *l, int32_t i, int32_t j, int32_t 
     return un_v3(l->origin.x + i * l->h[0], l->origin.y + j * l->h[1], l->origin.z + k * l->h[2]);
 }
 
-/* The open part of the kernel at x: exact for the sides, as if flat for solids. */
+/* The open part of the kernel at x: exact for the sides; solids are taken as flat. */
 static double open_part(const un_mesher *in, un_vec3 x, double solid_distance)
 {
     const bool *open = in->walls->scene->def.domain.open;
@@ -224,7 +225,7 @@ static void colour_to_phi(void *arg, int64_t begin, int64_t end)
             un_vec3 x = node_position(l, i, j, k);
             int64_t c = cell_at(in->grid, x);
             if (s->band[c] != SAMPLED) {
-                /* a node on a far side belongs to the padding: ask a little further in */
+                /* a node on a far side belongs to the padding: sample slightly further in */
                 un_vec3 inner =
                     un_min3(x, un_sub(in->grid->size, un_v3(0.01 * h, 0.01 * h, 0.01 * h)));
                 if (in->grid->dim == 2) inner.z = 0;
@@ -316,7 +317,7 @@ static void find_loose(void *arg, int64_t begin, int64_t end)
         double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
         double t = (lattice_sample(&s->lattice, x) / h - LOOSE_FROM) / (LOOSE_FULL - LOOSE_FROM);
         t = un_clamp(t, 0, 1);
-        /* by its volume: a half-full particle makes a smaller drop */
+        /* from its volume: a half-full particle makes a smaller drop */
         double full =
             flat ? sqrt(4 * p->volume[q] / (h * h)) : cbrt(8 * p->volume[q] / (h * h * h));
         double radius = (flat ? LOOSE_RADIUS_FLAT : LOOSE_RADIUS) * h;
@@ -442,7 +443,8 @@ static void vertex_velocities(void *arg, int64_t begin, int64_t end)
 static void make_lattice(un_lattice *l, const un_grid *g, int32_t resolution)
 {
     double size[3] = {g->size.x, g->size.y, g->size.z};
-    /* no more nodes along a kernel than SPLINE_NODES_MAX; the scene's bound on surface is lower */
+    /* keeps the nodes along a kernel within SPLINE_NODES_MAX; the scene's limit on `surface` is
+     * stricter */
     double step = fmax(fmax(size[0], fmax(size[1], size[2])) / resolution, g->h / 16);
     l->origin = un_v3(0, 0, 0);
     l->n[2] = 1;

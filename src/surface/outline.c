@@ -1,7 +1,7 @@
-/* The outline of a flat mesh: sides of triangles that no other triangle has, joined to loops. */
+/* The outline of a flat mesh: sides that belong to only one triangle, joined into loops. */
 #include "surface/surface.h"
 
-/* A side of a triangle, by its lesser vertex in a list. */
+/* A side of a triangle, listed by its lesser vertex. */
 typedef struct side {
     int32_t from, to, later; /* later: another side of the same lesser vertex, -1 none */
 } side;
@@ -32,7 +32,7 @@ static void find_next(const un_trimesh *mesh, side *sides, int32_t *head, int32_
             while (*link >= 0 && !(sides[*link].from == to && sides[*link].to == from))
                 link = &sides[*link].later;
             if (*link >= 0) {
-                *link = sides[*link].later; /* its triangle lies across */
+                *link = sides[*link].later; /* shared with another triangle: not outline */
             } else {
                 sides[3 * t + c] = (side){from, to, -1};
                 *link = 3 * t + c;
@@ -42,7 +42,7 @@ static void find_next(const un_trimesh *mesh, side *sides, int32_t *head, int32_
         for (int32_t s = head[v]; s >= 0; s = sides[s].later) next[sides[s].from] = sides[s].to;
 }
 
-/* A loop's normals: the mean of those of the two lines at a vertex. */
+/* Normals of a loop: at each vertex the mean of its two lines' normals. */
 static void find_normals(un_outline *o, const un_trimesh *mesh, int32_t begin, int32_t end)
 {
     const un_vec3 *x = mesh->position;

@@ -15,8 +15,8 @@ typedef struct front_args {
     double sign;
 } front_args;
 
-/* As in method `uniform`: the farthest place that a cube of two finest cells reaches which lies in
- * the liquid as a whole. */
+/* As in method `uniform`: the farthest point that a cube of two finest cells reaches while it lies
+ * entirely in the liquid. */
 static double front_nodes(void *arg, int64_t begin, int64_t end)
 {
     front_args *f = arg;
@@ -30,7 +30,7 @@ static double front_nodes(void *arg, int64_t begin, int64_t end)
         for (int a = 0; a < 3; a++)
             x[a] = top[a] > 2 * h ? un_clamp(x[a], h, top[a] - h) : 0.5 * top[a];
         if (f->sign * x[f->axis] + 2 * h <= best) continue;
-        double reach = h; /* how far the cube may go on; beyond a cell a node there tells */
+        double reach = h; /* how far the cube may extend; beyond a cell another node decides */
         for (int c = 0; c < 8 && reach >= 0; c++) {
             un_vec3 corner =
                 un_v3(x[0] + (c & 1 ? h : -h), x[1] + (c & 2 ? h : -h), x[2] + (c & 4 ? h : -h));

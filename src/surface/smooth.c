@@ -7,14 +7,14 @@
  * SIGGRAPH 1995). All steps are Jacobi: read one array, write another.
  *
  * At the lattice's boundary planes ("walls") the mesh has creases, which must neither leave their
- * planes nor be pulled by what lies on one side of them:
+ * planes nor be pulled to one side:
  *   free surface        all neighbours
  *   cap, in one wall    all neighbours; they lie in the wall too
  *   contact line        the two neighbours on the line only: a straight line stays straight
  *   edge of two walls   the two neighbours on that edge
  *   corner of the box   fixed
  *   contact line at an edge of two walls: along the edge, half way to where the lines in the two
- *                       walls meet the edge when drawn on straight from their last two vertices.
+ *                       walls, extended straight from their last two vertices, meet the edge.
  * Every rule reproduces linear functions, so that a plane stays a plane at any tilt.
  *
  * Afterwards each connected piece is offset by a distance of its own along the free surface's
@@ -27,8 +27,8 @@
 #define LAMBDA 0.6307
 #define MU (-0.6732)
 
-/* A straight line may be drawn on by this many times its own length, no further: beyond, noise in
- * the last segment would swing the end. */
+/* A line is extended by at most this many times its own length: beyond that, noise in the last
+ * segment would swing the end. */
 #define EXTEND_MAX 2.0
 
 #define VERTEX_GRAIN 4096
@@ -70,8 +70,8 @@ static bool is_cap(const un_trimesh *mesh, const uint8_t *wall, int64_t t)
     return wall[v[0]] & wall[v[1]] & wall[v[2]];
 }
 
-/* A connected piece: V(d) = v0 + v1 d + v2 d2 + v3 d3 about its first vertex, and the volume it
- * shall have; six times each. */
+/* A connected piece: V(d) = v0 + v1 d + v2 d2 + v3 d3 about its first vertex, and its target
+ * volume; all times six. */
 typedef struct volume_piece {
     un_vec3 anchor;
     double volume, v[4];
@@ -188,8 +188,8 @@ static void unpack(double a[3], un_vec3 x)
 }
 
 /* How far the end v of contact lines in two walls is from where the lines would meet the edge of
- * the walls, along that edge. Half of the way: with all of it, end and last vertex would overshoot
- * each other. */
+ * the walls, along that edge. Half of that distance: with all of it, end and last vertex would
+ * overshoot each other. */
 static un_vec3 extend_lines(const smoother *s, int64_t v)
 {
     double x[3], move[3] = {0};
@@ -236,7 +236,7 @@ static void step(void *arg, int64_t begin, int64_t end)
         if (s->degree[v] == EXTEND) {
             move = extend_lines(s, v);
         } else if (s->degree[v] > 0) {
-            /* Differences, not positions, are summed: where all are zero, nothing moves. */
+            /* Sums differences, not positions: if all are zero, nothing moves. */
             const int32_t *neighbour = s->neighbour + s->first[v];
             for (int32_t a = 0; a < s->degree[v]; a++)
                 move = un_add(move, un_sub(s->from[neighbour[a]], x));
@@ -317,7 +317,7 @@ static double mean_square_edge(const un_trimesh *mesh)
     return mesh->triangle_count > 0 ? sum / (3.0 * mesh->triangle_count) : 0;
 }
 
-/* Adds the normals of cap triangles, or of all others, to their vertices, but for those marked in
+/* Adds the normals of cap triangles, or of all others, to their vertices, except those marked in
  * `skip` (may be NULL). A corner between edges a and b counts by a x b / (|a|^2 |b|^2), which is
  * exact on spheres (N. Max, Weights for computing vertex normals from facet normals, 1999); a tenth
  * of an edge is added to the lengths, so that slivers do not outweigh everything. On a sphere of 17
@@ -344,8 +344,8 @@ static void add_normals(un_vec3 *normal, const un_trimesh *mesh, const uint8_t *
 }
 
 /* Directions in which a unit offset moves the free surface by one along its normal: in a wall the
- * contact line slides so that the surface it ends moves along. Not further than twice the
- * distance, where the surface is nearly tangent to the wall. */
+ * contact line slides along with the surface that ends there, but no further than twice the
+ * distance where the surface is nearly tangent to the wall. */
 static void choose_directions(void *arg, int64_t begin, int64_t end)
 {
     smoother *s = arg;
@@ -382,7 +382,7 @@ static double offset_vertices(void *arg, int64_t begin, int64_t end)
     return stopped;
 }
 
-/* A vertex that meets a wall stops there; the rest then makes up for it. */
+/* A vertex that meets a wall stops there; another round lets the others make up for it. */
 #define OFFSET_ROUNDS 4
 
 static void restore_volumes(un_context *ctx, smoother *s, double reach)
@@ -405,7 +405,7 @@ static void restore_volumes(un_context *ctx, smoother *s, double reach)
 /* How far it moves to the middle of its neighbours. */
 #define SPREAD 0.5
 
-/* As a step, but only crowded vertices move. */
+/* Like a Jacobi step, but only crowded vertices move. */
 static void spread_step(void *arg, int64_t begin, int64_t end)
 {
     smoother *s = arg;
@@ -511,7 +511,8 @@ un_status un_surface_normals_at_walls(un_context *ctx, const un_lattice *lattice
     add_normals(mesh->normal, mesh, wall, true, settled);
     for (size_t v = 0; v < vertices; v++) {
         un_vec3 normal = un_normalize(mesh->normal[v]);
-        /* Where triangles cancel out there is no direction; readers still need a unit vector. */
+        /* If triangles cancel out there is no direction, but programs that read the file need a
+         * unit vector. */
         mesh->normal[v] = un_dot(normal, normal) > 0.5 ? normal : un_v3(0, 1, 0);
     }
 done:

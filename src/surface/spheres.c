@@ -1,7 +1,8 @@
-/* Drops as ready-made spheres: an icosahedron, with each face cut into four unless it is small.
+/* Drops as ready-made spheres: an icosahedron, with each face cut into four unless the drop is
+ * small.
  *
  * Spray is thousands of particles that touch nothing. Meshing each through a level set takes some
- * hundred nodes; a sphere needs no more than to be copied. */
+ * hundred nodes; a sphere only needs to be copied. */
 #include "surface/hulls.h"
 
 enum { CORNERS = 12, VERTICES_MAX = 42, TRIANGLES_MAX = 80 };
@@ -9,11 +10,11 @@ enum { CORNERS = 12, VERTICES_MAX = 42, TRIANGLES_MAX = 80 };
 typedef struct ball {
     un_vec3 x[VERTICES_MAX]; /* of a unit sphere */
     int32_t triangle[TRIANGLES_MAX][3];
-    double scale; /* so that the flat triangles hold what the sphere does */
+    double scale; /* so that the flat triangles enclose the sphere's volume */
     int32_t vertex_count, triangle_count;
 } ball;
 
-/* The vertex between two others, made when first asked for. */
+/* The vertex between two others, created on first use. */
 static int32_t middle(ball *b, int32_t i, int32_t j, int32_t between[CORNERS][CORNERS])
 {
     int32_t *m = &between[i < j ? i : j][i < j ? j : i];
@@ -24,7 +25,8 @@ static int32_t middle(ball *b, int32_t i, int32_t j, int32_t between[CORNERS][CO
     return *m;
 }
 
-/* Corners (0, +-1, +-g) and their rotations, g the golden ratio; faces join corners two apart. */
+/* Corners (0, +-1, +-g) and their rotations, g the golden ratio; faces join corners at distance
+ * two. */
 static void make_ball(ball *b, bool fine)
 {
     double g = 0.5 * (1 + sqrt(5));
@@ -75,7 +77,7 @@ typedef struct sphere_args {
     un_trimesh *mesh;
     const un_particles *particles;
     const int32_t *list;
-    int32_t (*first)[2]; /* by place in the list: vertex, triangle */
+    int32_t (*first)[2]; /* by index in the list: first vertex, first triangle */
     double small;
     ball balls[2]; /* coarse, fine */
 } sphere_args;

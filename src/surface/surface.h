@@ -9,29 +9,28 @@
 
 /* ---- level set of the simulation (colour.c) ---- */
 
-/* The part of the smoothing kernel around each cell centre that lies in open space: what a liquid
- * that fills all of it would sum up to. Once for fixed walls, each step for moving ones. */
+/* The part of the smoothing kernel around each cell centre that lies in open space: the sum over
+ * liquid that fills all of it. Call once for fixed walls, each step for moving ones. */
 void un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *grid,
                           const un_walls *walls);
 /* phi at cell centres, m: a signed distance within about a cell of the surface, +-1.5 cells beyond.
- * colour, the particles' smoothed volume fraction, is left in `colour`; both have a value per
- * cell. */
+ * colour: the particles' smoothed volume fraction. Both have one value per cell. */
 void un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
                          const un_bins *bins, const un_particles *particles,
                          const float *normalizer);
 /* Volume where phi < 0 in open space, m3 (2D: m2). */
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
                         const un_walls *walls);
-/* The distance to a flat surface at which the colour is c, in cells; and back. */
+/* The distance to a flat surface at which the colour is c, in cells; and its inverse. */
 double un_colour_distance(double c);
 double un_colour_profile(double s);
 
-/* What a flat surface leaves of the colour at a node of the tets whose distance to it is phi, h the
- * edge of the cells there. */
+/* The colour at a node of the tets at distance phi from a flat surface; h: the edge of the cells
+ * there. */
 double un_colour_tets_profile(double phi, double h);
-/* The same on tets (tet_colour.c): volume is the particles' share at each node, as transferred.
- * phi: a distance near the surface, +-1.5 of the local cell beyond, carried on into walls. colour:
- * as smoothed. */
+/* The same on tets (tet_colour.c): volume is the particles' volume at each node, as transferred.
+ * phi: a distance near the surface, +-1.5 of the local cell beyond, extended into walls. colour:
+ * smoothed. */
 un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *colour,
                          const float *volume, const un_tets *mesh, const un_tet_walls *walls);
 
@@ -39,7 +38,7 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
 
 typedef struct un_mesher {
     const un_grid *grid;
-    const un_bins *bins; /* particles sorted into it */
+    const un_bins *bins; /* particles sorted into grid cells */
     const un_particles *particles;
     const un_walls *walls;
     const float *phi;   /* at cells, of the simulation */
@@ -49,7 +48,7 @@ typedef struct un_mesher {
 } un_mesher;
 
 /* The liquid's surface, with normals and velocities: closed, cut to walls and solids, drops and
- * thin sheets included. In 2D its area, as un_surface_area makes it. */
+ * thin sheets included. In 2D the liquid's area, as by un_surface_area. */
 un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *mesher);
 double un_surface_mesh_bytes(const un_grid *grid, int32_t resolution, double particles);
 
@@ -71,7 +70,7 @@ static inline int32_t un_lattice_dim(const un_lattice *lattice)
 
 /* The part of a lattice of one layer where phi < 0, as flat triangles that share their vertices and
  * face +z, normals included. `passes` pairs of Taubin steps fair the outline; each piece of it
- * encloses as much afterwards. What mesh held before is not freed. */
+ * keeps its enclosed area. Previous contents of mesh are not freed. */
 un_status un_surface_area(un_context *ctx, const un_lattice *lattice, int32_t passes,
                           un_trimesh *mesh);
 
@@ -84,16 +83,16 @@ typedef struct un_outline {
 } un_outline;
 un_status un_outline_create(un_context *ctx, const un_trimesh *mesh, un_outline *outline);
 void un_outline_free(un_context *ctx, un_outline *outline);
-/* Is it a surface of 2D, all of it in the plane z = 0? */
+/* True for a surface of 2D, all of it in the plane z = 0. */
 bool un_surface_is_flat(const un_trimesh *mesh);
-/* Of a flat mesh, m2. */
+/* Area of a flat mesh, m2. */
 double un_surface_flat_area(const un_trimesh *mesh);
 
-/* The zero surface of phi as a closed, edge-manifold, outward-oriented mesh (contour.c). What
- * meets the lattice's boundary is closed exactly in the boundary plane, with a sharp edge, as if
- * the space beyond were air. Positions only; triangles counter-clockwise seen from the air. phi of
- * zero and what is not finite count as air; fewer than two nodes along an axis give an empty mesh.
- * What mesh held before is not freed. */
+/* The zero surface of phi as a closed, edge-manifold, outward-oriented mesh (contour.c). Liquid
+ * that meets the lattice's boundary is closed exactly in the boundary plane, with a sharp edge, as
+ * if the space beyond were air. Positions only; triangles counter-clockwise seen from the air. Zero
+ * and non-finite values of phi count as air; fewer than two nodes along an axis give an empty mesh.
+ * Previous contents of mesh are not freed. */
 un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh);
 
 /* Fairing without shrinking (smooth.c): `passes` pairs of Taubin steps. Vertices on the lattice's
@@ -118,23 +117,23 @@ typedef struct un_hulls un_hulls;
 typedef struct un_hulls_def {
     const un_groups *groups; /* over particles sorted along a curve */
     const float *radius;
-    const uint8_t *flags;  /* ballistic ones count as spheres only; NULL: none is */
+    const uint8_t *flags;  /* ballistic particles count as spheres only; NULL: none is ballistic */
     const float *depth;    /* at particles: phi of the last step, negative inside, for choosing the
                               candidates; NULL: all are candidates */
     double reach;          /* l: a pair is joined within l (r_i + r_j) */
     double touch;          /* share of a radius by which spheres near the surface may be smaller or
                               larger, so that they touch where depth says it is. For output only: fed
                               back into a simulation the surface would flicker */
-    bool sheets;           /* keep where the outside is, for meshing it */
+    bool sheets;           /* keep the pieces of the outside, for meshing it */
     const un_walls *walls; /* particles next to them are mirrored, so that hulls fill the gap; NULL:
                               none are */
 } un_hulls_def;
 
-/* How much pruning left, for the docs and tests. */
+/* Counts before and after pruning, for docs and tests. */
 typedef struct un_hulls_report {
     int64_t candidate_count, pair_count, triplet_count; /* before pruning */
     int64_t face_count, cone_count, sphere_count;       /* kept */
-    int32_t resolution;                                 /* of the output mesh, as it came out */
+    int32_t resolution;                                 /* of the output mesh */
 } un_hulls_report;
 
 /* Finds the exposed faces, cones and spheres. The result keeps its own copies and belongs to the
@@ -142,7 +141,7 @@ typedef struct un_hulls_report {
 un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *def,
                           un_hulls **hulls, un_hulls_report *report);
 void un_hulls_destroy(un_hulls *hulls);
-/* Signed distance to the union: exact outside, at least -r inside; bound where it is farther. */
+/* Signed distance to the union: exact outside, at least -r inside; `bound` if it is farther. */
 double un_hulls_distance(const un_hulls *hulls, un_vec3 x, double bound);
 /* The distance to the hull of three spheres, for tests. */
 double un_hull_distance(const un_vec3 x[3], const double r[3], un_vec3 at);
@@ -155,13 +154,13 @@ un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const
 
 /* ---- level sets on tets ---- */
 
-/* Makes phi a distance: values at the nodes of cut tets stay in sign and crossing and become
- * distances to the linear surface; all others get the distance along the mesh (tet_distance.c). */
+/* Makes phi a distance: nodes of cut tets keep sign and crossings and get distances to the linear
+ * surface; all others get the distance found along the mesh (tet_distance.c). */
 un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh);
 /* Volume where phi < 0, weighted with the open share of each tet (NULL: 1). */
 double un_tets_liquid_volume(un_context *ctx, const float *phi, const un_tets *mesh,
                              const float *open);
-/* How many tets have a node where phi < 0. */
+/* Number of tets that have a node where phi < 0. */
 int64_t un_tets_wet_count(un_context *ctx, float *phi, const un_tets *mesh);
 
 /* The level set of the simulation from the particles' volume at nodes (tet_level_set.c). */
@@ -172,13 +171,13 @@ typedef struct un_tet_level_set {
     const un_tet_walls *walls;
     const un_markers *markers; /* grouped; read for hulls only */
     const bool *open_sides;    /* nodes there are air */
-    bool hulls;                /* the paper's union of hulls, to compare */
+    bool hulls;                /* use the paper's union of hulls, for comparison */
 } un_tet_level_set;
 /* Empties the arena. */
 un_status un_surface_level_set_tets(un_context *ctx, un_arena *arena, const un_tet_level_set *def);
 
-/* Moves particles until the level set is the shape's, where that is smooth (fit.c): begin, then
- * rounds of move, after each of which the caller sorts the particles and finds phi again, then
+/* Moves particles until the level set matches the shape, where the shape is smooth (fit.c): call
+ * begin, then move several times, sorting the particles and finding phi again after each, then
  * end. */
 typedef struct un_surface_fit {
     un_markers *markers;
@@ -193,8 +192,9 @@ un_status un_surface_fit_begin(un_context *ctx, un_surface_fit *fit);
 void un_surface_fit_move(un_context *ctx, un_surface_fit *fit);
 void un_surface_fit_end(un_context *ctx, un_surface_fit *fit);
 
-/* Probes (probe_tets.c): the farthest place along an axis that a cube of two finest cells in the
- * liquid reaches, NaN where none fits; the height of the surface from the top down, 0 where dry. */
+/* Probes (probe_tets.c): the farthest point along an axis that a cube of two finest cells in the
+ * liquid reaches, NaN if none fits; the height of the surface, searched from the top down, 0 where
+ * dry. */
 double un_probe_front_tets(un_context *ctx, const float *phi, const un_tets *mesh, int axis,
                            double sign);
 double un_probe_height_tets(const float *phi, const un_tets *mesh, double x, double z);
@@ -204,14 +204,14 @@ double un_probe_height_tets(const float *phi, const un_tets *mesh, double x, dou
 un_status un_tets_contour(un_context *ctx, un_arena *arena, const float *phi, const un_tets *mesh,
                           un_trimesh *surface);
 
-/* The output surface of particles of many sizes: hulls on a mesh of its own, refined to
- * `resolution` around the surface where particles are that small, contoured, cut to walls and
- * solids, smoothed, with normals and velocities (hull_mesher.c). */
-/* Passes of fairing that methods make. Thick liquid has no detail as small as a cell, but the eye
- * sees dents of a hundredth of one on it. */
+/* Passes of fairing that methods use, and for thick liquid. Thick liquid has no detail as small as
+ * a cell, but the eye sees dents of a hundredth of one on it. */
 #define UN_SMOOTHING 8
 #define UN_SMOOTHING_THICK 64
 
+/* The output surface of particles of many sizes: hulls on a mesh of its own, refined to
+ * `resolution` around the surface where particles are that small, contoured, cut to walls and
+ * solids, smoothed, with normals and velocities (hull_mesher.c). */
 typedef struct un_hull_mesher {
     const un_particles *particles; /* sorted along a curve */
     const float *radius;
@@ -220,7 +220,7 @@ typedef struct un_hull_mesher {
     un_vec3 size; /* of the domain */
     int32_t coarsest, resolution;
     int32_t smoothing; /* passes */
-    double bytes_max;  /* that it may take: the resolution is lowered to stay inside; 0: any */
+    double bytes_max;  /* memory limit: the resolution is lowered to stay within it; 0: none */
 } un_hull_mesher;
 un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,
                                 un_hulls_report *report);

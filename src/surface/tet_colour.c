@@ -7,12 +7,13 @@
  * matrix adds h^2 / 6. Across a flat surface c falls along the profile F of a spline of the same
  * variance, l^2 / 4. h is the local cell's edge.
  *
- * Where cells of several sizes meet and at walls hat functions are lopsided: c_n is then the value
- * not at the node but at the centre of gravity of its kernel, and phi is moved from there to the
- * node along its gradient. Nodes at walls share less space, meet fewer particles and are noisier:
- * they weigh less by as much.
+ * Where cells of several sizes meet, and at walls, hat functions are lopsided: c_n is then the
+ * value not at the node but at the centre of gravity of its kernel, and phi is moved from there to
+ * the node along its gradient. Nodes at walls have less open space, see fewer particles and are
+ * noisier: their weight is smaller by the same factor.
  *
- * Where particles lie apart inside the liquid c falls, but not to nothing: no bubbles, and filled.
+ * Where particles lie apart inside the liquid, c falls, but not to zero: these are not bubbles and
+ * are filled.
  *
  * As in colour.c the division makes walls invisible, and phi is smooth in the particles' positions,
  * so that nothing flickers at rest. [Ando13] steps with the union of hulls instead (hulls.c):
@@ -20,19 +21,22 @@
  * for waves. */
 #include "surface/surface.h"
 
-/* One pass: half of the speed of a tank at rest is noise of the kernel, two: a third of that. */
+/* With one pass, half of the speed in a tank at rest is noise of the kernel; with two, a third of
+ * that. */
 #define PASSES 2
 /* Width of the kernel in cells: sqrt(4 (1/12 + PASSES/6)). */
 #define WIDTH 1.29099444874
 /* Beyond this many widths F is 0 or 1. */
 #define FAR 1.5
-/* c of what is empty; nodes of air around that; phi of what is filled, in cells. */
+/* EMPTY: a node with less c is empty. EMPTY_LAYERS: layers of air nodes around empty ones. FILLED:
+ * depth of filled nodes, in cells. */
 #define EMPTY 0.25
 #define EMPTY_LAYERS 2
 #define FILLED 0.05
-/* Below this share of its hat function in open space a node says nothing; phi is extended. */
+/* A node with less than this share of its hat function in open space has no value; phi is extended
+ * there. */
 #define OPEN_MIN 0.25
-/* Layers of nodes in walls that phi is carried on into: all that matter, and a bound. */
+/* Layers of nodes in walls into which phi is extended: enough for all that matter. */
 #define EXTEND_LAYERS 12
 
 typedef struct tet_sum {
@@ -47,7 +51,7 @@ typedef struct colour_args {
     const un_tet_walls *walls;
     float *from, *to;                 /* c before and after a pass */
     float (*from_at)[3], (*to_at)[3]; /* centre of gravity of the kernel, from the node */
-    float *weight; /* at nodes: share of a node's space that is open, 0 where it says nothing */
+    float *weight; /* at nodes: open share of a node's space, 0 where it has no value */
     tet_sum *sums; /* at tets */
     uint8_t *known, *fresh, *empty;
 } colour_args;
@@ -79,7 +83,7 @@ static void divide(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* What a tet's nodes have together: weights, weighted c, weighted places. */
+/* Sums over a tet's nodes: weights, weighted c, weighted positions. */
 static void sum_tets(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
@@ -159,7 +163,7 @@ static void invert(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* In walls: the mean of the neighbours that have a value, a layer at a time. */
+/* In walls: the mean of the neighbours that have a value, one layer at a time. */
 static double extend(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
@@ -191,10 +195,11 @@ static void adopt(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->known[n] |= a->fresh[n];
 }
 
-/* Where particles happen to lie apart inside the liquid, most where large ones lie in small cells,
- * c falls below a half without being near nothing: no bubbles, but the pressure would be zero there
- * and S refine what is deep below the surface, which makes more of them. Air is what is empty, or
- * EMPTY_LAYERS nodes from it; the rest is liquid. Nodes in walls say nothing of it. */
+/* Where particles happen to lie apart inside the liquid, mostly where large ones lie in small
+ * cells, c falls below a half without being near zero. These are not bubbles, but the pressure
+ * would be zero there, and S would refine liquid deep below the surface, which makes more of them.
+ * Air is what is empty, or within EMPTY_LAYERS nodes of it; the rest is liquid. Nodes in walls do
+ * not count. */
 static void find_empty(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;

@@ -3,10 +3,10 @@
  * A node keeps the triangle its nearest point lies in. From there the point is improved by walking
  * over the surface: while it lies on an edge or a corner of its triangle, the triangles beyond are
  * tried. Nodes of cut tets start from their own cut edges, all others from the best of their
- * neighbours' points, layer by layer away from the surface; then all look at their neighbours again
- * while that helps. On a plane each walk ends at the foot of the perpendicular, so
- * that a flat surface keeps its distances to round-off on any mesh, near and far; what is found is
- * never nearer than the surface.
+ * neighbours' points, layer by layer away from the surface; then all try their neighbours' points
+ * again while that helps. On a plane each walk ends at the foot of the perpendicular, so that a
+ * flat surface keeps its distances to round-off on any mesh, near and far; the result is never less
+ * than the true distance.
  *
  * This replaces the local solutions of |grad phi| = 1 that are usual on tets: they are exact for
  * flat fronts too, but only of first order where the surface is curved, and need acute angles. */
@@ -16,14 +16,15 @@
 
 #define NODE_GRAIN 1024
 
-/* Steps of a walk: a bound, never met (coarse nodes far off take some tens). */
+/* Upper bound on the steps of a walk, never reached (coarse nodes far away take some tens). */
 #define WALK_MAX 512
-/* Sweeps after the layers: the first over all nodes, later ones over what may still improve. */
+/* Sweeps after the layers: the first over all nodes, later ones over nodes that may still
+ * improve. */
 #define SWEEPS_MAX 12
-/* Of the square of a distance: smaller gains are left. */
+/* Smaller gains, as a share of the squared distance, are ignored. */
 #define WORTHWHILE 1e-3f
 
-/* The nearest point so far. Its place serves to choose among neighbours only. */
+/* The nearest point so far. Its position only serves to choose among neighbours. */
 typedef struct foot {
     int32_t triangle;
     float x[3];
@@ -55,7 +56,7 @@ typedef struct nearest {
     int32_t feature;
 } nearest;
 
-/* On the edge from corner c, that runs along `edge`; `along` is its product with p - a. */
+/* Tries the edge from corner c, with direction `edge`; `along` is its dot product with p - a. */
 static void nearest_on_edge(nearest *best, un_vec3 p, un_vec3 a, un_vec3 edge, double along,
                             int32_t c)
 {
@@ -102,7 +103,7 @@ static void try_triangle(const search *s, un_vec3 p, int32_t t, nearest *best, i
     if (found.square < best->square) *best = found, *triangle = t;
 }
 
-/* Whether one can go from a corner, at x, of the triangle into it and come nearer. */
+/* True if moving from a corner, at x, into the triangle leads nearer. */
 static bool leads(const search *s, const int32_t *corner, un_vec3 x, un_vec3 way)
 {
     const un_vec3 *y = s->cut->x;
@@ -110,7 +111,7 @@ static bool leads(const search *s, const int32_t *corner, un_vec3 x, un_vec3 way
            un_dot(un_sub(y[corner[2]], x), way) > 0;
 }
 
-/* Goes on from `best` in `triangle` to a nearest point in its surroundings. */
+/* Walks from `best` in `triangle` to a locally nearest point. */
 static void walk(const search *s, un_vec3 p, nearest *best, int32_t *triangle)
 {
     for (int32_t step = 0; step < WALK_MAX && best->feature != INSIDE; step++) {
@@ -156,8 +157,8 @@ static inline void set_distance(search *s, int32_t n, double square)
     s->phi[n] = s->cut->liquid[n] ? -fmaxf(distance, FLT_MIN) : distance;
 }
 
-/* Marks for the next layer. Every mark is the same, so it does not matter who sets it, or how
- * often. */
+/* Marks a node for the next layer. All marks are the same, so it does not matter which thread sets
+ * one, or how often. */
 static inline void mark_node(search *s, int32_t n)
 {
     atomic_store_explicit(&s->mark[n], 1, memory_order_relaxed);
@@ -165,7 +166,7 @@ static inline void mark_node(search *s, int32_t n)
 
 /* ---- nodes of cut tets ---- */
 
-/* From the nearest of the node's own cut edges, of which it has at least one. */
+/* Starts from the nearest of the node's own cut edges, of which it has at least one. */
 static void start_nodes(void *arg, int64_t begin, int64_t end)
 {
     search *s = arg;
@@ -197,8 +198,7 @@ static void start_nodes(void *arg, int64_t begin, int64_t end)
 /* ---- layers ---- */
 
 /* The triangle of the neighbour whose point is nearest to node n, by less than the square root of
- * `least`; -1 none. No
- * branches: half of them would be taken. */
+ * `least`; -1 none. Written without branches, because half of them would be mispredicted. */
 static int32_t best_triangle(search *s, int32_t n, float least)
 {
     un_vec3 x = s->mesh->x[n];
@@ -222,7 +222,7 @@ static void find_layer(void *arg, int64_t begin, int64_t end)
         for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
             mark_node(s, s->graph->to[q]);
         s->found[i].triangle = triangle;
-        if (triangle < 0) continue; /* distances beyond any number */
+        if (triangle < 0) continue; /* distances overflowed */
         nearest best = walk_from(s, s->mesh->x[n], &triangle);
         s->found[i] = make_foot(triangle, best.x);
         set_distance(s, n, best.square);
@@ -254,7 +254,7 @@ static inline int32_t listed(const search *s, int64_t i)
     return s->list ? s->list[i] : (int32_t)i;
 }
 
-/* Looks at the neighbours' points again. */
+/* Tries the neighbours' points again. */
 static void improve(void *arg, int64_t begin, int64_t end)
 {
     search *s = arg;

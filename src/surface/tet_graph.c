@@ -1,13 +1,13 @@
-/* The neighbours of every node of a tet mesh: who shares an edge with whom.
+/* The neighbours of every node of a tet mesh: nodes that share an edge.
  *
  * A node's tets name each neighbour some five times and lie far apart in memory; a list of the
- * neighbours is worth making for whoever looks at them twice. The tets around a node inside the
- * brick are bounded by a triangulated sphere, so F tets have F / 2 + 2 neighbours (Euler): only
- * nodes on the boundary must be counted. */
+ * neighbours pays for any code that visits them twice. The tets around a node inside the brick are
+ * bounded by a triangulated sphere, so F tets have F / 2 + 2 neighbours (Euler): only nodes on the
+ * boundary must be counted. */
 #include "surface/cut.h"
 
 #define NODE_GRAIN 4096
-/* Of a table in which the neighbours seen are remembered; some 14 are usual. */
+/* Slots of a table that records the neighbours seen; some 14 are usual. */
 #define SLOTS 1024
 #define ROW_MAX 256
 
@@ -26,8 +26,8 @@ static bool is_inside(const un_tets *mesh, int32_t n)
     return true;
 }
 
-/* Neighbours of n, each once, in the order of first mention. Two that share a slot may come several
- * times, unless `exact`. */
+/* Neighbours of n, each once, in the order of first appearance. Two that share a slot may appear
+ * several times, unless `exact`. */
 static int32_t find_row(const un_tets *mesh, int32_t n, int32_t row[ROW_MAX], uint64_t *seen,
                         bool exact)
 {

@@ -1,4 +1,4 @@
-/* The level set of the simulation on tets, from what the particles' volume is at nodes. */
+/* The level set of the simulation on tets, from the particles' volume at nodes. */
 #include "surface/surface.h"
 
 /* l of [Ando13 section 5]: particles within l (r_i + r_j) are joined. */
@@ -31,7 +31,7 @@ static void open_sides(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* In walls there are no particles; phi goes on there as the volume fraction carries it. */
+/* In walls there are no particles; phi there stays as extended from the volume fraction. */
 static void take_hulls(void *arg, int64_t begin, int64_t end)
 {
     phi_args *a = arg;
@@ -39,7 +39,7 @@ static void take_hulls(void *arg, int64_t begin, int64_t end)
         if (a->wall[n] >= 0) a->phi[n] = a->hull[n];
 }
 
-/* The paper's own level set, the union of hulls of triplets [Ando13 section 5]: to compare. */
+/* The paper's own level set, the union of hulls of triplets [Ando13 section 5], for comparison. */
 static un_status hull_level_set(un_context *ctx, un_arena *arena, const un_tet_level_set *d)
 {
     const un_markers *m = d->markers;
@@ -75,7 +75,7 @@ un_status un_surface_level_set_tets(un_context *ctx, un_arena *arena, const un_t
     return UN_OK;
 }
 
-/* ---- how many tets are wet ---- */
+/* ---- number of wet tets ---- */
 
 static double wet_block(void *arg, int64_t begin, int64_t end)
 {

@@ -1,25 +1,24 @@
 /* Calming quiet liquid on tets.
  *
- * Half of all modes of the velocity pass the projection, and bumps of a cell's width would ring for
- * long. With M the mean over neighbours and T what a way to the particles and back makes of a
- * field:
+ * Half of all velocity modes pass the projection, and bumps one cell wide would ring for a long
+ * time. With M the mean over neighbours and T a round trip through the particles:
  *
  *     u <- u - share quiet ((1 - waves) (1 - M) u + waves (1 - M)^2 u),   sharp = waves (u - T u)
  *
- * Little is left of what alternates from node to node; of waves of ten cells still water loses a
- * share, moving water a thousandth. sharp is for the particles. */
+ * This removes most of any mode that alternates from node to node. Of waves ten cells long, still
+ * water loses a share, moving water a thousandth. The particles use sharp. */
 #include "transfer/transfer.h"
 
-/* The rate at which quiet liquid loses what differs from cell to cell, 1/s. */
+/* The rate at which quiet liquid loses velocity differences between cells, 1/s. */
 #define CALM_RATE 400.0
-/* Below about a third of the quiet speed waves no longer show, and all that differs from its
- * surroundings goes: still water has eddies of a few cells, driven by the noise of the level set,
- * that only this brings to rest. The square of stir at which half is kept. */
+/* Below about a third of the quiet speed waves no longer show, and every difference from the
+ * surroundings is removed: still water has eddies of a few cells, driven by the noise of the level
+ * set, that only this brings to rest. STILL is the square of stir at which half is kept. */
 #define STILL 0.005
-/* Where viscosity leaves less than this of that nothing is done. */
+/* Nothing is done where viscosity leaves less than this share of the calming to do. */
 #define NOISE_LEAST 0.02f
 
-/* M u, M the consistent mass matrix over its row sums, at quiet nodes; u at others. */
+/* M u at quiet nodes, with M the consistent mass matrix over its row sums; u at others. */
 typedef struct smooth_args {
     const un_tets *mesh;
     un_vec3 *out;

@@ -1,4 +1,4 @@
-/* What a step changes in velocities at tets and nodes. */
+/* The step's change of velocities at tets and nodes. */
 #include "transfer/transfer.h"
 
 typedef struct change_args {

@@ -1,5 +1,5 @@
-/* Velocities beyond the liquid: each pass gives a face the mean of its known neighbours of the same
- * axis, a layer at a time. */
+/* Velocities beyond the liquid, one layer per pass: a face gets the mean of its known neighbours of
+ * the same axis. */
 #include "transfer/transfer.h"
 
 typedef struct extrapolate_args {

@@ -1,16 +1,16 @@
-/* Marking the particles: who flies; on tets also who is calm, who is near the surface, and how deep
- * each lies. */
+/* Marks particles: as ballistic, on tets also as calm or near the surface, and finds how deep each
+ * lies there. */
 #include "transfer/transfer.h"
 
 /* Particles this close to the surface, in cells, count as near it. */
 #define SURFACE_DEPTH 1.5
 /* Drops in a leaf this many times wider than their own stay drops (particles/drops.c). */
 #define LANDED_WIDTH 2.0
-/* How far from the level set particles at the edges of thick liquid still belong to it, in radii:
- * edges of a sheet from an emitter stand out by one. */
+/* How far outside the level set particles at the edges of thick liquid still belong to it, in
+ * radii: the edges of a sheet from an emitter stand out by one. */
 #define CLING_REACH 2.0
-/* A particle's own radius; no less than that of a finest half cell, for the rim of a stream has
- * smaller ones, which stand out as far. */
+/* Least radius for this, in finest cells: that of a half cell's particle, because the smaller
+ * particles at the rim of a stream stand out as far. */
 #define HALF_CELL_RADIUS 0.31
 
 double un_cling_reach(const un_cling *c, double radius)
@@ -67,7 +67,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         int calm = un_dot(u, u) < gravity * h ? UN_PARTICLE_CALM : 0;
         int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
         bool small = h > LANDED_WIDTH * UN_LEAF_WIDTH * cbrt(p->volume[q]);
-        /* where it has no cells of its own it flies until it meets the surface itself */
+        /* a particle without cells of its own flies until it meets the surface itself */
         if (small && !clings && depth > (double)s->radius[q]) wet = false;
         bool landed = small && p->flags[q] & UN_PARTICLE_APART;
         int halved = p->flags[q] & UN_PARTICLE_HALVED_MASK;
@@ -133,7 +133,7 @@ int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, con
     return (int64_t)sums[0];
 }
 
-/* ---- what emitters brought ---- */
+/* ---- emitted volume ---- */
 
 un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *mesh,
                            const un_particles *p)

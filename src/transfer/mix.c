@@ -1,5 +1,5 @@
-/* Liquids that are not the same everywhere: density and viscosity at nodes and tets, from particles
- * that carry their own. */
+/* Non-uniform liquids: density and viscosity at nodes and tets, from particles that carry their
+ * own. */
 #include "transfer/transfer.h"
 
 typedef struct matter_args {
@@ -84,7 +84,7 @@ static void move_to_nodes(void *arg, int64_t begin, int64_t end)
             const un_tet_shape *shape = un_tets_shape(mesh, t);
             double over = 1 / un_tets_size(mesh, t), w = un_tets_volume(mesh, t);
             for (int i = 0; i < 4; i++) {
-                /* from where the mean of node i stands */
+                /* change of N_i from node n to the centre of its mean */
                 const double *g = shape->gradient[i];
                 double along = over * (g[0] * off.x + g[1] * off.y + g[2] * off.z);
                 sum = un_mad(sum, a->u[m[i]], w * along);

@@ -1,7 +1,7 @@
 /* Velocities from the normal components on faces, by least squares [Batty11 section 5.1, eq. 9]. */
 #include "transfer/transfer.h"
 
-/* Below this share of the best conditioned, det / (trace / 3)^3, the normals do not span space. */
+/* The normals do not span space if det / (trace / 3)^3, which is 1 at best, is below this. */
 #define FLAT 0.02
 
 /* N^T N and N^T u, added up row by row. */
@@ -60,7 +60,7 @@ static void nodes(void *arg, int64_t begin, int64_t end)
             for (int c = 1; c < 4; c++) { /* its faces that meet the node */
                 int32_t f = a->faces->of_tet[t][(corner + c) & 3];
                 if (a->known_face[f] != 1) continue;
-                /* both its tets come by */
+                /* visited from both its tets */
                 double weight = a->faces->other[f] >= 0 ? 0.5 : 1;
                 add_normal(&s, unit_normal(a, f), a->u[f], weight);
             }

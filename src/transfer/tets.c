@@ -2,30 +2,31 @@
  *
  *     M_n = sum_p M_p N_n(x_p),   u_n = sum_p M_p N_n(x_p) v_p / M_n,   u_t = mean of u_n
  *
- * with the hat functions N_n and M the mass, or the volume where all liquid is as dense. [Ando13
+ * with the hat functions N_n and M the mass, or the volume where the density is uniform. [Ando13
  * section 6] maps with a kernel max(v (4 r^2 / d^2 - 1), 0) to the centres of tets, which is
  * unbounded where a particle meets a centre: there one tiny particle outweighs all others and gives
  * the tet many times its momentum. Hat functions are bounded, give every particle's momentum away
- * exactly once, need no search, and leave the velocities of tets as smooth as the pressure that is
- * to correct them. What they give to nodes with next to no liquid is not used (KNOWN): momentum is
- * lost there, of drops that fly past.
+ * exactly once, need no search, and leave the velocities of tets as smooth as the pressure that
+ * corrects them. Velocities of nodes with almost no liquid are not used (KNOWN): some momentum of
+ * drops flying past is lost there.
  *
- * Back to particles, and along their paths, velocities are those of section 3: values at tets kept,
- * nodes in between. Sums are formed per tet, then gathered by node: no two threads write to one
- * place, and the order is fixed. */
+ * Back to particles, and along their paths, velocities are those of section 3: exact at tet
+ * centres, with nodal values in between. Sums are formed per tet, then gathered by node: no two
+ * threads write to the same place, and the order is fixed. */
 #include "transfer/transfer.h"
 
 /* ---- particles to nodes ---- */
 
-/* A particle fills a cube whose edge is the cube root of its volume; eight fill a cell. Beyond this
- * ratio to what the cell expects it is spread over its cube, and so are calm ones in tets between
- * cells of different sizes and at the boundary, whose hat functions are lopsided: single points
- * sample them badly (10 % off in the mean, 6 % when spread), which still water would show. */
+/* A particle fills a cube whose edge is the cube root of its volume; eight fill a cell. A particle
+ * whose edge exceeds the cell's expected one by this ratio is spread over its cube. So are calm
+ * particles in tets between cells of different sizes and at the boundary, whose hat functions are
+ * lopsided: single points sample them badly (10 % off in the mean, 6 % when spread), and still
+ * water would show it. */
 #define LARGE 1.5
-/* Of its cell, that must be at a node for the velocity there to count: tets take the mean of their
- * nodes' velocities, whatever their masses, and a drop of half a gram that flies past calm water in
- * cells of half a metre would move tens of litres. A particle of the cell's own size has 0.05 to
- * share out. */
+/* The share of a cell's volume that a node needs for its velocity to count: tets take the mean of
+ * their nodes' velocities, whatever their masses, and a drop of half a gram flying past calm water
+ * in cells of half a metre would move tens of litres. A particle of the cell's own size distributes
+ * 0.05. */
 #define KNOWN 1e-3
 
 /* Parts of a large particle, sorted by tet like the particles themselves. */
@@ -42,22 +43,22 @@ typedef struct nodes_args {
     const un_tets *mesh;
     const un_tet_bins *bins;
     const un_particles *particles;
-    const un_vec3 *field; /* at nodes: to be taken for the particles' velocity; NULL: their own */
-    bool matter;          /* density and viscosity for velocity */
-    bool centre;          /* the place, from the node on */
+    const un_vec3 *field; /* at nodes: used as the particles' velocity; NULL: their own */
+    bool matter;          /* density and viscosity instead of velocity */
+    bool centre;          /* position relative to the node instead of velocity */
     double least;         /* volume at a node that makes it known, in cells */
     const float *where;   /* at nodes: only sums at nodes where this is above 0; NULL: all */
     float (*sums)[4][4];  /* by tet: volume and momentum at its nodes */
-    float (*mass)[4];     /* by tet, at its nodes; NULL: volume stands for it */
+    float (*mass)[4];     /* by tet, at its nodes; NULL: the volume is used */
     uint8_t *large;       /* by particle: parts along an edge, 1: none */
     part *parts;
     uint32_t *keys;
     int32_t *part_order, *part_begin; /* by tet */
     int64_t part_count;
-    int64_t *block_begin; /* by block of particles: parts, then the first one's place */
+    int64_t *block_begin; /* by block of particles: number of parts, then offsets */
 } nodes_args;
 
-/* The edge of its cube over what the cell expects. */
+/* The edge of the particle's cube over the edge that the cell expects. */
 static double excess(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t)
 {
     return 2 * cbrt(p->volume[q]) / un_tets_size(mesh, t);
@@ -71,9 +72,10 @@ static int spread_over(const un_particles *p, int64_t q, const un_tets *mesh, in
     return ratio > LARGE || (graded && p->flags[q] & UN_PARTICLE_CALM) ? 2 : 1;
 }
 
-/* Of one of n along an edge, from the middle, in edges. Two are the middles of halves. More stand
- * for a hat function of two edges' width, in equal shares: cubes of particles that lie as they come
- * leave gaps between them, which cells much smaller would take for a surface; hats do not. */
+/* Offset of part k of n along an edge, from the middle, in edges. Two parts lie at the middles of
+ * the halves. More represent a hat function two edges wide, in equal shares: cubes around
+ * irregularly placed particles leave gaps, which much smaller cells would take for a surface; hats
+ * do not. */
 static double part_offset(int k, int n)
 {
     if (n == 2) return 0.5 * k - 0.25;
@@ -81,7 +83,7 @@ static double part_offset(int k, int n)
     return share < 0.5 ? from_end - 1 : 1 - from_end;
 }
 
-/* Into [0, top], as in a mirror. */
+/* Reflects x into [0, top]. */
 static double fold(double x, double top)
 {
     if (x < 0) x = -x;
@@ -185,7 +187,8 @@ static void add(double sum[4][5], const nodes_args *a, int32_t t, un_vec3 x, int
     const un_tets *mesh = a->mesh;
     un_tets_place place;
     if (!un_tets_locate_in(mesh, t, x, &place))
-        for (int i = 0; i < 4; i++) place.w[i] = 0.25; /* cannot be: sorted on this mesh */
+        for (int i = 0; i < 4; i++)
+            place.w[i] = 0.25; /* cannot happen: particles were sorted on this mesh */
     un_vec3 v = {0, 0, 0};
     if (a->field)
         for (int i = 0; i < 4; i++) v = un_mad(v, a->field[mesh->tet[t][i]], place.w[i]);
@@ -447,8 +450,9 @@ typedef struct update_args {
     double radius_min;
 } update_args;
 
-/* A drop in liquid whose cells do not see it comes to rest in them within some radii, as a sphere
- * with a drag coefficient of 1 does: 1/s. It would else fly on through them for metres. */
+/* Drag rate, 1/s, of a drop in liquid whose cells do not resolve it: it stops within some radii, as
+ * a sphere with a drag coefficient of 1 does. Without drag it would fly on through the liquid for
+ * metres. */
 static double drag(un_vec3 slip, double volume)
 {
     return 0.375 * un_length(slip) / un_particle_radius(volume);
@@ -458,9 +462,9 @@ typedef struct gathered {
     un_vec3 now, change;
 } gathered;
 
-/* What is spread is gathered alike: a large particle among small cells takes the mean over its
- * parts. What a single cell does, taken for all of it, would multiply that cell's momentum. Parts
- * beyond where velocities reach, in the air, have none and do not count. */
+/* Gathering mirrors spreading: a large particle among small cells takes the mean over its parts.
+ * Taking one cell's change for the whole particle would multiply that cell's momentum. Parts in the
+ * air beyond the extrapolated velocities have none and do not count. */
 static gathered gather(const update_args *a, int64_t q, const un_tets_place *place)
 {
     const un_particles *p = a->particles;

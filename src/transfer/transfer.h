@@ -6,7 +6,7 @@
 #include "mesh/mesh.h"
 #include "particles/particles.h"
 
-/* Face velocities: the mean of the particles' weighted by volume and a linear kernel. Faces that no
+/* Face velocities: the mean over particles, weighted by volume and a linear kernel. Faces that no
  * particle reaches have weight 0 and velocity 0. */
 void un_transfer_to_faces(un_context *ctx, double *const u[3], double *const weight[3],
                           const un_grid *grid, const un_bins *bins, const un_particles *particles);
@@ -17,13 +17,13 @@ void un_transfer_mark_reached(un_context *ctx, uint8_t *const known[3], double *
 /* before <- u, u <- u + change. */
 void un_transfer_accelerate(un_context *ctx, double *const u[3], double *const before[3],
                             un_vec3 change, const un_grid *grid);
-/* The fastest of the faces with known = 1, m/s. */
+/* The largest speed on faces with known = 1, m/s. */
 double un_transfer_max_speed(un_context *ctx, double *const u[3], uint8_t *const known[3],
                              const un_grid *grid);
 
-/* known[a][f] != 0 marks faces with a value. Each of `layers` passes gives faces next to known
- * ones the mean of those and marks them: 2 after the first pass, 3 after the second, ... w may be
- * NULL: a second field that goes along. */
+/* known[a][f] != 0 marks faces with a value. Each of `layers` passes gives faces next to known ones
+ * the mean of those and marks them: 2 in the first pass, 3 in the second, ... w: a second field to
+ * extrapolate, or NULL. */
 un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *const u[3],
                                   double *const w[3], uint8_t *const known[3], const un_grid *grid,
                                   int32_t layers);
@@ -43,36 +43,36 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
 
 /* ---- on tets (tets.c) ---- */
 
-/* Volume and mean velocity at nodes, weighted by mass, each particle shared out by its barycentric
- * coordinates. A particle larger than the cells around it counts as 2^3, 4^3 or 8^3 spread over the
- * cube that it fills. known[n]: 1 where a thousandth of a cell is filled, else 0, with a velocity
- * that is not to be trusted: 0 where no particle reaches. */
+/* Volume and mass-weighted mean velocity at nodes; each particle is distributed by its barycentric
+ * coordinates. A particle larger than the cells around it counts as 2^3, 4^3 or 8^3 parts spread
+ * over the cube that it fills. known[n]: 1 where at least a thousandth of a cell is filled; else 0,
+ * and the velocity is unreliable, or 0 where no particle reaches. */
 un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
                                uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
                                const un_particles *particles);
-/* Mean density and viscosity (x and y) at nodes, of mixed particles; zero where none reaches. */
+/* Mean density and viscosity (x and y) of mixed particles at nodes; zero where none reaches. */
 un_status un_transfer_matter_to_nodes(un_context *ctx, un_arena *arena, un_vec3 *matter,
                                       uint8_t *known, const un_tets *mesh, const un_tet_bins *bins,
                                       const un_particles *particles);
-/* Where the particles' mass at each node has its centre, as seen from the node: mean velocities at
- * the node are those of this place. */
+/* The centre of the particles' mass at each node, relative to the node: the node's mean velocity is
+ * the velocity at this point. */
 un_status un_transfer_centres(un_context *ctx, un_arena *arena, un_vec3 *centre, uint8_t *known,
                               const un_tets *mesh, const un_tet_bins *bins,
                               const un_particles *particles);
-/* What interpolating a nodal field to the particles and bringing it back makes of it, at nodes
- * where `where` is above 0; u itself at others and where no particle is. */
+/* Interpolates a nodal field to the particles and back, at nodes where `where` is above 0; out is u
+ * itself at others and where there is no particle. */
 un_status un_transfer_blur(un_context *ctx, un_arena *arena, un_vec3 *out, const un_vec3 *u,
                            const float *where, const un_tets *mesh, const un_tet_bins *bins,
                            const un_particles *particles);
-/* Each of `layers` passes gives nodes next to known ones the mean of those and marks them: 2 after
- * the first pass, 3 after the second, ... w may be NULL: a second field that goes along. */
+/* Each of `layers` passes gives nodes next to known ones the mean of those and marks them: 2 in the
+ * first pass, 3 in the second, ... w: a second field to extrapolate, or NULL. */
 un_status un_transfer_extrapolate_nodes(un_context *ctx, un_arena *arena, un_vec3 *u, un_vec3 *w,
                                         uint8_t *known, const un_tets *mesh, int32_t layers);
-/* Tets take the mean of their known nodes; keep, when not NULL: not those with keep[t] = 1. */
+/* Tets take the mean of their known nodes, except those with keep[t] = 1; keep may be NULL. */
 void un_transfer_nodes_to_tets(un_context *ctx, un_vec3 *u_tet, const un_vec3 *u_node,
                                const uint8_t *known, const un_tets *mesh, const uint8_t *keep);
 /* Nodes take the mean of their known tets, weighted by volume (and open share, if not NULL);
- * known_node: 1 where there is one, else 0. */
+ * known_node: 1 if a node has a known tet, else 0. */
 void un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
                                const un_vec3 *u_tet, const uint8_t *known_tet, const un_tets *mesh,
                                const float *open);
@@ -82,8 +82,8 @@ void un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_
 typedef struct un_tet_field {
     const un_vec3 *tet, *node;
 } un_tet_field;
-/* With the smallest coordinate w_k the point lies opposite node k, and x = 4 w_k x_centre +
- * sum_i (w_i - w_k) x_i. */
+/* If w_k is the smallest coordinate, the point lies opposite node k, and x = 4 w_k x_centre + sum_i
+ * (w_i - w_k) x_i. */
 static inline un_vec3 un_tet_field_at(const un_tet_field *f, const un_tets *mesh,
                                       const un_tets_place *p)
 {
@@ -95,23 +95,23 @@ static inline un_vec3 un_tet_field_at(const un_tet_field *f, const un_tets *mesh
     for (int i = 0; i < 4; i++) u = un_mad(u, f->node[n[i]], p->w[i] - k);
     return u;
 }
-/* Viscosity takes what is finer than cells, which the mesh does not see, off particles at this
- * times nu / h^2. In full, which is PIC, it would add a tenth to the viscosity. */
+/* Viscosity also damps particle motion finer than cells, which the mesh does not see, at this rate
+ * times nu / h^2. Damping all of it, which is PIC, would add a tenth to the viscosity. */
 #define UN_VISCOUS_PIC 1.0
-/* How much the means against noise in quiet liquid are needed where viscosity is at work itself:
- * 1 in water, little where the Reynolds number of a cell at the quiet speed is small. */
+/* How much noise damping quiet liquid still needs beside its own viscosity: 1 in water, little
+ * where the Reynolds number of a cell at the quiet speed is small. */
 static inline double un_noise_share(double nu, double h, double quiet_speed)
 {
     double re = quiet_speed * h / nu;
     return nu > 0 ? 0.1 * re / (1 + 0.1 * re) : 1;
 }
 
-/* As un_transfer_to_particles: v <- (1 - pic) (v + change) + pic (u + sharp), sharp at nodes being
- * what bringing velocities to the mesh and back blurs [Hammerquist & Nairn 2017, XPIC of order 2]:
- * noise goes, waves stay. NULL: none; nor for particles that were spread over parts, whose way back
- * is another one than they came. The rate of PIC is weaker for
- * larger particles [Ando13 eq. 14]: flip->pic and pic_quiet are rates in 1/s here, of particles of
- * radius_min; quiet_speed belongs to them too and grows with the root of the radius. */
+/* As un_transfer_to_particles: v <- (1 - pic) (v + change) + pic (u + sharp), with sharp, at nodes,
+ * the detail that a round trip through the mesh blurs [Hammerquist & Nairn 2017, XPIC of order 2]:
+ * noise goes, waves stay. NULL: none. Particles spread over parts do not get it, because their way
+ * back differs from their way to the mesh. The rate of PIC is weaker for larger particles [Ando13
+ * eq. 14]: here flip->pic and pic_quiet are rates in 1/s for particles of radius_min; quiet_speed
+ * is also theirs and grows with the root of the radius. */
 void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
                                    const un_tet_bins *bins, const un_tets *mesh,
                                    const un_tet_field *u, const un_tet_field *change,
@@ -119,7 +119,7 @@ void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
 
 /* ---- the step's change (change.c) ---- */
 
-/* Adds the same to all. */
+/* Adds the same change to all. */
 void un_transfer_add(un_context *ctx, un_vec3 *u, int64_t count, un_vec3 change);
 /* u - was where known is 1, else 0; change may be `was` itself. */
 void un_transfer_change(un_context *ctx, un_vec3 *change, const un_vec3 *u, const un_vec3 *was,
@@ -128,32 +128,32 @@ void un_transfer_change(un_context *ctx, un_vec3 *change, const un_vec3 *u, cons
 void un_transfer_add_change(un_context *ctx, un_vec3 *u, const un_vec3 *change,
                             const uint8_t *known, int64_t count);
 
-/* ---- liquids that are not the same everywhere (mix.c) ---- */
+/* ---- non-uniform liquids (mix.c) ---- */
 
 typedef struct un_mixture {
-    double density_all, viscosity_all; /* kg/m3, Pa s: where the arrays are NULL */
+    double density_all, viscosity_all; /* kg/m3, Pa s: used where the arrays are NULL */
     float *density, *viscosity;        /* at nodes */
-    float *lightness;                  /* at tets: density_all over that of the liquid there */
+    float *lightness;                  /* at tets: density_all over the local density */
     size_t capacity[3];
 } un_mixture;
 static inline double un_mixture_viscosity(const un_mixture *m, int64_t n)
 {
     return m->viscosity ? (double)m->viscosity[n] : m->viscosity_all;
 }
-/* Kinematic, m2/s. */
+/* Kinematic viscosity at node n, m2/s. */
 static inline double un_mixture_thickness(const un_mixture *m, int64_t n)
 {
     return m->viscosity ? (double)(m->viscosity[n] / m->density[n])
                         : m->viscosity_all / m->density_all;
 }
-/* The arrays, of particles that carry their own matter. Empties the arena. */
+/* Fills the arrays, if particles carry their own matter. Empties the arena. */
 un_status un_transfer_mix(un_context *ctx, un_arena *arena, un_mixture *mix, const un_tets *mesh,
                           const un_tet_bins *bins, const un_particles *particles);
 void un_mixture_free(un_context *ctx, un_mixture *mix); /* the arrays */
-/* Velocities of nodes are means over the particles around, at the surface those of a place inside:
- * a spinning drop would seem to lag behind there, and viscosity would brake all of it. This carries
- * them on to the nodes of viscous liquid along the gradient around, after which transfers to and
- * fro keep all linear velocities. Empties the arena. */
+/* A node's velocity is the mean over the particles around it; at the surface that is the velocity
+ * of a point inside. A spinning drop would seem to lag behind there, and viscosity would brake all
+ * of it. This extrapolates it along the local gradient to the node itself, in viscous liquid; round
+ * trips then keep all linear velocities. Empties the arena. */
 un_status un_transfer_move_to_nodes(un_context *ctx, un_arena *arena, un_vec3 *u_node,
                                     const un_mixture *mix, const un_tets *mesh,
                                     const un_tet_bins *bins, const un_particles *particles);
@@ -176,7 +176,7 @@ typedef struct un_calm_def {
 /* Empties the arena. */
 un_status un_transfer_calm(un_context *ctx, un_arena *arena, un_calm_def *def);
 
-/* What counts as quiet: a share of sqrt(g h), the speed at which a bump of one cell collapses. */
+/* Quiet is slower than this share of sqrt(g h), the speed at which a bump of one cell collapses. */
 #define UN_QUIET_SHARE 0.1
 static inline double un_quiet_speed(double gravity, double h)
 {
@@ -188,10 +188,10 @@ static inline double un_quiet_speed(double gravity, double h)
 
 /* ---- marking particles (mark.c) ---- */
 
-/* The level set cuts edges round and leaves the particles in them outside. Water flings them off.
- * Thick liquid sheds nothing: they are part of it. */
+/* The level set rounds off edges and leaves the particles in them outside. Water flings them off.
+ * Thick liquid sheds no drops: there they stay part of it. */
 typedef struct un_cling {
-    bool viscous;     /* some of the liquid is */
+    bool viscous;     /* some of the liquid is viscous */
     double thickness; /* kinematic viscosity of particles without their own, m2/s */
     double gravity;   /* m/s2 */
     double h;         /* of the finest cells, m */
@@ -202,24 +202,26 @@ bool un_cling_holds(const un_cling *cling, const un_markers *markers, int64_t q,
 /* How far outside a particle of this radius may lie, m. */
 double un_cling_reach(const un_cling *cling, double radius);
 
-/* On the grid: particles fly that have no liquid cell (phi < 0) among the eight, in 2D four, whose
- * centres surround them. Returns their number, and the volume of particles where phi < 0. */
+/* On the grid: marks particles as ballistic if none of the eight (2D: four) cells whose centres
+ * surround them is liquid (phi < 0). Returns their number, and the volume of particles where
+ * phi < 0. */
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
                                    const un_grid *grid, double *volume_inside);
-/* On tets, and depth, normal, distance to walls and flags of each particle, from the level set phi
- * and the distance to walls at nodes. Counts those that fly; returns the volume of particles where
- * phi < 0. */
+/* On tets: also sets depth, normal and distance to walls of each particle, from the level set phi
+ * and the distance to walls at nodes. Counts ballistic particles; returns the volume of particles
+ * where phi < 0. */
 double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mesh, const float *phi,
                         const float *wall, const un_cling *cling);
 
-/* Volume that emitters brought inside the liquid, at nodes, m3: the next projection makes room. */
+/* Volume that emitters added inside the liquid, at nodes, m3: the next projection makes room for
+ * it. */
 typedef struct un_emitted {
     double *volume;
-    bool any; /* else volume is void */
+    bool any; /* else volume is not valid */
     size_t capacity;
 } un_emitted;
-/* Shares out the particles marked as emitted to the nodes of a new mesh. Before un_transfer_mark,
- * which takes the mark from them. */
+/* Distributes the particles marked as emitted to the nodes of a new mesh. Call before
+ * un_transfer_mark, which clears the mark. */
 un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *mesh,
                            const un_particles *particles);
 un_status un_emitted_need(un_context *ctx, un_emitted *emitted, int64_t nodes);
@@ -227,8 +229,8 @@ void un_emitted_free(un_context *ctx, un_emitted *emitted);
 
 /* ---- normal velocities on the faces of tets (tet_faces.c) ---- */
 
-/* The velocity whose normal components come nearest to those on the known (1) faces of a node: of
- * a tet, where all four are known. known_*: 1 where there is one, else 0, with velocity 0. */
+/* The velocity whose normal components best fit those on the known (1) faces of a node, or of a tet
+ * if all four are known. known_*: 1 where there is one, else 0, with velocity 0. */
 void un_transfer_faces_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
                                 const double *u, const uint8_t *known, const un_faces *faces,
                                 const un_tets *mesh);

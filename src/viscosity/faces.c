@@ -1,18 +1,19 @@
-/* Viscosity on velocities along the normals of faces, implicit as a whole [Batty11 section 5.1]:
+/* Viscosity of normal velocities on faces, solved as one implicit system [Batty11 section 5.1]:
  *
  *     (M + dt H^T K H) u = M u_old                                             (eq. 10, 11)
  *
- * H makes nodal velocities of those on faces by least squares, v = (N^T N)^-1 N^T u (eq. 9), K is
- * the nodal stress of nodes.c, H^T gives forces on nodes back to faces. Conjugate gradients with
- * the diagonal as preconditioner; H^T K H, whose rows have hundreds of entries, is never formed.
+ * H turns face velocities into nodal ones by least squares, v = (N^T N)^-1 N^T u (eq. 9), K is the
+ * nodal stress of nodes.c, and H^T returns forces on nodes to faces. The solver is conjugate
+ * gradients with the diagonal as preconditioner; H^T K H, whose rows have hundreds of entries, is
+ * never formed.
  *
- * M: a face has three quarters of the liquid in either of its tets, for then sum_f m_f n n^T is
- * their mass; with a quarter, as masses are usually lumped, liquid would be three times as light to
- * viscosity as to gravity.
+ * M: a face has three quarters of the liquid in each of its tets, because then sum_f m_f n n^T is
+ * their mass. With a quarter, as masses are usually lumped, liquid would be three times as light
+ * for viscosity as for gravity.
  *
- * Tets with a little liquid, most of it beyond the faces that pressure calls liquid, may have nodes
- * that none of these meets: H has no row for them. Such tets are left out of K; a row of zeros
- * would hold the surface fast there. */
+ * Tets with a little liquid, mostly beyond the faces that the pressure treats as liquid, may have
+ * nodes that no such face touches: H has no row for them. Such tets are left out of K; a row of
+ * zeros would hold the surface fast there. */
 #include "viscosity/viscosity.h"
 
 typedef struct args {
@@ -22,13 +23,13 @@ typedef struct args {
     const un_viscous_faces *on;
     un_vec3 *normal;          /* at faces */
     double (*fit)[9];         /* of unknowns: (N^T N)^-1 */
-    double *mass, *inverse;   /* at faces; 0: no part of it */
+    double *mass, *inverse;   /* at faces; 0: not part of the system */
     un_cg cg;                 /* at faces */
     un_vec3 *node_u, *node_f; /* of unknowns */
-    const double *from;       /* of the operation under way */
+    const double *from;       /* of the current operation */
     double *to;
     uint8_t *told; /* at nodes */
-    bool given;    /* node_f is a force; else what M + dt K makes of node_u */
+    bool given;    /* node_f is given as a force; else it is (M + dt K) node_u */
 } args;
 
 static void find_normals(void *arg, int64_t begin, int64_t end)
@@ -52,11 +53,11 @@ static void fit_rows(void *arg, int64_t begin, int64_t end)
         double *fit = a->fit[r];
         memset(fit, 0, 9 * sizeof *fit);
         for (int32_t k = m->first[n]; k < m->first[n + 1]; k++)
-            for (int c = 1; c < 4; c++) { /* faces of the tet that meet the node */
+            for (int c = 1; c < 4; c++) { /* faces of the tet at the node */
                 int32_t t = m->corner[k] / 4;
                 int32_t f = a->on->faces->of_tet[t][(m->corner[k] + c) & 3];
                 if (a->on->known[f] != 1) continue;
-                /* both its tets come by */
+                /* visited from both its tets */
                 double weight = a->on->faces->other[f] >= 0 ? 0.5 : 1;
                 un_vec3 normal = a->normal[f];
                 double w[3] = {normal.x, normal.y, normal.z};
@@ -66,8 +67,8 @@ static void fit_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Nodes that a face in the liquid meets, and with it, for that is a face of a tet in the liquid,
- * three whose normals span space. */
+/* Finds nodes of a face in the liquid. Such a face belongs to a tet in the liquid, so the node has
+ * three faces whose normals span space. */
 static void find_told(void *arg, int64_t begin, int64_t end)
 {
     args *a = arg;
@@ -138,7 +139,7 @@ static void to_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* node_f = (N^T N)^-1 node_f, which leaves N for faces. */
+/* node_f = (N^T N)^-1 node_f; the factor N follows at the faces. */
 static void fit_forces(void *arg, int64_t begin, int64_t end)
 {
     args *a = arg;
@@ -183,7 +184,7 @@ static double apply(void *state, double *to, const double *from)
     return un_parallel_sum(a->ctx, a->on->faces->count, to_faces, a);
 }
 
-/* What nodes at walls exert on the others. */
+/* Forces of nodes at walls on the others. */
 static void wall_forces(void *arg, int64_t begin, int64_t end)
 {
     args *a = arg;

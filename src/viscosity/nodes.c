@@ -3,33 +3,35 @@
  *     rho du/dt = div tau,   tau = mu (grad u + grad u^T),   tau n = 0 at the surface,
  *     u = u_solid at walls
  *
- * Velocity is linear in each tet, so that stress is constant there. Forces on nodes [eq. 7] are
- * what testing with hat functions gives; with backward Euler [eq. 8]
+ * Velocity is linear in each tet, so stress is constant there. Testing with hat functions gives the
+ * forces on nodes [eq. 7]; with backward Euler [eq. 8]
  *
  *     (M + dt K) v = M v_old,
  *     K_ij = sum_t mu_t V_liquid [ (g_i . g_j) 1 + g_j g_i^T ],   g_i = grad N_i in t
  *
- * symmetric, and positive definite, for M is. Tets outside the liquid are left out, those that the
- * surface cuts count with the liquid in them: no forces from outside, which is zero traction.
+ * symmetric, and positive definite because M is. Tets outside the liquid are left out, and those
+ * that the surface cuts count only with the liquid in them: no forces from outside, that is, zero
+ * traction.
  *
  * Departures from the paper:
- * - The mass of the liquid in a tet goes to nodes by the integrals of their hat functions and not
- *   evenly: its centre of mass stays where it is.
- * - In tets with a stuck node all of the tet counts, not its open part: the wall is at the node,
- * and stress between there and the true wall must reach it.
+ * - The mass of the liquid in a tet goes to nodes by the integrals of their hat functions, not
+ *   evenly: its centre of mass is kept.
+ * - A tet with a stuck node counts as a whole, not only its open part: the wall is at the node, and
+ *   stress between the node and the true wall must reach it.
  * - Walls may let the liquid slide [Navier]: u.n = u_solid.n, and along the wall the traction is
- *   mu / slip times the velocity relative to it. With P = 1 - n n^T at such nodes u = P v + c, c
- * the solid's part along n: rows and columns are projected, and the diagonal gets n n^T.
+ *   mu / slip times the velocity relative to it. With P = 1 - n n^T, u = P v + c at such nodes,
+ *   where c is the solid's part along n: rows and columns are projected, and the diagonal gets n
+ *   n^T.
  * - The liquid may keep its volume by a pressure in the same solve (volume.c).
- * - Where all of the liquid around a node has no viscosity there is no equation: water costs
- *   nothing. */
+ * - A node has no equation if none of the liquid around it is viscous: water costs nothing. */
 #include "viscosity/viscosity.h"
 
-/* Tets with less liquid than this share have none: they hang on threads of no mass. */
+/* Tets with less than this share of liquid count as empty: their nodes would have almost no
+ * mass. */
 #define LIQUID_MIN 1e-3
-/* Divergence over strain at which volume is kept well enough, which two or three rounds reach; what
- * cells cannot resolve leaves some 0.05 however many there are. Tolerances of the first rounds over
- * that of the last. */
+/* SQUEEZED: divergence over strain at which volume is kept well enough; two or three rounds reach
+ * it. Motion that cells cannot resolve leaves some 0.05 however many rounds there are. LOOSE: the
+ * tolerance of the first round over that of the last; each round lowers it by FALL. */
 #define SQUEEZED 0.1
 #define ROUNDS_MAX 4
 #define LOOSE 30.0
@@ -116,15 +118,15 @@ static void weigh_nodes(void *arg, int64_t begin, int64_t end)
         s->mass[n] = sum;
         s->v->index[n] = any && wall_kind(s, n) != UN_WALL_STICKS ? 0 : -1;
         if (in->reached) in->reached[n] = any;
-        /* At walls only what touches viscous liquid is told how it moves. */
+        /* At walls only nodes that touch viscous liquid get the wall's velocity. */
         if (any && wall_kind(s, n) == UN_WALL_STICKS) in->u[n] = in->walls->u[n];
     }
 }
 
 /* ---- rows ---- */
 
-/* Row of node n, itself first: couplings to unknowns in the row, to stuck nodes into b. val NULL:
- * only which nodes. */
+/* Row of node n, itself first: couplings to unknowns go into the row, those to stuck nodes into b.
+ * val NULL: only finds which nodes. */
 static inline void gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], un_vec3 *b)
 {
     const un_tets *m = s->mesh;
@@ -163,13 +165,14 @@ static inline void multiply3(double *out, const double *a, const double *b)
             out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
 }
 
-/* What the solid gives a sliding node: its velocity less what is free. */
+/* The part of a sliding node's velocity that the solid prescribes: the solid's velocity less its
+ * free part. */
 static un_vec3 given(const un_viscous_walls *w, int64_t n)
 {
     return un_sub(w->u[n], un_block_times(w->free[n], w->u[n]));
 }
 
-/* Drag along the wall, and projection of the row onto what is free on both sides. */
+/* Adds drag along the wall, and projects the row onto the free directions on both sides. */
 static void slide_row(const args *s, int64_t n, const un_row *r, double (*val)[9], un_vec3 *b)
 {
     const un_viscous_walls *w = s->in->walls;
@@ -371,7 +374,7 @@ un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_
 
 double un_viscosity_bytes(double nodes)
 {
-    /* rows of about 15 blocks; vectors; places; pressure */
+    /* rows of about 15 blocks; vectors; indices; pressure */
     return nodes * (15 * (72 + 4) + 4 * 24 + 16 + 4 * 8) + un_block_solver_bytes(nodes);
 }
 

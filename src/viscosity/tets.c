@@ -1,9 +1,9 @@
-/* A viscous step of velocities at tets, or on the faces between them, solved for at nodes
- * [Batty11 sections 4 and 5.2].
+/* A viscous step for velocities at tets, or on the faces between them, solved at nodes [Batty11
+ * sections 4 and 5.2].
  *
- * Nodes get the step's change so far, the solve happens there, and tets or faces get what the solve
- * changed. Where it departs from the paper: what a tet or a face has beyond what its nodes resolve
- * is not kept whole but decays at the viscous rate (un_viscous_rest), or thin layers boil. */
+ * Nodes get the step's change so far, the solve happens there, and tets or faces get the change
+ * that the solve made. This departs from the paper: the sub-nodal velocity of a tet or a face is
+ * not kept whole but decays at the viscous rate (un_viscous_rest), or thin layers would boil. */
 #include "viscosity/viscosity.h"
 
 typedef struct step_args {
@@ -11,9 +11,9 @@ typedef struct step_args {
     un_vec3 *u_tet;
     const uint8_t *known_tet;
     const un_vec3 *u_node;
-    un_vec3 *u;         /* at nodes: with the change so far, then solved for */
-    un_vec3 *before;    /* at nodes: a copy of that from before the solve */
-    const un_vec3 *was; /* the same; of faces the caller's */
+    un_vec3 *u;         /* at nodes: with the change so far, then the solution */
+    un_vec3 *before;    /* at nodes: a copy of u from before the solve */
+    const un_vec3 *was; /* the same; for faces the caller's copy */
     uint8_t *reached;
     const un_viscous_faces *on;
 } step_args;
@@ -79,7 +79,7 @@ un_status un_viscosity_step_tets(un_viscosity *viscosity, un_arena *arena, un_vi
     return UN_OK;
 }
 
-/* The change of a face's three nodes, or their velocity itself. */
+/* Adds the mean change of a face's three nodes, or takes their mean velocity itself. */
 static void change_faces(void *arg, int64_t begin, int64_t end)
 {
     step_args *a = arg;

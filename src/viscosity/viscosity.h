@@ -14,27 +14,28 @@ enum { UN_WALL_NONE, UN_WALL_STICKS, UN_WALL_SLIDES };
 
 typedef struct un_viscous_walls {
     uint8_t *kind;     /* at nodes */
-    un_vec3 *u;        /* at nodes: of the wall; zero where there is none */
-    double (*free)[9]; /* at nodes that slide: projection onto what is free */
-    bool slides;       /* any node does; else the last is void */
+    un_vec3 *u;        /* at nodes: the wall's velocity; zero where there is none */
+    double (*free)[9]; /* at nodes that slide: projection onto the free directions */
+    bool slides;       /* any node does; else `free` is not valid */
     uint8_t *held;     /* at nodes: 1 where viscous liquid has the velocity u */
     size_t capacity[4];
 } un_viscous_walls;
 
 void un_viscous_walls_free(un_context *ctx, un_viscous_walls *walls);
-/* Nodes on or inside solids and closed sides. */
+/* Finds nodes on or inside solids and closed sides. */
 un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *walls,
                                 const un_tet_walls *tet_walls);
-/* Liquid in an emitter moves as that says, at `time`: thick liquid would hang in it, or drag at it.
- * Then sets `held`, and gives the nodes there their velocity and marks them as known. */
+/* Makes liquid in an active emitter move at the emitter's velocity, at `time`: otherwise thick
+ * liquid would hang in the emitter or pull on it. Then sets `held`, gives held nodes their velocity
+ * and marks them as known. */
 void un_viscous_walls_hold(un_context *ctx, un_viscous_walls *walls, un_vec3 *u_node,
                            uint8_t *known_node, const un_tets *mesh, const un_mixture *mix,
                            const un_scene_def *def, double time);
-/* Held nodes have their velocity again; `was` is a copy of all. */
+/* Gives held nodes their velocity again; `was` becomes a copy of all. */
 void un_viscous_walls_stick(un_context *ctx, const un_viscous_walls *walls, un_vec3 *u_node,
                             un_vec3 *was, int64_t nodes);
-/* Of corner i of a tet, where it slides: the area of wall that belongs to it, over the slip length
- * there, m. Times viscosity and velocity that is the drag. */
+/* For corner i of a tet, where it slides: its area of wall over the slip length there, m. Times
+ * viscosity and velocity, that is the drag. */
 double un_viscous_wall_drag(const un_tet_walls *tet_walls, int32_t tet, int i);
 
 /* ---- full stress at nodes [Batty11 sections 3 and 4] (nodes.c) ---- */
@@ -47,7 +48,7 @@ typedef struct un_viscosity {
     un_block_csr matrix;
     un_vec3 *b, *x, *place;
     double *mass;            /* of unknowns, kg */
-    double (*free)[9];       /* of unknowns, where nodes slide */
+    double (*free)[9];       /* of unknowns, if nodes slide */
     double (*stress)[16][9]; /* by shape of tets: integral of grad N_i . stress of N_j, edge 1 */
     size_t capacity[10], capacity_free;
 } un_viscosity;
@@ -58,19 +59,19 @@ void un_viscosity_destroy(un_viscosity *viscosity);
 typedef struct un_viscous_def {
     const un_tets *mesh;
     un_vec3 *u; /* at nodes, m/s; changed in place where the liquid is viscous, and at its walls */
-    uint8_t *reached;                  /* at nodes: set to 1 there, else 0; NULL: nobody asks */
-    const uint8_t *told;               /* at nodes: 1 where u says something; tets with another
-                                          node that sticks to nothing are left out; NULL: all */
-    const float *phi;                  /* at nodes; liquid where negative */
+    uint8_t *reached;    /* at nodes: set to 1 there, else 0; may be NULL */
+    const uint8_t *told; /* at nodes: 1 where u is meaningful; tets with a node that is neither told
+                            nor stuck are left out; NULL: all are told */
+    const float *phi;    /* at nodes; liquid where negative */
     const un_tet_walls *tet_walls;     /* NULL: everything is open */
     const un_viscous_walls *walls;     /* NULL: there are none */
-    const float *viscosity, *density;  /* at nodes, Pa s and kg/m3; NULL: the same everywhere, */
-    double viscosity_all, density_all; /* this */
+    const float *viscosity, *density;  /* at nodes, Pa s and kg/m3; NULL: uniform */
+    double viscosity_all, density_all; /* used where those are NULL */
     double dt, tolerance;
     int32_t iteration_limit;
     bool keeps_volume; /* by a pressure of its own (volume.c): */
-    double *p;         /* at nodes, Pa: a guess of it, and then it; NULL: from nothing */
-    bool laplacian;    /* each component by itself; wrong at surfaces and where viscosity varies */
+    double *p;         /* at nodes, Pa: the guess, then the result; NULL: starts from zero */
+    bool laplacian;    /* each component separately; wrong at surfaces and where viscosity varies */
 } un_viscous_def;
 
 typedef struct un_viscous_report {
@@ -78,18 +79,18 @@ typedef struct un_viscous_report {
     int32_t node_count; /* unknown velocities */
     int32_t tet_count;  /* tets with viscous liquid */
     int32_t rounds;     /* of pressure */
-    double squeezed;    /* divergence over strain, rms, that those left */
+    double squeezed;    /* divergence over strain, rms, after the last round */
     double seconds_assembly;
 } un_viscous_report;
 
-/* (M + dt K) u_new = M u. With dt of 0 nothing changes. */
+/* (M + dt K) u_new = M u. Nothing changes if dt is 0. */
 un_status un_viscosity_solve(un_viscosity *viscosity, un_arena *arena, const un_viscous_def *def,
                              un_viscous_report *report);
-/* Only the system: matrix, b, the guess x and masses, of unknowns. */
+/* Assembles only: matrix, b, the guess x and masses, of unknowns. */
 un_status un_viscosity_assemble(un_viscosity *viscosity, un_arena *arena, const un_viscous_def *def,
                                 un_viscous_report *report);
-/* The same on velocities along the normals of faces, as one system (faces.c). def->u: what they
- * make at nodes, with walls' velocities at those that stick; left as it is. */
+/* The same for normal velocities on faces, as one system (faces.c). def->u: the nodal velocity
+ * found from them, with the walls' velocity at nodes that stick; not changed. */
 typedef struct un_viscous_faces {
     const un_faces *faces;
     double *u;            /* changed in place */
@@ -98,18 +99,18 @@ typedef struct un_viscous_faces {
 un_status un_viscosity_solve_faces(un_viscosity *viscosity, un_arena *arena,
                                    const un_viscous_def *def, const un_viscous_faces *on,
                                    un_viscous_report *report);
-/* Of a tet with these nodes: the mean of v there, or where there is no v what holds for all. */
+/* The mean of v over a tet's nodes, or `all` if v is NULL. */
 static inline double un_viscous_mean(const float *v, const int32_t *n, double all)
 {
     return v ? 0.25 * ((double)v[n[0]] + v[n[1]] + v[n[2]] + v[n[3]]) : all;
 }
-/* Volume kept under viscous stress (volume.c): the guess of its pressure, into b; after a solve,
- * the divergence over the strain, rms; and the pressure against that, into b. stiff: as in nodes.c.
- */
+/* Keeps volume under viscous stress (volume.c): adds the guessed pressure to b; after a solve,
+ * finds the divergence over the strain, rms; and adds the pressure against it to b. stiff: as in
+ * nodes.c. */
 typedef struct un_viscous_volume {
-    float *volume, *flux; /* at tets: of liquid, m3; the divergence times that */
+    float *volume, *flux; /* at tets: volume of liquid, m3; divergence times that volume */
     double *divergence;   /* at nodes, times dt mu */
-    double *step;         /* at nodes: of dt times the pressure */
+    double *step;         /* at nodes: change of dt times the pressure */
     double rho;           /* of Chebyshev's iteration; 0 before its first step */
 } un_viscous_volume;
 un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_viscosity *viscosity,
@@ -118,16 +119,16 @@ double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *viscosity,
                                const un_viscous_def *def);
 void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *viscosity,
                             const un_viscous_def *def);
-/* Bytes for so many nodes in the liquid. */
+/* Bytes for this many nodes in the liquid. */
 double un_viscosity_bytes(double nodes);
 
 /* ---- a viscous step on tets and on faces (tets.c) ---- */
 
 /* The fraction of sub-nodal velocity that survives a viscous step. The solve at nodes does not see
- * what tets or faces have beyond their nodes' mean, and kept whole it grows where pressure feeds
- * it. Thin liquid keeps all. A sheet of 10 Pa s two cells high (half of scenes/huppert_round.lua's)
- * boils without this once it is thinner, dt nu / h^2 being 3; from a rate of 1 on it is as still as
- * with PIC. h is the cell's edge. */
+ * how tets or faces differ from their nodes' mean, and if that difference were kept whole it would
+ * grow where pressure feeds it. Liquid of low viscosity keeps all of it. Without this, a sheet of
+ * 10 Pa s two cells high (half that of scenes/huppert_round.lua) boils once it is thinner, at dt nu
+ * / h^2 = 3; from a rate of 1 on it is as still as with PIC. h is the cell's edge. */
 static inline double un_viscous_rest(double nu, double h, double dt)
 {
     return 1 / (1 + 3 * nu * dt / (h * h));
@@ -138,13 +139,13 @@ typedef struct un_viscous_step {
     const un_mixture *mix;
     bool pic; /* tets and faces take their nodes' velocity, not its change [Batty11 5.2] */
 } un_viscous_step;
-/* Velocities at tets: the step's change so far (u_tet - was_tet where known_tet is 1) goes to
- * nodes, is solved for there on top of u_node, and comes back. */
+/* Velocities at tets: the step's change so far (u_tet - was_tet where known_tet is 1) goes to nodes
+ * and is added to u_node; the change that the solve makes there comes back. */
 un_status un_viscosity_step_tets(un_viscosity *viscosity, un_arena *arena, un_viscous_step *step,
                                  un_vec3 *u_tet, const un_vec3 *was_tet, const uint8_t *known_tet,
                                  const un_vec3 *u_node, un_viscous_report *report);
-/* Velocities on faces; u_node: what they make at nodes, was_node: a copy of that. implicit: solved
- * for on the faces as one system [Batty11 5.1]; else the nodes' change comes back to them. */
+/* Velocities on faces. u_node: the nodal velocity found from them; was_node: a copy of it.
+ * implicit: solves on the faces as one system [Batty11 5.1]; else faces get the nodes' change. */
 un_status un_viscosity_step_faces(un_viscosity *viscosity, un_arena *arena, un_viscous_step *step,
                                   const un_viscous_faces *on, un_vec3 *u_node,
                                   const un_vec3 *was_node, bool implicit,

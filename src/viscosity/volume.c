@@ -2,25 +2,26 @@
  *
  * [Batty11] solves for viscosity and pressure in turn. Viscous stress alone lets liquid be squeezed
  * like a sponge: a column that is pressed together does not grow wider, and resists with 2 mu times
- * the rate of strain instead of 3 mu [Trouton 1906]. The pressure that comes afterwards mends the
- * volume, but not what was too soft: with any cells and steps threads stretch and bend by half as
- * much again, while their twist is as stiff as it should be, so that they fold where they should
- * coil. What is wanted is pressure and velocity at once [Larionov et al. 2017, Variational Stokes]:
+ * the rate of strain instead of 3 mu [Trouton 1906]. The projection that follows restores the
+ * volume, but not the missing stiffness: at any cell size and time step, threads stretch and bend
+ * half as much again as they should, while their twist is stiff enough, so they fold where they
+ * should coil. The remedy is to solve for pressure and velocity at once [Larionov et al. 2017,
+ * Variational Stokes]:
  *
  *     (M + dt K) v - dt B^T p = M v_old,   B v = 0
  *
- * The solve is repeated under the pressure that the divergence calls for [Uzawa]: p grows by mu
- * times what the divergence is off. For viscous stress alone the eigenvalues of that step are
- * at most 3/2, that of a drop which swells, for (div v)^2 <= 3 D:D, and 1/2 where liquid is
- * confined: Chebyshev's iteration for that range leaves 1/2, 1/7, 1/26 of the error. What inertia
- * has to say is left to the projection that follows.
+ * The solve is repeated with a corrected pressure [Uzawa]: p changes by mu times the remaining
+ * divergence. For viscous stress alone the eigenvalues of that step are at most 3/2, that of a
+ * swelling drop, because (div v)^2 <= 3 D:D, and 1/2 where liquid is confined: Chebyshev's
+ * iteration for that range leaves 1/2, 1/7, 1/26 of the error. The effect of inertia is left to the
+ * projection that follows.
  *
- * p and the divergence are means at nodes, from which tets take theirs: tet by tet there would be
- * more conditions than velocities, and the mesh would lock. Where viscosity jumps a node's mu is
- * the least around it: the thin side gives way. */
+ * p and the divergence are means at nodes, from which tets take theirs: with one condition per tet
+ * there would be more conditions than velocities, and the mesh would lock. Where viscosity jumps, a
+ * node's mu is the least around it: the less viscous side gives way. */
 #include "viscosity/viscosity.h"
 
-/* Of the eigenvalues. */
+/* Centre and half width of the range of eigenvalues. */
 #define CENTRE 1.0
 #define HALF_WIDTH 0.5
 
@@ -30,7 +31,7 @@ typedef struct args {
     const un_viscous_def *in;
     const un_tets *mesh;
     const double *stiff;
-    double old, new; /* shares in the next step of the last one and of the divergence */
+    double old, new; /* weights of the last step and of the divergence in the next step */
 } args;
 
 static double viscosity_of(const args *s, int32_t t)
@@ -38,7 +39,7 @@ static double viscosity_of(const args *s, int32_t t)
     return un_viscous_mean(s->in->viscosity, s->mesh->tet[t], s->in->viscosity_all);
 }
 
-/* Of liquid, as the stress counts it. */
+/* Volume of liquid, as the stress counts it. */
 static void find_volumes(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
@@ -53,7 +54,7 @@ static void find_volumes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Divergences of tets; returns mu times the square of the strain, times the volume, summed up. */
+/* Finds divergences of tets; returns the sum of mu times the squared strain times the volume. */
 static double look_at_tets(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
@@ -85,7 +86,7 @@ static double look_at_tets(void *arg, int64_t begin, int64_t end)
     return strain;
 }
 
-/* Returns mu times the square of the divergence, times the volume, summed up. */
+/* Returns the sum of mu times the squared divergence times the volume. */
 static double find_divergence(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
@@ -121,8 +122,8 @@ static void next_step(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The guess, smoothed: what alternates from node to node has no divergence to be seen by, and would
- * grow from step to step. */
+/* Takes the guess, smoothed: a mode that alternates from node to node does not show in the
+ * divergence, and would grow from step to step. */
 static void first_step(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;

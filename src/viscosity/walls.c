@@ -1,5 +1,5 @@
-/* Walls as viscous liquid meets them: nodes on or inside solids and closed sides stick to them, or
- * slide along them [Batty11 section 4, and beyond it]. */
+/* Walls for viscous liquid: nodes on or inside solids and closed sides stick to them [Batty11
+ * section 4], or slide along them. */
 #include "viscosity/viscosity.h"
 
 void un_viscous_walls_free(un_context *ctx, un_viscous_walls *w)
@@ -17,7 +17,7 @@ typedef struct find_args {
     double snap;
 } find_args;
 
-/* Sides that x lies on or beyond: bits by UN_SIDE_. */
+/* The sides that x lies on or beyond, as a bit mask by UN_SIDE_. */
 static uint32_t sides_at(const un_tet_walls *tw, un_vec3 x, double snap)
 {
     const un_scene_def *def = &tw->walls->scene->def;
@@ -31,10 +31,10 @@ static uint32_t sides_at(const un_tet_walls *tw, un_vec3 x, double snap)
     return sides;
 }
 
-/* Takes a direction out of what is free. */
+/* Removes a direction from the free ones. */
 static void hold(double free[9], un_vec3 n)
 {
-    /* of n, what is free so far */
+    /* the part of n that is still free */
     un_vec3 m = un_v3(free[0] * n.x + free[1] * n.y + free[2] * n.z,
                       free[3] * n.x + free[4] * n.y + free[5] * n.z,
                       free[6] * n.x + free[7] * n.y + free[8] * n.z);
@@ -94,7 +94,7 @@ un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_t
     return UN_OK;
 }
 
-/* Of a face of the tet, opposite its corner k, m2: 3 V |grad N_k|. */
+/* Area of the tet's face opposite corner k, m2: 3 V |grad N_k|. */
 static double face_area(const un_tets *mesh, int32_t t, int k)
 {
     const double *g = un_tets_shape(mesh, t)->gradient[k];
@@ -115,8 +115,8 @@ double un_viscous_wall_drag(const un_tet_walls *tw, int32_t t, int i)
         for (int side = 0; side < 6 && k != i; side++)
             if (face >> side & 1) drag += face_area(mesh, t, k) / (3 * slip[side]);
     }
-    /* A cut inside the tet: how fast the open volume grows as the wall recedes. Shared out among
-     * the nodes in the wall. */
+    /* The area of a cut inside the tet: how fast the open volume grows as the wall recedes. It is
+     * divided among the nodes in the wall. */
     double v[4], more[4], less[4], step = 1e-4 * un_tets_size(mesh, t);
     int inside = 0;
     for (int k = 0; k < 4; k++) {
