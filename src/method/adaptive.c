@@ -308,13 +308,16 @@ un_status un_adaptive_level_set(un_adaptive *a)
 
 un_status un_adaptive_sizes(un_adaptive *a, double dt)
 {
+    un_sizing_nodes nodes;
     un_sizing_def def = {.scene = a->core.scene,
-                         .mesh = &a->mesh.tets,
+                         .nodes = &nodes,
                          .phi = a->node.phi,
-                         .walls = &a->mesh.walls,
+                         .wall = a->mesh.walls.phi,
+                         .solid = a->mesh.walls.phi_solid,
                          .velocity = a->node.u,
                          .time = a->core.time,
                          .scale = a->budget.scale};
+    UN_TRY(un_sizing_nodes_tets(a->core.ctx, &a->core.arena, &nodes, &a->mesh.tets, def.phi));
     UN_TRY(un_sizing_evaluate(a->core.ctx, &a->core.arena, a->node.size, &def));
     un_arena_reset(&a->core.arena);
     un_sizing_to_particles(a->core.ctx, &a->markers, a->node.size, &a->mesh.tets, dt);

@@ -3,7 +3,7 @@
  *     S = min(custom, film, max(depth, V(min(curvature, solid curvature, strain))))
  *
  * each between the finest and the coarsest cell; V lets through what the camera sees and gives the
- * coarsest surface cell elsewhere. Evaluated at the nodes of the simulation mesh, then limited so
+ * coarsest surface cell elsewhere. Evaluated at nodes, which any mesh can provide, then limited so
  * that sizes change slowly from place to place. */
 #ifndef UN_SIZING_H
 #define UN_SIZING_H
@@ -13,23 +13,102 @@
 #include "particles/particles.h"
 #include "scene/scene.h"
 
+/* ---- nodes: where sizes are evaluated, on any mesh ---- */
+
+/* Of near_count: there are more neighbours than fit the list. */
+#define UN_NEAR_MANY 255
+
+typedef struct un_sizing_slopes un_sizing_slopes;
+
+/* The nodes of a mesh and their neighbours. Nodes may be corners of cells, their centres, or both.
+ * Fast if nodes that are close in space are close in the arrays too (as along a Morton curve). */
+typedef struct un_sizing_nodes {
+    int32_t count, dim;
+    const un_vec3 *x;        /* m */
+    const uint8_t *level;    /* size class of the smallest cell at the node */
+    const double *cell;      /* by level: edge of the cells, m */
+    double finest, coarsest; /* edges of the smallest and the largest possible cells, m */
+    const uint8_t *used;     /* nodes that matter: un_sizing_choose */
+    /* Neighbours of node n: near[near_first[n]] and the next, near_count[n] of them. Nodes that do
+     * not matter have none. Lists may name them, which does no harm, nor does naming one twice. */
+    const int32_t *near_first; /* count + 1 */
+    const uint8_t *near_count;
+    const int32_t *near;
+    const float *near_length; /* distance to each neighbour, m; NULL: by code */
+    const uint8_t *near_code;
+    float length[256]; /* by code, m */
+    /* Complete lists of nodes whose near_count is UN_NEAR_MANY; their list above is full, up to
+     * near_first[n + 1]. */
+    int32_t many_count;
+    const int32_t *many, *many_first; /* the nodes, ascending; many_count + 1 */
+    const int32_t *many_near;
+    const float *many_length;
+    /* How the mesh computes derivatives; NULL: from the neighbours (slopes.c). */
+    const un_sizing_slopes *slopes;
+    void *mesh; /* for slopes */
+} un_sizing_nodes;
+
+typedef struct un_sizing_flow {
+    const un_vec3 *u; /* at nodes, right where phi < 0 */
+    const float *phi;
+    double deep;  /* m: strain counts where -deep <= phi < 0 */
+    double speed; /* m/s */
+} un_sizing_flow;
+
+struct un_sizing_slopes {
+    /* div(grad phi / |grad phi|), 1/m, at nodes with band[n]; 0 at others. phi may be infinite. */
+    un_status (*curvature)(un_context *ctx, un_arena *arena, float *kappa,
+                           const un_sizing_nodes *nodes, const float *phi, const uint8_t *band);
+    /* The length over which the velocity changes by `speed`: speed / |e|, e the strain tensor, from
+     * velocities in the liquid alone. Infinite or NaN: unknown. */
+    un_status (*strain)(un_context *ctx, un_arena *arena, float *length,
+                        const un_sizing_nodes *nodes, const un_sizing_flow *flow);
+    /* Unit vector along the gradient of a field at node n; zero where it is flat. */
+    un_vec3 (*direction)(const un_sizing_nodes *nodes, int32_t n, const float *field);
+};
+extern const un_sizing_slopes un_sizing_slopes_near; /* from the neighbours */
+
+/* Finds the nodes that matter: those in the liquid and up to two cells outside it. Needs count,
+ * level and cell. The array is in the arena. */
+un_status un_sizing_choose(un_context *ctx, un_arena *arena, un_sizing_nodes *nodes,
+                           const float *phi);
+/* The nodes of tets, for a level set phi at them; all arrays are in the arena (tets.c). Nodes may
+ * have been moved. */
+un_status un_sizing_nodes_tets(un_context *ctx, un_arena *arena, un_sizing_nodes *nodes,
+                               const un_tets *mesh, const float *phi);
+
+/* How many of a node's neighbours are in its first list. */
+static inline int32_t un_sizing_listed(const un_sizing_nodes *nodes, int64_t n)
+{
+    int32_t room = nodes->near_first[n + 1] - nodes->near_first[n], count = nodes->near_count[n];
+    return count < room ? count : room;
+}
+
+/* ---- sizes ---- */
+
 typedef struct un_sizing_def {
     const un_scene *scene;
-    const un_tets *mesh;
-    const float *phi;          /* at nodes: the liquid's level set; may be infinite */
-    const un_tet_walls *walls; /* solids */
-    const un_vec3 *velocity;   /* at nodes, right where phi < 0; NULL: no strain yet */
-    double time;               /* s, for camera and custom */
-    double scale;              /* of all sizes, from the budget; 1: none */
+    const un_sizing_nodes *nodes;
+    const float *phi;        /* at nodes: the liquid's level set; may be infinite */
+    const float *wall;       /* at nodes: distance to solids and closed sides; NULL: none */
+    const float *solid;      /* at nodes: distance to solids, negative inside; NULL: none */
+    const un_vec3 *velocity; /* at nodes, right where phi < 0; NULL: no strain yet */
+    double time;             /* s, for camera and custom */
+    double scale;            /* of all sizes, from the budget; 1: none */
 } un_sizing_def;
 
-/* size: at nodes; those farther than two cells outside the liquid do not matter and get the
- * coarsest. Runs Lua when the scene has a camera or a custom formula: from one thread. */
+/* size: at nodes; those that do not matter get the coarsest. Runs Lua when the scene has a camera
+ * or a custom formula: from one thread. */
 un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
                              const un_sizing_def *def);
 
-/* Gives particles their wanted size, which may grow by `growth` at most since it was found last: it
- * shrinks at once, so detail appears where it is needed and fades where it was (particles.c). */
+/* Lowers sizes until none exceeds a neighbour's by more than grade times their distance (limit.c).
+ * Nodes that do not matter keep their size, which must be at least every other. */
+un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
+                          const un_sizing_nodes *nodes, double grade);
+
+/* Gives particles their wanted size. It shrinks at once and grows slowly, so that detail appears
+ * where it is needed and fades where it was (particles.c). */
 void un_sizing_to_particles(un_context *ctx, un_markers *markers, const float *size,
                             const un_tets *mesh, double dt);
 void un_sizing_forget(un_particles *particles); /* any size is as good before the first */

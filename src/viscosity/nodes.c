@@ -53,19 +53,24 @@ static inline uint8_t wall_kind(const args *s, int64_t n)
 
 /* ---- tets ---- */
 
-static void make_table(args *s)
+/* Between corner i of a tet and the others. */
+static void measure_stress(double stress[4][9], const un_tet_shape *shape, int i, bool laplacian)
 {
-    for (int32_t k = 0; k < s->mesh->shape_count; k++) {
-        const un_tet_shape *shape = &s->mesh->shapes[k];
-        for (int ij = 0; ij < 16; ij++) {
-            const double *g = shape->gradient[ij / 4], *h = shape->gradient[ij % 4];
-            double dot = g[0] * h[0] + g[1] * h[1] + g[2] * h[2];
-            for (int c = 0; c < 9; c++) {
-                double cross = s->in->laplacian ? 0 : g[c % 3] * h[c / 3];
-                s->v->stress[k][ij][c] = shape->volume * (cross + (c % 4 == 0 ? dot : 0));
-            }
+    for (int j = 0; j < 4; j++) {
+        const double *g = shape->gradient[i], *h = shape->gradient[j];
+        double dot = g[0] * h[0] + g[1] * h[1] + g[2] * h[2];
+        for (int c = 0; c < 9; c++) {
+            double cross = laplacian ? 0 : g[c % 3] * h[c / 3];
+            stress[j][c] = shape->volume * (cross + (c % 4 == 0 ? dot : 0));
         }
     }
+}
+
+static void make_table(args *s)
+{
+    for (int32_t k = 0; k < s->mesh->shape_count; k++)
+        for (ptrdiff_t i = 0; i < 4; i++)
+            measure_stress(s->v->stress[k] + 4 * i, &s->mesh->shapes[k], (int)i, s->in->laplacian);
 }
 
 static double weigh_tets(void *arg, int64_t begin, int64_t end)
@@ -130,6 +135,7 @@ static void weigh_nodes(void *arg, int64_t begin, int64_t end)
 static inline void gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], un_vec3 *b)
 {
     const un_tets *m = s->mesh;
+    double own[4][9]; /* of a tet with a moved node */
     un_row_begin(r);
     un_row_find(r, (int32_t)n);
     if (val) memset(val[0], 0, sizeof val[0]);
@@ -139,6 +145,10 @@ static inline void gather_row(const args *s, int64_t n, un_row *r, double (*val)
         if (!(stiff > 0)) continue;
         const int32_t *node = m->tet[t];
         const double(*stress)[9] = s->v->stress[m->shape[t]] + (ptrdiff_t)4 * i;
+        if (val && m->own_count > 0 && m->own_first[t + 1] > m->own_first[t]) {
+            measure_stress(own, un_tets_shape(m, t), i, s->in->laplacian);
+            stress = own;
+        }
         for (int j = 0; j < 4; j++) {
             const double *k = stress[j];
             if (s->v->index[node[j]] >= 0) {

@@ -23,6 +23,7 @@ typedef struct bench {
     un_tet_walls tet_walls;
     float *phi, *size;
     un_vec3 *velocity;
+    un_sizing_nodes nodes;
     un_sizing_def def;
 } bench;
 
@@ -68,7 +69,7 @@ static inline void bench_fields(bench *b, level_set *phi, const double *p)
         b->phi[n] = (float)phi(b->mesh.x[n], p);
         b->size[n] = NAN;
     }
-    b->def = (un_sizing_def){.scene = b->scene, .mesh = &b->mesh, .phi = b->phi, .scale = 1};
+    b->def = (un_sizing_def){.scene = b->scene, .nodes = &b->nodes, .phi = b->phi, .scale = 1};
     if (b->scene->def.solid_count > 0) {
         static un_grid grid;
         grid = un_grid_make(b->scene->def.domain.size, b->scene->def.detail.finest);
@@ -76,7 +77,8 @@ static inline void bench_fields(bench *b, level_set *phi, const double *p)
         check_ok(b->ctx, un_walls_create(b->ctx, &grid, b->bodies, false, &b->walls));
         un_tet_walls_init(b->ctx, &b->tet_walls, b->walls);
         check_ok(b->ctx, un_tet_walls_sample(&b->tet_walls, &b->mesh));
-        b->def.walls = &b->tet_walls;
+        b->def.wall = b->tet_walls.phi;
+        b->def.solid = b->tet_walls.phi_solid;
     }
 }
 
@@ -94,6 +96,7 @@ static inline void bench_begin(bench *b, int32_t threads, const char *text)
 static inline void bench_evaluate(bench *b)
 {
     un_arena_reset(&b->arena);
+    check_ok(b->ctx, un_sizing_nodes_tets(b->ctx, &b->arena, &b->nodes, &b->mesh, b->phi));
     check_ok(b->ctx, un_sizing_evaluate(b->ctx, &b->arena, b->size, &b->def));
 }
 

@@ -297,14 +297,15 @@ static un_status evaluate_all(un_context *ctx, void *arg)
         phi[n] = (float)wavy_set(mesh.x[n], NULL);
         velocity[n] = mesh.x[n];
     }
-    un_tet_walls walls = {.phi_solid = phi};
+    un_sizing_nodes nodes;
     un_sizing_def def = {.scene = scene,
-                         .mesh = &mesh,
+                         .nodes = &nodes,
                          .phi = phi,
-                         .walls = &walls,
+                         .solid = phi,
                          .velocity = velocity,
                          .scale = 1};
     un_arena_free(&arena); /* every allocation of its own */
+    UN_TRY_DONE(un_sizing_nodes_tets(ctx, &arena, &nodes, &mesh, phi));
     status = un_sizing_evaluate(ctx, &arena, size, &def);
 done:
     un_free(ctx, velocity);
