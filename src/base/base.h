@@ -1,6 +1,6 @@
 /* Base: status, memory, arrays, files, vectors, parallel loops, timers, random numbers.
  *
- * Included by everything, includes nothing of ours but the public header. */
+ * Every folder includes it; it includes nothing of Undine but the public header. */
 #ifndef UN_BASE_H
 #define UN_BASE_H
 
@@ -26,8 +26,8 @@
 #define UN_ASSERT(condition) assert(condition)
 #endif
 
-/* Two and three dimensions are one kernel: a function that is inlined with a constant `dim`. The
- * call is made with the one of d, 2 or 3. */
+/* Two and three dimensions share one kernel, a function that is inlined with a constant `dim`.
+ * UN_BY_DIM makes the call with dim = d, 2 or 3. */
 #define UN_KERNEL static inline __attribute__((always_inline))
 #define UN_BY_DIM(d, call)                                                                         \
     do {                                                                                           \
@@ -65,8 +65,8 @@ void un_log(un_context *ctx, un_log_level level, const char *format, ...)
 
 /* ---- memory (memory.c) ---- */
 
-/* One allocator per context counts bytes and honours the cap; safe from any thread. Blocks are
- * aligned to 64 bytes and not cleared. NULL, with the message set, when it cannot. */
+/* One allocator per context counts bytes and keeps to the cap; safe from any thread. Blocks are
+ * aligned to 64 bytes and not cleared. Returns NULL, with the message set, on failure. */
 void *un_alloc(un_context *ctx, size_t count, size_t size);
 void *un_alloc_zero(un_context *ctx, size_t count, size_t size);
 void un_free(un_context *ctx, void *block); /* NULL is fine */
@@ -96,10 +96,10 @@ size_t un_memory_cap(const un_context *ctx); /* 0: none */
  * be NULL at the start. On failure array and capacity are unchanged. */
 un_status un_array_reserve(un_context *ctx, void **array, size_t *capacity, size_t count,
                            size_t size);
-/* As above without keeping the contents: scratch that survives between steps. */
+/* As above, but the contents are lost: for scratch that is kept between steps. */
 un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t count, size_t size);
 
-/* Text that grows. A failed allocation sticks; un_free takes the bytes. */
+/* Text that grows. After a failed allocation it stays failed; un_free frees the bytes. */
 typedef struct un_text {
     un_context *ctx;
     char *bytes;
@@ -108,37 +108,37 @@ typedef struct un_text {
 } un_text;
 void un_text_add(un_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Step arena: temporaries that all end together. Never moves what it has handed out. */
+/* Step arena: temporaries that are all freed together. Blocks it has handed out never move. */
 typedef struct un_arena {
     un_context *ctx;
     struct un_arena_chunk *chunks; /* newest first */
-    size_t used, peak;             /* bytes handed out since the last reset; most between two */
+    size_t used, peak; /* bytes handed out since the last reset; the most between two resets */
     int32_t resets;
 } un_arena;
 void un_arena_init(un_arena *arena, un_context *ctx);
 void un_arena_free(un_arena *arena);  /* gives all memory back */
-void un_arena_reset(un_arena *arena); /* keeps room for as much as was needed lately */
+void un_arena_reset(un_arena *arena); /* keeps as much room as was needed recently */
 void *un_arena_alloc(un_arena *arena, size_t count, size_t size); /* 64-byte aligned, not cleared */
 
 /* ---- files (file.c) ---- */
 
 typedef struct un_file un_file;
-/* Opens a file beside path; nothing appears under path before un_file_commit. All writes
- * are buffered; the first failure sticks and is reported by commit. */
+/* Opens a file beside path; nothing appears under path before un_file_commit. All writes are
+ * buffered; the first failure is kept, and commit reports it. */
 un_status un_file_create(un_context *ctx, const char *path, un_file **file);
 void un_file_write(un_file *file, const void *bytes, size_t count);
 /* `count` numbers of `size` bytes each, least significant byte first. */
 void un_file_write_little(un_file *file, const void *values, size_t count, size_t size);
 void un_file_printf(un_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What was written is what a reader of this name finds, but not yet under the file's own; NULL for
- * devices. Call un_file_commit all the same. */
+/* Flushes and returns the temporary name, under which a reader finds all that was written so far;
+ * NULL for devices. un_file_commit must still be called. */
 const char *un_file_aside(un_file *file);
 un_status un_file_status(const un_file *file); /* of the writes so far */
-/* Flush, sync, rename, sync the folder; frees the handle either way and removes the aside file
+/* Flush, sync, rename, sync the folder; frees the handle in any case and removes the temporary file
  * on failure. */
 un_status un_file_commit(un_file *file);
 void un_file_discard(un_file *file);
-/* mkdir -p. */
+/* Like mkdir -p. */
 un_status un_directory_create(un_context *ctx, const char *path);
 /* Whole file, NUL-terminated; size may be NULL. Free with un_free. */
 un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *size);
@@ -148,12 +148,12 @@ un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int 
 /* ---- parallel loops (parallel.c), the only file that knows about threads ---- */
 
 /* [0, count) is cut into blocks of `grain` (a property of the loop, never of the thread count);
- * body gets one block at a time, in any order, from any thread. A body writes only what belongs
- * to its own indices. Not to be nested. */
+ * body gets one block at a time, in any order, from any thread. A body writes only data of its own
+ * indices. Loops must not be nested. */
 typedef void un_parallel_body(void *arg, int64_t begin, int64_t end);
 void un_parallel_for(un_context *ctx, int64_t count, int64_t grain, un_parallel_body *body,
                      void *arg);
-/* Block results are combined in block order: the same bits for any thread count. */
+/* Block results are combined in block order, so any thread count gives the same bits. */
 typedef double un_parallel_value(void *arg, int64_t begin, int64_t end);
 double un_parallel_sum(un_context *ctx, int64_t count, un_parallel_value *value, void *arg);
 double un_parallel_max(un_context *ctx, int64_t count, un_parallel_value *value, void *arg);
@@ -161,18 +161,18 @@ double un_parallel_max(un_context *ctx, int64_t count, un_parallel_value *value,
 typedef void un_parallel_values(void *arg, int64_t begin, int64_t end, double *sums);
 void un_parallel_sums(un_context *ctx, int64_t count, int32_t width, un_parallel_values *values,
                       void *arg, double *sums);
-/* Cuts [0, count) into the fixed blocks the sums use; at least 1, at most UN_BLOCKS_MAX. */
+/* The length of the fixed blocks that sums cut [0, count) into: 1 to UN_BLOCKS_MAX blocks. */
 #define UN_BLOCKS_MAX 256
 int64_t un_block_grain(int64_t count);
 
-/* Stable sort permutation of 32-bit keys: order[k] is the index of the k-th smallest key.
- * keys is left as it was; scratch comes from the arena. key_bits: significant bits (1..32). */
+/* Stable sort permutation of 32-bit keys: order[k] is the index of the k-th smallest key. keys is
+ * not changed; scratch comes from the arena. key_bits: significant bits (1..32). */
 un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, const uint32_t *keys,
                            int64_t count, int32_t key_bits);
 /* The same for 64-bit keys (key_bits 1..64). */
 un_status un_parallel_sort64(un_context *ctx, un_arena *arena, int32_t *order, const uint64_t *keys,
                              int64_t count, int32_t key_bits);
-/* The first of ascending keys that is not below `key`; count: all are. */
+/* The index of the first of the ascending keys that is not below `key`; count if all are. */
 static inline int64_t un_lower_bound(const uint64_t *keys, int64_t count, uint64_t key)
 {
     int64_t lo = 0, hi = count;
@@ -188,8 +188,8 @@ static inline int64_t un_lower_bound(const uint64_t *keys, int64_t count, uint64
 /* Sorts the keys themselves, in place. */
 un_status un_parallel_sort_keys(un_context *ctx, un_arena *arena, uint64_t *keys, int64_t count,
                                 int32_t key_bits);
-/* Replaces each value by the sum of those before it; returns the sum of all. Sums beyond 32 bits
- * leave the values without meaning but the returned sum right. */
+/* Replaces each value by the sum of those before it; returns the sum of all. If the sum exceeds 32
+ * bits, the values are meaningless but the returned sum is right. */
 int64_t un_parallel_scan(un_context *ctx, int32_t *values, int64_t count);
 
 /* ---- time (timer.c) ---- */
@@ -197,8 +197,8 @@ int64_t un_parallel_scan(un_context *ctx, int32_t *values, int64_t count);
 double un_seconds(void);           /* monotonic */
 double un_processor_seconds(void); /* of all threads of the process */
 
-/* ---- random numbers: stateless, so that they are the same for any order and any thread count, and
- * nothing needs saving. ---- */
+/* ---- random numbers: without state, so they are the same for any order and any thread count, and
+ * there is nothing to save. ---- */
 
 static inline uint64_t un_hash64(uint64_t x)
 {
@@ -303,8 +303,8 @@ un_pose un_pose_identity(void);
 un_pose un_pose_euler(un_vec3 degrees);
 un_pose un_pose_axis(un_vec3 axis, double degrees);
 un_pose un_pose_compose(const un_pose *outer, const un_pose *inner); /* inner first */
-/* The rotation as a unit quaternion w, x, y, z with w >= 0; and a pose without scale from one,
- * which need not be of unit length. */
+/* The rotation as a unit quaternion w, x, y, z with w >= 0; and a pose without scale from a
+ * quaternion of any length. */
 void un_pose_quaternion(const un_pose *pose, double q[4]);
 un_pose un_pose_of_quaternion(const double q[4], un_vec3 translation);
 static inline un_vec3 un_pose_rotate(const un_pose *pose, un_vec3 x)

@@ -1,4 +1,4 @@
-/* Inside of the context; only base/ includes this. */
+/* The private part of the context; only base/ includes this. */
 #ifndef UN_BASE_CONTEXT_H
 #define UN_BASE_CONTEXT_H
 

@@ -1,10 +1,10 @@
 /* Files that appear only when complete.
  *
- * A file is written beside its place as <path>.<process>.tmp, synced, renamed over <path>, and the
- * folder is synced, so that a reader finds the old file or the new one and never a part of it,
- * even after a power cut. What a killed run leaves behind ends in .tmp, is read by nobody and may
- * be deleted. Devices and pipes (/dev/null, /dev/stdout) are written to directly: renaming over
- * them would replace them. */
+ * A file is written beside its place as <path>.<process>.tmp, synced and renamed over <path>, and
+ * the folder is synced. So a reader finds the old file or the new one and never a part of it, even
+ * after a power cut. Files that a killed run leaves behind end in .tmp; nothing reads them, and
+ * they may be deleted. Devices and pipes (/dev/null, /dev/stdout) are written to directly: renaming
+ * over them would replace them. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -18,9 +18,9 @@
 struct un_file {
     un_context *ctx;
     char *path;
-    char *aside; /* where the bytes go until commit; NULL: straight to path */
+    char *aside; /* the temporary file; NULL: bytes go straight to path */
     int fd;
-    un_status status; /* of the first failure; its sentence is in the context's message */
+    un_status status; /* of the first failure; the context's message explains it */
     size_t used;
     char buffer[BUFFER_BYTES];
 };
@@ -75,9 +75,9 @@ un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int 
                    remedy(error, strcmp(verb, "read") == 0));
 }
 
-/* Makes the entries of the folder that holds path durable. Some file systems cannot sync a folder,
- * and say so with EINVAL, and some folders may be written but not read; nothing more can be done
- * there. */
+/* Makes the entries of the folder that holds path durable. Some file systems cannot sync a folder
+ * and return EINVAL, and some folders may be written but not read; there nothing more can be
+ * done. */
 static int sync_folder(const char *path)
 {
     char folder[4096];
@@ -133,7 +133,7 @@ un_status un_file_create(un_context *ctx, const char *path, un_file **out)
             return UN_ERROR_MEMORY;
         }
         snprintf(file->aside, length, "%s.%ld.tmp", path, (long)getpid());
-        unlink(file->aside); /* of an earlier process with our number */
+        unlink(file->aside); /* left by an earlier process with our number */
         file->fd = open(file->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->fd < 0) error = errno;
     }
@@ -302,7 +302,7 @@ un_status un_directory_create(un_context *ctx, const char *path)
 un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *size)
 {
     *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block us */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
     if (fd < 0) return un_file_fail(ctx, "read", path, errno);
     un_status status = UN_OK;
     char *bytes = NULL;
@@ -320,7 +320,7 @@ un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *s
                              path);
         goto done;
     }
-    /* what a growing file gains meanwhile is left for the next reader */
+    /* bytes added meanwhile by another program are not read */
     size_t whole = (size_t)found.st_size;
     UN_ALLOC_DONE(ctx, bytes, whole + 1);
     while (used < whole) {

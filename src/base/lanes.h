@@ -1,4 +1,4 @@
-/* Eight floats at once, in vector types of gcc and clang: what their operators leave out. */
+/* Eight floats at once, in vector types of gcc and clang: operations that these types lack. */
 #ifndef UN_BASE_LANES_H
 #define UN_BASE_LANES_H
 
@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-/* Without AVX compilers warn that such vectors are passed differently from before; all of ours stay
+/* Without AVX, compilers warn that passing such vectors has changed between versions; ours stay
  * within one object file. */
 #if !defined(__AVX__)
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -57,7 +57,7 @@ static inline un_lanes8 un_lanes8_sqrt(un_lanes8 a)
     return out;
 #endif
 }
-/* The lanes of a whose bits are set, zero in the others. */
+/* The lanes of a where the mask is set, zero in the others. */
 static inline un_lanes8 un_lanes8_where(un_bits8 bits, un_lanes8 a)
 {
     return (un_lanes8)((un_bits8)a & bits);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Before each block; 64 bytes, so that blocks stay aligned for vector loads. */
+/* Stands before each block; 64 bytes, so that blocks stay aligned for vector loads. */
 typedef union block_head {
     size_t bytes;
     char pad[64];
@@ -25,7 +25,7 @@ size_t un_memory_cap(const un_context *ctx)
     return ctx->def.memory_cap;
 }
 
-/* Books `more` bytes against the cap; false when they do not fit. */
+/* Counts `more` bytes against the cap; false if they do not fit. */
 static bool book(un_context *ctx, size_t more)
 {
     int64_t n = (int64_t)atomic_fetch_add(&ctx->allocations, 1) + 1;
@@ -41,7 +41,7 @@ static bool book(un_context *ctx, size_t more)
     return true;
 }
 
-/* What is not set yet is no number: whoever reads it is found out. On where asserts are. */
+/* Fills new memory with NaN, so that reads of unset values show. Only in builds with asserts. */
 static void poison(void *block, size_t bytes)
 {
 #ifdef NDEBUG
@@ -111,7 +111,7 @@ char *un_strdup(un_context *ctx, const char *text)
     return copy ? memcpy(copy, text, length) : NULL;
 }
 
-/* Room to spare for arrays that grow; under a cap each takes at most this share of what is left. */
+/* Spare room of growing arrays: under a cap, each takes at most this share of the memory left. */
 #define SPARE_SHARE 256
 
 static size_t grown(const un_context *ctx, size_t capacity, size_t count, size_t size)
@@ -175,7 +175,7 @@ typedef struct un_arena_chunk {
 } un_arena_chunk;
 
 #define ARENA_CHUNK ((size_t)1 << 20)
-/* After this many resets what was needed before them is forgotten. */
+/* The arena forgets how much was needed before this many resets. */
 #define ARENA_MEMORY 64
 
 void un_arena_init(un_arena *arena, un_context *ctx)
@@ -198,9 +198,9 @@ void un_arena_free(un_arena *arena)
     un_arena_init(arena, arena->ctx);
 }
 
-/* One chunk that was large enough stays. Several make room for one as large as all of them, which
- * the next request brings: memory given back and taken again every step costs a tenth of it in page
- * faults. */
+/* A single chunk that was large enough stays. Several are freed, and the next request allocates one
+ * as large as all of them: freeing and allocating the memory again every step costs a tenth of the
+ * step in page faults. */
 void un_arena_reset(un_arena *arena)
 {
     arena->peak = arena->used > arena->peak ? arena->used : arena->peak;
@@ -214,8 +214,8 @@ void un_arena_reset(un_arena *arena)
     arena->used = 0;
 }
 
-/* How much a new chunk should hold so that `bytes` fit and, if it is the first, all the rest that
- * is likely to follow. */
+/* The size of a new chunk: `bytes` must fit and, if it is the first, everything that is likely to
+ * follow. */
 static size_t chunk_capacity(const un_arena *arena, size_t bytes)
 {
     size_t least = bytes > ARENA_CHUNK ? bytes : ARENA_CHUNK;

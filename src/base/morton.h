@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* One instruction where it is one; AMD's first two generations take hundreds of cycles for it. */
+/* pdep does it in one instruction; on AMD's first two Zen generations that takes hundreds of
+ * cycles. */
 #if defined(__BMI2__) && !defined(__znver1__) && !defined(__znver2__)
 #include <immintrin.h>
 #define UN_MORTON_PDEP 1
@@ -13,7 +14,8 @@
 /* Morton bits of x; shifted by one and two those of y and z. */
 #define UN_MORTON_LANE 0x1249249249249249u
 
-/* Interleaves the lower 21 bits of each: bit 0 of x, y, z, then bit 1, ... */
+/* Spreads the lower 21 bits of a coordinate to every third bit. A code has bit 0 of x, y, z, then
+ * bit 1, ... */
 static inline uint64_t un_morton_spread(uint64_t v)
 {
 #ifdef UN_MORTON_PDEP

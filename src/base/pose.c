@@ -42,12 +42,13 @@ un_pose un_pose_compose(const un_pose *outer, const un_pose *inner)
     return pose;
 }
 
-/* From the largest of the four, so that none is a small difference of large numbers [Shepperd]. */
+/* Starts from the largest of the four components, so that none is a small difference of large
+ * numbers [Shepperd]. */
 void un_pose_quaternion(const un_pose *pose, double q[4])
 {
     const double(*r)[3] = pose->rotation;
     double trace = r[0][0] + r[1][1] + r[2][2];
-    int k = 0; /* of the diagonal, the largest; 3: the trace is */
+    int k = 0; /* the largest of the diagonal's entries; 3: the trace is larger */
     for (int i = 1; i < 3; i++)
         if (r[i][i] > r[k][k]) k = i;
     if (trace > r[k][k]) k = 3;

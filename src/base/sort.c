@@ -42,6 +42,18 @@ static void scatter(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Counts become first places: digit by digit, and block by block within a digit. */
+static void place_digits(uint32_t *counts, uint32_t digit_count, int64_t block_count)
+{
+    uint32_t place = 0;
+    for (uint32_t digit = 0; digit < digit_count; digit++)
+        for (int64_t b = 0; b < block_count; b++) {
+            uint32_t n = counts[b * DIGITS + digit];
+            counts[b * DIGITS + digit] = place;
+            place += n;
+        }
+}
+
 un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, const uint32_t *keys,
                            int64_t count, int32_t key_bits)
 {
@@ -53,20 +65,14 @@ un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, con
     sort_pass s = {.keys = keys, .counts = counts};
     s.grain = un_max64(4096, (count + SORT_BLOCKS - 1) / SORT_BLOCKS);
     int64_t block_count = (count + s.grain - 1) / s.grain;
-    /* So that the last pass lands in order. */
+    /* So that the last pass ends in order. */
     int32_t *buffers[2] = {pass_count % 2 ? order : other, pass_count % 2 ? other : order};
     for (int32_t pass = 0; pass < pass_count; pass++) {
         s.shift = pass * DIGIT_BITS;
         s.from = pass ? buffers[(pass + 1) % 2] : NULL;
         s.to = buffers[pass % 2];
         un_parallel_for(ctx, count, s.grain, count_digits, &s);
-        uint32_t place = 0;
-        for (int32_t digit = 0; digit < DIGITS; digit++)
-            for (int64_t b = 0; b < block_count; b++) {
-                uint32_t n = counts[b * DIGITS + digit];
-                counts[b * DIGITS + digit] = place;
-                place += n;
-            }
+        place_digits(counts, DIGITS, block_count);
         un_parallel_for(ctx, count, s.grain, scatter, &s);
     }
     return UN_OK;
@@ -112,8 +118,8 @@ static void scatter_wide(void *arg, int64_t begin, int64_t end)
         }
 }
 
-/* keys[0] is the input; the passes go to and fro between keys[1] and keys[2] (which may be the
- * input) and between the two index arrays, and end in the first of each pair. */
+/* keys[0] is the input. The passes alternate between keys[1] and keys[2] (which may be the input)
+ * and between the two index arrays, and end in the first of each pair. */
 static un_status sort_wide(un_context *ctx, un_arena *arena, uint64_t *const keys[3],
                            int32_t *const index[2], int64_t count, int32_t pass_count,
                            int32_t key_bits)
@@ -132,13 +138,7 @@ static un_status sort_wide(un_context *ctx, un_arena *arena, uint64_t *const key
         s.to = keys[1 + side];
         s.to_index = index[side];
         un_parallel_for(ctx, count, s.grain, count_wide_digits, &s);
-        uint32_t place = 0;
-        for (uint32_t digit = 0; digit <= s.mask; digit++)
-            for (int64_t b = 0; b < block_count; b++) {
-                uint32_t n = counts[b * DIGITS + digit];
-                counts[b * DIGITS + digit] = place;
-                place += n;
-            }
+        place_digits(counts, s.mask + 1, block_count);
         un_parallel_for(ctx, count, s.grain, scatter_wide, &s);
     }
     return UN_OK;
@@ -163,7 +163,7 @@ un_status un_parallel_sort_keys(un_context *ctx, un_arena *arena, uint64_t *keys
 {
     UN_ASSERT(count <= INT32_MAX && key_bits >= 1 && key_bits <= 64);
     int32_t pass_count = (key_bits + DIGIT_BITS - 1) / DIGIT_BITS;
-    pass_count += pass_count % 2; /* so that the last pass lands in keys */
+    pass_count += pass_count % 2; /* so that the last pass ends in keys */
     uint64_t *other = un_arena_alloc(arena, (size_t)count + 1, sizeof *other);
     if (!other) return UN_ERROR_MEMORY;
     uint64_t *const buffers[3] = {keys, keys, other};
@@ -175,7 +175,7 @@ un_status un_parallel_sort_keys(un_context *ctx, un_arena *arena, uint64_t *keys
 
 typedef struct scan_args {
     int32_t *values;
-    int64_t *sums; /* of blocks, then of what is before them */
+    int64_t *sums; /* of each block, then of all before it */
     int64_t grain;
 } scan_args;
 

@@ -1,4 +1,4 @@
-/* The context: messages, log, life and death. */
+/* The context: messages, log, create and destroy. */
 #include "base/context.h"
 
 #include <stdio.h>

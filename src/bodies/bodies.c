@@ -1,9 +1,10 @@
-/* Where the scene's solids are in a step, and what they are to the liquid there. */
+/* Places the scene's solids in a step, and answers what the liquid asks of them: distance, normal,
+ * velocity. */
 #include "bodies/bodies.h"
 
-/* A body's velocity at a time without a step is taken from where it is so much later, s. */
+/* Without a step (dt = 0), a body's velocity is its mean over this time, s. */
 #define SOON 1e-4
-/* Points that un_body_distances turns into the body's frame at once. */
+/* Points that un_body_distances transforms into the body's frame at once. */
 #define RUN 512
 
 /* ---- distances ---- */
@@ -36,8 +37,8 @@ un_vec3 un_body_velocity(const un_body *body, un_vec3 x)
     return un_scale(un_sub(x, before), 1 / body->dt);
 }
 
-/* The farthest that x is beyond a side of the body's box; negative inside. Like the distance to the
- * box, no more than the distance to the body, but without a root. */
+/* The largest distance of x beyond a side of the body's box; negative inside. Like the distance to
+ * the box it never exceeds the distance to the body, but it needs no square root. */
 static double beyond_box(const un_body *body, un_vec3 x)
 {
     un_vec3 d = un_max3(un_sub(body->bounds.min, x), un_sub(x, body->bounds.max));
@@ -80,8 +81,8 @@ static void find_bounds(un_body *body)
     body->bounds = (un_box3){un_min3(from.min, to.min), un_max3(from.max, to.max)};
 }
 
-/* The mean velocities of a way from one pose to the other that takes dt. The turn between the two
- * has the quaternion (cos a/2, axis sin a/2). */
+/* The mean velocity and spin of a motion from one pose to the other in dt. The rotation between the
+ * two has the quaternion (cos a/2, axis sin a/2). */
 static void find_velocities(un_body *body, const un_pose *from, const un_pose *to, double dt)
 {
     un_vec3 way = un_sub(un_pose_apply(to, body->centre), un_pose_apply(from, body->centre));
@@ -128,7 +129,7 @@ void un_body_place(un_body *body, const un_pose *pose)
     find_bounds(body);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 un_vec3 un_body_reference(const un_shape *shape)
 {

@@ -3,10 +3,11 @@
  * Union is min, intersection max, subtraction max(a, -b): where the parts' |d| never exceeds the
  * distance to their boundaries, neither does the result's, and slopes stay at most 1.
  *
- * A part lies within its bounds, so that the signed distance to those is a lower bound of its own.
- * A union asks costly parts only where that bound does not settle the matter, and one of many parts
- * searches a tree of bounds. The bound also replaces what a part answers below it (an intersection
- * may), so that skipping makes no difference. */
+ * A part lies within its bounds, so the signed distance to the bounds is a lower bound of the
+ * part's distance. A union evaluates a costly part only where this bound cannot decide, and a union
+ * of many parts searches a tree of bounds. Where a part's own value is below the bound (an
+ * intersection's may be), the bound replaces it, so that skipping parts does not change the
+ * result. */
 #include "geometry/shape.h"
 
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 #define DEPTH_MAX 200
 #define COST_MAX 1000000
 
-/* A union of so many parts gets a tree. With fewer, asking all of them is as quick. */
+/* A union of at least this many parts gets a tree. With fewer, evaluating all of them is as
+ * fast. */
 #define TREE_LEAST 16
 
 /* In depth-first order: the left child of a node follows it. */
@@ -43,7 +45,7 @@ un_status shape_check_nesting(un_context *ctx, int32_t depth, int64_t cost)
 
 /* ---- bounds ---- */
 
-/* An empty intersection becomes a box without extent, so that nobody meets min > max. */
+/* An empty intersection becomes a box without extent, so that min > max never occurs. */
 static void close_gap(double *min, double *max)
 {
     if (*min > *max) *min = *max = isfinite(*min) && isfinite(*max) ? 0.5 * (*min + *max) : 0;
@@ -118,7 +120,8 @@ static int32_t build_node(const un_shape **parts, int32_t *ids, int32_t count, u
     return build_node(parts, ids + count / 2, count - count / 2, nodes, at);
 }
 
-/* Parts without end go first, and are asked always: the order of a union is its own affair. */
+/* Infinite parts go first and are always evaluated: the order of a union's parts does not
+ * matter. */
 static un_status build_tree(un_context *ctx, un_shape *shape)
 {
     const un_shape **parts = shape->csg.parts;
@@ -140,7 +143,7 @@ static un_status build_tree(un_context *ctx, un_shape *shape)
     return shape->csg.nodes ? UN_OK : UN_ERROR_MEMORY;
 }
 
-/* ---- making them ---- */
+/* ---- create ---- */
 
 static un_status combine(un_shape_set *set, shape_kind kind, un_shape *const *parts,
                          int32_t part_count, un_shape **shape)
@@ -193,7 +196,7 @@ un_status un_shape_subtract(un_shape_set *set, un_shape *const *parts, int32_t p
     return combine(set, SHAPE_SUBTRACT, parts, part_count, shape);
 }
 
-/* ---- asking them ---- */
+/* ---- evaluate ---- */
 
 typedef struct best_part {
     double distance;
@@ -245,11 +248,11 @@ static best_part search_tree(const un_shape *shape, un_vec3 x)
         stack[size].node = near;
         stack[size++].bound = near_bound;
     }
-    if (best.part == shape->csg.part_count) best.part = 0; /* x is no place */
+    if (best.part == shape->csg.part_count) best.part = 0; /* x is not finite */
     return best;
 }
 
-/* Worth a look at its bounds first. */
+/* Is it worth checking the bounds first? */
 static bool is_costly(const un_shape *part)
 {
     return part->kind == SHAPE_MESH || part->cost > 3;

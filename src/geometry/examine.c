@@ -1,7 +1,7 @@
-/* What a mesh is like: closed, manifold, in one piece, right side out.
+/* Examines a mesh: is it closed, manifold, in one piece, right side out?
  *
- * Vertices at the same place are one. Every edge is filed under its lower vertex; the few edges of
- * a vertex are then sorted by their other end, so that equal edges stand side by side. */
+ * Vertices at the same place count as one. Every edge is stored with its lower vertex; the few
+ * edges of a vertex are then sorted by their other end, so that equal edges are adjacent. */
 #include "geometry/geometry.h"
 
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static int compare_ends(const void *a, const void *b)
     return (p > q) - (p < q);
 }
 
-/* Most vertices have three such edges: insertion, but not for the hub of a huge fan. */
+/* Most vertices have three such edges: insertion sort, except for the hub of a huge fan. */
 static void sort_ends(edge_end *ends, int64_t count)
 {
     if (count > 64) {
@@ -128,8 +128,8 @@ static un_status examine_edges(un_context *ctx, const un_trimesh *mesh, const in
         un_free(ctx, start);
         return UN_ERROR_MEMORY;
     }
-    /* Counted one place up, so that filing, which moves each start to the next vertex's, leaves
-     * the starts in place. */
+    /* Counts are stored one place up: filling in moves each start to the next vertex's, and so
+     * leaves the starts in place. */
     file_edges(mesh, first, start + 1, NULL);
     for (int32_t n = 0; n <= mesh->vertex_count; n++) start[n + 1] += start[n];
     file_edges(mesh, first, start + 1, ends);
@@ -154,7 +154,7 @@ static int32_t root_of(int32_t *parent, int32_t n)
     return n;
 }
 
-/* Vertices count as they are met, and one less with every joint. */
+/* Every vertex met adds a piece, and every joint takes one away. */
 static int32_t count_components(const un_trimesh *mesh, const int32_t *first, int32_t *parent)
 {
     int32_t v[3], count = 0;
@@ -184,7 +184,7 @@ typedef struct volume_task {
     un_vec3 center;
 } volume_task;
 
-/* Tetrahedra to the middle of the bounds: for an open mesh as good a lid as any. */
+/* Sums tetrahedra to the middle of the bounds, which closes an open mesh as well as any point. */
 static double sum_volume(void *arg, int64_t begin, int64_t end)
 {
     const volume_task *task = arg;

@@ -1,8 +1,8 @@
 /* Geometry: shapes as signed distances, triangle meshes.
  *
- * Distances are negative inside. |distance| never exceeds the true distance to the boundary (it
- * may fall short of it for intersections and subtractions), so marching by it never passes a
- * wall. Shapes are immutable once made and may be asked from any thread. */
+ * Distances are negative inside. |distance| never exceeds the true distance to the boundary (it may
+ * fall short of it for intersections and subtractions), so marching by it never passes a wall.
+ * Shapes are immutable once made and may be evaluated from any thread. */
 #ifndef UN_GEOMETRY_H
 #define UN_GEOMETRY_H
 
@@ -10,7 +10,7 @@
 
 /* ---- triangle meshes (trimesh.c, and one file per format) ---- */
 
-/* Also the currency of output surfaces. normal and velocity may be NULL. */
+/* Output surfaces use it too. normal and velocity may be NULL. */
 typedef struct un_trimesh {
     int32_t vertex_count, triangle_count;
     un_vec3 *position;
@@ -20,9 +20,9 @@ typedef struct un_trimesh {
 } un_trimesh;
 
 void un_trimesh_free(un_context *ctx, un_trimesh *mesh);
-/* By content first, by suffix where content does not tell: PLY (ascii, binary little and big
- * endian), OBJ, STL (ascii, binary), OFF. Faces of more than three corners are fanned. Messages
- * name the file and the line or byte. */
+/* The format is found from the content, or from the suffix if the content does not tell: PLY
+ * (ascii, binary little and big endian), OBJ, STL (ascii, binary), OFF. Faces of more than three
+ * corners are fanned. Messages name the file and the line or byte. */
 un_status un_trimesh_load(un_context *ctx, const char *path, un_trimesh *mesh);
 
 typedef struct un_trimesh_report {
@@ -45,8 +45,8 @@ typedef struct un_shape_set un_shape_set;
 un_shape_set *un_shape_set_create(un_context *ctx); /* NULL: no memory */
 void un_shape_set_destroy(un_shape_set *set);
 
-/* Sizes must be positive and finite: the scene checks them and says so in its own words; here
- * they are asserted. */
+/* Sizes must be positive and finite: the scene checks them and has its own messages; here they are
+ * asserted. */
 un_status un_shape_box(un_shape_set *set, un_vec3 min, un_vec3 max, un_shape **shape);
 un_status un_shape_sphere(un_shape_set *set, un_vec3 center, double radius, un_shape **shape);
 un_status un_shape_cylinder(un_shape_set *set, un_vec3 from, un_vec3 to, double radius,
@@ -58,34 +58,35 @@ un_status un_shape_torus(un_shape_set *set, un_vec3 center, un_vec3 axis, double
                          double tube, un_shape **shape);
 /* The half space below the plane: (x - point).normal < 0 is inside. */
 un_status un_shape_plane(un_shape_set *set, un_vec3 point, un_vec3 normal, un_shape **shape);
-/* The mesh is copied. An inverted mesh (negative volume) is turned; an open one takes its inside
- * from the generalised winding number. report may be NULL. */
+/* The mesh is copied. An inverted mesh (negative volume) is flipped; the inside of an open one
+ * comes from the generalised winding number. report may be NULL. */
 un_status un_shape_mesh(un_shape_set *set, const un_trimesh *mesh, un_shape **shape,
                         un_trimesh_report *report);
 /* A distance sampled by the caller at the nodes of a grid, x fastest: values[i + n0 (j + n1 k)] at
- * origin + h (i, j, k). Any function will do that is negative inside: where it is steeper than a
- * distance it is lowered, the surface staying where it was, and what results exceeds the true
- * distance by no more than a fifth of h (for features a few h wide). Outside the grid a shape that
- * keeps clear of the grid's boundary gets farther away; one that meets the boundary goes on as it
- * is there, without end. The values are copied; one that is not finite is an error of the scene. */
+ * origin + h (i, j, k). Any function that is negative inside will do. Where it is steeper than a
+ * distance it is lowered without moving the surface; the result exceeds the true distance by no
+ * more than a fifth of h (for features a few h wide). Outside the grid, the distance to a shape
+ * that does not touch the grid's boundary keeps growing; a shape that touches the boundary
+ * continues unchanged to infinity. The values are copied; one that is not finite is an error of the
+ * scene. */
 un_status un_shape_sampled(un_shape_set *set, const double *values, const int32_t n[3],
                            un_vec3 origin, double h, un_shape **shape);
 un_status un_shape_union(un_shape_set *set, un_shape *const *parts, int32_t part_count,
                          un_shape **shape);
 un_status un_shape_intersect(un_shape_set *set, un_shape *const *parts, int32_t part_count,
                              un_shape **shape);
-/* The first part less all others. */
+/* The first part minus all others. */
 un_status un_shape_subtract(un_shape_set *set, un_shape *const *parts, int32_t part_count,
                             un_shape **shape);
 un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *pose,
                         un_shape **shape);
 
 double un_shape_distance(const un_shape *shape, un_vec3 x);
-/* Unit outward direction of steepest distance; where there is none (a centre), any unit vector. */
+/* Unit gradient of the distance, outwards; where there is none (a centre), any unit vector. */
 un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x);
-/* Contains every inside point; infinite sides for planes and their like. */
+/* Contains every inside point; the sides of planes and other infinite shapes are infinite. */
 un_box3 un_shape_bounds(const un_shape *shape);
-/* Writes distances for a whole run of points: mesh shapes answer runs of near points faster. */
+/* Distances of many points: mesh shapes are faster on runs of points that are close together. */
 void un_shape_distances(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance);
 
 #endif

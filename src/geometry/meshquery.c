@@ -1,9 +1,9 @@
-/* Distance and side of a point from a mesh.
+/* Distance of a point from a mesh, and its side.
  *
  * Distance: the nearest triangle, by descending the tree nearest box first. Side: the generalised
  * winding number (Jacobson et al. 2013), w(q) = sum over triangles of their solid angle / 4 pi,
  * which is 1 inside and 0 outside a closed mesh and degrades gently where triangles are missing or
- * twice there. Far parts of the tree enter by their moments (Barill et al. 2018, without their
+ * doubled. Far parts of the tree contribute by their moments (Barill et al. 2018, without their
  * second order): with r = center - q,
  *     w ~ N.r / |r|^3 + tr S / |r|^3 - 3 r.S r / |r|^5
  * and near triangles exactly (Van Oosterom and Strackee 1983). */
@@ -11,12 +11,12 @@
 #include "geometry/shape.h"
 
 /* A part counts as far beyond this many of its radii. On a bumpy sphere of a million triangles the
- * worst errors of w were 0.09 at 1.5, at 300,000 answers a second near the surface, and 0.02 at 3,
- * at 90,000: the quick answer is taken where it is clear, which it nearly always is. */
+ * worst error of w was 0.09 at 1.5 (300,000 points a second near the surface) and 0.02 at 3
+ * (90,000). The fast result is used where it is clear, which is nearly always. */
 #define FAR_QUICK 1.5f
 #define FAR_FINE 3.0f
-#define CLEAR 0.25 /* from 1/2 */
-/* The tree's floats cannot place anything finer than this (tree units): parts so near are not
+#define CLEAR 0.25 /* of w from 1/2 */
+/* The tree's floats cannot resolve less than this (tree units): parts this near are not
  * approximated. */
 #define FINE 4e-6f
 
@@ -57,7 +57,7 @@ static un_vec3 nearest_on_triangle(const un_vec3 v[3], un_vec3 x)
     un_vec3 cx = un_sub(x, c);
     double d5 = un_dot(ab, cx), d6 = un_dot(ac, cx);
     if (d6 >= 0 && d5 <= d6) return c;
-    /* Without area, regions mean nothing. */
+    /* Without area, the regions are undefined. */
     un_vec3 n = un_cross(ab, ac);
     double n2 = un_dot(n, n), size = un_dot(ab, ab) + un_dot(ac, ac);
     if (!(n2 > 1e-20 * size * size)) return nearest_on_edges(v, x);
@@ -67,8 +67,8 @@ static un_vec3 nearest_on_triangle(const un_vec3 v[3], un_vec3 x)
     if (wb <= 0 && d2 >= 0 && d6 <= 0) return un_mad(a, ac, d2 / (d2 - d6));
     double e4 = d4 - d3, e5 = d5 - d6;
     if (wa <= 0 && e4 >= 0 && e5 >= 0) return un_mad(b, un_sub(c, b), e4 / (e4 + e5));
-    /* The sum is n2. Where x is far enough for rounding to spoil it, all three weights are still
-     * positive, and a foot that is off by the triangle's size does not matter. */
+    /* The sum is n2. Where x is so far that rounding spoils it, all three weights are still
+     * positive, and a nearest point that is off by the triangle's size does not matter. */
     double sum = wa + wb + wc;
     return un_mad(un_mad(a, ab, wb / sum), ac, wc / sum);
 }
@@ -83,7 +83,7 @@ static double triangle_distance2(const tree_triangle *t, un_vec3 x, un_vec3 *nea
 /* A point in the tree's units. */
 typedef struct tree_point {
     float x[3];
-    float slack; /* what rounding to floats may have moved a coordinate by, and more */
+    float slack; /* more than rounding to floats may have moved a coordinate */
 } tree_point;
 
 static tree_point to_tree_point(const mesh_tree *tree, un_vec3 x)
@@ -102,7 +102,7 @@ static inline void box_distances(const tree_node *node, const tree_point *p, flo
         up[a] = p->x[a] + p->slack;
         down[a] = p->x[a] - p->slack;
     }
-    /* Written out by axis: loops this short are unrolled before they are vectorised. */
+    /* Written out by axis: compilers unroll loops this short before they vectorise. */
     for (int k = 0; k < TREE_WIDTH; k++) {
         float xl = node->lo[0][k] - up[0], xh = down[0] - node->hi[0][k];
         float yl = node->lo[1][k] - up[1], yh = down[1] - node->hi[1][k];
@@ -115,8 +115,8 @@ static inline void box_distances(const tree_node *node, const tree_point *p, flo
     }
 }
 
-/* Raises squared distances to those of the coins: boxes of a slanted surface begin far above it,
- * and a far point would find hundreds of them within reach. */
+/* Raises squared distances to those of the coins: boxes of a slanted surface begin far above it, so
+ * a far point would have to search hundreds of them. */
 static inline void coin_distances(const tree_moments *m, const tree_point *p, float d2[TREE_WIDTH])
 {
     float slack = 4 * p->slack;
@@ -238,7 +238,7 @@ static inline void add_triangle(angle_sum *sum, const tree_triangle *t, un_vec3 
     add_angle(sum, re, im);
 }
 
-/* The far children's share of w; *near_mask tells which children are near. */
+/* The contribution of the far children to w; *near_mask tells which children are near. */
 static inline float far_winding(const tree_moments *m, const float x[3], float far,
                                 unsigned *near_mask)
 {
@@ -302,7 +302,8 @@ static bool outside_bounds(const un_box3 *b, un_vec3 x)
            x.z > b->max.z;
 }
 
-/* Nothing is inside beyond the bounds, also for an open mesh: bounds promise as much. */
+/* Outside the bounds nothing is inside, even of an open mesh: the bounds contain every inside
+ * point. */
 static bool is_inside(const mesh_tree *tree, un_vec3 x)
 {
     if (outside_bounds(&tree->bounds, x)) return false;
@@ -320,8 +321,9 @@ double mesh_distance(const mesh_tree *tree, un_vec3 x)
     return d;
 }
 
-/* A point's neighbour gives it a triangle to start from. Between two points nearer to each other
- * than the first is to the mesh lies no triangle: in a closed mesh they are on the same side. */
+/* The search of a point starts from its predecessor's triangle. If two points are nearer to each
+ * other than the first is to the mesh, no triangle lies between them: in a closed mesh they are on
+ * the same side. */
 void mesh_distances(const mesh_tree *tree, const un_vec3 *x, int32_t count, double *distance)
 {
     tree_hit hit = {INFINITY, tree->triangle_count / 2, {0, 0, 0}};
@@ -352,7 +354,7 @@ un_vec3 mesh_normal(const mesh_tree *tree, un_vec3 x)
     const un_vec3 *v = tree->triangles[hit.triangle].v;
     un_vec3 edges = un_cross(un_sub(v[1], v[0]), un_sub(v[2], v[0]));
     un_vec3 face = shape_direction(edges, un_v3(0, 1, 0));
-    /* On the surface the way there has no direction of its own. */
+    /* On the surface the vector to the nearest point has no direction. */
     if (hit.d2 < 1e-18 * tree->unit * tree->unit) return face;
     un_vec3 away = shape_direction(un_sub(x, hit.nearest), face);
     return is_inside(tree, x) ? un_scale(away, -1) : away;

@@ -1,4 +1,4 @@
-/* Text of mesh files: words and numbers, quickly and for any locale. */
+/* Words and numbers of text mesh files, read quickly and in any locale. */
 #include "geometry/meshfile.h"
 
 #include <ctype.h>
@@ -71,7 +71,7 @@ static const double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* Not a number, in words. */
+/* "nan" or "inf". */
 static bool read_name(mesh_text *text, const char *at, double *value)
 {
     size_t left = (size_t)(text->end - at);
@@ -83,8 +83,8 @@ static bool read_name(mesh_text *text, const char *at, double *value)
     return true;
 }
 
-/* Digits go into an integer. While it and the power of ten are both exact in a double, one product
- * or quotient is correctly rounded; strtod does the others. */
+/* Digits are collected in an integer. If it and the power of ten are both exact in a double, one
+ * product or quotient is correctly rounded; strtod reads the others. */
 bool mesh_text_number(mesh_text *text, double *value)
 {
     const char *at = text->at, *start = at;
@@ -152,4 +152,21 @@ const char *mesh_text_quote(const mesh_text *text, char quote[48])
     quote[n++] = '"';
     quote[n] = 0;
     return quote;
+}
+
+un_status mesh_fail_expected(const mesh_file *file, const mesh_text *text, const char *wanted)
+{
+    char quote[48];
+    return mesh_fail_line(file, text->line, "%s expected, not %s; export the mesh again", wanted,
+                          mesh_text_quote(text, quote));
+}
+
+un_status mesh_text_add_vertex(mesh_file *file, const mesh_text *text, const double x[3])
+{
+    un_vec3 p = un_v3(x[0], x[1], x[2]);
+    if (!mesh_coordinate_ok(p))
+        return mesh_fail_line(file, text->line,
+                              "the vertex has a coordinate that is not a finite number; clean the "
+                              "mesh in a modelling program");
+    return mesh_file_add_vertex(file, p);
 }

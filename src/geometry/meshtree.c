@@ -4,8 +4,8 @@
 #include "geometry/meshtree.h"
 
 #define BINS 16
-/* Beyond this depth ranges are halved, whatever the heuristic says, so that depth is bounded: 31
- * bits of triangles need 11 more levels of eight. */
+/* Beyond this depth ranges are halved, whatever the heuristic says, so that the depth is bounded:
+ * 2^31 triangles need 11 more levels of eight. */
 #define HEURISTIC_DEPTH (TREE_DEPTH_MAX - 14)
 #define TASKS 64
 #define TASK_LEAST 2048 /* triangles */
@@ -20,14 +20,14 @@ typedef struct prim {
 /* A node while the tree is built: ranges of prims. */
 typedef struct range_node {
     int32_t first[TREE_WIDTH], count[TREE_WIDTH];
-    int32_t child[TREE_WIDTH]; /* -1: a leaf; TASK_MARK + i: task i */
+    int32_t child[TREE_WIDTH]; /* -1: leaf; TASK_MARK + i: task i */
 } range_node;
 
 #define TASK_MARK 0x40000000
 
 typedef struct range_task {
     int32_t first, count, depth;
-    int32_t room;       /* where its nodes begin while being built */
+    int32_t room;       /* where its nodes begin during the build */
     int32_t node_count; /* once built */
     int32_t node_first; /* in the finished tree */
 } range_task;
@@ -37,7 +37,7 @@ typedef struct builder {
     const un_trimesh *mesh;
     bool turned;
     prim *prims;
-    range_node *top, *below; /* nodes above the tasks, and theirs */
+    range_node *top, *below; /* nodes above the tasks, and nodes of the tasks */
     int32_t top_count;
     range_task *tasks;
     int32_t task_count, task_capacity, task_size;
@@ -97,7 +97,7 @@ static split_plan plan_split(const prim *prims, int32_t count)
     split_plan plan = {0};
     if (extent[1] > extent[plan.axis]) plan.axis = 1;
     if (extent[2] > extent[plan.axis]) plan.axis = 2;
-    /* Below this the bins would be lost in rounding. */
+    /* Smaller bins would be lost in rounding. */
     if (!(extent[plan.axis] > 1e-30f)) return plan;
     plan.lo = centers.lo[plan.axis];
     plan.scale = BINS / extent[plan.axis];
@@ -160,7 +160,7 @@ static float range_area(const prim *prims, int32_t count)
     return half_area(&box);
 }
 
-/* Splits a range into up to eight, the one most costly to search first. */
+/* Splits a range into up to eight; always splits the one that is most costly to search. */
 static int divide(prim *prims, int32_t first, int32_t count, int32_t depth, range_node *node)
 {
     float cost[TREE_WIDTH];
@@ -203,9 +203,8 @@ static int32_t build_below(prim *prims, range_node *nodes, int32_t at, int32_t f
     return at;
 }
 
-/* A node above the leaves has more than TREE_LEAF triangles, and fewer than eight children only
- * when all of them are leaves: that leaves room for at most a quarter as many nodes as triangles.
- */
+/* A node above the leaves has more than TREE_LEAF triangles, and fewer than eight children only if
+ * all of them are leaves: so there are at most a quarter as many nodes as triangles. */
 static int32_t node_room(int32_t count)
 {
     return count / 4 + 1;
@@ -357,7 +356,7 @@ static void set_moments(const mesh_tree *tree, tree_moments *m, int k, int32_t f
         middle = un_mad(middle, c, 1.0 / count);
         sum = un_add(sum, an);
     }
-    /* Rounded first, so that the coin holds about what queries will see. */
+    /* Rounded first, since queries see the rounded values. */
     un_vec3 center = rounded(area > 0 ? un_scale(weighted, 1 / area) : middle);
     un_vec3 normal = rounded(un_normalize(sum));
     double radius2 = 0, thickness = 0, s[6] = {0};

@@ -11,18 +11,19 @@
 #define TREE_WIDTH 8
 #define TREE_LEAF 8 /* triangles at most */
 #define TREE_DEPTH_MAX 48
-/* A query holds at most the unvisited siblings of a path. */
+/* A query keeps at most the unvisited siblings along one path. */
 #define TREE_STACK (TREE_DEPTH_MAX * (TREE_WIDTH - 1) + 1)
 
 typedef struct tree_node {
-    float lo[3][TREE_WIDTH], hi[3][TREE_WIDTH]; /* outward rounded; unused: lo > hi */
+    float lo[3][TREE_WIDTH], hi[3][TREE_WIDTH]; /* rounded outwards; unused: lo > hi */
     int32_t child[TREE_WIDTH];                  /* node, or first triangle of a leaf */
     int32_t leaf_count[TREE_WIDTH];             /* triangles of a leaf, 0 for a node */
 } tree_node;
 
-/* Of the triangles below each child: a coin that holds them, about their area-weighted centre and
- * across their mean normal, and their moments about it (Barill et al. 2018), divided by 4 pi:
- * the sum of a n is strength * normal, S the symmetric part of the sum of a (c - center) n^T. */
+/* For the triangles below each child: a coin (a flat cylinder) that holds them, around their
+ * area-weighted centre and across their mean normal, and their moments about that centre (Barill et
+ * al. 2018), divided by 4 pi: the sum of a n is strength * normal, S the symmetric part of the sum
+ * of a (c - center) n^T. */
 typedef struct tree_moments {
     float center[3][TREE_WIDTH];
     float radius[TREE_WIDTH]; /* reaches every corner; negative: no child */
@@ -47,12 +48,12 @@ typedef struct mesh_tree {
     bool closed; /* winding numbers are whole and change at triangles only */
 } mesh_tree;
 
-/* An inverted mesh (by the report) is turned. */
+/* An inverted mesh (by the report) is flipped. */
 un_status mesh_tree_build(un_context *ctx, const un_trimesh *mesh, const un_trimesh_report *report,
                           mesh_tree **tree);
 void mesh_tree_free(un_context *ctx, mesh_tree *tree);
 
-/* The generalised winding number, to about 0.01 (tests). */
+/* The generalised winding number, accurate to about 0.01 (checked by tests). */
 double mesh_tree_winding(const mesh_tree *tree, un_vec3 x);
 
 #endif

@@ -1,19 +1,17 @@
-/* Wavefront OBJ: v and f; everything else describes looks and is passed over. */
+/* Wavefront OBJ: v and f; everything else describes appearance and is skipped. */
 #include "geometry/meshfile.h"
 
 typedef struct obj_reader {
     mesh_file *file;
     mesh_text text;
-    int64_t largest; /* vertex asked for, and the line that did: checked at the end, since faces
-                        may come before their vertices */
+    int64_t largest; /* vertex that a face uses, and its line: checked at the end, since faces may
+                        come before their vertices */
     int64_t largest_line;
 } obj_reader;
 
 static un_status fail_here(obj_reader *r, const char *wanted)
 {
-    char quote[48];
-    return mesh_fail_line(r->file, r->text.line, "%s expected, not %s; export the mesh again",
-                          wanted, mesh_text_quote(&r->text, quote));
+    return mesh_fail_expected(r->file, &r->text, wanted);
 }
 
 /* A backslash at the end of a line continues it. */
@@ -38,12 +36,7 @@ static un_status read_vertex(obj_reader *r)
         blanks(r);
         if (!mesh_text_number(&r->text, &x[i])) return fail_here(r, "a coordinate");
     }
-    un_vec3 p = un_v3(x[0], x[1], x[2]);
-    if (!mesh_coordinate_ok(p))
-        return mesh_fail_line(r->file, r->text.line,
-                              "the vertex has a coordinate that is not a finite number; clean the "
-                              "mesh in a modelling program");
-    return mesh_file_add_vertex(r->file, p);
+    return mesh_text_add_vertex(r->file, &r->text, x);
 }
 
 /* One corner, v, v/vt, v//vn or v/vt/vn; *v counts from 0. */
@@ -88,7 +81,7 @@ static un_status read_face(obj_reader *r)
     }
 }
 
-/* Passes over a line, and over those that continue it. */
+/* Skips a line, and those that continue it. */
 static void skip_line(obj_reader *r)
 {
     for (;;) {

@@ -1,5 +1,5 @@
-/* Object File Format, as text: a vertex or a face a line. What follows the coordinates (colours,
- * normals, texture) has no length one could rely on, so that lines count. */
+/* Object File Format, as text: one vertex or face per line. The data after the coordinates
+ * (colours, normals, texture) has no fixed length, so the rest of each line is skipped. */
 #include "geometry/meshfile.h"
 
 typedef struct off_reader {
@@ -9,9 +9,7 @@ typedef struct off_reader {
 
 static un_status fail_here(off_reader *r, const char *wanted)
 {
-    char quote[48];
-    return mesh_fail_line(r->file, r->text.line, "%s expected, not %s; export the mesh again",
-                          wanted, mesh_text_quote(&r->text, quote));
+    return mesh_fail_expected(r->file, &r->text, wanted);
 }
 
 static un_status read_head(off_reader *r, int64_t *vertex_count, int64_t *face_count)
@@ -51,12 +49,7 @@ static un_status read_vertex(off_reader *r)
         mesh_text_blanks(&r->text);
         if (!mesh_text_number(&r->text, &x[i])) return fail_here(r, "a coordinate");
     }
-    un_vec3 p = un_v3(x[0], x[1], x[2]);
-    if (!mesh_coordinate_ok(p))
-        return mesh_fail_line(r->file, r->text.line,
-                              "the vertex has a coordinate that is not a finite number; clean the "
-                              "mesh in a modelling program");
-    UN_TRY(mesh_file_add_vertex(r->file, p));
+    UN_TRY(mesh_text_add_vertex(r->file, &r->text, x));
     mesh_text_next_line(&r->text);
     return UN_OK;
 }

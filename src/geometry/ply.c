@@ -1,5 +1,5 @@
-/* PLY, text and both binary orders: any elements, any properties, in any order. Taken are a
- * vertex's x y z, nx ny nz and vx vy vz, and a face's vertex_indices. */
+/* PLY, text and both binary orders: any elements, any properties, in any order. Used are x y z, nx
+ * ny nz and vx vy vz of vertices, and vertex_indices of faces. */
 #include "geometry/meshfile.h"
 
 typedef enum ply_type { I8, U8, I16, U16, I32, U32, F32, F64, TYPE_COUNT } ply_type;
@@ -44,9 +44,7 @@ typedef struct ply_reader {
 
 static un_status fail_here(ply_reader *r, const char *wanted)
 {
-    char quote[48];
-    return mesh_fail_line(r->file, r->text.line, "%s expected, not %s; export the mesh again",
-                          wanted, mesh_text_quote(&r->text, quote));
+    return mesh_fail_expected(r->file, &r->text, wanted);
 }
 
 static un_status read_type(ply_reader *r, ply_type *type)
@@ -150,7 +148,8 @@ static bool has_target(const ply_reader *r, const ply_element *e, int32_t target
     return false;
 }
 
-/* Vertices need a place and faces need corners; normals and velocities are whole or not at all. */
+/* Vertices need a place and faces need corners; normals and velocities are used only if
+ * complete. */
 static un_status check_head(ply_reader *r)
 {
     for (int32_t i = 0; i < r->element_count; i++) {
@@ -334,7 +333,7 @@ static un_status add_vertex(ply_reader *r, int64_t index, const double x[9])
 
 static un_status read_elements(ply_reader *r, const ply_element *e)
 {
-    if (e->property_count == 0) return UN_OK; /* billions of nothing */
+    if (e->property_count == 0) return UN_OK; /* a count may be billions of nothing */
     for (int64_t index = 0; index < e->count; index++) {
         double values[9] = {0}, value;
         for (int32_t i = 0; i < e->property_count; i++) {

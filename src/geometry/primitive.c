@@ -163,14 +163,14 @@ un_vec3 primitive_normal(const un_shape *shape, un_vec3 x)
     }
 }
 
-/* ---- making them ---- */
+/* ---- create ---- */
 
 static un_box3 grown(un_vec3 center, un_vec3 half)
 {
     return (un_box3){un_sub(center, half), un_add(center, half)};
 }
 
-/* Half the extents of a disc of radius 1 about the axis. */
+/* Half the extents of a disc of radius 1 across the axis. */
 static un_vec3 disc_extent(un_vec3 axis)
 {
     return un_v3(sqrt(larger(0, 1 - axis.x * axis.x)), sqrt(larger(0, 1 - axis.y * axis.y)),
@@ -262,7 +262,7 @@ un_status un_shape_plane(un_shape_set *set, un_vec3 point, un_vec3 normal, un_sh
     s->plane.point = point;
     s->plane.normal = n;
     s->bounds = grown(un_v3(0, 0, 0), un_v3(INFINITY, INFINITY, INFINITY));
-    /* Only a half space that faces along an axis ends anywhere. */
+    /* Only a half space that faces along an axis has a finite side. */
     if (n.x == 1) s->bounds.max.x = point.x;
     if (n.y == 1) s->bounds.max.y = point.y;
     if (n.z == 1) s->bounds.max.z = point.z;

@@ -4,9 +4,9 @@
  * along every axis the gradient is affine and its length convex: it is largest at a corner, where
  * it is made of the three edge differences that meet there. Values are lowered (towards 0) where
  * that slope exceeds 1: at the surface by the slope itself, away from it to what the distances of
- * the neighbours allow, sum over the axes of max(u - u_lower, 0)^2 <= h^2. A function that is a
- * distance already passes unchanged except towards its ridges (the middle of a ball), where it may
- * lose a spacing or two; on a ridge itself slopes above 1 remain, and do no harm: there the
+ * the neighbours allow, sum over the axes of max(u - u_lower, 0)^2 <= h^2. A function that is
+ * already a distance stays unchanged except near its ridges (the middle of a ball), where it may
+ * lose a spacing or two. On a ridge itself slopes above 1 remain but are harmless: there the
  * interpolant falls short of the distance. */
 #include "geometry/shape.h"
 
@@ -63,9 +63,10 @@ static un_box3 grid_box(const shape_sampled *s)
     return (un_box3){s->origin, un_add(s->origin, size)};
 }
 
-/* Beyond the grid a shape that stays clear of its boundary is as far as the nearest grid point
- * says, at a right angle to the way there (Pythagoras never overestimates); one that meets the
- * boundary goes on unchanged, as liquid and terrain do beyond a wall. */
+/* Beyond the grid, the distance to a shape that does not touch the grid's boundary combines the
+ * distance to the nearest point of the grid and the value there as at a right angle (Pythagoras
+ * never overestimates). A shape that touches the boundary continues unchanged, as liquid and
+ * terrain do beyond a wall. */
 double sampled_distance(const shape_sampled *s, un_vec3 x)
 {
     if (!un_finite3(x)) return isnan(x.x + x.y + x.z) ? NAN : INFINITY;
@@ -96,10 +97,10 @@ un_vec3 sampled_normal(const shape_sampled *s, un_vec3 x)
 /* ---- slopes ---- */
 
 /* The differences of a true distance exceed 1 by about half a spacing per radius of curvature; a
- * surface so far within rights is left where it is. */
+ * surface within this tolerance is left where it is. */
 #define STEEP 1.05
-/* Of the distance with each spacing, where it had to be lowered. At 1 the scheme, first order and
- * upwind, leaves distances from a ball ten spacings wide up to 3 % too large. */
+/* Slope of the distance where it had to be lowered. At 1 the scheme, first order and upwind, leaves
+ * distances from a ball ten spacings wide up to 3 % too large. */
 #define GROWTH 0.97
 
 static const double *neighbour(const shape_sampled *s, int64_t index, int a, int side)
@@ -109,8 +110,8 @@ static const double *neighbour(const shape_sampled *s, int64_t index, int a, int
     return to < 0 || to >= s->n[a] ? NULL : &s->values[index + side * step[a]];
 }
 
-/* The steepest descent from the node to its neighbours, across the surface or towards it, where
- * there is one across, else 0. */
+/* The steepest slope from the node down to its neighbours, across the surface or towards it; 0 if
+ * no neighbour lies across. */
 static double surface_slope(const shape_sampled *s, int64_t index)
 {
     double v = s->values[index], slope2 = 0;
@@ -129,8 +130,8 @@ static double surface_slope(const shape_sampled *s, int64_t index)
     return any ? sqrt(slope2) / s->h : 0;
 }
 
-/* What a node at the surface must be divided by: its own slope or that of a node across, for
- * dividing both ends of an edge by the same leaves the surface where it is. */
+/* The divisor of a node at the surface: its own slope or that of a node across. Dividing both ends
+ * of an edge by the same number leaves the surface where it is. */
 static double surface_factor(const shape_sampled *s, int64_t index)
 {
     double factor = surface_slope(s, index);
@@ -153,7 +154,7 @@ static un_status find_surface(un_context *ctx, const shape_sampled *s, surface_n
     int64_t count = (int64_t)s->n[0] * s->n[1] * s->n[2], slab = (int64_t)s->n[0] * s->n[1];
     for (int64_t m = 0; m < count; m++) {
         bool inside = s->values[m] < 0;
-        /* Cheap, and wrong only in that it looks past the ends of rows. */
+        /* Cheap; its only flaw is that it looks past the ends of rows. */
         if (m >= slab && m + slab < count && inside == (s->values[m - 1] < 0) &&
             inside == (s->values[m + 1] < 0) && inside == (s->values[m - s->n[0]] < 0) &&
             inside == (s->values[m + s->n[0]] < 0) && inside == (s->values[m - slab] < 0) &&
@@ -168,7 +169,7 @@ static un_status find_surface(un_context *ctx, const shape_sampled *s, surface_n
                             sizeof *nodes->factor);
 }
 
-/* Factors differ from node to node, so that it takes more than one round. */
+/* Divisors differ from node to node, so it takes more than one round. */
 static void lower_surface(shape_sampled *s, surface_nodes *nodes)
 {
     bool any = true;
@@ -234,7 +235,7 @@ static bool lower_row(shape_sampled *s, int32_t j, int32_t k, bool down)
     return any;
 }
 
-/* Whether the row or one beside it has changed since the row was last looked at. */
+/* Has the row or one beside it changed since the row was last visited? */
 static bool is_stale(const shape_sampled *s, const int32_t *changed, int32_t j, int32_t k,
                      int32_t sweep)
 {
@@ -245,8 +246,8 @@ static bool is_stale(const shape_sampled *s, const int32_t *changed, int32_t j, 
            (k < s->n[2] - 1 && changed[row + s->n[1]] >= sweep - 1);
 }
 
-/* Sweeps in all eight directions, one after the other, until one changes nothing: twice eight of
- * them, unless the way from the surface winds. changed: when each row last was. */
+/* Sweeps in all eight directions, one after the other, until one changes nothing: sixteen sweeps,
+ * unless paths from the surface wind. changed: when each row last changed. */
 static void lower_far(shape_sampled *s, int32_t *changed)
 {
     bool any = true;
@@ -279,7 +280,7 @@ static un_status limit_slope(un_context *ctx, shape_sampled *s)
     return status;
 }
 
-/* Where the shape meets a side of the grid it is taken to go on for ever. */
+/* Where the shape touches a side of the grid, it continues to infinity. */
 static void find_bounds(shape_sampled *s, un_box3 *bounds)
 {
     un_box3 box = grid_box(s);

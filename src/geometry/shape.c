@@ -1,4 +1,4 @@
-/* Shapes: the set that owns them, placement, and the questions asked of them. */
+/* Shapes: the set that owns them, placement, and evaluation. */
 #include "geometry/shape.h"
 
 un_shape_set *un_shape_set_create(un_context *ctx)
@@ -57,8 +57,8 @@ void shape_add(un_shape_set *set, un_shape *shape)
 
 /* ---- bounds ---- */
 
-/* r times [lo, hi], added to [*min, *max]. A right angle leaves round-off in the rotation, which
- * must not turn an infinite side towards every axis. */
+/* r times [lo, hi], added to [*min, *max]. A rotation by a right angle has round-off, which must
+ * not make every side of an infinite box infinite. */
 static void add_interval(double *min, double *max, double r, double lo, double hi)
 {
     if (r == 0 || (fabs(r) < 1e-14 && (isinf(lo) || isinf(hi)))) return;
@@ -102,7 +102,7 @@ un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *
     return UN_OK;
 }
 
-/* ---- questions ---- */
+/* ---- evaluate ---- */
 
 double un_shape_distance(const un_shape *shape, un_vec3 x)
 {

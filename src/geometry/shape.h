@@ -1,4 +1,4 @@
-/* Inside of shapes; only geometry/ includes this. */
+/* The private part of shapes; only geometry/ includes this. */
 #ifndef UN_GEOMETRY_SHAPE_H
 #define UN_GEOMETRY_SHAPE_H
 
@@ -39,7 +39,7 @@ struct un_shape {
     un_shape *next; /* in its set */
     shape_kind kind;
     int32_t depth; /* of nesting, 1 for a single shape */
-    int32_t cost;  /* shapes asked to answer once */
+    int32_t cost;  /* shapes that one evaluation visits */
     un_box3 bounds;
     union {
         un_box3 box;
@@ -57,7 +57,7 @@ struct un_shape {
             const un_shape **parts;
             int32_t part_count;
             struct union_node *nodes; /* over the parts of a large union, else NULL */
-            int32_t endless_count;    /* parts that are not in the tree, the first */
+            int32_t endless_count;    /* the first parts, which are not in the tree */
         } csg;
         struct {
             const un_shape *part;
@@ -75,7 +75,7 @@ struct un_shape_set {
 un_shape *shape_new(un_shape_set *set, shape_kind kind);
 void shape_add(un_shape_set *set, un_shape *shape);
 
-/* fmax and fmin are calls to the maths library, for the sake of NaN. */
+/* fmax and fmin are calls to the maths library, because of NaN. */
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -93,7 +93,7 @@ static inline un_vec3 smaller3(un_vec3 a, un_vec3 b)
     return un_v3(smaller(a.x, b.x), smaller(a.y, b.y), smaller(a.z, b.z));
 }
 
-/* v / |v|, also where |v|^2 underflows; fallback where v is zero. */
+/* v / |v|, even where |v|^2 underflows; fallback if v is zero. */
 un_vec3 shape_direction(un_vec3 v, un_vec3 fallback);
 
 /* ---- primitive.c ---- */
@@ -106,7 +106,7 @@ double box_distance(const un_box3 *box, un_vec3 x);
 
 /* ---- combine.c ---- */
 
-/* Points handled at once by un_shape_distances: what a level keeps on the stack. */
+/* Points that un_shape_distances handles at once: each level keeps so many on the stack. */
 #define SHAPE_RUN 64
 
 un_status shape_check_nesting(un_context *ctx, int32_t depth, int64_t cost);

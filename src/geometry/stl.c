@@ -1,8 +1,9 @@
-/* STL, text and binary. A binary file is known by its length, since many begin with "solid" too. */
+/* STL, text and binary. A binary file is recognised by its length, since many begin with "solid"
+ * too. */
 #include "geometry/meshfile.h"
 
-#define HEAD 84  /* bytes: 80 of anything, then the count */
-#define FACET 50 /* bytes: normal, three corners, two of anything */
+#define HEAD 84  /* bytes: 80 arbitrary, then the count */
+#define FACET 50 /* bytes: normal, three corners, two arbitrary */
 
 static uint32_t little32(const char *at)
 {
@@ -53,25 +54,13 @@ static un_status read_binary(mesh_file *file)
     return UN_OK;
 }
 
-static un_status fail_here(const mesh_file *file, const mesh_text *text, const char *wanted)
-{
-    char quote[48];
-    return mesh_fail_line(file, text->line, "%s expected, not %s; export the mesh again", wanted,
-                          mesh_text_quote(text, quote));
-}
-
 static un_status read_vertex(mesh_file *file, mesh_text *text)
 {
     double x[3];
     for (int i = 0; i < 3; i++)
         if (!mesh_text_space(text, false) || !mesh_text_number(text, &x[i]))
-            return fail_here(file, text, "a coordinate");
-    un_vec3 p = un_v3(x[0], x[1], x[2]);
-    if (!mesh_coordinate_ok(p))
-        return mesh_fail_line(file, text->line,
-                              "the vertex has a coordinate that is not a finite number; clean the "
-                              "mesh in a modelling program");
-    return mesh_file_add_vertex(file, p);
+            return mesh_fail_expected(file, text, "a coordinate");
+    return mesh_text_add_vertex(file, text, x);
 }
 
 /* The corners between "outer loop" and "endloop". */
@@ -85,7 +74,7 @@ static un_status read_loop(mesh_file *file, mesh_text *text)
         int64_t v = (int64_t)file->vertex_count;
         if (v - first >= 3) UN_TRY(mesh_file_add_triangle(file, first, v - 2, v - 1));
     }
-    return fail_here(file, text, "vertex or endloop");
+    return mesh_fail_expected(file, text, "vertex or endloop");
 }
 
 /* facet normal x y z / outer loop / ... / endloop / endfacet. Normals follow from the corners. */
@@ -95,7 +84,7 @@ static un_status read_facet(mesh_file *file, mesh_text *text)
         if (mesh_text_word(text, "endfacet")) return UN_OK;
         if (mesh_text_word(text, "outer")) {
             if (!mesh_text_space(text, false) || !mesh_text_word(text, "loop"))
-                return fail_here(file, text, "loop");
+                return mesh_fail_expected(file, text, "loop");
             UN_TRY(read_loop(file, text));
         } else if (mesh_text_word(text, "normal")) {
             mesh_text_next_line(text);
@@ -103,7 +92,7 @@ static un_status read_facet(mesh_file *file, mesh_text *text)
             break;
         }
     }
-    return fail_here(file, text, "normal, outer loop or endfacet");
+    return mesh_fail_expected(file, text, "normal, outer loop or endfacet");
 }
 
 static un_status read_text(mesh_file *file)
@@ -120,7 +109,7 @@ static un_status read_text(mesh_file *file)
             open = false;
             mesh_text_next_line(&text);
         } else {
-            return fail_here(file, &text, "solid, facet or endsolid");
+            return mesh_fail_expected(file, &text, "solid, facet or endsolid");
         }
     }
     if (open)

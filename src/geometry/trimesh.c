@@ -1,4 +1,4 @@
-/* Triangle meshes: reading files of whatever format. */
+/* Triangle meshes: reading files of any format. */
 #include "geometry/meshfile.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ void un_trimesh_free(un_context *ctx, un_trimesh *mesh)
     *mesh = (un_trimesh){0};
 }
 
-/* ---- what the readers call ---- */
+/* ---- shared by the readers ---- */
 
 static un_status fail_at(const mesh_file *file, const char *where, const char *format,
                          va_list arguments)
@@ -110,7 +110,7 @@ static un_status read_open_file(mesh_file *file, int fd, char **bytes)
         ssize_t got = read(fd, *bytes + done, size - done);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_errno(file, "read");
-        if (got == 0) break; /* became shorter: the readers notice */
+        if (got == 0) break; /* the file became shorter: the readers notice */
         done += (size_t)got;
     }
     (*bytes)[done] = 0;
@@ -123,7 +123,7 @@ static un_status read_open_file(mesh_file *file, int fd, char **bytes)
 
 static un_status read_bytes(mesh_file *file, char **bytes)
 {
-    /* Not to wait for the other end of a pipe. */
+    /* Do not wait for the other end of a pipe. */
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return fail_errno(file, "open");
     un_status status = read_open_file(file, fd, bytes);
@@ -161,7 +161,7 @@ static bool is_ascii_stl(const mesh_file *file)
     return mesh_text_space(&text, false) && mesh_text_word(&text, "solid");
 }
 
-/* Whether the first line that says anything is one of OBJ's. */
+/* Is the first line with content a line of OBJ? */
 static bool is_obj(const mesh_file *file)
 {
     static const char *words[] = {"v", "vt", "vn", "vp",     "f",      "o",

@@ -2,41 +2,42 @@
  *
  * Plain aggregation with K-cycle [Notay 2010]. Coarse unknowns are aggregates of about eight rows,
  * prolongation is constant on each, so coarse matrices are sums of entries and set-up is cheap.
- * Plain aggregation underestimates smooth corrections; the K-cycle mends that: on each coarse level
- * one or two steps of flexible conjugate gradients, preconditioned by the levels below.
+ * Plain aggregation underestimates smooth corrections. The K-cycle makes up for that: on each
+ * coarse level it takes one or two steps of flexible conjugate gradients, preconditioned by the
+ * levels below.
  *
  * Smoothed aggregation (amg_smoothed.c) and transfers along a lattice (amg_geometric.c) interpolate
- * better, and a V- or W-cycle with one sweep before and one after the coarse correction does.
+ * better, so a V- or W-cycle with one sweep before and one after the coarse correction is enough.
  *
- * [Chentanez07 section 3.5] (amg_chentanez.c) averages; its full cycle solves on the coarsest level
- * first and adds a V-cycle on each finer one. There two Gauss-Seidel iterations, here a forward and
- * a backward sweep, go before and after each correction.
+ * The scheme of [Chentanez07 section 3.5] (amg_chentanez.c) averages; its full cycle solves on the
+ * coarsest level first and adds a V-cycle on each finer one. Before and after each correction, the
+ * paper makes two Gauss-Seidel iterations; here they are a forward and a backward sweep.
  *
- * The hierarchy is in floats: a preconditioner needs no more, and memory traffic is what a solve
- * costs. */
+ * The hierarchy is in floats: that is accurate enough for a preconditioner, and the cost of a solve
+ * is memory traffic. */
 #include "linalg/amg.h"
 
-/* Levels of no more rows are solved directly. */
+/* Levels of at most this many rows are solved directly. */
 #define DENSE_ROWS 200
-/* Coarsening that keeps more than this share of the rows is not worth another level. */
+/* If coarsening keeps more than this share of the rows, another level is not worth it. */
 #define COARSENING_MIN 0.8
-/* A second step is taken on a coarse level unless the first reduced the residual this much. */
+/* A coarse level takes a second step unless the first reduced the residual to this share. */
 #define ENOUGH 0.25
-/* Members of an aggregate. Fewer converge in fewer iterations and cost more per iteration: to 1e-4
- * on a million nodes of graded tets 9 iterations and 1.04 s with 6, 10 and 0.95 s with 8, 10 and
- * 0.89 s with 10; grids want cubes (184,000 cells: 13, 10 and 19 iterations). */
+/* Rows of an aggregate. Smaller aggregates need fewer iterations, which cost more each: to 1e-4 on
+ * a million nodes of graded tets 9 iterations and 1.04 s with 6, 10 and 0.95 s with 8, 10 and 0.89
+ * s with 10. Grids do best with cubes (184,000 cells: 13, 10 and 19 iterations). */
 #define PLAIN_SIZE 8
 #define SMOOTHED_SIZE 20
 
-/* Geometric cycles: corrections are taken twice on so many levels below the finest, which cost an
- * eighth and less. To 1e-4, two threads, tet-256, even-132 and uniform-170 of bench/solvers.py: 7,
- * 7 and 8 iterations, 0.31, 0.26 and 0.24 s with none, 6, 6 and 6, 0.30, 0.23 and 0.20 s with one,
- * 5, 6 and 6, 0.28, 0.23 and 0.21 s with two. */
+/* Geometric cycles: this many levels below the finest are corrected twice; each costs an eighth of
+ * the one above, or less. To 1e-4, two threads, tet-256, even-132 and uniform-170 of
+ * bench/solvers.py: 7, 7 and 8 iterations, 0.31, 0.26 and 0.24 s with none, 6, 6 and 6, 0.30, 0.23
+ * and 0.20 s with one, 5, 6 and 6, 0.28, 0.23 and 0.21 s with two. */
 #define TWICE 2
 
 /* ---- set-up ---- */
 
-/* The next level: its matrix, and P where it is no aggregation. */
+/* The next level: its matrix, and P unless it is plain aggregation. */
 static un_status coarsen(un_amg *amg, int32_t l, const un_amg_graph *g, un_amg_graph *coarse,
                          int32_t *coarse_count)
 {
@@ -110,7 +111,8 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites, doub
 
 static void correct(un_amg *amg, int32_t l, un_amg_correction *correction);
 
-/* x = B b: a sweep down, the coarse levels' correction, a sweep up. */
+/* x = B b: a sweep on the way down, the correction from the coarse levels, a sweep on the way
+ * up. */
 static void cycle(un_amg *amg, int32_t l, float *x, const float *b, float *scratch)
 {
     un_amg_level *level = &amg->level[l];
@@ -152,8 +154,8 @@ static void correct(un_amg *amg, int32_t l, un_amg_correction *out)
     out->t = (float)(alpha2 / rho2);
 }
 
-/* x = B b by a V-cycle with one sweep on each side, a W-cycle on the upper levels where transfers
- * are geometric. scratch may be b itself. */
+/* x = B b by a V-cycle with one sweep on each side; with geometric transfers, a W-cycle on the
+ * finer levels. scratch may be b itself. */
 static void v_cycle(un_amg *amg, int32_t l, float *x, const float *b, float *scratch)
 {
     un_context *ctx = amg->ctx;
@@ -187,7 +189,7 @@ static void v_cycle(un_amg *amg, int32_t l, float *x, const float *b, float *scr
     un_amg_sweep_up(ctx, level, x, b, scratch, NULL);
 }
 
-/* x += S (b - A x), S a forward and a backward sweep; from zero where x is. */
+/* x += S (b - A x), where S is a forward and a backward sweep; a faster form if x is zero. */
 static void relax(un_amg *amg, int32_t l, float *x, const float *b, bool from_zero)
 {
     un_context *ctx = amg->ctx;
@@ -223,7 +225,7 @@ static void deep_cycle(un_amg *amg, int32_t l, float *x, const float *b)
 }
 
 /* FULLCYCLEMULTIGRID of [Chentanez07]: y of the finest level from its b. Cycles on a level change
- * b of coarser ones only, which have been used by then. */
+ * only b of coarser levels, which is no longer needed by then. */
 static void full_cycle(un_amg *amg)
 {
     un_context *ctx = amg->ctx;
@@ -274,7 +276,7 @@ static void to_double(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         p->z[i] = x[i] * scale;
         if (inverse[i] != 0) continue;
-        /* no equation, or one too small for floats */
+        /* no equation, or a diagonal too small for floats */
         for (int32_t k = a->row[i]; k < a->row[i + 1]; k++)
             if (a->col[k] == i) p->z[i] = a->val[k] > 0 ? p->r[i] / a->val[k] : 0;
     }
@@ -341,7 +343,7 @@ static un_status create(un_context *ctx, un_preconditioner *preconditioner, un_a
     amg->ctx = ctx;
     amg->scheme = scheme;
     amg->aggregate_size = scheme == UN_AMG_PLAIN ? PLAIN_SIZE : SMOOTHED_SIZE;
-    /* steps of CG inside depend on r; a full cycle is linear but not symmetric */
+    /* the CG steps of a K-cycle depend on r; a full cycle is linear but not symmetric */
     bool varies = scheme == UN_AMG_PLAIN || scheme == UN_AMG_CHENTANEZ;
     *preconditioner = (un_preconditioner){amg, setup, apply, destroy, varies};
     return UN_OK;

@@ -1,4 +1,4 @@
-/* Inside of the algebraic multigrids; only amg*.c include this. */
+/* The private part of the multigrids for scalar systems; only amg*.c include this. */
 #ifndef UN_LINALG_AMG_H
 #define UN_LINALG_AMG_H
 
@@ -11,8 +11,8 @@ enum { UN_AMG_FREE = -1, UN_AMG_OUT = -2 };
 
 /* One matrix of the hierarchy. Rows are cut into fixed blocks of `grain`. Aggregates do not cross
  * blocks; a sweep is Gauss-Seidel inside a block and Jacobi between blocks. Of a pair of entries
- * inside a block only the lower one is stored: a block is one thread's work, so a row may add to
- * earlier rows of its block, and half of the matrix's memory traffic is saved. */
+ * inside a block only the lower one is stored: one thread works on a block, so a row may add to
+ * earlier rows of its block. That saves half of the matrix's memory traffic. */
 typedef struct un_amg_level {
     int32_t n;
     int64_t grain;
@@ -20,19 +20,19 @@ typedef struct un_amg_level {
      * at row[i + block + 1]: there are gaps between blocks */
     int32_t *row, *col;
     float *val;
-    /* entries that leave the block, only of rows that have any; block k has the rows outer_first[k]
-     * up to outer_first[k + 1] of outer_id, ascending */
+    /* entries that couple to other blocks, only for rows that have any; block k has the rows
+     * outer_first[k] up to outer_first[k + 1] of outer_id, ascending */
     int32_t *outer_first, *outer_id, *outer_row, *outer_col;
     float *outer_val;
-    float *outer_raise; /* smoother's diagonal less the matrix's */
+    float *outer_raise; /* the smoother's diagonal minus the matrix's */
     float *outer_sum;   /* scratch of the sweeps */
     float *diagonal;    /* not on the finest level */
     float *inverse;     /* of the smoother's diagonal; 0: no equation */
-    int32_t *aggregate; /* row of the next level, -1 none; at first UN_AMG_FREE or UN_AMG_OUT */
-    int32_t *first;     /* by block, and one more: its first row of the next level */
+    int32_t *aggregate; /* row of the next level, -1: none; before: UN_AMG_FREE or UN_AMG_OUT */
+    int32_t *first;     /* by block, and the end: its first row of the next level */
     float *b, *x;
-    /* Of the K-cycle, not on the finest level: A x, the second correction y, and A y. Of cycles
-     * with transfers: v the residual, y the answer of the full cycle or a second correction. */
+    /* K-cycle, not on the finest level: A x, the second correction y, and A y. Cycles with
+     * transfers: v is the residual, y the result of the full cycle or a second correction. */
     float *v, *y, *w;
     size_t capacity[19];
 } un_amg_level;
@@ -47,15 +47,16 @@ typedef struct un_amg_transfer {
     size_t capacity[6];
 } un_amg_transfer;
 
-/* P where nearly all rows are means of two (amg_mean.c): row i has a half at pair[i][0] and a half
- * at pair[i][1], twice the same is 1; -1 none. pair[i][0] <= UN_AMG_ODD: row UN_AMG_ODD -
- * pair[i][0] of row, col and val. */
+/* P where nearly all rows are means of two (amg_mean.c): row i has 1/2 at pair[i][0] and 1/2 at
+ * pair[i][1], which makes 1 where both are the same; -1: none. pair[i][0] <= UN_AMG_ODD: row
+ * UN_AMG_ODD - pair[i][0] of row, col and val. */
 enum { UN_AMG_ODD = -2 };
 typedef struct un_amg_means {
     int32_t (*pair)[2];
     int32_t *row, *col;
     float *val;
-    /* Entries whose coarse row belongs to another block, by its block: far_first has one more. */
+    /* Entries whose coarse row belongs to another block, sorted by that block; far_first also has
+     * the end. */
     int32_t *far_first, *far_row, *far_col;
     float *far_val;
     size_t capacity[8];
@@ -68,11 +69,11 @@ typedef enum un_amg_scheme {
     UN_AMG_GEOMETRIC  /* halfway between two coarse places, V-cycle */
 } un_amg_scheme;
 
-/* A whole matrix by rows while levels are built: A itself or a coarse one. */
+/* A whole matrix by rows, during set-up: A itself or a coarse one. */
 typedef struct un_amg_graph {
     int32_t n;
     const int32_t *row, *col;
-    const double *val_a; /* one of the two; entries of A include the diagonal */
+    const double *val_a; /* val_a or val is set; entries of A include the diagonal */
     const float *val;
     double scale;        /* of val_a */
     const float *excess; /* row sums */
@@ -83,22 +84,22 @@ static inline float un_amg_entry(const un_amg_graph *g, int32_t k)
     return g->val_a ? (float)(g->val_a[k] * g->scale) : g->val[k];
 }
 
-/* Arrays of a coarse matrix while it serves as a graph. */
+/* The arrays of a coarse matrix, during set-up. */
 typedef struct un_amg_full {
     int32_t *row, *col;
     float *val, *excess;
     size_t capacity[4];
 } un_amg_full;
 
-/* What a block adds to entry (row, col) of a coarse matrix whose row is another block's. next: for
- * the same block, -1 none. */
+/* A contribution to entry (row, col) of a coarse matrix, from a block that does not own the row.
+ * next: the next contribution for the same block, -1: none. */
 typedef struct un_amg_spill {
     int32_t row, col;
     float value;
     int32_t next;
 } un_amg_spill;
 
-/* Some entries of a row that is being summed up, col -1 none. A line of the cache. */
+/* Some entries of a row that is being summed; col -1: unused. One cache line. */
 #define UN_AMG_CHUNK 8
 typedef struct un_amg_chunk {
     int32_t col[UN_AMG_CHUNK];
@@ -112,10 +113,11 @@ typedef struct un_amg {
     const un_csr *a;
     un_amg_level level[UN_AMG_LEVELS_MAX];
     un_amg_transfer transfer[UN_AMG_LEVELS_MAX];
-    un_amg_means means[UN_AMG_LEVELS_MAX]; /* of geometric transfers, instead */
+    un_amg_means means[UN_AMG_LEVELS_MAX]; /* instead, for geometric transfers */
     int32_t level_count;
-    double scale; /* of the hierarchy's matrix against A */
-    /* Of r, from the first one: residuals only fall from there, and floats have 30 orders to go. */
+    double scale; /* of the hierarchy's matrix relative to A */
+    /* Scale of r, from the first residual: later ones are smaller, and floats have 30 orders of
+     * magnitude left. */
     double residual_scale;
     /* the coarsest level, if dense: L D L^T by rows, 1 / D on the diagonal, 0 where singular */
     bool dense;
@@ -127,16 +129,17 @@ typedef struct un_amg {
     size_t capacity_member_first, capacity_member, capacity_marker;
     float *weight; /* by row: the sum of its row of P */
     size_t capacity_weight;
-    /* of geometric transfers: places and scales of the rows of a level and of the next one */
+    /* geometric transfers: places and scales of the rows of a level and of the next one */
     un_sites sites;
     uint64_t *place[2];
     uint8_t *scale_of[2];
     int32_t *table;
     size_t capacity_place[2], capacity_scale_of[2], capacity_table;
-    /* lower half of a coarse matrix while it is summed up, and what blocks have for other blocks */
+    /* the lower half of a coarse matrix while it is summed, and the blocks' contributions to
+     * others */
     int32_t *half_size;
     un_amg_chunk *half;
-    int32_t *half_next; /* by chunk: where the rest of its row is, -1 none */
+    int32_t *half_next; /* by chunk: the next chunk of its row, -1: none */
     un_amg_spill *spill;
     size_t capacity_half_size, capacity_half, capacity_half_next, capacity_spill;
 } un_amg;
@@ -150,26 +153,25 @@ static inline int64_t un_amg_blocks(const un_amg_level *level)
 }
 
 /* amg_levels.c */
-/* The rows of a graph as a level, ready to sweep. */
+/* Makes a level, ready to sweep, from the rows of a graph. */
 un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_graph *g, bool finest);
 /* Sums rows and columns of a graph over aggregates, into amg->full[slot]. */
 un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_amg_graph *g,
                               int32_t coarse_count, int slot, un_amg_graph *coarse);
-/* amg_aggregate.c: fills aggregate and first, gives the number of aggregates. */
-/* Rows that blocks of `grain` wrote with gaps between them, room[k] the first place and count[k]
- * the number of entries of block k, close up and are the coarse graph; row[c + 1] holds row c's
- * length. */
+/* amg_aggregate.c: fills aggregate and first, and counts the aggregates. */
+/* Closes the gaps between the rows that blocks of `grain` wrote, which makes the coarse graph.
+ * Block k wrote count[k] entries from room[k] on; row[c + 1] holds the length of row c. */
 void un_amg_close_rows(un_amg_full *full, int32_t coarse_count, int64_t grain, const int64_t *room,
                        const int32_t *count, un_amg_graph *coarse);
 un_status un_amg_aggregate(un_amg *amg, un_amg_level *level, const un_amg_graph *g, int32_t *count);
-/* A row of P under way: coarse rows and weights. */
+/* A row of P while it is made: coarse rows and weights. */
 #define UN_AMG_PARENTS_MAX 64
 typedef struct un_amg_parents {
     int32_t count;
     int32_t id[UN_AMG_PARENTS_MAX];
     float weight[UN_AMG_PARENTS_MAX];
 } un_amg_parents;
-/* Gives row i of P, with coarse ids ascending or not, none twice. Called twice for each row. */
+/* Makes row i of P: coarse ids in any order, none twice. It is called twice for each row. */
 typedef void un_amg_row_of(const void *arg, int32_t i, un_amg_parents *parents);
 
 /* amg_transfer.c */
@@ -187,8 +189,8 @@ void un_amg_prolong(un_context *ctx, const un_amg_transfer *p, float *fine, int3
                     const float *coarse, bool set);
 
 /* amg_mean.c */
-/* other, unless NULL, by row: the two that it lies between. Where both survive row_of is not asked.
- */
+/* other, unless NULL, has by row the two rows that it lies between; where both survive, row_of is
+ * not called. */
 un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_means *p,
                              const int32_t (*other)[2], un_amg_row_of *row_of, const void *arg);
 void un_amg_restrict_means(un_context *ctx, const un_amg_level *level, const un_amg_means *p,
@@ -196,12 +198,12 @@ void un_amg_restrict_means(un_context *ctx, const un_amg_level *level, const un_
 /* fine += P coarse. */
 void un_amg_prolong_means(un_context *ctx, const un_amg_level *level, const un_amg_means *p,
                           float *fine, const float *coarse);
-/* amg_edges.c: P^T A P, into amg->full[slot]; the level holds A's off-diagonal entries. */
+/* amg_edges.c: P^T A P, into amg->full[slot]; the level holds the off-diagonal entries of A. */
 un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_amg_means *p,
                              const float *excess, int32_t coarse_count, int slot,
                              un_amg_graph *coarse);
 
-/* Each chooses the next level's rows and gives P: amg_smoothed.c, amg_chentanez.c,
+/* Each chooses the rows of the next level and makes P: amg_smoothed.c, amg_chentanez.c,
  * amg_geometric.c. excess, diagonal: of the graph. */
 un_status un_amg_smooth_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
                                  const float *diagonal, int32_t *coarse_count);
@@ -218,8 +220,8 @@ void un_amg_solve_dense(un_amg *amg, int32_t n, float *x, const float *b);
  * b - A x, unless NULL. */
 void un_amg_sweep_down(un_context *ctx, const un_amg_level *level, float *x, const float *b,
                        float *coarse, float *rest);
-/* x += P (s y + t z), z may be NULL; then one backward sweep, x += M^-T (b - A x). y NULL: only the
- * sweep. scratch may be b itself where b is no longer needed. */
+/* x += P (s y + t z), z may be NULL; then one backward sweep, x += M^-T (b - A x). If y is NULL,
+ * only the sweep. scratch may be b itself if b is no longer needed. */
 typedef struct un_amg_correction {
     const float *y, *z;
     float s, t;

@@ -1,23 +1,23 @@
 /* Aggregates: groups of strongly coupled rows.
  *
- * In each block of rows, in their order: a free row starts an aggregate, which grows by the free
- * row most strongly tied to it (the sum of its couplings to the members) until it is full. Compact
- * groups follow by themselves, since a row in a nook has several ties. What remains smaller than
- * half of that joins the neighbours it is tied to most.
+ * Each block of rows is visited in order. A free row starts an aggregate, which grows by the free
+ * row with the strongest ties to it (the sum of its couplings to the members) until it is full.
+ * Groups become compact because a row in a corner has several ties. The rows of an aggregate that
+ * stays smaller than half of a full one join the neighbours they are tied to most.
  *
- * Weak couplings need no threshold: they lose against strong ones, and on graded tets a threshold
- * leaves odd ends (25 iterations instead of 11 at 222,000 nodes). */
+ * Weak couplings need no threshold: strong ones win anyway, and on graded tets a threshold leaves
+ * small remainders (25 iterations instead of 11 at 222,000 nodes). */
 #include "linalg/amg.h"
 #include "linalg/candidates.h"
 
 #define MEMBERS_MAX 64
-#define CANDIDATES 128 /* those found later have to wait for another aggregate */
+#define CANDIDATES 128 /* rows found later wait for another aggregate */
 
 typedef struct aggregation {
     un_amg_level *level;
     int32_t size;
     const un_amg_graph *g;
-    int32_t *slot; /* by row: its place among the candidates, if it is one */
+    int32_t *slot; /* by row: its place among the candidates, if it is one of them */
 } aggregation;
 
 static void add_ties(un_amg_candidates *c, const aggregation *p, int32_t i, int64_t begin,
@@ -41,7 +41,7 @@ static void add_ties(un_amg_candidates *c, const aggregation *p, int32_t i, int6
     }
 }
 
-/* The aggregate in the block that row i is tied to most, -1 none. */
+/* The aggregate in the block that row i is tied to most, -1: none. */
 static int32_t nearest(const aggregation *p, int32_t i, int32_t except, int64_t begin, int64_t end)
 {
     const un_amg_graph *g = p->g;
@@ -93,12 +93,27 @@ static void aggregate_block(void *arg, int64_t begin, int64_t end)
     level->first[begin / level->grain + 1] = count;
 }
 
+typedef struct numbering {
+    int32_t *aggregate, *first;
+    int64_t grain;
+} numbering;
+
 static void number_block(void *arg, int64_t begin, int64_t end)
 {
-    un_amg_level *level = ((aggregation *)arg)->level;
-    int32_t first = level->first[begin / level->grain];
+    const numbering *p = arg;
+    int32_t first = p->first[begin / p->grain];
     for (int64_t i = begin; i < end; i++)
-        level->aggregate[i] = level->aggregate[i] < 0 ? -1 : level->aggregate[i] + first;
+        p->aggregate[i] = p->aggregate[i] < 0 ? -1 : p->aggregate[i] + first;
+}
+
+int32_t un_amg_number(un_context *ctx, int32_t *aggregate, int32_t *first, int64_t n, int64_t grain)
+{
+    numbering p = {aggregate, first, grain};
+    int64_t blocks = (n + grain - 1) / grain;
+    first[0] = 0;
+    for (int64_t k = 0; k < blocks; k++) first[k + 1] += first[k];
+    un_parallel_for(ctx, n, grain, number_block, &p);
+    return first[blocks];
 }
 
 un_status un_amg_aggregate(un_amg *amg, un_amg_level *level, const un_amg_graph *g, int32_t *count)
@@ -106,11 +121,7 @@ un_status un_amg_aggregate(un_amg *amg, un_amg_level *level, const un_amg_graph 
     UN_AMG_NEED(amg->ctx, amg->member, amg->capacity_member, level->n);
     UN_ASSERT(amg->aggregate_size <= MEMBERS_MAX);
     aggregation p = {level, amg->aggregate_size, g, amg->member};
-    level->first[0] = 0;
     un_parallel_for(amg->ctx, level->n, level->grain, aggregate_block, &p);
-    int64_t blocks = un_amg_blocks(level);
-    for (int64_t k = 0; k < blocks; k++) level->first[k + 1] += level->first[k];
-    un_parallel_for(amg->ctx, level->n, level->grain, number_block, &p);
-    *count = level->first[blocks];
+    *count = un_amg_number(amg->ctx, level->aggregate, level->first, level->n, level->grain);
     return UN_OK;
 }

@@ -1,10 +1,11 @@
-/* Transfers of [Chentanez07 section 3.5]: rows are coarse or fine, a fine row takes the average of
- * its coarse neighbours.
+/* Transfers of [Chentanez07 section 3.5]: rows are coarse or fine, and a fine row takes the average
+ * of its coarse neighbours.
  *
- * The greedy labelling of the paper: the row with the most unlabelled neighbours, of those next to
- * a fine row, becomes coarse, its neighbours become fine. Departure: blocks of rows are labelled
- * independently, each from its first row instead of a random one, so that threads have work and the
- * result does not depend on them. Each fine row has a coarse neighbour in its block. */
+ * Labelling is greedy, as in the paper: among the rows next to a fine row, the one with the most
+ * unlabelled neighbours becomes coarse, and its neighbours become fine. Departure: blocks of rows
+ * are labelled independently, each from its first row instead of a random one, so that threads have
+ * work and the result does not depend on them. Each fine row has a coarse neighbour in its
+ * block. */
 #include "linalg/amg.h"
 
 /* Rows with more unlabelled neighbours count as having this many. */
@@ -51,7 +52,7 @@ static void put_in(labelling *p, lists *list, int32_t i)
     if (b > list->top) list->top = b;
 }
 
-/* The k-th entry's row if it is a neighbour in the block, else -1. */
+/* The row of the k-th entry if it is a neighbour in the block, else -1. */
 static inline int32_t neighbour(const un_amg_graph *g, int32_t i, int32_t k, int64_t begin,
                                 int64_t end)
 {

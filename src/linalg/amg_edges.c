@@ -4,39 +4,39 @@
  *
  *     P^T A P = sum_i e_i p_i p_i^T - sum_{i > j} a_ij d d^T,   d = p_i - p_j,   p_i row i of P.
  *
- * Of two neighbours most share a parent: p_i = (k + l) / 2, p_j = (k + m) / 2 leave d = (l - m) /
- * 2, and the coupling adds a_ij / 4 to one coarse coupling. A product of sparse matrices would take
- * each eight times and add what cancels.
+ * Most pairs of neighbours share a parent: p_i = (k + l) / 2 and p_j = (k + m) / 2 leave d = (l -
+ * m) / 2, and the coupling adds a_ij / 4 to one coarse coupling. A product of sparse matrices would
+ * use each coupling eight times and add terms that cancel.
  *
- * Coarse rows belong to blocks as in amg_mean.c. A block sums up the lower half of its own rows and
- * spills what it has for others, which add that in the order of the blocks. Off-diagonal entries
- * and row sums stand for the matrix, as in amg_levels.c: where e = 0 and rows of P sum to 1, coarse
- * row sums are zero exactly. The air, -1, serves as one more coarse row: it is what rows of P that
- * sum to less than 1 lack, and e_i is a coupling to it. */
+ * Coarse rows belong to blocks as in amg_mean.c. A block sums the lower half of its own rows and
+ * spills its contributions to rows of other blocks, which add them in the order of the blocks. The
+ * matrix is kept as off-diagonal entries and row sums, as in amg_levels.c: where e = 0 and rows of
+ * P sum to 1, coarse row sums are exactly zero. The air, -1, acts as one more coarse row: it takes
+ * the weight that rows of P with a sum below 1 lack, and e_i is a coupling to it. */
 #include "linalg/amg.h"
 
-/* Room at first, by block; where it falls short, sums are taken again: chunks beside one for each
- * coarse row, spilled values. */
+/* Initial room by block: chunks beyond one for each coarse row, and spilled values. If it is too
+ * small, the sums are made again. */
 #define CHUNK_SHARE 0.125
 #define SPILL_SHARE 6
 #define ROOM_MIN 4096
-/* Entries below this share of the row's largest are round-off of what cancels. */
+/* Entries below this share of the row's largest are round-off of terms that cancel. */
 #define PRUNE 1e-5f
 
-/* Of one block: its coarse rows, and what it has for others. */
+/* One block: its coarse rows, and its contributions to others. */
 typedef struct target {
     const int32_t *starts; /* by block: its first coarse row */
     int32_t first;
     uint32_t count;
     int32_t *size; /* by row: entries */
     float *excess;
-    un_amg_chunk *chunk; /* a row's first has its number */
-    int32_t *next;       /* by chunk: where the rest of its row is, -1 none */
+    un_amg_chunk *chunk; /* the first chunk of a row has the row's number */
+    int32_t *next;       /* by chunk: the next chunk of its row, -1: none */
     int32_t chunk_count, chunk_room;
     un_amg_spill *spill;
-    int32_t spill_count, spill_room;                          /* counts go on where room ends */
-    int32_t last;                                             /* block that was spilled to last */
-    int32_t head[UN_AMG_BLOCKS_MAX], tail[UN_AMG_BLOCKS_MAX]; /* by block: what is for it */
+    int32_t spill_count, spill_room;                          /* counts go on beyond the room */
+    int32_t last;                                             /* the block last spilled to */
+    int32_t head[UN_AMG_BLOCKS_MAX], tail[UN_AMG_BLOCKS_MAX]; /* by block: the values for it */
     int32_t outer_count, entry_count, entry_first;            /* of the whole matrix */
 } target;
 
@@ -80,7 +80,7 @@ static void clear(target *t, int32_t chunk)
     }
 }
 
-/* One more entry of a row; chunk: its last one. */
+/* Adds an entry to a row; chunk: the row's last one. */
 static void append(target *t, int32_t chunk, uint32_t r, int32_t col, float value)
 {
     int32_t at = t->size[r] % UN_AMG_CHUNK;
@@ -96,8 +96,8 @@ static void append(target *t, int32_t chunk, uint32_t r, int32_t col, float valu
     t->size[r]++;
 }
 
-/* Adds where the column is, if it is there. Vector types of gcc and clang: one instruction compares
- * all columns, where the compiler left to itself takes one after the other. */
+/* Adds to the column's entry if there is one. With vector types of gcc and clang, one instruction
+ * compares all columns; without them the compiler compares one after the other. */
 typedef int32_t columns __attribute__((vector_size(sizeof(int32_t) * UN_AMG_CHUNK), may_alias));
 typedef float values __attribute__((vector_size(sizeof(float) * UN_AMG_CHUNK), may_alias));
 typedef int64_t halves __attribute__((vector_size(sizeof(int32_t) * UN_AMG_CHUNK), may_alias));
@@ -112,8 +112,8 @@ static inline bool add_to_chunk(un_amg_chunk *chunk, int32_t col, float value)
     return (hit[0] | hit[1] | hit[2] | hit[3]) != 0;
 }
 
-/* To the coupling of two coarse rows; -1 is the air, where the value is zero: what ties a row to it
- * is in the row's sum. */
+/* Adds to the coupling of two coarse rows. -1 is the air, where the value is zero: a row's coupling
+ * to it is in the row's sum. */
 static inline void add_coupling(target *t, int32_t k, int32_t l, float value)
 {
     int32_t row = k > l ? k : l, other = k > l ? l : k;
@@ -160,7 +160,7 @@ static void parents_of(const un_amg_means *p, int32_t i, un_amg_parents *out)
     }
 }
 
-/* Where a row of P is no pair. */
+/* For rows of P that are not pairs. */
 static void add_edge_in_full(target *t, const un_amg_means *p, int32_t i, int32_t j, float entry)
 {
     un_amg_parents d, other;
@@ -190,7 +190,7 @@ static void add_edge_in_full(target *t, const un_amg_means *p, int32_t i, int32_
     }
 }
 
-/* -entry d d^T, where row i has the parents a and b and row j, or the air, has c and d. */
+/* Adds -entry d d^T, where row i has the parents a and b, and row j, or the air, has c and d. */
 static inline void add_pairs(target *t, int32_t a, int32_t b, int32_t c, int32_t d, float entry)
 {
     float quarter = 0.25f * entry;
@@ -208,7 +208,7 @@ static inline void add_pairs(target *t, int32_t a, int32_t b, int32_t c, int32_t
     add_coupling(t, b, d, quarter);
 }
 
-/* j = -1: the air, which has no parents but itself. */
+/* j = -1: the air, which is its own parent. */
 static inline void add_edge(target *t, const un_amg_means *p, int32_t i, int32_t j, float entry)
 {
     static const int32_t air[2] = {-1, -1};
@@ -243,7 +243,7 @@ static void add_block(void *arg, int64_t begin, int64_t end)
     p->target[block] = t;
 }
 
-/* What other blocks have spilled. */
+/* Adds the values that other blocks have spilled. */
 static void collect_block(void *arg, int64_t begin, int64_t end)
 {
     edges *p = arg;
@@ -261,13 +261,13 @@ static void collect_block(void *arg, int64_t begin, int64_t end)
     p->target[block].chunk_count = t.chunk_count;
 }
 
-/* Entry k of a row, whose chunk is known for k - 1. */
+/* Entry k of a row; the chunk of entry k - 1 is known. */
 static inline void step(const target *t, int32_t *chunk, int32_t k)
 {
     if (k > 0 && k % UN_AMG_CHUNK == 0) *chunk = t->next[*chunk];
 }
 
-/* Leaves out what cancelled, and counts what couples to rows of other blocks. */
+/* Drops entries that cancelled, and counts couplings to rows of other blocks. */
 static void prune_block(void *arg, int64_t begin, int64_t end)
 {
     edges *p = arg;
@@ -297,9 +297,9 @@ static void prune_block(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- the whole matrix: each entry of the lower half is two of it ---- */
+/* ---- the whole matrix: each entry of the lower half stands for two ---- */
 
-/* Counts a block's own entries; those of other blocks' rows go to them. */
+/* Counts a block's own entries; entries of other blocks' rows are handed to those blocks. */
 static void count_block(void *arg, int64_t begin, int64_t end)
 {
     edges *p = arg;
@@ -317,13 +317,13 @@ static void count_block(void *arg, int64_t begin, int64_t end)
             if (other < t.first)
                 spill(&t, other, c, t.chunk[chunk].val[k % UN_AMG_CHUNK]);
             else
-                length[other]++; /* a row before */
+                length[other]++; /* an earlier row */
         }
     }
     p->target[block] = t;
 }
 
-/* Rows of a block get their places among its entries, at first. */
+/* Finds the places of a block's rows, counted from the block's first entry. */
 static void place_block(void *arg, int64_t begin, int64_t end)
 {
     edges *p = arg;
@@ -386,7 +386,7 @@ static un_status lay_out(un_amg *amg, edges *p, un_amg_full *full)
     UN_AMG_NEED(amg->ctx, amg->half, amg->capacity_half, chunks + 1);
     UN_AMG_NEED(amg->ctx, amg->half_next, amg->capacity_half_next, chunks);
     UN_AMG_NEED(amg->ctx, amg->spill, amg->capacity_spill, spills);
-    /* at the beginning of a line of the cache */
+    /* at the beginning of a cache line */
     un_amg_chunk *half =
         (un_amg_chunk *)(((uintptr_t)amg->half + sizeof *half - 1) & ~(sizeof *half - 1));
     chunks = spills = 0;
@@ -403,7 +403,7 @@ static un_status lay_out(un_amg *amg, edges *p, un_amg_full *full)
     return UN_OK;
 }
 
-/* Is there room for all? If not, there will be. */
+/* Was there room for everything? If not, makes it for the next attempt. */
 static bool fits(edges *p)
 {
     bool all = true;

@@ -7,26 +7,26 @@
  * is a seven-point stencil again, away from boundaries.
  *
  * BCC. Let s be half an edge of the finest leaf at a node, and take coordinates in s: corners are
- * even, centres odd. Of the lattice twice as coarse nodes have all coordinates 0 or all 2 modulo 4.
- * A centre lies halfway between such a corner and such a centre; the middle of a coarse edge
+ * even, centres odd. In the lattice twice as coarse, nodes have all coordinates 0 or all 2 modulo
+ * 4. A centre lies halfway between such a corner and such a centre; the middle of a coarse edge
  * between its ends; the middle of a coarse face between the centres on both sides. That is linear
  * interpolation on the coarse tetrahedra, which the fine ones divide into eight: the coarse matrix
  * has the fine one's nine-point stencil. In the boundary of the brick the same holds for the two
  * coordinates along it.
  *
- * Scales are local: a coarse leaf's nodes are coarsened together with a fine leaf's. Where the
- * other side of a face is coarser, a place to take the mean from may vanish in the same step; what
- * it takes its own value from stands in for it.
+ * Scales are local: the nodes of a coarse leaf are coarsened together with those of a fine one.
+ * Where the other side of a face is coarser, one of the two places may vanish in the same step;
+ * then the places from which it takes its own value stand in for it.
  *
- * Places without unknown are beyond the surface or in a wall, and so are those that couplings do
- * not lead to, behind a wall thinner than a cell. The row tells: where its sum is positive
- * something outside holds its value at zero, and what is missing counts as zero; else it does not
+ * Places without an unknown are beyond the surface or in a wall; so are places that no coupling
+ * leads to, behind a wall thinner than a cell. The row tells which: where its sum is positive, the
+ * surface holds its value near zero, and missing places count as zero; otherwise they do not
  * count. */
 #include "linalg/amg.h"
 
-/* A row's sum above this share of its diagonal is the surface's doing. */
+/* A row whose sum exceeds this share of its diagonal is at the surface. */
 #define HELD 0.02f
-/* Stand-ins of stand-ins: as deep as levels differ around a node. */
+/* Depth of stand-ins for stand-ins: as deep as levels differ around a node. */
 #define DEPTH_MAX 3
 
 /* Coordinates have 21 bits, keys three times as many. */
@@ -40,7 +40,7 @@ typedef struct geometric {
     const uint64_t *place;
     const uint8_t *scale; /* log2 s */
     int32_t shift, n;
-    int32_t (*other)[2]; /* by row: those it lies between, -1 none */
+    int32_t (*other)[2]; /* by row: the two rows it lies between, -1: none */
     uint64_t *place_next;
     uint8_t *scale_next;
 } geometric;
@@ -64,7 +64,7 @@ static inline point decode(const geometric *p, uint64_t key)
     return q;
 }
 
-/* The row at a place, -1 none. */
+/* The row at a place, -1: none. */
 static inline int32_t find(const geometric *p, point q)
 {
     const un_sites *sites = &p->amg->sites;
@@ -79,7 +79,7 @@ static inline int32_t find(const geometric *p, point q)
     const int32_t *bound = p->amg->table + (key >> p->shift);
     const uint64_t *k = p->place + bound[0];
     uint32_t count = (uint32_t)(bound[1] - bound[0]);
-    while (count > 0) { /* how many are below the key */
+    while (count > 0) { /* counts the keys below `key` */
         uint32_t half = (count + 1) / 2;
         k += k[half - 1] < key ? half : 0;
         count -= half;
@@ -88,13 +88,13 @@ static inline int32_t find(const geometric *p, point q)
     return i < p->n && p->place[i] == key ? i : -1;
 }
 
-/* BCC: all coordinates are odd. None is, in the boundary of the brick, across that. */
+/* BCC: is it a centre, with all coordinates odd? Nodes in the boundary of the brick never are. */
 static inline bool is_center(uint64_t key, int32_t scale)
 {
     return scale < SCALE_MAX && (key >> 3 * scale & 7) == 7;
 }
 
-/* Half the way between the places that a row takes its value from; false: it survives. */
+/* Half the vector between the two places that a row takes its value from; false: it survives. */
 static bool step_of(const geometric *p, int32_t i, point *at, int32_t d[3])
 {
     const un_sites *sites = &p->amg->sites;
@@ -136,7 +136,7 @@ static bool is_held(const geometric *p, int32_t i)
     return p->g->excess[i] > HELD * p->diagonal[i];
 }
 
-/* Do couplings lead from row i to another one in so many steps? */
+/* Do couplings lead from row i to the other one in this many steps? */
 static bool leads(const un_amg_graph *g, int32_t i, int32_t other, int hops)
 {
     for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
@@ -147,7 +147,7 @@ static bool leads(const un_amg_graph *g, int32_t i, int32_t other, int hops)
     return false;
 }
 
-/* Nothing is missing around the row. On coarse levels there is no telling. */
+/* True if nothing is missing around the row. On coarse levels this cannot be known. */
 static bool is_whole(const geometric *p, int32_t i)
 {
     const un_amg_graph *g = p->g;
@@ -158,8 +158,9 @@ static bool is_whole(const geometric *p, int32_t i)
     return count >= (sites->kind == UN_SITES_BCC ? 8 : sites->size[2] == 1 ? 4 : 6);
 }
 
-/* The row at at + sign d. On a grid, where a wall is in the way, the one at its mirror image along
- * one axis or two: what a wall reflects is even. Held rows have air there, and no mirror. */
+/* The row at at + sign d. On a grid, if a wall is in the way, the row at the mirror image along one
+ * axis or two: a wall reflects evenly. Rows held by the surface have air there, and no mirror
+ * image. */
 static int32_t find_other(const geometric *p, int32_t i, point at, const int32_t d[3], int sign)
 {
     static const int8_t flips[] = {0, 1, 2, 4, 3, 5, 6}; /* bits: axes */
@@ -181,7 +182,7 @@ static int32_t find_other(const geometric *p, int32_t i, point at, const int32_t
     return -1;
 }
 
-/* Of row i's couplings those that lead to two places, -1 none. */
+/* The couplings of row i that lead to two places, -1: none. */
 static inline void scan(const geometric *p, int32_t i, const uint64_t key[2], int32_t found[2])
 {
     const un_amg_graph *g = p->g;
@@ -201,8 +202,8 @@ static inline uint64_t key_at(point at, int sign, int32_t dx, int32_t dy, int32_
                      (uint32_t)(at.x[2] + sign * dz));
 }
 
-/* Of corners two cells apart: between them and the row lie centres, each halfway between one of
- * them and another corner. -1: it may still be there. */
+/* For corners two cells apart: between them and the row lie centres, each halfway between one of
+ * them and another corner. -1: the corner may still exist. */
 static void find_along(const geometric *p, int32_t i, point at, const int32_t d[3],
                        int32_t other[2])
 {
@@ -222,8 +223,8 @@ static void find_along(const geometric *p, int32_t i, point at, const int32_t d[
 
 /* ---- which rows survive ---- */
 
-/* BCC: centres first, which are half of the rows. What couplings lead to is found along them,
- * quicker than by its place. */
+/* BCC: centres first, which are half of the rows. Following couplings finds rows faster than
+ * looking up their places. */
 static void center_block(void *arg, int64_t begin, int64_t end)
 {
     geometric *p = arg;
@@ -240,7 +241,7 @@ static void center_block(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* What a row that is no centre lies between; false: it survives. */
+/* The two rows that a row other than a centre lies between; false: it survives. */
 static bool find_others(const geometric *p, int32_t i, int32_t other[2])
 {
     point at;
@@ -254,7 +255,7 @@ static bool find_others(const geometric *p, int32_t i, int32_t other[2])
     return true;
 }
 
-/* A row that has nothing to take its value from, and no surface to hold it, survives. */
+/* A row survives if it has no rows to take its value from and the surface does not hold it. */
 static void survive_block(void *arg, int64_t begin, int64_t end)
 {
     geometric *p = arg;
@@ -285,7 +286,7 @@ static void number_block(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- what the others take ---- */
+/* ---- where the other rows take their values from ---- */
 
 static void add(un_amg_parents *parents, int32_t id, float weight)
 {
@@ -333,8 +334,8 @@ static void load_sites(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* table[m]: the first row whose place is not before m << shift. Row i fills what lies between its
- * predecessor's entry and its own. */
+/* table[m]: the first row whose place is not before m << shift. Row i fills the entries after its
+ * predecessor's, up to its own. */
 static void fill_table(void *arg, int64_t begin, int64_t end)
 {
     geometric *p = arg;

@@ -1,28 +1,30 @@
-/* Levels of the aggregation multigrid: a graph's rows ready to sweep, and Galerkin sums over
- * aggregates.
+/* Levels of the aggregation multigrid: the rows of a graph made ready to sweep, and Galerkin sums
+ * over aggregates.
  *
  * With prolongation that is 1 inside an aggregate, A_c = P^T A P sums entries over pairs of
- * aggregates. Coarse matrices are kept as off-diagonal entries and row sums ("excess"): both only
- * ever add up, so a part whose rows sum to zero keeps doing so exactly in floats, and the diagonal
+ * aggregates. Coarse matrices are kept as off-diagonal entries and row sums ("excess"): both are
+ * only ever added, so a part whose rows sum to zero keeps this exactly in floats, and the diagonal
  * follows from them. */
 #include "linalg/amg.h"
 
-/* Blocks: enough to keep threads busy, large, since aggregates and sweeps suffer at their edges. */
+/* Blocks: enough to keep threads busy, but large, since aggregates and sweeps are worse at their
+ * edges. */
 #define BLOCK_ROWS_MIN 4096
-/* An entry below this share of its row's diagonal counts as zero: lattices have couplings that
- * cancel up to round-off. */
+/* An entry below this share of its row's diagonal counts as zero: on lattices some couplings cancel
+ * up to round-off. */
 #define DROP 1e-7f
 /* The smoother's diagonal is raised where couplings to other blocks exceed this share of it. */
 #define OUTER_MAX 0.9f
 /* Row sums below this share of the diagonal are round-off; as in components.c. */
 #define ANCHOR 1e-10
-/* A row stays out of the coarse level when its sum exceeds this share of its couplings: a sweep
- * settles it, and in an aggregate a stiff row would hold the others back [Notay 2010]. */
+/* A row stays out of the coarse level if its sum exceeds this share of its couplings: a sweep
+ * solves it, and in an aggregate such a stiff row would hold the others back [Notay 2010]. */
 #define DOMINANT 1.f
-/* Scaled diagonals below this are left to the caller: floats cannot hold the inverse's products. */
+/* Scaled diagonals below this are left to the caller: products with the inverse would overflow
+ * floats. */
 #define DIAGONAL_MIN 1e-24f
-/* Entries below the diagonal to make room for in a row of A; lattices have 3 and 4, graded
- * tets 4.3. Where blocks have more, they are filled again. */
+/* Room for entries below the diagonal in a row of A; lattices have 3 and 4, graded tets 4.3. Blocks
+ * with more are filled again. */
 #define ROW_ENTRIES 5
 
 static int64_t level_grain(int64_t n)
@@ -34,16 +36,17 @@ typedef struct build {
     un_amg_level *level;
     const un_amg_graph *g;
     float *diagonal, *excess;
-    bool some;                                  /* room for ROW_ENTRIES by row */
-    int32_t *outer_id;                          /* rows with couplings that leave the block */
+    bool some;                                  /* there is room for ROW_ENTRIES in each row */
+    int32_t *outer_id;                          /* rows with couplings to other blocks */
     int32_t missing[UN_AMG_BLOCKS_MAX];         /* by block: entries that found no room */
     int32_t outer_rows[UN_AMG_BLOCKS_MAX];      /* how many, from the block's first row on */
     int32_t outer_first[UN_AMG_BLOCKS_MAX + 1]; /* by block: its entries, later their place */
 } build;
 
-/* Where a block's entries start: no more than half of a symmetric graph's entries before its first
- * row i are in lower halves of blocks. Many of A's may be zero: at first it gets room for some. One
- * more for each block, so that entries can be written before it is known whether they count. */
+/* Where a block's entries start: at most half of a symmetric graph's entries before its first row i
+ * are in lower halves of blocks. Many entries of A may be zero, so at first there is room for some
+ * only. Each block has room for one more, so that an entry can be written before it is known
+ * whether it counts. */
 static int32_t room_before(const build *p, int64_t i, int64_t block)
 {
     const un_amg_graph *g = p->g;
@@ -51,8 +54,8 @@ static int32_t room_before(const build *p, int64_t i, int64_t block)
     return (int32_t)((p->some ? ROW_ENTRIES * i : entries / 2) + block);
 }
 
-/* A row's diagonal, and what makes it fit for the coarse level or not; entries up to `end` may be
- * in the lower half. */
+/* A row's diagonal, and whether the row is fit for the coarse level; entries up to `end` may be in
+ * the lower half. */
 typedef struct own {
     float diagonal, excess, couplings;
     int32_t end;
@@ -83,8 +86,8 @@ static inline own own_of_coarse(const un_amg_graph *g, int32_t i)
     return o;
 }
 
-/* All of a block's rows but the entries that leave it. Which entries stay has no pattern that a
- * processor could guess: no branches. */
+/* All rows of a block, without the couplings to other blocks. A processor cannot predict which
+ * entries stay: hence no branches. */
 static inline void fill_block(build *p, int32_t begin, int32_t end, bool of_a)
 {
     const un_amg_graph g = *p->g;
@@ -183,8 +186,8 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     if (whole || v_cycle) UN_AMG_NEED(ctx, level->v, capacity[8], n);
     if (whole && amg->scheme != UN_AMG_SMOOTHED) UN_AMG_NEED(ctx, level->y, capacity[9], n);
     if (whole && !v_cycle) UN_AMG_NEED(ctx, level->w, capacity[18], n);
-    /* The finest level's row sums live in its vectors until it is swept, and its diagonal too
-     * unless cycles need that. */
+    /* The row sums of the finest level are kept in its vectors until it is swept, and so is its
+     * diagonal unless cycles need it. */
     build p = {.level = level,
                .g = g,
                .diagonal = whole ? level->diagonal : level->b,
@@ -219,10 +222,10 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
 
 /* ---- Galerkin sums ---- */
 
-/* Few, since each has a marker as long as the coarse level. */
+/* Few blocks, since each has a marker as long as the coarse level. */
 #define GATHER_BLOCKS_MAX 16
-/* Entries of a coarse row to make room for; lattices and graded tets have 12 to 15. Where rows have
- * more, the sums are taken again. */
+/* Room for entries of a coarse row; lattices and graded tets have 12 to 15. If rows have more, the
+ * sums are made again. */
 #define COARSE_ENTRIES 20
 
 typedef struct gather {
@@ -233,12 +236,12 @@ typedef struct gather {
     const int32_t *member_first, *member;
     int32_t *marker;
     un_amg_full *full;
-    int64_t *room;  /* by block: where its entries start, and one more */
-    int32_t *count; /* by block: its entries, also those that found no room */
+    int64_t *room;  /* by block, and the end: where its entries start */
+    int32_t *count; /* by block: its entries, including those without room */
 } gather;
 
-/* Members of each aggregate, aggregates of a block one after the other; then -1 for rows in none.
- */
+/* Lists the members of each aggregate, one aggregate of a block after the other; then -1 for rows
+ * in none. */
 static void list_members(void *arg, int64_t begin, int64_t end)
 {
     un_amg *amg = ((void **)arg)[0];
@@ -258,7 +261,8 @@ static void list_members(void *arg, int64_t begin, int64_t end)
     for (; at < end; at++) amg->member[at] = -1;
 }
 
-/* Row by row, the aggregates that an aggregate's rows meet; marker holds each one's place. */
+/* Row by row, the aggregates that the rows of an aggregate couple to; marker holds the place of
+ * each. */
 static void gather_rows(void *arg, int64_t begin, int64_t end)
 {
     gather *p = arg;
@@ -347,7 +351,7 @@ un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_am
         un_parallel_for(ctx, coarse_count, grain, gather_rows, &p);
         fits = true;
         for (int64_t k = 0; k < blocks; k++) fits &= count[k] <= room[k + 1] - room[k];
-        if (!fits) /* now the room is known */
+        if (!fits) /* now the needed room is known */
             for (int64_t k = 0; k < blocks; k++) room[k + 1] = room[k] + count[k];
     }
     un_amg_close_rows(full, coarse_count, grain, room, count, coarse);

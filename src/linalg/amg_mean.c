@@ -1,12 +1,12 @@
 /* Transfers along a lattice as pairs of coarse rows.
  *
- * Nearly every row of P is the mean of two coarse rows or one of them (amg_geometric.c): two
- * numbers say it, and neither weights nor a transpose need memory. Rows at steps of scale have more
- * parents or other weights and are listed in full.
+ * Nearly every row of P is the mean of two coarse rows, or is one of them (amg_geometric.c): two
+ * numbers are enough, and neither weights nor a transpose need memory. Rows where the scale changes
+ * have more parents or other weights and are listed in full.
  *
- * Coarse rows belong to the block of the row that survives as them. P^T adds each block's rows to
- * its own coarse rows; the few entries that lead to another block's are listed by that block, which
- * adds them afterwards, in their order. */
+ * A coarse row belongs to the block of the fine row that survives as it. P^T adds each block's rows
+ * to its own coarse rows; the few entries that lead to rows of another block are listed for that
+ * block, which adds them afterwards, in their order. */
 #include "linalg/amg.h"
 
 typedef struct gathering {
@@ -39,7 +39,7 @@ static int64_t block_of(const un_amg_level *level, int32_t c)
     return low;
 }
 
-/* As a pair, if it is one. */
+/* Stores a row of P as a pair, if it is one. */
 static bool as_pair(const un_amg_parents *parents, int32_t pair[2])
 {
     const int32_t *id = parents->id;
@@ -56,7 +56,7 @@ static bool as_pair(const un_amg_parents *parents, int32_t pair[2])
     return weight[0] == 0.5f && weight[1] == 0.5f;
 }
 
-/* Halfway between two rows that survive, or a survivor: what nearly all rows are. */
+/* True for nearly all rows: halfway between two rows that survive, or a survivor. */
 static inline bool simple_pair(const gathering *g, int32_t i, int32_t pair[2])
 {
     const int32_t *coarse = g->level->aggregate, *other = g->other[i];
@@ -139,7 +139,7 @@ un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_mean
     UN_AMG_NEED(ctx, p->pair, p->capacity[0], level->n);
     UN_AMG_NEED(ctx, p->far_first, p->capacity[4], blocks + 1);
     UN_AMG_NEED(ctx, amg->table, amg->capacity_table, level->n);
-    g.listed = amg->table; /* places have been found */
+    g.listed = amg->table; /* no longer needed: places have been found */
     un_parallel_for(ctx, level->n, level->grain, count_rows, &g);
     int32_t far = 0;
     for (int64_t t = 0; t < blocks; t++) {

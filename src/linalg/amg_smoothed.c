@@ -3,11 +3,12 @@
  *
  *     P = (I - omega D^-1 A) P_0.
  *
- * Smoother corrections than plain aggregation's, so that a V-cycle does; in exchange coarse rows
- * have more entries, and aggregates are larger to keep them in bounds. */
+ * Corrections are smoother than with plain aggregation, so a V-cycle is enough. In exchange coarse
+ * rows have more entries, and aggregates are larger to limit their number. */
 #include "linalg/amg.h"
 
-/* 4/3 over the largest eigenvalue of D^-1 A, which is not above 2 where couplings are negative. */
+/* 4/3 divided by the largest eigenvalue of D^-1 A, which is at most 2 where couplings are
+ * negative. */
 #define OMEGA (2.f / 3)
 
 typedef struct smoothing {

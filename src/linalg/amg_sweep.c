@@ -1,12 +1,13 @@
 /* Sweeps over a level of the aggregation multigrid.
  *
- * The smoother is M = D' + L, L the lower part inside each block of rows: a forward sweep before
- * the coarse correction, its transpose, a backward sweep, after it. With E the couplings that leave
- * blocks M + M^T - A = 2 D' - D - E; sweeps converge while that is positive definite, so D' is the
- * diagonal, raised where a row of E all but exceeds it [after Baker, Falgout, Kolev & Yang 2011].
+ * The smoother is M = D' + L, where L is the lower part inside each block of rows: a forward sweep
+ * before the coarse correction, and its transpose, a backward sweep, after it. With E the couplings
+ * between blocks, M + M^T - A = 2 D' - D - E. Sweeps converge if that is positive definite, so D'
+ * is the diagonal, raised where a row of E nearly exceeds it [after Baker, Falgout, Kolev & Yang
+ * 2011].
  *
- * A level stores L, not its transpose U: what row i of L takes from earlier rows it gives back to
- * them. */
+ * A level stores L, not its transpose U: the entries of row i of L are also used the other way,
+ * from row i to the earlier rows. */
 #include "linalg/amg.h"
 
 typedef struct sweep {
@@ -63,7 +64,7 @@ static void down_block(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* What other blocks take away, once all of x is there. */
+/* Subtracts the couplings to other blocks, once all of x is known. */
 static void down_outer(void *arg, int64_t begin, int64_t end)
 {
     const sweep *s = arg;

@@ -1,19 +1,18 @@
-/* Transfers of multigrid as sparse matrices, and the coarse matrix P^T A P that they make.
+/* Multigrid transfers as sparse matrices, and the coarse matrix P^T A P that they make.
  *
  * Coarse matrices are kept as off-diagonal entries and row sums, as in amg_levels.c. With s = P 1
  * the row sums of P^T A P are P^T A s, and
  *
  *     (A s)_i = e_i s_i + sum_{j != i} a_ij (s_j - s_i),   e the row sums of A,
  *
- * so that where s = 1 and e = 0 they are zero exactly, in floats too. */
+ * so that where s = 1 and e = 0 they are exactly zero, in floats too. */
 #include "linalg/amg.h"
 
-/* Few, since each has a marker as long as the coarse level. */
+/* Few blocks, since each has a marker as long as the coarse level. */
 #define BLOCKS_MAX 16
-/* Entries of a coarse row to make room for at first; where rows have more, the sums are taken
- * again. */
+/* Initial room for entries of a coarse row; if rows have more, the sums are made again. */
 #define ROW_ENTRIES 12
-/* Entries below this share of the row's largest are round-off of what cancels. */
+/* Entries below this share of the row's largest are round-off of terms that cancel. */
 #define PRUNE 1e-5f
 
 static int64_t coarse_grain(int64_t n)
@@ -51,7 +50,7 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Counts by block of fine rows and coarse row become places in the transpose. */
+/* Counts, by block of fine rows and by coarse row, become places in the transpose. */
 static void place_back(void *arg, int64_t begin, int64_t end)
 {
     rows *r = arg;
@@ -120,8 +119,8 @@ typedef struct product {
     int32_t *marker;
     int32_t coarse_count;
     int64_t grain;
-    int64_t *room;  /* by block: where its entries start, and one more */
-    int32_t *count; /* by block: its entries, also those that found no room */
+    int64_t *room;  /* by block, and the end: where its entries start */
+    int32_t *count; /* by block: its entries, including those without room */
 } product;
 
 typedef struct row_sums {
@@ -142,13 +141,13 @@ static inline void add_entry(row_sums *s, int32_t c, float value)
         s->val[place] += value;
 }
 
-/* Leaves out what cancelled, and row c itself; the diagonal follows from the sum of the row. */
+/* Drops entries that cancelled, and row c itself: the diagonal follows from the sum of the row. */
 static void prune(row_sums *s, int32_t c)
 {
     if (s->at > s->room) return;
     float most = 0;
     for (int32_t k = s->start; k < s->at; k++) {
-        s->marker[s->col[k]] = -1; /* what follows moves */
+        s->marker[s->col[k]] = -1; /* the entries after it move */
         if (s->col[k] != c) most = fmaxf(most, fabsf(s->val[k]));
     }
     int32_t kept = s->start;

@@ -1,15 +1,15 @@
-/* Matrices of 3x3 blocks, and solving with them: conjugate gradients (cg.c) with the flexible beta
- * for all preconditioners, for single precision makes multigrid vary a little. */
+/* Matrices of 3x3 blocks, and solving with them: conjugate gradients (cg.c), with the flexible beta
+ * for all preconditioners, because single precision makes multigrid vary a little. */
 #include "linalg/linalg.h"
 
 struct un_block_solver {
     un_context *ctx;
     un_block_kind kind;
     un_block_preconditioner preconditioner[UN_BLOCK_KIND_COUNT]; /* made when first used */
-    un_block_kind ready; /* the one that was set up last; UN_BLOCK_AUTO: not for this matrix */
+    un_block_kind ready; /* the one that is set up for this matrix; UN_BLOCK_AUTO: none */
     un_cg cg;
     size_t capacity[4]; /* of r, z, p, q */
-    /* of the solve under way */
+    /* of the current solve */
     const un_block_csr *a;
     const un_vec3 *b;
     un_vec3 *x;
@@ -36,7 +36,7 @@ int un_small_inverse(double *a, int size, double least)
     int kept = 0;
     UN_ASSERT(size <= 6);
     for (int k = 0; k < size; k++) limit[k] = least * a[k * size + k];
-    /* Gauss-Jordan in place; a row that is passed over changes no other. */
+    /* Gauss-Jordan in place; a skipped row changes no other. */
     for (int k = 0; k < size; k++) {
         double pivot = a[k * size + k];
         dropped[k] = !(pivot > limit[k]) || !(pivot > 0) || !isfinite(pivot);
@@ -78,29 +78,17 @@ static bool mirrored(const double *v, const double *w)
 
 bool un_block_csr_validate(const un_block_csr *a, const char **reason)
 {
-    *reason = NULL;
-    if (a->row[0] != 0) *reason = "the first row does not start at 0";
+    *reason = un_rows_validate(a->n, a->row, a->col);
     for (int32_t i = 0; i < a->n && !*reason; i++)
-        if (a->row[i + 1] < a->row[i]) *reason = "row starts descend";
-    for (int32_t i = 0; i < a->n && !*reason; i++) {
-        bool diagonal = false;
         for (int32_t s = a->row[i]; s < a->row[i + 1] && !*reason; s++) {
-            int32_t j = a->col[s];
-            const double *other = j >= 0 && j < a->n ? find(a, j, i) : NULL;
+            const double *other = find(a, a->col[s], i);
             bool finite = true;
             for (int c = 0; c < 9; c++) finite &= isfinite(a->val[s][c]);
-            if (j < 0 || j >= a->n)
-                *reason = "a column is out of range";
-            else if (s > a->row[i] && a->col[s - 1] >= j)
-                *reason = "columns do not ascend";
-            else if (!finite)
+            if (!finite)
                 *reason = "a value is not finite";
             else if (!other || !mirrored(a->val[s], other))
                 *reason = "the matrix is not symmetric";
-            diagonal |= j == i;
         }
-        if (!diagonal && !*reason) *reason = "a row has no diagonal";
-    }
     return !*reason;
 }
 
@@ -135,7 +123,7 @@ void un_block_csr_apply(un_context *ctx, un_vec3 *y, const un_block_csr *a, cons
     un_parallel_for(ctx, a->n, un_block_grain(a->n), apply_rows, &args);
 }
 
-/* ---- what CG asks for; a row of its vectors is a un_vec3 ---- */
+/* ---- callbacks of CG; a row of its vectors is a un_vec3 ---- */
 
 static double norm_b_rows(void *arg, int64_t begin, int64_t end)
 {
@@ -183,7 +171,7 @@ static void precondition(void *state, double *z, const double *r)
     s->with->apply(s->with->state, (un_vec3 *)z, (const un_vec3 *)r);
 }
 
-/* What x holds, made finite and zero in empty rows. */
+/* The guess in x, made finite, and zero in empty rows. */
 static void guess_rows(void *arg, int64_t begin, int64_t end)
 {
     un_block_solver *s = arg;
@@ -195,19 +183,20 @@ static void guess_rows(void *arg, int64_t begin, int64_t end)
 
 /* ---- which preconditioner ---- */
 
-/* With a ratio k of the diagonal to what of it the row sums leave, the diagonal alone takes eight
- * to twelve times sqrt(k) iterations to 1e-4. Multigrid is set up where that is more than a few
- * dozen, and where a system is no small one. */
+/* Let k be the ratio of the diagonal to the row sum. Then the diagonal alone takes 8 to 12 sqrt(k)
+ * iterations to 1e-4. Multigrid is set up if that is more than a few dozen and the system is not
+ * small. */
 #define JACOBI_RATIO 80.0
 #define SMALL_ROWS 1500
-/* The diagonal alone is given up where multigrid may help and it would take more iterations than
- * this: 100 of them cost what setting multigrid up and solving with it does. How many it would take
- * is told from how the residual falls between these two; from there on it goes on as steadily. */
+/* If multigrid may help, the diagonal alone is abandoned when it would take more iterations than
+ * this: 100 of them cost as much as setting up multigrid and solving with it. The number it would
+ * take is estimated from the fall of the residual between the two iterations below; afterwards the
+ * residual falls as steadily. */
 #define JACOBI_LIMIT 100
 #define WATCH_FROM 16
 #define WATCH_TO 32
 
-/* Sums of traces of diagonals, and of row sums. */
+/* Counts rows, and sums their ratios of row sum to diagonal, both by the trace. */
 static void trace_rows(void *arg, int64_t begin, int64_t end, double *sums)
 {
     const un_block_csr *a = ((un_block_solver *)arg)->a;
@@ -234,7 +223,7 @@ static un_block_kind choose(un_block_solver *s)
 
 /* ---- solving ---- */
 
-/* Iterations in all, were the residual to go on falling as it did. */
+/* The total number of iterations if the residual goes on falling as before. */
 static double foresee(double from, double to, double tolerance)
 {
     double rate = log(from / to) / (WATCH_TO - WATCH_FROM);
@@ -248,8 +237,8 @@ static bool give_up(void *state, int32_t iterations, double residual)
     return iterations == WATCH_TO && foresee(s->watched, residual, s->tolerance) > JACOBI_LIMIT;
 }
 
-/* From x, whose residual r holds. false: the preconditioner turned out not to be positive. Gives up
- * early where it is not patient. */
+/* Solves from x, whose residual is in r. false: the preconditioner turned out not to be positive.
+ * Gives up early unless `patient`. */
 static un_status iterate(un_block_solver *s, const un_block_system *system, un_block_kind kind,
                          double b_norm, double tolerance, int32_t limit, bool patient,
                          un_block_report *report, bool *positive)
@@ -332,7 +321,7 @@ double un_block_solver_bytes(double rows)
     return rows * (4 * 24 + 2150);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 un_status un_block_solver_create(un_context *ctx, un_block_solver **solver)
 {

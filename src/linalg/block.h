@@ -1,4 +1,4 @@
-/* Sparse symmetric systems with three unknowns a row, such as a velocity at a node. Included
+/* Sparse symmetric systems with three unknowns per row, such as a velocity at a node. Included
  * through linalg.h. */
 #ifndef UN_LINALG_BLOCK_H
 #define UN_LINALG_BLOCK_H
@@ -23,7 +23,7 @@ bool un_block_csr_validate(const un_block_csr *a, const char **reason);
 void un_block_csr_apply(un_context *ctx, un_vec3 *y, const un_block_csr *a, const un_vec3 *x);
 
 typedef enum un_block_kind {
-    UN_BLOCK_AUTO, /* by the system's size and how far from its diagonal it is */
+    UN_BLOCK_AUTO, /* chosen by the system's size and how weak its diagonal is */
     UN_BLOCK_JACOBI,
     UN_BLOCK_IC,
     UN_BLOCK_SA,
@@ -32,37 +32,37 @@ typedef enum un_block_kind {
 /* "auto", "jacobi", "ic", "sa", NULL. */
 extern const char *const un_block_kind_names[UN_BLOCK_KIND_COUNT + 1];
 
-/* The matrix, and what multigrid needs to know of its rows: where they are, for the slow errors of
- * such systems are those that nearly turn and shift whole parts as rigid bodies. */
+/* The matrix, and what multigrid needs to know about its rows: their places, because the slowly
+ * decaying errors of such systems move whole parts nearly as rigid bodies. */
 typedef struct un_block_system {
     const un_block_csr *a; /* positive definite; rows of a zero diagonal give x = 0 */
     const un_vec3 *b;
     const un_vec3 *place;    /* of rows */
-    const double (*free)[9]; /* of rows: projection onto what its neighbours' motion carries along;
-                              * NULL: everything, everywhere */
-    bool same;               /* all but b is as it was in the last solve: nothing is set up again */
+    const double (*free)[9]; /* of rows: projection onto the part of the motion that its neighbours
+                                determine; NULL: all of it, everywhere */
+    bool same;               /* only b has changed since the last solve: nothing is set up again */
 } un_block_system;
 
 typedef struct un_block_report {
-    un_block_kind kind; /* what was used last; UN_BLOCK_AUTO when nothing had to be */
+    un_block_kind kind; /* the last one used; UN_BLOCK_AUTO if none was needed */
     int32_t iterations;
     double residual; /* |b - A x| / |b|, 2-norm */
     bool converged;
     bool finite;          /* false: the matrix or the right-hand side held a NaN or infinity */
     int32_t level_count;  /* of multigrid */
-    double complexity;    /* of multigrid: entries of all levels over those of the first */
+    double complexity;    /* of multigrid: entries of all levels / those of the first */
     double seconds_setup; /* of preconditioners */
 } un_block_report;
 
-/* Keeps its scratch between solves. Not converging is data in the report. */
+/* Keeps its scratch between solves. If it does not converge, the report says so; it is no error. */
 typedef struct un_block_solver un_block_solver;
 un_status un_block_solver_create(un_context *ctx, un_block_solver **solver);
 void un_block_solver_destroy(un_block_solver *solver);
 void un_block_solver_set_kind(un_block_solver *solver, un_block_kind kind);
-/* From the guess in x, to |r| <= tolerance |b|. */
+/* Solves from the guess in x, to |r| <= tolerance |b|. */
 un_status un_block_solver_solve(un_block_solver *solver, const un_block_system *system, un_vec3 *x,
                                 double tolerance, int32_t iteration_limit, un_block_report *report);
-/* What it will hold for so many rows, about, matrix, b and x not included. */
+/* About how many bytes it takes for this many rows, without the matrix, b and x. */
 double un_block_solver_bytes(double rows);
 
 /* ---- preconditioners ---- */
@@ -70,7 +70,7 @@ double un_block_solver_bytes(double rows);
 typedef struct un_block_preconditioner {
     void *state;
     un_status (*setup)(void *state, const un_block_system *system, un_block_report *report);
-    void (*again)(void *state); /* instead, for another b; NULL: there is nothing to do */
+    void (*again)(void *state); /* instead of set-up, for another b; NULL: nothing to do */
     void (*apply)(void *state, un_vec3 *z, const un_vec3 *r);
     void (*destroy)(void *state);
 } un_block_preconditioner;

@@ -1,11 +1,11 @@
-/* Preconditioners of 3x3 blocks that look no further than neighbours: the diagonal blocks, and
+/* Preconditioners of 3x3 blocks that use direct neighbours only: the diagonal blocks, and
  * incomplete Cholesky without fill,
  *
  *     M = L D L^T,   W_ij = A_ij - sum_{k<j} W_ik L_jk^T,   L_ij = W_ij D_j^-1,
  *     D_i = A_ii - sum_{j<i} L_ij W_ij^T
  *
- * with the blocks of the lower half of A. Rows are cut into fixed blocks as in ic.c, couplings
- * between these are left out of M. Both in doubles: yardsticks for multigrid. */
+ * with the blocks of the lower half of A. Rows are cut into fixed blocks as in ic.c; couplings
+ * between these are left out of M. Both are in doubles: multigrid is compared with them. */
 #include "linalg/linalg.h"
 
 /* A pivot below this share of the diagonal is replaced by the diagonal. */
@@ -187,7 +187,7 @@ static void apply_ic(void *state, un_vec3 *z, const un_vec3 *r)
     un_parallel_for(m->ctx, m->a->n, m->grain, solve_block, m);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static void destroy(void *state)
 {

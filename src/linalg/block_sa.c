@@ -1,14 +1,14 @@
 /* Multigrid by smoothed aggregation [Vanek, Mandel & Brezina 1996] for systems of 3x3 blocks.
  *
- * Rows that are tied strongly form aggregates; each is one row of the next level, with six unknowns
- * that shift and turn it as a rigid body about its centre c:
+ * Strongly coupled rows form aggregates; each is one row of the next level, with six unknowns that
+ * move it as a rigid body about its centre c:
  *
  *     u_i = t + w x (x_i - c) / s,   s the radius of the aggregate,
  *
- * which makes P0, and P = (1 - omega D^-1 A) P0, omega = 4/3 / rho(D^-1 A). Stress knows no rigid
- * motions: they are what smoothing does not reach. On further levels rows have places, and turning
- * unknowns of their own, so that rigid motions go on to the coarsest level without any
- * factorisation: t_i = t + w x (c_i - c) / s, w_i = w s_i / s.
+ * which makes P0, and P = (1 - omega D^-1 A) P0, omega = 4/3 / rho(D^-1 A). Rigid motions cause no
+ * stress, so smoothing does not reduce them. On further levels rows have places and rotations of
+ * their own, so rigid motions are passed on to the coarsest level without any factorisation: t_i =
+ * t + w x (c_i - c) / s, w_i = w s_i / s.
  *
  * A V-cycle with one sweep of block Gauss-Seidel down and one up, in single precision; sweeps are
  * Jacobi between the fixed blocks of rows, whose couplings raise the diagonal by half of their
@@ -16,18 +16,19 @@
 #include "linalg/block_sa.h"
 #include "linalg/candidates.h"
 
-/* Rows are tied to nobody where all |A_ij| are below this times sqrt(|A_ii| |A_jj|). */
+/* A row has no ties if all its |A_ij| are below this times sqrt(|A_ii| |A_jj|). */
 #define TIE 0.01f
-/* Rows of an aggregate. Smaller ones overlap more once they are smoothed, and coarse rows fill. */
+/* Rows of an aggregate. Smaller ones overlap more once smoothed, and coarse rows get more
+ * entries. */
 #define AGGREGATE_FIRST 30
 #define AGGREGATE_NEXT 20
 enum { FREE = -1, OUT = -2 };
-/* Levels end at so many rows, which are solved directly, */
+/* The last level has at most this many rows, which are solved directly, */
 #define DENSE_ROWS 90
-/* or where the next one would have more than this share of a level's. */
+/* or the next level would have more than this share of its rows. */
 #define COARSENING_MIN 0.7
-/* Diagonals of levels beyond the first grow by this share: single precision does not hold what a
- * small mass adds to a large stiffness. */
+/* Diagonals of levels after the first are raised by this share: in single precision, a small mass
+ * added to a large stiffness is lost. */
 #define REGULARISE 1e-6f
 #define PIVOT_MIN 1e-5
 
@@ -108,7 +109,7 @@ static un_status build_first(un_sa *sa)
     return UN_OK;
 }
 
-/* ---- what sweeps need ---- */
+/* ---- inverse diagonals for the sweeps ---- */
 
 static void invert_rows(void *arg, int64_t begin, int64_t end)
 {
@@ -147,8 +148,8 @@ static float block_norm(const float *a, int count)
 typedef struct aggregation {
     un_sa_level *l;
     float *norm;   /* of diagonal blocks */
-    float *tie;    /* of entries: norm over those of both diagonals; 0: none */
-    int32_t *slot; /* by row: its place among the candidates, if it is one */
+    float *tie;    /* by entry: its norm divided by those of both diagonals; 0: none */
+    int32_t *slot; /* by row: its place among the candidates, if it is one of them */
 } aggregation;
 
 static void find_norms(void *arg, int64_t begin, int64_t end)
@@ -193,7 +194,7 @@ static void add_ties(un_amg_candidates *c, const aggregation *p, int32_t i)
     }
 }
 
-/* The aggregate in the block that row i is tied to most, -1 none. */
+/* The aggregate in the block that row i is tied to most, -1: none. */
 static int32_t nearest(const aggregation *p, int32_t i, int32_t except)
 {
     const un_sa_level *l = p->l;
@@ -208,9 +209,7 @@ static int32_t nearest(const aggregation *p, int32_t i, int32_t except)
     return found;
 }
 
-/* In each block, in the order of its rows, as in amg_aggregate.c: a free row starts an aggregate,
- * which grows by the free row most tied to it until it is full; what remains small joins its
- * neighbours. Rows that are tied to nobody need no coarser level. */
+/* The scheme of amg_aggregate.c, with other ties. Rows without ties need no coarser level. */
 static void aggregate_block(void *arg, int64_t begin, int64_t end)
 {
     aggregation *p = arg;
@@ -244,14 +243,6 @@ static void aggregate_block(void *arg, int64_t begin, int64_t end)
     l->first[begin / l->grain + 1] = count;
 }
 
-static void number_block(void *arg, int64_t begin, int64_t end)
-{
-    un_sa_level *l = ((aggregation *)arg)->l;
-    int32_t first = l->first[begin / l->grain];
-    for (int64_t i = begin; i < end; i++)
-        l->aggregate[i] = l->aggregate[i] < 0 ? -1 : l->aggregate[i] + first;
-}
-
 static un_status aggregate_rows(un_sa *sa, un_sa_level *l, int32_t *count)
 {
     aggregation p = {.l = l};
@@ -261,20 +252,16 @@ static un_status aggregate_rows(un_sa *sa, un_sa_level *l, int32_t *count)
     if (!p.norm || !p.tie || !p.slot) return UN_ERROR_MEMORY;
     un_parallel_for(sa->ctx, l->n, l->grain, find_norms, &p);
     un_parallel_for(sa->ctx, l->n, l->grain, find_ties, &p);
-    l->first[0] = 0;
     un_parallel_for(sa->ctx, l->n, l->grain, aggregate_block, &p);
-    int64_t blocks = (l->n + l->grain - 1) / l->grain;
-    for (int64_t k = 0; k < blocks; k++) l->first[k + 1] += l->first[k];
-    un_parallel_for(sa->ctx, l->n, l->grain, number_block, &p);
-    *count = l->first[blocks];
+    *count = un_amg_number(sa->ctx, l->aggregate, l->first, l->n, l->grain);
     un_arena_reset(&sa->arena);
     return UN_OK;
 }
 
 /* ---- set-up ---- */
 
-/* Centres and radii of aggregates: places and scales of the next level. Aggregates lie within a
- * block, whose rows are few enough to be gone through in order. */
+/* Centres and radii of aggregates: places and scales of the next level. Each aggregate lies within
+ * a block, whose rows are few enough to be visited in order. */
 typedef struct centre_args {
     un_sa_level *l, *next;
     int32_t *count;
@@ -359,7 +346,7 @@ static un_status setup(void *state, const un_block_system *system, un_block_repo
 
 /* ---- application ---- */
 
-/* Residuals only fall from the first one: scaled by it they stay in the range of floats. */
+/* Residuals fall from the first one on: divided by it they stay in the range of floats. */
 static double largest_rest(void *arg, int64_t begin, int64_t end)
 {
     const un_vec3 *r = ((un_sa *)arg)->rest;

@@ -1,4 +1,4 @@
-/* Inside of block_sa*.c. */
+/* The private part of block_sa*.c. */
 #ifndef UN_LINALG_BLOCK_SA_H
 #define UN_LINALG_BLOCK_SA_H
 
@@ -9,14 +9,14 @@
 #define UN_SA_BLOCK_ROWS_MIN 256
 #define UN_SA_MODES 6 /* shifts and turns of a rigid body: the unknowns of an aggregate */
 
-/* One matrix of the hierarchy, with `size` unknowns a row: 3 on the first level, 6 on others.
+/* One matrix of the hierarchy, with `size` unknowns per row: 3 on the first level, 6 on others.
  * Rows are cut into fixed blocks of `grain`: a sweep is Gauss-Seidel inside a block and Jacobi
  * between blocks, and aggregates do not cross blocks. */
 typedef struct un_sa_level {
     int32_t n, size;
     int64_t grain;
-    /* Off the diagonal. Of row i: [row, upper) in the block and before i, [upper, outer) in the
-     * block and after, [outer, row + 1) in other blocks. */
+    /* Entries off the diagonal. Row i: [row, upper) in the block and before i, [upper, outer) in
+     * the block and after i, [outer, row + 1) in other blocks. */
     int32_t *row, *upper, *outer, *col;
     float *val;      /* size^2 each, by rows */
     float *diagonal; /* size^2 each */
@@ -24,8 +24,8 @@ typedef struct un_sa_level {
     float *raise;    /* size each: by how much */
     float *plain;    /* size^2: inverse of the diagonal as it is; scratch of the set-up */
     un_vec3 *place;  /* about which the row turns */
-    float *scale;    /* m per unit of its turning unknowns; on the first level NULL */
-    int32_t *aggregate, *first; /* row of the next level, -1 none; by block the first one */
+    float *scale;    /* m per unit of its rotation unknowns; NULL on the first level */
+    int32_t *aggregate, *first; /* row of the next level, -1: none; by block, the first one */
     /* P to the next level by rows, size x 6 each; and its columns: which rows, which entries */
     int32_t *p_row, *p_col;
     float *p_val;
@@ -39,12 +39,12 @@ typedef struct un_sa {
     un_arena arena; /* of the set-up */
     un_sa_level level[UN_SA_LEVELS_MAX];
     int32_t level_count;
-    double scale; /* of the hierarchy's matrix against A */
+    double scale; /* of the hierarchy's matrix relative to A */
     bool dense;   /* the coarsest level has a factor, L by rows, 1 / l_ii on the diagonal */
     double *factor, *solution;
     size_t capacity_factor, capacity_solution;
     const un_block_system *system;
-    /* of the application under way */
+    /* of the current application */
     un_vec3 *z;
     const un_vec3 *rest;
     double rest_scale;
@@ -59,7 +59,7 @@ static inline int64_t un_sa_grain(int32_t n)
     return un_max64(UN_SA_BLOCK_ROWS_MIN, (n + UN_SA_BLOCKS_MAX - 1) / UN_SA_BLOCKS_MAX);
 }
 
-/* y -= A x, A of size m x n by rows; sizes are constants where it is inlined. */
+/* y -= A x, A of size m x n by rows; inlined with constant sizes. */
 static inline void un_sa_subtract(float *y, const float *a, const float *x, const int m,
                                   const int n)
 {
@@ -78,7 +78,7 @@ un_status un_sa_build_coarse(un_sa *sa, int32_t l);
 /* block_sa_cycle.c */
 void un_sa_cycle(un_sa *sa, int32_t l); /* x from b, on level l */
 un_status un_sa_factor(un_sa *sa);      /* the last level */
-/* The largest eigenvalue of D^-1 A on level l, about. */
+/* An estimate of the largest eigenvalue of D^-1 A on level l. */
 double un_sa_spectral_radius(un_sa *sa, int32_t l);
 
 #endif

@@ -2,11 +2,11 @@
 #include "linalg/block_sa.h"
 
 #define MODES UN_SA_MODES
-/* Aggregates around a row, at most: further ones are left out of P. Rows of graded tets have up to
+/* The most aggregates around a row: further ones are left out of P. Rows of graded tets have up to
  * some 40 neighbours. */
 #define PARENTS_MAX 48
 
-/* Unknowns that a row's own aggregate gives it: size x 6, by rows. */
+/* The row's motion from the unknowns of its own aggregate: size x 6, by rows. */
 static void rigid(float *out, const un_sa *sa, const un_sa_level *l, const un_sa_level *next,
                   int32_t i, int32_t to)
 {
@@ -48,7 +48,7 @@ static void find_own(void *arg, int64_t begin, int64_t end)
             rigid(a->own + i * entries, a->sa, a->l, a->next, (int32_t)i, a->l->aggregate[i]);
 }
 
-/* Which aggregates row i has parts of: ascending. */
+/* The aggregates that row i takes its motion from, ascending. */
 static int find_parents(const un_sa_level *l, int64_t i, int32_t *parents)
 {
     int count = 0;
@@ -184,11 +184,11 @@ un_status un_sa_build_transfer(un_sa *sa, int32_t index, int32_t coarse_count)
 
 /* ---- P^T A P ---- */
 
-/* Rows are gone through in few large blocks, each of which remembers for every coarse column where
- * it has met it last. */
+/* Rows are visited in a few large blocks, each of which remembers where it last met every coarse
+ * column. */
 #define GATHER_BLOCKS 16
 
-/* A P by rows of A, columns as they are met; then rows of P^T (A P). */
+/* A P by rows of A, columns in the order they are met; then rows of P^T (A P). */
 typedef struct galerkin_args {
     un_sa_level *l, *next;
     int32_t *ap_row, *ap_col;
@@ -280,8 +280,8 @@ static void count_coarse(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The columns of coarse row c in the three parts that sweeps go through, each ascending; marker
- * then has the place of each. */
+/* The columns of coarse row c in the three parts that sweeps use, each ascending; marker then holds
+ * the place of each. */
 static void list_columns(const galerkin_args *a, int32_t c, int32_t *marker)
 {
     const un_sa_level *l = a->l;

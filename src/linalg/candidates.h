@@ -1,10 +1,11 @@
-/* Rows that may join an aggregate, with their ties to it: for both kinds of aggregation. */
+/* Rows that may join an aggregate, with their ties to it, and the numbering of aggregates: for both
+ * kinds of aggregation. */
 #ifndef UN_LINALG_CANDIDATES_H
 #define UN_LINALG_CANDIDATES_H
 
-#include <stdint.h>
+#include "base/base.h"
 
-#define UN_AMG_EQUAL 1.01f /* ties that differ by less are equal but for round-off */
+#define UN_AMG_EQUAL 1.01f /* ties that differ by less are equal up to round-off */
 #define UN_AMG_CANDIDATES_MAX 512
 
 typedef struct un_amg_candidates {
@@ -13,8 +14,8 @@ typedef struct un_amg_candidates {
     int32_t count;
 } un_amg_candidates;
 
-/* Takes out the candidate with the strongest ties, of equals the one found first: the seed's own
- * neighbours come before theirs, so that a grid's aggregates are cubes and not rods. -1 none. */
+/* Removes the candidate with the strongest ties, among equals the one found first: the seed's own
+ * neighbours come before theirs, so that aggregates on a grid are cubes and not rods. -1: none. */
 static inline int32_t un_amg_take_best(un_amg_candidates *c, int32_t *slot)
 {
     int32_t best = 0;
@@ -30,5 +31,11 @@ static inline int32_t un_amg_take_best(un_amg_candidates *c, int32_t *slot)
     }
     return id;
 }
+
+/* Aggregates are numbered by block, from 0, and first[k + 1] is their number in block k: numbers
+ * them all from 0, and first[k] becomes the first of block k; rows in none get -1. Returns how many
+ * there are. */
+int32_t un_amg_number(un_context *ctx, int32_t *aggregate, int32_t *first, int64_t n,
+                      int64_t grain);
 
 #endif

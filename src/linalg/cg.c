@@ -14,18 +14,18 @@
  * beta = -z.Ap / p.Ap keeps each direction conjugate to the one before [Notay 2000, flexible CG];
  * with a fixed, symmetric M the two are the same.
  *
- * The loop knows a system by what it does to vectors: solver.c applies a sparse matrix and columns,
- * block.c a matrix of 3x3 blocks, viscosity/faces.c a product that is never formed. Sums over
- * unknowns are formed by un_parallel_sum and un_parallel_sums alone, here and in `apply`: those and
- * `apply` are what a matrix spread over several machines has to replace.
+ * The loop knows a system only by its action on vectors: solver.c applies a sparse matrix and
+ * columns, block.c a matrix of 3x3 blocks, viscosity/faces.c a product that is never formed. Sums
+ * over unknowns are made by un_parallel_sum and un_parallel_sums only, here and in `apply`: a
+ * matrix that is spread over several machines has to replace these two and `apply`.
  *
- * Two solvers differ in kind and have loops of their own: the K-cycle (amg.c), which takes one or
- * two steps on each level without a stopping rule, and the pressure of viscosity/volume.c, which is
- * a Chebyshev iteration around whole solves. */
+ * Two solvers are of another kind and have loops of their own: the K-cycle (amg.c), which takes one
+ * or two steps on each level without a stopping rule, and the pressure of viscosity/volume.c, which
+ * is a Chebyshev iteration around whole solves. */
 #include "linalg/linalg.h"
 
-/* Kernels are written once for both widths; each is one pass over the vectors. A row's products
- * are summed before they join the others. */
+/* Kernels are written once for both widths; each is one pass over the vectors. The products of a
+ * row are summed first, then added to the total. */
 static inline double row_dot(const double *a, const double *b, int64_t i, int width)
 {
     if (width == 1) return a[i] * b[i];

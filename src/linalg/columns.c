@@ -1,17 +1,18 @@
 /* A few columns beside a sparse matrix: A + C C^T, never formed.
  *
- * C C^T x takes two sparse products. C^T x is a sum along each column; what it gives is gathered
- * row by row, so that each row is written once and in the same order for any number of threads.
+ * C C^T x takes two sparse products. C^T x is a sum along each column; the second product is
+ * gathered row by row, so that each row is written once and in the same order for any number of
+ * threads.
  *
- * A preconditioner M of A alone is a bad one of the sum: each column adds a large eigenvalue, the
- * larger the lighter a body is. It is corrected by the formula of Woodbury,
+ * A preconditioner M of A alone is a poor one for the sum: each column adds a large eigenvalue, the
+ * larger the lighter the body. Woodbury's formula corrects it,
  *
  *     (M + C C^T)^-1 = M^-1 - V (1 + C^T V)^-1 C^T M^-1,   V = M^-1 C
  *
- * with one application of M^-1 a column at the start (two where M varies, see solver.c) and V kept.
- * With M symmetric positive definite so is this, and it is as good for A + C C^T as M is for A;
- * where M varies, as a K-cycle does, 1 + C^T V is made symmetric, and should it not be positive
- * definite M is used as it is. */
+ * with one application of M^-1 per column at the start (two if M varies, see solver.c); V is kept.
+ * If M is symmetric positive definite, so is this, and it is as good for A + C C^T as M is for A.
+ * If M varies, as a K-cycle does, 1 + C^T V is made symmetric; if it is not positive definite, M is
+ * used without the correction. */
 #include "linalg/columns.h"
 
 void un_column_work_free(un_column_work *w)
@@ -39,7 +40,7 @@ un_status un_columns_prepare(un_column_work *w, const un_columns *c, const un_co
     for (size_t e = 0; e < entries; e++) {
         UN_ASSERT(c->row[e] >= 0 && c->row[e] < parts->n);
         all += c->val[e];
-        /* what the matrix says nothing of has no equation */
+        /* rows that are empty in the matrix have no equation */
         if (parts->singular_count == 0 || parts->code[c->row[e]] != UN_EMPTY) w->place[c->row[e]]++;
     }
     if (!isfinite(all)) *finite = false;

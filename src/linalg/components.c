@@ -1,4 +1,4 @@
-/* Disconnected parts of a system, and the constants that singular ones leave open.
+/* Disconnected parts of a system, and the undetermined constants of singular parts.
  *
  * Rows are joined by a union-find that all threads share: a root is only ever linked to a smaller
  * root, so each part ends with its smallest row as root whatever the order, and the labels are the
@@ -7,11 +7,11 @@
 
 #include <stdatomic.h>
 
-/* A row counts as anchored when its sum exceeds this share of its diagonal. */
+/* A row counts as anchored if its sum exceeds this share of its diagonal. */
 #define ANCHOR 1e-10
-/* A column sees the constants of a part when its entries there sum to more than this share of their
- * absolute values. A body inside the liquid has sums of zero but for round-off, and open areas are
- * kept in single precision. */
+/* A column fixes the constant of a part if its entries there sum to more than this share of their
+ * absolute values. For a body inside the liquid the sums are zero up to round-off, and open areas
+ * are kept in single precision. */
 #define SEEN 1e-6
 /* As many sums as un_parallel_sums takes at once. */
 #define SUMS_MAX 16
@@ -65,9 +65,8 @@ static void start_rows(void *arg, int64_t begin, int64_t end)
 
 enum { ROW_ANCHORED = 1, ROW_EMPTY = 2, PART_ANCHORED = 4 };
 
-/* The sum of all entries, to see whether one is not finite, comes with it, and the largest
- * diagonal.
- */
+/* Joins rows with their neighbours. Also finds the sum of all entries, which shows whether one is
+ * not finite, and the largest diagonal. */
 static double join_rows(void *arg, int64_t begin, int64_t end)
 {
     search *p = arg;
@@ -113,7 +112,7 @@ static void anchor_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Roots hold the code of their part by now, -1 - label, all others their root. */
+/* By now, roots hold the code of their part, -1 - label, and all other rows their root. */
 static void label_rows(void *arg, int64_t begin, int64_t end)
 {
     un_components *parts = arg;

@@ -1,8 +1,8 @@
 /* Systems as Matrix Market files [Boisvert, Pozo & Remington 1996], to be read by other programs
  * and by bench/solvers.c.
  *
- * Text, numbers with 17 digits, so that what is read back has the same bits. Comment lines that
- * begin with %undine hold what sites have beside its places. */
+ * The files are text, with numbers of 17 digits, so that reading them back gives the same bits.
+ * Comment lines that begin with %undine hold the data of sites other than their places. */
 #include "linalg/dump.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define PATH_BYTES 4096
 #define COMMENT_BYTES 128
 
-/* Says where the folder's name came from. */
+/* Adds to the message where the folder's name came from. */
 static un_status tell(un_context *ctx, un_status status)
 {
     char message[1024];
@@ -97,7 +97,7 @@ static void place_of(const un_sites *sites, int32_t i, int32_t at[3])
     at[2] = site / sites->size[0] / sites->size[1];
 }
 
-/* An array by columns: x of all, y, z, and with BCC the levels. */
+/* An array by columns: all x, y, z and, with BCC, the levels. */
 static un_status write_places(un_context *ctx, const char *folder, int32_t number,
                               const un_sites *sites, int32_t n)
 {
@@ -129,7 +129,7 @@ un_status un_system_write(un_context *ctx, const char *folder, int32_t number,
         UN_TRY(tell(ctx, write_places(ctx, folder, number, sites, n)));
     if (columns && columns->count > 0)
         UN_TRY(tell(ctx, write_columns(ctx, folder, number, n, columns)));
-    /* last: whoever finds the matrix finds the others */
+    /* last: if the matrix is there, so are the others */
     return tell(ctx, write_matrix(ctx, folder, number, system->a));
 }
 
@@ -139,18 +139,18 @@ typedef struct reader {
     un_context *ctx;
     char path[PATH_BYTES];
     char comment[COMMENT_BYTES];
-    char *text, *at; /* all of the file, ended by 0 */
+    char *text, *at; /* the whole file, with a 0 at the end */
 } reader;
 
 static un_status broken(const reader *r)
 {
     return un_fail(r->ctx, UN_ERROR_FILE,
-                   "%s is not a Matrix Market file as solver.dump writes them, or not whole; write "
+                   "%s is not a Matrix Market file of solver.dump, or is incomplete; write "
                    "it again",
                    r->path);
 }
 
-/* Reads the file, and its first line; absent: UN_OK and text NULL where that is allowed. */
+/* Reads the file, and its first line. A file that may be absent, and is: UN_OK and text NULL. */
 static un_status load(reader *r, const char *folder, int32_t number, const char *suffix,
                       const char *head, bool optional)
 {
@@ -204,8 +204,8 @@ static un_status read_matrix(reader *r, un_csr *a)
     a->val = un_alloc(r->ctx, 2 * (size_t)entries + 1, sizeof *a->val);
     if (!a->row || !a->col || !a->val) return UN_ERROR_MEMORY;
     a->n = n;
-    /* Entry (i, j) stands before all entries (i, k > j) and (k > i, .) in the file, so filling both
-     * halves in its order leaves columns ascending. */
+    /* Entry (i, j) comes before all entries (i, k > j) and (k > i, .) in the file, so filling both
+     * halves in the file's order leaves columns ascending. */
     for (int pass = 0; pass < 2; pass++) {
         int64_t before = -1;
         r->at = start;

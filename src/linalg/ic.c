@@ -4,8 +4,8 @@
  *
  *     l_ij = (a_ij - sum_{k<j} l_ik l_jk) / l_jj,   l_ii^2 = a_ii - sum_{k<i} l_ik^2
  *
- * Rows are cut into fixed blocks as in mic.c, couplings between blocks are left out of M. The
- * factor is in doubles: this is the yardstick that multigrid is held against. */
+ * Rows are cut into fixed blocks as in mic.c; couplings between blocks are left out of M. The
+ * factor is in doubles: multigrid is compared with this solver. */
 #include "linalg/linalg.h"
 
 /* A pivot below this share of the diagonal is replaced by the diagonal. */

@@ -1,4 +1,4 @@
-/* Linalg: sparse symmetric systems. Knows no physics. */
+/* Linalg: sparse symmetric systems. It knows no physics. */
 #ifndef UN_LINALG_H
 #define UN_LINALG_H
 
@@ -14,14 +14,14 @@ typedef struct un_csr {
     double *val;
 } un_csr;
 
-/* Finds what a solver relies on: sizes, ascending columns, a diagonal in every row, symmetry to
+/* Checks what a solver relies on: sizes, ascending columns, a diagonal in every row, symmetry up to
  * round-off, finite values. For tests and for callers that doubt their matrix. */
 bool un_csr_validate(const un_csr *a, const char **reason);
 void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
 
-/* Where unknowns sit, for transfers between levels that follow a lattice. Knows nothing of what is
- * solved for. Sites are numbered in the order of their places, unknowns in the order of their
- * sites. */
+/* The places of unknowns, for transfers between levels that follow a lattice; it does not matter
+ * what the unknowns are. Sites are numbered in the order of their places, unknowns in the order of
+ * their sites. */
 typedef enum un_sites_kind {
     UN_SITES_NONE,
     UN_SITES_GRID, /* centres of cubes: site = x + size_x (y + size_y z) */
@@ -58,7 +58,7 @@ typedef struct un_system {
 } un_system;
 
 typedef enum un_solver_kind {
-    UN_SOLVER_AUTO, /* by the system's size and stencil */
+    UN_SOLVER_AUTO, /* chosen by the system's size and stencil */
     UN_SOLVER_JACOBI,
     UN_SOLVER_IC,
     UN_SOLVER_MIC,
@@ -75,38 +75,38 @@ bool un_solver_kind_available(un_solver_kind kind);   /* in this build */
 un_solver_kind un_solver_kind_find(const char *name); /* UN_SOLVER_KIND_COUNT: unknown */
 
 typedef struct un_solve_report {
-    un_solver_kind kind; /* what was used last; UN_SOLVER_AUTO when nothing had to be */
+    un_solver_kind kind; /* the last one used; UN_SOLVER_AUTO if none was needed */
     int32_t iterations;
     double residual; /* |b - A x| / |b|, 2-norm, b without its incompatible part */
     bool converged;
     bool finite;             /* false: the matrix or the right-hand side held a NaN or infinity */
     int32_t component_count; /* disconnected parts of the system */
-    int32_t singular_count;  /* of these, parts fixed only up to a constant */
+    int32_t singular_count;  /* of these, parts determined only up to a constant */
     double seconds_setup;    /* of the preconditioner */
 } un_solve_report;
 
-/* A solver keeps its scratch between solves. Not converging is data in the report; the status
- * tells of memory, and of files where systems are dumped. */
+/* A solver keeps its scratch between solves. If it does not converge, the report says so; the
+ * status is for errors of memory, and of files if systems are dumped. */
 typedef struct un_solver un_solver;
 
 un_status un_solver_create(un_context *ctx, un_solver **solver);
 void un_solver_destroy(un_solver *solver);
 void un_solver_set_kind(un_solver *solver, un_solver_kind kind); /* UN_SOLVER_AUTO at first */
-/* Writes the system of solve 1, 1 + every, 1 + 2 every, ... into a folder, which is made (dump.c).
- * NULL: no longer. */
+/* Writes the system of solve 1, 1 + every, 1 + 2 every, ... into a folder, which is created
+ * (dump.c). NULL: stops that. */
 un_status un_solver_set_dump(un_solver *solver, const char *folder, int32_t every);
-/* What it will hold for so many unknowns, about, matrix, b and x not included. */
+/* About how many bytes it takes for this many unknowns, without the matrix, b and x. */
 double un_solver_bytes(double unknowns);
 
 /* Solves the system from the guess in x, to |r| <= tolerance |b|. A is symmetric positive
- * semi-definite and no row of it sums to less than zero, but for round-off. Parts of its graph
- * whose rows all sum to zero are singular: there b is made compatible and x gets the mean of its
- * guess, unless a column pins that mean down. Rows with a zero diagonal give x = 0. Columns cost
- * one application of the preconditioner each, and a vector. */
+ * semi-definite, and none of its row sums is negative, up to round-off. Parts of its graph whose
+ * rows all sum to zero are singular: there b is made compatible and x keeps the mean of its guess,
+ * unless a column fixes that mean. Rows with a zero diagonal give x = 0. Each column costs one
+ * application of the preconditioner, and a vector. */
 un_status un_solver_solve(un_solver *solver, const un_system *system, double *x, double tolerance,
                           int32_t iteration_limit, un_solve_report *report);
 
-/* ---- conjugate gradients for whatever acts on vectors (cg.c) ---- */
+/* ---- conjugate gradients for anything that acts on vectors (cg.c) ---- */
 
 typedef struct un_cg {
     un_context *ctx;
@@ -119,11 +119,11 @@ typedef struct un_cg {
     void (*precondition)(void *state, double *z, const double *r);     /* z = M^-1 r */
     bool (*give_up)(void *state, int32_t iterations, double residual); /* NULL: never */
     bool varies;        /* M depends on r, or is not symmetric */
-    double alpha, beta; /* of the iteration under way */
+    double alpha, beta; /* of the current iteration */
 } un_cg;
 
-/* Until |r| <= tolerance b_norm. Adds to iterations, up to limit; residual: |r| / b_norm after the
- * last one. false: M turned out not to be positive. */
+/* Iterates until |r| <= tolerance b_norm. Adds to iterations, up to limit; residual: |r| / b_norm
+ * after the last one. false: M turned out not to be positive. */
 bool un_cg_iterate(un_cg *cg, double b_norm, double tolerance, int32_t limit, int32_t *iterations,
                    double *residual);
 
@@ -135,8 +135,8 @@ bool un_cg_iterate(un_cg *cg, double b_norm, double tolerance, int32_t limit, in
  * complete. */
 un_status un_system_write(un_context *ctx, const char *folder, int32_t number,
                           const un_system *system, const double *x);
-/* One of them, read back; un_system_free gives it back. sites.kind tells whether they were known,
- * columns.count whether there were any. */
+/* A system read back; free it with un_system_free. sites.kind tells whether sites were known,
+ * columns.count whether there were columns. */
 typedef struct un_system_file {
     un_csr a;
     un_columns columns;
@@ -153,7 +153,7 @@ void un_system_free(un_context *ctx, un_system_file *file);
 
 /* ---- preconditioners ---- */
 
-/* What CG needs to know of one: set up for a matrix, whose unknowns may have sites and whose
+/* A preconditioner as CG sees it: set-up for a matrix, whose unknowns may have sites and whose
  * largest diagonal is known, then z = M^-1 r for a symmetric positive definite M. */
 typedef struct un_preconditioner {
     void *state;
@@ -171,7 +171,7 @@ un_status un_ic_create(un_context *ctx, un_preconditioner *preconditioner);
 un_status un_mic_create(un_context *ctx, un_preconditioner *preconditioner);
 /* Plain-aggregation multigrid with K-cycle (amg.c). */
 un_status un_amg_create(un_context *ctx, un_preconditioner *preconditioner);
-/* Multigrid with other transfers and cycles, see there. */
+/* Multigrid with other transfers and cycles (amg.c). */
 un_status un_smoothed_create(un_context *ctx, un_preconditioner *preconditioner);
 un_status un_chentanez_create(un_context *ctx, un_preconditioner *preconditioner);
 un_status un_geometric_create(un_context *ctx, un_preconditioner *preconditioner);

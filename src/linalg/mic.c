@@ -5,12 +5,12 @@
  *
  *     e_i = a_ii - sum_{k<i} a_ik^2 / e_k - tau sum_{k<i} a_ik / e_k sum_{j>k, j!=i} a_jk
  *
- * The last term puts what plain IC would drop back on the diagonal, so that M keeps A's row sums
- * (tau = 1) and the iteration count grows with the square root of that of plain IC. Only E is
- * stored. For the seven-point stencil this is MIC(0) exactly; where rows have common neighbours
- * it is the diagonal variant.
+ * The last term adds the entries that plain IC drops to the diagonal, so that M keeps the row sums
+ * of A (tau = 1) and the iteration count grows with the square root of that of plain IC. Only E is
+ * stored. For the seven-point stencil this is MIC(0) exactly; where rows have common neighbours it
+ * is the diagonal variant.
  *
- * Rows are cut into fixed blocks, couplings between blocks are left out of M: the blocks run in
+ * Rows are cut into fixed blocks; couplings between blocks are left out of M. So the blocks run in
  * parallel, and the result does not depend on the number of threads. */
 #include "linalg/linalg.h"
 
@@ -18,9 +18,9 @@
 #define TAU 0.97
 /* A pivot below this share of the diagonal is replaced by the diagonal. */
 #define PIVOT_MIN 0.25
-/* Fewer, larger blocks converge better, more blocks keep more threads busy. A tank of 96 x 48 x 96
- * cells, surface above, from rest to 1e-4: 43 iterations with 1 block, 61 with 2, 65 with 4, 79
- * with 8, 98 with 16, 145 with 64. A dam break of 280,000 liquid cells, 14 steps: 541 iterations
+/* Fewer, larger blocks converge better; more blocks keep more threads busy. A tank of 96 x 48 x 96
+ * cells with a surface on top, from zero to 1e-4: 43 iterations with 1 block, 61 with 2, 65 with 4,
+ * 79 with 8, 98 with 16, 145 with 64. A dam break of 280,000 liquid cells, 14 steps: 541 iterations
  * with 1 block, 820 with 4, 1302 with 16. */
 #define BLOCK_COUNT_MAX 4
 #define BLOCK_ROWS_MIN 8192

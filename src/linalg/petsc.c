@@ -1,11 +1,10 @@
 /* BoomerAMG of hypre [Henson & Yang 2002] through PETSc, as a preconditioner on one process: for
- * comparison, and the way to several machines later. Only built with -DUNDINE_PETSC=ON.
+ * comparison, and as a way to several machines later. Only built with -DUNDINE_PETSC=ON.
  *
- * The matrix is handed over as it is, PETSc reads our arrays. Its memory is its own: neither
- * counted nor capped by the context. PETSc is one for the whole process: it is initialized when
- * first used and stays so, and its signal handlers are taken out again. It does read PETSC_OPTIONS
- * and
- * ~/.petscrc, with which users of PETSc set options of theirs: the prefix is undine_. */
+ * PETSc reads our arrays directly. The context neither counts nor caps its memory. There is one
+ * PETSc for the whole process: it is initialized when first used and stays so, and its signal
+ * handlers are removed again. It reads PETSC_OPTIONS and ~/.petscrc, where users of PETSc can set
+ * options, with the prefix undine_. */
 #include <petscksp.h>
 
 #include "linalg/linalg.h"
@@ -16,13 +15,14 @@ typedef struct petsc {
     Mat matrix;
     PC pc;
     Vec r, z;
-    /* as A, with a diagonal in empty rows, for hypre divides by it; only if there are any */
+    /* A with a diagonal in empty rows, since hypre divides by it; only if there are any */
     double *val;
     size_t capacity;
 } petsc;
 
-/* A three-dimensional Laplacian's settings [hypre's manual, BoomerAMG]; the smoother is symmetric,
- * as CG wants it, and so is that of the coarsest level, which is singular in closed tanks. */
+/* Settings for a three-dimensional Laplacian [hypre's manual, BoomerAMG]. The smoother is
+ * symmetric, as CG needs it, and so is that of the coarsest level, which is singular in closed
+ * tanks. */
 static const char *const options[][2] = {
     {"-undine_pc_hypre_boomeramg_strong_threshold", "0.5"},
     {"-undine_pc_hypre_boomeramg_coarsen_type", "HMIS"},
@@ -98,7 +98,7 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites, doub
     return UN_OK;
 }
 
-/* A failure leaves z zero: r.z is then not positive, and the solve goes on without PETSc. */
+/* After a failure z is zero: then r.z is not positive, and the solve goes on without PETSc. */
 static void apply(void *state, double *z, const double *r)
 {
     petsc *m = state;

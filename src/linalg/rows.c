@@ -2,7 +2,7 @@
 
 typedef struct numbering {
     int32_t *index, *place;
-    int64_t count[UN_BLOCKS_MAX + 1]; /* by block, then the number of its first */
+    int64_t count[UN_BLOCKS_MAX + 1]; /* by block; then the number of its first unknown */
     int64_t grain;
 } numbering;
 
@@ -56,4 +56,21 @@ un_status un_rows_start(un_context *ctx, int32_t *row, int32_t n, const char *wh
         row[i + 1] = (int32_t)entries;
     }
     return UN_OK;
+}
+
+const char *un_rows_validate(int32_t n, const int32_t *row, const int32_t *col)
+{
+    if (row[0] != 0) return "the first row does not start at 0";
+    for (int32_t i = 0; i < n; i++)
+        if (row[i + 1] < row[i]) return "row starts descend";
+    for (int32_t i = 0; i < n; i++) {
+        bool diagonal = false;
+        for (int32_t s = row[i]; s < row[i + 1]; s++) {
+            if (col[s] < 0 || col[s] >= n) return "a column is out of range";
+            if (s > row[i] && col[s - 1] >= col[s]) return "columns do not ascend";
+            diagonal |= col[s] == i;
+        }
+        if (!diagonal) return "a row has no diagonal";
+    }
+    return NULL;
 }

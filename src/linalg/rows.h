@@ -1,25 +1,30 @@
 /* Rows of sparse matrices, from the elements around each unknown. Included through linalg.h.
  *
- * An unknown sits at a place of a mesh, such as a node. Its row is gathered from the elements that
- * meet there: twice, to count entries and to fill them in, so that rows are independent of each
- * other and the matrix is the same for any number of threads. */
+ * An unknown belongs to a place of a mesh, such as a node. Its row is gathered from the elements
+ * that meet there, twice: to count entries and to fill them in. So rows are independent of each
+ * other, and the matrix is the same for any number of threads. */
 #ifndef UN_LINALG_ROWS_H
 #define UN_LINALG_ROWS_H
 
 #include "base/base.h"
 
+/* Checks that rows start at 0 and follow each other, that columns ascend and are in range, and that
+ * every row has a diagonal. NULL, or what is wrong. */
+const char *un_rows_validate(int32_t n, const int32_t *row, const int32_t *col);
+
 /* Numbers the places where index is not negative, in their order; `place` lists them. */
 un_status un_unknowns_number(un_context *ctx, int32_t *index, int64_t place_count, int32_t **place,
                              size_t *capacity, int32_t *count);
-/* row[i + 1] holds how many entries row i has, and then where they end. Fails when that is more
- * than 32 bits count; what: "liquid nodes". */
+/* row[i + 1] holds the number of entries of row i, and afterwards their end. Fails if the total
+ * exceeds 32 bits; what: "liquid nodes". */
 un_status un_rows_start(un_context *ctx, int32_t *row, int32_t n, const char *what);
 
-/* Neighbours of a place, and itself. A node has 48 tets at most, on a closed or an open fan. */
+/* The most neighbours of a place, and itself. A node has at most 48 tets, in a closed or an open
+ * fan. */
 #define UN_ROW_MAX 64
 
-/* A row under way: places in the order they are met, found again through a small hash table. (A
- * search among the 8 to 14 of them mispredicts its end nearly every time.) */
+/* A row while it is gathered: places in the order they are met, found again through a small hash
+ * table. (A search among the 8 to 14 of them mispredicts its end nearly every time.) */
 typedef struct un_row {
     int32_t place[UN_ROW_MAX];
     uint8_t slot[2 * UN_ROW_MAX];
@@ -33,7 +38,7 @@ static inline void un_row_begin(un_row *r)
     memset(r->slot, UN_ROW_FREE, sizeof r->slot);
 }
 
-/* Where a place stands in the row; it joins when it is new. */
+/* The position of a place in the row; a new place is added. */
 static inline int un_row_find(un_row *r, int32_t place)
 {
     uint32_t s = (uint32_t)place * 0x9e3779b1u >> 25;
@@ -46,7 +51,7 @@ static inline int un_row_find(un_row *r, int32_t place)
     return r->count++;
 }
 
-/* Its values among those of the row, `width` each, zero when it is new. */
+/* The values of a place in the row, `width` each; zero if it is new. */
 static inline double *un_row_at(un_row *r, double *val, int width, int32_t place)
 {
     int count = r->count, k = un_row_find(r, place);

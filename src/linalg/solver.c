@@ -19,7 +19,7 @@ struct un_solver {
     int32_t dump_every, solve_count;
     un_cg cg;
     size_t capacity[4]; /* of r, z, p, q */
-    /* of the solve under way */
+    /* of the current solve */
     const un_csr *a;
     const double *b;
     un_sites sites;
@@ -63,8 +63,9 @@ bool un_solver_kind_available(un_solver_kind kind)
     return kind == UN_SOLVER_AUTO || create[kind];
 }
 
-/* Auto: from how many rows on multigrid is quicker, and what is before. From zero to 1e-4, one
- * thread, milliseconds of processor time (bench/solvers.c; grid made, tet dumped from a dam break):
+/* Auto: the number of rows from which multigrid is faster, and the choice below it. From zero to
+ * 1e-4, one thread, milliseconds of processor time (bench/solvers.c; grid generated, tet dumped
+ * from a dam break):
  *
  *     grid  rows   2877   5608   9683  22988      tet  rows   3484   8769  17297  29811  47063
  *     mic           0.6    1.4    4.7   14.8    jacobi         1.1    3.3    7.6   19.6   36.1
@@ -72,8 +73,8 @@ bool un_solver_kind_available(un_solver_kind kind)
  *     geometric     0.8    1.8    3.6    8.0    geometric      1.5    5.3   10.9   18.0   31.2
  *
  * MIC(0) is at its best on stencils without common neighbours, numbered row by row; along the
- * Morton curve it takes as many iterations as Jacobi. The limit for tets is below the crossing:
- * harder systems (long basins, closed tanks) move that, and nothing below it takes long. */
+ * Morton curve it takes as many iterations as Jacobi. The limit for tets is below the crossover:
+ * harder systems (long basins, closed tanks) lower it, and nothing below the limit takes long. */
 #define NARROW_ROW 8 /* entries */
 #define NARROW_MULTIGRID_ROWS 6000
 #define WIDE_MULTIGRID_ROWS 15000
@@ -87,7 +88,7 @@ static un_solver_kind choose(const un_csr *a)
 
 double un_solver_bytes(double unknowns)
 {
-    /* vectors and labels of CG; what geometric multigrid took on grids and tets */
+    /* vectors and labels of CG; what geometric multigrid needed on grids and tets */
     return unknowns * (4 * 8 + 5 + (unknowns < NARROW_MULTIGRID_ROWS ? 8 : 158));
 }
 
@@ -131,7 +132,7 @@ un_status un_solver_set_dump(un_solver *s, const char *folder, int32_t every)
     return s->dump ? UN_OK : UN_ERROR_MEMORY;
 }
 
-/* ---- what CG asks for ---- */
+/* ---- callbacks of CG ---- */
 
 /* r = b. */
 static void load_rows(void *arg, int64_t begin, int64_t end)
@@ -193,7 +194,7 @@ static double apply(void *state, double *q, const double *p)
     double pq = un_parallel_sum(s->ctx, s->a->n, direction_rows, &m);
     if (!s->columns.c) return pq;
     pq += un_columns_apply(&s->columns, q, p, 1);
-    un_components_remove_means(&s->parts, q); /* p has none: p.q stays */
+    un_components_remove_means(&s->parts, q); /* p has zero means: p.q does not change */
     return pq;
 }
 
@@ -205,7 +206,7 @@ static void precondition(void *state, double *z, const double *r)
     if (s->columns.c) un_columns_correct(&s->columns, z);
 }
 
-/* The guess, made finite and zero in empty rows; its largest value. */
+/* Makes the guess finite, and zero in empty rows; returns its largest value. */
 static double guess_rows(void *arg, int64_t begin, int64_t end)
 {
     un_solver *s = arg;
@@ -238,9 +239,9 @@ static void add_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) a->to[i] += a->z[i];
 }
 
-/* V = M^-1 C. An M that varies is another one for each column: there V gets a second step towards
- * A^-1 C, which any M would lead to. (The K-cycle takes 17 iterations instead of 12 without, and 11
- * where there are no bodies; for a fixed M it would only spoil the symmetry.) */
+/* V = M^-1 C. An M that varies is a different one for each column: then V gets a second step
+ * towards A^-1 C, to which any M leads. (Without it the K-cycle takes 17 iterations instead of 12,
+ * and 11 without bodies; for a fixed M it would only spoil the symmetry.) */
 static un_status correct(un_solver *s)
 {
     un_context *ctx = s->ctx;
@@ -262,7 +263,7 @@ static un_status correct(un_solver *s)
     return UN_OK;
 }
 
-/* From x, whose residual r holds. UN_SOLVER_AUTO is not a kind here. false: the preconditioner
+/* Solves from x, whose residual is in r. kind must not be UN_SOLVER_AUTO. false: the preconditioner
  * turned out not to be positive. */
 static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, double tolerance,
                          int32_t iteration_limit, un_solve_report *report, bool *positive)
@@ -338,7 +339,7 @@ un_status un_solver_solve(un_solver *s, const un_system *system, double *x, doub
     }
     double r_norm = b_norm;
     if (un_parallel_max(ctx, a->n, guess_rows, s) > 0) r_norm = find_residual(s);
-    if (!(r_norm <= b_norm)) { /* the guess is worse than none */
+    if (!(r_norm <= b_norm)) { /* the guess is worse than zero */
         memset(x, 0, n * sizeof *x);
         un_parallel_for(ctx, a->n, grain, load_rows, s);
         un_components_remove_means(&s->parts, cg->r);
@@ -350,11 +351,11 @@ un_status un_solver_solve(un_solver *s, const un_system *system, double *x, doub
     un_solver_kind kind = s->kind;
     if (kind == UN_SOLVER_AUTO) kind = choose(a);
     if (kind == UN_SOLVER_GEOMETRIC && s->sites.kind == UN_SITES_NONE) kind = UN_SOLVER_AMG;
-    /* The others know A alone, and leave out the constants that only columns see. */
+    /* The others know A only, and miss the constants that only columns fix. */
     if (pinned) kind = UN_SOLVER_JACOBI;
     bool positive;
     UN_TRY(iterate(s, kind, b_norm, tolerance, iteration_limit, report, &positive));
-    /* A diagonal cannot fail that way: it goes on from there. */
+    /* Jacobi cannot fail that way: it continues from there. */
     if (!positive && kind != UN_SOLVER_JACOBI && report->residual > tolerance)
         UN_TRY(iterate(s, UN_SOLVER_JACOBI, b_norm, tolerance, iteration_limit, report, &positive));
     report->converged = report->residual <= tolerance;

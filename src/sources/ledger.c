@@ -1,14 +1,14 @@
 /* The ledger of volume [Ibayashi18 section 9].
  *
- * It adds what was there at first, what emitters brought and what left. A method weighs the liquid
- * that its level set shows, and the difference becomes a small divergence of the next projection.
- * The correction is proportional to the error with a time of VOLUME_TIME, so that it does not stir
- * a tank at rest, and grows faster than the error: one of a per cent is corrected forty times as
- * fast. */
+ * It keeps account of the volume at the start, the volume that emitters added and the volume that
+ * left. A method measures the liquid inside its level set, and the difference becomes a small
+ * divergence in the next projection. A small error is corrected over VOLUME_TIME, so that a tank at
+ * rest is not stirred. The rate grows with the error: an error of one per cent is corrected forty
+ * times as fast. */
 #include "sources/sources.h"
 
-#define VOLUME_TIME 1.0      /* s, in which a small error is corrected */
-#define VOLUME_ERROR 0.00025 /* the error that is corrected twice as fast */
+#define VOLUME_TIME 1.0      /* s, time in which a small error is corrected */
+#define VOLUME_ERROR 0.00025 /* relative error that is corrected twice as fast */
 #define VOLUME_RATE_MAX 0.5  /* 1/s */
 
 void un_ledger_weigh(un_ledger *l, double found)

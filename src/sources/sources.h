@@ -1,5 +1,6 @@
-/* Sources: what comes and goes. The schedule of emitters and drains, and the ledger that says how
- * much liquid there should be. Knows nothing of particles: those are seeded by particles/emit.c. */
+/* Sources: liquid that enters and leaves. The schedule of emitters and drains, and the ledger,
+ * which tells how much liquid there should be. This folder does not know particles:
+ * particles/emit.c seeds them. */
 #ifndef UN_SOURCES_H
 #define UN_SOURCES_H
 
@@ -9,33 +10,33 @@
 
 /* ---- the ledger (ledger.c) ---- */
 
-/* The volume that there should be, and what was found, m3. */
+/* The expected and the measured volume, m3. */
 typedef struct un_ledger {
-    double start, in, out; /* at first; came; left */
-    double found, error;   /* as last weighed; relative to what is expected */
+    double start, in, out; /* at the start; added; removed */
+    double found, error;   /* last measured; relative to the expected volume */
 } un_ledger;
 
 static inline double un_ledger_expected(const un_ledger *ledger)
 {
     return ledger->start + ledger->in - ledger->out;
 }
-/* Enters what was found. */
+/* Enters the measured volume and updates the error. */
 void un_ledger_weigh(un_ledger *ledger, double found);
 /* The divergence that corrects the error, 1/s: gentle, bounded. */
 double un_ledger_expansion(const un_ledger *ledger);
 
 /* ---- the schedule (sources.c) ---- */
 
-/* How far the stream of an emitter has come. */
+/* How far the stream of an emitter has advanced. */
 typedef struct un_emission {
-    un_vec3 shift; /* of its lattice so far, m */
+    un_vec3 shift; /* of its seeding lattice so far, m */
     bool started;
 } un_emission;
 
 typedef struct un_sources {
     un_context *ctx;
     const un_scene_def *def;
-    const un_grid *grid; /* whose half cells emission fills */
+    const un_grid *grid; /* emission fills its half cells */
     const un_walls *walls;
     un_emission *emission; /* by source */
     un_ledger ledger;
@@ -49,10 +50,10 @@ static inline bool un_source_active(const un_source *source, double time)
 {
     return time >= source->from && time <= source->to;
 }
-/* May anything leave: is there an open side or a source at all? */
+/* Can liquid enter or leave: is there an open side or a source? */
 bool un_sources_any(const un_sources *sources);
-/* Where the liquid was a step ago that is at x now and moved with the stream; x itself where it
- * would have come out of a wall: a stream that starts there must be pushed. */
+/* Where liquid of the stream that is at x now was one step ago. x itself if that place is in a wall
+ * or outside the domain: a stream that starts there must be pushed. */
 un_vec3 un_sources_came_from(const un_sources *sources, un_vec3 x, un_vec3 step);
 bool un_sources_in_domain(const un_sources *sources, un_vec3 x);
 
