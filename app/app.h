@@ -53,25 +53,25 @@ typedef struct app_command {
     const char *name;          /* "run" */
     const char *operand;       /* the one argument it needs: "SCENE" */
     const char *summary;       /* sentences for the help */
-    const app_option *options; /* ends with a NULL name; -h and --help are added */
+    const app_option *options; /* ends with a NULL name; -h and --help are added to them */
 } app_command;
 
-/* Reads the options and the operand. Returns -1 to go on; otherwise the exit status: help was
- * asked for, or something is wrong and has been said. */
+/* Reads the options and the operand. Returns -1 to continue, otherwise the exit status: help was
+ * requested, or something is wrong and has been reported. */
 int app_options_parse(const app_command *command, int argc, char **argv, const char **operand);
 
-/* The same with any number of operands up to `most`, none included. */
+/* The same with 0 to `most` operands. */
 int app_options_parse_many(const app_command *command, int argc, char **argv, const char **operands,
                            int32_t most, int32_t *count);
 
-/* The nearest of the words, NULL when none is near; the words end with NULL. */
+/* The most similar of the words, NULL if none is similar; the list ends with NULL. */
 const char *app_nearest(const char *word, const char *const *words);
 
 /* ---- text (text.c) ---- */
 
 /* "undine: ..." on standard error. */
 void app_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Says the context's message and gives the exit status that goes with a failure. */
+/* Prints the context's message and returns the exit status for a failure. */
 int app_fail(const un_context *ctx, un_status status);
 
 typedef struct app_text {
@@ -88,16 +88,16 @@ app_text app_cells(const int32_t cells[3]); /* "64 x 32 x 24", in 2D "64 x 32" *
 
 #define APP_PATH 4200
 
-/* Set by SIGINT or SIGTERM once app_catch_signals was called; the second one ends at once. */
+/* Set by SIGINT or SIGTERM after app_catch_signals; a second signal ends the program at once. */
 bool app_interrupted(void);
 void app_catch_signals(void);
-/* Frames that DIR holds, counted from 0. None is an error, and said; so is a gap. */
+/* Number of frames in DIR, from 0. Reports an error if there are none, and warns of a gap. */
 int32_t app_count_frames(const char *command, const char *directory);
-/* "a:b", "a:", ":b" or "a"; NULL: all. Where frame 0 is missing, as after `surface --frames`, those
- * that are named must be there. False: wrong, and said. */
+/* "a:b", "a:", ":b" or "a"; NULL: all. If frame 0 is missing, as after `surface --frames`, all the
+ * named frames must exist. False: wrong, and reported. */
 bool app_choose_frames(const char *command, const char *text, const char *directory,
                        int32_t *first_frame, int32_t *last_frame);
-/* "x,y,z"; NULL is fine and leaves has as it is. False: wrong, and said. */
+/* "x,y,z"; NULL is allowed and leaves `has` as it is. False: wrong, and reported. */
 bool app_read_point(const char *command, const char *name, const char *text, bool *has,
                     double point[3]);
 double app_now(void); /* s */
@@ -106,9 +106,9 @@ double app_now(void); /* s */
 typedef struct app_report {
     const char *noun; /* "picture" */
     bool quiet, bar;
-    int32_t done, total, made; /* made: not taken from an earlier time */
+    int32_t done, total, made; /* made: not reused from an earlier run of the command */
     double start, seconds;     /* spent on those made */
-    /* What a frame costs goes with the size of its file; NULL: all pieces cost the same. */
+    /* The cost of a frame is proportional to the size of its file; NULL: all cost the same. */
     const char *directory, *file;
     double made_bytes, left_bytes;
 } app_report;
@@ -116,12 +116,12 @@ app_report app_report_make(const char *noun, int32_t total, bool quiet);
 /* The pieces are frames first to last, each made from its file of this name. */
 void app_report_weigh(app_report *report, const char *directory, const char *file, int32_t first,
                       int32_t last);
-/* A frame is done, `made` or found made, in order; the caller adds the seconds it took. */
+/* A frame is done, `made` now or reused, in order; the caller adds the seconds it took. */
 void app_report_frame(app_report *report, int32_t frame, bool made);
 /* frame: the one just done, -1 at the start. */
 void app_report_show(const app_report *report, int32_t frame);
 void app_report_clear(const app_report *report);
-/* For work whose pieces have no frame; user: the report. False once it is to end. */
+/* For work whose pieces are not frames; user: the report. False: stop. */
 bool app_report_progress(void *user, int32_t done, int32_t total);
 
 /* ---- progress of a run (progress.c) ---- */
@@ -132,18 +132,18 @@ typedef struct app_progress {
     app_style style;
     int32_t frame; /* the last one shown, -1 none */
     double shown;  /* when the bar was last drawn, in the run's seconds */
-    bool drawn;    /* a bar stands on the line */
-    bool deaf;     /* nobody reads standard output any more */
+    bool drawn;    /* there is a bar on the line */
+    bool deaf;     /* nobody reads standard output any longer */
     un_progress last;
 } app_progress;
 
-/* JSON when asked for, otherwise a bar on a terminal and lines elsewhere. */
+/* JSON if requested, otherwise a bar on a terminal and lines elsewhere. */
 void app_progress_init(app_progress *progress, bool quiet, bool json);
 void app_progress_start(app_progress *progress, const char *scene, const char *directory);
 void app_progress_step(app_progress *progress, const un_progress *now);
 /* Notes and warnings of the library; user is the app_progress. */
 void app_progress_log(void *user, un_log_level level, const char *message);
-/* message: what went wrong, "" when nothing did. */
+/* message: what went wrong, "" if nothing did. */
 void app_progress_end(app_progress *progress, un_status status, const char *directory,
                       const char *message);
 

@@ -1,4 +1,4 @@
-/* undine check SCENE: what is wrong with a scene, how to mend it, and what it will cost. */
+/* undine check SCENE: what is wrong with a scene, how to fix it, and what it will cost. */
 #include "app.h"
 
 static void print_check(const char *path, const un_check *check)
@@ -16,10 +16,10 @@ static void print_check(const char *path, const un_check *check)
            app_length(check->cell_size).text, app_count((double)check->cell_count).text);
     printf("  particles   about %s", app_count((double)check->particle_count).text);
     if (check->particle_count_max > check->particle_count)
-        printf(" at first, %s at last", app_count((double)check->particle_count_max).text);
+        printf(" at the start, %s at most", app_count((double)check->particle_count_max).text);
     printf("\n  memory      about %s\n", app_bytes(check->bytes).text);
     if (check->seconds_per_frame > 0)
-        printf("  time        about %s a frame on this machine\n",
+        printf("  time        about %s per frame on this machine\n",
                app_seconds(check->seconds_per_frame).text);
 }
 
@@ -34,16 +34,16 @@ int app_check(int argc, char **argv)
     app_list overrides = {0};
     int32_t threads = 0;
     const app_option options[] = {
-        {"--method", NULL, APP_LIST, &overrides, "M", "the method, instead of the scene's",
-         "method="},
-        {"--threads", NULL, APP_COUNT, &threads, "N", "otherwise all processors", NULL},
+        {"--method", NULL, APP_LIST, &overrides, "M", "method, instead of the scene's", "method="},
+        {"--threads", NULL, APP_COUNT, &threads, "N", "number of threads; default: all processors",
+         NULL},
         {"--set", NULL, APP_LIST, &overrides, "KEY=VALUE",
-         "overrides a value of the scene, as fluid.density=800; repeatable", NULL},
+         "override a value of the scene, e.g. fluid.density=800; repeatable", NULL},
         {0}};
     const app_command command = {"check", "SCENE",
-                                 "Validates a scene without simulating it: what is wrong and how "
-                                 "to mend it, and the cells,\n"
-                                 "particles, memory and time it will take.",
+                                 "Validates a scene without simulating it: says what is wrong and "
+                                 "how to fix it, and predicts\n"
+                                 "cells, particles, memory and time.",
                                  options};
     const char *path;
     int exit_status = app_options_parse(&command, argc, argv, &path);

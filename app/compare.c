@@ -29,7 +29,7 @@ static int compare(compare_options *o)
     int exit_status = status == UN_OK ? APP_DONE : app_fail(ctx, status);
     struct stat found;
     if (status == UN_OK && !o->quiet && stat(o->def.path, &found) == 0)
-        printf("done: %s, %s; it opens in any browser\n", o->def.path,
+        printf("done: %s, %s; open it in any browser\n", o->def.path,
                app_bytes((double)found.st_size).text);
     un_context_destroy(ctx);
     return exit_status;
@@ -40,24 +40,27 @@ int app_compare(int argc, char **argv)
     compare_options o = {.def = un_compare_def_default()};
     bool no_pictures = false;
     const app_option options[] = {
-        {"--output", "-o", APP_TEXT, &o.def.path, "PAGE.html", "otherwise compare.html", NULL},
-        {"--pictures", NULL, APP_COUNT, &o.def.picture_count, "N", "at so many times; otherwise 4",
+        {"--output", "-o", APP_TEXT, &o.def.path, "PAGE.html", "output page; default: compare.html",
          NULL},
+        {"--pictures", NULL, APP_COUNT, &o.def.picture_count, "N",
+         "number of times with pictures; default: 4", NULL},
         {"--no-pictures", NULL, APP_SWITCH, &no_pictures, NULL, "charts and figures only", NULL},
-        {"--width", NULL, APP_COUNT, &o.def.width, "N", "of a picture; otherwise 560", NULL},
-        {"--threads", NULL, APP_COUNT, &o.threads, "N", "otherwise all processors", NULL},
-        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
+        {"--width", NULL, APP_COUNT, &o.def.width, "N", "width of a picture; default: 560", NULL},
+        {"--threads", NULL, APP_COUNT, &o.threads, "N",
+         "number of threads; default: all processors", NULL},
+        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "print only errors", NULL},
         {0}};
-    const app_command command = {"compare", "DIR DIR...",
-                                 "Makes one page of several runs, as of a scene by several methods "
-                                 "or resolutions: pictures\n"
-                                 "at matching times, charts, and what each cost.",
-                                 options};
+    const app_command command = {
+        "compare", "DIR DIR...",
+        "Makes one page of several runs, for example of a scene with several methods "
+        "or resolutions: pictures\n"
+        "at matching times, charts, and what each run cost.",
+        options};
     int exit_status = app_options_parse_many(&command, argc, argv, o.directories, UN_VIEW_RUNS_MAX,
                                              &o.def.directory_count);
     if (exit_status >= 0) return exit_status;
     if (o.def.directory_count < 1) {
-        app_error("compare: which DIR DIR...? `undine compare -h` explains");
+        app_error("compare: DIR is missing; see `undine compare -h`");
         return APP_WRONG;
     }
     for (int32_t r = 0; r < o.def.directory_count; r++)

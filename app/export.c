@@ -23,7 +23,7 @@ static bool read_what(export_options *o)
         else if (length == 5 && strncmp(at, "cells", 5) == 0)
             o->def.cells = true;
         else {
-            app_error("export: --what takes surface, particles and cells with commas between, "
+            app_error("export: --what takes surface, particles and cells, separated by commas, "
                       "not `%s`",
                       o->what);
             return false;
@@ -63,22 +63,23 @@ int app_export(int argc, char **argv)
     export_options o = {.def = un_export_def_default()};
     const app_option options[] = {
         {"--to", NULL, APP_TEXT, &o.def.format, "FORMAT", "ply, obj, vtk, usd, glb or vdb", NULL},
-        {"--output", "-o", APP_TEXT, &o.def.output, "FOLDER", "otherwise DIR/export/FORMAT", NULL},
-        {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these; otherwise all", NULL},
+        {"--output", "-o", APP_TEXT, &o.def.output, "FOLDER",
+         "output folder; default: DIR/export/FORMAT", NULL},
+        {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these frames; default: all", NULL},
         {"--every", NULL, APP_COUNT, &o.def.every, "N", "only every N-th of them", NULL},
         {"--what", NULL, APP_TEXT, &o.what, "LIST",
-         "of surface,particles,cells; otherwise all that the format carries", NULL},
-        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
+         "any of surface,particles,cells; default: all that the format supports", NULL},
+        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "print only errors", NULL},
         {0}};
     const app_command command = {
         "export", "DIR",
-        "Writes the frames of a run in a format of other programs, with the names, units and axes\n"
-        "that these expect; docs/export.md says which program likes which format.",
+        "Writes the frames of a run for other programs, with the names, units and axes\n"
+        "that they expect; docs/export.md says which format suits which program.",
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.directory);
     if (exit_status >= 0) return exit_status;
     if (!o.def.format) {
-        app_error("export: --to which format? ply, obj, vtk, usd, glb or vdb");
+        app_error("export: --to FORMAT is missing: ply, obj, vtk, usd, glb or vdb");
         return APP_WRONG;
     }
     if (!read_what(&o) ||

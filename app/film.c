@@ -20,7 +20,7 @@ struct film {
     char *path, *aside;
 };
 
-/* DIR/name.mp4 is made as DIR/.name.part.mp4: ffmpeg takes the format from the end. */
+/* DIR/name.mp4 is made as DIR/.name.part.mp4: ffmpeg takes the format from the extension. */
 static char *aside_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -57,7 +57,7 @@ static int spawn(film *f, int input, char *const *arguments)
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, fileno(f->errors), STDERR_FILENO);
-    /* A group of its own: Ctrl-C is for us, and we end ffmpeg by closing its input. */
+    /* In its own process group: Ctrl-C is for us, and we end ffmpeg by closing its input. */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setpgroup(&attributes, 0);
@@ -92,7 +92,7 @@ film *film_open(const char *path, int32_t width, int32_t height, double rate, ch
     snprintf(picture, sizeof picture, "%dx%d", width, height);
     snprintf(frequency, sizeof frequency, "%.10g", rate);
     snprintf(target, sizeof target, "file:%s", f->aside);
-    /* Half the colours' resolution needs even sides; colours are marked as what they are. */
+    /* Chroma at half resolution needs even sides; the colour space is written to the file. */
     char *arguments[] = {"ffmpeg",
                          "-y",
                          "-hide_banner",
@@ -155,7 +155,7 @@ bool film_frame(film *f, const uint8_t *rgb)
     return true;
 }
 
-/* The last line that ffmpeg complained with. */
+/* The last line of ffmpeg's complaints. */
 static void last_complaint(film *f, char *line, size_t size)
 {
     char next[512];

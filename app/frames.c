@@ -1,5 +1,5 @@
-/* What commands share that work through the frames of a run: which ones, how far, and an end
- * before the end. */
+/* Shared by commands that work through the frames of a run: choice of frames, progress,
+ * interruption. */
 #include "app.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- interruption: the first signal ends after the piece under way, the second at once ---- */
+/* ---- interruption: the first signal stops after the current piece, the second at once ---- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -30,8 +30,8 @@ void app_catch_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* who reads from us may go away */
-    signal(SIGXFSZ, SIG_IGN); /* a file limit: the write fails and is explained */
+    signal(SIGPIPE, SIG_IGN); /* the reader of our output may exit */
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit: the write fails with a message */
 }
 
 bool app_interrupted(void)
@@ -76,17 +76,16 @@ int32_t app_count_frames(const char *command, const char *directory)
     int32_t count = un_frame_count(ctx, directory), largest = largest_frame(directory);
     un_context_destroy(ctx);
     if (largest >= count && !has_frame(directory, count))
-        app_error("%s: warning: %s has no frame %d, so that those after it, up to %d, are left "
+        app_error("%s: warning: %s has no frame %d, so those after it, up to %d, are left "
                   "out%s",
                   command, directory, count, largest,
                   count == 0 ? " unless --frames names them" : "");
     else if (count == 0)
-        app_error("%s: %s holds no frames; `undine run SCENE -o DIR` makes them", command,
-                  directory);
+        app_error("%s: %s has no frames; `undine run SCENE -o DIR` makes them", command, directory);
     return count;
 }
 
-/* "a:b" or "a" of frames that are all there, whatever else is not. */
+/* "a:b" or "a", if all these frames exist, whatever others are missing. */
 static bool names_present(const char *text, const char *directory, int32_t *first, int32_t *last)
 {
     char rest;
@@ -126,7 +125,7 @@ bool app_choose_frames(const char *command, const char *text, const char *direct
         return false;
     }
     if (last >= count) {
-        app_error("%s: %s holds frames 0 to %d, not %s", command, directory, count - 1, text);
+        app_error("%s: %s has frames 0 to %d, not %s", command, directory, count - 1, text);
         return false;
     }
     *first_frame = (int32_t)first;
@@ -197,7 +196,7 @@ void app_report_frame(app_report *p, int32_t frame, bool made)
     p->made_bytes += bytes;
 }
 
-/* What is left takes as long as what was made did, byte for byte where sizes are known. */
+/* The rest takes as long as the pieces made so far: per byte if sizes are known, else per piece. */
 static double seconds_left(const app_report *p)
 {
     if (!p->made) return 0;

@@ -1,4 +1,4 @@
-/* undine info DIR: what a run holds. */
+/* undine info DIR: summarizes a run. */
 #include "app.h"
 
 #include <string.h>
@@ -6,10 +6,10 @@
 static void print_info(const char *directory, const un_info *info)
 {
     printf("%s: %s", directory, info->status[0] ? info->status : "of unknown status");
-    if (strcmp(info->status, "running") == 0) printf(", or ended without a word");
+    if (strcmp(info->status, "running") == 0) printf(", or was killed");
     printf("%s%s\n", info->message[0] ? ": " : "", info->message);
     printf("  method      %s (undine %s)\n", info->method, info->version);
-    printf("  frames      %d of %d, %g a second\n", info->frames_finished, info->frames_planned,
+    printf("  frames      %d of %d, %g per second\n", info->frames_finished, info->frames_planned,
            info->rate);
     const char *unit = info->cells[0] > 0 && info->cells[2] == 0 ? "m2" : "m3"; /* 2D: areas */
     if (info->cells[0] > 0)
@@ -17,12 +17,12 @@ static void print_info(const char *directory, const un_info *info)
                app_length(info->cell_size).text);
     printf("  steps       %s, %.4g s simulated", app_count(info->steps).text, info->time);
     if (info->frames_finished > 0)
-        printf(", %.1f steps a frame", (double)info->steps / info->frames_finished);
-    printf("\n  particles   %s at first, %s at last, %s at most\n",
+        printf(", %.1f steps per frame", (double)info->steps / info->frames_finished);
+    printf("\n  particles   %s at the start, %s at the end, %s at most\n",
            app_count((double)info->particles_first).text,
            app_count((double)info->particles_last).text,
            app_count((double)info->particles_max).text);
-    printf("  volume      %.6g %s at first, %.6g %s at last; drift %s, %s at worst\n",
+    printf("  volume      %.6g %s at the start, %.6g %s at the end; error %s, %s at worst\n",
            info->volume_first, unit, info->volume_last, unit,
            app_percent(info->volume_error_last).text, app_percent(info->volume_error_max).text);
     printf("  speed       %.3g m/s at most\n", info->max_speed);
@@ -48,7 +48,7 @@ int app_info(int argc, char **argv)
     static const app_option options[] = {{0}};
     static const app_command command = {
         "info", "DIR",
-        "Tells what the directory of a run holds: frames, resolution, volume drift, time by stage.",
+        "Summarizes the directory of a run: frames, resolution, volume error, time by stage.",
         options};
     const char *directory;
     int exit_status = app_options_parse(&command, argc, argv, &directory);

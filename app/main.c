@@ -1,4 +1,4 @@
-/* The program: finds the command and hands over. */
+/* The program: finds the command and calls it. */
 #include "app.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@ typedef struct entry {
 static const entry commands[] = {
     {"run", app_run, "simulate a scene into a directory"},
     {"check", app_check, "validate a scene without simulating; estimate its cost"},
-    {"info", app_info, "what a run's directory holds"},
-    {"render", app_render, "pictures and a film of a run"},
-    {"surface", app_surface, "mesh a run's surface again"},
-    {"export", app_export, "a run in other formats"},
-    {"view", app_view, "a viewer in the browser"},
-    {"compare", app_compare, "several runs side by side"},
+    {"info", app_info, "summarize the directory of a run"},
+    {"render", app_render, "make pictures and a film of a run"},
+    {"surface", app_surface, "make the surfaces of a run again"},
+    {"export", app_export, "write a run in other formats"},
+    {"view", app_view, "view runs in the browser"},
+    {"compare", app_compare, "compare several runs on one page"},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
@@ -27,7 +27,7 @@ static void print_usage(FILE *file)
     fputs("usage: undine COMMAND ...\n\n", file);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`undine COMMAND -h` explains a command; `undine --version` tells the version.\n",
+    fputs("\n`undine COMMAND -h` explains a command; `undine --version` prints the version.\n",
           file);
 }
 
@@ -61,7 +61,7 @@ static int dispatch(int argc, char **argv)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     if (name[0] == '-') {
-        app_error("unknown option %s; `undine -h` explains", name);
+        app_error("unknown option %s; see `undine -h`", name);
         return APP_WRONG;
     }
     return unknown_command(name);

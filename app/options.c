@@ -186,7 +186,7 @@ static int unknown_option(const app_command *command, const char *argument, size
     return APP_WRONG;
 }
 
-/* The option that argument names; *value: what stands in the same argument, or NULL. */
+/* The option that argument names; *value: the value in the same argument, or NULL. */
 static const app_option *find_option(const app_command *command, const char *argument,
                                      const char **value)
 {
@@ -211,10 +211,10 @@ int app_options_parse_many(const app_command *command, int argc, char **argv, co
         if (options_ended || argument[0] != '-' || !argument[1]) {
             if (*count == most) {
                 if (most == 1)
-                    app_error("%s: one %s only: `%s` is one too many", command->name,
+                    app_error("%s: takes one %s; `%s` is one too many", command->name,
                               command->operand, argument);
                 else
-                    app_error("%s: at most %d: `%s` is one too many", command->name, most,
+                    app_error("%s: takes at most %d; `%s` is one too many", command->name, most,
                               argument);
                 return APP_WRONG;
             }
@@ -256,7 +256,7 @@ int app_options_parse(const app_command *command, int argc, char **argv, const c
     *operand = NULL;
     int status = app_options_parse_many(command, argc, argv, operand, 1, &count);
     if (status >= 0 || (count == 1 && **operand)) return status;
-    app_error("%s: which %s? `undine %s -h` explains", command->name, command->operand,
+    app_error("%s: %s is missing; see `undine %s -h`", command->name, command->operand,
               command->name);
     return APP_WRONG;
 }

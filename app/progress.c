@@ -1,4 +1,4 @@
-/* How a run goes: a line that is redrawn on a terminal, a line per frame elsewhere, or JSON. */
+/* Progress of a run: a line that is redrawn on a terminal, a line per frame elsewhere, or JSON. */
 #include "app.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ void app_progress_init(app_progress *progress, bool quiet, bool json)
     progress->style = json ? APP_JSON : quiet ? APP_QUIET : terminal ? APP_BAR : APP_LINES;
 }
 
-/* A reader that has gone away must not end a run of hours. */
+/* A reader that has exited must not end a run of hours. */
 static void flush_out(app_progress *progress)
 {
     if (fflush(stdout) != 0) progress->deaf = true;
@@ -63,10 +63,10 @@ static double done_fraction(const un_progress *p)
     return fraction >= 0 ? (fraction < 1 ? fraction : 1) : 0;
 }
 
-/* Tenths of seconds tell nothing about what is to come. */
+/* Tenths of a second are meaningless in an estimate. */
 static app_text time_left(const un_progress *p)
 {
-    app_text text = {"time left not known yet"};
+    app_text text = {"time left unknown"};
     if (p->seconds_left >= 0)
         snprintf(text.text, sizeof text.text, "%.48s left",
                  p->seconds_left < 1 ? "under 1 s" : app_seconds(round(p->seconds_left)).text);
@@ -205,13 +205,13 @@ void app_progress_end(app_progress *progress, un_status status, const char *dire
         if (progress->drawn) fputs("\n", stdout); /* the last state stays readable */
         progress->drawn = false;
         if (status == UN_OK)
-            printf("done: %d frames, %s steps in %s. `undine info %s` tells more, `undine render "
+            printf("done: %d frames, %s steps in %s. `undine info %s` says more, `undine render "
                    "%s` makes a film.\n",
                    p->frame, app_count(p->step).text, app_seconds(p->seconds).text, directory,
                    directory);
         else if (status == UN_INTERRUPTED)
             printf(
-                "interrupted after frame %d of %d; what is finished is in %s, --resume goes on\n",
+                "interrupted after frame %d of %d; finished frames are in %s, --resume continues\n",
                 p->frame, p->frame_count, directory);
     }
     flush_out(progress);

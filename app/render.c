@@ -34,7 +34,7 @@ static bool read_show(render_options *o)
         else if (length == 5 && strncmp(at, "cells", 5) == 0)
             o->def.cells = true;
         else {
-            app_error("render: --show takes water, particles and cells with commas between, not "
+            app_error("render: --show takes water, particles and cells, separated by commas, not "
                       "`%s`",
                       o->show);
             return false;
@@ -52,7 +52,7 @@ static bool read_cut(render_options *o)
     const char *axis = strchr("xyz", o->cut[0]);
     if (axis && *axis && o->cut[1] == '=') o->def.cut_at = strtod(o->cut + 2, &end);
     if (!end || end == o->cut + 2 || *end) {
-        app_error("render: --cut needs a place such as z=0.5, not `%s`", o->cut);
+        app_error("render: --cut needs a plane such as z=0.5, not `%s`", o->cut);
         return false;
     }
     o->def.cut_axis = (int32_t)(axis - "xyz");
@@ -88,7 +88,7 @@ typedef struct job {
     bool film_failed;
 } job;
 
-/* Says what happened to the film once, without ending the pictures. */
+/* Reports a failed film once; the pictures go on. */
 static void give_up_film(job *j, const char *message)
 {
     app_report_clear(&j->report);
@@ -156,8 +156,9 @@ static int make_pictures(job *j)
     if (status != UN_OK) return app_fail(j->ctx, status);
     if (!whole) {
         if (!o->quiet)
-            printf("interrupted: %d of %d pictures are in %s/render; --reuse goes on from there\n",
-                   j->report.done, j->report.total, o->directory);
+            printf(
+                "interrupted: %d of %d pictures are in %s/render; --reuse continues from there\n",
+                j->report.done, j->report.total, o->directory);
         return APP_INTERRUPTED;
     }
     if (!o->quiet) {
@@ -184,7 +185,7 @@ static int make_sheet(job *j)
     int64_t width = (int64_t)columns * (w + SHEET_GAP) + SHEET_GAP;
     int64_t height = (int64_t)rows * (h + SHEET_GAP) + SHEET_GAP;
     if (width * height > 1 << 27) {
-        app_error("render: a sheet of %lld x %lld pixels is too large; take fewer frames or a "
+        app_error("render: a sheet of %lld x %lld pixels is too large; use fewer frames or a "
                   "smaller --width",
                   (long long)width, (long long)height);
         return APP_WRONG;
@@ -269,40 +270,43 @@ int app_render(int argc, char **argv)
 {
     render_options o = {.def = un_render_def_default(), .fov = NAN};
     const app_option options[] = {
-        {"--output", "-o", APP_TEXT, &o.movie, "FILM", "the film; otherwise DIR/movie.mp4", NULL},
-        {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these; one number: only that picture",
+        {"--output", "-o", APP_TEXT, &o.movie, "FILM", "the film; default: DIR/movie.mp4", NULL},
+        {"--frames", NULL, APP_TEXT, &o.frames, "A:B",
+         "only these frames; one number: only that picture", NULL},
+        {"--width", NULL, APP_COUNT, &o.def.width, "N", "width of the pictures; default: 1280",
          NULL},
-        {"--width", NULL, APP_COUNT, &o.def.width, "N", "of the pictures; otherwise 1280", NULL},
-        {"--height", NULL, APP_COUNT, &o.def.height, "N", "otherwise 720", NULL},
+        {"--height", NULL, APP_COUNT, &o.def.height, "N", "height of the pictures; default: 720", NULL},
         {"--samples", NULL, APP_COUNT, &o.def.samples, "N",
-         "rays for a pixel that shows water; more: smoother and slower", NULL},
+         "rays per pixel that shows water; more is smoother and slower", NULL},
         {"--eye", NULL, APP_TEXT, &o.eye, "X,Y,Z",
-         "where the camera is, m; otherwise as the scene says", NULL},
-        {"--target", NULL, APP_TEXT, &o.target, "X,Y,Z", "what it looks at, m", NULL},
-        {"--fov", NULL, APP_NUMBER, &o.fov, "DEGREES", "vertical field of view; otherwise 30",
-         NULL},
+         "position of the camera, m; default: the scene's", NULL},
+        {"--target", NULL, APP_TEXT, &o.target, "X,Y,Z", "point it looks at, m", NULL},
+        {"--fov", NULL, APP_NUMBER, &o.fov, "DEGREES", "vertical field of view; default: 30", NULL},
         {"--scene-camera", NULL, APP_SWITCH, &o.def.scene_camera, NULL,
-         "the camera of the scene's sizing, moving if it does", NULL},
-        {"--show", NULL, APP_TEXT, &o.show, "LIST", "of water,particles,cells; otherwise water",
+         "use the scene's sizing.camera, with its motion", NULL},
+        {"--show", NULL, APP_TEXT, &o.show, "LIST", "any of water,particles,cells; default: water",
          NULL},
         {"--cut", NULL, APP_TEXT, &o.cut, "z=0.5",
-         "leave out the water beyond; shows the cells there", NULL},
-        {"--light", NULL, APP_TEXT, &o.light, "A,E", "degrees around and above the floor", NULL},
+         "hide the water beyond this plane; cells are shown at the cut", NULL},
+        {"--light", NULL, APP_TEXT, &o.light, "A,E",
+         "direction of the light: degrees from +z to +x, and above the floor", NULL},
         {"--water", NULL, APP_TEXT, &o.water, "R,G,B", "colour of deep water, each 0 to 1", NULL},
         {"--solid", NULL, APP_TEXT, &o.solid, "R,G,B", "colour of solids", NULL},
-        {"--background", NULL, APP_TEXT, &o.background, "R,G,B", "colour of the distance", NULL},
+        {"--background", NULL, APP_TEXT, &o.background, "R,G,B", "colour of the horizon", NULL},
         {"--sheet", NULL, APP_COUNT, &o.sheet, "N",
          "N frames on one picture, DIR/render/sheet.png, and no film", NULL},
-        {"--reuse", NULL, APP_SWITCH, &o.reuse, NULL, "keep pictures that are there already", NULL},
-        {"--threads", NULL, APP_COUNT, &o.threads, "N", "otherwise all processors", NULL},
-        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
+        {"--reuse", NULL, APP_SWITCH, &o.reuse, NULL, "keep existing pictures", NULL},
+        {"--threads", NULL, APP_COUNT, &o.threads, "N",
+         "number of threads; default: all processors", NULL},
+        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "print only errors", NULL},
         {0}};
     const app_command command = {
         "render", "DIR",
-        "Renders the frames of a run to DIR/render/NNNN.png and joins them to a film by ffmpeg.\n"
-        "Neither a display nor a graphics card is needed. What no option says of camera, light "
+        "Renders the frames of a run to DIR/render/NNNN.png and joins them into a film with "
+        "ffmpeg.\n"
+        "It needs neither a display nor a graphics card. Options override the camera, light "
         "and\n"
-        "colours is as the scene's `render` says.",
+        "colours of the scene's `render`.",
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.directory);
     if (exit_status >= 0) return exit_status;

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- interruption: the first signal ends the run after the step under way, the second at once.
- * Files are renamed into place only when complete, so leaving at once damages nothing. ---- */
+/* ---- interruption: the first signal stops the run after the current step, the second at once.
+ * Files are renamed into place only when complete, so stopping at once damages nothing. ---- */
 
 static volatile sig_atomic_t interrupted;
 static const char farewell[] =
-    "\nundine: interrupted, finishing this step; once more to leave now\n";
+    "\nundine: interrupted, finishing this step; press again to quit now\n";
 static const char *farewell_at = farewell + 1; /* on a terminal, below the bar and the ^C */
 
 static void on_signal(int number)
@@ -32,8 +32,8 @@ static void catch_signals(void)
     struct sigaction hangup;
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* not under nohup */
         sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a reader of the progress that left */
-    signal(SIGXFSZ, SIG_IGN); /* a file limit: the write fails and is explained */
+    signal(SIGPIPE, SIG_IGN); /* the reader of the progress may exit */
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit: the write fails with a message */
 }
 
 static bool on_progress(void *user, const un_progress *now)
@@ -44,7 +44,7 @@ static bool on_progress(void *user, const un_progress *now)
 
 /* ---- names ---- */
 
-/* out/<scene's name>: "scenes/dam.lua" goes to "out/dam". */
+/* out/<name of the scene>: "scenes/dam.lua" goes to "out/dam". */
 static char *default_directory(const char *scene)
 {
     const char *name = strrchr(scene, '/') ? strrchr(scene, '/') + 1 : scene;
@@ -130,7 +130,7 @@ static int simulate(const run_options *options)
         return APP_FAILED;
     }
     catch_signals();
-    int exit_status = APP_WRONG; /* a scene that cannot be read is wrong, too */
+    int exit_status = APP_WRONG; /* also if the scene cannot be read */
     un_scene *scene;
     un_status status =
         un_scene_load(ctx, options->scene, (const char *const *)options->overrides.items,
@@ -150,34 +150,36 @@ int app_run(int argc, char **argv)
 {
     run_options o = {.from_frame = -1};
     const app_option options[] = {
-        {"--output", "-o", APP_TEXT, &o.directory, "DIR", "where to; otherwise out/<scene's name>",
-         NULL},
-        {"--method", NULL, APP_LIST, &o.overrides, "M", "the method, instead of the scene's",
+        {"--output", "-o", APP_TEXT, &o.directory, "DIR",
+         "output directory; default: out/<name of the scene>", NULL},
+        {"--method", NULL, APP_LIST, &o.overrides, "M", "method, instead of the scene's",
          "method="},
         {"--frames", NULL, APP_LIST_COUNT, &o.overrides, "N",
-         "how many frames, instead of the scene's", "frames.count="},
-        {"--threads", NULL, APP_COUNT, &o.threads, "N", "otherwise all processors", NULL},
+         "number of frames, instead of the scene's", "frames.count="},
+        {"--threads", NULL, APP_COUNT, &o.threads, "N",
+         "number of threads; default: all processors", NULL},
         {"--set", NULL, APP_LIST, &o.overrides, "KEY=VALUE",
-         "overrides a value of the scene, as fluid.density=800; repeatable", NULL},
+         "override a value of the scene, e.g. fluid.density=800; repeatable", NULL},
         {"--memory", NULL, APP_BYTES, &o.memory, "8G", "use no more memory than this", NULL},
-        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
+        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "print only errors", NULL},
         {"--json", NULL, APP_SWITCH, &o.json, NULL, "progress as JSON lines on standard output",
          NULL},
         {"--resume", NULL, APP_SWITCH, &o.resume, NULL,
-         "go on where the run in the directory stopped, to the same bits", NULL},
+         "continue where the run in the directory stopped, with the same bits", NULL},
         {"--from-frame", NULL, APP_INDEX, &o.from_frame, "N",
-         "with --resume: go back to frame N and go on from there", NULL},
+         "with --resume: go back to frame N and continue from there", NULL},
         {"--keep", NULL, APP_COUNT, &o.keep, "N",
-         "keep the checkpoint of every N-th frame, otherwise of every 25th", NULL},
+         "keep the checkpoint of every N-th frame; default: 25", NULL},
         {0}};
     const app_command command = {
         "run", "SCENE",
         "Simulates a scene file and writes frames, statistics and probes to a directory.\n"
-        "Ctrl-C ends it after the step under way and saves its state; --resume goes on from there.",
+        "Ctrl-C stops it after the current step and saves its state; --resume continues from "
+        "there.",
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.scene);
     if (exit_status < 0 && o.from_frame >= 0 && !o.resume) {
-        app_error("run: --from-frame goes with --resume");
+        app_error("run: --from-frame needs --resume");
         exit_status = APP_WRONG;
     }
     if (exit_status < 0) {

@@ -1,4 +1,4 @@
-/* undine surface DIR: the surface of a run made again from its particles. */
+/* undine surface DIR: makes the surfaces of a run again from its particles. */
 #include "app.h"
 
 typedef struct surface_options {
@@ -50,21 +50,22 @@ int app_surface(int argc, char **argv)
     surface_options o = {.def = un_resurface_def_default()};
     const app_option options[] = {
         {"--output", "-o", APP_TEXT, &o.def.output, "DIR2",
-         "into a directory of its own; otherwise in place of the run's own surfaces", NULL},
+         "new directory; default: replace the run's surfaces", NULL},
         {"--resolution", NULL, APP_COUNT, &o.def.resolution, "N",
-         "cells along the longest side; otherwise the scene's detail.surface", NULL},
+         "cells along the longest side; default: the scene's detail.surface", NULL},
         {"--smoothing", NULL, APP_INDEX, &o.def.smoothing, "N",
-         "passes; otherwise as many as the run made", NULL},
+         "passes of fairing; default: as in the run", NULL},
         {"--with", NULL, APP_TEXT, &o.def.kind, "WAY",
-         "hulls (for particles of many sizes) or grid; otherwise as the run did", NULL},
-        {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these; otherwise all", NULL},
-        {"--threads", NULL, APP_COUNT, &o.threads, "N", "otherwise all processors", NULL},
-        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
+         "hulls (for particles of many sizes) or grid; default: as in the run", NULL},
+        {"--frames", NULL, APP_TEXT, &o.frames, "A:B", "only these frames; default: all", NULL},
+        {"--threads", NULL, APP_COUNT, &o.threads, "N",
+         "number of threads; default: all processors", NULL},
+        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "print only errors", NULL},
         {0}};
     const app_command command = {
         "surface", "DIR",
-        "Makes the surface again from the particles that a run has saved: finer, smoother or in\n"
-        "another way, without simulating. The particles stay, so this can be done again.",
+        "Makes surfaces again from the saved particles of a run: finer, smoother or with another\n"
+        "algorithm, without simulating. The particles are kept, so this can be repeated.",
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.def.directory);
     if (exit_status >= 0) return exit_status;

@@ -118,7 +118,7 @@ app_text app_length(double meters)
     return out;
 }
 
-/* What is not UTF-8 is passed on as Latin-1, so that the line stays valid JSON. */
+/* Bytes that are not UTF-8 are taken as Latin-1, so that the line stays valid JSON. */
 void app_json_string(FILE *file, const char *string)
 {
     fputc('"', file);

@@ -20,7 +20,7 @@ typedef struct view_options {
     bool no_open, quiet;
 } view_options;
 
-/* The run below out/ that was written to last; "" when there is none. */
+/* The run in out/ that was written to last; "" if there is none. */
 static void newest_run(char path[APP_PATH])
 {
     struct stat found;
@@ -38,7 +38,7 @@ static void newest_run(char path[APP_PATH])
     closedir(folder);
 }
 
-/* Only where somebody sits before a screen. */
+/* Only if there is a desktop. */
 static void open_browser(const char *address)
 {
     if (!isatty(STDOUT_FILENO) || !(getenv("DISPLAY") || getenv("WAYLAND_DISPLAY"))) return;
@@ -75,7 +75,7 @@ static int save(un_context *ctx, const view_options *o)
     if (status != UN_OK) return app_fail(ctx, status);
     struct stat found;
     if (!o->quiet && stat(o->save, &found) == 0)
-        printf("done: %s, %s, %d frame%s; it opens in any browser\n", o->save,
+        printf("done: %s, %s, %d frame%s; open it in any browser\n", o->save,
                app_bytes((double)found.st_size).text, report.total, report.total == 1 ? "" : "s");
     return APP_DONE;
 }
@@ -89,7 +89,7 @@ static int serve(un_context *ctx, const view_options *o)
     if (status != UN_OK) return app_fail(ctx, status);
     char address[64];
     snprintf(address, sizeof address, "http://127.0.0.1:%d/", un_viewer_port(viewer));
-    if (!o->quiet) printf("viewing at %s (Ctrl-C ends)\n", address);
+    if (!o->quiet) printf("viewing at %s (Ctrl-C to stop)\n", address);
     fflush(stdout);
     if (!o->no_open) open_browser(address);
     while (status == UN_OK && !app_interrupted()) status = un_viewer_serve(viewer, 0.2);
@@ -119,20 +119,20 @@ int app_view(int argc, char **argv)
     const app_option options[] = {
         {"--save", NULL, APP_TEXT, &o.save, "PAGE.html",
          "write one file to send to somebody, instead of serving", NULL},
-        {"--frames", NULL, APP_COUNT, &o.frames, "N", "with --save: at most N frames; otherwise 60",
+        {"--frames", NULL, APP_COUNT, &o.frames, "N", "with --save: at most N frames; default: 60",
          NULL},
-        {"--size", NULL, APP_BYTES, &o.size, "40M", "with --save: how large it may be, about",
+        {"--size", NULL, APP_BYTES, &o.size, "40M", "with --save: approximate size of the page",
          NULL},
-        {"--port", NULL, APP_COUNT, &o.port, "N", "otherwise the first free one from 8080 on",
+        {"--port", NULL, APP_COUNT, &o.port, "N", "port; default: the first free one from 8080",
          NULL},
         {"--no-open", NULL, APP_SWITCH, &o.no_open, NULL, "do not open a browser", NULL},
-        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "say nothing but errors", NULL},
+        {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "print only errors", NULL},
         {0}};
     const app_command command = {
         "view", "[DIR...]",
         "Shows runs in the browser: play, orbit, particles, a cut through the cells, charts; live\n"
-        "while a run goes on. Several runs are shown side by side. Without DIR it is the newest\n"
-        "run in out/. Only programs of this machine are answered.",
+        "during a run. Several runs are shown side by side. Without DIR it shows the newest run\n"
+        "in out/. It only answers programs on this machine.",
         options};
     int exit_status = app_options_parse_many(&command, argc, argv, o.directories, UN_VIEW_RUNS_MAX,
                                              &o.directory_count);
@@ -140,7 +140,7 @@ int app_view(int argc, char **argv)
     if (o.directory_count == 0) {
         newest_run(newest);
         if (!newest[0]) {
-            app_error("view: which DIR? There is no run in out/; `undine run SCENE` makes one");
+            app_error("view: DIR is missing, and out/ has no run; `undine run SCENE` makes one");
             return APP_WRONG;
         }
         o.directories[o.directory_count++] = newest;
@@ -152,7 +152,7 @@ int app_view(int argc, char **argv)
         if (o.save) {
             if (app_count_frames("view", o.directories[r]) == 0) return APP_WRONG;
         } else if (strlen(o.directories[r]) > 3900 || stat(path, &found) != 0) {
-            app_error("view: %s holds no frames; `undine run SCENE -o DIR` makes them",
+            app_error("view: %s has no frames; `undine run SCENE -o DIR` makes them",
                       o.directories[r]);
             return APP_WRONG;
         }

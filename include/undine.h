@@ -1,9 +1,9 @@
 /* Undine: adaptive liquid simulation. The only public header.
  *
- * Every call that can fail returns a un_status; the sentence that explains a failure is kept in
- * the context (un_context_message) and names the file, the line and the remedy. The library never
- * prints, never exits and reads no environment variable. A context and everything made from it
- * belong to one calling thread; several contexts may live side by side.
+ * Every call that can fail returns a un_status; the context keeps
+ * the message that explains a failure (un_context_message); it names the file, the line and the
+ * remedy. The library never prints, never exits and reads no environment variable. A context and
+ * everything made from it belong to one calling thread; several contexts may exist at once.
  *
  *     un_context_def def = un_context_def_default();
  *     un_context *ctx = un_context_create(&def);
@@ -25,13 +25,13 @@
 
 typedef enum un_status {
     UN_OK = 0,
-    UN_ERROR_MEMORY,      /* no memory, or the cap was reached */
+    UN_ERROR_MEMORY,      /* out of memory, or the cap was reached */
     UN_ERROR_FILE,        /* a file cannot be read or written */
-    UN_ERROR_SCENE,       /* the scene is wrong; the message says where and how to mend it */
+    UN_ERROR_SCENE,       /* the scene is wrong; the message says where and how to fix it */
     UN_ERROR_ARGUMENT,    /* the call itself is wrong */
     UN_ERROR_NUMERIC,     /* the simulation broke down; the message says where */
     UN_ERROR_UNAVAILABLE, /* known, but not part of this version or build */
-    UN_INTERRUPTED        /* the caller's callback asked to stop; what was finished is kept */
+    UN_INTERRUPTED        /* the caller's callback asked to stop; finished files are kept */
 } un_status;
 
 typedef enum un_log_level { UN_LOG_NOTE, UN_LOG_WARNING } un_log_level;
@@ -46,14 +46,14 @@ typedef struct un_context_def {
     int32_t threads;   /* 0: as many as the machine has processors */
     size_t memory_cap; /* bytes; 0: no cap */
     void (*log)(void *user, un_log_level level, const char *message); /* may be NULL */
-    void *user;                                                       /* given back to log */
+    void *user;                                                       /* passed to log */
     int64_t fail_allocation; /* tests: the n-th allocation (1, 2, ...) and all later ones fail */
 } un_context_def;
 
 UN_API un_context_def un_context_def_default(void);
-UN_API un_context *un_context_create(const un_context_def *def); /* NULL: no memory */
+UN_API un_context *un_context_create(const un_context_def *def); /* NULL: out of memory */
 UN_API void un_context_destroy(un_context *ctx);
-UN_API const char *un_context_message(const un_context *ctx); /* of the last failure, "" if none */
+UN_API const char *un_context_message(const un_context *ctx); /* of the last failure; "" if none */
 UN_API size_t un_context_bytes(const un_context *ctx);        /* in use now */
 UN_API size_t un_context_peak_bytes(const un_context *ctx);
 UN_API int32_t un_context_threads(const un_context *ctx);
@@ -70,7 +70,7 @@ UN_API void un_scene_destroy(un_scene *scene);
 
 #define UN_WARNINGS_MAX 32
 
-/* What `undine check` reports. Warnings are full sentences; warning_count may exceed what fits. */
+/* What `undine check` reports. Warnings are full sentences; warning_count may exceed the array. */
 typedef struct un_check {
     const char *method;
     int32_t cells[3]; /* along each side; in 2D the third is 0 */
@@ -79,24 +79,24 @@ typedef struct un_check {
     int64_t particle_count;     /* at the start */
     int64_t particle_count_max; /* with emitters, at the end */
     double bytes;               /* peak memory */
-    double seconds_per_frame;   /* on this machine and thread count; measured, not tabled */
+    double seconds_per_frame;   /* measured on this machine with this number of threads */
     int32_t warning_count;
     char warnings[UN_WARNINGS_MAX][320];
 } un_check;
 
 UN_API un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check);
 
-/* ---- run: from a scene to an output directory ---- */
+/* ---- run: simulates a scene into a directory ---- */
 
 typedef struct un_progress {
-    int32_t frame, frame_count; /* frames finished, and the last frame's number */
-    int32_t step;               /* steps taken in all */
+    int32_t frame, frame_count; /* finished frames; number of the last frame */
+    int32_t step;               /* total number of steps */
     double time;                /* simulated, s */
-    double frame_fraction;      /* of the frame now under way, 0..1 */
+    double frame_fraction;      /* of the current frame, 0..1 */
     int64_t particles;
     double volume_error;
     double seconds;      /* since the start of the run */
-    double seconds_left; /* an estimate; < 0: not known yet */
+    double seconds_left; /* estimated; < 0: not known yet */
 } un_progress;
 
 typedef struct un_run_def {
@@ -104,11 +104,11 @@ typedef struct un_run_def {
     const char *command;                                       /* for run.json, may be NULL */
     bool (*progress)(void *user, const un_progress *progress); /* after each step; false: stop */
     void *user;
-    /* Goes on from the newest checkpoint in the directory that is whole, which gives the same bits
-     * as a run that never stopped; begins where there is none. The scene must be the same but for
-     * the number of frames, outputs, and what steers the solution (solver, budget). */
+    /* Continues from the newest intact checkpoint in the directory, with the same bits as a run
+     * that never stopped; starts from the beginning if there is none. The scene must be the same
+     * except for the number of frames, outputs, solver and budget. */
     bool resume;
-    bool has_from_frame; /* resume: from this frame, or the nearest before it that was kept */
+    bool has_from_frame; /* with resume: from this frame, or the nearest kept one before it */
     int32_t from_frame;
     int32_t keep_every; /* checkpoints of every n-th frame are kept; 0: every 25th */
 } un_run_def;
@@ -116,7 +116,7 @@ typedef struct un_run_def {
 UN_API un_run_def un_run_def_default(void);
 UN_API un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def);
 
-/* ---- info: what a run's directory holds ---- */
+/* ---- info: summary of a run's directory ---- */
 
 #define UN_STAGES_MAX 24
 
@@ -132,7 +132,7 @@ typedef struct un_info {
     double volume_first, volume_last, volume_error_last, volume_error_max;
     double max_speed; /* over the run, m/s */
     double bytes_max;
-    double seconds; /* in all */
+    double seconds; /* total */
     int32_t stage_count;
     struct {
         char name[32];
@@ -141,19 +141,19 @@ typedef struct un_info {
 } un_info;
 
 UN_API un_status un_info_read(un_context *ctx, const char *directory, un_info *info);
-/* How many frames are there in a row from 0000 on. The one that a run is writing, or was writing
- * when it was killed, does not count. */
+/* Number of consecutive frames from 0000 on. The frame that a run is writing, or was writing when
+ * it was killed, does not count. */
 UN_API int32_t un_frame_count(un_context *ctx, const char *directory);
 
 /* ---- surface: made again from saved particles ---- */
 
 typedef struct un_resurface_def {
     const char *directory; /* of a run */
-    const char *output;    /* a directory of its own; NULL: in place of the run's own surfaces */
-    const char *kind;      /* hulls, grid; NULL: as the run's method does */
+    const char *output;    /* a new directory; NULL: replace the run's surfaces */
+    const char *kind;      /* hulls, grid; NULL: as the run's method */
     int32_t resolution;    /* cells along the longest side; 0: the scene's detail.surface */
-    int32_t smoothing;     /* passes of fairing; -1: as many as the run made */
-    int32_t first, last;   /* frames; last < 0: to the last one there is */
+    int32_t smoothing;     /* passes of fairing; -1: as in the run */
+    int32_t first, last;   /* frames; last < 0: the last one that exists */
     bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
     void *user;
 } un_resurface_def;
@@ -167,8 +167,8 @@ typedef struct un_export_def {
     const char *directory; /* of a run */
     const char *format;    /* ply, obj, vtk, usd, glb, vdb */
     const char *output;    /* folder to write to, created if missing; NULL: DIR/export/<format> */
-    bool surface, particles, cells; /* what to write, of what format and run have */
-    int32_t first, last, every;     /* frames; last < 0: to the last one there is */
+    bool surface, particles, cells; /* what to write, if format and run have it */
+    int32_t first, last, every;     /* frames; last < 0: the last one that exists */
     bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
     void *user;
 } un_export_def;
@@ -191,15 +191,15 @@ typedef struct un_viewer un_viewer;
 typedef struct un_viewer_def {
     const char *const *directories; /* of runs; several are shown side by side */
     int32_t directory_count;        /* at most UN_VIEW_RUNS_MAX */
-    int32_t port;                   /* 0: the first free one from 8080 on */
-    double patience;                /* s that the head of a request may take; 0: 20 */
+    int32_t port;                   /* 0: the first free one from 8080 */
+    double patience;                /* s that the header of a request may take; 0: 20 */
 } un_viewer_def;
 
-/* Serves the viewer's page and the runs' files on 127.0.0.1, to programs of this machine only;
- * nothing outside the directories is read and nothing is written. */
+/* Serves the viewer's page and the runs' files on 127.0.0.1, to programs on this machine only.
+ * Reads nothing outside the directories and writes nothing. */
 UN_API un_status un_viewer_create(un_context *ctx, const un_viewer_def *def, un_viewer **viewer);
 UN_API int32_t un_viewer_port(const un_viewer *viewer);
-/* Answers what has come in, and waits for up to so many seconds for more. */
+/* Answers pending requests, and waits up to this many seconds for more. */
 UN_API un_status un_viewer_serve(un_viewer *viewer, double seconds);
 UN_API void un_viewer_destroy(un_viewer *viewer);
 
@@ -207,14 +207,14 @@ typedef struct un_view_save_def {
     const char *const *directories;
     int32_t directory_count;
     const char *path;    /* of the page */
-    int32_t frame_count; /* at most so many of each run, evenly spread */
-    size_t bytes;        /* the page should not be larger; surfaces are coarsened to suit */
+    int32_t frame_count; /* at most this many of each run, evenly spread */
+    size_t bytes;        /* approximate limit of the page; surfaces are coarsened to fit */
     bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
     void *user;
 } un_view_save_def;
 
 UN_API un_view_save_def un_view_save_def_default(void);
-/* The page with the runs in it: one file that needs nothing else. */
+/* Writes the page with the runs in it: one self-contained file. */
 UN_API un_status un_view_save(un_context *ctx, const un_view_save_def *def);
 
 /* ---- compare: several runs on one page ---- */
@@ -223,47 +223,47 @@ typedef struct un_compare_def {
     const char *const *directories; /* 1 to UN_VIEW_RUNS_MAX runs */
     int32_t directory_count;
     const char *path;       /* of the page */
-    int32_t picture_count;  /* times at which pictures are made; 0: none */
+    int32_t picture_count;  /* number of times with pictures; 0: none */
     int32_t width, samples; /* of a picture */
     bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
     void *user;
 } un_compare_def;
 
 UN_API un_compare_def un_compare_def_default(void);
-/* One file that needs nothing else: pictures at matching times, charts, what it cost. */
+/* Writes one self-contained file: pictures at matching times, charts, costs. */
 UN_API un_status un_compare(un_context *ctx, const un_compare_def *def);
 
 /* ---- render: pictures of a run ---- */
 
-/* What is not said (has_... false) is as the scene's `render` says, or chosen to suit. */
+/* What is not set (has_... false) is taken from the scene's `render`, or chosen to suit. */
 typedef struct un_render_def {
     int32_t width, height;
     int32_t samples; /* paths per pixel */
     bool has_eye, has_target, has_fov;
     double eye[3], target[3];
     double fov;        /* degrees, vertical */
-    bool scene_camera; /* where sizing.camera of the scene stands at the frame's time */
+    bool scene_camera; /* the scene's sizing.camera at the time of the frame */
     bool water, particles, cells;
-    int32_t cut_axis; /* 0 x, 1 y, 2 z: nothing of the water beyond cut_at is drawn, and cells are
-                         those at the cut; -1: no cut */
+    int32_t cut_axis; /* 0 x, 1 y, 2 z: water beyond cut_at is hidden, and cells are drawn where the
+                         plane cuts them; -1: no cut */
     double cut_at;    /* m */
     bool has_light;
     double light_azimuth, light_elevation; /* degrees, from +z towards +x, and above the floor */
     bool has_water_colour, has_solid_colour, has_background;
-    double water_colour[3], solid_colour[3]; /* 0..1, linear; of water a domain's quarter deep */
-    double background[3];                    /* of the distance, and the tint of the sky */
+    double water_colour[3], solid_colour[3]; /* 0..1, linear; water: a quarter of the domain deep */
+    double background[3];                    /* of the horizon, which tints the sky */
 } un_render_def;
 
 typedef struct un_renderer un_renderer;
 
 UN_API un_render_def un_render_def_default(void);
-/* Reads DIR/scene.lua for the domain, the solids and what it says of pictures. */
+/* Reads DIR/scene.lua for the domain, the solids and `render`. */
 UN_API un_status un_renderer_create(un_context *ctx, const char *directory,
                                     const un_render_def *def, un_renderer **renderer);
 UN_API void un_renderer_destroy(un_renderer *renderer);
 /* rgb: width * height * 3 bytes, top row first. */
 UN_API un_status un_renderer_frame(un_renderer *renderer, int32_t frame, uint8_t *rgb);
-/* Written aside, synced, renamed. */
+/* Written under another name, synced, renamed. */
 UN_API un_status un_png_write(un_context *ctx, const char *path, const uint8_t *rgb, int32_t width,
                               int32_t height);
 /* A picture of exactly this size; anything else is UN_ERROR_FILE. */

@@ -139,12 +139,12 @@ static un_status find_frames(un_exporter *e, const format *f)
         for (int32_t k = def->first; k <= def->last && is_there(e, k, "."); k++) last = k;
     if (last < 0)
         return un_fail(e->ctx, UN_ERROR_ARGUMENT,
-                       "%s holds no frames; `undine run SCENE -o DIR` makes them", def->directory);
+                       "%s has no frames; `undine run SCENE -o DIR` makes them", def->directory);
     e->first = def->first;
     e->last = def->last < 0 ? last : def->last;
     e->every = def->every;
     if (e->last > last || e->first > e->last)
-        return un_fail(e->ctx, UN_ERROR_ARGUMENT, "%s holds frames 0 to %d, not %d to %d",
+        return un_fail(e->ctx, UN_ERROR_ARGUMENT, "%s has frames 0 to %d, not %d to %d",
                        def->directory, last, e->first, e->last);
     e->frame_count = (e->last - e->first) / e->every + 1;
     for (int32_t k = 0; k < e->frame_count; k++) {

@@ -337,7 +337,7 @@ un_status un_info_read(un_context *ctx, const char *directory, un_info *info)
     snprintf(path, room, "%s/run.json", directory);
     if (stat(path, &found) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         status = un_fail(ctx, UN_ERROR_FILE,
-                         "%s is not the directory of a run: it holds no run.json; name the "
+                         "%s is not the directory of a run: it has no run.json; name the "
                          "directory that `undine run` wrote",
                          directory);
         goto done;

@@ -142,7 +142,7 @@ static un_status nothing_found(const un_loop *l, int32_t tried, const char *why)
     if (l->run->has_from_frame || has_frames(l))
         return un_fail(
             l->ctx, UN_ERROR_FILE,
-            "cannot resume: %s/state holds no checkpoint%s; run without --resume to begin "
+            "cannot resume: %s/state has no checkpoint%s; run without --resume to begin "
             "anew",
             l->run->directory, l->run->has_from_frame ? " of that frame or before" : "");
     un_log(l->ctx, UN_LOG_NOTE, "nothing to resume in %s: beginning", l->run->directory);

@@ -217,7 +217,7 @@ static un_status mesh_all(work *w)
     int32_t there = last_frame(def->directory), last = def->last < 0 ? there : def->last;
     if (there < 0)
         return un_fail(w->ctx, UN_ERROR_ARGUMENT,
-                       "%s holds no particles; run the scene with output.particles = true",
+                       "%s has no particles; run the scene with output.particles = true",
                        def->directory);
     if (def->first < 0 || def->first > last || last > there)
         return un_fail(w->ctx, UN_ERROR_ARGUMENT, "%s holds particles of frames 0 to %d",

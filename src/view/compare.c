@@ -423,7 +423,7 @@ static un_status open_run(page *p, const char *directory)
     run->frames = un_frame_count(p->ctx, directory);
     if (run->frames == 0)
         return un_fail(p->ctx, UN_ERROR_ARGUMENT,
-                       "%s holds no frames; `undine run SCENE -o DIR` makes them", directory);
+                       "%s has no frames; `undine run SCENE -o DIR` makes them", directory);
     UN_TRY(un_info_read(p->ctx, directory, &run->info));
     UN_TRY(read_table(p->ctx, directory, "stats.csv", &run->stats));
     return read_table(p->ctx, directory, "probes.csv", &run->probes);

@@ -196,7 +196,7 @@ static un_status save_all(saver *s)
         frames[r] = un_frame_count(s->ctx, def->directories[r]);
         if (frames[r] == 0)
             return un_fail(s->ctx, UN_ERROR_ARGUMENT,
-                           "%s holds no frames; `undine run SCENE -o DIR` makes them",
+                           "%s has no frames; `undine run SCENE -o DIR` makes them",
                            def->directories[r]);
         every[r] = (frames[r] + def->frame_count - 1) / def->frame_count;
         s->total += (frames[r] + every[r] - 1) / every[r];

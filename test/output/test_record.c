@@ -230,7 +230,7 @@ static void garbage(void **state)
     assert_int_equal(un_info_read(ctx, scratch_path("none"), &info), UN_ERROR_FILE);
     check_message(ctx, "none: No such file or directory; check the path");
     assert_int_equal(un_info_read(ctx, scratch, &info), UN_ERROR_FILE);
-    check_message(ctx, "holds no run.json");
+    check_message(ctx, "has no run.json");
     scratch_write("run.json", "x", 1);
     assert_int_equal(un_info_read(ctx, scratch_path("run.json"), &info), UN_ERROR_FILE);
     check_message(ctx, "not the directory of a run");

@@ -111,9 +111,9 @@ expect 0 "1 surface in inplace" surface inplace --frames 1 --smoothing 0
 expect 2 "there are hulls and grid" surface run --with magic
 expect 2 "frames 0 to 2" surface run --frames 7
 expect 2 "resolution must be" surface run --resolution 99999
-expect 2 "holds no frames" surface nothing
+expect 2 "has no frames" surface nothing
 rm inplace/frames/*/particles.vtp
-expect 2 "holds no particles" surface inplace
+expect 2 "has no particles" surface inplace
 
 # ---- comparisons ----
 expect 0 "compare.html" compare run tet --no-pictures
@@ -121,8 +121,8 @@ for word in "<td>uniform</td>" "<td>tet</td>" "Volume error" "<svg"; do
     grep -q "$word" compare.html || fail "compare: no $word"
 done
 ! grep -q "<script\|<img" compare.html || fail "compare: more than asked for"
-expect 2 "which DIR" compare
-expect 2 "holds no frames" compare run nothing
+expect 2 "DIR is missing" compare
+expect 2 "has no frames" compare run nothing
 expect 1 "cannot write" compare run -o nowhere/page.html --no-pictures
 if "$program" render run --frames 0 --width 32 --height 18 2>&1 | grep -q UNDINE_RENDER; then exit $failed; fi
 expect 0 "two.html" compare run tet -o two.html --pictures 2 --width 64

@@ -78,7 +78,7 @@ expect 2 "8G or 512M" run drop.lua --memory -1G
 expect 2 "key=value" run drop.lua --set frames
 expect 2 "takes no value" run drop.lua --quiet=yes
 expect 2 "one too many" run drop.lua drop.lua
-expect 2 "which SCENE" run ""
+expect 2 "SCENE is missing" run ""
 
 # ---- wrong scenes ----
 expect 2 "none.lua" run none.lua
@@ -126,7 +126,7 @@ python3 "$verify" deaf done || fail "deaf"
 
 # ---- the viewer ----
 expect 0 "usage: undine view" view -h
-expect 2 "holds no frames" view plain
+expect 2 "has no frames" view plain
 expect 2 "at most 8" view 1 2 3 4 5 6 7 8 9
 expect 2 "a whole number" view out/drop --port many
 mkdir empty && (cd empty && "$program" view >out.txt 2>err.txt)
@@ -147,7 +147,7 @@ fi
 expect 2 "ply, obj, vtk, usd, glb" export out/drop
 expect 2 "there is no format" export out/drop --to abc
 expect 2 "frames 0 to 3" export out/drop --to ply --frames 2:9
-expect 2 "holds no frames" export plain --to ply
+expect 2 "has no frames" export plain --to ply
 expect 2 "--what takes" export out/drop --to ply --what water
 for format in ply obj vtk usd glb; do
     expect 0 "2 frames in" export out/drop --to $format --frames 1:2
@@ -162,7 +162,7 @@ grep -q "cannot write full_export/.*; " err.txt || fail "export to a full disk: 
 
 # ---- places that cannot be written, disks that fill up, memory that does not suffice ----
 expect 2 "No such file" info nowhere
-expect 2 "holds no run.json" info plain
+expect 2 "has no run.json" info plain
 touch file
 expect 1 "a file has that name" run drop.lua -o file --quiet
 expect 1 "cannot create the folder" run drop.lua -o /proc/undine --quiet
@@ -218,7 +218,7 @@ mkdir -p begun
 "$program" run drop.lua -o begun --resume --quiet || fail "--resume of nothing"
 python3 "$verify" begun done || fail "begun"
 rm -r begun/state
-expect 1 "holds no checkpoint" run drop.lua -o begun --resume --quiet
+expect 1 "has no checkpoint" run drop.lua -o begun --resume --quiet
 frames=$(($(ls INT/frames | tail -n 1 | sed 's/^0*//') + 2))
 "$program" run drop.lua -o INT --resume --frames $frames >out.txt 2>err.txt || fail "resume: $(cat err.txt)"
 grep -q "resuming from INT/state/frame" err.txt || fail "resume does not say from where: $(cat err.txt)"

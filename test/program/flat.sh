@@ -37,7 +37,7 @@ grep -q 'NumberOfLines="0"' "$run/frames/0012/surface.vtp" && fail "the outline 
 grep -q 'NumberOfPolys="0"' "$run/frames/0012/surface.vtp" || fail "the outline has triangles"
 "$program" info "$run" >"$scratch/info"
 grep -q "40 x 20 cells" "$scratch/info" || fail "info: cells"
-grep -q "m2 at first" "$scratch/info" || fail "info: areas"
+grep -q "m2 at the start" "$scratch/info" || fail "info: areas"
 "$program" check "$scratch/flat.lua" >"$scratch/check"
 grep -q "flat.lua: fine" "$scratch/check" || fail "check warns"
 if "$program" check "$scratch/flat.lua" --method tet 2>"$scratch/error"; then fail "tet takes 2D"; fi

@@ -53,7 +53,7 @@ sed -i 's/"status": "done"/"status": "running"/; s/"finished": 3/"finished": 2/'
 rm going/frames/0003/surface.ply
 expect 0 "3 frames" "$undine" export going --to obj
 expect 0 "3 surfaces" "$undine" surface going -o again
-expect 2 "holds frames 0 to 2" "$undine" export going --to obj --frames 3
+expect 2 "has frames 0 to 2" "$undine" export going --to obj --frames 3
 
 # a gap
 cp -r late gap

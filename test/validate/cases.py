@@ -336,7 +336,7 @@ def estimates(bench):
     for name, scene, sets in FORETOLD:
         options = [word for one in sets for word in ("--set", one)]
         said = bench.check(scene, *options)
-        first, last = re.search(r"particles   about ([\d,]+)(?: at first, ([\d,]+) at last)?", said).groups()
+        first, last = re.search(r"particles   about ([\d,]+)(?: at the start, ([\d,]+) at most)?", said).groups()
         number, unit = re.search(r"memory      about ([\d.]+) (\w+)", said).groups()
         run = bench.run(scene, *options)
         stats, record = run_files.table(f"{run}/stats.csv"), run_files.record(run)

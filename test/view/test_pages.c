@@ -214,7 +214,7 @@ static void comparisons(void **state)
     for (const char *c = text; *c; c += un_view_character(c)) assert_true(un_view_character(c) > 0);
     un_free(ctx, text);
     assert_int_equal(compare(ctx, "nowhere"), UN_ERROR_ARGUMENT);
-    check_message(ctx, "nowhere holds no frames");
+    check_message(ctx, "nowhere has no frames");
     check_context_end(ctx);
 }
 

@@ -216,7 +216,7 @@ def load(directory, surface=True, particles=True, first=None, set_range=True, co
     directory = os.path.abspath(bpy.path.abspath(directory))
     count = frame_count(directory)
     if count == 0:
-        raise ValueError(f"{directory} holds no frames; name the directory of a run")
+        raise ValueError(f"{directory} has no frames; name the directory of a run")
     first = scene.frame_start if first is None else first
     name = os.path.basename(directory.rstrip("/\\")) or "undine"
     made = {}
