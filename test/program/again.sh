@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What is made of a run afterwards: surfaces again, comparisons, pictures of particles and cells, a
-# contact sheet.
+# Commands on a finished run: new surfaces, comparisons, pictures of particles and cells, a contact
+# sheet.
 #   again.sh PROGRAM
 set -u
 program=$(realpath "$1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The command line as a user and a script meet it: exit statuses, help, wrong words, interruption,
-# full disks, and files that are whole whatever happens.
+# The command line for users and scripts: exit statuses, help, wrong arguments, interruption, full
+# disks, and files that are whole whatever happens.
 #   cli.sh PROGRAM
 set -u
 program=$(realpath "$1")
@@ -145,7 +145,7 @@ fi
 
 # ---- exports ----
 expect 2 "ply, obj, vtk, usd, glb" export out/drop
-expect 2 "there is no format" export out/drop --to abc
+expect 2 "unknown format" export out/drop --to abc
 expect 2 "frames 0 to 3" export out/drop --to ply --frames 2:9
 expect 2 "has no frames" export plain --to ply
 expect 2 "--what takes" export out/drop --to ply --what water

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs as they are found: still going on, killed, with a frame missing, without liquid, one cell thin,
-# under names of all kinds. Each command says what is wrong or makes whole files.
+# Runs in every condition: still going, killed, with a missing frame, without liquid, one cell thick,
+# with all kinds of names. Each command says what is wrong or makes whole files.
 # test-labels: once
 #   frames.sh PROGRAM
 set -eu
