@@ -1,4 +1,4 @@
--- Two drops fall into a wide, calm basin: a large open surface that needs detail in few places, after
+-- Two drops fall into a wide, calm basin: a large surface that needs detail in few places, after
 -- figure 1 of Ando, Thuerey and Wojtan 2013. Cells from 2 m to 16 mm; 1.2 million particles at the
 -- start, where 16 mm everywhere would take 400 million. In the first second a function keeps the
 -- point of impact and the drops fine; after that curvature and strain find the splash.

@@ -1,5 +1,5 @@
--- Two columns in opposite corners of a tank collapse at the same time, meet in the middle and splash
--- to the ceiling: the simple set-up of figure 3 of Ando, Thuerey and Wojtan 2013. The columns would
+-- Two columns in opposite corners of a tank collapse together, meet in the middle and splash to
+-- the ceiling: the simple set-up of figure 3 of Ando, Thuerey and Wojtan 2013. The columns would
 -- have 6 million particles of the finest size; 67 thousand are enough at the start, since their
 -- faces are flat.
 --
