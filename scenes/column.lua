@@ -1,6 +1,5 @@
 -- A column of thick liquid collapses in a thin slab [Batty & Houston 2011, figure 6]: run it with
--- --method staggered --set solver.coupling=implicit, =flip and =pic, and hold the pictures side by
--- side.
+-- --method staggered --set solver.coupling=implicit, =flip and =pic, and compare the pictures.
 scene {
   method = "tet",
   domain = { size = { 1, 0.8, 0.08 }, slip = { front = math.huge, back = math.huge } },

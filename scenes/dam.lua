@@ -1,4 +1,4 @@
--- A column of water breaks, runs along the floor of a closed box and meets a pillar.
+-- A column of water collapses, runs along the floor of a closed box and meets a pillar.
 scene {
   method = "uniform",
   domain = { size = {2, 1, 0.75} },

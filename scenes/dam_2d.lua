@@ -1,4 +1,4 @@
--- A dam break in two dimensions: two sides make the domain flat. Takes a few seconds.
+-- A dam break in two dimensions: a domain with two sides is flat. Takes a few seconds.
 scene {
   method = "uniform",
   domain = { size = {2, 1} },

@@ -1,6 +1,6 @@
--- A figure of 40 Pa s is dropped on its head [Batty & Houston 2011, figure 2]. Built from shapes,
--- ten centimetres tall: gravity flattens what is larger in no time. For a closed mesh write
--- liquid = { move { mesh { file = "figure.ply" }, by = ..., rotate = ... } }.
+-- A figure of 40 Pa s is dropped on its head [Batty & Houston 2011, figure 2]. It is built from
+-- shapes and ten centimetres tall; gravity would flatten a larger one at once. For a closed mesh
+-- write liquid = { move { mesh { file = "figure.ply" }, by = ..., rotate = ... } }.
 local function limb(x, y, z, u, v, w, r)
   return capsule { from = { x, y, z }, to = { u, v, w }, radius = r }
 end

@@ -1,7 +1,7 @@
--- Two drops fall into a wide, calm basin: a large open surface of which little matters, after
+-- Two drops fall into a wide, calm basin: a large surface that needs detail in few places, after
 -- figure 1 of Ando, Thuerey and Wojtan 2013. Cells from 2 m to 16 mm; 1.2 million particles at the
--- start, where 16 mm everywhere would take 400 million. In the first second a formula keeps the
--- place of impact and the drops fine; from then on curvature and strain find the splash.
+-- start, where 16 mm everywhere would take 400 million. In the first second a function keeps the
+-- point of impact and the drops fine; after that curvature and strain find the splash.
 --
 -- A small variant, for a look within minutes:
 --   undine run scenes/figure1.lua --set detail.finest=256 --set frames.count=48

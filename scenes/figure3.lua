@@ -1,7 +1,7 @@
--- Two columns in opposite corners of a tank break at once, meet in the middle and splash to the
--- ceiling: the simple set-up of figure 3 of Ando, Thuerey and Wojtan 2013. The columns hold 6
--- million particles at the finest size; 67 thousand are enough at the start, since their faces are
--- flat.
+-- Two columns in opposite corners of a tank collapse together, meet in the middle and splash to
+-- the ceiling: the simple set-up of figure 3 of Ando, Thuerey and Wojtan 2013. The columns would
+-- have 6 million particles of the finest size; 67 thousand are enough at the start, since their
+-- faces are flat.
 --
 -- A small variant:
 --   undine run scenes/figure3.lua --set detail.finest=64 --set frames.count=60

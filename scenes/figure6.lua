@@ -1,5 +1,5 @@
--- A flood runs around a U-shaped corridor, and a camera in its middle turns with it: only what it
--- sees is fine. After figure 6 of Ando, Thuerey and Wojtan 2013.
+-- A flood runs around a U-shaped corridor, and a camera in the middle follows it: only what the
+-- camera sees is fine. After figure 6 of Ando, Thuerey and Wojtan 2013.
 --
 -- A small variant:
 --   undine run scenes/figure6.lua --set detail.finest=64 --set frames.count=60

@@ -1,6 +1,6 @@
--- Thick syrup spreads over a floor [Huppert 1982]: x = 1.4112 (g A^3 / (3 nu))^(1/5) t^(1/5), with
--- A = 0.01 m2 and nu = 0.01 m2/s 0.2834 m after 1 s and 0.4492 m after 10 s. A slice of it: the
--- left side is the plane of symmetry, along front and back it slides.
+-- Thick syrup spreads over a floor [Huppert 1982]: x = 1.4112 (g A^3 / (3 nu))^(1/5) t^(1/5), which
+-- is 0.2834 m after 1 s and 0.4492 m after 10 s for A = 0.01 m2 and nu = 0.01 m2/s. This is a
+-- slice: the left side is the plane of symmetry, and the syrup slides along front and back.
 local A, nu = 0.01, 0.01
 
 scene {

@@ -1,6 +1,7 @@
 -- A heap of thick syrup spreads over a floor [Huppert 1982]:
--- r = 0.8939 (g V^3 / (3 nu))^(1/8) t^(1/8), with V = 0.001 m3 and nu = 0.01 m2/s 0.1382 m after
--- 1 s and 0.1844 m after 10 s. A quarter of it: left and back are planes of symmetry.
+-- r = 0.8939 (g V^3 / (3 nu))^(1/8) t^(1/8), which is 0.1382 m after 1 s and 0.1844 m
+-- after 10 s for V = 0.001 m3 and nu = 0.01 m2/s. This is a quarter: left and back are planes of
+-- symmetry.
 local V, nu = 0.001, 0.01
 local r = 0.07
 local h = V / (math.pi * r * r)

@@ -1,4 +1,4 @@
--- A jet falls onto a ball in a basin; an overflow along one side keeps the level.
+-- A jet falls onto a ball in a basin; an overflow along one side keeps the level constant.
 local level = 0.12
 
 scene {

@@ -1,4 +1,4 @@
--- A tank at rest whose surface lies between two layers of cells: it must stay flat.
+-- A tank at rest. Its surface is between two layers of cells and must stay flat.
 local depth = 0.437
 
 scene {

@@ -1,5 +1,5 @@
--- A tank at rest with cells of all sizes side by side: a formula alone decides, fine at one wall
--- and four times as coarse at the other, with a fine spot in the surface. It must stay flat.
+-- A tank at rest with cells of all sizes side by side. Only sizing.custom decides: fine at one
+-- wall, four times as coarse at the other, with a fine spot in the surface, which must stay flat.
 local depth = 0.437
 
 scene {

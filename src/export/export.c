@@ -1,4 +1,4 @@
-/* What the exports share: which frames, where to, how far. */
+/* Shared by all exports: choice of frames, output folder, progress. */
 #include "export/export.h"
 
 #include <ctype.h>
@@ -15,9 +15,9 @@ un_export_def un_export_def_default(void)
 typedef struct format {
     const char *name;
     un_status (*write)(un_exporter *e);
-    bool particles, cells, solids; /* what it carries beside surfaces */
+    bool particles, cells, solids; /* what it supports besides surfaces */
     int32_t passes;                /* over the frames */
-    bool volumes;                  /* holds volumes, not surfaces: nothing of 2D */
+    bool volumes;                  /* holds volumes, not surfaces: no 2D */
 } format;
 
 static const format formats[] = {
@@ -120,10 +120,10 @@ static un_status check_def(un_context *ctx, const un_export_def *def)
 {
     if (!find_format(def->format))
         return un_fail(ctx, UN_ERROR_ARGUMENT,
-                       "there is no format `%s`; there are ply, obj, vtk, usd, glb and vdb",
+                       "unknown format `%s`; choose ply, obj, vtk, usd, glb or vdb",
                        def->format ? def->format : "");
     if (def->first < 0 || def->every < 1)
-        return un_fail(ctx, UN_ERROR_ARGUMENT, "frames begin with 0, and every is at least 1");
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "frames start at 0, and `every` is at least 1");
     if (!def->directory || !*def->directory || strlen(def->directory) > 1900 ||
         (def->output && strlen(def->output) > 1900))
         return un_fail(ctx, UN_ERROR_ARGUMENT, "a path is missing or too long");
@@ -134,7 +134,7 @@ static un_status find_frames(un_exporter *e, const format *f)
 {
     const un_export_def *def = e->def;
     int32_t last = un_frame_count(e->ctx, def->directory) - 1;
-    /* without frame 0, as `undine surface --frames` leaves it, whatever is there may be named */
+    /* without frame 0, as after `undine surface --frames`, any existing frame may be named */
     if (last < 0)
         for (int32_t k = def->first; k <= def->last && is_there(e, k, "."); k++) last = k;
     if (last < 0)
@@ -156,13 +156,13 @@ static un_status find_frames(un_exporter *e, const format *f)
     }
     if (!e->surface && !e->particles && !e->cells)
         return un_fail(e->ctx, UN_ERROR_ARGUMENT,
-                       "%s holds nothing of what was asked for that %s can carry; output.surface, "
+                       "%s has nothing of the requested kind that %s supports; output.surface, "
                        "output.particles and output.mesh of the scene choose what a run writes",
                        def->directory, def->format);
     return UN_OK;
 }
 
-/* The last part of the directory's name, with what no identifier may hold made an underscore. */
+/* The last part of the directory's name; characters not allowed in identifiers become "_". */
 static void name_run(un_exporter *e)
 {
     const char *directory = e->def->directory, *end = directory + strlen(directory);
@@ -184,16 +184,15 @@ static un_status prepare(un_exporter *e, const format *f)
     snprintf(path, sizeof path, "%s/scene.lua", e->def->directory);
     if (stat(path, &found) != 0)
         return un_fail(e->ctx, UN_ERROR_ARGUMENT,
-                       "%s: %s; name the directory of a run, as `undine run SCENE -o DIR` makes it",
+                       "%s: %s; give the directory of a run, as `undine run SCENE -o DIR` makes it",
                        path, strerror(errno));
     UN_TRY(find_frames(e, f));
     UN_TRY(un_scene_load(e->ctx, path, NULL, 0, &e->scene));
     if (f->volumes && e->scene->def.domain.dim == 2)
-        return un_fail(
-            e->ctx, UN_ERROR_ARGUMENT,
-            "%s is a run in 2D, and %s holds volumes; export it as ply, obj, vtk, usd or "
-            "glb",
-            e->def->directory, f->name);
+        return un_fail(e->ctx, UN_ERROR_ARGUMENT,
+                       "%s is a 2D run, and %s holds volumes; export it as ply, obj, vtk, usd or "
+                       "glb",
+                       e->def->directory, f->name);
     e->rate = e->scene->def.frames.rate;
     e->total = f->passes * e->frame_count;
     name_run(e);

@@ -1,6 +1,6 @@
 /* Export: a run's frames in the formats of other programs. Lengths are metres, y is up and times
- * are seconds in the files of a run; each writer turns that into what its readers expect, under the
- * names they look for: docs/export.md has the table. */
+ * are seconds in the files of a run; each writer converts that to the units, axes and names
+ * that its readers expect; docs/export.md has the table. */
 #ifndef UN_EXPORT_H
 #define UN_EXPORT_H
 
@@ -11,16 +11,16 @@
 
 #define UN_EXPORT_PATH 4200
 
-/* What all writers work with. */
+/* Shared by all writers. */
 typedef struct un_exporter {
     un_context *ctx;
     const un_export_def *def;
     un_export_report *report;
     un_scene *scene;
-    char name[128]; /* of the run: the directory's, made fit for an identifier */
+    char name[128]; /* of the run: the directory's name as an identifier */
     double rate;    /* frames a second */
     int32_t first, last, every, frame_count;
-    bool surface, particles, cells; /* asked for and there */
+    bool surface, particles, cells; /* requested and present */
     int32_t done, total;            /* for progress: pieces of work */
     un_body_mesh *solids;           /* at rest, m; of usd and glb */
     un_motion *motion;              /* of the same */
@@ -39,9 +39,9 @@ un_status un_export_create(un_exporter *e, un_file **file, const char *format, .
     __attribute__((format(printf, 3, 4)));
 /* Commits and counts. */
 un_status un_export_commit(un_exporter *e, un_file *file);
-/* Another piece is done; UN_INTERRUPTED when the caller wants to stop. */
+/* Another piece is done; UN_INTERRUPTED: the caller wants to stop. */
 un_status un_export_step(un_exporter *e);
-/* Meshes the scene's solids and reads where they were. */
+/* Meshes the scene's solids and reads their poses. */
 un_status un_export_solids(un_exporter *e);
 
 un_status un_export_ply(un_exporter *e);

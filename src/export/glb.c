@@ -1,25 +1,26 @@
-/* Binary glTF 2.0: a file per frame, and one of all frames that plays; of surfaces, and of
- * particles as points.
+/* Binary glTF 2.0: a file per frame and an animation of all frames, for surfaces and for particles
+ * as points.
  *
- * glTF animates nodes and not topology, so in the animated file every frame is a node of its own
- * that is scaled to 1 while it is due and to 0 at all other times, by steps: what viewers on the
- * web understand without an extension. Axes and units are glTF's already: metres, y up. Velocities
- * and radii go under _VELOCITY and _RADIUS, as glTF wants names of one's own. */
+ * glTF animates nodes and not topology, so in the animation every frame is a node that is scaled to
+ * 1 while it is shown and to 0 at all other times, with step interpolation: viewers on the web
+ * understand this without an extension. Axes and units are the same in glTF: metres, y up.
+ * Velocities and radii are called _VELOCITY and _RADIUS, since glTF wants an underscore before
+ * custom names. */
 #include "export/glb.h"
 
 #include <stdio.h>
 
 #define GLB_HEAD 12
 #define CHUNK_HEAD 8
-/* Of a frame in the animation, which the web is to play; a frame's own file has them all. */
+/* Particles per frame in the animation, which the web must play; the file of a frame has all. */
 #define FILM_PARTICLES_MAX 100000
 
 /* All frames of one kind. */
 typedef struct film {
     un_exporter *e;
     bool points;          /* particles, not surfaces */
-    double fastest;       /* m/s, of the colour's upper end */
-    un_glb_piece *pieces; /* those of frames that are not empty, then the solids */
+    double fastest;       /* m/s, upper end of the colour scale */
+    un_glb_piece *pieces; /* frames that are not empty, then solids */
     int32_t *kept;        /* of these frames: which of the export */
     int32_t count;        /* of these frames */
     int32_t *which;       /* solids */
@@ -29,7 +30,7 @@ typedef struct film {
     uint64_t binary;
 } film;
 
-/* Column by column; none for what stands where it was made. */
+/* By columns; none for solids at rest. */
 static void add_matrix(un_text *t, const un_pose *p)
 {
     un_pose still = un_pose_identity();
@@ -50,8 +51,8 @@ static un_status write_head(un_exporter *e, un_file *file, un_text *json, uint64
     uint64_t all = GLB_HEAD + CHUNK_HEAD + json->used + (binary ? CHUNK_HEAD + binary : 0);
     if (all > UINT32_MAX)
         return un_fail(e->ctx, UN_ERROR_ARGUMENT,
-                       "an animation of %.1f GB is more than a .glb can hold, which is 4 GB; "
-                       "take fewer frames (--frames, --every)",
+                       "an animation of %.1f GB exceeds the 4 GB of a .glb file; "
+                       "use fewer frames (--frames, --every)",
                        (double)all * 1e-9);
     uint32_t head[] = {0x46546c67, 2, (uint32_t)all, (uint32_t)json->used, 0x4e4f534a};
     un_file_write_little(file, head, 5, sizeof *head);
@@ -123,7 +124,7 @@ static un_status write_frame(film *f, un_glb_piece *pieces, int32_t frame, un_gl
         UN_TRY_DONE(un_glb_put_solid(e, file, &e->solids[f->which[s]]));
     status = un_export_commit(e, file);
     file = NULL;
-    /* as the animation will have it */
+    /* as in the animation */
     if (content.count > FILM_PARTICLES_MAX) content.count = FILM_PARTICLES_MAX;
     *measured = un_glb_measure(&content);
 done:
@@ -135,7 +136,7 @@ done:
 
 /* ---- the animation ---- */
 
-/* Behind the pieces: for each frame its times (up to 4 floats) and scales (4 x 3); for each moving
+/* After the pieces: for each frame its times (up to 4 floats) and scales (4 x 3); for each moving
  * solid the shared times, translations and rotations. */
 #define KEYS 4
 #define KEY_BYTES (KEYS * 16) /* a time and a scale for each key */
@@ -146,7 +147,7 @@ static void frame_keys(const film *f, int32_t i, float times[KEYS], float scales
     const un_exporter *e = f->e;
     int32_t k = f->kept[i];
     double step = e->every / e->rate, at = k * step;
-    /* four keys always: before, when due, when over, at the end */
+    /* always four keys: before, start, end, last */
     float end = (float)(e->frame_count * step);
     times[0] = 0, times[1] = (float)at, times[2] = (float)(at + step), times[3] = end + 1e-3f;
     scales[0] = 0, scales[1] = 1, scales[2] = 0, scales[3] = 0;
@@ -319,8 +320,8 @@ static un_status put_frame(const film *f, un_file *file, int32_t frame, const un
     un_glb_content_free(f->e, &content);
     if (same) return UN_OK;
     return un_fail(f->e->ctx, UN_ERROR_FILE,
-                   "frame %d of %s changed meanwhile; export again when the run is done", frame,
-                   f->e->def->directory);
+                   "frame %d of %s changed during the export; export again when the run is done",
+                   frame, f->e->def->directory);
 }
 
 static un_status write_film(film *f)
@@ -330,7 +331,7 @@ static un_status write_film(film *f)
     un_text json = {.ctx = e->ctx};
     un_status status = UN_OK;
     un_glb_measure_solids(e, f->pieces + f->count, f->which, &f->solids);
-    if (f->count + f->solids == 0) goto done; /* nothing to see in any frame */
+    if (f->count + f->solids == 0) goto done; /* all frames are empty */
     for (int32_t s = 0; s < f->solids; s++) f->moving += e->scene->def.solids[f->which[s]].moves;
     f->keys = un_glb_place(f->pieces, f->count + f->solids);
     f->binary = f->keys + (uint64_t)f->count * KEY_BYTES;

@@ -1,4 +1,4 @@
-/* Pieces of a glTF file: their bytes, and what the JSON says of them. */
+/* Pieces of a glTF file: their bytes and their JSON. */
 #include "export/glb.h"
 #include "render/render.h"
 
@@ -24,13 +24,13 @@ void un_glb_content_free(const un_exporter *e, un_glb_content *c)
     *c = (un_glb_content){0};
 }
 
-/* The particle that is the k-th of those taken. */
+/* Index of the k-th chosen particle. */
 static int32_t taken(const un_glb_content *c, int32_t k)
 {
     return (int32_t)((int64_t)k * c->particles.count / c->count);
 }
 
-/* As single precision will have it: readers compare bounds exactly. JSON knows no NaN. */
+/* Rounded to single precision: readers compare bounds exactly. JSON has no NaN. */
 static un_vec3 rounded(un_vec3 a)
 {
     a = un_v3((double)(float)a.x, (double)(float)a.y, (double)(float)a.z);
@@ -111,7 +111,7 @@ static void put_surface(un_file *file, const un_trimesh *m)
     un_file_write_little(file, m->triangle, 3 * (size_t)m->triangle_count, sizeof(int32_t));
 }
 
-/* glTF's colours are linear, those of the ramp are for the screen. */
+/* glTF's colours are linear, those of the colour scale are sRGB. */
 static void put_colour(un_file *file, double t)
 {
     uint8_t rgb[3], linear[4] = {0, 0, 0, 255};
@@ -168,7 +168,7 @@ void un_glb_add_head(un_text *t, bool points)
                 "{\"asset\":{\"version\":\"2.0\",\"generator\":\"Undine %s\"},\"scene\":0,%s"
                 "\"materials\":[",
                 un_version(), points ? "\"extensionsUsed\":[\"KHR_materials_unlit\"]," : "");
-    if (points) /* coloured by their speed, and not by a light: they have no side that faces it */
+    if (points) /* unlit: points have no normal, and their colour is their speed */
         un_text_add(t, "{\"name\":\"particles\",\"pbrMetallicRoughness\":{\"metallicFactor\":0},"
                        "\"extensions\":{\"KHR_materials_unlit\":{}}},");
     else

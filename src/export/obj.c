@@ -1,4 +1,4 @@
-/* Wavefront OBJ: positions, normals, triangles. It has no place for velocities. */
+/* Wavefront OBJ: positions, normals, triangles. The format cannot hold velocities. */
 #include "export/export.h"
 
 static un_status write_surface(un_exporter *e, int32_t frame)

@@ -1,5 +1,5 @@
 /* PLY: surfaces as in the run's own frames, particles as points with velocity and radius, and with
- * density and viscosity where the liquid is not the same everywhere. */
+ * density and viscosity if they differ within the liquid. */
 #include "export/export.h"
 
 static un_status write_surface(un_exporter *e, int32_t frame)

@@ -1,10 +1,10 @@
 /* USD as text, one file: the surface as a Mesh whose topology changes, the particles as Points,
  * the solids as Meshes with a transform, all with time samples by frame number. Up axis, metres and
- * frame rate are in the head; velocities are in metres a second, from which renderers make motion
- * blur where topology changes.
+ * frame rate are in the header; velocities are in metres per second, from which renderers make
+ * motion blur when topology changes.
  *
- * Samples of an attribute stand together, so frames are read once for each attribute; nothing
- * but one frame is in memory. */
+ * The samples of an attribute are stored together, so frames are read once per attribute; only one
+ * frame is in memory. */
 #include "export/export.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef struct usd_writer {
     int32_t particle_attributes; /* how many of them; 0: no particles */
 } usd_writer;
 
-/* "(1, 2, 3)"; what is not finite is 0, since text USD has no word for it. */
+/* "(1, 2, 3)"; values that are not finite become 0, since text USD cannot express them. */
 static void put_vector(un_file *file, un_vec3 a)
 {
     if (!un_finite3(a)) a = un_v3(0, 0, 0);
@@ -156,7 +156,7 @@ static const struct {
                            {"point3f[] points", put_particle_points},
                            {"float[] widths", put_particle_widths},
                            {"vector3f[] velocities", put_particle_velocities},
-                           /* of liquid that is not the same everywhere */
+                           /* if they differ within the liquid */
                            {"float[] primvars:density", put_particle_densities},
                            {"float[] primvars:viscosity", put_particle_viscosities}};
 enum { PARTICLE_ATTRIBUTES = 4, MIXED_ATTRIBUTES = 6 };

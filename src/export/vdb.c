@@ -1,4 +1,4 @@
-/* OpenVDB, of builds that have it: vdb_shim.cc does the work. */
+/* OpenVDB, if the build has it; vdb_shim.cc does the work. */
 #include "export/export.h"
 
 #ifndef UN_WITH_VDB

@@ -1,6 +1,6 @@
-/* OpenVDB is C++ only; this is all of it. The level set is the distance to the exported surface.
- * Velocities are means over the particles of a voxel, and of the surface's vertices where no
- * particle is; voxels of the narrow band that have neither take the mean of their neighbours. */
+/* OpenVDB is C++ only; all C++ code is here. The level set is the distance to the exported surface.
+ * Velocities are means over the particles of a voxel, or over the surface's vertices if it
+ * has none; voxels of the narrow band that have neither take the mean of their neighbours. */
 #include "export/vdb_shim.h"
 
 #include <cerrno>
@@ -45,7 +45,7 @@ openvdb::Vec3SGrid::Ptr velocities(const un_vdb_frame &f, const openvdb::FloatGr
                          openvdb::Vec3s(float(u[0]), float(u[1]), float(u[2])));
         }
     for (auto it = vel->beginValueOn(); it; ++it) it.setValue(*it / n.getValue(it.getCoord()));
-    /* into what of the band has no velocity yet */
+    /* into voxels of the band without a velocity */
     auto b = band.getConstAccessor();
     for (int pass = 0; pass < SPREAD_PASSES; pass++) {
         std::vector<std::pair<openvdb::Coord, openvdb::Vec3s>> found;
@@ -88,7 +88,7 @@ openvdb::FloatGrid::Ptr level_set(const un_vdb_frame &f, const openvdb::math::Tr
     return surface;
 }
 
-/* What io::File does, but with a stream that reports a full disk: its own goes on in silence. */
+/* As io::File, but with a stream that reports a full disk: its own ignores it. */
 class writer : public openvdb::io::Archive
 {
 public:

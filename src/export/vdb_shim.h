@@ -1,4 +1,4 @@
-/* The only door to C++: plain arrays in, a file out. */
+/* The only interface to C++: plain arrays in, a file out. */
 #ifndef UN_VDB_SHIM_H
 #define UN_VDB_SHIM_H
 
@@ -21,8 +21,8 @@ typedef struct un_vdb_frame {
     int32_t frame;
 } un_vdb_frame;
 
-/* Grid "surface", a level set, and grid "vel", m/s, under the names Houdini looks for. The file is
- * written over the one of that name. False: message says why. */
+/* Grid "surface", a level set, and grid "vel", m/s, under the names Houdini expects. An existing
+ * file is overwritten. False: message says why. */
 bool un_vdb_write(const un_vdb_frame *frame, const char *path, char *message, size_t size);
 
 #ifdef __cplusplus

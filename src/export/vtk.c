@@ -1,5 +1,5 @@
-/* VTK XML: surface, particles and cells, each a numbered file per frame and a .pvd that gives them
- * their times. */
+/* VTK XML: surface, particles and cells, each as a numbered file per frame and a .pvd with the
+ * times. */
 #include "export/export.h"
 
 #include <stdio.h>

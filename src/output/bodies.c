@@ -1,15 +1,15 @@
-/* bodies.csv: where the solids that move are after each step, and the same read back.
+/* bodies.csv: poses of the moving solids after each step, written and read back.
  *
- * The file is read with distrust, like the other tables: a last line that was cut short is left
- * out; anything else that cannot be read is an error that names the line. Columns that are not
- * known are passed over. */
+ * The reader trusts nothing, as with the other tables: a last line that was cut short is ignored;
+ * anything else that cannot be read is an error that names the line. Unknown columns are ignored.
+ */
 #include "output/output.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* Of each body; those up to POSE_COLUMNS say where it is. */
+/* For each body; the first POSE_COLUMNS are its pose. */
 static const char *const columns[] = {"x",  "y",  "z",  "qw", "qx", "qy", "qz",
                                       "vx", "vy", "vz", "wx", "wy", "wz"};
 #define COLUMNS 13
@@ -71,8 +71,8 @@ un_status un_bodies_table_row(un_context *ctx, un_table *table, const un_bodies 
 struct un_motion {
     un_context *ctx;
     const un_scene *scene;
-    char *path;    /* of the table; NULL: there is none, and the scene says where solids are */
-    int32_t *slot; /* by solid: its place among those that move, -1 stands still */
+    char *path;    /* of the table; NULL: there is none, and the scene places the solids */
+    int32_t *slot; /* by solid: its index among the moving ones, -1: at rest */
     int32_t moving_count, row_count;
     double *time;                  /* by row, ascending */
     double (*place)[POSE_COLUMNS]; /* by row and mover */
@@ -115,7 +115,7 @@ static un_status check_header(const reader *r)
                 column_name(name, sizeof name, m->scene->def.solids[s].name, wanted % POSE_COLUMNS);
         return un_fail(
             m->ctx, UN_ERROR_FILE,
-            "%s:1: there is no column %s; the table is damaged, or of another scene than "
+            "%s:1: column %s is missing; the table is damaged, or belongs to another scene than "
             "the scene.lua beside it: run again",
             m->path, name);
     }
@@ -146,7 +146,7 @@ static un_status bad_row(const reader *r, const char *what)
                    r->motion->path, r->line, what);
 }
 
-/* The row that begins at r->at into the next of the motion's. */
+/* Reads the row at r->at into the next row of the motion. */
 static un_status read_row(reader *r)
 {
     un_motion *m = r->motion;
@@ -158,14 +158,14 @@ static un_status read_row(reader *r)
         if (end == r->at || (r->meaning[k] != NOTHING && !isfinite(value)))
             return bad_row(r, "a number is missing");
         if (*end != (k + 1 < r->cell_count ? ',' : '\n') && *end != '\r')
-            return bad_row(r, "it does not have as many numbers as the header has names");
+            return bad_row(r, "the row and the header differ in length");
         r->at = end + (*end == ',');
         if (r->meaning[k] == TIME) m->time[row] = value;
         if (r->meaning[k] >= 0)
             place[r->meaning[k] / POSE_COLUMNS][r->meaning[k] % POSE_COLUMNS] = value;
     }
     if (row > 0 && !(m->time[row] > m->time[row - 1]))
-        return bad_row(r, "time does not go on from the row before");
+        return bad_row(r, "time does not increase from the row before");
     for (int32_t k = 0; k < m->moving_count; k++) {
         const double *q = place[k] + 3;
         double length = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
@@ -245,7 +245,7 @@ un_status un_motion_pose(const un_motion *m, int32_t solid, int32_t frame, un_po
     *pose = un_pose_identity();
     if (m->slot[solid] < 0) return UN_OK;
     if (!m->path) return un_scene_pose(m->scene, solid, t, pose);
-    int32_t lo = 0, hi = m->row_count; /* the first row that is not before the frame */
+    int32_t lo = 0, hi = m->row_count; /* the first row at or after the frame */
     while (lo < hi) {
         int32_t middle = lo + (hi - lo) / 2;
         if (m->time[middle] < t - slack)

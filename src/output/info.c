@@ -1,9 +1,8 @@
-/* What a run's directory holds, from run.json and stats.csv.
+/* Summary of a run's directory, from run.json and stats.csv.
  *
- * Both are read with distrust: a run may have been killed, be under way, or its files edited. A
- * last line that was cut short is left out; anything else that cannot be read is an error that
- * names the file and the line. Unknown keys and columns are passed over, since later versions add
- * some. */
+ * The reader trusts neither: the run may be going on or have been killed, or its files edited. A
+ * last line that was cut short is ignored; anything else that cannot be read is an error that names
+ * the file and the line. Unknown keys and columns are ignored, since later versions add some. */
 #include "output/output.h"
 
 #include <errno.h>
@@ -205,10 +204,10 @@ static const char *const column_names[COLUMN_KINDS] = {
 typedef struct stats_columns {
     int32_t count;
     bool want_stages;
-    int16_t kind[COLUMNS_MAX]; /* what a column means: COLUMN_KINDS + s for stage s, -1 unknown */
+    int16_t kind[COLUMNS_MAX]; /* meaning of a column: COLUMN_KINDS + s for stage s, -1 unknown */
 } stats_columns;
 
-/* False when a column that every version writes is missing. */
+/* False: a column that every version writes is missing. */
 static bool read_header(stats_columns *columns, un_info *info, const char *line, const char *end)
 {
     bool seen[COLUMN_KINDS] = {false}, all = true;
@@ -284,7 +283,7 @@ static un_status read_stats(un_context *ctx, const char *path, un_info *info)
     size_t size;
     UN_TRY(un_file_read(ctx, path, &text, &size));
     un_status status = UN_OK;
-    /* run.json also knows of the time between steps, for surfaces and files */
+    /* run.json also has the time between steps, for surfaces and files */
     stats_columns columns = {.want_stages = info->stage_count == 0};
     double value[COLUMN_KINDS + UN_STAGES_MAX] = {0}, seconds = 0;
     bool first = true;
@@ -299,7 +298,7 @@ static un_status read_stats(un_context *ctx, const char *path, un_info *info)
         if (number == 1) {
             if (!read_header(&columns, info, line, end)) {
                 status = un_fail(ctx, UN_ERROR_FILE,
-                                 "%s:1: not the head of a run's statistics (step,frame,time,...): "
+                                 "%s:1: not the header of stats.csv (step,frame,time,...): "
                                  "the file is damaged; run the scene again",
                                  path);
                 break;
@@ -337,7 +336,7 @@ un_status un_info_read(un_context *ctx, const char *directory, un_info *info)
     snprintf(path, room, "%s/run.json", directory);
     if (stat(path, &found) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         status = un_fail(ctx, UN_ERROR_FILE,
-                         "%s is not the directory of a run: it has no run.json; name the "
+                         "%s is not the directory of a run: it has no run.json; give the "
                          "directory that `undine run` wrote",
                          directory);
         goto done;
@@ -363,7 +362,7 @@ int32_t un_frame_count(un_context *ctx, const char *directory)
     }
     un_info *info = count > 0 ? un_alloc(ctx, 1, sizeof *info) : NULL;
     if (!info) return count;
-    un_info_read(ctx, directory, info); /* what it could read will do */
+    un_info_read(ctx, directory, info); /* use what could be read */
     if (strcmp(info->status, "running") == 0 && info->frames_finished + 1 < count)
         count = info->frames_finished + 1;
     un_free(ctx, info);

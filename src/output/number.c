@@ -25,7 +25,7 @@ void un_number_format(char text[UN_NUMBER_CHARS], double value)
     }
 }
 
-/* Digits are gathered with the locale's own point, since strtod expects that one. */
+/* Digits are collected with the decimal point of the locale, which strtod expects. */
 double un_number_parse(const char *text, const char **end)
 {
     char copy[2 * UN_NUMBER_CHARS];
@@ -43,7 +43,7 @@ double un_number_parse(const char *text, const char **end)
     copy[used] = 0;
     char *stop;
     double value = strtod(copy, &stop);
-    /* all or nothing: a number is followed by something that cannot belong to one */
+    /* all or nothing: what follows a number cannot be part of one */
     *end = stop == copy + used && used > 0 ? text + taken : text;
     return value;
 }

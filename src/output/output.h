@@ -1,5 +1,5 @@
-/* Output: files of a run. Every file is written aside, synced and renamed (un_file, base.h), so that
- * a name only ever stands for a complete file. */
+/* Output: files of a run. Every file is written under another name, synced and renamed (un_file,
+ * base.h), so a file that has its name is complete. */
 #ifndef UN_OUTPUT_H
 #define UN_OUTPUT_H
 
@@ -16,16 +16,16 @@
 #define UN_NUMBER_CHARS 40
 /* The shortest form that reads back to the same bits; nan, inf and -inf for what is not finite. */
 void un_number_format(char text[UN_NUMBER_CHARS], double value);
-/* end: behind the number, or text itself where there is none. */
+/* end: after the number, or text itself if there is none. */
 double un_number_parse(const char *text, const char **end);
 
 /* ---- frames ---- */
 
 /* Binary little-endian PLY: float x y z nx ny nz vx vy vz; int triangles (ply.c). */
 un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh *mesh);
-void un_output_surface_write(un_file *file, const un_trimesh *mesh); /* into a file under way */
+void un_output_surface_write(un_file *file, const un_trimesh *mesh); /* into an open file */
 /* VTK XML PolyData, appended raw: points, velocity, volume, radius, ballistic, and depth unless
- * that is NULL (vtk.c). Drops of their own count as ballistic wherever they are. */
+ * that is NULL (vtk.c). Separate drops count as ballistic wherever they are. */
 un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles,
                               const float *depth);
 /* VTK XML PolyData of the surface, for surface.pvd: ParaView's PLY reader takes no attributes. */
@@ -36,7 +36,7 @@ un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cel
 un_status un_output_pvd(un_context *ctx, const char *path, const char *file, int32_t frame_count,
                         double rate);
 
-/* Read back, of files as written above (read.c). Whatever was held before is not freed. */
+/* Reads files as written above (read.c). Previous contents are not freed. */
 un_status un_output_read_surface(un_context *ctx, const char *path, un_trimesh *mesh);
 un_status un_output_read_particles(un_context *ctx, const char *path, un_particles *particles);
 un_status un_output_read_cells(un_context *ctx, const char *path, un_cells *cells);
@@ -46,23 +46,23 @@ un_status un_output_parse_cells(un_context *ctx, const char *path, char *text, s
 
 /* ---- tables and run.json ---- */
 
-/* stats.csv, probes.csv and bodies.csv grow by a row per step. The header is written aside and
- * renamed; rows are appended whole, each by one write, and synced at every frame, so that a killed
- * run leaves at most the last line cut short. */
+/* stats.csv, probes.csv and bodies.csv grow by a row per step. The header is written under another
+ * name and renamed; each row is appended by one write, and synced at every frame, so a killed run
+ * can only cut off the last line. */
 typedef struct un_table un_table;
 un_status un_table_create(un_context *ctx, const char *path, const char *header, un_table **table);
-/* A table that is there, to go on after `length` bytes. Fails when it is shorter, has another
- * header or no row ends there. What comes after is left until un_table_cut. */
+/* Opens an existing table to continue after `length` bytes. Fails if it is shorter, has another
+ * header, or no row ends there. What comes after stays until un_table_cut. */
 un_status un_table_open(un_context *ctx, const char *path, const char *header, int64_t length,
                         un_table **table);
 un_status un_table_cut(un_table *table);
 int64_t un_table_length(const un_table *table); /* bytes of whole rows */
-/* Numbers read back to the same bits. */
+/* Reading the numbers back gives the same bits. */
 un_status un_table_row(un_table *table, const double *values, int32_t count);
 un_status un_table_sync(un_table *table);
-un_status un_table_close(un_table *table); /* syncs; NULL is fine */
+un_status un_table_close(un_table *table); /* syncs; NULL is allowed */
 
-/* length: of a table to go on with, as un_table_open; -1: a new one. */
+/* length: of a table to continue, as in un_table_open; -1: a new one. */
 un_status un_stats_create(un_context *ctx, const char *path, const un_method *method,
                           int64_t length, un_table **table);
 un_status un_stats_row(un_table *table, const un_method *method, const un_step *step);
@@ -71,36 +71,36 @@ un_status un_stats_row(un_table *table, const un_method *method, const un_step *
 un_status un_probes_create(un_context *ctx, const char *path, const un_probe *probes,
                            int32_t probe_count, int64_t length, un_table **table);
 
-/* ---- bodies.csv (bodies.c): a table of where the solids that move are ---- */
+/* ---- bodies.csv (bodies.c): poses of the moving solids ---- */
 
 /* length: as above. */
 un_status un_bodies_table_create(un_context *ctx, const char *path, const un_bodies *bodies,
                                  int64_t length, un_table **table);
-/* Where they are at the end of their step. */
+/* Writes their poses at the end of the step. */
 un_status un_bodies_table_row(un_context *ctx, un_table *table, const un_bodies *bodies,
                               double time);
 
-/* Where a run's solids were, from DIR/bodies.csv. Runs of versions that wrote no such file, whose
- * solids all move by functions of time, are answered from the scene. */
+/* Poses of a run's solids, from DIR/bodies.csv. Earlier versions wrote no such file, and all their
+ * solids move by functions of time: for these runs the scene gives the poses. */
 typedef struct un_motion un_motion;
 /* The scene must outlive it. */
 un_status un_motion_read(un_context *ctx, const char *directory, const un_scene *scene,
                          un_motion **motion);
 void un_motion_destroy(un_motion *motion);
-bool un_motion_is_recorded(const un_motion *motion); /* or answered from the scene */
+bool un_motion_is_recorded(const un_motion *motion); /* or taken from the scene */
 /* Of a solid of the scene, at a frame. */
 un_status un_motion_pose(const un_motion *motion, int32_t solid, int32_t frame, un_pose *pose);
-/* Puts all bodies where they were. */
+/* Places all bodies as they were at a frame. */
 un_status un_motion_place(const un_motion *motion, un_bodies *bodies, int32_t frame);
 
 /* ---- checkpoints (checkpoint.c) ---- */
 
-/* Written aside, synced, read back and proven whole, then renamed. */
+/* Written under another name, synced, read back, checked, then renamed. */
 un_status un_checkpoint_write(un_context *ctx, const char *path, const un_state *state);
-/* The state must be empty. UN_ERROR_FILE when the file is missing or damaged. */
+/* The state must be empty. UN_ERROR_FILE: the file is missing or damaged. */
 un_status un_checkpoint_read(un_state *state, const char *path);
 
-/* Zero what is not known. */
+/* Zero stands for unknown. */
 typedef struct un_run_record {
     const char *command, *method, *status,
         *message;                            /* status: running, done, failed, interrupted */
@@ -108,7 +108,7 @@ typedef struct un_run_record {
     double rate;
     int32_t cells[3];
     double cell_size;
-    double bytes_peak; /* the most memory in use at once */
+    double bytes_peak; /* peak memory */
     double seconds;
     const char *const *stages; /* NULL-terminated, with their times so far, or NULL */
     const double *stage_seconds;
@@ -121,19 +121,19 @@ typedef struct un_body_mesh {
     int32_t vertex_count, triangle_count;
     float (*position)[3]; /* m */
     float (*normal)[3];
-    uint8_t *sky; /* at vertices: how much of the sky they see past the solid itself, of 255 */
+    uint8_t *sky; /* at vertices: fraction of the sky that the solid itself does not hide, of 255 */
     uint32_t (*triangle)[3];
     bool container; /* hides the liquid from outside: pictures show its inner side only */
 } un_body_mesh;
 
-/* A solid at rest, its edges sharp. A shape without bounds, or one that does not move and reaches
- * beyond the domain all around, is cut off at the domain's box. If it also hides what is inside, it
- * is a container: the sides of the box are left out. May come out empty. In a domain without depth
- * it is the solid's section with the plane z = 0. */
+/* Meshes a solid at rest, with sharp edges. A shape without bounds, or one that does not move and
+ * extends beyond the domain on all sides, is cut off at the domain's box. If it also hides what is
+ * inside, it is a container: the sides of the box are left out. The result may be empty. In 2D it
+ * is the solid's cross-section with the plane z = 0. */
 un_status un_body_mesh_build(un_context *ctx, const un_shape *shape, bool moves, un_vec3 domain,
                              un_body_mesh *mesh);
 void un_body_mesh_free(un_context *ctx, un_body_mesh *mesh);
-/* Shares vertices that are the same in place and normal. */
+/* Merges vertices with the same position and normal. */
 un_status un_body_mesh_weld(un_context *ctx, un_body_mesh *mesh);
 
 #endif

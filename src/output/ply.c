@@ -1,6 +1,5 @@
-/* The surface as binary little-endian PLY: 36 bytes a vertex, 13 bytes a triangle. Normals and
- * velocities that a mesh does not have are written as zero: readers find the same layout in every
- * file. */
+/* The surface as binary little-endian PLY: 36 bytes a vertex, 13 bytes a triangle. Missing normals
+ * and velocities are written as zero, so that every file has the same layout. */
 #include "output/output.h"
 
 void un_output_surface_write(un_file *file, const un_trimesh *mesh)

@@ -1,5 +1,5 @@
-/* Frames read back: surface.ply, particles.vtp and mesh.vtu as a run writes them. Read with
- * distrust: every count and offset is held against the file's size before it is believed. */
+/* Reads frames: surface.ply, particles.vtp and mesh.vtu as a run writes them. The reader trusts
+ * nothing: it checks every count and offset against the file's size before use. */
 #include "output/output.h"
 
 #include <stdio.h>
@@ -9,26 +9,26 @@ typedef struct frame_reader {
     un_context *ctx;
     const char *path;
     char *text;       /* the whole file */
-    const char *data; /* behind the underscore */
+    const char *data; /* after the underscore */
     size_t data_size;
 } frame_reader;
 
 static un_status malformed(const frame_reader *r, const char *what)
 {
     return un_fail(r->ctx, UN_ERROR_FILE,
-                   "%s: %s; it is not a file as `undine run` writes it: run the scene again or "
+                   "%s: %s; this is not a file that `undine run` wrote: run the scene again or "
                    "remove the file",
                    r->path, what);
 }
 
-/* Finds the data behind the head, of a text of this size. */
+/* Finds the data after the header of this size. */
 static un_status reader_begin(frame_reader *r, size_t size)
 {
     static const char mark[] = "<AppendedData encoding=\"raw\">\n_";
     char *found = memmem(r->text, size, mark, sizeof mark - 1);
     if (!found || memchr(r->text, 0, (size_t)(found - r->text)))
         return malformed(r, "no appended data");
-    *found = 0; /* ends the head for strstr */
+    *found = 0; /* ends the header for strstr */
     r->data = found + sizeof mark - 1;
     r->data_size = size - (size_t)(r->data - r->text);
     return UN_OK;
@@ -56,7 +56,7 @@ static un_status read_count(const frame_reader *r, const char *name, int64_t *co
     return UN_OK;
 }
 
-/* The bytes of an array of exactly this type and size; they may lie at any address. */
+/* The bytes of an array of exactly this type and size; they need not be aligned. */
 static un_status read_array(const frame_reader *r, const char *declaration, int64_t count,
                             size_t size, const char **bytes)
 {
@@ -68,7 +68,7 @@ static un_status read_array(const frame_reader *r, const char *declaration, int6
     if (offset > r->data_size || r->data_size - offset < sizeof length)
         return malformed(r, "the file is cut short");
     memcpy(&length, r->data + offset, sizeof length);
-    if (length != wanted) return malformed(r, "an array is not as long as its head says");
+    if (length != wanted) return malformed(r, "an array is not as long as its header says");
     if (r->data_size - offset - sizeof length < wanted)
         return malformed(r, "the file is cut short");
     *bytes = r->data + offset + sizeof length;
@@ -115,7 +115,7 @@ static un_status fill_particles(const frame_reader *r, un_particles *p)
         UN_ALLOC(r->ctx, p->depth, count + 1);
     }
     p->count = (int32_t)count;
-    p->flat = count > 0; /* unless one lies outside the plane */
+    p->flat = count > 0; /* unless one is outside the plane */
     for (int64_t i = 0; i < count; i++) {
         un_vec3 at = vector_at(x, i), u = vector_at(v, i);
         float size = float_at(volume, i);
@@ -134,7 +134,7 @@ static un_status fill_particles(const frame_reader *r, un_particles *p)
         }
         if (!depth) continue;
         p->depth[i] = float_at(depth, i);
-        /* what flies is outside; inside are drops that have landed among much larger particles */
+        /* flying particles are outside; those inside have landed among much larger particles */
         if (ballistic[i] && p->depth[i] < 0) p->flags[i] = UN_PARTICLE_LANDED;
     }
     return UN_OK;
@@ -214,8 +214,8 @@ un_status un_output_read_cells(un_context *ctx, const char *path, un_cells *cell
 #define PLY_VERTEX_BYTES 36
 #define PLY_FACE_BYTES 13
 
-/* Only the layout that un_output_surface writes: un_trimesh_load takes any other, but no surface
- * without triangles, and frames whose liquid has gone have one. */
+/* Only the layout that un_output_surface writes. un_trimesh_load reads any other, but refuses
+ * surfaces without triangles, which frames without liquid have. */
 static un_status read_ply_head(const frame_reader *r, size_t size, int64_t *vertices,
                                int64_t *faces, size_t *body)
 {
@@ -226,15 +226,18 @@ static un_status read_ply_head(const frame_reader *r, size_t size, int64_t *vert
     static const char end[] = "\nproperty list uchar int vertex_indices\nend_header\n";
     static const char begin[] = "ply\nformat binary_little_endian 1.0\n";
     char *at = r->text, *stop;
-    if (strncmp(at, begin, sizeof begin - 1) != 0) return malformed(r, "not a PLY file of ours");
+    if (strncmp(at, begin, sizeof begin - 1) != 0)
+        return malformed(r, "not a PLY file written by Undine");
     at += sizeof begin - 1;
     while (strncmp(at, "comment", 7) == 0 && strchr(at, '\n')) at = strchr(at, '\n') + 1;
-    if (strncmp(at, "element vertex ", 15) != 0) return malformed(r, "unexpected line in the head");
+    if (strncmp(at, "element vertex ", 15) != 0)
+        return malformed(r, "unexpected line in the header");
     *vertices = strtoll(at + 15, &stop, 10);
     if (*stop != '\n' || strncmp(stop + 1, properties, strlen(properties)) != 0)
-        return malformed(r, "unexpected line in the head");
+        return malformed(r, "unexpected line in the header");
     *faces = strtoll(stop + 1 + strlen(properties), &stop, 10);
-    if (strncmp(stop, end, sizeof end - 1) != 0) return malformed(r, "unexpected line in the head");
+    if (strncmp(stop, end, sizeof end - 1) != 0)
+        return malformed(r, "unexpected line in the header");
     *body = (size_t)(stop - r->text) + sizeof end - 1;
     if (*vertices < 0 || *vertices > INT32_MAX || *faces < 0 || *faces > INT32_MAX)
         return malformed(r, "a count is impossible");

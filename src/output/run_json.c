@@ -1,4 +1,4 @@
-/* run.json: what ran, on what, and how it went. */
+/* run.json: what ran, on which machine, and how it went. */
 #include "output/output.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@ static int utf8_length(const unsigned char *text)
     return length > 1 && (overlong || beyond) ? 0 : length;
 }
 
-/* Bytes that are not UTF-8 (a path in another encoding) become U+FFFD: JSON has no room for them.
- */
+/* Bytes that are not UTF-8 (a path in another encoding) become U+FFFD, since JSON cannot hold
+ * them. */
 static void put_string(un_file *file, const char *string)
 {
     const unsigned char *text = (const unsigned char *)(string ? string : "");

@@ -12,7 +12,9 @@
 #define PAD 2        /* cells around */
 #define BLOCK 8      /* nodes along the side of a block that is skipped as a whole */
 #define DAMPING 0.02 /* of the least squares, relative to one crossing */
-#define SLACK 0.3    /* cells that a vertex may leave its own by, towards an edge it does not see */
+#define SLACK                                                                                      \
+    0.3 /* cells by which a vertex may leave its own, towards an edge that crosses no lattice edge \
+         */
 
 typedef struct lattice {
     const un_shape *shape;
@@ -87,7 +89,7 @@ static void sample_blocks(void *arg, int64_t begin, int64_t end)
         int32_t k1 = (int32_t)un_min64(k0 + BLOCK, l->n[2]);
         un_vec3 low = node_position(l, i0, j0, k0), high = node_position(l, i1, j1, k1);
         un_vec3 centre = un_scale(un_add(low, high), 0.5);
-        /* |distance| never exceeds the true one: beyond the block's radius its sign is settled. */
+        /* |distance| never exceeds the true one: beyond the block's radius the sign is certain. */
         double middle = distance(l, centre);
         bool skip = fabs(middle) > 0.5 * un_length(un_sub(high, low));
         for (int32_t k = k0; k < k1; k++)
@@ -200,7 +202,7 @@ static double off_boundary(const lattice *l, un_vec3 a, un_vec3 b, un_vec3 c)
     return fabs(distance(l, un_scale(un_add(a, un_add(b, c)), 1.0 / 3)));
 }
 
-/* How open the surface is to the sky around x, 0..1: free distance over distance gone. */
+/* How open the surface is to the sky around x, 0..1: free distance over distance walked. */
 static float openness(const lattice *l, un_vec3 x, un_vec3 n)
 {
     double side = fmax(l->n[0] * l->h[0], fmax(l->n[1] * l->h[1], l->n[2] * l->h[2]));
@@ -210,15 +212,15 @@ static float openness(const lattice *l, un_vec3 x, un_vec3 n)
     return (float)un_clamp(1 - dark, 0, 1);
 }
 
-/* Corners are not shared: at a sharp edge each face has its own normal. A triangle without area
- * does no harm. */
+/* Corners are not shared: at a sharp edge each face has its own normal. Triangles without area are
+ * harmless. */
 static void set_triangle(const lattice *l, const un_vec3 x[3], int64_t t)
 {
     un_body_mesh *m = l->mesh;
     un_vec3 g = un_normalize(un_cross(un_sub(x[1], x[0]), un_sub(x[2], x[0])));
     un_vec3 centre = un_scale(un_add(x[0], un_add(x[1], x[2])), 1.0 / 3);
     for (int c = 0; c < 3; c++) {
-        /* Asked a little inside the triangle, off the edge. */
+        /* Sampled slightly inside the triangle, off the edge. */
         un_vec3 n = normal_at(l, un_mad(x[c], un_sub(centre, x[c]), 0.2));
         if (un_dot(n, g) < 0.5) n = g;
         int64_t v = 3 * t + c;
@@ -246,7 +248,7 @@ static void set_quads(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* In one of the container's outer sides, its bottom excepted. */
+/* In one of the container's outer sides, except its bottom. */
 static bool is_outside(const lattice *l, const int32_t quad[4])
 {
     for (int side = 0; side < 6 && l->container; side++) {
@@ -297,7 +299,7 @@ static bool is_finite_box(un_box3 box)
     return un_finite3(box.min) && un_finite3(box.max);
 }
 
-/* Most of the domain's rim lies inside: from outside there would be nothing else to see. */
+/* Most of the domain's boundary is inside it: from outside it would hide everything. */
 static bool hides_inside(const un_shape *shape, un_vec3 domain)
 {
     enum { POINTS = 64 };
@@ -332,7 +334,8 @@ static bool lay_out(lattice *l, bool moves, un_vec3 domain)
         int32_t cells = un_clampi((int32_t)ceil(side[a] / longest * CELLS), CELLS_MIN, CELLS);
         l->h[a] = side[a] / cells;
         l->n[a] = cells + 2 * PAD + 2;
-        /* Off the bounds by an odd part of a cell: faces through nodes have no clear sign. */
+        /* Offset from the bounds by an odd fraction of a cell: faces through nodes have no clear
+         * sign. */
         start[a] -= (PAD + 0.37) * l->h[a];
     }
     l->origin = un_v3(start[0], start[1], start[2]);

@@ -1,12 +1,13 @@
-/* A solid of 2D as flat triangles: its section with the plane z = 0. */
+/* A solid in 2D as flat triangles: its cross-section with the plane z = 0. */
 #include "output/solid.h"
 
 #include "surface/surface.h"
 
 /* Steps of the lattice along the section's longest side. Corners are cut by less than one. */
 #define STEPS 128
-/* Of the longest side: nodes so near to the boundary are inside, so that what fits its box, as
- * boxes do, is filled up to the lattice's own sides, corners and all. */
+/* Relative to the longest side: nodes this close to the boundary count as inside, so that a shape
+ * that fills its bounding box, such as a box, is filled up to the sides and corners of the
+ * lattice. */
 #define SNAP 1e-6
 
 typedef struct section {
@@ -26,7 +27,7 @@ static void sample_rows(void *arg, int64_t begin, int64_t end)
         }
 }
 
-/* What does not move is cut off at the domain; false: nothing is left. */
+/* A solid at rest is cut off at the domain; false: nothing is left. */
 static bool lay_out(section *s, bool moves, un_vec3 domain)
 {
     un_box3 box = un_shape_bounds(s->shape);

@@ -1,5 +1,5 @@
-/* Solids come with corners of their own for every face; what is to be written to files or sent
- * shares those of the same place whose normals are within a degree or so. */
+/* Every face of a solid has its own corners. For files and the viewer, corners at the same place
+ * whose normals are within about a degree are merged. */
 #include "output/output.h"
 
 typedef struct corner {

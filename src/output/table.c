@@ -89,18 +89,18 @@ static un_status check_contents(un_context *ctx, const char *path, const char *h
     if (fd < 0 || fstat(fd, &file) != 0)
         status = un_file_fail(ctx, "read", path, errno);
     else if (!S_ISREG(file.st_mode) || file.st_size < length)
-        status = un_fail(ctx, UN_ERROR_FILE, "%s has lost rows since: %lld bytes of %lld are left",
-                         path, (long long)file.st_size, (long long)length);
+        status =
+            un_fail(ctx, UN_ERROR_FILE, "%s has lost rows since then: %lld bytes of %lld are left",
+                    path, (long long)file.st_size, (long long)length);
     else if (length < (int64_t)head + 1 || pread(fd, found, head + 1, 0) != (ssize_t)head + 1 ||
              memcmp(found, header, head) != 0 || found[head] != '\n')
-        status =
-            un_fail(ctx, UN_ERROR_FILE,
-                    "%s has other columns than this run would write: other probes, other names of "
-                    "solids, or another version of the program",
-                    path);
+        status = un_fail(ctx, UN_ERROR_FILE,
+                         "%s has other columns than this run writes: other probes, other names of "
+                         "solids, or another version of the program",
+                         path);
     else if (pread(fd, &end, 1, (off_t)length - 1) != 1 || end != '\n')
-        status = un_fail(ctx, UN_ERROR_FILE, "%s was changed since: no row ends at byte %lld", path,
-                         (long long)length);
+        status = un_fail(ctx, UN_ERROR_FILE, "%s was changed since then: no row ends at byte %lld",
+                         path, (long long)length);
     if (fd >= 0) close(fd);
     un_free(ctx, found);
     return status;
@@ -149,7 +149,7 @@ un_status un_table_row(un_table *table, const double *values, int32_t count)
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) {
             int error = written < 0 ? errno : EIO;
-            /* a part of a row is worth nothing; should this fail too, readers leave it out */
+            /* remove the partial row; if that fails too, readers ignore it */
             if (table->length >= 0 && ftruncate(table->fd, table->length) != 0) error = errno;
             return un_file_fail(table->ctx, "write", table->path, error);
         }
@@ -167,7 +167,7 @@ un_status un_table_sync(un_table *table)
         return un_file_fail(table->ctx, "write", table->path, errno);
     if (fstat(table->fd, &found) == 0 && found.st_nlink == 0)
         return un_fail(table->ctx, UN_ERROR_FILE,
-                       "cannot write %s: it was removed while the run went on; run again and leave "
+                       "cannot write %s: it was removed during the run; run again and leave "
                        "the output folder in place",
                        table->path);
     return UN_OK;
@@ -183,7 +183,7 @@ un_status un_table_close(un_table *table)
 
 /* ---- stats.csv ---- */
 
-/* Columns that came later stand at the end, where the method has them. */
+/* Newer columns are at the end, for methods that have them. */
 static bool is_viscous(const un_method *method)
 {
     for (const char *const *stage = method->stages; *stage; stage++)

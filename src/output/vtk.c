@@ -1,4 +1,4 @@
-/* VTK XML files with raw appended data, as ParaView and VTK read them: an XML head that names the
+/* VTK XML files with raw appended data, as ParaView and VTK read them: an XML header that names the
  * arrays and their offsets, then "_", then each array as a byte count (UInt64) and its bytes.
  * Everything is little-endian and single precision: 1e-7 of the domain is far below a cell. */
 #include "output/output.h"
@@ -7,7 +7,7 @@
 
 #include "surface/surface.h"
 
-/* ---- the XML head and the arrays behind it ---- */
+/* ---- the XML header and the arrays after it ---- */
 
 typedef struct vtk_writer {
     un_file *file;
@@ -103,7 +103,7 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
     }
     un_file_printf(w.file, "</PointData>\n<Points>\n");
     head_array(&w, "Float32", "Points", 3, count, sizeof(float));
-    /* a cell to each point, so that thresholds and selections see single particles */
+    /* one cell per point, so that thresholds and selections see single particles */
     un_file_printf(w.file, "</Points>\n<Verts>\n");
     head_array(&w, "Int32", "connectivity", 1, count, sizeof(int32_t));
     head_array(&w, "Int32", "offsets", 1, count, sizeof(int32_t));

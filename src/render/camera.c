@@ -1,14 +1,14 @@
-/* The camera, and the view chosen when the user asks for none. */
+/* The camera, and the default view. */
 #include "render/render.h"
 
 /* Three-quarter view: degrees from +z towards +x, and above the floor. */
 #define AZIMUTH 32.0
 #define ELEVATION 21.0
-/* Part of the picture's half width and half height that the domain may fill. */
+/* Fraction of the picture's half width and half height that the domain may fill. */
 #define FILL 0.95
 
-/* Looks along -back and moves until all corners of the domain just fit: the distance that fits
- * depends on the aim and the aim that centres depends on the distance, so a few rounds. */
+/* Looks along -back and moves until all corners of the domain just fit. The distance depends on the
+ * target and the target on the distance, so it iterates a few times. */
 static void fit(un_vec3 *eye, un_vec3 *target, un_vec3 back, un_vec3 size, double tan_x,
                 double tan_y)
 {
@@ -30,7 +30,7 @@ static void fit(un_vec3 *eye, un_vec3 *target, un_vec3 back, un_vec3 size, doubl
         grow = fmax(hi_x - lo_x, hi_y - lo_y) / (2 * FILL);
         *target = un_mad(*target, right, 0.5 * (lo_x + hi_x) * tan_x * distance);
         *target = un_mad(*target, up, 0.5 * (lo_y + hi_y) * tan_y * distance);
-        /* Sizes on the picture go with one over the depth; the near side counts most. */
+        /* Sizes in the picture are proportional to 1 / depth; the near side counts most. */
         distance += (grow - 1) * nearest;
     }
     *eye = un_mad(*target, back, distance);
@@ -52,7 +52,7 @@ un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit)
     if (def->has_eye) eye = un_v3(def->eye[0], def->eye[1], def->eye[2]);
     un_vec3 forward = un_normalize(un_sub(target, eye));
     un_vec3 right = un_cross(forward, un_v3(0, 1, 0));
-    /* Straight up or down: any direction will do for the horizon. */
+    /* Straight up or down: any direction works for the horizon. */
     if (un_length(right) < 1e-6) right = un_v3(1, 0, 0);
     right = un_normalize(right);
     un_vec3 up = un_cross(right, forward);
@@ -63,7 +63,7 @@ un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit)
                        .pixel = (float)(2 * tan_y / def->height)};
 }
 
-/* ---- what the scene says ---- */
+/* ---- settings of the scene ---- */
 
 static void take(bool *has, double to[3], bool given, un_vec3 value)
 {

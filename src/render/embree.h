@@ -1,4 +1,4 @@
-/* Inside of the renderer; only embree*.c include this. */
+/* Private to the renderer; only embree*.c include this. */
 #ifndef UN_RENDER_EMBREE_H
 #define UN_RENDER_EMBREE_H
 
@@ -8,15 +8,15 @@
 #include "render/render.h"
 
 /* What a ray meets; WATER and SOLID are also Embree's numbers of their meshes. POINT and CELL are
- * only that: who meets a particle or a cell meets a SOLID of its colour. */
+ * only such numbers: a ray that meets a particle or a cell meets a SOLID of its colour. */
 enum { UN_HIT_SKY, UN_HIT_FLOOR, UN_HIT_WATER, UN_HIT_SOLID, UN_HIT_POINT, UN_HIT_CELL };
 
-/* Distance of a ray's start from the surface it leaves, internal lengths: a few hundred roundings
- * of a float near 1. */
+/* Distance of a ray's start from the surface it leaves, internal lengths: a few hundred rounding
+ * errors of a float near 1. */
 #define UN_RAY_OFFSET 2e-5f
 
-/* Light that reaches the floor, relative to the open floor, on texels that stay where they are as
- * long as the renderer lives, so that nothing crawls from frame to frame. */
+/* Light that reaches the floor, relative to the open floor, on texels that stay fixed as long as
+ * the renderer exists, so that nothing crawls from frame to frame. */
 typedef struct un_light_map {
     float x0, z0, texel;
     int32_t nx, nz;         /* texels of sun */
@@ -28,7 +28,7 @@ typedef struct un_light_map {
 
 /* Polygons of cells, as fans of triangles; internal lengths. */
 typedef struct un_cut_faces {
-    un_slice slice;   /* m */
+    un_slice slice;       /* m */
     float (*corner)[3];   /* points of the slice; one more */
     uint8_t (*colour)[3]; /* by polygon */
     float *edge;          /* by polygon: half the width of its dark edge */
@@ -44,7 +44,7 @@ struct un_renderer {
     un_render_def def;
     double unit; /* m per internal length */
     un_fvec size;
-    float reach; /* water this near a solid or the floor touches it */
+    float reach; /* water this close to a solid or the floor touches it */
     un_camera camera;
     un_studio studio;
     RTCDevice device;
@@ -56,7 +56,7 @@ struct un_renderer {
     un_render_mesh solids; /* all of them, posed */
     un_render_mesh water;
     un_light_map light;
-    /* particles as spheres, and the polygons in which cells meet the cut (embree_extra.c) */
+    /* particles as spheres, and the polygons where the cut meets cells (embree_extra.c) */
     int32_t sphere_count;
     float (*sphere)[4]; /* place and radius; one more */
     uint8_t (*sphere_colour)[3];
@@ -94,9 +94,9 @@ un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d);
 un_status un_extra_load(un_renderer *r, int32_t frame);
 void un_extra_free(un_renderer *r);
 void un_extra_attach(un_renderer *r);
-/* Colour of what a ray has met at p; edges of cells are dark. */
+/* Colour of the thing that a ray meets at p; edges of cells are dark. */
 un_fvec un_extra_colour(const un_renderer *r, unsigned kind, unsigned number, un_fvec p);
-/* Leaves out the water beyond the cut. */
+/* Removes the water beyond the cut. */
 void un_extra_cut(un_renderer *r);
 
 /* ---- light on the floor (embree_light.c) ---- */
@@ -105,14 +105,14 @@ un_status un_light_create(un_renderer *r);
 void un_light_destroy(un_renderer *r);
 void un_light_build(un_renderer *r);
 void un_light_floor(const un_renderer *r, float x, float z, un_fvec *sun, un_fvec *sky);
-/* The part of light that comes straight along d, attenuated by water, stopped by solids and by the
- * floor. */
+/* The fraction of light that arrives straight along d, attenuated by water, stopped by solids and
+ * the floor. */
 un_fvec un_light_straight(const un_renderer *r, un_fvec o, un_fvec d);
 
 /* ---- light along a ray (embree_trace.c) ---- */
 
-/* sun: towards the point of the light that this sample stands for. *busy: something other than
- * the floor and the sky was met. */
+/* sun: towards the point of the light that this sample represents. *busy: the ray met something
+ * other than floor and sky. */
 un_fvec un_trace(const un_renderer *r, un_fvec o, un_fvec d, un_fvec sun, bool *busy);
 
 #endif

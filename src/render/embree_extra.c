@@ -1,5 +1,5 @@
-/* Particles as spheres and cells as polygons in the plane that cuts them, in colours that say
- * something: of particles the speed, of cells the level. */
+/* Particles as spheres and cells as polygons in the plane that cuts them; colours show the speed of
+ * particles and the level of cells. */
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -145,7 +145,7 @@ un_status un_extra_load(un_renderer *r, int32_t frame)
         snprintf(path, sizeof path, "%s/frames/%04d/mesh.vtu", r->directory, frame);
         if (stat(path, &found) != 0)
             return un_fail(r->ctx, UN_ERROR_ARGUMENT,
-                           "%s holds no cells; run the scene with --set output.mesh=true",
+                           "%s has no cells; run the scene with --set output.mesh=true",
                            r->directory);
         UN_TRY(load_cells(r, path));
     }

@@ -24,7 +24,7 @@ static float part(float x)
     return x - floorf(x);
 }
 
-/* [0, 1) to (-1, 1), dense in the middle: the tent filter. */
+/* Maps [0, 1) to (-1, 1), denser in the middle: the tent filter. */
 static float tent(float u)
 {
     return u < 0.5f ? sqrtf(2 * u) - 1 : 1 - sqrtf(2 - 2 * u);
@@ -36,16 +36,15 @@ static void sample_pixel(un_renderer *r, int32_t i, int32_t j, int32_t first, in
     float turn_u = (float)un_random((uint64_t)pixel, 0),
           turn_v = (float)un_random((uint64_t)pixel, 1);
     for (int32_t k = first; k < last; k++) {
-        /* The same golden-ratio places in every pixel, and the same turn of the light's disc in
-         * every frame: nothing boils. */
+        /* The same golden-ratio positions in every pixel, and the same rotation of the light's
+         * disc in every frame: noise does not flicker. */
         float u = (float)k * 0.7548776662f + 0.5f, v = (float)k * 0.5698402910f + 0.5f;
         float x = ((float)i + 0.5f + tent(part(u))) * 2 / (float)r->def.width - 1;
         float y = 1 - ((float)j + 0.5f + tent(part(v))) * 2 / (float)r->def.height;
         un_fvec sun = un_studio_sun(&r->studio, part(v + turn_u), part(u + turn_v));
         bool busy = false;
         un_fvec light = un_trace(r, r->camera.eye, un_camera_ray(&r->camera, x, y), sun, &busy);
-        /* Bright samples count for less, as they will in the film: rims of highlights stay smooth.
-         */
+        /* Bright samples count less, as they will on the film: edges of highlights stay smooth. */
         float weight = 1 / (1 + un_fluma(light));
         if (!isfinite(weight) || !(weight > 0)) light = r->studio.haze, weight = 0.5f;
         r->film[pixel] += light * weight;
@@ -99,7 +98,7 @@ static void take_samples(un_renderer *r, int32_t first, int32_t last)
     if (first < pass.last) un_parallel_for(r->ctx, tiles, 1, sample_tiles, &pass);
 }
 
-/* After the first samples: near something. */
+/* After the first samples: pixels near water or a solid. */
 static void mark_near(void *arg, int64_t begin, int64_t end)
 {
     un_renderer *r = arg;
@@ -114,7 +113,7 @@ static void mark_near(void *arg, int64_t begin, int64_t end)
         }
 }
 
-/* After the second ones: among these, different from a neighbour. */
+/* After the second ones: those of them that differ from a neighbour. */
 static void mark_contrast(void *arg, int64_t begin, int64_t end)
 {
     un_renderer *r = arg;
@@ -238,7 +237,7 @@ static un_status check_def(un_context *ctx, const un_render_def *d)
 {
     if (d->width < 1 || d->height < 1 || (int64_t)d->width * d->height > PIXELS_MAX)
         return un_fail(ctx, UN_ERROR_ARGUMENT,
-                       "a picture of %d x %d cannot be made; both sides must be at least 1 and all "
+                       "cannot make a picture of %d x %d; both sides must be at least 1 and all "
                        "pixels at most %lld",
                        d->width, d->height, (long long)PIXELS_MAX);
     if (d->samples < 1 || d->samples > 65536)
@@ -251,8 +250,9 @@ static un_status check_def(un_context *ctx, const un_render_def *d)
     if (d->cut_axis < -1 || d->cut_axis > 2 || !isfinite(d->cut_at))
         return un_fail(ctx, UN_ERROR_ARGUMENT, "a cut is across x, y or z");
     if (d->cells && d->cut_axis < 0)
-        return un_fail(ctx, UN_ERROR_ARGUMENT,
-                       "cells are drawn where they are cut; say where with --cut, as z=0.5");
+        return un_fail(
+            ctx, UN_ERROR_ARGUMENT,
+            "cells are drawn where they are cut; choose the plane with --cut, e.g. z=0.5");
     if (d->has_light &&
         !(d->light_elevation >= 5 && d->light_elevation <= 90 && isfinite(d->light_azimuth)))
         return un_fail(ctx, UN_ERROR_ARGUMENT, "the light must be 5 to 90 degrees above the floor");
@@ -273,8 +273,8 @@ static un_status refuse_cuts(un_renderer *r)
 {
     if (r->def.cells || r->def.cut_axis >= 0)
         return un_fail(r->ctx, UN_ERROR_ARGUMENT,
-                       "%s is a run in 2D: there is nothing to cut, and cells are not drawn; leave "
-                       "out --cut and --cells",
+                       "%s is a 2D run: there is nothing to cut, and cells are not drawn; leave "
+                       "out --cut and `cells` of --show",
                        r->directory);
     return UN_OK;
 }
@@ -319,7 +319,7 @@ static un_status fill(un_renderer *r, const char *directory, const un_render_def
     struct stat found;
     if (stat(path, &found) != 0)
         return un_fail(r->ctx, UN_ERROR_FILE,
-                       "%s: %s; name the directory of a run, as `undine run SCENE -o DIR` makes it",
+                       "%s: %s; give the directory of a run, as `undine run SCENE -o DIR` makes it",
                        path, strerror(errno));
     UN_TRY(un_scene_load(r->ctx, path, NULL, 0, &r->scene));
     const un_scene_def *scene = &r->scene->def;
@@ -333,8 +333,8 @@ static un_status fill(un_renderer *r, const char *directory, const un_render_def
     un_studio_change(&r->studio, &r->def);
     if (def->scene_camera && !scene->sizing.has_camera)
         return un_fail(r->ctx, UN_ERROR_ARGUMENT,
-                       "%s has no sizing.camera; say --eye and --target instead", path);
-    UN_TRY(place_camera(r, 0)); /* what is wrong with it is said at once */
+                       "%s has no sizing.camera; use --eye and --target instead", path);
+    UN_TRY(place_camera(r, 0)); /* reports errors of the camera at once */
     un_info info;
     r->fastest = un_info_read(r->ctx, directory, &info) == UN_OK ? info.max_speed : 0;
     UN_TRY(un_bodies_create(r->ctx, r->scene, &r->bodies));

@@ -1,12 +1,12 @@
 /* Light that reaches the floor.
  *
- * Sun: every texel of the floor sends out the rays of light that would reach it were there nothing
- * in between; what they meet on the way turns them aside, so that they land elsewhere. Caustics,
- * shadows and their colours come out of this one pass, and the open floor is exactly even.
+ * Sun: every texel of the floor sends out the light rays that would reach it if nothing were in
+ * between; what they meet deflects them, so that they land elsewhere. This one pass gives caustics,
+ * shadows and their colours, and leaves the open floor exactly even.
  * Sky: rays from the floor upwards, straight through water, on coarser texels. */
 #include "render/embree.h"
 
-/* Texels along an internal length: enough for the sharpest caustics in a picture so high. */
+/* Texels per internal length: enough for the sharpest caustics at this picture height. */
 #define TEXELS_PER_LINE 0.36
 #define TEXELS_MIN 48
 #define TEXELS_MAX 768
@@ -16,7 +16,7 @@
 #define INTERLEAVE 4 /* a square of this many texels shares out the disc of the sun */
 #define SKY_COARSE 4 /* texels of sun along the side of a texel of sky */
 #define SKY_RAYS 20
-#define MARGIN 0.15f /* around the shadow of the domain, for light that water turns aside */
+#define MARGIN 0.15f /* around the shadow of the domain, for light that water deflects */
 #define STRAIGHT_DEPTH 6
 #define SURFACE_LOSS 0.04f /* at each surface on a straight way: Fresnel's, averaged */
 
@@ -54,9 +54,9 @@ void un_light_destroy(un_renderer *r)
 
 /* ---- sun ---- */
 
-/* Follows light down to where it meets the floor, if it does. The domain's sides let it pass as
- * glass and water behind them would: seen as an edge of water in air they would throw it back, and
- * the shadow of a tank would be black. */
+/* Follows light down to the floor, if it gets there. It passes the domain's sides as if glass and
+ * water were behind them: as a boundary between water and air they would reflect it, and the
+ * shadow of a tank would be black. */
 static void follow_photon(const un_renderer *r, un_fvec o, un_fvec d, float photon[5])
 {
     un_fvec power = un_f3(1, 1, 1);
@@ -105,7 +105,7 @@ static void sun_rows(void *arg, int64_t begin, int64_t end)
         float n = (float)(place * PHOTONS + k);
         float u = 0.5f + n * 0.7548776662f, v = 0.5f + n * 0.5698402910f;
         un_fvec l = un_studio_sun(&r->studio, u - floorf(u), v - floorf(v));
-        /* What cannot meet anything lands where it aims. */
+        /* Light that cannot meet anything lands where it aims. */
         float rise = top / l[1], x = photon[0] + l[0] * rise, z = photon[1] + l[2] * rise;
         if (!(b.upper_y > 0) || fmaxf(photon[0], x) < b.lower_x ||
             fminf(photon[0], x) > b.upper_x || fmaxf(photon[1], z) < b.lower_z ||
@@ -160,12 +160,12 @@ static void sky_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin * m->sky_nx; t < end * m->sky_nx; t++) {
         float x = m->x0 + ((float)(t % m->sky_nx) + 0.5f) * texel;
         float z = m->z0 + ((float)(t / m->sky_nx) + 0.5f) * texel;
-        /* Neighbours turn by different parts of a step, and the blur joins them. */
+        /* Neighbours rotate by different fractions of a step; the blur combines them. */
         int32_t place =
             (int32_t)(t % m->sky_nx % INTERLEAVE * INTERLEAVE + t / m->sky_nx % INTERLEAVE);
         float turn = (float)(place * 7 % (INTERLEAVE * INTERLEAVE)) / (INTERLEAVE * INTERLEAVE);
         un_fvec sum = un_f3(0, 0, 0);
-        /* A sunflower of directions, as many as the cosine of each asks for. */
+        /* Directions in a sunflower pattern, with a density proportional to the cosine. */
         for (int32_t k = 0; k < SKY_RAYS; k++) {
             float q = ((float)k + 0.5f) / SKY_RAYS,
                   angle = 2 * (float)UN_PI * ((float)k * 0.61803399f + turn);

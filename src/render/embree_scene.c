@@ -12,14 +12,14 @@ static void on_error(void *user, enum RTCError code, const char *text)
     snprintf(r->embree_message, sizeof r->embree_message, "%s (error %d)", text ? text : "", code);
 }
 
-/* The first error since the last question. */
+/* The first error since the last call. */
 static un_status embree_status(un_renderer *r)
 {
     enum RTCError code = rtcGetDeviceError(r->device);
     if (code == RTC_ERROR_NONE) return UN_OK;
     if (code == RTC_ERROR_OUT_OF_MEMORY)
         return un_fail(r->ctx, UN_ERROR_MEMORY,
-                       "out of memory: the machine refused Embree what it needs to trace a frame; "
+                       "out of memory: Embree cannot allocate what it needs to trace a frame; "
                        "lower detail.surface");
     return un_fail(r->ctx, UN_ERROR_UNAVAILABLE, "Embree cannot trace on this machine: %s",
                    r->embree_message);
@@ -27,8 +27,8 @@ static un_status embree_status(un_renderer *r)
 
 un_status un_world_create(un_renderer *r)
 {
-    /* One thread: what several build depends on chance, and with it which of two triangles is met
-     * by a ray through their common edge. Nothing is read from the environment. */
+    /* One thread: with several the tree depends on chance, and with it which of two triangles a ray
+     * through their common edge meets. Nothing is read from the environment. */
     r->device = rtcNewDevice("ignore_config_files=1,threads=1,verbose=0");
     if (r->device) rtcSetDeviceErrorFunction(r->device, on_error, r);
     return embree_status(r);
@@ -71,7 +71,7 @@ un_status un_world_build(un_renderer *r)
 }
 
 /* The normal for shading: interpolated, unless the triangle is flat, and never far from the
- * triangle's own, which would be an accident of a crumpled mesh. */
+ * triangle's own, as it might be in a crumpled mesh. */
 static un_fvec shading_normal(const un_render_face *f, const float w[3], un_fvec ng)
 {
     if (f->kind == UN_FACE_FLAT) return ng;
@@ -148,7 +148,7 @@ un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d)
         ng = -ng;
         n = -n;
     }
-    /* Who sees the front of the triangle must see the front of its normal as well. */
+    /* A ray that sees the front of the triangle must see the front of its normal too. */
     float facing = -un_fdot(d, n);
     if (facing < 1e-3f) n = un_fnormalize(n + d * (facing - 1e-3f));
     hit.ng = ng;

@@ -1,9 +1,9 @@
 /* Light along a ray.
  *
- * Water splits a ray; nothing is drawn by lot: the reflected and the refracted part are both
- * followed while they matter, and what is cut off is estimated from its direction alone. The light
- * on the floor is ready in the light map. So a few rays for each pixel make a picture without
- * noise; only the penumbra on solids is sampled. */
+ * Water splits a ray, without random choices: the reflected and the refracted part are both
+ * followed as long as they matter, and the rest is estimated from its direction. The light on the
+ * floor comes from the light map. So a few rays per pixel make a picture without noise; only the
+ * penumbra on solids is sampled. */
 #include "render/embree.h"
 
 /* A ray that counts for less than CUTOFF is estimated, and so is one that has met water DEPTH_MAX
@@ -19,7 +19,7 @@ typedef struct path {
     bool inside;  /* water */
     float weight; /* of this ray in the pixel */
     float width;  /* of the pixel's cone so far, internal lengths */
-    un_fvec sun;  /* towards the point of the light that this sample stands for */
+    un_fvec sun;  /* towards the point of the light that this sample represents */
 } path;
 
 static un_fvec floor_light(const un_renderer *r, un_fvec d, un_fvec p, float width)
@@ -39,7 +39,7 @@ static un_fvec solid_light(const un_renderer *r, const un_hit *hit, un_fvec sun)
     float c = un_fdot(hit->n, sun);
     if (c > 0 && un_fdot(hit->ng, sun) > 0) light = s->sun_power * un_light_straight(r, o, sun) * c;
     /* The sky above, brighter to one side so that faces differ, and the lit floor below, which
-     * darkens near the ground where the solid itself stands in its light. */
+     * is darker near the ground, where the solid shades it. */
     float up = 0.5f + 0.5f * hit->n[1], fill = 0.5f + 0.5f * un_fdot(hit->n, s->fill);
     float ground = 1 - 0.6f * expf(-hit->p[1] * 12);
     un_fvec bounce = (s->sun_power * s->sun[1] + s->sky_power) * s->tile[0] * (0.7f * ground);
@@ -54,7 +54,7 @@ static un_fvec through_water(const un_studio *s, un_fvec light, float length)
     return light * kept + s->scatter * (1 - kept);
 }
 
-/* What is seen in a direction that is not followed, as if only floor and sky were there. */
+/* Estimate for a direction that is not followed, as if there were only floor and sky. */
 static un_fvec estimate(const un_renderer *r, un_fvec o, un_fvec d, bool inside, float width)
 {
     const un_studio *s = &r->studio;
@@ -72,7 +72,7 @@ static un_fvec water_light(const un_renderer *r, const un_hit *hit, un_fvec d, c
     bool inside = hit->from_inside;
     un_fvec through = d, mirror = un_mirror(d, hit->n);
     float f = un_fresnel(d, hit->n, inside ? UN_WATER_IOR : 1 / UN_WATER_IOR, &through);
-    /* What is reflected must stay on its side of the triangle. */
+    /* The reflected ray must stay on its side of the triangle. */
     float away = un_fdot(mirror, hit->ng);
     if (away < 1e-3f) mirror = un_fnormalize(mirror + hit->ng * (1e-3f - away));
     bool split = at->depth < SPLIT_DEPTH;
@@ -102,7 +102,7 @@ static un_fvec follow(const un_renderer *r, un_fvec o, un_fvec d, path at, bool 
     if (busy) *busy = hit.kind == UN_HIT_WATER || hit.kind == UN_HIT_SOLID;
     if (hit.kind == UN_HIT_SKY) return un_studio_sky(s, d);
     at.width += hit.t * r->camera.pixel;
-    /* The mesh knows better than the path whether this was water: meshes may have gaps. */
+    /* The mesh tells more reliably than the path whether this was water: meshes may have gaps. */
     bool inside = hit.kind == UN_HIT_WATER ? hit.from_inside : at.inside;
     un_fvec light;
     if (hit.kind == UN_HIT_FLOOR)

@@ -1,13 +1,13 @@
-/* Pictures of 2D: the plane seen straight on.
+/* Pictures of 2D runs: the plane seen from the front.
  *
- * Water is the mesh's triangles, sampled on a raster finer than the pixels; a triangle owns the
- * samples from its left side up to its right one, so that neighbours leave no gap. Solids, discs
- * and lines are drawn by their distance from a pixel's centre, softened over a pixel. */
+ * Water is the triangles of the mesh, sampled on a raster finer than the pixels; a triangle owns
+ * the samples from its left side up to its right side, so that neighbours leave no gap. Solids,
+ * discs and lines are drawn by their distance from a pixel's centre, softened over a pixel. */
 #include "render/flat.h"
 
-/* Pixels around the domain, of the picture's lesser side. */
+/* Margin around the domain, relative to the picture's shorter side. */
 #define MARGIN 0.05
-/* Half the width of lines, of the picture's height: of the outline, of the domain's sides. */
+/* Half the width of lines, relative to the picture's height: outline, sides of the domain. */
 #define OUTLINE 0.0013
 #define SIDE 0.0016
 /* Rows of pixels that a thread takes at once. */
@@ -76,7 +76,7 @@ static void paint(colour *to, colour with, double cover)
     if (cover > 0) *to = mix(*to, with, (float)fmin(cover, 1));
 }
 
-/* How much of a pixel lies inside, its centre `pixels` outside the edge. */
+/* Fraction of a pixel that is inside; its centre is `pixels` outside the edge. */
 static double soft(double pixels)
 {
     return un_clamp(0.5 - pixels, 0, 1);
@@ -171,7 +171,7 @@ static un_vec3 in_pixels(const flat_view *v, un_vec3 x)
     return un_v3(column_of(v, x.x), row_of(v, x.y), 0);
 }
 
-/* Along a side of the domain the outline is the wall's. */
+/* Along a side of the domain the wall's line replaces the outline. */
 static bool along_side(const flat_view *v, un_vec3 a, un_vec3 b)
 {
     un_vec3 size = v->in->size;
@@ -221,7 +221,7 @@ static void draw_sides(const flat_view *v, const un_band *band)
 
 /* ---- pixels ---- */
 
-/* The domain, the water in it, and the solids before both. */
+/* The domain, the water in it, and the solids in front. */
 static void fill_pixels(const flat_view *v, const un_band *band, const uint8_t *mask)
 {
     const un_flat_picture *in = v->in;
@@ -266,7 +266,7 @@ static void draw_band(const flat_view *v, int64_t number, colour *pixel, uint8_t
             v->rgb[3 * (first * width + n) + c] = (uint8_t)lroundf(255 * pixel[n].c[c]);
 }
 
-/* Bands of pixels and samples: one of each for every band, so that threads share none. */
+/* Each band has its own pixels and samples, so threads share nothing. */
 typedef struct bands {
     const flat_view *view;
     colour *pixel;
@@ -282,7 +282,7 @@ static void draw_bands(void *arg, int64_t begin, int64_t end)
         draw_band(v, n, b->pixel + n * pixels, b->mask + n * pixels * v->fine * v->fine);
 }
 
-/* The camera's part in the plane: what its middle sees, and how much of it. */
+/* The part of the plane that the camera sees: its centre and its size. */
 static void choose_view(flat_view *v)
 {
     const un_render_def *def = v->in->def;

@@ -1,4 +1,4 @@
-/* Pictures of 2D (flat.c); only src/render/ includes this. */
+/* Pictures of 2D runs (flat.c). Private to src/render. */
 #ifndef UN_RENDER_FLAT_H
 #define UN_RENDER_FLAT_H
 
@@ -13,7 +13,7 @@ typedef struct un_flat_picture {
     const un_trimesh *water;       /* flat; NULL: not drawn */
     const un_particles *particles; /* NULL: not drawn */
     double fastest;                /* m/s, for their colours */
-    const un_bodies *bodies; /* where they are in this frame */
+    const un_bodies *bodies;       /* where they are in this frame */
 } un_flat_picture;
 
 /* rgb: width * height * 3 bytes, top row first. */

@@ -6,7 +6,7 @@
 
 #include "output/output.h"
 
-/* A vertex this near a side of the domain lies on it; internal lengths. Output is in float. */
+/* A vertex this close to a side of the domain is on it; internal lengths. Files are in float. */
 #define ON_SIDE 2e-5f
 
 un_status un_render_mesh_init(un_context *ctx, un_render_mesh *mesh, int32_t vertex_count,
@@ -73,7 +73,7 @@ static un_fvec cross_of(const un_render_mesh *m, const uint32_t corner[3])
     return un_fcross(vertex(m, corner[1]) - a, vertex(m, corner[2]) - a);
 }
 
-/* Whether the whole triangle lies in one side of the domain's box. */
+/* Is the whole triangle in one side of the domain's box? */
 static bool is_on_side(const un_render_mesh *m, const uint32_t corner[3], un_fvec size)
 {
     for (int a = 0; a < 3; a++)
@@ -87,7 +87,7 @@ static bool is_on_side(const un_render_mesh *m, const uint32_t corner[3], un_fve
     return false;
 }
 
-/* Bottom of water that stands on the floor, or nearly does. */
+/* Bottom of water that is on the floor, or nearly so. */
 static bool is_on_floor(const un_render_mesh *m, const uint32_t corner[3], float reach)
 {
     for (int c = 0; c < 3; c++)
@@ -119,7 +119,7 @@ static void find_contact(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* All three corners near a solid, and the triangle turned to it or all inside it. */
+/* All three corners are near a solid, and the triangle faces it or is inside it. */
 static bool is_on_solid(const contact *c, const uint32_t corner[3], bool *inside)
 {
     un_fvec sum = un_f3(0, 0, 0);

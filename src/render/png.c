@@ -1,5 +1,5 @@
-/* Pictures as PNG files. libpng takes its memory from the context and reports by jumping, so all
- * that may jump stands in a function that has no variable of its own to lose. */
+/* Pictures as PNG files. libpng takes its memory from the context and reports errors by longjmp,
+ * so every call that may jump is in a function without local variables to lose. */
 #include "render/render.h"
 #include "output/output.h"
 
@@ -38,7 +38,7 @@ static void on_png_error(png_structp png, const char *text)
     png_task *task = png_get_error_ptr(png);
     if (task->status == UN_OK)
         task->status =
-            un_fail(task->ctx, UN_ERROR_FILE, "%s: not a sound PNG: %s", task->path, text);
+            un_fail(task->ctx, UN_ERROR_FILE, "%s: not a valid PNG: %s", task->path, text);
     png_longjmp(png, 1);
 }
 

@@ -74,9 +74,9 @@ typedef struct un_camera {
 
 /* size: of the domain, m; unit: m per internal length. */
 un_camera un_camera_make(const un_render_def *def, un_vec3 size, double unit);
-/* What the user has not said of light and colours, the scene says. */
+/* Takes light and colours that the user has not set from the scene. */
 void un_render_complete(un_render_def *def, const un_scene_def *scene);
-/* The same of the camera, where it stands at time t. Fails where eye and target meet. */
+/* The same for the camera at time t. Fails if eye and target coincide. */
 un_status un_render_complete_camera(un_render_def *def, const un_scene *scene, double t);
 /* x, y in [-1, 1] across the picture, y up. */
 static inline un_fvec un_camera_ray(const un_camera *c, float x, float y)
@@ -93,18 +93,18 @@ typedef struct un_studio {
     float sun_radius;               /* of its disc seen from the floor, radians */
     un_fvec sun_power;              /* irradiance on a surface that faces it */
     un_fvec fill;                   /* where the sky that lights solids is brightest */
-    un_fvec sky_power;              /* irradiance on an open floor from all the rest */
+    un_fvec sky_power;              /* irradiance on an open floor from everything else */
     un_fvec horizon, zenith, panel; /* radiance of the sky and of the light seen in reflections */
-    un_fvec haze;                   /* radiance of the distance */
+    un_fvec haze;                   /* radiance of the horizon */
     un_fvec tile[2], joint;         /* colours of the floor */
     un_fvec absorption;             /* of water, 1 / internal length */
-    un_fvec scatter;                /* radiance that thick water sends back */
+    un_fvec scatter;                /* radiance that deep water scatters back */
     un_fvec solid;                  /* colour */
     un_fvec centre;                 /* of the domain's floor; the floor fades away from it */
 } un_studio;
 
 un_studio un_studio_make(un_fvec size);
-/* The light and the colours that the user wants instead. */
+/* Replaces light and colours by those of the user. */
 void un_studio_change(un_studio *s, const un_render_def *def);
 /* The direction towards a point of the light's disc; u, v in [0, 1). */
 un_fvec un_studio_sun(const un_studio *s, float u, float v);
@@ -114,10 +114,9 @@ un_fvec un_studio_sky(const un_studio *s, un_fvec d);
 un_fvec un_studio_floor(const un_studio *s, float x, float z, float width);
 /* How much of the floor is lost in the haze, 0..1. */
 float un_studio_haze(const un_studio *s, float x, float z);
-/* How bright radiance looks on the film, 0..1. */
+/* Brightness of radiance on the film, 0..1. */
 float un_studio_brightness(un_fvec radiance);
-/* Linear radiance to sRGB bytes; rounded up or down by the pixel's number, so that gradients show
- * no bands. */
+/* Linear radiance to sRGB bytes, dithered by the pixel's index so that gradients show no bands. */
 void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3]);
 
 /* The colour of a quantity, from 0 to 1, on the screen. */
@@ -139,7 +138,7 @@ static inline un_fvec un_mirror(un_fvec d, un_fvec n)
 
 /* ---- meshes made ready for tracing (mesh.c) ---- */
 
-/* What shading asks of a triangle, in one place: a ray that ends here costs one look at memory. */
+/* What shading needs to know about a triangle, together: a ray that ends here costs one access. */
 typedef struct un_render_face {
     int16_t normal[3][2]; /* of its corners, octahedral: un_normal_pack */
     uint8_t ambient[3];   /* of its corners: how much of the sky they see, of 255 */
@@ -147,13 +146,14 @@ typedef struct un_render_face {
 } un_render_face;
 
 /* FLAT: in a side of the domain's box, shaded with the triangle's own normal. TOUCH: water that
- * touches a solid; who comes from inside goes on to the solid. CUTAWAY: of a container, which is
- * there only for who comes from its front, so that one can look into it from outside. */
+ * touches a solid; rays from inside go on to the solid. CUTAWAY: of a container, visible only from
+ * its front, so that one can look into it from outside. */
 enum { UN_FACE_PLAIN, UN_FACE_FLAT, UN_FACE_TOUCH, UN_FACE_CUTAWAY };
 
 typedef struct un_render_mesh {
     int32_t vertex_count, triangle_count;
-    float (*position)[3]; /* one more than vertex_count: the tracer reads 16 bytes at a time */
+    float (*position)[3]; /* room for one more than vertex_count: the tracer reads 16 bytes at a
+                             time */
     float (*normal)[3];
     uint32_t (*triangle)[3];
     un_render_face *face;
@@ -168,7 +168,7 @@ static inline un_fvec un_normal_unpack(const int16_t packed[2]) /* not of unit l
     return un_f3(x + (x >= 0 ? -fold : fold), y, z + (z >= 0 ? -fold : fold));
 }
 
-/* Room for so much, not set. */
+/* Allocates room without setting it. */
 un_status un_render_mesh_init(un_context *ctx, un_render_mesh *mesh, int32_t vertex_count,
                               int32_t triangle_count);
 /* Packs the normals of the corners into the faces. */
@@ -178,9 +178,9 @@ void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh);
  * UN_OK and an empty mesh. Normals are not set. */
 un_status un_render_mesh_load(un_context *ctx, const char *path, double unit, un_render_mesh *mesh);
 
-/* Makes water ready. Triangles that face the floor nearer than `reach` are left out, those that
- * face a solid so near are TOUCH: there water touches it, and the film of air between the two
- * meshes is not real. Those in a side of the domain's box are FLAT; normals come from the others
+/* Prepares water. Triangles that face the floor closer than `reach` are left out, those that face a
+ * solid as close are TOUCH: water touches it there, and the film of air between the two meshes is
+ * not real. Those in a side of the domain's box are FLAT; normals come from the others
  * only, so that the edge of a wall stays sharp. size and reach: internal lengths; bodies: NULL if
  * there are none. */
 un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *mesh, un_fvec size, double unit,

@@ -26,8 +26,8 @@ un_studio un_studio_make(un_fvec size)
                        .centre = un_f3(0.5f * size[0], 0, 0.5f * size[2])};
 }
 
-/* Of what shines through water a quarter of the domain deep, the colour remains; some of it also
- * comes back out of deep water. */
+/* White light has this colour after a quarter of the domain in water; some of it also comes back
+ * out of deep water. */
 #define COLOUR_DEPTH 0.25f
 #define COLOUR_SCATTER 0.22f
 
@@ -113,7 +113,7 @@ float un_studio_haze(const un_studio *s, float x, float z)
     return un_fsmooth(HAZE_NEAR, HAZE_FAR, sqrtf(dx * dx + dz * dz));
 }
 
-/* Straight up to the knee, then a shoulder that reaches 1 only at infinity. */
+/* Linear up to the knee, then a shoulder that reaches 1 only at infinity. */
 static float shoulder(float x)
 {
     const float knee = 0.65f;

@@ -1,4 +1,4 @@
-/* What can be said before a run: size, memory, time, and what will probably go wrong. */
+/* Predictions before a run: size, memory, time, and probable problems. */
 #include "run/run.h"
 
 #include <stdio.h>
@@ -12,8 +12,8 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
                    scene->def.method);
 }
 
-/* Estimates are right to a fifth, and a run that meets the cap is over: so much of it is planned
- * with. A method that adapts keeps inside by itself, and nearer to it. */
+/* Fraction of the cap to plan with: estimates are within a fifth, and a run that hits the cap is
+ * lost. An adaptive method stays within it by itself, and may come closer. */
 #define CAP_SHARE 0.8
 #define CAP_SHARE_ADAPTIVE 0.88
 
@@ -60,7 +60,7 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
     }
     if (def->detail.finest != wanted)
         un_log(ctx, UN_LOG_WARNING,
-               "detail.finest lowered from %d to %d to stay inside the budget (%.3g million "
+               "detail.finest lowered from %d to %d to stay within the budget (%.3g million "
                "particles, %.3g GB)",
                wanted, def->detail.finest, (double)estimate->particle_count_max / 1e6,
                estimate->bytes / 1e9);
@@ -135,11 +135,11 @@ static void check_solids(un_context *ctx, const un_scene *scene, un_check *check
             warn(check, "%s: %s", solid->label, un_context_message(ctx));
         double depth = shape_depth(ctx, solid->shape, NULL, def->domain.size);
         if (depth == 0 && !solid->moves)
-            warn(check, "%s lies outside the domain and does nothing", solid->label);
+            warn(check, "%s is outside the domain and has no effect", solid->label);
         else if (depth > 0 && 2 * depth < h)
             warn(check,
                  "%s is about %.3g m thick, less than a cell (%.3g m): liquid on both sides of "
-                 "it feels the same pressure; make it thicker or raise detail.finest to %.0f",
+                 "it has the same pressure; make it thicker or raise detail.finest to %.0f",
                  solid->label, 2 * depth, h, ceil(def->detail.finest * h / (2 * depth)));
         if (!solid->moves && def->liquid.shape &&
             shape_depth(ctx, solid->shape, def->liquid.shape, def->domain.size) > 0.5 * h)
@@ -155,7 +155,7 @@ static void check_sources(un_context *ctx, const un_scene *scene, un_check *chec
         const un_source *source = &def->sources[s];
         double depth = shape_depth(ctx, source->shape, NULL, def->domain.size);
         if (depth == 0)
-            warn(check, "%s lies outside the domain and does nothing", source->name);
+            warn(check, "%s is outside the domain and has no effect", source->name);
         else if (2 * depth < h)
             warn(check,
                  "%s is smaller than a cell (%.3g m of %.3g m): make it larger or raise "
@@ -185,12 +185,12 @@ static void check_liquid(un_context *ctx, const un_scene *scene, un_check *check
     double depth = shape_depth(ctx, def->liquid.shape, NULL, def->domain.size);
     if (depth == 0 || check->particle_count == 0)
         warn(check,
-             "the liquid lies outside the domain, inside solids, or is too small for a cell "
+             "the liquid is outside the domain, inside solids, or smaller than a cell "
              "(%.3g m): there are no particles",
              check->cell_size);
     else if (2 * depth < check->cell_size)
         warn(check,
-             "the liquid is about %.3g m thick, less than a cell (%.3g m): it will fly as "
+             "the liquid is about %.3g m thick, less than a cell (%.3g m): it will move as "
              "single particles; raise detail.finest",
              2 * depth, check->cell_size);
 }
@@ -213,7 +213,7 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
     check->bytes = estimate.bytes;
     for (int32_t n = 0; n < scene->note_count; n++) warn(check, "%s", scene->notes[n]);
     if (scene->def.detail.finest != wanted)
-        warn(check, "detail.finest is lowered from %d to %d to stay inside the budget", wanted,
+        warn(check, "detail.finest is lowered from %d to %d to stay within the budget", wanted,
              scene->def.detail.finest);
     check_liquid(ctx, scene, check);
     check_solids(ctx, scene, check);

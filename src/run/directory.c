@@ -1,4 +1,4 @@
-/* The output directory: names, the lock, what earlier runs left there. */
+/* The output directory: names, the lock, files of earlier runs. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ void un_loop_path(char path[UN_PATH_MAX], const un_loop *l, const char *format, 
 
 /* ---- the lock ---- */
 
-/* Held by the open file, so that it ends with the process however that ends. */
+/* Held by the open file, so it is released however the process ends. */
 static un_status lock(un_loop *l)
 {
     char path[UN_PATH_MAX], text[32] = "";
@@ -30,7 +30,7 @@ static un_status lock(un_loop *l)
     if (l->lock < 0) return un_file_fail(l->ctx, "write", path, errno);
     if (flock(l->lock, LOCK_EX | LOCK_NB) == 0) {
         int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-        /* the number is for messages only */
+        /* the process id is for messages only */
         if (ftruncate(l->lock, 0) != 0 || pwrite(l->lock, text, (size_t)length, 0) < 0)
             return UN_OK;
         return UN_OK;
@@ -44,7 +44,7 @@ static un_status lock(un_loop *l)
     long process = strtol(text, NULL, 10);
     return un_fail(
         l->ctx, UN_ERROR_FILE,
-        "another run is writing to %s (process %ld); wait for its end, or choose another "
+        "another run is writing to %s (process %ld); wait for it to finish, or choose another "
         "directory with -o",
         l->run->directory, process);
 }
@@ -54,7 +54,7 @@ un_status un_loop_claim(un_loop *l)
     char path[UN_PATH_MAX];
     if (!l->run->directory || !*l->run->directory)
         return un_fail(l->ctx, UN_ERROR_ARGUMENT,
-                       "a run needs an output directory; name one with -o");
+                       "a run needs an output directory; give one with -o");
     if (strlen(l->run->directory) > UN_DIRECTORY_MAX)
         return un_fail(l->ctx, UN_ERROR_ARGUMENT, "the name of the output directory is too long");
     un_loop_path(path, l, "frames");
@@ -78,7 +78,7 @@ static bool is_aside(const char *name)
     return length > 4 && strcmp(name + length - 4, ".tmp") == 0;
 }
 
-/* One of these files, or left aside by a run that was killed: surface.ply.<pid>.tmp */
+/* One of these files, or the temporary file of a killed run: surface.ply.<pid>.tmp */
 static bool is_one_of(const char *name, const char *const *files, bool aside_only)
 {
     for (; *files; files++) {
@@ -121,7 +121,7 @@ void un_loop_remove_frames(const un_loop *l, int32_t last)
         bool gone = strtol(entry->d_name, NULL, 10) > last;
         remove_files(l, folder, frame_files, !gone);
         un_loop_path(path, l, "%s", folder);
-        if (gone) rmdir(path); /* stays if it holds something that is not ours */
+        if (gone) rmdir(path); /* stays if it contains other files */
     }
     closedir(entries);
 }

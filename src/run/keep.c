@@ -1,5 +1,5 @@
-/* Checkpoints: DIR/state/frame0012.step00000345.state, with .part before .state when frame 12 is
- * finished and the next has begun. Kept are the two newest and those of every n-th frame. */
+/* Checkpoints: DIR/state/frame0012.step00000345.state, with .part before .state if frame 12 is
+ * finished and the next has begun. The two newest and those of every n-th frame are kept. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "run/loop.h"
 
-/* A checkpoint at the end of a frame may take this share of the time since the last one; without
- * the end of a frame it is time after so many seconds. */
+/* At the end of a frame a checkpoint may take this fraction of the time since the last one; within
+ * a frame one is due after this many seconds. */
 #define COST_SHARE 0.02
 #define BETWEEN_SECONDS 300.0
 #define KEEP_EVERY 25
@@ -59,7 +59,7 @@ un_status un_loop_remove_checkpoints(const un_loop *l, int32_t last_step)
     int32_t count;
     un_status status = UN_OK;
     UN_TRY(un_loop_checkpoints(l, &list, &count));
-    /* newest first: whatever ends this leaves a row without gaps */
+    /* newest first: an interruption leaves no gaps */
     for (int32_t i = count - 1; i >= 0 && status == UN_OK; i--) {
         if (list[i].step <= last_step) continue;
         un_loop_checkpoint_path(path, l, &list[i]);
@@ -72,7 +72,7 @@ un_status un_loop_remove_checkpoints(const un_loop *l, int32_t last_step)
 
 /* ---- writing ---- */
 
-/* What the run itself must know to go on. */
+/* What the run itself needs to continue. */
 static un_status add_run(const un_loop *l, un_state *out)
 {
     UN_TRY(un_state_add(out, "run.scene", l->likeness, (int64_t)strlen(l->likeness), 1));
@@ -97,7 +97,7 @@ static void prune(const un_loop *l)
     char path[UN_PATH_MAX];
     un_checkpoint *list;
     int32_t count, every = l->run->keep_every > 0 ? l->run->keep_every : KEEP_EVERY;
-    if (un_loop_checkpoints(l, &list, &count) != UN_OK) return; /* one more is no harm */
+    if (un_loop_checkpoints(l, &list, &count) != UN_OK) return; /* one more does no harm */
     for (int32_t i = 0; i + 2 < count; i++) {
         if (!list[i].between && list[i].frame % every == 0) continue;
         un_loop_checkpoint_path(path, l, &list[i]);
@@ -114,7 +114,7 @@ un_status un_loop_save(un_loop *l, bool before)
     un_state all;
     un_state_init(&all, l->ctx);
     un_state_clear(&l->seen);
-    /* Rows that the checkpoint counts on are on the disk before it is. */
+    /* The rows that the checkpoint relies on are on the disk before it is. */
     un_status status = un_table_sync(l->stats);
     if (status == UN_OK) status = un_table_sync(l->probes);
     if (status == UN_OK && l->bodies) status = un_table_sync(l->bodies);

@@ -1,12 +1,12 @@
-/* Is it the same scene? What results depend on, as lines "key=value": numbers as they are, shapes
- * and functions by what they say at a few hundred places. So comments, layout and other ways to say
- * the same may change, and a mesh file that has changed is noticed. Keys that begin with ~ only
- * steer the solution: a run may go on with others, and is told so. */
+/* Is it the same scene? Lists what results depend on as lines "key=value": numbers directly, shapes
+ * and functions by their values at a few hundred points. So comments, layout and spelling may
+ * change, and a changed mesh file is noticed. Keys that begin with ~ only control the solver: a run
+ * may continue with other values, with a message. */
 #include <stdio.h>
 
 #include "run/loop.h"
 
-/* Values are compared to this share of the domain: other builds round otherwise. */
+/* Values are compared to this fraction of the domain: other builds round differently. */
 #define SHARE 1e-7
 #define SHAPE_POINTS 512
 #define SIZE_POINTS 64
@@ -82,7 +82,7 @@ static uint64_t mix_pose(uint64_t hash, const un_pose *pose, double unit)
     return mix(hash, pose->scale, SHARE);
 }
 
-/* Half of the places in the domain, half around the shape. */
+/* Half of the points are in the domain, half around the shape. */
 static uint64_t shape_hash(const lines *out, const un_shape *shape)
 {
     uint64_t hash = 0;
@@ -101,7 +101,7 @@ static uint64_t shape_hash(const lines *out, const un_shape *shape)
     return hash;
 }
 
-/* A function that fails at these times may do so only there: then it is "no value". */
+/* A function may fail at these times only; the result is then "no value". */
 static uint64_t pose_hash(const lines *out, int32_t solid)
 {
     uint64_t hash = 0;
@@ -180,7 +180,7 @@ static void add_solids(lines *out)
             (unsigned long long)shape_hash(out, s->shape));
         add(out, "the motion of %s=#%016llx\n", s->label,
             s->moves ? (unsigned long long)pose_hash(out, i) : 0);
-        /* Heads columns of bodies.csv. Checkpoints from before there were names have none. */
+        /* Heading of columns in bodies.csv. Checkpoints of earlier versions have no names. */
         moving += s->moves;
         snprintf(usual, sizeof usual, UN_BODY_NAME, moving);
         if (s->moves && strcmp(s->name, usual) != 0)
@@ -283,7 +283,7 @@ static const char *find_line(const char *text, const char *key, size_t length)
 static un_status differs(un_context *ctx, const char *key, int length, const char *was,
                          const char *is)
 {
-    static const char remedy[] = "undo that change, or run without --resume to begin anew";
+    static const char remedy[] = "undo that change, or run without --resume to start again";
     int was_length = (int)strcspn(was, "\n"), is_length = (int)strcspn(is, "\n");
     if (*key == '~') {
         un_log(ctx, UN_LOG_WARNING,

@@ -1,4 +1,4 @@
-/* Inside of a run. Only src/run/ includes this. */
+/* Private to src/run. */
 #ifndef UN_RUN_LOOP_H
 #define UN_RUN_LOOP_H
 
@@ -6,7 +6,7 @@
 #include "run/run.h"
 
 #define UN_PATH_MAX 2048
-/* Longest name of a directory: room for what is below it. */
+/* Longest name of a directory, with room for the names below it. */
 #define UN_DIRECTORY_MAX (UN_PATH_MAX - 160)
 
 typedef struct un_loop {
@@ -18,9 +18,9 @@ typedef struct un_loop {
     void *state;
     un_estimate estimate;
     un_table *stats, *probes;
-    un_table *bodies; /* NULL: nothing moves, or the run began without */
-    int lock;         /* file that is locked while the run goes on; -1 none */
-    bool opened;      /* the directory is this run's now */
+    un_table *bodies; /* NULL: nothing moves, or an earlier version began the run */
+    int lock;         /* file that is locked during the run; -1 none */
+    bool opened;      /* the directory belongs to this run now */
 
     int32_t frame; /* finished */
     int32_t step;
@@ -28,8 +28,8 @@ typedef struct un_loop {
     bool between; /* steps of the next frame have been made */
     double max_speed;
 
-    double started; /* the clock, less what earlier parts of the run took */
-    double work;    /* time at work, see run.c, and the clocks at its end */
+    double started; /* the clock minus the time of earlier parts of the run */
+    double work;    /* working time, see run.c, and the clocks at its end */
     double work_clock, work_processor;
     double frame_seconds;                /* smoothed cost of a frame, 0: not known yet */
     double stage_seconds[UN_STAGES_MAX]; /* the method's, then surface, output and checkpoint */
@@ -37,9 +37,9 @@ typedef struct un_loop {
     int32_t stage_count;
 
     un_state seen;    /* the method's arrays, as they lie */
-    un_state before;  /* a copy of them from before the step under way; empty: none */
+    un_state before;  /* a copy of them from before the current step; empty: none */
     bool no_copies;   /* there was no memory for one */
-    char *likeness;   /* what of the scene must stay, see likeness.c */
+    char *likeness;   /* what of the scene must not change, see likeness.c */
     double saved_at;  /* the clock at the last checkpoint */
     double save_cost; /* of the last checkpoint, s */
 } un_loop;
@@ -53,7 +53,7 @@ un_status un_loop_claim(un_loop *l);
 void un_loop_release(un_loop *l);
 /* Removes frames after `last`, our own files only; -1: all. */
 void un_loop_remove_frames(const un_loop *l, int32_t last);
-/* Removes what a killed run left aside. */
+/* Removes temporary files of a killed run. */
 void un_loop_remove_asides(const un_loop *l);
 un_status un_loop_record(un_loop *l, const char *status, const char *message);
 un_status un_loop_write_scene(un_loop *l);
@@ -66,35 +66,35 @@ typedef struct un_checkpoint {
 } un_checkpoint;
 
 #define UN_CHECKPOINTS_MAX 4096
-/* Those there are, oldest first; the list is the caller's to free. */
+/* Lists them, oldest first; the caller frees the list. */
 un_status un_loop_checkpoints(const un_loop *l, un_checkpoint **list, int32_t *count);
 void un_loop_checkpoint_path(char path[UN_PATH_MAX], const un_loop *l, const un_checkpoint *c);
 /* Removes those of later steps than this; -1: all. */
 un_status un_loop_remove_checkpoints(const un_loop *l, int32_t last_step);
-/* The state as it is, or that before the step under way; then prunes. */
+/* Saves the current state, or the one before the current step; then prunes. */
 un_status un_loop_save(un_loop *l, bool before);
-/* Is it time for one? */
+/* Is one due? */
 bool un_loop_save_is_due(const un_loop *l);
 
 /* ---- resuming (resume.c) ---- */
 
-/* Loads the newest checkpoint that is whole, and cuts tables and frames to it. found: false when
- * there is nothing to go on from and no frame would be lost by beginning. */
+/* Loads the newest intact checkpoint, and cuts tables and frames back to it. found: false if there
+ * is none and starting again would lose no frame. */
 un_status un_loop_resume(un_loop *l, bool *found);
 
 /* ---- steps (step.c) ---- */
 
-/* One step; when numbers go bad, again from before it with shorter ones. */
+/* One step; if numbers go bad, it is repeated from before with shorter ones. */
 un_status un_loop_step(un_loop *l, double dt, un_step *step);
-/* Gives back what arrays have to spare: the state from before the step under way, if there is one,
- * else as it is, loaded again. Fails when there is no room for a copy. */
+/* Frees the spare room of arrays: reloads the state from before the current step if there is a
+ * copy, else the current one. Fails if there is no memory for a copy. */
 un_status un_loop_make_room(un_loop *l);
 
 /* ---- is it the same scene? (likeness.c) ---- */
 
 /* Lines "key=value" of all that results depend on. Caller frees. */
 un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *method, char **text);
-/* Fails with the first difference that matters; what only steers the solution is logged. */
+/* Fails with the first difference that matters; changes of solver and budget are logged. */
 un_status un_likeness_compare(un_context *ctx, const char *was, const char *is);
 
 #endif

@@ -1,19 +1,19 @@
-/* The run rehearsed. At a size that takes seconds the scene is played from beginning to end: that
- * tells how many steps its frames will have, how many particles a method that adapts, and how much
- * more a step costs in a splash than at the start. What a step costs per particle, or per cell
- * where there are none, is then measured on a few steps of a larger one. */
+/* Rehearsal of a run. The scene is simulated from start to end at a size that takes seconds. This
+ * predicts the number of steps per frame, the number of particles of an adaptive method, and how
+ * much more a step costs in a splash than at the start. The cost of a step per particle, or per
+ * cell if there are none, is then measured on a few steps at a larger size. */
 #include "run/run.h"
 
-/* If all were of the finest size; with fewer a method that adapts has no room to do so. */
+/* If all had the finest size; with fewer an adaptive method has no room to adapt. */
 #define SMALL_PARTICLES 12e3
 #define SMALL_PARTICLES_ADAPTIVE 30e3
 #define SMALL_SURFACES 8
 #define SMALL_STEPS 150
 #define LARGE_PARTICLES 1.5e5
 #define LARGE_STEPS 3
-/* Particles of a method that adapts go with this power of what an even filling would have: between
- * a surface and a volume. Where they do not grow by this much there is no splash, and the first
- * state tells. */
+/* Particles of an adaptive method scale with this power of the number in a uniform filling: between
+ * a surface and a volume. If they do not grow by this factor there is no splash, and the initial
+ * state decides. */
 #define GROWTH_POWER 0.75
 #define GROWTH_LEAST 1.15
 
@@ -22,7 +22,7 @@ typedef struct rehearsal {
     un_scene *scene;
     const un_method *method;
     double h;              /* of the cells of the run itself, m */
-    double finer;          /* how many of them are along one of the rehearsal's */
+    double finer;          /* how many of them fit along one of the rehearsal's */
     int32_t frames, steps; /* steps that the run itself would need for these frames */
     double time;           /* simulated, s */
     double work, count;    /* sums over the rehearsal's steps; work as in un_step */
@@ -32,8 +32,8 @@ typedef struct rehearsal {
     double each_first; /* cost per unit of work of the first steps, s */
 } rehearsal;
 
-/* Puts the scene to a size with about so many particles and as many levels of cells; a rehearsal
- * writes nothing, and no budget is meant for it. */
+/* Sets the scene to a size with about this many particles and the same number of cell levels; a
+ * rehearsal writes nothing and ignores the budget. */
 static void shrink(rehearsal *r, double even, double wanted)
 {
     un_scene_def *def = &r->scene->def;
@@ -66,7 +66,7 @@ static un_status take_step(rehearsal *r, void *state, double dt, un_step *step)
     return UN_OK;
 }
 
-/* Steps of the run itself for one of the rehearsal's of length dt, which might be `limit` long. */
+/* Steps of the run itself for one of the rehearsal's of length dt, which could be `limit`. */
 static double finer_steps(const rehearsal *r, double dt, double limit)
 {
     const un_scene_def *def = &r->scene->def;
@@ -112,7 +112,7 @@ static un_status take_steps(rehearsal *r, void *state)
     return UN_OK;
 }
 
-/* At another size, and back. */
+/* Runs at another size, and restores it. */
 static un_status perform(rehearsal *r, double even, double wanted,
                          un_status (*act)(rehearsal *, void *))
 {

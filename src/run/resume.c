@@ -1,5 +1,5 @@
-/* Going on: finds the newest checkpoint that is whole and fits, loads it, and cuts everything that
- * came after it. Nothing on the disk is changed before the state is loaded. */
+/* Resuming: finds the newest checkpoint that is intact and fits, loads it, and removes everything
+ * after it. Nothing on the disk changes before the state is loaded. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static un_status take_text(const un_state *in, const char *name, char *to, size_
     return UN_OK;
 }
 
-/* The scene that it was written for must be ours in all that matters. */
+/* The scene that it was written for must agree with ours in all that matters. */
 static un_status compare_scene(un_loop *l, const un_state *in)
 {
     char method[64], *was;
@@ -26,7 +26,7 @@ static un_status compare_scene(un_loop *l, const un_state *in)
     if (strcmp(method, l->method->traits.name) != 0)
         return un_fail(l->ctx, UN_ERROR_SCENE,
                        "cannot resume: the checkpoint is of method %s and the scene asks for %s; "
-                       "use --method %s, or run without --resume to begin anew",
+                       "use --method %s, or run without --resume to start again",
                        method, l->method->traits.name, method);
     UN_TRY(un_state_array(in, "run.scene", 1, &s));
     UN_ALLOC(l->ctx, was, s->count + 1);
@@ -36,7 +36,7 @@ static un_status compare_scene(un_loop *l, const un_state *in)
     return status;
 }
 
-/* Bytes of the tables that a checkpoint counts on; bodies: -1 where there is no such table. */
+/* Bytes of the tables that a checkpoint relies on; bodies: -1 if there is no such table. */
 typedef struct lengths {
     int64_t stats, probes, bodies;
 } lengths;
@@ -74,8 +74,8 @@ static bool is_wanted(const un_loop *l, const un_checkpoint *c)
     return c->frame < l->run->from_frame || (c->frame == l->run->from_frame && !c->between);
 }
 
-/* At the rows that the checkpoint counts on. A run of a version that had no bodies.csv goes on
- * without: readers of such a run ask the scene. */
+/* Opens the tables at the rows that the checkpoint relies on. A run of an earlier version without
+ * bodies.csv continues without: readers of such a run ask the scene. */
 static un_status open_tables(un_loop *l, const lengths *tables)
 {
     char path[UN_PATH_MAX];
@@ -90,7 +90,7 @@ static un_status open_tables(un_loop *l, const lengths *tables)
     return un_bodies_table_create(l->ctx, path, bodies, tables->bodies, &l->bodies);
 }
 
-/* Reads one checkpoint, loads the state, opens the tables at the rows it counts on. */
+/* Reads one checkpoint, loads the state, opens the tables at the rows it relies on. */
 static un_status load(un_loop *l, const un_checkpoint *c)
 {
     char path[UN_PATH_MAX];
@@ -103,7 +103,7 @@ static un_status load(un_loop *l, const un_checkpoint *c)
     if (status == UN_OK) status = take_run(l, &in, &tables);
     if (status == UN_OK && l->frame > l->def->frames.count)
         status = un_fail(l->ctx, UN_ERROR_SCENE,
-                         "cannot resume: frame %d is finished, and only %d are asked for; ask for "
+                         "cannot resume: frame %d is finished, and only %d are requested; request "
                          "more with --frames, or go back with --from-frame %d",
                          l->frame, l->def->frames.count, l->def->frames.count);
     if (status == UN_OK) status = l->method->load(l->ctx, l->scene, &in, &l->state);
@@ -118,7 +118,7 @@ static un_status load(un_loop *l, const un_checkpoint *c)
     return status;
 }
 
-/* Is there a frame beyond the first, which would be lost? */
+/* Is there a frame after the first, which would be lost? */
 static bool has_frames(const un_loop *l)
 {
     char path[UN_PATH_MAX];
@@ -136,16 +136,15 @@ static un_status nothing_found(const un_loop *l, int32_t tried, const char *why)
 {
     if (tried > 0)
         return un_fail(l->ctx, UN_ERROR_FILE,
-                       "cannot resume: none of the %d checkpoints in %s/state is of use: %s; run "
-                       "without --resume to begin anew",
+                       "cannot resume: none of the %d checkpoints in %s/state can be used: %s; run "
+                       "without --resume to start again",
                        tried, l->run->directory, why);
     if (l->run->has_from_frame || has_frames(l))
-        return un_fail(
-            l->ctx, UN_ERROR_FILE,
-            "cannot resume: %s/state has no checkpoint%s; run without --resume to begin "
-            "anew",
-            l->run->directory, l->run->has_from_frame ? " of that frame or before" : "");
-    un_log(l->ctx, UN_LOG_NOTE, "nothing to resume in %s: beginning", l->run->directory);
+        return un_fail(l->ctx, UN_ERROR_FILE,
+                       "cannot resume: %s/state has no checkpoint%s; run without --resume to start "
+                       "again",
+                       l->run->directory, l->run->has_from_frame ? " of that frame or before" : "");
+    un_log(l->ctx, UN_LOG_NOTE, "nothing to resume in %s: starting", l->run->directory);
     return UN_OK;
 }
 
@@ -163,10 +162,10 @@ un_status un_loop_resume(un_loop *l, bool *found)
         status = load(l, &list[i]);
         *found = status == UN_OK;
         if (status != UN_ERROR_FILE) continue;
-        /* damaged, or rows that it counts on are gone: an older one may do */
+        /* damaged, or rows that it relies on are gone: an older one may work */
         status = UN_OK;
         if (!*why) snprintf(why, sizeof why, "%s", un_context_message(l->ctx));
-        un_log(l->ctx, UN_LOG_WARNING, "%s; the one before is tried", un_context_message(l->ctx));
+        un_log(l->ctx, UN_LOG_WARNING, "%s; trying the one before", un_context_message(l->ctx));
     }
     if (status == UN_OK && !*found) status = nothing_found(l, tried, why);
     un_free(l->ctx, list);
@@ -174,7 +173,7 @@ un_status un_loop_resume(un_loop *l, bool *found)
     un_checkpoint from = {l->frame, l->step, l->between};
     un_loop_checkpoint_path(path, l, &from);
     un_log(l->ctx, UN_LOG_NOTE, "resuming from %s: frame %d%s, step %d, t = %.6g s", path, l->frame,
-           l->between ? " and a part of the next" : "", l->step, l->time);
+           l->between ? " and part of the next" : "", l->step, l->time);
     UN_TRY(un_loop_remove_checkpoints(l, l->step));
     UN_TRY(un_table_cut(l->stats));
     UN_TRY(un_table_cut(l->probes));

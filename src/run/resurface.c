@@ -1,5 +1,5 @@
-/* The surface made again from the particles that a run has saved: finer, smoother, or the way
- * another method would make it. Solids stand where bodies.csv says they were. */
+/* Makes surfaces again from the saved particles of a run: finer, smoother, or with the algorithm of
+ * another method. bodies.csv places the solids. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -28,13 +28,13 @@ typedef struct work {
     un_motion *motion;
     un_walls *walls;
     un_arena arena;
-    /* of the grid's way only */
+    /* for `grid` only */
     un_bins *bins;
     float *phi, *colour, *normalizer;
     double *u[3], *weight[3];
 } work;
 
-/* Positions come from single precision: what that has put outside is put back. */
+/* Rounding to single precision may have put positions outside: they are put back. */
 static void keep_inside(un_particles *p, un_vec3 size)
 {
     double top[3] = {size.x, size.y, size.z};
@@ -136,7 +136,7 @@ static int32_t last_frame(const char *directory)
     }
 }
 
-/* What makes a folder a run: so that view, render and compare take it for one. */
+/* What makes a folder a run: so that view, render and compare accept it. */
 static un_status copy_record(work *w)
 {
     static const char *const names[] = {"scene.lua", "run.json", "stats.csv", "probes.csv",
@@ -173,8 +173,7 @@ static un_status check_def(un_context *ctx, const un_resurface_def *def)
                        def->smoothing);
     if (def->kind && strcmp(def->kind, "hulls") != 0 && strcmp(def->kind, "grid") != 0)
         return un_fail(ctx, UN_ERROR_ARGUMENT,
-                       "there is no way `%s` to make a surface; there are hulls and grid",
-                       def->kind);
+                       "unknown way `%s` to make a surface; choose hulls or grid", def->kind);
     return UN_OK;
 }
 
@@ -186,21 +185,20 @@ static un_status prepare(work *w)
     snprintf(path, sizeof path, "%s/scene.lua", w->def->directory);
     if (stat(path, &found) != 0)
         return un_fail(w->ctx, UN_ERROR_ARGUMENT,
-                       "%s: %s; name the directory of a run, as `undine run SCENE -o DIR` makes it",
+                       "%s: %s; give the directory of a run, as `undine run SCENE -o DIR` makes it",
                        path, strerror(errno));
     UN_TRY(un_scene_load(w->ctx, path, NULL, 0, &w->scene));
     const un_scene_def *scene = &w->scene->def;
-    /* the cells that were run with, which a budget may have made larger than the scene's */
+    /* the cells of the run, which a budget may have made larger than the scene's */
     int32_t finest = scene->detail.finest;
     if (un_info_read(w->ctx, w->def->directory, &info) == UN_OK && info.cells[0] > 0)
         finest = (int32_t)un_max64(info.cells[0], un_max64(info.cells[1], info.cells[2]));
     w->hulls = w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : scene->traits->adaptive;
     if (w->hulls && scene->domain.dim == 2)
-        return un_fail(
-            w->ctx, UN_ERROR_ARGUMENT,
-            "%s is a run in 2D, whose surface cannot be made of hulls; leave the way out "
-            "or name grid",
-            w->def->directory);
+        return un_fail(w->ctx, UN_ERROR_ARGUMENT,
+                       "%s is a 2D run, whose surface cannot be made of hulls; leave out --with "
+                       "or name grid",
+                       w->def->directory);
     w->smoothing = w->def->smoothing;
     if (w->smoothing < 0)
         w->smoothing = w->hulls && un_scene_viscous(scene) ? UN_SMOOTHING_THICK : UN_SMOOTHING;
@@ -220,7 +218,7 @@ static un_status mesh_all(work *w)
                        "%s has no particles; run the scene with output.particles = true",
                        def->directory);
     if (def->first < 0 || def->first > last || last > there)
-        return un_fail(w->ctx, UN_ERROR_ARGUMENT, "%s holds particles of frames 0 to %d",
+        return un_fail(w->ctx, UN_ERROR_ARGUMENT, "%s has particles of frames 0 to %d",
                        def->directory, there);
     UN_TRY(prepare(w));
     if (def->output) UN_TRY(un_directory_create(w->ctx, def->output));

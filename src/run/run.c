@@ -1,8 +1,8 @@
-/* The run: steps to frames, frames to files.
+/* The run: steps make frames, frames make files.
  *
  * Steps of a frame are of equal length and end exactly on it. After each frame its files are
- * complete, the tables synced and run.json up to date; then comes a checkpoint. So whatever ends
- * the run ends it on whole files, and it can go on from the last checkpoint. */
+ * complete, the tables synced and run.json up to date; then comes a checkpoint. So however the
+ * run ends, its files are whole and it can be resumed from the last checkpoint. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@ un_run_def un_run_def_default(void)
 
 /* ---- beginning ---- */
 
-/* A new run replaces an earlier one in the same place, its own files only: first what one could
- * resume from, so that old states never meet new frames. */
+/* A new run replaces the files of an earlier one in the same directory, and only those: first the
+ * checkpoints, so that old states never meet new frames. */
 static un_status begin(un_loop *l)
 {
     char path[UN_PATH_MAX];
@@ -129,7 +129,7 @@ static un_status write_rows(un_loop *l, const un_step *step)
 }
 
 /* A run that is suspended, by Ctrl-Z or SIGSTOP, has a long gap with next to no processor time in
- * it. What is left would seem to take days after that. */
+ * it. Counting it would make the time left look like days. */
 #define GAP_SECONDS 5.0
 #define GAP_SHARE 0.02
 
@@ -143,7 +143,7 @@ static double work_seconds(un_loop *l)
     return l->work;
 }
 
-/* Time left by what recent frames cost, the one under way counted by its share. */
+/* Time left, from the cost of recent frames; the current one counts by its fraction. */
 static bool report_progress(un_loop *l, const un_step *step, double fraction, double frame_started)
 {
     if (!l->run->progress) return true;
@@ -167,15 +167,14 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
 {
     double rate = l->def->frames.rate, begin = (frame - 1) / rate, end = frame / rate;
     double started = work_seconds(l);
-    un_step step = {.step = l->step,
-                    .time = l->time}; /* when a frame lacks nothing but its files */
+    un_step step = {.step = l->step, .time = l->time}; /* when a frame lacks only its files */
     while (end - l->time > 1e-9 / rate) {
         double limit = l->method->step_limit(l->state);
         double count = ceil((end - l->time) / limit - 1e-9);
         if (!(count < 1e6))
             return un_fail(l->ctx, UN_ERROR_NUMERIC,
                            "frame %d would need more than a million steps: the liquid moves at %g "
-                           "cells a frame; look for extreme velocities in the scene",
+                           "cells per frame; look for extreme velocities in the scene",
                            frame, count);
         UN_TRY(un_loop_step(l, (end - l->time) / fmax(count, 1), &step));
         l->time = step.time;
@@ -194,7 +193,7 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
         if (stop)
             return un_fail(
                 l->ctx, UN_INTERRUPTED,
-                "interrupted in frame %d; frames up to %d are complete, --resume goes on", frame,
+                "interrupted in frame %d; frames up to %d are complete, --resume continues", frame,
                 l->frame);
     }
     un_state_free(&l->before); /* the output surface may need the room */
@@ -205,11 +204,11 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
     if (stop || un_loop_save_is_due(l)) UN_TRY(un_loop_save(l, false));
     if (stop && frame < l->def->frames.count)
         return un_fail(l->ctx, UN_INTERRUPTED,
-                       "interrupted after frame %d, which is complete; --resume goes on", frame);
+                       "interrupted after frame %d, which is complete; --resume continues", frame);
     return UN_OK;
 }
 
-/* A table of an earlier run in the same place is not this run's. */
+/* Removes a table of an earlier run in the same directory. */
 static un_status begin_bodies(un_loop *l)
 {
     char path[UN_PATH_MAX];
@@ -233,11 +232,11 @@ static un_status first_frame(un_loop *l)
     UN_TRY(write_frame(l, 0));
     bool stop = !report_progress(l, &step, 0, work_seconds(l));
     UN_TRY(un_loop_save(l, false));
-    return stop ? un_fail(l->ctx, UN_INTERRUPTED, "interrupted after frame 0; --resume goes on")
+    return stop ? un_fail(l->ctx, UN_INTERRUPTED, "interrupted after frame 0; --resume continues")
                 : UN_OK;
 }
 
-/* What is left of the collections must name the frames that are left. */
+/* The collections must name the remaining frames. */
 static un_status go_on(un_loop *l)
 {
     l->saved_at = un_seconds();
@@ -266,13 +265,13 @@ static void name_stages(un_loop *l)
     l->stage_names[l->stage_count++] = "checkpoint";
 }
 
-/* A step that failed leaves the state from before it; whoever resumes goes on from there. */
+/* A failed step leaves the state from before it, from which the run can be resumed. */
 static void save_last_state(un_loop *l, un_status status)
 {
     if (l->before.count == 0 || (status != UN_ERROR_NUMERIC && status != UN_ERROR_MEMORY)) return;
     int64_t step;
     if (un_state_integer(&l->before, "step", l->step, l->step, &step) != UN_OK) return;
-    if (l->state) l->method->destroy(l->state); /* its room may be what is lacking */
+    if (l->state) l->method->destroy(l->state); /* its memory may be what is missing */
     l->state = NULL;
     if (un_loop_save(l, true) != UN_OK) return; /* then from the checkpoint before */
 }
@@ -297,7 +296,7 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
     un_status status = un_likeness(ctx, scene, l.method, &l.likeness);
     if (status == UN_OK) status = un_loop_claim(&l);
     if (status == UN_OK) status = simulate(&l);
-    /* What went wrong first is what the caller hears of, even if closing fails too. */
+    /* The caller gets the first error, even if closing fails too. */
     char message[1024];
     snprintf(message, sizeof message, "%s", status == UN_OK ? "" : un_context_message(ctx));
     if (l.stats && l.probes) save_last_state(&l, status);

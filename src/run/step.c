@@ -1,13 +1,13 @@
-/* A step that is watched. Before it the state is copied, which takes about a hundredth of the step;
- * when numbers go bad the copy is loaded and shorter steps are tried, and when there is no memory
- * it is tried once more with what loading leaves. */
+/* A guarded step. The state is copied before it, which takes about a hundredth of the step. If
+ * numbers go bad the copy is loaded and shorter steps are tried. If memory runs out the step is
+ * tried once more after loading, which frees spare room. */
 #include <stdio.h>
 
 #include "run/loop.h"
 
 #define TRIES 3
 #define SHORTER 0.25
-/* No liquid moves at so many times what gravity, the domain and the last step let expect. */
+/* No liquid is this many times faster than gravity, the domain and the last step suggest. */
 #define EXPLODING 100.0
 
 static void copy_state(un_loop *l)
@@ -17,7 +17,7 @@ static void copy_state(un_loop *l)
     un_status status = l->method->save(l->state, &l->seen);
     if (status == UN_OK) status = un_state_copy(&l->before, &l->seen);
     if (status == UN_OK) return;
-    /* Then without: the room is better used by the step itself. */
+    /* Then without a copy: the step itself needs the memory more. */
     un_state_free(&l->before);
     l->no_copies = true;
 }
@@ -40,7 +40,7 @@ static un_status watch(const un_loop *l, const un_step *s)
                    s->time, s->max_speed);
 }
 
-/* The particle that is worst off, for the message. */
+/* The fastest particle, for the message. */
 static void describe_place(const un_loop *l, char *text, size_t size)
 {
     const un_particles *p = l->method->particles ? l->method->particles(l->state) : NULL;
@@ -67,7 +67,7 @@ static un_status go_back(un_loop *l)
     return l->method->load(l->ctx, l->scene, &l->before, &l->state);
 }
 
-/* The state made anew from a copy has no arrays larger than it needs, and goes the same way. */
+/* A state loaded from a copy has no spare room in its arrays, and gives the same results. */
 un_status un_loop_make_room(un_loop *l)
 {
     if (l->before.count == 0) copy_state(l);
@@ -89,14 +89,15 @@ un_status un_loop_step(un_loop *l, double dt, un_step *step)
     describe_place(l, place, sizeof place);
     for (int tries = 0; tries < TRIES && status == UN_ERROR_NUMERIC; tries++) {
         dt *= SHORTER;
-        un_log(l->ctx, UN_LOG_WARNING, "%s%s; tried again with a step of %.3g s", cause, place, dt);
+        un_log(l->ctx, UN_LOG_WARNING, "%s%s; trying again with a step of %.3g s", cause, place,
+               dt);
         UN_TRY(go_back(l));
         status = l->method->step(l->state, dt, step);
         if (status == UN_OK) status = watch(l, step);
     }
     if (status != UN_ERROR_NUMERIC) return status;
     return un_fail(l->ctx, status,
-                   "%s%s. Shorter steps, down to %.3g s, fare no better; the state before it, step "
+                   "%s%s. Shorter steps, down to %.3g s, do not help; the state before it, step "
                    "%d, is kept and can be resumed",
                    cause, place, dt, l->step);
 }

@@ -1,5 +1,5 @@
-/* One page of several runs: pictures at matching times, charts, what each cost. Plain HTML and SVG
- * without a script, so that it can be mailed, printed and put anywhere. */
+/* One page of several runs: pictures at matching times, charts, what each run cost. Plain HTML and
+ * SVG without a script, so that it can be mailed, printed and put anywhere. */
 #include "view/view.h"
 
 #include <stdio.h>
@@ -90,8 +90,8 @@ static const char *const colours[UN_VIEW_RUNS_MAX] = {"#2b8cc4", "#d9822b", "#3a
 
 /* ---- tables ---- */
 
-/* The column of this name over time, thinned to what a chart can show; empty when it is not there.
- * Of each bin the value farthest from zero is kept, so that peaks stay. */
+/* The column with this name over time, thinned to what a chart can show; empty if there is none.
+ * Each bin keeps the value farthest from zero, so that peaks stay. */
 static un_status read_column(un_context *ctx, const char *table, const char *name, double scale,
                              series *out)
 {
@@ -314,19 +314,19 @@ static void put_table(page *p)
         un_file_printf(p->file, " of %.3g mm</td>", 1e3 * p->runs[r].info.cell_size);
     }
     un_file_printf(p->file, "</tr>\n");
-    row_numbers(p, "particles, at most", particles_of, "%.0f");
+    row_numbers(p, "particles at most", particles_of, "%.0f");
     row_numbers(p, "steps", steps_of, "%.0f");
     row_numbers(p, "time, s", seconds_of, "%.4g");
-    row_numbers(p, "time a frame, s", per_frame, "%.3g");
-    row_numbers(p, "time a simulated second, s", per_second, "%.4g");
-    row_begin(p, "beside the first");
+    row_numbers(p, "time per frame, s", per_frame, "%.3g");
+    row_numbers(p, "time per simulated second, s", per_second, "%.4g");
+    row_begin(p, "relative to the first");
     for (int32_t r = 0; r < p->run_count; r++)
         un_file_printf(p->file, "<td>%.3g ×</td>",
                        per_second(&p->runs[r]) / per_second(&p->runs[0]));
     un_file_printf(p->file, "</tr>\n");
     row_numbers(p, "memory at most, MB", memory_of, "%.4g");
     row_numbers(p, "volume error at worst, %", worst_volume, "%+.3f");
-    row_numbers(p, "volume error at last, %", last_volume, "%+.3f");
+    row_numbers(p, "volume error at the end, %", last_volume, "%+.3f");
     row_numbers(p, "fastest particle, m/s", speed_of, "%.3g");
     un_file_printf(p->file, "</tbody></table></div>\n");
 }
@@ -437,7 +437,7 @@ static un_status put_charts(page *p)
     UN_TRY(draw_chart(p, "Potential energy", "J", "energy_potential", 1, false));
     UN_TRY(draw_chart(p, "Particles", "", "particles", 1, false));
     UN_TRY(draw_chart(p, "Fastest particle", "m/s", "max_speed", 1, false));
-    UN_TRY(draw_chart(p, "Time of a step", "s", "seconds", 1, false));
+    UN_TRY(draw_chart(p, "Time per step", "s", "seconds", 1, false));
     /* probes of the first run that has some; names have no quotes in them */
     const char *table = NULL;
     for (int32_t r = 0; r < p->run_count && !table; r++) table = p->runs[r].probes;

@@ -1,4 +1,4 @@
-/* What the page is told of a run. */
+/* What the page gets to know about a run. */
 #include "view/view.h"
 
 #include <errno.h>
@@ -18,15 +18,14 @@ int un_view_character(const char *text)
     int more = *c >= 0xf0 && *c < 0xf5 ? 3 : *c >= 0xe0 && *c < 0xf0 ? 2 : *c >= 0xc2 && *c < 0xe0;
     int good = 0;
     while (good < more && (c[1 + good] & 0xc0) == 0x80) good++;
-    /* not the long ways to write short ones, nor halves of pairs, nor what is beyond the last */
+    /* no overlong forms, no surrogates, nothing beyond the last code point */
     if (more == 0 || good < more || (*c == 0xe0 && c[1] < 0xa0) || (*c == 0xed && c[1] > 0x9f) ||
         (*c == 0xf0 && c[1] < 0x90) || (*c == 0xf4 && c[1] > 0x8f))
         return 0;
     return more + 1;
 }
 
-/* Bytes that are not UTF-8 are passed on as Latin-1; < is written so that the string may stand in
- * HTML. */
+/* Bytes that are not UTF-8 are taken as Latin-1; < is escaped so that the string may be in HTML. */
 void un_view_add_string(un_text *t, const char *string)
 {
     un_text_add(t, "\"");
@@ -79,7 +78,7 @@ un_status un_view_read_cells(un_context *ctx, const char *directory, const char 
     int64_t size;
     *cells = (un_cells){0};
     int file = un_view_open(directory, name, &size);
-    if (file < 0) return un_fail(ctx, UN_ERROR_FILE, "%s: there is no such file", name);
+    if (file < 0) return un_fail(ctx, UN_ERROR_FILE, "%s: no such file", name);
     char *text = un_alloc(ctx, (size_t)size + 1, 1);
     int64_t used = 0;
     while (text && used < size) {
@@ -104,8 +103,8 @@ static int64_t size_of(const char *directory, const char *name)
     return size;
 }
 
-/* Does the process that holds the run's lock live? Its number is in the lock's file; taking the
- * lock to see would get in the way of a run that begins. */
+/* Is the process that holds the run's lock alive? Its id is in the lock file; trying to take the
+ * lock would disturb a run that is starting. */
 static bool is_live(const char *directory)
 {
     char text[32] = "";
@@ -167,7 +166,7 @@ void un_view_describe(un_text *t, const char *directory)
 
 /* ---- the scene ---- */
 
-/* Poses of a moving solid are told frame by frame; longer films stand still at their end. */
+/* Poses of a moving solid are sent for this many frames; in longer films it stops after that. */
 #define POSES_MAX 20000
 
 static un_status pack_solid(un_context *ctx, const un_body_mesh *m, char **bytes, size_t *size)
@@ -184,13 +183,13 @@ static un_status pack_solid(un_context *ctx, const un_body_mesh *m, char **bytes
     return UN_OK;
 }
 
-/* A scene and what is said of it. */
+/* A scene and its description. */
 typedef struct description {
     un_context *ctx;
     un_text text;
     un_scene *scene;
     un_motion *motion;
-    int32_t pose_count; /* frames whose poses are told */
+    int32_t pose_count; /* frames whose poses are sent */
     un_view_scene *out;
 } description;
 
@@ -240,7 +239,7 @@ static un_status add_solid(description *d, int32_t s)
     return t->status;
 }
 
-/* Where the camera of render stands at the start; parts that the scene leaves out are left out. */
+/* The scene's render.camera at the start; what the scene does not set is left out. */
 static un_status add_camera(un_text *t, const un_scene *scene)
 {
     const un_camera_keys *keys = &scene->def.render.camera;
@@ -277,7 +276,7 @@ static un_status describe_scene(description *d)
     return t->status;
 }
 
-/* While bodies.csv may grow, the page reads that; runs without one are told of beforehand. */
+/* The page reads bodies.csv, which may grow; for runs without one the poses are sent here. */
 static un_status read_motion(description *d, const char *directory, bool saved)
 {
     UN_TRY(un_motion_read(d->ctx, directory, d->scene, &d->motion));

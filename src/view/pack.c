@@ -1,10 +1,10 @@
-/* Surfaces, particles and cuts made small enough to send. */
+/* Compact forms of surfaces, particles and cuts, to send. */
 #include "view/view.h"
 
 #include <stdlib.h>
 #include <zlib.h>
 
-/* ---- fewer triangles: vertices of one cell become one [Rossignac and Borrel 1993] ---- */
+/* ---- fewer triangles: vertices of one cell are merged [Rossignac and Borrel 1993] ---- */
 
 typedef struct cluster {
     int32_t cell[3];
@@ -50,7 +50,7 @@ un_status un_view_simplify(un_context *ctx, un_trimesh *m, double cell)
                          (int32_t)floor(x.z / cell)};
         int32_t k = find_cluster(&c, at), first = c.items[k].count++ == 0;
         now[v] = k;
-        /* k <= v: the sums take the place of vertices already read */
+        /* k <= v: the sums overwrite vertices already read */
         m->position[k] = first ? x : un_add(m->position[k], x);
         if (m->normal) m->normal[k] = first ? n : un_add(m->normal[k], n);
         if (m->velocity) m->velocity[k] = first ? u : un_add(m->velocity[k], u);
@@ -259,7 +259,7 @@ un_cell_ranges un_view_ranges(const un_cells *cells)
     return r;
 }
 
-/* Drops corners that repeat the one before and polygons that have fewer than three left. */
+/* Drops corners equal to the one before, and polygons with fewer than three left. */
 static void drop_vanished(un_slice *s)
 {
     int32_t polygons = 0, corners = 0;
@@ -310,8 +310,8 @@ done:
     return status;
 }
 
-/* Counts, the plane, bounds and ranges; then by point the two places in the plane; by polygon its
- * number of corners; the corners; by polygon level, size, speed and pressure. */
+/* Counts, the plane, bounds and ranges; then by point its two coordinates in the plane; by polygon
+ * its number of corners; the corners; by polygon level, size, speed and pressure. */
 static void put_cut(bytes *b, const un_slice *s, int32_t axis, double at, const un_cells *cells,
                     const un_cell_ranges *r)
 {
@@ -351,7 +351,7 @@ static void put_cut(bytes *b, const un_slice *s, int32_t axis, double at, const 
     }
     for (int64_t i = 0, last = 0; i < s->count; i++) {
         double p = cells->pressure[s->cell[i]], low = r->pressure[0], high = r->pressure[1];
-        int64_t q = isfinite(p) ? quantise(p, low, high) / 64 : 0; /* a thousand steps will do */
+        int64_t q = isfinite(p) ? quantise(p, low, high) / 64 : 0; /* a thousand steps are enough */
         put_signed(b, q - last);
         last = q;
     }

@@ -1,4 +1,4 @@
-/* The page, as npm and esbuild made it from viewer/, inside the program. */
+/* The page that npm and esbuild made from viewer/, embedded in the program. */
 #include "view/view.h"
 
 #ifdef UN_VIEW_PAGE
@@ -24,7 +24,7 @@ const char *un_view_page(un_context *ctx, size_t *size)
 {
     *size = 0;
     un_fail(ctx, UN_ERROR_UNAVAILABLE,
-            "this build has no page for the viewer, which is made by npm: install it (Debian: "
+            "this build has no viewer, because its page needs npm: install npm (Debian: "
             "apt-get install npm) and run `make` again, with a connection to the npm registry");
     return NULL;
 }

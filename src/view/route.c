@@ -1,5 +1,5 @@
-/* What a request may ask for. A path is matched as a whole against a few forms; nothing of it is
- * ever joined to a file's name but digits and names from this list. */
+/* What a request may ask for. A whole path must match one of a few forms; only digits and names
+ * from this list ever become part of a file name. */
 #include "view/view.h"
 
 #include <ctype.h>
@@ -90,7 +90,7 @@ bool un_view_host_is_local(const char *host)
         if (strncasecmp(host, names[i], length) != 0) continue;
         const char *port = host + length;
         if (!*port) return true;
-        /* any port: a tunnel may stand in between */
+        /* any port: there may be a tunnel */
         if (*port == ':' && strspn(port + 1, "0123456789") == strlen(port + 1)) return true;
     }
     return false;

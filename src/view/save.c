@@ -1,16 +1,16 @@
-/* The page with runs inside: what the server would have answered, as blocks of data that the page
- * looks for first. */
+/* A page that contains runs: the answers of the server, as blocks of data that the page looks for
+ * first. */
 #include "view/view.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* Particles of a frame that go along. */
+/* Particles per frame in the page. */
 #define PARTICLES_MAX 20000
 /* Bytes of the page that a triangle takes, measured on splashes: quantised, deflated, in base64. */
 #define TRIANGLE_BYTES 9.0
-/* Polygons of each of the three cuts that go along, and their share of the page: each takes what a
- * triangle does. */
+/* Polygons of each of the three cuts in the page, and their share of its size: a polygon takes as
+ * much as a triangle. */
 #define CELLS_MAX 12000
 #define CELLS_LEAST 1500
 #define CELLS_SHARE 0.1
@@ -26,10 +26,10 @@ typedef struct saver {
     const un_view_save_def *def;
     un_file *file;
     int32_t done, total;
-    un_vec3 domain; /* of the run under way */
+    un_vec3 domain; /* of the current run */
 } saver;
 
-/* A block that no browser runs. What is in it holds no "<". */
+/* A block that no browser executes. Its content has no "<". */
 static void block_begin(saver *s, const char *id)
 {
     un_file_printf(s->file, "<script type=\"text/plain\" id=\"%s\">", id);
@@ -69,7 +69,7 @@ static un_status save_block(saver *s, const char *id, un_text *t)
     return un_file_status(s->file);
 }
 
-/* Coarser by the square root of what is too much, until it fits. */
+/* Coarsens by the square root of the excess until it fits. */
 static un_status coarsen(saver *s, un_trimesh *mesh, double triangles)
 {
     un_vec3 lo = un_v3(0, 0, 0), hi = lo;
@@ -226,7 +226,7 @@ un_status un_view_save(un_context *ctx, const un_view_save_def *def)
     static const char mark[] = "<!--undine-data-->";
     size_t size;
     if (def->directory_count < 1 || def->directory_count > UN_VIEW_RUNS_MAX || def->frame_count < 1)
-        return un_fail(ctx, UN_ERROR_ARGUMENT, "a page holds 1 to %d runs and at least a frame",
+        return un_fail(ctx, UN_ERROR_ARGUMENT, "a page has 1 to %d runs and at least one frame",
                        UN_VIEW_RUNS_MAX);
     const char *page = un_view_page(ctx, &size);
     if (!page) return UN_ERROR_UNAVAILABLE;

@@ -1,9 +1,9 @@
-/* The server, on libmicrohttpd, without a thread of its own: un_viewer_serve does all of it.
+/* The server, on libmicrohttpd, without its own thread: un_viewer_serve does all the work.
  *
- * Who may ask: programs of this machine. The socket is bound to 127.0.0.1, the peer's address is
- * looked at all the same, a Host that is not local is refused (a foreign page whose name points
- * here), and so is what a foreign page fetches. Requests are bounded in size and time: head and
- * line by the connection's memory, and a head that is not complete after some seconds ends the
+ * Only programs on this machine are answered. The socket is bound to 127.0.0.1, and the peer's
+ * address is checked as well. A Host that is not local is refused (a foreign page whose name points
+ * here), and so is what a foreign page fetches. Requests are limited in size and time: line and
+ * header by the connection's memory, and a header that is not complete after some seconds ends the
  * connection, however steadily it trickles. */
 #include "view/view.h"
 
@@ -54,7 +54,7 @@ void un_viewer_destroy(un_viewer *viewer)
 typedef struct connection_slot {
     struct MHD_Connection *connection; /* NULL: free */
     int socket;
-    double since; /* when its present head began to come in; < 0: it is being answered */
+    double since; /* when its current header began to arrive; < 0: it is being answered */
 } connection_slot;
 
 struct un_viewer {
@@ -66,8 +66,7 @@ struct un_viewer {
     struct {
         char *directory;
         un_view_scene scene;
-        /* the cells looked at last, and the file that they came from: a cut that moves is many
-         * requests for one frame */
+        /* the cells used last, and their file: a moving cut makes many requests for one frame */
         un_cells cells;
         un_cell_ranges ranges;
         char cells_file[64];
@@ -135,7 +134,7 @@ static enum MHD_Result answer_runs(un_viewer *v, struct MHD_Connection *connecti
     return result;
 }
 
-/* ?from=N: what a table has gained since. */
+/* ?from=N: what a table has gained since byte N. */
 static enum MHD_Result answer_file(un_viewer *v, struct MHD_Connection *connection,
                                    const un_route *route)
 {
@@ -143,11 +142,11 @@ static enum MHD_Result answer_file(un_viewer *v, struct MHD_Connection *connecti
     const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "from");
     if (text && *text) {
         if (strlen(text) > 18 || strspn(text, "0123456789") != strlen(text))
-            return refuse(connection, MHD_HTTP_BAD_REQUEST, "from is no number\n");
+            return refuse(connection, MHD_HTTP_BAD_REQUEST, "from is not a number\n");
         from = strtoll(text, NULL, 10);
     }
     int file = un_view_open(v->runs[route->run].directory, route->file, &size);
-    if (file < 0) return refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such file\n");
+    if (file < 0) return refuse(connection, MHD_HTTP_NOT_FOUND, "no such file\n");
     if (from > size) from = size;
     /* the response closes the file */
     struct MHD_Response *response =
@@ -162,7 +161,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Reads the cells unless they are at hand. */
+/* Reads the cells unless they are loaded already. */
 static un_status need_cells(un_viewer *v, int32_t run, const char *name)
 {
     int64_t size;
@@ -216,7 +215,7 @@ static enum MHD_Result answer_route(un_viewer *v, struct MHD_Connection *connect
     size_t size;
     const char *bytes;
     if (route->kind > UN_ROUTE_RUNS && route->run >= v->run_count)
-        return refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such run\n");
+        return refuse(connection, MHD_HTTP_NOT_FOUND, "no such run\n");
     switch (route->kind) {
     case UN_ROUTE_PAGE:
         bytes = un_view_page(v->ctx, &size);
@@ -239,7 +238,7 @@ static enum MHD_Result answer_route(un_viewer *v, struct MHD_Connection *connect
     case UN_ROUTE_NONE:
         break;
     }
-    return refuse(connection, MHD_HTTP_NOT_FOUND, "there is nothing of that name\n");
+    return refuse(connection, MHD_HTTP_NOT_FOUND, "nothing has that name\n");
 }
 
 /* ---- connections ---- */
@@ -302,7 +301,7 @@ static bool is_foreign(struct MHD_Connection *connection)
     const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
     const char *mode = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Mode");
     if (!site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0) return false;
-    return !mode || strcmp(mode, "navigate") != 0; /* a link to the page is fine */
+    return !mode || strcmp(mode, "navigate") != 0; /* a link to the page is allowed */
 }
 
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
@@ -324,7 +323,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     return answer_route(v, connection, &route);
 }
 
-/* Paths and queries are taken as they came: nothing that we know has a % in it. */
+/* Paths and queries are not decoded: none of ours has a % in it. */
 static size_t on_unescape(void *user, struct MHD_Connection *connection, char *text)
 {
     (void)user, (void)connection;
@@ -333,8 +332,7 @@ static size_t on_unescape(void *user, struct MHD_Connection *connection, char *t
 
 static void on_message(void *user, const char *format, va_list arguments)
 {
-    (void)user, (void)format,
-        (void)arguments; /* what clients do wrong is not our user's business */
+    (void)user, (void)format, (void)arguments; /* errors of clients do not concern our user */
 }
 
 /* ---- the viewer ---- */

@@ -359,7 +359,7 @@ static void refused(void **state)
     un_export_report report;
     un_export_def def = define("abc");
     assert_int_equal(un_export(ctx, &def, &report), UN_ERROR_ARGUMENT);
-    check_message(ctx, "ply, obj, vtk, usd, glb and vdb");
+    check_message(ctx, "ply, obj, vtk, usd, glb or vdb");
     def = define("ply");
     def.directory = "/nowhere";
     assert_int_equal(un_export(ctx, &def, &report), UN_ERROR_ARGUMENT);
@@ -371,7 +371,7 @@ static void refused(void **state)
     def = define("obj");
     def.surface = false;
     assert_int_equal(un_export(ctx, &def, &report), UN_ERROR_ARGUMENT);
-    check_message(ctx, "holds nothing of what was asked for");
+    check_message(ctx, "has nothing of the requested kind");
     def = define("ply");
     def.output = scratch_path("scene.lua"); /* a file */
     assert_int_equal(un_export(ctx, &def, &report), UN_ERROR_FILE);

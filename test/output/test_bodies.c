@@ -107,16 +107,16 @@ static void damage_is_seen(void **state)
     static const char *const bad[][2] = {
         {"", "is empty"},
         {"time," BALL, "is empty"}, /* no line is whole */
-        {"time," BALL "\n", ":1: there is no column body2_x"},
-        {BALL "," BODY "\n", ":1: there is no column time"},
-        {"time," BALL "," BODY "\n0," AT_REST "\n", ":2: it does not have as many numbers"},
+        {"time," BALL "\n", ":1: column body2_x is missing"},
+        {BALL "," BODY "\n", ":1: column time is missing"},
+        {"time," BALL "," BODY "\n0," AT_REST "\n", ":2: the row and the header differ"},
         {"time," BALL "," BODY "\n0," AT_REST "," AT_REST ",1\n",
-         ":2: it does not have as many numbers"},
+         ":2: the row and the header differ"},
         {"time," BALL "," BODY "\n0," AT_REST ",0,0,x,1,0,0,0\n", ":2: a number is missing"},
         {"time," BALL "," BODY "\n0," AT_REST ",0,0,nan,1,0,0,0\n", ":2: a number is missing"},
         {"time," BALL "," BODY "\n0," AT_REST "," AT_REST "\n\n", ":3: a number is missing"},
         {"time," BALL "," BODY "\n0," AT_REST "," AT_REST "\n0," AT_REST "," AT_REST "\n",
-         ":3: time does not go on"},
+         ":3: time does not increase"},
         {"time," BALL "," BODY "\n0," AT_REST ",0,0,0,0,0,0,0\n", ":2: a quaternion is not"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

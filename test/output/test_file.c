@@ -172,7 +172,7 @@ static void folder_removed_meanwhile(void **state)
     check_message(ctx, "removed meanwhile");
     check_ok(ctx, un_table_row(table, (double[]){1, 2}, 2));
     assert_int_equal(un_table_sync(table), UN_ERROR_FILE);
-    check_message(ctx, "removed while the run went on");
+    check_message(ctx, "removed during the run");
     assert_int_equal(un_table_close(table), UN_ERROR_FILE);
     check_context_end(ctx);
 }

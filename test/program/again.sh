@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What is made of a run afterwards: surfaces again, comparisons, pictures of particles and cells, a
-# contact sheet.
+# Commands on a finished run: new surfaces, comparisons, pictures of particles and cells, a contact
+# sheet.
 #   again.sh PROGRAM
 set -u
 program=$(realpath "$1")
@@ -108,7 +108,7 @@ cmp -s thick.same{,64}/frames/0000/surface.ply || fail "thick liquid is not fair
 cp -r run inplace
 expect 0 "1 surface in inplace" surface inplace --frames 1 --smoothing 0
 ! cmp -s run/frames/0001/surface.ply inplace/frames/0001/surface.ply || fail "in place: nothing changed"
-expect 2 "there are hulls and grid" surface run --with magic
+expect 2 "choose hulls or grid" surface run --with magic
 expect 2 "frames 0 to 2" surface run --frames 7
 expect 2 "resolution must be" surface run --resolution 99999
 expect 2 "has no frames" surface nothing
@@ -149,8 +149,8 @@ picture camera --scene-camera
 expect 0 "3 frames on" render run --sheet 3 --width 64 --height 36
 [ "$(od -An -j16 -N8 -tu1 run/render/sheet.png | tr -s ' ')" = " 0 0 0 216 0 0 0 48" ] ||
     fail "the sheet is not 216 x 48: $(od -An -j16 -N8 -tu1 run/render/sheet.png)"
-expect 2 "a place such as" render run --cut w=1
-expect 2 "say where with --cut" render run --show cells
+expect 2 "a plane such as" render run --cut w=1
+expect 2 "choose the plane with --cut" render run --show cells
 expect 2 "two angles" render run --light 1
 expect 2 "degrees above" render run --light 0,0
 expect 2 "--show takes" render run --show air

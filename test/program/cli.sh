@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The command line as a user and a script meet it: exit statuses, help, wrong words, interruption,
-# full disks, and files that are whole whatever happens.
+# The command line for users and scripts: exit statuses, help, wrong arguments, interruption, full
+# disks, and files that are whole whatever happens.
 #   cli.sh PROGRAM
 set -u
 program=$(realpath "$1")
@@ -58,7 +58,7 @@ for command in run check info render export surface; do
     expect 2 "$command" $command
 done
 expect 0 "usage: undine compare" compare -h
-expect 2 "goes with --resume" run drop.lua --from-frame 3
+expect 2 "from-frame needs --resume" run drop.lua --from-frame 3
 expect 2 "0 or more" run drop.lua --resume --from-frame -1
 expect 2 "did you mean \`run\`" rnu
 expect 2 "undine -h" fly
@@ -131,7 +131,7 @@ expect 2 "at most 8" view 1 2 3 4 5 6 7 8 9
 expect 2 "a whole number" view out/drop --port many
 mkdir empty && (cd empty && "$program" view >out.txt 2>err.txt)
 [ $? = 2 ] || fail "view of nothing"
-grep -q "no run in out/" empty/err.txt || fail "view of nothing: $(cat empty/err.txt)"
+grep -q "out/ has no run" empty/err.txt || fail "view of nothing: $(cat empty/err.txt)"
 if ! "$program" view out/drop --save page.html 2>&1 | grep -q "has no page"; then
     expect 0 "page.html" view out/drop --save page.html --frames 2
     grep -q "undine-0-surface-2" page.html || fail "view --save: no frames in the page"
@@ -145,7 +145,7 @@ fi
 
 # ---- exports ----
 expect 2 "ply, obj, vtk, usd, glb" export out/drop
-expect 2 "there is no format" export out/drop --to abc
+expect 2 "unknown format" export out/drop --to abc
 expect 2 "frames 0 to 3" export out/drop --to ply --frames 2:9
 expect 2 "has no frames" export plain --to ply
 expect 2 "--what takes" export out/drop --to ply --what water

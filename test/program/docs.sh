@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What the documents promise holds: links lead somewhere, and whole scenes in them, and those of
-# scenes/, are accepted.
+# The documents are right: links lead somewhere, and whole scenes in them and in scenes/ are accepted.
 # test-labels: once
 #   docs.sh PROGRAM
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Exports of a small run as programs of others read them: Khronos' glTF validator and TinyUSDZ, by
-# way of npm. ParaView and Blender are asked by `make validate`.
+# Other programs read the exports of a small run: Khronos' glTF validator and TinyUSDZ, through npm.
+# `make validate` does the same with ParaView and Blender.
 # test-labels: once slow
 #   export.sh PROGRAM
 set -eu

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run in 2D from end to end: files, tables, pictures, exports, surfaces made again, going on after
-# an interruption, any number of threads.
+# A 2D run from end to end: files, tables, pictures, exports, new surfaces, resuming after an
+# interruption, any number of threads.
 #   flat.sh PROGRAM
 set -eu
 program=$1

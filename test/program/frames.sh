@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs as they are found: still going on, killed, with a frame missing, without liquid, one cell thin,
-# under names of all kinds. Each command says what is wrong or makes whole files.
+# Runs in every condition: still going, killed, with a missing frame, without liquid, one cell thick,
+# with all kinds of names. Each command says what is wrong or makes whole files.
 # test-labels: once
 #   frames.sh PROGRAM
 set -eu
@@ -59,7 +59,7 @@ expect 2 "has frames 0 to 2" "$undine" export going --to obj --frames 3
 cp -r late gap
 rm -r gap/frames/0002 gap/export
 for command in "export --to obj" "surface -o gap2" "compare -o page.html --no-pictures"; do
-    expect 0 "has no frame 2, so that those after it, up to 3, are left out" "$undine" ${command%% *} gap ${command#* }
+    expect 0 "has no frame 2, so those after it, up to 3, are left out" "$undine" ${command%% *} gap ${command#* }
 done
 [ ! -e gap/export/obj/surface.0002.obj ] || fail "a frame that is not there was exported"
 

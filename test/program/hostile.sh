@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Scenes that want to hang, fill the machine or break out end within seconds with status 2 and one
-# sentence; scenes that are merely extreme run to their end and leave sound numbers.
-# Promises (test/promises/test_hostile.c) has more of the latter, of every method.
+# Scenes that try to hang, fill the machine or escape the sandbox end within seconds with status 2 and
+# one message; scenes that are merely extreme run to their end with valid numbers.
+# test/promises/test_hostile.c has more of the latter, for every method.
 # test-labels: slow
 #   hostile.sh PROGRAM
 set -u

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The folders' include order holds, and the script that says so notices when it does not.
+# Folders include only folders above them, and the script that checks this notices violations.
 # test-labels: once
 set -u
 check=tools/check_includes.sh

@@ -1,5 +1,5 @@
 """Kills runs at random moments, resumes them with other thread counts, and compares every file with
-those of a run that nobody disturbed.
+those of an undisturbed run.
     kill.py PROGRAM KILLS [SEED [METHOD]]
 """
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test-labels: once slow
-# Plates far thinner than a cell, upright, tilted and moving fast, part a tank: nothing gets through.
+# Plates far thinner than a cell, upright, tilted and fast, divide a tank: nothing gets through.
 #   plates.sh PROGRAM
 python3 - "$(realpath "$1")" "$(realpath "$(dirname "$0")")" <<'PY'
 import math

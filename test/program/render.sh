@@ -1,4 +1,4 @@
-# Pictures and film of a directory made by hand: frames, exit statuses, what is left behind.
+# Pictures and a film of a handmade directory: frames, exit statuses, remaining files.
 set -eu
 undine=$1
 folder=$(mktemp -d)

@@ -1,4 +1,4 @@
-"""Reads the files of a run with nothing but Python's own library: what the tests measure with."""
+"""Reads the files of a run with Python's standard library only; the tests measure with it."""
 import array
 import csv
 import json

@@ -1,9 +1,9 @@
-# A finished run is sound: every number of the tables finite, the ledger of volume too, no particle
-# outside the domain or in a solid.
+# Checks that a finished run is valid: all numbers in the tables are finite, the volume is right, no
+# particle is outside the domain or in a solid.
 #   python3 sound.py DIR X,Y,Z [--solid 'distance of x y z t'] [--squeezed] [--least N]
 #                    [--still SPEED]
-# X,Y,Z: the domain's size; squeezed: what a solid has pressed against a side of the domain may be
-# in it; least: particles in every frame; still: no particle is ever faster.
+# X,Y,Z: size of the domain; squeezed: particles that a solid presses against a side of the domain
+# may be in it; least: fewest particles in any frame; still: no particle is ever faster.
 import argparse
 import math
 import os

@@ -1,5 +1,5 @@
-# Every file under its own name in a run's directory is whole: sizes match headers, JSON is JSON,
-# tables have whole rows (the last one may be cut short by a kill; --killed allows that).
+# Checks that every file in a run's directory is whole: sizes match headers, JSON is valid, tables
+# have whole rows (--killed allows a last row that was cut short).
 #   python3 verify.py DIR STATUS [--killed]
 import glob
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `undine view` in headless Chromium, driven by way of npm's playwright-core.
+# `undine view` in headless Chromium, driven by playwright-core from npm.
 # test-labels: once slow
 #   view.sh PROGRAM [PICTURES]
 set -eu

@@ -328,7 +328,7 @@ static void bad_numbers_are_tried_again(void **state)
         trouble(3, 2, kind ? UN_OK : UN_ERROR_NUMERIC);
         folder_ok(&run);
         assert_int_equal(failed_times, 2);
-        assert_non_null(strstr(run.log, "tried again with a step of"));
+        assert_non_null(strstr(run.log, "trying again with a step of"));
         assert_non_null(strstr(run.log, "particle is at ("));
         assert_true(shortest < 0.02 && shortest > 0);
         trouble(0, 0, UN_OK);

@@ -1,5 +1,5 @@
-# Called by cases.py under `blender --background --python ... -- RUN LOADER`: what the loader brings
-# in, frame by frame, held against the run's own files.
+# Called by cases.py under `blender --background --python ... -- RUN LOADER`: compares what the
+# loader reads, frame by frame, with the run's own files.
 import csv
 import importlib.util
 import os

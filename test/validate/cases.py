@@ -1,5 +1,5 @@
-"""The list of cases. A case is a function that is given a Bench (a method, and how to run scenes with
-it) and says what it found by bench.row and bench.line. Bounds are for every method unless a dict
+"""The list of cases. A case is a function that gets a Bench (a method, and how to run scenes with it)
+and reports its results by bench.row and bench.line. A bound applies to every method unless a dict
 names some: {"": 0.03, "tet": 0.02}."""
 import glob
 import math

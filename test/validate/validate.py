@@ -1,6 +1,6 @@
 """Comparisons with experiments, theory and other programs, too slow for `make check`: the cases of
-cases.py times the methods of the program. Results are kept in results.json, so that a single case may be
-run again; docs/validation.md and its plots are written from them after each one.
+cases.py with every method of the program. Results are kept in results.json, so a single case can be run
+again; docs/validation.md and its plots are rewritten from them after each case.
     validate.py PROGRAM [CASE...] [--method M]... [--list] [--page]
 """
 import argparse

@@ -326,8 +326,8 @@ function lookPage() {
     rows.hidden = state.cutAxis < 0;
     by.hidden = state.cutAxis < 0 || !cells();
     note.hidden = state.cutAxis < 0 || (cells() && !saved);
-    if (cells()) note.replaceChildren("A saved page holds the cells in the middle only.");
-    else note.replaceChildren("This run holds no cells; the cut shows the particles next to it. To see cells, run with ", make("code", { textContent: "--set output.mesh=true" }));
+    if (cells()) note.replaceChildren("A saved page has the cells in the middle only.");
+    else note.replaceChildren("This run has no cells; the cut shows the particles next to it. To see cells, run with ", make("code", { textContent: "--set output.mesh=true" }));
     slider.disabled = fixedCut();
     slider.value = state.cutAt;
     if (views[0] && state.cutAxis >= 0) out.textContent = `${axes[state.cutAxis]} ${number(state.cutAt * views[0].size.getComponent(state.cutAxis))} m`;
