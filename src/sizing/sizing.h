@@ -107,10 +107,21 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
 un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
                           const un_sizing_nodes *nodes, double grade);
 
+/* ---- sizes at particles (particles.c) ---- */
+
+/* The size at particle q, which is at x: the mesh interpolates its nodes' sizes. From any thread.
+ */
+typedef double un_sizing_at(const void *arg, int64_t q, un_vec3 x);
 /* Gives particles their wanted size. It shrinks at once and grows slowly, so that detail appears
- * where it is needed and fades where it was (particles.c). */
-void un_sizing_to_particles(un_context *ctx, un_markers *markers, const float *size,
-                            const un_tets *mesh, double dt);
+ * where it is needed and fades where it was. */
+void un_sizing_to_particles(un_context *ctx, un_particles *particles, un_sizing_at *at,
+                            const void *arg, double dt);
+typedef struct un_sizing_on_tets {
+    const un_tets *mesh;
+    const float *size;  /* at nodes */
+    const int32_t *tet; /* at particles: the tet that holds it, or a guess */
+} un_sizing_on_tets;
+double un_sizing_at_tets(const void *on_tets, int64_t q, un_vec3 x); /* linear in each tet */
 void un_sizing_forget(un_particles *particles); /* any size is as good before the first */
 
 /* ---- the budget (budget.c) ---- */

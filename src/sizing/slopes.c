@@ -6,10 +6,10 @@
  *     sum_m (g . e - (f_m - f_n) / d)^2.
  *
  * For the curvature div m, m = grad phi / |grad phi|, the gradient halfway to a neighbour is the
- * mean of both nodes' gradients, but along e it is (phi_m - phi_n) / d: so that what turns within
- * one cell, such as a thin sheet, shows. The divergence is the trace of the least-squares gradient
- * of m, from the m halfway to the neighbours and their mean. As for tets flat surfaces are flat at
- * the mesh's boundary too. */
+ * mean of both nodes' gradients, but along e it is (phi_m - phi_n) / d: normals that turn within
+ * one cell, as in a thin sheet, show. The divergence is the trace of the least-squares gradient of
+ * m, from the m halfway to the neighbours and their mean. As on tets, flat surfaces are flat at the
+ * mesh's boundary too. */
 #include "sizing/sizing.h"
 
 /* Least determinant of the normal equations over the cube of their trace; 1/27 for even
