@@ -1,14 +1,14 @@
 /* Numbers at nodes, carried from mesh to mesh.
  *
- * Nodes that stay are known by their key and keep theirs. New nodes take the mean of those around
- * them. */
+ * Nodes that stay are found by their key and keep their numbers. New nodes take the mean of the
+ * nodes around them. */
 #include "mesh/mesh.h"
 
 un_status un_node_memory_keep(un_context *ctx, un_node_memory *m, const un_tets *mesh,
                               double *const *value, int width)
 {
     size_t count = (size_t)mesh->node_count;
-    if (count == 0) return UN_OK; /* a new mesh; or its owner has kept it before */
+    if (count == 0) return UN_OK; /* no mesh yet, or its values were kept before */
     m->count = 0;
     UN_TRY(un_array_need(ctx, (void **)&m->key, &m->capacity[0], count + 1, sizeof *m->key));
     memcpy(m->key, mesh->node_key, count * sizeof *m->key);

@@ -1,4 +1,4 @@
-/* Cells for output: memory, checks, and the cells of the grid and of tets. */
+/* Cells for output: memory, checks, and how they are made from the grid and from tets. */
 #include "mesh/mesh.h"
 
 int32_t un_cell_corners(int32_t type)
@@ -69,7 +69,7 @@ bool un_cells_validate(const un_cells *cells, const char **reason)
         int32_t corners = un_cell_corners(cells->type[c]);
         *reason = "a cell is of an unknown type";
         if (corners == 0) return false;
-        *reason = "a cell has not as many corners as its type";
+        *reason = "a cell does not have as many corners as its type";
         if ((int64_t)cells->first[c] + corners != cells->first[c + 1]) return false;
         if (cells->first[c + 1] > cells->first[cells->count]) return false;
         *reason = "a corner is not among the points";
@@ -82,10 +82,10 @@ bool un_cells_validate(const un_cells *cells, const char **reason)
     return true;
 }
 
-/* ---- which cells and points there are ---- */
+/* ---- which cells and points are written ---- */
 
-/* Both arrays hold 1 or 0 at first and then, by un_parallel_scan, numbers: what counts has a
- * greater number behind it. */
+/* Both arrays first hold 1 or 0 and then, by un_parallel_scan, numbers: an item that counts is
+ * followed by a greater number. */
 typedef struct selection {
     int32_t *cell, *point;
 } selection;
@@ -132,7 +132,7 @@ static void select_cubes(void *arg, int64_t begin, int64_t end)
         a->select.cell[c] = a->in->phi[c] < 0 && a->in->open[c] > 0;
 }
 
-/* By rows of nodes: the cells around. */
+/* Marks the nodes of the cells that count, by rows of nodes. */
 static void select_nodes(void *arg, int64_t begin, int64_t end)
 {
     grid_args *a = arg;
@@ -178,7 +178,7 @@ static void fill_cubes(void *arg, int64_t begin, int64_t end)
             int32_t to = a->select.cell[c];
             int corners = 1 << g->dim;
             for (int n = 0; n < corners; n++) {
-                int s = g->dim == 2 ? n ^ n >> 1 : n; /* a quad's corners go round */
+                int s = g->dim == 2 ? n ^ n >> 1 : n; /* corners of a quad are in cyclic order */
                 a->out->corner[corners * to + n] =
                     a->select.point[un_grid_node(g, i + (s & 1), j + (s >> 1 & 1), k + (s >> 2))];
             }

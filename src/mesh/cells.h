@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-/* Numbers and orders of corners as in VTK. Triangles and quads are the cells of two dimensions. */
+/* Type numbers and the order of corners are VTK's. Triangles and quads are the cells in 2D. */
 typedef enum un_cell_type {
     UN_CELL_TRIANGLE = 5,
     UN_CELL_QUAD = 9,
@@ -27,28 +27,29 @@ typedef struct un_cells {
     un_vec3 *velocity; /* m/s */
 } un_cells;
 
-/* 0: not a type that we know. */
+/* The number of corners; 0: an unknown type. */
 int32_t un_cell_corners(int32_t type);
-/* Room for what the counts say; first, corner and type are the caller's to fill. */
+/* Allocates for these counts; the caller fills first, corner and type. */
 un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t point_count, int64_t count,
                          int64_t corner_count);
 void un_cells_free(un_context *ctx, un_cells *cells);
-/* Known types, as many corners as they have, all of them points, and no cell without extent. */
+/* Checks that types are known and have the right number of corners, that corners are points, and
+ * that no cell has zero size. */
 bool un_cells_validate(const un_cells *cells, const char **reason);
-/* The longest side of the cell's bounding box, m: of the tets of a leaf the leaf's edge or half of
- * it. */
+/* The longest side of the cell's bounding box, m. For the tets of a leaf it is the leaf's edge or
+ * half of it. */
 double un_cells_size(const un_cells *cells, int64_t c);
 
 /* The polygons in which the plane x[axis] = at meets the cells, corners counterclockwise as seen
- * from above the plane. A cell holds its lower end and not its upper one, so that a plane through
- * faces shows each face once. Of flat cells those that lie in the plane are themselves the polygon.
- * Neighbouring polygons share points. The same for any number of threads. */
+ * from above the plane. A cell includes its lower end but not its upper one, so that a plane
+ * through faces shows each face once. A flat cell that lies in the plane is its own polygon.
+ * Neighbouring polygons share points. The result is the same for any number of threads. */
 typedef struct un_slice {
     int32_t point_count, count;
     un_vec3 *point;
     int32_t *first; /* count + 1: polygon i has corner[first[i]] .. corner[first[i + 1]] */
     int32_t *corner;
-    int32_t *cell; /* whose polygon it is; ascending */
+    int32_t *cell; /* the cell of each polygon; ascending */
 } un_slice;
 
 un_status un_cells_cut(un_context *ctx, un_slice *slice, const un_cells *cells, int32_t axis,

@@ -1,10 +1,10 @@
 /* Cells cut by an axis-aligned plane.
  *
- * An edge is cut where one end lies above the plane and the other does not; the points of a convex
- * cell's cut edges, in order of their direction from the middle, are its polygon. A point is known
- * by its edge, or by its node where the plane passes through that: so neighbours share points
- * exactly, whatever round-off does to their places, and polygons that shrink to an edge or a point
- * are seen as such. */
+ * An edge is cut if one end lies above the plane and the other does not. The polygon of a convex
+ * cell consists of the points of its cut edges, in order of their direction from the middle. A
+ * point is identified by its edge, or by its node if the plane passes through the node. So
+ * neighbours share points exactly, whatever the round-off of their places, and polygons that shrink
+ * to an edge or a point are recognised. */
 #include "mesh/mesh.h"
 
 #define EDGES_MAX 12
@@ -60,11 +60,12 @@ typedef struct cut_args {
     un_slice *out;
     int32_t axis;
     double at;
-    int32_t *corners; /* by cell: of its polygon; 0: none. Then, summed, the first of them */
+    int32_t
+        *corners; /* by cell: how many its polygon has, 0: none; then, summed, the first of them */
     int32_t *polygon; /* by cell: its polygon, 1 or 0 at first */
     uint64_t *key;    /* by corner of a polygon */
     int32_t *order;   /* of the keys */
-    int32_t *point;   /* by place in that order: 1 where a point is new; then its number */
+    int32_t *point;   /* by place in that order: 1 if the point is new; then its number */
 } cut_args;
 
 static inline double along(un_vec3 x, int32_t axis)
@@ -91,7 +92,7 @@ static un_vec3 place_of(const cut_args *a, uint64_t key)
     return x;
 }
 
-/* Grows with the direction (u, v), once around, as its angle does. */
+/* Grows with the angle of the direction (u, v), once around. */
 static double turn(double u, double v)
 {
     double sum = fabs(u) + fabs(v), slope = sum > 0 ? v / sum : 0;
@@ -121,7 +122,7 @@ static void order_corners(const cut_args *a, uint64_t *key, int32_t count)
     }
 }
 
-/* The corners of cell c's polygon, ordered if wanted; how many. */
+/* Finds the corners of cell c's polygon, in order if wanted; returns how many. */
 static int32_t cut_cell(const cut_args *a, int64_t c, uint64_t key[EDGES_MAX], bool ordered)
 {
     const un_cells *cells = a->cells;
@@ -148,7 +149,7 @@ static int32_t cut_cell(const cut_args *a, int64_t c, uint64_t key[EDGES_MAX], b
         key[count] =
             x[low] == a->at ? key_of(corner[low], corner[low]) : key_of(corner[p], corner[q]);
         while (key[k] != key[count]) k++;
-        if (k == count) count++; /* not there yet */
+        if (k == count) count++; /* a new one */
     }
     if (count < 3) return 0;
     if (ordered) order_corners(a, key, count);

@@ -11,7 +11,7 @@ void un_faces_free(un_context *ctx, un_faces *faces)
 typedef struct number_args {
     un_faces *faces;
     const un_tets *mesh;
-    const int32_t *behind; /* as un_tets_adjacency finds it */
+    const int32_t *behind; /* from un_tets_adjacency */
     int32_t *first;        /* by tet: the number of its first own face */
 } number_args;
 
@@ -45,7 +45,7 @@ static void fill_own(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The others are found among their owner's: the one that leads back. Two tets share one face. */
+/* The other faces: the owner's face that leads back to this tet. Two tets share one face. */
 static void fill_others(void *arg, int64_t begin, int64_t end)
 {
     number_args *a = arg;

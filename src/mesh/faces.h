@@ -1,10 +1,10 @@
-/* The faces between tets, numbered: for methods with velocities on faces. */
+/* Numbered faces of tets, for methods with velocities on faces. */
 #ifndef UN_MESH_FACES_H
 #define UN_MESH_FACES_H
 
 #include "mesh/tets.h"
 
-/* A face belongs to the first of its tets; its normal points out of that one. */
+/* A face belongs to the first of its tets; its normal points out of that tet. */
 typedef struct un_faces {
     int32_t count;
     int32_t *corner;      /* 4 t + i: the face of tet t opposite its node i */
@@ -20,7 +20,7 @@ static inline int32_t un_face_tet(const un_faces *faces, int32_t f)
 {
     return faces->corner[f] / 4;
 }
-/* Its nodes. */
+/* The nodes of a face. */
 static inline void un_face_nodes(const un_faces *faces, const un_tets *mesh, int32_t f,
                                  int32_t n[3])
 {
@@ -34,7 +34,7 @@ static inline un_vec3 un_face_center(const un_faces *faces, const un_tets *mesh,
     un_vec3 sum = un_add(un_add(mesh->x[n[0]], mesh->x[n[1]]), mesh->x[n[2]]);
     return un_scale(sum, 1.0 / 3);
 }
-/* Normal times area: -3 V grad of the opposite node's coordinate. */
+/* Normal times area: -3 V times the gradient of the opposite node's barycentric coordinate. */
 static inline un_vec3 un_face_area(const un_faces *faces, const un_tets *mesh, int32_t f)
 {
     int32_t c = faces->corner[f], t = c / 4;

@@ -1,8 +1,8 @@
 /* Neighbours of leaves, eight leaves at a time.
  *
- * Eight leaves of one size that fill a cube, a family, follow each other along the curve. If the
- * cubes of that size beside them are families too, as in most of a mesh, one lookup for each cube
- * gives the neighbours of all eight. */
+ * Eight leaves of one size that fill a cube are called a family; they follow each other along the
+ * Morton curve. If the cubes of that size beside them are families too, as in most of a mesh, one
+ * lookup for each cube gives the neighbours of all eight. */
 #ifndef UN_MESH_FAMILIES_H
 #define UN_MESH_FAMILIES_H
 
@@ -16,8 +16,8 @@
 #define UN_BESIDE_CORNERS                                                                          \
     (1u << 0 | 1u << 2 | 1u << 6 | 1u << 8 | 1u << 18 | 1u << 20 | 1u << 24 | 1u << 26)
 
-/* By child and neighbour: the cube beside the family that the neighbour lies in, and which child
- * of that cube it is; and by child and cube, the neighbours in it. */
+/* By child and neighbour: the cube beside the family in which the neighbour lies, and which child
+ * of that cube it is. By child and cube: the neighbours in that cube. */
 typedef struct un_family_steps {
     uint8_t cube[8][27], child[8][27];
     uint32_t in_cube[8][27];
@@ -66,7 +66,7 @@ static inline un_leaf_place un_leaf_place_of(const un_octree *tree, int32_t c)
     return p;
 }
 
-/* The cube of the given size beside a place; must lie in the brick. */
+/* The cube of the given size beside a place; it must lie in the brick. */
 static inline uint64_t un_beside_key(const int32_t at[3], int32_t size, int32_t d)
 {
     return un_morton((uint32_t)(at[0] + (d % 3 - 1) * size),
@@ -74,8 +74,8 @@ static inline uint64_t un_beside_key(const int32_t at[3], int32_t size, int32_t 
                      (uint32_t)(at[2] + (d / 9 - 1) * size));
 }
 
-/* Whether leaves c .. c + 7 are a family. Between the first and the last child there is room for
- * just the six others. */
+/* Are leaves c .. c + 7 a family? Between the first and the last child there is room for exactly
+ * six others. */
 static inline bool un_is_family(const un_octree *tree, int32_t c)
 {
     int32_t shift = 3 * (tree->level_max - tree->level[c]);
@@ -85,14 +85,14 @@ static inline bool un_is_family(const un_octree *tree, int32_t c)
 }
 
 typedef struct un_family {
-    int32_t first;      /* of its leaves; -1: not a family but a single leaf */
-    uint32_t larger;    /* cubes beside that lie in a larger leaf */
-    uint32_t mixed;     /* cubes beside that hold anything but a family of the same size */
+    int32_t first;      /* of its leaves; -1: a single leaf, not a family */
+    uint32_t larger;    /* cubes beside it that lie in a larger leaf */
+    uint32_t mixed;     /* cubes beside it that hold anything but a family of the same size */
     int32_t beside[27]; /* the larger leaf, or the family's first; not set where mixed */
 } un_family;
 
-/* Looks at the cubes beside the family of leaf c, those of the set only; false, and a family of
- * none, if c does not begin a family. */
+/* Examines the cubes of the set beside the family that starts at leaf c. If no family starts there:
+ * false, and a single leaf. */
 static inline bool un_family_look(const un_octree *tree, int32_t c, uint32_t set, un_family *family)
 {
     family->first = -1;
@@ -112,8 +112,8 @@ static inline bool un_family_look(const un_octree *tree, int32_t c, uint32_t set
     return true;
 }
 
-/* In loops over blocks of leaves a family belongs to the block of its first leaf: the first leaf
- * from `begin` on that is not part of an earlier block's family. */
+/* In loops over blocks of leaves a family belongs to the block of its first leaf. Returns the first
+ * leaf from `begin` on that is not part of an earlier block's family. */
 static inline int64_t un_family_begin(const un_octree *tree, int64_t begin)
 {
     int32_t shift = 3 * (tree->level_max - tree->level[begin]);
@@ -124,8 +124,8 @@ static inline int64_t un_family_begin(const un_octree *tree, int64_t begin)
     return first + 8;
 }
 
-/* The leaf at the near corner of the neighbour d of child k, a single leaf if there is no family.
- * It must lie in the brick, and in the set that was looked at. */
+/* The leaf at the near corner of neighbour d of child k, or of the single leaf if there is no
+ * family. It must lie in the brick and in the set that was examined. */
 static inline int32_t un_family_neighbour(const un_octree *tree, const un_family *family,
                                           const un_family_steps *steps, int32_t k,
                                           const un_leaf_place *p, int32_t d)

@@ -1,5 +1,5 @@
-/* Mesh: the cells a method computes on, and the solids as these cells see them: the uniform grid
- * here, the octree and its tets in headers of their own. */
+/* Mesh: the cells a method computes on, and the solids sampled on them. The uniform grid is here;
+ * the octree and its tets have headers of their own. */
 #ifndef UN_MESH_H
 #define UN_MESH_H
 
@@ -27,13 +27,13 @@ typedef struct un_grid {
     un_vec3 origin; /* of cell (0, 0, 0) */
     un_vec3 size;   /* the domain is [0, size] */
     double volume;  /* of a cell, m3 (2D: m2) */
-    double half[3]; /* of a cell, in cells: 1/2; 0 along z in 2D */
+    double half[3]; /* half a cell, in cells: 1/2; 0 along z in 2D */
     int64_t cell_count, node_count;
     int64_t stride[3];      /* of cells: 1, n0, n0 n1 */
     int64_t node_stride[3]; /* of nodes: 1, n0 + 1, ... */
 } un_grid;
 
-/* finest: cells along the longest side. A size without depth, z = 0, makes a grid of 2D. */
+/* finest: cells along the longest side. A size without depth, z = 0, makes a 2D grid. */
 un_grid un_grid_make(un_vec3 size, int32_t finest);
 
 static inline int64_t un_grid_cell(const un_grid *g, int32_t i, int32_t j, int32_t k)
@@ -55,7 +55,7 @@ static inline un_vec3 un_grid_node_position(const un_grid *g, int32_t i, int32_t
 }
 
 /* Fields at cell centres, multilinear. The point must lie in the domain. Functions that end in _in
- * are told the dimensions of the grid, for kernels that know them. */
+ * take the dimension as an argument, for kernels that know it. */
 typedef struct un_stencil {
     int64_t base;
     double f[3];
@@ -93,7 +93,7 @@ static inline double un_grid_sample(const un_grid *g, const float *field, un_vec
 {
     return g->dim == 2 ? un_grid_sample_in(g, field, x, 2) : un_grid_sample_in(g, field, x, 3);
 }
-/* The gradient of the same interpolant, per metre. */
+/* The gradient of the same interpolant, 1/m. */
 UN_KERNEL un_vec3 un_grid_gradient_in(const un_grid *g, const float *field, un_vec3 x, int dim)
 {
     un_stencil t = un_grid_stencil_in(g, x, 0.5, dim);
@@ -117,7 +117,8 @@ static inline un_vec3 un_grid_gradient(const un_grid *g, const float *field, un_
     return g->dim == 2 ? un_grid_gradient_in(g, field, x, 2) : un_grid_gradient_in(g, field, x, 3);
 }
 /* Velocities at faces: u[a] of the lower face of axis a. Along each axis a point has a place among
- * the faces and one among the centres; the components mix them. */
+ * the faces and one among the centres; each component uses the first along its own axis and the
+ * second along the others. */
 typedef struct un_face_stencil {
     int64_t base[3]; /* by component */
     double f[3][2];  /* by axis: share towards the upper face, the upper centre */
@@ -182,7 +183,7 @@ static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_
     return g->dim == 2 ? un_faces_sample_axis_in(g, u, x, axis, 2)
                        : un_faces_sample_axis_in(g, u, x, axis, 3);
 }
-/* In the domain and not on its boundary. */
+/* Is x inside the domain, not on its boundary? */
 static inline bool un_grid_encloses(const un_grid *g, un_vec3 x)
 {
     un_vec3 size = g->size;
@@ -190,12 +191,12 @@ static inline bool un_grid_encloses(const un_grid *g, un_vec3 x)
            (g->dim == 2 || (x.z > 0 && x.z < size.z));
 }
 
-/* ---- where the liquid of a level set at cell centres ends (probe.c) ---- */
+/* ---- probes of a level set at cell centres (probe.c) ---- */
 
-/* Along an axis: the largest (sign +1) or the smallest coordinate; NaN without liquid. */
+/* The liquid's largest (sign +1) or smallest coordinate along an axis; NaN without liquid. */
 double un_grid_front(un_context *ctx, const float *phi, const un_grid *grid, int32_t axis,
                      double sign);
-/* From the top down to the first liquid above at.x, at.z; 0 where it is dry. */
+/* The height of the first liquid from the top down at at.x, at.z; 0 where it is dry. */
 double un_grid_height(const float *phi, const un_grid *grid, un_vec3 at);
 
 /* ---- walls (walls.c): closed sides and solids ---- */
@@ -204,11 +205,11 @@ typedef struct un_walls {
     un_context *ctx;
     const un_grid *grid;
     const un_scene *scene;
-    const un_bodies *bodies; /* of somebody else */
-    /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
-     * a lower bound. Moving bodies count within three cells of them only. */
+    const un_bodies *bodies; /* not owned */
+    /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids a
+     * lower bound. Moving bodies count only within three cells of them. */
     float *phi;
-    float *phi_static;    /* without the moving bodies; phi itself when none moves */
+    float *phi_static;    /* without the moving bodies; phi itself if none moves */
     int16_t *body;        /* at nodes: the nearest body, -1 a side; NULL unless a body needs it */
     int16_t *body_static; /* without the moving bodies; NULL unless a body moves */
     float *area[3];       /* at faces: open fraction; NULL for the third axis in 2D */
@@ -216,32 +217,34 @@ typedef struct un_walls {
     float *velocity[3];   /* at faces: of the solid there; NULL unless a body moves */
 } un_walls;
 
-/* sampled: false leaves the arrays out, for callers that only ask exact distances. */
+/* sampled: false leaves the arrays out, for callers that need exact distances only. */
 un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_bodies *bodies,
                           bool sampled, un_walls **walls);
 void un_walls_destroy(un_walls *walls);
-/* Samples the bodies again, after they have moved, where they are at the end of the step: there the
- * pressure must meet them. */
+/* Samples the bodies again after they have moved, at the end of the step: the pressure must match
+ * them there. */
 void un_walls_update(un_walls *walls);
 /* Distance to closed sides and solids, interpolated from the nodes. */
 double un_walls_distance(const un_walls *walls, un_vec3 x);
 /* As above but exact, bodies at the end of the step: slow, for the few points that need it. */
 double un_walls_distance_exact(const un_walls *walls, un_vec3 x);
-un_vec3 un_walls_normal(const un_walls *walls, un_vec3 x); /* away from the wall; zero far off */
+un_vec3 un_walls_normal(const un_walls *walls,
+                        un_vec3 x); /* away from the wall; zero far from it */
 /* Distance from x to the closed sides of the domain alone, positive inside. */
 double un_walls_sides(const un_walls *walls, un_vec3 x);
-size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* what create will take */
+size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* that create will take */
 
 /* Share of a triangle where the linear function with these values at its corners is positive. */
 double un_triangle_fraction(const double v[3]);
 /* Share of a tet's volume where the linear function with these values at its nodes is positive. */
 double un_tet_fraction(const double v[4]);
-/* Integrals of the four hat functions over that part, in tet volumes. Their sum is the share. */
+/* Integrals of the four hat functions over that part, divided by the tet's volume. Their sum is the
+ * share. */
 void un_tet_open_integrals(const double v[4], double integral[4]);
 
 /* ---- walls on tets (tet_walls.c) ---- */
 
-/* The closed sides and solids of `walls` (made without its own samples) as the tets see them. */
+/* The closed sides and solids of `walls` (made without samples of its own), sampled on the tets. */
 typedef struct un_tet_walls {
     un_context *ctx;
     const un_walls *walls;
@@ -249,14 +252,15 @@ typedef struct un_tet_walls {
     /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids
      * a lower bound. */
     float *phi;
-    float *cut;       /* the same without the sides that no cell crosses; NULL: nothing is cut */
+    float *cut;       /* the same without the sides that cross no cell; NULL: nothing is cut */
     float *phi_solid; /* to solids alone; NULL without solids */
     int16_t *body;    /* at nodes: the nearest solid; NULL without solids */
     float *open;      /* at tets: open share of the volume */
     float *node_open; /* at nodes: integral of the node's hat function over open space, m3 */
-    un_vec3 *u_solid; /* at tets: of the solid in it, zero where none is; NULL unless one moves */
-    /* Distances to the solids that stand still, kept from mesh to mesh: nodes that stay are not
-     * asked again. */
+    un_vec3 *
+        u_solid; /* at tets: velocity of the solid in it, zero without one; NULL unless one moves */
+    /* Distances to static solids, kept from mesh to mesh: they are not computed again at nodes that
+     * stay. */
     uint64_t *old_key;
     float *still, *old_still;
     int16_t *still_body, *old_still_body;
@@ -266,14 +270,15 @@ typedef struct un_tet_walls {
 
 void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls);
 void un_tet_walls_free(un_tet_walls *tw);
-/* Samples the walls on a new mesh, the bodies where they are at the end of the step. */
+/* Samples the walls on a new mesh, with the bodies at the end of the step. */
 un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh);
 /* Again on the same mesh, after bodies have moved. */
 void un_tet_walls_move(un_tet_walls *tw);
-/* At node n, away from the solid: the mean over the node's tets. Needs solids. */
+/* The normal at node n, away from the solid: the mean over the node's tets. There must be
+ * solids. */
 un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n);
 
-/* ---- from mesh to mesh (carry.c) ---- */
+/* ---- values carried from mesh to mesh (carry.c) ---- */
 
 /* Numbers at the nodes of the last mesh, by the nodes' keys. */
 #define UN_NODE_MEMORY_WIDTH 2
@@ -287,15 +292,15 @@ void un_node_memory_free(un_context *ctx, un_node_memory *memory);
 /* Does nothing for a mesh without nodes. */
 un_status un_node_memory_keep(un_context *ctx, un_node_memory *memory, const un_tets *mesh,
                               double *const *value, int width);
-/* value[k][n] at the nodes of a new mesh; known: scratch, a byte a node. */
+/* value[k][n] at the nodes of a new mesh; known: scratch, one byte per node. */
 void un_node_memory_recall(un_context *ctx, const un_node_memory *memory, const un_tets *mesh,
                            double *const *value, int width, uint8_t *known);
 
 /* ---- trees around a shape (octree_shape.c) ---- */
 
-/* Even leaves over the box, as fine as eight particles to each allow. Empties the arena. */
+/* Leaves of one size over the box, as fine as eight particles in each allow. Empties the arena. */
 un_status un_octree_cover(un_octree *tree, un_arena *arena, un_box3 box, double particles_max);
-/* Halves leaves where the shape is bent, as long as there are not more particles than this. */
+/* Halves leaves where the shape is curved, as long as there are not more particles than this. */
 un_status un_octree_follow(un_octree *tree, un_arena *arena, const un_shape *shape,
                            double particles_max);
 

@@ -1,7 +1,7 @@
 /* The octree's shape, lookup and checks; built in octree_build.c. */
 #include "mesh/octree.h"
 
-/* Sides that are a whole number of cubes long up to this share of one get no cube beyond. */
+/* A side that is a whole number of cubes up to this share of one gets no extra cube. */
 #define SIDE_TOLERANCE 1e-6
 
 void un_octree_init(un_context *ctx, un_octree *tree, un_vec3 size, int32_t coarsest,
@@ -95,7 +95,7 @@ bool un_octree_validate(const un_octree *tree, const char **reason)
             if (d[0] && d[1] && d[2]) continue;
             int32_t m =
                 un_octree_find_at(tree, at[0] + s * d[0], at[1] + s * d[1], at[2] + s * d[2]);
-            /* A neighbour that is finer by two sees this leaf from its own side. */
+            /* A neighbour that is finer by two levels is found from its own side. */
             if (m >= 0 && tree->level[m] + 1 < tree->level[c])
                 return invalid(reason, "leaves that share a face or an edge differ by two levels");
         }

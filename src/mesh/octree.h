@@ -6,8 +6,8 @@
  * the finest leaf, so that corners and centres of leaves are integers: places compare, sort and
  * match exactly.
  *
- * A domain without depth has a quadtree: one layer of squares in the plane z = 0, by the same code.
- * Keys keep their three lanes, that of z is 0. */
+ * A domain without depth has a quadtree: one layer of squares in the plane z = 0, made by the same
+ * code. Keys keep their three coordinates; z is 0. */
 #ifndef UN_MESH_OCTREE_H
 #define UN_MESH_OCTREE_H
 
@@ -31,7 +31,7 @@ typedef struct un_octree {
     uint8_t *level; /* by leaf */
     size_t capacity_key, capacity_level;
     /* Lookup: a table along the curve at one level bounds the bisection. */
-    int32_t *table; /* first leaf at or after each cube of level table_level, and one more */
+    int32_t *table; /* first leaf at or after each cube of level table_level, and the end */
     int32_t table_level, table_shift;
     size_t capacity_table;
 } un_octree;
@@ -43,9 +43,9 @@ void un_octree_init(un_context *ctx, un_octree *tree, un_vec3 size, int32_t coar
                     int32_t finest);
 void un_octree_free(un_octree *tree);
 
-/* What a tree must resolve: the leaf at point i has at least level[i], and so have all leaves of
- * the block of (2 reach[i] + 1)^dim leaves of that level around it. Points outside the brick count
- * at its boundary. level and reach may be NULL: level_max and 0. */
+/* What a tree must resolve: the leaf at point i has at least level[i], and so do all leaves in the
+ * block of (2 reach[i] + 1)^dim leaves of that level around it. Points outside the brick count at
+ * its boundary. level and reach may be NULL: level_max and 0. */
 typedef struct un_octree_request {
     int64_t count;
     const double *x[3];
@@ -58,8 +58,9 @@ typedef struct un_octree_request {
  * points. */
 un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request);
 
-/* The finest cube along an axis that holds the coordinate x: exactly h i <= x < h (i + 1), as
- * corners and nodes are computed; clamped to the brick, NaN at its lower end. */
+/* The index of the finest cube along an axis that holds the coordinate x: exactly h i <= x < h (i +
+ * 1), with corners and nodes computed the same way. Clamped to the brick; NaN gives its lower
+ * end. */
 static inline int32_t un_octree_index(const un_octree *tree, double x, int axis)
 {
     double s = x * tree->inverse_h;
@@ -85,7 +86,7 @@ static inline int32_t un_octree_find_key(const un_octree *tree, uint64_t key)
     int32_t first = tree->table[m];
     uint32_t count = (uint32_t)(tree->table[m + 1] - first);
     const uint64_t *k = tree->key + first;
-    /* How many of the leaves that begin in the cube begin at or before the key. */
+    /* Counts the leaves that begin in the cube at or before the key. */
     while (count > 0) {
         uint32_t half = (count + 1) / 2;
         k += k[half - 1] <= key ? half : 0;
@@ -98,7 +99,8 @@ static inline double un_octree_size(const un_octree *tree, int32_t level)
 {
     return tree->edge[level];
 }
-/* The coarsest level whose leaves are not wider than size (up to round-off); level_max if none. */
+/* The coarsest level whose leaves are at most `size` wide (up to round-off); level_max if none
+ * is. */
 int32_t un_octree_level(const un_octree *tree, double size);
 static inline un_vec3 un_octree_corner(const un_octree *tree, int32_t leaf)
 {
@@ -107,7 +109,7 @@ static inline un_vec3 un_octree_corner(const un_octree *tree, int32_t leaf)
                  tree->h * un_morton_gather(k >> 2));
 }
 
-/* Sorted, complete, balanced across faces and edges. */
+/* Checks that leaves are sorted, complete, and balanced across faces and edges. */
 bool un_octree_validate(const un_octree *tree, const char **reason);
 
 #endif

@@ -2,19 +2,20 @@
  *
  * A cube that is split is called inner. Level by level, I_l is the sorted set of inner cubes, each
  * as the Morton code of its place among the cubes of level l. A leaf wanted at level l makes its
- * parent inner. From the finest level up: where q is inner, q's 18 neighbours across faces and
- * edges must exist, so their parents are inner, and q's own:
+ * parent inner. From the finest level up: if q is inner, its 18 neighbours across faces and edges
+ * must exist, so their parents and its own are inner:
  *
  *     I_(l-1) = wanted_(l-1) + parents of I_l + parents of the neighbours of I_l
  *
- * That is necessary for balance and sufficient, so the tree is the coarsest. Siblings share their
- * neighbours' parents: a family is treated at once, and a level costs little more than an eighth of
- * the next finer one. Leaves are the children of inner cubes that are not inner themselves; counts
- * of leaves go up the tree, first places come down. */
+ * That is necessary and sufficient for balance, so the tree is the coarsest. Siblings share the
+ * parents of their neighbours: a family is handled at once, and a level costs little more than an
+ * eighth of the next finer one. Leaves are the children of inner cubes that are not inner
+ * themselves; counts of leaves go up the tree, first places come down. */
 #include "mesh/collect.h"
 #include "mesh/octree.h"
 
-/* Recently seen codes, by block of requests: particles come along a curve, tens to a cube. */
+/* A filter of recently seen codes, by block of requests: particles come along a curve, tens to a
+ * cube. */
 #define FILTER_BITS 11
 #define LANE_BITS_MAX 19 /* node coordinates, in half finest leaves, must stay below 2^21 */
 
@@ -32,8 +33,8 @@ typedef struct build {
     const un_octree_request *request;
     int32_t root_bits; /* of one coordinate at level 0 */
     int64_t grain;
-    /* Requests by family, nearly without repeats: the parent's place with a leading one that tells
-     * its level, the children that are wanted, and their reach. */
+    /* Requests by family, nearly without repeats: the parent's place with a leading one bit that
+     * marks its level, the wanted children, and their reach. */
     uint64_t *code;
     uint8_t *children, *reach;
     int32_t *kept;                       /* by block */
@@ -102,9 +103,9 @@ static inline void want_parent(want_list *list, uint64_t parent, uint64_t mark, 
     list->at[level]++;
 }
 
-/* The parents of the leaves that a block of requests wants, to their levels. A reach of 2 k leaves
- * is one of k parents from any child; the odd leaf of 2 k + 1 goes a parent further from the lower
- * children downwards, from the upper ones upwards. */
+/* Adds the parents of the leaves that a block of requests wants to their levels. A reach of 2 k
+ * leaves is a reach of k parents from any child; with 2 k + 1, the odd leaf reaches one parent
+ * further, downwards from the lower children and upwards from the upper ones. */
 static void want(build *b, int64_t begin, bool count_only)
 {
     static const uint32_t lower[3] = {0x55, 0x33, 0x0f}, upper[3] = {0xaa, 0xcc, 0xf0};
@@ -209,7 +210,7 @@ static uint32_t parents_beside(int32_t child)
 typedef struct spread_args {
     const uint64_t *key; /* of one level */
     int64_t count;
-    uint64_t last[3]; /* the brick's last place along each axis, a level up, spread */
+    uint64_t last[3]; /* the brick's last place along each axis one level up, bits spread */
     uint32_t beside[8];
 } spread_args;
 
@@ -293,7 +294,7 @@ static un_status find_inner(build *b)
 
 typedef struct leaf_args {
     un_octree *tree;
-    inner_level *inner; /* this level's; the next one's follow */
+    inner_level *inner; /* of this level; those of the next level follow */
     bool finest;        /* all children are leaves */
     int32_t level;
 } leaf_args;
@@ -340,7 +341,7 @@ static void place_leaves(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The roots inside the brick, along the curve: octants of the enclosing cube, depth first. */
+/* Visits the roots inside the brick along the curve: octants of the enclosing cube, depth first. */
 static void list_roots(const un_octree *tree, uint64_t octant, int32_t bits, uint64_t **out)
 {
     for (int a = 0; a < 3; a++)
@@ -352,7 +353,7 @@ static void list_roots(const un_octree *tree, uint64_t octant, int32_t bits, uin
             list_roots(tree, octant << 3 | child, bits - 1, out);
 }
 
-/* Leaves of level 0, and the places of the inner ones; first only counted. */
+/* Leaves of level 0, and the places of the inner cubes; the first pass only counts. */
 static int64_t place_roots(build *b, const uint64_t *roots, int64_t root_count, bool count_only)
 {
     un_octree *tree = b->tree;
@@ -383,7 +384,7 @@ static un_status find_leaves(build *b)
     if (!roots) return UN_ERROR_MEMORY;
     list_roots(tree, 0, b->root_bits, &next);
     UN_ASSERT(next == roots + root_count);
-    /* A sum over a few levels, so that the 32-bit counts below it cannot wrap unseen. */
+    /* A sum over a few levels, so that overflow of the 32-bit counts below is noticed. */
     int64_t bound = root_count;
     for (int32_t l = 0; l < tree->level_max; l++)
         bound += ((1 << tree->dim) - 1) * b->inner[l].count;

@@ -1,8 +1,9 @@
-/* Octrees that cover a shape: what a method starts from. */
+/* Octrees that cover a shape, from which a method starts. */
 #include "mesh/mesh.h"
 
-/* Leaves are halved where the shape's distance at the corners is off that in the middle by this
- * share of their size: drops and sheets thinner than the samples would start far too large. */
+/* Leaves are halved where the shape's distance in the middle differs from that at the corners by
+ * this share of their size: otherwise drops and sheets thinner than the samples would start far too
+ * large. */
 #define SHAPE_BENT 0.15
 
 un_status un_octree_cover(un_octree *tree, un_arena *arena, un_box3 box, double particles_max)
@@ -38,7 +39,7 @@ typedef struct bend_args {
     uint8_t *level;
 } bend_args;
 
-/* Counts leaves that are to be halved. */
+/* Counts the leaves to halve. */
 static double bends(void *arg, int64_t begin, int64_t end)
 {
     bend_args *a = arg;

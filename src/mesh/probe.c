@@ -1,17 +1,17 @@
-/* Where the liquid of a level set on the grid ends: the probes `front` and `height`. */
+/* The probes `front` and `height` of a level set on the grid. */
 #include "mesh/mesh.h"
 
-/* The farthest place along the axis that a cube of two cells reaches that lies in the liquid as a
- * whole. What is thinner, drops and the film ahead of a front, is below what the grid resolves, and
- * single particles would make the probe jump. A cube around a node is liquid when its eight cells'
- * centres, in 2D four, are all at least half a cell deep. */
+/* The farthest place along the axis that is reached by a cube of two cells wholly inside the
+ * liquid. Thinner liquid, such as drops and the film ahead of a front, is below the grid's
+ * resolution, and single particles would make the probe jump. A cube around a node is liquid when
+ * its eight cells' centres, in 2D four, are all at least half a cell deep. */
 static double node_phi(const un_grid *g, const float *phi, int64_t c)
 {
     double most = -INFINITY;
     for (int n = 0; n < 1 << g->dim; n++) {
         int64_t m = c;
         for (int a = 0; a < g->dim; a++)
-            if ((n >> a & 1) && g->n[a] > 3) m -= g->stride[a]; /* a side of one cell has no two */
+            if ((n >> a & 1) && g->n[a] > 3) m -= g->stride[a]; /* a side of one cell has one */
         most = fmax(most, phi[m]);
     }
     return most + 0.5 * g->h;
@@ -24,7 +24,7 @@ typedef struct front_args {
     double sign;
 } front_args;
 
-/* Has the side a node at this place whose cubes are in the domain? */
+/* Is there a node at this place whose cubes are in the domain? */
 static bool inner_node(const un_grid *g, int axis, int64_t i)
 {
     return axis >= g->dim || (i >= un_min64(2, g->n[axis] - 2) && i <= g->n[axis] - 2);
@@ -40,7 +40,7 @@ static double front_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         int64_t i = row % g->n[b], k = row / g->n[b];
         if (!inner_node(g, b, i) || !inner_node(g, c, k)) continue;
-        double beyond = g->h; /* as if the surface stood on the side itself */
+        double beyond = g->h; /* as if the surface were on the side itself */
         for (int32_t n = first; n >= 2 && n <= g->n[a] - 2; n += step) {
             double phi =
                 node_phi(g, f->phi, i * g->stride[b] + k * g->stride[c] + n * g->stride[a]);

@@ -2,17 +2,17 @@
  *
  * Solids enter the pressure equation through the open volume of each tet [Ando13 section 3, after
  * Batty et al. 2007]: the distance is sampled at the nodes, and the part of a tet where its linear
- * interpolant is positive is open: exact for planes. Sides that coincide with the brick's boundary
- * cut nothing and are left out, so that they do not blur the others. The mesh is new every step,
- * but most nodes stay where they were; solids that stand still are asked only at nodes that are
- * new, which for a solid from a mesh file is nearly all of the cost. */
+ * interpolant is positive is open. This is exact for planes. Sides that coincide with the brick's
+ * boundary cut nothing and are left out, so that they do not blur the others. The mesh is new every
+ * step, but most nodes stay where they were; distances to static solids are computed only at new
+ * nodes, since for a solid from a mesh file they are nearly all of the cost. */
 #include "mesh/mesh.h"
 
 /* Distances below this share of a finest cell are a boundary that coincides with a node up to
  * round-off. */
 #define SNAP 1e-6
-/* Coarsest cells around a solid's box in which its distance is asked; beyond, the distance to the
- * box will do. */
+/* A solid's distance is computed within this many coarsest cells of its box; beyond, the distance
+ * to the box is used. */
 #define BAND 3
 
 static inline double cut(double positive, double other)
@@ -89,7 +89,8 @@ static void nearest_body(const un_tet_walls *tw, un_vec3 x, bool moving, double 
     for (int32_t b = 0; b < bodies->count; b++) {
         if (bodies->body[b].moves != moving) continue;
         double bound = un_body_box_distance(&bodies->body[b], x);
-        if (bound > 0 && bound >= *d) continue; /* deepest, where several overlap */
+        if (bound > 0 && bound >= *d)
+            continue; /* where several overlap, the one that x is deepest in counts */
         double e = bound > band ? bound : un_body_distance(&bodies->body[b], x);
         if (e >= *d) continue;
         *d = e;
@@ -97,7 +98,7 @@ static void nearest_body(const un_tet_walls *tw, un_vec3 x, bool moving, double 
     }
 }
 
-/* The old mesh's node with this key at or after *k; keys ascend on both sides. */
+/* Finds this key among the nodes of the old mesh, at or after *k; keys ascend in both meshes. */
 static bool find_old(const un_tet_walls *tw, uint64_t key, int32_t *k)
 {
     while (*k < tw->old_count && tw->old_key[*k] < key) ++*k;
@@ -123,7 +124,8 @@ static void sample_still(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Distance to the sides inside the brick: the upper ones, where it goes beyond the domain. */
+/* Distance to the sides that lie inside the brick: upper sides where the brick goes beyond the
+ * domain. */
 static double cutting_sides(const un_tet_walls *tw, un_vec3 x)
 {
     const un_octree *tree = tw->mesh->tree;
@@ -238,7 +240,7 @@ un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n)
     return un_normalize(sum);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls)
 {
@@ -259,7 +261,7 @@ static un_status need(un_tet_walls *tw, void *array, int slot, int32_t count, si
     return un_array_need(tw->ctx, array, &tw->capacity[slot], (size_t)count + 1, size);
 }
 
-/* What was asked of the last mesh is kept until the next one has taken over from it. */
+/* Distances of the last mesh are kept until the next one has taken them over. */
 static un_status keep_still(un_tet_walls *tw, const un_tets *mesh)
 {
     float *still = tw->old_still;

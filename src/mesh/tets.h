@@ -14,7 +14,7 @@ typedef enum un_tet_kind {
     UN_TET_BISECTED,
     UN_TET_QUADRISECTED,
     UN_TET_HALF_PYRAMID,
-    UN_TET_BOUNDARY /* against the brick's boundary; as bisected or quadrisected ones */
+    UN_TET_BOUNDARY /* at the brick's boundary; like bisected or quadrisected ones */
 } un_tet_kind;
 
 /* For a leaf of edge 1. */
@@ -39,17 +39,16 @@ typedef struct un_tets {
     uint8_t *shape;
     uint8_t *level; /* of the leaf whose edge scales the shape */
     /* By leaf and face (-x, +x, -y, +y, -z, +z): the tets of the cone from the face to the centre,
-     * for point location. face_tet: the first; how the others follow is between build and locate.
-     */
+     * for point location. face_tet: the first; tets_internal.h says how the others follow. */
     int32_t (*face_tet)[6];
     uint8_t (*face_code)[6];
     /* By node: its tets, as 4 t + corner, ascending; node n has first[n] .. first[n + 1]. */
     int32_t *first, *corner;
     un_tet_shape shapes[UN_TET_SHAPES_MAX];
     int32_t shape_count;
-    /* Shapes of tets whose nodes were moved, for a leaf of edge 1 as those of the table; tet t has
-     * own[own_first[t]] if own_first[t + 1] is greater than own_first[t]. */
-    int32_t own_count; /* 0: no node was moved, and own_first means nothing */
+    /* Shapes of tets whose nodes were moved, for a leaf of edge 1 like those of the table; tet t
+     * has own[own_first[t]] if own_first[t + 1] is greater than own_first[t]. */
+    int32_t own_count; /* 0: no node was moved, and own_first is undefined */
     int32_t *own_first;
     un_tet_shape *own;
     size_t capacity[12]; /* of the arrays, in the order above */
@@ -57,14 +56,15 @@ typedef struct un_tets {
 
 void un_tets_init(un_context *ctx, un_tets *mesh);
 void un_tets_free(un_tets *mesh);
-/* From a built tree, which must outlive the mesh. In parallel; arrays keep their room. */
+/* Builds the mesh from a built tree, which must outlive it. In parallel; arrays keep their
+ * capacity. */
 un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree);
-/* After nodes were moved (x was changed): gives the tets at nodes that are not where the tree has
- * them shapes of their own, from the places of their nodes. A tet that was turned inside out has a
- * negative volume; un_tets_validate counts such. */
+/* To be called after nodes were moved (x was changed): tets with moved nodes get shapes of their
+ * own, from the places of their nodes. A tet that was turned inside out has a negative volume;
+ * un_tets_validate counts those. */
 un_status un_tets_remeasure(un_tets *mesh, un_arena *arena);
-/* Frees all but the nodes, and the nodes of tets: a third of the memory is left. For meshes that
- * will only be contoured. */
+/* Frees everything but the nodes and the node numbers of tets: a third of the memory is left. For
+ * meshes that will only be contoured. */
 void un_tets_strip(un_tets *mesh);
 
 /* A point in a tet: its barycentric coordinates, which sum to 1 and are not below -1e-9 for points
@@ -74,14 +74,14 @@ typedef struct un_tets_place {
     double w[4];
 } un_tets_place;
 void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place);
-/* As above when the tet is known, or guessed: false, and place untouched, if x is not in it. */
+/* As above if the tet is known or guessed: false, with place unchanged, if x is not in it. */
 bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place);
 
 static inline double un_tets_size(const un_tets *mesh, int32_t t)
 {
     return un_octree_size(mesh->tree, mesh->level[t]);
 }
-/* Of the table, or the tet's own where a node was moved. */
+/* The shape from the table, or the tet's own if a node was moved. */
 static inline const un_tet_shape *un_tets_shape(const un_tets *mesh, int32_t t)
 {
     if (mesh->own_count > 0 && mesh->own_first[t + 1] > mesh->own_first[t])
@@ -119,15 +119,15 @@ static inline double un_tet_sample(const un_tets *mesh, const float *v, const un
     return p->w[0] * v[n[0]] + p->w[1] * v[n[1]] + p->w[2] * v[n[2]] + p->w[3] * v[n[3]];
 }
 
-/* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. What
- * the faces of method `staggered` are made from; `tet` does without. */
+/* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. The
+ * faces of method `staggered` are made from it; `tet` does not need it. */
 un_status un_tets_adjacency(const un_tets *mesh, un_arena *arena, int32_t *adjacency);
 
 typedef struct un_tets_report {
     int64_t unmatched_faces;     /* inside the brick, with one tet or more than two */
     int64_t boundary_faces;      /* in the brick's boundary */
-    int64_t misoriented_tets;    /* of no positive volume */
-    int64_t mismeasured_tets;    /* whose shape is not that of their nodes: remeasure */
+    int64_t misoriented_tets;    /* without positive volume */
+    int64_t mismeasured_tets;    /* whose shape does not match their nodes */
     double volume;               /* sum over the tets, m3 */
     double min_angle, max_angle; /* dihedral, degrees */
     int64_t kind_count[5];

@@ -41,7 +41,7 @@ static void number_places(un_tets_work *w)
 
 typedef struct leaf_nodes {
     int32_t id[UN_PLACE_BEYOND + 1];
-    int32_t behind[6]; /* by face: the leaf behind upper faces, where there is one */
+    int32_t behind[6]; /* by face: the leaf behind upper faces, if there is one */
 } leaf_nodes;
 
 static inline int32_t center_of(const un_tets_work *w, int32_t c)
@@ -143,7 +143,7 @@ static void fill_leaf(const un_tets_work *w, const un_family *family, int32_t k,
         uint32_t behind = 1u << un_face_beside(f), code, halved = 0;
         for (int32_t e = 0; mids && e < 4; e++) halved |= (mids >> w->face_edge[f][e] & 1) << e;
         if (info.larger & behind) {
-            /* The larger face's middle is the corner towards the leaf's siblings. */
+            /* The middle of the larger face is the corner towards the leaf's siblings. */
             uint32_t diagonal = ((p.at[u] ^ p.at[v]) & p.size) != 0;
             int32_t shape = UN_SHAPE_CUT + (2 * f + (int32_t)diagonal) * 2;
             write_tet(&out, shape);
@@ -158,7 +158,7 @@ static void fill_leaf(const un_tets_work *w, const un_family *family, int32_t k,
             nodes.id[UN_PLACE_BEYOND] = center_of(w, m);
             write_fan(&out, halved, UN_SHAPE_SAME + 4 * a, UN_SHAPE_SAME_HALF + 8 * a);
             code = UN_FACE_OWN | halved;
-            /* A lower face of the same size is entered from here, by no one else. */
+            /* The entry of a lower face of the same size is written here and nowhere else. */
             mesh->face_tet[m][f - 1] = first;
             mesh->face_code[m][f - 1] = (uint8_t)(UN_FACE_OTHER | halved);
         } else

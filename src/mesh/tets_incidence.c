@@ -1,16 +1,17 @@
 /* The tets of each node, ascending.
  *
- * Half of all corners are centres of leaves. A centre's tets are those that its leaf owns and those
- * of the lower faces it shares with leaves of its size: runs of successive tets, written as such.
+ * Half of all corners are centres of leaves. The tets of a centre are those that its leaf owns and
+ * those of the lower faces it shares with leaves of its size: runs of successive tets, written as
+ * runs.
  *
- * The others are sorted by node, counting, in blocks that fit the cache. Nodes and tets both follow
- * the leaves, so most corners of the tets of a range of leaves are nodes of the same range. A block
- * is a range of nodes and the tets of the leaves that begin in it: it counts its own corners, and
- * hands those of other blocks over to them, in order of the blocks. */
+ * The others are sorted by node (a counting sort), in blocks that fit the cache. Nodes and tets
+ * both follow the leaves, so most corners of the tets of a range of leaves are nodes of the same
+ * range. A block is a range of nodes and the tets of the leaves that begin in it: it counts its own
+ * corners and hands those of other blocks to them, in the order of the blocks. */
 #include "mesh/tets_internal.h"
 
-/* Nodes per block: 2^11 at least (100 kB of tets to a thousand leaves), more to bound the number of
- * blocks, as counts are kept for all pairs. */
+/* Nodes per block: at least 2^11 (a thousand leaves, 100 kB of tets), more to limit the number of
+ * blocks, since counts are kept for all pairs. */
 #define BLOCK_BITS 11
 #define BLOCKS_MAX 1024
 
@@ -24,20 +25,20 @@ typedef struct incidence {
     const un_tets_work *work;
     un_tets *mesh;
     int32_t block_bits, block_count;
-    int32_t *first_leaf; /* by block, and one more: the first whose first node is in it */
-    int32_t *count;      /* by node, of its own block's corners and centres' */
+    int32_t *first_leaf; /* by block, and the end: the first leaf whose first node is in it */
+    int32_t *count;      /* by node: corners from its own block, and those of centres */
     /* Corners handed from block s to block d: counts, then places, of handed[s block_count + d]. */
     int32_t *handed;
-    /* By block, and one more: where corners of its nodes begin, where in exports those handed to it
-     * begin, and those from higher blocks. */
+    /* By block, and the end: where the corners of its nodes begin, and where in exports those
+     * handed to it begin, and those from higher blocks. */
     int32_t *first_corner, *first_export, *first_higher;
     export *exports;
 } incidence;
 
 typedef struct block {
     int32_t base, width;           /* nodes */
-    int32_t first_tet, last_tet;   /* last: behind it */
-    int32_t first_leaf, last_leaf; /* whose centres are in it */
+    int32_t first_tet, last_tet;   /* last: one past the end */
+    int32_t first_leaf, last_leaf; /* leaves whose centres are in it */
 } block;
 
 static inline int32_t center_of(const un_tets_work *w, int32_t c)
@@ -61,7 +62,7 @@ static block block_at(const incidence *b, int64_t i)
     return s;
 }
 
-/* The runs of a centre's tets in the lower faces, by first tet; their number. */
+/* Finds the runs of a centre's tets in the lower faces, by first tet; returns how many. */
 static inline int32_t lower_runs(const un_tets *mesh, int32_t c, int32_t first[3], int32_t count[3])
 {
     int32_t n = 0;
@@ -76,7 +77,7 @@ static inline int32_t lower_runs(const un_tets *mesh, int32_t c, int32_t first[3
     return n;
 }
 
-/* Of the corners of a tet the first two or three are not centres. */
+/* The first two or three corners of a tet are not centres. */
 static inline int32_t plain_corners(const un_tets *mesh, int32_t t)
 {
     return mesh->shape[t] < UN_SHAPE_FINER_HALF ? 2 : 3;
@@ -134,7 +135,8 @@ static void write_center(const incidence *b, int32_t c, int32_t *out)
     for (int32_t t = b->work->first_tet[c]; t < b->work->first_tet[c + 1]; t++) *out++ = 4 * t + 3;
 }
 
-/* Corners of a block: from lower blocks, its own, from higher blocks, so that they ascend. */
+/* Collects the corners of a block: from lower blocks, its own, from higher blocks, so that they
+ * ascend. */
 static void place_corners(void *arg, int64_t begin, int64_t end)
 {
     incidence *b = arg;

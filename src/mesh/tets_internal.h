@@ -1,4 +1,4 @@
-/* What building, locating and checking tets share beyond tets.h. */
+/* Shared by building, locating and checking tets; only mesh/ includes this. */
 #ifndef UN_MESH_TETS_INTERNAL_H
 #define UN_MESH_TETS_INTERNAL_H
 
@@ -8,12 +8,12 @@
 /* Around a leaf, places in half leaf edges from its centre are numbered like its neighbours:
  * (x + 1) + 3 (y + 1) + 9 (z + 1). The middle of a face has the number of the neighbour behind. */
 #define UN_PLACE_CENTER 13
-#define UN_PLACE_BEYOND 27 /* the centre of the leaf behind the face at hand */
+#define UN_PLACE_BEYOND 27 /* the centre of the leaf behind the current face */
 
 /* Face 2 a + s is the lower (s = 0) or upper one of axis a; u = a + 1 and v = a + 2 (mod 3) are the
  * axes in it. Its edges are numbered: at the lower and upper end of u, at the lower and upper end
- * of v. Each edge and the face's middle span a triangle, in two halves where the edge has a
- * midpoint: first that at the lower end of the edge. */
+ * of v. Each edge and the face's middle span a triangle, in two halves if the edge has a midpoint:
+ * the half at the lower end of the edge comes first. */
 static inline void un_face_axes(int32_t face, int32_t *a, int32_t *u, int32_t *v)
 {
     *a = face / 2;
@@ -28,8 +28,8 @@ static inline int32_t un_face_beside(int32_t face)
 }
 
 /* face_code: edges with a midpoint in bits 0 to 3, then what the face is. The tets of a face follow
- * each other by edge and half. Of a cut face, bit 0 tells the diagonal: 0 from the lower ends of
- * both axes to the upper ones; the tet at the upper end of u comes first. */
+ * each other by edge and half. In a cut face, bit 0 tells the diagonal: 0 means from the lower ends
+ * of both axes to the upper ones; the tet at the upper end of u comes first. */
 enum {
     UN_FACE_OWN = 0 << 4,   /* same size behind; the tets belong to this leaf */
     UN_FACE_OTHER = 1 << 4, /* same size behind; they belong to that leaf */
@@ -38,8 +38,8 @@ enum {
 };
 #define UN_FACE_KIND (3 << 4)
 
-/* First shapes of their families, by face (for SAME by axis) and edge, halves by half also; CUT by
- * face, diagonal and side. */
+/* The first shape of each family. Shapes are numbered by face (SAME: by axis) and edge, halves also
+ * by half; CUT by face, diagonal and side. */
 enum {
     UN_SHAPE_SAME = 0,
     UN_SHAPE_SAME_HALF = UN_SHAPE_SAME + 3 * 4,
@@ -50,23 +50,24 @@ enum {
     UN_SHAPE_COUNT = UN_SHAPE_CUT + 6 * 4
 };
 
-/* By shape: the places of its nodes. Node 3 is the centre of the leaf that owns the tet, and so is
- * node 2 that of the leaf behind in SAME. */
+/* By shape: the places of its nodes. Node 3 is the centre of the leaf that owns the tet; in SAME,
+ * node 2 is the centre of the leaf behind. */
 typedef struct un_tet_template {
     uint8_t place[4];
 } un_tet_template;
 void un_tet_templates(un_tet_template templates[UN_SHAPE_COUNT]);
 
-/* volume, gradient and stiffness from the edges from node 0 to the others, in leaf edges. */
+/* Computes volume, gradient and stiffness from the edges from node 0 to the others, in leaf
+ * edges. */
 void un_tet_shape_measure(un_tet_shape *shape, const double edge[3][3]);
-/* Where the tree has a node. */
+/* The place of a node in the tree, before it was moved. */
 static inline un_vec3 un_tets_home(const un_tets *mesh, uint64_t key)
 {
     double unit = mesh->tree->unit;
     return un_v3(unit * un_morton_gather(key), unit * un_morton_gather(key >> 1),
                  unit * un_morton_gather(key >> 2));
 }
-/* From place->tet to the tet that holds x, or comes nearest; for meshes with moved nodes. */
+/* Walks from place->tet to the tet that holds x, or is nearest; for meshes with moved nodes. */
 void un_tets_walk(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 
 /* Leaves per block of the loops over them. */
@@ -89,14 +90,14 @@ typedef struct un_tets_work {
     const un_octree *tree;
     un_leaf_info *info;
     uint8_t *mask;         /* by leaf: octants whose lower corner is a node */
-    uint8_t *corner_level; /* by leaf: the finest of the leaves at its lower corner */
+    uint8_t *corner_level; /* by leaf: the finest level of the leaves at its lower corner */
     int32_t *first_node;   /* by leaf, and one more */
     int32_t *first_tet;    /* by leaf, and one more */
     uint64_t *upper_key;   /* nodes in the brick's upper faces */
     int32_t *upper_id;
     int64_t upper_count;
     un_family_steps steps;
-    uint32_t edge_beside[12]; /* by leaf edge: the neighbours that meet there */
+    uint32_t edge_beside[12]; /* by leaf edge: the neighbours that meet at it */
     uint8_t edge_place[12];   /* by leaf edge: its middle */
     uint8_t face_edge[6][4];  /* by face and its edge: the leaf edge */
     uint32_t face_edges[6];   /* the same as sets */
@@ -117,7 +118,7 @@ static inline uint32_t un_leaf_midpoints(const un_tets_work *w, uint32_t finer)
 un_status un_tets_number(un_tets_work *work, un_arena *arena);
 /* The number of the node at (x, y, z), in units. */
 int32_t un_tets_node_at(const un_tets_work *work, int32_t x, int32_t y, int32_t z);
-/* first and corner from tet (tets_incidence.c). */
+/* Makes first and corner from tet (tets_incidence.c). */
 un_status un_tets_incidence(const un_tets_work *work, un_arena *arena);
 
 #endif

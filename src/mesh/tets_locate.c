@@ -1,12 +1,12 @@
 /* Which tet holds a point.
  *
- * The leaf comes from the octree. Its faces are coned to its centre, so the face is that of the
+ * The leaf comes from the octree. Its faces are joined to its centre, so the face is that of the
  * largest offset from the centre, and the triangle in it follows from the signs and order of the
- * other two offsets: all comparisons of the offsets the weights are computed from, so that
- * round-off cannot put a point far outside the tet that is chosen. */
+ * other two offsets. All comparisons are of the offsets from which the weights are computed, so
+ * round-off cannot put a point far outside the chosen tet. */
 #include "mesh/tets_internal.h"
 
-/* Of the weights, for points in a guessed tet. */
+/* Tolerance of the weights, for points in a guessed tet. */
 #define INSIDE_TOLERANCE 1e-10
 
 static inline double power_of_two(int32_t exponent)
@@ -35,8 +35,8 @@ static inline double clamp_axis(double x, double top)
     return x < top ? x : top;
 }
 
-/* As un_octree_index, but with the round-off of the product: the leaf next to the right one is as
- * good for a point that close to their common face. */
+/* Like un_octree_index, but with the round-off of the product: for a point that close to a face,
+ * the leaf on the other side is as good. */
 static inline uint32_t index_near(const un_octree *tree, double x, int axis)
 {
     int32_t i = (int32_t)(x * tree->inverse_h), last = tree->n[axis] - 1;
@@ -58,8 +58,8 @@ void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
     double unit = tree->unit, d[3] = {x.x - unit * (2 * un_morton_gather(key) + size),
                                       x.y - unit * (2 * un_morton_gather(key >> 1) + size),
                                       x.z - unit * (2 * un_morton_gather(key >> 2) + size)};
-    /* The choices below are as good as random to the processor, and a wrong guess costs it as much
-     * as ten of these lines: integers instead of branches. Magnitudes compare as their bits do. */
+    /* The processor cannot predict the choices below, and a wrong guess costs as much as ten of
+     * these lines: hence integers instead of branches. Magnitudes compare like their bits. */
     uint64_t far_x = magnitude(d[0]), far_y = magnitude(d[1]), far_z = magnitude(d[2]);
     uint32_t y = far_y > far_x, z = far_z > greater(far_x, far_y), a = (y & ~z) | z << 1;
     uint64_t far[5] = {far_x, far_y, far_z, far_x, far_y};
@@ -74,7 +74,7 @@ void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
         step = !(code & 1 ? du + dv > 0 : du > dv);
     }
     int32_t t = mesh->face_tet[c][face] + (int32_t)step;
-    /* From here on the offset is that from the centre of the leaf that owns the tet. */
+    /* From here on, the offset is from the centre of the leaf that owns the tet. */
     d[a] += tree->h * (size * (kind == UN_FACE_OTHER));
     double scale = power_of_two(-depth) * tree->inverse_h;
     const un_tet_shape *s = &mesh->shapes[mesh->shape[t]];

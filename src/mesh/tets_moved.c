@@ -1,4 +1,4 @@
-/* Tets whose nodes were moved off the lattice: shapes of their own, and points in them. */
+/* Tets whose nodes were moved off the lattice: their own shapes, and point location. */
 #include "mesh/tets_internal.h"
 
 /* ---- shapes ---- */
@@ -66,7 +66,7 @@ un_status un_tets_remeasure(un_tets *mesh, un_arena *arena)
 
 /* ---- location ---- */
 
-/* Steps before every tet is tried: paths through bad tets may go in circles. */
+/* After this many steps every tet is tried: paths through bad tets may go in circles. */
 #define STEPS_MAX 200
 
 static double weights(const un_tets *mesh, int32_t t, un_vec3 x, double w[4])
@@ -99,8 +99,8 @@ static int32_t across(const un_tets *mesh, int32_t t, int i)
     return -1;
 }
 
-/* Through the face that x lies farthest behind, of those with a tet behind; -1: x lies behind none,
- * or only behind the mesh's boundary. */
+/* The next tet of the walk: across the face that x lies farthest behind, among those with a tet
+ * behind. -1: x lies behind no face, or only behind the mesh's boundary. */
 static int32_t nearer(const un_tets *mesh, int32_t t, const double w[4])
 {
     int32_t best = -1;
@@ -131,7 +131,7 @@ void un_tets_walk(const un_tets *mesh, un_vec3 x, un_tets_place *place)
         }
         found = weights(mesh, t, x, w);
     }
-    double sum = 0; /* what lies outside, or is there by round-off, counts at the boundary */
+    double sum = 0; /* points outside, or outside by round-off, count at the boundary */
     for (int i = 0; i < 4; i++) sum += w[i] = fmax(w[i], 0);
     place->tet = t;
     for (int i = 0; i < 4; i++) place->w[i] = sum > 0 ? w[i] / sum : 0.25;

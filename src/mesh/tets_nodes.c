@@ -2,10 +2,10 @@
  *
  * Nodes are numbered without sorting them. All nodes in the half-open box of a leaf follow each
  * other on the Morton curve, as boxes do, and only eight places in it can be nodes: the lower
- * corners of its octants. The lower corner and the centre always are, the others if a finer leaf
- * behind a lower face or edge makes them one, or the brick ends at the face. So a node's number is
- * its leaf's first number plus how many of the lower places of an 8-bit mask are set. Nodes in the
- * upper faces of the brick lie in no such box; they are few, get sorted and merged. */
+ * corners of its octants. The lower corner and the centre always are; the others are if a finer
+ * leaf behind a lower face or edge makes them nodes, or if the brick ends at the face. So a node's
+ * number is its leaf's first number plus the count of lower bits set in an 8-bit mask. Nodes in the
+ * upper faces of the brick lie in no such box; they are few, and are sorted and merged. */
 #include "mesh/tets_internal.h"
 
 #include "mesh/collect.h"
@@ -40,7 +40,7 @@ static un_leaf_info neighbours_of(const un_tets_work *w, const un_family *family
     return info;
 }
 
-/* Only the leaf across the corner may differ by more than a level. */
+/* Only the leaf across the corner may differ by more than one level. */
 static int32_t finest_at_corner(const un_tets_work *w, const un_family *family, int32_t k,
                                 int32_t c, const un_leaf_place *p)
 {
@@ -96,8 +96,8 @@ static void examine_leaves(void *arg, int64_t begin, int64_t end)
 
 /* ---- nodes in the brick's upper faces ---- */
 
-/* Each belongs to the leaf whose box holds it when coordinates at the brick's upper end are taken
- * one unit lower. */
+/* Each belongs to the leaf whose box holds it after coordinates at the brick's upper end are
+ * lowered by one unit. */
 static int64_t upper_nodes(const void *arg, int64_t begin, int64_t end, uint64_t *out)
 {
     const un_tets_work *w = arg;
@@ -180,7 +180,8 @@ static void fill_nodes(void *arg, int64_t begin, int64_t end)
             uint32_t octant = (uint32_t)__builtin_ctz(mask);
             set_node(w->mesh, n,
                      tree->key[c] << 3 | (uint64_t)octant << 3 * (tree->level_max - level));
-            /* A node off corner and centre was made by a finer leaf, or by the brick's end. */
+            /* A node that is neither corner nor centre comes from a finer leaf or the brick's
+             * boundary. */
             bool wall = (octant == 6 && !(w->info[c].finer >> un_face_beside(0) & 1)) ||
                         (octant == 5 && !(w->info[c].finer >> un_face_beside(2) & 1)) ||
                         (octant == 3 && !(w->info[c].finer >> un_face_beside(4) & 1));

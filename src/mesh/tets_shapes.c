@@ -5,7 +5,7 @@ static void place_at(int32_t place, int32_t axis, int32_t at[3])
 {
     if (place == UN_PLACE_BEYOND) {
         at[0] = at[1] = at[2] = 0;
-        at[axis] = 2; /* only seen from the lower leaf */
+        at[axis] = 2; /* only used from the lower leaf */
         return;
     }
     at[0] = place % 3 - 1;
@@ -43,7 +43,7 @@ static void set(un_tet_template *t, int32_t axis, int32_t p, int32_t q, int32_t 
         *t = (un_tet_template){{(uint8_t)q, (uint8_t)p, (uint8_t)apex, UN_PLACE_CENTER}};
 }
 
-/* Axis of the face a shape belongs to. */
+/* The axis of the face that a shape belongs to. */
 static int32_t shape_axis(int32_t shape)
 {
     if (shape < UN_SHAPE_SAME_HALF) return (shape - UN_SHAPE_SAME) / 4;
@@ -107,8 +107,8 @@ static void cross(double out[3], const double a[3], const double b[3])
     out[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-/* Of the table all numbers but the thirds in the volume are exact: determinants are powers of two.
- */
+/* In the table all numbers are exact except the thirds in the volume: determinants are powers of
+ * two. */
 void un_tet_shape_measure(un_tet_shape *shape, const double edge[3][3])
 {
     double normal[3][3];

@@ -1,4 +1,4 @@
-/* Face neighbours, and checks that use nothing of how the mesh was built. */
+/* Face neighbours, and checks that do not rely on how the mesh was built. */
 #include "mesh/tets_internal.h"
 
 /* ---- adjacency, from the incidence ---- */
@@ -105,14 +105,14 @@ static void count_faces(const face_args *faces, const int32_t *order, int64_t co
     }
 }
 
-/* Whether the tet's volume and gradients are those of its nodes, to round-off. */
+/* Do the tet's volume and gradients match its nodes, up to round-off? */
 static bool is_measured(const un_tets *mesh, int32_t t, const un_vec3 p[4], double volume)
 {
     double h = un_tets_size(mesh, t), v[4], steepest = 0, off = 0;
     const un_tet_shape *s = un_tets_shape(mesh, t);
     for (int i = 0; i < 4; i++)
         for (int a = 0; a < 3; a++) steepest = fmax(steepest, fabs(s->gradient[i][a]));
-    for (int a = 0; a < 3; a++) { /* of the coordinates, from node 0 */
+    for (int a = 0; a < 3; a++) { /* gradients of the coordinates, from node 0 */
         for (int i = 0; i < 4; i++) {
             un_vec3 e = un_sub(p[i], p[0]);
             v[i] = a == 0 ? e.x : a == 1 ? e.y : e.z;
@@ -124,8 +124,7 @@ static bool is_measured(const un_tets *mesh, int32_t t, const un_vec3 p[4], doub
            fabs(un_tets_volume(mesh, t) - volume) <= 1e-9 * h * h * h;
 }
 
-/* Angles between the faces of a tet, degrees, from its nodes: exact while they are where the tree
- * has them. */
+/* Angles between the faces of a tet, degrees, from its nodes: exact unless nodes were moved. */
 static void measure_tet(const un_tets *mesh, int32_t t, un_tets_report *report)
 {
     un_vec3 p[4], x[4], normal[4];

@@ -2,9 +2,9 @@
  *
  * Solids enter the pressure equation through the open fraction of each face [Batty, Bertails &
  * Bridson 2007; the variational view]: phi is sampled at the nodes, and the part of a face or cell
- * with phi > 0 is found as if phi were linear on the triangles or tets the corners span. A wall
- * that coincides with faces closes them exactly: where all corners lie on it nothing is open, and
- * where none lies inside it everything is, in the edges and corners of a box too, where the
+ * with phi > 0 is found as if phi were linear on the triangles or tets that the corners span. A
+ * wall that coincides with faces closes them exactly: where all corners lie on it, nothing is open;
+ * where none lies inside it, everything is open, even in the edges and corners of a box, where the
  * distance is far from linear. */
 #include "mesh/mesh.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- fractions of simplices where a linear function is positive ---- */
 
-/* Of the edge from a positive value to a non-positive one. */
+/* The positive share of an edge from a positive value to a non-positive one. */
 static inline double cut(double positive, double other)
 {
     return positive / (positive - other);
@@ -36,7 +36,7 @@ double un_triangle_fraction(const double v[3])
     return 0;
 }
 
-/* Corners in cyclic order; the mean over both diagonals, so that no direction is preferred. */
+/* Corners in cyclic order. The mean over both diagonals, so that no direction is preferred. */
 static double square_fraction(double a, double b, double c, double d)
 {
     if (!(a > 0 || b > 0 || c > 0 || d > 0)) return 0;
@@ -130,7 +130,7 @@ typedef struct grid_point {
     double f[3];
 } grid_point;
 
-/* The node cell around x and the place in it; points beyond the grid take its boundary's. */
+/* The cell of nodes around x and the place in it; points outside the grid count at its boundary. */
 UN_KERNEL grid_point locate(const un_grid *g, un_vec3 x, int dim)
 {
     double local[3] = {(x.x - g->origin.x) * g->inverse_h, (x.y - g->origin.y) * g->inverse_h,
@@ -206,7 +206,7 @@ static int64_t node_rows(const un_grid *g)
     return g->node_count / (g->n[0] + 1);
 }
 
-/* Far from the body the distance to its box, a lower bound, will do (static bodies only). */
+/* Far from the body the distance to its box is used, a lower bound (static bodies only). */
 static void sample_body(void *arg, int64_t begin, int64_t end)
 {
     sample_args *a = arg;
@@ -310,7 +310,7 @@ static void find_all_fractions(un_walls *w)
     un_parallel_for(w->ctx, (int64_t)w->grid->n[1] * w->grid->n[2], 64, fractions, w);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static bool needs_body(const un_scene *scene)
 {

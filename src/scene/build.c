@@ -1,13 +1,14 @@
-/* From the script's descriptions of shapes to shapes: meshes are loaded and fields sampled here. */
+/* Makes shapes from the script's descriptions: loads meshes and samples fields. */
 #include "scene/loader.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* A field is sampled at the finest cells' spacing, unless that takes more samples than this. */
+/* A field is sampled at the spacing of the finest cells, unless that takes more samples than
+ * this. */
 #define SAMPLES_MAX 20e6
-/* Instructions for one sample: a formula takes hundreds, a noise function thousands. */
+/* Instructions for one sample: a formula needs hundreds, a noise function thousands. */
 #define SAMPLE_STEPS 20000
 #define FIELD_SECONDS 60
 #define NOTES_MAX 100
@@ -33,7 +34,7 @@ void un_scene_note(lua_State *L, un_scene *scene, const char *format, ...)
 
 /* ---- meshes ---- */
 
-/* Pushes the file's path: relative names start at the scene's folder. */
+/* Pushes the file's path: names are relative to the scene's folder. */
 static const char *mesh_path(lua_State *L, const un_scene *scene, int index)
 {
     lua_getiuservalue(L, index, 1);
@@ -64,7 +65,7 @@ static un_shape *build_mesh(lua_State *L, un_scene *scene, int index, const un_n
     un_sandbox *s = un_sandbox_of(L);
     un_place place = {.L = L, .root = "mesh", .line = node->head.line};
     const char *path = mesh_path(L, scene, index);
-    /* The same file again is the same shape. */
+    /* A file that is used again is the same shape. */
     luaL_getsubtable(L, LUA_REGISTRYINDEX, "undine meshes");
     if (lua_getfield(L, -1, path) == LUA_TLIGHTUSERDATA) return lua_touserdata(L, -1);
     lua_pop(L, 1);
@@ -87,7 +88,7 @@ static un_shape *build_mesh(lua_State *L, un_scene *scene, int index, const un_n
         status = un_shape_mesh(scene->shapes, &mesh, &shape, &report);
         un_trimesh_free(s->ctx, &mesh);
     }
-    s->cpu_start += un_sandbox_cpu() - began; /* a large mesh is no endless loop */
+    s->cpu_start += un_sandbox_cpu() - began; /* the time to load a large mesh does not count */
     if (status == UN_ERROR_MEMORY) un_sandbox_raise(L, status);
     if (status != UN_OK) {
         char reason[400];
@@ -107,8 +108,9 @@ static un_shape *build_mesh(lua_State *L, un_scene *scene, int index, const un_n
 
 /* ---- shapes in 2D ---- */
 
-/* Sections at z = 0 of boxes, and of cylinders along z, that reach the plane are those of ones that
- * go on: their ends would be nearer than their sides, or lie in the plane. */
+/* Boxes, and cylinders along z, that reach the plane z = 0 are extended far beyond it. Their
+ * section there stays the same; without this, their ends could be nearer than their sides, or lie
+ * in the plane. */
 #define FLAT_REACH 1e3 /* longest sides of the domain */
 
 static double flat_reach(const un_scene_def *def)
@@ -136,8 +138,8 @@ typedef struct samples {
     size_t count;
 } samples;
 
-/* The domain, or the field's bounds where they are narrower, with two cells to spare on each side.
- */
+/* Covers the domain, or the field's bounds where they are narrower, with two extra cells on each
+ * side. */
 static samples place_samples(const un_scene_def *def, const un_node *node)
 {
     un_vec3 size = def->domain.size, from = un_v3(0, 0, 0), to = size;
@@ -165,13 +167,7 @@ static samples place_samples(const un_scene_def *def, const un_node *node)
 /* The function is at the top of the stack. */
 static double sample(lua_State *L, const un_place *place, un_vec3 x)
 {
-    un_sandbox_allow_steps(un_sandbox_of(L), SAMPLE_STEPS);
-    lua_pushvalue(L, -1);
-    lua_pushnumber(L, x.x);
-    lua_pushnumber(L, x.y);
-    lua_pushnumber(L, x.z);
-    lua_call(L, 3, 1);
-    double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : NAN;
+    double value = un_call_at(L, SAMPLE_STEPS, x, NULL);
     if (!isfinite(value))
         un_place_fail(
             place, NULL,
@@ -182,7 +178,7 @@ static double sample(lua_State *L, const un_place *place, un_vec3 x)
     return value;
 }
 
-/* Better to say early that a field takes too long than after a minute. */
+/* Reports early that a field takes too long, not after a minute. */
 static void check_pace(const un_place *place, const samples *g, double seconds, size_t done)
 {
     if (seconds < 1) return;

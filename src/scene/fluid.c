@@ -1,16 +1,16 @@
-/* What the liquid is: density and viscosity as numbers or formulas, of the first liquid and of each
- * emitter; and how viscous liquid slips at walls. */
+/* The liquid: density and viscosity as numbers or formulas, of the initial liquid and of each
+ * emitter, and the slip of viscous liquid at walls. */
 #include "scene/loader.h"
 
 #include <stdio.h>
 
 #define FORMULA_STEPS 20000
-/* For all particles of a seeding together. */
+/* For all particles that are seeded at once. */
 #define FORMULA_SECONDS 120
 
 static const un_range density_range = {0, 1e6, true}, viscosity_range = {0, 1e9, false};
 
-/* A number into value, or the reference of a function into formula, which is -1 otherwise. */
+/* Reads a number into value, or the reference of a function into formula, which is -1 otherwise. */
 static bool read_formula(const un_place *place, int t, const char *key, un_range range,
                          double *value, int32_t *formula)
 {
@@ -29,7 +29,7 @@ static bool read_formula(const un_place *place, int t, const char *key, un_range
     return un_read_number(place, t, key, range, value);
 }
 
-/* Zero is served, anything else is refused rather than ignored. */
+/* Zero is accepted; anything else is refused rather than ignored. */
 static void refuse_unless_zero(const un_place *place, int t, const char *key)
 {
     lua_State *L = place->L;
@@ -42,7 +42,7 @@ static void refuse_unless_zero(const un_place *place, int t, const char *key)
     lua_pop(L, 1);
 }
 
-/* A method that has the trait, for advice. */
+/* A method that has the trait, to suggest in a message. */
 static const char *method_with(const un_place *place, size_t trait)
 {
     const un_traits *found = un_traits_find(un_sandbox_of(place->L)->scene->methods, trait);
@@ -136,7 +136,7 @@ void un_read_slips(un_place *place, int t, const char *const *side_names, double
     un_close_table(place, sides);
 }
 
-/* ---- what there is ---- */
+/* ---- questions about the liquid ---- */
 
 bool un_scene_viscous(const un_scene_def *def)
 {
@@ -168,7 +168,7 @@ typedef struct formula_call {
     int32_t function;
     const char *key;
     un_range range;
-    int64_t count, n; /* n: the place under way */
+    int64_t count, n; /* n: the current place */
     const un_vec3 *x;
     float *value;
 } formula_call;
@@ -179,13 +179,7 @@ static void call_formula(lua_State *L, void *arg)
     un_sandbox *s = un_sandbox_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, c->function);
     for (c->n = 0; c->n < c->count; c->n++) {
-        un_sandbox_allow_steps(s, FORMULA_STEPS);
-        lua_pushvalue(L, 1);
-        lua_pushnumber(L, c->x[c->n].x);
-        lua_pushnumber(L, c->x[c->n].y);
-        lua_pushnumber(L, c->x[c->n].z);
-        lua_call(L, 3, 1);
-        double value = lua_type(L, 2) == LUA_TNUMBER ? lua_tonumber(L, 2) : NAN;
+        double value = un_call_at(L, FORMULA_STEPS, c->x[c->n], NULL);
         bool low = c->range.above ? !(value > c->range.min) : !(value >= c->range.min);
         if (low || !(value <= c->range.max)) {
             un_place place = {.L = L, .root = "scene", .line = s->scene_line};
@@ -205,16 +199,14 @@ static un_status evaluate(const un_scene *scene, formula_call *c, double number)
         for (int64_t i = 0; i < c->count; i++) c->value[i] = (float)number;
         return UN_OK;
     }
-    char activity[32], message[800];
+    char activity[32], text[160];
     snprintf(activity, sizeof activity, "fluid.%s", c->key);
     const un_limits limits = {activity, "is there an endless loop?", FORMULA_STEPS,
                               FORMULA_SECONDS};
     un_status status = un_sandbox_call(scene->sandbox, call_formula, c, &limits);
-    if (status != UN_ERROR_SCENE) return status;
     un_vec3 at = c->n < c->count ? c->x[c->n] : un_v3(0, 0, 0);
-    snprintf(message, sizeof message, "%s", un_context_message(scene->ctx));
-    return un_fail(scene->ctx, status, "%s (in %s at x, y, z = %g, %g, %g)", message, activity,
-                   at.x, at.y, at.z);
+    snprintf(text, sizeof text, "in %s at x, y, z = %g, %g, %g", activity, at.x, at.y, at.z);
+    return un_add_circumstance(scene, status, text);
 }
 
 un_status un_scene_matter(const un_scene *scene, const un_matter *matter, const un_vec3 *x,
@@ -227,7 +219,7 @@ un_status un_scene_matter(const un_scene *scene, const un_matter *matter, const 
     return evaluate(scene, &v, matter->viscosity);
 }
 
-/* Finds most mistakes before a run. */
+/* Finds most mistakes before a run starts. */
 un_status un_check_fluid(const un_scene *scene)
 {
     const un_scene_def *def = &scene->def;

@@ -1,11 +1,11 @@
-/* Base, math, string and table as a scene file may use them.
+/* The libraries base, math, string and table as a scene file may use them.
  *
- * What reaches files, bytecode or the collector is gone. Functions that could spin inside C,
- * where no instruction is counted, are wrapped: patterns that may backtrack for ages, string.rep
- * of nothing, table functions on tables whose __len lies. Finalizers are refused, since they run
- * with hooks off, and weak tables, which can keep the collector busy for ages. The same file gives
- * the same scene every time: random numbers start from a fixed seed and pairs goes by sorted keys.
- */
+ * Functions that reach files, bytecode or the collector are removed. Functions that could run for
+ * very long inside C, where no instruction is counted, are wrapped: patterns that may backtrack,
+ * string.rep of an empty string, table functions on tables with a wrong __len. Finalizers are
+ * refused, since they run with hooks off, and so are weak tables, which can keep the collector busy
+ * for very long. The same file gives the same scene every time: random numbers start from a fixed
+ * seed, and pairs visits keys in sorted order. */
 #include "scene/loader.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define PRINT_LINES 100
 
 /* Calls the wrapped function (upvalue 1) with all arguments. Its errors would name no line, since
- * the caller it sees is C: the line is added here. */
+ * its caller is C: the line is added here. */
 static int forward(lua_State *L)
 {
     un_sandbox *s = un_sandbox_of(L);
@@ -38,8 +38,8 @@ static int forward(lua_State *L)
 
 /* ---- base ---- */
 
-/* pcall; with an upvalue, xpcall, whose handler runs after the call has been left (as part of
- * it, it would run with hooks off when the failure is a hook's). */
+/* pcall; with an upvalue, xpcall, whose handler runs after the call has ended (during the call, it
+ * would run with hooks off if a hook raised the error). */
 static int protected_call(lua_State *L)
 {
     bool handled = lua_toboolean(L, lua_upvalueindex(1));
@@ -144,7 +144,7 @@ static int next_sorted(lua_State *L)
     return 2;
 }
 
-/* Numbers first, in order, then strings in order, then the rest as it comes. */
+/* Numbers first, in order, then strings in order, then the rest in any order. */
 static int sorted_pairs(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -175,7 +175,7 @@ static int sorted_pairs(lua_State *L)
     return 1;
 }
 
-/* Reading a name that was never set: a typo, most likely. */
+/* Called when a name is read that was never set: most likely a typo. */
 static int unknown_name(lua_State *L)
 {
     static const char *const absent[] = {
@@ -208,7 +208,7 @@ static int unknown_name(lua_State *L)
 
 /* ---- string ---- */
 
-/* An upper bound on the matcher's steps: every repetition may try every length. */
+/* An upper bound of the matcher's steps: every repetition may try every length. */
 static double pattern_steps(size_t text_length, const char *pattern, size_t length)
 {
     double n = (double)text_length + 1, steps = pattern[0] == '^' ? 1 : n;
@@ -319,7 +319,7 @@ static int seed_random(lua_State *L)
 
 typedef struct wrapper {
     const char *library, *name;
-    lua_CFunction function; /* NULL: taken away */
+    lua_CFunction function; /* NULL: removed */
 } wrapper;
 
 static const wrapper wrappers[] = {

@@ -1,8 +1,8 @@
 /* Finding the line of a key in the text of a scene file.
  *
- * Lua tables do not remember where their keys were written, so when a value turns out wrong the
- * text is scanned again: a small tokenizer follows brackets, blocks and table fields, and reports
- * where the wanted path was written. It only has to be right for files that Lua has accepted. */
+ * Lua tables do not remember where their keys were written, so if a value is wrong, the text is
+ * scanned again: a small tokenizer follows brackets, blocks and table fields, and reports where the
+ * wanted path was written. It only has to be right for files that Lua has accepted. */
 #include "scene/loader.h"
 
 #include <ctype.h>
@@ -131,8 +131,8 @@ static path_parts split(const char *path)
 
 typedef struct level {
     char open;       /* '{', '(', '[' or 'f' for a block that ends with `end` */
-    int32_t matched; /* parts of the path that lead to this table; -1: it lies beside the path */
-    int32_t items;   /* without a key, so far */
+    int32_t matched; /* parts of the path that lead to this table; -1: it is not on the path */
+    int32_t items;   /* entries without a key, so far */
     bool at_field;   /* the next token starts a field */
     bool inside;     /* in the value of the field that the path goes through */
 } level;
@@ -167,7 +167,7 @@ static bool key_matches(const search *q, const level *l, const char *key, size_t
            memcmp(q->parts.text[l->matched], key, length) == 0;
 }
 
-/* What the path has matched for a bracket opened now. */
+/* How much of the path a bracket opened now has matched. */
 static int32_t inherited(const search *q)
 {
     if (q->lost || q->depth == 0) return -1;
@@ -200,7 +200,7 @@ static bool opens_block(const token *t)
     return is(t, "function") || is(t, "do") || is(t, "if") || is(t, "repeat");
 }
 
-/* In the table given to `root`, by nesting. */
+/* Finds the path in the table given to `root`, by nesting. */
 static int32_t find_nested(const char *text, const char *root, int32_t root_line, const char *path)
 {
     search q = {.parts = split(path)};

@@ -1,8 +1,8 @@
-/* Inside of the scene folder: the sandbox, places in the scene file, Lua values of ours.
+/* The private part of the scene folder: the sandbox, places in the scene file, our Lua values.
  *
- * Everything that touches Lua runs inside un_sandbox_call. Lua errors leave C functions by
- * longjmp, so these functions own no memory: whatever they allocate belongs to the scene or to
- * Lua at once. */
+ * Everything that touches Lua runs inside un_sandbox_call. Lua errors leave C functions by longjmp,
+ * so these functions own no memory: everything they allocate belongs to the scene or to Lua at
+ * once. */
 #ifndef UN_SCENE_LOADER_H
 #define UN_SCENE_LOADER_H
 
@@ -18,19 +18,20 @@ typedef struct un_sandbox {
     un_context *ctx;
     const un_scene *scene;
     lua_State *L;
-    char name[56];           /* of the scene file in messages, and Lua's name of the chunk */
-    size_t bytes;            /* that Lua holds */
-    bool refused_by_context; /* who refused memory last: the context, or our own limit */
-    int32_t heavy_line;      /* where the script was when its memory passed half of the limit */
-    void *scratch;           /* of the call under way; freed when it ends */
-    /* the call under way */
+    char name[56]; /* of the scene file in messages, and Lua's name of the chunk */
+    size_t bytes;  /* held by Lua */
+    bool
+        refused_by_context; /* memory was last refused by the context, not by the sandbox's limit */
+    int32_t heavy_line;     /* where the script was when its memory passed half of the limit */
+    void *scratch;          /* of the current call; freed when it ends */
+    /* the current call */
     const char *activity, *remedy;          /* "the script", ... : the subject of a message */
     int64_t steps, step_limit;              /* Lua instructions */
     double cpu_start, cpu_limit, next_look; /* s; next_look on the wall clock */
-    /* Once set, no pcall of the script stops the error. */
+    /* Once set, no pcall of the script catches the error. */
     un_status fatal;
     char message[256];
-    /* what the script left */
+    /* results of the script */
     int32_t print_count;
     int scene_ref;      /* the table given to scene{}, or LUA_NOREF */
     int32_t scene_line; /* of the call */
@@ -54,31 +55,33 @@ typedef void un_sandbox_body(lua_State *L, void *arg);
 
 un_status un_sandbox_create(un_context *ctx, const un_scene *scene, un_sandbox **sandbox);
 void un_sandbox_destroy(un_sandbox *sandbox);
-/* Runs body with an empty Lua stack. A Lua error becomes a status and one sentence. */
+/* Runs body with an empty Lua stack. A Lua error becomes a status and a message of one sentence. */
 un_status un_sandbox_call(un_sandbox *sandbox, un_sandbox_body *body, void *arg,
                           const un_limits *limits);
 un_sandbox *un_sandbox_of(lua_State *L);
-/* Leaves all running Lua code: the context's message holds the sentence. */
+/* Leaves all running Lua code with this status: the context's message is already set. */
 _Noreturn void un_sandbox_raise(lua_State *L, un_status status);
-/* For work that Lua's own counter does not see: raises when the time is up. */
+/* For work that Lua's instruction counter does not see: raises an error if the time is up. */
 void un_sandbox_tick(lua_State *L);
-/* Replaces the limits of the call under way: time starts anew. */
+/* Replaces the limits of the current call; its time starts again from zero. */
 void un_sandbox_limit(un_sandbox *sandbox, const un_limits *limits);
 double un_sandbox_cpu(void); /* processor time of this thread, s */
-/* Starts a new count of instructions; time goes on. */
-void un_sandbox_allow_steps(un_sandbox *sandbox, int64_t steps);
-/* Raises what a failed lua_pcall left on the stack's top: at once if the failure is final. */
+/* Calls the function on top of the stack with x, y, z and, unless NULL, t. Its count of
+ * instructions starts at zero; the time is not reset. Leaves the result on top of the stack;
+ * returns it as a number, NaN if it is none. */
+double un_call_at(lua_State *L, int64_t steps, un_vec3 x, const double *t);
+/* After a failed lua_pcall: raises a final error again, which the script cannot catch. */
 void un_sandbox_check_final(lua_State *L, int lua_status);
-/* Base, math, string and table as a scene may use them. */
+/* Opens base, math, string and table as a scene may use them. */
 void un_library_open(lua_State *L);
 
-/* Control characters and broken UTF-8 become '?', what does not fit ends in "...". */
+/* Control characters and broken UTF-8 become '?'; text that does not fit ends in "...". */
 void un_clean_text(char *to, size_t size, const char *from, size_t length);
 
 /* ---- places in the file (place.c, lines.c) ---- */
 
-/* Where in the file a value stands: the table given to `root` (scene or a constructor) on `line`,
- * and the path of keys inside it, as in "domain.size" or "solids.2". */
+/* Where in the file a value is: the table given to `root` (scene or a constructor) on `line`, and
+ * the path of keys inside it, as in "domain.size" or "solids.2". */
 typedef struct un_place {
     lua_State *L;
     const char *root;
@@ -94,7 +97,7 @@ _Noreturn void un_place_fail(const un_place *place, const char *key, const char 
 /* The same without naming the key. */
 _Noreturn void un_place_say(const un_place *place, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* "dam.lua:3" or "--set sizing.depth=2": what decides the key. */
+/* "dam.lua:3" or "--set sizing.depth=2": where the key's value comes from. */
 void un_place_show(const un_place *place, const char *key, char *to, size_t size);
 /* "a table", "\"text\"", "3.5": the value at index, for messages. */
 typedef struct un_description {
@@ -102,8 +105,8 @@ typedef struct un_description {
 } un_description;
 un_description un_describe(lua_State *L, int index);
 
-/* Each reads field `key` of the table at `t` (an absolute index); false, and *value as it was,
- * when it is absent. */
+/* Each reads field `key` of the table at `t` (an absolute index); false, with *value unchanged, if
+ * it is absent. */
 typedef struct un_range {
     double min, max;
     bool above; /* min itself is too small */
@@ -112,36 +115,37 @@ bool un_read_number(const un_place *place, int t, const char *key, un_range rang
 bool un_read_integer(const un_place *place, int t, const char *key, un_range range, int32_t *value);
 bool un_read_numbers(const un_place *place, int t, const char *key, int count, double *values);
 bool un_read_vec3(const un_place *place, int t, const char *key, un_vec3 *value);
-/* A place or a direction, in 2D also {x, y}; *flat (may be NULL) says that it was given so. */
+/* A place or a direction, in 2D also {x, y}; *flat (may be NULL) tells whether it was given like
+ * that. */
 bool un_read_point(const un_place *place, int t, const char *key, un_vec3 *value, bool *flat);
-/* The key has as many numbers as it needs in 2D: fails in 3D, now or when the domain is known. */
+/* The key has only as many numbers as 2D needs: fails in 3D, now or when the domain is known. */
 void un_need_flat(const un_place *place, const char *key, int count);
-/* What un_need_flat had to put off. */
+/* Does the checks that un_need_flat had to postpone. */
 void un_check_flat(lua_State *L);
 bool un_read_bool(const un_place *place, int t, const char *key, bool *value);
 /* One of the known words, into value[0..size). unavailable: words that later versions will know;
  * NULL: none. */
 bool un_read_word(const un_place *place, int t, const char *key, const char *const *known,
                   const char *const *unavailable, char *value, size_t size);
-/* The index of the table under `key`, 0 when it is absent; place then points inside it until it
- * is closed. usage: what the table should look like. */
+/* The index of the table under `key`, 0 if it is absent; place then points inside it until it is
+ * closed. usage: what the table should look like. */
 int un_open_table(un_place *place, int t, const char *key, const char *usage);
 void un_close_table(un_place *place, int opened);
-/* Every key must be in the list, or with items count from 1 without gaps. */
+/* Checks that every key is in the list or, with `items`, counts from 1 without gaps. */
 void un_check_keys(const un_place *place, int t, const char *const *known, bool items);
-/* Pushes a field; false, and nothing pushed, when it is absent. */
+/* Pushes a field; false, with nothing pushed, if it is absent. */
 bool un_get_field(const un_place *place, int t, const char *key);
 
-/* The line of a key in the text, by the same rules as un_place; 0 when it cannot be found. */
+/* The line of a key in the text, by the same rules as un_place; 0 if it cannot be found. */
 int32_t un_lines_find(const char *text, const char *root, int32_t root_line, const char *path);
 /* The line of the first use of a name outside strings and comments; 0: none. */
 int32_t un_lines_find_name(const char *text, const char *name);
-/* The known word nearest to a mistyped one, or NULL when none is near. */
+/* The known word nearest to a mistyped one, or NULL if none is near. */
 const char *un_nearest(const char *word, const char *const *known);
 /* Edits (insert, remove, replace, swap neighbours) between two words; large for long words. */
 int32_t un_edit_distance(const char *a, const char *b);
 
-/* ---- Lua values of ours (values.c, build.c) ---- */
+/* ---- our Lua values (values.c, build.c) ---- */
 
 typedef enum un_value_tag { UN_VALUE_SHAPE, UN_VALUE_SOURCE, UN_VALUE_PROBE } un_value_tag;
 
@@ -177,7 +181,7 @@ typedef struct un_node {
     un_pose pose; /* of move */
     int32_t part_count;
     int32_t depth;
-    double cost; /* leaves below, counted as often as they are reached */
+    double cost; /* leaves below, counted each time they are reached */
     bool has_velocity, has_pose, has_friction, has_slip;
     bool has_bounds; /* of a field: from a to b */
     bool flat;       /* a and b are {x, y} */
@@ -199,7 +203,7 @@ typedef struct un_probe_value {
 } un_probe_value;
 
 void un_values_open(lua_State *L);
-/* NULL when the value at index is not one of ours. */
+/* NULL if the value at index is not one of ours. */
 un_value *un_value_at(lua_State *L, int index);
 /* Reads by, rotate, about and (when allowed) scale from the table t into a pose. */
 void un_read_motion(const un_place *place, int t, bool with_scale, un_pose *pose);
@@ -221,23 +225,23 @@ void un_read_render(un_place *place, int t, un_scene_def *def);
 un_status un_call_camera(const un_scene *scene, const un_camera_keys *keys, const char *path,
                          un_range fov, double t, un_viewpoint *camera);
 un_status un_check_render(const un_scene *scene);
-/* Adds where and when a function failed to the message, if the scene is at fault. */
+/* Adds where and when a function failed to the message, if the error is in the scene. */
 un_status un_add_circumstance(const un_scene *scene, un_status status, const char *text);
 /* fluid.c: density, viscosity, slip. */
 void un_read_fluid(un_place *place, int t, un_scene_def *def);
 void un_read_emitted(const un_place *place, int t, un_source *source);
-/* What an emitter does not say of its liquid the scene's fluid says. */
+/* Where an emitter does not set a property of its liquid, the scene's fluid does. */
 void un_complete_source(const un_place *place, un_source *source, const un_scene_def *def);
 bool un_read_slip(const un_place *place, int t, const char *key, double *slip);
 void un_read_slips(un_place *place, int t, const char *const *side_names, double slip[6]);
 un_status un_check_fluid(const un_scene *scene);
-/* Calls its functions at the first and the last frame. */
+/* Calls the functions of sizing at the first and the last frame. */
 un_status un_check_sizing(const un_scene *scene);
-/* Lua's name of a chunk that is a value of an override. */
+/* Lua's name for the chunk of an override's value. */
 #define UN_OVERRIDE_NAME "--set"
-/* Sets the overrides in the table at t. */
+/* Applies the overrides to the table at t. */
 void un_apply_overrides(lua_State *L, const un_scene *scene, int t);
-/* The override that decides a path, or NULL. */
+/* The override that sets a path, or NULL. */
 const char *un_override_of(const un_scene *scene, const char *path);
 /* The last override that sets something inside the table at a path, or NULL. */
 const char *un_override_below(const un_scene *scene, const char *path);

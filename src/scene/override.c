@@ -46,7 +46,7 @@ static bool is_name(const char *text, size_t length)
     return true;
 }
 
-/* Words that are no Lua, like 8G, or would be names of nothing, like uniform, are strings. */
+/* Words that are not Lua, like 8G, or that would be undefined names, like uniform, are strings. */
 static bool is_word(const char *text)
 {
     for (; *text; text++)
@@ -54,7 +54,7 @@ static bool is_word(const char *text)
     return true;
 }
 
-/* out/systems is no Lua; 1/2 and math.pi/2 are, and never get here. */
+/* out/systems is not Lua; 1/2 and math.pi/2 are, and never get here. */
 static bool is_path(const char *text)
 {
     if (!strchr(text, '/')) return false;

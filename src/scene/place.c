@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* No coordinate, speed or time that makes sense is larger; keeps products finite. */
+/* Sensible coordinates, speeds and times are smaller; this keeps products finite. */
 #define NUMBER_MAX 1e9
 
 un_place un_place_of_caller(lua_State *L, const char *root)
@@ -158,7 +158,7 @@ bool un_get_field(const un_place *place, int t, const char *key)
     return false;
 }
 
-/* Inherited keys would be missed by raw reads, and passing over them in silence is worse. */
+/* Raw reads would miss inherited keys, and ignoring them silently is worse than an error. */
 static void check_plain(const un_place *place, int index, const char *key)
 {
     if (lua_getmetatable(place->L, index))
@@ -362,7 +362,7 @@ void un_check_keys(const un_place *place, int t, const char *const *known, bool 
     lua_State *L = place->L;
     check_plain(place, t, NULL);
     lua_Integer item_count = (lua_Integer)lua_rawlen(L, t);
-    const char *unknown = NULL; /* the first in the alphabet: Lua's own order is random */
+    const char *unknown = NULL; /* the first in the alphabet, since Lua's own order is random */
     for (lua_pushnil(L); lua_next(L, t); lua_pop(L, 1)) {
         if (lua_type(L, -2) == LUA_TSTRING) {
             const char *key = lua_tostring(L, -2);

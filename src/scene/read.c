@@ -1,4 +1,4 @@
-/* From the table given to scene{} to the definition: every key is read, checked or refused. */
+/* Makes the definition from the table given to scene{}: every key is read, checked or refused. */
 #include "scene/loader.h"
 
 #include <stdio.h>
@@ -6,7 +6,8 @@
 
 #include "linalg/linalg.h"
 
-/* Of the uniform grid, whose ids are int32; a billion cells already need a quarter terabyte. */
+/* The most cells of the uniform grid, whose ids are int32; a billion already need a quarter of a
+ * terabyte. */
 #define CELLS_MAX 1e9
 #define LIST_MAX 4096
 
@@ -48,7 +49,7 @@ un_scene_def un_scene_def_default(void)
     };
 }
 
-/* Not every method knows two dimensions. */
+/* Not every method can compute in 2D. */
 static void check_dim(const un_place *place, const un_scene *scene)
 {
     const un_scene_def *def = &scene->def;
@@ -64,7 +65,7 @@ static void read_size(const un_place *place, int domain, un_scene_def *def)
 {
     bool flat = false;
     un_sandbox *s = un_sandbox_of(place->L);
-    s->dim = 2; /* two numbers are what makes it so */
+    s->dim = 2; /* because there are two numbers */
     if (un_read_point(place, domain, "size", &def->domain.size, &flat)) {
         const double sides[3] = {def->domain.size.x, def->domain.size.y, def->domain.size.z};
         def->domain.dim = flat ? 2 : 3;
@@ -124,7 +125,7 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
     int detail = un_open_table(place, t, "detail", "{ finest = 64 }");
     un_vec3 size = def->domain.size;
     double longest = fmax(size.x, fmax(size.y, size.z));
-    int32_t times = def->domain.dim == 2 ? 4 : 2; /* in 2D it costs little to see every drop */
+    int32_t times = def->domain.dim == 2 ? 4 : 2; /* in 2D it costs little to resolve every drop */
     def->detail.surface = times * def->detail.finest;
     if (detail) {
         un_check_keys(place, detail, keys, false);
@@ -169,7 +170,7 @@ static void read_frames(un_place *place, int t, un_scene_def *def)
     un_close_table(place, frames);
 }
 
-/* Pushes item i of the list: one of our values with the given tag, or an error. */
+/* Pushes item i of the list, one of our values with the given tag; anything else is an error. */
 static un_value *take_item(const un_place *place, int list, int i, un_value_tag tag,
                            const char *what)
 {
@@ -255,7 +256,7 @@ static void *new_list(lua_State *L, un_scene *scene, int32_t count, size_t size)
     return list;
 }
 
-/* "solids[2] (sphere)": a solid {} goes by the name of its shape. */
+/* "solids[2] (sphere)": a solid {} gets the name of its shape. */
 static void name_item(lua_State *L, char *name, size_t size, const char *list, int32_t i,
                       const un_value *value)
 {
@@ -269,7 +270,7 @@ static void name_item(lua_State *L, char *name, size_t size, const char *list, i
     snprintf(name, size, "%s[%d] (%s)", list, (int)i + 1, kind);
 }
 
-/* Names head columns of bodies.csv, so that no two solids may have the same. */
+/* Names are column heads of bodies.csv, so no two solids may have the same one. */
 static void name_solid(const un_place *place, un_scene_def *def, int32_t i, const char *given,
                        int32_t moving)
 {
@@ -356,7 +357,7 @@ static void check_inside(const un_place *place, const char *number, const un_pro
     const double at[3] = {probe->at.x, probe->at.y, probe->at.z};
     const double sides[3] = {size.x, size.y, size.z};
     if (probe->kind == UN_PROBE_FRONT && probe->axis == 2 && size.z == 0)
-        un_place_fail(place, number, "(%s) looks along z, which 2D has not; use x or y",
+        un_place_fail(place, number, "(%s) looks along z, which does not exist in 2D; use x or y",
                       probe->name);
     if (probe->kind == UN_PROBE_FRONT) return;
     for (int a = 0; a < 3; a++)
@@ -504,7 +505,7 @@ static void read_output(un_place *place, int t, un_scene_def *def)
 
 #define METHODS_MAX 16
 
-/* Of the words that scenes may use one day those are known that there are methods for. */
+/* Of all words that scenes may use one day, the known ones are those with a method. */
 static void read_method(un_place *place, int t, un_scene *scene)
 {
     static const char *const all[] = {"uniform", "tet",  "staggered", "conforming",

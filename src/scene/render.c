@@ -1,14 +1,14 @@
-/* Cameras, which sizing and pictures share, and the key `render`: how pictures of a run look. */
+/* Cameras, used by sizing and by pictures, and the key `render`: how pictures of a run look. */
 #include "scene/loader.h"
 
 #include <stdio.h>
 
-/* A camera's path may be looked up in tables; a formula takes hundreds of instructions. */
+/* A camera's path may come from tables; a formula takes hundreds of instructions. */
 #define CAMERA_STEPS 1000000
 
 /* ---- cameras ---- */
 
-/* The reference of a function under the key, -1 when there is another value or none. */
+/* The reference of the function under the key, -1 if there is another value or none. */
 static int32_t take_function(const un_place *place, int t, const char *key)
 {
     lua_State *L = place->L;
@@ -100,7 +100,7 @@ un_status un_call_camera(const un_scene *scene, const un_camera_keys *keys, cons
 
 /* ---- pictures ---- */
 
-/* What the renderer can draw. */
+/* The range that the renderer can draw. */
 static const un_range render_fov = {1, 150, false};
 
 static bool read_colour(const un_place *place, int t, const char *key, un_vec3 *colour)

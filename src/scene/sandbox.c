@@ -1,20 +1,20 @@
 /* The sandbox: a Lua state with bounded instructions, processor time and memory.
  *
- * Instructions are counted by a hook, which C functions and single costly instructions (joining
- * strings of many megabytes) do not trip as often as their cost deserves; the processor time of
- * the thread is the second bound. A script must not survive either by catching the error, so a
- * limit once passed is final: the hook then fires at every instruction, and the library's pcall
- * passes the error on. */
+ * A hook counts instructions, but C functions and single costly instructions (joining strings of
+ * many megabytes) trigger it less often than they cost; so the processor time of the thread is the
+ * second bound. A script must not survive either bound by catching the error, so once a limit is
+ * passed it is final: the hook then fires at every instruction, and the library's pcall passes the
+ * error on. */
 #include "scene/loader.h"
 
 #include <stdio.h>
 #include <time.h>
 
-/* Instructions between two looks at the limits: small, since each may handle all memory. */
+/* Instructions between two checks of the limits: few, since each may process all memory. */
 #define HOOK_STEPS 100
 #define LARGE_BLOCK ((size_t)1 << 20)
 #define MEMORY_LIMIT ((size_t)64 << 20)
-/* Calls within calls; Lua's own limit comes after half of the memory is gone. */
+/* Depth of nested calls; Lua's own limit comes only after half of the memory is used. */
 #define CALL_DEPTH 20000
 
 double un_sandbox_cpu(void)
@@ -29,7 +29,7 @@ un_sandbox *un_sandbox_of(lua_State *L)
     return *(un_sandbox **)lua_getextraspace(L);
 }
 
-/* Processor time is slow to ask for and never ahead of the wall clock. */
+/* Processor time is slow to read and never ahead of the wall clock. */
 static bool time_is_up(un_sandbox *s)
 {
     double now = un_seconds();
@@ -56,7 +56,7 @@ static void pass_time(un_sandbox *s, const char *place)
 static void *allocate(void *user, void *block, size_t old, size_t size)
 {
     un_sandbox *s = user;
-    if (!block) old = 0; /* Lua passes the kind of object then */
+    if (!block) old = 0; /* then Lua passes the kind of object */
     if (size == 0) {
         un_free(s->ctx, block);
         s->bytes -= old;
@@ -66,7 +66,7 @@ static void *allocate(void *user, void *block, size_t old, size_t size)
         s->refused_by_context = false;
         return NULL;
     }
-    /* String functions take their time over large strings, a hundred of them between hooks. */
+    /* String functions are slow on large strings, and up to a hundred run between two hooks. */
     if (size > old && size >= LARGE_BLOCK && time_is_up(s)) {
         pass_time(s, s->name);
         return NULL;
@@ -158,7 +158,7 @@ static void hook(lua_State *L, lua_Debug *ar)
     un_sandbox_tick(L);
 }
 
-void un_sandbox_allow_steps(un_sandbox *s, int64_t steps)
+static void allow_steps(un_sandbox *s, int64_t steps)
 {
     s->steps = 0;
     s->step_limit = steps;
@@ -168,7 +168,7 @@ void un_sandbox_raise(lua_State *L, un_status status)
 {
     un_sandbox *s = un_sandbox_of(L);
     s->fatal = status;
-    s->message[0] = 0; /* the context has it */
+    s->message[0] = 0; /* the context has the message */
     stop(L);
 }
 
@@ -197,13 +197,25 @@ void un_sandbox_limit(un_sandbox *s, const un_limits *limits)
 {
     s->activity = limits->activity;
     s->remedy = limits->remedy;
-    un_sandbox_allow_steps(s, limits->steps);
+    allow_steps(s, limits->steps);
     s->cpu_start = un_sandbox_cpu();
     s->cpu_limit = limits->seconds;
     s->next_look = un_seconds() + limits->seconds;
 }
 
 /* ---- calls ---- */
+
+double un_call_at(lua_State *L, int64_t steps, un_vec3 x, const double *t)
+{
+    allow_steps(un_sandbox_of(L), steps);
+    lua_pushvalue(L, -1);
+    lua_pushnumber(L, x.x);
+    lua_pushnumber(L, x.y);
+    lua_pushnumber(L, x.z);
+    if (t) lua_pushnumber(L, *t);
+    lua_call(L, t ? 4 : 3, 1);
+    return lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : NAN;
+}
 
 typedef struct call {
     un_sandbox_body *body;
@@ -218,11 +230,11 @@ static int run_body(lua_State *L)
     return 0;
 }
 
-/* The error on the top of the stack as a sentence. */
+/* Turns the error on top of the stack into a message. */
 static un_status explain(un_sandbox *s)
 {
     lua_State *L = s->L;
-    /* Only strings: turning a number into one may fail for want of memory. */
+    /* Only strings: converting a number to a string may run out of memory. */
     if (lua_type(L, -1) != LUA_TSTRING)
         return un_fail(s->ctx, UN_ERROR_SCENE, "%s: %s raised an error without a text", s->name,
                        s->activity);
@@ -279,7 +291,7 @@ un_status un_sandbox_create(un_context *ctx, const un_scene *scene, un_sandbox *
     s->ctx = ctx;
     s->scene = scene;
     s->scene_ref = LUA_NOREF;
-    /* Lua cuts names of chunks at 60 bytes: the end of a long path tells more than its start. */
+    /* Lua cuts chunk names at 60 bytes: the end of a long path tells more than its start. */
     size_t length = strlen(scene->path);
     char cut[52];
     size_t cut_length = length < sizeof cut ? length : sizeof cut - 1;
@@ -306,7 +318,7 @@ void un_sandbox_destroy(un_sandbox *s)
 
 /* ---- text for messages ---- */
 
-/* Bytes of the well-formed, printable UTF-8 character at `at`, 0 when there is none. */
+/* Length in bytes of the well-formed, printable UTF-8 character at `at`, 0 if there is none. */
 static size_t printable(const unsigned char *at, size_t left)
 {
     unsigned char c = at[0];

@@ -8,16 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A thousand times the size of a usual scene; Lua's parser may need quadratic time. */
+/* A thousand times the size of a usual scene; limited because Lua's parser may need quadratic
+ * time. */
 #define FILE_MAX ((size_t)1 << 20)
 #define FILE_USUAL ((size_t)1 << 14)
 #define OVERRIDES_MAX 1000
-/* Far more than any honest script, and a second or two of a machine's time. */
+/* Far more than any honest script needs; takes a second or two. */
 #define SCRIPT_STEPS 200000000
 #define SCRIPT_SECONDS 3
 #define POSE_STEPS 1000000
 
-/* The last lines of a saved scene: comments to Lua, orders to us. */
+/* The last lines of a saved scene: comments for Lua, instructions for us. */
 static const char saved_marker[] = "-- undine: added when this scene was run:";
 static const char saved_folder[] = "-- undine: folder ";
 static const char saved_set[] = "-- undine: set ";
@@ -66,7 +67,7 @@ done:
     return status;
 }
 
-/* What Lua would answer in its own words, or not at all. */
+/* Errors that Lua would report in its own words, or not at all. */
 static un_status check_text(un_context *ctx, const char *name, const char *text, size_t length)
 {
     const char *zero = memchr(text, 0, length);
@@ -102,7 +103,7 @@ static const char *next_line(const char *line)
     return *line ? line + 1 : line;
 }
 
-/* The line after which a saved scene holds its additions; NULL when it holds none. */
+/* The line after which a saved scene holds its additions; NULL if it has none. */
 static const char *find_marker(const char *text)
 {
     for (const char *line = text; *line; line = next_line(line))
@@ -191,7 +192,8 @@ static void run_script(lua_State *L, void *arg)
     un_scene *scene = arg;
     un_sandbox *s = scene->sandbox;
     const char *text = scene->text;
-    if (starts_with(text, "\xef\xbb\xbf")) text += 3; /* some editors begin UTF-8 files so */
+    if (starts_with(text, "\xef\xbb\xbf"))
+        text += 3; /* the byte order mark that some editors write */
     const char *chunk = lua_pushfstring(L, "@%s", s->name);
     if (luaL_loadbufferx(L, text, strlen(text), chunk, "t") != LUA_OK) lua_error(L);
     lua_call(L, 0, 0);
@@ -212,7 +214,8 @@ static void build_scene(lua_State *L, void *arg)
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, "undine meshes");
     lua_settop(L, 0);
-    lua_gc(L, LUA_GCCOLLECT); /* only functions of poses, sizing and cameras live on */
+    lua_gc(L,
+           LUA_GCCOLLECT); /* only the functions of poses, formulas, sizing and cameras are kept */
 }
 
 static un_status check_poses(const un_scene *scene)
@@ -419,8 +422,7 @@ un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose 
     const un_limits limits = {"the pose function", "is there an endless loop?", POSE_STEPS, 1};
     pose_call c = {s, t, pose};
     un_status status = un_sandbox_call(scene->sandbox, call_pose, &c, &limits);
-    if (status != UN_ERROR_SCENE) return status;
-    char message[800];
-    snprintf(message, sizeof message, "%s", un_context_message(scene->ctx));
-    return un_fail(scene->ctx, status, "%s (in the pose of %s at t = %g s)", message, s->label, t);
+    char text[120];
+    snprintf(text, sizeof text, "in the pose of %s at t = %g s", s->label, t);
+    return un_add_circumstance(scene, status, text);
 }

@@ -11,37 +11,38 @@
 enum { UN_SIDE_LEFT, UN_SIDE_RIGHT, UN_SIDE_BOTTOM, UN_SIDE_TOP, UN_SIDE_BACK, UN_SIDE_FRONT };
 /* left/right: x min/max; bottom/top: y min/max; back/front: z min/max */
 
-/* What a method can do. Each says so in its table (method/method.h); whoever needs to know asks
- * these and compares no names. */
+/* What a method can do. Each method declares its traits in its table (method/method.h); other code
+ * asks the traits and never compares names. */
 typedef struct un_traits {
     const char *name;
-    bool particles; /* it has some: frames hold them, surfaces can be made again from them */
-    bool adaptive;    /* cells of many sizes: sizing acts, the budget is kept by coarsening */
-    bool viscous;     /* fluid.viscosity */
-    bool mixed;       /* density and viscosity that differ from place to place */
-    bool faces;       /* normal velocities on faces of tets: solver.coupling = "implicit" */
-    bool tension;     /* fluid.surface_tension */
-    bool bodies;      /* solids that the liquid moves */
-    bool flat;        /* two dimensions */
+    bool particles; /* it has particles: frames hold them, surfaces can be made again from them */
+    bool adaptive;  /* cells of many sizes: sizing has an effect, coarsening keeps the budget */
+    bool viscous;   /* fluid.viscosity */
+    bool mixed;     /* density and viscosity that differ from place to place */
+    bool faces;     /* normal velocities on faces of tets: solver.coupling = "implicit" */
+    bool tension;   /* fluid.surface_tension */
+    bool bodies;    /* solids that the liquid moves */
+    bool flat;      /* two dimensions */
 } un_traits;
-/* The first of the methods, NULL at the end, with a trait: un_traits_find(list, offsetof(un_traits,
- * viscous)). NULL: none. */
+/* The first method with a trait in a list that ends with NULL: un_traits_find(list,
+ * offsetof(un_traits, viscous)). NULL: none. */
 const un_traits *un_traits_find(const un_traits *const *methods, size_t trait);
-/* A solid that moves and has no name of its own is called by its number among those that move. */
+/* A moving solid without a name is named by its number among the moving ones. */
 #define UN_BODY_NAME "body%d"
 
 typedef struct un_solid {
     const un_shape *shape;
     char label[64];   /* "solids[2] (sphere)", for messages */
-    char name[64];    /* in bodies.csv; "" if it has none and stands still */
+    char name[64];    /* in bodies.csv; "" for a static solid without a name */
     double friction;  /* 0 slips freely .. 1 sticks */
     double slip;      /* m, of viscous liquid: 0 sticks, infinity slides freely */
-    un_vec3 velocity; /* m/s, constant; used when pose is none */
+    un_vec3 velocity; /* m/s, constant; used if there is no pose function */
     int32_t pose;     /* reference of the pose function in the sandbox, -1 none */
     bool moves;
 } un_solid;
 
-/* Of a liquid, by where it starts: numbers, or functions of place in the sandbox (-1: none). */
+/* Properties of a liquid, by where it starts: numbers, or functions of place in the sandbox (-1:
+ * none). */
 typedef struct un_matter {
     double density, viscosity; /* kg/m3, Pa s */
     int32_t density_formula, viscosity_formula;
@@ -69,15 +70,15 @@ typedef struct un_probe {
     un_vec3 at;   /* height: x and z; pressure: all */
 } un_probe;
 
-/* Where a camera stands at some time. */
+/* A camera at a given time. */
 typedef struct un_viewpoint {
     un_vec3 eye, target;
     double fov;    /* vertical, degrees */
     double aspect; /* width / height */
 } un_viewpoint;
 
-/* A camera as the file has it: what does not change, and functions of time in the sandbox for the
- * rest (-1: none). */
+/* A camera as the file describes it: constants, and functions of time in the sandbox for the rest
+ * (-1: none). */
 typedef struct un_camera_keys {
     bool has_eye, has_target, has_fov;
     un_viewpoint still;
@@ -127,7 +128,7 @@ typedef struct un_scene_def {
     struct {
         char kind[16];      /* of linalg's un_solver_kind_names */
         char dump[512];     /* folder for the systems solved, "": none */
-        int32_t dump_every; /* solves from one of these to the next */
+        int32_t dump_every; /* solves from one dump to the next */
         double tolerance;   /* of the pressure residual, relative */
         double cfl;         /* cells a particle may cross in a step */
         double pic;         /* 1/s: rate at which particle velocities relax to the grid's */
@@ -136,13 +137,13 @@ typedef struct un_scene_def {
         char coupling[16];  /* of nodal viscosity to the method's velocities: flip, pic */
     } solver;
     struct {
-        /* Each a switch, and a factor on the sizes it asks for: 0 off, 1 as documented. */
+        /* Each is a switch and a factor on the sizes that it asks for: 0 off, 1 as documented. */
         double depth, curvature, solid_curvature, strain, film;
         bool has_camera, has_custom;
-        un_camera_keys camera; /* has both eye and target; un_scene_camera says where it is */
+        un_camera_keys camera; /* has both eye and target; un_scene_camera evaluates it */
         int32_t custom;        /* function of place and time in the sandbox, -1 none */
     } sizing;
-    /* How pictures of a run look. Nothing of the simulation depends on it. */
+    /* How pictures of a run look. The simulation does not depend on it. */
     struct {
         un_camera_keys camera; /* any part may be missing */
         bool has_light, has_water, has_solid, has_background;
@@ -163,32 +164,32 @@ struct un_scene {
     un_scene_def def;
     un_shape_set *shapes;
     char *path;
-    char *folder;     /* where names of mesh files start */
+    char *folder;     /* names of mesh files are relative to it */
     bool reads_files; /* it has mesh files */
     char *text;       /* the file as read */
     char **overrides; /* those of a saved scene's last lines first */
     int32_t override_count;
-    struct un_sandbox *sandbox;      /* lives on for poses, the camera and the custom size */
-    const un_traits *const *methods; /* that there are, NULL at the end */
-    /* found while loading, for `check`: open or inverted meshes and the like */
+    struct un_sandbox *sandbox;      /* kept for poses, formulas, cameras and the custom size */
+    const un_traits *const *methods; /* of this program, NULL at the end */
+    /* remarks found while loading, for `check`: open or inverted meshes and the like */
     char (*notes)[320];
     int32_t note_count;
 };
 
-/* un_scene_load (undine.h) for the methods of this program. methods: what there is to choose from,
- * NULL at the end; must outlive the scene. */
+/* un_scene_load (undine.h) with a list of methods to choose from, NULL at the end; the list must
+ * outlive the scene. */
 un_status un_scene_read(un_context *ctx, const char *path, const char *const *overrides,
                         int32_t override_count, const un_traits *const *methods, un_scene **scene);
 
 /* The placement of a solid at time t: maps the solid's rest position to where it is. Runs Lua for
- * pose functions; to be called from one thread. */
+ * pose functions: call it from one thread only. */
 un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose *pose);
 /* The camera of sizing at time t; its parts may be functions of time. One thread, as above. */
 un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera);
 /* The camera of render; only the parts it has are set. One thread, as above. */
 un_status un_scene_render_camera(const un_scene *scene, double t, un_viewpoint *camera);
-/* The custom size at many places, m; infinite where the formula has no opinion (nil). One thread,
- * as above. A value that is no size is an error of the scene, which names the place. */
+/* The custom size at many places, m; infinite where the formula returns nil. One thread, as above.
+ * A value that is not a size is an error of the scene; the message names the place. */
 un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *x, int64_t count,
                                 float *size);
 /* Is any of the liquid viscous? Does it differ from place to place? */

@@ -1,15 +1,15 @@
-/* The key `sizing`: reading it, and the calls of its functions while a run goes on. */
+/* The key `sizing`: reading it, and calling its functions during a run. */
 #include "scene/loader.h"
 
 #include <stdio.h>
 
 #define CUSTOM_STEPS 20000
-/* For all nodes of a mesh together. */
+/* For all nodes of a mesh at once. */
 #define CUSTOM_SECONDS 120
 
 /* ---- reading ---- */
 
-/* true and false switch, a number scales. */
+/* true and false switch it, a number scales it. */
 static void read_term(const un_place *place, int t, const char *key, double *factor)
 {
     lua_State *L = place->L;
@@ -75,7 +75,7 @@ un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera)
 
 typedef struct custom_call {
     int32_t function;
-    int64_t count, n; /* n: the place under way */
+    int64_t count, n; /* n: the current place */
     const un_vec3 *x;
     double t;
     float *size;
@@ -87,23 +87,15 @@ static void call_custom(lua_State *L, void *arg)
     un_sandbox *s = un_sandbox_of(L);
     lua_rawgeti(L, LUA_REGISTRYINDEX, c->function);
     for (c->n = 0; c->n < c->count; c->n++) {
-        un_sandbox_allow_steps(s, CUSTOM_STEPS);
-        lua_pushvalue(L, 1);
-        lua_pushnumber(L, c->x[c->n].x);
-        lua_pushnumber(L, c->x[c->n].y);
-        lua_pushnumber(L, c->x[c->n].z);
-        lua_pushnumber(L, c->t);
-        lua_call(L, 4, 1);
-        double size = INFINITY;
-        if (!lua_isnil(L, 2)) {
-            size = lua_type(L, 2) == LUA_TNUMBER ? lua_tonumber(L, 2) : NAN;
-            if (!(size > 0 && isfinite(size))) {
-                un_place place = {.L = L, .root = "scene", .line = s->scene_line, .path = "sizing"};
-                un_place_fail(&place, "custom",
-                              "must return a cell's edge in m, above 0, or nil where it has no "
-                              "opinion, got %s",
-                              un_describe(L, 2).text);
-            }
+        double size = un_call_at(L, CUSTOM_STEPS, c->x[c->n], &c->t);
+        if (lua_isnil(L, 2)) {
+            size = INFINITY;
+        } else if (!(size > 0 && isfinite(size))) {
+            un_place place = {.L = L, .root = "scene", .line = s->scene_line, .path = "sizing"};
+            un_place_fail(&place, "custom",
+                          "must return a cell's edge in m, above 0, or nil where it has no "
+                          "opinion, got %s",
+                          un_describe(L, 2).text);
         }
         c->size[c->n] = (float)size;
         lua_settop(L, 1);
@@ -126,8 +118,8 @@ un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *
     return un_add_circumstance(scene, status, text);
 }
 
-/* Finds most mistakes before a run, at the start and the end. The place is nobody's centre, where
- * a formula may well be at its limit. */
+/* Finds most mistakes before a run, at its start and end. The place is not a likely centre, where a
+ * formula may be singular. */
 un_status un_check_sizing(const un_scene *scene)
 {
     const un_scene_def *def = &scene->def;

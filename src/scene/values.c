@@ -1,13 +1,13 @@
 /* What a scene file can call: shapes, sources, probes and scene itself.
  *
- * Constructors check their table at once, so that errors carry the line of the call, and return a
- * description; shapes are made of it when the whole scene is known (build.c). */
+ * Constructors check their table at once, so that errors name the line of the call, and return a
+ * description; shapes are made from it when the whole scene is known (build.c). */
 #include "scene/loader.h"
 
 #include <stdio.h>
 
 #define VALUE_TYPE "undine value"
-/* Deeper or costlier shapes would exhaust the stack or the user's patience. */
+/* Deeper or costlier shapes would exhaust the stack or take too long. */
 #define DEPTH_MAX 200
 #define COST_MAX 100000
 
@@ -58,7 +58,7 @@ static double need_length(const un_place *place, const char *key, const char *us
     return value;
 }
 
-/* A name that heads columns of a table. False: there is none. */
+/* Reads a name, which becomes a column head of a table. False: there is none. */
 static bool read_name(const un_place *place, char *name, size_t size)
 {
     lua_State *L = place->L;
@@ -79,7 +79,7 @@ static bool read_name(const un_place *place, char *name, size_t size)
 
 /* ---- shapes ---- */
 
-/* Pushes a new node with what the table says about it as a solid. */
+/* Pushes a new node with the properties that the table gives it as a solid. */
 static un_node *new_node(const un_place *place, un_node_kind kind, bool from_table)
 {
     lua_State *L = place->L;
@@ -272,7 +272,7 @@ static int make_field(lua_State *L)
     return 1;
 }
 
-/* The shape at index as a part of something else: `what` names it in messages. */
+/* Checks the shape at index as a part of another one: `what` names it in messages. */
 static const un_node *check_part(const un_place *place, int index, const char *what)
 {
     lua_State *L = place->L;
@@ -363,7 +363,7 @@ static const un_node *take_shape(const un_place *place, const char *usage)
     return check_part(place, -1, "its shape");
 }
 
-/* Makes the shape on the top the only part of the node below it. */
+/* Makes the shape on top of the stack the only part of the node below it. */
 static void set_part(const un_place *place, un_node *node, const un_node *part)
 {
     lua_State *L = place->L;
@@ -462,7 +462,7 @@ static int make_source(lua_State *L, un_source_kind kind)
     un_read_point(&place, 1, "velocity", &source->velocity, NULL);
     if (emits) un_read_emitted(&place, 1, source);
     un_read_number(&place, 1, "from", (un_range){0, 1e9, false}, &source->from);
-    /* math.huge says the same as leaving it out. */
+    /* math.huge is the same as leaving it out. */
     bool forever = un_get_field(&place, 1, "to") && lua_type(L, -1) == LUA_TNUMBER &&
                    lua_tonumber(L, -1) == INFINITY;
     if (!forever) un_read_number(&place, 1, "to", (un_range){0, 1e9, false}, &source->to);
@@ -487,7 +487,7 @@ static int make_drain(lua_State *L)
 
 /* ---- probes ---- */
 
-/* Names head columns of probes.csv, beside "time". */
+/* Names are column heads of probes.csv, next to "time". */
 static void name_probe(const un_place *place, un_probe_value *value)
 {
     char *name = value->probe.name;

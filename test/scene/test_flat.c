@@ -75,7 +75,7 @@ static void messages(void **state)
         {"scene { domain = { size = {1, 1} }, gravity = {0, -9, 1}, " LIQUID " }",
          "dam.lua:1: gravity must not point along z in 2D, got {0, -9, 1}"},
         {"scene { domain = { size = {1, 1} }, probes = { front { axis = 'z' } }, " LIQUID " }",
-         "dam.lua:1: probes[1] (front) looks along z, which 2D has not; use x or y"},
+         "dam.lua:1: probes[1] (front) looks along z, which does not exist in 2D; use x or y"},
         {"scene { domain = { size = {1, 1} }, probes = { pressure { at = {0, 0, 1} } }, " LIQUID
          " }",
          "dam.lua:1: probes[1] (pressure) lies outside the domain: z = 1 is not between 0 and 0"},
