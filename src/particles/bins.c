@@ -95,11 +95,42 @@ void un_bins_destroy(un_bins *b)
 
 /* ---- sorting ---- */
 
+#define SORT_GRAIN 16384
+
+typedef struct order_args {
+    int32_t *begin;
+    const int32_t *order;
+    const uint32_t *keys;
+} order_args;
+
+/* The first thing with a key also ends the ranges of the unused keys before it. */
+static void find_ranges(void *arg, int64_t begin, int64_t end)
+{
+    order_args *a = arg;
+    for (int64_t i = begin; i < end; i++) {
+        uint32_t key = a->keys[a->order[i]];
+        int64_t before = i ? (int64_t)a->keys[a->order[i - 1]] : -1;
+        for (int64_t k = before + 1; k <= key; k++) a->begin[k] = (int32_t)i;
+    }
+}
+
+un_status un_bins_order(un_context *ctx, un_arena *arena, int32_t *order, int32_t *begin,
+                        const uint32_t *keys, int64_t count, int64_t key_count)
+{
+    int32_t bits = 1;
+    while (key_count >> bits) bits++;
+    UN_TRY(un_parallel_sort(ctx, arena, order, keys, count, bits));
+    order_args a = {begin, order, keys};
+    un_parallel_for(ctx, count, SORT_GRAIN, find_ranges, &a);
+    for (int64_t k = count ? (int64_t)keys[order[count - 1]] + 1 : 0; k <= key_count; k++)
+        begin[k] = (int32_t)count;
+    return UN_OK;
+}
+
 typedef struct sort_args {
     un_bins *bins;
     un_particles *particles;
     uint32_t *keys;
-    const int32_t *order;
 } sort_args;
 
 static void find_keys(void *arg, int64_t begin, int64_t end)
@@ -117,20 +148,6 @@ static void find_keys(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The first particle of a cell also ends the ranges of the empty cells before it. */
-static void find_ranges(void *arg, int64_t begin, int64_t end)
-{
-    sort_args *s = arg;
-    int32_t *first = s->bins->begin;
-    for (int64_t i = begin; i < end; i++) {
-        uint32_t key = s->keys[s->order[i]];
-        int64_t before = i ? (int64_t)s->keys[s->order[i - 1]] : -1;
-        for (int64_t c = before + 1; c <= key; c++) first[c] = (int32_t)i;
-    }
-}
-
-#define SORT_GRAIN 16384
-
 un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p)
 {
     un_context *ctx = b->ctx;
@@ -138,14 +155,9 @@ un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p)
     uint32_t *keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *keys);
     int32_t *order = un_arena_alloc(arena, (size_t)n + 1, sizeof *order);
     if (!keys || !order) return UN_ERROR_MEMORY;
-    sort_args s = {.bins = b, .particles = p, .keys = keys, .order = order};
+    sort_args s = {.bins = b, .particles = p, .keys = keys};
     un_parallel_for(ctx, n, SORT_GRAIN, find_keys, &s);
-    int32_t bits = 1;
-    while (cell_total >> bits) bits++;
-    UN_TRY(un_parallel_sort(ctx, arena, order, keys, n, bits));
-    un_parallel_for(ctx, n, SORT_GRAIN, find_ranges, &s);
-    for (int64_t c = n ? (int64_t)keys[order[n - 1]] + 1 : 0; c <= cell_total; c++)
-        b->begin[c] = (int32_t)n;
+    UN_TRY(un_bins_order(ctx, arena, order, b->begin, keys, n, cell_total));
     un_particles_reorder(ctx, p, order);
     return UN_OK;
 }

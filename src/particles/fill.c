@@ -122,3 +122,22 @@ void un_fill_store(un_particles *p, int64_t at, const un_seed *seed, un_vec3 vel
     if (p->size) p->size[at] = (float)cell;
     if (p->density) p->density[at] = p->viscosity[at] = 0; /* set by whoever seeds mixed liquid */
 }
+
+un_status un_fill_append(un_context *ctx, un_particles *particles, un_fill_pass *pass,
+                         double *volume)
+{
+    int64_t blocks = (pass->count + pass->grain - 1) / pass->grain;
+    *volume = 0;
+    UN_ALLOC(ctx, pass->begin, blocks + 1);
+    un_parallel_for(ctx, pass->count, pass->grain, pass->body, pass->arg);
+    int64_t total = un_bins_offsets(pass->begin, blocks, particles->count);
+    un_status status = un_particles_reserve(ctx, particles, total);
+    if (status == UN_OK) {
+        pass->particles = particles;
+        un_parallel_for(ctx, pass->count, pass->grain, pass->body, pass->arg);
+        for (int64_t i = particles->count; i < total; i++) *volume += particles->volume[i];
+        particles->count = (int32_t)total;
+    }
+    un_free(ctx, pass->begin);
+    return status;
+}

@@ -45,4 +45,18 @@ static inline double un_fill_volume(double s, int32_t dim)
 void un_fill_store(un_particles *particles, int64_t at, const un_seed *seed, un_vec3 velocity,
                    double cell);
 
+/* Seeding in two passes over places to visit: the first counts seeds by block, the second stores
+ * them where the counts say. */
+typedef struct un_fill_pass {
+    int64_t count, grain; /* places, and how many make a block */
+    un_parallel_body *body;
+    void *arg;
+    un_particles *particles; /* NULL in the first pass */
+    int64_t *begin;          /* by block: set to counts by the first pass, offsets in the second */
+} un_fill_pass;
+
+/* Appends the seeds. volume: the volume added. */
+un_status un_fill_append(un_context *ctx, un_particles *particles, un_fill_pass *pass,
+                         double *volume);
+
 #endif

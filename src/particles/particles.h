@@ -191,6 +191,20 @@ static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int3
 }
 /* Sorts the particles and finds each cell's range. Positions must be finite and in the grid. */
 un_status un_bins_sort(un_bins *bins, un_arena *arena, un_particles *particles);
+/* Sorts any things by keys below key_count: order lists them, begin says where each key's range in
+ * it starts, with one more entry at the end. */
+un_status un_bins_order(un_context *ctx, un_arena *arena, int32_t *order, int32_t *begin,
+                        const uint32_t *keys, int64_t count, int64_t key_count);
+/* Turns counts into offsets from `first` on; returns where the last one ends. */
+static inline int64_t un_bins_offsets(int64_t *counts, int64_t count, int64_t first)
+{
+    for (int64_t b = 0; b < count; b++) {
+        int64_t n = counts[b];
+        counts[b] = first;
+        first += n;
+    }
+    return first;
+}
 /* Calls body for every block that holds particles, with its range of particles, such that no two
  * blocks within a cell of each other run at the same time, and each place is added to in an order
  * that does not depend on the threads: a body may add to cells and faces up to one cell outside its

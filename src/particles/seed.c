@@ -14,9 +14,8 @@
 
 typedef struct seed_args {
     const un_seed_def *def;
-    un_particles *particles; /* NULL: count only */
-    int64_t lo[3], hi[3];    /* half cells to visit */
-    int64_t *row_begin;      /* by slab: counts, then offsets */
+    int64_t lo[3], hi[3]; /* half cells to visit */
+    un_fill_pass pass;    /* by slab */
 } seed_args;
 
 /* True if the path from x - step to x enters the shape from outside. Marches by the distance, so
@@ -66,10 +65,10 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_
 static void seed_slabs(void *arg, int64_t begin, int64_t end)
 {
     seed_args *a = arg;
-    un_particles *p = a->particles;
+    un_particles *p = a->pass.particles;
     bool flat = a->def->grid->dim == 2;
     for (int64_t slab = begin; slab < end; slab++) {
-        int64_t k = flat ? 0 : a->lo[2] + slab, at = p ? a->row_begin[slab] : 0;
+        int64_t k = flat ? 0 : a->lo[2] + slab, at = p ? a->pass.begin[slab] : 0;
         int64_t first = a->lo[1] + (flat ? slab : 0), last = flat ? first : a->hi[1];
         for (int64_t j = first; j <= last; j++)
             for (int64_t i = a->lo[0]; i <= a->hi[0]; i++) {
@@ -78,7 +77,7 @@ static void seed_slabs(void *arg, int64_t begin, int64_t end)
                 if (p) un_fill_store(p, at, &s, a->def->velocity, a->def->grid->h);
                 at++;
             }
-        if (!p) a->row_begin[slab] = at;
+        if (!p) a->pass.begin[slab] = at;
     }
 }
 
@@ -106,11 +105,11 @@ int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def)
 {
     seed_args a = {.def = def};
     int64_t slabs = visit_range(&a), total = 0;
-    a.row_begin = un_alloc(ctx, (size_t)slabs + 1, sizeof *a.row_begin);
-    if (!a.row_begin) return -1;
+    a.pass.begin = un_alloc(ctx, (size_t)slabs + 1, sizeof *a.pass.begin);
+    if (!a.pass.begin) return -1;
     un_parallel_for(ctx, slabs, 1, seed_slabs, &a);
-    for (int64_t s = 0; s < slabs; s++) total += a.row_begin[s];
-    un_free(ctx, a.row_begin);
+    for (int64_t s = 0; s < slabs; s++) total += a.pass.begin[s];
+    un_free(ctx, a.pass.begin);
     return total;
 }
 
@@ -118,22 +117,6 @@ un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_s
                             double *volume)
 {
     seed_args a = {.def = def};
-    int64_t slabs = visit_range(&a), total = particles->count;
-    UN_ALLOC(ctx, a.row_begin, slabs + 1);
-    un_parallel_for(ctx, slabs, 1, seed_slabs, &a);
-    for (int64_t s = 0; s < slabs; s++) {
-        int64_t n = a.row_begin[s];
-        a.row_begin[s] = total;
-        total += n;
-    }
-    un_status status = un_particles_reserve(ctx, particles, total);
-    if (status == UN_OK) {
-        a.particles = particles;
-        un_parallel_for(ctx, slabs, 1, seed_slabs, &a);
-        *volume = 0;
-        for (int64_t i = particles->count; i < total; i++) *volume += particles->volume[i];
-        particles->count = (int32_t)total;
-    }
-    un_free(ctx, a.row_begin);
-    return status;
+    a.pass = (un_fill_pass){.count = visit_range(&a), .grain = 1, .body = seed_slabs, .arg = &a};
+    return un_fill_append(ctx, particles, &a.pass, volume);
 }

@@ -19,16 +19,10 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static void find_ranges(void *arg, int64_t begin, int64_t end)
+static void sort_tets(void *arg, int64_t begin, int64_t end)
 {
     bins_args *a = arg;
-    int32_t *first = a->bins->begin;
-    for (int64_t i = begin; i < end; i++) {
-        uint32_t key = a->keys[a->order[i]];
-        int64_t before = i ? (int64_t)a->keys[a->order[i - 1]] : -1;
-        for (int64_t t = before + 1; t <= key; t++) first[t] = (int32_t)i;
-        a->bins->tet[i] = (int32_t)key;
-    }
+    for (int64_t i = begin; i < end; i++) a->bins->tet[i] = (int32_t)a->keys[a->order[i]];
 }
 
 void un_tet_bins_free(un_context *ctx, un_tet_bins *bins)
@@ -51,12 +45,8 @@ un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
     UN_TRY(un_array_need(ctx, (void **)&bins->begin, &bins->capacity_begin, (size_t)tets + 1,
                          sizeof *bins->begin));
     un_parallel_for(ctx, n, 4096, find_tets, &a);
-    int32_t bits = 1;
-    while (tets >> bits) bits++;
-    UN_TRY(un_parallel_sort(ctx, arena, a.order, a.keys, n, bits));
-    un_parallel_for(ctx, n, 16384, find_ranges, &a);
-    for (int64_t t = n ? (int64_t)a.keys[a.order[n - 1]] + 1 : 0; t <= tets; t++)
-        bins->begin[t] = (int32_t)n;
+    UN_TRY(un_bins_order(ctx, arena, a.order, bins->begin, a.keys, n, tets));
+    un_parallel_for(ctx, n, 16384, sort_tets, &a);
     un_particles_reorder(ctx, particles, a.order);
     return UN_OK;
 }

@@ -388,6 +388,20 @@ static void write_triangles(void *arg, int64_t begin, int64_t end)
                   c->mesh->triangle + c->row_triangle[row]);
 }
 
+un_status un_surface_number_rows(un_context *ctx, int64_t *vertex, int64_t *triangle, int64_t rows)
+{
+    vertex[0] = triangle[0] = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        vertex[row + 1] += vertex[row];
+        triangle[row + 1] += triangle[row];
+    }
+    if (vertex[rows] <= INT32_MAX && triangle[rows] <= INT32_MAX) return UN_OK;
+    return un_fail(ctx, UN_ERROR_MEMORY,
+                   "the surface has %.3g vertices and %.3g triangles, more than 2.1e9 can be "
+                   "numbered; lower detail.surface",
+                   (double)vertex[rows], (double)triangle[rows]);
+}
+
 /* A lattice without extent along an axis encloses nothing and gives an empty mesh. */
 un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
 {
@@ -409,19 +423,9 @@ un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trim
 
     un_parallel_for(ctx, row_count, ROW_GRAIN, find_liquid, &c);
     un_parallel_for(ctx, row_count, ROW_GRAIN, count_rows, &c);
-    c.row_vertex[0] = c.row_triangle[0] = 0;
-    for (int64_t row = 0; row < row_count; row++) {
-        c.row_vertex[row + 1] += c.row_vertex[row];
-        c.row_triangle[row + 1] += c.row_triangle[row];
-    }
+    status = un_surface_number_rows(ctx, c.row_vertex, c.row_triangle, row_count);
+    if (status != UN_OK) goto done;
     int64_t vertex_count = c.row_vertex[row_count], triangle_count = c.row_triangle[row_count];
-    if (vertex_count > INT32_MAX || triangle_count > INT32_MAX) {
-        status = un_fail(ctx, UN_ERROR_MEMORY,
-                         "the surface has %.3g vertices and %.3g triangles, more than 2.1e9 can be "
-                         "numbered; lower detail.surface",
-                         (double)vertex_count, (double)triangle_count);
-        goto done;
-    }
     UN_ALLOC_DONE(ctx, mesh->position, vertex_count);
     UN_ALLOC_DONE(ctx, mesh->triangle, triangle_count);
     mesh->vertex_count = (int32_t)vertex_count;

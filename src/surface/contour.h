@@ -16,6 +16,10 @@ static inline un_vec3 un_lattice_point(const un_lattice *lattice, double i, doub
                  lattice->origin.z + lattice->h[2] * k);
 }
 
+/* Turns the counts of each row, stored at row + 1, into the number of its first vertex and
+ * triangle; fails if there are too many to number. */
+un_status un_surface_number_rows(un_context *ctx, int64_t *vertex, int64_t *triangle, int64_t rows);
+
 /* Replaces all vertices v with the same same[v] (the first of them) by one vertex in their middle,
  * wherever the mesh stays closed, manifold and unfolded (cluster.c). Changes `same`: vertices that
  * could not be merged stand for themselves again. Positions only. */

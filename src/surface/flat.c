@@ -319,19 +319,9 @@ un_status un_surface_area(un_context *ctx, const un_lattice *lattice, int32_t pa
     UN_ALLOC_DONE(ctx, a.row_vertex, rows + 1);
     UN_ALLOC_DONE(ctx, a.row_triangle, rows + 1);
     un_parallel_for(ctx, rows, ROW_GRAIN, count_rows, &a);
-    a.row_vertex[0] = a.row_triangle[0] = 0;
-    for (int64_t row = 0; row < rows; row++) {
-        a.row_vertex[row + 1] += a.row_vertex[row];
-        a.row_triangle[row + 1] += a.row_triangle[row];
-    }
+    status = un_surface_number_rows(ctx, a.row_vertex, a.row_triangle, rows);
+    if (status != UN_OK) goto done;
     int64_t vertices = a.row_vertex[rows], triangles = a.row_triangle[rows];
-    if (triangles > INT32_MAX || vertices > INT32_MAX) {
-        status = un_fail(ctx, UN_ERROR_MEMORY,
-                         "the surface has %.3g triangles, more than 2.1e9 can be numbered; lower "
-                         "detail.surface",
-                         (double)triangles);
-        goto done;
-    }
     UN_ALLOC_DONE(ctx, mesh->position, vertices + 1);
     UN_ALLOC_DONE(ctx, mesh->normal, vertices + 1);
     UN_ALLOC_DONE(ctx, mesh->triangle, triangles + 1);

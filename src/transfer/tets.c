@@ -141,28 +141,14 @@ static void place_parts(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static void find_part_ranges(void *arg, int64_t begin, int64_t end)
-{
-    nodes_args *a = arg;
-    for (int64_t i = begin; i < end; i++) {
-        uint32_t key = a->keys[a->part_order[i]];
-        int64_t before = i ? (int64_t)a->keys[a->part_order[i - 1]] : -1;
-        for (int64_t t = before + 1; t <= key; t++) a->part_begin[t] = (int32_t)i;
-    }
-}
-
 static un_status make_parts(un_context *ctx, un_arena *arena, nodes_args *a)
 {
-    int64_t particles = a->particles->count, tets = a->mesh->tet_count, total = 0;
+    int64_t particles = a->particles->count, tets = a->mesh->tet_count;
     int64_t blocks = (particles + PART_BLOCK - 1) / PART_BLOCK;
     a->block_begin = un_arena_alloc(arena, (size_t)blocks + 1, sizeof *a->block_begin);
     if (!a->block_begin) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, particles, PART_BLOCK, find_large, a);
-    for (int64_t b = 0; b < blocks; b++) {
-        int64_t count = a->block_begin[b];
-        a->block_begin[b] = total;
-        total += count;
-    }
+    int64_t total = un_bins_offsets(a->block_begin, blocks, 0);
     a->part_count = total;
     if (total == 0) return UN_OK;
     if (total > INT32_MAX) return un_fail_memory(ctx, (size_t)total * sizeof *a->parts);
@@ -172,13 +158,7 @@ static un_status make_parts(un_context *ctx, un_arena *arena, nodes_args *a)
     a->part_begin = un_arena_alloc(arena, (size_t)tets + 1, sizeof *a->part_begin);
     if (!a->parts || !a->keys || !a->part_order || !a->part_begin) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, particles, PART_BLOCK, place_parts, a);
-    int32_t bits = 1;
-    while (tets >> bits) bits++;
-    UN_TRY(un_parallel_sort(ctx, arena, a->part_order, a->keys, total, bits));
-    un_parallel_for(ctx, total, 16384, find_part_ranges, a);
-    for (int64_t t = (int64_t)a->keys[a->part_order[total - 1]] + 1; t <= tets; t++)
-        a->part_begin[t] = (int32_t)total;
-    return UN_OK;
+    return un_bins_order(ctx, arena, a->part_order, a->part_begin, a->keys, total, tets);
 }
 
 static void add(double sum[4][5], const nodes_args *a, int32_t t, un_vec3 x, int32_t q,
