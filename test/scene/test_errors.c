@@ -196,7 +196,7 @@ static void values(void **state)
         {"scene { solver = { dump = '' } }",
          "dam.lua:1: solver.dump must be the name of a folder in quotes, got \"\""},
         {"scene { solver = { dump = 'a\\0b' } }",
-         "dam.lua:1: solver.dump must be the name of a folder in quotes, got \"a b\""},
+         "dam.lua:1: solver.dump must be the name of a folder in quotes, got \"a?b\""},
         {"scene { solver = {\n dump = ('x'):rep(512) } }",
          "dam.lua:2: solver.dump must be shorter than 512 characters"},
         {"scene { solver = { dump_every = 0 } }",
