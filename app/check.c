@@ -14,10 +14,12 @@ static void print_check(const char *path, const un_check *check)
     printf("  method      %s\n", check->method);
     printf("  cells       %s of %s: %s\n", app_cells(check->cells).text,
            app_length(check->cell_size).text, app_count((double)check->cell_count).text);
-    printf("  particles   about %s", app_count((double)check->particle_count).text);
+    if (check->particle_count_max > 0)
+        printf("  particles   about %s", app_count((double)check->particle_count).text);
     if (check->particle_count_max > check->particle_count)
         printf(" at the start, %s at most", app_count((double)check->particle_count_max).text);
-    printf("\n  memory      about %s\n", app_bytes(check->bytes).text);
+    if (check->particle_count_max > 0) printf("\n");
+    printf("  memory      about %s\n", app_bytes(check->bytes).text);
     if (check->seconds_per_frame > 0)
         printf("  time        about %s per frame on this machine\n",
                app_seconds(check->seconds_per_frame).text);

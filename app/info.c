@@ -18,10 +18,12 @@ static void print_info(const char *directory, const un_info *info)
     printf("  steps       %s, %.4g s simulated", app_count(info->steps).text, info->time);
     if (info->frames_finished > 0)
         printf(", %.1f steps per frame", (double)info->steps / info->frames_finished);
-    printf("\n  particles   %s at the start, %s at the end, %s at most\n",
-           app_count((double)info->particles_first).text,
-           app_count((double)info->particles_last).text,
-           app_count((double)info->particles_max).text);
+    printf("\n");
+    if (info->particles_max > 0)
+        printf("  particles   %s at the start, %s at the end, %s at most\n",
+               app_count((double)info->particles_first).text,
+               app_count((double)info->particles_last).text,
+               app_count((double)info->particles_max).text);
     printf("  volume      %.6g %s at the start, %.6g %s at the end; error %s, %s at worst\n",
            info->volume_first, unit, info->volume_last, unit,
            app_percent(info->volume_error_last).text, app_percent(info->volume_error_max).text);

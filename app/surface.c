@@ -1,4 +1,4 @@
-/* undine surface DIR: makes the surfaces of a run again from its particles. */
+/* undine surface DIR: makes the surfaces of a run again from its particles or checkpoints. */
 #include "app.h"
 
 typedef struct surface_options {
@@ -12,7 +12,9 @@ typedef struct surface_options {
 static bool on_progress(void *user, int32_t done, int32_t total)
 {
     surface_options *o = user;
-    int32_t frame = o->def.first + done - 1;
+    /* frames of a method without particles need not be in a row */
+    bool all = total == o->def.last - o->def.first + 1;
+    int32_t frame = all ? o->def.first + done - 1 : -1;
     o->report.total = total;
     o->report.seconds = app_now() - o->report.start;
     app_report_frame(&o->report, frame, true);
@@ -20,10 +22,17 @@ static bool on_progress(void *user, int32_t done, int32_t total)
     return !app_interrupted();
 }
 
+static void print_log(void *user, un_log_level level, const char *message)
+{
+    (void)user;
+    if (level == UN_LOG_WARNING) app_error("warning: %s", message);
+}
+
 static int make_surfaces(surface_options *o)
 {
     un_context_def context = un_context_def_default();
     context.threads = o->threads;
+    context.log = print_log;
     un_context *ctx = un_context_create(&context);
     if (!ctx) {
         app_error("out of memory");
@@ -65,7 +74,8 @@ int app_surface(int argc, char **argv)
     const app_command command = {
         "surface", "DIR",
         "Makes surfaces again from the saved particles of a run: finer, smoother or with another\n"
-        "algorithm, without simulating. The particles are kept, so this can be repeated.",
+        "algorithm, without simulating. The particles are kept, so this can be repeated. A method\n"
+        "without particles makes them from the run's checkpoints.",
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.def.directory);
     if (exit_status >= 0) return exit_status;

@@ -145,7 +145,7 @@ UN_API un_status un_info_read(un_context *ctx, const char *directory, un_info *i
  * it was killed, does not count. */
 UN_API int32_t un_frame_count(un_context *ctx, const char *directory);
 
-/* ---- surface: made again from saved particles ---- */
+/* ---- surface: made again from saved particles, or from checkpoints ---- */
 
 typedef struct un_resurface_def {
     const char *directory; /* of a run */
@@ -157,6 +157,9 @@ typedef struct un_resurface_def {
     bool (*progress)(void *user, int32_t done, int32_t total); /* false: stop; may be NULL */
     void *user;
 } un_resurface_def;
+
+/* Of a method without particles kind and smoothing are its own, and of the frames those are made
+ * that have a checkpoint. */
 
 UN_API un_resurface_def un_resurface_def_default(void);
 UN_API un_status un_resurface(un_context *ctx, const un_resurface_def *def);

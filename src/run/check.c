@@ -172,7 +172,8 @@ static void check_sources(un_context *ctx, const un_scene *scene, un_check *chec
     }
 }
 
-static void check_liquid(un_context *ctx, const un_scene *scene, un_check *check)
+static void check_liquid(un_context *ctx, const un_scene *scene, const un_method *method,
+                         un_check *check)
 {
     const un_scene_def *def = &scene->def;
     bool emitters = false;
@@ -183,10 +184,10 @@ static void check_liquid(un_context *ctx, const un_scene *scene, un_check *check
         return;
     }
     double depth = shape_depth(ctx, def->liquid.shape, NULL, def->domain.size);
-    if (depth == 0 || check->particle_count == 0)
+    if (depth == 0 || (method->traits.particles && check->particle_count == 0))
         warn(check,
              "the liquid is outside the domain, inside solids, or smaller than a cell "
-             "(%.3g m): there are no particles",
+             "(%.3g m): there is none",
              check->cell_size);
     else if (2 * depth < check->cell_size)
         warn(check,
@@ -215,7 +216,7 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
     if (scene->def.detail.finest != wanted)
         warn(check, "detail.finest is lowered from %d to %d to stay within the budget", wanted,
              scene->def.detail.finest);
-    check_liquid(ctx, scene, check);
+    check_liquid(ctx, scene, method, check);
     check_solids(ctx, scene, check);
     check_sources(ctx, scene, check);
     return un_run_rehearse(ctx, scene, method, check);

@@ -38,7 +38,8 @@ static void shrink(rehearsal *r, double even, double wanted)
 {
     un_scene_def *def = &r->scene->def;
     int32_t finest = def->detail.finest, surface = def->detail.surface;
-    double share = fmin(1, cbrt(wanted / fmax(even, 1)));
+    double times = wanted / fmax(even, 1);
+    double share = fmin(1, def->domain.dim == 2 ? sqrt(times) : cbrt(times));
     double levels = (double)finest / def->detail.coarsest;
     if (r->method->traits.adaptive && share < 1) {
         def->detail.coarsest = (int32_t)fmax(1, round(def->detail.coarsest * share));
@@ -138,25 +139,27 @@ un_status un_run_rehearse(un_context *ctx, un_scene *scene, const un_method *met
     UN_TRY(perform(&small, filled,
                    method->traits.adaptive ? SMALL_PARTICLES_ADAPTIVE : SMALL_PARTICLES, play));
     if (small.count == 0) return UN_OK; /* no frames */
-    double more = pow(small.finer, 3), mean = small.work / small.count;
+    bool particles = method->traits.particles;
+    double more = pow(small.finer, def->domain.dim), mean = small.work / small.count;
     if (method->traits.adaptive) {
         bool grows = small.work_max > GROWTH_LEAST * small.work_first;
-        double first = (double)check->particle_count;
+        double first = (double)(particles ? check->particle_count : check->cell_count);
         more = grows ? pow(more, GROWTH_POWER) : first / fmax(small.work_first, 1);
         double most = fmax(small.work_max * more, first), bytes = small.bytes_max * more;
         if (def->budget.particles > 0) most = fmin(most, fmax(def->budget.particles, first));
         if (def->budget.memory > 0) bytes = fmin(bytes, def->budget.memory);
-        check->particle_count_max = (int64_t)most;
+        if (particles) check->particle_count_max = (int64_t)most;
         check->bytes = fmax(check->bytes, bytes);
     }
-    mean = fmin(mean * more, (double)check->particle_count_max);
+    mean *= more;
+    if (particles) mean = fmin(mean, (double)check->particle_count_max);
     double wanted =
         method->traits.adaptive ? LARGE_PARTICLES * filled / fmax(mean, 1) : LARGE_PARTICLES;
     UN_TRY(perform(&large, filled, fmin(wanted, LARGE_PARTICLES * 8), take_steps));
     double slower = small.seconds / fmax(small.work, 1) / small.each_first;
     double each = large.seconds / fmax(large.work, 1) * fmax(slower, 1);
     double surface = small.surface_seconds / fmax(small.surfaces, 1);
-    surface *= method->traits.adaptive ? more : small.finer * small.finer;
+    surface *= method->traits.adaptive ? more : more / small.finer;
     check->seconds_per_frame = (double)small.steps / small.frames * mean * each + surface;
     return UN_OK;
 }

@@ -1,11 +1,12 @@
 /* Makes surfaces again from the saved particles of a run: finer, smoother, or with the algorithm of
- * another method. bodies.csv places the solids. */
+ * another method. bodies.csv places the solids. A method without particles makes them itself, from
+ * the run's checkpoints: finer or coarser. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "output/output.h"
-#include "run/run.h"
+#include "run/loop.h"
 #include "surface/surface.h"
 #include "transfer/transfer.h"
 
@@ -21,6 +22,9 @@ typedef struct work {
     un_context *ctx;
     const un_resurface_def *def;
     un_scene *scene;
+    const un_method *method;
+    un_checkpoint *frames; /* to be made; without particles, the checkpoints they are made from */
+    int32_t frame_count;
     bool hulls;
     int32_t resolution, smoothing;
     un_grid grid;
@@ -94,20 +98,46 @@ static un_status mesh_grid(work *w, un_particles *p, un_trimesh *mesh)
     return un_surface_mesh(w->ctx, mesh, &mesher);
 }
 
-static un_status mesh_frame(work *w, int32_t frame)
+static un_status mesh_particles(work *w, int32_t frame, un_trimesh *mesh)
 {
     char path[PATH_ROOM];
-    const char *to = w->def->output ? w->def->output : w->def->directory;
     un_particles p;
-    un_trimesh mesh = {0};
     snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", w->def->directory, frame);
     UN_TRY(un_output_read_particles(w->ctx, path, &p));
     keep_inside(&p, w->scene->def.domain.size);
     un_status status = un_motion_place(w->motion, w->bodies, frame);
     un_walls_update(w->walls);
-    if (status == UN_OK) status = w->hulls ? mesh_hulls(w, &p, &mesh) : mesh_grid(w, &p, &mesh);
+    if (status == UN_OK) status = w->hulls ? mesh_hulls(w, &p, mesh) : mesh_grid(w, &p, mesh);
     un_arena_reset(&w->arena);
     un_particles_free(w->ctx, &p);
+    return status;
+}
+
+/* The method's own surface of a state that was saved. */
+static un_status mesh_state(work *w, const un_checkpoint *from, un_trimesh *mesh)
+{
+    char path[UN_PATH_MAX];
+    void *state = NULL;
+    un_state in;
+    un_run_def run = {.directory = w->def->directory};
+    un_loop_checkpoint_path(path, &(un_loop){.run = &run}, from);
+    un_state_init(&in, w->ctx);
+    un_status status = un_checkpoint_read(&in, path);
+    if (status == UN_OK) status = w->method->load(w->ctx, w->scene, &in, &state);
+    un_state_free(&in);
+    if (status == UN_OK) status = w->method->surface(state, mesh);
+    if (state) w->method->destroy(state);
+    return status;
+}
+
+static un_status mesh_frame(work *w, const un_checkpoint *from)
+{
+    char path[PATH_ROOM];
+    const char *to = w->def->output ? w->def->output : w->def->directory;
+    int32_t frame = from->frame;
+    un_trimesh mesh = {0};
+    un_status status =
+        w->method->traits.particles ? mesh_particles(w, frame, &mesh) : mesh_state(w, from, &mesh);
     if (status == UN_OK) {
         snprintf(path, sizeof path, "%s/frames/%04d", to, frame);
         status = un_directory_create(w->ctx, path);
@@ -124,7 +154,7 @@ static un_status mesh_frame(work *w, int32_t frame)
     return status;
 }
 
-/* ---- around the frames ---- */
+/* ---- which frames ---- */
 
 static int32_t last_frame(const char *directory)
 {
@@ -135,6 +165,69 @@ static int32_t last_frame(const char *directory)
         if (frame == 1000000 || stat(path, &found) != 0) return frame - 1;
     }
 }
+
+static un_status find_particles(work *w)
+{
+    const un_resurface_def *def = w->def;
+    int32_t there = last_frame(def->directory), last = def->last < 0 ? there : def->last;
+    if (there < 0)
+        return un_fail(w->ctx, UN_ERROR_ARGUMENT,
+                       "%s has no particles; run the scene with output.particles = true",
+                       def->directory);
+    if (def->first < 0 || def->first > last || last > there)
+        return un_fail(w->ctx, UN_ERROR_ARGUMENT, "%s has particles of frames 0 to %d",
+                       def->directory, there);
+    UN_ALLOC(w->ctx, w->frames, last - def->first + 1);
+    for (int32_t frame = def->first; frame <= last; frame++)
+        w->frames[w->frame_count++] = (un_checkpoint){.frame = frame};
+    return UN_OK;
+}
+
+/* "0, 25, 48", as far as there is room. */
+static void list_frames(char *text, size_t size, const un_checkpoint *list, int32_t count)
+{
+    size_t used = 0;
+    *text = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (used + 24 > size) {
+            snprintf(text + used, size - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, used ? ", %d" : "%d", list[i].frame);
+    }
+}
+
+/* Those frames in the range that have a checkpoint at their end, and a word on the others. */
+static un_status find_states(work *w)
+{
+    const un_resurface_def *def = w->def;
+    un_run_def run = {.directory = def->directory};
+    char frames[200];
+    int32_t count, whole = 0;
+    UN_TRY(un_loop_checkpoints(&(un_loop){.ctx = w->ctx, .run = &run}, &w->frames, &count));
+    for (int32_t i = 0; i < count; i++)
+        if (!w->frames[i].between) w->frames[whole++] = w->frames[i];
+    list_frames(frames, sizeof frames, w->frames, whole);
+    for (int32_t i = 0; i < whole; i++)
+        if (w->frames[i].frame >= def->first && (def->last < 0 || w->frames[i].frame <= def->last))
+            w->frames[w->frame_count++] = w->frames[i];
+    int32_t last = def->last < 0 ? un_frame_count(w->ctx, def->directory) - 1 : def->last;
+    if (w->frame_count == last - def->first + 1) return UN_OK;
+    if (w->frame_count > 0) {
+        un_log(w->ctx, UN_LOG_WARNING,
+               "method %s makes surfaces again from checkpoints, and %s holds those of frames %s "
+               "only; `undine run --keep 1` keeps one of each frame",
+               w->method->traits.name, def->directory, frames);
+        return UN_OK;
+    }
+    return un_fail(w->ctx, UN_ERROR_ARGUMENT,
+                   "method %s makes surfaces again from checkpoints, and %s holds %s%s; "
+                   "`undine run --keep 1` keeps one of each frame",
+                   w->method->traits.name, def->directory, whole ? "those of frames " : "none",
+                   frames);
+}
+
+/* ---- around the frames ---- */
 
 /* What makes a folder a run: so that view, render and compare accept it. */
 static un_status copy_record(work *w)
@@ -177,7 +270,7 @@ static un_status check_def(un_context *ctx, const un_resurface_def *def)
     return UN_OK;
 }
 
-static un_status prepare(work *w)
+static un_status load_scene(work *w)
 {
     char path[PATH_ROOM];
     struct stat found;
@@ -188,12 +281,26 @@ static un_status prepare(work *w)
                        "%s: %s; give the directory of a run, as `undine run SCENE -o DIR` makes it",
                        path, strerror(errno));
     UN_TRY(un_scene_load(w->ctx, path, NULL, 0, &w->scene));
-    const un_scene_def *scene = &w->scene->def;
+    un_scene_def *scene = &w->scene->def;
+    UN_TRY(un_run_method(w->ctx, w->scene, &w->method));
+    w->resolution = w->def->resolution ? w->def->resolution : scene->detail.surface;
+    scene->detail.surface = w->resolution; /* what a method goes by */
     /* the cells of the run, which a budget may have made larger than the scene's */
-    int32_t finest = scene->detail.finest;
     if (un_info_read(w->ctx, w->def->directory, &info) == UN_OK && info.cells[0] > 0)
-        finest = (int32_t)un_max64(info.cells[0], un_max64(info.cells[1], info.cells[2]));
-    w->hulls = w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : scene->traits->adaptive;
+        scene->detail.finest =
+            (int32_t)un_max64(info.cells[0], un_max64(info.cells[1], info.cells[2]));
+    if (!w->method->traits.particles && (w->def->kind || w->def->smoothing >= 0))
+        return un_fail(w->ctx, UN_ERROR_ARGUMENT,
+                       "method %s has no particles and one way only to make its surface; leave "
+                       "out the way and the smoothing",
+                       w->method->traits.name);
+    return UN_OK;
+}
+
+static un_status prepare_particles(work *w)
+{
+    const un_scene_def *scene = &w->scene->def;
+    w->hulls = w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : w->method->traits.adaptive;
     if (w->hulls && scene->domain.dim == 2)
         return un_fail(w->ctx, UN_ERROR_ARGUMENT,
                        "%s is a 2D run, whose surface cannot be made of hulls; leave out --with "
@@ -202,8 +309,7 @@ static un_status prepare(work *w)
     w->smoothing = w->def->smoothing;
     if (w->smoothing < 0)
         w->smoothing = w->hulls && un_scene_viscous(scene) ? UN_SMOOTHING_THICK : UN_SMOOTHING;
-    w->resolution = w->def->resolution ? w->def->resolution : scene->detail.surface;
-    w->grid = un_grid_make(scene->domain.size, finest);
+    w->grid = un_grid_make(scene->domain.size, scene->detail.finest);
     UN_TRY(un_motion_read(w->ctx, w->def->directory, w->scene, &w->motion));
     UN_TRY(un_bodies_create(w->ctx, w->scene, &w->bodies));
     return un_walls_create(w->ctx, &w->grid, w->bodies, !w->hulls, &w->walls);
@@ -212,28 +318,23 @@ static un_status prepare(work *w)
 static un_status mesh_all(work *w)
 {
     const un_resurface_def *def = w->def;
-    int32_t there = last_frame(def->directory), last = def->last < 0 ? there : def->last;
-    if (there < 0)
-        return un_fail(w->ctx, UN_ERROR_ARGUMENT,
-                       "%s has no particles; run the scene with output.particles = true",
-                       def->directory);
-    if (def->first < 0 || def->first > last || last > there)
-        return un_fail(w->ctx, UN_ERROR_ARGUMENT, "%s has particles of frames 0 to %d",
-                       def->directory, there);
-    UN_TRY(prepare(w));
+    UN_TRY(load_scene(w));
+    bool particles = w->method->traits.particles;
+    UN_TRY(particles ? find_particles(w) : find_states(w));
+    if (particles) UN_TRY(prepare_particles(w));
     if (def->output) UN_TRY(un_directory_create(w->ctx, def->output));
     if (def->output) UN_TRY(copy_record(w));
-    for (int32_t frame = def->first; frame <= last; frame++) {
-        UN_TRY(mesh_frame(w, frame));
-        if (def->progress &&
-            !def->progress(def->user, frame - def->first + 1, last - def->first + 1))
+    for (int32_t i = 0; i < w->frame_count; i++) {
+        UN_TRY(mesh_frame(w, &w->frames[i]));
+        if (def->progress && !def->progress(def->user, i + 1, w->frame_count))
             return un_fail(w->ctx, UN_INTERRUPTED, "interrupted after frame %d, which is complete",
-                           frame);
+                           w->frames[i].frame);
     }
     char path[PATH_ROOM];
-    if (!def->output || def->first > 0) return UN_OK; /* a collection begins with frame 0 */
+    /* a collection begins with frame 0 and has no gaps */
+    if (!def->output || w->frames[w->frame_count - 1].frame != w->frame_count - 1) return UN_OK;
     snprintf(path, sizeof path, "%s/surface.pvd", def->output);
-    return un_output_pvd(w->ctx, path, "surface.vtp", last + 1, w->scene->def.frames.rate);
+    return un_output_pvd(w->ctx, path, "surface.vtp", w->frame_count, w->scene->def.frames.rate);
 }
 
 un_status un_resurface(un_context *ctx, const un_resurface_def *def)
@@ -243,6 +344,7 @@ un_status un_resurface(un_context *ctx, const un_resurface_def *def)
     un_arena_init(&w.arena, ctx);
     un_status status = mesh_all(&w);
     un_arena_free(&w.arena);
+    un_free(ctx, w.frames);
     un_bins_destroy(w.bins);
     un_free(ctx, w.phi);
     un_free(ctx, w.colour);

@@ -47,7 +47,7 @@ static int set_up(void **state)
     (void)state;
     char path[128];
     if (!mkdtemp(folder)) return -1;
-    for (int i = 7; i >= 5; i--) {
+    for (int i = 7; i >= 5; i--) { /* folders, outermost first */
         name(path, names[i]);
         if (mkdir(path, 0777)) return -1;
     }

@@ -242,7 +242,7 @@ static void check_finds_what_will_go_wrong(void **state)
     check_warns(WATER ", sources = { drain { shape = sphere { center = {0.5, 0.1, 0.5}, "
                       "radius = 0.15 }, from = 7 } }",
                 "after the last frame");
-    check_warns("liquid = { box { min = {2, 0, 0}, max = {3, 1, 1} } }", "no particles");
+    check_warns("liquid = { box { min = {2, 0, 0}, max = {3, 1, 1} } }", "there is none");
     check_warns("liquid = { box { min = {0, 0, 0}, max = {1, 0.05, 1} } }", "thick");
 #undef WATER
 }
