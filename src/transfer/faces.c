@@ -57,9 +57,12 @@ static void clear(void *arg, int64_t begin, int64_t end)
 static void divide(void *arg, int64_t begin, int64_t end)
 {
     faces_args *a = arg;
-    for (int axis = 0; axis < a->grid->dim; axis++)
+    for (int axis = 0; axis < a->grid->dim; axis++) {
+        double *restrict u = a->u[axis];
+        const double *restrict weight = a->weight[axis];
         for (int64_t f = begin; f < end; f++)
-            if (a->weight[axis][f] > 0) a->u[axis][f] /= a->weight[axis][f];
+            if (weight[f] > 0) u[f] /= weight[f];
+    }
 }
 
 void un_transfer_to_faces(un_context *ctx, double *const u[3], double *const weight[3],
@@ -84,8 +87,11 @@ typedef struct all_args {
 static void mark_reached(void *arg, int64_t begin, int64_t end)
 {
     all_args *a = arg;
-    for (int axis = 0; axis < a->grid->dim; axis++)
-        for (int64_t f = begin; f < end; f++) a->known[axis][f] = a->other[axis][f] > 0;
+    for (int axis = 0; axis < a->grid->dim; axis++) {
+        uint8_t *restrict known = a->known[axis];
+        const double *restrict weight = a->other[axis];
+        for (int64_t f = begin; f < end; f++) known[f] = weight[f] > 0;
+    }
 }
 
 void un_transfer_mark_reached(un_context *ctx, uint8_t *const known[3], double *const weight[3],
@@ -99,11 +105,13 @@ static void accelerate(void *arg, int64_t begin, int64_t end)
 {
     all_args *a = arg;
     double change[3] = {a->change.x, a->change.y, a->change.z};
-    for (int axis = 0; axis < a->grid->dim; axis++)
+    for (int axis = 0; axis < a->grid->dim; axis++) {
+        double *restrict u = a->u[axis], *restrict before = a->other[axis];
         for (int64_t f = begin; f < end; f++) {
-            a->other[axis][f] = a->u[axis][f];
-            a->u[axis][f] += change[axis];
+            before[f] = u[f];
+            u[f] += change[axis];
         }
+    }
 }
 
 void un_transfer_accelerate(un_context *ctx, double *const u[3], double *const before[3],
