@@ -132,7 +132,8 @@ void un_read_slips(un_place *place, int t, const char *const *side_names, double
     }
     int sides = un_open_table(place, t, "slip", "{ front = math.huge, back = math.huge }");
     un_check_keys(place, sides, side_names, false);
-    for (int side = 0; side < 6; side++) un_read_slip(place, sides, side_names[side], &slip[side]);
+    for (int side = 0; side < 6 && side_names[side]; side++) /* in 2D there are four */
+        un_read_slip(place, sides, side_names[side], &slip[side]);
     un_close_table(place, sides);
 }
 
