@@ -16,7 +16,7 @@ failed=0
 report=""
 
 # scenes and files are one thread's business, and some of their tests watch the clock
-skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(faults|resume)'
+skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(bare|faults|resume)'
 skip_tsan+='|^program/(kill|hostile|cli|again)|^pressure/solvers'
 only_petsc='^(linalg|pressure)/'
 
