@@ -46,6 +46,23 @@ static void sections_of_solid_shapes(void **state)
     check_context_end(ctx);
 }
 
+/* Slip by side knows the four sides of the plane. */
+static void slip_by_side(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context_threads(1);
+    un_scene *scene = load_valid(
+        ctx, "scene { domain = { size = {1, 1}, slip = { left = 0.5, top = math.huge } },\n"
+             "liquid = { box { min = {0, 0}, max = {1, 0.5} } } }");
+    const double *slip = scene->def.domain.slip;
+    check_near(slip[UN_SIDE_LEFT], 0.5, 0);
+    assert_true(slip[UN_SIDE_TOP] == INFINITY);
+    assert_true(slip[UN_SIDE_BACK] == slip[UN_SIDE_RIGHT] &&
+                slip[UN_SIDE_FRONT] == slip[UN_SIDE_BOTTOM]);
+    un_scene_destroy(scene);
+    check_context_end(ctx);
+}
+
 #define LIQUID "liquid = { box { min = {0, 0}, max = {1, 1} } }"
 
 static void messages(void **state)
@@ -109,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_sides_make_a_plane),
         cmocka_unit_test(sections_of_solid_shapes),
+        cmocka_unit_test(slip_by_side),
         cmocka_unit_test(messages),
         cmocka_unit_test(poses),
     };
