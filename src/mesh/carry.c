@@ -7,7 +7,7 @@
 un_status un_node_memory_keep(un_context *ctx, un_node_memory *m, const un_tets *mesh,
                               double *const *value, int width)
 {
-    size_t count = (size_t)mesh->node_count;
+    size_t count = (size_t)mesh->plain_nodes; /* copies are guessed again */
     if (count == 0) return UN_OK; /* no mesh yet, or its values were kept before */
     m->count = 0;
     UN_TRY(un_array_need(ctx, (void **)&m->key, &m->capacity[0], count + 1, sizeof *m->key));
@@ -51,7 +51,8 @@ static void recall(void *arg, int64_t begin, int64_t end)
     }
     for (int64_t n = begin; n < end; n++) {
         while (lo < m->count && m->key[lo] < key[n]) lo++;
-        a->known[n] = lo < m->count && m->key[lo] == key[n];
+        bool plain = n < a->mesh->plain_nodes;
+        a->known[n] = plain && lo < m->count && m->key[lo] == key[n];
         for (int k = 0; k < a->width; k++) a->value[k][n] = a->known[n] ? m->value[k][lo] : 0;
     }
 }

@@ -264,16 +264,27 @@ typedef struct un_tet_walls {
     uint64_t *old_key;
     float *still, *old_still;
     int16_t *still_body, *old_still_body;
+    float *thickness, *old_thickness; /* behind the surface next to the node */
     int32_t old_count;
-    size_t capacity[12];
+    size_t capacity[14];
 } un_tet_walls;
 
 void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls);
 void un_tet_walls_free(un_tet_walls *tw);
-/* Samples the walls on a new mesh, with the bodies at the end of the step. */
-un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh);
+/* Samples the walls on a new mesh, with the bodies at the end of the step, and parts the mesh along
+ * thin walls. */
+un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
 /* Again on the same mesh, after bodies have moved. */
-void un_tet_walls_move(un_tet_walls *tw);
+un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
+
+/* ---- both sides of thin walls (tets_parts.c) ---- */
+
+/* Parts a mesh that has just been built along walls thinner than two cells: nodes and tets get a
+ * copy for each further side. At nodes, distance: to the solids; thin: next to a thin wall. */
+un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
+                       const float *distance, const uint8_t *thin);
+/* Distances as the sides see them, after bodies have moved. */
+void un_tets_see_again(un_tets *mesh, const un_bodies *bodies, const float *distance);
 /* The normal at node n, away from the solid: the mean over the node's tets. There must be
  * solids. */
 un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n);

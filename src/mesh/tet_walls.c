@@ -5,7 +5,8 @@
  * interpolant is positive is open. This is exact for planes. Sides that coincide with the brick's
  * boundary cut nothing and are left out, so that they do not blur the others. The mesh is new every
  * step, but most nodes stay where they were; distances to static solids are computed only at new
- * nodes, since for a solid from a mesh file they are nearly all of the cost. */
+ * nodes, since for a solid from a mesh file they are nearly all of the cost. So is how thick they
+ * are behind the surface: where that is less than two cells, tets are parted (tets_parts.c). */
 #include "mesh/mesh.h"
 
 /* Distances below this share of a finest cell are a boundary that coincides with a node up to
@@ -14,6 +15,12 @@
 /* A solid's distance is computed within this many coarsest cells of its box; beyond, the distance
  * to the box is used. */
 #define BAND 3
+/* Walls thinner than this many cells have two sides. */
+#define THIN 2.0
+/* The step of differences that find the direction to a solid, in finest cells. */
+#define DIFFERENCE 0.05
+/* Thickness that has not been asked for yet. */
+#define UNKNOWN -1.0f
 
 static inline double cut(double positive, double other)
 {
@@ -114,6 +121,7 @@ static void sample_still(void *arg, int64_t begin, int64_t end)
         if (find_old(tw, mesh->node_key[n], &k)) {
             tw->still[n] = tw->old_still[k];
             tw->still_body[n] = tw->old_still_body[k];
+            tw->thickness[n] = tw->old_thickness[k];
             continue;
         }
         double d = 1e30;
@@ -121,7 +129,46 @@ static void sample_still(void *arg, int64_t begin, int64_t end)
         nearest_body(tw, mesh->x[n], false, &d, &body);
         tw->still[n] = (float)d;
         tw->still_body[n] = body;
+        tw->thickness[n] = UNKNOWN;
     }
+}
+
+/* ---- thin walls ---- */
+
+static double solid_distance(const un_tet_walls *tw, un_vec3 x)
+{
+    double d = 1e30;
+    un_bodies_nearest(tw->walls->bodies, x, &d);
+    return d;
+}
+
+/* How thick the solid is behind the point of its surface next to x, which is at distance d; at most
+ * `most`. It must not depend on the mesh: a run that goes on from a checkpoint asks again. */
+static double thickness_behind(const un_tet_walls *tw, un_vec3 x, double d, double most)
+{
+    double h = tw->mesh->tree->h, e = DIFFERENCE * h;
+    un_vec3 n = un_normalize(un_v3(solid_distance(tw, un_v3(x.x + e, x.y, x.z)) - d,
+                                   solid_distance(tw, un_v3(x.x, x.y + e, x.z)) - d,
+                                   solid_distance(tw, un_v3(x.x, x.y, x.z + e)) - d));
+    for (double t = e; t < most;) {
+        double inside = -solid_distance(tw, un_mad(x, n, -(d + t)));
+        if (inside < 0 && t > e) return t;
+        t += fmax(inside, e);
+    }
+    return most;
+}
+
+/* Does a wall thinner than two cells begin next to node n? */
+static bool is_thin(un_tet_walls *tw, int64_t n, double d, bool still)
+{
+    const un_octree *tree = tw->mesh->tree;
+    double h = un_octree_size(tree, tw->mesh->node_level[n]);
+    if (!(d > 0) || d > THIN * h) return false;
+    double most = THIN * un_octree_size(tree, 0);
+    if (!still) return thickness_behind(tw, tw->mesh->x[n], d, fmin(most, THIN * h)) < THIN * h;
+    if (tw->thickness[n] == UNKNOWN)
+        tw->thickness[n] = (float)thickness_behind(tw, tw->mesh->x[n], d, most);
+    return tw->thickness[n] < THIN * h;
 }
 
 /* Distance to the sides that lie inside the brick: upper sides where the brick goes beyond the
@@ -143,20 +190,44 @@ static bool cuts_anything(const un_tet_walls *tw)
     return tw->walls->bodies->count > 0 || cutting_sides(tw, un_v3(0, 0, 0)) < 1e29;
 }
 
+typedef struct sample_args {
+    un_tet_walls *tw;
+    float *solid; /* at plain nodes: distance to solids */
+    int16_t *body;
+    uint8_t *thin;
+} sample_args;
+
+static double sample_solids(void *arg, int64_t begin, int64_t end)
+{
+    const sample_args *a = arg;
+    un_tet_walls *tw = a->tw;
+    double count = 0;
+    for (int64_t n = begin; n < end; n++) {
+        double d = tw->still[n];
+        int16_t body = tw->still_body[n];
+        if (tw->walls->bodies->moving) nearest_body(tw, tw->mesh->x[n], true, &d, &body);
+        a->solid[n] = (float)d;
+        a->body[n] = body;
+        a->thin[n] = is_thin(tw, n, d, d == (double)tw->still[n]);
+        count += a->thin[n];
+    }
+    return count;
+}
+
 static void sample_nodes(void *arg, int64_t begin, int64_t end)
 {
-    un_tet_walls *tw = arg;
+    const sample_args *a = arg;
+    un_tet_walls *tw = a->tw;
     const un_tets *mesh = tw->mesh;
     double snap = SNAP * mesh->tree->h;
     for (int64_t n = begin; n < end; n++) {
         double d = un_walls_sides(tw->walls, mesh->x[n]);
         double cutting = tw->cut ? cutting_sides(tw, mesh->x[n]) : 1e30;
         if (tw->phi_solid) {
-            double solid = tw->still[n];
-            int16_t body = tw->still_body[n];
-            if (tw->walls->bodies->moving) nearest_body(tw, mesh->x[n], true, &solid, &body);
+            int64_t plain = mesh->parted ? mesh->origin[n] : n;
+            double solid = mesh->parted ? mesh->side[n] : a->solid[n];
             tw->phi_solid[n] = (float)solid;
-            tw->body[n] = body;
+            tw->body[n] = a->body[plain];
             d = fmin(d, solid);
             cutting = fmin(cutting, solid);
         }
@@ -219,14 +290,6 @@ static void sum_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_tet_walls_move(un_tet_walls *tw)
-{
-    const un_tets *mesh = tw->mesh;
-    un_parallel_for(tw->ctx, mesh->node_count, 4096, sample_nodes, tw);
-    un_parallel_for(tw->ctx, mesh->tet_count, 8192, sample_tets, tw);
-    un_parallel_for(tw->ctx, mesh->node_count, 1024, sum_nodes, tw);
-}
-
 un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n)
 {
     const un_tets *mesh = tw->mesh;
@@ -249,9 +312,10 @@ void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls)
 
 void un_tet_walls_free(un_tet_walls *tw)
 {
-    void *arrays[] = {tw->cut,   tw->phi,       tw->phi_solid,  tw->body,
-                      tw->open,  tw->node_open, tw->u_solid,    tw->old_key,
-                      tw->still, tw->old_still, tw->still_body, tw->old_still_body};
+    void *arrays[] = {tw->cut,       tw->phi,          tw->phi_solid,  tw->body,
+                      tw->open,      tw->node_open,    tw->u_solid,    tw->old_key,
+                      tw->still,     tw->old_still,    tw->still_body, tw->old_still_body,
+                      tw->thickness, tw->old_thickness};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(tw->ctx, arrays[i]);
     *tw = (un_tet_walls){.ctx = tw->ctx, .walls = tw->walls};
 }
@@ -261,23 +325,28 @@ static un_status need(un_tet_walls *tw, void *array, int slot, int32_t count, si
     return un_array_need(tw->ctx, array, &tw->capacity[slot], (size_t)count + 1, size);
 }
 
-/* Distances of the last mesh are kept until the next one has taken them over. */
-static un_status keep_still(un_tet_walls *tw, const un_tets *mesh)
+static void swap(void *a, void *b, size_t *capacity_a, size_t *capacity_b)
 {
-    float *still = tw->old_still;
-    int16_t *body = tw->old_still_body;
-    size_t still_capacity = tw->capacity[8], body_capacity = tw->capacity[10];
-    tw->old_still = tw->still;
-    tw->old_still_body = tw->still_body;
-    tw->capacity[8] = tw->capacity[7];
-    tw->capacity[10] = tw->capacity[9];
-    tw->still = still;
-    tw->still_body = body;
-    tw->capacity[7] = still_capacity;
-    tw->capacity[9] = body_capacity;
+    void *array;
+    size_t capacity = *capacity_a;
+    memcpy(&array, a, sizeof array);
+    memcpy(a, b, sizeof array);
+    memcpy(b, &array, sizeof array);
+    *capacity_a = *capacity_b;
+    *capacity_b = capacity;
+}
+
+/* Distances of the last mesh are kept until the next one has taken them over. */
+static un_status keep_still(un_tet_walls *tw)
+{
+    const un_tets *mesh = tw->mesh;
+    size_t *capacity = tw->capacity;
+    swap(&tw->still, &tw->old_still, &capacity[7], &capacity[8]);
+    swap(&tw->still_body, &tw->old_still_body, &capacity[9], &capacity[10]);
+    swap(&tw->thickness, &tw->old_thickness, &capacity[12], &capacity[13]);
     UN_TRY(need(tw, &tw->still, 7, mesh->node_count, sizeof *tw->still));
     UN_TRY(need(tw, &tw->still_body, 9, mesh->node_count, sizeof *tw->still_body));
-    tw->mesh = mesh;
+    UN_TRY(need(tw, &tw->thickness, 12, mesh->node_count, sizeof *tw->thickness));
     un_parallel_for(tw->ctx, mesh->node_count, 2048, sample_still, tw);
     tw->old_count = 0;
     UN_TRY(need(tw, &tw->old_key, 6, mesh->node_count, sizeof *tw->old_key));
@@ -286,20 +355,56 @@ static un_status keep_still(un_tet_walls *tw, const un_tets *mesh)
     return UN_OK;
 }
 
-un_status un_tet_walls_sample(un_tet_walls *tw, const un_tets *mesh)
+/* ---- all of it ---- */
+
+static un_status begin_sampling(sample_args *a, un_arena *arena, double *thin)
 {
+    un_tet_walls *tw = a->tw;
+    size_t count = (size_t)tw->mesh->plain_nodes + 1;
+    a->solid = un_arena_alloc(arena, count, sizeof *a->solid);
+    a->body = un_arena_alloc(arena, count, sizeof *a->body);
+    a->thin = un_arena_alloc(arena, count, 1);
+    if (!a->solid || !a->body || !a->thin) return UN_ERROR_MEMORY;
+    *thin = un_parallel_sum(tw->ctx, tw->mesh->plain_nodes, sample_solids, a);
+    return UN_OK;
+}
+
+static void finish_sampling(sample_args *a)
+{
+    un_tet_walls *tw = a->tw;
+    un_parallel_for(tw->ctx, tw->mesh->node_count, 4096, sample_nodes, a);
+    un_parallel_for(tw->ctx, tw->mesh->tet_count, 8192, sample_tets, tw);
+    un_parallel_for(tw->ctx, tw->mesh->node_count, 1024, sum_nodes, tw);
+}
+
+un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
+{
+    sample_args a = {.tw = tw};
+    double thin;
+    UN_TRY(begin_sampling(&a, arena, &thin));
+    if (mesh->parted) un_tets_see_again(mesh, tw->walls->bodies, a.solid);
+    finish_sampling(&a);
+    return UN_OK;
+}
+
+un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
+{
+    sample_args a = {.tw = tw};
+    double thin;
     tw->mesh = mesh;
+    if (tw->walls->bodies->count > 0) {
+        UN_TRY(keep_still(tw));
+        UN_TRY(begin_sampling(&a, arena, &thin));
+        if (thin > 0) UN_TRY(un_tets_part(mesh, arena, tw->walls->bodies, a.solid, a.thin));
+        UN_TRY(need(tw, &tw->phi_solid, 1, mesh->node_count, sizeof *tw->phi_solid));
+        UN_TRY(need(tw, &tw->body, 2, mesh->node_count, sizeof *tw->body));
+    }
     UN_TRY(need(tw, &tw->phi, 0, mesh->node_count, sizeof *tw->phi));
     UN_TRY(need(tw, &tw->open, 3, mesh->tet_count, sizeof *tw->open));
     UN_TRY(need(tw, &tw->node_open, 4, mesh->node_count, sizeof *tw->node_open));
     if (tw->walls->bodies->moving)
         UN_TRY(need(tw, &tw->u_solid, 5, mesh->tet_count, sizeof *tw->u_solid));
     if (cuts_anything(tw)) UN_TRY(need(tw, &tw->cut, 11, mesh->node_count, sizeof *tw->cut));
-    if (tw->walls->bodies->count > 0) {
-        UN_TRY(need(tw, &tw->phi_solid, 1, mesh->node_count, sizeof *tw->phi_solid));
-        UN_TRY(need(tw, &tw->body, 2, mesh->node_count, sizeof *tw->body));
-        UN_TRY(keep_still(tw, mesh));
-    }
-    un_tet_walls_move(tw);
+    finish_sampling(&a);
     return UN_OK;
 }

@@ -51,7 +51,15 @@ typedef struct un_tets {
     int32_t own_count; /* 0: no node was moved, and own_first is undefined */
     int32_t *own_first;
     un_tet_shape *own;
-    size_t capacity[12]; /* of the arrays, in the order above */
+    /* Copies of nodes and tets on the other sides of thin walls follow the plain ones, see
+     * un_tets_part; their keys do not ascend. The arrays are undefined unless parted. */
+    int32_t plain_nodes, plain_tets;
+    bool parted;
+    int32_t *next_part;  /* by tet: the next copy of the same tet, -1 none */
+    int32_t *origin;     /* by node: the plain node at its place */
+    int32_t *seen_from;  /* by node: the open node from which its depth is seen, -1: its own */
+    float *side;         /* by node: distance to the solids as its side sees it */
+    size_t capacity[16]; /* of the arrays, in the order above */
 } un_tets;
 
 void un_tets_init(un_context *ctx, un_tets *mesh);

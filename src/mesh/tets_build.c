@@ -187,11 +187,14 @@ un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree)
     un_tets_work w = {.mesh = mesh, .tree = tree};
     mesh->tree = tree;
     mesh->node_count = mesh->tet_count = mesh->own_count = 0;
+    mesh->parted = false;
     number_places(&w);
     UN_TRY(un_tets_number(&w, arena));
     un_parallel_for(mesh->ctx, tree->leaf_count, UN_TETS_GRAIN, fill_tets, &w);
     un_status status = un_tets_incidence(&w, arena);
     if (status != UN_OK) mesh->node_count = mesh->tet_count = 0;
+    mesh->plain_nodes = mesh->node_count;
+    mesh->plain_tets = mesh->tet_count;
     return status;
 }
 
@@ -205,13 +208,20 @@ void un_tets_strip(un_tets *mesh)
     un_free(mesh->ctx, mesh->corner);
     un_free(mesh->ctx, mesh->own_first);
     un_free(mesh->ctx, mesh->own);
+    un_free(mesh->ctx, mesh->next_part);
+    un_free(mesh->ctx, mesh->origin);
+    un_free(mesh->ctx, mesh->seen_from);
+    un_free(mesh->ctx, mesh->side);
     mesh->shape = mesh->level = NULL;
     mesh->face_tet = NULL;
     mesh->face_code = NULL;
     mesh->first = mesh->corner = mesh->own_first = NULL;
     mesh->own = NULL;
     mesh->own_count = 0;
-    for (int32_t array = 4; array < 12; array++) mesh->capacity[array] = 0;
+    mesh->next_part = mesh->origin = mesh->seen_from = NULL;
+    mesh->side = NULL;
+    mesh->parted = false;
+    for (int32_t array = 4; array < 16; array++) mesh->capacity[array] = 0;
 }
 
 void un_tets_free(un_tets *mesh)

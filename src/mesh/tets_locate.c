@@ -43,6 +43,19 @@ static inline uint32_t index_near(const un_octree *tree, double x, int axis)
     return (uint32_t)(i < last ? i : last);
 }
 
+/* Of the tet's copies, the one on whose side of the wall the point is. */
+static void choose_part(const un_tets *mesh, un_tets_place *place)
+{
+    un_tets_place part = *place;
+    double open = un_tet_sample(mesh, mesh->side, place);
+    while ((part.tet = mesh->next_part[part.tet]) >= 0) {
+        double other = un_tet_sample(mesh, mesh->side, &part);
+        if (!(other > open)) continue;
+        open = other;
+        place->tet = part.tet;
+    }
+}
+
 void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
     const un_octree *tree = mesh->tree;
@@ -84,6 +97,7 @@ void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
                (s->gradient[i][0] * d[0] + s->gradient[i][1] * d[1] + s->gradient[i][2] * d[2]);
     *place = (un_tets_place){t, {w[0], w[1], w[2], 1 - w[0] - w[1] - w[2]}};
     if (mesh->own_count > 0) un_tets_walk(mesh, x, place);
+    if (mesh->parted) choose_part(mesh, place);
 }
 
 bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place)

@@ -9,7 +9,9 @@
 un_status un_adaptive_move_walls(un_adaptive *a, double dt)
 {
     UN_TRY(un_core_move_bodies(&a->core, dt));
-    if (a->core.bodies->moving) un_tet_walls_move(&a->mesh.walls);
+    if (!a->core.bodies->moving) return UN_OK;
+    UN_TRY(un_tet_walls_move(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
+    un_arena_reset(&a->core.arena);
     return UN_OK;
 }
 
@@ -260,10 +262,12 @@ un_status un_adaptive_build_mesh(un_adaptive *a)
     UN_TRY(un_adaptive_keep_pressure(a));
     UN_TRY(un_tets_build(&a->mesh.tets, &a->core.arena, &a->mesh.tree));
     un_arena_reset(&a->core.arena);
+    UN_TRY(un_tet_walls_sample(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
+    un_arena_reset(&a->core.arena);
     UN_TRY(un_adaptive_need_fields(a));
     un_node_memory_recall(a->core.ctx, &a->mesh.memory, &a->mesh.tets, a->node.p,
                           un_adaptive_pressures(a), a->node.known);
-    return un_tet_walls_sample(&a->mesh.walls, &a->mesh.tets);
+    return UN_OK;
 }
 
 un_status un_adaptive_sort(un_adaptive *a)

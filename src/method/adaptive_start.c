@@ -26,10 +26,11 @@ static un_status seed(un_adaptive *a)
     memset(particles->flags, UN_PARTICLE_CALM, (size_t)particles->count);
     UN_TRY(un_tets_build(&a->mesh.tets, &a->core.arena, &a->mesh.tree));
     un_arena_reset(&a->core.arena);
+    UN_TRY(un_tet_walls_sample(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
+    un_arena_reset(&a->core.arena);
     UN_TRY(un_adaptive_need_fields(a));
     for (int k = 0; k < un_adaptive_pressures(a); k++)
         memset(a->node.p[k], 0, (size_t)a->mesh.tets.node_count * sizeof **a->node.p);
-    UN_TRY(un_tet_walls_sample(&a->mesh.walls, &a->mesh.tets));
     UN_TRY(un_adaptive_sort(a));
     UN_TRY(un_adaptive_gather(a));
     UN_TRY(un_adaptive_level_set(a));

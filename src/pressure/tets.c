@@ -402,7 +402,8 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
         un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), push_tets, &s);
     UN_TRY(assemble(&s));
     const un_octree *tree = mesh->tree;
-    un_sites sites = {.kind = UN_SITES_BCC,
+    /* Copies of nodes have no place of their own in the lattice. */
+    un_sites sites = {.kind = mesh->parted ? UN_SITES_NONE : UN_SITES_BCC,
                       .size = {2 * tree->n[0], 2 * tree->n[1], 2 * tree->n[2]},
                       .site = pr->place,
                       .key = mesh->node_key,

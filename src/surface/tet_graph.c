@@ -19,6 +19,7 @@ typedef struct graph_args {
 static bool is_inside(const un_tets *mesh, int32_t n)
 {
     uint64_t key = mesh->node_key[n];
+    if (mesh->parted) return false; /* the tets of a side need not close around a node */
     for (int32_t a = 0; a < 3; a++) {
         uint32_t at = un_morton_gather(key >> a);
         if (at == 0 || at == 2 * (uint32_t)mesh->tree->n[a]) return false;

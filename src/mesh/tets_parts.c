@@ -1,0 +1,488 @@
+/* Tets on both sides of a thin wall [virtual nodes, after Molino, Bao & Fedkiw 2004].
+ *
+ * A wall thinner than a tet leaves liquid on both of its sides in the same tet, and a node inside
+ * the wall belongs to tets on both sides. One value there would serve both: pressure, velocity and
+ * volume would leak through. So nodes and tets get a copy for each further side.
+ *
+ *  - Two open nodes of a tet see each other if the edge between them does not meet a solid. Nodes
+ *    that see each other, directly or through others of the tet, are a side of the tet.
+ *  - Around a node, sides of its tets that share an open node belong together. Each group has a
+ *    node of its own: the first the node itself, the others copies at the same place.
+ *  - A tet has a copy for each further side, unless all of its nodes are the same.
+ *
+ * The distance to the wall has a ridge inside it, where the far side comes nearer. Seen from a
+ * side, a node inside or behind the wall is as deep as the straight line from the nearest open node
+ * of that side says: d (1 - length / way), way being the length outside the wall. Linear
+ * interpolation along the line is then zero where the wall begins. */
+#include "mesh/mesh.h"
+
+#include "mesh/collect.h"
+
+/* Steps along an edge are at least this share of it. */
+#define STEP_MIN 0.02
+/* Halvings that find where an edge enters a wall. */
+#define HALVINGS 12
+/* A side's view of a node counts if it is deeper by this share of the node's cell. */
+#define DEEPER 0.02
+/* Nodes behind a wall are at least so deep, in cells. */
+#define DEPTH_MIN 1e-3
+#define ENTRIES_MAX 256
+#define NONE 0xff
+
+/* A side of a tet around the node in question. */
+typedef struct entry {
+    int32_t place; /* of the tet in the list, -1: not listed */
+    int32_t open[4], count;
+    uint8_t side, corner, group;
+} entry;
+
+typedef struct parting {
+    un_tets *mesh;
+    const un_bodies *bodies;
+    const float *distance;
+    const uint8_t *thin;
+    uint64_t *tets, *nodes; /* those near thin walls */
+    int64_t tet_count, node_count;
+    int32_t *place;         /* by tet: in the list, -1 */
+    uint8_t (*side)[4];     /* by listed tet and corner: its side, NONE in a wall */
+    uint8_t *side_count;    /* by listed tet */
+    uint8_t (*group)[4][4]; /* by listed tet, side and corner */
+    int32_t *first_copy;    /* by listed node: number of copies, then the first one's number */
+    int32_t *first_tet;     /* by listed tet: likewise */
+} parting;
+
+static double distance_at(const un_bodies *bodies, un_vec3 x)
+{
+    double d = 1e30;
+    un_bodies_nearest(bodies, x, &d);
+    return d;
+}
+
+/* The length of the way from a, at distance d from the solids, before it enters one; more than the
+ * length to b if it does not. */
+static double way_to_wall(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d)
+{
+    un_vec3 path = un_sub(b, a);
+    double length = un_length(path), step = STEP_MIN * length, open = 0, t = fmax(d, step);
+    un_vec3 direction = un_scale(path, 1 / length);
+    for (;; t += fmax(d, step)) {
+        if (t > length) t = length;
+        d = distance_at(bodies, un_mad(a, direction, t));
+        if (d <= 0) break;
+        if (t >= length) return 2 * length;
+        open = t;
+    }
+    for (int i = 0; i < HALVINGS; i++) {
+        double middle = 0.5 * (open + t);
+        if (distance_at(bodies, un_mad(a, direction, middle)) > 0)
+            open = middle;
+        else
+            t = middle;
+    }
+    return 0.5 * (open + t);
+}
+
+/* ---- sides of tets ---- */
+
+static bool is_listed(const parting *s, int64_t t)
+{
+    const int32_t *n = s->mesh->tet[t];
+    bool open = false, near = false;
+    double h = un_tets_size(s->mesh, (int32_t)t);
+    for (int i = 0; i < 4; i++) {
+        double d = s->distance[n[i]];
+        open |= d > 0;
+        near |= s->thin[n[i]] || (d <= 0 && d > -2 * h);
+    }
+    return open && near;
+}
+
+static int64_t list_tets(const void *arg, int64_t begin, int64_t end, uint64_t *out)
+{
+    const parting *s = arg;
+    int64_t count = 0;
+    for (int64_t t = begin; t < end; t++) {
+        if (!is_listed(s, t)) continue;
+        if (out) out[count] = (uint64_t)t;
+        count++;
+    }
+    return count;
+}
+
+static bool sees(const parting *s, int32_t a, int32_t b)
+{
+    if (!s->thin[a] && !s->thin[b]) return true;
+    const un_vec3 *x = s->mesh->x;
+    double length = un_length(un_sub(x[a], x[b]));
+    double d = s->distance[a];
+    if (d + (double)s->distance[b] >= length) return true;
+    return way_to_wall(s->bodies, x[a], x[b], d) > length;
+}
+
+static void find_sides(void *arg, int64_t begin, int64_t end)
+{
+    parting *s = arg;
+    for (int64_t k = begin; k < end; k++) {
+        const int32_t *n = s->mesh->tet[s->tets[k]];
+        uint8_t *side = s->side[k], count = 0;
+        s->place[s->tets[k]] = (int32_t)k;
+        for (int i = 0; i < 4; i++) {
+            side[i] = NONE;
+            if (!(s->distance[n[i]] > 0)) continue;
+            side[i] = count++;
+            for (int j = 0; j < i; j++) {
+                if (side[j] == NONE || side[j] == side[i] || !sees(s, n[j], n[i])) continue;
+                uint8_t from = side[i] > side[j] ? side[i] : side[j];
+                uint8_t to = side[i] > side[j] ? side[j] : side[i];
+                for (int m = 0; m <= i; m++)
+                    if (side[m] != NONE && side[m] >= from) {
+                        if (side[m] == from)
+                            side[m] = to;
+                        else
+                            side[m]--;
+                    }
+                count--;
+            }
+        }
+        s->side_count[k] = count;
+        memset(s->group[k], 0, sizeof s->group[k]);
+    }
+}
+
+/* ---- groups around nodes ---- */
+
+static int64_t list_nodes(const void *arg, int64_t begin, int64_t end, uint64_t *out)
+{
+    const parting *s = arg;
+    const un_tets *mesh = s->mesh;
+    int64_t count = 0;
+    for (int64_t n = begin; n < end; n++) {
+        double h = un_octree_size(mesh->tree, mesh->node_level[n]);
+        bool listed = false;
+        if ((double)s->distance[n] < 4 * h)
+            for (int32_t k = mesh->first[n]; k < mesh->first[n + 1] && !listed; k++)
+                listed = s->place[mesh->corner[k] / 4] >= 0;
+        if (!listed) continue;
+        if (out) out[count] = (uint64_t)n;
+        count++;
+    }
+    return count;
+}
+
+static bool share_node(const entry *a, const entry *b)
+{
+    for (int i = 0; i < a->count; i++)
+        for (int j = 0; j < b->count; j++)
+            if (a->open[i] == b->open[j]) return true;
+    return false;
+}
+
+/* The sides of the tets around n. */
+static int32_t find_entries(const parting *s, int64_t n, entry *list)
+{
+    const un_tets *mesh = s->mesh;
+    int32_t count = 0;
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4, place = s->place[t];
+        int sides = place < 0 ? 1 : s->side_count[place];
+        for (int side = 0; side < sides && count < ENTRIES_MAX; side++) {
+            entry *e = &list[count];
+            *e = (entry){.place = place,
+                         .side = (uint8_t)side,
+                         .corner = (uint8_t)(mesh->corner[k] % 4),
+                         .group = NONE};
+            for (int i = 0; i < 4; i++) {
+                int32_t m = mesh->tet[t][i];
+                if (place < 0 ? s->distance[m] > 0 : s->side[place][i] == side)
+                    e->open[e->count++] = m;
+            }
+            count += e->count > 0;
+        }
+    }
+    return count;
+}
+
+static void join_group(entry *list, int32_t count, int32_t first, uint8_t group)
+{
+    int32_t stack[ENTRIES_MAX], height = 0;
+    stack[height++] = first;
+    list[first].group = group;
+    while (height > 0) {
+        const entry *e = &list[stack[--height]];
+        for (int32_t j = 0; j < count; j++)
+            if (list[j].group == NONE && share_node(e, &list[j])) {
+                list[j].group = group;
+                stack[height++] = j;
+            }
+    }
+}
+
+/* Tets that are not listed keep the node itself: theirs is the first group, or one of its parts. */
+static uint8_t find_groups(int64_t n, entry *list, int32_t count)
+{
+    uint8_t groups = 0;
+    for (int32_t i = 0; i < count; i++) {
+        bool own = list[i].place < 0;
+        for (int m = 0; m < list[i].count; m++) own |= list[i].open[m] == n;
+        if (own && list[i].group == NONE) join_group(list, count, i, 0);
+        if (own) groups = 1;
+    }
+    for (int32_t i = 0; i < count; i++)
+        if (list[i].group == NONE) join_group(list, count, i, groups++);
+    return groups;
+}
+
+static void group_nodes(void *arg, int64_t begin, int64_t end)
+{
+    parting *s = arg;
+    entry list[ENTRIES_MAX];
+    for (int64_t k = begin; k < end; k++) {
+        int64_t n = (int64_t)s->nodes[k];
+        int32_t count = find_entries(s, n, list);
+        uint8_t groups = find_groups(n, list, count);
+        s->first_copy[k] = groups > 1 ? groups - 1 : 0;
+        for (int32_t i = 0; i < count; i++)
+            if (list[i].place >= 0)
+                s->group[list[i].place][list[i].side][list[i].corner] = list[i].group;
+    }
+}
+
+/* ---- copies ---- */
+
+/* The number of tet k's node at a corner, for a side. */
+static int32_t node_of(const parting *s, int64_t k, int side, int corner)
+{
+    int32_t n = s->mesh->tet[s->tets[k]][corner];
+    uint8_t group = s->group[k][side][corner];
+    if (group == 0) return n;
+    int64_t at = un_lower_bound(s->nodes, s->node_count, (uint64_t)n);
+    return s->mesh->plain_nodes + s->first_copy[at] + group - 1;
+}
+
+/* Is this side's tet the same as that of an earlier one? */
+static bool is_repeated(const parting *s, int64_t k, int side)
+{
+    for (int other = 0; other < side; other++)
+        if (memcmp(s->group[k][side], s->group[k][other], sizeof s->group[k][side]) == 0)
+            return true;
+    return false;
+}
+
+static void count_tets(void *arg, int64_t begin, int64_t end)
+{
+    parting *s = arg;
+    for (int64_t k = begin; k < end; k++) {
+        s->first_tet[k] = 0;
+        for (int side = 1; side < s->side_count[k]; side++)
+            s->first_tet[k] += !is_repeated(s, k, side);
+    }
+}
+
+/* How deep node n is, seen from an open node at this distance from the solids. */
+static double depth_from(const un_bodies *bodies, const un_tets *mesh, int32_t anchor, int64_t n,
+                         double distance)
+{
+    un_vec3 a = mesh->x[anchor], b = mesh->x[n];
+    double length = un_length(un_sub(a, b));
+    double least = -DEPTH_MIN * un_octree_size(mesh->tree, mesh->node_level[n]);
+    if (length == 0 || !(distance > 0)) return least;
+    double way = way_to_wall(bodies, a, b, distance);
+    return fmin(distance * (1 - length / fmax(way, distance)), least);
+}
+
+/* How deep node n is as its group sees it. */
+static double depth_of(const parting *s, int64_t n, const entry *list, int32_t count, uint8_t group,
+                       int32_t *anchor)
+{
+    const un_tets *mesh = s->mesh;
+    double nearest = INFINITY;
+    *anchor = -1;
+    for (int32_t i = 0; i < count; i++)
+        for (int m = 0; list[i].group == group && m < list[i].count; m++) {
+            int32_t p = list[i].open[m];
+            double length = un_length(un_sub(mesh->x[p], mesh->x[n]));
+            if (length < nearest || (length == nearest && p < *anchor)) {
+                nearest = length;
+                *anchor = p;
+            }
+        }
+    return *anchor < 0 ? 1e30 : depth_from(s->bodies, mesh, *anchor, n, s->distance[*anchor]);
+}
+
+/* What the groups of node n see. */
+static void write_copies(void *arg, int64_t begin, int64_t end)
+{
+    parting *s = arg;
+    un_tets *mesh = s->mesh;
+    entry list[ENTRIES_MAX];
+    for (int64_t k = begin; k < end; k++) {
+        int64_t n = (int64_t)s->nodes[k];
+        int32_t count = find_entries(s, n, list), anchor;
+        uint8_t groups = find_groups(n, list, count);
+        double d = s->distance[n], h = un_octree_size(mesh->tree, mesh->node_level[n]);
+        if (!(d > 0) && groups > 0) {
+            double depth = depth_of(s, n, list, count, 0, &anchor);
+            if (depth < d - DEEPER * h) {
+                mesh->seen_from[n] = anchor;
+                mesh->side[n] = (float)depth;
+            }
+        }
+        for (uint8_t group = 1; group < groups; group++) {
+            int32_t copy = mesh->plain_nodes + s->first_copy[k] + group - 1;
+            double depth = depth_of(s, n, list, count, group, &anchor);
+            mesh->node_key[copy] = mesh->node_key[n];
+            mesh->x[copy] = mesh->x[n];
+            mesh->node_level[copy] = mesh->node_level[n];
+            mesh->origin[copy] = (int32_t)n;
+            bool deeper = d > 0 || depth < d - DEEPER * h;
+            mesh->seen_from[copy] = deeper ? anchor : -1;
+            mesh->side[copy] = (float)(deeper ? depth : d);
+        }
+    }
+}
+
+/* The first side keeps the tet. */
+static void write_tets(void *arg, int64_t begin, int64_t end)
+{
+    parting *s = arg;
+    un_tets *mesh = s->mesh;
+    for (int64_t k = begin; k < end; k++) {
+        int32_t t = (int32_t)s->tets[k], last = t, copy = mesh->plain_tets + s->first_tet[k];
+        int32_t first[4] = {0};
+        for (int i = 0; i < 4; i++) first[i] = node_of(s, k, 0, i);
+        for (int side = 1; side < s->side_count[k]; side++) {
+            if (is_repeated(s, k, side)) continue;
+            for (int i = 0; i < 4; i++) mesh->tet[copy][i] = node_of(s, k, side, i);
+            mesh->shape[copy] = mesh->shape[t];
+            mesh->level[copy] = mesh->level[t];
+            mesh->next_part[last] = copy;
+            mesh->next_part[copy] = -1;
+            last = copy++;
+        }
+        memcpy(mesh->tet[t], first, sizeof first);
+    }
+}
+
+/* ---- again ---- */
+
+typedef struct see_args {
+    un_tets *mesh;
+    const un_bodies *bodies;
+    const float *distance;
+} see_args;
+
+static void see_nodes(void *arg, int64_t begin, int64_t end)
+{
+    const see_args *a = arg;
+    un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        int32_t anchor = mesh->seen_from[n], plain = mesh->origin[n];
+        double d = a->distance[plain];
+        if (anchor >= 0) {
+            double depth = depth_from(a->bodies, mesh, anchor, n, a->distance[anchor]);
+            d = fmin(d, depth);
+        }
+        mesh->side[n] = (float)d;
+    }
+}
+
+void un_tets_see_again(un_tets *mesh, const un_bodies *bodies, const float *distance)
+{
+    see_args a = {mesh, bodies, distance};
+    un_parallel_for(mesh->ctx, mesh->node_count, 4096, see_nodes, &a);
+}
+
+/* ---- all of it ---- */
+
+static un_status make_room(un_tets *mesh, int64_t node_count, int64_t tet_count)
+{
+    struct {
+        void *array;
+        int slot;
+        int64_t count;
+        size_t size;
+    } arrays[] = {{&mesh->node_key, 0, node_count, sizeof *mesh->node_key},
+                  {&mesh->x, 1, node_count, sizeof *mesh->x},
+                  {&mesh->node_level, 2, node_count, sizeof *mesh->node_level},
+                  {&mesh->tet, 3, tet_count, sizeof *mesh->tet},
+                  {&mesh->shape, 4, tet_count, sizeof *mesh->shape},
+                  {&mesh->level, 5, tet_count, sizeof *mesh->level},
+                  {&mesh->first, 8, node_count + 1, sizeof *mesh->first},
+                  {&mesh->corner, 9, 4 * tet_count, sizeof *mesh->corner},
+                  {&mesh->next_part, 12, tet_count, sizeof *mesh->next_part},
+                  {&mesh->origin, 13, node_count, sizeof *mesh->origin},
+                  {&mesh->seen_from, 14, node_count, sizeof *mesh->seen_from},
+                  {&mesh->side, 15, node_count, sizeof *mesh->side}};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        UN_TRY(un_array_reserve(mesh->ctx, arrays[i].array, &mesh->capacity[arrays[i].slot],
+                                (size_t)arrays[i].count, arrays[i].size));
+    return UN_OK;
+}
+
+static void clear_parts(void *arg, int64_t begin, int64_t end)
+{
+    parting *s = arg;
+    un_tets *mesh = s->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        mesh->origin[n] = (int32_t)n;
+        mesh->seen_from[n] = -1;
+        mesh->side[n] = s->distance[n];
+    }
+}
+
+/* The tets of each node again, ascending: a counting sort. */
+static void find_incidence(un_tets *mesh)
+{
+    memset(mesh->first, 0, ((size_t)mesh->node_count + 1) * sizeof *mesh->first);
+    for (int32_t t = 0; t < mesh->tet_count; t++)
+        for (int i = 0; i < 4; i++) mesh->first[mesh->tet[t][i] + 1]++;
+    for (int32_t n = 0; n < mesh->node_count; n++) mesh->first[n + 1] += mesh->first[n];
+    for (int32_t t = 0; t < mesh->tet_count; t++)
+        for (int i = 0; i < 4; i++) mesh->corner[mesh->first[mesh->tet[t][i]]++] = 4 * t + i;
+    memmove(mesh->first + 1, mesh->first, (size_t)mesh->node_count * sizeof *mesh->first);
+    mesh->first[0] = 0;
+}
+
+static un_status allocate(parting *s, un_arena *arena)
+{
+    size_t count = (size_t)s->tet_count + 1;
+    s->place = un_arena_alloc(arena, (size_t)s->mesh->tet_count + 1, sizeof *s->place);
+    s->side = un_arena_alloc(arena, count, sizeof *s->side);
+    s->side_count = un_arena_alloc(arena, count, 1);
+    s->group = un_arena_alloc(arena, count, sizeof *s->group);
+    s->first_tet = un_arena_alloc(arena, count, sizeof *s->first_tet);
+    if (!s->place || !s->side || !s->side_count || !s->group || !s->first_tet)
+        return UN_ERROR_MEMORY;
+    memset(s->place, -1, (size_t)s->mesh->tet_count * sizeof *s->place);
+    return UN_OK;
+}
+
+un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
+                       const float *distance, const uint8_t *thin)
+{
+    un_context *ctx = mesh->ctx;
+    parting s = {.mesh = mesh, .bodies = bodies, .distance = distance, .thin = thin};
+    UN_TRY(un_collect(ctx, arena, list_tets, &s, mesh->tet_count, &s.tets, &s.tet_count, 0));
+    if (s.tet_count == 0) return UN_OK;
+    UN_TRY(allocate(&s, arena));
+    un_parallel_for(ctx, s.tet_count, 256, find_sides, &s);
+    UN_TRY(un_collect(ctx, arena, list_nodes, &s, mesh->node_count, &s.nodes, &s.node_count, 0));
+    s.first_copy = un_arena_alloc(arena, (size_t)s.node_count + 1, sizeof *s.first_copy);
+    if (!s.first_copy) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, s.node_count, 256, group_nodes, &s);
+    un_parallel_for(ctx, s.tet_count, 1024, count_tets, &s);
+    int64_t copies = un_parallel_scan(ctx, s.first_copy, s.node_count);
+    int64_t more = un_parallel_scan(ctx, s.first_tet, s.tet_count);
+    if (4 * (mesh->tet_count + more) > INT32_MAX)
+        return un_fail_memory(ctx, (size_t)(mesh->tet_count + more) * sizeof *mesh->tet);
+    UN_TRY(make_room(mesh, mesh->node_count + copies, mesh->tet_count + more));
+    mesh->parted = true;
+    un_parallel_for(ctx, mesh->node_count, 16384, clear_parts, &s);
+    memset(mesh->next_part, -1, (size_t)mesh->tet_count * sizeof *mesh->next_part);
+    un_parallel_for(ctx, s.node_count, 256, write_copies, &s);
+    un_parallel_for(ctx, s.tet_count, 1024, write_tets, &s);
+    mesh->node_count += (int32_t)copies;
+    mesh->tet_count += (int32_t)more;
+    find_incidence(mesh);
+    return UN_OK;
+}
