@@ -8,6 +8,8 @@
  *    that see each other, directly or through others of the tet, are a side of the tet.
  *  - Around a node, sides of its tets that share an open node belong together. Each group has a
  *    node of its own: the first the node itself, the others copies at the same place.
+ *  - Tets inside the wall have nodes of their own too, so that no side reaches another through
+ *    them.
  *  - A tet has a copy for each further side, unless all of its nodes are the same.
  *
  * The distance to the wall has a ridge inside it, where the far side comes nearer. Seen from a
@@ -87,14 +89,15 @@ static double way_to_wall(const un_bodies *bodies, un_vec3 a, un_vec3 b, double 
 static bool is_listed(const parting *s, int64_t t)
 {
     const int32_t *n = s->mesh->tet[t];
-    bool open = false, near = false;
+    bool open = false, near = false, deep = false;
     double h = un_tets_size(s->mesh, (int32_t)t);
     for (int i = 0; i < 4; i++) {
         double d = s->distance[n[i]];
         open |= d > 0;
         near |= s->thin[n[i]] || (d <= 0 && d > -2 * h);
+        deep |= d < -h;
     }
-    return open && near;
+    return open ? near : !deep;
 }
 
 static int64_t list_tets(const void *arg, int64_t begin, int64_t end, uint64_t *out)
@@ -184,7 +187,7 @@ static int32_t find_entries(const parting *s, int64_t n, entry *list)
     int32_t count = 0;
     for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
         int32_t t = mesh->corner[k] / 4, place = s->place[t];
-        int sides = place < 0 ? 1 : s->side_count[place];
+        int sides = place < 0 || s->side_count[place] == 0 ? 1 : s->side_count[place];
         for (int side = 0; side < sides && count < ENTRIES_MAX; side++) {
             entry *e = &list[count];
             *e = (entry){.place = place,
@@ -196,7 +199,7 @@ static int32_t find_entries(const parting *s, int64_t n, entry *list)
                 if (place < 0 ? s->distance[m] > 0 : s->side[place][i] == side)
                     e->open[e->count++] = m;
             }
-            count += e->count > 0;
+            count += e->count > 0 || place >= 0;
         }
     }
     return count;
@@ -217,7 +220,8 @@ static void join_group(entry *list, int32_t count, int32_t first, uint8_t group)
     }
 }
 
-/* Tets that are not listed keep the node itself: theirs is the first group, or one of its parts. */
+/* Tets that are not listed keep the node itself: theirs is the first group, or one of its parts.
+ * Tets inside the wall are the last. */
 static uint8_t find_groups(int64_t n, entry *list, int32_t count)
 {
     uint8_t groups = 0;
@@ -228,8 +232,14 @@ static uint8_t find_groups(int64_t n, entry *list, int32_t count)
         if (own) groups = 1;
     }
     for (int32_t i = 0; i < count; i++)
-        if (list[i].group == NONE) join_group(list, count, i, groups++);
-    return groups;
+        if (list[i].group == NONE && list[i].count > 0) join_group(list, count, i, groups++);
+    bool closed = false;
+    for (int32_t i = 0; i < count; i++)
+        if (list[i].count == 0) {
+            list[i].group = groups;
+            closed = true;
+        }
+    return (uint8_t)(groups + closed);
 }
 
 static void group_nodes(void *arg, int64_t begin, int64_t end)

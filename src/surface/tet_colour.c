@@ -38,6 +38,8 @@
 #define OPEN_MIN 0.25
 /* Layers of nodes in walls into which phi is extended: enough for all that matter. */
 #define EXTEND_LAYERS 12
+/* Nodes within so many cells of a wall may have neighbours in it. */
+#define REACH 2.0
 
 typedef struct tet_sum {
     double volume, weight, c;
@@ -51,8 +53,9 @@ typedef struct colour_args {
     const un_tet_walls *walls;
     float *from, *to;                 /* c before and after a pass */
     float (*from_at)[3], (*to_at)[3]; /* centre of gravity of the kernel, from the node */
-    float *weight; /* at nodes: open share of a node's space, 0 where it has no value */
-    tet_sum *sums; /* at tets */
+    float *weight;     /* at nodes: open share of a node's space, 0 where it has no value */
+    tet_sum *sums;     /* at tets */
+    float (*slope)[3]; /* at nodes near walls and in them: gradient of phi */
     uint8_t *known, *fresh, *empty;
 } colour_args;
 
@@ -76,8 +79,9 @@ static void divide(void *arg, int64_t begin, int64_t end)
         a->from_at[n][0] = (float)(sum.x * inverse);
         a->from_at[n][1] = (float)(sum.y * inverse);
         a->from_at[n][2] = (float)(sum.z * inverse);
-        a->known[n] = open > 0 && open > OPEN_MIN * full;
         double h = un_octree_size(mesh->tree, mesh->node_level[n]);
+        if (mesh->parted) full = fmax(full, 0.5 * h * h * h); /* tets of its side are not all */
+        a->known[n] = open > 0 && open > OPEN_MIN * full;
         a->weight[n] = a->known[n] ? (float)fmin(1, 2 * open / (h * h * h)) : 0;
         a->from[n] = open > 0 ? fminf(a->volume[n] / (float)open, 4.0f) : 0;
     }
@@ -163,7 +167,41 @@ static void invert(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* In walls: the mean of the neighbours that have a value, one layer at a time. */
+/* The gradient at nodes from which phi is extended: the mean over tets whose nodes have values.
+ * Only next to the surface: deep inside, where particles lie unevenly, it is noise. */
+static void find_slopes(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        double h = un_octree_size(mesh->tree, mesh->node_level[n]), total = 0;
+        un_vec3 g = {0, 0, 0};
+        bool liquid = false, air = false;
+        a->slope[n][0] = a->slope[n][1] = a->slope[n][2] = 0;
+        if (!a->known[n] || (double)a->walls->phi[n] > REACH * h) continue;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            int32_t t = mesh->corner[k] / 4;
+            const int32_t *m = mesh->tet[t];
+            if (!a->known[m[0]] || !a->known[m[1]] || !a->known[m[2]] || !a->known[m[3]]) continue;
+            double v[4] = {a->phi[m[0]], a->phi[m[1]], a->phi[m[2]], a->phi[m[3]]};
+            double w = un_tets_volume(mesh, t);
+            for (int i = 0; i < 4; i++) {
+                liquid |= v[i] < 0;
+                air |= v[i] >= 0;
+            }
+            g = un_mad(g, un_tets_gradient(mesh, t, v), w);
+            total += w;
+        }
+        if (!liquid || !air) continue;
+        g = un_scale(g, 1 / fmax(total, un_length(g)));
+        a->slope[n][0] = (float)g.x;
+        a->slope[n][1] = (float)g.y;
+        a->slope[n][2] = (float)g.z;
+    }
+}
+
+/* In walls, one layer at a time: the mean of what the neighbours that have a value foretell. Their
+ * mean alone would bend a level surface at a slanting wall, where they lie higher or lower. */
 static double extend(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
@@ -172,17 +210,21 @@ static double extend(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         a->fresh[n] = 0;
         if (a->known[n]) continue;
-        double sum = 0, total = 0;
+        double sum = 0, total = 0, slope[3] = {0};
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             const int32_t *m = mesh->tet[mesh->corner[k] / 4];
             for (int i = 0; i < 4; i++) {
                 if (!a->known[m[i]]) continue;
-                sum += a->phi[m[i]];
+                const float *g = a->slope[m[i]];
+                un_vec3 d = un_sub(mesh->x[n], mesh->x[m[i]]);
+                sum += a->phi[m[i]] + g[0] * d.x + g[1] * d.y + g[2] * d.z;
+                for (int axis = 0; axis < 3; axis++) slope[axis] += g[axis];
                 total += 1;
             }
         }
         if (total == 0) continue;
         a->phi[n] = (float)(sum / total);
+        for (int axis = 0; axis < 3; axis++) a->slope[n][axis] = (float)(slope[axis] / total);
         a->fresh[n] = 1;
         found += 1;
     }
@@ -260,12 +302,13 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
     a.from_at = un_arena_alloc(arena, count, sizeof *a.from_at);
     a.to_at = un_arena_alloc(arena, count, sizeof *a.to_at);
     a.weight = un_arena_alloc(arena, count, sizeof *a.weight);
+    a.slope = un_arena_alloc(arena, count, sizeof *a.slope);
     a.sums = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, sizeof *a.sums);
     a.known = un_arena_alloc(arena, count, 1);
     a.fresh = un_arena_alloc(arena, count, 1);
     a.empty = un_arena_alloc(arena, count, 1);
-    if (!a.from || !a.to || !a.from_at || !a.to_at || !a.weight || !a.sums || !a.known ||
-        !a.fresh || !a.empty)
+    if (!a.from || !a.to || !a.from_at || !a.to_at || !a.weight || !a.slope || !a.sums ||
+        !a.known || !a.fresh || !a.empty)
         return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->node_count, 1024, divide, &a);
     for (int pass = 0; pass < PASSES; pass++) {
@@ -279,6 +322,7 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
     }
     un_parallel_for(ctx, mesh->node_count, 1024, invert, &a);
     fill_bubbles(ctx, &a);
+    if (walls->cut) un_parallel_for(ctx, mesh->node_count, 4096, find_slopes, &a);
     for (int layer = 0; layer < EXTEND_LAYERS; layer++) {
         if (un_parallel_sum(ctx, mesh->node_count, extend, &a) == 0) break;
         un_parallel_for(ctx, mesh->node_count, 16384, adopt, &a);
