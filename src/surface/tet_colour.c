@@ -178,7 +178,9 @@ static void find_slopes(void *arg, int64_t begin, int64_t end)
         un_vec3 g = {0, 0, 0};
         bool liquid = false, air = false;
         a->slope[n][0] = a->slope[n][1] = a->slope[n][2] = 0;
+        a->fresh[n] = 0;
         if (!a->known[n] || (double)a->walls->phi[n] > REACH * h) continue;
+        a->fresh[n] = 1;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             int32_t t = mesh->corner[k] / 4;
             const int32_t *m = mesh->tet[t];
@@ -197,6 +199,44 @@ static void find_slopes(void *arg, int64_t begin, int64_t end)
         a->slope[n][0] = (float)g.x;
         a->slope[n][1] = (float)g.y;
         a->slope[n][2] = (float)g.z;
+        a->fresh[n] = 0;
+    }
+}
+
+/* Nodes around those take their slope. */
+static void spread_slopes(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        if (!a->fresh[n]) continue;
+        double total = 0, slope[3] = {0};
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+            const int32_t *m = mesh->tet[mesh->corner[k] / 4];
+            for (int i = 0; i < 4; i++) {
+                const float *g = a->slope[m[i]];
+                if (a->fresh[m[i]] || (g[0] == 0 && g[1] == 0 && g[2] == 0)) continue;
+                for (int axis = 0; axis < 3; axis++) slope[axis] += g[axis];
+                total += 1;
+            }
+        }
+        if (total == 0) continue;
+        for (int axis = 0; axis < 3; axis++) a->slope[n][axis] = (float)(slope[axis] / total);
+    }
+}
+
+/* Next to walls kernels are lopsided and few tets tell the gradient of c: phi is moved from the
+ * kernel's centre to the node by the slope instead. */
+static void move_to_nodes(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_tets *mesh = a->mesh;
+    for (int64_t n = begin; n < end; n++) {
+        const float *g = a->slope[n], *at = a->from_at[n];
+        double c = a->from[n], l = WIDTH * un_octree_size(mesh->tree, mesh->node_level[n]);
+        if ((g[0] == 0 && g[1] == 0 && g[2] == 0) || !(c > 0.02 && c < 0.98)) continue;
+        a->phi[n] =
+            (float)(l * un_colour_distance(c)) - (g[0] * at[0] + g[1] * at[1] + g[2] * at[2]);
     }
 }
 
@@ -321,8 +361,12 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
         a.to_at = at;
     }
     un_parallel_for(ctx, mesh->node_count, 1024, invert, &a);
+    if (walls->cut) {
+        un_parallel_for(ctx, mesh->node_count, 4096, find_slopes, &a);
+        un_parallel_for(ctx, mesh->node_count, 4096, spread_slopes, &a);
+        un_parallel_for(ctx, mesh->node_count, 4096, move_to_nodes, &a);
+    }
     fill_bubbles(ctx, &a);
-    if (walls->cut) un_parallel_for(ctx, mesh->node_count, 4096, find_slopes, &a);
     for (int layer = 0; layer < EXTEND_LAYERS; layer++) {
         if (un_parallel_sum(ctx, mesh->node_count, extend, &a) == 0) break;
         un_parallel_for(ctx, mesh->node_count, 16384, adopt, &a);
