@@ -255,6 +255,7 @@ typedef struct un_tet_walls {
     float *cut;       /* the same without the sides that cross no cell; NULL: nothing is cut */
     float *phi_solid; /* to solids alone; NULL without solids */
     int16_t *body;    /* at nodes: the nearest solid; NULL without solids */
+    float *narrow;    /* at nodes near solids: how thick these are; else INFINITY; NULL likewise */
     float *open;      /* at tets: open share of the volume */
     float *node_open; /* at nodes: integral of the node's hat function over open space, m3 */
     un_vec3 *
@@ -266,7 +267,7 @@ typedef struct un_tet_walls {
     int16_t *still_body, *old_still_body;
     float *thickness, *old_thickness; /* behind the surface next to the node */
     int32_t old_count;
-    size_t capacity[14];
+    size_t capacity[15];
 } un_tet_walls;
 
 void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls);

@@ -158,17 +158,17 @@ static double thickness_behind(const un_tet_walls *tw, un_vec3 x, double d, doub
     return most;
 }
 
-/* Does a wall thinner than two cells begin next to node n? */
-static bool is_thin(un_tet_walls *tw, int64_t n, double d, bool still)
+/* How thick the solid next to node n is, if it is near; INFINITY if not, or thick. */
+static float narrow_at(un_tet_walls *tw, int64_t n, double d, bool still)
 {
     const un_octree *tree = tw->mesh->tree;
     double h = un_octree_size(tree, tw->mesh->node_level[n]);
-    if (!(d > 0) || d > THIN * h) return false;
     double most = THIN * un_octree_size(tree, 0);
-    if (!still) return thickness_behind(tw, tw->mesh->x[n], d, fmin(most, THIN * h)) < THIN * h;
-    if (tw->thickness[n] == UNKNOWN)
-        tw->thickness[n] = (float)thickness_behind(tw, tw->mesh->x[n], d, most);
-    return tw->thickness[n] < THIN * h;
+    if (!(d > 0) || d > THIN * h) return INFINITY;
+    float found = still ? tw->thickness[n] : UNKNOWN;
+    if (found == UNKNOWN) found = (float)thickness_behind(tw, tw->mesh->x[n], d, most);
+    if (still) tw->thickness[n] = found;
+    return found < (float)most ? found : INFINITY;
 }
 
 /* Distance to the sides that lie inside the brick: upper sides where the brick goes beyond the
@@ -192,7 +192,7 @@ static bool cuts_anything(const un_tet_walls *tw)
 
 typedef struct sample_args {
     un_tet_walls *tw;
-    float *solid; /* at plain nodes: distance to solids */
+    float *solid, *narrow; /* at plain nodes: distance to solids, their thickness */
     int16_t *body;
     uint8_t *thin;
 } sample_args;
@@ -208,7 +208,9 @@ static double sample_solids(void *arg, int64_t begin, int64_t end)
         if (tw->walls->bodies->moving) nearest_body(tw, tw->mesh->x[n], true, &d, &body);
         a->solid[n] = (float)d;
         a->body[n] = body;
-        a->thin[n] = is_thin(tw, n, d, d == (double)tw->still[n]);
+        a->narrow[n] = narrow_at(tw, n, d, d == (double)tw->still[n]);
+        double h = un_octree_size(tw->mesh->tree, tw->mesh->node_level[n]);
+        a->thin[n] = a->narrow[n] < THIN * h;
         count += a->thin[n];
     }
     return count;
@@ -228,6 +230,7 @@ static void sample_nodes(void *arg, int64_t begin, int64_t end)
             double solid = mesh->parted ? mesh->side[n] : a->solid[n];
             tw->phi_solid[n] = (float)solid;
             tw->body[n] = a->body[plain];
+            tw->narrow[n] = a->narrow[plain];
             d = fmin(d, solid);
             cutting = fmin(cutting, solid);
         }
@@ -312,10 +315,10 @@ void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls)
 
 void un_tet_walls_free(un_tet_walls *tw)
 {
-    void *arrays[] = {tw->cut,       tw->phi,          tw->phi_solid,  tw->body,
-                      tw->open,      tw->node_open,    tw->u_solid,    tw->old_key,
-                      tw->still,     tw->old_still,    tw->still_body, tw->old_still_body,
-                      tw->thickness, tw->old_thickness};
+    void *arrays[] = {tw->cut,       tw->phi,           tw->phi_solid,  tw->body,
+                      tw->open,      tw->node_open,     tw->u_solid,    tw->old_key,
+                      tw->still,     tw->old_still,     tw->still_body, tw->old_still_body,
+                      tw->thickness, tw->old_thickness, tw->narrow};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(tw->ctx, arrays[i]);
     *tw = (un_tet_walls){.ctx = tw->ctx, .walls = tw->walls};
 }
@@ -363,8 +366,9 @@ static un_status begin_sampling(sample_args *a, un_arena *arena, double *thin)
     size_t count = (size_t)tw->mesh->plain_nodes + 1;
     a->solid = un_arena_alloc(arena, count, sizeof *a->solid);
     a->body = un_arena_alloc(arena, count, sizeof *a->body);
+    a->narrow = un_arena_alloc(arena, count, sizeof *a->narrow);
     a->thin = un_arena_alloc(arena, count, 1);
-    if (!a->solid || !a->body || !a->thin) return UN_ERROR_MEMORY;
+    if (!a->solid || !a->body || !a->narrow || !a->thin) return UN_ERROR_MEMORY;
     *thin = un_parallel_sum(tw->ctx, tw->mesh->plain_nodes, sample_solids, a);
     return UN_OK;
 }
@@ -398,6 +402,7 @@ un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
         if (thin > 0) UN_TRY(un_tets_part(mesh, arena, tw->walls->bodies, a.solid, a.thin));
         UN_TRY(need(tw, &tw->phi_solid, 1, mesh->node_count, sizeof *tw->phi_solid));
         UN_TRY(need(tw, &tw->body, 2, mesh->node_count, sizeof *tw->body));
+        UN_TRY(need(tw, &tw->narrow, 14, mesh->node_count, sizeof *tw->narrow));
     }
     UN_TRY(need(tw, &tw->phi, 0, mesh->node_count, sizeof *tw->phi));
     UN_TRY(need(tw, &tw->open, 3, mesh->tet_count, sizeof *tw->open));

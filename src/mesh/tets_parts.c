@@ -20,6 +20,8 @@
 
 #include "mesh/collect.h"
 
+/* Distances below this share of a finest cell are round-off. */
+#define SNAP 1e-6
 /* Steps along an edge are at least this share of it. */
 #define STEP_MIN 0.02
 /* Halvings that find where an edge enters a wall. */
@@ -43,6 +45,7 @@ typedef struct parting {
     const un_bodies *bodies;
     const float *distance;
     const uint8_t *thin;
+    double snap; /* nodes nearer than this lie on the surface, and are not open */
     uint64_t *tets, *nodes; /* those near thin walls */
     int64_t tet_count, node_count;
     int32_t *place;         /* by tet: in the list, -1 */
@@ -93,8 +96,8 @@ static bool is_listed(const parting *s, int64_t t)
     double h = un_tets_size(s->mesh, (int32_t)t);
     for (int i = 0; i < 4; i++) {
         double d = s->distance[n[i]];
-        open |= d > 0;
-        near |= s->thin[n[i]] || (d <= 0 && d > -2 * h);
+        open |= d > s->snap;
+        near |= s->thin[n[i]] || (d <= s->snap && d > -2 * h);
         deep |= d < -h;
     }
     return open ? near : !deep;
@@ -131,7 +134,7 @@ static void find_sides(void *arg, int64_t begin, int64_t end)
         s->place[s->tets[k]] = (int32_t)k;
         for (int i = 0; i < 4; i++) {
             side[i] = NONE;
-            if (!(s->distance[n[i]] > 0)) continue;
+            if (!(s->distance[n[i]] > s->snap)) continue;
             side[i] = count++;
             for (int j = 0; j < i; j++) {
                 if (side[j] == NONE || side[j] == side[i] || !sees(s, n[j], n[i])) continue;
@@ -196,7 +199,7 @@ static int32_t find_entries(const parting *s, int64_t n, entry *list)
                          .group = NONE};
             for (int i = 0; i < 4; i++) {
                 int32_t m = mesh->tet[t][i];
-                if (place < 0 ? s->distance[m] > 0 : s->side[place][i] == side)
+                if (place < 0 ? s->distance[m] > s->snap : s->side[place][i] == side)
                     e->open[e->count++] = m;
             }
             count += e->count > 0 || place >= 0;
@@ -330,7 +333,7 @@ static void write_copies(void *arg, int64_t begin, int64_t end)
         int32_t count = find_entries(s, n, list), anchor;
         uint8_t groups = find_groups(n, list, count);
         double d = s->distance[n], h = un_octree_size(mesh->tree, mesh->node_level[n]);
-        if (!(d > 0) && groups > 0) {
+        if (!(d > s->snap) && groups > 0) {
             double depth = depth_of(s, n, list, count, 0, &anchor);
             if (depth < d - DEEPER * h) {
                 mesh->seen_from[n] = anchor;
@@ -344,7 +347,7 @@ static void write_copies(void *arg, int64_t begin, int64_t end)
             mesh->x[copy] = mesh->x[n];
             mesh->node_level[copy] = mesh->node_level[n];
             mesh->origin[copy] = (int32_t)n;
-            bool deeper = d > 0 || depth < d - DEEPER * h;
+            bool deeper = d > s->snap || depth < d - DEEPER * h;
             mesh->seen_from[copy] = deeper ? anchor : -1;
             mesh->side[copy] = (float)(deeper ? depth : d);
         }
@@ -471,7 +474,11 @@ un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
                        const float *distance, const uint8_t *thin)
 {
     un_context *ctx = mesh->ctx;
-    parting s = {.mesh = mesh, .bodies = bodies, .distance = distance, .thin = thin};
+    parting s = {.mesh = mesh,
+                 .bodies = bodies,
+                 .distance = distance,
+                 .thin = thin,
+                 .snap = SNAP * mesh->tree->h};
     UN_TRY(un_collect(ctx, arena, list_tets, &s, mesh->tet_count, &s.tets, &s.tet_count, 0));
     if (s.tet_count == 0) return UN_OK;
     UN_TRY(allocate(&s, arena));

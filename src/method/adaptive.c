@@ -318,6 +318,7 @@ un_status un_adaptive_sizes(un_adaptive *a, double dt)
                          .phi = a->node.phi,
                          .wall = a->mesh.walls.phi,
                          .solid = a->mesh.walls.phi_solid,
+                         .narrow = a->mesh.walls.narrow,
                          .velocity = a->node.u,
                          .time = a->core.time,
                          .scale = a->budget.scale};
