@@ -11,6 +11,11 @@
 /* Particles keep this distance from solids, in cells. */
 #define MARGIN 0.01
 #define SLIDE_ROUNDS 4
+/* A particle that comes less than this share of its way is held. It keeps no more speed than it had
+ * on that way: what holds it holds it in the next step too, and FLIP would add to its speed in
+ * each.
+ */
+#define HELD 0.5
 /* Upper bound on marching steps; at MARGIN per step, twenty cells of grazing. */
 #define MARCH_STEPS 2000
 
@@ -141,7 +146,7 @@ static un_vec3 first_contact(const un_walls *walls, un_vec3 from, un_vec3 to, do
     return end;
 }
 
-un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v)
+static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v)
 {
     double margin = MARGIN * walls->grid->h;
     clamp_sides(walls, &to, v);
@@ -176,4 +181,13 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
         clamp_sides(walls, &to, v);
     }
     return to;
+}
+
+un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v)
+{
+    un_vec3 end = stop_at_walls(walls, from, to, dt, v);
+    double way = un_length(un_sub(end, from)), speed = un_length(*v);
+    if (way < HELD * un_length(un_sub(to, from)) && speed * dt > way)
+        *v = un_scale(*v, way / (speed * dt));
+    return end;
 }
