@@ -201,6 +201,12 @@ double un_grid_height(const float *phi, const un_grid *grid, un_vec3 at);
 
 /* ---- walls (walls.c): closed sides and solids ---- */
 
+/* A cell with a thin wall across it, which keeps one side of it. */
+typedef struct un_split_cell {
+    float phi[8];    /* at its corners: distance to the wall as the kept side sees it */
+    uint32_t beyond; /* of the 27 cells around it, those on the other side */
+} un_split_cell;
+
 typedef struct un_walls {
     un_context *ctx;
     const un_grid *grid;
@@ -215,6 +221,13 @@ typedef struct un_walls {
     float *area[3];       /* at faces: open fraction; NULL for the third axis in 2D */
     float *volume;        /* at cells: open fraction */
     float *velocity[3];   /* at faces: of the solid there; NULL unless a body moves */
+    /* Where walls are thin (walls_thin.c); undefined unless parted. At cells: */
+    bool parted;
+    uint32_t *sees;  /* of the 27 cells around it, x fastest, those that it reaches */
+    uint32_t *sight; /* those that reach it, too */
+    int32_t *split;  /* its number among the split cells, -1 */
+    un_split_cell *splits;
+    size_t split_capacity;
 } un_walls;
 
 /* sampled: false leaves the arrays out, for callers that need exact distances only. */
@@ -223,7 +236,7 @@ un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_bodies 
 void un_walls_destroy(un_walls *walls);
 /* Samples the bodies again after they have moved, at the end of the step: the pressure must match
  * them there. */
-void un_walls_update(un_walls *walls);
+un_status un_walls_update(un_walls *walls);
 /* Distance to closed sides and solids, interpolated from the nodes. */
 double un_walls_distance(const un_walls *walls, un_vec3 x);
 /* As above but exact, bodies at the end of the step: slow, for the few points that need it. */
@@ -233,6 +246,21 @@ un_vec3 un_walls_normal(const un_walls *walls,
 /* Distance from x to the closed sides of the domain alone, positive inside. */
 double un_walls_sides(const un_walls *walls, un_vec3 x);
 size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* that create will take */
+
+/* Parts cells and faces along thin walls, after their fractions were found. */
+un_status un_walls_part(un_walls *walls);
+/* Of the 27 cells around cell c, x fastest, those on the same side of a thin wall as x in it. */
+#define UN_SIGHT_ALL ((1u << 27) - 1)
+uint32_t un_walls_sight_split(const un_walls *walls, int64_t c, un_vec3 x);
+static inline uint32_t un_walls_sight(const un_walls *walls, int64_t c, un_vec3 x)
+{
+    if (!walls->parted) return UN_SIGHT_ALL;
+    return walls->split[c] < 0 ? walls->sight[c] : un_walls_sight_split(walls, c, x);
+}
+/* Open share of a cell with these distances at its corners, x fastest; of a face, corners in cyclic
+ * order. */
+double un_walls_cell_fraction(const double v[8], int32_t dim);
+double un_walls_face_fraction(const double v[4], int32_t dim);
 
 /* Share of a triangle where the linear function with these values at its corners is positive. */
 double un_triangle_fraction(const double v[3]);

@@ -9,16 +9,11 @@
  * are behind the surface: where that is less than two cells, tets are parted (tets_parts.c). */
 #include "mesh/mesh.h"
 
-/* Distances below this share of a finest cell are a boundary that coincides with a node up to
- * round-off. */
-#define SNAP 1e-6
+#include "mesh/thin.h"
+
 /* A solid's distance is computed within this many coarsest cells of its box; beyond, the distance
  * to the box is used. */
 #define BAND 3
-/* Walls thinner than this many cells have two sides. */
-#define THIN 2.0
-/* The step of differences that find the direction to a solid, in finest cells. */
-#define DIFFERENCE 0.05
 /* Thickness that has not been asked for yet. */
 #define UNKNOWN -1.0f
 
@@ -135,38 +130,16 @@ static void sample_still(void *arg, int64_t begin, int64_t end)
 
 /* ---- thin walls ---- */
 
-static double solid_distance(const un_tet_walls *tw, un_vec3 x)
-{
-    double d = 1e30;
-    un_bodies_nearest(tw->walls->bodies, x, &d);
-    return d;
-}
-
-/* How thick the solid is behind the point of its surface next to x, which is at distance d; at most
- * `most`. It must not depend on the mesh: a run that goes on from a checkpoint asks again. */
-static double thickness_behind(const un_tet_walls *tw, un_vec3 x, double d, double most)
-{
-    double h = tw->mesh->tree->h, e = DIFFERENCE * h;
-    un_vec3 n = un_normalize(un_v3(solid_distance(tw, un_v3(x.x + e, x.y, x.z)) - d,
-                                   solid_distance(tw, un_v3(x.x, x.y + e, x.z)) - d,
-                                   solid_distance(tw, un_v3(x.x, x.y, x.z + e)) - d));
-    for (double t = e; t < most;) {
-        double inside = -solid_distance(tw, un_mad(x, n, -(d + t)));
-        if (inside < 0 && t > e) return t;
-        t += fmax(inside, e);
-    }
-    return most;
-}
-
 /* How thick the solid next to node n is, if it is near; INFINITY if not, or thick. */
 static float narrow_at(un_tet_walls *tw, int64_t n, double d, bool still)
 {
     const un_octree *tree = tw->mesh->tree;
     double h = un_octree_size(tree, tw->mesh->node_level[n]);
-    double most = THIN * un_octree_size(tree, 0);
-    if (!(d > 0) || d > THIN * h) return INFINITY;
+    double most = UN_THIN * un_octree_size(tree, 0);
+    if (!(d > 0) || d > UN_THIN * h) return INFINITY;
     float found = still ? tw->thickness[n] : UNKNOWN;
-    if (found == UNKNOWN) found = (float)thickness_behind(tw, tw->mesh->x[n], d, most);
+    if (found == UNKNOWN)
+        found = (float)un_thin_thickness(tw->walls->bodies, tw->mesh->x[n], d, tree->h, most);
     if (still) tw->thickness[n] = found;
     return found < (float)most ? found : INFINITY;
 }
@@ -180,7 +153,7 @@ static double cutting_sides(const un_tet_walls *tw, un_vec3 x)
     double size[3] = {tree->size.x, tree->size.y, tree->size.z}, at[3] = {x.x, x.y, x.z};
     double d = 1e30, root = un_octree_size(tree, 0);
     for (int a = 0; a < 3; a++)
-        if (!open[2 * a + 1] && tree->roots[a] * root - size[a] > SNAP * tree->h)
+        if (!open[2 * a + 1] && tree->roots[a] * root - size[a] > UN_SNAP * tree->h)
             d = fmin(d, size[a] - at[a]);
     return d;
 }
@@ -210,7 +183,7 @@ static double sample_solids(void *arg, int64_t begin, int64_t end)
         a->body[n] = body;
         a->narrow[n] = narrow_at(tw, n, d, d == (double)tw->still[n]);
         double h = un_octree_size(tw->mesh->tree, tw->mesh->node_level[n]);
-        a->thin[n] = a->narrow[n] < THIN * h;
+        a->thin[n] = a->narrow[n] < UN_THIN * h;
         count += a->thin[n];
     }
     return count;
@@ -221,7 +194,7 @@ static void sample_nodes(void *arg, int64_t begin, int64_t end)
     const sample_args *a = arg;
     un_tet_walls *tw = a->tw;
     const un_tets *mesh = tw->mesh;
-    double snap = SNAP * mesh->tree->h;
+    double snap = UN_SNAP * mesh->tree->h;
     for (int64_t n = begin; n < end; n++) {
         double d = un_walls_sides(tw->walls, mesh->x[n]);
         double cutting = tw->cut ? cutting_sides(tw, mesh->x[n]) : 1e30;

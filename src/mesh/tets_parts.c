@@ -19,17 +19,8 @@
 #include "mesh/mesh.h"
 
 #include "mesh/collect.h"
+#include "mesh/thin.h"
 
-/* Distances below this share of a finest cell are round-off. */
-#define SNAP 1e-6
-/* Steps along an edge are at least this share of it. */
-#define STEP_MIN 0.02
-/* Halvings that find where an edge enters a wall. */
-#define HALVINGS 12
-/* A side's view of a node counts if it is deeper by this share of the node's cell. */
-#define DEEPER 0.02
-/* Nodes behind a wall are at least so deep, in cells. */
-#define DEPTH_MIN 1e-3
 #define ENTRIES_MAX 256
 #define NONE 0xff
 
@@ -45,7 +36,7 @@ typedef struct parting {
     const un_bodies *bodies;
     const float *distance;
     const uint8_t *thin;
-    double snap; /* nodes nearer than this lie on the surface, and are not open */
+    double snap;            /* nodes nearer than this lie on the surface, and are not open */
     uint64_t *tets, *nodes; /* those near thin walls */
     int64_t tet_count, node_count;
     int32_t *place;         /* by tet: in the list, -1 */
@@ -55,37 +46,6 @@ typedef struct parting {
     int32_t *first_copy;    /* by listed node: number of copies, then the first one's number */
     int32_t *first_tet;     /* by listed tet: likewise */
 } parting;
-
-static double distance_at(const un_bodies *bodies, un_vec3 x)
-{
-    double d = 1e30;
-    un_bodies_nearest(bodies, x, &d);
-    return d;
-}
-
-/* The length of the way from a, at distance d from the solids, before it enters one; more than the
- * length to b if it does not. */
-static double way_to_wall(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d)
-{
-    un_vec3 path = un_sub(b, a);
-    double length = un_length(path), step = STEP_MIN * length, open = 0, t = fmax(d, step);
-    un_vec3 direction = un_scale(path, 1 / length);
-    for (;; t += fmax(d, step)) {
-        if (t > length) t = length;
-        d = distance_at(bodies, un_mad(a, direction, t));
-        if (d <= 0) break;
-        if (t >= length) return 2 * length;
-        open = t;
-    }
-    for (int i = 0; i < HALVINGS; i++) {
-        double middle = 0.5 * (open + t);
-        if (distance_at(bodies, un_mad(a, direction, middle)) > 0)
-            open = middle;
-        else
-            t = middle;
-    }
-    return 0.5 * (open + t);
-}
 
 /* ---- sides of tets ---- */
 
@@ -122,7 +82,7 @@ static bool sees(const parting *s, int32_t a, int32_t b)
     double length = un_length(un_sub(x[a], x[b]));
     double d = s->distance[a];
     if (d + (double)s->distance[b] >= length) return true;
-    return way_to_wall(s->bodies, x[a], x[b], d) > length;
+    return un_thin_way(s->bodies, x[a], x[b], d) > length;
 }
 
 static void find_sides(void *arg, int64_t begin, int64_t end)
@@ -295,12 +255,8 @@ static void count_tets(void *arg, int64_t begin, int64_t end)
 static double depth_from(const un_bodies *bodies, const un_tets *mesh, int32_t anchor, int64_t n,
                          double distance)
 {
-    un_vec3 a = mesh->x[anchor], b = mesh->x[n];
-    double length = un_length(un_sub(a, b));
-    double least = -DEPTH_MIN * un_octree_size(mesh->tree, mesh->node_level[n]);
-    if (length == 0 || !(distance > 0)) return least;
-    double way = way_to_wall(bodies, a, b, distance);
-    return fmin(distance * (1 - length / fmax(way, distance)), least);
+    double h = un_octree_size(mesh->tree, mesh->node_level[n]);
+    return un_thin_depth(bodies, mesh->x[anchor], mesh->x[n], distance, h);
 }
 
 /* How deep node n is as its group sees it. */
@@ -335,7 +291,7 @@ static void write_copies(void *arg, int64_t begin, int64_t end)
         double d = s->distance[n], h = un_octree_size(mesh->tree, mesh->node_level[n]);
         if (!(d > s->snap) && groups > 0) {
             double depth = depth_of(s, n, list, count, 0, &anchor);
-            if (depth < d - DEEPER * h) {
+            if (depth < d - UN_DEEPER * h) {
                 mesh->seen_from[n] = anchor;
                 mesh->side[n] = (float)depth;
             }
@@ -347,7 +303,7 @@ static void write_copies(void *arg, int64_t begin, int64_t end)
             mesh->x[copy] = mesh->x[n];
             mesh->node_level[copy] = mesh->node_level[n];
             mesh->origin[copy] = (int32_t)n;
-            bool deeper = d > s->snap || depth < d - DEEPER * h;
+            bool deeper = d > s->snap || depth < d - UN_DEEPER * h;
             mesh->seen_from[copy] = deeper ? anchor : -1;
             mesh->side[copy] = (float)(deeper ? depth : d);
         }
@@ -478,7 +434,7 @@ un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
                  .bodies = bodies,
                  .distance = distance,
                  .thin = thin,
-                 .snap = SNAP * mesh->tree->h};
+                 .snap = UN_SNAP * mesh->tree->h};
     UN_TRY(un_collect(ctx, arena, list_tets, &s, mesh->tet_count, &s.tets, &s.tet_count, 0));
     if (s.tet_count == 0) return UN_OK;
     UN_TRY(allocate(&s, arena));

@@ -95,6 +95,16 @@ static double cube_fraction(const double v[8])
     return sum / 6;
 }
 
+double un_walls_cell_fraction(const double v[8], int32_t dim)
+{
+    return dim == 2 ? square_fraction(v[0], v[1], v[3], v[2]) : cube_fraction(v);
+}
+
+double un_walls_face_fraction(const double v[4], int32_t dim)
+{
+    return dim == 2 ? edge_fraction(v[0], v[1]) : square_fraction(v[0], v[1], v[2], v[3]);
+}
+
 /* ---- distances ---- */
 
 /* Unlike fmin, inlined. */
@@ -353,15 +363,16 @@ static un_status allocate(un_walls *w)
     return UN_OK;
 }
 
-void un_walls_update(un_walls *w)
+un_status un_walls_update(un_walls *w)
 {
-    if (!w->bodies->moving || !w->phi) return;
+    if (!w->bodies->moving || !w->phi) return UN_OK;
     size_t nodes = (size_t)w->grid->node_count;
     memcpy(w->phi, w->phi_static, nodes * sizeof *w->phi);
     memcpy(w->body, w->body_static, nodes * sizeof *w->body);
     for (int32_t b = 0; b < w->bodies->count; b++)
         if (w->bodies->body[b].moves) add_body(w, b, w->phi);
     find_all_fractions(w);
+    return un_walls_part(w);
 }
 
 static un_status sample(un_walls *w)
@@ -373,11 +384,10 @@ static un_status sample(un_walls *w)
         if (!w->bodies->body[b].moves) add_body(w, b, w->phi_static);
     if (w->bodies->moving) {
         memcpy(w->body_static, w->body, (size_t)w->grid->node_count * sizeof *w->body);
-        un_walls_update(w);
-        return UN_OK;
+        return un_walls_update(w);
     }
     find_all_fractions(w);
-    return UN_OK;
+    return un_walls_part(w);
 }
 
 un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_bodies *bodies,
@@ -410,5 +420,9 @@ void un_walls_destroy(un_walls *w)
         un_free(w->ctx, w->area[a]);
         un_free(w->ctx, w->velocity[a]);
     }
+    un_free(w->ctx, w->sees);
+    un_free(w->ctx, w->sight);
+    un_free(w->ctx, w->split);
+    un_free(w->ctx, w->splits);
     un_free(w->ctx, w);
 }

@@ -10,12 +10,12 @@ un_status un_uniform_sort(un_uniform *s)
     return UN_OK;
 }
 
-void un_uniform_level_set(un_uniform *s)
+un_status un_uniform_level_set(un_uniform *s)
 {
     if (s->core.bodies->moving)
         un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls);
-    un_colour_level_set(s->core.ctx, s->phi, s->colour, &s->core.grid, s->bins, &s->particles,
-                        s->normalizer);
+    UN_TRY(un_colour_level_set(s->core.ctx, s->phi, s->colour, &s->core.grid, s->bins,
+                               &s->particles, s->core.walls, s->normalizer));
     double inside;
     s->ballistic =
         un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid, &inside);
@@ -24,6 +24,7 @@ void un_uniform_level_set(un_uniform *s)
     double total = un_particles_volume(s->core.ctx, &s->particles);
     double liquid = un_colour_volume(s->core.ctx, s->phi, &s->core.grid, s->core.walls);
     un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside);
+    return UN_OK;
 }
 
 un_status un_uniform_to_grid(un_uniform *s, double dt)

@@ -85,7 +85,8 @@ static un_status mesh_grid(work *w, un_particles *p, un_trimesh *mesh)
     if (!w->bins) UN_TRY(grid_arrays(w));
     UN_TRY(un_bins_sort(w->bins, &w->arena, p));
     un_colour_normalizer(w->ctx, w->normalizer, &w->grid, w->walls);
-    un_colour_level_set(w->ctx, w->phi, w->colour, &w->grid, w->bins, p, w->normalizer);
+    UN_TRY(un_colour_level_set(w->ctx, w->phi, w->colour, &w->grid, w->bins, p, w->walls,
+                               w->normalizer));
     un_transfer_to_faces(w->ctx, w->u, w->weight, &w->grid, w->bins, p);
     un_mesher mesher = {.grid = &w->grid,
                         .bins = w->bins,
@@ -106,7 +107,7 @@ static un_status mesh_particles(work *w, int32_t frame, un_trimesh *mesh)
     UN_TRY(un_output_read_particles(w->ctx, path, &p));
     keep_inside(&p, w->scene->def.domain.size);
     un_status status = un_motion_place(w->motion, w->bodies, frame);
-    un_walls_update(w->walls);
+    if (status == UN_OK) status = un_walls_update(w->walls);
     if (status == UN_OK) status = w->hulls ? mesh_hulls(w, &p, mesh) : mesh_grid(w, &p, mesh);
     un_arena_reset(&w->arena);
     un_particles_free(w->ctx, &p);

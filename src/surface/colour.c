@@ -45,6 +45,44 @@ typedef struct normalizer_args {
     const un_walls *walls;
 } normalizer_args;
 
+/* A cell of the block around c, n = x + 3 y + 9 z from 0 to 26. */
+static inline int64_t near_cell(const un_grid *g, int64_t c, int n)
+{
+    return c + n % 3 - 1 + (n / 3 % 3 - 1) * g->stride[1] + (n / 9 - 1) * g->stride[2];
+}
+
+static inline double near_weight(const un_grid *g, int n)
+{
+    static const double w[3] = {1.0 / 6, 2.0 / 3, 1.0 / 6};
+    return w[n % 3] * w[n / 3 % 3] * (g->dim == 2 ? 1 : w[n / 9]);
+}
+
+/* Those cells of the block around (i, j, k) that are no padding. */
+static uint32_t inner_cells(const un_grid *g, int32_t i, int32_t j, int32_t k)
+{
+    uint32_t set = 0;
+    for (int n = 0; n < 27; n++)
+        if (!is_padding(g, i + n % 3 - 1, j + n / 3 % 3 - 1, k + n / 9 - 1, g->dim)) set |= 1u << n;
+    return set;
+}
+
+/* In 2D the block is its middle layer. */
+static inline uint32_t block_of(const un_grid *g)
+{
+    return g->dim == 2 ? 0x1ffu << 9 : UN_SIGHT_ALL;
+}
+
+/* The kernel's integral over open space on one side of a thin wall. */
+static double seen_volume(const un_walls *walls, int64_t c, uint32_t sight)
+{
+    double sum = 0;
+    for (sight &= block_of(walls->grid); sight; sight &= sight - 1) {
+        int n = __builtin_ctz(sight);
+        sum += near_weight(walls->grid, n) * walls->volume[near_cell(walls->grid, c, n)];
+    }
+    return sum;
+}
+
 UN_KERNEL void normalize_in(const normalizer_args *a, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = a->grid;
@@ -59,6 +97,11 @@ UN_KERNEL void normalize_in(const normalizer_args *a, int64_t begin, int64_t end
                 continue;
             }
             double sum = 0;
+            uint32_t sight = a->walls->parted ? a->walls->sight[c] : UN_SIGHT_ALL;
+            if (sight != UN_SIGHT_ALL) {
+                a->out[c] = (float)seen_volume(a->walls, c, sight);
+                continue;
+            }
             for (int dz = 0; dz < (dim == 2 ? 1 : 3); dz++)
                 for (int dy = 0; dy < 3; dy++)
                     for (int dx = 0; dx < 3; dx++) {
@@ -92,7 +135,10 @@ typedef struct colour_args {
     float *phi, *colour;
     const un_grid *grid;
     const un_particles *particles;
+    const un_walls *walls;
     const float *normalizer;
+    uint8_t *known; /* at cells near thin walls: phi is there, from this pass on */
+    uint8_t pass;
 } colour_args;
 
 UN_KERNEL void scatter_in(const colour_args *a, int64_t begin, int64_t end, int dim)
@@ -116,6 +162,18 @@ UN_KERNEL void scatter_in(const colour_args *a, int64_t begin, int64_t end, int 
             base += (i - 1) * g->stride[axis];
         }
         float mass = p->volume[q] * (float)inverse_volume;
+        uint32_t sight = UN_SIGHT_ALL;
+        if (a->walls->parted)
+            sight = un_walls_sight(a->walls, base + 1 + sy + (dim == 3 ? sz : 0),
+                                   un_particle_position(p, q));
+        if (sight != UN_SIGHT_ALL) {
+            for (sight &= block_of(g); sight; sight &= sight - 1) {
+                int n = __builtin_ctz(sight), dx = n % 3, dy = n / 3 % 3, dz = dim == 2 ? 0 : n / 9;
+                a->colour[base + dx + dy * sy + dz * sz] +=
+                    (dim == 2 ? mass : mass * w[2][dz]) * w[1][dy] * w[0][dx];
+            }
+            continue;
+        }
         for (int dz = 0; dz < (dim == 2 ? 1 : 3); dz++)
             for (int dy = 0; dy < 3; dy++) {
                 float wyz = (dim == 2 ? mass : mass * w[2][dz]) * w[1][dy];
@@ -137,6 +195,9 @@ static void scatter(void *arg, int64_t begin, int64_t end)
  * extended from the open cells around. Otherwise a cell that a solid almost fills would be a pocket
  * of air, and the water around it would rush in. */
 #define NORMALIZER_MIN 0.5f
+/* Passes that extend phi next to thin walls; the last one is for closed cells. */
+#define CLOSED 4
+#define UNKNOWN 0xff
 
 static void invert(void *arg, int64_t begin, int64_t end)
 {
@@ -149,35 +210,149 @@ static void invert(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Takes the mean of the open neighbours, weighted by nearness: they lie on one side, as many above
- * as below, so a level surface continues level. */
-static void extend_rows(void *arg, int64_t begin, int64_t end)
+/* ---- at walls ---- */
+
+/* The level set that the colour of an open cell tells, in cells. */
+static double distance_of(const colour_args *a, int64_t c)
 {
-    static const double weight[4] = {0, 1, 0.5, 1.0 / 3}; /* by squared distance */
+    double value = a->colour[c];
+    return value <= 0 ? 1.5 : value >= 1 ? -1.5 : un_colour_distance(value);
+}
+
+static bool has_colour(const colour_args *a, int64_t c)
+{
+    return a->normalizer[c] > NORMALIZER_MIN;
+}
+
+/* The slope of the level set at a cell next to the surface, from the open cells around it; zero
+ * elsewhere: deep inside, where particles lie unevenly, it is noise. */
+static un_vec3 slope_at(const colour_args *a, int64_t c, uint32_t sight)
+{
+    static const int step[3] = {1, 3, 9};
+    const un_grid *g = a->grid;
+    double here = distance_of(a, c), slope[3] = {0};
+    bool liquid = here < 0, air = here >= 0;
+    for (int axis = 0; axis < g->dim; axis++) {
+        int64_t s = g->stride[axis];
+        bool low = sight >> (13 - step[axis]) & 1 && has_colour(a, c - s);
+        bool high = sight >> (13 + step[axis]) & 1 && has_colour(a, c + s);
+        double below = low ? distance_of(a, c - s) : here,
+               above = high ? distance_of(a, c + s) : here;
+        liquid |= below < 0 || above < 0;
+        air |= below >= 0 || above >= 0;
+        slope[axis] = (above - below) / (low && high ? 2 : 1);
+    }
+    un_vec3 v = un_v3(slope[0], slope[1], slope[2]);
+    return liquid && air ? un_scale(v, 1 / fmax(1, un_length(v))) : un_v3(0, 0, 0);
+}
+
+static uint32_t sight_of(const colour_args *a, int64_t c)
+{
+    return (a->walls->parted ? a->walls->sight[c] : UN_SIGHT_ALL) & block_of(a->grid);
+}
+
+static un_vec3 offset_of(const un_grid *g, int n)
+{
+    return un_v3(n % 3 - 1, n / 3 % 3 - 1, g->dim == 2 ? 0 : n / 9 - 1);
+}
+
+/* Where a solid cuts into the kernel, c is the value at the centre of the rest: phi is moved to the
+ * cell's centre along its slope. Without this water would not lie level at a slanting wall. */
+static void move_to_centres(void *arg, int64_t begin, int64_t end)
+{
     colour_args *a = arg;
     const un_grid *g = a->grid;
-    bool flat = g->dim == 2;
+    const float *volume = a->walls->volume;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         if (is_padding(g, 1, j, k, g->dim)) continue;
         for (int32_t i = 1; i < g->n[0] - 1; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
-            if (a->normalizer[c] > NORMALIZER_MIN) continue;
-            double sum = 0, total = 0;
-            for (int n = 0; n < (flat ? 9 : 27); n++) {
-                int d[3] = {n % 3 - 1, n / 3 % 3 - 1, flat ? 0 : n / 9 - 1};
-                int32_t at[3] = {i + d[0], j + d[1], k + d[2]};
-                int64_t m = un_grid_cell(g, at[0], at[1], at[2]);
-                if (is_padding(g, at[0], at[1], at[2], g->dim) ||
-                    a->normalizer[m] <= NORMALIZER_MIN)
-                    continue;
-                double w = weight[d[0] * d[0] + d[1] * d[1] + d[2] * d[2]];
-                sum += w * a->phi[m];
+            if (!has_colour(a, c) || a->normalizer[c] > 0.999f || a->colour[c] <= 0.01f ||
+                a->colour[c] >= 0.99f)
+                continue;
+            uint32_t sight = sight_of(a, c);
+            double total = 0;
+            un_vec3 at = {0, 0, 0};
+            bool cut = false;
+            for (uint32_t left = sight; left; left &= left - 1) {
+                int n = __builtin_ctz(left);
+                double open = volume[near_cell(g, c, n)], w = near_weight(g, n) * open;
+                at = un_mad(at, offset_of(g, n), w);
                 total += w;
+                cut |= open > 0 && open < 1;
             }
-            if (total > 0) a->phi[c] = (float)(sum / total);
+            if (cut) a->phi[c] -= (float)(g->h * un_dot(slope_at(a, c, sight), at) / total);
         }
     }
+}
+
+/* Others may write this pass's number meanwhile, which counts as little as UNKNOWN. */
+static uint8_t known_at(const colour_args *a, int64_t c)
+{
+    return __atomic_load_n(&a->known[c], __ATOMIC_RELAXED);
+}
+
+/* Cells without a colour of their own take the mean of what the cells around them foretell that
+ * have phi, weighted by nearness. */
+static bool extend_cell(const colour_args *a, int64_t c, uint32_t sight, float *phi)
+{
+    static const double weight[4] = {0, 1, 0.5, 1.0 / 3}; /* by squared distance */
+    const un_grid *g = a->grid;
+    double sum = 0, total = 0;
+    for (; sight; sight &= sight - 1) {
+        int n = __builtin_ctz(sight), d[3] = {n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1};
+        int64_t m = near_cell(g, c, n);
+        bool there = a->known ? known_at(a, m) < a->pass : has_colour(a, m);
+        if (n == 13 || !there) continue;
+        double w = weight[d[0] * d[0] + d[1] * d[1] + d[2] * d[2]], ahead = 0;
+        if (has_colour(a, m))
+            ahead = -g->h * un_dot(slope_at(a, m, sight_of(a, m)), offset_of(g, n));
+        sum += w * (a->phi[m] + ahead);
+        total += w;
+    }
+    if (total > 0) *phi = (float)(sum / total);
+    return total > 0;
+}
+
+static void extend_rows(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    const un_grid *g = a->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        if (is_padding(g, 1, j, k, g->dim)) continue;
+        for (int32_t i = 1; i < g->n[0] - 1; i++) {
+            int64_t c = un_grid_cell(g, i, j, k);
+            uint32_t sight = block_of(g);
+            if (a->known ? a->known[c] != UNKNOWN : has_colour(a, c)) continue;
+            if (a->known && a->pass < CLOSED) {
+                if (!(a->walls->volume[c] > 0)) continue; /* closed cells come last */
+                sight = sight_of(a, c);
+            }
+            sight &= inner_cells(g, i, j, k);
+            if (extend_cell(a, c, sight, &a->phi[c]) && a->known)
+                __atomic_store_n(&a->known[c], a->pass, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+/* Next to thin walls phi is extended layer by layer, within a side. */
+static void extend(un_context *ctx, colour_args *a)
+{
+    int64_t rows = (int64_t)a->grid->n[1] * a->grid->n[2];
+    a->pass = CLOSED;
+    for (uint8_t pass = 1; a->known && pass <= CLOSED; pass++) {
+        a->pass = pass;
+        un_parallel_for(ctx, rows, 64, extend_rows, a);
+    }
+    if (!a->known) un_parallel_for(ctx, rows, 64, extend_rows, a);
+}
+
+static void begin_known(void *arg, int64_t begin, int64_t end)
+{
+    colour_args *a = arg;
+    for (int64_t c = begin; c < end; c++) a->known[c] = has_colour(a, c) ? 0 : UNKNOWN;
 }
 
 static void clear(void *arg, int64_t begin, int64_t end)
@@ -186,16 +361,26 @@ static void clear(void *arg, int64_t begin, int64_t end)
     memset(a->colour + begin, 0, (size_t)(end - begin) * sizeof *a->colour);
 }
 
-void un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
-                         const un_bins *bins, const un_particles *particles,
-                         const float *normalizer)
+un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
+                              const un_bins *bins, const un_particles *particles,
+                              const un_walls *walls, const float *normalizer)
 {
-    colour_args a = {phi, colour, grid, particles, normalizer};
-    int64_t grain = un_block_grain(grid->cell_count);
+    colour_args a = {.phi = phi,
+                     .colour = colour,
+                     .grid = grid,
+                     .particles = particles,
+                     .walls = walls,
+                     .normalizer = normalizer};
+    int64_t grain = un_block_grain(grid->cell_count), rows = (int64_t)grid->n[1] * grid->n[2];
+    if (walls->parted) UN_ALLOC(ctx, a.known, grid->cell_count);
     un_parallel_for(ctx, grid->cell_count, grain, clear, &a);
     un_bins_scatter(bins, scatter, &a);
     un_parallel_for(ctx, grid->cell_count, grain, invert, &a);
-    un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, extend_rows, &a);
+    if (walls->bodies->count > 0) un_parallel_for(ctx, rows, 64, move_to_centres, &a);
+    if (a.known) un_parallel_for(ctx, grid->cell_count, grain, begin_known, &a);
+    extend(ctx, &a);
+    un_free(ctx, a.known);
+    return UN_OK;
 }
 
 /* ---- volume ---- */

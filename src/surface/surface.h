@@ -15,9 +15,9 @@ void un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *gri
                           const un_walls *walls);
 /* phi at cell centres, m: a signed distance within about a cell of the surface, +-1.5 cells beyond.
  * colour: the particles' smoothed volume fraction. Both have one value per cell. */
-void un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
-                         const un_bins *bins, const un_particles *particles,
-                         const float *normalizer);
+un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
+                              const un_bins *bins, const un_particles *particles,
+                              const un_walls *walls, const float *normalizer);
 /* Volume where phi < 0 in open space, m3 (2D: m2). */
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
                         const un_walls *walls);

@@ -42,7 +42,7 @@ static inline void vessel_refresh(vessel *v)
     check_ok(v->tank.ctx, un_bins_sort(v->bins, &v->arena, &v->particles));
     un_arena_reset(&v->arena);
     un_colour_level_set(v->tank.ctx, v->phi, v->colour, &v->tank.grid, v->bins, &v->particles,
-                        v->normalizer);
+                        v->tank.walls, v->normalizer);
 }
 
 static inline void vessel_pour(vessel *v, const un_shape *shape, un_vec3 velocity)

@@ -1,0 +1,25 @@
+/* Thin walls, as grids and tets ask for them; only mesh/ includes this. */
+#ifndef UN_MESH_THIN_H
+#define UN_MESH_THIN_H
+
+#include "bodies/bodies.h"
+
+/* Walls thinner than this many cells have two sides. */
+#define UN_THIN 2.0
+/* Distances below this share of a finest cell are a surface that coincides with a node up to
+ * round-off. */
+#define UN_SNAP 1e-6
+/* A side's view of a node counts if it is deeper by this share of the cell. */
+#define UN_DEEPER 0.02
+
+/* How thick the solid is behind the point of its surface next to x, which is at distance d; at most
+ * `most`. h: the finest cell. */
+double un_thin_thickness(const un_bodies *bodies, un_vec3 x, double d, double h, double most);
+/* The length of the way from a, at distance d from the solids, before it enters one; more than the
+ * length to b if it does not. */
+double un_thin_way(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d);
+/* How deep b is in a wall or behind it, seen from a at distance d from the solids: negative, and
+ * such that linear interpolation between the two is zero where the wall begins. h: the cell. */
+double un_thin_depth(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d, double h);
+
+#endif
