@@ -137,7 +137,7 @@ static un_status allocate(un_uniform *s)
 
 static un_status fill(un_uniform *s)
 {
-    un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls);
+    UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
     UN_TRY(un_particles_reserve(s->core.ctx, &s->particles, 1));
     if (s->core.def->liquid.shape) {
         un_seed_def def = {.grid = &s->core.grid,

@@ -13,7 +13,7 @@ un_status un_uniform_sort(un_uniform *s)
 un_status un_uniform_level_set(un_uniform *s)
 {
     if (s->core.bodies->moving)
-        un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls);
+        UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
     UN_TRY(un_colour_level_set(s->core.ctx, s->phi, s->colour, &s->core.grid, s->bins,
                                &s->particles, s->core.walls, s->normalizer));
     double inside;

@@ -84,7 +84,7 @@ static un_status mesh_grid(work *w, un_particles *p, un_trimesh *mesh)
 {
     if (!w->bins) UN_TRY(grid_arrays(w));
     UN_TRY(un_bins_sort(w->bins, &w->arena, p));
-    un_colour_normalizer(w->ctx, w->normalizer, &w->grid, w->walls);
+    UN_TRY(un_colour_normalizer(w->ctx, w->normalizer, &w->grid, w->walls));
     UN_TRY(un_colour_level_set(w->ctx, w->phi, w->colour, &w->grid, w->bins, p, w->walls,
                                w->normalizer));
     un_transfer_to_faces(w->ctx, w->u, w->weight, &w->grid, w->bins, p);

@@ -39,12 +39,6 @@ UN_KERNEL bool is_padding(const un_grid *g, int32_t i, int32_t j, int32_t k, int
            (dim == 3 && (k == 0 || k == g->n[2] - 1));
 }
 
-typedef struct normalizer_args {
-    float *out;
-    const un_grid *grid;
-    const un_walls *walls;
-} normalizer_args;
-
 /* A cell of the block around c, n = x + 3 y + 9 z from 0 to 26. */
 static inline int64_t near_cell(const un_grid *g, int64_t c, int n)
 {
@@ -72,61 +66,148 @@ static inline uint32_t block_of(const un_grid *g)
     return g->dim == 2 ? 0x1ffu << 9 : UN_SIGHT_ALL;
 }
 
-/* The kernel's integral over open space on one side of a thin wall. */
-static double seen_volume(const un_walls *walls, int64_t c, uint32_t sight)
+/* Samples along each axis of a cell that a wall cuts. */
+#define SAMPLES 4
+
+typedef struct normalizer_args {
+    float *out;
+    const un_grid *grid;
+    const un_walls *walls;
+    int32_t *cut;       /* at cells: number among those that a wall cuts, -1 */
+    float (*share)[27]; /* of these: the integral over its open part of the kernel of each cell
+                         * around it */
+} normalizer_args;
+
+static bool is_cut(const un_walls *walls, int64_t c)
 {
-    double sum = 0;
-    for (sight &= block_of(walls->grid); sight; sight &= sight - 1) {
-        int n = __builtin_ctz(sight);
-        sum += near_weight(walls->grid, n) * walls->volume[near_cell(walls->grid, c, n)];
-    }
-    return sum;
+    return walls->volume[c] > 0 && walls->volume[c] < 1;
 }
 
-UN_KERNEL void normalize_in(const normalizer_args *a, int64_t begin, int64_t end, int dim)
+static int64_t number_cut(normalizer_args *a)
+{
+    int64_t count = 0;
+    for (int64_t c = 0; c < a->grid->cell_count; c++)
+        a->cut[c] = is_cut(a->walls, c) ? (int32_t)count++ : -1;
+    return count;
+}
+
+/* Distances to the wall at the cell's corners, as its side sees them. */
+static void corner_distances(const un_walls *walls, int32_t i, int32_t j, int32_t k, double v[8])
+{
+    const un_grid *g = walls->grid;
+    int64_t c = un_grid_cell(g, i, j, k);
+    int32_t split = walls->parted ? walls->split[c] : -1;
+    for (int m = 0; m < 8; m++) {
+        int z = g->dim == 2 ? 0 : m >> 2;
+        int64_t n = un_grid_node(g, i + (m & 1), j + (m >> 1 & 1), k + z);
+        v[m] = split < 0 ? walls->phi[n] : walls->splits[split].phi[g->dim == 2 ? m & 3 : m];
+    }
+}
+
+/* Samples of the open part of a cell that a wall cuts, from its centre in cells; returns how many.
+ */
+#define SAMPLES_MAX (SAMPLES * SAMPLES * SAMPLES)
+static int sample_open(const un_walls *walls, int32_t i, int32_t j, int32_t k,
+                       double at[SAMPLES_MAX][3])
+{
+    int count = 0, flat = walls->grid->dim == 2;
+    double v[8];
+    corner_distances(walls, i, j, k, v);
+    for (int s = 0; s < (flat ? SAMPLES * SAMPLES : SAMPLES_MAX); s++) {
+        double f[3] = {(s % SAMPLES + 0.5) / SAMPLES, (s / SAMPLES % SAMPLES + 0.5) / SAMPLES,
+                       flat ? 0.5 : (s / SAMPLES / SAMPLES + 0.5) / SAMPLES},
+               d = 0;
+        for (int m = 0; m < 8; m++)
+            d += v[m] * (m & 1 ? f[0] : 1 - f[0]) * (m >> 1 & 1 ? f[1] : 1 - f[1]) *
+                 (m >> 2 ? f[2] : 1 - f[2]);
+        if (!(d > 0)) continue;
+        for (int axis = 0; axis < 3; axis++) at[count][axis] = f[axis] - 0.5;
+        count++;
+    }
+    return count;
+}
+
+/* The kernels of the cells below, at and above a point's own along an axis, at x from its centre.
+ */
+static inline void kernels_at(double x, double w[3])
+{
+    w[0] = 0.5 * (0.5 - x) * (0.5 - x);
+    w[1] = 0.75 - x * x;
+    w[2] = 0.5 * (0.5 + x) * (0.5 + x);
+}
+
+/* Where a wall cuts a cell, the kernel is integrated over what is open of it: the mean over the
+ * cell, as elsewhere, would take the half next to the wall for the other one. */
+static void share_out(const normalizer_args *a, int32_t i, int32_t j, int32_t k)
 {
     const un_grid *g = a->grid;
-    static const double w[3] = {1.0 / 6, 2.0 / 3, 1.0 / 6};
-    const float *volume = a->walls->volume;
+    int64_t c = un_grid_cell(g, i, j, k);
+    float *share = a->share[a->cut[c]];
+    double at[SAMPLES_MAX][3], sum[27] = {0};
+    int count = sample_open(a->walls, i, j, k, at);
+    for (int s = 0; s < count; s++) {
+        double w[3][3];
+        for (int axis = 0; axis < 3; axis++) kernels_at(at[s][axis], w[axis]);
+        for (int n = 0; n < 27; n++)
+            sum[n] += w[0][n % 3] * w[1][n / 3 % 3] * (g->dim == 2 ? 1 : w[2][n / 9]);
+    }
+    double volume = a->walls->volume[c];
+    for (int n = 0; n < 27; n++)
+        share[n] = (float)(count > 0 ? volume * sum[n] / count : volume * near_weight(g, n));
+}
+
+static void share_rows(void *arg, int64_t begin, int64_t end)
+{
+    const normalizer_args *a = arg;
+    const un_grid *g = a->grid;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
-        for (int32_t i = 0; i < g->n[0]; i++) {
-            int64_t c = un_grid_cell(g, i, j, k);
-            if (is_padding(g, i, j, k, dim)) {
-                a->out[c] = 1; /* beyond a wall or an open side */
-                continue;
-            }
-            double sum = 0;
-            uint32_t sight = a->walls->parted ? a->walls->sight[c] : UN_SIGHT_ALL;
-            if (sight != UN_SIGHT_ALL) {
-                a->out[c] = (float)seen_volume(a->walls, c, sight);
-                continue;
-            }
-            for (int dz = 0; dz < (dim == 2 ? 1 : 3); dz++)
-                for (int dy = 0; dy < 3; dy++)
-                    for (int dx = 0; dx < 3; dx++) {
-                        int64_t m = c + dx - 1 + (dy - 1) * g->stride[1];
-                        if (dim == 2)
-                            sum += w[dx] * w[dy] * volume[m];
-                        else
-                            sum += w[dx] * w[dy] * w[dz] * volume[m + (dz - 1) * g->stride[2]];
-                    }
-            a->out[c] = (float)sum;
-        }
+        for (int32_t i = 0; i < g->n[0]; i++)
+            if (a->cut[un_grid_cell(g, i, j, k)] >= 0) share_out(a, i, j, k);
     }
 }
 
 static void normalize_rows(void *arg, int64_t begin, int64_t end)
 {
     const normalizer_args *a = arg;
-    UN_BY_DIM(a->grid->dim, normalize_in(a, begin, end, dim));
+    const un_grid *g = a->grid;
+    const un_walls *walls = a->walls;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            int64_t c = un_grid_cell(g, i, j, k);
+            double sum = 0;
+            a->out[c] = 1; /* beyond a wall or an open side */
+            if (is_padding(g, i, j, k, g->dim)) continue;
+            uint32_t sight = (walls->parted ? walls->sight[c] : UN_SIGHT_ALL) & block_of(g);
+            for (; sight; sight &= sight - 1) {
+                int n = __builtin_ctz(sight);
+                int64_t m = near_cell(g, c, n);
+                /* seen from there, c lies the other way */
+                sum += a->cut && a->cut[m] >= 0 ? (double)a->share[a->cut[m]][26 - n]
+                                                : near_weight(g, n) * walls->volume[m];
+            }
+            a->out[c] = (float)sum;
+        }
+    }
 }
 
-void un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *grid,
-                          const un_walls *walls)
+un_status un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *grid,
+                               const un_walls *walls)
 {
-    normalizer_args a = {normalizer, grid, walls};
-    un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, normalize_rows, &a);
+    normalizer_args a = {.out = normalizer, .grid = grid, .walls = walls};
+    int64_t rows = (int64_t)grid->n[1] * grid->n[2];
+    un_status status = UN_OK;
+    if (walls->bodies->count > 0) {
+        UN_ALLOC_DONE(ctx, a.cut, grid->cell_count);
+        UN_ALLOC_DONE(ctx, a.share, number_cut(&a) + 1);
+        un_parallel_for(ctx, rows, 64, share_rows, &a);
+    }
+    un_parallel_for(ctx, rows, 64, normalize_rows, &a);
+done:
+    un_free(ctx, a.cut);
+    un_free(ctx, a.share);
+    return status;
 }
 
 /* ---- colour and phi ---- */
@@ -256,13 +337,46 @@ static un_vec3 offset_of(const un_grid *g, int n)
     return un_v3(n % 3 - 1, n / 3 % 3 - 1, g->dim == 2 ? 0 : n / 9 - 1);
 }
 
+/* Adds what cell n of the block around (i, j, k) has of the kernel: its integral, and that of the
+ * place from the kernel's centre, in cells. */
+static void add_moments(const un_walls *walls, int32_t i, int32_t j, int32_t k, int n,
+                        double *total, un_vec3 *sum)
+{
+    static const double w[3] = {1.0 / 6, 2.0 / 3, 1.0 / 6}, first[3] = {-0.125, 0, 0.125};
+    const un_grid *g = walls->grid;
+    int d[3] = {n % 3, n / 3 % 3, n / 9};
+    int32_t at[3] = {i + d[0] - 1, j + d[1] - 1, k + d[2] - 1};
+    int64_t m = un_grid_cell(g, at[0], at[1], at[2]);
+    double open = walls->volume[m], z = g->dim == 2 ? 1 : w[d[2]];
+    double sample[SAMPLES_MAX][3];
+    int count = is_cut(walls, m) ? sample_open(walls, at[0], at[1], at[2], sample) : 0;
+    if (count == 0) {
+        *total += open * w[d[0]] * w[d[1]] * z;
+        *sum = un_mad(*sum,
+                      un_v3(first[d[0]] * w[d[1]] * z, w[d[0]] * first[d[1]] * z,
+                            g->dim == 2 ? 0 : w[d[0]] * w[d[1]] * first[d[2]]),
+                      open);
+        return;
+    }
+    for (int s = 0; s < count; s++) {
+        double share = open / count, place[3];
+        for (int axis = 0; axis < g->dim; axis++) {
+            double kernel[3];
+            kernels_at(sample[s][axis], kernel);
+            share *= kernel[2 - d[axis]];
+            place[axis] = sample[s][axis] + d[axis] - 1;
+        }
+        *total += share;
+        *sum = un_mad(*sum, un_v3(place[0], place[1], g->dim == 2 ? 0 : place[2]), share);
+    }
+}
+
 /* Where a solid cuts into the kernel, c is the value at the centre of the rest: phi is moved to the
  * cell's centre along its slope. Without this water would not lie level at a slanting wall. */
 static void move_to_centres(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
     const un_grid *g = a->grid;
-    const float *volume = a->walls->volume;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         if (is_padding(g, 1, j, k, g->dim)) continue;
@@ -272,17 +386,15 @@ static void move_to_centres(void *arg, int64_t begin, int64_t end)
                 a->colour[c] >= 0.99f)
                 continue;
             uint32_t sight = sight_of(a, c);
+            un_vec3 at = {0, 0, 0}, slope = slope_at(a, c, sight);
             double total = 0;
-            un_vec3 at = {0, 0, 0};
             bool cut = false;
-            for (uint32_t left = sight; left; left &= left - 1) {
-                int n = __builtin_ctz(left);
-                double open = volume[near_cell(g, c, n)], w = near_weight(g, n) * open;
-                at = un_mad(at, offset_of(g, n), w);
-                total += w;
-                cut |= open > 0 && open < 1;
-            }
-            if (cut) a->phi[c] -= (float)(g->h * un_dot(slope_at(a, c, sight), at) / total);
+            for (uint32_t left = sight; left && !cut; left &= left - 1)
+                cut = is_cut(a->walls, near_cell(g, c, __builtin_ctz(left)));
+            if (!cut || un_dot(slope, slope) == 0) continue;
+            for (uint32_t left = sight; left; left &= left - 1)
+                add_moments(a->walls, i, j, k, __builtin_ctz(left), &total, &at);
+            a->phi[c] -= (float)(g->h * un_dot(slope, at) / total);
         }
     }
 }
@@ -293,25 +405,31 @@ static uint8_t known_at(const colour_args *a, int64_t c)
     return __atomic_load_n(&a->known[c], __ATOMIC_RELAXED);
 }
 
-/* Cells without a colour of their own take the mean of what the cells around them foretell that
- * have phi, weighted by nearness. */
+/* Cells without a colour of their own take the mean of the cells around them that have phi,
+ * weighted by nearness. Next to the surface they take the mean of what these foretell: their mean
+ * alone would bend a level surface at a slanting wall, where they lie higher or lower. */
 static bool extend_cell(const colour_args *a, int64_t c, uint32_t sight, float *phi)
 {
     static const double weight[4] = {0, 1, 0.5, 1.0 / 3}; /* by squared distance */
     const un_grid *g = a->grid;
-    double sum = 0, total = 0;
+    double sum = 0, total = 0, level = 0, level_total = 0;
     for (; sight; sight &= sight - 1) {
         int n = __builtin_ctz(sight), d[3] = {n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1};
         int64_t m = near_cell(g, c, n);
         bool there = a->known ? known_at(a, m) < a->pass : has_colour(a, m);
         if (n == 13 || !there) continue;
-        double w = weight[d[0] * d[0] + d[1] * d[1] + d[2] * d[2]], ahead = 0;
-        if (has_colour(a, m))
-            ahead = -g->h * un_dot(slope_at(a, m, sight_of(a, m)), offset_of(g, n));
-        sum += w * (a->phi[m] + ahead);
+        double w = weight[d[0] * d[0] + d[1] * d[1] + d[2] * d[2]];
+        un_vec3 slope = has_colour(a, m) ? slope_at(a, m, sight_of(a, m)) : un_v3(0, 0, 0);
+        sum += w * a->phi[m];
         total += w;
+        if (un_dot(slope, slope) == 0) continue;
+        level += w * (a->phi[m] - g->h * un_dot(slope, offset_of(g, n)));
+        level_total += w;
     }
-    if (total > 0) *phi = (float)(sum / total);
+    if (level_total > 0)
+        *phi = (float)(level / level_total);
+    else if (total > 0)
+        *phi = (float)(sum / total);
     return total > 0;
 }
 

@@ -11,8 +11,8 @@
 
 /* The part of the smoothing kernel around each cell centre that lies in open space: the sum over
  * liquid that fills all of it. Call once for fixed walls, each step for moving ones. */
-void un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *grid,
-                          const un_walls *walls);
+un_status un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid *grid,
+                               const un_walls *walls);
 /* phi at cell centres, m: a signed distance within about a cell of the surface, +-1.5 cells beyond.
  * colour: the particles' smoothed volume fraction. Both have one value per cell. */
 un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
