@@ -283,7 +283,7 @@ typedef struct un_tet_walls {
     float *cut;       /* the same without the sides that cross no cell; NULL: nothing is cut */
     float *phi_solid; /* to solids alone; NULL without solids */
     int16_t *body;    /* at nodes: the nearest solid; NULL without solids */
-    float *narrow;    /* at nodes near solids: how thick these are; else INFINITY; NULL likewise */
+    float *narrow;    /* at nodes near solids: how thick these are, else INFINITY; NULL likewise */
     float *open;      /* at tets: open share of the volume */
     float *node_open; /* at nodes: integral of the node's hat function over open space, m3 */
     un_vec3 *

@@ -130,13 +130,14 @@ static void sample_still(void *arg, int64_t begin, int64_t end)
 
 /* ---- thin walls ---- */
 
-/* How thick the solid next to node n is, if it is near; INFINITY if not, or thick. */
+/* How thick the solid next to node n is, or around it; INFINITY where none is near, or it is thick.
+ */
 static float narrow_at(un_tet_walls *tw, int64_t n, double d, bool still)
 {
     const un_octree *tree = tw->mesh->tree;
     double h = un_octree_size(tree, tw->mesh->node_level[n]);
     double most = UN_THIN * un_octree_size(tree, 0);
-    if (!(d > 0) || d > UN_THIN * h) return INFINITY;
+    if (fabs(d) > UN_THIN * h) return INFINITY;
     float found = still ? tw->thickness[n] : UNKNOWN;
     if (found == UNKNOWN)
         found = (float)un_thin_thickness(tw->walls->bodies, tw->mesh->x[n], d, tree->h, most);
@@ -183,7 +184,7 @@ static double sample_solids(void *arg, int64_t begin, int64_t end)
         a->body[n] = body;
         a->narrow[n] = narrow_at(tw, n, d, d == (double)tw->still[n]);
         double h = un_octree_size(tw->mesh->tree, tw->mesh->node_level[n]);
-        a->thin[n] = a->narrow[n] < UN_THIN * h;
+        a->thin[n] = d > 0 && a->narrow[n] < UN_THIN * h;
         count += a->thin[n];
     }
     return count;

@@ -53,9 +53,9 @@
 #define FILM 0.5
 #define FILM_LEAST 4.0
 #define FILM_ALONG 0.7 /* cosine between the directions away from both */
-/* A cell's edge over the thickness of the solid next to it: cells much larger than a wall is thick
- * see little of the space at its edges and corners. */
-#define THIN 1.0
+/* A cell's edge over the thickness of the solid next to it: larger ones see little of the space at
+ * its edges and corners. */
+#define THIN 0.5
 /* Growth of cells per distance: two to three layers of each size. */
 #define GRADE 0.3
 /* The coarsest surface cell over the coarsest cell; the paper's Table 1 has 1/2 to 1/4. At 1/2 a
@@ -275,7 +275,7 @@ static void use_narrow(void *arg, int64_t begin, int64_t end)
     sizing_args *a = arg;
     for (int64_t n = begin; n < end; n++) {
         double size = fmax(a->def->scale * THIN * (double)a->def->narrow[n], a->h);
-        if (size < (double)a->size[n]) a->size[n] = (float)size;
+        if (a->nodes->used[n] && size < (double)a->size[n]) a->size[n] = (float)size;
     }
 }
 
@@ -371,7 +371,7 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
     UN_TRY(use_terms(a, ctx, arena));
     un_parallel_for(ctx, nodes->count, 4096, combine, a);
     if (a->film > 0 && def->wall) un_parallel_for(ctx, nodes->count, 1024, use_film, a);
-    if (def->narrow) un_parallel_for(ctx, nodes->count, 8192, use_narrow, a);
+    if (a->solid > 0 && def->narrow) un_parallel_for(ctx, nodes->count, 8192, use_narrow, a);
     if (scene->sizing.has_custom) UN_TRY(use_custom(a, arena));
     double grade = fmin(1, GRADE * fmax(1, scene->sizing.depth));
     return un_sizing_limit(ctx, arena, size, nodes, grade);

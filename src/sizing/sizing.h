@@ -92,7 +92,7 @@ typedef struct un_sizing_def {
     const float *phi;        /* at nodes: the liquid's level set; may be infinite */
     const float *wall;       /* at nodes: distance to solids and closed sides; NULL: none */
     const float *solid;      /* at nodes: distance to solids, negative inside; NULL: none */
-    const float *narrow;     /* at nodes near thin walls: their thickness; NULL: none */
+    const float *narrow;     /* at nodes near solids: how thick these are there; NULL: unknown */
     const un_vec3 *velocity; /* at nodes, right where phi < 0; NULL: no strain yet */
     double time;             /* s, for camera and custom */
     double scale;            /* of all sizes, from the budget; 1: none */

@@ -152,7 +152,7 @@ static void bodies_can_be_placed(void **state)
     un_pose pose = un_pose_axis(un_v3(0, 0, 1), 90);
     pose.translation = un_v3(0.5, 0.3, 0.4);
     un_body_place(&t.bodies->body[0], &pose);
-    un_walls_update(t.walls);
+    check_ok(t.ctx, un_walls_update(t.walls));
     un_vec3 inside = {0.45, 0.5, 0.45};
     check_near(un_body_distance(&t.bodies->body[0], inside), -0.05, 1e-12);
     check_below(un_walls_distance(t.walls, inside), -0.02);

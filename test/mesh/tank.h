@@ -75,7 +75,7 @@ static inline void tank_build(tank *t)
 static inline void tank_move(tank *t, double time, double dt)
 {
     check_ok(t->ctx, un_bodies_update(t->bodies, time, dt));
-    un_walls_update(t->walls);
+    check_ok(t->ctx, un_walls_update(t->walls));
 }
 
 static inline void tank_end(tank *t)

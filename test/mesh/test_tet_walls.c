@@ -62,7 +62,7 @@ static void sample(sampled *s, tank *k, int32_t finest, un_vec3 fine)
     un_arena_init(&s->arena, k->ctx);
     build(k->ctx, &s->arena, &s->tree, &s->mesh, k->grid.size, 16, finest, fine);
     un_tet_walls_init(k->ctx, &s->tw, k->walls);
-    check_ok(k->ctx, un_tet_walls_sample(&s->tw, &s->mesh));
+    check_ok(k->ctx, un_tet_walls_sample(&s->tw, &s->arena, &s->mesh));
 }
 
 static void sample_end(sampled *s)
@@ -126,8 +126,9 @@ static void what_stays_is_kept(void **unused)
         un_tet_walls_init(k.ctx, &fresh, walls);
         un_vec3 fine = {0.3 + 0.1 * round, 0.6, 0.2 + 0.2 * (round % 2)};
         build(k.ctx, &arena, &tree, &mesh, un_v3(1, 1, 1), 4, 64, fine);
-        check_ok(k.ctx, un_tet_walls_sample(&kept, &mesh));
-        check_ok(k.ctx, un_tet_walls_sample(&fresh, &mesh));
+        check_ok(k.ctx, un_tet_walls_sample(&kept, &arena, &mesh));
+        check_ok(k.ctx, un_tets_build(&mesh, &arena, &tree)); /* without the parts */
+        check_ok(k.ctx, un_tet_walls_sample(&fresh, &arena, &mesh));
         size_t nodes = (size_t)mesh.node_count;
         assert_memory_equal(kept.phi, fresh.phi, nodes * sizeof *kept.phi);
         assert_memory_equal(kept.phi_solid, fresh.phi_solid, nodes * sizeof *kept.phi);

@@ -320,7 +320,7 @@ static un_status build_once(un_context *ctx, void *arg)
     UN_TRY(un_bodies_create(ctx, &t->scene, &bodies));
     un_status status = un_walls_create(ctx, &t->grid, bodies, true, &walls);
     if (status == UN_OK) status = un_bodies_update(bodies, 0, 0.1);
-    if (status == UN_OK) un_walls_update(walls);
+    if (status == UN_OK) status = un_walls_update(walls);
     un_walls_destroy(walls);
     un_bodies_destroy(bodies);
     return status;

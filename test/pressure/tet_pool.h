@@ -87,7 +87,8 @@ static inline void tet_pool_begin(tet_pool *p, int32_t threads, un_vec3 size, in
     un_tets_init(ctx, &p->mesh);
     check_ok(ctx, un_tets_build(&p->mesh, &p->arena, &p->tree));
     un_arena_reset(&p->arena);
-    size_t nodes = (size_t)p->mesh.node_count, tets = (size_t)p->mesh.tet_count;
+    /* with room for the other sides of thin walls */
+    size_t nodes = 3 * (size_t)p->mesh.node_count, tets = 3 * (size_t)p->mesh.tet_count;
     check_ok(ctx, un_pressure_create(ctx, NULL, &p->pressure));
     p->u = un_alloc_zero(ctx, tets, sizeof *p->u);
     p->known = un_alloc_zero(ctx, tets, 1);
@@ -111,7 +112,9 @@ static inline void tet_pool_walls(tet_pool *p)
     tank_build_exact(t);
     tank_move(t, 0, p->in.dt);
     un_tet_walls_init(p->ctx, &p->walls, t->walls);
-    check_ok(p->ctx, un_tet_walls_sample(&p->walls, &p->mesh));
+    check_ok(p->ctx, un_tet_walls_sample(&p->walls, &p->arena, &p->mesh));
+    for (int32_t n = p->mesh.plain_nodes; n < p->mesh.node_count; n++)
+        p->phi[n] = p->phi[p->mesh.origin[n]];
     p->in.walls = &p->walls;
     p->in.u_solid = p->walls.u_solid;
 }

@@ -62,6 +62,18 @@ static inline void bench_graded(bench *b, int32_t count, uint64_t seed)
 
 static inline void bench_fields(bench *b, level_set *phi, const double *p)
 {
+    b->def = (un_sizing_def){.scene = b->scene, .nodes = &b->nodes, .scale = 1};
+    if (b->scene->def.solid_count > 0) {
+        static un_grid grid;
+        grid = un_grid_make(b->scene->def.domain.size, b->scene->def.detail.finest);
+        check_ok(b->ctx, un_bodies_create(b->ctx, b->scene, &b->bodies));
+        check_ok(b->ctx, un_walls_create(b->ctx, &grid, b->bodies, false, &b->walls));
+        un_tet_walls_init(b->ctx, &b->tet_walls, b->walls);
+        check_ok(b->ctx, un_tet_walls_sample(&b->tet_walls, &b->arena, &b->mesh));
+        b->def.wall = b->tet_walls.phi;
+        b->def.solid = b->tet_walls.phi_solid;
+        b->def.narrow = b->tet_walls.narrow;
+    }
     size_t nodes = (size_t)b->mesh.node_count;
     b->phi = malloc(nodes * sizeof *b->phi);
     b->size = malloc(nodes * sizeof *b->size);
@@ -69,17 +81,7 @@ static inline void bench_fields(bench *b, level_set *phi, const double *p)
         b->phi[n] = (float)phi(b->mesh.x[n], p);
         b->size[n] = NAN;
     }
-    b->def = (un_sizing_def){.scene = b->scene, .nodes = &b->nodes, .phi = b->phi, .scale = 1};
-    if (b->scene->def.solid_count > 0) {
-        static un_grid grid;
-        grid = un_grid_make(b->scene->def.domain.size, b->scene->def.detail.finest);
-        check_ok(b->ctx, un_bodies_create(b->ctx, b->scene, &b->bodies));
-        check_ok(b->ctx, un_walls_create(b->ctx, &grid, b->bodies, false, &b->walls));
-        un_tet_walls_init(b->ctx, &b->tet_walls, b->walls);
-        check_ok(b->ctx, un_tet_walls_sample(&b->tet_walls, &b->mesh));
-        b->def.wall = b->tet_walls.phi;
-        b->def.solid = b->tet_walls.phi_solid;
-    }
+    b->def.phi = b->phi;
 }
 
 static inline void bench_begin(bench *b, int32_t threads, const char *text)

@@ -34,15 +34,16 @@ static inline void vessel_build(vessel *v)
     v->colour = un_alloc(ctx, cells, sizeof(float));
     v->phi = un_alloc(ctx, cells, sizeof(float));
     for (int a = 0; a < 3; a++) v->u[a] = un_alloc_zero(ctx, cells, sizeof(double));
-    un_colour_normalizer(ctx, v->normalizer, &v->tank.grid, v->tank.walls);
+    check_ok(ctx, un_colour_normalizer(ctx, v->normalizer, &v->tank.grid, v->tank.walls));
 }
 
 static inline void vessel_refresh(vessel *v)
 {
     check_ok(v->tank.ctx, un_bins_sort(v->bins, &v->arena, &v->particles));
     un_arena_reset(&v->arena);
-    un_colour_level_set(v->tank.ctx, v->phi, v->colour, &v->tank.grid, v->bins, &v->particles,
-                        v->tank.walls, v->normalizer);
+    check_ok(v->tank.ctx,
+             un_colour_level_set(v->tank.ctx, v->phi, v->colour, &v->tank.grid, v->bins,
+                                 &v->particles, v->tank.walls, v->normalizer));
 }
 
 static inline void vessel_pour(vessel *v, const un_shape *shape, un_vec3 velocity)
