@@ -173,6 +173,7 @@ static un_status create_solids(un_renderer *r)
         const un_solid *solid = &def->solids[s];
         UN_TRY(
             un_body_mesh_build(r->ctx, solid->shape, solid->moves, def->domain.size, &r->rest[s]));
+        r->glass = r->glass || un_solid_is_glass(solid);
         vertices += r->rest[s].vertex_count;
         triangles += r->rest[s].triangle_count;
     }
@@ -184,7 +185,9 @@ static un_status create_solids(un_renderer *r)
         const un_body_mesh *rest = &r->rest[s];
         for (int32_t k = 0; k < rest->triangle_count; k++, t++) {
             un_render_face *face = &r->solids.face[t];
-            *face = (un_render_face){.kind = rest->container ? UN_FACE_CUTAWAY : UN_FACE_PLAIN};
+            *face = (un_render_face){.kind = un_solid_is_glass(&def->solids[s]) ? UN_FACE_GLASS
+                                             : rest->container                  ? UN_FACE_CUTAWAY
+                                                                                : UN_FACE_PLAIN};
             for (int c = 0; c < 3; c++) {
                 face->ambient[c] = rest->sky[rest->triangle[k][c]];
                 r->solids.triangle[t][c] = (uint32_t)v + rest->triangle[k][c];

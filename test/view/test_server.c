@@ -15,7 +15,8 @@ static const char scene_text[] =
     "scene { domain = { size = {1, 1, 1} }, detail = { finest = 8, surface = 8 },\n"
     "  frames = { count = 2, rate = 24 },\n"
     "  liquid = { box { min = {0, 0, 0}, max = {0.4, 0.3, 0.5} } },\n"
-    "  solids = { sphere { center = {0.2, 0.8, 0.2}, radius = 0.1, velocity = {1, 0, 0} } } }\n";
+    "  solids = { sphere { center = {0.2, 0.8, 0.2}, radius = 0.1, velocity = {1, 0, 0},\n"
+    "    material = \"glass\" } } }\n";
 
 static un_viewer *begin(un_context *ctx)
 {
@@ -127,7 +128,8 @@ static void friendly(void **state)
     answer = ask(v, "GET", "/run/0/scene.json", HOST);
     assert_non_null(strstr(answer, "\"domain\":[1,1,1],\"rate\":24,\"count\":2"));
     /* without bodies.csv, as of an older version, it is the scene that says where solids are */
-    assert_non_null(strstr(answer, "\"moves\":true,\"body\":\"body1\",\"centre\":[0.2,0.8,0.2],"
+    assert_non_null(strstr(answer, "\"material\":\"glass\",\"moves\":true,\"body\":\"body1\","
+                                   "\"centre\":[0.2,0.8,0.2],"
                                    "\"poses\":[[1,0,0,0,"));
     assert_int_equal(status_of(ask(v, "GET", "/run/0/bodies.csv", HOST)), 404);
     assert_int_equal(status_of(ask(v, "GET", "/run/0/solid/0", HOST)), 200);
