@@ -65,6 +65,7 @@ int app_compare(int argc, char **argv)
     }
     for (int32_t r = 0; r < o.def.directory_count; r++)
         if (app_count_frames("compare", o.directories[r]) == 0) return APP_WRONG;
+    if (!app_check_output("compare", o.def.path)) return APP_WRONG;
     if (no_pictures) o.def.picture_count = 0;
     o.def.directories = o.directories;
     return compare(&o);

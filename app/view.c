@@ -145,6 +145,7 @@ int app_view(int argc, char **argv)
         }
         o.directories[o.directory_count++] = newest;
     }
+    if (!app_check_output("view", o.save)) return APP_WRONG;
     for (int32_t r = 0; r < o.directory_count; r++) {
         char path[APP_PATH];
         struct stat found;

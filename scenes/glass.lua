@@ -1,7 +1,7 @@
--- A wine glass is filled, stands for a moment and is tipped until it is empty.
-local x, z = 0.15, 0.1            -- where it stands, m
-local centre, inner = 0.125, 0.042 -- of the bowl: height above the floor, radius
-local wall, rim = 0.007, 0.165    -- thickness; height of the rim
+-- A wine glass is filled, lifted and tipped until it is empty.
+local x, z = 0.11, 0.09            -- where it stands, m
+local centre, inner = 0.118, 0.042 -- of the bowl: height above the floor, radius
+local wall, rim = 0.0075, 0.144    -- thickness, two of the finest cells; height of the rim
 local outer = inner + wall
 
 local bowl = subtract {
@@ -11,11 +11,11 @@ local bowl = subtract {
 }
 local stem = union {
   cylinder { from = {x, 0.004, z}, to = {x, centre - inner - 0.5 * wall, z}, radius = 0.006 },
-  sphere { center = {x, centre - outer - 0.004, z}, radius = 0.010 },
+  sphere { center = {x, centre - outer - 0.003, z}, radius = 0.010 },
 }
-local foot = intersect { -- the cap of a large sphere, on a thin plate
+local foot = intersect { -- the cap of a large sphere
   sphere { center = {x, 0.010 - 0.09, z}, radius = 0.09 },
-  cylinder { from = {x, 0, z}, to = {x, 0.02, z}, radius = 0.036 },
+  cylinder { from = {x, 0, z}, to = {x, 0.02, z}, radius = 0.038 },
 }
 
 -- From 0 to 1 between two times, starting and ending at rest.
@@ -26,19 +26,22 @@ end
 
 scene {
   method  = "tet",
-  domain  = { size = {0.36, 0.27, 0.2}, open = {"top", "left", "right", "back", "front"} },
-  detail  = { finest = 96 },
-  frames  = { count = 78, rate = 30 },
+  domain  = { size = {0.3, 0.23, 0.18}, open = {"top", "left", "right", "back", "front"} },
+  detail  = { finest = 80 },
+  frames  = { count = 72, rate = 30 },
   liquid  = {},
   solids  = {
     solid { union { bowl, stem, foot }, material = "glass", name = "glass", pose = function(t)
-      return { rotate = {0, 0, -125 * ease(t, 1.1, 2.1)}, about = {x, centre, z},
-               by = {0, 0.05 * ease(t, 1.0, 1.6), 0} }
+      return { rotate = {0, 0, -125 * ease(t, 1.1, 2.0)}, about = {x, centre, z},
+               by = {0, 0.03 * ease(t, 1.0, 1.6), 0} }
     end },
   },
   sources = {
-    emitter { shape = cylinder { from = {x, 0.235, z}, to = {x, 0.25, z}, radius = 0.009 },
-              velocity = {0, -0.7, 0}, to = 0.85 },
+    emitter { shape = cylinder { from = {x, 0.195, z}, to = {x, 0.21, z}, radius = 0.011 },
+              velocity = {0, -0.5, 0}, to = 0.75 },
   },
-  render = { camera = { eye = {0.42, 0.26, 0.75}, target = {0.175, 0.115, 0.1}, fov = 24 } },
+  render = {
+    camera = { eye = {0.42, 0.25, 0.62}, target = {0.135, 0.1, 0.09}, fov = 23 },
+    water  = {0.3, 0.02, 0.04},
+  },
 }

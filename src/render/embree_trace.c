@@ -31,7 +31,11 @@ static un_fvec floor_light(const un_renderer *r, un_fvec d, un_fvec p, float wid
     un_light_floor(r, p[0], p[2], &sun, &sky);
     un_fvec color = un_studio_floor(s, p[0], p[2], width / sqrtf(fmaxf(-d[1], 0.05f)));
     un_fvec light = (s->sun_power * s->sun[1] * sun + s->sky_power * sky) * color;
-    return un_fmix3(light * (1 / (float)UN_PI), s->haze, un_studio_haze(s, p[0], p[2]));
+    light *= 1 / (float)UN_PI;
+    float haze = un_studio_haze(s, p[0], p[2]);
+    if (haze <= 0) return light;
+    /* as bright as the sky above it, so that there is no edge at the horizon */
+    return un_fmix3(light, un_studio_sky(s, un_fnormalize(un_f3(d[0], 0, d[2]))), haze);
 }
 
 static un_fvec solid_light(const un_renderer *r, const un_hit *hit, un_fvec sun)
