@@ -71,6 +71,8 @@ const char *app_nearest(const char *word, const char *const *words);
 
 /* "undine: ..." on standard error. */
 void app_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For a context's log: prints warnings and nothing else. */
+void app_print_warning(void *user, un_log_level level, const char *message);
 /* Prints the context's message and returns the exit status for a failure. */
 int app_fail(const un_context *ctx, un_status status);
 

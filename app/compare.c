@@ -15,6 +15,7 @@ static int compare(compare_options *o)
 {
     un_context_def context = un_context_def_default();
     context.threads = o->threads;
+    context.log = app_print_warning;
     un_context *ctx = un_context_create(&context);
     if (!ctx) {
         app_error("out of memory");

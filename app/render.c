@@ -264,6 +264,7 @@ static int render(const render_options *o)
 {
     un_context_def def = un_context_def_default();
     def.threads = o->threads;
+    def.log = app_print_warning;
     job j = {.options = o, .ctx = un_context_create(&def)};
     if (!j.ctx) {
         app_error("out of memory");

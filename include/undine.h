@@ -195,7 +195,7 @@ typedef struct un_viewer_def {
     const char *const *directories; /* of runs; several are shown side by side */
     int32_t directory_count;        /* at most UN_VIEW_RUNS_MAX */
     int32_t port;                   /* 0: the first free one from 8080 */
-    double patience;                /* s that the header of a request may take; 0: 20 */
+    double patience;                /* s that the header of a request may take; 0: 5 */
 } un_viewer_def;
 
 /* Serves the viewer's page and the runs' files on 127.0.0.1, to programs on this machine only.

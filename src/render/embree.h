@@ -60,6 +60,7 @@ struct un_renderer {
     RTCScene world;
     RTCScene liquid; /* the water alone, to ask where it touches glass; NULL: no glass */
     bool glass;      /* a solid is of glass */
+    bool warned;     /* that a frame has no surface */
     char embree_message[200];
     un_body_mesh *rest; /* solids as they were made, m */
     un_bodies *bodies;  /* where they are at the frame */
@@ -118,7 +119,8 @@ un_fvec un_medium_absorb(const un_studio *s, un_medium at, float length);
 
 /* ---- particles and cells (embree_extra.c) ---- */
 
-un_status un_extra_load(un_renderer *r, int32_t frame);
+/* particles, cells: to be drawn. */
+un_status un_extra_load(un_renderer *r, int32_t frame, bool particles, bool cells);
 void un_extra_free(un_renderer *r);
 void un_extra_attach(un_renderer *r);
 /* Colour of the thing that a ray meets at p; edges of cells are dark. */

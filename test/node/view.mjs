@@ -244,6 +244,21 @@ try {
   const corners = await page.evaluate(() => undine.views.map(({ current: { cut } }) => [...new Set(cut.first.slice(1).map((end, i) => end - cut.first[i]))].sort().join()));
   expect("cells of either kind", corners.join(" ") === "4 3,4", corners);
   await keep(page, "both");
+  // runs of different size: the camera fits all
+  const outside = await page.evaluate(() => {
+    const { stage } = undine, [small, large] = stage.views;
+    large.size.multiplyScalar(3);
+    stage.moved = false;
+    stage.reset();
+    stage.camera.updateProjectionMatrix();
+    stage.camera.updateMatrixWorld();
+    const corners = stage.views.flatMap(({ size }) => [...Array(8).keys()].map((c) => size.clone().multiply({ x: c & 1, y: (c >> 1) & 1, z: c >> 2 })));
+    const far = corners.map((p) => p.project(stage.camera)).filter((p) => Math.abs(p.x) > 1 || Math.abs(p.y) > 1).length;
+    large.size.copy(small.size);
+    stage.reset();
+    return far;
+  });
+  expect("the camera fits runs of different size", outside === 0, outside);
   await page.close();
   page = await open(`${both}?theme=light`, { viewport: { width: 390, height: 760 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true });
   expect("no sideways scrolling on a phone", await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));

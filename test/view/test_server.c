@@ -301,6 +301,26 @@ static void crowded(void **state)
     check_context_end(ctx);
 }
 
+/* Nor do three hundred that stay: they leave after a moment, as many at a time as there may be. */
+static void besieged(void **state)
+{
+    (void)state;
+    enum { COUNT = 300 };
+    un_context *ctx = check_context();
+    un_viewer *v = begin(ctx);
+    static int sockets[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        sockets[i] = dial(v);
+        send(sockets[i], "GET /", 5, MSG_NOSIGNAL);
+    }
+    double start = un_seconds();
+    assert_int_equal(status_of(ask(v, "GET", "/api/runs", HOST)), 200);
+    check_below(un_seconds() - start, 3);
+    for (int i = 0; i < COUNT; i++) close(sockets[i]);
+    un_viewer_destroy(v);
+    check_context_end(ctx);
+}
+
 /* A head that trickles in, a byte at a time and never late, ends all the same. */
 static void slow(void **state)
 {
@@ -432,6 +452,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hostile, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(malformed, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(crowded, scratch_begin, scratch_end),
+        cmocka_unit_test_setup_teardown(besieged, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(slow, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(only_loopback, scratch_begin, scratch_end),
     };

@@ -456,17 +456,21 @@ export class Stage {
     return view;
   }
 
-  /** Where the scene's camera stands at the start; without one, or with whole, a three-quarter view of the domain, of 2D a view from the front. */
+  /** Where the first scene's camera stands at the start; without one, or with whole, a three-quarter view of all domains; of 2D a view from the front. */
   reset(whole = this.whole) {
     this.moved = false;
     this.whole = whole;
-    const v = this.views[0], size = v.size, { eye, target: aim, fov = 30 } = whole ? {} : v.run.scene.camera ?? {};
+    // one camera is for all runs: if they differ in size, it fits the box around all domains
+    const v = this.views[0], size = v.size.clone(), alike = this.views.every((other) => other.size.equals(v.size));
+    const { eye, target: aim, fov = 30 } = whole || !alike ? {} : v.run.scene.camera ?? {};
+    for (const other of this.views) size.max(other.size);
     this.camera.fov = fov;
     const cell = this.cell(0);
     this.camera.aspect = cell.w / Math.max(cell.h, 1);
-    const back = v.flat ? new THREE.Vector3(0, 0, 1) : new THREE.Vector3(Math.sin(0.56) * Math.cos(0.37), Math.sin(0.37), Math.cos(0.56) * Math.cos(0.37));
+    const flat = size.z === 0;
+    const back = flat ? new THREE.Vector3(0, 0, 1) : new THREE.Vector3(Math.sin(0.56) * Math.cos(0.37), Math.sin(0.37), Math.cos(0.56) * Math.cos(0.37));
     const target = size.clone().multiplyScalar(0.5);
-    if (!v.flat) target.y *= 0.86;
+    if (!flat) target.y *= 0.86;
     let distance = 0;
     const tan = Math.tan((this.camera.fov * Math.PI) / 360), right = new THREE.Vector3(0, 1, 0).cross(back).normalize(), up = back.clone().cross(right);
     for (let c = 0; c < 8; c++) {
