@@ -190,6 +190,20 @@ expect 1 "cannot create the folder" run drop.lua -o /proc/undine --quiet
 [ $? = 1 ] || fail "a full disk: $(cat err.txt)"
 grep -q "cannot write full/.*; " err.txt || fail "a full disk: $(cat err.txt)"
 expect 1 "cap" run drop.lua -o small --quiet --memory 100k
+# a small cap lowers the resolution and is kept, or is refused at once with what is needed
+for method in uniform tet staggered; do
+    for memory in 2M 3M 5M 8M; do
+        said=$("$program" run drop.lua -o small --quiet --memory $memory --method $method --frames 2 \
+            --set detail.finest=64 --set detail.surface=128 2>&1)
+        case $?:$method:$memory:$said in
+        0:*) ;;
+        1:uniform:* | 1:*:8M:*) fail "$method in $memory: $said" ;;
+        *"too small for method"*) [ ! -e small/frames/0000/surface.ply ] || fail "$method in $memory: not at once" ;;
+        *) fail "$method in $memory: $said" ;;
+        esac
+        rm -rf small
+    done
+done
 
 # ---- interruption ----
 # begin DIR: starts a long run there and waits for its second frame
