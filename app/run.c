@@ -169,7 +169,7 @@ int app_run(int argc, char **argv)
         {"--from-frame", NULL, APP_INDEX, &o.from_frame, "N",
          "with --resume: go back to frame N and continue from there", NULL},
         {"--keep", NULL, APP_COUNT, &o.keep, "N",
-         "keep the checkpoint of every N-th frame; default: 25", NULL},
+         "keep the checkpoint of every N-th frame; default: 5", NULL},
         {0}};
     const app_command command = {
         "run", "SCENE",

@@ -110,7 +110,7 @@ typedef struct un_run_def {
     bool resume;
     bool has_from_frame; /* with resume: from this frame, or the nearest kept one before it */
     int32_t from_frame;
-    int32_t keep_every; /* checkpoints of every n-th frame are kept; 0: every 25th */
+    int32_t keep_every; /* checkpoints of every n-th frame are kept; 0: every 5th */
 } un_run_def;
 
 UN_API un_run_def un_run_def_default(void);

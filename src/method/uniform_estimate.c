@@ -9,9 +9,6 @@
 
 /* Per vertex of the surface mesh, with its triangles and what smoothing takes: measured. */
 #define MESH_BYTES 170
-/* Smoothing adds volumes of triangles in blocks: per vertex, and of a full block. */
-#define TERM_BYTES 64
-#define TERM_BYTES_MAX 2.1e6
 
 /* Of a particle, without the spare arrays for sorting. */
 #define COPY_BYTES 53
@@ -97,7 +94,7 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
         double fine = grid.h * def->detail.finest / fmax(def->detail.surface, 1);
         double vertices = surface_vertices(&grid, particles * half_cell(&grid), fine);
         surface_bytes = un_surface_mesh_bytes(&grid, def->detail.surface, particles) +
-                        MESH_BYTES * vertices + fmin(TERM_BYTES * vertices, TERM_BYTES_MAX);
+                        MESH_BYTES * vertices;
     }
     estimate->bytes = FIXED_BYTES + grid_bytes + particles * (double)un_particles_bytes_each() +
                       un_pressure_bytes(&grid, particles / (1 << grid.dim)) +

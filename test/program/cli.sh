@@ -125,6 +125,12 @@ PY
 python3 "$verify" deaf done || fail "deaf"
 "$program" info out/drop >/dev/full 2>err.txt && fail "info to a full disk is no success"
 
+# --from-frame starts near: every fifth frame has its checkpoint
+"$program" run drop.lua -o near --frames 11 --quiet || fail "eleven frames"
+for frame in 0000 0005 0010 0011; do
+    ls near/state/frame$frame.step*.state >/dev/null 2>&1 || fail "no checkpoint of frame $frame: $(ls near/state)"
+done
+
 # ---- outputs that are no files ----
 ln -s /dev/null device
 mkfifo pipe
