@@ -92,9 +92,8 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     if (def->output.surface) {
         /* meshed and smoothed */
         double fine = grid.h * def->detail.finest / fmax(def->detail.surface, 1);
-        double vertices = surface_vertices(&grid, particles * half_cell(&grid), fine);
         surface_bytes = un_surface_mesh_bytes(&grid, def->detail.surface, particles) +
-                        MESH_BYTES * vertices;
+                        MESH_BYTES * surface_vertices(&grid, particles * half_cell(&grid), fine);
     }
     estimate->bytes = FIXED_BYTES + grid_bytes + particles * (double)un_particles_bytes_each() +
                       un_pressure_bytes(&grid, particles / (1 << grid.dim)) +
