@@ -36,7 +36,7 @@ typedef enum app_kind {
     APP_NUMBER,    /* double, finite */
     APP_BYTES,     /* size_t: 8G, 512M, 64k or plain bytes; powers of 1024 */
     APP_LIST,      /* app_list: `prefix` and the value are appended as one string */
-    APP_LIST_COUNT /* the same, of a whole number >= 1 */
+    APP_LIST_INDEX /* the same, of a whole number >= 0 */
 } app_kind;
 
 typedef struct app_option {
@@ -71,6 +71,8 @@ const char *app_nearest(const char *word, const char *const *words);
 
 /* "undine: ..." on standard error. */
 void app_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For a context's log: prints warnings and nothing else. */
+void app_print_warning(void *user, un_log_level level, const char *message);
 /* Prints the context's message and returns the exit status for a failure. */
 int app_fail(const un_context *ctx, un_status status);
 
@@ -100,6 +102,9 @@ bool app_choose_frames(const char *command, const char *text, const char *direct
 /* "x,y,z"; NULL is allowed and leaves `has` as it is. False: wrong, and reported. */
 bool app_read_point(const char *command, const char *name, const char *text, bool *has,
                     double point[3]);
+/* Whether an output may be written there: to nothing yet, or to a regular file. False: wrong, and
+ * reported. */
+bool app_check_output(const char *command, const char *path);
 double app_now(void); /* s */
 
 /* A bar on a terminal, a line per piece elsewhere. */

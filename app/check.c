@@ -25,12 +25,6 @@ static void print_check(const char *path, const un_check *check)
                app_seconds(check->seconds_per_frame).text);
 }
 
-static void print_log(void *user, un_log_level level, const char *message)
-{
-    (void)user;
-    if (level == UN_LOG_WARNING) app_error("warning: %s", message);
-}
-
 int app_check(int argc, char **argv)
 {
     app_list overrides = {0};
@@ -55,7 +49,7 @@ int app_check(int argc, char **argv)
     }
     un_context_def def = un_context_def_default();
     def.threads = threads;
-    def.log = print_log;
+    def.log = app_print_warning;
     un_context *ctx = un_context_create(&def);
     un_scene *scene = NULL;
     un_check check = {0};

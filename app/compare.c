@@ -15,6 +15,7 @@ static int compare(compare_options *o)
 {
     un_context_def context = un_context_def_default();
     context.threads = o->threads;
+    context.log = app_print_warning;
     un_context *ctx = un_context_create(&context);
     if (!ctx) {
         app_error("out of memory");
@@ -65,6 +66,7 @@ int app_compare(int argc, char **argv)
     }
     for (int32_t r = 0; r < o.def.directory_count; r++)
         if (app_count_frames("compare", o.directories[r]) == 0) return APP_WRONG;
+    if (!app_check_output("compare", o.def.path)) return APP_WRONG;
     if (no_pictures) o.def.picture_count = 0;
     o.def.directories = o.directories;
     return compare(&o);

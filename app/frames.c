@@ -151,6 +151,18 @@ bool app_read_point(const char *command, const char *name, const char *text, boo
     return true;
 }
 
+bool app_check_output(const char *command, const char *path)
+{
+    struct stat found;
+    if (!path || stat(path, &found) != 0 || S_ISREG(found.st_mode)) return true;
+    app_error("%s: %s is a %s, not a file; choose another name", command, path,
+              S_ISDIR(found.st_mode)    ? "folder"
+              : S_ISFIFO(found.st_mode) ? "pipe"
+              : S_ISSOCK(found.st_mode) ? "socket"
+                                        : "device");
+    return false;
+}
+
 /* ---- progress ---- */
 
 double app_now(void)

@@ -122,8 +122,8 @@ static int take_value(const app_command *command, const app_option *option, cons
     case APP_BYTES:
         if (!read_bytes(value, option->to)) wanted = "a size such as 8G or 512M";
         break;
-    case APP_LIST_COUNT:
-        if (!read_count(value, 1, &count)) wanted = "a whole number, 1 or more";
+    case APP_LIST_INDEX:
+        if (!read_count(value, 0, &count)) wanted = "a whole number, 0 or more";
         /* fall through */
     case APP_LIST:
         if (!*value || (!option->prefix && !strchr(value, '='))) wanted = "key=value";

@@ -173,14 +173,25 @@ static int make_pictures(job *j)
 
 /* ---- one picture of many frames ---- */
 
-#define SHEET_COLUMNS 4
 #define SHEET_GAP 6
+
+/* Three to six, with as few empty places as possible, best four. */
+static int32_t sheet_columns(int32_t count)
+{
+    static const int32_t choice[] = {4, 5, 3, 6};
+    int32_t best = count, least = INT32_MAX;
+    for (int i = 0; i < 4 && count > 4; i++) {
+        int32_t c = choice[i], empty = (count + c - 1) / c * c - count;
+        if (empty < least) best = c, least = empty;
+    }
+    return best;
+}
 
 static int make_sheet(job *j)
 {
     const render_options *o = j->options;
     int32_t available = o->last - o->first + 1, count = o->sheet < available ? o->sheet : available;
-    int32_t columns = count < SHEET_COLUMNS ? count : SHEET_COLUMNS;
+    int32_t columns = sheet_columns(count);
     int32_t rows = (count + columns - 1) / columns, w = o->def.width, h = o->def.height;
     int64_t width = (int64_t)columns * (w + SHEET_GAP) + SHEET_GAP;
     int64_t height = (int64_t)rows * (h + SHEET_GAP) + SHEET_GAP;
@@ -203,7 +214,10 @@ static int make_sheet(job *j)
             o->first + (count > 1 ? (int32_t)((int64_t)k * (available - 1) / (count - 1)) : 0);
         double start = app_now();
         status = un_renderer_frame(j->renderer, frame, j->rgb);
-        int64_t x = SHEET_GAP + (int64_t)(k % columns) * (w + SHEET_GAP);
+        int32_t in_row = k / columns + 1 < rows ? columns : count - (rows - 1) * columns;
+        int64_t left =
+            (int64_t)(columns - in_row) * (w + SHEET_GAP) / 2; /* the last row's middle */
+        int64_t x = SHEET_GAP + left + (int64_t)(k % columns) * (w + SHEET_GAP);
         int64_t y = SHEET_GAP + (int64_t)(k / columns) * (h + SHEET_GAP);
         for (int32_t row = 0; row < h; row++)
             memcpy(sheet + 3 * ((y + row) * width + x), j->rgb + 3 * (size_t)row * (size_t)w,
@@ -237,6 +251,7 @@ static int prepare(job *j)
         return APP_FAILED;
     }
     if (!o->movie) snprintf(j->movie, movie_room, "%s/movie.mp4", o->directory);
+    if (!app_check_output("render", j->movie)) return APP_WRONG;
     snprintf(path, sizeof path, "%s/render", o->directory);
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
         app_error("render: cannot create %s: %s", path, strerror(errno));
@@ -249,6 +264,7 @@ static int render(const render_options *o)
 {
     un_context_def def = un_context_def_default();
     def.threads = o->threads;
+    def.log = app_print_warning;
     job j = {.options = o, .ctx = un_context_create(&def)};
     if (!j.ctx) {
         app_error("out of memory");

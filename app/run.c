@@ -154,8 +154,8 @@ int app_run(int argc, char **argv)
          "output directory; default: out/<name of the scene>", NULL},
         {"--method", NULL, APP_LIST, &o.overrides, "M", "method, instead of the scene's",
          "method="},
-        {"--frames", NULL, APP_LIST_COUNT, &o.overrides, "N",
-         "number of frames, instead of the scene's", "frames.count="},
+        {"--frames", NULL, APP_LIST_INDEX, &o.overrides, "N",
+         "number of frames, instead of the scene's; 0: only the start", "frames.count="},
         {"--threads", NULL, APP_COUNT, &o.threads, "N",
          "number of threads; default: all processors", NULL},
         {"--set", NULL, APP_LIST, &o.overrides, "KEY=VALUE",
@@ -169,7 +169,7 @@ int app_run(int argc, char **argv)
         {"--from-frame", NULL, APP_INDEX, &o.from_frame, "N",
          "with --resume: go back to frame N and continue from there", NULL},
         {"--keep", NULL, APP_COUNT, &o.keep, "N",
-         "keep the checkpoint of every N-th frame; default: 25", NULL},
+         "keep the checkpoint of every N-th frame; default: 5", NULL},
         {0}};
     const app_command command = {
         "run", "SCENE",

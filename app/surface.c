@@ -22,17 +22,11 @@ static bool on_progress(void *user, int32_t done, int32_t total)
     return !app_interrupted();
 }
 
-static void print_log(void *user, un_log_level level, const char *message)
-{
-    (void)user;
-    if (level == UN_LOG_WARNING) app_error("warning: %s", message);
-}
-
 static int make_surfaces(surface_options *o)
 {
     un_context_def context = un_context_def_default();
     context.threads = o->threads;
-    context.log = print_log;
+    context.log = app_print_warning;
     un_context *ctx = un_context_create(&context);
     if (!ctx) {
         app_error("out of memory");

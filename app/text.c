@@ -16,6 +16,12 @@ void app_error(const char *format, ...)
     va_end(arguments);
 }
 
+void app_print_warning(void *user, un_log_level level, const char *message)
+{
+    (void)user;
+    if (level == UN_LOG_WARNING) app_error("warning: %s", message);
+}
+
 int app_fail(const un_context *ctx, un_status status)
 {
     app_error("%s", un_context_message(ctx));

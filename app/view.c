@@ -53,12 +53,6 @@ static void open_browser(const char *address)
     posix_spawn_file_actions_destroy(&actions);
 }
 
-static void print_log(void *user, un_log_level level, const char *message)
-{
-    (void)user;
-    if (level == UN_LOG_WARNING) app_error("warning: %s", message);
-}
-
 static int save(un_context *ctx, const view_options *o)
 {
     app_report report = app_report_make("frame", 0, o->quiet);
@@ -100,7 +94,7 @@ static int serve(un_context *ctx, const view_options *o)
 static int view(const view_options *o)
 {
     un_context_def context = un_context_def_default();
-    context.log = print_log;
+    context.log = app_print_warning;
     un_context *ctx = un_context_create(&context);
     if (!ctx) {
         app_error("out of memory");
@@ -145,6 +139,7 @@ int app_view(int argc, char **argv)
         }
         o.directories[o.directory_count++] = newest;
     }
+    if (!app_check_output("view", o.save)) return APP_WRONG;
     for (int32_t r = 0; r < o.directory_count; r++) {
         char path[APP_PATH];
         struct stat found;

@@ -110,7 +110,7 @@ typedef struct un_run_def {
     bool resume;
     bool has_from_frame; /* with resume: from this frame, or the nearest kept one before it */
     int32_t from_frame;
-    int32_t keep_every; /* checkpoints of every n-th frame are kept; 0: every 25th */
+    int32_t keep_every; /* checkpoints of every n-th frame are kept; 0: every 5th */
 } un_run_def;
 
 UN_API un_run_def un_run_def_default(void);
@@ -195,7 +195,7 @@ typedef struct un_viewer_def {
     const char *const *directories; /* of runs; several are shown side by side */
     int32_t directory_count;        /* at most UN_VIEW_RUNS_MAX */
     int32_t port;                   /* 0: the first free one from 8080 */
-    double patience;                /* s that the header of a request may take; 0: 20 */
+    double patience;                /* s that the header of a request may take; 0: 5 */
 } un_viewer_def;
 
 /* Serves the viewer's page and the runs' files on 127.0.0.1, to programs on this machine only.

@@ -124,14 +124,15 @@ void *un_arena_alloc(un_arena *arena, size_t count, size_t size); /* 64-byte ali
 
 typedef struct un_file un_file;
 /* Opens a file beside path; nothing appears under path before un_file_commit. All writes are
- * buffered; the first failure is kept, and commit reports it. */
+ * buffered; the first failure is kept, and commit reports it. Devices, pipes and folders are
+ * refused. */
 un_status un_file_create(un_context *ctx, const char *path, un_file **file);
 void un_file_write(un_file *file, const void *bytes, size_t count);
 /* `count` numbers of `size` bytes each, least significant byte first. */
 void un_file_write_little(un_file *file, const void *values, size_t count, size_t size);
 void un_file_printf(un_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Flushes and returns the temporary name, under which a reader finds all that was written so far;
- * NULL for devices. un_file_commit must still be called. */
+/* Flushes and returns the temporary name, under which a reader finds all that was written so far.
+ * un_file_commit must still be called. */
 const char *un_file_aside(un_file *file);
 un_status un_file_status(const un_file *file); /* of the writes so far */
 /* Flush, sync, rename, sync the folder; frees the handle in any case and removes the temporary file

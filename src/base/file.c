@@ -3,8 +3,7 @@
  * A file is written beside its place as <path>.<process>.tmp, synced and renamed over <path>, and
  * the folder is synced. So a reader finds the old file or the new one and never a part of it, even
  * after a power cut. Files that a killed run leaves behind end in .tmp; nothing reads them, and
- * they may be deleted. Devices and pipes (/dev/null, /dev/stdout) are written to directly: renaming
- * over them would replace them. */
+ * they may be deleted. Devices and pipes are refused: renaming over them would replace them. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 struct un_file {
     un_context *ctx;
     char *path;
-    char *aside; /* the temporary file; NULL: bytes go straight to path */
+    char *aside; /* the temporary file */
     int fd;
     un_status status; /* of the first failure; the context's message explains it */
     size_t used;
@@ -104,41 +103,41 @@ static void file_free(un_file *file)
     un_free(ctx, file);
 }
 
+/* Only a regular file may be replaced. */
+static un_status check_place(un_context *ctx, const char *path)
+{
+    struct stat found;
+    if (stat(path, &found) != 0 || S_ISREG(found.st_mode)) return UN_OK;
+    if (S_ISDIR(found.st_mode)) return un_file_fail(ctx, "write", path, EISDIR);
+    return un_fail(ctx, UN_ERROR_FILE,
+                   "cannot write %s: it is a %s, not a file; choose another name", path,
+                   S_ISFIFO(found.st_mode)   ? "pipe"
+                   : S_ISSOCK(found.st_mode) ? "socket"
+                                             : "device");
+}
+
 un_status un_file_create(un_context *ctx, const char *path, un_file **out)
 {
     *out = NULL;
+    UN_TRY(check_place(ctx, path));
     un_file *file;
     UN_ALLOC(ctx, file, 1);
     file->ctx = ctx;
     file->fd = -1;
     file->used = 0;
     file->status = UN_OK;
-    file->aside = NULL;
+    size_t length = strlen(path) + 32;
     file->path = un_strdup(ctx, path);
-    if (!file->path) {
+    file->aside = un_alloc(ctx, length, 1);
+    if (!file->path || !file->aside) {
         file_free(file);
         return UN_ERROR_MEMORY;
     }
-    struct stat found;
-    bool exists = stat(path, &found) == 0;
-    int error = exists && S_ISDIR(found.st_mode) ? EISDIR : 0;
-    if (!error && exists && !S_ISREG(found.st_mode)) {
-        file->fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (file->fd < 0) error = errno;
-    } else if (!error) {
-        size_t length = strlen(path) + 32;
-        file->aside = un_alloc(ctx, length, 1);
-        if (!file->aside) {
-            file_free(file);
-            return UN_ERROR_MEMORY;
-        }
-        snprintf(file->aside, length, "%s.%ld.tmp", path, (long)getpid());
-        unlink(file->aside); /* left by an earlier process with our number */
-        file->fd = open(file->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd < 0) error = errno;
-    }
-    if (error) {
-        un_status status = un_file_fail(ctx, "write", path, error);
+    snprintf(file->aside, length, "%s.%ld.tmp", path, (long)getpid());
+    unlink(file->aside); /* left by an earlier process with our number */
+    file->fd = open(file->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file->fd < 0) {
+        un_status status = un_file_fail(ctx, "write", path, errno);
         file_free(file);
         return status;
     }
@@ -231,18 +230,16 @@ un_status un_file_commit(un_file *file)
 {
     un_context *ctx = file->ctx;
     flush(file);
-    if (file->aside) {
-        if (file->status == UN_OK && fsync(file->fd) != 0 && errno != EINVAL)
-            file->status = un_file_fail(ctx, "write", file->path, errno);
-        if (file->status == UN_OK && rename(file->aside, file->path) != 0)
-            file->status = un_file_fail(ctx, "write", file->path, errno);
-        if (file->status != UN_OK) unlink(file->aside);
-    }
+    if (file->status == UN_OK && fsync(file->fd) != 0 && errno != EINVAL)
+        file->status = un_file_fail(ctx, "write", file->path, errno);
+    if (file->status == UN_OK && rename(file->aside, file->path) != 0)
+        file->status = un_file_fail(ctx, "write", file->path, errno);
+    if (file->status != UN_OK) unlink(file->aside);
     /* network file systems report a full disk here */
     if (close(file->fd) != 0 && file->status == UN_OK && errno != EINTR)
         file->status = un_file_fail(ctx, "write", file->path, errno);
     file->fd = -1;
-    if (file->aside && file->status == UN_OK) {
+    if (file->status == UN_OK) {
         int error = sync_folder(file->path);
         if (error) file->status = un_file_fail(ctx, "write", file->path, error);
     }
@@ -254,7 +251,7 @@ un_status un_file_commit(un_file *file)
 void un_file_discard(un_file *file)
 {
     if (!file) return;
-    if (file->aside) unlink(file->aside);
+    unlink(file->aside);
     file_free(file);
 }
 

@@ -79,7 +79,7 @@ un_status un_export_commit(un_exporter *e, un_file *file)
 {
     const char *aside = un_file_aside(file);
     struct stat found;
-    double bytes = aside && stat(aside, &found) == 0 ? (double)found.st_size : 0;
+    double bytes = stat(aside, &found) == 0 ? (double)found.st_size : 0;
     UN_TRY(un_file_commit(file));
     e->report->file_count++;
     e->report->bytes += bytes;

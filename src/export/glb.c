@@ -76,7 +76,7 @@ static un_status frame_json(un_exporter *e, un_text *t, const un_glb_piece *piec
                             bool points)
 {
     int32_t nodes = shown + solids;
-    un_glb_add_head(t, points);
+    un_glb_add_head(t, e, points);
     add_roots(t, nodes);
     if (nodes == 0) { /* an empty frame is an empty scene */
         un_text_add(t, "\"extras\":{\"frame\":%d}}", frame);
@@ -246,7 +246,7 @@ static un_status film_json(un_text *t, const film *f)
 {
     un_exporter *e = f->e;
     int32_t count = f->count;
-    un_glb_add_head(t, f->points);
+    un_glb_add_head(t, e, f->points);
     add_roots(t, count + f->solids);
     un_text_add(t, "\"nodes\":[");
     for (int32_t k = 0; k < count; k++)

@@ -10,7 +10,7 @@
 #define UN_GLB_ARRAYS 4
 
 typedef struct un_glb_piece {
-    bool points;
+    bool points, glass;
     int32_t vertex_count, triangle_count;
     un_vec3 lo, hi;
     uint64_t offset; /* in the binary chunk */
@@ -41,7 +41,7 @@ uint64_t un_glb_place(un_glb_piece *pieces, int32_t count);
 
 /* JSON: from the opening brace to the materials; arrays of all pieces in order, not closed if
  * more may follow. */
-void un_glb_add_head(un_text *t, bool points);
+void un_glb_add_head(un_text *t, const un_exporter *e, bool points);
 void un_glb_add_meshes(un_text *t, const un_glb_piece *pieces, int32_t count, int32_t shown_count);
 void un_glb_add_accessors(un_text *t, const un_glb_piece *pieces, int32_t count);
 void un_glb_add_views(un_text *t, const un_glb_piece *pieces, int32_t count);

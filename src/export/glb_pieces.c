@@ -62,7 +62,9 @@ void un_glb_measure_solids(const un_exporter *e, un_glb_piece *pieces, int32_t *
         const un_body_mesh *m = &e->solids[s];
         if (m->triangle_count == 0) continue;
         un_glb_piece *p = &pieces[*count];
-        *p = (un_glb_piece){.vertex_count = m->vertex_count, .triangle_count = m->triangle_count};
+        *p = (un_glb_piece){.glass = un_solid_is_glass(&e->scene->def.solids[s]),
+                            .vertex_count = m->vertex_count,
+                            .triangle_count = m->triangle_count};
         for (int32_t i = 0; i < m->vertex_count; i++) {
             un_vec3 a = un_v3((double)m->position[i][0], (double)m->position[i][1],
                               (double)m->position[i][2]);
@@ -162,12 +164,17 @@ un_status un_glb_put_solid(un_exporter *e, un_file *file, const un_body_mesh *m)
 
 /* ---- JSON ---- */
 
-void un_glb_add_head(un_text *t, bool points)
+void un_glb_add_head(un_text *t, const un_exporter *e, bool points)
 {
-    un_text_add(t,
-                "{\"asset\":{\"version\":\"2.0\",\"generator\":\"Undine %s\"},\"scene\":0,%s"
-                "\"materials\":[",
-                un_version(), points ? "\"extensionsUsed\":[\"KHR_materials_unlit\"]," : "");
+    bool glass = false;
+    for (int32_t s = 0; s < e->scene->def.solid_count; s++)
+        glass = glass || un_solid_is_glass(&e->scene->def.solids[s]);
+    un_text_add(t, "{\"asset\":{\"version\":\"2.0\",\"generator\":\"Undine %s\"},\"scene\":0,",
+                un_version());
+    if (points || glass)
+        un_text_add(t, "\"extensionsUsed\":[%s%s%s],", points ? "\"KHR_materials_unlit\"" : "",
+                    points && glass ? "," : "", glass ? "\"KHR_materials_transmission\"" : "");
+    un_text_add(t, "\"materials\":[");
     if (points) /* unlit: points have no normal, and their colour is their speed */
         un_text_add(t, "{\"name\":\"particles\",\"pbrMetallicRoughness\":{\"metallicFactor\":0},"
                        "\"extensions\":{\"KHR_materials_unlit\":{}}},");
@@ -176,7 +183,13 @@ void un_glb_add_head(un_text *t, bool points)
                        "\"baseColorFactor\":[0.16,0.42,0.52,1],\"metallicFactor\":0.1,"
                        "\"roughnessFactor\":0.12}},");
     un_text_add(t, "{\"name\":\"solid\",\"pbrMetallicRoughness\":{\"baseColorFactor\":"
-                   "[0.7,0.68,0.65,1],\"metallicFactor\":0,\"roughnessFactor\":0.8}}],");
+                   "[0.7,0.68,0.65,1],\"metallicFactor\":0,\"roughnessFactor\":0.8}}");
+    if (glass)
+        un_text_add(t, ",{\"name\":\"glass\",\"pbrMetallicRoughness\":{\"baseColorFactor\":"
+                       "[0.94,0.98,0.97,1],\"metallicFactor\":0,\"roughnessFactor\":0},"
+                       "\"extensions\":{\"KHR_materials_transmission\":{"
+                       "\"transmissionFactor\":0.95}}}");
+    un_text_add(t, "],");
 }
 
 void un_glb_add_views(un_text *t, const un_glb_piece *pieces, int32_t count)
@@ -238,7 +251,7 @@ void un_glb_add_meshes(un_text *t, const un_glb_piece *pieces, int32_t count, in
             un_text_add(t, "\"COLOR_0\":%d,\"_RADIUS\":%d},\"mode\":0", a + 1, a + 3);
         else
             un_text_add(t, "\"NORMAL\":%d},\"indices\":%d", a + 1, a + 3);
-        un_text_add(t, ",\"material\":%d}]}", p >= shown_count);
+        un_text_add(t, ",\"material\":%d}]}", pieces[p].glass ? 2 : p >= shown_count);
     }
     un_text_add(t, "],");
 }

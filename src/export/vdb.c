@@ -20,12 +20,12 @@ static un_status write_file(un_exporter *e, const un_vdb_frame *in)
     char message[300] = "";
     UN_TRY(un_export_create(e, &file, "liquid.%04d.vdb", in->frame));
     const char *aside = un_file_aside(file);
-    if (!aside || !un_vdb_write(in, aside, message, sizeof message)) {
+    if (!un_vdb_write(in, aside, message, sizeof message)) {
         un_file_discard(file);
         return un_fail(e->ctx, UN_ERROR_FILE,
                        "cannot write %s/liquid.%04d.vdb: %s; free some space there or choose "
                        "another output folder",
-                       e->report->folder, in->frame, aside ? message : "it is not a plain file");
+                       e->report->folder, in->frame, message);
     }
     return un_export_commit(e, file);
 }

@@ -51,7 +51,7 @@ un_status un_checkpoint_write(un_context *ctx, const char *path, const un_state 
     un_status status = un_state_encode(state, to_file, file);
     const char *aside = un_file_aside(file);
     /* Commit reports a failed write, more clearly than a short file would. */
-    if (status == UN_OK && aside && un_file_status(file) == UN_OK)
+    if (status == UN_OK && un_file_status(file) == UN_OK)
         status = read_checkpoint(ctx, NULL, aside, path);
     if (status == UN_OK) return un_file_commit(file);
     un_file_discard(file);

@@ -8,8 +8,17 @@
 #include "render/render.h"
 
 /* What a ray meets; WATER and SOLID are also Embree's numbers of their meshes. POINT and CELL are
- * only such numbers: a ray that meets a particle or a cell meets a SOLID of its colour. */
-enum { UN_HIT_SKY, UN_HIT_FLOOR, UN_HIT_WATER, UN_HIT_SOLID, UN_HIT_POINT, UN_HIT_CELL };
+ * only such numbers: a ray that meets a particle or a cell meets a SOLID of its colour. GLASS is a
+ * part of the mesh of solids. */
+enum {
+    UN_HIT_SKY,
+    UN_HIT_FLOOR,
+    UN_HIT_WATER,
+    UN_HIT_SOLID,
+    UN_HIT_POINT,
+    UN_HIT_CELL,
+    UN_HIT_GLASS
+};
 
 /* Distance of a ray's start from the surface it leaves, internal lengths: a few hundred rounding
  * errors of a float near 1. */
@@ -49,6 +58,9 @@ struct un_renderer {
     un_studio studio;
     RTCDevice device;
     RTCScene world;
+    RTCScene liquid; /* the water alone, to ask where it touches glass; NULL: no glass */
+    bool glass;      /* a solid is of glass */
+    bool warned;     /* that a frame has no surface */
     char embree_message[200];
     un_body_mesh *rest; /* solids as they were made, m */
     un_bodies *bodies;  /* where they are at the frame */
@@ -76,7 +88,8 @@ typedef struct un_hit {
     un_fvec p, ng, n; /* ng: of the triangle, n: for shading; both against the ray */
     float ambient;    /* of solids */
     un_fvec colour;   /* of solids */
-    bool from_inside; /* of water */
+    bool from_inside; /* of water or glass */
+    bool wet;         /* of glass: water touches it there */
     bool flat;        /* in a side of the domain's box */
 } un_hit;
 
@@ -86,12 +99,28 @@ un_status un_world_create(un_renderer *r);
 void un_world_destroy(un_renderer *r);
 /* Water and posed solids of a frame. */
 un_status un_world_build(un_renderer *r);
-/* The nearest thing along a ray of unit direction. */
-un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d);
+/* The nearest thing along a ray of unit direction; in_glass: it starts in glass, where meshes may
+ * overlap, so it meets no water. */
+un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d, bool in_glass);
+
+/* Where a ray is: in water, or in how many solids of glass. */
+typedef struct un_medium {
+    bool water;
+    int32_t glass;
+} un_medium;
+/* What the ray has gone through on its way to the hit; meshes may have gaps, so what it met tells
+ * more reliably than the path. */
+un_medium un_medium_before(const un_hit *hit, un_medium at);
+/* Where the ray is beyond a face of glass, and the ratio of indices there; 1: it goes straight on,
+ * as between two overlapping solids of glass. */
+un_medium un_medium_beyond(const un_hit *hit, un_medium at, float *eta);
+/* The fraction of light that this way leaves. */
+un_fvec un_medium_absorb(const un_studio *s, un_medium at, float length);
 
 /* ---- particles and cells (embree_extra.c) ---- */
 
-un_status un_extra_load(un_renderer *r, int32_t frame);
+/* particles, cells: to be drawn. */
+un_status un_extra_load(un_renderer *r, int32_t frame, bool particles, bool cells);
 void un_extra_free(un_renderer *r);
 void un_extra_attach(un_renderer *r);
 /* Colour of the thing that a ray meets at p; edges of cells are dark. */

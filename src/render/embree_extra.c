@@ -132,15 +132,15 @@ done:
     return status;
 }
 
-un_status un_extra_load(un_renderer *r, int32_t frame)
+un_status un_extra_load(un_renderer *r, int32_t frame, bool particles, bool cells)
 {
     char path[4200];
     un_extra_free(r);
-    if (r->def.particles) {
+    if (particles) {
         snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", r->directory, frame);
         UN_TRY(load_particles(r, path));
     }
-    if (r->def.cells) {
+    if (cells) {
         struct stat found;
         snprintf(path, sizeof path, "%s/frames/%04d/mesh.vtu", r->directory, frame);
         if (stat(path, &found) != 0)

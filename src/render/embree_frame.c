@@ -173,6 +173,7 @@ static un_status create_solids(un_renderer *r)
         const un_solid *solid = &def->solids[s];
         UN_TRY(
             un_body_mesh_build(r->ctx, solid->shape, solid->moves, def->domain.size, &r->rest[s]));
+        r->glass = r->glass || un_solid_is_glass(solid);
         vertices += r->rest[s].vertex_count;
         triangles += r->rest[s].triangle_count;
     }
@@ -184,7 +185,9 @@ static un_status create_solids(un_renderer *r)
         const un_body_mesh *rest = &r->rest[s];
         for (int32_t k = 0; k < rest->triangle_count; k++, t++) {
             un_render_face *face = &r->solids.face[t];
-            *face = (un_render_face){.kind = rest->container ? UN_FACE_CUTAWAY : UN_FACE_PLAIN};
+            *face = (un_render_face){.kind = un_solid_is_glass(&def->solids[s]) ? UN_FACE_GLASS
+                                             : rest->container                  ? UN_FACE_CUTAWAY
+                                                                                : UN_FACE_PLAIN};
             for (int c = 0; c < 3; c++) {
                 face->ambient[c] = rest->sky[rest->triangle[k][c]];
                 r->solids.triangle[t][c] = (uint32_t)v + rest->triangle[k][c];
@@ -267,6 +270,28 @@ static un_status check_def(un_context *ctx, const un_render_def *d)
     return UN_OK;
 }
 
+/* Whether a frame's particles are drawn: if they are asked for, or if water is and the frame has no
+ * surface. */
+static bool shows_particles(un_renderer *r, int32_t frame)
+{
+    char path[4200];
+    struct stat found;
+    if (r->def.particles || !r->def.water) return r->def.particles;
+    snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", r->directory, frame);
+    if (stat(path, &found) == 0) return false;
+    snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", r->directory, frame);
+    bool particles = stat(path, &found) == 0;
+    if (!r->warned)
+        un_log(r->ctx, UN_LOG_WARNING,
+               particles ? "frame %d of %s has no surface: its particles are drawn; `undine "
+                           "surface` makes surfaces from them"
+                         : "frame %d of %s has neither a surface nor particles, so its liquid is "
+                           "not drawn; run the scene with output.surface or output.particles",
+               frame, r->directory);
+    r->warned = true;
+    return particles;
+}
+
 /* ---- 2D ---- */
 
 static un_status refuse_cuts(un_renderer *r)
@@ -288,6 +313,7 @@ static un_status draw_flat(un_renderer *r, int32_t frame, uint8_t *rgb)
     struct stat found;
     un_render_def def = r->def;
     double time = frame / scene->frames.rate;
+    def.particles = shows_particles(r, frame);
     un_status status = un_motion_place(r->motion, r->bodies, frame);
     if (status == UN_OK) status = un_render_complete_camera(&def, r->scene, time);
     snprintf(path, sizeof path, "%s/frames/%04d/surface.ply", r->directory, frame);
@@ -407,7 +433,7 @@ un_status un_renderer_frame(un_renderer *r, int32_t frame, uint8_t *rgb)
         UN_TRY(un_render_mesh_prepare(r->ctx, &r->water, r->size, r->unit, r->reach, r->bodies));
         un_extra_cut(r);
     }
-    UN_TRY(un_extra_load(r, frame));
+    UN_TRY(un_extra_load(r, frame, shows_particles(r, frame), r->def.cells));
     UN_TRY(un_world_build(r));
     un_light_build(r);
     sample_picture(r);

@@ -13,6 +13,7 @@
 #define PHOTONS_SIDE 2 /* a square of this many photons for each texel */
 #define PHOTONS (PHOTONS_SIDE * PHOTONS_SIDE)
 #define PHOTON_DEPTH 6
+#define PANES_MAX 12 /* faces of glass that light is followed through */
 #define INTERLEAVE 4 /* a square of this many texels shares out the disc of the sun */
 #define SKY_COARSE 4 /* texels of sun along the side of a texel of sky */
 #define SKY_RAYS 20
@@ -60,23 +61,31 @@ void un_light_destroy(un_renderer *r)
 static void follow_photon(const un_renderer *r, un_fvec o, un_fvec d, float photon[5])
 {
     un_fvec power = un_f3(1, 1, 1);
-    bool inside = false;
-    for (int32_t depth = 0; depth < PHOTON_DEPTH; depth++) {
-        un_hit hit = un_world_hit(r, o, d);
-        if (hit.kind == UN_HIT_WATER ? hit.from_inside : inside)
-            power *= un_absorb(&r->studio, hit.t);
+    un_medium in = {0};
+    for (int32_t depth = 0, panes = 0; depth < PHOTON_DEPTH && panes < PANES_MAX;) {
+        un_hit hit = un_world_hit(r, o, d, in.glass > 0);
+        in = un_medium_before(&hit, in);
+        power *= un_medium_absorb(&r->studio, in, hit.t);
         if (hit.kind == UN_HIT_FLOOR) {
             photon[0] = hit.p[0];
             photon[1] = hit.p[2];
             for (int c = 0; c < 3; c++) photon[2 + c] = power[c];
             return;
         }
-        if (hit.kind != UN_HIT_WATER) return;
         un_fvec through = d;
-        float f = 0;
-        if (!hit.flat)
-            f = un_fresnel(d, hit.n, hit.from_inside ? UN_WATER_IOR : 1 / UN_WATER_IOR, &through);
-        inside = f >= 1 ? hit.from_inside : !hit.from_inside;
+        un_medium beyond = {.water = !hit.from_inside};
+        float f = 0, eta = hit.from_inside ? UN_WATER_IOR : 1 / UN_WATER_IOR;
+        if (hit.kind == UN_HIT_GLASS) {
+            beyond = un_medium_beyond(&hit, in, &eta);
+            if (eta != 1) f = un_fresnel(d, hit.n, eta, &through);
+            panes++;
+        } else if (hit.kind == UN_HIT_WATER) {
+            if (!hit.flat) f = un_fresnel(d, hit.n, eta, &through);
+            depth++;
+        } else {
+            return;
+        }
+        in = f >= 1 ? in : beyond;
         o = hit.p + hit.ng * (f >= 1 ? UN_RAY_OFFSET : -UN_RAY_OFFSET);
         d = f >= 1 ? un_mirror(d, hit.n) : through;
         if (f < 1) power *= 1 - f;
@@ -141,12 +150,21 @@ static void splat(un_fvec *sun, const un_light_map *m)
 un_fvec un_light_straight(const un_renderer *r, un_fvec o, un_fvec d)
 {
     un_fvec power = un_f3(1, 1, 1);
-    for (int32_t depth = 0; depth < STRAIGHT_DEPTH; depth++) {
-        un_hit hit = un_world_hit(r, o, d);
+    un_medium in = {0};
+    for (int32_t depth = 0, panes = 0; depth < STRAIGHT_DEPTH && panes < PANES_MAX;) {
+        un_hit hit = un_world_hit(r, o, d, in.glass > 0);
         if (hit.kind == UN_HIT_SKY) return power;
-        if (hit.kind != UN_HIT_WATER) return un_f3(0, 0, 0);
-        if (hit.from_inside) power *= un_absorb(&r->studio, hit.t);
-        power *= 1 - SURFACE_LOSS;
+        if (hit.kind != UN_HIT_WATER && hit.kind != UN_HIT_GLASS) return un_f3(0, 0, 0);
+        float eta;
+        in = un_medium_before(&hit, in);
+        power *= un_medium_absorb(&r->studio, in, hit.t) * (1 - SURFACE_LOSS);
+        if (hit.kind == UN_HIT_GLASS) {
+            in = un_medium_beyond(&hit, in, &eta);
+            panes++;
+        } else {
+            in = (un_medium){.water = !hit.from_inside};
+            depth++;
+        }
         o = hit.p - hit.ng * UN_RAY_OFFSET;
     }
     return power;

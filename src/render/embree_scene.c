@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 #define FAR 1e9f
-#define PASSES_MAX 8 /* faces that a ray passes straight on its way */
+#define FACES_MAX 8  /* of water that is_wet looks at */
+#define STANDS 1e-4f /* glass this near the floor stands on it, internal lengths */
 
 static void on_error(void *user, enum RTCError code, const char *text)
 {
@@ -37,12 +38,35 @@ un_status un_world_create(un_renderer *r)
 void un_world_destroy(un_renderer *r)
 {
     if (r->world) rtcReleaseScene(r->world);
+    if (r->liquid) rtcReleaseScene(r->liquid);
     if (r->device) rtcReleaseDevice(r->device);
-    r->world = NULL;
+    r->world = r->liquid = NULL;
     r->device = NULL;
 }
 
-static void attach(un_renderer *r, const un_render_mesh *m, unsigned id)
+/* What a ray brings along. */
+typedef struct ray_context {
+    struct RTCIntersectContext embree; /* first */
+    bool in_glass;
+} ray_context;
+
+/* Embree asks for every face on the way; 0 in valid: the ray goes straight on. Faces of water and
+ * of a solid may coincide: a ray that was stopped at one and started again behind it could miss the
+ * other. */
+static void let_pass(const struct RTCFilterFunctionNArguments *a)
+{
+    const un_render_mesh *m = a->geometryUserPtr;
+    const ray_context *context = (const ray_context *)a->context;
+    const struct RTCRay *ray = (const struct RTCRay *)a->ray;
+    const struct RTCHit *hit = (const struct RTCHit *)a->hit;
+    uint8_t kind = m->face[hit->primID].kind;
+    bool from_behind = ray->dir_x * hit->Ng_x + ray->dir_y * hit->Ng_y + ray->dir_z * hit->Ng_z > 0;
+    if (kind == UN_FACE_WET || (context->in_glass && hit->geomID == UN_HIT_WATER) ||
+        (from_behind && (kind == UN_FACE_TOUCH || kind == UN_FACE_CUTAWAY)))
+        a->valid[0] = 0;
+}
+
+static void attach(un_renderer *r, RTCScene scene, const un_render_mesh *m, unsigned id)
 {
     RTCGeometry g =
         m->triangle_count ? rtcNewGeometry(r->device, RTC_GEOMETRY_TYPE_TRIANGLE) : NULL;
@@ -51,20 +75,33 @@ static void attach(un_renderer *r, const un_render_mesh *m, unsigned id)
                                sizeof *m->position, (size_t)m->vertex_count);
     rtcSetSharedGeometryBuffer(g, RTC_BUFFER_TYPE_INDEX, 0, RTC_FORMAT_UINT3, m->triangle, 0,
                                sizeof *m->triangle, (size_t)m->triangle_count);
+    rtcSetGeometryUserData(g, (void *)(uintptr_t)m);
+    if (scene == r->world) rtcSetGeometryIntersectFilterFunction(g, let_pass);
     rtcCommitGeometry(g);
-    rtcAttachGeometryByID(r->world, g, id);
+    rtcAttachGeometryByID(scene, g, id);
     rtcReleaseGeometry(g);
+}
+
+static un_status new_scene(un_renderer *r, RTCScene *scene)
+{
+    if (*scene) rtcReleaseScene(*scene);
+    *scene = rtcNewScene(r->device);
+    UN_TRY(embree_status(r));
+    /* Without it rays slip between neighbouring triangles and are lost inside water. */
+    rtcSetSceneFlags(*scene, RTC_SCENE_FLAG_ROBUST);
+    return UN_OK;
 }
 
 un_status un_world_build(un_renderer *r)
 {
-    if (r->world) rtcReleaseScene(r->world);
-    r->world = rtcNewScene(r->device);
-    UN_TRY(embree_status(r));
-    /* Without it rays slip between neighbouring triangles and are lost inside water. */
-    rtcSetSceneFlags(r->world, RTC_SCENE_FLAG_ROBUST);
-    attach(r, &r->water, UN_HIT_WATER);
-    attach(r, &r->solids, UN_HIT_SOLID);
+    if (r->glass) {
+        UN_TRY(new_scene(r, &r->liquid));
+        attach(r, r->liquid, &r->water, UN_HIT_WATER);
+        rtcCommitScene(r->liquid);
+    }
+    UN_TRY(new_scene(r, &r->world));
+    attach(r, r->world, &r->water, UN_HIT_WATER);
+    attach(r, r->world, &r->solids, UN_HIT_SOLID);
     un_extra_attach(r);
     rtcCommitScene(r->world);
     return embree_status(r);
@@ -96,46 +133,90 @@ static un_hit extra_hit(const un_renderer *r, const struct RTCRayHit *q, un_fvec
     return hit;
 }
 
-/* Whether a ray goes straight on through a face that it meets from behind. */
-static bool lets_pass(const un_render_face *face, bool from_behind)
+static struct RTCRayHit ray_query(un_fvec o, un_fvec d)
 {
-    return from_behind && (face->kind == UN_FACE_TOUCH || face->kind == UN_FACE_CUTAWAY);
+    return (struct RTCRayHit){.ray = {.org_x = o[0],
+                                      .org_y = o[1],
+                                      .org_z = o[2],
+                                      .dir_x = d[0],
+                                      .dir_y = d[1],
+                                      .dir_z = d[2],
+                                      .mask = ~0u}};
 }
 
-un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d)
+/* The next face of water along a ray up to `far`; *leaves: the ray leaves water there. */
+static bool next_water(const un_renderer *r, struct RTCRayHit *q, float far, bool *leaves)
+{
+    struct RTCIntersectContext context;
+    rtcInitIntersectContext(&context);
+    q->ray.tfar = far;
+    q->hit.geomID = q->hit.instID[0] = RTC_INVALID_GEOMETRY_ID;
+    rtcIntersect1(r->liquid, &context, q);
+    *leaves =
+        q->ray.dir_x * q->hit.Ng_x + q->ray.dir_y * q->hit.Ng_y + q->ray.dir_z * q->hit.Ng_z > 0;
+    return q->hit.geomID != RTC_INVALID_GEOMETRY_ID;
+}
+
+/* Whether water touches glass at p; n: out of the glass. The meshes overlap there or leave a gap,
+ * so the water's face is searched on both sides; water on the other side of a thin wall shows it
+ * its back. Where there is none, the place is deep in water or far from it. */
+static bool is_wet(const un_renderer *r, un_fvec p, un_fvec n)
+{
+    bool leaves;
+    struct RTCRayHit q = ray_query(p - n * r->reach, n);
+    for (int32_t pass = 0; pass < FACES_MAX && next_water(r, &q, 2 * r->reach, &leaves); pass++) {
+        if (!leaves || q.ray.tfar > r->reach) return true;
+        q.ray.tnear = q.ray.tfar + UN_RAY_OFFSET;
+    }
+    q = ray_query(p + n * r->reach, un_f3(0, 1, 0));
+    return next_water(r, &q, FAR, &leaves) && leaves;
+}
+
+un_medium un_medium_before(const un_hit *hit, un_medium at)
+{
+    if (hit->kind == UN_HIT_GLASS)
+        return hit->from_inside ? (un_medium){false, at.glass > 1 ? at.glass : 1}
+                                : (un_medium){!at.glass && hit->wet, at.glass};
+    if (hit->kind == UN_HIT_WATER) return (un_medium){.water = hit->from_inside};
+    return at;
+}
+
+un_medium un_medium_beyond(const un_hit *hit, un_medium at, float *eta)
+{
+    float outside = hit->wet ? UN_WATER_IOR : 1;
+    int32_t glass = at.glass + (hit->from_inside ? -1 : 1);
+    *eta = hit->from_inside ? UN_GLASS_IOR / outside : outside / UN_GLASS_IOR;
+    if (at.glass > 0 && glass > 0) *eta = 1;
+    return (un_medium){glass == 0 && hit->wet, glass};
+}
+
+un_fvec un_medium_absorb(const un_studio *s, un_medium at, float length)
+{
+    if (at.glass) return un_absorb(s->glass, length);
+    return at.water ? un_absorb(s->absorption, length) : un_f3(1, 1, 1);
+}
+
+un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d, bool in_glass)
 {
     un_hit hit = {.kind = UN_HIT_SKY, .t = FAR, .n = {0, 1, 0}, .ng = {0, 1, 0}};
     if (d[1] < 0) {
         hit.kind = UN_HIT_FLOOR;
         hit.t = fminf(fmaxf(-o[1] / d[1], 0), FAR);
     }
-    struct RTCRayHit q = {.ray = {.org_x = o[0],
-                                  .org_y = o[1],
-                                  .org_z = o[2],
-                                  .dir_x = d[0],
-                                  .dir_y = d[1],
-                                  .dir_z = d[2],
-                                  .mask = ~0u}};
-    struct RTCIntersectContext context;
-    rtcInitIntersectContext(&context);
-    const un_render_mesh *m;
-    const un_render_face *face;
-    un_fvec ng;
-    for (int32_t pass = 0;; pass++) {
-        q.ray.tfar = hit.t;
-        q.hit.geomID = q.hit.instID[0] = RTC_INVALID_GEOMETRY_ID;
-        rtcIntersect1(r->world, &context, &q);
-        if (q.hit.geomID == RTC_INVALID_GEOMETRY_ID) {
-            hit.p = o + d * hit.t;
-            return hit;
-        }
-        if (q.hit.geomID > UN_HIT_SOLID) return extra_hit(r, &q, o, d);
-        m = q.hit.geomID == UN_HIT_WATER ? &r->water : &r->solids;
-        face = &m->face[q.hit.primID];
-        ng = un_fnormalize(un_f3(q.hit.Ng_x, q.hit.Ng_y, q.hit.Ng_z));
-        if (pass >= PASSES_MAX || !lets_pass(face, un_fdot(d, ng) > 0)) break;
-        q.ray.tnear = q.ray.tfar + UN_RAY_OFFSET;
+    struct RTCRayHit q = ray_query(o, d);
+    ray_context context = {.in_glass = in_glass};
+    rtcInitIntersectContext(&context.embree);
+    q.ray.tfar = hit.t;
+    q.hit.geomID = q.hit.instID[0] = RTC_INVALID_GEOMETRY_ID;
+    rtcIntersect1(r->world, &context.embree, &q);
+    if (q.hit.geomID == RTC_INVALID_GEOMETRY_ID) {
+        hit.p = o + d * hit.t;
+        return hit;
     }
+    if (q.hit.geomID > UN_HIT_SOLID) return extra_hit(r, &q, o, d);
+    const un_render_mesh *m = q.hit.geomID == UN_HIT_WATER ? &r->water : &r->solids;
+    const un_render_face *face = &m->face[q.hit.primID];
+    un_fvec ng = un_fnormalize(un_f3(q.hit.Ng_x, q.hit.Ng_y, q.hit.Ng_z));
     float w[3] = {1 - q.hit.u - q.hit.v, q.hit.u, q.hit.v};
     un_fvec n = shading_normal(face, w, ng);
     hit.kind = (int32_t)q.hit.geomID;
@@ -144,6 +225,11 @@ un_hit un_world_hit(const un_renderer *r, un_fvec o, un_fvec d)
     hit.p = o + d * hit.t;
     hit.flat = face->kind == UN_FACE_FLAT;
     hit.from_inside = un_fdot(d, ng) > 0;
+    if (face->kind == UN_FACE_GLASS) {
+        /* Glass that stands on the floor does not end before it. */
+        hit.kind = hit.from_inside && hit.p[1] < STANDS ? UN_HIT_FLOOR : UN_HIT_GLASS;
+        hit.wet = hit.kind == UN_HIT_GLASS && is_wet(r, hit.p, ng);
+    }
     if (hit.from_inside) {
         ng = -ng;
         n = -n;

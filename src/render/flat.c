@@ -10,6 +10,8 @@
 /* Half the width of lines, relative to the picture's height: outline, sides of the domain. */
 #define OUTLINE 0.0013
 #define SIDE 0.0016
+/* How much of what is behind it glass hides. */
+#define GLASS 0.55
 /* Rows of pixels that a thread takes at once. */
 #define BAND 8
 
@@ -244,7 +246,8 @@ static void fill_pixels(const flat_view *v, const un_band *band, const uint8_t *
             }
             for (int32_t n = 0; n < in->bodies->count && inside > 0; n++) {
                 double d = un_body_distance(&in->bodies->body[n], x) / v->pixel;
-                paint(to, v->solid, inside * soft(d));
+                bool glass = un_solid_is_glass(&in->bodies->scene->def.solids[n]);
+                paint(to, glass ? air : v->solid, (glass ? GLASS : 1) * inside * soft(d));
                 paint(to, darker(v->solid, 0.4f), inside * soft(fabs(d + 0.5 * edge) - 0.5 * edge));
             }
         }

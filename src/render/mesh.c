@@ -103,6 +103,7 @@ typedef struct contact {
     const un_bodies *bodies;
     double unit, reach;
     un_fvec *away; /* per vertex: outward from the nearest solid and distance; 0: none in reach */
+    bool *glass;   /* per vertex: that solid is of glass */
 } contact;
 
 static void find_contact(void *arg, int64_t begin, int64_t end)
@@ -115,30 +116,40 @@ static void find_contact(void *arg, int64_t begin, int64_t end)
         double distance = c->reach;
         int32_t nearest = un_bodies_nearest(c->bodies, x, &distance);
         if (nearest >= 0) away = un_body_normal(&c->bodies->body[nearest], x);
+        c->glass[v] = nearest >= 0 && un_solid_is_glass(&c->bodies->scene->def.solids[nearest]);
         c->away[v] = (un_fvec){(float)away.x, (float)away.y, (float)away.z, (float)distance};
     }
 }
 
-/* All three corners are near a solid, and the triangle faces it or is inside it. */
-static bool is_on_solid(const contact *c, const uint32_t corner[3], bool *inside)
+/* TOUCH or WET if all three corners are near a solid, and the triangle faces it or is inside it;
+ * otherwise PLAIN. */
+static uint8_t contact_kind(const contact *c, const uint32_t corner[3], bool *inside)
 {
     un_fvec sum = un_f3(0, 0, 0);
-    *inside = true;
+    bool glass = true;
+    *inside = c->away;
+    if (!c->away) return UN_FACE_PLAIN;
     for (int k = 0; k < 3; k++) {
         un_fvec a = c->away[corner[k]];
-        if (un_fdot(a, a) == 0) return false;
+        if (un_fdot(a, a) == 0) {
+            *inside = false;
+            return UN_FACE_PLAIN;
+        }
         *inside = *inside && a[3] <= 0;
+        glass = glass && c->glass[corner[k]];
         sum += a;
     }
     un_fvec g = cross_of(c->mesh, corner);
-    return *inside || un_fdot(un_fnormalize(sum), g) <= -0.3f * un_flength(g);
+    if (!*inside && un_fdot(un_fnormalize(sum), g) > -0.3f * un_flength(g)) return UN_FACE_PLAIN;
+    return glass ? UN_FACE_WET : UN_FACE_TOUCH;
 }
 
 /* Where water touches a solid its normal is the solid's. */
 static void pack_contacts(const contact *c, un_render_mesh *m)
 {
     for (int32_t t = 0; c->away && t < m->triangle_count; t++)
-        for (int k = 0; k < 3 && m->face[t].kind == UN_FACE_TOUCH; k++)
+        for (int k = 0;
+             k < 3 && (m->face[t].kind == UN_FACE_TOUCH || m->face[t].kind == UN_FACE_WET); k++)
             un_normal_pack(-c->away[m->triangle[t][k]], m->face[t].normal[k]);
 }
 
@@ -148,8 +159,10 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
     if (!m->position) return UN_OK;
     contact c = {.mesh = m, .bodies = bodies, .unit = unit};
     c.reach = (double)reach * unit;
+    un_status status = UN_OK;
     if (bodies && bodies->count > 0) {
-        UN_ALLOC(ctx, c.away, m->vertex_count + 1);
+        UN_ALLOC_DONE(ctx, c.away, m->vertex_count + 1);
+        UN_ALLOC_DONE(ctx, c.glass, m->vertex_count + 1);
         un_parallel_for(ctx, m->vertex_count, 1024, find_contact, &c);
     }
     int32_t kept = 0;
@@ -157,12 +170,10 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
     for (int32_t t = 0; t < m->triangle_count; t++) {
         uint32_t corner[3] = {m->triangle[t][0], m->triangle[t][1], m->triangle[t][2]};
         bool flat = is_on_side(m, corner, size), inside = false;
-        bool touch = c.away && is_on_solid(&c, corner, &inside);
-        if (is_on_floor(m, corner, reach) || (flat && touch && inside)) continue;
+        uint8_t touch = contact_kind(&c, corner, &inside);
+        if (is_on_floor(m, corner, reach) || (flat && inside)) continue;
         memcpy(m->triangle[kept], corner, sizeof corner);
-        m->face[kept] = (un_render_face){.kind = flat    ? UN_FACE_FLAT
-                                                 : touch ? UN_FACE_TOUCH
-                                                         : UN_FACE_PLAIN};
+        m->face[kept] = (un_render_face){.kind = flat ? UN_FACE_FLAT : touch};
         bool plain = m->face[kept++].kind == UN_FACE_PLAIN;
         un_fvec g = cross_of(m, corner);
         for (int k = 0; k < 3 && plain; k++)
@@ -175,8 +186,10 @@ un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *m, un_fvec siz
     }
     un_render_mesh_pack(ctx, m);
     pack_contacts(&c, m);
+done:
     un_free(ctx, c.away);
-    return UN_OK;
+    un_free(ctx, c.glass);
+    return status;
 }
 
 un_status un_render_mesh_load(un_context *ctx, const char *path, double unit, un_render_mesh *mesh)

@@ -87,6 +87,7 @@ static inline un_fvec un_camera_ray(const un_camera *c, float x, float y)
 /* ---- the studio: sky, light, floor, water's colour, film (studio.c) ---- */
 
 #define UN_WATER_IOR 1.33f
+#define UN_GLASS_IOR 1.5f
 
 typedef struct un_studio {
     un_fvec sun;                    /* direction towards the light */
@@ -100,6 +101,7 @@ typedef struct un_studio {
     un_fvec absorption;             /* of water, 1 / internal length */
     un_fvec scatter;                /* radiance that deep water scatters back */
     un_fvec solid;                  /* colour */
+    un_fvec glass;                  /* its absorption, 1 / internal length */
     un_fvec centre;                 /* of the domain's floor; the floor fades away from it */
 } un_studio;
 
@@ -122,13 +124,15 @@ void un_studio_develop(un_fvec radiance, uint64_t pixel, uint8_t rgb[3]);
 /* The colour of a quantity, from 0 to 1, on the screen. */
 void un_render_ramp(double t, uint8_t rgb[3]);
 
-/* Reflectance of water for unpolarised light that travels along d and meets the side that n points
- * out of; eta: index there over index beyond. 1: total reflection; otherwise *transmitted is set.
+/* Reflectance of a surface for unpolarised light that travels along d and meets the side that n
+ * points out of; eta: index there over index beyond. 1: total reflection; otherwise *transmitted is
+ * set.
  */
 float un_fresnel(un_fvec d, un_fvec n, float eta, un_fvec *transmitted);
-static inline un_fvec un_absorb(const un_studio *s, float length)
+/* The fraction of light that is left after a way of this length. */
+static inline un_fvec un_absorb(un_fvec absorption, float length)
 {
-    un_fvec a = s->absorption * -length;
+    un_fvec a = absorption * -length;
     return un_f3(expf(a[0]), expf(a[1]), expf(a[2]));
 }
 static inline un_fvec un_mirror(un_fvec d, un_fvec n)
@@ -146,9 +150,10 @@ typedef struct un_render_face {
 } un_render_face;
 
 /* FLAT: in a side of the domain's box, shaded with the triangle's own normal. TOUCH: water that
- * touches a solid; rays from inside go on to the solid. CUTAWAY: of a container, visible only from
- * its front, so that one can look into it from outside. */
-enum { UN_FACE_PLAIN, UN_FACE_FLAT, UN_FACE_TOUCH, UN_FACE_CUTAWAY };
+ * touches a solid; rays from inside go on to the solid. WET: water that touches glass; rays go on
+ * to the glass from both sides. CUTAWAY: of a container, visible only from its front, so that one
+ * can look into it from outside. GLASS: of a solid of glass. */
+enum { UN_FACE_PLAIN, UN_FACE_FLAT, UN_FACE_TOUCH, UN_FACE_WET, UN_FACE_CUTAWAY, UN_FACE_GLASS };
 
 typedef struct un_render_mesh {
     int32_t vertex_count, triangle_count;
@@ -179,10 +184,10 @@ void un_render_mesh_free(un_context *ctx, un_render_mesh *mesh);
 un_status un_render_mesh_load(un_context *ctx, const char *path, double unit, un_render_mesh *mesh);
 
 /* Prepares water. Triangles that face the floor closer than `reach` are left out, those that face a
- * solid as close are TOUCH: water touches it there, and the film of air between the two meshes is
- * not real. Those in a side of the domain's box are FLAT; normals come from the others
+ * solid as close are TOUCH or WET: water touches it there, and the film of air between the two
+ * meshes is not real. Those in a side of the domain's box are FLAT; normals come from the others
  * only, so that the edge of a wall stays sharp. size and reach: internal lengths; bodies: NULL if
- * there are none. */
+ * there are none; their solids have the materials. */
 un_status un_render_mesh_prepare(un_context *ctx, un_render_mesh *mesh, un_fvec size, double unit,
                                  float reach, const un_bodies *bodies);
 

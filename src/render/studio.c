@@ -23,6 +23,7 @@ un_studio un_studio_make(un_fvec size)
                        .absorption = un_f3(2.9f, 0.62f, 0.34f),
                        .scatter = un_f3(0.03f, 0.17f, 0.23f),
                        .solid = un_f3(0.70f, 0.68f, 0.65f),
+                       .glass = un_f3(0.9f, 0.35f, 0.5f),
                        .centre = un_f3(0.5f * size[0], 0, 0.5f * size[2])};
 }
 

@@ -16,6 +16,8 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
  * lost. An adaptive method stays within it by itself, and may come closer. */
 #define CAP_SHARE 0.8
 #define CAP_SHARE_ADAPTIVE 0.88
+/* Arenas and tables of an adaptive method, whatever the scene, and a few hundred particles. */
+#define CAP_LEAST_ADAPTIVE 8e6
 
 un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate)
 {
@@ -26,6 +28,12 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
     double cap = share * (double)un_memory_cap(ctx);
     bool capped = cap > 0 && !(def->budget.memory > 0 && def->budget.memory <= cap);
     if (capped) def->budget.memory = cap;
+    if (method->traits.adaptive && cap > 0 && (double)un_memory_cap(ctx) < CAP_LEAST_ADAPTIVE)
+        return un_fail(ctx, UN_ERROR_MEMORY,
+                       "%s: the cap of %.1f MB is too small for method %s, which needs %.0f MB for "
+                       "the smallest scene; raise --memory",
+                       scene->path, (double)un_memory_cap(ctx) / 1e6, method->traits.name,
+                       CAP_LEAST_ADAPTIVE / 1e6);
     if (method->traits.adaptive) {
         un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
         *estimate = (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.n[2] - 2},

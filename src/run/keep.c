@@ -12,7 +12,7 @@
  * a frame one is due after this many seconds. */
 #define COST_SHARE 0.02
 #define BETWEEN_SECONDS 300.0
-#define KEEP_EVERY 25
+#define KEEP_EVERY 5
 
 /* ---- names ---- */
 

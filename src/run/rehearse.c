@@ -1,7 +1,8 @@
 /* Rehearsal of a run. The scene is simulated from start to end at a size that takes seconds. This
  * predicts the number of steps per frame, the number of particles of an adaptive method, and how
  * much more a step costs in a splash than at the start. The cost of a step per particle, or per
- * cell if there are none, is then measured on a few steps at a larger size. */
+ * cell if there are none, is then measured on a few steps at a larger size. Times are those of
+ * processors, so that other programs on the machine do not count. */
 #include "run/run.h"
 
 /* If all had the finest size; with fewer an adaptive method has no room to adapt. */
@@ -16,6 +17,10 @@
  * state decides. */
 #define GROWTH_POWER 0.75
 #define GROWTH_LEAST 1.15
+/* Work of the first steps that tells the cost of all, as a fraction of the mean. */
+#define START_LEAST 0.4
+/* Shorter than this, clocks do not tell how many processors work. */
+#define BUSY_SECONDS 2e-3
 
 typedef struct rehearsal {
     un_context *ctx;
@@ -27,7 +32,8 @@ typedef struct rehearsal {
     double time;           /* simulated, s */
     double work, count;    /* sums over the rehearsal's steps; work as in un_step */
     double work_first, work_max, bytes_max;
-    double seconds, surface_seconds;
+    /* of processors, all threads together; busy: as many of them as worked at once, at best */
+    double seconds, surface_seconds, busy;
     int32_t surfaces;
     double each_first; /* cost per unit of work of the first steps, s */
 } rehearsal;
@@ -54,14 +60,23 @@ static void shrink(rehearsal *r, double even, double wanted)
     def->budget.memory = def->budget.particles = 0;
 }
 
+/* Processor time since a moment, and how many processors that were. */
+static double used_since(rehearsal *r, double clock, double processor)
+{
+    double wall = un_seconds() - clock, used = un_processor_seconds() - processor;
+    if (wall > BUSY_SECONDS) r->busy = fmax(r->busy, used / wall);
+    return used;
+}
+
 static un_status take_step(rehearsal *r, void *state, double dt, un_step *step)
 {
+    double clock = un_seconds(), processor = un_processor_seconds();
     UN_TRY(r->method->step(state, dt, step));
     r->time = step->time;
     if (r->count++ == 0) r->work_first = step->work;
     r->work += step->work;
     r->work_max = fmax(r->work_max, step->work);
-    r->seconds += step->seconds;
+    r->seconds += used_since(r, clock, processor);
     if (r->method->bytes) r->bytes_max = fmax(r->bytes_max, r->method->bytes(state));
     if (r->count <= LARGE_STEPS) r->each_first = r->seconds / fmax(r->work, 1);
     return UN_OK;
@@ -94,9 +109,9 @@ static un_status play(rehearsal *r, void *state)
         int32_t every = (def->frames.count + SMALL_SURFACES - 1) / SMALL_SURFACES;
         if (!def->output.surface || frame % every) continue;
         un_trimesh mesh = {0};
-        double clock = un_seconds();
+        double clock = un_seconds(), processor = un_processor_seconds();
         UN_TRY(r->method->surface(state, &mesh));
-        r->surface_seconds += un_seconds() - clock;
+        r->surface_seconds += used_since(r, clock, processor);
         r->surfaces++;
         un_trimesh_free(r->ctx, &mesh);
     }
@@ -156,10 +171,14 @@ un_status un_run_rehearse(un_context *ctx, un_scene *scene, const un_method *met
     double wanted =
         method->traits.adaptive ? LARGE_PARTICLES * filled / fmax(mean, 1) : LARGE_PARTICLES;
     UN_TRY(perform(&large, filled, fmin(wanted, LARGE_PARTICLES * 8), take_steps));
-    double slower = small.seconds / fmax(small.work, 1) / small.each_first;
-    double each = large.seconds / fmax(large.work, 1) * fmax(slower, 1);
+    double each = small.seconds / fmax(small.work, 1), slower = each / small.each_first;
+    /* Where emitters have yet to bring most of the liquid, the first steps at a larger size tell
+     * the cost of an empty domain. */
+    bool alike = large.work / fmax(large.count, 1) > START_LEAST * mean;
+    if (small.finer > 1 && alike) each = large.seconds / fmax(large.work, 1) * fmax(slower, 1);
     double surface = small.surface_seconds / fmax(small.surfaces, 1);
     surface *= method->traits.adaptive ? more : more / small.finer;
-    check->seconds_per_frame = (double)small.steps / small.frames * mean * each + surface;
+    double seconds = (double)small.steps / small.frames * mean * each + surface;
+    check->seconds_per_frame = seconds / fmax(1, fmax(small.busy, large.busy));
     return UN_OK;
 }

@@ -187,7 +187,8 @@ typedef struct un_node {
     bool flat;       /* a and b are {x, y} */
     un_vec3 velocity;
     double friction, slip;
-    char name[64]; /* "": none */
+    char name[64];    /* "": none */
+    char material[8]; /* "": not given */
     un_shape *built;
 } un_node;
 

@@ -227,12 +227,14 @@ static void read_liquid(un_place *place, int t, un_scene *scene)
                                                    "a shape, such as box { ... }");
         if (node->kind == UN_NODE_SOLID)
             un_place_fail(place, number, "is a solid; move it to solids");
-        if (node->has_pose || node->has_friction || node->has_slip || *node->name)
+        if (node->has_pose || node->has_friction || node->has_slip || *node->name ||
+            *node->material)
             un_place_fail(place, number, "has %s, which is for solids; remove it",
                           node->has_pose       ? "a pose"
                           : node->has_friction ? "friction"
                           : node->has_slip     ? "slip"
-                                               : "a name");
+                          : *node->name        ? "a name"
+                                               : "a material");
         if (node->has_velocity)
             un_place_fail(place, number,
                           "has a velocity; the liquid starts with one for all: liquid = { ..., "
@@ -309,6 +311,8 @@ static void read_solids(un_place *place, int t, un_scene *scene)
         solid->friction = node->friction;
         solid->slip = node->slip;
         solid->velocity = node->velocity;
+        snprintf(solid->material, sizeof solid->material, "%s",
+                 *node->material ? node->material : "matte");
         un_place own = {.L = L, .root = node->head.kind, .line = node->head.line};
         check_in_plane(&own, "velocity", def, node->velocity);
         solid->pose = -1;

@@ -39,7 +39,12 @@ typedef struct un_solid {
     un_vec3 velocity; /* m/s, constant; used if there is no pose function */
     int32_t pose;     /* reference of the pose function in the sandbox, -1 none */
     bool moves;
+    char material[8]; /* how it looks: matte, glass */
 } un_solid;
+static inline bool un_solid_is_glass(const un_solid *solid)
+{
+    return strcmp(solid->material, "glass") == 0;
+}
 
 /* Properties of a liquid, by where it starts: numbers, or functions of place in the sandbox (-1:
  * none). */

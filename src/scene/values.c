@@ -11,7 +11,7 @@
 #define DEPTH_MAX 200
 #define COST_MAX 100000
 
-#define SOLID_KEYS "velocity", "pose", "friction", "slip", "density", "name"
+#define SOLID_KEYS "velocity", "pose", "friction", "slip", "density", "name", "material"
 
 un_value *un_value_at(lua_State *L, int index)
 {
@@ -82,6 +82,7 @@ static bool read_name(const un_place *place, char *name, size_t size)
 /* Pushes a new node with the properties that the table gives it as a solid. */
 static un_node *new_node(const un_place *place, un_node_kind kind, bool from_table)
 {
+    static const char *const materials[] = {"matte", "glass", NULL};
     lua_State *L = place->L;
     un_node *node = new_value(L, sizeof *node, UN_VALUE_SHAPE, place);
     int index = lua_gettop(L);
@@ -94,6 +95,7 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
         un_read_number(place, 1, "friction", (un_range){0, 1, false}, &node->friction);
     node->has_slip = un_read_slip(place, 1, "slip", &node->slip);
     read_name(place, node->name, sizeof node->name);
+    un_read_word(place, 1, "material", materials, NULL, node->material, sizeof node->material);
     if (un_get_field(place, 1, "density"))
         un_place_fail(place, "density",
                       "(a body moved by the liquid) is not available in this version; use velocity "
@@ -282,11 +284,11 @@ static const un_node *check_part(const un_place *place, int index, const char *w
                       un_describe(L, index).text);
     const un_node *part = (const un_node *)value;
     if (part->kind == UN_NODE_SOLID || part->has_velocity || part->has_pose || part->has_friction ||
-        part->has_slip)
+        part->has_slip || *part->material)
         un_place_fail(
             place, NULL,
-            "cannot hold %s with velocity, pose, friction or slip of its own; give them to the "
-            "whole",
+            "cannot hold %s with velocity, pose, friction, slip or material of its own; give them "
+            "to the whole",
             un_describe(L, index).text);
     return part;
 }

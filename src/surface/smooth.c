@@ -442,7 +442,7 @@ un_status un_surface_fair(un_context *ctx, const un_lattice *lattice, un_trimesh
     UN_ALLOC_DONE(ctx, original, vertices);
     UN_ALLOC_DONE(ctx, other, vertices);
     UN_ALLOC_DONE(ctx, s.component, vertices);
-    UN_ALLOC_DONE(ctx, s.term, TERM_BLOCK);
+    UN_ALLOC_DONE(ctx, s.term, un_min64(TERM_BLOCK, mesh->triangle_count));
     UN_TRY_DONE(un_surface_components(ctx, mesh, s.component, &s.component_count));
     UN_TRY_DONE(build_neighbours(ctx, &s));
     s.piece = un_alloc_zero(ctx, (size_t)s.component_count, sizeof *s.piece);

@@ -225,8 +225,8 @@ static un_status add_solid(description *d, int32_t s)
         status = pack_solid(ctx, &mesh, &d->out->solids[s].bytes, &d->out->solids[s].size);
     un_text_add(t, "%s{\"name\":", s ? "," : "");
     un_view_add_string(t, solid->label);
-    un_text_add(t, ",\"triangles\":%d,\"moves\":%s", mesh.triangle_count,
-                solid->moves ? "true" : "false");
+    un_text_add(t, ",\"triangles\":%d,\"material\":\"%s\",\"moves\":%s", mesh.triangle_count,
+                solid->material, solid->moves ? "true" : "false");
     un_body_mesh_free(ctx, &mesh);
     UN_TRY(status);
     if (solid->moves) {

@@ -49,7 +49,10 @@ void un_viewer_destroy(un_viewer *viewer)
 #define CONNECTIONS_MAX 64
 #define CONNECTION_BYTES ((size_t)32 << 10)
 #define IDLE_SECONDS 10u
-#define HEAD_SECONDS 20.0
+#define HEAD_SECONDS 5.0
+/* What is left of that patience when no connection is free: a head arrives at once, and those that
+ * wait for their turn are many. */
+#define CROWDED_SECONDS 0.25
 
 typedef struct connection_slot {
     struct MHD_Connection *connection; /* NULL: free */
@@ -288,9 +291,10 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **c
 static void end_slow_connections(un_viewer *v)
 {
     double now = un_seconds();
+    double patience = find_slot(v, NULL) ? v->patience : fmin(v->patience, CROWDED_SECONDS);
     for (int32_t i = 0; i < CONNECTIONS_MAX; i++) {
         connection_slot *slot = &v->slots[i];
-        if (!slot->connection || slot->since < 0 || now - slot->since < v->patience) continue;
+        if (!slot->connection || slot->since < 0 || now - slot->since < patience) continue;
         shutdown(slot->socket, SHUT_RDWR); /* the daemon sees the end and cleans up */
         slot->since = now;
     }

@@ -50,16 +50,6 @@ static inline void scratch_write(const char *name, const void *data, size_t coun
     fclose(file);
 }
 
-/* A disk without room. A link to it, so that code that fails to see a device only replaces the
- * link. */
-static inline const char *scratch_full(void)
-{
-    const char *path = scratch_path("full");
-    struct stat found;
-    if (lstat(path, &found) != 0) assert_int_equal(symlink("/dev/full", path), 0);
-    return path;
-}
-
 static inline int scratch_entries(void)
 {
     DIR *folder = opendir(scratch);

@@ -3,6 +3,7 @@
 #include "room.h"
 #include "scratch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <sys/wait.h>
@@ -97,19 +98,38 @@ static void full_disk(void **state)
     (void)state;
     un_context *ctx = check_context();
     un_file *file;
-    check_ok(ctx, un_file_create(ctx, scratch_full(), &file));
-    for (int i = 0; i < 200000; i++) un_file_printf(file, "0123456789"); /* the failure sticks */
-    assert_int_equal(un_file_commit(file), UN_ERROR_FILE);
-    check_message(ctx, "/full: ");
-    check_message(ctx, "No space left");
-    check_message(ctx, "free some space");
-    check_ok(ctx, un_file_create(ctx, scratch_full(), &file));
+    room_for_files(4);
+    check_ok(ctx, un_file_create(ctx, scratch_path("a"), &file));
     un_file_printf(file, "a little"); /* found out at commit only */
-    assert_int_equal(un_file_commit(file), UN_ERROR_FILE);
-    check_message(ctx, "No space left");
+    un_status status = un_file_commit(file);
+    room_for_files(RLIM_INFINITY);
+    assert_int_equal(status, UN_ERROR_FILE);
+    assert_int_equal(scratch_entries(), 0);
+    assert_int_equal(un_file_fail(ctx, "write", "/full", ENOSPC), UN_ERROR_FILE);
+    check_message(ctx, "/full: No space left");
+    check_message(ctx, "free some space");
+    check_context_end(ctx);
+}
+
+/* Renaming over a device would replace it, and opening a pipe waits for its reader. */
+static void devices_and_pipes_stay(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_file *file;
     struct stat found;
-    assert_int_equal(stat(scratch_full(), &found), 0);
+    assert_int_equal(symlink("/dev/full", scratch_path("device")), 0);
+    assert_int_equal(un_file_create(ctx, scratch_path("device"), &file), UN_ERROR_FILE);
+    check_message(ctx, "/device: it is a device, not a file; choose another name");
+    assert_int_equal(mkfifo(scratch_path("pipe"), 0666), 0);
+    assert_int_equal(un_file_create(ctx, scratch_path("pipe"), &file), UN_ERROR_FILE);
+    check_message(ctx, "/pipe: it is a pipe, not a file");
+    assert_null(file);
+    assert_int_equal(stat(scratch_path("device"), &found), 0);
     assert_true(S_ISCHR(found.st_mode));
+    assert_int_equal(stat(scratch_path("pipe"), &found), 0);
+    assert_true(S_ISFIFO(found.st_mode));
+    assert_int_equal(scratch_entries(), 2);
     check_context_end(ctx);
 }
 
@@ -323,6 +343,7 @@ int main(void)
         TEST(survives_leftovers),
         TEST(long_lines_and_large_blocks),
         TEST(full_disk),
+        TEST(devices_and_pipes_stay),
         TEST(fills_up_half_way),
         TEST(wrong_places),
         TEST(folder_removed_meanwhile),

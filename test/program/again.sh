@@ -149,6 +149,10 @@ picture camera --scene-camera
 expect 0 "3 frames on" render run --sheet 3 --width 64 --height 36
 [ "$(od -An -j16 -N8 -tu1 run/render/sheet.png | tr -s ' ')" = " 0 0 0 216 0 0 0 48" ] ||
     fail "the sheet is not 216 x 48: $(od -An -j16 -N8 -tu1 run/render/sheet.png)"
+"$program" run run/scene.lua -o six --frames 5 --set detail.finest=4 --set detail.surface=4 --quiet
+expect 0 "6 frames on" render six --sheet 6 --width 64 --height 36
+[ "$(od -An -j16 -N8 -tu1 six/render/sheet.png | tr -s ' ')" = " 0 0 0 216 0 0 0 90" ] ||
+    fail "six frames are not three by two: $(od -An -j16 -N8 -tu1 six/render/sheet.png)"
 expect 2 "a plane such as" render run --cut w=1
 expect 2 "choose the plane with --cut" render run --show cells
 expect 2 "two angles" render run --light 1

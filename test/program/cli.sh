@@ -69,7 +69,6 @@ expect 2 "undine run -h" run drop.lua --zzz
 expect 2 "undine run -h" run drop.lua -z
 expect 2 "needs a value" run drop.lua --frames
 expect 2 "a whole number" run drop.lua --frames many
-expect 2 "a whole number" run drop.lua --frames 0
 expect 2 "a whole number" run drop.lua --frames=-1
 expect 2 "a whole number" run drop.lua --frames 99999999999999999999
 expect 2 "a whole number" run drop.lua --threads 1.5
@@ -107,6 +106,8 @@ expect 0 "8 x 8 x 8" info out/drop
 expect 0 "frame 2 of 2" run drop.lua -o set --frames 2 --threads 1 --set detail.finest=4 --memory 1G
 grep -q '"cells": \[4, 4, 4\]' set/run.json || fail "--set was not heard"
 expect 0 "frame 1 of 1" run set/scene.lua -oagain --frames=1
+expect 0 "done: 0 frames" run drop.lua -o start --frames 0
+[ -s start/frames/0000/surface.ply ] && [ ! -e start/frames/0001 ] || fail "--frames 0 is the start alone"
 grep -q '"cells": \[4, 4, 4\]' again/run.json || fail "scene.lua forgot an override"
 "$program" run drop.lua -o quiet --quiet >out.txt 2>&1 || fail "--quiet"
 [ ! -s out.txt ] || fail "--quiet says $(cat out.txt)"
@@ -123,6 +124,31 @@ PY
 [ "${PIPESTATUS[0]}" = 0 ] || fail "a reader that leaves ends the run"
 python3 "$verify" deaf done || fail "deaf"
 "$program" info out/drop >/dev/full 2>err.txt && fail "info to a full disk is no success"
+
+# --from-frame starts near: every fifth frame has its checkpoint
+"$program" run drop.lua -o near --frames 11 --quiet || fail "eleven frames"
+for frame in 0000 0005 0010 0011; do
+    ls near/state/frame$frame.step*.state >/dev/null 2>&1 || fail "no checkpoint of frame $frame: $(ls near/state)"
+done
+
+# ---- outputs that are no files ----
+ln -s /dev/null device
+mkfifo pipe
+mkdir folder
+for place in device pipe folder; do
+    expect 2 "is a $place, not a file" render out/drop -o $place --width 16 --height 9
+    expect 2 "is a $place, not a file" render out/drop -o $place --width 16 --height 9 --frames 1
+    expect 2 "is a $place, not a file" render out/drop -o $place --width 16 --height 9 --sheet 2
+    expect 2 "is a $place, not a file" compare out/drop -o $place
+    expect 2 "is a $place, not a file" view out/drop --save $place
+done
+for place in device pipe; do
+    expect 1 "$place" run drop.lua -o $place --frames 0 --quiet
+    expect 1 "$place" export out/drop --to ply -o $place
+    expect 1 "$place" surface out/drop -o $place
+done
+ln -s /dev/null out/drop/export && expect 1 "export" export out/drop --to obj && rm out/drop/export
+[ -c device ] && [ -p pipe ] && [ -d folder ] || fail "an output took the place of a device, pipe or folder"
 
 # ---- the viewer ----
 expect 0 "usage: undine view" view -h
@@ -170,6 +196,20 @@ expect 1 "cannot create the folder" run drop.lua -o /proc/undine --quiet
 [ $? = 1 ] || fail "a full disk: $(cat err.txt)"
 grep -q "cannot write full/.*; " err.txt || fail "a full disk: $(cat err.txt)"
 expect 1 "cap" run drop.lua -o small --quiet --memory 100k
+# a small cap lowers the resolution and is kept, or is refused at once with what is needed
+for method in uniform tet staggered; do
+    for memory in 2M 3M 5M 8M; do
+        said=$("$program" run drop.lua -o small --quiet --memory $memory --method $method --frames 2 \
+            --set detail.finest=64 --set detail.surface=128 2>&1)
+        case $?:$method:$memory:$said in
+        0:*) ;;
+        1:uniform:* | 1:*:8M:*) fail "$method in $memory: $said" ;;
+        *"too small for method"*) [ ! -e small/frames/0000/surface.ply ] || fail "$method in $memory: not at once" ;;
+        *) fail "$method in $memory: $said" ;;
+        esac
+        rm -rf small
+    done
+done
 
 # ---- interruption ----
 # begin DIR: starts a long run there and waits for its second frame

@@ -19,7 +19,7 @@ scene {
   frames = { count = 3, rate = 24 },
   liquid = { box { min = {0, 0, 0}, max = {1, 0.3, 1} },
              sphere { center = {0.5, 0.6, 0.5}, radius = 0.15 } },
-  solids = { sphere { center = {0.75, 0.2, 0.5}, radius = 0.12 },
+  solids = { sphere { center = {0.75, 0.2, 0.5}, radius = 0.12, material = "glass" },
              box { min = {0.1, 0.1, 0.3}, max = {0.2, 0.5, 0.7}, velocity = {0.3, 0, 0} } },
   render = { camera = { eye = function(t) return {2, 1 + t, 2} end, target = {0.5, 0.3, 0.5} } },
 }

@@ -63,6 +63,21 @@ for command in "export --to obj" "surface -o gap2" "compare -o page.html --no-pi
 done
 [ ! -e gap/export/obj/surface.0002.obj ] || fail "a frame that is not there was exported"
 
+# without surfaces: particles are drawn, and without those too it is said
+if has render late --frames 0 $small; then
+    for dim in thin flat; do
+        [ $dim = thin ] || sed 's/0.6, 0.0625}/0.6}/; s/output = { mesh = true },//; s/solids.*/}/' thin.lua >flat.lua
+        "$undine" run $dim.lua -o bare --quiet --method uniform --set output.surface=false
+        expect 0 "has no surface: its particles are drawn" "$undine" render bare $small --frames 0
+        cp bare/render/0000.png drawn.png
+        expect 0 "has no surface: its particles are drawn" "$undine" compare bare -o page.html --pictures 1
+        rm bare/frames/*/particles.vtp
+        expect 0 "neither a surface nor particles" "$undine" render bare $small --frames 0
+        cmp -s drawn.png bare/render/0000.png && fail "particles of $dim.lua are not drawn"
+        rm -r bare
+    done
+fi
+
 # names
 odd=$'a "b" \'c\' – ß <i>&$x\n\xff'
 cp -r late "$odd"

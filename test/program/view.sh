@@ -20,7 +20,7 @@ scene {
   frames = { count = 6, rate = 24 },
   liquid = { box { min = {0, 0, 0}, max = {0.4, 0.6, 1} } },
   solids = { sphere { center = {0.75, 0.2, 0.5}, radius = 0.12 },
-             box { min = {0.5, 0, 0.3}, max = {0.55, 0.2, 0.7}, velocity = {0.3, 0, 0} } },
+             box { min = {0.5, 0, 0.3}, max = {0.55, 0.2, 0.7}, velocity = {0.3, 0, 0}, material = "glass" } },
   probes = { front { axis = "x" }, height { name = "h1", at = {0.2, 0.5} } },
   output = { mesh = true },
   render = { camera = { eye = function(t) return {2.2, 1.2 + t, 2.4} end, target = {0.5, 0.3, 0.5}, fov = 27 } },

@@ -76,7 +76,9 @@ static void water_touches_solids(void **state)
     check_ok(ctx, un_shape_sphere(set, un_v3(0, 0, 0), 0.1, &ball));
     /* The pose counts: twice the size, elsewhere. */
     un_body body = {.shape = ball, .moves = true};
-    un_bodies bodies = {.body = &body, .count = 1};
+    un_solid solid = {.material = "matte"};
+    un_scene scene = {.def = {.solids = &solid, .solid_count = 1}};
+    un_bodies bodies = {.scene = &scene, .body = &body, .count = 1};
     un_pose pose = un_pose_identity();
     pose.scale = 2;
     pose.translation = un_v3(1, 0.2, 0.5);

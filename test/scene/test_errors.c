@@ -325,10 +325,8 @@ static void shapes(void **state)
         {"union(" BALL ", front {})",
          "dam.lua:1: union needs shapes, such as sphere { ... }, but part 2 is a front"},
         {"subtract { " BALL ", sphere { center = {0, 0, 0}, radius = 1, friction = 1 } }",
-         "dam.lua:1: subtract cannot hold a sphere with velocity, pose, friction or slip of its "
-         "own; "
-         "give "
-         "them to the whole"},
+         "dam.lua:1: subtract cannot hold a sphere with velocity, pose, friction, slip or "
+         "material of its own; give them to the whole"},
         {"move { by = {1, 0, 0} }",
          "dam.lua:1: move needs one shape, as in move { sphere { ... }, by = {1, 0, 0} }, got 0"},
         {"move { " BALL ",\n rotate = 90 }", "dam.lua:2: move.rotate must be a table, as in {0, "
@@ -347,6 +345,8 @@ static void shapes(void **state)
          "dam.lua:1: solid.pose and velocity exclude each other; keep one of them"},
         {"solid { " BALL ", friction = 2 }",
          "dam.lua:1: solid.friction must be between 0 and 1, got 2"},
+        {"solid { " BALL ", material = 'glas' }",
+         "dam.lua:1: solid.material = \"glas\" is unknown; did you mean \"glass\"?"},
     };
     CHECK_ALL(list);
 }
@@ -414,6 +414,8 @@ static void lists(void **state)
          "of them another: name = \"body1_2\""},
         {"scene { liquid = { sphere { center = {0, 0, 0}, radius = 1, name = 'sea' } } }",
          "dam.lua:1: liquid[1] has a name, which is for solids; remove it"},
+        {"scene { liquid = { sphere { center = {0, 0, 0}, radius = 1, material = 'glass' } } }",
+         "dam.lua:1: liquid[1] has a material, which is for solids; remove it"},
         {"front { name = 'time' }",
          "dam.lua:1: front.name = \"time\" is taken by the first column; choose another"},
         {"scene { " WATER ", probes = { pressure { at = {0.5, 2, 0.5} } } }",

@@ -402,13 +402,17 @@ def paraview(bench):
 
 
 @case("Blender", "Blender without a display loads a run by tools/blender/undine_loader.py: counts, velocity and radius "
-      "of every frame, pictures with and without motion blur, and the loader by itself.", needs="blender")
+      "of every frame, pictures with and without motion blur, the loader by itself; a .blend saved and opened, a run that "
+      "goes on, is made anew or moves, blur of slow motion.", needs="blender")
 def blender(bench):
     run = bench.run(DROP % "velocity = {0, -3, 0}")
     call = ["blender", "--background", "--factory-startup", "--python-exit-code", "1", "--python"]
     loader = f"{ROOT}/tools/blender/undine_loader.py"
     said = bench.call([*call, f"{HERE}/blender_reads.py", "--", run, loader, f"{run}/picture"])
     bench.row("disagreements", 0 if said.returncode == 0 else said.stdout.count("FAILED") or 1, "", 0,
+              note=said.stdout[-300:] if said.returncode else "")
+    said = bench.call([*call, f"{HERE}/blender_goes_on.py", "--", run, loader, f"{run}-goes-on"])
+    bench.row("saved, going on, moved", 0 if said.returncode == 0 else said.stdout.count("FAILED") or 1, "disagreements", 0,
               note=said.stdout[-300:] if said.returncode else "")
     said = bench.call([*call, loader, "--", run, "--frame", "2", "--save", f"{run}/run.blend", "--render",
                        f"{run}/out.png", "--samples", "2", "--width", "96"])

@@ -15,7 +15,8 @@ static const char scene_text[] =
     "scene { domain = { size = {1, 1, 1} }, detail = { finest = 8, surface = 8 },\n"
     "  frames = { count = 2, rate = 24 },\n"
     "  liquid = { box { min = {0, 0, 0}, max = {0.4, 0.3, 0.5} } },\n"
-    "  solids = { sphere { center = {0.2, 0.8, 0.2}, radius = 0.1, velocity = {1, 0, 0} } } }\n";
+    "  solids = { sphere { center = {0.2, 0.8, 0.2}, radius = 0.1, velocity = {1, 0, 0},\n"
+    "    material = \"glass\" } } }\n";
 
 static un_viewer *begin(un_context *ctx)
 {
@@ -127,7 +128,8 @@ static void friendly(void **state)
     answer = ask(v, "GET", "/run/0/scene.json", HOST);
     assert_non_null(strstr(answer, "\"domain\":[1,1,1],\"rate\":24,\"count\":2"));
     /* without bodies.csv, as of an older version, it is the scene that says where solids are */
-    assert_non_null(strstr(answer, "\"moves\":true,\"body\":\"body1\",\"centre\":[0.2,0.8,0.2],"
+    assert_non_null(strstr(answer, "\"material\":\"glass\",\"moves\":true,\"body\":\"body1\","
+                                   "\"centre\":[0.2,0.8,0.2],"
                                    "\"poses\":[[1,0,0,0,"));
     assert_int_equal(status_of(ask(v, "GET", "/run/0/bodies.csv", HOST)), 404);
     assert_int_equal(status_of(ask(v, "GET", "/run/0/solid/0", HOST)), 200);
@@ -299,6 +301,26 @@ static void crowded(void **state)
     check_context_end(ctx);
 }
 
+/* Nor do three hundred that stay: they leave after a moment, as many at a time as there may be. */
+static void besieged(void **state)
+{
+    (void)state;
+    enum { COUNT = 300 };
+    un_context *ctx = check_context();
+    un_viewer *v = begin(ctx);
+    static int sockets[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        sockets[i] = dial(v);
+        send(sockets[i], "GET /", 5, MSG_NOSIGNAL);
+    }
+    double start = un_seconds();
+    assert_int_equal(status_of(ask(v, "GET", "/api/runs", HOST)), 200);
+    check_below(un_seconds() - start, 3);
+    for (int i = 0; i < COUNT; i++) close(sockets[i]);
+    un_viewer_destroy(v);
+    check_context_end(ctx);
+}
+
 /* A head that trickles in, a byte at a time and never late, ends all the same. */
 static void slow(void **state)
 {
@@ -430,6 +452,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hostile, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(malformed, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(crowded, scratch_begin, scratch_end),
+        cmocka_unit_test_setup_teardown(besieged, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(slow, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(only_loopback, scratch_begin, scratch_end),
     };

@@ -10,8 +10,9 @@ From the command line, as a scene to render or save:
     blender --background --python undine_loader.py -- out/dam --save dam.blend
     blender --background --python undine_loader.py -- out/dam --render dam.png --frame 24
 
-Frames are read from the run's own files when Blender goes to them; nothing is copied into the .blend,
-and a run that goes on can be loaded already. The add-on must be on where the .blend is opened.
+Frames are read from the run's own files when Blender goes to them; nothing is saved in the .blend.
+A run that goes on can be loaded already, and a run made anew is read anew. The add-on must be on
+where the .blend is opened. Object properties > Undine run show where the run is and what is wrong.
 Undine has y up and Blender z: the point (x, y, z) becomes (x, -z, y).
 """
 
@@ -75,19 +76,40 @@ def to_blender(vectors):
     return out
 
 
+def read_record(directory):
+    """What run.json says: finished frames, planned frames, rate, and whether the run goes on."""
+    try:
+        with open(os.path.join(directory, "run.json"), encoding="utf-8") as file:
+            record = json.load(file)
+        frames = record["frames"]
+        return int(frames["finished"]), int(frames["planned"]), float(frames["rate"]), record["status"] == "running"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def frame_folder(directory, frame):
+    return os.path.join(directory, "frames", f"{frame:04d}")
+
+
 def frame_count(directory):
-    count = 0
-    while os.path.isdir(os.path.join(directory, "frames", f"{count:04d}")):
-        count += 1
-    return count
+    """Frames that are complete. Without a run.json, those that have a folder."""
+    record = read_record(directory)
+    if record is None:
+        count = 0
+        while os.path.isdir(frame_folder(directory, count)):
+            count += 1
+        return count
+    finished, _, _, goes_on = record
+    if finished == 0 and goes_on and not any(
+        os.path.exists(os.path.join(frame_folder(directory, 0), name)) for name, _ in FILES.values()
+    ):
+        return 0
+    return finished + 1
 
 
 def frame_rate(directory):
-    try:
-        with open(os.path.join(directory, "run.json"), encoding="utf-8") as file:
-            return float(json.load(file)["frames"]["rate"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 24.0
+    record = read_record(directory)
+    return record[2] if record and record[2] > 0 else 24.0
 
 
 # ---- into meshes ----
@@ -102,12 +124,10 @@ def set_attribute(mesh, name, kind, values):
     attribute.data.foreach_set("vector" if kind == "FLOAT_VECTOR" else "value", np.ravel(values))
 
 
-def fill_surface(mesh, path):
-    """The mesh becomes that of a frame; a frame without a surface is empty."""
-    mesh.clear_geometry()
-    if not os.path.exists(path):
-        return
+def fill_surface(mesh, path, scale):
+    """The mesh becomes that of a file; velocities are multiplied by scale."""
     position, velocity, faces = read_surface(path)
+    mesh.clear_geometry()
     if len(faces) == 0:
         return
     mesh.vertices.add(len(position))
@@ -120,47 +140,124 @@ def fill_surface(mesh, path):
         mesh.polygons.foreach_set("loop_total", np.full(len(faces), 3, np.int32))
     mesh.polygons.foreach_set("use_smooth", np.ones(len(faces), bool))
     mesh.update(calc_edges=True)
-    # The name that Cycles looks for where topology changes. Metres a second.
-    set_attribute(mesh, "velocity", "FLOAT_VECTOR", to_blender(velocity))
+    # The name that Cycles looks for where topology changes.
+    set_attribute(mesh, "velocity", "FLOAT_VECTOR", scale * to_blender(velocity))
 
 
-def fill_particles(mesh, path):
-    mesh.clear_geometry()
-    if not os.path.exists(path):
-        return
+def fill_particles(mesh, path, scale):
     position, velocity, radius = read_particles(path)
+    mesh.clear_geometry()
     mesh.vertices.add(len(position))
     mesh.vertices.foreach_set("co", np.ravel(to_blender(position)))
     mesh.update()
-    set_attribute(mesh, "velocity", "FLOAT_VECTOR", to_blender(velocity))
+    set_attribute(mesh, "velocity", "FLOAT_VECTOR", scale * to_blender(velocity))
     set_attribute(mesh, "radius", "FLOAT", radius)
 
 
 FILES = {"surface": ("surface.ply", fill_surface), "particles": ("particles.vtp", fill_particles)}
 
 
-def show_frame(item, scene):
-    """Fills an object that the loader made with the frame that the scene is at."""
-    mesh = item.data
-    kind = item["undine_kind"]
+# ---- the scene's frame ----
+
+rendered = {}  # by the name of a scene that is being rendered: the frame that its picture shows
+
+
+def run_directory(item):
+    """Where the run is: where the object says, or beside the .blend file."""
     directory = bpy.path.abspath(item["undine_directory"])
+    name = os.path.basename(directory.rstrip("/\\"))
+    beside = bpy.path.abspath(f"//{name}") if bpy.data.filepath else directory
+    for place in (directory, beside):
+        if os.path.isdir(os.path.join(place, "frames")):
+            return place
+    raise ValueError(f"{directory}: the run is not there; set its directory in Object properties > Undine run")
+
+
+def show_frame(item, scene):
+    """Fills an object that the loader made with the frame that the scene is at, if it does not hold
+    it already. Frames that the run has not reached show its last one."""
+    mesh = item.data
+    directory = run_directory(item)
     count = frame_count(directory)
-    frame = min(max(scene.frame_current - item["undine_first"], 0), max(count - 1, 0))
-    if mesh.get("undine_frame") == frame:
+    if count == 0:
+        raise ValueError(f"{directory}: the run has no frames yet")
+    # Cycles goes to other times within and beyond the frame for motion blur, which comes from the
+    # velocities: the mesh stays.
+    at = rendered.get(scene.name, round(scene.frame_current_final))
+    frame = min(max(at - item["undine_first"], 0), count - 1)
+    name, fill = FILES[item["undine_kind"]]
+    path = os.path.join(frame_folder(directory, frame), name)
+    # Velocities are distances per second of the film: those of slow motion are smaller.
+    scale = scene.render.fps / scene.render.fps_base / frame_rate(directory)
+    if not os.path.exists(path):
+        if not os.path.isdir(os.path.dirname(path)):
+            raise ValueError(f"{path}: the frame is not there")
+        key = f"{path} empty"
+        if mesh.get("undine_key") != key:
+            mesh.clear_geometry()
+    else:
+        found = os.stat(path)
+        key = f"{path} {found.st_mtime_ns} {found.st_size} {scale:.9g}"
+        if mesh.get("undine_key") != key:
+            fill(mesh, path, scale)
+    mesh["undine_key"] = key
+
+
+def tell(item, message):
+    """An error stays with its object until it is mended, and is told once."""
+    if item.get("undine_error", "") == message:
         return
-    name, fill = FILES[kind]
-    fill(mesh, os.path.join(directory, "frames", f"{frame:04d}", name))
-    mesh["undine_frame"] = frame
+    item["undine_error"] = message
+    if not message:
+        return
+    print(f"undine: {message}", file=sys.stderr)
+    if not bpy.app.background:
+        text = f"{item.name}: {message}"
+        bpy.context.window_manager.popup_menu(lambda menu, _: menu.layout.label(text=text), title="Undine", icon="ERROR")
+
+
+def undine_objects(scene):
+    return [item for item in scene.objects if "undine_kind" in item and item.data is not None]
 
 
 @persistent
 def on_frame(scene, _depsgraph=None):
-    for item in scene.objects:
-        if "undine_kind" in item and item.data is not None:
-            try:
-                show_frame(item, scene)
-            except (OSError, ValueError) as error:
-                print(f"undine: {error}")
+    for item in undine_objects(scene):
+        try:
+            show_frame(item, scene)
+            tell(item, "")
+        except (OSError, ValueError) as error:
+            empty(item)
+            tell(item, str(error))
+
+
+@persistent
+def on_load(_file=None, _depsgraph=None):
+    """After a file is opened, saved, or the run has moved."""
+    for scene in bpy.data.scenes:
+        on_frame(scene)
+
+
+def empty(item):
+    item.data.clear_geometry()
+    item.data["undine_key"] = ""
+
+
+@persistent
+def before_save(_file=None, _depsgraph=None):
+    for scene in bpy.data.scenes:
+        for item in undine_objects(scene):
+            empty(item)
+
+
+@persistent
+def before_render(scene, _depsgraph=None):
+    rendered[scene.name] = scene.frame_current
+
+
+@persistent
+def after_render(scene, _depsgraph=None):
+    rendered.pop(scene.name, None)
 
 
 # ---- objects ----
@@ -222,7 +319,7 @@ def load(directory, surface=True, particles=True, first=None, set_range=True, co
     made = {}
     for kind, wanted in (("surface", surface), ("particles", particles)):
         file = FILES[kind][0]
-        if not wanted or not os.path.exists(os.path.join(directory, "frames", "0000", file)):
+        if not wanted or not os.path.exists(os.path.join(frame_folder(directory, 0), file)):
             continue
         mesh = bpy.data.meshes.new(f"{name} {kind}")
         item = bpy.data.objects.new(f"{name} {kind}", mesh)
@@ -235,7 +332,9 @@ def load(directory, surface=True, particles=True, first=None, set_range=True, co
     if "surface" in made and "particles" in made:
         made["particles"].hide_render = True  # one or the other
     if set_range:
-        scene.frame_start, scene.frame_end = first, first + count - 1
+        record = read_record(directory)
+        last = record[1] if record and record[3] else count - 1  # all that is planned of a run that goes on
+        scene.frame_start, scene.frame_end = first, first + last
         rate = frame_rate(directory)
         scene.render.fps, scene.render.fps_base = max(1, round(rate)), max(1, round(rate)) / rate
         scene.render.use_motion_blur = True
@@ -244,10 +343,21 @@ def load(directory, surface=True, particles=True, first=None, set_range=True, co
     return made
 
 
+HANDLERS = {
+    "frame_change_pre": on_frame,
+    "load_post": on_load,
+    "save_pre": before_save,
+    "save_post": on_load,
+    "render_pre": before_render,
+    "render_post": after_render,
+    "render_cancel": after_render,
+}
+
+
 def register_handlers():
-    for list_ in (bpy.app.handlers.frame_change_pre, bpy.app.handlers.load_post):
-        if on_frame not in list_:
-            list_.append(on_frame)
+    for name, handler in HANDLERS.items():
+        if handler not in getattr(bpy.app.handlers, name):
+            getattr(bpy.app.handlers, name).append(handler)
 
 
 # ---- the add-on ----
@@ -280,22 +390,64 @@ class ImportUndine(bpy.types.Operator):
         return {"FINISHED"}
 
 
+class ReloadUndine(bpy.types.Operator):
+    """Read the frame again from the run's directory"""
+
+    bl_idname = "object.undine_reload"
+    bl_label = "Read again"
+
+    def execute(self, context):
+        item = context.object
+        if item is None or "undine_kind" not in item:
+            self.report({"ERROR"}, "the object is not of an Undine run")
+            return {"CANCELLED"}
+        item.data["undine_key"] = ""
+        on_frame(context.scene)
+        if item.get("undine_error"):
+            self.report({"ERROR"}, item["undine_error"])
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+class UndinePanel(bpy.types.Panel):
+    bl_idname = "OBJECT_PT_undine"
+    bl_label = "Undine run"
+    bl_space_type, bl_region_type, bl_context = "PROPERTIES", "WINDOW", "object"
+
+    @classmethod
+    def poll(cls, context):
+        return context.object is not None and "undine_kind" in context.object
+
+    def draw(self, context):
+        item = context.object
+        self.layout.prop(item, '["undine_directory"]', text="Directory")
+        self.layout.prop(item, '["undine_first"]', text="First frame")
+        if item.get("undine_error"):
+            self.layout.label(text=item["undine_error"], icon="ERROR")
+        self.layout.operator(ReloadUndine.bl_idname)
+
+
 def menu(self, _context):
     self.layout.operator(ImportUndine.bl_idname, text="Undine run (run.json)")
 
 
+CLASSES = (ImportUndine, ReloadUndine, UndinePanel)
+
+
 def register():
-    bpy.utils.register_class(ImportUndine)
+    for item in CLASSES:
+        bpy.utils.register_class(item)
     bpy.types.TOPBAR_MT_file_import.append(menu)
     register_handlers()
 
 
 def unregister():
     bpy.types.TOPBAR_MT_file_import.remove(menu)
-    bpy.utils.unregister_class(ImportUndine)
-    for list_ in (bpy.app.handlers.frame_change_pre, bpy.app.handlers.load_post):
-        if on_frame in list_:
-            list_.remove(on_frame)
+    for item in reversed(CLASSES):
+        bpy.utils.unregister_class(item)
+    for name, handler in HANDLERS.items():
+        if handler in getattr(bpy.app.handlers, name):
+            getattr(bpy.app.handlers, name).remove(handler)
 
 
 # ---- the command line ----
@@ -309,7 +461,7 @@ def film_bounds(directory, made):
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for frame in {0, last // 2, last}:
         for kind in made:
-            path = os.path.join(directory, "frames", f"{frame:04d}", FILES[kind][0])
+            path = os.path.join(frame_folder(directory, frame), FILES[kind][0])
             if not os.path.exists(path):
                 continue
             places = to_blender((read_surface if kind == "surface" else read_particles)(path)[0])

@@ -4,7 +4,8 @@
 // Water is drawn in three passes. What is not water goes to a texture; then the way light goes
 // through water, the depths of back faces less those of front faces, adds up in another; then the
 // front faces bend the first by their normal, colour it by the second and reflect a sky. That needs
-// no sorting, whatever the shape.
+// no sorting, whatever the shape. Solids of glass are blended over the rest, their back faces before
+// the water and their front faces after it.
 //
 // A domain without depth is 2D: water and solids are flat there, in colours of their own, and seen
 // from the front.
@@ -15,12 +16,12 @@ import { levelColour, ramp } from "./colours.js";
 const THEMES = {
   dark: {
     back: [0.0044, 0.0065, 0.0091], floor: [0.058, 0.069, 0.08], joint: [0.028, 0.035, 0.042], edge: 0x4d6172,
-    sky: [0.05, 0.075, 0.1], horizon: [0.22, 0.27, 0.31], panel: [3.2, 3.3, 3.4], solid: [0.42, 0.4, 0.38],
+    sky: [0.05, 0.075, 0.1], horizon: [0.22, 0.27, 0.31], panel: [3.2, 3.3, 3.4], solid: [0.42, 0.4, 0.38], glass: [0.16, 0.23, 0.25],
     scatter: [0.02, 0.165, 0.25], skin: [0.10, 0.27, 0.36], ambient: [0.16, 0.18, 0.2], light: [1.0, 0.97, 0.92],
   },
   light: {
     back: [0.8388, 0.8796, 0.9047], floor: [0.71, 0.735, 0.75], joint: [0.56, 0.595, 0.62], edge: 0x8fa1b0,
-    sky: [0.38, 0.55, 0.72], horizon: [0.95, 0.98, 1.0], panel: [4, 4, 3.9], solid: [0.66, 0.64, 0.6],
+    sky: [0.38, 0.55, 0.72], horizon: [0.95, 0.98, 1.0], panel: [4, 4, 3.9], solid: [0.66, 0.64, 0.6], glass: [0.2, 0.33, 0.34],
     scatter: [0.012, 0.13, 0.2], skin: [0.10, 0.34, 0.46], ambient: [0.42, 0.45, 0.48], light: [0.85, 0.82, 0.77],
   },
 };
@@ -142,6 +143,24 @@ void main() {
   #include <colorspace_fragment>
 }`;
 
+const glassFragment = /* glsl */ `
+${common}
+uniform vec3 uGlass, uSize;
+varying vec3 vNormal, vPlace;
+void main() {
+  vec3 v = normalize(cameraPosition - vPlace), n = normalize(vNormal);
+  if (dot(n, v) < 0.0) n = -n;
+  float c = max(dot(n, v), 0.0), mirror = 0.04 + 0.96 * pow(1.0 - c, 5.0);
+  vec3 r = reflect(-v, n);
+  // what glass shows of itself, more where it is seen along
+  float body = uSize.z == 0.0 ? 0.3 : 0.04 + 0.4 * (1.0 - c) * (1.0 - c);
+  float glint = uSize.z == 0.0 ? 0.0 : pow(max(dot(r, uSun), 0.0), 400.0);
+  vec3 colour = mix(uGlass, sky(r), mirror / (mirror + body));
+  float share = uSize.z == 0.0 ? body : min(mirror + body, 0.9);
+  gl_FragColor = vec4(colour + glint * 3.0 * uLight, clamp(share + glint, 0.0, 1.0));
+  #include <colorspace_fragment>
+}`;
+
 const floorVertex = /* glsl */ `
 varying vec3 vPlace;
 void main() {
@@ -206,6 +225,8 @@ class View {
     this.run = run;
     this.scene = new THREE.Scene();
     this.water = new THREE.Scene();
+    this.glassBack = new THREE.Scene();
+    this.glassFront = new THREE.Scene();
     this.solids = [];
     const size = run.scene.domain ?? [1, 1, 1];
     this.size = new THREE.Vector3(...size);
@@ -256,11 +277,18 @@ class View {
       geometry.setAttribute("position", new THREE.BufferAttribute(mesh.position, 3));
       geometry.setAttribute("normal", new THREE.BufferAttribute(mesh.normal, 3));
       geometry.setIndex(new THREE.BufferAttribute(mesh.index, 1));
-      const solid = new THREE.Mesh(geometry, new THREE.ShaderMaterial({ vertexShader: solidVertex, fragmentShader: solidFragment, uniforms }));
-      solid.matrixAutoUpdate = false;
-      solid.userData.number = k;
-      this.solids.push(solid);
-      this.scene.add(solid);
+      const add = (scene, options) => {
+        const solid = new THREE.Mesh(geometry, new THREE.ShaderMaterial({ vertexShader: solidVertex, uniforms, ...options }));
+        solid.matrixAutoUpdate = false;
+        solid.userData.number = k;
+        this.solids.push(solid);
+        scene.add(solid);
+      };
+      const glass = { fragmentShader: glassFragment, transparent: true, depthWrite: false };
+      if (about.material === "glass") {
+        if (!this.flat) add(this.glassBack, { ...glass, side: THREE.BackSide });
+        add(this.glassFront, { ...glass, side: THREE.FrontSide });
+      } else add(this.scene, { fragmentShader: solidFragment });
     }
   }
 
@@ -383,7 +411,7 @@ export class Stage {
     const colour = () => ({ value: new THREE.Vector3() });
     this.uniforms = {
       uSun: { value: new THREE.Vector3(-0.55, 0.95, -0.35).normalize() }, uSky: colour(), uHorizon: colour(), uPanel: colour(), uAmbient: colour(), uLight: colour(),
-      uFloor: colour(), uJoint: colour(), uBack: colour(), uSolid: colour(), uScatter: colour(), uSkin: colour(), uAbsorption: { value: new THREE.Vector3(...ABSORPTION) },
+      uFloor: colour(), uJoint: colour(), uBack: colour(), uSolid: colour(), uGlass: colour(), uScatter: colour(), uSkin: colour(), uAbsorption: { value: new THREE.Vector3(...ABSORPTION) },
       uBehind: { value: this.behind.texture }, uThickness: { value: this.thickness.texture }, uStyle: { value: 0 },
     };
     this.views = [];
@@ -411,7 +439,7 @@ export class Stage {
 
   setTheme(name) {
     const t = THEMES[name], u = this.uniforms;
-    for (const [to, from] of [["uSky", "sky"], ["uHorizon", "horizon"], ["uPanel", "panel"], ["uAmbient", "ambient"], ["uLight", "light"], ["uFloor", "floor"], ["uJoint", "joint"], ["uBack", "back"], ["uSolid", "solid"], ["uScatter", "scatter"], ["uSkin", "skin"]]) u[to].value.set(...t[from]);
+    for (const [to, from] of [["uSky", "sky"], ["uHorizon", "horizon"], ["uPanel", "panel"], ["uAmbient", "ambient"], ["uLight", "light"], ["uFloor", "floor"], ["uJoint", "joint"], ["uBack", "back"], ["uSolid", "solid"], ["uGlass", "glass"], ["uScatter", "scatter"], ["uSkin", "skin"]]) u[to].value.set(...t[from]);
     this.back = new THREE.Color().setRGB(...t.back);
     for (const v of this.views) v.box.material.color.setHex(t.edge);
     this.theme = name;
@@ -428,17 +456,21 @@ export class Stage {
     return view;
   }
 
-  /** Where the scene's camera stands at the start; without one, or with whole, a three-quarter view of the domain, of 2D a view from the front. */
+  /** Where the first scene's camera stands at the start; without one, or with whole, a three-quarter view of all domains; of 2D a view from the front. */
   reset(whole = this.whole) {
     this.moved = false;
     this.whole = whole;
-    const v = this.views[0], size = v.size, { eye, target: aim, fov = 30 } = whole ? {} : v.run.scene.camera ?? {};
+    // one camera is for all runs: if they differ in size, it fits the box around all domains
+    const v = this.views[0], size = v.size.clone(), alike = this.views.every((other) => other.size.equals(v.size));
+    const { eye, target: aim, fov = 30 } = whole || !alike ? {} : v.run.scene.camera ?? {};
+    for (const other of this.views) size.max(other.size);
     this.camera.fov = fov;
     const cell = this.cell(0);
     this.camera.aspect = cell.w / Math.max(cell.h, 1);
-    const back = v.flat ? new THREE.Vector3(0, 0, 1) : new THREE.Vector3(Math.sin(0.56) * Math.cos(0.37), Math.sin(0.37), Math.cos(0.56) * Math.cos(0.37));
+    const flat = size.z === 0;
+    const back = flat ? new THREE.Vector3(0, 0, 1) : new THREE.Vector3(Math.sin(0.56) * Math.cos(0.37), Math.sin(0.37), Math.cos(0.56) * Math.cos(0.37));
     const target = size.clone().multiplyScalar(0.5);
-    if (!v.flat) target.y *= 0.86;
+    if (!flat) target.y *= 0.86;
     let distance = 0;
     const tan = Math.tan((this.camera.fov * Math.PI) / 360), right = new THREE.Vector3(0, 1, 0).cross(back).normalize(), up = back.clone().cross(right);
     for (let c = 0; c < 8; c++) {
@@ -499,6 +531,7 @@ export class Stage {
         renderer.setClearColor(this.back);
         renderer.clear();
         renderer.render(view.scene, camera);
+        renderer.render(view.glassBack, camera);
         renderer.setRenderTarget(this.thickness);
         renderer.setClearColor(0x000000, 0);
         renderer.clear();
@@ -513,7 +546,9 @@ export class Stage {
       renderer.setClearColor(this.back);
       renderer.clear();
       renderer.render(view.scene, camera);
+      renderer.render(view.glassBack, camera);
       if (view.surface.visible && view.hasSurface) renderer.render(view.water, camera);
+      renderer.render(view.glassFront, camera);
       renderer.setScissorTest(false);
     });
     this.drawn++;
