@@ -44,6 +44,7 @@ un_status un_core_measure(un_core *c, un_step *report, const un_particles *parti
     report->time = c->time;
     report->ballistic = ballistic;
     report->volume = c->sources.ledger.found;
+    report->volume_particles = c->sources.ledger.carried;
     report->volume_error = c->sources.ledger.error;
     return un_step_sum(c->ctx, report, particles, c->def);
 }

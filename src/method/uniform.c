@@ -67,7 +67,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_SOURCES, &clock);
     UN_TRY(un_uniform_sort(s)); /* 10 along the curve */
     un_stage_end(report, STAGE_SORT, &clock);
-    un_uniform_level_set(s); /* 11 surface and volume */
+    UN_TRY(un_uniform_level_set(s)); /* 11 surface and volume */
     un_stage_end(report, STAGE_LEVEL_SET, &clock);
 
     UN_TRY(un_uniform_measure(s, report));
@@ -147,10 +147,10 @@ static un_status fill(un_uniform *s)
         UN_TRY(un_particles_seed(s->core.ctx, &s->particles, &def, &s->core.sources.ledger.start));
     }
     UN_TRY(un_uniform_sort(s));
-    un_uniform_level_set(s);
+    UN_TRY(un_uniform_level_set(s));
     UN_TRY(un_uniform_emit(s, 0));
     UN_TRY(un_uniform_sort(s));
-    un_uniform_level_set(s);
+    UN_TRY(un_uniform_level_set(s));
     return un_uniform_measure(s, &s->core.last);
 }
 

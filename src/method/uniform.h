@@ -31,7 +31,7 @@ un_status un_uniform_load(un_context *ctx, const un_scene *scene, const un_state
 un_status un_uniform_sort(un_uniform *s);
 /* Their level set, who flies, and how much volume there is. With un_uniform_sort this is everything
  * that the next step and the outputs read. */
-void un_uniform_level_set(un_uniform *s);
+un_status un_uniform_level_set(un_uniform *s);
 un_status un_uniform_to_grid(un_uniform *s, double dt);
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
 un_status un_uniform_extend(un_uniform *s, double dt);

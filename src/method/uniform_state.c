@@ -46,7 +46,7 @@ static un_status load(un_uniform *s, const un_state *in)
     un_pressure_forget(s->pressure);
     UN_TRY(load_emitted(s, in));
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */
-    un_uniform_level_set(s);
+    UN_TRY(un_uniform_level_set(s));
     un_step_init(&s->core.last);
     UN_TRY(un_uniform_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "max_speed", &s->max_speed));

@@ -16,9 +16,10 @@ static void emitters_bring_what_they_say(const un_method *method)
     double mouth = 0.16, shape = 0.16 * 0.3, brought = shape + mouth * 2 * 0.25;
     check_near(w.step.volume, brought, 0.12 * brought);
     check_below(fabs(w.step.volume_error), 0.1); /* of a splash three cells deep */
-    double then = w.step.volume;
+    double then = w.step.volume_particles;
     world_run(&w, 0.375); /* and no more after its end */
-    check_near(w.step.volume, then, 0.04 * then);
+    check_near(w.step.volume_particles, then, 1e-6 * then);
+    check_below(fabs(w.step.volume_error), 0.1);
     promise_finite(&w, "after an emitter");
     promise_inside(&w);
     world_end(&w);
@@ -58,6 +59,23 @@ static void the_ledger_balances(const un_method *method)
     }
     check_below(w.max_volume_error, 0.03);
     assert_true(w.step.volume > 0.03);
+    world_end(&w);
+}
+
+/* Streams of a cell's radius, in the air and as a film on the floor: the level set misjudges them by
+ * half, but they have lost nothing. */
+static void thin_liquid_keeps_its_volume(const un_method *method)
+{
+    world w;
+    promise_begin(&w, method, 2,
+                  "local jets = {} for i = 1, 3 do for k = 1, 3 do jets[#jets + 1] = emitter { "
+                  "shape = sphere { center = {0.25 * i, 0.7, 0.25 * k}, radius = 0.06 }, velocity "
+                  "= {0, -2, 0} } end end scene { detail = { coarsest = 8, finest = 16 }, sources "
+                  "= jets }");
+    world_run(&w, 0.5);
+    check_below(w.max_volume_error, 0.04);
+    check_near(w.step.volume, w.step.volume_particles, 0.04 * w.step.volume);
+    check_near(w.step.volume_particles, 9 * (4 * UN_PI / 3 * 2.16e-4 + UN_PI * 3.6e-3), 0.004);
     world_end(&w);
 }
 
@@ -134,6 +152,7 @@ int main(void)
         {"emitters_bring_what_they_say", emitters_bring_what_they_say, NULL, false},
         {"drains_take_and_the_ledger_knows", drains_take_and_the_ledger_knows, NULL, false},
         {"the_ledger_balances", the_ledger_balances, NULL, false},
+        {"thin_liquid_keeps_its_volume", thin_liquid_keeps_its_volume, NULL, false},
         {"moving_solids_stay_empty", moving_solids_stay_empty, NULL, false},
         {"liquid_may_come_later", liquid_may_come_later, NULL, false},
     };
