@@ -318,6 +318,7 @@ un_status un_adaptive_sizes(un_adaptive *a, double dt)
                          .wall = a->mesh.walls.phi,
                          .solid = a->mesh.walls.phi_solid,
                          .velocity = a->node.u,
+                         .sources = &a->core.sources,
                          .time = a->core.time,
                          .scale = a->budget.scale};
     UN_TRY(un_sizing_nodes_tets(a->core.ctx, &a->core.arena, &nodes, &a->mesh.tets, def.phi));

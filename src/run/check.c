@@ -80,48 +80,13 @@ static void warn(un_check *check, const char *format, ...)
     check->warning_count++;
 }
 
-/* ---- how thick is a shape? ---- */
-
-typedef struct depth_args {
-    const un_shape *shape;
-    const un_shape *other; /* may be NULL: counts points in both */
-    un_vec3 min, step;
-    int32_t n;
-} depth_args;
-
+/* Along each side of a shape's box. */
 #define DEPTH_SAMPLES 48
 
-static double depth_slabs(void *arg, int64_t begin, int64_t end)
-{
-    depth_args *a = arg;
-    double deepest = 0;
-    for (int64_t row = begin; row < end; row++)
-        for (int32_t i = 0; i < a->n; i++) {
-            un_vec3 x = un_add(a->min, un_v3(a->step.x * (i + 0.5),
-                                             a->step.y * ((double)(row % a->n) + 0.5),
-                                             a->step.z * ((double)(row / a->n) + 0.5)));
-            double d = un_shape_distance(a->shape, x);
-            if (a->other) d = fmax(d, un_shape_distance(a->other, x));
-            deepest = fmax(deepest, -d);
-        }
-    return deepest;
-}
-
-/* The largest depth below the surface found on a lattice over the shape's box in the domain. */
 static double shape_depth(un_context *ctx, const un_shape *shape, const un_shape *other,
                           un_vec3 size)
 {
-    un_box3 box = un_shape_bounds(shape);
-    depth_args a = {.shape = shape, .other = other, .n = DEPTH_SAMPLES};
-    un_vec3 max = un_min3(box.max, size);
-    a.min = un_max3(box.min, un_v3(0, 0, 0));
-    un_vec3 side = un_sub(max, a.min);
-    bool flat = size.z == 0; /* 2D: one layer of samples, in the plane */
-    if (!(side.x > 0 && side.y > 0 && (flat || side.z > 0))) return 0;
-    if (flat) a.min.z = side.z = 0;
-    a.step = un_scale(side, 1.0 / DEPTH_SAMPLES);
-    int64_t rows = flat ? DEPTH_SAMPLES : DEPTH_SAMPLES * DEPTH_SAMPLES;
-    return un_parallel_max(ctx, rows, depth_slabs, &a);
+    return un_shape_depth(ctx, shape, other, size, DEPTH_SAMPLES);
 }
 
 static void check_solids(un_context *ctx, const un_scene *scene, un_check *check)

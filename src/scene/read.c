@@ -35,6 +35,7 @@ un_scene_def un_scene_def_default(void)
                    .solid_curvature = 1,
                    .strain = 1,
                    .film = 1,
+                   .sources = 1,
                    .camera = {.still = {.fov = 30, .aspect = 16.0 / 9},
                               .eye = -1,
                               .target = -1,

@@ -138,7 +138,7 @@ typedef struct un_scene_def {
     } solver;
     struct {
         /* Each is a switch and a factor on the sizes that it asks for: 0 off, 1 as documented. */
-        double depth, curvature, solid_curvature, strain, film;
+        double depth, curvature, solid_curvature, strain, film, sources;
         bool has_camera, has_custom;
         un_camera_keys camera; /* has both eye and target; un_scene_camera evaluates it */
         int32_t custom;        /* function of place and time in the sandbox, -1 none */

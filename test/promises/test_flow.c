@@ -62,6 +62,29 @@ static void the_ledger_balances(const un_method *method)
     world_end(&w);
 }
 
+static double level_of_a_drained_tank(const un_method *method)
+{
+    world w;
+    un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0.1, 0, 0.1}};
+    promise_begin(&w, method, 2,
+                  "scene { detail = { finest = 16 }, liquid = { box { min = {0, 0, 0}, max = {1, "
+                  "0.6, 1} } }, sources = { drain { shape = box { min = {0.4, -1, 0.4}, max = "
+                  "{0.6, 0.1, 0.6} } } } }");
+    world_run(&w, 1 / 3.0);
+    double level = method->probe(w.state, &height);
+    check_below(w.max_volume_error, 0.02);
+    world_end(&w);
+    return level;
+}
+
+/* A drain takes as much from large cells as from small ones. */
+static void tanks_drain_alike(const un_method *method)
+{
+    double level = level_of_a_drained_tank(method);
+    double fine = level_of_a_drained_tank(&un_method_uniform);
+    check_near(0.6 - level, 0.6 - fine, 0.15 * (0.6 - fine));
+}
+
 /* Streams of a cell's radius, in the air and as a film on the floor: the level set misjudges them by
  * half, but they have lost nothing. */
 static void thin_liquid_keeps_its_volume(const un_method *method)
@@ -152,6 +175,7 @@ int main(void)
         {"emitters_bring_what_they_say", emitters_bring_what_they_say, NULL, false},
         {"drains_take_and_the_ledger_knows", drains_take_and_the_ledger_knows, NULL, false},
         {"the_ledger_balances", the_ledger_balances, NULL, false},
+        {"tanks_drain_alike", tanks_drain_alike, method_is_adaptive, false},
         {"thin_liquid_keeps_its_volume", thin_liquid_keeps_its_volume, NULL, false},
         {"moving_solids_stay_empty", moving_solids_stay_empty, NULL, false},
         {"liquid_may_come_later", liquid_may_come_later, NULL, false},
