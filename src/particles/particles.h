@@ -133,12 +133,17 @@ typedef struct un_seed_def {
      * surface. */
     un_vec3 step;
     bool emitting;
+    double share;    /* emission: of a half cell's volume that its particle carries; 0: all */
     uint64_t stream; /* of random numbers */
 } un_seed_def;
 
 /* Appends particles. volume: the volume added. */
 un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_seed_def *def,
                             double *volume);
+/* The cross-section of a stream as its half cells show it, without walls, m2 (2D: m): the emitter's
+ * shadow, but for the rim, which each half cell takes for a plane. Of def only the grid, shape and
+ * velocity count. */
+double un_particles_stream_area(un_context *ctx, const un_seed_def *def);
 /* Number of particles that un_particles_seed would append. */
 int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def);
 /* Fraction of the unit cube, centred on the origin, below the plane n.x = d; n is a unit normal. */

@@ -326,6 +326,15 @@ static void read_solids(un_place *place, int t, un_scene *scene)
     un_close_table(place, list);
 }
 
+/* The speed at which a flow leaves the cross-section of its emitter. */
+static void find_speed(const un_place *place, const un_scene *scene, un_source *source)
+{
+    un_vec3 size = scene->def.domain.size;
+    double area = un_shape_shadow(scene->ctx, source->shape, source->velocity, size);
+    if (!(area > 0)) un_place_fail(place, "flow", "leads nowhere: the shape is outside the domain");
+    source->velocity = un_scale(un_normalize(source->velocity), source->flow / area);
+}
+
 static void read_sources(un_place *place, int t, un_scene *scene)
 {
     lua_State *L = place->L;
@@ -346,6 +355,7 @@ static void read_sources(un_place *place, int t, un_scene *scene)
         check_in_plane(&own, "velocity", def, source->velocity);
         lua_getiuservalue(L, -1, 1);
         source->shape = un_build_shape(L, scene, lua_gettop(L));
+        if (source->flow > 0) find_speed(&own, scene, source);
         def->source_count = i + 1;
         lua_pop(L, 2);
     }

@@ -55,6 +55,7 @@ typedef struct un_source {
     const un_shape *shape;
     char name[64];
     un_vec3 velocity;
+    double flow;     /* m3/s (2D: m2/s), from which the speed is found; 0: the velocity is given */
     double from, to; /* s; to may be infinite */
     un_matter matter;
     bool has_density, has_viscosity; /* of its own */

@@ -445,8 +445,8 @@ static int make_solid(lua_State *L)
 
 static int make_source(lua_State *L, un_source_kind kind)
 {
-    static const char *const emitter_keys[] = {"shape",   "velocity",  "from", "to",
-                                               "density", "viscosity", NULL};
+    static const char *const emitter_keys[] = {"shape", "velocity", "flow",      "from",
+                                               "to",    "density",  "viscosity", NULL};
     static const char *const drain_keys[] = {"shape", "from", "to", NULL};
     bool emits = kind == UN_SOURCE_EMITTER;
     const char *usage = emits ? "emitter { shape = sphere { ... }, velocity = {1, 0, 0} }"
@@ -460,6 +460,12 @@ static int make_source(lua_State *L, un_source_kind kind)
     source->kind = kind;
     source->to = INFINITY;
     un_read_point(&place, 1, "velocity", &source->velocity, NULL);
+    if (un_read_number(&place, 1, "flow", (un_range){0, 1e12, true}, &source->flow) &&
+        !(un_length(source->velocity) > 0))
+        un_place_fail(&place, "flow",
+                      "needs a velocity for its direction, as in flow = %g, velocity = {0, -1, 0}; "
+                      "the speed is found from the flow",
+                      source->flow);
     if (emits) un_read_emitted(&place, 1, source);
     un_read_number(&place, 1, "from", (un_range){0, 1e9, false}, &source->from);
     /* math.huge is the same as leaving it out. */

@@ -32,6 +32,7 @@ double un_ledger_expansion(const un_ledger *ledger);
 typedef struct un_emission {
     un_vec3 shift; /* of its seeding lattice so far, m */
     bool started;
+    double share; /* of a half cell's volume that its particle carries; 0: not found yet */
     double width; /* of the source's shape where it is widest, m: its narrowest extent there */
 } un_emission;
 

