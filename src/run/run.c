@@ -159,7 +159,8 @@ static bool report_progress(un_loop *l, const un_step *step, double fraction, do
                             .particles = step->particles,
                             .volume_error = step->volume_error,
                             .seconds = now - l->started,
-                            .seconds_left = cost > 0 ? cost * left : -1};
+                            .seconds_left = cost > 0 ? cost * left : -1,
+                            .suspect = l->suspect.text[0] != 0};
     return l->run->progress(l->run->user, &progress);
 }
 
@@ -185,6 +186,7 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
         for (int32_t s = 0; s < l->stage_count - OWN_STAGES; s++)
             l->stage_seconds[s] += step.stage_seconds[s];
         UN_TRY(write_rows(l, &step));
+        un_loop_suspect(l, &step);
         double fraction = un_clamp((l->time - begin) * rate, 0, 1);
         bool last = end - l->time <= 1e-9 / rate; /* reported with the frame, once it is written */
         if (last) break;
@@ -229,6 +231,7 @@ static un_status first_frame(un_loop *l)
     step.bytes = (double)un_context_bytes(l->ctx);
     l->max_speed = step.max_speed;
     UN_TRY(write_rows(l, &step));
+    un_loop_suspect(l, &step);
     UN_TRY(write_frame(l, 0));
     bool stop = !report_progress(l, &step, 0, work_seconds(l));
     UN_TRY(un_loop_save(l, false));
@@ -236,10 +239,25 @@ static un_status first_frame(un_loop *l)
                 : UN_OK;
 }
 
+/* What the record says of the part before, unless the run goes back to before that. */
+static void recall_suspicion(un_loop *l)
+{
+    un_info *info = un_alloc_zero(l->ctx, 1, sizeof *info);
+    if (!info) return;
+    int step = 0;
+    if (un_info_read(l->ctx, l->run->directory, info) == UN_OK &&
+        sscanf(info->suspect, "from step %d", &step) == 1 && step <= l->step) {
+        snprintf(l->suspect.text, sizeof l->suspect.text, "%.599s", info->suspect);
+        l->suspect.warned = UINT32_MAX;
+    }
+    un_free(l->ctx, info);
+}
+
 /* The collections must name the remaining frames. */
 static un_status go_on(un_loop *l)
 {
     l->saved_at = un_seconds();
+    recall_suspicion(l);
     UN_TRY(un_loop_record(l, "running", ""));
     UN_TRY(un_loop_write_scene(l));
     return write_collections(l, l->frame);

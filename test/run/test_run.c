@@ -148,6 +148,33 @@ static bool stop_after(void *user, const un_progress *progress)
     return --*left > 0;
 }
 
+/* A press on liquid that has no way out: the volume cannot be kept, and the run says so. */
+static void impossible_runs_are_suspect(void **state)
+{
+    (void)state;
+    static const char press[] =
+        "scene { detail = { coarsest = 4, finest = 8 }, frames = { count = 14, rate = 24 },\n"
+        "  liquid = { box { min = {0, 0, 0}, max = {1, 0.75, 1} } }, output = { surface = false "
+        "},\n"
+        "  solids = { solid { box { min = {-1, 0.75, -1}, max = {2, 2, 2} }, velocity = {0, -0.5,"
+        " 0} } } }\n";
+    un_context *ctx = check_context_threads(1);
+    un_info info;
+    for (int i = 0; i < 2; i++) {
+        un_scene *scene = load(ctx, i ? press : tiny);
+        check_ok(ctx, run_to(ctx, scene, "out"));
+        check_ok(ctx, un_info_read(ctx, scratch_path("out"), &info));
+        const char *want = i ? "% less volume than it should" : "";
+        if (i ? !strstr(info.suspect, want) : info.suspect[0] != 0)
+            fail_msg("expected \"%s\", got \"%s\"", want, info.suspect);
+        un_scene_destroy(scene);
+    }
+    char *record = read_text("out/run.json");
+    assert_non_null(strstr(record, "\"suspect\": \"from step "));
+    free(record);
+    check_context_end(ctx);
+}
+
 static void an_interrupted_run_says_so(void **state)
 {
     (void)state;
@@ -394,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RUN_TEST(a_run_writes_what_the_contract_says),
         RUN_TEST(a_second_run_replaces_the_first_ones_frames),
+        RUN_TEST(impossible_runs_are_suspect),
         RUN_TEST(an_interrupted_run_says_so),
         RUN_TEST(same_bits_for_any_thread_count),
         RUN_TEST(check_finds_what_will_go_wrong),
