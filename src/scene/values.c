@@ -18,13 +18,37 @@ un_value *un_value_at(lua_State *L, int index)
     return luaL_testudata(L, index, VALUE_TYPE);
 }
 
+/* The registry's name for the constructors. */
+#define CONSTRUCTORS "undine constructors"
+
 static void *new_value(lua_State *L, size_t size, un_value_tag tag, const un_place *place)
 {
-    un_value *value = lua_newuserdatauv(L, size, 2);
+    un_value *value = lua_newuserdatauv(L, size, UN_VALUE_TABLE);
     memset(value, 0, size);
     *value = (un_value){tag, place->line, place->root};
     luaL_setmetatable(L, VALUE_TYPE);
+    if (lua_istable(L, 1)) {
+        lua_pushvalue(L, 1);
+        lua_setiuservalue(L, -2, UN_VALUE_TABLE);
+    }
     return value;
+}
+
+bool un_value_remake(lua_State *L, int index)
+{
+    const un_value *value = un_value_at(L, index);
+    int32_t line = value->line;
+    lua_getfield(L, LUA_REGISTRYINDEX, CONSTRUCTORS);
+    lua_getfield(L, -1, value->kind);
+    lua_remove(L, -2);
+    lua_insert(L, -2);
+    int lua_status = lua_pcall(L, 1, 1, 0);
+    if (lua_status != LUA_OK) {
+        un_sandbox_check_final(L, lua_status);
+        return false;
+    }
+    un_value_at(L, -1)->line = line;
+    return true;
 }
 
 static void check_argument(const un_place *place, const char *usage)
@@ -590,5 +614,8 @@ void un_values_open(lua_State *L)
     lua_setfield(L, -2, "__metatable");
     lua_pushglobaltable(L);
     luaL_setfuncs(L, functions, 0);
+    lua_newtable(L);
+    luaL_setfuncs(L, functions, 0);
+    lua_setfield(L, LUA_REGISTRYINDEX, CONSTRUCTORS);
     lua_settop(L, 0);
 }
