@@ -17,6 +17,15 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
 #define CAP_SHARE 0.8
 #define CAP_SHARE_ADAPTIVE 0.88
 
+/* More than one cell along every side. */
+static int32_t least_detail(const un_scene_def *def)
+{
+    un_vec3 size = def->domain.size;
+    double narrow = fmin(size.x, size.y), longest = fmax(size.x, fmax(size.y, size.z));
+    if (def->domain.dim == 3) narrow = fmin(narrow, size.z);
+    return (int32_t)fmax(UN_FINEST_MIN, floor(longest / narrow + 1e-6) + 1);
+}
+
 un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate)
 {
     const un_method *method;
@@ -33,7 +42,7 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
         return UN_OK;
     }
     UN_TRY(method->estimate(ctx, scene, estimate));
-    int32_t wanted = def->detail.finest;
+    int32_t wanted = def->detail.finest, least = least_detail(def);
     for (;;) {
         double particles = (double)estimate->particle_count_max / def->budget.particles;
         double bytes = estimate->bytes / def->budget.memory, over = 1;
@@ -43,16 +52,16 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
         int32_t next =
             (int32_t)floor(def->detail.finest / (def->domain.dim == 2 ? sqrt(over) : cbrt(over)));
         if (next >= def->detail.finest) next = def->detail.finest - 1;
-        if (next < UN_FINEST_MIN && capped)
+        if (next < least && capped)
             return un_fail(ctx, UN_ERROR_MEMORY,
                            "%s: the cap of %.1f MB is too small for this scene even at %d cells; "
                            "raise --memory",
-                           scene->path, (double)un_memory_cap(ctx) / 1e6, UN_FINEST_MIN);
-        if (next < UN_FINEST_MIN)
+                           scene->path, (double)un_memory_cap(ctx) / 1e6, least);
+        if (next < least)
             return un_fail(ctx, UN_ERROR_SCENE,
                            "%s: the budget is too small for this scene even at %d cells; raise "
                            "budget.particles or budget.memory",
-                           scene->path, UN_FINEST_MIN);
+                           scene->path, least);
         def->detail.surface =
             (int32_t)fmax(next, (double)def->detail.surface * next / def->detail.finest);
         def->detail.finest = next;

@@ -152,6 +152,13 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
                           "is thinner than a cell along %c: %g m, while a cell is %g m; raise "
                           "detail.finest or the size",
                           "xyz"[a], sides[a], h);
+        /* both its sides are walls, and the grid would have no open node */
+        if (!def->traits->adaptive && sides[a] < h * (1 + 1e-6))
+            un_place_fail(place, "domain.size",
+                          "is one cell thick along %c, and method = \"%s\" needs more than one; "
+                          "raise detail.finest to %d%s",
+                          "xyz"[a], def->method, 2 * def->detail.finest,
+                          a == 2 ? ", or give two numbers for a scene in 2D" : "");
     }
     if (!def->traits->adaptive && cells > CELLS_MAX)
         un_place_fail(place, "detail.finest",

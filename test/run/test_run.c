@@ -175,6 +175,25 @@ static void impossible_runs_are_suspect(void **state)
     check_context_end(ctx);
 }
 
+/* If speeds go wild, the message says between which walls. */
+static void bad_speeds_name_their_walls(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "scene { detail = { finest = 8 }, frames = { count = 1 }, liquid = { box { min = {0, 0, 0},"
+        " max = {1, 0.5, 1} } }, output = { surface = false },\n"
+        "  solids = { solid { box { min = {0.2, 0, 0.2}, max = {0.4, 0.6, 0.4} }, name = 'post' } "
+        "},\n sources = { emitter { shape = box { min = {0.4, 0.6, 0.2}, max = {0.6, 0.8, 0.4} },"
+        " velocity = {-1e6, 0, 0}, from = 0.01 } } }\n";
+    un_context *ctx = check_context_threads(1);
+    un_scene *scene = load(ctx, text);
+    assert_int_equal(run_to(ctx, scene, "out"), UN_ERROR_NUMERIC);
+    const char *said = un_context_message(ctx);
+    if (!strstr(said, ", next to solids[1] (box) \"post\" and the back side")) fail_msg("%s", said);
+    un_scene_destroy(scene);
+    check_context_end(ctx);
+}
+
 static void an_interrupted_run_says_so(void **state)
 {
     (void)state;
@@ -422,6 +441,7 @@ int main(void)
         RUN_TEST(a_run_writes_what_the_contract_says),
         RUN_TEST(a_second_run_replaces_the_first_ones_frames),
         RUN_TEST(impossible_runs_are_suspect),
+        RUN_TEST(bad_speeds_name_their_walls),
         RUN_TEST(an_interrupted_run_says_so),
         RUN_TEST(same_bits_for_any_thread_count),
         RUN_TEST(check_finds_what_will_go_wrong),

@@ -147,6 +147,9 @@ static void values(void **state)
         {"scene { domain = { size = {1, 0.001, 1} } }",
          "dam.lua:1: domain.size is thinner than a cell along y: 0.001 m, while a cell is 0.015625 "
          "m; raise detail.finest or the size"},
+        {"scene { domain = { size = {1, 1, 1 / 64} } }",
+         "dam.lua:1: domain.size is one cell thick along z, and method = \"uniform\" needs more "
+         "than one; raise detail.finest to 128, or give two numbers for a scene in 2D"},
         {"scene { domain = { open = {'tpo'} } }",
          "dam.lua:1: domain.open[1] = \"tpo\" is no side; did you mean \"top\"?"},
         {"scene { domain = { open = {'top', 3} } }",
