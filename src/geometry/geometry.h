@@ -93,6 +93,10 @@ double un_shape_shadow(un_context *ctx, const un_shape *shape, un_vec3 along, un
  * the shape's box in [0, size]; with `other`, of what is in both (depth.c). 0: nothing is there. */
 double un_shape_depth(un_context *ctx, const un_shape *shape, const un_shape *other, un_vec3 size,
                       int32_t samples);
+/* The thickness of the shape's thinnest walls in [0, size], if that is below the limit, to a
+ * fifteenth of it; otherwise infinite. Rims and tips do not count. */
+double un_shape_thickness(un_context *ctx, const un_shape *shape, un_vec3 size, double limit,
+                          int32_t samples);
 /* Distances of many points: mesh shapes are faster on runs of points that are close together. */
 void un_shape_distances(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance);
 

@@ -91,11 +91,34 @@ static void warn(un_check *check, const char *format, ...)
 
 /* Along each side of a shape's box. */
 #define DEPTH_SAMPLES 48
+#define WALL_SAMPLES 64
+/* A wall of a cell is not thinner than a cell for round-off. */
+#define WALL_SLACK 0.99
 
 static double shape_depth(un_context *ctx, const un_shape *shape, const un_shape *other,
                           un_vec3 size)
 {
     return un_shape_depth(ctx, shape, other, size, DEPTH_SAMPLES);
+}
+
+/* Thinnest walls that keep the liquid on their two sides apart, in finest cells. */
+#define WALL_CELLS 1.0
+#define WALL_CELLS_ADAPTIVE 0.5
+
+static void check_walls(un_context *ctx, const un_scene_def *def, const un_solid *solid, double h,
+                        un_check *check)
+{
+    bool adaptive = def->traits->adaptive;
+    double limit = (adaptive ? WALL_CELLS_ADAPTIVE : WALL_CELLS) * h;
+    double thickness =
+        un_shape_thickness(ctx, solid->shape, def->domain.size, WALL_SLACK * limit, WALL_SAMPLES);
+    if (!(thickness < INFINITY)) return;
+    warn(
+        check,
+        "%s has walls about %.3g m thick, less than %s (%.3g m): liquid on their two sides may not "
+        "be kept apart; make them thicker or raise detail.finest to %.0f",
+        solid->label, thickness, adaptive ? "half a finest cell" : "a cell", limit,
+        ceil(def->detail.finest * limit / thickness));
 }
 
 static void check_solids(un_context *ctx, const un_scene *scene, un_check *check)
@@ -110,11 +133,8 @@ static void check_solids(un_context *ctx, const un_scene *scene, un_check *check
         double depth = shape_depth(ctx, solid->shape, NULL, def->domain.size);
         if (depth == 0 && !solid->moves)
             warn(check, "%s is outside the domain and has no effect", solid->label);
-        else if (depth > 0 && 2 * depth < h)
-            warn(check,
-                 "%s is about %.3g m thick, less than a cell (%.3g m): liquid on both sides of "
-                 "it has the same pressure; make it thicker or raise detail.finest to %.0f",
-                 solid->label, 2 * depth, h, ceil(def->detail.finest * h / (2 * depth)));
+        else if (depth > 0)
+            check_walls(ctx, def, solid, h, check);
         if (!solid->moves && def->liquid.shape &&
             shape_depth(ctx, solid->shape, def->liquid.shape, def->domain.size) > 0.5 * h)
             warn(check, "liquid overlaps %s; the part inside the solid is left out", solid->label);

@@ -291,6 +291,18 @@ static void check_finds_what_will_go_wrong(void **state)
     check_warns("liquid = { box { min = {2, 0, 0}, max = {3, 1, 1} } }", "there is none");
     check_warns("liquid = { box { min = {0, 0, 0}, max = {1, 0.05, 1} } }", "thick");
 #undef WATER
+/* a shell with a bottom thicker than its wall, of 0.5, 0.96 and 1.3 cells */
+#define BOWL(method, radius)                                                                       \
+    "method = '" method "', liquid = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.2 } }, "      \
+    "solids = { subtract { sphere { center = {0.5, 0.5, 0.5}, radius = " radius " }, cylinder { "  \
+    "from = {0.5, 0.9, 0.5}, to = {0.5, 2, 0.5}, radius = 0.1 }, intersect { sphere { center = "   \
+    "{0.5, 0.5, 0.5}, radius = 0.3 }, box { min = {0, 0.3, 0}, max = {1, 1, 1} } } } }"
+    check_warns(BOWL("uniform", "0.3625"), "has walls about 0.06");
+    check_warns(BOWL("uniform", "0.42"), "has walls about 0.1");
+    check_warns(BOWL("uniform", "0.4625"), NULL);
+    check_warns(BOWL("tet", "0.34"), "less than half a finest cell");
+    check_warns(BOWL("tet", "0.37"), NULL);
+#undef BOWL
 }
 
 static void budgets_lower_the_detail(void **state)
