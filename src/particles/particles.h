@@ -167,6 +167,17 @@ typedef un_status un_particles_settle(void *arg, int32_t particle, un_vec3 from,
 un_status un_particles_emit(un_sources *sources, un_particles *particles, double time, double dt,
                             un_particles_settle *settle, void *arg);
 
+/* ---- probes (probe.c) ---- */
+
+/* The farthest place along an axis, up (sign 1) or down (-1), where liquid lies on a floor: on what
+ * is below it along gravity. NaN where all is dry. */
+double un_particles_wet(un_context *ctx, const un_particles *particles, const un_walls *walls,
+                        un_vec3 gravity, int32_t axis, double sign);
+/* Volume per second through a rectangle across an axis, m3/s (2D: through a line, m2/s); h: the
+ * finest cells'. */
+double un_particles_flux(un_context *ctx, const un_particles *particles, un_vec3 min, un_vec3 max,
+                         int32_t axis, double h);
+
 /* ---- bins (bins.c): which particles lie in which cell ---- */
 
 #define UN_BLOCK 8 /* cells along a side of a block */

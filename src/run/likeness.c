@@ -210,11 +210,12 @@ static void add_probes(lines *out)
     add(out, "the number of probes=%d\n", def->probe_count);
     for (int32_t i = 0; i < def->probe_count; i++) {
         const un_probe *p = &def->probes[i];
-        const double values[] = {(double)p->kind, (double)p->axis, p->sign,
-                                 p->at.x,         p->at.y,         p->at.z};
+        const double values[] = {(double)p->kind, (double)p->axis, p->sign, p->at.x,
+                                 p->at.y,         p->at.z,         p->to.x, p->to.y,
+                                 p->to.z,         (double)p->solid};
         add(out, "probe %d, named ", i + 1);
         for (const char *c = p->name; *c; c++) add(out, "%c", *c == '=' || *c == '\n' ? '_' : *c);
-        add_numbers(out, "", values, 6);
+        add_numbers(out, "", values, 10);
     }
 }
 

@@ -36,6 +36,7 @@ typedef struct un_loop {
     const char *stage_names[UN_STAGES_MAX + 1];
     int32_t stage_count;
 
+    bool front_warned; /* that a front probe does not see thin liquid */
     struct {
         char text[600];    /* what is wrong since when; "": nothing */
         uint32_t warned;   /* by kind */

@@ -89,6 +89,34 @@ static un_status write_collections(un_loop *l, int32_t frame)
     return l->def->output.mesh ? write_collection(l, "mesh", "mesh.vtu", frame) : UN_OK;
 }
 
+/* A front probe that finds no liquid two cells thick, or lags far behind the wet floor: in finest
+ * cells, and as a share of the domain. */
+#define FRONT_CELLS 6.0
+#define FRONT_SHARE 0.1
+
+static void watch_fronts(un_loop *l)
+{
+    un_vec3 g = l->def->gravity;
+    const double side[3] = {l->def->domain.size.x, l->def->domain.size.y, l->def->domain.size.z};
+    const double pull[3] = {fabs(g.x), fabs(g.y), fabs(g.z)};
+    for (int32_t i = 0; i < l->def->probe_count && !l->front_warned; i++) {
+        un_probe probe = l->def->probes[i];
+        /* along gravity there is no floor */
+        if (probe.kind != UN_PROBE_FRONT || pull[probe.axis] > 0.5 * un_length(g)) continue;
+        double front = l->method->probe(l->state, &probe);
+        probe.kind = UN_PROBE_WET;
+        double wet = l->method->probe(l->state, &probe), ahead = probe.sign * (wet - front);
+        double most = fmax(FRONT_CELLS * l->estimate.cell_size, FRONT_SHARE * side[probe.axis]);
+        if (isnan(wet) || ahead <= most) continue;
+        l->front_warned = true;
+        un_log(
+            l->ctx, UN_LOG_WARNING,
+            "t = %.4g s: probe \"%s\" sees only liquid that is two cells thick, and the floor is "
+            "wet up to %.3g m; use wet { axis = \"%s%c\" }",
+            l->time, probe.name, wet, probe.sign < 0 ? "-" : "", "xyz"[probe.axis]);
+    }
+}
+
 static un_status write_frame(un_loop *l, int32_t frame)
 {
     char path[UN_PATH_MAX];
@@ -109,6 +137,7 @@ static un_status write_frame(un_loop *l, int32_t frame)
     l->stage_seconds[l->stage_count - 2] += un_seconds() - clock;
     l->frame = frame;
     l->between = false;
+    watch_fronts(l);
     return un_loop_record(l, "running", "");
 }
 

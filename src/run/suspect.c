@@ -28,7 +28,7 @@ static double fastest_body(const un_bodies *bodies, un_vec3 size)
         const un_body *b = &bodies->body[i];
         if (!b->moves) continue;
         /* in the domain, where the liquid is */
-        un_vec3 at = un_add(b->to.translation, un_pose_rotate(&b->to, b->centre));
+        un_vec3 at = un_pose_apply(&b->to, b->centre);
         un_vec3 low = un_max3(b->bounds.min, un_v3(0, 0, 0)), high = un_min3(b->bounds.max, size);
         un_vec3 far = un_max3(un_sub(high, at), un_sub(at, low));
         double reach = un_length(un_max3(far, un_v3(0, 0, 0)));

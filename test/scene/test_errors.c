@@ -391,8 +391,14 @@ static void lists(void **state)
         {"drain { " BALL ", velocity = {1, 0, 0} }",
          "dam.lua:1: unknown key \"velocity\" in drain; known keys are shape, from, to"},
         {"scene { " WATER ", probes = { " BALL " } }",
-         "dam.lua:1: probes[1] must be front { ... }, height { ... } or pressure { ... }, got a "
+         "dam.lua:1: probes[1] must be front { ... }, height { ... } or another probe, got a "
          "sphere"},
+        {"scene { " WATER ", probes = { force { body = 'gate' } } }",
+         "dam.lua:1: probes[1] (force) is on a solid named \"gate\", and there is none; give one "
+         "name = \"gate\""},
+        {"flux { min = {0, 0, 0}, max = {1, 1, 1} }",
+         "dam.lua:1: flux needs a rectangle across an axis, as in flux { min = {0.5, 0, 0}, max = "
+         "{0.5, 1, 1} }"},
         {"scene { " WATER ", probes = { front {},\n front { axis = 'z' } } }",
          "dam.lua:2: probes[2] has the name \"front\" of probes[1]; give it another: name = "
          "\"front2\""},
