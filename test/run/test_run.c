@@ -194,6 +194,25 @@ static void bad_speeds_name_their_walls(void **state)
     check_context_end(ctx);
 }
 
+/* The floor is wet, and `front` sees nothing: the run says so, once. */
+static void fronts_that_see_nothing_are_warned_of(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "scene { detail = { finest = 8 }, frames = { count = 2 }, liquid = { box { min = {0, 0, 0},"
+        " max = {0.9, %s, 1} } }, output = { surface = false }, probes = { front {} } }\n";
+    for (int thin = 0; thin < 2; thin++) {
+        folder_run run = {.name = "out"};
+        char scene[512];
+        snprintf(scene, sizeof scene, text, thin ? "0.08" : "0.5");
+        scratch_write("scene.lua", scene, strlen(scene));
+        folder_ok(&run);
+        const char *said = strstr(run.log, "probe \"front\" sees only liquid");
+        assert_int_equal(said != NULL, thin);
+        if (said) assert_null(strstr(said + 10, "probe \"front\" sees only liquid"));
+    }
+}
+
 static void an_interrupted_run_says_so(void **state)
 {
     (void)state;
@@ -454,6 +473,7 @@ int main(void)
         RUN_TEST(a_second_run_replaces_the_first_ones_frames),
         RUN_TEST(impossible_runs_are_suspect),
         RUN_TEST(bad_speeds_name_their_walls),
+        RUN_TEST(fronts_that_see_nothing_are_warned_of),
         RUN_TEST(an_interrupted_run_says_so),
         RUN_TEST(same_bits_for_any_thread_count),
         RUN_TEST(check_finds_what_will_go_wrong),
