@@ -36,8 +36,8 @@ un_status un_uniform_cells(const void *state, un_cells *out)
 static double pressure_sample(const void *state, un_vec3 x, bool *wet)
 {
     const un_uniform *s = state;
-    *wet = un_core_is_open(&s->core, x) &&
-           s->pressure->index[un_grid_cell_at(&s->core.grid, x)] >= 0;
+    *wet =
+        un_core_is_open(&s->core, x) && s->pressure->index[un_grid_cell_at(&s->core.grid, x)] >= 0;
     return *wet ? un_pressure_at(s->pressure, x) : 0;
 }
 

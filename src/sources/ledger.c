@@ -1,8 +1,8 @@
 /* The ledger of volume [Ibayashi18 section 9].
  *
  * It keeps account of the volume at the start, the volume that emitters added and the volume that
- * left. A method measures its liquid: what is thick by the level set, what is thinner than that sees
- * by the particles (surface/thick.c). The difference becomes a small divergence in the next
+ * left. A method measures its liquid: what is thick by the level set, what is thinner than that
+ * sees by the particles (surface/thick.c). The difference becomes a small divergence in the next
  * projection. A small error is corrected over VOLUME_TIME, so that a tank at
  * rest is not stirred. The rate grows with the error: an error of one per cent is corrected forty
  * times as fast. */

@@ -128,8 +128,7 @@ static void mark_grid(void *arg, int64_t begin, int64_t end, double *sums)
 }
 
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
-                                   const un_grid *grid, const uint8_t *thick,
-                                   double *volume_inside)
+                                   const un_grid *grid, const uint8_t *thick, double *volume_inside)
 {
     grid_args a = {particles, phi, grid, thick};
     double sums[2];

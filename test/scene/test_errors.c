@@ -382,8 +382,8 @@ static void lists(void **state)
                                              "shape = sphere { ... }, velocity = {1, 0, 0} }, got "
                                              "0"},
         {"emitter { " BALL ",\n flow = 1 }", "dam.lua:2: emitter.flow needs a velocity for its "
-                                              "direction, as in flow = 1, velocity = {0, -1, 0}; "
-                                              "the speed is found from the flow"},
+                                             "direction, as in flow = 1, velocity = {0, -1, 0}; "
+                                             "the speed is found from the flow"},
         {"emitter { " BALL ",\n velocity = {1, 0, 0}, flow = 0 }",
          "dam.lua:2: emitter.flow must be above 0 and at most 1e+12, got 0"},
         {"emitter { " BALL ",\n from = 2, to = 1 }",
