@@ -11,7 +11,7 @@ static void forces_are_hydrostatic(const un_method *method)
         "liquid = { box { min = {0, 0, 0}, max = {1, 0.7, 1} } }, solids = { solid { box {"
         " min = {-1, -1, -1}, max = {2, 0.08, 2} }, name = 'floor' }, sphere { center = "
         "{0.5, 0.4, 0.5}, radius = 0.2, name = 'ball' } } }");
-    world_run(&w, 1 / 8.0);
+    world_run(&w, 1 / 12.0);
     un_probe force = {.kind = UN_PROBE_FORCE, .axis = 1};
     double lift = 9810 * 4 * UN_PI / 3 * 0.008, weight = 9810 * 0.62;
     check_near(method->probe(w.state, &force), -weight, 0.02 * weight);
