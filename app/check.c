@@ -34,7 +34,9 @@ int app_check(int argc, char **argv)
         {"--threads", NULL, APP_COUNT, &threads, "N", "number of threads; default: all processors",
          NULL},
         {"--set", NULL, APP_LIST, &overrides, "KEY=VALUE",
-         "override a value of the scene, e.g. fluid.density=800; repeatable", NULL},
+         "override a value of the scene, e.g. fluid.density=800 or solids[1].friction=0.2; "
+         "repeatable",
+         NULL},
         {0}};
     const app_command command = {"check", "SCENE",
                                  "Validates a scene without simulating it: says what is wrong and "

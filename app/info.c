@@ -8,6 +8,7 @@ static void print_info(const char *directory, const un_info *info)
     printf("%s: %s", directory, info->status[0] ? info->status : "of unknown status");
     if (strcmp(info->status, "running") == 0) printf(", or was killed");
     printf("%s%s\n", info->message[0] ? ": " : "", info->message);
+    if (info->suspect[0]) printf("  suspect     %s\n", info->suspect);
     printf("  method      %s (undine %s)\n", info->method, info->version);
     printf("  frames      %d of %d, %g per second\n", info->frames_finished, info->frames_planned,
            info->rate);

@@ -53,6 +53,7 @@ static void json_state(const un_progress *p)
     json_field("particles", (double)p->particles);
     json_field("volume_error", p->volume_error);
     json_field("seconds", p->seconds);
+    printf(",\"suspect\":%s", p->suspect ? "true" : "false");
 }
 
 /* ---- the bar ---- */
@@ -88,7 +89,8 @@ static void draw_bar(app_progress *progress, const un_progress *p)
     char left[64], right[200], bar[41];
     snprintf(left, sizeof left, "frame %d/%d", p->frame, p->frame_count);
     bool finished = p->frame >= p->frame_count;
-    int length = snprintf(right, sizeof right, "step %d  %s particles  volume %s  %s", p->step,
+    int length = snprintf(right, sizeof right, "%sstep %d  %s particles  volume %s  %s",
+                          p->suspect ? "SUSPECT  " : "", p->step,
                           short_count((double)p->particles).text, app_percent(p->volume_error).text,
                           finished ? app_seconds(p->seconds).text : time_left(p).text);
     int room = columns - 1 - (int)strlen(left) - length - 6;
@@ -114,7 +116,7 @@ static void print_line(const un_progress *p)
            p->frame, p->frame_count, p->step, p->time, app_count((double)p->particles).text,
            app_percent(p->volume_error).text, app_seconds(p->seconds).text);
     if (p->seconds_left >= 0 && p->frame < p->frame_count) printf(", %s", time_left(p).text);
-    printf("\n");
+    printf("%s\n", p->suspect ? ", suspect" : "");
 }
 
 /* ---- events ---- */
@@ -204,6 +206,7 @@ void app_progress_end(app_progress *progress, un_status status, const char *dire
         if (progress->style == APP_BAR && status == UN_OK) draw_bar(progress, p);
         if (progress->drawn) fputs("\n", stdout); /* the last state stays readable */
         progress->drawn = false;
+        if (p->suspect) printf("suspect: see the warnings above, or `undine info %s`\n", directory);
         if (status == UN_OK)
             printf("done: %d frames, %s steps in %s. `undine info %s` says more, `undine render "
                    "%s` makes a film.\n",

@@ -159,7 +159,9 @@ int app_run(int argc, char **argv)
         {"--threads", NULL, APP_COUNT, &o.threads, "N",
          "number of threads; default: all processors", NULL},
         {"--set", NULL, APP_LIST, &o.overrides, "KEY=VALUE",
-         "override a value of the scene, e.g. fluid.density=800; repeatable", NULL},
+         "override a value of the scene, e.g. fluid.density=800 or solids[1].friction=0.2; "
+         "repeatable",
+         NULL},
         {"--memory", NULL, APP_BYTES, &o.memory, "8G", "use no more memory than this", NULL},
         {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "print only errors", NULL},
         {"--json", NULL, APP_SWITCH, &o.json, NULL, "progress as JSON lines on standard output",

@@ -97,6 +97,7 @@ typedef struct un_progress {
     double volume_error;
     double seconds;      /* since the start of the run */
     double seconds_left; /* estimated; < 0: not known yet */
+    bool suspect;        /* volume, speed or energy went beyond what the scene can explain */
 } un_progress;
 
 typedef struct un_run_def {
@@ -122,6 +123,7 @@ UN_API un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
 
 typedef struct un_info {
     char version[32], method[32], status[32], message[512];
+    char suspect[640]; /* why the run is not to be trusted; "": it is */
     int32_t frames_finished, frames_planned;
     int32_t steps;
     double time; /* simulated, s */

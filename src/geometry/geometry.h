@@ -86,6 +86,17 @@ double un_shape_distance(const un_shape *shape, un_vec3 x);
 un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x);
 /* Contains every inside point; the sides of planes and other infinite shapes are infinite. */
 un_box3 un_shape_bounds(const un_shape *shape);
+/* The area of the shape's shadow along a direction, of its part in [0, size], m2; in 2D (size.z is
+ * 0) its width, m (shadow.c). */
+double un_shape_shadow(un_context *ctx, const un_shape *shape, un_vec3 along, un_vec3 size);
+/* The largest depth below the surface found on a lattice of so many samples a side over the part of
+ * the shape's box in [0, size]; with `other`, of what is in both (depth.c). 0: nothing is there. */
+double un_shape_depth(un_context *ctx, const un_shape *shape, const un_shape *other, un_vec3 size,
+                      int32_t samples);
+/* The thickness of the shape's thinnest walls in [0, size], if that is below the limit, to a
+ * fifteenth of it; otherwise infinite. Rims and tips do not count. */
+double un_shape_thickness(un_context *ctx, const un_shape *shape, un_vec3 size, double limit,
+                          int32_t samples);
 /* Distances of many points: mesh shapes are faster on runs of points that are close together. */
 void un_shape_distances(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance);
 

@@ -301,12 +301,15 @@ un_status un_adaptive_level_set(un_adaptive *a)
     un_cling cling = un_adaptive_cling(a);
     UN_TRY(un_surface_level_set_tets(ctx, &a->core.arena, &def));
     UN_TRY(un_markers_keep_flags(ctx, &a->markers));
+    uint8_t *thick;
+    UN_TRY(un_surface_thick_tets(ctx, &a->core.arena, &thick, a->node.phi, tets, &a->mesh.walls));
     double inside =
-        un_transfer_mark(ctx, &a->markers, tets, a->node.phi, a->mesh.walls.phi, &cling);
-    /* As in method `uniform`: where phi < 0, and outside it every particle its own. */
+        un_transfer_mark(ctx, &a->markers, tets, a->node.phi, a->mesh.walls.phi, thick, &cling);
+    /* As in method `uniform`: thick liquid by the level set, the rest by its particles. */
     double total = un_particles_volume(ctx, &a->markers.particles);
-    double liquid = un_tets_liquid_volume(ctx, a->node.phi, tets, a->mesh.walls.open);
-    un_ledger_weigh(&a->core.sources.ledger, liquid + total - inside);
+    double liquid = un_tets_liquid_volume(ctx, a->node.phi, tets, a->mesh.walls.open, thick);
+    un_ledger_weigh(&a->core.sources.ledger, liquid + total - inside, total);
+    un_arena_reset(&a->core.arena);
     return UN_OK;
 }
 
@@ -320,6 +323,7 @@ un_status un_adaptive_sizes(un_adaptive *a, double dt)
                          .solid = a->mesh.walls.phi_solid,
                          .narrow = a->mesh.walls.narrow,
                          .velocity = a->node.u,
+                         .sources = &a->core.sources,
                          .time = a->core.time,
                          .scale = a->budget.scale};
     UN_TRY(un_sizing_nodes_tets(a->core.ctx, &a->core.arena, &nodes, &a->mesh.tets, def.phi));

@@ -78,6 +78,28 @@ un_status un_adaptive_cells(const void *state, un_cells *out)
 
 /* ---- probes ---- */
 
+static double pressure_sample(const void *state, un_vec3 x, bool *wet)
+{
+    const un_adaptive *a = state;
+    un_tets_place place;
+    *wet = un_core_is_open(&a->core, x);
+    if (!*wet) return 0;
+    un_tets_locate(&a->mesh.tets, x, &place);
+    *wet = un_tet_sample(&a->mesh.tets, a->node.phi, &place) < 0;
+    return pressure_at(a, &place);
+}
+
+static double velocity_at(const un_adaptive *a, const un_probe *which)
+{
+    un_tets_place place;
+    un_vec3 u = {0, 0, 0};
+    un_tets_locate(&a->mesh.tets, which->at, &place);
+    if (!(un_tet_sample(&a->mesh.tets, a->node.phi, &place) < 0)) return NAN;
+    for (int i = 0; i < 4; i++)
+        u = un_mad(u, a->node.u[a->mesh.tets.tet[place.tet][i]], place.w[i]);
+    return un_probe_component(u, which->axis);
+}
+
 double un_adaptive_probe(const void *state, const un_probe *which)
 {
     const un_adaptive *a = state;
@@ -91,6 +113,13 @@ double un_adaptive_probe(const void *state, const un_probe *which)
     case UN_PROBE_PRESSURE:
         un_tets_locate(&a->mesh.tets, which->at, &place);
         return pressure_at(a, &place);
+    case UN_PROBE_VELOCITY:
+        return velocity_at(a, which);
+    case UN_PROBE_WET:
+    case UN_PROBE_FLUX:
+        return un_core_probe(&a->core, which, &a->markers.particles);
+    case UN_PROBE_FORCE:
+        return un_core_force(&a->core, which, pressure_sample, a);
     }
     return NAN;
 }

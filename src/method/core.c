@@ -44,6 +44,7 @@ un_status un_core_measure(un_core *c, un_step *report, const un_particles *parti
     report->time = c->time;
     report->ballistic = ballistic;
     report->volume = c->sources.ledger.found;
+    report->volume_particles = c->sources.ledger.carried;
     report->volume_error = c->sources.ledger.error;
     return un_step_sum(c->ctx, report, particles, c->def);
 }
@@ -57,4 +58,24 @@ void un_core_report(un_core *c, un_step *report, const un_solve_report *solve,
     report->bytes = (double)un_context_bytes(c->ctx);
     report->seconds = un_seconds() - start;
     c->last = *report;
+}
+
+double un_core_probe(const un_core *c, const un_probe *which, const un_particles *particles)
+{
+    if (which->kind == UN_PROBE_FLUX)
+        return un_particles_flux(c->ctx, particles, which->at, which->to, which->axis, c->grid.h);
+    return un_particles_wet(c->ctx, particles, c->walls, c->def->gravity, which->axis, which->sign);
+}
+
+double un_core_force(const un_core *c, const un_probe *which, un_pressure_sample *pressure,
+                     const void *state)
+{
+    un_force force = {.body = &c->bodies->body[which->solid],
+                      .grid = &c->grid,
+                      .gravity = c->def->gravity,
+                      .density = c->def->fluid.density,
+                      .axis = which->axis,
+                      .pressure = pressure,
+                      .state = state};
+    return un_pressure_force(c->ctx, &force);
 }

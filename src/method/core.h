@@ -3,6 +3,7 @@
 #define UN_METHOD_CORE_H
 
 #include "method/method.h"
+#include "pressure/pressure.h"
 #include "sources/sources.h"
 #include "transfer/transfer.h"
 
@@ -39,6 +40,24 @@ un_status un_core_measure(un_core *core, un_step *report, const un_particles *pa
 /* The end of a step: what came of the projection, the time that it all took. */
 void un_core_report(un_core *core, un_step *report, const un_solve_report *solve,
                     double max_divergence, double start);
+
+/* ---- probes that methods share ---- */
+
+/* Those of the particles: wet, flux. */
+double un_core_probe(const un_core *core, const un_probe *which, const un_particles *particles);
+/* The force of the method's pressure on a solid. */
+double un_core_force(const un_core *core, const un_probe *which, un_pressure_sample *pressure,
+                     const void *state);
+/* Is x in the domain, and in no solid? */
+static inline bool un_core_is_open(const un_core *core, un_vec3 x)
+{
+    return un_grid_encloses(&core->grid, x) && un_walls_distance_exact(core->walls, x) > 0;
+}
+/* A component, or for axis -1 the length. */
+static inline double un_probe_component(un_vec3 u, int32_t axis)
+{
+    return axis == 0 ? u.x : axis == 1 ? u.y : axis == 2 ? u.z : un_length(u);
+}
 
 /* ---- checkpoints (saving.c) ---- */
 

@@ -20,6 +20,7 @@ typedef struct un_step {
     int64_t particles, ballistic, cells, nodes;
     double work; /* what the cost of a step goes with: particles, or cells where there are none */
     double volume, volume_error;             /* m3; relative to the ledger's expectation */
+    double volume_particles;                 /* m3, that the particles carry */
     double energy_kinetic, energy_potential; /* J */
     un_vec3 momentum;                        /* kg m/s */
     double max_speed, max_divergence;        /* m/s, 1/s */

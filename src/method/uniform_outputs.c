@@ -33,6 +33,14 @@ un_status un_uniform_cells(const void *state, un_cells *out)
     return un_cells_from_grid(s->core.ctx, out, &in);
 }
 
+static double pressure_sample(const void *state, un_vec3 x, bool *wet)
+{
+    const un_uniform *s = state;
+    *wet =
+        un_core_is_open(&s->core, x) && s->pressure->index[un_grid_cell_at(&s->core.grid, x)] >= 0;
+    return *wet ? un_pressure_at(s->pressure, x) : 0;
+}
+
 double un_uniform_probe(const void *state, const un_probe *which)
 {
     const un_uniform *s = state;
@@ -43,6 +51,15 @@ double un_uniform_probe(const void *state, const un_probe *which)
         return un_grid_height(s->phi, &s->core.grid, which->at);
     case UN_PROBE_PRESSURE:
         return un_pressure_at(s->pressure, which->at);
+    case UN_PROBE_VELOCITY:
+        if (s->core.step_count == 0 || !(un_grid_sample(&s->core.grid, s->phi, which->at) < 0))
+            return NAN;
+        return un_probe_component(un_faces_sample(&s->core.grid, s->u, which->at), which->axis);
+    case UN_PROBE_WET:
+    case UN_PROBE_FLUX:
+        return un_core_probe(&s->core, which, &s->particles);
+    case UN_PROBE_FORCE:
+        return un_core_force(&s->core, which, pressure_sample, s);
     }
     return NAN;
 }

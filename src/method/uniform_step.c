@@ -12,18 +12,22 @@ un_status un_uniform_sort(un_uniform *s)
 
 un_status un_uniform_level_set(un_uniform *s)
 {
+    uint8_t *thick;
     if (s->core.bodies->moving)
         UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
     UN_TRY(un_colour_level_set(s->core.ctx, s->phi, s->colour, &s->core.grid, s->bins,
                                &s->particles, s->core.walls, s->normalizer));
+    UN_TRY(un_surface_thick_grid(s->core.ctx, &s->core.arena, &thick, s->phi, &s->core.grid,
+                                 s->core.walls));
     double inside;
-    s->ballistic =
-        un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid, &inside);
-    /* The ledger's expectation is what the particles carry. The liquid takes the volume where
-     * phi < 0, and outside it every particle its own. */
+    s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
+                                              thick, &inside);
+    /* The ledger's expectation is what the particles carry. Thick liquid takes the volume where
+     * phi < 0; outside it every particle takes its own. */
     double total = un_particles_volume(s->core.ctx, &s->particles);
-    double liquid = un_colour_volume(s->core.ctx, s->phi, &s->core.grid, s->core.walls);
-    un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside);
+    double liquid = un_colour_volume(s->core.ctx, s->phi, &s->core.grid, s->core.walls, thick);
+    un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside, total);
+    un_arena_reset(&s->core.arena);
     return UN_OK;
 }
 

@@ -122,6 +122,7 @@ static bool keep_string(json_reader *r)
     if (strcmp(r->key, "method") == 0) to = info->method, size = sizeof info->method;
     if (strcmp(r->key, "status") == 0) to = info->status, size = sizeof info->status;
     if (strcmp(r->key, "message") == 0) to = info->message, size = sizeof info->message;
+    if (strcmp(r->key, "suspect") == 0) to = info->suspect, size = sizeof info->suspect;
     return json_string(r, to, size);
 }
 

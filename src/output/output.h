@@ -104,6 +104,7 @@ un_status un_checkpoint_read(un_state *state, const char *path);
 typedef struct un_run_record {
     const char *command, *method, *status,
         *message;                            /* status: running, done, failed, interrupted */
+    const char *suspect;                     /* why it is not to be trusted; "" or NULL: it is */
     int32_t frames_finished, frames_planned; /* frame 0 is not counted */
     double rate;
     int32_t cells[3];

@@ -117,6 +117,7 @@ un_status un_output_run_json(un_context *ctx, const char *path, const un_run_rec
     field_string(file, ",\n  ", "method", r->method);
     field_string(file, ",\n  ", "status", r->status);
     field_string(file, ",\n  ", "message", r->message);
+    field_string(file, ",\n  ", "suspect", r->suspect);
     field_string(file, ",\n  ", "written", written);
     field_number(file, ",\n  \"frames\": {\n    ", "finished", r->frames_finished);
     field_number(file, ",\n    ", "planned", r->frames_planned);

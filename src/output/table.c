@@ -191,6 +191,7 @@ static bool is_viscous(const un_method *method)
     return false;
 }
 static const char viscous_header[] = ",viscous_iterations";
+static const char volume_header[] = ",volume_particles";
 
 static const char stats_header[] =
     "step,frame,time,dt,particles,ballistic,cells,nodes,volume,volume_error,energy_kinetic,"
@@ -201,7 +202,7 @@ static const char stats_header[] =
 un_status un_stats_create(un_context *ctx, const char *path, const un_method *method,
                           int64_t length, un_table **table)
 {
-    size_t room = sizeof stats_header + sizeof viscous_header;
+    size_t room = sizeof stats_header + sizeof viscous_header + sizeof volume_header;
     for (const char *const *stage = method->stages; *stage; stage++)
         room += strlen(",seconds_") + strlen(*stage);
     char *header;
@@ -210,7 +211,9 @@ un_status un_stats_create(un_context *ctx, const char *path, const un_method *me
     memcpy(header, stats_header, sizeof stats_header);
     for (const char *const *stage = method->stages; *stage; stage++)
         used += (size_t)snprintf(header + used, room - used, ",seconds_%s", *stage);
-    if (is_viscous(method)) memcpy(header + used, viscous_header, sizeof viscous_header);
+    if (is_viscous(method))
+        used += (size_t)snprintf(header + used, room - used, "%s", viscous_header);
+    snprintf(header + used, room - used, "%s", volume_header);
     un_status status = create_or_open(ctx, path, header, length, table);
     un_free(ctx, header);
     return status;
@@ -218,7 +221,7 @@ un_status un_stats_create(un_context *ctx, const char *path, const un_method *me
 
 un_status un_stats_row(un_table *table, const un_method *method, const un_step *s)
 {
-    double values[STATS_COLUMNS + UN_STAGE_COUNT_MAX + 1] = {s->step,
+    double values[STATS_COLUMNS + UN_STAGE_COUNT_MAX + 2] = {s->step,
                                                              s->frame,
                                                              s->time,
                                                              s->dt,
@@ -245,6 +248,7 @@ un_status un_stats_row(un_table *table, const un_method *method, const un_step *
         values[count++] = s->stage_seconds[i];
     }
     if (is_viscous(method)) values[count++] = s->viscous_iterations;
+    values[count++] = s->volume_particles;
     return un_table_row(table, values, count);
 }
 

@@ -133,12 +133,17 @@ typedef struct un_seed_def {
      * surface. */
     un_vec3 step;
     bool emitting;
+    double share;    /* emission: of a half cell's volume that its particle carries; 0: all */
     uint64_t stream; /* of random numbers */
 } un_seed_def;
 
 /* Appends particles. volume: the volume added. */
 un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_seed_def *def,
                             double *volume);
+/* The cross-section of a stream as its half cells show it, without walls, m2 (2D: m): the emitter's
+ * shadow, but for the rim, which each half cell takes for a plane. Of def only the grid, shape and
+ * velocity count. */
+double un_particles_stream_area(un_context *ctx, const un_seed_def *def);
 /* Number of particles that un_particles_seed would append. */
 int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def);
 /* Fraction of the unit cube, centred on the origin, below the plane n.x = d; n is a unit normal. */
@@ -161,6 +166,17 @@ typedef un_status un_particles_settle(void *arg, int32_t particle, un_vec3 from,
                                       bool *keep);
 un_status un_particles_emit(un_sources *sources, un_particles *particles, double time, double dt,
                             un_particles_settle *settle, void *arg);
+
+/* ---- probes (probe.c) ---- */
+
+/* The farthest place along an axis, up (sign 1) or down (-1), where liquid lies on a floor: on what
+ * is below it along gravity. NaN where all is dry. */
+double un_particles_wet(un_context *ctx, const un_particles *particles, const un_walls *walls,
+                        un_vec3 gravity, int32_t axis, double sign);
+/* Volume per second through a rectangle across an axis, m3/s (2D: through a line, m2/s); h: the
+ * finest cells'. */
+double un_particles_flux(un_context *ctx, const un_particles *particles, un_vec3 min, un_vec3 max,
+                         int32_t axis, double h);
 
 /* ---- bins (bins.c): which particles lie in which cell ---- */
 

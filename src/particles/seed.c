@@ -18,6 +18,11 @@ typedef struct seed_args {
     un_fill_pass pass;    /* by slab */
 } seed_args;
 
+static double wall_distance(const un_seed_def *def, un_vec3 x)
+{
+    return def->walls ? un_walls_distance_exact(def->walls, x) : INFINITY;
+}
+
 /* True if the path from x - step to x enters the shape from outside. Marches by the distance, so
  * that nothing is lost when a step is longer than the shape is thick, or cuts its rim along a
  * chord. A path that ends beyond the shape must not have met a wall. */
@@ -26,7 +31,7 @@ static bool enters(const un_seed_def *def, un_vec3 x, double s)
     double length = un_length(def->step), edge = -EMISSION_EDGE * s, least = 0.02 * s;
     un_vec3 from = un_sub(x, def->step);
     double d = un_shape_distance(def->shape, from), t = 0;
-    if (d < edge || un_walls_distance_exact(def->walls, x) <= 0) return false;
+    if (d < edge || wall_distance(def, x) <= 0) return false;
     un_vec3 direction = un_normalize(def->step);
     if (un_shape_distance(def->shape, x) < edge) return true;
     for (; d >= edge; d = un_shape_distance(def->shape, un_mad(from, direction, t))) {
@@ -34,7 +39,7 @@ static bool enters(const un_seed_def *def, un_vec3 x, double s)
         if (t >= length) return false;
     }
     while (t < length) {
-        double wall = un_walls_distance_exact(def->walls, un_mad(from, direction, t));
+        double wall = wall_distance(def, un_mad(from, direction, t));
         if (wall <= 0) return false;
         t += fmax(wall, least);
     }
@@ -56,7 +61,8 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_
     double share = un_stream_half_cell(def->shape, def->step, &x, s, dim);
     if (!(share > 0) || !un_fill_in_domain(&fill, x) || !enters(def, x, s)) return false;
     un_vec3 moved = un_mad(x, jitter, UN_JITTER_SURFACE * s);
-    bool open = un_fill_in_domain(&fill, moved) && un_walls_distance_exact(def->walls, moved) > 0;
+    bool open = un_fill_in_domain(&fill, moved) && wall_distance(def, moved) > 0;
+    if (def->share > 0) share *= def->share;
     *out = (un_seed){open ? moved : x, share * un_fill_volume(s, dim)};
     return true;
 }
@@ -119,4 +125,50 @@ un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_s
     seed_args a = {.def = def};
     a.pass = (un_fill_pass){.count = visit_range(&a), .grain = 1, .body = seed_slabs, .arg = &a};
     return un_fill_append(ctx, particles, &a.pass, volume);
+}
+
+/* ---- the cross-section of a stream ---- */
+
+/* Layers that are averaged where the stream crosses the lattice at an angle, and half cells that
+ * may be visited for it: a wide stream has less of a rim and needs fewer. */
+#define LAYERS_MIN 16
+#define LAYERS_MAX 512
+#define LAYERS_CELLS 1e6
+
+static double stream_slabs(void *arg, int64_t begin, int64_t end)
+{
+    seed_args *a = arg;
+    bool flat = a->def->grid->dim == 2;
+    double sum = 0;
+    for (int64_t slab = begin; slab < end; slab++) {
+        int64_t k = flat ? 0 : a->lo[2] + slab;
+        int64_t first = a->lo[1] + (flat ? slab : 0), last = flat ? first : a->hi[1];
+        for (int64_t j = first; j <= last; j++)
+            for (int64_t i = a->lo[0]; i <= a->hi[0]; i++) {
+                un_seed s;
+                if (seed_at(a->def, i, j, k, &s)) sum += s.volume;
+            }
+    }
+    return sum;
+}
+
+double un_particles_stream_area(un_context *ctx, const un_seed_def *stream)
+{
+    un_vec3 along = un_normalize(stream->velocity);
+    double s = 0.5 * stream->grid->h, volume = 0;
+    bool straight = (along.x != 0) + (along.y != 0) + (along.z != 0) == 1;
+    un_seed_def def = {
+        .grid = stream->grid, .shape = stream->shape, .step = un_scale(along, s), .emitting = true};
+    int32_t layers = 1;
+    for (int32_t n = 1; n <= layers; n++) {
+        seed_args a = {.def = &def};
+        def.shift = un_scale(along, s * n);
+        int64_t slabs = visit_range(&a);
+        double cells = (double)slabs * (double)(a.hi[0] - a.lo[0] + 1);
+        if (stream->grid->dim == 3) cells *= (double)(a.hi[1] - a.lo[1] + 1);
+        if (n == 1 && !straight)
+            layers = (int32_t)un_clamp(LAYERS_CELLS / fmax(cells, 1), LAYERS_MIN, LAYERS_MAX);
+        volume += un_parallel_sum(ctx, slabs, stream_slabs, &a);
+    }
+    return volume / (layers * s);
 }

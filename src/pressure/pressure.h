@@ -175,4 +175,21 @@ void un_pressure_constrain_nodes(un_context *ctx, un_node_constraint *def);
 /* Bytes for this many liquid cells, including the arrays over the whole grid. */
 double un_pressure_bytes(const un_grid *grid, double liquid_cells);
 
+/* ---- the force on a solid (force.c) ---- */
+
+/* The pressure at x, Pa; *wet is set if liquid is there. */
+typedef double un_pressure_sample(const void *state, un_vec3 x, bool *wet);
+
+typedef struct un_force {
+    const un_body *body;
+    const un_grid *grid; /* of finest cells */
+    un_vec3 gravity;
+    double density;
+    int32_t axis;
+    un_pressure_sample *pressure;
+    const void *state;
+} un_force;
+/* The component of the force along the axis, N (2D: N/m). */
+double un_pressure_force(un_context *ctx, const un_force *force);
+
 #endif

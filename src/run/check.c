@@ -19,6 +19,15 @@ un_status un_run_method(un_context *ctx, const un_scene *scene, const un_method 
 /* Arenas and tables of an adaptive method, whatever the scene, and a few hundred particles. */
 #define CAP_LEAST_ADAPTIVE 8e6
 
+/* More than one cell along every side. */
+static int32_t least_detail(const un_scene_def *def)
+{
+    un_vec3 size = def->domain.size;
+    double narrow = fmin(size.x, size.y), longest = fmax(size.x, fmax(size.y, size.z));
+    if (def->domain.dim == 3) narrow = fmin(narrow, size.z);
+    return (int32_t)fmax(UN_FINEST_MIN, floor(longest / narrow + 1e-6) + 1);
+}
+
 un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estimate)
 {
     const un_method *method;
@@ -41,7 +50,7 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
         return UN_OK;
     }
     UN_TRY(method->estimate(ctx, scene, estimate));
-    int32_t wanted = def->detail.finest;
+    int32_t wanted = def->detail.finest, least = least_detail(def);
     for (;;) {
         double particles = (double)estimate->particle_count_max / def->budget.particles;
         double bytes = estimate->bytes / def->budget.memory, over = 1;
@@ -51,16 +60,16 @@ un_status un_run_fit_budget(un_context *ctx, un_scene *scene, un_estimate *estim
         int32_t next =
             (int32_t)floor(def->detail.finest / (def->domain.dim == 2 ? sqrt(over) : cbrt(over)));
         if (next >= def->detail.finest) next = def->detail.finest - 1;
-        if (next < UN_FINEST_MIN && capped)
+        if (next < least && capped)
             return un_fail(ctx, UN_ERROR_MEMORY,
                            "%s: the cap of %.1f MB is too small for this scene even at %d cells; "
                            "raise --memory",
-                           scene->path, (double)un_memory_cap(ctx) / 1e6, UN_FINEST_MIN);
-        if (next < UN_FINEST_MIN)
+                           scene->path, (double)un_memory_cap(ctx) / 1e6, least);
+        if (next < least)
             return un_fail(ctx, UN_ERROR_SCENE,
                            "%s: the budget is too small for this scene even at %d cells; raise "
                            "budget.particles or budget.memory",
-                           scene->path, UN_FINEST_MIN);
+                           scene->path, least);
         def->detail.surface =
             (int32_t)fmax(next, (double)def->detail.surface * next / def->detail.finest);
         def->detail.finest = next;
@@ -88,48 +97,36 @@ static void warn(un_check *check, const char *format, ...)
     check->warning_count++;
 }
 
-/* ---- how thick is a shape? ---- */
-
-typedef struct depth_args {
-    const un_shape *shape;
-    const un_shape *other; /* may be NULL: counts points in both */
-    un_vec3 min, step;
-    int32_t n;
-} depth_args;
-
+/* Along each side of a shape's box. */
 #define DEPTH_SAMPLES 48
+#define WALL_SAMPLES 64
+/* A wall of a cell is not thinner than a cell for round-off. */
+#define WALL_SLACK 0.99
 
-static double depth_slabs(void *arg, int64_t begin, int64_t end)
-{
-    depth_args *a = arg;
-    double deepest = 0;
-    for (int64_t row = begin; row < end; row++)
-        for (int32_t i = 0; i < a->n; i++) {
-            un_vec3 x = un_add(a->min, un_v3(a->step.x * (i + 0.5),
-                                             a->step.y * ((double)(row % a->n) + 0.5),
-                                             a->step.z * ((double)(row / a->n) + 0.5)));
-            double d = un_shape_distance(a->shape, x);
-            if (a->other) d = fmax(d, un_shape_distance(a->other, x));
-            deepest = fmax(deepest, -d);
-        }
-    return deepest;
-}
-
-/* The largest depth below the surface found on a lattice over the shape's box in the domain. */
 static double shape_depth(un_context *ctx, const un_shape *shape, const un_shape *other,
                           un_vec3 size)
 {
-    un_box3 box = un_shape_bounds(shape);
-    depth_args a = {.shape = shape, .other = other, .n = DEPTH_SAMPLES};
-    un_vec3 max = un_min3(box.max, size);
-    a.min = un_max3(box.min, un_v3(0, 0, 0));
-    un_vec3 side = un_sub(max, a.min);
-    bool flat = size.z == 0; /* 2D: one layer of samples, in the plane */
-    if (!(side.x > 0 && side.y > 0 && (flat || side.z > 0))) return 0;
-    if (flat) a.min.z = side.z = 0;
-    a.step = un_scale(side, 1.0 / DEPTH_SAMPLES);
-    int64_t rows = flat ? DEPTH_SAMPLES : DEPTH_SAMPLES * DEPTH_SAMPLES;
-    return un_parallel_max(ctx, rows, depth_slabs, &a);
+    return un_shape_depth(ctx, shape, other, size, DEPTH_SAMPLES);
+}
+
+/* Thinnest walls that keep the liquid on their two sides apart, in finest cells. */
+#define WALL_CELLS 1.0
+#define WALL_CELLS_ADAPTIVE 0.5
+
+static void check_walls(un_context *ctx, const un_scene_def *def, const un_solid *solid, double h,
+                        un_check *check)
+{
+    bool adaptive = def->traits->adaptive;
+    double limit = (adaptive ? WALL_CELLS_ADAPTIVE : WALL_CELLS) * h;
+    double thickness =
+        un_shape_thickness(ctx, solid->shape, def->domain.size, WALL_SLACK * limit, WALL_SAMPLES);
+    if (!(thickness < INFINITY)) return;
+    warn(
+        check,
+        "%s has walls about %.3g m thick, less than %s (%.3g m): liquid on their two sides may not "
+        "be kept apart; make them thicker or raise detail.finest to %.0f",
+        solid->label, thickness, adaptive ? "half a finest cell" : "a cell", limit,
+        ceil(def->detail.finest * limit / thickness));
 }
 
 static void check_solids(un_context *ctx, const un_scene *scene, un_check *check)
@@ -144,11 +141,8 @@ static void check_solids(un_context *ctx, const un_scene *scene, un_check *check
         double depth = shape_depth(ctx, solid->shape, NULL, def->domain.size);
         if (depth == 0 && !solid->moves)
             warn(check, "%s is outside the domain and has no effect", solid->label);
-        else if (depth > 0 && 2 * depth < h)
-            warn(check,
-                 "%s is about %.3g m thick, less than a cell (%.3g m): liquid on both sides of "
-                 "it has the same pressure; make it thicker or raise detail.finest to %.0f",
-                 solid->label, 2 * depth, h, ceil(def->detail.finest * h / (2 * depth)));
+        else if (depth > 0)
+            check_walls(ctx, def, solid, h, check);
         if (!solid->moves && def->liquid.shape &&
             shape_depth(ctx, solid->shape, def->liquid.shape, def->domain.size) > 0.5 * h)
             warn(check, "liquid overlaps %s; the part inside the solid is left out", solid->label);

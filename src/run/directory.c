@@ -153,6 +153,7 @@ un_status un_loop_record(un_loop *l, const char *status, const char *message)
                             .method = l->def->method,
                             .status = status,
                             .message = message,
+                            .suspect = l->suspect.text,
                             .frames_finished = l->frame,
                             .frames_planned = l->def->frames.count,
                             .rate = l->def->frames.rate,

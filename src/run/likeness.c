@@ -210,11 +210,12 @@ static void add_probes(lines *out)
     add(out, "the number of probes=%d\n", def->probe_count);
     for (int32_t i = 0; i < def->probe_count; i++) {
         const un_probe *p = &def->probes[i];
-        const double values[] = {(double)p->kind, (double)p->axis, p->sign,
-                                 p->at.x,         p->at.y,         p->at.z};
+        const double values[] = {(double)p->kind, (double)p->axis, p->sign, p->at.x,
+                                 p->at.y,         p->at.z,         p->to.x, p->to.y,
+                                 p->to.z,         (double)p->solid};
         add(out, "probe %d, named ", i + 1);
         for (const char *c = p->name; *c; c++) add(out, "%c", *c == '=' || *c == '\n' ? '_' : *c);
-        add_numbers(out, "", values, 6);
+        add_numbers(out, "", values, 10);
     }
 }
 
@@ -227,6 +228,7 @@ static void add_sizing(lines *out)
     add_number(out, "sizing.solid_curvature", def->sizing.solid_curvature);
     add_number(out, "sizing.strain", def->sizing.strain);
     add_number(out, "sizing.film", def->sizing.film);
+    add_number(out, "sizing.sources", def->sizing.sources);
     add(out, "sizing.camera=#%016llx\n",
         def->sizing.has_camera ? (unsigned long long)camera_hash(out) : 0);
     add(out, "sizing.custom=#%016llx\n",

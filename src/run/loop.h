@@ -36,6 +36,16 @@ typedef struct un_loop {
     const char *stage_names[UN_STAGES_MAX + 1];
     int32_t stage_count;
 
+    bool front_warned; /* that a front probe does not see thin liquid */
+    struct {
+        char text[600];    /* what is wrong since when; "": nothing */
+        uint32_t warned;   /* by kind */
+        double volume;     /* mean relative error of the last steps */
+        double body_speed; /* of solids, so far */
+        double energy;     /* at the start, or where the run was resumed */
+        bool has_energy;
+    } suspect;
+
     un_state seen;    /* the method's arrays, as they lie */
     un_state before;  /* a copy of them from before the current step; empty: none */
     bool no_copies;   /* there was no memory for one */
@@ -89,6 +99,11 @@ un_status un_loop_step(un_loop *l, double dt, un_step *step);
 /* Frees the spare room of arrays: reloads the state from before the current step if there is a
  * copy, else the current one. Fails if there is no memory for a copy. */
 un_status un_loop_make_room(un_loop *l);
+
+/* ---- is the step to be trusted? (suspect.c) ---- */
+
+/* Warns, and notes it in the run's record, if a step is beyond what the scene can explain. */
+void un_loop_suspect(un_loop *l, const un_step *step);
 
 /* ---- is it the same scene? (likeness.c) ---- */
 

@@ -89,6 +89,34 @@ static un_status write_collections(un_loop *l, int32_t frame)
     return l->def->output.mesh ? write_collection(l, "mesh", "mesh.vtu", frame) : UN_OK;
 }
 
+/* A front probe that finds no liquid two cells thick, or lags far behind the wet floor: in finest
+ * cells, and as a share of the domain. */
+#define FRONT_CELLS 6.0
+#define FRONT_SHARE 0.1
+
+static void watch_fronts(un_loop *l)
+{
+    un_vec3 g = l->def->gravity;
+    const double side[3] = {l->def->domain.size.x, l->def->domain.size.y, l->def->domain.size.z};
+    const double pull[3] = {fabs(g.x), fabs(g.y), fabs(g.z)};
+    for (int32_t i = 0; i < l->def->probe_count && !l->front_warned; i++) {
+        un_probe probe = l->def->probes[i];
+        /* along gravity there is no floor */
+        if (probe.kind != UN_PROBE_FRONT || pull[probe.axis] > 0.5 * un_length(g)) continue;
+        double front = l->method->probe(l->state, &probe);
+        probe.kind = UN_PROBE_WET;
+        double wet = l->method->probe(l->state, &probe), ahead = probe.sign * (wet - front);
+        double most = fmax(FRONT_CELLS * l->estimate.cell_size, FRONT_SHARE * side[probe.axis]);
+        if (isnan(wet) || ahead <= most) continue;
+        l->front_warned = true;
+        un_log(
+            l->ctx, UN_LOG_WARNING,
+            "t = %.4g s: probe \"%s\" sees only liquid that is two cells thick, and the floor is "
+            "wet up to %.3g m; use wet { axis = \"%s%c\" }",
+            l->time, probe.name, wet, probe.sign < 0 ? "-" : "", "xyz"[probe.axis]);
+    }
+}
+
 static un_status write_frame(un_loop *l, int32_t frame)
 {
     char path[UN_PATH_MAX];
@@ -109,6 +137,7 @@ static un_status write_frame(un_loop *l, int32_t frame)
     l->stage_seconds[l->stage_count - 2] += un_seconds() - clock;
     l->frame = frame;
     l->between = false;
+    watch_fronts(l);
     return un_loop_record(l, "running", "");
 }
 
@@ -159,7 +188,8 @@ static bool report_progress(un_loop *l, const un_step *step, double fraction, do
                             .particles = step->particles,
                             .volume_error = step->volume_error,
                             .seconds = now - l->started,
-                            .seconds_left = cost > 0 ? cost * left : -1};
+                            .seconds_left = cost > 0 ? cost * left : -1,
+                            .suspect = l->suspect.text[0] != 0};
     return l->run->progress(l->run->user, &progress);
 }
 
@@ -185,6 +215,7 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
         for (int32_t s = 0; s < l->stage_count - OWN_STAGES; s++)
             l->stage_seconds[s] += step.stage_seconds[s];
         UN_TRY(write_rows(l, &step));
+        un_loop_suspect(l, &step);
         double fraction = un_clamp((l->time - begin) * rate, 0, 1);
         bool last = end - l->time <= 1e-9 / rate; /* reported with the frame, once it is written */
         if (last) break;
@@ -229,6 +260,7 @@ static un_status first_frame(un_loop *l)
     step.bytes = (double)un_context_bytes(l->ctx);
     l->max_speed = step.max_speed;
     UN_TRY(write_rows(l, &step));
+    un_loop_suspect(l, &step);
     UN_TRY(write_frame(l, 0));
     bool stop = !report_progress(l, &step, 0, work_seconds(l));
     UN_TRY(un_loop_save(l, false));
@@ -236,10 +268,25 @@ static un_status first_frame(un_loop *l)
                 : UN_OK;
 }
 
+/* What the record says of the part before, unless the run goes back to before that. */
+static void recall_suspicion(un_loop *l)
+{
+    un_info *info = un_alloc_zero(l->ctx, 1, sizeof *info);
+    if (!info) return;
+    int step = 0;
+    if (un_info_read(l->ctx, l->run->directory, info) == UN_OK &&
+        sscanf(info->suspect, "from step %d", &step) == 1 && step <= l->step) {
+        snprintf(l->suspect.text, sizeof l->suspect.text, "%.599s", info->suspect);
+        l->suspect.warned = UINT32_MAX;
+    }
+    un_free(l->ctx, info);
+}
+
 /* The collections must name the remaining frames. */
 static un_status go_on(un_loop *l)
 {
     l->saved_at = un_seconds();
+    recall_suspicion(l);
     UN_TRY(un_loop_record(l, "running", ""));
     UN_TRY(un_loop_write_scene(l));
     return write_collections(l, l->frame);

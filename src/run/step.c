@@ -9,6 +9,8 @@
 #define SHORTER 0.25
 /* No liquid is this many times faster than gravity, the domain and the last step suggest. */
 #define EXPLODING 100.0
+/* Solids and sides this close to the fastest particle are named in the message. */
+#define WALL_CELLS 4.0
 
 static void copy_state(un_loop *l)
 {
@@ -40,6 +42,44 @@ static un_status watch(const un_loop *l, const un_step *s)
                    s->time, s->max_speed);
 }
 
+typedef struct neighbour {
+    double distance;
+    char name[160];
+} neighbour;
+
+/* Keeps the two nearest, the nearest first. */
+static void keep_nearest(neighbour near[2], double distance, const char *label, const char *name)
+{
+    if (!(distance < near[1].distance)) return;
+    neighbour *n = &near[1];
+    if (distance < near[0].distance) near[1] = near[0], n = &near[0];
+    n->distance = distance;
+    snprintf(n->name, sizeof n->name, "%s%s%s%s", label, *name ? " \"" : "", name,
+             *name ? "\"" : "");
+}
+
+/* The solids and sides that a place lies between. */
+static void describe_walls(const un_loop *l, un_vec3 x, char *text, size_t size)
+{
+    static const char *const sides[] = {"the left side", "the right side", "the bottom",
+                                        "the top",       "the back side",  "the front side"};
+    neighbour near[2] = {{.distance = INFINITY}, {.distance = INFINITY}};
+    const un_bodies *bodies = l->method->bodies(l->state);
+    const double at[3] = {x.x, x.y, x.z};
+    const double top[3] = {l->def->domain.size.x, l->def->domain.size.y, l->def->domain.size.z};
+    double reach = WALL_CELLS * l->estimate.cell_size;
+    for (int32_t i = 0; i < bodies->count; i++)
+        keep_nearest(near, un_body_distance(&bodies->body[i], x), l->def->solids[i].label,
+                     bodies->body[i].name);
+    for (int s = 0; s < 2 * l->def->domain.dim; s++)
+        if (!l->def->domain.open[s])
+            keep_nearest(near, s & 1 ? top[s / 2] - at[s / 2] : at[s / 2], sides[s], "");
+    size_t used = 0;
+    for (int i = 0; i < 2 && near[i].distance < reach && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " and " : ", next to ",
+                                 near[i].name);
+}
+
 /* The fastest particle, for the message. */
 static void describe_place(const un_loop *l, char *text, size_t size)
 {
@@ -55,9 +95,11 @@ static void describe_place(const un_loop *l, char *text, size_t size)
         if (!(speed <= fastest)) worst = q, fastest = speed;
         if (!isfinite(speed)) break;
     }
-    if (worst >= 0)
-        snprintf(text, size, "; the fastest particle is at (%.4g, %.4g, %.4g)", p->x[0][worst],
-                 p->x[1][worst], p->x[2][worst]);
+    if (worst < 0) return;
+    un_vec3 x = un_particle_position(p, worst);
+    int used =
+        snprintf(text, size, "; the fastest particle is at (%.4g, %.4g, %.4g)", x.x, x.y, x.z);
+    if (used > 0 && (size_t)used < size) describe_walls(l, x, text + used, size - (size_t)used);
 }
 
 static un_status go_back(un_loop *l)
@@ -84,7 +126,7 @@ un_status un_loop_step(un_loop *l, double dt, un_step *step)
         status = l->method->step(l->state, dt, step);
     if (status == UN_OK) status = watch(l, step);
     if (status != UN_ERROR_NUMERIC || l->before.count == 0) return status;
-    char cause[512], place[128];
+    char cause[512], place[480];
     snprintf(cause, sizeof cause, "%s", un_context_message(l->ctx));
     describe_place(l, place, sizeof place);
     for (int tries = 0; tries < TRIES && status == UN_ERROR_NUMERIC; tries++) {

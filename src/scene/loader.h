@@ -204,6 +204,11 @@ typedef struct un_probe_value {
 } un_probe_value;
 
 void un_values_open(lua_State *L);
+/* User value of each: the table it was made from, if it was. */
+#define UN_VALUE_TABLE 3
+/* Makes the value at index once more, from the table on top of the stack, which it replaces. False:
+ * an error message is there instead. */
+bool un_value_remake(lua_State *L, int index);
 /* NULL if the value at index is not one of ours. */
 un_value *un_value_at(lua_State *L, int index);
 /* Reads by, rotate, about and (when allowed) scale from the table t into a pose. */

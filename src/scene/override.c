@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static size_t key_length(const char *override)
 {
@@ -104,36 +105,97 @@ static void push_value(lua_State *L, const char *override, const char *text)
     }
 }
 
+/* Pushes the next part of a key, a name or the number of an entry as in solids[1], and moves on. */
+static void push_part(lua_State *L, const char *override, const char **key)
+{
+    if (**key == '[') {
+        char *end;
+        long number = strtol(*key + 1, &end, 10);
+        if (*end != ']' || !strchr(".[=", end[1]) || number < 1)
+            fail(L, override, "no entry; write solids[1].friction=0.2, counting from 1");
+        lua_pushinteger(L, number);
+        *key = end + 1;
+    } else {
+        size_t n = strcspn(*key, ".[=");
+        if (!is_name(*key, n)) fail(L, override, "no key; write key=value, as in detail.finest=64");
+        lua_pushlstring(L, *key, n);
+        *key += n;
+    }
+    if (**key == '.') ++*key;
+}
+
+/* Pushes a copy of the table that the value at index was made from. */
+static void push_table_of(lua_State *L, int index)
+{
+    lua_getiuservalue(L, index, UN_VALUE_TABLE);
+    int from = lua_gettop(L);
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, from);) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, from + 1);
+    }
+    lua_remove(L, from);
+}
+
+/* Sets what `key` names inside the value on top of the stack, and leaves the result in its place: a
+ * table is changed, a shape, source or probe made once more from its changed table. */
+static void set_inside(lua_State *L, const char *override, const char *key, const char *path)
+{
+    luaL_checkstack(L, 16, NULL);
+    int index = lua_gettop(L);
+    bool made = un_value_at(L, index) != NULL;
+    if (made) {
+        if (lua_getiuservalue(L, index, UN_VALUE_TABLE) != LUA_TTABLE)
+            fail(L, override, lua_pushfstring(L, "%s holds no keys", path));
+        lua_pop(L, 1);
+        push_table_of(L, index);
+    } else if (lua_istable(L, index)) {
+        lua_pushvalue(L, index);
+    } else {
+        fail(L, override, lua_pushfstring(L, "%s holds no keys", path));
+    }
+    int table = lua_gettop(L);
+    push_part(L, override, &key);
+    bool entry = lua_isinteger(L, table + 1);
+    if (entry)
+        lua_pushfstring(L, "%s[%I]", path, lua_tointeger(L, table + 1));
+    else
+        lua_pushvalue(L, table + 1);
+    const char *part = lua_tostring(L, table + 2);
+    lua_pushvalue(L, table + 1);
+    int type = lua_rawget(L, table);
+    if (entry && type == LUA_TNIL)
+        fail(L, override, lua_pushfstring(L, "%s has %d entries", path, (int)lua_rawlen(L, table)));
+    if (*key == '=') {
+        lua_pop(L, 1);
+        push_value(L, override, key + 1);
+    } else {
+        if (type == LUA_TNIL) {
+            lua_pop(L, 1);
+            lua_newtable(L);
+        }
+        set_inside(L, override, key, part);
+    }
+    lua_pushvalue(L, table + 1);
+    lua_insert(L, -2);
+    lua_rawset(L, table);
+    lua_settop(L, table);
+    if (made && !un_value_remake(L, index)) {
+        const char *reason = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "error";
+        const char *after = strstr(reason, ": ");
+        fail(L, override, lua_pushfstring(L, "%s", after ? after + 2 : reason));
+    }
+    lua_replace(L, index);
+    lua_settop(L, index);
+}
+
 static void apply(lua_State *L, const char *override, int t)
 {
     size_t length = key_length(override);
     if (override[length] != '=') fail(L, override, "no value; write key=value");
     lua_pushvalue(L, t);
-    const char *key = override;
-    for (;;) {
-        luaL_checkstack(L, 12, NULL);
-        size_t n = strcspn(key, ".=");
-        if (!is_name(key, n)) fail(L, override, "no key; write key=value, as in detail.finest=64");
-        lua_pushlstring(L, key, n);
-        key += n;
-        if (*key++ == '=') break;
-        lua_pushvalue(L, -1);
-        int type = lua_rawget(L, -3);
-        if (type == LUA_TNIL) {
-            lua_pop(L, 1);
-            lua_newtable(L);
-            lua_pushvalue(L, -2);
-            lua_pushvalue(L, -2);
-            lua_rawset(L, -5);
-        } else if (type != LUA_TTABLE) {
-            fail(L, override, lua_pushfstring(L, "%s holds no keys", lua_tostring(L, -2)));
-        }
-    }
-    int table = lua_gettop(L) - 1;
-    push_value(L, override, key);
-    lua_pushvalue(L, table + 1);
-    lua_insert(L, -2);
-    lua_rawset(L, table);
+    set_inside(L, override, override, "scene");
 }
 
 void un_apply_overrides(lua_State *L, const un_scene *scene, int t)

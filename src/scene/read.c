@@ -35,6 +35,7 @@ un_scene_def un_scene_def_default(void)
                    .solid_curvature = 1,
                    .strain = 1,
                    .film = 1,
+                   .sources = 1,
                    .camera = {.still = {.fov = 30, .aspect = 16.0 / 9},
                               .eye = -1,
                               .target = -1,
@@ -151,6 +152,13 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
                           "is thinner than a cell along %c: %g m, while a cell is %g m; raise "
                           "detail.finest or the size",
                           "xyz"[a], sides[a], h);
+        /* both its sides are walls, and the grid would have no open node */
+        if (!def->traits->adaptive && sides[a] < h * (1 + 1e-6))
+            un_place_fail(place, "domain.size",
+                          "is one cell thick along %c, and method = \"%s\" needs more than one; "
+                          "raise detail.finest to %d%s",
+                          "xyz"[a], def -> method, 2 * def -> detail.finest,
+                          a == 2 ? ", or give two numbers for a scene in 2D" : "");
     }
     if (!def->traits->adaptive && cells > CELLS_MAX)
         un_place_fail(place, "detail.finest",
@@ -329,6 +337,15 @@ static void read_solids(un_place *place, int t, un_scene *scene)
     un_close_table(place, list);
 }
 
+/* The speed at which a flow leaves the cross-section of its emitter. */
+static void find_speed(const un_place *place, const un_scene *scene, un_source *source)
+{
+    un_vec3 size = scene->def.domain.size;
+    double area = un_shape_shadow(scene->ctx, source->shape, source->velocity, size);
+    if (!(area > 0)) un_place_fail(place, "flow", "leads nowhere: the shape is outside the domain");
+    source->velocity = un_scale(un_normalize(source->velocity), source->flow / area);
+}
+
 static void read_sources(un_place *place, int t, un_scene *scene)
 {
     lua_State *L = place->L;
@@ -349,6 +366,7 @@ static void read_sources(un_place *place, int t, un_scene *scene)
         check_in_plane(&own, "velocity", def, source->velocity);
         lua_getiuservalue(L, -1, 1);
         source->shape = un_build_shape(L, scene, lua_gettop(L));
+        if (source->flow > 0) find_speed(&own, scene, source);
         def->source_count = i + 1;
         lua_pop(L, 2);
     }
@@ -360,16 +378,32 @@ static void check_inside(const un_place *place, const char *number, const un_pro
 {
     const double at[3] = {probe->at.x, probe->at.y, probe->at.z};
     const double sides[3] = {size.x, size.y, size.z};
-    if (probe->kind == UN_PROBE_FRONT && probe->axis == 2 && size.z == 0)
+    bool along = probe->kind == UN_PROBE_FRONT || probe->kind == UN_PROBE_WET;
+    bool whole = along || probe->kind == UN_PROBE_FORCE;
+    if (probe->kind != UN_PROBE_HEIGHT && probe->kind != UN_PROBE_PRESSURE && probe->axis == 2 &&
+        size.z == 0)
         un_place_fail(place, number, "(%s) looks along z, which does not exist in 2D; use x or y",
                       probe->name);
-    if (probe->kind == UN_PROBE_FRONT) return;
+    if (whole || probe->kind == UN_PROBE_FLUX) return;
     for (int a = 0; a < 3; a++)
         if (at[a] < 0 || at[a] > sides[a])
             un_place_fail(place, number,
                           "(%s) lies outside the domain: %c = %g is not between 0 "
                           "and %g",
                           probe->name, "xyz"[a], at[a], sides[a]);
+}
+
+static void find_body(const un_place *place, const char *number, const un_scene_def *def,
+                      un_probe *probe)
+{
+    for (int32_t s = 0; s < def->solid_count; s++)
+        if (strcmp(def->solids[s].name, probe->body) == 0) {
+            probe->solid = s;
+            return;
+        }
+    un_place_fail(place, number,
+                  "(%s) is on a solid named \"%s\", and there is none; give one name = \"%s\"",
+                  probe->name, probe->body, probe->body);
 }
 
 static void read_probes(un_place *place, int t, un_scene *scene)
@@ -383,10 +417,10 @@ static void read_probes(un_place *place, int t, un_scene *scene)
     for (int32_t i = 0; i < count; i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", (int)i + 1);
-        const un_probe_value *value =
-            (un_probe_value *)take_item(place, list, i + 1, UN_VALUE_PROBE,
-                                        "front { ... }, height { ... } or pressure { ... }");
+        const un_probe_value *value = (un_probe_value *)take_item(
+            place, list, i + 1, UN_VALUE_PROBE, "front { ... }, height { ... } or another probe");
         def->probes[i] = value->probe;
+        if (value->probe.kind == UN_PROBE_FORCE) find_body(place, number, def, &def->probes[i]);
         for (int32_t other = 0; other < i; other++)
             if (strcmp(def->probes[other].name, value->probe.name) == 0)
                 un_place_fail(place, number,
@@ -558,10 +592,10 @@ void un_read_scene(lua_State *L, un_scene *scene)
     un_read_sizing(place, t, scene);
     read_output(place, t, def);
     un_read_render(place, t, def);
-    read_probes(place, t, scene);
     read_liquid(place, t, scene);
     read_solids(place, t, scene);
     read_sources(place, t, scene);
+    read_probes(place, t, scene); /* after the solids they are on */
     bool pours = false;
     for (int32_t i = 0; i < def->source_count; i++)
         pours |= def->sources[i].kind == UN_SOURCE_EMITTER;

@@ -60,19 +60,31 @@ typedef struct un_source {
     const un_shape *shape;
     char name[64];
     un_vec3 velocity;
+    double flow;     /* m3/s (2D: m2/s), from which the speed is found; 0: the velocity is given */
     double from, to; /* s; to may be infinite */
     un_matter matter;
     bool has_density, has_viscosity; /* of its own */
 } un_source;
 
-typedef enum un_probe_kind { UN_PROBE_FRONT, UN_PROBE_HEIGHT, UN_PROBE_PRESSURE } un_probe_kind;
+typedef enum un_probe_kind {
+    UN_PROBE_FRONT,
+    UN_PROBE_HEIGHT,
+    UN_PROBE_PRESSURE,
+    UN_PROBE_WET,
+    UN_PROBE_VELOCITY,
+    UN_PROBE_FLUX,
+    UN_PROBE_FORCE
+} un_probe_kind;
 
 typedef struct un_probe {
     un_probe_kind kind;
     char name[64];
-    int32_t axis; /* front: 0 x, 1 y, 2 z */
-    double sign;  /* front: +1 the largest coordinate of the liquid, -1 the smallest */
-    un_vec3 at;   /* height: x and z; pressure: all */
+    int32_t axis;  /* 0 x, 1 y, 2 z; velocity: -1 the speed; flux: across the rectangle */
+    double sign;   /* front, wet: +1 the largest coordinate of the liquid, -1 the smallest */
+    un_vec3 at;    /* height: x and z; pressure, velocity: all; flux: a corner */
+    un_vec3 to;    /* flux: the corner opposite */
+    int32_t solid; /* force: the solid's number */
+    char body[64]; /* force: its name */
 } un_probe;
 
 /* A camera at a given time. */
@@ -143,7 +155,7 @@ typedef struct un_scene_def {
     } solver;
     struct {
         /* Each is a switch and a factor on the sizes that it asks for: 0 off, 1 as documented. */
-        double depth, curvature, solid_curvature, strain, film;
+        double depth, curvature, solid_curvature, strain, film, sources;
         bool has_camera, has_custom;
         un_camera_keys camera; /* has both eye and target; un_scene_camera evaluates it */
         int32_t custom;        /* function of place and time in the sandbox, -1 none */

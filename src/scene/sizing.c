@@ -30,8 +30,8 @@ static void read_term(const un_place *place, int t, const char *key, double *fac
 
 void un_read_sizing(un_place *place, int t, un_scene *scene)
 {
-    static const char *const keys[] = {"depth", "curvature", "solid_curvature", "strain",
-                                       "film",  "camera",    "custom",          NULL};
+    static const char *const keys[] = {"depth",   "curvature", "solid_curvature", "strain", "film",
+                                       "sources", "camera",    "custom",          NULL};
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
     int sizing = un_open_table(place, t, "sizing", "{ depth = true, curvature = true }");
@@ -42,6 +42,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     read_term(place, sizing, "solid_curvature", &def->sizing.solid_curvature);
     read_term(place, sizing, "strain", &def->sizing.strain);
     read_term(place, sizing, "film", &def->sizing.film);
+    read_term(place, sizing, "sources", &def->sizing.sources);
     def->sizing.has_camera =
         un_read_camera(place, sizing, true, (un_range){1, 170, false}, &def->sizing.camera);
     if (un_get_field(place, sizing, "custom")) {

@@ -18,13 +18,37 @@ un_value *un_value_at(lua_State *L, int index)
     return luaL_testudata(L, index, VALUE_TYPE);
 }
 
+/* The registry's name for the constructors. */
+#define CONSTRUCTORS "undine constructors"
+
 static void *new_value(lua_State *L, size_t size, un_value_tag tag, const un_place *place)
 {
-    un_value *value = lua_newuserdatauv(L, size, 2);
+    un_value *value = lua_newuserdatauv(L, size, UN_VALUE_TABLE);
     memset(value, 0, size);
     *value = (un_value){tag, place->line, place->root};
     luaL_setmetatable(L, VALUE_TYPE);
+    if (lua_istable(L, 1)) {
+        lua_pushvalue(L, 1);
+        lua_setiuservalue(L, -2, UN_VALUE_TABLE);
+    }
     return value;
+}
+
+bool un_value_remake(lua_State *L, int index)
+{
+    const un_value *value = un_value_at(L, index);
+    int32_t line = value->line;
+    lua_getfield(L, LUA_REGISTRYINDEX, CONSTRUCTORS);
+    lua_getfield(L, -1, value->kind);
+    lua_remove(L, -2);
+    lua_insert(L, -2);
+    int lua_status = lua_pcall(L, 1, 1, 0);
+    if (lua_status != LUA_OK) {
+        un_sandbox_check_final(L, lua_status);
+        return false;
+    }
+    un_value_at(L, -1)->line = line;
+    return true;
 }
 
 static void check_argument(const un_place *place, const char *usage)
@@ -447,8 +471,8 @@ static int make_solid(lua_State *L)
 
 static int make_source(lua_State *L, un_source_kind kind)
 {
-    static const char *const emitter_keys[] = {"shape",   "velocity",  "from", "to",
-                                               "density", "viscosity", NULL};
+    static const char *const emitter_keys[] = {"shape", "velocity", "flow",      "from",
+                                               "to",    "density",  "viscosity", NULL};
     static const char *const drain_keys[] = {"shape", "from", "to", NULL};
     bool emits = kind == UN_SOURCE_EMITTER;
     const char *usage = emits ? "emitter { shape = sphere { ... }, velocity = {1, 0, 0} }"
@@ -462,6 +486,12 @@ static int make_source(lua_State *L, un_source_kind kind)
     source->kind = kind;
     source->to = INFINITY;
     un_read_point(&place, 1, "velocity", &source->velocity, NULL);
+    if (un_read_number(&place, 1, "flow", (un_range){0, 1e12, true}, &source->flow) &&
+        !(un_length(source->velocity) > 0))
+        un_place_fail(&place, "flow",
+                      "needs a velocity for its direction, as in flow = %g, velocity = {0, -1, 0}; "
+                      "the speed is found from the flow",
+                      source->flow);
     if (emits) un_read_emitted(&place, 1, source);
     un_read_number(&place, 1, "from", (un_range){0, 1e9, false}, &source->from);
     /* math.huge is the same as leaving it out. */
@@ -499,21 +529,37 @@ static void name_probe(const un_place *place, un_probe_value *value)
         un_place_fail(place, "name", "= \"time\" is taken by the first column; choose another");
 }
 
-static int make_front(lua_State *L)
+/* A probe along an axis of the domain. */
+static un_probe *new_axis_probe(lua_State *L, const un_place *place, un_probe_kind kind)
 {
-    static const char usage[] = "front { axis = \"x\" }";
-    static const char *const keys[] = {"axis", "name", NULL};
     static const char *const axes[] = {"x", "y", "z", "-x", "-y", "-z", NULL};
-    un_place place = un_place_of_caller(L, "front");
-    check_argument(&place, usage);
-    un_check_keys(&place, 1, keys, false);
-    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
+    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, place);
     char axis[4] = "x";
-    un_read_word(&place, 1, "axis", axes, NULL, axis, sizeof axis);
-    value->probe.kind = UN_PROBE_FRONT;
+    un_read_word(place, 1, "axis", axes, NULL, axis, sizeof axis);
+    value->probe.kind = kind;
     value->probe.sign = axis[0] == '-' ? -1 : 1;
     value->probe.axis = axis[axis[0] == '-'] - 'x';
-    name_probe(&place, value);
+    name_probe(place, value);
+    return &value->probe;
+}
+
+static int make_front(lua_State *L)
+{
+    static const char *const keys[] = {"axis", "name", NULL};
+    un_place place = un_place_of_caller(L, "front");
+    check_argument(&place, "front { axis = \"x\" }");
+    un_check_keys(&place, 1, keys, false);
+    new_axis_probe(L, &place, UN_PROBE_FRONT);
+    return 1;
+}
+
+static int make_wet(lua_State *L)
+{
+    static const char *const keys[] = {"axis", "name", NULL};
+    un_place place = un_place_of_caller(L, "wet");
+    check_argument(&place, "wet { axis = \"x\" }");
+    un_check_keys(&place, 1, keys, false);
+    new_axis_probe(L, &place, UN_PROBE_WET);
     return 1;
 }
 
@@ -551,6 +597,79 @@ static int make_pressure(lua_State *L)
     return 1;
 }
 
+/* "x", "y" or "z"; false: there is none. */
+static bool read_axis(const un_place *place, int32_t *axis)
+{
+    static const char *const axes[] = {"x", "y", "z", NULL};
+    char word[4];
+    if (!un_read_word(place, 1, "axis", axes, NULL, word, sizeof word)) return false;
+    *axis = word[0] - 'x';
+    return true;
+}
+
+static int make_velocity(lua_State *L)
+{
+    static const char usage[] = "velocity { at = {x, y, z}, axis = \"x\" }";
+    static const char *const keys[] = {"at", "axis", "name", NULL};
+    un_place place = un_place_of_caller(L, "velocity");
+    check_argument(&place, usage);
+    un_check_keys(&place, 1, keys, false);
+    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
+    value->probe.kind = UN_PROBE_VELOCITY;
+    value->probe.at = need_point(&place, "at", usage);
+    if (!read_axis(&place, &value->probe.axis)) value->probe.axis = -1;
+    name_probe(&place, value);
+    return 1;
+}
+
+static int make_flux(lua_State *L)
+{
+    static const char usage[] = "flux { min = {0.5, 0, 0}, max = {0.5, 1, 1} }";
+    static const char *const keys[] = {"min", "max", "name", NULL};
+    un_place place = un_place_of_caller(L, "flux");
+    check_argument(&place, usage);
+    un_check_keys(&place, 1, keys, false);
+    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
+    un_probe *probe = &value->probe;
+    probe->kind = UN_PROBE_FLUX;
+    probe->at = need_point(&place, "min", usage);
+    probe->to = need_point(&place, "max", usage);
+    const double side[3] = {probe->to.x - probe->at.x, probe->to.y - probe->at.y,
+                            probe->to.z - probe->at.z};
+    int same = 0;
+    for (int a = 2; a >= 0; a--) {
+        if (side[a] < 0) un_place_fail(&place, "max", "must not be below min");
+        if (side[a] != 0) continue;
+        if (a < 2 || same == 0) probe->axis = a; /* in 2D z is 0 for both */
+        same++;
+    }
+    if (same == 0 || same > 2)
+        un_place_fail(&place, NULL, "needs a rectangle across an axis, as in %s", usage);
+    name_probe(&place, value);
+    return 1;
+}
+
+static int make_force(lua_State *L)
+{
+    static const char usage[] = "force { body = \"gate\", axis = \"x\" }";
+    static const char *const keys[] = {"body", "axis", "name", NULL};
+    un_place place = un_place_of_caller(L, "force");
+    check_argument(&place, usage);
+    un_check_keys(&place, 1, keys, false);
+    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
+    value->probe.kind = UN_PROBE_FORCE;
+    value->probe.axis = 1;
+    read_axis(&place, &value->probe.axis);
+    if (!un_get_field(&place, 1, "body")) missing(&place, "body", usage);
+    if (lua_type(L, -1) != LUA_TSTRING)
+        un_place_fail(&place, "body", "must be the name of a solid in quotes, got %s",
+                      un_describe(L, -1).text);
+    snprintf(value->probe.body, sizeof value->probe.body, "%s", lua_tostring(L, -1));
+    lua_pop(L, 1);
+    name_probe(&place, value);
+    return 1;
+}
+
 /* ---- scene ---- */
 
 static int take_scene(lua_State *L)
@@ -579,6 +698,8 @@ void un_values_open(lua_State *L)
         {"solid", make_solid},       {"emitter", make_emitter},
         {"drain", make_drain},       {"front", make_front},
         {"height", make_height},     {"pressure", make_pressure},
+        {"wet", make_wet},           {"velocity", make_velocity},
+        {"flux", make_flux},         {"force", make_force},
         {"scene", take_scene},       {NULL, NULL},
     };
     luaL_newmetatable(L, VALUE_TYPE);
@@ -586,5 +707,8 @@ void un_values_open(lua_State *L)
     lua_setfield(L, -2, "__metatable");
     lua_pushglobaltable(L);
     luaL_setfuncs(L, functions, 0);
+    lua_newtable(L);
+    luaL_setfuncs(L, functions, 0);
+    lua_setfield(L, LUA_REGISTRYINDEX, CONSTRUCTORS);
     lua_settop(L, 0);
 }

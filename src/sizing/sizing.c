@@ -20,7 +20,8 @@
  * radius lets cells grow as fast as a balanced tree can and leaves fine liquid beside coarse cells,
  * where particles get stuck; here d = GRADE |phi|, and the same bound holds along the surface
  * (un_sizing_limit). The bound also carries sizes from the surface to the nodes around it, for
- * which the paper extrapolates. (5) Shallow liquid over a wall has a term of its own, FILM. */
+ * which the paper extrapolates. (5) Shallow liquid over a wall has a term of its own, FILM, and so
+ * have emitters and drains, SOURCE. */
 #include "sizing/sizing.h"
 
 /* A cell's edge times the curvature: a ridge of radius R has cells of R / 2, a ball cells of R / 4.
@@ -56,6 +57,9 @@
 /* A cell's edge over the thickness of the solid next to it: larger ones see little of the space at
  * its edges and corners. */
 #define THIN 0.5
+/* A cell's edge over the width of an emitter or a drain, in it. Liquid that a drain takes from
+ * larger cells leaves no hole that the level set could see, and nothing flows after it. */
+#define SOURCE 0.25
 /* Growth of cells per distance: two to three layers of each size. */
 #define GRADE 0.3
 /* The coarsest surface cell over the coarsest cell; the paper's Table 1 has 1/2 to 1/4. At 1/2 a
@@ -80,7 +84,7 @@ typedef struct sizing_args {
     const float *phi; /* of the surface whose curvature is computed */
     double h, coarsest, surface;
     double depth, curvature, solid, strain; /* edges: times |phi|, over kappa, kappa_s, |e| */
-    double film;                            /* times thickness */
+    double film, mouth;                     /* times thickness; times a source's width */
     double reach;                           /* |phi| beyond which only depth counts */
     uint8_t *band;                          /* nodes where curvature is computed */
     float *kappa[2];                        /* at nodes */
@@ -279,6 +283,58 @@ static void use_narrow(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* ---- sources ---- */
+
+static double box_distance(const un_box3 *box, un_vec3 x)
+{
+    un_vec3 out = un_max3(un_sub(box->min, x), un_sub(x, box->max));
+    return un_length(un_max3(out, un_v3(0, 0, 0)));
+}
+
+/* Open sources, and the sizes they ask for. */
+typedef struct mouths {
+    sizing_args *sizing;
+    int32_t count;
+    struct mouth {
+        const un_shape *shape;
+        un_box3 box;
+        double size;
+    } * mouth;
+} mouths;
+
+static void use_mouths(void *arg, int64_t begin, int64_t end)
+{
+    const mouths *m = arg;
+    sizing_args *a = m->sizing;
+    for (int64_t n = begin; n < end; n++) {
+        if (!a->nodes->used[n]) continue;
+        un_vec3 x = a->nodes->x[n];
+        for (int32_t s = 0; s < m->count; s++) {
+            const struct mouth *mouth = &m->mouth[s];
+            if (mouth->size + GRADE * box_distance(&mouth->box, x) >= a->size[n]) continue;
+            double size = mouth->size + GRADE * fmax(0, un_shape_distance(mouth->shape, x));
+            if (size < a->size[n]) a->size[n] = (float)size;
+        }
+    }
+}
+
+static un_status use_sources(sizing_args *a, un_context *ctx, un_arena *arena)
+{
+    const un_sources *sources = a->def->sources;
+    const un_scene_def *scene = &a->def->scene->def;
+    mouths m = {.sizing = a};
+    m.mouth = un_arena_alloc(arena, (size_t)scene->source_count + 1, sizeof *m.mouth);
+    if (!m.mouth) return UN_ERROR_MEMORY;
+    for (int32_t s = 0; s < scene->source_count; s++) {
+        const un_source *source = &scene->sources[s];
+        double size = fmax(a->def->scale * a->mouth * sources->emission[s].width, a->h);
+        if (!un_source_active(source, a->def->time) || size >= a->coarsest) continue;
+        m.mouth[m.count++] = (struct mouth){source->shape, un_shape_bounds(source->shape), size};
+    }
+    if (m.count > 0) un_parallel_for(ctx, a->nodes->count, 1024, use_mouths, &m);
+    return UN_OK;
+}
+
 /* ---- custom ---- */
 
 static un_status use_custom(sizing_args *a, un_arena *arena)
@@ -354,12 +410,13 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
                         .curvature = CURVATURE * scene->sizing.curvature,
                         .solid = SOLID_CURVATURE * scene->sizing.solid_curvature,
                         .strain = STRAIN * scene_speed(scene) * scene->sizing.strain,
-                        .film = FILM * scene->sizing.film};
+                        .film = FILM * scene->sizing.film,
+                        .mouth = SOURCE * scene->sizing.sources};
     sizing_args *a = &args;
     bool any = scene->sizing.depth > 0 || scene->sizing.curvature > 0 ||
                scene->sizing.solid_curvature > 0 || scene->sizing.strain > 0 ||
                scene->sizing.film > 0;
-    /* With every term off the sizes are the custom formula's alone. */
+    /* With all of these off the sizes are those of custom and sources alone. */
     a->surface = any ? fmax(SURFACE_SHARE * a->coarsest, a->h) : a->coarsest;
     a->reach = a->depth > 0 ? a->surface / a->depth : INFINITY;
     if (scene->sizing.has_camera) {
@@ -372,6 +429,7 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
     un_parallel_for(ctx, nodes->count, 4096, combine, a);
     if (a->film > 0 && def->wall) un_parallel_for(ctx, nodes->count, 1024, use_film, a);
     if (a->solid > 0 && def->narrow) un_parallel_for(ctx, nodes->count, 8192, use_narrow, a);
+    if (a->mouth > 0 && def->sources) UN_TRY(use_sources(a, ctx, arena));
     if (scene->sizing.has_custom) UN_TRY(use_custom(a, arena));
     double grade = fmin(1, GRADE * fmax(1, scene->sizing.depth));
     return un_sizing_limit(ctx, arena, size, nodes, grade);

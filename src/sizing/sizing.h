@@ -1,6 +1,6 @@
 /* Sizing: the wanted edge of cells S(x), m [Ando13 section 4, eq. 15].
  *
- *     S = min(custom, film, max(depth, V(min(curvature, solid curvature, strain))))
+ *     S = min(custom, source, film, max(depth, V(min(curvature, solid curvature, strain))))
  *
  * each between the finest and the coarsest cell; V lets through what the camera sees and gives the
  * coarsest surface cell elsewhere. Evaluated at nodes, which any mesh can provide, then limited so
@@ -12,6 +12,7 @@
 #include "mesh/mesh.h"
 #include "particles/particles.h"
 #include "scene/scene.h"
+#include "sources/sources.h"
 
 /* ---- nodes: where sizes are evaluated, on any mesh ---- */
 
@@ -89,13 +90,14 @@ static inline int32_t un_sizing_listed(const un_sizing_nodes *nodes, int64_t n)
 typedef struct un_sizing_def {
     const un_scene *scene;
     const un_sizing_nodes *nodes;
-    const float *phi;        /* at nodes: the liquid's level set; may be infinite */
-    const float *wall;       /* at nodes: distance to solids and closed sides; NULL: none */
-    const float *solid;      /* at nodes: distance to solids, negative inside; NULL: none */
-    const float *narrow;     /* at nodes near solids: how thick these are there; NULL: unknown */
-    const un_vec3 *velocity; /* at nodes, right where phi < 0; NULL: no strain yet */
-    double time;             /* s, for camera and custom */
-    double scale;            /* of all sizes, from the budget; 1: none */
+    const float *phi;          /* at nodes: the liquid's level set; may be infinite */
+    const float *wall;         /* at nodes: distance to solids and closed sides; NULL: none */
+    const float *solid;        /* at nodes: distance to solids, negative inside; NULL: none */
+    const float *narrow;       /* at nodes near solids: how thick these are there; NULL: unknown */
+    const un_vec3 *velocity;   /* at nodes, right where phi < 0; NULL: no strain yet */
+    const un_sources *sources; /* NULL: none */
+    double time;               /* s, for camera and custom */
+    double scale;              /* of all sizes, from the budget; 1: none */
 } un_sizing_def;
 
 /* size: at nodes; those that do not matter get the coarsest. Runs Lua when the scene has a camera

@@ -1,8 +1,9 @@
 /* The ledger of volume [Ibayashi18 section 9].
  *
  * It keeps account of the volume at the start, the volume that emitters added and the volume that
- * left. A method measures the liquid inside its level set, and the difference becomes a small
- * divergence in the next projection. A small error is corrected over VOLUME_TIME, so that a tank at
+ * left. A method measures its liquid: what is thick by the level set, what is thinner than that
+ * sees by the particles (surface/thick.c). The difference becomes a small divergence in the next
+ * projection. A small error is corrected over VOLUME_TIME, so that a tank at
  * rest is not stirred. The rate grows with the error: an error of one per cent is corrected forty
  * times as fast. */
 #include "sources/sources.h"
@@ -11,10 +12,11 @@
 #define VOLUME_ERROR 0.00025 /* relative error that is corrected twice as fast */
 #define VOLUME_RATE_MAX 0.5  /* 1/s */
 
-void un_ledger_weigh(un_ledger *l, double found)
+void un_ledger_weigh(un_ledger *l, double found, double carried)
 {
     double expected = un_ledger_expected(l);
     l->found = found;
+    l->carried = carried;
     l->error = expected > 0 ? (found - expected) / expected : 0;
 }
 

@@ -1,12 +1,19 @@
 /* The schedule of emitters, drains and open sides. */
 #include "sources/sources.h"
 
+/* Along each side of a source's box: its width is right to a tenth. */
+#define WIDTH_SAMPLES 16
+
 un_status un_sources_init(un_sources *s, un_context *ctx, const un_scene_def *def,
                           const un_grid *grid, const un_walls *walls)
 {
     *s = (un_sources){.ctx = ctx, .def = def, .grid = grid, .walls = walls};
     s->emission = un_alloc_zero(ctx, (size_t)def->source_count + 1, sizeof *s->emission);
-    return s->emission ? UN_OK : UN_ERROR_MEMORY;
+    if (!s->emission) return UN_ERROR_MEMORY;
+    for (int32_t n = 0; n < def->source_count; n++)
+        s->emission[n].width =
+            2 * un_shape_depth(ctx, def->sources[n].shape, NULL, def->domain.size, WIDTH_SAMPLES);
+    return UN_OK;
 }
 
 void un_sources_free(un_sources *s)

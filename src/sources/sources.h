@@ -14,14 +14,15 @@
 typedef struct un_ledger {
     double start, in, out; /* at the start; added; removed */
     double found, error;   /* last measured; relative to the expected volume */
+    double carried;        /* by the particles, when last measured */
 } un_ledger;
 
 static inline double un_ledger_expected(const un_ledger *ledger)
 {
     return ledger->start + ledger->in - ledger->out;
 }
-/* Enters the measured volume and updates the error. */
-void un_ledger_weigh(un_ledger *ledger, double found);
+/* Enters the measured volume, updates the error. carried: by the particles; found without any. */
+void un_ledger_weigh(un_ledger *ledger, double found, double carried);
 /* The divergence that corrects the error, 1/s: gentle, bounded. */
 double un_ledger_expansion(const un_ledger *ledger);
 
@@ -31,6 +32,8 @@ double un_ledger_expansion(const un_ledger *ledger);
 typedef struct un_emission {
     un_vec3 shift; /* of its seeding lattice so far, m */
     bool started;
+    double share; /* of a half cell's volume that its particle carries; 0: not found yet */
+    double width; /* of the source's shape where it is widest, m: its narrowest extent there */
 } un_emission;
 
 typedef struct un_sources {

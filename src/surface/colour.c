@@ -507,6 +507,7 @@ typedef struct volume_args {
     const float *phi;
     const un_grid *grid;
     const un_walls *walls;
+    const uint8_t *thick;
 } volume_args;
 
 /* A cut cell counts with its volume below the plane given by phi and its gradient. */
@@ -521,7 +522,7 @@ UN_KERNEL double volume_in(const volume_args *a, int64_t begin, int64_t end, int
             int64_t c = un_grid_cell(g, i, j, k);
             const float *phi = a->phi + c;
             double open = a->walls->volume[c], d = phi[0] / g->h;
-            if (open <= 0 || d >= 0.87) continue;
+            if (open <= 0 || d >= 0.87 || (a->thick && !a->thick[c])) continue;
             if (d <= -0.87) {
                 sum += open;
                 continue;
@@ -549,9 +550,9 @@ static double volume_rows(void *arg, int64_t begin, int64_t end)
 }
 
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
-                        const un_walls *walls)
+                        const un_walls *walls, const uint8_t *thick)
 {
-    volume_args a = {phi, grid, walls};
+    volume_args a = {phi, grid, walls, thick};
     double cells = un_parallel_sum(ctx, (int64_t)grid->n[1] * grid->n[2], volume_rows, &a);
     return grid->dim == 2 ? cells * grid->volume : cells * grid->h * grid->h * grid->h;
 }

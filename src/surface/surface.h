@@ -18,9 +18,9 @@ un_status un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid
 un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
                               const un_bins *bins, const un_particles *particles,
                               const un_walls *walls, const float *normalizer);
-/* Volume where phi < 0 in open space, m3 (2D: m2). */
+/* Volume where phi < 0 in open space, m3 (2D: m2). thick: of these cells only; NULL: of all. */
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
-                        const un_walls *walls);
+                        const un_walls *walls, const uint8_t *thick);
 /* The distance to a flat surface at which the colour is c, in cells; and its inverse. */
 double un_colour_distance(double c);
 double un_colour_profile(double s);
@@ -33,6 +33,13 @@ double un_colour_tets_profile(double phi, double h);
  * smoothed. */
 un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *colour,
                          const float *volume, const un_tets *mesh, const un_tet_walls *walls);
+
+/* Cells, or tets, where liquid is thick enough for the level set to tell its volume: 1, others 0
+ * (thick.c). From the arena. */
+un_status un_surface_thick_grid(un_context *ctx, un_arena *arena, uint8_t **thick, const float *phi,
+                                const un_grid *grid, const un_walls *walls);
+un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thick, const float *phi,
+                                const un_tets *mesh, const un_tet_walls *walls);
 
 /* ---- output surface (mesher.c, contour.c, smooth.c) ---- */
 
@@ -157,9 +164,10 @@ un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const
 /* Makes phi a distance: nodes of cut tets keep sign and crossings and get distances to the linear
  * surface; all others get the distance found along the mesh (tet_distance.c). */
 un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh);
-/* Volume where phi < 0, weighted with the open share of each tet (NULL: 1). */
+/* Volume where phi < 0, weighted with the open share of each tet (NULL: 1). thick: of these tets
+ * only; NULL: of all. */
 double un_tets_liquid_volume(un_context *ctx, const float *phi, const un_tets *mesh,
-                             const float *open);
+                             const float *open, const uint8_t *thick);
 /* Number of tets that have a node where phi < 0. */
 int64_t un_tets_wet_count(un_context *ctx, float *phi, const un_tets *mesh);
 

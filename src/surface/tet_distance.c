@@ -394,6 +394,7 @@ un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const
 typedef struct volume_args {
     const un_tets *mesh;
     const float *phi, *open;
+    const uint8_t *thick;
 } volume_args;
 
 static double tet_volumes(void *arg, int64_t begin, int64_t end)
@@ -403,6 +404,7 @@ static double tet_volumes(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         double v[4];
         int32_t liquid = 0;
+        if (a->thick && !a->thick[t]) continue;
         for (int32_t c = 0; c < 4; c++) {
             float phi = a->phi[a->mesh->tet[t][c]];
             liquid += un_cut_liquid(phi);
@@ -417,8 +419,8 @@ static double tet_volumes(void *arg, int64_t begin, int64_t end)
 }
 
 double un_tets_liquid_volume(un_context *ctx, const float *phi, const un_tets *mesh,
-                             const float *open)
+                             const float *open, const uint8_t *thick)
 {
-    volume_args a = {mesh, phi, open};
+    volume_args a = {mesh, phi, open, thick};
     return un_parallel_sum(ctx, mesh->tet_count, tet_volumes, &a);
 }

@@ -31,6 +31,7 @@ typedef struct mark_args {
     un_markers *markers;
     const un_tets *mesh;
     const float *phi, *wall;
+    const uint8_t *thick;
     const un_cling *cling;
 } mark_args;
 
@@ -75,16 +76,16 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         p->flags[q] = (uint8_t)(wet ? of_liquid : UN_PARTICLE_BALLISTIC);
         if (!wet)
             sums[0] += 1;
-        else if (depth < 0)
+        else if (depth < 0 && (!a->thick || a->thick[t]))
             sums[1] += p->volume[q];
     }
 }
 
 double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mesh, const float *phi,
-                        const float *wall, const un_cling *cling)
+                        const float *wall, const uint8_t *thick, const un_cling *cling)
 {
     double sums[2];
-    mark_args a = {markers, mesh, phi, wall, cling};
+    mark_args a = {markers, mesh, phi, wall, thick, cling};
     un_parallel_sums(ctx, markers->particles.count, 2, mark_particles, &a, sums);
     markers->ballistic = (int64_t)sums[0];
     return sums[1];
@@ -96,6 +97,7 @@ typedef struct grid_args {
     un_particles *particles;
     const float *phi;
     const un_grid *grid;
+    const uint8_t *thick;
 } grid_args;
 
 UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, double *sums, int dim)
@@ -103,7 +105,8 @@ UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, doub
     un_particles *p = a->particles;
     const un_grid *g = a->grid;
     for (int64_t q = begin; q < end; q++) {
-        un_stencil t = un_grid_stencil_in(g, un_particle_position(p, q), 0.5, dim);
+        un_vec3 x = un_particle_position(p, q);
+        un_stencil t = un_grid_stencil_in(g, x, 0.5, dim);
         const float *v = a->phi + t.base;
         int64_t sy = g->stride[1], sz = g->stride[2];
         bool wet = v[0] < 0 || v[1] < 0 || v[sy] < 0 || v[sy + 1] < 0;
@@ -112,7 +115,8 @@ UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, doub
         p->flags[q] = wet ? 0 : UN_PARTICLE_BALLISTIC;
         if (!wet)
             sums[0] += 1;
-        else if (un_grid_sample_in(g, a->phi, un_particle_position(p, q), dim) < 0)
+        else if ((!a->thick || a->thick[un_grid_stencil_in(g, x, 0, dim).base]) &&
+                 un_grid_sample_in(g, a->phi, x, dim) < 0)
             sums[1] += p->volume[q];
     }
 }
@@ -124,9 +128,9 @@ static void mark_grid(void *arg, int64_t begin, int64_t end, double *sums)
 }
 
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
-                                   const un_grid *grid, double *volume_inside)
+                                   const un_grid *grid, const uint8_t *thick, double *volume_inside)
 {
-    grid_args a = {particles, phi, grid};
+    grid_args a = {particles, phi, grid, thick};
     double sums[2];
     un_parallel_sums(ctx, particles->count, 2, mark_grid, &a, sums);
     *volume_inside = sums[1];

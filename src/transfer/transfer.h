@@ -204,14 +204,15 @@ double un_cling_reach(const un_cling *cling, double radius);
 
 /* On the grid: marks particles as ballistic if none of the eight (2D: four) cells whose centres
  * surround them is liquid (phi < 0). Returns their number, and the volume of particles where
- * phi < 0. */
+ * phi < 0 in `thick` cells (NULL: in all). */
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
-                                   const un_grid *grid, double *volume_inside);
+                                   const un_grid *grid, const uint8_t *thick,
+                                   double *volume_inside);
 /* On tets: also sets depth, normal and distance to walls of each particle, from the level set phi
  * and the distance to walls at nodes. Counts ballistic particles; returns the volume of particles
- * where phi < 0. */
+ * where phi < 0 in `thick` tets (NULL: in all). */
 double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mesh, const float *phi,
-                        const float *wall, const un_cling *cling);
+                        const float *wall, const uint8_t *thick, const un_cling *cling);
 
 /* Volume that emitters added inside the liquid, at nodes, m3: the next projection makes room for
  * it. */

@@ -613,6 +613,29 @@ static void survives_failing_allocations(void **state)
     check_allocation_failures(make_all, NULL, 100);
 }
 
+/* The shadow of a ball is a disc, of a box what the direction makes of it; both are cut to the
+ * domain, and lines in 2D. */
+static void shadows_and_depths(void **state)
+{
+    (void)state;
+    fixture f = start();
+    un_vec3 room = un_v3(1, 1, 1), plane = un_v3(1, 1, 0);
+    un_shape *ball, *box;
+    check_ok(f.ctx, un_shape_sphere(f.set, un_v3(0.5, 0.4, 0.3), 0.2, &ball));
+    check_ok(f.ctx, un_shape_box(f.set, un_v3(0.2, 0.3, -0.5), un_v3(0.4, 0.6, 0.5), &box));
+    double disc = UN_PI * 0.04;
+    check_near(un_shape_shadow(f.ctx, ball, un_v3(0, -3, 0), room), disc, 2e-3 * disc);
+    check_near(un_shape_shadow(f.ctx, ball, un_v3(1, 2, -2), room), disc, 2e-3 * disc);
+    check_near(un_shape_shadow(f.ctx, box, un_v3(1, 0, 0), room), 0.3 * 0.5, 1e-3);
+    check_near(un_shape_shadow(f.ctx, box, un_v3(0, 0, 1), room), 0.06, 6e-4);
+    check_near(un_shape_shadow(f.ctx, box, un_v3(3, 4, 0), room), 0.5 * (0.16 + 0.18), 2e-3);
+    check_near(un_shape_shadow(f.ctx, box, un_v3(3, 4, 0), plane), 0.16 + 0.18, 4e-3);
+    check_near(un_shape_shadow(f.ctx, ball, un_v3(1, 0, 0), un_v3(0.2, 1, 1)), 0, 0);
+    check_near(2 * un_shape_depth(f.ctx, ball, NULL, room, 32), 0.4, 0.03);
+    check_near(2 * un_shape_depth(f.ctx, box, NULL, room, 32), 0.2, 0.01);
+    finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -627,6 +650,7 @@ int main(void)
         cmocka_unit_test(sampled_shapes),
         cmocka_unit_test(odd_samples),
         cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(shadows_and_depths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

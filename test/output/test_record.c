@@ -9,7 +9,7 @@ static const char head[] =
     "step,frame,time,dt,particles,ballistic,cells,nodes,volume,volume_error,energy_kinetic,"
     "energy_potential,momentum_x,momentum_y,momentum_z,max_speed,max_divergence,"
     "pressure_iterations,pressure_residual,bytes,seconds,seconds_advect,seconds_pressure,"
-    "seconds_surface\n";
+    "seconds_surface,volume_particles\n";
 
 static un_step step_of(int i)
 {
@@ -23,6 +23,7 @@ static un_step step_of(int i)
                      .nodes = 729,
                      .volume = 0.3 + i * 1e-17,
                      .volume_error = i == 2 ? -0.02 : 1e-3 * i,
+                     .volume_particles = 0.29,
                      .energy_kinetic = 1.0 / 3,
                      .momentum = {1, -2, 3},
                      .max_speed = i == 1 ? 4.5 : 1,
@@ -80,7 +81,7 @@ static void stats_columns_and_bits(void **state)
     const char *row = strchr(strchr(text, '\n') + 1, '\n') + 1;
     const char *expected =
         "1,1,0.020833333333333332,0.020833333333333332,1010,3,512,729,0.3,0.001,"
-        "0.3333333333333333,0,1,-2,3,4.5,nan,12,3.3e-05,1000001,0.5,0.1,0.2,0.05\n";
+        "0.3333333333333333,0,1,-2,3,4.5,nan,12,3.3e-05,1000001,0.5,0.1,0.2,0.05,0.29\n";
     assert_memory_equal(row, expected, strlen(expected));
     un_free(ctx, text);
     check_context_end(ctx);
@@ -101,8 +102,8 @@ static void viscous_methods_tell_their_iterations(void **state)
     check_ok(ctx, un_table_close(table));
     char *text;
     check_ok(ctx, un_file_read(ctx, scratch_path("stats.csv"), &text, NULL));
-    assert_non_null(strstr(text, ",seconds_viscosity,viscous_iterations\n"));
-    assert_non_null(strstr(text, ",0.1,0.2,17\n"));
+    assert_non_null(strstr(text, ",seconds_viscosity,viscous_iterations,volume_particles\n"));
+    assert_non_null(strstr(text, ",0.1,0.2,17,0.29\n"));
     un_free(ctx, text);
     check_context_end(ctx);
 }
@@ -268,7 +269,7 @@ static void garbage(void **state)
     assert_int_equal(info.frames_planned, 0);
 
     const char *const bad_rows[] = {"1,2,3\n", "a,b\n", "\n",
-                                    "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\n",
+                                    "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\n",
                                     ",,,,,,,,,,,,,,,,,,,,,,,\n"};
     for (size_t i = 0; i < sizeof bad_rows / sizeof *bad_rows; i++) {
         char text[2000];
@@ -299,7 +300,7 @@ static void empty_and_huge_values(void **state)
     char text[2000];
     int length = snprintf(text, sizeof text,
                           "%s1e300,1,-inf,nan,1e300,1,1,1,nan,nan,1,1,1,1,1,nan,1,1,1,inf,nan,"
-                          "nan,1,1\n",
+                          "nan,1,1,1\n",
                           head);
     scratch_write("run.json", "{}", 2);
     scratch_write("stats.csv", text, (size_t)length);

@@ -103,12 +103,12 @@ for file in scene.lua run.json stats.csv probes.csv surface.pvd particles.pvd \
 done
 expect 0 "frames      3 of 3" info out/drop
 expect 0 "8 x 8 x 8" info out/drop
-expect 0 "frame 2 of 2" run drop.lua -o set --frames 2 --threads 1 --set detail.finest=4 --memory 1G
-grep -q '"cells": \[4, 4, 4\]' set/run.json || fail "--set was not heard"
+expect 0 "frame 2 of 2" run drop.lua -o set --frames 2 --threads 1 --set detail.finest=10 --memory 1G
+grep -q '"cells": \[10, 10, 10\]' set/run.json || fail "--set was not heard"
 expect 0 "frame 1 of 1" run set/scene.lua -oagain --frames=1
 expect 0 "done: 0 frames" run drop.lua -o start --frames 0
 [ -s start/frames/0000/surface.ply ] && [ ! -e start/frames/0001 ] || fail "--frames 0 is the start alone"
-grep -q '"cells": \[4, 4, 4\]' again/run.json || fail "scene.lua forgot an override"
+grep -q '"cells": \[10, 10, 10\]' again/run.json || fail "scene.lua forgot an override"
 "$program" run drop.lua -o quiet --quiet >out.txt 2>&1 || fail "--quiet"
 [ ! -s out.txt ] || fail "--quiet says $(cat out.txt)"
 "$program" run drop.lua -o json --json >out.txt 2>err.txt || fail "--json"

@@ -38,7 +38,7 @@ for name in ("stats.csv", "probes.csv", "bodies.csv"):
     head = lines[0].split(",")
     if name == "stats.csv":
         check(head[:len(COLUMNS)] == COLUMNS, f"{name}: head {head}")
-        check(all(h.startswith("seconds_") or h == "viscous_iterations"
+        check(all(h.startswith("seconds_") or h in ("viscous_iterations", "volume_particles")
                   for h in head[len(COLUMNS):]), f"{name}: head {head}")
     else:
         check(head[0] == "time", f"{name}: head {head}")

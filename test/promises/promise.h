@@ -21,6 +21,11 @@ static inline bool method_is_viscous(const un_method *method)
     return method->traits.viscous;
 }
 
+static inline bool method_is_adaptive(const un_method *method)
+{
+    return method->traits.adaptive;
+}
+
 /* Does it take scenes of two dimensions? */
 static inline bool method_is_flat(const un_method *method)
 {

@@ -33,8 +33,8 @@ static const extreme extremes[] = {
      "scene { gravity = {0, -1e4, 0}, fluid = { density = 1e6 }, detail = { coarsest = 4, finest ="
      " 8 }, liquid = { box { min = {0, 0.3, -1}, max = {0.4, 0.9, 1} } } }",
      0.01, 24},
-    {"one cell across",
-     "scene { domain = { size = {1, 0.25, 0.25} }, detail = { coarsest = 4, finest = 4 },"
+    {"little more than one cell across",
+     "scene { domain = { size = {1, 0.26, 0.26} }, detail = { coarsest = 4, finest = 4 },"
      " liquid = { box { min = {0, 0, -1}, max = {0.5, 0.2, 0.25} } } }",
      0.1, 12},
     {"one cell of liquid",

@@ -39,6 +39,7 @@ static const struct {
     {"sizing.solid_curvature", "sizing.solid_curvature=0.5", REFUSED_ADAPTIVE},
     {"sizing.strain", "sizing.strain=0.5", REFUSED_ADAPTIVE},
     {"sizing.film", "sizing.film=false", REFUSED_ADAPTIVE},
+    {"sizing.sources", "sizing.sources=false", REFUSED_ADAPTIVE},
     {"sizing.camera", "sizing.camera={eye={1,1,3},target={0,0,0}}", REFUSED_ADAPTIVE},
     {"sizing.custom", "sizing.custom=function(x,y,z,t) return 0.1 end", REFUSED_ADAPTIVE},
     {"budget.particles", "budget.particles=1e6", WARNED_ADAPTIVE},

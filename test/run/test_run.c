@@ -148,6 +148,71 @@ static bool stop_after(void *user, const un_progress *progress)
     return --*left > 0;
 }
 
+/* A press on liquid that has no way out: the volume cannot be kept, and the run says so. */
+static void impossible_runs_are_suspect(void **state)
+{
+    (void)state;
+    static const char press[] =
+        "scene { detail = { coarsest = 4, finest = 8 }, frames = { count = 14, rate = 24 },\n"
+        "  liquid = { box { min = {0, 0, 0}, max = {1, 0.75, 1} } }, output = { surface = false "
+        "},\n"
+        "  solids = { solid { box { min = {-1, 0.75, -1}, max = {2, 2, 2} }, velocity = {0, -0.5,"
+        " 0} } } }\n";
+    un_context *ctx = check_context_threads(1);
+    un_info info;
+    for (int i = 0; i < 2; i++) {
+        un_scene *scene = load(ctx, i ? press : tiny);
+        check_ok(ctx, run_to(ctx, scene, "out"));
+        check_ok(ctx, un_info_read(ctx, scratch_path("out"), &info));
+        const char *want = i ? "% less volume than it should" : "";
+        if (i ? !strstr(info.suspect, want) : info.suspect[0] != 0)
+            fail_msg("expected \"%s\", got \"%s\"", want, info.suspect);
+        un_scene_destroy(scene);
+    }
+    char *record = read_text("out/run.json");
+    assert_non_null(strstr(record, "\"suspect\": \"from step "));
+    free(record);
+    check_context_end(ctx);
+}
+
+/* If speeds go wild, the message says between which walls. */
+static void bad_speeds_name_their_walls(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "scene { detail = { finest = 8 }, frames = { count = 1 }, liquid = { box { min = {0, 0, 0},"
+        " max = {1, 0.5, 1} } }, output = { surface = false },\n"
+        "  solids = { solid { box { min = {0.2, 0, 0.2}, max = {0.4, 0.6, 0.4} }, name = 'post' } "
+        "},\n sources = { emitter { shape = box { min = {0.4, 0.6, 0.2}, max = {0.6, 0.8, 0.4} },"
+        " velocity = {-1e6, 0, 0}, from = 0.01 } } }\n";
+    un_context *ctx = check_context_threads(1);
+    un_scene *scene = load(ctx, text);
+    assert_int_equal(run_to(ctx, scene, "out"), UN_ERROR_NUMERIC);
+    const char *said = un_context_message(ctx);
+    if (!strstr(said, ", next to solids[1] (box) \"post\" and the back side")) fail_msg("%s", said);
+    un_scene_destroy(scene);
+    check_context_end(ctx);
+}
+
+/* The floor is wet, and `front` sees nothing: the run says so, once. */
+static void fronts_that_see_nothing_are_warned_of(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "scene { detail = { finest = 8 }, frames = { count = 2 }, liquid = { box { min = {0, 0, 0},"
+        " max = {0.9, %s, 1} } }, output = { surface = false }, probes = { front {} } }\n";
+    for (int thin = 0; thin < 2; thin++) {
+        folder_run run = {.name = "out"};
+        char scene[512];
+        snprintf(scene, sizeof scene, text, thin ? "0.08" : "0.5");
+        scratch_write("scene.lua", scene, strlen(scene));
+        folder_ok(&run);
+        const char *said = strstr(run.log, "probe \"front\" sees only liquid");
+        assert_int_equal(said != NULL, thin);
+        if (said) assert_null(strstr(said + 10, "probe \"front\" sees only liquid"));
+    }
+}
+
 static void an_interrupted_run_says_so(void **state)
 {
     (void)state;
@@ -245,6 +310,18 @@ static void check_finds_what_will_go_wrong(void **state)
     check_warns("liquid = { box { min = {2, 0, 0}, max = {3, 1, 1} } }", "there is none");
     check_warns("liquid = { box { min = {0, 0, 0}, max = {1, 0.05, 1} } }", "thick");
 #undef WATER
+/* a shell with a bottom thicker than its wall, of 0.5, 0.96 and 1.3 cells */
+#define BOWL(method, radius)                                                                       \
+    "method = '" method "', liquid = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.2 } }, "      \
+    "solids = { subtract { sphere { center = {0.5, 0.5, 0.5}, radius = " radius " }, cylinder { "  \
+    "from = {0.5, 0.9, 0.5}, to = {0.5, 2, 0.5}, radius = 0.1 }, intersect { sphere { center = "   \
+    "{0.5, 0.5, 0.5}, radius = 0.3 }, box { min = {0, 0.3, 0}, max = {1, 1, 1} } } } }"
+    check_warns(BOWL("uniform", "0.3625"), "has walls about 0.06");
+    check_warns(BOWL("uniform", "0.42"), "has walls about 0.1");
+    check_warns(BOWL("uniform", "0.4625"), NULL);
+    check_warns(BOWL("tet", "0.34"), "less than half a finest cell");
+    check_warns(BOWL("tet", "0.37"), NULL);
+#undef BOWL
 }
 
 static void budgets_lower_the_detail(void **state)
@@ -394,6 +471,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RUN_TEST(a_run_writes_what_the_contract_says),
         RUN_TEST(a_second_run_replaces_the_first_ones_frames),
+        RUN_TEST(impossible_runs_are_suspect),
+        RUN_TEST(bad_speeds_name_their_walls),
+        RUN_TEST(fronts_that_see_nothing_are_warned_of),
         RUN_TEST(an_interrupted_run_says_so),
         RUN_TEST(same_bits_for_any_thread_count),
         RUN_TEST(check_finds_what_will_go_wrong),

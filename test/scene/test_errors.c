@@ -147,6 +147,9 @@ static void values(void **state)
         {"scene { domain = { size = {1, 0.001, 1} } }",
          "dam.lua:1: domain.size is thinner than a cell along y: 0.001 m, while a cell is 0.015625 "
          "m; raise detail.finest or the size"},
+        {"scene { domain = { size = {1, 1, 1 / 64} } }",
+         "dam.lua:1: domain.size is one cell thick along z, and method = \"uniform\" needs more "
+         "than one; raise detail.finest to 128, or give two numbers for a scene in 2D"},
         {"scene { domain = { open = {'tpo'} } }",
          "dam.lua:1: domain.open[1] = \"tpo\" is no side; did you mean \"top\"?"},
         {"scene { domain = { open = {'top', 3} } }",
@@ -378,13 +381,24 @@ static void lists(void **state)
         {"emitter { velocity = {1, 0, 0} }", "dam.lua:1: emitter needs one shape, as in emitter { "
                                              "shape = sphere { ... }, velocity = {1, 0, 0} }, got "
                                              "0"},
+        {"emitter { " BALL ",\n flow = 1 }", "dam.lua:2: emitter.flow needs a velocity for its "
+                                             "direction, as in flow = 1, velocity = {0, -1, 0}; "
+                                             "the speed is found from the flow"},
+        {"emitter { " BALL ",\n velocity = {1, 0, 0}, flow = 0 }",
+         "dam.lua:2: emitter.flow must be above 0 and at most 1e+12, got 0"},
         {"emitter { " BALL ",\n from = 2, to = 1 }",
          "dam.lua:2: emitter.to must be later than from = 2, got 1"},
         {"drain { " BALL ", velocity = {1, 0, 0} }",
          "dam.lua:1: unknown key \"velocity\" in drain; known keys are shape, from, to"},
         {"scene { " WATER ", probes = { " BALL " } }",
-         "dam.lua:1: probes[1] must be front { ... }, height { ... } or pressure { ... }, got a "
+         "dam.lua:1: probes[1] must be front { ... }, height { ... } or another probe, got a "
          "sphere"},
+        {"scene { " WATER ", probes = { force { body = 'gate' } } }",
+         "dam.lua:1: probes[1] (force) is on a solid named \"gate\", and there is none; give one "
+         "name = \"gate\""},
+        {"flux { min = {0, 0, 0}, max = {1, 1, 1} }",
+         "dam.lua:1: flux needs a rectangle across an axis, as in flux { min = {0.5, 0, 0}, max = "
+         "{0.5, 1, 1} }"},
         {"scene { " WATER ", probes = { front {},\n front { axis = 'z' } } }",
          "dam.lua:2: probes[2] has the name \"front\" of probes[1]; give it another: name = "
          "\"front2\""},

@@ -481,6 +481,35 @@ static void overrides(void **state)
     check_context_end(ctx);
 }
 
+/* Entries of lists, and what they are made of, are changed as if the file had other values. */
+static void overrides_of_entries(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_scene *scene;
+    write_text("dam.lua",
+               "scene { liquid = { sphere { center = {0, 0, 0}, radius = 0.5 } },\n"
+               " solids = { sphere { center = {1, 0, 0}, radius = 0.2 },\n"
+               "  solid { move { box { min = {0, 0, 0}, max = {1, 1, 1} }, by = {0, 1, 0} } } },\n"
+               " sources = { emitter { shape = sphere { center = {0.5, 0.5, 0.5}, radius = 0.1 },\n"
+               "  velocity = {0, -1, 0} } }, probes = { front { axis = 'x' } } }");
+    const char *const set[] = {"solids[1].friction=0.25",      "solids[1].center={0.5,0,0}",
+                               "solids[2][1][1].max={2,1,1}",  "sources[1].shape.radius=0.2",
+                               "sources[1].velocity={0,-3,0}", "probes[1].name=tip",
+                               "liquid[1].radius=0.25"};
+    check_ok(ctx, un_scene_load(ctx, "dam.lua", set, 7, &scene));
+    const un_scene_def *def = &scene->def;
+    check_near(def->solids[0].friction, 0.25, 0);
+    check_near(un_shape_distance(def->solids[0].shape, un_v3(0.5, 0, 0)), -0.2, 1e-12);
+    check_near(un_shape_distance(def->solids[1].shape, un_v3(3, 1.5, 0.5)), 1, 1e-12);
+    check_near(un_shape_distance(def->sources[0].shape, un_v3(0.5, 0.5, 0.5)), -0.2, 1e-12);
+    check_near(def->sources[0].velocity.y, -3, 0);
+    assert_string_equal(def->probes[0].name, "tip");
+    check_near(un_shape_distance(def->liquid.shape, un_v3(0, 0, 0)), -0.25, 1e-12);
+    un_scene_destroy(scene);
+    check_context_end(ctx);
+}
+
 static void check_set(const char *set, const char *message)
 {
     un_context *ctx = check_context_threads(1);
@@ -530,6 +559,12 @@ static void overrides_that_are_wrong(void **state)
               "--set: the script takes more than 200 million instructions; is there an endless "
               "loop?");
     check_set("frames.count='a\n'", "--set frames.count='a ': the value must be one line of text");
+    check_set("solids[1].friction=1", "--set solids[1].friction=1: solids has 0 entries");
+    check_set(
+        "liquid[1].fricton=1",
+        "--set liquid[1].fricton=1: unknown key \"fricton\" in box; did you mean \"friction\"?");
+    check_set("liquid[0]=1",
+              "--set liquid[0]=1: no entry; write solids[1].friction=0.2, counting from 1");
     check_set("x=_ENV", "--set x=_ENV: _ENV is not available");
 }
 
@@ -550,6 +585,7 @@ int main(void)
         cmocka_unit_test(poses_leave_nothing_behind),
         cmocka_unit_test(poses_that_fail),
         cmocka_unit_test(overrides),
+        cmocka_unit_test(overrides_of_entries),
         cmocka_unit_test(overrides_that_are_wrong),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

@@ -17,6 +17,7 @@ static void defaults(void **state)
     check_near(def->sizing.solid_curvature, 1, 0);
     check_near(def->sizing.strain, 1, 0);
     check_near(def->sizing.film, 1, 0);
+    check_near(def->sizing.sources, 1, 0);
     assert_false(def->sizing.has_camera || def->sizing.has_custom);
     assert_int_equal(scene->note_count, 0);
     un_scene_destroy(scene);
@@ -30,7 +31,7 @@ static void every_key(void **state)
     un_scene *scene = load_valid(
         ctx, TET "solver = { surface = 'hulls' },\n"
                  "sizing = { depth = false, curvature = true, solid_curvature = 2, strain = .5,\n"
-                 "  film = 3,\n"
+                 "  film = 3, sources = false,\n"
                  "  camera = { eye = {1, 2, 3}, target = {0, .5, 0}, fov = 50, aspect = 2 },\n"
                  "  custom = function(x, y, z, t)\n"
                  "    if x > .5 then return .01 + y + 2 * z + 4 * t end\n"
@@ -42,6 +43,7 @@ static void every_key(void **state)
     check_near(def->sizing.solid_curvature, 2, 0);
     check_near(def->sizing.strain, 0.5, 0);
     check_near(def->sizing.film, 3, 0);
+    check_near(def->sizing.sources, 0, 0);
     assert_true(def->sizing.has_camera && def->sizing.has_custom);
     un_viewpoint camera;
     check_ok(ctx, un_scene_camera(scene, 1, &camera));

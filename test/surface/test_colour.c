@@ -81,7 +81,7 @@ static void flat_water_is_flat_up_to_walls_edges_and_corners(void **state)
                     crossings++;
                 }
         assert_int_equal(crossings, 20 * 16);
-        double volume = un_colour_volume(v.tank.ctx, v.phi, g, v.tank.walls);
+        double volume = un_colour_volume(v.tank.ctx, v.phi, g, v.tank.walls, NULL);
         check_near(volume / 0.8, heights[n], 0.02 * g->h);
         vessel_end(&v);
     }
@@ -97,11 +97,11 @@ static void full_and_empty(void **state)
                un_v3(0, 0, 0));
     vessel_build(&v);
     vessel_refresh(&v);
-    check_near(un_colour_volume(v.tank.ctx, v.phi, &v.tank.grid, v.tank.walls), 0, 0);
+    check_near(un_colour_volume(v.tank.ctx, v.phi, &v.tank.grid, v.tank.walls, NULL), 0, 0);
     vessel_pour(&v, tank_box(&v.tank, un_v3(-1, -1, -1), un_v3(2, 2, 2)), un_v3(0, 0, 0));
     double open = 1 - 0.25 * 0.5 * 0.5;
     check_near(v.volume, open, 1e-6);
-    check_near(un_colour_volume(v.tank.ctx, v.phi, &v.tank.grid, v.tank.walls), open, 2e-3);
+    check_near(un_colour_volume(v.tank.ctx, v.phi, &v.tank.grid, v.tank.walls, NULL), open, 2e-3);
     for (int64_t c = 0; c < v.tank.grid.cell_count; c++)
         if (v.tank.walls->volume[c] > 0) check_below(v.phi[c], -0.6 * v.tank.grid.h);
     vessel_end(&v);
@@ -118,7 +118,7 @@ static void drops_have_their_volume(void **state)
         vessel_build(&v);
         vessel_pour(&v, tank_sphere(&v.tank, un_v3(0.5, 0.5, 0.5), 0.3), un_v3(0, 0, 0));
         check_near(v.volume / want, 1, 0.01);
-        double volume = un_colour_volume(v.tank.ctx, v.phi, &v.tank.grid, v.tank.walls);
+        double volume = un_colour_volume(v.tank.ctx, v.phi, &v.tank.grid, v.tank.walls, NULL);
         error[n] = fabs(volume / want - 1);
         vessel_end(&v);
     }
@@ -142,7 +142,7 @@ static void solids_are_wet_up_to_their_surface(void **state)
                 int64_t c = un_grid_cell(g, i, j, k);
                 if (v.tank.walls->volume[c] > 0.1) check_below(v.phi[c], -0.2 * g->h);
             }
-    check_near(un_colour_volume(v.tank.ctx, v.phi, g, v.tank.walls) / v.volume, 1, 0.01);
+    check_near(un_colour_volume(v.tank.ctx, v.phi, g, v.tank.walls, NULL) / v.volume, 1, 0.01);
     vessel_end(&v);
 }
 
@@ -157,7 +157,7 @@ static void same_bits_for_any_thread_count(void **state)
         vessel_build(&v);
         vessel_pour(&v, tank_sphere(&v.tank, un_v3(0.5, 0.5, 0.5), 0.4), un_v3(0, 0, 0));
         size_t bytes = (size_t)v.tank.grid.cell_count * sizeof *first;
-        double found = un_colour_volume(v.tank.ctx, v.phi, &v.tank.grid, v.tank.walls);
+        double found = un_colour_volume(v.tank.ctx, v.phi, &v.tank.grid, v.tank.walls, NULL);
         if (!first) first = memcpy(malloc(bytes), v.phi, bytes);
         if (threads == 1) volume = found;
         assert_memory_equal(first, v.phi, bytes);

@@ -17,7 +17,8 @@ static void sphere_converges_at_second_order(void **state)
             assert_int_equal(t.component_count, 1);
             double volume = un_surface_volume(&mesh);
             error[level] = fabs(volume / exact - 1);
-            share[level] = fabs(un_tets_liquid_volume(c.ctx, c.phi, &c.mesh, NULL) / volume - 1);
+            share[level] =
+                fabs(un_tets_liquid_volume(c.ctx, c.phi, &c.mesh, NULL, NULL) / volume - 1);
             un_trimesh_free(c.ctx, &mesh);
             case_end(&c);
         }
@@ -52,7 +53,7 @@ static void noise_is_closed(void **state)
             un_trimesh surface;
             check_ok(ctx, un_tets_contour(ctx, &arena, phi, &mesh, &surface));
             check_closed(ctx, &surface);
-            double volume = un_tets_liquid_volume(ctx, phi, &mesh, NULL), brick = 1;
+            double volume = un_tets_liquid_volume(ctx, phi, &mesh, NULL, NULL), brick = 1;
             if (seed < 5) check_near(un_surface_volume(&surface), volume, 1e-3 * volume);
             for (int a = 0; a < 3; a++) brick *= tree.h * tree.n[a];
             un_vec3 top = {tree.h * tree.n[0], tree.h * tree.n[1], tree.h * tree.n[2]};
@@ -67,7 +68,7 @@ static void noise_is_closed(void **state)
             check_ok(ctx, un_tets_contour(ctx, &arena, phi, &mesh, &surface));
             assert_int_equal(check_closed(ctx, &surface).euler, 2);
             check_near(un_surface_volume(&surface) / brick, 1, 1e-12);
-            check_near(un_tets_liquid_volume(ctx, phi, &mesh, NULL) / brick, 1, 1e-12);
+            check_near(un_tets_liquid_volume(ctx, phi, &mesh, NULL, NULL) / brick, 1, 1e-12);
             un_trimesh_free(ctx, &surface);
             un_free(ctx, phi);
             un_tets_free(&mesh);
@@ -143,8 +144,8 @@ static void threads_do_not_matter(void **state)
                             (size_t)mesh.vertex_count * sizeof *mesh.position);
         assert_memory_equal(mesh.triangle, first.triangle,
                             (size_t)mesh.triangle_count * sizeof *mesh.triangle);
-        assert_true(un_tets_liquid_volume(c.ctx, c.phi, &c.mesh, NULL) ==
-                    un_tets_liquid_volume(keep.ctx, keep.phi, &keep.mesh, NULL));
+        assert_true(un_tets_liquid_volume(c.ctx, c.phi, &c.mesh, NULL, NULL) ==
+                    un_tets_liquid_volume(keep.ctx, keep.phi, &keep.mesh, NULL, NULL));
         un_trimesh_free(c.ctx, &mesh);
         case_end(&c);
     }

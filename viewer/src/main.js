@@ -447,7 +447,7 @@ function aboutPage() {
       page.append(
         make("h3", { className: "name", textContent: run.name }),
         list([
-          ["Status", run.status], ["Message", r.message], ["Method", r.method ?? run.scene.method], ["Frames", r.frames ? `${r.frames.finished} of ${r.frames.planned}, ${number(r.frames.rate)} a second` : String(run.about.frames)],
+          ["Status", run.status], ["Message", r.message], ["Suspect", r.suspect], ["Method", r.method ?? run.scene.method], ["Frames", r.frames ? `${r.frames.finished} of ${r.frames.planned}, ${number(r.frames.rate)} a second` : String(run.about.frames)],
           ["Resolution", cells && `${cells.join(" × ")} cells of ${number(r.resolution.cell_size)} m`], ["Domain", run.scene.domain && `${run.scene.domain.filter((v) => v > 0).map((v) => number(v)).join(" × ")} m`],
           ["Time", Number.isFinite(r.seconds) && duration(r.seconds)], ["Time a frame", r.frames?.finished > 0 && duration(r.seconds / r.frames.finished)],
           ["Memory", r.bytes_peak && `${number(r.bytes_peak / 1e6)} MB`], ["Machine", r.machine?.cpu], ["Threads", r.machine?.threads && String(r.machine.threads)], ["Version", r.version],
@@ -485,7 +485,13 @@ function updateCharts() {
 
 // ---- status ----
 
+function updateSuspect() {
+  const badge = $("suspect"), suspects = runs.filter((r) => r.record.suspect);
+  badge.hidden = suspects.length === 0;
+  badge.title = suspects.map((r) => (runs.length > 1 ? `${r.name}: ` : "") + r.record.suspect).join("\n");
+}
 function updateStatus() {
+  updateSuspect();
   const element = $("status"), busyRuns = runs.filter((r) => r.status === "running");
   $("title").textContent = runs.map((r) => r.name).join("  ·  ");
   document.title = `${runs.map((r) => r.name).join(", ")} – Undine`;
