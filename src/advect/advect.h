@@ -8,8 +8,9 @@
 #include "transfer/transfer.h"
 
 /* Moves every particle by dt: liquid ones along the velocity field (third-order Runge-Kutta),
- * ballistic ones by their own velocity. No particle enters a wall, whatever its speed or the
- * wall's; a particle that leaves through an open side ends outside the domain, and the caller
+ * ballistic ones by their own velocity. Velocities before are those in the middle of the step, and
+ * afterwards those at its end (un_particles.lead). No particle enters a wall, whatever its speed or
+ * the wall's; a particle that leaves through an open side ends outside the domain, and the caller
  * removes it. */
 void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
                          const un_walls *walls, un_vec3 gravity, double dt);
@@ -19,6 +20,15 @@ void un_advect_particles(un_context *ctx, un_particles *particles, double *const
 void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins *bins,
                     const un_tets *mesh, const un_tet_field *u, const float *wall,
                     const un_walls *walls, un_vec3 gravity, double dt);
+
+/* Brings a particle's velocity v from the middle to the end of the step. Where a wall has changed
+ * it from `was`, it no longer falls. */
+static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_vec3 was,
+                                    un_vec3 lead)
+{
+    if (v.x != was.x || v.y != was.y || v.z != was.z) p->fall[q] = 0;
+    un_particle_set_velocity(p, q, un_mad(v, lead, p->fall[q] * (1.0 / UN_FALL_FREE)));
+}
 
 /* Sweeps a point from `from` to `to` through the step against sides and bodies. Returns where it
  * ends. *v loses its part into the walls that it hit; its slip along them falls by their friction

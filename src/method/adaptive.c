@@ -58,7 +58,7 @@ un_viscous_step un_adaptive_viscous_step(const un_adaptive *a, bool keeps_volume
                                        .density_all = def->fluid.density,
                                        .keeps_volume = keeps_volume,
                                        .p = a->node.p[1],
-                                       .dt = dt,
+                                       .dt = un_core_kick(&a->core, dt),
                                        .tolerance = def->solver.tolerance,
                                        .iteration_limit = UN_ITERATION_LIMIT,
                                        .laplacian = strcmp(def->solver.stress, "laplacian") == 0},

@@ -96,7 +96,7 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity,
                              .source = a->node.source,
                              .lightness = a->thick.mix.lightness,
                              .gravity = gravity,
-                             .dt = dt,
+                             .dt = un_core_kick(&a->core, dt),
                              .density = def->fluid.density,
                              .tolerance = def->solver.tolerance,
                              .iteration_limit = UN_ITERATION_LIMIT};
@@ -173,8 +173,11 @@ static un_status spread_velocity(un_staggered *s, double dt)
 
 static un_status move_markers(un_adaptive *a, double dt)
 {
-    un_flip flip = {
-        .dt = dt, .gravity = a->core.def->gravity, .pic = ALL, .pic_quiet = ALL, .quiet_speed = 1};
+    un_flip flip = {.dt = un_core_kick(&a->core, dt),
+                    .gravity = a->core.def->gravity,
+                    .pic = ALL,
+                    .pic_quiet = ALL,
+                    .quiet_speed = 1};
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,

@@ -98,7 +98,8 @@ static un_status to_mesh(un_tet *s, double dt)
                             un_quiet_speed(un_length(a->core.def->gravity), a->mesh.tree.h),
                         .dt = dt};
     UN_TRY(un_transfer_calm(ctx, &a->core.arena, &calm));
-    un_transfer_add(ctx, a->tet.u, tets->tet_count, un_scale(a->core.def->gravity, dt));
+    un_transfer_add(ctx, a->tet.u, tets->tet_count,
+                    un_scale(a->core.def->gravity, un_core_kick(&a->core, dt)));
     return UN_OK;
 }
 
@@ -117,7 +118,7 @@ static un_status apply_pressure(un_tet *s, double dt, un_tet_projection_report *
                             .p = a->node.p[0],
                             .source = a->node.source,
                             .lightness = a->thick.mix.lightness,
-                            .dt = dt,
+                            .dt = un_core_kick(&a->core, dt),
                             .density = def->fluid.density,
                             .tolerance = def->solver.tolerance,
                             .iteration_limit = UN_ITERATION_LIMIT};
@@ -177,7 +178,7 @@ static un_status extend(un_adaptive *a, double dt)
 static void to_particles(un_tet *s, double dt)
 {
     un_adaptive *a = &s->a;
-    un_flip flip = un_core_flip(&a->core, a->mesh.tree.h, dt);
+    un_flip flip = un_core_flip(&a->core, a->mesh.tree.h, un_core_kick(&a->core, dt));
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,

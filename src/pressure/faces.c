@@ -23,7 +23,7 @@
 #include "pressure/system.h"
 
 /* Shortest distance to the surface, as a share of that to the next tet: bounds the matrix. */
-#define NEAREST 0.02
+#define NEAREST 1e-4
 /* Most oblique line between barycentres that is used unchanged: cosine with the normal. */
 #define OBLIQUE 0.3
 

@@ -43,7 +43,8 @@ typedef struct un_projection {
      * Must be set in all liquid cells and next to them; away from the surface any smooth values
      * will do. NULL: zero */
     const double *surface;
-    double dt, density, tolerance;
+    double dt, kick; /* s: the step, in which liquid moves; the time that pressure acts */
+    double density, tolerance;
     int32_t iteration_limit;
     double expansion;        /* 1/s: divergence wanted everywhere in the liquid */
     const float *colour;     /* at cells: the particles' volume fraction; may be NULL */

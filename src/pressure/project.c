@@ -205,10 +205,10 @@ UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, 
                 if (pr->matrix.col[e] == n) pr->matrix.val[e] = diagonal;
             pr->rhs[n] = -g->h * cell_outflow(in, g, c, dim) +
                          g->h * g->h * in->walls->volume[c] * cell_expansion(pr, in, c);
-            pr->x[n] = pr->p[c] * in->dt / in->density;
+            pr->x[n] = pr->p[c] * in->kick / in->density;
             if (!in->surface) continue;
-            pr->rhs[n] += push * in->dt / in->density;
-            pr->x[n] -= in->surface[c] * in->dt / in->density;
+            pr->rhs[n] += push * in->kick / in->density;
+            pr->x[n] -= in->surface[c] * in->kick / in->density;
         }
     }
 }
@@ -312,7 +312,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
                 else
                     step = -pr->x[below] / ghost_theta(in->phi[f - stride], fmaxf(in->phi[f], 0));
                 if (in->surface)
-                    step += (in->surface[f] - in->surface[f - stride]) * in->dt / in->density;
+                    step += (in->surface[f] - in->surface[f - stride]) * in->kick / in->density;
                 in->u[axis][f] -= step / g->h;
                 in->known[axis][f] = 1;
             }
@@ -323,7 +323,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
 static void store_pressure(void *arg, int64_t begin, int64_t end)
 {
     assemble_args *s = arg;
-    double to_pascal = s->in->density / s->in->dt;
+    double to_pascal = s->in->density / s->in->kick;
     for (int64_t c = begin; c < end; c++) {
         int32_t n = s->pr->index[c];
         s->pr->p[c] = n >= 0 ? s->pr->x[n] * to_pascal : 0;

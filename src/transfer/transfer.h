@@ -29,7 +29,8 @@ un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *cons
                                   int32_t layers);
 
 /* v <- (1 - share) (v + u_new - u_old) + share u_new at each particle that does not fly; those that
- * do get gravity alone. The share of PIC is 1 - exp(-rate dt): one rate where the liquid moves, one
+ * do get gravity alone. v is taken in the middle of the last step and left in the middle of this
+ * one, which lies dt later. The share of PIC is 1 - exp(-rate dt): one rate where the liquid moves, one
  * where it is quiet, so that results do not depend on the number of steps. */
 typedef struct un_flip {
     double dt;
