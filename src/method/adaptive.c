@@ -103,6 +103,7 @@ un_status un_adaptive_extend(un_adaptive *a, double dt)
                                 .mesh = tets,
                                 .walls = &a->mesh.walls,
                                 .open_sides = a->core.def->domain.open,
+                                .p = node->p[0],
                                 .held = a->thick.any ? a->thick.walls.held : NULL,
                                 .u_held = a->thick.walls.u,
                                 .dt = dt};

@@ -26,6 +26,19 @@ un_status un_core_move_bodies(un_core *c, double dt)
     return un_bodies_update(c->bodies, c->time, dt);
 }
 
+/* In steps' worth of gravity: a quarter of a cell's depth is noise. */
+#define LET_GO 0.25
+/* Without gravity, in shares of the fastest speed. */
+#define LET_GO_WEIGHTLESS 0.01
+
+double un_core_let_go(const un_core *c, double dt)
+{
+    double gravity = un_length(c->def->gravity);
+    if (c->def->solver.suction) return 0;
+    return gravity > 0 ? LET_GO * gravity * un_core_kick(c, dt)
+                       : LET_GO_WEIGHTLESS * c->last.max_speed;
+}
+
 un_flip un_core_flip(const un_core *c, double h, double dt)
 {
     const un_scene_def *def = c->def;

@@ -38,6 +38,8 @@ static inline double un_core_kick(const un_core *core, double dt)
 {
     return 0.5 * (core->dt + dt);
 }
+/* How fast pressure must pull liquid onto a wall, m/s, for it to let go; 0: it never does. */
+double un_core_let_go(const un_core *core, double dt);
 /* How particles take over the mesh's velocity, cells having the edge h, after forces have acted for
  * dt. */
 un_flip un_core_flip(const un_core *core, double h, double dt);

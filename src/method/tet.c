@@ -105,7 +105,9 @@ static un_status to_mesh(un_tet *s, double dt)
 
 /* ---- 11: pressure ---- */
 
-static un_status apply_pressure(un_tet *s, double dt, un_tet_projection_report *report)
+/* before: the pressure that was found earlier in this step; NULL: none. */
+static un_status apply_pressure(un_tet *s, double dt, const double *before,
+                                un_tet_projection_report *report)
 {
     un_adaptive *a = &s->a;
     const un_scene_def *def = a->core.def;
@@ -117,6 +119,8 @@ static un_status apply_pressure(un_tet *s, double dt, un_tet_projection_report *
                             .u_solid = a->mesh.walls.u_solid,
                             .p = a->node.p[0],
                             .source = a->node.source,
+                            .before = before,
+                            .let_go = un_core_let_go(&a->core, dt),
                             .lightness = a->thick.mix.lightness,
                             .dt = un_core_kick(&a->core, dt),
                             .density = def->fluid.density,
@@ -131,7 +135,7 @@ static un_status apply_pressure(un_tet *s, double dt, un_tet_projection_report *
 static un_status project(un_tet *s, double dt, un_tet_projection_report *report)
 {
     un_adaptive_want_divergence(&s->a, dt);
-    return apply_pressure(s, dt, report);
+    return apply_pressure(s, dt, NULL, report);
 }
 
 /* Viscosity with a pressure of its own, which keeps the volume under it; then 11 once more. */
@@ -154,7 +158,7 @@ static un_status apply_viscosity(un_tet *s, double dt, un_tet_projection_report 
     UN_ALLOC(a->core.ctx, first, nodes + 1);
     memcpy(first, a->node.p[0], (size_t)nodes * sizeof *first);
     memset(a->node.p[0], 0, (size_t)nodes * sizeof *first);
-    status = apply_pressure(s, dt, projection);
+    status = apply_pressure(s, dt, first, projection);
     un_pressure_add(a->core.ctx, a->node.p[0], first, nodes);
     un_free(a->core.ctx, first);
     projection->solve.iterations += iterations;

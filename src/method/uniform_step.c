@@ -48,6 +48,7 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .walls = s->core.walls,
                         .dt = dt,
                         .kick = un_core_kick(&s->core, dt),
+                        .let_go = un_core_let_go(&s->core, dt),
                         .density = s->core.def->fluid.density,
                         .tolerance = s->core.def->solver.tolerance,
                         .iteration_limit = ITERATION_LIMIT,

@@ -456,8 +456,8 @@ static void read_dump(const un_place *place, int t, un_scene_def *def)
 
 static void read_solver(un_place *place, int t, un_scene_def *def)
 {
-    static const char *const keys[] = {"kind", "dump",    "dump_every", "tolerance", "cfl",
-                                       "pic",  "surface", "stress",     "coupling",  NULL};
+    static const char *const keys[] = {"kind",    "dump",   "dump_every", "tolerance", "cfl", "pic",
+                                       "surface", "stress", "coupling",   "suction",   NULL};
     static const char *const stresses[] = {"full", "split", "laplacian", NULL};
     static const char *const couplings[] = {"flip", "pic", "implicit", NULL};
     static const char *const surfaces[] = {"hulls", "colour", NULL};
@@ -477,6 +477,7 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
     un_read_number(place, solver, "tolerance", (un_range){1e-12, 0.1, false},
                    &def->solver.tolerance);
     un_read_number(place, solver, "cfl", (un_range){0.1, 20, false}, &def->solver.cfl);
+    un_read_bool(place, solver, "suction", &def->solver.suction);
     un_read_number(place, solver, "pic", (un_range){0, 1e6, false}, &def->solver.pic);
     un_read_word(place, solver, "stress", stresses, NULL, def->solver.stress,
                  sizeof def->solver.stress);
