@@ -40,9 +40,9 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
 double un_advect_rate_tets(un_context *ctx, const un_vec3 *u_tet, const uint8_t *known,
                            const un_tet_bins *bins, const un_tets *mesh);
 /* Pulls particles at the edges of thick liquid, which the level set leaves outside, gradually back
- * to it. all: also those of liquid that is not thick (draw.c). */
+ * to it. all: also those of liquid that is not thick; pace: un_scene_pace (draw.c). */
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
-                       const un_cling *cling, bool all, double dt);
+                       const un_cling *cling, bool all, double dt, double pace);
 
 /* Semi-Lagrangian: each face of a new mesh takes its normal velocity from the old field, dt back
  * along it; the field must reach that far. If that point is outside the old liquid, the face takes

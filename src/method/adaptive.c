@@ -39,7 +39,9 @@ void un_adaptive_want_divergence(un_adaptive *a, double dt)
                              .phi = a->node.phi,
                              .colour = a->node.colour,
                              .emitted = a->emitted.any ? a->emitted.volume : NULL,
-                             .expansion = un_ledger_expansion(&a->core.sources.ledger),
+                             .expansion =
+                                 un_ledger_expansion(&a->core.sources.ledger, a->core.pace),
+                             .pace = a->core.pace,
                              .dt = dt};
     un_pressure_want_divergence(a->core.ctx, &def);
     a->emitted.any = false;
@@ -322,7 +324,8 @@ un_status un_adaptive_sizes(un_adaptive *a, double dt)
     UN_TRY(un_sizing_evaluate(a->core.ctx, &a->core.arena, a->node.size, &def));
     un_arena_reset(&a->core.arena);
     un_sizing_on_tets on = {&a->mesh.tets, a->node.size, a->markers.bins.tet};
-    un_sizing_to_particles(a->core.ctx, &a->markers.particles, un_sizing_at_tets, &on, dt);
+    un_sizing_to_particles(a->core.ctx, &a->markers.particles, un_sizing_at_tets, &on,
+                           dt / a->core.pace);
     un_adaptive_keep_budget(a);
     return UN_OK;
 }

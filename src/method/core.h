@@ -10,6 +10,7 @@ typedef struct un_core {
     un_context *ctx;
     const un_scene *scene;
     const un_scene_def *def;
+    double pace;  /* s, of the scene: un_scene_pace */
     un_grid grid; /* of finest cells; adaptive methods emit and collide by it, no more */
     un_bodies *bodies;
     un_walls *walls;    /* the bodies and closed sides, as the grid sees them */
@@ -40,6 +41,8 @@ static inline double un_core_kick(const un_core *core, double dt)
 }
 /* How fast pressure must pull liquid onto a wall, m/s, for it to let go; 0: it never does. */
 double un_core_let_go(const un_core *core, double dt);
+/* Liquid in cells of the edge h is quiet well below this speed, m/s. */
+double un_core_quiet_speed(const un_core *core, double h);
 /* How particles take over the mesh's velocity, cells having the edge h, after forces have acted for
  * dt. */
 un_flip un_core_flip(const un_core *core, double h, double dt);

@@ -190,7 +190,7 @@ static un_status move_markers(un_adaptive *a, double dt)
     un_cling cling = un_adaptive_cling(a);
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, NULL, &flip, 0.25 * a->mesh.tree.h);
-    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, true, dt);
+    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, true, dt, a->core.pace);
     UN_TRY(un_adaptive_correct(a, dt)); /* or they line up, and the surface has ridges */
     un_adaptive_advect(a, dt);
     return UN_OK;

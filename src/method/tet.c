@@ -94,9 +94,9 @@ static un_status to_mesh(un_tet *s, double dt)
                         .particles = &a->markers.particles,
                         .mix = &a->thick.mix,
                         .viscous = a->thick.any,
-                        .quiet_speed =
-                            un_quiet_speed(un_length(a->core.def->gravity), a->mesh.tree.h),
-                        .dt = dt};
+                        .quiet_speed = un_core_quiet_speed(&a->core, a->mesh.tree.h),
+                        .dt = dt,
+                        .pace = a->core.pace};
     UN_TRY(un_transfer_calm(ctx, &a->core.arena, &calm));
     un_transfer_add(ctx, a->tet.u, tets->tet_count,
                     un_scale(a->core.def->gravity, un_core_kick(&a->core, dt)));
@@ -188,7 +188,7 @@ static void to_particles(un_tet *s, double dt)
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, s->sharp, &flip,
                                   0.25 * a->mesh.tree.h);
-    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, false, dt);
+    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, false, dt, a->core.pace);
 }
 
 /* ---- the step ---- */

@@ -52,7 +52,8 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .density = s->core.def->fluid.density,
                         .tolerance = s->core.def->solver.tolerance,
                         .iteration_limit = ITERATION_LIMIT,
-                        .expansion = un_ledger_expansion(&s->core.sources.ledger),
+                        .expansion = un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
+                        .pace = s->core.pace,
                         .colour = s->colour,
                         .inflow = &s->inflow};
     UN_TRY(un_pressure_project(s->pressure, &in, report));

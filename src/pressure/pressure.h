@@ -58,6 +58,7 @@ typedef struct un_projection {
     double let_go;       /* m/s: pressure that pulls liquid onto a wall by more than this lets it
                           * go; 0: never */
     double expansion;    /* 1/s: divergence wanted everywhere in the liquid */
+    double pace;         /* s: un_scene_pace, in which crowded liquid evens out */
     const float *colour; /* at cells: the particles' volume fraction; may be NULL */
     const un_inflow *inflow; /* cells that liquid was added to; NULL: none */
 } un_projection;
@@ -170,7 +171,7 @@ typedef struct un_divergence_def {
     const float *phi, *colour; /* at nodes: level set; the particles' volume fraction */
     const double *emitted;     /* at nodes: volume that appeared there, m3; NULL: none */
     double expansion;          /* everywhere, 1/s */
-    double dt;
+    double dt, pace;           /* s; pace: un_scene_pace */
 } un_divergence_def;
 void un_pressure_want_divergence(un_context *ctx, un_divergence_def *def);
 

@@ -172,7 +172,7 @@ static double cell_expansion(const un_pressure *pr, const un_projection *in, int
     }
     double heap = crowding - CROWDING_HEAP;
     crowding -= copysign(CROWDING_NOISE, crowding);
-    return un_crowding_add(sigma, crowding, heap, in->dt);
+    return un_crowding_add(sigma, crowding, heap, in->dt, in->pace);
 }
 
 UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, int dim)

@@ -26,7 +26,7 @@ un_scene_def un_scene_def_default(void)
                    .dump_every = 10,
                    .tolerance = 1e-4,
                    .cfl = 3,
-                   .pic = 3,
+                   .pic = -1, /* until the pace is known */
                    .surface = "colour",
                    .stress = "full",
                    .coupling = "flip"},
@@ -559,6 +559,7 @@ void un_read_scene(lua_State *L, un_scene *scene)
     read_liquid(place, t, scene);
     read_solids(place, t, scene);
     read_sources(place, t, scene);
+    if (def->solver.pic < 0) def->solver.pic = UN_PIC_DEFAULT / un_scene_pace(def);
     bool pours = false;
     for (int32_t i = 0; i < def->source_count; i++)
         pours |= def->sources[i].kind == UN_SOURCE_EMITTER;

@@ -195,6 +195,12 @@ un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *
                                 float *size);
 /* Is any of the liquid viscous? Does it differ from place to place? */
 bool un_scene_viscous(const un_scene_def *def);
+/* The scene's own second: in what time things happen here that take 1 s in a domain 1 m long on
+ * earth, sqrt(L / g) there; without gravity what crosses 1 m in 1 s, L over the fastest speed given
+ * (pace.c). Rates in 1/s are divided by it, times multiplied. */
+double un_scene_pace(const un_scene_def *def);
+/* The default of solver.pic, in 1 / pace. */
+#define UN_PIC_DEFAULT 3.0
 bool un_scene_mixed(const un_scene_def *def);
 /* Density and viscosity at many places. One thread, as above. */
 un_status un_scene_matter(const un_scene *scene, const un_matter *matter, const un_vec3 *x,

@@ -22,8 +22,8 @@ static inline double un_ledger_expected(const un_ledger *ledger)
 }
 /* Enters the measured volume and updates the error. */
 void un_ledger_weigh(un_ledger *ledger, double found);
-/* The divergence that corrects the error, 1/s: gentle, bounded. */
-double un_ledger_expansion(const un_ledger *ledger);
+/* The divergence that corrects the error, 1/s: gentle, bounded. pace: un_scene_pace. */
+double un_ledger_expansion(const un_ledger *ledger, double pace);
 
 /* ---- the schedule (sources.c) ---- */
 
