@@ -78,12 +78,17 @@ static inline un_vec3 un_particle_middle(const un_particles *p, int64_t i)
 {
     return un_mad(un_particle_velocity(p, i), p->lead, p->fall[i] * (-1.0 / UN_FALL_FREE));
 }
-/* How much of free fall a change of velocity within dt is. */
-static inline uint8_t un_particle_fall(un_vec3 change, un_vec3 gravity, double dt)
+/* A vector whose product with a change of velocity within dt is how much of free fall that is. */
+static inline un_vec3 un_particle_fall_unit(un_vec3 gravity, double dt)
 {
     double whole = un_dot(gravity, gravity) * dt;
-    double share = whole > 0 ? un_dot(change, gravity) / whole : 0;
-    return share < UN_FALL_LEAST ? 0 : (uint8_t)fmin(UN_FALL_FREE * share + 0.5, UINT8_MAX);
+    return un_scale(gravity, whole > 0 ? UN_FALL_FREE / whole : 0);
+}
+/* How much of free fall a change of velocity is. */
+static inline uint8_t un_particle_fall(un_vec3 change, un_vec3 unit)
+{
+    double fall = un_dot(change, unit);
+    return fall < UN_FALL_LEAST * UN_FALL_FREE ? 0 : (uint8_t)fmin(fall + 0.5, UINT8_MAX);
 }
 
 /* Radius of a ball (2D: a disc) of the particle's volume, m. */

@@ -419,7 +419,8 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
 
 double un_pressure_bytes(const un_grid *grid, double liquid_cells)
 {
-    /* p and index; cell, row, 7 entries, rhs, x; the solver */
-    return (double)grid->cell_count * (8 + 4) + liquid_cells * (4 + 4 + 7 * 12 + 8 + 8) +
-           un_solver_bytes(liquid_cells);
+    /* p and index; cell, row, 7 entries, rhs, x; where walls let go, entries and rhs again; the
+     * solver */
+    return (double)grid->cell_count * (8 + 4) +
+           liquid_cells * (4 + 4 + 7 * 12 + 8 + 8 + 1 + 7 * 8 + 8) + un_solver_bytes(liquid_cells);
 }

@@ -149,6 +149,7 @@ typedef struct particles_args {
     const un_grid *grid;
     const un_flip *flip;
     double pic, pic_quiet; /* shares in this step */
+    un_vec3 fall_unit;
 } particles_args;
 
 UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, int dim)
@@ -175,7 +176,7 @@ UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, in
         p->v[0][q] = v.x;
         p->v[1][q] = v.y;
         if (dim == 3) p->v[2][q] = v.z;
-        p->fall[q] = un_particle_fall(un_sub(v, was), flip->gravity, flip->dt);
+        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
     }
 }
 
@@ -194,6 +195,7 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
                         .grid = grid,
                         .flip = flip,
                         .pic = 1 - exp(-flip->pic * flip->dt),
-                        .pic_quiet = 1 - exp(-flip->pic_quiet * flip->dt)};
+                        .pic_quiet = 1 - exp(-flip->pic_quiet * flip->dt),
+                        .fall_unit = un_particle_fall_unit(flip->gravity, flip->dt)};
     un_parallel_for(ctx, particles->count, 4096, update, &a);
 }

@@ -428,6 +428,7 @@ typedef struct update_args {
     const un_vec3 *sharp;
     const un_flip *flip;
     double radius_min;
+    un_vec3 fall_unit;
 } update_args;
 
 /* Drag rate, 1/s, of a drop in liquid whose cells do not resolve it: it stops within some radii, as
@@ -501,7 +502,7 @@ static void update(void *arg, int64_t begin, int64_t end)
             for (int i = 0; i < 4; i++) now = un_mad(now, a->sharp[n[i]], place.w[i]);
         v = un_mad(v, un_sub(now, v), pic);
         un_particle_set_velocity(p, q, v);
-        p->fall[q] = un_particle_fall(un_sub(v, was), flip->gravity, flip->dt);
+        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
     }
 }
 
@@ -510,6 +511,8 @@ void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
                                    const un_tet_field *u, const un_tet_field *change,
                                    const un_vec3 *sharp, const un_flip *flip, double radius_min)
 {
-    update_args a = {particles, bins, mesh, u, change, sharp, flip, radius_min};
+    update_args a = {particles, bins,       mesh,
+                     u,         change,     sharp,
+                     flip,      radius_min, un_particle_fall_unit(flip->gravity, flip->dt)};
     un_parallel_for(ctx, particles->count, 4096, update, &a);
 }
