@@ -41,18 +41,6 @@ typedef struct args {
     bool only_join;
 } args;
 
-static void recall(void *arg, int64_t begin, int64_t end, double *sums)
-{
-    args *s = arg;
-    const un_release *rule = s->rule;
-    for (int64_t r = begin; r < end; r++) {
-        double p = rule->p[s->pr->place[r]], least, slack;
-        bool was = un_pressure_let_go(p);
-        s->pr->free[r] = was && rule->limit(rule->arg, (int32_t)r, &least, &slack) ? FREE : HELD;
-        sums[0] += s->pr->free[r];
-    }
-}
-
 /* A x - b in a row, and its diagonal. */
 static double residual(const un_pressure *pr, int64_t r, double *diagonal)
 {
@@ -63,6 +51,25 @@ static double residual(const un_pressure *pr, int64_t r, double *diagonal)
         if (a->col[k] == r) *diagonal = a->val[k];
     }
     return sum;
+}
+
+/* Of the last step's set, rows that liquid runs into leave at once: with p = 0 there and no less
+ * around it, lambda is at most -b. */
+static void recall(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    args *s = arg;
+    un_pressure *pr = s->pr;
+    const un_release *rule = s->rule;
+    for (int64_t r = begin; r < end; r++) {
+        double least, slack, diagonal = 0;
+        pr->free[r] = HELD;
+        if (!un_pressure_let_go(rule->p[pr->place[r]])) continue;
+        if (!rule->limit(rule->arg, (int32_t)r, &least, &slack)) continue;
+        residual(pr, r, &diagonal);
+        if (rule->clear == 0 && pr->rhs[r] > PRESS * slack * diagonal) continue;
+        pr->free[r] = FREE;
+        sums[0] += 1;
+    }
 }
 
 static void judge(void *arg, int64_t begin, int64_t end, double *sums)
