@@ -278,10 +278,13 @@ static bool limit_tet(const void *arg, int32_t row, double *least, double *slack
     int32_t t = s->pr->place[row];
     *least = without_pressure(s, t);
     if (s->in->before) *least -= s->in->before[t] * s->in->dt / s->in->density;
-    *slack = s->in->let_go * un_tets_size(s->in->mesh, t);
-    for (int i = 0; i < 4; i++)
-        if (make_link(s, t, i).open < WALL_OPEN) return true;
-    return false;
+    double open = 1, speed = 0;
+    for (int i = 0; i < 4; i++) {
+        open = fmin(open, make_link(s, t, i).open);
+        speed = fmax(speed, fabs(s->in->u[s->in->faces->of_tet[t][i]]));
+    }
+    *slack = un_release_slack(s->in->let_go, speed, un_tets_size(s->in->mesh, t));
+    return open < WALL_OPEN;
 }
 
 static bool has_let_go(const args *s, int32_t t)

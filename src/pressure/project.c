@@ -332,12 +332,14 @@ static bool limit_cell(const void *arg, int32_t row, double *least, double *slac
     const un_projection *in = s->in;
     const un_grid *g = s->pr->grid;
     int64_t c = s->pr->place[row];
-    double open = 1;
-    for (int a = 0; a < g->dim; a++)
-        open =
-            fmin(open, fmin(open_area(in->walls, a, c), open_area(in->walls, a, c + g->stride[a])));
+    double open = 1, speed = 0;
+    for (int a = 0; a < g->dim; a++) {
+        int64_t high = c + g->stride[a];
+        open = fmin(open, fmin(open_area(in->walls, a, c), open_area(in->walls, a, high)));
+        speed = fmax(speed, 0.5 * fabs(in->u[a][c] + in->u[a][high]));
+    }
     *least = in->surface ? -in->surface[c] * in->kick / in->density : 0;
-    *slack = in->let_go * g->h;
+    *slack = un_release_slack(in->let_go, speed, g->h);
     return open < 1 - WALL_SHARE;
 }
 

@@ -24,6 +24,13 @@ typedef struct un_release {
     const double *p; /* by place: -0.0 where the last step let go */
     bool on;         /* false: nothing lets go */
 } un_release;
+/* let_go: of a projection; speed: of the liquid. In fast liquid the pressure's noise is larger, and
+ * films that shoot along a wall would come off it. */
+#define UN_RELEASE_SHARE 0.1
+static inline double un_release_slack(double let_go, double speed, double h)
+{
+    return (let_go + UN_RELEASE_SHARE * speed) * h;
+}
 /* Solves the system; walls do not pull. */
 un_status un_pressure_solve(un_pressure *pressure, const un_sites *sites, double tolerance,
                             int32_t iteration_limit, const un_release *rule,

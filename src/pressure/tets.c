@@ -378,12 +378,16 @@ static bool limit_node(const void *arg, int32_t row, double *least, double *slac
     un_vec3 x = m->x[n], top = m->tree->size;
     bool wall = x.x < snap || x.y < snap || x.z < snap || x.x > top.x - snap ||
                 x.y > top.y - snap || x.z > top.z - snap;
-    for (int32_t e = m->first[n]; !wall && in->walls && e < m->first[n + 1]; e++)
-        wall = in->walls->open[m->corner[e] / 4] < WALL_OPEN;
+    double speed = 0, tets = m->first[n + 1] - m->first[n];
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4;
+        wall = wall || (in->walls && in->walls->open[t] < WALL_OPEN);
+        if (s->wet[t]) speed += un_length(in->u[t]) / tets;
+    }
     *least = 0;
     if (in->surface) *least -= in->surface[n] * in->dt / in->density;
     if (in->before) *least -= in->before[n] * in->dt / in->density;
-    *slack = in->let_go * h;
+    *slack = un_release_slack(in->let_go, speed, h);
     return wall;
 }
 
