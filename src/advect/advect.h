@@ -8,8 +8,9 @@
 #include "transfer/transfer.h"
 
 /* Moves every particle by dt: liquid ones along the velocity field (third-order Runge-Kutta),
- * ballistic ones by their own velocity. No particle enters a wall, whatever its speed or the
- * wall's; a particle that leaves through an open side ends outside the domain, and the caller
+ * ballistic ones by their own velocity. Velocities before are those in the middle of the step, and
+ * afterwards those at its end (un_particles.lead). No particle enters a wall, whatever its speed or
+ * the wall's; a particle that leaves through an open side ends outside the domain, and the caller
  * removes it. */
 void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
                          const un_walls *walls, un_vec3 gravity, double dt);
@@ -19,6 +20,15 @@ void un_advect_particles(un_context *ctx, un_particles *particles, double *const
 void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins *bins,
                     const un_tets *mesh, const un_tet_field *u, const float *wall,
                     const un_walls *walls, un_vec3 gravity, double dt);
+
+/* Brings a particle's velocity v from the middle to the end of the step. Where a wall has changed
+ * it from `was`, it no longer falls. */
+static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_vec3 was,
+                                    un_vec3 lead)
+{
+    if (v.x != was.x || v.y != was.y || v.z != was.z) p->fall[q] = 0;
+    un_particle_set_velocity(p, q, un_mad(v, lead, p->fall[q] * (1.0 / UN_FALL_FREE)));
+}
 
 /* Sweeps a point from `from` to `to` through the step against sides and bodies. Returns where it
  * ends. *v loses its part into the walls that it hit; its slip along them falls by their friction
@@ -30,9 +40,9 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
 double un_advect_rate_tets(un_context *ctx, const un_vec3 *u_tet, const uint8_t *known,
                            const un_tet_bins *bins, const un_tets *mesh);
 /* Pulls particles at the edges of thick liquid, which the level set leaves outside, gradually back
- * to it. all: also those of liquid that is not thick (draw.c). */
+ * to it. all: also those of liquid that is not thick; pace: un_scene_pace (draw.c). */
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
-                       const un_cling *cling, bool all, double dt);
+                       const un_cling *cling, bool all, double dt, double pace);
 
 /* Semi-Lagrangian: each face of a new mesh takes its normal velocity from the old field, dt back
  * along it; the field must reach that far. If that point is outside the old liquid, the face takes

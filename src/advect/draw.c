@@ -6,9 +6,9 @@
  * level set. */
 #include "advect/advect.h"
 
-/* The time this takes, s. Pulled in quickly (0.02 s), a thread four cells thick lost up to 8 % of
- * its volume, because it grows denser before it grows wider; at 0.04 s it lost 3 %, at 0.1 s 1 %,
- * with less smooth edges. */
+/* The time this takes, in paces of the scene (un_scene_pace). Pulled in quickly (0.02 s), a thread
+ * four cells thick lost up to 8 % of its volume, because it grows denser before it grows wider; at
+ * 0.04 s it lost 3 %, at 0.1 s 1 %, with less smooth edges. */
 #define DRAWN_TIME 0.05
 
 typedef struct draw_args {
@@ -16,7 +16,7 @@ typedef struct draw_args {
     const un_walls *walls;
     const un_cling *cling;
     bool all;
-    double dt;
+    double dt, pace;
 } draw_args;
 
 static void draw_in(void *arg, int64_t begin, int64_t end)
@@ -29,7 +29,7 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
         bool near = a->all ? depth < un_cling_reach(a->cling, m->radius[q])
                            : un_cling_holds(a->cling, m, q, depth);
         if (!(depth > 0 && near)) continue;
-        double way = depth * fmin(1, a->dt / DRAWN_TIME);
+        double way = depth * fmin(1, a->dt / (DRAWN_TIME * a->pace));
         un_vec3 normal = un_v3(m->normal[0][q], m->normal[1][q], m->normal[2][q]);
         un_vec3 x = un_particle_position(p, q), unused = {0, 0, 0};
         un_vec3 to = un_advect_collide(a->walls, x, un_mad(x, normal, -way), a->dt, &unused);
@@ -38,8 +38,8 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
 }
 
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
-                       const un_cling *cling, bool all, double dt)
+                       const un_cling *cling, bool all, double dt, double pace)
 {
-    draw_args a = {markers, walls, cling, all, dt};
+    draw_args a = {markers, walls, cling, all, dt, pace};
     if (cling->viscous || all) un_parallel_for(ctx, markers->particles.count, 16384, draw_in, &a);
 }

@@ -2,15 +2,15 @@
  *
  *     k1 = u(x), k2 = u(x + dt/2 k1), k3 = u(x + 3dt/4 k2), x += dt (2 k1 + 3 k2 + 4 k3) / 9
  *
- * then one swept collision along the chord. Ballistic particles fly parabolas; their velocity
- * already includes gravity. */
+ * then one swept collision along the chord. Ballistic particles move straight on with their
+ * velocity in the middle of the step: a parabola. */
 #include "advect/advect.h"
 
 typedef struct path_args {
     un_particles *particles;
     double *const *u;
     const un_walls *walls;
-    un_vec3 gravity;
+    un_vec3 lead;
     double dt;
 } path_args;
 
@@ -28,7 +28,7 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            step = un_mad(un_scale(v, dt), a->gravity, -0.5 * dt * dt);
+            step = un_scale(v, dt);
         } else {
             un_vec3 k1 = un_faces_sample_in(g, a->u, x, dim);
             un_vec3 k2 = un_faces_sample_in(g, a->u, in_domain(g, un_mad(x, k1, 0.5 * dt)), dim);
@@ -39,10 +39,11 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
         /* Far from all walls there is nothing to hit: phi is a lower bound of the distance. */
         bool free =
             !walls->bodies->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
+        un_vec3 was = v;
         if (!free) to = un_advect_collide(walls, x, to, dt, &v);
         if (dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
         un_particle_set_position(p, q, to);
-        un_particle_set_velocity(p, q, v);
+        un_advect_finish(p, q, v, was, a->lead);
     }
 }
 
@@ -55,6 +56,7 @@ static void move(void *arg, int64_t begin, int64_t end)
 void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
                          const un_walls *walls, un_vec3 gravity, double dt)
 {
-    path_args a = {particles, u, walls, gravity, dt};
+    path_args a = {particles, u, walls, un_scale(gravity, 0.5 * dt), dt};
     un_parallel_for(ctx, particles->count, 2048, move, &a);
+    particles->lead = a.lead;
 }

@@ -11,7 +11,7 @@ typedef struct path_args {
     const un_tet_field *u;
     const float *wall;
     const un_walls *walls;
-    un_vec3 gravity;
+    un_vec3 lead;
     double dt;
 } path_args;
 
@@ -36,7 +36,7 @@ static void move(void *arg, int64_t begin, int64_t end)
         un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
         un_tets_place place = {.tet = a->bins->tet[q]};
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            step = un_mad(un_scale(v, dt), a->gravity, -0.5 * dt * dt);
+            step = un_scale(v, dt);
         } else {
             un_vec3 k1 = velocity(a, x, &place);
             un_vec3 k2 = velocity(a, in_domain(a, un_mad(x, k1, 0.5 * dt)), &place);
@@ -52,9 +52,10 @@ static void move(void *arg, int64_t begin, int64_t end)
             a->wall[mesh->tet[tet][0]] - un_length(un_sub(to, mesh->x[mesh->tet[tet][0]]));
         bool free =
             !a->walls->bodies->moving && reach > un_length(step) + MARGIN * a->walls->grid->h;
+        un_vec3 was = v;
         if (!free) to = un_advect_collide(a->walls, x, to, dt, &v);
         un_particle_set_position(p, q, to);
-        un_particle_set_velocity(p, q, v);
+        un_advect_finish(p, q, v, was, a->lead);
     }
 }
 
@@ -62,8 +63,9 @@ void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins 
                     const un_tets *mesh, const un_tet_field *u, const float *wall,
                     const un_walls *walls, un_vec3 gravity, double dt)
 {
-    path_args a = {particles, bins, mesh, u, wall, walls, gravity, dt};
+    path_args a = {particles, bins, mesh, u, wall, walls, un_scale(gravity, 0.5 * dt), dt};
     un_parallel_for(ctx, particles->count, 2048, move, &a);
+    particles->lead = a.lead;
 }
 
 typedef struct rate_args {

@@ -41,7 +41,9 @@ void un_adaptive_want_divergence(un_adaptive *a, double dt)
                              .phi = a->node.phi,
                              .colour = a->node.colour,
                              .emitted = a->emitted.any ? a->emitted.volume : NULL,
-                             .expansion = un_ledger_expansion(&a->core.sources.ledger),
+                             .expansion =
+                                 un_ledger_expansion(&a->core.sources.ledger, a->core.pace),
+                             .pace = a->core.pace,
                              .dt = dt};
     un_pressure_want_divergence(a->core.ctx, &def);
     a->emitted.any = false;
@@ -60,7 +62,7 @@ un_viscous_step un_adaptive_viscous_step(const un_adaptive *a, bool keeps_volume
                                        .density_all = def->fluid.density,
                                        .keeps_volume = keeps_volume,
                                        .p = a->node.p[1],
-                                       .dt = dt,
+                                       .dt = un_core_kick(&a->core, dt),
                                        .tolerance = def->solver.tolerance,
                                        .iteration_limit = UN_ITERATION_LIMIT,
                                        .laplacian = strcmp(def->solver.stress, "laplacian") == 0},
@@ -105,6 +107,7 @@ un_status un_adaptive_extend(un_adaptive *a, double dt)
                                 .mesh = tets,
                                 .walls = &a->mesh.walls,
                                 .open_sides = a->core.def->domain.open,
+                                .p = node->p[0],
                                 .held = a->thick.any ? a->thick.walls.held : NULL,
                                 .u_held = a->thick.walls.u,
                                 .dt = dt};
@@ -330,7 +333,8 @@ un_status un_adaptive_sizes(un_adaptive *a, double dt)
     UN_TRY(un_sizing_evaluate(a->core.ctx, &a->core.arena, a->node.size, &def));
     un_arena_reset(&a->core.arena);
     un_sizing_on_tets on = {&a->mesh.tets, a->node.size, a->markers.bins.tet};
-    un_sizing_to_particles(a->core.ctx, &a->markers.particles, un_sizing_at_tets, &on, dt);
+    un_sizing_to_particles(a->core.ctx, &a->markers.particles, un_sizing_at_tets, &on,
+                           dt / a->core.pace);
     un_adaptive_keep_budget(a);
     return UN_OK;
 }

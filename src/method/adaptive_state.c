@@ -48,7 +48,7 @@ un_status un_adaptive_load(un_adaptive *a, const un_state *in)
     UN_TRY(un_state_number(in, "most", &a->budget.most));
     a->budget.warned = warned;
     UN_TRY(un_core_load(&a->core, in));
-    UN_TRY(un_load_particles(a->core.ctx, in, &a->markers.particles, a->core.def->domain.size));
+    UN_TRY(un_load_particles(&a->core, in, &a->markers.particles));
     UN_TRY(un_adaptive_build_tree(a)); /* drops are known by their flags */
     UN_TRY(un_adaptive_build_mesh(a));
     int64_t nodes = a->mesh.tets.node_count;

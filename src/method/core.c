@@ -5,6 +5,7 @@ un_status un_core_init(un_core *c, un_context *ctx, const un_scene *scene, bool 
 {
     *c = (un_core){.ctx = ctx, .scene = scene, .def = &scene->def};
     c->grid = un_grid_make(c->def->domain.size, c->def->detail.finest);
+    c->pace = un_scene_pace(c->def);
     un_arena_init(&c->arena, ctx);
     un_step_init(&c->last);
     UN_TRY(un_bodies_create(ctx, scene, &c->bodies));
@@ -26,14 +27,37 @@ un_status un_core_move_bodies(un_core *c, double dt)
     return un_bodies_update(c->bodies, c->time, dt);
 }
 
+/* Without gravity hardly anything is quiet: this share of what the scene's size and pace give. */
+#define QUIET_WEIGHTLESS 1e-6
+
+double un_core_quiet_speed(const un_core *c, double h)
+{
+    un_vec3 size = c->def->domain.size;
+    double g = un_length(c->def->gravity), longest = fmax(size.x, fmax(size.y, size.z));
+    return un_quiet_speed(g > 0 ? g : QUIET_WEIGHTLESS * longest / (c->pace * c->pace), h);
+}
+
+/* In steps' worth of gravity: a quarter of a cell's depth is noise. */
+#define LET_GO 0.25
+/* Without gravity, in shares of the fastest speed. */
+#define LET_GO_WEIGHTLESS 0.01
+
+double un_core_let_go(const un_core *c, double dt)
+{
+    double gravity = un_length(c->def->gravity);
+    if (c->def->solver.suction) return 0;
+    return gravity > 0 ? LET_GO * gravity * un_core_kick(c, dt)
+                       : LET_GO_WEIGHTLESS * c->last.max_speed;
+}
+
 un_flip un_core_flip(const un_core *c, double h, double dt)
 {
     const un_scene_def *def = c->def;
     return (un_flip){.dt = dt,
                      .gravity = def->gravity,
                      .pic = def->solver.pic,
-                     .pic_quiet = fmax(UN_PIC_QUIET, def->solver.pic),
-                     .quiet_speed = un_quiet_speed(un_length(def->gravity), h),
+                     .pic_quiet = fmax(UN_PIC_QUIET / c->pace, def->solver.pic),
+                     .quiet_speed = un_core_quiet_speed(c, h),
                      .thickness = def->fluid.viscosity / def->fluid.density};
 }
 

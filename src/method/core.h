@@ -11,12 +11,13 @@ typedef struct un_core {
     un_context *ctx;
     const un_scene *scene;
     const un_scene_def *def;
+    double pace;  /* s, of the scene: un_scene_pace */
     un_grid grid; /* of finest cells; adaptive methods emit and collide by it, no more */
     un_bodies *bodies;
     un_walls *walls;    /* the bodies and closed sides, as the grid sees them */
     un_arena arena;     /* emptied after each stage */
     un_sources sources; /* and the ledger */
-    double time;
+    double time, dt;    /* at the end of the last step, and how long that was */
     int32_t step_count;
     un_step last;
 } un_core;
@@ -30,9 +31,21 @@ un_status un_core_move_bodies(un_core *core, double dt);
 static inline void un_core_tick(un_core *core, double dt)
 {
     core->time += dt;
+    core->dt = dt;
     core->step_count++;
 }
-/* How particles take over the mesh's velocity, cells having the edge h. */
+/* The time between the middles of the last step and of this one, in which forces act: velocities
+ * are those of a leapfrog (un_particles.lead). The first step begins with half of its own. */
+static inline double un_core_kick(const un_core *core, double dt)
+{
+    return 0.5 * (core->dt + dt);
+}
+/* How fast pressure must pull liquid onto a wall, m/s, for it to let go; 0: it never does. */
+double un_core_let_go(const un_core *core, double dt);
+/* Liquid in cells of the edge h is quiet well below this speed, m/s. */
+double un_core_quiet_speed(const un_core *core, double h);
+/* How particles take over the mesh's velocity, cells having the edge h, after forces have acted for
+ * dt. */
 un_flip un_core_flip(const un_core *core, double h, double dt);
 /* What every method with particles reports: time, volumes, sums over the particles. */
 un_status un_core_measure(un_core *core, un_step *report, const un_particles *particles,
@@ -65,9 +78,9 @@ un_status un_core_save(const un_core *core, un_state *out);
 un_status un_core_load(un_core *core, const un_state *in);
 /* flags: instead of the particles' own; NULL: those. */
 un_status un_save_particles(un_state *out, const un_particles *particles, const uint8_t *flags);
-/* Fails unless all is finite and in the domain. `particles` is empty but for `sized`. */
-un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *particles,
-                            un_vec3 domain);
+/* After un_core_load. Fails unless all is finite and in the domain. `particles` is empty but for
+ * `sized`. */
+un_status un_load_particles(const un_core *core, const un_state *in, un_particles *particles);
 
 /* A number that tells whether what was found again from a checkpoint is what it was. */
 uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count);

@@ -14,6 +14,7 @@ un_status un_save_particles(un_state *out, const un_particles *p, const uint8_t 
     for (int a = 0; a < 3; a++) UN_TRY(un_state_add(out, axes_v[a], p->v[a], p->count, 8));
     UN_TRY(un_state_add(out, "particles.volume", p->volume, p->count, 4));
     UN_TRY(un_state_add(out, "particles.flags", flags ? flags : p->flags, p->count, 1));
+    UN_TRY(un_state_add(out, "particles.fall", p->fall, p->count, 1));
     if (p->mixed) {
         UN_TRY(un_state_add(out, "particles.density", p->density, p->count, 4));
         UN_TRY(un_state_add(out, "particles.viscosity", p->viscosity, p->count, 4));
@@ -21,8 +22,9 @@ un_status un_save_particles(un_state *out, const un_particles *p, const uint8_t 
     return p->sized ? un_state_add(out, "particles.size", p->size, p->count, 4) : UN_OK;
 }
 
-un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p, un_vec3 domain)
+un_status un_load_particles(const un_core *c, const un_state *in, un_particles *p)
 {
+    un_context *ctx = c->ctx;
     const un_section *first;
     UN_TRY(un_state_array(in, axes_x[0], 8, &first));
     if (first->count > INT32_MAX)
@@ -32,13 +34,15 @@ un_status un_load_particles(un_context *ctx, const un_state *in, un_particles *p
     for (int a = 0; a < 3; a++) UN_TRY(un_state_take(in, axes_v[a], p->v[a], first->count, 8));
     UN_TRY(un_state_take(in, "particles.volume", p->volume, first->count, 4));
     UN_TRY(un_state_take(in, "particles.flags", p->flags, first->count, 1));
+    UN_TRY(un_state_take(in, "particles.fall", p->fall, first->count, 1));
     if (p->sized) UN_TRY(un_state_take(in, "particles.size", p->size, first->count, 4));
     if (p->mixed) {
         UN_TRY(un_state_take(in, "particles.density", p->density, first->count, 4));
         UN_TRY(un_state_take(in, "particles.viscosity", p->viscosity, first->count, 4));
     }
     p->count = (int32_t)first->count;
-    int64_t bad = un_particles_unsound(ctx, p, domain);
+    p->lead = un_scale(c->def->gravity, 0.5 * c->dt);
+    int64_t bad = un_particles_unsound(ctx, p, c->def->domain.size);
     if (bad == 0) return UN_OK;
     return un_fail(ctx, UN_ERROR_FILE,
                    "the checkpoint has %lld particles outside the domain or without a finite "
@@ -98,6 +102,7 @@ un_status un_core_save(const un_core *c, un_state *out)
     UN_TRY(un_state_add_number(out, "walls.time", c->bodies->time));
     UN_TRY(un_state_add_number(out, "walls.dt", c->bodies->dt));
     UN_TRY(un_state_add_number(out, "time", c->time));
+    UN_TRY(un_state_add_number(out, "dt", c->dt));
     return un_state_add_integer(out, "step", c->step_count);
 }
 
@@ -106,6 +111,7 @@ un_status un_core_load(un_core *c, const un_state *in)
     int64_t step;
     double time, dt;
     UN_TRY(un_state_number(in, "time", &c->time));
+    UN_TRY(un_state_number(in, "dt", &c->dt));
     UN_TRY(un_state_integer(in, "step", 0, INT32_MAX, &step));
     c->step_count = (int32_t)step;
     UN_TRY(un_state_number(in, "walls.time", &time));

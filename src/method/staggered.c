@@ -80,7 +80,8 @@ static un_status number_faces(un_staggered *s)
 
 /* ---- pressure ---- */
 
-static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity,
+/* before: at tets, the pressure that was found earlier in this step; NULL: none. */
+static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity, const double *before,
                                 un_face_projection_report *report)
 {
     un_adaptive *a = &s->a;
@@ -94,9 +95,11 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity,
                              .open_sides = def->domain.open,
                              .p = s->p,
                              .source = a->node.source,
+                             .before = before,
+                             .let_go = un_core_let_go(&a->core, dt),
                              .lightness = a->thick.mix.lightness,
                              .gravity = gravity,
-                             .dt = dt,
+                             .dt = un_core_kick(&a->core, dt),
                              .density = def->fluid.density,
                              .tolerance = def->solver.tolerance,
                              .iteration_limit = UN_ITERATION_LIMIT};
@@ -112,7 +115,7 @@ static un_status project(un_staggered *s, double dt, un_face_projection_report *
     un_vec3 gravity = a->core.def->gravity;
     un_adaptive_want_divergence(a, dt);
     un_face_pressure_guess(a->core.ctx, s->p, a->node.p[0], &a->mesh.tets);
-    UN_TRY(apply_pressure(s, dt, gravity, report));
+    UN_TRY(apply_pressure(s, dt, gravity, NULL, report));
     un_face_pressure_to_nodes(s->pressure, a->node.p[0], s->p, &a->mesh.tets, a->node.phi,
                               un_scale(gravity, a->core.def->fluid.density));
     return UN_OK;
@@ -122,8 +125,13 @@ static un_status project(un_staggered *s, double dt, un_face_projection_report *
 static un_status project_again(un_staggered *s, double dt, un_face_projection_report *report)
 {
     int32_t iterations = report->solve.iterations;
-    memset(s->p, 0, (size_t)s->a.mesh.tets.tet_count * sizeof *s->p);
-    UN_TRY(apply_pressure(s, dt, un_v3(0, 0, 0), report));
+    size_t tets = (size_t)s->a.mesh.tets.tet_count;
+    double *first = un_arena_alloc(&s->a.core.arena, tets + 1, sizeof *first);
+    if (!first) return UN_ERROR_MEMORY;
+    memcpy(first, s->p, tets * sizeof *first);
+    memset(s->p, 0, tets * sizeof *s->p);
+    UN_TRY(apply_pressure(s, dt, un_v3(0, 0, 0), first, report));
+    un_arena_reset(&s->a.core.arena);
     report->solve.iterations += iterations;
     return UN_OK;
 }
@@ -173,13 +181,16 @@ static un_status spread_velocity(un_staggered *s, double dt)
 
 static un_status move_markers(un_adaptive *a, double dt)
 {
-    un_flip flip = {
-        .dt = dt, .gravity = a->core.def->gravity, .pic = ALL, .pic_quiet = ALL, .quiet_speed = 1};
+    un_flip flip = {.dt = un_core_kick(&a->core, dt),
+                    .gravity = a->core.def->gravity,
+                    .pic = ALL,
+                    .pic_quiet = ALL,
+                    .quiet_speed = 1};
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, NULL, &flip, 0.25 * a->mesh.tree.h);
-    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, true, dt);
+    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, true, dt, a->core.pace);
     UN_TRY(un_adaptive_correct(a, dt)); /* or they line up, and the surface has ridges */
     un_adaptive_advect(a, dt);
     return UN_OK;

@@ -94,17 +94,20 @@ static un_status to_mesh(un_tet *s, double dt)
                         .particles = &a->markers.particles,
                         .mix = &a->thick.mix,
                         .viscous = a->thick.any,
-                        .quiet_speed =
-                            un_quiet_speed(un_length(a->core.def->gravity), a->mesh.tree.h),
-                        .dt = dt};
+                        .quiet_speed = un_core_quiet_speed(&a->core, a->mesh.tree.h),
+                        .dt = dt,
+                        .pace = a->core.pace};
     UN_TRY(un_transfer_calm(ctx, &a->core.arena, &calm));
-    un_transfer_add(ctx, a->tet.u, tets->tet_count, un_scale(a->core.def->gravity, dt));
+    un_transfer_add(ctx, a->tet.u, tets->tet_count,
+                    un_scale(a->core.def->gravity, un_core_kick(&a->core, dt)));
     return UN_OK;
 }
 
 /* ---- 11: pressure ---- */
 
-static un_status apply_pressure(un_tet *s, double dt, un_tet_projection_report *report)
+/* before: the pressure that was found earlier in this step; NULL: none. */
+static un_status apply_pressure(un_tet *s, double dt, const double *before,
+                                un_tet_projection_report *report)
 {
     un_adaptive *a = &s->a;
     const un_scene_def *def = a->core.def;
@@ -116,8 +119,10 @@ static un_status apply_pressure(un_tet *s, double dt, un_tet_projection_report *
                             .u_solid = a->mesh.walls.u_solid,
                             .p = a->node.p[0],
                             .source = a->node.source,
+                            .before = before,
+                            .let_go = un_core_let_go(&a->core, dt),
                             .lightness = a->thick.mix.lightness,
-                            .dt = dt,
+                            .dt = un_core_kick(&a->core, dt),
                             .density = def->fluid.density,
                             .tolerance = def->solver.tolerance,
                             .iteration_limit = UN_ITERATION_LIMIT};
@@ -130,7 +135,7 @@ static un_status apply_pressure(un_tet *s, double dt, un_tet_projection_report *
 static un_status project(un_tet *s, double dt, un_tet_projection_report *report)
 {
     un_adaptive_want_divergence(&s->a, dt);
-    return apply_pressure(s, dt, report);
+    return apply_pressure(s, dt, NULL, report);
 }
 
 /* Viscosity with a pressure of its own, which keeps the volume under it; then 11 once more. */
@@ -153,7 +158,7 @@ static un_status apply_viscosity(un_tet *s, double dt, un_tet_projection_report 
     UN_ALLOC(a->core.ctx, first, nodes + 1);
     memcpy(first, a->node.p[0], (size_t)nodes * sizeof *first);
     memset(a->node.p[0], 0, (size_t)nodes * sizeof *first);
-    status = apply_pressure(s, dt, projection);
+    status = apply_pressure(s, dt, first, projection);
     un_pressure_add(a->core.ctx, a->node.p[0], first, nodes);
     un_free(a->core.ctx, first);
     projection->solve.iterations += iterations;
@@ -177,13 +182,13 @@ static un_status extend(un_adaptive *a, double dt)
 static void to_particles(un_tet *s, double dt)
 {
     un_adaptive *a = &s->a;
-    un_flip flip = un_core_flip(&a->core, a->mesh.tree.h, dt);
+    un_flip flip = un_core_flip(&a->core, a->mesh.tree.h, un_core_kick(&a->core, dt));
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, s->sharp, &flip,
                                   0.25 * a->mesh.tree.h);
-    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, false, dt);
+    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, false, dt, a->core.pace);
 }
 
 /* ---- the step ---- */

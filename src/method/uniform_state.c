@@ -41,7 +41,7 @@ static un_status load(un_uniform *s, const un_state *in)
     UN_TRY(un_core_load(&s->core, in));
     UN_TRY(un_walls_update(s->core.walls));
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
-    UN_TRY(un_load_particles(s->core.ctx, in, &s->particles, s->core.def->domain.size));
+    UN_TRY(un_load_particles(&s->core, in, &s->particles));
     UN_TRY(un_state_take(in, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
     un_pressure_forget(s->pressure);
     UN_TRY(load_emitted(s, in));

@@ -39,7 +39,8 @@ un_status un_uniform_to_grid(un_uniform *s, double dt)
     UN_TRY(un_transfer_extrapolate(s->core.ctx, &s->core.arena, s->u, NULL, s->known, &s->core.grid,
                                    1));
     un_arena_reset(&s->core.arena);
-    un_transfer_accelerate(s->core.ctx, s->u, s->u_old, un_scale(s->core.def->gravity, dt),
+    un_transfer_accelerate(s->core.ctx, s->u, s->u_old,
+                           un_scale(s->core.def->gravity, un_core_kick(&s->core, dt)),
                            &s->core.grid);
     return UN_OK;
 }
@@ -51,10 +52,13 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .phi = s->phi,
                         .walls = s->core.walls,
                         .dt = dt,
+                        .kick = un_core_kick(&s->core, dt),
+                        .let_go = un_core_let_go(&s->core, dt),
                         .density = s->core.def->fluid.density,
                         .tolerance = s->core.def->solver.tolerance,
                         .iteration_limit = ITERATION_LIMIT,
-                        .expansion = un_ledger_expansion(&s->core.sources.ledger),
+                        .expansion = un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
+                        .pace = s->core.pace,
                         .colour = s->colour,
                         .inflow = &s->inflow};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
@@ -78,6 +82,6 @@ un_status un_uniform_extend(un_uniform *s, double dt)
 
 void un_uniform_to_particles(un_uniform *s, double dt)
 {
-    un_flip flip = un_core_flip(&s->core, s->core.grid.h, dt);
+    un_flip flip = un_core_flip(&s->core, s->core.grid.h, un_core_kick(&s->core, dt));
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
 }

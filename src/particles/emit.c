@@ -25,6 +25,7 @@ static void sort_out(void *arg, int64_t begin, int64_t end)
                 p->v[0][q] = source->velocity.x;
                 p->v[1][q] = source->velocity.y;
                 p->v[2][q] = source->velocity.z;
+                p->fall[q] = UN_FALL_FREE;
             }
         }
     }

@@ -119,6 +119,7 @@ void un_fill_store(un_particles *p, int64_t at, const un_seed *seed, un_vec3 vel
     }
     p->volume[at] = (float)seed->volume;
     p->flags[at] = 0;
+    p->fall[at] = UN_FALL_FREE;
     if (p->size) p->size[at] = (float)cell;
     if (p->density) p->density[at] = p->viscosity[at] = 0; /* set by whoever seeds mixed liquid */
 }

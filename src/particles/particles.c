@@ -8,6 +8,7 @@ void un_particles_free(un_context *ctx, un_particles *p)
     }
     un_free(ctx, p->volume);
     un_free(ctx, p->flags);
+    un_free(ctx, p->fall);
     un_free(ctx, p->size);
     un_free(ctx, p->density);
     un_free(ctx, p->viscosity);
@@ -20,7 +21,7 @@ void un_particles_free(un_context *ctx, un_particles *p)
 
 size_t un_particles_bytes_each(void)
 {
-    return 7 * sizeof(double) + 2 * sizeof(float) + 2;
+    return 7 * sizeof(double) + 2 * sizeof(float) + 3;
 }
 
 /* All arrays share one capacity, which changes only after every array has been resized. */
@@ -31,11 +32,11 @@ static un_status resize_arrays(un_context *ctx, un_particles *p, size_t target)
         size_t size;
         bool left_out;
     } arrays[] = {
-        {&p->x[0], 8, false},         {&p->x[1], 8, false},         {&p->x[2], 8, false},
-        {&p->v[0], 8, false},         {&p->v[1], 8, false},         {&p->v[2], 8, false},
-        {&p->spare_double, 8, false}, {&p->volume, 4, false},       {&p->spare_float, 4, false},
-        {&p->flags, 1, false},        {&p->spare_byte, 1, false},   {&p->size, 4, !p->sized},
-        {&p->density, 4, !p->mixed},  {&p->viscosity, 4, !p->mixed}};
+        {&p->x[0], 8, false},         {&p->x[1], 8, false},          {&p->x[2], 8, false},
+        {&p->v[0], 8, false},         {&p->v[1], 8, false},          {&p->v[2], 8, false},
+        {&p->spare_double, 8, false}, {&p->volume, 4, false},        {&p->spare_float, 4, false},
+        {&p->flags, 1, false},        {&p->spare_byte, 1, false},    {&p->size, 4, !p->sized},
+        {&p->density, 4, !p->mixed},  {&p->viscosity, 4, !p->mixed}, {&p->fall, 1, false}};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         if (arrays[i].left_out) continue;
         void *moved = un_realloc(ctx, *(void **)arrays[i].array, target, arrays[i].size);
@@ -136,10 +137,13 @@ void un_particles_take(un_context *ctx, un_particles *p, const int32_t *order, i
         p->spare_float = *floats[a];
         *floats[a] = g.to;
     }
-    gather_args g = {order, p->flags, p->spare_byte};
-    un_parallel_for(ctx, count, GATHER_GRAIN, gather_bytes, &g);
-    p->spare_byte = p->flags;
-    p->flags = g.to;
+    uint8_t **bytes[2] = {&p->flags, &p->fall};
+    for (int a = 0; a < 2; a++) {
+        gather_args g = {order, *bytes[a], p->spare_byte};
+        un_parallel_for(ctx, count, GATHER_GRAIN, gather_bytes, &g);
+        p->spare_byte = *bytes[a];
+        *bytes[a] = g.to;
+    }
     p->count = count;
 }
 

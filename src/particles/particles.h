@@ -30,6 +30,12 @@ typedef struct un_particles {
     double *v[3];  /* velocity, m/s */
     float *volume; /* m3, or m2 */
     uint8_t *flags;
+    /* Steps are those of a leapfrog: forces act on the velocity in the middle of a step, which
+     * moves the particle. v is the velocity at the end of the step, and v - fall / 128 * lead the
+     * one in its middle. lead: gravity times half of the step; fall: how much of it the particle
+     * follows, 128 in free fall, 0 at rest */
+    un_vec3 lead;
+    uint8_t *fall;
     float *size; /* wanted edge of the cells around it, m; NULL unless reserved as sized */
     bool sized;  /* set before the first reserve */
     /* kg/m3 and Pa s, where the liquid is not uniform; NULL unless reserved as mixed */
@@ -63,6 +69,28 @@ static inline un_vec3 un_particle_velocity(const un_particles *p, int64_t i)
     return un_v3(p->v[0][i], p->v[1][i], p->v[2][i]);
 }
 
+#define UN_FALL_FREE 128
+/* Less than this share of free fall counts as none: noise in liquid at rest, pressure that lifts.
+ */
+#define UN_FALL_LEAST 0.25
+/* The velocity in the middle of the last step. */
+static inline un_vec3 un_particle_middle(const un_particles *p, int64_t i)
+{
+    return un_mad(un_particle_velocity(p, i), p->lead, p->fall[i] * (-1.0 / UN_FALL_FREE));
+}
+/* A vector whose product with a change of velocity within dt is how much of free fall that is. */
+static inline un_vec3 un_particle_fall_unit(un_vec3 gravity, double dt)
+{
+    double whole = un_dot(gravity, gravity) * dt;
+    return un_scale(gravity, whole > 0 ? UN_FALL_FREE / whole : 0);
+}
+/* How much of free fall a change of velocity is. */
+static inline uint8_t un_particle_fall(un_vec3 change, un_vec3 unit)
+{
+    double fall = un_dot(change, unit);
+    return fall < UN_FALL_LEAST * UN_FALL_FREE ? 0 : (uint8_t)fmin(fall + 0.5, UINT8_MAX);
+}
+
 /* Radius of a ball (2D: a disc) of the particle's volume, m. */
 static inline double un_particle_ball(const un_particles *p, int64_t i)
 {
@@ -78,6 +106,7 @@ static inline void un_particle_copy(un_particles *p, int64_t to, int64_t from)
     }
     p->volume[to] = p->volume[from];
     p->flags[to] = p->flags[from];
+    if (p->fall) p->fall[to] = p->fall[from];
     if (p->size) p->size[to] = p->size[from];
     if (p->density) p->density[to] = p->density[from];
     if (p->viscosity) p->viscosity[to] = p->viscosity[from];

@@ -377,6 +377,7 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
             p->v[axis][i] = blend(p->v[axis][i], p->v[axis][j], mass_share);
             normal[axis] = blend((double)def->normal[axis][i], (double)def->normal[axis][j], share);
         }
+        p->fall[i] = (uint8_t)(blend(p->fall[i], p->fall[j], mass_share) + 0.5);
         p->volume[i] = a->merged_volume[n];
         p->flags[i] &= (uint8_t) ~(UN_PARTICLE_HALVED_MASK | UN_PARTICLE_LANDED);
         p->size[i] = (float)blend((double)p->size[i], (double)p->size[j], share);

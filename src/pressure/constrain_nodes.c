@@ -1,10 +1,12 @@
 /* Velocities at nodes on closed sides and in solids: for tets what constrain.c is for the grid. */
 #include "pressure/pressure.h"
 
+/* free: liquid has let go of the side and may move away from it. */
 static void stop_at_side(double *u, double *d, double x, double top, bool low_closed,
-                         bool high_closed, double snap)
+                         bool high_closed, double snap, bool free)
 {
-    if ((low_closed && x < snap) || (high_closed && x > top - snap)) *u = *d = 0;
+    if (low_closed && x < snap && !(free && *u > 0)) *u = *d = 0;
+    if (high_closed && x > top - snap && !(free && *u < 0)) *u = *d = 0;
 }
 
 /* Removes a velocity's part into the solid. */
@@ -32,9 +34,10 @@ static void constrain(void *arg, int64_t begin, int64_t end)
             *d = un_v3(0, 0, 0);
             continue;
         }
-        stop_at_side(&u->x, &d->x, x.x, top.x, !open[0], !open[1], snap);
-        stop_at_side(&u->y, &d->y, x.y, top.y, !open[2], !open[3], snap);
-        stop_at_side(&u->z, &d->z, x.z, top.z, !open[4], !open[5], snap);
+        bool free = a->p && un_pressure_let_go(a->p[n]);
+        stop_at_side(&u->x, &d->x, x.x, top.x, !open[0], !open[1], snap, free);
+        stop_at_side(&u->y, &d->y, x.y, top.y, !open[2], !open[3], snap, free);
+        stop_at_side(&u->z, &d->z, x.z, top.z, !open[4], !open[5], snap, free);
         double h = un_octree_size(mesh->tree, mesh->node_level[n]);
         if (!walls->phi_solid || walls->phi_solid[n] > 0.5 * h) continue;
         const un_body *body = &walls->walls->bodies->body[walls->body[n]];

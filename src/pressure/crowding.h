@@ -7,7 +7,8 @@
 
 #include "base/base.h"
 
-/* Time in which crowded or thinned liquid evens out, s, and the fastest evening out, 1/s. */
+/* Time in which crowded or thinned liquid evens out, and the fastest evening out, in paces of the
+ * scene (un_scene_pace). */
 #define CROWDING_TIME 0.1
 #define CROWDING_RATE_MAX 4.0
 /* Liquid that ran into a wall or into itself within a step overlaps: what is beyond the excess that
@@ -16,11 +17,12 @@
 
 /* Adds the rate to sigma, 1/s. crowding: the excess of the volume fraction beyond the noise; heap:
  * beyond what is a heap. */
-static inline double un_crowding_add(double sigma, double crowding, double heap, double dt)
+static inline double un_crowding_add(double sigma, double crowding, double heap, double dt,
+                                     double pace)
 {
-    double time = fmax(CROWDING_TIME, 2 * dt);
+    double time = fmax(CROWDING_TIME * pace, 2 * dt), most = CROWDING_RATE_MAX / pace;
     sigma += fmax(0, heap) / (CROWDING_STEPS * dt);
-    return sigma + un_clamp(crowding / time, -CROWDING_RATE_MAX, CROWDING_RATE_MAX);
+    return sigma + un_clamp(crowding / time, -most, most);
 }
 
 #endif

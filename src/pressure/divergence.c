@@ -48,7 +48,7 @@ static void wanted_divergence(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         double h = un_octree_size(d->mesh->tree, d->mesh->node_level[n]), sigma = d->expansion;
         double crowding = d->phi[n] < 0 ? crowding_at(d, n, h) : 0;
-        sigma = un_crowding_add(sigma, crowding, crowding - CROWDING_HEAP, d->dt);
+        sigma = un_crowding_add(sigma, crowding, crowding - CROWDING_HEAP, d->dt, d->pace);
         if (d->emitted && d->walls->node_open[n] > 0)
             sigma += d->emitted[n] / (d->walls->node_open[n] * d->dt);
         d->source[n] = (float)sigma;

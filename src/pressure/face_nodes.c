@@ -15,6 +15,9 @@ static void guess_tets(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         const int32_t *n = a->mesh->tet[t];
         a->tet[t] = 0.25 * (a->node[n[0]] + a->node[n[1]] + a->node[n[2]] + a->node[n[3]]);
+        int let_go = 0;
+        for (int i = 0; i < 4; i++) let_go += un_pressure_let_go(a->node[n[i]]);
+        if (let_go >= 3) a->tet[t] = -0.0; /* a face at a wall */
     }
 }
 
@@ -30,14 +33,17 @@ static void find_nodes(void *arg, int64_t begin, int64_t end)
     const un_tets *mesh = a->mesh;
     for (int64_t n = begin; n < end; n++) {
         double sum = 0, total = 0;
+        bool let_go = false;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             int32_t t = mesh->corner[k] / 4;
             double w = a->index[t] >= 0 ? un_tets_volume(mesh, t) : 0;
             un_vec3 way = un_sub(mesh->x[n], un_tets_center(mesh, t));
             sum += w * (a->tet[t] + un_dot(a->weight, way));
             total += w;
+            let_go |= w > 0 && un_pressure_let_go(a->tet[t]);
         }
         a->node[n] = a->phi[n] < 0 && total > 0 ? sum / total : 0;
+        if (let_go) a->node[n] = -0.0;
     }
 }
 

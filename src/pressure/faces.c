@@ -19,11 +19,17 @@
  *
  * The surface may have a pressure P, given at nodes. It is taken out in the same way: p' is zero
  * there except for the weight, and faces get -dt/rho times the mean slope of P in their two tets,
- * which is exact for a linear P on any mesh. */
+ * which is exact for a linear P on any mesh.
+ *
+ * Walls push and do not pull: a tet that has let go of a wall has p = 0 (release.c), and the closed
+ * faces between them are not known. */
 #include "pressure/system.h"
 
+/* A tet with a face less open than this is next to a wall. */
+#define WALL_OPEN 0.98
+
 /* Shortest distance to the surface, as a share of that to the next tet: bounds the matrix. */
-#define NEAREST 0.02
+#define NEAREST 1e-4
 /* Most oblique line between barycentres that is used unchanged: cosine with the normal. */
 #define OBLIQUE 0.3
 
@@ -255,6 +261,37 @@ static un_status assemble(args *s)
     return UN_OK;
 }
 
+/* ---- walls that let go ---- */
+
+/* x without any pressure, at the centre of a tet. */
+static double without_pressure(const args *s, int32_t t)
+{
+    double least = surface_value(s, un_tets_center(s->in->mesh, t));
+    if (s->in->surface) least -= surface_mean(s, t);
+    return least;
+}
+
+/* Tets with closed faces may let go of the walls there. */
+static bool limit_tet(const void *arg, int32_t row, double *least, double *slack)
+{
+    const args *s = arg;
+    int32_t t = s->pr->place[row];
+    *least = without_pressure(s, t);
+    if (s->in->before) *least -= s->in->before[t] * s->in->dt / s->in->density;
+    double open = 1, speed = 0;
+    for (int i = 0; i < 4; i++) {
+        open = fmin(open, make_link(s, t, i).open);
+        speed = fmax(speed, fabs(s->in->u[s->in->faces->of_tet[t][i]]));
+    }
+    *slack = un_release_slack(s->in->let_go, speed, un_tets_size(s->in->mesh, t));
+    return open < WALL_OPEN;
+}
+
+static bool has_let_go(const args *s, int32_t t)
+{
+    return t >= 0 && s->pr->index[t] >= 0 && un_pressure_is_free(s->pr, s->pr->index[t]);
+}
+
 /* ---- velocities ---- */
 
 static void update_faces(void *arg, int64_t begin, int64_t end)
@@ -273,6 +310,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
         in->u[f] += push_of(s, a, &l, light);
         if (!(l.open > 0)) {
             in->u[f] = solid_speed(s, a, &l);
+            if (has_let_go(s, a) || has_let_go(s, b)) in->known[f] = 0;
         } else if (wet && behind) {
             in->u[f] -= light * (q[index[b]] - q[index[a]]) / l.distance;
         } else {
@@ -294,6 +332,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
         double weight = -surface_value(s, un_tets_center(s->in->mesh, (int32_t)t));
         if (s->in->surface) weight += surface_mean(s, (int32_t)t);
         s->in->p[t] = r >= 0 ? (s->pr->x[r] + weight) * to_pascal : 0;
+        if (has_let_go(s, (int32_t)t)) s->in->p[t] = -0.0;
     }
 }
 
@@ -305,6 +344,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; r++) {
         int32_t t = s->pr->place[r];
         double sum = 0, wanted = 0;
+        if (has_let_go(s, t)) continue;
         for (int i = 0; i < 4; i++) {
             link l = make_link(s, t, i);
             double u = in->u[in->faces->of_tet[t][i]];
@@ -326,7 +366,9 @@ un_status un_face_pressure_project(un_pressure *pressure, const un_face_projecti
     UN_TRY(number_tets(&s));
     UN_TRY(assemble(&s));
     report->tet_count = pressure->matrix.n;
-    UN_TRY(un_pressure_solve(pressure, NULL, in->tolerance, in->iteration_limit, &report->solve));
+    un_release release = {&s, limit_tet, INFINITY, in->before ? in->before : in->p, in->let_go > 0};
+    UN_TRY(un_pressure_solve(pressure, NULL, in->tolerance, in->iteration_limit, &release,
+                             &report->solve));
     un_parallel_for(pressure->ctx, in->faces->count, 4096, update_faces, &s);
     un_parallel_for(pressure->ctx, in->mesh->tet_count, 8192, store_pressure, &s);
     if (pressure->matrix.n > 0)

@@ -22,11 +22,20 @@ typedef struct un_pressure {
     int32_t *place; /* by unknown */
     un_csr matrix;
     double *rhs, *x;
+    /* Rows that have let go of a wall (release.c). */
+    uint8_t *free;
+    int32_t free_count, solve_count; /* of the last projection; solve_count: solves that it took */
+    double *set_val, *set_rhs;       /* the system without them; NULL until there are any */
     /* on the grid only: */
     const un_grid *grid;
     double *p; /* at cells, Pa; the guess for the next step, zero outside the liquid */
-    size_t capacity[7];
+    size_t capacity[10];
 } un_pressure;
+/* Where liquid has let go of a wall, a pressure is -0.0: the next step begins with that. */
+static inline bool un_pressure_let_go(double p)
+{
+    return p == 0 && signbit(p);
+}
 
 /* grid: NULL for projections on tets. */
 un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure);
@@ -43,10 +52,14 @@ typedef struct un_projection {
      * Must be set in all liquid cells and next to them; away from the surface any smooth values
      * will do. NULL: zero */
     const double *surface;
-    double dt, density, tolerance;
+    double dt, kick; /* s: the step, in which liquid moves; the time that pressure acts */
+    double density, tolerance;
     int32_t iteration_limit;
-    double expansion;        /* 1/s: divergence wanted everywhere in the liquid */
-    const float *colour;     /* at cells: the particles' volume fraction; may be NULL */
+    double let_go;       /* m/s: pressure that pulls liquid onto a wall by more than this lets it
+                          * go; 0: never */
+    double expansion;    /* 1/s: divergence wanted everywhere in the liquid */
+    double pace;         /* s: un_scene_pace, in which crowded liquid evens out */
+    const float *colour; /* at cells: the particles' volume fraction; may be NULL */
     const un_inflow *inflow; /* cells that liquid was added to; NULL: none */
 } un_projection;
 
@@ -87,10 +100,13 @@ typedef struct un_tet_projection {
     double *p;                 /* at nodes, Pa: the guess, then the result; 0 at air nodes */
     const double *surface;     /* at nodes, Pa: the surface's pressure, linear in each tet; as in
                                 * un_projection. NULL: zero */
+    const double *before;      /* at nodes, Pa: what an earlier projection of this step found, which
+                                * walls feel too; NULL: nothing */
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
     const float *lightness;    /* at tets: `density` over the local density; NULL: 1 */
     double dt, density, tolerance;
     int32_t iteration_limit;
+    double let_go;    /* as in un_projection */
     bool first_order; /* p = 0 at air nodes, for comparison */
     bool by_row;      /* ghosts by row instead of eq. 12, see ghost.c; calmer where phi is noisy */
 } un_tet_projection;
@@ -124,6 +140,8 @@ typedef struct un_face_projection {
     const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
     const float *lightness;    /* at tets: `density` over the local density; NULL: 1 */
     un_vec3 gravity;           /* acts in the projection itself */
+    const double *before;      /* at tets, as in un_tet_projection */
+    double let_go;             /* as in un_projection */
     double dt, density, tolerance;
     int32_t iteration_limit;
 } un_face_projection;
@@ -153,7 +171,7 @@ typedef struct un_divergence_def {
     const float *phi, *colour; /* at nodes: level set; the particles' volume fraction */
     const double *emitted;     /* at nodes: volume that appeared there, m3; NULL: none */
     double expansion;          /* everywhere, 1/s */
-    double dt;
+    double dt, pace;           /* s; pace: un_scene_pace */
 } un_divergence_def;
 void un_pressure_want_divergence(un_context *ctx, un_divergence_def *def);
 
@@ -165,6 +183,7 @@ typedef struct un_node_constraint {
     const un_tets *mesh;
     const un_tet_walls *walls;
     const bool *open_sides;
+    const double *p;       /* at nodes: where it has let go of walls (un_pressure_let_go) */
     const uint8_t *held;   /* at nodes: 1 where viscous liquid sticks; NULL: nowhere */
     const un_vec3 *u_held; /* at nodes: the velocity there */
     double dt;

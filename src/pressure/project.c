@@ -17,7 +17,10 @@
  *
  *     (q_c - Q_crossing) / theta = q'_c / theta + Q_c - Q_n,   Q = P dt / rho
  *
- * which leaves the matrix as it is and no 1 / theta on the right-hand side. */
+ * which leaves the matrix as it is and no 1 / theta on the right-hand side.
+ *
+ * Walls push and do not pull (release.c): a cell that has let go of a wall has p = 0, and the
+ * closed face between them moves as the face opposite does, but not into the wall. */
 #include "pressure/crowding.h"
 #include "pressure/system.h"
 
@@ -26,6 +29,8 @@
 #define THETA_MIN 1e-6
 /* Openings below this share are closed: they carry nothing, but spoil the matrix. */
 #define AREA_MIN 1e-3
+/* A cell with a face closed by more than this share is next to a wall. */
+#define WALL_SHARE 0.02
 /* Volume fractions of evenly spread particles differ from one by up to this much. */
 #define CROWDING_NOISE 0.05
 /* The excess that counts as a heap, see crowding.h. */
@@ -167,7 +172,7 @@ static double cell_expansion(const un_pressure *pr, const un_projection *in, int
     }
     double heap = crowding - CROWDING_HEAP;
     crowding -= copysign(CROWDING_NOISE, crowding);
-    return un_crowding_add(sigma, crowding, heap, in->dt);
+    return un_crowding_add(sigma, crowding, heap, in->dt, in->pace);
 }
 
 UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, int dim)
@@ -205,10 +210,10 @@ UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, 
                 if (pr->matrix.col[e] == n) pr->matrix.val[e] = diagonal;
             pr->rhs[n] = -g->h * cell_outflow(in, g, c, dim) +
                          g->h * g->h * in->walls->volume[c] * cell_expansion(pr, in, c);
-            pr->x[n] = pr->p[c] * in->dt / in->density;
+            pr->x[n] = pr->p[c] * in->kick / in->density;
             if (!in->surface) continue;
-            pr->rhs[n] += push * in->dt / in->density;
-            pr->x[n] -= in->surface[c] * in->dt / in->density;
+            pr->rhs[n] += push * in->kick / in->density;
+            pr->x[n] -= in->surface[c] * in->kick / in->density;
         }
     }
 }
@@ -312,7 +317,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
                 else
                     step = -pr->x[below] / ghost_theta(in->phi[f - stride], fmaxf(in->phi[f], 0));
                 if (in->surface)
-                    step += (in->surface[f] - in->surface[f - stride]) * in->dt / in->density;
+                    step += (in->surface[f] - in->surface[f - stride]) * in->kick / in->density;
                 in->u[axis][f] -= step / g->h;
                 in->known[axis][f] = 1;
             }
@@ -320,18 +325,62 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Cells next to walls may let go of them. */
+static bool limit_cell(const void *arg, int32_t row, double *least, double *slack)
+{
+    const assemble_args *s = arg;
+    const un_projection *in = s->in;
+    const un_grid *g = s->pr->grid;
+    int64_t c = s->pr->place[row];
+    double open = 1, speed = 0;
+    for (int a = 0; a < g->dim; a++) {
+        int64_t high = c + g->stride[a];
+        open = fmin(open, fmin(open_area(in->walls, a, c), open_area(in->walls, a, high)));
+        speed = fmax(speed, 0.5 * fabs(in->u[a][c] + in->u[a][high]));
+    }
+    *least = in->surface ? -in->surface[c] * in->kick / in->density : 0;
+    *slack = un_release_slack(in->let_go, speed, g->h);
+    return open < 1 - WALL_SHARE;
+}
+
+/* The closed faces of cells that have let go. */
+static void release_faces(void *arg, int64_t begin, int64_t end)
+{
+    assemble_args *s = arg;
+    const un_projection *in = s->in;
+    const un_pressure *pr = s->pr;
+    const un_grid *g = pr->grid;
+    for (int64_t n = begin; n < end; n++) {
+        int64_t c = pr->place[n];
+        for (int side = 0; un_pressure_is_free(pr, (int32_t)n) && side < 2 * g->dim; side++) {
+            int axis = side / 2;
+            int64_t stride = g->stride[axis], high = c + stride;
+            int64_t f = side % 2 ? high : c, opposite = side % 2 ? c : high;
+            int32_t beyond = pr->index[side % 2 ? high : c - stride];
+            if (open_area(in->walls, axis, f) > 0 || open_area(in->walls, axis, opposite) == 0)
+                continue;
+            if (beyond >= 0 && un_pressure_is_free(pr, beyond)) continue;
+            double u = in->u[axis][opposite];
+            double wall = in->walls->velocity[axis] ? in->walls->velocity[axis][f] : 0;
+            in->u[axis][f] = side % 2 ? fmin(u, wall) : fmax(u, wall);
+            in->known[axis][f] = 1;
+        }
+    }
+}
+
 static void store_pressure(void *arg, int64_t begin, int64_t end)
 {
     assemble_args *s = arg;
-    double to_pascal = s->in->density / s->in->dt;
+    double to_pascal = s->in->density / s->in->kick;
     for (int64_t c = begin; c < end; c++) {
         int32_t n = s->pr->index[c];
         s->pr->p[c] = n >= 0 ? s->pr->x[n] * to_pascal : 0;
         if (n >= 0 && s->in->surface) s->pr->p[c] += s->in->surface[c];
+        if (n >= 0 && un_pressure_is_free(s->pr, n)) s->pr->p[c] = -0.0;
     }
 }
 
-/* Sources have their own divergence and are left out of the check. */
+/* Sources have their own divergence and are left out of the check, and so do voids at walls. */
 static double divergence_rows(void *arg, int64_t begin, int64_t end)
 {
     assemble_args *s = arg;
@@ -339,6 +388,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     double max = 0;
     for (int64_t n = begin; n < end; n++) {
         int64_t c = s->pr->place[n];
+        if (un_pressure_is_free(s->pr, (int32_t)n)) continue;
         double outflow = g->dim == 2 ? cell_outflow(s->in, g, c, 2) : cell_outflow(s->in, g, c, 3);
         double left = outflow / g->h - s->in->walls->volume[c] * cell_expansion(s->pr, s->in, c);
         max = fmax(max, fabs(left));
@@ -356,9 +406,13 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     report->cell_count = pr->matrix.n;
     un_sites sites = {
         .kind = UN_SITES_GRID, .size = {g->n[0], g->n[1], g->n[2]}, .site = pr->place};
-    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &report->solve));
     assemble_args s = {.pr = pr, .in = in};
+    un_release release = {&s, limit_cell, in->surface ? INFINITY : 0, pr->p, in->let_go > 0};
+    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
+                             &report->solve));
     un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 64, update_faces, &s);
+    if (pr->free_count > 0)
+        un_parallel_for(ctx, pr->matrix.n, un_block_grain(pr->matrix.n), release_faces, &s);
     un_parallel_for(ctx, g->cell_count, un_block_grain(g->cell_count), store_pressure, &s);
     if (pr->matrix.n > 0)
         report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
@@ -367,7 +421,8 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
 
 double un_pressure_bytes(const un_grid *grid, double liquid_cells)
 {
-    /* p and index; cell, row, 7 entries, rhs, x; the solver */
-    return (double)grid->cell_count * (8 + 4) + liquid_cells * (4 + 4 + 7 * 12 + 8 + 8) +
-           un_solver_bytes(liquid_cells);
+    /* p and index; cell, row, 7 entries, rhs, x; where walls let go, entries and rhs again; the
+     * solver */
+    return (double)grid->cell_count * (8 + 4) +
+           liquid_cells * (4 + 4 + 7 * 12 + 8 + 8 + 1 + 7 * 8 + 8) + un_solver_bytes(liquid_cells);
 }

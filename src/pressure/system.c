@@ -25,13 +25,13 @@ void un_pressure_destroy(un_pressure *pr)
 {
     if (!pr) return;
     un_solver_destroy(pr->solver);
-    void *blocks[] = {pr->p,          pr->index,      pr->place, pr->matrix.row,
-                      pr->matrix.col, pr->matrix.val, pr->rhs,   pr->x};
+    void *blocks[] = {pr->p,   pr->index, pr->place, pr->matrix.row, pr->matrix.col, pr->matrix.val,
+                      pr->rhs, pr->x,     pr->free,  pr->set_val,    pr->set_rhs};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(pr->ctx, blocks[i]);
     un_free(pr->ctx, pr);
 }
 
-enum { INDEX, PLACE, ROW, COL, VAL, RHS, X };
+enum { INDEX, PLACE, ROW, COL, VAL, RHS, X, FREE, SET_VAL, SET_RHS };
 #define NEED(array, which, count)                                                                  \
     UN_TRY(un_array_need(pr->ctx, (void **)&(array), &pr->capacity[which], (size_t)(count) + 1,    \
                          sizeof *(array)))
@@ -64,11 +64,17 @@ un_status un_pressure_need_entries(un_pressure *pr, size_t count)
     return UN_OK;
 }
 
-un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double tolerance,
-                            int32_t iteration_limit, un_solve_report *report)
+un_status un_pressure_need_free(un_pressure *pr)
 {
-    un_system system = {.a = &pr->matrix, .b = pr->rhs, .sites = sites};
-    return un_solver_solve(pr->solver, &system, pr->x, tolerance, iteration_limit, report);
+    NEED(pr->free, FREE, pr->matrix.n);
+    return UN_OK;
+}
+
+un_status un_pressure_need_set(un_pressure *pr)
+{
+    NEED(pr->set_val, SET_VAL, pr->matrix.row[pr->matrix.n]);
+    NEED(pr->set_rhs, SET_RHS, pr->matrix.n);
+    return UN_OK;
 }
 
 typedef struct add_args {

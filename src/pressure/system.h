@@ -11,7 +11,34 @@ un_status un_pressure_number(un_pressure *pressure, int64_t place_count);
 /* Makes room for this many rows, with right-hand side and solution. */
 un_status un_pressure_need_rows(un_pressure *pressure, int32_t n);
 un_status un_pressure_need_entries(un_pressure *pressure, size_t count);
+/* Room for what release.c keeps by row; and for the system with a set of free rows. */
+un_status un_pressure_need_free(un_pressure *pressure);
+un_status un_pressure_need_set(un_pressure *pressure);
+/* Which rows may let go of a wall (release.c). */
+typedef struct un_release {
+    const void *arg;
+    /* True if the row is next to a wall. least: its x without pressure; slack: lower by this much
+     * counts as that still. Threads call it at once. */
+    bool (*limit)(const void *arg, int32_t row, double *least, double *slack);
+    double clear;    /* rows whose x is above this need no look */
+    const double *p; /* by place: -0.0 where the last step let go */
+    bool on;         /* false: nothing lets go */
+} un_release;
+/* let_go: of a projection; speed: of the liquid. In fast liquid the pressure's noise is larger, and
+ * films that shoot along a wall would come off it. */
+#define UN_RELEASE_SHARE 0.1
+static inline double un_release_slack(double let_go, double speed, double h)
+{
+    return (let_go + UN_RELEASE_SHARE * speed) * h;
+}
+/* Solves the system; walls do not pull. */
 un_status un_pressure_solve(un_pressure *pressure, const un_sites *sites, double tolerance,
-                            int32_t iteration_limit, un_solve_report *report);
+                            int32_t iteration_limit, const un_release *rule,
+                            un_solve_report *report);
+/* Has the row let go of its wall? */
+static inline bool un_pressure_is_free(const un_pressure *pressure, int32_t row)
+{
+    return pressure->free_count > 0 && pressure->free[row];
+}
 
 #endif

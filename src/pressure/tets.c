@@ -22,6 +22,8 @@
  * The surface may have a pressure P, given at nodes and linear in each tet: with q = q' + P dt/rho
  * the tets of the liquid get -dt/rho grad P like any force, and q' is zero at the surface.
  *
+ * Walls push and do not pull: a node that has let go of a wall has p = 0 (release.c).
+ *
  * Departures from the paper:
  * - Tets with obtuse angles on the surface: ghost.c.
  * - Eq. 13, which scales ghosts down in tets where they weaken the diagonal, is not used: it moves
@@ -46,6 +48,8 @@
 #define PHI_MIN 1e-6
 /* Openings below this share are closed: they carry nothing, but spoil the matrix. */
 #define OPEN_MIN 1e-3
+/* A tet that is less open than this is next to a wall. */
+#define WALL_OPEN 0.98
 /* A node is left out when ghosts take more than this share off its diagonal, */
 #define WEAKEN_MAX 0.5
 /* or when they use its slope with a lever (the height of the dry node over its depth) that exceeds
@@ -363,6 +367,30 @@ static void update_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Nodes at walls may let go of them. Nodes on open sides are in the air. */
+static bool limit_node(const void *arg, int32_t row, double *least, double *slack)
+{
+    const args *s = arg;
+    const un_tet_projection *in = s->in;
+    const un_tets *m = s->mesh;
+    int32_t n = s->pr->place[row];
+    double h = s->size[m->node_level[n]], snap = 1e-6 * h;
+    un_vec3 x = m->x[n], top = m->tree->size;
+    bool wall = x.x < snap || x.y < snap || x.z < snap || x.x > top.x - snap ||
+                x.y > top.y - snap || x.z > top.z - snap;
+    double speed = 0, tets = m->first[n + 1] - m->first[n];
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4;
+        wall = wall || (in->walls && in->walls->open[t] < WALL_OPEN);
+        if (s->wet[t]) speed += un_length(in->u[t]) / tets;
+    }
+    *least = 0;
+    if (in->surface) *least -= in->surface[n] * in->dt / in->density;
+    if (in->before) *least -= in->before[n] * in->dt / in->density;
+    *slack = un_release_slack(in->let_go, speed, h);
+    return wall;
+}
+
 static void store_pressure(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
@@ -371,6 +399,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
         int32_t r = s->pr->index[n];
         s->in->p[n] = r >= 0 ? s->pr->x[r] * to_pascal : 0;
         if (r >= 0 && s->in->surface) s->in->p[n] += s->in->surface[n];
+        if (r >= 0 && un_pressure_is_free(s->pr, r)) s->in->p[n] = -0.0;
     }
 }
 
@@ -380,6 +409,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     double max = 0, hat;
     for (int64_t r = begin; r < end; r++) {
         int64_t n = s->pr->place[r];
+        if (un_pressure_is_free(s->pr, (int32_t)r)) continue;
         double left = inflow(s, n, &hat);
         if (s->in->source) left += s->in->source[n] * hat;
         max = fmax(max, fabs(left) / hat);
@@ -409,14 +439,18 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
                       .key = mesh->node_key,
                       .level = mesh->node_level,
                       .level_max = tree->level_max};
-    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &report->solve));
+    un_release release = {&s, limit_node, in->surface || in->before ? INFINITY : 0,
+                          in->before ? in->before : in->p, in->let_go > 0};
+    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
+                             &report->solve));
     if (report->solve.finite && !report->solve.converged && !in->first_order &&
         report->solve.iterations < in->iteration_limit) {
         int32_t iterations = report->solve.iterations;
         report->cautious = true;
         s.mode |= UN_GHOST_CAUTIOUS;
         UN_TRY(assemble(&s));
-        UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &report->solve));
+        UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
+                                 &report->solve));
         report->solve.iterations += iterations;
     }
     un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), update_tets, &s);

@@ -26,7 +26,7 @@ un_scene_def un_scene_def_default(void)
                    .dump_every = 10,
                    .tolerance = 1e-4,
                    .cfl = 3,
-                   .pic = 3,
+                   .pic = -1, /* until the pace is known */
                    .surface = "colour",
                    .stress = "full",
                    .coupling = "flip"},
@@ -494,8 +494,8 @@ static void read_dump(const un_place *place, int t, un_scene_def *def)
 
 static void read_solver(un_place *place, int t, un_scene_def *def)
 {
-    static const char *const keys[] = {"kind", "dump",    "dump_every", "tolerance", "cfl",
-                                       "pic",  "surface", "stress",     "coupling",  NULL};
+    static const char *const keys[] = {"kind",    "dump",   "dump_every", "tolerance", "cfl", "pic",
+                                       "surface", "stress", "coupling",   "suction",   NULL};
     static const char *const stresses[] = {"full", "split", "laplacian", NULL};
     static const char *const couplings[] = {"flip", "pic", "implicit", NULL};
     static const char *const surfaces[] = {"hulls", "colour", NULL};
@@ -515,6 +515,7 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
     un_read_number(place, solver, "tolerance", (un_range){1e-12, 0.1, false},
                    &def->solver.tolerance);
     un_read_number(place, solver, "cfl", (un_range){0.1, 20, false}, &def->solver.cfl);
+    un_read_bool(place, solver, "suction", &def->solver.suction);
     un_read_number(place, solver, "pic", (un_range){0, 1e6, false}, &def->solver.pic);
     un_read_word(place, solver, "stress", stresses, NULL, def->solver.stress,
                  sizeof def->solver.stress);
@@ -596,6 +597,7 @@ void un_read_scene(lua_State *L, un_scene *scene)
     read_solids(place, t, scene);
     read_sources(place, t, scene);
     read_probes(place, t, scene); /* after the solids they are on */
+    if (def->solver.pic < 0) def->solver.pic = UN_PIC_DEFAULT / un_scene_pace(def);
     bool pours = false;
     for (int32_t i = 0; i < def->source_count; i++)
         pours |= def->sources[i].kind == UN_SOURCE_EMITTER;

@@ -149,6 +149,7 @@ typedef struct un_scene_def {
         double tolerance;   /* of the pressure residual, relative */
         double cfl;         /* cells a particle may cross in a step */
         double pic;         /* 1/s: rate at which particle velocities relax to the grid's */
+        bool suction;       /* walls pull liquid as they push it */
         char surface[16];   /* the level set that adaptive methods step with: hulls, colour */
         char stress[16];    /* of viscous liquid: full, or laplacian to compare */
         char coupling[16];  /* of nodal viscosity to the method's velocities: flip, pic */
@@ -211,6 +212,12 @@ un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *
                                 float *size);
 /* Is any of the liquid viscous? Does it differ from place to place? */
 bool un_scene_viscous(const un_scene_def *def);
+/* The scene's own second: in what time things happen here that take 1 s in a domain 1 m long on
+ * earth, sqrt(L / g) there; without gravity what crosses 1 m in 1 s, L over the fastest speed given
+ * (pace.c). Rates in 1/s are divided by it, times multiplied. */
+double un_scene_pace(const un_scene_def *def);
+/* The default of solver.pic, in 1 / pace. */
+#define UN_PIC_DEFAULT 3.0
 bool un_scene_mixed(const un_scene_def *def);
 /* Density and viscosity at many places. One thread, as above. */
 un_status un_scene_matter(const un_scene *scene, const un_matter *matter, const un_vec3 *x,

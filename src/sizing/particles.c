@@ -1,8 +1,9 @@
 /* Wanted sizes at particles, from those at nodes. */
 #include "sizing/sizing.h"
 
-/* Time in which a particle's wanted size may double, s. It shrinks at once: detail appears where it
- * is needed and fades where it was, and sizes near a threshold do not flicker. */
+/* Time in which a particle's wanted size may double, in paces of the scene (un_scene_pace). It
+ * shrinks at once: detail appears where it is needed and fades where it was, and sizes near a
+ * threshold do not flicker. */
 #define COARSEN_TIME 0.15
 
 typedef struct sizes_args {

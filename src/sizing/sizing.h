@@ -116,7 +116,7 @@ un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
  */
 typedef double un_sizing_at(const void *arg, int64_t q, un_vec3 x);
 /* Gives particles their wanted size. It shrinks at once and grows slowly, so that detail appears
- * where it is needed and fades where it was. */
+ * where it is needed and fades where it was. dt: in paces of the scene (un_scene_pace). */
 void un_sizing_to_particles(un_context *ctx, un_particles *particles, un_sizing_at *at,
                             const void *arg, double dt);
 typedef struct un_sizing_on_tets {

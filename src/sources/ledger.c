@@ -8,9 +8,9 @@
  * times as fast. */
 #include "sources/sources.h"
 
-#define VOLUME_TIME 1.0      /* s, time in which a small error is corrected */
+#define VOLUME_TIME 1.0      /* paces, time in which a small error is corrected */
 #define VOLUME_ERROR 0.00025 /* relative error that is corrected twice as fast */
-#define VOLUME_RATE_MAX 0.5  /* 1/s */
+#define VOLUME_RATE_MAX 0.5  /* in a pace */
 
 void un_ledger_weigh(un_ledger *l, double found, double carried)
 {
@@ -20,8 +20,8 @@ void un_ledger_weigh(un_ledger *l, double found, double carried)
     l->error = expected > 0 ? (found - expected) / expected : 0;
 }
 
-double un_ledger_expansion(const un_ledger *l)
+double un_ledger_expansion(const un_ledger *l, double pace)
 {
     double rate = (1 + fabs(l->error) / VOLUME_ERROR) / VOLUME_TIME;
-    return un_clamp(-l->error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX);
+    return un_clamp(-l->error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX) / pace;
 }

@@ -23,8 +23,8 @@ static inline double un_ledger_expected(const un_ledger *ledger)
 }
 /* Enters the measured volume, updates the error. carried: by the particles; found without any. */
 void un_ledger_weigh(un_ledger *ledger, double found, double carried);
-/* The divergence that corrects the error, 1/s: gentle, bounded. */
-double un_ledger_expansion(const un_ledger *ledger);
+/* The divergence that corrects the error, 1/s: gentle, bounded. pace: un_scene_pace. */
+double un_ledger_expansion(const un_ledger *ledger, double pace);
 
 /* ---- the schedule (sources.c) ---- */
 

@@ -9,7 +9,7 @@
  * water loses a share, moving water a thousandth. The particles use sharp. */
 #include "transfer/transfer.h"
 
-/* The rate at which quiet liquid loses velocity differences between cells, 1/s. */
+/* The rate at which quiet liquid loses velocity differences between cells, in a pace. */
 #define CALM_RATE 400.0
 /* Below about a third of the quiet speed waves no longer show, and every difference from the
  * surroundings is removed: still water has eddies of a few cells, driven by the noise of the level
@@ -101,7 +101,7 @@ un_status un_transfer_calm(un_context *ctx, un_arena *arena, un_calm_def *d)
     un_parallel_for(ctx, count, 2048, smooth_nodes, &m);
     UN_TRY(un_transfer_blur(ctx, arena, d->sharp, d->u_node, d->quiet, d->mesh, d->bins,
                             d->particles));
-    calm_args c = {d, out[0], out[1], out[2], 1 - exp(-CALM_RATE * d->dt)};
+    calm_args c = {d, out[0], out[1], out[2], 1 - exp(-CALM_RATE * d->dt / d->pace)};
     un_parallel_for(ctx, count, 8192, calm_nodes, &c);
     un_transfer_nodes_to_tets(ctx, d->u_tet, out[2], d->known_node, d->mesh, NULL);
     un_arena_reset(arena);

@@ -15,11 +15,12 @@ UN_KERNEL void scatter_in(const faces_args *a, int64_t begin, int64_t end, int d
     int64_t sy = g->stride[1], sz = g->stride[2];
     for (int64_t q = begin; q < end; q++) {
         un_face_stencil t = un_faces_stencil_in(g, un_particle_position(p, q), dim);
-        double volume = p->volume[q];
+        double volume = p->volume[q], fall = p->fall[q] * (-1.0 / UN_FALL_FREE);
+        double lead[3] = {p->lead.x, p->lead.y, p->lead.z};
         for (int axis = 0; axis < dim; axis++) {
             double fx = t.f[0][axis != 0], fy = t.f[1][axis != 1];
             double fz = dim == 2 ? 0 : t.f[2][axis != 2];
-            double v = p->v[axis][q], wz[2] = {volume * (1 - fz), volume * fz};
+            double v = p->v[axis][q] + lead[axis] * fall, wz[2] = {volume * (1 - fz), volume * fz};
             double *u = a->u[axis] + t.base[axis], *w = a->weight[axis] + t.base[axis];
             for (int dz = 0; dz < dim - 1; dz++) {
                 double w0 = wz[dz] * (1 - fy), w1 = wz[dz] * fy;
@@ -148,6 +149,7 @@ typedef struct particles_args {
     const un_grid *grid;
     const un_flip *flip;
     double pic, pic_quiet; /* shares in this step */
+    un_vec3 fall_unit;
 } particles_args;
 
 UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, int dim)
@@ -156,21 +158,25 @@ UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, in
     const un_flip *flip = a->flip;
     double inverse_quiet = 1 / (flip->quiet_speed * flip->quiet_speed);
     for (int64_t q = begin; q < end; q++) {
+        un_vec3 was = un_particle_middle(p, q);
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            p->v[0][q] += flip->dt * flip->gravity.x;
-            p->v[1][q] += flip->dt * flip->gravity.y;
-            if (dim == 3) p->v[2][q] += flip->dt * flip->gravity.z;
+            p->v[0][q] = was.x + flip->dt * flip->gravity.x;
+            p->v[1][q] = was.y + flip->dt * flip->gravity.y;
+            if (dim == 3) p->v[2][q] = was.z + flip->dt * flip->gravity.z;
+            p->fall[q] = UN_FALL_FREE;
             continue;
         }
         un_face_stencil at = un_faces_stencil_in(a->grid, un_particle_position(p, q), dim);
         un_vec3 now = un_faces_at_in(a->grid, a->u_new, &at, dim);
         un_vec3 before = un_faces_at_in(a->grid, a->u_old, &at, dim);
-        un_vec3 v = un_add(un_particle_velocity(p, q), un_sub(now, before));
+        un_vec3 v = un_add(was, un_sub(now, before));
         double stir = un_dot(now, now) * inverse_quiet;
         double pic = a->pic + (a->pic_quiet - a->pic) / (1 + stir * stir);
-        p->v[0][q] = v.x + pic * (now.x - v.x);
-        p->v[1][q] = v.y + pic * (now.y - v.y);
-        if (dim == 3) p->v[2][q] = v.z + pic * (now.z - v.z);
+        v = un_mad(v, un_sub(now, v), pic);
+        p->v[0][q] = v.x;
+        p->v[1][q] = v.y;
+        if (dim == 3) p->v[2][q] = v.z;
+        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
     }
 }
 
@@ -189,6 +195,7 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
                         .grid = grid,
                         .flip = flip,
                         .pic = 1 - exp(-flip->pic * flip->dt),
-                        .pic_quiet = 1 - exp(-flip->pic_quiet * flip->dt)};
+                        .pic_quiet = 1 - exp(-flip->pic_quiet * flip->dt),
+                        .fall_unit = un_particle_fall_unit(flip->gravity, flip->dt)};
     un_parallel_for(ctx, particles->count, 4096, update, &a);
 }

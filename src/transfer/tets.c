@@ -175,7 +175,7 @@ static void add(double sum[4][5], const nodes_args *a, int32_t t, un_vec3 x, int
     else if (a->matter)
         v = un_v3((double)a->particles->density[q], (double)a->particles->viscosity[q], 0);
     else
-        v = un_particle_velocity(a->particles, q);
+        v = un_particle_middle(a->particles, q);
     double density = a->mass ? (double)a->particles->density[q] : 1;
     for (int i = 0; i < 4; i++) {
         double w = volume * place.w[i], m = w * density;
@@ -428,6 +428,7 @@ typedef struct update_args {
     const un_vec3 *sharp;
     const un_flip *flip;
     double radius_min;
+    un_vec3 fall_unit;
 } update_args;
 
 /* Drag rate, 1/s, of a drop in liquid whose cells do not resolve it: it stops within some radii, as
@@ -473,10 +474,10 @@ static void update(void *arg, int64_t begin, int64_t end)
     const un_flip *flip = a->flip;
     double quiet = flip->quiet_speed * flip->quiet_speed;
     for (int64_t q = begin; q < end; q++) {
+        un_vec3 was = un_particle_middle(p, q);
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            p->v[0][q] += flip->dt * flip->gravity.x;
-            p->v[1][q] += flip->dt * flip->gravity.y;
-            p->v[2][q] += flip->dt * flip->gravity.z;
+            un_particle_set_velocity(p, q, un_mad(was, flip->gravity, flip->dt));
+            p->fall[q] = UN_FALL_FREE;
             continue;
         }
         un_tets_place place;
@@ -484,7 +485,7 @@ static void update(void *arg, int64_t begin, int64_t end)
         if (!un_tets_locate_in(a->mesh, a->bins->tet[q], x, &place))
             un_tets_locate(a->mesh, x, &place);
         gathered g = gather(a, q, &place);
-        un_vec3 now = g.now, v = un_add(un_particle_velocity(p, q), g.change);
+        un_vec3 now = g.now, v = un_add(was, g.change);
         double coarse = fmax(1, un_particle_radius(p->volume[q]) / a->radius_min);
         double stir = un_dot(now, now) / (quiet * coarse);
         double rate = flip->pic / (coarse * coarse);
@@ -499,9 +500,9 @@ static void update(void *arg, int64_t begin, int64_t end)
         const int32_t *n = a->mesh->tet[place.tet];
         if (a->sharp && spread_over(p, q, a->mesh, place.tet) == 1)
             for (int i = 0; i < 4; i++) now = un_mad(now, a->sharp[n[i]], place.w[i]);
-        p->v[0][q] = v.x + pic * (now.x - v.x);
-        p->v[1][q] = v.y + pic * (now.y - v.y);
-        p->v[2][q] = v.z + pic * (now.z - v.z);
+        v = un_mad(v, un_sub(now, v), pic);
+        un_particle_set_velocity(p, q, v);
+        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
     }
 }
 
@@ -510,6 +511,8 @@ void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
                                    const un_tet_field *u, const un_tet_field *change,
                                    const un_vec3 *sharp, const un_flip *flip, double radius_min)
 {
-    update_args a = {particles, bins, mesh, u, change, sharp, flip, radius_min};
+    update_args a = {particles, bins,       mesh,
+                     u,         change,     sharp,
+                     flip,      radius_min, un_particle_fall_unit(flip->gravity, flip->dt)};
     un_parallel_for(ctx, particles->count, 4096, update, &a);
 }

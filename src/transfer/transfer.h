@@ -29,8 +29,9 @@ un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *cons
                                   int32_t layers);
 
 /* v <- (1 - share) (v + u_new - u_old) + share u_new at each particle that does not fly; those that
- * do get gravity alone. The share of PIC is 1 - exp(-rate dt): one rate where the liquid moves, one
- * where it is quiet, so that results do not depend on the number of steps. */
+ * do get gravity alone. v is taken in the middle of the last step and left in the middle of this
+ * one, which lies dt later. The share of PIC is 1 - exp(-rate dt): one rate where the liquid moves,
+ * one where it is quiet, so that results do not depend on the number of steps. */
 typedef struct un_flip {
     double dt;
     un_vec3 gravity;
@@ -171,7 +172,7 @@ typedef struct un_calm_def {
     const un_particles *particles;
     const un_mixture *mix;
     bool viscous;
-    double quiet_speed, dt;
+    double quiet_speed, dt, pace; /* pace: un_scene_pace */
 } un_calm_def;
 /* Empties the arena. */
 un_status un_transfer_calm(un_context *ctx, un_arena *arena, un_calm_def *def);
@@ -180,10 +181,11 @@ un_status un_transfer_calm(un_context *ctx, un_arena *arena, un_calm_def *def);
 #define UN_QUIET_SHARE 0.1
 static inline double un_quiet_speed(double gravity, double h)
 {
-    return UN_QUIET_SHARE * sqrt(fmax(gravity, 1e-6) * h);
+    return UN_QUIET_SHARE * sqrt(gravity * h);
 }
-/* The rate at which quiet liquid relaxes to the mesh's velocity, 1/s. A 32-cell tank at rest starts
- * with 2.1 cm/s at 30, 1.8 at 60 and 1.6 at 200; a standing wave at 48 cells keeps its height. */
+/* The rate at which quiet liquid relaxes to the mesh's velocity, in a pace (un_scene_pace). A
+ * 32-cell tank at rest starts with 2.1 cm/s at 30, 1.8 at 60 and 1.6 at 200; a standing wave at 48
+ * cells keeps its height. */
 #define UN_PIC_QUIET 200.0
 
 /* ---- marking particles (mark.c) ---- */

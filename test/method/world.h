@@ -239,7 +239,8 @@ static inline void world_allocation_failures(const un_method *method, const char
 }
 
 /* A stream of water that falls out of an emitter, in air: the share of it below the mouth that
- * flies outwards or by itself. */
+ * flies outwards or has left the stream. The edge of its tip, which the level set rounds off, flies
+ * by itself and as fast as the stream: that is no spray. */
 static inline double jet_spray(const un_method *method)
 {
     char text[512];
@@ -259,7 +260,7 @@ static inline double jet_spray(const un_method *method)
         if (x.y > 1.7) continue;
         double r = hypot(x.x - 0.5, x.z - 0.5);
         double out = r > 0 ? (v.x * (x.x - 0.5) + v.z * (x.z - 0.5)) / r : 0;
-        if (out > 0.2 || p->flags[q] & UN_PARTICLE_BALLISTIC) spray += (double)p->volume[q];
+        if (out > 0.2 || r > 0.12 + 0.5 / 48) spray += (double)p->volume[q];
         all += (double)p->volume[q];
     }
     if (getenv("VERBOSE")) printf("%g of %g m3 is spray\n", spray, all);

@@ -41,6 +41,8 @@ static inline void pool_build(pool *p)
                             .phi = p->phi,
                             .walls = p->tank.walls,
                             .dt = 0.01,
+                            .kick = 0.01,
+                            .pace = 1,
                             .density = 1000,
                             .tolerance = 1e-10,
                             .iteration_limit = 3000};

@@ -152,6 +152,15 @@ static void goes_on_from_what_is_saved(const un_method *method)
     goes_on(method, busy, 15);
 }
 
+/* The walls that have let go are known again. */
+static void goes_on_while_walls_let_go(const un_method *method)
+{
+    goes_on(method,
+            "scene { domain = { size = {1, 1, 0.5} }, detail = { coarsest = 4, finest = 12 },"
+            " liquid = { box { min = {0, 0.6, -1}, max = {1, 1, 1} } } }",
+            6);
+}
+
 static void goes_on_in_thick_liquid(const un_method *method)
 {
     goes_on(method, thick, 6);
@@ -164,6 +173,7 @@ int main(void)
         {"any_number_of_threads_in_thick_liquid", any_number_of_threads_in_thick_liquid,
          method_is_viscous, true},
         {"goes_on_from_what_is_saved", goes_on_from_what_is_saved, NULL, true},
+        {"goes_on_while_walls_let_go", goes_on_while_walls_let_go, NULL, true},
         {"goes_on_in_thick_liquid", goes_on_in_thick_liquid, method_is_viscous, true},
     };
     check_races_in("any_number*");
