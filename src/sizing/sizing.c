@@ -60,6 +60,9 @@
 /* A cell's edge over the width of an emitter or a drain, in it. Liquid that a drain takes from
  * larger cells leaves no hole that the level set could see, and nothing flows after it. */
 #define SOURCE 0.25
+/* In its widths: how far around it. A pool far below an emitter is none of its business; its stream
+ * brings cells of its own. */
+#define SOURCE_REACH 2.0
 /* Growth of cells per distance: two to three layers of each size. */
 #define GRADE 0.3
 /* The coarsest surface cell over the coarsest cell; the paper's Table 1 has 1/2 to 1/4. At 1/2 a
@@ -298,7 +301,8 @@ typedef struct mouths {
     struct mouth {
         const un_shape *shape;
         un_box3 box;
-        double size;
+        double size, reach;
+        bool drain;
     } * mouth;
 } mouths;
 
@@ -307,13 +311,18 @@ static void use_mouths(void *arg, int64_t begin, int64_t end)
     const mouths *m = arg;
     sizing_args *a = m->sizing;
     for (int64_t n = begin; n < end; n++) {
-        if (!a->nodes->used[n]) continue;
+        if (!(a->def->phi[n] < 0)) continue;
         un_vec3 x = a->nodes->x[n];
+        double cell = a->nodes->cell[a->nodes->level[n]];
         for (int32_t s = 0; s < m->count; s++) {
             const struct mouth *mouth = &m->mouth[s];
-            if (mouth->size + GRADE * box_distance(&mouth->box, x) >= a->size[n]) continue;
-            double size = mouth->size + GRADE * fmax(0, un_shape_distance(mouth->shape, x));
-            if (size < a->size[n]) a->size[n] = (float)size;
+            /* a drain may lie between the nodes of large cells */
+            double reach = mouth->drain ? fmax(mouth->reach, cell) : mouth->reach;
+            double box = box_distance(&mouth->box, x);
+            if (box > reach || mouth->size + GRADE * box >= a->size[n]) continue;
+            double d = fmax(0, un_shape_distance(mouth->shape, x));
+            double size = mouth->size + GRADE * d;
+            if (d <= reach && size < a->size[n]) a->size[n] = (float)size;
         }
     }
 }
@@ -329,7 +338,9 @@ static un_status use_sources(sizing_args *a, un_context *ctx, un_arena *arena)
         const un_source *source = &scene->sources[s];
         double size = fmax(a->def->scale * a->mouth * sources->emission[s].width, a->h);
         if (!un_source_active(source, a->def->time) || size >= a->coarsest) continue;
-        m.mouth[m.count++] = (struct mouth){source->shape, un_shape_bounds(source->shape), size};
+        m.mouth[m.count++] = (struct mouth){source->shape, un_shape_bounds(source->shape), size,
+                                            SOURCE_REACH * sources->emission[s].width,
+                                            source->kind == UN_SOURCE_DRAIN};
     }
     if (m.count > 0) un_parallel_for(ctx, a->nodes->count, 1024, use_mouths, &m);
     return UN_OK;

@@ -128,9 +128,9 @@ scene {
   probes = { front {}, height { at = {0.5, 0.5} }, pressure { at = {0.5, 0.1, 0.5} } },
 }
 LUA
-runs flat 1,1,0.02 --least 100 <<'LUA'
+runs flat 1,1,0.021 --least 100 <<'LUA'
 scene {
-  domain = { size = {1, 1, 0.02} }, detail = { finest = 50, surface = 50 }, frames = { count = 6 },
+  domain = { size = {1, 1, 0.021} }, detail = { finest = 50, surface = 50 }, frames = { count = 6 },
   liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } },
   probes = { front {}, height { at = {0.1, 0.01} }, pressure { at = {0.1, 0.1, 0.01} } },
 }
