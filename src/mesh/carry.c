@@ -8,7 +8,7 @@ un_status un_node_memory_keep(un_context *ctx, un_node_memory *m, const un_tets 
                               double *const *value, int width)
 {
     size_t count = (size_t)mesh->plain_nodes; /* copies are guessed again */
-    if (count == 0) return UN_OK;             /* no mesh yet, or its values were kept before */
+    if (mesh->node_count == 0) return UN_OK;  /* no mesh yet, or its values were kept before */
     m->count = 0;
     UN_TRY(un_array_need(ctx, (void **)&m->key, &m->capacity[0], count + 1, sizeof *m->key));
     memcpy(m->key, mesh->node_key, count * sizeof *m->key);

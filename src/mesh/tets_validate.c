@@ -13,6 +13,14 @@ static bool has_node(const int32_t tet[4], int32_t n)
     return tet[0] == n || tet[1] == n || tet[2] == n || tet[3] == n;
 }
 
+/* Two sides of the same tet are not neighbours. */
+static bool is_copy(const un_tets *mesh, int32_t t, int32_t other)
+{
+    if (!mesh->parted || mesh->level[t] != mesh->level[other]) return false;
+    un_vec3 d = un_sub(un_tets_center(mesh, t), un_tets_center(mesh, other));
+    return un_dot(d, d) == 0;
+}
+
 static void find_neighbours(void *arg, int64_t begin, int64_t end)
 {
     adjacency_args *args = arg;
@@ -23,18 +31,38 @@ static void find_neighbours(void *arg, int64_t begin, int64_t end)
             int32_t p = n[(i + 1) % 4], q = n[(i + 2) % 4], r = n[(i + 3) % 4], found = -1;
             for (int32_t k = mesh->first[p]; k < mesh->first[p + 1] && found < 0; k++) {
                 int32_t other = mesh->corner[k] / 4;
-                if (other != t && has_node(mesh->tet[other], q) && has_node(mesh->tet[other], r))
+                if (other != t && has_node(mesh->tet[other], q) && has_node(mesh->tet[other], r) &&
+                    !is_copy(mesh, (int32_t)t, other))
                     found = other;
             }
             args->adjacency[4 * t + i] = found;
         }
 }
 
+/* Copies of a tet may share a face where a thin wall ends: there only what is mutual counts. */
+typedef struct mutual_args {
+    const int32_t *found;
+    int32_t *adjacency;
+} mutual_args;
+
+static void keep_mutual(void *arg, int64_t begin, int64_t end)
+{
+    const mutual_args *a = arg;
+    for (int64_t c = begin; c < end; c++) {
+        int32_t other = a->found[c], back = (int32_t)(c / 4);
+        a->adjacency[c] = other >= 0 && has_node(a->found + 4 * (int64_t)other, back) ? other : -1;
+    }
+}
+
 un_status un_tets_adjacency(const un_tets *mesh, un_arena *arena, int32_t *adjacency)
 {
-    (void)arena;
-    adjacency_args args = {mesh, adjacency};
-    un_parallel_for(mesh->ctx, mesh->tet_count, 2048, find_neighbours, &args);
+    int64_t tets = mesh->tet_count;
+    adjacency_args a = {mesh, adjacency};
+    if (mesh->parted) a.adjacency = un_arena_alloc(arena, 4 * (size_t)tets, sizeof *a.adjacency);
+    if (!a.adjacency) return UN_ERROR_MEMORY;
+    un_parallel_for(mesh->ctx, tets, 1024, find_neighbours, &a);
+    mutual_args m = {a.adjacency, adjacency};
+    if (mesh->parted) un_parallel_for(mesh->ctx, 4 * tets, 16384, keep_mutual, &m);
     return UN_OK;
 }
 
