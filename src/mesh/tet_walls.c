@@ -183,8 +183,8 @@ static double sample_solids(void *arg, int64_t begin, int64_t end)
         a->solid[n] = (float)d;
         a->body[n] = body;
         a->narrow[n] = narrow_at(tw, n, d, d == (double)tw->still[n]);
-        double h = un_octree_size(tw->mesh->tree, tw->mesh->node_level[n]);
-        a->thin[n] = d > 0 && a->narrow[n] < UN_THIN * h;
+        /* next to thicker walls sizing asks for cells that see them */
+        a->thin[n] = d > 0 && a->narrow[n] < UN_THIN * tw->mesh->tree->h;
         count += a->thin[n];
     }
     return count;

@@ -54,9 +54,12 @@ double un_thin_thickness(const un_bodies *bodies, un_vec3 x, double d, double h,
     un_vec3 n = un_normalize(un_v3(distance_at(bodies, un_v3(x.x + e, x.y, x.z)) - d,
                                    distance_at(bodies, un_v3(x.x, x.y + e, x.z)) - d,
                                    distance_at(bodies, un_v3(x.x, x.y, x.z + e)) - d));
-    for (double t = e; t < most;) {
+    /* next to an edge the way may miss the solid */
+    bool entered = false;
+    for (double t = e; t < most && (entered || t < 4 * e);) {
         double inside = -distance_at(bodies, un_mad(x, n, -(d + t)));
-        if (inside < 0 && t > e) return t;
+        if (entered && inside < 0) return t;
+        entered |= inside > 0;
         t += fmax(inside, e);
     }
     return most;

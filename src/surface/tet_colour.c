@@ -80,7 +80,8 @@ static void divide(void *arg, int64_t begin, int64_t end)
         a->from_at[n][1] = (float)(sum.y * inverse);
         a->from_at[n][2] = (float)(sum.z * inverse);
         double h = un_octree_size(mesh->tree, mesh->node_level[n]);
-        if (mesh->parted) full = fmax(full, 0.5 * h * h * h); /* tets of its side are not all */
+        if (mesh->parted && mesh->side[n] <= 0)
+            full = fmax(full, 0.5 * h * h * h); /* tets of its side are not all */
         a->known[n] = open > 0 && open > OPEN_MIN * full;
         a->weight[n] = a->known[n] ? (float)fmin(1, 2 * open / (h * h * h)) : 0;
         a->from[n] = open > 0 ? fminf(a->volume[n] / (float)open, 4.0f) : 0;

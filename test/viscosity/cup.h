@@ -25,7 +25,7 @@ static inline void cup_begin(cup *c, int32_t threads, un_vec3 size, int32_t coar
     tet_pool_begin(&c->pool, threads, size, coarsest, finest, detail, arg);
     c->ctx = c->pool.ctx;
     c->mesh = &c->pool.mesh;
-    size_t nodes = (size_t)c->mesh->node_count;
+    size_t nodes = 3 * (size_t)c->mesh->node_count;
     check_ok(c->ctx, un_viscosity_create(c->ctx, &c->viscosity));
     c->u = un_alloc_zero(c->ctx, nodes, sizeof *c->u);
     c->mu = un_alloc_zero(c->ctx, nodes, sizeof *c->mu);
