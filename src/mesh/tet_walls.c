@@ -140,7 +140,8 @@ static float narrow_at(un_tet_walls *tw, int64_t n, double d, bool still)
     if (fabs(d) > UN_THIN * h) return INFINITY;
     float found = still ? tw->thickness[n] : UNKNOWN;
     if (found == UNKNOWN)
-        found = (float)un_thin_thickness(tw->walls->bodies, tw->mesh->x[n], d, tree->h, most);
+        found =
+            (float)un_thin_thickness(tw->walls->bodies, still, tw->mesh->x[n], d, tree->h, most);
     if (still) tw->thickness[n] = found;
     return found < (float)most ? found : INFINITY;
 }

@@ -47,17 +47,30 @@ double un_thin_depth(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d, do
     return fmin(d * (1 - length / fmax(way, d)), -DEPTH_MIN * h);
 }
 
-/* The answer must not depend on the mesh: a run that goes on from a checkpoint asks again. */
-double un_thin_thickness(const un_bodies *bodies, un_vec3 x, double d, double h, double most)
+static double still_distance(const un_bodies *bodies, un_vec3 x)
 {
+    double d = 1e30;
+    for (int32_t b = 0; b < bodies->count; b++) {
+        const un_body *body = &bodies->body[b];
+        if (!body->moves && un_body_box_distance(body, x) < d)
+            d = fmin(d, un_body_distance(body, x));
+    }
+    return d;
+}
+
+/* The answer must not depend on the mesh: a run that goes on from a checkpoint asks again. */
+double un_thin_thickness(const un_bodies *bodies, bool still, un_vec3 x, double d, double h,
+                         double most)
+{
+    double (*distance)(const un_bodies *, un_vec3) = still ? still_distance : distance_at;
     double e = DIFFERENCE * h;
-    un_vec3 n = un_normalize(un_v3(distance_at(bodies, un_v3(x.x + e, x.y, x.z)) - d,
-                                   distance_at(bodies, un_v3(x.x, x.y + e, x.z)) - d,
-                                   distance_at(bodies, un_v3(x.x, x.y, x.z + e)) - d));
+    un_vec3 n = un_normalize(un_v3(distance(bodies, un_v3(x.x + e, x.y, x.z)) - d,
+                                   distance(bodies, un_v3(x.x, x.y + e, x.z)) - d,
+                                   distance(bodies, un_v3(x.x, x.y, x.z + e)) - d));
     /* next to an edge the way may miss the solid */
     bool entered = false;
     for (double t = e; t < most && (entered || t < 4 * e);) {
-        double inside = -distance_at(bodies, un_mad(x, n, -(d + t)));
+        double inside = -distance(bodies, un_mad(x, n, -(d + t)));
         if (entered && inside < 0) return t;
         entered |= inside > 0;
         t += fmax(inside, e);

@@ -13,8 +13,9 @@
 #define UN_DEEPER 0.02
 
 /* How thick the solid is behind the point of its surface next to x, which is at distance d; at most
- * `most`. h: the finest cell. */
-double un_thin_thickness(const un_bodies *bodies, un_vec3 x, double d, double h, double most);
+ * `most`. h: the finest cell. still: bodies that move do not count. */
+double un_thin_thickness(const un_bodies *bodies, bool still, un_vec3 x, double d, double h,
+                         double most);
 /* The length of the way from a, at distance d from the solids, before it enters one; more than the
  * length to b if it does not. */
 double un_thin_way(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d);

@@ -56,7 +56,8 @@ static double find_thin(void *arg, int64_t begin, int64_t end)
             double d = w->phi[n];
             a->thin[n] = 0;
             if (!(d > UN_SNAP * g->h) || d > UN_THIN * g->h || un_walls_sides(w, x) <= d) continue;
-            a->thin[n] = un_thin_thickness(w->bodies, x, d, g->h, UN_THIN * g->h) < UN_THIN * g->h;
+            a->thin[n] =
+                un_thin_thickness(w->bodies, false, x, d, g->h, UN_THIN * g->h) < UN_THIN * g->h;
             count += a->thin[n];
         }
     return count;

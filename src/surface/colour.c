@@ -321,7 +321,7 @@ static un_vec3 slope_at(const colour_args *a, int64_t c, uint32_t sight)
                above = high ? distance_of(a, c + s) : here;
         liquid |= below < 0 || above < 0;
         air |= below >= 0 || above >= 0;
-        slope[axis] = (above - below) / (low && high ? 2 : 1);
+        slope[axis] = low && high ? 0.5 * (above - below) : 0;
     }
     un_vec3 v = un_v3(slope[0], slope[1], slope[2]);
     return liquid && air ? un_scale(v, 1 / fmax(1, un_length(v))) : un_v3(0, 0, 0);
@@ -413,6 +413,7 @@ static bool extend_cell(const colour_args *a, int64_t c, uint32_t sight, float *
     static const double weight[4] = {0, 1, 0.5, 1.0 / 3}; /* by squared distance */
     const un_grid *g = a->grid;
     double sum = 0, total = 0, level = 0, level_total = 0;
+    un_vec3 slopes = {0, 0, 0}, places = {0, 0, 0};
     for (; sight; sight &= sight - 1) {
         int n = __builtin_ctz(sight), d[3] = {n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1};
         int64_t m = near_cell(g, c, n);
@@ -423,11 +424,13 @@ static bool extend_cell(const colour_args *a, int64_t c, uint32_t sight, float *
         sum += w * a->phi[m];
         total += w;
         if (un_dot(slope, slope) == 0) continue;
-        level += w * (a->phi[m] - g->h * un_dot(slope, offset_of(g, n)));
+        level += w * a->phi[m];
+        slopes = un_mad(slopes, slope, w);
+        places = un_mad(places, offset_of(g, n), w);
         level_total += w;
     }
     if (level_total > 0)
-        *phi = (float)(level / level_total);
+        *phi = (float)((level - g->h * un_dot(slopes, places) / level_total) / level_total);
     else if (total > 0)
         *phi = (float)(sum / total);
     return total > 0;

@@ -146,7 +146,7 @@ scene {
   domain = { size = {1, 0.5, 1}, open = {"top", "left"} }, detail = { finest = 16, surface = 16 },
   frames = { count = 12 },
   liquid = { box { min = {0.2, 0, 0}, max = {1, 0.2, 1} }, sphere { center = {0.5, 0.4, 0.5}, radius = 0.15 },
-             velocity = {-2, 3, 0} },
+             velocity = {-2, 2, 0} },
 }
 LUA
 runs sieve 1,1,1 <<'LUA'
