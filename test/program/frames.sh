@@ -67,7 +67,7 @@ done
 if has render late --frames 0 $small; then
     for dim in thin flat; do
         [ $dim = thin ] || sed 's/0.6, 0.0625}/0.6}/; s/output = { mesh = true },//; s/solids.*/}/' thin.lua >flat.lua
-        "$undine" run $dim.lua -o bare --quiet --method uniform --set output.surface=false
+        "$undine" run $dim.lua -o bare --quiet --method uniform --set output.surface=false --set detail.finest=32
         expect 0 "has no surface: its particles are drawn" "$undine" render bare $small --frames 0
         cp bare/render/0000.png drawn.png
         expect 0 "has no surface: its particles are drawn" "$undine" compare bare -o page.html --pictures 1
