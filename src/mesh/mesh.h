@@ -257,6 +257,8 @@ static inline uint32_t un_walls_sight(const un_walls *walls, int64_t c, un_vec3 
     if (!walls->parted) return UN_SIGHT_ALL;
     return walls->split[c] < 0 ? walls->sight[c] : un_walls_sight_split(walls, c, x);
 }
+/* The solid's velocity at the lower face of cell (i, j, k) along axis a, once its area is known. */
+void un_walls_find_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a);
 /* Open share of a cell with these distances at its corners, x fastest; of a face, corners in cyclic
  * order. */
 double un_walls_cell_fraction(const double v[8], int32_t dim);

@@ -280,6 +280,18 @@ UN_KERNEL void face_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, i
     walls->velocity[a][c] = (float)(a == 0 ? v.x : a == 1 ? v.y : v.z);
 }
 
+void un_walls_find_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a)
+{
+    const un_grid *g = walls->grid;
+    int64_t corner[4];
+    for (int s = 0, n = 0; s < 4; s++) {
+        const int *d = face_corner[a][s];
+        if (g->dim == 2 && d[2] != 0) continue;
+        corner[n++] = un_grid_node(g, i + d[0], j + d[1], k + d[2]);
+    }
+    UN_BY_DIM(g->dim, face_velocity(walls, i, j, k, a, corner, dim));
+}
+
 UN_KERNEL void find_fractions(un_walls *walls, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = walls->grid;

@@ -196,6 +196,7 @@ static void find_fractions(void *arg, int64_t begin, int64_t end)
                 for (int s = 0; s < sides; s++)
                     f[s] = v[face[axis][g->dim == 2 && s == 1 ? (axis == 0 ? 1 : 3) : s]];
                 w->area[axis][c] = kept ? (float)un_walls_face_fraction(f, g->dim) : 0;
+                if (w->velocity[axis]) un_walls_find_velocity(w, i, j, k, axis);
             }
         }
 }

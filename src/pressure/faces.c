@@ -133,7 +133,8 @@ static double push_of(const args *s, int32_t t, const link *l, double lightness)
 static double solid_speed(const args *s, int32_t t, const link *l)
 {
     const un_tet_walls *w = s->in->walls;
-    if (!w || !w->u_solid || l->other < 0) return 0;
+    if (!w || !w->u_solid) return 0;
+    if (l->other < 0) return w->mesh->parted ? un_dot(w->u_solid[t], l->normal) : 0;
     return 0.5 * un_dot(un_add(w->u_solid[t], w->u_solid[l->other]), l->normal);
 }
 

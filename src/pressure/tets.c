@@ -262,11 +262,30 @@ static inline void gather_row(const args *s, int64_t n, un_row *r, double *val)
 
 /* int grad N_n . u over open space and solids, with the solid's velocity in them; and the integral
  * of N_n over open space. */
+/* Nodes of one side of a thin wall lack the tets beyond it, so that the integral over the solid is
+ * not complete. There int_wall N_n u_solid . n = int_open grad N_n . u_solid, with the solid's
+ * velocity next to the node. */
+static un_vec3 solid_beside(const args *s, int64_t n)
+{
+    const un_tets *m = s->mesh;
+    un_vec3 sum = {0, 0, 0};
+    double total = 0;
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4;
+        double w = un_tets_volume(m, t) * (1 - open_share(s, t));
+        sum = un_mad(sum, s->in->u_solid[t], w);
+        total += w;
+    }
+    return un_scale(sum, total > 0 ? 1 / total : 0);
+}
+
 static double inflow(const args *s, int64_t n, double *hat)
 {
     const un_tet_projection *in = s->in;
     const un_tets *m = s->mesh;
     double sum = 0, volume = 0;
+    bool part = in->u_solid && m->parted && m->side[n] <= 0;
+    un_vec3 solid = part ? solid_beside(s, n) : un_v3(0, 0, 0);
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
         const un_tet_shape *shape = un_tets_shape(m, t);
@@ -275,7 +294,10 @@ static double inflow(const args *s, int64_t n, double *hat)
         double area = shape->volume * h * h;
         un_vec3 u = un_scale(in->u[t], share);
         if (share == 0) u = un_v3(0, 0, 0); /* u may hold anything there */
-        if (in->u_solid && share < 1) u = un_mad(u, in->u_solid[t], 1 - share);
+        if (part)
+            u = un_mad(u, solid, -share);
+        else if (in->u_solid && share < 1)
+            u = un_mad(u, in->u_solid[t], 1 - share);
         sum += area * (g[0] * u.x + g[1] * u.y + g[2] * u.z);
         volume += 0.25 * share * area * h;
     }
