@@ -12,6 +12,8 @@
 
 /* The paper's k. */
 #define SHARE 0.75f
+/* These spheres reach behind the surface of a solid by so many radii: a thin wall is not passed. */
+#define BEHIND 1.25f
 /* How far from a node hulls are searched, in its finest leaves: farther than any edge there, except
  * at jumps of the mesh, where marching starts a little earlier. */
 #define BAND 1.05
@@ -55,6 +57,12 @@ static void size_balls(void *arg, int64_t begin, int64_t end)
             un_vec3 x = un_v3(g->x[0][q], g->x[1][q], g->x[2][q]), out = un_v3(r, r, r);
             s->ball[q] = 0;
             if (!(r > s->radius[q] && isfinite(r)) || !un_finite3(x)) continue;
+            if (s->walls) {
+                double wall = r;
+                un_bodies_nearest(s->walls->bodies, x, &wall);
+                r = fminf(r, (float)fmax(0, wall) + BEHIND * s->radius[q]);
+                out = un_v3(r, r, r);
+            }
             s->ball[q] = r;
             box.min = un_min3(box.min, un_sub(x, out));
             box.max = un_max3(box.max, un_add(x, out));
