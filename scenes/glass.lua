@@ -1,7 +1,7 @@
 -- A wine glass is filled, lifted and tipped until it is empty.
 local x, z = 0.11, 0.09            -- where it stands, m
 local centre, inner = 0.118, 0.042 -- of the bowl: height above the floor, radius
-local wall, rim = 0.0075, 0.144    -- thickness, two of the finest cells; height of the rim
+local wall, rim = 0.0045, 0.144    -- thickness, 1.2 of the finest cells; height of the rim
 local outer = inner + wall
 
 local bowl = subtract {
