@@ -30,6 +30,9 @@
  *    larger particles ask for no cells (particles/drops.c). When a particle at the surface splits,
  *    not both halves need to stay there (particles/resize.c). Shallow liquid and thin solids have
  *    sizing terms of their own (sizing/sizing.c).
+ *  - Steps are those of a leapfrog, so that free fall is exact (core.h). Pressure at walls does not
+ *    pull (pressure/release.c).
+ *  - Nodes and tets have a copy on each side of a thin wall (mesh/tets_parts.c).
  *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it.
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid
  *    evens out, as in method `uniform`. */

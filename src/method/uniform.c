@@ -12,6 +12,9 @@
  *  - phi is extended into cells that solids nearly fill, so that these are not pockets of air
  *    (colour.c), and closed faces are constrained both before and after the projection
  *    (constrain.c);
+ *  - steps are those of a leapfrog, so that free fall is exact (core.h);
+ *  - pressure at walls does not pull (pressure/release.c);
+ *  - thin walls part the liquid on their two sides (mesh/walls_thin.c);
  *  - particles away from the liquid fly by themselves. */
 #include "method/uniform.h"
 
