@@ -168,6 +168,22 @@ static void invert(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Whether the surface passes between a node and its neighbours, as far as these have values. */
+static bool near_surface(const colour_args *a, int64_t n)
+{
+    const un_tets *mesh = a->mesh;
+    bool liquid = false, air = false;
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1] && !(liquid && air); k++) {
+        const int32_t *m = mesh->tet[mesh->corner[k] / 4];
+        if (!a->known[m[0]] || !a->known[m[1]] || !a->known[m[2]] || !a->known[m[3]]) continue;
+        for (int i = 0; i < 4; i++) {
+            liquid |= a->phi[m[i]] < 0;
+            air |= a->phi[m[i]] >= 0;
+        }
+    }
+    return liquid && air;
+}
+
 /* The gradient at nodes from which phi is extended: the mean over tets whose nodes have values.
  * Only next to the surface: deep inside, where particles lie unevenly, it is noise. */
 static void find_slopes(void *arg, int64_t begin, int64_t end)
@@ -177,25 +193,20 @@ static void find_slopes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         double h = un_octree_size(mesh->tree, mesh->node_level[n]), total = 0;
         un_vec3 g = {0, 0, 0};
-        bool liquid = false, air = false;
         a->slope[n][0] = a->slope[n][1] = a->slope[n][2] = 0;
         a->fresh[n] = 0;
         if (!a->known[n] || (double)a->walls->phi[n] > REACH * h) continue;
         a->fresh[n] = 1;
+        if (!near_surface(a, n)) continue;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             int32_t t = mesh->corner[k] / 4;
             const int32_t *m = mesh->tet[t];
             if (!a->known[m[0]] || !a->known[m[1]] || !a->known[m[2]] || !a->known[m[3]]) continue;
             double v[4] = {a->phi[m[0]], a->phi[m[1]], a->phi[m[2]], a->phi[m[3]]};
             double w = un_tets_volume(mesh, t);
-            for (int i = 0; i < 4; i++) {
-                liquid |= v[i] < 0;
-                air |= v[i] >= 0;
-            }
             g = un_mad(g, un_tets_gradient(mesh, t, v), w);
             total += w;
         }
-        if (!liquid || !air) continue;
         g = un_scale(g, 1 / fmax(total, un_length(g)));
         a->slope[n][0] = (float)g.x;
         a->slope[n][1] = (float)g.y;
