@@ -5,6 +5,8 @@
 
 /* Liquid lies on the floor if a wall is this many finest cells below it, or its own radius. */
 #define FLOOR_CELLS 0.75
+/* Sampled distances are at most this many cells off: enough to tell what lies nowhere. */
+#define FAR_CELLS 1.5
 /* Mean depth over a strip of the floor, a cell wide and as long as the domain, that makes it wet,
  * in cells. A drop alone does not. */
 #define WET_DEPTH 0.05
@@ -13,7 +15,7 @@ typedef struct wet_args {
     const un_particles *particles;
     const un_walls *walls;
     un_vec3 down;
-    double h;
+    double h, large; /* cell, and a volume whose ball is less than half as wide as that */
     uint8_t *lies;
 } wet_args;
 
@@ -21,9 +23,12 @@ static void find_lying(void *arg, int64_t begin, int64_t end)
 {
     const wet_args *a = arg;
     for (int64_t q = begin; q < end; q++) {
-        double reach = fmax(FLOOR_CELLS * a->h, 1.5 * un_particle_ball(a->particles, q));
-        un_vec3 below = un_mad(un_particle_position(a->particles, q), a->down, reach);
-        a->lies[q] = un_walls_distance_exact(a->walls, below) <= 0;
+        double reach = FLOOR_CELLS * a->h; /* more for those larger than half a cell */
+        if (a->particles->volume[q] > a->large)
+            reach = fmax(reach, 1.5 * un_particle_ball(a->particles, q));
+        un_vec3 x = un_particle_position(a->particles, q), below = un_mad(x, a->down, reach);
+        bool far = a->walls->phi && un_walls_distance(a->walls, x) > reach + FAR_CELLS * a->h;
+        a->lies[q] = !far && un_walls_distance_exact(a->walls, below) <= 0;
     }
 }
 
@@ -37,6 +42,7 @@ double un_particles_wet(un_context *ctx, const un_particles *p, const un_walls *
 {
     const un_grid *g = walls->grid;
     wet_args a = {.particles = p, .walls = walls, .down = un_normalize(gravity), .h = g->h};
+    a.large = 0.25 * g->h * g->h * (g->dim == 2 ? 1 : g->h);
     if (!(un_length(gravity) > 0)) a.down = un_v3(0, -1, 0);
     int64_t strips = g->n[axis];
     double across = axis == 0 ? g->size.z : g->size.x, wet = NAN, *volume;
