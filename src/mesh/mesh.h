@@ -237,6 +237,9 @@ void un_walls_destroy(un_walls *walls);
 /* Samples the bodies again after they have moved, at the end of the step: the pressure must match
  * them there. */
 un_status un_walls_update(un_walls *walls);
+/* Leaves the walls where they are and finds how they move in the step that the bodies are placed
+ * for. */
+un_status un_walls_find_velocities(un_walls *walls);
 /* Distance to closed sides and solids, interpolated from the nodes. */
 double un_walls_distance(const un_walls *walls, un_vec3 x);
 /* As above but exact, bodies at the end of the step: slow, for the few points that need it. */

@@ -332,6 +332,23 @@ static void find_all_fractions(un_walls *w)
     un_parallel_for(w->ctx, (int64_t)w->grid->n[1] * w->grid->n[2], 64, fractions, w);
 }
 
+static void velocities(void *arg, int64_t begin, int64_t end)
+{
+    un_walls *w = arg;
+    const un_grid *g = w->grid;
+    for (int64_t row = begin; row < end; row++)
+        for (int32_t i = 0; i < g->n[0]; i++)
+            for (int a = 0; a < g->dim; a++)
+                un_walls_find_velocity(w, i, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1]), a);
+}
+
+un_status un_walls_find_velocities(un_walls *w)
+{
+    if (w->bodies->moving && w->phi)
+        un_parallel_for(w->ctx, (int64_t)w->grid->n[1] * w->grid->n[2], 64, velocities, w);
+    return UN_OK;
+}
+
 /* ---- create and destroy ---- */
 
 static bool needs_body(const un_scene *scene)

@@ -14,7 +14,9 @@
  *    (constrain.c);
  *  - steps are those of a leapfrog, so that free fall is exact (core.h);
  *  - pressure at walls does not pull (pressure/release.c);
- *  - thin walls part the liquid on their two sides (mesh/walls_thin.c);
+ *  - thin walls part the liquid on their two sides (mesh/walls_thin.c). While they do, the pressure
+ *    meets them where the particles do, at the start of the step: at its end they may have passed
+ *    particles, which would then be on the wrong side;
  *  - particles away from the liquid fly by themselves. */
 #include "method/uniform.h"
 
@@ -45,8 +47,9 @@ static un_status step(void *state, double dt, un_step *report)
     un_step_init(report);
     report->dt = dt;
 
+    bool parted = s->core.walls->parted;
     UN_TRY(un_core_move_bodies(&s->core, dt)); /* 1 move the solids */
-    UN_TRY(un_walls_update(s->core.walls));
+    UN_TRY(parted ? un_walls_find_velocities(s->core.walls) : un_walls_update(s->core.walls));
     un_stage_end(report, STAGE_WALLS, &clock);
     /* 2 spread the particles */
     UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &s->particles, s->bins, s->phi,
@@ -63,6 +66,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
     un_advect_particles(s->core.ctx, &s->particles, s->u, s->core.walls, s->core.def->gravity,
                         dt); /* 7 move */
+    if (parted) UN_TRY(un_walls_update(s->core.walls)); /* 1, second half */
     un_stage_end(report, STAGE_ADVECT, &clock);
     un_core_tick(&s->core, dt);
     UN_TRY(un_uniform_remove(s));   /* 8 drains, open sides */
