@@ -29,9 +29,14 @@
  * works on the same scale for all sizes; drops and threads need finer ones to be seen at all. */
 #define LEAF 2.5
 #define LEAF_THIN 1.25
+/* The same in sheets and threads, in radii of their spheres: wider leaves leave holes. */
+#define LEAF_SHEET 2.1
+#define LEAF_THREAD 1.25
 /* Largest offsets inwards and outwards, in radii. Settled liquid needs 0.05 to 0.09 inwards. */
 #define INSET 0.12
 #define OUTSET 0.06
+/* The same, both ways, for pieces of thin liquid. */
+#define PIECE_MOST 0.5
 /* Reach of the velocity average at vertices, in radii of the particles. */
 #define VELOCITY_REACH 3.0
 #define NEAR_MAX 512
@@ -55,7 +60,14 @@ typedef struct mesher_state {
     float *joining;    /* at particles: radius; NaN if the particle is a sphere by itself */
     uint8_t *detached; /* at particles: 1 if it is such a sphere */
     int32_t *spheres, sphere_count;
-    float *radius;      /* at vertices: of the particles there */
+    un_slim slim;       /* sheets, threads and drops */
+    int32_t *piece;     /* at particles: see un_hulls */
+    int32_t level_base; /* finest level of the resolution; thin liquid may have one more */
+    double leaf;        /* edge of the leaves of that level */
+    float *radius;      /* at vertices: of the particles there, without thin ones */
+    float *near_radius; /* at vertices: with them */
+    int32_t *nearest;   /* at vertices: the particle they belong to */
+    un_pieces pieces;
     un_vec3 *direction; /* at vertices: direction in which the free surface moves inwards */
     double inset;
 } mesher_state;
@@ -76,9 +88,40 @@ static bool is_clear_of_walls(const mesher_state *s, un_vec3 x, double radius)
     return side >= radius && !is_near_solid(s, x, radius);
 }
 
-/* No point of a hull is farther from the nearest of its particles than 3.3 of their radii: 4 /
- * sqrt(3) to the middle of the widest triangle, and one more. */
-#define HULL_REACH 3.31
+/* No point of a hull is farther from the nearest of its particles than 2.31 of their sizes, 4 /
+ * sqrt(3) to the middle of the widest triangle, and their sphere. */
+#define HULL_REACH 2.31
+/* Largest size or radius of a thin particle's sphere, in radii. */
+#define SLIM_MOST 2.0
+
+static const un_slim_entry *slim_entry(const mesher_state *s, int64_t q)
+{
+    return s->slim.place[q] >= 0 ? &s->slim.entry[s->slim.place[q]] : NULL;
+}
+
+/* True if a particle is drawn as a sphere by itself. */
+static bool is_drop(const mesher_state *s, int64_t q)
+{
+    const un_slim_entry *e = slim_entry(s, q);
+    return e ? !e->joined : (s->in->particles->flags[q] & UN_PARTICLE_APART) != 0;
+}
+
+/* Largest distance of the drop's mesh from its middle. */
+static double drop_reach(const mesher_state *s, int64_t q)
+{
+    const un_slim_entry *e = slim_entry(s, q);
+    double r = e ? e->radius : UN_HULL_DROP * s->in->radius[q];
+    return UN_SPHERE_CORNER * (e ? 1 + e->stretch * (UN_DROP_LONGEST - 1) : 1) * r;
+}
+
+/* How far the surface that a particle takes part in is from it, at most. */
+static double surface_reach(const mesher_state *s, int64_t q)
+{
+    const un_slim_entry *e = slim_entry(s, q);
+    if (is_drop(s, q)) return drop_reach(s, q);
+    if (e) return HULL_REACH * e->size + e->radius;
+    return (HULL_REACH + 1) * s->in->radius[q];
+}
 
 /* Finds drops whose sphere meets neither a wall nor another particle's hull: they need no mesh. */
 static void find_detached(void *arg, int64_t begin, int64_t end)
@@ -87,20 +130,20 @@ static void find_detached(void *arg, int64_t begin, int64_t end)
     const un_particles *p = s->in->particles;
     for (int64_t i = begin; i < end; i++) {
         un_vec3 x = un_particle_position(p, i);
-        double corner = UN_SPHERE_CORNER * UN_HULL_DROP, radius = corner * s->in->radius[i];
         s->joining[i] = s->in->radius[i];
         s->detached[i] = 0;
-        if (!(p->flags[i] & UN_PARTICLE_APART) || !un_finite3(x) || !(radius > 0)) continue;
+        if (!is_drop(s, i) || !un_finite3(x) || !(s->in->radius[i] > 0)) continue;
+        double radius = drop_reach(s, i);
         int32_t near[NEAR_MAX];
-        int32_t count =
-            un_groups_near(&s->groups, (un_box3){x, x}, radius, HULL_REACH, near, NEAR_MAX);
+        int32_t count = un_groups_near(&s->groups, (un_box3){x, x}, radius,
+                                       (HULL_REACH + 1) * SLIM_MOST, near, NEAR_MAX);
         bool alone = count >= 0 && is_clear_of_walls(s, x, radius);
         for (int32_t g = 0; g < count && alone; g++) {
             int64_t last = un_min64(p->count, UN_GROUP * ((int64_t)near[g] + 1));
             for (int64_t q = UN_GROUP * (int64_t)near[g]; q < last && alone; q++) {
-                un_vec3 to = un_sub(un_particle_position(p, q), x);
-                bool drop = p->flags[q] & UN_PARTICLE_APART;
-                double reach = radius + (drop ? corner : HULL_REACH) * s->in->radius[q];
+                const un_slim_entry *e = slim_entry(s, q);
+                un_vec3 to = un_sub(e ? e->x : un_particle_position(p, q), x);
+                double reach = radius + surface_reach(s, q);
                 alone = q == i || !(un_dot(to, to) < reach * reach);
             }
         }
@@ -110,18 +153,66 @@ static void find_detached(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static double longest_side(const mesher_state *s)
+{
+    return fmax(s->in->size.x, fmax(s->in->size.y, s->in->size.z));
+}
+
 static un_status set_drops_apart(mesher_state *s)
 {
-    const un_particles *p = s->in->particles;
-    size_t count = (size_t)p->count + 1;
+    const un_hull_mesher *in = s->in;
+    size_t count = (size_t)in->particles->count + 1;
     s->joining = un_arena_alloc(&s->arena, count, sizeof *s->joining);
     s->detached = un_arena_alloc(&s->arena, count, 1);
     if (!s->joining || !s->detached) return UN_ERROR_MEMORY;
-    un_parallel_for(s->ctx, p->count, 1024, find_detached, s);
-    return un_cut_list(s->ctx, &s->arena, s->detached, p->count, &s->spheres, &s->sphere_count);
+    un_slim_def def = {.particles = in->particles,
+                       .groups = &s->groups,
+                       .radius = in->radius,
+                       .depth = in->depth,
+                       .walls = in->walls,
+                       .size = in->size,
+                       .gravity = in->walls ? in->walls->scene->def.gravity : un_v3(0, 0, 0),
+                       .reach = REACH,
+                       .touch = TOUCH,
+                       .least = 0.5 * longest_side(s) / s->resolution / LEAF_SHEET};
+    UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
+    un_parallel_for(s->ctx, in->particles->count, 1024, find_detached, s);
+    return un_cut_list(s->ctx, &s->arena, s->detached, in->particles->count, &s->spheres,
+                       &s->sphere_count);
+}
+
+static un_status add_drops(mesher_state *s)
+{
+    const un_particles *p = s->in->particles;
+    un_drop *drops = un_arena_alloc(&s->arena, (size_t)s->sphere_count + 1, sizeof *drops);
+    if (!drops) return UN_ERROR_MEMORY;
+    for (int32_t i = 0; i < s->sphere_count; i++) {
+        int32_t q = s->spheres[i];
+        const un_slim_entry *e = slim_entry(s, q);
+        drops[i] = (un_drop){.x = un_particle_position(p, q),
+                             .velocity = un_particle_velocity(p, q),
+                             .radius = e ? e->radius : cbrt(0.75 / UN_PI * p->volume[q]),
+                             .stretch = e ? e->stretch : 0};
+    }
+    return un_surface_add_drops(s->ctx, &s->arena, s->mesh, drops, s->sphere_count, s->leaf);
 }
 
 /* ---- the mesh ---- */
+
+/* Largest leaf that draws a sheet or thread; INFINITY for others. */
+static double slim_leaf(const un_hull_sheet *sheet)
+{
+    if (!(sheet->slim > 0)) return INFINITY;
+    return (sheet->radius > 0 ? LEAF_THREAD : LEAF_SHEET) * sheet->slim;
+}
+
+/* True if a sheet or thread is too thin for the leaves of the resolution. */
+static bool needs_finer(const mesher_state *s)
+{
+    for (int64_t i = 0; i < s->hulls->sheet_count; i++)
+        if (slim_leaf(&s->hulls->sheets[i]) < s->leaf) return true;
+    return false;
+}
 
 /* The brick has a whole number of coarsest leaves along each axis, as close as possible to the
  * domain's side. */
@@ -129,7 +220,7 @@ static void plan_tree(mesher_state *s)
 {
     const un_hull_mesher *in = s->in;
     double side[3] = {in->size.x, in->size.y, in->size.z};
-    double longest = fmax(side[0], fmax(side[1], side[2]));
+    double longest = longest_side(s);
     double least = fmin(side[0], fmin(side[1], side[2]));
     int32_t resolution = s->resolution > 1 ? s->resolution : 1, levels = 0;
     int32_t coarsest = un_clampi(in->coarsest, 1, resolution);
@@ -138,6 +229,9 @@ static void plan_tree(mesher_state *s)
            longest / resolution * ldexp(1, levels + 1) <= 0.75 * least)
         levels++;
     int32_t along = (int32_t)((resolution + (1ll << levels) - 1) >> levels);
+    s->level_base = levels;
+    s->leaf = longest / ((double)along * (1 << levels));
+    if (needs_finer(s) && levels + 1 < UN_LEVELS_MAX) levels++;
     double root = longest / along, virtual[3];
     for (int32_t a = 0; a < 3; a++) {
         int32_t cubes = (int32_t)fmax(1, round(side[a] / root));
@@ -181,7 +275,9 @@ typedef struct request_args {
 static int32_t sheet_level(const mesher_state *s, const un_hull_sheet *sheet)
 {
     double leaf = (sheet->radius > 0 ? LEAF_THIN : LEAF) * sheet->size;
-    return un_octree_level(&s->tree, leaf);
+    int32_t level = un_octree_level(&s->tree, leaf);
+    int32_t fine = un_octree_level(&s->tree, slim_leaf(sheet));
+    return un_clampi(level, fine, fine > s->level_base ? fine : s->level_base);
 }
 
 /* Number n of steps along each side of a sheet, which then has (n + 1) (n + 2) / 2 points; an axis
@@ -241,7 +337,8 @@ static void request_at_solids(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int64_t q = a->solid[i], to = a->solid_first + i;
         for (int32_t d = 0; d < 3; d++) a->x[d][to] = s->in->particles->x[d][q] / s->stretch[d];
-        a->level[to] = (uint8_t)un_octree_level(&s->tree, LEAF * s->in->radius[q]);
+        a->level[to] = (uint8_t)un_clampi(un_octree_level(&s->tree, LEAF * s->in->radius[q]), 0,
+                                          s->level_base);
         a->reach[to] = 1;
     }
 }
@@ -308,8 +405,10 @@ static un_status build_mesh(mesher_state *s)
 #define BUNCH 16
 
 typedef struct mean {
-    double weight, radius;
+    double weight, radius, near_radius;
     un_vec3 velocity;
+    double least; /* distance from a sphere */
+    int32_t nearest;
 } mean;
 
 static void add_near(const mesher_state *s, mean *m, un_vec3 x, int32_t group, double factor)
@@ -321,8 +420,14 @@ static void add_near(const mesher_state *s, mean *m, un_vec3 x, int32_t group, d
         double r = s->in->radius[q], reach = factor * r, t = 1 - un_dot(to, to) / (reach * reach);
         if (!(t > 0)) continue;
         double w = t * t * t;
+        const un_slim_entry *e = slim_entry(s, q);
         m->weight += w;
-        m->radius += p->flags[q] & UN_PARTICLE_APART ? 0 : w * r; /* see find_directions */
+        m->near_radius += w * r;
+        m->radius += (e && !e->body) || p->flags[q] & UN_PARTICLE_APART
+                         ? 0
+                         : w * r; /* see find_directions */
+        double away = (e ? un_length(un_sub(e->x, x)) : un_length(to)) - (e ? e->radius : r);
+        if (away < m->least && !s->detached[q]) m->least = away, m->nearest = (int32_t)q;
         m->velocity = un_mad(m->velocity, un_particle_velocity(p, q), w);
     }
 }
@@ -343,7 +448,7 @@ static void sample_particles(void *arg, int64_t begin, int64_t end)
         int32_t common = un_groups_near(&s->groups, box, 0, VELOCITY_REACH, near, NEAR_MAX);
         for (int64_t v = first; v < last; v++) {
             un_vec3 x = s->mesh->position[v];
-            mean m = {0};
+            mean m = {.least = INFINITY, .nearest = -1};
             for (int32_t g = 0; g < common; g++) add_near(s, &m, x, near[g], VELOCITY_REACH);
             double factor = common < 0 ? VELOCITY_REACH : 2 * VELOCITY_REACH;
             for (int32_t round = 0; round < 8 && !(m.weight > 0); round++, factor *= 2) {
@@ -356,14 +461,21 @@ static void sample_particles(void *arg, int64_t begin, int64_t end)
             double scale = m.weight > 0 ? 1 / m.weight : 0;
             s->mesh->velocity[v] = un_scale(m.velocity, scale);
             s->radius[v] = (float)(m.radius * scale);
+            s->near_radius[v] = (float)(m.near_radius * scale);
+            s->nearest[v] = m.nearest;
         }
     }
 }
 
 /* ---- offset ---- */
 
+static bool in_body(const mesher_state *s, int64_t v)
+{
+    return s->pieces.has_body && s->pieces.of_vertex[v] == 0;
+}
+
 /* Vertices in a side stay there; those in its edge slide along it. Vertices at solids do not move,
- * nor do drops, which are already spheres of their volume. */
+ * nor, in the body, do those of sheets and drops, which are drawn with their volume. */
 static void find_directions(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
@@ -375,7 +487,8 @@ static void find_directions(void *arg, int64_t begin, int64_t end)
         if (x.y == 0 || x.y == top.y) n.y = 0;
         if (x.z == 0 || x.z == top.z) n.z = 0;
         /* as far as the surface itself moves, where it is not nearly tangent to the side */
-        double way = is_near_solid(s, x, 0.5 * s->tree.h) ? 0 : s->radius[v];
+        double way = s->pieces.count && !in_body(s, v) ? s->near_radius[v] : s->radius[v];
+        if (is_near_solid(s, x, 0.5 * s->leaf)) way = 0;
         s->direction[v] = un_scale(n, way / fmax(un_dot(n, n), 0.25));
     }
 }
@@ -388,6 +501,7 @@ static double inset_rate(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         const int32_t *v = s->mesh->triangle[t];
         const un_vec3 *x = s->mesh->position;
+        if (s->pieces.count && !in_body(s, v[0])) continue;
         un_vec3 area = un_cross(un_sub(x[v[1]], x[v[0]]), un_sub(x[v[2]], x[v[0]]));
         for (int32_t c = 0; c < 3; c++) sum += un_dot(area, s->direction[v[c]]) / 6;
     }
@@ -405,23 +519,47 @@ static void move_inwards(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
     for (int64_t v = begin; v < end; v++) {
-        un_vec3 from = s->mesh->position[v], to = un_mad(from, s->direction[v], s->inset);
+        double inset = s->inset;
+        if (s->pieces.count) inset = s->pieces.piece[s->pieces.of_vertex[v]].offset;
+        un_vec3 from = s->mesh->position[v], to = un_mad(from, s->direction[v], inset);
         s->mesh->position[v] =
             un_v3(keep_off_side(s, 0, from.x, to.x), keep_off_side(s, 1, from.y, to.y),
                   keep_off_side(s, 2, from.z, to.z));
     }
 }
 
-static void take_off_surplus(mesher_state *s)
+/* The body's offset, from its volume and the one it should have. */
+static double body_inset(mesher_state *s, double volume, double wanted)
 {
+    double rate = un_parallel_sum(s->ctx, s->mesh->triangle_count, inset_rate, s);
+    return rate < 0 ? un_clamp((wanted - volume) / rate, -OUTSET, INSET) : 0;
+}
+
+static un_status take_off_surplus(mesher_state *s)
+{
+    const un_particles *p = s->in->particles;
     un_trimesh *mesh = s->mesh;
-    double wanted = un_particles_volume(s->ctx, s->in->particles);
-    for (int32_t i = 0; i < s->sphere_count; i++) wanted -= s->in->particles->volume[s->spheres[i]];
+    s->pieces = (un_pieces){.mesh = mesh,
+                            .particles = p,
+                            .of_particle = s->piece,
+                            .nearest = s->nearest,
+                            .direction = s->direction,
+                            .body = -1};
+    for (int32_t q = 0; q < p->count && s->pieces.body < 0; q++)
+        if (!slim_entry(s, q) || slim_entry(s, q)->body) s->pieces.body = q;
+    if (s->slim.count > 0) UN_TRY(un_pieces_find(s->ctx, &s->pieces));
     un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
-    double rate = un_parallel_sum(s->ctx, mesh->triangle_count, inset_rate, s);
-    if (!(rate < 0)) return;
-    s->inset = un_clamp((wanted - un_surface_volume(mesh)) / rate, -OUTSET, INSET);
+    if (s->pieces.count == 0) {
+        double wanted = un_particles_volume(s->ctx, p);
+        for (int32_t i = 0; i < s->sphere_count; i++) wanted -= p->volume[s->spheres[i]];
+        s->inset = body_inset(s, un_surface_volume(mesh), wanted);
+    } else {
+        un_pieces_solve(&s->pieces, -PIECE_MOST, PIECE_MOST);
+        un_piece *body = s->pieces.piece;
+        if (s->pieces.has_body) body->offset = body_inset(s, body->v[0] / 6, body->wanted);
+    }
     un_parallel_for(s->ctx, mesh->vertex_count, 4096, move_inwards, s);
+    return UN_OK;
 }
 
 /* ---- the recipe ---- */
@@ -441,8 +579,12 @@ static un_status make_hulls(mesher_state *s, un_hulls_report *report)
                         .reach = REACH,
                         .touch = TOUCH,
                         .sheets = true,
-                        .walls = in->walls};
-    return un_hulls_create(s->ctx, &s->scratch, &def, &s->hulls, report);
+                        .walls = in->walls,
+                        .slim = &s->slim};
+    UN_TRY(un_hulls_create(s->ctx, &s->scratch, &def, &s->hulls, report));
+    s->piece = s->hulls->piece; /* outlives the hulls */
+    s->hulls->piece = NULL;
+    return UN_OK;
 }
 
 static un_status contour_hulls(mesher_state *s)
@@ -480,12 +622,13 @@ static un_status finish_mesh(mesher_state *s)
     UN_TRY(un_surface_normals_at_walls(ctx, &s->lattice, mesh));
     UN_ALLOC(ctx, mesh->velocity, vertices);
     s->radius = un_arena_alloc(&s->arena, vertices, sizeof *s->radius);
+    s->near_radius = un_arena_alloc(&s->arena, vertices, sizeof *s->near_radius);
+    s->nearest = un_arena_alloc(&s->arena, vertices, sizeof *s->nearest);
     s->direction = un_arena_alloc(&s->arena, vertices, sizeof *s->direction);
-    if (!s->radius || !s->direction) return UN_ERROR_MEMORY;
+    if (!s->radius || !s->near_radius || !s->nearest || !s->direction) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->vertex_count, 256, sample_particles, s);
-    take_off_surplus(s);
-    return un_surface_add_spheres(ctx, &s->arena, mesh, s->in->particles, s->spheres,
-                                  s->sphere_count, s->tree.h);
+    UN_TRY(take_off_surplus(s));
+    return add_drops(s);
 }
 
 un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,
@@ -510,6 +653,8 @@ un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull
     un_arena_free(&s.cut);
     if (status == UN_OK) status = finish_mesh(&s);
     if (status != UN_OK) un_trimesh_free(ctx, mesh);
+    un_pieces_free(ctx, &s.pieces);
+    un_free(ctx, s.piece);
     un_arena_free(&s.arena);
     return status;
 }

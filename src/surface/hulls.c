@@ -28,6 +28,11 @@ typedef struct point_args {
     int32_t *first; /* by particle: its first point; first holds counts, shifted by one */
 } point_args;
 
+static const un_slim_entry *slim_entry(const un_hulls_def *def, int64_t q)
+{
+    return def->slim && def->slim->place[q] >= 0 ? &def->slim->entry[def->slim->place[q]] : NULL;
+}
+
 static uint8_t find_role(const un_hulls_def *def, int64_t q)
 {
     const un_groups *g = def->groups;
@@ -35,16 +40,17 @@ static uint8_t find_role(const un_hulls_def *def, int64_t q)
     if (!isfinite(g->x[0][q]) || !isfinite(g->x[1][q]) || !isfinite(g->x[2][q])) return 0;
     if (!isfinite(r) || r < 0) return 0;
     uint8_t flags = def->flags ? def->flags[q] : 0;
+    const un_slim_entry *e = slim_entry(def, q);
+    if (e && e->joined) return UN_HULL_OWNER | UN_HULL_HELPER | (e->slim ? UN_HULL_SLIM : 0);
     bool drowned = flags & UN_PARTICLE_LANDED && def->depth && def->depth[q] < 0;
     if (flags & UN_PARTICLE_APART) return drowned ? 0 : UN_HULL_ALONE;
     if (!def->depth || !(def->depth[q] <= -OWN * r)) return UN_HULL_OWNER | UN_HULL_HELPER;
     return def->depth[q] <= -HELP * r ? 0 : UN_HULL_HELPER;
 }
 
-/* The radius with which the sphere touches the surface at this depth, or as near to that as `touch`
- * allows. It is a continuous function of the depth: r itself outside, where depth says nothing
+/* It is a continuous function of the depth: r itself outside, where depth says nothing
  * about drops and sheets, and r again well inside. */
-static float touching_radius(float r, float depth, float touch)
+float un_hull_touching(float r, float depth, float touch)
 {
     float d = -depth / r;
     if (!(touch > 0) || !isfinite(d)) return r;
@@ -53,12 +59,27 @@ static float touching_radius(float r, float depth, float touch)
     return r * (1 + touch * fmaxf(0, 3 - d));
 }
 
+static un_vec3 point_position(const un_hulls_def *def, int64_t q)
+{
+    const un_slim_entry *e = slim_entry(def, q);
+    return e ? e->x : un_v3(def->groups->x[0][q], def->groups->x[1][q], def->groups->x[2][q]);
+}
+
+static float point_radius(const un_hulls_def *def, int64_t q, uint8_t role)
+{
+    const un_slim_entry *e = slim_entry(def, q);
+    float r = def->radius[q];
+    if (e) return e->radius;
+    if (role == UN_HULL_ALONE) return r * UN_HULL_DROP;
+    return def->depth ? un_hull_touching(r, def->depth[q], (float)def->touch) : r;
+}
+
 /* Mirror images in those walls that are close enough to join the particle to its own image. */
 static int32_t find_images(const un_hulls_def *def, int64_t q, un_vec3 image[IMAGES_MAX])
 {
     const un_walls *walls = def->walls;
     if (!walls) return 0;
-    un_vec3 x = un_v3(def->groups->x[0][q], def->groups->x[1][q], def->groups->x[2][q]);
+    un_vec3 x = point_position(def, q);
     double reach = def->reach * def->radius[q];
     const bool *open = walls->scene->def.domain.open;
     double at[3] = {x.x, x.y, x.z};
@@ -99,16 +120,13 @@ static void write_points(void *arg, int64_t begin, int64_t end)
         if (count == 0) continue;
         un_vec3 x[IMAGES_MAX + 1];
         uint8_t role = find_role(a->def, q);
-        x[0] = un_v3(a->def->groups->x[0][q], a->def->groups->x[1][q], a->def->groups->x[2][q]);
+        const un_slim_entry *e = slim_entry(a->def, q);
+        x[0] = point_position(a->def, q);
         if (count > 1) find_images(a->def, q, x + 1);
-        float radius = a->def->radius[q];
-        if (role == UN_HULL_ALONE)
-            radius *= UN_HULL_DROP;
-        else if (a->def->depth)
-            radius = touching_radius(radius, a->def->depth[q], (float)a->def->touch);
+        float radius = point_radius(a->def, q, role), size = e ? e->size : a->def->radius[q];
         for (int32_t i = 0; i < count; i++) {
             p->x[0][first + i] = x[i].x, p->x[1][first + i] = x[i].y, p->x[2][first + i] = x[i].z;
-            p->size[first + i] = a->def->radius[q];
+            p->size[first + i] = size;
             p->radius[first + i] = radius;
             p->particle[first + i] = (int32_t)q;
             p->role[first + i] = (uint8_t)(i ? role | UN_HULL_IMAGE : role);
@@ -342,8 +360,47 @@ static un_status keep_sheets(un_hulls *h, const un_hull_points *points, const un
             }
             to->size = least;
             to->radius = axis ? (float)fmax(hull.r[0], hull.r[1]) : 0;
+            uint8_t all = UN_HULL_SLIM;
+            for (int32_t c = 0; c < 3; c++) all &= points->role[entry->corner[c]];
+            to->slim = all ? (float)fmin(hull.r[0], fmin(hull.r[1], hull.r[2])) : 0;
         }
     }
+    return UN_OK;
+}
+
+/* ---- pieces ---- */
+
+static int32_t find_first(int32_t *piece, int32_t q)
+{
+    while (piece[q] != q) q = piece[q] = piece[piece[q]];
+    return q;
+}
+
+static void join_pieces(int32_t *piece, int32_t q, int32_t r)
+{
+    q = find_first(piece, q), r = find_first(piece, r);
+    piece[q > r ? q : r] = q > r ? r : q;
+}
+
+/* Connects particles through their hulls. All that are not thin are one piece: the body. */
+static un_status find_pieces(un_hulls *h, const un_hulls_def *def, const un_hull_points *points,
+                             const un_hull_list *list)
+{
+    int32_t count = (int32_t)def->groups->count, body = -1;
+    UN_ALLOC(h->ctx, h->piece, count + 1);
+    for (int32_t q = 0; q < count; q++) {
+        h->piece[q] = q;
+        int32_t at = def->slim->place[q];
+        if (at >= 0 && !def->slim->entry[at].body) continue;
+        if (body < 0) body = q;
+        h->piece[q] = body;
+    }
+    for (int64_t n = 0; n < list->count; n++) {
+        const int32_t *c = list->entry[n].corner;
+        join_pieces(h->piece, points->particle[c[0]], points->particle[c[1]]);
+        join_pieces(h->piece, points->particle[c[0]], points->particle[c[2]]);
+    }
+    for (int32_t q = 0; q < count; q++) h->piece[q] = find_first(h->piece, q);
     return UN_OK;
 }
 
@@ -378,6 +435,8 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     un_parallel_for(ctx, list.count, BLOCK_GRAIN, copy_shapes, &a);
     un_status status = build_tree(h, a.shape, list.count);
     if (status == UN_OK && def->sheets) status = keep_sheets(h, &points, &list);
+    if (status == UN_OK && def->slim && def->slim->count > 0)
+        status = find_pieces(h, def, &points, &list);
     if (status == UN_OK && !def->depth) status = measure_depth(arena, h, def, &points, &list);
     if (status != UN_OK)
         un_hulls_destroy(h);
@@ -393,5 +452,6 @@ void un_hulls_destroy(un_hulls *hulls)
     un_free(hulls->ctx, hulls->boxes.nodes);
     un_free(hulls->ctx, hulls->sheets);
     un_free(hulls->ctx, hulls->depth);
+    un_free(hulls->ctx, hulls->piece);
     un_free(hulls->ctx, hulls);
 }

@@ -11,7 +11,8 @@ enum {
     UN_HULL_HELPER = 1, /* takes part in the tests */
     UN_HULL_OWNER = 2,  /* has hulls; a helper too */
     UN_HULL_ALONE = 4,  /* a sphere, joined to nothing */
-    UN_HULL_IMAGE = 8   /* mirror image of a particle behind a wall */
+    UN_HULL_IMAGE = 8,  /* mirror image of a particle behind a wall */
+    UN_HULL_SLIM = 16   /* of a sheet or thread: see un_slim_entry */
 };
 
 /* The particles that matter, along the curve, each followed by its images in walls. */
@@ -67,6 +68,7 @@ typedef struct un_hull_sheet {
     float x[3][3];
     float size;   /* of the smallest particle */
     float radius; /* around an axis; 0: a face */
+    float slim;   /* least radius of the spheres of a sheet or thread; 0: not of one */
 } un_hull_sheet;
 
 struct un_hulls {
@@ -77,19 +79,94 @@ struct un_hulls {
     un_boxes boxes;        /* over the hulls: of the centres, and the largest radius */
     un_hull_sheet *sheets; /* if wanted */
     int64_t sheet_count;
-    float *depth; /* at the particles, if they came without depths; else NULL */
+    float *depth;   /* at the particles, if they came without depths; else NULL */
+    int32_t *piece; /* at the particles, if thin ones were given: one of those connected to it
+                       through hulls, the same for all of them */
 };
+
+/* ---- sheets, threads and drops (slim.c) ---- */
+
+/* How a particle in thin liquid is drawn. */
+typedef struct un_slim_entry {
+    un_vec3 x;     /* middle of its sphere */
+    float radius;  /* of its sphere */
+    float size;    /* decides what it is joined to */
+    float lonely;  /* 1: nothing is near; 0: something touches it */
+    float stretch; /* of a drop along its motion: 0 none, 1 most */
+    bool joined;   /* else a drop */
+    bool body;     /* of liquid that is not thin after all: only its sphere differs */
+    bool slim;     /* of a sheet or thread: leaves must resolve the sphere */
+} un_slim_entry;
+typedef struct un_slim {
+    int32_t count;
+    int32_t *particle; /* by entry, ascending */
+    int32_t *place;    /* by particle: its entry; -1: none */
+    un_slim_entry *entry;
+} un_slim;
+typedef struct un_slim_def {
+    const un_particles *particles;
+    const un_groups *groups;
+    const float *radius, *depth; /* depth may be NULL: then only what flies is thin */
+    const un_walls *walls;       /* NULL: none */
+    un_vec3 size, gravity;       /* of the domain */
+    double reach;                /* l, as un_hulls_def */
+    float touch;                 /* as un_hulls_def */
+    double least;                /* radius that can still be drawn */
+} un_slim_def;
+/* Finds the particles of thin liquid and how to draw them. From the arena. */
+un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def);
+
+/* Radius with which a particle's sphere touches the surface at this depth, or as near to that as
+ * `touch` allows (hulls.c). */
+float un_hull_touching(float radius, float depth, float touch);
+
+/* ---- drops as spheres (spheres.c) ---- */
 
 /* A sphere of a particle's volume, in its radii: cbrt(6 / pi). */
 #define UN_HULL_DROP 1.2407009817988f
 /* Distance of the farthest corner of its mesh from its middle, in radii of the sphere. */
 #define UN_SPHERE_CORNER 1.19
 
-/* Appends a sphere of the particle's volume for each listed particle, coarser for radii below
- * `small`, to a mesh with normals and velocities (spheres.c). */
-un_status un_surface_add_spheres(un_context *ctx, un_arena *arena, un_trimesh *mesh,
-                                 const un_particles *particles, const int32_t *list, int32_t count,
-                                 double small);
+/* Longest axis of the ellipsoid of a stretched drop, in radii of its sphere. */
+#define UN_DROP_LONGEST 1.25
+
+typedef struct un_drop {
+    un_vec3 x, velocity;
+    double radius;
+    double stretch; /* as in un_slim_entry */
+} un_drop;
+/* Appends drops to a mesh with normals and velocities, coarser for radii below `small`. Each has
+ * the volume of a sphere of its radius. */
+un_status un_surface_add_drops(un_context *ctx, un_arena *arena, un_trimesh *mesh,
+                               const un_drop *drops, int32_t count, double small);
+
+/* ---- pieces of the surface and their volume (pieces.c) ---- */
+
+typedef struct un_piece {
+    double wanted; /* volume of its particles */
+    double v[4];   /* six times its volume, as a polynomial in the offset */
+    un_vec3 origin;
+    double offset;
+} un_piece;
+typedef struct un_pieces {
+    const un_trimesh *mesh;
+    const un_particles *particles;
+    const int32_t *of_particle; /* as un_hulls.piece */
+    const int32_t *nearest;     /* by vertex: the particle it belongs to; -1: unknown */
+    const un_vec3 *direction;   /* by vertex: the way that a unit of offset moves it, inwards */
+    int32_t body;               /* a particle of the body; -1: there is none */
+    /* found */
+    int32_t count, surface_count;
+    bool has_body;      /* piece 0 is the body */
+    int32_t *of_vertex; /* by vertex: its piece */
+    un_piece *piece;
+} un_pieces;
+un_status un_pieces_find(un_context *ctx, un_pieces *pieces);
+void un_pieces_free(un_context *ctx, un_pieces *pieces);
+/* Finds the offset of each piece but the body that gives it its volume, within these bounds. */
+void un_pieces_solve(un_pieces *pieces, double least, double most);
+
+/* ---- distances ---- */
 
 /* As un_hulls_distance, but inside any negative value may be returned. direction, unless NULL: the
  * gradient of the distance, zero where unknown. */

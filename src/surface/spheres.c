@@ -1,5 +1,5 @@
-/* Drops as ready-made spheres: an icosahedron, with each face cut into four unless the drop is
- * small.
+/* Drops as ready-made spheres, a little stretched along their motion: an icosahedron, with each
+ * face cut into four unless the drop is small.
  *
  * Spray is thousands of particles that touch nothing. Meshing each through a level set takes some
  * hundred nodes; a sphere only needs to be copied. */
@@ -73,38 +73,38 @@ static void make_ball(ball *b, bool fine)
     UN_ASSERT(b->scale < UN_SPHERE_CORNER);
 }
 
-typedef struct sphere_args {
+typedef struct drop_args {
     un_trimesh *mesh;
-    const un_particles *particles;
-    const int32_t *list;
-    int32_t (*first)[2]; /* by index in the list: first vertex, first triangle */
+    const un_drop *drops;
+    int32_t (*first)[2]; /* by drop: first vertex, first triangle */
     double small;
     ball balls[2]; /* coarse, fine */
-} sphere_args;
+} drop_args;
 
-static double sphere_radius(const sphere_args *a, int64_t q)
+static const ball *ball_for(const drop_args *a, const un_drop *drop)
 {
-    return cbrt(0.75 / UN_PI * a->particles->volume[q]);
+    return &a->balls[drop->radius >= a->small];
 }
 
-static const ball *ball_for(const sphere_args *a, int64_t q)
+static void write_drops(void *arg, int64_t begin, int64_t end)
 {
-    return &a->balls[sphere_radius(a, q) >= a->small];
-}
-
-static void write_spheres(void *arg, int64_t begin, int64_t end)
-{
-    sphere_args *a = arg;
+    drop_args *a = arg;
     for (int64_t i = begin; i < end; i++) {
-        int64_t q = a->list[i];
+        const un_drop *drop = &a->drops[i];
         int32_t v = a->first[i][0], t = a->first[i][1];
-        const ball *b = ball_for(a, q);
-        un_vec3 x = un_particle_position(a->particles, q);
-        double radius = sphere_radius(a, q) * b->scale;
+        const ball *b = ball_for(a, drop);
+        un_vec3 way = un_normalize(drop->velocity);
+        double stretch = un_dot(way, way) > 0 ? drop->stretch : 0;
+        double along = 1 + stretch * (UN_DROP_LONGEST - 1), across = 1 / sqrt(along);
+        double radius = drop->radius * b->scale;
         for (int32_t n = 0; n < b->vertex_count; n++) {
-            a->mesh->position[v + n] = un_mad(x, b->x[n], radius);
-            a->mesh->normal[v + n] = b->x[n];
-            a->mesh->velocity[v + n] = un_particle_velocity(a->particles, q);
+            un_vec3 x = b->x[n];
+            double part = un_dot(x, way);
+            un_vec3 out = un_mad(un_scale(x, across), way, part * (along - across));
+            un_vec3 normal = un_mad(un_scale(x, 1 / across), way, part * (1 / along - 1 / across));
+            a->mesh->position[v + n] = un_mad(drop->x, out, radius);
+            a->mesh->normal[v + n] = un_normalize(normal);
+            a->mesh->velocity[v + n] = drop->velocity;
         }
         for (int32_t n = 0; n < b->triangle_count; n++)
             for (int32_t c = 0; c < 3; c++) a->mesh->triangle[t + n][c] = v + b->triangle[n][c];
@@ -119,19 +119,18 @@ static un_status grow(un_context *ctx, void **array, size_t count, size_t size)
     return UN_OK;
 }
 
-un_status un_surface_add_spheres(un_context *ctx, un_arena *arena, un_trimesh *mesh,
-                                 const un_particles *particles, const int32_t *list, int32_t count,
-                                 double small)
+un_status un_surface_add_drops(un_context *ctx, un_arena *arena, un_trimesh *mesh,
+                               const un_drop *drops, int32_t count, double small)
 {
     if (count == 0) return UN_OK;
-    sphere_args a = {.mesh = mesh, .particles = particles, .list = list, .small = small};
+    drop_args a = {.mesh = mesh, .drops = drops, .small = small};
     make_ball(&a.balls[0], false);
     make_ball(&a.balls[1], true);
     a.first = un_arena_alloc(arena, (size_t)count, sizeof *a.first);
     if (!a.first) return UN_ERROR_MEMORY;
     int64_t vertices = mesh->vertex_count, triangles = mesh->triangle_count;
     for (int32_t i = 0; i < count; i++) {
-        const ball *b = ball_for(&a, list[i]);
+        const ball *b = ball_for(&a, &drops[i]);
         a.first[i][0] = (int32_t)vertices, a.first[i][1] = (int32_t)triangles;
         vertices += b->vertex_count;
         triangles += b->triangle_count;
@@ -145,7 +144,7 @@ un_status un_surface_add_spheres(un_context *ctx, un_arena *arena, un_trimesh *m
     UN_TRY(grow(ctx, (void **)&mesh->normal, n, sizeof *mesh->normal));
     UN_TRY(grow(ctx, (void **)&mesh->velocity, n, sizeof *mesh->velocity));
     UN_TRY(grow(ctx, (void **)&mesh->triangle, (size_t)triangles, sizeof *mesh->triangle));
-    un_parallel_for(ctx, count, 256, write_spheres, &a);
+    un_parallel_for(ctx, count, 256, write_drops, &a);
     mesh->vertex_count = (int32_t)vertices;
     mesh->triangle_count = (int32_t)triangles;
     return UN_OK;

@@ -134,6 +134,7 @@ typedef struct un_hulls_def {
     bool sheets;           /* keep the pieces of the outside, for meshing it */
     const un_walls *walls; /* particles next to them are mirrored, so that hulls fill the gap; NULL:
                               none are */
+    const struct un_slim *slim; /* particles that are drawn in another way, hulls.h; NULL: none */
 } un_hulls_def;
 
 /* Counts before and after pruning, for docs and tests. */

@@ -1,0 +1,112 @@
+/* Liquid thinner than a cell: sheets without holes and threads without beads, of their volume; drops
+ * of many sizes. */
+#include "surface/bath.h"
+
+/* Cells of the simulation along the tank, and the radius of their particles. */
+#define CELLS 32
+#define RADIUS (0.25 / CELLS)
+#define VOLUME (8 * RADIUS * RADIUS * RADIUS)
+
+typedef struct frame {
+    un_vec3 at, u, v, n;
+} frame;
+
+/* Turned about two axes by `turn`, around the middle of the tank. */
+static frame turned(double turn, double shift)
+{
+    double c = cos(turn), s = sin(turn);
+    frame f = {.at = un_v3(0.5, 0.5 + shift, 0.5 + shift)};
+    f.u = un_v3(c, s, 0);
+    f.v = un_v3(-s * s, s * c, c);
+    f.n = un_cross(f.v, f.u);
+    return f;
+}
+
+static un_vec3 place(const frame *f, double u, double v, double n)
+{
+    return un_add(un_mad(un_mad(f->at, f->u, u), f->v, v), un_scale(f->n, n));
+}
+
+static void add_flying(bath *b, un_vec3 x)
+{
+    drops_add(&b->drops, x, RADIUS, 0.5 / CELLS);
+    b->drops.flags[b->drops.count - 1] = UN_PARTICLE_BALLISTIC;
+}
+
+/* A square sheet, `cells` thick: a lattice, each particle moved by up to `jitter` spacings, and
+ * anywhere across the sheet. */
+static void add_sheet(bath *b, const frame *f, double half, double cells, double jitter)
+{
+    double t = cells / CELLS, step = sqrt(VOLUME / t);
+    int32_t n = (int32_t)(2 * half / step);
+    step = 2 * half / n;
+    for (int32_t i = 0; i < n * n; i++) {
+        uint64_t q = (uint64_t)i;
+        double u = (i % n + 0.5 + 2 * jitter * (un_random(q, 1) - 0.5)) * step - half;
+        double v = (i / n + 0.5 + 2 * jitter * (un_random(q, 2) - 0.5)) * step - half;
+        add_flying(b, place(f, u, v, 0.8 * t * (un_random(q, 3) - 0.5)));
+    }
+}
+
+/* Share of the middle of the sheet that the surface covers. */
+#define LOOK 160
+static double find_cover(const un_trimesh *mesh, const frame *f, double half)
+{
+    static uint8_t seen[LOOK][LOOK];
+    memset(seen, 0, sizeof seen);
+    for (int32_t t = 0; t < mesh->triangle_count; t++) {
+        double x[3], y[3], lo[2] = {INFINITY, INFINITY}, hi[2] = {-INFINITY, -INFINITY};
+        for (int32_t c = 0; c < 3; c++) {
+            un_vec3 d = un_sub(mesh->position[mesh->triangle[t][c]], f->at);
+            x[c] = (un_dot(d, f->u) / half + 1) * LOOK / 2;
+            y[c] = (un_dot(d, f->v) / half + 1) * LOOK / 2;
+            lo[0] = fmin(lo[0], x[c]), hi[0] = fmax(hi[0], x[c]);
+            lo[1] = fmin(lo[1], y[c]), hi[1] = fmax(hi[1], y[c]);
+        }
+        for (int32_t j = (int32_t)fmax(0, ceil(lo[1])); j <= fmin(LOOK - 1, hi[1]); j++)
+            for (int32_t i = (int32_t)fmax(0, ceil(lo[0])); i <= fmin(LOOK - 1, hi[0]); i++) {
+                int32_t left = 0, right = 0;
+                for (int32_t c = 0; c < 3; c++) {
+                    int32_t d = (c + 1) % 3;
+                    double side = (x[d] - x[c]) * (j - y[c]) - (y[d] - y[c]) * (i - x[c]);
+                    left += side >= 0;
+                    right += side <= 0;
+                }
+                seen[j][i] |= left == 3 || right == 3;
+            }
+    }
+    double sum = 0;
+    for (int32_t i = 0; i < LOOK * LOOK; i++) sum += seen[i / LOOK][i % LOOK];
+    return sum / (LOOK * LOOK);
+}
+
+static void sheets_have_no_holes(void **state)
+{
+    (void)state;
+    const double cells[3] = {0.5, 1.0 / 3, 0.25}, least[3] = {0.99, 0.98, 0.95};
+    for (int32_t kind = 0; kind < 9; kind++) {
+        bath b;
+        frame f = turned(kind / 3 * UN_PI / 12, 0.3 * kind / CELLS);
+        bath_begin(&b, 2, un_v3(1, 1, 1));
+        add_sheet(&b, &f, 0.2, cells[kind % 3], 0.3);
+        bath_build(&b);
+        un_trimesh mesh = bath_mesh(&b, 2 * CELLS, true);
+        check_closed(b.tank.ctx, &mesh);
+        double cover = find_cover(&mesh, &f, 0.17), volume = un_surface_volume(&mesh) / b.volume;
+        print_message("%.3f cells: %.4f covered, volume %.4f, %d triangles\n", cells[kind % 3], cover,
+                      volume, mesh.triangle_count);
+        if (!getenv("LOOK")) check_below(least[kind % 3], cover);
+        if (!getenv("LOOK")) check_near(volume, 1, 0.02);
+        un_trimesh_free(b.tank.ctx, &mesh);
+        bath_end(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sheets_have_no_holes),
+    };
+    check_races_in("threads*");
+    return cmocka_run_group_tests_name("slim", tests, NULL, NULL);
+}
