@@ -122,6 +122,20 @@ un_status un_adaptive_extend(un_adaptive *a, double dt)
 
 /* ---- 4, 13, 8: particles ---- */
 
+un_status un_adaptive_even_sheets(un_adaptive *a, double dt)
+{
+    un_sheets_def def = {.h = a->mesh.tree.h,
+                         .dt = dt,
+                         .pace = a->core.pace,
+                         .strength = a->core.def->solver.sheets,
+                         .walls = a->core.walls,
+                         .wall = a->markers.wall};
+    UN_TRY(un_particles_even_sheets(a->core.ctx, &a->core.arena, &a->markers.particles, &def,
+                                    &a->sheets));
+    un_arena_reset(&a->core.arena);
+    return UN_OK;
+}
+
 un_status un_adaptive_correct(un_adaptive *a, double dt)
 {
     un_markers *m = &a->markers;
@@ -156,6 +170,7 @@ un_status un_adaptive_resize(un_adaptive *a)
     def.phi = m->depth;
     for (int axis = 0; axis < 3; axis++) def.normal[axis] = m->normal[axis];
     def.walls = a->core.walls;
+    def.sheets = a->sheets.any ? &a->sheets : NULL;
     def.stream = (uint64_t)a->core.step_count;
     double before = un_particles_volume(ctx, &m->particles);
     /* What emitters bring is not foreseen: above the budget nothing smaller than the mean is made,
@@ -365,6 +380,7 @@ void un_adaptive_release(un_adaptive *a)
     *t = (un_tet_fields){0};
     un_node_memory_free(ctx, &a->mesh.memory);
     un_emitted_free(ctx, &a->emitted);
+    un_sheets_free(ctx, &a->sheets);
     un_mixture_free(ctx, &a->thick.mix);
     un_viscous_walls_free(ctx, &a->thick.walls);
     un_tet_walls_free(&a->mesh.walls);

@@ -56,6 +56,7 @@ typedef struct un_adaptive {
     un_node_fields node;
     un_tet_fields tet;
     un_markers markers;
+    un_sheets sheets; /* from evening to resizing */
     un_emitted emitted;
     un_thick thick;
     un_budget budget;
@@ -89,6 +90,8 @@ void un_adaptive_want_divergence(un_adaptive *a, double dt);
 void un_adaptive_find_rate(un_adaptive *a);
 /* 10: extends node.u and node.d beyond the liquid, stops them at walls, carries them to tets. */
 un_status un_adaptive_extend(un_adaptive *a, double dt);
+/* Evens sheets and threads thinner than a cell. */
+un_status un_adaptive_even_sheets(un_adaptive *a, double dt);
 un_status un_adaptive_correct(un_adaptive *a, double dt); /* 4 */
 void un_adaptive_advect(un_adaptive *a, double dt);       /* 13 */
 un_status un_adaptive_resize(un_adaptive *a);             /* 8 */

@@ -38,11 +38,12 @@ enum {
     STAGE_LEVEL_SET,
     STAGE_TO_FACES,
     STAGE_SIZING,
-    STAGE_MEASURE
+    STAGE_MEASURE,
+    STAGE_SHEETS
 };
 static const char *const stages[] = {"walls",  "pressure", "viscosity", "extrapolate", "advect",
                                      "resize", "sources",  "mesh",      "level_set",   "to_faces",
-                                     "sizing", "measure",  NULL};
+                                     "sizing", "measure",  "sheets",    NULL};
 
 /* The last mesh, and velocities on it. */
 typedef struct un_old_mesh {
@@ -179,7 +180,7 @@ static un_status spread_velocity(un_staggered *s, double dt)
     return un_adaptive_extend(a, dt);
 }
 
-static un_status move_markers(un_adaptive *a, double dt)
+static void take_velocity(un_adaptive *a, double dt)
 {
     un_flip flip = {.dt = un_core_kick(&a->core, dt),
                     .gravity = a->core.def->gravity,
@@ -191,6 +192,10 @@ static un_status move_markers(un_adaptive *a, double dt)
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, NULL, &flip, 0.25 * a->mesh.tree.h);
     un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, true, dt, a->core.pace);
+}
+
+static un_status move_markers(un_adaptive *a, double dt)
+{
     UN_TRY(un_adaptive_correct(a, dt)); /* or they line up, and the surface has ridges */
     un_adaptive_advect(a, dt);
     return UN_OK;
@@ -263,6 +268,10 @@ static un_status step(void *state, double dt, un_step *report)
     }
     UN_TRY(spread_velocity(s, dt));
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
+    take_velocity(a, dt);
+    un_stage_end(report, STAGE_ADVECT, &clock);
+    UN_TRY(un_adaptive_even_sheets(a, dt));
+    un_stage_end(report, STAGE_SHEETS, &clock);
     UN_TRY(move_markers(a, dt));
     un_stage_end(report, STAGE_ADVECT, &clock);
     un_core_tick(&a->core, dt);

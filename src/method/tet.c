@@ -53,12 +53,13 @@ enum {
     STAGE_LEVEL_SET,
     STAGE_SIZING,
     STAGE_MEASURE,
-    STAGE_VISCOSITY
+    STAGE_VISCOSITY,
+    STAGE_SHEETS
 };
-static const char *const stages[] = {"walls",        "to_mesh", "pressure",  "extrapolate",
-                                     "to_particles", "correct", "advect",    "resize",
-                                     "sources",      "mesh",    "sort",      "level_set",
-                                     "sizing",       "measure", "viscosity", NULL};
+static const char *const stages[] = {
+    "walls",     "to_mesh", "pressure", "extrapolate", "to_particles", "correct", "advect",
+    "resize",    "sources", "mesh",     "sort",        "level_set",    "sizing",  "measure",
+    "viscosity", "sheets",  NULL};
 
 typedef struct un_tet {
     un_adaptive a; /* first: the table's shared entries rely on it */
@@ -218,6 +219,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     to_particles(s, dt); /* 12 update particle velocities */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
+    UN_TRY(un_adaptive_even_sheets(a, dt));
+    un_stage_end(report, STAGE_SHEETS, &clock);
     UN_TRY(un_adaptive_correct(a, dt)); /* 4 correct particle positions */
     un_stage_end(report, STAGE_CORRECT, &clock);
     un_adaptive_advect(a, dt); /* 13 advect particles */

@@ -33,11 +33,12 @@ enum {
     STAGE_SOURCES,
     STAGE_SORT,
     STAGE_LEVEL_SET,
-    STAGE_MEASURE
+    STAGE_MEASURE,
+    STAGE_SHEETS
 };
-static const char *const stages[] = {"walls",       "correct",      "to_grid", "pressure",
-                                     "extrapolate", "to_particles", "advect",  "sources",
-                                     "sort",        "level_set",    "measure", NULL};
+static const char *const stages[] = {
+    "walls", "correct",   "to_grid", "pressure", "extrapolate", "to_particles", "advect", "sources",
+    "sort",  "level_set", "measure", "sheets",   NULL};
 
 static un_status step(void *state, double dt, un_step *report)
 {
@@ -64,6 +65,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     un_uniform_to_particles(s, dt); /* 6 FLIP update */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
+    UN_TRY(un_uniform_even_sheets(s, dt));
+    un_stage_end(report, STAGE_SHEETS, &clock);
     un_advect_particles(s->core.ctx, &s->particles, s->u, s->core.walls, s->core.def->gravity,
                         dt); /* 7 move */
     if (parted) UN_TRY(un_walls_update(s->core.walls)); /* 1, second half */

@@ -36,6 +36,7 @@ un_status un_uniform_to_grid(un_uniform *s, double dt);
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
 un_status un_uniform_extend(un_uniform *s, double dt);
 void un_uniform_to_particles(un_uniform *s, double dt);
+un_status un_uniform_even_sheets(un_uniform *s, double dt);
 
 /* ---- sources (uniform_sources.c) ---- */
 

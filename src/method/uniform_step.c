@@ -85,3 +85,15 @@ void un_uniform_to_particles(un_uniform *s, double dt)
     un_flip flip = un_core_flip(&s->core, s->core.grid.h, un_core_kick(&s->core, dt));
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
 }
+
+un_status un_uniform_even_sheets(un_uniform *s, double dt)
+{
+    un_sheets_def def = {.h = s->core.grid.h,
+                         .dt = dt,
+                         .pace = s->core.pace,
+                         .strength = s->core.def->solver.sheets,
+                         .walls = s->core.walls};
+    UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &s->particles, &def, NULL));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}

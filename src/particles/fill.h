@@ -34,6 +34,8 @@ bool un_fill_half_cell(const un_fill *fill, un_vec3 x, double s, un_vec3 jitter,
  * to x by `step`. 0 if it has not reached the emitter, or did so in an earlier step; x becomes the
  * middle of that share (stream.c). */
 double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s, int32_t dim);
+/* The distance of x to the stream's surface, below 0 inside; not found beyond -s. */
+double un_stream_distance(const un_shape *shape, un_vec3 step, un_vec3 x, double s, int32_t dim);
 /* Random numbers in [-0.5, 0.5], by half cell; in 2D the third is 0. */
 un_vec3 un_fill_jitter(uint64_t index, uint64_t stream, int32_t dim);
 /* Volume of a half cell of edge s. */

@@ -10,7 +10,7 @@
 
 /* flags: flies by itself, away from the liquid; near the surface; newly emitted inside the liquid;
  * slower than a bump of its cell's size collapses; a drop among much larger particles (drops.c);
- * two bits that count halvings along the surface (resize.c) */
+ * two bits that count halvings along the surface (resize.c); outside thick liquid (sheets.c) */
 enum {
     UN_PARTICLE_BALLISTIC = 1,
     UN_PARTICLE_SURFACE = 2,
@@ -19,6 +19,7 @@ enum {
     UN_PARTICLE_LANDED = 16,
     UN_PARTICLE_HALVED = 32,
     UN_PARTICLE_HALVED_MASK = 96,
+    UN_PARTICLE_THIN = 128,
     UN_PARTICLE_APART = UN_PARTICLE_BALLISTIC | UN_PARTICLE_LANDED /* drops of their own */
 };
 
@@ -162,6 +163,7 @@ typedef struct un_seed_def {
      * surface. */
     un_vec3 step;
     bool emitting;
+    double jitter;   /* emission: share of a half cell within which a particle is placed */
     double share;    /* emission: of a half cell's volume that its particle carries; 0: all */
     uint64_t stream; /* of random numbers */
 } un_seed_def;
@@ -389,6 +391,30 @@ un_status un_particles_refine_tree(un_context *ctx, un_arena *arena, un_octree *
 un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_markers *markers,
                                   const un_octree *tree, bool *found);
 
+/* ---- sheets and threads thinner than a cell (sheets.c, evening.c) ---- */
+
+typedef struct un_sheets_def {
+    double h;        /* finest cells', m */
+    double dt, pace; /* s; pace: un_scene_pace */
+    double strength; /* solver.sheets: 0 none */
+    const un_walls *walls;
+    const float *wall; /* at particles: a lower bound of the distance to walls, m; NULL: from the
+                          walls' grid */
+} un_sheets_def;
+/* What the last evening found, for resizing: by particle, until the particles are sorted. */
+typedef struct un_sheets {
+    bool any;
+    float *gap;     /* spacing over diameter; below 0 in a thread, 0 where there is no layer */
+    float *axis[3]; /* a sheet's normal, a thread's direction */
+    size_t capacity[4];
+} un_sheets;
+void un_sheets_free(un_context *ctx, un_sheets *sheets);
+/* Evens velocities and positions of the particles marked UN_PARTICLE_THIN that form sheets or
+ * threads. Velocities are those in the middle of the step. Momentum is kept to round-off; so is the
+ * centre of mass, away from walls. sheets: may be NULL. */
+un_status un_particles_even_sheets(un_context *ctx, un_arena *arena, un_particles *particles,
+                                   const un_sheets_def *def, un_sheets *sheets);
+
 /* Splits particles much larger than their wanted size and merges much smaller ones with their
  * nearest neighbours [Ando13 section 4] (resize.c); particles must be sized. Volume, momentum and
  * centre of mass are kept to round-off of the volumes, but near the surface new particles are moved
@@ -400,6 +426,7 @@ typedef struct un_resize_def {
     const float *normal[3];
     const un_walls *walls;
     double volume_min, volume_max; /* of a particle of the finest and the coarsest cells */
+    const un_sheets *sheets;       /* these stay covered; NULL: none */
     uint64_t stream;               /* of random numbers: the step */
 } un_resize_def;
 typedef struct un_resize_report {

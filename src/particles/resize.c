@@ -24,6 +24,11 @@
  * third halving one half goes below the other. Otherwise the top layer of coarse liquid would all
  * crowd into one layer, rough and with a gap below.
  *
+ * Sheets and threads thinner than a cell (sheets.c) split where their particles lie more than
+ * SHEET_SPLIT diameters apart, along the sheet to where it is emptiest, or along the thread, and
+ * merge only below SHEET_MERGE. Halving a disc brings the ratio to 0.89 of what it was, halving a
+ * piece of thread to 0.63: a half is far from merging here, too.
+ *
  * Merging keeps volume, momentum and centre of mass. Volumes are single precision: the rounding
  * error of one merged particle is carried to the next. */
 #include "particles/groups.h"
@@ -47,7 +52,18 @@
 /* New particles keep this distance from walls, in radii, where they can. */
 #define WALL_MARGIN 0.25
 
-enum { KEEP, SPLIT, MERGE, GONE };
+/* Spacing over diameter above which particles of a sheet and of a thread split, and up to which
+ * they merge; they get no smaller than this share of the finest. */
+#define SHEET_SPLIT 1.36
+#define SHEET_MERGE 0.8
+#define THREAD_SPLIT 1.4
+#define THREAD_MERGE 0.35
+#define SHEET_LEAST 0.3
+/* Distance of the halves from the middle, in spacings. */
+#define SHEET_STEP 0.3
+#define SHEET_AXES 12
+
+enum { KEEP, SPLIT, MERGE, GONE, SPLIT_SHEET };
 
 typedef struct halves {
     un_vec3 x[2];
@@ -74,6 +90,22 @@ static double wanted_volume(const un_resize_def *def, double size)
     return un_clamp(h * h * h, def->volume_min, def->volume_max);
 }
 
+/* True if particle i lies in a sheet or a thread with more than the given spacing over diameter,
+ * and has at least this share of the finest volume. */
+static bool is_spread(const resize_args *a, int64_t i, double sheet, double thread, double share)
+{
+    const un_sheets *s = a->def->sheets;
+    if (!s || s->gap[i] == 0) return false;
+    if ((double)a->particles->volume[i] < share * a->def->volume_min) return false;
+    return s->gap[i] > (float)sheet || s->gap[i] < (float)-thread;
+}
+
+/* True if a merge would leave a hole. */
+static bool covers(const resize_args *a, int64_t i)
+{
+    return is_spread(a, i, SHEET_MERGE, THREAD_MERGE, SHEET_LEAST);
+}
+
 static void classify(void *arg, int64_t begin, int64_t end)
 {
     const resize_args *a = arg;
@@ -81,7 +113,10 @@ static void classify(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         double v = p->volume[i], wanted = wanted_volume(a->def, p->size[i]);
         bool splits = v > SPLIT_ABOVE * wanted && !(p->flags[i] & UN_PARTICLE_BALLISTIC);
-        a->kind[i] = splits ? SPLIT : v < MERGE_BELOW * wanted ? MERGE : KEEP;
+        bool merges = v < MERGE_BELOW * wanted && !covers(a, i);
+        a->kind[i] = splits ? SPLIT : merges ? MERGE : KEEP;
+        if (!splits && is_spread(a, i, SHEET_SPLIT, THREAD_SPLIT, 2 * SHEET_LEAST))
+            a->kind[i] = SPLIT_SHEET;
     }
 }
 
@@ -247,10 +282,61 @@ static halves place_halves(const resize_args *a, int32_t i)
     return h;
 }
 
+/* How close the halves come to others: the sum of 1 / d^4. */
+static double nearness(const resize_args *a, int32_t i, un_vec3 step, double reach)
+{
+    const un_particles *p = a->particles;
+    un_vec3 x = un_particle_position(p, i);
+    double cost = 0;
+    un_groups_walk walk;
+    un_groups_walk_begin(&walk, a->def->groups, (un_box3){x, x}, reach, 0);
+    for (int32_t g; (g = un_groups_walk_next(&walk)) >= 0;)
+        for (int32_t j = g * UN_GROUP; j < (g + 1) * UN_GROUP && j < p->count; j++) {
+            un_vec3 d = un_sub(un_particle_position(p, j), x);
+            if (j == i || !(un_length(d) < reach)) continue;
+            for (int sign = -1; sign <= 1; sign += 2) {
+                un_vec3 way = un_mad(d, step, -sign);
+                double d2 = un_dot(way, way) / (reach * reach);
+                cost += 1 / (d2 * d2 + 1e-6);
+            }
+        }
+    return cost;
+}
+
+/* The halves of a particle in a sheet go apart along it, those in a thread along the thread. */
+static halves place_sheet_halves(const resize_args *a, int32_t i)
+{
+    const un_sheets *s = a->def->sheets;
+    un_vec3 x = un_particle_position(a->particles, i), best = {0, 0, 0};
+    un_vec3 axis = {(double)s->axis[0][i], (double)s->axis[1][i], (double)s->axis[2][i]};
+    double spacing = 2 * (double)(fabsf(s->gap[i]) * a->def->radius[i]), least = INFINITY;
+    double margin = WALL_MARGIN * (double)a->def->radius[i];
+    halves h = {{x, x}, false};
+    for (int32_t n = 0; n < (s->gap[i] < 0 ? 1 : SHEET_AXES); n++) {
+        un_vec3 d = s->gap[i] < 0 ? axis : without(random_direction(a, i, (uint64_t)n), axis);
+        un_vec3 step = un_scale(un_normalize(d), SHEET_STEP * spacing);
+        double cost = nearness(a, i, step, 1.5 * spacing);
+        if (!(cost < least)) continue;
+        if (!un_open_move(a->def->walls, x, un_add(x, step), margin) ||
+            !un_open_move(a->def->walls, x, un_sub(x, step), margin))
+            continue;
+        least = cost;
+        best = step;
+        h.found = true;
+    }
+    h.x[0] = un_add(x, best);
+    h.x[1] = un_sub(x, best);
+    return h;
+}
+
 static void find_halves(void *arg, int64_t begin, int64_t end)
 {
     const resize_args *a = arg;
-    for (int64_t n = begin; n < end; n++) a->halves[n] = place_halves(a, a->split[n]);
+    for (int64_t n = begin; n < end; n++) {
+        int32_t i = a->split[n];
+        bool sheet = a->kind[i] == SPLIT_SHEET;
+        a->halves[n] = sheet ? place_sheet_halves(a, i) : place_halves(a, i);
+    }
 }
 
 /* Halving a float is exact and both halves keep the velocity, so volume and momentum are conserved
@@ -262,7 +348,7 @@ static void apply_splits(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t i = a->split[n], j = a->first_new[n];
         if (!a->halves[n].found) continue;
-        p->flags[i] = count_halving(a, i);
+        if (a->kind[i] != SPLIT_SHEET) p->flags[i] = count_halving(a, i);
         un_particle_copy(p, j, i);
         p->volume[j] = 0.5f * p->volume[i];
         p->volume[i] -= p->volume[j];
@@ -277,7 +363,7 @@ static void apply_splits(void *arg, int64_t begin, int64_t end)
 static bool fit_together(const resize_args *a, int32_t i, int32_t j)
 {
     const un_particles *p = a->particles;
-    if (j == i || a->kind[j] == SPLIT) return false;
+    if (j == i || a->kind[j] == SPLIT || a->kind[j] == SPLIT_SHEET || covers(a, j)) return false;
     if ((p->flags[i] ^ p->flags[j]) & UN_PARTICLE_BALLISTIC) return false;
     double vi = p->volume[i], vj = p->volume[j], v = vi + vj;
     if (!(v > 0)) return false;
@@ -394,7 +480,7 @@ static un_status list_kinds(un_arena *arena, resize_args *a)
 {
     int32_t count = a->particles->count;
     for (int32_t i = 0; i < count; i++) {
-        a->split_count += a->kind[i] == SPLIT;
+        a->split_count += a->kind[i] == SPLIT || a->kind[i] == SPLIT_SHEET;
         a->small_count += a->kind[i] == MERGE;
     }
     a->split = un_arena_alloc(arena, (size_t)a->split_count + 1, sizeof *a->split);
@@ -406,7 +492,7 @@ static un_status list_kinds(un_arena *arena, resize_args *a)
     if (!a->split || !a->first_new || !a->halves || !a->small || !a->partner || !a->distance)
         return UN_ERROR_MEMORY;
     for (int32_t i = 0, s = 0, m = 0; i < count; i++) {
-        if (a->kind[i] == SPLIT) a->split[s++] = i;
+        if (a->kind[i] == SPLIT || a->kind[i] == SPLIT_SHEET) a->split[s++] = i;
         if (a->kind[i] == MERGE) a->small[m++] = i;
     }
     return UN_OK;

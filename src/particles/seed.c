@@ -46,6 +46,24 @@ static bool enters(const un_seed_def *def, un_vec3 x, double s)
     return true;
 }
 
+/* How far a particle of a stream is moved off the lattice. Particles in rows would follow each
+ * other on one path, and leave streaks where the stream spreads. Across the stream's surface they
+ * move little, so that it comes out smooth. */
+static un_vec3 stream_jitter(const un_seed_def *def, un_vec3 x, un_vec3 jitter, double s)
+{
+    double share = fmax(def->jitter, UN_JITTER_SURFACE);
+    if (share == UN_JITTER_SURFACE) return un_scale(jitter, share * s);
+    double e = 0.05 * s, d = un_stream_distance(def->shape, def->step, x, s, def->grid->dim);
+    if (d < -s) return un_scale(jitter, share * s);
+    un_vec3 n = {
+        un_stream_distance(def->shape, def->step, un_v3(x.x + e, x.y, x.z), s, def->grid->dim) - d,
+        un_stream_distance(def->shape, def->step, un_v3(x.x, x.y + e, x.z), s, def->grid->dim) - d,
+        un_stream_distance(def->shape, def->step, un_v3(x.x, x.y, x.z + e), s, def->grid->dim) - d};
+    n = un_normalize(n);
+    double out = un_dot(jitter, n);
+    return un_scale(un_mad(jitter, n, out * (UN_JITTER_SURFACE / share - 1)), share * s);
+}
+
 /* The particle of half cell (i, j, k), if it has one. */
 static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_seed *out)
 {
@@ -60,7 +78,7 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_
     if (!def->emitting) return un_fill_half_cell(&fill, x, s, jitter, out);
     double share = un_stream_half_cell(def->shape, def->step, &x, s, dim);
     if (!(share > 0) || !un_fill_in_domain(&fill, x) || !enters(def, x, s)) return false;
-    un_vec3 moved = un_mad(x, jitter, UN_JITTER_SURFACE * s);
+    un_vec3 moved = un_add(x, stream_jitter(def, x, jitter, s));
     bool open = un_fill_in_domain(&fill, moved) && wall_distance(def, moved) > 0;
     if (def->share > 0) share *= def->share;
     *out = (un_seed){open ? moved : x, share * un_fill_volume(s, dim)};

@@ -52,13 +52,25 @@ static bool out_of_question(const stream *f, un_vec3 x, un_vec3 step)
     return inside_upstream(f, un_mad(x, n, -d - 0.05 * f->s), way);
 }
 
-double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s, int32_t dim)
+static stream make_stream(const un_shape *shape, un_vec3 step, double s, int32_t dim)
 {
     un_box3 box = un_shape_bounds(shape);
     if (dim == 2) box.min.z = box.max.z = 0;
     stream f = {.shape = shape, .along = un_normalize(step), .s = s};
     f.centre = un_scale(un_add(box.min, box.max), 0.5);
     f.reach = 0.5 * un_length(un_sub(box.max, box.min)) + s;
+    return f;
+}
+
+double un_stream_distance(const un_shape *shape, un_vec3 step, un_vec3 x, double s, int32_t dim)
+{
+    stream f = make_stream(shape, step, s, dim);
+    return isfinite(f.reach) ? shadow_distance(&f, x) : un_shape_distance(shape, x);
+}
+
+double un_stream_half_cell(const un_shape *shape, un_vec3 step, un_vec3 *x, double s, int32_t dim)
+{
+    stream f = make_stream(shape, step, s, dim);
     if (!isfinite(f.reach)) return 1;
     if (!(un_length(step) > 0)) return 0;
     if (out_of_question(&f, *x, step)) return 0;

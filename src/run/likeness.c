@@ -267,6 +267,7 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_number(&out, "~solver.tolerance", def->solver.tolerance);
     add_number(&out, "~solver.cfl", def->solver.cfl);
     add_number(&out, "~solver.pic", def->solver.pic);
+    add_number(&out, "~solver.sheets", def->solver.sheets);
     add_number(&out, "~solver.suction", def->solver.suction);
     if (out.status != UN_OK) un_free(ctx, out.text);
     *text = out.status == UN_OK ? out.text : NULL;

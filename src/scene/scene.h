@@ -149,6 +149,7 @@ typedef struct un_scene_def {
         double tolerance;   /* of the pressure residual, relative */
         double cfl;         /* cells a particle may cross in a step */
         double pic;         /* 1/s: rate at which particle velocities relax to the grid's */
+        double sheets;      /* how firmly sheets and threads thinner than a cell hold; 0 off */
         bool suction;       /* walls pull liquid as they push it */
         char surface[16];   /* the level set that adaptive methods step with: hulls, colour */
         char stress[16];    /* of viscous liquid: full, or laplacian to compare */

@@ -73,7 +73,8 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         bool landed = small && p->flags[q] & UN_PARTICLE_APART;
         int halved = p->flags[q] & UN_PARTICLE_HALVED_MASK;
         int of_liquid = near | calm | halved | (landed ? UN_PARTICLE_LANDED : 0);
-        p->flags[q] = (uint8_t)(wet ? of_liquid : UN_PARTICLE_BALLISTIC);
+        int thin = a->thick && !a->thick[t] ? UN_PARTICLE_THIN : 0;
+        p->flags[q] = (uint8_t)((wet ? of_liquid : UN_PARTICLE_BALLISTIC) | thin);
         if (!wet)
             sums[0] += 1;
         else if (depth < 0 && (!a->thick || a->thick[t]))
@@ -112,11 +113,11 @@ UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, doub
         bool wet = v[0] < 0 || v[1] < 0 || v[sy] < 0 || v[sy + 1] < 0;
         if (dim == 3)
             wet = wet || v[sz] < 0 || v[sz + 1] < 0 || v[sz + sy] < 0 || v[sz + sy + 1] < 0;
-        p->flags[q] = wet ? 0 : UN_PARTICLE_BALLISTIC;
+        bool thick = !a->thick || a->thick[un_grid_stencil_in(g, x, 0, dim).base];
+        p->flags[q] = (wet ? 0 : UN_PARTICLE_BALLISTIC) | (thick ? 0 : UN_PARTICLE_THIN);
         if (!wet)
             sums[0] += 1;
-        else if ((!a->thick || a->thick[un_grid_stencil_in(g, x, 0, dim).base]) &&
-                 un_grid_sample_in(g, a->phi, x, dim) < 0)
+        else if (thick && un_grid_sample_in(g, a->phi, x, dim) < 0)
             sums[1] += p->volume[q];
     }
 }
