@@ -155,6 +155,7 @@ un_status un_bodies_create(un_context *ctx, const un_scene *scene, un_bodies **o
                                     .centre = un_body_reference(solid->shape),
                                     .friction = solid->friction,
                                     .slip = solid->slip,
+                                    .contact_angle = solid->contact_angle,
                                     .moves = solid->moves,
                                     .from = un_pose_identity(),
                                     .to = un_pose_identity(),

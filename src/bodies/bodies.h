@@ -13,7 +13,7 @@ typedef struct un_body {
     const un_shape *shape;
     const char *name; /* from the scene; "" for a static solid without a name */
     un_vec3 centre;   /* reference point at rest, see un_body_reference */
-    double friction, slip;
+    double friction, slip, contact_angle;
     bool moves;
     un_pose from, to;       /* at the start and the end of the step */
     un_box3 bounds;         /* of the shape at both poses */

@@ -46,8 +46,9 @@ double un_core_let_go(const un_core *c, double dt)
 {
     double gravity = un_length(c->def->gravity);
     if (c->def->solver.suction) return 0;
-    return gravity > 0 ? LET_GO * gravity * un_core_kick(c, dt)
-                       : LET_GO_WEIGHTLESS * c->last.max_speed;
+    double speed = gravity > 0 ? LET_GO * gravity * un_core_kick(c, dt)
+                               : LET_GO_WEIGHTLESS * c->last.max_speed;
+    return speed + un_tension_hold(c->def, c->grid.h, un_core_kick(c, dt));
 }
 
 un_flip un_core_flip(const un_core *c, double h, double dt)

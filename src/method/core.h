@@ -5,6 +5,7 @@
 #include "method/method.h"
 #include "pressure/pressure.h"
 #include "sources/sources.h"
+#include "tension/tension.h"
 #include "transfer/transfer.h"
 
 typedef struct un_core {

@@ -1,6 +1,8 @@
 /* The table of methods, and what they share. */
 #include "method/method.h"
 
+#include "tension/tension.h"
+
 /* All of them. */
 #define METHODS(row) row(uniform) row(tet) row(staggered)
 
@@ -53,6 +55,7 @@ double un_step_limit(const un_scene_def *def, double h, double rate)
 {
     double g = un_length(def->gravity);
     double limit = g > 0 ? WAVE_NUMBER * sqrt(h / g) : INFINITY;
+    if (def->fluid.surface_tension > 0) limit = fmin(limit, un_tension_step_limit(def, h));
     return rate > 0 ? fmin(limit, def->solver.cfl / rate) : limit;
 }
 

@@ -197,7 +197,7 @@ static void first(const void *state, un_step *report)
     *report = ((const un_uniform *)state)->core.last;
 }
 
-const un_method un_method_uniform = {.traits = {.name = "uniform", .particles = true, .flat = true},
+const un_method un_method_uniform = {.traits = {.name = "uniform", .particles = true, .tension = true, .flat = true},
                                      .stages = stages,
                                      .create = create,
                                      .destroy = destroy,

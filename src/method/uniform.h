@@ -6,6 +6,7 @@
 #include "method/core.h"
 #include "pressure/pressure.h"
 #include "surface/surface.h"
+#include "tension/tension.h"
 
 typedef struct un_uniform {
     un_core core;

@@ -45,12 +45,31 @@ un_status un_uniform_to_grid(un_uniform *s, double dt)
     return UN_OK;
 }
 
+/* The surface's pressure, from the arena; NULL without tension. */
+static un_status find_tension(un_uniform *s, double **pressure)
+{
+    const un_scene_def *def = s->core.def;
+    *pressure = NULL;
+    if (!(def->fluid.surface_tension > 0)) return UN_OK;
+    *pressure = un_arena_alloc(&s->core.arena, (size_t)s->core.grid.cell_count, sizeof **pressure);
+    if (!*pressure) return UN_ERROR_MEMORY;
+    un_tension_grid in = {.pressure = *pressure,
+                          .phi = s->phi,
+                          .grid = &s->core.grid,
+                          .walls = s->core.walls,
+                          .def = def};
+    return un_tension_on_grid(s->core.ctx, &s->core.arena, &in);
+}
+
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report)
 {
+    double *surface;
+    UN_TRY(find_tension(s, &surface));
     un_projection in = {.u = s->u,
                         .known = s->known,
                         .phi = s->phi,
                         .walls = s->core.walls,
+                        .surface = surface,
                         .dt = dt,
                         .kick = un_core_kick(&s->core, dt),
                         .let_go = un_core_let_go(&s->core, dt),
@@ -63,6 +82,7 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .inflow = &s->inflow};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
     s->inflow.count = 0;
+    un_arena_reset(&s->core.arena);
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
                           s->core.def->solver.tolerance);
 }

@@ -176,6 +176,10 @@ static void add_solids(lines *out)
         add_number(out, s->label, s->friction);
         add(out, "the slip of ");
         add_number(out, s->label, s->slip);
+        if (def->fluid.surface_tension > 0) { /* otherwise of no effect */
+            add(out, "the contact angle of ");
+            add_number(out, s->label, s->contact_angle);
+        }
         add(out, "the shape of %s=#%016llx\n", s->label,
             (unsigned long long)shape_hash(out, s->shape));
         add(out, "the motion of %s=#%016llx\n", s->label,
@@ -254,6 +258,8 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_number(&out, "fluid.viscosity", def->fluid.viscosity);
     add_matter(&out, "fluid", &def->fluid.matter);
     add_numbers(&out, "domain.slip", def->domain.slip, 6);
+    if (def->fluid.surface_tension > 0)
+        add_number(&out, "domain.contact_angle", def->domain.contact_angle);
     add(&out, "solver.stress=%s\nsolver.coupling=%s\n", def->solver.stress, def->solver.coupling);
     add_number(&out, "fluid.surface_tension", def->fluid.surface_tension);
     add(&out, "the shape of liquid=#%016llx\n",

@@ -8,7 +8,8 @@
 /* For all particles that are seeded at once. */
 #define FORMULA_SECONDS 120
 
-static const un_range density_range = {0, 1e6, true}, viscosity_range = {0, 1e9, false};
+static const un_range density_range = {0, 1e6, true}, viscosity_range = {0, 1e9, false},
+                      tension_range = {0, 1e3, false};
 
 /* Reads a number into value, or the reference of a function into formula, which is -1 otherwise. */
 static bool read_formula(const un_place *place, int t, const char *key, un_range range,
@@ -27,19 +28,6 @@ static bool read_formula(const un_place *place, int t, const char *key, un_range
     lua_pop(L, 1);
     *formula = -1;
     return un_read_number(place, t, key, range, value);
-}
-
-/* Zero is accepted; anything else is refused rather than ignored. */
-static void refuse_unless_zero(const un_place *place, int t, const char *key)
-{
-    lua_State *L = place->L;
-    if (!un_get_field(place, t, key)) return;
-    if (lua_type(L, -1) != LUA_TNUMBER && lua_type(L, -1) != LUA_TFUNCTION)
-        un_place_fail(place, key, "must be a number, got %s", un_describe(L, -1).text);
-    if (lua_isfunction(L, -1) || lua_tonumber(L, -1) != 0)
-        un_place_fail(place, key, "= %s is not available in this version; leave it out or 0",
-                      un_describe(L, -1).text);
-    lua_pop(L, 1);
 }
 
 /* A method that has the trait, to suggest in a message. */
@@ -72,7 +60,11 @@ void un_read_fluid(un_place *place, int t, un_scene_def *def)
     un_check_keys(place, fluid, keys, false);
     read_formula(place, fluid, "density", density_range, &m->density, &m->density_formula);
     read_formula(place, fluid, "viscosity", viscosity_range, &m->viscosity, &m->viscosity_formula);
-    if (!def->traits->tension) refuse_unless_zero(place, fluid, "surface_tension");
+    un_read_number(place, fluid, "surface_tension", tension_range, &def->fluid.surface_tension);
+    if (!def->traits->tension && def->fluid.surface_tension > 0)
+        un_place_fail(place, "surface_tension",
+                      "is not available with method \"%s\"; use method = \"%s\", or leave it out",
+                      def->method, method_with(place, offsetof(un_traits, tension)));
     refuse_matter(place, def, m);
     un_close_table(place, fluid);
 }

@@ -111,6 +111,7 @@ typedef struct un_range {
     double min, max;
     bool above; /* min itself is too small */
 } un_range;
+#define UN_CONTACT_RANGE ((un_range){0, 180, false}) /* degrees */
 bool un_read_number(const un_place *place, int t, const char *key, un_range range, double *value);
 bool un_read_integer(const un_place *place, int t, const char *key, un_range range, int32_t *value);
 bool un_read_numbers(const un_place *place, int t, const char *key, int count, double *values);
@@ -182,11 +183,11 @@ typedef struct un_node {
     int32_t part_count;
     int32_t depth;
     double cost; /* leaves below, counted each time they are reached */
-    bool has_velocity, has_pose, has_friction, has_slip;
+    bool has_velocity, has_pose, has_friction, has_slip, has_contact_angle;
     bool has_bounds; /* of a field: from a to b */
     bool flat;       /* a and b are {x, y} */
     un_vec3 velocity;
-    double friction, slip;
+    double friction, slip, contact_angle;
     char name[64];    /* "": none */
     char material[8]; /* "": not given */
     un_shape *built;

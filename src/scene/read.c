@@ -17,7 +17,7 @@ un_scene_def un_scene_def_default(void)
 {
     return (un_scene_def){
         .method = "uniform",
-        .domain = {.dim = 3, .size = {1, 1, 1}},
+        .domain = {.dim = 3, .size = {1, 1, 1}, .contact_angle = 90},
         .detail = {.coarsest = 8, .finest = 64, .surface = 128},
         .frames = {.count = 72, .rate = 24},
         .gravity = {0, -9.81, 0},
@@ -84,7 +84,7 @@ static void read_size(const un_place *place, int domain, un_scene_def *def)
 static void read_domain(un_place *place, int t, un_scene_def *def)
 {
     static const char *const flat_names[] = {"left", "right", "bottom", "top", NULL};
-    static const char *const keys[] = {"size", "open", "slip", NULL};
+    static const char *const keys[] = {"size", "open", "slip", "contact_angle", NULL};
     lua_State *L = place->L;
     un_sandbox_of(L)->dim = def->domain.dim;
     int domain = un_open_table(place, t, "domain", "{ size = {1, 1, 1} }");
@@ -118,6 +118,7 @@ static void read_domain(un_place *place, int t, un_scene_def *def)
         un_close_table(place, open);
     }
     un_read_slips(place, domain, sides, def->domain.slip);
+    un_read_number(place, domain, "contact_angle", UN_CONTACT_RANGE, &def->domain.contact_angle);
     un_close_table(place, domain);
 }
 
@@ -236,14 +237,15 @@ static void read_liquid(un_place *place, int t, un_scene *scene)
                                                    "a shape, such as box { ... }");
         if (node->kind == UN_NODE_SOLID)
             un_place_fail(place, number, "is a solid; move it to solids");
-        if (node->has_pose || node->has_friction || node->has_slip || *node->name ||
-            *node->material)
+        if (node->has_pose || node->has_friction || node->has_slip || node->has_contact_angle ||
+            *node->name || *node->material)
             un_place_fail(place, number, "has %s, which is for solids; remove it",
-                          node->has_pose       ? "a pose"
-                          : node->has_friction ? "friction"
-                          : node->has_slip     ? "slip"
-                          : *node->name        ? "a name"
-                                               : "a material");
+                          node->has_pose            ? "a pose"
+                          : node->has_friction      ? "friction"
+                          : node->has_slip          ? "slip"
+                          : node->has_contact_angle ? "a contact angle"
+                          : *node->name             ? "a name"
+                                                    : "a material");
         if (node->has_velocity)
             un_place_fail(place, number,
                           "has a velocity; the liquid starts with one for all: liquid = { ..., "
@@ -319,6 +321,7 @@ static void read_solids(un_place *place, int t, un_scene *scene)
         solid->shape = un_build_shape(L, scene, lua_gettop(L));
         solid->friction = node->friction;
         solid->slip = node->slip;
+        solid->contact_angle = node->has_contact_angle ? node->contact_angle : 90;
         solid->velocity = node->velocity;
         snprintf(solid->material, sizeof solid->material, "%s",
                  *node->material ? node->material : "matte");
@@ -600,7 +603,7 @@ void un_read_scene(lua_State *L, un_scene *scene)
     read_solids(place, t, scene);
     read_sources(place, t, scene);
     read_probes(place, t, scene); /* after the solids they are on */
-    if (def->solver.pic < 0) def->solver.pic = UN_PIC_DEFAULT / un_scene_pace(def);
+    if (def->solver.pic < 0) def->solver.pic = un_scene_pic(def);
     bool pours = false;
     for (int32_t i = 0; i < def->source_count; i++)
         pours |= def->sources[i].kind == UN_SOURCE_EMITTER;

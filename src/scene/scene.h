@@ -32,12 +32,13 @@ const un_traits *un_traits_find(const un_traits *const *methods, size_t trait);
 
 typedef struct un_solid {
     const un_shape *shape;
-    char label[64];   /* "solids[2] (sphere)", for messages */
-    char name[64];    /* in bodies.csv; "" for a static solid without a name */
-    double friction;  /* 0 slips freely .. 1 sticks */
-    double slip;      /* m, of viscous liquid: 0 sticks, infinity slides freely */
-    un_vec3 velocity; /* m/s, constant; used if there is no pose function */
-    int32_t pose;     /* reference of the pose function in the sandbox, -1 none */
+    char label[64];       /* "solids[2] (sphere)", for messages */
+    char name[64];        /* in bodies.csv; "" for a static solid without a name */
+    double friction;      /* 0 slips freely .. 1 sticks */
+    double slip;          /* m, of viscous liquid: 0 sticks, infinity slides freely */
+    double contact_angle; /* degrees, in the liquid, where there is surface tension */
+    un_vec3 velocity;     /* m/s, constant; used if there is no pose function */
+    int32_t pose;         /* reference of the pose function in the sandbox, -1 none */
     bool moves;
     char material[8]; /* how it looks: matte, glass */
 } un_solid;
@@ -106,10 +107,11 @@ typedef struct un_scene_def {
     char method[32];
     const un_traits *traits; /* of that method */
     struct {
-        int32_t dim;    /* 2: the plane z = 0, size.z is 0 */
-        un_vec3 size;   /* the domain is [0, size] */
-        bool open[6];   /* by UN_SIDE_ */
-        double slip[6]; /* m, of viscous liquid: 0 sticks, infinity slides freely */
+        int32_t dim;          /* 2: the plane z = 0, size.z is 0 */
+        un_vec3 size;         /* the domain is [0, size] */
+        bool open[6];         /* by UN_SIDE_ */
+        double slip[6];       /* m, of viscous liquid: 0 sticks, infinity slides freely */
+        double contact_angle; /* degrees, of the closed sides, as un_solid */
     } domain;
     struct {
         int32_t coarsest, finest, surface;
@@ -126,7 +128,7 @@ typedef struct un_scene_def {
                 double density, viscosity;
             };
         };
-        double surface_tension;
+        double surface_tension; /* N/m */
     } fluid;
     struct {
         const un_shape *shape; /* the union of all; NULL: none */
@@ -214,11 +216,12 @@ un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *
 /* Is any of the liquid viscous? Does it differ from place to place? */
 bool un_scene_viscous(const un_scene_def *def);
 /* The scene's own second: in what time things happen here that take 1 s in a domain 1 m long on
- * earth, sqrt(L / g) there; without gravity what crosses 1 m in 1 s, L over the fastest speed given
- * (pace.c). Rates in 1/s are divided by it, times multiplied. */
+ * earth, sqrt(L / g) there; without gravity what crosses 1 m in 1 s, L over the fastest speed
+ * given; no longer than surface tension takes, sqrt(rho L^3 / sigma) (pace.c). Rates in 1/s are
+ * divided by it, times multiplied. */
 double un_scene_pace(const un_scene_def *def);
-/* The default of solver.pic, in 1 / pace. */
-#define UN_PIC_DEFAULT 3.0
+/* The default of solver.pic, 1/s. */
+double un_scene_pic(const un_scene_def *def);
 bool un_scene_mixed(const un_scene_def *def);
 /* Density and viscosity at many places. One thread, as above. */
 un_status un_scene_matter(const un_scene *scene, const un_matter *matter, const un_vec3 *x,

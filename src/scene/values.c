@@ -11,7 +11,8 @@
 #define DEPTH_MAX 200
 #define COST_MAX 100000
 
-#define SOLID_KEYS "velocity", "pose", "friction", "slip", "density", "name", "material"
+#define SOLID_KEYS                                                                                 \
+    "velocity", "pose", "friction", "slip", "contact_angle", "density", "name", "material"
 
 un_value *un_value_at(lua_State *L, int index)
 {
@@ -118,6 +119,8 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     node->has_friction =
         un_read_number(place, 1, "friction", (un_range){0, 1, false}, &node->friction);
     node->has_slip = un_read_slip(place, 1, "slip", &node->slip);
+    node->has_contact_angle =
+        un_read_number(place, 1, "contact_angle", UN_CONTACT_RANGE, &node->contact_angle);
     read_name(place, node->name, sizeof node->name);
     un_read_word(place, 1, "material", materials, NULL, node->material, sizeof node->material);
     if (un_get_field(place, 1, "density"))
@@ -308,12 +311,12 @@ static const un_node *check_part(const un_place *place, int index, const char *w
                       un_describe(L, index).text);
     const un_node *part = (const un_node *)value;
     if (part->kind == UN_NODE_SOLID || part->has_velocity || part->has_pose || part->has_friction ||
-        part->has_slip || *part->material)
-        un_place_fail(
-            place, NULL,
-            "cannot hold %s with velocity, pose, friction, slip or material of its own; give them "
-            "to the whole",
-            un_describe(L, index).text);
+        part->has_slip || part->has_contact_angle || *part->material)
+        un_place_fail(place, NULL,
+                      "cannot hold %s with velocity, pose, friction, slip, contact_angle or "
+                      "material of its own; "
+                      "give them to the whole",
+                      un_describe(L, index).text);
     return part;
 }
 

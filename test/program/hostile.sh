@@ -88,7 +88,7 @@ refused thin <<<'scene { domain = { size = {1, 1, 0.02} }, detail = { finest = 1
 refused needle <<<'scene { domain = { size = {1, 1e-5, 1} }, liquid = { box { min = {0,0,0}, max = {1,1,1} } } }'
 refused dry <<<'scene { domain = { size = {1, 1, 1} } }'
 refused budget <<<'scene { budget = { particles = 1 }, liquid = { box { min = {0,0,0}, max = {1,1,1} } } }'
-refused later <<<'scene { fluid = { surface_tension = 1 }, liquid = { box { min = {0,0,0}, max = {1,1,1} } } }'
+refused later <<<'scene { fluid = { surface_tension = 1e4 }, liquid = { box { min = {0,0,0}, max = {1,1,1} } } }'
 refused escape <<<"io.open('/etc/passwd')"
 refused system <<<"os.execute('touch escaped')"
 refused missing <<<'scene { liquid = { mesh { file = "nowhere.ply" } } }'

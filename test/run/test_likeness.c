@@ -14,6 +14,7 @@ static const struct {
     {"domain.size", "domain.size={1,1.25,1}", REFUSED},
     {"domain.open", "domain.open={'top'}", REFUSED},
     {"domain.slip", "domain.slip=0.2", REFUSED},
+    {"domain.contact_angle", "domain.contact_angle=60", REFUSED},
     {"detail.finest", "detail.finest=17", REFUSED},
     {"detail.coarsest", "detail.coarsest=3", REFUSED_ADAPTIVE},
     {"detail.surface", "detail.surface=9", FREE},
@@ -22,12 +23,14 @@ static const struct {
     {"gravity", "gravity={0,-9,0}", REFUSED},
     {"fluid.density", "fluid.density=900", REFUSED},
     {"fluid.viscosity", "fluid.viscosity=2", REFUSED},
+    {"fluid.surface_tension", "fluid.surface_tension=2", REFUSED},
     {"liquid", "liquid={box{min={0,0,0},max={.5,.51,1}}}", REFUSED},
     {"liquid.velocity", "liquid.velocity={0,0,1}", REFUSED},
     {"solids", "solids={}", REFUSED},
     {"solids", "solids={sphere{center={.7,.3,.5},radius=.21}}", REFUSED},
     {"solids", "solids={sphere{center={.7,.3,.5},radius=.2,friction=0.5}}", REFUSED},
     {"solids", "solids={sphere{center={.7,.3,.5},radius=.2,slip=0.5}}", REFUSED},
+    {"solids", "solids={sphere{center={.7,.3,.5},radius=.2,contact_angle=60}}", REFUSED},
     {"solids", "solids={sphere{center={.7,.3,.5},radius=.2,velocity={1,0,0}}}", REFUSED},
     {"sources", "sources={}", REFUSED},
     {"sources", "sources={drain{shape=box{min={0,0,0},max={.2,.1,.3}}}}", REFUSED},
@@ -68,6 +71,7 @@ static const struct {
 
 static const char scene_text[] =
     "scene { method = 'tet', detail = { coarsest = 4, finest = 16 },\n"
+    "fluid = { surface_tension = 1 },\n"
     "liquid = { box { min = {0, 0, 0}, max = {0.5, 0.5, 1} } },\n"
     "solids = { sphere { center = {0.7, 0.3, 0.5}, radius = 0.2 } },\n"
     "sources = { drain { shape = box { min = {0, 0, 0}, max = {0.2, 0.1, 0.2} } } },\n"
@@ -134,8 +138,8 @@ static void every_documented_key_is_listed(void **state)
     static const char *const tables[] = {"domain.", "detail.", "frames.", "gravity", "fluid.",
                                          "liquid",  "solids",  "sources", "probes",  "sizing.",
                                          "budget.", "solver.", "output.", "render."};
-    /* `method` is what a checkpoint is of; tension is not there yet */
-    static const char *const others[] = {"method", "fluid.surface_tension", "sizing", "render"};
+    /* `method` is what a checkpoint is of */
+    static const char *const others[] = {"method", "sizing", "render"};
     FILE *file = fopen(UN_SOURCE_DIR "/docs/scene.md", "r");
     char line[2000], key[64];
     int found = 0;

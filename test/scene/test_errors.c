@@ -254,10 +254,10 @@ static void not_available(void **state)
          "dam.lua:1: domain.slip must be between 0 and 1000000000, got -1"},
         {"scene { solver = { stress = 'half' } }",
          "dam.lua:1: solver.stress = \"half\" is unknown; known are full, split, laplacian"},
-        {"scene { fluid = { surface_tension = 0.07 } }",
-         "dam.lua:1: fluid.surface_tension = 0.07 is not available in this version; leave it out "
-         "or "
-         "0"},
+        {"scene { fluid = { surface_tension = -1 } }",
+         "dam.lua:1: fluid.surface_tension must be between 0 and 1000, got -1"},
+        {"scene { domain = { contact_angle = 181 } }",
+         "dam.lua:1: domain.contact_angle must be between 0 and 180, got 181"},
 #ifndef UN_WITH_PETSC
         {"scene { solver = { kind = 'petsc' } }",
          "dam.lua:1: solver.kind = \"petsc\" is not part of this build; configure it with "

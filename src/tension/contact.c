@@ -1,0 +1,181 @@
+/* The level set beyond walls: the surface goes on in them as it would if they were not there, so
+ * that what smooths it and what measures its curvature need not know of walls.
+ *
+ * At a right angle that is the mirror image. At a contact angle theta, measured in the liquid, the
+ * mirror image is sheared along the wall:
+ *
+ *     phi(x) = phi(x + 2 d n - 2 d cot(theta) t)
+ *
+ * with d the depth of x in the wall, n the wall's normal and t the direction along the wall from
+ * the liquid to the air. A straight line at the angle theta goes on straight, and the curvature of
+ * a curved one goes on too; at any other angle there is a kink at the wall, whose curvature drives
+ * the surface towards theta. */
+#include "tension/lattice.h"
+
+/* Cells into a wall; deeper ones take what is next to them. */
+#define DEPTH 5.0
+/* Steeper angles, degrees, are taken for this one: the shear must stay within the band. */
+#define STEEPEST 12.0
+/* Cells by which a shear may move a point. */
+#define SHEAR_MAX 8.0
+/* Share of phi's slope along the wall below which the surface runs beside the wall and does not
+ * meet it. */
+#define MEETS 0.2
+
+static double cot_of(double degrees)
+{
+    double theta = un_clamp(degrees, STEEPEST, 180 - STEEPEST) * UN_PI / 180;
+    return cos(theta) / sin(theta);
+}
+
+bool un_lattice_has_angles(const un_tension_lattice *l)
+{
+    const un_scene_def *def = l->in->def;
+    bool has = def->domain.contact_angle != 90;
+    for (int32_t i = 0; i < def->solid_count; i++) has |= def->solids[i].contact_angle != 90;
+    return has;
+}
+
+/* phi at x, at the depth d in a wall with the normal n. */
+static float beyond(const un_tension_lattice *l, const double x[3], const double n[3], double d,
+                    double cot)
+{
+    double y[3], g[3], along = 0, slide = 0, t[3];
+    for (int a = 0; a < 3; a++) y[a] = x[a] + 2 * d * n[a];
+    double value = un_lattice_sample(l, y, g);
+    if (cot == 0) return (float)value;
+    for (int a = 0; a < 3; a++) along += g[a] * n[a];
+    for (int a = 0; a < 3; a++) {
+        t[a] = g[a] - along * n[a];
+        slide += t[a] * t[a];
+    }
+    slide = sqrt(slide);
+    double shear = un_clamp(2 * d * cot, -SHEAR_MAX, SHEAR_MAX) / fmax(slide, MEETS);
+    for (int a = 0; a < 3; a++) y[a] -= shear * t[a];
+    return (float)un_lattice_sample(l, y, g);
+}
+
+typedef struct extend_args {
+    un_tension_lattice *l;
+    bool straight;
+    int axis; /* of the side; -1: solids */
+    double plane, sign;
+    double cot;
+} extend_args;
+
+/* ---- solids ---- */
+
+static un_vec3 place_of(const un_tension_lattice *l, const double x[3])
+{
+    const un_grid *g = l->in->grid;
+    return un_v3(g->origin.x + g->h * (x[0] - l->pad[0] + 0.5),
+                 g->origin.y + g->h * (x[1] - l->pad[1] + 0.5),
+                 g->origin.z + g->h * (l->dim == 2 ? g->half[2] : x[2] - l->pad[2] + 0.5));
+}
+
+static bool in_domain(const un_tension_lattice *l, const double x[3])
+{
+    for (int a = 0; a < l->dim; a++)
+        if (!(x[a] > l->low[a] && x[a] < l->high[a])) return false;
+    return true;
+}
+
+/* True if the cell lies in a solid. */
+static bool in_solid(const extend_args *e, int64_t c, double x[3], double n[3], double *depth)
+{
+    const un_tension_lattice *l = e->l;
+    un_lattice_place(l, c, x);
+    if (!in_domain(l, x)) return false;
+    un_vec3 at = place_of(l, x);
+    *depth = -un_walls_distance(l->in->walls, at) / l->in->grid->h;
+    if (!(*depth > 0 && *depth < DEPTH)) return false;
+    un_vec3 normal = un_walls_normal(l->in->walls, at);
+    n[0] = normal.x, n[1] = normal.y, n[2] = normal.z;
+    return un_dot(normal, normal) > 0;
+}
+
+static double solid_cot(const un_tension_lattice *l, const double x[3])
+{
+    const un_bodies *bodies = l->in->walls->bodies;
+    double distance = INFINITY;
+    int32_t b = un_bodies_nearest(bodies, place_of(l, x), &distance);
+    return b < 0 ? 0 : cot_of(bodies->body[b].contact_angle);
+}
+
+static void extend_solids(void *arg, int64_t begin, int64_t end)
+{
+    const extend_args *e = arg;
+    un_tension_lattice *l = e->l;
+    for (int64_t c = begin; c < end; c++) {
+        double x[3], n[3], depth;
+        l->scratch[c] = l->phi[c];
+        if (!e->straight && l->number[c] < 0) continue;
+        if (!in_solid(e, c, x, n, &depth)) continue;
+        l->scratch[c] = beyond(l, x, n, depth, e->straight ? 0 : solid_cot(l, x));
+    }
+}
+
+/* ---- sides ---- */
+
+static void extend_side(void *arg, int64_t begin, int64_t end)
+{
+    const extend_args *e = arg;
+    un_tension_lattice *l = e->l;
+    double n[3] = {0};
+    n[e->axis] = e->sign;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t first = row * l->n[0];
+        double x[3];
+        memcpy(l->scratch + first, l->phi + first, (size_t)l->n[0] * sizeof *l->phi);
+        un_lattice_place(l, first, x);
+        double depth = e->sign * (e->plane - x[e->axis]);
+        if (e->axis > 0 && !(depth > 0)) continue;
+        for (int32_t i = 0; i < l->n[0]; i++) {
+            x[0] = i;
+            depth = e->sign * (e->plane - x[e->axis]);
+            if (!(depth > 0) || (!e->straight && l->number[first + i] < 0)) continue;
+            l->scratch[first + i] = beyond(l, x, n, depth, e->cot);
+        }
+    }
+}
+
+static void commit(un_tension_lattice *l)
+{
+    float *phi = l->phi;
+    l->phi = l->scratch;
+    l->scratch = phi;
+}
+
+/* Before angles: phi is the distance, as far as it is known. */
+static void take_distance(void *arg, int64_t begin, int64_t end)
+{
+    un_tension_lattice *l = arg;
+    for (int64_t c = begin; c < end; c++) {
+        int32_t q = l->number[c];
+        l->phi[c] = q >= 0 ? l->d[0][q] : l->phi[c] < 0 ? -UN_BAND : UN_BAND;
+    }
+}
+
+void un_lattice_extend(un_tension_lattice *l, bool straight)
+{
+    const un_scene_def *def = l->in->def;
+    int64_t rows = l->count / l->n[0], grain = un_block_grain(l->count);
+    if (!straight) un_parallel_for(l->ctx, l->count, grain, take_distance, l);
+    if (def->solid_count > 0) {
+        extend_args e = {.l = l, .straight = straight, .axis = -1};
+        un_parallel_for(l->ctx, l->count, grain, extend_solids, &e);
+        commit(l);
+    }
+    for (int side = 0; side < 2 * l->dim; side++) {
+        bool high = side % 2;
+        if (def->domain.open[side]) continue;
+        extend_args e = {.l = l,
+                         .straight = straight,
+                         .axis = side / 2,
+                         .plane = high ? l->high[side / 2] : l->low[side / 2],
+                         .sign = high ? -1 : 1,
+                         .cot = straight ? 0 : cot_of(def->domain.contact_angle)};
+        un_parallel_for(l->ctx, rows, 64, extend_side, &e);
+        commit(l);
+    }
+}

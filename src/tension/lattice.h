@@ -1,0 +1,50 @@
+/* The cells around the surface, with room beyond the domain; private to src/tension. */
+#ifndef UN_TENSION_LATTICE_H
+#define UN_TENSION_LATTICE_H
+
+#include "tension/tension.h"
+
+/* Cells from the surface, along each axis, to which distances are found: S twice and differences
+ * reach as far. */
+#define UN_BAND 5
+/* Cells of the lattice beyond those of the grid. */
+#define UN_LATTICE_PAD 5
+
+/* Places are in cells, centres at integers; cell i of the grid is cell i + pad[axis]. */
+typedef struct un_tension_lattice {
+    un_context *ctx;
+    const un_tension_grid *in;
+    int32_t dim, n[3], pad[3];
+    int64_t stride[3], count;
+    double low[3], high[3]; /* the domain's sides */
+    float *phi, *scratch;   /* in cells; negative is liquid */
+    uint8_t *near;          /* UN_NEAR: next to the surface; UN_BESIDE: in the band; 0 */
+    /* The band: */
+    int32_t *number; /* by cell: its number, -1 none */
+    int32_t band_count, *cell;
+    float (*foot)[3], (*foot_next)[3]; /* the nearest point of the surface */
+    uint8_t *pass;                     /* in which it was found */
+    uint8_t now;
+    float *d[3]; /* distance, then smoothed */
+} un_tension_lattice;
+enum { UN_BESIDE = 1, UN_NEAR = 2 };
+
+static inline void un_lattice_place(const un_tension_lattice *l, int64_t c, double x[3])
+{
+    x[0] = (double)(c % l->stride[1]);
+    x[1] = (double)(c / l->stride[1] % l->n[1]);
+    x[2] = l->dim == 2 ? 0 : (double)(c / l->stride[2]);
+}
+/* phi at a place, multilinear, and its gradient; places outside count at the boundary. */
+double un_lattice_sample(const un_tension_lattice *l, const double x[3], double gradient[3]);
+
+/* Finds the band around the surface, and the distance to it in the band: d[0] (distance.c). */
+un_status un_lattice_distance(un_tension_lattice *l, un_arena *arena);
+
+/* Carries phi on beyond the sides and into solids (contact.c). straight: at right angles;
+ * otherwise at the contact angles, from d[0]. */
+void un_lattice_extend(un_tension_lattice *l, bool straight);
+/* True if some wall has another angle than 90 degrees. */
+bool un_lattice_has_angles(const un_tension_lattice *l);
+
+#endif

@@ -1,0 +1,40 @@
+/* Surface tension: the pressure sigma kappa that a curved surface puts on the liquid under it. The
+ * projections take it as the surface's pressure (pressure/pressure.h). */
+#ifndef UN_TENSION_H
+#define UN_TENSION_H
+
+#include "base/base.h"
+#include "mesh/mesh.h"
+
+/* ---- on the grid (grid.c, distance.c, contact.c) ---- */
+
+typedef struct un_tension_grid {
+    double *pressure; /* at cells, set everywhere, Pa: sigma kappa in the cells on both sides of the
+                       * surface, a mean of these elsewhere */
+    const float *phi; /* at cells; liquid where negative */
+    const un_grid *grid;
+    const un_walls *walls;
+    const un_scene_def *def; /* tension, contact angles, open sides */
+} un_tension_grid;
+un_status un_tension_on_grid(un_context *ctx, un_arena *arena, const un_tension_grid *in);
+
+/* ---- on tets (tets.c, quadric.c) ---- */
+
+typedef struct un_tension_tets {
+    double *pressure; /* at nodes, set everywhere, Pa: as on the grid */
+    const float *phi; /* at nodes, a distance; liquid where negative */
+    const un_tets *mesh;
+    const un_tet_walls *walls;
+    const un_scene_def *def;
+} un_tension_tets;
+un_status un_tension_on_tets(un_context *ctx, un_arena *arena, const un_tension_tets *in);
+
+/* ---- time (limit.c) ---- */
+
+/* How long a step may be where cells have the edge h, s; infinite without tension. */
+double un_tension_step_limit(const un_scene_def *def, double h);
+/* The strongest pull that a surface on cells of the edge h can have, as a speed in a kick, m/s:
+ * walls hold the liquid against less. */
+double un_tension_hold(const un_scene_def *def, double h, double kick);
+
+#endif
