@@ -384,6 +384,7 @@ un_status un_walls_update(un_walls *w)
     for (int32_t b = 0; b < w->bodies->count; b++)
         if (w->bodies->body[b].moves) add_body(w, b, w->phi);
     find_all_fractions(w);
+    if (w->bodies->free_count > 0) un_walls_weigh_faces(w);
     return un_walls_part(w);
 }
 
