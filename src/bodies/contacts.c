@@ -11,8 +11,13 @@
  * in one step and bounce in the next. */
 #include "bodies/free.h"
 
-/* Rounds over all contacts. */
-#define ROUNDS 60
+/* Rounds over all contacts: as many as this work allows, in contacts; they end when no speed
+ * changes by more than this share of what gravity makes in the step. */
+#define ROUNDS_WORK 40000
+#define ROUNDS_MIN 40
+#define ROUNDS_MAX 400
+#define ENOUGH 1e-5
+#define PASSES 4
 /* Contacts kept of a pair, one way round. */
 #define KEPT 6
 /* Candidates looked at. */
@@ -28,6 +33,8 @@
 /* Approaching more slowly than gravity makes in so many steps, bodies do not bounce. */
 #define BOUNCE_STEPS 2.0
 #define MARCH_STEPS 64
+/* Radians that a body turns by in a step, at most. */
+#define TURN 0.5
 
 /* ---- surfaces ---- */
 
@@ -123,7 +130,9 @@ static void consider(search *q, int32_t point, un_vec3 x)
     un_vec3 path = un_scale(un_sub(velocity_at(s, q->a, x), velocity_at(s, q->b, x)), q->dt);
     if (d > q->near + un_length(path)) return;
     candidate c = {.point = point, .x = x, .gap = d};
-    c.normal = normal_of(s, q->b, x, false);
+    /* Seen from a little inside a: at x itself, on an edge of b, its side might come nearer. */
+    un_vec3 inside = un_mad(x, normal_of(s, q->a, x, false), -0.5 * q->near);
+    c.normal = normal_of(s, q->b, inside, false);
     if (d > q->near) {
         double slop = 0.02 * q->near, share = march(s, q->b, x, path, slop);
         if (share >= 1) return;
@@ -315,6 +324,19 @@ static un_vec3 impulse_of(const un_contact *k, double push, double first, double
     return un_mad(un_mad(un_scale(k->normal, push), k->along[0], first), k->along[1], second);
 }
 
+/* The contacts become those of before. */
+static void make_old(un_contacts *c)
+{
+    un_contact *list = c->old;
+    size_t capacity = c->capacity[1];
+    c->old = c->contact;
+    c->old_count = c->count;
+    c->capacity[1] = c->capacity[0];
+    c->contact = list;
+    c->capacity[0] = capacity;
+    c->count = 0;
+}
+
 void un_contacts_foresee(un_bodies *s, double scale)
 {
     un_contacts *c = s->contacts;
@@ -326,16 +348,11 @@ void un_contacts_foresee(un_bodies *s, double scale)
         k->before = k->push;
         k->push = push;
         for (int j = 0; j < 2; j++) k->slide[j] *= share;
+        k->pending = k->bounce;
+        k->bounce = 0;
         apply(s, k, impulse_of(k, k->push, k->slide[0], k->slide[1]));
     }
-    un_contact *list = c->old;
-    size_t capacity = c->capacity[1];
-    c->old = c->contact;
-    c->old_count = c->count;
-    c->capacity[1] = c->capacity[0];
-    c->contact = list;
-    c->capacity[0] = capacity;
-    c->count = 0;
+    make_old(c);
 }
 
 static double pair_restitution(const un_bodies *s, const un_contact *k)
@@ -353,12 +370,13 @@ static double pair_grip(const un_bodies *s, const un_contact *k)
 static void prepare(const un_bodies *s, un_contact *k, double dt)
 {
     const un_contacts *c = s->contacts;
-    double bounce = 0, e = pair_restitution(s, k);
+    double e = pair_restitution(s, k);
     for (int32_t i = 0; i < c->old_count; i++) {
         const un_contact *o = &c->old[i];
         bool turned = o->a == k->b && o->b == k->a;
         if (!turned && (o->a != k->a || o->b != k->b)) continue;
-        bounce = fmax(bounce, o->bounce);
+        k->pending = fmax(k->pending, o->pending);
+        k->bounce = fmax(k->bounce, o->bounce);
         if (turned || o->point != k->point) continue;
         k->push = o->push;
         k->before = o->before;
@@ -369,13 +387,14 @@ static void prepare(const un_bodies *s, un_contact *k, double dt)
     k->goal = k->gap > 0 ? -k->gap / dt : 0;
     double speed = un_dot(relative_velocity(s, k), k->normal);
     double slow = BOUNCE_STEPS * un_length(s->scene->def.gravity) * c->kick;
-    if (bounce > 0 && k->gap < 0.2 * NEAR * c->reach[k->a])
-        k->goal = e * bounce;
+    if (k->pending > 0 && k->gap < 0.2 * NEAR * c->reach[k->a])
+        k->goal = e * k->pending;
     else if (e > 0 && speed < k->goal && -speed > slow)
-        k->bounce = -speed;
+        k->bounce = fmax(k->bounce, -speed);
 }
 
-static void solve_contact(un_bodies *s, un_contact *k, double grip)
+/* Returns by how much the normal speed was changed. */
+static double solve_contact(un_bodies *s, un_contact *k, double grip)
 {
     un_vec3 v = relative_velocity(s, k);
     double hold = grip * k->push;
@@ -385,24 +404,86 @@ static void solve_contact(un_bodies *s, un_contact *k, double grip)
         apply(s, k, un_scale(k->along[j], k->slide[j] - was));
         v = relative_velocity(s, k);
     }
-    if (!(k->ease[0] > 0)) return;
+    if (!(k->ease[0] > 0)) return 0;
     double was = k->push;
     k->push = fmax(0, was + (k->goal - un_dot(v, k->normal)) / k->ease[0]);
     apply(s, k, un_scale(k->normal, k->push - was));
+    return fabs(k->push - was) * k->ease[0];
+}
+
+/* There and back, so that stacks are passed through both ways, until little changes. */
+static void solve_all(un_bodies *s)
+{
+    un_contacts *c = s->contacts;
+    int32_t rounds = un_clampi(ROUNDS_WORK / (c->count + 1), ROUNDS_MIN, ROUNDS_MAX);
+    double enough = ENOUGH * un_length(s->scene->def.gravity) * c->kick, change = INFINITY;
+    for (int32_t round = 0; round < rounds && change > enough; round++) {
+        change = 0;
+        for (int32_t i = 0; i < c->count; i++) {
+            un_contact *k = &c->contact[round & 1 ? c->count - 1 - i : i];
+            change = fmax(change, solve_contact(s, k, pair_grip(s, k)));
+        }
+    }
+}
+
+/* Faster, a body would turn too far for its points' paths to be straight. */
+static void limit_spin(un_body *body, double dt)
+{
+    double turn = un_length(body->spin) * dt;
+    if (body->free && turn > TURN) body->spin = un_scale(body->spin, TURN / turn);
 }
 
 un_status un_contacts_solve(un_bodies *s, double dt)
 {
     un_contacts *c = s->contacts;
-    UN_TRY(find_contacts(s, dt));
-    for (int32_t i = 0; i < c->count; i++) prepare(s, &c->contact[i], dt);
-    for (int round = 0; round < ROUNDS && c->count > 0; round++)
-        for (int32_t i = 0; i < c->count; i++) {
-            /* there and back, so that stacks are passed through both ways */
-            un_contact *k = &c->contact[round & 1 ? c->count - 1 - i : i];
-            solve_contact(s, k, pair_grip(s, k));
+    /* A push may send a body to where nothing was sought: then once more. */
+    for (int pass = 0; pass < PASSES; pass++) {
+        bool again = false;
+        if (pass > 0) make_old(c);
+        for (int32_t b = 0; b < s->count; b++) {
+            limit_spin(&s->body[b], dt);
+            c->seen[b] = speed_of(s, b);
         }
+        UN_TRY(find_contacts(s, dt));
+        for (int32_t i = 0; i < c->count; i++) prepare(s, &c->contact[i], dt);
+        solve_all(s);
+        for (int32_t b = 0; b < s->count; b++) {
+            limit_spin(&s->body[b], dt);
+            again |= s->body[b].free && (speed_of(s, b) - c->seen[b]) * dt > NEAR * c->reach[b];
+        }
+        if (!again) break;
+    }
     return UN_OK;
+}
+
+/* ---- ways ---- */
+
+static double point_share(const un_bodies *s, int32_t a, int32_t b, un_vec3 x, double near,
+                          double dt)
+{
+    un_vec3 path = un_scale(un_sub(velocity_at(s, a, x), velocity_at(s, b, x)), dt);
+    double d = distance_to(s, b, x, false), length = un_length(path);
+    if (d < near || d > length) return 1;
+    return fmin(1, march(s, b, x, path, 0.01 * near));
+}
+
+double un_contacts_share(const un_bodies *s, int32_t a, double dt)
+{
+    const un_contacts *c = s->contacts;
+    const un_scene_def *def = &s->scene->def;
+    double near = NEAR * c->reach[a], room = dt * speed_of(s, a), share = 1;
+    if (room < near) return 1;
+    for (int32_t b = -2 * def->domain.dim; b < s->count; b++) {
+        if (b == a || (b < 0 && def->domain.open[-1 - b])) continue;
+        const un_box3 *box = &s->body[a].bounds;
+        if (b >= 0 && !un_body_is_near(&s->body[b], box->min, box->max, room + dt * speed_of(s, b)))
+            continue;
+        for (int32_t p = c->first[a]; p < c->first[a + 1]; p++) {
+            un_vec3 x = un_pose_apply(&s->body[a].from, c->points[p]);
+            share = fmin(share, point_share(s, a, b, x, near, dt));
+        }
+    }
+    return share;
 }
 
 /* ---- overlap ---- */
@@ -435,7 +516,6 @@ void un_contacts_part(un_bodies *s)
             k.x = carried(&s->body[k.a], k.x);
             double d = distance_to(s, k.b, k.x, true);
             if (d >= -slop) continue;
-            k.normal = normal_of(s, k.b, k.x, true);
             double ease = ease_of(s, &k, k.normal);
             if (!(ease > 0)) continue;
             un_vec3 impulse = un_scale(k.normal, -PART_SHARE * (d + slop) / ease);

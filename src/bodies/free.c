@@ -124,7 +124,8 @@ void un_bodies_advance(un_bodies *bodies, double dt)
     for (int32_t b = 0; b < bodies->count; b++) {
         un_body *body = &bodies->body[b];
         if (!body->free) continue;
-        un_body_shift(body, un_scale(body->velocity, dt), un_scale(body->spin, dt));
+        double share = dt * un_contacts_share(bodies, b, dt);
+        un_body_shift(body, un_scale(body->velocity, share), un_scale(body->spin, share));
         turn_spin(body);
     }
     un_contacts_part(bodies);
@@ -276,6 +277,7 @@ un_status un_free_bodies_create(un_bodies *bodies)
     if (!c) return UN_ERROR_MEMORY;
     UN_ALLOC(ctx, c->first, count + 1);
     UN_ALLOC(ctx, c->reach, count + 1);
+    UN_ALLOC(ctx, c->seen, count + 1);
     UN_ALLOC(ctx, c->points, (size_t)count * UN_SHAPE_POINTS);
     for (int32_t b = 0; b < count; b++) {
         un_body *body = &bodies->body[b];
@@ -297,6 +299,7 @@ void un_free_bodies_destroy(un_bodies *bodies)
     un_free(bodies->ctx, c->points);
     un_free(bodies->ctx, c->first);
     un_free(bodies->ctx, c->reach);
+    un_free(bodies->ctx, c->seen);
     un_free(bodies->ctx, c->contact);
     un_free(bodies->ctx, c->old);
     un_free(bodies->ctx, c);

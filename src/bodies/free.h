@@ -22,6 +22,7 @@ typedef struct un_contact {
     double push, slide[2]; /* impulses, N s */
     double before;         /* push of the step before, at most that of the last two is foreseen */
     double bounce;         /* m/s at which they met; 0: they have bounced, or do not */
+    double pending;        /* m/s at which they met in the last step */
     double goal;           /* m/s: the normal speed must not be below */
     double ease[3];        /* inverse of the mass that push and slides feel */
 } un_contact;
@@ -30,6 +31,7 @@ typedef struct un_contacts {
     un_vec3 *points; /* by body, at rest */
     int32_t *first;  /* by body, and the end */
     double *reach;   /* by body: the farthest point from the centre, m */
+    double *seen;    /* by body: its speed when contacts were sought, m/s */
     un_contact *contact;
     int32_t count;
     un_contact *old; /* of the step before */
@@ -41,6 +43,9 @@ typedef struct un_contacts {
 /* Applies last step's impulses, scaled. */
 void un_contacts_foresee(un_bodies *bodies, double scale);
 un_status un_contacts_solve(un_bodies *bodies, double dt);
+/* The share of its way in dt that a body can go without passing into anything that is not near it
+ * yet: what contacts have left over. */
+double un_contacts_share(const un_bodies *bodies, int32_t body, double dt);
 /* Moves bodies apart that overlap at the end of the step. */
 void un_contacts_part(un_bodies *bodies);
 

@@ -13,8 +13,9 @@ typedef struct dual_args {
     int32_t body;
 } dual_args;
 
-/* Distances at the corners of the half cube on one side of a face: the face's own, and those in the
- * middle of the edges that leave it. */
+/* The part of the cube around a face that no wall fills, from the distances at nodes: those at the
+ * corners of one half of it are the face's own, and those in the middle of the edges that leave it.
+ */
 UN_KERNEL double half_share(const un_walls *w, const int64_t *corner, int64_t stride, int dim)
 {
     double v[8];
@@ -25,6 +26,38 @@ UN_KERNEL double half_share(const un_walls *w, const int64_t *corner, int64_t st
         v[c + corners] = 0.5 * (here + there);
     }
     return un_walls_cell_fraction(v, dim);
+}
+
+/* The same, where one body is all there is: from distances half a cell apart. Linear between nodes
+ * a round or sharp body is too small, by a tenth of a cell of its draught if it is ten cells wide.
+ */
+UN_KERNEL double fine_share(const un_walls *w, const un_body *body, un_vec3 middle, int dim)
+{
+    double d[27], sum = 0, step = 0.5 * w->grid->h;
+    un_vec3 x[27];
+    int count = dim == 2 ? 9 : 27;
+    for (int n = 0; n < count; n++)
+        x[n] = un_add(middle, un_v3(step * (n % 3 - 1), step * (n / 3 % 3 - 1),
+                                    dim == 2 ? 0 : step * (n / 9 - 1)));
+    un_body_distances(body, x, count, d);
+    for (int part = 0; part < 1 << dim; part++) {
+        int first = (part & 1) + 3 * (part >> 1 & 1) + 9 * (part >> 2);
+        double v[8];
+        for (int c = 0; c < 1 << dim; c++)
+            v[c] = d[first + (c & 1) + 3 * (c >> 1 & 1) + 9 * (c >> 2)];
+        sum += un_walls_cell_fraction(v, dim);
+    }
+    return sum / (1 << dim);
+}
+
+/* Do all nodes around the cube belong to one body? */
+UN_KERNEL bool is_alone(const un_walls *w, const int64_t corner[4], int64_t stride, int32_t body,
+                        int dim)
+{
+    for (int c = 0; c < (dim == 2 ? 2 : 4); c++)
+        for (int side = -1; side <= 1; side++)
+            if (w->body[corner[c] + side * stride] != body) return false;
+    return true;
 }
 
 UN_KERNEL void face_corners(const un_grid *g, int64_t first, int axis, int64_t corner[4], int dim)
@@ -89,9 +122,14 @@ UN_KERNEL void find_shares(const dual_args *a, int64_t begin, int64_t end, int d
                 int64_t corner[4], stride = g->node_stride[axis];
                 if (in_side(w, i, j, k, axis)) continue;
                 face_corners(g, un_grid_node(g, i, j, k), axis, corner, dim);
-                if (owner_of(w, corner, stride, *area <= 0, dim) < 0) continue;
-                *area = (float)(0.5 * (half_share(w, corner, stride, dim) +
-                                       half_share(w, corner, -stride, dim)));
+                int32_t body = owner_of(w, corner, stride, *area <= 0, dim);
+                if (body < 0) continue;
+                if (is_alone(w, corner, stride, body, dim))
+                    *area = (float)fine_share(w, &w->bodies->body[body],
+                                              un_grid_face_center(g, axis, i, j, k), dim);
+                else
+                    *area = (float)(0.5 * (half_share(w, corner, stride, dim) +
+                                           half_share(w, corner, -stride, dim)));
             }
     }
 }
