@@ -1,6 +1,6 @@
 /* Places the scene's solids in a step, and answers what the liquid asks of them: distance, normal,
  * velocity. */
-#include "bodies/bodies.h"
+#include "bodies/free.h"
 
 /* Without a step (dt = 0), a body's velocity is its mean over this time, s. */
 #define SOON 1e-4
@@ -32,6 +32,9 @@ un_vec3 un_body_normal(const un_body *body, un_vec3 x)
 
 un_vec3 un_body_velocity(const un_body *body, un_vec3 x)
 {
+    if (body->free)
+        return un_add(body->velocity,
+                      un_cross(body->spin, un_sub(x, un_pose_apply(&body->to, body->centre))));
     if (!body->moves || body->dt <= 0) return un_v3(0, 0, 0);
     un_vec3 before = un_pose_apply(&body->from, un_pose_invert(&body->to, x));
     return un_scale(un_sub(x, before), 1 / body->dt);
@@ -74,7 +77,7 @@ static un_box3 pose_bounds(const un_pose *pose, un_box3 box)
     return out;
 }
 
-static void find_bounds(un_body *body)
+void un_body_find_bounds(un_body *body)
 {
     un_box3 rest = un_shape_bounds(body->shape);
     un_box3 from = pose_bounds(&body->from, rest), to = pose_bounds(&body->to, rest);
@@ -105,7 +108,7 @@ static un_status move_body(un_bodies *bodies, int32_t b)
     UN_TRY(un_scene_pose(bodies->scene, b, t, &body->from));
     UN_TRY(un_scene_pose(bodies->scene, b, t + dt, &body->to));
     body->dt = dt;
-    find_bounds(body);
+    un_body_find_bounds(body);
     un_pose soon = body->to;
     if (!(dt > 0)) UN_TRY(un_scene_pose(bodies->scene, b, t + SOON, &soon));
     find_velocities(body, &body->from, &soon, dt > 0 ? dt : SOON);
@@ -117,7 +120,7 @@ un_status un_bodies_update(un_bodies *bodies, double t, double dt)
     bodies->time = t;
     bodies->dt = dt;
     for (int32_t b = 0; b < bodies->count; b++)
-        if (bodies->body[b].moves) UN_TRY(move_body(bodies, b));
+        if (bodies->body[b].moves && !bodies->body[b].free) UN_TRY(move_body(bodies, b));
     return UN_OK;
 }
 
@@ -126,14 +129,15 @@ void un_body_place(un_body *body, const un_pose *pose)
     body->from = body->to = *pose;
     body->dt = 0;
     body->velocity = body->spin = un_v3(0, 0, 0);
-    find_bounds(body);
+    un_body_find_bounds(body);
 }
 
 /* ---- create and destroy ---- */
 
-un_vec3 un_body_reference(const un_shape *shape)
+un_vec3 un_body_reference(const un_solid *solid)
 {
-    un_box3 bounds = un_shape_bounds(shape);
+    if (solid->density > 0) return solid->sums.centre;
+    un_box3 bounds = un_shape_bounds(solid->shape);
     un_vec3 middle = un_scale(un_add(bounds.min, bounds.max), 0.5);
     return un_finite3(middle) ? middle : un_v3(0, 0, 0);
 }
@@ -152,18 +156,25 @@ un_status un_bodies_create(un_context *ctx, const un_scene *scene, un_bodies **o
         const un_solid *solid = &scene->def.solids[b];
         bodies->body[b] = (un_body){.shape = solid->shape,
                                     .name = solid->name,
-                                    .centre = un_body_reference(solid->shape),
+                                    .centre = un_body_reference(solid),
                                     .friction = solid->friction,
                                     .slip = solid->slip,
                                     .contact_angle = solid->contact_angle,
                                     .moves = solid->moves,
+                                    .free = solid->density > 0,
+                                    .restitution = solid->restitution,
+                                    .grip = solid->grip,
+                                    .hold = solid->hold,
                                     .from = un_pose_identity(),
                                     .to = un_pose_identity(),
                                     .bounds = un_shape_bounds(solid->shape)};
         bodies->moving |= solid->moves;
+        bodies->scripted |= solid->moves && !(solid->density > 0);
+        bodies->free_count += solid->density > 0;
         bodies->friction |= solid->friction > 0;
     }
     status = un_bodies_update(bodies, 0, 0);
+    if (status == UN_OK && bodies->free_count > 0) status = un_free_bodies_create(bodies);
 done:
     if (status == UN_OK)
         *out = bodies;
@@ -175,6 +186,7 @@ done:
 void un_bodies_destroy(un_bodies *bodies)
 {
     if (!bodies) return;
+    un_free_bodies_destroy(bodies);
     un_free(bodies->ctx, bodies->body);
     un_free(bodies->ctx, bodies);
 }

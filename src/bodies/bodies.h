@@ -9,12 +9,24 @@
 
 /* ---- where they are (bodies.c) ---- */
 
+/* The inverse of a body's mass, along the axes, and of its inertia at its place; zero where it is
+ * held. */
+typedef struct un_inverse_mass {
+    double along[3], about[3][3];
+} un_inverse_mass;
+
 typedef struct un_body {
     const un_shape *shape;
     const char *name; /* from the scene; "" for a static solid without a name */
     un_vec3 centre;   /* reference point at rest, see un_body_reference */
     double friction, slip, contact_angle;
     bool moves;
+    bool free;                /* the liquid moves it; the next are of such bodies: */
+    double mass;              /* kg; 2D: kg/m */
+    double inertia[3][3];     /* about the centre, at rest */
+    double restitution, grip; /* of contacts; of all bodies */
+    uint32_t hold;            /* as in un_solid */
+    un_inverse_mass inverse;
     un_pose from, to;       /* at the start and the end of the step */
     un_box3 bounds;         /* of the shape at both poses */
     double dt;              /* between the two poses */
@@ -26,21 +38,42 @@ typedef struct un_bodies {
     const un_scene *scene;
     un_body *body; /* one for each solid of the scene, in the scene's order */
     int32_t count;
-    bool moving, friction; /* any body moves, any has friction */
-    double time, dt;       /* of the last update: the step that the bodies are placed for */
+    bool moving, friction;        /* any body moves, any has friction */
+    bool scripted;                /* any moves as the scene says */
+    int32_t free_count;           /* bodies that the liquid moves */
+    struct un_contacts *contacts; /* among them; NULL without such bodies */
+    double time, dt;              /* of the last update: the step that the bodies are placed for */
 } un_bodies;
 
-/* A body's reference point at rest: the middle of its shape's bounds, or the origin if the shape
- * has none. */
-un_vec3 un_body_reference(const un_shape *shape);
+/* A body's reference point at rest: its centre of mass if the liquid moves it; else the middle of
+ * its shape's bounds, or the origin if the shape has none. */
+un_vec3 un_body_reference(const un_solid *solid);
 /* The bodies are placed at time 0. */
 un_status un_bodies_create(un_context *ctx, const un_scene *scene, un_bodies **bodies);
 void un_bodies_destroy(un_bodies *bodies);
-/* Places the moving bodies for a step from t to t + dt. With dt = 0 un_body_velocity is zero, and
- * velocity and spin are those right after t. */
+/* Places the bodies that move as the scene says for a step from t to t + dt. With dt = 0
+ * un_body_velocity is zero, and velocity and spin are those right after t. */
 un_status un_bodies_update(un_bodies *bodies, double t, double dt);
 /* Puts a body at a pose, at rest. */
 void un_body_place(un_body *body, const un_pose *pose);
+
+/* ---- bodies that the liquid moves (free.c, contacts.c) ---- */
+
+/* Changes velocity and spin by an impulse, N s, and one of torque about the centre, N m s. */
+void un_body_push(un_body *body, un_vec3 impulse, un_vec3 twist);
+/* A step begins: gravity acts for `kick`, and contacts push as they did in the last step. The
+ * bodies stay where they are until un_bodies_advance. */
+void un_bodies_begin(un_bodies *bodies, un_vec3 gravity, double kick, double dt);
+/* Contacts stop the velocities that the liquid has left the bodies with. */
+un_status un_bodies_touch(un_bodies *bodies, double dt);
+/* Moves them to the end of the step. */
+void un_bodies_advance(un_bodies *bodies, double dt);
+/* The fastest speed of a point of theirs, m/s. */
+double un_bodies_speed(const un_bodies *bodies);
+/* All that the next step depends on, as numbers: count of them for *state NULL. False if they
+ * cannot be. */
+int64_t un_bodies_save(const un_bodies *bodies, double *state);
+un_status un_bodies_load(un_bodies *bodies, const double *state, int64_t count, bool *sound);
 
 /* ---- as the liquid sees them, at the end of the step ---- */
 

@@ -97,6 +97,19 @@ double un_shape_depth(un_context *ctx, const un_shape *shape, const un_shape *ot
  * fifteenth of it; otherwise infinite. Rims and tips do not count. */
 double un_shape_thickness(un_context *ctx, const un_shape *shape, un_vec3 size, double limit,
                           int32_t samples);
+/* Has it a finite size, and no mesh with holes? (mass.c) */
+bool un_shape_is_closed(const un_shape *shape);
+/* What a body of the shape and of density 1 weighs; in 2D by area (mass.c). */
+typedef struct un_shape_sums {
+    double volume; /* m3; 2D: m2 */
+    un_vec3 centre;
+    double inertia[3][3]; /* about the centre, m5; 2D: [2][2] alone counts, m4 */
+} un_shape_sums;
+/* False if the shape is endless or empty. */
+bool un_shape_mass(const un_shape *shape, int32_t dim, un_shape_sums *sums);
+/* Points spread over the surface, corners of boxes first; returns how many. 0 if it is endless. */
+#define UN_SHAPE_POINTS 768
+int32_t un_shape_points(const un_shape *shape, int32_t dim, un_vec3 *x, int32_t room);
 /* Distances of many points: mesh shapes are faster on runs of points that are close together. */
 void un_shape_distances(const un_shape *shape, const un_vec3 *x, int32_t count, double *distance);
 

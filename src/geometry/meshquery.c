@@ -376,6 +376,7 @@ un_status un_shape_mesh(un_shape_set *set, const un_trimesh *mesh, un_shape **sh
         return status;
     }
     s->bounds = own.bounds;
+    s->open = own.open_edges > 0;
     shape_add(set, s);
     *shape = s;
     return UN_OK;

@@ -39,6 +39,7 @@ struct un_shape {
     un_shape *next; /* in its set */
     shape_kind kind;
     int32_t depth; /* of nesting, 1 for a single shape */
+    bool open;     /* a mesh with holes */
     int32_t cost;  /* shapes that one evaluation visits */
     un_box3 bounds;
     union {

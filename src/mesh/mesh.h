@@ -183,6 +183,15 @@ static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_
     return g->dim == 2 ? un_faces_sample_axis_in(g, u, x, axis, 2)
                        : un_faces_sample_axis_in(g, u, x, axis, 3);
 }
+/* The middle of the lower face of cell (i, j, k) across an axis. */
+static inline un_vec3 un_grid_face_center(const un_grid *g, int axis, int32_t i, int32_t j,
+                                          int32_t k)
+{
+    double half[3] = {0.5, 0.5, g->half[2]};
+    half[axis] = 0;
+    return un_v3(g->origin.x + g->h * (i + half[0]), g->origin.y + g->h * (j + half[1]),
+                 g->origin.z + g->h * (k + half[2]));
+}
 /* Is x inside the domain, not on its boundary? */
 static inline bool un_grid_encloses(const un_grid *g, un_vec3 x)
 {
@@ -239,7 +248,7 @@ void un_walls_destroy(un_walls *walls);
 un_status un_walls_update(un_walls *walls);
 /* Leaves the walls where they are and finds how they move in the step that the bodies are placed
  * for. */
-un_status un_walls_find_velocities(un_walls *walls);
+un_status un_walls_refresh_velocities(un_walls *walls);
 /* Distance to closed sides and solids, interpolated from the nodes. */
 double un_walls_distance(const un_walls *walls, un_vec3 x);
 /* As above but exact, bodies at the end of the step: slow, for the few points that need it. */
@@ -262,6 +271,13 @@ static inline uint32_t un_walls_sight(const un_walls *walls, int64_t c, un_vec3 
 }
 /* The solid's velocity at the lower face of cell (i, j, k) along axis a, once its area is known. */
 void un_walls_find_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a);
+/* Around bodies that the liquid moves (walls_dual.c): open shares of the cubes around faces instead
+ * of the faces'; the velocity there, which may change without a move; the cells around a body, up
+ * to the first and last padding's inner faces; the body that a face belongs to, -1: none. */
+void un_walls_weigh_faces(un_walls *walls);
+void un_walls_find_velocities(un_walls *walls);
+void un_walls_cells_around(const un_walls *walls, int32_t body, int32_t lo[3], int32_t n[3]);
+int32_t un_walls_free_body(const un_walls *walls, int32_t i, int32_t j, int32_t k, int axis);
 /* Open share of a cell with these distances at its corners, x fastest; of a face, corners in cyclic
  * order. */
 double un_walls_cell_fraction(const double v[8], int32_t dim);
@@ -310,6 +326,11 @@ void un_tet_walls_free(un_tet_walls *tw);
 un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
 /* Again on the same mesh, after bodies have moved. */
 un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
+
+/* The body that the liquid moves in tet t, -1: none; the velocities of such bodies at tets, which
+ * may change without a move (tet_walls_free.c). */
+int32_t un_tet_walls_free_body(const un_tet_walls *tw, int32_t t);
+void un_tet_walls_find_velocities(un_tet_walls *tw);
 
 /* ---- both sides of thin walls (tets_parts.c) ---- */
 

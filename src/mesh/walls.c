@@ -342,7 +342,7 @@ static void velocities(void *arg, int64_t begin, int64_t end)
                 un_walls_find_velocity(w, i, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1]), a);
 }
 
-un_status un_walls_find_velocities(un_walls *w)
+un_status un_walls_refresh_velocities(un_walls *w)
 {
     if (w->bodies->moving && w->phi)
         un_parallel_for(w->ctx, (int64_t)w->grid->n[1] * w->grid->n[2], 64, velocities, w);
@@ -401,6 +401,7 @@ un_status un_walls_update(un_walls *w)
     for (int32_t b = 0; b < w->bodies->count; b++)
         if (w->bodies->body[b].moves) add_body(w, b, w->phi);
     find_all_fractions(w);
+    if (w->bodies->free_count > 0) un_walls_weigh_faces(w);
     return un_walls_part(w);
 }
 

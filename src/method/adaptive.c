@@ -9,7 +9,16 @@
 un_status un_adaptive_move_walls(un_adaptive *a, double dt)
 {
     UN_TRY(un_core_move_bodies(&a->core, dt));
-    if (!a->core.bodies->moving) return UN_OK;
+    if (!a->core.bodies->scripted) return UN_OK;
+    UN_TRY(un_tet_walls_move(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
+    un_arena_reset(&a->core.arena);
+    return UN_OK;
+}
+
+un_status un_adaptive_move_free(un_adaptive *a, double dt)
+{
+    if (a->core.bodies->free_count == 0) return UN_OK;
+    un_core_advance_bodies(&a->core, dt);
     UN_TRY(un_tet_walls_move(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
     un_arena_reset(&a->core.arena);
     return UN_OK;

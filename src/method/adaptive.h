@@ -83,6 +83,8 @@ un_status un_adaptive_fit_surface(un_adaptive *a);
 /* ---- parts of a step (adaptive.c); numbers are lines of Algorithm 1 in [Ando13] ---- */
 
 un_status un_adaptive_move_walls(un_adaptive *a, double dt);
+/* Bodies that the liquid moves go to the end of the step, and the walls with them. */
+un_status un_adaptive_move_free(un_adaptive *a, double dt);
 /* Density and viscosity at nodes; liquid that sticks to walls has their velocity. */
 un_status un_adaptive_thicken(un_adaptive *a);
 void un_adaptive_want_divergence(un_adaptive *a, double dt);

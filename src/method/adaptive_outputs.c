@@ -10,7 +10,10 @@ void un_adaptive_first(const void *state, un_step *report)
 double un_adaptive_step_limit(void *state)
 {
     const un_adaptive *a = state;
-    return un_step_limit(a->core.def, a->mesh.tree.h, a->rate_max);
+    double rate = a->rate_max;
+    if (a->core.bodies->free_count > 0)
+        rate = fmax(rate, un_bodies_speed(a->core.bodies) / a->mesh.tree.h);
+    return un_step_limit(a->core.def, a->mesh.tree.h, rate);
 }
 
 const un_particles *un_adaptive_particles(const void *state)

@@ -24,7 +24,20 @@ void un_core_free(un_core *c)
 
 un_status un_core_move_bodies(un_core *c, double dt)
 {
-    return un_bodies_update(c->bodies, c->time, dt);
+    UN_TRY(un_bodies_update(c->bodies, c->time, dt));
+    if (c->bodies->free_count > 0)
+        un_bodies_begin(c->bodies, c->def->gravity, un_core_kick(c, dt), dt);
+    return UN_OK;
+}
+
+un_status un_core_touch_bodies(un_core *c, double dt)
+{
+    return c->bodies->free_count > 0 ? un_bodies_touch(c->bodies, dt) : UN_OK;
+}
+
+void un_core_advance_bodies(un_core *c, double dt)
+{
+    if (c->bodies->free_count > 0) un_bodies_advance(c->bodies, dt);
 }
 
 /* Without gravity hardly anything is quiet: this share of what the scene's size and pace give. */

@@ -26,8 +26,17 @@ typedef struct un_core {
 /* sampled: walls are sampled on the grid. The core must not be moved afterwards. */
 un_status un_core_init(un_core *core, un_context *ctx, const un_scene *scene, bool sampled);
 void un_core_free(un_core *core);
-/* Places the bodies for the step. */
+/* Places the bodies for the step. Those that the liquid moves stay where they are. */
 un_status un_core_move_bodies(un_core *core, double dt);
+/* The bodies that the liquid moves, for projections; NULL: none. */
+static inline un_bodies *un_core_free_bodies(const un_core *core)
+{
+    return core->bodies->free_count > 0 ? core->bodies : NULL;
+}
+/* After the projection: contacts stop them. Then, where velocities have been extended into solids,
+ * they move to the end of the step. */
+un_status un_core_touch_bodies(un_core *core, double dt);
+void un_core_advance_bodies(un_core *core, double dt);
 /* The clock goes on. */
 static inline void un_core_tick(un_core *core, double dt)
 {

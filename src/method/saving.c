@@ -93,12 +93,37 @@ static un_status load_sources(const un_state *in, un_sources *s)
     return UN_OK;
 }
 
+/* ---- bodies that the liquid moves ---- */
+
+static un_status save_bodies(un_state *out, const un_bodies *bodies)
+{
+    void *to;
+    if (bodies->free_count == 0) return UN_OK;
+    UN_TRY(un_state_add_own(out, "bodies", un_bodies_save(bodies, NULL), 8, &to));
+    un_bodies_save(bodies, to);
+    return UN_OK;
+}
+
+static un_status load_bodies(const un_state *in, un_bodies *bodies)
+{
+    const un_section *from;
+    bool sound;
+    if (bodies->free_count == 0) return UN_OK;
+    UN_TRY(un_state_array(in, "bodies", 8, &from));
+    UN_TRY(un_bodies_load(bodies, un_section_data(from), from->count, &sound));
+    if (sound) return UN_OK;
+    return un_fail(bodies->ctx, UN_ERROR_FILE,
+                   "the checkpoint has other bodies than the scene, or bodies that are nowhere; "
+                   "resume from an earlier one with --from-frame");
+}
+
 /* ---- time, walls, sources ---- */
 
 /* The solids are placed again for the step that placed them last. */
 un_status un_core_save(const un_core *c, un_state *out)
 {
     UN_TRY(save_sources(out, &c->sources));
+    UN_TRY(save_bodies(out, c->bodies));
     UN_TRY(un_state_add_number(out, "walls.time", c->bodies->time));
     UN_TRY(un_state_add_number(out, "walls.dt", c->bodies->dt));
     UN_TRY(un_state_add_number(out, "time", c->time));
@@ -117,6 +142,7 @@ un_status un_core_load(un_core *c, const un_state *in)
     UN_TRY(un_state_number(in, "walls.time", &time));
     UN_TRY(un_state_number(in, "walls.dt", &dt));
     UN_TRY(un_bodies_update(c->bodies, time, dt));
+    UN_TRY(load_bodies(in, c->bodies));
     return load_sources(in, &c->sources);
 }
 

@@ -126,6 +126,7 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
                             .before = before,
                             .let_go = un_core_let_go(&a->core, dt),
                             .lightness = a->thick.mix.lightness,
+                            .bodies = un_core_free_bodies(&a->core),
                             .dt = un_core_kick(&a->core, dt),
                             .density = def->fluid.density,
                             .tolerance = def->solver.tolerance,
@@ -215,8 +216,11 @@ static un_status step(void *state, double dt, un_step *report)
     if (a->thick.any) /* [Batty11], and 11 again */
         UN_TRY(apply_viscosity(s, dt, &projection, &report->viscous_iterations));
     un_stage_end(report, STAGE_VISCOSITY, &clock);
-    UN_TRY(extend(a, dt)); /* 10 extrapolate outside the liquid */
+    UN_TRY(un_core_touch_bodies(&a->core, dt)); /* contacts of bodies that the liquid moves */
+    UN_TRY(extend(a, dt));                      /* 10 extrapolate outside the liquid */
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
+    UN_TRY(un_adaptive_move_free(a, dt));
+    un_stage_end(report, STAGE_WALLS, &clock);
     to_particles(s, dt); /* 12 update particle velocities */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
     UN_TRY(un_adaptive_even_sheets(a, dt));
@@ -297,21 +301,25 @@ static un_status save(const void *state, un_state *out)
     return un_adaptive_save(&((const un_tet *)state)->a, out);
 }
 
-const un_method un_method_tet = {
-    .traits = {.name = "tet", .particles = true, .adaptive = true, .viscous = true, .mixed = true},
-    .stages = stages,
-    .create = create,
-    .destroy = destroy,
-    .first = un_adaptive_first,
-    .step_limit = un_adaptive_step_limit,
-    .step = step,
-    .particles = un_adaptive_particles,
-    .bodies = un_adaptive_bodies,
-    .depth = un_adaptive_depth,
-    .surface = un_adaptive_surface,
-    .cells = un_adaptive_cells,
-    .probe = un_adaptive_probe,
-    .estimate = un_adaptive_estimate,
-    .bytes = un_adaptive_bytes,
-    .save = save,
-    .load = load};
+const un_method un_method_tet = {.traits = {.name = "tet",
+                                            .particles = true,
+                                            .adaptive = true,
+                                            .viscous = true,
+                                            .mixed = true,
+                                            .bodies = true},
+                                 .stages = stages,
+                                 .create = create,
+                                 .destroy = destroy,
+                                 .first = un_adaptive_first,
+                                 .step_limit = un_adaptive_step_limit,
+                                 .step = step,
+                                 .particles = un_adaptive_particles,
+                                 .bodies = un_adaptive_bodies,
+                                 .depth = un_adaptive_depth,
+                                 .surface = un_adaptive_surface,
+                                 .cells = un_adaptive_cells,
+                                 .probe = un_adaptive_probe,
+                                 .estimate = un_adaptive_estimate,
+                                 .bytes = un_adaptive_bytes,
+                                 .save = save,
+                                 .load = load};

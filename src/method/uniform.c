@@ -50,7 +50,10 @@ static un_status step(void *state, double dt, un_step *report)
 
     bool parted = s->core.walls->parted;
     UN_TRY(un_core_move_bodies(&s->core, dt)); /* 1 move the solids */
-    UN_TRY(parted ? un_walls_find_velocities(s->core.walls) : un_walls_update(s->core.walls));
+    if (parted)
+        UN_TRY(un_walls_refresh_velocities(s->core.walls));
+    else if (s->core.bodies->scripted)
+        UN_TRY(un_walls_update(s->core.walls));
     un_stage_end(report, STAGE_WALLS, &clock);
     /* 2 spread the particles */
     UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &s->particles, s->bins, s->phi,
@@ -60,15 +63,18 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_uniform_to_grid(s, dt)); /* 3 velocities, gravity */
     un_stage_end(report, STAGE_TO_GRID, &clock);
     UN_TRY(un_uniform_project(s, dt, &projection)); /* 4 pressure */
+    UN_TRY(un_core_touch_bodies(&s->core, dt));
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_uniform_extend(s, dt)); /* 5 beyond the surface */
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
+    UN_TRY(un_uniform_move_free(s, dt)); /* bodies that the liquid moves */
+    un_stage_end(report, STAGE_WALLS, &clock);
     un_uniform_to_particles(s, dt); /* 6 FLIP update */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
     UN_TRY(un_uniform_even_sheets(s, dt));
     un_stage_end(report, STAGE_SHEETS, &clock);
     un_advect_particles(s->core.ctx, &s->particles, s->u, s->core.walls, s->core.def->gravity,
-                        dt); /* 7 move */
+                        dt);                            /* 7 move */
     if (parted) UN_TRY(un_walls_update(s->core.walls)); /* 1, second half */
     un_stage_end(report, STAGE_ADVECT, &clock);
     un_core_tick(&s->core, dt);
@@ -90,7 +96,9 @@ static un_status step(void *state, double dt, un_step *report)
 static double step_limit(void *state)
 {
     const un_uniform *s = state;
-    return un_step_limit(s->core.def, s->core.grid.h, s->max_speed / s->core.grid.h);
+    double speed = s->max_speed;
+    if (s->core.bodies->free_count > 0) speed = fmax(speed, un_bodies_speed(s->core.bodies));
+    return un_step_limit(s->core.def, s->core.grid.h, speed / s->core.grid.h);
 }
 
 static const un_bodies *bodies(const void *state)
@@ -197,18 +205,19 @@ static void first(const void *state, un_step *report)
     *report = ((const un_uniform *)state)->core.last;
 }
 
-const un_method un_method_uniform = {.traits = {.name = "uniform", .particles = true, .tension = true, .flat = true},
-                                     .stages = stages,
-                                     .create = create,
-                                     .destroy = destroy,
-                                     .first = first,
-                                     .step_limit = step_limit,
-                                     .step = step,
-                                     .particles = particles,
-                                     .bodies = bodies,
-                                     .surface = un_uniform_surface,
-                                     .cells = un_uniform_cells,
-                                     .probe = un_uniform_probe,
-                                     .estimate = un_uniform_estimate,
-                                     .save = un_uniform_save,
-                                     .load = un_uniform_load};
+const un_method un_method_uniform = {
+    .traits = {.name = "uniform", .particles = true, .tension = true, .bodies = true, .flat = true},
+    .stages = stages,
+    .create = create,
+    .destroy = destroy,
+    .first = first,
+    .step_limit = step_limit,
+    .step = step,
+    .particles = particles,
+    .bodies = bodies,
+    .surface = un_uniform_surface,
+    .cells = un_uniform_cells,
+    .probe = un_uniform_probe,
+    .estimate = un_uniform_estimate,
+    .save = un_uniform_save,
+    .load = un_uniform_load};

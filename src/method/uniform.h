@@ -36,6 +36,8 @@ un_status un_uniform_level_set(un_uniform *s);
 un_status un_uniform_to_grid(un_uniform *s, double dt);
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
 un_status un_uniform_extend(un_uniform *s, double dt);
+/* Bodies that the liquid moves go to the end of the step, and the walls with them. */
+un_status un_uniform_move_free(un_uniform *s, double dt);
 void un_uniform_to_particles(un_uniform *s, double dt);
 un_status un_uniform_even_sheets(un_uniform *s, double dt);
 

@@ -79,7 +79,8 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .expansion = un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
                         .pace = s->core.pace,
                         .colour = s->colour,
-                        .inflow = &s->inflow};
+                        .inflow = &s->inflow,
+                        .bodies = un_core_free_bodies(&s->core)};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
     s->inflow.count = 0;
     un_arena_reset(&s->core.arena);
@@ -98,6 +99,13 @@ un_status un_uniform_extend(un_uniform *s, double dt)
     un_pressure_constrain(s->core.ctx, s->u_old, s->known, &s->core.grid, s->core.walls);
     un_pressure_friction(s->core.ctx, s->u, &s->core.grid, s->core.walls, dt);
     return UN_OK;
+}
+
+un_status un_uniform_move_free(un_uniform *s, double dt)
+{
+    if (s->core.bodies->free_count == 0) return UN_OK;
+    un_core_advance_bodies(&s->core, dt);
+    return s->core.walls->parted ? UN_OK : un_walls_update(s->core.walls);
 }
 
 void un_uniform_to_particles(un_uniform *s, double dt)

@@ -260,7 +260,7 @@ un_status un_motion_pose(const un_motion *m, int32_t solid, int32_t frame, un_po
                        m->path, frame, t);
     const double *place = m->place[(int64_t)lo * m->moving_count + m->slot[solid]];
     *pose = un_pose_of_quaternion(place + 3, un_v3(0, 0, 0));
-    un_vec3 centre = un_body_reference(m->scene->def.solids[solid].shape);
+    un_vec3 centre = un_body_reference(&m->scene->def.solids[solid]);
     pose->translation = un_sub(un_v3(place[0], place[1], place[2]), un_pose_rotate(pose, centre));
     return UN_OK;
 }

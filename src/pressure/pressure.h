@@ -13,6 +13,24 @@ un_status un_pressure_configure(un_solver *solver, const un_scene_def *def);
 /* p += more. */
 void un_pressure_add(un_context *ctx, double *p, const double *more, int64_t count);
 
+/* Bodies that the liquid moves, as columns of the system (coupling.c). */
+typedef struct un_coupled_body {
+    int32_t body, first_row, row_count, first_column, column_count;
+    double factor[6][6]; /* L with L L^T the inverse of its mass */
+} un_coupled_body;
+typedef struct un_coupling {
+    un_columns columns; /* count 0: nothing is coupled */
+    un_coupled_body *body;
+    int32_t body_count;
+    double unit;       /* N s in a row for an x of 1 */
+    int32_t *body_row; /* by body: the rows it pushes on, */
+    double (*push)[6]; /* and how */
+    int32_t *first, *row;
+    double *val, *set_val;
+    double *together; /* by row: C C^T x */
+    size_t capacity[8];
+} un_coupling;
+
 /* The system of a projection. Its unknowns sit at some of a mesh's places: cells of the grid, nodes
  * or tets. Memory is kept from step to step. */
 typedef struct un_pressure {
@@ -26,6 +44,7 @@ typedef struct un_pressure {
     uint8_t *free;
     int32_t free_count, solve_count; /* of the last projection; solve_count: solves that it took */
     double *set_val, *set_rhs;       /* the system without them; NULL until there are any */
+    un_coupling coupling;
     /* on the grid only: */
     const un_grid *grid;
     double *p; /* at cells, Pa; the guess for the next step, zero outside the liquid */
@@ -47,7 +66,7 @@ typedef struct un_projection {
     double *const *u;      /* face velocities, changed in place */
     uint8_t *const *known; /* set to 1 at faces the projection has made valid, 0 elsewhere */
     const float *phi;      /* at cells; liquid where negative */
-    const un_walls *walls;
+    un_walls *walls;       /* their velocities follow `bodies` */
     /* At cells, Pa: the surface's pressure, linear between a liquid cell and the one in the air.
      * Must be set in all liquid cells and next to them; away from the surface any smooth values
      * will do. NULL: zero */
@@ -61,6 +80,8 @@ typedef struct un_projection {
     double pace;         /* s: un_scene_pace, in which crowded liquid evens out */
     const float *colour; /* at cells: the particles' volume fraction; may be NULL */
     const un_inflow *inflow; /* cells that liquid was added to; NULL: none */
+    un_bodies *bodies; /* those of the walls: gets the pressure's impulses on bodies that the liquid
+                        * moves; NULL: there are none */
 } un_projection;
 
 typedef struct un_projection_report {
@@ -95,7 +116,7 @@ typedef struct un_tet_projection {
     un_vec3 *u;                /* at tets, changed in place */
     uint8_t *known;            /* at tets: set to 1 where the projection has made u valid, else 0 */
     const float *phi;          /* at nodes; liquid where negative */
-    const un_tet_walls *walls; /* NULL: everything is open */
+    un_tet_walls *walls;       /* NULL: everything is open; their velocities follow `bodies` */
     const un_vec3 *u_solid;    /* at tets; NULL: nothing moves */
     double *p;                 /* at nodes, Pa: the guess, then the result; 0 at air nodes */
     const double *surface;     /* at nodes, Pa: the surface's pressure, linear in each tet; as in
@@ -106,9 +127,10 @@ typedef struct un_tet_projection {
     const float *lightness;    /* at tets: `density` over the local density; NULL: 1 */
     double dt, density, tolerance;
     int32_t iteration_limit;
-    double let_go;    /* as in un_projection */
-    bool first_order; /* p = 0 at air nodes, for comparison */
-    bool by_row;      /* ghosts by row instead of eq. 12, see ghost.c; calmer where phi is noisy */
+    double let_go;     /* as in un_projection */
+    un_bodies *bodies; /* as in un_projection */
+    bool first_order;  /* p = 0 at air nodes, for comparison */
+    bool by_row;       /* ghosts by row instead of eq. 12, see ghost.c; calmer where phi is noisy */
 } un_tet_projection;
 
 typedef struct un_tet_projection_report {

@@ -21,6 +21,7 @@
  *
  * Walls push and do not pull (release.c): a cell that has let go of a wall has p = 0, and the
  * closed face between them moves as the face opposite does, but not into the wall. */
+#include "pressure/coupling.h"
 #include "pressure/crowding.h"
 #include "pressure/system.h"
 
@@ -396,13 +397,86 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     return max;
 }
 
+/* ---- bodies ---- */
+
+/* What a body's motion adds to the outflow of cell (i, j, k), as the right-hand side has it. */
+static bool push_of_cell(const un_projection *in, int32_t body, int32_t i, int32_t j, int32_t k,
+                         double push[6])
+{
+    const un_walls *w = in->walls;
+    const un_grid *g = w->grid;
+    const un_body *b = &w->bodies->body[body];
+    un_vec3 centre = un_pose_apply(&b->to, b->centre);
+    bool any = false;
+    for (int m = 0; m < 6; m++) push[m] = 0;
+    for (int side = 0; side < 2 * g->dim; side++) {
+        int axis = side / 2;
+        int32_t at[3] = {i, j, k};
+        at[axis] += side & 1;
+        double closed = 1 - open_area(w, axis, un_grid_cell(g, at[0], at[1], at[2]));
+        if (closed == 0 || un_walls_free_body(w, at[0], at[1], at[2], axis) != body) continue;
+        un_vec3 e = un_v3(axis == 0, axis == 1, axis == 2);
+        un_vec3 r = un_sub(un_grid_face_center(g, axis, at[0], at[1], at[2]), centre);
+        un_vec3 turn = un_cross(r, e);
+        double flux = (side & 1 ? g->h : -g->h) * closed;
+        push[axis] += flux;
+        push[3] += flux * turn.x;
+        push[4] += flux * turn.y;
+        push[5] += flux * turn.z;
+        any = true;
+    }
+    return any;
+}
+
+static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
+{
+    const assemble_args *s = arg;
+    const un_grid *g = s->pr->grid;
+    int32_t lo[3], n[3], count = 0;
+    un_walls_cells_around(s->in->walls, body, lo, n);
+    for (int d = 0; d < g->dim; d++) lo[d]--, n[d]++; /* both cells of the first faces */
+    for (int32_t k = lo[2]; k < lo[2] + n[2]; k++)
+        for (int32_t j = lo[1]; j < lo[1] + n[1]; j++)
+            for (int32_t i = lo[0]; i < lo[0] + n[0]; i++) {
+                int32_t r = s->pr->index[un_grid_cell(g, i, j, k)];
+                double own[6];
+                if (r < 0 || !push_of_cell(s->in, body, i, j, k, own)) continue;
+                if (row) {
+                    row[count] = r;
+                    memcpy(push[count], own, sizeof own);
+                }
+                count++;
+            }
+    return count;
+}
+
+/* Columns for the bodies, and what the surface's pressure does to them. */
+static un_status couple(un_pressure *pr, const un_projection *in)
+{
+    const un_grid *g = pr->grid;
+    assemble_args s = {.pr = pr, .in = in};
+    double unit = in->density * (g->dim == 2 ? 1 : g->h);
+    UN_TRY(un_coupling_build(pr, in->bodies, unit, body_rows, &s));
+    if (!in->surface || !un_coupling_any(pr)) return UN_OK;
+    double *given;
+    UN_ALLOC(pr->ctx, given, pr->matrix.n);
+    for (int32_t n = 0; n < pr->matrix.n; n++)
+        given[n] = in->surface[pr->place[n]] * in->kick / in->density;
+    un_coupling_push_given(pr, in->bodies, given);
+    un_free(pr->ctx, given);
+    return UN_OK;
+}
+
 un_status un_pressure_project(un_pressure *pr, const un_projection *in,
                               un_projection_report *report)
 {
     un_context *ctx = pr->ctx;
     const un_grid *g = pr->grid;
     *report = (un_projection_report){0};
+    if (in->bodies) un_walls_find_velocities(in->walls);
     UN_TRY(assemble(pr, in));
+    pr->coupling.columns.count = 0;
+    if (in->bodies) UN_TRY(couple(pr, in));
     report->cell_count = pr->matrix.n;
     un_sites sites = {
         .kind = UN_SITES_GRID, .size = {g->n[0], g->n[1], g->n[2]}, .site = pr->place};
@@ -410,6 +484,10 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     un_release release = {&s, limit_cell, in->surface ? INFINITY : 0, pr->p, in->let_go > 0};
     UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
                              &report->solve));
+    if (in->bodies && report->solve.finite) {
+        un_coupling_push(pr, in->bodies);
+        un_walls_find_velocities(in->walls);
+    }
     un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 64, update_faces, &s);
     if (pr->free_count > 0)
         un_parallel_for(ctx, pr->matrix.n, un_block_grain(pr->matrix.n), release_faces, &s);

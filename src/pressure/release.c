@@ -16,6 +16,7 @@
  *
  * Parts of the liquid that touch no air, or little, are left alone: their pressure is known up to a
  * constant only, or a bubble's would be. Where nothing lets go, one solve is all there is. */
+#include "pressure/coupling.h"
 #include "pressure/system.h"
 
 /* Solves at most; after LEAVES_MAX of them rows only join. */
@@ -46,6 +47,7 @@ static double residual(const un_pressure *pr, int64_t r, double *diagonal)
 {
     const un_csr *a = &pr->matrix;
     double sum = -pr->rhs[r];
+    if (un_coupling_any(pr)) sum += pr->coupling.together[r];
     for (int32_t k = a->row[r]; k < a->row[r + 1]; k++) {
         sum += a->val[k] * pr->x[a->col[k]];
         if (a->col[k] == r) *diagonal = a->val[k];
@@ -191,15 +193,22 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
     int32_t iterations = report->iterations;
     un_csr a = pr->matrix;
     un_system system = {.a = &a, .b = pr->rhs, .sites = sites};
+    un_columns columns = pr->coupling.columns;
+    if (un_coupling_any(pr)) system.columns = &columns;
     if (pr->free_count > 0) {
         UN_TRY(un_pressure_need_set(pr));
         un_parallel_for(pr->ctx, a.n, un_block_grain(a.n), confine, s);
         a.val = pr->set_val;
         system.b = pr->set_rhs;
+        if (un_coupling_any(pr)) {
+            UN_TRY(un_coupling_confine(pr, pr->set_rhs));
+            columns.val = pr->coupling.set_val;
+        }
     }
     pr->solve_count++;
     UN_TRY(un_solver_solve(pr->solver, &system, pr->x, tolerance, iteration_limit, report));
     report->iterations += iterations;
+    if (un_coupling_any(pr) && s->rule->on) un_coupling_find_together(pr);
     return UN_OK;
 }
 
@@ -229,6 +238,10 @@ un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double toler
     pr->solve_count = pr->free_count = 0;
     if (!rule->on) return solve_set(&s, sites, tolerance, iteration_limit, report);
     UN_TRY(un_pressure_need_free(pr));
+    if (un_coupling_any(pr)) {
+        UN_TRY(un_coupling_need_together(pr));
+        memset(pr->coupling.together, 0, (size_t)n * sizeof *pr->coupling.together);
+    }
     un_parallel_sums(pr->ctx, n, 1, recall, &s, count);
     if (count[0] > 0) {
         UN_TRY(hold_sealed(pr));

@@ -1,4 +1,5 @@
 /* The linear system of a projection: creation, destruction, memory. */
+#include "pressure/coupling.h"
 #include "pressure/system.h"
 
 un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure **pressure)
@@ -25,6 +26,7 @@ void un_pressure_destroy(un_pressure *pr)
 {
     if (!pr) return;
     un_solver_destroy(pr->solver);
+    un_coupling_free(pr->ctx, &pr->coupling);
     void *blocks[] = {pr->p,   pr->index, pr->place, pr->matrix.row, pr->matrix.col, pr->matrix.val,
                       pr->rhs, pr->x,     pr->free,  pr->set_val,    pr->set_rhs};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(pr->ctx, blocks[i]);

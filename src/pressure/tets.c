@@ -39,6 +39,7 @@
  * - Should the matrix be indefinite all the same (conjugate gradients notice; seen with phi and
  *   walls made of noise only), negative shares of the diagonal are dropped and the system is solved
  *   again: positive definite, of first order where it was indefinite. */
+#include "pressure/coupling.h"
 #include "pressure/ghost.h"
 #include "pressure/system.h"
 
@@ -347,6 +348,94 @@ static un_status assemble(args *s)
     return UN_OK;
 }
 
+/* ---- bodies ---- */
+
+/* Adds what a body's motion takes from the inflow of a row: weight times the velocity at x along a
+ * gradient. */
+static void add_push(double push[6], un_vec3 gradient, un_vec3 arm, double weight)
+{
+    un_vec3 turn = un_cross(arm, gradient);
+    const double sum[6] = {gradient.x, gradient.y, gradient.z, turn.x, turn.y, turn.z};
+    for (int m = 0; m < 6; m++) push[m] -= weight * sum[m];
+}
+
+/* The middle of the body's part around a node; false: it is not there. */
+static bool find_beside(const args *s, int64_t n, int32_t body, un_vec3 *middle)
+{
+    const un_tets *m = s->mesh;
+    un_vec3 sum = {0, 0, 0};
+    double total = 0;
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4;
+        if (un_tet_walls_free_body(s->in->walls, t) != body) continue;
+        double w = un_tets_volume(m, t) * (1 - open_share(s, t));
+        sum = un_mad(sum, un_tets_center(m, t), w);
+        total += w;
+    }
+    *middle = un_scale(sum, total > 0 ? 1 / total : 0);
+    return total > 0;
+}
+
+/* As inflow has it. */
+static bool push_of_node(const args *s, int64_t n, int32_t body, un_vec3 centre, double push[6])
+{
+    const un_tets *m = s->mesh;
+    bool part = m->parted && m->side[n] <= 0, any = false;
+    un_vec3 beside = {0, 0, 0};
+    for (int i = 0; i < 6; i++) push[i] = 0;
+    if (part && !find_beside(s, n, body, &beside)) return false;
+    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
+        int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
+        double share = open_share(s, t);
+        if (!part && (share >= 1 || un_tet_walls_free_body(s->in->walls, t) != body)) continue;
+        const un_tet_shape *shape = un_tets_shape(m, t);
+        double h = s->size[m->level[t]], area = shape->volume * h * h;
+        un_vec3 g = un_v3(shape->gradient[i][0], shape->gradient[i][1], shape->gradient[i][2]);
+        un_vec3 at = part ? beside : un_tets_center(m, t);
+        add_push(push, g, un_sub(at, centre), area * (part ? -share : 1 - share));
+        any = true;
+    }
+    return any;
+}
+
+static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
+{
+    const args *s = arg;
+    const un_pressure *pr = s->pr;
+    const un_body *b = &s->in->bodies->body[body];
+    un_vec3 centre = un_pose_apply(&b->to, b->centre);
+    int32_t count = 0;
+    for (int32_t r = 0; r < pr->matrix.n; r++) {
+        int32_t n = pr->place[r];
+        double reach = 2 * s->size[s->mesh->node_level[n]], own[6];
+        if (un_body_box_distance(b, s->mesh->x[n]) > reach) continue;
+        if (!push_of_node(s, n, body, centre, own)) continue;
+        if (row) {
+            row[count] = r;
+            memcpy(push[count], own, sizeof own);
+        }
+        count++;
+    }
+    return count;
+}
+
+static un_status couple(args *s)
+{
+    un_pressure *pr = s->pr;
+    const un_tet_projection *in = s->in;
+    pr->coupling.columns.count = 0;
+    if (!in->bodies) return UN_OK;
+    UN_TRY(un_coupling_build(pr, in->bodies, in->density, body_rows, s));
+    if (!in->surface || !un_coupling_any(pr)) return UN_OK;
+    double *given;
+    UN_ALLOC(pr->ctx, given, pr->matrix.n);
+    for (int32_t r = 0; r < pr->matrix.n; r++)
+        given[r] = in->surface[pr->place[r]] * in->dt / in->density;
+    un_coupling_push_given(pr, in->bodies, given);
+    un_free(pr->ctx, given);
+    return UN_OK;
+}
+
 /* ---- velocity update ---- */
 
 /* Applies the surface's pressure to the tets of the liquid. */
@@ -452,7 +541,9 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
     UN_TRY(choose_unknowns(&s, arena, report));
     if (in->surface)
         un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), push_tets, &s);
+    if (in->bodies) un_tet_walls_find_velocities(in->walls);
     UN_TRY(assemble(&s));
+    UN_TRY(couple(&s));
     const un_octree *tree = mesh->tree;
     /* Copies of nodes have no place of their own in the lattice. */
     un_sites sites = {.kind = mesh->parted ? UN_SITES_NONE : UN_SITES_BCC,
@@ -470,10 +561,15 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
         int32_t iterations = report->solve.iterations;
         report->cautious = true;
         s.mode |= UN_GHOST_CAUTIOUS;
+        if (in->bodies) un_tet_walls_find_velocities(in->walls);
         UN_TRY(assemble(&s));
         UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
                                  &report->solve));
         report->solve.iterations += iterations;
+    }
+    if (in->bodies && report->solve.finite) {
+        un_coupling_push(pr, in->bodies);
+        un_tet_walls_find_velocities(in->walls);
     }
     un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), update_tets, &s);
     un_parallel_for(ctx, mesh->node_count, un_block_grain(mesh->node_count), store_pressure, &s);

@@ -184,6 +184,14 @@ static void add_solids(lines *out)
             (unsigned long long)shape_hash(out, s->shape));
         add(out, "the motion of %s=#%016llx\n", s->label,
             s->moves ? (unsigned long long)pose_hash(out, i) : 0);
+        if (s->density > 0) {
+            const double values[] = {s->density,    s->velocity.x,  s->velocity.y,
+                                     s->velocity.z, s->spin.x,      s->spin.y,
+                                     s->spin.z,     s->restitution, s->grip,
+                                     s->hold};
+            add(out, "density, velocity, spin, restitution, friction and hold of ");
+            add_numbers(out, s->label, values, sizeof values / sizeof *values);
+        }
         /* Heading of columns in bodies.csv. Checkpoints of earlier versions have no names. */
         moving += s->moves;
         snprintf(usual, sizeof usual, UN_BODY_NAME, moving);

@@ -184,6 +184,10 @@ typedef struct un_node {
     int32_t depth;
     double cost; /* leaves below, counted each time they are reached */
     bool has_velocity, has_pose, has_friction, has_slip, has_contact_angle;
+    bool has_body; /* any of the next: density 0: none */
+    un_vec3 spin;
+    double density, restitution;
+    uint32_t hold;
     bool has_bounds; /* of a field: from a to b */
     bool flat;       /* a and b are {x, y} */
     un_vec3 velocity;
@@ -203,6 +207,12 @@ typedef struct un_probe_value {
     bool named;
     un_probe probe;
 } un_probe_value;
+
+/* Bodies that the liquid moves (body.c): reads what the table at 1 says, takes it over when the
+ * method and the shape are known, and checks where they start. */
+void un_read_body(const un_place *place, un_node *node);
+void un_take_body(const un_place *own, const un_scene *scene, un_solid *solid, const un_node *node);
+void un_check_bodies(lua_State *L, const un_scene *scene);
 
 void un_values_open(lua_State *L);
 /* User value of each: the table it was made from, if it was. */

@@ -238,12 +238,13 @@ static void read_liquid(un_place *place, int t, un_scene *scene)
         if (node->kind == UN_NODE_SOLID)
             un_place_fail(place, number, "is a solid; move it to solids");
         if (node->has_pose || node->has_friction || node->has_slip || node->has_contact_angle ||
-            *node->name || *node->material)
+            node->has_body || *node->name || *node->material)
             un_place_fail(place, number, "has %s, which is for solids; remove it",
                           node->has_pose            ? "a pose"
                           : node->has_friction      ? "friction"
                           : node->has_slip          ? "slip"
                           : node->has_contact_angle ? "a contact angle"
+                          : node->has_body          ? "a density, spin, restitution or hold"
                           : *node->name             ? "a name"
                                                     : "a material");
         if (node->has_velocity)
@@ -327,8 +328,9 @@ static void read_solids(un_place *place, int t, un_scene *scene)
                  *node->material ? node->material : "matte");
         un_place own = {.L = L, .root = node->head.kind, .line = node->head.line};
         check_in_plane(&own, "velocity", def, node->velocity);
+        un_take_body(&own, scene, solid, node);
         solid->pose = -1;
-        solid->moves = node->has_pose || un_length(node->velocity) > 0;
+        solid->moves = node->has_pose || solid->density > 0 || un_length(node->velocity) > 0;
         moving += solid->moves;
         name_solid(place, def, i, node->name, moving);
         if (node->has_pose) {
@@ -338,6 +340,7 @@ static void read_solids(un_place *place, int t, un_scene *scene)
         def->solid_count = i + 1;
         lua_pop(L, 1);
     }
+    un_check_bodies(L, scene);
     un_close_table(place, list);
 }
 

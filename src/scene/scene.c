@@ -415,6 +415,7 @@ un_status un_scene_pose(const un_scene *scene, int32_t solid, double t, un_pose 
     UN_ASSERT(solid >= 0 && solid < scene->def.solid_count);
     const un_solid *s = &scene->def.solids[solid];
     *pose = un_pose_identity();
+    if (s->density > 0) return UN_OK; /* where it starts; the rest is the liquid's to say */
     if (s->pose < 0) {
         pose->translation = un_scale(s->velocity, t);
         return UN_OK;

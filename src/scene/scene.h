@@ -39,6 +39,13 @@ typedef struct un_solid {
     double contact_angle; /* degrees, in the liquid, where there is surface tension */
     un_vec3 velocity;     /* m/s, constant; used if there is no pose function */
     int32_t pose;         /* reference of the pose function in the sandbox, -1 none */
+    double density;       /* kg/m3 of a body that the liquid moves; 0: it moves as the scene says */
+    un_vec3 spin;         /* rad/s, at first; of such bodies, as is velocity */
+    double restitution;   /* of contacts: 0 .. 1 */
+    double grip;          /* friction of contacts; -1: that of the other body alone */
+    un_shape_sums sums;   /* of the shape, where there is a density */
+    uint32_t hold;        /* bits 0 to 2: axes that it does not move along; 3 to 5: turn about */
+    int32_t line;         /* in the file */
     bool moves;
     char material[8]; /* how it looks: matte, glass */
 } un_solid;

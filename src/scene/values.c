@@ -12,7 +12,8 @@
 #define COST_MAX 100000
 
 #define SOLID_KEYS                                                                                 \
-    "velocity", "pose", "friction", "slip", "contact_angle", "density", "name", "material"
+    "velocity", "pose", "friction", "slip", "contact_angle", "density", "spin", "restitution",     \
+        "hold", "name", "material"
 
 un_value *un_value_at(lua_State *L, int index)
 {
@@ -123,10 +124,7 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
         un_read_number(place, 1, "contact_angle", UN_CONTACT_RANGE, &node->contact_angle);
     read_name(place, node->name, sizeof node->name);
     un_read_word(place, 1, "material", materials, NULL, node->material, sizeof node->material);
-    if (un_get_field(place, 1, "density"))
-        un_place_fail(place, "density",
-                      "(a body moved by the liquid) is not available in this version; use velocity "
-                      "or pose");
+    un_read_body(place, node);
     if (un_get_field(place, 1, "pose")) {
         if (!lua_isfunction(L, -1))
             un_place_fail(
@@ -311,12 +309,12 @@ static const un_node *check_part(const un_place *place, int index, const char *w
                       un_describe(L, index).text);
     const un_node *part = (const un_node *)value;
     if (part->kind == UN_NODE_SOLID || part->has_velocity || part->has_pose || part->has_friction ||
-        part->has_slip || part->has_contact_angle || *part->material)
-        un_place_fail(place, NULL,
-                      "cannot hold %s with velocity, pose, friction, slip, contact_angle or "
-                      "material of its own; "
-                      "give them to the whole",
-                      un_describe(L, index).text);
+        part->has_slip || part->has_contact_angle || part->has_body || *part->material)
+        un_place_fail(
+            place, NULL,
+            "cannot hold %s with velocity, pose, friction, slip, contact_angle, density or "
+            "material of its own; give them to the whole",
+            un_describe(L, index).text);
     return part;
 }
 

@@ -230,7 +230,7 @@ static un_status add_solid(description *d, int32_t s)
     un_body_mesh_free(ctx, &mesh);
     UN_TRY(status);
     if (solid->moves) {
-        un_vec3 centre = un_body_reference(solid->shape);
+        un_vec3 centre = un_body_reference(solid);
         un_text_add(t, ",\"body\":\"%s\",\"centre\":[%.9g,%.9g,%.9g]", solid->name, centre.x,
                     centre.y, centre.z);
         if (d->pose_count > 0) UN_TRY(add_poses(d, s));

@@ -1,0 +1,207 @@
+/* Bodies that the liquid moves, in the pressure system [Batty, Bertails & Bridson 2007].
+ *
+ * J_c U is what flows out of row c because a body moves with U, its velocity and its spin; by the
+ * same numbers the pressure pushes the body:
+ *
+ *     A q = b - J U,   U = U* + unit M^-1 J^T q   =>   (A + unit J M^-1 J^T) q = b - J U*
+ *
+ * with q = p dt / rho, and `unit` what makes an impulse of q J. With M^-1 = L L^T the columns are
+ * C = sqrt(unit) J L: as many as the body has free motions, never multiplied out
+ * (linalg/columns.c). Liquid and bodies get opposite impulses, so that their momentum together does
+ * not change. */
+#include "pressure/coupling.h"
+
+#include "pressure/system.h"
+
+/* L of a body, by rows: along the axes, then about them. */
+static void find_factor(double l[6][6], const un_inverse_mass *m)
+{
+    memset(l, 0, 36 * sizeof(double));
+    for (int i = 0; i < 3; i++) l[i][i] = sqrt(m->along[i]);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j <= i; j++) {
+            double sum = m->about[i][j];
+            for (int k = 0; k < j; k++) sum -= l[3 + i][3 + k] * l[3 + j][3 + k];
+            if (i == j)
+                l[3 + i][3 + i] = sum > 0 ? sqrt(sum) : 0;
+            else
+                l[3 + i][3 + j] = l[3 + j][3 + j] > 0 ? sum / l[3 + j][3 + j] : 0;
+        }
+}
+
+static bool is_free_motion(const un_coupled_body *b, int k)
+{
+    return b->factor[k][k] > 0;
+}
+
+typedef struct build_args {
+    un_pressure *pr;
+    un_coupling *c;
+    un_coupling_rows *rows;
+    const void *arg;
+} build_args;
+
+static void count_rows(void *arg, int64_t begin, int64_t end)
+{
+    build_args *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        un_coupled_body *b = &s->c->body[i];
+        b->row_count = s->rows(s->arg, b->body, NULL, NULL);
+    }
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    build_args *s = arg;
+    un_coupling *c = s->c;
+    for (int64_t i = begin; i < end; i++) {
+        const un_coupled_body *b = &c->body[i];
+        double(*push)[6] = c->push + b->first_row;
+        int32_t *row = c->body_row + b->first_row;
+        if (b->row_count == 0) continue;
+        s->rows(s->arg, b->body, row, push);
+        for (int k = 0, column = b->first_column; k < 6; k++) {
+            if (!is_free_motion(b, k)) continue;
+            int32_t at = c->first[column++];
+            for (int32_t r = 0; r < b->row_count; r++) {
+                double sum = 0;
+                for (int m = 0; m < 6; m++) sum += push[r][m] * b->factor[m][k];
+                c->row[at + r] = row[r];
+                c->val[at + r] = sqrt(c->unit) * sum;
+            }
+        }
+    }
+}
+
+enum { BODY, BODY_ROW, PUSH, FIRST, ROW, VAL, SET_VAL, TOGETHER };
+#define NEED(array, which, count)                                                                  \
+    UN_TRY(un_array_need(pr->ctx, (void **)&(array), &c->capacity[which], (size_t)(count) + 1,     \
+                         sizeof *(array)))
+
+un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double unit, un_coupling_rows *rows,
+                            const void *arg)
+{
+    un_coupling *c = &pr->coupling;
+    build_args s = {pr, c, rows, arg};
+    int32_t bodies_used = 0;
+    int64_t body_rows = 0, entries = 0, columns = 0;
+    c->columns = (un_columns){0};
+    c->body_count = 0;
+    c->unit = unit;
+    NEED(c->body, BODY, bodies->free_count);
+    for (int32_t b = 0; b < bodies->count; b++) {
+        if (!bodies->body[b].free) continue;
+        un_coupled_body *to = &c->body[bodies_used++];
+        *to = (un_coupled_body){.body = b};
+        find_factor(to->factor, &bodies->body[b].inverse);
+    }
+    un_parallel_for(pr->ctx, bodies_used, 1, count_rows, &s);
+    for (int32_t i = 0; i < bodies_used; i++) {
+        un_coupled_body *b = &c->body[i];
+        b->first_row = (int32_t)body_rows;
+        b->first_column = (int32_t)columns;
+        body_rows += b->row_count;
+        for (int k = 0; k < 6 && b->row_count > 0; k++) b->column_count += is_free_motion(b, k);
+        columns += b->column_count;
+        entries += (int64_t)b->column_count * b->row_count;
+    }
+    if (entries > INT32_MAX)
+        return un_fail(pr->ctx, UN_ERROR_MEMORY,
+                       "the bodies touch too many cells for one pressure system; lower "
+                       "detail.finest");
+    NEED(c->body_row, BODY_ROW, body_rows);
+    NEED(c->push, PUSH, body_rows);
+    NEED(c->first, FIRST, columns);
+    NEED(c->row, ROW, entries);
+    NEED(c->val, VAL, entries);
+    c->first[0] = 0;
+    for (int32_t i = 0, k = 0; i < bodies_used; i++)
+        for (int m = 0; m < c->body[i].column_count; m++, k++)
+            c->first[k + 1] = c->first[k] + c->body[i].row_count;
+    c->body_count = bodies_used;
+    un_parallel_for(pr->ctx, bodies_used, 1, fill_rows, &s);
+    c->columns = (un_columns){(int32_t)columns, c->first, c->row, c->val};
+    return UN_OK;
+}
+
+static double dot(const un_coupling *c, int32_t k, const double *x)
+{
+    double sum = 0;
+    for (int32_t e = c->first[k]; e < c->first[k + 1]; e++) sum += c->val[e] * x[c->row[e]];
+    return sum;
+}
+
+un_status un_coupling_confine(un_pressure *pr, double *rhs)
+{
+    un_coupling *c = &pr->coupling;
+    int32_t entries = c->first[c->columns.count];
+    NEED(c->set_val, SET_VAL, entries);
+    for (int32_t e = 0; e < entries; e++)
+        c->set_val[e] = un_pressure_is_free(pr, c->row[e]) ? 0 : c->val[e];
+    for (int32_t k = 0; k < c->columns.count; k++) {
+        double given = 0;
+        for (int32_t e = c->first[k]; e < c->first[k + 1]; e++)
+            if (un_pressure_is_free(pr, c->row[e])) given += c->val[e] * pr->x[c->row[e]];
+        for (int32_t e = c->first[k]; e < c->first[k + 1] && given != 0; e++)
+            rhs[c->row[e]] -= c->set_val[e] * given;
+    }
+    return UN_OK;
+}
+
+void un_coupling_find_together(un_pressure *pr)
+{
+    un_coupling *c = &pr->coupling;
+    memset(c->together, 0, (size_t)pr->matrix.n * sizeof *c->together);
+    for (int32_t k = 0; k < c->columns.count; k++) {
+        double t = dot(c, k, pr->x);
+        for (int32_t e = c->first[k]; e < c->first[k + 1]; e++)
+            c->together[c->row[e]] += c->val[e] * t;
+    }
+}
+
+un_status un_coupling_need_together(un_pressure *pr)
+{
+    un_coupling *c = &pr->coupling;
+    NEED(c->together, TOGETHER, pr->matrix.n);
+    return UN_OK;
+}
+
+/* U += sqrt(unit) L C^T q */
+static void push(const un_coupling *c, un_bodies *bodies, const double *q)
+{
+    for (int32_t i = 0; i < c->body_count; i++) {
+        const un_coupled_body *b = &c->body[i];
+        double u[6] = {0};
+        if (b->column_count == 0) continue;
+        for (int k = 0, column = b->first_column; k < 6; k++) {
+            if (!is_free_motion(b, k)) continue;
+            double t = sqrt(c->unit) * dot(c, column++, q);
+            for (int m = 0; m < 6; m++) u[m] += b->factor[m][k] * t;
+        }
+        un_body *body = &bodies->body[b->body];
+        body->velocity = un_add(body->velocity, un_v3(u[0], u[1], u[2]));
+        body->spin = un_add(body->spin, un_v3(u[3], u[4], u[5]));
+    }
+}
+
+void un_coupling_push(un_pressure *pr, un_bodies *bodies)
+{
+    push(&pr->coupling, bodies, pr->x);
+}
+
+void un_coupling_push_given(un_pressure *pr, un_bodies *bodies, const double *q)
+{
+    un_coupling *c = &pr->coupling;
+    for (int32_t k = 0; k < c->columns.count; k++) {
+        double t = dot(c, k, q);
+        for (int32_t e = c->first[k]; e < c->first[k + 1]; e++) pr->rhs[c->row[e]] -= c->val[e] * t;
+    }
+    push(c, bodies, q);
+}
+
+void un_coupling_free(un_context *ctx, un_coupling *c)
+{
+    void *blocks[] = {c->body, c->body_row, c->push,    c->first,
+                      c->row,  c->val,      c->set_val, c->together};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
+}

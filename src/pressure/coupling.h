@@ -1,0 +1,29 @@
+/* Bodies in the linear system of a projection; only src/pressure includes this. */
+#ifndef UN_PRESSURE_COUPLING_H
+#define UN_PRESSURE_COUPLING_H
+
+#include "pressure/pressure.h"
+
+/* The rows that a body pushes on, ascending, and how much it adds to what flows out of each, by its
+ * velocity along x, y, z and its spin about them. row NULL: only counts them. */
+typedef int32_t un_coupling_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6]);
+
+/* Builds the columns. unit: N s in a row for an x of 1. */
+un_status un_coupling_build(un_pressure *pressure, un_bodies *bodies, double unit,
+                            un_coupling_rows *rows, const void *arg);
+static inline bool un_coupling_any(const un_pressure *pressure)
+{
+    return pressure->coupling.columns.count > 0;
+}
+/* Without the rows that have let go, whose x is given; what they push is moved into rhs. */
+un_status un_coupling_confine(un_pressure *pressure, double *rhs);
+un_status un_coupling_need_together(un_pressure *pressure);
+/* C C^T x by row, into coupling.together. */
+void un_coupling_find_together(un_pressure *pressure);
+/* Gives the bodies the impulse of x, or of a pressure q by row; what q does to the velocity is
+ * taken from the right-hand side. */
+void un_coupling_push(un_pressure *pressure, un_bodies *bodies);
+void un_coupling_push_given(un_pressure *pressure, un_bodies *bodies, const double *q);
+void un_coupling_free(un_context *ctx, un_coupling *coupling);
+
+#endif
