@@ -18,16 +18,16 @@
  * the domain in a tenth of a pace still loses it within a thickness or two. Along it, flow below
  * the reach is real more often. */
 #define ACROSS_RATE 200.0
-#define ALONG_RATE 20.0
+#define ALONG_RATE 40.0
 #define FLATTEN_RATE 40.0
 #define SPREAD_RATE 60.0
 /* d0 in spacings: between pairs, and where one of them is at a rim, which must not creep outwards.
  * An even layer of discs has 1.075. */
-#define SPREAD_SHEET 1.25
+#define SPREAD_SHEET 1.5
 #define SPREAD_RIM 0.9
 #define SPREAD_LINE 1.0
 /* Most that pairs may share in a step: more would overshoot. */
-#define SPREAD_MOST 0.4
+#define SPREAD_MOST 0.5
 /* A particle moves at most this far in a step, in radii, and in ways travelled, so that liquid at
  * rest stays there (correct_sized.c). */
 #define MOVE_MAX 0.4

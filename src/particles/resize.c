@@ -26,8 +26,9 @@
  *
  * Sheets and threads thinner than a cell (sheets.c) split where their particles lie more than
  * SHEET_SPLIT diameters apart, along the sheet to where it is emptiest, or along the thread, and
- * merge only below SHEET_MERGE. Halving a disc brings the ratio to 0.89 of what it was, halving a
- * piece of thread to 0.63: a half is far from merging here, too.
+ * merge only below SHEET_MERGE; THREAD_SPLIT and THREAD_MERGE are the same for threads. Halving
+ * brings the ratio to 0.89 of what it was in a sheet and to 0.63 in a thread: a half is far from
+ * merging here, too.
  *
  * Merging keeps volume, momentum and centre of mass. Volumes are single precision: the rounding
  * error of one merged particle is carried to the next. */
@@ -54,11 +55,12 @@
 
 /* Spacing over diameter above which particles of a sheet and of a thread split, and up to which
  * they merge; they get no smaller than this share of the finest. */
-#define SHEET_SPLIT 1.36
+#define SHEET_SPLIT 1.5
 #define SHEET_MERGE 0.8
-#define THREAD_SPLIT 1.4
+#define THREAD_SPLIT 1.15
 #define THREAD_MERGE 0.35
-#define SHEET_LEAST 0.3
+#define SHEET_LEAST 0.45
+#define THREAD_LEAST 0.06
 /* Distance of the halves from the middle, in spacings. */
 #define SHEET_STEP 0.3
 #define SHEET_AXES 12
@@ -91,19 +93,20 @@ static double wanted_volume(const un_resize_def *def, double size)
 }
 
 /* True if particle i lies in a sheet or a thread with more than the given spacing over diameter,
- * and has at least this share of the finest volume. */
-static bool is_spread(const resize_args *a, int64_t i, double sheet, double thread, double share)
+ * and has at least `parts` times the least volume there. */
+static bool is_spread(const resize_args *a, int64_t i, double sheet, double thread, double parts)
 {
     const un_sheets *s = a->def->sheets;
     if (!s || s->gap[i] == 0) return false;
-    if ((double)a->particles->volume[i] < share * a->def->volume_min) return false;
+    double least = (s->gap[i] < 0 ? THREAD_LEAST : SHEET_LEAST) * a->def->volume_min;
+    if ((double)a->particles->volume[i] < parts * least) return false;
     return s->gap[i] > (float)sheet || s->gap[i] < (float)-thread;
 }
 
 /* True if a merge would leave a hole. */
 static bool covers(const resize_args *a, int64_t i)
 {
-    return is_spread(a, i, SHEET_MERGE, THREAD_MERGE, SHEET_LEAST);
+    return is_spread(a, i, SHEET_MERGE, THREAD_MERGE, 1);
 }
 
 static void classify(void *arg, int64_t begin, int64_t end)
@@ -115,8 +118,7 @@ static void classify(void *arg, int64_t begin, int64_t end)
         bool splits = v > SPLIT_ABOVE * wanted && !(p->flags[i] & UN_PARTICLE_BALLISTIC);
         bool merges = v < MERGE_BELOW * wanted && !covers(a, i);
         a->kind[i] = splits ? SPLIT : merges ? MERGE : KEEP;
-        if (!splits && is_spread(a, i, SHEET_SPLIT, THREAD_SPLIT, 2 * SHEET_LEAST))
-            a->kind[i] = SPLIT_SHEET;
+        if (!splits && is_spread(a, i, SHEET_SPLIT, THREAD_SPLIT, 2)) a->kind[i] = SPLIT_SHEET;
     }
 }
 
