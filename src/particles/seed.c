@@ -59,6 +59,7 @@ static un_vec3 stream_jitter(const un_seed_def *def, un_vec3 x, un_vec3 jitter, 
         un_stream_distance(def->shape, def->step, un_v3(x.x + e, x.y, x.z), s, def->grid->dim) - d,
         un_stream_distance(def->shape, def->step, un_v3(x.x, x.y + e, x.z), s, def->grid->dim) - d,
         un_stream_distance(def->shape, def->step, un_v3(x.x, x.y, x.z + e), s, def->grid->dim) - d};
+    if (def->grid->dim == 2) n.z = 0;
     n = un_normalize(n);
     double out = un_dot(jitter, n);
     return un_scale(un_mad(jitter, n, out * (UN_JITTER_SURFACE / share - 1)), share * s);
