@@ -18,10 +18,10 @@ report=""
 skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(bare|faults|resume)'
 skip_tsan+='|^program/(kill|hostile|cli|again|render|flat)|^pressure/solvers|^promises/runs'
 skip_tsan+='|^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/plates'
-skip_tsan+='|^promises/(glass|fall|scale|memory)|^linalg/block|^geometry/meshshape|^render/touch'
+skip_tsan+='|^promises/(glass|vessels|fall|scale|memory)|^linalg/block|^geometry/meshshape|^render/touch'
 # physics of code that other tests take through every branch
 skip_asan='^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/(again|plates)'
-skip_asan+='|^promises/(glass|fall|scale)|^program/kill|^linalg/block'
+skip_asan+='|^promises/(glass|vessels|fall|scale)|^program/kill|^linalg/block'
 only_petsc='^(linalg|pressure)/'
 
 # The programs of the tests that PRESET runs, where it does not run all: test_mesh for mesh/, and

@@ -324,7 +324,7 @@ void un_tet_walls_free(un_tet_walls *tw);
 /* Samples the walls on a new mesh, with the bodies at the end of the step, and parts the mesh along
  * thin walls. */
 un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
-/* Again on the same mesh, after bodies have moved. */
+/* Again on the same mesh, after bodies have moved; on a mesh that is parted only how they move. */
 un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
 
 /* The body that the liquid moves in tet t, -1: none; the velocities of such bodies at tets, which
@@ -338,8 +338,6 @@ void un_tet_walls_find_velocities(un_tet_walls *tw);
  * copy for each further side. At nodes, distance: to the solids; thin: next to a thin wall. */
 un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
                        const float *distance, const uint8_t *thin);
-/* Distances as the sides see them, after bodies have moved. */
-void un_tets_see_again(un_tets *mesh, const un_bodies *bodies, const float *distance);
 /* The normal at node n, away from the solid: the mean over the node's tets. There must be
  * solids. */
 un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n);

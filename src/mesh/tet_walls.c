@@ -234,7 +234,13 @@ static void sample_tets(void *arg, int64_t begin, int64_t end)
         double v[4];
         /* A tet with nodes on a wall but none in it is open: the edge of a box. */
         tw->open[t] = tw->cut && tet_values(tw, t, v) ? (float)un_tet_fraction(v) : 1.0f;
-        if (!tw->u_solid) continue;
+    }
+}
+
+static void find_velocities(void *arg, int64_t begin, int64_t end)
+{
+    un_tet_walls *tw = arg;
+    for (int64_t t = begin; t < end; t++) {
         tw->u_solid[t] = un_v3(0, 0, 0);
         if (tw->open[t] >= 1) continue;
         int32_t nearest = tw->mesh->tet[t][0];
@@ -353,6 +359,7 @@ static void finish_sampling(sample_args *a)
     un_tet_walls *tw = a->tw;
     un_parallel_for(tw->ctx, tw->mesh->node_count, 4096, sample_nodes, a);
     un_parallel_for(tw->ctx, tw->mesh->tet_count, 8192, sample_tets, tw);
+    if (tw->u_solid) un_parallel_for(tw->ctx, tw->mesh->tet_count, 8192, find_velocities, tw);
     un_parallel_for(tw->ctx, tw->mesh->node_count, 1024, sum_nodes, tw);
 }
 
@@ -360,8 +367,13 @@ un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
 {
     sample_args a = {.tw = tw};
     double thin;
+    /* A thin wall may pass particles in the step, and they would be on the wrong side of it: it
+     * meets them where they are. */
+    if (mesh->parted) {
+        un_parallel_for(tw->ctx, mesh->tet_count, 8192, find_velocities, tw);
+        return UN_OK;
+    }
     UN_TRY(begin_sampling(&a, arena, &thin));
-    if (mesh->parted) un_tets_see_again(mesh, tw->walls->bodies, a.solid);
     finish_sampling(&a);
     return UN_OK;
 }

@@ -57,9 +57,8 @@ typedef struct un_tets {
     bool parted;
     int32_t *next_part;  /* by tet: the next copy of the same tet, -1 none */
     int32_t *origin;     /* by node: the plain node at its place */
-    int32_t *seen_from;  /* by node: the open node from which its depth is seen, -1: its own */
     float *side;         /* by node: distance to the solids as its side sees it */
-    size_t capacity[16]; /* of the arrays, in the order above */
+    size_t capacity[15]; /* of the arrays, in the order above */
 } un_tets;
 
 void un_tets_init(un_context *ctx, un_tets *mesh);

@@ -210,7 +210,6 @@ void un_tets_strip(un_tets *mesh)
     un_free(mesh->ctx, mesh->own);
     un_free(mesh->ctx, mesh->next_part);
     un_free(mesh->ctx, mesh->origin);
-    un_free(mesh->ctx, mesh->seen_from);
     un_free(mesh->ctx, mesh->side);
     mesh->shape = mesh->level = NULL;
     mesh->face_tet = NULL;
@@ -218,10 +217,10 @@ void un_tets_strip(un_tets *mesh)
     mesh->first = mesh->corner = mesh->own_first = NULL;
     mesh->own = NULL;
     mesh->own_count = 0;
-    mesh->next_part = mesh->origin = mesh->seen_from = NULL;
+    mesh->next_part = mesh->origin = NULL;
     mesh->side = NULL;
     mesh->parted = false;
-    for (int32_t array = 4; array < 16; array++) mesh->capacity[array] = 0;
+    for (int32_t array = 4; array < 15; array++) mesh->capacity[array] = 0;
 }
 
 void un_tets_free(un_tets *mesh)

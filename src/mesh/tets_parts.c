@@ -251,31 +251,23 @@ static void count_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* How deep node n is, seen from an open node at this distance from the solids. */
-static double depth_from(const un_bodies *bodies, const un_tets *mesh, int32_t anchor, int64_t n,
-                         double distance)
-{
-    double h = un_octree_size(mesh->tree, mesh->node_level[n]);
-    return un_thin_depth(bodies, mesh->x[anchor], mesh->x[n], distance, h);
-}
-
-/* How deep node n is as its group sees it. */
-static double depth_of(const parting *s, int64_t n, const entry *list, int32_t count, uint8_t group,
-                       int32_t *anchor)
+/* How deep node n is as its group sees it, from the nearest open node. */
+static double depth_of(const parting *s, int64_t n, const entry *list, int32_t count, uint8_t group)
 {
     const un_tets *mesh = s->mesh;
-    double nearest = INFINITY;
-    *anchor = -1;
+    double nearest = INFINITY, h = un_octree_size(mesh->tree, mesh->node_level[n]);
+    int32_t anchor = -1;
     for (int32_t i = 0; i < count; i++)
         for (int m = 0; list[i].group == group && m < list[i].count; m++) {
             int32_t p = list[i].open[m];
             double length = un_length(un_sub(mesh->x[p], mesh->x[n]));
-            if (length < nearest || (length == nearest && p < *anchor)) {
+            if (length < nearest || (length == nearest && p < anchor)) {
                 nearest = length;
-                *anchor = p;
+                anchor = p;
             }
         }
-    return *anchor < 0 ? 1e30 : depth_from(s->bodies, mesh, *anchor, n, s->distance[*anchor]);
+    if (anchor < 0) return 1e30;
+    return un_thin_depth(s->bodies, mesh->x[anchor], mesh->x[n], s->distance[anchor], h);
 }
 
 /* What the groups of node n see. */
@@ -286,25 +278,21 @@ static void write_copies(void *arg, int64_t begin, int64_t end)
     entry list[ENTRIES_MAX];
     for (int64_t k = begin; k < end; k++) {
         int64_t n = (int64_t)s->nodes[k];
-        int32_t count = find_entries(s, n, list), anchor;
+        int32_t count = find_entries(s, n, list);
         uint8_t groups = find_groups(n, list, count);
         double d = s->distance[n], h = un_octree_size(mesh->tree, mesh->node_level[n]);
         if (!(d > s->snap) && groups > 0) {
-            double depth = depth_of(s, n, list, count, 0, &anchor);
-            if (depth < d - UN_DEEPER * h) {
-                mesh->seen_from[n] = anchor;
-                mesh->side[n] = (float)depth;
-            }
+            double depth = depth_of(s, n, list, count, 0);
+            if (depth < d - UN_DEEPER * h) mesh->side[n] = (float)depth;
         }
         for (uint8_t group = 1; group < groups; group++) {
             int32_t copy = mesh->plain_nodes + s->first_copy[k] + group - 1;
-            double depth = depth_of(s, n, list, count, group, &anchor);
+            double depth = depth_of(s, n, list, count, group);
             mesh->node_key[copy] = mesh->node_key[n];
             mesh->x[copy] = mesh->x[n];
             mesh->node_level[copy] = mesh->node_level[n];
             mesh->origin[copy] = (int32_t)n;
             bool deeper = d > s->snap || depth < d - UN_DEEPER * h;
-            mesh->seen_from[copy] = deeper ? anchor : -1;
             mesh->side[copy] = (float)(deeper ? depth : d);
         }
     }
@@ -332,35 +320,6 @@ static void write_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- again ---- */
-
-typedef struct see_args {
-    un_tets *mesh;
-    const un_bodies *bodies;
-    const float *distance;
-} see_args;
-
-static void see_nodes(void *arg, int64_t begin, int64_t end)
-{
-    const see_args *a = arg;
-    un_tets *mesh = a->mesh;
-    for (int64_t n = begin; n < end; n++) {
-        int32_t anchor = mesh->seen_from[n], plain = mesh->origin[n];
-        double d = a->distance[plain];
-        if (anchor >= 0) {
-            double depth = depth_from(a->bodies, mesh, anchor, n, a->distance[anchor]);
-            d = fmin(d, depth);
-        }
-        mesh->side[n] = (float)d;
-    }
-}
-
-void un_tets_see_again(un_tets *mesh, const un_bodies *bodies, const float *distance)
-{
-    see_args a = {mesh, bodies, distance};
-    un_parallel_for(mesh->ctx, mesh->node_count, 4096, see_nodes, &a);
-}
-
 /* ---- all of it ---- */
 
 static un_status make_room(un_tets *mesh, int64_t node_count, int64_t tet_count)
@@ -380,8 +339,7 @@ static un_status make_room(un_tets *mesh, int64_t node_count, int64_t tet_count)
                   {&mesh->corner, 9, 4 * tet_count, sizeof *mesh->corner},
                   {&mesh->next_part, 12, tet_count, sizeof *mesh->next_part},
                   {&mesh->origin, 13, node_count, sizeof *mesh->origin},
-                  {&mesh->seen_from, 14, node_count, sizeof *mesh->seen_from},
-                  {&mesh->side, 15, node_count, sizeof *mesh->side}};
+                  {&mesh->side, 14, node_count, sizeof *mesh->side}};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         UN_TRY(un_array_reserve(mesh->ctx, arrays[i].array, &mesh->capacity[arrays[i].slot],
                                 (size_t)arrays[i].count, arrays[i].size));
@@ -394,7 +352,6 @@ static void clear_parts(void *arg, int64_t begin, int64_t end)
     un_tets *mesh = s->mesh;
     for (int64_t n = begin; n < end; n++) {
         mesh->origin[n] = (int32_t)n;
-        mesh->seen_from[n] = -1;
         mesh->side[n] = s->distance[n];
     }
 }

@@ -105,6 +105,7 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity, con
                              .tolerance = def->solver.tolerance,
                              .iteration_limit = UN_ITERATION_LIMIT};
     UN_TRY(un_face_pressure_project(s->pressure, &in, report));
+    un_pressure_calm_faces(a->core.ctx, s->u, s->known, &s->faces, &a->mesh.walls);
     return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
                           def->solver.tolerance);
 }

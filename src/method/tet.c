@@ -132,6 +132,7 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
                             .tolerance = def->solver.tolerance,
                             .iteration_limit = UN_ITERATION_LIMIT};
     UN_TRY(un_tet_pressure_project(s->pressure, &a->core.arena, &in, report));
+    un_pressure_calm_tets(a->core.ctx, a->tet.u, a->tet.known, &a->mesh.walls);
     un_arena_reset(&a->core.arena);
     return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
                           def->solver.tolerance);

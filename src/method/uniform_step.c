@@ -82,6 +82,7 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .inflow = &s->inflow,
                         .bodies = un_core_free_bodies(&s->core)};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
+    un_pressure_calm_grid(s->core.ctx, s->u, s->known, s->core.walls);
     s->inflow.count = 0;
     un_arena_reset(&s->core.arena);
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,

@@ -109,6 +109,15 @@ void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const k
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
                           const un_walls *walls, double dt);
 
+/* After a projection, bounds the velocities of faces and tets that a moving solid all but closes
+ * (slivers.c). known: as the projection left it. */
+void un_pressure_calm_grid(un_context *ctx, double *const u[3], uint8_t *const known[3],
+                           const un_walls *walls);
+void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, const uint8_t *known,
+                           const un_tet_walls *walls);
+void un_pressure_calm_faces(un_context *ctx, double *u, const uint8_t *known, const un_faces *faces,
+                            const un_tet_walls *walls);
+
 /* ---- on tets: nodal pressure, velocities at tets [Ando13 section 3] (tets.c, ghost.c) ---- */
 
 typedef struct un_tet_projection {

@@ -38,25 +38,6 @@ static void glasses_hold_water(const un_method *method)
     rests(method, glass, 0.5, in_glass);
 }
 
-/* A glass is lifted and tipped to and fro: its liquid goes along and is not squeezed. */
-static void moving_glasses_hold_water(const un_method *method)
-{
-    world w;
-    promise_begin(
-        &w, method, 2,
-        "local h = 0.2 / 24 local w = 1.2 * h local glass = subtract { cylinder { from = {0.1, "
-        "0.03 - w, 0.1}, to = {0.1, 0.14, 0.1}, radius = 0.05 + w }, cylinder { from = {0.1, 0.03, "
-        "0.1}, to = {0.1, 0.2, 0.1}, radius = 0.05 } } scene { domain = { size = {0.2, 0.2, 0.2} "
-        "}, detail = { coarsest = 6, finest = 24 }, liquid = { cylinder { from = {0.1, 0.03, 0.1}, "
-        "to = {0.1, 0.09, 0.1}, radius = 0.05 } }, solids = { solid { glass, pose = function(t) "
-        "return { by = {0, 0.02 * math.sin(6 * t), 0}, rotate = {0, 0, 15 * math.sin(6 * t)}, "
-        "about = {0.1, 0.1, 0.1} } end } } }");
-    world_run(&w, 0.3);
-    check_below(w.max_speed, 4 * (0.2 + sqrt(2 * 9.81 * 0.2)));
-    check_below(w.max_volume_error, 0.04);
-    world_end(&w);
-}
-
 static bool in_tub(un_vec3 x)
 {
     double c = cos(25 * UN_PI / 180), s = sin(25 * UN_PI / 180);
@@ -78,7 +59,6 @@ int main(void)
 {
     static const promise promises[] = {
         {"glasses_hold_water", glasses_hold_water, NULL, false},
-        {"moving_glasses_hold_water", moving_glasses_hold_water, NULL, false},
         {"tilted_tubs_hold_water", tilted_tubs_hold_water, NULL, false},
     };
     check_races_in("none: other promises have them");
