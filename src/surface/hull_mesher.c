@@ -29,14 +29,13 @@
  * works on the same scale for all sizes; drops and threads need finer ones to be seen at all. */
 #define LEAF 2.5
 #define LEAF_THIN 1.25
-/* The same in sheets and threads, in radii of their spheres: wider leaves leave holes. */
-#define LEAF_SHEET 2.1
-#define LEAF_THREAD 1.25
 /* Largest offsets inwards and outwards, in radii. Settled liquid needs 0.05 to 0.09 inwards. */
 #define INSET 0.12
 #define OUTSET 0.06
 /* The same, both ways, for pieces of thin liquid. */
-#define PIECE_MOST 0.5
+#define PIECE_MOST 0.8
+/* The same for sheets and drops that hang together with the body. */
+#define SHEET_MOST 0.2
 /* Reach of the velocity average at vertices, in radii of the particles. */
 #define VELOCITY_REACH 3.0
 #define NEAR_MAX 512
@@ -68,6 +67,7 @@ typedef struct mesher_state {
     float *near_radius; /* at vertices: with them */
     int32_t *nearest;   /* at vertices: the particle they belong to */
     un_pieces pieces;
+    bool rest;          /* only sheets of the body move */
     un_vec3 *direction; /* at vertices: direction in which the free surface moves inwards */
     double inset;
 } mesher_state;
@@ -110,7 +110,7 @@ static bool is_drop(const mesher_state *s, int64_t q)
 static double drop_reach(const mesher_state *s, int64_t q)
 {
     const un_slim_entry *e = slim_entry(s, q);
-    double r = e ? e->radius : UN_HULL_DROP * s->in->radius[q];
+    double r = e && !e->joined ? e->radius : UN_HULL_DROP * s->in->radius[q];
     return UN_SPHERE_CORNER * (e ? 1 + e->stretch * (UN_DROP_LONGEST - 1) : 1) * r;
 }
 
@@ -174,7 +174,7 @@ static un_status set_drops_apart(mesher_state *s)
                        .gravity = in->walls ? in->walls->scene->def.gravity : un_v3(0, 0, 0),
                        .reach = REACH,
                        .touch = TOUCH,
-                       .least = 0.5 * longest_side(s) / s->resolution / LEAF_SHEET};
+                       .least = 0.5 * longest_side(s) / s->resolution};
     UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
     un_parallel_for(s->ctx, in->particles->count, 1024, find_detached, s);
     return un_cut_list(s->ctx, &s->arena, s->detached, in->particles->count, &s->spheres,
@@ -189,28 +189,22 @@ static un_status add_drops(mesher_state *s)
     for (int32_t i = 0; i < s->sphere_count; i++) {
         int32_t q = s->spheres[i];
         const un_slim_entry *e = slim_entry(s, q);
-        drops[i] = (un_drop){.x = un_particle_position(p, q),
-                             .velocity = un_particle_velocity(p, q),
-                             .radius = e ? e->radius : cbrt(0.75 / UN_PI * p->volume[q]),
-                             .stretch = e ? e->stretch : 0};
+        drops[i] =
+            (un_drop){.x = un_particle_position(p, q),
+                      .velocity = un_particle_velocity(p, q),
+                      .radius = e && !e->joined ? e->radius : cbrt(0.75 / UN_PI * p->volume[q]),
+                      .stretch = e ? e->stretch : 0};
     }
     return un_surface_add_drops(s->ctx, &s->arena, s->mesh, drops, s->sphere_count, s->leaf);
 }
 
 /* ---- the mesh ---- */
 
-/* Largest leaf that draws a sheet or thread; INFINITY for others. */
-static double slim_leaf(const un_hull_sheet *sheet)
-{
-    if (!(sheet->slim > 0)) return INFINITY;
-    return (sheet->radius > 0 ? LEAF_THREAD : LEAF_SHEET) * sheet->slim;
-}
-
 /* True if a sheet or thread is too thin for the leaves of the resolution. */
 static bool needs_finer(const mesher_state *s)
 {
     for (int64_t i = 0; i < s->hulls->sheet_count; i++)
-        if (slim_leaf(&s->hulls->sheets[i]) < s->leaf) return true;
+        if (s->hulls->sheets[i].leaf > 0 && s->hulls->sheets[i].leaf < s->leaf) return true;
     return false;
 }
 
@@ -276,7 +270,7 @@ static int32_t sheet_level(const mesher_state *s, const un_hull_sheet *sheet)
 {
     double leaf = (sheet->radius > 0 ? LEAF_THIN : LEAF) * sheet->size;
     int32_t level = un_octree_level(&s->tree, leaf);
-    int32_t fine = un_octree_level(&s->tree, slim_leaf(sheet));
+    int32_t fine = sheet->leaf > 0 ? un_octree_level(&s->tree, sheet->leaf) : 0;
     return un_clampi(level, fine, fine > s->level_base ? fine : s->level_base);
 }
 
@@ -487,7 +481,9 @@ static void find_directions(void *arg, int64_t begin, int64_t end)
         if (x.y == 0 || x.y == top.y) n.y = 0;
         if (x.z == 0 || x.z == top.z) n.z = 0;
         /* as far as the surface itself moves, where it is not nearly tangent to the side */
-        double way = s->pieces.count && !in_body(s, v) ? s->near_radius[v] : s->radius[v];
+        double way = s->radius[v];
+        if (s->pieces.count && !in_body(s, v)) way = s->rest ? 0 : s->near_radius[v];
+        if (s->rest && in_body(s, v)) way = s->near_radius[v] - s->radius[v];
         if (is_near_solid(s, x, 0.5 * s->leaf)) way = 0;
         s->direction[v] = un_scale(n, way / fmax(un_dot(n, n), 0.25));
     }
@@ -501,7 +497,6 @@ static double inset_rate(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         const int32_t *v = s->mesh->triangle[t];
         const un_vec3 *x = s->mesh->position;
-        if (s->pieces.count && !in_body(s, v[0])) continue;
         un_vec3 area = un_cross(un_sub(x[v[1]], x[v[0]]), un_sub(x[v[2]], x[v[0]]));
         for (int32_t c = 0; c < 3; c++) sum += un_dot(area, s->direction[v[c]]) / 6;
     }
@@ -528,11 +523,27 @@ static void move_inwards(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The body's offset, from its volume and the one it should have. */
-static double body_inset(mesher_state *s, double volume, double wanted)
+/* Where nothing is thin: one offset for all. */
+static double find_inset(mesher_state *s)
 {
+    const un_particles *p = s->in->particles;
     double rate = un_parallel_sum(s->ctx, s->mesh->triangle_count, inset_rate, s);
-    return rate < 0 ? un_clamp((wanted - volume) / rate, -OUTSET, INSET) : 0;
+    double wanted = un_particles_volume(s->ctx, p);
+    for (int32_t i = 0; i < s->sphere_count; i++) wanted -= p->volume[s->spheres[i]];
+    if (!(rate < 0)) return 0;
+    return un_clamp((wanted - un_surface_volume(s->mesh)) / rate, -OUTSET, INSET);
+}
+
+/* What no leaf has seen is drawn as drops, too. */
+static un_status find_lost(mesher_state *s)
+{
+    int32_t count = s->in->particles->count;
+    for (int32_t i = 0; i < s->slim.count; i++) {
+        int32_t q = s->slim.particle[i];
+        un_vec3 x = un_particle_position(s->in->particles, q);
+        if (s->pieces.wanting[q] && is_clear_of_walls(s, x, drop_reach(s, q))) s->detached[q] = 1;
+    }
+    return un_cut_list(s->ctx, &s->arena, s->detached, count, &s->spheres, &s->sphere_count);
 }
 
 static un_status take_off_surplus(mesher_state *s)
@@ -547,17 +558,20 @@ static un_status take_off_surplus(mesher_state *s)
                             .body = -1};
     for (int32_t q = 0; q < p->count && s->pieces.body < 0; q++)
         if (!slim_entry(s, q) || slim_entry(s, q)->body) s->pieces.body = q;
-    if (s->slim.count > 0) UN_TRY(un_pieces_find(s->ctx, &s->pieces));
-    un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
-    if (s->pieces.count == 0) {
-        double wanted = un_particles_volume(s->ctx, p);
-        for (int32_t i = 0; i < s->sphere_count; i++) wanted -= p->volume[s->spheres[i]];
-        s->inset = body_inset(s, un_surface_volume(mesh), wanted);
-    } else {
-        un_pieces_solve(&s->pieces, -PIECE_MOST, PIECE_MOST);
-        un_piece *body = s->pieces.piece;
-        if (s->pieces.has_body) body->offset = body_inset(s, body->v[0] / 6, body->wanted);
+    if (s->slim.count > 0) {
+        UN_TRY(un_pieces_find(s->ctx, &s->pieces));
+        UN_TRY(find_lost(s));
     }
+    un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
+    if (s->pieces.count == 0)
+        s->inset = find_inset(s);
+    else
+        un_pieces_solve(&s->pieces, (const double[2]){-INSET, INSET}, PIECE_MOST);
+    un_parallel_for(s->ctx, mesh->vertex_count, 4096, move_inwards, s);
+    if (!s->pieces.has_body) return UN_OK;
+    s->rest = true; /* sheets of the body take what an offset of the rest of it leaves */
+    un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
+    un_pieces_solve(&s->pieces, (const double[2]){-SHEET_MOST, SHEET_MOST}, 0);
     un_parallel_for(s->ctx, mesh->vertex_count, 4096, move_inwards, s);
     return UN_OK;
 }

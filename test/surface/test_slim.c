@@ -102,10 +102,57 @@ static void sheets_have_no_holes(void **state)
     }
 }
 
+/* An arc of particles, `spacing` radii apart. */
+#define ARC 0.3
+static void add_thread(bath *b, const frame *f, double spacing, double jitter)
+{
+    int32_t n = (int32_t)(1.5 / spacing / RADIUS * ARC);
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t q = (uint64_t)i;
+        double angle = (i + 2 * jitter * (un_random(q, 1) - 0.5)) * spacing * RADIUS / ARC;
+        double out = ARC + 2 * jitter * RADIUS * (un_random(q, 2) - 0.5);
+        add_flying(b, place(f, out * cos(angle) - 0.15, out * sin(angle) - 0.2,
+                            2 * jitter * RADIUS * (un_random(q, 3) - 0.5)));
+    }
+}
+
+static void threads_have_no_beads(void **state)
+{
+    (void)state;
+    const double spacing[3] = {1.5, 2, 2.8};
+    for (int32_t kind = 0; kind < 6; kind++) {
+        bath b;
+        frame f = turned(kind / 3 * UN_PI / 9, 0.3 * kind / CELLS);
+        double wanted = sqrt(8 / spacing[kind % 3] / UN_PI) * RADIUS, sum = 0, square = 0, mean;
+        int32_t count = 0;
+        bath_begin(&b, 2, un_v3(1, 1, 1));
+        add_thread(&b, &f, spacing[kind % 3], 0.25);
+        bath_build(&b);
+        un_trimesh mesh = bath_mesh(&b, 2 * CELLS, true);
+        un_surface_topology topology = check_closed(b.tank.ctx, &mesh);
+        for (int32_t v = 0; v < mesh.vertex_count; v++) {
+            un_vec3 d = un_sub(mesh.position[v], place(&f, -0.15, -0.2, 0));
+            double x = un_dot(d, f.u), y = un_dot(d, f.v), angle = atan2(y, x);
+            if (angle < 0.15 || angle > 1.35) continue; /* its ends */
+            double out = hypot(hypot(x, y) - ARC, un_dot(d, f.n));
+            sum += out, square += out * out, count++;
+        }
+        mean = sum / count;
+        double uneven = sqrt(fmax(0, square / count - mean * mean)) / mean;
+        double volume = un_surface_volume(&mesh) / b.volume;
+        print_message("%.1f radii: %d pieces, radius %.3f of what it should be, uneven by %.3f, "
+                      "volume %.4f\n",
+                      spacing[kind % 3], topology.component_count, mean / wanted, uneven, volume);
+        un_trimesh_free(b.tank.ctx, &mesh);
+        bath_end(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sheets_have_no_holes),
+        cmocka_unit_test(threads_have_no_beads),
     };
     check_races_in("threads*");
     return cmocka_run_group_tests_name("slim", tests, NULL, NULL);
