@@ -61,13 +61,14 @@ typedef struct mesher_state {
     int32_t *spheres, sphere_count;
     un_slim slim;       /* sheets, threads and drops */
     int32_t *piece;     /* at particles: see un_hulls */
-    int32_t level_base; /* finest level of the resolution; thin liquid may have one more */
+    int32_t level_base; /* finest level of the resolution; threads may have one more */
     double leaf;        /* edge of the leaves of that level */
     float *radius;      /* at vertices: of the particles there, without thin ones */
     float *near_radius; /* at vertices: with them */
+    float *too_thick;   /* at vertices: see un_slim_entry.inset */
     int32_t *nearest;   /* at vertices: the particle they belong to */
     un_pieces pieces;
-    bool rest;          /* only sheets of the body move */
+    int32_t stage;      /* of the offset */
     un_vec3 *direction; /* at vertices: direction in which the free surface moves inwards */
     double inset;
 } mesher_state;
@@ -174,7 +175,7 @@ static un_status set_drops_apart(mesher_state *s)
                        .gravity = in->walls ? in->walls->scene->def.gravity : un_v3(0, 0, 0),
                        .reach = REACH,
                        .touch = TOUCH,
-                       .least = 0.5 * longest_side(s) / s->resolution};
+                       .leaf = longest_side(s) / s->resolution};
     UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
     un_parallel_for(s->ctx, in->particles->count, 1024, find_detached, s);
     return un_cut_list(s->ctx, &s->arena, s->detached, in->particles->count, &s->spheres,
@@ -200,7 +201,7 @@ static un_status add_drops(mesher_state *s)
 
 /* ---- the mesh ---- */
 
-/* True if a sheet or thread is too thin for the leaves of the resolution. */
+/* True if a thread is too thin for the leaves of the resolution. */
 static bool needs_finer(const mesher_state *s)
 {
     for (int64_t i = 0; i < s->hulls->sheet_count; i++)
@@ -399,7 +400,7 @@ static un_status build_mesh(mesher_state *s)
 #define BUNCH 16
 
 typedef struct mean {
-    double weight, radius, near_radius;
+    double weight, radius, near_radius, too_thick;
     un_vec3 velocity;
     double least; /* distance from a sphere */
     int32_t nearest;
@@ -417,6 +418,7 @@ static void add_near(const mesher_state *s, mean *m, un_vec3 x, int32_t group, d
         const un_slim_entry *e = slim_entry(s, q);
         m->weight += w;
         m->near_radius += w * r;
+        m->too_thick += e ? w * e->inset : 0;
         m->radius += (e && !e->body) || p->flags[q] & UN_PARTICLE_APART
                          ? 0
                          : w * r; /* see find_directions */
@@ -456,12 +458,16 @@ static void sample_particles(void *arg, int64_t begin, int64_t end)
             s->mesh->velocity[v] = un_scale(m.velocity, scale);
             s->radius[v] = (float)(m.radius * scale);
             s->near_radius[v] = (float)(m.near_radius * scale);
+            s->too_thick[v] = (float)(m.too_thick * scale);
             s->nearest[v] = m.nearest;
         }
     }
 }
 
 /* ---- offset ---- */
+
+/* Sheets that were drawn too thick get thin; all get their volume; so do sheets of the body. */
+enum { THIN, OFFSET, REST };
 
 static bool in_body(const mesher_state *s, int64_t v)
 {
@@ -482,8 +488,12 @@ static void find_directions(void *arg, int64_t begin, int64_t end)
         if (x.z == 0 || x.z == top.z) n.z = 0;
         /* as far as the surface itself moves, where it is not nearly tangent to the side */
         double way = s->radius[v];
-        if (s->pieces.count && !in_body(s, v)) way = s->rest ? 0 : s->near_radius[v];
-        if (s->rest && in_body(s, v)) way = s->near_radius[v] - s->radius[v];
+        if (s->stage == THIN)
+            way = s->too_thick[v];
+        else if (s->stage == REST)
+            way = in_body(s, v) ? s->near_radius[v] - s->radius[v] : 0;
+        else if (s->pieces.count && !in_body(s, v))
+            way = s->near_radius[v];
         if (is_near_solid(s, x, 0.5 * s->leaf)) way = 0;
         s->direction[v] = un_scale(n, way / fmax(un_dot(n, n), 0.25));
     }
@@ -515,12 +525,24 @@ static void move_inwards(void *arg, int64_t begin, int64_t end)
     mesher_state *s = arg;
     for (int64_t v = begin; v < end; v++) {
         double inset = s->inset;
-        if (s->pieces.count) inset = s->pieces.piece[s->pieces.of_vertex[v]].offset;
+        if (s->pieces.count && s->stage != THIN)
+            inset = s->pieces.piece[s->pieces.of_vertex[v]].offset;
         un_vec3 from = s->mesh->position[v], to = un_mad(from, s->direction[v], inset);
         s->mesh->position[v] =
             un_v3(keep_off_side(s, 0, from.x, to.x), keep_off_side(s, 1, from.y, to.y),
                   keep_off_side(s, 2, from.z, to.z));
     }
+}
+
+static void set_directions(mesher_state *s, int32_t stage)
+{
+    s->stage = stage;
+    un_parallel_for(s->ctx, s->mesh->vertex_count, 4096, find_directions, s);
+}
+
+static void move_vertices(mesher_state *s)
+{
+    un_parallel_for(s->ctx, s->mesh->vertex_count, 4096, move_inwards, s);
 }
 
 /* Where nothing is thin: one offset for all. */
@@ -549,8 +571,7 @@ static un_status find_lost(mesher_state *s)
 static un_status take_off_surplus(mesher_state *s)
 {
     const un_particles *p = s->in->particles;
-    un_trimesh *mesh = s->mesh;
-    s->pieces = (un_pieces){.mesh = mesh,
+    s->pieces = (un_pieces){.mesh = s->mesh,
                             .particles = p,
                             .of_particle = s->piece,
                             .nearest = s->nearest,
@@ -562,17 +583,22 @@ static un_status take_off_surplus(mesher_state *s)
         UN_TRY(un_pieces_find(s->ctx, &s->pieces));
         UN_TRY(find_lost(s));
     }
-    un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
-    if (s->pieces.count == 0)
+    if (s->pieces.count == 0) {
+        set_directions(s, OFFSET);
         s->inset = find_inset(s);
-    else
-        un_pieces_solve(&s->pieces, (const double[2]){-INSET, INSET}, PIECE_MOST);
-    un_parallel_for(s->ctx, mesh->vertex_count, 4096, move_inwards, s);
-    if (!s->pieces.has_body) return UN_OK;
-    s->rest = true; /* sheets of the body take what an offset of the rest of it leaves */
-    un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
+        move_vertices(s);
+        return UN_OK;
+    }
+    set_directions(s, THIN);
+    s->inset = 1;
+    move_vertices(s);
+    set_directions(s, OFFSET);
+    un_pieces_solve(&s->pieces, (const double[2]){-INSET, INSET}, PIECE_MOST);
+    move_vertices(s);
+    /* sheets of the body take what an offset of the rest of it leaves */
+    set_directions(s, REST);
     un_pieces_solve(&s->pieces, (const double[2]){-SHEET_MOST, SHEET_MOST}, 0);
-    un_parallel_for(s->ctx, mesh->vertex_count, 4096, move_inwards, s);
+    move_vertices(s);
     return UN_OK;
 }
 
@@ -637,9 +663,11 @@ static un_status finish_mesh(mesher_state *s)
     UN_ALLOC(ctx, mesh->velocity, vertices);
     s->radius = un_arena_alloc(&s->arena, vertices, sizeof *s->radius);
     s->near_radius = un_arena_alloc(&s->arena, vertices, sizeof *s->near_radius);
+    s->too_thick = un_arena_alloc(&s->arena, vertices, sizeof *s->too_thick);
     s->nearest = un_arena_alloc(&s->arena, vertices, sizeof *s->nearest);
     s->direction = un_arena_alloc(&s->arena, vertices, sizeof *s->direction);
-    if (!s->radius || !s->near_radius || !s->nearest || !s->direction) return UN_ERROR_MEMORY;
+    if (!s->radius || !s->near_radius || !s->too_thick || !s->nearest || !s->direction)
+        return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->vertex_count, 256, sample_particles, s);
     UN_TRY(take_off_surplus(s));
     return add_drops(s);

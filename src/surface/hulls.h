@@ -67,7 +67,7 @@ typedef struct un_hull_sheet {
     float x[3][3];
     float size;   /* of the smallest particle */
     float radius; /* around an axis; 0: a face */
-    float leaf;   /* largest leaf that draws it, in a sheet or thread; else 0 */
+    float leaf;   /* largest leaf that draws it, in a thread; else 0 */
 } un_hull_sheet;
 
 struct un_hulls {
@@ -94,7 +94,8 @@ typedef struct un_slim_entry {
     float stretch; /* of a drop along its motion: 0 none, 1 most */
     bool joined;   /* else a drop */
     bool body;     /* of liquid that is not thin after all: only its sphere differs */
-    float leaf;    /* largest leaf that draws it, if it is of a sheet or thread; else 0 */
+    float inset;   /* how far the surface is to move inwards once it is drawn */
+    float leaf;    /* largest leaf that draws it, if it is of a thread; else 0 */
 } un_slim_entry;
 typedef struct un_slim {
     int32_t count;
@@ -110,7 +111,7 @@ typedef struct un_slim_def {
     un_vec3 size, gravity;       /* of the domain */
     double reach;                /* l, as un_hulls_def */
     float touch;                 /* as un_hulls_def */
-    double least;                /* edge of the smallest leaves that there can be */
+    double leaf;                 /* edge of the leaves at the wanted resolution */
 } un_slim_def;
 /* Finds the particles of thin liquid and how to draw them. From the arena. */
 un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def);

@@ -52,9 +52,12 @@
 #define SIZE_SPRAY 0.8
 #define SIZE_MOST 1.7
 #define SIZE_SPACING 0.57
-/* Largest leaves, in radii of the spheres, that draw a sheet without holes, even one that lies
- * between their nodes, and a thread without beads. */
-#define LEAF_SHEET 2.2
+/* Radius, in leaves, of spheres whose sheet has no holes even where it lies between the nodes;
+ * most, in radii. Thinner sheets are drawn that thick first, and their two sides then moved
+ * together. */
+#define DRAWN 0.53
+#define DRAWN_MOST 1.5
+/* Largest leaves, in radii of the spheres, that draw a thread without beads. */
 #define LEAF_THREAD 1.25
 /* Radius of a thread of particles that touch, in theirs: its cross-section is (2 r)^2. */
 #define THREAD 1.1284
@@ -272,9 +275,10 @@ static void shape_particle(const un_slim_def *def, int64_t q, un_slim_entry *e)
     spacing += thread * volume / area;
     double coherent = fmax(dense, sheet + thread), size = fmax(r, SIZE_SPACING * spacing);
     e->size += (float)(coherent * (fmin(size, SIZE_MOST * r) - SIZE_SPRAY * r));
-    e->radius = fmaxf(e->radius, fminf((float)(def->least / LEAF_SHEET), (float)r));
-    if (sheet + thread >= 0.5)
-        e->leaf = e->radius * (float)(LEAF_SHEET + thread * (LEAF_THREAD - LEAF_SHEET));
+    double least = fmin(sheet * DRAWN * def->leaf, DRAWN_MOST * r);
+    e->inset = (float)fmax(0, least - (double)e->radius);
+    e->radius += e->inset;
+    if (thread >= 0.5) e->leaf = (float)LEAF_THREAD * e->radius;
 }
 
 /* Where the level set cannot be trusted spheres are not made to touch it. */
