@@ -15,6 +15,7 @@
  * span hollows, some of it remains. */
 #include "surface/contour.h"
 #include "surface/hulls.h"
+#include "surface/offset.h"
 
 /* l of the paper. */
 #define REACH 2.0
@@ -68,9 +69,8 @@ typedef struct mesher_state {
     float *too_thick;   /* at vertices: see un_slim_entry.inset */
     int32_t *nearest;   /* at vertices: the particle they belong to */
     un_pieces pieces;
-    int32_t stage;      /* of the offset */
+    uint8_t *still;     /* at vertices: 1 next to a solid */
     un_vec3 *direction; /* at vertices: direction in which the free surface moves inwards */
-    double inset;
 } mesher_state;
 
 /* ---- drops ---- */
@@ -466,96 +466,6 @@ static void sample_particles(void *arg, int64_t begin, int64_t end)
 
 /* ---- offset ---- */
 
-/* Sheets that were drawn too thick get thin; all get their volume; so do sheets of the body. */
-enum { THIN, OFFSET, REST };
-
-static bool in_body(const mesher_state *s, int64_t v)
-{
-    return s->pieces.has_body && s->pieces.of_vertex[v] == 0;
-}
-
-/* Vertices in a side stay there; those in its edge slide along it. Vertices at solids do not move,
- * nor, in the body, do those of sheets and drops, which are drawn with their volume. */
-static void find_directions(void *arg, int64_t begin, int64_t end)
-{
-    mesher_state *s = arg;
-    un_vec3 top = un_lattice_point(&s->lattice, s->lattice.n[0] - 1, s->lattice.n[1] - 1,
-                                   s->lattice.n[2] - 1);
-    for (int64_t v = begin; v < end; v++) {
-        un_vec3 x = s->mesh->position[v], n = un_scale(s->mesh->normal[v], -1);
-        if (x.x == 0 || x.x == top.x) n.x = 0;
-        if (x.y == 0 || x.y == top.y) n.y = 0;
-        if (x.z == 0 || x.z == top.z) n.z = 0;
-        /* as far as the surface itself moves, where it is not nearly tangent to the side */
-        double way = s->radius[v];
-        if (s->stage == THIN)
-            way = s->too_thick[v];
-        else if (s->stage == REST)
-            way = in_body(s, v) ? s->near_radius[v] - s->radius[v] : 0;
-        else if (s->pieces.count && !in_body(s, v))
-            way = s->near_radius[v];
-        if (is_near_solid(s, x, 0.5 * s->leaf)) way = 0;
-        s->direction[v] = un_scale(n, way / fmax(un_dot(n, n), 0.25));
-    }
-}
-
-/* Change of the volume per unit of inset, from area and displacement. */
-static double inset_rate(void *arg, int64_t begin, int64_t end)
-{
-    mesher_state *s = arg;
-    double sum = 0;
-    for (int64_t t = begin; t < end; t++) {
-        const int32_t *v = s->mesh->triangle[t];
-        const un_vec3 *x = s->mesh->position;
-        un_vec3 area = un_cross(un_sub(x[v[1]], x[v[0]]), un_sub(x[v[2]], x[v[0]]));
-        for (int32_t c = 0; c < 3; c++) sum += un_dot(area, s->direction[v[c]]) / 6;
-    }
-    return sum;
-}
-
-/* Keeps vertices that are not in a side off it. */
-static double keep_off_side(const mesher_state *s, int32_t axis, double from, double to)
-{
-    double h = s->lattice.h[axis], top = (s->lattice.n[axis] - 1) * h, hair = UN_SURFACE_HAIR * h;
-    return to == from ? to : un_clamp(to, hair, top - hair);
-}
-
-static void move_inwards(void *arg, int64_t begin, int64_t end)
-{
-    mesher_state *s = arg;
-    for (int64_t v = begin; v < end; v++) {
-        double inset = s->inset;
-        if (s->pieces.count && s->stage != THIN)
-            inset = s->pieces.piece[s->pieces.of_vertex[v]].offset;
-        un_vec3 from = s->mesh->position[v], to = un_mad(from, s->direction[v], inset);
-        s->mesh->position[v] =
-            un_v3(keep_off_side(s, 0, from.x, to.x), keep_off_side(s, 1, from.y, to.y),
-                  keep_off_side(s, 2, from.z, to.z));
-    }
-}
-
-static void set_directions(mesher_state *s, int32_t stage)
-{
-    s->stage = stage;
-    un_parallel_for(s->ctx, s->mesh->vertex_count, 4096, find_directions, s);
-}
-
-static void move_vertices(mesher_state *s)
-{
-    un_parallel_for(s->ctx, s->mesh->vertex_count, 4096, move_inwards, s);
-}
-
-/* Where nothing is thin: one offset for all. */
-static double find_inset(mesher_state *s)
-{
-    const un_particles *p = s->in->particles;
-    double rate = un_parallel_sum(s->ctx, s->mesh->triangle_count, inset_rate, s);
-    double wanted = un_particles_volume(s->ctx, p);
-    for (int32_t i = 0; i < s->sphere_count; i++) wanted -= p->volume[s->spheres[i]];
-    if (!(rate < 0)) return 0;
-    return un_clamp((wanted - un_surface_volume(s->mesh)) / rate, -OUTSET, INSET);
-}
-
 /* What no leaf has seen is drawn as drops, too. */
 static un_status find_lost(mesher_state *s)
 {
@@ -568,37 +478,44 @@ static un_status find_lost(mesher_state *s)
     return un_cut_list(s->ctx, &s->arena, s->detached, count, &s->spheres, &s->sphere_count);
 }
 
+static void find_still(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    for (int64_t v = begin; v < end; v++)
+        s->still[v] = is_near_solid(s, s->mesh->position[v], 0.5 * s->leaf);
+}
+
 static un_status take_off_surplus(mesher_state *s)
 {
     const un_particles *p = s->in->particles;
+    un_offset offset = {.mesh = s->mesh,
+                        .lattice = &s->lattice,
+                        .pieces = &s->pieces,
+                        .still = s->still,
+                        .radius = s->radius,
+                        .near_radius = s->near_radius,
+                        .too_thick = s->too_thick,
+                        .direction = s->direction,
+                        .body = INSET,
+                        .sheets = SHEET_MOST,
+                        .most = PIECE_MOST};
+    un_parallel_for(s->ctx, s->mesh->vertex_count, 4096, find_still, s);
     s->pieces = (un_pieces){.mesh = s->mesh,
                             .particles = p,
                             .of_particle = s->piece,
                             .nearest = s->nearest,
-                            .direction = s->direction,
                             .body = -1};
-    for (int32_t q = 0; q < p->count && s->pieces.body < 0; q++)
-        if (!slim_entry(s, q) || slim_entry(s, q)->body) s->pieces.body = q;
-    if (s->slim.count > 0) {
-        UN_TRY(un_pieces_find(s->ctx, &s->pieces));
-        UN_TRY(find_lost(s));
-    }
-    if (s->pieces.count == 0) {
-        set_directions(s, OFFSET);
-        s->inset = find_inset(s);
-        move_vertices(s);
+    if (s->slim.count == 0) {
+        double wanted = un_particles_volume(s->ctx, p);
+        for (int32_t i = 0; i < s->sphere_count; i++) wanted -= p->volume[s->spheres[i]];
+        un_offset_even(s->ctx, &offset, wanted, -OUTSET, INSET);
         return UN_OK;
     }
-    set_directions(s, THIN);
-    s->inset = 1;
-    move_vertices(s);
-    set_directions(s, OFFSET);
-    un_pieces_solve(&s->pieces, (const double[2]){-INSET, INSET}, PIECE_MOST);
-    move_vertices(s);
-    /* sheets of the body take what an offset of the rest of it leaves */
-    set_directions(s, REST);
-    un_pieces_solve(&s->pieces, (const double[2]){-SHEET_MOST, SHEET_MOST}, 0);
-    move_vertices(s);
+    for (int32_t q = 0; q < p->count && s->pieces.body < 0; q++)
+        if (!slim_entry(s, q) || slim_entry(s, q)->body) s->pieces.body = q;
+    UN_TRY(un_pieces_find(s->ctx, &s->pieces));
+    UN_TRY(find_lost(s));
+    un_offset_pieces(s->ctx, &offset);
     return UN_OK;
 }
 
@@ -665,8 +582,9 @@ static un_status finish_mesh(mesher_state *s)
     s->near_radius = un_arena_alloc(&s->arena, vertices, sizeof *s->near_radius);
     s->too_thick = un_arena_alloc(&s->arena, vertices, sizeof *s->too_thick);
     s->nearest = un_arena_alloc(&s->arena, vertices, sizeof *s->nearest);
+    s->still = un_arena_alloc(&s->arena, vertices, 1);
     s->direction = un_arena_alloc(&s->arena, vertices, sizeof *s->direction);
-    if (!s->radius || !s->near_radius || !s->too_thick || !s->nearest || !s->direction)
+    if (!s->radius || !s->near_radius || !s->too_thick || !s->nearest || !s->still || !s->direction)
         return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->vertex_count, 256, sample_particles, s);
     UN_TRY(take_off_surplus(s));

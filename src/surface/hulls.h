@@ -140,34 +140,6 @@ typedef struct un_drop {
 un_status un_surface_add_drops(un_context *ctx, un_arena *arena, un_trimesh *mesh,
                                const un_drop *drops, int32_t count, double small);
 
-/* ---- pieces of the surface and their volume (pieces.c) ---- */
-
-typedef struct un_piece {
-    double wanted; /* volume of its particles */
-    double v[4];   /* six times its volume, as a polynomial in the offset */
-    un_vec3 origin;
-    double offset;
-} un_piece;
-typedef struct un_pieces {
-    const un_trimesh *mesh;
-    const un_particles *particles;
-    const int32_t *of_particle; /* as un_hulls.piece */
-    const int32_t *nearest;     /* by vertex: the particle it belongs to; -1: unknown */
-    const un_vec3 *direction;   /* by vertex: the way that a unit of offset moves it, inwards */
-    int32_t body;               /* a particle of the body; -1: there is none */
-    /* found */
-    int32_t count, surface_count;
-    bool has_body;      /* piece 0 is the body */
-    int32_t *of_vertex; /* by vertex: its piece */
-    uint8_t *wanting;   /* by particle: 1 if its piece has no surface */
-    un_piece *piece;
-} un_pieces;
-un_status un_pieces_find(un_context *ctx, un_pieces *pieces);
-void un_pieces_free(un_context *ctx, un_pieces *pieces);
-/* Finds the offset that gives each piece its volume: within the first bounds for the body, and at
- * most `most` either way for the others. */
-void un_pieces_solve(un_pieces *pieces, const double body[2], double most);
-
 /* ---- distances ---- */
 
 /* As un_hulls_distance, but inside any negative value may be returned. direction, unless NULL: the

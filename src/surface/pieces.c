@@ -9,7 +9,7 @@
  *     6 V(a) = sum over triangles of det(x_0 + a d_0, x_1 + a d_1, x_2 + a d_2),
  * which Newton's iteration solves. */
 #include "surface/contour.h"
-#include "surface/hulls.h"
+#include "surface/offset.h"
 
 /* Pieces are joined by linking their first members; surfaces come first, then particles. */
 static int32_t find_first(int32_t *link, int32_t i)
@@ -106,7 +106,7 @@ static void add_triangles(un_pieces *p)
     }
 }
 
-static double solve_offset(const un_piece *piece, double least, double most)
+static double solve_offset(const un_piece *piece, double most)
 {
     const double *v = piece->v;
     double a = 0;
@@ -114,20 +114,17 @@ static double solve_offset(const un_piece *piece, double least, double most)
         double f = v[0] - 6 * piece->wanted + a * (v[1] + a * (v[2] + a * v[3]));
         double slope = v[1] + a * (2 * v[2] + a * 3 * v[3]);
         if (!(slope < 0)) break; /* turned inside out, or nothing can move */
-        double next = un_clamp(a - f / slope, least, most);
+        double next = un_clamp(a - f / slope, -most, most);
         if (fabs(next - a) < 1e-9) return next;
         a = next;
     }
     return a;
 }
 
-void un_pieces_solve(un_pieces *p, const double body[2], double most)
+void un_pieces_solve(un_pieces *p, double body, double most)
 {
     for (int32_t i = 0; i < p->count; i++) memset(p->piece[i].v, 0, sizeof p->piece[i].v);
     add_triangles(p);
-    for (int32_t i = 0; i < p->count; i++) {
-        bool is_body = p->has_body && i == 0;
-        p->piece[i].offset =
-            solve_offset(&p->piece[i], is_body ? body[0] : -most, is_body ? body[1] : most);
-    }
+    for (int32_t i = 0; i < p->count; i++)
+        p->piece[i].offset = solve_offset(&p->piece[i], p->has_body && i == 0 ? body : most);
 }
