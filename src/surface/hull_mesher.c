@@ -15,6 +15,7 @@
  * span hollows, some of it remains. */
 #include "surface/contour.h"
 #include "surface/hulls.h"
+#include "surface/offset.h"
 
 /* l of the paper. */
 #define REACH 2.0
@@ -29,14 +30,13 @@
  * works on the same scale for all sizes; drops and threads need finer ones to be seen at all. */
 #define LEAF 2.5
 #define LEAF_THIN 1.25
-/* The same in sheets and threads, in radii of their spheres: wider leaves leave holes. */
-#define LEAF_SHEET 2.1
-#define LEAF_THREAD 1.25
 /* Largest offsets inwards and outwards, in radii. Settled liquid needs 0.05 to 0.09 inwards. */
 #define INSET 0.12
 #define OUTSET 0.06
 /* The same, both ways, for pieces of thin liquid. */
-#define PIECE_MOST 0.5
+#define PIECE_MOST 0.8
+/* The same for sheets and drops that hang together with the body. */
+#define SHEET_MOST 0.2
 /* Reach of the velocity average at vertices, in radii of the particles. */
 #define VELOCITY_REACH 3.0
 #define NEAR_MAX 512
@@ -62,14 +62,15 @@ typedef struct mesher_state {
     int32_t *spheres, sphere_count;
     un_slim slim;       /* sheets, threads and drops */
     int32_t *piece;     /* at particles: see un_hulls */
-    int32_t level_base; /* finest level of the resolution; thin liquid may have one more */
+    int32_t level_base; /* finest level of the resolution; threads may have one more */
     double leaf;        /* edge of the leaves of that level */
     float *radius;      /* at vertices: of the particles there, without thin ones */
     float *near_radius; /* at vertices: with them */
+    float *too_thick;   /* at vertices: see un_slim_entry.inset */
     int32_t *nearest;   /* at vertices: the particle they belong to */
     un_pieces pieces;
+    uint8_t *still;     /* at vertices: 1 next to a solid */
     un_vec3 *direction; /* at vertices: direction in which the free surface moves inwards */
-    double inset;
 } mesher_state;
 
 /* ---- drops ---- */
@@ -110,7 +111,7 @@ static bool is_drop(const mesher_state *s, int64_t q)
 static double drop_reach(const mesher_state *s, int64_t q)
 {
     const un_slim_entry *e = slim_entry(s, q);
-    double r = e ? e->radius : UN_HULL_DROP * s->in->radius[q];
+    double r = e && !e->joined ? e->radius : UN_HULL_DROP * s->in->radius[q];
     return UN_SPHERE_CORNER * (e ? 1 + e->stretch * (UN_DROP_LONGEST - 1) : 1) * r;
 }
 
@@ -174,7 +175,7 @@ static un_status set_drops_apart(mesher_state *s)
                        .gravity = in->walls ? in->walls->scene->def.gravity : un_v3(0, 0, 0),
                        .reach = REACH,
                        .touch = TOUCH,
-                       .least = 0.5 * longest_side(s) / s->resolution / LEAF_SHEET};
+                       .leaf = longest_side(s) / s->resolution};
     UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
     un_parallel_for(s->ctx, in->particles->count, 1024, find_detached, s);
     return un_cut_list(s->ctx, &s->arena, s->detached, in->particles->count, &s->spheres,
@@ -189,28 +190,22 @@ static un_status add_drops(mesher_state *s)
     for (int32_t i = 0; i < s->sphere_count; i++) {
         int32_t q = s->spheres[i];
         const un_slim_entry *e = slim_entry(s, q);
-        drops[i] = (un_drop){.x = un_particle_position(p, q),
-                             .velocity = un_particle_velocity(p, q),
-                             .radius = e ? e->radius : cbrt(0.75 / UN_PI * p->volume[q]),
-                             .stretch = e ? e->stretch : 0};
+        drops[i] =
+            (un_drop){.x = un_particle_position(p, q),
+                      .velocity = un_particle_velocity(p, q),
+                      .radius = e && !e->joined ? e->radius : cbrt(0.75 / UN_PI * p->volume[q]),
+                      .stretch = e ? e->stretch : 0};
     }
     return un_surface_add_drops(s->ctx, &s->arena, s->mesh, drops, s->sphere_count, s->leaf);
 }
 
 /* ---- the mesh ---- */
 
-/* Largest leaf that draws a sheet or thread; INFINITY for others. */
-static double slim_leaf(const un_hull_sheet *sheet)
-{
-    if (!(sheet->slim > 0)) return INFINITY;
-    return (sheet->radius > 0 ? LEAF_THREAD : LEAF_SHEET) * sheet->slim;
-}
-
-/* True if a sheet or thread is too thin for the leaves of the resolution. */
+/* True if a thread is too thin for the leaves of the resolution. */
 static bool needs_finer(const mesher_state *s)
 {
     for (int64_t i = 0; i < s->hulls->sheet_count; i++)
-        if (slim_leaf(&s->hulls->sheets[i]) < s->leaf) return true;
+        if (s->hulls->sheets[i].leaf > 0 && s->hulls->sheets[i].leaf < s->leaf) return true;
     return false;
 }
 
@@ -276,7 +271,7 @@ static int32_t sheet_level(const mesher_state *s, const un_hull_sheet *sheet)
 {
     double leaf = (sheet->radius > 0 ? LEAF_THIN : LEAF) * sheet->size;
     int32_t level = un_octree_level(&s->tree, leaf);
-    int32_t fine = un_octree_level(&s->tree, slim_leaf(sheet));
+    int32_t fine = sheet->leaf > 0 ? un_octree_level(&s->tree, sheet->leaf) : 0;
     return un_clampi(level, fine, fine > s->level_base ? fine : s->level_base);
 }
 
@@ -405,7 +400,7 @@ static un_status build_mesh(mesher_state *s)
 #define BUNCH 16
 
 typedef struct mean {
-    double weight, radius, near_radius;
+    double weight, radius, near_radius, too_thick;
     un_vec3 velocity;
     double least; /* distance from a sphere */
     int32_t nearest;
@@ -423,6 +418,7 @@ static void add_near(const mesher_state *s, mean *m, un_vec3 x, int32_t group, d
         const un_slim_entry *e = slim_entry(s, q);
         m->weight += w;
         m->near_radius += w * r;
+        m->too_thick += e ? w * e->inset : 0;
         m->radius += (e && !e->body) || p->flags[q] & UN_PARTICLE_APART
                          ? 0
                          : w * r; /* see find_directions */
@@ -462,6 +458,7 @@ static void sample_particles(void *arg, int64_t begin, int64_t end)
             s->mesh->velocity[v] = un_scale(m.velocity, scale);
             s->radius[v] = (float)(m.radius * scale);
             s->near_radius[v] = (float)(m.near_radius * scale);
+            s->too_thick[v] = (float)(m.too_thick * scale);
             s->nearest[v] = m.nearest;
         }
     }
@@ -469,96 +466,56 @@ static void sample_particles(void *arg, int64_t begin, int64_t end)
 
 /* ---- offset ---- */
 
-static bool in_body(const mesher_state *s, int64_t v)
+/* What no leaf has seen is drawn as drops, too. */
+static un_status find_lost(mesher_state *s)
 {
-    return s->pieces.has_body && s->pieces.of_vertex[v] == 0;
+    int32_t count = s->in->particles->count;
+    for (int32_t i = 0; i < s->slim.count; i++) {
+        int32_t q = s->slim.particle[i];
+        un_vec3 x = un_particle_position(s->in->particles, q);
+        if (s->pieces.wanting[q] && is_clear_of_walls(s, x, drop_reach(s, q))) s->detached[q] = 1;
+    }
+    return un_cut_list(s->ctx, &s->arena, s->detached, count, &s->spheres, &s->sphere_count);
 }
 
-/* Vertices in a side stay there; those in its edge slide along it. Vertices at solids do not move,
- * nor, in the body, do those of sheets and drops, which are drawn with their volume. */
-static void find_directions(void *arg, int64_t begin, int64_t end)
+static void find_still(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
-    un_vec3 top = un_lattice_point(&s->lattice, s->lattice.n[0] - 1, s->lattice.n[1] - 1,
-                                   s->lattice.n[2] - 1);
-    for (int64_t v = begin; v < end; v++) {
-        un_vec3 x = s->mesh->position[v], n = un_scale(s->mesh->normal[v], -1);
-        if (x.x == 0 || x.x == top.x) n.x = 0;
-        if (x.y == 0 || x.y == top.y) n.y = 0;
-        if (x.z == 0 || x.z == top.z) n.z = 0;
-        /* as far as the surface itself moves, where it is not nearly tangent to the side */
-        double way = s->pieces.count && !in_body(s, v) ? s->near_radius[v] : s->radius[v];
-        if (is_near_solid(s, x, 0.5 * s->leaf)) way = 0;
-        s->direction[v] = un_scale(n, way / fmax(un_dot(n, n), 0.25));
-    }
-}
-
-/* Change of the volume per unit of inset, from area and displacement. */
-static double inset_rate(void *arg, int64_t begin, int64_t end)
-{
-    mesher_state *s = arg;
-    double sum = 0;
-    for (int64_t t = begin; t < end; t++) {
-        const int32_t *v = s->mesh->triangle[t];
-        const un_vec3 *x = s->mesh->position;
-        if (s->pieces.count && !in_body(s, v[0])) continue;
-        un_vec3 area = un_cross(un_sub(x[v[1]], x[v[0]]), un_sub(x[v[2]], x[v[0]]));
-        for (int32_t c = 0; c < 3; c++) sum += un_dot(area, s->direction[v[c]]) / 6;
-    }
-    return sum;
-}
-
-/* Keeps vertices that are not in a side off it. */
-static double keep_off_side(const mesher_state *s, int32_t axis, double from, double to)
-{
-    double h = s->lattice.h[axis], top = (s->lattice.n[axis] - 1) * h, hair = UN_SURFACE_HAIR * h;
-    return to == from ? to : un_clamp(to, hair, top - hair);
-}
-
-static void move_inwards(void *arg, int64_t begin, int64_t end)
-{
-    mesher_state *s = arg;
-    for (int64_t v = begin; v < end; v++) {
-        double inset = s->inset;
-        if (s->pieces.count) inset = s->pieces.piece[s->pieces.of_vertex[v]].offset;
-        un_vec3 from = s->mesh->position[v], to = un_mad(from, s->direction[v], inset);
-        s->mesh->position[v] =
-            un_v3(keep_off_side(s, 0, from.x, to.x), keep_off_side(s, 1, from.y, to.y),
-                  keep_off_side(s, 2, from.z, to.z));
-    }
-}
-
-/* The body's offset, from its volume and the one it should have. */
-static double body_inset(mesher_state *s, double volume, double wanted)
-{
-    double rate = un_parallel_sum(s->ctx, s->mesh->triangle_count, inset_rate, s);
-    return rate < 0 ? un_clamp((wanted - volume) / rate, -OUTSET, INSET) : 0;
+    for (int64_t v = begin; v < end; v++)
+        s->still[v] = is_near_solid(s, s->mesh->position[v], 0.5 * s->leaf);
 }
 
 static un_status take_off_surplus(mesher_state *s)
 {
     const un_particles *p = s->in->particles;
-    un_trimesh *mesh = s->mesh;
-    s->pieces = (un_pieces){.mesh = mesh,
+    un_offset offset = {.mesh = s->mesh,
+                        .lattice = &s->lattice,
+                        .pieces = &s->pieces,
+                        .still = s->still,
+                        .radius = s->radius,
+                        .near_radius = s->near_radius,
+                        .too_thick = s->too_thick,
+                        .direction = s->direction,
+                        .body = INSET,
+                        .sheets = SHEET_MOST,
+                        .most = PIECE_MOST};
+    un_parallel_for(s->ctx, s->mesh->vertex_count, 4096, find_still, s);
+    s->pieces = (un_pieces){.mesh = s->mesh,
                             .particles = p,
                             .of_particle = s->piece,
                             .nearest = s->nearest,
-                            .direction = s->direction,
                             .body = -1};
-    for (int32_t q = 0; q < p->count && s->pieces.body < 0; q++)
-        if (!slim_entry(s, q) || slim_entry(s, q)->body) s->pieces.body = q;
-    if (s->slim.count > 0) UN_TRY(un_pieces_find(s->ctx, &s->pieces));
-    un_parallel_for(s->ctx, mesh->vertex_count, 4096, find_directions, s);
-    if (s->pieces.count == 0) {
+    if (s->slim.count == 0) {
         double wanted = un_particles_volume(s->ctx, p);
         for (int32_t i = 0; i < s->sphere_count; i++) wanted -= p->volume[s->spheres[i]];
-        s->inset = body_inset(s, un_surface_volume(mesh), wanted);
-    } else {
-        un_pieces_solve(&s->pieces, -PIECE_MOST, PIECE_MOST);
-        un_piece *body = s->pieces.piece;
-        if (s->pieces.has_body) body->offset = body_inset(s, body->v[0] / 6, body->wanted);
+        un_offset_even(s->ctx, &offset, wanted, -OUTSET, INSET);
+        return UN_OK;
     }
-    un_parallel_for(s->ctx, mesh->vertex_count, 4096, move_inwards, s);
+    for (int32_t q = 0; q < p->count && s->pieces.body < 0; q++)
+        if (!slim_entry(s, q) || slim_entry(s, q)->body) s->pieces.body = q;
+    UN_TRY(un_pieces_find(s->ctx, &s->pieces));
+    UN_TRY(find_lost(s));
+    un_offset_pieces(s->ctx, &offset);
     return UN_OK;
 }
 
@@ -623,9 +580,12 @@ static un_status finish_mesh(mesher_state *s)
     UN_ALLOC(ctx, mesh->velocity, vertices);
     s->radius = un_arena_alloc(&s->arena, vertices, sizeof *s->radius);
     s->near_radius = un_arena_alloc(&s->arena, vertices, sizeof *s->near_radius);
+    s->too_thick = un_arena_alloc(&s->arena, vertices, sizeof *s->too_thick);
     s->nearest = un_arena_alloc(&s->arena, vertices, sizeof *s->nearest);
+    s->still = un_arena_alloc(&s->arena, vertices, 1);
     s->direction = un_arena_alloc(&s->arena, vertices, sizeof *s->direction);
-    if (!s->radius || !s->near_radius || !s->nearest || !s->direction) return UN_ERROR_MEMORY;
+    if (!s->radius || !s->near_radius || !s->too_thick || !s->nearest || !s->still || !s->direction)
+        return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->vertex_count, 256, sample_particles, s);
     UN_TRY(take_off_surplus(s));
     return add_drops(s);

@@ -41,7 +41,7 @@ static uint8_t find_role(const un_hulls_def *def, int64_t q)
     if (!isfinite(r) || r < 0) return 0;
     uint8_t flags = def->flags ? def->flags[q] : 0;
     const un_slim_entry *e = slim_entry(def, q);
-    if (e && e->joined) return UN_HULL_OWNER | UN_HULL_HELPER | (e->slim ? UN_HULL_SLIM : 0);
+    if (e && e->joined) return UN_HULL_OWNER | UN_HULL_HELPER;
     bool drowned = flags & UN_PARTICLE_LANDED && def->depth && def->depth[q] < 0;
     if (flags & UN_PARTICLE_APART) return drowned ? 0 : UN_HULL_ALONE;
     if (!def->depth || !(def->depth[q] <= -OWN * r)) return UN_HULL_OWNER | UN_HULL_HELPER;
@@ -338,7 +338,20 @@ done:
     return status;
 }
 
-static un_status keep_sheets(un_hulls *h, const un_hull_points *points, const un_hull_list *list)
+/* The largest leaf that draws a hull of a thread; 0 for others. */
+static float slim_leaf(const un_hulls_def *def, const un_hull_points *points,
+                       const un_hull_entry *entry)
+{
+    float leaf = INFINITY;
+    for (int32_t c = 0; c < 3; c++) {
+        const un_slim_entry *e = slim_entry(def, points->particle[entry->corner[c]]);
+        leaf = fminf(leaf, e && e->joined ? e->leaf : 0);
+    }
+    return leaf;
+}
+
+static un_status keep_sheets(un_hulls *h, const un_hulls_def *def, const un_hull_points *points,
+                             const un_hull_list *list)
 {
     h->sheets = un_alloc(h->ctx, 2 * (size_t)list->count + 1, sizeof *h->sheets);
     if (!h->sheets) return UN_ERROR_MEMORY;
@@ -360,9 +373,7 @@ static un_status keep_sheets(un_hulls *h, const un_hull_points *points, const un
             }
             to->size = least;
             to->radius = axis ? (float)fmax(hull.r[0], hull.r[1]) : 0;
-            uint8_t all = UN_HULL_SLIM;
-            for (int32_t c = 0; c < 3; c++) all &= points->role[entry->corner[c]];
-            to->slim = all ? (float)fmin(hull.r[0], fmin(hull.r[1], hull.r[2])) : 0;
+            to->leaf = slim_leaf(def, points, entry);
         }
     }
     return UN_OK;
@@ -434,7 +445,7 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     h->ctx = ctx;
     un_parallel_for(ctx, list.count, BLOCK_GRAIN, copy_shapes, &a);
     un_status status = build_tree(h, a.shape, list.count);
-    if (status == UN_OK && def->sheets) status = keep_sheets(h, &points, &list);
+    if (status == UN_OK && def->sheets) status = keep_sheets(h, def, &points, &list);
     if (status == UN_OK && def->slim && def->slim->count > 0)
         status = find_pieces(h, def, &points, &list);
     if (status == UN_OK && !def->depth) status = measure_depth(arena, h, def, &points, &list);

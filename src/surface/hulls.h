@@ -11,8 +11,7 @@ enum {
     UN_HULL_HELPER = 1, /* takes part in the tests */
     UN_HULL_OWNER = 2,  /* has hulls; a helper too */
     UN_HULL_ALONE = 4,  /* a sphere, joined to nothing */
-    UN_HULL_IMAGE = 8,  /* mirror image of a particle behind a wall */
-    UN_HULL_SLIM = 16   /* of a sheet or thread: see un_slim_entry */
+    UN_HULL_IMAGE = 8   /* mirror image of a particle behind a wall */
 };
 
 /* The particles that matter, along the curve, each followed by its images in walls. */
@@ -68,7 +67,7 @@ typedef struct un_hull_sheet {
     float x[3][3];
     float size;   /* of the smallest particle */
     float radius; /* around an axis; 0: a face */
-    float slim;   /* least radius of the spheres of a sheet or thread; 0: not of one */
+    float leaf;   /* largest leaf that draws it, in a thread; else 0 */
 } un_hull_sheet;
 
 struct un_hulls {
@@ -95,7 +94,8 @@ typedef struct un_slim_entry {
     float stretch; /* of a drop along its motion: 0 none, 1 most */
     bool joined;   /* else a drop */
     bool body;     /* of liquid that is not thin after all: only its sphere differs */
-    bool slim;     /* of a sheet or thread: leaves must resolve the sphere */
+    float inset;   /* how far the surface is to move inwards once it is drawn */
+    float leaf;    /* largest leaf that draws it, if it is of a thread; else 0 */
 } un_slim_entry;
 typedef struct un_slim {
     int32_t count;
@@ -111,7 +111,7 @@ typedef struct un_slim_def {
     un_vec3 size, gravity;       /* of the domain */
     double reach;                /* l, as un_hulls_def */
     float touch;                 /* as un_hulls_def */
-    double least;                /* radius that can still be drawn */
+    double leaf;                 /* edge of the leaves at the wanted resolution */
 } un_slim_def;
 /* Finds the particles of thin liquid and how to draw them. From the arena. */
 un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def);
@@ -139,32 +139,6 @@ typedef struct un_drop {
  * the volume of a sphere of its radius. */
 un_status un_surface_add_drops(un_context *ctx, un_arena *arena, un_trimesh *mesh,
                                const un_drop *drops, int32_t count, double small);
-
-/* ---- pieces of the surface and their volume (pieces.c) ---- */
-
-typedef struct un_piece {
-    double wanted; /* volume of its particles */
-    double v[4];   /* six times its volume, as a polynomial in the offset */
-    un_vec3 origin;
-    double offset;
-} un_piece;
-typedef struct un_pieces {
-    const un_trimesh *mesh;
-    const un_particles *particles;
-    const int32_t *of_particle; /* as un_hulls.piece */
-    const int32_t *nearest;     /* by vertex: the particle it belongs to; -1: unknown */
-    const un_vec3 *direction;   /* by vertex: the way that a unit of offset moves it, inwards */
-    int32_t body;               /* a particle of the body; -1: there is none */
-    /* found */
-    int32_t count, surface_count;
-    bool has_body;      /* piece 0 is the body */
-    int32_t *of_vertex; /* by vertex: its piece */
-    un_piece *piece;
-} un_pieces;
-un_status un_pieces_find(un_context *ctx, un_pieces *pieces);
-void un_pieces_free(un_context *ctx, un_pieces *pieces);
-/* Finds the offset of each piece but the body that gives it its volume, within these bounds. */
-void un_pieces_solve(un_pieces *pieces, double least, double most);
 
 /* ---- distances ---- */
 

@@ -9,7 +9,7 @@
  *     6 V(a) = sum over triangles of det(x_0 + a d_0, x_1 + a d_1, x_2 + a d_2),
  * which Newton's iteration solves. */
 #include "surface/contour.h"
-#include "surface/hulls.h"
+#include "surface/offset.h"
 
 /* Pieces are joined by linking their first members; surfaces come first, then particles. */
 static int32_t find_first(int32_t *link, int32_t i)
@@ -57,8 +57,8 @@ static un_status number_pieces(un_context *ctx, un_pieces *p, int32_t *link)
     if (p->piece)
         for (int32_t q = 0; q < in->count; q++) {
             int32_t first = find_first(link, surfaces + p->of_particle[q]);
-            if (first < surfaces && number[first] >= 0)
-                p->piece[number[first]].wanted += in->volume[q];
+            p->wanting[q] = !(first < surfaces && number[first] >= 0);
+            if (!p->wanting[q]) p->piece[number[first]].wanted += in->volume[q];
         }
     un_free(ctx, number);
     return p->piece ? UN_OK : UN_ERROR_MEMORY;
@@ -68,6 +68,7 @@ un_status un_pieces_find(un_context *ctx, un_pieces *p)
 {
     int32_t *link = NULL;
     UN_ALLOC(ctx, p->of_vertex, p->mesh->vertex_count + 1);
+    UN_ALLOC(ctx, p->wanting, p->particles->count + 1);
     un_status status = link_pieces(ctx, p, &link);
     if (status == UN_OK) status = number_pieces(ctx, p, link);
     un_free(ctx, link);
@@ -78,8 +79,8 @@ void un_pieces_free(un_context *ctx, un_pieces *p)
 {
     un_free(ctx, p->of_vertex);
     un_free(ctx, p->piece);
-    p->of_vertex = NULL;
-    p->piece = NULL;
+    un_free(ctx, p->wanting);
+    *p = (un_pieces){0};
 }
 
 /* Six times the volume as a polynomial, measured from a vertex of the piece. */
@@ -105,7 +106,7 @@ static void add_triangles(un_pieces *p)
     }
 }
 
-static double solve_offset(const un_piece *piece, double least, double most)
+static double solve_offset(const un_piece *piece, double most)
 {
     const double *v = piece->v;
     double a = 0;
@@ -113,16 +114,17 @@ static double solve_offset(const un_piece *piece, double least, double most)
         double f = v[0] - 6 * piece->wanted + a * (v[1] + a * (v[2] + a * v[3]));
         double slope = v[1] + a * (2 * v[2] + a * 3 * v[3]);
         if (!(slope < 0)) break; /* turned inside out, or nothing can move */
-        double next = un_clamp(a - f / slope, least, most);
+        double next = un_clamp(a - f / slope, -most, most);
         if (fabs(next - a) < 1e-9) return next;
         a = next;
     }
     return a;
 }
 
-void un_pieces_solve(un_pieces *p, double least, double most)
+void un_pieces_solve(un_pieces *p, double body, double most)
 {
+    for (int32_t i = 0; i < p->count; i++) memset(p->piece[i].v, 0, sizeof p->piece[i].v);
     add_triangles(p);
-    for (int32_t i = p->has_body ? 1 : 0; i < p->count; i++)
-        p->piece[i].offset = solve_offset(&p->piece[i], least, most);
+    for (int32_t i = 0; i < p->count; i++)
+        p->piece[i].offset = solve_offset(&p->piece[i], p->has_body && i == 0 ? body : most);
 }

@@ -36,16 +36,29 @@
 #define WALL 2.5
 /* Ratio of the smallest to the largest variance of a sheet, and the middle one to the largest of a
  * thread: none is above the second. */
-#define FLAT_FROM 0.12
-#define FLAT_TO 0.26
+#define FLAT_FROM 0.15
+#define FLAT_TO 0.33
+/* Thickness of sheets, in radii, whose particles are too far apart to tell sheet from spray. */
+#define TORN_FROM 0.45
+#define TORN_TO 0.75
 /* Share of space that dense spray fills: clumps of it count as liquid. */
 #define DENSE_FROM 0.12
 #define DENSE_TO 0.28
+/* The same of two or three drops that melt together, and of many. */
+#define FEW_FROM 0.04
+#define FEW_TO 0.12
 /* Sizes, in radii, that decide what is joined: l (size_i + size_j) with l = 2. In spray, where only
  * touching drops melt together; the largest in sheets and threads; and for those in spacings. */
-#define SIZE_SPRAY 0.62
+#define SIZE_SPRAY 0.8
 #define SIZE_MOST 1.7
 #define SIZE_SPACING 0.57
+/* Radius, in leaves, of spheres whose sheet has no holes even where it lies between the nodes;
+ * most, in radii. Thinner sheets are drawn that thick first, and their two sides then moved
+ * together. */
+#define DRAWN 0.53
+#define DRAWN_MOST 1.5
+/* Largest leaves, in radii of the spheres, that draw a thread without beads. */
+#define LEAF_THREAD 1.25
 /* Radius of a thread of particles that touch, in theirs: its cross-section is (2 r)^2. */
 #define THREAD 1.1284
 /* Distance of the neighbours' centroid at a straight rim, in R; half of w lies beyond the rim. */
@@ -53,10 +66,10 @@
 #define RIM_LEAST 0.06
 /* Drops have radii between these, in those of their volume, once nothing is within so many radii;
  * the mean of their volumes is 1. */
-#define DROP_LEAST 0.583
-#define DROP_MOST 1.325
-#define LONELY_FROM 2.5
-#define LONELY_TO 6.0
+#define DROP_LEAST 0.503
+#define DROP_MOST 1.509
+#define LONELY_FROM 3.0
+#define LONELY_TO 4.5
 
 #define NEAR_MAX 1024
 
@@ -245,24 +258,27 @@ static void shape_particle(const un_slim_def *def, int64_t q, un_slim_entry *e)
     double mass = s.mass / (1 - 0.5 * fmin(1, rim));
     double thread = (1 - ramp(value[1] / value[0], FLAT_FROM, FLAT_TO)) * ramp(s.count, 1, 4);
     double sheet = (1 - ramp(value[2] / value[0], FLAT_FROM, FLAT_TO)) * ramp(s.count, 3, 7);
-    sheet *= 1 - thread;
-
     double t = 3 * mass / (UN_PI * reach * reach), area = 15 * mass / (16 * reach);
+    sheet *= (1 - thread) * ramp(t / r, TORN_FROM, TORN_TO);
+
     double half = fmin(0.5 * t, r), thick = sqrt(area / UN_PI), round = fmin(thick, THREAD * r);
     un_vec3 off_sheet = un_scale(axis[2], un_dot(middle, axis[2]));
     un_vec3 off_thread = un_mad(middle, axis[0], -un_dot(middle, axis[0]));
     e->x = un_mad(e->x, excess(off_sheet, 0.5 * t - half), sheet);
     e->x = un_mad(e->x, excess(off_thread, thick - round), thread);
-    double dense = ramp(s.mass / (0.957 * reach * reach * reach), DENSE_FROM, DENSE_TO);
-    double base = r * (1 + (UN_HULL_DROP - 1) * (1 - dense)); /* few are round drops together */
+    double share = s.mass / (0.957 * reach * reach * reach);
+    double dense = ramp(share, DENSE_FROM, DENSE_TO), few = 1 - ramp(share, FEW_FROM, FEW_TO);
+    double base = r * (1 + (UN_HULL_DROP - 1) * few);
     e->radius = (float)(base + sheet * (half - base) + thread * (round - base));
 
     double volume = def->particles->volume[q], spacing = sheet * sqrt(volume / t);
     spacing += thread * volume / area;
     double coherent = fmax(dense, sheet + thread), size = fmax(r, SIZE_SPACING * spacing);
     e->size += (float)(coherent * (fmin(size, SIZE_MOST * r) - SIZE_SPRAY * r));
-    e->radius = fmaxf(e->radius, fminf((float)def->least, (float)r));
-    e->slim = coherent > 0 && sheet + thread >= 0.5;
+    double least = fmin(sheet * DRAWN * def->leaf, DRAWN_MOST * r);
+    e->inset = (float)fmax(0, least - (double)e->radius);
+    e->radius += e->inset;
+    if (thread >= 0.5) e->leaf = (float)LEAF_THREAD * e->radius;
 }
 
 /* Where the level set cannot be trusted spheres are not made to touch it. */
@@ -357,7 +373,8 @@ static void size_drops(slim_args *a)
         int32_t q = slim->particle[i];
         if (e->joined) continue;
         uint64_t number = find_number(def, q);
-        double part = un_random(number, 1), r = DROP_LEAST + part * (DROP_MOST - DROP_LEAST);
+        double part = pow(un_random(number, 1), 1.5); /* more small ones than large ones */
+        double r = DROP_LEAST + part * (DROP_MOST - DROP_LEAST);
         r = 1 + e->lonely * (r - 1);
         e->x = un_particle_position(def->particles, q);
         e->radius = (float)(r * UN_HULL_DROP * (double)def->radius[q]);

@@ -1,0 +1,58 @@
+/* The last step of an output surface: each piece of it is moved until it has its particles' volume.
+ */
+#ifndef UN_SURFACE_OFFSET_H
+#define UN_SURFACE_OFFSET_H
+
+#include "surface/surface.h"
+
+/* ---- pieces of the surface and their volume (pieces.c) ---- */
+
+typedef struct un_piece {
+    double wanted; /* volume of its particles */
+    double v[4];   /* six times its volume, as a polynomial in the offset */
+    un_vec3 origin;
+    double offset;
+} un_piece;
+typedef struct un_pieces {
+    const un_trimesh *mesh;
+    const un_particles *particles;
+    const int32_t *of_particle; /* as un_hulls.piece */
+    const int32_t *nearest;     /* by vertex: the particle it belongs to; -1: unknown */
+    const un_vec3 *direction;   /* by vertex: the way that a unit of offset moves it, inwards */
+    int32_t body;               /* a particle of the body; -1: there is none */
+    /* found */
+    int32_t count, surface_count;
+    bool has_body;      /* piece 0 is the body */
+    int32_t *of_vertex; /* by vertex: its piece */
+    uint8_t *wanting;   /* by particle: 1 if its piece has no surface */
+    un_piece *piece;
+} un_pieces;
+un_status un_pieces_find(un_context *ctx, un_pieces *pieces);
+void un_pieces_free(un_context *ctx, un_pieces *pieces);
+/* Finds the offset that gives each piece its volume: at most `body` either way for the body, and
+ * `most` for the others. */
+void un_pieces_solve(un_pieces *pieces, double body, double most);
+
+/* ---- moving the vertices (offset.c) ---- */
+
+typedef struct un_offset {
+    un_trimesh *mesh;
+    const un_lattice *lattice; /* its outer planes are the domain's sides */
+    un_pieces *pieces;
+    const uint8_t *still;      /* by vertex: 1 if it is at a solid and does not move */
+    const float *radius;       /* by vertex: of particles there, 0 for those of thin liquid */
+    const float *near_radius;  /* by vertex: of all particles there */
+    const float *too_thick;    /* by vertex: how far it must move in any case, m; NULL: not */
+    un_vec3 *direction;        /* room by vertex */
+    double body, sheets, most; /* largest offsets either way, in radii: of the body, of thin liquid
+                                  that hangs together with it, of other pieces */
+    /* inside */
+    int32_t stage;
+    double inset;
+} un_offset;
+/* One offset for all of the surface, in radii within the bounds. */
+void un_offset_even(un_context *ctx, un_offset *offset, double wanted, double least, double most);
+/* One for each piece; needs pieces. */
+void un_offset_pieces(un_context *ctx, un_offset *offset);
+
+#endif
