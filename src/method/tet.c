@@ -114,6 +114,8 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
 {
     un_adaptive *a = &s->a;
     const un_scene_def *def = a->core.def;
+    double *surface = NULL;
+    if (!before) UN_TRY(un_adaptive_find_tension(a, &surface)); /* once in a step */
     un_tet_projection in = {.mesh = &a->mesh.tets,
                             .u = a->tet.u,
                             .known = a->tet.known,
@@ -121,6 +123,7 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
                             .walls = &a->mesh.walls,
                             .u_solid = a->mesh.walls.u_solid,
                             .p = a->node.p[0],
+                            .surface = surface,
                             .source = a->node.source,
                             .before = before,
                             .let_go = un_core_let_go(&a->core, dt),
@@ -294,21 +297,25 @@ static un_status save(const void *state, un_state *out)
     return un_adaptive_save(&((const un_tet *)state)->a, out);
 }
 
-const un_method un_method_tet = {
-    .traits = {.name = "tet", .particles = true, .adaptive = true, .viscous = true, .mixed = true},
-    .stages = stages,
-    .create = create,
-    .destroy = destroy,
-    .first = un_adaptive_first,
-    .step_limit = un_adaptive_step_limit,
-    .step = step,
-    .particles = un_adaptive_particles,
-    .bodies = un_adaptive_bodies,
-    .depth = un_adaptive_depth,
-    .surface = un_adaptive_surface,
-    .cells = un_adaptive_cells,
-    .probe = un_adaptive_probe,
-    .estimate = un_adaptive_estimate,
-    .bytes = un_adaptive_bytes,
-    .save = save,
-    .load = load};
+const un_method un_method_tet = {.traits = {.name = "tet",
+                                            .particles = true,
+                                            .adaptive = true,
+                                            .viscous = true,
+                                            .mixed = true,
+                                            .tension = true},
+                                 .stages = stages,
+                                 .create = create,
+                                 .destroy = destroy,
+                                 .first = un_adaptive_first,
+                                 .step_limit = un_adaptive_step_limit,
+                                 .step = step,
+                                 .particles = un_adaptive_particles,
+                                 .bodies = un_adaptive_bodies,
+                                 .depth = un_adaptive_depth,
+                                 .surface = un_adaptive_surface,
+                                 .cells = un_adaptive_cells,
+                                 .probe = un_adaptive_probe,
+                                 .estimate = un_adaptive_estimate,
+                                 .bytes = un_adaptive_bytes,
+                                 .save = save,
+                                 .load = load};
