@@ -41,5 +41,6 @@ void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *wal
                        const un_cling *cling, bool all, double dt, double pace)
 {
     draw_args a = {markers, walls, cling, all, dt, pace};
-    if (cling->viscous || all) un_parallel_for(ctx, markers->particles.count, 16384, draw_in, &a);
+    if (cling->viscous || cling->tension > 0 || all)
+        un_parallel_for(ctx, markers->particles.count, 16384, draw_in, &a);
 }

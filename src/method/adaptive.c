@@ -42,6 +42,21 @@ un_status un_adaptive_thicken(un_adaptive *a)
     return UN_OK;
 }
 
+un_status un_adaptive_find_tension(un_adaptive *a, double **pressure)
+{
+    const un_tets *tets = &a->mesh.tets;
+    *pressure = NULL;
+    if (!(a->core.def->fluid.surface_tension > 0)) return UN_OK;
+    *pressure = un_arena_alloc(&a->core.arena, (size_t)tets->node_count + 1, sizeof **pressure);
+    if (!*pressure) return UN_ERROR_MEMORY;
+    un_tension_tets in = {.pressure = *pressure,
+                          .phi = a->node.phi,
+                          .mesh = tets,
+                          .walls = &a->mesh.walls,
+                          .def = a->core.def};
+    return un_tension_on_tets(a->core.ctx, &a->core.arena, &in);
+}
+
 void un_adaptive_want_divergence(un_adaptive *a, double dt)
 {
     un_divergence_def def = {.source = a->node.source,

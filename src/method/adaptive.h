@@ -10,6 +10,7 @@
 #include "pressure/pressure.h"
 #include "sizing/sizing.h"
 #include "surface/surface.h"
+#include "tension/tension.h"
 #include "transfer/transfer.h"
 #include "viscosity/viscosity.h"
 
@@ -88,6 +89,8 @@ un_status un_adaptive_move_free(un_adaptive *a, double dt);
 /* Density and viscosity at nodes; liquid that sticks to walls has their velocity. */
 un_status un_adaptive_thicken(un_adaptive *a);
 void un_adaptive_want_divergence(un_adaptive *a, double dt);
+/* The surface's pressure at nodes, from the arena; NULL without tension. */
+un_status un_adaptive_find_tension(un_adaptive *a, double **pressure);
 /* What liquid crosses in a second, for the next step's length. */
 void un_adaptive_find_rate(un_adaptive *a);
 /* 10: extends node.u and node.d beyond the liquid, stops them at walls, carries them to tets. */
@@ -123,6 +126,7 @@ static inline un_cling un_adaptive_cling(const un_adaptive *a)
 {
     return (un_cling){.viscous = a->thick.any,
                       .thickness = a->core.def->fluid.viscosity / a->core.def->fluid.density,
+                      .tension = a->core.def->fluid.surface_tension / a->core.def->fluid.density,
                       .gravity = un_length(a->core.def->gravity),
                       .h = a->mesh.tree.h};
 }

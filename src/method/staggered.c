@@ -87,6 +87,8 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity, con
 {
     un_adaptive *a = &s->a;
     const un_scene_def *def = a->core.def;
+    double *surface = NULL;
+    if (!before) UN_TRY(un_adaptive_find_tension(a, &surface)); /* once in a step */
     un_face_projection in = {.mesh = &a->mesh.tets,
                              .faces = &s->faces,
                              .u = s->u,
@@ -95,6 +97,7 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity, con
                              .walls = &a->mesh.walls,
                              .open_sides = def->domain.open,
                              .p = s->p,
+                             .surface = surface,
                              .source = a->node.source,
                              .before = before,
                              .let_go = un_core_let_go(&a->core, dt),
@@ -118,6 +121,7 @@ static un_status project(un_staggered *s, double dt, un_face_projection_report *
     un_adaptive_want_divergence(a, dt);
     un_face_pressure_guess(a->core.ctx, s->p, a->node.p[0], &a->mesh.tets);
     UN_TRY(apply_pressure(s, dt, gravity, NULL, report));
+    un_arena_reset(&a->core.arena);
     un_face_pressure_to_nodes(s->pressure, a->node.p[0], s->p, &a->mesh.tets, a->node.phi,
                               un_scale(gravity, a->core.def->fluid.density));
     return UN_OK;
@@ -377,6 +381,7 @@ const un_method un_method_staggered = {.traits = {.name = "staggered",
                                                   .adaptive = true,
                                                   .viscous = true,
                                                   .mixed = true,
+                                                  .tension = true,
                                                   .faces = true},
                                        .stages = stages,
                                        .create = create,

@@ -115,6 +115,8 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
 {
     un_adaptive *a = &s->a;
     const un_scene_def *def = a->core.def;
+    double *surface = NULL;
+    if (!before) UN_TRY(un_adaptive_find_tension(a, &surface)); /* once in a step */
     un_tet_projection in = {.mesh = &a->mesh.tets,
                             .u = a->tet.u,
                             .known = a->tet.known,
@@ -122,6 +124,7 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
                             .walls = &a->mesh.walls,
                             .u_solid = a->mesh.walls.u_solid,
                             .p = a->node.p[0],
+                            .surface = surface,
                             .source = a->node.source,
                             .before = before,
                             .let_go = un_core_let_go(&a->core, dt),
@@ -307,6 +310,7 @@ const un_method un_method_tet = {.traits = {.name = "tet",
                                             .adaptive = true,
                                             .viscous = true,
                                             .mixed = true,
+                                            .tension = true,
                                             .bodies = true},
                                  .stages = stages,
                                  .create = create,

@@ -9,7 +9,7 @@
 #include "tension/tension.h"
 
 /* In dt_c; see docs/tension.md. */
-#define STEPS 5.0
+#define STEPS 3.5
 
 double un_tension_step_limit(const un_scene_def *def, double h)
 {

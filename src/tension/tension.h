@@ -18,7 +18,7 @@ typedef struct un_tension_grid {
 } un_tension_grid;
 un_status un_tension_on_grid(un_context *ctx, un_arena *arena, const un_tension_grid *in);
 
-/* ---- on tets (tets.c, quadric.c) ---- */
+/* ---- on tets (tets.c) ---- */
 
 typedef struct un_tension_tets {
     double *pressure; /* at nodes, set everywhere, Pa: as on the grid */

@@ -22,7 +22,9 @@ bool un_cling_holds(const un_cling *c, const un_markers *m, int64_t q, double de
 {
     const un_particles *p = &m->particles;
     double r = fmax(m->radius[q], HALF_CELL_RADIUS * c->h);
-    if (!c->viscous || !(depth < CLING_REACH * r)) return false;
+    if (!(depth < CLING_REACH * r)) return false;
+    if (c->tension > c->gravity * r * r) return true;
+    if (!c->viscous) return false;
     double nu = p->density ? (double)(p->viscosity[q] / p->density[q]) : c->thickness;
     return nu > r * sqrt(c->gravity * r);
 }
@@ -65,7 +67,8 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         s->normal[2][q] = (float)g.z;
         s->wall[q] = (float)wall;
         un_vec3 u = un_particle_velocity(p, q);
-        int calm = un_dot(u, u) < gravity * h ? UN_PARTICLE_CALM : 0;
+        bool calm_here = un_dot(u, u) < gravity * h + a->cling->tension / h;
+        int calm = calm_here ? UN_PARTICLE_CALM : 0;
         int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
         bool small = h > LANDED_WIDTH * UN_LEAF_WIDTH * cbrt(p->volume[q]);
         /* a particle without cells of its own flies until it meets the surface itself */

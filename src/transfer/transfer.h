@@ -191,15 +191,18 @@ static inline double un_quiet_speed(double gravity, double h)
 /* ---- marking particles (mark.c) ---- */
 
 /* The level set rounds off edges and leaves the particles in them outside. Water flings them off.
- * Thick liquid sheds no drops: there they stay part of it. */
+ * Thick liquid sheds no drops, nor does liquid that surface tension holds together: there they stay
+ * part of it. */
 typedef struct un_cling {
     bool viscous;     /* some of the liquid is viscous */
     double thickness; /* kinematic viscosity of particles without their own, m2/s */
+    double tension;   /* over the density, m3/s2 */
     double gravity;   /* m/s2 */
     double h;         /* of the finest cells, m */
 } un_cling;
-/* True if particle q lies outside the level set but sticks to viscous liquid nearby: liquid is
- * thick if it does not outrun viscosity while it falls by the particle's radius. */
+/* True if particle q lies outside the level set but sticks to the liquid nearby. Viscous liquid is
+ * thick if it does not outrun viscosity while it falls by the particle's radius; tension holds a
+ * particle if it is stronger than its weight. */
 bool un_cling_holds(const un_cling *cling, const un_markers *markers, int64_t q, double depth);
 /* How far outside a particle of this radius may lie, m. */
 double un_cling_reach(const un_cling *cling, double radius);

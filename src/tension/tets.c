@@ -1,0 +1,332 @@
+/* Surface tension on graded tets.
+ *
+ * As on the grid, the distance to the surface is smoothed by 2 S - S^2; S is a few passes of the
+ * mean over the tets around a node, the consistent mass matrix over its row sums. Where cells
+ * change size or end at a wall the mean belongs to another place than the node's, and is moved back
+ * along the slope: planes stay planes on any mesh. The curvature is that of the weak form,
+ *
+ *     kappa_n integral of N_n = - integral of grad N_n . n + integral over walls of N_n n . nu,
+ *
+ * with n = grad phi / |grad phi|, constant in a tet, over the open part of space. nu points into
+ * the wall, and n . nu = -cos(theta) there: the contact angle is a natural boundary condition. The
+ * integral of N_n nu over the walls is that of grad N_n over the open part.
+ *
+ * All of it is symmetric and positive on even cells, so that no wave, however short, is driven
+ * instead of restored. A quadric fitted to the distance around each node is as accurate, but drives
+ * waves shorter than the ball it is fitted in: a still drop bursts (docs/tension.md). */
+#include "tension/tension.h"
+
+/* Passes in S; each has a variance of h^2 / 6 along each axis. */
+#define PASSES 5
+/* Passes over the curvature. */
+#define LAST_PASSES 1
+/* Cells from the surface to which nodes count, and to which their curvature is found. */
+#define BAND 5.0
+#define INNER 2.5
+/* Neighbours of a node; 14 are usual. */
+#define ROW_MAX 96
+
+typedef struct link {
+    int32_t to;
+    float weight;
+} link;
+
+typedef struct args {
+    const un_tension_tets *in;
+    const un_tets *mesh;
+    uint8_t *near;   /* at nodes: 1 on tets that the surface cuts */
+    int32_t *number; /* at nodes: a running count of those in the band */
+    int32_t count, *node;
+    int32_t *first; /* by number: links to neighbours in the band */
+    link *link;
+    float *shift; /* by number: slope times the way from the node to its neighbours' mean */
+    float *d[3];  /* by number */
+    const float *from;
+    float *to;
+    double mean;
+} args;
+
+static double size_at(const args *a, int32_t n)
+{
+    return un_octree_size(a->mesh->tree, a->mesh->node_level[n]);
+}
+
+/* ---- the band ---- */
+
+static void find_band(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    const un_tets *mesh = a->mesh;
+    const float *phi = a->in->phi;
+    for (int64_t n = begin; n < end; n++) {
+        double h = size_at(a, (int32_t)n);
+        a->near[n] = 0;
+        a->number[n] = fabs((double)phi[n]) < BAND * h;
+        if (!(fabs((double)phi[n]) < 2 * h)) continue;
+        bool liquid = phi[n] < 0, cut = false;
+        for (int32_t k = mesh->first[n]; k < mesh->first[n + 1] && !cut; k++) {
+            const int32_t *m = mesh->tet[mesh->corner[k] / 4];
+            for (int i = 0; i < 4; i++) cut |= (phi[m[i]] < 0) != liquid;
+        }
+        a->near[n] = cut;
+    }
+}
+
+static inline bool in_band(const args *a, int32_t n)
+{
+    return a->number[n + 1] > a->number[n];
+}
+
+static void list_band(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (in_band(a, (int32_t)n)) a->node[a->number[n]] = (int32_t)n;
+}
+
+/* The neighbours of node n in the band and their weights, in volumes of tets; and the node's own.
+ */
+static int32_t find_row(const args *a, int32_t n, link row[ROW_MAX], double *own)
+{
+    const un_tets *mesh = a->mesh;
+    int32_t count = 0;
+    *own = 0;
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4;
+        const int32_t *m = mesh->tet[t];
+        double volume = un_tets_volume(mesh, t);
+        *own += 2 * volume;
+        for (int i = 0; i < 4; i++) {
+            if (m[i] == n) continue;
+            int32_t r = 0;
+            while (r < count && row[r].to != m[i]) r++;
+            if (!in_band(a, m[i]) || r == ROW_MAX) {
+                *own += volume;
+                continue;
+            }
+            if (r == count) row[count++] = (link){m[i], 0};
+            row[r].weight += (float)volume;
+        }
+    }
+    return count;
+}
+
+static void count_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    link row[ROW_MAX];
+    double own;
+    for (int64_t q = begin; q < end; q++) a->first[q] = find_row(a, a->node[q], row, &own);
+}
+
+/* The mean gradient of the distance around a node. */
+static un_vec3 slope_at(const un_tets *mesh, const float *field, int32_t n)
+{
+    un_vec3 g = {0, 0, 0};
+    double total = 0;
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4;
+        const int32_t *m = mesh->tet[t];
+        double v[4] = {field[m[0]], field[m[1]], field[m[2]], field[m[3]]};
+        double w = un_tets_volume(mesh, t);
+        g = un_mad(g, un_tets_gradient(mesh, t, v), w);
+        total += w;
+    }
+    return un_scale(g, 1 / fmax(total, DBL_MIN));
+}
+
+static void write_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    link row[ROW_MAX];
+    for (int64_t q = begin; q < end; q++) {
+        int32_t n = a->node[q];
+        double total;
+        int32_t count = find_row(a, n, row, &total);
+        for (int32_t r = 0; r < count; r++) total += (double)row[r].weight;
+        un_vec3 way = {0, 0, 0};
+        for (int32_t r = 0; r < count; r++) {
+            double weight = (double)row[r].weight / total;
+            way = un_mad(way, un_sub(a->mesh->x[row[r].to], a->mesh->x[n]), weight);
+            a->link[a->first[q] + r] = (link){a->number[row[r].to], (float)weight};
+        }
+        a->shift[q] = (float)un_dot(way, slope_at(a->mesh, a->in->phi, n));
+        a->d[0][q] = a->in->phi[n];
+    }
+}
+
+/* ---- smoothing ---- */
+
+static void smooth_nodes(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        float here = a->from[q], sum = here;
+        for (int32_t k = a->first[q]; k < a->first[q + 1]; k++)
+            sum += a->link[k].weight * (a->from[a->link[k].to] - here);
+        a->to[q] = sum - a->shift[q];
+    }
+}
+
+/* From d[0] to d[0]; d[1] is scratch. */
+static void smooth(un_context *ctx, args *a, int passes)
+{
+    for (int pass = 0; pass < passes; pass++) {
+        a->from = a->d[0];
+        a->to = a->d[1];
+        un_parallel_for(ctx, a->count, 2048, smooth_nodes, a);
+        a->d[1] = a->d[0];
+        a->d[0] = a->to;
+    }
+}
+
+static void combine(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t q = begin; q < end; q++) a->d[0][q] = 2 * a->d[2][q] - a->d[0][q];
+}
+
+/* ---- curvature ---- */
+
+static double contact_cosine(const args *a, int32_t n)
+{
+    const un_tet_walls *walls = a->in->walls;
+    const un_scene_def *def = a->in->def;
+    bool solid = walls && walls->phi_solid && walls->body[n] >= 0 &&
+                 walls->phi_solid[n] <= walls->phi[n] + 1e-6f * (float)size_at(a, n);
+    double degrees = solid ? def->solids[walls->body[n]].contact_angle : def->domain.contact_angle;
+    return degrees == 90 ? 0 : cos(degrees * UN_PI / 180);
+}
+
+/* The curvature at a node, 1/m; NaN where there is no open space. */
+static double curvature_at(const args *a, int32_t n)
+{
+    const un_tets *mesh = a->mesh;
+    const float *open = a->in->walls ? a->in->walls->open : NULL;
+    double sum = 0, total = 0, h = size_at(a, n);
+    un_vec3 wall = {0, 0, 0};
+    for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
+        int32_t t = mesh->corner[k] / 4, corner = mesh->corner[k] & 3;
+        const int32_t *m = mesh->tet[t];
+        double v[4], volume = un_tets_volume(mesh, t) * (open ? (double)open[t] : 1);
+        for (int i = 0; i < 4; i++)
+            v[i] = in_band(a, m[i]) ? a->d[0][a->number[m[i]]] : a->in->phi[m[i]];
+        const double *own = un_tets_shape(mesh, t)->gradient[corner];
+        un_vec3 g = un_scale(un_v3(own[0], own[1], own[2]), volume / un_tets_size(mesh, t));
+        sum -= un_dot(g, un_normalize(un_tets_gradient(mesh, t, v)));
+        wall = un_add(wall, g);
+        total += 0.25 * volume;
+    }
+    if (!(total > 1e-3 * h * h * h)) return NAN;
+    double edge = un_length(wall);
+    if (edge > 1e-6 * h * h) sum -= contact_cosine(a, n) * edge;
+    return sum / total;
+}
+
+static void find_curvature(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t n = a->node[q];
+        double h = size_at(a, n);
+        a->to[q] = NAN;
+        if (!(fabs((double)a->in->phi[n]) < INNER * h)) continue;
+        a->to[q] = (float)un_clamp(curvature_at(a, n), -2 / h, 2 / h);
+    }
+}
+
+/* Only among nodes that have one. */
+static void smooth_curvature(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        float here = a->from[q], sum = 0, total = isnan(here) ? 0 : 0.4f;
+        if (total > 0) sum = total * here;
+        for (int32_t k = a->first[q]; k < a->first[q + 1]; k++) {
+            float there = a->from[a->link[k].to];
+            if (isnan(there)) continue;
+            sum += a->link[k].weight * there;
+            total += a->link[k].weight;
+        }
+        a->to[q] = sum / total; /* none at all: NaN */
+    }
+}
+
+static void press(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    args *a = arg;
+    double sigma = a->in->def->fluid.surface_tension;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t n = a->node[q];
+        if (!a->near[n]) continue;
+        a->near[n] = isfinite(a->d[0][q]);
+        if (!a->near[n]) continue;
+        a->in->pressure[n] = sigma * (double)a->d[0][q];
+        sums[0] += a->in->pressure[n];
+        sums[1] += 1;
+    }
+}
+
+static void fill(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (!a->near[n]) a->in->pressure[n] = a->mean;
+}
+
+/* ---- all of it ---- */
+
+static un_status begin(un_context *ctx, un_arena *arena, args *a)
+{
+    int32_t nodes = a->mesh->node_count;
+    a->near = un_arena_alloc(arena, (size_t)nodes + 1, 1);
+    a->number = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *a->number);
+    if (!a->near || !a->number) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, nodes, 2048, find_band, a);
+    a->count = (int32_t)un_parallel_scan(ctx, a->number, nodes);
+    a->number[nodes] = a->count;
+    size_t count = (size_t)a->count + 1;
+    a->node = un_arena_alloc(arena, count, sizeof *a->node);
+    a->first = un_arena_alloc(arena, count, sizeof *a->first);
+    a->shift = un_arena_alloc(arena, count, sizeof *a->shift);
+    for (int i = 0; i < 3; i++) a->d[i] = un_arena_alloc(arena, count, sizeof *a->d[i]);
+    if (!a->node || !a->first || !a->shift || !a->d[0] || !a->d[1] || !a->d[2])
+        return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, nodes, 8192, list_band, a);
+    un_parallel_for(ctx, a->count, 1024, count_rows, a);
+    int64_t links = un_parallel_scan(ctx, a->first, a->count);
+    if (links > INT32_MAX)
+        return un_fail(ctx, UN_ERROR_MEMORY,
+                       "the surface has too many cells for surface tension; lower detail.finest");
+    a->first[a->count] = (int32_t)links;
+    a->link = un_arena_alloc(arena, (size_t)links + 1, sizeof *a->link);
+    if (!a->link) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, a->count, 1024, write_rows, a);
+    return UN_OK;
+}
+
+un_status un_tension_on_tets(un_context *ctx, un_arena *arena, const un_tension_tets *in)
+{
+    args a = {.in = in, .mesh = in->mesh};
+    UN_TRY(begin(ctx, arena, &a));
+    smooth(ctx, &a, PASSES);
+    memcpy(a.d[2], a.d[0], (size_t)a.count * sizeof *a.d[0]);
+    smooth(ctx, &a, PASSES);
+    un_parallel_for(ctx, a.count, 8192, combine, &a);
+    a.to = a.d[1];
+    un_parallel_for(ctx, a.count, 1024, find_curvature, &a);
+    a.d[1] = a.d[2];
+    a.d[0] = a.to;
+    for (int pass = 0; pass < LAST_PASSES; pass++) {
+        a.from = a.d[0];
+        a.to = a.d[1];
+        un_parallel_for(ctx, a.count, 2048, smooth_curvature, &a);
+        a.d[1] = a.d[0];
+        a.d[0] = a.to;
+    }
+    double sums[2] = {0};
+    un_parallel_sums(ctx, a.count, 2, press, &a, sums);
+    a.mean = sums[1] > 0 ? sums[0] / sums[1] : 0;
+    un_parallel_for(ctx, in->mesh->node_count, 8192, fill, &a);
+    return UN_OK;
+}
