@@ -15,9 +15,10 @@
 
 /* The preconditioner is corrected for bodies whose density is below this share of the liquid's:
  * each column costs a cycle of it. */
-#define LIGHT 0.2
-/* And for so many columns at most. */
+#define LIGHT 0.05
+/* And for so many columns at most: each costs a vector, too, of these entries together. */
 #define STRONG_MAX 120
+#define STRONG_ENTRIES 2e7
 
 /* L of a body, by rows: along the axes, then about them. */
 static void find_factor(double l[6][6], const un_inverse_mass *m)
@@ -111,7 +112,8 @@ un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double density, 
         body_rows += b->row_count;
         for (int k = 0; k < 6 && b->row_count > 0; k++) b->column_count += is_free_motion(b, k);
         columns += b->column_count;
-        if (b->light && columns <= STRONG_MAX) strong = (int32_t)columns;
+        if (b->light && columns <= fmin(STRONG_MAX, STRONG_ENTRIES / pr->matrix.n))
+            strong = (int32_t)columns;
         entries += (int64_t)b->column_count * b->row_count;
     }
     if (entries > INT32_MAX)
