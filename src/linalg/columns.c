@@ -12,7 +12,8 @@
  * with one application of M^-1 per column at the start (two if M varies, see solver.c); V is kept.
  * If M is symmetric positive definite, so is this, and it is as good for A + C C^T as M is for A.
  * If M varies, as a K-cycle does, 1 + C^T V is made symmetric; if it is not positive definite, M is
- * used without the correction. */
+ * used without the correction. Columns that are weak are left out of it: each would cost more than
+ * the iterations that it saves. */
 #include "linalg/columns.h"
 
 void un_column_work_free(un_column_work *w)
@@ -113,9 +114,15 @@ double un_columns_apply(un_column_work *w, double *y, const double *x, double si
 
 /* ---- the correction ---- */
 
+/* Columns that are corrected for. */
+static int32_t strong_count(const un_column_work *w)
+{
+    return w->c->count - w->weak;
+}
+
 un_status un_columns_begin(un_column_work *w)
 {
-    size_t count = (size_t)w->c->count;
+    size_t count = (size_t)strong_count(w);
     w->corrected = false;
     UN_TRY(
         un_array_need(w->ctx, (void **)&w->v, &w->capacity[6], count * (size_t)w->n, sizeof *w->v));
@@ -150,7 +157,7 @@ static bool factorize(double *s, int32_t count)
 
 void un_columns_end(un_column_work *w)
 {
-    int32_t count = w->c->count;
+    int32_t count = strong_count(w);
     double *s = w->factor;
     for (int32_t k = 0; k < count; k++)
         for (int32_t l = 0; l < count; l++)
@@ -169,7 +176,7 @@ static void subtract_rows(void *arg, int64_t begin, int64_t end)
 {
     args *a = arg;
     const un_column_work *w = a->w;
-    for (int32_t k = 0; k < w->c->count; k++) {
+    for (int32_t k = 0; k < strong_count(w); k++) {
         const double *v = w->v + (size_t)k * (size_t)w->n;
         double t = w->t[k];
         for (int64_t i = begin; i < end; i++) a->y[i] -= t * v[i];
@@ -179,7 +186,7 @@ static void subtract_rows(void *arg, int64_t begin, int64_t end)
 void un_columns_correct(un_column_work *w, double *z)
 {
     args a = {.w = w, .x = z, .y = z};
-    int32_t count = w->c->count;
+    int32_t count = strong_count(w);
     double *t = w->t;
     const double *l = w->factor;
     if (!w->corrected) return;

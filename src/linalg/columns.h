@@ -7,6 +7,7 @@
 typedef struct un_column_work {
     un_context *ctx;
     const un_columns *c; /* of the current solve; NULL: none */
+    int32_t weak;        /* of them, at the end */
     int32_t n;
     int32_t *touched; /* rows with entries, ascending */
     int32_t *start;   /* by touched row, and the end: their entries, */

@@ -247,7 +247,7 @@ static un_status correct(un_solver *s)
     un_context *ctx = s->ctx;
     int64_t n = s->a->n, grain = un_block_grain(n);
     UN_TRY(un_columns_begin(&s->columns));
-    for (int32_t k = 0; k < s->columns.c->count; k++) {
+    for (int32_t k = 0; k < s->columns.c->count - s->columns.weak; k++) {
         double *column = s->cg.q, *v = un_columns_spread(&s->columns, k, column);
         s->with->apply(s->with->state, v, column);
         un_components_remove_means(&s->parts, v);
@@ -320,6 +320,7 @@ un_status un_solver_solve(un_solver *s, const un_system *system, double *x, doub
     UN_TRY(un_components_find(&s->parts, a, &report->finite));
     bool pinned = false;
     s->columns.c = NULL;
+    s->columns.weak = system->weak;
     if (system->columns && system->columns->count > 0) {
         pinned = un_components_pin(&s->parts, system->columns);
         UN_TRY(un_columns_prepare(&s->columns, system->columns, &s->parts, &report->finite));

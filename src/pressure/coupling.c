@@ -13,6 +13,13 @@
 
 #include "pressure/system.h"
 
+/* The preconditioner is corrected for bodies whose density is below this share of the liquid's:
+ * each column costs a cycle of it. */
+#define LIGHT 0.05
+/* And for so many columns at most: each costs a vector, too, of these entries together. */
+#define STRONG_MAX 120
+#define STRONG_ENTRIES 2e7
+
 /* L of a body, by rows: along the axes, then about them. */
 static void find_factor(double l[6][6], const un_inverse_mass *m)
 {
@@ -78,23 +85,25 @@ enum { BODY, BODY_ROW, PUSH, FIRST, ROW, VAL, SET_VAL, TOGETHER };
     UN_TRY(un_array_need(pr->ctx, (void **)&(array), &c->capacity[which], (size_t)(count) + 1,     \
                          sizeof *(array)))
 
-un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double unit, un_coupling_rows *rows,
-                            const void *arg)
+un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double density, double unit,
+                            un_coupling_rows *rows, const void *arg)
 {
     un_coupling *c = &pr->coupling;
     build_args s = {pr, c, rows, arg};
-    int32_t bodies_used = 0;
+    int32_t bodies_used = 0, strong = 0;
     int64_t body_rows = 0, entries = 0, columns = 0;
     c->columns = (un_columns){0};
     c->body_count = 0;
     c->unit = unit;
     NEED(c->body, BODY, bodies->free_count);
-    for (int32_t b = 0; b < bodies->count; b++) {
-        if (!bodies->body[b].free) continue;
-        un_coupled_body *to = &c->body[bodies_used++];
-        *to = (un_coupled_body){.body = b};
-        find_factor(to->factor, &bodies->body[b].inverse);
-    }
+    for (int light = 1; light >= 0; light--)
+        for (int32_t b = 0; b < bodies->count; b++) {
+            double relative = bodies->scene->def.solids[b].density / density;
+            if (!bodies->body[b].free || (relative < LIGHT) != light) continue;
+            un_coupled_body *to = &c->body[bodies_used++];
+            *to = (un_coupled_body){.body = b, .light = light};
+            find_factor(to->factor, &bodies->body[b].inverse);
+        }
     un_parallel_for(pr->ctx, bodies_used, 1, count_rows, &s);
     for (int32_t i = 0; i < bodies_used; i++) {
         un_coupled_body *b = &c->body[i];
@@ -103,6 +112,8 @@ un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double unit, un_
         body_rows += b->row_count;
         for (int k = 0; k < 6 && b->row_count > 0; k++) b->column_count += is_free_motion(b, k);
         columns += b->column_count;
+        if (b->light && columns <= fmin(STRONG_MAX, STRONG_ENTRIES / pr->matrix.n))
+            strong = (int32_t)columns;
         entries += (int64_t)b->column_count * b->row_count;
     }
     if (entries > INT32_MAX)
@@ -121,6 +132,7 @@ un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double unit, un_
     c->body_count = bodies_used;
     un_parallel_for(pr->ctx, bodies_used, 1, fill_rows, &s);
     c->columns = (un_columns){(int32_t)columns, c->first, c->row, c->val};
+    c->weak = (int32_t)columns - strong;
     return UN_OK;
 }
 

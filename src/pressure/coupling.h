@@ -8,8 +8,8 @@
  * velocity along x, y, z and its spin about them. row NULL: only counts them. */
 typedef int32_t un_coupling_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6]);
 
-/* Builds the columns. unit: N s in a row for an x of 1. */
-un_status un_coupling_build(un_pressure *pressure, un_bodies *bodies, double unit,
+/* Builds the columns. density: of the liquid; unit: N s in a row for an x of 1. */
+un_status un_coupling_build(un_pressure *pressure, un_bodies *bodies, double density, double unit,
                             un_coupling_rows *rows, const void *arg);
 static inline bool un_coupling_any(const un_pressure *pressure)
 {

@@ -16,10 +16,12 @@ void un_pressure_add(un_context *ctx, double *p, const double *more, int64_t cou
 /* Bodies that the liquid moves, as columns of the system (coupling.c). */
 typedef struct un_coupled_body {
     int32_t body, first_row, row_count, first_column, column_count;
+    bool light;          /* much lighter than the liquid */
     double factor[6][6]; /* L with L L^T the inverse of its mass */
 } un_coupled_body;
 typedef struct un_coupling {
     un_columns columns; /* count 0: nothing is coupled */
+    int32_t weak;       /* of them, at the end; see un_system */
     un_coupled_body *body;
     int32_t body_count;
     double unit;       /* N s in a row for an x of 1 */
@@ -122,18 +124,18 @@ void un_pressure_calm_faces(un_context *ctx, double *u, const uint8_t *known, co
 
 typedef struct un_tet_projection {
     const un_tets *mesh;
-    un_vec3 *u;                /* at tets, changed in place */
-    uint8_t *known;            /* at tets: set to 1 where the projection has made u valid, else 0 */
-    const float *phi;          /* at nodes; liquid where negative */
-    un_tet_walls *walls;       /* NULL: everything is open; their velocities follow `bodies` */
-    const un_vec3 *u_solid;    /* at tets; NULL: nothing moves */
-    double *p;                 /* at nodes, Pa: the guess, then the result; 0 at air nodes */
-    const double *surface;     /* at nodes, Pa: the surface's pressure, linear in each tet; as in
-                                * un_projection. NULL: zero */
-    const double *before;      /* at nodes, Pa: what an earlier projection of this step found, which
-                                * walls feel too; NULL: nothing */
-    const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
-    const float *lightness;    /* at tets: `density` over the local density; NULL: 1 */
+    un_vec3 *u;             /* at tets, changed in place */
+    uint8_t *known;         /* at tets: set to 1 where the projection has made u valid, else 0 */
+    const float *phi;       /* at nodes; liquid where negative */
+    un_tet_walls *walls;    /* NULL: everything is open; their velocities follow `bodies` */
+    const un_vec3 *u_solid; /* at tets; NULL: nothing moves */
+    double *p;              /* at nodes, Pa: the guess, then the result; 0 at air nodes */
+    const double *surface;  /* at nodes, Pa: the surface's pressure, linear in each tet; as in
+                             * un_projection. NULL: zero */
+    const double *before;   /* at nodes, Pa: what an earlier projection of this step found, which
+                             * walls feel too; NULL: nothing */
+    const float *source;    /* at nodes, 1/s: divergence wanted; NULL: none */
+    const float *lightness; /* at tets: `density` over the local density; NULL: 1 */
     double dt, density, tolerance;
     int32_t iteration_limit;
     double let_go;     /* as in un_projection */

@@ -456,7 +456,7 @@ static un_status couple(un_pressure *pr, const un_projection *in)
     const un_grid *g = pr->grid;
     assemble_args s = {.pr = pr, .in = in};
     double unit = in->density * (g->dim == 2 ? 1 : g->h);
-    UN_TRY(un_coupling_build(pr, in->bodies, unit, body_rows, &s));
+    UN_TRY(un_coupling_build(pr, in->bodies, in->density, unit, body_rows, &s));
     if (!in->surface || !un_coupling_any(pr)) return UN_OK;
     double *given;
     UN_ALLOC(pr->ctx, given, pr->matrix.n);

@@ -194,7 +194,10 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
     un_csr a = pr->matrix;
     un_system system = {.a = &a, .b = pr->rhs, .sites = sites};
     un_columns columns = pr->coupling.columns;
-    if (un_coupling_any(pr)) system.columns = &columns;
+    if (un_coupling_any(pr)) {
+        system.columns = &columns;
+        system.weak = pr->coupling.weak;
+    }
     if (pr->free_count > 0) {
         UN_TRY(un_pressure_need_set(pr));
         un_parallel_for(pr->ctx, a.n, un_block_grain(a.n), confine, s);

@@ -425,7 +425,7 @@ static un_status couple(args *s)
     const un_tet_projection *in = s->in;
     pr->coupling.columns.count = 0;
     if (!in->bodies) return UN_OK;
-    UN_TRY(un_coupling_build(pr, in->bodies, in->density, body_rows, s));
+    UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density, body_rows, s));
     if (!in->surface || !un_coupling_any(pr)) return UN_OK;
     double *given;
     UN_ALLOC(pr->ctx, given, pr->matrix.n);

@@ -26,6 +26,11 @@ static inline bool method_is_adaptive(const un_method *method)
     return method->traits.adaptive;
 }
 
+static inline bool method_has_bodies(const un_method *method)
+{
+    return method->traits.bodies;
+}
+
 /* Does it take scenes of two dimensions? */
 static inline bool method_is_flat(const un_method *method)
 {

@@ -263,10 +263,59 @@ static void not_available(void **state)
          "dam.lua:1: solver.kind = \"petsc\" is not part of this build; configure it with "
          "-DUNDINE_PETSC=ON (Debian: libpetsc-real-dev), or use auto"},
 #endif
-        {"scene { " WATER ", solids = {\n sphere { center = {0, 0, 0}, radius = 1,\n"
-         "  density = 500 } } }",
-         "dam.lua:3: sphere.density (a body moved by the liquid) is not available in this version; "
-         "use velocity or pose"},
+    };
+    CHECK_ALL(list);
+}
+
+/* Solids with a density. */
+static void bodies(void **state)
+{
+    (void)state;
+    write_text("open.off", "OFF\n4 3 0\n.4 .4 .4\n.6 .4 .4\n.4 .6 .4\n.4 .4 .6\n"
+                           "3 0 2 1\n3 0 1 3\n3 0 3 2\n");
+    const mistake list[] = {
+        {"scene { method = 'staggered', " WATER ", solids = {\n sphere { center = {.5, .5, .5}, "
+         "radius = .1,\n  density = 500 } } }",
+         "dam.lua:3: sphere.density (a body that the liquid moves) is not available with method = "
+         "\"staggered\"; use method = \"uniform\", or move the solid by velocity or pose"},
+        {"scene { " WATER ", solids = {\n solid { box { min = {0, 0, 0}, max = {1, 1, 1} },\n"
+         "  density = -5 } } }",
+         "dam.lua:3: solid.density must be above 0 and at most 1000000, got -5"},
+        {"scene { " WATER ", solids = {\n solid { mesh { file = 'open.off' },\n"
+         "  density = 5 } } }",
+         "dam.lua:3: solid.density needs a closed shape of a finite size, and this one is open, "
+         "endless or empty; close the mesh's holes, or leave density out"},
+        {"scene { " WATER ", solids = { plane { point = {0, 0, 0}, normal = {0, 1, 0}, density = 5 "
+         "} } }",
+         "dam.lua:1: plane.density needs a closed shape of a finite size, and this one is open, "
+         "endless or empty; close the mesh's holes, or leave density out"},
+        {"scene { " WATER
+         ", solids = {\n box { min = {0, 0, 0}, max = {2, 1, 1}, density = 5 } } }",
+         "dam.lua:2: solids[1] (box): the body is larger than the domain: 2 m along x, where there "
+         "are 1 m; shrink it or enlarge domain.size"},
+        {"scene { " WATER ", solids = {\n sphere { center = {.5, .1, .5}, radius = .2, density = 5 "
+         "} } }",
+         "dam.lua:2: solids[1] (sphere): the body reaches 0.1 m beyond the bottom of the domain; "
+         "move it inside"},
+        {"scene { " WATER ", solids = { box { min = {.4, .4, .4}, max = {.6, .5, .6} },\n"
+         "  box { min = {.4, .45, .4}, max = {.6, .6, .6}, density = 5 } } }",
+         "dam.lua:2: solids[2] (box): the body overlaps solids[1] (box) by 0.05 m at the start; "
+         "move them apart"},
+        {"scene { " WATER ", solids = { sphere { center = {.5, .5, .5}, radius = .1,\n"
+         "  density = 5, pose = function(t) return { by = {t, 0, 0} } end } } }",
+         "dam.lua:2: sphere.density and pose exclude each other: a solid with a pose moves as the "
+         "scene says, one with a density as the liquid does; keep one of them"},
+        {"sphere { center = {.5, .5, .5}, radius = .1, spin = {1, 0, 0} }",
+         "dam.lua:1: sphere.spin is for bodies that the liquid moves; give the solid a density "
+         "(kg/m3) too, or a pose function instead"},
+        {"sphere { center = {.5, .5, .5}, radius = .1, density = 5,\n hold = 'x w' }",
+         "dam.lua:2: sphere.hold must name axes that the body keeps, as in \"x z\" (along x and "
+         "z) or \"rx rz\" (about x and z), got \"x w\""},
+        {"sphere { center = {.5, .5, .5}, radius = .1, density = 5,\n restitution = 2 }",
+         "dam.lua:2: sphere.restitution must be between 0 and 1, got 2"},
+        {"scene { liquid = { box { min = {0, 0, 0}, max = {1, 1, 1}, density = 5 } } }",
+         "dam.lua:1: liquid[1] has a density, spin, restitution or hold, which is for solids; "
+         "remove it"},
     };
     CHECK_ALL(list);
 }
@@ -328,7 +377,7 @@ static void shapes(void **state)
         {"union(" BALL ", front {})",
          "dam.lua:1: union needs shapes, such as sphere { ... }, but part 2 is a front"},
         {"subtract { " BALL ", sphere { center = {0, 0, 0}, radius = 1, friction = 1 } }",
-         "dam.lua:1: subtract cannot hold a sphere with velocity, pose, friction, slip or "
+         "dam.lua:1: subtract cannot hold a sphere with velocity, pose, friction, slip, density or "
          "material of its own; give them to the whole"},
         {"move { by = {1, 0, 0} }",
          "dam.lua:1: move needs one shape, as in move { sphere { ... }, by = {1, 0, 0} }, got 0"},
@@ -458,9 +507,9 @@ static void long_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files),         cmocka_unit_test(keys),   cmocka_unit_test(values),
-        cmocka_unit_test(not_available), cmocka_unit_test(shapes), cmocka_unit_test(lists),
-        cmocka_unit_test(long_names),
+        cmocka_unit_test(files),         cmocka_unit_test(keys),       cmocka_unit_test(values),
+        cmocka_unit_test(not_available), cmocka_unit_test(bodies),     cmocka_unit_test(shapes),
+        cmocka_unit_test(lists),         cmocka_unit_test(long_names),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
