@@ -13,23 +13,6 @@ static bool is_liquid(const un_face_advection *in, const un_tets_place *place)
            in->old_liquid[n[3]] == 1;
 }
 
-/* Where a face's velocity is looked for: its centre. If a thin wall cuts it, the centre may be on
- * the wrong side; then the mean of its open nodes, weighed by their distance from the wall. */
-static un_vec3 place_of(const un_face_advection *in, int32_t f, const int32_t n[3])
-{
-    const un_tets *mesh = in->mesh;
-    un_vec3 sum = {0, 0, 0};
-    double weight = 0;
-    bool cut = false;
-    for (int k = 0; mesh->parted && k < 3; k++) {
-        double open = fmax(mesh->side[n[k]], 0);
-        cut |= open == 0;
-        weight += open;
-        sum = un_mad(sum, mesh->x[n[k]], open);
-    }
-    return cut && weight > 0 ? un_scale(sum, 1 / weight) : un_face_center(in->faces, mesh, f);
-}
-
 static void trace_faces(void *arg, int64_t begin, int64_t end)
 {
     face_args *a = arg;
@@ -40,7 +23,7 @@ static void trace_faces(void *arg, int64_t begin, int64_t end)
         double h = un_tets_size(in->mesh, un_face_tet(in->faces, f));
         a->u[f] = 0;
         if (fminf(in->phi[n[0]], fminf(in->phi[n[1]], in->phi[n[2]])) > in->reach * h) continue;
-        un_vec3 x = place_of(in, f, n);
+        un_vec3 x = un_face_center(in->faces, in->mesh, f);
         un_tets_place place;
         un_tets_locate(in->old_mesh, x, &place);
         un_vec3 here = un_tet_field_at(&in->old, in->old_mesh, &place);
