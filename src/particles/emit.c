@@ -69,9 +69,9 @@ static double stream_share(const un_sources *s, const un_seed_def *def)
     return found > 0 && want > 0 ? un_clamp(want / found, SHARE_MIN, SHARE_MAX) : 1;
 }
 
-/* Share of a half cell within which emitted particles are placed. At 1 neighbours may touch, and at
- * the 0.05 that solver.sheets = 0 gives, a sheet shows the stream's rows as streaks. */
-#define STREAM_JITTER 0.8
+/* Share of a half cell within which emitted particles are placed: as in liquid that is there from
+ * the start (fill.c). At 0.8 jets are uneven and jostle. */
+#define STREAM_JITTER 0.5
 
 un_status un_particles_emit(un_sources *s, un_particles *p, double time, double dt,
                             un_particles_settle *settle, void *arg)

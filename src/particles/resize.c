@@ -55,8 +55,8 @@
 
 /* Spacing over diameter above which particles of a sheet and of a thread split, and up to which
  * they merge; they get no smaller than this share of the finest. */
-#define SHEET_SPLIT 1.5
-#define SHEET_MERGE 0.8
+#define SHEET_SPLIT 1.7
+#define SHEET_MERGE 1.0
 #define THREAD_SPLIT 1.15
 #define THREAD_MERGE 0.35
 #define SHEET_LEAST 0.45

@@ -53,14 +53,15 @@ static un_vec3 stream_jitter(const un_seed_def *def, un_vec3 x, un_vec3 jitter, 
 {
     double share = fmax(def->jitter, UN_JITTER_SURFACE);
     if (share == UN_JITTER_SURFACE) return un_scale(jitter, share * s);
-    double e = 0.05 * s, d = un_stream_distance(def->shape, def->step, x, s, def->grid->dim);
+    int32_t dim = def->grid->dim;
+    double e = 0.05 * s, d = un_stream_distance(def->shape, def->step, x, s, dim),
+           slope[3] = {0, 0, 0};
     if (d < -s) return un_scale(jitter, share * s);
-    un_vec3 n = {
-        un_stream_distance(def->shape, def->step, un_v3(x.x + e, x.y, x.z), s, def->grid->dim) - d,
-        un_stream_distance(def->shape, def->step, un_v3(x.x, x.y + e, x.z), s, def->grid->dim) - d,
-        un_stream_distance(def->shape, def->step, un_v3(x.x, x.y, x.z + e), s, def->grid->dim) - d};
-    if (def->grid->dim == 2) n.z = 0;
-    n = un_normalize(n);
+    for (int a = 0; a < dim; a++) {
+        un_vec3 y = un_mad(x, un_v3(a == 0, a == 1, a == 2), e);
+        slope[a] = un_stream_distance(def->shape, def->step, y, s, dim) - d;
+    }
+    un_vec3 n = un_normalize(un_v3(slope[0], slope[1], slope[2]));
     double out = un_dot(jitter, n);
     return un_scale(un_mad(jitter, n, out * (UN_JITTER_SURFACE / share - 1)), share * s);
 }

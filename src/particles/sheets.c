@@ -401,7 +401,7 @@ static un_status note(un_context *ctx, un_sheets *s, const un_thin *t, const un_
         int32_t q = t->id[i];
         if (!(lay->strength > 0)) continue;
         double gap = lay->spacing / (2 * un_particle_radius(p->volume[q]));
-        if (lay->rim || lay->strength < 0.5) gap = fmin(gap, 1); /* neither merges nor splits */
+        if (lay->rim || lay->strength < 0.5) gap = fmin(gap, 1.1); /* no split */
         s->gap[q] = (float)(lay->thread ? -gap : gap);
         s->axis[0][q] = (float)lay->axis.x;
         s->axis[1][q] = (float)lay->axis.y;

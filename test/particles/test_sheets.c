@@ -320,7 +320,7 @@ static void threads_do_not_change_bits(void **state)
 static void resizing_keeps_them_covered(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < 3; kind++) { /* a stretched sheet, a thread, a sheet */
         layer l;
         un_sheets sheets = {0};
         begin(&l, 1, un_v3(0.5, 0.5, 0.5), 30);
@@ -332,7 +332,7 @@ static void resizing_keeps_them_covered(void **state)
         bool stretched = kind < 2;
         for (int32_t q = 0; q < p->count; q++) {
             un_vec3 d = un_sub(un_particle_position(p, q), l.centre);
-            double more = kind == 0 ? 0.9 * un_dot(d, l.e[2]) : 0;
+            double more = kind == 0 ? 1.3 * un_dot(d, l.e[2]) : 0;
             un_particle_set_position(p, q, un_add(l.centre, un_mad(d, l.e[2], more)));
             if (!stretched) p->size[q] = (float)(8 * H);
         }
@@ -351,7 +351,7 @@ static void resizing_keeps_them_covered(void **state)
         check_ok(l.s.tank.ctx, un_particles_resize(l.s.tank.ctx, &l.s.arena, p, &def, &report));
         assert_int_equal(report.merge_count, 0);
         if (stretched)
-            check_below(0.3 * count, report.split_count);
+            check_below(0.2 * count, report.split_count);
         else
             assert_int_equal(report.split_count, 0);
         measure(p, &momentum[1], &centre[1]);
