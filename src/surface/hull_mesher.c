@@ -196,7 +196,8 @@ static un_status add_drops(mesher_state *s)
                       .radius = e && !e->joined ? e->radius : cbrt(0.75 / UN_PI * p->volume[q]),
                       .stretch = e ? e->stretch : 0};
     }
-    return un_surface_add_drops(s->ctx, &s->arena, s->mesh, drops, s->sphere_count, s->leaf);
+    return un_surface_add_drops(s->ctx, &s->arena, s->mesh, drops, s->sphere_count,
+                                UN_DROP_FINE * s->leaf);
 }
 
 /* ---- the mesh ---- */

@@ -130,6 +130,9 @@ float un_hull_touching(float radius, float depth, float touch);
 /* Longest axis of the ellipsoid of a stretched drop, in radii of its sphere. */
 #define UN_DROP_LONGEST 1.25
 
+/* Drops below this radius, in leaves, are coarse. */
+#define UN_DROP_FINE 0.75
+
 typedef struct un_drop {
     un_vec3 x, velocity;
     double radius;

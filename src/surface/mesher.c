@@ -7,12 +7,18 @@
  * particles only: those that the colour's surface leaves outside, or nearly so. A particle's sphere
  * grows smoothly from nothing as it comes loose, so nothing pops.
  *
+ * What flies is sheets, threads and drops (slim.c). Drops by themselves are ready-made spheres;
+ * spheres of sheets and threads move to the middle of those. Every piece of the surface then gets
+ * its particles' volume (offset.c); the body of the liquid moves only where particles are loose.
+ *
  * Only a band around the simulation's surface is sampled; elsewhere the simulation's own sign is
  * used.
  *
  * In 2D the lattice is one layer of nodes, spheres are discs, and the result is the liquid's area
  * (flat.c). */
 #include "surface/contour.h"
+#include "surface/hulls.h"
+#include "surface/offset.h"
 #include "surface/surface.h"
 
 /* All in simulation cells. A loose particle's full radius: the sphere of its volume (0.31 for an
@@ -29,6 +35,19 @@
 /* Reach of the velocity average at vertices. */
 #define VELOCITY_REACH 1.0
 
+/* Largest offsets of pieces, and of loose parts of the body, in radii of particles: a quarter of a
+ * cell. */
+#define PIECE_MOST 1.2
+#define SHEET_MOST 0.8
+/* The same of the rest of the body, which stays unless its volume is wrong by more than a share: at
+ * rest the colour is right. */
+#define BODY_MOST 0.4
+#define BODY_SLACK 0.004
+/* Solids hold vertices that are this near. */
+#define AT_SOLID 0.25
+/* How far a particle's sphere may have moved. */
+#define MOVED 0.25
+
 /* Marks of simulation cells. SAMPLED: its nodes are sampled; FEEDS: its particles contribute to
  * such nodes. */
 enum { FEEDS = 1, SAMPLED = 2 };
@@ -41,7 +60,37 @@ typedef struct mesher_state {
     uint8_t *touched; /* by node: a loose particle is near */
     float *radius;    /* by particle, m; 0: not loose */
     un_trimesh *mesh;
+    /* of what flies, in 3D */
+    un_arena arena;
+    un_groups groups;
+    float *size; /* by particle: its radius */
+    un_slim slim;
+    uint8_t *drop; /* by particle: 1 if it is a drop by itself */
+    /* by vertex, as in un_offset */
+    float *loose, *held, *too_thick; /* held: not loose */
+    uint8_t *still;
+    int32_t *nearest;
 } mesher_state;
+
+static const un_slim_entry *slim_entry(const mesher_state *s, int64_t q)
+{
+    return s->slim.count && s->slim.place[q] >= 0 ? &s->slim.entry[s->slim.place[q]] : NULL;
+}
+
+static un_vec3 sphere_position(const mesher_state *s, int64_t q)
+{
+    const un_slim_entry *e = slim_entry(s, q);
+    return e && e->joined ? e->x : un_particle_position(s->in->particles, q);
+}
+
+/* Full radius of a loose particle's sphere. From its volume: a half-full particle makes a smaller
+ * drop. */
+static double full_radius(const mesher_state *s, int64_t q)
+{
+    double h = s->in->grid->h, volume = s->in->particles->volume[q];
+    if (s->in->grid->dim == 2) return LOOSE_RADIUS_FLAT * h * sqrt(4 * volume / (h * h));
+    return LOOSE_RADIUS * h * cbrt(8 * volume / (h * h * h));
+}
 
 /* ---- band ---- */
 
@@ -310,29 +359,25 @@ static void find_loose(void *arg, int64_t begin, int64_t end)
     mesher_state *s = arg;
     const un_particles *p = s->in->particles;
     double h = s->in->grid->h;
-    bool flat = s->in->grid->dim == 2;
     for (int64_t q = begin; q < end; q++) {
         s->radius[q] = 0;
+        if (s->drop && s->drop[q]) continue;
         if (s->band[cell_at(s->in->grid, un_particle_position(p, q))] != SAMPLED) continue;
         double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
         double t = (lattice_sample(&s->lattice, x) / h - LOOSE_FROM) / (LOOSE_FULL - LOOSE_FROM);
         t = un_clamp(t, 0, 1);
-        /* from its volume: a half-full particle makes a smaller drop */
-        double full =
-            flat ? sqrt(4 * p->volume[q] / (h * h)) : cbrt(8 * p->volume[q] / (h * h * h));
-        double radius = (flat ? LOOSE_RADIUS_FLAT : LOOSE_RADIUS) * h;
-        s->radius[q] = (float)(radius * full * t * t * (3 - 2 * t));
+        s->radius[q] = (float)(full_radius(s, q) * t * t * (3 - 2 * t));
     }
 }
 
 static void touch_nodes(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
-    const un_particles *p = s->in->particles;
     const un_lattice *l = &s->lattice;
     for (int64_t q = begin; q < end; q++) {
         if (s->radius[q] <= 0) continue;
-        double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
+        un_vec3 at = sphere_position(s, q);
+        double x[3] = {at.x, at.y, at.z};
         int32_t lo[3], hi[3];
         node_range(l, x, LOOSE_REACH * s->in->grid->h, lo, hi);
         for (int32_t k = lo[2]; k <= hi[2]; k++)
@@ -357,18 +402,18 @@ static void cell_range(const un_grid *g, un_vec3 x, double reach, int32_t lo[3],
 static double loose_distance(const mesher_state *s, un_vec3 x)
 {
     const un_mesher *in = s->in;
-    const un_particles *p = in->particles;
     double reach = LOOSE_REACH * in->grid->h, sum = 0, radius = 0;
+    double moved = s->slim.count ? MOVED * in->grid->h : 0;
     un_vec3 mean = {0, 0, 0};
     int32_t lo[3], hi[3];
-    cell_range(in->grid, x, reach, lo, hi);
+    cell_range(in->grid, x, reach + moved, lo, hi);
     for (int32_t k = lo[2]; k <= hi[2]; k++)
         for (int32_t j = lo[1]; j <= hi[1]; j++)
             for (int32_t i = lo[0]; i <= hi[0]; i++) {
                 uint32_t cell = un_bins_cell(in->bins, i, j, k);
                 for (int32_t q = in->bins->begin[cell]; q < in->bins->begin[cell + 1]; q++) {
                     if (s->radius[q] <= 0) continue;
-                    un_vec3 to = un_sub(un_particle_position(p, q), x);
+                    un_vec3 to = un_sub(sphere_position(s, q), x);
                     double t = 1 - un_dot(to, to) / (reach * reach);
                     if (t <= 0) continue;
                     double w = t * t * t * s->radius[q]; /* faint spheres weigh little */
@@ -418,7 +463,8 @@ static void vertex_velocities(void *arg, int64_t begin, int64_t end)
     double reach = VELOCITY_REACH * g->h;
     for (int64_t v = begin; v < end; v++) {
         un_vec3 x = s->mesh->position[v], sum = {0, 0, 0};
-        double weight = 0;
+        double weight = 0, loose = 0, held = 0, thick = 0, least = INFINITY;
+        int32_t nearest = -1;
         int32_t lo[3], hi[3];
         cell_range(g, x, reach, lo, hi);
         for (int32_t k = lo[2]; k <= hi[2]; k++)
@@ -429,13 +475,142 @@ static void vertex_velocities(void *arg, int64_t begin, int64_t end)
                         un_vec3 to = un_sub(un_particle_position(p, q), x);
                         double t = 1 - un_dot(to, to) / (reach * reach);
                         if (t <= 0) continue;
-                        weight += t * t * t;
-                        sum = un_mad(sum, un_particle_velocity(p, q), t * t * t);
+                        double w = t * t * t;
+                        weight += w;
+                        sum = un_mad(sum, un_particle_velocity(p, q), w);
+                        if (!s->loose) continue;
+                        const un_slim_entry *e = slim_entry(s, q);
+                        double away = un_length(un_sub(sphere_position(s, q), x)) - s->radius[q];
+                        double share = s->radius[q] / full_radius(s, q);
+                        loose += w * s->size[q];
+                        held += w * s->size[q] * (1 - share);
+                        if (e && e->joined)
+                            thick += w * ((double)s->radius[q] - (double)(e->radius - e->inset));
+                        if (away < least && !s->drop[q]) least = away, nearest = q;
                     }
                 }
+        if (s->loose) {
+            s->loose[v] = weight > 0 ? (float)(loose / weight) : 0;
+            s->too_thick[v] = weight > 0 ? (float)(thick / weight) : 0;
+            s->held[v] = weight > 0 ? (float)(held / weight) : 0;
+            s->nearest[v] = nearest;
+            s->still[v] =
+                in->walls->bodies->count && solid_distance(in->walls, x) < AT_SOLID * g->h;
+        }
         s->mesh->velocity[v] =
             weight > 0 ? un_scale(sum, 1 / weight) : un_faces_sample(g, in->u, x);
     }
+}
+
+/* ---- what flies ---- */
+
+static bool is_clear_of_walls(const mesher_state *s, un_vec3 x, double radius)
+{
+    un_vec3 far = un_sub(s->in->grid->size, x);
+    double side = fmin(fmin(x.x, fmin(x.y, x.z)), fmin(far.x, fmin(far.y, far.z)));
+    return side >= radius &&
+           !(s->in->walls->bodies->count && solid_distance(s->in->walls, x) < radius);
+}
+
+/* Finds drops. Sizes by how lonely they are keep them from touching anything. */
+static void find_drops(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        const un_slim_entry *e = &s->slim.entry[i];
+        double reach = UN_SPHERE_CORNER * UN_DROP_LONGEST * e->radius;
+        if (!e->joined && is_clear_of_walls(s, e->x, reach)) s->drop[s->slim.particle[i]] = 1;
+    }
+}
+
+static un_status find_flying(mesher_state *s)
+{
+    const un_particles *p = s->in->particles;
+    size_t count = (size_t)p->count + 1;
+    s->size = un_arena_alloc(&s->arena, count, sizeof *s->size);
+    s->drop = un_arena_alloc(&s->arena, count, 1);
+    if (!s->size || !s->drop) return UN_ERROR_MEMORY;
+    memset(s->drop, 0, count);
+    for (int32_t q = 0; q < p->count; q++) s->size[q] = (float)un_particle_radius(p->volume[q]);
+    UN_TRY(un_groups_build(s->ctx, &s->arena, &s->groups,
+                           (const double *const[3]){p->x[0], p->x[1], p->x[2]}, s->size, p->count));
+    un_slim_def def = {.particles = p,
+                       .groups = &s->groups,
+                       .radius = s->size,
+                       .walls = s->in->walls,
+                       .size = s->in->grid->size,
+                       .gravity = s->in->walls->scene->def.gravity,
+                       .reach = 2,
+                       .leaf = s->lattice.h[0]};
+    UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
+    un_parallel_for(s->ctx, s->slim.count, 256, find_drops, s);
+    return UN_OK;
+}
+
+static un_status vertex_arrays(mesher_state *s)
+{
+    size_t vertices = (size_t)s->mesh->vertex_count + 1;
+    s->loose = un_arena_alloc(&s->arena, vertices, sizeof *s->loose);
+    s->held = un_arena_alloc(&s->arena, vertices, sizeof *s->held);
+    s->too_thick = un_arena_alloc(&s->arena, vertices, sizeof *s->too_thick);
+    s->still = un_arena_alloc(&s->arena, vertices, 1);
+    s->nearest = un_arena_alloc(&s->arena, vertices, sizeof *s->nearest);
+    bool all = s->loose && s->held && s->too_thick && s->still && s->nearest;
+    return all ? UN_OK : UN_ERROR_MEMORY;
+}
+
+/* Adds the drops, and what the lattice has missed. */
+static un_status add_drops(mesher_state *s, const un_pieces *pieces)
+{
+    const un_particles *p = s->in->particles;
+    un_drop *drops = un_arena_alloc(&s->arena, (size_t)s->slim.count + 1, sizeof *drops);
+    int32_t count = 0;
+    if (!drops) return UN_ERROR_MEMORY;
+    for (int32_t i = 0; i < s->slim.count; i++) {
+        const un_slim_entry *e = &s->slim.entry[i];
+        int32_t q = s->slim.particle[i];
+        bool lost = pieces->wanting[q] && !e->joined &&
+                    is_clear_of_walls(s, e->x, UN_SPHERE_CORNER * UN_DROP_LONGEST * e->radius);
+        if (!s->drop[q] && !lost) continue;
+        drops[count++] = (un_drop){.x = e->x,
+                                   .velocity = un_particle_velocity(p, q),
+                                   .radius = e->radius,
+                                   .stretch = e->stretch};
+    }
+    return un_surface_add_drops(s->ctx, &s->arena, s->mesh, drops, count,
+                                UN_DROP_FINE * s->lattice.h[0]);
+}
+
+static un_status fit_volume(mesher_state *s)
+{
+    const un_particles *p = s->in->particles;
+    int32_t *piece = un_arena_alloc(&s->arena, (size_t)p->count + 1, sizeof *piece), body = -1;
+    un_vec3 *direction =
+        un_arena_alloc(&s->arena, (size_t)s->mesh->vertex_count + 1, sizeof *direction);
+    if (!piece || !direction) return UN_ERROR_MEMORY;
+    for (int32_t q = 0; q < p->count; q++) {
+        if (!slim_entry(s, q) && body < 0) body = q;
+        piece[q] = slim_entry(s, q) ? q : body;
+    }
+    un_pieces pieces = {
+        .mesh = s->mesh, .particles = p, .of_particle = piece, .nearest = s->nearest, .body = body};
+    un_offset offset = {.mesh = s->mesh,
+                        .lattice = &s->lattice,
+                        .pieces = &pieces,
+                        .still = s->still,
+                        .radius = s->held,
+                        .near_radius = s->loose,
+                        .too_thick = s->too_thick,
+                        .direction = direction,
+                        .body = BODY_MOST,
+                        .sheets = SHEET_MOST,
+                        .most = PIECE_MOST,
+                        .slack = BODY_SLACK};
+    un_status status = un_pieces_find(s->ctx, &pieces);
+    if (status == UN_OK) un_offset_pieces(s->ctx, &offset);
+    if (status == UN_OK) status = add_drops(s, &pieces);
+    un_pieces_free(s->ctx, &pieces);
+    return status;
 }
 
 /* ---- the recipe ---- */
@@ -461,7 +636,8 @@ double un_surface_mesh_bytes(const un_grid *grid, int32_t resolution, double par
     un_lattice l;
     make_lattice(&l, grid, resolution);
     double nodes = (double)l.n[0] * l.n[1] * l.n[2];
-    return nodes * (sizeof(float) + 1) + (double)grid->cell_count + particles * sizeof(float);
+    return nodes * (sizeof(float) + 1) + (double)grid->cell_count +
+           particles * (5 * sizeof(float) + 1);
 }
 
 static un_status sample_level_set(mesher_state *s)
@@ -489,13 +665,14 @@ static un_status sample_level_set(mesher_state *s)
 un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in)
 {
     mesher_state s = {.ctx = ctx, .in = in, .mesh = mesh};
+    bool flat = in->grid->dim == 2;
     *mesh = (un_trimesh){0};
+    un_arena_init(&s.arena, ctx);
     make_lattice(&s.lattice, in->grid, in->resolution);
-    un_status status = sample_level_set(&s);
+    un_status status = flat ? UN_OK : find_flying(&s);
+    if (status == UN_OK) status = sample_level_set(&s);
     un_free(ctx, s.band);
     un_free(ctx, s.touched);
-    un_free(ctx, s.radius);
-    bool flat = in->grid->dim == 2;
     if (status == UN_OK && flat) status = un_surface_area(ctx, &s.lattice, in->smoothing, mesh);
     if (status == UN_OK && !flat) status = un_surface_contour(ctx, &s.lattice, mesh);
     un_free(ctx, s.lattice.phi);
@@ -507,7 +684,11 @@ un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in
         mesh->velocity = un_alloc(ctx, (size_t)mesh->vertex_count + 1, sizeof *mesh->velocity);
         if (!mesh->velocity) status = UN_ERROR_MEMORY;
     }
+    if (status == UN_OK && !flat) status = vertex_arrays(&s);
     if (status == UN_OK) un_parallel_for(ctx, mesh->vertex_count, 1024, vertex_velocities, &s);
+    if (status == UN_OK && !flat) status = fit_volume(&s);
+    un_free(ctx, s.radius);
+    un_arena_free(&s.arena);
     if (status != UN_OK) un_trimesh_free(ctx, mesh);
     return status;
 }

@@ -101,9 +101,9 @@ void un_offset_pieces(un_context *ctx, un_offset *s)
         end_stage(ctx, s);
     }
     begin_stage(ctx, s, OFFSET);
-    un_pieces_solve(s->pieces, s->body, s->most);
+    un_pieces_solve(s->pieces, s->body, s->most, s->slack);
     end_stage(ctx, s);
     begin_stage(ctx, s, REST);
-    un_pieces_solve(s->pieces, s->sheets, 0);
+    un_pieces_solve(s->pieces, s->sheets, 0, 0);
     end_stage(ctx, s);
 }

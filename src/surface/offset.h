@@ -30,8 +30,8 @@ typedef struct un_pieces {
 un_status un_pieces_find(un_context *ctx, un_pieces *pieces);
 void un_pieces_free(un_context *ctx, un_pieces *pieces);
 /* Finds the offset that gives each piece its volume: at most `body` either way for the body, and
- * `most` for the others. */
-void un_pieces_solve(un_pieces *pieces, double body, double most);
+ * `most` for the others. The body's volume may differ by the share `slack`. */
+void un_pieces_solve(un_pieces *pieces, double body, double most, double slack);
 
 /* ---- moving the vertices (offset.c) ---- */
 
@@ -46,6 +46,8 @@ typedef struct un_offset {
     un_vec3 *direction;        /* room by vertex */
     double body, sheets, most; /* largest offsets either way, in radii: of the body, of thin liquid
                                   that hangs together with it, of other pieces */
+    double slack;              /* the body, without thin liquid, stays if its error is below this
+                                  share */
     /* inside */
     int32_t stage;
     double inset;

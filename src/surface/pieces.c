@@ -106,12 +106,14 @@ static void add_triangles(un_pieces *p)
     }
 }
 
-static double solve_offset(const un_piece *piece, double most)
+static double solve_offset(const un_piece *piece, double most, double slack)
 {
     const double *v = piece->v;
-    double a = 0;
+    double a = 0, least = 6 * (1 - slack) * piece->wanted,
+           largest = 6 * (1 + slack) * piece->wanted;
+    double wanted = un_clamp(v[0], least, largest);
     for (int32_t round = 0; round < 30; round++) {
-        double f = v[0] - 6 * piece->wanted + a * (v[1] + a * (v[2] + a * v[3]));
+        double f = v[0] - wanted + a * (v[1] + a * (v[2] + a * v[3]));
         double slope = v[1] + a * (2 * v[2] + a * 3 * v[3]);
         if (!(slope < 0)) break; /* turned inside out, or nothing can move */
         double next = un_clamp(a - f / slope, -most, most);
@@ -121,10 +123,12 @@ static double solve_offset(const un_piece *piece, double most)
     return a;
 }
 
-void un_pieces_solve(un_pieces *p, double body, double most)
+void un_pieces_solve(un_pieces *p, double body, double most, double slack)
 {
     for (int32_t i = 0; i < p->count; i++) memset(p->piece[i].v, 0, sizeof p->piece[i].v);
     add_triangles(p);
-    for (int32_t i = 0; i < p->count; i++)
-        p->piece[i].offset = solve_offset(&p->piece[i], p->has_body && i == 0 ? body : most);
+    for (int32_t i = 0; i < p->count; i++) {
+        bool is_body = p->has_body && i == 0;
+        p->piece[i].offset = solve_offset(&p->piece[i], is_body ? body : most, is_body ? slack : 0);
+    }
 }

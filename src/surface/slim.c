@@ -69,7 +69,7 @@
 #define DROP_LEAST 0.503
 #define DROP_MOST 1.509
 #define LONELY_FROM 3.0
-#define LONELY_TO 4.5
+#define LONELY_TO 6.0
 
 #define NEAR_MAX 1024
 

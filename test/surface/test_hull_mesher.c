@@ -83,7 +83,7 @@ static void drops_have_their_volume(void **state)
     (void)state;
     bath b;
     bath_begin(&b, 2, un_v3(1, 1, 1));
-    drops_add(&b.drops, un_v3(0.3, 0.4, 0.5), 0.01, 0);
+    drops_add(&b.drops, un_v3(0.3, 0.4, 0.5), 0.008, 0);
     drops_add(&b.drops, un_v3(0.7, 0.61, 0.52), 0.04, 0.01);
     b.drops.flags[0] = b.drops.flags[1] = UN_PARTICLE_BALLISTIC;
     bath_build(&b);
