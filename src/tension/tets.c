@@ -5,11 +5,15 @@
  * change size or end at a wall the mean belongs to another place than the node's, and is moved back
  * along the slope: planes stay planes on any mesh. The curvature is that of the weak form,
  *
- *     kappa_n integral of N_n = - integral of grad N_n . n + integral over walls of N_n n . nu,
+ *     kappa_n integral of N_n = - integral of grad N_n . n,   n = grad phi / |grad phi|
  *
- * with n = grad phi / |grad phi|, constant in a tet, over the open part of space. nu points into
- * the wall, and n . nu = -cos(theta) there: the contact angle is a natural boundary condition. The
- * integral of N_n nu over the walls is that of grad N_n over the open part.
+ * with n constant in a tet. At nodes whose tets a wall cuts, or that lie on one, it is the mean of
+ * the nodes around, and the contact angle theta adds what the weak form has at a wall,
+ *
+ *     (n . n_wall - cos(theta)) integral of N_n over the wall / integral of N_n,
+ *
+ * which drives the surface towards the angle and vanishes there. The integral of N_n n_wall over
+ * the wall is that of -grad N_n over the open part of space.
  *
  * All of it is symmetric and positive on even cells, so that no wave, however short, is driven
  * instead of restored. A quadric fitted to the distance around each node is as accurate, but drives
@@ -19,7 +23,9 @@
 /* Passes in S; each has a variance of h^2 / 6 along each axis. */
 #define PASSES 5
 /* Passes over the curvature. */
-#define LAST_PASSES 1
+#define LAST_PASSES 2
+/* Open space at a node, in cells, that tells what a wall does. */
+#define LEAST_OPEN 0.02
 /* Cells from the surface to which nodes count, and to which their curvature is found. */
 #define BAND 5.0
 #define INNER 2.5
@@ -39,8 +45,9 @@ typedef struct args {
     int32_t count, *node;
     int32_t *first; /* by number: links to neighbours in the band */
     link *link;
-    float *shift; /* by number: slope times the way from the node to its neighbours' mean */
-    float *d[3];  /* by number */
+    float *shift;   /* by number: slope times the way from the node to its neighbours' mean */
+    float *d[3];    /* by number */
+    float *contact; /* by number: what the contact angle adds, 1/m */
     const float *from;
     float *to;
     double mean;
@@ -198,29 +205,41 @@ static double contact_cosine(const args *a, int32_t n)
     return degrees == 90 ? 0 : cos(degrees * UN_PI / 180);
 }
 
-/* The curvature at a node, 1/m; NaN where there is no open space. */
-static double curvature_at(const args *a, int32_t n)
+/* Sums over the tets of a node. */
+typedef struct around {
+    double curvature; /* of the weak form, without walls, 1/m */
+    double volume;    /* integral of N_n over open space, m3 */
+    un_vec3 wall;     /* integral of N_n n_wall over walls, m2 */
+    un_vec3 normal;   /* mean, of unit length */
+    bool cut;         /* by a wall */
+} around;
+
+static around look_around(const args *a, int32_t n)
 {
     const un_tets *mesh = a->mesh;
     const float *open = a->in->walls ? a->in->walls->open : NULL;
-    double sum = 0, total = 0, h = size_at(a, n);
-    un_vec3 wall = {0, 0, 0};
+    around s = {0};
+    double whole = 0;
     for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
         int32_t t = mesh->corner[k] / 4, corner = mesh->corner[k] & 3;
         const int32_t *m = mesh->tet[t];
-        double v[4], volume = un_tets_volume(mesh, t) * (open ? (double)open[t] : 1);
+        double v[4], share = open ? (double)open[t] : 1, volume = un_tets_volume(mesh, t) * share;
         for (int i = 0; i < 4; i++)
             v[i] = in_band(a, m[i]) ? a->d[0][a->number[m[i]]] : a->in->phi[m[i]];
         const double *own = un_tets_shape(mesh, t)->gradient[corner];
         un_vec3 g = un_scale(un_v3(own[0], own[1], own[2]), volume / un_tets_size(mesh, t));
-        sum -= un_dot(g, un_normalize(un_tets_gradient(mesh, t, v)));
-        wall = un_add(wall, g);
-        total += 0.25 * volume;
+        un_vec3 normal = un_normalize(un_tets_gradient(mesh, t, v));
+        s.curvature -= un_dot(g, normal);
+        s.wall = un_sub(s.wall, g);
+        s.normal = un_mad(s.normal, normal, volume);
+        s.volume += 0.25 * volume;
+        whole += 0.25 * un_tets_volume(mesh, t);
+        s.cut |= share < 1;
     }
-    if (!(total > 1e-3 * h * h * h)) return NAN;
-    double edge = un_length(wall);
-    if (edge > 1e-6 * h * h) sum -= contact_cosine(a, n) * edge;
-    return sum / total;
+    s.curvature /= whole;
+    s.normal = un_normalize(s.normal);
+    s.cut |= un_length(s.wall) > 1e-3 * whole / size_at(a, n);
+    return s;
 }
 
 static void find_curvature(void *arg, int64_t begin, int64_t end)
@@ -230,9 +249,22 @@ static void find_curvature(void *arg, int64_t begin, int64_t end)
         int32_t n = a->node[q];
         double h = size_at(a, n);
         a->to[q] = NAN;
+        a->contact[q] = 0;
         if (!(fabs((double)a->in->phi[n]) < INNER * h)) continue;
-        a->to[q] = (float)un_clamp(curvature_at(a, n), -2 / h, 2 / h);
+        around s = look_around(a, n);
+        if (!s.cut) a->to[q] = (float)un_clamp(s.curvature, -2 / h, 2 / h);
+        /* for add_contact, where there is enough of it */
+        double edge = un_length(s.wall), least = LEAST_OPEN * h * h * h;
+        if (!s.cut || !(s.volume > least)) continue;
+        double off = un_dot(s.normal, s.wall) - contact_cosine(a, n) * edge;
+        a->contact[q] = (float)un_clamp(off / s.volume, -2 / h, 2 / h);
     }
+}
+
+static void add_contact(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t q = begin; q < end; q++) a->d[0][q] += a->contact[q];
 }
 
 /* Only among nodes that have one. */
@@ -290,7 +322,8 @@ static un_status begin(un_context *ctx, un_arena *arena, args *a)
     a->first = un_arena_alloc(arena, count, sizeof *a->first);
     a->shift = un_arena_alloc(arena, count, sizeof *a->shift);
     for (int i = 0; i < 3; i++) a->d[i] = un_arena_alloc(arena, count, sizeof *a->d[i]);
-    if (!a->node || !a->first || !a->shift || !a->d[0] || !a->d[1] || !a->d[2])
+    a->contact = un_arena_alloc(arena, count, sizeof *a->contact);
+    if (!a->node || !a->first || !a->shift || !a->contact || !a->d[0] || !a->d[1] || !a->d[2])
         return UN_ERROR_MEMORY;
     un_parallel_for(ctx, nodes, 8192, list_band, a);
     un_parallel_for(ctx, a->count, 1024, count_rows, a);
@@ -323,6 +356,7 @@ un_status un_tension_on_tets(un_context *ctx, un_arena *arena, const un_tension_
         un_parallel_for(ctx, a.count, 2048, smooth_curvature, &a);
         a.d[1] = a.d[0];
         a.d[0] = a.to;
+        if (pass == 0) un_parallel_for(ctx, a.count, 8192, add_contact, &a);
     }
     double sums[2] = {0};
     un_parallel_sums(ctx, a.count, 2, press, &a, sums);
