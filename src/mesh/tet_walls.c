@@ -353,6 +353,7 @@ static void finish_sampling(sample_args *a)
     un_tet_walls *tw = a->tw;
     un_parallel_for(tw->ctx, tw->mesh->node_count, 4096, sample_nodes, a);
     un_parallel_for(tw->ctx, tw->mesh->tet_count, 8192, sample_tets, tw);
+    if (tw->walls->bodies->free_count > 0) un_tet_walls_weigh(tw);
     un_parallel_for(tw->ctx, tw->mesh->node_count, 1024, sum_nodes, tw);
 }
 
