@@ -331,6 +331,9 @@ un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
  * may change without a move (tet_walls_free.c). */
 int32_t un_tet_walls_free_body(const un_tet_walls *tw, int32_t t);
 void un_tet_walls_find_velocities(un_tet_walls *tw);
+/* Finds the open shares of tets that such bodies cut again, from distances half as far apart: linear
+ * between nodes a round body is too small, and floats too low. */
+void un_tet_walls_weigh(un_tet_walls *tw);
 
 /* ---- both sides of thin walls (tets_parts.c) ---- */
 

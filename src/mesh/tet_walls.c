@@ -359,6 +359,7 @@ static void finish_sampling(sample_args *a)
     un_tet_walls *tw = a->tw;
     un_parallel_for(tw->ctx, tw->mesh->node_count, 4096, sample_nodes, a);
     un_parallel_for(tw->ctx, tw->mesh->tet_count, 8192, sample_tets, tw);
+    if (tw->walls->bodies->free_count > 0) un_tet_walls_weigh(tw);
     if (tw->u_solid) un_parallel_for(tw->ctx, tw->mesh->tet_count, 8192, find_velocities, tw);
     un_parallel_for(tw->ctx, tw->mesh->node_count, 1024, sum_nodes, tw);
 }

@@ -177,6 +177,9 @@ static void survives_allocation_failures(void **state)
     tank_begin(&t, 1, un_v3(1, 1, 1), 16);
     tank_solid(&t, tank_sphere(&t, un_v3(0.5, 0.5, 0.5), 0.1), un_v3(1, 0, 0));
     check_allocation_failures(make, &t, 10);
+    t.solids[0].density = 300; /* one that the liquid moves */
+    assert_true(un_shape_mass(t.solids[0].shape, 3, &t.solids[0].sums));
+    check_allocation_failures(make, &t, 10);
     tank_end(&t);
 }
 

@@ -459,6 +459,45 @@ def thin_sheet(bench):
     bench.row("particles, in those with solver.sheets = 0", count / off, "")
 
 
+# ---- bodies that the liquid moves ----
+
+AFLOAT = """scene { domain = { size = {1, 1} }, detail = { finest = 48 }, frames = { count = 72, rate = 24 },
+  output = { surface = false, particles = false }, liquid = { box { min = {0, 0}, max = {1, 0.5} } },
+  solids = { %s, density = 500, name = "body" } } }"""
+BOX, BALL = "box { min = {0.35, 0.4}, max = {0.65, 0.6}", "sphere { center = {0.5, 0.5}, radius = 0.15"
+# A ball in a round vessel full of water: exactly (b^3 + 2 a^3) / (b^3 - a^3) / 2 of its volume moves along.
+INNER, OUTER = 0.16, 0.46
+VESSEL = f"""scene {{ gravity = {{0, 0, 0}}, detail = {{ coarsest = 38, finest = 38 }},
+  frames = {{ count = 1, rate = 100 }}, output = {{ surface = false, particles = false }},
+  liquid = {{ sphere {{ center = {{.5, .5, .5}}, radius = {OUTER} }} }},
+  solids = {{ subtract {{ box {{ min = {{-1, -1, -1}}, max = {{2, 2, 2}} }},
+      sphere {{ center = {{.5, .5, .5}}, radius = {OUTER} }} }},
+    sphere {{ center = {{.5, .5, .5}}, radius = {INNER}, density = 700, velocity = {{.2, 0, 0}}, name = "body" }} }} }}"""
+PLUNGE = """scene { domain = { size = {1, 1, 1} }, detail = { finest = 48 }, frames = { count = 72, rate = 24 },
+  output = { surface = false, particles = false }, liquid = { box { min = {0, 0, 0}, max = {1, 0.4, 1} } },
+  solids = { sphere { center = {.3, .7, .3}, radius = .12, density = 400 },
+    box { min = {.55, .6, .2}, max = {.8, .8, .45}, density = 700, spin = {1, 0, 2} },
+    cylinder { from = {.5, .65, .7}, to = {.8, .75, .75}, radius = .09, density = 1500 } } }"""
+
+
+@case("Bodies that the liquid moves", "A box and a ball of half the water's density afloat in 2D for 3 s; a ball that is "
+      "pushed in a round vessel full of water; three bodies that fall into a pool.", "time, s", "height of the box, m")
+def bodies(bench):
+    for name, shape in ("box", BOX), ("ball", BALL):
+        if bench.method != "uniform":
+            break
+        found = run_files.table(f"{bench.run(AFLOAT % shape)}/bodies.csv")
+        bench.row(f"draught of a {name} off by", abs(found["body_y"][-1] - 0.5) * 48, "cells", 0.1)
+        bench.row(f"speed of a {name} after 3 s", 1000 * math.hypot(found["body_vx"][-1], found["body_vy"][-1]), "mm/s", 2)
+        if name == "box":
+            bench.line(found["time"], found["body_y"])
+    after = run_files.table(f"{bench.run(VESSEL)}/bodies.csv")["body_vx"][-1]
+    ratio = (OUTER / INNER) ** 3
+    bench.row("added mass off by", 100 * abs((0.2 / after - 1) * 0.7 / ((ratio + 2) / (ratio - 1) / 2) - 1), "%", 5)
+    stats = run_files.table(f"{bench.run(PLUNGE)}/stats.csv")
+    bench.row("volume of a pool at worst", 100 * worst(stats["volume_error"]), "%", 1)
+
+
 # ---- the paper's figures ----
 
 SHELL = "abs(hypot(x - 0.5, y - 0.6, z - 0.5) - 0.25) - 0.0175"

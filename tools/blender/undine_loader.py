@@ -26,6 +26,7 @@ bl_info = {
     "category": "Import-Export",
 }
 
+import csv
 import json
 import os
 import re
@@ -110,6 +111,27 @@ def frame_count(directory):
 def frame_rate(directory):
     record = read_record(directory)
     return record[2] if record and record[2] > 0 else 24.0
+
+
+def read_bodies(directory):
+    """Poses of the solids that move, from bodies.csv: {name: [(frame, place, quaternion), ...]}."""
+    path, rate, poses = os.path.join(directory, "bodies.csv"), frame_rate(directory), {}
+    if not os.path.exists(path):
+        return poses
+    with open(path, encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            try:
+                numbers = {key: float(value) for key, value in row.items() if key}
+            except (TypeError, ValueError):
+                break  # the last line of a run that was cut short
+            frame = numbers["time"] * rate
+            if abs(frame - round(frame)) > 1e-4:
+                continue
+            for name in (key[:-3] for key in numbers if key.endswith("_qw")):
+                place = [numbers[f"{name}_{axis}"] for axis in "xyz"]
+                turn = [numbers[f"{name}_q{axis}"] for axis in "wxyz"]
+                poses.setdefault(name, []).append((round(frame), place, turn))
+    return poses
 
 
 # ---- into meshes ----
@@ -306,6 +328,20 @@ def points_modifier(item):
     item.modifiers.new("Undine points", "NODES").node_group = group
 
 
+def load_bodies(directory, name, first, context):
+    """An empty for each solid that moves, with keys at the frames: parent a model to it."""
+    for body, poses in read_bodies(directory).items():
+        item = bpy.data.objects.new(f"{name} {body}", None)
+        item.empty_display_size = 0.1
+        item.rotation_mode = "QUATERNION"
+        context.collection.objects.link(item)
+        for frame, (x, y, z), (qw, qx, qy, qz) in poses:
+            item.location = (x, -z, y)
+            item.rotation_quaternion = (qw, qx, -qz, qy)
+            item.keyframe_insert("location", frame=first + frame)
+            item.keyframe_insert("rotation_quaternion", frame=first + frame)
+
+
 def load(directory, surface=True, particles=True, first=None, set_range=True, context=None):
     """Makes the objects; first: the scene's frame that shows frame 0000. Returns them by kind."""
     context = context or bpy.context
@@ -331,6 +367,7 @@ def load(directory, surface=True, particles=True, first=None, set_range=True, co
         made[kind] = item
     if "surface" in made and "particles" in made:
         made["particles"].hide_render = True  # one or the other
+    load_bodies(directory, name, first, context)
     if set_range:
         record = read_record(directory)
         last = record[1] if record and record[3] else count - 1  # all that is planned of a run that goes on
