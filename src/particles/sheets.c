@@ -19,9 +19,9 @@
  * thickness is found as a is, and its spacing is V / t. */
 #include "particles/sheets.h"
 
-/* R in radii of the particle. A sheet half a cell thick has 38 neighbours. */
+/* R in radii of the particle. A sheet half a cell thick has 28 neighbours. */
 #define REACH 6.0
-/* Particles smaller than this share of the finest ones reach no less far. */
+/* Particles smaller than this share of the finest ones reach as far as those. */
 #define RADIUS_MIN 1.0
 /* Neighbours that a sheet and a thread must have at least; in 2D a sheet is a line, too. */
 #define SHEET_COUNT 6

@@ -53,6 +53,7 @@ static const struct {
     {"solver.dump_every", "solver.dump_every=3", FREE},
     {"solver.cfl", "solver.cfl=2", WARNED},
     {"solver.pic", "solver.pic=4", WARNED},
+    {"solver.sheets", "solver.sheets=0.5", WARNED},
     {"solver.suction", "solver.suction=true", WARNED},
     {"solver.surface", "solver.surface='hulls'", REFUSED_ADAPTIVE},
     {"solver.stress", "solver.stress='split'", REFUSED},
