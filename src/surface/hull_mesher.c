@@ -11,8 +11,8 @@
  *
  * The output surface keeps the liquid's volume, not the particles' exact positions: hulls rest on
  * the outermost particles and enclose up to a few per cent more. The surplus is removed by an
- * offset in proportion to the particles' radii, at most INSET of them; in splashes, where hulls
- * span hollows, some of it remains. */
+ * offset in proportion to the particles' radii, at most INSET of them. Sheets, threads and drops
+ * are drawn as slim.c says, and each connected piece gets its own volume (offset.c). */
 #include "surface/contour.h"
 #include "surface/hulls.h"
 #include "surface/offset.h"
