@@ -51,7 +51,8 @@ static void check_foretells_the_run(const un_method *method)
     }
     /* bytes: finite, and within a factor of what the run took, a small one being coarse to foretell
      */
-    print_message("%s: foretold %.3g bytes, took %.3g\n", method->traits.name, check.bytes, run.peak);
+    print_message("%s: foretold %.3g bytes, took %.3g\n", method->traits.name, check.bytes,
+                  run.peak);
     assert_true(isfinite(check.bytes));
     check_below(check.bytes, 4 * run.peak);
     check_below(run.peak, 4 * check.bytes);
