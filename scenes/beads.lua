@@ -4,7 +4,7 @@ local angles = {40, 80, 145}
 local plates, beads = {}, {}
 for i, angle in ipairs(angles) do
   local x = (12 * i - 6) * mm
-  plates[i] = box { min = {x - 6 * mm, -4 * mm, -1}, max = {x + 6 * mm, 2 * mm, 1}, contact_angle = angle }
+  plates[i] = box { min = {x - 6 * mm, -4 * mm, -1 * mm}, max = {x + 6 * mm, 2 * mm, 13 * mm}, contact_angle = angle }
   beads[i] = sphere { center = {x, 2 * mm, 6 * mm}, radius = 2.6 * mm }
 end
 

@@ -21,6 +21,11 @@ static inline bool method_is_viscous(const un_method *method)
     return method->traits.viscous;
 }
 
+static inline bool method_has_tension(const un_method *method)
+{
+    return method->traits.tension;
+}
+
 static inline bool method_is_adaptive(const un_method *method)
 {
     return method->traits.adaptive;
@@ -173,8 +178,8 @@ static inline int promises_run(const promise *promises, size_t count, int (*begi
                 if (promises[i].of && !promises[i].of(method)) continue;
                 assert_true(used < PROMISE_TESTS_MAX);
                 *pair = (promise_pair){&promises[i], method, flat, ""};
-                snprintf(pair->name, sizeof pair->name, "%s (%s%s)", promises[i].name, method->traits.name,
-                         flat ? ", flat" : "");
+                snprintf(pair->name, sizeof pair->name, "%s (%s%s)", promises[i].name,
+                         method->traits.name, flat ? ", flat" : "");
                 tests[used++] = (struct CMUnitTest){pair->name, promise_hold, begin, end, pair};
             }
     }

@@ -24,6 +24,14 @@ static const char thick[] =
     SCENE "fluid = { viscosity = function(x, y, z) return x < 0.2 and 0 or 200 * x end,\n"
           "  density = function(x, y, z) return 800 + 900 * y end } }\n";
 
+/* Held together by surface tension, wetting some walls and not others. */
+static const char tense[] =
+    "scene { domain = { size = {1, 0.8, 0.6}, contact_angle = 60 },\n"
+    "detail = { coarsest = 4, finest = 16 }, frames = { count = 9, rate = 24 },\n"
+    "fluid = { surface_tension = 200 },\n"
+    "liquid = { box { min = {0, 0, -1}, max = {0.6, 0.4, 0.4} } },\n"
+    "solids = { sphere { center = {0.6, 0.3, 0.2}, radius = 0.15, contact_angle = 130 } } }\n";
+
 static void same_step(const un_step *a, const un_step *b)
 {
     un_step c = *b;
@@ -111,6 +119,11 @@ static void any_number_of_threads_in_thick_liquid(const un_method *method)
     threads_agree(method, thick, 3);
 }
 
+static void any_number_of_threads_under_tension(const un_method *method)
+{
+    threads_agree(method, tense, 4);
+}
+
 /* ---- saved and loaded ---- */
 
 /* Saves w and loads it in a world of its own. */
@@ -168,12 +181,20 @@ static void goes_on_in_thick_liquid(const un_method *method)
     goes_on(method, thick, 6);
 }
 
+static void goes_on_under_tension(const un_method *method)
+{
+    goes_on(method, tense, 3);
+}
+
 int main(void)
 {
     static const promise promises[] = {
         {"any_number_of_threads", any_number_of_threads, NULL, true},
         {"any_number_of_threads_in_thick_liquid", any_number_of_threads_in_thick_liquid,
          method_is_viscous, true},
+        {"any_number_of_threads_under_tension", any_number_of_threads_under_tension,
+         method_has_tension, true},
+        {"goes_on_under_tension", goes_on_under_tension, method_has_tension, true},
         {"goes_on_from_what_is_saved", goes_on_from_what_is_saved, NULL, true},
         {"goes_on_while_walls_let_go", goes_on_while_walls_let_go, NULL, true},
         {"goes_on_in_thick_liquid", goes_on_in_thick_liquid, method_is_viscous, true},

@@ -377,7 +377,8 @@ static void shapes(void **state)
         {"union(" BALL ", front {})",
          "dam.lua:1: union needs shapes, such as sphere { ... }, but part 2 is a front"},
         {"subtract { " BALL ", sphere { center = {0, 0, 0}, radius = 1, friction = 1 } }",
-         "dam.lua:1: subtract cannot hold a sphere with velocity, pose, friction, slip, density or "
+         "dam.lua:1: subtract cannot hold a sphere with velocity, pose, friction, slip, "
+         "contact_angle, density or "
          "material of its own; give them to the whole"},
         {"move { by = {1, 0, 0} }",
          "dam.lua:1: move needs one shape, as in move { sphere { ... }, by = {1, 0, 0} }, got 0"},

@@ -649,6 +649,40 @@ DROP = """scene { domain = { size = {1, 1, 1} }, detail = { coarsest = 8, finest
   liquid = { box { min = {0, 0, 0}, max = {1, 0.3, 1} }, sphere { center = {0.5, 0.6, 0.5}, radius = 0.15 }, %s } }"""
 
 
+# ---- surface tension ----
+
+TENSE = """scene { detail = { coarsest = 8, finest = 32 }, frames = { count = 2, rate = %.9g }, gravity = {0, 0, 0},
+  fluid = { density = 1, surface_tension = 1 }, output = { surface = false, particles = false },
+  liquid = { field(function(x, y, z)
+    local a, b, c = x - 0.5, y - 0.5, z - 0.5
+    local r = math.sqrt(a * a + b * b + c * c) + 1e-9
+    return r - 0.25 * (1 + %g * (1.5 * a * a / (r * r) - 0.5)) end) },
+  probes = { front { name = "right" }, front { name = "left", axis = "-x" }, front { name = "top", axis = "y" },
+    front { name = "bottom", axis = "-y" }, pressure { name = "inside", at = {0.5, 0.5, 0.5} } } }"""
+
+
+@case("A drop under surface tension", "A weightless drop of 8 cells a radius: the pressure in it and its speed in "
+      "sqrt(sigma / rho R) after three periods at rest; the period of its second mode, 2 pi sqrt(rho R^3 / 8 sigma) [Lamb].",
+      "time, s", "width less height, m")
+def drop_tension(bench):
+    radius = 0.25
+    period = 2 * math.pi * math.sqrt(radius ** 3 / 8)
+    run = bench.run(TENSE % (2 / (3 * period), 0))
+    stats, probes = run_files.table(f"{run}/stats.csv"), run_files.table(f"{run}/probes.csv")
+    inside = probes["inside"][1:]
+    bench.row("pressure off by", 100 * abs(sum(inside) / len(inside) * radius / 2 - 1), "%", 1)
+    bench.row("speed at rest", stats["max_speed"][-1] * math.sqrt(radius), "", 0.1)
+    run = bench.run(TENSE % (1 / period, 0.05))
+    probes = run_files.table(f"{run}/probes.csv")
+    wide = [r - l - t + b for r, l, t, b in zip(*(probes[n] for n in ("right", "left", "top", "bottom")))]
+    times = probes["time"]
+    zeros = [t0 + (t1 - t0) * w0 / (w0 - w1) for t0, t1, w0, w1 in zip(times, times[1:], wide, wide[1:])
+             if (w0 > 0) != (w1 > 0)]
+    found = 2 * (zeros[2] - zeros[0]) / 2
+    bench.row("period off by", 100 * abs(found / period - 1), "%", 3)
+    bench.line(times, wide)
+
+
 @case("ParaView", "ParaView itself opens surface.pvd, particles.pvd and mesh.vtu with every attribute, and counts what "
       "stats.csv and the PLY files count.", needs="pvpython")
 def paraview(bench):

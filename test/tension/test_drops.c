@@ -1,0 +1,142 @@
+/* Surface tension in methods: the pressure in a drop, a drop at rest, its period, beads at their
+ * contact angle. Without gravity; density and tension are 1. */
+#include "method/world.h"
+
+#define FLUID " gravity = {0, 0, 0}, fluid = { density = 1, surface_tension = 1 },"
+#define R 0.25
+
+static const char flat_drop[] =
+    "scene { domain = { size = {1, 1} }, detail = { finest = 32 }," FLUID
+    " liquid = { sphere { center = {0.51, 0.52}, radius = 0.25 } } }";
+static const char drop[] = "scene { method = 'uniform', detail = { finest = 24 }," FLUID
+                           " liquid = { sphere { center = {0.51, 0.52, 0.49}, radius = 0.25 } } }";
+static const char tet_drop[] =
+    "scene { method = 'tet', detail = { coarsest = 8, finest = 32 }," FLUID
+    " liquid = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.25 } } }";
+
+/* Speeds in sqrt(sigma / rho R), the pressure as a share of the jump. */
+static void drop_rests(const un_method *method, const char *text, double end, double jump,
+                       double pressure, double speed)
+{
+    world w;
+    un_probe centre = {.kind = UN_PROBE_PRESSURE, .at = {0.51, 0.52, 0.49}};
+    world_begin(&w, method, 2, text);
+    double sum = 0, count = 0;
+    while (end - w.time > 1e-9) {
+        world_step(&w, end);
+        sum += method->probe(w.state, &centre);
+        count += 1;
+    }
+    check_near(sum / count, jump, pressure * jump);
+    check_below(w.max_speed * sqrt(R), speed);
+    check_below(w.max_volume_error, 0.02);
+    world_end(&w);
+}
+
+static void a_flat_drop_rests(void **state)
+{
+    (void)state;
+    drop_rests(&un_method_uniform, flat_drop, 0.96, 1 / R, 0.01, 0.1); /* three periods */
+}
+
+static void a_drop_rests(void **state)
+{
+    (void)state;
+    drop_rests(&un_method_uniform, drop, 0.1, 2 / R, 0.02, 0.1);
+}
+
+static void a_drop_on_tets_rests(void **state)
+{
+    (void)state;
+    drop_rests(&un_method_tet, tet_drop, 0.06, 2 / R, 0.02, 0.1);
+}
+
+/* Mode 2 of a flat drop, [Lamb, section 273]: omega^2 = 6 sigma / rho R^3. */
+static void a_flat_drop_swings(void **state)
+{
+    (void)state;
+    world w;
+    world_begin(&w, &un_method_uniform, 2,
+                "scene { domain = { size = {1, 1} }, detail = { finest = 32 }," FLUID
+                " liquid = { field(function(x, y) local a, b = x - 0.5, y - 0.5"
+                " local r = math.sqrt(a * a + b * b) + 1e-9"
+                " return r - 0.25 * (1 + 0.05 * (a * a - b * b) / (r * r)) end) } }");
+    double before = 0, crossings[8], period = 2 * UN_PI / sqrt(6 / (R * R * R));
+    int count = 0;
+    while (w.time < 1.6 * period && count < 8) {
+        double t = w.time, wide = 0;
+        for (int side = 0; side < 4; side++) {
+            un_probe front = {.kind = UN_PROBE_FRONT, .axis = side / 2, .sign = side % 2 ? 1 : -1};
+            wide += (side / 2 ? -1 : 1) * front.sign * w.method->probe(w.state, &front);
+        }
+        if (t > 0 && (wide > 0) != (before > 0))
+            crossings[count++] = t - w.step.dt * wide / (wide - before);
+        before = wide;
+        world_step(&w, 3);
+    }
+    assert_true(count >= 3);
+    check_near(2 * (crossings[2] - crossings[0]) / 2, period, 0.03 * period);
+    world_end(&w);
+}
+
+/* A cap that begins at its contact angle, on a side or a solid, stays as it is. */
+static void a_bead_keeps_its_angle(void **state)
+{
+    (void)state;
+    static const double angles[] = {60, 120};
+    for (int i = 0; i < 4; i++) {
+        world w;
+        char text[600];
+        bool solid = i % 2;
+        double theta = angles[i / 2] * UN_PI / 180, floor = solid ? 0.15 : 0, r = 0.22;
+        snprintf(text, sizeof text,
+                 "scene { domain = { size = {1, 0.7}, contact_angle = %g }, detail = { finest = 48 "
+                 "}," FLUID " solids = { box { min = {-1, -1}, max = {2, %g}, contact_angle = %g } "
+                 "}, liquid = { sphere { center = {0.503, %.9g}, radius = %g } } }",
+                 solid ? 90 : angles[i / 2], solid ? floor : -0.5, angles[i / 2],
+                 floor - r * cos(theta), r);
+        world_begin(&w, &un_method_uniform, 2, text);
+        un_probe top = {.kind = UN_PROBE_FRONT, .axis = 1, .sign = 1};
+        double begun = w.method->probe(w.state, &top);
+        while (w.time < 0.5) world_step(&w, 0.5);
+        /* half a cell: a change of the angle by 4 degrees */
+        check_near(w.method->probe(w.state, &top), begun, 0.5 / 48);
+        world_end(&w);
+    }
+}
+
+/* A flat puddle that should be a bead gathers at once: without tension nothing would move. */
+static void a_square_becomes_round(void **state)
+{
+    (void)state;
+    world w;
+    world_begin(&w, &un_method_uniform, 2,
+                "scene { domain = { size = {1, 1} }, detail = { finest = 32 }," FLUID
+                " liquid = { box { min = {0.3, 0.3}, max = {0.7, 0.7} } } }");
+    un_probe right = {.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1};
+    double begun = w.method->probe(w.state, &right);
+    while (w.time < 0.08) world_step(&w, 0.08);
+    assert_true(w.method->probe(w.state, &right) > begun + 0.01);
+    world_end(&w);
+}
+
+static void tension_shortens_steps(void **state)
+{
+    (void)state;
+    world w;
+    world_begin(&w, &un_method_uniform, 1, flat_drop);
+    double h = 1.0 / 32;
+    check_near(w.method->step_limit(w.state), 3.5 * sqrt(h * h * h / (2 * UN_PI)), 1e-9);
+    world_end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flat_drop_rests),      cmocka_unit_test(a_drop_rests),
+        cmocka_unit_test(a_drop_on_tets_rests),   cmocka_unit_test(a_flat_drop_swings),
+        cmocka_unit_test(a_bead_keeps_its_angle), cmocka_unit_test(a_square_becomes_round),
+        cmocka_unit_test(tension_shortens_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
