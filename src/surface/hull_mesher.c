@@ -45,6 +45,8 @@
 typedef struct mesher_state {
     un_context *ctx;
     const un_hull_mesher *in;
+    un_hull_mesher as_saved; /* of particles, rounded */
+    un_particles particles;
     int32_t resolution;
     un_arena arena; /* lives to the end */
     un_arena cut;   /* the cut that the contour is made from */
@@ -592,6 +594,38 @@ static un_status finish_mesh(mesher_state *s)
     return add_drops(s);
 }
 
+/* ---- as particles.vtp holds them ---- */
+
+static void round_numbers(void *arg, int64_t begin, int64_t end)
+{
+    mesher_state *s = arg;
+    const un_particles *p = s->in->particles;
+    for (int a = 0; a < 3; a++)
+        for (int64_t q = begin; q < end; q++) {
+            s->particles.x[a][q] = (double)(float)p->x[a][q];
+            s->particles.v[a][q] = (double)(float)p->v[a][q];
+        }
+}
+
+/* Places and velocities in single precision: whether two particles are joined must not depend on
+ * digits that the file has lost, or a surface made again from it would be another one. */
+static un_status take_as_saved(mesher_state *s)
+{
+    const un_particles *p = s->in->particles;
+    size_t count = (size_t)p->count + 1;
+    s->particles = *p;
+    for (int a = 0; a < 3; a++) {
+        s->particles.x[a] = un_arena_alloc(&s->arena, count, sizeof **p->x);
+        s->particles.v[a] = un_arena_alloc(&s->arena, count, sizeof **p->v);
+        if (!s->particles.x[a] || !s->particles.v[a]) return UN_ERROR_MEMORY;
+    }
+    un_parallel_for(s->ctx, p->count, 16384, round_numbers, s);
+    s->as_saved = *s->in;
+    s->as_saved.particles = &s->particles;
+    s->in = &s->as_saved;
+    return UN_OK;
+}
+
 un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,
                                 un_hulls_report *report)
 {
@@ -601,7 +635,8 @@ un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull
     un_arena_init(&s.cut, ctx);
     un_arena_init(&s.scratch, ctx);
     un_tets_init(ctx, &s.tets);
-    un_status status = make_hulls(&s, report);
+    un_status status = take_as_saved(&s);
+    if (status == UN_OK) status = make_hulls(&s, report);
     un_arena_free(&s.scratch);
     if (status == UN_OK) status = build_mesh(&s);
     report->resolution = s.resolution;
