@@ -15,6 +15,7 @@ un_status un_uniform_measure(un_uniform *s, un_step *report)
 un_status un_uniform_surface(void *state, un_trimesh *mesh)
 {
     un_uniform *s = state;
+    un_arena_free(&s->core.arena); /* the surface has one of its own */
     un_mesher mesher = {.grid = &s->core.grid,
                         .bins = s->bins,
                         .particles = &s->particles,
