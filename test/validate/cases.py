@@ -354,10 +354,9 @@ def discharge(run, top, ratio, begin):
 
 
 @case("Torricelli", "How much flows through a sharp-edged opening in a floor of one cell: 0.61 of its area times "
-      "sqrt(2 g H), for a slot and for a round hole. Half of the contraction happens in the first eighth of the width "
-      "below the lip, where the stream leaves along the floor and turns: eight cells do not see it. The jet stays too "
-      "wide and its edges too slow, and the coefficient falls by about 0.035 each time the cells are halved. So it is "
-      "not judged; the study in 2D is.")
+      "sqrt(2 g H), for a slot and for a round hole. Eight cells do not resolve how the stream turns around the lip: "
+      "the jet stays too wide and its edges too slow, and the coefficient falls by about 0.035 each time the cells are "
+      "halved. So it is not judged; the study in 2D is.")
 def torricelli(bench):
     if bench.method == "uniform":
         found = {}
