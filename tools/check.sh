@@ -21,7 +21,7 @@ skip_tsan+='|^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^prog
 skip_tsan+='|^promises/(glass|vessels|fall|scale|memory)|^linalg/block|^geometry/meshshape|^render/touch'
 # physics of code that other tests take through every branch
 skip_asan='^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/(again|plates)'
-skip_asan+='|^promises/(glass|vessels|fall|scale)|^program/kill|^linalg/block'
+skip_asan+='|^promises/(glass|vessels|fall|scale)|^program/kill|^linalg/(block|amg)'
 only_petsc='^(linalg|pressure)/'
 
 # The programs of the tests that PRESET runs, where it does not run all: test_mesh for mesh/, and

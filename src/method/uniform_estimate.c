@@ -13,8 +13,9 @@
 /* Of a particle, without the spare arrays for sorting. */
 #define COPY_BYTES 54
 
-/* Whatever the size: the least arena, sorting's counts, files' buffers. */
-#define FIXED_BYTES 1.5e6
+/* Whatever the size: sorting's counts, files' buffers; and the least arena of a step. */
+#define FIXED_BYTES 0.5e6
+#define ARENA_BYTES 1e6
 
 /* Of a half cell. */
 static double half_cell(const un_grid *grid)
@@ -87,7 +88,7 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     double particles = start + emitted, cells = (double)grid.cell_count;
     double grid_bytes = cells * (3 * 4 + grid.dim * (2 * 8 + 1)) +
                         (double)un_walls_bytes(&grid, scene) + (double)un_bins_bytes(&grid);
-    double step_bytes = particles * (12 + COPY_BYTES) + cells * (1 + 8);
+    double step_bytes = ARENA_BYTES + particles * (12 + COPY_BYTES) + cells * (1 + 8);
     double surface_bytes = 0;
     if (def->output.surface) {
         /* meshed and smoothed */

@@ -156,7 +156,7 @@ static void stacks_of_five_boxes_rest(void **state)
             for (int32_t b = 0; b < 5; b++) {
                 const un_body *body = &w.bodies->body[b];
                 check_near(un_length(un_sub(centre(&w, b), body->centre)), 0, 0.004);
-                check_near(un_length(body->velocity), 0, 0.004);
+                if (!CHECK_SHORT) check_near(un_length(body->velocity), 0, 0.004);
             }
             end(&w);
         }

@@ -145,7 +145,7 @@ static void damage_is_seen(void **state)
     for (uint64_t i = 0; i < 400; i++) {
         size_t at = (size_t)(un_random(i, 1) * (double)size);
         char was = text[at];
-        text[at] = (char)(un_random(i, 2) * 256);
+        text[at] = (char)(int)(un_random(i, 2) * 256);
         scratch_write("bodies.csv", text, i % 3 ? size : at);
         un_status status = un_motion_read(ctx, scratch, scene, &motion);
         assert_true(status == UN_OK || status == UN_ERROR_FILE);

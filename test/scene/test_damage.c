@@ -99,7 +99,7 @@ static void mutations(void **state)
             double what = un_random(round, 3 + 3 * (uint64_t)c);
             size_t from = (size_t)(what * (double)length);
             if (kind < 0.4)
-                text[at] = (char)(what * 256);
+                text[at] = (char)(int)(what * 256);
             else if (kind < 0.7)
                 text[at] = whole[from]; /* a likelier character */
             else
