@@ -70,10 +70,15 @@ static inline void check_context_end(un_context *ctx)
 #define CHECK_SHORT 0
 #endif
 
-/* Where only races are looked for, of a program's tests those whose names fit. */
+/* Where only races are looked for, of a program's tests those whose names fit; and where only
+ * memory errors are. */
 static inline void check_races_in(const char *pattern)
 {
     if (CHECK_RACES_ONLY) cmocka_set_test_filter(pattern);
+}
+static inline void check_memory_in(const char *pattern)
+{
+    if (CHECK_SHORT && !CHECK_RACES_ONLY) cmocka_set_test_filter(pattern);
 }
 
 /* Walks a function through failure of its 1st, 2nd, ... allocation until it succeeds: each failure

@@ -18,10 +18,12 @@ report=""
 skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(bare|faults|resume)'
 skip_tsan+='|^program/(kill|hostile|cli|again|render|flat)|^pressure/solvers|^promises/runs'
 skip_tsan+='|^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/plates'
-skip_tsan+='|^promises/(glass|vessels|fall|scale|memory)|^linalg/block|^geometry/meshshape|^render/touch'
+skip_tsan+='|^promises/(glass|vessels|fall|scale|memory|flow|sheets|surface)|^tension/|^bodies/'
+skip_tsan+='|^linalg/(block|amg)|^geometry/meshshape|^render/touch'
 # physics of code that other tests take through every branch
 skip_asan='^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/(again|plates)'
-skip_asan+='|^promises/(glass|vessels|fall|scale)|^program/kill|^linalg/(block|amg)'
+skip_asan+='|^promises/(glass|vessels|fall|scale|flow|sheets|surface)|^tension/|^program/kill'
+skip_asan+='|^linalg/(block|amg)|^state/soak'
 only_petsc='^(linalg|pressure)/'
 
 # The programs of the tests that PRESET runs, where it does not run all: test_mesh for mesh/, and

@@ -200,5 +200,6 @@ int main(void)
         {"goes_on_in_thick_liquid", goes_on_in_thick_liquid, method_is_viscous, true},
     };
     check_races_in("any_number*");
+    check_memory_in("goes_on*");
     return promises_run(promises, sizeof promises / sizeof *promises, NULL, NULL);
 }
