@@ -33,6 +33,10 @@
  *  - Steps are those of a leapfrog, so that free fall is exact (core.h). Pressure at walls does not
  *    pull (pressure/release.c).
  *  - Nodes and tets have a copy on each side of a thin wall (mesh/tets_parts.c).
+ *  - Sheets and threads thinner than a cell are held together: velocities and places are evened
+ *    along them, and they do not merge into beads (particles/sheets.c, resize.c).
+ *  - Surface tension is a pressure at the surface (tension/tets.c). Bodies that the liquid moves
+ *    are solved for with the pressure (pressure/coupling.c).
  *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it.
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid
  *    evens out, as in method `uniform`. */

@@ -17,7 +17,10 @@
  *  - thin walls part the liquid on their two sides (mesh/walls_thin.c). While they do, the pressure
  *    meets them where the particles do, at the start of the step: at its end they may have passed
  *    particles, which would then be on the wrong side;
- *  - particles away from the liquid fly by themselves. */
+ *  - particles away from the liquid fly by themselves; sheets and threads thinner than a cell are
+ *    held together (particles/sheets.c);
+ *  - surface tension is a pressure at the surface (tension/grid.c), and bodies that the liquid moves
+ *    are solved for with the pressure (pressure/coupling.c). */
 #include "method/uniform.h"
 
 #include "advect/advect.h"
