@@ -19,8 +19,8 @@
  *  - The projection before the viscous step, which the paper calls optional, is where gravity acts:
  *    viscous liquid at rest in a vessel then stays at rest.
  *  - Liquid that falls in or is emitted brings its own velocity (advect/faces.c).
- *  - Thin walls have nodes and tets on each side (mesh/tets_parts.c); sheets thinner than a cell are
- *    held together (particles/sheets.c); surface tension is a pressure at the surface
+ *  - Thin walls have nodes and tets on each side (mesh/tets_parts.c); sheets thinner than a cell
+ * are held together (particles/sheets.c); surface tension is a pressure at the surface
  *    (tension/tets.c).
  * It keeps to the paper where `tet` does better: viscosity and pressure are solved for in turn,
  * which makes threads too soft (viscosity/volume.c). */

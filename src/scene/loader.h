@@ -215,12 +215,21 @@ void un_take_body(const un_place *own, const un_scene *scene, un_solid *solid, c
 void un_check_bodies(lua_State *L, const un_scene *scene);
 
 void un_values_open(lua_State *L);
+extern const luaL_Reg un_probe_functions[]; /* probes.c */
+/* Of a constructor's call: it takes one table; a key of it is missing; a point that it needs; a
+ * name, which becomes a column head of a table, false if there is none. */
+void un_check_argument(const un_place *place, const char *usage);
+_Noreturn void un_place_missing(const un_place *place, const char *key, const char *usage);
+un_vec3 un_need_point(const un_place *place, const char *key, const char *usage);
+bool un_read_name(const un_place *place, char *name, size_t size);
 /* User value of each: the table it was made from, if it was. */
 #define UN_VALUE_TABLE 3
 /* Makes the value at index once more, from the table on top of the stack, which it replaces. False:
  * an error message is there instead. */
 bool un_value_remake(lua_State *L, int index);
 /* NULL if the value at index is not one of ours. */
+/* A value of `size` bytes with the call's table, on top of the stack. */
+void *un_value_new(lua_State *L, size_t size, un_value_tag tag, const un_place *place);
 un_value *un_value_at(lua_State *L, int index);
 /* Reads by, rotate, about and (when allowed) scale from the table t into a pose. */
 void un_read_motion(const un_place *place, int t, bool with_scale, un_pose *pose);

@@ -1,4 +1,4 @@
-/* What a scene file can call: shapes, sources, probes and scene itself.
+/* What a scene file can call: shapes, sources and scene itself; probes are in probes.c.
  *
  * Constructors check their table at once, so that errors name the line of the call, and return a
  * description; shapes are made from it when the whole scene is known (build.c). */
@@ -23,7 +23,7 @@ un_value *un_value_at(lua_State *L, int index)
 /* The registry's name for the constructors. */
 #define CONSTRUCTORS "undine constructors"
 
-static void *new_value(lua_State *L, size_t size, un_value_tag tag, const un_place *place)
+void *un_value_new(lua_State *L, size_t size, un_value_tag tag, const un_place *place)
 {
     un_value *value = lua_newuserdatauv(L, size, UN_VALUE_TABLE);
     memset(value, 0, size);
@@ -53,7 +53,7 @@ bool un_value_remake(lua_State *L, int index)
     return true;
 }
 
-static void check_argument(const un_place *place, const char *usage)
+void un_check_argument(const un_place *place, const char *usage)
 {
     lua_State *L = place->L;
     if (lua_type(L, 1) != LUA_TTABLE)
@@ -64,15 +64,15 @@ static void check_argument(const un_place *place, const char *usage)
                       lua_gettop(L));
 }
 
-static _Noreturn void missing(const un_place *place, const char *key, const char *usage)
+_Noreturn void un_place_missing(const un_place *place, const char *key, const char *usage)
 {
     un_place_fail(place, NULL, "needs %s, as in %s", key, usage);
 }
 
-static un_vec3 need_point(const un_place *place, const char *key, const char *usage)
+un_vec3 un_need_point(const un_place *place, const char *key, const char *usage)
 {
     un_vec3 value;
-    if (!un_read_point(place, 1, key, &value, NULL)) missing(place, key, usage);
+    if (!un_read_point(place, 1, key, &value, NULL)) un_place_missing(place, key, usage);
     return value;
 }
 
@@ -80,12 +80,11 @@ static double need_length(const un_place *place, const char *key, const char *us
 {
     double value;
     if (!un_read_number(place, 1, key, (un_range){0, 1e9, true}, &value))
-        missing(place, key, usage);
+        un_place_missing(place, key, usage);
     return value;
 }
 
-/* Reads a name, which becomes a column head of a table. False: there is none. */
-static bool read_name(const un_place *place, char *name, size_t size)
+bool un_read_name(const un_place *place, char *name, size_t size)
 {
     lua_State *L = place->L;
     if (!un_get_field(place, 1, "name")) return false;
@@ -110,7 +109,7 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
 {
     static const char *const materials[] = {"matte", "glass", NULL};
     lua_State *L = place->L;
-    un_node *node = new_value(L, sizeof *node, UN_VALUE_SHAPE, place);
+    un_node *node = un_value_new(L, sizeof *node, UN_VALUE_SHAPE, place);
     int index = lua_gettop(L);
     node->kind = kind;
     node->depth = 1;
@@ -122,7 +121,7 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     node->has_slip = un_read_slip(place, 1, "slip", &node->slip);
     node->has_contact_angle =
         un_read_number(place, 1, "contact_angle", UN_CONTACT_RANGE, &node->contact_angle);
-    read_name(place, node->name, sizeof node->name);
+    un_read_name(place, node->name, sizeof node->name);
     un_read_word(place, 1, "material", materials, NULL, node->material, sizeof node->material);
     un_read_body(place, node);
     if (un_get_field(place, 1, "pose")) {
@@ -144,8 +143,9 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
 static void read_corners(const un_place *place, un_node *node, const char *usage)
 {
     bool flat = false;
-    if (!un_read_point(place, 1, "min", &node->a, &node->flat)) missing(place, "min", usage);
-    if (!un_read_point(place, 1, "max", &node->b, &flat)) missing(place, "max", usage);
+    if (!un_read_point(place, 1, "min", &node->a, &node->flat))
+        un_place_missing(place, "min", usage);
+    if (!un_read_point(place, 1, "max", &node->b, &flat)) un_place_missing(place, "max", usage);
     if (flat != node->flat) un_place_fail(place, "max", "must have as many numbers as min");
     if (flat) {
         if (!(node->a.x < node->b.x && node->a.y < node->b.y))
@@ -166,7 +166,7 @@ static int make_box(lua_State *L)
     static const char usage[] = "box { min = {0, 0, 0}, max = {1, 1, 1} }";
     static const char *const keys[] = {"min", "max", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "box");
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, UN_NODE_BOX, true);
     read_corners(&place, node, usage);
@@ -178,10 +178,10 @@ static int make_sphere(lua_State *L)
     static const char usage[] = "sphere { center = {0.5, 0.5, 0.5}, radius = 0.1 }";
     static const char *const keys[] = {"center", "radius", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "sphere");
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, UN_NODE_SPHERE, true);
-    node->a = need_point(&place, "center", usage);
+    node->a = un_need_point(&place, "center", usage);
     node->radius = need_length(&place, "radius", usage);
     return 1;
 }
@@ -190,11 +190,11 @@ static int make_rod(lua_State *L, un_node_kind kind, const char *name, const cha
 {
     static const char *const keys[] = {"from", "to", "radius", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, name);
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, kind, true);
-    node->a = need_point(&place, "from", usage);
-    node->b = need_point(&place, "to", usage);
+    node->a = un_need_point(&place, "from", usage);
+    node->b = un_need_point(&place, "to", usage);
     node->radius = need_length(&place, "radius", usage);
     if (!(un_length(un_sub(node->b, node->a)) > 0))
         un_place_fail(&place, "to", "must be another point than from");
@@ -220,10 +220,10 @@ static int make_torus(lua_State *L)
         "0.1 }";
     static const char *const keys[] = {"center", "axis", "radius", "tube", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "torus");
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, UN_NODE_TORUS, true);
-    node->a = need_point(&place, "center", usage);
+    node->a = un_need_point(&place, "center", usage);
     node->b = un_v3(0, 1, 0);
     un_read_vec3(&place, 1, "axis", &node->b);
     node->radius = need_length(&place, "radius", usage);
@@ -240,11 +240,11 @@ static int make_plane(lua_State *L)
     static const char usage[] = "plane { point = {0, 0.1, 0}, normal = {0, 1, 0} }";
     static const char *const keys[] = {"point", "normal", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "plane");
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     un_node *node = new_node(&place, UN_NODE_PLANE, true);
-    node->a = need_point(&place, "point", usage);
-    node->b = need_point(&place, "normal", usage);
+    node->a = un_need_point(&place, "point", usage);
+    node->b = un_need_point(&place, "normal", usage);
     if (!(un_length(node->b) > 0)) un_place_fail(&place, "normal", "must not be zero");
     return 1;
 }
@@ -254,10 +254,10 @@ static int make_mesh(lua_State *L)
     static const char usage[] = "mesh { file = \"ship.ply\" }";
     static const char *const keys[] = {"file", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "mesh");
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, keys, false);
     new_node(&place, UN_NODE_MESH, true);
-    if (!un_get_field(&place, 1, "file")) missing(&place, "file", usage);
+    if (!un_get_field(&place, 1, "file")) un_place_missing(&place, "file", usage);
     size_t length = 0;
     if (lua_type(L, -1) == LUA_TSTRING) lua_tolstring(L, -1, &length);
     if (length == 0 || strlen(lua_tostring(L, -1)) != length)
@@ -339,7 +339,7 @@ static int combine(lua_State *L, un_node_kind kind, const char *name, const char
     un_place place = un_place_of_caller(L, name);
     bool from_table = lua_istable(L, 1);
     if (from_table) {
-        check_argument(&place, usage);
+        un_check_argument(&place, usage);
         un_check_keys(&place, 1, keys, true);
     } else {
         int count = lua_gettop(L);
@@ -448,7 +448,7 @@ static int make_move(lua_State *L)
     static const char usage[] = "move { sphere { ... }, by = {1, 0, 0} }";
     static const char *const keys[] = {"shape", "by", "rotate", "about", "scale", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "move");
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, keys, true);
     un_node *node = new_node(&place, UN_NODE_MOVE, true);
     un_read_motion(&place, 1, true, &node->pose);
@@ -461,7 +461,7 @@ static int make_solid(lua_State *L)
     static const char usage[] = "solid { sphere { ... }, friction = 0.5 }";
     static const char *const keys[] = {"shape", SOLID_KEYS, NULL};
     un_place place = un_place_of_caller(L, "solid");
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, keys, true);
     un_node *node = new_node(&place, UN_NODE_SOLID, true);
     set_part(&place, node, take_shape(&place, usage));
@@ -479,9 +479,9 @@ static int make_source(lua_State *L, un_source_kind kind)
     const char *usage = emits ? "emitter { shape = sphere { ... }, velocity = {1, 0, 0} }"
                               : "drain { shape = box { ... } }";
     un_place place = un_place_of_caller(L, emits ? "emitter" : "drain");
-    check_argument(&place, usage);
+    un_check_argument(&place, usage);
     un_check_keys(&place, 1, emits ? emitter_keys : drain_keys, true);
-    un_source_value *value = new_value(L, sizeof *value, UN_VALUE_SOURCE, &place);
+    un_source_value *value = un_value_new(L, sizeof *value, UN_VALUE_SOURCE, &place);
     int index = lua_gettop(L);
     un_source *source = &value->source;
     source->kind = kind;
@@ -518,166 +518,13 @@ static int make_drain(lua_State *L)
     return make_source(L, UN_SOURCE_DRAIN);
 }
 
-/* ---- probes ---- */
-
-/* Names are column heads of probes.csv, next to "time". */
-static void name_probe(const un_place *place, un_probe_value *value)
-{
-    char *name = value->probe.name;
-    if (!read_name(place, name, sizeof value->probe.name))
-        snprintf(name, sizeof value->probe.name, "%s", place->root);
-    if (strcmp(name, "time") == 0)
-        un_place_fail(place, "name", "= \"time\" is taken by the first column; choose another");
-}
-
-/* A probe along an axis of the domain. */
-static un_probe *new_axis_probe(lua_State *L, const un_place *place, un_probe_kind kind)
-{
-    static const char *const axes[] = {"x", "y", "z", "-x", "-y", "-z", NULL};
-    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, place);
-    char axis[4] = "x";
-    un_read_word(place, 1, "axis", axes, NULL, axis, sizeof axis);
-    value->probe.kind = kind;
-    value->probe.sign = axis[0] == '-' ? -1 : 1;
-    value->probe.axis = axis[axis[0] == '-'] - 'x';
-    name_probe(place, value);
-    return &value->probe;
-}
-
-static int make_front(lua_State *L)
-{
-    static const char *const keys[] = {"axis", "name", NULL};
-    un_place place = un_place_of_caller(L, "front");
-    check_argument(&place, "front { axis = \"x\" }");
-    un_check_keys(&place, 1, keys, false);
-    new_axis_probe(L, &place, UN_PROBE_FRONT);
-    return 1;
-}
-
-static int make_wet(lua_State *L)
-{
-    static const char *const keys[] = {"axis", "name", NULL};
-    un_place place = un_place_of_caller(L, "wet");
-    check_argument(&place, "wet { axis = \"x\" }");
-    un_check_keys(&place, 1, keys, false);
-    new_axis_probe(L, &place, UN_PROBE_WET);
-    return 1;
-}
-
-static int make_height(lua_State *L)
-{
-    static const char usage[] = "height { at = {x, z} }";
-    static const char *const keys[] = {"at", "name", NULL};
-    un_place place = un_place_of_caller(L, "height");
-    check_argument(&place, usage);
-    un_check_keys(&place, 1, keys, false);
-    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
-    double at[2] = {0, 0};
-    if (!un_get_field(&place, 1, "at")) missing(&place, "at", usage);
-    bool flat = lua_istable(L, -1) && lua_rawlen(L, -1) == 1;
-    lua_pop(L, 1);
-    if (flat) un_need_flat(&place, "at", 1);
-    un_read_numbers(&place, 1, "at", flat ? 1 : 2, at);
-    value->probe.kind = UN_PROBE_HEIGHT;
-    value->probe.at = un_v3(at[0], 0, at[1]);
-    name_probe(&place, value);
-    return 1;
-}
-
-static int make_pressure(lua_State *L)
-{
-    static const char usage[] = "pressure { at = {x, y, z} }";
-    static const char *const keys[] = {"at", "name", NULL};
-    un_place place = un_place_of_caller(L, "pressure");
-    check_argument(&place, usage);
-    un_check_keys(&place, 1, keys, false);
-    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
-    value->probe.kind = UN_PROBE_PRESSURE;
-    value->probe.at = need_point(&place, "at", usage);
-    name_probe(&place, value);
-    return 1;
-}
-
-/* "x", "y" or "z"; false: there is none. */
-static bool read_axis(const un_place *place, int32_t *axis)
-{
-    static const char *const axes[] = {"x", "y", "z", NULL};
-    char word[4];
-    if (!un_read_word(place, 1, "axis", axes, NULL, word, sizeof word)) return false;
-    *axis = word[0] - 'x';
-    return true;
-}
-
-static int make_velocity(lua_State *L)
-{
-    static const char usage[] = "velocity { at = {x, y, z}, axis = \"x\" }";
-    static const char *const keys[] = {"at", "axis", "name", NULL};
-    un_place place = un_place_of_caller(L, "velocity");
-    check_argument(&place, usage);
-    un_check_keys(&place, 1, keys, false);
-    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
-    value->probe.kind = UN_PROBE_VELOCITY;
-    value->probe.at = need_point(&place, "at", usage);
-    if (!read_axis(&place, &value->probe.axis)) value->probe.axis = -1;
-    name_probe(&place, value);
-    return 1;
-}
-
-static int make_flux(lua_State *L)
-{
-    static const char usage[] = "flux { min = {0.5, 0, 0}, max = {0.5, 1, 1} }";
-    static const char *const keys[] = {"min", "max", "name", NULL};
-    un_place place = un_place_of_caller(L, "flux");
-    check_argument(&place, usage);
-    un_check_keys(&place, 1, keys, false);
-    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
-    un_probe *probe = &value->probe;
-    probe->kind = UN_PROBE_FLUX;
-    probe->at = need_point(&place, "min", usage);
-    probe->to = need_point(&place, "max", usage);
-    const double side[3] = {probe->to.x - probe->at.x, probe->to.y - probe->at.y,
-                            probe->to.z - probe->at.z};
-    int same = 0;
-    for (int a = 2; a >= 0; a--) {
-        if (side[a] < 0) un_place_fail(&place, "max", "must not be below min");
-        if (side[a] != 0) continue;
-        if (a < 2 || same == 0) probe->axis = a; /* in 2D z is 0 for both */
-        same++;
-    }
-    if (same == 0 || same > 2)
-        un_place_fail(&place, NULL, "needs a rectangle across an axis, as in %s", usage);
-    name_probe(&place, value);
-    return 1;
-}
-
-static int make_force(lua_State *L)
-{
-    static const char usage[] = "force { body = \"gate\", axis = \"x\" }";
-    static const char *const keys[] = {"body", "axis", "name", NULL};
-    un_place place = un_place_of_caller(L, "force");
-    check_argument(&place, usage);
-    un_check_keys(&place, 1, keys, false);
-    un_probe_value *value = new_value(L, sizeof *value, UN_VALUE_PROBE, &place);
-    value->probe.kind = UN_PROBE_FORCE;
-    value->probe.axis = 1;
-    read_axis(&place, &value->probe.axis);
-    if (!un_get_field(&place, 1, "body")) missing(&place, "body", usage);
-    if (lua_type(L, -1) != LUA_TSTRING)
-        un_place_fail(&place, "body", "must be the name of a solid in quotes, got %s",
-                      un_describe(L, -1).text);
-    snprintf(value->probe.body, sizeof value->probe.body, "%s", lua_tostring(L, -1));
-    lua_pop(L, 1);
-    name_probe(&place, value);
-    return 1;
-}
-
 /* ---- scene ---- */
 
 static int take_scene(lua_State *L)
 {
     un_sandbox *s = un_sandbox_of(L);
     un_place place = un_place_of_caller(L, "scene");
-    check_argument(&place, "scene { domain = { ... }, liquid = { ... } }");
+    un_check_argument(&place, "scene { domain = { ... }, liquid = { ... } }");
     if (s->scene_ref != LUA_NOREF)
         un_place_say(&place, NULL,
                      "scene is called a second time, after line %d; a file describes one scene",
@@ -690,26 +537,33 @@ static int take_scene(lua_State *L)
 void un_values_open(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"box", make_box},           {"sphere", make_sphere},
-        {"cylinder", make_cylinder}, {"capsule", make_capsule},
-        {"torus", make_torus},       {"plane", make_plane},
-        {"mesh", make_mesh},         {"field", make_field},
-        {"union", make_union},       {"intersect", make_intersect},
-        {"subtract", make_subtract}, {"move", make_move},
-        {"solid", make_solid},       {"emitter", make_emitter},
-        {"drain", make_drain},       {"front", make_front},
-        {"height", make_height},     {"pressure", make_pressure},
-        {"wet", make_wet},           {"velocity", make_velocity},
-        {"flux", make_flux},         {"force", make_force},
-        {"scene", take_scene},       {NULL, NULL},
+        {"box", make_box},
+        {"sphere", make_sphere},
+        {"cylinder", make_cylinder},
+        {"capsule", make_capsule},
+        {"torus", make_torus},
+        {"plane", make_plane},
+        {"mesh", make_mesh},
+        {"field", make_field},
+        {"union", make_union},
+        {"intersect", make_intersect},
+        {"subtract", make_subtract},
+        {"move", make_move},
+        {"solid", make_solid},
+        {"emitter", make_emitter},
+        {"drain", make_drain},
+        {"scene", take_scene},
+        {NULL, NULL},
     };
     luaL_newmetatable(L, VALUE_TYPE);
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "__metatable");
     lua_pushglobaltable(L);
     luaL_setfuncs(L, functions, 0);
+    luaL_setfuncs(L, un_probe_functions, 0);
     lua_newtable(L);
     luaL_setfuncs(L, functions, 0);
+    luaL_setfuncs(L, un_probe_functions, 0);
     lua_setfield(L, LUA_REGISTRYINDEX, CONSTRUCTORS);
     lua_settop(L, 0);
 }
