@@ -18,8 +18,8 @@ static void all_inside(const world *w, bool (*holds)(un_vec3))
 /* Where a glass of radius 0.05 m over (0.1, 0.03, 0.1) has gone at time t of the scene below. */
 static bool in_moving_glass(un_vec3 x, double t)
 {
-    double angle = 15 * sin(6 * t) * UN_PI / 180, c = cos(angle), s = sin(angle);
-    double dx = x.x - 0.1, dy = x.y - 0.1 - 0.02 * sin(6 * t);
+    double angle = 20 * sin(6 * t) * UN_PI / 180, c = cos(angle), s = sin(angle);
+    double dx = x.x - 0.1, dy = x.y - 0.1 - 0.03 * sin(6 * t);
     double a = c * dx + s * dy, b = c * dy - s * dx;
     return hypot(a, x.z - 0.1) < 0.05 + 1e-6 && b > -0.07 - 1e-6;
 }
@@ -31,14 +31,14 @@ static void moving_glasses_hold_water(const un_method *method)
     world w;
     promise_begin(
         &w, method, 2,
-        "local h = 0.2 / 24 local w = 1.2 * h local glass = subtract { cylinder { from = {0.1, "
+        "local w = 0.2 / 24 local glass = subtract { cylinder { from = {0.1, "
         "0.03 - w, 0.1}, to = {0.1, 0.14, 0.1}, radius = 0.05 + w }, cylinder { from = {0.1, 0.03, "
         "0.1}, to = {0.1, 0.2, 0.1}, radius = 0.05 } } scene { domain = { size = {0.2, 0.2, 0.2} "
         "}, detail = { coarsest = 6, finest = 24 }, liquid = { cylinder { from = {0.1, 0.03, 0.1}, "
-        "to = {0.1, 0.09, 0.1}, radius = 0.05 } }, solids = { solid { glass, pose = function(t) "
-        "return { by = {0, 0.02 * math.sin(6 * t), 0}, rotate = {0, 0, 15 * math.sin(6 * t)}, "
+        "to = {0.1, 0.08, 0.1}, radius = 0.05 } }, solids = { solid { glass, pose = function(t) "
+        "return { by = {0, 0.03 * math.sin(6 * t), 0}, rotate = {0, 0, 20 * math.sin(6 * t)}, "
         "about = {0.1, 0.1, 0.1} } end } } }");
-    world_run(&w, 0.3);
+    world_run(&w, 0.4);
     check_below(w.max_speed, 2);
     check_below(w.max_volume_error, 0.02);
     const un_particles *p = method->particles ? method->particles(w.state) : NULL;
