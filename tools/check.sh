@@ -19,7 +19,9 @@ skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(bare|faults|resu
 skip_tsan+='|^program/(kill|hostile|cli|again|render|flat)|^pressure/solvers|^promises/runs'
 skip_tsan+='|^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/plates'
 skip_tsan+='|^promises/(glass|vessels|fall|scale|memory|flow|sheets|surface)|^tension/|^bodies/'
-skip_tsan+='|^linalg/(block|amg)|^geometry/meshshape|^render/touch'
+skip_tsan+='|^linalg/(block|amg)|^geometry/meshshape|^render/touch|^particles/correct_sized'
+# promises/bits takes these through their threads
+skip_tsan+='|^surface/(tet_distance|marching|hulls|cluster|hull_level_set)'
 # physics of code that other tests take through every branch
 skip_asan='^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/(again|plates)'
 skip_asan+='|^promises/(glass|vessels|fall|scale|flow|sheets|surface)|^tension/|^program/kill'

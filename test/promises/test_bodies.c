@@ -160,5 +160,6 @@ int main(void)
          method_has_bodies, true},
     };
     check_races_in("any_number*");
+    check_memory_in("goes_on*");
     return promises_run(promises, sizeof promises / sizeof *promises, NULL, NULL);
 }

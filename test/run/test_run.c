@@ -483,5 +483,6 @@ int main(void)
         RUN_TEST(every_allocation_may_fail),
     };
     check_races_in("same_bits*");
+    check_once_in("a_cap_is_kept*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
