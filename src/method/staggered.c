@@ -91,7 +91,7 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity, con
     un_adaptive *a = &s->a;
     const un_scene_def *def = a->core.def;
     double *surface = NULL;
-    if (!before) UN_TRY(un_adaptive_find_tension(a, &surface)); /* once in a step */
+    if (!before) UN_TRY(un_adaptive_find_tension(a, dt, &surface)); /* once in a step */
     un_face_projection in = {.mesh = &a->mesh.tets,
                              .faces = &s->faces,
                              .u = s->u,
