@@ -106,10 +106,9 @@ static bool slide(const un_body *body, un_vec3 from, un_vec3 *to, double dt, un_
     return true;
 }
 
-static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v)
+static void clamp_sides(const un_walls *walls, un_vec3 *x, un_vec3 *v, double margin)
 {
     const bool *open = walls->scene->def.domain.open;
-    double margin = MARGIN * walls->grid->h;
     double size[3] = {walls->grid->size.x, walls->grid->size.y, walls->grid->size.z};
     double *at[3] = {&x->x, &x->y, &x->z}, *speed[3] = {&v->x, &v->y, &v->z};
     for (int a = 0; a < walls->grid->dim; a++) {
@@ -149,7 +148,7 @@ static un_vec3 first_contact(const un_walls *walls, un_vec3 from, un_vec3 to, do
 static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v)
 {
     double margin = MARGIN * walls->grid->h;
-    clamp_sides(walls, &to, v);
+    clamp_sides(walls, &to, v, margin);
     if (walls->bodies->count == 0) return to;
     un_vec3 aim = to;
     int32_t first_hit = -1, dim = walls->grid->dim;
@@ -163,14 +162,14 @@ static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, do
                 first_hit = b;
                 changed = true;
             }
-        clamp_sides(walls, &to, v);
+        clamp_sides(walls, &to, v, margin);
         if (!changed) return to;
     }
     /* With one body its slide is final. Several may push the point back and forth, the last of them
      * into another body: then it stops where it first touched one. */
     if (several) {
         to = first_contact(walls, from, aim, margin);
-        clamp_sides(walls, &to, v);
+        clamp_sides(walls, &to, v, margin);
     }
     /* Wedged between walls: stay, carried along by the body that holds it. */
     for (int32_t b = 0; b < walls->bodies->count; b++) {
@@ -178,7 +177,11 @@ static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, do
         if (!un_body_is_near(body, from, to, margin) || un_body_distance(body, to) >= 0) continue;
         to = un_pose_apply(&body->to, push_out(body->shape, un_pose_invert(&body->from, from),
                                                margin / body->to.scale, dim));
-        clamp_sides(walls, &to, v);
+        clamp_sides(walls, &to, v, margin);
+        if (un_body_distance(body, to) >= 0) continue;
+        /* A body that lies against a side leaves it less room than that. */
+        to = un_pose_apply(&body->to, push_out(body->shape, un_pose_invert(&body->to, to), 0, dim));
+        clamp_sides(walls, &to, v, 0);
     }
     return to;
 }

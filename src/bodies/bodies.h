@@ -26,6 +26,7 @@ typedef struct un_body {
     double inertia[3][3];     /* about the centre, at rest */
     double restitution, grip; /* of contacts; of all bodies */
     uint32_t hold;            /* as in un_solid */
+    double round[3][3];       /* sum of a a^T over its axes of symmetry a, at rest */
     un_inverse_mass inverse;
     un_pose from, to;       /* at the start and the end of the step */
     un_box3 bounds;         /* of the shape at both poses */
@@ -57,10 +58,12 @@ un_status un_bodies_update(un_bodies *bodies, double t, double dt);
 /* Puts a body at a pose, at rest. */
 void un_body_place(un_body *body, const un_pose *pose);
 
-/* ---- bodies that the liquid moves (free.c, contacts.c) ---- */
+/* ---- bodies that the liquid moves (free.c, round.c, contacts.c) ---- */
 
 /* Changes velocity and spin by an impulse, N s, and one of torque about the centre, N m s. */
 void un_body_push(un_body *body, un_vec3 impulse, un_vec3 twist);
+/* The part of a spin, or of a torque, that is not about an axis of symmetry (round.c). */
+un_vec3 un_body_pushing_turn(const un_body *body, un_vec3 turn);
 /* A step begins: gravity acts for `kick`, and contacts push as they did in the last step. The
  * bodies stay where they are until un_bodies_advance. */
 void un_bodies_begin(un_bodies *bodies, un_vec3 gravity, double kick, double dt);

@@ -286,7 +286,9 @@ un_status un_free_bodies_create(un_bodies *bodies)
         c->reach[b] = 0;
         for (int32_t p = c->first[b]; p < used; p++)
             c->reach[b] = fmax(c->reach[b], un_length(un_sub(c->points[p], body->centre)));
-        if (body->free) weigh(body, &bodies->scene->def.solids[b]);
+        if (!body->free) continue;
+        weigh(body, &bodies->scene->def.solids[b]);
+        un_body_find_round(body, c->points + c->first[b], used - c->first[b], c->reach[b], dim);
     }
     c->first[count] = used;
     return UN_OK;

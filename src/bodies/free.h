@@ -6,6 +6,9 @@
 
 un_status un_free_bodies_create(un_bodies *bodies);
 void un_free_bodies_destroy(un_bodies *bodies);
+/* Finds the axes of symmetry. points: of the surface at rest; reach: of the farthest one. */
+void un_body_find_round(un_body *body, const un_vec3 *points, int32_t count, double reach,
+                        int32_t dim);
 /* Finds the box around both poses. */
 void un_body_find_bounds(un_body *body);
 /* Turns and shifts the body's end pose about its centre there. */

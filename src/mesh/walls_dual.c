@@ -174,13 +174,16 @@ static void velocities(void *arg, int64_t begin, int64_t end)
     const dual_args *a = arg;
     const un_walls *w = a->walls;
     const un_grid *g = w->grid;
+    const un_body *body = &w->bodies->body[a->body];
+    un_vec3 centre = un_pose_apply(&body->to, body->centre);
+    un_vec3 spin = un_body_pushing_turn(body, body->spin);
     for (int64_t row = begin; row < end; row++) {
         int32_t j = a->lo[1] + (int32_t)(row % a->n[1]), k = a->lo[2] + (int32_t)(row / a->n[1]);
         for (int32_t i = a->lo[0]; i < a->lo[0] + a->n[0]; i++)
             for (int axis = 0; axis < g->dim; axis++) {
                 if (un_walls_free_body(w, i, j, k, axis) != a->body) continue;
                 un_vec3 x = un_grid_face_center(g, axis, i, j, k);
-                un_vec3 v = un_body_velocity(&w->bodies->body[a->body], x);
+                un_vec3 v = un_add(body->velocity, un_cross(spin, un_sub(x, centre)));
                 w->velocity[axis][un_grid_cell(g, i, j, k)] = (float)(axis == 0   ? v.x
                                                                       : axis == 1 ? v.y
                                                                                   : v.z);

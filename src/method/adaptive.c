@@ -42,7 +42,7 @@ un_status un_adaptive_thicken(un_adaptive *a)
     return UN_OK;
 }
 
-un_status un_adaptive_find_tension(un_adaptive *a, double **pressure)
+un_status un_adaptive_find_tension(un_adaptive *a, double dt, double **pressure)
 {
     const un_tets *tets = &a->mesh.tets;
     *pressure = NULL;
@@ -53,7 +53,9 @@ un_status un_adaptive_find_tension(un_adaptive *a, double **pressure)
                           .phi = a->node.phi,
                           .mesh = tets,
                           .walls = &a->mesh.walls,
-                          .def = a->core.def};
+                          .def = a->core.def,
+                          .bodies = un_core_free_bodies(&a->core),
+                          .kick = un_core_kick(&a->core, dt)};
     return un_tension_on_tets(a->core.ctx, &a->core.arena, &in);
 }
 

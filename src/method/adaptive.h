@@ -90,7 +90,7 @@ un_status un_adaptive_move_free(un_adaptive *a, double dt);
 un_status un_adaptive_thicken(un_adaptive *a);
 void un_adaptive_want_divergence(un_adaptive *a, double dt);
 /* The surface's pressure at nodes, from the arena; NULL without tension. */
-un_status un_adaptive_find_tension(un_adaptive *a, double **pressure);
+un_status un_adaptive_find_tension(un_adaptive *a, double dt, double **pressure);
 /* What liquid crosses in a second, for the next step's length. */
 void un_adaptive_find_rate(un_adaptive *a);
 /* 10: extends node.u and node.d beyond the liquid, stops them at walls, carries them to tets. */

@@ -20,8 +20,9 @@
  *    viscous liquid at rest in a vessel then stays at rest.
  *  - Liquid that falls in or is emitted brings its own velocity (advect/faces.c).
  *  - Thin walls have nodes and tets on each side (mesh/tets_parts.c); sheets thinner than a cell
- * are held together (particles/sheets.c); surface tension is a pressure at the surface
- *    (tension/tets.c).
+ *    are held together (particles/sheets.c); surface tension is a pressure at the surface
+ *    (tension/tets.c); bodies that the liquid moves are solved for with the pressure
+ *    (pressure/coupling.c).
  * It keeps to the paper where `tet` does better: viscosity and pressure are solved for in turn,
  * which makes threads too soft (viscosity/volume.c). */
 #include "method/adaptive.h"
@@ -91,7 +92,7 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity, con
     un_adaptive *a = &s->a;
     const un_scene_def *def = a->core.def;
     double *surface = NULL;
-    if (!before) UN_TRY(un_adaptive_find_tension(a, &surface)); /* once in a step */
+    if (!before) UN_TRY(un_adaptive_find_tension(a, dt, &surface)); /* once in a step */
     un_face_projection in = {.mesh = &a->mesh.tets,
                              .faces = &s->faces,
                              .u = s->u,
@@ -109,7 +110,8 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity, con
                              .dt = un_core_kick(&a->core, dt),
                              .density = def->fluid.density,
                              .tolerance = def->solver.tolerance,
-                             .iteration_limit = UN_ITERATION_LIMIT};
+                             .iteration_limit = UN_ITERATION_LIMIT,
+                             .bodies = un_core_free_bodies(&a->core)};
     UN_TRY(un_face_pressure_project(s->pressure, &in, report));
     un_pressure_calm_faces(a->core.ctx, s->u, s->known, &s->faces, &a->mesh.walls);
     return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
@@ -274,8 +276,11 @@ static un_status step(void *state, double dt, un_step *report)
         UN_TRY(project_again(s, dt, &projection));
         un_stage_end(report, STAGE_PRESSURE, &clock);
     }
+    UN_TRY(un_core_touch_bodies(&a->core, dt)); /* contacts of bodies that the liquid moves */
     UN_TRY(spread_velocity(s, dt));
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
+    UN_TRY(un_adaptive_move_free(a, dt));
+    un_stage_end(report, STAGE_WALLS, &clock);
     take_velocity(a, dt);
     un_stage_end(report, STAGE_ADVECT, &clock);
     UN_TRY(un_adaptive_even_sheets(a, dt));
@@ -385,6 +390,7 @@ const un_method un_method_staggered = {.traits = {.name = "staggered",
                                                   .viscous = true,
                                                   .mixed = true,
                                                   .tension = true,
+                                                  .bodies = true,
                                                   .faces = true},
                                        .stages = stages,
                                        .create = create,

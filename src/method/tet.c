@@ -120,7 +120,7 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
     un_adaptive *a = &s->a;
     const un_scene_def *def = a->core.def;
     double *surface = NULL;
-    if (!before) UN_TRY(un_adaptive_find_tension(a, &surface)); /* once in a step */
+    if (!before) UN_TRY(un_adaptive_find_tension(a, dt, &surface)); /* once in a step */
     un_tet_projection in = {.mesh = &a->mesh.tets,
                             .u = a->tet.u,
                             .known = a->tet.known,

@@ -46,7 +46,7 @@ un_status un_uniform_to_grid(un_uniform *s, double dt)
 }
 
 /* The surface's pressure, from the arena; NULL without tension. */
-static un_status find_tension(un_uniform *s, double **pressure)
+static un_status find_tension(un_uniform *s, double dt, double **pressure)
 {
     const un_scene_def *def = s->core.def;
     *pressure = NULL;
@@ -57,14 +57,16 @@ static un_status find_tension(un_uniform *s, double **pressure)
                           .phi = s->phi,
                           .grid = &s->core.grid,
                           .walls = s->core.walls,
-                          .def = def};
+                          .def = def,
+                          .bodies = un_core_free_bodies(&s->core),
+                          .kick = un_core_kick(&s->core, dt)};
     return un_tension_on_grid(s->core.ctx, &s->core.arena, &in);
 }
 
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report)
 {
     double *surface;
-    UN_TRY(find_tension(s, &surface));
+    UN_TRY(find_tension(s, dt, &surface));
     un_projection in = {.u = s->u,
                         .known = s->known,
                         .phi = s->phi,

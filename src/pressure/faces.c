@@ -23,6 +23,7 @@
  *
  * Walls push and do not pull: a tet that has let go of a wall has p = 0 (release.c), and the closed
  * faces between them are not known. */
+#include "pressure/coupling.h"
 #include "pressure/system.h"
 
 /* A tet with a face less open than this is next to a wall. */
@@ -262,7 +263,55 @@ static un_status assemble(args *s)
     return UN_OK;
 }
 
-/* ---- walls that let go ---- */
+/* ---- bodies ---- */
+
+/* Adds what the body's part in tet `in` takes through a face, as solid_speed has it. */
+static void add_push(double push[6], const args *s, int32_t in, un_vec3 normal, un_vec3 centre,
+                     double flux)
+{
+    un_vec3 turn = un_cross(un_sub(un_tets_center(s->in->mesh, in), centre), normal);
+    const double sum[6] = {normal.x, normal.y, normal.z, turn.x, turn.y, turn.z};
+    for (int m = 0; m < 6; m++) push[m] += flux * sum[m];
+}
+
+/* What a body's motion adds to the outflow of a tet, as the right-hand side has it. */
+static bool push_of_tet(const args *s, int32_t t, int32_t body, un_vec3 centre, double push[6])
+{
+    const un_tet_walls *w = s->in->walls;
+    bool here = un_tet_walls_free_body(w, t) == body, any = false;
+    for (int m = 0; m < 6; m++) push[m] = 0;
+    for (int i = 0; i < 4; i++) {
+        link l = make_link(s, t, i);
+        if (!(l.open < 1) || (l.other < 0 && !w->mesh->parted)) continue;
+        bool there = l.other >= 0 && un_tet_walls_free_body(w, l.other) == body;
+        double flux = l.outwards * l.area * (1 - l.open) * (l.other < 0 ? 1 : 0.5);
+        if (here) add_push(push, s, t, l.normal, centre, flux);
+        if (there) add_push(push, s, l.other, l.normal, centre, flux);
+        any |= here || there;
+    }
+    return any;
+}
+
+static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
+{
+    const args *s = arg;
+    const un_pressure *pr = s->pr;
+    const un_body *b = &s->in->bodies->body[body];
+    un_vec3 centre = un_pose_apply(&b->to, b->centre);
+    int32_t count = 0;
+    for (int32_t r = 0; r < pr->matrix.n; r++) {
+        int32_t t = pr->place[r];
+        double reach = 2 * un_tets_size(s->in->mesh, t), own[6];
+        if (un_body_box_distance(b, un_tets_center(s->in->mesh, t)) > reach) continue;
+        if (!push_of_tet(s, t, body, centre, own)) continue;
+        if (row) {
+            row[count] = r;
+            memcpy(push[count], own, sizeof own);
+        }
+        count++;
+    }
+    return count;
+}
 
 /* x without any pressure, at the centre of a tet. */
 static double without_pressure(const args *s, int32_t t)
@@ -271,6 +320,26 @@ static double without_pressure(const args *s, int32_t t)
     if (s->in->surface) least -= surface_mean(s, t);
     return least;
 }
+
+/* Columns for the bodies, and what the weight and the surface's pressure, which p' is without, do
+ * to them. */
+static un_status couple(args *s)
+{
+    un_pressure *pr = s->pr;
+    const un_face_projection *in = s->in;
+    pr->coupling.columns.count = 0;
+    if (!in->bodies) return UN_OK;
+    UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density, body_rows, s));
+    if (!un_coupling_any(pr)) return UN_OK;
+    double *given;
+    UN_ALLOC(pr->ctx, given, pr->matrix.n);
+    for (int32_t r = 0; r < pr->matrix.n; r++) given[r] = -without_pressure(s, pr->place[r]);
+    un_coupling_push_given(pr, in->bodies, given);
+    un_free(pr->ctx, given);
+    return UN_OK;
+}
+
+/* ---- walls that let go ---- */
 
 /* Tets with closed faces may let go of the walls there. */
 static bool limit_tet(const void *arg, int32_t row, double *least, double *slack)
@@ -365,11 +434,17 @@ un_status un_face_pressure_project(un_pressure *pressure, const un_face_projecti
     if (in->mesh->node_count > 0) s.reference = in->mesh->x[in->mesh->node_count / 2];
     *report = (un_face_projection_report){0};
     UN_TRY(number_tets(&s));
+    if (in->bodies) un_tet_walls_find_velocities(in->walls);
     UN_TRY(assemble(&s));
+    UN_TRY(couple(&s));
     report->tet_count = pressure->matrix.n;
     un_release release = {&s, limit_tet, INFINITY, in->before ? in->before : in->p, in->let_go > 0};
     UN_TRY(un_pressure_solve(pressure, NULL, in->tolerance, in->iteration_limit, &release,
                              &report->solve));
+    if (in->bodies && report->solve.finite) {
+        un_coupling_push(pressure, in->bodies);
+        un_tet_walls_find_velocities(in->walls);
+    }
     un_parallel_for(pressure->ctx, in->faces->count, 4096, update_faces, &s);
     un_parallel_for(pressure->ctx, in->mesh->tet_count, 8192, store_pressure, &s);
     if (pressure->matrix.n > 0)

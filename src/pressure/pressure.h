@@ -163,20 +163,21 @@ un_status un_tet_pressure_project(un_pressure *pressure, un_arena *arena,
 typedef struct un_face_projection {
     const un_tets *mesh;
     const un_faces *faces;
-    double *u;        /* at faces, along their normals; changed in place */
-    uint8_t *known;   /* at faces: set to 1 where the projection has made u valid, else 0 */
-    const float *phi; /* at nodes; a tet is liquid where the mean of its four is negative */
-    const un_tet_walls *walls; /* NULL: everything is open */
-    const bool *open_sides;    /* of the domain; NULL: all closed */
-    double *p;                 /* at tets, Pa: the guess, then the result; 0 in the air */
-    const double *surface;     /* as in un_tet_projection */
-    const float *source;       /* at nodes, 1/s: divergence wanted; NULL: none */
-    const float *lightness;    /* at tets: `density` over the local density; NULL: 1 */
-    un_vec3 gravity;           /* acts in the projection itself */
-    const double *before;      /* at tets, as in un_tet_projection */
-    double let_go;             /* as in un_projection */
+    double *u;              /* at faces, along their normals; changed in place */
+    uint8_t *known;         /* at faces: set to 1 where the projection has made u valid, else 0 */
+    const float *phi;       /* at nodes; a tet is liquid where the mean of its four is negative */
+    un_tet_walls *walls;    /* NULL: everything is open; their velocities follow `bodies` */
+    const bool *open_sides; /* of the domain; NULL: all closed */
+    double *p;              /* at tets, Pa: the guess, then the result; 0 in the air */
+    const double *surface;  /* as in un_tet_projection */
+    const float *source;    /* at nodes, 1/s: divergence wanted; NULL: none */
+    const float *lightness; /* at tets: `density` over the local density; NULL: 1 */
+    un_vec3 gravity;        /* acts in the projection itself */
+    const double *before;   /* at tets, as in un_tet_projection */
+    double let_go;          /* as in un_projection */
     double dt, density, tolerance;
     int32_t iteration_limit;
+    un_bodies *bodies; /* as in un_projection */
 } un_face_projection;
 
 typedef struct un_face_projection_report {

@@ -417,7 +417,7 @@ static bool push_of_cell(const un_projection *in, int32_t body, int32_t i, int32
         if (closed == 0 || un_walls_free_body(w, at[0], at[1], at[2], axis) != body) continue;
         un_vec3 e = un_v3(axis == 0, axis == 1, axis == 2);
         un_vec3 r = un_sub(un_grid_face_center(g, axis, at[0], at[1], at[2]), centre);
-        un_vec3 turn = un_cross(r, e);
+        un_vec3 turn = un_body_pushing_turn(b, un_cross(r, e));
         double flux = (side & 1 ? g->h : -g->h) * closed;
         push[axis] += flux;
         push[3] += flux * turn.x;

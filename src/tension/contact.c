@@ -65,14 +65,6 @@ typedef struct extend_args {
 
 /* ---- solids ---- */
 
-static un_vec3 place_of(const un_tension_lattice *l, const double x[3])
-{
-    const un_grid *g = l->in->grid;
-    return un_v3(g->origin.x + g->h * (x[0] - l->pad[0] + 0.5),
-                 g->origin.y + g->h * (x[1] - l->pad[1] + 0.5),
-                 g->origin.z + g->h * (l->dim == 2 ? g->half[2] : x[2] - l->pad[2] + 0.5));
-}
-
 static bool in_domain(const un_tension_lattice *l, const double x[3])
 {
     for (int a = 0; a < l->dim; a++)
@@ -86,7 +78,7 @@ static bool in_solid(const extend_args *e, int64_t c, double x[3], double n[3], 
     const un_tension_lattice *l = e->l;
     un_lattice_place(l, c, x);
     if (!in_domain(l, x)) return false;
-    un_vec3 at = place_of(l, x);
+    un_vec3 at = un_lattice_world(l, x);
     *depth = -un_walls_distance(l->in->walls, at) / l->in->grid->h;
     if (!(*depth > 0 && *depth < DEPTH)) return false;
     un_vec3 normal = un_walls_normal(l->in->walls, at);
@@ -98,7 +90,7 @@ static double solid_cot(const un_tension_lattice *l, const double x[3])
 {
     const un_bodies *bodies = l->in->walls->bodies;
     double distance = INFINITY;
-    int32_t b = un_bodies_nearest(bodies, place_of(l, x), &distance);
+    int32_t b = un_bodies_nearest(bodies, un_lattice_world(l, x), &distance);
     return b < 0 ? 0 : cot_of(bodies->body[b].contact_angle);
 }
 

@@ -193,6 +193,7 @@ un_status un_tension_on_grid(un_context *ctx, un_arena *arena, const un_tension_
     int64_t rows = (int64_t)g->n[1] * g->n[2];
     UN_TRY(begin(&l, arena));
     un_lattice_extend(&l, true);
+    if (in->bodies) un_lattice_pull(&l);
     UN_TRY(un_lattice_distance(&l, arena));
     if (un_lattice_has_angles(&l)) {
         un_lattice_extend(&l, false);

@@ -35,6 +35,14 @@ static inline void un_lattice_place(const un_tension_lattice *l, int64_t c, doub
     x[1] = (double)(c / l->stride[1] % l->n[1]);
     x[2] = l->dim == 2 ? 0 : (double)(c / l->stride[2]);
 }
+/* The same in the world. */
+static inline un_vec3 un_lattice_world(const un_tension_lattice *l, const double x[3])
+{
+    const un_grid *g = l->in->grid;
+    return un_v3(g->origin.x + g->h * (x[0] - l->pad[0] + 0.5),
+                 g->origin.y + g->h * (x[1] - l->pad[1] + 0.5),
+                 g->origin.z + g->h * (l->dim == 2 ? g->half[2] : x[2] - l->pad[2] + 0.5));
+}
 /* phi at a place, multilinear, and its gradient; places outside count at the boundary. */
 double un_lattice_sample(const un_tension_lattice *l, const double x[3], double gradient[3]);
 
@@ -44,6 +52,8 @@ un_status un_lattice_distance(un_tension_lattice *l, un_arena *arena);
 /* Carries phi on beyond the sides and into solids (contact.c). straight: at right angles;
  * otherwise at the contact angles, from d[0]. */
 void un_lattice_extend(un_tension_lattice *l, bool straight);
+/* The surface pulls on bodies where it meets them (line.c). phi must go on into them. */
+void un_lattice_pull(const un_tension_lattice *l);
 /* True if some wall has another angle than 90 degrees. */
 bool un_lattice_has_angles(const un_tension_lattice *l);
 

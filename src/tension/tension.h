@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "mesh/mesh.h"
 
-/* ---- on the grid (grid.c, distance.c, contact.c) ---- */
+/* ---- on the grid (grid.c, distance.c, contact.c, line.c) ---- */
 
 typedef struct un_tension_grid {
     double *pressure; /* at cells, set everywhere, Pa: sigma kappa in the cells on both sides of the
@@ -15,10 +15,13 @@ typedef struct un_tension_grid {
     const un_grid *grid;
     const un_walls *walls;
     const un_scene_def *def; /* tension, contact angles, open sides */
+    un_bodies *bodies;       /* those of the walls: the surface pulls on the ones that the liquid
+                              * moves (line.c); NULL: there are none */
+    double kick;             /* s: for which it pulls */
 } un_tension_grid;
 un_status un_tension_on_grid(un_context *ctx, un_arena *arena, const un_tension_grid *in);
 
-/* ---- on tets (tets.c) ---- */
+/* ---- on tets (tets.c, line.c) ---- */
 
 typedef struct un_tension_tets {
     double *pressure; /* at nodes, set everywhere, Pa: as on the grid */
@@ -26,7 +29,11 @@ typedef struct un_tension_tets {
     const un_tets *mesh;
     const un_tet_walls *walls;
     const un_scene_def *def;
+    un_bodies *bodies; /* and kick: as on the grid */
+    double kick;
 } un_tension_tets;
+/* Called by un_tension_on_tets. */
+void un_tension_pull_on_tets(un_context *ctx, const un_tension_tets *in);
 un_status un_tension_on_tets(un_context *ctx, un_arena *arena, const un_tension_tets *in);
 
 /* ---- time (limit.c) ---- */

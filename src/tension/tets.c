@@ -362,5 +362,6 @@ un_status un_tension_on_tets(un_context *ctx, un_arena *arena, const un_tension_
     un_parallel_sums(ctx, a.count, 2, press, &a, sums);
     a.mean = sums[1] > 0 ? sums[0] / sums[1] : 0;
     un_parallel_for(ctx, in->mesh->node_count, 8192, fill, &a);
+    if (in->bodies) un_tension_pull_on_tets(ctx, in);
     return UN_OK;
 }

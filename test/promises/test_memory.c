@@ -15,6 +15,12 @@ static const char tiny_thick[] =
     "sources = { emitter { shape = sphere { center = {0.5, 0.3, 0.1}, radius = 0.25 },\n"
     "    velocity = {0, -4, 0}, viscosity = 3 } } }";
 
+/* The free body's density is left out for methods that have no such bodies. */
+static const char tiny_drop[] =
+    "scene { detail = { coarsest = 3, finest = 6, surface = 6 }, domain = { contact_angle = 60 },\n"
+    "fluid = { surface_tension = 50 }, liquid = { box { min = {0, 0, -1}, max = {1, 0.4, 1} } },\n"
+    "solids = { box { min = {0.3, 0.25, 0}, max = {0.7, 0.6, 0.4}, contact_angle = 120%s } } }";
+
 typedef struct walk {
     const un_method *method;
     char path[32];
@@ -62,6 +68,16 @@ static void and_in_thick_liquid(const un_method *method)
 {
     walk a;
     walk_begin(&a, method, tiny_thick);
+    check_allocation_failures(once, &a, 40000);
+    unlink(a.path);
+}
+
+static void and_with_surface_tension(const un_method *method)
+{
+    walk a;
+    char text[512];
+    snprintf(text, sizeof text, tiny_drop, method_has_bodies(method) ? ", density = 500" : "");
+    walk_begin(&a, method, text);
     check_allocation_failures(once, &a, 40000);
     unlink(a.path);
 }
@@ -148,6 +164,7 @@ int main(void)
     static const promise promises[] = {
         {"every_failing_allocation_is_survived", every_failing_allocation_is_survived, NULL, true},
         {"and_in_thick_liquid", and_in_thick_liquid, method_is_viscous, true},
+        {"and_with_surface_tension", and_with_surface_tension, method_has_tension, true},
         {"and_while_loading", and_while_loading, NULL, true},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused, NULL, true},
     };

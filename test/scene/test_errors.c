@@ -274,10 +274,6 @@ static void bodies(void **state)
     write_text("open.off", "OFF\n4 3 0\n.4 .4 .4\n.6 .4 .4\n.4 .6 .4\n.4 .4 .6\n"
                            "3 0 2 1\n3 0 1 3\n3 0 3 2\n");
     const mistake list[] = {
-        {"scene { method = 'staggered', " WATER ", solids = {\n sphere { center = {.5, .5, .5}, "
-         "radius = .1,\n  density = 500 } } }",
-         "dam.lua:3: sphere.density (a body that the liquid moves) is not available with method = "
-         "\"staggered\"; use method = \"uniform\", or move the solid by velocity or pose"},
         {"scene { " WATER ", solids = {\n solid { box { min = {0, 0, 0}, max = {1, 1, 1} },\n"
          "  density = -5 } } }",
          "dam.lua:3: solid.density must be above 0 and at most 1000000, got -5"},
