@@ -113,7 +113,6 @@ static un_status apply_pressure(un_staggered *s, double dt, un_vec3 gravity, con
                              .iteration_limit = UN_ITERATION_LIMIT,
                              .bodies = un_core_free_bodies(&a->core)};
     UN_TRY(un_face_pressure_project(s->pressure, &in, report));
-    un_pressure_calm_faces(a->core.ctx, s->u, s->known, &s->faces, &a->mesh.walls);
     return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
                           def->solver.tolerance);
 }
@@ -180,6 +179,7 @@ static un_status spread_velocity(un_staggered *s, double dt)
     un_context *ctx = a->core.ctx;
     const un_tets *tets = &a->mesh.tets;
     size_t nodes = (size_t)tets->node_count;
+    un_pressure_calm_faces(ctx, s->u, s->known, &s->faces, &a->mesh.walls);
     un_transfer_faces_to_nodes(ctx, a->node.u, a->node.known, s->u, s->known, &s->faces, tets);
     un_transfer_faces_to_tets(ctx, a->tet.u, a->tet.known, s->u, s->known, &s->faces, tets);
     memset(a->node.d, 0, nodes * sizeof *a->node.d);

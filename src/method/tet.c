@@ -139,7 +139,6 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
                             .tolerance = def->solver.tolerance,
                             .iteration_limit = UN_ITERATION_LIMIT};
     UN_TRY(un_tet_pressure_project(s->pressure, &a->core.arena, &in, report));
-    un_pressure_calm_tets(a->core.ctx, a->tet.u, a->tet.known, &a->mesh.walls);
     un_arena_reset(&a->core.arena);
     return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
                           def->solver.tolerance);
@@ -185,6 +184,7 @@ static un_status extend(un_adaptive *a, double dt)
     un_context *ctx = a->core.ctx;
     const un_tets *tets = &a->mesh.tets;
     un_adaptive_find_rate(a);
+    un_pressure_calm_tets(ctx, a->tet.u, a->tet.known, &a->mesh.walls);
     un_transfer_change(ctx, a->tet.d, a->tet.u, a->tet.d, a->tet.known, tets->tet_count);
     un_transfer_tets_to_nodes(ctx, a->node.d, a->node.known, a->tet.d, a->tet.known, tets,
                               a->mesh.walls.open);

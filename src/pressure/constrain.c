@@ -50,7 +50,7 @@ static void constrain_axis(constrain_args *a, int axis, int64_t begin, int64_t e
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         for (int32_t i = 0; i < g->n[0]; i++) {
             int64_t f = un_grid_cell(g, i, j, k);
-            if (walls->area[axis][f] > 0 || a->known[axis][f] == 1) continue;
+            if (walls->area[axis][f] >= UN_SLIVER || a->known[axis][f] == 1) continue;
             un_vec3 x = face_center(g, axis, i, j, k);
             double d = un_walls_distance(walls, x);
             if (d < -2 * g->h) continue;

@@ -1,17 +1,18 @@
-/* Velocities of slivers next to moving solids.
+/* Velocities of slivers: faces and tets that solids leave open by less than SLIVER.
  *
- * A solid that moves displaces liquid, and what is left open of a face or a tet must carry it all:
+ * All that flows through such a face must pass its opening, with a speed that goes as 1 / A. The
+ * projection needs it, but it is no velocity of the liquid around: where a dam broke over a torus,
+ * water flowing into a cell whose lid is open by a thousandth left it at 64 m/s, and extrapolation
+ * carried that to its neighbours.
  *
- *     u = u_solid + (flux - u_solid) / A
- *
- * which has no bound as A goes to 0: where a paddle all but touches a wall, the flow through the
- * last thousandth of a face reached a hundred times the paddle's speed. The projection needs it,
- * the particles do not: they take the velocity of what moves through the whole face, liquid and
- * solid together, once the open share falls below SLIVER. */
+ *  - Where all solids stand still, slivers count as not known, and get the velocity of the liquid
+ *    next to them, along the wall. Not so for velocities on faces of tets, which are
+ *    normal components: nodes and tets fit theirs to many of them at once, so that a sliver's does
+ *    not stand out.
+ *  - A solid that moves displaces liquid, u = u_solid + (flux - u_solid) / A, also without any
+ *    liquid nearby. There particles take the velocity of what moves through the whole face, liquid
+ *    and solid together. */
 #include "pressure/pressure.h"
-
-/* A paddle at 2.8 m/s half a cell from a round wall, 20 cells: fastest particle 55 m/s without. */
-#define SLIVER 0.25
 
 static bool moves(const un_bodies *bodies, int32_t body)
 {
@@ -21,7 +22,7 @@ static bool moves(const un_bodies *bodies, int32_t body)
 /* The share of the velocity against the solid that is left. */
 static inline double share_left(double open)
 {
-    return open < SLIVER ? open / SLIVER : 1;
+    return open < UN_SLIVER ? open / UN_SLIVER : 1;
 }
 
 /* ---- the grid ---- */
@@ -55,10 +56,14 @@ static void calm_grid(void *arg, int64_t begin, int64_t end)
             for (int32_t i = 0; i < g->n[0]; i++) {
                 int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
                 int64_t f = un_grid_cell(g, i, j, k);
-                double open = w->area[axis][f], solid = w->velocity[axis][f];
-                if (!(open < SLIVER) || a->known[axis][f] != 1) continue;
-                if (near_moving(w, axis, i, j, k))
+                double open = w->area[axis][f];
+                if (!(open < UN_SLIVER) || a->known[axis][f] != 1) continue;
+                if (w->bodies->moving && near_moving(w, axis, i, j, k)) {
+                    double solid = w->velocity[axis][f];
                     a->u[axis][f] = solid + (a->u[axis][f] - solid) * share_left(open);
+                } else if (open > 0) {
+                    a->known[axis][f] = 0;
+                }
             }
 }
 
@@ -67,14 +72,14 @@ void un_pressure_calm_grid(un_context *ctx, double *const u[3], uint8_t *const k
 {
     grid_args a = {u, known, walls};
     int64_t rows = (int64_t)walls->grid->n[1] * walls->grid->n[2];
-    if (walls->bodies->moving) un_parallel_for(ctx, rows, 64, calm_grid, &a);
+    if (walls->bodies->count > 0) un_parallel_for(ctx, rows, 64, calm_grid, &a);
 }
 
 /* ---- tets ---- */
 
 typedef struct tet_args {
     un_vec3 *u;
-    const uint8_t *known;
+    uint8_t *known;
     const un_tet_walls *walls;
 } tet_args;
 
@@ -90,18 +95,21 @@ static void calm_tets(void *arg, int64_t begin, int64_t end)
     const tet_args *a = arg;
     const un_tet_walls *w = a->walls;
     for (int64_t t = begin; t < end; t++) {
-        if (!(w->open[t] < SLIVER) || !a->known[t] || !is_near_moving(w, w->mesh->tet[t], 4))
+        if (!(w->open[t] < UN_SLIVER) || !a->known[t]) continue;
+        if (!w->u_solid || !is_near_moving(w, w->mesh->tet[t], 4)) {
+            a->known[t] = 0;
             continue;
+        }
         un_vec3 slip = un_sub(a->u[t], w->u_solid[t]);
         a->u[t] = un_mad(w->u_solid[t], slip, share_left(w->open[t]));
     }
 }
 
-void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, const uint8_t *known,
-                           const un_tet_walls *walls)
+void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, uint8_t *known, const un_tet_walls *walls)
 {
     tet_args a = {u, known, walls};
-    if (walls->u_solid) un_parallel_for(ctx, walls->mesh->tet_count, 8192, calm_tets, &a);
+    if (walls->walls->bodies->count > 0)
+        un_parallel_for(ctx, walls->mesh->tet_count, 8192, calm_tets, &a);
 }
 
 /* ---- faces ---- */
@@ -122,7 +130,7 @@ static void calm_faces(void *arg, int64_t begin, int64_t end)
         if (!a->known[f] || other < 0) continue;
         un_face_nodes(a->faces, w->mesh, f, n);
         double open = un_triangle_fraction((double[]){w->cut[n[0]], w->cut[n[1]], w->cut[n[2]]});
-        if (!(open < SLIVER)) continue;
+        if (!(open < UN_SLIVER)) continue;
         if (!is_near_moving(w, w->mesh->tet[t], 4) && !is_near_moving(w, w->mesh->tet[other], 4))
             continue;
         un_vec3 solid = un_scale(un_add(w->u_solid[t], w->u_solid[other]), 0.5);

@@ -172,7 +172,8 @@ UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, in
         un_vec3 v = un_add(was, un_sub(now, before));
         double stir = un_dot(now, now) * inverse_quiet;
         double pic = a->pic + (a->pic_quiet - a->pic) / (1 + stir * stir);
-        v = un_mad(v, un_sub(now, v), pic);
+        un_vec3 slip = un_sub(v, now);
+        v = un_mad(v, slip, -un_flip_share(pic, slip, flip->dt, a->grid->h));
         p->v[0][q] = v.x;
         p->v[1][q] = v.y;
         if (dim == 3) p->v[2][q] = v.z;

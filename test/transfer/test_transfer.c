@@ -273,15 +273,38 @@ static void quiet_liquid_takes_the_quiet_share(void **state)
         un_particles *p = &b.particles;
         for (int a = 0; a < 3; a++)
             for (int64_t f = 0; f < b.tank.grid.cell_count; f++)
-                b.u[a][f] = b.w[a][f] = moving ? 100 : 1e-6;
+                b.u[a][f] = b.w[a][f] = moving ? 2 : 1e-6;
         for (int32_t q = 0; q < p->count; q++) p->v[0][q] = 0.5;
         un_flip flip = {.dt = 0.01,
                         .pic = rate_of(0.1, 0.01),
                         .pic_quiet = rate_of(0.8, 0.01),
                         .quiet_speed = 0.1};
         un_transfer_to_particles(b.tank.ctx, p, b.u, b.w, &b.tank.grid, &flip);
-        double want = moving ? 0.5 + 0.1 * (100 - 0.5) : 0.2 * 0.5;
+        double want = moving ? 0.5 + 0.1 * (2 - 0.5) : 0.2 * 0.5;
         for (int32_t q = 0; q < p->count; q++) check_near(p->v[0][q], want, 1e-3);
+    }
+    bath_end(&b);
+}
+
+/* A particle that would pass three cells of the liquid around it in a step passes one. */
+static void particles_stay_with_their_liquid(void **state)
+{
+    (void)state;
+    bath b;
+    bath_begin(&b, 2, 100);
+    un_particles *p = &b.particles;
+    double dt = 0.01, slip = b.tank.grid.h / dt;
+    for (int a = 0; a < 3; a++)
+        for (int64_t f = 0; f < b.tank.grid.cell_count; f++) b.u[a][f] = b.w[a][f] = a == 0;
+    for (int32_t q = 0; q < p->count; q++) {
+        double share = q % 2 ? 3 : 0.9;
+        un_particle_set_velocity(p, q, un_v3(1, share * slip, 0));
+    }
+    un_flip flip = {.dt = dt, .quiet_speed = 1e-3};
+    un_transfer_to_particles(b.tank.ctx, p, b.u, b.w, &b.tank.grid, &flip);
+    for (int32_t q = 0; q < p->count; q++) {
+        check_near(p->v[0][q], 1, 1e-12);
+        check_near(p->v[1][q], (q % 2 ? 1 : 0.9) * slip, 1e-9 * slip);
     }
     bath_end(&b);
 }
@@ -361,6 +384,7 @@ int main(void)
         cmocka_unit_test(extrapolation_fills_everything_and_stops_at_the_edge),
         cmocka_unit_test(flip_and_pic),
         cmocka_unit_test(quiet_liquid_takes_the_quiet_share),
+        cmocka_unit_test(particles_stay_with_their_liquid),
         cmocka_unit_test(what_flies_gets_gravity_alone),
         cmocka_unit_test(particles_without_liquid_around_them_fly),
         cmocka_unit_test(failing_allocations_are_clean),
