@@ -12,10 +12,9 @@
  * at the brick's side as half a tet whose other half is outside. A side inside the brick is a
  * solid. Along creases, where the surface meets a wall, the mesh has a chamfer up to a leaf wide.
  *
- * Departures: all nodes move at once, each to the nearest cut that violates it (the paper: one
- * after the other). Tets with four nodes on the surface stay if the level set is negative in
- * their middle; without this, sheets thinner than 1.2 leaves lose tets. Where cut or bent tets
- * are not whole ones of leaves of one size, leaves are halved and the build begins again. */
+ * Departures: tets with four nodes on the surface stay if the level set is negative in their middle
+ * (the paper drops them); without this, sheets thinner than 1.2 leaves lose tets. Where cut or bent
+ * tets are not whole ones of leaves of one size, leaves are halved and the build begins again. */
 #include "mesh/stuffing_internal.h"
 
 un_stuffing_def un_stuffing_default(void)

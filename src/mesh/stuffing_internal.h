@@ -49,10 +49,12 @@ static inline bool un_stuffing_whole(uint8_t shape)
 {
     return shape < UN_SHAPE_SAME_HALF || (shape >= UN_SHAPE_WALL && shape < UN_SHAPE_WALL_HALF);
 }
-/* Will tet t be cut or bent without being whole? */
+/* Is tet t cut or bent without being whole? Once outer nodes have moved, tets without inner ones
+ * are dropped and may have any shape. */
 static inline bool un_stuffing_bad(const un_stuffing_work *w, int64_t t)
 {
     if (un_stuffing_whole(w->lattice->shape[t])) return false;
+    if (w->mixed[t]) return true;
     const int32_t *n = w->lattice->tet[t];
     int32_t in = 0, out = 0, moved = 0;
     for (int i = 0; i < 4; i++) {
@@ -60,7 +62,7 @@ static inline bool un_stuffing_bad(const un_stuffing_work *w, int64_t t)
         out += w->sign[n[i]] > 0;
         moved += w->moved[n[i]] != 0;
     }
-    return in > 0 ? out + moved > 0 : out == 0 && moved > 0;
+    return moved > 0 && (in > 0 || out == 0);
 }
 /* The edge between two nodes. */
 static inline int32_t un_stuffing_edge(const un_stuffing_work *w, int32_t a, int32_t b)
@@ -73,6 +75,9 @@ static inline int32_t un_stuffing_edge(const un_stuffing_work *w, int32_t a, int
 /* The level set of the mesh at a point: that of the liquid, or the depth in walls and beyond sides
  * if that is greater. */
 double un_stuffing_level_set(const un_stuffing_work *w, un_vec3 x);
+
+/* The dihedral angles of a tet, degrees (stuffing_validate.c). */
+void un_stuffing_angles(const un_vec3 p[4], double *least, double *greatest);
 
 un_status un_stuffing_refine(un_stuffing_work *w);       /* the first tree (stuffing_tree.c) */
 un_status un_stuffing_refine_bad(un_stuffing_work *w);   /* again, around bad tets */

@@ -61,7 +61,7 @@ static void check_normals(const un_stuffing *mesh, int32_t t, un_stuffing_report
     if (!(un_length(sum) <= 1e-9 * size)) report->wrong_faces++;
 }
 
-static void check_angles(const un_vec3 p[4], un_stuffing_report *report)
+void un_stuffing_angles(const un_vec3 p[4], double *least, double *greatest)
 {
     un_vec3 normal[4];
     for (int i = 0; i < 4; i++) {
@@ -69,11 +69,12 @@ static void check_angles(const un_vec3 p[4], un_stuffing_report *report)
         normal[i] = un_normalize(un_cross(u, v));
         if (un_dot(normal[i], un_sub(p[i], o)) > 0) normal[i] = un_scale(normal[i], -1);
     }
+    *least = 180, *greatest = 0;
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < i; j++) {
             double angle = acos(un_clamp(-un_dot(normal[i], normal[j]), -1, 1)) * 180 / UN_PI;
-            report->min_angle = fmin(report->min_angle, angle);
-            report->max_angle = fmax(report->max_angle, angle);
+            *least = fmin(*least, angle);
+            *greatest = fmax(*greatest, angle);
         }
 }
 
@@ -87,7 +88,10 @@ static void check_tet(const un_stuffing *mesh, int32_t t, un_stuffing_report *re
         report->misoriented_tets++;
     report->volume += volume;
     check_normals(mesh, t, report);
-    check_angles(p, report);
+    double least, greatest;
+    un_stuffing_angles(p, &least, &greatest);
+    report->min_angle = fmin(report->min_angle, least);
+    report->max_angle = fmax(report->max_angle, greatest);
 }
 
 static void check_nodes(const un_stuffing *mesh, un_stuffing_report *report)

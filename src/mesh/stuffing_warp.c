@@ -1,7 +1,11 @@
 /* Moves nodes that the surface comes too near to. A cut at the share t of an edge violates the
  * edge's node if t is below a limit, by the edge's length; the node moves to the nearest cut that
- * violates it, and lies on the surface from then on. Limits below one half leave at most one
- * violated node per cut. */
+ * violates it, and lies on the surface from then on, where its edges have no cuts any more.
+ *
+ * The order matters: moved nodes take cuts away from their neighbours. Outer nodes come first, then
+ * inner ones. An edge with a cut joins an outer and an inner node, so nodes of one turn do not
+ * depend on each other: the result is that of moving one after the other, for which the angles are
+ * proven. Moving all at once would lower the least angle to 10.6 degrees. */
 #include "mesh/stuffing_internal.h"
 
 #include <stdlib.h>
@@ -48,35 +52,39 @@ static void consider(const un_stuffing_work *w, int64_t n, int32_t m, warp *best
     if (d < best->distance || (d == best->distance && e < best->edge)) *best = (warp){d, e};
 }
 
-static void warp_nodes(void *arg, int64_t begin, int64_t end)
+static void warp_node(un_stuffing_work *w, int64_t n)
 {
-    un_stuffing_work *w = arg;
     const un_tets *lattice = w->lattice;
-    for (int64_t n = begin; n < end; n++) {
-        if (w->sign[n] == 0) continue;
-        warp best = {INFINITY, INT32_MAX};
-        for (int32_t k = lattice->first[n]; k < lattice->first[n + 1]; k++) {
-            int32_t t = lattice->corner[k] / 4;
-            if (!w->mixed[t]) continue;
-            for (int i = 0; i < 4; i++) {
-                int32_t m = lattice->tet[t][i];
-                if (w->sign[m] * w->sign[n] < 0) consider(w, n, m, &best);
-            }
+    warp best = {INFINITY, INT32_MAX};
+    for (int32_t k = lattice->first[n]; k < lattice->first[n + 1]; k++) {
+        int32_t t = lattice->corner[k] / 4;
+        if (!w->mixed[t]) continue;
+        for (int i = 0; i < 4; i++) {
+            int32_t m = lattice->tet[t][i];
+            if (w->sign[m] * w->sign[n] < 0) consider(w, n, m, &best);
         }
-        if (best.edge == INT32_MAX) continue;
-        int32_t e = best.edge;
-        un_vec3 a = lattice->x[w->edge_low[e]], b = lattice->x[w->edge_high[e]];
-        w->x[n] = un_mad(a, un_sub(b, a), w->edge_t[e]);
-        w->on[n] = w->edge_on[e];
-        w->moved[n] = 2;
     }
+    if (best.edge == INT32_MAX) return;
+    int32_t e = best.edge;
+    un_vec3 a = lattice->x[w->edge_low[e]], b = lattice->x[w->edge_high[e]];
+    w->x[n] = un_mad(a, un_sub(b, a), w->edge_t[e]);
+    w->on[n] = w->edge_on[e];
+    w->moved[n] = 1;
+    w->sign[n] = 0;
 }
 
-static void settle_nodes(void *arg, int64_t begin, int64_t end)
+static void warp_outer(void *arg, int64_t begin, int64_t end)
 {
     un_stuffing_work *w = arg;
     for (int64_t n = begin; n < end; n++)
-        if (w->moved[n] == 2) w->sign[n] = 0;
+        if (w->sign[n] > 0) warp_node(w, n);
+}
+
+static void warp_inner(void *arg, int64_t begin, int64_t end)
+{
+    un_stuffing_work *w = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (w->sign[n] < 0) warp_node(w, n);
 }
 
 static double count_bad(void *arg, int64_t begin, int64_t end)
@@ -89,7 +97,7 @@ static double count_bad(void *arg, int64_t begin, int64_t end)
 void un_stuffing_warp(un_stuffing_work *w)
 {
     un_context *ctx = w->mesh->ctx;
-    un_parallel_for(ctx, w->lattice->node_count, 2048, warp_nodes, w);
-    un_parallel_for(ctx, w->lattice->node_count, 16384, settle_nodes, w);
+    un_parallel_for(ctx, w->lattice->node_count, 2048, warp_outer, w);
+    un_parallel_for(ctx, w->lattice->node_count, 2048, warp_inner, w);
     w->bad = (int64_t)un_parallel_sum(ctx, w->lattice->tet_count, count_bad, w);
 }
