@@ -9,6 +9,7 @@
 #include "mesh/cells.h"
 #include "mesh/octree.h"
 #include "mesh/faces.h"
+#include "mesh/stuffing.h"
 #include "mesh/tets.h"
 #include "scene/scene.h"
 
