@@ -11,9 +11,9 @@
 #include "mesh/tets.h"
 
 /* Writes the liquid's level set at the points, negative in the liquid, and the distance to the
- * solids, negative inside them; solid is NULL if the definition has none. Called from any thread.
- * Both must continue beyond the surface and through walls, must not be steeper than a distance
- * (much steeper ones may be missed between samples), and are m long. Domain sides are no solids. */
+ * solids, negative inside them; solid is NULL if the definition has none. in m. Called from
+ * any thread. Both must continue beyond the surface and through walls. Where they are much steeper
+ * than a distance, coarse leaves may miss thin parts. Sides of the domain are no solids. */
 typedef void un_stuffing_field(void *arg, int64_t count, const un_vec3 *x, double *liquid,
                                double *solid);
 /* The wanted edge of leaves at x, m. */
@@ -81,7 +81,7 @@ typedef struct un_stuffing {
     int32_t rim_count;
     int32_t *rim;
     int32_t passes; /* lattices that the build made until all cut tets were whole */
-    size_t capacity[19];
+    size_t capacity[20];
 } un_stuffing;
 
 /* coarsest, finest: as for un_octree_init. The surface gets the finest leaves, unless `size` says

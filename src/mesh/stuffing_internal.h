@@ -1,0 +1,85 @@
+/* Shared by the stages of isosurface stuffing; only mesh/ includes this. */
+#ifndef UN_MESH_STUFFING_INTERNAL_H
+#define UN_MESH_STUFFING_INTERNAL_H
+
+#include "mesh/stuffing.h"
+#include "mesh/tets_internal.h"
+
+/* Points handed to the field at once. */
+#define UN_STUFFING_BATCH 256
+
+/* A mesh being built. "Edges" are those of the lattice whose ends lie on different sides of the
+ * surface, before nodes are moved. */
+typedef struct un_stuffing_work {
+    un_stuffing *mesh;
+    const un_tets *lattice;
+    un_arena *arena;
+    const un_stuffing_def *def;
+    bool cuts_cells[3]; /* by axis: the upper side of the domain is not that of the brick */
+    /* By node of the lattice: */
+    double *liquid, *solid; /* solid: NULL without solids */
+    int8_t *sign;           /* of the level set: -1 inside, 0 on the surface, 1 outside */
+    uint8_t *on;            /* UN_ON_* */
+    uint8_t *moved;
+    un_vec3 *x;
+    int32_t *first_edge; /* and one more: edges to nodes of higher number */
+    int32_t *new_id;     /* in the mesh; -1: not in it */
+    /* By edge: */
+    int32_t *edge_low, *edge_high; /* nodes */
+    double *edge_t;                /* share of the edge from its lower node to the surface */
+    uint8_t *edge_on;
+    int32_t *edge_node; /* the cut's number in the mesh; -1: an end was moved */
+    int32_t edge_count;
+    uint8_t *mixed; /* by tet of the lattice: are there nodes on both sides? */
+    int64_t bad;    /* tets that are cut or bent but not whole ones */
+} un_stuffing_work;
+
+/* Distance to the sides of the domain that cut cells; infinite if there are none. */
+static inline double un_stuffing_sides(const un_stuffing_work *w, un_vec3 x)
+{
+    const un_vec3 size = w->mesh->tree.size;
+    double d = INFINITY;
+    if (w->cuts_cells[0]) d = fmin(d, size.x - x.x);
+    if (w->cuts_cells[1]) d = fmin(d, size.y - x.y);
+    if (w->cuts_cells[2]) d = fmin(d, size.z - x.z);
+    return d;
+}
+/* Is the shape that of an uncut tet of leaves of one size, or half of one at the brick's side? */
+static inline bool un_stuffing_whole(uint8_t shape)
+{
+    return shape < UN_SHAPE_SAME_HALF || (shape >= UN_SHAPE_WALL && shape < UN_SHAPE_WALL_HALF);
+}
+/* Will tet t be cut or bent without being whole? */
+static inline bool un_stuffing_bad(const un_stuffing_work *w, int64_t t)
+{
+    if (un_stuffing_whole(w->lattice->shape[t])) return false;
+    const int32_t *n = w->lattice->tet[t];
+    int32_t in = 0, out = 0, moved = 0;
+    for (int i = 0; i < 4; i++) {
+        in += w->sign[n[i]] < 0;
+        out += w->sign[n[i]] > 0;
+        moved += w->moved[n[i]] != 0;
+    }
+    return in > 0 ? out + moved > 0 : out == 0 && moved > 0;
+}
+/* The edge between two nodes. */
+static inline int32_t un_stuffing_edge(const un_stuffing_work *w, int32_t a, int32_t b)
+{
+    int32_t low = a < b ? a : b, high = a < b ? b : a, e = w->first_edge[low];
+    while (w->edge_high[e] != high) e++;
+    return e;
+}
+
+/* The level set of the mesh at a point: that of the liquid, or the depth in walls and beyond sides
+ * if that is greater. */
+double un_stuffing_level_set(const un_stuffing_work *w, un_vec3 x);
+
+un_status un_stuffing_refine(un_stuffing_work *w);       /* the first tree (stuffing_tree.c) */
+un_status un_stuffing_refine_bad(un_stuffing_work *w);   /* again, around bad tets */
+un_status un_stuffing_cut(un_stuffing_work *w);          /* signs, edges, cuts (stuffing_cut.c) */
+void un_stuffing_warp(un_stuffing_work *w);              /* moves nodes (stuffing_warp.c) */
+un_status un_stuffing_fill(un_stuffing_work *w);         /* tets (stuffing_fill.c) */
+un_status un_stuffing_number_faces(un_stuffing_work *w); /* (stuffing_faces.c) */
+un_status un_stuffing_incidence(const un_stuffing_work *w);
+
+#endif

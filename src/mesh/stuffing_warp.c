@@ -1,0 +1,95 @@
+/* Moves nodes that the surface comes too near to. A cut at the share t of an edge violates the
+ * edge's node if t is below a limit, by the edge's length; the node moves to the nearest cut that
+ * violates it, and lies on the surface from then on. Limits below one half leave at most one
+ * violated node per cut. */
+#include "mesh/stuffing_internal.h"
+
+#include <stdlib.h>
+
+/* [Labelle & Shewchuk 2007], table 1: for graded meshes, dihedral angles from 10.78 to 164.74
+ * degrees. Long edges join corners or centres, short ones a corner and a centre. */
+#define ALPHA_LONG 0.24999
+#define ALPHA_SHORT 0.41189
+
+/* The limit for node n on its edge to m. An edge from a centre to the middle of the brick's side is
+ * half a long one; the middle stays where it is. */
+static double alpha(const un_tets *lattice, int64_t n, int32_t m)
+{
+    uint64_t a = lattice->node_key[n], b = lattice->node_key[m];
+    int32_t length = 0, axes = 0;
+    for (int k = 0; k < 3; k++) {
+        int32_t d = abs((int32_t)un_morton_gather(a >> k) - (int32_t)un_morton_gather(b >> k));
+        axes += d > 0;
+        if (d > length) length = d;
+    }
+    if (axes > 1) return ALPHA_SHORT;
+    int32_t level = lattice->node_level[n];
+    if (lattice->node_level[m] > level) level = lattice->node_level[m];
+    if (length > 1 << (lattice->tree->level_max - level)) return ALPHA_LONG;
+    int32_t at[3], center = 1;
+    for (int k = 0; k < 3; k++) {
+        at[k] = (int32_t)un_morton_gather(a >> k);
+        if (at[k] == 0 || at[k] == 2 * lattice->tree->n[k]) center = 0;
+    }
+    return center ? 2 * ALPHA_LONG : 0;
+}
+
+typedef struct warp {
+    double distance;
+    int32_t edge;
+} warp;
+
+static void consider(const un_stuffing_work *w, int64_t n, int32_t m, warp *best)
+{
+    int32_t e = un_stuffing_edge(w, (int32_t)n, m);
+    double t = m > n ? w->edge_t[e] : 1 - w->edge_t[e];
+    if (!(t < alpha(w->lattice, n, m))) return;
+    double d = t * un_length(un_sub(w->lattice->x[m], w->lattice->x[n]));
+    if (d < best->distance || (d == best->distance && e < best->edge)) *best = (warp){d, e};
+}
+
+static void warp_nodes(void *arg, int64_t begin, int64_t end)
+{
+    un_stuffing_work *w = arg;
+    const un_tets *lattice = w->lattice;
+    for (int64_t n = begin; n < end; n++) {
+        if (w->sign[n] == 0) continue;
+        warp best = {INFINITY, INT32_MAX};
+        for (int32_t k = lattice->first[n]; k < lattice->first[n + 1]; k++) {
+            int32_t t = lattice->corner[k] / 4;
+            if (!w->mixed[t]) continue;
+            for (int i = 0; i < 4; i++) {
+                int32_t m = lattice->tet[t][i];
+                if (w->sign[m] * w->sign[n] < 0) consider(w, n, m, &best);
+            }
+        }
+        if (best.edge == INT32_MAX) continue;
+        int32_t e = best.edge;
+        un_vec3 a = lattice->x[w->edge_low[e]], b = lattice->x[w->edge_high[e]];
+        w->x[n] = un_mad(a, un_sub(b, a), w->edge_t[e]);
+        w->on[n] = w->edge_on[e];
+        w->moved[n] = 2;
+    }
+}
+
+static void settle_nodes(void *arg, int64_t begin, int64_t end)
+{
+    un_stuffing_work *w = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (w->moved[n] == 2) w->sign[n] = 0;
+}
+
+static double count_bad(void *arg, int64_t begin, int64_t end)
+{
+    int64_t count = 0;
+    for (int64_t t = begin; t < end; t++) count += un_stuffing_bad(arg, t);
+    return (double)count;
+}
+
+void un_stuffing_warp(un_stuffing_work *w)
+{
+    un_context *ctx = w->mesh->ctx;
+    un_parallel_for(ctx, w->lattice->node_count, 2048, warp_nodes, w);
+    un_parallel_for(ctx, w->lattice->node_count, 16384, settle_nodes, w);
+    w->bad = (int64_t)un_parallel_sum(ctx, w->lattice->tet_count, count_bad, w);
+}
