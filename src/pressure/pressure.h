@@ -217,6 +217,17 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
                                       const un_stuffed_projection *projection,
                                       un_stuffed_projection_report *report);
 
+/* What that needs to know of the boundary (stuffed_boundary.c). */
+void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
+                         const un_track *track, const un_bodies *bodies);
+/* The pressure at the tets of a new mesh, from the old one's. weight: density times gravity,
+ * N/m3. */
+void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *mesh,
+                               const double *p_old, const un_stuffing *old, un_vec3 weight);
+/* At x, Pa; 0 outside the mesh. */
+double un_stuffed_pressure_at(const un_stuffing *mesh, const double *p, un_vec3 x, un_vec3 weight,
+                              bool *wet);
+
 /* The tets' guess from the pressure at nodes; and the pressure at nodes from the tets in the
  * liquid, corrected for the weight (density times gravity, N/m3) between centre and node
  * (face_nodes.c). */

@@ -14,7 +14,7 @@
 #define REACH 2.5       /* cells */
 #define BAND 3          /* cells around the vertices that are evaluated: more than REACH */
 #define ROOTS 4         /* evaluations for a root, at most */
-#define ROOT_ERROR 1e-4 /* cells */
+#define ROOT_ERROR 1e-3 /* cells, before the last step */
 #define HAIR 1e-4       /* of an edge between vertex and node, as contouring leaves it */
 
 #define NODE_GRAIN 128
@@ -34,11 +34,13 @@ un_status un_track_init(un_track *t, un_context *ctx, un_vec3 size, int32_t cell
         origin[a] = -UN_TRACK_MARGIN * l->h[a];
         t->h = fmin(t->h, l->h[a]);
         count *= l->n[a];
+        t->blocks[a] = (l->n[a] - 1) / UN_TRACK_BLOCK + 1;
     }
     l->origin = un_v3(origin[0], origin[1], origin[2]);
     t->reach = REACH * t->h;
     UN_ALLOC(ctx, l->phi, count);
     UN_ALLOC(ctx, t->spare, count);
+    UN_ALLOC(ctx, t->far, (int64_t)t->blocks[0] * t->blocks[1] * t->blocks[2]);
     UN_ALLOC(ctx, t->row, (int64_t)l->n[1] * l->n[2] + 1);
     return UN_OK;
 }
@@ -58,6 +60,7 @@ void un_track_free(un_track *t)
     drop_mesh(t);
     un_free(t->ctx, t->lattice.phi);
     un_free(t->ctx, t->spare);
+    un_free(t->ctx, t->far);
     un_free(t->ctx, t->row);
     *t = (un_track){0};
 }
@@ -170,22 +173,25 @@ static un_vec3 along(const un_lattice *l, const edge_place *p, double s)
 }
 
 /* A zero of f between 0 and 1, where it is a and b with different signs: false position, in which
- * an end that stays has its value halved. */
+ * an end that stays has its value halved. A last step needs no value: its error is that of the
+ * value before squared, so that a flat surface stays flat to round-off. */
 typedef double edge_value(const void *arg, double s);
 static double root(edge_value *f, const void *arg, double a, double b, double error)
 {
     double lo = 0, hi = 1, s = a / (a - b);
-    for (int32_t n = 0, side = 0; n < ROOTS; n++) {
+    for (int32_t n = 0, side = 0; n <= ROOTS; n++) {
         s = un_clamp(lo + (hi - lo) * a / (a - b), HAIR, 1 - HAIR);
+        if (n == ROOTS || error < 0) break;
         double v = f(arg, s);
-        if (fabs(v) < error) break;
+        if (v == 0) break;
+        if (fabs(v) < error) error = -1;
         if ((v < 0) == (a < 0)) {
             lo = s, a = v;
-            if (side == -1) b *= 0.5;
+            if (side == -1 && error > 0) b *= 0.5;
             side = -1;
         } else {
             hi = s, b = v;
-            if (side == 1) a *= 0.5;
+            if (side == 1 && error > 0) a *= 0.5;
             side = 1;
         }
     }
@@ -252,7 +258,7 @@ static void measure_rows(void *arg, int64_t begin, int64_t end)
             int64_t n = row * l->n[0] + i;
             un_vec3 x = un_track_node(t, i, (int32_t)(row % l->n[1]), (int32_t)(row / l->n[1]));
             double phi = fabs(un_track_distance(t, x, &hint));
-            d->phi[n] = copysignf((float)phi, l->phi[n]);
+            d->phi[n] = copysignf((float)fmin(phi, t->reach), l->phi[n]);
         }
     }
 }
@@ -264,15 +270,15 @@ static void swap_phi(un_track *t)
     t->spare = phi;
 }
 
-un_status un_track_begin(un_track *t, un_arena *arena, un_track_shape *shape, const void *arg)
+un_status un_track_begin(un_track *t, un_track_shape *shape, const void *arg)
 {
-    (void)arena;
     beginning b = {t, shape, arg};
     int64_t rows = (int64_t)t->lattice.n[1] * t->lattice.n[2];
     un_parallel_for(t->ctx, rows, ROW_GRAIN, sample_rows, &b);
     UN_TRY(contour(t));
     un_parallel_for(t->ctx, t->mesh.vertex_count, NODE_GRAIN, find_shape_roots, &b);
     UN_TRY(un_surface_normals(t->ctx, &t->mesh));
+    un_track_find_far(t);
     distances d = {t, t->spare};
     un_parallel_for(t->ctx, rows, ROW_GRAIN, measure_rows, &d);
     swap_phi(t);
@@ -289,7 +295,8 @@ static void restore_vertices(void *arg, int64_t begin, int64_t end)
     restoring *r = arg;
     for (int64_t v = begin; v < end; v++) {
         edge_place p = place_of(&r->t->lattice, r->t->edge[v]);
-        r->t->mesh.position[v] = along(&r->t->lattice, &p, r->at[v]);
+        *(p.axis == 0 ? &p.x.x : p.axis == 1 ? &p.x.y : &p.x.z) = r->at[v];
+        r->t->mesh.position[v] = p.x;
     }
 }
 
@@ -301,6 +308,7 @@ un_status un_track_restore(un_track *t, const double *at, int64_t count)
         return un_fail(t->ctx, UN_ERROR_FILE,
                        "the checkpoint's surface does not fit its level set");
     un_parallel_for(t->ctx, count, 4096, restore_vertices, &r);
+    un_track_find_far(t);
     return un_surface_normals(t->ctx, &t->mesh);
 }
 
@@ -541,5 +549,6 @@ un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *
     un_free(t->ctx, t->row);
     next.spare = t->lattice.phi;
     *t = next;
+    un_track_find_far(t);
     return UN_OK;
 }

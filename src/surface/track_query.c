@@ -172,28 +172,109 @@ static double bulge(const un_track *track, const nearest *at)
     return un_clamp(0.5 * sum, -BULGE * track->h, BULGE * track->h);
 }
 
-/* phi of the nearest node in the lattice. */
-static double lattice_phi(const un_track *track, un_vec3 x)
+/* The nearest node in the lattice. */
+static void nearest_node(const un_lattice *l, un_vec3 x, int64_t n[3])
 {
-    const un_lattice *l = &track->lattice;
-    int64_t i = (int64_t)un_clamp(rint((x.x - l->origin.x) / l->h[0]), 0, l->n[0] - 1);
-    int64_t j = (int64_t)un_clamp(rint((x.y - l->origin.y) / l->h[1]), 0, l->n[1] - 1);
-    int64_t k = (int64_t)un_clamp(rint((x.z - l->origin.z) / l->h[2]), 0, l->n[2] - 1);
-    return l->phi[i + l->n[0] * (j + l->n[1] * k)];
+    n[0] = (int64_t)un_clamp(rint((x.x - l->origin.x) / l->h[0]), 0, l->n[0] - 1);
+    n[1] = (int64_t)un_clamp(rint((x.y - l->origin.y) / l->h[1]), 0, l->n[1] - 1);
+    n[2] = (int64_t)un_clamp(rint((x.z - l->origin.z) / l->h[2]), 0, l->n[2] - 1);
+}
+
+/* ---- far from the surface ---- */
+
+/* Steps to the neighbours that come first in the order of blocks, with their lengths. */
+#define EARLIER 13
+/* Such steps make distances too long by 9 %. */
+#define DETOUR 1.09
+
+static void sweep(un_track *t, bool backwards)
+{
+    const int32_t *n = t->blocks;
+    int64_t count = (int64_t)n[0] * n[1] * n[2];
+    for (int64_t s = 0; s < count; s++) {
+        int64_t b = backwards ? count - 1 - s : s;
+        int64_t i = b % n[0], j = b / n[0] % n[1], k = b / ((int64_t)n[0] * n[1]);
+        float least = t->far[b];
+        for (int q = 0; q < EARLIER; q++) {
+            int64_t di = q % 3 - 1, dj = q / 3 % 3 - 1, dk = q / 9 - 1;
+            if (backwards) di = -di, dj = -dj, dk = -dk;
+            if (i + di < 0 || i + di >= n[0] || j + dj < 0 || j + dj >= n[1] || k + dk < 0 ||
+                k + dk >= n[2])
+                continue;
+            float way = sqrtf((float)(di * di + dj * dj + dk * dk));
+            least = fminf(least, way + t->far[b + di + n[0] * (dj + n[1] * dk)]);
+        }
+        t->far[b] = least;
+    }
+}
+
+void un_track_find_far(un_track *t)
+{
+    const un_lattice *l = &t->lattice;
+    const int32_t *n = t->blocks;
+    int64_t count = (int64_t)n[0] * n[1] * n[2];
+    for (int64_t b = 0; b < count; b++) t->far[b] = FLT_MAX / 4;
+    for (int32_t v = 0; v < t->mesh.vertex_count; v++) {
+        int64_t node = t->edge[v] / 3;
+        int64_t i = node % l->n[0], j = node / l->n[0] % l->n[1];
+        int64_t k = node / ((int64_t)l->n[0] * l->n[1]);
+        i /= UN_TRACK_BLOCK, j /= UN_TRACK_BLOCK, k /= UN_TRACK_BLOCK;
+        t->far[i + n[0] * (j + n[1] * k)] = 0;
+    }
+    sweep(t, false);
+    sweep(t, true);
+    /* from any point of one block to any point of the other */
+    double edge = UN_TRACK_BLOCK * t->h;
+    for (int64_t b = 0; b < count; b++)
+        t->far[b] = (float)(fmax(0, t->far[b] / DETOUR - sqrt(3.0)) * edge);
+}
+
+static double far_distance(const un_track *t, const int64_t node[3], double phi)
+{
+    int64_t b =
+        node[0] / UN_TRACK_BLOCK +
+        t->blocks[0] * (node[1] / UN_TRACK_BLOCK + t->blocks[1] * (node[2] / UN_TRACK_BLOCK));
+    return copysign(fmax(t->reach, t->far[b]), phi);
+}
+
+/* False: nothing is within reach. */
+static bool find_nearest(nearest *best, const un_track *track, un_vec3 x, int32_t *hint)
+{
+    *best = (nearest){.d2 = track->reach * track->reach, .triangle = -1};
+    if (hint && *hint >= 0 && *hint < track->mesh.triangle_count)
+        try_triangle(best, track, x, *hint);
+    if (best->triangle < 0) search(best, track, x, 0.75 * track->h);
+    *best = (nearest){.d2 = best->d2 * (1 + 2 * TIE), .triangle = -1};
+    search(best, track, x, sqrt(best->d2));
+    if (hint && best->triangle >= 0) *hint = best->triangle;
+    return best->triangle >= 0;
+}
+
+static double signed_distance(const un_track *track, un_vec3 x, const nearest *at)
+{
+    double side = un_dot(un_sub(x, at->foot), at->normal);
+    return copysign(sqrt(at->d2), side) - bulge(track, at);
 }
 
 double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint)
 {
-    double far = lattice_phi(track, x), reach = track->reach;
-    if (!(fabs(far) < reach)) return far;
-    nearest best = {.d2 = reach * reach, .triangle = -1};
-    if (hint && *hint >= 0) try_triangle(&best, track, x, *hint);
-    if (best.triangle < 0) search(&best, track, x, 0.75 * track->h);
-    best = (nearest){.d2 = best.d2 * (1 + 2 * TIE), .triangle = -1};
-    search(&best, track, x, sqrt(best.d2));
-    if (best.triangle < 0) return copysign(reach, far);
-    if (hint) *hint = best.triangle;
-    un_vec3 d = un_sub(x, best.foot);
-    double side = un_dot(d, best.normal);
-    return un_clamp(copysign(sqrt(best.d2), side) - bulge(track, &best), -reach, reach);
+    const un_lattice *l = &track->lattice;
+    double reach = track->reach;
+    int64_t n[3];
+    nearest at;
+    nearest_node(l, x, n);
+    double phi = l->phi[n[0] + l->n[0] * (n[1] + l->n[1] * n[2])];
+    if (!(fabs(phi) < reach)) return far_distance(track, n, phi);
+    if (!find_nearest(&at, track, x, hint)) return copysign(reach, phi);
+    return un_clamp(signed_distance(track, x, &at), -reach, reach);
+}
+
+un_vec3 un_track_foot(const un_track *track, un_vec3 x, int32_t *hint)
+{
+    nearest at;
+    if (!find_nearest(&at, track, x, hint)) return x;
+    const int32_t *c = track->mesh.triangle[at.triangle];
+    un_vec3 n = {0};
+    for (int i = 0; i < 3; i++) n = un_mad(n, track->mesh.normal[c[i]], at.b[i]);
+    return un_mad(x, un_normalize(n), -signed_distance(track, x, &at));
 }

@@ -42,7 +42,7 @@ static void volume_is_that_of_the_mesh(void **state)
     un_track track;
     turning t = {.center = {0.51, 0.47, 0.3}, .radius = 0.2};
     check_ok(ctx, un_track_init(&track, ctx, un_v3(1, 0.9, 0.6), 20));
-    check_ok(ctx, un_track_begin(&track, &arena, ball, &t));
+    check_ok(ctx, un_track_begin(&track, ball, &t));
     un_trimesh mesh;
     check_ok(ctx, un_track_output(&track, &arena, NULL, &mesh));
     assert_int_equal(check_closed(ctx, &mesh).euler, 2);
@@ -76,7 +76,7 @@ static double turn_once(un_track_shape *shape, double radius, int32_t cells, int
     turning t = {
         .center = {0.5, 0.75, 0.5}, .radius = radius, .angle = 2 * UN_PI / steps, .slotted = true};
     check_ok(ctx, un_track_init(&track, ctx, un_v3(1, 1, 1), cells));
-    check_ok(ctx, un_track_begin(&track, &arena, shape, &t));
+    check_ok(ctx, un_track_begin(&track, shape, &t));
     double start = un_track_volume(&track, NULL), volume = start;
     for (int32_t s = 0; s < steps; s++) {
         un_track_motion motion = {.arg = &t, .back = turn_back, .ahead = turn_ahead};
