@@ -7,6 +7,8 @@
 
 /* A gap between liquid and wall that is not wider than this, in cells, is none. */
 #define GAP 0.5
+/* A surface that is steeper than this to the wall's normal ends there. */
+#define ALONG 0.9
 
 un_vec3 un_track_into(const un_track_walls *w, un_vec3 x, double inset)
 {
@@ -28,11 +30,19 @@ typedef struct start {
     double inset;
 } start;
 
+/* Linear beyond the wall, from just inside it, unless liquid ends at the wall: there the shape's
+ * distance only tells how far the wall is. */
 static double start_phi(const void *arg, un_vec3 x)
 {
     const start *s = arg;
     if (!s->shape) return INFINITY;
-    return un_shape_distance(s->shape, un_track_into(s->walls, x, s->inset));
+    un_vec3 a = un_track_into(s->walls, x, s->inset);
+    double way = un_length(un_sub(x, a)), phi = un_shape_distance(s->shape, a);
+    if (way == 0) return phi;
+    un_vec3 b = un_track_into(s->walls, x, 1.02 * s->inset);
+    double step = un_length(un_sub(a, b));
+    double slope = (phi - un_shape_distance(s->shape, b)) / step;
+    return fabs(slope) < ALONG ? phi + slope * way : phi;
 }
 
 un_status un_track_start(un_track *t, const un_shape *shape, const un_track_walls *walls)
