@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "mesh/mesh.h"
 #include "particles/particles.h"
+#include "surface/surface.h"
 #include "transfer/transfer.h"
 
 /* Moves every particle by dt: liquid ones along the velocity field (third-order Runge-Kutta),
@@ -60,5 +61,17 @@ typedef struct un_face_advection {
     double dt, reach;
 } un_face_advection;
 void un_advect_faces(un_context *ctx, double *u, const un_face_advection *advection);
+
+/* A surface that is carried by the flow, continued through walls, fed by emitters and cut by drains
+ * and open sides (surface.c). */
+typedef struct un_surface_advection {
+    un_track *track;
+    const un_flow *flow;
+    const un_track_walls *walls;
+    const un_scene_def *def; /* whose sources act at `time` */
+    double time, dt;
+    double shift; /* m, outwards */
+} un_surface_advection;
+un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_advection *in);
 
 #endif

@@ -394,4 +394,11 @@ typedef struct un_tets_cells {
 } un_tets_cells;
 un_status un_cells_from_tets(un_context *ctx, un_cells *cells, const un_tets_cells *in);
 
+typedef struct un_stuffing_cells {
+    const un_stuffing *mesh;
+    const double *p;  /* at tets, Pa */
+    const un_vec3 *u; /* at tets */
+} un_stuffing_cells;
+un_status un_cells_from_stuffing(un_context *ctx, un_cells *cells, const un_stuffing_cells *in);
+
 #endif

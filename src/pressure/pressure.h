@@ -193,6 +193,46 @@ typedef struct un_face_projection_report {
 un_status un_face_pressure_project(un_pressure *pressure, const un_face_projection *projection,
                                    un_face_projection_report *report);
 
+/* ---- on tets that conform to surface and walls [Chentanez07] (stuffed.c) ---- */
+
+typedef struct un_stuffed_projection {
+    const un_stuffing *mesh;
+    double *u; /* at faces, along their normals; changed in place */
+    double *p; /* at tets, Pa: the guess, then the result */
+    /* By place in mesh->boundary: of faces at the air the nearest point of the liquid's surface, and
+     * the pressure there, Pa (NULL: zero); of faces at walls their normal velocity. */
+    const un_vec3 *foot;
+    const double *surface, *wall;
+    const bool *open_sides; /* of the domain; NULL: all closed */
+    const double *source;   /* at tets, 1/s: divergence wanted; NULL: none */
+    un_vec3 gravity;        /* acts in the projection itself */
+    double dt, density, tolerance;
+    double let_go;       /* as in un_projection */
+    int32_t corrections; /* further solves, for gradients between centres that are oblique */
+    int32_t iteration_limit;
+} un_stuffed_projection;
+
+typedef struct un_stuffed_projection_report {
+    un_solve_report solve; /* iterations of all solves */
+    double max_divergence; /* left over, 1/s */
+    double outflow;        /* through open sides, m3/s */
+} un_stuffed_projection_report;
+
+un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
+                                      const un_stuffed_projection *projection,
+                                      un_stuffed_projection_report *report);
+
+/* What that needs to know of the boundary (stuffed_boundary.c). */
+void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
+                         const un_track *track, const un_bodies *bodies);
+/* The pressure at the tets of a new mesh, from the old one's. weight: density times gravity,
+ * N/m3. */
+void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *mesh,
+                               const double *p_old, const un_stuffing *old, un_vec3 weight);
+/* At x, Pa; 0 outside the mesh. */
+double un_stuffed_pressure_at(const un_stuffing *mesh, const double *p, un_vec3 x, un_vec3 weight,
+                              bool *wet);
+
 /* The tets' guess from the pressure at nodes; and the pressure at nodes from the tets in the
  * liquid, corrected for the weight (density times gravity, N/m3) between centre and node
  * (face_nodes.c). */

@@ -182,6 +182,7 @@ typedef struct contour {
     const un_lattice *lattice;
     contour_cases cases;
     int32_t n[3];
+    bool open;                          /* no caps in the lattice's boundary */
     int64_t word_count;                 /* per row of nodes */
     uint64_t *liquid;                   /* [row][word]: bit i & 63 of word i >> 6 of row j + n1 k */
     int32_t *base;                      /* [row][word]: its first vertex */
@@ -249,7 +250,7 @@ static inline void find_vertices(const contour *c, int32_t j, int32_t k, int64_t
     has[CUT_X] = (liquid ^ next_bits(c, at, w)) & first_bits(c->n[0] - 1, w);
     has[CUT_Y] = j < c->n[1] - 1 ? liquid ^ c->liquid[at + row_words] : 0;
     has[CUT_Z] = k < c->n[2] - 1 ? liquid ^ c->liquid[at + slice_words] : 0;
-    has[NODE] = liquid & wall_bits(wall, c->n[0], w);
+    has[NODE] = c->open ? 0 : liquid & wall_bits(wall, c->n[0], w);
 }
 
 static inline int32_t vertex_number(const contour *c, int32_t kind, int32_t i, int32_t j, int32_t k)
@@ -298,7 +299,7 @@ static void write_vertices(void *arg, int64_t begin, int64_t end)
 static inline int32_t cap_case(const contour *c, int32_t signs, const int32_t at[3], int32_t face)
 {
     int32_t axis = face / 2, side = face & 1, square = 0;
-    if (at[axis] != (side ? c->n[axis] - 2 : 0)) return 0;
+    if (c->open || at[axis] != (side ? c->n[axis] - 2 : 0)) return 0;
     for (int32_t q = 0; q < 4; q++) square |= (signs >> face_corner(axis, side, q) & 1) << ring[q];
     return square;
 }
@@ -403,10 +404,11 @@ un_status un_surface_number_rows(un_context *ctx, int64_t *vertex, int64_t *tria
 }
 
 /* A lattice without extent along an axis encloses nothing and gives an empty mesh. */
-un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
+static un_status contour_lattice(un_context *ctx, const un_lattice *lattice, bool open,
+                                 un_trimesh *mesh)
 {
     *mesh = (un_trimesh){0};
-    contour c = {.lattice = lattice, .mesh = mesh};
+    contour c = {.lattice = lattice, .open = open, .mesh = mesh};
     un_status status = UN_OK;
     int64_t row_count = 0;
     if (lattice->n[0] >= 2 && lattice->n[1] >= 2 && lattice->n[2] >= 2) {
@@ -443,4 +445,14 @@ done:
         *mesh = (un_trimesh){0};
     }
     return status;
+}
+
+un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
+{
+    return contour_lattice(ctx, lattice, false, mesh);
+}
+
+un_status un_surface_contour_open(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
+{
+    return contour_lattice(ctx, lattice, true, mesh);
 }

@@ -101,6 +101,9 @@ double un_surface_flat_area(const un_trimesh *mesh);
  * and non-finite values of phi count as air; fewer than two nodes along an axis give an empty mesh.
  * Previous contents of mesh are not freed. */
 un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh);
+/* The same without what closes it in the boundary. Triangles are sorted by their cubes, along x,
+ * then y, then z. */
+un_status un_surface_contour_open(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh);
 
 /* Fairing without shrinking (smooth.c): `passes` pairs of Taubin steps. Vertices on the lattice's
  * boundary planes stay in their planes. Keeps the enclosed volume to round-off by a last offset
@@ -212,6 +215,10 @@ double un_probe_height_tets(const float *phi, const un_tets *mesh, double x, dou
  * in the brick's boundary with sharp edges (marching.c). Positions only. */
 un_status un_tets_contour(un_context *ctx, un_arena *arena, const float *phi, const un_tets *mesh,
                           un_trimesh *surface);
+
+/* ---- a surface that is carried from step to step (track.h) ---- */
+
+#include "surface/track.h"
 
 /* Passes of fairing that methods use, and for thick liquid. Thick liquid has no detail as small as
  * a cell, but the eye sees dents of a hundredth of one on it. */

@@ -255,4 +255,48 @@ void un_transfer_faces_to_tets(un_context *ctx, un_vec3 *u_tet, uint8_t *known_t
 void un_transfer_nodes_to_faces(un_context *ctx, double *u, const un_vec3 *u_node,
                                 const un_faces *faces, const un_tets *mesh);
 
+/* ---- from mesh to mesh, where meshes conform to the liquid (flow.c) ---- */
+
+/* Velocities at all nodes of the lattice that a mesh was cut from: in the liquid those of its faces,
+ * extended from there. */
+typedef struct un_flow {
+    const un_stuffing *mesh; /* must outlive it */
+    un_vec3 *u;
+    float (*slope)[9]; /* du_i / dx_j, 1/s, i first */
+    uint8_t *known;    /* 1 in or next to the liquid, then by layer; 0 beyond, where u is 0 */
+    un_vec3 *rest;     /* by tet: what u lacks of the faces' velocities */
+    size_t capacity[4];
+} un_flow;
+
+void un_flow_free(un_context *ctx, un_flow *flow);
+/* u: at faces of the mesh, along their normals; layers: of nodes to extend to. */
+un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_stuffing *mesh, const double *u,
+                      int32_t layers);
+/* The velocity at any point, and where liquid there goes in dt, which may be negative. */
+un_vec3 un_flow_at(const un_flow *flow, un_vec3 x);
+un_vec3 un_flow_trace(const un_flow *flow, un_vec3 x, double dt);
+/* u at the faces of a new mesh, dt later. */
+void un_flow_to_faces(un_context *ctx, double *u, const un_flow *flow, const un_stuffing *mesh,
+                      double dt);
+
+/* The velocity of each tet that fits its faces' best; faces of a uniform velocity. */
+void un_stuffing_velocities(un_context *ctx, un_vec3 *u_tet, const un_stuffing *mesh,
+                            const double *u);
+void un_stuffing_uniform(un_context *ctx, double *u, const un_stuffing *mesh, un_vec3 velocity);
+typedef struct un_stuffing_sums {
+    double energy_kinetic, energy_potential; /* J */
+    un_vec3 momentum;                        /* kg m/s */
+    double volume;                           /* m3 */
+    double max_speed;                        /* m/s */
+    double rate;                             /* the most leaves that liquid crosses in a second */
+} un_stuffing_sums;
+void un_stuffing_sum(un_context *ctx, un_stuffing_sums *sums, const un_stuffing *mesh,
+                     const un_vec3 *u_tet, un_vec3 gravity, double density);
+/* Through the rectangle from min to max across the axis, m3/s. */
+double un_stuffing_flux(un_context *ctx, const un_stuffing *mesh, const un_vec3 *u_tet, un_vec3 min,
+                        un_vec3 max, int axis);
+/* Velocities of vertices. */
+void un_flow_to_points(un_context *ctx, un_vec3 *u, const un_flow *flow, const un_vec3 *x,
+                       int64_t count);
+
 #endif

@@ -1,0 +1,159 @@
+/* Method `conforming`: tets that follow the liquid's surface and the walls [Chentanez07].
+ *
+ * A step is that of section 3, begun in the middle of its line 3: forces and pressure act on the
+ * mesh of the last step, whose velocity then carries the surface. Velocities are thus those of a
+ * leapfrog (core.h), and free fall is exact. Numbers in brackets are the paper's.
+ *
+ * Where it departs from the paper:
+ *  - the surface: exact, curved distances, contour vertices as roots, and a small shift that keeps
+ *    the volume (surface/track.c);
+ *  - pressure without the liquid's weight, oblique gradients corrected (pressure/stuffed.c);
+ *  - velocities are fitted at the nodes of the lattice that the mesh was cut from, and half of what
+ *    the fit leaves is given back (transfer/flow.c). */
+#include "method/conforming.h"
+
+enum {
+    STAGE_WALLS,
+    STAGE_PRESSURE,
+    STAGE_FLOW,
+    STAGE_SURFACE,
+    STAGE_MESH,
+    STAGE_CARRY,
+    STAGE_MEASURE
+};
+static const char *const stages[] = {"walls", "pressure", "flow",    "surface",
+                                     "mesh",  "carry",    "measure", NULL};
+
+static un_status step(void *state, double dt, un_step *report)
+{
+    un_conforming *s = state;
+    un_stuffed_projection_report projection;
+    double clock = un_seconds(), start = clock;
+    un_step_init(report);
+    report->dt = dt;
+
+    UN_TRY(un_core_move_bodies(&s->core, dt));
+    un_stage_end(report, STAGE_WALLS, &clock);
+    UN_TRY(un_conforming_project(s, dt, &projection)); /* [3] forces, pressure */
+    un_stage_end(report, STAGE_PRESSURE, &clock);
+    UN_TRY(
+        un_flow_fit(s->core.ctx, &s->flow, un_conforming_mesh(s), s->u, un_conforming_layers(s)));
+    un_stage_end(report, STAGE_FLOW, &clock);
+    un_core_tick(&s->core, dt);
+    UN_TRY(un_conforming_track(s, dt)); /* [1] the surface */
+    un_stage_end(report, STAGE_SURFACE, &clock);
+    UN_TRY(un_conforming_build(s)); /* [2] a mesh for it */
+    un_stage_end(report, STAGE_MESH, &clock);
+    UN_TRY(un_conforming_carry(s, dt)); /* [3] velocities onto it */
+    un_stage_end(report, STAGE_CARRY, &clock);
+
+    UN_TRY(un_conforming_measure(s, report));
+    un_stage_end(report, STAGE_MEASURE, &clock);
+    un_core_report(&s->core, report, &projection.solve, projection.max_divergence, start);
+    return UN_OK;
+}
+
+static double step_limit(void *state)
+{
+    const un_conforming *s = state;
+    return un_step_limit(s->core.def, un_conforming_mesh(s)->tree.h, s->rate);
+}
+
+static const un_bodies *bodies(const void *state)
+{
+    return ((const un_conforming *)state)->core.bodies;
+}
+
+static void first(const void *state, un_step *report)
+{
+    *report = ((const un_conforming *)state)->core.last;
+}
+
+/* ---- life ---- */
+
+void un_conforming_destroy(void *state)
+{
+    un_conforming *s = state;
+    if (!s) return;
+    un_context *ctx = s->core.ctx;
+    un_track_free(&s->track);
+    for (int i = 0; i < 2; i++)
+        if (s->mesh[i].ctx) un_stuffing_free(&s->mesh[i]);
+    void *blocks[] = {s->solid, s->u, s->u_old, s->p, s->p_old, s->u_tet, s->source};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
+    un_flow_free(ctx, &s->flow);
+    un_pressure_destroy(s->pressure);
+    un_core_free(&s->core);
+    un_free(ctx, s);
+}
+
+static un_status allocate(un_conforming *s)
+{
+    const un_scene_def *def = s->core.def;
+    un_context *ctx = s->core.ctx;
+    for (int i = 0; i < 2; i++)
+        un_stuffing_init(ctx, &s->mesh[i], def->domain.size, def->detail.coarsest,
+                         def->detail.finest);
+    UN_TRY(un_track_init(&s->track, ctx, def->domain.size, 2 * def->detail.finest));
+    UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
+    UN_TRY(un_pressure_configure(s->pressure->solver, def));
+    if (s->core.bodies->count == 0) return UN_OK;
+    UN_ALLOC(ctx, s->solid, un_track_node_count(&s->track));
+    return UN_OK;
+}
+
+un_status un_conforming_begin(un_context *ctx, const un_scene *scene, un_conforming **state)
+{
+    un_conforming *s = un_alloc_zero(ctx, 1, sizeof *s);
+    if (!s) return UN_ERROR_MEMORY;
+    s->core.ctx = ctx;
+    un_status status = un_core_init(&s->core, ctx, scene, false);
+    if (status == UN_OK) status = allocate(s);
+    if (status != UN_OK) {
+        un_conforming_destroy(s);
+        return status;
+    }
+    s->walls = (un_track_walls){s->core.bodies, s->core.def->domain.size, s->core.def->domain.open};
+    *state = s;
+    return UN_OK;
+}
+
+static un_status fill(un_conforming *s)
+{
+    UN_TRY(un_track_start(&s->track, s->core.def->liquid.shape, &s->walls));
+    if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
+    s->core.sources.ledger.start = un_track_volume(&s->track, s->solid);
+    UN_TRY(un_conforming_build(s));
+    un_stuffing_uniform(s->core.ctx, s->u, un_conforming_mesh(s), s->core.def->liquid.velocity);
+    memset(s->p, 0, (size_t)un_conforming_mesh(s)->tet_count * sizeof *s->p);
+    un_conforming_weigh(s);
+    return un_conforming_measure(s, &s->core.last);
+}
+
+static un_status create(un_context *ctx, const un_scene *scene, void **state)
+{
+    un_conforming *s;
+    UN_TRY(un_conforming_begin(ctx, scene, &s));
+    un_status status = fill(s);
+    if (status != UN_OK) {
+        un_conforming_destroy(s);
+        return status;
+    }
+    *state = s;
+    return UN_OK;
+}
+
+const un_method un_method_conforming = {.traits = {.name = "conforming"},
+                                        .stages = stages,
+                                        .create = create,
+                                        .destroy = un_conforming_destroy,
+                                        .first = first,
+                                        .step_limit = step_limit,
+                                        .step = step,
+                                        .bodies = bodies,
+                                        .surface = un_conforming_surface,
+                                        .cells = un_conforming_cells,
+                                        .probe = un_conforming_probe,
+                                        .estimate = un_conforming_estimate,
+                                        .save = un_conforming_save,
+                                        .load = un_conforming_load};

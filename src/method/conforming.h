@@ -1,0 +1,58 @@
+/* Inside of method `conforming`: its state and the parts of its step. Only
+ * src/method/conforming*.c include this. */
+#ifndef UN_METHOD_CONFORMING_H
+#define UN_METHOD_CONFORMING_H
+
+#include "method/core.h"
+#include "surface/surface.h"
+
+typedef struct un_conforming {
+    un_core core;
+    un_track_walls walls;
+    un_track track;      /* the liquid's surface */
+    float *solid;        /* at the track's nodes: distance to the solids; NULL: there are none */
+    un_stuffing mesh[2]; /* one of them is that of the last step, */
+    int now;             /* and this the other */
+    double *u, *u_old;   /* at faces of both */
+    double *p, *p_old;   /* at tets */
+    un_vec3 *u_tet;      /* at tets: the faces' velocity */
+    double *source;      /* at tets, 1/s: the divergence wanted; 0 without emitters */
+    un_flow flow;
+    un_pressure *pressure;
+    double shift; /* m: that keeps the volume in the next step */
+    double rate;  /* leaves that the liquid crosses in a second */
+    size_t capacity[6];
+} un_conforming;
+
+static inline const un_stuffing *un_conforming_mesh(const un_conforming *s)
+{
+    return &s->mesh[s->now];
+}
+
+un_status un_conforming_begin(un_context *ctx, const un_scene *scene, un_conforming **state);
+void un_conforming_destroy(void *state);
+un_status un_conforming_save(const void *state, un_state *out); /* conforming_state.c */
+un_status un_conforming_load(un_context *ctx, const un_scene *scene, const un_state *in,
+                             void **state);
+
+/* ---- parts of the step (conforming_step.c) ---- */
+
+un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projection_report *report);
+un_status un_conforming_track(un_conforming *s, double dt);
+/* The mesh of the surface; the old one is kept. */
+un_status un_conforming_build(un_conforming *s);
+un_status un_conforming_carry(un_conforming *s, double dt);
+/* How far from the surface velocities are extended, in nodes. */
+int32_t un_conforming_layers(const un_conforming *s);
+/* Volume against the ledger, and the shift that mends it. */
+void un_conforming_weigh(un_conforming *s);
+
+/* ---- what it shows (conforming_outputs.c) ---- */
+
+un_status un_conforming_measure(un_conforming *s, un_step *report);
+un_status un_conforming_surface(void *state, un_trimesh *mesh);
+un_status un_conforming_cells(const void *state, un_cells *out);
+double un_conforming_probe(const void *state, const un_probe *which);
+un_status un_conforming_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+
+#endif

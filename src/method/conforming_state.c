@@ -1,0 +1,64 @@
+/* Method `conforming` to a checkpoint and back.
+ *
+ * Saved: the surface, as the level set at its lattice and the places of its vertices on their
+ * edges; velocities at faces, pressures at tets; the ledger, the shift, the rate. Found again: the
+ * surface's triangles and normals, the mesh. */
+#include "method/conforming.h"
+
+static uint64_t found_hash(const un_conforming *s)
+{
+    const un_stuffing *mesh = un_conforming_mesh(s);
+    uint64_t hash = un_saving_hash((uint64_t)mesh->tet_count, mesh->x,
+                                   (size_t)mesh->node_count * sizeof *mesh->x);
+    return un_saving_hash(hash, mesh->tet, (size_t)mesh->tet_count * sizeof *mesh->tet);
+}
+
+un_status un_conforming_save(const void *state, un_state *out)
+{
+    const un_conforming *s = state;
+    const un_stuffing *mesh = un_conforming_mesh(s);
+    void *places;
+    UN_TRY(un_core_save(&s->core, out));
+    UN_TRY(
+        un_state_add(out, "surface.phi", s->track.lattice.phi, un_track_node_count(&s->track), 4));
+    UN_TRY(un_state_add_own(out, "surface.vertices", s->track.mesh.vertex_count, 8, &places));
+    un_track_places(&s->track, places);
+    UN_TRY(un_state_add(out, "velocity", s->u, mesh->face_count, 8));
+    UN_TRY(un_state_add(out, "pressure", s->p, mesh->tet_count, 8));
+    UN_TRY(un_state_add_number(out, "shift", s->shift));
+    UN_TRY(un_state_add_number(out, "rate", s->rate));
+    return un_save_hash(out, found_hash(s));
+}
+
+static un_status load(un_conforming *s, const un_state *in)
+{
+    const un_section *places;
+    UN_TRY(un_core_load(&s->core, in));
+    UN_TRY(
+        un_state_take(in, "surface.phi", s->track.lattice.phi, un_track_node_count(&s->track), 4));
+    UN_TRY(un_state_array(in, "surface.vertices", 8, &places));
+    UN_TRY(un_track_restore(&s->track, un_section_data(places), places->count));
+    if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
+    UN_TRY(un_conforming_build(s));
+    UN_TRY(un_state_take(in, "velocity", s->u, un_conforming_mesh(s)->face_count, 8));
+    UN_TRY(un_state_take(in, "pressure", s->p, un_conforming_mesh(s)->tet_count, 8));
+    un_conforming_weigh(s);
+    UN_TRY(un_conforming_measure(s, &s->core.last));
+    UN_TRY(un_state_number(in, "shift", &s->shift));
+    UN_TRY(un_state_number(in, "rate", &s->rate));
+    return un_load_hash(s->core.ctx, in, found_hash(s));
+}
+
+un_status un_conforming_load(un_context *ctx, const un_scene *scene, const un_state *in,
+                             void **state)
+{
+    un_conforming *s;
+    UN_TRY(un_conforming_begin(ctx, scene, &s));
+    un_status status = load(s, in);
+    if (status != UN_OK) {
+        un_conforming_destroy(s);
+        return status;
+    }
+    *state = s;
+    return UN_OK;
+}

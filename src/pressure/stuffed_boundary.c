@@ -1,0 +1,78 @@
+/* What lies beyond the faces of tets that conform to surface and walls, and pressures from mesh to
+ * mesh. */
+#include "pressure/pressure.h"
+
+typedef struct boundary {
+    un_vec3 *foot;
+    double *wall;
+    const un_stuffing *mesh;
+    const un_track *track;
+    const un_bodies *bodies;
+} boundary;
+
+static void find_boundary(void *arg, int64_t begin, int64_t end)
+{
+    boundary *s = arg;
+    int32_t hint = -1;
+    for (int64_t b = begin; b < end; b++) {
+        int32_t f = s->mesh->boundary[b];
+        un_vec3 x = s->mesh->center[f];
+        double d = INFINITY;
+        s->foot[b] = x;
+        s->wall[b] = 0;
+        if (s->mesh->face_behind[f] == UN_BEHIND_AIR)
+            s->foot[b] = un_track_foot(s->track, x, &hint);
+        if (s->mesh->face_behind[f] != UN_BEHIND_WALL || !s->bodies->moving) continue;
+        int32_t body = un_bodies_nearest(s->bodies, x, &d);
+        if (body < 0) continue;
+        s->wall[b] =
+            un_dot(un_body_velocity(&s->bodies->body[body], x), un_normalize(s->mesh->area[f]));
+    }
+}
+
+void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
+                         const un_track *track, const un_bodies *bodies)
+{
+    boundary s = {foot, wall, mesh, track, bodies};
+    un_parallel_for(ctx, mesh->boundary_count, 512, find_boundary, &s);
+}
+
+typedef struct carry {
+    double *p;
+    const un_stuffing *mesh;
+    const double *p_old;
+    const un_stuffing *old;
+    un_vec3 weight;
+} carry;
+
+static void carry_tets(void *arg, int64_t begin, int64_t end)
+{
+    carry *c = arg;
+    un_tets_place place = {.tet = -1};
+    for (int64_t t = begin; t < end; t++) {
+        un_vec3 x = un_stuffing_center(c->mesh, (int32_t)t);
+        un_stuffing_locate(c->old, x, -1, &place);
+        double p = c->p_old[place.tet];
+        un_vec3 way = un_sub(x, un_stuffing_center(c->old, place.tet));
+        c->p[t] = un_pressure_let_go(p) ? p : p + un_dot(c->weight, way);
+    }
+}
+
+void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *mesh,
+                               const double *p_old, const un_stuffing *old, un_vec3 weight)
+{
+    carry c = {p, mesh, p_old, old, weight};
+    if (old->tet_count == 0)
+        memset(p, 0, (size_t)mesh->tet_count * sizeof *p);
+    else
+        un_parallel_for(ctx, mesh->tet_count, 1024, carry_tets, &c);
+}
+
+double un_stuffed_pressure_at(const un_stuffing *mesh, const double *p, un_vec3 x, un_vec3 weight,
+                              bool *wet)
+{
+    un_tets_place place;
+    *wet = mesh->tet_count > 0 && un_stuffing_locate(mesh, x, -1, &place);
+    if (!*wet) return 0;
+    return p[place.tet] + un_dot(weight, un_sub(x, un_stuffing_center(mesh, place.tet)));
+}

@@ -1,0 +1,116 @@
+/* A surface that a velocity field carries: semi-Lagrangian contouring [Chentanez07 section 3.2,
+ * after Strain and Bargteil]. Included through surface.h. */
+#ifndef UN_SURFACE_TRACK_H
+#define UN_SURFACE_TRACK_H
+
+#include "bodies/bodies.h"
+#include "mesh/mesh.h"
+
+/* The surface is a triangle mesh with one vertex on each lattice edge that it crosses. The lattice
+ * reaches UN_TRACK_MARGIN cells beyond the box on each side, and there the mesh is open. phi at the
+ * lattice's nodes is a distance near the surface, and +-reach elsewhere. */
+#define UN_TRACK_MARGIN 6
+
+#define UN_TRACK_BLOCK 4
+
+typedef struct un_track {
+    un_context *ctx;
+    int32_t cells[3]; /* of the box, without the margin */
+    un_lattice lattice;
+    float *spare;    /* for the next phi */
+    double h;        /* the smallest of lattice.h */
+    double reach;    /* m: within it distances are exact */
+    un_trimesh mesh; /* with normals; no velocities */
+    int64_t *edge;   /* by vertex: 3 node + axis of its lattice edge */
+    int32_t *row;    /* by row of cubes: its first triangle; one more at the end */
+    /* By block of UN_TRACK_BLOCK cubes a side: how far the surface is at least, m. */
+    float *far;
+    int32_t blocks[3];
+    int32_t *column; /* by triangle: the cube along x */
+} un_track;
+
+/* A function of place, m: negative inside. Threads call it at once. */
+typedef double un_track_shape(const void *arg, un_vec3 x);
+
+/* cells: along the longest side of the box [0, size]. */
+un_status un_track_init(un_track *track, un_context *ctx, un_vec3 size, int32_t cells);
+void un_track_free(un_track *track);
+/* The surface where the function is zero. */
+un_status un_track_begin(un_track *track, un_track_shape *shape, const void *arg);
+/* For checkpoints: each vertex's coordinate along its edge, m; and the mesh from these and phi. */
+void un_track_places(const un_track *track, double *at);
+un_status un_track_restore(un_track *track, const double *at, int64_t count);
+
+/* The signed distance to the surface; beyond `reach` it may be less. hint: a triangle to begin
+ * with, -1 none; then the nearest one. Curved between vertices by their normals. */
+double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint);
+
+/* Updates `far`; un_track_begin, _restore and _advance do. */
+void un_track_find_far(un_track *track);
+/* The point of the surface nearest to x; x itself if there is none within reach. */
+un_vec3 un_track_foot(const un_track *track, un_vec3 x, int32_t *hint);
+
+typedef struct un_track_motion {
+    const void *arg;
+    /* Where the liquid at x was at the start of the step. False: x is out of bounds, and the
+     * surface there stays as it is. */
+    bool (*back)(const void *arg, un_vec3 x, un_vec3 *foot);
+    /* Where the liquid at x goes; a cell's error does not matter. */
+    un_vec3 (*ahead)(const void *arg, un_vec3 x);
+    /* What else becomes of phi at x, m. NULL: nothing. */
+    double (*change)(const void *arg, un_vec3 x, double phi);
+    const un_box3 *change_in; /* where that may move the surface */
+    int32_t change_count;
+    double shift; /* m: the surface moves outwards by it */
+} un_track_motion;
+
+/* Carries the surface through a step. */
+un_status un_track_advance(un_track *track, un_arena *arena, const un_track_motion *motion);
+
+/* A function at the lattice's nodes, m, at most +-3 cells. */
+void un_track_sample(const un_track *track, float *value, un_track_shape *shape, const void *arg);
+
+/* solid: the distance to solids at the lattice's nodes, negative inside; NULL: none. */
+double un_track_area(const un_track *track, const float *solid);   /* of the free surface, m2 */
+double un_track_volume(const un_track *track, const float *solid); /* in the box, m3 */
+
+/* The farthest place along an axis that liquid `depth` below the surface reaches, NaN if there is
+ * none; the height of the surface, searched from the top down, 0 where dry (track_probe.c). */
+double un_track_front(const un_track *track, const float *solid, int axis, double sign,
+                      double depth);
+double un_track_height(const un_track *track, const un_bodies *bodies, double x, double z);
+
+/* The surface cut to the box and to what lies outside solids: closed, with normals. Vertices of the
+ * free part are those of the carried mesh. */
+un_status un_track_output(const un_track *track, un_arena *arena, const float *solid,
+                          un_trimesh *mesh);
+
+/* ---- with walls (track_walls.c) ---- */
+
+typedef struct un_track_walls {
+    const un_bodies *bodies;
+    un_vec3 size;     /* of the domain */
+    const bool *open; /* its sides: nothing ends there */
+} un_track_walls;
+/* The nearest point that is at least `inset` away from closed sides and bodies. */
+un_vec3 un_track_into(const un_track_walls *walls, un_vec3 x, double inset);
+/* The surface of a shape, continued through walls. shape: NULL for no liquid. */
+un_status un_track_start(un_track *track, const un_shape *shape, const un_track_walls *walls);
+/* The distance to the bodies, negative inside; NULL as a shape's arg has no bodies. */
+double un_track_solid(const void *bodies, un_vec3 x);
+/* Tets in the liquid and outside bodies. */
+un_status un_track_stuff(const un_track *track, un_stuffing *mesh, un_arena *arena,
+                         const un_bodies *bodies);
+
+static inline int64_t un_track_node_count(const un_track *track)
+{
+    const int32_t *n = track->lattice.n;
+    return (int64_t)n[0] * n[1] * n[2];
+}
+static inline un_vec3 un_track_node(const un_track *track, int32_t i, int32_t j, int32_t k)
+{
+    const un_lattice *l = &track->lattice;
+    return un_v3(l->origin.x + l->h[0] * i, l->origin.y + l->h[1] * j, l->origin.z + l->h[2] * k);
+}
+
+#endif

@@ -1,0 +1,280 @@
+/* The distance to a carried surface.
+ *
+ * Triangles are found through the lattice's cubes, which hold them in order. The distance is exact,
+ * with the sign of the normals at the nearest point: where several triangles share it, of their
+ * sum, weighted by their angles there. Between vertices the mesh is a chord of the surface; their
+ * normals n_i tell how far it bulges,
+ *     d -= 1/2 sum b_i (x_i - foot).n_i,
+ * at most BULGE cells. Without that a turning sphere shrinks. */
+#include "surface/surface.h"
+
+#define BULGE 0.15
+/* Triangles as near as the nearest one, relative in squared distance. */
+#define TIE 1e-9
+
+typedef struct nearest {
+    double d2;
+    int32_t triangle;
+    un_vec3 foot;
+    double b[3];
+    un_vec3 normal; /* a sum; only its sign along x - foot counts */
+} nearest;
+
+/* The point of triangle abc nearest to x, by its barycentric coordinates. */
+static void nearest_point(un_vec3 x, un_vec3 a, un_vec3 b, un_vec3 c, double w[3])
+{
+    un_vec3 ab = un_sub(b, a), ac = un_sub(c, a), ax = un_sub(x, a);
+    double d1 = un_dot(ab, ax), d2 = un_dot(ac, ax);
+    w[0] = w[1] = w[2] = 0;
+    if (d1 <= 0 && d2 <= 0) {
+        w[0] = 1;
+        return;
+    }
+    un_vec3 bx = un_sub(x, b);
+    double d3 = un_dot(ab, bx), d4 = un_dot(ac, bx);
+    if (d3 >= 0 && d4 <= d3) {
+        w[1] = 1;
+        return;
+    }
+    double vc = d1 * d4 - d3 * d2;
+    if (vc <= 0 && d1 >= 0 && d3 <= 0) {
+        w[1] = d1 / (d1 - d3);
+        w[0] = 1 - w[1];
+        return;
+    }
+    un_vec3 cx = un_sub(x, c);
+    double d5 = un_dot(ab, cx), d6 = un_dot(ac, cx);
+    if (d6 >= 0 && d5 <= d6) {
+        w[2] = 1;
+        return;
+    }
+    double vb = d5 * d2 - d1 * d6;
+    if (vb <= 0 && d2 >= 0 && d6 <= 0) {
+        w[2] = d2 / (d2 - d6);
+        w[0] = 1 - w[2];
+        return;
+    }
+    double va = d3 * d6 - d5 * d4;
+    if (va <= 0 && d4 - d3 >= 0 && d5 - d6 >= 0) {
+        w[2] = (d4 - d3) / ((d4 - d3) + (d5 - d6));
+        w[1] = 1 - w[2];
+        return;
+    }
+    double sum = 1 / (va + vb + vc);
+    w[1] = vb * sum;
+    w[2] = vc * sum;
+    w[0] = 1 - w[1] - w[2];
+}
+
+/* The triangle's normal times its angle at the foot: of a corner its own, else equal for all. */
+static un_vec3 weighted_normal(const un_vec3 v[3], const double w[3])
+{
+    un_vec3 n = un_normalize(un_cross(un_sub(v[1], v[0]), un_sub(v[2], v[0])));
+    for (int i = 0; i < 3; i++) {
+        if (w[i] < 1) continue;
+        un_vec3 p = un_normalize(un_sub(v[(i + 1) % 3], v[i]));
+        un_vec3 q = un_normalize(un_sub(v[(i + 2) % 3], v[i]));
+        return un_scale(n, acos(un_clamp(un_dot(p, q), -1, 1)));
+    }
+    return n;
+}
+
+static void try_triangle(nearest *best, const un_track *track, un_vec3 x, int32_t t)
+{
+    const int32_t *c = track->mesh.triangle[t];
+    const un_vec3 *p = track->mesh.position;
+    un_vec3 v[3] = {p[c[0]], p[c[1]], p[c[2]]};
+    double w[3];
+    nearest_point(x, v[0], v[1], v[2], w);
+    un_vec3 foot = un_v3(w[0] * v[0].x + w[1] * v[1].x + w[2] * v[2].x,
+                         w[0] * v[0].y + w[1] * v[1].y + w[2] * v[2].y,
+                         w[0] * v[0].z + w[1] * v[1].z + w[2] * v[2].z);
+    un_vec3 d = un_sub(x, foot);
+    double d2 = un_dot(d, d);
+    if (d2 > best->d2 * (1 + TIE)) return;
+    if (best->triangle >= 0 && d2 >= best->d2 * (1 - TIE)) {
+        best->normal = un_add(best->normal, weighted_normal(v, w));
+        return;
+    }
+    *best = (nearest){d2, t, foot, {w[0], w[1], w[2]}, weighted_normal(v, w)};
+}
+
+/* Cubes along one axis within r of x. */
+static void cube_range(const un_lattice *l, int axis, double x, double r, int32_t *lo, int32_t *hi)
+{
+    double origin = axis == 0 ? l->origin.x : axis == 1 ? l->origin.y : l->origin.z;
+    *lo = (int32_t)un_clamp(floor((x - r - origin) / l->h[axis]), 0, l->n[axis] - 2);
+    *hi = (int32_t)un_clamp(floor((x + r - origin) / l->h[axis]), 0, l->n[axis] - 2);
+}
+
+/* How far x lies outside cube i along an axis. */
+static double gap(const un_lattice *l, int axis, double x, int32_t i)
+{
+    double origin = axis == 0 ? l->origin.x : axis == 1 ? l->origin.y : l->origin.z;
+    double s = x - origin - l->h[axis] * i;
+    return s < 0 ? -s : fmax(0, s - l->h[axis]);
+}
+
+/* The triangles of a row in the cubes lo to hi. */
+static void try_row(nearest *best, const un_track *track, un_vec3 x, int64_t row, int32_t lo,
+                    int32_t hi)
+{
+    int32_t first = track->row[row], last = track->row[row + 1];
+    while (last - first > 8) {
+        int32_t mid = first + (last - first) / 2;
+        if (track->column[mid] < lo)
+            first = mid;
+        else if (track->column[mid] > hi)
+            last = mid;
+        else
+            break;
+    }
+    /* A middle in range is somewhere between; go down to the first of the range. */
+    if (last - first > 8) {
+        int32_t a = first, b = first + (last - first) / 2;
+        while (b - a > 1) {
+            int32_t mid = a + (b - a) / 2;
+            if (track->column[mid] < lo)
+                a = mid;
+            else
+                b = mid;
+        }
+        first = a;
+    }
+    for (int32_t t = first; t < last && track->column[t] <= hi; t++)
+        if (track->column[t] >= lo) try_triangle(best, track, x, t);
+}
+
+static void search(nearest *best, const un_track *track, un_vec3 x, double r)
+{
+    const un_lattice *l = &track->lattice;
+    int32_t lo[3], hi[3];
+    cube_range(l, 0, x.x, r, &lo[0], &hi[0]);
+    cube_range(l, 1, x.y, r, &lo[1], &hi[1]);
+    cube_range(l, 2, x.z, r, &lo[2], &hi[2]);
+    for (int32_t k = lo[2]; k <= hi[2]; k++) {
+        double dz = gap(l, 2, x.z, k);
+        for (int32_t j = lo[1]; j <= hi[1]; j++) {
+            double dy = gap(l, 1, x.y, j);
+            if (dy * dy + dz * dz > best->d2) continue;
+            try_row(best, track, x, k * (int64_t)l->n[1] + j, lo[0], hi[0]);
+        }
+    }
+}
+
+static double bulge(const un_track *track, const nearest *at)
+{
+    const int32_t *c = track->mesh.triangle[at->triangle];
+    double sum = 0;
+    for (int i = 0; i < 3; i++)
+        sum += at->b[i] *
+               un_dot(un_sub(track->mesh.position[c[i]], at->foot), track->mesh.normal[c[i]]);
+    return un_clamp(0.5 * sum, -BULGE * track->h, BULGE * track->h);
+}
+
+/* The nearest node in the lattice. */
+static void nearest_node(const un_lattice *l, un_vec3 x, int64_t n[3])
+{
+    n[0] = (int64_t)un_clamp(rint((x.x - l->origin.x) / l->h[0]), 0, l->n[0] - 1);
+    n[1] = (int64_t)un_clamp(rint((x.y - l->origin.y) / l->h[1]), 0, l->n[1] - 1);
+    n[2] = (int64_t)un_clamp(rint((x.z - l->origin.z) / l->h[2]), 0, l->n[2] - 1);
+}
+
+/* ---- far from the surface ---- */
+
+/* Steps to the neighbours that come first in the order of blocks, with their lengths. */
+#define EARLIER 13
+/* Such steps make distances too long by 9 %. */
+#define DETOUR 1.09
+
+static void sweep(un_track *t, bool backwards)
+{
+    const int32_t *n = t->blocks;
+    int64_t count = (int64_t)n[0] * n[1] * n[2];
+    for (int64_t s = 0; s < count; s++) {
+        int64_t b = backwards ? count - 1 - s : s;
+        int64_t i = b % n[0], j = b / n[0] % n[1], k = b / ((int64_t)n[0] * n[1]);
+        float least = t->far[b];
+        for (int q = 0; q < EARLIER; q++) {
+            int64_t di = q % 3 - 1, dj = q / 3 % 3 - 1, dk = q / 9 - 1;
+            if (backwards) di = -di, dj = -dj, dk = -dk;
+            if (i + di < 0 || i + di >= n[0] || j + dj < 0 || j + dj >= n[1] || k + dk < 0 ||
+                k + dk >= n[2])
+                continue;
+            float way = sqrtf((float)(di * di + dj * dj + dk * dk));
+            least = fminf(least, way + t->far[b + di + n[0] * (dj + n[1] * dk)]);
+        }
+        t->far[b] = least;
+    }
+}
+
+void un_track_find_far(un_track *t)
+{
+    const un_lattice *l = &t->lattice;
+    const int32_t *n = t->blocks;
+    int64_t count = (int64_t)n[0] * n[1] * n[2];
+    for (int64_t b = 0; b < count; b++) t->far[b] = FLT_MAX / 4;
+    for (int32_t v = 0; v < t->mesh.vertex_count; v++) {
+        int64_t node = t->edge[v] / 3;
+        int64_t i = node % l->n[0], j = node / l->n[0] % l->n[1];
+        int64_t k = node / ((int64_t)l->n[0] * l->n[1]);
+        i /= UN_TRACK_BLOCK, j /= UN_TRACK_BLOCK, k /= UN_TRACK_BLOCK;
+        t->far[i + n[0] * (j + n[1] * k)] = 0;
+    }
+    sweep(t, false);
+    sweep(t, true);
+    /* from any point of one block to any point of the other */
+    double edge = UN_TRACK_BLOCK * t->h;
+    for (int64_t b = 0; b < count; b++)
+        t->far[b] = (float)(fmax(0, t->far[b] / DETOUR - sqrt(3.0)) * edge);
+}
+
+static double far_distance(const un_track *t, const int64_t node[3], double phi)
+{
+    int64_t b =
+        node[0] / UN_TRACK_BLOCK +
+        t->blocks[0] * (node[1] / UN_TRACK_BLOCK + t->blocks[1] * (node[2] / UN_TRACK_BLOCK));
+    return copysign(fmax(t->reach, t->far[b]), phi);
+}
+
+/* False: nothing is within reach. */
+static bool find_nearest(nearest *best, const un_track *track, un_vec3 x, int32_t *hint)
+{
+    *best = (nearest){.d2 = track->reach * track->reach, .triangle = -1};
+    if (hint && *hint >= 0 && *hint < track->mesh.triangle_count)
+        try_triangle(best, track, x, *hint);
+    if (best->triangle < 0) search(best, track, x, 0.75 * track->h);
+    *best = (nearest){.d2 = best->d2 * (1 + 2 * TIE), .triangle = -1};
+    search(best, track, x, sqrt(best->d2));
+    if (hint && best->triangle >= 0) *hint = best->triangle;
+    return best->triangle >= 0;
+}
+
+static double signed_distance(const un_track *track, un_vec3 x, const nearest *at)
+{
+    double side = un_dot(un_sub(x, at->foot), at->normal);
+    return copysign(sqrt(at->d2), side) - bulge(track, at);
+}
+
+double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint)
+{
+    const un_lattice *l = &track->lattice;
+    double reach = track->reach;
+    int64_t n[3];
+    nearest at;
+    nearest_node(l, x, n);
+    double phi = l->phi[n[0] + l->n[0] * (n[1] + l->n[1] * n[2])];
+    if (!(fabs(phi) < reach)) return far_distance(track, n, phi);
+    if (!find_nearest(&at, track, x, hint)) return copysign(reach, phi);
+    return un_clamp(signed_distance(track, x, &at), -reach, reach);
+}
+
+un_vec3 un_track_foot(const un_track *track, un_vec3 x, int32_t *hint)
+{
+    nearest at;
+    if (!find_nearest(&at, track, x, hint)) return x;
+    const int32_t *c = track->mesh.triangle[at.triangle];
+    un_vec3 n = {0};
+    for (int i = 0; i < 3; i++) n = un_mad(n, track->mesh.normal[c[i]], at.b[i]);
+    return un_mad(x, un_normalize(n), -signed_distance(track, x, &at));
+}

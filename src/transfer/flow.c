@@ -1,0 +1,289 @@
+/* Velocities from mesh to mesh, where meshes conform to the liquid [Chentanez07 section 3.1].
+ *
+ * The flow is a field on the lattice that the old mesh was cut from: linear in its tets, which fill
+ * the whole domain, so that paths need not care for the liquid's surface. At each node of a lattice
+ * tet with liquid in it, velocity U and slope J fit the normal velocities of the faces around it,
+ *
+ *     min sum_f A_f [n_f.(U + J (x_f - x)) - u_f]^2 + ridge |J|^2,   tr J = 0.
+ *
+ * Beyond, nodes take the mean of U + J (x - x_m) over neighbours m that have one: linear
+ * extrapolation keeps the volume of a surface that it carries.
+ *
+ * A velocity that linear interpolation and fits cannot hold would be lost in every step. So the
+ * faces' residuals u_f - n.I(U)(x_f) are fitted in each tet too, and RETURNED of them comes back
+ * where a path ends. All of it would let noise grow. */
+#include "transfer/transfer.h"
+
+#define RETURNED 0.5
+/* Share of the slopes' weight in the sum of squares, for nodes with few faces. */
+#define RIDGE 2e-4
+/* Share of slopes that is left from one layer beyond the surface to the next. */
+#define FADE 0.8
+
+#define NODE_GRAIN 512
+
+void un_flow_free(un_context *ctx, un_flow *flow)
+{
+    un_free(ctx, flow->u);
+    un_free(ctx, flow->slope);
+    un_free(ctx, flow->known);
+    un_free(ctx, flow->rest);
+    *flow = (un_flow){0};
+}
+
+/* ---- fits at nodes ---- */
+
+#define UNKNOWNS 12
+typedef struct fit {
+    double a[UNKNOWNS][UNKNOWNS]; /* lower half */
+    double b[UNKNOWNS];
+    double weight;
+} fit;
+
+static void add_row(fit *s, const double row[UNKNOWNS], double value, double weight)
+{
+    for (int i = 0; i < UNKNOWNS; i++) {
+        double w = weight * row[i];
+        for (int j = 0; j <= i; j++) s->a[i][j] += w * row[j];
+        s->b[i] += w * value;
+    }
+}
+
+/* Cholesky; the ridge makes it positive definite but for U where normals do not span space. */
+static void solve_fit(fit *s)
+{
+    double tiny = 1e-9 * s->weight;
+    for (int i = 0; i < UNKNOWNS; i++) {
+        for (int j = 0; j <= i; j++) {
+            double sum = s->a[i][j];
+            for (int k = 0; k < j; k++) sum -= s->a[i][k] * s->a[j][k];
+            if (i > j)
+                s->a[i][j] = sum / s->a[j][j];
+            else
+                s->a[i][i] = sqrt(fmax(sum, tiny));
+        }
+    }
+    for (int i = 0; i < UNKNOWNS; i++) {
+        for (int k = 0; k < i; k++) s->b[i] -= s->a[i][k] * s->b[k];
+        s->b[i] /= s->a[i][i];
+    }
+    for (int i = UNKNOWNS - 1; i >= 0; i--) {
+        for (int k = i + 1; k < UNKNOWNS; k++) s->b[i] -= s->a[k][i] * s->b[k];
+        s->b[i] /= s->a[i][i];
+    }
+}
+
+typedef struct args {
+    un_flow *flow;
+    const double *u; /* at faces */
+    int32_t layer;
+} args;
+
+/* The faces of the tets that were cut from lattice tet T, in units of h from x. */
+static int32_t add_faces(fit *s, const un_stuffing *m, const double *u, int32_t T, un_vec3 x,
+                         double h)
+{
+    int32_t count = 0;
+    for (int32_t t = m->source_tet[T]; t < m->source_tet[T + 1]; t++)
+        for (int i = 0; i < 4; i++, count++) {
+            int32_t f = m->tet_face[t][i];
+            double area = un_length(m->area[f]);
+            un_vec3 n = un_scale(m->area[f], 1 / area);
+            un_vec3 d = un_scale(un_sub(m->center[f], x), 1 / h);
+            double row[UNKNOWNS] = {n.x,       n.y,       n.z,       n.x * d.x,
+                                    n.x * d.y, n.x * d.z, n.y * d.x, n.y * d.y,
+                                    n.y * d.z, n.z * d.x, n.z * d.y, n.z * d.z};
+            add_row(s, row, u[f], area);
+            s->weight += area;
+        }
+    return count;
+}
+
+static void fit_nodes(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    const un_stuffing *m = a->flow->mesh;
+    const un_tets *l = &m->lattice;
+    for (int64_t n = begin; n < end; n++) {
+        fit s = {0};
+        int32_t count = 0;
+        double h = un_octree_size(&m->tree, l->node_level[n]);
+        for (int32_t k = l->first[n]; k < l->first[n + 1]; k++)
+            count += add_faces(&s, m, a->u, l->corner[k] / 4, l->x[n], h);
+        a->flow->known[n] = count > 0;
+        if (count == 0) continue;
+        for (int i = 3; i < UNKNOWNS; i++) s.a[i][i] += RIDGE * s.weight;
+        static const double trace[UNKNOWNS] = {[3] = 1, [7] = 1, [11] = 1};
+        add_row(&s, trace, 0, s.weight);
+        solve_fit(&s);
+        a->flow->u[n] = un_v3(s.b[0], s.b[1], s.b[2]);
+        for (int i = 0; i < 9; i++) a->flow->slope[n][i] = (float)(s.b[3 + i] / h);
+    }
+}
+
+/* ---- beyond the liquid ---- */
+
+static un_vec3 along(const float j[9], un_vec3 d)
+{
+    return un_v3(j[0] * d.x + j[1] * d.y + j[2] * d.z, j[3] * d.x + j[4] * d.y + j[5] * d.z,
+                 j[6] * d.x + j[7] * d.y + j[8] * d.z);
+}
+
+/* Nodes of this layer get known = layer + 1; others are only read. */
+static void extend_nodes(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    un_flow *flow = a->flow;
+    const un_tets *l = &flow->mesh->lattice;
+    for (int64_t n = begin; n < end; n++) {
+        if (__atomic_load_n(&flow->known[n], __ATOMIC_RELAXED) > 0) continue;
+        un_vec3 sum = {0};
+        double slope[9] = {0}, weight = 0;
+        for (int32_t k = l->first[n]; k < l->first[n + 1]; k++)
+            for (int i = 0; i < 4; i++) {
+                int32_t m = l->tet[l->corner[k] / 4][i];
+                int known = __atomic_load_n(&flow->known[m], __ATOMIC_RELAXED);
+                if (known == 0 || known > a->layer) continue;
+                un_vec3 d = un_sub(l->x[n], l->x[m]);
+                double w = 1 / un_dot(d, d);
+                sum = un_mad(sum, un_add(flow->u[m], along(flow->slope[m], d)), w);
+                for (int c = 0; c < 9; c++) slope[c] += w * flow->slope[m][c];
+                weight += w;
+            }
+        if (weight == 0) continue;
+        flow->u[n] = un_scale(sum, 1 / weight);
+        for (int c = 0; c < 9; c++) flow->slope[n][c] = (float)(FADE * slope[c] / weight);
+        __atomic_store_n(&flow->known[n], (uint8_t)(a->layer + 1), __ATOMIC_RELAXED);
+    }
+}
+
+static void rest_nodes(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    for (int64_t n = begin; n < end; n++)
+        if (a->flow->known[n] == 0) a->flow->u[n] = un_v3(0, 0, 0);
+}
+
+/* ---- residuals ---- */
+
+static un_vec3 in_tet(const un_flow *flow, int32_t T, un_vec3 x)
+{
+    const un_tets *l = &flow->mesh->lattice;
+    const un_tet_shape *s = un_tets_shape(l, T);
+    un_vec3 d = un_sub(x, l->x[l->tet[T][3]]), sum = flow->u[l->tet[T][3]];
+    double scale = 1 / un_tets_size(l, T);
+    for (int i = 0; i < 3; i++) {
+        const double *g = s->gradient[i];
+        double w = (g[0] * d.x + g[1] * d.y + g[2] * d.z) * scale;
+        sum = un_mad(sum, un_sub(flow->u[l->tet[T][i]], flow->u[l->tet[T][3]]), w);
+    }
+    return sum;
+}
+
+static void fit_rest(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    const un_stuffing *m = a->flow->mesh;
+    for (int64_t T = begin; T < end; T++) {
+        double c[6] = {0}, trace;
+        un_vec3 b = {0};
+        for (int32_t t = m->source_tet[T]; t < m->source_tet[T + 1]; t++)
+            for (int i = 0; i < 4; i++) {
+                int32_t f = m->tet_face[t][i];
+                double area = un_length(m->area[f]);
+                un_vec3 n = un_scale(m->area[f], 1 / area);
+                double r = a->u[f] - un_dot(n, in_tet(a->flow, (int32_t)T, m->center[f]));
+                c[0] += area * n.x * n.x, c[1] += area * n.y * n.y, c[2] += area * n.z * n.z;
+                c[3] += area * n.x * n.y, c[4] += area * n.x * n.z, c[5] += area * n.y * n.z;
+                b = un_mad(b, n, area * r);
+            }
+        a->flow->rest[T] = un_v3(0, 0, 0);
+        trace = c[0] + c[1] + c[2];
+        if (!(trace > 0)) continue;
+        for (int i = 0; i < 3; i++) c[i] += 0.01 * trace;
+        double xx = c[1] * c[2] - c[5] * c[5], xy = c[4] * c[5] - c[3] * c[2];
+        double xz = c[3] * c[5] - c[4] * c[1], yy = c[0] * c[2] - c[4] * c[4];
+        double yz = c[3] * c[4] - c[0] * c[5], zz = c[0] * c[1] - c[3] * c[3];
+        double det = c[0] * xx + c[3] * xy + c[4] * xz;
+        a->flow->rest[T] =
+            un_scale(un_v3(xx * b.x + xy * b.y + xz * b.z, xy * b.x + yy * b.y + yz * b.z,
+                           xz * b.x + yz * b.y + zz * b.z),
+                     1 / det);
+    }
+}
+
+un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_stuffing *mesh, const double *u,
+                      int32_t layers)
+{
+    args a = {.flow = flow, .u = u};
+    int32_t nodes = mesh->lattice.node_count, tets = mesh->lattice.tet_count;
+    flow->mesh = mesh;
+#define NEED(array, which, count)                                                                  \
+    UN_TRY(un_array_need(ctx, (void **)&flow->array, &flow->capacity[which], (size_t)(count) + 1,  \
+                         sizeof *flow->array))
+    NEED(u, 0, nodes);
+    NEED(slope, 1, nodes);
+    NEED(known, 2, nodes);
+    NEED(rest, 3, tets);
+#undef NEED
+    un_parallel_for(ctx, nodes, NODE_GRAIN, fit_nodes, &a);
+    for (a.layer = 1; a.layer <= layers; a.layer++)
+        un_parallel_for(ctx, nodes, NODE_GRAIN, extend_nodes, &a);
+    un_parallel_for(ctx, nodes, 8192, rest_nodes, &a);
+    un_parallel_for(ctx, tets, 1024, fit_rest, &a);
+    return UN_OK;
+}
+
+/* ---- paths ---- */
+
+static un_vec3 sample(const un_flow *flow, const un_tets_place *p)
+{
+    const int32_t *n = flow->mesh->lattice.tet[p->tet];
+    const un_vec3 *u = flow->u;
+    return un_v3(
+        p->w[0] * u[n[0]].x + p->w[1] * u[n[1]].x + p->w[2] * u[n[2]].x + p->w[3] * u[n[3]].x,
+        p->w[0] * u[n[0]].y + p->w[1] * u[n[1]].y + p->w[2] * u[n[2]].y + p->w[3] * u[n[3]].y,
+        p->w[0] * u[n[0]].z + p->w[1] * u[n[1]].z + p->w[2] * u[n[2]].z + p->w[3] * u[n[3]].z);
+}
+
+un_vec3 un_flow_at(const un_flow *flow, un_vec3 x)
+{
+    un_tets_place place;
+    un_tets_locate(&flow->mesh->lattice, x, &place);
+    return sample(flow, &place);
+}
+
+/* Ralston's third-order Runge-Kutta. */
+un_vec3 un_flow_trace(const un_flow *flow, un_vec3 x, double dt)
+{
+    un_vec3 a = un_flow_at(flow, x);
+    un_vec3 b = un_flow_at(flow, un_mad(x, a, 0.5 * dt));
+    un_vec3 c = un_flow_at(flow, un_mad(x, b, 0.75 * dt));
+    return un_mad(un_mad(un_mad(x, a, dt * 2 / 9), b, dt * 3 / 9), c, dt * 4 / 9);
+}
+
+typedef struct carry {
+    const un_flow *flow;
+    double *u;
+    const un_stuffing *mesh;
+    double dt;
+} carry;
+
+static void carry_faces(void *arg, int64_t begin, int64_t end)
+{
+    carry *c = arg;
+    for (int64_t f = begin; f < end; f++) {
+        un_tets_place place;
+        un_vec3 foot = un_flow_trace(c->flow, c->mesh->center[f], -c->dt);
+        un_tets_locate(&c->flow->mesh->lattice, foot, &place);
+        un_vec3 u = un_mad(sample(c->flow, &place), c->flow->rest[place.tet], RETURNED);
+        c->u[f] = un_dot(u, un_normalize(c->mesh->area[f]));
+    }
+}
+
+void un_flow_to_faces(un_context *ctx, double *u, const un_flow *flow, const un_stuffing *mesh,
+                      double dt)
+{
+    carry c = {flow, u, mesh, dt};
+    un_parallel_for(ctx, mesh->face_count, 512, carry_faces, &c);
+}

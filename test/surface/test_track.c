@@ -1,0 +1,126 @@
+/* A carried surface keeps its shape and volume, has the same bits for any number of threads, and
+ * becomes an output mesh that is closed and cut to the walls. */
+#include "check.h"
+#include "surface/fields.h"
+
+typedef struct turning {
+    un_vec3 center;
+    double angle, radius;
+    bool slotted;
+} turning;
+
+static double ball(const void *arg, un_vec3 x)
+{
+    const turning *t = arg;
+    return un_length(un_sub(x, t->center)) - t->radius;
+}
+
+/* About the axis through the box's middle along z. */
+static un_vec3 turn(un_vec3 x, double angle)
+{
+    double c = cos(angle), s = sin(angle), dx = x.x - 0.5, dy = x.y - 0.5;
+    return un_v3(0.5 + c * dx - s * dy, 0.5 + s * dx + c * dy, x.z);
+}
+
+static bool turn_back(const void *arg, un_vec3 x, un_vec3 *foot)
+{
+    *foot = turn(x, -((const turning *)arg)->angle);
+    return true;
+}
+
+static un_vec3 turn_ahead(const void *arg, un_vec3 x)
+{
+    return turn(x, ((const turning *)arg)->angle);
+}
+
+static void volume_is_that_of_the_mesh(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    un_track track;
+    turning t = {.center = {0.51, 0.47, 0.3}, .radius = 0.2};
+    check_ok(ctx, un_track_init(&track, ctx, un_v3(1, 0.9, 0.6), 20));
+    check_ok(ctx, un_track_begin(&track, ball, &t));
+    un_trimesh mesh;
+    check_ok(ctx, un_track_output(&track, &arena, NULL, &mesh));
+    assert_int_equal(check_closed(ctx, &mesh).euler, 2);
+    double volume = un_track_volume(&track, NULL);
+    check_near(volume, un_surface_volume(&mesh), 1e-12);
+    check_near(volume, 4 * UN_PI / 3 * 0.008, 0.05 * volume);
+    check_near(un_track_area(&track, NULL), 4 * UN_PI * 0.04, 0.03);
+    /* distances are better than the mesh */
+    double worst = 0;
+    for (int32_t i = 0; i < 200; i++) {
+        double z = un_random(i, 1) * 2 - 1, a = 6.3 * un_random(i, 2);
+        double r = 0.2 + 0.1 * (un_random(i, 3) - 0.5), s = sqrt(1 - z * z);
+        un_vec3 x = un_mad(t.center, un_v3(s * cos(a), s * sin(a), z), r);
+        worst = fmax(worst, fabs(un_track_distance(&track, x, NULL) - (r - 0.2)));
+    }
+    check_below(worst, 0.02 * track.h);
+    un_trimesh_free(ctx, &mesh);
+    un_track_free(&track);
+    un_arena_free(&arena);
+    check_context_end(ctx);
+}
+
+/* One turn of a ball; the share of volume lost. */
+static double turn_once(un_track_shape *shape, double radius, int32_t cells, int32_t steps,
+                        bool keep)
+{
+    un_context *ctx = check_context();
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    un_track track;
+    turning t = {
+        .center = {0.5, 0.75, 0.5}, .radius = radius, .angle = 2 * UN_PI / steps, .slotted = true};
+    check_ok(ctx, un_track_init(&track, ctx, un_v3(1, 1, 1), cells));
+    check_ok(ctx, un_track_begin(&track, shape, &t));
+    double start = un_track_volume(&track, NULL), volume = start;
+    for (int32_t s = 0; s < steps; s++) {
+        un_track_motion motion = {.arg = &t, .back = turn_back, .ahead = turn_ahead};
+        if (keep)
+            motion.shift = un_clamp((start - volume) / un_track_area(&track, NULL),
+                                    -0.05 * track.h, 0.05 * track.h);
+        check_ok(ctx, un_track_advance(&track, &arena, &motion));
+        un_arena_reset(&arena);
+        volume = un_track_volume(&track, NULL);
+    }
+    un_track_free(&track);
+    un_arena_free(&arena);
+    check_context_end(ctx);
+    return volume / start - 1;
+}
+
+static void balls_turn(void **state)
+{
+    (void)state;
+    check_below(fabs(turn_once(ball, 0.15, 48, 40, false)), 0.03);
+    check_below(fabs(turn_once(ball, 0.15, 48, 40, true)), 0.001);
+}
+
+/* Zalesak's: a ball with a slot that is a third of it wide and reaches up to its middle. */
+static double slotted(const void *arg, un_vec3 x)
+{
+    const turning *t = arg;
+    un_vec3 d = un_sub(x, t->center);
+    double slot = fmax(fabs(d.x) - t->radius / 6, d.y - t->radius / 3);
+    return fmax(un_length(d) - t->radius, -slot);
+}
+
+static void slots_turn(void **state)
+{
+    (void)state;
+    check_below(fabs(turn_once(slotted, 0.2, 48, 40, true)), 0.01);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(volume_is_that_of_the_mesh),
+        cmocka_unit_test(balls_turn),
+        cmocka_unit_test(slots_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
