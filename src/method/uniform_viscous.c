@@ -59,7 +59,9 @@ un_status un_uniform_apply_viscosity(un_uniform *s, double dt, un_projection_rep
     un_arena_reset(&s->core.arena);
     UN_TRY(un_core_viscous_solved(&s->core, &report.solve));
     *iterations = report.solve.iterations;
-    return project_again(s, dt, projection);
+    UN_TRY(project_again(s, dt, projection));
+    un_viscosity_mark_grid(s->thick.solver, s->known);
+    return UN_OK;
 }
 
 un_status un_uniform_stick(un_uniform *s, double dt)

@@ -8,8 +8,10 @@
  * it, taken over the distance of their own centres. */
 #include "transfer/transfer.h"
 
-/* Centres nearer to each other than this share of a cell say nothing about the gradient. */
-#define APART 0.5
+#include "linalg/linalg.h"
+
+/* What is left of a direction's weight in the fit once the others are known, at least. */
+#define APART 0.1
 
 typedef struct centre_args {
     double *const *u, *const *weight;
@@ -69,15 +71,29 @@ static void divide(void *arg, int64_t begin, int64_t end)
             if (weight[f] > 0) a->centre[d][f] /= weight[f];
 }
 
-/* The change of u from its centre to the face, along axis d. */
-static double slope_to_face(const centre_args *a, int64_t f, int d)
+/* The change of u from its centre to the face: along the gradient that fits the means of the faces
+ * next to it best, each taken at its own centre. Directions that they say little about have none.
+ */
+static double change_to_face(const centre_args *a, int64_t f, int dim)
 {
-    const double *u = a->u[a->axis], *weight = a->weight[a->axis], *centre = a->centre[d];
-    int64_t lo = f - a->grid->stride[d], hi = f + a->grid->stride[d];
-    if (!(weight[lo] > 0)) lo = f;
-    if (!(weight[hi] > 0)) hi = f;
-    double apart = (hi != f) + (lo != f) + centre[hi] - centre[lo];
-    return apart > APART ? -centre[f] * (u[hi] - u[lo]) / apart : 0;
+    const double *u = a->u[a->axis], *weight = a->weight[a->axis];
+    double fit[9] = {0}, sum[3] = {0}, change = 0;
+    for (int side = 0; side < 2 * dim; side++) {
+        int axis = side / 2, way = side & 1 ? 1 : -1;
+        int64_t m = f + way * a->grid->stride[axis];
+        double apart[3];
+        if (!(weight[m] > 0)) continue;
+        for (int d = 0; d < dim; d++)
+            apart[d] = a->centre[d][m] - a->centre[d][f] + (d == axis ? way : 0);
+        for (int d = 0; d < dim; d++) {
+            sum[d] += weight[m] * apart[d] * (u[m] - u[f]);
+            for (int e = 0; e < dim; e++) fit[dim * d + e] += weight[m] * apart[d] * apart[e];
+        }
+    }
+    un_small_inverse(fit, dim, APART);
+    for (int d = 0; d < dim; d++)
+        for (int e = 0; e < dim; e++) change -= a->centre[d][f] * fit[dim * d + e] * sum[e];
+    return change;
 }
 
 static void move_rows(void *arg, int64_t begin, int64_t end)
@@ -93,8 +109,7 @@ static void move_rows(void *arg, int64_t begin, int64_t end)
             double sum = a->u[a->axis][f];
             bool inside = !padding && f > first && f < first + g->n[0] - 1;
             bool thick = !a->viscosity || a->viscosity[f] > 0;
-            for (int d = 0; d < g->dim && inside && thick && a->weight[a->axis][f] > 0; d++)
-                sum += slope_to_face(a, f, d);
+            if (inside && thick && a->weight[a->axis][f] > 0) sum += change_to_face(a, f, g->dim);
             a->moved[f] = sum;
         }
     }

@@ -323,6 +323,27 @@ double un_viscosity_grid_bytes(const un_grid *grid, double cells)
            un_block_solver_bytes(cells);
 }
 
+typedef struct mark_args {
+    const un_viscosity *v;
+    uint8_t *const *known;
+} mark_args;
+
+static void mark_rows(void *arg, int64_t begin, int64_t end)
+{
+    mark_args *m = arg;
+    for (int64_t r = begin; r < end; r++)
+        for (int a = 0; a < 3; a++) {
+            int64_t c = m->v->node[r];
+            if (m->v->free[r][4 * a] > 0 && !m->known[a][c]) m->known[a][c] = 2;
+        }
+}
+
+void un_viscosity_mark_grid(const un_viscosity *v, uint8_t *const known[3])
+{
+    mark_args m = {v, known};
+    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), mark_rows, &m);
+}
+
 /* ---- walls as particles see them ---- */
 
 typedef struct stick_args {
