@@ -185,7 +185,7 @@ static void fill_cubes(void *arg, int64_t begin, int64_t end)
             a->out->first[to + 1] = corners * (to + 1);
             a->out->type[to] = g->dim == 2 ? UN_CELL_QUAD : UN_CELL_VOXEL;
             a->out->level[to] = 0;
-            a->out->pressure[to] = a->in->p[c];
+            a->out->pressure[to] = a->in->p[c] + (a->in->more ? a->in->more[c] : 0);
             double v[3] = {0};
             for (int b = 0; b < g->dim; b++) v[b] = 0.5 * (u[b][c] + u[b][c + g->stride[b]]);
             a->out->velocity[to] = un_v3(v[0], v[1], v[2]);

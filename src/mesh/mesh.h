@@ -332,8 +332,8 @@ un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
  * may change without a move (tet_walls_free.c). */
 int32_t un_tet_walls_free_body(const un_tet_walls *tw, int32_t t);
 void un_tet_walls_find_velocities(un_tet_walls *tw);
-/* Finds the open shares of tets that such bodies cut again, from distances half as far apart: linear
- * between nodes a round body is too small, and floats too low. */
+/* Finds the open shares of tets that such bodies cut again, from distances half as far apart:
+ * linear between nodes a round body is too small, and floats too low. */
 void un_tet_walls_weigh(un_tet_walls *tw);
 
 /* ---- both sides of thin walls (tets_parts.c) ---- */
@@ -377,10 +377,11 @@ un_status un_octree_follow(un_octree *tree, un_arena *arena, const un_shape *sha
 
 typedef struct un_grid_cells {
     const un_grid *grid;
-    const float *phi;  /* at cells: negative in the liquid */
-    const float *open; /* at cells: open share of the volume */
-    const double *p;   /* at cells, Pa */
-    double *const *u;  /* at faces, by axis */
+    const float *phi;   /* at cells: negative in the liquid */
+    const float *open;  /* at cells: open share of the volume */
+    const double *p;    /* at cells, Pa */
+    double *const *u;   /* at faces, by axis */
+    const double *more; /* at cells, Pa: the rest of the pressure; NULL: none */
 } un_grid_cells;
 un_status un_cells_from_grid(un_context *ctx, un_cells *cells, const un_grid_cells *in);
 

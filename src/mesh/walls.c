@@ -355,7 +355,7 @@ static bool needs_body(const un_scene *scene)
 {
     for (int32_t b = 0; b < scene->def.solid_count; b++)
         if (scene->def.solids[b].moves || scene->def.solids[b].friction > 0) return true;
-    return false;
+    return scene->def.solid_count > 0 && un_scene_viscous(&scene->def);
 }
 
 static bool any_moves(const un_scene *scene)

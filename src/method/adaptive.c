@@ -96,23 +96,6 @@ un_viscous_step un_adaptive_viscous_step(const un_adaptive *a, bool keeps_volume
                              .pic = strcmp(def->solver.coupling, "pic") == 0};
 }
 
-un_status un_adaptive_viscous_solved(un_adaptive *a, const un_viscous_report *report)
-{
-    const un_core *c = &a->core;
-    if (!report->solve.finite)
-        return un_fail(c->ctx, UN_ERROR_NUMERIC,
-                       "the viscous system of step %d (t = %.6g s) holds a value that is not "
-                       "finite; lower solver.cfl or look for extreme velocities in the scene",
-                       c->step_count + 1, c->time);
-    if (!report->solve.converged)
-        un_log(c->ctx, UN_LOG_WARNING,
-               "step %d: the viscous solve stopped after %d iterations at a residual of %.2g "
-               "(wanted %.2g)",
-               c->step_count + 1, report->solve.iterations, report->solve.residual,
-               c->def->solver.tolerance);
-    return UN_OK;
-}
-
 /* ---- 10: velocities beyond the liquid and at walls ---- */
 
 void un_adaptive_find_rate(un_adaptive *a)

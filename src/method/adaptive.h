@@ -114,8 +114,6 @@ un_status un_adaptive_sizes(un_adaptive *a, double dt); /* 6 */
 un_status un_adaptive_measure(un_adaptive *a, un_step *report);
 /* What the viscous solves of both methods have in common. */
 un_viscous_step un_adaptive_viscous_step(const un_adaptive *a, bool keeps_volume, double dt);
-/* What comes of such a solve: as un_step_solved. */
-un_status un_adaptive_viscous_solved(un_adaptive *a, const un_viscous_report *report);
 
 /* How many of node.p there are. */
 static inline int un_adaptive_pressures(const un_adaptive *a)

@@ -87,6 +87,21 @@ un_status un_core_measure(un_core *c, un_step *report, const un_particles *parti
     return un_step_sum(c->ctx, report, particles, c->def);
 }
 
+un_status un_core_viscous_solved(const un_core *c, const un_block_report *solve)
+{
+    if (!solve->finite)
+        return un_fail(c->ctx, UN_ERROR_NUMERIC,
+                       "the viscous system of step %d (t = %.6g s) holds a value that is not "
+                       "finite; lower solver.cfl or look for extreme velocities in the scene",
+                       c->step_count + 1, c->time);
+    if (!solve->converged)
+        un_log(c->ctx, UN_LOG_WARNING,
+               "step %d: the viscous solve stopped after %d iterations at a residual of %.2g "
+               "(wanted %.2g)",
+               c->step_count + 1, solve->iterations, solve->residual, c->def->solver.tolerance);
+    return UN_OK;
+}
+
 void un_core_report(un_core *c, un_step *report, const un_solve_report *solve,
                     double max_divergence, double start)
 {

@@ -7,6 +7,7 @@
 #include "sources/sources.h"
 #include "tension/tension.h"
 #include "transfer/transfer.h"
+#include "viscosity/viscosity.h"
 
 typedef struct un_core {
     un_context *ctx;
@@ -60,6 +61,8 @@ un_flip un_core_flip(const un_core *core, double h, double dt);
 /* What every method with particles reports: time, volumes, sums over the particles. */
 un_status un_core_measure(un_core *core, un_step *report, const un_particles *particles,
                           int64_t ballistic);
+/* Judges a viscous solve as un_step_solved does a pressure solve. */
+un_status un_core_viscous_solved(const un_core *core, const un_block_report *solve);
 /* The end of a step: what came of the projection, the time that it all took. */
 void un_core_report(un_core *core, un_step *report, const un_solve_report *solve,
                     double max_divergence, double start);

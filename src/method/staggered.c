@@ -168,7 +168,7 @@ static un_status apply_viscosity(un_staggered *s, double dt, int32_t *iterations
                                    a->node.d, implicit, &report));
     un_arena_reset(&a->core.arena);
     *iterations = report.solve.iterations;
-    return un_adaptive_viscous_solved(a, &report);
+    return un_core_viscous_solved(&a->core, &report.solve);
 }
 
 /* ---- velocities beyond the liquid ---- */

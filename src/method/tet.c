@@ -162,7 +162,7 @@ static un_status apply_viscosity(un_tet *s, double dt, un_tet_projection_report 
                                               a->tet.d, a->tet.known, a->node.u, &report);
     un_arena_reset(&a->core.arena);
     UN_TRY(status);
-    UN_TRY(un_adaptive_viscous_solved(a, &report));
+    UN_TRY(un_core_viscous_solved(&a->core, &report.solve));
     *viscous_iterations = report.solve.iterations;
     /* The second pressure is small beside the first; outputs and the next guess have their sum. */
     int32_t nodes = a->mesh.tets.node_count, iterations = projection->solve.iterations;

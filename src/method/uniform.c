@@ -19,8 +19,10 @@
  *    particles, which would then be on the wrong side;
  *  - particles away from the liquid fly by themselves; sheets and threads thinner than a cell are
  *    held together (particles/sheets.c);
- *  - surface tension is a pressure at the surface (tension/grid.c), and bodies that the liquid moves
- *    are solved for with the pressure (pressure/coupling.c). */
+ *  - surface tension is a pressure at the surface (tension/grid.c), and bodies that the liquid
+ * moves are solved for with the pressure (pressure/coupling.c);
+ *  - viscosity is solved for on faces [Batty & Bridson 2008] (viscosity/grid.c), with the pressure
+ *    before and after it. */
 #include "method/uniform.h"
 
 #include "advect/advect.h"
@@ -37,11 +39,12 @@ enum {
     STAGE_SORT,
     STAGE_LEVEL_SET,
     STAGE_MEASURE,
-    STAGE_SHEETS
+    STAGE_SHEETS,
+    STAGE_VISCOSITY
 };
 static const char *const stages[] = {
-    "walls", "correct",   "to_grid", "pressure", "extrapolate", "to_particles", "advect", "sources",
-    "sort",  "level_set", "measure", "sheets",   NULL};
+    "walls",   "correct", "to_grid",   "pressure", "extrapolate", "to_particles", "advect",
+    "sources", "sort",    "level_set", "measure",  "sheets",      "viscosity",    NULL};
 
 static un_status step(void *state, double dt, un_step *report)
 {
@@ -66,6 +69,11 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_uniform_to_grid(s, dt)); /* 3 velocities, gravity */
     un_stage_end(report, STAGE_TO_GRID, &clock);
     UN_TRY(un_uniform_project(s, dt, &projection)); /* 4 pressure */
+    un_stage_end(report, STAGE_PRESSURE, &clock);
+    if (s->thick.any) /* and 4 again */
+        UN_TRY(un_uniform_apply_viscosity(s, dt, &projection, &report->viscous_iterations));
+    s->inflow.count = 0;
+    un_stage_end(report, STAGE_VISCOSITY, &clock);
     UN_TRY(un_core_touch_bodies(&s->core, dt));
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_uniform_extend(s, dt)); /* 5 beyond the surface */
@@ -133,6 +141,9 @@ static void destroy(void *state)
         un_free(ctx, s->known[a]);
     }
     un_inflow_free(ctx, &s->inflow);
+    un_viscosity_destroy(s->thick.solver);
+    un_mixture_free(ctx, &s->thick.mix);
+    un_free(ctx, s->thick.p);
     un_core_free(&s->core);
     un_free(ctx, s);
 }
@@ -153,7 +164,10 @@ static un_status allocate(un_uniform *s)
         s->known[a] = un_alloc_zero(ctx, n, 1);
         if (!s->u[a] || !s->u_old[a] || !s->known[a]) return UN_ERROR_MEMORY;
     }
-    return UN_OK;
+    if (!s->thick.any) return UN_OK;
+    s->thick.p = un_alloc_zero(ctx, n, sizeof *s->thick.p);
+    s->pressure->more = s->thick.p;
+    return s->thick.p ? un_viscosity_create(ctx, &s->thick.solver) : UN_ERROR_MEMORY;
 }
 
 static un_status fill(un_uniform *s)
@@ -166,6 +180,8 @@ static un_status fill(un_uniform *s)
                            .walls = s->core.walls,
                            .velocity = s->core.def->liquid.velocity};
         UN_TRY(un_particles_seed(s->core.ctx, &s->particles, &def, &s->core.sources.ledger.start));
+        UN_TRY(un_particles_give_matter(&s->core.sources, &s->particles, 0,
+                                        &s->core.def->fluid.matter));
     }
     UN_TRY(un_uniform_sort(s));
     UN_TRY(un_uniform_level_set(s));
@@ -181,6 +197,10 @@ un_status un_uniform_begin(un_context *ctx, const un_scene *scene, un_uniform **
     if (!s) return UN_ERROR_MEMORY;
     un_status status = un_core_init(&s->core, ctx, scene, true);
     s->particles.flat = s->core.grid.dim == 2;
+    s->particles.mixed = un_scene_mixed(&scene->def);
+    s->thick.any = un_scene_viscous(&scene->def);
+    s->thick.mix.density_all = scene->def.fluid.density;
+    s->thick.mix.viscosity_all = scene->def.fluid.viscosity;
     if (status == UN_OK) status = allocate(s);
     if (status != UN_OK) {
         destroy(s);
@@ -208,19 +228,24 @@ static void first(const void *state, un_step *report)
     *report = ((const un_uniform *)state)->core.last;
 }
 
-const un_method un_method_uniform = {
-    .traits = {.name = "uniform", .particles = true, .tension = true, .bodies = true, .flat = true},
-    .stages = stages,
-    .create = create,
-    .destroy = destroy,
-    .first = first,
-    .step_limit = step_limit,
-    .step = step,
-    .particles = particles,
-    .bodies = bodies,
-    .surface = un_uniform_surface,
-    .cells = un_uniform_cells,
-    .probe = un_uniform_probe,
-    .estimate = un_uniform_estimate,
-    .save = un_uniform_save,
-    .load = un_uniform_load};
+const un_method un_method_uniform = {.traits = {.name = "uniform",
+                                                .particles = true,
+                                                .viscous = true,
+                                                .mixed = true,
+                                                .tension = true,
+                                                .bodies = true,
+                                                .flat = true},
+                                     .stages = stages,
+                                     .create = create,
+                                     .destroy = destroy,
+                                     .first = first,
+                                     .step_limit = step_limit,
+                                     .step = step,
+                                     .particles = particles,
+                                     .bodies = bodies,
+                                     .surface = un_uniform_surface,
+                                     .cells = un_uniform_cells,
+                                     .probe = un_uniform_probe,
+                                     .estimate = un_uniform_estimate,
+                                     .save = un_uniform_save,
+                                     .load = un_uniform_load};

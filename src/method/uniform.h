@@ -7,6 +7,17 @@
 #include "pressure/pressure.h"
 #include "surface/surface.h"
 #include "tension/tension.h"
+#include "viscosity/viscosity.h"
+
+#define UN_UNIFORM_ITERATIONS 2000
+
+/* Viscosity: its solver, the mixture, and the pressure that keeps the volume under it. */
+typedef struct un_thick_grid {
+    bool any;
+    un_viscosity *solver;
+    un_mixture mix; /* at cells */
+    double *p;      /* at cells, Pa; NULL unless any is viscous */
+} un_thick_grid;
 
 typedef struct un_uniform {
     un_core core;
@@ -18,6 +29,7 @@ typedef struct un_uniform {
     uint8_t *known[3];                /* at faces: 1 projected, more: extrapolated */
     un_pressure *pressure;
     un_inflow inflow; /* emitted inside the liquid in the last step */
+    un_thick_grid thick;
     double max_speed; /* of the liquid, along an axis */
 } un_uniform;
 
@@ -35,11 +47,25 @@ un_status un_uniform_sort(un_uniform *s);
 un_status un_uniform_level_set(un_uniform *s);
 un_status un_uniform_to_grid(un_uniform *s, double dt);
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
+/* before: the pressure that was found earlier in this step; NULL: none. */
+un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *before,
+                                    un_projection_report *report);
 un_status un_uniform_extend(un_uniform *s, double dt);
 /* Bodies that the liquid moves go to the end of the step, and the walls with them. */
 un_status un_uniform_move_free(un_uniform *s, double dt);
 void un_uniform_to_particles(un_uniform *s, double dt);
 un_status un_uniform_even_sheets(un_uniform *s, double dt);
+
+/* ---- viscosity (uniform_viscous.c) ---- */
+
+/* Density and viscosity at cells; velocities at faces rather than at the particles around them.
+ * weight: of un_transfer_to_faces. */
+un_status un_uniform_thicken(un_uniform *s, double *const weight[3]);
+/* The viscous solve, and the pressure once more. */
+un_status un_uniform_apply_viscosity(un_uniform *s, double dt, un_projection_report *projection,
+                                     int32_t *iterations);
+/* Velocities in walls that viscous liquid sticks to. */
+un_status un_uniform_stick(un_uniform *s, double dt);
 
 /* ---- sources (uniform_sources.c) ---- */
 

@@ -3,6 +3,7 @@
 
 #include "pressure/pressure.h"
 #include "surface/surface.h"
+#include "viscosity/viscosity.h"
 
 /* Liquid is counted on a grid no finer than this; its volume then tells the number of particles. */
 #define COUNT_CELLS 96
@@ -12,6 +13,9 @@
 
 /* Of a particle, without the spare arrays for sorting. */
 #define COPY_BYTES 54
+
+/* Of a particle that has density and viscosity of its own, and a copy of both. */
+#define MIXED_BYTES 24
 
 /* Whatever the size: sorting's counts, files' buffers; and the least arena of a step. */
 #define FIXED_BYTES 0.5e6
@@ -99,5 +103,8 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     estimate->bytes = FIXED_BYTES + grid_bytes + particles * (double)un_particles_bytes_each() +
                       un_pressure_bytes(&grid, particles / (1 << grid.dim)) +
                       fmax(step_bytes, surface_bytes);
+    if (un_scene_viscous(def))
+        estimate->bytes += un_viscosity_grid_bytes(&grid, particles / (1 << grid.dim));
+    if (un_scene_mixed(def)) estimate->bytes += particles * MIXED_BYTES + cells * 2 * 4;
     return UN_OK;
 }

@@ -30,7 +30,8 @@ un_status un_uniform_surface(void *state, un_trimesh *mesh)
 un_status un_uniform_cells(const void *state, un_cells *out)
 {
     const un_uniform *s = state;
-    un_grid_cells in = {&s->core.grid, s->phi, s->core.walls->volume, s->pressure->p, s->u};
+    un_grid_cells in = {&s->core.grid,  s->phi, s->core.walls->volume,
+                        s->pressure->p, s->u,   s->thick.p};
     return un_cells_from_grid(s->core.ctx, out, &in);
 }
 

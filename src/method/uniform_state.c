@@ -1,8 +1,9 @@
 /* Method `uniform` to a checkpoint and back.
  *
- * Saved: the particles, the pressure (the next guess), what was emitted inside the liquid and waits
- * for the next projection, the ledger, the fastest speed. Found again: bins, level set, volume.
- * Velocities of the grid are not needed: the next step makes them anew from the particles. */
+ * Saved: the particles, the pressure (the next guess), that of viscous liquid, what was emitted
+ * inside the liquid and waits for the next projection, the ledger, the fastest speed. Found again:
+ * bins, level set, volume. Velocities of the grid are not needed: the next step makes them anew
+ * from the particles. */
 #include "method/uniform.h"
 
 static uint64_t found_hash(const un_uniform *s)
@@ -17,6 +18,8 @@ un_status un_uniform_save(const void *state, un_state *out)
     UN_TRY(un_save_particles(out, &s->particles, NULL));
     UN_TRY(un_core_save(&s->core, out));
     UN_TRY(un_state_add(out, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
+    if (s->thick.any)
+        UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     UN_TRY(un_state_add(out, "emitted.cell", s->inflow.cell, s->inflow.count, 4));
     UN_TRY(un_state_add(out, "emitted.volume", s->inflow.volume, s->inflow.count, 8));
     UN_TRY(un_state_add_number(out, "max_speed", s->max_speed));
@@ -43,6 +46,8 @@ static un_status load(un_uniform *s, const un_state *in)
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
     UN_TRY(un_load_particles(&s->core, in, &s->particles));
     UN_TRY(un_state_take(in, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
+    if (s->thick.any)
+        UN_TRY(un_state_take(in, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     un_pressure_forget(s->pressure);
     UN_TRY(load_emitted(s, in));
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */

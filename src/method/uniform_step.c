@@ -1,8 +1,6 @@
 /* The parts of the step of method `uniform` that are more than one call. */
 #include "method/uniform.h"
 
-#define ITERATION_LIMIT 2000
-
 un_status un_uniform_sort(un_uniform *s)
 {
     UN_TRY(un_bins_sort(s->bins, &s->core.arena, &s->particles));
@@ -35,6 +33,7 @@ un_status un_uniform_to_grid(un_uniform *s, double dt)
 {
     double *const *weight = s->u_old; /* until it keeps the velocities before gravity */
     un_transfer_to_faces(s->core.ctx, s->u, weight, &s->core.grid, s->bins, &s->particles);
+    UN_TRY(un_uniform_thicken(s, weight));
     un_transfer_mark_reached(s->core.ctx, s->known, weight, &s->core.grid);
     UN_TRY(un_transfer_extrapolate(s->core.ctx, &s->core.arena, s->u, NULL, s->known, &s->core.grid,
                                    1));
@@ -63,10 +62,11 @@ static un_status find_tension(un_uniform *s, double dt, double **pressure)
     return un_tension_on_grid(s->core.ctx, &s->core.arena, &in);
 }
 
-un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report)
+un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *before,
+                                    un_projection_report *report)
 {
-    double *surface;
-    UN_TRY(find_tension(s, dt, &surface));
+    double *surface = NULL;
+    if (!before) UN_TRY(find_tension(s, dt, &surface)); /* once in a step */
     un_projection in = {.u = s->u,
                         .known = s->known,
                         .phi = s->phi,
@@ -76,8 +76,10 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .kick = un_core_kick(&s->core, dt),
                         .let_go = un_core_let_go(&s->core, dt),
                         .density = s->core.def->fluid.density,
+                        .densities = s->thick.mix.density,
+                        .before = before,
                         .tolerance = s->core.def->solver.tolerance,
-                        .iteration_limit = ITERATION_LIMIT,
+                        .iteration_limit = UN_UNIFORM_ITERATIONS,
                         .expansion = un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
                         .pace = s->core.pace,
                         .colour = s->colour,
@@ -85,10 +87,15 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
                         .bodies = un_core_free_bodies(&s->core)};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
     un_pressure_calm_grid(s->core.ctx, s->u, s->known, s->core.walls);
-    s->inflow.count = 0;
-    un_arena_reset(&s->core.arena);
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
                           s->core.def->solver.tolerance);
+}
+
+un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report)
+{
+    UN_TRY(un_uniform_apply_pressure(s, dt, NULL, report));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
 }
 
 /* Beyond the liquid as far as a particle may go in a step. */
@@ -100,8 +107,10 @@ un_status un_uniform_extend(un_uniform *s, double dt)
     un_arena_reset(&s->core.arena);
     un_pressure_constrain(s->core.ctx, s->u, s->known, &s->core.grid, s->core.walls);
     un_pressure_constrain(s->core.ctx, s->u_old, s->known, &s->core.grid, s->core.walls);
-    un_pressure_friction(s->core.ctx, s->u, &s->core.grid, s->core.walls, dt);
-    return UN_OK;
+    if (!s->thick.any || s->particles.mixed)
+        un_pressure_friction(s->core.ctx, s->u, &s->core.grid, s->core.walls,
+                             s->thick.mix.viscosity, dt);
+    return s->thick.any ? un_uniform_stick(s, dt) : UN_OK;
 }
 
 un_status un_uniform_move_free(un_uniform *s, double dt)
@@ -114,6 +123,7 @@ un_status un_uniform_move_free(un_uniform *s, double dt)
 void un_uniform_to_particles(un_uniform *s, double dt)
 {
     un_flip flip = un_core_flip(&s->core, s->core.grid.h, un_core_kick(&s->core, dt));
+    flip.pic_thick = strcmp(s->core.def->solver.coupling, "pic") == 0;
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
 }
 

@@ -6,6 +6,7 @@ typedef struct constrain_args {
     uint8_t *const *known;
     const un_grid *grid;
     const un_walls *walls;
+    const float *viscosity;
     double dt;
 } constrain_args;
 
@@ -112,6 +113,7 @@ static void friction_rows(void *arg, int64_t begin, int64_t end)
             for (int axis = 0; axis < g->dim; axis++) {
                 int32_t b = face_body(walls, axis, i, j, k);
                 if (b < 0 || walls->bodies->body[b].friction <= 0) continue;
+                if (a->viscosity && a->viscosity[f] > 0) continue;
                 un_vec3 x = face_center(g, axis, i, j, k);
                 if (un_walls_distance(walls, x) > 0.5 * g->h) continue;
                 double left = un_body_slip_left(&walls->bodies->body[b], a->dt);
@@ -123,9 +125,9 @@ static void friction_rows(void *arg, int64_t begin, int64_t end)
 }
 
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
-                          const un_walls *walls, double dt)
+                          const un_walls *walls, const float *viscosity, double dt)
 {
     if (!walls->bodies->friction) return;
-    constrain_args a = {.u = u, .grid = grid, .walls = walls, .dt = dt};
+    constrain_args a = {.u = u, .grid = grid, .walls = walls, .viscosity = viscosity, .dt = dt};
     un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, friction_rows, &a);
 }

@@ -49,7 +49,8 @@ typedef struct un_pressure {
     un_coupling coupling;
     /* on the grid only: */
     const un_grid *grid;
-    double *p; /* at cells, Pa; the guess for the next step, zero outside the liquid */
+    double *p;          /* at cells, Pa; the guess for the next step, zero outside the liquid */
+    const double *more; /* at cells, Pa: the rest of the pressure, for probes; NULL: none */
     size_t capacity[10];
 } un_pressure;
 /* Where liquid has let go of a wall, a pressure is -0.0: the next step begins with that. */
@@ -75,6 +76,8 @@ typedef struct un_projection {
     const double *surface;
     double dt, kick; /* s: the step, in which liquid moves; the time that pressure acts */
     double density, tolerance;
+    const float *densities; /* at cells, kg/m3; NULL: `density` everywhere */
+    const double *before;   /* at cells, Pa: as in un_tet_projection; NULL: nothing */
     int32_t iteration_limit;
     double let_go;       /* m/s: pressure that pulls liquid onto a wall by more than this lets it
                           * go; 0: never */
@@ -111,9 +114,9 @@ void un_pressure_forget(un_pressure *pressure);
 void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const known[3],
                            const un_grid *grid, const un_walls *walls);
 /* Slows liquid that slides along rough solids: the slip falls by the solid's friction every 1/100
- * s. */
+ * s. Viscous liquid has rules of its own: viscosity is at cells, NULL where there is none. */
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,
-                          const un_walls *walls, double dt);
+                          const un_walls *walls, const float *viscosity, double dt);
 
 /* After the projections of a step, takes velocities of slivers out of the liquid's (slivers.c).
  * known: as the projection left it; becomes 0 for slivers at solids that stand still, to be

@@ -1,6 +1,11 @@
 /* The pressure of the last projection at a point. */
 #include "pressure/pressure.h"
 
+static double pressure_of(const un_pressure *pr, int64_t c)
+{
+    return pr->more ? pr->p[c] + pr->more[c] : pr->p[c];
+}
+
 double un_pressure_at(const un_pressure *pr, un_vec3 x)
 {
     const un_grid *g = pr->grid;
@@ -8,18 +13,18 @@ double un_pressure_at(const un_pressure *pr, un_vec3 x)
     un_vec3 inner = un_v3(half, half, g->half[2] * g->h);
     int64_t c = un_grid_cell_at(g, un_min3(un_max3(x, inner), un_sub(g->size, inner)));
     const int32_t *index = pr->index;
-    const double *p = pr->p;
     if (index[c] < 0) return 0;
-    double at[3] = {x.x, x.y, x.z}, value = p[c];
+    double at[3] = {x.x, x.y, x.z}, value = pressure_of(pr, c);
     double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
     for (int a = 0; a < g->dim; a++) {
         int64_t d = g->stride[a];
         int64_t i = c / d % g->n[a];
         double offset = (at[a] - origin[a]) / g->h - ((double)i + 0.5);
         bool low = index[c - d] >= 0, high = index[c + d] >= 0;
-        double slope = low && high ? 0.5 * (p[c + d] - p[c - d])
-                       : high      ? p[c + d] - p[c]
-                       : low       ? p[c] - p[c - d]
+        double here = pressure_of(pr, c);
+        double slope = low && high ? 0.5 * (pressure_of(pr, c + d) - pressure_of(pr, c - d))
+                       : high      ? pressure_of(pr, c + d) - here
+                       : low       ? here - pressure_of(pr, c - d)
                                    : 0;
         value += offset * slope;
     }

@@ -19,6 +19,9 @@
  *
  * which leaves the matrix as it is and no 1 / theta on the right-hand side.
  *
+ * Where density differs from place to place, rho is that of the whole scene, and what faces take of
+ * the gradient is rho over the density there (lightness).
+ *
  * Walls push and do not pull (release.c): a cell that has let go of a wall has p = 0, and the
  * closed face between them moves as the face opposite does, but not into the wall. */
 #include "pressure/coupling.h"
@@ -56,6 +59,17 @@ static inline double open_area(const un_walls *walls, int axis, int64_t f)
 static inline double ghost_theta(double phi_liquid, double phi_air)
 {
     return fmax(phi_liquid / (phi_liquid - phi_air), THETA_MIN);
+}
+
+/* Of the face between cell f and the one below it, from those in the liquid. */
+static inline double lightness(const un_pressure *pr, const un_projection *in, int64_t f,
+                               int64_t stride)
+{
+    const float *rho = in->densities;
+    if (!rho) return 1;
+    bool above = pr->index[f] >= 0, below = pr->index[f - stride] >= 0;
+    if (above && below) return 2 * in->density / ((double)rho[f] + (double)rho[f - stride]);
+    return in->density / (double)(above ? rho[f] : rho[f - stride]);
 }
 
 /* Interior cells only: the padding lies beyond walls or open sides. */
@@ -198,6 +212,7 @@ UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, 
                 int64_t m = c + (side < 0 ? -g->stride[axis] : g->stride[axis]);
                 double area = open_area(in->walls, axis, side < 0 ? c : m);
                 if (area == 0) continue;
+                if (in->densities) area *= lightness(pr, in, side < 0 ? c : m, g->stride[axis]);
                 if (in->surface) push += area * (in->surface[m] - in->surface[c]);
                 if (pr->index[m] >= 0) {
                     diagonal += area;
@@ -319,6 +334,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
                     step = -pr->x[below] / ghost_theta(in->phi[f - stride], fmaxf(in->phi[f], 0));
                 if (in->surface)
                     step += (in->surface[f] - in->surface[f - stride]) * in->kick / in->density;
+                if (in->densities) step *= lightness(pr, in, f, stride);
                 in->u[axis][f] -= step / g->h;
                 in->known[axis][f] = 1;
             }
@@ -340,6 +356,7 @@ static bool limit_cell(const void *arg, int32_t row, double *least, double *slac
         speed = fmax(speed, 0.5 * fabs(in->u[a][c] + in->u[a][high]));
     }
     *least = in->surface ? -in->surface[c] * in->kick / in->density : 0;
+    if (in->before) *least -= in->before[c] * in->kick / in->density;
     *slack = un_release_slack(in->let_go, speed, g->h);
     return open < 1 - WALL_SHARE;
 }
@@ -481,7 +498,8 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     un_sites sites = {
         .kind = UN_SITES_GRID, .size = {g->n[0], g->n[1], g->n[2]}, .site = pr->place};
     assemble_args s = {.pr = pr, .in = in};
-    un_release release = {&s, limit_cell, in->surface ? INFINITY : 0, pr->p, in->let_go > 0};
+    un_release release = {&s, limit_cell, in->surface || in->before ? INFINITY : 0,
+                          in->before ? in->before : pr->p, in->let_go > 0};
     UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
                              &report->solve));
     if (in->bodies && report->solve.finite) {

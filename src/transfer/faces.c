@@ -15,7 +15,9 @@ UN_KERNEL void scatter_in(const faces_args *a, int64_t begin, int64_t end, int d
     int64_t sy = g->stride[1], sz = g->stride[2];
     for (int64_t q = begin; q < end; q++) {
         un_face_stencil t = un_faces_stencil_in(g, un_particle_position(p, q), dim);
-        double volume = p->volume[q], fall = p->fall[q] * (-1.0 / UN_FALL_FREE);
+        double volume = p->volume[q]; /* or mass, where density varies */
+        if (p->density) volume *= (double)p->density[q];
+        double fall = p->fall[q] * (-1.0 / UN_FALL_FREE);
         double lead[3] = {p->lead.x, p->lead.y, p->lead.z};
         for (int axis = 0; axis < dim; axis++) {
             double fx = t.f[0][axis != 0], fy = t.f[1][axis != 1];
@@ -149,8 +151,23 @@ typedef struct particles_args {
     const un_grid *grid;
     const un_flip *flip;
     double pic, pic_quiet; /* shares in this step */
+    bool viscous;
     un_vec3 fall_unit;
 } particles_args;
+
+/* The share of PIC for particle q, which would be `pic` in water. */
+static double viscous_pic(const particles_args *a, int64_t q, double pic, double stir)
+{
+    const un_flip *flip = a->flip;
+    const un_particles *p = a->particles;
+    double nu = p->viscosity ? (double)p->viscosity[q] / (double)p->density[q] : flip->thickness;
+    double h = a->grid->h;
+    if (!(nu > 0)) return pic;
+    if (flip->pic_thick) return 1;
+    double noise = un_noise_share(nu, h, flip->quiet_speed);
+    double rate = flip->pic + noise * (flip->pic_quiet - flip->pic) / (1 + stir * stir);
+    return 1 - exp(-(rate + UN_VISCOUS_PIC * nu / (h * h)) * flip->dt);
+}
 
 UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, int dim)
 {
@@ -172,6 +189,7 @@ UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, in
         un_vec3 v = un_add(was, un_sub(now, before));
         double stir = un_dot(now, now) * inverse_quiet;
         double pic = a->pic + (a->pic_quiet - a->pic) / (1 + stir * stir);
+        if (a->viscous) pic = viscous_pic(a, q, pic, stir);
         un_vec3 slip = un_sub(v, now);
         v = un_mad(v, slip, -un_flip_share(pic, slip, flip->dt, a->grid->h));
         p->v[0][q] = v.x;
@@ -195,6 +213,7 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
                         .u_old = u_old,
                         .grid = grid,
                         .flip = flip,
+                        .viscous = particles->viscosity || flip->thickness > 0,
                         .pic = 1 - exp(-flip->pic * flip->dt),
                         .pic_quiet = 1 - exp(-flip->pic_quiet * flip->dt),
                         .fall_unit = un_particle_fall_unit(flip->gravity, flip->dt)};

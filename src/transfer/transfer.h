@@ -37,7 +37,8 @@ typedef struct un_flip {
     un_vec3 gravity;
     double pic, pic_quiet; /* rates, 1/s */
     double quiet_speed;    /* m/s: at rest well below, in motion well above */
-    double thickness;      /* on tets: kinematic viscosity, m2/s, unless particles have their own */
+    double thickness;      /* kinematic viscosity, m2/s, unless particles have their own */
+    bool pic_thick;        /* on the grid: viscous liquid takes the grid's velocity itself */
 } un_flip;
 /* The share of PIC, so that a particle does not pass more than a cell of the liquid around it in a
  * step: streams that meet within a cell would fly on through each other, and every impact would add
@@ -167,6 +168,19 @@ void un_mixture_free(un_context *ctx, un_mixture *mix); /* the arrays */
 un_status un_transfer_move_to_nodes(un_context *ctx, un_arena *arena, un_vec3 *u_node,
                                     const un_mixture *mix, const un_tets *mesh,
                                     const un_tet_bins *bins, const un_particles *particles);
+
+/* ---- the same on the staggered grid (face_centres.c) ---- */
+
+/* At cells; mix->lightness stays NULL. Empties the arena. */
+un_status un_transfer_mix_cells(un_context *ctx, un_arena *arena, un_mixture *mix,
+                                const un_grid *grid, const un_bins *bins,
+                                const un_particles *particles);
+/* After un_transfer_to_faces, where viscosity (at cells; NULL: everywhere) is above 0. Empties the
+ * arena. */
+un_status un_transfer_move_to_faces(un_context *ctx, un_arena *arena, double *const u[3],
+                                    double *const weight[3], const float *viscosity,
+                                    const un_grid *grid, const un_bins *bins,
+                                    const un_particles *particles);
 
 /* ---- calming quiet liquid (calm.c) ---- */
 

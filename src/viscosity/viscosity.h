@@ -122,6 +122,40 @@ void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *viscosity,
 /* Bytes for this many nodes in the liquid. */
 double un_viscosity_bytes(double nodes);
 
+/* One step of Chebyshev's iteration for the pressure that keeps volume: weights of the last change
+ * and of the divergence. rho: kept from step to step, 0 at first. */
+void un_viscous_chebyshev(double *rho, double *last, double *divergence);
+
+/* ---- full stress on the faces of a staggered grid [Batty & Bridson 2008] (grid.c) ---- */
+
+typedef struct un_viscous_grid {
+    double *const *u;      /* at faces, m/s; changed in place where the liquid is viscous */
+    uint8_t *const *known; /* 1: the face belongs to the liquid and has its mass; others follow */
+    double *const *guess;  /* at faces; NULL: u */
+    const float *phi;      /* at cells; liquid where negative */
+    const un_walls *walls; /* bodies at the end of the step */
+    const float *viscosity, *density;  /* at cells, Pa s and kg/m3; NULL: uniform */
+    double viscosity_all, density_all; /* used where those are NULL */
+    double time, dt, tolerance;        /* time: which emitters are active */
+    int32_t iteration_limit;
+    bool keeps_volume; /* by a pressure of its own: */
+    double *p;         /* at cells, Pa: the guess, then the result; NULL: starts from zero */
+    bool laplacian;    /* as in un_viscous_def */
+} un_viscous_grid;
+/* (M + dt K) u_new = M u. */
+un_status un_viscosity_solve_grid(un_viscosity *viscosity, un_arena *arena,
+                                  const un_viscous_grid *def, un_viscous_report *report);
+/* After the projection that follows: faces around the liquid whose velocity was solved for and that
+ * are not known are marked 2. */
+void un_viscosity_mark_grid(const un_viscosity *viscosity, uint8_t *const known[3]);
+/* Faces in walls that viscous liquid sticks to take the velocity that makes it the wall's at the
+ * wall, for particles nearby. u: after extrapolation; other: a second field, or NULL. */
+un_status un_viscosity_stick_grid(un_viscosity *viscosity, un_arena *arena,
+                                  const un_viscous_grid *def, double *const u[3],
+                                  double *const other[3]);
+/* Bytes for this many cells of liquid, including the arrays over the whole grid. */
+double un_viscosity_grid_bytes(const un_grid *grid, double liquid_cells);
+
 /* ---- a viscous step on tets and on faces (tets.c) ---- */
 
 /* The fraction of sub-nodal velocity that survives a viscous step. The solve at nodes does not see

@@ -198,16 +198,19 @@ double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *v, const u
     return strain > 0 ? sqrt(squares / strain) : 0;
 }
 
+void un_viscous_chebyshev(double *rho, double *last, double *divergence)
+{
+    /* [Saad 2003, algorithm 12.1] */
+    double before = *rho;
+    *rho = before > 0 ? 1 / (2 * CENTRE / HALF_WIDTH - before) : HALF_WIDTH / CENTRE;
+    *last = before > 0 ? before * *rho : 0;
+    *divergence = before > 0 ? 2 * *rho / HALF_WIDTH : 1 / CENTRE;
+}
+
 void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in)
 {
-    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .new = 1 / CENTRE};
-    /* [Saad 2003, algorithm 12.1] */
-    double last = keep->rho;
-    keep->rho = last > 0 ? 1 / (2 * CENTRE / HALF_WIDTH - last) : HALF_WIDTH / CENTRE;
-    if (last > 0) {
-        s.old = last * keep->rho;
-        s.new = 2 * keep->rho / HALF_WIDTH;
-    }
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh};
+    un_viscous_chebyshev(&keep->rho, &s.old, &s.new);
     un_parallel_for(v->ctx, in->mesh->node_count, 16384, next_step, &s);
     un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, &s);
 }

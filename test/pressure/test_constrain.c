@@ -89,7 +89,7 @@ static void rough_solids_slow_what_slides(void **state)
         pool_build(&p);
         pool_move(&p, uniform_flow, &flow);
         for (int n = 0; n < steps; n++)
-            un_pressure_friction(p.tank.ctx, p.u, &p.tank.grid, p.tank.walls, 0.02 / steps);
+            un_pressure_friction(p.tank.ctx, p.u, &p.tank.grid, p.tank.walls, NULL, 0.02 / steps);
         const un_grid *g = &p.tank.grid;
         check_near(p.u[0][un_grid_cell(g, 5, 4, 5)], 0.25, 1e-9); /* half a cell in */
         check_near(p.u[2][un_grid_cell(g, 5, 4, 5)], 0.75, 1e-9);

@@ -54,7 +54,7 @@ static void thick_liquid_rests(const un_method *method)
 {
     world w;
     promise_begin(&w, method, 2,
-                  "scene { domain = { size = {1, 1, 0.5} }, detail = { coarsest = 4, finest = 8 },"
+                  "scene { domain = { size = {1, 1, 0.5} }, detail = { coarsest = 8, finest = 16 },"
                   " fluid = { viscosity = 50 },"
                   " liquid = { plane { point = {0, 0.437, 0}, normal = {0, 1, 0} } } }");
     world_run(&w, 0.1);

@@ -229,15 +229,6 @@ static void not_available(void **state)
     const mistake list[] = {
         {"scene {\n method = \"warp\" }", "dam.lua:2: method = \"warp\" is not available in this "
                                           "version; use uniform, tet, staggered"},
-        {"scene { fluid = { viscosity = 0.1 } }",
-         "dam.lua:1: fluid.viscosity is not available with method \"uniform\"; use method = "
-         "\"tet\", or leave it out"},
-        {"scene { fluid = {\n viscosity = function() return 1 end } }",
-         "dam.lua:2: fluid.viscosity is not available with method \"uniform\"; use method = "
-         "\"tet\", or leave it out"},
-        {"scene { fluid = {\n density = function() return 1 end } }",
-         "dam.lua:2: fluid.density as a function is not available with method \"uniform\"; use "
-         "method = \"tet\", or give a number"},
         {"scene { method = 'tet', fluid = { viscosity = -1 } }",
          "dam.lua:1: fluid.viscosity must be between 0 and 1000000000, got -1"},
         {"scene { method = 'tet', fluid = { viscosity = 'thick' } }",

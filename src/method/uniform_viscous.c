@@ -1,0 +1,73 @@
+/* Viscosity in method `uniform`: solved for on faces, with the pressure before and after it. */
+#include "method/uniform.h"
+
+un_status un_uniform_thicken(un_uniform *s, double *const weight[3])
+{
+    un_thick_grid *thick = &s->thick;
+    if (s->particles.mixed)
+        UN_TRY(un_transfer_mix_cells(s->core.ctx, &s->core.arena, &thick->mix, &s->core.grid,
+                                     s->bins, &s->particles));
+    if (!thick->any) return UN_OK;
+    return un_transfer_move_to_faces(s->core.ctx, &s->core.arena, s->u, weight,
+                                     thick->mix.viscosity, &s->core.grid, s->bins, &s->particles);
+}
+
+static un_viscous_grid viscous_def(const un_uniform *s, double dt)
+{
+    const un_scene_def *def = s->core.def;
+    return (un_viscous_grid){.u = s->u,
+                             .known = s->known,
+                             .guess = s->u_old,
+                             .phi = s->phi,
+                             .walls = s->core.walls,
+                             .viscosity = s->thick.mix.viscosity,
+                             .density = s->thick.mix.density,
+                             .viscosity_all = def->fluid.viscosity,
+                             .density_all = def->fluid.density,
+                             .time = s->core.time,
+                             .dt = un_core_kick(&s->core, dt),
+                             .tolerance = def->solver.tolerance,
+                             .iteration_limit = UN_UNIFORM_ITERATIONS,
+                             .keeps_volume = strcmp(def->solver.stress, "full") == 0,
+                             .p = s->thick.p,
+                             .laplacian = strcmp(def->solver.stress, "laplacian") == 0};
+}
+
+/* The second pressure is small beside the first; outputs and the next guess have their sum. */
+static un_status project_again(un_uniform *s, double dt, un_projection_report *projection)
+{
+    double *p = s->pressure->p;
+    int64_t cells = s->core.grid.cell_count;
+    int32_t iterations = projection->solve.iterations;
+    double *first = un_arena_alloc(&s->core.arena, (size_t)cells, sizeof *first);
+    if (!first) return UN_ERROR_MEMORY;
+    memcpy(first, p, (size_t)cells * sizeof *first);
+    memset(p, 0, (size_t)cells * sizeof *p);
+    UN_TRY(un_uniform_apply_pressure(s, dt, first, projection));
+    un_pressure_add(s->core.ctx, p, first, cells);
+    projection->solve.iterations += iterations;
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_uniform_apply_viscosity(un_uniform *s, double dt, un_projection_report *projection,
+                                     int32_t *iterations)
+{
+    un_viscous_grid def = viscous_def(s, dt);
+    un_viscous_report report;
+    UN_TRY(un_viscosity_solve_grid(s->thick.solver, &s->core.arena, &def, &report));
+    un_arena_reset(&s->core.arena);
+    UN_TRY(un_core_viscous_solved(&s->core, &report.solve));
+    *iterations = report.solve.iterations;
+    UN_TRY(project_again(s, dt, projection));
+    un_viscosity_mark_grid(s->thick.solver, s->known);
+    return UN_OK;
+}
+
+un_status un_uniform_stick(un_uniform *s, double dt)
+{
+    un_viscous_grid def = viscous_def(s, dt);
+    UN_TRY(un_viscosity_stick_grid(s->thick.solver, &s->core.arena, &def, s->u, s->u_old));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}

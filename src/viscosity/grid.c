@@ -1,0 +1,398 @@
+/* Viscous forces on the faces of a staggered grid: full stress, in the variational form of [Batty &
+ * Bridson 2008], which has the right surface by itself.
+ *
+ *     (M + dt K) u = M u_old
+ *
+ * minimises |u - u_old|^2 in M, halved, plus dt times the work of viscous stress,
+ *
+ *     sum of mu V [ du_a/da ]^2 over cells + 1/2 sum of mu V [ du_a/db + du_b/da ]^2 over edges,
+ *
+ * V the liquid in the cube around a cell or an edge, M that around a face. Nothing is assumed about
+ * the surface: where liquid ends, so does its work, and no traction is left. Both strains vanish
+ * for any rigid motion, which therefore costs nothing. K is symmetric, and M + dt K positive
+ * definite.
+ *
+ * The three lower faces of a cell are the unknowns of one block, at its centre: velocities of a
+ * rigid motion depend on no face's place along its own axis, and along the others faces and centre
+ * agree. So the block solver with its rigid motions (linalg/block_sa.c) serves faces as it does
+ * nodes.
+ *
+ * Departures from the paper:
+ * - Walls lie where they are, not at the nearest face (grid_strain.c), and may let liquid slide.
+ * - Mass belongs to faces that the projection has made part of the liquid. Others around it have
+ *   none to speak of, and follow as the stress at the surface demands.
+ * - The liquid may keep its volume by a pressure in the same solve (grid_volume.c). */
+#include "viscosity/grid.h"
+
+/* The mass of faces that only follow, as a share: a drop of nothing else still has one. */
+#define FOLLOWS 1e-6
+/* As in nodes.c. Faces can keep the volume better than nodes: a rod is 1 % too soft at 0.05. */
+#define SQUEEZED 0.05
+#define ROUNDS_MAX 4
+#define LOOSE 30.0
+#define FALL 10.0
+
+/* ---- unknowns ---- */
+
+/* Does the grid have edges on all sides of the lower face across axis a of this cell? */
+static bool is_face(const un_grid *g, const int32_t at[3], int a)
+{
+    for (int b = 0; b < g->dim; b++)
+        if (at[b] < 1 || at[b] > g->n[b] - (b == a ? 1 : 2)) return false;
+    return true;
+}
+
+static bool touches_liquid(const un_stress_grid *s, int64_t c, int a)
+{
+    const un_viscous_grid *in = s->in;
+    const float *mu = in->viscosity;
+    int64_t sa = s->g->stride[a];
+    if (un_stress_cell(s, c, mu, in->viscosity_all) > 0) return true;
+    if (un_stress_cell(s, c - sa, mu, in->viscosity_all) > 0) return true;
+    for (int b = 0; b < s->g->dim; b++) {
+        if (b == a) continue;
+        if (un_stress_edge(s, c, a, b, mu, in->viscosity_all) > 0) return true;
+        if (un_stress_edge(s, c + s->g->stride[b], a, b, mu, in->viscosity_all) > 0) return true;
+    }
+    return false;
+}
+
+static double find_unknowns(void *arg, int64_t begin, int64_t end)
+{
+    const un_stress_grid *s = arg;
+    const un_grid *g = s->g;
+    double count = 0;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
+        for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
+            int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
+            s->solved[c] = 0;
+            s->v->index[c] = -1;
+            for (int a = 0; a < g->dim; a++) {
+                if (s->kind[a][c] != UN_FACE_OPEN || !is_face(g, at, a)) continue;
+                if (touches_liquid(s, c, a)) s->solved[c] |= (uint8_t)(1 << a);
+            }
+            s->v->index[c] = s->solved[c] ? 0 : -1;
+            count += un_stress_cell(s, c, NULL, 1) > 0;
+        }
+    }
+    return count;
+}
+
+/* ---- rows ---- */
+
+static inline bool is_solved(const un_stress_grid *s, int axis, int64_t c)
+{
+    return s->solved[c] >> axis & 1;
+}
+
+/* Adds what strain e does to the face across axis a of cell c. val NULL: only finds which cells. */
+static inline void add_strain(const un_stress_grid *s, const un_strain *e, int a, int64_t c,
+                              un_row *r, double (*val)[9], double *b)
+{
+    double own = un_strain_of(e, a, c) * e->weight;
+    if (own == 0) return;
+    for (int k = 0; k < e->count; k++) {
+        int64_t m = e->cell[k];
+        if (!is_solved(s, e->axis[k], m)) continue;
+        if (!val)
+            un_row_find(r, (int32_t)m);
+        else
+            un_row_at(r, val[0], 9, (int32_t)m)[3 * a + e->axis[k]] += own * e->coef[k];
+    }
+    if (val) b[a] -= own * e->constant;
+}
+
+static inline void gather_row(const un_stress_grid *s, int64_t c, un_row *r, double (*val)[9],
+                              double b[3])
+{
+    const un_grid *g = s->g;
+    int32_t at[3];
+    un_strain e[UN_STRAINS_MAX];
+    un_stress_at(g, c, at);
+    un_row_begin(r);
+    un_row_find(r, (int32_t)c);
+    if (val) memset(val[0], 0, sizeof val[0]);
+    for (int a = 0; a < g->dim; a++) {
+        if (!is_solved(s, a, c)) continue;
+        for (int side = 0; side < 2; side++) {
+            int32_t next[3] = {at[0], at[1], at[2]};
+            next[a] -= side;
+            if (un_strain_cell(s, next, a, e)) add_strain(s, e, a, c, r, val, b);
+            int count = s->sliding ? un_strain_wall(s, next, e) : 0;
+            for (int k = 0; k < count; k++) add_strain(s, &e[k], a, c, r, val, b);
+        }
+        for (int other = 0; other < g->dim; other++)
+            for (int side = 0; side < 2 && other != a; side++) {
+                int32_t next[3] = {at[0], at[1], at[2]};
+                next[other] += side;
+                int count = un_strain_edge(s, next, a, other, e);
+                for (int k = 0; k < count; k++) add_strain(s, &e[k], a, c, r, val, b);
+            }
+    }
+}
+
+static void count_entries(void *arg, int64_t begin, int64_t end)
+{
+    const un_stress_grid *s = arg;
+    un_row row;
+    for (int64_t r = begin; r < end; r++) {
+        gather_row(s, s->v->node[r], &row, NULL, NULL);
+        s->v->matrix.row[r + 1] = row.count;
+    }
+}
+
+static double face_mass(const un_stress_grid *s, int64_t c, int a)
+{
+    const un_viscous_grid *in = s->in;
+    double mass = un_stress_face(s, c, a, in->density, in->density_all);
+    return (in->known[a][c] == 1 ? mass : FOLLOWS * mass) * s->g->volume;
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    const un_stress_grid *s = arg;
+    const un_viscous_grid *in = s->in;
+    un_viscosity *v = s->v;
+    double *const *guess = in->guess ? in->guess : in->u;
+    un_row row;
+    double val[UN_ROW_MAX][9];
+    for (int64_t r = begin; r < end; r++) {
+        int64_t c = v->node[r];
+        int32_t at[3];
+        double b[3] = {0}, x[3] = {0}, largest = 0;
+        gather_row(s, c, &row, val, b);
+        memset(v->free[r], 0, sizeof v->free[r]);
+        for (int a = 0; a < s->g->dim; a++) {
+            if (!is_solved(s, a, c)) continue;
+            double mass = face_mass(s, c, a);
+            val[0][4 * a] += mass;
+            b[a] += mass * in->u[a][c];
+            x[a] = guess[a][c];
+            largest = fmax(largest, val[0][4 * a]);
+            v->free[r][4 * a] = 1;
+        }
+        /* What is not solved for is zero. */
+        for (int a = 0; a < 3; a++)
+            if (!(v->free[r][4 * a] > 0)) val[0][4 * a] = largest;
+        int32_t first = v->matrix.row[r];
+        un_row_store(&row, val[0], 9, v->index, v->matrix.col + first, v->matrix.val[first]);
+        un_stress_at(s->g, c, at);
+        v->b[r] = un_v3(b[0], b[1], b[2]);
+        v->x[r] = un_v3(x[0], x[1], x[2]);
+        v->place[r] = un_grid_center(s->g, at[0], at[1], at[2]);
+    }
+}
+
+static void store(void *arg, int64_t begin, int64_t end)
+{
+    const un_stress_grid *s = arg;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t c = s->v->node[r];
+        double x[3] = {s->v->x[r].x, s->v->x[r].y, s->v->x[r].z};
+        for (int a = 0; a < s->g->dim; a++)
+            if (is_solved(s, a, c)) s->in->u[a][c] = x[a];
+    }
+}
+
+/* Liquid in emitters. */
+static void store_emitted(void *arg, int64_t begin, int64_t end)
+{
+    const un_stress_grid *s = arg;
+    for (int64_t c = begin; c < end; c++)
+        for (int a = 0; a < s->g->dim; a++) {
+            int32_t at[3];
+            if (s->kind[a][c] != UN_FACE_EMITS) continue;
+            un_stress_at(s->g, c, at);
+            if (is_face(s->g, at, a) && touches_liquid(s, c, a))
+                s->in->u[a][c] = un_stress_held(s, a, at);
+        }
+}
+
+/* ---- the solve ---- */
+
+#define NEED(v, array, which, count)                                                               \
+    UN_TRY(un_array_need((v)->ctx, (void **)&(array), &(v)->capacity[which], (size_t)(count) + 1,  \
+                         sizeof *(array)))
+
+/* What cells and faces are. */
+static un_status begin(un_stress_grid *s, un_arena *arena, un_viscosity *v,
+                       const un_viscous_grid *in)
+{
+    const un_grid *g = in->walls->grid;
+    size_t cells = (size_t)g->cell_count;
+    const un_bodies *bodies = in->walls->bodies;
+    *s = (un_stress_grid){.in = in, .g = g, .v = v, .snap = 1e-6 * g->h};
+    for (int32_t b = 0; b < bodies->count; b++) s->sliding |= bodies->body[b].slip > 0;
+    s->share = un_arena_alloc(arena, cells << g->dim, sizeof *s->share);
+    s->solved = un_arena_alloc(arena, cells, 1);
+    if (!s->share || !s->solved) return UN_ERROR_MEMORY;
+    for (int a = 0; a < g->dim; a++) {
+        s->kind[a] = un_arena_alloc(arena, cells, 1);
+        if (!s->kind[a]) return UN_ERROR_MEMORY;
+    }
+    un_stress_find_shares(s);
+    un_stress_find_kinds(s);
+    return UN_OK;
+}
+
+static un_status assemble(un_stress_grid *s, un_viscous_report *report)
+{
+    un_viscosity *v = s->v;
+    un_block_csr *m = &v->matrix;
+    int64_t cells = s->g->cell_count, rows = (int64_t)s->g->n[1] * s->g->n[2];
+    NEED(v, v->index, 0, cells);
+    report->tet_count = (int32_t)un_parallel_sum(v->ctx, rows, find_unknowns, s);
+    UN_TRY(un_unknowns_number(v->ctx, v->index, cells, &v->node, &v->capacity[1], &m->n));
+    report->node_count = m->n;
+    NEED(v, m->row, 2, m->n);
+    NEED(v, v->b, 3, m->n);
+    NEED(v, v->x, 4, m->n);
+    NEED(v, v->place, 5, m->n);
+    UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, (size_t)m->n + 1,
+                         sizeof *v->free));
+    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
+    UN_TRY(un_rows_start(v->ctx, m->row, m->n, "cells of viscous liquid"));
+    NEED(v, m->col, 6, m->row[m->n]);
+    NEED(v, m->val, 7, m->row[m->n]);
+    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), fill_rows, s);
+    return UN_OK;
+}
+
+static un_status solve_once(un_stress_grid *s, double tolerance, un_viscous_report *report)
+{
+    un_viscosity *v = s->v;
+    un_block_report before = report->solve;
+    bool again = before.kind != UN_BLOCK_AUTO;
+    un_block_system system = {.a = &v->matrix,
+                              .b = v->b,
+                              .place = v->place,
+                              .free = (const double(*)[9])v->free,
+                              .same = again};
+    UN_TRY(un_block_solver_solve(v->solver, &system, v->x, tolerance, s->in->iteration_limit,
+                                 &report->solve));
+    report->solve.iterations += before.iterations;
+    report->solve.seconds_setup += before.seconds_setup;
+    if (again && report->solve.kind == UN_BLOCK_AUTO) report->solve.kind = before.kind;
+    if (report->solve.finite)
+        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
+    return UN_OK;
+}
+
+static un_status solve_rounds(un_stress_grid *s, un_arena *arena, un_viscous_report *report)
+{
+    const un_viscous_grid *in = s->in;
+    un_grid_volume keep;
+    UN_TRY(un_grid_volume_begin(&keep, arena, s));
+    /* The first rounds need not be exact; the last one is. */
+    for (double loose = LOOSE;;) {
+        UN_TRY(solve_once(s, loose * in->tolerance, report));
+        if (!report->solve.finite) return UN_OK;
+        report->squeezed = un_grid_volume_error(&keep, s);
+        bool enough = report->squeezed < SQUEEZED || report->rounds == ROUNDS_MAX;
+        if (enough && loose == 1) return UN_OK;
+        loose = enough ? 1 : fmax(1, loose / FALL);
+        if (enough) continue;
+        un_grid_volume_push(&keep, s);
+        report->rounds++;
+    }
+}
+
+un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_viscous_grid *in,
+                                  un_viscous_report *report)
+{
+    double start = un_seconds();
+    un_stress_grid s;
+    *report = (un_viscous_report){.solve = {.converged = true, .finite = true}};
+    UN_ASSERT(in->dt >= 0 && (in->density || in->density_all > 0));
+    UN_TRY(begin(&s, arena, v, in));
+    UN_TRY(assemble(&s, report));
+    report->seconds_assembly = un_seconds() - start;
+    un_parallel_for(v->ctx, s.g->cell_count, un_block_grain(s.g->cell_count), store_emitted, &s);
+    if (in->keeps_volume && v->matrix.n > 0) return solve_rounds(&s, arena, report);
+    if (in->p) memset(in->p, 0, (size_t)s.g->cell_count * sizeof *in->p);
+    return solve_once(&s, in->tolerance, report);
+}
+
+double un_viscosity_grid_bytes(const un_grid *grid, double cells)
+{
+    /* shares, kinds, index, pressures; rows of 13 (2D: 7) blocks, vectors, projections */
+    double everywhere = (double)grid->cell_count * ((4 << grid->dim) + 1 + grid->dim + 4 + 3 * 8);
+    double blocks = grid->dim == 2 ? 7 : 13;
+    return everywhere + cells * (blocks * (72 + 4) + 3 * 24 + 72 + 8) +
+           un_block_solver_bytes(cells);
+}
+
+typedef struct mark_args {
+    const un_viscosity *v;
+    uint8_t *const *known;
+} mark_args;
+
+static void mark_rows(void *arg, int64_t begin, int64_t end)
+{
+    mark_args *m = arg;
+    for (int64_t r = begin; r < end; r++)
+        for (int a = 0; a < 3; a++) {
+            int64_t c = m->v->node[r];
+            if (m->v->free[r][4 * a] > 0 && !m->known[a][c]) m->known[a][c] = 2;
+        }
+}
+
+void un_viscosity_mark_grid(const un_viscosity *v, uint8_t *const known[3])
+{
+    mark_args m = {v, known};
+    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), mark_rows, &m);
+}
+
+/* ---- walls as particles see them ---- */
+
+typedef struct stick_args {
+    un_stress_grid s;
+    double *const *u;
+} stick_args;
+
+/* The ghost of a face in a wall: beyond the wall by so many cells for each cell before it. More
+ * would blow up noise. */
+#define GHOST_MAX 1.5
+
+static void stick_rows(void *arg, int64_t begin, int64_t end)
+{
+    stick_args *k = arg;
+    const un_stress_grid *s = &k->s;
+    const un_grid *g = s->g;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
+        for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
+            int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
+            for (int a = 0; a < g->dim; a++) {
+                if (s->kind[a][c] != UN_FACE_STICKS) continue;
+                double sum = 0, count = 0;
+                for (int side = 0; side < 2 * g->dim; side++) {
+                    int32_t next[3] = {at[0], at[1], at[2]};
+                    int b = side / 2;
+                    next[b] += side & 1 ? 1 : -1;
+                    if (!is_face(g, next, a)) continue;
+                    int64_t m = un_grid_cell(g, next[0], next[1], next[2]);
+                    if (s->kind[a][m] != UN_FACE_OPEN || !touches_liquid(s, m, a)) continue;
+                    un_ghost ghost = un_stress_ghost(s, a, b, next, at, side & 1 ? -1 : 1);
+                    double beyond = fmin((1 - ghost.theta) / ghost.theta, GHOST_MAX);
+                    sum += ghost.speed + beyond * (ghost.speed - k->u[a][m]);
+                    count++;
+                }
+                if (count > 0) k->u[a][c] = sum / count;
+            }
+        }
+    }
+}
+
+un_status un_viscosity_stick_grid(un_viscosity *v, un_arena *arena, const un_viscous_grid *in,
+                                  double *const u[3], double *const other[3])
+{
+    stick_args k = {.u = u};
+    int64_t rows = (int64_t)in->walls->grid->n[1] * in->walls->grid->n[2];
+    UN_TRY(begin(&k.s, arena, v, in));
+    un_parallel_for(v->ctx, rows, 16, stick_rows, &k);
+    k.u = other;
+    if (other) un_parallel_for(v->ctx, rows, 16, stick_rows, &k);
+    return UN_OK;
+}
