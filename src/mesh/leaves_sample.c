@@ -407,7 +407,7 @@ UN_KERNEL un_vec3 flow_at_in(const un_leaves_flow *flow, int32_t c, un_vec3 x, i
         double w = coarse_share(m, c, f);
         cube p = parent_of(m->tree, &q);
         place_in(m->tree, &p, x, f);
-        centre_place(f, off, g, dim);
+        for (int a = 0; a < dim; a++) g[a] = f[a] - (q.at[a] == p.at[a] ? -0.5 : 0.5);
         for (int axis = 0; axis < dim; axis++)
             out[axis] += w * (parent_at(value, axis, f, g, dim) - out[axis]);
     }

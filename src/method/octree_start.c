@@ -16,6 +16,7 @@ un_status un_octree_begin(un_octree_flip *s, un_context *ctx, const un_scene *sc
     s->budget.scale = 1;
     un_markers_init(ctx, &s->markers);
     un_octree_init(ctx, &s->tree, def->domain.size, def->detail.coarsest, def->detail.finest);
+    s->tree.corners = true; /* fields are continuous then */
     s->leaves.ctx = s->walls.ctx = ctx;
     UN_TRY(status);
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));

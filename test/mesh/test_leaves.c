@@ -95,17 +95,26 @@ static void keeps_linear_fields(void **state)
     }
 }
 
-/* Random velocities have no jump where a leaf meets a larger one. In 3D leaves two levels apart may
- * touch at a corner, where a small one may remain. */
+/* Random velocities have no jump where a leaf meets a larger one. */
 static void is_continuous(void **state)
 {
     (void)state;
     for (int flat = 0; flat < 2; flat++) {
         leaf_case l;
         begin(&l, &graded, flat, 11);
+        if (!flat) { /* the same points once more, balanced at corners */
+            un_arena arena;
+            un_arena_init(&arena, l.ctx);
+            check_points points = check_make_points(l.ctx, &graded, &l.tree, 11);
+            un_octree_request request = check_request(&points);
+            l.tree.corners = true;
+            check_ok(l.ctx, un_octree_build(&l.tree, &arena, &request));
+            check_ok(l.ctx, un_leaves_build(&l.leaves, l.ctx, &l.tree));
+            check_free_points(l.ctx, &points);
+            un_arena_free(&arena);
+        }
         const un_leaves *m = &l.leaves;
-        double *u = un_alloc(l.ctx, (size_t)m->face_count, sizeof *u), worst = 0, mean = 0;
-        int count = 0;
+        double *u = un_alloc(l.ctx, (size_t)m->face_count, sizeof *u), worst = 0;
         for (int32_t f = 0; f < m->face_count; f++) u[f] = un_random((uint64_t)f, 5) - 0.5;
         for (int32_t f = 0; f < m->face_count; f++) {
             int32_t c = m->face_side[f] / 6, other = m->face_other[f];
@@ -120,11 +129,8 @@ static void is_continuous(void **state)
             double jump = un_length(
                 un_sub(un_leaves_flow_at(&flow, c, x), un_leaves_flow_at(&flow, other, x)));
             worst = fmax(worst, jump);
-            mean += jump;
-            count++;
         }
-        if (flat) check_near(worst, 0, 1e-12);
-        if (!flat) assert_true(mean / count < 1e-3);
+        check_near(worst, 0, 1e-12);
         un_free(l.ctx, u);
         end(&l);
     }
