@@ -22,6 +22,12 @@ void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins 
                     const un_tets *mesh, const un_tet_field *u, const float *wall,
                     const un_walls *walls, un_vec3 gravity, double dt);
 
+/* The same through velocities on the faces of leaves. bins: each particle's leaf when they were
+ * sorted. wall: at leaves, as at nodes. */
+void un_advect_leaves(un_context *ctx, un_particles *particles, const un_tet_bins *bins,
+                      const un_leaves_flow *flow, const float *wall, const un_walls *walls,
+                      un_vec3 gravity, double dt);
+
 /* Brings a particle's velocity v from the middle to the end of the step. Where a wall has changed
  * it from `was`, it no longer falls. */
 static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_vec3 was,

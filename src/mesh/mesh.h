@@ -10,6 +10,7 @@
 #include "mesh/octree.h"
 #include "mesh/faces.h"
 #include "mesh/stuffing.h"
+#include "mesh/leaves.h"
 #include "mesh/tets.h"
 #include "scene/scene.h"
 
@@ -336,6 +337,36 @@ void un_tet_walls_find_velocities(un_tet_walls *tw);
  * linear between nodes a round body is too small, and floats too low. */
 void un_tet_walls_weigh(un_tet_walls *tw);
 
+/* ---- walls on leaves (leaf_walls.c) ---- */
+
+/* The closed sides and solids of `walls` (made without samples of its own), on the leaves of an
+ * octree and the faces between them. */
+typedef struct un_leaf_walls {
+    un_context *ctx;
+    const un_walls *walls;
+    float *phi;      /* at leaves: distance from the centre to the nearest closed side or solid; far
+                      * from solids a lower bound */
+    float *solid;    /* the same to solids alone; NULL without solids */
+    float *volume;   /* at leaves: open share */
+    float *area;     /* at faces: open share; of the domain's open sides 1 */
+    float *velocity; /* at faces: of the solid there; NULL unless a body moves */
+    int16_t *body;   /* at faces: the solid that closes some of it, -1; NULL without solids */
+    /* Distances to static solids at centres, kept from mesh to mesh. */
+    uint64_t *old_key;
+    uint8_t *old_level;
+    float *still, *old_still;
+    int32_t old_count;
+    size_t capacity[10];
+} un_leaf_walls;
+void un_leaf_walls_free(un_leaf_walls *walls);
+/* Samples the walls, with the bodies at the end of the step. */
+un_status un_leaf_walls_sample(un_leaf_walls *walls, un_context *ctx, const un_walls *exact,
+                               const un_leaves *leaves);
+/* Again on the same leaves, after bodies have moved. */
+un_status un_leaf_walls_move(un_leaf_walls *walls, const un_leaves *leaves);
+/* Velocities of the bodies at faces, which may change without a move. */
+void un_leaf_walls_find_velocities(un_leaf_walls *walls, const un_leaves *leaves);
+
 /* ---- both sides of thin walls (tets_parts.c) ---- */
 
 /* Parts a mesh that has just been built along walls thinner than two cells: nodes and tets get a
@@ -363,6 +394,21 @@ un_status un_node_memory_keep(un_context *ctx, un_node_memory *memory, const un_
 /* value[k][n] at the nodes of a new mesh; known: scratch, one byte per node. */
 void un_node_memory_recall(un_context *ctx, const un_node_memory *memory, const un_tets *mesh,
                            double *const *value, int width, uint8_t *known);
+
+/* Numbers at the leaves of the last octree, by key (leaf_cells.c). New leaves take the number of
+ * the old leaf at their place. */
+typedef struct un_leaf_memory {
+    uint64_t *key;
+    uint8_t *level;
+    double *value;
+    int32_t count;
+    size_t capacity[3];
+} un_leaf_memory;
+void un_leaf_memory_free(un_context *ctx, un_leaf_memory *memory);
+un_status un_leaf_memory_keep(un_context *ctx, un_leaf_memory *memory, const un_octree *tree,
+                              const double *value);
+void un_leaf_memory_recall(un_context *ctx, const un_leaf_memory *memory, const un_octree *tree,
+                           double *value);
 
 /* ---- trees around a shape (octree_shape.c) ---- */
 
@@ -401,5 +447,17 @@ typedef struct un_stuffing_cells {
     const un_vec3 *u; /* at tets */
 } un_stuffing_cells;
 un_status un_cells_from_stuffing(un_context *ctx, un_cells *cells, const un_stuffing_cells *in);
+
+typedef struct un_leaf_cells {
+    const un_leaves *leaves;
+    const float *phi;  /* at leaves: negative in the liquid */
+    const float *open; /* at leaves: open share of the volume */
+    const double *p;   /* at leaves, Pa */
+    const double *u;   /* at faces */
+} un_leaf_cells;
+un_status un_cells_from_leaves(un_context *ctx, un_cells *cells, const un_leaf_cells *in);
+/* The mean over a leaf's sides. */
+void un_leaves_centre_velocity(un_context *ctx, un_vec3 *v, const un_leaves *leaves,
+                               const double *u);
 
 #endif

@@ -17,10 +17,11 @@
 
 typedef struct un_octree {
     un_context *ctx;
-    int32_t dim;                    /* 2: a quadtree */
-    un_vec3 size;                   /* of the domain, [0, size] */
-    int32_t level_max;              /* leaves have levels 0 .. level_max */
-    double h;                       /* edge of the finest leaf, m */
+    int32_t dim;       /* 2: a quadtree */
+    un_vec3 size;      /* of the domain, [0, size] */
+    bool corners;      /* leaves that touch at a corner are balanced too; set after init */
+    int32_t level_max; /* leaves have levels 0 .. level_max */
+    double h;          /* edge of the finest leaf, m */
     double edge[UN_LEVELS_MAX + 1]; /* of the leaves of each level, m */
     double unit;                    /* h / 2 */
     double inverse_h;
@@ -54,8 +55,8 @@ typedef struct un_octree_request {
 } un_octree_request;
 
 /* The coarsest tree that meets the request and whose leaves differ by at most one level across
- * faces and edges, in 2D sides and corners. Built in parallel; the same for any order of the
- * points. */
+ * faces and edges, in 2D sides and corners; in 3D corners too if the tree says so. Built in
+ * parallel; the same for any order of the points. */
 un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request);
 
 /* The index of the finest cube along an axis that holds the coordinate x: exactly h i <= x < h (i +

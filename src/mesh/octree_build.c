@@ -197,12 +197,14 @@ static un_status collect_wanted(build *b)
 /* ---- inner cubes ---- */
 
 /* Neighbours are numbered (dx + 1) + 3 (dy + 1) + 9 (dz + 1). The cubes beside a child, across
- * faces and edges, that are not its siblings lie in these neighbours of the parent. */
-static uint32_t parents_beside(int32_t child)
+ * faces and edges, or corners too, that are not its siblings lie in these neighbours of the
+ * parent. */
+static uint32_t parents_beside(int32_t child, bool corners)
 {
     int32_t d[3] = {child & 1 ? 1 : -1, child & 2 ? 1 : -1, child & 4 ? 1 : -1};
     int32_t at = 13, step[3] = {d[0], 3 * d[1], 9 * d[2]};
-    return 1u << at | 1u << (at + step[0]) | 1u << (at + step[1]) | 1u << (at + step[2]) |
+    uint32_t corner = corners ? 1u << (at + step[0] + step[1] + step[2]) : 0;
+    return corner | 1u << at | 1u << (at + step[0]) | 1u << (at + step[1]) | 1u << (at + step[2]) |
            1u << (at + step[0] + step[1]) | 1u << (at + step[0] + step[2]) |
            1u << (at + step[1] + step[2]);
 }
@@ -264,7 +266,7 @@ static un_status find_inner(build *b)
 {
     un_octree *tree = b->tree;
     spread_args s;
-    for (int32_t child = 0; child < 8; child++) s.beside[child] = parents_beside(child);
+    for (int32_t child = 0; child < 8; child++) s.beside[child] = parents_beside(child, tree->corners);
     for (int32_t l = tree->level_max - 1; l >= 0; l--) {
         inner_level *inner = &b->inner[l];
         uint64_t *keys;

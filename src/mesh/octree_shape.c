@@ -11,8 +11,10 @@ un_status un_octree_cover(un_octree *tree, un_arena *arena, un_box3 box, double 
     un_vec3 lo = un_max3(box.min, un_v3(0, 0, 0)), hi = un_min3(box.max, tree->size);
     un_vec3 side = un_max3(un_sub(hi, lo), un_v3(0, 0, 0));
     int32_t level = tree->level_max;
-    double h = un_octree_size(tree, level), volume = side.x * side.y * side.z;
-    while (level > 0 && 8 * volume / (h * h * h) > particles_max) h = un_octree_size(tree, --level);
+    bool flat = tree->dim == 2;
+    double h = un_octree_size(tree, level), volume = side.x * side.y * (flat ? 1 : side.z);
+    while (level > 0 && (flat ? 4 * volume / (h * h) : 8 * volume / (h * h * h)) > particles_max)
+        h = un_octree_size(tree, --level);
     int64_t n[3] = {(int64_t)(side.x / h) + 2, (int64_t)(side.y / h) + 2,
                     (int64_t)(side.z / h) + 2};
     int64_t count = n[0] * n[1] * n[2];

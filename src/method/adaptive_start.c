@@ -57,7 +57,8 @@ un_status un_adaptive_first_mesh(un_adaptive *a)
         /* Coarsening alone takes as many rounds as there are levels. */
         bool done = round >= ROUNDS_MAX;
         un_status status = un_particles_refine_tree(a->core.ctx, arena, tree, &a->markers,
-                                                    &a->mesh.tets, round >= tree->level_max, &done);
+                                                    a->mesh.tets.level, round >= tree->level_max,
+                                                    &done);
         un_arena_reset(arena);
         if (done || status != UN_OK) return status;
     }

@@ -91,6 +91,7 @@ extern const un_method un_method_uniform;
 extern const un_method un_method_tet;
 extern const un_method un_method_staggered;
 extern const un_method un_method_conforming;
+extern const un_method un_method_octree;
 un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
 
 #endif

@@ -290,10 +290,10 @@ static void find_moves(void *arg, int64_t begin, int64_t end)
 static bool may_go(const correct_args *a, int64_t q, un_vec3 x, un_vec3 move)
 {
     const un_walls *walls = a->def->walls;
-    un_vec3 to = un_add(x, move), size = walls->grid->size;
+    un_vec3 to = un_add(x, move);
     double margin = WALL_MARGIN * (double)a->def->radius[q];
     if ((double)a->def->wall[q] - un_length(move) > margin) /* open sides are no walls */
-        return to.x > 0 && to.y > 0 && to.z > 0 && to.x < size.x && to.y < size.y && to.z < size.z;
+        return un_grid_encloses(walls->grid, to);
     return un_open_move(walls, x, to, margin);
 }
 

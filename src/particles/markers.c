@@ -1,4 +1,4 @@
-/* Particles of many sizes on tets, and the per-particle data that lasts until they are sorted
+/* Particles of many sizes on tets or leaves, and the per-particle data that lasts until they are sorted
  * again. */
 #include "particles/particles.h"
 
@@ -32,7 +32,7 @@ static void find_radius(void *arg, int64_t begin, int64_t end)
 {
     un_markers *m = arg;
     for (int64_t q = begin; q < end; q++)
-        m->radius[q] = (float)un_particle_radius(m->particles.volume[q]);
+        m->radius[q] = (float)(0.5 * un_particles_spacing(&m->particles, m->particles.volume[q]));
 }
 
 un_status un_markers_regroup(un_context *ctx, un_markers *m)
@@ -56,6 +56,14 @@ un_status un_markers_group(un_context *ctx, un_markers *m)
 un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *m, const un_tets *mesh)
 {
     UN_TRY(un_tet_bins_sort(ctx, arena, &m->bins, &m->particles, mesh));
+    un_arena_reset(arena);
+    return un_markers_group(ctx, m);
+}
+
+un_status un_markers_sort_leaves(un_context *ctx, un_arena *arena, un_markers *m,
+                                 const un_octree *tree)
+{
+    UN_TRY(un_leaf_bins_sort(ctx, arena, &m->bins, &m->particles, tree));
     un_arena_reset(arena);
     return un_markers_group(ctx, m);
 }

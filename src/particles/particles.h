@@ -273,6 +273,11 @@ static inline double un_particle_radius(double volume)
 {
     return 0.5 * cbrt(volume);
 }
+/* The spacing itself, of particles of a 2D or a 3D scene. */
+static inline double un_particles_spacing(const un_particles *p, double volume)
+{
+    return p->flat ? sqrt(volume) : cbrt(volume);
+}
 
 /* Groups of consecutive particles, which lie close together when they are sorted along a curve,
  * under a tree of boxes: finds neighbours of any size (groups.c). */
@@ -341,7 +346,11 @@ typedef struct un_correct_def {
 un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_particles *particles,
                                      const un_correct_def *def);
 
-/* ---- markers (markers.c): particles of many sizes on tets ---- */
+/* The same by leaf: `tet` and `begin` then name leaves. */
+un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
+                            un_particles *particles, const un_octree *tree);
+
+/* ---- markers (markers.c): particles of many sizes on tets or leaves ---- */
 
 /* The per-particle arrays are valid until the particles are sorted again. */
 typedef struct un_markers {
@@ -369,6 +378,8 @@ un_status un_markers_regroup(un_context *ctx, un_markers *markers);
 /* Sorts the particles by tet, then groups them. Empties the arena. */
 un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *markers,
                           const un_tets *mesh);
+un_status un_markers_sort_leaves(un_context *ctx, un_arena *arena, un_markers *markers,
+                                 const un_octree *tree);
 un_status un_markers_keep_flags(un_context *ctx, un_markers *markers);
 
 /* ---- the octree that particles ask for (request.c) ---- */
@@ -381,10 +392,10 @@ un_status un_markers_keep_flags(un_context *ctx, un_markers *markers);
 int32_t un_particles_leaf_level(const un_particles *particles, const un_octree *tree, int64_t q);
 un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                   const un_particles *particles);
-/* Builds a tree at most one level nearer to the wanted sizes of the particles, which lie in `mesh`.
- * Sets *done, and builds no tree, if all leaves are fine enough and settled_ok. */
+/* Builds a tree at most one level nearer to the wanted sizes of the particles. level: of the tets or
+ * leaves that they are sorted by. Sets *done, and builds no tree, if all leaves are fine enough and settled_ok. */
 un_status un_particles_refine_tree(un_context *ctx, un_arena *arena, un_octree *tree,
-                                   const un_markers *markers, const un_tets *mesh, bool settled_ok,
+                                   const un_markers *markers, const uint8_t *level, bool settled_ok,
                                    bool *done);
 /* Particles too small for the liquid around them become UN_PARTICLE_LANDED and ask for no leaves
  * (drops.c). found: true if there are any, so the tree must be built again. */

@@ -13,14 +13,14 @@
 int32_t un_particles_leaf_level(const un_particles *p, const un_octree *tree, int64_t q)
 {
     bool calm = p->flags[q] & UN_PARTICLE_CALM;
-    double width = (calm ? LEAF_WIDTH_CALM : UN_LEAF_WIDTH) * cbrt(p->volume[q]);
+    double width = (calm ? LEAF_WIDTH_CALM : UN_LEAF_WIDTH) * un_particles_spacing(p, p->volume[q]);
     return un_octree_level(tree, width);
 }
 
 typedef struct request_args {
     const un_particles *particles;
     const un_octree *tree;
-    const un_tets *mesh; /* of the previous round, with the particles' places in it */
+    const uint8_t *now; /* levels of the previous round's cells, with the particles' places in it */
     const un_tet_bins *bins;
     uint8_t *level, *reach;
 } request_args;
@@ -70,7 +70,7 @@ static double wish(void *arg, int64_t begin, int64_t end)
     request_args *a = arg;
     double changes = 0;
     for (int64_t q = begin; q < end; q++) {
-        int32_t now = a->mesh->level[a->bins->tet[q]];
+        int32_t now = a->now[a->bins->tet[q]];
         int32_t want = un_octree_level(a->tree, a->particles->size[q] * 1.41421356237);
         a->level[q] = (uint8_t)un_clampi(want, now - 1, now + 1);
         a->reach[q] = (a->particles->flags[q] & UN_PARTICLE_SURFACE) != 0;
@@ -80,11 +80,11 @@ static double wish(void *arg, int64_t begin, int64_t end)
 }
 
 un_status un_particles_refine_tree(un_context *ctx, un_arena *arena, un_octree *tree,
-                                   const un_markers *markers, const un_tets *mesh, bool settled_ok,
+                                   const un_markers *markers, const uint8_t *level, bool settled_ok,
                                    bool *done)
 {
     request_args a = {
-        .particles = &markers->particles, .tree = tree, .mesh = mesh, .bins = &markers->bins};
+        .particles = &markers->particles, .tree = tree, .now = level, .bins = &markers->bins};
     un_octree_request wanted;
     UN_TRY(begin_request(&a, arena, &wanted));
     double changes = un_parallel_sum(ctx, markers->particles.count, wish, &a);

@@ -1,6 +1,6 @@
 /* Splitting and merging [Ando13 section 4].
  *
- * A particle should fill an eighth of its cell: v* = (size / 2)^3, clamped to the volumes of the
+ * A particle should fill an eighth of its cell: v* = (size / 2)^3, in 2D a quarter, clamped to the volumes of the
  * finest and the coarsest. With v / v* = q:
  *
  *     q > 1.9     splits into two halves, each with q > 0.95: far from merging
@@ -86,10 +86,10 @@ typedef struct resize_args {
     int64_t split_count, small_count, pair_count;
 } resize_args;
 
-static double wanted_volume(const un_resize_def *def, double size)
+static double wanted_volume(const un_particles *p, const un_resize_def *def, double size)
 {
     double h = 0.5 * size;
-    return un_clamp(h * h * h, def->volume_min, def->volume_max);
+    return un_clamp(p->flat ? h * h : h * h * h, def->volume_min, def->volume_max);
 }
 
 /* True if particle i lies in a sheet or a thread with more than the given spacing over diameter,
@@ -114,7 +114,7 @@ static void classify(void *arg, int64_t begin, int64_t end)
     const resize_args *a = arg;
     const un_particles *p = a->particles;
     for (int64_t i = begin; i < end; i++) {
-        double v = p->volume[i], wanted = wanted_volume(a->def, p->size[i]);
+        double v = p->volume[i], wanted = wanted_volume(p, a->def, p->size[i]);
         bool splits = v > SPLIT_ABOVE * wanted && !(p->flags[i] & UN_PARTICLE_BALLISTIC);
         bool merges = v < MERGE_BELOW * wanted && !covers(a, i);
         a->kind[i] = splits ? SPLIT : merges ? MERGE : KEEP;
@@ -198,7 +198,7 @@ static un_vec3 random_direction(const resize_args *a, int32_t i, uint64_t number
 {
     uint64_t stream = 128 * a->def->stream + 4 * number;
     un_vec3 d = {un_random((uint64_t)i, stream) - 0.5, un_random((uint64_t)i, stream + 1) - 0.5,
-                 un_random((uint64_t)i, stream + 2) - 0.5};
+                 a->particles->flat ? 0 : un_random((uint64_t)i, stream + 2) - 0.5};
     return un_normalize(d);
 }
 
@@ -255,7 +255,7 @@ static halves place_halves(const resize_args *a, int32_t i)
 {
     const un_resize_def *def = a->def;
     un_vec3 x = un_particle_position(a->particles, i), step[AXES];
-    double r_half = un_particle_radius(0.5 * (double)a->particles->volume[i]);
+    double r_half = 0.5 * un_particles_spacing(a->particles, 0.5 * (double)a->particles->volume[i]);
     double margin = WALL_MARGIN * r_half;
     halves h = {{x, x}, false};
     find_steps(step, a, i, r_half);
@@ -370,7 +370,7 @@ static bool fit_together(const resize_args *a, int32_t i, int32_t j)
     double vi = p->volume[i], vj = p->volume[j], v = vi + vj;
     if (!(v > 0)) return false;
     double size = (vi * (double)p->size[i] + vj * (double)p->size[j]) / v;
-    return v <= MERGED_MAX * wanted_volume(a->def, size);
+    return v <= MERGED_MAX * wanted_volume(p, a->def, size);
 }
 
 static void find_partners(void *arg, int64_t begin, int64_t end)
@@ -470,7 +470,7 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
         p->flags[i] &= (uint8_t) ~(UN_PARTICLE_HALVED_MASK | UN_PARTICLE_LANDED);
         p->size[i] = (float)blend((double)p->size[i], (double)p->size[j], share);
         double phi = blend((double)def->phi[i], (double)def->phi[j], share);
-        double r = un_particle_radius((double)p->volume[i]);
+        double r = 0.5 * un_particles_spacing(p, (double)p->volume[i]);
         un_vec3 middle = {x[0], x[1], x[2]}, n_middle = {normal[0], normal[1], normal[2]};
         un_particle_set_position(p, i, make_tangent(a, middle, phi, n_middle, r, r));
     }
@@ -556,7 +556,7 @@ static double expected_block(void *arg, int64_t begin, int64_t end)
     const un_particles *p = a->particles;
     double count = 0;
     for (int64_t i = begin; i < end; i++) {
-        double q = p->volume[i] / wanted_volume(a->def, a->scale * p->size[i]);
+        double q = p->volume[i] / wanted_volume(p, a->def, a->scale * p->size[i]);
         bool splits = q > SPLIT_ABOVE && !(p->flags[i] & UN_PARTICLE_BALLISTIC);
         count += splits ? exp2(ceil(log2(q / SPLIT_ABOVE))) : fmin(1, q / MERGE_BELOW);
     }

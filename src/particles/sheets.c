@@ -400,7 +400,7 @@ static un_status note(un_context *ctx, un_sheets *s, const un_thin *t, const un_
         const un_lay *lay = &t->lay[i];
         int32_t q = t->id[i];
         if (!(lay->strength > 0)) continue;
-        double gap = lay->spacing / (2 * un_particle_radius(p->volume[q]));
+        double gap = lay->spacing / un_particles_spacing(p, p->volume[q]);
         if (lay->rim || lay->strength < 0.5) gap = fmin(gap, 1.1); /* no split */
         s->gap[q] = (float)(lay->thread ? -gap : gap);
         s->axis[0][q] = (float)lay->axis.x;

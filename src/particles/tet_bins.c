@@ -1,10 +1,11 @@
-/* Particles sorted by the tet that they lie in. */
+/* Particles sorted by the tet, or the leaf, that they lie in. */
 #include "particles/particles.h"
 
 typedef struct bins_args {
     un_tet_bins *bins;
     const un_particles *particles;
     const un_tets *mesh;
+    const un_octree *tree;
     uint32_t *keys;
     int32_t *order;
 } bins_args;
@@ -17,6 +18,13 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
         un_tets_locate(a->mesh, un_particle_position(a->particles, q), &place);
         a->keys[q] = (uint32_t)place.tet;
     }
+}
+
+static void find_leaves(void *arg, int64_t begin, int64_t end)
+{
+    bins_args *a = arg;
+    for (int64_t q = begin; q < end; q++)
+        a->keys[q] = (uint32_t)un_octree_find(a->tree, un_particle_position(a->particles, q));
 }
 
 static void sort_tets(void *arg, int64_t begin, int64_t end)
@@ -32,21 +40,35 @@ void un_tet_bins_free(un_context *ctx, un_tet_bins *bins)
     *bins = (un_tet_bins){0};
 }
 
+static un_status sort_by(un_context *ctx, un_arena *arena, bins_args *a, un_particles *particles,
+                         int64_t places, un_parallel_body *find)
+{
+    int64_t n = particles->count;
+    un_tet_bins *bins = a->bins;
+    a->keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *a->keys);
+    a->order = un_arena_alloc(arena, (size_t)n + 1, sizeof *a->order);
+    if (!a->keys || !a->order) return UN_ERROR_MEMORY;
+    UN_TRY(un_array_need(ctx, (void **)&bins->tet, &bins->capacity_tet, (size_t)n + 1,
+                         sizeof *bins->tet));
+    UN_TRY(un_array_need(ctx, (void **)&bins->begin, &bins->capacity_begin, (size_t)places + 1,
+                         sizeof *bins->begin));
+    un_parallel_for(ctx, n, 4096, find, a);
+    UN_TRY(un_bins_order(ctx, arena, a->order, bins->begin, a->keys, n, places));
+    un_parallel_for(ctx, n, 16384, sort_tets, a);
+    un_particles_reorder(ctx, particles, a->order);
+    return UN_OK;
+}
+
 un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
                            un_particles *particles, const un_tets *mesh)
 {
-    int64_t n = particles->count, tets = mesh->tet_count;
     bins_args a = {.bins = bins, .particles = particles, .mesh = mesh};
-    a.keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *a.keys);
-    a.order = un_arena_alloc(arena, (size_t)n + 1, sizeof *a.order);
-    if (!a.keys || !a.order) return UN_ERROR_MEMORY;
-    UN_TRY(un_array_need(ctx, (void **)&bins->tet, &bins->capacity_tet, (size_t)n + 1,
-                         sizeof *bins->tet));
-    UN_TRY(un_array_need(ctx, (void **)&bins->begin, &bins->capacity_begin, (size_t)tets + 1,
-                         sizeof *bins->begin));
-    un_parallel_for(ctx, n, 4096, find_tets, &a);
-    UN_TRY(un_bins_order(ctx, arena, a.order, bins->begin, a.keys, n, tets));
-    un_parallel_for(ctx, n, 16384, sort_tets, &a);
-    un_particles_reorder(ctx, particles, a.order);
-    return UN_OK;
+    return sort_by(ctx, arena, &a, particles, mesh->tet_count, find_tets);
+}
+
+un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
+                            un_particles *particles, const un_octree *tree)
+{
+    bins_args a = {.bins = bins, .particles = particles, .tree = tree};
+    return sort_by(ctx, arena, &a, particles, tree->leaf_count, find_leaves);
 }

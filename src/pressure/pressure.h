@@ -243,6 +243,44 @@ void un_face_pressure_guess(un_context *ctx, double *p_tet, double *p_node, cons
 void un_face_pressure_to_nodes(const un_pressure *pressure, double *p_node, double *p_tet,
                                const un_tets *mesh, const float *phi, un_vec3 weight);
 
+/* ---- on leaves of an octree: pressure at centres, velocities on faces (leaves.c) ---- */
+
+typedef struct un_leaf_projection {
+    const un_leaves *leaves;
+    double *u;               /* at faces, changed in place */
+    uint8_t *known;          /* at faces: set to 1 where the projection has made u valid, else 0 */
+    const float *phi;        /* at centres; liquid where negative */
+    const un_leaf_walls *walls;
+    double *p;               /* at centres, Pa: the guess, then the result; 0 in the air */
+    double dt, kick;         /* as in un_projection */
+    double density, tolerance;
+    int32_t iteration_limit;
+    double let_go, expansion, pace;
+    const float *colour;     /* at centres: the particles' volume fraction; may be NULL */
+    const double *emitted;   /* at leaves: volume that appeared there, m3; NULL: none */
+} un_leaf_projection;
+
+typedef struct un_leaf_projection_report {
+    un_solve_report solve;
+    int32_t cell_count;    /* liquid leaves */
+    double max_divergence; /* left over, 1/s */
+} un_leaf_projection_report;
+
+un_status un_leaf_pressure_project(un_pressure *pressure, un_arena *arena,
+                                   const un_leaf_projection *projection,
+                                   un_leaf_projection_report *report);
+/* before <- u, u <- u + what the pressure's gradient makes of change.x, so that pressure can
+ * balance it exactly. */
+void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 change,
+                        const un_leaves *leaves, const un_leaf_walls *walls);
+/* Pressure at x, Pa, from the leaf that holds it and the slope there; 0 outside the liquid. */
+double un_leaf_pressure_at(const un_leaves *leaves, const double *p, const float *phi, un_vec3 x);
+/* As un_pressure_constrain and un_pressure_friction. */
+un_status un_leaf_constrain(un_context *ctx, un_arena *arena, double *u, const uint8_t *known,
+                            const un_leaves *leaves, const un_leaf_walls *walls);
+void un_leaf_friction(un_context *ctx, double *u, const un_leaves *leaves,
+                      const un_leaf_walls *walls, double dt);
+
 /* ---- on tets: the divergence wanted (divergence.c) ---- */
 
 typedef struct un_divergence_def {

@@ -301,7 +301,8 @@ static un_status load_scene(work *w)
 static un_status prepare_particles(work *w)
 {
     const un_scene_def *scene = &w->scene->def;
-    w->hulls = w->def->kind ? strcmp(w->def->kind, "hulls") == 0 : w->method->traits.adaptive;
+    w->hulls = w->def->kind ? strcmp(w->def->kind, "hulls") == 0
+                            : w->method->traits.adaptive && scene->domain.dim == 3;
     if (w->hulls && scene->domain.dim == 2)
         return un_fail(w->ctx, UN_ERROR_ARGUMENT,
                        "%s is a 2D run, whose surface cannot be made of hulls; leave out --with "

@@ -78,6 +78,10 @@ un_status un_sizing_choose(un_context *ctx, un_arena *arena, un_sizing_nodes *no
 un_status un_sizing_nodes_tets(un_context *ctx, un_arena *arena, un_sizing_nodes *nodes,
                                const un_tets *mesh, const float *phi);
 
+/* The leaves of an octree, in the same way (leaves.c). */
+un_status un_sizing_nodes_leaves(un_context *ctx, un_arena *arena, un_sizing_nodes *nodes,
+                                 const un_leaves *leaves, const float *phi);
+
 /* How many of a node's neighbours are in its first list. */
 static inline int32_t un_sizing_listed(const un_sizing_nodes *nodes, int64_t n)
 {
@@ -125,6 +129,12 @@ typedef struct un_sizing_on_tets {
     const int32_t *tet; /* at particles: the tet that holds it, or a guess */
 } un_sizing_on_tets;
 double un_sizing_at_tets(const void *on_tets, int64_t q, un_vec3 x); /* linear in each tet */
+typedef struct un_sizing_on_leaves {
+    const un_leaves *leaves;
+    const float *size;   /* at leaves */
+    const int32_t *leaf; /* at particles */
+} un_sizing_on_leaves;
+double un_sizing_at_leaves(const void *on_leaves, int64_t q, un_vec3 x);
 void un_sizing_forget(un_particles *particles); /* any size is as good before the first */
 
 /* ---- the budget (budget.c) ---- */

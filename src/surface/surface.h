@@ -41,6 +41,22 @@ un_status un_surface_thick_grid(un_context *ctx, un_arena *arena, uint8_t **thic
 un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thick, const float *phi,
                                 const un_tets *mesh, const un_tet_walls *walls);
 
+/* The same at the centres of an octree's leaves (leaf_colour.c). phi: a distance everywhere,
+ * huge where there is no surface; extended into walls. */
+typedef struct un_leaf_level_set {
+    float *phi, *colour; /* set */
+    const un_leaves *leaves;
+    const un_leaf_walls *walls;
+    const un_particles *particles; /* sorted by leaf */
+    const un_tet_bins *bins;
+    const bool *open_sides;
+} un_leaf_level_set;
+un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf_level_set *def);
+/* As un_colour_volume, and as un_surface_thick_grid. */
+double un_leaf_liquid_volume(un_context *ctx, const un_leaf_level_set *def, const uint8_t *thick);
+un_status un_surface_thick_leaves(un_context *ctx, un_arena *arena, uint8_t **thick,
+                                  const un_leaf_level_set *def);
+
 /* ---- output surface (mesher.c, contour.c, smooth.c) ---- */
 
 typedef struct un_mesher {
@@ -210,6 +226,23 @@ void un_surface_fit_end(un_context *ctx, un_surface_fit *fit);
 double un_probe_front_tets(un_context *ctx, const float *phi, const un_tets *mesh, int axis,
                            double sign);
 double un_probe_height_tets(const float *phi, const un_tets *mesh, double x, double z);
+
+/* The same on leaves (leaf_flat.c). */
+double un_probe_front_leaves(un_context *ctx, const float *phi, const un_leaves *leaves, int axis,
+                             double sign);
+double un_probe_height_leaves(const float *phi, const un_leaves *leaves, double x, double z);
+
+/* The liquid's area in 2D, from the level set on a quadtree's leaves (leaf_flat.c). */
+typedef struct un_leaf_flat {
+    const un_leaves *leaves;
+    const float *phi;          /* at leaves */
+    const un_leaves_flow *flow; /* for velocities */
+    const un_markers *markers; /* with depths */
+    const un_walls *walls;
+    int32_t resolution; /* along the longest side */
+    int32_t smoothing;  /* passes */
+} un_leaf_flat;
+un_status un_surface_mesh_flat(un_context *ctx, un_trimesh *mesh, const un_leaf_flat *in);
 
 /* The zero surface as a closed, edge-manifold, outward-oriented mesh: marching tetrahedra, closed
  * in the brick's boundary with sharp edges (marching.c). Positions only. */

@@ -256,6 +256,36 @@ un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *
 un_status un_emitted_need(un_context *ctx, un_emitted *emitted, int64_t nodes);
 void un_emitted_free(un_context *ctx, un_emitted *emitted);
 
+/* ---- on leaves of an octree (leaves.c) ---- */
+
+/* Face velocities from the particles, sorted by leaf; known[f]: 1 where particles reach the face,
+ * else 0, with velocity 0. */
+void un_transfer_to_leaf_faces(un_context *ctx, double *u, uint8_t *known, const un_leaves *leaves,
+                               const un_tet_bins *bins, const un_particles *particles);
+/* As un_transfer_extrapolate; faces farther than `layers` away get 0. */
+un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, double *u, double *w,
+                                         uint8_t *known, const un_leaves *leaves, int32_t layers);
+/* As un_transfer_to_particles. */
+void un_transfer_leaves_to_particles(un_context *ctx, un_particles *particles,
+                                     const un_tet_bins *bins, const un_leaves_flow *now,
+                                     const un_leaves_flow *before, const un_flip *flip);
+/* As un_transfer_mark, with phi and the distance to walls at centres of leaves. */
+double un_transfer_mark_leaves(un_context *ctx, un_markers *markers, const un_leaves *leaves,
+                               const float *phi, const float *wall, const uint8_t *thick,
+                               const un_cling *cling);
+/* As un_emitted_place, by leaf. */
+un_status un_emitted_place_leaves(un_context *ctx, un_emitted *emitted, const un_octree *tree,
+                                  const un_particles *particles);
+/* Most cells that liquid crosses in a second, at known faces (1) of leaves that hold particles. */
+double un_transfer_rate_leaves(un_context *ctx, const double *u, const uint8_t *known,
+                               const un_tet_bins *bins, const un_leaves *leaves);
+/* Drag rate, 1/s, of drop q in liquid whose cells do not resolve it: it stops within some radii, as
+ * a sphere with a drag coefficient of 1 does. slip: its velocity relative to the liquid. */
+static inline double un_drop_drag(const un_particles *p, un_vec3 slip, int64_t q)
+{
+    return 0.75 * un_length(slip) / un_particles_spacing(p, p->volume[q]);
+}
+
 /* ---- normal velocities on the faces of tets (tet_faces.c) ---- */
 
 /* The velocity whose normal components best fit those on the known (1) faces of a node, or of a tet

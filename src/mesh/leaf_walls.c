@@ -1,0 +1,220 @@
+/* Closed sides and solids on the leaves of an octree.
+ *
+ * A face is open where the multilinear interpolant of the distance at its corners is positive, and
+ * so is a leaf. Leaves that no wall comes near need one distance, at their centre; for static
+ * solids it is kept from mesh to mesh. Sides that coincide with the brick's boundary close whole
+ * faces and cut none. */
+#include "mesh/mesh.h"
+
+#include "mesh/thin.h"
+
+/* Half the diagonal of a leaf, in edges, and a little. */
+#define REACH 0.88
+
+typedef struct walls_args {
+    un_leaf_walls *w;
+    const un_leaves *m;
+    double cut[3]; /* upper ends of the domain inside the brick; else infinite */
+    bool cuts;
+} walls_args;
+
+static double cutting_sides(const walls_args *a, un_vec3 x)
+{
+    double d = fmin(a->cut[0] - x.x, a->cut[1] - x.y);
+    return a->m->dim == 2 ? d : fmin(d, a->cut[2] - x.z);
+}
+
+/* The nearest of the bodies that move, or of those that stand still. */
+static double nearest(const un_bodies *bodies, un_vec3 x, bool moving, double most)
+{
+    double d = most;
+    for (int32_t b = 0; b < bodies->count; b++) {
+        if (bodies->body[b].moves != moving) continue;
+        double bound = un_body_box_distance(&bodies->body[b], x);
+        if (bound > 0 && bound >= d) continue;
+        d = fmin(d, un_body_distance(&bodies->body[b], x));
+    }
+    return d;
+}
+
+static double distance_at(const walls_args *a, un_vec3 x)
+{
+    double d = cutting_sides(a, x);
+    un_bodies_nearest(a->w->walls->bodies, x, &d);
+    return fabs(d) < UN_SNAP * a->m->tree->h ? 0 : d;
+}
+
+static void still_leaves(void *arg, int64_t begin, int64_t end)
+{
+    const walls_args *a = arg;
+    un_leaf_walls *w = a->w;
+    const un_octree *tree = a->m->tree;
+    int64_t k = un_lower_bound(w->old_key, w->old_count, tree->key[begin]);
+    for (int64_t c = begin; c < end; c++) {
+        while (k < w->old_count && w->old_key[k] < tree->key[c]) k++;
+        bool kept =
+            k < w->old_count && w->old_key[k] == tree->key[c] && w->old_level[k] == tree->level[c];
+        w->still[c] =
+            kept ? w->old_still[k] : (float)nearest(w->walls->bodies, a->m->x[c], false, 1e30);
+    }
+}
+
+static void sample_leaves(void *arg, int64_t begin, int64_t end)
+{
+    const walls_args *a = arg;
+    un_leaf_walls *w = a->w;
+    const un_leaves *m = a->m;
+    const un_bodies *bodies = w->walls->bodies;
+    for (int64_t c = begin; c < end; c++) {
+        un_vec3 x = m->x[c];
+        double solid = 1e30, h = un_leaf_size(m, c);
+        if (bodies->count > 0) {
+            solid = w->still[c];
+            if (bodies->moving) solid = nearest(bodies, x, true, solid);
+            w->solid[c] = (float)solid;
+        }
+        double cutting = fmin(cutting_sides(a, x), solid);
+        w->phi[c] = (float)fmin(un_walls_sides(w->walls, x), solid);
+        w->volume[c] = cutting > 0 ? 1 : 0;
+        if (fabs(cutting) > REACH * h) continue;
+        double v[8];
+        for (int k = 0; k < 8; k++) {
+            int up = m->dim == 2 ? 0 : k >> 2;
+            un_vec3 corner = {x.x + (k & 1 ? 0.5 : -0.5) * h, x.y + (k >> 1 & 1 ? 0.5 : -0.5) * h,
+                              m->dim == 2 ? 0 : x.z + (up ? 0.5 : -0.5) * h};
+            v[k] = distance_at(a, corner);
+        }
+        w->volume[c] = (float)un_walls_cell_fraction(v, m->dim);
+    }
+}
+
+/* Corners of a face in cyclic order, as steps of half an edge along the other two axes. */
+static const int cycle[4][2] = {{-1, -1}, {1, -1}, {1, 1}, {-1, 1}};
+
+static double face_fraction(const walls_args *a, int64_t f, un_vec3 x)
+{
+    const un_leaves *m = a->m;
+    int axis = un_leaf_face_axis(m, f), t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
+    double half = 0.5 * un_leaf_face_size(m, f), v[4];
+    for (int k = 0; k < 4; k++) {
+        double at[3] = {x.x, x.y, x.z};
+        at[t1] += half * (m->dim == 2 ? (k & 1 ? 1 : -1) : cycle[k][0]);
+        if (m->dim == 3) at[t2] += half * cycle[k][1];
+        v[k] = distance_at(a, un_v3(at[0], at[1], at[2]));
+    }
+    if (m->dim == 2) v[2] = v[1], v[3] = v[0];
+    return un_walls_face_fraction(v, m->dim);
+}
+
+static void sample_faces(void *arg, int64_t begin, int64_t end)
+{
+    const walls_args *a = arg;
+    un_leaf_walls *w = a->w;
+    const un_leaves *m = a->m;
+    const bool *open = w->walls->scene->def.domain.open;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6;
+        bool boundary = m->face_other[f] < 0;
+        /* a side inside the brick closes what lies beyond */
+        w->area[f] = boundary && !open[side] ? 0 : 1;
+        if (w->body) w->body[f] = -1;
+        if (!a->cuts || w->area[f] == 0) continue;
+        un_vec3 x = un_leaf_face_center(m, f);
+        double d = fmin(cutting_sides(a, m->x[c]), w->solid ? (double)w->solid[c] : 1e30);
+        if (d > (REACH + 0.01) * un_leaf_size(m, c)) continue;
+        if (d < -2 * un_leaf_size(m, c)) {
+            w->area[f] = 0;
+            continue;
+        }
+        w->area[f] = (float)face_fraction(a, f, x);
+        if (!w->body || w->area[f] >= 1) continue;
+        double near = fmin(cutting_sides(a, x), 2 * un_leaf_size(m, c));
+        w->body[f] = (int16_t)un_bodies_nearest(w->walls->bodies, x, &near);
+    }
+}
+
+static void find_velocities(void *arg, int64_t begin, int64_t end)
+{
+    const walls_args *a = arg;
+    un_leaf_walls *w = a->w;
+    for (int64_t f = begin; f < end; f++) {
+        w->velocity[f] = 0;
+        if (w->body[f] < 0 || !w->walls->bodies->body[w->body[f]].moves) continue;
+        un_vec3 v =
+            un_body_velocity(&w->walls->bodies->body[w->body[f]], un_leaf_face_center(a->m, f));
+        w->velocity[f] = (float)un_vec3_at(v, un_leaf_face_axis(a->m, f));
+    }
+}
+
+static walls_args begin_walls(un_leaf_walls *w, const un_leaves *m)
+{
+    const un_octree *tree = m->tree;
+    const bool *open = w->walls->scene->def.domain.open;
+    double size[3] = {tree->size.x, tree->size.y, tree->size.z}, root = un_octree_size(tree, 0);
+    walls_args a = {.w = w, .m = m, .cut = {1e30, 1e30, 1e30}};
+    for (int axis = 0; axis < m->dim; axis++)
+        if (!open[2 * axis + 1] && tree->roots[axis] * root - size[axis] > UN_SNAP * tree->h)
+            a.cut[axis] = size[axis];
+    a.cuts = w->walls->bodies->count > 0 || cutting_sides(&a, un_v3(0, 0, 0)) < 1e29;
+    return a;
+}
+
+void un_leaf_walls_find_velocities(un_leaf_walls *w, const un_leaves *m)
+{
+    walls_args a = begin_walls(w, m);
+    if (w->velocity) un_parallel_for(w->ctx, m->face_count, 8192, find_velocities, &a);
+}
+
+un_status un_leaf_walls_move(un_leaf_walls *w, const un_leaves *m)
+{
+    walls_args a = begin_walls(w, m);
+    un_parallel_for(w->ctx, m->count, 512, sample_leaves, &a);
+    un_parallel_for(w->ctx, m->face_count, 1024, sample_faces, &a);
+    un_leaf_walls_find_velocities(w, m);
+    return UN_OK;
+}
+
+#define NEED(array, which, number)                                                                 \
+    UN_TRY(un_array_need(ctx, (void **)&(array), &w->capacity[which], (size_t)(number) + 1,        \
+                         sizeof *(array)))
+
+static un_status sample_still(un_leaf_walls *w, const un_leaves *m)
+{
+    un_context *ctx = w->ctx;
+    walls_args a = {.w = w, .m = m};
+    NEED(w->still, 5, m->count);
+    un_parallel_for(ctx, m->count, 512, still_leaves, &a);
+    NEED(w->old_key, 6, m->count);
+    NEED(w->old_level, 7, m->count);
+    NEED(w->old_still, 8, m->count);
+    memcpy(w->old_key, m->tree->key, (size_t)m->count * sizeof *w->old_key);
+    memcpy(w->old_level, m->tree->level, (size_t)m->count);
+    memcpy(w->old_still, w->still, (size_t)m->count * sizeof *w->still);
+    w->old_count = m->count;
+    return UN_OK;
+}
+
+un_status un_leaf_walls_sample(un_leaf_walls *w, un_context *ctx, const un_walls *exact,
+                               const un_leaves *m)
+{
+    w->ctx = ctx;
+    w->walls = exact;
+    NEED(w->phi, 0, m->count);
+    NEED(w->volume, 1, m->count);
+    NEED(w->area, 2, m->face_count);
+    if (exact->bodies->count > 0) {
+        NEED(w->solid, 3, m->count);
+        NEED(w->body, 4, m->face_count);
+        if (exact->bodies->moving) NEED(w->velocity, 9, m->face_count);
+        UN_TRY(sample_still(w, m));
+    }
+    return un_leaf_walls_move(w, m);
+}
+
+void un_leaf_walls_free(un_leaf_walls *w)
+{
+    void *arrays[] = {w->phi,  w->solid,   w->volume,    w->area,  w->velocity,
+                      w->body, w->old_key, w->old_level, w->still, w->old_still};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(w->ctx, arrays[i]);
+    *w = (un_leaf_walls){0};
+}

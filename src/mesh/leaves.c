@@ -1,0 +1,237 @@
+/* Neighbours and faces of an octree's leaves.
+ *
+ * A face belongs to the smaller of its leaves, or, of two of one size, to the upper one: a leaf
+ * owns its lower faces unless smaller leaves lie there, and its upper faces towards larger leaves
+ * and the brick's boundary. So faces are counted and numbered by leaf, in parallel, along the
+ * curve. */
+#include "mesh/mesh.h"
+
+void un_leaves_free(un_leaves *m)
+{
+    void *arrays[] = {m->x,         m->near,       m->coarse, m->even,
+                      m->face_side, m->face_other, m->side,   m->group};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(m->ctx, arrays[i]);
+    *m = (un_leaves){0};
+}
+
+typedef struct build_args {
+    un_leaves *m;
+    int32_t *faces, *groups; /* by leaf: how many it has, then its first */
+} build_args;
+
+static inline void place_of(const un_octree *tree, int64_t c, int32_t at[3], int32_t *size)
+{
+    uint64_t k = tree->key[c];
+    at[0] = (int32_t)un_morton_gather(k);
+    at[1] = (int32_t)un_morton_gather(k >> 1);
+    at[2] = (int32_t)un_morton_gather(k >> 2);
+    *size = 1 << (tree->level_max - tree->level[c]);
+}
+
+/* ---- neighbours ---- */
+
+UN_KERNEL void find_near_in(un_leaves *m, int64_t c, int dim)
+{
+    const un_octree *tree = m->tree;
+    int32_t at[3], s, *near = m->near + (ptrdiff_t)m->near_count * c;
+    place_of(tree, c, at, &s);
+    uint64_t part[3][3];
+    bool in[3][3];
+    for (int a = 0; a < dim; a++)
+        for (int d = 0; d < 3; d++) {
+            int32_t i = at[a] + (d - 1) * s;
+            in[a][d] = i >= 0 && i < tree->n[a];
+            part[a][d] = un_morton_spread((uint64_t)(uint32_t)i) << a;
+        }
+    bool even = true;
+    int level = tree->level[c];
+    for (int n = 0; n < (dim == 2 ? 9 : 27); n++) {
+        int dx = n % 3, dy = n / 3 % 3, dz = n / 9;
+        bool inside = in[0][dx] && in[1][dy] && (dim == 2 || in[2][dz]);
+        uint64_t key = part[0][dx] | part[1][dy] | (dim == 2 ? 0 : part[2][dz]);
+        near[n] = n == m->near_count / 2 ? (int32_t)c : inside ? un_octree_find_key(tree, key) : -1;
+        even = even && near[n] >= 0 && tree->level[near[n]] == level;
+    }
+    uint8_t coarse = 0;
+    for (int k = 0; k < 1 << dim && !even; k++)
+        for (int j = 1; j < 1 << dim; j++) {
+            int n = 0, step = 1;
+            for (int a = 0; a < dim; a++, step *= 3)
+                n += step * (j >> a & 1 ? (k >> a & 1 ? 2 : 0) : 1);
+            if (near[n] >= 0 && tree->level[near[n]] < level) coarse |= (uint8_t)(1 << k);
+        }
+    m->even[c] = even;
+    m->coarse[c] = coarse;
+}
+
+static const int step_of[3] = {1, 3, 9};
+
+/* The leaf beyond a side; -1 beyond the brick; a leaf of the cube there if it is divided. */
+static inline int32_t beyond(const un_leaves *m, int64_t c, int side)
+{
+    int step = step_of[side / 2];
+    return un_leaf_near(m, c)[m->near_count / 2 + (side & 1 ? step : -step)];
+}
+
+static bool owns(const un_leaves *m, int64_t c, int side)
+{
+    int32_t other = beyond(m, c, side);
+    if (other < 0) return true;
+    int own = m->tree->level[c], level = m->tree->level[other];
+    return level < own || (level == own && !(side & 1));
+}
+
+static void count_faces(void *arg, int64_t begin, int64_t end)
+{
+    build_args *a = arg;
+    un_leaves *m = a->m;
+    const un_octree *tree = m->tree;
+    for (int64_t c = begin; c < end; c++) {
+        double half = 0.5 * un_octree_size(tree, tree->level[c]);
+        m->x[c] =
+            un_add(un_octree_corner(tree, (int32_t)c), un_v3(half, half, m->dim == 2 ? 0 : half));
+        UN_BY_DIM(m->dim, find_near_in(m, c, dim));
+        int32_t faces = 0, groups = 0;
+        for (int side = 0; side < 2 * m->dim; side++) {
+            int32_t other = beyond(m, c, side);
+            faces += owns(m, c, side);
+            groups += other >= 0 && tree->level[other] > tree->level[c];
+        }
+        a->faces[c] = faces;
+        a->groups[c] = groups;
+    }
+}
+
+static void number_own(void *arg, int64_t begin, int64_t end)
+{
+    build_args *a = arg;
+    un_leaves *m = a->m;
+    for (int64_t c = begin; c < end; c++) {
+        int32_t f = a->faces[c], g = a->groups[c];
+        for (int side = 0; side < 2 * m->dim; side++) {
+            int32_t other = beyond(m, c, side);
+            if (owns(m, c, side)) {
+                m->face_side[f] = (int32_t)(6 * c) + side;
+                m->face_other[f] = other;
+                m->side[c][side] = f++;
+            } else if (m->tree->level[other] > m->tree->level[c]) {
+                m->side[c][side] = ~g++;
+            }
+        }
+    }
+}
+
+/* Which of a group's faces the face of a small leaf is. */
+static int part_of(const un_leaves *m, int64_t c, int axis)
+{
+    int32_t at[3], s;
+    int part = 0, bit = 0;
+    place_of(m->tree, c, at, &s);
+    for (int a = 0; a < m->dim; a++)
+        if (a != axis) part |= (at[a] / s & 1) << bit++;
+    return part;
+}
+
+/* Each face tells the leaf beyond it. */
+static void tell_others(void *arg, int64_t begin, int64_t end)
+{
+    build_args *a = arg;
+    un_leaves *m = a->m;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, other = m->face_other[f];
+        if (other < 0) continue;
+        if (m->tree->level[other] == m->tree->level[c])
+            m->side[other][side ^ 1] = (int32_t)f;
+        else
+            m->group[~m->side[other][side ^ 1]][part_of(m, c, side / 2)] = (int32_t)f;
+    }
+}
+
+#define NEED(array, which, number)                                                                 \
+    UN_TRY(un_array_need(ctx, (void **)&(array), &m->capacity[which], (size_t)(number) + 1,        \
+                         sizeof *(array)))
+
+un_status un_leaves_build(un_leaves *m, un_context *ctx, const un_octree *tree)
+{
+    int32_t n = tree->leaf_count;
+    m->ctx = ctx;
+    m->tree = tree;
+    m->dim = tree->dim;
+    m->count = n;
+    m->near_count = tree->dim == 2 ? 9 : 27;
+    NEED(m->x, 0, n);
+    NEED(m->near, 1, (size_t)n * (size_t)m->near_count);
+    NEED(m->coarse, 2, n);
+    NEED(m->even, 3, n);
+    NEED(m->side, 4, n);
+    build_args a = {.m = m};
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, a.faces, n + 1);
+    UN_ALLOC_DONE(ctx, a.groups, n + 1);
+    un_parallel_for(ctx, n, 1024, count_faces, &a);
+    m->face_count = (int32_t)un_parallel_scan(ctx, a.faces, n);
+    m->group_count = (int32_t)un_parallel_scan(ctx, a.groups, n);
+    UN_TRY_DONE(un_array_need(ctx, (void **)&m->face_side, &m->capacity[5],
+                              (size_t)m->face_count + 1, sizeof *m->face_side));
+    UN_TRY_DONE(un_array_need(ctx, (void **)&m->face_other, &m->capacity[6],
+                              (size_t)m->face_count + 1, sizeof *m->face_other));
+    UN_TRY_DONE(un_array_need(ctx, (void **)&m->group, &m->capacity[7], (size_t)m->group_count + 1,
+                              sizeof *m->group));
+    un_parallel_for(ctx, n, 4096, number_own, &a);
+    un_parallel_for(ctx, m->face_count, 8192, tell_others, &a);
+done:
+    un_free(ctx, a.faces);
+    un_free(ctx, a.groups);
+    return status;
+}
+
+void un_leaves_range(const un_leaves *m, int32_t c, int n, int32_t *first, int32_t *end)
+{
+    const un_octree *tree = m->tree;
+    int32_t leaf = un_leaf_near(m, c)[n];
+    *first = leaf < 0 ? 0 : leaf;
+    *end = *first;
+    if (leaf < 0) return;
+    *end = leaf + 1;
+    if (tree->level[leaf] <= tree->level[c]) return;
+    int shift = 3 * (tree->level_max - tree->level[c]);
+    uint64_t cube = tree->key[leaf] >> shift;
+    while (*end < m->count && tree->key[*end] >> shift == cube) ++*end;
+}
+
+int64_t un_leaves_wet_count(const un_leaves *m, const float *phi)
+{
+    int64_t count = 0;
+    for (int32_t c = 0; c < m->count; c++) count += phi[c] < 0;
+    return count;
+}
+
+/* ---- checks ---- */
+
+static const char *check_side(const un_leaves *m, int32_t c, int side)
+{
+    int32_t f = m->side[c][side];
+    int size = un_leaves_group_size(m);
+    for (int k = 0; k < (f < 0 ? size : 1); k++) {
+        int32_t face = f < 0 ? m->group[~f][k] : f;
+        if (face < 0 || face >= m->face_count) return "a side without a face";
+        int32_t own = m->face_side[face] / 6, other = m->face_other[face];
+        if (own != c && other != c) return "a side with another leaf's face";
+        if (f < 0 && (other != c || m->tree->level[own] != m->tree->level[c] + 1))
+            return "a group of faces that are not half as large";
+        if (m->face_side[face] % 6 / 2 != side / 2) return "a face along the wrong axis";
+        if (other >= 0 && (own == c) == ((m->face_side[face] & 1) != (side & 1)))
+            return "a face on the wrong side";
+    }
+    return NULL;
+}
+
+const char *un_leaves_validate(const un_leaves *m)
+{
+    for (int32_t c = 0; c < m->count; c++)
+        for (int side = 0; side < 2 * m->dim; side++) {
+            const char *wrong = check_side(m, c, side);
+            if (wrong) return wrong;
+        }
+    return NULL;
+}

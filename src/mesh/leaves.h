@@ -1,0 +1,130 @@
+/* The leaves of an octree as cells: their neighbours, and the faces between them, for methods with
+ * velocities on faces. Quadtrees are made by the same code. Included through mesh.h. */
+#ifndef UN_MESH_LEAVES_H
+#define UN_MESH_LEAVES_H
+
+#include "mesh/octree.h"
+
+/* Sides of a leaf: 2 axis + 1 for the upper one. A face has the size of the smaller of its two
+ * leaves. Where a leaf meets smaller ones, its side is a group of their faces. */
+typedef struct un_leaves {
+    un_context *ctx;
+    const un_octree *tree;
+    int32_t dim, count;
+    un_vec3 *x; /* centres, m */
+    /* Of the 3^dim cubes of the leaf's own size around it, x fastest: the leaf that holds the
+     * cube's lower corner, -1 beyond the brick. */
+    int32_t *near;
+    int32_t near_count; /* 27, in 2D 9; the leaf itself is in the middle */
+    uint8_t *coarse;    /* by leaf: its corners that touch a larger leaf, as bits */
+    uint8_t *even;      /* by leaf: 1 if all leaves around it have its size */
+    int32_t face_count;
+    int32_t *face_side;  /* by face: 6 leaf + side of the smaller leaf, whose side it is */
+    int32_t *face_other; /* by face: the leaf beyond it, -1 in the brick's boundary */
+    int32_t (*side)[6];  /* by leaf: the face, or ~group */
+    int32_t group_count;
+    int32_t (*group)[4]; /* faces, in 2D two */
+    size_t capacity[9];
+} un_leaves;
+
+void un_leaves_free(un_leaves *leaves);
+/* For a built tree, which must outlive it. In parallel; arrays keep their capacity. */
+un_status un_leaves_build(un_leaves *leaves, un_context *ctx, const un_octree *tree);
+/* Leaves where phi < 0. */
+int64_t un_leaves_wet_count(const un_leaves *leaves, const float *phi);
+/* Checks that leaves and faces name each other. NULL, or what is wrong. */
+const char *un_leaves_validate(const un_leaves *leaves);
+
+static inline double un_leaf_size(const un_leaves *leaves, int64_t c)
+{
+    return leaves->tree->edge[leaves->tree->level[c]];
+}
+static inline double un_leaf_volume(const un_leaves *leaves, int64_t c)
+{
+    double h = un_leaf_size(leaves, c);
+    return leaves->dim == 2 ? h * h : h * h * h;
+}
+static inline const int32_t *un_leaf_near(const un_leaves *leaves, int64_t c)
+{
+    return leaves->near + (ptrdiff_t)leaves->near_count * c;
+}
+/* Faces of a group. */
+static inline int un_leaves_group_size(const un_leaves *leaves)
+{
+    return leaves->dim == 2 ? 2 : 4;
+}
+static inline double un_vec3_at(un_vec3 v, int axis)
+{
+    return axis == 0 ? v.x : axis == 1 ? v.y : v.z;
+}
+static inline int un_leaf_face_axis(const un_leaves *leaves, int64_t f)
+{
+    return leaves->face_side[f] % 6 / 2;
+}
+static inline double un_leaf_face_size(const un_leaves *leaves, int64_t f)
+{
+    return un_leaf_size(leaves, leaves->face_side[f] / 6);
+}
+/* m2; in 2D m. */
+static inline double un_leaf_face_area(const un_leaves *leaves, int64_t f)
+{
+    double h = un_leaf_face_size(leaves, f);
+    return leaves->dim == 2 ? h : h * h;
+}
+static inline un_vec3 un_leaf_face_center(const un_leaves *leaves, int64_t f)
+{
+    int32_t c = leaves->face_side[f] / 6, side = leaves->face_side[f] % 6;
+    double d = (side & 1 ? 0.5 : -0.5) * un_leaf_size(leaves, c);
+    un_vec3 x = leaves->x[c];
+    if (side < 2)
+        x.x += d;
+    else if (side < 4)
+        x.y += d;
+    else
+        x.z += d;
+    return x;
+}
+/* The leaves below and above a face; -1 beyond the brick. */
+static inline void un_leaf_face_leaves(const un_leaves *leaves, int64_t f, int32_t *below,
+                                       int32_t *above)
+{
+    int32_t c = leaves->face_side[f] / 6, other = leaves->face_other[f];
+    bool upper = leaves->face_side[f] & 1;
+    *below = upper ? c : other;
+    *above = upper ? other : c;
+}
+/* The leaves, and thereby the particles sorted by leaf, in cube n around leaf c: first .. end - 1.
+ * Where the cube is part of a larger leaf, that leaf. Empty beyond the brick. */
+void un_leaves_range(const un_leaves *leaves, int32_t c, int n, int32_t *first, int32_t *end);
+
+/* ---- fields (leaves_sample.c) ---- */
+
+/* A field at centres is continued as values on the lattice of each level: the value of the leaf
+ * that is such a cube, the mean over the leaves in it, or between the lattice points of the next
+ * larger level. A point in a leaf takes the multilinear value on the leaf's own lattice; towards
+ * corners that touch larger leaves it takes over that of the larger one's, so that the field is
+ * continuous. Linear fields are exact away from the brick's boundary. */
+double un_leaves_sample(const un_leaves *leaves, const float *field, int32_t c, un_vec3 x);
+double un_leaves_sample_double(const un_leaves *leaves, const double *field, int32_t c, un_vec3 x);
+/* Its slope, 1/m, from the leaf's own lattice. */
+un_vec3 un_leaves_slope(const un_leaves *leaves, const float *field, int32_t c, un_vec3 x);
+
+/* Velocities on faces, continued in the same way; what uneven leaves need is found once for all
+ * points in them. */
+#define UN_PATCH 78
+typedef struct un_leaves_flow {
+    const un_leaves *leaves;
+    const double *u;           /* at faces */
+    int32_t *patch;            /* by leaf: its number among the uneven ones, -1 */
+    double (*value)[UN_PATCH]; /* by number */
+    size_t capacity[2];
+} un_leaves_flow;
+void un_leaves_flow_free(un_context *ctx, un_leaves_flow *flow);
+/* wanted: leaves that will be asked; NULL: all. Others may still be asked, slowly. */
+un_status un_leaves_flow_build(un_leaves_flow *flow, const un_leaves *leaves, const double *u,
+                               const uint8_t *wanted);
+/* The velocity at x in leaf c; at x, for a few points. */
+un_vec3 un_leaves_velocity_at(const un_leaves *leaves, const double *u, un_vec3 x);
+un_vec3 un_leaves_flow_at(const un_leaves_flow *flow, int32_t c, un_vec3 x);
+
+#endif

@@ -1,0 +1,87 @@
+/* Inside of method `octree`: its state and the parts of its step. Only src/method/octree*.c
+ * include this. */
+#ifndef UN_METHOD_OCTREE_H
+#define UN_METHOD_OCTREE_H
+
+#include "advect/advect.h"
+#include "method/core.h"
+#include "pressure/pressure.h"
+#include "sizing/sizing.h"
+#include "surface/surface.h"
+#include "transfer/transfer.h"
+
+#define UN_OCTREE_FIXED_BYTES 4e6
+
+/* At leaves and at faces; room for the mesh as it is. */
+typedef struct un_leaf_fields {
+    float *phi, *colour; /* level set, m; the particles' smoothed volume fraction */
+    float *size;         /* S, m */
+    double *p;           /* Pa */
+    un_vec3 *centre;     /* velocity, for sizing */
+    double *u, *before;  /* at faces: velocity; what it was before forces acted */
+    uint8_t *known;      /* at faces: 1 right, more: extrapolated, 0 void */
+    size_t capacity[8];
+} un_leaf_fields;
+
+typedef struct un_octree_flip {
+    un_core core;
+    un_octree tree;
+    un_leaves leaves;
+    un_leaf_walls walls;
+    un_leaf_memory memory; /* pressures of the last mesh */
+    un_leaf_fields at;
+    un_leaves_flow now, before; /* the face velocities between faces */
+    un_markers markers;
+    un_sheets sheets;
+    un_emitted emitted; /* by leaf */
+    un_budget budget;
+    un_pressure *pressure;
+    double rate_max;        /* of cells crossed, 1/s */
+    bool surface_coarsened; /* warned already */
+} un_octree_flip;
+
+/* ---- parts of the step (octree_step.c) ---- */
+
+un_status un_octree_move_walls(un_octree_flip *s, double dt);
+un_status un_octree_accelerate(un_octree_flip *s, double dt);
+un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report);
+un_status un_octree_extend(un_octree_flip *s, double dt);
+un_status un_octree_to_particles(un_octree_flip *s, double dt);
+un_status un_octree_even_sheets(un_octree_flip *s, double dt);
+un_status un_octree_correct(un_octree_flip *s, double dt);
+void un_octree_advect(un_octree_flip *s, double dt);
+un_status un_octree_resize(un_octree_flip *s);
+un_status un_octree_remove(un_octree_flip *s);
+un_status un_octree_emit(un_octree_flip *s, double dt);
+un_status un_octree_build_tree(un_octree_flip *s);
+un_status un_octree_part_drops(un_octree_flip *s);
+un_status un_octree_build_leaves(un_octree_flip *s); /* with fields, walls, the last pressure */
+un_status un_octree_sort(un_octree_flip *s);
+un_status un_octree_gather(un_octree_flip *s); /* velocities at faces */
+un_status un_octree_level_set(un_octree_flip *s);
+un_status un_octree_sizes(un_octree_flip *s, double dt);
+un_status un_octree_measure(un_octree_flip *s, un_step *report);
+
+/* ---- life (octree_start.c) ---- */
+
+/* Everything but particles and mesh; then the scene's liquid. */
+un_status un_octree_begin(un_octree_flip *s, un_context *ctx, const un_scene *scene);
+un_status un_octree_fill(un_octree_flip *s);
+void un_octree_end(un_octree_flip *s);
+
+/* ---- checkpoints (octree_state.c) ---- */
+
+un_status un_octree_save(const un_octree_flip *s, un_state *out);
+un_status un_octree_load(un_octree_flip *s, const un_state *in);
+
+/* ---- memory, the budget and what it shows (octree_outputs.c) ---- */
+
+un_resize_def un_octree_resize_range(const un_octree_flip *s);
+void un_octree_keep_budget(un_octree_flip *s);
+double un_octree_bytes(const void *state);
+un_status un_octree_surface(void *state, un_trimesh *mesh);
+un_status un_octree_cells(const void *state, un_cells *out);
+double un_octree_probe(const void *state, const un_probe *which);
+un_status un_octree_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+
+#endif

@@ -1,0 +1,124 @@
+/* The first state of method `octree`, and its end. */
+#include "method/octree.h"
+
+/* As in adaptive_start.c: first samples and what they take each, rounds of refining, and of
+ * resizing before the first step. */
+#define START_PARTICLES 1e6
+#define START_BYTES 560.0
+#define SHAPE_PARTICLES 2e6
+#define ROUNDS_MAX 24
+#define START_ROUNDS 6
+
+un_status un_octree_begin(un_octree_flip *s, un_context *ctx, const un_scene *scene)
+{
+    const un_scene_def *def = &scene->def;
+    un_status status = un_core_init(&s->core, ctx, scene, false);
+    s->budget.scale = 1;
+    un_markers_init(ctx, &s->markers);
+    un_octree_init(ctx, &s->tree, def->domain.size, def->detail.coarsest, def->detail.finest);
+    s->tree.corners = true; /* fields are continuous then */
+    s->leaves.ctx = s->walls.ctx = ctx;
+    UN_TRY(status);
+    UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
+    UN_TRY(un_pressure_configure(s->pressure->solver, def));
+    s->markers.particles.sized = true;
+    s->markers.particles.flat = s->tree.dim == 2;
+    return un_particles_reserve(ctx, &s->markers.particles, 1);
+}
+
+/* Gives back everything that the next building of the mesh makes anew. */
+static void release(un_octree_flip *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_leaf_fields *a = &s->at;
+    void *arrays[] = {a->phi, a->colour, a->size, a->p, a->centre, a->u, a->before, a->known};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
+    *a = (un_leaf_fields){0};
+    un_leaves_flow_free(ctx, &s->now);
+    un_leaves_flow_free(ctx, &s->before);
+    un_leaf_memory_free(ctx, &s->memory);
+    un_emitted_free(ctx, &s->emitted);
+    un_sheets_free(ctx, &s->sheets);
+    un_leaf_walls_free(&s->walls);
+    un_leaves_free(&s->leaves);
+    un_octree_free(&s->tree);
+    un_markers_release(ctx, &s->markers);
+    un_arena_free(&s->core.arena);
+    s->leaves.ctx = s->walls.ctx = ctx;
+}
+
+void un_octree_end(un_octree_flip *s)
+{
+    if (!s->core.ctx) return;
+    release(s);
+    un_pressure_destroy(s->pressure);
+    un_markers_free(s->core.ctx, &s->markers);
+    un_core_free(&s->core);
+}
+
+/* What follows from the particles where they are. */
+static un_status find_all(un_octree_flip *s)
+{
+    UN_TRY(un_octree_build_leaves(s));
+    UN_TRY(un_octree_sort(s));
+    UN_TRY(un_octree_gather(s));
+    return un_octree_level_set(s);
+}
+
+static un_status seed(un_octree_flip *s)
+{
+    un_particles *particles = &s->markers.particles;
+    un_seed_leaves_def def = {.tree = &s->tree,
+                              .shape = s->core.def->liquid.shape,
+                              .walls = s->core.walls,
+                              .velocity = s->core.def->liquid.velocity};
+    particles->count = 0;
+    UN_TRY(un_particles_seed_leaves(s->core.ctx, particles, &def, &s->core.sources.ledger.start));
+    memset(particles->flags, UN_PARTICLE_CALM, (size_t)particles->count);
+    UN_TRY(find_all(s));
+    un_sizing_forget(particles);
+    return un_octree_sizes(s, 0);
+}
+
+static double particle_limit(const un_octree_flip *s, double most)
+{
+    double memory = s->core.def->budget.memory, room = memory - UN_OCTREE_FIXED_BYTES;
+    return memory > 0 ? fmin(most, room / START_BYTES) : most;
+}
+
+/* The liquid is sampled evenly, then refined and coarsened to S a level at a time. */
+static un_status first_mesh(un_octree_flip *s)
+{
+    const un_shape *shape = s->core.def->liquid.shape;
+    un_arena *arena = &s->core.arena;
+    UN_TRY(un_octree_cover(&s->tree, arena, un_shape_bounds(shape),
+                           particle_limit(s, START_PARTICLES)));
+    UN_TRY(un_octree_follow(&s->tree, arena, shape, particle_limit(s, SHAPE_PARTICLES)));
+    for (int round = 0;; round++) {
+        UN_TRY(seed(s));
+        bool done = round >= ROUNDS_MAX;
+        un_status status =
+            un_particles_refine_tree(s->core.ctx, arena, &s->tree, &s->markers, s->tree.level,
+                                     round >= s->tree.level_max, &done);
+        un_arena_reset(arena);
+        if (done || status != UN_OK) return status;
+    }
+}
+
+un_status un_octree_fill(un_octree_flip *s)
+{
+    if (s->core.def->liquid.shape) {
+        UN_TRY(first_mesh(s));
+        release(s); /* the first rounds sample more evenly, and take more room */
+        UN_TRY(un_particles_trim(s->core.ctx, &s->markers.particles));
+    }
+    for (int round = 0; round < START_ROUNDS; round++) {
+        bool last = round == START_ROUNDS - 1;
+        if (round > 0 && !last) UN_TRY(un_octree_resize(s));
+        if (round == 1) UN_TRY(un_octree_emit(s, 0));
+        UN_TRY(un_octree_build_tree(s));
+        UN_TRY(find_all(s));
+        UN_TRY(un_octree_sizes(s, 0));
+    }
+    return un_octree_measure(s, &s->core.last);
+}

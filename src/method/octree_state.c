@@ -1,0 +1,61 @@
+/* Method `octree` to a checkpoint and back.
+ *
+ * Saved: the particles, with the flags that the mesh and the level set were made with; the pressure
+ * at leaves (the next guess); what was emitted inside the liquid; the ledger, the scale of sizes,
+ * the rate that limits the step. Found again, by the calls that end a step: octree, leaves, walls,
+ * velocities at faces, level set, depths and flags. */
+#include "method/octree.h"
+
+static uint64_t found_hash(const un_octree_flip *s)
+{
+    const un_particles *p = &s->markers.particles;
+    uint64_t hash =
+        un_saving_hash((uint64_t)p->count, s->at.phi, (size_t)s->leaves.count * sizeof *s->at.phi);
+    hash = un_saving_hash(hash, s->at.u, (size_t)s->leaves.face_count * sizeof *s->at.u);
+    return un_saving_hash(hash, p->flags, (size_t)p->count);
+}
+
+un_status un_octree_save(const un_octree_flip *s, un_state *out)
+{
+    int64_t leaves = s->leaves.count;
+    UN_TRY(un_save_particles(out, &s->markers.particles, s->markers.flags_before));
+    UN_TRY(un_core_save(&s->core, out));
+    UN_TRY(un_state_add(out, "pressure", s->at.p, leaves, 8));
+    UN_TRY(un_state_add(out, "emitted", s->emitted.volume, s->emitted.any ? leaves : 0, 8));
+    UN_TRY(un_state_add_number(out, "scale", s->budget.scale));
+    UN_TRY(un_state_add_integer(out, "scaled", s->budget.warned));
+    UN_TRY(un_state_add_number(out, "most", s->budget.most));
+    UN_TRY(un_state_add_number(out, "rate_max", s->rate_max));
+    return un_save_hash(out, found_hash(s));
+}
+
+static un_status load_emitted(un_octree_flip *s, const un_state *in)
+{
+    const un_section *emitted;
+    s->emitted.any = false;
+    UN_TRY(un_state_array(in, "emitted", 8, &emitted));
+    if (emitted->count == 0) return UN_OK;
+    UN_TRY(un_emitted_need(s->core.ctx, &s->emitted, s->leaves.count));
+    return un_state_take(in, "emitted", s->emitted.volume, s->leaves.count, 8);
+}
+
+un_status un_octree_load(un_octree_flip *s, const un_state *in)
+{
+    int64_t warned;
+    UN_TRY(un_state_number(in, "scale", &s->budget.scale));
+    UN_TRY(un_state_integer(in, "scaled", 0, 1, &warned));
+    UN_TRY(un_state_number(in, "most", &s->budget.most));
+    s->budget.warned = warned;
+    UN_TRY(un_core_load(&s->core, in));
+    UN_TRY(un_load_particles(&s->core, in, &s->markers.particles));
+    UN_TRY(un_octree_build_tree(s)); /* drops are known by their flags */
+    UN_TRY(un_octree_build_leaves(s));
+    UN_TRY(un_state_take(in, "pressure", s->at.p, s->leaves.count, 8));
+    UN_TRY(load_emitted(s, in));
+    UN_TRY(un_octree_sort(s)); /* they are sorted; this finds the ranges */
+    UN_TRY(un_octree_gather(s));
+    UN_TRY(un_octree_level_set(s));
+    UN_TRY(un_octree_measure(s, &s->core.last));
+    UN_TRY(un_state_number(in, "rate_max", &s->rate_max));
+    return un_load_hash(s->core.ctx, in, found_hash(s));
+}

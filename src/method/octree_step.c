@@ -1,0 +1,290 @@
+/* The parts of the step of method `octree`. */
+#include "method/octree.h"
+
+#define ITERATION_LIMIT 2000
+
+/* ---- walls, forces, pressure ---- */
+
+un_status un_octree_move_walls(un_octree_flip *s, double dt)
+{
+    UN_TRY(un_core_move_bodies(&s->core, dt));
+    return s->core.bodies->scripted ? un_leaf_walls_move(&s->walls, &s->leaves) : UN_OK;
+}
+
+un_status un_octree_accelerate(un_octree_flip *s, double dt)
+{
+    un_context *ctx = s->core.ctx;
+    /* at.u is what un_octree_gather left; particles have not moved since. */
+    UN_TRY(un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.u, NULL, s->at.known,
+                                          &s->leaves, 1));
+    un_arena_reset(&s->core.arena);
+    un_leaf_accelerate(ctx, s->at.u, s->at.before,
+                       un_scale(s->core.def->gravity, un_core_kick(&s->core, dt)), &s->leaves,
+                       &s->walls);
+    return UN_OK;
+}
+
+un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report)
+{
+    const un_scene_def *def = s->core.def;
+    un_leaf_projection in = {.leaves = &s->leaves,
+                             .u = s->at.u,
+                             .known = s->at.known,
+                             .phi = s->at.phi,
+                             .walls = &s->walls,
+                             .p = s->at.p,
+                             .dt = dt,
+                             .kick = un_core_kick(&s->core, dt),
+                             .density = def->fluid.density,
+                             .tolerance = def->solver.tolerance,
+                             .iteration_limit = ITERATION_LIMIT,
+                             .let_go = un_core_let_go(&s->core, dt),
+                             .expansion =
+                                 un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
+                             .pace = s->core.pace,
+                             .colour = s->at.colour,
+                             .emitted = s->emitted.any ? s->emitted.volume : NULL};
+    UN_TRY(un_leaf_pressure_project(s->pressure, &s->core.arena, &in, report));
+    un_arena_reset(&s->core.arena);
+    s->emitted.any = false;
+    UN_TRY(un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p));
+    return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
+                          def->solver.tolerance);
+}
+
+un_status un_octree_extend(un_octree_flip *s, double dt)
+{
+    un_context *ctx = s->core.ctx;
+    un_arena *arena = &s->core.arena;
+    int32_t layers = (int32_t)ceil(s->core.def->solver.cfl) + 2;
+    s->rate_max = un_transfer_rate_leaves(ctx, s->at.u, s->at.known, &s->markers.bins, &s->leaves);
+    UN_TRY(un_transfer_extrapolate_leaves(ctx, arena, s->at.u, s->at.before, s->at.known,
+                                          &s->leaves, layers));
+    un_arena_reset(arena);
+    UN_TRY(un_leaf_constrain(ctx, arena, s->at.u, s->at.known, &s->leaves, &s->walls));
+    un_arena_reset(arena);
+    UN_TRY(un_leaf_constrain(ctx, arena, s->at.before, s->at.known, &s->leaves, &s->walls));
+    un_arena_reset(arena);
+    un_leaf_friction(ctx, s->at.u, &s->leaves, &s->walls, dt);
+    UN_TRY(un_leaves_flow_build(&s->now, &s->leaves, s->at.u, NULL));
+    return un_leaves_flow_build(&s->before, &s->leaves, s->at.before, NULL);
+}
+
+/* ---- particles ---- */
+
+un_status un_octree_to_particles(un_octree_flip *s, double dt)
+{
+    un_flip flip = un_core_flip(&s->core, s->tree.h, un_core_kick(&s->core, dt));
+    un_transfer_leaves_to_particles(s->core.ctx, &s->markers.particles, &s->markers.bins, &s->now,
+                                    &s->before, &flip);
+    return UN_OK;
+}
+
+un_status un_octree_even_sheets(un_octree_flip *s, double dt)
+{
+    un_sheets_def def = {.h = s->tree.h,
+                         .dt = dt,
+                         .pace = s->core.pace,
+                         .strength = s->core.def->solver.sheets,
+                         .walls = s->core.walls,
+                         .wall = s->markers.wall};
+    UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &s->markers.particles, &def,
+                                    &s->sheets));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_octree_correct(un_octree_flip *s, double dt)
+{
+    un_markers *m = &s->markers;
+    un_correct_def def = {.groups = &m->groups,
+                          .radius = m->radius,
+                          .phi = m->depth,
+                          .normal = {m->normal[0], m->normal[1], m->normal[2]},
+                          .wall = m->wall,
+                          .walls = s->core.walls,
+                          .dt = dt};
+    UN_TRY(un_particles_correct_sized(s->core.ctx, &s->core.arena, &m->particles, &def));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+void un_octree_advect(un_octree_flip *s, double dt)
+{
+    un_advect_leaves(s->core.ctx, &s->markers.particles, &s->markers.bins, &s->now, s->walls.phi,
+                     s->core.walls, s->core.def->gravity, dt);
+}
+
+un_status un_octree_resize(un_octree_flip *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_markers *m = &s->markers;
+    un_resize_report resized;
+    UN_TRY(un_markers_regroup(ctx, m));
+    un_resize_def def = un_octree_resize_range(s);
+    def.groups = &m->groups;
+    def.radius = m->radius;
+    def.phi = m->depth;
+    for (int axis = 0; axis < 3; axis++) def.normal[axis] = m->normal[axis];
+    def.walls = s->core.walls;
+    def.sheets = s->sheets.any ? &s->sheets : NULL;
+    def.stream = (uint64_t)s->core.step_count;
+    double before = un_particles_volume(ctx, &m->particles);
+    /* What emitters bring is not foreseen: above the budget nothing smaller than the mean is made,
+     * and what is smaller merges. */
+    if (s->budget.most > 0 && m->particles.count > s->budget.most)
+        def.volume_min = fmin(fmax(def.volume_min, before / s->budget.most), def.volume_max);
+    UN_TRY(un_particles_resize(ctx, &s->core.arena, &m->particles, &def, &resized));
+    /* rounding of merged volumes is booked, as what comes and goes is */
+    s->core.sources.ledger.in += un_particles_volume(ctx, &m->particles) - before;
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* ---- sources ---- */
+
+un_status un_octree_remove(un_octree_flip *s)
+{
+    UN_TRY(
+        un_particles_remove(&s->core.sources, &s->core.arena, &s->markers.particles, s->core.time));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* As in method `uniform`: what appears inside the liquid pushes it apart in the next projection,
+ * unless it belongs to the first filling. The leaves are still those of the step. */
+static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+{
+    un_octree_flip *s = arg;
+    un_particles *p = &s->markers.particles;
+    p->flags[q] = UN_PARTICLE_SURFACE;
+    p->size[q] = (float)s->tree.h;
+    int32_t c = un_octree_find(&s->tree, from);
+    if (!(un_leaves_sample(&s->leaves, s->at.phi, c, from) < 0)) return UN_OK;
+    *keep = !first_filling;
+    if (!first_filling) p->flags[q] |= UN_PARTICLE_EMITTED;
+    return UN_OK;
+}
+
+un_status un_octree_emit(un_octree_flip *s, double dt)
+{
+    return un_particles_emit(&s->core.sources, &s->markers.particles, s->core.time, dt, settle, s);
+}
+
+/* ---- mesh ---- */
+
+un_status un_octree_build_tree(un_octree_flip *s)
+{
+    UN_TRY(un_particles_build_tree(s->core.ctx, &s->core.arena, &s->tree, &s->markers.particles));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_octree_part_drops(un_octree_flip *s)
+{
+    bool found;
+    UN_TRY(un_particles_part_drops(s->core.ctx, &s->core.arena, &s->markers, &s->tree, &found));
+    un_arena_reset(&s->core.arena);
+    return found ? un_octree_build_tree(s) : UN_OK;
+}
+
+static un_status need_fields(un_octree_flip *s)
+{
+    size_t leaves = (size_t)s->leaves.count + 1, faces = (size_t)s->leaves.face_count + 1;
+    un_leaf_fields *a = &s->at;
+    struct {
+        void *array;
+        size_t count, size;
+    } need[] = {{&a->phi, leaves, sizeof *a->phi},       {&a->colour, leaves, sizeof *a->colour},
+                {&a->size, leaves, sizeof *a->size},     {&a->p, leaves, sizeof *a->p},
+                {&a->centre, leaves, sizeof *a->centre}, {&a->u, faces, sizeof *a->u},
+                {&a->before, faces, sizeof *a->before},  {&a->known, faces, 1}};
+    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
+        UN_TRY(un_array_need(s->core.ctx, need[i].array, &a->capacity[i], need[i].count,
+                             need[i].size));
+    return UN_OK;
+}
+
+un_status un_octree_build_leaves(un_octree_flip *s)
+{
+    un_context *ctx = s->core.ctx;
+    UN_TRY(un_leaves_build(&s->leaves, ctx, &s->tree));
+    UN_TRY(un_leaf_walls_sample(&s->walls, ctx, s->core.walls, &s->leaves));
+    UN_TRY(need_fields(s));
+    un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);
+    if (s->core.def->source_count == 0) return UN_OK;
+    return un_emitted_place_leaves(ctx, &s->emitted, &s->tree, &s->markers.particles);
+}
+
+un_status un_octree_sort(un_octree_flip *s)
+{
+    return un_markers_sort_leaves(s->core.ctx, &s->core.arena, &s->markers, &s->tree);
+}
+
+un_status un_octree_gather(un_octree_flip *s)
+{
+    un_transfer_to_leaf_faces(s->core.ctx, s->at.u, s->at.known, &s->leaves, &s->markers.bins,
+                              &s->markers.particles);
+    return UN_OK;
+}
+
+/* ---- level set and sizes ---- */
+
+un_status un_octree_level_set(un_octree_flip *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_leaf_level_set def = {.phi = s->at.phi,
+                             .colour = s->at.colour,
+                             .leaves = &s->leaves,
+                             .walls = &s->walls,
+                             .particles = &s->markers.particles,
+                             .bins = &s->markers.bins,
+                             .open_sides = s->core.def->domain.open};
+    un_cling cling = {.gravity = un_length(s->core.def->gravity), .h = s->tree.h};
+    uint8_t *thick;
+    UN_TRY(un_leaf_level_set_find(ctx, &s->core.arena, &def));
+    un_arena_reset(&s->core.arena);
+    UN_TRY(un_markers_keep_flags(ctx, &s->markers));
+    UN_TRY(un_surface_thick_leaves(ctx, &s->core.arena, &thick, &def));
+    double inside = un_transfer_mark_leaves(ctx, &s->markers, &s->leaves, s->at.phi, s->walls.phi,
+                                            thick, &cling);
+    /* As in method `uniform`: thick liquid by the level set, the rest by its particles. */
+    double total = un_particles_volume(ctx, &s->markers.particles);
+    double liquid = un_leaf_liquid_volume(ctx, &def, thick);
+    un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside, total);
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_octree_sizes(un_octree_flip *s, double dt)
+{
+    un_context *ctx = s->core.ctx;
+    un_sizing_nodes nodes;
+    un_sizing_def def = {.scene = s->core.scene,
+                         .nodes = &nodes,
+                         .phi = s->at.phi,
+                         .wall = s->walls.phi,
+                         .solid = s->walls.solid,
+                         .velocity = s->at.centre,
+                         .sources = &s->core.sources,
+                         .time = s->core.time,
+                         .scale = s->budget.scale};
+    un_leaves_centre_velocity(ctx, s->at.centre, &s->leaves, s->at.u);
+    UN_TRY(un_sizing_nodes_leaves(ctx, &s->core.arena, &nodes, &s->leaves, def.phi));
+    UN_TRY(un_sizing_evaluate(ctx, &s->core.arena, s->at.size, &def));
+    un_arena_reset(&s->core.arena);
+    un_sizing_on_leaves on = {&s->leaves, s->at.size, s->markers.bins.tet};
+    un_sizing_to_particles(ctx, &s->markers.particles, un_sizing_at_leaves, &on, dt / s->core.pace);
+    un_octree_keep_budget(s);
+    return UN_OK;
+}
+
+un_status un_octree_measure(un_octree_flip *s, un_step *report)
+{
+    report->cells = un_leaves_wet_count(&s->leaves, s->at.phi);
+    report->nodes = s->leaves.count;
+    UN_TRY(un_core_measure(&s->core, report, &s->markers.particles, s->markers.ballistic));
+    /* Before the first step the mesh knows nothing yet. */
+    if (s->core.step_count == 0) s->rate_max = report->max_speed / s->tree.h;
+    return UN_OK;
+}

@@ -1,0 +1,454 @@
+/* Level set of the simulation at the centres of an octree's leaves.
+ *
+ * As in colour.c, on each leaf with a kernel three of its edges h wide:
+ *
+ *     c = sum_p V_p W_h(x - x_p) / integral of W_h over open space,     phi = h F^-1(c)
+ *
+ * Across a flat surface c depends on the distance over h alone, so that leaves of different sizes
+ * agree where the surface lies. The open part of the kernel is that of half spaces: a factor
+ * 1 - F(d / h) for each closed side at distance d, exact for the product of splines, and one for
+ * the nearest solid. [Hong09] has a distance to the particles that is never negative; the colour
+ * function is what the other methods have, smooth in the particles' positions and right about their
+ * volume.
+ *
+ * Leaves next to the surface keep this value; at all others phi is the distance found along the
+ * leaves, by sweeps in both directions of the curve. */
+#include "surface/surface.h"
+
+/* As in colour.c: below this the kernel lies in a wall, and phi is extended. */
+#define NORMALIZER_MIN 0.5f
+/* A leaf in the air with more colour than this is no bubble if liquid is on all its sides: a gap
+ * between particles. */
+#define BUBBLE_COLOUR 0.25f
+#define SWEEPS_MAX 12
+/* Where there is no surface at all, m. */
+#define FAR 1e9f
+
+typedef struct leaf_args {
+    const un_leaf_level_set *def;
+    const un_leaves *m;
+    float *normalizer;
+    const float *from;
+    uint8_t *band; /* keeps its value */
+} leaf_args;
+
+/* ---- colour ---- */
+
+static inline double spline(double s)
+{
+    s = fabs(s);
+    return s < 0.5 ? 0.75 - s * s : s < 1.5 ? 0.5 * (1.5 - s) * (1.5 - s) : 0;
+}
+
+/* The part of the kernel in open space. */
+static double open_part(const leaf_args *a, int64_t c)
+{
+    const un_leaves *m = a->m;
+    const un_leaf_walls *w = a->def->walls;
+    double h = un_leaf_size(m, c), part = 1;
+    if (w->phi[c] > (float)(1.5 * h)) return 1;
+    un_vec3 x = m->x[c], size = m->tree->size;
+    double at[6] = {x.x, size.x - x.x, x.y, size.y - x.y, x.z, size.z - x.z};
+    for (int side = 0; side < 2 * m->dim; side++)
+        if (!a->def->open_sides[side]) part *= un_colour_profile(-at[side] / h);
+    return w->solid ? part * un_colour_profile(-(double)w->solid[c] / h) : part;
+}
+
+UN_KERNEL double colour_of(const leaf_args *a, int32_t c, int dim)
+{
+    const un_leaves *m = a->m;
+    const un_particles *p = a->def->particles;
+    const int32_t *near = un_leaf_near(m, c), *first = a->def->bins->begin;
+    int32_t larger[27], larger_count = 0;
+    double inverse = 1 / un_leaf_size(m, c), sum = 0;
+    un_vec3 x = m->x[c];
+    for (int n = 0; n < (dim == 2 ? 9 : 27); n++) {
+        int32_t low, high;
+        if (near[n] < 0) continue;
+        if (m->tree->level[near[n]] < m->tree->level[c]) { /* each larger leaf once */
+            int k = 0;
+            while (k < larger_count && larger[k] != near[n]) k++;
+            if (k < larger_count) continue;
+            larger[larger_count++] = near[n];
+        }
+        un_leaves_range(m, c, n, &low, &high);
+        for (int64_t q = first[low]; q < first[high]; q++) {
+            double w = p->volume[q] * spline((p->x[0][q] - x.x) * inverse) *
+                       spline((p->x[1][q] - x.y) * inverse);
+            if (dim == 3) w *= spline((p->x[2][q] - x.z) * inverse);
+            sum += w;
+        }
+    }
+    return sum * inverse * inverse * (dim == 2 ? 1 : inverse);
+}
+
+static double distance_of(float colour)
+{
+    return colour <= 0 ? 1.5 : colour >= 1 ? -1.5 : un_colour_distance(colour);
+}
+
+static void find_colour(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    for (int64_t c = begin; c < end; c++) {
+        double open = open_part(a, c), sum;
+        sum = a->m->dim == 2 ? colour_of(a, (int32_t)c, 2) : colour_of(a, (int32_t)c, 3);
+        a->normalizer[c] = (float)open;
+        float value = a->normalizer[c] > NORMALIZER_MIN ? (float)(sum / open) : 0;
+        a->def->colour[c] = value;
+        a->def->phi[c] = (float)(un_leaf_size(a->m, c) * distance_of(value));
+    }
+}
+
+/* ---- neighbours ---- */
+
+/* The mean of a field beyond a side, and how far the centres there are; false where the brick ends
+ * or, with `only`, where no leaf has a colour of its own. */
+static bool look_beyond(const leaf_args *a, int32_t c, int side, const float *field, bool only,
+                        double *value, double *distance)
+{
+    const un_leaves *m = a->m;
+    int32_t f = m->side[c][side];
+    double h = un_leaf_size(m, c), sum = 0;
+    int count = 0;
+    for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
+        int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
+        int32_t there = own == c ? m->face_other[face] : own;
+        if (there < 0 || (only && a->normalizer[there] <= NORMALIZER_MIN)) continue;
+        sum += field[there];
+        count++;
+        *distance = 0.5 * (h + un_leaf_size(m, there));
+    }
+    if (count > 0) *value = sum / count;
+    return count > 0;
+}
+
+/* The slope of the level set at a leaf next to the surface, of length up to 1; zero elsewhere. */
+static un_vec3 slope_at(const leaf_args *a, int32_t c, const float *phi)
+{
+    double slope[3] = {0};
+    bool liquid = phi[c] < 0, air = !liquid;
+    for (int axis = 0; axis < a->m->dim; axis++) {
+        double v[2], d[2];
+        bool there[2];
+        for (int k = 0; k < 2; k++) {
+            there[k] = look_beyond(a, c, 2 * axis + k, phi, true, &v[k], &d[k]);
+            if (!there[k]) continue;
+            liquid |= v[k] < 0;
+            air |= v[k] >= 0;
+        }
+        if (there[0] && there[1])
+            slope[axis] = (v[1] - v[0]) / (d[0] + d[1]);
+        else if (there[0] || there[1])
+            slope[axis] = there[0] ? (phi[c] - v[0]) / d[0] : (v[1] - phi[c]) / d[1];
+    }
+    un_vec3 v = un_v3(slope[0], slope[1], slope[2]);
+    return liquid && air ? un_scale(v, 1 / fmax(1, un_length(v))) : un_v3(0, 0, 0);
+}
+
+/* ---- at walls ---- */
+
+/* Where the part of the kernel beyond a wall at distance s, in edges, is missing: how far from the
+ * centre that of the rest lies. */
+static double moment_of_rest(double s)
+{
+    double sum = 0, total = 0;
+    for (int i = 0; i < 24; i++) {
+        double t = -1.5 + (i + 0.5) / 8;
+        if (t > s) break;
+        sum += t * spline(t);
+        total += spline(t);
+    }
+    return total > 0 ? -sum / total : 0;
+}
+
+/* As in colour.c: next to a solid, c is the value at the centre of what is open. */
+static void move_to_centres(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    const un_leaf_walls *w = a->def->walls;
+    for (int64_t c = begin; c < end; c++) {
+        float colour = a->def->colour[c];
+        double h = un_leaf_size(a->m, c), d = w->solid[c];
+        a->def->phi[c] = a->from[c];
+        if (a->normalizer[c] <= NORMALIZER_MIN || d > 1.5 * h || colour <= 0.01f || colour >= 0.99f)
+            continue;
+        un_vec3 slope = slope_at(a, (int32_t)c, a->from);
+        if (un_dot(slope, slope) == 0) continue;
+        double near = 2 * h;
+        int32_t b = un_bodies_nearest(w->walls->bodies, a->m->x[c], &near);
+        if (b < 0) continue;
+        un_vec3 n = un_body_normal(&w->walls->bodies->body[b], a->m->x[c]);
+        a->def->phi[c] -= (float)(h * moment_of_rest(d / h) * un_dot(slope, n));
+    }
+}
+
+/* Leaves without a colour of their own take what those around foretell. */
+static void extend(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    const un_leaves *m = a->m;
+    for (int64_t c = begin; c < end; c++) {
+        a->def->phi[c] = a->from[c];
+        if (a->normalizer[c] > NORMALIZER_MIN) continue;
+        const int32_t *near = un_leaf_near(m, c);
+        double sum = 0, total = 0, level = 0, level_total = 0;
+        for (int n = 0; n < m->near_count; n++) {
+            int32_t there = near[n];
+            if (there < 0 || there == c || a->normalizer[there] <= NORMALIZER_MIN) continue;
+            un_vec3 way = un_sub(m->x[c], m->x[there]);
+            double wt = 1 / un_dot(way, way);
+            un_vec3 slope = slope_at(a, there, a->from);
+            sum += wt * a->from[there];
+            total += wt;
+            if (un_dot(slope, slope) == 0) continue;
+            level += wt * (a->from[there] + un_dot(slope, way));
+            level_total += wt;
+        }
+        if (level_total > 0)
+            a->def->phi[c] = (float)(level / level_total);
+        else if (total > 0)
+            a->def->phi[c] = (float)(sum / total);
+    }
+}
+
+/* Gaps between particles are no bubbles. */
+static void fill_gaps(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    for (int64_t c = begin; c < end; c++) {
+        float phi = a->from[c];
+        bool gap = phi >= 0 && a->def->colour[c] > BUBBLE_COLOUR;
+        for (int side = 0; side < 2 * a->m->dim && gap; side++) {
+            double value = -1, d;
+            if (look_beyond(a, (int32_t)c, side, a->from, false, &value, &d)) gap = value < 0;
+        }
+        a->def->phi[c] = gap ? (float)(-0.25 * un_leaf_size(a->m, c)) : phi;
+    }
+}
+
+/* ---- distance ---- */
+
+static void find_band(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    const un_leaves *m = a->m;
+    for (int64_t c = begin; c < end; c++) {
+        bool liquid = a->def->phi[c] < 0, band = false;
+        for (int side = 0; side < 2 * m->dim && !band; side++) {
+            int32_t f = m->side[c][side];
+            for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
+                int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
+                int32_t there = own == c ? m->face_other[face] : own;
+                band |= there >= 0 && (a->def->phi[there] < 0) != liquid;
+            }
+        }
+        a->band[c] = band;
+    }
+}
+
+/* |grad phi| = 1 from the nearer neighbour along each axis. */
+static double solve_leaf(const leaf_args *a, int32_t c, const float *depth)
+{
+    const un_leaves *m = a->m;
+    double v[3], d[3];
+    int count = 0;
+    for (int axis = 0; axis < m->dim; axis++) {
+        double best = INFINITY, way = 1;
+        for (int side = 2 * axis; side < 2 * axis + 2; side++) {
+            double value, distance;
+            if (!look_beyond(a, c, side, depth, false, &value, &distance)) continue;
+            if (value < best) best = value, way = distance;
+        }
+        if (best >= (double)FAR) continue;
+        int k = count++;
+        for (; k > 0 && v[k - 1] > best; k--) v[k] = v[k - 1], d[k] = d[k - 1];
+        v[k] = best, d[k] = way;
+    }
+    /* sum ((t - v_i) / d_i)^2 = 1 over those below t */
+    double t = INFINITY;
+    for (int n = 1; n <= count; n++) {
+        if (t <= v[n - 1]) break;
+        double s0 = 0, s1 = 0, s2 = -1;
+        for (int i = 0; i < n; i++) {
+            double w = 1 / (d[i] * d[i]);
+            s0 += w;
+            s1 += w * v[i];
+            s2 += w * v[i] * v[i];
+        }
+        double root = s1 * s1 - s0 * s2;
+        if (root < 0) break;
+        t = (s1 + sqrt(root)) / s0;
+    }
+    return t;
+}
+
+/* Distances to the surface without a sign. One thread: each sweep uses what it has just found. */
+static un_status redistance(leaf_args *a, un_arena *arena)
+{
+    const un_leaves *m = a->m;
+    float *phi = a->def->phi, *depth = un_arena_alloc(arena, (size_t)m->count + 1, sizeof *depth);
+    if (!depth) return UN_ERROR_MEMORY;
+    bool any = false;
+    for (int32_t c = 0; c < m->count; c++) {
+        depth[c] = a->band[c] ? fabsf(phi[c]) : FAR;
+        any |= a->band[c];
+    }
+    bool changed = any;
+    for (int sweep = 0; sweep < SWEEPS_MAX && changed; sweep++) {
+        changed = false;
+        for (int32_t i = 0; i < m->count; i++) {
+            int32_t c = sweep % 2 ? m->count - 1 - i : i;
+            if (a->band[c]) continue;
+            double t = solve_leaf(a, c, depth);
+            if (!(t < depth[c] - 1e-3 * un_leaf_size(m, c))) continue;
+            depth[c] = (float)t;
+            changed = true;
+        }
+    }
+    for (int32_t c = 0; c < m->count; c++)
+        if (!a->band[c]) phi[c] = phi[c] < 0 ? -depth[c] : depth[c];
+    return UN_OK;
+}
+
+/* Beyond open sides there is air: liquid that touches them is as deep as the side is near. */
+static void open_sides(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    const un_leaves *m = a->m;
+    un_vec3 size = m->tree->size;
+    for (int64_t c = begin; c < end; c++) {
+        un_vec3 x = m->x[c];
+        double at[6] = {x.x, size.x - x.x, x.y, size.y - x.y, x.z, size.z - x.z};
+        for (int side = 0; side < 2 * m->dim; side++)
+            if (a->def->open_sides[side]) a->def->phi[c] = fmaxf(a->def->phi[c], (float)-at[side]);
+    }
+}
+
+un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf_level_set *def)
+{
+    const un_leaves *m = def->leaves;
+    size_t n = (size_t)m->count + 1;
+    leaf_args a = {.def = def, .m = m};
+    float *from = un_arena_alloc(arena, n, sizeof *from);
+    a.normalizer = un_arena_alloc(arena, n, sizeof *a.normalizer);
+    a.band = un_arena_alloc(arena, n, 1);
+    if (!from || !a.normalizer || !a.band) return UN_ERROR_MEMORY;
+    a.from = from;
+    un_parallel_for(ctx, m->count, 128, find_colour, &a);
+    if (def->walls->solid) {
+        memcpy(from, def->phi, n * sizeof *from - sizeof *from);
+        un_parallel_for(ctx, m->count, 1024, move_to_centres, &a);
+    }
+    memcpy(from, def->phi, n * sizeof *from - sizeof *from);
+    un_parallel_for(ctx, m->count, 1024, extend, &a);
+    memcpy(from, def->phi, n * sizeof *from - sizeof *from);
+    un_parallel_for(ctx, m->count, 1024, fill_gaps, &a);
+    un_parallel_for(ctx, m->count, 1024, find_band, &a);
+    UN_TRY(redistance(&a, arena));
+    un_parallel_for(ctx, m->count, 4096, open_sides, &a);
+    return UN_OK;
+}
+
+/* ---- volume ---- */
+
+typedef struct volume_args {
+    leaf_args a;
+    const float *phi;
+    const uint8_t *thick;
+} volume_args;
+
+static double volume_block(void *arg, int64_t begin, int64_t end)
+{
+    const volume_args *v = arg;
+    const un_leaves *m = v->a.m;
+    const un_leaf_walls *w = v->a.def->walls;
+    double sum = 0;
+    for (int64_t c = begin; c < end; c++) {
+        double d = v->phi[c] / un_leaf_size(m, c), open = w->volume[c] * un_leaf_volume(m, c);
+        if (open <= 0 || d >= 0.87 || (v->thick && !v->thick[c])) continue;
+        double part = 1;
+        if (d > -0.87) {
+            double slope[3] = {0};
+            for (int axis = 0; axis < m->dim; axis++) {
+                double value[2], way[2];
+                bool there[2];
+                for (int k = 0; k < 2; k++)
+                    there[k] = look_beyond(&v->a, (int32_t)c, 2 * axis + k, v->phi, false,
+                                           &value[k], &way[k]);
+                if (there[0] && there[1])
+                    slope[axis] = (value[1] - value[0]) / (way[0] + way[1]);
+                else if (there[0] || there[1])
+                    slope[axis] = there[0] ? (v->phi[c] - value[0]) / way[0]
+                                           : (value[1] - v->phi[c]) / way[1];
+            }
+            part = un_cube_below_plane(un_normalize(un_v3(slope[0], slope[1], slope[2])), -d);
+        }
+        sum += part * open;
+    }
+    return sum;
+}
+
+double un_leaf_liquid_volume(un_context *ctx, const un_leaf_level_set *def, const uint8_t *thick)
+{
+    volume_args v = {.a = {.def = def, .m = def->leaves}, .phi = def->phi, .thick = thick};
+    return un_parallel_sum(ctx, def->leaves->count, volume_block, &v);
+}
+
+/* ---- where liquid is thick (thick.c) ---- */
+
+typedef struct thick_args {
+    uint8_t *thick;
+    const uint8_t *from;
+    const un_leaf_level_set *def;
+} thick_args;
+
+static void find_core(void *arg, int64_t begin, int64_t end)
+{
+    const thick_args *a = arg;
+    const un_leaves *m = a->def->leaves;
+    const float *phi = a->def->phi, *open = a->def->walls->volume;
+    for (int64_t c = begin; c < end; c++) {
+        bool core = phi[c] < 0 && open[c] > 0;
+        for (int n = 0; n < m->near_count && core; n++) {
+            int32_t first, last;
+            un_leaves_range(m, (int32_t)c, n, &first, &last);
+            for (int32_t k = first; k < last; k++) core = core && (phi[k] < 0 || !(open[k] > 0));
+        }
+        a->thick[c] = core;
+    }
+}
+
+static void widen(void *arg, int64_t begin, int64_t end)
+{
+    const thick_args *a = arg;
+    const un_leaves *m = a->def->leaves;
+    for (int64_t c = begin; c < end; c++) {
+        bool thick = a->from[c];
+        if (!thick && a->def->phi[c] < (float)(1.49 * un_leaf_size(m, c)))
+            for (int n = 0; n < m->near_count && !thick; n++) {
+                int32_t first, last;
+                un_leaves_range(m, (int32_t)c, n, &first, &last);
+                for (int32_t k = first; k < last; k++) thick |= a->from[k];
+            }
+        a->thick[c] = thick;
+    }
+}
+
+un_status un_surface_thick_leaves(un_context *ctx, un_arena *arena, uint8_t **thick,
+                                  const un_leaf_level_set *def)
+{
+    size_t n = (size_t)def->leaves->count + 1;
+    uint8_t *first = un_arena_alloc(arena, n, 1), *second = un_arena_alloc(arena, n, 1);
+    if (!first || !second) return UN_ERROR_MEMORY;
+    thick_args a = {first, second, def};
+    un_parallel_for(ctx, def->leaves->count, 1024, find_core, &a);
+    for (int layer = 0; layer < 2; layer++) {
+        const uint8_t *last = a.thick;
+        a.thick = layer == 0 ? second : first;
+        a.from = last;
+        un_parallel_for(ctx, def->leaves->count, 1024, widen, &a);
+    }
+    *thick = a.thick;
+    return UN_OK;
+}

@@ -1,0 +1,373 @@
+/* Velocities between particles and the faces of an octree's leaves.
+ *
+ *     u_f = sum_p V_p w(x_p - x_f) v_p / sum_p V_p w(x_p - x_f)
+ *
+ * w is the product of hat functions as wide as the face's leaf, the smaller of its two: in a leaf
+ * among its like this is the transfer of method `uniform`. Each face gathers from the particles in
+ * the cubes around its leaf, which lie one after the other in memory, so that no two threads write
+ * to one place. [Hong09] takes one particle's radius instead, which misses faces between large
+ * particles. */
+#include "transfer/transfer.h"
+
+typedef struct gather_args {
+    double *u;
+    uint8_t *known;
+    const un_leaves *m;
+    const un_tet_bins *bins;
+    const un_particles *particles;
+} gather_args;
+
+/* Weights and weighted velocities at the faces of one leaf: lower ones, then upper ones. */
+typedef struct face_sums {
+    double w[6], wv[6];
+} face_sums;
+
+static inline double hat(double s)
+{
+    double v = 1 - fabs(s);
+    return v > 0 ? v : 0;
+}
+
+UN_KERNEL void add_particles(const gather_args *a, int64_t first, int64_t end, un_vec3 centre,
+                             double inverse, bool upper, face_sums *sums, int dim)
+{
+    const un_particles *p = a->particles;
+    double x0[3] = {centre.x, centre.y, centre.z}, lead[3] = {p->lead.x, p->lead.y, p->lead.z};
+    for (int64_t q = first; q < end; q++) {
+        double s[3] = {0}, c[3] = {1, 1, 1};
+        for (int axis = 0; axis < dim; axis++) {
+            s[axis] = (p->x[axis][q] - x0[axis]) * inverse;
+            c[axis] = hat(s[axis]);
+        }
+        double fall = p->fall[q] * (1.0 / UN_FALL_FREE), volume = p->volume[q];
+        for (int axis = 0; axis < dim; axis++) {
+            double across = volume;
+            for (int b = 0; b < dim; b++)
+                if (b != axis) across *= c[b];
+            double v = p->v[axis][q] - fall * lead[axis];
+            double w = across * hat(s[axis] + 0.5);
+            sums->w[2 * axis] += w;
+            sums->wv[2 * axis] += w * v;
+            if (!upper) continue;
+            w = across * hat(s[axis] - 0.5);
+            sums->w[2 * axis + 1] += w;
+            sums->wv[2 * axis + 1] += w * v;
+        }
+    }
+}
+
+UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
+{
+    const un_leaves *m = a->m;
+    face_sums sums = {{0}, {0}};
+    int own[6], count = 0;
+    bool upper = false;
+    for (int side = 0; side < 2 * dim; side++) {
+        int32_t f = m->side[c][side];
+        if (f < 0 || m->face_side[f] != 6 * c + side) continue;
+        own[count++] = side;
+        upper = upper || side & 1;
+    }
+    if (count == 0) return;
+    const int32_t *near = un_leaf_near(m, c);
+    int32_t larger[27], larger_count = 0;
+    double inverse = 1 / un_leaf_size(m, c);
+    for (int n = 0; n < (dim == 2 ? 9 : 27); n++) {
+        int32_t first, end;
+        if (near[n] < 0) continue;
+        if (m->tree->level[near[n]] < m->tree->level[c]) { /* each larger leaf once */
+            int k = 0;
+            while (k < larger_count && larger[k] != near[n]) k++;
+            if (k < larger_count) continue;
+            larger[larger_count++] = near[n];
+        }
+        un_leaves_range(m, c, n, &first, &end);
+        add_particles(a, a->bins->begin[first], a->bins->begin[end], m->x[c], inverse, upper, &sums,
+                      dim);
+    }
+    for (int k = 0; k < count; k++) {
+        int32_t f = m->side[c][own[k]];
+        a->known[f] = sums.w[own[k]] > 0;
+        a->u[f] = a->known[f] ? sums.wv[own[k]] / sums.w[own[k]] : 0;
+    }
+}
+
+static void gather_leaves(void *arg, int64_t begin, int64_t end)
+{
+    const gather_args *a = arg;
+    for (int64_t c = begin; c < end; c++) UN_BY_DIM(a->m->dim, gather_leaf(a, (int32_t)c, dim));
+}
+
+void un_transfer_to_leaf_faces(un_context *ctx, double *u, uint8_t *known, const un_leaves *leaves,
+                               const un_tet_bins *bins, const un_particles *particles)
+{
+    gather_args a = {u, known, leaves, bins, particles};
+    un_parallel_for(ctx, leaves->count, 256, gather_leaves, &a);
+}
+
+/* ---- beyond the liquid ---- */
+
+typedef struct extend_args {
+    double *u, *w;
+    uint8_t *known;
+    const un_leaves *m;
+    const int32_t *list; /* faces to be given a value */
+    double *value[2];    /* of those; known[..] is set in the end */
+    uint8_t *found;
+} extend_args;
+
+static void add_face(const extend_args *a, int32_t f, double sum[3])
+{
+    if (!a->known[f]) return;
+    sum[0] += 1;
+    sum[1] += a->u[f];
+    if (a->w) sum[2] += a->w[f];
+}
+
+/* The faces of a leaf across an axis. */
+static void add_leaf(const extend_args *a, int32_t c, int axis, double sum[3])
+{
+    const un_leaves *m = a->m;
+    for (int side = 2 * axis; side < 2 * axis + 2; side++) {
+        int32_t f = m->side[c][side];
+        if (f >= 0)
+            add_face(a, f, sum);
+        else
+            for (int k = 0; k < un_leaves_group_size(m); k++) add_face(a, m->group[~f][k], sum);
+    }
+}
+
+static void extend_faces(void *arg, int64_t begin, int64_t end)
+{
+    static const int step[3] = {1, 3, 9};
+    const extend_args *a = arg;
+    const un_leaves *m = a->m;
+    for (int64_t n = begin; n < end; n++) {
+        int32_t f = a->list[n], leaf[2] = {m->face_side[f] / 6, m->face_other[f]};
+        int axis = un_leaf_face_axis(m, f);
+        double sum[3] = {0};
+        for (int k = 0; k < 2 && leaf[k] >= 0; k++) {
+            const int32_t *near = un_leaf_near(m, leaf[k]);
+            add_leaf(a, leaf[k], axis, sum);
+            for (int t = 0; t < 2 * m->dim; t++) {
+                if (t / 2 == axis) continue;
+                int32_t c = near[m->near_count / 2 + (t & 1 ? step[t / 2] : -step[t / 2])];
+                if (c >= 0) add_leaf(a, c, axis, sum);
+            }
+        }
+        a->found[n] = sum[0] > 0;
+        if (!a->found[n]) continue;
+        a->value[0][n] = sum[1] / sum[0];
+        if (a->w) a->value[1][n] = sum[2] / sum[0];
+    }
+}
+
+un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, double *u, double *w,
+                                         uint8_t *known, const un_leaves *m, int32_t layers)
+{
+    extend_args a = {.u = u, .w = w, .known = known, .m = m};
+    int32_t *list = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof *list);
+    a.found = un_arena_alloc(arena, (size_t)m->face_count + 1, 1);
+    for (int k = 0; k < 2; k++)
+        a.value[k] = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof **a.value);
+    if (!list || !a.found || !a.value[0] || !a.value[1]) return UN_ERROR_MEMORY;
+    int32_t count = 0;
+    for (int32_t f = 0; f < m->face_count; f++)
+        if (!known[f]) list[count++] = f;
+    a.list = list;
+    for (int32_t layer = 0; layer < layers; layer++) {
+        un_parallel_for(ctx, count, 2048, extend_faces, &a);
+        int32_t left = 0;
+        for (int32_t n = 0; n < count; n++) {
+            int32_t f = list[n];
+            if (!a.found[n]) {
+                list[left++] = f;
+                continue;
+            }
+            u[f] = a.value[0][n];
+            if (w) w[f] = a.value[1][n];
+            known[f] = (uint8_t)(layer + 2);
+        }
+        count = left;
+    }
+    /* what is farther away is air */
+    for (int32_t n = 0; n < count; n++) {
+        u[list[n]] = 0;
+        if (w) w[list[n]] = 0;
+    }
+    return UN_OK;
+}
+
+/* ---- back to the particles ---- */
+
+typedef struct update_args {
+    un_particles *particles;
+    const un_tet_bins *bins;
+    const un_leaves_flow *now, *before;
+    const un_flip *flip;
+    double h;
+    un_vec3 fall_unit;
+} update_args;
+
+static void update(void *arg, int64_t begin, int64_t end)
+{
+    const update_args *a = arg;
+    un_particles *p = a->particles;
+    const un_flip *flip = a->flip;
+    double quiet = flip->quiet_speed * flip->quiet_speed;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 was = un_particle_middle(p, q);
+        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
+            un_particle_set_velocity(p, q, un_mad(was, flip->gravity, flip->dt));
+            p->fall[q] = UN_FALL_FREE;
+            continue;
+        }
+        int32_t c = a->bins->tet[q];
+        un_vec3 x = un_particle_position(p, q), now = un_leaves_flow_at(a->now, c, x);
+        un_vec3 v = un_add(was, un_sub(now, un_leaves_flow_at(a->before, c, x)));
+        /* larger cells are quiet at higher speeds, and their detail lives longer */
+        double coarse = fmax(1, un_leaf_size(a->now->leaves, c) / a->h);
+        double stir = un_dot(now, now) / (quiet * coarse), rate = flip->pic / (coarse * coarse);
+        rate += (flip->pic_quiet - rate) / (1 + stir * stir);
+        if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
+        v = un_mad(v, un_sub(now, v), 1 - exp(-rate * flip->dt));
+        un_particle_set_velocity(p, q, v);
+        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
+    }
+}
+
+void un_transfer_leaves_to_particles(un_context *ctx, un_particles *particles,
+                                     const un_tet_bins *bins, const un_leaves_flow *now,
+                                     const un_leaves_flow *before, const un_flip *flip)
+{
+    update_args a = {particles,
+                     bins,
+                     now,
+                     before,
+                     flip,
+                     now->leaves->tree->h,
+                     un_particle_fall_unit(flip->gravity, flip->dt)};
+    un_parallel_for(ctx, particles->count, 2048, update, &a);
+}
+
+/* ---- marking ---- */
+
+/* Particles this close to the surface, in cells, count as near it. */
+#define SURFACE_DEPTH 1.5
+/* Drops in a leaf this many times wider than their own stay drops (particles/drops.c). */
+#define LANDED_WIDTH 2.0
+
+typedef struct mark_args {
+    un_markers *markers;
+    const un_leaves *m;
+    const float *phi, *wall;
+    const uint8_t *thick;
+    const un_cling *cling;
+} mark_args;
+
+/* Is there liquid in any of the leaves around x, those whose centres surround it? */
+static bool touches_liquid(const mark_args *a, int32_t c, un_vec3 x)
+{
+    const un_leaves *m = a->m;
+    const int32_t *near = un_leaf_near(m, c);
+    un_vec3 d = un_sub(x, m->x[c]);
+    int way[3] = {d.x < 0 ? -1 : 1, d.y < 0 ? -3 : 3, d.z < 0 ? -9 : 9};
+    for (int k = 0; k < 1 << m->dim; k++) {
+        int n = m->near_count / 2;
+        for (int b = 0; b < m->dim; b++) n += k >> b & 1 ? way[b] : 0;
+        if (near[n] >= 0 && a->phi[near[n]] < 0) return true;
+    }
+    return false;
+}
+
+static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    mark_args *a = arg;
+    un_markers *s = a->markers;
+    un_particles *p = &s->particles;
+    const un_leaves *m = a->m;
+    double gravity = a->cling->gravity;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t c = s->bins.tet[q];
+        un_vec3 x = un_particle_position(p, q);
+        double h = un_leaf_size(m, c), depth = un_leaves_sample(m, a->phi, c, x);
+        bool clings = un_cling_holds(a->cling, s, q, depth);
+        bool wet = clings || touches_liquid(a, c, x);
+        un_vec3 g = un_normalize(un_leaves_slope(m, a->phi, c, x));
+        s->depth[q] = (float)depth;
+        s->normal[0][q] = (float)g.x;
+        s->normal[1][q] = (float)g.y;
+        s->normal[2][q] = (float)g.z;
+        s->wall[q] = (float)(a->wall[c] - un_length(un_sub(x, m->x[c])));
+        un_vec3 u = un_particle_velocity(p, q);
+        bool calm = un_dot(u, u) < gravity * h + a->cling->tension / h;
+        bool small = h > LANDED_WIDTH * UN_LEAF_WIDTH * un_particles_spacing(p, p->volume[q]);
+        /* a particle without cells of its own flies until it meets the surface itself */
+        if (small && !clings && depth > (double)s->radius[q]) wet = false;
+        bool landed = small && p->flags[q] & UN_PARTICLE_APART;
+        bool thin = a->thick && !a->thick[c];
+        int flags = p->flags[q] & UN_PARTICLE_HALVED_MASK;
+        flags |= (depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0) |
+                 (calm ? UN_PARTICLE_CALM : 0) | (landed ? UN_PARTICLE_LANDED : 0);
+        p->flags[q] =
+            (uint8_t)((wet ? flags : UN_PARTICLE_BALLISTIC) | (thin ? UN_PARTICLE_THIN : 0));
+        if (!wet)
+            sums[0] += 1;
+        else if (depth < 0 && !thin)
+            sums[1] += p->volume[q];
+    }
+}
+
+double un_transfer_mark_leaves(un_context *ctx, un_markers *markers, const un_leaves *leaves,
+                               const float *phi, const float *wall, const uint8_t *thick,
+                               const un_cling *cling)
+{
+    double sums[2];
+    mark_args a = {markers, leaves, phi, wall, thick, cling};
+    un_parallel_sums(ctx, markers->particles.count, 2, mark_particles, &a, sums);
+    markers->ballistic = (int64_t)sums[0];
+    return sums[1];
+}
+
+un_status un_emitted_place_leaves(un_context *ctx, un_emitted *emitted, const un_octree *tree,
+                                  const un_particles *p)
+{
+    UN_TRY(un_emitted_need(ctx, emitted, tree->leaf_count));
+    memset(emitted->volume, 0, (size_t)tree->leaf_count * sizeof *emitted->volume);
+    for (int32_t q = 0; q < p->count; q++)
+        if (p->flags[q] & UN_PARTICLE_EMITTED)
+            emitted->volume[un_octree_find(tree, un_particle_position(p, q))] += p->volume[q];
+    return UN_OK;
+}
+
+/* ---- the fastest ---- */
+
+typedef struct rate_args {
+    const double *u;
+    const uint8_t *known;
+    const un_tet_bins *bins;
+    const un_leaves *m;
+} rate_args;
+
+/* Faces of leaves without particles may have any velocity. */
+static double rate_block(void *arg, int64_t begin, int64_t end)
+{
+    const rate_args *a = arg;
+    const int32_t *first = a->bins->begin;
+    double max = 0;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t c = a->m->face_side[f] / 6, other = a->m->face_other[f];
+        bool holds = first[c] < first[c + 1] || (other >= 0 && first[other] < first[other + 1]);
+        if (a->known[f] != 1 || !holds) continue;
+        double rate = fabs(a->u[f]) / un_leaf_face_size(a->m, f);
+        if (!(rate <= max)) max = rate;
+    }
+    return max;
+}
+
+double un_transfer_rate_leaves(un_context *ctx, const double *u, const uint8_t *known,
+                               const un_tet_bins *bins, const un_leaves *leaves)
+{
+    rate_args a = {u, known, bins, leaves};
+    return un_parallel_max(ctx, leaves->face_count, rate_block, &a);
+}

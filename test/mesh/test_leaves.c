@@ -1,0 +1,169 @@
+/* Leaves of an octree as cells: faces, fields between them, values carried on; in 2D and 3D. */
+#include "mesh/mesh.h"
+#include "trees.h"
+
+typedef struct leaf_case {
+    un_context *ctx;
+    un_octree tree;
+    un_leaves leaves;
+} leaf_case;
+
+static void begin(leaf_case *l, const check_tree_def *def, bool flat, uint64_t seed)
+{
+    check_tree_def d = *def;
+    memset(l, 0, sizeof *l);
+    if (flat) d.size.z = 0;
+    l->ctx = check_context();
+    check_build_tree(l->ctx, &l->tree, &d, seed);
+    check_ok(l->ctx, un_leaves_build(&l->leaves, l->ctx, &l->tree));
+}
+
+static void end(leaf_case *l)
+{
+    un_leaves_free(&l->leaves);
+    un_octree_free(&l->tree);
+    check_context_end(l->ctx);
+}
+
+/* Every side has its faces, whose areas fill it; each face is owned once. */
+static void numbers_faces(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 2 * CHECK_TREE_COUNT; n++) {
+        leaf_case l;
+        begin(&l, &check_trees[n / 2], n % 2, (uint64_t)n);
+        const un_leaves *m = &l.leaves;
+        const char *wrong = un_leaves_validate(m);
+        if (wrong) fail_msg("tree %d: %s", n, wrong);
+        double sides = 0, boundary = 0, faces = 0;
+        for (int32_t c = 0; c < m->count; c++) {
+            double h = un_leaf_size(m, c);
+            sides += 2 * m->dim * (m->dim == 2 ? h : h * h);
+        }
+        for (int32_t f = 0; f < m->face_count; f++) {
+            faces += un_leaf_face_area(m, f);
+            if (m->face_other[f] < 0) boundary += un_leaf_face_area(m, f);
+        }
+        check_near(2 * faces - boundary, sides, 1e-9 * sides);
+        end(&l);
+    }
+}
+
+static double linear(un_vec3 x)
+{
+    return 0.3 + 1.7 * x.x - 0.6 * x.y + 0.9 * x.z;
+}
+
+static un_vec3 linear_flow(un_vec3 x)
+{
+    return un_v3(0.2 + x.x - 2 * x.y + 0.5 * x.z, 1.5 * x.x + 0.7 * x.y - x.z,
+                 -0.4 + 0.3 * x.x + x.y + 0.1 * x.z);
+}
+
+static const check_tree_def graded = {{1, 1, 1}, 4, 32, 30, 1, false};
+
+/* Away from the boundary linear fields are exact, whatever the sizes. */
+static void keeps_linear_fields(void **state)
+{
+    (void)state;
+    for (int flat = 0; flat < 2; flat++) {
+        leaf_case l;
+        begin(&l, &graded, flat, 7);
+        const un_leaves *m = &l.leaves;
+        float *field = un_alloc(l.ctx, (size_t)m->count, sizeof *field);
+        double *u = un_alloc(l.ctx, (size_t)m->face_count, sizeof *u), worst = 0;
+        for (int32_t c = 0; c < m->count; c++) field[c] = (float)linear(m->x[c]);
+        for (int32_t f = 0; f < m->face_count; f++)
+            u[f] = un_vec3_at(linear_flow(un_leaf_face_center(m, f)), un_leaf_face_axis(m, f));
+        un_leaves_flow flow = {0};
+        check_ok(l.ctx, un_leaves_flow_build(&flow, m, u, NULL));
+        for (uint64_t i = 0; i < 4000; i++) {
+            un_vec3 x = {0.3 + 0.4 * un_random(i, 1), 0.3 + 0.4 * un_random(i, 2),
+                         flat ? 0 : 0.3 + 0.4 * un_random(i, 3)};
+            int32_t c = un_octree_find(&l.tree, x);
+            check_near(un_leaves_sample(m, field, c, x), linear(x), 1e-6);
+            un_vec3 v = un_leaves_flow_at(&flow, c, x), exact = linear_flow(x);
+            if (flat) exact.z = 0;
+            worst = fmax(worst, un_length(un_sub(v, exact)));
+            check_near(un_length(un_sub(v, un_leaves_velocity_at(m, u, x))), 0, 1e-15);
+        }
+        check_near(worst, 0, 1e-13);
+        un_leaves_flow_free(l.ctx, &flow);
+        un_free(l.ctx, field);
+        un_free(l.ctx, u);
+        end(&l);
+    }
+}
+
+/* Random velocities have no jump where a leaf meets a larger one. */
+static void is_continuous(void **state)
+{
+    (void)state;
+    for (int flat = 0; flat < 2; flat++) {
+        leaf_case l;
+        begin(&l, &graded, flat, 11);
+        if (!flat) { /* the same points once more, balanced at corners */
+            un_arena arena;
+            un_arena_init(&arena, l.ctx);
+            check_points points = check_make_points(l.ctx, &graded, &l.tree, 11);
+            un_octree_request request = check_request(&points);
+            l.tree.corners = true;
+            check_ok(l.ctx, un_octree_build(&l.tree, &arena, &request));
+            check_ok(l.ctx, un_leaves_build(&l.leaves, l.ctx, &l.tree));
+            check_free_points(l.ctx, &points);
+            un_arena_free(&arena);
+        }
+        const un_leaves *m = &l.leaves;
+        double *u = un_alloc(l.ctx, (size_t)m->face_count, sizeof *u), worst = 0;
+        for (int32_t f = 0; f < m->face_count; f++) u[f] = un_random((uint64_t)f, 5) - 0.5;
+        for (int32_t f = 0; f < m->face_count; f++) {
+            int32_t c = m->face_side[f] / 6, other = m->face_other[f];
+            if (other < 0) continue;
+            un_vec3 x = un_leaf_face_center(m, f);
+            double h = un_leaf_size(m, c), d[3] = {0};
+            for (int a = 0; a < m->dim; a++)
+                if (a != un_leaf_face_axis(m, f))
+                    d[a] = 0.9 * h * (un_random((uint64_t)(3 * f + a), 6) - 0.5);
+            x = un_add(x, un_v3(d[0], d[1], d[2]));
+            un_leaves_flow flow = {.leaves = m, .u = u};
+            double jump = un_length(
+                un_sub(un_leaves_flow_at(&flow, c, x), un_leaves_flow_at(&flow, other, x)));
+            worst = fmax(worst, jump);
+        }
+        check_near(worst, 0, 1e-12);
+        un_free(l.ctx, u);
+        end(&l);
+    }
+}
+
+static void carries_values(void **state)
+{
+    (void)state;
+    leaf_case a, b;
+    begin(&a, &graded, false, 3);
+    begin(&b, &graded, false, 4);
+    double *p = un_alloc(a.ctx, (size_t)a.leaves.count, sizeof *p);
+    double *q = un_alloc(a.ctx, (size_t)b.leaves.count, sizeof *q);
+    for (int32_t c = 0; c < a.leaves.count; c++) p[c] = c + 1;
+    un_leaf_memory memory = {0};
+    check_ok(a.ctx, un_leaf_memory_keep(a.ctx, &memory, &a.tree, p));
+    un_leaf_memory_recall(a.ctx, &memory, &b.tree, q);
+    for (int32_t c = 0; c < b.leaves.count; c++)
+        assert_int_equal((int)q[c] - 1, un_octree_find(&a.tree, un_octree_corner(&b.tree, c)));
+    un_leaf_memory_free(a.ctx, &memory);
+    un_free(a.ctx, p);
+    un_free(a.ctx, q);
+    end(&a);
+    end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_faces),
+        cmocka_unit_test(keeps_linear_fields),
+        cmocka_unit_test(is_continuous),
+        cmocka_unit_test(carries_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,251 @@
+/* Projection on an octree's leaves: still water at any tilt, across changes of size and at walls
+ * that cut them; order in a circle and a sphere; multigrid; threads. In 2D and 3D. */
+#include "mesh/tank.h"
+#include "pressure/pressure.h"
+
+#define G 9.81
+
+typedef struct leaf_pool {
+    tank tank;
+    un_context *ctx;
+    un_arena arena;
+    un_octree tree;
+    un_leaves leaves;
+    un_leaf_walls walls;
+    un_pressure *pressure;
+    float *phi;
+    double *u, *before, *p;
+    uint8_t *known;
+    un_leaf_projection in;
+    un_leaf_projection_report report;
+} leaf_pool;
+
+/* Leaves of many sizes: finest around random spots. base: the leaves of another tree instead, at
+ * this one's scale. */
+static void pool_tree(leaf_pool *p, bool flat, int32_t coarsest, int32_t finest, uint64_t seed,
+                      const un_octree *base)
+{
+    un_vec3 size = {1, 1, flat ? 0 : 1};
+    memset(p, 0, sizeof *p);
+    tank_begin(&p->tank, 2, size, finest);
+    p->ctx = p->tank.ctx;
+    un_arena_init(&p->arena, p->ctx);
+    un_octree_init(p->ctx, &p->tree, size, coarsest, finest);
+    const un_octree *tree = &p->tree;
+    int64_t n[3] = {tree->n[0], tree->n[1], tree->n[2]}, count = n[0] * n[1] * n[2];
+    double *x[3];
+    uint8_t *level = un_alloc(p->ctx, (size_t)count, 1);
+    for (int a = 0; a < 3; a++) x[a] = un_alloc(p->ctx, (size_t)count, sizeof *x[a]);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at[3] = {i % n[0], i / n[0] % n[1], i / (n[0] * n[1])};
+        for (int a = 0; a < 3; a++) x[a][i] = a == 2 && flat ? 0 : tree->h * ((double)at[a] + 0.5);
+        un_vec3 here = {x[0][i], x[1][i], x[2][i]};
+        level[i] = base ? base->level[un_octree_find(base, here)] : 0;
+        for (uint64_t k = 0; k < 8 && !base; k++) {
+            un_vec3 spot = {un_random(3 * k, seed), un_random(3 * k + 1, seed),
+                            flat ? 0 : un_random(3 * k + 2, seed)};
+            if (un_length(un_sub(here, spot)) < 0.12) level[i] = (uint8_t)tree->level_max;
+        }
+    }
+    un_octree_request request = {.count = count, .x = {x[0], x[1], x[2]}, .level = level};
+    check_ok(p->ctx, un_octree_build(&p->tree, &p->arena, &request));
+    un_arena_reset(&p->arena);
+    for (int a = 0; a < 3; a++) un_free(p->ctx, x[a]);
+    un_free(p->ctx, level);
+    check_ok(p->ctx, un_leaves_build(&p->leaves, p->ctx, &p->tree));
+}
+
+/* After the solids are in the tank. */
+static void pool_walls(leaf_pool *p)
+{
+    un_context *ctx = p->ctx;
+    size_t leaves = (size_t)p->leaves.count, faces = (size_t)p->leaves.face_count;
+    tank_build_exact(&p->tank);
+    check_ok(ctx, un_leaf_walls_sample(&p->walls, ctx, p->tank.walls, &p->leaves));
+    check_ok(ctx, un_pressure_create(ctx, NULL, &p->pressure));
+    p->phi = un_alloc_zero(ctx, leaves, sizeof *p->phi);
+    p->p = un_alloc_zero(ctx, leaves, sizeof *p->p);
+    p->u = un_alloc_zero(ctx, faces, sizeof *p->u);
+    p->before = un_alloc_zero(ctx, faces, sizeof *p->before);
+    p->known = un_alloc_zero(ctx, faces, 1);
+    p->in = (un_leaf_projection){.leaves = &p->leaves,
+                                 .u = p->u,
+                                 .known = p->known,
+                                 .phi = p->phi,
+                                 .walls = &p->walls,
+                                 .p = p->p,
+                                 .dt = 0.01,
+                                 .kick = 0.01,
+                                 .density = 1000,
+                                 .tolerance = 1e-13,
+                                 .iteration_limit = 3000,
+                                 .pace = 1};
+}
+
+static void pool_end(leaf_pool *p)
+{
+    un_context *ctx = p->ctx;
+    void *blocks[] = {p->phi, p->p, p->u, p->before, p->known};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
+    un_pressure_destroy(p->pressure);
+    un_leaf_walls_free(&p->walls);
+    un_leaves_free(&p->leaves);
+    un_octree_free(&p->tree);
+    un_arena_free(&p->arena);
+    tank_end(&p->tank);
+}
+
+static void pool_project(leaf_pool *p)
+{
+    const char *reason;
+    check_ok(p->ctx, un_leaf_pressure_project(p->pressure, &p->arena, &p->in, &p->report));
+    un_arena_reset(&p->arena);
+    assert_true(p->report.solve.finite);
+    assert_true(p->report.solve.converged);
+    if (p->report.cell_count > 0 && !un_csr_validate(&p->pressure->matrix, &reason))
+        fail_msg("%s", reason);
+}
+
+/* The fastest face after one projection of still water, in g dt. up and height: of the surface;
+ * gravity points the other way. */
+static double rest(leaf_pool *p, un_vec3 up, double height)
+{
+    double max = 0, length = un_length(up);
+    for (int32_t c = 0; c < p->leaves.count; c++)
+        p->phi[c] = (float)(un_dot(up, p->leaves.x[c]) - height);
+    memset(p->u, 0, (size_t)p->leaves.face_count * sizeof *p->u);
+    memset(p->p, 0, (size_t)p->leaves.count * sizeof *p->p);
+    un_leaf_accelerate(p->ctx, p->u, p->before, un_scale(up, -G * p->in.kick / length), &p->leaves,
+                       &p->walls);
+    pool_project(p);
+    for (int32_t f = 0; f < p->leaves.face_count; f++)
+        if (p->known[f]) max = fmax(max, fabs(p->u[f]));
+    return max / (G * p->in.kick);
+}
+
+/* A direction whose level set is exact in single precision. */
+static un_vec3 direction(uint64_t seed, bool flat)
+{
+    un_vec3 d = {floor(64 * un_random(0, seed)) - 32, floor(64 * un_random(1, seed)) - 32,
+                 flat ? 0 : floor(64 * un_random(2, seed)) - 32};
+    return un_scale(un_dot(d, d) > 0 ? d : un_v3(0, 32, 0), 1.0 / 32);
+}
+
+static void still_water_stays_still(void **state)
+{
+    (void)state;
+    int64_t unknowns = 0;
+    double worst = 0;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        leaf_pool p;
+        bool flat = seed % 3 != 0, solids = seed % 2;
+        pool_tree(&p, flat, 4, flat ? 64 : 16, seed, NULL);
+        if (solids) {
+            tank_solid(&p.tank, tank_sphere(&p.tank, un_v3(0.4, 0.5, flat ? 0 : 0.45), 0.23),
+                       un_v3(0, 0, 0));
+            tank_solid(&p.tank, tank_plane(&p.tank, un_v3(0.8, 0.15, 0), direction(seed, flat)),
+                       un_v3(0, 0, 0));
+        }
+        pool_walls(&p);
+        for (uint64_t k = 0; k < 6; k++) {
+            un_vec3 up = k == 0 ? un_v3(0, 1, 0) : direction(100 + 10 * seed + k, flat);
+            double height = un_dot(up, un_v3(0.5, 0.5, flat ? 0 : 0.5)) + 0.125 * ((double)k - 2);
+            worst = fmax(worst, rest(&p, up, height));
+            unknowns += p.report.cell_count;
+        }
+        pool_end(&p);
+    }
+    if (getenv("VERBOSE")) print_message("rest %.3g g dt\n", worst);
+    assert_true(unknowns > 20000);
+    check_below(worst, 1e-8);
+}
+
+/* ---- order ---- */
+
+typedef struct errors {
+    double p_max, p_rms, u_max, u_rms;
+} errors;
+
+/* u = x - x0 is the gradient of a pressure that is zero on a circle or a sphere. */
+static errors round_errors(leaf_pool *p)
+{
+    const un_leaves *m = &p->leaves;
+    un_vec3 x0 = {0.51, 0.48, m->dim == 2 ? 0 : 0.505};
+    double radius = 0.37, to_pascal = p->in.density / p->in.kick, count = 0, faces = 0;
+    errors e = {0};
+    for (int32_t c = 0; c < m->count; c++)
+        p->phi[c] = (float)(un_length(un_sub(m->x[c], x0)) - radius);
+    for (int32_t f = 0; f < m->face_count; f++)
+        p->u[f] = un_vec3_at(un_sub(un_leaf_face_center(m, f), x0), un_leaf_face_axis(m, f));
+    pool_project(p);
+    for (int32_t c = 0; c < m->count; c++) {
+        if (!(p->phi[c] < 0)) continue;
+        un_vec3 d = un_sub(m->x[c], x0);
+        double off = fabs(p->p[c] / to_pascal - 0.5 * (un_dot(d, d) - radius * radius));
+        e.p_max = fmax(e.p_max, off);
+        e.p_rms += off * off * un_leaf_volume(m, c);
+        count += un_leaf_volume(m, c);
+    }
+    for (int32_t f = 0; f < m->face_count; f++) {
+        int32_t below, above;
+        un_leaf_face_leaves(m, f, &below, &above);
+        if (!p->known[f] || !(p->phi[below] < 0) || !(p->phi[above] < 0)) continue;
+        double volume = un_leaf_volume(m, m->face_side[f] / 6);
+        e.u_max = fmax(e.u_max, fabs(p->u[f]));
+        e.u_rms += p->u[f] * p->u[f] * volume;
+        faces += volume;
+    }
+    e.p_rms = sqrt(e.p_rms / count);
+    e.u_rms = sqrt(e.u_rms / faces);
+    return e;
+}
+
+static void check_order(bool flat, int32_t coarsest, int32_t finest, int doublings)
+{
+    leaf_pool base;
+    errors e[4];
+    pool_tree(&base, flat, coarsest, finest, 3, NULL);
+    for (int k = 0; k <= doublings; k++) {
+        leaf_pool p;
+        pool_tree(&p, flat, coarsest << k, finest << k, 3, &base.tree);
+        pool_walls(&p);
+        e[k] = round_errors(&p);
+        pool_end(&p);
+    }
+    tank_build_exact(&base.tank);
+    un_leaves_free(&base.leaves);
+    un_octree_free(&base.tree);
+    un_arena_free(&base.arena);
+    tank_end(&base.tank);
+    double n = doublings, p_rms = log2(e[0].p_rms / e[doublings].p_rms) / n,
+           p_max = log2(e[0].p_max / e[doublings].p_max) / n,
+           u_rms = log2(e[0].u_rms / e[doublings].u_rms) / n;
+    if (getenv("VERBOSE"))
+        print_message("%s: p %.2f (max %.2f), its gradient %.2f (max %.2f)\n",
+                      flat ? "circle" : "sphere", p_rms, p_max, u_rms,
+                      log2(e[0].u_max / e[doublings].u_max) / n);
+    assert_true(p_rms > 1.8);
+    assert_true(u_rms > 1.4);
+}
+
+static void pressure_in_a_circle_is_second_order(void **state)
+{
+    (void)state;
+    check_order(true, 8, 32, 3);
+}
+
+static void pressure_in_a_sphere_is_second_order(void **state)
+{
+    (void)state;
+    check_order(false, 8, 16, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(still_water_stays_still),
+        cmocka_unit_test(pressure_in_a_circle_is_second_order),
+        cmocka_unit_test(pressure_in_a_sphere_is_second_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
