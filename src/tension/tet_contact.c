@@ -33,6 +33,12 @@ static double angle_at(const un_tension_tets *in, int64_t n)
                               : def->domain.contact_angle;
 }
 
+double un_contact_cosine(const un_tension_tets *in, int32_t n)
+{
+    double degrees = angle_at(in, n);
+    return degrees == 90 ? 0 : cos(degrees * UN_PI / 180);
+}
+
 static double cot_at(const un_tension_tets *in, int64_t n)
 {
     double degrees = angle_at(in, n);
@@ -103,14 +109,19 @@ float un_contact_value(const un_tension_tets *in, int32_t n)
     return (float)sample(in, un_mad(x, along, -shear / fmax(un_length(along), MEETS)), &slope);
 }
 
-bool un_contact_is_on_wall(const un_tension_tets *in, int32_t n)
+static bool is_on_wall(const un_tension_tets *in, int32_t n)
 {
     return in->walls && (double)in->walls->phi[n] < ON_WALL * size_at(in, n);
 }
 
+bool un_contact_is_in_solid(const un_tension_tets *in, int32_t n)
+{
+    return is_on_wall(in, n) && is_at_solid(in, n);
+}
+
 un_vec3 un_contact_slope(const un_tension_tets *in, int32_t n, un_vec3 slope)
 {
-    if (!un_contact_is_on_wall(in, n)) return slope;
+    if (!is_on_wall(in, n)) return slope;
     un_vec3 normal = normal_at(in, n), along = tangent(slope, normal);
     return un_mad(along, normal, cot_at(in, n) * un_length(along));
 }

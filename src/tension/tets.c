@@ -8,11 +8,15 @@
  *     kappa_n integral of N_n = - integral of grad N_n . n,   n = grad phi / |grad phi|
  *
  * with n constant in a tet. Into solids the distance goes on as if they were not there, as a mirror
- * image that is sheared to the contact angle (tet_contact.c). Sides of the domain end the mesh:
- * there the slope across the wall, along which the mean is moved, is the one of the contact angle.
+ * image that is sheared to the contact angle theta (tet_contact.c); on them and in them the
+ * curvature is the mean of the nodes around, as the weak form itself is noisy there. Sides of the
+ * domain end the mesh: the slope across them, along which the mean is moved, is that of the contact
+ * angle, and the weak form gets
+ *
+ *     - cos(theta) integral of N_n over the wall.
+ *
  * At another angle the smoothed surface bends near the wall, and its curvature drives the surface
- * towards the contact angle. On walls and in them the curvature is the mean of the nodes around:
- * the weak form itself is noisy there, and beads burst at their edge.
+ * towards theta.
  *
  * All of it is symmetric and positive on even cells, so that no wave, however short, is driven
  * instead of restored. A quadric fitted to the distance around each node is as accurate, but drives
@@ -22,7 +26,7 @@
 /* Passes in S; each has a variance of h^2 / 6 along each axis. */
 #define PASSES 5
 /* Passes over the curvature. */
-#define LAST_PASSES 2
+#define LAST_PASSES 4
 /* Cells from the surface to which nodes count, and to which their curvature is found. */
 #define BAND 5.0
 #define INNER 2.5
@@ -197,6 +201,7 @@ static double curvature_at(const args *a, int32_t n)
 {
     const un_tets *mesh = a->mesh;
     double sum = 0, whole = 0;
+    un_vec3 wall = {0, 0, 0}; /* integral of N_n times the direction away from the wall, m2 */
     for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
         int32_t t = mesh->corner[k] / 4, corner = mesh->corner[k] & 3;
         const int32_t *m = mesh->tet[t];
@@ -206,8 +211,11 @@ static double curvature_at(const args *a, int32_t n)
         const double *own = un_tets_shape(mesh, t)->gradient[corner];
         un_vec3 g = un_scale(un_v3(own[0], own[1], own[2]), volume / un_tets_size(mesh, t));
         sum -= un_dot(g, un_normalize(un_tets_gradient(mesh, t, v)));
+        wall = un_sub(wall, g);
         whole += 0.25 * volume;
     }
+    double edge = un_length(wall);
+    if (edge > 1e-3 * whole / size_at(a, n)) sum -= un_contact_cosine(a->in, n) * edge;
     return sum / whole;
 }
 
@@ -218,7 +226,7 @@ static void find_curvature(void *arg, int64_t begin, int64_t end)
         int32_t n = a->node[q];
         double h = size_at(a, n);
         a->to[q] = NAN;
-        if (fabs((double)a->in->phi[n]) < INNER * h && !un_contact_is_on_wall(a->in, n))
+        if (fabs((double)a->in->phi[n]) < INNER * h && !un_contact_is_in_solid(a->in, n))
             a->to[q] = (float)un_clamp(curvature_at(a, n), -2 / h, 2 / h);
     }
 }
