@@ -7,25 +7,26 @@
  *
  *     kappa_n integral of N_n = - integral of grad N_n . n,   n = grad phi / |grad phi|
  *
- * with n constant in a tet. At nodes whose tets a wall cuts, or that lie on one, it is the mean of
- * the nodes around, and the contact angle theta adds what the weak form has at a wall,
+ * with n constant in a tet. Into solids the distance goes on as if they were not there, as a mirror
+ * image that is sheared to the contact angle theta (tet_contact.c); on them and in them the
+ * curvature is the mean of the nodes around, as the weak form itself is noisy there. Sides of the
+ * domain end the mesh: the slope across them, along which the mean is moved, is that of the contact
+ * angle, and the weak form gets
  *
- *     (n . n_wall - cos(theta)) integral of N_n over the wall / integral of N_n,
+ *     - cos(theta) integral of N_n over the wall.
  *
- * which drives the surface towards the angle and vanishes there. The integral of N_n n_wall over
- * the wall is that of -grad N_n over the open part of space.
+ * At another angle the smoothed surface bends near the wall, and its curvature drives the surface
+ * towards theta.
  *
  * All of it is symmetric and positive on even cells, so that no wave, however short, is driven
  * instead of restored. A quadric fitted to the distance around each node is as accurate, but drives
  * waves shorter than the ball it is fitted in: a still drop bursts (docs/tension.md). */
-#include "tension/tension.h"
+#include "tension/tet_contact.h"
 
 /* Passes in S; each has a variance of h^2 / 6 along each axis. */
 #define PASSES 5
 /* Passes over the curvature. */
-#define LAST_PASSES 2
-/* Open space at a node, in cells, that tells what a wall does. */
-#define LEAST_OPEN 0.02
+#define LAST_PASSES 4
 /* Cells from the surface to which nodes count, and to which their curvature is found. */
 #define BAND 5.0
 #define INNER 2.5
@@ -45,9 +46,8 @@ typedef struct args {
     int32_t count, *node;
     int32_t *first; /* by number: links to neighbours in the band */
     link *link;
-    float *shift;   /* by number: slope times the way from the node to its neighbours' mean */
-    float *d[3];    /* by number */
-    float *contact; /* by number: what the contact angle adds, 1/m */
+    float *shift; /* by number: slope times the way from the node to its neighbours' mean */
+    float *d[3];  /* by number */
     const float *from;
     float *to;
     double mean;
@@ -68,7 +68,7 @@ static void find_band(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         double h = size_at(a, (int32_t)n);
         a->near[n] = 0;
-        a->number[n] = fabs((double)phi[n]) < BAND * h;
+        a->number[n] = fabs((double)phi[n]) < BAND * h || un_contact_may_matter(a->in, n, h);
         if (!(fabs((double)phi[n]) < 2 * h)) continue;
         bool liquid = phi[n] < 0, cut = false;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1] && !cut; k++) {
@@ -157,8 +157,9 @@ static void write_rows(void *arg, int64_t begin, int64_t end)
             way = un_mad(way, un_sub(a->mesh->x[row[r].to], a->mesh->x[n]), weight);
             a->link[a->first[q] + r] = (link){a->number[row[r].to], (float)weight};
         }
-        a->shift[q] = (float)un_dot(way, slope_at(a->mesh, a->in->phi, n));
-        a->d[0][q] = a->in->phi[n];
+        un_vec3 slope = slope_at(a->mesh, a->in->phi, n);
+        a->shift[q] = (float)un_dot(way, un_contact_slope(a->in, n, slope));
+        a->d[0][q] = un_contact_value(a->in, n);
     }
 }
 
@@ -195,51 +196,27 @@ static void combine(void *arg, int64_t begin, int64_t end)
 
 /* ---- curvature ---- */
 
-static double contact_cosine(const args *a, int32_t n)
-{
-    const un_tet_walls *walls = a->in->walls;
-    const un_scene_def *def = a->in->def;
-    bool solid = walls && walls->phi_solid && walls->body[n] >= 0 &&
-                 walls->phi_solid[n] <= walls->phi[n] + 1e-6f * (float)size_at(a, n);
-    double degrees = solid ? def->solids[walls->body[n]].contact_angle : def->domain.contact_angle;
-    return degrees == 90 ? 0 : cos(degrees * UN_PI / 180);
-}
-
-/* Sums over the tets of a node. */
-typedef struct around {
-    double curvature; /* of the weak form, without walls, 1/m */
-    double volume;    /* integral of N_n over open space, m3 */
-    un_vec3 wall;     /* integral of N_n n_wall over walls, m2 */
-    un_vec3 normal;   /* mean, of unit length */
-    bool cut;         /* by a wall */
-} around;
-
-static around look_around(const args *a, int32_t n)
+/* The weak form over the tets of node n, 1/m. */
+static double curvature_at(const args *a, int32_t n)
 {
     const un_tets *mesh = a->mesh;
-    const float *open = a->in->walls ? a->in->walls->open : NULL;
-    around s = {0};
-    double whole = 0;
+    double sum = 0, whole = 0;
+    un_vec3 wall = {0, 0, 0}; /* integral of N_n times the direction away from the wall, m2 */
     for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
         int32_t t = mesh->corner[k] / 4, corner = mesh->corner[k] & 3;
         const int32_t *m = mesh->tet[t];
-        double v[4], share = open ? (double)open[t] : 1, volume = un_tets_volume(mesh, t) * share;
+        double v[4], volume = un_tets_volume(mesh, t);
         for (int i = 0; i < 4; i++)
             v[i] = in_band(a, m[i]) ? a->d[0][a->number[m[i]]] : a->in->phi[m[i]];
         const double *own = un_tets_shape(mesh, t)->gradient[corner];
         un_vec3 g = un_scale(un_v3(own[0], own[1], own[2]), volume / un_tets_size(mesh, t));
-        un_vec3 normal = un_normalize(un_tets_gradient(mesh, t, v));
-        s.curvature -= un_dot(g, normal);
-        s.wall = un_sub(s.wall, g);
-        s.normal = un_mad(s.normal, normal, volume);
-        s.volume += 0.25 * volume;
-        whole += 0.25 * un_tets_volume(mesh, t);
-        s.cut |= share < 1;
+        sum -= un_dot(g, un_normalize(un_tets_gradient(mesh, t, v)));
+        wall = un_sub(wall, g);
+        whole += 0.25 * volume;
     }
-    s.curvature /= whole;
-    s.normal = un_normalize(s.normal);
-    s.cut |= un_length(s.wall) > 1e-3 * whole / size_at(a, n);
-    return s;
+    double edge = un_length(wall);
+    if (edge > 1e-3 * whole / size_at(a, n)) sum -= un_contact_cosine(a->in, n) * edge;
+    return sum / whole;
 }
 
 static void find_curvature(void *arg, int64_t begin, int64_t end)
@@ -249,22 +226,9 @@ static void find_curvature(void *arg, int64_t begin, int64_t end)
         int32_t n = a->node[q];
         double h = size_at(a, n);
         a->to[q] = NAN;
-        a->contact[q] = 0;
-        if (!(fabs((double)a->in->phi[n]) < INNER * h)) continue;
-        around s = look_around(a, n);
-        if (!s.cut) a->to[q] = (float)un_clamp(s.curvature, -2 / h, 2 / h);
-        /* for add_contact, where there is enough of it */
-        double edge = un_length(s.wall), least = LEAST_OPEN * h * h * h;
-        if (!s.cut || !(s.volume > least)) continue;
-        double off = un_dot(s.normal, s.wall) - contact_cosine(a, n) * edge;
-        a->contact[q] = (float)un_clamp(off / s.volume, -2 / h, 2 / h);
+        if (fabs((double)a->in->phi[n]) < INNER * h && !un_contact_is_in_solid(a->in, n))
+            a->to[q] = (float)un_clamp(curvature_at(a, n), -2 / h, 2 / h);
     }
-}
-
-static void add_contact(void *arg, int64_t begin, int64_t end)
-{
-    args *a = arg;
-    for (int64_t q = begin; q < end; q++) a->d[0][q] += a->contact[q];
 }
 
 /* Only among nodes that have one. */
@@ -322,8 +286,7 @@ static un_status begin(un_context *ctx, un_arena *arena, args *a)
     a->first = un_arena_alloc(arena, count, sizeof *a->first);
     a->shift = un_arena_alloc(arena, count, sizeof *a->shift);
     for (int i = 0; i < 3; i++) a->d[i] = un_arena_alloc(arena, count, sizeof *a->d[i]);
-    a->contact = un_arena_alloc(arena, count, sizeof *a->contact);
-    if (!a->node || !a->first || !a->shift || !a->contact || !a->d[0] || !a->d[1] || !a->d[2])
+    if (!a->node || !a->first || !a->shift || !a->d[0] || !a->d[1] || !a->d[2])
         return UN_ERROR_MEMORY;
     un_parallel_for(ctx, nodes, 8192, list_band, a);
     un_parallel_for(ctx, a->count, 1024, count_rows, a);
@@ -356,7 +319,6 @@ un_status un_tension_on_tets(un_context *ctx, un_arena *arena, const un_tension_
         un_parallel_for(ctx, a.count, 2048, smooth_curvature, &a);
         a.d[1] = a.d[0];
         a.d[0] = a.to;
-        if (pass == 0) un_parallel_for(ctx, a.count, 8192, add_contact, &a);
     }
     double sums[2] = {0};
     un_parallel_sums(ctx, a.count, 2, press, &a, sums);

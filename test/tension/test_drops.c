@@ -105,6 +105,36 @@ static void a_bead_keeps_its_angle(void **state)
     }
 }
 
+/* The same in 3D on tets: a cap of 0.02 m3 on a side and on a solid that cuts its cells. */
+static void a_bead_on_tets_keeps_its_angle(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        world w;
+        char text[700];
+        double angle = i ? 120 : 60, c = cos(angle * UN_PI / 180), floor = i ? 0.1 : 0;
+        double r = cbrt(3 * 0.02 / (UN_PI * (2 + c) * (1 - c) * (1 - c)));
+        snprintf(text, sizeof text,
+                 "scene { method = 'tet', domain = { size = {1, 0.75, 1}, contact_angle = %g }, "
+                 "detail = { coarsest = 12, finest = 24 }," FLUID " solids = { box { min = {-1, "
+                 "-1, -1}, max = {2, %g, 2}, contact_angle = %g } }, liquid = { sphere { center = "
+                 "{0.503, %.9g, 0.497}, radius = %.9g } } }",
+                 i ? 90 : angle, i ? floor : -0.5, angle, floor - r * c, r);
+        world_begin(&w, &un_method_tet, 2, text);
+        un_probe top = {.kind = UN_PROBE_FRONT, .axis = 1, .sign = 1};
+        double begun = w.method->probe(w.state, &top), sum = 0, count = 0;
+        while (w.time < 0.15) {
+            world_step(&w, 0.15);
+            sum += w.method->probe(w.state, &top);
+            count++;
+        }
+        check_near(sum / count, begun, 0.3 / 24);
+        check_near(w.method->probe(w.state, &top), begun, 0.5 / 24);
+        check_below(w.max_speed * sqrt(R), 1.5);
+        world_end(&w);
+    }
+}
+
 /* A flat puddle that should be a bead gathers at once: without tension nothing would move. */
 static void a_square_becomes_round(void **state)
 {
@@ -135,8 +165,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flat_drop_rests),      cmocka_unit_test(a_drop_rests),
         cmocka_unit_test(a_drop_on_tets_rests),   cmocka_unit_test(a_flat_drop_swings),
-        cmocka_unit_test(a_bead_keeps_its_angle), cmocka_unit_test(a_square_becomes_round),
-        cmocka_unit_test(tension_shortens_steps),
+        cmocka_unit_test(a_bead_keeps_its_angle), cmocka_unit_test(a_bead_on_tets_keeps_its_angle),
+        cmocka_unit_test(a_square_becomes_round), cmocka_unit_test(tension_shortens_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,11 @@ def case(title, about, x="", y="", reference=None, methods="all", needs=None):
     return add
 
 
+def zero_crossings(times, values):
+    return [t0 + (t1 - t0) * v0 / (v0 - v1) for t0, t1, v0, v1 in zip(times, times[1:], values, values[1:])
+            if (v0 > 0) != (v1 > 0)]
+
+
 def worst(values):
     return max(map(abs, values))
 
@@ -675,12 +680,120 @@ def drop_tension(bench):
     probes = run_files.table(f"{run}/probes.csv")
     wide = [r - l - t + b for r, l, t, b in zip(*(probes[n] for n in ("right", "left", "top", "bottom")))]
     times = probes["time"]
-    zeros = [t0 + (t1 - t0) * w0 / (w0 - w1) for t0, t1, w0, w1 in zip(times, times[1:], wide, wide[1:])
-             if (w0 > 0) != (w1 > 0)]
+    zeros = zero_crossings(times, wide)
     found = 2 * (zeros[2] - zeros[0]) / 2
     bench.row("period off by", 100 * abs(found / period - 1), "%", 3)
     bench.line(times, wide)
 
+
+@case("A drop of 16 cells a radius", "The same period with cells of one size at the surface, 16 a radius.",
+      "time, s", "width less height, m")
+def drop_period(bench):
+    period = 2 * math.pi * math.sqrt(0.25 ** 3 / 8)
+    probes = run_files.table(f"{bench.run(TENSE % (2 / (1.4 * period), 0.05), '--set', 'detail.coarsest=32', '--set', 'detail.finest=64')}/probes.csv")
+    wide = [r - l - t + b for r, l, t, b in zip(*(probes[n] for n in ("right", "left", "top", "bottom")))]
+    zeros = zero_crossings(probes["time"], wide)
+    bench.row("period off by", 100 * abs((zeros[2] - zeros[0]) / period - 1), "%", 1.5)
+    bench.line(probes["time"], wide)
+
+
+WAVE = """scene { domain = { size = {1, 0.75%s} }, detail = { coarsest = 16, finest = 32 }, gravity = {0, 0, 0},
+  fluid = { density = 1, surface_tension = 1 }, frames = { count = 10, rate = %.9g },
+  output = { surface = false, particles = false },
+  liquid = { field(function(x, y) return y - 0.4 - 0.02 * math.cos(2 * math.pi * x) end) },
+  probes = { height { name = "middle", at = {0.5%s} }, height { name = "end", at = {0.02%s} } } }"""
+
+
+@case("Capillary wave", "A standing wave of 32 cells under surface tension alone: its period is 2 pi / sqrt(sigma k^3 "
+      "tanh(k H) / rho). `uniform` in 2D too.", "time, s", "height in the middle less that at the end, m")
+def capillary_wave(bench):
+    k = 2 * math.pi
+    period = 2 * math.pi / math.sqrt(k ** 3 * math.tanh(0.4 * k))
+    for name, more in (("2D", ("", "", "")), ("3D", (", 0.25", ", 0.125", ", 0.125"))):
+        if name == "2D" and bench.method != "uniform":
+            continue
+        probes = run_files.table(f"{bench.run(WAVE % (more[0], 10 / (1.9 * period), more[1], more[2]))}/probes.csv")
+        high = [m - e for m, e in zip(probes["middle"], probes["end"])]
+        zeros = zero_crossings(probes["time"], high)
+        bench.row(f"period in {name} off by", 100 * abs((zeros[2] - zeros[0]) / period - 1), "%", 2)
+    bench.line(probes["time"], high)
+
+
+# Half a wave on a thread of radius a, between two sides that are mirrors to it.
+THREAD = """scene { domain = { size = {%(long).9g, 0.5, 0.5} }, detail = { coarsest = 18, finest = %(cells)d },
+  gravity = {0, 0, 0}, fluid = { density = 1, surface_tension = 1 }, frames = { count = 10, rate = %(rate).9g },
+  output = { surface = false, particles = false },
+  liquid = { field(function(x, y, z) return math.sqrt((y - 0.25)^2 + (z - 0.25)^2)
+    - 0.11 * (1 + 0.03 * math.cos(math.pi * x / %(long).9g)) end) },
+  probes = { height { name = "neck", at = {%(neck).9g, 0.25} } } }"""
+
+
+def thread(bench, ka, time):
+    """Kinetic energy at half of the time and at the end; the neck's radius in the thread's, at the end."""
+    length = math.pi * 0.11 / ka
+    run = bench.run(THREAD % {"long": length, "cells": round(72 * max(length, 0.5)), "rate": 10 / time,
+                              "neck": 0.98 * length})
+    stats, probes = run_files.table(f"{run}/stats.csv"), run_files.table(f"{run}/probes.csv")
+    half = min(range(len(stats["time"])), key=lambda i: abs(stats["time"][i] - time / 2))
+    energy = stats["energy_kinetic"]
+    bench.line(stats["time"], energy)
+    return energy[half], energy[-1], stats["time"][half], (probes["neck"][-1] - 0.25) / 0.11
+
+
+@case("A thread breaks into drops", "Rayleigh-Plateau: a thread of 8 cells a radius. From rest the energy of its fastest "
+      "mode, k a = 0.697, grows as sinh(s t)^2, s = 0.3433 sqrt(sigma / rho a^3); waves with k a < 1 break it, shorter "
+      "ones swing.", "time, s", "kinetic energy, J")
+def thread_breaks(bench):
+    time, exact = 0.19, 0.3433 / math.sqrt(0.11 ** 3)
+    first, last, at, _ = thread(bench, 0.697, time)
+    low, high = 0.1 * exact, 4 * exact
+    for _ in range(60):
+        middle = (low + high) / 2
+        grown = (math.sinh(middle * time) / math.sinh(middle * at)) ** 2
+        low, high = (middle, high) if grown < last / first else (low, middle)
+    bench.row("growth rate off by", 100 * abs(low / exact - 1), "%", 10)
+    bench.row("neck of a long wave, in radii of the thread", max(0, thread(bench, 0.5, 0.62)[3]), "", 0.3)
+    first, last, _, neck = thread(bench, 1.3, 0.162)
+    bench.row("a short wave's energy after half a swing", last / first, "", 0.3)
+    bench.row("its neck off by", abs(neck - 1), "radii", 0.05)
+
+
+BEAD = """scene { domain = { size = {1, 0.75, 1}, contact_angle = %(side)g }, detail = { coarsest = 24, finest = 48 },
+  gravity = {0, 0, 0}, fluid = { density = 1, surface_tension = 1 }, frames = { count = 4, rate = %(rate)g },
+  output = { particles = false },
+  solids = { box { min = {-1, -1, -1}, max = {2, %(floor)g, 2}, contact_angle = %(angle)g } },
+  liquid = { sphere { center = {0.503, %(y).9g, 0.497}, radius = %(radius).9g } } }"""
+
+
+def contact_angle(run, frame, floor, least):
+    """Of the ball that the surface above `least` is part of; vertices that lie far off it, drops, do not count."""
+    points = [v[:3] for v in run_files.surface(f"{run}/frames/{frame:04d}/surface.ply")[0] if v[1] > least]
+    for _ in range(6):
+        rows = [(2 * x, 2 * y, 2 * z, 1, x * x + y * y + z * z) for x, y, z in points]
+        m = [[sum(r[a] * r[b] for r in rows) for b in range(5)] for a in range(4)]
+        for i in range(4):
+            m[i] = [v / m[i][i] for v in m[i]]
+            m = [row if r == i else [v - row[i] * w for v, w in zip(row, m[i])] for r, row in enumerate(m)]
+        centre, radius = [m[i][4] for i in range(3)], math.sqrt(m[3][4] + sum(m[i][4] ** 2 for i in range(3)))
+        off = [abs(math.dist(p, centre) - radius) for p in points]
+        bound = 4 * sorted(off)[len(off) // 2] + 1e-9
+        points = [p for p, o in zip(points, off) if o < bound]
+    return math.degrees(math.acos(max(-1, min(1, (floor - centre[1]) / radius))))
+
+
+@case("Beads at their contact angle", "A bead of 0.02 m3 in 48 cells that begins at its contact angle, on a side of the "
+      "domain and on a solid, weightless, after 0.3 s: the mean over the last frames of the ball fitted to its surface.")
+def beads(bench):
+    for angle in 30, 60, 90, 120, 150:
+        c = math.cos(math.radians(angle))
+        radius = (0.06 / (math.pi * (2 + c) * (1 - c) ** 2)) ** (1 / 3)
+        for place, floor in ("side", 0), ("solid", 0.1):
+            run = bench.run(BEAD % {"side": angle if place == "side" else 90, "angle": angle, "rate": 4 / 0.3,
+                                    "floor": floor or -0.5, "y": floor - radius * c, "radius": radius})
+            found = [contact_angle(run, frame, floor, floor + 1.5 / 48) for frame in (2, 3, 4)]
+            bench.row(f"{angle} degrees on a {place} off by", abs(sum(found) / 3 - angle), "degrees", 5)
+            speed = run_files.table(f"{run}/stats.csv")["max_speed"][-1] * math.sqrt(radius)
+            bench.row(f"its fastest particle at {angle} degrees on a {place}", speed, "sqrt(sigma / rho R)")
 
 @case("ParaView", "ParaView itself opens surface.pvd, particles.pvd and mesh.vtu with every attribute, and counts what "
       "stats.csv and the PLY files count.", needs="pvpython")
