@@ -21,13 +21,14 @@ typedef struct un_contact {
     int32_t a, b, point; /* point: of a's; -1: the nearest one */
     un_vec3 x, normal;   /* place; direction from b to a */
     un_vec3 along[2];
-    double gap;            /* m, along the normal, at the start of the step */
-    double push, slide[2]; /* impulses, N s */
-    double before;         /* push of the step before, at most that of the last two is foreseen */
-    double bounce;         /* m/s at which they met; 0: they have bounced, or do not */
-    double pending;        /* m/s at which they met in the last step */
-    double goal;           /* m/s: the normal speed must not be below */
-    double ease[3];        /* inverse of the mass that push and slides feel */
+    double gap;             /* m, along the normal, at the start of the step */
+    double push, slide[2];  /* impulses, N s */
+    double before;          /* push of the step before, at most that of the last two is foreseen */
+    double bounce;          /* m/s at which they met; 0: they have bounced, or do not */
+    double pending;         /* m/s at which they met in the last step */
+    double goal;            /* m/s: the normal speed must not be below */
+    double ease[3];         /* inverse of the mass that push and slides feel */
+    double last[3], way[3]; /* of the impulses, between sweeps of the solver */
 } un_contact;
 
 typedef struct un_contacts {

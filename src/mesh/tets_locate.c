@@ -56,7 +56,7 @@ static void choose_part(const un_tets *mesh, un_tets_place *place)
     }
 }
 
-void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
+static void locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
     const un_octree *tree = mesh->tree;
     x.x = clamp_axis(x.x, tree->h * tree->n[0]);
@@ -98,6 +98,36 @@ void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
     *place = (un_tets_place){t, {w[0], w[1], w[2], 1 - w[0] - w[1] - w[2]}};
     if (mesh->own_count > 0) un_tets_walk(mesh, x, place);
     if (mesh->parted) choose_part(mesh, place);
+}
+
+static bool is_closed(const un_tets *mesh, int32_t t)
+{
+    const int32_t *n = mesh->tet[t];
+    return mesh->side[n[0]] <= 0 && mesh->side[n[1]] <= 0 && mesh->side[n[2]] <= 0 &&
+           mesh->side[n[3]] <= 0;
+}
+
+/* Along the inner edges of a vessel there may be room in tets that have no open node, and nodes of
+ * their own (tets_parts.c): liquid there belongs to the open tet next to it. */
+static void leave_crack(const un_tets *mesh, un_vec3 x, un_tets_place *place)
+{
+    const int32_t *n = mesh->tet[place->tet];
+    double side[4] = {mesh->side[n[0]], mesh->side[n[1]], mesh->side[n[2]], mesh->side[n[3]]};
+    double h = un_tets_size(mesh, place->tet);
+    un_vec3 out = un_normalize(un_tets_gradient(mesh, place->tet, side));
+    for (int step = 1; step <= 2; step++) {
+        un_tets_place beside;
+        locate(mesh, un_mad(x, out, 0.5 * step * h), &beside);
+        if (is_closed(mesh, beside.tet)) continue;
+        *place = beside;
+        return;
+    }
+}
+
+void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
+{
+    locate(mesh, x, place);
+    if (mesh->parted && is_closed(mesh, place->tet)) leave_crack(mesh, x, place);
 }
 
 bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place)
