@@ -393,5 +393,9 @@ typedef struct un_tets_cells {
     const un_vec3 *u; /* at nodes */
 } un_tets_cells;
 un_status un_cells_from_tets(un_context *ctx, un_cells *cells, const un_tets_cells *in);
+/* All tets of a stuffed mesh, then the triangles of its boundary, tagged with what is behind them
+ * (UN_BEHIND_*); points are moved by `offset`. */
+un_status un_cells_from_stuffing(un_context *ctx, un_cells *cells, const un_stuffing *mesh,
+                                 un_vec3 offset);
 
 #endif

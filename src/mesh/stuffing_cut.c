@@ -20,9 +20,7 @@ static void sample_nodes(void *arg, int64_t begin, int64_t end)
                   w->solid ? w->solid + begin : NULL);
 }
 
-/* The sides of the brick that node n lies on, as UN_ON_SIDE bits. Sides of the brick that lie
- * beyond the domain count too; the nodes there are outside. */
-static uint8_t brick_sides(const un_tets *lattice, int64_t n)
+uint8_t un_stuffing_brick_sides(const un_tets *lattice, int64_t n)
 {
     uint64_t key = lattice->node_key[n];
     uint8_t sides = 0;
@@ -91,7 +89,8 @@ static void sign_node(un_stuffing_work *w, int64_t n)
     double liquid = w->liquid[n], solid = w->solid ? w->solid[n] : INFINITY;
     un_vec3 x = lattice->x[n];
     double sides = un_stuffing_sides(w, x);
-    uint8_t brick = brick_sides(lattice, n), exact = cut_sides(w, n, SIDE_TOLERANCE * h);
+    uint8_t brick = un_stuffing_brick_sides(lattice, n),
+            exact = cut_sides(w, n, SIDE_TOLERANCE * h);
     w->x[n] = x;
     w->moved[n] = w->on[n] = 0;
     w->sign[n] = 1;
@@ -335,6 +334,7 @@ un_status un_stuffing_cut(un_stuffing_work *w)
     UN_TRY(alloc_nodes(w));
     un_parallel_for(ctx, nodes, UN_STUFFING_BATCH, sample_nodes, w);
     un_parallel_for(ctx, nodes, 4096, sign_nodes, w);
+    un_stuffing_slide(w);
     un_parallel_for(ctx, w->lattice->tet_count, 16384, mark_tets, w);
     un_parallel_for(ctx, nodes, 2048, count_edges, w);
     w->first_edge[nodes] = 0;

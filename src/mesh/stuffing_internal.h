@@ -76,12 +76,24 @@ static inline int32_t un_stuffing_edge(const un_stuffing_work *w, int32_t a, int
  * if that is greater. */
 double un_stuffing_level_set(const un_stuffing_work *w, un_vec3 x);
 
+/* The sides of the brick that node n lies on, as UN_ON_SIDE bits. Sides of the brick that lie
+ * beyond the domain count too; the nodes there are outside. */
+uint8_t un_stuffing_brick_sides(const un_tets *lattice, int64_t n);
+/* The rim's boxes are a binary tree: node 1 is the root, node i has the children 2 i and 2 i + 1,
+ * and leaf r of the rim has the node width + r. Nodes without leaves have an empty box. */
+static inline int32_t un_stuffing_rim_width(const un_stuffing *mesh)
+{
+    int32_t width = 1;
+    while (width < mesh->rim_count) width *= 2;
+    return width;
+}
 /* The dihedral angles of a tet, degrees (stuffing_validate.c). */
 void un_stuffing_angles(const un_vec3 p[4], double *least, double *greatest);
 
 un_status un_stuffing_refine(un_stuffing_work *w);       /* the first tree (stuffing_tree.c) */
 un_status un_stuffing_refine_bad(un_stuffing_work *w);   /* again, around bad tets */
 un_status un_stuffing_cut(un_stuffing_work *w);          /* signs, edges, cuts (stuffing_cut.c) */
+void un_stuffing_slide(un_stuffing_work *w);             /* along sides (stuffing_slide.c) */
 void un_stuffing_warp(un_stuffing_work *w);              /* moves nodes (stuffing_warp.c) */
 un_status un_stuffing_fill(un_stuffing_work *w);         /* tets (stuffing_fill.c) */
 un_status un_stuffing_number_faces(un_stuffing_work *w); /* (stuffing_faces.c) */
