@@ -20,7 +20,7 @@ static void sample_nodes(void *arg, int64_t begin, int64_t end)
                   w->solid ? w->solid + begin : NULL);
 }
 
-uint8_t un_stuffing_brick_sides(const un_tets *lattice, int64_t n)
+static uint8_t brick_sides(const un_tets *lattice, int64_t n)
 {
     uint64_t key = lattice->node_key[n];
     uint8_t sides = 0;
@@ -41,6 +41,11 @@ static uint8_t cut_sides(const un_stuffing_work *w, int64_t n, double near)
     for (int a = 0; a < 3; a++)
         if (w->cuts_cells[a] && fabs(d[a]) <= near) sides |= (uint8_t)(UN_ON_SIDE << (2 * a + 1));
     return sides;
+}
+
+uint8_t un_stuffing_sides_of(const un_stuffing_work *w, int64_t n)
+{
+    return brick_sides(w->lattice, n) | cut_sides(w, n, SIDE_TOLERANCE * w->mesh->tree.h);
 }
 
 /* Puts the node on the sides of the domain. */
@@ -89,8 +94,7 @@ static void sign_node(un_stuffing_work *w, int64_t n)
     double liquid = w->liquid[n], solid = w->solid ? w->solid[n] : INFINITY;
     un_vec3 x = lattice->x[n];
     double sides = un_stuffing_sides(w, x);
-    uint8_t brick = un_stuffing_brick_sides(lattice, n),
-            exact = cut_sides(w, n, SIDE_TOLERANCE * h);
+    uint8_t exact = un_stuffing_sides_of(w, n);
     w->x[n] = x;
     w->moved[n] = w->on[n] = 0;
     w->sign[n] = 1;
@@ -98,12 +102,12 @@ static void sign_node(un_stuffing_work *w, int64_t n)
     if (liquid == 0) {
         if (!(solid >= 0 && sides >= 0)) return;
         w->sign[n] = 0;
-        w->on[n] = UN_ON_SURFACE | brick | exact;
+        w->on[n] = UN_ON_SURFACE | exact;
         return;
     }
-    if (brick || exact) {
+    if (exact) {
         w->sign[n] = 0;
-        w->on[n] = brick | exact;
+        w->on[n] = exact;
         if (fabs(solid) <= SIDE_TOLERANCE * h) w->on[n] |= UN_ON_WALL;
         return;
     }

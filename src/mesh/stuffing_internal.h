@@ -76,9 +76,9 @@ static inline int32_t un_stuffing_edge(const un_stuffing_work *w, int32_t a, int
  * if that is greater. */
 double un_stuffing_level_set(const un_stuffing_work *w, un_vec3 x);
 
-/* The sides of the brick that node n lies on, as UN_ON_SIDE bits. Sides of the brick that lie
- * beyond the domain count too; the nodes there are outside. */
-uint8_t un_stuffing_brick_sides(const un_tets *lattice, int64_t n);
+/* The sides that node n lies on, as UN_ON_SIDE bits. Sides of the brick that lie beyond the domain
+ * count too; the nodes there are outside. */
+uint8_t un_stuffing_sides_of(const un_stuffing_work *w, int64_t n);
 /* The rim's boxes are a binary tree: node 1 is the root, node i has the children 2 i and 2 i + 1,
  * and leaf r of the rim has the node width + r. Nodes without leaves have an empty box. */
 static inline int32_t un_stuffing_rim_width(const un_stuffing *mesh)

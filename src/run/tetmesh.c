@@ -26,9 +26,17 @@ typedef struct work {
     const un_shape *inside, *solids; /* solids may be NULL */
     un_vec3 origin;                  /* of the mesher's domain */
     un_vec3 size;
+    double inset; /* of points where the liquid is asked for, from the sides; 0: none */
     int32_t coarsest, finest;
     double volume; /* of the surface; 0: unknown */
 } work;
+
+/* Liquid that ends at a side of the domain goes on beyond it. */
+static un_vec3 inset(const work *w, un_vec3 x)
+{
+    un_vec3 d = un_v3(w->inset, w->inset, w->inset);
+    return w->inset > 0 ? un_max3(d, un_min3(x, un_sub(w->size, d))) : x;
+}
 
 static void evaluate(void *arg, int64_t count, const un_vec3 *x, double *liquid, double *solid)
 {
@@ -38,8 +46,9 @@ static void evaluate(void *arg, int64_t count, const un_vec3 *x, double *liquid,
     for (int64_t base = 0; base < count; base += BATCH) {
         int32_t n = (int32_t)un_min64(count - base, BATCH);
         for (int32_t i = 0; i < n; i++) at[i] = un_add(x[base + i], w->origin);
-        un_shape_distances(w->inside, at, n, liquid + base);
         if (solid) un_shape_distances(w->solids, at, n, solid + base);
+        for (int32_t i = 0; i < n; i++) at[i] = inset(w, at[i]);
+        un_shape_distances(w->inside, at, n, liquid + base);
     }
 }
 
@@ -171,6 +180,8 @@ static un_status fit_domain(work *w)
     w->size = scene->domain.size;
     w->finest = (int32_t)un_max64((int64_t)(longest / size + 0.5), 1);
     w->coarsest = (int32_t)un_max64(w->finest / grading_of(w), 1);
+    double narrow = fmin(w->size.x, fmin(w->size.y, w->size.z));
+    w->inset = fmin(0.5 * longest / w->finest, 0.25 * narrow);
     return UN_OK;
 }
 

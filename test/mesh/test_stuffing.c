@@ -75,8 +75,8 @@ static un_stuffing_report stuff(un_context *ctx, un_stuffing *mesh, un_vec3 size
 
 static void bounds_angles(const un_stuffing_report *report)
 {
-    check_below(8, report->min_angle);
-    check_below(report->max_angle, 168);
+    check_below(10.7, report->min_angle);
+    check_below(report->max_angle, 164.8);
 }
 
 static void ball_in_air(void **state)
@@ -148,8 +148,8 @@ static void thin_sheets_are_whole(void **state)
     check_context_end(ctx);
 }
 
-/* Water in a box up to an odd height: sides are flat and whole, the volume is right up to the
- * chamfer along the walls. */
+/* Water in a box up to an odd height: sides are flat and whole, the surface meets them without a
+ * chamfer. */
 static void fills_a_box(void **state)
 {
     (void)state;
@@ -163,8 +163,8 @@ static void fills_a_box(void **state)
         un_stuffing mesh;
         un_stuffing_report r = stuff(ctx, &mesh, size, 32, &def);
         bounds_angles(&r);
-        check_near(r.volume / (0.37 * size.x * size.z), 1, 0.015);
         bool chamfered = i == 2; /* where two sides meet, too */
+        check_near(r.volume / (0.37 * size.x * size.z), 1, chamfered ? 0.015 : 1e-6);
         if (!chamfered) assert_int_equal(r.behind_count[UN_BEHIND_WALL], 0);
         assert_int_equal(r.behind_count[UN_BEHIND_SIDE + 3], 0);
         un_vec3 lo = size, hi = un_v3(0, 0, 0);
