@@ -157,7 +157,6 @@ static int32_t nodes_across(const un_stuffing_work *w, int64_t n, int32_t out[AR
 {
     const un_tets *lattice = w->lattice;
     int32_t count = 0;
-    if (w->sign[n] == 0) return 0;
     for (int32_t k = lattice->first[n]; k < lattice->first[n + 1]; k++) {
         int32_t t = lattice->corner[k] / 4;
         if (!w->mixed[t]) continue;
@@ -179,7 +178,14 @@ static void count_edges(void *arg, int64_t begin, int64_t end)
 {
     un_stuffing_work *w = arg;
     int32_t across[AROUND_MAX];
-    for (int64_t n = begin; n < end; n++) w->first_edge[n] = nodes_across(w, n, across);
+    for (int64_t n = begin; n < end; n++) {
+        const un_tets *lattice = w->lattice;
+        bool near = false;
+        for (int32_t k = lattice->first[n]; k < lattice->first[n + 1] && !near; k++)
+            near = w->mixed[lattice->corner[k] / 4];
+        w->near[n] = near && w->sign[n] != 0;
+        w->first_edge[n] = w->near[n] ? nodes_across(w, n, across) : 0;
+    }
 }
 
 static void list_edges(void *arg, int64_t begin, int64_t end)
@@ -323,11 +329,12 @@ static un_status alloc_nodes(un_stuffing_work *w)
     w->sign = un_arena_alloc(w->arena, nodes, sizeof *w->sign);
     w->on = un_arena_alloc(w->arena, nodes, sizeof *w->on);
     w->moved = un_arena_alloc(w->arena, nodes, sizeof *w->moved);
+    w->near = un_arena_alloc(w->arena, nodes, sizeof *w->near);
     w->x = un_arena_alloc(w->arena, nodes, sizeof *w->x);
     w->first_edge = un_arena_alloc(w->arena, nodes + 1, sizeof *w->first_edge);
     w->mixed = un_arena_alloc(w->arena, (size_t)w->lattice->tet_count, sizeof *w->mixed);
-    bool ok = w->liquid && (w->solid || !w->def->solids) && w->sign && w->on && w->moved && w->x &&
-              w->first_edge && w->mixed;
+    bool ok = w->liquid && (w->solid || !w->def->solids) && w->sign && w->on && w->moved &&
+              w->near && w->x && w->first_edge && w->mixed;
     return ok ? UN_OK : UN_ERROR_MEMORY;
 }
 

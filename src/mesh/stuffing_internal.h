@@ -21,6 +21,7 @@ typedef struct un_stuffing_work {
     int8_t *sign;           /* of the level set: -1 inside, 0 on the surface, 1 outside */
     uint8_t *on;            /* UN_ON_* */
     uint8_t *moved;
+    uint8_t *near; /* is it in a tet with nodes on both sides? */
     un_vec3 *x;
     int32_t *first_edge; /* and one more: edges to nodes of higher number */
     int32_t *new_id;     /* in the mesh; -1: not in it */

@@ -78,14 +78,14 @@ static void warp_outer(void *arg, int64_t begin, int64_t end)
 {
     un_stuffing_work *w = arg;
     for (int64_t n = begin; n < end; n++)
-        if (w->sign[n] > 0) warp_node(w, n);
+        if (w->near[n] && w->sign[n] > 0) warp_node(w, n);
 }
 
 static void warp_inner(void *arg, int64_t begin, int64_t end)
 {
     un_stuffing_work *w = arg;
     for (int64_t n = begin; n < end; n++)
-        if (w->sign[n] < 0) warp_node(w, n);
+        if (w->near[n] && w->sign[n] < 0) warp_node(w, n);
 }
 
 static double count_bad(void *arg, int64_t begin, int64_t end)
