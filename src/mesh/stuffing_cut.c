@@ -13,13 +13,6 @@
 
 /* ---- signs ---- */
 
-static void sample_nodes(void *arg, int64_t begin, int64_t end)
-{
-    un_stuffing_work *w = arg;
-    w->def->field(w->def->arg, end - begin, w->lattice->x + begin, w->liquid + begin,
-                  w->solid ? w->solid + begin : NULL);
-}
-
 static uint8_t brick_sides(const un_tets *lattice, int64_t n)
 {
     uint64_t key = lattice->node_key[n];
@@ -343,7 +336,7 @@ un_status un_stuffing_cut(un_stuffing_work *w)
     un_context *ctx = w->mesh->ctx;
     int64_t nodes = w->lattice->node_count;
     UN_TRY(alloc_nodes(w));
-    un_parallel_for(ctx, nodes, UN_STUFFING_BATCH, sample_nodes, w);
+    UN_TRY(un_stuffing_sample(w));
     un_parallel_for(ctx, nodes, 4096, sign_nodes, w);
     un_stuffing_slide(w);
     un_parallel_for(ctx, w->lattice->tet_count, 16384, mark_tets, w);

@@ -5,6 +5,9 @@
 #include "mesh/stuffing.h"
 #include "mesh/tets_internal.h"
 
+/* Half the diagonal of a cube, rounded up: the surface passes through a leaf only if it is nearer
+ * to its middle than this, in leaf edges. */
+#define UN_HALF_DIAGONAL 0.87
 /* Points handed to the field at once. */
 #define UN_STUFFING_BATCH 256
 
@@ -15,6 +18,7 @@ typedef struct un_stuffing_work {
     const un_tets *lattice;
     un_arena *arena;
     const un_stuffing_def *def;
+    double *leaf_liquid, *leaf_solid; /* in the middles of leaves; NULL: unknown */
     bool cuts_cells[3]; /* by axis: the upper side of the domain is not that of the brick */
     /* By node of the lattice: */
     double *liquid, *solid; /* solid: NULL without solids */
@@ -91,12 +95,13 @@ static inline int32_t un_stuffing_rim_width(const un_stuffing *mesh)
 /* The dihedral angles of a tet, degrees (stuffing_validate.c). */
 void un_stuffing_angles(const un_vec3 p[4], double *least, double *greatest);
 
-un_status un_stuffing_refine(un_stuffing_work *w);       /* the first tree (stuffing_tree.c) */
-un_status un_stuffing_refine_bad(un_stuffing_work *w);   /* again, around bad tets */
-un_status un_stuffing_cut(un_stuffing_work *w);          /* signs, edges, cuts (stuffing_cut.c) */
-void un_stuffing_slide(un_stuffing_work *w);             /* along sides (stuffing_slide.c) */
-void un_stuffing_warp(un_stuffing_work *w);              /* moves nodes (stuffing_warp.c) */
-un_status un_stuffing_fill(un_stuffing_work *w);         /* tets (stuffing_fill.c) */
+un_status un_stuffing_refine(un_stuffing_work *w);     /* the first tree (stuffing_tree.c) */
+un_status un_stuffing_refine_bad(un_stuffing_work *w); /* again, around bad tets */
+un_status un_stuffing_sample(un_stuffing_work *w);     /* the field at nodes (stuffing_sample.c) */
+un_status un_stuffing_cut(un_stuffing_work *w);        /* signs, edges, cuts (stuffing_cut.c) */
+void un_stuffing_slide(un_stuffing_work *w);           /* along sides (stuffing_slide.c) */
+void un_stuffing_warp(un_stuffing_work *w);            /* moves nodes (stuffing_warp.c) */
+un_status un_stuffing_fill(un_stuffing_work *w);       /* tets (stuffing_fill.c) */
 un_status un_stuffing_number_faces(un_stuffing_work *w); /* (stuffing_faces.c) */
 un_status un_stuffing_incidence(const un_stuffing_work *w);
 

@@ -257,7 +257,7 @@ static un_status make_mesh(work *w, un_stuffing *mesh, un_arena *arena, un_tetme
                        "nothing of %s is as thick as a size of %g; take a smaller one",
                        w->def->input, mesh->tree.h);
     UN_TRY(describe(w, mesh, arena, report));
-    UN_TRY(un_cells_from_stuffing(w->ctx, &cells, mesh, w->origin));
+    UN_TRY(un_cells_tagged(w->ctx, &cells, mesh, w->origin));
     un_status status = un_output_cells(w->ctx, w->def->output, &cells);
     un_cells_free(w->ctx, &cells);
     return status;

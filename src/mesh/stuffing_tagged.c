@@ -46,8 +46,7 @@ static void write_boundary(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_cells_from_stuffing(un_context *ctx, un_cells *cells, const un_stuffing *mesh,
-                                 un_vec3 offset)
+un_status un_cells_tagged(un_context *ctx, un_cells *cells, const un_stuffing *mesh, un_vec3 offset)
 {
     cells_args a = {cells, mesh, offset};
     int64_t tets = mesh->tet_count, triangles = mesh->boundary_count,
