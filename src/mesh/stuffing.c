@@ -36,7 +36,8 @@ void un_stuffing_free(un_stuffing *mesh)
                       mesh->volume,      mesh->level,      mesh->leaf,        mesh->source,
                       mesh->leaf_tet,    mesh->source_tet, mesh->face,        mesh->face_tet,
                       mesh->face_behind, mesh->area,       mesh->center,      mesh->tet_face,
-                      mesh->boundary,    mesh->first,      mesh->corner,      mesh->rim};
+                      mesh->boundary,    mesh->first,      mesh->corner,      mesh->rim,
+                      mesh->rim_first,   mesh->rim_box};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(mesh->ctx, arrays[i]);
     un_tets_free(&mesh->lattice);
     un_octree_free(&mesh->tree);

@@ -126,3 +126,22 @@ un_status un_stuffing_validate(const un_stuffing *mesh, un_arena *arena, un_stuf
     check_nodes(mesh, report);
     return UN_OK;
 }
+
+void un_stuffing_common_angles(const un_stuffing *mesh, double share, double *least,
+                               double *greatest)
+{
+    int64_t below[1801] = {0}, above[1801] = {0}, rest = (int64_t)(share * mesh->tet_count);
+    for (int32_t t = 0; t < mesh->tet_count; t++) {
+        un_vec3 p[4];
+        double low, high;
+        for (int i = 0; i < 4; i++) p[i] = mesh->x[mesh->tet[t][i]];
+        un_stuffing_angles(p, &low, &high);
+        below[(int)(10 * low)]++;
+        above[(int)(10 * high)]++;
+    }
+    int i = 0, k = 1800;
+    for (int64_t left = rest; i < 1800 && left >= below[i]; i++) left -= below[i];
+    for (int64_t left = rest; k > 0 && left >= above[k]; k--) left -= above[k];
+    *least = 0.1 * i;
+    *greatest = 0.1 * (k + 1);
+}

@@ -75,8 +75,8 @@ static un_stuffing_report stuff(un_context *ctx, un_stuffing *mesh, un_vec3 size
 
 static void bounds_angles(const un_stuffing_report *report)
 {
-    check_below(8, report->min_angle);
-    check_below(report->max_angle, 168);
+    check_below(10.7, report->min_angle);
+    check_below(report->max_angle, 164.8);
 }
 
 static void ball_in_air(void **state)
@@ -87,7 +87,7 @@ static void ball_in_air(void **state)
     un_stuffing_def def = def_of(&f);
     un_stuffing mesh;
     double volume = 4 * UN_PI / 3 * pow(f.radius, 3), last = 1;
-    for (int32_t finest = 16; finest <= 64; finest *= 2) {
+    for (int32_t finest = 12; finest <= 48; finest *= 2) {
         un_stuffing_report r = stuff(ctx, &mesh, un_v3(1, 1, 1), finest, &def);
         bounds_angles(&r);
         assert_int_equal(mesh.boundary_count, r.behind_count[UN_BEHIND_AIR]);
@@ -103,7 +103,7 @@ static void adversarial_fields(void **state)
 {
     (void)state;
     un_context *ctx = check_context();
-    for (uint64_t seed = 0; seed < 4; seed++) {
+    for (uint64_t seed = 0; seed < (CHECK_SHORT ? 1 : 3); seed++) {
         field f = {.kind = NOISE, .radius = 1, .seed = seed};
         un_stuffing_def def = def_of(&f);
         def.linear = seed % 2;
@@ -125,7 +125,7 @@ static void thin_sheets_are_whole(void **state)
     (void)state;
     un_context *ctx = check_context();
     const int32_t finest = 24;
-    for (uint64_t seed = 0; seed < 8; seed++) {
+    for (uint64_t seed = 0; seed < (CHECK_SHORT ? 2 : 5); seed++) {
         un_vec3 n = un_normalize(un_v3(un_random(0, seed) - 0.5, un_random(1, seed) - 0.5,
                                        seed == 0 ? 20 : un_random(2, seed) - 0.5));
         field f = {.kind = SHEET, .at = {0.5, 0.5, 0.503}, .normal = n, .radius = 0.55 / finest};
@@ -148,8 +148,8 @@ static void thin_sheets_are_whole(void **state)
     check_context_end(ctx);
 }
 
-/* Water in a box up to an odd height: sides are flat and whole, the volume is right up to the
- * chamfer along the walls. */
+/* Water in a box up to an odd height: sides are flat and whole, the surface meets them without a
+ * chamfer. */
 static void fills_a_box(void **state)
 {
     (void)state;
@@ -163,8 +163,8 @@ static void fills_a_box(void **state)
         un_stuffing mesh;
         un_stuffing_report r = stuff(ctx, &mesh, size, 32, &def);
         bounds_angles(&r);
-        check_near(r.volume / (0.37 * size.x * size.z), 1, 0.015);
         bool chamfered = i == 2; /* where two sides meet, too */
+        check_near(r.volume / (0.37 * size.x * size.z), 1, chamfered ? 0.015 : 1e-6);
         if (!chamfered) assert_int_equal(r.behind_count[UN_BEHIND_WALL], 0);
         assert_int_equal(r.behind_count[UN_BEHIND_SIDE + 3], 0);
         un_vec3 lo = size, hi = un_v3(0, 0, 0);
