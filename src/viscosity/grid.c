@@ -68,12 +68,12 @@ static double find_unknowns(void *arg, int64_t begin, int64_t end)
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
             s->solved[c] = 0;
             s->v->index[c] = -1;
-            for (int a = 0; a < g->dim; a++) {
+            for (int a = 0; a < g->dim && s->near[c]; a++) {
                 if (s->kind[a][c] != UN_FACE_OPEN || !is_face(g, at, a)) continue;
                 if (touches_liquid(s, c, a)) s->solved[c] |= (uint8_t)(1 << a);
             }
             s->v->index[c] = s->solved[c] ? 0 : -1;
-            count += un_stress_cell(s, c, NULL, 1) > 0;
+            count += s->near[c] && un_stress_cell(s, c, NULL, 1) > 0;
         }
     }
     return count;
@@ -200,7 +200,7 @@ static void store_emitted(void *arg, int64_t begin, int64_t end)
 {
     const un_stress_grid *s = arg;
     for (int64_t c = begin; c < end; c++)
-        for (int a = 0; a < s->g->dim; a++) {
+        for (int a = 0; a < s->g->dim && s->near[c]; a++) {
             int32_t at[3];
             if (s->kind[a][c] != UN_FACE_EMITS) continue;
             un_stress_at(s->g, c, at);
@@ -215,7 +215,6 @@ static void store_emitted(void *arg, int64_t begin, int64_t end)
     UN_TRY(un_array_need((v)->ctx, (void **)&(array), &(v)->capacity[which], (size_t)(count) + 1,  \
                          sizeof *(array)))
 
-/* What cells and faces are. */
 static un_status begin(un_stress_grid *s, un_arena *arena, un_viscosity *v,
                        const un_viscous_grid *in)
 {
@@ -224,14 +223,23 @@ static un_status begin(un_stress_grid *s, un_arena *arena, un_viscosity *v,
     const un_bodies *bodies = in->walls->bodies;
     *s = (un_stress_grid){.in = in, .g = g, .v = v, .snap = 1e-6 * g->h};
     for (int32_t b = 0; b < bodies->count; b++) s->sliding |= bodies->body[b].slip > 0;
-    s->share = un_arena_alloc(arena, cells << g->dim, sizeof *s->share);
+    s->near = un_arena_alloc(arena, cells, 1);
     s->solved = un_arena_alloc(arena, cells, 1);
-    if (!s->share || !s->solved) return UN_ERROR_MEMORY;
+    if (!s->near || !s->solved) return UN_ERROR_MEMORY;
     for (int a = 0; a < g->dim; a++) {
         s->kind[a] = un_arena_alloc(arena, cells, 1);
         if (!s->kind[a]) return UN_ERROR_MEMORY;
     }
+    return UN_OK;
+}
+
+/* What cells and faces are. */
+static un_status look_around(un_stress_grid *s, un_arena *arena)
+{
+    s->share = un_arena_alloc(arena, (size_t)s->g->cell_count << s->g->dim, sizeof *s->share);
+    if (!s->share) return UN_ERROR_MEMORY;
     un_stress_find_shares(s);
+    un_stress_spread(s, s->solved);
     un_stress_find_kinds(s);
     return UN_OK;
 }
@@ -306,6 +314,7 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
     *report = (un_viscous_report){.solve = {.converged = true, .finite = true}};
     UN_ASSERT(in->dt >= 0 && (in->density || in->density_all > 0));
     UN_TRY(begin(&s, arena, v, in));
+    UN_TRY(look_around(&s, arena));
     UN_TRY(assemble(&s, report));
     report->seconds_assembly = un_seconds() - start;
     un_parallel_for(v->ctx, s.g->cell_count, un_block_grain(s.g->cell_count), store_emitted, &s);
@@ -317,7 +326,7 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
 double un_viscosity_grid_bytes(const un_grid *grid, double cells)
 {
     /* shares, kinds, index, pressures; rows of 13 (2D: 7) blocks, vectors, projections */
-    double everywhere = (double)grid->cell_count * ((4 << grid->dim) + 1 + grid->dim + 4 + 3 * 8);
+    double everywhere = (double)grid->cell_count * ((4 << grid->dim) + 2 + grid->dim + 4 + 3 * 8);
     double blocks = grid->dim == 2 ? 7 : 13;
     return everywhere + cells * (blocks * (72 + 4) + 3 * 24 + 72 + 8) +
            un_block_solver_bytes(cells);
@@ -364,7 +373,7 @@ static void stick_rows(void *arg, int64_t begin, int64_t end)
         int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
         for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
-            for (int a = 0; a < g->dim; a++) {
+            for (int a = 0; a < g->dim && s->near[c]; a++) {
                 if (s->kind[a][c] != UN_FACE_STICKS) continue;
                 double sum = 0, count = 0;
                 for (int side = 0; side < 2 * g->dim; side++) {
@@ -373,7 +382,8 @@ static void stick_rows(void *arg, int64_t begin, int64_t end)
                     next[b] += side & 1 ? 1 : -1;
                     if (!is_face(g, next, a)) continue;
                     int64_t m = un_grid_cell(g, next[0], next[1], next[2]);
-                    if (s->kind[a][m] != UN_FACE_OPEN || !touches_liquid(s, m, a)) continue;
+                    int32_t r = s->v->index[m];
+                    if (r < 0 || !(s->v->free[r][4 * a] > 0)) continue;
                     un_ghost ghost = un_stress_ghost(s, a, b, next, at, side & 1 ? -1 : 1);
                     double beyond = fmin((1 - ghost.theta) / ghost.theta, GHOST_MAX);
                     sum += ghost.speed + beyond * (ghost.speed - k->u[a][m]);
@@ -385,12 +395,21 @@ static void stick_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void find_solved(void *arg, int64_t begin, int64_t end)
+{
+    un_stress_grid *s = arg;
+    for (int64_t c = begin; c < end; c++) s->near[c] = s->v->index[c] >= 0;
+}
+
 un_status un_viscosity_stick_grid(un_viscosity *v, un_arena *arena, const un_viscous_grid *in,
                                   double *const u[3], double *const other[3])
 {
     stick_args k = {.u = u};
     int64_t rows = (int64_t)in->walls->grid->n[1] * in->walls->grid->n[2];
     UN_TRY(begin(&k.s, arena, v, in));
+    un_parallel_for(v->ctx, in->walls->grid->cell_count, 16384, find_solved, &k.s);
+    un_stress_spread(&k.s, k.s.solved);
+    un_stress_find_kinds(&k.s);
     un_parallel_for(v->ctx, rows, 16, stick_rows, &k);
     k.u = other;
     if (other) un_parallel_for(v->ctx, rows, 16, stick_rows, &k);

@@ -18,7 +18,8 @@ typedef struct un_stress_grid {
     const un_grid *g;
     un_viscosity *v;
     float *share;     /* at cells, for each of its 8 (2D: 4) parts: open and liquid, 0 to 1 */
-    uint8_t *kind[3]; /* at faces */
+    uint8_t *near;    /* at cells: 1 if one of the 27 around it (2D: 9) has viscous liquid */
+    uint8_t *kind[3]; /* at faces; set where cells are near */
     uint8_t *solved;  /* at cells, by bit: its lower faces whose velocity is solved for */
     bool sliding;     /* some body lets liquid slide */
     double snap;      /* m: nearer than this is on a wall */
@@ -55,6 +56,8 @@ static inline bool un_stress_inside(const un_grid *g, const int32_t at[3])
 /* ---- shares (grid_shares.c) ---- */
 
 void un_stress_find_shares(const un_stress_grid *s);
+/* Sets `near`, from 1 where there is liquid; scratch: at cells. */
+void un_stress_spread(un_stress_grid *s, uint8_t *scratch);
 /* Sums over the parts of cells around a place of share times `of` (at cells; NULL: times all), in
  * cells: cell c; the lower face of c; the lower edge of c between axes a and b. */
 double un_stress_cell(const un_stress_grid *s, int64_t c, const float *of, double all);

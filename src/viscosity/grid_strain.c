@@ -122,7 +122,7 @@ static void find_kinds(void *arg, int64_t begin, int64_t end)
         int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
         for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
-            for (int a = 0; a < g->dim; a++) s->kind[a][c] = kind_of(s, a, at, c);
+            for (int a = 0; a < g->dim && s->near[c]; a++) s->kind[a][c] = kind_of(s, a, at, c);
         }
     }
 }
@@ -151,8 +151,8 @@ static void find_emitters(void *arg, int64_t begin, int64_t end)
         for (at[0] = 0; at[0] < g->n[0]; at[0]++)
             for (int a = 0; a < g->dim; a++) {
                 int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
-                un_vec3 x = un_grid_face_center(g, a, at[0], at[1], at[2]);
-                if (s->kind[a][c] == UN_FACE_OPEN && emitter_at(s, x))
+                if (!s->near[c] || s->kind[a][c] != UN_FACE_OPEN) continue;
+                if (emitter_at(s, un_grid_face_center(g, a, at[0], at[1], at[2])))
                     s->kind[a][c] = UN_FACE_EMITS;
             }
     }

@@ -22,6 +22,7 @@ static void look_at_cells(void *arg, int64_t begin, int64_t end, double *sums)
         un_strain e[UN_STRAINS_MAX];
         double flux = 0, volume = 0, mu = 0;
         k->keep->divergence[c] = 0;
+        if (!s->near[c]) continue;
         un_stress_at(g, c, at);
         if (!un_stress_inside(g, at)) continue;
         for (int a = 0; a < g->dim; a++) {
@@ -64,7 +65,7 @@ static void first_step(void *arg, int64_t begin, int64_t end)
     args *k = arg;
     const un_viscous_grid *in = k->s->in;
     for (int64_t c = begin; c < end; c++) {
-        bool wet = un_stress_cell(k->s, c, in->viscosity, in->viscosity_all) > 0;
+        bool wet = k->s->near[c] && un_stress_cell(k->s, c, in->viscosity, in->viscosity_all) > 0;
         k->keep->step[c] = wet && in->p ? in->dt * in->p[c] : 0;
         if (in->p && !wet) in->p[c] = 0;
     }

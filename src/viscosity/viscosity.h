@@ -149,7 +149,8 @@ un_status un_viscosity_solve_grid(un_viscosity *viscosity, un_arena *arena,
  * are not known are marked 2. */
 void un_viscosity_mark_grid(const un_viscosity *viscosity, uint8_t *const known[3]);
 /* Faces in walls that viscous liquid sticks to take the velocity that makes it the wall's at the
- * wall, for particles nearby. u: after extrapolation; other: a second field, or NULL. */
+ * wall, for particles nearby: after the solve. u: after extrapolation; other: a second field, or
+ * NULL. */
 un_status un_viscosity_stick_grid(un_viscosity *viscosity, un_arena *arena,
                                   const un_viscous_grid *def, double *const u[3],
                                   double *const other[3]);
