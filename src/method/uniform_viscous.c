@@ -64,6 +64,15 @@ un_status un_uniform_apply_viscosity(un_uniform *s, double dt, un_projection_rep
     return UN_OK;
 }
 
+un_cling un_uniform_cling(const un_uniform *s)
+{
+    const un_scene_def *def = s->core.def;
+    return (un_cling){.viscous = s->thick.any,
+                      .thickness = def->fluid.viscosity / def->fluid.density,
+                      .gravity = un_length(def->gravity),
+                      .h = s->core.grid.h};
+}
+
 un_status un_uniform_stick(un_uniform *s, double dt)
 {
     un_viscous_grid def = viscous_def(s, dt);
