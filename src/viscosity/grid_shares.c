@@ -97,13 +97,15 @@ UN_KERNEL void shares_in(const un_stress_grid *s, int64_t begin, int64_t end, in
         if (dim == 3) padding = padding || at[2] == 0 || at[2] == g->n[2] - 1;
         for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
-            float *share = s->share + (c << dim);
+            float *share = s->share + (c << dim), *space = s->open + (c << dim);
             double open[8], liquid[8], sum = 0;
-            for (int part = 0; part < 1 << dim; part++) share[part] = 0;
+            for (int part = 0; part < 1 << dim; part++) share[part] = space[part] = 0;
             s->near[c] = 0;
             if (padding || at[0] == 0 || at[0] == g->n[0] - 1) continue;
-            if (!(s->in->walls->volume[c] > 0) || !liquid_parts(liquid, s, c, dim)) continue;
+            if (!(s->in->walls->volume[c] > 0)) continue;
             open_parts(open, s, c, at, dim);
+            for (int part = 0; part < 1 << dim; part++) space[part] = (float)open[part];
+            if (!liquid_parts(liquid, s, c, dim)) continue;
             for (int part = 0; part < 1 << dim; part++) sum += open[part] * liquid[part];
             if (sum < SHARE_MIN * (1 << dim)) continue;
             for (int part = 0; part < 1 << dim; part++)
@@ -160,9 +162,10 @@ void un_stress_spread(un_stress_grid *s, uint8_t *scratch)
 /* ---- sums of parts ---- */
 
 /* Parts of cell c on one side along a: side 0 lower, 1 upper. */
-static inline double half_sum(const un_stress_grid *s, int64_t c, int a, int side)
+static inline double half_sum(const un_stress_grid *s, const float *share, int64_t c, int a,
+                              int side)
 {
-    const float *share = s->share + (c << s->g->dim);
+    share += c << s->g->dim;
     int first = side << a, b = 1 << (a + 1) % s->g->dim;
     double sum = (double)share[first] + (double)share[first | b];
     if (s->g->dim == 2) return 0.25 * sum;
@@ -171,10 +174,10 @@ static inline double half_sum(const un_stress_grid *s, int64_t c, int a, int sid
 }
 
 /* Parts on one side along a and one along b. */
-static inline double quarter_sum(const un_stress_grid *s, int64_t c, int a, int side_a, int b,
-                                 int side_b)
+static inline double quarter_sum(const un_stress_grid *s, const float *share, int64_t c, int a,
+                                 int side_a, int b, int side_b)
 {
-    const float *share = s->share + (c << s->g->dim);
+    share += c << s->g->dim;
     int first = side_a << a | side_b << b;
     if (s->g->dim == 2) return 0.25 * (double)share[first];
     return 0.125 * ((double)share[first] + (double)share[first | 1 << (3 - a - b)]);
@@ -187,21 +190,34 @@ static inline double times(double sum, const float *of, double all, int64_t c)
 
 double un_stress_cell(const un_stress_grid *s, int64_t c, const float *of, double all)
 {
-    return times(half_sum(s, c, 0, 0) + half_sum(s, c, 0, 1), of, all, c);
+    return times(half_sum(s, s->share, c, 0, 0) + half_sum(s, s->share, c, 0, 1), of, all, c);
 }
 
 double un_stress_face(const un_stress_grid *s, int64_t c, int a, const float *of, double all)
 {
     int64_t below = c - s->g->stride[a];
-    return times(half_sum(s, c, a, 0), of, all, c) +
-           times(half_sum(s, below, a, 1), of, all, below);
+    return times(half_sum(s, s->share, c, a, 0), of, all, c) +
+           times(half_sum(s, s->share, below, a, 1), of, all, below);
 }
 
 double un_stress_edge(const un_stress_grid *s, int64_t c, int a, int b, const float *of, double all)
 {
     int64_t sa = s->g->stride[a], sb = s->g->stride[b];
-    return times(quarter_sum(s, c, a, 0, b, 0), of, all, c) +
-           times(quarter_sum(s, c - sa, a, 1, b, 0), of, all, c - sa) +
-           times(quarter_sum(s, c - sb, a, 0, b, 1), of, all, c - sb) +
-           times(quarter_sum(s, c - sa - sb, a, 1, b, 1), of, all, c - sa - sb);
+    return times(quarter_sum(s, s->share, c, a, 0, b, 0), of, all, c) +
+           times(quarter_sum(s, s->share, c - sa, a, 1, b, 0), of, all, c - sa) +
+           times(quarter_sum(s, s->share, c - sb, a, 0, b, 1), of, all, c - sb) +
+           times(quarter_sum(s, s->share, c - sa - sb, a, 1, b, 1), of, all, c - sa - sb);
+}
+
+double un_stress_cell_open(const un_stress_grid *s, int64_t c)
+{
+    return half_sum(s, s->open, c, 0, 0) + half_sum(s, s->open, c, 0, 1);
+}
+
+double un_stress_edge_open(const un_stress_grid *s, int64_t c, int a, int b)
+{
+    int64_t sa = s->g->stride[a], sb = s->g->stride[b];
+    return quarter_sum(s, s->open, c, a, 0, b, 0) + quarter_sum(s, s->open, c - sa, a, 1, b, 0) +
+           quarter_sum(s, s->open, c - sb, a, 0, b, 1) +
+           quarter_sum(s, s->open, c - sa - sb, a, 1, b, 1);
 }

@@ -27,7 +27,7 @@ static void look_at_cells(void *arg, int64_t begin, int64_t end, double *sums)
         if (!un_stress_inside(g, at)) continue;
         for (int a = 0; a < g->dim; a++) {
             if (!un_strain_cell(s, at, a, e)) continue;
-            double d = un_strain_value(e, s->in->u);
+            double d = un_strain_value(s, e, s->in->u);
             mu = e->weight * over / e->volume;
             if (!s->in->laplacian) mu *= 0.5;
             sums[0] += mu * e->volume * d * d;
@@ -38,7 +38,7 @@ static void look_at_cells(void *arg, int64_t begin, int64_t end, double *sums)
             for (int b = a + 1; b < g->dim; b++) {
                 int count = un_strain_edge(s, at, a, b, e);
                 for (int m = 0; m < count; m++) {
-                    double d = un_strain_value(&e[m], s->in->u);
+                    double d = un_strain_value(s, &e[m], s->in->u);
                     sums[0] += 0.5 * over * e[m].weight * d * d;
                 }
             }
@@ -82,6 +82,11 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
         int32_t at[3];
         double force[3] = {0};
         un_strain e;
+        if (c >= s->g->cell_count) {
+            int32_t n = (int32_t)(c - s->g->cell_count);
+            s->v->b[r] = un_add(s->v->b[r], un_stress_body_push(s, n / 2, n % 2, p));
+            continue;
+        }
         un_stress_at(s->g, c, at);
         for (int a = 0; a < s->g->dim; a++)
             for (int side = 0; side < 2 && s->solved[c] >> a & 1; side++) {
