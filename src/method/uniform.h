@@ -64,6 +64,8 @@ un_status un_uniform_thicken(un_uniform *s, double *const weight[3]);
 /* The viscous solve, and the pressure once more. */
 un_status un_uniform_apply_viscosity(un_uniform *s, double dt, un_projection_report *projection,
                                      int32_t *iterations);
+/* Which particles outside the level set stay part of thick liquid. */
+un_cling un_uniform_cling(const un_uniform *s);
 /* Velocities in walls that viscous liquid sticks to. */
 un_status un_uniform_stick(un_uniform *s, double dt);
 

@@ -23,7 +23,7 @@ un_status un_uniform_surface(void *state, un_trimesh *mesh)
                         .phi = s->phi,
                         .u = s->u,
                         .resolution = s->core.def->detail.surface,
-                        .smoothing = UN_SMOOTHING};
+                        .smoothing = s->thick.any ? UN_SMOOTHING_THICK : UN_SMOOTHING};
     return un_surface_mesh(s->core.ctx, mesh, &mesher);
 }
 

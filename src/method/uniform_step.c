@@ -18,8 +18,9 @@ un_status un_uniform_level_set(un_uniform *s)
     UN_TRY(un_surface_thick_grid(s->core.ctx, &s->core.arena, &thick, s->phi, &s->core.grid,
                                  s->core.walls));
     double inside;
+    un_cling cling = un_uniform_cling(s);
     s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
-                                              thick, &inside);
+                                              thick, s->thick.any ? &cling : NULL, &inside);
     /* The ledger's expectation is what the particles carry. Thick liquid takes the volume where
      * phi < 0; outside it every particle takes its own. */
     double total = un_particles_volume(s->core.ctx, &s->particles);

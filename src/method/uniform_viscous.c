@@ -20,6 +20,7 @@ static un_viscous_grid viscous_def(const un_uniform *s, double dt)
                              .guess = s->u_old,
                              .phi = s->phi,
                              .walls = s->core.walls,
+                             .bodies = un_core_free_bodies(&s->core),
                              .viscosity = s->thick.mix.viscosity,
                              .density = s->thick.mix.density,
                              .viscosity_all = def->fluid.viscosity,
@@ -60,8 +61,17 @@ un_status un_uniform_apply_viscosity(un_uniform *s, double dt, un_projection_rep
     UN_TRY(un_core_viscous_solved(&s->core, &report.solve));
     *iterations = report.solve.iterations;
     UN_TRY(project_again(s, dt, projection));
-    un_viscosity_mark_grid(s->thick.solver, s->known);
+    un_viscosity_mark_grid(s->thick.solver, &s->core.grid, s->known);
     return UN_OK;
+}
+
+un_cling un_uniform_cling(const un_uniform *s)
+{
+    const un_scene_def *def = s->core.def;
+    return (un_cling){.viscous = s->thick.any,
+                      .thickness = def->fluid.viscosity / def->fluid.density,
+                      .gravity = un_length(def->gravity),
+                      .h = s->core.grid.h};
 }
 
 un_status un_uniform_stick(un_uniform *s, double dt)

@@ -29,6 +29,14 @@ bool un_cling_holds(const un_cling *c, const un_markers *m, int64_t q, double de
     return nu > r * sqrt(c->gravity * r);
 }
 
+bool un_cling_holds_in_grid(const un_cling *c, const un_particles *p, int64_t q, double depth)
+{
+    double r = HALF_CELL_RADIUS * c->h;
+    if (!c->viscous || !(depth < CLING_REACH * r)) return false;
+    double nu = p->density ? (double)(p->viscosity[q] / p->density[q]) : c->thickness;
+    return nu > r * sqrt(c->gravity * r);
+}
+
 typedef struct mark_args {
     un_markers *markers;
     const un_tets *mesh;
@@ -102,6 +110,7 @@ typedef struct grid_args {
     const float *phi;
     const un_grid *grid;
     const uint8_t *thick;
+    const un_cling *cling;
 } grid_args;
 
 UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, double *sums, int dim)
@@ -116,6 +125,8 @@ UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, doub
         bool wet = v[0] < 0 || v[1] < 0 || v[sy] < 0 || v[sy + 1] < 0;
         if (dim == 3)
             wet = wet || v[sz] < 0 || v[sz + 1] < 0 || v[sz + sy] < 0 || v[sz + sy + 1] < 0;
+        if (!wet && a->cling)
+            wet = un_cling_holds_in_grid(a->cling, p, q, un_grid_sample_in(g, a->phi, x, dim));
         bool thick = !a->thick || a->thick[un_grid_stencil_in(g, x, 0, dim).base];
         p->flags[q] = (wet ? 0 : UN_PARTICLE_BALLISTIC) | (thick ? 0 : UN_PARTICLE_THIN);
         if (!wet)
@@ -132,9 +143,10 @@ static void mark_grid(void *arg, int64_t begin, int64_t end, double *sums)
 }
 
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
-                                   const un_grid *grid, const uint8_t *thick, double *volume_inside)
+                                   const un_grid *grid, const uint8_t *thick, const un_cling *cling,
+                                   double *volume_inside)
 {
-    grid_args a = {particles, phi, grid, thick};
+    grid_args a = {particles, phi, grid, thick, cling};
     double sums[2];
     un_parallel_sums(ctx, particles->count, 2, mark_grid, &a, sums);
     *volume_inside = sums[1];

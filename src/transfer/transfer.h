@@ -227,14 +227,17 @@ typedef struct un_cling {
  * thick if it does not outrun viscosity while it falls by the particle's radius; tension holds a
  * particle if it is stronger than its weight. */
 bool un_cling_holds(const un_cling *cling, const un_markers *markers, int64_t q, double depth);
+/* The same on the grid, where particles have one size, for viscous liquid alone. */
+bool un_cling_holds_in_grid(const un_cling *cling, const un_particles *particles, int64_t q,
+                            double depth);
 /* How far outside a particle of this radius may lie, m. */
 double un_cling_reach(const un_cling *cling, double radius);
 
 /* On the grid: marks particles as ballistic if none of the eight (2D: four) cells whose centres
- * surround them is liquid (phi < 0). Returns their number, and the volume of particles where
- * phi < 0 in `thick` cells (NULL: in all). */
+ * surround them is liquid (phi < 0), unless they cling (NULL: none does). Returns their number, and
+ * the volume of particles where phi < 0 in `thick` cells (NULL: in all). */
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
-                                   const un_grid *grid, const uint8_t *thick,
+                                   const un_grid *grid, const uint8_t *thick, const un_cling *cling,
                                    double *volume_inside);
 /* On tets: also sets depth, normal and distance to walls of each particle, from the level set phi
  * and the distance to walls at nodes. Counts ballistic particles; returns the volume of particles

@@ -68,12 +68,12 @@ static double find_unknowns(void *arg, int64_t begin, int64_t end)
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
             s->solved[c] = 0;
             s->v->index[c] = -1;
-            for (int a = 0; a < g->dim; a++) {
+            for (int a = 0; a < g->dim && s->near[c]; a++) {
                 if (s->kind[a][c] != UN_FACE_OPEN || !is_face(g, at, a)) continue;
                 if (touches_liquid(s, c, a)) s->solved[c] |= (uint8_t)(1 << a);
             }
             s->v->index[c] = s->solved[c] ? 0 : -1;
-            count += un_stress_cell(s, c, NULL, 1) > 0;
+            count += s->near[c] && un_stress_cell(s, c, NULL, 1) > 0;
         }
     }
     return count;
@@ -100,11 +100,21 @@ static inline void add_strain(const un_stress_grid *s, const un_strain *e, int a
         else
             un_row_at(r, val[0], 9, (int32_t)m)[3 * a + e->axis[k]] += own * e->coef[k];
     }
+    for (int n = 0; n < 2 && e->push.body > 0; n++) {
+        int32_t place = (int32_t)s->g->cell_count + 2 * (e->push.body - 1) + n;
+        if (!val) {
+            un_row_find(r, place);
+            continue;
+        }
+        double *at = un_row_at(r, val[0], 9, place);
+        for (int m = 0; m < 3; m++)
+            if (un_stress_body_moves(s, e->push.body - 1, 3 * n + m))
+                at[3 * a + m] += own * e->push.by[3 * n + m];
+    }
     if (val) b[a] -= own * e->constant;
 }
 
-static inline void gather_row(const un_stress_grid *s, int64_t c, un_row *r, double (*val)[9],
-                              double b[3])
+void un_stress_row(const un_stress_grid *s, int64_t c, un_row *r, double (*val)[9], double b[3])
 {
     const un_grid *g = s->g;
     int32_t at[3];
@@ -137,7 +147,13 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
     const un_stress_grid *s = arg;
     un_row row;
     for (int64_t r = begin; r < end; r++) {
-        gather_row(s, s->v->node[r], &row, NULL, NULL);
+        int64_t c = s->v->node[r];
+        int32_t k = (int32_t)(c - s->g->cell_count);
+        if (k >= 0) {
+            s->v->matrix.row[r + 1] = un_stress_body_entries(s, k / 2, k % 2);
+            continue;
+        }
+        un_stress_row(s, c, &row, NULL, NULL);
         s->v->matrix.row[r + 1] = row.count;
     }
 }
@@ -161,7 +177,12 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         int64_t c = v->node[r];
         int32_t at[3];
         double b[3] = {0}, x[3] = {0}, largest = 0;
-        gather_row(s, c, &row, val, b);
+        int32_t k = (int32_t)(c - s->g->cell_count);
+        if (k >= 0) {
+            un_stress_body_row(s, k / 2, k % 2, (int32_t)r);
+            continue;
+        }
+        un_stress_row(s, c, &row, val, b);
         memset(v->free[r], 0, sizeof v->free[r]);
         for (int a = 0; a < s->g->dim; a++) {
             if (!is_solved(s, a, c)) continue;
@@ -190,19 +211,25 @@ static void store(void *arg, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; r++) {
         int64_t c = s->v->node[r];
         double x[3] = {s->v->x[r].x, s->v->x[r].y, s->v->x[r].z};
+        if (c >= s->g->cell_count) {
+            int32_t k = (int32_t)(c - s->g->cell_count);
+            memcpy(s->body[k / 2].change + (ptrdiff_t)3 * (k % 2), x, sizeof x);
+            continue;
+        }
         for (int a = 0; a < s->g->dim; a++)
             if (is_solved(s, a, c)) s->in->u[a][c] = x[a];
     }
 }
 
-/* Liquid in emitters. */
-static void store_emitted(void *arg, int64_t begin, int64_t end)
+/* Liquid in emitters and at walls that it sticks to. Faces whose centre lies in a wall may still be
+ * open in part: if they kept the velocity of the projection before, liquid would slip there. */
+static void store_held(void *arg, int64_t begin, int64_t end)
 {
     const un_stress_grid *s = arg;
     for (int64_t c = begin; c < end; c++)
-        for (int a = 0; a < s->g->dim; a++) {
+        for (int a = 0; a < s->g->dim && s->near[c]; a++) {
             int32_t at[3];
-            if (s->kind[a][c] != UN_FACE_EMITS) continue;
+            if (s->kind[a][c] != UN_FACE_EMITS && s->kind[a][c] != UN_FACE_STICKS) continue;
             un_stress_at(s->g, c, at);
             if (is_face(s->g, at, a) && touches_liquid(s, c, a))
                 s->in->u[a][c] = un_stress_held(s, a, at);
@@ -215,7 +242,6 @@ static void store_emitted(void *arg, int64_t begin, int64_t end)
     UN_TRY(un_array_need((v)->ctx, (void **)&(array), &(v)->capacity[which], (size_t)(count) + 1,  \
                          sizeof *(array)))
 
-/* What cells and faces are. */
 static un_status begin(un_stress_grid *s, un_arena *arena, un_viscosity *v,
                        const un_viscous_grid *in)
 {
@@ -224,14 +250,27 @@ static un_status begin(un_stress_grid *s, un_arena *arena, un_viscosity *v,
     const un_bodies *bodies = in->walls->bodies;
     *s = (un_stress_grid){.in = in, .g = g, .v = v, .snap = 1e-6 * g->h};
     for (int32_t b = 0; b < bodies->count; b++) s->sliding |= bodies->body[b].slip > 0;
-    s->share = un_arena_alloc(arena, cells << g->dim, sizeof *s->share);
+    s->near = un_arena_alloc(arena, cells, 1);
     s->solved = un_arena_alloc(arena, cells, 1);
-    if (!s->share || !s->solved) return UN_ERROR_MEMORY;
+    if (!s->near || !s->solved) return UN_ERROR_MEMORY;
     for (int a = 0; a < g->dim; a++) {
         s->kind[a] = un_arena_alloc(arena, cells, 1);
         if (!s->kind[a]) return UN_ERROR_MEMORY;
+        if (!in->walls->body) continue;
+        s->wall[a] = un_arena_alloc(arena, cells, sizeof *s->wall[a]);
+        if (!s->wall[a]) return UN_ERROR_MEMORY;
     }
+    return UN_OK;
+}
+
+/* What cells and faces are. */
+static un_status look_around(un_stress_grid *s, un_arena *arena)
+{
+    s->share = un_arena_alloc(arena, (size_t)s->g->cell_count << s->g->dim, sizeof *s->share);
+    s->open = un_arena_alloc(arena, (size_t)s->g->cell_count << s->g->dim, sizeof *s->open);
+    if (!s->share || !s->open) return UN_ERROR_MEMORY;
     un_stress_find_shares(s);
+    un_stress_spread(s, s->solved);
     un_stress_find_kinds(s);
     return UN_OK;
 }
@@ -240,10 +279,12 @@ static un_status assemble(un_stress_grid *s, un_viscous_report *report)
 {
     un_viscosity *v = s->v;
     un_block_csr *m = &v->matrix;
-    int64_t cells = s->g->cell_count, rows = (int64_t)s->g->n[1] * s->g->n[2];
-    NEED(v, v->index, 0, cells);
+    int64_t places = s->g->cell_count + 2 * s->body_count;
+    int64_t rows = (int64_t)s->g->n[1] * s->g->n[2];
+    NEED(v, v->index, 0, places);
+    for (int64_t n = s->g->cell_count; n < places; n++) v->index[n] = 0;
     report->tet_count = (int32_t)un_parallel_sum(v->ctx, rows, find_unknowns, s);
-    UN_TRY(un_unknowns_number(v->ctx, v->index, cells, &v->node, &v->capacity[1], &m->n));
+    UN_TRY(un_unknowns_number(v->ctx, v->index, places, &v->node, &v->capacity[1], &m->n));
     report->node_count = m->n;
     NEED(v, m->row, 2, m->n);
     NEED(v, v->b, 3, m->n);
@@ -306,18 +347,27 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
     *report = (un_viscous_report){.solve = {.converged = true, .finite = true}};
     UN_ASSERT(in->dt >= 0 && (in->density || in->density_all > 0));
     UN_TRY(begin(&s, arena, v, in));
+    UN_TRY(un_stress_find_bodies(&s, arena));
+    UN_TRY(look_around(&s, arena));
     UN_TRY(assemble(&s, report));
     report->seconds_assembly = un_seconds() - start;
-    un_parallel_for(v->ctx, s.g->cell_count, un_block_grain(s.g->cell_count), store_emitted, &s);
-    if (in->keeps_volume && v->matrix.n > 0) return solve_rounds(&s, arena, report);
-    if (in->p) memset(in->p, 0, (size_t)s.g->cell_count * sizeof *in->p);
-    return solve_once(&s, in->tolerance, report);
+    if (in->keeps_volume && v->matrix.n > 0) {
+        UN_TRY(solve_rounds(&s, arena, report));
+    } else {
+        if (in->p) memset(in->p, 0, (size_t)s.g->cell_count * sizeof *in->p);
+        UN_TRY(solve_once(&s, in->tolerance, report));
+    }
+    if (!report->solve.finite) return UN_OK;
+    un_stress_move_bodies(&s);
+    un_parallel_for(v->ctx, s.g->cell_count, un_block_grain(s.g->cell_count), store_held, &s);
+    return UN_OK;
 }
 
 double un_viscosity_grid_bytes(const un_grid *grid, double cells)
 {
     /* shares, kinds, index, pressures; rows of 13 (2D: 7) blocks, vectors, projections */
-    double everywhere = (double)grid->cell_count * ((4 << grid->dim) + 1 + grid->dim + 4 + 3 * 8);
+    double everywhere =
+        (double)grid->cell_count * ((8 << grid->dim) + 2 + 5 * grid->dim + 4 + 3 * 8);
     double blocks = grid->dim == 2 ? 7 : 13;
     return everywhere + cells * (blocks * (72 + 4) + 3 * 24 + 72 + 8) +
            un_block_solver_bytes(cells);
@@ -326,6 +376,7 @@ double un_viscosity_grid_bytes(const un_grid *grid, double cells)
 typedef struct mark_args {
     const un_viscosity *v;
     uint8_t *const *known;
+    int64_t cells;
 } mark_args;
 
 static void mark_rows(void *arg, int64_t begin, int64_t end)
@@ -334,13 +385,13 @@ static void mark_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; r++)
         for (int a = 0; a < 3; a++) {
             int64_t c = m->v->node[r];
-            if (m->v->free[r][4 * a] > 0 && !m->known[a][c]) m->known[a][c] = 2;
+            if (c < m->cells && m->v->free[r][4 * a] > 0 && !m->known[a][c]) m->known[a][c] = 2;
         }
 }
 
-void un_viscosity_mark_grid(const un_viscosity *v, uint8_t *const known[3])
+void un_viscosity_mark_grid(const un_viscosity *v, const un_grid *grid, uint8_t *const known[3])
 {
-    mark_args m = {v, known};
+    mark_args m = {v, known, grid->cell_count};
     un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), mark_rows, &m);
 }
 
@@ -364,7 +415,7 @@ static void stick_rows(void *arg, int64_t begin, int64_t end)
         int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
         for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
-            for (int a = 0; a < g->dim; a++) {
+            for (int a = 0; a < g->dim && s->near[c]; a++) {
                 if (s->kind[a][c] != UN_FACE_STICKS) continue;
                 double sum = 0, count = 0;
                 for (int side = 0; side < 2 * g->dim; side++) {
@@ -373,7 +424,8 @@ static void stick_rows(void *arg, int64_t begin, int64_t end)
                     next[b] += side & 1 ? 1 : -1;
                     if (!is_face(g, next, a)) continue;
                     int64_t m = un_grid_cell(g, next[0], next[1], next[2]);
-                    if (s->kind[a][m] != UN_FACE_OPEN || !touches_liquid(s, m, a)) continue;
+                    int32_t r = s->v->index[m];
+                    if (r < 0 || !(s->v->free[r][4 * a] > 0)) continue;
                     un_ghost ghost = un_stress_ghost(s, a, b, next, at, side & 1 ? -1 : 1);
                     double beyond = fmin((1 - ghost.theta) / ghost.theta, GHOST_MAX);
                     sum += ghost.speed + beyond * (ghost.speed - k->u[a][m]);
@@ -385,12 +437,21 @@ static void stick_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void find_solved(void *arg, int64_t begin, int64_t end)
+{
+    un_stress_grid *s = arg;
+    for (int64_t c = begin; c < end; c++) s->near[c] = s->v->index[c] >= 0;
+}
+
 un_status un_viscosity_stick_grid(un_viscosity *v, un_arena *arena, const un_viscous_grid *in,
                                   double *const u[3], double *const other[3])
 {
     stick_args k = {.u = u};
     int64_t rows = (int64_t)in->walls->grid->n[1] * in->walls->grid->n[2];
     UN_TRY(begin(&k.s, arena, v, in));
+    un_parallel_for(v->ctx, in->walls->grid->cell_count, 16384, find_solved, &k.s);
+    un_stress_spread(&k.s, k.s.solved);
+    un_stress_find_kinds(&k.s);
     un_parallel_for(v->ctx, rows, 16, stick_rows, &k);
     k.u = other;
     if (other) un_parallel_for(v->ctx, rows, 16, stick_rows, &k);

@@ -13,16 +13,35 @@ enum {
     UN_FACE_EMITS   /* in an emitter, whose velocity it has */
 };
 
+/* A body that the liquid moves. */
+typedef struct un_moved_body {
+    int32_t body;
+    un_vec3 centre;
+    double length;    /* m: what spins are multiplied with */
+    double change[6]; /* of its velocity, and of its spin times that */
+} un_moved_body;
+
 typedef struct un_stress_grid {
     const un_viscous_grid *in;
     const un_grid *g;
     un_viscosity *v;
     float *share;     /* at cells, for each of its 8 (2D: 4) parts: open and liquid, 0 to 1 */
-    uint8_t *kind[3]; /* at faces */
+    float *open;      /* the same without regard to liquid */
+    uint8_t *near;    /* at cells: 1 if one of the 27 around it (2D: 9) has viscous liquid */
+    uint8_t *kind[3]; /* at faces; set where cells are near */
+    float *wall[3];   /* at faces near bodies: distance to them, m; NULL without bodies */
     uint8_t *solved;  /* at cells, by bit: its lower faces whose velocity is solved for */
-    bool sliding;     /* some body lets liquid slide */
-    double snap;      /* m: nearer than this is on a wall */
+    un_moved_body *body;
+    int32_t body_count, *number; /* number: by the scene's body, -1: none; NULL: there are none */
+    bool sliding;                /* some body lets liquid slide */
+    double snap;                 /* m: nearer than this is on a wall */
 } un_stress_grid;
+
+/* How a strain depends on a moved body. */
+typedef struct un_push {
+    int32_t body; /* its number from 1; 0: it depends on none */
+    double by[6]; /* coefficients of the body's changes */
+} un_push;
 
 /* A rate of strain, 1/s: the sum of coef times face velocities, plus a constant of walls. The work
  * that it costs in a step is weight times its square, halved. */
@@ -31,6 +50,7 @@ typedef struct un_strain {
     double weight; /* dt times viscosity times volume, Pa s2 m3 */
     double constant;
     double volume; /* of the liquid that it stands for, m3 */
+    un_push push;
     int count;
     int32_t cell[UN_STRAIN_MAX]; /* of faces that are solved for */
     uint8_t axis[UN_STRAIN_MAX];
@@ -55,12 +75,18 @@ static inline bool un_stress_inside(const un_grid *g, const int32_t at[3])
 /* ---- shares (grid_shares.c) ---- */
 
 void un_stress_find_shares(const un_stress_grid *s);
+/* Sets `near`, from 1 where there is liquid; scratch: at cells. */
+void un_stress_spread(un_stress_grid *s, uint8_t *scratch);
 /* Sums over the parts of cells around a place of share times `of` (at cells; NULL: times all), in
  * cells: cell c; the lower face of c; the lower edge of c between axes a and b. */
 double un_stress_cell(const un_stress_grid *s, int64_t c, const float *of, double all);
 double un_stress_face(const un_stress_grid *s, int64_t c, int a, const float *of, double all);
 double un_stress_edge(const un_stress_grid *s, int64_t c, int a, int b, const float *of,
                       double all);
+
+/* The open part of the cubes around a cell and an edge, in cells. */
+double un_stress_cell_open(const un_stress_grid *s, int64_t c);
+double un_stress_edge_open(const un_stress_grid *s, int64_t c, int a, int b);
 
 /* ---- strains (grid_strain.c) ---- */
 
@@ -83,9 +109,12 @@ int un_strain_edge(const un_stress_grid *s, const int32_t at[3], int a, int b, u
  * the body. */
 int un_strain_wall(const un_stress_grid *s, const int32_t at[3], un_strain out[UN_STRAINS_MAX]);
 /* Its value for velocities u. */
-static inline double un_strain_value(const un_strain *e, double *const u[3])
+static inline double un_strain_value(const un_stress_grid *s, const un_strain *e,
+                                     double *const u[3])
 {
     double sum = e->constant;
+    for (int k = 0; e->push.body > 0 && k < 6; k++)
+        sum += e->push.by[k] * s->body[e->push.body - 1].change[k];
     for (int k = 0; k < e->count; k++) sum += e->coef[k] * u[e->axis[k]][e->cell[k]];
     return sum;
 }
@@ -96,6 +125,27 @@ static inline double un_strain_of(const un_strain *e, int axis, int64_t c)
         if (e->axis[k] == axis && e->cell[k] == c) return e->coef[k];
     return 0;
 }
+
+/* ---- rows (grid.c) ---- */
+
+/* Of cell c, itself first: val NULL: only finds which places; those of bodies follow the cells. */
+void un_stress_row(const un_stress_grid *s, int64_t c, un_row *row, double (*val)[9], double b[3]);
+
+/* ---- bodies that the liquid moves (grid_bodies.c) ---- */
+
+un_status un_stress_find_bodies(un_stress_grid *s, un_arena *arena);
+/* Gives the bodies their changes. */
+void un_stress_move_bodies(const un_stress_grid *s);
+/* Adds `times` the velocity along an axis of a body of the scene at x, if it is moved. */
+void un_push_add(const un_stress_grid *s, un_push *push, int32_t body, int axis, un_vec3 x,
+                 double times);
+/* Rows of moved body k, which: 0 its velocity, 1 its spin: how many entries; all of it; what the
+ * pressure p, times dt, adds to b. */
+int un_stress_body_entries(const un_stress_grid *s, int32_t k, int which);
+void un_stress_body_row(const un_stress_grid *s, int32_t k, int which, int32_t row);
+un_vec3 un_stress_body_push(const un_stress_grid *s, int32_t k, int which, const double *p);
+/* Is it free to move along (0 to 2) or about (3 to 5) an axis? */
+bool un_stress_body_moves(const un_stress_grid *s, int32_t k, int motion);
 
 /* ---- volume (grid_volume.c) ---- */
 

@@ -97,16 +97,20 @@ UN_KERNEL void shares_in(const un_stress_grid *s, int64_t begin, int64_t end, in
         if (dim == 3) padding = padding || at[2] == 0 || at[2] == g->n[2] - 1;
         for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
-            float *share = s->share + (c << dim);
+            float *share = s->share + (c << dim), *space = s->open + (c << dim);
             double open[8], liquid[8], sum = 0;
-            for (int part = 0; part < 1 << dim; part++) share[part] = 0;
+            for (int part = 0; part < 1 << dim; part++) share[part] = space[part] = 0;
+            s->near[c] = 0;
             if (padding || at[0] == 0 || at[0] == g->n[0] - 1) continue;
-            if (!(s->in->walls->volume[c] > 0) || !liquid_parts(liquid, s, c, dim)) continue;
+            if (!(s->in->walls->volume[c] > 0)) continue;
             open_parts(open, s, c, at, dim);
+            for (int part = 0; part < 1 << dim; part++) space[part] = (float)open[part];
+            if (!liquid_parts(liquid, s, c, dim)) continue;
             for (int part = 0; part < 1 << dim; part++) sum += open[part] * liquid[part];
             if (sum < SHARE_MIN * (1 << dim)) continue;
             for (int part = 0; part < 1 << dim; part++)
                 share[part] = (float)(open[part] * liquid[part]);
+            s->near[c] = !s->in->viscosity || s->in->viscosity[c] > 0;
         }
     }
 }
@@ -122,34 +126,98 @@ void un_stress_find_shares(const un_stress_grid *s)
     un_parallel_for(s->v->ctx, (int64_t)s->g->n[1] * s->g->n[2], 16, shares, (void *)(uintptr_t)s);
 }
 
-/* Of the parts of cell c in the half (or quarter) on the given sides: side 0 lower, 1 upper. */
-static inline double half_sum(const un_stress_grid *s, int64_t c, int mask, int sides,
-                              const float *of, double all)
+/* ---- what is near ---- */
+
+typedef struct spread_args {
+    uint8_t *to;
+    const uint8_t *from;
+    int64_t stride, count;
+} spread_args;
+
+static void spread(void *arg, int64_t begin, int64_t end)
 {
-    const float *share = s->share + (c << s->g->dim);
-    double sum = 0;
-    for (int part = 0; part < 1 << s->g->dim; part++)
-        if ((part & mask) == sides) sum += (double)share[part];
-    if (!(sum > 0)) return 0;
-    return sum * (of ? (double)of[c] : all) / (1 << s->g->dim);
+    spread_args *a = arg;
+    for (int64_t c = begin; c < end; c++) {
+        uint8_t near = a->from[c];
+        if (c >= a->stride) near |= a->from[c - a->stride];
+        if (c + a->stride < a->count) near |= a->from[c + a->stride];
+        a->to[c] = near;
+    }
+}
+
+void un_stress_spread(un_stress_grid *s, uint8_t *scratch)
+{
+    uint8_t *from = s->near, *to = scratch;
+    for (int a = 0; a < s->g->dim; a++) {
+        spread_args args = {to, from, s->g->stride[a], s->g->cell_count};
+        un_parallel_for(s->v->ctx, s->g->cell_count, un_block_grain(s->g->cell_count), spread,
+                        &args);
+        uint8_t *last = from;
+        from = to;
+        to = last;
+    }
+    if (from != s->near) memcpy(s->near, from, (size_t)s->g->cell_count);
+}
+
+/* ---- sums of parts ---- */
+
+/* Parts of cell c on one side along a: side 0 lower, 1 upper. */
+static inline double half_sum(const un_stress_grid *s, const float *share, int64_t c, int a,
+                              int side)
+{
+    share += c << s->g->dim;
+    int first = side << a, b = 1 << (a + 1) % s->g->dim;
+    double sum = (double)share[first] + (double)share[first | b];
+    if (s->g->dim == 2) return 0.25 * sum;
+    int d = 1 << (a + 2) % 3;
+    return 0.125 * (sum + (double)share[first | d] + (double)share[first | b | d]);
+}
+
+/* Parts on one side along a and one along b. */
+static inline double quarter_sum(const un_stress_grid *s, const float *share, int64_t c, int a,
+                                 int side_a, int b, int side_b)
+{
+    share += c << s->g->dim;
+    int first = side_a << a | side_b << b;
+    if (s->g->dim == 2) return 0.25 * (double)share[first];
+    return 0.125 * ((double)share[first] + (double)share[first | 1 << (3 - a - b)]);
+}
+
+static inline double times(double sum, const float *of, double all, int64_t c)
+{
+    return sum > 0 ? sum * (of ? (double)of[c] : all) : 0;
 }
 
 double un_stress_cell(const un_stress_grid *s, int64_t c, const float *of, double all)
 {
-    return half_sum(s, c, 0, 0, of, all);
+    return times(half_sum(s, s->share, c, 0, 0) + half_sum(s, s->share, c, 0, 1), of, all, c);
 }
 
 double un_stress_face(const un_stress_grid *s, int64_t c, int a, const float *of, double all)
 {
-    return half_sum(s, c, 1 << a, 0, of, all) +
-           half_sum(s, c - s->g->stride[a], 1 << a, 1 << a, of, all);
+    int64_t below = c - s->g->stride[a];
+    return times(half_sum(s, s->share, c, a, 0), of, all, c) +
+           times(half_sum(s, s->share, below, a, 1), of, all, below);
 }
 
 double un_stress_edge(const un_stress_grid *s, int64_t c, int a, int b, const float *of, double all)
 {
-    int64_t below = c - s->g->stride[a];
-    int mask = 1 << a | 1 << b;
-    return half_sum(s, c, mask, 0, of, all) + half_sum(s, below, mask, 1 << a, of, all) +
-           half_sum(s, c - s->g->stride[b], mask, 1 << b, of, all) +
-           half_sum(s, below - s->g->stride[b], mask, mask, of, all);
+    int64_t sa = s->g->stride[a], sb = s->g->stride[b];
+    return times(quarter_sum(s, s->share, c, a, 0, b, 0), of, all, c) +
+           times(quarter_sum(s, s->share, c - sa, a, 1, b, 0), of, all, c - sa) +
+           times(quarter_sum(s, s->share, c - sb, a, 0, b, 1), of, all, c - sb) +
+           times(quarter_sum(s, s->share, c - sa - sb, a, 1, b, 1), of, all, c - sa - sb);
+}
+
+double un_stress_cell_open(const un_stress_grid *s, int64_t c)
+{
+    return half_sum(s, s->open, c, 0, 0) + half_sum(s, s->open, c, 0, 1);
+}
+
+double un_stress_edge_open(const un_stress_grid *s, int64_t c, int a, int b)
+{
+    int64_t sa = s->g->stride[a], sb = s->g->stride[b];
+    return quarter_sum(s, s->open, c, a, 0, b, 0) + quarter_sum(s, s->open, c - sa, a, 1, b, 0) +
+           quarter_sum(s, s->open, c - sb, a, 0, b, 1) +
+           quarter_sum(s, s->open, c - sa - sb, a, 1, b, 1);
 }

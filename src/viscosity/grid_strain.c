@@ -61,8 +61,9 @@ static double side_slip(const un_stress_grid *s, un_vec3 x)
     return slip;
 }
 
-static face_wall find_wall(const un_stress_grid *s, int axis, const int32_t at[3])
+static face_wall look_at_wall(const un_stress_grid *s, int axis, const int32_t at[3], bool measured)
 {
+    int64_t c = un_grid_cell(s->g, at[0], at[1], at[2]);
     const un_walls *w = s->in->walls;
     const un_grid *g = s->g;
     face_wall f = {.body = -1, .x = un_grid_face_center(g, axis, at[0], at[1], at[2])};
@@ -87,8 +88,25 @@ static face_wall find_wall(const un_stress_grid *s, int axis, const int32_t at[3
     if (w->body[nearest] < 0 || f.side) return f;
     f.body = w->body[nearest];
     f.slip = w->bodies->body[f.body].slip;
-    f.distance = fmin(f.distance, sum / count);
+    f.distance = fmin(f.distance, measured ? (double)s->wall[axis][c] : sum / count);
     return f;
+}
+
+static face_wall find_wall(const un_stress_grid *s, int axis, const int32_t at[3])
+{
+    return look_at_wall(s, axis, at, true);
+}
+
+/* Within this many cells of a body the distance to it is exact. Linear between nodes a ball of two
+ * cells' radius is a tenth of a cell too small. */
+#define EXACT 1.5
+
+static void measure_wall(const un_stress_grid *s, int axis, const int32_t at[3], int64_t c)
+{
+    face_wall f = look_at_wall(s, axis, at, false);
+    if (f.body >= 0 && fabs(f.distance) < EXACT * s->g->h)
+        f.distance = un_body_distance(&s->in->walls->bodies->body[f.body], f.x);
+    s->wall[axis][c] = (float)f.distance;
 }
 
 static double wall_speed(const un_stress_grid *s, const face_wall *f, int axis, un_vec3 x)
@@ -122,7 +140,10 @@ static void find_kinds(void *arg, int64_t begin, int64_t end)
         int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
         for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
-            for (int a = 0; a < g->dim; a++) s->kind[a][c] = kind_of(s, a, at, c);
+            for (int a = 0; a < g->dim && s->near[c]; a++) {
+                if (s->wall[a]) measure_wall(s, a, at, c);
+                s->kind[a][c] = kind_of(s, a, at, c);
+            }
         }
     }
 }
@@ -151,8 +172,8 @@ static void find_emitters(void *arg, int64_t begin, int64_t end)
         for (at[0] = 0; at[0] < g->n[0]; at[0]++)
             for (int a = 0; a < g->dim; a++) {
                 int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
-                un_vec3 x = un_grid_face_center(g, a, at[0], at[1], at[2]);
-                if (s->kind[a][c] == UN_FACE_OPEN && emitter_at(s, x))
+                if (!s->near[c] || s->kind[a][c] != UN_FACE_OPEN) continue;
+                if (emitter_at(s, un_grid_face_center(g, a, at[0], at[1], at[2])))
                     s->kind[a][c] = UN_FACE_EMITS;
             }
     }
@@ -188,6 +209,7 @@ typedef struct difference {
     double constant; /* of walls */
     double theta;    /* cells between the face and its wall; 1: there is none */
     double slip;     /* of that wall */
+    un_push push;    /* of a moved body */
 } difference;
 
 /* The difference between an open face and one in a wall; sign: 1 if the wall is below. */
@@ -209,8 +231,9 @@ static difference to_wall(const un_stress_grid *s, int a, int b, const int32_t o
         }
         d.theta = un_clamp(d.theta, THETA_MIN, 1);
         d.slip = a != b ? wall.slip : 0;
-        un_vec3 way = un_scale(un_sub(wall.x, open.x), d.theta);
-        speed = wall_speed(s, &wall, a, un_add(open.x, way));
+        un_vec3 x = un_mad(open.x, un_sub(wall.x, open.x), d.theta);
+        speed = wall_speed(s, &wall, a, x);
+        un_push_add(s, &d.push, wall.body, a, x, -sign / (d.theta * h));
     }
     double over = sign / (d.theta * h);
     *(sign > 0 ? &d.hi : &d.lo) = over;
@@ -232,11 +255,24 @@ static difference find_difference(const un_stress_grid *s, int a, int b, const i
     uint8_t below = s->kind[a][un_grid_cell(g, lo[0], lo[1], lo[2])];
     uint8_t above = s->kind[a][un_grid_cell(g, hi[0], hi[1], hi[2])];
     if (below == UN_FACE_OPEN && above == UN_FACE_OPEN)
-        return (difference){-g->inverse_h, g->inverse_h, 0, 1, 0};
+        return (difference){.lo = -g->inverse_h, .hi = g->inverse_h, .theta = 1};
     if (below == UN_FACE_OPEN) return to_wall(s, a, b, lo, hi, -1);
     if (above == UN_FACE_OPEN) return to_wall(s, a, b, hi, lo, 1);
     double rise = un_stress_held(s, a, hi) - un_stress_held(s, a, lo);
-    return (difference){0, 0, rise * g->inverse_h, 1, 0};
+    difference d = {.constant = rise * g->inverse_h, .theta = 1};
+    if (!s->number) return d;
+    face_wall f[2] = {find_wall(s, a, lo), find_wall(s, a, hi)};
+    if (below != UN_FACE_EMITS) un_push_add(s, &d.push, f[0].body, a, f[0].x, -g->inverse_h);
+    if (above != UN_FACE_EMITS) un_push_add(s, &d.push, f[1].body, a, f[1].x, g->inverse_h);
+    return d;
+}
+
+/* Takes over what a difference depends on. */
+static inline void add_push(un_push *to, const un_push *from)
+{
+    if (from->body == 0 || (to->body > 0 && to->body != from->body)) return;
+    to->body = from->body;
+    for (int k = 0; k < 6; k++) to->by[k] += from->by[k];
 }
 
 static inline void add_face(un_strain *e, int axis, int64_t c, double coef)
@@ -249,6 +285,18 @@ static inline void add_face(un_strain *e, int axis, int64_t c, double coef)
 
 /* ---- strains ---- */
 
+/* The volume that a strain stands for, in a cube with these shares of liquid and of open space. At
+ * walls that liquid sticks to that is all of the cube up to the wall: what a solid takes away from
+ * it beside the faces is not free of stress, and a ball would sink a fifth too fast. */
+static double volume_of(const un_stress_grid *s, const int32_t at[3], double share, double open,
+                        double theta)
+{
+    const un_walls *w = s->in->walls;
+    int32_t body = w->body ? w->body[un_grid_node(s->g, at[0], at[1], at[2])] : -1;
+    bool slides = body >= 0 && w->bodies->body[body].slip > 0;
+    return (slides ? fmin(share, theta) : theta * share / open) * s->g->volume;
+}
+
 bool un_strain_cell(const un_stress_grid *s, const int32_t at[3], int a, un_strain *out)
 {
     const un_viscous_grid *in = s->in;
@@ -259,8 +307,10 @@ bool un_strain_cell(const un_stress_grid *s, const int32_t at[3], int a, un_stra
     int32_t next[3] = {at[0], at[1], at[2]};
     next[a]++;
     difference d = find_difference(s, a, a, at, next);
-    *out = (un_strain){.constant = d.constant, .volume = fmin(share, d.theta) * s->g->volume};
+    *out = (un_strain){.constant = d.constant,
+                       .volume = volume_of(s, at, share, un_stress_cell_open(s, c), d.theta)};
     out->weight = (in->laplacian ? 1 : 2) * in->dt * mu * out->volume;
+    add_push(&out->push, &d.push);
     add_face(out, a, c, d.lo);
     add_face(out, a, c + s->g->stride[a], d.hi);
     return true;
@@ -283,6 +333,7 @@ static int thin_strains(const un_stress_grid *s, const int32_t at[3], int a, int
                                 .volume = 0.5 * s->g->volume,
                                 .constant = -speed / depth};
         add_face(&out[side], a, un_grid_cell(s->g, to[0], to[1], to[2]), 1 / depth);
+        un_push_add(s, &out[side].push, f.body, a, x, -1 / depth);
     }
     return 2;
 }
@@ -328,7 +379,7 @@ int un_strain_edge(const un_stress_grid *s, const int32_t at[3], int a, int b, u
                        find_difference(s, b, a, below_a, at)};
     double theta = d[0].theta < 1 && d[1].theta < 1 ? fmax(d[0].theta, d[1].theta)
                                                     : fmin(d[0].theta, d[1].theta);
-    double volume = fmin(share, theta) * g->volume;
+    double volume = volume_of(s, at, share, un_stress_edge_open(s, c, a, b), theta);
     weight *= volume / (share * g->volume);
     int count = in->laplacian ? 2 : 1, made = 0;
     for (int k = 0; k < count; k++) {
@@ -338,6 +389,7 @@ int un_strain_edge(const un_stress_grid *s, const int32_t at[3], int a, int b, u
         for (int m = 0; m < 2; m++) {
             if (in->laplacian && m != k) continue;
             e->constant += d[m].constant;
+            add_push(&e->push, &d[m].push);
             add_face(e, m ? b : a, c, d[m].hi);
             add_face(e, m ? b : a, m ? c - sa : c - sb, d[m].lo);
             if (d[m].slip > 0) slip = d[m].slip, depth = d[m].theta * g->h;
@@ -347,6 +399,7 @@ int un_strain_edge(const un_stress_grid *s, const int32_t at[3], int a, int b, u
         e->weight /= less;
         e->constant *= less;
         for (int m = 0; m < e->count; m++) e->coef[m] *= less;
+        for (int m = 0; m < 6; m++) e->push.by[m] *= less;
         made++;
     }
     return made;
@@ -418,11 +471,13 @@ int un_strain_wall(const un_stress_grid *s, const int32_t at[3], un_strain out[U
     out[count] = (un_strain){.weight = weight * NORMAL_STIFFNESS / g->h};
     for (int a = 0; a < g->dim; a++) {
         out[count].constant -= component(n, a) * component(speed, a);
+        un_push_add(s, &out[count].push, b, a, un_mad(x, n, -distance), -component(n, a));
         add_velocity(s, &out[count], a, at, t[a], component(n, a));
     }
     count++;
     for (int a = 0; a < g->dim && slip < INFINITY; a++) {
         out[count] = (un_strain){.weight = weight / slip, .constant = -component(speed, a)};
+        un_push_add(s, &out[count].push, b, a, un_mad(x, n, -distance), -1);
         add_velocity(s, &out[count++], a, at, t[a], 1);
     }
     return count;

@@ -22,11 +22,12 @@ static void look_at_cells(void *arg, int64_t begin, int64_t end, double *sums)
         un_strain e[UN_STRAINS_MAX];
         double flux = 0, volume = 0, mu = 0;
         k->keep->divergence[c] = 0;
+        if (!s->near[c]) continue;
         un_stress_at(g, c, at);
         if (!un_stress_inside(g, at)) continue;
         for (int a = 0; a < g->dim; a++) {
             if (!un_strain_cell(s, at, a, e)) continue;
-            double d = un_strain_value(e, s->in->u);
+            double d = un_strain_value(s, e, s->in->u);
             mu = e->weight * over / e->volume;
             if (!s->in->laplacian) mu *= 0.5;
             sums[0] += mu * e->volume * d * d;
@@ -37,7 +38,7 @@ static void look_at_cells(void *arg, int64_t begin, int64_t end, double *sums)
             for (int b = a + 1; b < g->dim; b++) {
                 int count = un_strain_edge(s, at, a, b, e);
                 for (int m = 0; m < count; m++) {
-                    double d = un_strain_value(&e[m], s->in->u);
+                    double d = un_strain_value(s, &e[m], s->in->u);
                     sums[0] += 0.5 * over * e[m].weight * d * d;
                 }
             }
@@ -64,7 +65,7 @@ static void first_step(void *arg, int64_t begin, int64_t end)
     args *k = arg;
     const un_viscous_grid *in = k->s->in;
     for (int64_t c = begin; c < end; c++) {
-        bool wet = un_stress_cell(k->s, c, in->viscosity, in->viscosity_all) > 0;
+        bool wet = k->s->near[c] && un_stress_cell(k->s, c, in->viscosity, in->viscosity_all) > 0;
         k->keep->step[c] = wet && in->p ? in->dt * in->p[c] : 0;
         if (in->p && !wet) in->p[c] = 0;
     }
@@ -81,6 +82,11 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
         int32_t at[3];
         double force[3] = {0};
         un_strain e;
+        if (c >= s->g->cell_count) {
+            int32_t n = (int32_t)(c - s->g->cell_count);
+            s->v->b[r] = un_add(s->v->b[r], un_stress_body_push(s, n / 2, n % 2, p));
+            continue;
+        }
         un_stress_at(s->g, c, at);
         for (int a = 0; a < s->g->dim; a++)
             for (int side = 0; side < 2 && s->solved[c] >> a & 1; side++) {

@@ -134,6 +134,7 @@ typedef struct un_viscous_grid {
     double *const *guess;  /* at faces; NULL: u */
     const float *phi;      /* at cells; liquid where negative */
     const un_walls *walls; /* bodies at the end of the step */
+    un_bodies *bodies; /* those of the walls: those that the liquid moves are dragged; NULL: none */
     const float *viscosity, *density;  /* at cells, Pa s and kg/m3; NULL: uniform */
     double viscosity_all, density_all; /* used where those are NULL */
     double time, dt, tolerance;        /* time: which emitters are active */
@@ -147,9 +148,11 @@ un_status un_viscosity_solve_grid(un_viscosity *viscosity, un_arena *arena,
                                   const un_viscous_grid *def, un_viscous_report *report);
 /* After the projection that follows: faces around the liquid whose velocity was solved for and that
  * are not known are marked 2. */
-void un_viscosity_mark_grid(const un_viscosity *viscosity, uint8_t *const known[3]);
+void un_viscosity_mark_grid(const un_viscosity *viscosity, const un_grid *grid,
+                            uint8_t *const known[3]);
 /* Faces in walls that viscous liquid sticks to take the velocity that makes it the wall's at the
- * wall, for particles nearby. u: after extrapolation; other: a second field, or NULL. */
+ * wall, for particles nearby: after the solve. u: after extrapolation; other: a second field, or
+ * NULL. */
 un_status un_viscosity_stick_grid(un_viscosity *viscosity, un_arena *arena,
                                   const un_viscous_grid *def, double *const u[3],
                                   double *const other[3]);

@@ -206,6 +206,53 @@ static void spins_on(void **state)
     for (int dim = 2; dim <= 3; dim++) check_below(spin_lost(dim), 0.08);
 }
 
+/* ---- bodies ---- */
+
+/* The speed of a ball of radius 0.1 m that sinks or rises in a closed, full vessel, over what
+ * theory says: in a cylinder [Haberman & Sayre 1958], in 2D between two plates [Faxen 1946]. */
+static double sinking_ball(int dim, int cells, double density, double end)
+{
+    char text[1024];
+    world w;
+    double radius = dim == 2 ? 0.4 : 0.3, k = 0.1 / radius, mu = 500, theory;
+    snprintf(
+        text, sizeof text,
+        "scene { method = 'uniform', domain = { size = %s }, detail = { finest = %d },\n"
+        "fluid = { viscosity = 500 }, liquid = { box { min = {0, 0, -1}, max = {2, 2, 2} } },\n"
+        "solids = { %s solid { shape = sphere { center = {%g, %g, %g}, radius = 0.1 },\n"
+        "  density = %g, name = 'ball' } } }",
+        dim == 2 ? "{0.8, 1.6}" : "{0.6, 0.8, 0.6}", cells,
+        dim == 2 ? ""
+                 : "solid { shape = subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },\n"
+                   "  cylinder { from = {0.3, -3, 0.3}, to = {0.3, 3, 0.3}, radius = 0.3 } } },",
+        radius, dim == 2 ? 0.8 : 0.4, dim == 2 ? 0 : 0.3, density);
+    if (dim == 2) {
+        double drag = 4 * UN_PI * mu /
+                      (-log(k) - 0.9157 + 1.7244 * pow(k, 2) - 1.7302 * pow(k, 4) +
+                       2.4056 * pow(k, 6) - 4.5913 * pow(k, 8));
+        theory = (density - 1000) * 9.81 * UN_PI * 0.01 / drag;
+    } else {
+        double more = (1 - 0.75857 * pow(k, 5)) / (1 - 2.105 * k + 2.0865 * pow(k, 3) -
+                                                   1.7068 * pow(k, 5) + 0.72603 * pow(k, 6));
+        theory = 2.0 / 9 * (density - 1000) * 9.81 * 0.01 / (mu * more);
+    }
+    world_begin(&w, &un_method_uniform, 2, text);
+    world_run(&w, end);
+    const un_bodies *bodies = w.method->bodies(w.state);
+    double speed = -bodies->body[bodies->count - 1].velocity.y / theory;
+    if (getenv("VERBOSE")) printf("ball in %dD, %g kg/m3: %g\n", dim, density, speed);
+    world_end(&w);
+    return speed;
+}
+
+static void balls_sink_as_stokes_says(void **state)
+{
+    (void)state;
+    check_near(sinking_ball(2, 48, 2000, 0.4), 1, 0.1);
+    check_near(sinking_ball(2, 48, 10, 0.4), 1, 0.1); /* it rises */
+    check_near(sinking_ball(3, 20, 2000, 0.25), 1, 0.1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(slumps),
@@ -213,7 +260,8 @@ int main(void)
                                        cmocka_unit_test(long_steps),
                                        cmocka_unit_test(puddles_do_not_boil),
                                        cmocka_unit_test(edges_shed_no_drops),
-                                       cmocka_unit_test(spins_on)};
+                                       cmocka_unit_test(spins_on),
+                                       cmocka_unit_test(balls_sink_as_stokes_says)};
     check_races_in("long_steps");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -339,7 +339,7 @@ static void particles_without_liquid_around_them_fly(void **state)
         phi[c] = (float)(face(g, 1, c).y + 0.5 * g->h - 0.3);
     for (int32_t q = 0; q < p->count; q++) p->flags[q] = q % 2; /* what was does not count */
     double inside = 0, want = 0;
-    int64_t count = un_transfer_mark_ballistic(b.tank.ctx, p, phi, g, NULL, &inside), flying = 0;
+    int64_t count = un_transfer_mark_ballistic(b.tank.ctx, p, phi, g, NULL, NULL, &inside), flying = 0;
     for (int32_t q = 0; q < p->count; q++) {
         /* the last liquid centres lie at 0.275: in reach of what is below 0.325 */
         bool fly = p->x[1][q] > 0.325;

@@ -435,7 +435,7 @@ static void particles_see_the_wall(void **state)
 static void positive_definite(void **state)
 {
     (void)state;
-    for (int run = 0; run < 6; run++) {
+    for (int run = 0; run < 8; run++) {
         jar j;
         int dim = 2 + run % 2;
         jar_begin(&j, unit(dim), dim == 2 ? 16 : 6);
@@ -446,8 +446,14 @@ static void positive_definite(void **state)
         tank_solid(&j.pool.tank,
                    tank_sphere(&j.pool.tank, un_v3(0.5, 0.3, dim == 2 ? 0 : 0.5), 0.22),
                    un_v3(0, 1, 0));
-        if (run > 3) j.pool.tank.solids[0].slip = 0.05;
+        if (run == 4 || run == 5) j.pool.tank.solids[0].slip = 0.05;
+        if (run > 5) {
+            j.pool.tank.solids[0].density = 500;
+            j.pool.tank.solids[0].hold = 1;
+        }
         jar_build(&j);
+        if (run > 5) j.in.bodies = j.pool.tank.bodies;
+        assert_int_equal(j.pool.tank.bodies->free_count, run > 5);
         pool_fill(&j.pool, ball, NULL);
         pool_move(&j.pool, wild_flow, NULL);
         j.in.viscosity_all = 1e4;
