@@ -15,6 +15,7 @@
 typedef struct part_args {
     un_leaf_walls *w;
     un_leaves *m;
+    uint8_t *blind; /* by leaf: there are leaves that it does not see */
 } part_args;
 
 static double distance_at(const un_bodies *bodies, un_vec3 x)
@@ -105,7 +106,7 @@ static void find_near(void *arg, int64_t begin, int64_t end)
             if (seen) continue;
             near[n] = -1;
             m->even[c] = 0;
-            m->thin[c] |= 2;
+            a->blind[c] = 1;
         }
     }
 }
@@ -191,14 +192,18 @@ static void find_bodies(void *arg, int64_t begin, int64_t end)
 un_status un_leaf_walls_part(un_leaf_walls *w, un_leaves *m)
 {
     un_context *ctx = w->ctx;
-    part_args a = {w, m};
+    part_args a = {w, m, NULL};
     UN_TRY(un_array_need(ctx, (void **)&m->thin, &m->capacity[8], (size_t)m->count + 1, 1));
     UN_TRY(un_array_need(ctx, (void **)&m->seat, &m->capacity[9], (size_t)m->count + 1,
                          sizeof *m->seat));
     un_parallel_for(ctx, m->count, 512, find_narrow, &a);
     m->parted = un_parallel_sum(ctx, m->count, find_thin, &a) > 0;
     if (!m->parted) return UN_OK;
+    a.blind = un_alloc_zero(ctx, (size_t)m->count, 1);
+    if (!a.blind) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, m->count, 256, find_near, &a);
+    for (int32_t c = 0; c < m->count; c++) m->thin[c] |= (uint8_t)(2 * a.blind[c]);
+    un_free(ctx, a.blind);
     un_parallel_for(ctx, m->count, 256, part_leaves, &a);
     un_parallel_for(ctx, m->face_count, 256, part_faces, &a);
     un_parallel_for(ctx, m->face_count, 1024, find_bodies, &a);

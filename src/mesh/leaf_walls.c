@@ -54,6 +54,7 @@ static void still_leaves(void *arg, int64_t begin, int64_t end)
         while (k < w->old_count && w->old_key[k] < tree->key[c]) k++;
         bool kept =
             k < w->old_count && w->old_key[k] == tree->key[c] && w->old_level[k] == tree->level[c];
+        w->thickness[c] = kept ? w->old_thickness[k] : -1;
         w->still[c] =
             kept ? w->old_still[k] : (float)nearest(w->walls->bodies, a->m->x[c], false, 1e30);
     }
