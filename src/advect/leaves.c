@@ -23,7 +23,7 @@ static un_vec3 velocity(const path_args *a, un_vec3 x, int32_t *c)
     un_vec3 d = un_sub(x, m->x[*c]);
     x = un_min3(un_max3(x, un_v3(0, 0, 0)), a->walls->grid->size);
     if (!(fabs(d.x) < half && fabs(d.y) < half && (m->dim == 2 || fabs(d.z) < half)))
-        *c = un_octree_find(m->tree, x);
+        *c = un_leaves_step(m, *c, x);
     return un_leaves_flow_at(a->flow, *c, x);
 }
 

@@ -54,6 +54,7 @@ static void still_leaves(void *arg, int64_t begin, int64_t end)
         while (k < w->old_count && w->old_key[k] < tree->key[c]) k++;
         bool kept =
             k < w->old_count && w->old_key[k] == tree->key[c] && w->old_level[k] == tree->level[c];
+        w->thickness[c] = kept ? w->old_thickness[k] : -1;
         w->still[c] =
             kept ? w->old_still[k] : (float)nearest(w->walls->bodies, a->m->x[c], false, 1e30);
     }
@@ -165,11 +166,16 @@ void un_leaf_walls_find_velocities(un_leaf_walls *w, const un_leaves *m)
     if (w->velocity) un_parallel_for(w->ctx, m->face_count, 8192, find_velocities, &a);
 }
 
-un_status un_leaf_walls_move(un_leaf_walls *w, const un_leaves *m)
+static void sample_all(un_leaf_walls *w, const un_leaves *m)
 {
     walls_args a = begin_walls(w, m);
     un_parallel_for(w->ctx, m->count, 512, sample_leaves, &a);
     un_parallel_for(w->ctx, m->face_count, 1024, sample_faces, &a);
+}
+
+un_status un_leaf_walls_move(un_leaf_walls *w, const un_leaves *m)
+{
+    if (!m->parted) sample_all(w, m);
     un_leaf_walls_find_velocities(w, m);
     return UN_OK;
 }
@@ -183,19 +189,29 @@ static un_status sample_still(un_leaf_walls *w, const un_leaves *m)
     un_context *ctx = w->ctx;
     walls_args a = {.w = w, .m = m};
     NEED(w->still, 5, m->count);
+    NEED(w->thickness, 10, m->count);
     un_parallel_for(ctx, m->count, 512, still_leaves, &a);
+    return UN_OK;
+}
+
+/* After parting, which finds how thick they are. */
+static un_status keep_still(un_leaf_walls *w, const un_leaves *m)
+{
+    un_context *ctx = w->ctx;
     NEED(w->old_key, 6, m->count);
     NEED(w->old_level, 7, m->count);
     NEED(w->old_still, 8, m->count);
+    NEED(w->old_thickness, 11, m->count);
     memcpy(w->old_key, m->tree->key, (size_t)m->count * sizeof *w->old_key);
     memcpy(w->old_level, m->tree->level, (size_t)m->count);
     memcpy(w->old_still, w->still, (size_t)m->count * sizeof *w->still);
+    memcpy(w->old_thickness, w->thickness, (size_t)m->count * sizeof *w->thickness);
     w->old_count = m->count;
     return UN_OK;
 }
 
 un_status un_leaf_walls_sample(un_leaf_walls *w, un_context *ctx, const un_walls *exact,
-                               const un_leaves *m)
+                               un_leaves *m)
 {
     w->ctx = ctx;
     w->walls = exact;
@@ -206,15 +222,23 @@ un_status un_leaf_walls_sample(un_leaf_walls *w, un_context *ctx, const un_walls
         NEED(w->solid, 3, m->count);
         NEED(w->body, 4, m->face_count);
         if (exact->bodies->moving) NEED(w->velocity, 9, m->face_count);
+        NEED(w->narrow, 12, m->count);
         UN_TRY(sample_still(w, m));
     }
-    return un_leaf_walls_move(w, m);
+    sample_all(w, m);
+    if (exact->bodies->count > 0) {
+        UN_TRY(un_leaf_walls_part(w, m));
+        UN_TRY(keep_still(w, m));
+    }
+    un_leaf_walls_find_velocities(w, m);
+    return UN_OK;
 }
 
 void un_leaf_walls_free(un_leaf_walls *w)
 {
-    void *arrays[] = {w->phi,  w->solid,   w->volume,    w->area,  w->velocity,
-                      w->body, w->old_key, w->old_level, w->still, w->old_still};
+    void *arrays[] = {w->phi,    w->solid,     w->volume,       w->area,  w->velocity,
+                      w->body,   w->old_key,   w->old_level,    w->still, w->old_still,
+                      w->narrow, w->thickness, w->old_thickness};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(w->ctx, arrays[i]);
     *w = (un_leaf_walls){0};
 }

@@ -8,8 +8,8 @@
 
 void un_leaves_free(un_leaves *m)
 {
-    void *arrays[] = {m->x,         m->near,       m->coarse, m->even,
-                      m->face_side, m->face_other, m->side,   m->group};
+    void *arrays[] = {m->x,          m->near, m->coarse, m->even, m->face_side,
+                      m->face_other, m->side, m->group,  m->thin, m->seat};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(m->ctx, arrays[i]);
     *m = (un_leaves){0};
 }
@@ -64,18 +64,9 @@ UN_KERNEL void find_near_in(un_leaves *m, int64_t c, int dim)
     m->coarse[c] = coarse;
 }
 
-static const int step_of[3] = {1, 3, 9};
-
-/* The leaf beyond a side; -1 beyond the brick; a leaf of the cube there if it is divided. */
-static inline int32_t beyond(const un_leaves *m, int64_t c, int side)
-{
-    int step = step_of[side / 2];
-    return un_leaf_near(m, c)[m->near_count / 2 + (side & 1 ? step : -step)];
-}
-
 static bool owns(const un_leaves *m, int64_t c, int side)
 {
-    int32_t other = beyond(m, c, side);
+    int32_t other = un_leaf_beyond(m, c, side);
     if (other < 0) return true;
     int own = m->tree->level[c], level = m->tree->level[other];
     return level < own || (level == own && !(side & 1));
@@ -93,7 +84,7 @@ static void count_faces(void *arg, int64_t begin, int64_t end)
         UN_BY_DIM(m->dim, find_near_in(m, c, dim));
         int32_t faces = 0, groups = 0;
         for (int side = 0; side < 2 * m->dim; side++) {
-            int32_t other = beyond(m, c, side);
+            int32_t other = un_leaf_beyond(m, c, side);
             faces += owns(m, c, side);
             groups += other >= 0 && tree->level[other] > tree->level[c];
         }
@@ -109,7 +100,7 @@ static void number_own(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++) {
         int32_t f = a->faces[c], g = a->groups[c];
         for (int side = 0; side < 2 * m->dim; side++) {
-            int32_t other = beyond(m, c, side);
+            int32_t other = un_leaf_beyond(m, c, side);
             if (owns(m, c, side)) {
                 m->face_side[f] = (int32_t)(6 * c) + side;
                 m->face_other[f] = other;
@@ -159,6 +150,7 @@ un_status un_leaves_build(un_leaves *m, un_context *ctx, const un_octree *tree)
     m->dim = tree->dim;
     m->count = n;
     m->near_count = tree->dim == 2 ? 9 : 27;
+    m->parted = false;
     NEED(m->x, 0, n);
     NEED(m->near, 1, (size_t)n * (size_t)m->near_count);
     NEED(m->coarse, 2, n);

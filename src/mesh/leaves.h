@@ -24,7 +24,13 @@ typedef struct un_leaves {
     int32_t (*side)[6];  /* by leaf: the face, or ~group */
     int32_t group_count;
     int32_t (*group)[4]; /* faces, in 2D two */
-    size_t capacity[9];
+    /* Where walls are thin (leaf_parts.c); undefined unless parted. Leaves on the other side of a
+     * wall are then not near. */
+    bool parted;
+    uint8_t
+        *thin; /* by leaf: not 0 next to a thin wall; 2: there are leaves that it does not see */
+    un_vec3 *seat; /* by leaf: the place whose side it belongs to */
+    size_t capacity[10];
 } un_leaves;
 
 void un_leaves_free(un_leaves *leaves);
@@ -47,6 +53,13 @@ static inline double un_leaf_volume(const un_leaves *leaves, int64_t c)
 static inline const int32_t *un_leaf_near(const un_leaves *leaves, int64_t c)
 {
     return leaves->near + (ptrdiff_t)leaves->near_count * c;
+}
+/* The leaf beyond a side; -1 beyond the brick and where it is not seen; a leaf of the cube there if
+ * that is divided. */
+static inline int32_t un_leaf_beyond(const un_leaves *leaves, int64_t c, int side)
+{
+    int step = side < 2 ? 1 : side < 4 ? 3 : 9;
+    return un_leaf_near(leaves, c)[leaves->near_count / 2 + (side & 1 ? step : -step)];
 }
 /* Faces of a group. */
 static inline int un_leaves_group_size(const un_leaves *leaves)

@@ -192,6 +192,7 @@ static double centres_at(const un_leaves *m, const void *field, take_value *take
                     m->dim == 2 ? 0 : off[2] + (k >> 2 & 1)};
         int32_t near =
             leaf < 0 ? -1 : un_leaf_near(m, leaf)[m->near_count / 2 + d[0] + 3 * d[1] + 9 * d[2]];
+        if (near < 0 && leaf >= 0 && m->parted && m->thin[leaf] & 2) near = leaf;
         cube there = {{q->at[0] + s * d[0], q->at[1] + s * d[1], q->at[2] + s * d[2]}, q->level};
         v[k] = near >= 0 && tree->level[near] == q->level ? take(field, near)
                                                           : centre_value(m, field, take, there);
@@ -220,7 +221,7 @@ static double sample_centres(const un_leaves *m, const void *field, take_value *
     double f[3];
     place_in(m->tree, &q, x, f);
     double own = centres_at(m, field, take, &q, c, f, NULL);
-    if (!m->coarse[c]) return own;
+    if (!m->coarse[c] || (m->parted && m->thin[c] & 2)) return own;
     double w = coarse_share(m, c, f);
     cube p = parent_of(m->tree, &q);
     place_in(m->tree, &p, x, f);
@@ -259,6 +260,23 @@ void un_leaves_flow_free(un_context *ctx, un_leaves_flow *flow)
  * other two axes ascending; then for each axis the 2 x 2 x 2 of the next larger level around it. */
 enum { OWN_AXIS = 18, PARENT = 54, PARENT_AXIS = 8 };
 
+/* Where leaves are parted by thin walls: the step nearest to d, along both axes other than `axis`,
+ * to a leaf that c sees. */
+static void step_in_sight(const un_leaves *m, int32_t c, int t1, int t2, int d[2])
+{
+    static const int step[3] = {1, 3, 9};
+    const int32_t *near = un_leaf_near(m, c);
+    int tries[4][2] = {{d[0], d[1]}, {0, d[1]}, {d[0], 0}, {0, 0}};
+    for (int k = 0; k < 4; k++) {
+        int n = m->near_count / 2 + step[t1] * tries[k][0];
+        if (m->dim == 3) n += step[t2] * tries[k][1];
+        if (near[n] < 0) continue;
+        d[0] = tries[k][0];
+        d[1] = tries[k][1];
+        return;
+    }
+}
+
 static void fill_patch(const un_leaves *m, const double *u, int32_t c, double *value)
 {
     const un_octree *tree = m->tree;
@@ -269,9 +287,11 @@ static void fill_patch(const un_leaves *m, const double *u, int32_t c, double *v
         int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
         for (int k = 0; k < 6 * depth; k++) {
             cube at = q;
+            int d[2] = {k / 2 % 3 - 1, m->dim == 3 ? k / 6 - 1 : 0};
+            if (m->parted && m->thin[c] & 2) step_in_sight(m, c, t1, t2, d);
             at.at[axis] += s * (k & 1);
-            at.at[t1] += s * (k / 2 % 3 - 1);
-            if (m->dim == 3) at.at[t2] += s * (k / 6 - 1);
+            at.at[t1] += s * d[0];
+            if (m->dim == 3) at.at[t2] += s * d[1];
             value[axis * OWN_AXIS + k] = face_value(m, u, axis, at);
         }
         for (int k = 0; m->coarse[c] && k < (m->dim == 2 ? 4 : 8); k++) {
@@ -403,7 +423,7 @@ UN_KERNEL un_vec3 flow_at_in(const un_leaves_flow *flow, int32_t c, un_vec3 x, i
     else
         fill_patch(m, flow->u, c, own);
     for (int axis = 0; axis < dim; axis++) out[axis] = patch_at(value, axis, f, off, g, dim);
-    if (m->coarse[c]) {
+    if (m->coarse[c] && !(m->parted && m->thin[c] & 2)) {
         double w = coarse_share(m, c, f);
         cube p = parent_of(m->tree, &q);
         place_in(m->tree, &p, x, f);

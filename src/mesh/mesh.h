@@ -350,22 +350,33 @@ typedef struct un_leaf_walls {
     float *volume;   /* at leaves: open share */
     float *area;     /* at faces: open share; of the domain's open sides 1 */
     float *velocity; /* at faces: of the solid there; NULL unless a body moves */
+    float *narrow;   /* at leaves near solids: how thick these are, else INFINITY; NULL without */
     int16_t *body;   /* at faces: the solid that closes some of it, -1; NULL without solids */
     /* Distances to static solids at centres, kept from mesh to mesh. */
     uint64_t *old_key;
     uint8_t *old_level;
     float *still, *old_still;
+    float *thickness, *old_thickness; /* behind the surface next to the centre; -1 not asked yet */
     int32_t old_count;
-    size_t capacity[10];
+    size_t capacity[13];
 } un_leaf_walls;
 void un_leaf_walls_free(un_leaf_walls *walls);
-/* Samples the walls, with the bodies at the end of the step. */
+/* Samples the walls, with the bodies at the end of the step, and parts the leaves along thin
+ * walls. */
 un_status un_leaf_walls_sample(un_leaf_walls *walls, un_context *ctx, const un_walls *exact,
-                               const un_leaves *leaves);
-/* Again on the same leaves, after bodies have moved. */
+                               un_leaves *leaves);
+/* Again on the same leaves, after bodies have moved; on leaves that are parted only how they
+ * move. */
 un_status un_leaf_walls_move(un_leaf_walls *walls, const un_leaves *leaves);
 /* Velocities of the bodies at faces, which may change without a move. */
 void un_leaf_walls_find_velocities(un_leaf_walls *walls, const un_leaves *leaves);
+
+/* Both sides of thin walls (leaf_parts.c): sets narrow, parts the leaves. There are solids. */
+un_status un_leaf_walls_part(un_leaf_walls *walls, un_leaves *leaves);
+/* The leaf that a particle at x belongs to: that of its place, unless a thin wall is between. */
+int32_t un_leaves_home(const un_leaves *leaves, const un_bodies *bodies, un_vec3 x);
+/* The leaf at x for one who comes from another leaf, or that one if a thin wall is between. */
+int32_t un_leaves_step(const un_leaves *leaves, int32_t from, un_vec3 x);
 
 /* ---- both sides of thin walls (tets_parts.c) ---- */
 

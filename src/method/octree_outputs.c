@@ -87,8 +87,8 @@ static un_status flat_surface(un_octree_flip *s, un_trimesh *mesh)
                        .walls = s->core.walls,
                        .resolution = s->core.def->detail.surface,
                        .smoothing = UN_SMOOTHING};
-    UN_TRY(un_leaves_flow_build(&flow, &s->leaves, s->at.u, NULL));
-    un_status status = un_surface_mesh_flat(s->core.ctx, mesh, &in);
+    un_status status = un_leaves_flow_build(&flow, &s->leaves, s->at.u, NULL);
+    if (status == UN_OK) status = un_surface_mesh_flat(s->core.ctx, mesh, &in);
     un_leaves_flow_free(s->core.ctx, &flow);
     return status;
 }

@@ -218,7 +218,8 @@ un_status un_octree_build_leaves(un_octree_flip *s)
 
 un_status un_octree_sort(un_octree_flip *s)
 {
-    return un_markers_sort_leaves(s->core.ctx, &s->core.arena, &s->markers, &s->tree);
+    return un_markers_sort_leaves(s->core.ctx, &s->core.arena, &s->markers, &s->leaves,
+                                  s->core.bodies);
 }
 
 un_status un_octree_gather(un_octree_flip *s)
@@ -265,6 +266,7 @@ un_status un_octree_sizes(un_octree_flip *s, double dt)
                          .phi = s->at.phi,
                          .wall = s->walls.phi,
                          .solid = s->walls.solid,
+                         .narrow = s->walls.narrow,
                          .velocity = s->at.centre,
                          .sources = &s->core.sources,
                          .time = s->core.time,

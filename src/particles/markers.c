@@ -61,9 +61,9 @@ un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *m, const
 }
 
 un_status un_markers_sort_leaves(un_context *ctx, un_arena *arena, un_markers *m,
-                                 const un_octree *tree)
+                                 const un_leaves *leaves, const un_bodies *bodies)
 {
-    UN_TRY(un_leaf_bins_sort(ctx, arena, &m->bins, &m->particles, tree));
+    UN_TRY(un_leaf_bins_sort(ctx, arena, &m->bins, &m->particles, leaves, bodies));
     un_arena_reset(arena);
     return un_markers_group(ctx, m);
 }

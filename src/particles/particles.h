@@ -348,7 +348,8 @@ un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_partic
 
 /* The same by leaf: `tet` and `begin` then name leaves. */
 un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
-                            un_particles *particles, const un_octree *tree);
+                            un_particles *particles, const un_leaves *leaves,
+                            const un_bodies *bodies);
 
 /* ---- markers (markers.c): particles of many sizes on tets or leaves ---- */
 
@@ -379,7 +380,7 @@ un_status un_markers_regroup(un_context *ctx, un_markers *markers);
 un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *markers,
                           const un_tets *mesh);
 un_status un_markers_sort_leaves(un_context *ctx, un_arena *arena, un_markers *markers,
-                                 const un_octree *tree);
+                                 const un_leaves *leaves, const un_bodies *bodies);
 un_status un_markers_keep_flags(un_context *ctx, un_markers *markers);
 
 /* ---- the octree that particles ask for (request.c) ---- */

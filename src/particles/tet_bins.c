@@ -5,7 +5,8 @@ typedef struct bins_args {
     un_tet_bins *bins;
     const un_particles *particles;
     const un_tets *mesh;
-    const un_octree *tree;
+    const un_leaves *leaves;
+    const un_bodies *bodies;
     uint32_t *keys;
     int32_t *order;
 } bins_args;
@@ -24,7 +25,8 @@ static void find_leaves(void *arg, int64_t begin, int64_t end)
 {
     bins_args *a = arg;
     for (int64_t q = begin; q < end; q++)
-        a->keys[q] = (uint32_t)un_octree_find(a->tree, un_particle_position(a->particles, q));
+        a->keys[q] =
+            (uint32_t)un_leaves_home(a->leaves, a->bodies, un_particle_position(a->particles, q));
 }
 
 static void sort_tets(void *arg, int64_t begin, int64_t end)
@@ -67,8 +69,9 @@ un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
 }
 
 un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
-                            un_particles *particles, const un_octree *tree)
+                            un_particles *particles, const un_leaves *leaves,
+                            const un_bodies *bodies)
 {
-    bins_args a = {.bins = bins, .particles = particles, .tree = tree};
-    return sort_by(ctx, arena, &a, particles, tree->leaf_count, find_leaves);
+    bins_args a = {.bins = bins, .particles = particles, .leaves = leaves, .bodies = bodies};
+    return sort_by(ctx, arena, &a, particles, leaves->count, find_leaves);
 }

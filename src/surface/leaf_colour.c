@@ -111,6 +111,7 @@ static bool look_beyond(const leaf_args *a, int32_t c, int side, const float *fi
     int32_t f = m->side[c][side];
     double h = un_leaf_size(m, c), sum = 0;
     int count = 0;
+    if (un_leaf_beyond(m, c, side) < 0) return false;
     for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
         int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
         int32_t there = own == c ? m->face_other[face] : own;
