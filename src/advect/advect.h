@@ -79,5 +79,7 @@ typedef struct un_surface_advection {
     double shift; /* m, outwards */
 } un_surface_advection;
 un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_advection *in);
+/* How much liquid a source will add in that step where there is none, or take away, m3. */
+double un_advect_sourced(un_context *ctx, const un_surface_advection *in, const un_source *source);
 
 #endif

@@ -59,6 +59,60 @@ static int32_t find_boxes(const args *a, un_box3 *box)
     return count;
 }
 
+/* ---- what sources do ---- */
+
+typedef struct sourcing {
+    args a;
+    const un_source *source;
+    int32_t first[3], n[3]; /* cells of the lattice around the shape */
+} sourcing;
+
+/* The share of a cell of edge h that lies where phi, at its middle, is negative. */
+static double share(double phi, double h)
+{
+    return un_clamp(0.5 - phi / h, 0, 1);
+}
+
+static double sum_cells(void *arg, int64_t begin, int64_t end)
+{
+    const sourcing *s = arg;
+    const un_track *t = s->a.in->track;
+    const un_lattice *l = &t->lattice;
+    double sum = 0, half[3] = {0.5 * l->h[0], 0.5 * l->h[1], 0.5 * l->h[2]};
+    int32_t hint = -1;
+    for (int64_t c = begin; c < end; c++) {
+        int32_t i = s->first[0] + (int32_t)(c % s->n[0]);
+        int32_t j = s->first[1] + (int32_t)(c / s->n[0] % s->n[1]);
+        int32_t k = s->first[2] + (int32_t)(c / s->n[0] / s->n[1]);
+        un_vec3 x = un_add(un_track_node(t, i, j, k), un_v3(half[0], half[1], half[2])), foot;
+        double d = un_shape_distance(s->source->shape, x), open = INFINITY;
+        if (d > t->h || !back(&s->a, x, &foot)) continue;
+        const un_bodies *bodies = s->a.in->walls->bodies;
+        if (bodies->count > 0) open = un_track_solid(bodies, x);
+        double phi = un_track_distance(t, foot, &hint);
+        double then = s->source->kind == UN_SOURCE_EMITTER ? fmin(phi, d) : fmax(phi, -d);
+        sum += fabs(share(then, t->h) - share(phi, t->h)) * share(-open, t->h);
+    }
+    return sum;
+}
+
+double un_advect_sourced(un_context *ctx, const un_surface_advection *in, const un_source *source)
+{
+    const un_lattice *l = &in->track->lattice;
+    sourcing s = {.a = {.in = in, .deepest = 2 * in->track->h}, .source = source};
+    un_box3 b = un_shape_bounds(source->shape);
+    double lo[3] = {b.min.x, b.min.y, b.min.z}, hi[3] = {b.max.x, b.max.y, b.max.z};
+    for (int a = 0; a < 3; a++) {
+        int32_t last = UN_TRACK_MARGIN + in->track->cells[a] - 1;
+        double least = floor(lo[a] / l->h[a]) - 1 + UN_TRACK_MARGIN;
+        double most = floor(hi[a] / l->h[a]) + 1 + UN_TRACK_MARGIN;
+        s.first[a] = (int32_t)un_clamp(least, UN_TRACK_MARGIN, last);
+        s.n[a] = (int32_t)un_clamp(most, UN_TRACK_MARGIN, last) - s.first[a] + 1;
+    }
+    double volume = l->h[0] * l->h[1] * l->h[2];
+    return volume * un_parallel_sum(ctx, (int64_t)s.n[0] * s.n[1] * s.n[2], sum_cells, &s);
+}
+
 un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_advection *in)
 {
     (void)ctx;

@@ -79,7 +79,8 @@ void un_conforming_destroy(void *state)
     un_track_free(&s->track);
     for (int i = 0; i < 2; i++)
         if (s->mesh[i].ctx) un_stuffing_free(&s->mesh[i]);
-    void *blocks[] = {s->solid, s->u, s->u_old, s->p, s->p_old, s->u_tet, s->source};
+    void *blocks[] = {s->solid, s->u,     s->u_old,  s->p,      s->p_old,
+                      s->slope, s->u_tet, s->source, s->pushed, s->flow_rate};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     un_flow_free(ctx, &s->flow);
     un_pressure_destroy(s->pressure);
@@ -97,6 +98,10 @@ static un_status allocate(un_conforming *s)
     UN_TRY(un_track_init(&s->track, ctx, def->domain.size, 2 * def->detail.finest));
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, def));
+    s->pushed = un_alloc_zero(ctx, (size_t)def->source_count + 1, sizeof *s->pushed);
+    s->flow_rate = un_alloc_zero(ctx, (size_t)def->source_count + 1, sizeof *s->flow_rate);
+    if (!s->pushed || !s->flow_rate) return UN_ERROR_MEMORY;
+    un_conforming_find_flows(s);
     if (s->core.bodies->count == 0) return UN_OK;
     UN_ALLOC(ctx, s->solid, un_track_node_count(&s->track));
     return UN_OK;
@@ -120,12 +125,13 @@ un_status un_conforming_begin(un_context *ctx, const un_scene *scene, un_conform
 
 static un_status fill(un_conforming *s)
 {
-    UN_TRY(un_track_start(&s->track, s->core.def->liquid.shape, &s->walls));
+    UN_TRY(un_conforming_start(s));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
     s->core.sources.ledger.start = un_track_volume(&s->track, s->solid);
     UN_TRY(un_conforming_build(s));
     un_stuffing_uniform(s->core.ctx, s->u, un_conforming_mesh(s), s->core.def->liquid.velocity);
     memset(s->p, 0, (size_t)un_conforming_mesh(s)->tet_count * sizeof *s->p);
+    un_conforming_emit(s, 0);
     un_conforming_weigh(s);
     return un_conforming_measure(s, &s->core.last);
 }

@@ -3,6 +3,7 @@
 #ifndef UN_METHOD_CONFORMING_H
 #define UN_METHOD_CONFORMING_H
 
+#include "advect/advect.h"
 #include "method/core.h"
 #include "surface/surface.h"
 
@@ -15,13 +16,16 @@ typedef struct un_conforming {
     int now;             /* and this the other */
     double *u, *u_old;   /* at faces of both */
     double *p, *p_old;   /* at tets */
+    un_vec3 *slope;      /* at tets of the last mesh: the pressure's gradient */
     un_vec3 *u_tet;      /* at tets: the faces' velocity */
-    double *source;      /* at tets, 1/s: the divergence wanted; 0 without emitters */
+    double *source;      /* at tets, 1/s: the divergence that emitters want */
+    double *flow_rate;   /* by source: m3/s */
+    double *pushed;      /* by source: m3 that it brings inside the liquid */
     un_flow flow;
     un_pressure *pressure;
     double shift; /* m: that keeps the volume in the next step */
     double rate;  /* leaves that the liquid crosses in a second */
-    size_t capacity[6];
+    size_t capacity[8];
 } un_conforming;
 
 static inline const un_stuffing *un_conforming_mesh(const un_conforming *s)
@@ -39,8 +43,16 @@ un_status un_conforming_load(un_context *ctx, const un_scene *scene, const un_st
 
 un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projection_report *report);
 un_status un_conforming_track(un_conforming *s, double dt);
+/* What emitters bring in a second. */
+void un_conforming_find_flows(un_conforming *s);
+/* What sources bring and take in that step, for the ledger. */
+void un_conforming_book(un_conforming *s, const un_surface_advection *in);
+/* The surface that the scene starts with, its emitters filled. */
+un_status un_conforming_start(un_conforming *s);
 /* The mesh of the surface; the old one is kept. */
 un_status un_conforming_build(un_conforming *s);
+/* Velocities and divergence in emitters. */
+void un_conforming_emit(un_conforming *s, double dt);
 un_status un_conforming_carry(un_conforming *s, double dt);
 /* How far from the surface velocities are extended, in nodes. */
 int32_t un_conforming_layers(const un_conforming *s);

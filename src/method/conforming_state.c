@@ -1,8 +1,8 @@
 /* Method `conforming` to a checkpoint and back.
  *
  * Saved: the surface, as the level set at its lattice and the places of its vertices on their
- * edges; velocities at faces, pressures at tets; the ledger, the shift, the rate. Found again: the
- * surface's triangles and normals, the mesh. */
+ * edges; velocities at faces, pressures and the emitters' divergence at tets; the ledger, the
+ * shift, the rate. Found again: the surface's triangles and normals, the mesh. */
 #include "method/conforming.h"
 
 static uint64_t found_hash(const un_conforming *s)
@@ -25,6 +25,8 @@ un_status un_conforming_save(const void *state, un_state *out)
     un_track_places(&s->track, places);
     UN_TRY(un_state_add(out, "velocity", s->u, mesh->face_count, 8));
     UN_TRY(un_state_add(out, "pressure", s->p, mesh->tet_count, 8));
+    UN_TRY(un_state_add(out, "emitted", s->source,
+                        s->core.def->source_count > 0 ? mesh->tet_count : 0, 8));
     UN_TRY(un_state_add_number(out, "shift", s->shift));
     UN_TRY(un_state_add_number(out, "rate", s->rate));
     return un_save_hash(out, found_hash(s));
@@ -42,6 +44,9 @@ static un_status load(un_conforming *s, const un_state *in)
     UN_TRY(un_conforming_build(s));
     UN_TRY(un_state_take(in, "velocity", s->u, un_conforming_mesh(s)->face_count, 8));
     UN_TRY(un_state_take(in, "pressure", s->p, un_conforming_mesh(s)->tet_count, 8));
+    int64_t tets = un_conforming_mesh(s)->tet_count;
+    memset(s->source, 0, (size_t)tets * sizeof *s->source);
+    if (s->core.def->source_count > 0) UN_TRY(un_state_take(in, "emitted", s->source, tets, 8));
     un_conforming_weigh(s);
     UN_TRY(un_conforming_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "shift", &s->shift));

@@ -202,6 +202,8 @@ typedef struct un_stuffed_projection {
     const un_stuffing *mesh;
     double *u; /* at faces, along their normals; changed in place */
     double *p; /* at tets, Pa: the guess, then the result */
+    un_vec3 *slope; /* at tets, Pa/m: set to its gradient */
+    bool warm;      /* the guess is one, and good enough for gradients between its tets */
     /* By place in mesh->boundary: of faces at the air the nearest point of the liquid's surface, and
      * the pressure there, Pa (NULL: zero); of faces at walls their normal velocity. */
     const un_vec3 *foot;
@@ -228,11 +230,10 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
 /* What that needs to know of the boundary (stuffed_boundary.c). */
 void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
                          const un_track *track, const un_bodies *bodies);
-/* The pressure at the tets of a new mesh, from the old one's. weight: density times gravity,
- * N/m3. */
+/* The pressure at the tets of a new mesh, from the old one's and its gradient. */
 void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *mesh,
-                               const double *p_old, const un_stuffing *old, un_vec3 weight);
-/* At x, Pa; 0 outside the mesh. */
+                               const double *p_old, const un_vec3 *slope, const un_stuffing *old);
+/* At x, Pa; 0 outside the mesh. weight: density times gravity, N/m3. */
 double un_stuffed_pressure_at(const un_stuffing *mesh, const double *p, un_vec3 x, un_vec3 weight,
                               bool *wet);
 

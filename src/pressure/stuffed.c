@@ -7,8 +7,8 @@
  *     sum_f A_f u_f = wanted divergence * volume,
  *     u_f <- u_f - dt/rho [(p_b - p_a) / d_f + G.(n - w / d_f)],
  *
- * w leads from one barycentre to the other, or to the face's centre at the air; d_f is its part
- * along the normal n.
+ * w leads from one barycentre to the other, at the air to the surface; d_f is its part along the
+ * normal n.
  *
  * Where this departs from the paper:
  *  - The weight is taken out of the pressure, p = q + rho g.x, and gravity then acts at the surface
@@ -21,7 +21,7 @@
  *    gradient along n is: that is a row of the fit, and without it the corrections diverge. */
 #include "pressure/system.h"
 
-#define RELAXED 0.7
+#define RELAXED 0.9
 /* Most oblique line between barycentres that is used unchanged: cosine with the normal. */
 #define OBLIQUE 0.3
 
@@ -31,8 +31,10 @@ typedef struct args {
     un_vec3 reference; /* a point of the surface: the weight's origin */
     double scale;      /* dt / rho */
     double *air;       /* by face: q dt / rho at the air, NAN elsewhere */
+    int32_t *rim;      /* by face at the air: its place in mesh->boundary */
     double *oblique;   /* by face: the second term */
     un_vec3 *gradient; /* by tet */
+    double relaxed;
 } args;
 
 /* A face as seen from one of its tets: x beyond it, if there is any. */
@@ -46,6 +48,13 @@ typedef struct link {
     bool shut;       /* a wall */
 } link;
 
+/* Where the pressure beyond a face stands; of walls, their face's centre. */
+static un_vec3 beyond(const args *s, int32_t f, int32_t other)
+{
+    if (other >= 0) return un_stuffing_center(s->in->mesh, other);
+    return isnan(s->air[f]) ? s->in->mesh->center[f] : s->in->foot[s->rim[f]];
+}
+
 static link make_link(const args *s, int32_t t, int i)
 {
     const un_stuffing *m = s->in->mesh;
@@ -53,10 +62,9 @@ static link make_link(const args *s, int32_t t, int i)
     link l = {.face = f, .other = un_stuffing_beside(m, t, i), .out = first == t ? 1 : -1};
     l.area = un_length(m->area[f]);
     l.normal = un_scale(m->area[f], 1 / l.area);
-    un_vec3 to = l.other >= 0 ? un_stuffing_center(m, l.other) : m->center[f];
-    l.way = un_sub(to, un_stuffing_center(m, t));
-    l.distance = fmax(l.out * un_dot(l.way, l.normal), OBLIQUE * un_length(l.way));
     l.shut = l.other < 0 && isnan(s->air[f]);
+    l.way = un_sub(beyond(s, f, l.other), un_stuffing_center(m, t));
+    l.distance = fmax(l.out * un_dot(l.way, l.normal), OBLIQUE * un_length(l.way));
     return l;
 }
 
@@ -81,6 +89,7 @@ static void see_boundary(void *arg, int64_t begin, int64_t end)
     for (int64_t b = begin; b < end; b++) {
         int32_t f = in->mesh->boundary[b];
         if (!is_open(in, f)) continue;
+        s->rim[f] = (int32_t)b;
         s->air[f] = -weight_at(s, in->foot[b]);
         if (in->surface) s->air[f] += s->scale * in->surface[b];
     }
@@ -157,7 +166,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
             m->val[at] = val[k];
         }
         un_vec3 x = un_stuffing_center(s->in->mesh, (int32_t)t);
-        s->pr->x[t] = s->in->p[t] * s->scale - weight_at(s, x);
+        s->pr->x[t] = s->in->warm ? s->in->p[t] * s->scale - weight_at(s, x) : 0;
     }
 }
 
@@ -227,8 +236,7 @@ static double face_distance(const args *s, int32_t f, un_vec3 *way, un_vec3 *nor
 {
     const un_stuffing *m = s->in->mesh;
     int32_t b = m->face_tet[f][1];
-    un_vec3 to = b >= 0 ? un_stuffing_center(m, b) : m->center[f];
-    *way = un_sub(to, un_stuffing_center(m, m->face_tet[f][0]));
+    *way = un_sub(beyond(s, f, b), un_stuffing_center(m, m->face_tet[f][0]));
     *normal = un_normalize(m->area[f]);
     return fmax(un_dot(*way, *normal), OBLIQUE * un_length(*way));
 }
@@ -243,7 +251,7 @@ static void correct_faces(void *arg, int64_t begin, int64_t end)
         double d = face_distance(s, (int32_t)f, &way, &normal);
         if (t[1] >= 0) g = un_scale(un_add(g, s->gradient[t[1]]), 0.5);
         double wanted = un_dot(g, un_mad(normal, way, -1 / d));
-        s->oblique[f] += RELAXED * (wanted - s->oblique[f]);
+        s->oblique[f] += s->relaxed * (wanted - s->oblique[f]);
     }
 }
 
@@ -276,8 +284,8 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
         un_vec3 way, normal;
         if (t[1] >= 0 || !isnan(s->air[f])) {
             double d = face_distance(s, (int32_t)f, &way, &normal);
-            double beyond = t[1] >= 0 ? s->pr->x[t[1]] : s->air[f];
-            in->u[f] -= (beyond - s->pr->x[t[0]]) / d;
+            double there = t[1] >= 0 ? s->pr->x[t[1]] : s->air[f];
+            in->u[f] -= (there - s->pr->x[t[0]]) / d;
         } else if (un_pressure_is_free(s->pr, t[0])) {
             /* liquid that leaves a wall: gravity is in the pressure everywhere else */
             in->u[f] += in->dt * un_dot(in->gravity, un_normalize(in->mesh->area[f]));
@@ -293,6 +301,9 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         un_vec3 x = un_stuffing_center(s->in->mesh, (int32_t)t);
         s->in->p[t] = (s->pr->x[t] + weight_at(s, x)) / s->scale;
+        if (s->in->slope)
+            s->in->slope[t] =
+                un_scale(un_mad(s->gradient[t], s->in->gravity, s->in->dt), 1 / s->scale);
         if (un_pressure_is_free(s->pr, (int32_t)t)) s->in->p[t] = -0.0;
     }
 }
@@ -341,7 +352,8 @@ static un_status solve(args *s, un_solve_report *report)
     int32_t tets = in->mesh->tet_count, iterations = 0;
     un_release release = {s, limit_tet, INFINITY, in->p, in->let_go > 0};
     for (int32_t k = 0; k <= in->corrections; k++) {
-        if (k > 0) {
+        if (k > 0 || in->warm) {
+            s->relaxed = k > 0 ? RELAXED : 1;
             un_parallel_for(ctx, tets, 2048, fit_gradients, s);
             un_parallel_for(ctx, in->mesh->face_count, 4096, correct_faces, s);
         }
@@ -366,14 +378,16 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
     if (tets == 0) return UN_OK;
     s.reference = find_reference(in);
     s.air = un_arena_alloc(arena, (size_t)faces, sizeof *s.air);
+    s.rim = un_arena_alloc(arena, (size_t)faces, sizeof *s.rim);
     s.oblique = un_arena_alloc(arena, (size_t)faces, sizeof *s.oblique);
     s.gradient = un_arena_alloc(arena, (size_t)tets, sizeof *s.gradient);
-    if (!s.air || !s.oblique || !s.gradient) return UN_ERROR_MEMORY;
+    if (!s.air || !s.rim || !s.oblique || !s.gradient) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, faces, 16384, see_faces, &s);
     un_parallel_for(ctx, in->mesh->boundary_count, 4096, see_boundary, &s);
     un_parallel_for(ctx, in->mesh->boundary_count, 4096, set_walls, &s);
     UN_TRY(assemble(&s));
     UN_TRY(solve(&s, &report->solve));
+    un_parallel_for(ctx, tets, 2048, fit_gradients, &s);
     un_parallel_for(ctx, faces, 4096, update_faces, &s);
     un_parallel_for(ctx, tets, 8192, store_pressure, &s);
     report->max_divergence = un_parallel_max(ctx, tets, divergence_tets, &s);

@@ -41,8 +41,8 @@ typedef struct carry {
     double *p;
     const un_stuffing *mesh;
     const double *p_old;
+    const un_vec3 *slope;
     const un_stuffing *old;
-    un_vec3 weight;
 } carry;
 
 static void carry_tets(void *arg, int64_t begin, int64_t end)
@@ -54,14 +54,14 @@ static void carry_tets(void *arg, int64_t begin, int64_t end)
         un_stuffing_locate(c->old, x, -1, &place);
         double p = c->p_old[place.tet];
         un_vec3 way = un_sub(x, un_stuffing_center(c->old, place.tet));
-        c->p[t] = un_pressure_let_go(p) ? p : p + un_dot(c->weight, way);
+        c->p[t] = un_pressure_let_go(p) ? p : p + un_dot(c->slope[place.tet], way);
     }
 }
 
 void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *mesh,
-                               const double *p_old, const un_stuffing *old, un_vec3 weight)
+                               const double *p_old, const un_vec3 *slope, const un_stuffing *old)
 {
-    carry c = {p, mesh, p_old, old, weight};
+    carry c = {p, mesh, p_old, slope, old};
     if (old->tet_count == 0)
         memset(p, 0, (size_t)mesh->tet_count * sizeof *p);
     else

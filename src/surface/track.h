@@ -94,8 +94,9 @@ typedef struct un_track_walls {
 } un_track_walls;
 /* The nearest point that is at least `inset` away from closed sides and bodies. */
 un_vec3 un_track_into(const un_track_walls *walls, un_vec3 x, double inset);
-/* The surface of a shape, continued through walls. shape: NULL for no liquid. */
-un_status un_track_start(un_track *track, const un_shape *shape, const un_track_walls *walls);
+/* The surface of a union of shapes, continued through walls. */
+un_status un_track_start(un_track *track, const un_shape *const *shapes, int32_t shape_count,
+                         const un_track_walls *walls);
 /* The distance to the bodies, negative inside; NULL as a shape's arg has no bodies. */
 double un_track_solid(const void *bodies, un_vec3 x);
 /* Tets in the liquid and outside bodies. */

@@ -25,7 +25,8 @@ un_vec3 un_track_into(const un_track_walls *w, un_vec3 x, double inset)
 }
 
 typedef struct start {
-    const un_shape *shape;
+    const un_shape *const *shapes;
+    int32_t shape_count;
     const un_track_walls *walls;
     double inset;
 } start;
@@ -35,19 +36,24 @@ typedef struct start {
 static double start_phi(const void *arg, un_vec3 x)
 {
     const start *s = arg;
-    if (!s->shape) return INFINITY;
     un_vec3 a = un_track_into(s->walls, x, s->inset);
-    double way = un_length(un_sub(x, a)), phi = un_shape_distance(s->shape, a);
-    if (way == 0) return phi;
     un_vec3 b = un_track_into(s->walls, x, 1.02 * s->inset);
-    double step = un_length(un_sub(a, b));
-    double slope = (phi - un_shape_distance(s->shape, b)) / step;
-    return fabs(slope) < ALONG ? phi + slope * way : phi;
+    double way = un_length(un_sub(x, a)), step = un_length(un_sub(a, b)), least = INFINITY;
+    for (int32_t n = 0; n < s->shape_count; n++) {
+        double phi = un_shape_distance(s->shapes[n], a);
+        if (way > 0) {
+            double slope = (phi - un_shape_distance(s->shapes[n], b)) / step;
+            if (fabs(slope) < ALONG) phi += slope * way;
+        }
+        least = fmin(least, phi);
+    }
+    return least;
 }
 
-un_status un_track_start(un_track *t, const un_shape *shape, const un_track_walls *walls)
+un_status un_track_start(un_track *t, const un_shape *const *shapes, int32_t shape_count,
+                         const un_track_walls *walls)
 {
-    start s = {shape, walls, GAP * t->h};
+    start s = {shapes, shape_count, walls, GAP * t->h};
     return un_track_begin(t, start_phi, &s);
 }
 

@@ -151,3 +151,51 @@ double un_stuffing_flux(un_context *ctx, const un_stuffing *mesh, const un_vec3 
     }
     return area * un_parallel_sum(ctx, (int64_t)c.n[0] * c.n[1] * c.n[2], sum_crossing, &c);
 }
+
+/* ---- emitters ---- */
+
+typedef struct emitting {
+    double *u, *divergence;
+    const un_stuffing *mesh;
+    const un_source *source;
+    double rate;
+} emitting;
+
+static void emit_faces(void *arg, int64_t begin, int64_t end)
+{
+    emitting *e = arg;
+    for (int64_t f = begin; f < end; f++)
+        if (un_shape_distance(e->source->shape, e->mesh->center[f]) < 0)
+            e->u[f] = un_dot(e->source->velocity, un_normalize(e->mesh->area[f]));
+}
+
+static double emitting_volume(void *arg, int64_t begin, int64_t end)
+{
+    emitting *e = arg;
+    double sum = 0;
+    for (int64_t t = begin; t < end; t++) {
+        un_vec3 x = un_stuffing_center(e->mesh, (int32_t)t);
+        if (un_shape_distance(e->source->shape, x) < 0) sum += e->mesh->volume[t];
+    }
+    return sum;
+}
+
+static void emit_tets(void *arg, int64_t begin, int64_t end)
+{
+    emitting *e = arg;
+    for (int64_t t = begin; t < end; t++) {
+        un_vec3 x = un_stuffing_center(e->mesh, (int32_t)t);
+        if (un_shape_distance(e->source->shape, x) < 0) e->divergence[t] += e->rate;
+    }
+}
+
+void un_stuffing_emit(un_context *ctx, double *u, double *divergence, const un_stuffing *mesh,
+                      const un_source *source, double volume, double dt)
+{
+    emitting e = {u, divergence, mesh, source, 0};
+    un_parallel_for(ctx, mesh->face_count, 4096, emit_faces, &e);
+    if (!(volume > 0)) return;
+    double room = un_parallel_sum(ctx, mesh->tet_count, emitting_volume, &e);
+    e.rate = room > 0 ? volume / (room * dt) : 0;
+    un_parallel_for(ctx, mesh->tet_count, 4096, emit_tets, &e);
+}

@@ -342,6 +342,9 @@ void un_stuffing_sum(un_context *ctx, un_stuffing_sums *sums, const un_stuffing 
 /* Through the rectangle from min to max across the axis, m3/s. */
 double un_stuffing_flux(un_context *ctx, const un_stuffing *mesh, const un_vec3 *u_tet, un_vec3 min,
                         un_vec3 max, int axis);
+/* In an emitter: faces take its velocity, and its tets the divergence that brings `volume` in dt. */
+void un_stuffing_emit(un_context *ctx, double *u, double *divergence, const un_stuffing *mesh,
+                      const un_source *source, double volume, double dt);
 /* Velocities of vertices. */
 void un_flow_to_points(un_context *ctx, un_vec3 *u, const un_flow *flow, const un_vec3 *x,
                        int64_t count);

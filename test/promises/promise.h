@@ -170,7 +170,9 @@ static inline int promises_run(const promise *promises, size_t count, int (*begi
     static struct CMUnitTest tests[PROMISE_TESTS_MAX];
     size_t used = 0;
     const un_method *method;
+    const char *only = getenv("PROMISES_OF"); /* a method's name, to look at it alone */
     for (int32_t m = 0; (method = un_method_at(m)); m++) {
+        if (only && strcmp(only, method->traits.name) != 0) continue;
         bool can_be_flat = method_is_flat(method);
         for (size_t i = 0; i < count; i++)
             for (int flat = 0; flat <= (promises[i].flat && can_be_flat); flat++) {

@@ -81,8 +81,8 @@ static double turn_once(un_track_shape *shape, double radius, int32_t cells, int
     for (int32_t s = 0; s < steps; s++) {
         un_track_motion motion = {.arg = &t, .back = turn_back, .ahead = turn_ahead};
         if (keep)
-            motion.shift = un_clamp((start - volume) / un_track_area(&track, NULL),
-                                    -0.05 * track.h, 0.05 * track.h);
+            motion.shift = un_clamp((start - volume) / un_track_area(&track, NULL), -0.05 * track.h,
+                                    0.05 * track.h);
         check_ok(ctx, un_track_advance(&track, &arena, &motion));
         un_arena_reset(&arena);
         volume = un_track_volume(&track, NULL);

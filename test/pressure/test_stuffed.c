@@ -1,0 +1,177 @@
+/* The projection on tets that conform to surface and walls: gradients in a sphere, liquid at rest
+ * in a bowl under any gravity, walls that move, closed tanks. */
+#include "check.h"
+#include "pressure/pressure.h"
+#include "transfer/transfer.h"
+
+typedef struct pool {
+    un_context *ctx;
+    un_arena arena;
+    un_track track;
+    un_stuffing mesh;
+    un_bodies bodies;
+    un_pressure *pressure;
+    un_vec3 *foot;
+    double *wall, *surface, *u, *p;
+} pool;
+
+static double ball(const void *arg, un_vec3 x)
+{
+    (void)arg;
+    return un_length(un_sub(x, un_v3(0.5, 0.51, 0.48))) - 0.35;
+}
+
+static void begin(pool *s, int32_t cells, un_track_shape *shape)
+{
+    *s = (pool){.ctx = check_context()};
+    un_arena_init(&s->arena, s->ctx);
+    check_ok(s->ctx, un_track_init(&s->track, s->ctx, un_v3(1, 1, 1), 2 * cells));
+    check_ok(s->ctx, un_track_begin(&s->track, shape, NULL));
+    un_stuffing_init(s->ctx, &s->mesh, un_v3(1, 1, 1), 4, cells);
+    check_ok(s->ctx, un_track_stuff(&s->track, &s->mesh, &s->arena, &s->bodies));
+    un_arena_reset(&s->arena);
+    check_ok(s->ctx, un_pressure_create(s->ctx, NULL, &s->pressure));
+    size_t boundary = (size_t)s->mesh.boundary_count + 1;
+    s->foot = un_alloc(s->ctx, boundary, sizeof *s->foot);
+    s->wall = un_alloc(s->ctx, boundary, sizeof *s->wall);
+    s->surface = un_alloc_zero(s->ctx, boundary, sizeof *s->surface);
+    s->u = un_alloc_zero(s->ctx, (size_t)s->mesh.face_count + 1, sizeof *s->u);
+    s->p = un_alloc_zero(s->ctx, (size_t)s->mesh.tet_count + 1, sizeof *s->p);
+    un_stuffed_boundary(s->ctx, s->foot, s->wall, &s->mesh, &s->track, &s->bodies);
+}
+
+static un_stuffed_projection_report project(pool *s, un_vec3 gravity, int32_t corrections)
+{
+    un_stuffed_projection_report report;
+    un_stuffed_projection in = {.mesh = &s->mesh,
+                                .u = s->u,
+                                .p = s->p,
+                                .foot = s->foot,
+                                .wall = s->wall,
+                                .surface = s->surface,
+                                .gravity = gravity,
+                                .dt = 1,
+                                .density = 1,
+                                .tolerance = 1e-10,
+                                .corrections = corrections,
+                                .iteration_limit = 1000};
+    check_ok(s->ctx, un_stuffed_pressure_project(s->pressure, &s->arena, &in, &report));
+    un_arena_reset(&s->arena);
+    return report;
+}
+
+static void end(pool *s)
+{
+    un_pressure_destroy(s->pressure);
+    un_free(s->ctx, s->foot);
+    un_free(s->ctx, s->wall);
+    un_free(s->ctx, s->surface);
+    un_free(s->ctx, s->u);
+    un_free(s->ctx, s->p);
+    un_stuffing_free(&s->mesh);
+    un_track_free(&s->track);
+    un_arena_free(&s->arena);
+    check_context_end(s->ctx);
+}
+
+/* p = x y + z is harmonic, and known at the surface. */
+static double rms_gradient(int32_t cells, int32_t corrections)
+{
+    pool s;
+    begin(&s, cells, ball);
+    for (int32_t b = 0; b < s.mesh.boundary_count; b++)
+        s.surface[b] = s.foot[b].x * s.foot[b].y + s.foot[b].z;
+    project(&s, un_v3(0, 0, 0), corrections);
+    double sum = 0, all = 0;
+    for (int32_t f = 0; f < s.mesh.face_count; f++) {
+        un_vec3 x = s.mesh.center[f], g = {-x.y, -x.x, -1}, n = un_normalize(s.mesh.area[f]);
+        double d = s.u[f] - un_dot(g, n), a = un_length(s.mesh.area[f]);
+        sum += a * d * d, all += a * un_dot(g, g) / 3;
+    }
+    end(&s);
+    return sqrt(sum / all);
+}
+
+static void gradients_in_a_sphere(void **state)
+{
+    (void)state;
+    check_below(rms_gradient(12, 2), 0.02);
+    check_below(rms_gradient(12, 6), 0.005);
+}
+
+static double wavy(const void *arg, un_vec3 x)
+{
+    (void)arg;
+    return 0.95 * (x.y - 0.5 - 0.02 * cos(UN_PI * x.x));
+}
+
+static void waves_in_a_tank(void **state)
+{
+    (void)state;
+    pool s;
+    begin(&s, 12, wavy);
+    double k = UN_PI, top = sinh(k * 0.5), sum = 0, all = 0;
+    for (int32_t b = 0; b < s.mesh.boundary_count; b++)
+        s.surface[b] = cos(k * s.foot[b].x) * cosh(k * s.foot[b].y) / (k * top);
+    un_stuffed_projection_report report = project(&s, un_v3(0, 0, 0), 6);
+    check_below(report.max_divergence, 1e-6);
+    for (int32_t f = 0; f < s.mesh.face_count; f++) {
+        un_vec3 x = s.mesh.center[f], n = un_normalize(s.mesh.area[f]);
+        if (s.mesh.face_behind[f] != UN_BEHIND_AIR) continue;
+        un_vec3 g = {sin(k * x.x) * cosh(k * x.y), -cos(k * x.x) * sinh(k * x.y), 0};
+        double d = s.u[f] - un_dot(g, n) / top, a = un_length(s.mesh.area[f]);
+        sum += a * d * d, all += a;
+    }
+    check_below(sqrt(sum / all), 0.03);
+    end(&s);
+}
+
+/* Under a tilted gravity, with a surface across it at an odd height. */
+static const un_vec3 tilted = {1, -9, 0.5};
+
+static double flat(const void *arg, un_vec3 x)
+{
+    (void)arg;
+    return -un_dot(un_sub(x, un_v3(0.5, 0.437, 0.5)), un_normalize(tilted));
+}
+
+static void still_water_stays_still(void **state)
+{
+    (void)state;
+    pool s;
+    begin(&s, 12, flat);
+    project(&s, tilted, 2);
+    for (int32_t f = 0; f < s.mesh.face_count; f++) check_below(fabs(s.u[f]), 1e-9);
+    end(&s);
+}
+
+/* No air at all: walls at rest stop what flows into them. */
+static double full(const void *arg, un_vec3 x)
+{
+    (void)arg;
+    (void)x;
+    return -1;
+}
+
+static void closed_tanks_are_solved(void **state)
+{
+    (void)state;
+    pool s;
+    begin(&s, 8, full);
+    un_stuffing_uniform(s.ctx, s.u, &s.mesh, un_v3(0.3, -1, 0.2));
+    un_stuffed_projection_report report = project(&s, un_v3(0, -9.81, 0), 10);
+    assert_true(report.solve.converged);
+    for (int32_t f = 0; f < s.mesh.face_count; f++) check_below(fabs(s.u[f]), 1e-5);
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_in_a_sphere),
+        cmocka_unit_test(waves_in_a_tank),
+        cmocka_unit_test(still_water_stays_still),
+        cmocka_unit_test(closed_tanks_are_solved),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* The flow between meshes that conform to the liquid: exact where velocities are linear, and near
+ * that for waves, beyond the surface too. */
+#include "check.h"
+#include "surface/surface.h"
+#include "transfer/transfer.h"
+
+typedef struct tank {
+    un_context *ctx;
+    un_arena arena;
+    un_track track;
+    un_stuffing mesh;
+    un_bodies bodies;
+    un_flow flow;
+    double *u;
+} tank;
+
+typedef un_vec3 velocity(un_vec3 x);
+
+static double wavy(const void *arg, un_vec3 x)
+{
+    (void)arg;
+    return 0.95 * (x.y - 0.5 - 0.03 * cos(UN_PI * x.x));
+}
+
+static void begin(tank *t, int32_t cells, velocity *of)
+{
+    *t = (tank){.ctx = check_context()};
+    un_arena_init(&t->arena, t->ctx);
+    check_ok(t->ctx, un_track_init(&t->track, t->ctx, un_v3(1, 1, 0.25), 2 * cells));
+    check_ok(t->ctx, un_track_begin(&t->track, wavy, NULL));
+    un_stuffing_init(t->ctx, &t->mesh, un_v3(1, 1, 0.25), 4, cells);
+    check_ok(t->ctx, un_track_stuff(&t->track, &t->mesh, &t->arena, &t->bodies));
+    un_arena_reset(&t->arena);
+    t->u = un_alloc(t->ctx, (size_t)t->mesh.face_count, sizeof *t->u);
+    for (int32_t f = 0; f < t->mesh.face_count; f++)
+        t->u[f] = un_dot(of(t->mesh.center[f]), un_normalize(t->mesh.area[f]));
+    check_ok(t->ctx, un_flow_fit(t->ctx, &t->flow, &t->mesh, t->u, 5));
+}
+
+static void end(tank *t)
+{
+    un_free(t->ctx, t->u);
+    un_flow_free(t->ctx, &t->flow);
+    un_stuffing_free(&t->mesh);
+    un_track_free(&t->track);
+    un_arena_free(&t->arena);
+    check_context_end(t->ctx);
+}
+
+static un_vec3 shear(un_vec3 x)
+{
+    return un_v3(0.3 + 2 * x.x - x.y, 0.5 - x.y + x.z, x.x - x.z);
+}
+
+/* The worst and the mean error `above` the surface, along its normals. */
+static double worst_error(const tank *t, velocity *of, double above, double *mean)
+{
+    double worst = 0, sum = 0, area = 0;
+    for (int32_t v = 0; v < t->track.mesh.vertex_count; v++) {
+        un_vec3 n = t->track.mesh.normal[v], x = un_mad(t->track.mesh.position[v], n, above);
+        if (!(x.x > 0 && x.x < 1 && x.z > 0 && x.z < 0.25)) continue;
+        un_vec3 d = un_sub(un_flow_at(&t->flow, x), of(x));
+        worst = fmax(worst, un_length(d));
+        sum += un_dot(d, n);
+        area += 1;
+    }
+    *mean = sum / area;
+    return worst;
+}
+
+static void linear_velocities_are_exact(void **state)
+{
+    (void)state;
+    tank t;
+    double mean;
+    begin(&t, 16, shear);
+    check_below(worst_error(&t, shear, 0, &mean), 0.05);
+    check_below(worst_error(&t, shear, t.mesh.tree.h, &mean), 0.1);
+    end(&t);
+}
+
+/* Of a standing wave; 1 m/s at the middle of the surface. */
+static un_vec3 wave(un_vec3 x)
+{
+    double k = UN_PI, s = sinh(k * 0.5);
+    return un_v3(-sin(k * x.x) * cosh(k * x.y) / s, cos(k * x.x) * sinh(k * x.y) / s, 0);
+}
+
+static void waves_keep_their_height(void **state)
+{
+    (void)state;
+    tank t;
+    double mean;
+    begin(&t, 16, wave);
+    check_below(worst_error(&t, wave, 0, &mean), 0.05);
+    check_below(fabs(mean), 0.001);
+    check_below(worst_error(&t, wave, -t.mesh.tree.h, &mean), 0.005);
+    end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_velocities_are_exact),
+        cmocka_unit_test(waves_keep_their_height),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
