@@ -90,6 +90,7 @@ un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *partic
 extern const un_method un_method_uniform;
 extern const un_method un_method_tet;
 extern const un_method un_method_staggered;
+extern const un_method un_method_warp;
 un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
 
 #endif

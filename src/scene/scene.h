@@ -170,6 +170,8 @@ typedef struct un_scene_def {
         bool has_camera, has_custom;
         un_camera_keys camera; /* has both eye and target; un_scene_camera evaluates it */
         int32_t custom;        /* function of place and time in the sandbox, -1 none */
+        char warp[16];         /* the equation of a grid that warps: monge-ampere, poisson */
+        double strength;       /* how much denser than elsewhere its cells get, 0: not at all */
     } sizing;
     /* How pictures of a run look. The simulation does not depend on it. */
     struct {
