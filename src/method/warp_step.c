@@ -100,6 +100,7 @@ un_status un_warping_level_set(un_warping *s)
     if (s->core.bodies->count > 0) UN_TRY(un_colour_normalizer(ctx, s->normalizer, g, s->walls));
     UN_TRY(un_colour_level_set(ctx, s->phi, s->colour, g, s->bins, &reference, s->walls,
                                s->normalizer));
+    un_warp_mirror(ctx, s->phi, s->walls);
     un_warp_level_set(ctx, s->node_phi, s->phi, &s->warp);
     UN_TRY(un_surface_thick_grid(ctx, &s->core.arena, &thick, s->phi, g, s->walls));
     s->ballistic = un_transfer_mark_ballistic(ctx, &view, s->phi, g, thick, &inside);

@@ -15,7 +15,7 @@
 
 #define ALPHA 10.0
 /* Nodes of the lattice along the longest side. */
-#define NODES_FLAT 96
+#define NODES_FLAT 64
 #define NODES 40
 /* Strain that counts fully, per pace of the scene, is several times this. */
 #define BETA 15.0
@@ -116,7 +116,7 @@ static void sweep(monitor_args *a)
 {
     const un_monitor *m = a->monitor;
     int64_t stride[3] = {1, m->n[0], (int64_t)m->n[0] * m->n[1]};
-    for (int way = 0; way < 8 * SWEEP_ROUNDS; way++)
+    for (int way = 0; way < (m->n[2] == 1 ? 4 : 8) * SWEEP_ROUNDS; way++)
         for (int32_t kk = 0; kk < m->n[2]; kk++)
             for (int32_t jj = 0; jj < m->n[1]; jj++)
                 for (int32_t ii = 0; ii < m->n[0]; ii++) {

@@ -43,6 +43,8 @@ un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thic
 
 /* ---- on a grid that warps (warp.c): the level set above, in its reference space ---- */
 
+/* The padding beyond closed sides takes the values of the cells next to it: the map mirrors there. */
+void un_warp_mirror(un_context *ctx, float *phi, const un_walls *walls);
 /* At nodes, m, from the level set of reference space at cells: a distance in space next to the
  * surface [Ibayashi18 eq. 23]. */
 void un_warp_level_set(un_context *ctx, double *node_phi, const float *phi, const un_warp *warp);

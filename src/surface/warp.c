@@ -8,6 +8,40 @@
 /* Slopes in reference space below this are noise. */
 #define SLOPE_MIN 0.3
 
+typedef struct mirror_args {
+    float *phi;
+    const un_walls *walls;
+} mirror_args;
+
+static void mirror_rows(void *arg, int64_t begin, int64_t end)
+{
+    mirror_args *a = arg;
+    const un_grid *g = a->walls->grid;
+    const bool *open = a->walls->scene->def.domain.open;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
+        for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
+            int32_t in[3] = {at[0], at[1], at[2]};
+            bool closed = false, beyond = false;
+            for (int d = 0; d < g->dim; d++) {
+                in[d] = un_clampi(at[d], 1, g->n[d] - 2);
+                if (at[d] == in[d]) continue;
+                closed = closed || !open[2 * d + (at[d] > in[d])];
+                beyond = beyond || open[2 * d + (at[d] > in[d])];
+            }
+            if (closed && !beyond)
+                a->phi[un_grid_cell(g, at[0], at[1], at[2])] =
+                    a->phi[un_grid_cell(g, in[0], in[1], in[2])];
+        }
+    }
+}
+
+void un_warp_mirror(un_context *ctx, float *phi, const un_walls *walls)
+{
+    mirror_args a = {phi, walls};
+    un_parallel_for(ctx, (int64_t)walls->grid->n[1] * walls->grid->n[2], 64, mirror_rows, &a);
+}
+
 typedef struct level_args {
     double *out;
     const float *phi;
