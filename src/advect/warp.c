@@ -22,20 +22,6 @@ UN_KERNEL un_vec3 velocity_in(const path_args *a, un_vec3 x, un_vec3 *xi, int di
     return u;
 }
 
-/* A lower bound of the distance to bodies, from the lowest node of the cell of xi, and the distance
- * to sides. */
-static double clearance(const path_args *a, un_vec3 x, un_vec3 xi)
-{
-    const un_grid *g = &a->warp->grid;
-    double s[3] = {xi.x * g->inverse_h, xi.y * g->inverse_h, xi.z * g->inverse_h}, side;
-    int32_t n[3] = {0};
-    for (int d = 0; d < g->dim; d++) n[d] = un_clampi((int32_t)s[d] + 1, 1, g->n[d] - 1);
-    int64_t node = un_grid_node(g, n[0], n[1], n[2]);
-    double d = a->on_warp->phi[node] - un_length(un_sub(a->warp->node[node], x));
-    side = un_walls_sides(a->walls, x);
-    return fmin(d, side);
-}
-
 UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
 {
     un_particles *p = a->particles;
@@ -53,7 +39,8 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
             step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
         }
         un_vec3 to = un_add(x, step);
-        bool free = !walls->bodies->moving && clearance(a, x, xi) > un_length(step) + margin;
+        bool free = !walls->bodies->moving &&
+                    un_warp_clearance(walls, a->on_warp, x, xi) > un_length(step) + margin;
         un_vec3 was = v;
         if (!free) to = un_advect_collide(walls, x, to, dt, &v);
         if (dim == 2) to.z = v.z = 0;

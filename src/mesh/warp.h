@@ -159,14 +159,14 @@ UN_KERNEL un_warp_point un_warp_locate_in(const un_warp *w, un_vec3 x, un_vec3 *
 /* xi: a guess at first. */
 un_vec3 un_warp_locate(const un_warp *warp, un_vec3 x, un_vec3 xi);
 un_vec3 un_warp_map(const un_warp *warp, un_vec3 xi);
-/* Probes of a level set at cells, as un_grid_front and un_grid_height (warp_probe.c); fields at cells
- * and at nodes, at x. */
+/* Probes of a level set at cells, as un_grid_front and un_grid_height (warp_probe.c); fields at
+ * cells, at x; the nodes around x, by corner of their cell, and their weights: returns how many. */
 double un_warp_front(un_context *ctx, const float *phi, const un_warp *warp, int32_t axis,
                      double sign);
 double un_warp_height(const float *phi, const un_warp *warp, un_vec3 at);
 double un_warp_sample(const float *field, const un_warp *warp, un_vec3 x);
 un_vec3 un_warp_sample3(const un_vec3 *field, const un_warp *warp, un_vec3 x);
-double un_warp_sample_nodes(const double *field, const un_warp *warp, un_vec3 x);
+int un_warp_nodes_around(const un_warp *warp, un_vec3 x, int64_t node[8], double weight[8]);
 /* Where x would be if the grid were at rest: a guess for any point. */
 static inline un_vec3 un_warp_guess(const un_warp *w, un_vec3 x)
 {

@@ -132,6 +132,9 @@ static un_status allocate(un_warping *s)
     UN_TRY(un_bins_create(ctx, &s->warp.grid, &s->bins));
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, def));
+    /* rows of 27 entries: multigrid is best at any size */
+    if (strcmp(def->solver.kind, "auto") == 0)
+        un_solver_set_kind(s->pressure->solver, UN_SOLVER_GEOMETRIC);
     size_t cells = (size_t)s->warp.grid.cell_count, nodes = (size_t)s->warp.grid.node_count;
     UN_ALLOC(ctx, s->normalizer, cells);
     UN_ALLOC(ctx, s->colour, cells);
@@ -204,7 +207,7 @@ static void first(const void *state, un_step *report)
 }
 
 const un_method un_method_warp = {
-    .traits = {.name = "warp", .particles = true, .adaptive = true, .flat = true},
+    .traits = {.name = "warp", .particles = true, .warps = true, .flat = true},
     .stages = stages,
     .create = create,
     .destroy = destroy,

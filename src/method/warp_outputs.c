@@ -44,11 +44,18 @@ un_status un_warping_cells(const void *state, un_cells *out)
     return un_cells_from_grid(s->core.ctx, out, &in);
 }
 
+static double pressure_at(const un_warping *s, un_vec3 x)
+{
+    const un_scene_def *def = s->core.def;
+    return un_warp_pressure_at(s->p, s->node_phi, &s->warp, x,
+                               un_scale(def->gravity, def->fluid.density));
+}
+
 static double pressure_sample(const void *state, un_vec3 x, bool *wet)
 {
     const un_warping *s = state;
     *wet = un_core_is_open(&s->core, x) && un_warp_sample(s->phi, &s->warp, x) < 0;
-    return *wet ? un_warp_sample_nodes(s->p, &s->warp, x) : 0;
+    return *wet ? pressure_at(s, x) : 0;
 }
 
 double un_warping_probe(const void *state, const un_probe *which)
@@ -60,7 +67,7 @@ double un_warping_probe(const void *state, const un_probe *which)
     case UN_PROBE_HEIGHT:
         return un_warp_height(s->phi, &s->warp, which->at);
     case UN_PROBE_PRESSURE:
-        return un_warp_sample_nodes(s->p, &s->warp, which->at);
+        return pressure_at(s, which->at);
     case UN_PROBE_VELOCITY:
         if (s->core.step_count == 0 || !(un_warp_sample(s->phi, &s->warp, which->at) < 0))
             return NAN;

@@ -47,11 +47,11 @@ static un_status load(un_warping *s, const un_state *in)
     int64_t cells = s->warp.grid.cell_count;
     UN_TRY(un_core_load(&s->core, in));
     UN_TRY(un_load_particles(&s->core, in, &s->particles));
-    UN_TRY(un_state_take(in, "warp.target", s->warp.target, cells, 8));
-    UN_TRY(un_state_take(in, "warp.potential", s->warp.potential, cells, 8));
-    UN_TRY(un_state_take(in, "warp.before", s->warp.before, cells, 8));
-    UN_TRY(un_state_take(in, "velocity", s->u, 3 * cells, 8));
-    UN_TRY(un_state_take(in, "pressure", s->p, s->warp.grid.node_count, 8));
+    UN_TRY(un_state_take_finite(in, "warp.target", s->warp.target, cells));
+    UN_TRY(un_state_take_finite(in, "warp.potential", s->warp.potential, cells));
+    UN_TRY(un_state_take_finite(in, "warp.before", s->warp.before, cells));
+    UN_TRY(un_state_take_finite(in, "velocity", &s->u->x, 3 * cells));
+    UN_TRY(un_state_take_finite(in, "pressure", s->p, s->warp.grid.node_count));
     UN_TRY(un_state_number(in, "rate", &s->rate));
     UN_TRY(load_emitted(s, in));
     un_warp_place(&s->warp);

@@ -4,7 +4,7 @@
 #define ITERATION_LIMIT 2000
 /* Iterations of the target before the first step, and in each step. */
 #define ROUNDS_FIRST 60
-#define ROUNDS 1
+#define ROUNDS 3
 /* Time in which the grid follows its target, in paces of the scene. */
 #define SETTLE 0.02
 
@@ -193,8 +193,18 @@ un_status un_warping_extend(un_warping *s, double dt)
 
 un_status un_warping_even_sheets(un_warping *s, double dt)
 {
-    (void)dt;
-    (void)s;
+    size_t count = (size_t)s->particles.count + 1;
+    float *wall = un_arena_alloc(&s->core.arena, count, sizeof *wall);
+    if (!wall) return UN_ERROR_MEMORY;
+    un_particles_clearances(s->core.ctx, wall, &s->particles, s->core.walls, s->walls);
+    un_sheets_def def = {.h = s->warp.grid.h,
+                         .dt = dt,
+                         .pace = s->core.pace,
+                         .strength = s->core.def->solver.sheets,
+                         .walls = s->core.walls,
+                         .wall = wall};
+    UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &s->particles, &def, NULL));
+    un_arena_reset(&s->core.arena);
     return UN_OK;
 }
 

@@ -287,6 +287,12 @@ void un_particles_map(un_context *ctx, un_particles *particles, const un_warp *w
 /* share[q]: the particle's volume in reference space. */
 void un_particles_shares(un_context *ctx, float *share, const un_particles *particles,
                          const un_warp *warp);
+/* A lower bound of the distance from x, at xi, to closed sides and solids, m. walls: in space;
+ * on_warp: sampled. */
+double un_warp_clearance(const un_walls *walls, const un_walls *on_warp, un_vec3 x, un_vec3 xi);
+/* The same at particles. */
+void un_particles_clearances(un_context *ctx, float *wall, const un_particles *particles,
+                             const un_walls *walls, const un_walls *on_warp);
 /* Splits particles that fill much more than their share of a cell and merges those that fill much
  * less, within cells. Sort them and find their shares again if *changed. */
 typedef struct un_warp_resize {

@@ -78,3 +78,37 @@ void un_particles_shares(un_context *ctx, float *share, const un_particles *p, c
     map_args a = {.particles = (un_particles *)(uintptr_t)p, .warp = warp, .share = share};
     un_parallel_for(ctx, p->count, GRAIN, find_shares, &a);
 }
+
+/* ---- distance to walls ---- */
+
+double un_warp_clearance(const un_walls *walls, const un_walls *on_warp, un_vec3 x, un_vec3 xi)
+{
+    const un_grid *g = on_warp->grid;
+    double s[3] = {xi.x * g->inverse_h, xi.y * g->inverse_h, xi.z * g->inverse_h};
+    int32_t n[3] = {0};
+    for (int a = 0; a < g->dim; a++) n[a] = un_clampi((int32_t)s[a] + 1, 1, g->n[a] - 1);
+    int64_t node = un_grid_node(g, n[0], n[1], n[2]);
+    double solid = on_warp->phi[node] - un_length(un_sub(on_warp->warp->node[node], x));
+    return fmin(solid, un_walls_sides(walls, x));
+}
+
+typedef struct clear_args {
+    float *wall;
+    const un_particles *particles;
+    const un_walls *walls, *on_warp;
+} clear_args;
+
+static void find_clearances(void *arg, int64_t begin, int64_t end)
+{
+    clear_args *a = arg;
+    for (int64_t q = begin; q < end; q++)
+        a->wall[q] = (float)un_warp_clearance(
+            a->walls, a->on_warp, un_particle_position(a->particles, q), load_xi(a->particles, q));
+}
+
+void un_particles_clearances(un_context *ctx, float *wall, const un_particles *particles,
+                             const un_walls *walls, const un_walls *on_warp)
+{
+    clear_args a = {wall, particles, walls, on_warp};
+    un_parallel_for(ctx, particles->count, GRAIN, find_clearances, &a);
+}

@@ -140,6 +140,10 @@ typedef struct un_warp_projection {
 un_status un_warp_pressure_project(un_pressure *pressure, un_arena *arena,
                                    const un_warp_projection *projection,
                                    un_projection_report *report);
+/* Pressure at x, Pa. Nodes that solids hold take what the weight (density times gravity, N/m3) makes
+ * of the others'. phi: at nodes. */
+double un_warp_pressure_at(const double *p, const double *phi, const un_warp *warp, un_vec3 x,
+                           un_vec3 weight);
 /* Divergence wanted at cells: the ledger's, and what evens out crowding, as in un_projection. phi
  * and colour: at cells. */
 typedef struct un_warp_divergence {

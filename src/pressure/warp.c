@@ -395,6 +395,24 @@ un_status un_warp_pressure_project(un_pressure *pr, un_arena *arena, const un_wa
     return UN_OK;
 }
 
+/* ---- probes ---- */
+
+double un_warp_pressure_at(const double *p, const double *phi, const un_warp *warp, un_vec3 x,
+                           un_vec3 weight)
+{
+    int64_t node[8];
+    double share[8], sum = 0, known = 0, level = 0;
+    int count = un_warp_nodes_around(warp, x, node, share);
+    for (int m = 0; m < count; m++) {
+        bool held = phi[node[m]] < 0 && p[node[m]] == 0;
+        if (held) continue;
+        sum += share[m] * p[node[m]];
+        known += share[m];
+        level += share[m] * un_dot(weight, un_sub(x, warp->node[node[m]]));
+    }
+    return known > 0 ? (sum + (known < 1 - 1e-9 ? level : 0)) / known : 0;
+}
+
 /* ---- the divergence wanted ---- */
 
 /* As in project.c: noise of the fraction, what is a heap, what counts next to cells that a solid

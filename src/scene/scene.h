@@ -17,6 +17,7 @@ typedef struct un_traits {
     const char *name;
     bool particles; /* it has particles: frames hold them, surfaces can be made again from them */
     bool adaptive;  /* cells of many sizes: sizing has an effect, coarsening keeps the budget */
+    bool warps;     /* so many cells and no more, which gather where sizing wants them */
     bool viscous;   /* fluid.viscosity */
     bool mixed;     /* density and viscosity that differ from place to place */
     bool faces;     /* normal velocities on faces of tets: solver.coupling = "implicit" */

@@ -58,7 +58,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     un_read_word(place, sizing, "warp", warps, NULL, def->sizing.warp, sizeof def->sizing.warp);
     un_read_number(place, sizing, "strength", (un_range){0, 100, false}, &def->sizing.strength);
     un_close_table(place, sizing);
-    if (!def->traits->adaptive) {
+    if (!def->traits->adaptive && !def->traits->warps) {
         char at[120];
         const un_traits *other = un_traits_find(scene->methods, offsetof(un_traits, adaptive));
         un_place_show(place, "sizing", at, sizeof at);
