@@ -28,6 +28,12 @@ void un_advect_leaves(un_context *ctx, un_particles *particles, const un_tet_bin
                       const un_leaves_flow *flow, const float *wall, const un_walls *walls,
                       un_vec3 gravity, double dt);
 
+/* The same through velocities at the centres of a grid that warps (warp.c); xi is left where the
+ * path began. walls: in space; on_warp: their samples. */
+void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u,
+                      const un_warp *warp, const un_walls *walls, const un_walls *on_warp,
+                      un_vec3 gravity, double dt);
+
 /* Brings a particle's velocity v from the middle to the end of the step. Where a wall has changed
  * it from `was`, it no longer falls. */
 static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_vec3 was,

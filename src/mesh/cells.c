@@ -177,7 +177,8 @@ static void place_nodes(void *arg, int64_t begin, int64_t end)
         for (int32_t i = 0; i <= g->n[0]; i++) {
             int64_t n = un_grid_node(g, i, j, k);
             if (is_kept(a->select.point, n))
-                a->out->point[a->select.point[n]] = un_grid_node_position(g, i, j, k);
+                a->out->point[a->select.point[n]] =
+                    a->in->warp ? a->in->warp->node[n] : un_grid_node_position(g, i, j, k);
         }
     }
 }
@@ -194,15 +195,29 @@ static void fill_cubes(void *arg, int64_t begin, int64_t end)
             if (!is_kept(a->select.cell, c)) continue;
             int32_t to = a->select.cell[c];
             int corners = 1 << g->dim;
+            bool cyclic = g->dim == 2 || a->in->warp; /* corners of quads and hexahedra */
+            double p = 0;
             for (int n = 0; n < corners; n++) {
-                int s = g->dim == 2 ? n ^ n >> 1 : n; /* corners of a quad are in cyclic order */
+                int s = cyclic ? n ^ (n >> 1 & 1) : n;
+                if (a->in->warp)
+                    p +=
+                        a->in
+                            ->node_p[un_grid_node(g, i + (s & 1), j + (s >> 1 & 1), k + (s >> 2))] /
+                        corners;
                 a->out->corner[corners * to + n] =
                     a->select.point[un_grid_node(g, i + (s & 1), j + (s >> 1 & 1), k + (s >> 2))];
             }
             a->out->first[to + 1] = corners * (to + 1);
-            a->out->type[to] = g->dim == 2 ? UN_CELL_QUAD : UN_CELL_VOXEL;
+            a->out->type[to] = g->dim == 2   ? UN_CELL_QUAD
+                               : a->in->warp ? UN_CELL_HEXAHEDRON
+                                             : UN_CELL_VOXEL;
             a->out->level[to] = 0;
-            a->out->pressure[to] = a->in->p[c] + (a->in->more ? a->in->more[c] : 0);
+            a->out->pressure[to] =
+                a->in->warp ? p : a->in->p[c] + (a->in->more ? a->in->more[c] : 0);
+            if (a->in->warp) {
+                a->out->velocity[to] = a->in->centre_u[c];
+                continue;
+            }
             double v[3] = {0};
             for (int b = 0; b < g->dim; b++) v[b] = 0.5 * (u[b][c] + u[b][c + g->stride[b]]);
             a->out->velocity[to] = un_v3(v[0], v[1], v[2]);

@@ -202,6 +202,8 @@ static inline bool un_grid_encloses(const un_grid *g, un_vec3 x)
            (g->dim == 2 || (x.z > 0 && x.z < size.z));
 }
 
+#include "mesh/warp.h"
+
 /* ---- probes of a level set at cell centres (probe.c) ---- */
 
 /* The liquid's largest (sign +1) or smallest coordinate along an axis; NaN without liquid. */
@@ -223,6 +225,7 @@ typedef struct un_walls {
     const un_grid *grid;
     const un_scene *scene;
     const un_bodies *bodies; /* not owned */
+    const un_warp *warp;     /* whose reference space the grid is; NULL: the grid is in space */
     /* At nodes: distance to the nearest closed side or solid, negative inside it; far from solids a
      * lower bound. Moving bodies count only within three cells of them. */
     float *phi;
@@ -241,6 +244,11 @@ typedef struct un_walls {
     size_t split_capacity;
 } un_walls;
 
+/* Where a point of the grid is in space, among the bodies. */
+static inline un_vec3 un_walls_place(const un_walls *walls, un_vec3 x)
+{
+    return walls->warp ? un_warp_map(walls->warp, x) : x;
+}
 /* sampled: false leaves the arrays out, for callers that need exact distances only. */
 un_status un_walls_create(un_context *ctx, const un_grid *grid, const un_bodies *bodies,
                           bool sampled, un_walls **walls);
@@ -260,6 +268,15 @@ un_vec3 un_walls_normal(const un_walls *walls,
 /* Distance from x to the closed sides of the domain alone, positive inside. */
 double un_walls_sides(const un_walls *walls, un_vec3 x);
 size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* that create will take */
+
+/* The bodies on a grid that warps (warp_walls.c): phi, m, at its nodes, to the bodies alone, and
+ * open shares of its cells; padding is open beyond open sides. Then again after the grid or bodies
+ * have moved. */
+un_status un_warp_walls_create(un_context *ctx, const un_warp *warp, const un_bodies *bodies,
+                               un_walls **walls);
+void un_warp_walls_sample(un_walls *walls);
+/* The velocity of the body in or next to cell (i, j, k); zero where none moves. */
+un_vec3 un_warp_walls_velocity(const un_walls *walls, int32_t i, int32_t j, int32_t k);
 
 /* Parts cells and faces along thin walls, after their fractions were found. */
 un_status un_walls_part(un_walls *walls);
@@ -446,6 +463,10 @@ typedef struct un_grid_cells {
     const double *p;    /* at cells, Pa */
     double *const *u;   /* at faces, by axis */
     const double *more; /* at cells, Pa: the rest of the pressure; NULL: none */
+    /* On a grid that warps: where its nodes are, pressure there and velocities at cells, instead */
+    const un_warp *warp;
+    const double *node_p;
+    const un_vec3 *centre_u;
 } un_grid_cells;
 un_status un_cells_from_grid(un_context *ctx, un_cells *cells, const un_grid_cells *in);
 

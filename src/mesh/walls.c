@@ -131,7 +131,7 @@ double un_walls_sides(const un_walls *walls, un_vec3 x)
 double un_walls_distance_exact(const un_walls *walls, un_vec3 x)
 {
     double d = un_walls_sides(walls, x);
-    un_bodies_nearest(walls->bodies, x, &d);
+    un_bodies_nearest(walls->bodies, un_walls_place(walls, x), &d);
     return d;
 }
 

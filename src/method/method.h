@@ -92,6 +92,7 @@ extern const un_method un_method_tet;
 extern const un_method un_method_staggered;
 extern const un_method un_method_conforming;
 extern const un_method un_method_octree;
+extern const un_method un_method_warp;
 un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
 
 #endif

@@ -7,6 +7,10 @@
 
 static const char *const axes_x[3] = {"particles.x", "particles.y", "particles.z"};
 static const char *const axes_v[3] = {"particles.vx", "particles.vy", "particles.vz"};
+static const char *const axes_xi[3] = {"particles.xi", "particles.eta", "particles.zeta"};
+static const char *const affine[9] = {"particles.vxx", "particles.vxy", "particles.vxz",
+                                      "particles.vyx", "particles.vyy", "particles.vyz",
+                                      "particles.vzx", "particles.vzy", "particles.vzz"};
 
 un_status un_save_particles(un_state *out, const un_particles *p, const uint8_t *flags)
 {
@@ -15,6 +19,10 @@ un_status un_save_particles(un_state *out, const un_particles *p, const uint8_t 
     UN_TRY(un_state_add(out, "particles.volume", p->volume, p->count, 4));
     UN_TRY(un_state_add(out, "particles.flags", flags ? flags : p->flags, p->count, 1));
     UN_TRY(un_state_add(out, "particles.fall", p->fall, p->count, 1));
+    for (int a = 0; a < 3 && p->warped; a++)
+        UN_TRY(un_state_add(out, axes_xi[a], p->xi[a], p->count, 8));
+    for (int a = 0; a < 9 && p->warped; a++)
+        UN_TRY(un_state_add(out, affine[a], p->affine[a], p->count, 4));
     if (p->mixed) {
         UN_TRY(un_state_add(out, "particles.density", p->density, p->count, 4));
         UN_TRY(un_state_add(out, "particles.viscosity", p->viscosity, p->count, 4));
@@ -35,6 +43,10 @@ un_status un_load_particles(const un_core *c, const un_state *in, un_particles *
     UN_TRY(un_state_take(in, "particles.volume", p->volume, first->count, 4));
     UN_TRY(un_state_take(in, "particles.flags", p->flags, first->count, 1));
     UN_TRY(un_state_take(in, "particles.fall", p->fall, first->count, 1));
+    for (int a = 0; a < 3 && p->warped; a++)
+        UN_TRY(un_state_take(in, axes_xi[a], p->xi[a], first->count, 8));
+    for (int a = 0; a < 9 && p->warped; a++)
+        UN_TRY(un_state_take(in, affine[a], p->affine[a], first->count, 4));
     if (p->sized) UN_TRY(un_state_take(in, "particles.size", p->size, first->count, 4));
     if (p->mixed) {
         UN_TRY(un_state_take(in, "particles.density", p->density, first->count, 4));

@@ -30,8 +30,12 @@ un_status un_uniform_surface(void *state, un_trimesh *mesh)
 un_status un_uniform_cells(const void *state, un_cells *out)
 {
     const un_uniform *s = state;
-    un_grid_cells in = {&s->core.grid,  s->phi, s->core.walls->volume,
-                        s->pressure->p, s->u,   s->thick.p};
+    un_grid_cells in = {.grid = &s->core.grid,
+                        .phi = s->phi,
+                        .open = s->core.walls->volume,
+                        .p = s->pressure->p,
+                        .u = s->u,
+                        .more = s->thick.p};
     return un_cells_from_grid(s->core.ctx, out, &in);
 }
 

@@ -138,12 +138,13 @@ static void find_keys(void *arg, int64_t begin, int64_t end)
     sort_args *s = arg;
     const un_grid *g = s->bins->grid;
     const un_particles *p = s->particles;
+    double *const *x = p->warped ? p->xi : p->x;
     double inverse = 1 / g->h;
     for (int64_t i = begin; i < end; i++) {
         int32_t c[3];
         double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
         for (int a = 0; a < 3; a++)
-            c[a] = un_clampi((int32_t)((p->x[a][i] - origin[a]) * inverse), 0, g->n[a] - 1);
+            c[a] = un_clampi((int32_t)((x[a][i] - origin[a]) * inverse), 0, g->n[a] - 1);
         s->keys[i] = un_bins_cell(s->bins, c[0], c[1], c[2]);
     }
 }

@@ -11,6 +11,8 @@
  * free surface, so that the surface starts smooth: a 32-cell tank at rest starts with 1.7 cm/s at
  * 0.25, 2.3 at 0.5 and 6.2 at 1. */
 #define JITTER 0.5
+/* Space over reference space, at most, along any direction. */
+#define STRETCH_MAX 4.0
 #define SURFACE_DEPTH 2.0
 
 /* Scardovelli & Zaleski 2000, by inclusion and exclusion: for the cube [0,1]^3 and
@@ -40,9 +42,15 @@ double un_cube_below_plane(un_vec3 n, double d)
     return un_clamp(v / (6 * m[0] * m[1] * m[2]), 0, 1);
 }
 
+/* On a grid that warps, x is in its reference space, and distances are in space. */
+static double shape_distance(const un_fill *f, un_vec3 x)
+{
+    return un_shape_distance(f->shape, un_walls_place(f->walls, x));
+}
+
 static double region_distance(const un_fill *f, un_vec3 x)
 {
-    double d = un_shape_distance(f->shape, x);
+    double d = shape_distance(f, x);
     return fmax(d, -un_walls_distance_exact(f->walls, x));
 }
 
@@ -63,12 +71,12 @@ static bool all_inside(const un_fill *f, un_vec3 x, double half)
 static bool near_surface(const un_fill *f, un_vec3 x, double h)
 {
     double reach = SURFACE_DEPTH * h;
-    if (un_shape_distance(f->shape, x) < -reach) return false;
+    if (shape_distance(f, x) < -reach) return false;
     for (int n = 0; n < 2 * f->dim; n++) {
         double step = n & 1 ? reach : -reach;
         un_vec3 y =
             un_add(x, un_v3(n / 2 == 0 ? step : 0, n / 2 == 1 ? step : 0, n / 2 == 2 ? step : 0));
-        if (un_shape_distance(f->shape, y) > 0 && un_walls_distance_exact(f->walls, y) > 0)
+        if (shape_distance(f, y) > 0 && un_walls_distance_exact(f->walls, y) > 0)
             return true;
     }
     return false;
@@ -76,10 +84,10 @@ static bool near_surface(const un_fill *f, un_vec3 x, double h)
 
 bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un_seed *out)
 {
-    double d = region_distance(f, x);
-    if (d >= 0.87 * s) return false;
+    double d = region_distance(f, x), near = 0.87 * s * (f->walls->warp ? STRETCH_MAX : 1);
+    if (d >= near) return false;
     double fraction = 1;
-    if (d > -0.87 * s) {
+    if (d > -near) {
         double e = 0.05 * s;
         un_vec3 n = {region_distance(f, un_v3(x.x + e, x.y, x.z)) -
                          region_distance(f, un_v3(x.x - e, x.y, x.z)),
@@ -88,6 +96,7 @@ bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un
                      f->dim == 2 ? 0
                                  : region_distance(f, un_v3(x.x, x.y, x.z + e)) -
                                        region_distance(f, un_v3(x.x, x.y, x.z - e))};
+        if (f->walls->warp) d /= fmax(un_length(n) / (2 * e), 1 / STRETCH_MAX);
         n = un_normalize(n);
         fraction = all_inside(f, x, 0.5 * s) ? 1 : un_cube_below_plane(n, -d / s);
         if (fraction < UN_FRACTION_MIN) return false;
@@ -120,6 +129,8 @@ void un_fill_store(un_particles *p, int64_t at, const un_seed *seed, un_vec3 vel
     p->volume[at] = (float)seed->volume;
     p->flags[at] = 0;
     p->fall[at] = UN_FALL_FREE;
+    for (int a = 0; a < 3 && p->warped; a++) p->xi[a][at] = x[a];
+    for (int a = 0; a < 9 && p->warped; a++) p->affine[a][at] = 0;
     if (p->size) p->size[at] = (float)cell;
     if (p->density) p->density[at] = p->viscosity[at] = 0; /* set by whoever seeds mixed liquid */
 }

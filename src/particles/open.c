@@ -25,6 +25,8 @@ static bool shape_blocks(const un_shape *shape, un_vec3 a, un_vec3 b)
 bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b)
 {
     if (!un_grid_encloses(walls->grid, b)) return false;
+    a = un_walls_place(walls, a);
+    b = un_walls_place(walls, b);
     for (int32_t n = 0; n < walls->bodies->count; n++) {
         const un_body *body = &walls->bodies->body[n];
         if (!un_body_is_near(body, a, b, 0)) continue;

@@ -5,7 +5,9 @@ void un_particles_free(un_context *ctx, un_particles *p)
     for (int a = 0; a < 3; a++) {
         un_free(ctx, p->x[a]);
         un_free(ctx, p->v[a]);
+        un_free(ctx, p->xi[a]);
     }
+    for (int a = 0; a < 9; a++) un_free(ctx, p->affine[a]);
     un_free(ctx, p->volume);
     un_free(ctx, p->flags);
     un_free(ctx, p->fall);
@@ -16,7 +18,7 @@ void un_particles_free(un_context *ctx, un_particles *p)
     un_free(ctx, p->spare_double);
     un_free(ctx, p->spare_float);
     un_free(ctx, p->spare_byte);
-    *p = (un_particles){.flat = p->flat, .sized = p->sized, .mixed = p->mixed};
+    *p = (un_particles){.flat = p->flat, .sized = p->sized, .mixed = p->mixed, .warped = p->warped};
 }
 
 size_t un_particles_bytes_each(void)
@@ -42,6 +44,12 @@ static un_status resize_arrays(un_context *ctx, un_particles *p, size_t target)
         void *moved = un_realloc(ctx, *(void **)arrays[i].array, target, arrays[i].size);
         if (!moved) return UN_ERROR_MEMORY;
         *(void **)arrays[i].array = moved;
+    }
+    for (int a = 0; a < 12 && p->warped; a++) {
+        void *array = a < 3 ? (void *)&p->xi[a] : (void *)&p->affine[a - 3];
+        void *moved = un_realloc(ctx, *(void **)array, target, a < 3 ? 8 : 4);
+        if (!moved) return UN_ERROR_MEMORY;
+        *(void **)array = moved;
     }
     p->capacity = target;
     return UN_OK;
@@ -122,15 +130,17 @@ static void gather_bytes(void *arg, int64_t begin, int64_t end)
 void un_particles_take(un_context *ctx, un_particles *p, const int32_t *order, int32_t count)
 {
     UN_ASSERT((size_t)count <= p->capacity);
-    double **doubles[6] = {&p->x[0], &p->x[1], &p->x[2], &p->v[0], &p->v[1], &p->v[2]};
-    for (int a = 0; a < 6; a++) {
+    double **doubles[9] = {&p->x[0], &p->x[1],  &p->x[2],  &p->v[0], &p->v[1],
+                           &p->v[2], &p->xi[0], &p->xi[1], &p->xi[2]};
+    for (int a = 0; a < (p->warped ? 9 : 6); a++) {
         gather_args g = {order, *doubles[a], p->spare_double};
         un_parallel_for(ctx, count, GATHER_GRAIN, gather_doubles, &g);
         p->spare_double = *doubles[a];
         *doubles[a] = g.to;
     }
-    float **floats[4] = {&p->volume, &p->size, &p->density, &p->viscosity};
-    for (int a = 0; a < 4; a++) {
+    float **floats[13] = {&p->volume, &p->size, &p->density, &p->viscosity};
+    for (int a = 0; a < 9; a++) floats[4 + a] = &p->affine[a];
+    for (int a = 0; a < 13; a++) {
         if (!*floats[a]) continue;
         gather_args g = {order, *floats[a], p->spare_float};
         un_parallel_for(ctx, count, GATHER_GRAIN, gather_floats, &g);

@@ -42,6 +42,11 @@ typedef struct un_particles {
     /* kg/m3 and Pa s, where the liquid is not uniform; NULL unless reserved as mixed */
     float *density, *viscosity;
     bool mixed;   /* set before the first reserve */
+    /* On a grid that warps: where the particle is in its reference space, m, and how the velocity
+     * changes around it, 1/s: affine[3 a + b] is dv_a/dx_b. NULL unless reserved as warped */
+    double *xi[3];
+    float *affine[9];
+    bool warped;  /* set before the first reserve */
     float *depth; /* m, level set of the simulation; only in frames read back, else NULL */
     /* one spare array of each width, so that reordering is a gather and a swap */
     double *spare_double;
@@ -111,6 +116,8 @@ static inline void un_particle_copy(un_particles *p, int64_t to, int64_t from)
     if (p->size) p->size[to] = p->size[from];
     if (p->density) p->density[to] = p->density[from];
     if (p->viscosity) p->viscosity[to] = p->viscosity[from];
+    for (int a = 0; a < 3 && p->warped; a++) p->xi[a][to] = p->xi[a][from];
+    for (int a = 0; a < 9 && p->warped; a++) p->affine[a][to] = p->affine[a][from];
 }
 
 void un_particles_free(un_context *ctx, un_particles *particles);
@@ -258,6 +265,46 @@ static inline int64_t un_bins_offsets(int64_t *counts, int64_t count, int64_t fi
  * block. */
 typedef void un_block_body(void *arg, int64_t begin, int64_t end);
 void un_bins_scatter(const un_bins *bins, un_block_body *body, void *arg);
+
+/* ---- on a grid that warps (warp.c, warp_resize.c): particles are `warped` ---- */
+
+/* The particles in reference space: their places there and, if not NULL, other volumes. It shares
+ * the arrays and must be neither freed nor reordered. */
+static inline un_particles un_particles_view(const un_particles *p, float *volume)
+{
+    un_particles view = *p;
+    for (int a = 0; a < 3; a++) view.x[a] = p->xi[a];
+    if (volume) view.volume = volume;
+    view.warped = false;
+    return view;
+}
+/* Finds xi from x, beginning with the last xi. */
+void un_particles_locate(un_context *ctx, un_particles *particles, const un_warp *warp);
+/* Finds x from xi, from particle `first` on. seeded: positions and volumes are those of seeding in
+ * reference space, and become those in space. */
+void un_particles_map(un_context *ctx, un_particles *particles, const un_warp *warp, int32_t first,
+                      bool seeded);
+/* share[q]: the particle's volume in reference space. */
+void un_particles_shares(un_context *ctx, float *share, const un_particles *particles,
+                         const un_warp *warp);
+/* A lower bound of the distance from x, at xi, to closed sides and solids, m. walls: in space;
+ * on_warp: sampled. */
+double un_warp_clearance(const un_walls *walls, const un_walls *on_warp, un_vec3 x, un_vec3 xi);
+/* The same at particles. */
+void un_particles_clearances(un_context *ctx, float *wall, const un_particles *particles,
+                             const un_walls *walls, const un_walls *on_warp);
+/* Splits particles that fill much more than their share of a cell and merges those that fill much
+ * less, within cells. Sort them and find their shares again if *changed. */
+typedef struct un_warp_resize {
+    const un_warp *warp;
+    const un_bins *bins;
+    float *share;          /* scratch afterwards */
+    const float *phi;      /* at cells of reference space */
+    const un_walls *walls; /* in space */
+    uint64_t stream;       /* of random numbers: the step */
+} un_warp_resize;
+un_status un_particles_resize_warped(un_context *ctx, un_arena *arena, un_particles *particles,
+                                     const un_warp_resize *def, bool *changed);
 
 /* ---- position correction (correct.c) ---- */
 

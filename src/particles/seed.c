@@ -112,6 +112,7 @@ static int64_t visit_range(seed_args *a)
 {
     const un_grid *g = a->def->grid;
     un_box3 box = un_shape_bounds(a->def->shape);
+    if (a->def->walls && a->def->walls->warp) box = (un_box3){un_v3(0, 0, 0), g->size};
     double s = 0.5 * g->h;
     double lo[3] = {box.min.x, box.min.y, box.min.z}, hi[3] = {box.max.x, box.max.y, box.max.z};
     double size[3] = {g->size.x, g->size.y, g->size.z};

@@ -61,7 +61,10 @@ static double unsound(void *arg, int64_t begin, int64_t end)
         bool size = !p->sized || p->size[q] > 0; /* may be infinite */
         bool matter = !p->mixed || (p->density[q] > 0 && isfinite(p->density[q]) &&
                                     p->viscosity[q] >= 0 && isfinite(p->viscosity[q]));
-        count += !(inside && size && matter && un_finite3(un_particle_velocity(p, q)) &&
+        bool place =
+            !p->warped || (isfinite(p->xi[0][q]) && isfinite(p->xi[1][q]) && isfinite(p->xi[2][q]));
+        for (int i = 0; i < 9 && p->warped; i++) place = place && isfinite(p->affine[i][q]);
+        count += !(inside && size && matter && place && un_finite3(un_particle_velocity(p, q)) &&
                    p->volume[q] > 0 && isfinite(p->volume[q]));
     }
     return count;

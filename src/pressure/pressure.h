@@ -127,6 +127,40 @@ void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, uint8_t *known, const un
 void un_pressure_calm_faces(un_context *ctx, double *u, const uint8_t *known, const un_faces *faces,
                             const un_tet_walls *walls);
 
+/* ---- on a grid that warps: nodal pressure, velocities at cells [Ibayashi18 section 6]
+ * (warp.c) ---- */
+
+typedef struct un_warp_projection {
+    const un_warp *warp;
+    const un_walls *walls; /* on the warp */
+    un_vec3 *u;            /* at cells, changed in place */
+    uint8_t *known;        /* at cells: set to 1 where the projection has made u valid, else 0 */
+    const double *phi;     /* at nodes, m, a distance near the surface; liquid where negative */
+    double *p;             /* at nodes, Pa: the guess, then the result; 0 in the air */
+    const float *source;   /* at cells, 1/s: divergence wanted; NULL: none */
+    const un_inflow *inflow;
+    double dt, kick, density, tolerance; /* as in un_projection */
+    int32_t iteration_limit;
+    double let_go;
+    bool first_order; /* p = 0 at air nodes, for comparison */
+} un_warp_projection;
+un_status un_warp_pressure_project(un_pressure *pressure, un_arena *arena,
+                                   const un_warp_projection *projection,
+                                   un_projection_report *report);
+/* Pressure at x, Pa. Nodes that solids hold take what the weight (density times gravity, N/m3) makes
+ * of the others'. phi: at nodes. */
+double un_warp_pressure_at(const double *p, const double *phi, const un_warp *warp, un_vec3 x,
+                           un_vec3 weight);
+/* Divergence wanted at cells: the ledger's, and what evens out crowding, as in un_projection. phi
+ * and colour: at cells. */
+typedef struct un_warp_divergence {
+    float *source; /* set, 1/s */
+    const un_walls *walls;
+    const float *phi, *colour;
+    double expansion, dt, pace;
+} un_warp_divergence;
+void un_warp_want_divergence(un_context *ctx, const un_warp_divergence *def);
+
 /* ---- on tets: nodal pressure, velocities at tets [Ando13 section 3] (tets.c, ghost.c) ---- */
 
 typedef struct un_tet_projection {

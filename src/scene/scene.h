@@ -17,6 +17,7 @@ typedef struct un_traits {
     const char *name;
     bool particles; /* it has particles: frames hold them, surfaces can be made again from them */
     bool adaptive;  /* cells of many sizes: sizing has an effect, coarsening keeps the budget */
+    bool warps;     /* so many cells and no more, which gather where sizing wants them */
     bool viscous;   /* fluid.viscosity */
     bool mixed;     /* density and viscosity that differ from place to place */
     bool faces;     /* normal velocities on faces of tets: solver.coupling = "implicit" */
@@ -170,6 +171,8 @@ typedef struct un_scene_def {
         bool has_camera, has_custom;
         un_camera_keys camera; /* has both eye and target; un_scene_camera evaluates it */
         int32_t custom;        /* function of place and time in the sandbox, -1 none */
+        char warp[16];         /* the equation of a grid that warps: monge-ampere, poisson */
+        double strength;       /* how much denser than elsewhere its cells get, 0: not at all */
     } sizing;
     /* How pictures of a run look. The simulation does not depend on it. */
     struct {

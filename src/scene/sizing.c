@@ -30,8 +30,10 @@ static void read_term(const un_place *place, int t, const char *key, double *fac
 
 void un_read_sizing(un_place *place, int t, un_scene *scene)
 {
-    static const char *const keys[] = {"depth",   "curvature", "solid_curvature", "strain", "film",
-                                       "sources", "camera",    "custom",          NULL};
+    static const char *const keys[] = {
+        "depth",  "curvature", "solid_curvature", "strain", "film", "sources", "camera",
+        "custom", "warp",      "strength",        NULL};
+    static const char *const warps[] = {"monge-ampere", "poisson", NULL};
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
     int sizing = un_open_table(place, t, "sizing", "{ depth = true, curvature = true }");
@@ -53,8 +55,10 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
         def->sizing.custom = luaL_ref(L, LUA_REGISTRYINDEX);
         def->sizing.has_custom = true;
     }
+    un_read_word(place, sizing, "warp", warps, NULL, def->sizing.warp, sizeof def->sizing.warp);
+    un_read_number(place, sizing, "strength", (un_range){0, 100, false}, &def->sizing.strength);
     un_close_table(place, sizing);
-    if (!def->traits->adaptive) {
+    if (!def->traits->adaptive && !def->traits->warps) {
         char at[120];
         const un_traits *other = un_traits_find(scene->methods, offsetof(un_traits, adaptive));
         un_place_show(place, "sizing", at, sizeof at);

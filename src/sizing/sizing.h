@@ -114,6 +114,24 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
 un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
                           const un_sizing_nodes *nodes, double grade);
 
+/* ---- what draws a grid that warps (monitor.c) ---- */
+
+un_status un_monitor_init(un_context *ctx, un_monitor *monitor, un_vec3 size);
+void un_monitor_free(un_context *ctx, un_monitor *monitor);
+
+typedef struct un_monitor_def {
+    const un_scene *scene;
+    const un_warp *warp;
+    const un_walls *walls; /* on the warp */
+    const float *phi;      /* at cells of reference space: the level set */
+    const un_vec3 *u;      /* at cells, right where phi < 0; NULL: not known yet */
+    double strength;       /* the largest density is 1 + strength */
+    double time;           /* s, for camera and custom */
+} un_monitor_def;
+/* Runs Lua when the scene has a camera or a custom formula: from one thread. */
+un_status un_monitor_find(un_context *ctx, un_arena *arena, un_monitor *monitor,
+                          const un_monitor_def *def);
+
 /* ---- sizes at particles (particles.c) ---- */
 
 /* The size at particle q, which is at x: the mesh interpolates its nodes' sizes. From any thread.

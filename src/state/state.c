@@ -169,6 +169,14 @@ un_status un_state_take(const un_state *state, const char *name, void *to, int64
     return UN_OK;
 }
 
+un_status un_state_take_finite(const un_state *state, const char *name, double *to, int64_t count)
+{
+    UN_TRY(un_state_take(state, name, to, count, 8));
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(to[i])) return unfit(state, name, "holds what is no number in");
+    return UN_OK;
+}
+
 un_status un_state_number(const un_state *state, const char *name, double *value)
 {
     UN_TRY(un_state_take(state, name, value, 1, 8));

@@ -56,6 +56,8 @@ un_status un_state_array(const un_state *state, const char *name, int32_t width,
                          const un_section **section);
 un_status un_state_take(const un_state *state, const char *name, void *to, int64_t count,
                         int32_t width);
+/* Doubles; fails unless all are finite. */
+un_status un_state_take_finite(const un_state *state, const char *name, double *to, int64_t count);
 un_status un_state_number(const un_state *state, const char *name, double *value);
 /* Fails unless the value lies in [least, most]. */
 un_status un_state_integer(const un_state *state, const char *name, int64_t least, int64_t most,

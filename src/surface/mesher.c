@@ -251,7 +251,7 @@ static double solid_distance(const un_walls *walls, un_vec3 x)
 {
     double near = 2 * walls->grid->h, d = near;
     if (walls->bodies->count == 0 || un_walls_distance(walls, x) > near) return near;
-    un_bodies_nearest(walls->bodies, x, &d);
+    un_bodies_nearest(walls->bodies, un_walls_place(walls, x), &d);
     return d;
 }
 

@@ -57,6 +57,22 @@ double un_leaf_liquid_volume(un_context *ctx, const un_leaf_level_set *def, cons
 un_status un_surface_thick_leaves(un_context *ctx, un_arena *arena, uint8_t **thick,
                                   const un_leaf_level_set *def);
 
+/* ---- on a grid that warps (warp.c): the level set above, in its reference space ---- */
+
+/* The padding beyond closed sides takes the values of the cells next to it: the map mirrors there. */
+void un_warp_mirror(un_context *ctx, float *phi, const un_walls *walls);
+/* At nodes, m, from the level set of reference space at cells: a distance in space next to the
+ * surface [Ibayashi18 eq. 23]. */
+void un_warp_level_set(un_context *ctx, double *node_phi, const float *phi, const un_warp *warp);
+/* phi at cells: the distance of their centres to a shape, m. */
+void un_warp_level_set_shape(un_context *ctx, float *phi, const un_warp *warp,
+                             const un_shape *shape);
+/* Volume in space where phi < 0, as un_colour_volume. */
+un_status un_warp_volume(un_context *ctx, un_arena *arena, double *volume, const float *phi,
+                         const un_walls *walls, const uint8_t *thick);
+/* Moves a surface of reference space to space, normals too. */
+void un_warp_surface(un_context *ctx, un_trimesh *mesh, const un_warp *warp);
+
 /* ---- output surface (mesher.c, contour.c, smooth.c) ---- */
 
 typedef struct un_mesher {

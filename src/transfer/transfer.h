@@ -52,6 +52,39 @@ static inline double un_flip_share(double share, un_vec3 slip, double dt, double
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
                               double *const u_old[3], const un_grid *grid, const un_flip *flip);
 
+/* ---- on a grid that warps: velocities at cell centres, APIC (warp.c) ---- */
+
+/* The mean over particles, each with its affine velocity [Jiang et al. 2015]. known: 1 where
+ * particles reach the cell, else 0, with velocity 0. weight: scratch. */
+void un_transfer_to_centres(un_context *ctx, un_vec3 *u, uint8_t *known, double *weight,
+                            const un_warp *warp, const un_bins *bins,
+                            const un_particles *particles);
+/* Particles that do not fly take the velocity at their place, and how it changes around it. Those
+ * that do get gravity. As in un_transfer_to_particles, v is left in the middle of the step. */
+void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
+                              const un_warp *warp, un_vec3 gravity, double dt);
+/* Each of `layers` passes gives cells next to known ones the mean of those and marks them: 2, 3,
+ * ... Then the velocity of cells in solids loses its part into them, and their slip falls by
+ * friction; known ones (1) keep theirs. Padding mirrors the cells next to it; where liquid has let
+ * go of the side (p = -0.0 at its nodes) it follows them. */
+typedef struct un_centres_extend {
+    un_vec3 *u;
+    uint8_t *known;
+    const un_warp *warp;
+    const un_walls *walls; /* on the warp */
+    const double *p;       /* at nodes; NULL: nothing lets go */
+    int32_t layers;
+    double dt;
+} un_centres_extend;
+un_status un_transfer_extend_centres(un_context *ctx, un_arena *arena,
+                                     const un_centres_extend *def);
+/* Velocities on faces of reference space: the mean of the cells on both sides. From the arena. */
+un_status un_transfer_centres_to_faces(un_context *ctx, un_arena *arena, double *u_face[3],
+                                       const un_vec3 *u, const un_warp *warp);
+/* Most cells that liquid crosses along an axis in a second, in known cells (1). */
+double un_transfer_rate_centres(un_context *ctx, const un_vec3 *u, const uint8_t *known,
+                                const un_warp *warp);
+
 /* ---- on tets (tets.c) ---- */
 
 /* Volume and mass-weighted mean velocity at nodes; each particle is distributed by its barycentric

@@ -1,0 +1,65 @@
+/* Particle paths through velocities at the centres of a grid that warps: the Runge-Kutta of paths.c
+ * in space, each of its points located on the grid. */
+#include "advect/advect.h"
+
+typedef struct path_args {
+    un_particles *particles;
+    const un_vec3 *u;
+    const un_warp *warp;
+    const un_walls *walls, *on_warp;
+    un_vec3 lead;
+    double dt;
+} path_args;
+
+UN_KERNEL un_vec3 velocity_in(const path_args *a, un_vec3 x, un_vec3 *xi, int dim)
+{
+    const un_grid *g = &a->warp->grid;
+    x = un_min3(un_max3(x, un_v3(0, 0, 0)), a->warp->size);
+    un_warp_point p = un_warp_locate_in(a->warp, x, xi, dim);
+    un_vec3 u = {0, 0, 0};
+    for (int m = 0; m < 1 << dim; m++)
+        u = un_mad(u, a->u[un_warp_corner(g, p.at.base, m, dim)], un_warp_weight(&p.at, m, dim));
+    return u;
+}
+
+UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
+{
+    un_particles *p = a->particles;
+    const un_walls *walls = a->walls;
+    double dt = a->dt, margin = 0.05 * walls->grid->h;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
+        un_vec3 xi = un_v3(p->xi[0][q], p->xi[1][q], p->xi[2][q]), at = xi;
+        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
+            step = un_scale(v, dt);
+        } else {
+            un_vec3 k1 = velocity_in(a, x, &at, dim);
+            un_vec3 k2 = velocity_in(a, un_mad(x, k1, 0.5 * dt), &at, dim);
+            un_vec3 k3 = velocity_in(a, un_mad(x, k2, 0.75 * dt), &at, dim);
+            step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
+        }
+        un_vec3 to = un_add(x, step);
+        bool free = !walls->bodies->moving &&
+                    un_warp_clearance(walls, a->on_warp, x, xi) > un_length(step) + margin;
+        un_vec3 was = v;
+        if (!free) to = un_advect_collide(walls, x, to, dt, &v);
+        if (dim == 2) to.z = v.z = 0;
+        un_particle_set_position(p, q, to);
+        un_advect_finish(p, q, v, was, a->lead);
+    }
+}
+
+static void move(void *arg, int64_t begin, int64_t end)
+{
+    const path_args *a = arg;
+    UN_BY_DIM(a->warp->grid.dim, move_in(a, begin, end, dim));
+}
+
+void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u,
+                      const un_warp *warp, const un_walls *walls, const un_walls *on_warp,
+                      un_vec3 gravity, double dt)
+{
+    path_args a = {particles, u, warp, walls, on_warp, un_scale(gravity, 0.5 * dt), dt};
+    un_parallel_for(ctx, particles->count, 2048, move, &a);
+    particles->lead = a.lead;
+}

@@ -1,0 +1,176 @@
+/* A grid that warps: one regular grid whose nodes slide towards what matters [Ibayashi18 section
+ * 4]. Included through mesh.h.
+ *
+ * Reference space is a box of cubic cells, a whole number of them along each side of the domain.
+ * A potential at their centres moves the nodes:
+ *
+ *     x(xi) = S (xi + grad potential),
+ *
+ * S stretches the reference box to the domain; nodes on its sides slide along them.
+ *
+ * Fields live at cell centres, and so does the map that locates points and interpolates: x is
+ * linear between the centres, and centres of the padding are mirror images, so that the sides of
+ * the domain are those of the reference box. A field that is linear in space is then interpolated
+ * exactly. */
+#ifndef UN_MESH_WARP_H
+#define UN_MESH_WARP_H
+
+/* Wanted density of cells at the nodes of a lattice over the domain, x fastest; 1 where nothing
+ * matters. */
+typedef struct un_monitor {
+    int32_t n[3];      /* nodes; 1 along z in 2D */
+    double spacing[3]; /* m */
+    float *density;
+} un_monitor;
+double un_monitor_at(const un_monitor *monitor, un_vec3 x);
+
+/* Multigrid for the potential; private to warp_solve.c. */
+typedef struct un_warp_level {
+    int32_t n[3];
+    int64_t count;
+    double *width[3];          /* of cells along each axis, in finest cells */
+    double *x, *b, *r;         /* at cells; r: the residual */
+    int32_t *low[3], *high[3]; /* along each axis: coarser cells that a cell lies between, */
+    double *share[3];          /* and its share of the second */
+} un_warp_level;
+#define UN_WARP_LEVELS_MAX 24
+
+typedef struct un_warp {
+    un_context *ctx;
+    un_grid grid;    /* reference space */
+    un_vec3 size;    /* of the domain */
+    un_vec3 stretch; /* S */
+    un_vec3 *node;   /* at nodes of the domain: where they are; others are not set */
+    un_vec3 *centre; /* at cells: the mean of the corners; padding: mirror images */
+    float *jacobian; /* at cells: volume over that in reference space; 0 in the padding */
+    /* At cells, m2: where the grid wants to be; where it is, and was a step ago. */
+    double *target, *potential, *before;
+    double certificate; /* the smallest eigenvalue of sym(dx/dxi) / S anywhere: above 0, no cell is
+                         * inverted and no two points share a place */
+    un_warp_level level[UN_WARP_LEVELS_MAX];
+    int32_t level_count;
+} un_warp;
+
+/* size: of the domain; finest: cells along the longest side. The grid is at rest. */
+un_status un_warp_init(un_warp *warp, un_context *ctx, un_vec3 size, int32_t finest);
+void un_warp_free(un_warp *warp);
+/* Finds nodes, centres and jacobians for `potential`, which is scaled down where the certificate
+ * would fall below UN_WARP_LEAST. */
+#define UN_WARP_LEAST 0.1
+void un_warp_place(un_warp *warp);
+
+typedef enum un_warp_kind { UN_WARP_MONGE_AMPERE, UN_WARP_POISSON } un_warp_kind;
+typedef struct un_warp_step {
+    const un_monitor *monitor;
+    un_warp_kind kind;
+    double strength;   /* the largest density is 1 + strength */
+    int32_t rounds;    /* iterations of the target */
+    double dt, settle; /* s: the grid follows its target within `settle`; 0: at once */
+} un_warp_step;
+/* Moves the target towards the monitor, the potential towards the target, and places the grid. */
+void un_warp_move(un_warp *warp, const un_warp_step *step);
+/* Solves the Poisson equation of the potential, for tests: x at inner cells, x fastest; b has no
+ * mean. */
+void un_warp_solve(un_warp *warp, double *x, const double *b, int32_t cycles);
+
+/* ---- the map ---- */
+
+/* Where xi is, and the derivative of the map: columns are dx/dxi_a. */
+typedef struct un_warp_point {
+    un_stencil at; /* among the cell centres */
+    un_vec3 x, column[3];
+} un_warp_point;
+UN_KERNEL double un_warp_weight(const un_stencil *t, int m, int dim)
+{
+    double w = (m & 1 ? t->f[0] : 1 - t->f[0]) * (m >> 1 & 1 ? t->f[1] : 1 - t->f[1]);
+    return dim == 2 ? w : w * (m >> 2 ? t->f[2] : 1 - t->f[2]);
+}
+/* The weight's derivative along an axis, per cell. */
+UN_KERNEL double un_warp_slope(const un_stencil *t, int m, int axis, int dim)
+{
+    double w = m >> axis & 1 ? 1 : -1;
+    for (int a = 0; a < dim; a++)
+        if (a != axis) w *= m >> a & 1 ? t->f[a] : 1 - t->f[a];
+    return w;
+}
+UN_KERNEL int64_t un_warp_corner(const un_grid *g, int64_t base, int m, int dim)
+{
+    int64_t c = base + (m & 1) + (m >> 1 & 1) * g->stride[1];
+    return dim == 2 ? c : c + (m >> 2) * g->stride[2];
+}
+UN_KERNEL un_warp_point un_warp_point_in(const un_warp *w, un_vec3 xi, int dim)
+{
+    const un_grid *g = &w->grid;
+    un_warp_point p = {.at = un_grid_stencil_in(g, xi, 0.5, dim)};
+    if (dim == 2) p.column[2] = un_v3(0, 0, 1);
+    for (int m = 0; m < 1 << dim; m++) {
+        un_vec3 x = w->centre[un_warp_corner(g, p.at.base, m, dim)];
+        p.x = un_mad(p.x, x, un_warp_weight(&p.at, m, dim));
+        for (int a = 0; a < dim; a++)
+            p.column[a] = un_mad(p.column[a], x, un_warp_slope(&p.at, m, a, dim) * g->inverse_h);
+    }
+    return p;
+}
+UN_KERNEL double un_warp_det(const un_warp_point *p)
+{
+    return un_dot(p->column[0], un_cross(p->column[1], p->column[2]));
+}
+/* J^-1 v and J^-T v. */
+UN_KERNEL un_vec3 un_warp_pull(const un_warp_point *p, un_vec3 v)
+{
+    const un_vec3 *c = p->column;
+    un_vec3 r0 = un_cross(c[1], c[2]), r1 = un_cross(c[2], c[0]), r2 = un_cross(c[0], c[1]);
+    double inverse = 1 / un_dot(c[0], r0);
+    return un_scale(un_v3(un_dot(r0, v), un_dot(r1, v), un_dot(r2, v)), inverse);
+}
+UN_KERNEL un_vec3 un_warp_gradient(const un_warp_point *p, un_vec3 v)
+{
+    const un_vec3 *c = p->column;
+    un_vec3 r0 = un_cross(c[1], c[2]), r1 = un_cross(c[2], c[0]), r2 = un_cross(c[0], c[1]);
+    double inverse = 1 / un_dot(c[0], r0);
+    return un_scale(un_mad(un_mad(un_scale(r0, v.x), r1, v.y), r2, v.z), inverse);
+}
+UN_KERNEL un_vec3 un_warp_inside(const un_grid *g, un_vec3 xi)
+{
+    return un_min3(un_max3(xi, un_v3(0, 0, 0)), g->size);
+}
+
+/* The inverse map: Newton across cells, kept inside the box. Steps are limited once it has not
+ * converged for a while, so that it cannot jump to and fro. x must lie in the domain. */
+#define UN_WARP_NEWTON 40
+#define UN_WARP_FREE 8
+#define UN_WARP_STEP 0.7
+#define UN_WARP_EXACT 1e-12
+UN_KERNEL un_warp_point un_warp_locate_in(const un_warp *w, un_vec3 x, un_vec3 *xi, int dim)
+{
+    const un_grid *g = &w->grid;
+    *xi = un_warp_inside(g, *xi);
+    un_warp_point p = un_warp_point_in(w, *xi, dim);
+    for (int i = 0; i < UN_WARP_NEWTON; i++) {
+        un_vec3 step = un_warp_pull(&p, un_sub(x, p.x));
+        double length = un_length(step), most = UN_WARP_STEP * g->h;
+        if (length <= UN_WARP_EXACT * g->h) break;
+        if (i >= UN_WARP_FREE && length > most) step = un_scale(step, most / length);
+        *xi = un_warp_inside(g, un_add(*xi, step));
+        p = un_warp_point_in(w, *xi, dim);
+    }
+    return p;
+}
+/* xi: a guess at first. */
+un_vec3 un_warp_locate(const un_warp *warp, un_vec3 x, un_vec3 xi);
+un_vec3 un_warp_map(const un_warp *warp, un_vec3 xi);
+/* Probes of a level set at cells, as un_grid_front and un_grid_height (warp_probe.c); fields at
+ * cells, at x; the nodes around x, by corner of their cell, and their weights: returns how many. */
+double un_warp_front(un_context *ctx, const float *phi, const un_warp *warp, int32_t axis,
+                     double sign);
+double un_warp_height(const float *phi, const un_warp *warp, un_vec3 at);
+double un_warp_sample(const float *field, const un_warp *warp, un_vec3 x);
+un_vec3 un_warp_sample3(const un_vec3 *field, const un_warp *warp, un_vec3 x);
+int un_warp_nodes_around(const un_warp *warp, un_vec3 x, int64_t node[8], double weight[8]);
+/* Where x would be if the grid were at rest: a guess for any point. */
+static inline un_vec3 un_warp_guess(const un_warp *w, un_vec3 x)
+{
+    return un_v3(x.x / w->stretch.x, x.y / w->stretch.y, x.z / w->stretch.z);
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* Solids on a grid that warps. The sides of the domain are sides of cells, so that only bodies cut
+ * cells. */
+#include "mesh/mesh.h"
+
+/* Distances below this share of a cell are a boundary that coincides with a node. */
+#define SNAP 1e-6
+/* Farther than this many cells, the distance to a body's box is good enough. */
+#define BAND 4
+
+un_status un_warp_walls_create(un_context *ctx, const un_warp *warp, const un_bodies *bodies,
+                               un_walls **walls)
+{
+    un_walls *w;
+    UN_TRY(un_walls_create(ctx, &warp->grid, bodies, false, &w));
+    w->warp = warp;
+    w->phi = un_alloc(ctx, (size_t)warp->grid.node_count, sizeof *w->phi);
+    w->phi_static = w->phi;
+    w->volume = un_alloc(ctx, (size_t)warp->grid.cell_count, sizeof *w->volume);
+    w->body = un_alloc(ctx, (size_t)warp->grid.node_count, sizeof *w->body);
+    if (!w->phi || !w->volume || !w->body) {
+        un_walls_destroy(w);
+        return UN_ERROR_MEMORY;
+    }
+    un_warp_walls_sample(w);
+    *walls = w;
+    return UN_OK;
+}
+
+static void sample_nodes(void *arg, int64_t begin, int64_t end)
+{
+    un_walls *w = arg;
+    const un_warp *warp = w->warp;
+    const un_grid *g = w->grid;
+    int32_t rows = g->n[1] + 1;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % rows), k = (int32_t)(row / rows);
+        for (int32_t i = 0; i <= g->n[0]; i++) {
+            int64_t n = un_grid_node(g, i, j, k);
+            /* nodes of the padding take the nearest one's */
+            un_vec3 x = warp->node[un_grid_node(g, un_clampi(i, 1, g->n[0] - 1),
+                                                un_clampi(j, 1, g->n[1] - 1),
+                                                g->dim == 2 ? 0 : un_clampi(k, 1, g->n[2] - 1))];
+            double least = 1e30;
+            w->body[n] = -1;
+            for (int32_t b = 0; b < w->bodies->count; b++) {
+                const un_body *body = &w->bodies->body[b];
+                double d = un_body_box_distance(body, x);
+                if (d < BAND * g->h) d = un_body_distance(body, x);
+                if (fabs(d) < SNAP * g->h) d = 0;
+                if (d >= least) continue;
+                least = d;
+                w->body[n] = (int16_t)b;
+            }
+            w->phi[n] = (float)least;
+        }
+    }
+}
+
+static void find_fractions(void *arg, int64_t begin, int64_t end)
+{
+    un_walls *w = arg;
+    const un_grid *g = w->grid;
+    const bool *open = w->scene->def.domain.open;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
+        for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
+            double v[8], share = 1;
+            for (int m = 0; m < 1 << g->dim; m++)
+                v[m] = w->phi[un_grid_node(g, at[0] + (m & 1), at[1] + (m >> 1 & 1),
+                                           at[2] + (m >> 2))];
+            if (w->bodies->count > 0) share = un_walls_cell_fraction(v, g->dim);
+            for (int a = 0; a < g->dim; a++)
+                if ((at[a] == 0 && !open[2 * a]) || (at[a] == g->n[a] - 1 && !open[2 * a + 1]))
+                    share = 0;
+            w->volume[un_grid_cell(g, at[0], at[1], at[2])] = (float)share;
+        }
+    }
+}
+
+void un_warp_walls_sample(un_walls *w)
+{
+    const un_grid *g = w->grid;
+    un_parallel_for(w->ctx, g->node_count / (g->n[0] + 1), 32, sample_nodes, w);
+    un_parallel_for(w->ctx, (int64_t)g->n[1] * g->n[2], 32, find_fractions, w);
+}
+
+un_vec3 un_warp_walls_velocity(const un_walls *w, int32_t i, int32_t j, int32_t k)
+{
+    const un_grid *g = w->grid;
+    int64_t nearest = un_grid_node(g, i, j, k);
+    if (!w->bodies->moving) return un_v3(0, 0, 0);
+    for (int m = 1; m < 1 << g->dim; m++) {
+        int64_t n = un_grid_node(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2));
+        if (w->phi[n] < w->phi[nearest]) nearest = n;
+    }
+    if (w->body[nearest] < 0) return un_v3(0, 0, 0);
+    un_vec3 v = un_body_velocity(&w->bodies->body[w->body[nearest]],
+                                 w->warp->centre[un_grid_cell(g, i, j, k)]);
+    return g->dim == 2 ? un_v3(v.x, v.y, 0) : v;
+}

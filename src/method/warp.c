@@ -1,0 +1,224 @@
+/* Method `warp`: a regular grid that warps towards what matters [Ibayashi18].
+ *
+ * Numbers in brackets are the lines of the paper's Algorithm 1. A step begins at its line 5: grid
+ * and level set are made at the end of the step before, so that outputs show what the next step
+ * sees.
+ *
+ * Where it departs from the paper:
+ *  - the potential that moves the grid obeys a Monge-Ampere equation unless sizing.warp asks for
+ * the paper's, and a certificate keeps cells from inverting (mesh/warp_solve.c, mesh/warp.c);
+ *  - particles fill the liquid and carry velocity (APIC) and surface: there is no level set to
+ *    advect, and what moves is never read from a moving grid;
+ *  - one map, between cell centres, locates particles and interpolates (mesh/warp.h);
+ *  - pressure: see pressure/warp.c;
+ *  - particles split and merge as the grid gathers and spreads (particles/warp_resize.c);
+ *  - as in `uniform`: leapfrog, position correction, crowding, the ledger, walls that let go. */
+#include "method/warp.h"
+
+#include "advect/advect.h"
+
+enum {
+    STAGE_WALLS,
+    STAGE_CORRECT,
+    STAGE_TO_GRID,
+    STAGE_PRESSURE,
+    STAGE_EXTRAPOLATE,
+    STAGE_TO_PARTICLES,
+    STAGE_SHEETS,
+    STAGE_ADVECT,
+    STAGE_SOURCES,
+    STAGE_WARP,
+    STAGE_SORT,
+    STAGE_RESIZE,
+    STAGE_LEVEL_SET,
+    STAGE_MEASURE
+};
+static const char *const stages[] = {
+    "walls",   "correct", "to_grid", "pressure", "extrapolate", "to_particles", "sheets", "advect",
+    "sources", "warp",    "sort",    "resize",   "level_set",   "measure",      NULL};
+
+static un_status step(void *state, double dt, un_step *report)
+{
+    un_warping *s = state;
+    un_context *ctx = s->core.ctx;
+    un_vec3 gravity = s->core.def->gravity;
+    double clock = un_seconds(), start = clock, kick = un_core_kick(&s->core, dt);
+    un_projection_report projection;
+    un_step_init(report);
+    report->dt = dt;
+
+    UN_TRY(un_core_move_bodies(&s->core, dt)); /* move the solids */
+    if (s->core.bodies->moving) un_warp_walls_sample(s->walls);
+    un_stage_end(report, STAGE_WALLS, &clock);
+    UN_TRY(un_warping_correct(s)); /* spread the particles */
+    un_stage_end(report, STAGE_CORRECT, &clock);
+    UN_TRY(un_warping_to_grid(s, dt)); /* [5] velocities, gravity */
+    un_stage_end(report, STAGE_TO_GRID, &clock);
+    UN_TRY(un_warping_project(s, dt, &projection)); /* [6] pressure */
+    un_stage_end(report, STAGE_PRESSURE, &clock);
+    UN_TRY(un_warping_extend(s, dt));
+    un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
+    un_transfer_from_centres(ctx, &s->particles, s->u, &s->warp, gravity, kick);
+    un_stage_end(report, STAGE_TO_PARTICLES, &clock);
+    UN_TRY(un_warping_even_sheets(s, dt));
+    un_stage_end(report, STAGE_SHEETS, &clock);
+    un_advect_warped(ctx, &s->particles, s->u, &s->warp, s->core.walls, s->walls, gravity,
+                     dt); /* [3, 4] */
+    un_stage_end(report, STAGE_ADVECT, &clock);
+    un_core_tick(&s->core, dt);
+    UN_TRY(un_warping_remove(s));
+    UN_TRY(un_warping_emit(s, dt));
+    un_stage_end(report, STAGE_SOURCES, &clock);
+    UN_TRY(un_warping_move_grid(s, dt)); /* [1, 2] */
+    un_stage_end(report, STAGE_WARP, &clock);
+    UN_TRY(un_warping_sort(s));
+    un_stage_end(report, STAGE_SORT, &clock);
+    UN_TRY(un_warping_resize(s));
+    un_stage_end(report, STAGE_RESIZE, &clock);
+    UN_TRY(un_warping_level_set(s)); /* [7] */
+    un_stage_end(report, STAGE_LEVEL_SET, &clock);
+
+    UN_TRY(un_warping_measure(s, report));
+    report->cells = projection.cell_count;
+    un_stage_end(report, STAGE_MEASURE, &clock);
+    un_core_report(&s->core, report, &projection.solve, projection.max_divergence, start);
+    return UN_OK;
+}
+
+static double step_limit(void *state)
+{
+    const un_warping *s = state;
+    return un_step_limit(s->core.def, s->warp.grid.h * s->warp.certificate, s->rate);
+}
+
+static const un_bodies *bodies(const void *state)
+{
+    return ((const un_warping *)state)->core.bodies;
+}
+
+static const un_particles *particles(const void *state)
+{
+    return &((const un_warping *)state)->particles;
+}
+
+/* ---- life ---- */
+
+static void destroy(void *state)
+{
+    un_warping *s = state;
+    if (!s) return;
+    un_context *ctx = s->core.ctx;
+    un_bins_destroy(s->bins);
+    un_pressure_destroy(s->pressure);
+    un_particles_free(ctx, &s->particles);
+    void *arrays[] = {s->share,    s->normalizer, s->colour, s->phi,  s->source,
+                      s->node_phi, s->p,          s->u,      s->known};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
+    un_inflow_free(ctx, &s->inflow);
+    un_walls_destroy(s->walls);
+    un_monitor_free(ctx, &s->monitor);
+    un_warp_free(&s->warp);
+    un_core_free(&s->core);
+    un_free(ctx, s);
+}
+
+static un_status allocate(un_warping *s)
+{
+    un_context *ctx = s->core.ctx;
+    const un_scene_def *def = s->core.def;
+    UN_TRY(un_warp_init(&s->warp, ctx, def->domain.size, def->detail.finest));
+    UN_TRY(un_monitor_init(ctx, &s->monitor, def->domain.size));
+    UN_TRY(un_warp_walls_create(ctx, &s->warp, s->core.bodies, &s->walls));
+    UN_TRY(un_bins_create(ctx, &s->warp.grid, &s->bins));
+    UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
+    UN_TRY(un_pressure_configure(s->pressure->solver, def));
+    /* rows of 27 entries: multigrid is best at any size */
+    if (strcmp(def->solver.kind, "auto") == 0)
+        un_solver_set_kind(s->pressure->solver, UN_SOLVER_GEOMETRIC);
+    size_t cells = (size_t)s->warp.grid.cell_count, nodes = (size_t)s->warp.grid.node_count;
+    UN_ALLOC(ctx, s->normalizer, cells);
+    UN_ALLOC(ctx, s->colour, cells);
+    UN_ALLOC(ctx, s->phi, cells);
+    UN_ALLOC(ctx, s->source, cells);
+    UN_ALLOC(ctx, s->node_phi, nodes);
+    s->p = un_alloc_zero(ctx, nodes, sizeof *s->p);
+    s->u = un_alloc_zero(ctx, cells, sizeof *s->u);
+    s->known = un_alloc_zero(ctx, cells, 1);
+    return s->p && s->u && s->known ? UN_OK : UN_ERROR_MEMORY;
+}
+
+static un_status fill(un_warping *s)
+{
+    un_context *ctx = s->core.ctx;
+    UN_TRY(un_particles_reserve(ctx, &s->particles, 1));
+    UN_TRY(un_warping_first_grid(s));
+    if (s->core.def->liquid.shape) {
+        un_seed_def def = {.grid = &s->warp.grid,
+                           .shape = s->core.def->liquid.shape,
+                           .walls = s->walls,
+                           .velocity = s->core.def->liquid.velocity};
+        double reference;
+        UN_TRY(un_particles_seed(ctx, &s->particles, &def, &reference));
+        un_particles_map(ctx, &s->particles, &s->warp, 0, true);
+        s->core.sources.ledger.start = un_particles_volume(ctx, &s->particles);
+    }
+    UN_TRY(un_warping_sort(s));
+    UN_TRY(un_warping_level_set(s));
+    UN_TRY(un_warping_emit(s, 0));
+    UN_TRY(un_warping_sort(s));
+    UN_TRY(un_warping_level_set(s));
+    UN_TRY(un_warping_measure(s, &s->core.last));
+    s->rate = s->core.last.max_speed / (s->warp.grid.h * s->warp.certificate);
+    return UN_OK;
+}
+
+un_status un_warping_begin(un_context *ctx, const un_scene *scene, un_warping **state)
+{
+    un_warping *s = un_alloc_zero(ctx, 1, sizeof *s);
+    if (!s) return UN_ERROR_MEMORY;
+    un_status status = un_core_init(&s->core, ctx, scene, false);
+    s->particles.flat = s->core.grid.dim == 2;
+    s->particles.warped = true;
+    if (status == UN_OK) status = allocate(s);
+    if (status != UN_OK) {
+        destroy(s);
+        return status;
+    }
+    *state = s;
+    return UN_OK;
+}
+
+static un_status create(un_context *ctx, const un_scene *scene, void **state)
+{
+    un_warping *s;
+    UN_TRY(un_warping_begin(ctx, scene, &s));
+    un_status status = fill(s);
+    if (status != UN_OK) {
+        destroy(s);
+        return status;
+    }
+    *state = s;
+    return UN_OK;
+}
+
+static void first(const void *state, un_step *report)
+{
+    *report = ((const un_warping *)state)->core.last;
+}
+
+const un_method un_method_warp = {
+    .traits = {.name = "warp", .particles = true, .warps = true, .flat = true},
+    .stages = stages,
+    .create = create,
+    .destroy = destroy,
+    .first = first,
+    .step_limit = step_limit,
+    .step = step,
+    .particles = particles,
+    .bodies = bodies,
+    .surface = un_warping_surface,
+    .cells = un_warping_cells,
+    .probe = un_warping_probe,
+    .estimate = un_warping_estimate,
+    .save = un_warping_save,
+    .load = un_warping_load};

@@ -1,0 +1,61 @@
+/* Inside of method `warp`: its state and the parts of its step. Only src/method/warp*.c include
+ * this. */
+#ifndef UN_METHOD_WARP_H
+#define UN_METHOD_WARP_H
+
+#include "method/core.h"
+#include "pressure/pressure.h"
+#include "sizing/sizing.h"
+#include "surface/surface.h"
+
+typedef struct un_warping {
+    un_core core;
+    un_warp warp;
+    un_monitor monitor;
+    un_walls *walls;        /* on the warp */
+    un_particles particles; /* warped */
+    un_bins *bins;          /* of cells in reference space */
+    float *share;           /* at particles: volume in reference space */
+    size_t share_capacity;
+    int64_t ballistic;                /* particles that fly */
+    float *normalizer, *colour, *phi; /* at cells, in reference space */
+    float *source;                    /* at cells: divergence wanted, 1/s */
+    double *node_phi, *p;             /* at nodes: level set in space, m; pressure, Pa */
+    un_vec3 *u;                       /* at cells */
+    uint8_t *known;                   /* at cells: 1 projected, more: extended */
+    un_pressure *pressure;
+    un_inflow inflow; /* emitted inside the liquid in the last step */
+    double rate;      /* cells that liquid crosses in a second, at most */
+} un_warping;
+
+/* Everything but particles; the grid is at rest. */
+un_status un_warping_begin(un_context *ctx, const un_scene *scene, un_warping **state);
+un_status un_warping_save(const void *state, un_state *out); /* warp_state.c */
+un_status un_warping_load(un_context *ctx, const un_scene *scene, const un_state *in, void **state);
+
+/* ---- parts of the step (warp_step.c) ---- */
+
+/* Moves the grid: at first from the liquid's shape, all the way to where it wants to be. */
+un_status un_warping_first_grid(un_warping *s);
+un_status un_warping_move_grid(un_warping *s, double dt);
+/* Finds the particles on the grid and sorts them; what a step found of them is found again. */
+un_status un_warping_sort(un_warping *s);
+un_status un_warping_resize(un_warping *s);
+un_status un_warping_level_set(un_warping *s);
+un_status un_warping_correct(un_warping *s);
+un_status un_warping_to_grid(un_warping *s, double dt);
+un_status un_warping_project(un_warping *s, double dt, un_projection_report *report);
+un_status un_warping_extend(un_warping *s, double dt);
+un_status un_warping_even_sheets(un_warping *s, double dt);
+un_status un_warping_remove(un_warping *s); /* drains, open sides */
+un_status un_warping_emit(un_warping *s, double dt);
+
+/* ---- what it shows (warp_outputs.c) ---- */
+
+un_status un_warping_measure(un_warping *s, un_step *report);
+un_status un_warping_surface(void *state, un_trimesh *mesh);
+un_status un_warping_cells(const void *state, un_cells *out);
+double un_warping_probe(const void *state, const un_probe *which);
+un_status un_warping_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate);
+
+#endif

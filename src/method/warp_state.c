@@ -1,0 +1,78 @@
+/* Method `warp` to a checkpoint and back.
+ *
+ * Saved: the particles with their places in reference space, the potentials of the grid, velocities
+ * (which tell the strain), the pressure, what was emitted inside the liquid and waits for the next
+ * projection, the ledger, the fastest rate. Found again: places of the grid, walls, bins, level
+ * set, volume. */
+#include "method/warp.h"
+
+static uint64_t found_hash(const un_warping *s)
+{
+    return un_saving_hash((uint64_t)s->particles.count, s->phi,
+                          (size_t)s->warp.grid.cell_count * sizeof *s->phi);
+}
+
+un_status un_warping_save(const void *state, un_state *out)
+{
+    const un_warping *s = state;
+    int64_t cells = s->warp.grid.cell_count;
+    UN_TRY(un_save_particles(out, &s->particles, NULL));
+    UN_TRY(un_core_save(&s->core, out));
+    UN_TRY(un_state_add(out, "warp.target", s->warp.target, cells, 8));
+    UN_TRY(un_state_add(out, "warp.potential", s->warp.potential, cells, 8));
+    UN_TRY(un_state_add(out, "warp.before", s->warp.before, cells, 8));
+    UN_TRY(un_state_add(out, "velocity", s->u, 3 * cells, 8));
+    UN_TRY(un_state_add(out, "pressure", s->p, s->warp.grid.node_count, 8));
+    UN_TRY(un_state_add(out, "emitted.cell", s->inflow.cell, s->inflow.count, 4));
+    UN_TRY(un_state_add(out, "emitted.volume", s->inflow.volume, s->inflow.count, 8));
+    UN_TRY(un_state_add_number(out, "rate", s->rate));
+    return un_save_hash(out, found_hash(s));
+}
+
+static un_status load_emitted(un_warping *s, const un_state *in)
+{
+    const un_section *cells;
+    UN_TRY(un_state_array(in, "emitted.cell", 4, &cells));
+    if (cells->count > INT32_MAX)
+        return un_fail(s->core.ctx, UN_ERROR_FILE, "the checkpoint has too many sources");
+    UN_TRY(un_inflow_need(s->core.ctx, &s->inflow, (int32_t)cells->count));
+    UN_TRY(un_state_take(in, "emitted.cell", s->inflow.cell, cells->count, 4));
+    UN_TRY(un_state_take(in, "emitted.volume", s->inflow.volume, cells->count, 8));
+    if (un_inflow_validate(&s->inflow, s->warp.grid.cell_count)) return UN_OK;
+    return un_fail(s->core.ctx, UN_ERROR_FILE, "the checkpoint has a source outside the grid");
+}
+
+static un_status load(un_warping *s, const un_state *in)
+{
+    int64_t cells = s->warp.grid.cell_count;
+    UN_TRY(un_core_load(&s->core, in));
+    UN_TRY(un_load_particles(&s->core, in, &s->particles));
+    UN_TRY(un_state_take_finite(in, "warp.target", s->warp.target, cells));
+    UN_TRY(un_state_take_finite(in, "warp.potential", s->warp.potential, cells));
+    UN_TRY(un_state_take_finite(in, "warp.before", s->warp.before, cells));
+    UN_TRY(un_state_take_finite(in, "velocity", &s->u->x, 3 * cells));
+    UN_TRY(un_state_take_finite(in, "pressure", s->p, s->warp.grid.node_count));
+    UN_TRY(un_state_number(in, "rate", &s->rate));
+    UN_TRY(load_emitted(s, in));
+    un_warp_place(&s->warp);
+    un_warp_walls_sample(s->walls);
+    UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->warp.grid, s->walls));
+    UN_TRY(un_warping_sort(s)); /* they are sorted; this finds the bins */
+    UN_TRY(un_warping_level_set(s));
+    un_step_init(&s->core.last);
+    UN_TRY(un_warping_measure(s, &s->core.last));
+    return un_load_hash(s->core.ctx, in, found_hash(s));
+}
+
+un_status un_warping_load(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
+{
+    un_warping *s;
+    UN_TRY(un_warping_begin(ctx, scene, &s));
+    un_status status = load(s, in);
+    if (status != UN_OK) {
+        un_method_warp.destroy(s);
+        return status;
+    }
+    *state = s;
+    return UN_OK;
+}

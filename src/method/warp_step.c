@@ -1,0 +1,236 @@
+/* The parts of the step of method `warp` that are more than one call. */
+#include "method/warp.h"
+
+#define ITERATION_LIMIT 2000
+/* Iterations of the target before the first step, and in each step. */
+#define ROUNDS_FIRST 60
+#define ROUNDS 3
+/* Time in which the grid follows its target, in paces of the scene. */
+#define SETTLE 0.02
+
+/* ---- the grid ---- */
+
+static un_status move_grid(un_warping *s, bool known, int32_t rounds, double dt, double settle)
+{
+    const un_scene_def *def = s->core.def;
+    if (!(def->sizing.strength > 0)) return UN_OK;
+    un_monitor_def monitor = {.scene = s->core.scene,
+                              .warp = &s->warp,
+                              .walls = s->walls,
+                              .phi = s->phi,
+                              .u = known ? s->u : NULL,
+                              .strength = def->sizing.strength,
+                              .time = s->core.time};
+    UN_TRY(un_monitor_find(s->core.ctx, &s->core.arena, &s->monitor, &monitor));
+    un_arena_reset(&s->core.arena);
+    un_warp_step step = {.monitor = &s->monitor,
+                         .kind = strcmp(def->sizing.warp, "poisson") == 0 ? UN_WARP_POISSON
+                                                                          : UN_WARP_MONGE_AMPERE,
+                         .strength = def->sizing.strength,
+                         .rounds = rounds,
+                         .dt = dt,
+                         .settle = settle};
+    un_warp_move(&s->warp, &step);
+    un_warp_walls_sample(s->walls);
+    return UN_OK;
+}
+
+un_status un_warping_first_grid(un_warping *s)
+{
+    if (s->core.def->liquid.shape) {
+        un_warp_level_set_shape(s->core.ctx, s->phi, &s->warp, s->core.def->liquid.shape);
+        UN_TRY(move_grid(s, false, ROUNDS_FIRST, 0, 0));
+        un_warp_level_set_shape(s->core.ctx, s->phi, &s->warp, s->core.def->liquid.shape);
+        UN_TRY(move_grid(s, false, ROUNDS_FIRST, 0, 0));
+    }
+    return un_colour_normalizer(s->core.ctx, s->normalizer, &s->warp.grid, s->walls);
+}
+
+un_status un_warping_move_grid(un_warping *s, double dt)
+{
+    return move_grid(s, true, ROUNDS, dt, SETTLE * s->core.pace);
+}
+
+/* ---- particles ---- */
+
+static un_status sort(un_warping *s)
+{
+    un_context *ctx = s->core.ctx;
+    UN_TRY(un_bins_sort(s->bins, &s->core.arena, &s->particles));
+    un_arena_reset(&s->core.arena);
+    UN_TRY(un_array_need(ctx, (void **)&s->share, &s->share_capacity,
+                         (size_t)s->particles.count + 1, sizeof *s->share));
+    un_particles_shares(ctx, s->share, &s->particles, &s->warp);
+    return UN_OK;
+}
+
+un_status un_warping_sort(un_warping *s)
+{
+    un_particles_locate(s->core.ctx, &s->particles, &s->warp);
+    return sort(s);
+}
+
+un_status un_warping_resize(un_warping *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_warp_resize def = {.warp = &s->warp,
+                          .bins = s->bins,
+                          .share = s->share,
+                          .phi = s->phi,
+                          .walls = s->core.walls,
+                          .stream = (uint64_t)s->core.step_count};
+    bool changed;
+    double before = un_particles_volume(ctx, &s->particles);
+    UN_TRY(un_particles_resize_warped(ctx, &s->core.arena, &s->particles, &def, &changed));
+    un_arena_reset(&s->core.arena);
+    if (!changed) return UN_OK;
+    /* volumes are rounded to single precision */
+    s->core.sources.ledger.in += un_particles_volume(ctx, &s->particles) - before;
+    return sort(s);
+}
+
+un_status un_warping_level_set(un_warping *s)
+{
+    un_context *ctx = s->core.ctx;
+    const un_grid *g = &s->warp.grid;
+    un_particles reference = un_particles_view(&s->particles, s->share);
+    un_particles view = un_particles_view(&s->particles, NULL);
+    uint8_t *thick;
+    double inside, liquid;
+    if (s->core.bodies->count > 0) UN_TRY(un_colour_normalizer(ctx, s->normalizer, g, s->walls));
+    UN_TRY(un_colour_level_set(ctx, s->phi, s->colour, g, s->bins, &reference, s->walls,
+                               s->normalizer));
+    un_warp_mirror(ctx, s->phi, s->walls);
+    un_warp_level_set(ctx, s->node_phi, s->phi, &s->warp);
+    UN_TRY(un_surface_thick_grid(ctx, &s->core.arena, &thick, s->phi, g, s->walls));
+    s->ballistic = un_transfer_mark_ballistic(ctx, &view, s->phi, g, thick, &inside);
+    /* As in `uniform`: thick liquid by the level set, the rest by its particles. */
+    double total = un_particles_volume(ctx, &s->particles);
+    UN_TRY(un_warp_volume(ctx, &s->core.arena, &liquid, s->phi, s->walls, thick));
+    un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside, total);
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_warping_correct(un_warping *s)
+{
+    un_particles view = un_particles_view(&s->particles, s->share);
+    UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &view, s->bins, s->phi, s->walls));
+    un_arena_reset(&s->core.arena);
+    un_particles_map(s->core.ctx, &s->particles, &s->warp, 0, false);
+    return UN_OK;
+}
+
+/* ---- velocities ---- */
+
+static un_status extend(un_warping *s, int32_t layers, const double *p, double dt)
+{
+    un_centres_extend def = {.u = s->u,
+                             .known = s->known,
+                             .warp = &s->warp,
+                             .walls = s->walls,
+                             .p = p,
+                             .layers = layers,
+                             .dt = dt};
+    UN_TRY(un_transfer_extend_centres(s->core.ctx, &s->core.arena, &def));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_warping_to_grid(un_warping *s, double dt)
+{
+    un_context *ctx = s->core.ctx;
+    size_t cells = (size_t)s->warp.grid.cell_count;
+    double *weight = un_arena_alloc(&s->core.arena, cells, sizeof *weight);
+    if (!weight) return UN_ERROR_MEMORY;
+    un_transfer_to_centres(ctx, s->u, s->known, weight, &s->warp, s->bins, &s->particles);
+    un_arena_reset(&s->core.arena);
+    UN_TRY(extend(s, 1, NULL, 0));
+    un_transfer_add(ctx, s->u, (int64_t)cells,
+                    un_scale(s->core.def->gravity, un_core_kick(&s->core, dt)));
+    return UN_OK;
+}
+
+un_status un_warping_project(un_warping *s, double dt, un_projection_report *report)
+{
+    const un_scene_def *def = s->core.def;
+    un_warp_divergence wanted = {.source = s->source,
+                                 .walls = s->walls,
+                                 .phi = s->phi,
+                                 .colour = s->colour,
+                                 .expansion =
+                                     un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
+                                 .dt = dt,
+                                 .pace = s->core.pace};
+    un_warp_want_divergence(s->core.ctx, &wanted);
+    un_warp_projection in = {.warp = &s->warp,
+                             .walls = s->walls,
+                             .u = s->u,
+                             .known = s->known,
+                             .phi = s->node_phi,
+                             .p = s->p,
+                             .source = s->source,
+                             .inflow = &s->inflow,
+                             .dt = dt,
+                             .kick = un_core_kick(&s->core, dt),
+                             .density = def->fluid.density,
+                             .tolerance = def->solver.tolerance,
+                             .iteration_limit = ITERATION_LIMIT,
+                             .let_go = un_core_let_go(&s->core, dt)};
+    UN_TRY(un_warp_pressure_project(s->pressure, &s->core.arena, &in, report));
+    un_arena_reset(&s->core.arena);
+    s->inflow.count = 0;
+    return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
+                          def->solver.tolerance);
+}
+
+un_status un_warping_extend(un_warping *s, double dt)
+{
+    int32_t layers = (int32_t)ceil(s->core.def->solver.cfl) + 2;
+    s->rate = un_transfer_rate_centres(s->core.ctx, s->u, s->known, &s->warp);
+    return extend(s, layers, s->p, dt);
+}
+
+un_status un_warping_even_sheets(un_warping *s, double dt)
+{
+    size_t count = (size_t)s->particles.count + 1;
+    float *wall = un_arena_alloc(&s->core.arena, count, sizeof *wall);
+    if (!wall) return UN_ERROR_MEMORY;
+    un_particles_clearances(s->core.ctx, wall, &s->particles, s->core.walls, s->walls);
+    un_sheets_def def = {.h = s->warp.grid.h,
+                         .dt = dt,
+                         .pace = s->core.pace,
+                         .strength = s->core.def->solver.sheets,
+                         .walls = s->core.walls,
+                         .wall = wall};
+    UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &s->particles, &def, NULL));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* ---- sources ---- */
+
+un_status un_warping_remove(un_warping *s)
+{
+    UN_TRY(un_particles_remove(&s->core.sources, &s->core.arena, &s->particles, s->core.time));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* As in `uniform`. The place is found on the grid of the step that ends. */
+static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+{
+    un_warping *s = arg;
+    un_vec3 x = un_particle_position(&s->particles, q);
+    if (!(un_warp_sample(s->phi, &s->warp, from) < 0)) return UN_OK;
+    *keep = !first_filling;
+    if (first_filling) return UN_OK;
+    un_vec3 xi = un_warp_locate(&s->warp, x, un_warp_guess(&s->warp, x));
+    return un_inflow_add(s->core.ctx, &s->inflow, un_grid_cell_at(&s->warp.grid, xi),
+                         s->particles.volume[q]);
+}
+
+un_status un_warping_emit(un_warping *s, double dt)
+{
+    return un_particles_emit(&s->core.sources, &s->particles, s->core.time, dt, settle, s);
+}

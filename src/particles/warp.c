@@ -1,0 +1,114 @@
+/* Particles on a grid that warps: their places in reference space, and back. */
+#include "particles/particles.h"
+
+#define GRAIN 4096
+
+typedef struct map_args {
+    un_particles *particles;
+    const un_warp *warp;
+    float *share;
+    int32_t first;
+    bool seeded;
+} map_args;
+
+static void store_xi(un_particles *p, int64_t q, un_vec3 xi)
+{
+    p->xi[0][q] = xi.x;
+    p->xi[1][q] = xi.y;
+    p->xi[2][q] = xi.z;
+}
+
+static un_vec3 load_xi(const un_particles *p, int64_t q)
+{
+    return un_v3(p->xi[0][q], p->xi[1][q], p->xi[2][q]);
+}
+
+static void locate(void *arg, int64_t begin, int64_t end)
+{
+    map_args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 x = un_particle_position(a->particles, q);
+        store_xi(a->particles, q, un_warp_locate(a->warp, x, load_xi(a->particles, q)));
+    }
+}
+
+void un_particles_locate(un_context *ctx, un_particles *p, const un_warp *warp)
+{
+    map_args a = {.particles = p, .warp = warp};
+    un_parallel_for(ctx, p->count, GRAIN, locate, &a);
+}
+
+static double det_at(const un_warp *w, un_vec3 xi)
+{
+    un_warp_point at;
+    UN_BY_DIM(w->grid.dim, at = un_warp_point_in(w, xi, dim));
+    return un_warp_det(&at);
+}
+
+static void map(void *arg, int64_t begin, int64_t end)
+{
+    map_args *a = arg;
+    un_particles *p = a->particles;
+    for (int64_t q = a->first + begin; q < a->first + end; q++) {
+        if (a->seeded) {
+            un_vec3 xi = un_particle_position(p, q);
+            store_xi(p, q, xi);
+            p->volume[q] = (float)(p->volume[q] * det_at(a->warp, xi));
+        }
+        un_particle_set_position(p, q, un_warp_map(a->warp, load_xi(p, q)));
+    }
+}
+
+void un_particles_map(un_context *ctx, un_particles *p, const un_warp *warp, int32_t first,
+                      bool seeded)
+{
+    map_args a = {.particles = p, .warp = warp, .first = first, .seeded = seeded};
+    un_parallel_for(ctx, p->count - first, GRAIN, map, &a);
+}
+
+static void find_shares(void *arg, int64_t begin, int64_t end)
+{
+    map_args *a = arg;
+    for (int64_t q = begin; q < end; q++)
+        a->share[q] = (float)(a->particles->volume[q] / det_at(a->warp, load_xi(a->particles, q)));
+}
+
+void un_particles_shares(un_context *ctx, float *share, const un_particles *p, const un_warp *warp)
+{
+    map_args a = {.particles = (un_particles *)(uintptr_t)p, .warp = warp, .share = share};
+    un_parallel_for(ctx, p->count, GRAIN, find_shares, &a);
+}
+
+/* ---- distance to walls ---- */
+
+double un_warp_clearance(const un_walls *walls, const un_walls *on_warp, un_vec3 x, un_vec3 xi)
+{
+    const un_grid *g = on_warp->grid;
+    double s[3] = {xi.x * g->inverse_h, xi.y * g->inverse_h, xi.z * g->inverse_h};
+    int32_t n[3] = {0};
+    for (int a = 0; a < g->dim; a++) n[a] = un_clampi((int32_t)s[a] + 1, 1, g->n[a] - 1);
+    int64_t node = un_grid_node(g, n[0], n[1], n[2]);
+    double solid = on_warp->phi[node] - un_length(un_sub(on_warp->warp->node[node], x));
+    return fmin(solid, un_walls_sides(walls, x));
+}
+
+typedef struct clear_args {
+    float *wall;
+    const un_particles *particles;
+    const un_walls *walls, *on_warp;
+} clear_args;
+
+static void find_clearances(void *arg, int64_t begin, int64_t end)
+{
+    clear_args *a = arg;
+    for (int64_t q = begin; q < end; q++)
+        a->wall[q] = (float)un_warp_clearance(
+            a->walls, a->on_warp, un_particle_position(a->particles, q), load_xi(a->particles, q));
+}
+
+void un_particles_clearances(un_context *ctx, float *wall, const un_particles *particles,
+                             const un_walls *walls, const un_walls *on_warp)
+{
+    clear_args a = {wall, particles, walls, on_warp};
+    un_parallel_for(ctx, particles->count, GRAIN, find_clearances, &a);
+}

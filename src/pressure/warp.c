@@ -1,0 +1,460 @@
+/* Projection on a grid that warps [Ibayashi18 section 6].
+ *
+ *     sum_cells int grad N_i . M grad N_j  x_j  =  sum_cells int grad N_i . u + N_i s,
+ *     u <- u - mean of M grad x over the cell,           x = p dt / rho,
+ *
+ * with trilinear hat functions N_i at the nodes in the liquid, velocities u constant in each cell
+ * (eq. 13, 16), and the divergence s wanted. Integrals run over the open part of a cell; where a
+ * solid moves, what it closes counts with the solid's velocity.
+ *
+ * Departures from the paper:
+ *  - M is found at every quadrature point, not once in a cell: a flat surface then holds still at
+ *    any tilt, to round-off; with one M it moves by 0.4 g dt;
+ *  - the first gradient of eq. 22 is that of max(0, phi), the second that of phi (the text swaps
+ *    them), and b_y in eq. 36 is a_y;
+ *  - solids cut cells exactly (warp_element.c) instead of weighing them by their open share, which
+ *    turns flow along a wall by up to 23 %;
+ *  - the mean gradient changes a cell's velocity, not the one at its centre;
+ *  - cells with few corners in the liquid get their velocity from their neighbours: their own is
+ *    hardly determined (un_warp_projection.known). */
+#include "pressure/crowding.h"
+#include "pressure/system.h"
+#include "pressure/warp_element.h"
+
+/* Cells less open than this are closed. */
+#define OPEN_MIN 1e-3
+/* A node in the liquid is at least this deep, in cells. */
+#define DEPTH_MIN 1e-6
+/* Nodes on open sides are this far outside the liquid, in cells. */
+#define SIDE_OUTSIDE 1e-3
+/* Cells less open than this are next to a wall. */
+#define WALL_OPEN 0.98
+#define WIDTH_MAX 14
+
+typedef struct args {
+    un_pressure *pr;
+    const un_warp_projection *in;
+    const un_warp *warp;
+    double *stencil; /* by row: couplings to itself and to nodes after it */
+    double *hats;    /* by row: the integral of its hat function */
+    int colour, width;
+    int32_t *entry_count;
+} args;
+
+/* ---- nodes ---- */
+
+static double depth_at(const args *s, const int32_t n[3])
+{
+    const un_grid *g = &s->warp->grid;
+    const bool *open = s->in->walls->scene->def.domain.open;
+    double psi = -s->in->phi[un_grid_node(g, n[0], n[1], n[2])];
+    if (psi > 0) psi = fmax(psi, DEPTH_MIN * g->h);
+    for (int a = 0; a < g->dim; a++)
+        if ((n[a] == 1 && open[2 * a]) || (n[a] == g->n[a] - 1 && open[2 * a + 1]))
+            psi = fmin(psi, -SIDE_OUTSIDE * g->h);
+    return psi;
+}
+
+static void find_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_grid *g = &s->warp->grid;
+    int32_t rows = g->n[1] + 1;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t n[3] = {0, (int32_t)(row % rows), (int32_t)(row / rows)};
+        for (n[0] = 0; n[0] <= g->n[0]; n[0]++) {
+            int64_t node = un_grid_node(g, n[0], n[1], n[2]);
+            bool inside = true, open = false;
+            for (int a = 0; a < g->dim; a++) inside = inside && n[a] >= 1 && n[a] < g->n[a];
+            s->pr->index[node] = -1;
+            if (!inside || !(depth_at(s, n) > 0)) continue;
+            for (int m = 0; m < 1 << g->dim && !open; m++) {
+                int64_t c = un_grid_cell(g, n[0] - (m & 1), n[1] - (m >> 1 & 1), n[2] - (m >> 2));
+                open = s->warp->jacobian[c] > 0 && s->in->walls->volume[c] > (float)OPEN_MIN;
+            }
+            if (open) s->pr->index[node] = 0;
+        }
+    }
+}
+
+/* ---- elements ---- */
+
+UN_KERNEL void load_element(const args *s, un_element *e, const int32_t c[3], int dim)
+{
+    const un_grid *g = &s->warp->grid;
+    e->wet = 0;
+    for (int m = 0; m < 1 << dim; m++) {
+        int32_t n[3] = {c[0] + (m & 1), c[1] + (m >> 1 & 1), c[2] + (m >> 2)};
+        e->node[m] = un_grid_node(g, n[0], n[1], n[2]);
+        e->x[m] = s->warp->node[e->node[m]];
+        e->psi[m] = depth_at(s, n);
+        e->wet += e->psi[m] > 0;
+    }
+}
+
+UN_KERNEL void open_quadrature(const args *s, un_quadrature *q, const un_element *e, double share,
+                               int dim)
+{
+    double v[8];
+    q->count = 0;
+    if (share >= 1) un_quadrature_full(q, dim);
+    if (share >= 1 || share <= OPEN_MIN) return;
+    for (int m = 0; m < 1 << dim; m++) v[m] = s->in->walls->phi[e->node[m]];
+    un_quadrature_open(q, v, dim);
+}
+
+/* The place of the coupling between corners m <= l in the stencil of the first. */
+UN_KERNEL int stencil_place(int m, int l, int dim)
+{
+    int at = 0, unit = 1;
+    for (int a = 0; a < dim; a++, unit *= 3) at += ((l >> a & 1) - (m >> a & 1)) * unit;
+    return at;
+}
+
+UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
+{
+    const un_walls *walls = s->in->walls;
+    int64_t cell = un_grid_cell(&s->warp->grid, c[0], c[1], c[2]);
+    double share = walls->volume[cell];
+    bool moving = walls->bodies->moving && share < 1;
+    un_element e;
+    if (!(share > OPEN_MIN) && !moving) return;
+    load_element(s, &e, c, dim);
+    if (e.wet == 0) return;
+    un_quadrature q;
+    int32_t row[8];
+    for (int m = 0; m < 1 << dim; m++) row[m] = s->pr->index[e.node[m]];
+    un_vec3 u = s->in->u[cell], grad[8], image[8], solid = {0, 0, 0};
+    double hat[8], source = s->in->source ? s->in->source[cell] : 0;
+    if (moving) solid = un_warp_walls_velocity(walls, c[0], c[1], c[2]);
+    u = un_sub(u, solid);
+    open_quadrature(s, &q, &e, share, dim);
+    bool cut = e.wet < 1 << dim && !s->in->first_order;
+    for (int i = 0; i < q.count; i++) {
+        double w = un_element_gradients(&e, q.at[i], grad, hat, dim) * q.weight[i];
+        if (cut) {
+            un_ghost_matrix ghost = un_element_ghost(&e, grad, dim);
+            for (int m = 0; m < 1 << dim; m++) image[m] = un_ghost_apply(&ghost, grad[m]);
+        }
+        for (int m = 0; m < 1 << dim; m++) {
+            if (row[m] < 0) continue;
+            s->pr->rhs[row[m]] += w * (un_dot(grad[m], u) + hat[m] * source);
+            s->hats[row[m]] += w * hat[m];
+            double *entry = s->stencil + (int64_t)row[m] * s->width;
+            for (int l = m; l < 1 << dim; l++)
+                if (row[l] >= 0)
+                    entry[stencil_place(m, l, dim)] +=
+                        w * un_dot(grad[m], cut ? image[l] : grad[l]);
+        }
+    }
+    if (!moving || un_dot(solid, solid) == 0) return;
+    un_quadrature_full(&q, dim);
+    for (int i = 0; i < q.count; i++) {
+        double w = un_element_gradients(&e, q.at[i], grad, hat, dim) * q.weight[i];
+        for (int m = 0; m < 1 << dim; m++)
+            if (row[m] >= 0) s->pr->rhs[row[m]] += w * un_dot(grad[m], solid);
+    }
+}
+
+/* Cells of one colour share no node. */
+UN_KERNEL void add_cells_in(const args *s, int64_t begin, int64_t end, int dim)
+{
+    const un_grid *g = &s->warp->grid;
+    int32_t rows = (g->n[1] - 1) / 2;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t c[3] = {0, 1 + 2 * (int32_t)(row % rows) + (s->colour >> 1 & 1), 0};
+        if (dim == 3) c[2] = 1 + 2 * (int32_t)(row / rows) + (s->colour >> 2);
+        if (c[1] > g->n[1] - 2 || (dim == 3 && c[2] > g->n[2] - 2)) continue;
+        for (c[0] = 1 + (s->colour & 1); c[0] < g->n[0] - 1; c[0] += 2) add_cell(s, c, dim);
+    }
+}
+
+static void add_cells(void *arg, int64_t begin, int64_t end)
+{
+    const args *s = arg;
+    UN_BY_DIM(s->warp->grid.dim, add_cells_in(s, begin, end, dim));
+}
+
+/* ---- rows ---- */
+
+/* The coupling of a row's node to its o-th neighbour, 0 to 26 (2D: 8), ascending; *other: the
+ * neighbour's row, -1: none. */
+UN_KERNEL double coupling_at(const args *s, int32_t row, int o, int32_t *other, int dim)
+{
+    const un_grid *g = &s->warp->grid;
+    int middle = dim == 2 ? 4 : 13;
+    int64_t n = s->pr->place[row] + (o % 3 - 1) + (o / 3 % 3 - 1) * g->node_stride[1];
+    if (dim == 3) n += (o / 9 - 1) * g->node_stride[2];
+    *other = s->pr->index[n];
+    if (*other < 0) return 0;
+    return o >= middle ? s->stencil[(int64_t)row * s->width + o - middle]
+                       : s->stencil[(int64_t)*other * s->width + middle - o];
+}
+
+UN_KERNEL void make_rows(const args *s, int64_t begin, int64_t end, bool fill, int dim)
+{
+    un_csr *a = &s->pr->matrix;
+    int middle = dim == 2 ? 4 : 13;
+    for (int32_t r = (int32_t)begin; r < end; r++) {
+        int32_t at = fill ? a->row[r] : 0, other;
+        for (int o = 0; o <= 2 * middle; o++) {
+            double v = coupling_at(s, r, o, &other, dim);
+            if (other < 0 || (v == 0 && o != middle)) continue;
+            if (fill) {
+                a->col[at] = other;
+                a->val[at] = v;
+            }
+            at++;
+        }
+        if (!fill) a->row[r + 1] = at;
+    }
+}
+
+static void count_rows(void *arg, int64_t begin, int64_t end)
+{
+    const args *s = arg;
+    UN_BY_DIM(s->warp->grid.dim, make_rows(s, begin, end, false, dim));
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    const args *s = arg;
+    UN_BY_DIM(s->warp->grid.dim, make_rows(s, begin, end, true, dim));
+}
+
+static void begin_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    double scale = s->in->kick / s->in->density;
+    for (int64_t r = begin; r < end; r++) {
+        s->pr->rhs[r] = 0;
+        s->hats[r] = 0;
+        s->pr->x[r] = s->in->p[s->pr->place[r]] * scale;
+        memset(s->stencil + r * s->width, 0, (size_t)s->width * sizeof *s->stencil);
+    }
+}
+
+/* What emitters brought: shared out to the corners of its cell. */
+static void add_inflow(args *s)
+{
+    const un_inflow *inflow = s->in->inflow;
+    const un_grid *g = &s->warp->grid;
+    for (int32_t i = 0; inflow && i < inflow->count; i++) {
+        int64_t c = inflow->cell[i];
+        int64_t at[3] = {c % g->n[0], c / g->n[0] % g->n[1], c / g->stride[2]};
+        int32_t row[8], count = 0;
+        for (int m = 0; m < 1 << g->dim; m++) {
+            int64_t n = un_grid_node(g, (int32_t)at[0] + (m & 1), (int32_t)at[1] + (m >> 1 & 1),
+                                     (int32_t)at[2] + (m >> 2));
+            if (s->pr->index[n] >= 0) row[count++] = s->pr->index[n];
+        }
+        for (int32_t m = 0; m < count; m++)
+            s->pr->rhs[row[m]] += inflow->volume[i] / (s->in->dt * count);
+    }
+}
+
+static un_status assemble(args *s, un_arena *arena)
+{
+    un_pressure *pr = s->pr;
+    const un_grid *g = &s->warp->grid;
+    un_context *ctx = pr->ctx;
+    UN_TRY(un_pressure_need_places(pr, g->node_count));
+    un_parallel_for(ctx, g->node_count / (g->n[0] + 1), 32, find_rows, s);
+    UN_TRY(un_pressure_number(pr, g->node_count));
+    int32_t n = pr->matrix.n;
+    UN_TRY(un_pressure_need_rows(pr, n));
+    s->width = g->dim == 2 ? 5 : WIDTH_MAX;
+    s->stencil = un_arena_alloc(arena, (size_t)n * (size_t)s->width + 1, sizeof *s->stencil);
+    s->hats = un_arena_alloc(arena, (size_t)n + 1, sizeof *s->hats);
+    if (!s->stencil || !s->hats) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, n, un_block_grain(n), begin_rows, s);
+    int64_t rows = (g->n[1] - 1) / 2 * (g->dim == 2 ? 1 : (int64_t)(g->n[2] - 1) / 2);
+    for (s->colour = 0; s->colour < 1 << g->dim; s->colour++)
+        un_parallel_for(ctx, rows, 4, add_cells, s);
+    add_inflow(s);
+    un_parallel_for(ctx, n, un_block_grain(n), count_rows, s);
+    UN_TRY(un_rows_start(ctx, pr->matrix.row, n, "liquid nodes"));
+    UN_TRY(un_pressure_need_entries(pr, (size_t)pr->matrix.row[n]));
+    un_parallel_for(ctx, n, un_block_grain(n), fill_rows, s);
+    return UN_OK;
+}
+
+/* ---- after the solve ---- */
+
+/* Cells with at least half of their corners in the liquid (2D: 2 of 4) have a velocity. */
+UN_KERNEL void update_in(const args *s, int64_t begin, int64_t end, int dim)
+{
+    const un_grid *g = &s->warp->grid;
+    const un_walls *walls = s->in->walls;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t c[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
+        for (c[0] = 0; c[0] < g->n[0]; c[0]++) {
+            int64_t cell = un_grid_cell(g, c[0], c[1], c[2]);
+            un_element e;
+            un_quadrature q;
+            s->in->known[cell] = 0;
+            if (!(s->warp->jacobian[cell] > 0) || !(walls->volume[cell] > OPEN_MIN)) continue;
+            load_element(s, &e, c, dim);
+            if (2 * e.wet < 1 << dim) continue;
+            open_quadrature(s, &q, &e, walls->volume[cell], dim);
+            un_vec3 sum = {0, 0, 0}, grad[8];
+            double volume = 0, hat[8];
+            bool cut = e.wet < 1 << dim && !s->in->first_order;
+            for (int i = 0; i < q.count; i++) {
+                double w = un_element_gradients(&e, q.at[i], grad, hat, dim) * q.weight[i];
+                un_vec3 slope = {0, 0, 0};
+                for (int m = 0; m < 1 << dim; m++) {
+                    int32_t r = s->pr->index[e.node[m]];
+                    if (r >= 0) slope = un_mad(slope, grad[m], s->pr->x[r]);
+                }
+                if (cut) {
+                    un_ghost_matrix ghost = un_element_ghost(&e, grad, dim);
+                    slope = un_ghost_apply(&ghost, slope);
+                }
+                sum = un_mad(sum, slope, w);
+                volume += w;
+            }
+            if (!(volume > 0)) continue;
+            s->in->u[cell] = un_mad(s->in->u[cell], sum, -1 / volume);
+            s->in->known[cell] = 1;
+        }
+    }
+}
+
+static void update(void *arg, int64_t begin, int64_t end)
+{
+    const args *s = arg;
+    UN_BY_DIM(s->warp->grid.dim, update_in(s, begin, end, dim));
+}
+
+static bool limit_node(const void *arg, int32_t row, double *least, double *slack)
+{
+    const args *s = arg;
+    const un_grid *g = &s->warp->grid;
+    int64_t n = s->pr->place[row];
+    int32_t at[3] = {(int32_t)(n % (g->n[0] + 1)), (int32_t)(n / (g->n[0] + 1) % (g->n[1] + 1)),
+                     (int32_t)(n / g->node_stride[2])};
+    bool wall = false;
+    double speed = 0;
+    for (int a = 0; a < g->dim; a++) wall = wall || at[a] == 1 || at[a] == g->n[a] - 1;
+    for (int m = 0; m < 1 << g->dim; m++) {
+        int64_t c = un_grid_cell(g, at[0] - (m & 1), at[1] - (m >> 1 & 1), at[2] - (m >> 2));
+        if (!(s->warp->jacobian[c] > 0)) continue;
+        wall = wall || s->in->walls->volume[c] < (float)WALL_OPEN;
+        speed = fmax(speed, un_length(s->in->u[c]));
+    }
+    *least = 0;
+    *slack = un_release_slack(s->in->let_go, speed, g->h);
+    return wall;
+}
+
+static void store_pressure(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    double to_pascal = s->in->density / s->in->kick;
+    for (int64_t n = begin; n < end; n++) {
+        int32_t r = s->pr->index[n];
+        s->in->p[n] = r >= 0 ? s->pr->x[r] * to_pascal : 0;
+        if (r >= 0 && un_pressure_is_free(s->pr, r)) s->in->p[n] = -0.0;
+    }
+}
+
+static double residual_rows(void *arg, int64_t begin, int64_t end)
+{
+    const args *s = arg;
+    const un_csr *a = &s->pr->matrix;
+    double most = 0;
+    for (int64_t r = begin; r < end; r++) {
+        double left = -s->pr->rhs[r];
+        if (un_pressure_is_free(s->pr, (int32_t)r)) continue;
+        for (int32_t k = a->row[r]; k < a->row[r + 1]; k++) left += a->val[k] * s->pr->x[a->col[k]];
+        if (s->hats[r] > 0) most = fmax(most, fabs(left) / s->hats[r]);
+    }
+    return most;
+}
+
+un_status un_warp_pressure_project(un_pressure *pr, un_arena *arena, const un_warp_projection *in,
+                                   un_projection_report *report)
+{
+    const un_grid *g = &in->warp->grid;
+    un_context *ctx = pr->ctx;
+    args s = {.pr = pr, .in = in, .warp = in->warp};
+    *report = (un_projection_report){0};
+    UN_TRY(assemble(&s, arena));
+    un_sites sites = {.kind = UN_SITES_GRID,
+                      .size = {g->n[0] + 1, g->n[1] + 1, g->dim == 2 ? 1 : g->n[2] + 1},
+                      .site = pr->place};
+    un_release release = {&s, limit_node, 0, in->p, in->let_go > 0};
+    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
+                             &report->solve));
+    report->cell_count = pr->matrix.n;
+    if (pr->matrix.n > 0)
+        report->max_divergence = un_parallel_max(ctx, pr->matrix.n, residual_rows, &s);
+    un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 8, update, &s);
+    un_parallel_for(ctx, g->node_count, un_block_grain(g->node_count), store_pressure, &s);
+    return UN_OK;
+}
+
+/* ---- probes ---- */
+
+double un_warp_pressure_at(const double *p, const double *phi, const un_warp *warp, un_vec3 x,
+                           un_vec3 weight)
+{
+    int64_t node[8];
+    double share[8], sum = 0, known = 0, level = 0;
+    int count = un_warp_nodes_around(warp, x, node, share);
+    for (int m = 0; m < count; m++) {
+        bool held = phi[node[m]] < 0 && p[node[m]] == 0;
+        if (held) continue;
+        sum += share[m] * p[node[m]];
+        known += share[m];
+        level += share[m] * un_dot(weight, un_sub(x, warp->node[node[m]]));
+    }
+    return known > 0 ? (sum + (known < 1 - 1e-9 ? level : 0)) / known : 0;
+}
+
+/* ---- the divergence wanted ---- */
+
+/* As in project.c: noise of the fraction, what is a heap, what counts next to cells that a solid
+ * cuts. */
+#define CROWDING_NOISE 0.05
+#define CROWDING_HEAP 0.25
+#define CROWDING_CUT 1.0
+
+static double wanted(const un_warp_divergence *d, int64_t c)
+{
+    const un_grid *g = d->walls->grid;
+    double sigma = d->expansion, crowding = d->colour[c] - 1;
+    if (fabs(crowding) < CROWDING_NOISE || !(d->phi[c] < 0)) return sigma;
+    bool cut = d->walls->volume[c] < 1, air = false;
+    for (int f = 0; f < 2 * g->dim; f++) {
+        int64_t m = c + (f & 1 ? g->stride[f / 2] : -g->stride[f / 2]);
+        float open = d->walls->volume[m];
+        cut = cut || (open > 0 && open < 1);
+        air = air || (open > 0 && !(d->phi[m] < 0));
+    }
+    if ((cut && crowding < CROWDING_CUT) || (air && crowding < 0)) return sigma;
+    double heap = crowding - CROWDING_HEAP;
+    crowding -= copysign(CROWDING_NOISE, crowding);
+    return un_crowding_add(sigma, crowding, heap, d->dt, d->pace);
+}
+
+static void want_rows(void *arg, int64_t begin, int64_t end)
+{
+    const un_warp_divergence *d = arg;
+    const un_grid *g = d->walls->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        bool padding = j == 0 || j == g->n[1] - 1 || (g->dim == 3 && (k == 0 || k == g->n[2] - 1));
+        for (int32_t i = 0; i < g->n[0]; i++) {
+            int64_t c = un_grid_cell(g, i, j, k);
+            d->source[c] = padding || i == 0 || i == g->n[0] - 1 ? 0 : (float)wanted(d, c);
+        }
+    }
+}
+
+void un_warp_want_divergence(un_context *ctx, const un_warp_divergence *def)
+{
+    un_warp_divergence d = *def;
+    un_parallel_for(ctx, (int64_t)d.walls->grid->n[1] * d.walls->grid->n[2], 32, want_rows, &d);
+}

@@ -1,0 +1,176 @@
+/* The grid that warps: certificate, volumes, the inverse map, the solver of its potential. */
+#include "mesh/tank.h"
+
+/* A monitor around a ball, or a plane for a radius of 0. */
+static un_monitor make_monitor(un_context *ctx, un_vec3 size, double strength, double radius)
+{
+    un_monitor m = {.n = {33, 33, size.z > 0 ? 33 : 1}};
+    double side[3] = {size.x, size.y, size.z};
+    for (int a = 0; a < 3; a++) m.spacing[a] = side[a] / 32;
+    m.density = un_alloc(ctx, (size_t)m.n[0] * (size_t)m.n[1] * (size_t)m.n[2], sizeof(float));
+    assert_non_null(m.density);
+    for (int32_t k = 0, n = 0; k < m.n[2]; k++)
+        for (int32_t j = 0; j < m.n[1]; j++)
+            for (int32_t i = 0; i < m.n[0]; i++, n++) {
+                un_vec3 x = un_v3(i * m.spacing[0], j * m.spacing[1], k * m.spacing[2]);
+                double d = radius > 0 ? un_length(un_sub(x, un_scale(size, 0.45))) - radius
+                                      : x.y - 0.4 * size.y;
+                m.density[n] = (float)(1 + strength * exp(-10 * fabs(d)));
+            }
+    return m;
+}
+
+static un_warp make_warp(un_context *ctx, un_vec3 size, int32_t finest, double strength,
+                         double radius, un_warp_kind kind, int32_t rounds)
+{
+    un_warp w;
+    un_monitor m = make_monitor(ctx, size, strength, radius);
+    check_ok(ctx, un_warp_init(&w, ctx, size, finest));
+    un_warp_step step = {.monitor = &m, .kind = kind, .strength = strength, .rounds = rounds};
+    un_warp_move(&w, &step);
+    un_free(ctx, m.density);
+    return w;
+}
+
+static const un_vec3 square = {1, 0.8, 0}, box = {1, 0.8, 0.6};
+
+/* Cells cover the domain once: none is inverted, and their volumes add up to it. */
+static void covers_the_domain(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    for (int n = 0; n < 8; n++) {
+        bool flat = n & 1;
+        un_vec3 size = flat ? square : box;
+        un_warp w = make_warp(ctx, size, 24, n & 4 ? 60 : 4, 0.25,
+                              n & 2 ? UN_WARP_POISSON : UN_WARP_MONGE_AMPERE, 40);
+        double sum = 0, least = INFINITY;
+        for (int64_t c = 0; c < w.grid.cell_count; c++) {
+            if (w.jacobian[c] == 0) continue;
+            sum += w.jacobian[c];
+            least = fmin(least, w.jacobian[c]);
+        }
+        assert_true(w.certificate >= UN_WARP_LEAST);
+        assert_true(least > 0);
+        double domain = size.x * size.y * (flat ? 1 : size.z);
+        check_near(sum * w.grid.volume / domain, 1, flat ? 1e-6 : 2e-3);
+        un_warp_free(&w);
+    }
+    check_context_end(ctx);
+}
+
+/* Monge-Ampere gives cells the volumes that the monitor asks for. */
+static void volumes_follow_the_monitor(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_monitor m = make_monitor(ctx, square, 4, 0.25);
+    un_warp w = make_warp(ctx, square, 48, 4, 0.25, UN_WARP_MONGE_AMPERE, 80);
+    double sum = 0, squares = 0, low = INFINITY, high = 0;
+    int64_t count = 0;
+    for (int64_t c = 0; c < w.grid.cell_count; c++) {
+        if (w.jacobian[c] == 0) continue;
+        double is = w.jacobian[c] * un_monitor_at(&m, w.centre[c]);
+        sum += is;
+        squares += is * is;
+        low = fmin(low, w.jacobian[c]);
+        high = fmax(high, w.jacobian[c]);
+        count++;
+    }
+    double mean = sum / (double)count;
+    check_below(sqrt(squares / (double)count - mean * mean) / mean, 0.05);
+    assert_true(high / low > 3.5);
+    un_free(ctx, m.density);
+    un_warp_free(&w);
+    check_context_end(ctx);
+}
+
+/* The grid settles on its target without overshooting, whatever the steps. */
+static void follows_in_time(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_monitor m = make_monitor(ctx, square, 4, 0);
+    double reached[2], most = 0;
+    for (int n = 0; n < 2; n++) {
+        un_warp w = make_warp(ctx, square, 16, 4, 0, UN_WARP_MONGE_AMPERE, 60);
+        int64_t c = un_grid_cell(&w.grid, 4, 5, 0);
+        double target = w.target[c];
+        memset(w.potential, 0, (size_t)w.grid.cell_count * sizeof(double));
+        memset(w.before, 0, (size_t)w.grid.cell_count * sizeof(double));
+        un_warp_step step = {
+            .monitor = &m, .strength = 4, .dt = n ? 0.005 : 0.0025, .settle = 0.02};
+        for (double t = 0; t < 0.0399; t += step.dt) un_warp_move(&w, &step);
+        reached[n] = w.potential[c] / target;
+        for (int i = 0; i < 200; i++) {
+            un_warp_move(&w, &step);
+            most = fmax(most, w.potential[c] / target);
+        }
+        check_near(w.potential[c] / target, 1, 1e-6);
+        un_warp_free(&w);
+    }
+    check_near(reached[0], 1 - 3 * exp(-2), 0.05);
+    check_near(reached[1], reached[0], 0.08);
+    check_below(most, 1 + 1e-9);
+    un_free(ctx, m.density);
+    check_context_end(ctx);
+}
+
+/* Every point of the domain is found again, from a bad guess too. */
+static void points_are_found(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    for (int flat = 0; flat < 2; flat++) {
+        un_vec3 size = flat ? square : box;
+        un_warp w = make_warp(ctx, size, 24, 12, 0.2, UN_WARP_MONGE_AMPERE, 60);
+        for (uint64_t n = 0; n < 3000; n++) {
+            un_vec3 x = un_v3(size.x * un_random(n, 1), size.y * un_random(n, 2),
+                              flat ? 0 : size.z * un_random(n, 3));
+            if (n % 8 == 0) x.x = n % 16 ? 0 : size.x;
+            un_vec3 xi = un_warp_locate(&w, x, un_warp_guess(&w, n % 2 ? x : un_scale(size, 0.5)));
+            un_vec3 y = un_warp_map(&w, xi);
+            check_below(un_length(un_sub(x, y)), 1e-11);
+        }
+        un_warp_free(&w);
+    }
+    check_context_end(ctx);
+}
+
+/* A V-cycle takes more than half off the error, on odd grids too. */
+static void cycles_converge(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_warp w;
+    for (int n = 0; n < 2; n++) {
+        check_ok(ctx, un_warp_init(&w, ctx, n ? square : un_v3(1, 0.7, 0.37), n ? 57 : 29));
+        int64_t count = w.level[0].count;
+        double *b = un_alloc(ctx, (size_t)count, sizeof *b), mean = 0;
+        double *x = un_alloc(ctx, 3 * (size_t)count, sizeof *x), error[2] = {0};
+        assert_non_null(b);
+        assert_non_null(x);
+        for (int64_t c = 0; c < count; c++) mean += b[c] = un_random((uint64_t)c, 5);
+        for (int64_t c = 0; c < count; c++) b[c] -= mean / (double)count;
+        for (int cycles = 0; cycles < 3; cycles++)
+            un_warp_solve(&w, x + cycles * count, b, cycles == 2 ? 30 : 3 + cycles);
+        for (int64_t c = 0; c < count; c++)
+            for (int cycles = 0; cycles < 2; cycles++)
+                error[cycles] += pow(x[cycles * count + c] - x[2 * count + c], 2);
+        check_below(sqrt(error[1] / error[0]), 0.4);
+        un_free(ctx, b);
+        un_free(ctx, x);
+        un_warp_free(&w);
+    }
+    check_context_end(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(covers_the_domain), cmocka_unit_test(volumes_follow_the_monitor),
+        cmocka_unit_test(follows_in_time),   cmocka_unit_test(points_are_found),
+        cmocka_unit_test(cycles_converge),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
