@@ -103,7 +103,7 @@ un_status un_warping_level_set(un_warping *s)
     un_warp_mirror(ctx, s->phi, s->walls);
     un_warp_level_set(ctx, s->node_phi, s->phi, &s->warp);
     UN_TRY(un_surface_thick_grid(ctx, &s->core.arena, &thick, s->phi, g, s->walls));
-    s->ballistic = un_transfer_mark_ballistic(ctx, &view, s->phi, g, thick, &inside);
+    s->ballistic = un_transfer_mark_ballistic(ctx, &view, s->phi, g, thick, NULL, &inside);
     /* As in `uniform`: thick liquid by the level set, the rest by its particles. */
     double total = un_particles_volume(ctx, &s->particles);
     UN_TRY(un_warp_volume(ctx, &s->core.arena, &liquid, s->phi, s->walls, thick));
