@@ -124,6 +124,35 @@ static void light_bodies_rise_and_heavy_ones_lie(const un_method *method)
     world_end(&w);
 }
 
+/* A boat: half a capsule, hollow, with a wall of 1.2 cells. Water stands around it and not in it.
+ */
+static void a_hull_is_not_flooded(const un_method *method)
+{
+    world w;
+    promise_begin(
+        &w, method, 2,
+        "local hull = capsule { from = {.35, .3, .3}, to = {.65, .3, .3}, radius = .2 }\n"
+        "local hold = capsule { from = {.35, .3, .3}, to = {.65, .3, .3}, radius = .15 }\n"
+        "scene { domain = { size = {1, 0.7, 0.6} }, detail = { coarsest = 8, finest = 24 "
+        "}, liquid = { subtract { box { min = {0, 0, 0}, max = {1, .3, .6} }, hull } },\n"
+        "solids = { solid { subtract { hull, hold, box { min = {0, .36, 0}, max = {1, 1, "
+        "1} } }, density = 900, spin = {.4, 0, 0} } } }");
+    while (w.time < 0.4) world_step(&w, 0.4);
+    const un_body *boat = &method->bodies(w.state)->body[0];
+    const un_particles *p = method->particles ? method->particles(w.state) : NULL;
+    int64_t inside = 0;
+    for (int64_t q = 0; p && q < p->count; q++) {
+        un_vec3 x = un_pose_invert(&boat->to, un_particle_position(p, q));
+        un_vec3 off = un_v3(x.x - un_clamp(x.x, 0.35, 0.65), x.y - 0.3, x.z - 0.3);
+        inside += un_length(off) < 0.15 && x.y < 0.3;
+    }
+    assert_int_equal(inside, 0);
+    check_below(fabs(centre(&w, 0).y - boat->centre.y), 0.08);
+    check_below(un_length(boat->velocity), 0.4);
+    check_below(w.max_speed, 4);
+    world_end(&w);
+}
+
 /* A ball in a round vessel full of water, without gravity, is pushed: with the water that it moves
  * along, (b^3 + 2 a^3) / (b^3 - a^3) / 2 of what it displaces, it sets out more slowly. */
 static void water_moves_along(const un_method *method)
@@ -155,6 +184,7 @@ int main(void)
         {"goes_on_from_what_is_saved", goes_on_from_what_is_saved, method_has_bodies, true},
         {"bodies_stay_empty", bodies_stay_empty, method_has_bodies, true},
         {"half_density_is_half_under", half_density_is_half_under, method_has_bodies, false},
+        {"a_hull_is_not_flooded", a_hull_is_not_flooded, method_has_bodies, false},
         {"water_moves_along", water_moves_along, method_has_bodies, false},
         {"light_bodies_rise_and_heavy_ones_lie", light_bodies_rise_and_heavy_ones_lie,
          method_has_bodies, true},

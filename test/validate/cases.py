@@ -482,10 +482,24 @@ PLUNGE = """scene { domain = { size = {1, 1, 1} }, detail = { finest = 48 }, fra
   solids = { sphere { center = {.3, .7, .3}, radius = .12, density = 400 },
     box { min = {.55, .6, .2}, max = {.8, .8, .45}, density = 700, spin = {1, 0, 2} },
     cylinder { from = {.5, .65, .7}, to = {.8, .75, .75}, radius = .09, density = 1500 } } }"""
+# A cylinder that floats upright and is let go 0.02 m too high.
+BOBBING = """scene { domain = { size = {0.8, 0.7, 0.8} }, detail = { coarsest = 16, finest = 32 },
+  frames = { count = 28, rate = 24 }, output = { surface = false, particles = false },
+  liquid = { box { min = {0, 0, 0}, max = {0.8, 0.5, 0.8} } },
+  solids = { cylinder { from = {0.4, 0.32, 0.4}, to = {0.4, 0.67, 0.4}, radius = 0.12, density = 4000 / 7, name = "body",
+    hold = "x z rx ry rz" } } }"""
+
+
+def bobbing_period():
+    """Of the cylinder. What moves along is the water under it, 4/3 r^3 of it as under one side of a disc, and what
+    rises beside it; the level falls while it rises."""
+    draught, radius, share = 0.2, 0.12, math.pi * 0.12 ** 2 / 0.8 ** 2
+    mass = draught + 4 * radius / (3 * math.pi) + draught * share / (1 - share)
+    return 2 * math.pi * math.sqrt(mass * (1 - share) / 9.81)
 
 
 @case("Bodies that the liquid moves", "A box and a ball of half the water's density afloat in 2D for 3 s; a ball that is "
-      "pushed in a round vessel full of water; three bodies that fall into a pool.", "time, s", "height of the box, m")
+      "pushed in a round vessel full of water; a cylinder that bobs upright; three bodies that fall into a pool.", "time, s", "height of the box, m")
 def bodies(bench):
     for name, shape in ("box", BOX), ("ball", BALL):
         if bench.method != "uniform":
@@ -498,6 +512,9 @@ def bodies(bench):
     after = run_files.table(f"{bench.run(VESSEL)}/bodies.csv")["body_vx"][-1]
     ratio = (OUTER / INNER) ** 3
     bench.row("added mass off by", 100 * abs((0.2 / after - 1) * 0.7 / ((ratio + 2) / (ratio - 1) / 2) - 1), "%", 5)
+    found = run_files.table(f"{bench.run(BOBBING)}/bodies.csv")
+    turns = zero_crossings(found["time"], found["body_vy"])
+    bench.row("bobbing period off by", 100 * abs(2 * (turns[1] - turns[0]) / bobbing_period() - 1), "%", 5)
     stats = run_files.table(f"{bench.run(PLUNGE)}/stats.csv")
     bench.row("volume of a pool at worst", 100 * worst(stats["volume_error"]), "%", 1)
 
@@ -652,6 +669,12 @@ DROP = """scene { domain = { size = {1, 1, 1} }, detail = { coarsest = 8, finest
   frames = { count = 3, rate = 24 }, output = { mesh = true },
   liquid = { box { min = {0, 0, 0}, max = {1, 0.3, 1} }, sphere { center = {0.5, 0.6, 0.5}, radius = 0.15 }, %s } }"""
 
+# Two bodies, for blender_bodies.py.
+FALLING = """scene { domain = { size = {1, 1, 1} }, detail = { coarsest = 8, finest = 16, surface = 16 },
+  frames = { count = 6, rate = 24 }, liquid = { box { min = {0, 0, 0}, max = {1, 0.3, 1} } },
+  solids = { box { min = {.3, .5, .3}, max = {.5, .7, .5}, density = 400, spin = {0, 0, 3}, name = "crate" },
+    sphere { center = {.7, .7, .6}, radius = .1, density = 1500, name = "ball" } } }"""
+
 
 # ---- surface tension ----
 
@@ -690,7 +713,8 @@ def drop_tension(bench):
       "time, s", "width less height, m")
 def drop_period(bench):
     period = 2 * math.pi * math.sqrt(0.25 ** 3 / 8)
-    probes = run_files.table(f"{bench.run(TENSE % (2 / (1.4 * period), 0.05), '--set', 'detail.coarsest=32', '--set', 'detail.finest=64')}/probes.csv")
+    run = bench.run(TENSE % (2 / (1.4 * period), 0.05), "--set", "detail.coarsest=32", "--set", "detail.finest=64")
+    probes = run_files.table(f"{run}/probes.csv")
     wide = [r - l - t + b for r, l, t, b in zip(*(probes[n] for n in ("right", "left", "top", "bottom")))]
     zeros = zero_crossings(probes["time"], wide)
     bench.row("period off by", 100 * abs((zeros[2] - zeros[0]) / period - 1), "%", 1.5)
@@ -729,7 +753,8 @@ THREAD = """scene { domain = { size = {%(long).9g, 0.5, 0.5} }, detail = { coars
 
 
 def thread(bench, ka, time):
-    """Kinetic energy at half of the time and at the end; the neck's radius in the thread's, at the end."""
+    """Kinetic energy at half of the time and at the end; the neck's least radius, in
+    the thread's."""
     length = math.pi * 0.11 / ka
     run = bench.run(THREAD % {"long": length, "cells": round(72 * max(length, 0.5)), "rate": 10 / time,
                               "neck": 0.98 * length})
@@ -737,7 +762,7 @@ def thread(bench, ka, time):
     half = min(range(len(stats["time"])), key=lambda i: abs(stats["time"][i] - time / 2))
     energy = stats["energy_kinetic"]
     bench.line(stats["time"], energy)
-    return energy[half], energy[-1], stats["time"][half], (probes["neck"][-1] - 0.25) / 0.11
+    return energy[half], energy[-1], stats["time"][half], (min(probes["neck"]) - 0.25) / 0.11
 
 
 @case("A thread breaks into drops", "Rayleigh-Plateau: a thread of 8 cells a radius. From rest the energy of its fastest "
@@ -823,3 +848,9 @@ def blender(bench):
                        f"{run}/out.png", "--samples", "2", "--width", "96"])
     good = said.returncode == 0 and os.path.exists(f"{run}/run.blend") and os.path.exists(f"{run}/out.png")
     bench.row("the loader by itself", 0 if good else 1, "failures", 0, note="" if good else said.stdout[-300:])
+    run = bench.run(FALLING)
+    for kind in "usd", "glb":
+        subprocess.run([bench.program, "export", run, "--to", kind, "--quiet"], check=True)
+    said = bench.call([*call, f"{HERE}/blender_bodies.py", "--", run])
+    bench.row("bodies in its exports", 0 if said.returncode == 0 else said.stdout.count("FAILED") or 1, "disagreements", 0,
+              note=said.stdout[-300:] if said.returncode else "")
