@@ -5,6 +5,7 @@
  * other two offsets. All comparisons are of the offsets from which the weights are computed, so
  * round-off cannot put a point far outside the chosen tet. */
 #include "mesh/tets_internal.h"
+#include "mesh/thin.h"
 
 /* Tolerance of the weights, for points in a guessed tet. */
 #define INSIDE_TOLERANCE 1e-10
@@ -103,8 +104,9 @@ static void locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 static bool is_closed(const un_tets *mesh, int32_t t)
 {
     const int32_t *n = mesh->tet[t];
-    return mesh->side[n[0]] <= 0 && mesh->side[n[1]] <= 0 && mesh->side[n[2]] <= 0 &&
-           mesh->side[n[3]] <= 0;
+    const float *side = mesh->side;
+    double most = fmaxf(fmaxf(side[n[0]], side[n[1]]), fmaxf(side[n[2]], side[n[3]]));
+    return most <= UN_SNAP * mesh->tree->h;
 }
 
 /* Along the inner edges of a vessel there may be room in tets that have no open node, and nodes of

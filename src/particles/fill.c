@@ -48,20 +48,28 @@ static double shape_distance(const un_fill *f, un_vec3 x)
     return un_shape_distance(f->shape, un_walls_place(f->walls, x));
 }
 
-static double region_distance(const un_fill *f, un_vec3 x)
+static double stretch(const un_fill *f)
+{
+    return f->walls->warp ? STRETCH_MAX : 1;
+}
+
+/* The distance to the region that liquid may fill, at x. Walls made of triangles take their time:
+ * they are not asked where they are too far to matter. wall: at most what their distance is. */
+static double region_distance(const un_fill *f, un_vec3 x, double wall)
 {
     double d = shape_distance(f, x);
-    return fmax(d, -un_walls_distance_exact(f->walls, x));
+    return d >= -wall ? d : fmax(d, -un_walls_distance_exact(f->walls, x));
 }
 
 /* True if all corners of a cube are in the liquid or on its boundary. At edges and corners of a box
  * that fits the lattice, no plane shows that the half cell is full. */
-static bool all_inside(const un_fill *f, un_vec3 x, double half)
+static bool all_inside(const un_fill *f, un_vec3 x, double half, double wall)
 {
+    double away = half * 1.7321 * stretch(f); /* from x to a corner */
     for (int c = 0; c < 1 << f->dim; c++) {
         un_vec3 at = {x.x + (c & 1 ? half : -half), x.y + (c & 2 ? half : -half), x.z};
         if (f->dim == 3) at.z += c & 4 ? half : -half;
-        if (region_distance(f, at) > 1e-6 * half) return false;
+        if (region_distance(f, at, wall - away) > 1e-6 * half) return false;
     }
     return true;
 }
@@ -84,29 +92,40 @@ static bool near_surface(const un_fill *f, un_vec3 x, double h)
 
 bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un_seed *out)
 {
-    double d = region_distance(f, x), near = 0.87 * s * (f->walls->warp ? STRETCH_MAX : 1);
-    if (d >= near) return false;
-    double fraction = 1;
-    if (d > -near) {
-        double e = 0.05 * s;
-        un_vec3 n = {region_distance(f, un_v3(x.x + e, x.y, x.z)) -
-                         region_distance(f, un_v3(x.x - e, x.y, x.z)),
-                     region_distance(f, un_v3(x.x, x.y + e, x.z)) -
-                         region_distance(f, un_v3(x.x, x.y - e, x.z)),
+    double d = shape_distance(f, x), reach = 0.87 * s * stretch(f);
+    if (d >= reach) return false;
+    double wall = f->wall, fraction = 1;
+    if (wall < fmin(-d, reach)) wall = un_walls_distance_exact(f->walls, x);
+    d = fmax(d, -wall);
+    if (d >= reach) return false;
+    bool cut = d > -reach;
+    if (cut) {
+        double e = 0.05 * s, near = wall - e * stretch(f);
+        un_vec3 n = {region_distance(f, un_v3(x.x + e, x.y, x.z), near) -
+                         region_distance(f, un_v3(x.x - e, x.y, x.z), near),
+                     region_distance(f, un_v3(x.x, x.y + e, x.z), near) -
+                         region_distance(f, un_v3(x.x, x.y - e, x.z), near),
                      f->dim == 2 ? 0
-                                 : region_distance(f, un_v3(x.x, x.y, x.z + e)) -
-                                       region_distance(f, un_v3(x.x, x.y, x.z - e))};
+                                 : region_distance(f, un_v3(x.x, x.y, x.z + e), near) -
+                                       region_distance(f, un_v3(x.x, x.y, x.z - e), near)};
         if (f->walls->warp) d /= fmax(un_length(n) / (2 * e), 1 / STRETCH_MAX);
         n = un_normalize(n);
-        fraction = all_inside(f, x, 0.5 * s) ? 1 : un_cube_below_plane(n, -d / s);
+        fraction = all_inside(f, x, 0.5 * s, wall) ? 1 : un_cube_below_plane(n, -d / s);
         if (fraction < UN_FRACTION_MIN) return false;
-        x = un_mad(x, n, -0.5 * s * (1 - fraction));
+        double back = 0.5 * s * (1 - fraction);
+        x = un_mad(x, n, -back);
+        back *= stretch(f);
+        if (wall <= back) wall = back + un_walls_distance_exact(f->walls, x);
+        wall -= back;
         /* Limit jitter across the surface to the liquid's thickness. */
         jitter = un_mad(jitter, n, -un_dot(jitter, n) * (1 - fraction));
     }
-    if (!un_fill_in_domain(f, x) || un_walls_distance_exact(f->walls, x) <= 0) return false;
-    un_vec3 moved = un_mad(x, jitter, (near_surface(f, x, 2 * s) ? UN_JITTER_SURFACE : JITTER) * s);
-    if (un_fill_in_domain(f, moved) && region_distance(f, moved) < 0) x = moved;
+    if (!un_fill_in_domain(f, x) || wall <= 0) return false;
+    double share = near_surface(f, x, 2 * s) ? UN_JITTER_SURFACE : JITTER;
+    un_vec3 moved = un_mad(x, jitter, share * s);
+    double way = share * s * un_length(jitter) * stretch(f);
+    bool inside = (!cut && way < reach) || region_distance(f, moved, wall - way) < 0;
+    if (un_fill_in_domain(f, moved) && inside) x = moved;
     out->x = x;
     out->volume = un_fill_volume(s, f->dim) * fraction;
     return true;

@@ -16,6 +16,7 @@ typedef struct un_fill {
     const un_walls *walls;
     un_vec3 size;
     int32_t dim;
+    double wall; /* walls are at least so far from the half cells' middles; -INFINITY: not known */
 } un_fill;
 
 typedef struct un_seed {

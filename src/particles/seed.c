@@ -70,7 +70,7 @@ static un_vec3 stream_jitter(const un_seed_def *def, un_vec3 x, un_vec3 jitter, 
 static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_seed *out)
 {
     int32_t dim = def->grid->dim;
-    un_fill fill = {def->shape, def->walls, def->grid->size, dim};
+    un_fill fill = {def->shape, def->walls, def->grid->size, dim, -INFINITY};
     double s = 0.5 * def->grid->h;
     un_vec3 x =
         un_add(un_v3((i + 0.5) * s, (j + 0.5) * s, (k + def->grid->half[2]) * s), def->shift);
