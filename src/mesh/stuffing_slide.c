@@ -74,7 +74,7 @@ static void slide_node(un_stuffing_work *w, int64_t n)
             double t = is_wet(w, n) ? contact(w, (int32_t)n, m) : 1 - contact(w, m, (int32_t)n);
             un_vec3 along = un_sub(lattice->x[m], lattice->x[n]);
             double distance = t * un_length(along);
-            if (!(t < alpha) || !(distance < nearest)) continue;
+            if (!(is_wet(w, n) ? t <= alpha : t < alpha) || !(distance < nearest)) continue;
             nearest = distance;
             w->x[n] = un_mad(lattice->x[n], along, t);
         }
