@@ -32,12 +32,12 @@ typedef struct un_stuffing_work {
     uint8_t *near; /* is it in a tet with nodes on both sides? */
     un_vec3 *x;
     int32_t *first_edge; /* and one more: edges to nodes of higher number */
-    int32_t *new_id;     /* in the mesh; -1: not in it */
+    int32_t *new_id;     /* and one more: in the mesh, if followed by a greater number */
     /* By edge: */
     int32_t *edge_low, *edge_high; /* nodes */
     double *edge_t;                /* share of the edge from its lower node to the surface */
     uint8_t *edge_on;
-    int32_t *edge_node; /* the cut's number in the mesh; -1: an end was moved */
+    int32_t *edge_node; /* and one more: the cut's number, if followed by a greater one */
     int32_t edge_count;
     uint8_t *mixed; /* by tet of the lattice: are there nodes on both sides? */
     int64_t bad;    /* tets that are cut or bent but not whole ones */
