@@ -52,7 +52,7 @@ typedef struct un_stuffing {
     /* Nodes: first those of the lattice that the mesh uses, in their order, then cuts. */
     int32_t node_count, lattice_node_count;
     un_vec3 *x;
-    uint8_t *on; /* UN_ON_*: 0 inside */
+    uint8_t *on;          /* UN_ON_*: 0 inside */
     int32_t *node_source; /* the lattice's; of a cut, the inner end of its edge */
     /* Tets, in the order of the leaves. */
     int32_t tet_count;
