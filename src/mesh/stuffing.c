@@ -5,6 +5,8 @@
  *   3  cuts       on edges from inside to outside: roots of the level set
  *   4  warp       a node that a cut is close to moves there: t < ALPHA along the edge
  *   5  stencils   tets with nodes on both sides are cut
+ * Nodes in sides of the domain slide onto the contact line before 3; where that makes a tet flat,
+ * they are held and 3 to 5 are done again.
  *
  * The level set is max(liquid, -solid); a cut lies where the first of the two passes zero, so walls
  * stay sharp. Nodes in the liquid near a wall are put on it. Sides of the domain lie on planes of
@@ -50,18 +52,33 @@ static void clear(un_stuffing *mesh)
     mesh->face_count = mesh->boundary_count = mesh->rim_count = 0;
 }
 
+/* Cuts the lattice and fills it with tets, again as long as nodes must be held; w->bad tells
+ * whether leaves must be halved first. */
+static un_status stuff_lattice(un_stuffing_work *w)
+{
+    size_t nodes = (size_t)w->lattice->node_count;
+    w->held = un_arena_alloc(w->arena, nodes, sizeof *w->held);
+    if (!w->held) return UN_ERROR_MEMORY;
+    memset(w->held, 0, nodes);
+    do {
+        UN_TRY(un_stuffing_cut(w));
+        un_stuffing_warp(w);
+        if (w->bad > 0) return UN_OK;
+        UN_TRY(un_stuffing_fill(w));
+    } while (un_stuffing_hold(w) > 0);
+    return UN_OK;
+}
+
 static un_status stuff(un_stuffing_work *w)
 {
     un_stuffing *mesh = w->mesh;
     UN_TRY(un_stuffing_refine(w));
     for (mesh->passes = 1;; mesh->passes++) {
         UN_TRY(un_tets_build(&mesh->lattice, w->arena, &mesh->tree));
-        UN_TRY(un_stuffing_cut(w));
-        un_stuffing_warp(w);
+        UN_TRY(stuff_lattice(w));
         if (w->bad == 0) break;
         UN_TRY(un_stuffing_refine_bad(w));
     }
-    UN_TRY(un_stuffing_fill(w));
     UN_TRY(un_stuffing_number_faces(w));
     return un_stuffing_incidence(w);
 }

@@ -21,7 +21,7 @@ typedef double un_stuffing_size(void *arg, un_vec3 x);
 
 typedef struct un_stuffing_def {
     un_stuffing_field *field;
-    un_stuffing_size *size; /* NULL: leaves grow away from the surface as fast as balance allows */
+    un_stuffing_size *size; /* away from the surface; NULL: as large as balance allows */
     void *arg;              /* of both */
     bool solids;
     bool linear; /* places cuts by the nodes' values alone, not by finding roots of the field */
@@ -31,7 +31,7 @@ typedef struct un_stuffing_def {
 } un_stuffing_def;
 un_stuffing_def un_stuffing_default(void);
 
-/* Where a node lies; several may hold along creases. */
+/* Where a node lies; several may hold along creases and contact lines. */
 enum {
     UN_ON_SURFACE = 1, /* the liquid's */
     UN_ON_WALL = 2,    /* of a solid */
@@ -52,9 +52,8 @@ typedef struct un_stuffing {
     /* Nodes: first those of the lattice that the mesh uses, in their order, then cuts. */
     int32_t node_count, lattice_node_count;
     un_vec3 *x;
-    uint8_t *on; /* UN_ON_*: 0 inside */
-    int32_t
-        *node_source; /* the lattice's node; for cuts, the lattice's node at the edge's inner end */
+    uint8_t *on;          /* UN_ON_*: 0 inside */
+    int32_t *node_source; /* the lattice's; of a cut, the inner end of its edge */
     /* Tets, in the order of the leaves. */
     int32_t tet_count;
     int32_t (*tet)[4]; /* nodes, positively oriented */
@@ -86,8 +85,8 @@ typedef struct un_stuffing {
     size_t capacity[22];
 } un_stuffing;
 
-/* coarsest, finest: as for un_octree_init. The surface gets the finest leaves, unless `size` says
- * otherwise. */
+/* coarsest, finest: as for un_octree_init. The surface gets the finest leaves, whatever `size`
+ * wants. Sides of the domain are sharpest if they are a whole number of the finest leaves long. */
 void un_stuffing_init(un_context *ctx, un_stuffing *mesh, un_vec3 size, int32_t coarsest,
                       int32_t finest);
 void un_stuffing_free(un_stuffing *mesh);

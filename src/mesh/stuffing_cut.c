@@ -99,8 +99,11 @@ static void sign_node(un_stuffing_work *w, int64_t n)
         return;
     }
     if (exact) {
+        uint8_t all = exact | cut_sides(w, n, snap);
         w->sign[n] = 0;
-        w->on[n] = exact;
+        w->on[n] = all;
+        w->moved[n] = all != exact;
+        w->x[n] = on_sides(w, x, all & ~exact);
         if (fabs(solid) <= SIDE_TOLERANCE * h) w->on[n] |= UN_ON_WALL;
         return;
     }

@@ -14,11 +14,6 @@
  * prism the two diagonals then never start at the same end. */
 #include "mesh/stuffing_internal.h"
 
-/* Tets with four nodes on the surface may be flat; those beyond these angles (degrees) are dropped.
- * No others are. */
-#define ANGLE_MIN 10.7
-#define ANGLE_MAX 164.8
-
 /* Nodes 0 and 1 of a whole tet are corners of leaves, 2 and 3 centres: these pairs are its long
  * edges. */
 static inline bool is_long(int i, int j)
@@ -54,7 +49,7 @@ static bool fills_surface(const un_stuffing_work *w, int64_t t)
     un_vec3 middle = un_scale(un_add(un_add(p[0], p[1]), un_add(p[2], p[3])), 0.25);
     if (!(un_stuffing_level_set(w, middle) < 0)) return false;
     un_stuffing_angles(p, &least, &greatest);
-    return least > ANGLE_MIN && greatest < ANGLE_MAX;
+    return least > UN_STUFFING_ANGLE_MIN && greatest < UN_STUFFING_ANGLE_MAX;
 }
 
 static int32_t count_of(const un_stuffing_work *w, int64_t t)

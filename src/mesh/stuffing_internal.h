@@ -8,6 +8,9 @@
 /* Half the diagonal of a cube, rounded up: the surface passes through a leaf only if it is nearer
  * to its middle than this, in leaf edges. */
 #define UN_HALF_DIAGONAL 0.87
+/* Dihedral angles that tets keep within, degrees. */
+#define UN_STUFFING_ANGLE_MIN 10.7
+#define UN_STUFFING_ANGLE_MAX 164.8
 /* Points handed to the field at once. */
 #define UN_STUFFING_BATCH 256
 
@@ -25,15 +28,16 @@ typedef struct un_stuffing_work {
     int8_t *sign;           /* of the level set: -1 inside, 0 on the surface, 1 outside */
     uint8_t *on;            /* UN_ON_* */
     uint8_t *moved;
+    uint8_t *held; /* may it not slide along sides? */
     uint8_t *near; /* is it in a tet with nodes on both sides? */
     un_vec3 *x;
     int32_t *first_edge; /* and one more: edges to nodes of higher number */
-    int32_t *new_id;     /* in the mesh; -1: not in it */
+    int32_t *new_id;     /* and one more: in the mesh, if followed by a greater number */
     /* By edge: */
     int32_t *edge_low, *edge_high; /* nodes */
     double *edge_t;                /* share of the edge from its lower node to the surface */
     uint8_t *edge_on;
-    int32_t *edge_node; /* the cut's number in the mesh; -1: an end was moved */
+    int32_t *edge_node; /* and one more: the cut's number, if followed by a greater one */
     int32_t edge_count;
     uint8_t *mixed; /* by tet of the lattice: are there nodes on both sides? */
     int64_t bad;    /* tets that are cut or bent but not whole ones */
@@ -100,8 +104,10 @@ un_status un_stuffing_refine_bad(un_stuffing_work *w); /* again, around bad tets
 un_status un_stuffing_sample(un_stuffing_work *w);     /* the field at nodes (stuffing_sample.c) */
 un_status un_stuffing_cut(un_stuffing_work *w);        /* signs, edges, cuts (stuffing_cut.c) */
 void un_stuffing_slide(un_stuffing_work *w);           /* along sides (stuffing_slide.c) */
-void un_stuffing_warp(un_stuffing_work *w);            /* moves nodes (stuffing_warp.c) */
-un_status un_stuffing_fill(un_stuffing_work *w);       /* tets (stuffing_fill.c) */
+/* Holds nodes that slid and made tets of the mesh flat; returns how many. */
+int32_t un_stuffing_hold(un_stuffing_work *w);
+void un_stuffing_warp(un_stuffing_work *w);              /* moves nodes (stuffing_warp.c) */
+un_status un_stuffing_fill(un_stuffing_work *w);         /* tets (stuffing_fill.c) */
 un_status un_stuffing_number_faces(un_stuffing_work *w); /* (stuffing_faces.c) */
 un_status un_stuffing_incidence(const un_stuffing_work *w);
 

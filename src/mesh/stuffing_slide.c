@@ -4,10 +4,9 @@
  * end that is nearer to the contact line moves there, along the edge: it stays in its sides. */
 #include "mesh/stuffing_internal.h"
 
-/* The share of an edge that a node may move. With 0.4 random fields keep 10.8 to 164.6 degrees,
- * with 0.45 they fall to 7.5; where the contact line is farther from both ends, the chamfer stays.
- * Sides inside the brick have no nodes in the middles of faces that could give way. */
-#define ALPHA_SIDE 0.4
+/* The share of an edge that a node may move. Sides inside the brick have no nodes in the middles of
+ * faces that could give way. */
+#define ALPHA_SIDE 0.5
 #define ALPHA_INSIDE 0.3
 #define ROOT_STEPS 3
 
@@ -60,7 +59,7 @@ static void slide_node(un_stuffing_work *w, int64_t n)
 {
     const un_tets *lattice = w->lattice;
     uint8_t sides = un_stuffing_sides_of(w, n);
-    if (!sides || !is_open(w, n)) return;
+    if (!sides || w->held[n] || !is_open(w, n)) return;
     if (w->sign[n] == 0 && !is_wet(w, n)) return; /* it lies on the surface */
     double nearest = INFINITY, alpha = lies_inside(w, sides) ? ALPHA_INSIDE : ALPHA_SIDE;
     for (int32_t k = lattice->first[n]; k < lattice->first[n + 1]; k++)
@@ -75,7 +74,7 @@ static void slide_node(un_stuffing_work *w, int64_t n)
             double t = is_wet(w, n) ? contact(w, (int32_t)n, m) : 1 - contact(w, m, (int32_t)n);
             un_vec3 along = un_sub(lattice->x[m], lattice->x[n]);
             double distance = t * un_length(along);
-            if (!(t < alpha) || !(distance < nearest)) continue;
+            if (!(is_wet(w, n) ? t <= alpha : t < alpha) || !(distance < nearest)) continue;
             nearest = distance;
             w->x[n] = un_mad(lattice->x[n], along, t);
         }
@@ -115,11 +114,60 @@ static void center_nodes(void *arg, int64_t begin, int64_t end)
 {
     un_stuffing_work *w = arg;
     for (int64_t n = begin; n < end; n++)
-        if (w->sign[n] == 0 && !w->moved[n] && un_stuffing_sides_of(w, n)) center_node(w, n);
+        if (w->sign[n] == 0 && !w->moved[n] && !w->held[n] && un_stuffing_sides_of(w, n))
+            center_node(w, n);
 }
 
 void un_stuffing_slide(un_stuffing_work *w)
 {
     un_parallel_for(w->mesh->ctx, w->lattice->node_count, 4096, slide_nodes, w);
     un_parallel_for(w->mesh->ctx, w->lattice->node_count, 4096, center_nodes, w);
+}
+
+/* ---- tets that are too flat ---- */
+
+/* Has corner i of tet t moved along a side? */
+static bool has_slid(const un_stuffing_work *w, int64_t t, int i)
+{
+    const un_stuffing *mesh = w->mesh;
+    int32_t id = mesh->tet[t][i];
+    return mesh->on[id] >= UN_ON_SIDE && id < mesh->lattice_node_count &&
+           w->moved[mesh->node_source[id]];
+}
+
+static bool is_flat(const un_stuffing_work *w, int64_t t)
+{
+    bool slid = false;
+    un_vec3 p[4];
+    double least, greatest;
+    for (int i = 0; i < 4; i++) slid |= has_slid(w, t, i);
+    if (!slid) return false;
+    for (int i = 0; i < 4; i++) p[i] = w->mesh->x[w->mesh->tet[t][i]];
+    if (!(w->mesh->volume[t] > 0)) return true;
+    un_stuffing_angles(p, &least, &greatest);
+    return !(least > UN_STUFFING_ANGLE_MIN && greatest < UN_STUFFING_ANGLE_MAX);
+}
+
+static double count_flat(void *arg, int64_t begin, int64_t end)
+{
+    int64_t count = 0;
+    for (int64_t t = begin; t < end; t++) count += is_flat(arg, t);
+    return (double)count;
+}
+
+int32_t un_stuffing_hold(un_stuffing_work *w)
+{
+    const un_stuffing *mesh = w->mesh;
+    int32_t count = 0;
+    if (un_parallel_sum(mesh->ctx, mesh->tet_count, count_flat, w) == 0) return 0;
+    for (int32_t t = 0; t < mesh->tet_count; t++) {
+        if (!is_flat(w, t)) continue;
+        for (int i = 0; i < 4; i++) {
+            if (!has_slid(w, t, i)) continue;
+            uint8_t *held = &w->held[mesh->node_source[mesh->tet[t][i]]];
+            count += !*held;
+            *held = 1;
+        }
+    }
+    return count;
 }
