@@ -124,7 +124,9 @@ static uint8_t kind_of(const un_stress_grid *s, int axis, const int32_t at[3], i
     face_wall f = find_wall(s, axis, at);
     if (f.side) {
         double x = component(f.x, axis), size = component(s->g->size, axis);
-        bool across = x < s->snap || x > size - s->snap;
+        const bool *open = w->scene->def.domain.open;
+        bool across =
+            (x < s->snap && !open[2 * axis]) || (x > size - s->snap && !open[2 * axis + 1]);
         return across || !(f.slip > 0) ? UN_FACE_STICKS : UN_FACE_SLIDES;
     }
     if (f.body < 0) return UN_FACE_OPEN;

@@ -339,7 +339,8 @@ static void particles_without_liquid_around_them_fly(void **state)
         phi[c] = (float)(face(g, 1, c).y + 0.5 * g->h - 0.3);
     for (int32_t q = 0; q < p->count; q++) p->flags[q] = q % 2; /* what was does not count */
     double inside = 0, want = 0;
-    int64_t count = un_transfer_mark_ballistic(b.tank.ctx, p, phi, g, NULL, NULL, &inside), flying = 0;
+    int64_t count = un_transfer_mark_ballistic(b.tank.ctx, p, phi, g, NULL, NULL, &inside),
+            flying = 0;
     for (int32_t q = 0; q < p->count; q++) {
         /* the last liquid centres lie at 0.275: in reach of what is below 0.325 */
         bool fly = p->x[1][q] > 0.325;
@@ -373,6 +374,39 @@ static void failing_allocations_are_clean(void **state)
     bath_end(&b);
 }
 
+/* The mean over particles is the velocity at their centre; moved to the face it is that of the
+ * face, at walls too. */
+static void faces_take_the_velocity_at_their_place(void **state)
+{
+    (void)state;
+    bath b;
+    bath_begin(&b, 2, 30000);
+    un_particles *p = &b.particles;
+    const un_grid *g = &b.tank.grid;
+    for (int32_t q = 0; q < p->count; q++) {
+        un_vec3 v = linear(un_particle_position(p, q));
+        p->v[0][q] = v.x;
+        p->v[1][q] = v.y;
+        p->v[2][q] = v.z;
+    }
+    double error[2] = {0, 0};
+    for (int moved = 0; moved < 2; moved++) {
+        to_faces(&b);
+        if (moved)
+            check_ok(b.tank.ctx,
+                     un_transfer_move_to_faces(b.tank.ctx, &b.arena, b.u, b.w, NULL, g, b.bins, p));
+        for (int a = 0; a < 3; a++)
+            for (int64_t f = 0; f < g->cell_count; f++) {
+                un_vec3 x = face(g, a, f);
+                if (!(b.w[a][f] > 0) || un_walls_sides(b.tank.walls, x) < 0.1 * g->h) continue;
+                error[moved] = fmax(error[moved], fabs(b.u[a][f] - component(linear(x), a)));
+            }
+    }
+    assert_true(error[0] > 0.01);
+    check_below(error[1], 1e-9);
+    bath_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +422,7 @@ int main(void)
         cmocka_unit_test(what_flies_gets_gravity_alone),
         cmocka_unit_test(particles_without_liquid_around_them_fly),
         cmocka_unit_test(failing_allocations_are_clean),
+        cmocka_unit_test(faces_take_the_velocity_at_their_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
