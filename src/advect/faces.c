@@ -25,11 +25,11 @@ static void trace_faces(void *arg, int64_t begin, int64_t end)
         if (fminf(in->phi[n[0]], fminf(in->phi[n[1]], in->phi[n[2]])) > in->reach * h) continue;
         un_vec3 x = un_face_center(in->faces, in->mesh, f);
         un_tets_place place;
-        un_tets_locate(in->old_mesh, x, &place);
+        un_tets_locate_closed(in->old_mesh, x, &place);
         un_vec3 here = un_tet_field_at(&in->old, in->old_mesh, &place);
-        un_tets_locate(in->old_mesh, un_mad(x, here, -0.5 * in->dt), &place);
+        un_tets_locate_closed(in->old_mesh, un_mad(x, here, -0.5 * in->dt), &place);
         un_vec3 middle = un_tet_field_at(&in->old, in->old_mesh, &place);
-        un_tets_locate(in->old_mesh, un_mad(x, middle, -in->dt), &place);
+        un_tets_locate_closed(in->old_mesh, un_mad(x, middle, -in->dt), &place);
         un_vec3 u = un_tet_field_at(&in->old, in->old_mesh, &place);
         if (!is_liquid(in, &place)) {
             un_vec3 sum = {0, 0, 0};

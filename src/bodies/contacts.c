@@ -12,8 +12,8 @@
 #include "bodies/free.h"
 
 /* Rounds over all contacts, there and back: as many as this work allows, in contacts; they end when
- * no speed changes by more than this share of what gravity makes in the step. A stack of five boxes
- * takes 300 to 1000 at first, and then some 30; ended after 200, it sways at up to 1 cm/s. */
+ * no speed changes by more than this share of what gravity makes in the step. A stack of five
+ * boxes, ended after 200, sways at up to 1 cm/s. */
 #define ROUNDS_WORK 60000
 #define ROUNDS_MIN 20
 #define ROUNDS_MAX 1000

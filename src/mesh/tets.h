@@ -81,6 +81,8 @@ typedef struct un_tets_place {
     double w[4];
 } un_tets_place;
 void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place);
+/* The same, but beside thin walls also tets without an open node, which have no velocity. */
+void un_tets_locate_closed(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 /* As above if the tet is known or guessed: false, with place unchanged, if x is not in it. */
 bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place);
 

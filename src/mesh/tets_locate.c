@@ -57,7 +57,7 @@ static void choose_part(const un_tets *mesh, un_tets_place *place)
     }
 }
 
-static void locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
+void un_tets_locate_closed(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
     const un_octree *tree = mesh->tree;
     x.x = clamp_axis(x.x, tree->h * tree->n[0]);
@@ -119,7 +119,7 @@ static void leave_crack(const un_tets *mesh, un_vec3 x, un_tets_place *place)
     un_vec3 out = un_normalize(un_tets_gradient(mesh, place->tet, side));
     for (int step = 1; step <= 2; step++) {
         un_tets_place beside;
-        locate(mesh, un_mad(x, out, 0.5 * step * h), &beside);
+        un_tets_locate_closed(mesh, un_mad(x, out, 0.5 * step * h), &beside);
         if (is_closed(mesh, beside.tet)) continue;
         *place = beside;
         return;
@@ -128,7 +128,7 @@ static void leave_crack(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 
 void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
-    locate(mesh, x, place);
+    un_tets_locate_closed(mesh, x, place);
     if (mesh->parted && is_closed(mesh, place->tet)) leave_crack(mesh, x, place);
 }
 

@@ -32,7 +32,9 @@
  *    sizing terms of their own (sizing/sizing.c).
  *  - Steps are those of a leapfrog, so that free fall is exact (core.h). Pressure at walls does not
  *    pull (pressure/release.c).
- *  - Nodes and tets have a copy on each side of a thin wall (mesh/tets_parts.c).
+ *  - Nodes and tets have a copy on each side of a thin wall (mesh/tets_parts.c). Tets that solids
+ *    leave nearly closed take the velocity of the nodes around them (pressure/slivers.c), and no
+ *    particle passes more than a cell of its liquid in a step (un_flip_share).
  *  - Sheets and threads thinner than a cell are held together: velocities and places are evened
  *    along them, and they do not merge into beads (particles/sheets.c, resize.c).
  *  - Surface tension is a pressure at the surface (tension/tets.c). Bodies that the liquid moves

@@ -17,6 +17,9 @@
  *  - thin walls part the liquid on their two sides (mesh/walls_thin.c). While they do, the pressure
  *    meets them where the particles do, at the start of the step: at its end they may have passed
  *    particles, which would then be on the wrong side;
+ *  - faces that solids leave nearly closed take the velocity of the liquid next to them
+ *    (pressure/slivers.c), and no particle passes more than a cell of its liquid in a step
+ *    (un_flip_share);
  *  - particles away from the liquid fly by themselves; sheets and threads thinner than a cell are
  *    held together (particles/sheets.c);
  *  - surface tension is a pressure at the surface (tension/grid.c), and bodies that the liquid
