@@ -9,8 +9,8 @@
  *
  * V the liquid in the cube around a cell or an edge, M that around a face. Nothing is assumed about
  * the surface: where liquid ends, so does its work, and no traction is left. Both strains vanish
- * for any rigid motion, which therefore costs nothing. K is symmetric, and M + dt K positive
- * definite.
+ * for any rigid motion, which therefore costs nothing. M + dt K is symmetric positive definite, but
+ * for motions of faces beyond the surface that no liquid feels, which do not matter.
  *
  * The three lower faces of a cell are the unknowns of one block, at its centre: velocities of a
  * rigid motion depend on no face's place along its own axis, and along the others faces and centre
@@ -26,7 +26,7 @@
 
 /* The mass of faces that only follow, as a share: a drop of nothing else still has one. */
 #define FOLLOWS 1e-6
-/* As in nodes.c. Faces can keep the volume better than nodes: a rod is 1 % too soft at 0.05. */
+/* As in nodes.c. Faces can keep the volume better than nodes: a rod is off by 1 % at 0.05. */
 #define SQUEEZED 0.05
 #define ROUNDS_MAX 4
 #define LOOSE 30.0
