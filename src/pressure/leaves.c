@@ -542,7 +542,7 @@ un_status un_leaf_constrain(un_context *ctx, un_arena *arena, double *u, const u
         if (known[f] == 1 || walls->area[f] > 0) continue;
         if (on_side(m, f)) {
             u[f] = 0;
-        } else if (walls->body && walls->body[f] >= 0) {
+        } else if (known[f] > 0 && walls->body && walls->body[f] >= 0) {
             wanted[m->face_side[f] / 6] = 1;
             face[count++] = f;
         }
