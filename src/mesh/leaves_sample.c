@@ -63,14 +63,16 @@ static double centre_value(const un_leaves *m, const void *field, take_value *ta
     int32_t leaf = un_octree_find_at(tree, q.at[0], q.at[1], q.at[2]);
     int level = tree->level[leaf];
     if (level == q.level) return take(field, leaf);
-    double sum = 0;
-    if (level > q.level) {
-        for (int k = 0; k < 1 << m->dim; k++) {
-            cube part = {{q.at[0], q.at[1], q.at[2]}, q.level + 1};
-            for (int a = 0; a < m->dim; a++) part.at[a] += k >> a & 1 ? s / 2 : 0;
-            sum += centre_value(m, field, take, part);
+    double sum = 0, total = 0;
+    if (level > q.level) { /* the mean over the leaves in the cube, which follow each other */
+        int shift = 3 * (tree->level_max - q.level);
+        uint64_t key = tree->key[leaf] >> shift;
+        for (; leaf < m->count && tree->key[leaf] >> shift == key; leaf++) {
+            double volume = un_leaf_volume(m, leaf);
+            sum += volume * take(field, leaf);
+            total += volume;
         }
-        return sum / (1 << m->dim);
+        return sum / total;
     }
     /* Places in units of s / 2: coarse centres lie at 2, 6, 10, ... */
     int32_t low[3] = {0};
