@@ -11,6 +11,8 @@
 
 /* Seats keep this distance from the wall, in leaves. */
 #define SEAT_MARGIN 0.02
+/* How far corners are from the centre, in leaves, and a little. */
+#define CORNER 0.88
 
 typedef struct part_args {
     un_leaf_walls *w;
@@ -130,7 +132,7 @@ static void part_leaves(void *arg, int64_t begin, int64_t end)
     const un_leaves *m = a->m;
     for (int64_t c = begin; c < end; c++) {
         double v[8], h = un_leaf_size(m, c);
-        if (!m->thin[c]) continue;
+        if (!m->thin[c] || seat_distance(a, c) > CORNER * h) continue;
         for (int k = 0; k < 8; k++) {
             un_vec3 d = un_v3(k & 1 ? 0.5 : -0.5, k >> 1 & 1 ? 0.5 : -0.5,
                               m->dim == 2  ? 0
@@ -160,6 +162,7 @@ static void part_faces(void *arg, int64_t begin, int64_t end)
             a->w->area[f] = 0;
             continue;
         }
+        if (seat_distance(a, c) > CORNER * un_leaf_size(m, c)) continue;
         int axis = side / 2, t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
         un_vec3 x = un_leaf_face_center(m, f);
         double half = 0.5 * un_leaf_size(m, c), v[4];

@@ -234,6 +234,14 @@ un_status un_leaf_walls_sample(un_leaf_walls *w, un_context *ctx, const un_walls
     return UN_OK;
 }
 
+bool un_leaf_walls_hold(const un_leaf_walls *w, const un_octree *tree)
+{
+    size_t n = (size_t)tree->leaf_count;
+    return w->walls && !w->walls->bodies->moving && w->old_count == tree->leaf_count &&
+           memcmp(w->old_key, tree->key, n * sizeof *w->old_key) == 0 &&
+           memcmp(w->old_level, tree->level, n) == 0;
+}
+
 void un_leaf_walls_free(un_leaf_walls *w)
 {
     void *arrays[] = {w->phi,    w->solid,     w->volume,       w->area,  w->velocity,

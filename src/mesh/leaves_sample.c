@@ -63,14 +63,16 @@ static double centre_value(const un_leaves *m, const void *field, take_value *ta
     int32_t leaf = un_octree_find_at(tree, q.at[0], q.at[1], q.at[2]);
     int level = tree->level[leaf];
     if (level == q.level) return take(field, leaf);
-    double sum = 0;
-    if (level > q.level) {
-        for (int k = 0; k < 1 << m->dim; k++) {
-            cube part = {{q.at[0], q.at[1], q.at[2]}, q.level + 1};
-            for (int a = 0; a < m->dim; a++) part.at[a] += k >> a & 1 ? s / 2 : 0;
-            sum += centre_value(m, field, take, part);
+    double sum = 0, total = 0;
+    if (level > q.level) { /* the mean over the leaves in the cube, which follow each other */
+        int shift = 3 * (tree->level_max - q.level);
+        uint64_t key = tree->key[leaf] >> shift;
+        for (; leaf < m->count && tree->key[leaf] >> shift == key; leaf++) {
+            double volume = un_leaf_volume(m, leaf);
+            sum += volume * take(field, leaf);
+            total += volume;
         }
-        return sum / (1 << m->dim);
+        return sum / total;
     }
     /* Places in units of s / 2: coarse centres lie at 2, 6, 10, ... */
     int32_t low[3] = {0};
@@ -279,7 +281,9 @@ static void step_in_sight(const un_leaves *m, int32_t c, int t1, int t2, int d[2
 
 static void fill_patch(const un_leaves *m, const double *u, int32_t c, double *value)
 {
+    static const int step[3] = {1, 3, 9};
     const un_octree *tree = m->tree;
+    const int32_t *near = un_leaf_near(m, c);
     cube q = cube_of(tree, c), p = parent_of(tree, &q);
     int32_t s = cube_size(tree, q.level);
     int depth = m->dim == 2 ? 1 : 3;
@@ -289,6 +293,11 @@ static void fill_patch(const un_leaves *m, const double *u, int32_t c, double *v
             cube at = q;
             int d[2] = {k / 2 % 3 - 1, m->dim == 3 ? k / 6 - 1 : 0};
             if (m->parted && m->thin[c] & 2) step_in_sight(m, c, t1, t2, d);
+            int32_t there = near[m->near_count / 2 + step[t1] * d[0] + step[t2] * d[1]];
+            if (there >= 0 && tree->level[there] == q.level) {
+                value[axis * OWN_AXIS + k] = side_value(m, u, there, 2 * axis + (k & 1));
+                continue;
+            }
             at.at[axis] += s * (k & 1);
             at.at[t1] += s * d[0];
             if (m->dim == 3) at.at[t2] += s * d[1];

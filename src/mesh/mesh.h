@@ -382,6 +382,8 @@ void un_leaf_walls_free(un_leaf_walls *walls);
  * walls. */
 un_status un_leaf_walls_sample(un_leaf_walls *walls, un_context *ctx, const un_walls *exact,
                                un_leaves *leaves);
+/* Do the samples hold for this tree, because it is the last one and nothing moves? */
+bool un_leaf_walls_hold(const un_leaf_walls *walls, const un_octree *tree);
 /* Again on the same leaves, after bodies have moved; on leaves that are parted only how they
  * move. */
 un_status un_leaf_walls_move(un_leaf_walls *walls, const un_leaves *leaves);

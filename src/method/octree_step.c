@@ -66,8 +66,13 @@ un_status un_octree_extend(un_octree_flip *s, double dt)
     UN_TRY(un_leaf_constrain(ctx, arena, s->at.before, s->at.known, &s->leaves, &s->walls));
     un_arena_reset(arena);
     un_leaf_friction(ctx, s->at.u, &s->leaves, &s->walls, dt);
-    UN_TRY(un_leaves_flow_build(&s->now, &s->leaves, s->at.u, NULL));
-    return un_leaves_flow_build(&s->before, &s->leaves, s->at.before, NULL);
+    uint8_t *reached = un_arena_alloc(arena, (size_t)s->leaves.count + 1, 1);
+    if (!reached) return UN_ERROR_MEMORY;
+    un_transfer_reached_leaves(ctx, reached, &s->leaves, &s->markers.bins);
+    UN_TRY(un_leaves_flow_build(&s->now, &s->leaves, s->at.u, reached));
+    UN_TRY(un_leaves_flow_build(&s->before, &s->leaves, s->at.before, reached));
+    un_arena_reset(arena);
+    return UN_OK;
 }
 
 /* ---- particles ---- */
@@ -208,8 +213,10 @@ static un_status need_fields(un_octree_flip *s)
 un_status un_octree_build_leaves(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
-    UN_TRY(un_leaves_build(&s->leaves, ctx, &s->tree));
-    UN_TRY(un_leaf_walls_sample(&s->walls, ctx, s->core.walls, &s->leaves));
+    if (!un_leaf_walls_hold(&s->walls, &s->tree)) { /* seeing what thin walls part takes long */
+        UN_TRY(un_leaves_build(&s->leaves, ctx, &s->tree));
+        UN_TRY(un_leaf_walls_sample(&s->walls, ctx, s->core.walls, &s->leaves));
+    }
     UN_TRY(need_fields(s));
     un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);
     if (s->core.def->source_count == 0) return UN_OK;

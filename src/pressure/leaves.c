@@ -28,7 +28,9 @@
 /* As in project.c. */
 #define AREA_MIN 1e-3
 #define WALL_SHARE 0.02
-#define CROWDING_NOISE 0.05
+/* Leaves hold fewer particles than cells of the grid, down to three: their fraction is less even.
+ */
+#define CROWDING_NOISE 0.1
 #define CROWDING_HEAP 0.25
 #define CROWDING_CUT 1.0
 /* The volume fraction next to a change of size is uneven. */
@@ -542,7 +544,7 @@ un_status un_leaf_constrain(un_context *ctx, un_arena *arena, double *u, const u
         if (known[f] == 1 || walls->area[f] > 0) continue;
         if (on_side(m, f)) {
             u[f] = 0;
-        } else if (walls->body && walls->body[f] >= 0) {
+        } else if (known[f] > 0 && walls->body && walls->body[f] >= 0) {
             wanted[m->face_side[f] / 6] = 1;
             face[count++] = f;
         }
@@ -606,7 +608,7 @@ static bool pressure_beyond(const un_leaves *m, const double *p, const float *ph
     for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
         int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
         int32_t there = own == c ? m->face_other[face] : own;
-        if (there < 0 || !(phi[there] < 0)) continue;
+        if (there < 0 || !(phi[there] < 0) || p[there] == 0) continue; /* 0: closed by a solid */
         *value += p[there];
         *distance = 0.5 * (un_leaf_size(m, c) + un_leaf_size(m, there));
         count++;

@@ -282,17 +282,17 @@ void un_face_pressure_to_nodes(const un_pressure *pressure, double *p_node, doub
 
 typedef struct un_leaf_projection {
     const un_leaves *leaves;
-    double *u;               /* at faces, changed in place */
-    uint8_t *known;          /* at faces: set to 1 where the projection has made u valid, else 0 */
-    const float *phi;        /* at centres; liquid where negative */
+    double *u;        /* at faces, changed in place */
+    uint8_t *known;   /* at faces: set to 1 where the projection has made u valid, else 0 */
+    const float *phi; /* at centres; liquid where negative */
     const un_leaf_walls *walls;
-    double *p;               /* at centres, Pa: the guess, then the result; 0 in the air */
-    double dt, kick;         /* as in un_projection */
+    double *p;       /* at centres, Pa: the guess, then the result; 0 in the air */
+    double dt, kick; /* as in un_projection */
     double density, tolerance;
     int32_t iteration_limit;
     double let_go, expansion, pace;
-    const float *colour;     /* at centres: the particles' volume fraction; may be NULL */
-    const double *emitted;   /* at leaves: volume that appeared there, m3; NULL: none */
+    const float *colour;   /* at centres: the particles' volume fraction; may be NULL */
+    const double *emitted; /* at leaves: volume that appeared there, m3; NULL: none */
 } un_leaf_projection;
 
 typedef struct un_leaf_projection_report {

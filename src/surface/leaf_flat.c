@@ -38,8 +38,9 @@ static void add_discs(flat_args *a)
     un_lattice *l = &a->lattice;
     for (int32_t q = 0; q < p->count; q++) {
         double r = un_particle_ball(p, q);
-        if (!(mk->depth[q] > (float)(-r))) continue;
-        if (!(p->flags[q] & UN_PARTICLE_BALLISTIC) && mk->depth[q] < 0) continue;
+        /* those at the surface are in the level set, though their discs stand out */
+        bool flies = p->flags[q] & UN_PARTICLE_BALLISTIC;
+        if (!(mk->depth[q] > (float)(flies ? -r : r))) continue;
         un_vec3 x = un_particle_position(p, q);
         r = fmax(r, 0.71 * l->h[0]); /* or a lattice point might miss it */
         int32_t lo[2], hi[2];

@@ -251,9 +251,9 @@ double un_probe_height_leaves(const float *phi, const un_leaves *leaves, double 
 /* The liquid's area in 2D, from the level set on a quadtree's leaves (leaf_flat.c). */
 typedef struct un_leaf_flat {
     const un_leaves *leaves;
-    const float *phi;          /* at leaves */
+    const float *phi;           /* at leaves */
     const un_leaves_flow *flow; /* for velocities */
-    const un_markers *markers; /* with depths */
+    const un_markers *markers;  /* with depths */
     const un_walls *walls;
     int32_t resolution; /* along the longest side */
     int32_t smoothing;  /* passes */

@@ -340,6 +340,31 @@ un_status un_emitted_place_leaves(un_context *ctx, un_emitted *emitted, const un
     return UN_OK;
 }
 
+typedef struct reached_args {
+    uint8_t *reached;
+    const un_leaves *m;
+    const int32_t *first;
+} reached_args;
+
+static void find_reached(void *arg, int64_t begin, int64_t end)
+{
+    const reached_args *a = arg;
+    for (int64_t c = begin; c < end; c++) {
+        const int32_t *near = un_leaf_near(a->m, c);
+        bool any = false;
+        for (int n = 0; n < a->m->near_count && !any; n++)
+            any = near[n] >= 0 && a->first[near[n]] < a->first[near[n] + 1];
+        a->reached[c] = any;
+    }
+}
+
+void un_transfer_reached_leaves(un_context *ctx, uint8_t *reached, const un_leaves *leaves,
+                                const un_tet_bins *bins)
+{
+    reached_args a = {reached, leaves, bins->begin};
+    un_parallel_for(ctx, leaves->count, 4096, find_reached, &a);
+}
+
 /* ---- the fastest ---- */
 
 typedef struct rate_args {

@@ -312,6 +312,9 @@ double un_transfer_mark_leaves(un_context *ctx, un_markers *markers, const un_le
 /* As un_emitted_place, by leaf. */
 un_status un_emitted_place_leaves(un_context *ctx, un_emitted *emitted, const un_octree *tree,
                                   const un_particles *particles);
+/* Leaves that hold particles or are next to some that do: 1, others 0. */
+void un_transfer_reached_leaves(un_context *ctx, uint8_t *reached, const un_leaves *leaves,
+                                const un_tet_bins *bins);
 /* Most cells that liquid crosses in a second, at known faces (1) of leaves that hold particles. */
 double un_transfer_rate_leaves(un_context *ctx, const double *u, const uint8_t *known,
                                const un_tet_bins *bins, const un_leaves *leaves);
