@@ -14,7 +14,8 @@ un_status un_conforming_measure(un_conforming *s, un_step *report)
     report->cells = mesh->tet_count;
     report->nodes = mesh->node_count;
     report->work = mesh->tet_count;
-    report->volume = report->volume_particles = c->sources.ledger.found;
+    report->volume = c->sources.ledger.found;
+    report->volume_particles = un_ledger_expected(&c->sources.ledger);
     report->volume_error = c->sources.ledger.error;
     report->energy_kinetic = sums.energy_kinetic;
     report->energy_potential = sums.energy_potential;
@@ -75,7 +76,7 @@ double un_conforming_probe(const void *state, const un_probe *which)
     case UN_PROBE_FRONT: /* of liquid two cells of the mesh thick */
         return un_track_front(&s->track, s->solid, which->axis, which->sign, 2 * s->track.h);
     case UN_PROBE_WET:
-        return un_track_front(&s->track, s->solid, which->axis, which->sign, 0);
+        return un_track_wet(&s->track, s->solid, s->core.def->gravity, which->axis, which->sign);
     case UN_PROBE_HEIGHT:
         return un_track_height(&s->track, s->core.bodies, which->at.x, which->at.z);
     case UN_PROBE_PRESSURE:

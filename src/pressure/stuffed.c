@@ -255,24 +255,6 @@ static void correct_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- walls that let go ---- */
-
-static bool limit_tet(const void *arg, int32_t row, double *least, double *slack)
-{
-    const args *s = arg;
-    const un_stuffing *m = s->in->mesh;
-    double speed = 0;
-    bool wall = false;
-    for (int i = 0; i < 4; i++) {
-        link l = make_link(s, row, i);
-        wall |= l.shut;
-        speed = fmax(speed, fabs(s->in->u[l.face]));
-    }
-    *least = -weight_at(s, un_stuffing_center(m, row));
-    *slack = un_release_slack(s->in->let_go, speed, un_octree_size(&m->tree, m->level[row]));
-    return wall;
-}
-
 /* ---- velocities ---- */
 
 static void update_faces(void *arg, int64_t begin, int64_t end)
@@ -286,10 +268,6 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
             double d = face_distance(s, (int32_t)f, &way, &normal);
             double there = t[1] >= 0 ? s->pr->x[t[1]] : s->air[f];
             in->u[f] -= (there - s->pr->x[t[0]]) / d;
-        } else if (un_pressure_is_free(s->pr, t[0])) {
-            /* liquid that leaves a wall: gravity is in the pressure everywhere else */
-            in->u[f] += in->dt * un_dot(in->gravity, un_normalize(in->mesh->area[f]));
-            continue;
         }
         in->u[f] -= s->oblique[f];
     }
@@ -304,7 +282,6 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
         if (s->in->slope)
             s->in->slope[t] =
                 un_scale(un_mad(s->gradient[t], s->in->gravity, s->in->dt), 1 / s->scale);
-        if (un_pressure_is_free(s->pr, (int32_t)t)) s->in->p[t] = -0.0;
     }
 }
 
@@ -314,7 +291,6 @@ static double divergence_tets(void *arg, int64_t begin, int64_t end)
     double most = 0;
     for (int64_t t = begin; t < end; t++) {
         double sum = -source_of(s, t);
-        if (un_pressure_is_free(s->pr, (int32_t)t)) continue;
         for (int i = 0; i < 4; i++) {
             int32_t f = s->in->mesh->tet_face[t][i];
             sum += un_stuffing_sign(s->in->mesh, (int32_t)t, i) * s->in->u[f] *
@@ -350,7 +326,7 @@ static un_status solve(args *s, un_solve_report *report)
     un_context *ctx = s->pr->ctx;
     const un_stuffed_projection *in = s->in;
     int32_t tets = in->mesh->tet_count, iterations = 0;
-    un_release release = {s, limit_tet, INFINITY, in->p, in->let_go > 0};
+    un_release release = {.on = false}; /* walls hold on to the liquid */
     for (int32_t k = 0; k <= in->corrections; k++) {
         if (k > 0 || in->warm) {
             s->relaxed = k > 0 ? RELAXED : 1;

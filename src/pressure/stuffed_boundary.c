@@ -2,6 +2,9 @@
  * mesh. */
 #include "pressure/pressure.h"
 
+/* In leaves: how far outside the surface a face may be that follows it. */
+#define OUTSIDE 0.1
+
 typedef struct boundary {
     un_vec3 *foot;
     double *wall;
@@ -20,7 +23,9 @@ static void find_boundary(void *arg, int64_t begin, int64_t end)
         double d = INFINITY;
         s->foot[b] = x;
         s->wall[b] = 0;
-        if (s->mesh->face_behind[f] == UN_BEHIND_AIR)
+        /* faces outside the surface belong to thickened liquid and have their own place */
+        if (s->mesh->face_behind[f] == UN_BEHIND_AIR &&
+            un_track_distance(s->track, x, &hint) < OUTSIDE * s->mesh->tree.h)
             s->foot[b] = un_track_foot(s->track, x, &hint);
         if (s->mesh->face_behind[f] != UN_BEHIND_WALL || !s->bodies->moving) continue;
         int32_t body = un_bodies_nearest(s->bodies, x, &d);
@@ -54,7 +59,7 @@ static void carry_tets(void *arg, int64_t begin, int64_t end)
         un_stuffing_locate(c->old, x, -1, &place);
         double p = c->p_old[place.tet];
         un_vec3 way = un_sub(x, un_stuffing_center(c->old, place.tet));
-        c->p[t] = un_pressure_let_go(p) ? p : p + un_dot(c->slope[place.tet], way);
+        c->p[t] = p + un_dot(c->slope[place.tet], way);
     }
 }
 
