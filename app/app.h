@@ -17,6 +17,7 @@ int app_render(int argc, char **argv);
 int app_export(int argc, char **argv);
 int app_view(int argc, char **argv);
 int app_surface(int argc, char **argv);
+int app_tetmesh(int argc, char **argv);
 int app_compare(int argc, char **argv);
 
 /* ---- options (options.c) ---- */

@@ -19,6 +19,7 @@ static const entry commands[] = {
     {"export", app_export, "write a run in other formats"},
     {"view", app_view, "view runs in the browser"},
     {"compare", app_compare, "compare several runs on one page"},
+    {"tetmesh", app_tetmesh, "fill a closed surface with tetrahedra"},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

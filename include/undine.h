@@ -166,6 +166,32 @@ typedef struct un_resurface_def {
 UN_API un_resurface_def un_resurface_def_default(void);
 UN_API un_status un_resurface(un_context *ctx, const un_resurface_def *def);
 
+/* ---- tetmesh: the inside of a closed surface, as tets of good quality ---- */
+
+typedef struct un_tetmesh_def {
+    const char *input;  /* a surface (PLY, OBJ, STL, OFF) or a scene (.lua) */
+    const char *output; /* .vtu: tets, and the triangles of their boundary with what is behind */
+    /* Of a scene: the name of a solid; NULL: the liquid as it starts, around the solids. */
+    const char *part;
+    const char *const *overrides; /* of a scene, as for un_scene_load */
+    int32_t override_count;
+    double size;    /* edge of the leaves along the surface; 0: a 32nd of the longest side */
+    double grading; /* the largest leaves inside, in sizes; >= 1, rounded down to a power of 2 */
+} un_tetmesh_def;
+
+typedef struct un_tetmesh_report {
+    int64_t node_count, tet_count;
+    int64_t surface_count, wall_count, side_count; /* triangles of the boundary */
+    double volume;                                 /* of the tets, m3 */
+    double size, largest;                          /* edges of leaves */
+    double min_angle, max_angle;                   /* dihedral, degrees */
+    double common_min, common_max;                 /* that 99 % of the tets keep within */
+    int64_t unmatched_faces, misoriented_tets;     /* 0, or the mesh is wrong */
+} un_tetmesh_report;
+
+UN_API un_tetmesh_def un_tetmesh_def_default(void);
+UN_API un_status un_tetmesh(un_context *ctx, const un_tetmesh_def *def, un_tetmesh_report *report);
+
 /* ---- export: a run in the formats of other programs ---- */
 
 typedef struct un_export_def {

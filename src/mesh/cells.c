@@ -17,8 +17,8 @@ int32_t un_cell_corners(int32_t type)
     }
 }
 
-un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t point_count, int64_t count,
-                         int64_t corner_count)
+static un_status alloc_cells(un_context *ctx, un_cells *cells, int64_t point_count, int64_t count,
+                             int64_t corner_count, bool tagged)
 {
     un_status status = UN_OK;
     *cells = (un_cells){0};
@@ -27,14 +27,30 @@ un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t point_count, 
     UN_ALLOC_DONE(ctx, cells->corner, corner_count + 1);
     UN_ALLOC_DONE(ctx, cells->type, count + 1);
     UN_ALLOC_DONE(ctx, cells->level, count + 1);
-    UN_ALLOC_DONE(ctx, cells->pressure, count + 1);
-    UN_ALLOC_DONE(ctx, cells->velocity, count + 1);
+    if (tagged)
+        UN_ALLOC_DONE(ctx, cells->tag, count + 1);
+    else {
+        UN_ALLOC_DONE(ctx, cells->pressure, count + 1);
+        UN_ALLOC_DONE(ctx, cells->velocity, count + 1);
+    }
     cells->point_count = (int32_t)point_count;
     cells->count = count;
     cells->first[0] = 0;
 done:
     if (status != UN_OK) un_cells_free(ctx, cells);
     return status;
+}
+
+un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t point_count, int64_t count,
+                         int64_t corner_count)
+{
+    return alloc_cells(ctx, cells, point_count, count, corner_count, false);
+}
+
+un_status un_cells_alloc_tagged(un_context *ctx, un_cells *cells, int64_t point_count,
+                                int64_t count, int64_t corner_count)
+{
+    return alloc_cells(ctx, cells, point_count, count, corner_count, true);
 }
 
 void un_cells_free(un_context *ctx, un_cells *cells)
@@ -46,6 +62,7 @@ void un_cells_free(un_context *ctx, un_cells *cells)
     un_free(ctx, cells->level);
     un_free(ctx, cells->pressure);
     un_free(ctx, cells->velocity);
+    un_free(ctx, cells->tag);
     *cells = (un_cells){0};
 }
 

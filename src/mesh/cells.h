@@ -25,6 +25,7 @@ typedef struct un_cells {
     int32_t *level;
     double *pressure;  /* Pa */
     un_vec3 *velocity; /* m/s */
+    int32_t *tag;      /* NULL: none; with tags there is neither pressure nor velocity */
 } un_cells;
 
 /* The number of corners; 0: an unknown type. */
@@ -33,6 +34,9 @@ int32_t un_cell_corners(int32_t type);
 un_status un_cells_alloc(un_context *ctx, un_cells *cells, int64_t point_count, int64_t count,
                          int64_t corner_count);
 void un_cells_free(un_context *ctx, un_cells *cells);
+/* The same for cells with tags. */
+un_status un_cells_alloc_tagged(un_context *ctx, un_cells *cells, int64_t point_count,
+                                int64_t count, int64_t corner_count);
 /* Checks that types are known and have the right number of corners, that corners are points, and
  * that no cell has zero size. */
 bool un_cells_validate(const un_cells *cells, const char **reason);

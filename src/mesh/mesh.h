@@ -372,6 +372,13 @@ un_status un_octree_cover(un_octree *tree, un_arena *arena, un_box3 box, double 
 un_status un_octree_follow(un_octree *tree, un_arena *arena, const un_shape *shape,
                            double particles_max);
 
+/* ---- cells of a stuffed mesh for tetmesh (stuffing_tagged.c) ---- */
+
+/* All tets, then the triangles of the boundary, tagged with what is behind them (UN_BEHIND_*); points
+ * are moved by `offset`. */
+un_status un_cells_tagged(un_context *ctx, un_cells *cells, const un_stuffing *mesh,
+                          un_vec3 offset);
+
 /* ---- cells for mesh.vtu (cells.c): those whose centre lies in the liquid and not in a solid ----
  */
 

@@ -12,10 +12,9 @@
  * at the brick's side as half a tet whose other half is outside. A side inside the brick is a
  * solid. Along creases, where the surface meets a wall, the mesh has a chamfer up to a leaf wide.
  *
- * Departures: all nodes move at once, each to the nearest cut that violates it (the paper: one
- * after the other). Tets with four nodes on the surface stay if the level set is negative in
- * their middle; without this, sheets thinner than 1.2 leaves lose tets. Where cut or bent tets
- * are not whole ones of leaves of one size, leaves are halved and the build begins again. */
+ * Departures: tets with four nodes on the surface stay if the level set is negative in their middle
+ * (the paper drops them); without this, sheets thinner than 1.2 leaves lose tets. Where cut or bent
+ * tets are not whole ones of leaves of one size, leaves are halved and the build begins again. */
 #include "mesh/stuffing_internal.h"
 
 un_stuffing_def un_stuffing_default(void)
@@ -37,7 +36,8 @@ void un_stuffing_free(un_stuffing *mesh)
                       mesh->volume,      mesh->level,      mesh->leaf,        mesh->source,
                       mesh->leaf_tet,    mesh->source_tet, mesh->face,        mesh->face_tet,
                       mesh->face_behind, mesh->area,       mesh->center,      mesh->tet_face,
-                      mesh->boundary,    mesh->first,      mesh->corner,      mesh->rim};
+                      mesh->boundary,    mesh->first,      mesh->corner,      mesh->rim,
+                      mesh->rim_first,   mesh->rim_box};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(mesh->ctx, arrays[i]);
     un_tets_free(&mesh->lattice);
     un_octree_free(&mesh->tree);

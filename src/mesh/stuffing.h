@@ -80,8 +80,10 @@ typedef struct un_stuffing {
     /* Leaves whose tets have faces in the boundary, ascending. */
     int32_t rim_count;
     int32_t *rim;
-    int32_t passes; /* lattices that the build made until all cut tets were whole */
-    size_t capacity[20];
+    int32_t *rim_first; /* and one more: the first of their faces in `boundary` */
+    un_box3 *rim_box;   /* around them; a binary tree, see stuffing_locate.c */
+    int32_t passes;     /* lattices that the build made until all cut tets were whole */
+    size_t capacity[22];
 } un_stuffing;
 
 /* coarsest, finest: as for un_octree_init. The surface gets the finest leaves, unless `size` says
@@ -130,5 +132,10 @@ typedef struct un_stuffing_report {
 /* Checks that do not rely on how the mesh was built. */
 un_status un_stuffing_validate(const un_stuffing *mesh, un_arena *arena,
                                un_stuffing_report *report);
+
+/* Dihedral angles (degrees, to a tenth) that all but a `share` of the tets stay above, and all but
+ * such a share below. */
+void un_stuffing_common_angles(const un_stuffing *mesh, double share, double *least,
+                               double *greatest);
 
 #endif

@@ -13,15 +13,6 @@
 
 /* ---- signs ---- */
 
-static void sample_nodes(void *arg, int64_t begin, int64_t end)
-{
-    un_stuffing_work *w = arg;
-    w->def->field(w->def->arg, end - begin, w->lattice->x + begin, w->liquid + begin,
-                  w->solid ? w->solid + begin : NULL);
-}
-
-/* The sides of the brick that node n lies on, as UN_ON_SIDE bits. Sides of the brick that lie
- * beyond the domain count too; the nodes there are outside. */
 static uint8_t brick_sides(const un_tets *lattice, int64_t n)
 {
     uint64_t key = lattice->node_key[n];
@@ -43,6 +34,11 @@ static uint8_t cut_sides(const un_stuffing_work *w, int64_t n, double near)
     for (int a = 0; a < 3; a++)
         if (w->cuts_cells[a] && fabs(d[a]) <= near) sides |= (uint8_t)(UN_ON_SIDE << (2 * a + 1));
     return sides;
+}
+
+uint8_t un_stuffing_sides_of(const un_stuffing_work *w, int64_t n)
+{
+    return brick_sides(w->lattice, n) | cut_sides(w, n, SIDE_TOLERANCE * w->mesh->tree.h);
 }
 
 /* Puts the node on the sides of the domain. */
@@ -91,7 +87,7 @@ static void sign_node(un_stuffing_work *w, int64_t n)
     double liquid = w->liquid[n], solid = w->solid ? w->solid[n] : INFINITY;
     un_vec3 x = lattice->x[n];
     double sides = un_stuffing_sides(w, x);
-    uint8_t brick = brick_sides(lattice, n), exact = cut_sides(w, n, SIDE_TOLERANCE * h);
+    uint8_t exact = un_stuffing_sides_of(w, n);
     w->x[n] = x;
     w->moved[n] = w->on[n] = 0;
     w->sign[n] = 1;
@@ -99,12 +95,12 @@ static void sign_node(un_stuffing_work *w, int64_t n)
     if (liquid == 0) {
         if (!(solid >= 0 && sides >= 0)) return;
         w->sign[n] = 0;
-        w->on[n] = UN_ON_SURFACE | brick | exact;
+        w->on[n] = UN_ON_SURFACE | exact;
         return;
     }
-    if (brick || exact) {
+    if (exact) {
         w->sign[n] = 0;
-        w->on[n] = brick | exact;
+        w->on[n] = exact;
         if (fabs(solid) <= SIDE_TOLERANCE * h) w->on[n] |= UN_ON_WALL;
         return;
     }
@@ -154,7 +150,6 @@ static int32_t nodes_across(const un_stuffing_work *w, int64_t n, int32_t out[AR
 {
     const un_tets *lattice = w->lattice;
     int32_t count = 0;
-    if (w->sign[n] == 0) return 0;
     for (int32_t k = lattice->first[n]; k < lattice->first[n + 1]; k++) {
         int32_t t = lattice->corner[k] / 4;
         if (!w->mixed[t]) continue;
@@ -176,7 +171,14 @@ static void count_edges(void *arg, int64_t begin, int64_t end)
 {
     un_stuffing_work *w = arg;
     int32_t across[AROUND_MAX];
-    for (int64_t n = begin; n < end; n++) w->first_edge[n] = nodes_across(w, n, across);
+    for (int64_t n = begin; n < end; n++) {
+        const un_tets *lattice = w->lattice;
+        bool near = false;
+        for (int32_t k = lattice->first[n]; k < lattice->first[n + 1] && !near; k++)
+            near = w->mixed[lattice->corner[k] / 4];
+        w->near[n] = near && w->sign[n] != 0;
+        w->first_edge[n] = w->near[n] ? nodes_across(w, n, across) : 0;
+    }
 }
 
 static void list_edges(void *arg, int64_t begin, int64_t end)
@@ -320,11 +322,12 @@ static un_status alloc_nodes(un_stuffing_work *w)
     w->sign = un_arena_alloc(w->arena, nodes, sizeof *w->sign);
     w->on = un_arena_alloc(w->arena, nodes, sizeof *w->on);
     w->moved = un_arena_alloc(w->arena, nodes, sizeof *w->moved);
+    w->near = un_arena_alloc(w->arena, nodes, sizeof *w->near);
     w->x = un_arena_alloc(w->arena, nodes, sizeof *w->x);
     w->first_edge = un_arena_alloc(w->arena, nodes + 1, sizeof *w->first_edge);
     w->mixed = un_arena_alloc(w->arena, (size_t)w->lattice->tet_count, sizeof *w->mixed);
-    bool ok = w->liquid && (w->solid || !w->def->solids) && w->sign && w->on && w->moved && w->x &&
-              w->first_edge && w->mixed;
+    bool ok = w->liquid && (w->solid || !w->def->solids) && w->sign && w->on && w->moved &&
+              w->near && w->x && w->first_edge && w->mixed;
     return ok ? UN_OK : UN_ERROR_MEMORY;
 }
 
@@ -333,8 +336,9 @@ un_status un_stuffing_cut(un_stuffing_work *w)
     un_context *ctx = w->mesh->ctx;
     int64_t nodes = w->lattice->node_count;
     UN_TRY(alloc_nodes(w));
-    un_parallel_for(ctx, nodes, UN_STUFFING_BATCH, sample_nodes, w);
+    UN_TRY(un_stuffing_sample(w));
     un_parallel_for(ctx, nodes, 4096, sign_nodes, w);
+    un_stuffing_slide(w);
     un_parallel_for(ctx, w->lattice->tet_count, 16384, mark_tets, w);
     un_parallel_for(ctx, nodes, 2048, count_edges, w);
     w->first_edge[nodes] = 0;

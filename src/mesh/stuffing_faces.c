@@ -236,17 +236,55 @@ static un_status reserve_faces(un_stuffing *mesh)
                          sizeof *mesh->boundary);
 }
 
+static const un_box3 empty_box = {{INFINITY, INFINITY, INFINITY},
+                                  {-INFINITY, -INFINITY, -INFINITY}};
+
+static void box_rim(void *arg, int64_t begin, int64_t end)
+{
+    un_stuffing *mesh = arg;
+    int32_t width = un_stuffing_rim_width(mesh);
+    for (int64_t r = begin; r < end; r++) {
+        un_box3 box = empty_box;
+        for (int32_t b = mesh->rim_first[r]; b < mesh->rim_first[r + 1]; b++)
+            for (int k = 0; k < 3; k++) {
+                un_vec3 x = mesh->x[mesh->face[mesh->boundary[b]][k]];
+                box.min = un_min3(box.min, x);
+                box.max = un_max3(box.max, x);
+            }
+        mesh->rim_box[width + r] = box;
+    }
+}
+
+static void join_boxes(un_stuffing *mesh)
+{
+    int32_t width = un_stuffing_rim_width(mesh);
+    for (int32_t i = width + mesh->rim_count; i < 2 * width; i++) mesh->rim_box[i] = empty_box;
+    for (int32_t i = width - 1; i > 0; i--) {
+        un_box3 a = mesh->rim_box[2 * i], b = mesh->rim_box[2 * i + 1];
+        mesh->rim_box[i] = (un_box3){un_min3(a.min, b.min), un_max3(a.max, b.max)};
+    }
+}
+
 /* Leaves whose tets have faces in the boundary. */
 static un_status list_rim(un_stuffing *mesh)
 {
-    UN_TRY(un_array_need(mesh->ctx, (void **)&mesh->rim, &mesh->capacity[19],
-                         (size_t)mesh->boundary_count + 1, sizeof *mesh->rim));
+    un_context *ctx = mesh->ctx;
+    size_t room = (size_t)mesh->boundary_count + 1, *capacity = mesh->capacity + 19;
+    UN_TRY(un_array_need(ctx, (void **)&mesh->rim, &capacity[0], room, sizeof *mesh->rim));
+    UN_TRY(
+        un_array_need(ctx, (void **)&mesh->rim_first, &capacity[1], room, sizeof *mesh->rim_first));
     mesh->rim_count = 0;
     for (int32_t b = 0; b < mesh->boundary_count; b++) {
         int32_t leaf = mesh->leaf[mesh->face_tet[mesh->boundary[b]][0]];
-        if (mesh->rim_count == 0 || mesh->rim[mesh->rim_count - 1] != leaf)
-            mesh->rim[mesh->rim_count++] = leaf;
+        if (mesh->rim_count > 0 && mesh->rim[mesh->rim_count - 1] == leaf) continue;
+        mesh->rim_first[mesh->rim_count] = b;
+        mesh->rim[mesh->rim_count++] = leaf;
     }
+    mesh->rim_first[mesh->rim_count] = mesh->boundary_count;
+    UN_TRY(un_array_need(ctx, (void **)&mesh->rim_box, &capacity[2],
+                         2 * (size_t)un_stuffing_rim_width(mesh), sizeof *mesh->rim_box));
+    un_parallel_for(ctx, mesh->rim_count, 1024, box_rim, mesh);
+    join_boxes(mesh);
     return UN_OK;
 }
 

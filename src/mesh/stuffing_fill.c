@@ -1,7 +1,8 @@
 /* The tets: those of the lattice that lie inside, and the inner parts of those that are cut.
  *
  * Signs of the nodes decide [Labelle & Shewchuk 2007, figure 3; - is inside]:
- *   none -        dropped; four zeros: kept if the level set is negative in the middle
+ *   none -        dropped; four zeros: kept if the level set is negative in the middle and
+ *                 the tet is not flat
  *   none +        kept
  *   one -         one tet: each + gives way to the cut on its edge to the -
  *   -- 0 +        two tets: a pyramid with its tip at the 0
@@ -12,6 +13,11 @@
  * the face's long edge, or, if that edge is uncut, at the end that the parity rule picks. In a
  * prism the two diagonals then never start at the same end. */
 #include "mesh/stuffing_internal.h"
+
+/* Tets with four nodes on the surface may be flat; those beyond these angles (degrees) are dropped.
+ * No others are. */
+#define ANGLE_MIN 10.7
+#define ANGLE_MAX 164.8
 
 /* Nodes 0 and 1 of a whole tet are corners of leaves, 2 and 3 centres: these pairs are its long
  * edges. */
@@ -39,15 +45,23 @@ static inline void signs_of(const un_stuffing_work *w, int64_t t, tet_signs *s)
     }
 }
 
+/* A tet with all nodes on the surface: is it worth keeping? */
+static bool fills_surface(const un_stuffing_work *w, int64_t t)
+{
+    un_vec3 p[4];
+    double least, greatest;
+    for (int i = 0; i < 4; i++) p[i] = w->x[w->lattice->tet[t][i]];
+    un_vec3 middle = un_scale(un_add(un_add(p[0], p[1]), un_add(p[2], p[3])), 0.25);
+    if (!(un_stuffing_level_set(w, middle) < 0)) return false;
+    un_stuffing_angles(p, &least, &greatest);
+    return least > ANGLE_MIN && greatest < ANGLE_MAX;
+}
+
 static int32_t count_of(const un_stuffing_work *w, int64_t t)
 {
     tet_signs s;
     signs_of(w, t, &s);
-    if (s.zero_count == 4) {
-        const int32_t *n = w->lattice->tet[t];
-        un_vec3 sum = un_add(un_add(w->x[n[0]], w->x[n[1]]), un_add(w->x[n[2]], w->x[n[3]]));
-        return un_stuffing_level_set(w, un_scale(sum, 0.25)) < 0;
-    }
+    if (s.zero_count == 4) return fills_surface(w, t);
     if (s.in_count == 0) return 0;
     if (s.out_count == 0 || s.in_count == 1) return 1;
     return s.in_count + s.out_count - 1;

@@ -2,8 +2,9 @@
  *
  * The octree finds the tet of the lattice, and that names the tets made from it. Nodes move less
  * than the stars of the lattice's tets are wide, so the tet that holds a point is made from a tet
- * that shares a node with that one: looking through these is exact. Outside, the octree is searched
- * for the nearest face of the boundary, nearest cubes first. */
+ * that shares a node with that one: looking through these is exact. Outside, a tree of boxes around
+ * the faces of the boundary is searched, the nearer ones first. Leaves follow the Morton curve, so
+ * joining them in pairs makes good boxes. */
 #include "mesh/stuffing_internal.h"
 
 /* Tolerance of the weights of points inside. */
@@ -77,79 +78,54 @@ typedef struct nearest {
     un_tets_place *place;
 } nearest;
 
-static void look_in_leaf(nearest *s, int32_t leaf)
+static void look_at_face(nearest *s, int32_t f)
 {
     const un_stuffing *mesh = s->mesh;
-    for (int32_t t = mesh->leaf_tet[leaf]; t < mesh->leaf_tet[leaf + 1]; t++)
-        for (int i = 0; i < 4; i++) {
-            if (mesh->face_tet[mesh->tet_face[t][i]][1] >= 0) continue;
-            un_vec3 p[3];
-            double w[3];
-            for (int k = 0; k < 3; k++) p[k] = mesh->x[mesh->tet[t][(i + 1 + k) & 3]];
-            double square = nearest_in_triangle(p, s->x, w);
-            if (!(square < s->square)) continue;
-            s->square = square;
-            s->place->tet = t;
-            s->place->w[i] = 0;
-            for (int k = 0; k < 3; k++) s->place->w[(i + 1 + k) & 3] = w[k];
-        }
-}
-
-/* The first of the rim's leaves from..to whose key is not below `key`. */
-static int32_t rim_from(const un_stuffing *mesh, int32_t from, int32_t to, uint64_t key)
-{
-    while (from < to) {
-        int32_t middle = from + (to - from) / 2;
-        if (mesh->tree.key[mesh->rim[middle]] < key)
-            from = middle + 1;
-        else
-            to = middle;
+    const int32_t *n = mesh->face[f];
+    un_vec3 p[3] = {mesh->x[n[0]], mesh->x[n[1]], mesh->x[n[2]]};
+    double w[3], square = nearest_in_triangle(p, s->x, w);
+    if (!(square < s->square)) return;
+    int32_t t = mesh->face_tet[f][0];
+    s->square = square;
+    s->place->tet = t;
+    for (int i = 0; i < 4; i++) {
+        s->place->w[i] = 0;
+        for (int k = 0; k < 3; k++)
+            if (mesh->tet[t][i] == n[k]) s->place->w[i] = w[k];
     }
-    return from;
 }
 
-/* The square of the distance from x to a cube of finest leaves that is widened on each side: tets
- * reach half a leaf beyond their leaf, and nodes move less than that. */
-static double cube_distance(const nearest *s, uint64_t key, int32_t edge, double widened)
+/* The square of the distance from x to a box of the tree. */
+static double box_distance(const nearest *s, int32_t i)
 {
-    double h = s->mesh->tree.h, x[3] = {s->x.x, s->x.y, s->x.z}, square = 0;
-    for (int a = 0; a < 3; a++) {
-        double lo = h * un_morton_gather(key >> a), hi = lo + h * edge;
-        double d = fmax(fmax(lo - widened - x[a], x[a] - hi - widened), 0);
-        square += d * d;
-    }
-    return square;
+    const un_box3 *box = &s->mesh->rim_box[i];
+    un_vec3 d = un_max3(un_max3(un_sub(box->min, s->x), un_sub(s->x, box->max)), un_v3(0, 0, 0));
+    return un_dot(d, d);
 }
 
-/* Leaves from..to of the rim lie in the cube. */
-static void look_in_cube(nearest *s, uint64_t key, int32_t depth, int32_t from, int32_t to)
+/* Depth first, the nearer child first. */
+static void look_at_boundary(nearest *s)
 {
     const un_stuffing *mesh = s->mesh;
-    const un_octree *tree = &mesh->tree;
-    if (to - from == 1 || depth == 0) {
-        for (int32_t r = from; r < to; r++) {
-            int32_t leaf = mesh->rim[r], edge = 1 << (tree->level_max - tree->level[leaf]);
-            if (cube_distance(s, tree->key[leaf], edge, tree->h * edge) < s->square)
-                look_in_leaf(s, leaf);
+    int32_t width = un_stuffing_rim_width(mesh), waiting[64], count = 0;
+    double distance[64];
+    waiting[count] = 1;
+    distance[count++] = box_distance(s, 1);
+    while (count > 0) {
+        int32_t i = waiting[--count];
+        if (!(distance[count] < s->square)) continue;
+        if (i >= width) {
+            int32_t r = i - width;
+            for (int32_t b = mesh->rim_first[r]; b < mesh->rim_first[r + 1]; b++)
+                look_at_face(s, mesh->boundary[b]);
+            continue;
         }
-        return;
-    }
-    int32_t edge = 1 << (depth - 1), first[9], order[8];
-    double distance[8];
-    first[0] = from;
-    for (uint64_t k = 0; k < 8; k++) {
-        first[k + 1] =
-            k == 7 ? to : rim_from(mesh, first[k], to, key + ((k + 1) << 3 * (depth - 1)));
-        distance[k] = cube_distance(s, key + (k << 3 * (depth - 1)), edge, tree->h * edge);
-        int32_t at = (int32_t)k;
-        for (; at > 0 && distance[order[at - 1]] > distance[k]; at--) order[at] = order[at - 1];
-        order[at] = (int32_t)k;
-    }
-    for (int i = 0; i < 8; i++) {
-        int32_t k = order[i];
-        if (first[k + 1] > first[k] && distance[k] < s->square)
-            look_in_cube(s, key + ((uint64_t)k << 3 * (depth - 1)), depth - 1, first[k],
-                         first[k + 1]);
+        double lower = box_distance(s, 2 * i), upper = box_distance(s, 2 * i + 1);
+        bool swap = upper < lower;
+        waiting[count] = 2 * i + !swap;
+        distance[count++] = swap ? lower : upper;
+        waiting[count] = 2 * i + swap;
+        distance[count++] = swap ? upper : lower;
     }
 }
 
@@ -173,10 +149,6 @@ bool un_stuffing_locate(const un_stuffing *mesh, un_vec3 x, int32_t guess, un_te
         if (find_around(mesh, lattice.tet, x, place)) return true;
     }
     nearest s = {mesh, x, INFINITY, place};
-    int32_t depth = 0, cells = tree->n[0];
-    for (int a = 1; a < 3; a++)
-        if (tree->n[a] > cells) cells = tree->n[a];
-    while (1 << depth < cells) depth++;
-    look_in_cube(&s, 0, depth, 0, mesh->rim_count);
+    look_at_boundary(&s);
     return false;
 }

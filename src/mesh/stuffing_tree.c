@@ -5,9 +5,7 @@
  * middle. A level set flatter than a distance is caught later, when nodes have their signs. */
 #include "mesh/stuffing_internal.h"
 
-/* The surface is within a leaf if it is nearer to the middle than half a diagonal, and it bends
- * tets of the leaf if it comes within 1.5 leaves of the surface's size. */
-#define HALF_DIAGONAL 0.87
+/* The surface bends tets of a leaf if it comes within so many of the finest leaves. */
 #define MARGIN 1.5
 
 typedef struct refine_args {
@@ -15,6 +13,7 @@ typedef struct refine_args {
     double *x[3]; /* middles of the leaves */
     uint8_t *level;
     int64_t count;
+    double *liquid, *solid; /* in the middles; solid: NULL without solids */
 } refine_args;
 
 static un_vec3 middle_of(const un_octree *tree, int64_t c)
@@ -27,7 +26,7 @@ static un_vec3 middle_of(const un_octree *tree, int64_t c)
 static double wanted_size(const un_stuffing_work *w, un_vec3 x, double value, double h)
 {
     double finest = w->mesh->tree.h;
-    if (!(fabs(value) >= HALF_DIAGONAL * h + MARGIN * finest)) return finest;
+    if (!(fabs(value) >= UN_HALF_DIAGONAL * h + MARGIN * finest)) return finest;
     return w->def->size ? w->def->size(w->def->arg, x) : INFINITY;
 }
 
@@ -38,16 +37,16 @@ static double look(void *arg, int64_t begin, int64_t end)
     const un_stuffing_work *w = a->w;
     const un_octree *tree = &w->mesh->tree;
     un_vec3 x[UN_STUFFING_BATCH];
-    double liquid[UN_STUFFING_BATCH], solid[UN_STUFFING_BATCH], count = 0;
+    double count = 0;
     for (int64_t base = begin; base < end; base += UN_STUFFING_BATCH) {
         int64_t n = un_min64(end - base, UN_STUFFING_BATCH);
         for (int64_t i = 0; i < n; i++) x[i] = middle_of(tree, base + i);
-        w->def->field(w->def->arg, n, x, liquid, w->def->solids ? solid : NULL);
+        w->def->field(w->def->arg, n, x, a->liquid + base, a->solid ? a->solid + base : NULL);
         for (int64_t i = 0; i < n; i++) {
             int64_t c = base + i;
             double h = un_octree_size(tree, tree->level[c]);
-            double walls = fmin(w->def->solids ? solid[i] : INFINITY, un_stuffing_sides(w, x[i]));
-            double value = fmax(liquid[i], -walls);
+            double walls = fmin(a->solid ? a->solid[c] : INFINITY, un_stuffing_sides(w, x[i]));
+            double value = fmax(a->liquid[c], -walls);
             a->x[0][c] = x[i].x, a->x[1][c] = x[i].y, a->x[2][c] = x[i].z;
             bool halve =
                 tree->level[c] < tree->level_max && h > (1 + 1e-9) * wanted_size(w, x[i], value, h);
@@ -83,8 +82,16 @@ un_status un_stuffing_refine(un_stuffing_work *w)
     UN_TRY(un_octree_build(tree, w->arena, w->def->request ? w->def->request : &none));
     for (;;) {
         refine_args a = {.w = w, .count = tree->leaf_count};
+        size_t leaves = (size_t)tree->leaf_count;
         UN_TRY(begin_request(&a, 0));
-        if (un_parallel_sum(tree->ctx, tree->leaf_count, look, &a) == 0) return UN_OK;
+        a.liquid = un_arena_alloc(w->arena, leaves, sizeof *a.liquid);
+        if (w->def->solids) a.solid = un_arena_alloc(w->arena, leaves, sizeof *a.solid);
+        if (!a.liquid || (w->def->solids && !a.solid)) return UN_ERROR_MEMORY;
+        if (un_parallel_sum(tree->ctx, tree->leaf_count, look, &a) == 0) {
+            w->leaf_liquid = a.liquid;
+            w->leaf_solid = a.solid;
+            return UN_OK;
+        }
         UN_TRY(build_tree(w, &a, NULL));
     }
 }
@@ -126,5 +133,6 @@ un_status un_stuffing_refine_bad(un_stuffing_work *w)
         reach[a.count] = 1;
         a.level[a.count++] = level;
     }
+    w->leaf_liquid = w->leaf_solid = NULL;
     return build_tree(w, &a, reach);
 }

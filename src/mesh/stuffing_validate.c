@@ -61,7 +61,7 @@ static void check_normals(const un_stuffing *mesh, int32_t t, un_stuffing_report
     if (!(un_length(sum) <= 1e-9 * size)) report->wrong_faces++;
 }
 
-static void check_angles(const un_vec3 p[4], un_stuffing_report *report)
+void un_stuffing_angles(const un_vec3 p[4], double *least, double *greatest)
 {
     un_vec3 normal[4];
     for (int i = 0; i < 4; i++) {
@@ -69,11 +69,12 @@ static void check_angles(const un_vec3 p[4], un_stuffing_report *report)
         normal[i] = un_normalize(un_cross(u, v));
         if (un_dot(normal[i], un_sub(p[i], o)) > 0) normal[i] = un_scale(normal[i], -1);
     }
+    *least = 180, *greatest = 0;
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < i; j++) {
             double angle = acos(un_clamp(-un_dot(normal[i], normal[j]), -1, 1)) * 180 / UN_PI;
-            report->min_angle = fmin(report->min_angle, angle);
-            report->max_angle = fmax(report->max_angle, angle);
+            *least = fmin(*least, angle);
+            *greatest = fmax(*greatest, angle);
         }
 }
 
@@ -87,7 +88,10 @@ static void check_tet(const un_stuffing *mesh, int32_t t, un_stuffing_report *re
         report->misoriented_tets++;
     report->volume += volume;
     check_normals(mesh, t, report);
-    check_angles(p, report);
+    double least, greatest;
+    un_stuffing_angles(p, &least, &greatest);
+    report->min_angle = fmin(report->min_angle, least);
+    report->max_angle = fmax(report->max_angle, greatest);
 }
 
 static void check_nodes(const un_stuffing *mesh, un_stuffing_report *report)
@@ -121,4 +125,23 @@ un_status un_stuffing_validate(const un_stuffing *mesh, un_arena *arena, un_stuf
     for (int32_t t = 0; t < mesh->tet_count; t++) check_tet(mesh, t, report);
     check_nodes(mesh, report);
     return UN_OK;
+}
+
+void un_stuffing_common_angles(const un_stuffing *mesh, double share, double *least,
+                               double *greatest)
+{
+    int64_t below[1801] = {0}, above[1801] = {0}, rest = (int64_t)(share * mesh->tet_count);
+    for (int32_t t = 0; t < mesh->tet_count; t++) {
+        un_vec3 p[4];
+        double low, high;
+        for (int i = 0; i < 4; i++) p[i] = mesh->x[mesh->tet[t][i]];
+        un_stuffing_angles(p, &low, &high);
+        below[(int)(10 * low)]++;
+        above[(int)(10 * high)]++;
+    }
+    int i = 0, k = 1800;
+    for (int64_t left = rest; i < 1800 && left >= below[i]; i++) left -= below[i];
+    for (int64_t left = rest; k > 0 && left >= above[k]; k--) left -= above[k];
+    *least = 0.1 * i;
+    *greatest = 0.1 * (k + 1);
 }

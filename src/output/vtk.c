@@ -235,10 +235,15 @@ un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cel
     head_begin(&w, "UnstructuredGrid");
     un_file_printf(w.file, "<Piece NumberOfPoints=\"%d\" NumberOfCells=\"%lld\">\n",
                    cells->point_count, (long long)count);
-    un_file_printf(w.file, "<CellData Scalars=\"pressure\" Vectors=\"velocity\">\n");
+    un_file_printf(w.file, cells->tag ? "<CellData Scalars=\"tag\">\n"
+                                      : "<CellData Scalars=\"pressure\" Vectors=\"velocity\">\n");
     head_array(&w, "Int32", "level", 1, count, sizeof(int32_t));
-    head_array(&w, "Float32", "pressure", 1, count, sizeof(float));
-    head_array(&w, "Float32", "velocity", 3, count, sizeof(float));
+    if (cells->tag)
+        head_array(&w, "Int32", "tag", 1, count, sizeof(int32_t));
+    else {
+        head_array(&w, "Float32", "pressure", 1, count, sizeof(float));
+        head_array(&w, "Float32", "velocity", 3, count, sizeof(float));
+    }
     un_file_printf(w.file, "</CellData>\n<Points>\n");
     head_array(&w, "Float32", "Points", 3, cells->point_count, sizeof(float));
     un_file_printf(w.file, "</Points>\n<Cells>\n");
@@ -250,9 +255,14 @@ un_status un_output_cells(un_context *ctx, const char *path, const un_cells *cel
 
     data_begin(&w, 1, count, sizeof(int32_t));
     un_file_write_little(w.file, cells->level, (size_t)count, sizeof(int32_t));
-    data_begin(&w, 1, count, sizeof(float));
-    for (int64_t c = 0; c < count; c++) put_float(w.file, cells->pressure[c]);
-    data_vectors(&w, cells->velocity, count);
+    if (cells->tag) {
+        data_begin(&w, 1, count, sizeof(int32_t));
+        un_file_write_little(w.file, cells->tag, (size_t)count, sizeof(int32_t));
+    } else {
+        data_begin(&w, 1, count, sizeof(float));
+        for (int64_t c = 0; c < count; c++) put_float(w.file, cells->pressure[c]);
+        data_vectors(&w, cells->velocity, count);
+    }
     data_vectors(&w, cells->point, cells->point_count);
     data_begin(&w, 1, corners, sizeof(int32_t));
     un_file_write_little(w.file, cells->corner, (size_t)corners, sizeof(int32_t));

@@ -51,7 +51,7 @@ expect 2 "usage: undine"
 expect 0 "undine 0." --version
 expect 0 "usage: undine" -h
 expect 0 "usage: undine" --help
-for command in run check info render export surface; do
+for command in run check info render export surface tetmesh; do
     expect 0 "usage: undine $command" $command -h
     expect 0 "usage: undine $command" $command --help
     expect 2 "did you mean --help" $command --hlep
