@@ -94,6 +94,9 @@ double un_conforming_probe(const void *state, const un_probe *which)
 
 /* ---- before a run ---- */
 
+/* What a step takes beyond the first state, per tet: a second mesh, the flow, the solver. */
+#define STEP_BYTES 2200.0
+
 un_status un_conforming_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
 {
     void *state;
@@ -106,7 +109,8 @@ un_status un_conforming_estimate(un_context *ctx, const un_scene *scene, un_esti
     un_trimesh mesh;
     un_status status = un_conforming_surface(state, &mesh);
     if (status == UN_OK) un_trimesh_free(ctx, &mesh);
-    estimate->bytes = (double)un_context_peak_bytes(ctx) - before;
+    estimate->bytes =
+        (double)un_context_peak_bytes(ctx) - before + STEP_BYTES * (double)estimate->cell_count;
     un_conforming_destroy(state);
     return status;
 }

@@ -24,6 +24,8 @@
 #define RELAXED 0.9
 /* Most oblique line between barycentres that is used unchanged: cosine with the normal. */
 #define OBLIQUE 0.3
+/* The least distance to the foot, in those to the face. */
+#define NEAREST 0.5
 
 typedef struct args {
     un_pressure *pr;
@@ -48,11 +50,16 @@ typedef struct link {
     bool shut;       /* a wall */
 } link;
 
-/* Where the pressure beyond a face stands; of walls, their face's centre. */
+/* Where the pressure beyond a face stands. At the air that is the foot, unless it lies hardly
+ * beyond the tet's own centre, as where sheets meet: then the face's. */
 static un_vec3 beyond(const args *s, int32_t f, int32_t other)
 {
-    if (other >= 0) return un_stuffing_center(s->in->mesh, other);
-    return isnan(s->air[f]) ? s->in->mesh->center[f] : s->in->foot[s->rim[f]];
+    const un_stuffing *m = s->in->mesh;
+    if (other >= 0) return un_stuffing_center(m, other);
+    if (isnan(s->air[f])) return m->center[f];
+    un_vec3 from = un_stuffing_center(m, m->face_tet[f][0]), foot = s->in->foot[s->rim[f]];
+    double there = un_dot(un_sub(foot, from), m->area[f]);
+    return there > NEAREST * un_dot(un_sub(m->center[f], from), m->area[f]) ? foot : m->center[f];
 }
 
 static link make_link(const args *s, int32_t t, int i)
@@ -75,10 +82,10 @@ static double weight_at(const args *s, un_vec3 x)
     return s->in->dt * un_dot(s->in->gravity, un_sub(x, s->reference));
 }
 
-static bool is_open(const un_stuffed_projection *in, int32_t f)
+static bool is_open(const un_stuffed_projection *in, int64_t b)
 {
-    int behind = in->mesh->face_behind[f];
-    if (behind == UN_BEHIND_AIR) return true;
+    int behind = in->mesh->face_behind[in->mesh->boundary[b]];
+    if (behind == UN_BEHIND_AIR) return !isnan(in->foot[b].x);
     return behind >= UN_BEHIND_SIDE && in->open_sides && in->open_sides[behind - UN_BEHIND_SIDE];
 }
 
@@ -88,7 +95,7 @@ static void see_boundary(void *arg, int64_t begin, int64_t end)
     const un_stuffed_projection *in = s->in;
     for (int64_t b = begin; b < end; b++) {
         int32_t f = in->mesh->boundary[b];
-        if (!is_open(in, f)) continue;
+        if (!is_open(in, b)) continue;
         s->rim[f] = (int32_t)b;
         s->air[f] = -weight_at(s, in->foot[b]);
         if (in->surface) s->air[f] += s->scale * in->surface[b];
@@ -317,7 +324,8 @@ static double outflow_faces(void *arg, int64_t begin, int64_t end)
 static un_vec3 find_reference(const un_stuffed_projection *in)
 {
     for (int32_t b = 0; b < in->mesh->boundary_count; b++)
-        if (in->mesh->face_behind[in->mesh->boundary[b]] == UN_BEHIND_AIR) return in->foot[b];
+        if (in->mesh->face_behind[in->mesh->boundary[b]] == UN_BEHIND_AIR && is_open(in, b))
+            return in->foot[b];
     return in->mesh->x[0];
 }
 
