@@ -24,6 +24,9 @@
 #define RELAXED 0.9
 /* Most oblique line between barycentres that is used unchanged: cosine with the normal. */
 #define OBLIQUE 0.3
+/* Neighbours in directions whose normal matrix has a lower determinant, 2.4 at best, tell no
+ * gradient: in drops of a few tets it would be noise. */
+#define FLAT 0.05
 /* The least distance to the foot, in those to the face. */
 #define NEAREST 0.5
 
@@ -234,7 +237,7 @@ static void fit_gradients(void *arg, int64_t begin, int64_t end)
         double det = a[0] * xx + a[3] * xy + a[4] * xz;
         un_vec3 g = {xx * b.x + xy * b.y + xz * b.z, xy * b.x + yy * b.y + yz * b.z,
                      xz * b.x + yz * b.y + zz * b.z};
-        s->gradient[t] = det > 1e-6 ? un_scale(g, 1 / det) : un_v3(0, 0, 0);
+        s->gradient[t] = det > FLAT ? un_scale(g, 1 / det) : un_v3(0, 0, 0);
     }
 }
 
