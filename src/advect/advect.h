@@ -82,7 +82,8 @@ typedef struct un_surface_advection {
     const un_track_walls *walls;
     const un_scene_def *def; /* whose sources act at `time` */
     double time, dt;
-    double shift; /* m, outwards */
+    double shift;   /* m, outwards */
+    double thicken; /* m, as in un_track_motion */
 } un_surface_advection;
 un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_advection *in);
 /* How much liquid a source will add in that step where there is none, or take away, m3. */

@@ -127,6 +127,7 @@ un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_a
                               .change = change,
                               .change_in = box,
                               .change_count = find_boxes(&a, box),
-                              .shift = in->shift};
+                              .shift = in->shift,
+                              .thicken = in->thicken};
     return un_track_advance(in->track, arena, &motion);
 }

@@ -123,8 +123,27 @@ un_status un_conforming_begin(un_context *ctx, const un_scene *scene, un_conform
     return UN_OK;
 }
 
+/* Liquid on both sides of a wall that the mesh does not resolve is not parted. */
+#define WALL 2.0 /* leaves */
+#define WALL_SAMPLES 48
+static void warn_of_thin_walls(const un_conforming *s)
+{
+    const un_scene_def *def = s->core.def;
+    double least = WALL * un_conforming_mesh(s)->tree.h;
+    for (int32_t b = 0; b < def->solid_count; b++) {
+        double wall = un_shape_thickness(s->core.ctx, def->solids[b].shape, def->domain.size, least,
+                                         WALL_SAMPLES);
+        if (wall < least)
+            un_log(s->core.ctx, UN_LOG_WARNING,
+                   "%s: %s has walls of %.3g m, thinner than two cells: method conforming may let "
+                   "liquid through them; raise detail.finest or take another method",
+                   s->core.scene->path, def->solids[b].label, wall);
+    }
+}
+
 static un_status fill(un_conforming *s)
 {
+    warn_of_thin_walls(s);
     UN_TRY(un_conforming_start(s));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
     s->core.sources.ledger.start = un_track_volume(&s->track, s->solid);

@@ -14,7 +14,8 @@ un_status un_conforming_measure(un_conforming *s, un_step *report)
     report->cells = mesh->tet_count;
     report->nodes = mesh->node_count;
     report->work = mesh->tet_count;
-    report->volume = report->volume_particles = c->sources.ledger.found;
+    report->volume = c->sources.ledger.found;
+    report->volume_particles = un_ledger_expected(&c->sources.ledger);
     report->volume_error = c->sources.ledger.error;
     report->energy_kinetic = sums.energy_kinetic;
     report->energy_potential = sums.energy_potential;
@@ -75,7 +76,7 @@ double un_conforming_probe(const void *state, const un_probe *which)
     case UN_PROBE_FRONT: /* of liquid two cells of the mesh thick */
         return un_track_front(&s->track, s->solid, which->axis, which->sign, 2 * s->track.h);
     case UN_PROBE_WET:
-        return un_track_front(&s->track, s->solid, which->axis, which->sign, 0);
+        return un_track_wet(&s->track, s->solid, s->core.def->gravity, which->axis, which->sign);
     case UN_PROBE_HEIGHT:
         return un_track_height(&s->track, s->core.bodies, which->at.x, which->at.z);
     case UN_PROBE_PRESSURE:
@@ -93,6 +94,9 @@ double un_conforming_probe(const void *state, const un_probe *which)
 
 /* ---- before a run ---- */
 
+/* What a step takes beyond the first state, per tet: a second mesh, the flow, the solver. */
+#define STEP_BYTES 2200.0
+
 un_status un_conforming_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
 {
     void *state;
@@ -105,7 +109,8 @@ un_status un_conforming_estimate(un_context *ctx, const un_scene *scene, un_esti
     un_trimesh mesh;
     un_status status = un_conforming_surface(state, &mesh);
     if (status == UN_OK) un_trimesh_free(ctx, &mesh);
-    estimate->bytes = (double)un_context_peak_bytes(ctx) - before;
+    estimate->bytes =
+        (double)un_context_peak_bytes(ctx) - before + STEP_BYTES * (double)estimate->cell_count;
     un_conforming_destroy(state);
     return status;
 }

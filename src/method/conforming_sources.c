@@ -2,11 +2,14 @@
  *
  * Inside an active emitter the surface is made liquid and velocities are the emitter's. Where that
  * fills air, the volume is there; where it would be liquid anyway, a divergence in the next
- * projection brings it. Drains empty their shape in every step. */
+ * projection brings it. Drains empty their shape in every step; what they took is what flowed out
+ * of the mesh there, since the flow in their air is an extrapolation and keeps no volume. */
 #include "method/conforming.h"
 
 /* An emitter that fills this share of its flow itself, in air, pushes nothing. */
 #define FREE 0.9
+/* Faces this near to a drain let liquid into it, in cells of the track. */
+#define NEAR 1.5
 
 void un_conforming_find_flows(un_conforming *s)
 {
@@ -47,9 +50,16 @@ void un_conforming_book(un_conforming *s, const un_surface_advection *in)
         un_emission *emission = &s->core.sources.emission[n];
         s->pushed[n] = 0;
         if (!un_source_active(source, in->time)) continue;
+        if (source->kind == UN_SOURCE_DRAIN && emission->started) {
+            double rate = un_stuffing_drained(s->core.ctx, un_conforming_mesh(s), s->u,
+                                              source->shape, NEAR * s->track.h);
+            ledger->out += fmax(0, rate) * in->dt;
+            continue;
+        }
         double moved = un_advect_sourced(s->core.ctx, in, source);
         if (source->kind == UN_SOURCE_DRAIN) {
             ledger->out += moved;
+            emission->started = true;
         } else if (!emission->started) {
             ledger->in += moved;
             emission->started = true;

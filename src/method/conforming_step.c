@@ -10,7 +10,16 @@
 #define CORRECTIONS 2
 #define FIRST_CORRECTIONS 8
 /* The most that the surface is shifted in a step, in cells of the track. */
-#define SHIFT 0.05
+#define SHIFT 0.1
+/* Thin liquid grows by this in a step, in cells of the track [Chentanez07: 0.15], while this share
+ * of the volume or more is missing. The paper's, whatever is missing, adds 21 to 43 % in Enright's
+ * test. */
+#define THICKEN 0.15
+#define MISSING 0.01
+/* Share of the paper's thickening of the mesh. All of it throws liquid at 96 m/s where a jet meets
+ * a post (scenes/spray.lua, 32 cells), half of it at 14, none at 15; but with none drops without a
+ * tet do not fall. */
+#define MESH_THICKEN 0.5
 
 int32_t un_conforming_layers(const un_conforming *s)
 {
@@ -65,7 +74,9 @@ un_status un_conforming_track(un_conforming *s, double dt)
                                .def = s->core.def,
                                .time = s->core.time,
                                .dt = dt,
-                               .shift = s->shift};
+                               .shift = s->shift,
+                               .thicken = THICKEN * s->core.def->solver.thickening * s->track.h *
+                                          un_clamp(-s->core.sources.ledger.error / MISSING, 0, 1)};
     un_conforming_book(s, &in);
     if (s->solid && s->core.bodies->moving)
         un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
@@ -93,7 +104,8 @@ void un_conforming_weigh(un_conforming *s)
 un_status un_conforming_build(un_conforming *s)
 {
     un_stuffing *mesh = &s->mesh[1 - s->now];
-    UN_TRY(un_track_stuff(&s->track, mesh, &s->core.arena, s->core.bodies));
+    UN_TRY(un_track_stuff(&s->track, mesh, &s->core.arena, s->core.bodies,
+                          MESH_THICKEN * fmin(1, s->core.def->solver.thickening)));
     un_arena_reset(&s->core.arena);
     NEED(u_old, 0, mesh->face_count);
     NEED(p_old, 1, mesh->tet_count);

@@ -246,7 +246,6 @@ typedef struct un_stuffed_projection {
     const double *source;   /* at tets, 1/s: divergence wanted; NULL: none */
     un_vec3 gravity;        /* acts in the projection itself */
     double dt, density, tolerance;
-    double let_go;       /* as in un_projection */
     int32_t corrections; /* further solves, for gradients between centres that are oblique */
     int32_t iteration_limit;
 } un_stuffed_projection;

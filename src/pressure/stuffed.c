@@ -24,6 +24,11 @@
 #define RELAXED 0.9
 /* Most oblique line between barycentres that is used unchanged: cosine with the normal. */
 #define OBLIQUE 0.3
+/* Neighbours in directions whose normal matrix has a lower determinant, 2.4 at best, tell no
+ * gradient: in drops of a few tets it would be noise. */
+#define FLAT 0.05
+/* The least distance to the foot, in those to the face. */
+#define NEAREST 0.5
 
 typedef struct args {
     un_pressure *pr;
@@ -48,11 +53,16 @@ typedef struct link {
     bool shut;       /* a wall */
 } link;
 
-/* Where the pressure beyond a face stands; of walls, their face's centre. */
+/* Where the pressure beyond a face stands. At the air that is the foot, unless it lies hardly
+ * beyond the tet's own centre, as where sheets meet: then the face's. */
 static un_vec3 beyond(const args *s, int32_t f, int32_t other)
 {
-    if (other >= 0) return un_stuffing_center(s->in->mesh, other);
-    return isnan(s->air[f]) ? s->in->mesh->center[f] : s->in->foot[s->rim[f]];
+    const un_stuffing *m = s->in->mesh;
+    if (other >= 0) return un_stuffing_center(m, other);
+    if (isnan(s->air[f])) return m->center[f];
+    un_vec3 from = un_stuffing_center(m, m->face_tet[f][0]), foot = s->in->foot[s->rim[f]];
+    double there = un_dot(un_sub(foot, from), m->area[f]);
+    return there > NEAREST * un_dot(un_sub(m->center[f], from), m->area[f]) ? foot : m->center[f];
 }
 
 static link make_link(const args *s, int32_t t, int i)
@@ -75,10 +85,10 @@ static double weight_at(const args *s, un_vec3 x)
     return s->in->dt * un_dot(s->in->gravity, un_sub(x, s->reference));
 }
 
-static bool is_open(const un_stuffed_projection *in, int32_t f)
+static bool is_open(const un_stuffed_projection *in, int64_t b)
 {
-    int behind = in->mesh->face_behind[f];
-    if (behind == UN_BEHIND_AIR) return true;
+    int behind = in->mesh->face_behind[in->mesh->boundary[b]];
+    if (behind == UN_BEHIND_AIR) return !isnan(in->foot[b].x);
     return behind >= UN_BEHIND_SIDE && in->open_sides && in->open_sides[behind - UN_BEHIND_SIDE];
 }
 
@@ -88,7 +98,7 @@ static void see_boundary(void *arg, int64_t begin, int64_t end)
     const un_stuffed_projection *in = s->in;
     for (int64_t b = begin; b < end; b++) {
         int32_t f = in->mesh->boundary[b];
-        if (!is_open(in, f)) continue;
+        if (!is_open(in, b)) continue;
         s->rim[f] = (int32_t)b;
         s->air[f] = -weight_at(s, in->foot[b]);
         if (in->surface) s->air[f] += s->scale * in->surface[b];
@@ -227,7 +237,7 @@ static void fit_gradients(void *arg, int64_t begin, int64_t end)
         double det = a[0] * xx + a[3] * xy + a[4] * xz;
         un_vec3 g = {xx * b.x + xy * b.y + xz * b.z, xy * b.x + yy * b.y + yz * b.z,
                      xz * b.x + yz * b.y + zz * b.z};
-        s->gradient[t] = det > 1e-6 ? un_scale(g, 1 / det) : un_v3(0, 0, 0);
+        s->gradient[t] = det > FLAT ? un_scale(g, 1 / det) : un_v3(0, 0, 0);
     }
 }
 
@@ -255,24 +265,6 @@ static void correct_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- walls that let go ---- */
-
-static bool limit_tet(const void *arg, int32_t row, double *least, double *slack)
-{
-    const args *s = arg;
-    const un_stuffing *m = s->in->mesh;
-    double speed = 0;
-    bool wall = false;
-    for (int i = 0; i < 4; i++) {
-        link l = make_link(s, row, i);
-        wall |= l.shut;
-        speed = fmax(speed, fabs(s->in->u[l.face]));
-    }
-    *least = -weight_at(s, un_stuffing_center(m, row));
-    *slack = un_release_slack(s->in->let_go, speed, un_octree_size(&m->tree, m->level[row]));
-    return wall;
-}
-
 /* ---- velocities ---- */
 
 static void update_faces(void *arg, int64_t begin, int64_t end)
@@ -286,10 +278,6 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
             double d = face_distance(s, (int32_t)f, &way, &normal);
             double there = t[1] >= 0 ? s->pr->x[t[1]] : s->air[f];
             in->u[f] -= (there - s->pr->x[t[0]]) / d;
-        } else if (un_pressure_is_free(s->pr, t[0])) {
-            /* liquid that leaves a wall: gravity is in the pressure everywhere else */
-            in->u[f] += in->dt * un_dot(in->gravity, un_normalize(in->mesh->area[f]));
-            continue;
         }
         in->u[f] -= s->oblique[f];
     }
@@ -304,7 +292,6 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
         if (s->in->slope)
             s->in->slope[t] =
                 un_scale(un_mad(s->gradient[t], s->in->gravity, s->in->dt), 1 / s->scale);
-        if (un_pressure_is_free(s->pr, (int32_t)t)) s->in->p[t] = -0.0;
     }
 }
 
@@ -314,7 +301,6 @@ static double divergence_tets(void *arg, int64_t begin, int64_t end)
     double most = 0;
     for (int64_t t = begin; t < end; t++) {
         double sum = -source_of(s, t);
-        if (un_pressure_is_free(s->pr, (int32_t)t)) continue;
         for (int i = 0; i < 4; i++) {
             int32_t f = s->in->mesh->tet_face[t][i];
             sum += un_stuffing_sign(s->in->mesh, (int32_t)t, i) * s->in->u[f] *
@@ -341,7 +327,8 @@ static double outflow_faces(void *arg, int64_t begin, int64_t end)
 static un_vec3 find_reference(const un_stuffed_projection *in)
 {
     for (int32_t b = 0; b < in->mesh->boundary_count; b++)
-        if (in->mesh->face_behind[in->mesh->boundary[b]] == UN_BEHIND_AIR) return in->foot[b];
+        if (in->mesh->face_behind[in->mesh->boundary[b]] == UN_BEHIND_AIR && is_open(in, b))
+            return in->foot[b];
     return in->mesh->x[0];
 }
 
@@ -350,7 +337,7 @@ static un_status solve(args *s, un_solve_report *report)
     un_context *ctx = s->pr->ctx;
     const un_stuffed_projection *in = s->in;
     int32_t tets = in->mesh->tet_count, iterations = 0;
-    un_release release = {s, limit_tet, INFINITY, in->p, in->let_go > 0};
+    un_release release = {.on = false}; /* walls hold on to the liquid */
     for (int32_t k = 0; k <= in->corrections; k++) {
         if (k > 0 || in->warm) {
             s->relaxed = k > 0 ? RELAXED : 1;

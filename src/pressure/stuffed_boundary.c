@@ -2,6 +2,11 @@
  * mesh. */
 #include "pressure/pressure.h"
 
+/* In leaves: how far outside the surface a face may be that follows it. */
+#define OUTSIDE 0.1
+/* And how deep in a solid one at the air may be. */
+#define INSIDE 0.05
+
 typedef struct boundary {
     un_vec3 *foot;
     double *wall;
@@ -10,23 +15,35 @@ typedef struct boundary {
     const un_bodies *bodies;
 } boundary;
 
+/* The body whose wall a face is; -1 none. A face in the middle of a wall too thin for the mesh is
+ * one of its own, whatever the mesh takes it for. */
+static int32_t wall_of(const boundary *s, int32_t f)
+{
+    double d = INFINITY;
+    int behind = s->mesh->face_behind[f];
+    if (s->bodies->count == 0 || (behind != UN_BEHIND_WALL && behind != UN_BEHIND_AIR)) return -1;
+    int32_t body = un_bodies_nearest(s->bodies, s->mesh->center[f], &d);
+    return behind == UN_BEHIND_WALL || d < -INSIDE * s->mesh->tree.h ? body : -1;
+}
+
 static void find_boundary(void *arg, int64_t begin, int64_t end)
 {
     boundary *s = arg;
     int32_t hint = -1;
     for (int64_t b = begin; b < end; b++) {
-        int32_t f = s->mesh->boundary[b];
+        int32_t f = s->mesh->boundary[b], body = wall_of(s, f);
         un_vec3 x = s->mesh->center[f];
-        double d = INFINITY;
         s->foot[b] = x;
         s->wall[b] = 0;
-        if (s->mesh->face_behind[f] == UN_BEHIND_AIR)
+        if (body >= 0) {
+            s->foot[b].x = NAN;
+            s->wall[b] =
+                un_dot(un_body_velocity(&s->bodies->body[body], x), un_normalize(s->mesh->area[f]));
+        } else if (s->mesh->face_behind[f] == UN_BEHIND_AIR &&
+                   un_track_distance(s->track, x, &hint) < OUTSIDE * s->mesh->tree.h) {
+            /* faces farther outside belong to thickened liquid and have their own place */
             s->foot[b] = un_track_foot(s->track, x, &hint);
-        if (s->mesh->face_behind[f] != UN_BEHIND_WALL || !s->bodies->moving) continue;
-        int32_t body = un_bodies_nearest(s->bodies, x, &d);
-        if (body < 0) continue;
-        s->wall[b] =
-            un_dot(un_body_velocity(&s->bodies->body[body], x), un_normalize(s->mesh->area[f]));
+        }
     }
 }
 
@@ -54,7 +71,7 @@ static void carry_tets(void *arg, int64_t begin, int64_t end)
         un_stuffing_locate(c->old, x, -1, &place);
         double p = c->p_old[place.tet];
         un_vec3 way = un_sub(x, un_stuffing_center(c->old, place.tet));
-        c->p[t] = un_pressure_let_go(p) ? p : p + un_dot(c->slope[place.tet], way);
+        c->p[t] = p + un_dot(c->slope[place.tet], way);
     }
 }
 

@@ -28,6 +28,7 @@ un_scene_def un_scene_def_default(void)
                    .cfl = 3,
                    .pic = -1, /* until the pace is known */
                    .sheets = 1,
+                   .thickening = 1,
                    .surface = "colour",
                    .stress = "full",
                    .coupling = "flip"},
@@ -503,9 +504,9 @@ static void read_dump(const un_place *place, int t, un_scene_def *def)
 
 static void read_solver(un_place *place, int t, un_scene_def *def)
 {
-    static const char *const keys[] = {"kind",     "dump",    "dump_every", "tolerance",
-                                       "cfl",      "pic",     "surface",    "stress",
-                                       "coupling", "suction", "sheets",     NULL};
+    static const char *const keys[] = {"kind",   "dump",       "dump_every", "tolerance", "cfl",
+                                       "pic",    "surface",    "stress",     "coupling",  "suction",
+                                       "sheets", "thickening", NULL};
     static const char *const stresses[] = {"full", "split", "laplacian", NULL};
     static const char *const couplings[] = {"flip", "pic", "implicit", NULL};
     static const char *const surfaces[] = {"hulls", "colour", NULL};
@@ -528,6 +529,7 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
     un_read_bool(place, solver, "suction", &def->solver.suction);
     un_read_number(place, solver, "pic", (un_range){0, 1e6, false}, &def->solver.pic);
     un_read_number(place, solver, "sheets", (un_range){0, 10, false}, &def->solver.sheets);
+    un_read_number(place, solver, "thickening", (un_range){0, 10, false}, &def->solver.thickening);
     un_read_word(place, solver, "stress", stresses, NULL, def->solver.stress,
                  sizeof def->solver.stress);
     un_read_word(place, solver, "coupling", couplings, NULL, def->solver.coupling,

@@ -17,6 +17,9 @@
 #define ROOT_ERROR 1e-3 /* cells, before the last step */
 #define HAIR 1e-4       /* of an edge between vertex and node, as contouring leaves it */
 
+/* Liquid of twice this thickness has nodes in it everywhere [Chentanez07: 0.6]. */
+#define THIN 0.6
+
 #define NODE_GRAIN 128
 #define ROW_GRAIN 32
 
@@ -50,6 +53,8 @@ static void drop_mesh(un_track *t)
     un_trimesh_free(t->ctx, &t->mesh);
     un_free(t->ctx, t->edge);
     un_free(t->ctx, t->column);
+    un_free(t->ctx, t->half);
+    t->half = NULL;
     t->edge = NULL;
     t->column = NULL;
 }
@@ -128,10 +133,12 @@ static un_status contour(un_track *t)
     un_trimesh mesh = {0};
     int64_t *edge = NULL;
     int32_t *column = NULL;
+    float *half = NULL;
     un_status status = un_surface_contour_open(t->ctx, &t->lattice, &mesh);
     if (status != UN_OK) return status;
     UN_ALLOC_DONE(t->ctx, edge, (int64_t)mesh.vertex_count + 1);
     UN_ALLOC_DONE(t->ctx, column, (int64_t)mesh.triangle_count + 1);
+    UN_ALLOC_DONE(t->ctx, half, (int64_t)mesh.vertex_count + 1);
     sorting s = {t, &mesh, edge, column};
     un_parallel_for(t->ctx, mesh.vertex_count, 4096, find_edges, &s);
     un_parallel_for(t->ctx, (int64_t)mesh.triangle_count + 1, 4096, find_rows, &s);
@@ -139,6 +146,7 @@ static un_status contour(un_track *t)
     t->mesh = mesh;
     t->edge = edge;
     t->column = column;
+    t->half = half;
     return UN_OK;
 done:
     un_trimesh_free(t->ctx, &mesh);
@@ -279,6 +287,7 @@ un_status un_track_begin(un_track *t, un_track_shape *shape, const void *arg)
     un_parallel_for(t->ctx, t->mesh.vertex_count, NODE_GRAIN, find_shape_roots, &b);
     UN_TRY(un_surface_normals(t->ctx, &t->mesh));
     un_track_find_far(t);
+    un_track_find_half(t);
     distances d = {t, t->spare};
     un_parallel_for(t->ctx, rows, ROW_GRAIN, measure_rows, &d);
     swap_phi(t);
@@ -309,7 +318,9 @@ un_status un_track_restore(un_track *t, const double *at, int64_t count)
                        "the checkpoint's surface does not fit its level set");
     un_parallel_for(t->ctx, count, 4096, restore_vertices, &r);
     un_track_find_far(t);
-    return un_surface_normals(t->ctx, &t->mesh);
+    UN_TRY(un_surface_normals(t->ctx, &t->mesh));
+    un_track_find_half(t);
+    return UN_OK;
 }
 
 /* ---- a step ---- */
@@ -406,7 +417,9 @@ static void list_marked(void *arg, int64_t begin, int64_t end)
 static double value(const advance *a, un_vec3 x, un_vec3 foot, int32_t *hint)
 {
     const un_track_motion *m = a->motion;
-    double phi = un_track_distance(a->t, foot, hint) - m->shift;
+    double phi = m->thicken > 0 ? un_track_thickened(a->t, foot, hint, THIN * a->t->h, m->thicken)
+                                : un_track_distance(a->t, foot, hint);
+    phi -= m->shift;
     return m->change ? m->change(m->arg, x, phi) : phi;
 }
 
@@ -529,6 +542,7 @@ un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *
     un_track next = *t;
     next.mesh = (un_trimesh){0};
     next.edge = NULL;
+    next.half = NULL;
     next.column = NULL;
     next.lattice.phi = t->spare;
     int64_t rows = (int64_t)t->lattice.n[1] * t->lattice.n[2];
@@ -550,5 +564,6 @@ un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *
     next.spare = t->lattice.phi;
     *t = next;
     un_track_find_far(t);
+    un_track_find_half(t);
     return UN_OK;
 }

@@ -23,6 +23,7 @@ typedef struct un_track {
     un_trimesh mesh; /* with normals; no velocities */
     int64_t *edge;   /* by vertex: 3 node + axis of its lattice edge */
     int32_t *row;    /* by row of cubes: its first triangle; one more at the end */
+    float *half; /* by vertex: half the liquid's thickness below it, m; INFINITY from `reach` on */
     /* By block of UN_TRACK_BLOCK cubes a side: how far the surface is at least, m. */
     float *far;
     int32_t blocks[3];
@@ -45,8 +46,13 @@ un_status un_track_restore(un_track *track, const double *at, int64_t count);
  * with, -1 none; then the nearest one. Curved between vertices by their normals. */
 double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint);
 
-/* Updates `far`; un_track_begin, _restore and _advance do. */
+/* Update `far` and `half`; un_track_begin, _restore and _advance do. */
 void un_track_find_far(un_track *track);
+void un_track_find_half(un_track *track);
+/* The same distance to a surface moved outwards by `thicken` where the liquid is thinner than two
+ * of `thin`. */
+double un_track_thickened(const un_track *track, un_vec3 x, int32_t *hint, double thin,
+                          double thicken);
 /* The point of the surface nearest to x; x itself if there is none within reach. */
 un_vec3 un_track_foot(const un_track *track, un_vec3 x, int32_t *hint);
 
@@ -61,7 +67,8 @@ typedef struct un_track_motion {
     double (*change)(const void *arg, un_vec3 x, double phi);
     const un_box3 *change_in; /* where that may move the surface */
     int32_t change_count;
-    double shift; /* m: the surface moves outwards by it */
+    double shift;   /* m: the surface moves outwards by it */
+    double thicken; /* m: and by this much more where liquid is too thin for the lattice */
 } un_track_motion;
 
 /* Carries the surface through a step. */
@@ -78,6 +85,9 @@ double un_track_volume(const un_track *track, const float *solid); /* in the box
  * none; the height of the surface, searched from the top down, 0 where dry (track_probe.c). */
 double un_track_front(const un_track *track, const float *solid, int axis, double sign,
                       double depth);
+/* The same of liquid that lies on a floor, however thin. */
+double un_track_wet(const un_track *track, const float *solid, un_vec3 gravity, int axis,
+                    double sign);
 double un_track_height(const un_track *track, const un_bodies *bodies, double x, double z);
 
 /* The surface cut to the box and to what lies outside solids: closed, with normals. Vertices of the
@@ -99,9 +109,10 @@ un_status un_track_start(un_track *track, const un_shape *const *shapes, int32_t
                          const un_track_walls *walls);
 /* The distance to the bodies, negative inside; NULL as a shape's arg has no bodies. */
 double un_track_solid(const void *bodies, un_vec3 x);
-/* Tets in the liquid and outside bodies. */
+/* Tets in the liquid and outside bodies. thicken: the share by which liquid too thin for them is
+ * thickened, 0 to 1. */
 un_status un_track_stuff(const un_track *track, un_stuffing *mesh, un_arena *arena,
-                         const un_bodies *bodies);
+                         const un_bodies *bodies, double thicken);
 
 static inline int64_t un_track_node_count(const un_track *track)
 {

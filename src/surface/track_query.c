@@ -269,6 +269,53 @@ double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint)
     return un_clamp(signed_distance(track, x, &at), -reach, reach);
 }
 
+/* ---- thin liquid ---- */
+
+/* From a vertex inwards, the deepest point is where the other side is as near. The first sample
+ * tells thick liquid. */
+#define THICK 1.5 /* cells */
+#define SAMPLES 5
+static void find_half(void *arg, int64_t begin, int64_t end)
+{
+    un_track *t = arg;
+    for (int64_t v = begin; v < end; v++) {
+        un_vec3 x = t->mesh.position[v], n = t->mesh.normal[v];
+        int32_t hint = -1;
+        double deep = THICK * t->h, phi = un_track_distance(t, un_mad(x, n, -deep), &hint);
+        t->half[v] = INFINITY;
+        if (phi < -0.8 * deep) continue;
+        double deepest = fmax(0, -phi);
+        for (int s = 1; s < SAMPLES; s++) {
+            phi = un_track_distance(t, un_mad(x, n, -deep * s / SAMPLES), &hint);
+            deepest = fmax(deepest, -phi);
+        }
+        t->half[v] = (float)deepest;
+    }
+}
+
+void un_track_find_half(un_track *t)
+{
+    un_parallel_for(t->ctx, t->mesh.vertex_count, 512, find_half, t);
+}
+
+double un_track_thickened(const un_track *track, un_vec3 x, int32_t *hint, double thin,
+                          double thicken)
+{
+    const un_lattice *l = &track->lattice;
+    double reach = track->reach, more = 0;
+    int64_t n[3];
+    nearest at;
+    nearest_node(l, x, n);
+    double phi = l->phi[n[0] + l->n[0] * (n[1] + l->n[1] * n[2])];
+    if (!(fabs(phi) < reach)) return far_distance(track, n, phi);
+    if (!find_nearest(&at, track, x, hint)) return copysign(reach, phi);
+    for (int i = 0; i < 3; i++) {
+        double half = track->half[track->mesh.triangle[at.triangle][i]];
+        more += at.b[i] * thicken * un_clamp((thin - half) / thin, 0, 1);
+    }
+    return un_clamp(signed_distance(track, x, &at) - more, -reach, reach);
+}
+
 un_vec3 un_track_foot(const un_track *track, un_vec3 x, int32_t *hint)
 {
     nearest at;

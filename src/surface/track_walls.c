@@ -9,19 +9,31 @@
 #define GAP 0.5
 /* A surface that is steeper than this to the wall's normal ends there. */
 #define ALONG 0.9
+/* Liquid of twice this thickness, in leaves, is kept by tets [Chentanez07: 0.6]. */
+#define THIN 0.6
 
-un_vec3 un_track_into(const un_track_walls *w, un_vec3 x, double inset)
+static un_vec3 into_sides(const un_track_walls *w, un_vec3 x, double inset)
 {
     double at[3] = {x.x, x.y, x.z}, size[3] = {w->size.x, w->size.y, w->size.z};
     for (int a = 0; a < 3; a++) {
-        double lo = w->open && w->open[2 * a] ? -INFINITY : fmin(inset, 0.5 * size[a]);
-        double hi = w->open && w->open[2 * a + 1] ? INFINITY : size[a] - fmin(inset, 0.5 * size[a]);
+        double least = fmin(inset, 0.5 * size[a]);
+        double lo = w->open && w->open[2 * a] ? -INFINITY : least;
+        double hi = w->open && w->open[2 * a + 1] ? INFINITY : size[a] - least;
         at[a] = un_clamp(at[a], lo, hi);
     }
-    x = un_v3(at[0], at[1], at[2]);
+    return un_v3(at[0], at[1], at[2]);
+}
+
+static un_vec3 into_bodies(const un_track_walls *w, un_vec3 x, double inset)
+{
     double d = inset;
     int32_t b = w->bodies && w->bodies->count > 0 ? un_bodies_nearest(w->bodies, x, &d) : -1;
     return b < 0 ? x : un_mad(x, un_body_normal(&w->bodies->body[b], x), inset - d);
+}
+
+un_vec3 un_track_into(const un_track_walls *w, un_vec3 x, double inset)
+{
+    return into_bodies(w, into_sides(w, x, inset), inset);
 }
 
 typedef struct start {
@@ -31,21 +43,31 @@ typedef struct start {
     double inset;
 } start;
 
-/* Linear beyond the wall, from just inside it, unless liquid ends at the wall: there the shape's
- * distance only tells how far the wall is. */
+/* How much phi grows along `way`, from a on, if its slope stays. Where the shape ends at the wall,
+ * its distance only tells how far the wall is: nothing. */
+static double growth(const start *s, const un_shape *shape, un_vec3 a, double phi, un_vec3 way)
+{
+    double length = un_length(way), step = 0.02 * s->inset;
+    if (length == 0) return 0;
+    double slope = (phi - un_shape_distance(shape, un_mad(a, way, -step / length))) / step;
+    return fabs(slope) < ALONG ? slope * length : 0;
+}
+
+/* Linear into the walls, from just outside them. */
 static double start_phi(const void *arg, un_vec3 x)
 {
     const start *s = arg;
-    un_vec3 a = un_track_into(s->walls, x, s->inset);
-    un_vec3 b = un_track_into(s->walls, x, 1.02 * s->inset);
-    double way = un_length(un_sub(x, a)), step = un_length(un_sub(a, b)), least = INFINITY;
+    un_vec3 side = into_sides(s->walls, x, s->inset), a = into_bodies(s->walls, side, s->inset);
+    un_vec3 out = un_sub(x, side), in = un_sub(side, a);
+    double least = INFINITY;
     for (int32_t n = 0; n < s->shape_count; n++) {
-        double phi = un_shape_distance(s->shapes[n], a);
-        if (way > 0) {
-            double slope = (phi - un_shape_distance(s->shapes[n], b)) / step;
-            if (fabs(slope) < ALONG) phi += slope * way;
-        }
-        least = fmin(least, phi);
+        const un_shape *shape = s->shapes[n];
+        double phi = un_shape_distance(shape, a), sum = phi;
+        sum += growth(s, shape, a, phi, un_v3(out.x, 0, 0));
+        sum += growth(s, shape, a, phi, un_v3(0, out.y, 0));
+        sum += growth(s, shape, a, phi, un_v3(0, 0, out.z));
+        sum += growth(s, shape, a, phi, in);
+        least = fmin(least, sum);
     }
     return least;
 }
@@ -67,6 +89,7 @@ double un_track_solid(const void *bodies, un_vec3 x)
 typedef struct field {
     const un_track *track;
     const un_bodies *bodies;
+    double thin, thicken;
 } field;
 
 static void sample_field(void *arg, int64_t count, const un_vec3 *x, double *liquid, double *solid)
@@ -74,15 +97,17 @@ static void sample_field(void *arg, int64_t count, const un_vec3 *x, double *liq
     const field *f = arg;
     int32_t hint = -1;
     for (int64_t i = 0; i < count; i++) {
-        liquid[i] = un_track_distance(f->track, x[i], &hint);
+        liquid[i] = un_track_thickened(f->track, x[i], &hint, f->thin, f->thicken);
         if (solid) solid[i] = un_track_solid(f->bodies, x[i]);
     }
 }
 
 un_status un_track_stuff(const un_track *t, un_stuffing *mesh, un_arena *arena,
-                         const un_bodies *bodies)
+                         const un_bodies *bodies, double thicken)
 {
-    field f = {t, bodies};
+    /* half the thickness that tets need, and what the thinnest liquid lacks of it */
+    double thin = THIN * mesh->tree.h;
+    field f = {t, bodies, thin, thicken * thin};
     un_stuffing_def def = un_stuffing_default();
     def.field = sample_field;
     def.arg = &f;

@@ -199,3 +199,32 @@ void un_stuffing_emit(un_context *ctx, double *u, double *divergence, const un_s
     e.rate = room > 0 ? volume / (room * dt) : 0;
     un_parallel_for(ctx, mesh->tet_count, 4096, emit_tets, &e);
 }
+
+/* ---- drains ---- */
+
+typedef struct draining {
+    const un_stuffing *mesh;
+    const double *u;
+    const un_shape *shape;
+    double margin;
+} draining;
+
+static double sum_drained(void *arg, int64_t begin, int64_t end)
+{
+    draining *d = arg;
+    double sum = 0;
+    for (int64_t b = begin; b < end; b++) {
+        int32_t f = d->mesh->boundary[b];
+        if (d->mesh->face_behind[f] != UN_BEHIND_AIR) continue;
+        if (un_shape_distance(d->shape, d->mesh->center[f]) < d->margin)
+            sum += d->u[f] * un_length(d->mesh->area[f]);
+    }
+    return sum;
+}
+
+double un_stuffing_drained(un_context *ctx, const un_stuffing *mesh, const double *u,
+                           const un_shape *shape, double margin)
+{
+    draining d = {mesh, u, shape, margin};
+    return un_parallel_sum(ctx, mesh->boundary_count, sum_drained, &d);
+}

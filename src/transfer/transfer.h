@@ -381,6 +381,10 @@ double un_stuffing_flux(un_context *ctx, const un_stuffing *mesh, const un_vec3 
 /* In an emitter: faces take its velocity, and its tets the divergence that brings `volume` in dt. */
 void un_stuffing_emit(un_context *ctx, double *u, double *divergence, const un_stuffing *mesh,
                       const un_source *source, double volume, double dt);
+/* What flows out of the mesh into a shape, through faces at the air not farther from it than
+ * `margin`, m3/s. */
+double un_stuffing_drained(un_context *ctx, const un_stuffing *mesh, const double *u,
+                           const un_shape *shape, double margin);
 /* Velocities of vertices. */
 void un_flow_to_points(un_context *ctx, un_vec3 *u, const un_flow *flow, const un_vec3 *x,
                        int64_t count);

@@ -16,6 +16,11 @@ typedef struct promise {
 
 /* ---- what methods can do ---- */
 
+static inline bool method_has_particles(const un_method *method)
+{
+    return method->traits.particles;
+}
+
 static inline bool method_is_viscous(const un_method *method)
 {
     return method->traits.viscous;

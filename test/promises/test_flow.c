@@ -197,7 +197,7 @@ int main(void)
         {"drains_take_and_the_ledger_knows", drains_take_and_the_ledger_knows, NULL, false},
         {"the_ledger_balances", the_ledger_balances, NULL, false},
         {"tanks_drain_alike", tanks_drain_alike, method_is_adaptive, false},
-        {"thin_liquid_keeps_its_volume", thin_liquid_keeps_its_volume, NULL, false},
+        {"thin_liquid_keeps_its_volume", thin_liquid_keeps_its_volume, method_has_particles, false},
         {"moving_solids_stay_empty", moving_solids_stay_empty, NULL, false},
         {"liquid_may_come_later", liquid_may_come_later, NULL, false},
     };

@@ -1,4 +1,5 @@
-/* Promises of every method: water stays in vessels with thin walls, and rests in them. */
+/* Promises of every method with particles: water stays in vessels with thin walls, and rests in
+ * them. Others warn of such walls. */
 #include "promises/promise.h"
 
 /* Runs a vessel with a wall of so many cells; no particle is on the other side of its wall. */
@@ -58,8 +59,8 @@ static void tilted_tubs_hold_water(const un_method *method)
 int main(void)
 {
     static const promise promises[] = {
-        {"glasses_hold_water", glasses_hold_water, NULL, false},
-        {"tilted_tubs_hold_water", tilted_tubs_hold_water, NULL, false},
+        {"glasses_hold_water", glasses_hold_water, method_has_particles, false},
+        {"tilted_tubs_hold_water", tilted_tubs_hold_water, method_has_particles, false},
     };
     check_races_in("none: other promises have them");
     return promises_run(promises, sizeof promises / sizeof *promises, NULL, NULL);

@@ -3,11 +3,6 @@
 #include "promises/promise.h"
 #include "surface/surface.h"
 
-static bool method_has_particles(const un_method *method)
-{
-    return method->traits.particles;
-}
-
 /* A column falls and meets a post and the far wall. */
 static void a_splash_keeps_its_volume(const un_method *method)
 {

@@ -187,9 +187,10 @@ static void paddles_scrape_walls(const un_method *method)
 int main(void)
 {
     static const promise promises[] = {
-        {"moving_glasses_hold_water", moving_glasses_hold_water, NULL, false},
-        {"glasses_catch_water", glasses_catch_water, NULL, false},
-        {"glasses_from_files_hold_water", glasses_from_files_hold_water, NULL, false},
+        {"moving_glasses_hold_water", moving_glasses_hold_water, method_has_particles, false},
+        {"glasses_catch_water", glasses_catch_water, method_has_particles, false},
+        {"glasses_from_files_hold_water", glasses_from_files_hold_water, method_has_particles,
+         false},
         {"troughs_hold_water", troughs_hold_water, method_is_flat, true},
         {"paddles_scrape_walls", paddles_scrape_walls, NULL, false},
     };

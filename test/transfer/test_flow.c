@@ -29,7 +29,7 @@ static void begin(tank *t, int32_t cells, velocity *of)
     check_ok(t->ctx, un_track_init(&t->track, t->ctx, un_v3(1, 1, 0.25), 2 * cells));
     check_ok(t->ctx, un_track_begin(&t->track, wavy, NULL));
     un_stuffing_init(t->ctx, &t->mesh, un_v3(1, 1, 0.25), 4, cells);
-    check_ok(t->ctx, un_track_stuff(&t->track, &t->mesh, &t->arena, &t->bodies));
+    check_ok(t->ctx, un_track_stuff(&t->track, &t->mesh, &t->arena, &t->bodies, 0));
     un_arena_reset(&t->arena);
     t->u = un_alloc(t->ctx, (size_t)t->mesh.face_count, sizeof *t->u);
     for (int32_t f = 0; f < t->mesh.face_count; f++)
