@@ -48,7 +48,7 @@ static un_status step(void *state, double dt, un_step *report)
     report->dt = dt;
 
     UN_TRY(un_core_move_bodies(&s->core, dt)); /* move the solids */
-    if (s->core.bodies->moving) un_warp_walls_sample(s->walls);
+    if (s->core.bodies->moving) UN_TRY(un_warp_walls_sample(s->walls));
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_warping_correct(s)); /* spread the particles */
     un_stage_end(report, STAGE_CORRECT, &clock);

@@ -272,7 +272,7 @@ static void piston_pushes(void **state)
     tank_solid(&b.tank, tank_box(&b.tank, un_v3(-1, -1, -1), un_v3(0.33, 2, 1)), un_v3(0.7, 0, 0));
     basin_build(&b, 0, everywhere, NULL);
     check_ok(b.tank.ctx, un_bodies_update(b.tank.bodies, 0, 1e-6));
-    un_warp_walls_sample(b.walls);
+    check_ok(b.tank.ctx, un_warp_walls_sample(b.walls));
     basin_project(&b);
     for (int64_t c = 0; c < b.warp.grid.cell_count; c++)
         if (b.known[c]) check_near(b.u[c].x, 0.7, 1e-6);
