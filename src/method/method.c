@@ -4,7 +4,7 @@
 #include "tension/tension.h"
 
 /* All of them. */
-#define METHODS(row) row(uniform) row(tet) row(staggered) row(warp)
+#define METHODS(row) row(uniform) row(tet) row(staggered)
 
 #define METHOD_ROW(name) &un_method_##name,
 static const un_method *const methods[] = {METHODS(METHOD_ROW)};
