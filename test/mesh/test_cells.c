@@ -94,7 +94,7 @@ static void cubes_of_the_grid(void **state)
     un_context *ctx = check_context();
     tank t = make_tank(ctx);
     un_cells cells;
-    un_grid_cells in = {&t.grid, t.phi, t.open, t.p, t.u};
+    un_grid_cells in = {.grid = &t.grid, .phi = t.phi, .open = t.open, .p = t.p, .u = t.u};
     int64_t wanted = 0;
     for (int64_t c = 0; c < t.grid.cell_count; c++) wanted += t.phi[c] < 0 && t.open[c] > 0;
     check_ok(ctx, un_cells_from_grid(ctx, &cells, &in));
@@ -385,7 +385,7 @@ static un_status fill_once(un_context *ctx, void *arg)
 {
     const tank *t = arg;
     un_cells cells;
-    un_grid_cells in = {&t->grid, t->phi, t->open, t->p, t->u};
+    un_grid_cells in = {.grid = &t->grid, .phi = t->phi, .open = t->open, .p = t->p, .u = t->u};
     un_status status = un_cells_from_grid(ctx, &cells, &in);
     un_cells_free(ctx, &cells);
     return status;
