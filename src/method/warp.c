@@ -128,7 +128,7 @@ static un_status allocate(un_warping *s)
     un_context *ctx = s->core.ctx;
     const un_scene_def *def = s->core.def;
     UN_TRY(un_warp_init(&s->warp, ctx, def->domain.size, def->detail.finest));
-    UN_TRY(un_monitor_init(ctx, &s->monitor, def->domain.size));
+    UN_TRY(un_monitor_init(ctx, &s->monitor, def->domain.size, def->detail.finest));
     UN_TRY(un_warp_walls_create(ctx, &s->warp, s->core.bodies, &s->walls));
     UN_TRY(un_bins_create(ctx, &s->warp.grid, &s->bins));
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
