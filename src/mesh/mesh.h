@@ -274,7 +274,7 @@ size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* that creat
  * have moved. */
 un_status un_warp_walls_create(un_context *ctx, const un_warp *warp, const un_bodies *bodies,
                                un_walls **walls);
-void un_warp_walls_sample(un_walls *walls);
+un_status un_warp_walls_sample(un_walls *walls);
 /* The velocity of the body in or next to cell (i, j, k); zero where none moves. */
 un_vec3 un_warp_walls_velocity(const un_walls *walls, int32_t i, int32_t j, int32_t k);
 

@@ -35,9 +35,15 @@ static inline int64_t corner_node(const un_grid *g, int32_t i, int32_t j, int32_
     return un_grid_node(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2));
 }
 
-static inline un_vec3 corner_at(const un_grid *g, int32_t i, int32_t j, int32_t k, int m)
+/* Where a node is in space. */
+static inline un_vec3 node_at(const un_walls *w, int32_t i, int32_t j, int32_t k)
 {
-    return un_grid_node_position(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2));
+    return w->warp ? un_warp_node(w->warp, i, j, k) : un_grid_node_position(w->grid, i, j, k);
+}
+
+static inline un_vec3 corner_at(const un_walls *w, int32_t i, int32_t j, int32_t k, int m)
+{
+    return node_at(w, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2));
 }
 
 /* ---- where ---- */
@@ -52,7 +58,7 @@ static double find_thin(void *arg, int64_t begin, int64_t end)
         for (int32_t i = 0; i <= g->n[0]; i++) {
             int32_t k = (int32_t)(row / (g->n[1] + 1)), j = (int32_t)(row % (g->n[1] + 1));
             int64_t n = un_grid_node(g, i, j, k);
-            un_vec3 x = un_grid_node_position(g, i, j, k);
+            un_vec3 x = node_at(w, i, j, k);
             double d = w->phi[n];
             a->thin[n] = 0;
             if (!(d > UN_SNAP * g->h) || d > UN_THIN * g->h || un_walls_sides(w, x) <= d) continue;
@@ -75,7 +81,7 @@ static bool sees(const thin_args *a, int64_t n, int64_t m, un_vec3 x, un_vec3 y)
     const un_walls *w = a->walls;
     double h = w->grid->h, d = w->phi[n];
     if ((!a->thin[n] && !a->thin[m]) || d + (double)w->phi[m] >= h) return true;
-    return un_thin_way(w->bodies, x, y, d) > h;
+    return un_thin_way(w->bodies, x, y, d) > (w->warp ? un_length(un_sub(y, x)) : h);
 }
 
 /* The open corners that belong together with corner m. */
@@ -90,7 +96,8 @@ static uint32_t corners_with(const thin_args *a, int32_t i, int32_t j, int32_t k
             int other = c ^ 1 << axis;
             int64_t n = corner_node(g, i, j, k, c), near = corner_node(g, i, j, k, other);
             if (found >> other & 1 || !is_open(a, near)) continue;
-            if (sees(a, n, near, corner_at(g, i, j, k, c), corner_at(g, i, j, k, other)))
+            if (sees(a, n, near, corner_at(a->walls, i, j, k, c),
+                     corner_at(a->walls, i, j, k, other)))
                 found |= 1u << other;
         }
     }
@@ -155,7 +162,7 @@ static void see_corners(const thin_args *a, int32_t i, int32_t j, int32_t k, uin
             continue;
         }
         double depth =
-            un_thin_depth(w->bodies, corner_at(g, i, j, k, nearest), corner_at(g, i, j, k, m),
+            un_thin_depth(w->bodies, corner_at(w, i, j, k, nearest), corner_at(w, i, j, k, m),
                           w->phi[corner_node(g, i, j, k, nearest)], g->h);
         if (is_open(a, n) || depth < v[m] - UN_DEEPER * g->h) v[m] = depth;
     }

@@ -159,6 +159,13 @@ UN_KERNEL un_warp_point un_warp_locate_in(const un_warp *w, un_vec3 x, un_vec3 *
 /* xi: a guess at first. */
 un_vec3 un_warp_locate(const un_warp *warp, un_vec3 x, un_vec3 xi);
 un_vec3 un_warp_map(const un_warp *warp, un_vec3 xi);
+/* Where a node is; those of the padding count as the nearest of the domain. */
+static inline un_vec3 un_warp_node(const un_warp *w, int32_t i, int32_t j, int32_t k)
+{
+    const un_grid *g = &w->grid;
+    return w->node[un_grid_node(g, un_clampi(i, 1, g->n[0] - 1), un_clampi(j, 1, g->n[1] - 1),
+                                g->dim == 2 ? 0 : un_clampi(k, 1, g->n[2] - 1))];
+}
 /* Probes of a level set at cells, as un_grid_front and un_grid_height (warp_probe.c); fields at
  * cells, at x; the nodes around x, by corner of their cell, and their weights: returns how many. */
 double un_warp_front(un_context *ctx, const float *phi, const un_warp *warp, int32_t axis,

@@ -17,11 +17,16 @@ un_status un_warp_walls_create(un_context *ctx, const un_warp *warp, const un_bo
     w->phi_static = w->phi;
     w->volume = un_alloc(ctx, (size_t)warp->grid.cell_count, sizeof *w->volume);
     w->body = un_alloc(ctx, (size_t)warp->grid.node_count, sizeof *w->body);
-    if (!w->phi || !w->volume || !w->body) {
-        un_walls_destroy(w);
-        return UN_ERROR_MEMORY;
+    un_status status = w->phi && w->volume && w->body ? UN_OK : UN_ERROR_MEMORY;
+    for (int a = 0; a < warp->grid.dim && bodies->count > 0 && status == UN_OK; a++) {
+        w->area[a] = un_alloc(ctx, (size_t)warp->grid.cell_count, sizeof *w->area[a]);
+        if (!w->area[a]) status = UN_ERROR_MEMORY;
     }
-    un_warp_walls_sample(w);
+    if (status == UN_OK) status = un_warp_walls_sample(w);
+    if (status != UN_OK) {
+        un_walls_destroy(w);
+        return status;
+    }
     *walls = w;
     return UN_OK;
 }
@@ -36,10 +41,7 @@ static void sample_nodes(void *arg, int64_t begin, int64_t end)
         int32_t j = (int32_t)(row % rows), k = (int32_t)(row / rows);
         for (int32_t i = 0; i <= g->n[0]; i++) {
             int64_t n = un_grid_node(g, i, j, k);
-            /* nodes of the padding take the nearest one's */
-            un_vec3 x = warp->node[un_grid_node(g, un_clampi(i, 1, g->n[0] - 1),
-                                                un_clampi(j, 1, g->n[1] - 1),
-                                                g->dim == 2 ? 0 : un_clampi(k, 1, g->n[2] - 1))];
+            un_vec3 x = un_warp_node(warp, i, j, k);
             double least = 1e30;
             w->body[n] = -1;
             for (int32_t b = 0; b < w->bodies->count; b++) {
@@ -54,6 +56,15 @@ static void sample_nodes(void *arg, int64_t begin, int64_t end)
             w->phi[n] = (float)least;
         }
     }
+}
+
+/* The open share of the lower face along an axis of a cell with these distances. */
+static double face_share(const double v[8], int axis, int dim)
+{
+    static const int face[3][4] = {{0, 2, 6, 4}, {0, 4, 5, 1}, {0, 1, 3, 2}};
+    if (dim == 2) return un_walls_face_fraction((double[4]){v[0], v[axis == 0 ? 2 : 1]}, 2);
+    const int *f = face[axis];
+    return un_walls_face_fraction((double[4]){v[f[0]], v[f[1]], v[f[2]], v[f[3]]}, 3);
 }
 
 static void find_fractions(void *arg, int64_t begin, int64_t end)
@@ -73,15 +84,18 @@ static void find_fractions(void *arg, int64_t begin, int64_t end)
                 if ((at[a] == 0 && !open[2 * a]) || (at[a] == g->n[a] - 1 && !open[2 * a + 1]))
                     share = 0;
             w->volume[un_grid_cell(g, at[0], at[1], at[2])] = (float)share;
+            for (int a = 0; a < g->dim && w->area[a]; a++)
+                w->area[a][un_grid_cell(g, at[0], at[1], at[2])] = (float)face_share(v, a, g->dim);
         }
     }
 }
 
-void un_warp_walls_sample(un_walls *w)
+un_status un_warp_walls_sample(un_walls *w)
 {
     const un_grid *g = w->grid;
     un_parallel_for(w->ctx, g->node_count / (g->n[0] + 1), 32, sample_nodes, w);
     un_parallel_for(w->ctx, (int64_t)g->n[1] * g->n[2], 32, find_fractions, w);
+    return un_walls_part(w);
 }
 
 un_vec3 un_warp_walls_velocity(const un_walls *w, int32_t i, int32_t j, int32_t k)

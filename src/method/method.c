@@ -4,8 +4,7 @@
 #include "tension/tension.h"
 
 /* All of them. */
-#define METHODS(row)                                                                               \
-    row(uniform) row(tet) row(staggered) row(octree) row(conforming) row(warp)
+#define METHODS(row) row(uniform) row(tet) row(staggered) row(octree) row(conforming)
 
 #define METHOD_ROW(name) &un_method_##name,
 static const un_method *const methods[] = {METHODS(METHOD_ROW)};

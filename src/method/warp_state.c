@@ -55,7 +55,7 @@ static un_status load(un_warping *s, const un_state *in)
     UN_TRY(un_state_number(in, "rate", &s->rate));
     UN_TRY(load_emitted(s, in));
     un_warp_place(&s->warp);
-    un_warp_walls_sample(s->walls);
+    UN_TRY(un_warp_walls_sample(s->walls));
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->warp.grid, s->walls));
     UN_TRY(un_warping_sort(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_warping_level_set(s));

@@ -31,7 +31,7 @@ static un_status move_grid(un_warping *s, bool known, int32_t rounds, double dt,
                          .dt = dt,
                          .settle = settle};
     un_warp_move(&s->warp, &step);
-    un_warp_walls_sample(s->walls);
+    UN_TRY(un_warp_walls_sample(s->walls));
     return UN_OK;
 }
 

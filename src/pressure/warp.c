@@ -79,6 +79,23 @@ static void find_rows(void *arg, int64_t begin, int64_t end)
 
 /* ---- elements ---- */
 
+/* The distance to solids at corner m of cell c, as the cell's side sees it. */
+UN_KERNEL double wall_at(const args *s, int64_t c, int64_t node, int m)
+{
+    const un_walls *w = s->in->walls;
+    return w->parted && w->split[c] >= 0 ? w->splits[w->split[c]].phi[m] : w->phi[node];
+}
+
+/* Is any corner that lies in the open in the liquid? Nodes in a wall may be so for the other side
+ * of it. */
+UN_KERNEL bool is_wet(const args *s, const un_element *e, int64_t c, int dim)
+{
+    if (s->in->walls->volume[c] >= 1) return e->wet > 0;
+    for (int m = 0; m < 1 << dim; m++)
+        if (e->psi[m] > 0 && wall_at(s, c, e->node[m], m) > 0) return true;
+    return false;
+}
+
 UN_KERNEL void load_element(const args *s, un_element *e, const int32_t c[3], int dim)
 {
     const un_grid *g = &s->warp->grid;
@@ -92,14 +109,14 @@ UN_KERNEL void load_element(const args *s, un_element *e, const int32_t c[3], in
     }
 }
 
-UN_KERNEL void open_quadrature(const args *s, un_quadrature *q, const un_element *e, double share,
+UN_KERNEL void open_quadrature(const args *s, un_quadrature *q, const un_element *e, int64_t c,
                                int dim)
 {
-    double v[8];
+    double v[8], share = s->in->walls->volume[c];
     q->count = 0;
     if (share >= 1) un_quadrature_full(q, dim);
     if (share >= 1 || share <= OPEN_MIN) return;
-    for (int m = 0; m < 1 << dim; m++) v[m] = s->in->walls->phi[e->node[m]];
+    for (int m = 0; m < 1 << dim; m++) v[m] = wall_at(s, c, e->node[m], m);
     un_quadrature_open(q, v, dim);
 }
 
@@ -120,7 +137,7 @@ UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
     un_element e;
     if (!(share > OPEN_MIN) && !moving) return;
     load_element(s, &e, c, dim);
-    if (e.wet == 0) return;
+    if (e.wet == 0 || (share > OPEN_MIN && !is_wet(s, &e, cell, dim))) return;
     un_quadrature q;
     int32_t row[8];
     for (int m = 0; m < 1 << dim; m++) row[m] = s->pr->index[e.node[m]];
@@ -128,7 +145,7 @@ UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
     double hat[8], source = s->in->source ? s->in->source[cell] : 0;
     if (moving) solid = un_warp_walls_velocity(walls, c[0], c[1], c[2]);
     u = un_sub(u, solid);
-    open_quadrature(s, &q, &e, share, dim);
+    open_quadrature(s, &q, &e, cell, dim);
     bool cut = e.wet < 1 << dim && !s->in->first_order;
     for (int i = 0; i < q.count; i++) {
         double w = un_element_gradients(&e, q.at[i], grad, hat, dim) * q.weight[i];
@@ -295,8 +312,8 @@ UN_KERNEL void update_in(const args *s, int64_t begin, int64_t end, int dim)
             s->in->known[cell] = 0;
             if (!(s->warp->jacobian[cell] > 0) || !(walls->volume[cell] > OPEN_MIN)) continue;
             load_element(s, &e, c, dim);
-            if (2 * e.wet < 1 << dim) continue;
-            open_quadrature(s, &q, &e, walls->volume[cell], dim);
+            if (2 * e.wet < 1 << dim || !is_wet(s, &e, cell, dim)) continue;
+            open_quadrature(s, &q, &e, cell, dim);
             un_vec3 sum = {0, 0, 0}, grad[8];
             double volume = 0, hat[8];
             bool cut = e.wet < 1 << dim && !s->in->first_order;

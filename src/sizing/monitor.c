@@ -14,23 +14,24 @@
 #include "sizing/sizing.h"
 
 #define ALPHA 10.0
-/* Nodes of the lattice along the longest side. */
+/* Cells of the lattice along the longest side, at most. */
 #define NODES_FLAT 64
 #define NODES 40
 /* Strain that counts fully, per pace of the scene, is several times this. */
 #define BETA 15.0
 /* What the camera does not see counts this much. */
 #define UNSEEN 0.2
-#define SWEEP_ROUNDS 2
+#define SWEEP_ROUNDS 1
 
-un_status un_monitor_init(un_context *ctx, un_monitor *m, un_vec3 size)
+un_status un_monitor_init(un_context *ctx, un_monitor *m, un_vec3 size, int32_t finest)
 {
     bool flat = !(size.z > 0);
     double side[3] = {size.x, size.y, size.z}, longest = fmax(size.x, fmax(size.y, size.z));
     *m = (un_monitor){.n = {1, 1, 1}, .spacing = {1, 1, 1}};
     size_t count = 1;
+    double most = fmin(flat ? NODES_FLAT : NODES, finest);
     for (int a = 0; a < (flat ? 2 : 3); a++) {
-        int32_t cells = (int32_t)fmax(4, round((flat ? NODES_FLAT : NODES) * side[a] / longest));
+        int32_t cells = (int32_t)fmax(4, round(most * side[a] / longest));
         m->n[a] = cells + 1;
         m->spacing[a] = side[a] / cells;
         count *= (size_t)m->n[a];

@@ -116,7 +116,8 @@ un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
 
 /* ---- what draws a grid that warps (monitor.c) ---- */
 
-un_status un_monitor_init(un_context *ctx, un_monitor *monitor, un_vec3 size);
+/* finest: cells of the grid along the longest side. */
+un_status un_monitor_init(un_context *ctx, un_monitor *monitor, un_vec3 size, int32_t finest);
 void un_monitor_free(un_context *ctx, un_monitor *monitor);
 
 typedef struct un_monitor_def {

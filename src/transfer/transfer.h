@@ -59,10 +59,11 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
 void un_transfer_to_centres(un_context *ctx, un_vec3 *u, uint8_t *known, double *weight,
                             const un_warp *warp, const un_bins *bins,
                             const un_particles *particles);
-/* Particles that do not fly take the velocity at their place, and how it changes around it. Those
- * that do get gravity. As in un_transfer_to_particles, v is left in the middle of the step. */
+/* Particles that do not fly take the velocity at their place, and how it changes around it; where
+ * the liquid is quiet they forget that at the rate flip->pic_quiet. Those that fly get gravity. As
+ * in un_transfer_to_particles, v is left in the middle of the step. */
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
-                              const un_warp *warp, un_vec3 gravity, double dt);
+                              const un_warp *warp, const un_flip *flip);
 /* Each of `layers` passes gives cells next to known ones the mean of those and marks them: 2, 3,
  * ... Then the velocity of cells in solids loses its part into them, and their slip falls by
  * friction; known ones (1) keep theirs. Padding mirrors the cells next to it; where liquid has let

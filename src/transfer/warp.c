@@ -88,6 +88,7 @@ typedef struct particle_args {
     const un_vec3 *u;
     const un_warp *warp;
     un_vec3 kick, fall_unit;
+    double forget, inverse_quiet; /* share forgotten at rest; 1 over the quiet speed squared */
 } particle_args;
 
 UN_KERNEL void gather_in(const particle_args *a, int64_t begin, int64_t end, int dim)
@@ -115,10 +116,11 @@ UN_KERNEL void gather_in(const particle_args *a, int64_t begin, int64_t end, int
             un_warp_gradient(&at, un_v3(slope[0].y, slope[1].y, slope[2].y)),
             un_warp_gradient(&at, un_v3(slope[0].z, slope[1].z, slope[2].z)),
         };
+        double stir = un_dot(v, v) * a->inverse_quiet, keep = 1 - a->forget / (1 + stir * stir);
         for (int i = 0; i < 3; i++) {
-            p->affine[3 * i][q] = (float)row[i].x;
-            p->affine[3 * i + 1][q] = (float)row[i].y;
-            p->affine[3 * i + 2][q] = (float)row[i].z;
+            p->affine[3 * i][q] = (float)(keep * row[i].x);
+            p->affine[3 * i + 1][q] = (float)(keep * row[i].y);
+            p->affine[3 * i + 2][q] = (float)(keep * row[i].z);
         }
         un_particle_set_velocity(p, q, v);
         p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
@@ -132,10 +134,16 @@ static void gather(void *arg, int64_t begin, int64_t end)
 }
 
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
-                              const un_warp *warp, un_vec3 gravity, double dt)
+                              const un_warp *warp, const un_flip *flip)
 {
-    particle_args a = {particles, u, warp, un_scale(gravity, dt),
-                       un_particle_fall_unit(gravity, dt)};
+    double quiet = flip->quiet_speed;
+    particle_args a = {.particles = particles,
+                       .u = u,
+                       .warp = warp,
+                       .kick = un_scale(flip->gravity, flip->dt),
+                       .fall_unit = un_particle_fall_unit(flip->gravity, flip->dt),
+                       .forget = 1 - exp(-flip->pic_quiet * flip->dt),
+                       .inverse_quiet = quiet > 0 ? 1 / (quiet * quiet) : 1e300};
     un_parallel_for(ctx, particles->count, GRAIN, gather, &a);
 }
 

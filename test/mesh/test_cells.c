@@ -385,8 +385,7 @@ static un_status fill_once(un_context *ctx, void *arg)
 {
     const tank *t = arg;
     un_cells cells;
-    un_grid_cells in = {
-        .grid = &t->grid, .phi = t->phi, .open = t->open, .p = t->p, .u = t->u};
+    un_grid_cells in = {.grid = &t->grid, .phi = t->phi, .open = t->open, .p = t->p, .u = t->u};
     un_status status = un_cells_from_grid(ctx, &cells, &in);
     un_cells_free(ctx, &cells);
     return status;

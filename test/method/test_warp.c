@@ -1,0 +1,160 @@
+/* Method `warp`, which is not in the table yet: scenes are read with its traits alone. */
+#include "method/warp.h"
+#include "method/world.h"
+
+static const un_traits *const traits[] = {&un_method_warp.traits, NULL};
+
+typedef struct run {
+    un_context *ctx;
+    un_scene *scene;
+    void *state;
+    un_step step;
+    double time, most, fastest, least; /* volume error, speed and certificate so far */
+} run;
+
+static void run_begin(run *r, int32_t threads, const char *text)
+{
+    char path[] = "/tmp/undine_test_XXXXXX";
+    scene_file(path, text);
+    *r = (run){.ctx = check_context_threads(threads), .least = 1};
+    check_ok(r->ctx, un_scene_read(r->ctx, path, NULL, 0, traits, &r->scene));
+    unlink(path);
+    check_ok(r->ctx, un_method_warp.create(r->ctx, r->scene, &r->state));
+}
+
+static void run_to(run *r, double end)
+{
+    while (end - r->time > 1e-9) {
+        double dt = fmin(un_method_warp.step_limit(r->state), end - r->time);
+        check_ok(r->ctx, un_method_warp.step(r->state, dt, &r->step));
+        r->time += dt;
+        r->most = fmax(r->most, fabs(r->step.volume_error));
+        r->fastest = fmax(r->fastest, r->step.max_speed);
+        r->least = fmin(r->least, ((const un_warping *)r->state)->warp.certificate);
+    }
+}
+
+static void run_end(run *r)
+{
+    un_method_warp.destroy(r->state);
+    un_scene_destroy(r->scene);
+    check_context_end(r->ctx);
+}
+
+#define DAM(size, high)                                                                            \
+    "scene { method = 'warp', domain = { size = " size " }, detail = { finest = 20 }, liquid = { " \
+    "box { min = {0, 0, -1}, max = {0.35, 0.5, 1} } }, solids = { cylinder { from = {0.7, 0, "     \
+    "" high "}, to = {0.7, 0.8, " high "}, radius = 0.1 } } }"
+
+/* A dam break keeps its volume and its grid sound, in two dimensions and in three. */
+static void dam_breaks(void **state)
+{
+    (void)state;
+    for (int flat = 0; flat < 2; flat++) {
+        run r;
+        run_begin(&r, 2, flat ? DAM("{1, 0.6}", "0") : DAM("{1, 0.6, 0.4}", "0.2"));
+        run_to(&r, flat ? 0.6 : 0.35);
+        check_below(r.most, 0.02);
+        check_below(r.fastest, 2 * sqrt(2 * 9.81 * 0.5));
+        assert_true(r.least >= 0.05);
+        run_end(&r);
+    }
+}
+
+/* Liquid at rest stays calm. */
+static void rest_is_calm(void **state)
+{
+    (void)state;
+    run r;
+    run_begin(&r, 2,
+              "scene { method = 'warp', domain = { size = {1, 0.7} }, detail = { finest = 24 }, "
+              "liquid = { box { min = {0, 0}, max = {1, 0.43} } } }");
+    run_to(&r, 0.5);
+    check_below(r.step.max_speed, 0.02);
+    check_below(r.most, 0.005);
+    run_end(&r);
+}
+
+/* Going on from saved arrays gives the same bits, for any number of threads. */
+static void goes_on_bit_for_bit(void **state)
+{
+    (void)state;
+    run r, s;
+    un_state saved;
+    run_begin(&r, 1, DAM("{1, 0.6}", "0"));
+    run_begin(&s, 2, DAM("{1, 0.6}", "0"));
+    run_to(&r, 0.1);
+    run_to(&s, 0.1);
+    un_state_init(&saved, s.ctx);
+    check_ok(s.ctx, un_method_warp.save(s.state, &saved));
+    void *again;
+    check_ok(s.ctx, un_method_warp.load(s.ctx, s.scene, &saved, &again));
+    un_state_free(&saved);
+    un_method_warp.destroy(s.state);
+    s.state = again;
+    run_to(&r, 0.2);
+    run_to(&s, 0.2);
+    const un_particles *a = un_method_warp.particles(r.state), *b = un_method_warp.particles(again);
+    assert_int_equal(a->count, b->count);
+    for (int axis = 0; axis < 2; axis++) {
+        assert_memory_equal(a->x[axis], b->x[axis], (size_t)a->count * sizeof(double));
+        assert_memory_equal(a->v[axis], b->v[axis], (size_t)a->count * sizeof(double));
+    }
+    run_end(&r);
+    run_end(&s);
+}
+
+/* A velocity that is linear in space comes back from a grid that has moved meanwhile. */
+static void linear_fields_survive(void **state)
+{
+    (void)state;
+    run r;
+    run_begin(&r, 2, DAM("{1, 0.6}", "0"));
+    un_warping *w = r.state;
+    un_particles *p = &w->particles;
+    double *weight = un_alloc(r.ctx, (size_t)w->warp.grid.cell_count, sizeof *weight);
+    assert_non_null(weight);
+    for (int32_t q = 0; q < p->count; q++) {
+        p->fall[q] = 0;
+        un_particle_set_velocity(
+            p, q, un_v3(1 + 2 * p->x[0][q] - 3 * p->x[1][q], 0.5 + p->x[0][q] - 2 * p->x[1][q], 0));
+        const float slope[9] = {2, -3, 0, 1, -2, 0, 0, 0, 0};
+        for (int i = 0; i < 9; i++) p->affine[i][q] = slope[i];
+    }
+    for (int turn = 0; turn < 5; turn++) {
+        for (int64_t c = 0; c < w->warp.grid.cell_count; c++)
+            w->warp.target[c] *= turn & 1 ? 1.4 : 0.6;
+        check_ok(r.ctx, un_warping_move_grid(w, 0.01));
+        check_ok(r.ctx, un_warping_sort(w));
+        un_transfer_to_centres(r.ctx, w->u, w->known, weight, &w->warp, w->bins, p);
+        un_transfer_from_centres(r.ctx, p, w->u, &w->warp, &(un_flip){0});
+        for (int32_t q = 0; q < p->count; q++) {
+            /* away from sides and the surface, where centres without particles are read */
+            if (!(un_grid_sample(&w->warp.grid, w->phi, un_v3(p->xi[0][q], p->xi[1][q], 0)) <
+                  -1.2 * w->warp.grid.h) ||
+                p->x[0][q] < 0.1 || p->x[1][q] < 0.1) {
+                un_particle_set_velocity(p, q,
+                                         un_v3(1 + 2 * p->x[0][q] - 3 * p->x[1][q],
+                                               0.5 + p->x[0][q] - 2 * p->x[1][q], 0));
+                const float slope[9] = {2, -3, 0, 1, -2, 0, 0, 0, 0};
+                for (int i = 0; i < 9; i++) p->affine[i][q] = slope[i];
+                continue;
+            }
+            check_near(p->v[0][q], 1 + 2 * p->x[0][q] - 3 * p->x[1][q], 1e-6);
+            check_near(p->v[1][q], 0.5 + p->x[0][q] - 2 * p->x[1][q], 1e-6);
+        }
+    }
+    un_free(r.ctx, weight);
+    run_end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dam_breaks),
+        cmocka_unit_test(rest_is_calm),
+        cmocka_unit_test(goes_on_bit_for_bit),
+        cmocka_unit_test(linear_fields_survive),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
