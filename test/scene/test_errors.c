@@ -228,16 +228,14 @@ static void not_available(void **state)
     (void)state;
     const mistake list[] = {
         {"scene {\n method = \"warp\" }", "dam.lua:2: method = \"warp\" is not available in this "
-                                          "version; use uniform, tet, staggered, octree"},
+                                          "version; use uniform, tet, staggered, octree, conforming"},
         {"scene { method = 'octree', fluid = { viscosity = 0.1 } }",
          "dam.lua:1: fluid.viscosity is not available with method \"octree\"; use method = "
          "\"uniform\", or leave it out"},
-        {"scene { method = 'octree', fluid = {
- viscosity = function() return 1 end } }",
+        {"scene { method = 'octree', fluid = {\n viscosity = function() return 1 end } }",
          "dam.lua:2: fluid.viscosity is not available with method \"octree\"; use method = "
          "\"uniform\", or leave it out"},
-        {"scene { method = 'octree', fluid = {
- density = function() return 1 end } }",
+        {"scene { method = 'octree', fluid = {\n density = function() return 1 end } }",
          "dam.lua:2: fluid.density as a function is not available with method \"octree\"; use "
          "method = \"uniform\", or give a number"},
         {"scene { method = 'tet', fluid = { viscosity = -1 } }",
