@@ -1,5 +1,5 @@
 -- After figure 1 of [Chentanez07]: liquid pours down a pair of chutes into a container.
--- Small: --set detail.finest=32 --frames 36.
+-- Small: --set detail.finest=64 --frames 36; coarser cells do not resolve the chutes.
 local function trough(from, to)
   local function tube(up, radius)
     return capsule { from = {from[1], from[2] + up, from[3]}, to = {to[1], to[2] + up, to[3]},
