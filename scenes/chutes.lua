@@ -1,11 +1,11 @@
 -- After figure 1 of [Chentanez07]: liquid pours down a pair of chutes into a container.
--- Small: --set detail.finest=32 --frames 36.
-local function chute(from, to)
-  return capsule { from = from, to = to, radius = 0.12 }
-end
+-- Small: --set detail.finest=64 --frames 36; coarser cells do not resolve the chutes.
 local function trough(from, to)
-  local up = function(p) return {p[1], p[2] + 0.1, p[3]} end
-  return subtract { chute(from, to), capsule { from = up(from), to = up(to), radius = 0.13 } }
+  local function tube(up, radius)
+    return capsule { from = {from[1], from[2] + up, from[3]}, to = {to[1], to[2] + up, to[3]},
+                     radius = radius }
+  end
+  return subtract { tube(0, 0.16), tube(0.04, 0.1), tube(0.2, 0.18) }
 end
 scene {
   method = "conforming",
@@ -17,7 +17,7 @@ scene {
     trough({1.15, 0.55, 0.3}, {0.45, 0.35, 0.3}),
   },
   sources = {
-    emitter { shape = sphere { center = {0.12, 1.07, 0.3}, radius = 0.06 }, velocity = {0.8, -0.3, 0} },
+    emitter { shape = sphere { center = {0.12, 1.05, 0.3}, radius = 0.06 }, velocity = {0.8, -0.3, 0} },
   },
   render = { camera = { eye = {0.9, 1.1, 3.4}, target = {0.6, 0.5, 0.3}, fov = 28 } },
 }

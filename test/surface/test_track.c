@@ -96,8 +96,8 @@ static double turn_once(un_track_shape *shape, double radius, int32_t cells, int
 static void balls_turn(void **state)
 {
     (void)state;
-    check_below(fabs(turn_once(ball, 0.15, 48, 40, false)), 0.03);
-    check_below(fabs(turn_once(ball, 0.15, 48, 40, true)), 0.001);
+    check_below(fabs(turn_once(ball, 0.15, 48, 24, false)), 0.03);
+    check_below(fabs(turn_once(ball, 0.15, 48, 24, true)), 0.001);
 }
 
 /* Zalesak's: a ball with a slot that is a third of it wide and reaches up to its middle. */
@@ -112,7 +112,7 @@ static double slotted(const void *arg, un_vec3 x)
 static void slots_turn(void **state)
 {
     (void)state;
-    check_below(fabs(turn_once(slotted, 0.2, 48, 40, true)), 0.01);
+    check_below(fabs(turn_once(slotted, 0.2, 40, 24, true)), 0.01);
 }
 
 /* Enright's deformation: a ball is drawn out into a thin sheet, and back. */
@@ -183,9 +183,9 @@ static void thin_sheets_are_kept(void **state)
 {
     (void)state;
     double thin, last;
-    stretch_ball(32, 40, 0, &thin, &last);
+    stretch_ball(24, 24, 0, &thin, &last);
     assert_true(thin < -0.1); /* the sheet tears */
-    stretch_ball(32, 40, 0.15, &thin, &last);
+    stretch_ball(32, 32, 0.15, &thin, &last);
     check_below(fabs(thin), 0.05);
     check_below(fabs(last), 0.05);
 }
