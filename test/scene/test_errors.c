@@ -207,7 +207,7 @@ static void values(void **state)
         {"scene { output = { surface = 1 } }",
          "dam.lua:1: output.surface must be true or false, got 1"},
         {"scene { method = 3 }",
-         "dam.lua:1: method must be a word in quotes (uniform, tet, staggered, octree), got 3"},
+         "dam.lua:1: method must be a word in quotes (uniform, tet, staggered, octree, conforming), got 3"},
         {"scene { method = 'unifrm' }",
          "dam.lua:1: method = \"unifrm\" is unknown; did you mean \"uniform\"?"},
         {"scene { method = 'octre' }",
