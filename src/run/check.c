@@ -112,12 +112,14 @@ static double shape_depth(un_context *ctx, const un_shape *shape, const un_shape
 /* Thinnest walls that keep the liquid on their two sides apart, in finest cells. */
 #define WALL_CELLS 1.0
 #define WALL_CELLS_ADAPTIVE 0.5
+#define WALL_CELLS_JOINED 2.0 /* for methods that do not part thin walls */
 
 static void check_walls(un_context *ctx, const un_scene_def *def, const un_solid *solid, double h,
                         un_check *check)
 {
-    bool adaptive = def->traits->adaptive;
-    double limit = (adaptive ? WALL_CELLS_ADAPTIVE : WALL_CELLS) * h;
+    bool adaptive = def->traits->adaptive, parts = def->traits->thin_walls;
+    double cells = !parts ? WALL_CELLS_JOINED : adaptive ? WALL_CELLS_ADAPTIVE : WALL_CELLS;
+    double limit = cells * h;
     double thickness =
         un_shape_thickness(ctx, solid->shape, def->domain.size, WALL_SLACK * limit, WALL_SAMPLES);
     if (!(thickness < INFINITY)) return;
@@ -125,8 +127,11 @@ static void check_walls(un_context *ctx, const un_scene_def *def, const un_solid
         check,
         "%s has walls about %.3g m thick, less than %s (%.3g m): liquid on their two sides may not "
         "be kept apart; make them thicker or raise detail.finest to %.0f",
-        solid->label, thickness, adaptive ? "half a finest cell" : "a cell", limit,
-        ceil(def->detail.finest * limit / thickness));
+        solid->label, thickness,
+        !parts     ? "two cells"
+        : adaptive ? "half a finest cell"
+                   : "a cell",
+        limit, ceil(def->detail.finest * limit / thickness));
 }
 
 static void check_solids(un_context *ctx, const un_scene *scene, un_check *check)

@@ -15,15 +15,16 @@ enum { UN_SIDE_LEFT, UN_SIDE_RIGHT, UN_SIDE_BOTTOM, UN_SIDE_TOP, UN_SIDE_BACK, U
  * asks the traits and never compares names. */
 typedef struct un_traits {
     const char *name;
-    bool particles; /* it has particles: frames hold them, surfaces can be made again from them */
-    bool adaptive;  /* cells of many sizes: sizing has an effect, coarsening keeps the budget */
-    bool warps;     /* so many cells and no more, which gather where sizing wants them */
-    bool viscous;   /* fluid.viscosity */
-    bool mixed;     /* density and viscosity that differ from place to place */
-    bool faces;     /* normal velocities on faces of tets: solver.coupling = "implicit" */
-    bool tension;   /* fluid.surface_tension */
-    bool bodies;    /* solids that the liquid moves */
-    bool flat;      /* two dimensions */
+    bool particles;  /* it has particles: frames hold them, surfaces can be made again from them */
+    bool adaptive;   /* cells of many sizes: sizing has an effect, coarsening keeps the budget */
+    bool warps;      /* so many cells and no more, which gather where sizing wants them */
+    bool viscous;    /* fluid.viscosity */
+    bool mixed;      /* density and viscosity that differ from place to place */
+    bool faces;      /* normal velocities on faces of tets: solver.coupling = "implicit" */
+    bool tension;    /* fluid.surface_tension */
+    bool bodies;     /* solids that the liquid moves */
+    bool flat;       /* two dimensions */
+    bool thin_walls; /* walls thinner than two cells part the liquid on their two sides */
 } un_traits;
 /* The first method with a trait in a list that ends with NULL: un_traits_find(list,
  * offsetof(un_traits, viscous)). NULL: none. */

@@ -31,14 +31,15 @@ static void read_term(const un_place *place, int t, const char *key, double *fac
 void un_read_sizing(un_place *place, int t, un_scene *scene)
 {
     static const char *const keys[] = {
-        "depth",  "curvature", "solid_curvature", "strain", "film", "sources", "camera",
-        "custom", "warp",      "strength",        NULL};
+        "warp",    "strength", "depth",  "curvature", "solid_curvature", "strain", "film",
+        "sources", "camera",   "custom", NULL};
+    const int of_warps = 2; /* the first of them are for methods that warp */
     static const char *const warps[] = {"monge-ampere", "poisson", NULL};
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
     int sizing = un_open_table(place, t, "sizing", "{ depth = true, curvature = true }");
     if (!sizing) return;
-    un_check_keys(place, sizing, keys, false);
+    un_check_keys(place, sizing, def->traits->warps ? keys : keys + of_warps, false);
     read_term(place, sizing, "depth", &def->sizing.depth);
     read_term(place, sizing, "curvature", &def->sizing.curvature);
     read_term(place, sizing, "solid_curvature", &def->sizing.solid_curvature);

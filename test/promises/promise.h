@@ -16,6 +16,11 @@ typedef struct promise {
 
 /* ---- what methods can do ---- */
 
+static inline bool method_parts_thin_walls(const un_method *method)
+{
+    return method->traits.thin_walls;
+}
+
 static inline bool method_has_particles(const un_method *method)
 {
     return method->traits.particles;

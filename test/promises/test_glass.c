@@ -1,5 +1,5 @@
-/* Promises of every method with particles: water stays in vessels with thin walls, and rests in
- * them. Others warn of such walls. */
+/* Promises of every method that parts thin walls: water stays in vessels that have them, and rests
+ * there. Others warn of such walls. */
 #include "promises/promise.h"
 
 /* Runs a vessel with a wall of so many cells; no particle is on the other side of its wall. */
@@ -59,8 +59,8 @@ static void tilted_tubs_hold_water(const un_method *method)
 int main(void)
 {
     static const promise promises[] = {
-        {"glasses_hold_water", glasses_hold_water, method_has_particles, false},
-        {"tilted_tubs_hold_water", tilted_tubs_hold_water, method_has_particles, false},
+        {"glasses_hold_water", glasses_hold_water, method_parts_thin_walls, false},
+        {"tilted_tubs_hold_water", tilted_tubs_hold_water, method_parts_thin_walls, false},
     };
     check_races_in("none: other promises have them");
     return promises_run(promises, sizeof promises / sizeof *promises, NULL, NULL);

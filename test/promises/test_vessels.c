@@ -187,9 +187,9 @@ static void paddles_scrape_walls(const un_method *method)
 int main(void)
 {
     static const promise promises[] = {
-        {"moving_glasses_hold_water", moving_glasses_hold_water, method_has_particles, false},
-        {"glasses_catch_water", glasses_catch_water, method_has_particles, false},
-        {"glasses_from_files_hold_water", glasses_from_files_hold_water, method_has_particles,
+        {"moving_glasses_hold_water", moving_glasses_hold_water, method_parts_thin_walls, false},
+        {"glasses_catch_water", glasses_catch_water, method_parts_thin_walls, false},
+        {"glasses_from_files_hold_water", glasses_from_files_hold_water, method_parts_thin_walls,
          false},
         {"troughs_hold_water", troughs_hold_water, method_is_flat, true},
         {"paddles_scrape_walls", paddles_scrape_walls, NULL, false},
