@@ -471,7 +471,7 @@ AFLOAT = """scene { domain = { size = {1, 1} }, detail = { finest = 48 }, frames
 BOX, BALL = "box { min = {0.35, 0.4}, max = {0.65, 0.6}", "sphere { center = {0.5, 0.5}, radius = 0.15"
 # A ball in a round vessel full of water: exactly (b^3 + 2 a^3) / (b^3 - a^3) / 2 of its volume moves along.
 INNER, OUTER = 0.16, 0.46
-VESSEL = f"""scene {{ gravity = {{0, 0, 0}}, detail = {{ coarsest = 38, finest = 38 }},
+PUSHED = f"""scene {{ gravity = {{0, 0, 0}}, detail = {{ coarsest = 38, finest = 38 }},
   frames = {{ count = 1, rate = 100 }}, output = {{ surface = false, particles = false }},
   liquid = {{ sphere {{ center = {{.5, .5, .5}}, radius = {OUTER} }} }},
   solids = {{ subtract {{ box {{ min = {{-1, -1, -1}}, max = {{2, 2, 2}} }},
@@ -509,7 +509,7 @@ def bodies(bench):
         bench.row(f"speed of a {name} after 3 s", 1000 * math.hypot(found["body_vx"][-1], found["body_vy"][-1]), "mm/s", 2)
         if name == "box":
             bench.line(found["time"], found["body_y"])
-    after = run_files.table(f"{bench.run(VESSEL)}/bodies.csv")["body_vx"][-1]
+    after = run_files.table(f"{bench.run(PUSHED)}/bodies.csv")["body_vx"][-1]
     ratio = (OUTER / INNER) ** 3
     bench.row("added mass off by", 100 * abs((0.2 / after - 1) * 0.7 / ((ratio + 2) / (ratio - 1) / 2) - 1), "%", 5)
     found = run_files.table(f"{bench.run(BOBBING)}/bodies.csv")
@@ -724,7 +724,7 @@ def drop_period(bench):
     bench.line(probes["time"], wide)
 
 
-WAVE = """scene { domain = { size = {1, 0.75%s} }, detail = { coarsest = 16, finest = 32 }, gravity = {0, 0, 0},
+RIPPLE = """scene { domain = { size = {1, 0.75%s} }, detail = { coarsest = 16, finest = 32 }, gravity = {0, 0, 0},
   fluid = { density = 1, surface_tension = 1 }, frames = { count = 10, rate = %.9g },
   output = { surface = false, particles = false },
   liquid = { field(function(x, y) return y - 0.4 - 0.02 * math.cos(2 * math.pi * x) end) },
@@ -739,7 +739,7 @@ def capillary_wave(bench):
     for name, more in (("2D", ("", "", "")), ("3D", (", 0.25", ", 0.125", ", 0.125"))):
         if name == "2D" and bench.method != "uniform":
             continue
-        probes = run_files.table(f"{bench.run(WAVE % (more[0], 10 / (1.9 * period), more[1], more[2]))}/probes.csv")
+        probes = run_files.table(f"{bench.run(RIPPLE % (more[0], 10 / (1.9 * period), more[1], more[2]))}/probes.csv")
         high = [m - e for m, e in zip(probes["middle"], probes["end"])]
         zeros = zero_crossings(probes["time"], high)
         bench.row(f"period in {name} off by", 100 * abs((zeros[2] - zeros[0]) / period - 1), "%", 2)
