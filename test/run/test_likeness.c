@@ -55,6 +55,7 @@ static const struct {
     {"solver.pic", "solver.pic=4", WARNED},
     {"solver.sheets", "solver.sheets=0.5", WARNED},
     {"solver.suction", "solver.suction=true", WARNED},
+    {"solver.thickening", "solver.thickening=0.5", WARNED},
     {"solver.surface", "solver.surface='hulls'", REFUSED_ADAPTIVE},
     {"solver.stress", "solver.stress='split'", REFUSED},
     {"solver.coupling", "solver.coupling='pic'", REFUSED},
