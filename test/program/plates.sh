@@ -4,6 +4,7 @@
 #   plates.sh PROGRAM
 python3 - "$(realpath "$1")" "$(realpath "$(dirname "$0")")" <<'PY'
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,8 @@ with tempfile.TemporaryDirectory() as scratch:
                 file.write(SCENE % (method, low, high, top, speed, solid))
             subprocess.run([program, "run", f"{scratch}/scene.lua", "-o", f"{scratch}/out", "--quiet"],
                            check=True, stderr=subprocess.DEVNULL)
+            if not os.path.exists(f"{scratch}/out/frames/0000/particles.vtp"):
+                break  # a method without particles
             worst = 0
             for frame in range(11):
                 places = run_files.particles(f"{scratch}/out/frames/{frame:04d}/particles.vtp")["Points"]
