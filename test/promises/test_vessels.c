@@ -123,7 +123,7 @@ static void glasses_from_files_hold_water(const un_method *method)
              path);
     promise_begin(&w, method, 2, text);
     unlink(path);
-    world_run(&w, 0.4);
+    world_run(&w, 0.25);
     check_below(w.step.max_speed, 0.02);
     check_below(fabs(w.step.volume_error), 0.01);
     all_inside(&w, in_glass);
