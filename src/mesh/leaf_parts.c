@@ -140,7 +140,8 @@ static void part_leaves(void *arg, int64_t begin, int64_t end)
                                            : -0.5);
             v[k] = m->dim == 2 && k > 3 ? v[k - 4] : seen_from(a, c, un_mad(m->x[c], d, h));
         }
-        a->w->volume[c] = (float)un_walls_cell_fraction(v, m->dim);
+        a->w->volume[c] = (float)(un_leaf_walls_within(a->w, m, m->x[c], h, -1) *
+                                  un_walls_cell_fraction(v, m->dim));
     }
 }
 
@@ -174,7 +175,9 @@ static void part_faces(void *arg, int64_t begin, int64_t end)
             v[k] = seen_from(a, m->thin[c] ? c : other, y);
         }
         if (m->dim == 2) v[2] = v[1], v[3] = v[0];
-        a->w->area[f] = fminf(a->w->area[f], (float)un_walls_face_fraction(v, m->dim));
+        double open =
+            un_leaf_walls_within(a->w, m, x, 2 * half, axis) * un_walls_face_fraction(v, m->dim);
+        a->w->area[f] = fminf(a->w->area[f], (float)open);
     }
 }
 
