@@ -65,22 +65,29 @@ static void find_narrow(void *arg, int64_t begin, int64_t end)
 static double find_thin(void *arg, int64_t begin, int64_t end)
 {
     const part_args *a = arg;
-    const un_leaves *m = a->m;
-    const un_bodies *bodies = a->w->walls->bodies;
     double count = 0;
     for (int64_t c = begin; c < end; c++) {
-        double h = un_leaf_size(m, c), d = a->w->solid[c];
-        m->thin[c] = a->w->narrow[c] < (float)(UN_THIN * h);
+        a->m->thin[c] = a->w->narrow[c] < (float)(UN_THIN * un_leaf_size(a->m, c));
+        count += a->m->thin[c];
+    }
+    return count;
+}
+
+/* Leaves that are not thin need seats too: they may not see one that is. */
+static void find_seats(void *arg, int64_t begin, int64_t end)
+{
+    const part_args *a = arg;
+    const un_leaves *m = a->m;
+    const un_bodies *bodies = a->w->walls->bodies;
+    for (int64_t c = begin; c < end; c++) {
+        double h = un_leaf_size(m, c), d = a->w->solid[c], near = 1e30;
         m->seat[c] = m->x[c];
-        count += m->thin[c];
-        if (!m->thin[c] || d > SEAT_MARGIN * h) continue;
-        double near = 1e30;
+        if (d > SEAT_MARGIN * h || (!m->thin[c] && d < -CORNER * h)) continue;
         int32_t b = un_bodies_nearest(bodies, m->x[c], &near);
         un_vec3 n = un_body_normal(&bodies->body[b], m->x[c]);
         m->seat[c] = un_mad(m->x[c], n, SEAT_MARGIN * h - d);
         if (m->dim == 2) m->seat[c].z = 0;
     }
-    return count;
 }
 
 /* ---- who sees whom ---- */
@@ -140,7 +147,8 @@ static void part_leaves(void *arg, int64_t begin, int64_t end)
                                            : -0.5);
             v[k] = m->dim == 2 && k > 3 ? v[k - 4] : seen_from(a, c, un_mad(m->x[c], d, h));
         }
-        a->w->volume[c] = (float)un_walls_cell_fraction(v, m->dim);
+        a->w->volume[c] = (float)(un_leaf_walls_within(a->w, m, m->x[c], h, -1) *
+                                  un_walls_cell_fraction(v, m->dim));
     }
 }
 
@@ -174,7 +182,9 @@ static void part_faces(void *arg, int64_t begin, int64_t end)
             v[k] = seen_from(a, m->thin[c] ? c : other, y);
         }
         if (m->dim == 2) v[2] = v[1], v[3] = v[0];
-        a->w->area[f] = fminf(a->w->area[f], (float)un_walls_face_fraction(v, m->dim));
+        double open =
+            un_leaf_walls_within(a->w, m, x, 2 * half, axis) * un_walls_face_fraction(v, m->dim);
+        a->w->area[f] = fminf(a->w->area[f], (float)open);
     }
 }
 
@@ -202,6 +212,7 @@ un_status un_leaf_walls_part(un_leaf_walls *w, un_leaves *m)
     un_parallel_for(ctx, m->count, 512, find_narrow, &a);
     m->parted = un_parallel_sum(ctx, m->count, find_thin, &a) > 0;
     if (!m->parted) return UN_OK;
+    un_parallel_for(ctx, m->count, 512, find_seats, &a);
     a.blind = un_alloc_zero(ctx, (size_t)m->count, 1);
     if (!a.blind) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, m->count, 256, find_near, &a);

@@ -1,28 +1,24 @@
 /* Closed sides and solids on the leaves of an octree.
  *
  * A face is open where the multilinear interpolant of the distance at its corners is positive, and
- * so is a leaf. Leaves that no wall comes near need one distance, at their centre; for static
- * solids it is kept from mesh to mesh. Sides that coincide with the brick's boundary close whole
- * faces and cut none. */
+ * so is a leaf, in parts. Leaves that no wall comes near need one distance, at their centre; for
+ * static solids it is kept from mesh to mesh. Sides that coincide with the brick's boundary close
+ * whole faces and cut none. */
 #include "mesh/mesh.h"
 
 #include "mesh/thin.h"
 
 /* Half the diagonal of a leaf, in edges, and a little. */
 #define REACH 0.88
+/* Leaves in solids are halved as often as the finest allow, up to this, so that their volume does
+ * not depend on their size: a tank around a ball of four to eight leaves measured 0.35 % too large
+ * without, 0.2 % with. */
+#define SPLITS 2
 
 typedef struct walls_args {
     un_leaf_walls *w;
     const un_leaves *m;
-    double cut[3]; /* upper ends of the domain inside the brick; else infinite */
-    bool cuts;
 } walls_args;
-
-static double cutting_sides(const walls_args *a, un_vec3 x)
-{
-    double d = fmin(a->cut[0] - x.x, a->cut[1] - x.y);
-    return a->m->dim == 2 ? d : fmin(d, a->cut[2] - x.z);
-}
 
 /* The nearest of the bodies that move, or of those that stand still. */
 static double nearest(const un_bodies *bodies, un_vec3 x, bool moving, double most)
@@ -39,9 +35,48 @@ static double nearest(const un_bodies *bodies, un_vec3 x, bool moving, double mo
 
 static double distance_at(const walls_args *a, un_vec3 x)
 {
-    double d = cutting_sides(a, x);
+    double d = 1e30;
     un_bodies_nearest(a->w->walls->bodies, x, &d);
     return fabs(d) < UN_SNAP * a->m->tree->h ? 0 : d;
+}
+
+double un_leaf_walls_within(const un_leaf_walls *w, const un_leaves *m, un_vec3 centre, double edge,
+                            int across)
+{
+    double share = 1, snap = UN_SNAP * m->tree->h;
+    for (int axis = 0; axis < m->dim; axis++) {
+        double left = w->cut[axis] - un_vec3_at(centre, axis);
+        if (axis == across)
+            share *= left > snap;
+        else if (left < 0.5 * edge - snap)
+            share *= left < snap - 0.5 * edge ? 0 : left / edge + 0.5;
+    }
+    return share;
+}
+
+static un_vec3 corner_of(const un_leaves *m, un_vec3 centre, double edge, int k)
+{
+    return un_v3(centre.x + (k & 1 ? 0.5 : -0.5) * edge, centre.y + (k & 2 ? 0.5 : -0.5) * edge,
+                 m->dim == 2 ? 0 : centre.z + (k & 4 ? 0.5 : -0.5) * edge);
+}
+
+/* The share of a cube that solids leave open; d: its centre's distance to them. */
+static double open_share(const walls_args *a, un_vec3 centre, double edge, double d, int splits)
+{
+    const un_leaves *m = a->m;
+    int corners = 1 << m->dim;
+    double v[8], sum = 0;
+    if (fabs(d) > REACH * edge) return d > 0 ? 1 : 0;
+    if (splits == 0) {
+        for (int k = 0; k < 8; k++)
+            v[k] = k < corners ? distance_at(a, corner_of(m, centre, edge, k)) : v[k - corners];
+        return un_walls_cell_fraction(v, m->dim);
+    }
+    for (int k = 0; k < corners; k++) {
+        un_vec3 x = corner_of(m, centre, 0.5 * edge, k);
+        sum += open_share(a, x, 0.5 * edge, distance_at(a, x), splits - 1);
+    }
+    return sum / corners;
 }
 
 static void still_leaves(void *arg, int64_t begin, int64_t end)
@@ -74,18 +109,10 @@ static void sample_leaves(void *arg, int64_t begin, int64_t end)
             if (bodies->moving) solid = nearest(bodies, x, true, solid);
             w->solid[c] = (float)solid;
         }
-        double cutting = fmin(cutting_sides(a, x), solid);
+        int splits = m->tree->level_max - m->tree->level[c];
         w->phi[c] = (float)fmin(un_walls_sides(w->walls, x), solid);
-        w->volume[c] = cutting > 0 ? 1 : 0;
-        if (fabs(cutting) > REACH * h) continue;
-        double v[8];
-        for (int k = 0; k < 8; k++) {
-            int up = m->dim == 2 ? 0 : k >> 2;
-            un_vec3 corner = {x.x + (k & 1 ? 0.5 : -0.5) * h, x.y + (k >> 1 & 1 ? 0.5 : -0.5) * h,
-                              m->dim == 2 ? 0 : x.z + (up ? 0.5 : -0.5) * h};
-            v[k] = distance_at(a, corner);
-        }
-        w->volume[c] = (float)un_walls_cell_fraction(v, m->dim);
+        w->volume[c] = (float)(un_leaf_walls_within(w, m, x, h, -1) *
+                               open_share(a, x, h, solid, splits < SPLITS ? splits : SPLITS));
     }
 }
 
@@ -115,22 +142,20 @@ static void sample_faces(void *arg, int64_t begin, int64_t end)
     const bool *open = w->walls->scene->def.domain.open;
     for (int64_t f = begin; f < end; f++) {
         int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6;
-        bool boundary = m->face_other[f] < 0;
-        /* a side inside the brick closes what lies beyond */
-        w->area[f] = boundary && !open[side] ? 0 : 1;
-        if (w->body) w->body[f] = -1;
-        if (!a->cuts || w->area[f] == 0) continue;
+        bool closed = m->face_other[f] < 0 && !open[side];
         un_vec3 x = un_leaf_face_center(m, f);
-        double d = fmin(cutting_sides(a, m->x[c]), w->solid ? (double)w->solid[c] : 1e30);
-        if (d > (REACH + 0.01) * un_leaf_size(m, c)) continue;
-        if (d < -2 * un_leaf_size(m, c)) {
+        double h = un_leaf_size(m, c), d = w->solid ? (double)w->solid[c] : 1e30;
+        /* a side inside the brick closes what lies beyond */
+        w->area[f] = closed ? 0 : (float)un_leaf_walls_within(w, m, x, h, side / 2);
+        if (w->body) w->body[f] = -1;
+        if (w->area[f] == 0 || d > (REACH + 0.01) * h) continue;
+        if (d < -2 * h) {
             w->area[f] = 0;
             continue;
         }
-        w->area[f] = (float)face_fraction(a, f, x);
-        if (!w->body || w->area[f] >= 1) continue;
-        double near = fmin(cutting_sides(a, x), 2 * un_leaf_size(m, c));
-        w->body[f] = (int16_t)un_bodies_nearest(w->walls->bodies, x, &near);
+        w->area[f] *= (float)face_fraction(a, f, x);
+        double near = 2 * h;
+        if (w->area[f] < 1) w->body[f] = (int16_t)un_bodies_nearest(w->walls->bodies, x, &near);
     }
 }
 
@@ -147,28 +172,27 @@ static void find_velocities(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static walls_args begin_walls(un_leaf_walls *w, const un_leaves *m)
+static void find_cut(un_leaf_walls *w, const un_leaves *m)
 {
     const un_octree *tree = m->tree;
     const bool *open = w->walls->scene->def.domain.open;
     double size[3] = {tree->size.x, tree->size.y, tree->size.z}, root = un_octree_size(tree, 0);
-    walls_args a = {.w = w, .m = m, .cut = {1e30, 1e30, 1e30}};
-    for (int axis = 0; axis < m->dim; axis++)
-        if (!open[2 * axis + 1] && tree->roots[axis] * root - size[axis] > UN_SNAP * tree->h)
-            a.cut[axis] = size[axis];
-    a.cuts = w->walls->bodies->count > 0 || cutting_sides(&a, un_v3(0, 0, 0)) < 1e29;
-    return a;
+    for (int axis = 0; axis < 3; axis++) {
+        bool inside = tree->roots[axis] * root - size[axis] > UN_SNAP * tree->h;
+        w->cut[axis] = axis < m->dim && !open[2 * axis + 1] && inside ? size[axis] : 1e30;
+    }
 }
 
 void un_leaf_walls_find_velocities(un_leaf_walls *w, const un_leaves *m)
 {
-    walls_args a = begin_walls(w, m);
+    walls_args a = {.w = w, .m = m};
     if (w->velocity) un_parallel_for(w->ctx, m->face_count, 8192, find_velocities, &a);
 }
 
 static void sample_all(un_leaf_walls *w, const un_leaves *m)
 {
-    walls_args a = begin_walls(w, m);
+    walls_args a = {.w = w, .m = m};
+    find_cut(w, m);
     un_parallel_for(w->ctx, m->count, 512, sample_leaves, &a);
     un_parallel_for(w->ctx, m->face_count, 1024, sample_faces, &a);
 }

@@ -375,6 +375,7 @@ typedef struct un_leaf_walls {
     float *still, *old_still;
     float *thickness, *old_thickness; /* behind the surface next to the centre; -1 not asked yet */
     int32_t old_count;
+    double cut[3]; /* closed upper ends of the domain inside the brick; else huge */
     size_t capacity[13];
 } un_leaf_walls;
 void un_leaf_walls_free(un_leaf_walls *walls);
@@ -382,6 +383,9 @@ void un_leaf_walls_free(un_leaf_walls *walls);
  * walls. */
 un_status un_leaf_walls_sample(un_leaf_walls *walls, un_context *ctx, const un_walls *exact,
                                un_leaves *leaves);
+/* The share of a cube, or of its middle across an axis (-1: none), that those ends leave. */
+double un_leaf_walls_within(const un_leaf_walls *walls, const un_leaves *leaves, un_vec3 centre,
+                            double edge, int across);
 /* Do the samples hold for this tree, because it is the last one and nothing moves? */
 bool un_leaf_walls_hold(const un_leaf_walls *walls, const un_octree *tree);
 /* Again on the same leaves, after bodies have moved; on leaves that are parted only how they

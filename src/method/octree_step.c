@@ -46,6 +46,7 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
                              .emitted = s->emitted.any ? s->emitted.volume : NULL};
     UN_TRY(un_leaf_pressure_project(s->pressure, &s->core.arena, &in, report));
     un_arena_reset(&s->core.arena);
+    un_pressure_calm_leaves(s->core.ctx, s->at.u, s->at.known, &s->leaves, &s->walls, s->at.p);
     s->emitted.any = false;
     UN_TRY(un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p));
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,

@@ -507,7 +507,7 @@ typedef struct constrain_args {
     const uint8_t *known;
     const un_leaves_flow *flow;
     const un_leaf_walls *walls;
-    const int32_t *face; /* closed ones in solids */
+    const int32_t *face; /* closed ones in solids, and slivers */
     double *value;
     double dt;
 } constrain_args;
@@ -541,7 +541,7 @@ un_status un_leaf_constrain(un_context *ctx, un_arena *arena, double *u, const u
     if (!face || !wanted) return UN_ERROR_MEMORY;
     memset(wanted, 0, (size_t)m->count);
     for (int32_t f = 0; f < m->face_count; f++) {
-        if (known[f] == 1 || walls->area[f] > 0) continue;
+        if (known[f] == 1 || walls->area[f] >= UN_SLIVER) continue;
         if (on_side(m, f)) {
             u[f] = 0;
         } else if (known[f] > 0 && walls->body && walls->body[f] >= 0) {

@@ -75,6 +75,58 @@ void un_pressure_calm_grid(un_context *ctx, double *const u[3], uint8_t *const k
     if (walls->bodies->count > 0) un_parallel_for(ctx, rows, 64, calm_grid, &a);
 }
 
+/* ---- leaves ---- */
+
+typedef struct leaf_args {
+    double *u;
+    uint8_t *known;
+    const un_leaves *leaves;
+    const un_leaf_walls *walls;
+    const double *p;
+} leaf_args;
+
+/* Has the wall at the leaf let go? Then nothing is pressed through its slivers. */
+static bool is_free(const leaf_args *a, int32_t c)
+{
+    return c >= 0 && un_pressure_let_go(a->p[c]);
+}
+
+/* Is a moving solid nearest to any face of the leaf? */
+static bool leaf_near_moving(const un_leaf_walls *w, const un_leaves *m, int32_t c)
+{
+    for (int side = 0; c >= 0 && side < 2 * m->dim; side++) {
+        int32_t g = m->side[c][side];
+        for (int k = 0; k < (g < 0 ? un_leaves_group_size(m) : 1); k++)
+            if (moves(w->walls->bodies, w->body[g < 0 ? m->group[~g][k] : g])) return true;
+    }
+    return false;
+}
+
+static void calm_leaves(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    const un_leaf_walls *w = a->walls;
+    const un_leaves *m = a->leaves;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t c = m->face_side[f] / 6, other = m->face_other[f];
+        double open = w->area[f];
+        if (!(open < UN_SLIVER) || a->known[f] != 1 || is_free(a, c) || is_free(a, other)) continue;
+        if (w->walls->bodies->moving &&
+            (leaf_near_moving(w, m, c) || leaf_near_moving(w, m, other)))
+            a->u[f] = w->velocity[f] + (a->u[f] - w->velocity[f]) * share_left(open);
+        else if (open > 0)
+            a->known[f] = 0;
+    }
+}
+
+void un_pressure_calm_leaves(un_context *ctx, double *u, uint8_t *known, const un_leaves *leaves,
+                             const un_leaf_walls *walls, const double *p)
+{
+    leaf_args a = {u, known, leaves, walls, p};
+    if (walls->walls->bodies->count > 0)
+        un_parallel_for(ctx, leaves->face_count, 4096, calm_leaves, &a);
+}
+
 /* ---- tets ---- */
 
 typedef struct tet_args {

@@ -230,7 +230,10 @@ static void update(void *arg, int64_t begin, int64_t end)
         double stir = un_dot(now, now) / (quiet * coarse), rate = flip->pic / (coarse * coarse);
         rate += (flip->pic_quiet - rate) / (1 + stir * stir);
         if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
-        v = un_mad(v, un_sub(now, v), 1 - exp(-rate * flip->dt));
+        un_vec3 slip = un_sub(v, now);
+        double share = un_flip_share(1 - exp(-rate * flip->dt), slip, flip->dt,
+                                     un_leaf_size(a->now->leaves, c));
+        v = un_mad(v, slip, -share);
         un_particle_set_velocity(p, q, v);
         p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
     }

@@ -1,5 +1,6 @@
 /* Leaves of an octree as cells: faces, fields between them, values carried on; in 2D and 3D. */
 #include "mesh/mesh.h"
+#include "tank.h"
 #include "trees.h"
 
 typedef struct leaf_case {
@@ -157,13 +158,40 @@ static void carries_values(void **state)
     end(&b);
 }
 
+/* A wall that is thin for some of the leaves takes away its own volume wherever it stands, also
+ * where the domain ends inside the brick. */
+static void walls_take_their_volume(void **state)
+{
+    (void)state;
+    const check_tree_def def = {{1, 1, 0.3125}, 8, 16, 12, 0, false};
+    for (int n = 0; n < 16; n++) {
+        tank t;
+        un_octree tree;
+        un_leaves leaves = {0};
+        un_leaf_walls walls = {0};
+        double at = 0.3 + 0.011 * n, thick = 0.15, open = 0;
+        tank_begin(&t, 1, def.size, def.finest);
+        tank_solid(&t, tank_box(&t, un_v3(at, -1, -1), un_v3(at + thick, 2, 2)), un_v3(0, 0, 0));
+        tank_build_exact(&t);
+        check_build_tree(t.ctx, &tree, &def, (uint64_t)n);
+        check_ok(t.ctx, un_leaves_build(&leaves, t.ctx, &tree));
+        check_ok(t.ctx, un_leaf_walls_sample(&walls, t.ctx, t.walls, &leaves));
+        for (int32_t c = 0; c < leaves.count; c++)
+            open += walls.volume[c] * un_leaf_volume(&leaves, c);
+        check_near(open, (1 - thick) * def.size.z, 1e-6);
+        un_leaf_walls_free(&walls);
+        un_leaves_free(&leaves);
+        un_octree_free(&tree);
+        tank_end(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_faces),
-        cmocka_unit_test(keeps_linear_fields),
-        cmocka_unit_test(is_continuous),
-        cmocka_unit_test(carries_values),
+        cmocka_unit_test(numbers_faces),           cmocka_unit_test(keeps_linear_fields),
+        cmocka_unit_test(is_continuous),           cmocka_unit_test(carries_values),
+        cmocka_unit_test(walls_take_their_volume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
