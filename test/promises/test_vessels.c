@@ -60,9 +60,14 @@ static void glasses_catch_water(const un_method *method)
                   "= {0.24, 0.24, 0.24} }, detail = { coarsest = 6, finest = 24 }, liquid = { "
                   "cylinder { from = {0.12, 0.1, 0.12}, to = {0.12, 0.2, 0.12}, radius = 0.04 } }, "
                   "solids = { glass } }");
-    world_run(&w, 0.4);
+    double sum = 0; /* of the volume's error over time: a splash swings about what is there */
+    for (int frame = 1; frame <= 10; frame++)
+        while (frame / 24. - w.time > 1e-9) {
+            world_step(&w, frame / 24.);
+            sum += w.step.volume_error * w.step.dt;
+        }
     check_below(w.max_speed, 4 * sqrt(GRAVITY * 0.2));
-    check_below(fabs(w.step.volume_error), 0.03);
+    check_below(fabs(sum) / w.time, 0.02);
     world_end(&w);
 }
 
@@ -123,7 +128,7 @@ static void glasses_from_files_hold_water(const un_method *method)
              path);
     promise_begin(&w, method, 2, text);
     unlink(path);
-    world_run(&w, 0.25);
+    world_run(&w, 0.4);
     check_below(w.step.max_speed, 0.02);
     check_below(fabs(w.step.volume_error), 0.01);
     all_inside(&w, in_glass);
