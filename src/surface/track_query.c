@@ -172,12 +172,18 @@ static double bulge(const un_track *track, const nearest *at)
     return un_clamp(0.5 * sum, -BULGE * track->h, BULGE * track->h);
 }
 
+/* Places that are no numbers count as 0. */
+static int64_t within(double v, int32_t n)
+{
+    return !(v > 0) ? 0 : v < n - 1 ? (int64_t)v : n - 1;
+}
+
 /* The nearest node in the lattice. */
 static void nearest_node(const un_lattice *l, un_vec3 x, int64_t n[3])
 {
-    n[0] = (int64_t)un_clamp(rint((x.x - l->origin.x) / l->h[0]), 0, l->n[0] - 1);
-    n[1] = (int64_t)un_clamp(rint((x.y - l->origin.y) / l->h[1]), 0, l->n[1] - 1);
-    n[2] = (int64_t)un_clamp(rint((x.z - l->origin.z) / l->h[2]), 0, l->n[2] - 1);
+    n[0] = within(rint((x.x - l->origin.x) / l->h[0]), l->n[0]);
+    n[1] = within(rint((x.y - l->origin.y) / l->h[1]), l->n[1]);
+    n[2] = within(rint((x.z - l->origin.z) / l->h[2]), l->n[2]);
 }
 
 /* ---- far from the surface ---- */
