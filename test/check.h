@@ -95,7 +95,7 @@ static inline void check_allocation_failures(un_status (*body)(un_context *ctx, 
                                              void *arg, int64_t limit)
 {
     int64_t stride = CHECK_SHORT ? 5 : limit > CHECK_LONG_WALK ? 2 : 1;
-    for (int64_t n = 1; n <= limit && !CHECK_RACES_ONLY; n += stride) {
+    for (int64_t n = 1; n < limit + stride && !CHECK_RACES_ONLY; n += stride) {
         un_context_def def = un_context_def_default();
         def.threads = 1;
         def.fail_allocation = n;
