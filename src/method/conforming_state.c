@@ -42,11 +42,11 @@ static un_status load(un_conforming *s, const un_state *in)
     UN_TRY(un_track_restore(&s->track, un_section_data(places), places->count));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
     UN_TRY(un_conforming_build(s));
-    UN_TRY(un_state_take(in, "velocity", s->u, un_conforming_mesh(s)->face_count, 8));
-    UN_TRY(un_state_take(in, "pressure", s->p, un_conforming_mesh(s)->tet_count, 8));
+    UN_TRY(un_state_take_finite(in, "velocity", s->u, un_conforming_mesh(s)->face_count));
+    UN_TRY(un_state_take_finite(in, "pressure", s->p, un_conforming_mesh(s)->tet_count));
     int64_t tets = un_conforming_mesh(s)->tet_count;
     memset(s->source, 0, (size_t)tets * sizeof *s->source);
-    if (s->core.def->source_count > 0) UN_TRY(un_state_take(in, "emitted", s->source, tets, 8));
+    if (s->core.def->source_count > 0) UN_TRY(un_state_take_finite(in, "emitted", s->source, tets));
     un_conforming_weigh(s);
     UN_TRY(un_conforming_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "shift", &s->shift));

@@ -316,6 +316,10 @@ un_status un_track_restore(un_track *t, const double *at, int64_t count)
     if (count != t->mesh.vertex_count)
         return un_fail(t->ctx, UN_ERROR_FILE,
                        "the checkpoint's surface does not fit its level set");
+    for (int64_t v = 0; v < count; v++)
+        if (!isfinite(at[v]))
+            return un_fail(t->ctx, UN_ERROR_FILE,
+                           "the checkpoint's surface has places that are no numbers");
     un_parallel_for(t->ctx, count, 4096, restore_vertices, &r);
     un_track_find_far(t);
     UN_TRY(un_surface_normals(t->ctx, &t->mesh));
