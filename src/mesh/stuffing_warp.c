@@ -62,7 +62,9 @@ static void warp_node(un_stuffing_work *w, int64_t n)
         if (!w->mixed[t]) continue;
         for (int i = 0; i < 4; i++) {
             int32_t m = lattice->tet[t][i];
-            if (w->sign[m] * w->sign[n] < 0) consider(w, n, m, &best);
+            /* nodes on n's side may be moved meanwhile; that makes no difference */
+            if (__atomic_load_n(&w->sign[m], __ATOMIC_RELAXED) * w->sign[n] < 0)
+                consider(w, n, m, &best);
         }
     }
     if (best.edge == INT32_MAX) return;
@@ -71,7 +73,7 @@ static void warp_node(un_stuffing_work *w, int64_t n)
     w->x[n] = un_mad(a, un_sub(b, a), w->edge_t[e]);
     w->on[n] = w->edge_on[e];
     w->moved[n] = 1;
-    w->sign[n] = 0;
+    __atomic_store_n(&w->sign[n], 0, __ATOMIC_RELAXED);
 }
 
 static void warp_outer(void *arg, int64_t begin, int64_t end)
