@@ -191,6 +191,25 @@ void un_leaves_range(const un_leaves *m, int32_t c, int n, int32_t *first, int32
     while (*end < m->count && tree->key[*end] >> shift == cube) ++*end;
 }
 
+int un_leaves_around(const un_leaves *m, int32_t c, int32_t range[UN_LEAVES_AROUND][2])
+{
+    const int32_t *near = un_leaf_near(m, c);
+    int32_t larger[UN_LEAVES_AROUND];
+    int larger_count = 0, count = 0;
+    for (int n = 0; n < m->near_count; n++) {
+        if (near[n] < 0) continue;
+        if (m->tree->level[near[n]] < m->tree->level[c]) {
+            int k = 0;
+            while (k < larger_count && larger[k] != near[n]) k++;
+            if (k < larger_count) continue;
+            larger[larger_count++] = near[n];
+        }
+        un_leaves_range(m, c, n, &range[count][0], &range[count][1]);
+        count++;
+    }
+    return count;
+}
+
 int64_t un_leaves_wet_count(const un_leaves *m, const float *phi)
 {
     int64_t count = 0;

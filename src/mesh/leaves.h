@@ -109,6 +109,9 @@ static inline void un_leaf_face_leaves(const un_leaves *leaves, int64_t f, int32
 /* The leaves, and thereby the particles sorted by leaf, in cube n around leaf c: first .. end - 1.
  * Where the cube is part of a larger leaf, that leaf. Empty beyond the brick. */
 void un_leaves_range(const un_leaves *leaves, int32_t c, int n, int32_t *first, int32_t *end);
+#define UN_LEAVES_AROUND 27
+/* The ranges of all cubes around leaf c and of itself, larger leaves once. Returns their number. */
+int un_leaves_around(const un_leaves *leaves, int32_t c, int32_t range[UN_LEAVES_AROUND][2]);
 
 /* ---- fields (leaves_sample.c) ---- */
 

@@ -9,7 +9,10 @@
  *    the volume (surface/track.c);
  *  - pressure without the liquid's weight, oblique gradients corrected (pressure/stuffed.c);
  *  - velocities are fitted at the nodes of the lattice that the mesh was cut from, and half of what
- *    the fit leaves is given back (transfer/flow.c). */
+ *    the fit leaves is given back (transfer/flow.c);
+ *  - thin liquid is thickened only while volume is missing (surface/track.c);
+ *  - surface leaves have one size, half as fine as the surface's own lattice;
+ *  - walls thinner than two leaves do not part liquid, and walls do not let go. */
 #include "method/conforming.h"
 
 enum {

@@ -4,22 +4,27 @@
  * particles split and merge towards it, and the cells follow the particles. Velocities are
  * staggered, as in method `uniform`; the two agree where all cells have one size.
  *
+ * Numbers in brackets count the items of the list in the paper's section IV.B. A step begins at its
+ * item 5, where the fields are complete: what items 1 to 4 make is made at the end of the step
+ * before, so that outputs show what the next step sees.
+ *
  * Where it departs from the paper, and why:
  *  - Cells hold about eight particles. The paper's rule gives 1.2, and leaves a tenth to a fifth of
  *    the inner cells empty (the "gap problem" that it names).
- *  - The pressure has one gradient for each large face, and ghosts by row (pressure/leaves.c):
- * still water stays still across changes of size, at any tilt and at walls. With the paper's
+ *  - The pressure has one gradient for each large face, and ghosts by row (pressure/leaves.c).
+ *    Still water stays still across changes of size, at any tilt and at walls. With the paper's
  *    differences its speed is 0.24 to 0.43 g dt after one step.
  *  - The level set comes from the particles' volume fraction (surface/leaf_colour.c). The paper's
  *    distance to particles is never negative. Away from the surface it is found by sweeping over
  *    the leaves, as there: good enough for depth, not for curvature.
  *  - Transfers reach at least one cell (transfer/leaves.c) and are continuous across changes of
- * size (mesh/leaves_sample.c). The paper's kernel of one particle's radius misses faces.
+ *    size (mesh/leaves_sample.c). The paper's kernel of one particle's radius misses faces.
  *  - Sizes are those of the other adaptive methods: depth, curvature, strain and the rest
  *    (sizing/sizing.c), with hysteresis. The paper's deformability is 0/0 at rest and huge in
  *    moving water.
  *  - Particles split in opposite pairs, so that the centre of mass stays; the paper places the
  *    children at random.
+ *  - Surface tension, objects that the liquid moves and viscosity are not here yet.
  *  - What methods `uniform` and `tet` have for calm, volume, walls, drops and sheets: a PIC share
  *    that is a rate, position correction, the ledger, crowding, walls that do not pull, steps of a
  *    leapfrog. */
@@ -61,37 +66,38 @@ static un_status step(void *state, double dt, un_step *report)
 
     UN_TRY(un_octree_move_walls(s, dt)); /* solids, at the end of the step */
     un_stage_end(report, STAGE_WALLS, &clock);
-    UN_TRY(un_octree_accelerate(s, dt)); /* gravity on faces */
+    UN_TRY(un_octree_accelerate(s, dt)); /* [5] gravity on faces */
     un_stage_end(report, STAGE_FORCES, &clock);
-    UN_TRY(un_octree_project(s, dt, &projection)); /* pressure */
+    UN_TRY(un_octree_project(s, dt, &projection)); /* [7] pressure */
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_octree_extend(s, dt)); /* velocities beyond the liquid and at walls */
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
-    UN_TRY(un_octree_to_particles(s, dt)); /* FLIP update */
+    UN_TRY(un_octree_to_particles(s, dt)); /* [8] FLIP update */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
     UN_TRY(un_octree_even_sheets(s, dt));
     un_stage_end(report, STAGE_SHEETS, &clock);
     UN_TRY(un_octree_correct(s, dt)); /* spread the particles */
     un_stage_end(report, STAGE_CORRECT, &clock);
-    un_octree_advect(s, dt);
+    un_octree_advect(s, dt); /* [1] */
     un_stage_end(report, STAGE_ADVECT, &clock);
     un_core_tick(&s->core, dt);
-    UN_TRY(un_octree_resize(s)); /* split and merge */
+    UN_TRY(un_octree_resize(s)); /* [10] split and merge */
     un_stage_end(report, STAGE_RESIZE, &clock);
     UN_TRY(un_octree_remove(s));
     UN_TRY(un_octree_emit(s, dt));
     un_stage_end(report, STAGE_SOURCES, &clock);
-    UN_TRY(un_octree_build_tree(s)); /* cells around the particles */
+    UN_TRY(un_octree_build_tree(s)); /* [2, 3] cells around the particles */
     UN_TRY(un_octree_part_drops(s));
     UN_TRY(un_octree_build_leaves(s));
     un_stage_end(report, STAGE_MESH, &clock);
     UN_TRY(un_octree_sort(s));
     un_stage_end(report, STAGE_SORT, &clock);
-    UN_TRY(un_octree_gather(s)); /* velocities at faces, for the next step too */
+    UN_TRY(un_octree_gather(s)); /* [5] velocities at faces, for the next step too */
     un_stage_end(report, STAGE_TO_MESH, &clock);
-    UN_TRY(un_octree_level_set(s)); /* surface, depth of each particle, volume */
+    UN_TRY(un_octree_level_set(s)); /* [4] surface, depth of each particle, volume */
     un_stage_end(report, STAGE_LEVEL_SET, &clock);
-    if (s->core.step_count % SIZING_STEPS == 0) UN_TRY(un_octree_sizes(s, SIZING_STEPS * dt));
+    if (s->core.step_count % SIZING_STEPS == 0)
+        UN_TRY(un_octree_sizes(s, SIZING_STEPS * dt)); /* [9] deformability: depth, strain */
     un_stage_end(report, STAGE_SIZING, &clock);
 
     UN_TRY(un_octree_measure(s, report));

@@ -6,7 +6,7 @@
  *
  * Where it departs from the paper:
  *  - the potential that moves the grid obeys a Monge-Ampere equation unless sizing.warp asks for
- * the paper's, and a certificate keeps cells from inverting (mesh/warp_solve.c, mesh/warp.c);
+ *    the paper's, and a certificate keeps cells from inverting (mesh/warp_solve.c, mesh/warp.c);
  *  - particles fill the liquid and carry velocity (APIC) and surface: there is no level set to
  *    advect, and what moves is never read from a moving grid;
  *  - one map, between cell centres, locates particles and interpolates (mesh/warp.h);

@@ -58,27 +58,18 @@ UN_KERNEL double colour_of(const leaf_args *a, int32_t c, int dim)
 {
     const un_leaves *m = a->m;
     const un_particles *p = a->def->particles;
-    const int32_t *near = un_leaf_near(m, c), *first = a->def->bins->begin;
-    int32_t larger[27], larger_count = 0;
+    const int32_t *first = a->def->bins->begin;
+    int32_t range[UN_LEAVES_AROUND][2];
+    int count = un_leaves_around(m, c, range);
     double inverse = 1 / un_leaf_size(m, c), sum = 0;
     un_vec3 x = m->x[c];
-    for (int n = 0; n < (dim == 2 ? 9 : 27); n++) {
-        int32_t low, high;
-        if (near[n] < 0) continue;
-        if (m->tree->level[near[n]] < m->tree->level[c]) { /* each larger leaf once */
-            int k = 0;
-            while (k < larger_count && larger[k] != near[n]) k++;
-            if (k < larger_count) continue;
-            larger[larger_count++] = near[n];
-        }
-        un_leaves_range(m, c, n, &low, &high);
-        for (int64_t q = first[low]; q < first[high]; q++) {
+    for (int n = 0; n < count; n++)
+        for (int64_t q = first[range[n][0]]; q < first[range[n][1]]; q++) {
             double w = p->volume[q] * spline((p->x[0][q] - x.x) * inverse) *
                        spline((p->x[1][q] - x.y) * inverse);
             if (dim == 3) w *= spline((p->x[2][q] - x.z) * inverse);
             sum += w;
         }
-    }
     return sum * inverse * inverse * (dim == 2 ? 1 : inverse);
 }
 

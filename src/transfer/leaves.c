@@ -69,22 +69,12 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
         upper = upper || side & 1;
     }
     if (count == 0) return;
-    const int32_t *near = un_leaf_near(m, c);
-    int32_t larger[27], larger_count = 0;
+    int32_t range[UN_LEAVES_AROUND][2];
+    int ranges = un_leaves_around(m, c, range);
     double inverse = 1 / un_leaf_size(m, c);
-    for (int n = 0; n < (dim == 2 ? 9 : 27); n++) {
-        int32_t first, end;
-        if (near[n] < 0) continue;
-        if (m->tree->level[near[n]] < m->tree->level[c]) { /* each larger leaf once */
-            int k = 0;
-            while (k < larger_count && larger[k] != near[n]) k++;
-            if (k < larger_count) continue;
-            larger[larger_count++] = near[n];
-        }
-        un_leaves_range(m, c, n, &first, &end);
-        add_particles(a, a->bins->begin[first], a->bins->begin[end], m->x[c], inverse, upper, &sums,
-                      dim);
-    }
+    for (int n = 0; n < ranges; n++)
+        add_particles(a, a->bins->begin[range[n][0]], a->bins->begin[range[n][1]], m->x[c], inverse,
+                      upper, &sums, dim);
     for (int k = 0; k < count; k++) {
         int32_t f = m->side[c][own[k]];
         a->known[f] = sums.w[own[k]] > 0;
