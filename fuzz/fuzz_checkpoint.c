@@ -69,10 +69,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         un_scene *scene = fuzz_scene(ctx, text);
         void *loaded = NULL;
         un_step step;
-        if (m->load(ctx, scene, &state, &loaded) == UN_OK) {
+        if (un_method_create(m, ctx, scene, &state, &loaded) == UN_OK) {
             double limit = m->step_limit(loaded);
             if (limit > 1e-6) (void)m->step(loaded, fmin(limit, 0.01), &step);
-            m->destroy(loaded);
+            un_method_destroy(m, loaded);
         }
         un_scene_destroy(scene);
     }

@@ -31,12 +31,12 @@ static void save(un_context *ctx, const un_method *method, const un_scene *scene
     un_step step;
     un_state saved;
     un_state_init(&saved, ctx);
-    FUZZ_REQUIRE(method->create(ctx, scene, &state) == UN_OK);
+    FUZZ_REQUIRE(un_method_create(method, ctx, scene, NULL, &state) == UN_OK);
     FUZZ_REQUIRE(method->step(state, 0.01, &step) == UN_OK);
     FUZZ_REQUIRE(method->save(state, &saved) == UN_OK);
     FUZZ_REQUIRE(un_state_encode(&saved, to_bytes, b) == UN_OK);
     un_state_free(&saved);
-    method->destroy(state);
+    un_method_destroy(method, state);
 }
 
 static void load(un_context *ctx, const un_method *method, const un_scene *scene, bytes *b)
@@ -45,9 +45,9 @@ static void load(un_context *ctx, const un_method *method, const un_scene *scene
     un_state saved;
     un_state_init(&saved, ctx);
     FUZZ_REQUIRE(un_state_decode(&saved, from_bytes, b, b->count, "seed") == UN_OK);
-    FUZZ_REQUIRE(method->load(ctx, scene, &saved, &state) == UN_OK);
+    FUZZ_REQUIRE(un_method_create(method, ctx, scene, &saved, &state) == UN_OK);
     un_state_free(&saved);
-    method->destroy(state);
+    un_method_destroy(method, state);
 }
 
 int main(int argc, char **argv)

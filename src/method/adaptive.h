@@ -146,10 +146,8 @@ void un_adaptive_keep_budget(un_adaptive *a);
 
 /* ---- entries of a method's table, for states that begin with un_adaptive ---- */
 
-void un_adaptive_first(const void *state, un_step *report);
 double un_adaptive_step_limit(void *state);
 const un_particles *un_adaptive_particles(const void *state);
-const un_bodies *un_adaptive_bodies(const void *state);
 const float *un_adaptive_depth(const void *state);
 un_status un_adaptive_surface(void *state, un_trimesh *mesh);
 un_status un_adaptive_cells(const void *state, un_cells *out);

@@ -2,11 +2,6 @@
  * known of a run beforehand. */
 #include "method/adaptive.h"
 
-void un_adaptive_first(const void *state, un_step *report)
-{
-    *report = ((const un_adaptive *)state)->core.last;
-}
-
 double un_adaptive_step_limit(void *state)
 {
     const un_adaptive *a = state;
@@ -19,11 +14,6 @@ double un_adaptive_step_limit(void *state)
 const un_particles *un_adaptive_particles(const void *state)
 {
     return &((const un_adaptive *)state)->markers.particles;
-}
-
-const un_bodies *un_adaptive_bodies(const void *state)
-{
-    return ((const un_adaptive *)state)->core.bodies;
 }
 
 const float *un_adaptive_depth(const void *state)

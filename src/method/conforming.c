@@ -62,22 +62,11 @@ static double step_limit(void *state)
     return un_step_limit(s->core.def, un_conforming_mesh(s)->tree.h, s->rate);
 }
 
-static const un_bodies *bodies(const void *state)
-{
-    return ((const un_conforming *)state)->core.bodies;
-}
-
-static void first(const void *state, un_step *report)
-{
-    *report = ((const un_conforming *)state)->core.last;
-}
-
 /* ---- life ---- */
 
-void un_conforming_destroy(void *state)
+static void end(void *state)
 {
     un_conforming *s = state;
-    if (!s) return;
     un_context *ctx = s->core.ctx;
     un_track_free(&s->track);
     for (int i = 0; i < 2; i++)
@@ -88,7 +77,6 @@ void un_conforming_destroy(void *state)
     un_flow_free(ctx, &s->flow);
     un_pressure_destroy(s->pressure);
     un_core_free(&s->core);
-    un_free(ctx, s);
 }
 
 static un_status allocate(un_conforming *s)
@@ -110,20 +98,12 @@ static un_status allocate(un_conforming *s)
     return UN_OK;
 }
 
-un_status un_conforming_begin(un_context *ctx, const un_scene *scene, un_conforming **state)
+static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
-    un_conforming *s = un_alloc_zero(ctx, 1, sizeof *s);
-    if (!s) return UN_ERROR_MEMORY;
-    s->core.ctx = ctx;
-    un_status status = un_core_init(&s->core, ctx, scene, false);
-    if (status == UN_OK) status = allocate(s);
-    if (status != UN_OK) {
-        un_conforming_destroy(s);
-        return status;
-    }
+    un_conforming *s = state;
+    UN_TRY(un_core_init(&s->core, ctx, scene, false));
     s->walls = (un_track_walls){s->core.bodies, s->core.def->domain.size, s->core.def->domain.open};
-    *state = s;
-    return UN_OK;
+    return allocate(s);
 }
 
 /* Liquid on both sides of a wall that the mesh does not resolve is not parted. */
@@ -144,8 +124,9 @@ static void warn_of_thin_walls(const un_conforming *s)
     }
 }
 
-static un_status fill(un_conforming *s)
+static un_status fill(void *state)
 {
+    un_conforming *s = state;
     warn_of_thin_walls(s);
     UN_TRY(un_conforming_start(s));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
@@ -158,30 +139,17 @@ static un_status fill(un_conforming *s)
     return un_conforming_measure(s, &s->core.last);
 }
 
-static un_status create(un_context *ctx, const un_scene *scene, void **state)
-{
-    un_conforming *s;
-    UN_TRY(un_conforming_begin(ctx, scene, &s));
-    un_status status = fill(s);
-    if (status != UN_OK) {
-        un_conforming_destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
-}
-
 const un_method un_method_conforming = {.traits = {.name = "conforming"},
                                         .stages = stages,
-                                        .create = create,
-                                        .destroy = un_conforming_destroy,
-                                        .first = first,
+                                        .size = sizeof(un_conforming),
+                                        .begin = begin,
+                                        .fill = fill,
+                                        .load = un_conforming_load,
+                                        .end = end,
                                         .step_limit = step_limit,
                                         .step = step,
-                                        .bodies = bodies,
                                         .surface = un_conforming_surface,
                                         .cells = un_conforming_cells,
                                         .probe = un_conforming_probe,
                                         .estimate = un_conforming_estimate,
-                                        .save = un_conforming_save,
-                                        .load = un_conforming_load};
+                                        .save = un_conforming_save};

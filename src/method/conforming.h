@@ -33,11 +33,8 @@ static inline const un_stuffing *un_conforming_mesh(const un_conforming *s)
     return &s->mesh[s->now];
 }
 
-un_status un_conforming_begin(un_context *ctx, const un_scene *scene, un_conforming **state);
-void un_conforming_destroy(void *state);
 un_status un_conforming_save(const void *state, un_state *out); /* conforming_state.c */
-un_status un_conforming_load(un_context *ctx, const un_scene *scene, const un_state *in,
-                             void **state);
+un_status un_conforming_load(void *state, const un_state *in);
 
 /* ---- parts of the step (conforming_step.c) ---- */
 

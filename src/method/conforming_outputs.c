@@ -104,13 +104,13 @@ un_status un_conforming_estimate(un_context *ctx, const un_scene *scene, un_esti
     un_grid grid = un_grid_make(scene->def.domain.size, scene->def.detail.finest);
     *estimate =
         (un_estimate){.cells = {grid.n[0] - 2, grid.n[1] - 2, grid.n[2] - 2}, .cell_size = grid.h};
-    UN_TRY(un_method_conforming.create(ctx, scene, &state));
+    UN_TRY(un_method_create(&un_method_conforming, ctx, scene, NULL, &state));
     estimate->cell_count = un_conforming_mesh(state)->tet_count;
     un_trimesh mesh;
     un_status status = un_conforming_surface(state, &mesh);
     if (status == UN_OK) un_trimesh_free(ctx, &mesh);
     estimate->bytes =
         (double)un_context_peak_bytes(ctx) - before + STEP_BYTES * (double)estimate->cell_count;
-    un_conforming_destroy(state);
+    un_method_destroy(&un_method_conforming, state);
     return status;
 }

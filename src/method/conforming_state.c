@@ -32,8 +32,9 @@ un_status un_conforming_save(const void *state, un_state *out)
     return un_save_hash(out, found_hash(s));
 }
 
-static un_status load(un_conforming *s, const un_state *in)
+un_status un_conforming_load(void *state, const un_state *in)
 {
+    un_conforming *s = state;
     const un_section *places;
     UN_TRY(un_core_load(&s->core, in));
     UN_TRY(
@@ -52,18 +53,4 @@ static un_status load(un_conforming *s, const un_state *in)
     UN_TRY(un_state_number(in, "shift", &s->shift));
     UN_TRY(un_state_number(in, "rate", &s->rate));
     return un_load_hash(s->core.ctx, in, found_hash(s));
-}
-
-un_status un_conforming_load(un_context *ctx, const un_scene *scene, const un_state *in,
-                             void **state)
-{
-    un_conforming *s;
-    UN_TRY(un_conforming_begin(ctx, scene, &s));
-    un_status status = load(s, in);
-    if (status != UN_OK) {
-        un_conforming_destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
 }

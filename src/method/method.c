@@ -1,7 +1,5 @@
 /* The table of methods, and what they share. */
-#include "method/method.h"
-
-#include "tension/tension.h"
+#include "method/core.h"
 
 /* All of them. */
 #define METHODS(row) row(uniform) row(tet) row(staggered) row(octree) row(conforming)
@@ -20,6 +18,42 @@ const un_method *un_method_find(const char *name)
     for (int32_t i = 0; i < METHOD_COUNT; i++)
         if (strcmp(methods[i]->traits.name, name) == 0) return methods[i];
     return NULL;
+}
+
+/* ---- states ---- */
+
+un_status un_method_create(const un_method *method, un_context *ctx, const un_scene *scene,
+                           const un_state *in, void **state)
+{
+    void *s = un_alloc_zero(ctx, 1, method->size);
+    if (!s) return UN_ERROR_MEMORY;
+    ((un_core *)s)->ctx = ctx;
+    un_status status = method->begin(s, ctx, scene);
+    if (status == UN_OK) status = in ? method->load(s, in) : method->fill(s);
+    if (status != UN_OK) {
+        un_method_destroy(method, s);
+        return status;
+    }
+    *state = s;
+    return UN_OK;
+}
+
+void un_method_destroy(const un_method *method, void *state)
+{
+    if (!state) return;
+    un_context *ctx = ((un_core *)state)->ctx;
+    method->end(state);
+    un_free(ctx, state);
+}
+
+void un_method_first(const void *state, un_step *report)
+{
+    *report = ((const un_core *)state)->last;
+}
+
+const un_bodies *un_method_bodies(const void *state)
+{
+    return ((const un_core *)state)->bodies;
 }
 
 /* ---- scenes ---- */

@@ -37,20 +37,24 @@ typedef struct un_estimate {
     double bytes;
 } un_estimate;
 
-/* One published algorithm. state is the method's own. All may be called from one thread only. */
+/* One published algorithm. state is the method's own and begins with a un_core (core.h). All may be
+ * called from one thread only. */
 typedef struct un_method {
     un_traits traits;          /* its name, and what it can do */
     const char *const *stages; /* names for the columns seconds_<stage>, NULL-terminated */
-    un_status (*create)(un_context *ctx, const un_scene *scene, void **state);
-    void (*destroy)(void *state);
-    void (*first)(const void *state, un_step *report); /* the state before any step */
+    size_t size;               /* of its state */
+    /* Makes the parts of a state that is all zeros but for core.ctx; then `fill` brings it to the
+     * scene's start, or `load` to a checkpoint. `end` frees the parts, of a state whose beginning
+     * failed too. Callers use un_method_create and un_method_destroy. */
+    un_status (*begin)(void *state, un_context *ctx, const un_scene *scene);
+    un_status (*fill)(void *state);
+    un_status (*load)(void *state, const un_state *in);
+    void (*end)(void *state);
     /* The longest step that is stable and accurate now, s. */
     double (*step_limit)(void *state);
     un_status (*step)(void *state, double dt, un_step *report);
     /* NULL: it has none. */
     const un_particles *(*particles)(const void *state);
-    /* Where the solids are, at the end of the last step. */
-    const un_bodies *(*bodies)(const void *state);
     /* The level set at the particles, m, which re-meshing needs. May be NULL. */
     const float *(*depth)(const void *state);
     /* The output surface: closed, with normals and velocities. */
@@ -66,9 +70,17 @@ typedef struct un_method {
     /* Everything that the next step depends on. Arrays are not copied and stay valid until the next
      * step. */
     un_status (*save)(const void *state, un_state *out);
-    /* Instead of create. Continuing gives the same bits as if the run had never stopped. */
-    un_status (*load)(un_context *ctx, const un_scene *scene, const un_state *in, void **state);
 } un_method;
+
+/* in: the checkpoint to go on from, which gives the same bits as if the run had never stopped;
+ * NULL: the scene's start. */
+un_status un_method_create(const un_method *method, un_context *ctx, const un_scene *scene,
+                           const un_state *in, void **state);
+void un_method_destroy(const un_method *method, void *state);
+/* The state before any step. */
+void un_method_first(const void *state, un_step *report);
+/* Where the solids are, at the end of the last step. */
+const un_bodies *un_method_bodies(const void *state);
 
 /* NULL when unknown or not available in this version. */
 const un_method *un_method_find(const char *name);

@@ -112,19 +112,9 @@ static double step_limit(void *state)
     return un_step_limit(s->core.def, s->tree.h, s->rate_max);
 }
 
-static void first(const void *state, un_step *report)
-{
-    *report = ((const un_octree_flip *)state)->core.last;
-}
-
 static const un_particles *particles(const void *state)
 {
     return &((const un_octree_flip *)state)->markers.particles;
-}
-
-static const un_bodies *bodies(const void *state)
-{
-    return ((const un_octree_flip *)state)->core.bodies;
 }
 
 static const float *depth(const void *state)
@@ -134,63 +124,24 @@ static const float *depth(const void *state)
 
 /* ---- life ---- */
 
-static void destroy(void *state)
-{
-    un_octree_flip *s = state;
-    if (!s) return;
-    un_context *ctx = s->core.ctx;
-    un_octree_end(s);
-    un_free(ctx, s);
-}
-
-/* in: the checkpoint to go on from; NULL: the scene's start. */
-static un_status begin(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
-{
-    un_octree_flip *s = un_alloc_zero(ctx, 1, sizeof *s);
-    if (!s) return UN_ERROR_MEMORY;
-    un_status status = un_octree_begin(s, ctx, scene);
-    if (status == UN_OK) status = in ? un_octree_load(s, in) : un_octree_fill(s);
-    if (status != UN_OK) {
-        destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
-}
-
-static un_status create(un_context *ctx, const un_scene *scene, void **state)
-{
-    return begin(ctx, scene, NULL, state);
-}
-
-static un_status load(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
-{
-    return begin(ctx, scene, in, state);
-}
-
-static un_status save(const void *state, un_state *out)
-{
-    return un_octree_save(state, out);
-}
-
 const un_method un_method_octree = {.traits = {.name = "octree",
                                                .particles = true,
                                                .adaptive = true,
                                                .flat = true,
                                                .thin_walls = true},
                                     .stages = stages,
-                                    .create = create,
-                                    .destroy = destroy,
-                                    .first = first,
+                                    .size = sizeof(un_octree_flip),
+                                    .begin = un_octree_begin,
+                                    .fill = un_octree_fill,
+                                    .load = un_octree_load,
+                                    .end = un_octree_end,
                                     .step_limit = step_limit,
                                     .step = step,
                                     .particles = particles,
-                                    .bodies = bodies,
                                     .depth = depth,
                                     .surface = un_octree_surface,
                                     .cells = un_octree_cells,
                                     .probe = un_octree_probe,
                                     .estimate = un_octree_estimate,
                                     .bytes = un_octree_bytes,
-                                    .save = save,
-                                    .load = load};
+                                    .save = un_octree_save};

@@ -65,14 +65,14 @@ un_status un_octree_measure(un_octree_flip *s, un_step *report);
 /* ---- life (octree_start.c) ---- */
 
 /* Everything but particles and mesh; then the scene's liquid. */
-un_status un_octree_begin(un_octree_flip *s, un_context *ctx, const un_scene *scene);
-un_status un_octree_fill(un_octree_flip *s);
-void un_octree_end(un_octree_flip *s);
+un_status un_octree_begin(void *state, un_context *ctx, const un_scene *scene);
+un_status un_octree_fill(void *state);
+void un_octree_end(void *state);
 
 /* ---- checkpoints (octree_state.c) ---- */
 
-un_status un_octree_save(const un_octree_flip *s, un_state *out);
-un_status un_octree_load(un_octree_flip *s, const un_state *in);
+un_status un_octree_save(const void *state, un_state *out);
+un_status un_octree_load(void *state, const un_state *in);
 
 /* ---- memory, the budget and what it shows (octree_outputs.c) ---- */
 

@@ -176,17 +176,13 @@ un_status un_octree_estimate(un_context *ctx, const un_scene *scene, un_estimate
 {
     UN_TRY(un_uniform_estimate(ctx, scene, estimate));
     double before = (double)un_context_bytes(ctx);
-    un_octree_flip *s = un_alloc_zero(ctx, 1, sizeof *s);
-    if (!s) return UN_ERROR_MEMORY;
-    un_status status = un_octree_begin(s, ctx, scene);
-    if (status == UN_OK) status = un_octree_fill(s);
-    if (status == UN_OK) {
-        estimate->cell_count = s->tree.leaf_count;
-        estimate->particle_count = estimate->particle_count_max = s->markers.particles.count;
-        /* Sampling the liquid evenly may take more than any step of it later. */
-        estimate->bytes = fmax(un_octree_bytes(s), (double)un_context_peak_bytes(ctx) - before);
-    }
-    un_octree_end(s);
-    un_free(ctx, s);
-    return status;
+    void *state;
+    UN_TRY(un_method_create(&un_method_octree, ctx, scene, NULL, &state));
+    const un_octree_flip *s = state;
+    estimate->cell_count = s->tree.leaf_count;
+    estimate->particle_count = estimate->particle_count_max = s->markers.particles.count;
+    /* Sampling the liquid evenly may take more than any step of it later. */
+    estimate->bytes = fmax(un_octree_bytes(s), (double)un_context_peak_bytes(ctx) - before);
+    un_method_destroy(&un_method_octree, state);
+    return UN_OK;
 }

@@ -9,8 +9,9 @@
 #define ROUNDS_MAX 24
 #define START_ROUNDS 6
 
-un_status un_octree_begin(un_octree_flip *s, un_context *ctx, const un_scene *scene)
+un_status un_octree_begin(void *state, un_context *ctx, const un_scene *scene)
 {
+    un_octree_flip *s = state;
     const un_scene_def *def = &scene->def;
     un_status status = un_core_init(&s->core, ctx, scene, false);
     s->budget.scale = 1;
@@ -47,9 +48,9 @@ static void release(un_octree_flip *s)
     s->leaves.ctx = s->walls.ctx = ctx;
 }
 
-void un_octree_end(un_octree_flip *s)
+void un_octree_end(void *state)
 {
-    if (!s->core.ctx) return;
+    un_octree_flip *s = state;
     release(s);
     un_pressure_destroy(s->pressure);
     un_markers_free(s->core.ctx, &s->markers);
@@ -105,8 +106,9 @@ static un_status first_mesh(un_octree_flip *s)
     }
 }
 
-un_status un_octree_fill(un_octree_flip *s)
+un_status un_octree_fill(void *state)
 {
+    un_octree_flip *s = state;
     if (s->core.def->liquid.shape) {
         UN_TRY(first_mesh(s));
         release(s); /* the first rounds sample more evenly, and take more room */

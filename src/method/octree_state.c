@@ -15,8 +15,9 @@ static uint64_t found_hash(const un_octree_flip *s)
     return un_saving_hash(hash, p->flags, (size_t)p->count);
 }
 
-un_status un_octree_save(const un_octree_flip *s, un_state *out)
+un_status un_octree_save(const void *state, un_state *out)
 {
+    const un_octree_flip *s = state;
     int64_t leaves = s->leaves.count;
     UN_TRY(un_save_particles(out, &s->markers.particles, s->markers.flags_before));
     UN_TRY(un_core_save(&s->core, out));
@@ -39,8 +40,9 @@ static un_status load_emitted(un_octree_flip *s, const un_state *in)
     return un_state_take(in, "emitted", s->emitted.volume, s->leaves.count, 8);
 }
 
-un_status un_octree_load(un_octree_flip *s, const un_state *in)
+un_status un_octree_load(void *state, const un_state *in)
 {
+    un_octree_flip *s = state;
     int64_t warned;
     UN_TRY(un_state_number(in, "scale", &s->budget.scale));
     UN_TRY(un_state_integer(in, "scaled", 0, 1, &warned));

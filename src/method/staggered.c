@@ -317,10 +317,9 @@ static un_status step(void *state, double dt, un_step *report)
 
 /* ---- life ---- */
 
-static void destroy(void *state)
+static void end(void *state)
 {
     un_staggered *s = state;
-    if (!s) return;
     un_context *ctx = s->a.core.ctx;
     void *arrays[] = {s->u, s->known, s->p, s->old.node, s->old.tet, s->old.liquid};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
@@ -329,52 +328,34 @@ static void destroy(void *state)
     un_tets_free(&s->old.tets);
     un_octree_free(&s->old.tree);
     un_adaptive_free(&s->a);
-    un_free(ctx, s);
 }
 
-static un_status fill(un_staggered *s)
+static un_status fill(void *state)
 {
+    un_staggered *s = state;
     UN_TRY(un_adaptive_fill(&s->a));
     UN_TRY(number_faces(s));
     un_transfer_nodes_to_faces(s->a.core.ctx, s->u, s->a.node.u, &s->faces, &s->a.mesh.tets);
     return UN_OK;
 }
 
-static un_status take(un_staggered *s, const un_state *in)
+static un_status load(void *state, const un_state *in)
 {
+    un_staggered *s = state;
     UN_TRY(un_adaptive_load(&s->a, in));
     UN_TRY(number_faces(s));
     return un_state_take(in, "face_velocity", s->u, s->faces.count, 8);
 }
 
-/* in: the checkpoint to go on from; NULL: the scene's start. */
-static un_status begin(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
+static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
+    un_staggered *s = state;
     const un_scene_def *def = &scene->def;
-    un_staggered *s = un_alloc_zero(ctx, 1, sizeof *s);
-    if (!s) return UN_ERROR_MEMORY;
     un_octree_init(ctx, &s->old.tree, def->domain.size, def->detail.coarsest, def->detail.finest);
     un_tets_init(ctx, &s->old.tets);
-    un_status status = un_adaptive_begin(&s->a, ctx, scene);
-    if (status == UN_OK) status = un_pressure_create(ctx, NULL, &s->pressure);
-    if (status == UN_OK) status = un_pressure_configure(s->pressure->solver, def);
-    if (status == UN_OK) status = in ? take(s, in) : fill(s);
-    if (status != UN_OK) {
-        destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
-}
-
-static un_status create(un_context *ctx, const un_scene *scene, void **state)
-{
-    return begin(ctx, scene, NULL, state);
-}
-
-static un_status load(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
-{
-    return begin(ctx, scene, in, state);
+    UN_TRY(un_adaptive_begin(&s->a, ctx, scene));
+    UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
+    return un_pressure_configure(s->pressure->solver, def);
 }
 
 static un_status save(const void *state, un_state *out)
@@ -394,18 +375,18 @@ const un_method un_method_staggered = {.traits = {.name = "staggered",
                                                   .bodies = true,
                                                   .faces = true},
                                        .stages = stages,
-                                       .create = create,
-                                       .destroy = destroy,
-                                       .first = un_adaptive_first,
+                                       .size = sizeof(un_staggered),
+                                       .begin = begin,
+                                       .fill = fill,
+                                       .load = load,
+                                       .end = end,
                                        .step_limit = un_adaptive_step_limit,
                                        .step = step,
                                        .particles = un_adaptive_particles,
-                                       .bodies = un_adaptive_bodies,
                                        .depth = un_adaptive_depth,
                                        .surface = un_adaptive_surface,
                                        .cells = un_adaptive_cells,
                                        .probe = un_adaptive_probe,
                                        .estimate = un_adaptive_estimate,
                                        .bytes = un_adaptive_bytes,
-                                       .save = save,
-                                       .load = load};
+                                       .save = save};

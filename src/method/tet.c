@@ -267,43 +267,31 @@ static un_status step(void *state, double dt, un_step *report)
 
 /* ---- life ---- */
 
-static void destroy(void *state)
+static void end(void *state)
 {
     un_tet *s = state;
-    if (!s) return;
-    un_context *ctx = s->a.core.ctx;
-    un_free(ctx, s->sharp);
-    un_free(ctx, s->quiet);
+    un_free(s->a.core.ctx, s->sharp);
+    un_free(s->a.core.ctx, s->quiet);
     un_pressure_destroy(s->pressure);
     un_adaptive_free(&s->a);
-    un_free(ctx, s);
 }
 
-/* in: the checkpoint to go on from; NULL: the scene's start. */
-static un_status begin(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
+static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
-    un_tet *s = un_alloc_zero(ctx, 1, sizeof *s);
-    if (!s) return UN_ERROR_MEMORY;
-    un_status status = un_adaptive_begin(&s->a, ctx, scene);
-    if (status == UN_OK) status = un_pressure_create(ctx, NULL, &s->pressure);
-    if (status == UN_OK) status = un_pressure_configure(s->pressure->solver, &scene->def);
-    if (status == UN_OK) status = in ? un_adaptive_load(&s->a, in) : un_adaptive_fill(&s->a);
-    if (status != UN_OK) {
-        destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
+    un_tet *s = state;
+    UN_TRY(un_adaptive_begin(&s->a, ctx, scene));
+    UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
+    return un_pressure_configure(s->pressure->solver, &scene->def);
 }
 
-static un_status create(un_context *ctx, const un_scene *scene, void **state)
+static un_status fill(void *state)
 {
-    return begin(ctx, scene, NULL, state);
+    return un_adaptive_fill(&((un_tet *)state)->a);
 }
 
-static un_status load(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
+static un_status load(void *state, const un_state *in)
 {
-    return begin(ctx, scene, in, state);
+    return un_adaptive_load(&((un_tet *)state)->a, in);
 }
 
 static un_status save(const void *state, un_state *out)
@@ -320,18 +308,18 @@ const un_method un_method_tet = {.traits = {.name = "tet",
                                             .bodies = true,
                                             .thin_walls = true},
                                  .stages = stages,
-                                 .create = create,
-                                 .destroy = destroy,
-                                 .first = un_adaptive_first,
+                                 .size = sizeof(un_tet),
+                                 .begin = begin,
+                                 .fill = fill,
+                                 .load = load,
+                                 .end = end,
                                  .step_limit = un_adaptive_step_limit,
                                  .step = step,
                                  .particles = un_adaptive_particles,
-                                 .bodies = un_adaptive_bodies,
                                  .depth = un_adaptive_depth,
                                  .surface = un_adaptive_surface,
                                  .cells = un_adaptive_cells,
                                  .probe = un_adaptive_probe,
                                  .estimate = un_adaptive_estimate,
                                  .bytes = un_adaptive_bytes,
-                                 .save = save,
-                                 .load = load};
+                                 .save = save};

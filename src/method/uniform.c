@@ -115,11 +115,6 @@ static double step_limit(void *state)
     return un_step_limit(s->core.def, s->core.grid.h, speed / s->core.grid.h);
 }
 
-static const un_bodies *bodies(const void *state)
-{
-    return ((const un_uniform *)state)->core.bodies;
-}
-
 static const un_particles *particles(const void *state)
 {
     return &((const un_uniform *)state)->particles;
@@ -127,10 +122,9 @@ static const un_particles *particles(const void *state)
 
 /* ---- life ---- */
 
-static void destroy(void *state)
+static void end(void *state)
 {
     un_uniform *s = state;
-    if (!s) return;
     un_context *ctx = s->core.ctx;
     un_bins_destroy(s->bins);
     un_pressure_destroy(s->pressure);
@@ -148,7 +142,6 @@ static void destroy(void *state)
     un_mixture_free(ctx, &s->thick.mix);
     un_free(ctx, s->thick.p);
     un_core_free(&s->core);
-    un_free(ctx, s);
 }
 
 static un_status allocate(un_uniform *s)
@@ -173,8 +166,9 @@ static un_status allocate(un_uniform *s)
     return s->thick.p ? un_viscosity_create(ctx, &s->thick.solver) : UN_ERROR_MEMORY;
 }
 
-static un_status fill(un_uniform *s)
+static un_status fill(void *state)
 {
+    un_uniform *s = state;
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
     UN_TRY(un_particles_reserve(s->core.ctx, &s->particles, 1));
     if (s->core.def->liquid.shape) {
@@ -194,41 +188,16 @@ static un_status fill(un_uniform *s)
     return un_uniform_measure(s, &s->core.last);
 }
 
-un_status un_uniform_begin(un_context *ctx, const un_scene *scene, un_uniform **state)
+static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
-    un_uniform *s = un_alloc_zero(ctx, 1, sizeof *s);
-    if (!s) return UN_ERROR_MEMORY;
-    un_status status = un_core_init(&s->core, ctx, scene, true);
+    un_uniform *s = state;
+    UN_TRY(un_core_init(&s->core, ctx, scene, true));
     s->particles.flat = s->core.grid.dim == 2;
     s->particles.mixed = un_scene_mixed(&scene->def);
     s->thick.any = un_scene_viscous(&scene->def);
     s->thick.mix.density_all = scene->def.fluid.density;
     s->thick.mix.viscosity_all = scene->def.fluid.viscosity;
-    if (status == UN_OK) status = allocate(s);
-    if (status != UN_OK) {
-        destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
-}
-
-static un_status create(un_context *ctx, const un_scene *scene, void **state)
-{
-    un_uniform *s;
-    UN_TRY(un_uniform_begin(ctx, scene, &s));
-    un_status status = fill(s);
-    if (status != UN_OK) {
-        destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
-}
-
-static void first(const void *state, un_step *report)
-{
-    *report = ((const un_uniform *)state)->core.last;
+    return allocate(s);
 }
 
 const un_method un_method_uniform = {.traits = {.name = "uniform",
@@ -240,16 +209,16 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                                 .flat = true,
                                                 .thin_walls = true},
                                      .stages = stages,
-                                     .create = create,
-                                     .destroy = destroy,
-                                     .first = first,
+                                     .size = sizeof(un_uniform),
+                                     .begin = begin,
+                                     .fill = fill,
+                                     .load = un_uniform_load,
+                                     .end = end,
                                      .step_limit = step_limit,
                                      .step = step,
                                      .particles = particles,
-                                     .bodies = bodies,
                                      .surface = un_uniform_surface,
                                      .cells = un_uniform_cells,
                                      .probe = un_uniform_probe,
                                      .estimate = un_uniform_estimate,
-                                     .save = un_uniform_save,
-                                     .load = un_uniform_load};
+                                     .save = un_uniform_save};

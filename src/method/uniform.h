@@ -34,9 +34,8 @@ typedef struct un_uniform {
 } un_uniform;
 
 /* Everything but particles. */
-un_status un_uniform_begin(un_context *ctx, const un_scene *scene, un_uniform **state);
 un_status un_uniform_save(const void *state, un_state *out); /* uniform_state.c */
-un_status un_uniform_load(un_context *ctx, const un_scene *scene, const un_state *in, void **state);
+un_status un_uniform_load(void *state, const un_state *in);
 
 /* ---- parts of the step (uniform_step.c) ---- */
 

@@ -39,8 +39,9 @@ static un_status load_emitted(un_uniform *s, const un_state *in)
     return un_fail(s->core.ctx, UN_ERROR_FILE, "the checkpoint has a source outside the grid");
 }
 
-static un_status load(un_uniform *s, const un_state *in)
+un_status un_uniform_load(void *state, const un_state *in)
 {
+    un_uniform *s = state;
     UN_TRY(un_core_load(&s->core, in));
     UN_TRY(un_walls_update(s->core.walls));
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
@@ -56,17 +57,4 @@ static un_status load(un_uniform *s, const un_state *in)
     UN_TRY(un_uniform_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "max_speed", &s->max_speed));
     return un_load_hash(s->core.ctx, in, found_hash(s));
-}
-
-un_status un_uniform_load(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
-{
-    un_uniform *s;
-    UN_TRY(un_uniform_begin(ctx, scene, &s));
-    un_status status = load(s, in);
-    if (status != UN_OK) {
-        un_method_uniform.destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
 }

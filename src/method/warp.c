@@ -94,11 +94,6 @@ static double step_limit(void *state)
     return un_step_limit(s->core.def, s->warp.grid.h * s->warp.certificate, s->rate);
 }
 
-static const un_bodies *bodies(const void *state)
-{
-    return ((const un_warping *)state)->core.bodies;
-}
-
 static const un_particles *particles(const void *state)
 {
     return &((const un_warping *)state)->particles;
@@ -106,10 +101,9 @@ static const un_particles *particles(const void *state)
 
 /* ---- life ---- */
 
-static void destroy(void *state)
+static void end(void *state)
 {
     un_warping *s = state;
-    if (!s) return;
     un_context *ctx = s->core.ctx;
     un_bins_destroy(s->bins);
     un_pressure_destroy(s->pressure);
@@ -122,7 +116,6 @@ static void destroy(void *state)
     un_monitor_free(ctx, &s->monitor);
     un_warp_free(&s->warp);
     un_core_free(&s->core);
-    un_free(ctx, s);
 }
 
 static un_status allocate(un_warping *s)
@@ -150,8 +143,9 @@ static un_status allocate(un_warping *s)
     return s->p && s->u && s->known ? UN_OK : UN_ERROR_MEMORY;
 }
 
-static un_status fill(un_warping *s)
+static un_status fill(void *state)
 {
+    un_warping *s = state;
     un_context *ctx = s->core.ctx;
     UN_TRY(un_particles_reserve(ctx, &s->particles, 1));
     UN_TRY(un_warping_first_grid(s));
@@ -175,53 +169,28 @@ static un_status fill(un_warping *s)
     return UN_OK;
 }
 
-un_status un_warping_begin(un_context *ctx, const un_scene *scene, un_warping **state)
+static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
-    un_warping *s = un_alloc_zero(ctx, 1, sizeof *s);
-    if (!s) return UN_ERROR_MEMORY;
-    un_status status = un_core_init(&s->core, ctx, scene, false);
+    un_warping *s = state;
+    UN_TRY(un_core_init(&s->core, ctx, scene, false));
     s->particles.flat = s->core.grid.dim == 2;
     s->particles.warped = true;
-    if (status == UN_OK) status = allocate(s);
-    if (status != UN_OK) {
-        destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
-}
-
-static un_status create(un_context *ctx, const un_scene *scene, void **state)
-{
-    un_warping *s;
-    UN_TRY(un_warping_begin(ctx, scene, &s));
-    un_status status = fill(s);
-    if (status != UN_OK) {
-        destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
-}
-
-static void first(const void *state, un_step *report)
-{
-    *report = ((const un_warping *)state)->core.last;
+    return allocate(s);
 }
 
 const un_method un_method_warp = {
     .traits = {.name = "warp", .particles = true, .warps = true, .flat = true},
     .stages = stages,
-    .create = create,
-    .destroy = destroy,
-    .first = first,
+    .size = sizeof(un_warping),
+    .begin = begin,
+    .fill = fill,
+    .load = un_warping_load,
+    .end = end,
     .step_limit = step_limit,
     .step = step,
     .particles = particles,
-    .bodies = bodies,
     .surface = un_warping_surface,
     .cells = un_warping_cells,
     .probe = un_warping_probe,
     .estimate = un_warping_estimate,
-    .save = un_warping_save,
-    .load = un_warping_load};
+    .save = un_warping_save};

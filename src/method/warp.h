@@ -29,9 +29,8 @@ typedef struct un_warping {
 } un_warping;
 
 /* Everything but particles; the grid is at rest. */
-un_status un_warping_begin(un_context *ctx, const un_scene *scene, un_warping **state);
 un_status un_warping_save(const void *state, un_state *out); /* warp_state.c */
-un_status un_warping_load(un_context *ctx, const un_scene *scene, const un_state *in, void **state);
+un_status un_warping_load(void *state, const un_state *in);
 
 /* ---- parts of the step (warp_step.c) ---- */
 

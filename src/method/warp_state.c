@@ -42,8 +42,9 @@ static un_status load_emitted(un_warping *s, const un_state *in)
     return un_fail(s->core.ctx, UN_ERROR_FILE, "the checkpoint has a source outside the grid");
 }
 
-static un_status load(un_warping *s, const un_state *in)
+un_status un_warping_load(void *state, const un_state *in)
 {
+    un_warping *s = state;
     int64_t cells = s->warp.grid.cell_count;
     UN_TRY(un_core_load(&s->core, in));
     UN_TRY(un_load_particles(&s->core, in, &s->particles));
@@ -62,17 +63,4 @@ static un_status load(un_warping *s, const un_state *in)
     un_step_init(&s->core.last);
     UN_TRY(un_warping_measure(s, &s->core.last));
     return un_load_hash(s->core.ctx, in, found_hash(s));
-}
-
-un_status un_warping_load(un_context *ctx, const un_scene *scene, const un_state *in, void **state)
-{
-    un_warping *s;
-    UN_TRY(un_warping_begin(ctx, scene, &s));
-    un_status status = load(s, in);
-    if (status != UN_OK) {
-        un_method_warp.destroy(s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
 }

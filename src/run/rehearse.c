@@ -135,9 +135,9 @@ static un_status perform(rehearsal *r, double even, double wanted,
     un_scene_def was = r->scene->def;
     shrink(r, even, wanted);
     void *state = NULL;
-    un_status status = r->method->create(r->ctx, r->scene, &state);
+    un_status status = un_method_create(r->method, r->ctx, r->scene, NULL, &state);
     if (status == UN_OK) status = act(r, state);
-    if (state) r->method->destroy(state);
+    un_method_destroy(r->method, state);
     r->scene->def = was;
     return status;
 }

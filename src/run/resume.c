@@ -79,7 +79,7 @@ static bool is_wanted(const un_loop *l, const un_checkpoint *c)
 static un_status open_tables(un_loop *l, const lengths *tables)
 {
     char path[UN_PATH_MAX];
-    const un_bodies *bodies = l->method->bodies(l->state);
+    const un_bodies *bodies = un_method_bodies(l->state);
     un_loop_path(path, l, "stats.csv");
     UN_TRY(un_stats_create(l->ctx, path, l->method, tables->stats, &l->stats));
     un_loop_path(path, l, "probes.csv");
@@ -106,11 +106,11 @@ static un_status load(un_loop *l, const un_checkpoint *c)
                          "cannot resume: frame %d is finished, and only %d are requested; request "
                          "more with --frames, or go back with --from-frame %d",
                          l->frame, l->def->frames.count, l->def->frames.count);
-    if (status == UN_OK) status = l->method->load(l->ctx, l->scene, &in, &l->state);
+    if (status == UN_OK) status = un_method_create(l->method, l->ctx, l->scene, &in, &l->state);
     un_state_free(&in);
     if (status == UN_OK) status = open_tables(l, &tables);
     if (status == UN_OK) return status;
-    if (l->state) l->method->destroy(l->state);
+    un_method_destroy(l->method, l->state);
     un_table_close(l->stats);
     un_table_close(l->probes);
     l->state = NULL;

@@ -124,10 +124,10 @@ static un_status mesh_state(work *w, const un_checkpoint *from, un_trimesh *mesh
     un_loop_checkpoint_path(path, &(un_loop){.run = &run}, from);
     un_state_init(&in, w->ctx);
     un_status status = un_checkpoint_read(&in, path);
-    if (status == UN_OK) status = w->method->load(w->ctx, w->scene, &in, &state);
+    if (status == UN_OK) status = un_method_create(w->method, w->ctx, w->scene, &in, &state);
     un_state_free(&in);
     if (status == UN_OK) status = w->method->surface(state, mesh);
-    if (state) w->method->destroy(state);
+    un_method_destroy(w->method, state);
     return status;
 }
 

@@ -154,7 +154,7 @@ static un_status write_rows(un_loop *l, const un_step *step)
         values[p + 1] = l->method->probe(l->state, &l->def->probes[p]);
     UN_TRY(un_table_row(l->probes, values, count + 1));
     if (!l->bodies) return UN_OK;
-    return un_bodies_table_row(l->ctx, l->bodies, l->method->bodies(l->state), step->time);
+    return un_bodies_table_row(l->ctx, l->bodies, un_method_bodies(l->state), step->time);
 }
 
 /* A run that is suspended, by Ctrl-Z or SIGSTOP, has a long gap with next to no processor time in
@@ -243,7 +243,7 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
 static un_status begin_bodies(un_loop *l)
 {
     char path[UN_PATH_MAX];
-    const un_bodies *bodies = l->method->bodies(l->state);
+    const un_bodies *bodies = un_method_bodies(l->state);
     un_loop_path(path, l, "bodies.csv");
     if (bodies->moving) return un_bodies_table_create(l->ctx, path, bodies, -1, &l->bodies);
     if (unlink(path) != 0 && errno != ENOENT) return un_file_fail(l->ctx, "remove", path, errno);
@@ -254,9 +254,9 @@ static un_status first_frame(un_loop *l)
 {
     un_step step;
     UN_TRY(begin(l));
-    UN_TRY(l->method->create(l->ctx, l->scene, &l->state));
+    UN_TRY(un_method_create(l->method, l->ctx, l->scene, NULL, &l->state));
     UN_TRY(begin_bodies(l));
-    l->method->first(l->state, &step);
+    un_method_first(l->state, &step);
     step.bytes = (double)un_context_bytes(l->ctx);
     l->max_speed = step.max_speed;
     UN_TRY(write_rows(l, &step));
@@ -318,7 +318,7 @@ static void save_last_state(un_loop *l, un_status status)
     if (l->before.count == 0 || (status != UN_ERROR_NUMERIC && status != UN_ERROR_MEMORY)) return;
     int64_t step;
     if (un_state_integer(&l->before, "step", l->step, l->step, &step) != UN_OK) return;
-    if (l->state) l->method->destroy(l->state); /* its memory may be what is missing */
+    un_method_destroy(l->method, l->state); /* its memory may be what is missing */
     l->state = NULL;
     if (un_loop_save(l, true) != UN_OK) return; /* then from the checkpoint before */
 }
@@ -347,7 +347,7 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
     char message[1024];
     snprintf(message, sizeof message, "%s", status == UN_OK ? "" : un_context_message(ctx));
     if (l.stats && l.probes) save_last_state(&l, status);
-    if (l.state) l.method->destroy(l.state);
+    un_method_destroy(l.method, l.state);
     un_state_free(&l.seen);
     un_state_free(&l.before);
     un_free(ctx, l.likeness);

@@ -64,7 +64,7 @@ static void describe_walls(const un_loop *l, un_vec3 x, char *text, size_t size)
     static const char *const sides[] = {"the left side", "the right side", "the bottom",
                                         "the top",       "the back side",  "the front side"};
     neighbour near[2] = {{.distance = INFINITY}, {.distance = INFINITY}};
-    const un_bodies *bodies = l->method->bodies(l->state);
+    const un_bodies *bodies = un_method_bodies(l->state);
     const double at[3] = {x.x, x.y, x.z};
     const double top[3] = {l->def->domain.size.x, l->def->domain.size.y, l->def->domain.size.z};
     double reach = WALL_CELLS * l->estimate.cell_size;
@@ -104,9 +104,9 @@ static void describe_place(const un_loop *l, char *text, size_t size)
 
 static un_status go_back(un_loop *l)
 {
-    l->method->destroy(l->state);
+    un_method_destroy(l->method, l->state);
     l->state = NULL;
-    return l->method->load(l->ctx, l->scene, &l->before, &l->state);
+    return un_method_create(l->method, l->ctx, l->scene, &l->before, &l->state);
 }
 
 /* A state loaded from a copy has no spare room in its arrays, and gives the same results. */

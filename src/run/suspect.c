@@ -42,7 +42,7 @@ static bool is_left_alone(const un_loop *l)
 {
     bool open = false;
     for (int side = 0; side < 6; side++) open |= l->def->domain.open[side];
-    return !open && l->def->source_count == 0 && !l->method->bodies(l->state)->moving;
+    return !open && l->def->source_count == 0 && !un_method_bodies(l->state)->moving;
 }
 
 static void warn(un_loop *l, int kind, const un_step *s, const char *what)
@@ -73,7 +73,7 @@ void un_loop_suspect(un_loop *l, const un_step *s)
     for (int32_t n = 0; n < def->source_count; n++)
         given = fmax(given, un_length(def->sources[n].velocity));
     l->suspect.body_speed =
-        fmax(l->suspect.body_speed, fastest_body(l->method->bodies(l->state), def->domain.size));
+        fmax(l->suspect.body_speed, fastest_body(un_method_bodies(l->state), def->domain.size));
     double explained = SPEED_BOUND * (fall + fmax(given, l->suspect.body_speed));
     if (s->max_speed > explained && explained > 0) {
         snprintf(what, sizeof what,

@@ -143,7 +143,7 @@ static void going_on_gives_the_same_bits(void **unused)
     again.time = w.time;
     un_state_init(&read, again.ctx);
     check_ok(again.ctx, bytes_decode(&read, &b));
-    check_ok(again.ctx, method->load(again.ctx, again.scene, &read, &again.state));
+    check_ok(again.ctx, un_method_create(method, again.ctx, again.scene, &read, &again.state));
     un_state_free(&read);
     free(b.at);
     world_run(&w, 0.4);
@@ -200,11 +200,11 @@ static un_status short_life(un_context *ctx, void *arg)
     un_trimesh mesh = {0};
     un_step step;
     un_status status = un_scene_load(ctx, arg, NULL, 0, &scene);
-    if (status == UN_OK) status = method->create(ctx, scene, &state);
+    if (status == UN_OK) status = un_method_create(method, ctx, scene, NULL, &state);
     if (status == UN_OK) status = method->step(state, 0.01, &step);
     if (status == UN_OK) status = method->surface(state, &mesh);
     un_trimesh_free(ctx, &mesh);
-    if (state) method->destroy(state);
+    un_method_destroy(method, state);
     if (scene) un_scene_destroy(scene);
     return status;
 }

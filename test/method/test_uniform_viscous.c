@@ -238,7 +238,7 @@ static double sinking_ball(int dim, int cells, double density, double end)
     }
     world_begin(&w, &un_method_uniform, 2, text);
     world_run(&w, end);
-    const un_bodies *bodies = w.method->bodies(w.state);
+    const un_bodies *bodies = un_method_bodies(w.state);
     double speed = -bodies->body[bodies->count - 1].velocity.y / theory;
     if (getenv("VERBOSE")) printf("ball in %dD, %g kg/m3: %g\n", dim, density, speed);
     world_end(&w);

@@ -19,7 +19,7 @@ static void run_begin(run *r, int32_t threads, const char *text)
     *r = (run){.ctx = check_context_threads(threads), .least = 1};
     check_ok(r->ctx, un_scene_read(r->ctx, path, NULL, 0, traits, &r->scene));
     unlink(path);
-    check_ok(r->ctx, un_method_warp.create(r->ctx, r->scene, &r->state));
+    check_ok(r->ctx, un_method_create(&un_method_warp, r->ctx, r->scene, NULL, &r->state));
 }
 
 static void run_to(run *r, double end)
@@ -36,7 +36,7 @@ static void run_to(run *r, double end)
 
 static void run_end(run *r)
 {
-    un_method_warp.destroy(r->state);
+    un_method_destroy(&un_method_warp, r->state);
     un_scene_destroy(r->scene);
     check_context_end(r->ctx);
 }
@@ -88,9 +88,9 @@ static void goes_on_bit_for_bit(void **state)
     un_state_init(&saved, s.ctx);
     check_ok(s.ctx, un_method_warp.save(s.state, &saved));
     void *again;
-    check_ok(s.ctx, un_method_warp.load(s.ctx, s.scene, &saved, &again));
+    check_ok(s.ctx, un_method_create(&un_method_warp, s.ctx, s.scene, &saved, &again));
     un_state_free(&saved);
-    un_method_warp.destroy(s.state);
+    un_method_destroy(&un_method_warp, s.state);
     s.state = again;
     run_to(&r, 0.2);
     run_to(&s, 0.2);

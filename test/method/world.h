@@ -40,13 +40,13 @@ static inline void world_load(world *w, const un_method *method, int32_t threads
 static inline void world_begin(world *w, const un_method *method, int32_t threads, const char *text)
 {
     world_load(w, method, threads, text);
-    check_ok(w->ctx, method->create(w->ctx, w->scene, &w->state));
-    method->first(w->state, &w->step);
+    check_ok(w->ctx, un_method_create(method, w->ctx, w->scene, NULL, &w->state));
+    un_method_first(w->state, &w->step);
 }
 
 static inline void world_end(world *w)
 {
-    w->method->destroy(w->state);
+    un_method_destroy(w->method, w->state);
     un_scene_destroy(w->scene);
     check_context_end(w->ctx);
 }
@@ -216,7 +216,7 @@ static inline un_status tiny_run(un_context *ctx, void *arg)
     un_step step;
     un_status status = un_scene_load(ctx, a->path, NULL, 0, &scene);
     if (status != UN_OK) return status;
-    status = method->create(ctx, scene, &state);
+    status = un_method_create(method, ctx, scene, NULL, &state);
     for (int i = 0; i < 2 && status == UN_OK; i++) status = method->step(state, 0.01, &step);
     un_trimesh mesh = {0};
     if (status == UN_OK) status = method->surface(state, &mesh);
@@ -224,7 +224,7 @@ static inline un_status tiny_run(un_context *ctx, void *arg)
     un_cells cells = {0};
     if (status == UN_OK) status = method->cells(state, &cells);
     un_cells_free(ctx, &cells);
-    if (state) method->destroy(state);
+    un_method_destroy(method, state);
     un_scene_destroy(scene);
     return status;
 }

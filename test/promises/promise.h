@@ -96,8 +96,8 @@ static inline void promise_begin(world *w, const un_method *method, int32_t thre
                                  const char *text)
 {
     promise_load(w, method, threads, text);
-    check_ok(w->ctx, method->create(w->ctx, w->scene, &w->state));
-    method->first(w->state, &w->step);
+    check_ok(w->ctx, un_method_create(method, w->ctx, w->scene, NULL, &w->state));
+    un_method_first(w->state, &w->step);
 }
 
 /* What a checkpoint holds; the bytes are the caller's to free. */

@@ -137,7 +137,8 @@ static void reload(const world *w, world *again, int32_t threads, const char *te
     again->time = w->time;
     un_state_init(&read, again->ctx);
     check_ok(again->ctx, bytes_decode(&read, &b));
-    check_ok(again->ctx, again->method->load(again->ctx, again->scene, &read, &again->state));
+    check_ok(again->ctx,
+             un_method_create(again->method, again->ctx, again->scene, &read, &again->state));
     un_state_free(&read);
     free(b.at);
     assert_true(promise_hash(w) == promise_hash(again));
@@ -161,8 +162,7 @@ static void goes_on(const un_method *method, const char *text, int steps)
         assert_true(promise_hash(&w) == promise_hash(&again));
         world_end(&again);
     }
-    if (text == busy && !CHECK_SHORT)
-        assert_true(flew > 0 || !method->particles); /* busy enough */
+    if (text == busy && !CHECK_SHORT) assert_true(flew > 0 || !method->particles); /* busy enough */
     world_end(&w);
 }
 

@@ -13,7 +13,7 @@ static const char afloat[] =
 
 static un_vec3 centre(const world *w, int32_t b)
 {
-    const un_body *body = &w->method->bodies(w->state)->body[b];
+    const un_body *body = &un_method_bodies(w->state)->body[b];
     return un_pose_apply(&body->to, body->centre);
 }
 
@@ -42,7 +42,7 @@ static void goes_on_from_what_is_saved(const un_method *method)
     again.time = w.time;
     un_state_init(&read, again.ctx);
     check_ok(again.ctx, bytes_decode(&read, &b));
-    check_ok(again.ctx, method->load(again.ctx, again.scene, &read, &again.state));
+    check_ok(again.ctx, un_method_create(method, again.ctx, again.scene, &read, &again.state));
     un_state_free(&read);
     free(b.at);
     for (int step = 0; step < 4; step++) {
@@ -63,7 +63,7 @@ static void bodies_stay_empty(const un_method *method)
         world_step(&w, 0.4);
         promise_inside(&w);
         promise_finite(&w, "with bodies");
-        const un_bodies *bodies = method->bodies(w.state);
+        const un_bodies *bodies = un_method_bodies(w.state);
         const un_particles *p = method->particles ? method->particles(w.state) : NULL;
         for (int64_t q = 0; p && q < p->count; q++)
             for (int32_t b = 0; b < bodies->count; b++)
@@ -97,7 +97,7 @@ static void half_density_is_half_under(const un_method *method)
         under += method->probe(w.state, &level) - centre(&w, 0).y;
         count++;
     }
-    const un_body *crate = &method->bodies(w.state)->body[0];
+    const un_body *crate = &un_method_bodies(w.state)->body[0];
     check_near(centre(&w, 0).y, 0.4, 0.1 / 24);
     check_near(under / count, 0, 0.08 / 24);
     check_near(force / count, 9.81 * crate->mass, 0.05 * 9.81 * crate->mass);
@@ -117,7 +117,7 @@ static void light_bodies_rise_and_heavy_ones_lie(const un_method *method)
                   "hold = \"rx ry rz\" }, box { min = {0.6, 0, 0}, max = {0.8, 0.2, 0.2}, density "
                   "= 3000 } } }");
     while (w.time < 0.35) world_step(&w, 0.35);
-    const un_bodies *bodies = method->bodies(w.state);
+    const un_bodies *bodies = un_method_bodies(w.state);
     assert_true(centre(&w, 0).y > 0.35 && centre(&w, 0).y < 0.75);
     check_near(un_length(un_sub(centre(&w, 1), bodies->body[1].centre)), 0, 0.01);
     check_below(w.max_speed, 12);
@@ -138,7 +138,7 @@ static void a_hull_is_not_flooded(const un_method *method)
         "solids = { solid { subtract { hull, hold, box { min = {0, .36, 0}, max = {1, 1, "
         "1} } }, density = 900, spin = {.4, 0, 0} } } }");
     while (w.time < 0.4) world_step(&w, 0.4);
-    const un_body *boat = &method->bodies(w.state)->body[0];
+    const un_body *boat = &un_method_bodies(w.state)->body[0];
     const un_particles *p = method->particles ? method->particles(w.state) : NULL;
     int64_t inside = 0;
     for (int64_t q = 0; p && q < p->count; q++) {
@@ -168,9 +168,9 @@ static void water_moves_along(const un_method *method)
              "} } }",
              b, b, a, density);
     promise_begin(&w, method, 2, text);
-    double before = un_length(method->bodies(w.state)->body[1].velocity);
+    double before = un_length(un_method_bodies(w.state)->body[1].velocity);
     world_step(&w, 0.01);
-    double after = un_length(method->bodies(w.state)->body[1].velocity);
+    double after = un_length(un_method_bodies(w.state)->body[1].velocity);
     double ratio = pow(b / a, 3), exact = 0.5 * (ratio + 2) / (ratio - 1);
     /* 2.6 cells' radius; at 6 it is 2 % (docs/bodies.md) */
     check_near((before / after - 1) * density / 1000, exact, 0.12 * exact);

@@ -122,7 +122,7 @@ static void soundly(const un_method *method, const extreme *e)
     promise_load(&again, method, 1, e->text);
     un_state_init(&read, again.ctx);
     check_ok(again.ctx, bytes_decode(&read, &b));
-    check_ok(again.ctx, method->load(again.ctx, again.scene, &read, &again.state));
+    check_ok(again.ctx, un_method_create(method, again.ctx, again.scene, &read, &again.state));
     un_state_free(&read);
     free(b.at);
     world_end(&again);

@@ -45,13 +45,13 @@ static un_status once(un_context *ctx, void *arg)
     un_trimesh mesh = {0};
     un_cells cells = {0};
     UN_TRY(promise_scene(ctx, a->method, a->path, &scene));
-    un_status status = method->create(ctx, scene, &state);
+    un_status status = un_method_create(method, ctx, scene, NULL, &state);
     for (int i = 0; i < 2 && status == UN_OK; i++) status = method->step(state, 0.01, &step);
     if (status == UN_OK) status = method->surface(state, &mesh);
     un_trimesh_free(ctx, &mesh);
     if (status == UN_OK) status = method->cells(state, &cells);
     un_cells_free(ctx, &cells);
-    if (state) method->destroy(state);
+    un_method_destroy(method, state);
     un_scene_destroy(scene);
     return status;
 }
@@ -94,13 +94,13 @@ static un_status load_once(un_context *ctx, void *arg)
     un_state_init(&copy, ctx);
     void *loaded = NULL;
     un_status status = bytes_decode(&read, &a->saved);
-    if (status == UN_OK) status = a->method->load(ctx, scene, &read, &loaded);
+    if (status == UN_OK) status = un_method_create(a->method, ctx, scene, &read, &loaded);
     un_state_clear(&read);
     if (status == UN_OK) status = a->method->save(loaded, &read);
     if (status == UN_OK) status = un_state_copy(&copy, &read);
     un_state_free(&read);
     un_state_free(&copy);
-    if (loaded) a->method->destroy(loaded);
+    un_method_destroy(a->method, loaded);
     un_scene_destroy(scene);
     return status;
 }
@@ -145,14 +145,14 @@ static void what_does_not_fit_is_refused(const un_method *method)
                 memcpy(data, un_section_data(s), (size_t)(s->count * s->width));
                 if (here && how == 2 && s->width == 8 && s->count > 0) memcpy(data, &no_number, 8);
             }
-            un_status status = w.method->load(w.ctx, w.scene, &part, &loaded);
+            un_status status = un_method_create(w.method, w.ctx, w.scene, &part, &loaded);
             const char *name = saved.sections[left_out].name;
             if (how < 2 && status != UN_ERROR_FILE)
                 fail_msg("%s: %s: status %d", w.method->traits.name, name, (int)status);
             if (how == 2 && strncmp(name, "particles.", 10) == 0 &&
                 saved.sections[left_out].width == 8)
                 assert_int_equal(status, UN_ERROR_FILE);
-            if (status == UN_OK) w.method->destroy(loaded);
+            if (status == UN_OK) un_method_destroy(w.method, loaded);
         }
     un_state_free(&part);
     un_state_free(&saved);

@@ -1,6 +1,7 @@
 /* Particles are optional: a method that keeps its own to itself is run, interrupted, checked,
  * drawn, exported, and its surfaces are made again from checkpoints.
  * test-wrap: un_method_find */
+#include "method/core.h"
 #include "run/folder.h"
 
 /* ---- uniform, as one without particles would show itself ---- */
@@ -13,10 +14,11 @@ static void tell_nothing(un_step *report)
     report->work = (double)report->cells;
 }
 
-static void bare_first(const void *state, un_step *report)
+static un_status bare_fill(void *state)
 {
-    un_method_uniform.first(state, report);
-    tell_nothing(report);
+    un_status status = un_method_uniform.fill(state);
+    tell_nothing(&((un_core *)state)->last);
+    return status;
 }
 
 static un_status bare_step(void *state, double dt, un_step *report)
@@ -41,7 +43,7 @@ const un_method *__wrap_un_method_find(const char *name)
     bare.traits.particles = false;
     bare.particles = NULL;
     bare.depth = NULL;
-    bare.first = bare_first;
+    bare.fill = bare_fill;
     bare.step = bare_step;
     bare.estimate = bare_estimate;
     return &bare;

@@ -4,7 +4,7 @@
 
 static un_vec3 centre(const world *w)
 {
-    const un_body *body = &w->method->bodies(w->state)->body[0];
+    const un_body *body = &un_method_bodies(w->state)->body[0];
     return un_pose_apply(&body->to, body->centre);
 }
 
@@ -40,7 +40,7 @@ static void drop_on_ball(const un_method *method)
              r, 0.62 - d, ball);
     world_begin(&w, method, 2, text);
     while (w.time < 0.08) world_step(&w, 0.08);
-    const un_body *body = &method->bodies(w.state)->body[0];
+    const un_body *body = &un_method_bodies(w.state)->body[0];
     double pull = 2 * UN_PI * r * ball * ball / (d * d);
     double together = w.step.momentum.y + body->mass * body->velocity.y;
     check_near(together, 0, 0.12 * pull * w.time);
@@ -65,7 +65,7 @@ static void ball_afloat(const un_method *method)
                 "= {0.06, 0.03, 0.06} } }, solids = { sphere { center = {0.03, 0.03, 0.03}, radius "
                 "= 0.014, density = 500 } } }");
     while (w.time < 0.3) world_step(&w, 0.3);
-    const un_body *body = &method->bodies(w.state)->body[0];
+    const un_body *body = &un_method_bodies(w.state)->body[0];
     check_near(un_length(un_sub(centre(&w), body->centre)), 0, 0.1 * 0.06 / 16);
     check_below(un_length(body->velocity), 0.002);
     check_below(un_length(body->spin), 0.01);
