@@ -166,8 +166,12 @@ static void find_velocities(void *arg, int64_t begin, int64_t end)
     for (int64_t f = begin; f < end; f++) {
         w->velocity[f] = 0;
         if (w->body[f] < 0 || !w->walls->bodies->body[w->body[f]].moves) continue;
-        un_vec3 v =
-            un_body_velocity(&w->walls->bodies->body[w->body[f]], un_leaf_face_center(a->m, f));
+        const un_body *body = &w->walls->bodies->body[w->body[f]];
+        un_vec3 x = un_leaf_face_center(a->m, f), v = un_body_velocity(body, x);
+        if (body->free) /* turns about axes of symmetry push nothing */
+            v = un_add(body->velocity,
+                       un_cross(un_body_pushing_turn(body, body->spin),
+                                un_sub(x, un_pose_apply(&body->to, body->centre))));
         w->velocity[f] = (float)un_vec3_at(v, un_leaf_face_axis(a->m, f));
     }
 }
@@ -199,7 +203,10 @@ static void sample_all(un_leaf_walls *w, const un_leaves *m)
 
 un_status un_leaf_walls_move(un_leaf_walls *w, const un_leaves *m)
 {
-    if (!m->parted) sample_all(w, m);
+    if (!m->parted) {
+        sample_all(w, m);
+        un_leaf_walls_weigh_faces(w, m);
+    }
     un_leaf_walls_find_velocities(w, m);
     return UN_OK;
 }
@@ -253,6 +260,7 @@ un_status un_leaf_walls_sample(un_leaf_walls *w, un_context *ctx, const un_walls
     if (exact->bodies->count > 0) {
         UN_TRY(un_leaf_walls_part(w, m));
         UN_TRY(keep_still(w, m));
+        un_leaf_walls_weigh_faces(w, m);
     }
     un_leaf_walls_find_velocities(w, m);
     return UN_OK;

@@ -122,6 +122,10 @@ int un_leaves_around(const un_leaves *leaves, int32_t c, int32_t range[UN_LEAVES
  * continuous. Linear fields are exact away from the brick's boundary. */
 double un_leaves_sample(const un_leaves *leaves, const float *field, int32_t c, un_vec3 x);
 double un_leaves_sample_double(const un_leaves *leaves, const double *field, int32_t c, un_vec3 x);
+/* Its value at a point of the lattice of a level: that of the cube with the lowest corner `at`, in
+ * finest leaves. */
+double un_leaves_lattice_value(const un_leaves *leaves, const float *field, int level,
+                               const int32_t at[3]);
 /* Its slope, 1/m, from the leaf's own lattice. */
 un_vec3 un_leaves_slope(const un_leaves *leaves, const float *field, int32_t c, un_vec3 x);
 

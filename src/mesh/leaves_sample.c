@@ -90,6 +90,12 @@ static double centre_value(const un_leaves *m, const void *field, take_value *ta
     return sum;
 }
 
+double un_leaves_lattice_value(const un_leaves *m, const float *field, int level,
+                               const int32_t at[3])
+{
+    return centre_value(m, field, take_float, (cube){{at[0], at[1], at[2]}, level});
+}
+
 /* ---- faces ---- */
 
 static inline double side_value(const un_leaves *m, const double *u, int32_t leaf, int side)

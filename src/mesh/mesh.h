@@ -393,6 +393,9 @@ bool un_leaf_walls_hold(const un_leaf_walls *walls, const un_octree *tree);
 un_status un_leaf_walls_move(un_leaf_walls *walls, const un_leaves *leaves);
 /* Velocities of the bodies at faces, which may change without a move. */
 void un_leaf_walls_find_velocities(un_leaf_walls *walls, const un_leaves *leaves);
+/* Faces around bodies that the liquid moves: the open share of the box between the centres of their
+ * leaves (leaf_walls_free.c). Not next to thin walls. */
+void un_leaf_walls_weigh_faces(un_leaf_walls *walls, const un_leaves *leaves);
 
 /* Both sides of thin walls (leaf_parts.c): sets narrow, parts the leaves. There are solids. */
 un_status un_leaf_walls_part(un_leaf_walls *walls, un_leaves *leaves);

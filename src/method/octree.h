@@ -37,6 +37,7 @@ typedef struct un_octree_flip {
     un_budget budget;
     un_pressure *pressure;
     double rate_max;        /* of cells crossed, 1/s */
+    double tension_bytes;   /* that surface tension takes in a step; 0 without */
     bool surface_coarsened; /* warned already */
 } un_octree_flip;
 
@@ -45,6 +46,8 @@ typedef struct un_octree_flip {
 un_status un_octree_move_walls(un_octree_flip *s, double dt);
 un_status un_octree_accelerate(un_octree_flip *s, double dt);
 un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report);
+/* Bodies that the liquid moves go to the end of the step. */
+un_status un_octree_move_free(un_octree_flip *s, double dt);
 un_status un_octree_extend(un_octree_flip *s, double dt);
 un_status un_octree_to_particles(un_octree_flip *s, double dt);
 un_status un_octree_even_sheets(un_octree_flip *s, double dt);

@@ -28,7 +28,7 @@ static double state_bytes(const un_octree_flip *s)
 static double step_bytes(const un_octree_flip *s)
 {
     return STEP_PARTICLE * s->markers.particles.count + STEP_LEAF * s->leaves.count +
-           STEP_WET * (double)s->core.last.cells;
+           STEP_WET * (double)s->core.last.cells + s->tension_bytes;
 }
 
 static double surface_bytes(const un_octree_flip *s)

@@ -24,6 +24,25 @@ un_status un_octree_accelerate(un_octree_flip *s, double dt)
     return UN_OK;
 }
 
+/* The surface's pressure, from the arena; NULL without tension. */
+static un_status find_tension(un_octree_flip *s, double dt, const double **pressure)
+{
+    const un_scene_def *def = s->core.def;
+    *pressure = NULL;
+    if (!(def->fluid.surface_tension > 0)) return UN_OK;
+    double *found = un_arena_alloc(&s->core.arena, (size_t)s->leaves.count + 1, sizeof *found);
+    if (!found) return UN_ERROR_MEMORY;
+    un_tension_leaves in = {.pressure = found,
+                            .phi = s->at.phi,
+                            .leaves = &s->leaves,
+                            .walls = &s->walls,
+                            .def = def,
+                            .bodies = un_core_free_bodies(&s->core),
+                            .kick = un_core_kick(&s->core, dt)};
+    *pressure = found;
+    return un_tension_on_leaves(s->core.ctx, &s->core.arena, &in);
+}
+
 un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report)
 {
     const un_scene_def *def = s->core.def;
@@ -43,7 +62,9 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
                                  un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
                              .pace = s->core.pace,
                              .colour = s->at.colour,
-                             .emitted = s->emitted.any ? s->emitted.volume : NULL};
+                             .emitted = s->emitted.any ? s->emitted.volume : NULL,
+                             .bodies = un_core_free_bodies(&s->core)};
+    UN_TRY(find_tension(s, dt, &in.surface));
     UN_TRY(un_leaf_pressure_project(s->pressure, &s->core.arena, &in, report));
     un_arena_reset(&s->core.arena);
     un_pressure_calm_leaves(s->core.ctx, s->at.u, s->at.known, &s->leaves, &s->walls, s->at.p);
@@ -51,6 +72,13 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
     UN_TRY(un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p));
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
                           def->solver.tolerance);
+}
+
+un_status un_octree_move_free(un_octree_flip *s, double dt)
+{
+    if (s->core.bodies->free_count == 0) return UN_OK;
+    un_core_advance_bodies(&s->core, dt);
+    return s->leaves.parted ? UN_OK : un_leaf_walls_move(&s->walls, &s->leaves);
 }
 
 un_status un_octree_extend(un_octree_flip *s, double dt)
@@ -293,6 +321,8 @@ un_status un_octree_measure(un_octree_flip *s, un_step *report)
 {
     report->cells = un_leaves_wet_count(&s->leaves, s->at.phi);
     report->nodes = s->leaves.count;
+    s->tension_bytes =
+        s->core.def->fluid.surface_tension > 0 ? un_tension_leaves_bytes(&s->leaves, s->at.phi) : 0;
     UN_TRY(un_core_measure(&s->core, report, &s->markers.particles, s->markers.ballistic));
     /* Before the first step the mesh knows nothing yet. */
     if (s->core.step_count == 0) s->rate_max = report->max_speed / s->tree.h;

@@ -20,8 +20,13 @@
  *  - Gravity is the same operator applied to g.x, at all centres (un_leaf_accelerate): walls that
  *    close some of the small faces tilt the difference, and the pressure's tilts in the same way.
  *
+ * The surface's pressure P pushes all faces of the liquid by the same operator, and what is solved
+ * for is the rest, which is 0 at the surface (as in project.c). Bodies that the liquid moves are
+ * columns of the system (coupling.c).
+ *
  * Where phi is uneven, a row may lose its diagonal to siblings in the air. Such a row counts them
  * as itself instead (`plain`). */
+#include "pressure/coupling.h"
 #include "pressure/crowding.h"
 #include "pressure/system.h"
 
@@ -223,6 +228,11 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static inline double surface_at(const un_leaf_projection *in, int32_t q)
+{
+    return in->surface ? in->surface[q] : 0;
+}
+
 /* What flows out of a leaf, m3/s. */
 static double outflow(const project_args *s, int32_t q)
 {
@@ -280,22 +290,121 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
                      pr->matrix.val + pr->matrix.row[n]);
         double volume = in->walls->volume[q] * un_leaf_volume(s->m, q);
         pr->rhs[n] = volume * expansion_of(s, q) - outflow(s, q);
-        pr->x[n] = in->p[q] * in->kick / in->density;
+        pr->x[n] = (in->p[q] - surface_at(in, q)) * in->kick / in->density;
     }
+}
+
+static un_status number(project_args *s)
+{
+    UN_TRY(un_pressure_need_places(s->pr, s->m->count));
+    un_parallel_for(s->pr->ctx, s->m->count, 4096, find_unknowns, s);
+    return un_pressure_number(s->pr, s->m->count);
 }
 
 static un_status assemble(project_args *s)
 {
     un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
-    UN_TRY(un_pressure_need_places(pr, s->m->count));
-    un_parallel_for(ctx, s->m->count, 4096, find_unknowns, s);
-    UN_TRY(un_pressure_number(pr, s->m->count));
     UN_TRY(un_pressure_need_rows(pr, pr->matrix.n));
     un_parallel_for(ctx, pr->matrix.n, 1024, count_entries, s);
     UN_TRY(un_rows_start(ctx, pr->matrix.row, pr->matrix.n, "liquid cells"));
     UN_TRY(un_pressure_need_entries(pr, (size_t)pr->matrix.row[pr->matrix.n]));
     un_parallel_for(ctx, pr->matrix.n, 1024, fill_rows, s);
+    return UN_OK;
+}
+
+/* ---- the surface's pressure ---- */
+
+/* Along the way from the leaf beyond a face to the one that it belongs to, Pa/m. */
+static double surface_slope(const project_args *s, int32_t f)
+{
+    const un_leaves *m = s->m;
+    const double *p = s->in->surface;
+    int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, other = m->face_other[f];
+    if (other < 0) return 0;
+    if (m->tree->level[other] == m->tree->level[c]) return (p[c] - p[other]) / un_leaf_size(m, c);
+    side_rule r;
+    double sum = 0;
+    group_rule(s, other, ~m->side[other][side ^ 1], &r);
+    for (int k = 0; k < r.count; k++) sum += r.weight[k] * p[r.leaf[k]];
+    return r.total > 0 ? sum / r.distance : 0;
+}
+
+static void press_faces(void *arg, int64_t begin, int64_t end)
+{
+    const project_args *s = arg;
+    const int32_t *index = s->pr->index;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t side = s->m->face_side[f], other = s->m->face_other[f];
+        if (index[side / 6] < 0 && (other < 0 || index[other] < 0)) continue;
+        if (open_share(s->in, (int32_t)f) == 0) continue;
+        s->in->u[f] +=
+            (side & 1 ? 1 : -1) * surface_slope(s, (int32_t)f) * s->in->kick / s->in->density;
+    }
+}
+
+/* ---- bodies ---- */
+
+/* What a body's motion adds to the outflow of a leaf, as the right-hand side has it. */
+static bool push_of_leaf(const project_args *s, int32_t q, int32_t body, double push[6])
+{
+    const un_leaves *m = s->m;
+    const un_leaf_walls *w = s->in->walls;
+    const un_body *b = &s->in->bodies->body[body];
+    un_vec3 centre = un_pose_apply(&b->to, b->centre);
+    bool any = false;
+    for (int i = 0; i < 6; i++) push[i] = 0;
+    for (int side = 0; side < 2 * m->dim; side++) {
+        int32_t g = m->side[q][side];
+        for (int k = 0; k < (g < 0 ? un_leaves_group_size(m) : 1); k++) {
+            int32_t f = g < 0 ? m->group[~g][k] : g;
+            double closed = 1 - open_share(s->in, f);
+            if (closed == 0 || w->body[f] != body) continue;
+            un_vec3 e = un_v3(side / 2 == 0, side / 2 == 1, side / 2 == 2);
+            un_vec3 turn =
+                un_body_pushing_turn(b, un_cross(un_sub(un_leaf_face_center(m, f), centre), e));
+            double flux = (side & 1 ? 1 : -1) * closed * un_leaf_face_area(m, f);
+            const double sum[6] = {e.x, e.y, e.z, turn.x, turn.y, turn.z};
+            for (int i = 0; i < 6; i++) push[i] += flux * sum[i];
+            any = true;
+        }
+    }
+    return any;
+}
+
+static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
+{
+    const project_args *s = arg;
+    const un_pressure *pr = s->pr;
+    const un_body *b = &s->in->bodies->body[body];
+    int32_t count = 0;
+    for (int32_t n = 0; n < pr->matrix.n; n++) {
+        int32_t q = pr->place[n];
+        double own[6];
+        if (un_body_box_distance(b, s->m->x[q]) > 2 * un_leaf_size(s->m, q)) continue;
+        if (!push_of_leaf(s, q, body, own)) continue;
+        if (row) {
+            row[count] = n;
+            memcpy(push[count], own, sizeof own);
+        }
+        count++;
+    }
+    return count;
+}
+
+/* Columns for the bodies, and what the surface's pressure does to them. */
+static un_status couple(project_args *s)
+{
+    un_pressure *pr = s->pr;
+    const un_leaf_projection *in = s->in;
+    UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density, body_rows, s));
+    if (!in->surface || !un_coupling_any(pr)) return UN_OK;
+    double *given;
+    UN_ALLOC(pr->ctx, given, pr->matrix.n);
+    for (int32_t n = 0; n < pr->matrix.n; n++)
+        given[n] = in->surface[pr->place[n]] * in->kick / in->density;
+    un_coupling_push_given(pr, in->bodies, given);
+    un_free(pr->ctx, given);
     return UN_OK;
 }
 
@@ -387,7 +496,7 @@ static bool limit_leaf(const void *arg, int32_t row, double *least, double *slac
         }
         speed = fmax(speed, 0.5 * fabs(u[0] + u[1]));
     }
-    *least = 0;
+    *least = -surface_at(s->in, q) * s->in->kick / s->in->density;
     *slack = un_release_slack(s->in->let_go, speed, un_leaf_size(m, q));
     return open < 1 - WALL_SHARE;
 }
@@ -423,7 +532,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     double to_pascal = s->in->density / s->in->kick;
     for (int64_t c = begin; c < end; c++) {
         int32_t n = s->pr->index[c];
-        s->in->p[c] = n >= 0 ? s->pr->x[n] * to_pascal : 0;
+        s->in->p[c] = n >= 0 ? s->pr->x[n] * to_pascal + surface_at(s->in, (int32_t)c) : 0;
         if (n >= 0 && un_pressure_is_free(s->pr, n)) s->in->p[c] = -0.0;
     }
 }
@@ -451,11 +560,19 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     s.plain = un_arena_alloc(arena, (size_t)in->leaves->count + 1, 1);
     if (!s.plain) return UN_ERROR_MEMORY;
     pr->coupling.columns.count = 0;
+    if (in->bodies) un_leaf_walls_find_velocities(in->walls, in->leaves);
+    UN_TRY(number(&s));
+    if (in->surface) un_parallel_for(ctx, in->leaves->face_count, 4096, press_faces, &s);
     UN_TRY(assemble(&s));
+    if (in->bodies) UN_TRY(couple(&s));
     report->cell_count = pr->matrix.n;
-    un_release release = {&s, limit_leaf, 0, in->p, in->let_go > 0};
+    un_release release = {&s, limit_leaf, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
     UN_TRY(
         un_pressure_solve(pr, NULL, in->tolerance, in->iteration_limit, &release, &report->solve));
+    if (in->bodies && report->solve.finite) {
+        un_coupling_push(pr, in->bodies);
+        un_leaf_walls_find_velocities(in->walls, in->leaves);
+    }
     un_parallel_for(ctx, in->leaves->face_count, 4096, update_faces, &s);
     if (pr->free_count > 0)
         un_parallel_for(ctx, pr->matrix.n, un_block_grain(pr->matrix.n), release_faces, &s);
@@ -493,7 +610,7 @@ static void accelerate(void *arg, int64_t begin, int64_t end)
 }
 
 void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 change,
-                        const un_leaves *leaves, const un_leaf_walls *walls)
+                        const un_leaves *leaves, un_leaf_walls *walls)
 {
     un_leaf_projection in = {.leaves = leaves, .walls = walls};
     accelerate_args a = {.s = {.in = &in, .m = leaves}, .u = u, .before = before, .change = change};

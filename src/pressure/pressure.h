@@ -284,12 +284,14 @@ void un_face_pressure_to_nodes(const un_pressure *pressure, double *p_node, doub
 
 typedef struct un_leaf_projection {
     const un_leaves *leaves;
-    double *u;        /* at faces, changed in place */
-    uint8_t *known;   /* at faces: set to 1 where the projection has made u valid, else 0 */
-    const float *phi; /* at centres; liquid where negative */
-    const un_leaf_walls *walls;
-    double *p;       /* at centres, Pa: the guess, then the result; 0 in the air */
-    double dt, kick; /* as in un_projection */
+    double *u;             /* at faces, changed in place */
+    uint8_t *known;        /* at faces: set to 1 where the projection has made u valid, else 0 */
+    const float *phi;      /* at centres; liquid where negative */
+    un_leaf_walls *walls;  /* their velocities follow `bodies` */
+    const double *surface; /* at centres, Pa: the surface's pressure, as in un_projection */
+    un_bodies *bodies;     /* as in un_projection */
+    double *p;             /* at centres, Pa: the guess, then the result; 0 in the air */
+    double dt, kick;       /* as in un_projection */
     double density, tolerance;
     int32_t iteration_limit;
     double let_go, expansion, pace;
@@ -309,7 +311,7 @@ un_status un_leaf_pressure_project(un_pressure *pressure, un_arena *arena,
 /* before <- u, u <- u + what the pressure's gradient makes of change.x, so that pressure can
  * balance it exactly. */
 void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 change,
-                        const un_leaves *leaves, const un_leaf_walls *walls);
+                        const un_leaves *leaves, un_leaf_walls *walls);
 /* Pressure at x, Pa, from the leaf that holds it and the slope there; 0 outside the liquid. */
 double un_leaf_pressure_at(const un_leaves *leaves, const double *p, const float *phi, un_vec3 x);
 /* As un_pressure_constrain and un_pressure_friction. */

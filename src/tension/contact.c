@@ -72,16 +72,26 @@ static bool in_domain(const un_tension_lattice *l, const double x[3])
     return true;
 }
 
+/* Of walls without samples. */
+static un_vec3 solid_normal(const un_walls *walls, un_vec3 x)
+{
+    double distance = INFINITY;
+    int32_t b = un_bodies_nearest(walls->bodies, x, &distance);
+    return b < 0 ? un_v3(0, 0, 0) : un_body_normal(&walls->bodies->body[b], x);
+}
+
 /* True if the cell lies in a solid. */
 static bool in_solid(const extend_args *e, int64_t c, double x[3], double n[3], double *depth)
 {
     const un_tension_lattice *l = e->l;
     un_lattice_place(l, c, x);
-    if (!in_domain(l, x)) return false;
+    if ((l->mark && !(l->mark[c] & UN_MAY_BE_SOLID)) || !in_domain(l, x)) return false;
     un_vec3 at = un_lattice_world(l, x);
-    *depth = -un_walls_distance(l->in->walls, at) / l->in->grid->h;
+    const un_walls *walls = l->in->walls;
+    double d = walls->phi ? un_walls_distance(walls, at) : un_walls_distance_exact(walls, at);
+    *depth = -d / l->in->grid->h;
     if (!(*depth > 0 && *depth < DEPTH)) return false;
-    un_vec3 normal = un_walls_normal(l->in->walls, at);
+    un_vec3 normal = walls->phi ? un_walls_normal(walls, at) : solid_normal(walls, at);
     n[0] = normal.x, n[1] = normal.y, n[2] = normal.z;
     return un_dot(normal, normal) > 0;
 }

@@ -37,6 +37,18 @@ static void copy_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+un_status un_lattice_allocate(un_tension_lattice *l, un_arena *arena)
+{
+    if (l->count > INT32_MAX)
+        return un_fail(l->ctx, UN_ERROR_MEMORY,
+                       "surface tension takes at most 2.1 billion cells; lower detail.finest");
+    l->phi = un_arena_alloc(arena, (size_t)l->count, sizeof *l->phi);
+    l->scratch = un_arena_alloc(arena, (size_t)l->count, sizeof *l->scratch);
+    l->near = un_arena_alloc(arena, (size_t)l->count, 1);
+    l->number = un_arena_alloc(arena, (size_t)l->count, sizeof *l->number);
+    return l->phi && l->scratch && l->near && l->number ? UN_OK : UN_ERROR_MEMORY;
+}
+
 static un_status begin(un_tension_lattice *l, un_arena *arena)
 {
     const un_grid *g = l->in->grid;
@@ -52,14 +64,7 @@ static un_status begin(un_tension_lattice *l, un_arena *arena)
         l->low[a] = -origin[a] * g->inverse_h + l->pad[a] - 0.5;
         l->high[a] = l->low[a] + size[a] * g->inverse_h;
     }
-    if (l->count > INT32_MAX)
-        return un_fail(l->ctx, UN_ERROR_MEMORY,
-                       "surface tension takes at most 2.1 billion cells; lower detail.finest");
-    l->phi = un_arena_alloc(arena, (size_t)l->count, sizeof *l->phi);
-    l->scratch = un_arena_alloc(arena, (size_t)l->count, sizeof *l->scratch);
-    l->near = un_arena_alloc(arena, (size_t)l->count, 1);
-    l->number = un_arena_alloc(arena, (size_t)l->count, sizeof *l->number);
-    if (!l->phi || !l->scratch || !l->near || !l->number) return UN_ERROR_MEMORY;
+    UN_TRY(un_lattice_allocate(l, arena));
     un_parallel_for(l->ctx, l->count / l->n[0], 64, copy_rows, l);
     return UN_OK;
 }
@@ -103,7 +108,7 @@ static void combine(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) l->d[0][n] = 2 * l->d[2][n] - l->d[0][n];
 }
 
-static void sharpen(un_tension_lattice *l)
+void un_lattice_sharpen(un_tension_lattice *l)
 {
     smooth(l);
     memcpy(l->d[2], l->d[0], (size_t)l->band_count * sizeof *l->d[0]);
@@ -143,6 +148,11 @@ UN_KERNEL double curvature_in(const un_tension_lattice *l, int64_t c, int dim)
     return un_clamp(sum / (length * length * length), 1 - dim, dim - 1);
 }
 
+double un_lattice_curvature(const un_tension_lattice *l, int64_t c)
+{
+    return l->dim == 2 ? curvature_in(l, c, 2) : curvature_in(l, c, 3);
+}
+
 typedef struct curvature_args {
     un_tension_lattice *l;
     double scale, mean;
@@ -167,7 +177,7 @@ static void press_rows(void *arg, int64_t begin, int64_t end, double *sums)
         for (int32_t i = 0; i < g->n[0]; i++) {
             int64_t c = first + i;
             if (l->near[c] != UN_NEAR) continue;
-            p[i] = a->scale * (l->dim == 2 ? curvature_in(l, c, 2) : curvature_in(l, c, 3));
+            p[i] = a->scale * un_lattice_curvature(l, c);
             sums[0] += p[i];
             sums[1] += 1;
         }
@@ -199,7 +209,7 @@ un_status un_tension_on_grid(un_context *ctx, un_arena *arena, const un_tension_
         un_lattice_extend(&l, false);
         UN_TRY(un_lattice_distance(&l, arena));
     }
-    sharpen(&l);
+    un_lattice_sharpen(&l);
     double sums[2] = {0};
     curvature_args a = {.l = &l, .scale = in->def->fluid.surface_tension / g->h};
     un_parallel_sums(ctx, rows, 2, press_rows, &a, sums);

@@ -19,6 +19,7 @@ typedef struct un_tension_lattice {
     double low[3], high[3]; /* the domain's sides */
     float *phi, *scratch;   /* in cells; negative is liquid */
     uint8_t *near;          /* UN_NEAR: next to the surface; UN_BESIDE: in the band; 0 */
+    uint8_t *mark;          /* UN_MAY_BE_SOLID, UN_OWN_LEVEL, on octrees; NULL: all are both */
     /* The band: */
     int32_t *number; /* by cell: its number, -1 none */
     int32_t band_count, *cell;
@@ -28,6 +29,7 @@ typedef struct un_tension_lattice {
     float *d[3]; /* distance, then smoothed */
 } un_tension_lattice;
 enum { UN_BESIDE = 1, UN_NEAR = 2 };
+enum { UN_MAY_BE_SOLID = 1, UN_OWN_LEVEL = 2 };
 
 static inline void un_lattice_place(const un_tension_lattice *l, int64_t c, double x[3])
 {
@@ -45,6 +47,12 @@ static inline un_vec3 un_lattice_world(const un_tension_lattice *l, const double
 }
 /* phi at a place, multilinear, and its gradient; places outside count at the boundary. */
 double un_lattice_sample(const un_tension_lattice *l, const double x[3], double gradient[3]);
+
+/* Makes room for phi, scratch, near and number. */
+un_status un_lattice_allocate(un_tension_lattice *l, un_arena *arena);
+/* Smooths the distance d[0]; then the curvature at a cell of the band, 1/cells (grid.c). */
+void un_lattice_sharpen(un_tension_lattice *l);
+double un_lattice_curvature(const un_tension_lattice *l, int64_t c);
 
 /* Finds the band around the surface, and the distance to it in the band: d[0] (distance.c). */
 un_status un_lattice_distance(un_tension_lattice *l, un_arena *arena);

@@ -111,6 +111,7 @@ static void pull_in_cube(pull *sum, const un_body *body, const un_tension_lattic
     corner at[8], part[4];
     int corners = 1 << l->dim;
     bool air = false, liquid = false;
+    if (l->mark && !(l->mark[c] & UN_OWN_LEVEL)) return;
     for (int i = 0; i < corners; i++) {
         int64_t m = c + (i & 1) + (i >> 1 & 1) * l->stride[1];
         if (l->dim == 3) m += (i >> 2) * l->stride[2];

@@ -21,6 +21,21 @@ typedef struct un_tension_grid {
 } un_tension_grid;
 un_status un_tension_on_grid(un_context *ctx, un_arena *arena, const un_tension_grid *in);
 
+/* ---- on the leaves of an octree (leaves.c) ---- */
+
+typedef struct un_tension_leaves {
+    double *pressure; /* at leaves, set everywhere, Pa: as on the grid */
+    const float *phi; /* at leaves; liquid where negative */
+    const un_leaves *leaves;
+    const un_leaf_walls *walls;
+    const un_scene_def *def;
+    un_bodies *bodies; /* and kick: as on the grid */
+    double kick;
+} un_tension_leaves;
+un_status un_tension_on_leaves(un_context *ctx, un_arena *arena, const un_tension_leaves *in);
+/* Bytes that it takes, about. */
+double un_tension_leaves_bytes(const un_leaves *leaves, const float *phi);
+
 /* ---- on tets (tets.c, line.c) ---- */
 
 typedef struct un_tension_tets {

@@ -53,6 +53,7 @@ static void a_drop_on_a_ball_does_not_set_out(void **state)
     (void)state;
     drop_on_ball(&un_method_uniform);
     drop_on_ball(&un_method_tet);
+    drop_on_ball(&un_method_octree);
 }
 
 /* A ball of half the water's density stays half under: the surface is level, and pulls sideways. */
@@ -78,6 +79,7 @@ static void a_ball_stays_afloat(void **state)
     (void)state;
     ball_afloat(&un_method_uniform);
     ball_afloat(&un_method_tet);
+    ball_afloat(&un_method_octree);
 }
 
 int main(void)
