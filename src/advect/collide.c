@@ -16,6 +16,9 @@
  * each.
  */
 #define HELD 0.5
+/* A path that falls less than this towards a wall, per length, goes along it. Round-off makes every
+ * other path along a slanted wall fall by 1e-17, and what slides there would stop at once. */
+#define GRAZING 1e-6
 /* Upper bound on marching steps; at MARGIN per step, twenty cells of grazing. */
 #define MARCH_STEPS 2000
 
@@ -43,7 +46,7 @@ static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, in
         double d = un_shape_distance(shape, x);
         if (d < margin) {
             un_vec3 n = away_from(shape, x, dim);
-            if (un_dot(direction, n) < 0) {
+            if (un_dot(direction, n) < -GRAZING) {
                 *out = (hit){t / length, x, n};
                 return true;
             }
@@ -54,7 +57,7 @@ static bool march(const un_shape *shape, un_vec3 a, un_vec3 b, double margin, in
             /* The end itself has not been tested yet. */
             if (un_shape_distance(shape, b) >= margin * 0.5) return false;
             un_vec3 n = away_from(shape, b, dim);
-            if (un_dot(direction, n) >= 0) return false;
+            if (un_dot(direction, n) >= -GRAZING) return false;
             *out = (hit){1, b, n};
             return true;
         }

@@ -359,6 +359,29 @@ static void sliding_keeps_the_tangential_way(void **state)
     tank_end(&t);
 }
 
+/* A particle that lies against a slanted wall and is pressed onto it goes along it, whatever
+ * round-off says of the angle. */
+static void sliding_along_slanted_walls(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 200; i++) {
+        tank t;
+        begin(&t);
+        un_vec3 n = un_normalize(un_sub(random_point(i, 40), un_v3(0.5, 0.5, 0.5)));
+        tank_solid(&t, tank_plane(&t, un_v3(0.5, 0.5, 0.5), n), un_v3(0, 0, 0));
+        tank_build(&t);
+        un_vec3 along = un_normalize(un_cross(n, random_point(i, 50)));
+        un_vec3 x = un_mad(un_v3(0.5, 0.5, 0.5), n, 0.01 * CELL);
+        for (int step = 0; step < 20; step++) {
+            un_vec3 v = un_mad(along, n, -0.05), aim = un_mad(x, v, 0.2 * CELL);
+            x = un_advect_collide(t.walls, x, aim, 0.2 * CELL, &v);
+            check_near(un_dot(v, along), 1, 1e-9);
+        }
+        check_near(un_dot(un_sub(x, un_v3(0.5, 0.5, 0.5)), along), 4 * CELL, 1e-9);
+        tank_end(&t);
+    }
+}
+
 static void friction_slows_what_slides(void **state)
 {
     (void)state;
@@ -418,6 +441,7 @@ int main(void)
         cmocka_unit_test(what_is_squeezed_stays_in_the_tank),
         cmocka_unit_test(fast_balls_push_what_they_meet),
         cmocka_unit_test(sliding_keeps_the_tangential_way),
+        cmocka_unit_test(sliding_along_slanted_walls),
         cmocka_unit_test(friction_slows_what_slides),
         cmocka_unit_test(sides_hold_and_open_ones_let_through),
     };
