@@ -37,6 +37,9 @@
 #define PIECE_MOST 0.8
 /* The same for sheets and drops that hang together with the body. */
 #define SHEET_MOST 0.2
+/* Radius, in leaves, of spheres whose sheet has no holes even where it lies between the nodes: half
+ * of the longest edge, and a little. */
+#define DRAWN 0.58
 /* Reach of the velocity average at vertices, in radii of the particles. */
 #define VELOCITY_REACH 3.0
 #define NEAR_MAX 512
@@ -177,7 +180,7 @@ static un_status set_drops_apart(mesher_state *s)
                        .gravity = in->walls ? in->walls->scene->def.gravity : un_v3(0, 0, 0),
                        .reach = REACH,
                        .touch = TOUCH,
-                       .leaf = longest_side(s) / s->resolution};
+                       .drawn = DRAWN * longest_side(s) / s->resolution};
     UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
     un_parallel_for(s->ctx, in->particles->count, 1024, find_detached, s);
     return un_cut_list(s->ctx, &s->arena, s->detached, in->particles->count, &s->spheres,

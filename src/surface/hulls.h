@@ -106,12 +106,14 @@ typedef struct un_slim {
 typedef struct un_slim_def {
     const un_particles *particles;
     const un_groups *groups;
-    const float *radius, *depth; /* depth may be NULL: then only what flies is thin */
-    const un_walls *walls;       /* NULL: none */
-    un_vec3 size, gravity;       /* of the domain */
-    double reach;                /* l, as un_hulls_def */
-    float touch;                 /* as un_hulls_def */
-    double leaf;                 /* edge of the leaves at the wanted resolution */
+    const float *radius,
+        *depth;            /* depth may be NULL: then what flies is thin, and what `thin` says */
+    uint8_t *thin;         /* by particle, NULL: none */
+    const un_walls *walls; /* NULL: none */
+    un_vec3 size, gravity; /* of the domain */
+    double reach;          /* l, as un_hulls_def */
+    float touch;           /* as un_hulls_def */
+    double drawn;          /* radius of spheres whose sheet the mesh draws without holes, m */
 } un_slim_def;
 /* Finds the particles of thin liquid and how to draw them. From the arena. */
 un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def);

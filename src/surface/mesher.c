@@ -7,9 +7,11 @@
  * particles only: those that the colour's surface leaves outside, or nearly so. A particle's sphere
  * grows smoothly from nothing as it comes loose, so nothing pops.
  *
- * What flies is sheets, threads and drops (slim.c). Drops by themselves are ready-made spheres;
- * spheres of sheets and threads move to the middle of those. Every piece of the surface then gets
- * its particles' volume (offset.c); the body of the liquid moves only where particles are loose.
+ * What flies, and fast liquid outside thick liquid (thick.c), is sheets, threads and drops (slim.c).
+ * Drops by themselves are ready-made spheres; spheres of sheets and threads move to the middle of
+ * those, and are joined by hulls [Ando13 section 5], because averages of spheres leave holes. Every
+ * piece of the surface then gets its particles' volume (offset.c); the body of the liquid moves only
+ * where particles are loose.
  *
  * Only a band around the simulation's surface is sampled; elsewhere the simulation's own sign is
  * used.
@@ -32,6 +34,9 @@
 #define LOOSE_FULL 0.25
 /* Reach of the sphere average. */
 #define LOOSE_REACH 0.75
+/* Radius, in steps of the lattice, of spheres whose sheet has no holes even where it lies between
+ * the nodes: half of a cube's diagonal. */
+#define DRAWN 0.87
 /* Reach of the velocity average at vertices. */
 #define VELOCITY_REACH 1.0
 
@@ -65,7 +70,8 @@ typedef struct mesher_state {
     un_groups groups;
     float *size; /* by particle: its radius */
     un_slim slim;
-    uint8_t *drop; /* by particle: 1 if it is a drop by itself */
+    un_hulls *hulls; /* of sheets and threads; NULL: there are none */
+    uint8_t *drop;   /* by particle: 1 if it is a drop by itself */
     /* by vertex, as in un_offset */
     float *loose, *held, *too_thick; /* held: not loose */
     uint8_t *still;
@@ -367,6 +373,8 @@ static void find_loose(void *arg, int64_t begin, int64_t end)
         double t = (lattice_sample(&s->lattice, x) / h - LOOSE_FROM) / (LOOSE_FULL - LOOSE_FROM);
         t = un_clamp(t, 0, 1);
         s->radius[q] = (float)(full_radius(s, q) * t * t * (3 - 2 * t));
+        const un_slim_entry *e = slim_entry(s, q);
+        if (e && e->joined) s->radius[q] = fminf(s->radius[q], e->radius);
     }
 }
 
@@ -436,6 +444,9 @@ static void add_loose(void *arg, int64_t begin, int64_t end)
             if (!s->touched[node]) continue;
             un_vec3 x = node_position(l, i, (int32_t)(row % l->n[1]), (int32_t)(row / l->n[1]));
             l->phi[node] = (float)fmin(l->phi[node], loose_distance(s, x));
+            if (s->hulls)
+                l->phi[node] = (float)fmin(
+                    l->phi[node], un_hulls_distance(s->hulls, x, LOOSE_REACH * s->in->grid->h));
         }
 }
 
@@ -481,11 +492,11 @@ static void vertex_velocities(void *arg, int64_t begin, int64_t end)
                         if (!s->loose) continue;
                         const un_slim_entry *e = slim_entry(s, q);
                         double away = un_length(un_sub(sphere_position(s, q), x)) - s->radius[q];
-                        double share = s->radius[q] / full_radius(s, q);
+                        bool slim = e && e->joined;
+                        double share = slim ? 1 : s->radius[q] / full_radius(s, q);
                         loose += w * s->size[q];
                         held += w * s->size[q] * (1 - share);
-                        if (e && e->joined)
-                            thick += w * ((double)s->radius[q] - (double)(e->radius - e->inset));
+                        if (slim) thick += w * (double)e->inset;
                         if (away < least && !s->drop[q]) least = away, nearest = q;
                     }
                 }
@@ -523,6 +534,37 @@ static void find_drops(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Particles outside thick liquid. */
+static un_status find_thin(mesher_state *s, uint8_t *thin)
+{
+    const un_mesher *in = s->in;
+    uint8_t *thick;
+    UN_TRY(un_surface_thick_grid(s->ctx, &s->arena, &thick, in->phi, in->grid, in->walls));
+    for (int32_t q = 0; q < in->particles->count; q++)
+        thin[q] = !thick[un_grid_cell_at(in->grid, un_particle_position(in->particles, q))];
+    return UN_OK;
+}
+
+/* Hulls of the sheets' and threads' particles. All others are too deep to take part. */
+static un_status join_slim(mesher_state *s)
+{
+    const un_particles *p = s->in->particles;
+    un_hulls_report report;
+    float *depth = un_arena_alloc(&s->arena, (size_t)p->count + 1, sizeof *depth);
+    if (!depth) return UN_ERROR_MEMORY;
+    for (int32_t q = 0; q < p->count; q++) {
+        const un_slim_entry *e = slim_entry(s, q);
+        depth[q] = e && e->joined ? 0 : -FLT_MAX;
+    }
+    un_hulls_def def = {.groups = &s->groups,
+                        .radius = s->size,
+                        .depth = depth,
+                        .reach = 2,
+                        .walls = s->in->walls,
+                        .slim = &s->slim};
+    return un_hulls_create(s->ctx, &s->arena, &def, &s->hulls, &report);
+}
+
 static un_status find_flying(mesher_state *s)
 {
     const un_particles *p = s->in->particles;
@@ -541,10 +583,13 @@ static un_status find_flying(mesher_state *s)
                        .size = s->in->grid->size,
                        .gravity = s->in->walls->scene->def.gravity,
                        .reach = 2,
-                       .leaf = s->lattice.h[0]};
+                       .drawn = DRAWN * s->lattice.h[0]};
+    def.thin = un_arena_alloc(&s->arena, count, 1);
+    if (!def.thin) return UN_ERROR_MEMORY;
+    UN_TRY(find_thin(s, def.thin));
     UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
     un_parallel_for(s->ctx, s->slim.count, 256, find_drops, s);
-    return UN_OK;
+    return s->slim.count ? join_slim(s) : UN_OK;
 }
 
 static un_status vertex_arrays(mesher_state *s)
@@ -590,7 +635,7 @@ static un_status fit_volume(mesher_state *s)
     if (!piece || !direction) return UN_ERROR_MEMORY;
     for (int32_t q = 0; q < p->count; q++) {
         if (!slim_entry(s, q) && body < 0) body = q;
-        piece[q] = slim_entry(s, q) ? q : body;
+        piece[q] = s->hulls ? s->hulls->piece[q] : slim_entry(s, q) ? q : body;
     }
     un_pieces pieces = {
         .mesh = s->mesh, .particles = p, .of_particle = piece, .nearest = s->nearest, .body = body};
@@ -688,6 +733,7 @@ un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in
     if (status == UN_OK) un_parallel_for(ctx, mesh->vertex_count, 1024, vertex_velocities, &s);
     if (status == UN_OK && !flat) status = fit_volume(&s);
     un_free(ctx, s.radius);
+    un_hulls_destroy(s.hulls);
     un_arena_free(&s.arena);
     if (status != UN_OK) un_trimesh_free(ctx, mesh);
     return status;

@@ -52,11 +52,9 @@
 #define SIZE_SPRAY 0.8
 #define SIZE_MOST 1.7
 #define SIZE_SPACING 0.57
-/* Radius, in leaves, of spheres whose sheet has no holes even where it lies between the nodes;
- * most, in radii. Thinner sheets are drawn that thick first, and their two sides then moved
- * together. */
-#define DRAWN 0.53
-#define DRAWN_MOST 1.5
+/* Thinner sheets are drawn as thick as the mesh needs (un_slim_def.drawn) first, and their two
+ * sides then moved together; most, in radii. */
+#define DRAWN_MOST 1.75
 /* Largest leaves, in radii of the spheres, that draw a thread without beads. */
 #define LEAF_THREAD 1.25
 /* Radius of a thread of particles that touch, in theirs: its cross-section is (2 r)^2. */
@@ -125,13 +123,18 @@ static double deepest_near(const un_slim_def *def, int64_t q)
     return most / r;
 }
 
+static double slowness(const un_slim_def *def, int64_t q)
+{
+    un_vec3 v = un_particle_velocity(def->particles, q);
+    double fall = un_length(def->gravity) * def->radius[q];
+    return 1 - ramp(un_dot(v, v), SLOW_FROM * fall, SLOW_TO * fall);
+}
+
 /* How much the level set says about a wet particle's distance from the surface: all where liquid is
  * deep, or slow. */
 static double trust(const un_slim_def *def, int64_t q)
 {
-    un_vec3 v = un_particle_velocity(def->particles, q);
-    double fall = un_length(def->gravity) * def->radius[q];
-    double slow = 1 - ramp(un_dot(v, v), SLOW_FROM * fall, SLOW_TO * fall);
+    double slow = slowness(def, q);
     if (slow >= 1) return 1;
     return fmax(slow, ramp(deepest_near(def, q), DEEP_FROM, DEEP_TO));
 }
@@ -146,13 +149,14 @@ static void find_slim(void *arg, int64_t begin, int64_t end)
         a->mark[q] = NOT_SLIM;
         if (!is_sound(def, q)) continue;
         if (flies(def, q)) a->mark[q] = SLIM;
-        if (def->particles->flags[q] & UN_PARTICLE_APART || !def->depth) continue;
+        if (def->particles->flags[q] & UN_PARTICLE_APART) continue;
         float r = def->radius[q];
-        if (!(def->depth[q] > -(float)DEEP_FROM * r)) continue;
-        double trusted = trust(def, q);
+        bool near = def->depth ? def->depth[q] > -(float)DEEP_FROM * r : def->thin && def->thin[q];
+        if (!near) continue;
+        double trusted = def->depth ? trust(def, q) : slowness(def, q);
         if (trusted == 0 && !is_at_wall(def, un_particle_position(def->particles, q), WALL * r))
             a->mark[q] = SLIM;
-        else if (trusted < 1)
+        else if (trusted < 1 && def->depth)
             a->mark[q] = DISTRUSTED;
     }
 }
@@ -275,7 +279,7 @@ static void shape_particle(const un_slim_def *def, int64_t q, un_slim_entry *e)
     spacing += thread * volume / area;
     double coherent = fmax(dense, sheet + thread), size = fmax(r, SIZE_SPACING * spacing);
     e->size += (float)(coherent * (fmin(size, SIZE_MOST * r) - SIZE_SPRAY * r));
-    double least = fmin(sheet * DRAWN * def->leaf, DRAWN_MOST * r);
+    double least = fmin(fmin(1, 2 * sheet) * def->drawn, DRAWN_MOST * r);
     e->inset = (float)fmax(0, least - (double)e->radius);
     e->radius += e->inset;
     if (thread >= 0.5) e->leaf = (float)LEAF_THREAD * e->radius;

@@ -1,6 +1,7 @@
 /* Liquid thinner than a cell: sheets without holes and threads without beads, of their volume;
  * drops of many sizes. */
 #include "surface/bath.h"
+#include "surface/vessel.h"
 
 /* Cells of the simulation along the tank, and the radius of their particles. */
 #define CELLS 32
@@ -33,19 +34,27 @@ static void add_flying(bath *b, un_vec3 x)
     b->drops.flags[b->drops.count - 1] = UN_PARTICLE_BALLISTIC;
 }
 
+static int32_t sheet_side(double half, double cells)
+{
+    return (int32_t)(2 * half / sqrt(VOLUME / (cells / CELLS)));
+}
+
 /* A square sheet, `cells` thick: a lattice, each particle moved by up to `jitter` spacings, and
  * anywhere across the sheet. */
+static un_vec3 sheet_place(const frame *f, double half, double cells, double jitter, int32_t i)
+{
+    int32_t n = sheet_side(half, cells);
+    double t = cells / CELLS, step = 2 * half / n;
+    uint64_t q = (uint64_t)i;
+    double u = (i % n + 0.5 + 2 * jitter * (un_random(q, 1) - 0.5)) * step - half;
+    double v = (i / n + 0.5 + 2 * jitter * (un_random(q, 2) - 0.5)) * step - half;
+    return place(f, u, v, 0.8 * t * (un_random(q, 3) - 0.5));
+}
+
 static void add_sheet(bath *b, const frame *f, double half, double cells, double jitter)
 {
-    double t = cells / CELLS, step = sqrt(VOLUME / t);
-    int32_t n = (int32_t)(2 * half / step);
-    step = 2 * half / n;
-    for (int32_t i = 0; i < n * n; i++) {
-        uint64_t q = (uint64_t)i;
-        double u = (i % n + 0.5 + 2 * jitter * (un_random(q, 1) - 0.5)) * step - half;
-        double v = (i / n + 0.5 + 2 * jitter * (un_random(q, 2) - 0.5)) * step - half;
-        add_flying(b, place(f, u, v, 0.8 * t * (un_random(q, 3) - 0.5)));
-    }
+    int32_t n = sheet_side(half, cells);
+    for (int32_t i = 0; i < n * n; i++) add_flying(b, sheet_place(f, half, cells, jitter, i));
 }
 
 /* Share of the middle of the sheet that the surface covers. */
@@ -97,6 +106,42 @@ static void sheets_have_no_holes(void **state)
         check_near(volume, 1, 0.01);
         un_trimesh_free(b.tank.ctx, &mesh);
         bath_end(&b);
+    }
+}
+
+/* The same on the grid, where parts of thicker sheets are wet: the level set shows them. */
+static void sheets_on_the_grid_have_no_holes(void **state)
+{
+    (void)state;
+    const double cells[4] = {0.7, 0.5, 1.0 / 3, 0.25}, least[4] = {0.999, 0.999, 0.99, 0.97};
+    for (int32_t kind = 0; kind < 12; kind++) {
+        vessel v;
+        double thick = cells[kind % 4], inside, volume = 0;
+        frame f = turned(kind / 4 * UN_PI / 12, 0.3 * kind / CELLS);
+        vessel_begin(&v, 2, un_v3(1, 1, 1), CELLS);
+        vessel_build(&v);
+        un_particles *p = &v.particles;
+        p->count = 0;
+        int32_t n = sheet_side(0.2, thick);
+        check_ok(v.tank.ctx, un_particles_reserve(v.tank.ctx, p, n * n));
+        for (int32_t q = 0; q < n * n; q++) {
+            un_particle_set_position(p, q, sheet_place(&f, 0.2, thick, 0.3, q));
+            un_particle_set_velocity(p, q, un_v3(1, 2, 3));
+            p->volume[q] = (float)VOLUME;
+            p->flags[q] = 0;
+            volume += VOLUME;
+        }
+        p->count = n * n;
+        vessel_refresh(&v);
+        un_transfer_mark_ballistic(v.tank.ctx, p, v.phi, &v.tank.grid, NULL, NULL, &inside);
+        un_mesher in = vessel_mesher(&v, 2 * CELLS);
+        un_trimesh mesh;
+        check_ok(v.tank.ctx, un_surface_mesh(v.tank.ctx, &mesh, &in));
+        check_closed(v.tank.ctx, &mesh);
+        check_below(least[kind % 4], find_cover(&mesh, &f, 0.17));
+        check_near(un_surface_volume(&mesh) / volume, 1, 0.01);
+        un_trimesh_free(v.tank.ctx, &mesh);
+        vessel_end(&v);
     }
 }
 
@@ -274,9 +319,9 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sheets_have_no_holes),    cmocka_unit_test(threads_have_no_beads),
-        cmocka_unit_test(drops_in_a_row_differ),   cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(sheets_have_no_holes),  cmocka_unit_test(sheets_on_the_grid_have_no_holes),
+        cmocka_unit_test(threads_have_no_beads), cmocka_unit_test(drops_in_a_row_differ),
+        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(survives_lack_of_memory),
     };
     check_races_in("threads_do*");
     return cmocka_run_group_tests_name("slim", tests, NULL, NULL);
