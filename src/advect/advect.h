@@ -53,15 +53,19 @@ un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, doubl
 double un_advect_rate_tets(un_context *ctx, const un_vec3 *u_tet, const uint8_t *known,
                            const un_tet_bins *bins, const un_tets *mesh);
 /* Pulls particles at the edges of thick liquid, which the level set leaves outside, gradually back
- * to it. all: also those of liquid that is not thick; pace: un_scene_pace (draw.c). */
+ * to it (draw.c). HELD: those of viscous liquid or under surface tension; ALL: of any liquid;
+ * WHOLE: of any that is thicker than a cell. Sheets are not drawn in: they would clump. pace:
+ * un_scene_pace. */
+typedef enum un_draw_in { UN_DRAW_HELD, UN_DRAW_ALL, UN_DRAW_WHOLE } un_draw_in;
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
-                       const un_cling *cling, bool all, double dt, double pace);
+                       const un_cling *cling, un_draw_in which, double dt, double pace);
 
 /* Semi-Lagrangian: each face of a new mesh takes its normal velocity from the old field, dt back
  * along it; the field must reach that far. If that point is outside the old liquid, the face takes
  * `drops` instead, the particles' own velocities on the new mesh, so that particles that fall in or
- * are emitted bring their momentum. Faces with no node within `reach` of their sizes of the liquid
- * get 0. */
+ * are emitted bring their momentum; and so do faces outside thick liquid, where the old field is
+ * mostly an extension of it and sheets would slow down. Faces with no node within `reach` of their
+ * sizes of the liquid get 0. */
 typedef struct un_face_advection {
     const un_tets *mesh, *old_mesh;
     const un_faces *faces; /* of mesh */
@@ -70,6 +74,7 @@ typedef struct un_face_advection {
     const uint8_t *old_liquid; /* at nodes: 1 in the liquid */
     const un_vec3 *drops;      /* at nodes of mesh */
     const uint8_t *drops_known;
+    const uint8_t *thick; /* at tets of mesh, un_surface_thick_tets; NULL: all are */
     double dt, reach;
 } un_face_advection;
 void un_advect_faces(un_context *ctx, double *u, const un_face_advection *advection);

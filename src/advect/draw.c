@@ -15,7 +15,7 @@ typedef struct draw_args {
     un_markers *markers;
     const un_walls *walls;
     const un_cling *cling;
-    bool all;
+    un_draw_in which;
     double dt, pace;
 } draw_args;
 
@@ -26,9 +26,11 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
     un_particles *p = &m->particles;
     for (int64_t q = begin; q < end; q++) {
         double depth = m->depth[q];
-        bool near = a->all ? depth < un_cling_reach(a->cling, m->radius[q])
-                           : un_cling_holds(a->cling, m, q, depth);
-        if (!(depth > 0 && near)) continue;
+        if (!(depth > 0)) continue;
+        if (a->which == UN_DRAW_WHOLE && p->flags[q] & UN_PARTICLE_THIN) continue;
+        bool near = a->which == UN_DRAW_HELD ? un_cling_holds(a->cling, m, q, depth)
+                                             : depth < un_cling_reach(a->cling, m->radius[q]);
+        if (!near) continue;
         double way = depth * fmin(1, a->dt / (DRAWN_TIME * a->pace));
         un_vec3 normal = un_v3(m->normal[0][q], m->normal[1][q], m->normal[2][q]);
         un_vec3 x = un_particle_position(p, q), unused = {0, 0, 0};
@@ -38,9 +40,9 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
 }
 
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
-                       const un_cling *cling, bool all, double dt, double pace)
+                       const un_cling *cling, un_draw_in which, double dt, double pace)
 {
-    draw_args a = {markers, walls, cling, all, dt, pace};
-    if (cling->viscous || cling->tension > 0 || all)
+    draw_args a = {markers, walls, cling, which, dt, pace};
+    if (cling->viscous || cling->tension > 0 || which != UN_DRAW_HELD)
         un_parallel_for(ctx, markers->particles.count, 16384, draw_in, &a);
 }

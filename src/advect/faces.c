@@ -31,7 +31,8 @@ static void trace_faces(void *arg, int64_t begin, int64_t end)
         un_vec3 middle = un_tet_field_at(&in->old, in->old_mesh, &place);
         un_tets_locate_closed(in->old_mesh, un_mad(x, middle, -in->dt), &place);
         un_vec3 u = un_tet_field_at(&in->old, in->old_mesh, &place);
-        if (!is_liquid(in, &place)) {
+        bool thin = in->thick && !in->thick[un_face_tet(in->faces, f)];
+        if (thin || !is_liquid(in, &place)) {
             un_vec3 sum = {0, 0, 0};
             int known = 0;
             for (int k = 0; k < 3; k++) {

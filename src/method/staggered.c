@@ -201,7 +201,9 @@ static void take_velocity(un_adaptive *a, double dt)
     un_cling cling = un_adaptive_cling(a);
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, NULL, &flip, 0.25 * a->mesh.tree.h);
-    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, true, dt, a->core.pace);
+    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling,
+                      a->core.def->solver.sheets > 0 ? UN_DRAW_WHOLE : UN_DRAW_ALL, dt,
+                      a->core.pace);
 }
 
 static un_status move_markers(un_adaptive *a, double dt)
@@ -238,9 +240,13 @@ static un_status put_mesh_aside(un_staggered *s)
     return UN_OK;
 }
 
-static void carry_velocity(un_staggered *s, double dt)
+static un_status carry_velocity(un_staggered *s, double dt)
 {
     un_adaptive *a = &s->a;
+    uint8_t *thick = NULL;
+    if (a->core.def->solver.sheets > 0)
+        UN_TRY(un_surface_thick_tets(a->core.ctx, &a->core.arena, &thick, a->node.phi,
+                                     &a->mesh.tets, &a->mesh.walls));
     un_face_advection in = {.mesh = &a->mesh.tets,
                             .old_mesh = &s->old.tets,
                             .faces = &s->faces,
@@ -249,9 +255,12 @@ static void carry_velocity(un_staggered *s, double dt)
                             .old_liquid = s->old.liquid,
                             .drops = a->node.u,
                             .drops_known = a->node.known,
+                            .thick = thick,
                             .dt = dt,
                             .reach = 2};
     un_advect_faces(a->core.ctx, s->u, &in);
+    un_arena_reset(&a->core.arena);
+    return UN_OK;
 }
 
 /* ---- the step ---- */
@@ -303,7 +312,7 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_adaptive_gather(a));
     UN_TRY(un_adaptive_level_set(a));
     un_stage_end(report, STAGE_LEVEL_SET, &clock);
-    carry_velocity(s, dt);
+    UN_TRY(carry_velocity(s, dt));
     un_stage_end(report, STAGE_TO_FACES, &clock);
     if (a->core.step_count % UN_SIZING_STEPS == 0)
         UN_TRY(un_adaptive_sizes(a, UN_SIZING_STEPS * dt));

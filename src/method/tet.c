@@ -203,7 +203,8 @@ static void to_particles(un_tet *s, double dt)
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, s->sharp, &flip,
                                   0.25 * a->mesh.tree.h);
-    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, false, dt, a->core.pace);
+    un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, UN_DRAW_HELD, dt,
+                      a->core.pace);
 }
 
 /* ---- the step ---- */
