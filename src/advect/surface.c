@@ -4,6 +4,9 @@
  * the surface goes on through the wall as it meets it. */
 #include "advect/advect.h"
 
+/* The share of the volume that may be missing until the next step. */
+#define LACK 5e-4
+
 typedef struct args {
     const un_surface_advection *in;
     double deepest; /* m: points farther in walls do not count */
@@ -41,6 +44,17 @@ static double change(const void *arg, un_vec3 x, double phi)
         phi = s->kind == UN_SOURCE_EMITTER ? fmin(phi, d) : fmax(phi, -d);
     }
     return phi;
+}
+
+/* The shift that brings back what the new surface lacks. */
+static double missing(const void *arg, const un_track *next, double shift)
+{
+    const un_surface_advection *in = ((const args *)arg)->in;
+    double lack = in->expected - un_track_volume(next, in->solid);
+    if (in->lacked && shift == in->shift) *in->lacked = lack;
+    if (fabs(lack) <= LACK * in->expected) return 0;
+    double area = un_track_area(next, in->solid);
+    return area > 0 ? un_clamp(shift + lack / area, -in->most, in->most) - shift : 0;
 }
 
 /* Of the sources that act now, cut to the lattice. */
@@ -127,6 +141,7 @@ un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_a
                               .change = change,
                               .change_in = box,
                               .change_count = find_boxes(&a, box),
+                              .missing = in->expected > 0 ? missing : NULL,
                               .shift = in->shift,
                               .thicken = in->thicken};
     return un_track_advance(in->track, arena, &motion);

@@ -39,8 +39,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_conforming_project(s, dt, &projection)); /* [3] forces, pressure */
     un_stage_end(report, STAGE_PRESSURE, &clock);
-    UN_TRY(
-        un_flow_fit(s->core.ctx, &s->flow, un_conforming_mesh(s), s->u, un_conforming_layers(s)));
+    UN_TRY(un_conforming_fit(s));
     un_stage_end(report, STAGE_FLOW, &clock);
     un_core_tick(&s->core, dt);
     UN_TRY(un_conforming_track(s, dt)); /* [1] the surface */

@@ -23,8 +23,9 @@ typedef struct un_conforming {
     double *pushed;      /* by source: m3 that it brings inside the liquid */
     un_flow flow;
     un_pressure *pressure;
-    double shift; /* m: that keeps the volume in the next step */
-    double rate;  /* leaves that the liquid crosses in a second */
+    double shift;  /* m: that keeps the volume in the next step */
+    double lacked; /* m3: what was missing in the last one before it was brought back */
+    double rate;   /* leaves that the liquid crosses in a second */
     size_t capacity[8];
 } un_conforming;
 
@@ -39,6 +40,8 @@ un_status un_conforming_load(void *state, const un_state *in);
 /* ---- parts of the step (conforming_step.c) ---- */
 
 un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projection_report *report);
+/* The flow of the mesh's velocities. */
+un_status un_conforming_fit(un_conforming *s);
 un_status un_conforming_track(un_conforming *s, double dt);
 /* What emitters bring in a second. */
 void un_conforming_find_flows(un_conforming *s);

@@ -2,7 +2,7 @@
  *
  * Saved: the surface, as the level set at its lattice and the places of its vertices on their
  * edges; velocities at faces, pressures and the emitters' divergence at tets; the ledger, the
- * shift, the rate. Found again: the surface's triangles and normals, the mesh. */
+ * shift and what was missing, the rate. Found again: the surface's triangles and normals, the mesh. */
 #include "method/conforming.h"
 
 static uint64_t found_hash(const un_conforming *s)
@@ -28,6 +28,7 @@ un_status un_conforming_save(const void *state, un_state *out)
     UN_TRY(un_state_add(out, "emitted", s->source,
                         s->core.def->source_count > 0 ? mesh->tet_count : 0, 8));
     UN_TRY(un_state_add_number(out, "shift", s->shift));
+    UN_TRY(un_state_add_number(out, "lacked", s->lacked));
     UN_TRY(un_state_add_number(out, "rate", s->rate));
     return un_save_hash(out, found_hash(s));
 }
@@ -51,6 +52,7 @@ un_status un_conforming_load(void *state, const un_state *in)
     un_conforming_weigh(s);
     UN_TRY(un_conforming_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "shift", &s->shift));
+    UN_TRY(un_state_number(in, "lacked", &s->lacked));
     UN_TRY(un_state_number(in, "rate", &s->rate));
     return un_load_hash(s->core.ctx, in, found_hash(s));
 }

@@ -64,6 +64,13 @@ un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projecti
                           def->solver.tolerance);
 }
 
+un_status un_conforming_fit(un_conforming *s)
+{
+    const un_stuffing *mesh = un_conforming_mesh(s);
+    un_stuffing_velocities(s->core.ctx, s->u_tet, mesh, s->u);
+    return un_flow_fit(s->core.ctx, &s->flow, mesh, s->u, s->u_tet, un_conforming_layers(s));
+}
+
 /* ---- surface ---- */
 
 un_status un_conforming_track(un_conforming *s, double dt)
@@ -74,10 +81,14 @@ un_status un_conforming_track(un_conforming *s, double dt)
                                .def = s->core.def,
                                .time = s->core.time,
                                .dt = dt,
+                               .solid = s->solid,
                                .shift = s->shift,
-                               .thicken = THICKEN * s->core.def->solver.thickening * s->track.h *
-                                          un_clamp(-s->core.sources.ledger.error / MISSING, 0, 1)};
+                               .most = SHIFT * s->track.h,
+                               .thicken = THICKEN * s->core.def->solver.thickening * s->track.h,
+                               .lacked = &s->lacked};
     un_conforming_book(s, &in);
+    in.expected = un_ledger_expected(&s->core.sources.ledger);
+    in.thicken *= in.expected > 0 ? un_clamp(s->lacked / (MISSING * in.expected), 0, 1) : 0;
     if (s->solid && s->core.bodies->moving)
         un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
     UN_TRY(un_advect_surface(s->core.ctx, &s->core.arena, &in));

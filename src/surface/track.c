@@ -8,13 +8,16 @@
  * the path is linear between the feet of its ends.
  *
  * Where this departs from the paper: vertices are roots and distances are curved, both of which
- * keep small things from shrinking; and a shift keeps the volume, at most SHIFT cells in a step. */
+ * keep small things from shrinking; and a shift keeps the volume, which is found again if the new
+ * surface turns out to lack some: fronts that run into walls or into each other in a long step, and
+ * drops that no node is left in, lose theirs at once. */
 #include "surface/surface.h"
 
 #define REACH 2.5       /* cells */
 #define BAND 3          /* cells around the vertices that are evaluated: more than REACH */
 #define ROOTS 4         /* evaluations for a root, at most */
 #define ROOT_ERROR 1e-3 /* cells, before the last step */
+#define SHIFTS 2        /* more of them in a step, at most */
 #define HAIR 1e-4       /* of an edge between vertex and node, as contouring leaves it */
 
 /* Liquid of twice this thickness has nodes in it everywhere [Chentanez07: 0.6]. */
@@ -337,8 +340,8 @@ typedef struct advance {
     int64_t count;   /* marked nodes: */
     int64_t *node;
     un_vec3 *foot;
-    float *phi;      /* NAN: out of bounds */
-    un_vec3 *vertex; /* new places */
+    float *phi;   /* before shift and change; NAN: out of bounds */
+    double shift; /* m */
 } advance;
 
 /* Marks nodes up to `reach` cells from x. All threads write the same. */
@@ -417,13 +420,18 @@ static void list_marked(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* phi after the step at x, which was at foot. */
-static double value(const advance *a, un_vec3 x, un_vec3 foot, int32_t *hint)
+static double distance_at(const advance *a, un_vec3 foot, int32_t *hint)
+{
+    double thicken = a->motion->thicken;
+    return thicken > 0 ? un_track_thickened(a->t, foot, hint, THIN * a->t->h, thicken)
+                       : un_track_distance(a->t, foot, hint);
+}
+
+/* phi after the step at x, with that distance at its foot. */
+static double changed(const advance *a, un_vec3 x, double distance)
 {
     const un_track_motion *m = a->motion;
-    double phi = m->thicken > 0 ? un_track_thickened(a->t, foot, hint, THIN * a->t->h, m->thicken)
-                                : un_track_distance(a->t, foot, hint);
-    phi -= m->shift;
+    double phi = distance - a->shift;
     return m->change ? m->change(m->arg, x, phi) : phi;
 }
 
@@ -438,8 +446,7 @@ static void trace_nodes(void *arg, int64_t begin, int64_t end)
                                   (int32_t)(row / l->n[1]));
         a->phi[b] = NAN;
         if (!a->motion->back(a->motion->arg, x, &a->foot[b])) continue;
-        double phi = value(a, x, a->foot[b], &hint);
-        a->phi[b] = (float)un_clamp(phi, -a->t->reach, a->t->reach);
+        a->phi[b] = (float)distance_at(a, a->foot[b], &hint);
     }
 }
 
@@ -447,12 +454,18 @@ static void write_rows(void *arg, int64_t begin, int64_t end)
 {
     advance *a = arg;
     const un_lattice *l = &a->t->lattice;
-    float reach = (float)a->t->reach;
+    double most = a->t->reach;
+    float reach = (float)most;
     for (int64_t n = begin * l->n[0]; n < end * l->n[0]; n++)
         a->t->spare[n] = a->marked[n] ? l->phi[n] : copysignf(reach, l->phi[n]);
     for (int64_t row = begin; row < end; row++)
-        for (int64_t b = a->row[row]; b < a->row[row + 1]; b++)
-            if (!isnan(a->phi[b])) a->t->spare[a->node[b]] = a->phi[b];
+        for (int64_t b = a->row[row]; b < a->row[row + 1]; b++) {
+            if (isnan(a->phi[b])) continue;
+            un_vec3 x = un_track_node(a->t, (int32_t)(a->node[b] % l->n[0]),
+                                      (int32_t)(row % l->n[1]), (int32_t)(row / l->n[1]));
+            double phi = changed(a, x, a->phi[b]);
+            a->t->spare[a->node[b]] = (float)un_clamp(phi, -most, most);
+        }
 }
 
 typedef struct traced_edge {
@@ -466,7 +479,8 @@ static double value_along(const void *arg, double s)
 {
     const traced_edge *e = arg;
     un_vec3 foot = un_add(un_scale(e->from, 1 - s), un_scale(e->to, s));
-    return value(e->a, along(&e->a->t->lattice, &e->place, s), foot, e->hint);
+    un_vec3 x = along(&e->a->t->lattice, &e->place, s);
+    return changed(e->a, x, distance_at(e->a, foot, e->hint));
 }
 
 /* The place of a node among the marked ones; -1 if it is none of them or out of bounds. */
@@ -504,7 +518,8 @@ static void find_roots(void *arg, int64_t begin, int64_t end)
         if (lo < 0 || hi < 0) continue;
         e.from = a->foot[lo];
         e.to = a->foot[hi];
-        double at = root(value_along, &e, a->phi[lo], a->phi[hi], ROOT_ERROR * t->h);
+        double low = t->spare[e.place.node], high = t->spare[e.place.node + e.place.step];
+        double at = root(value_along, &e, low, high, ROOT_ERROR * t->h);
         s->mesh->position[v] = along(&t->lattice, &e.place, at);
     }
 }
@@ -534,15 +549,25 @@ static un_status trace(advance *a, un_arena *arena)
     if (!a->node || !a->foot || !a->phi) return UN_ERROR_MEMORY;
     un_parallel_for(t->ctx, rows, ROW_GRAIN, list_marked, a);
     un_parallel_for(t->ctx, a->count, NODE_GRAIN, trace_nodes, a);
-    un_parallel_for(t->ctx, rows, ROW_GRAIN, write_rows, a);
     return UN_OK;
+}
+
+/* The new surface, beside the old one, whose distances its roots need. */
+static un_status settle(const advance *a, un_track *next)
+{
+    un_context *ctx = a->t->ctx;
+    int64_t rows = (int64_t)a->t->lattice.n[1] * a->t->lattice.n[2];
+    un_parallel_for(ctx, rows, ROW_GRAIN, write_rows, (void *)a);
+    UN_TRY(contour(next));
+    settling s = {a, &next->mesh, next->edge};
+    un_parallel_for(ctx, next->mesh.vertex_count, NODE_GRAIN, find_roots, &s);
+    return un_surface_normals(ctx, &next->mesh);
 }
 
 un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *motion)
 {
-    advance a = {.t = t, .motion = motion};
+    advance a = {.t = t, .motion = motion, .shift = motion->shift};
     UN_TRY(trace(&a, arena));
-    /* The new surface beside the old one, whose distances its roots need. */
     un_track next = *t;
     next.mesh = (un_trimesh){0};
     next.edge = NULL;
@@ -552,11 +577,12 @@ un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *
     int64_t rows = (int64_t)t->lattice.n[1] * t->lattice.n[2];
     next.row = un_alloc(t->ctx, (size_t)rows + 1, sizeof *next.row);
     if (!next.row) return UN_ERROR_MEMORY;
-    un_status status = contour(&next);
-    if (status == UN_OK) {
-        settling s = {&a, &next.mesh, next.edge};
-        un_parallel_for(t->ctx, next.mesh.vertex_count, NODE_GRAIN, find_roots, &s);
-        status = un_surface_normals(t->ctx, &next.mesh);
+    un_status status = settle(&a, &next);
+    for (int32_t n = 0; n < SHIFTS && status == UN_OK && motion->missing; n++) {
+        double more = motion->missing(motion->arg, &next, a.shift);
+        if (more == 0) break;
+        a.shift += more;
+        status = settle(&a, &next);
     }
     if (status != UN_OK) {
         drop_mesh(&next);

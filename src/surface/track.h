@@ -67,6 +67,9 @@ typedef struct un_track_motion {
     double (*change)(const void *arg, un_vec3 x, double phi);
     const un_box3 *change_in; /* where that may move the surface */
     int32_t change_count;
+    /* How much more the new surface should move outwards than the shift that it has, m; 0: not at
+     * all. NULL: nobody asks. */
+    double (*missing)(const void *arg, const un_track *next, double shift);
     double shift;   /* m: the surface moves outwards by it */
     double thicken; /* m: and by this much more where liquid is too thin for the lattice */
 } un_track_motion;

@@ -353,9 +353,10 @@ typedef struct un_flow {
 } un_flow;
 
 void un_flow_free(un_context *ctx, un_flow *flow);
-/* u: at faces of the mesh, along their normals; layers: of nodes to extend to. */
+/* u: at faces of the mesh, along their normals; u_tet: of these at tets; layers: of nodes to extend
+ * to. */
 un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_stuffing *mesh, const double *u,
-                      int32_t layers);
+                      const un_vec3 *u_tet, int32_t layers);
 /* The velocity at any point, and where liquid there goes in dt, which may be negative. */
 un_vec3 un_flow_at(const un_flow *flow, un_vec3 x);
 un_vec3 un_flow_trace(const un_flow *flow, un_vec3 x, double dt);
