@@ -12,6 +12,7 @@
  *    the fit leaves is given back (transfer/flow.c);
  *  - thin liquid is thickened only while volume is missing (surface/track.c);
  *  - surface leaves have one size, half as fine as the surface's own lattice;
+ *  - liquid may be viscous, by the full stress at the mesh's nodes [Batty11] (viscosity/stuffed.c);
  *  - walls thinner than two leaves do not part liquid, and walls do not let go. */
 #include "method/conforming.h"
 
@@ -37,7 +38,7 @@ static un_status step(void *state, double dt, un_step *report)
 
     UN_TRY(un_core_move_bodies(&s->core, dt));
     un_stage_end(report, STAGE_WALLS, &clock);
-    UN_TRY(un_conforming_project(s, dt, &projection)); /* [3] forces, pressure */
+    UN_TRY(un_conforming_project(s, dt, &projection, &report->viscous_iterations)); /* [3] forces */
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_conforming_fit(s));
     un_stage_end(report, STAGE_FLOW, &clock);
@@ -75,6 +76,7 @@ static void end(void *state)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     un_flow_free(ctx, &s->flow);
     un_pressure_destroy(s->pressure);
+    un_viscosity_destroy(s->viscosity);
     un_core_free(&s->core);
 }
 
@@ -88,6 +90,7 @@ static un_status allocate(un_conforming *s)
     UN_TRY(un_track_init(&s->track, ctx, def->domain.size, 2 * def->detail.finest));
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, def));
+    if (un_scene_viscous(def)) UN_TRY(un_viscosity_create(ctx, &s->viscosity));
     s->pushed = un_alloc_zero(ctx, (size_t)def->source_count + 1, sizeof *s->pushed);
     s->flow_rate = un_alloc_zero(ctx, (size_t)def->source_count + 1, sizeof *s->flow_rate);
     if (!s->pushed || !s->flow_rate) return UN_ERROR_MEMORY;
@@ -138,7 +141,7 @@ static un_status fill(void *state)
     return un_conforming_measure(s, &s->core.last);
 }
 
-const un_method un_method_conforming = {.traits = {.name = "conforming"},
+const un_method un_method_conforming = {.traits = {.name = "conforming", .viscous = true},
                                         .stages = stages,
                                         .size = sizeof(un_conforming),
                                         .begin = begin,

@@ -6,6 +6,7 @@
 #include "advect/advect.h"
 #include "method/core.h"
 #include "surface/surface.h"
+#include "viscosity/viscosity.h"
 
 typedef struct un_conforming {
     un_core core;
@@ -23,9 +24,10 @@ typedef struct un_conforming {
     double *pushed;      /* by source: m3 that it brings inside the liquid */
     un_flow flow;
     un_pressure *pressure;
-    double shift;  /* m: that keeps the volume in the next step */
-    double lacked; /* m3: what was missing in the last one before it was brought back */
-    double rate;   /* leaves that the liquid crosses in a second */
+    un_viscosity *viscosity; /* NULL: the liquid is not viscous */
+    double shift;            /* m: that keeps the volume in the next step */
+    double lacked;           /* m3: what was missing in the last one before it was brought back */
+    double rate;             /* leaves that the liquid crosses in a second */
     size_t capacity[8];
 } un_conforming;
 
@@ -39,7 +41,8 @@ un_status un_conforming_load(void *state, const un_state *in);
 
 /* ---- parts of the step (conforming_step.c) ---- */
 
-un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projection_report *report);
+un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projection_report *report,
+                                int32_t *viscous_iterations);
 /* The flow of the mesh's velocities. */
 un_status un_conforming_fit(un_conforming *s);
 un_status un_conforming_track(un_conforming *s, double dt);
@@ -54,8 +57,6 @@ un_status un_conforming_build(un_conforming *s);
 /* Velocities and divergence in emitters. */
 void un_conforming_emit(un_conforming *s, double dt);
 un_status un_conforming_carry(un_conforming *s, double dt);
-/* How far from the surface velocities are extended, in nodes. */
-int32_t un_conforming_layers(const un_conforming *s);
 /* Volume against the ledger, and the shift that mends it. */
 void un_conforming_weigh(un_conforming *s);
 

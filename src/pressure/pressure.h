@@ -150,8 +150,8 @@ typedef struct un_warp_projection {
 un_status un_warp_pressure_project(un_pressure *pressure, un_arena *arena,
                                    const un_warp_projection *projection,
                                    un_projection_report *report);
-/* Pressure at x, Pa. Nodes that solids hold take what the weight (density times gravity, N/m3) makes
- * of the others'. phi: at nodes. */
+/* Pressure at x, Pa. Nodes that solids hold take what the weight (density times gravity, N/m3)
+ * makes of the others'. phi: at nodes. */
 double un_warp_pressure_at(const double *p, const double *phi, const un_warp *warp, un_vec3 x,
                            un_vec3 weight);
 /* Divergence wanted at cells: the ledger's, and what evens out crowding, as in un_projection. phi
@@ -237,12 +237,12 @@ un_status un_face_pressure_project(un_pressure *pressure, const un_face_projecti
 
 typedef struct un_stuffed_projection {
     const un_stuffing *mesh;
-    double *u; /* at faces, along their normals; changed in place */
-    double *p; /* at tets, Pa: the guess, then the result */
+    double *u;      /* at faces, along their normals; changed in place */
+    double *p;      /* at tets, Pa: the guess, then the result */
     un_vec3 *slope; /* at tets, Pa/m: set to its gradient */
     bool warm;      /* the guess is one, and good enough for gradients between its tets */
-    /* By place in mesh->boundary: of faces at the air the nearest point of the liquid's surface, and
-     * the pressure there, Pa (NULL: zero); of faces at walls their normal velocity. */
+    /* By place in mesh->boundary: of faces at the air the nearest point of the liquid's surface,
+     * and the pressure there, Pa (NULL: zero); of faces at walls their normal velocity. */
     const un_vec3 *foot;
     const double *surface, *wall;
     const bool *open_sides; /* of the domain; NULL: all closed */
@@ -266,6 +266,10 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
 /* What that needs to know of the boundary (stuffed_boundary.c). */
 void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
                          const un_track *track, const un_bodies *bodies);
+/* Air faces that would pass a wall within dt: they become walls that let the liquid through as far
+ * as the true one is away. Returns how many there are. */
+int64_t un_stuffed_meet_walls(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
+                              const double *u, const un_track_walls *walls, double dt);
 /* The pressure at the tets of a new mesh, from the old one's and its gradient. */
 void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *mesh,
                                const double *p_old, const un_vec3 *slope, const un_stuffing *old);

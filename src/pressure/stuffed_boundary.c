@@ -54,6 +54,68 @@ void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_
     un_parallel_for(ctx, mesh->boundary_count, 512, find_boundary, &s);
 }
 
+/* ---- walls ahead ---- */
+
+/* Liquid this much farther on its way than the wall, in leaves, meets it; its face looks at the
+ * wall by this cosine or more, so that fronts running along walls do not count. */
+#define BEYOND 0.1
+#define FACING 0.8
+
+typedef struct meeting {
+    un_vec3 *foot;
+    double *wall;
+    const un_stuffing *mesh;
+    const double *u;
+    const un_track_walls *walls;
+    double dt;
+} meeting;
+
+/* How far the wall is along n, m, and its velocity there. */
+static double wall_ahead(const meeting *s, un_vec3 x, un_vec3 n, double *speed)
+{
+    const un_track_walls *w = s->walls;
+    double at[3] = {x.x, x.y, x.z}, size[3] = {w->size.x, w->size.y, w->size.z};
+    double along[3] = {n.x, n.y, n.z}, gap = INFINITY, d = INFINITY;
+    *speed = 0;
+    for (int side = 0; side < 6; side++) {
+        int a = side / 2;
+        double cosine = side % 2 ? along[a] : -along[a];
+        if (cosine < FACING || (w->open && w->open[side])) continue;
+        gap = fmin(gap, (side % 2 ? size[a] - at[a] : at[a]) / cosine);
+    }
+    int32_t b = w->bodies->count > 0 ? un_bodies_nearest(w->bodies, x, &d) : -1;
+    if (b < 0) return gap;
+    double cosine = -un_dot(n, un_body_normal(&w->bodies->body[b], x));
+    if (cosine < FACING || d / cosine > gap) return gap;
+    *speed = un_dot(un_body_velocity(&w->bodies->body[b], x), n);
+    return d / cosine;
+}
+
+static double find_meetings(void *arg, int64_t begin, int64_t end)
+{
+    meeting *s = arg;
+    double count = 0;
+    for (int64_t b = begin; b < end; b++) {
+        int32_t f = s->mesh->boundary[b];
+        if (s->mesh->face_behind[f] != UN_BEHIND_AIR || isnan(s->foot[b].x)) continue;
+        if (!(s->u[f] * s->dt > BEYOND * s->mesh->tree.h)) continue;
+        double speed,
+            gap = wall_ahead(s, s->mesh->center[f], un_normalize(s->mesh->area[f]), &speed);
+        if (!((s->u[f] - speed) * s->dt > fmax(0, gap) + BEYOND * s->mesh->tree.h)) continue;
+        s->foot[b].x = NAN;
+        s->wall[b] = speed + fmax(0, gap) / s->dt;
+        count++;
+    }
+    return count;
+}
+
+int64_t un_stuffed_meet_walls(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
+                              const double *u, const un_track_walls *walls, double dt)
+{
+    meeting s = {foot, wall, mesh, u, walls, dt};
+    return (int64_t)un_parallel_sum(ctx, mesh->boundary_count, find_meetings, &s);
+}
+
 typedef struct carry {
     double *p;
     const un_stuffing *mesh;

@@ -44,8 +44,8 @@ static void refuse_matter(const un_place *place, const un_scene_def *def, const 
         un_place_fail(place, "viscosity",
                       "is not available with method \"%s\"; use method = \"%s\", or leave it out",
                       def->method, method_with(place, offsetof(un_traits, viscous)));
-    if (!def->traits->mixed && m->density_formula >= 0)
-        un_place_fail(place, "density",
+    if (!def->traits->mixed && (m->density_formula >= 0 || m->viscosity_formula >= 0))
+        un_place_fail(place, m->density_formula >= 0 ? "density" : "viscosity",
                       "as a function is not available with method \"%s\"; use method = \"%s\", or "
                       "give a number",
                       def->method, method_with(place, offsetof(un_traits, mixed)));

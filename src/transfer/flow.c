@@ -9,9 +9,9 @@
  * Beyond, nodes take the mean of U + J (x - x_m) over neighbours m that have one: linear
  * extrapolation keeps the volume of a surface that it carries.
  *
- * In drops and sheets of a few tets, faces tell neither slopes nor what is beyond them, and a fit of
- * noise would throw liquid away. So a fit may depart from what it starts with, the mean of the tets
- * around it or what neighbours predict, only as far as the velocities of these tets do.
+ * In drops and sheets of a few tets, faces tell neither slopes nor what is beyond them, and a fit
+ * of noise would throw liquid away. So a fit may depart from what it starts with, the mean of the
+ * tets around it or what neighbours predict, only as far as the velocities of these tets do.
  *
  * A velocity that linear interpolation and fits cannot hold would be lost in every step. So the
  * faces' residuals u_f - n.I(U)(x_f) are fitted in each tet too, and RETURNED of them comes back
@@ -25,10 +25,13 @@
 #define RIDGE 1e-3
 #define RIDGE_OUTSIDE 2e-2
 /* How far U and J h may depart from what the fit starts with, over the most that tets around do. A
- * linear flow keeps below it. Noise in a sheet of one tet grows from 3.5 to 7.7 m/s beyond it, and to
- * 17 without this. */
+ * linear flow keeps below it. Noise in a sheet of one tet grows from 3.5 to 7.7 m/s beyond it, and
+ * to 17 without this. */
 #define STRAY 1.0
 #define STRAY_SLOPE 2.0
+/* Weight of closed sides over that of all faces around. Without it a front that meets one loses up
+ * to half more of its volume into it. */
+#define HELD 10.0
 /* Share of slopes that is left from one layer beyond the surface to the next. */
 #define FADE 0.8
 
@@ -87,8 +90,7 @@ static void solve_fit(fit *s)
 
 typedef struct args {
     un_flow *flow;
-    const double *u;      /* at faces */
-    const un_vec3 *u_tet; /* at tets */
+    const un_flow_def *in;
     int32_t layer;
 } args;
 
@@ -122,7 +124,7 @@ static un_vec3 mean_around(const args *a, int64_t n)
     for (int32_t k = l->first[n]; k < l->first[n + 1]; k++) {
         int32_t T = l->corner[k] / 4;
         for (int32_t t = m->source_tet[T]; t < m->source_tet[T + 1]; t++) {
-            sum = un_mad(sum, a->u_tet[t], m->volume[t]);
+            sum = un_mad(sum, a->in->u_tet[t], m->volume[t]);
             volume += m->volume[t];
         }
     }
@@ -144,7 +146,7 @@ static void limit(const args *a, double x[UNKNOWNS], const double start[UNKNOWNS
             un_vec3 v = un_v3(start[0] + j[0] * d.x + j[1] * d.y + j[2] * d.z,
                               start[1] + j[3] * d.x + j[4] * d.y + j[5] * d.z,
                               start[2] + j[6] * d.x + j[7] * d.y + j[8] * d.z);
-            un_vec3 off = un_sub(a->u_tet[t], v);
+            un_vec3 off = un_sub(a->in->u_tet[t], v);
             most = fmax(most, un_dot(off, off));
         }
     }
@@ -193,6 +195,20 @@ static void mark_nodes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->flow->known[a->flow->mesh->node_source[n]] = 1;
 }
 
+/* On closed sides nothing moves through them. row: what the fit is a difference to. */
+static void hold_sides(fit *s, const args *a, un_vec3 x, const double row[UNKNOWNS])
+{
+    un_vec3 size = a->in->size;
+    double beyond[6] = {-x.x, x.x - size.x, -x.y, x.y - size.y, -x.z, x.z - size.z};
+    double near = 1e-6 * a->flow->mesh->tree.h;
+    for (int side = 0; side < 6; side++) {
+        if (beyond[side] < -near || (a->in->open && a->in->open[side])) continue;
+        double normal[UNKNOWNS] = {0};
+        normal[side / 2] = 1;
+        add_row(s, normal, -row[side / 2], HELD * s->weight);
+    }
+}
+
 /* layer 1: nodes of the mesh. layer 2: others around cut tets, which have few faces on one side:
  * they start from the first ones, and faces only correct that. */
 static void fit_nodes(void *arg, int64_t begin, int64_t end)
@@ -209,7 +225,7 @@ static void fit_nodes(void *arg, int64_t begin, int64_t end)
         double h = un_octree_size(&m->tree, l->node_level[n]), slope[9] = {0}, row[UNKNOWNS];
         un_vec3 u = {0};
         for (int32_t k = l->first[n]; k < l->first[n + 1]; k++)
-            count += add_faces(&s, m, a->u, l->corner[k] / 4, l->x[n], h);
+            count += add_faces(&s, m, a->in->u, l->corner[k] / 4, l->x[n], h);
         if (count == 0) continue;
         double ridge = first ? RIDGE : RIDGE_OUTSIDE;
         if (!first && predict(flow, n, 1, &u, slope)) {
@@ -229,6 +245,7 @@ static void fit_nodes(void *arg, int64_t begin, int64_t end)
         for (int i = 3; i < UNKNOWNS; i++) s.a[i][i] += ridge * s.weight;
         static const double trace[UNKNOWNS] = {[3] = 1, [7] = 1, [11] = 1};
         add_row(&s, trace, -(row[3] + row[7] + row[11]), s.weight);
+        hold_sides(&s, a, l->x[n], row);
         solve_fit(&s);
         for (int i = 0; i < UNKNOWNS; i++) s.b[i] += row[i];
         limit(a, s.b, start, n, h);
@@ -291,7 +308,7 @@ static void fit_rest(void *arg, int64_t begin, int64_t end)
                 int32_t f = m->tet_face[t][i];
                 double area = un_length(m->area[f]);
                 un_vec3 n = un_scale(m->area[f], 1 / area);
-                double r = a->u[f] - un_dot(n, in_tet(a->flow, (int32_t)T, m->center[f]));
+                double r = a->in->u[f] - un_dot(n, in_tet(a->flow, (int32_t)T, m->center[f]));
                 c[0] += area * n.x * n.x, c[1] += area * n.y * n.y, c[2] += area * n.z * n.z;
                 c[3] += area * n.x * n.y, c[4] += area * n.x * n.z, c[5] += area * n.y * n.z;
                 b = un_mad(b, n, area * r);
@@ -311,10 +328,10 @@ static void fit_rest(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_stuffing *mesh, const double *u,
-                      const un_vec3 *u_tet, int32_t layers)
+un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_flow_def *in)
 {
-    args a = {.flow = flow, .u = u, .u_tet = u_tet};
+    const un_stuffing *mesh = in->mesh;
+    args a = {.flow = flow, .in = in};
     int32_t nodes = mesh->lattice.node_count, tets = mesh->lattice.tet_count;
     flow->mesh = mesh;
 #define NEED(array, which, count)                                                                  \
@@ -329,7 +346,7 @@ un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_stuffing *mesh, c
     un_parallel_for(ctx, mesh->lattice_node_count, 8192, mark_nodes, &a);
     for (a.layer = 1; a.layer <= 2; a.layer++)
         un_parallel_for(ctx, nodes, NODE_GRAIN, fit_nodes, &a);
-    for (a.layer = 2; a.layer <= layers; a.layer++)
+    for (a.layer = 2; a.layer <= in->layers; a.layer++)
         un_parallel_for(ctx, nodes, NODE_GRAIN, extend_nodes, &a);
     un_parallel_for(ctx, nodes, 8192, rest_nodes, &a);
     un_parallel_for(ctx, tets, 1024, fit_rest, &a);

@@ -341,8 +341,8 @@ void un_transfer_nodes_to_faces(un_context *ctx, double *u, const un_vec3 *u_nod
 
 /* ---- from mesh to mesh, where meshes conform to the liquid (flow.c) ---- */
 
-/* Velocities at all nodes of the lattice that a mesh was cut from: in the liquid those of its faces,
- * extended from there. */
+/* Velocities at all nodes of the lattice that a mesh was cut from: in the liquid those of its
+ * faces, extended from there. */
 typedef struct un_flow {
     const un_stuffing *mesh; /* must outlive it */
     un_vec3 *u;
@@ -353,10 +353,15 @@ typedef struct un_flow {
 } un_flow;
 
 void un_flow_free(un_context *ctx, un_flow *flow);
-/* u: at faces of the mesh, along their normals; u_tet: of these at tets; layers: of nodes to extend
- * to. */
-un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_stuffing *mesh, const double *u,
-                      const un_vec3 *u_tet, int32_t layers);
+typedef struct un_flow_def {
+    const un_stuffing *mesh;
+    const double *u;      /* at faces, along their normals */
+    const un_vec3 *u_tet; /* of these at tets */
+    un_vec3 size;         /* of the domain */
+    const bool *open;     /* its sides; NULL: none is */
+    int32_t layers;       /* of nodes to extend to */
+} un_flow_def;
+un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_flow_def *def);
 /* The velocity at any point, and where liquid there goes in dt, which may be negative. */
 un_vec3 un_flow_at(const un_flow *flow, un_vec3 x);
 un_vec3 un_flow_trace(const un_flow *flow, un_vec3 x, double dt);
@@ -380,7 +385,8 @@ void un_stuffing_sum(un_context *ctx, un_stuffing_sums *sums, const un_stuffing 
 /* Through the rectangle from min to max across the axis, m3/s. */
 double un_stuffing_flux(un_context *ctx, const un_stuffing *mesh, const un_vec3 *u_tet, un_vec3 min,
                         un_vec3 max, int axis);
-/* In an emitter: faces take its velocity, and its tets the divergence that brings `volume` in dt. */
+/* In an emitter: faces take its velocity, and its tets the divergence that brings `volume` in dt.
+ */
 void un_stuffing_emit(un_context *ctx, double *u, double *divergence, const un_stuffing *mesh,
                       const un_source *source, double volume, double dt);
 /* What flows out of the mesh into a shape, through faces at the air not farther from it than

@@ -188,4 +188,19 @@ un_status un_viscosity_step_faces(un_viscosity *viscosity, un_arena *arena, un_v
                                   const un_vec3 *was_node, bool implicit,
                                   un_viscous_report *report);
 
+/* ---- a viscous step on tets that conform to surface and walls (stuffed.c) ---- */
+
+typedef struct un_viscous_stuffed {
+    const un_stuffing *mesh;
+    double *u;       /* at faces, along their normals; changed in place */
+    un_vec3 *u_node; /* at nodes, of these; changed in place */
+    const un_bodies *bodies;
+    const un_scene_def *def; /* viscosity, density, slip along sides */
+    double dt, tolerance;
+    int32_t iteration_limit;
+    bool laplacian; /* as in un_viscous_def */
+} un_viscous_stuffed;
+un_status un_viscosity_step_stuffed(un_viscosity *viscosity, un_arena *arena,
+                                    const un_viscous_stuffed *step, un_viscous_report *report);
+
 #endif

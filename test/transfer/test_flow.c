@@ -25,6 +25,7 @@ static double wavy(const void *arg, un_vec3 x)
 
 static void begin_in(tank *t, int32_t cells, un_track_shape *shape, velocity *of)
 {
+    static const bool open[6] = {true, true, true, true, true, true}; /* to any velocity */
     *t = (tank){.ctx = check_context()};
     un_arena_init(&t->arena, t->ctx);
     check_ok(t->ctx, un_track_init(&t->track, t->ctx, un_v3(1, 1, 0.25), 2 * cells));
@@ -37,7 +38,8 @@ static void begin_in(tank *t, int32_t cells, un_track_shape *shape, velocity *of
         t->u[f] = un_dot(of(t->mesh.center[f]), un_normalize(t->mesh.area[f]));
     t->u_tet = un_alloc(t->ctx, (size_t)t->mesh.tet_count, sizeof *t->u_tet);
     un_stuffing_velocities(t->ctx, t->u_tet, &t->mesh, t->u);
-    check_ok(t->ctx, un_flow_fit(t->ctx, &t->flow, &t->mesh, t->u, t->u_tet, 5));
+    un_flow_def fit = {&t->mesh, t->u, t->u_tet, un_v3(1, 1, 0.25), open, 5};
+    check_ok(t->ctx, un_flow_fit(t->ctx, &t->flow, &fit));
 }
 
 static void begin(tank *t, int32_t cells, velocity *of)

@@ -1,0 +1,309 @@
+/* A viscous step on tets that conform to the liquid's surface and to walls [Batty11 sections 3, 4
+ * and 5.2].
+ *
+ *     (M + dt K) v = M v_old,
+ *     K_ij = sum_t mu V_t [ (g_i . g_j) 1 + g_j g_i^T ],   g_i = grad N_i in t,
+ *
+ * as in nodes.c, but tets are whole: the surface has no traction because they end there, and walls
+ * are at nodes. Nodes on walls have the walls' velocity, or slide: u = P v + c with P = 1 - n n^T
+ * and a drag of mu / slip times the area around them. Nodal velocities are given; normal velocities
+ * on faces get the change of their three nodes, and what nodes do not see of them decays
+ * (un_viscous_rest).
+ *
+ * Where this departs from the paper: slip, and the decay. */
+#include "viscosity/viscosity.h"
+
+typedef struct args {
+    un_viscosity *v;
+    const un_viscous_stuffed *in;
+    const un_stuffing *mesh;
+    uint8_t *kind; /* at nodes: UN_WALL_* */
+    un_vec3 *wall; /* at nodes: its velocity */
+    double (*free)[9];
+    double *drag; /* at nodes that slide: dt mu area / slip, kg */
+    un_vec3 *was; /* at nodes: before the solve */
+} args;
+
+/* ---- walls ---- */
+
+static void hold(double free[9], un_vec3 n)
+{
+    un_vec3 m = un_block_times(free, n);
+    if (un_length(m) < 1e-3) return;
+    m = un_normalize(m);
+    double v[3] = {m.x, m.y, m.z};
+    for (int c = 0; c < 9; c++) free[c] -= v[c / 3] * v[c % 3];
+}
+
+/* A third of the area of the closed faces around node n, each over its slip length, m. */
+static double area_over_slip(const args *s, int64_t n, double body_slip)
+{
+    const un_stuffing *m = s->mesh;
+    const un_scene_def *def = s->in->def;
+    double sum = 0;
+    for (int32_t k = m->first[n]; k < m->first[n + 1]; k++) {
+        int32_t t = m->corner[k] / 4, corner = m->corner[k] % 4;
+        for (int i = 0; i < 4; i++) {
+            int32_t f = m->tet_face[t][i];
+            int side = m->face_behind[f] - UN_BEHIND_SIDE;
+            if (i == corner || m->face_behind[f] < UN_BEHIND_WALL) continue;
+            if (side >= 0 && def->domain.open[side]) continue;
+            double slip = side >= 0 ? def->domain.slip[side] : body_slip;
+            if (slip > 0) sum += un_length(m->area[f]) / (3 * slip);
+        }
+    }
+    return sum;
+}
+
+static void find_walls(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_stuffing *m = s->mesh;
+    const un_scene_def *def = s->in->def;
+    for (int64_t n = begin; n < end; n++) {
+        double slip = INFINITY, body_slip = INFINITY, d = INFINITY, *free = s->free[n];
+        bool any = false;
+        memset(free, 0, sizeof s->free[n]);
+        for (int c = 0; c < 9; c += 4) free[c] = 1;
+        s->wall[n] = un_v3(0, 0, 0);
+        s->kind[n] = UN_WALL_NONE;
+        s->drag[n] = 0;
+        for (int side = 0; side < 6; side++) {
+            if (!(m->on[n] & UN_ON_SIDE << side) || def->domain.open[side]) continue;
+            int a = side / 2;
+            any = true;
+            slip = fmin(slip, def->domain.slip[side]);
+            hold(free, un_v3(a == 0, a == 1, a == 2));
+        }
+        if (m->on[n] & UN_ON_WALL && s->in->bodies->count > 0) {
+            int32_t b = un_bodies_nearest(s->in->bodies, m->x[n], &d);
+            const un_body *body = b >= 0 ? &s->in->bodies->body[b] : NULL;
+            if (body) {
+                any = true;
+                body_slip = body->slip;
+                s->wall[n] = un_body_velocity(body, m->x[n]);
+                hold(free, un_body_normal(body, m->x[n]));
+            }
+        }
+        if (!any) continue;
+        slip = fmin(slip, body_slip);
+        s->kind[n] = slip > 0 ? UN_WALL_SLIDES : UN_WALL_STICKS;
+        if (slip > 0 && slip < INFINITY)
+            s->drag[n] = s->in->dt * def->fluid.viscosity * area_over_slip(s, n, body_slip);
+    }
+}
+
+static void number_nodes(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    for (int64_t n = begin; n < end; n++) {
+        bool sticks = s->kind[n] == UN_WALL_STICKS;
+        s->v->index[n] = sticks ? -1 : 0;
+        if (sticks) s->in->u_node[n] = s->wall[n];
+        s->was[n] = s->in->u_node[n];
+    }
+}
+
+/* The part of a sliding node's velocity that the wall prescribes. */
+static un_vec3 given(const args *s, int64_t n)
+{
+    return un_sub(s->wall[n], un_block_times(s->free[n], s->wall[n]));
+}
+
+/* ---- rows ---- */
+
+/* Gradients of the hat functions of a tet: its faces' areas inwards over three volumes. */
+static void find_gradients(const un_stuffing *m, int32_t t, un_vec3 g[4])
+{
+    for (int i = 0; i < 4; i++)
+        g[i] =
+            un_scale(m->area[m->tet_face[t][i]], -un_stuffing_sign(m, t, i) / (3 * m->volume[t]));
+}
+
+static inline void add_stress(double *at, un_vec3 gi, un_vec3 gj, double stiff, bool laplacian)
+{
+    double a[3] = {gi.x, gi.y, gi.z}, b[3] = {gj.x, gj.y, gj.z}, dot = un_dot(gi, gj);
+    for (int c = 0; c < 9; c++)
+        at[c] += stiff * ((laplacian ? 0 : b[c / 3] * a[c % 3]) + (c % 4 == 0 ? dot : 0));
+}
+
+/* Row of node n, itself first. val NULL: only finds which nodes. Returns the node's mass. */
+static double gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], un_vec3 *b)
+{
+    const un_stuffing *m = s->mesh;
+    double mass = 0, mu = s->in->def->fluid.viscosity;
+    un_row_begin(r);
+    un_row_find(r, (int32_t)n);
+    if (val) memset(val[0], 0, sizeof val[0]);
+    for (int32_t k = m->first[n]; k < m->first[n + 1]; k++) {
+        int32_t t = m->corner[k] / 4, i = m->corner[k] % 4;
+        const int32_t *node = m->tet[t];
+        un_vec3 g[4];
+        mass += 0.25 * s->in->def->fluid.density * m->volume[t];
+        if (val) find_gradients(m, t, g);
+        for (int j = 0; j < 4; j++) {
+            double stiff = s->in->dt * mu * m->volume[t];
+            if (s->v->index[node[j]] >= 0) {
+                if (!val)
+                    un_row_find(r, node[j]);
+                else
+                    add_stress(un_row_at(r, val[0], 9, node[j]), g[i], g[j], stiff,
+                               s->in->laplacian);
+            } else if (val) {
+                double block[9] = {0};
+                add_stress(block, g[i], g[j], stiff, s->in->laplacian);
+                *b = un_sub(*b, un_block_times(block, s->wall[node[j]]));
+            }
+        }
+    }
+    return mass;
+}
+
+static inline void multiply3(double *out, const double *a, const double *b)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
+/* Adds the wall's drag, and projects the row onto the free directions on both sides. */
+static void slide_row(const args *s, int64_t n, const un_row *r, double (*val)[9], un_vec3 *b)
+{
+    bool here = s->kind[n] == UN_WALL_SLIDES;
+    for (int c = 0; c < 9; c += 4) val[0][c] += s->drag[n];
+    *b = un_mad(*b, s->wall[n], s->drag[n]);
+    double scale = (val[0][0] + val[0][4] + val[0][8]) / 3, product[9];
+    for (int k = 0; k < r->count; k++) {
+        int32_t j = r->place[k];
+        if (s->kind[j] == UN_WALL_SLIDES) {
+            *b = un_sub(*b, un_block_times(val[k], given(s, j)));
+            multiply3(product, val[k], s->free[j]);
+            memcpy(val[k], product, sizeof product);
+        }
+        if (here) {
+            multiply3(product, s->free[n], val[k]);
+            memcpy(val[k], product, sizeof product);
+        }
+    }
+    if (!here) return;
+    *b = un_block_times(s->free[n], *b);
+    for (int c = 0; c < 9; c++) val[0][c] += scale * ((c % 4 == 0) - s->free[n][c]);
+}
+
+static void count_entries(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    un_row row;
+    for (int64_t r = begin; r < end; r++) {
+        gather_row(s, s->v->node[r], &row, NULL, NULL);
+        s->v->matrix.row[r + 1] = row.count;
+    }
+}
+
+static void fill_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    un_viscosity *v = s->v;
+    un_row row;
+    double val[UN_ROW_MAX][9];
+    for (int64_t r = begin; r < end; r++) {
+        int64_t n = v->node[r];
+        un_vec3 b = {0}, u = s->in->u_node[n];
+        v->mass[r] = gather_row(s, n, &row, val, &b);
+        b = un_mad(b, u, v->mass[r]);
+        for (int c = 0; c < 9; c += 4) val[0][c] += v->mass[r];
+        slide_row(s, n, &row, val, &b);
+        memcpy(v->free[r], s->free[n], sizeof v->free[r]);
+        int32_t first = v->matrix.row[r];
+        un_row_store(&row, val[0], 9, v->index, v->matrix.col + first, v->matrix.val[first]);
+        v->b[r] = b;
+        v->x[r] = s->kind[n] == UN_WALL_SLIDES ? un_block_times(s->free[n], u) : u;
+        v->place[r] = s->mesh->x[n];
+    }
+}
+
+static void store(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t n = s->v->node[r];
+        un_vec3 u = s->v->x[r];
+        if (s->kind[n] == UN_WALL_SLIDES) u = un_add(un_block_times(s->free[n], u), given(s, n));
+        s->in->u_node[n] = u;
+    }
+}
+
+static void change_faces(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_stuffing *m = s->mesh;
+    double nu = s->in->def->fluid.viscosity / s->in->def->fluid.density;
+    for (int64_t f = begin; f < end; f++) {
+        const int32_t *n = m->face[f];
+        un_vec3 normal = un_scale(un_normalize(m->area[f]), 1.0 / 3), u = {0}, was = {0};
+        for (int k = 0; k < 3; k++) {
+            u = un_add(u, s->in->u_node[n[k]]);
+            was = un_add(was, s->was[n[k]]);
+        }
+        double h = un_octree_size(&m->tree, m->level[m->face_tet[f][0]]);
+        double rest = s->in->u[f] - un_dot(was, normal);
+        s->in->u[f] = un_dot(u, normal) + un_viscous_rest(nu, h, s->in->dt) * rest;
+    }
+}
+
+/* ---- the step ---- */
+
+#define NEED(array, which, count)                                                                  \
+    UN_TRY(un_array_need(v->ctx, (void **)&(array), &v->capacity[which], (size_t)(count) + 1,      \
+                         sizeof *(array)))
+
+static un_status assemble(args *s, un_arena *arena)
+{
+    un_viscosity *v = s->v;
+    un_block_csr *m = &v->matrix;
+    size_t nodes = (size_t)s->mesh->node_count + 1;
+    s->kind = un_arena_alloc(arena, nodes, sizeof *s->kind);
+    s->wall = un_arena_alloc(arena, nodes, sizeof *s->wall);
+    s->free = un_arena_alloc(arena, nodes, sizeof *s->free);
+    s->drag = un_arena_alloc(arena, nodes, sizeof *s->drag);
+    s->was = un_arena_alloc(arena, nodes, sizeof *s->was);
+    if (!s->kind || !s->wall || !s->free || !s->drag || !s->was) return UN_ERROR_MEMORY;
+    NEED(v->index, 0, nodes);
+    un_parallel_for(v->ctx, s->mesh->node_count, 1024, find_walls, s);
+    un_parallel_for(v->ctx, s->mesh->node_count, 8192, number_nodes, s);
+    UN_TRY(un_unknowns_number(v->ctx, v->index, s->mesh->node_count, &v->node, &v->capacity[1],
+                              &m->n));
+    NEED(m->row, 2, m->n);
+    NEED(v->b, 3, m->n);
+    NEED(v->x, 4, m->n);
+    NEED(v->place, 5, m->n);
+    NEED(v->mass, 9, m->n);
+    UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, (size_t)m->n + 1,
+                         sizeof *v->free));
+    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
+    UN_TRY(un_rows_start(v->ctx, m->row, m->n, "nodes of viscous liquid"));
+    NEED(m->col, 6, m->row[m->n]);
+    NEED(m->val, 7, m->row[m->n]);
+    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), fill_rows, s);
+    return UN_OK;
+}
+
+un_status un_viscosity_step_stuffed(un_viscosity *v, un_arena *arena, const un_viscous_stuffed *in,
+                                    un_viscous_report *report)
+{
+    args s = {.v = v, .in = in, .mesh = in->mesh};
+    *report = (un_viscous_report){.solve = {.converged = true, .finite = true}};
+    if (in->mesh->tet_count == 0 || !(in->dt > 0)) return UN_OK;
+    UN_TRY(assemble(&s, arena));
+    report->node_count = v->matrix.n;
+    report->tet_count = in->mesh->tet_count;
+    un_block_system system = {
+        .a = &v->matrix, .b = v->b, .place = v->place, .free = (const double(*)[9])v->free};
+    if (v->matrix.n > 0)
+        UN_TRY(un_block_solver_solve(v->solver, &system, v->x, in->tolerance, in->iteration_limit,
+                                     &report->solve));
+    if (!report->solve.finite) return UN_OK;
+    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, &s);
+    un_parallel_for(v->ctx, in->mesh->face_count, 4096, change_faces, &s);
+    return UN_OK;
+}
