@@ -7,46 +7,72 @@ static bool has_particles(const un_method *method)
     return method->particles != NULL;
 }
 
-/* Share of a ring around x = z = 0.5 from which the nearest particle, seen along y, is farther than
- * `reach`. */
-static double holes(const world *w, double inner, double outer, double reach)
+/* Points of a ring around x = z = 0.5, evenly spread. */
+#define POINTS 1000
+typedef struct ring {
+    double x[POINTS], z[POINTS];
+    bool seen[POINTS];
+} ring;
+
+static void make_ring(ring *r, double radius, double width)
 {
-    const un_particles *p = w->method->particles(w->state);
-    int32_t empty = 0, count = 500;
-    for (int32_t n = 0; n < count; n++) {
-        double share = un_random((uint64_t)n, 1), angle = 2 * UN_PI * un_random((uint64_t)n, 2);
-        double r = sqrt(inner * inner + share * (outer * outer - inner * inner));
-        double x = 0.5 + r * cos(angle), z = 0.5 + r * sin(angle), least = INFINITY;
-        for (int32_t q = 0; q < p->count; q++)
-            least = fmin(least, hypot(p->x[0][q] - x, p->x[2][q] - z));
-        empty += least > reach;
+    for (int32_t n = 0; n < POINTS; n++) {
+        double at = radius + width * (fmod(n * 0.7548776662, 1) - 0.5);
+        double angle = 2 * UN_PI * fmod(n * 0.5698402910, 1);
+        r->x[n] = 0.5 + at * cos(angle);
+        r->z[n] = 0.5 + at * sin(angle);
+        r->seen[n] = false;
     }
-    return (double)empty / count;
 }
 
-/* A jet meets a round plate and spreads as a sheet, from two fifths to a quarter of a cell thick in
- * the ring. solver.sheets closes at least half of the holes that it would have. */
+/* Share of the ring that the surface covers, seen along y. */
+static double covered(const un_trimesh *mesh, double radius, double width)
+{
+    ring r;
+    int32_t count = 0;
+    make_ring(&r, radius, width);
+    for (int64_t t = 0; t < mesh->triangle_count; t++) {
+        un_vec3 x[3];
+        for (int c = 0; c < 3; c++) x[c] = mesh->position[mesh->triangle[t][c]];
+        double away = hypot(x[0].x - 0.5, x[0].z - 0.5);
+        if (fabs(away - radius) > width + 0.1) continue;
+        double lo = fmin(x[0].x, fmin(x[1].x, x[2].x)), hi = fmax(x[0].x, fmax(x[1].x, x[2].x));
+        for (int32_t n = 0; n < POINTS; n++) {
+            int left = 0, right = 0;
+            if (r.seen[n] || r.x[n] < lo || r.x[n] > hi) continue;
+            for (int c = 0; c < 3; c++) {
+                un_vec3 a = x[c], b = x[(c + 1) % 3];
+                double side = (b.x - a.x) * (r.z[n] - a.z) - (b.z - a.z) * (r.x[n] - a.x);
+                left += side >= 0;
+                right += side <= 0;
+            }
+            r.seen[n] = left == 3 || right == 3;
+            count += r.seen[n];
+        }
+    }
+    return (double)count / POINTS;
+}
+
+/* A jet meets a round plate and spreads as a sheet: half a cell thick at r = 0.225, a third at
+ * 0.34, a quarter at 0.36. The surface shows it without holes. `make validate` holds more, at 64
+ * cells. */
 static void sheets_stay_whole(const un_method *method)
 {
-    double found[2];
-    for (int on = 0; on < 2; on++) {
-        char text[640];
-        world w;
-        snprintf(text, sizeof text,
-                 "scene { domain = { size = {1, 0.5, 1}, open = {'left', 'right', 'front', 'back'}"
-                 " }, detail = { coarsest = 8, finest = 32 }, gravity = {0, 0, 0}, solids = {"
-                 " cylinder { from = {0.5, 0.2, 0.5}, to = {0.5, 0.24, 0.5}, radius = 0.14 } },"
-                 " sources = { emitter { shape = cylinder { from = {0.5, 0.33, 0.5},"
-                 " to = {0.5, 0.37, 0.5}, radius = 0.075 }, velocity = {0, -2, 0} } },"
-                 " solver = { sheets = %d } }",
-                 on);
-        promise_begin(&w, method, 2, text);
-        world_run(&w, 10.0 / 24);
-        found[on] = holes(&w, 0.28, 0.45, 0.6 / 32);
-        world_end(&w);
-    }
-    check_below(0.02, found[0]);
-    check_below(found[1], 0.5 * found[0]);
+    world w;
+    un_trimesh mesh;
+    promise_begin(&w, method, 2,
+                  "scene { domain = { size = {1, 0.5, 1}, open = {'left', 'right', 'front', 'back'}"
+                  " }, detail = { coarsest = 8, finest = 32 }, gravity = {0, 0, 0}, solids = {"
+                  " cylinder { from = {0.5, 0.2, 0.5}, to = {0.5, 0.24, 0.5}, radius = 0.14 } },"
+                  " sources = { emitter { shape = cylinder { from = {0.5, 0.33, 0.5},"
+                  " to = {0.5, 0.37, 0.5}, radius = 0.075 }, velocity = {0, -2, 0} } } }");
+    world_run(&w, 10.0 / 24);
+    check_ok(w.ctx, method->surface(w.state, &mesh));
+    check_below(0.96, covered(&mesh, 0.18, 1.0 / 32));
+    check_below(0.93, covered(&mesh, 0.27, 1.0 / 32));
+    check_below(0.85, covered(&mesh, 0.36, 1.0 / 32));
+    un_trimesh_free(w.ctx, &mesh);
+    world_end(&w);
 }
 
 /* A dam breaks around objects with gaps below and between them. Energy allows sqrt(2 g H), and a
@@ -61,7 +87,7 @@ static void nothing_outruns_the_fall(const un_method *method)
                   " torus { center = {0.75, 0.06, 0.2}, radius = 0.1, tube = 0.03 },"
                   " box { min = {0.6, 0, 0.35}, max = {0.68, 0.06, 0.43} } } }");
     world_run(&w, 0.6);
-    check_below(w.max_speed, 4 * sqrt(9.81 * 0.5));
+    check_below(w.max_speed, 3 * sqrt(9.81 * 0.5));
     promise_inside(&w);
     world_end(&w);
 }
