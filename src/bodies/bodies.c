@@ -40,6 +40,12 @@ un_vec3 un_body_velocity(const un_body *body, un_vec3 x)
     return un_scale(un_sub(x, before), 1 / body->dt);
 }
 
+un_vec3 un_body_velocity_before(const un_body *body, un_vec3 x)
+{
+    un_vec3 arm = un_sub(x, un_pose_apply(&body->to, body->centre));
+    return un_add(body->old_velocity, un_cross(body->old_spin, arm));
+}
+
 /* The largest distance of x beyond a side of the body's box; negative inside. Like the distance to
  * the box it never exceeds the distance to the body, but it needs no square root. */
 static double beyond_box(const un_body *body, un_vec3 x)

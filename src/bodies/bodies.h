@@ -32,6 +32,7 @@ typedef struct un_body {
     un_box3 bounds;         /* of the shape at both poses */
     double dt;              /* between the two poses */
     un_vec3 velocity, spin; /* means over the step: of the reference point, m/s, and rad/s */
+    un_vec3 old_velocity, old_spin; /* of free bodies, before this step's forces */
 } un_body;
 
 typedef struct un_bodies {
@@ -92,6 +93,8 @@ void un_body_distances(const un_body *body, const un_vec3 *x, int32_t count, dou
 un_vec3 un_body_normal(const un_body *body, un_vec3 x);
 /* Velocity of the body's material at x. */
 un_vec3 un_body_velocity(const un_body *body, un_vec3 x);
+/* The same of a body that the liquid moves, before this step's forces. */
+un_vec3 un_body_velocity_before(const un_body *body, un_vec3 x);
 /* The fraction of the slip along the body that is left after dt: friction removes its share every
  * 1/100 s. */
 static inline double un_body_slip_left(const un_body *body, double dt)

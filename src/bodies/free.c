@@ -98,6 +98,8 @@ void un_bodies_begin(un_bodies *bodies, un_vec3 gravity, double kick, double dt)
         body->from = body->to;
         body->dt = dt;
         un_body_find_bounds(body);
+        body->old_velocity = body->velocity;
+        body->old_spin = body->spin;
         un_body_push(body, un_scale(gravity, body->mass * kick), un_v3(0, 0, 0));
     }
     double last = bodies->contacts->kick;

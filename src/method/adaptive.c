@@ -82,6 +82,7 @@ un_viscous_step un_adaptive_viscous_step(const un_adaptive *a, bool keeps_volume
                                        .phi = a->node.phi,
                                        .tet_walls = &a->mesh.walls,
                                        .walls = &a->thick.walls,
+                                       .bodies = un_core_free_bodies(&a->core),
                                        .viscosity = a->thick.mix.viscosity,
                                        .density = a->thick.mix.density,
                                        .viscosity_all = def->fluid.viscosity,
@@ -110,6 +111,7 @@ un_status un_adaptive_extend(un_adaptive *a, double dt)
     const un_tets *tets = &a->mesh.tets;
     un_node_fields *node = &a->node;
     int32_t layers = (int32_t)ceil(a->core.def->solver.cfl) + 2;
+    if (a->thick.any) un_viscous_walls_follow(ctx, &a->thick.walls, &a->mesh.walls);
     un_node_constraint walls = {.u = node->u,
                                 .change = node->d,
                                 .known = node->known,

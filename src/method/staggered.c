@@ -162,6 +162,7 @@ static un_status apply_viscosity(un_staggered *s, double dt, int32_t *iterations
     un_arena_reset(&a->core.arena);
     /* Liquid that sticks has the wall's velocity at its nodes before and after; else what the faces
      * make of it would be taken off the liquid in every step. */
+    un_viscous_walls_follow(ctx, &a->thick.walls, &a->mesh.walls);
     un_viscous_walls_stick(ctx, &a->thick.walls, a->node.u, a->node.d, tets->node_count);
     bool implicit = strcmp(a->core.def->solver.coupling, "implicit") == 0;
     UN_TRY(un_viscosity_step_faces(a->thick.solver, &a->core.arena, &viscous, &on, a->node.u,

@@ -160,6 +160,7 @@ static un_status apply_viscosity(un_tet *s, double dt, un_tet_projection_report 
     bool full = strcmp(a->core.def->solver.stress, "full") == 0;
     un_viscous_step viscous = un_adaptive_viscous_step(a, full, dt);
     un_viscous_report report;
+    un_viscous_walls_follow(a->core.ctx, &a->thick.walls, &a->mesh.walls);
     un_status status = un_viscosity_step_tets(a->thick.solver, &a->core.arena, &viscous, a->tet.u,
                                               a->tet.d, a->tet.known, a->node.u, &report);
     un_arena_reset(&a->core.arena);

@@ -30,8 +30,9 @@ static void constrain(void *arg, int64_t begin, int64_t end)
         un_vec3 *u = &a->u[n], *d = &a->change[n], x = mesh->x[n];
         if (!a->known[n]) continue;
         if (a->held && a->held[n]) {
+            un_vec3 before = un_sub(*u, *d);
             *u = a->u_held[n];
-            *d = un_v3(0, 0, 0);
+            *d = a->held[n] == 2 ? un_sub(*u, before) : un_v3(0, 0, 0);
             continue;
         }
         bool free = a->p && un_pressure_let_go(a->p[n]);

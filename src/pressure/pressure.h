@@ -345,8 +345,9 @@ typedef struct un_node_constraint {
     const un_tets *mesh;
     const un_tet_walls *walls;
     const bool *open_sides;
-    const double *p;       /* at nodes: where it has let go of walls (un_pressure_let_go) */
-    const uint8_t *held;   /* at nodes: 1 where viscous liquid sticks; NULL: nowhere */
+    const double *p;     /* at nodes: where it has let go of walls (un_pressure_let_go) */
+    const uint8_t *held; /* at nodes: 1 where viscous liquid sticks, 2 where it does to a body that
+                            it moves; NULL: nowhere */
     const un_vec3 *u_held; /* at nodes: the velocity there */
     double dt;
 } un_node_constraint;

@@ -263,6 +263,7 @@ un_status un_viscosity_solve_faces(un_viscosity *v, un_arena *arena, const un_vi
 {
     args a = {.ctx = v->ctx, .v = v, .in = in, .on = on};
     un_viscous_def def = *in;
+    def.bodies = NULL; /* H has no rows for them */
     def.told = a.told = un_arena_alloc(arena, (size_t)in->mesh->node_count + 1, 1);
     if (!a.told) return UN_ERROR_MEMORY;
     un_parallel_for(v->ctx, in->mesh->node_count, 4096, find_told, &a);

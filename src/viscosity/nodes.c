@@ -24,34 +24,56 @@
  *   n^T.
  * - The liquid may keep its volume by a pressure in the same solve (volume.c).
  * - A node has no equation if none of the liquid around it is viscous: water costs nothing. */
-#include "viscosity/viscosity.h"
+#include "viscosity/nodes.h"
 
 /* Tets with less than this share of liquid count as empty: their nodes would have almost no
  * mass. */
 #define LIQUID_MIN 1e-3
+/* Nodes very near to a wall stick to it, but not infinitely stiffly. */
+#define GRIP_MAX 20.0
+#define GRIP_MIN 0.5
 /* SQUEEZED: divergence over strain at which volume is kept well enough; two or three rounds reach
- * it. Motion that cells cannot resolve leaves some 0.05 however many rounds there are. LOOSE: the
+ * it. Motion that cells cannot resolve leaves some 0.05 however many rounds there are. Liquid that
+ * drags bodies goes on to SQUEEZED_DRAG: a third of the drag on a ball is pressure, and it sank 7 %
+ * faster without. LOOSE: the
  * tolerance of the first round over that of the last; each round lowers it by FALL. */
 #define SQUEEZED 0.1
+#define SQUEEZED_DRAG 0.02
 #define ROUNDS_MAX 4
+#define ROUNDS_MAX_DRAG 8
 #define LOOSE 30.0
 #define FALL 10.0
 
-typedef struct args {
-    un_viscosity *v;
-    const un_viscous_def *in;
-    const un_tets *mesh;
-    double *stiff; /* at tets: dt mu times the liquid's share times the edge; 0: not part of it */
-    float *share;  /* at tets: of liquid in open space */
-    double *mass;  /* at nodes */
-} args;
-
-static inline uint8_t wall_kind(const args *s, int64_t n)
+static inline uint8_t wall_kind(const un_stress_nodes *s, int64_t n)
 {
     return s->in->walls ? s->in->walls->kind[n] : UN_WALL_NONE;
 }
 
 /* ---- tets ---- */
+
+/* How much stiffer a tet with stuck nodes is than a whole one of liquid. With phi the distance to
+ * the wall, liquid near it has the velocity u_wall + phi s. Stuck nodes in the wall make that u_wall
+ * + phi+ s, with phi+ zero in the wall: too little strain. The stress is to be that of phi, so that
+ * forces on the nodes outside balance as they do in the liquid. */
+static double grip(const un_stress_nodes *s, int32_t t)
+{
+    const un_tets *m = s->mesh;
+    const int32_t *n = m->tet[t];
+    const un_tet_walls *walls = s->in->tet_walls;
+    double phi[4], positive[4];
+    bool solid = false;
+    for (int i = 0; i < 4 && walls && walls->phi_solid; i++)
+        solid |= wall_kind(s, n[i]) == UN_WALL_STICKS && walls->phi_solid[n[i]] <= 0;
+    if (!walls) return 1;
+    for (int i = 0; i < 4; i++) {
+        phi[i] = (double)(solid ? walls->phi_solid : walls->phi)[n[i]];
+        positive[i] = fmax(phi[i], 0);
+        if (phi[i] > 0 && wall_kind(s, n[i]) == UN_WALL_STICKS) return 1; /* an emitter or a side */
+    }
+    un_vec3 slope = un_tets_gradient(m, t, phi), stuck = un_tets_gradient(m, t, positive);
+    double along = un_dot(slope, stuck), square = un_dot(stuck, stuck);
+    return along < GRIP_MAX * square ? fmax(along / square, GRIP_MIN) : GRIP_MAX;
+}
 
 /* Between corner i of a tet and the others. */
 static void measure_stress(double stress[4][9], const un_tet_shape *shape, int i, bool laplacian)
@@ -66,7 +88,16 @@ static void measure_stress(double stress[4][9], const un_tet_shape *shape, int i
     }
 }
 
-static void make_table(args *s)
+const double (*un_stress_of(const un_stress_nodes *s, int32_t t, int i, double (*room)[9]))[9]
+{
+    const un_tets *m = s->mesh;
+    if (m->own_count == 0 || m->own_first[t + 1] == m->own_first[t])
+        return s->v->stress[m->shape[t]] + (ptrdiff_t)4 * i;
+    measure_stress(room, un_tets_shape(m, t), i, s->in->laplacian);
+    return room;
+}
+
+static void make_table(un_stress_nodes *s)
 {
     for (int32_t k = 0; k < s->mesh->shape_count; k++)
         for (ptrdiff_t i = 0; i < 4; i++)
@@ -75,7 +106,7 @@ static void make_table(args *s)
 
 static double weigh_tets(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_nodes *s = arg;
     const un_viscous_def *in = s->in;
     double count = 0;
     for (int64_t t = begin; t < end; t++) {
@@ -92,9 +123,11 @@ static double weigh_tets(void *arg, int64_t begin, int64_t end)
         double liquid = un_tet_fraction(depth),
                mu = un_viscous_mean(in->viscosity, n, in->viscosity_all);
         s->share[t] = (float)(liquid * open);
+        s->whole[t] = (float)(liquid * (stuck ? 1 : open));
         s->stiff[t] = 0;
         if (!(liquid >= LIQUID_MIN) || !(open > 0) || all_walls || !told || !(mu > 0)) continue;
-        s->stiff[t] = in->dt * mu * liquid * (stuck ? 1 : open) * un_tets_size(s->mesh, (int32_t)t);
+        s->stiff[t] = in->dt * mu * liquid * (stuck ? grip(s, (int32_t)t) : open) *
+                      un_tets_size(s->mesh, (int32_t)t);
         count++;
     }
     return count;
@@ -102,7 +135,7 @@ static double weigh_tets(void *arg, int64_t begin, int64_t end)
 
 static void weigh_nodes(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_nodes *s = arg;
     const un_tets *m = s->mesh;
     const un_viscous_def *in = s->in;
     for (int64_t n = begin; n < end; n++) {
@@ -124,15 +157,31 @@ static void weigh_nodes(void *arg, int64_t begin, int64_t end)
         s->v->index[n] = any && wall_kind(s, n) != UN_WALL_STICKS ? 0 : -1;
         if (in->reached) in->reached[n] = any;
         /* At walls only nodes that touch viscous liquid get the wall's velocity. */
-        if (any && wall_kind(s, n) == UN_WALL_STICKS) in->u[n] = in->walls->u[n];
+        if (!any || wall_kind(s, n) != UN_WALL_STICKS) continue;
+        if (s->slip) s->slip[n] = un_sub(in->u[n], in->walls->u[n]);
+        in->u[n] = in->walls->u[n];
     }
 }
 
 /* ---- rows ---- */
 
+static inline void multiply3(double *out, const double *a, const double *b)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
+/* Rows are projected onto free directions. */
+static bool has_free(const un_stress_nodes *s)
+{
+    return s->dragged_count > 0 || (s->in->walls && s->in->walls->slides);
+}
+
 /* Row of node n, itself first: couplings to unknowns go into the row, those to stuck nodes into b.
  * val NULL: only finds which nodes. */
-static inline void gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], un_vec3 *b)
+static inline void gather_row(const un_stress_nodes *s, int64_t n, un_row *r, double (*val)[9],
+                              un_vec3 *b)
 {
     const un_tets *m = s->mesh;
     double own[4][9]; /* of a tet with a moved node */
@@ -144,11 +193,8 @@ static inline void gather_row(const args *s, int64_t n, un_row *r, double (*val)
         double stiff = s->stiff[t];
         if (!(stiff > 0)) continue;
         const int32_t *node = m->tet[t];
-        const double(*stress)[9] = s->v->stress[m->shape[t]] + (ptrdiff_t)4 * i;
-        if (val && m->own_count > 0 && m->own_first[t + 1] > m->own_first[t]) {
-            measure_stress(own, un_tets_shape(m, t), i, s->in->laplacian);
-            stress = own;
-        }
+        int32_t body = un_dragged_in(s, t);
+        const double(*stress)[9] = un_stress_of(s, t, i, own);
         for (int j = 0; j < 4; j++) {
             const double *k = stress[j];
             if (s->v->index[node[j]] >= 0) {
@@ -164,15 +210,20 @@ static inline void gather_row(const args *s, int64_t n, un_row *r, double (*val)
                 b->y -= stiff * (k[3] * u.x + k[4] * u.y + k[5] * u.z);
                 b->z -= stiff * (k[6] * u.x + k[7] * u.y + k[8] * u.z);
             }
+            if (!un_dragged_has(s, body, node[j])) continue;
+            for (int which = 0; which < 2; which++) {
+                int32_t place = un_dragged_place(s, body, which);
+                if (!val) {
+                    un_row_find(r, place);
+                    continue;
+                }
+                double motion[9], product[9], *at = un_row_at(r, val[0], 9, place);
+                un_dragged_motion(s, body, node[j], which, motion);
+                multiply3(product, k, motion);
+                for (int c = 0; c < 9; c++) at[c] += stiff * product[c];
+            }
         }
     }
-}
-
-static inline void multiply3(double *out, const double *a, const double *b)
-{
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
 }
 
 /* The part of a sliding node's velocity that the solid prescribes: the solid's velocity less its
@@ -183,7 +234,8 @@ static un_vec3 given(const un_viscous_walls *w, int64_t n)
 }
 
 /* Adds drag along the wall, and projects the row onto the free directions on both sides. */
-static void slide_row(const args *s, int64_t n, const un_row *r, double (*val)[9], un_vec3 *b)
+static void slide_row(const un_stress_nodes *s, int64_t n, const un_row *r, double (*val)[9],
+                      un_vec3 *b)
 {
     const un_viscous_walls *w = s->in->walls;
     const un_tets *m = s->mesh;
@@ -205,7 +257,7 @@ static void slide_row(const args *s, int64_t n, const un_row *r, double (*val)[9
     for (int k = 0; k < r->count; k++) {
         int32_t j = r->place[k];
         double product[9];
-        if (w->kind[j] == UN_WALL_SLIDES) {
+        if (j < m->node_count && w->kind[j] == UN_WALL_SLIDES) {
             *b = un_sub(*b, un_block_times(val[k], given(w, j)));
             multiply3(product, val[k], w->free[j]);
             memcpy(val[k], product, sizeof product);
@@ -222,30 +274,33 @@ static void slide_row(const args *s, int64_t n, const un_row *r, double (*val)[9
 
 static void count_entries(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_nodes *s = arg;
     un_row row;
     for (int64_t r = begin; r < end; r++) {
-        gather_row(s, s->v->node[r], &row, NULL, NULL);
+        row.count = 0;
+        if (s->v->node[r] < s->mesh->node_count) gather_row(s, s->v->node[r], &row, NULL, NULL);
         s->v->matrix.row[r + 1] = row.count;
     }
 }
 
 static void fill_rows(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_nodes *s = arg;
     un_viscosity *v = s->v;
     const un_viscous_walls *w = s->in->walls;
     un_row row;
     double val[UN_ROW_MAX][9];
     for (int64_t r = begin; r < end; r++) {
         int64_t n = v->node[r];
+        if (n >= s->mesh->node_count) return; /* bodies come last: nodes_bodies.c */
         un_vec3 u = s->in->u[n], b = un_scale(u, s->mass[n]);
         gather_row(s, n, &row, val, &b);
         for (int c = 0; c < 9; c += 4) val[0][c] += s->mass[n];
+        if (has_free(s))
+            for (int c = 0; c < 9; c++) v->free[r][c] = c % 4 == 0;
         if (w && w->slides) {
             slide_row(s, n, &row, val, &b);
-            for (int c = 0; c < 9; c++)
-                v->free[r][c] = w->kind[n] == UN_WALL_SLIDES ? w->free[n][c] : c % 4 == 0;
+            if (w->kind[n] == UN_WALL_SLIDES) memcpy(v->free[r], w->free[n], sizeof v->free[r]);
             if (w->kind[n] == UN_WALL_SLIDES) u = un_block_times(w->free[n], u);
         }
         int32_t first = v->matrix.row[r];
@@ -259,10 +314,11 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 
 static void store(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_nodes *s = arg;
     const un_viscous_walls *w = s->in->walls;
     for (int64_t r = begin; r < end; r++) {
         int64_t n = s->v->node[r];
+        if (n >= s->mesh->node_count) return;
         s->in->u[n] = s->v->x[r];
         if (w && w->kind[n] == UN_WALL_SLIDES)
             s->in->u[n] = un_add(un_block_times(w->free[n], s->v->x[r]), given(w, n));
@@ -275,26 +331,30 @@ static void store(void *arg, int64_t begin, int64_t end)
     UN_TRY(un_array_need((v)->ctx, (void **)&(array), &(v)->capacity[which], (size_t)(count) + 1,  \
                          sizeof *(array)))
 
-static un_status choose_unknowns(args *s, un_arena *arena, un_viscous_report *report)
+static un_status choose_unknowns(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
 {
     un_viscosity *v = s->v;
     un_context *ctx = v->ctx;
     int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
     s->stiff = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->stiff);
     s->share = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->share);
+    s->whole = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->whole);
     s->mass = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->mass);
-    if (!s->stiff || !s->share || !s->mass) return UN_ERROR_MEMORY;
-    NEED(v, v->index, 0, nodes);
+    if (!s->stiff || !s->share || !s->whole || !s->mass) return UN_ERROR_MEMORY;
+    UN_TRY(un_dragged_find(s, arena));
+    int64_t places = nodes + 2 * s->dragged_count;
+    NEED(v, v->index, 0, places);
     NEED(v, v->stress, 8, s->mesh->shape_count);
     make_table(s);
     report->tet_count = tets > 0 ? (int32_t)un_parallel_sum(ctx, tets, weigh_tets, s) : 0;
     un_parallel_for(ctx, nodes, 1024, weigh_nodes, s);
-    UN_TRY(un_unknowns_number(ctx, v->index, nodes, &v->node, &v->capacity[1], &v->matrix.n));
+    UN_TRY(un_dragged_gather(s, arena));
+    UN_TRY(un_unknowns_number(ctx, v->index, places, &v->node, &v->capacity[1], &v->matrix.n));
     report->node_count = v->matrix.n;
     return UN_OK;
 }
 
-static un_status assemble(args *s)
+static un_status assemble(un_stress_nodes *s, un_arena *arena)
 {
     un_viscosity *v = s->v;
     un_block_csr *m = &v->matrix;
@@ -304,18 +364,20 @@ static un_status assemble(args *s)
     NEED(v, v->x, 4, n);
     NEED(v, v->place, 5, n);
     NEED(v, v->mass, 9, n);
-    if (s->in->walls && s->in->walls->slides)
+    if (has_free(s))
         UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, n + 1, sizeof *v->free));
     un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
+    UN_TRY(un_dragged_count(s, arena));
     UN_TRY(un_rows_start(v->ctx, m->row, m->n, "nodes of viscous liquid"));
     int32_t entries = m->row[n];
     NEED(v, m->col, 6, entries);
     NEED(v, m->val, 7, entries);
     un_parallel_for(v->ctx, m->n, un_block_grain(m->n), fill_rows, s);
+    un_dragged_fill(s);
     return UN_OK;
 }
 
-static un_status begin(args *s, un_arena *arena, un_viscous_report *report)
+static un_status begin(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
 {
     const un_viscous_def *in = s->in;
     double start = un_seconds();
@@ -323,7 +385,7 @@ static un_status begin(args *s, un_arena *arena, un_viscous_report *report)
     UN_ASSERT(in->dt >= 0 && (in->density || in->density_all > 0));
     UN_ASSERT(!in->walls || !in->walls->slides || in->tet_walls);
     UN_TRY(choose_unknowns(s, arena, report));
-    UN_TRY(assemble(s));
+    UN_TRY(assemble(s, arena));
     report->seconds_assembly = un_seconds() - start;
     return UN_OK;
 }
@@ -331,11 +393,11 @@ static un_status begin(args *s, un_arena *arena, un_viscous_report *report)
 un_status un_viscosity_assemble(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
                                 un_viscous_report *report)
 {
-    args s = {.v = v, .in = in, .mesh = in->mesh};
+    un_stress_nodes s = {.v = v, .in = in, .mesh = in->mesh};
     return begin(&s, arena, report);
 }
 
-static un_status solve_once(args *s, double tolerance, un_viscous_report *report)
+static un_status solve_once(un_stress_nodes *s, double tolerance, un_viscous_report *report)
 {
     un_viscosity *v = s->v;
     const un_viscous_def *in = s->in;
@@ -344,42 +406,58 @@ static un_status solve_once(args *s, double tolerance, un_viscous_report *report
     un_block_system system = {.a = &v->matrix,
                               .b = v->b,
                               .place = v->place,
-                              .free = in->walls && in->walls->slides ? (const double(*)[9])v->free
-                                                                     : NULL,
+                              .free = has_free(s) ? (const double(*)[9])v->free : NULL,
                               .same = again};
     UN_TRY(un_block_solver_solve(v->solver, &system, v->x, tolerance, in->iteration_limit,
                                  &report->solve));
     report->solve.iterations += before.iterations;
     report->solve.seconds_setup += before.seconds_setup;
     if (again && report->solve.kind == UN_BLOCK_AUTO) report->solve.kind = before.kind;
-    if (report->solve.finite)
-        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
+    if (!report->solve.finite) return UN_OK;
+    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
+    un_dragged_store(s);
     return UN_OK;
+}
+
+static un_status solve_rounds(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
+{
+    const un_viscous_def *in = s->in;
+    un_viscous_volume keep;
+    double least = SQUEEZED;
+    int32_t rounds = ROUNDS_MAX;
+    for (int32_t k = 0; k < s->dragged_count; k++)
+        if (s->dragged[k].count > 0) {
+            least = SQUEEZED_DRAG;
+            rounds = ROUNDS_MAX_DRAG;
+        }
+    UN_TRY(un_viscous_volume_begin(&keep, arena, s));
+    /* The first rounds need not be exact; the last one is. */
+    for (double loose = LOOSE;;) {
+        UN_TRY(solve_once(s, loose * in->tolerance, report));
+        if (!report->solve.finite) return UN_OK;
+        report->squeezed = un_viscous_volume_error(&keep, s);
+        bool enough = report->squeezed < least || report->rounds == rounds;
+        if (enough && loose == 1) return UN_OK;
+        loose = enough ? 1 : fmax(1, loose / FALL);
+        if (enough) continue;
+        un_viscous_volume_push(&keep, s);
+        report->rounds++;
+    }
 }
 
 un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_def *in,
                              un_viscous_report *report)
 {
-    args s = {.v = v, .in = in, .mesh = in->mesh};
-    un_viscous_volume keep;
+    un_stress_nodes s = {.v = v, .in = in, .mesh = in->mesh};
     UN_TRY(begin(&s, arena, report));
-    if (!in->keeps_volume || v->matrix.n == 0) {
+    if (in->keeps_volume && v->matrix.n > 0) {
+        UN_TRY(solve_rounds(&s, arena, report));
+    } else {
         if (in->p) memset(in->p, 0, (size_t)in->mesh->node_count * sizeof *in->p);
-        return solve_once(&s, in->tolerance, report);
+        UN_TRY(solve_once(&s, in->tolerance, report));
     }
-    UN_TRY(un_viscous_volume_begin(&keep, arena, v, in, s.stiff));
-    /* The first rounds need not be exact; the last one is. */
-    for (double loose = LOOSE;;) {
-        UN_TRY(solve_once(&s, loose * in->tolerance, report));
-        if (!report->solve.finite) return UN_OK;
-        report->squeezed = un_viscous_volume_error(&keep, v, in);
-        bool enough = report->squeezed < SQUEEZED || report->rounds == ROUNDS_MAX;
-        if (enough && loose == 1) return UN_OK;
-        loose = enough ? 1 : fmax(1, loose / FALL);
-        if (enough) continue;
-        un_viscous_volume_push(&keep, v, in);
-        report->rounds++;
-    }
+    if (report->solve.finite) un_dragged_move(&s);
+    return UN_OK;
 }
 
 double un_viscosity_bytes(double nodes)

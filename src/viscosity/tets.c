@@ -24,7 +24,8 @@ static void add_change(void *arg, int64_t begin, int64_t end)
     const un_viscous_walls *walls = a->step->solve.walls;
     for (int64_t n = begin; n < end; n++) {
         un_vec3 u = un_add(a->u_node[n], a->u[n]);
-        a->u[n] = a->before[n] = walls->held[n] ? walls->u[n] : u;
+        /* At a body that the liquid moves, liquid has its own momentum: the solve shares it out. */
+        a->u[n] = a->before[n] = walls->held[n] == 1 ? walls->u[n] : u;
     }
 }
 

@@ -15,16 +15,22 @@ enum { UN_WALL_NONE, UN_WALL_STICKS, UN_WALL_SLIDES };
 typedef struct un_viscous_walls {
     uint8_t *kind;     /* at nodes */
     un_vec3 *u;        /* at nodes: the wall's velocity; zero where there is none */
+    int32_t *body;     /* at nodes: the body there that the liquid moves, -1: none; NULL: nowhere */
     double (*free)[9]; /* at nodes that slide: projection onto the free directions */
     bool slides;       /* any node does; else `free` is not valid */
-    uint8_t *held;     /* at nodes: 1 where viscous liquid has the velocity u */
-    size_t capacity[4];
+    uint8_t *held;     /* at nodes: 1 where viscous liquid has the velocity u, 2 where a body does
+                          that the liquid moves */
+    size_t capacity[5];
 } un_viscous_walls;
 
 void un_viscous_walls_free(un_context *ctx, un_viscous_walls *walls);
-/* Finds nodes on or inside solids and closed sides. */
+/* Finds nodes on or inside solids and closed sides. Bodies that the liquid moves have the velocity
+ * from before this step's forces. */
 un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *walls,
                                 const un_tet_walls *tet_walls);
+/* Gives nodes of bodies that the liquid moves the velocity that these have by now. */
+void un_viscous_walls_follow(un_context *ctx, un_viscous_walls *walls,
+                             const un_tet_walls *tet_walls);
 /* Makes liquid in an active emitter move at the emitter's velocity, at `time`: otherwise thick
  * liquid would hang in the emitter or pull on it. Then sets `held`, gives held nodes their velocity
  * and marks them as known. */
@@ -63,8 +69,9 @@ typedef struct un_viscous_def {
     const uint8_t *told; /* at nodes: 1 where u is meaningful; tets with a node that is neither told
                             nor stuck are left out; NULL: all are told */
     const float *phi;    /* at nodes; liquid where negative */
-    const un_tet_walls *tet_walls;     /* NULL: everything is open */
-    const un_viscous_walls *walls;     /* NULL: there are none */
+    const un_tet_walls *tet_walls; /* NULL: everything is open */
+    const un_viscous_walls *walls; /* NULL: there are none */
+    un_bodies *bodies; /* those that the liquid sticks to and moves are dragged; NULL: none */
     const float *viscosity, *density;  /* at nodes, Pa s and kg/m3; NULL: uniform */
     double viscosity_all, density_all; /* used where those are NULL */
     double dt, tolerance;
@@ -104,21 +111,6 @@ static inline double un_viscous_mean(const float *v, const int32_t *n, double al
 {
     return v ? 0.25 * ((double)v[n[0]] + v[n[1]] + v[n[2]] + v[n[3]]) : all;
 }
-/* Keeps volume under viscous stress (volume.c): adds the guessed pressure to b; after a solve,
- * finds the divergence over the strain, rms; and adds the pressure against it to b. stiff: as in
- * nodes.c. */
-typedef struct un_viscous_volume {
-    float *volume, *flux; /* at tets: volume of liquid, m3; divergence times that volume */
-    double *divergence;   /* at nodes, times dt mu */
-    double *step;         /* at nodes: change of dt times the pressure */
-    double rho;           /* of Chebyshev's iteration; 0 before its first step */
-} un_viscous_volume;
-un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_viscosity *viscosity,
-                                  const un_viscous_def *def, const double *stiff);
-double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *viscosity,
-                               const un_viscous_def *def);
-void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *viscosity,
-                            const un_viscous_def *def);
 /* Bytes for this many nodes in the liquid. */
 double un_viscosity_bytes(double nodes);
 

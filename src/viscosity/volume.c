@@ -19,7 +19,7 @@
  * p and the divergence are means at nodes, from which tets take theirs: with one condition per tet
  * there would be more conditions than velocities, and the mesh would lock. Where viscosity jumps, a
  * node's mu is the least around it: the less viscous side gives way. */
-#include "viscosity/viscosity.h"
+#include "viscosity/nodes.h"
 
 /* Centre and half width of the range of eigenvalues. */
 #define CENTRE 1.0
@@ -30,7 +30,7 @@ typedef struct args {
     un_viscosity *v;
     const un_viscous_def *in;
     const un_tets *mesh;
-    const double *stiff;
+    const un_stress_nodes *stress;
     double old, new; /* weights of the last step and of the divergence in the next step */
 } args;
 
@@ -45,12 +45,8 @@ static void find_volumes(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     const un_tets *m = s->mesh;
     for (int64_t t = begin; t < end; t++) {
-        double h = un_tets_size(m, (int32_t)t),
-               times = h * h * un_tets_shape(m, (int32_t)t)->volume;
-        s->keep->volume[t] = 0;
-        if (s->stiff[t] > 0)
-            s->keep->volume[t] =
-                (float)(s->stiff[t] / (s->in->dt * viscosity_of(s, (int32_t)t)) * times);
+        double volume = (double)s->stress->whole[t] * un_tets_volume(m, (int32_t)t);
+        s->keep->volume[t] = s->stress->stiff[t] > 0 ? (float)volume : 0;
     }
 }
 
@@ -148,33 +144,44 @@ static void keep_guess(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) s->in->p[n] = s->keep->step[n] / s->in->dt;
 }
 
+/* What the pressure in tet t does to its corner i. */
+static inline un_vec3 push_corner(const void *arg, int32_t t, int i)
+{
+    const args *s = arg;
+    const double *p = s->keep->step, *g = un_tets_shape(s->mesh, t)->gradient[i];
+    const int32_t *k = s->mesh->tet[t];
+    double mean = 0.25 * (p[k[0]] + p[k[1]] + p[k[2]] + p[k[3]]);
+    double w = mean * (double)s->keep->volume[t] / un_tets_size(s->mesh, t);
+    return un_v3(g[0] * w, g[1] * w, g[2] * w);
+}
+
 static void push_rows(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
     const un_tets *m = s->mesh;
     const un_viscous_walls *walls = s->in->walls;
-    const double *p = s->keep->step;
     for (int64_t r = begin; r < end; r++) {
-        int32_t n = s->v->node[r];
+        int32_t n = s->v->node[r], k = n - m->node_count;
         un_vec3 force = {0, 0, 0};
-        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
-            int32_t t = m->corner[e] / 4;
-            const int32_t *k = m->tet[t];
-            const double *g = un_tets_shape(m, t)->gradient[m->corner[e] % 4];
-            double mean = 0.25 * (p[k[0]] + p[k[1]] + p[k[2]] + p[k[3]]);
-            double w = mean * (double)s->keep->volume[t] / un_tets_size(m, t);
-            force = un_mad(force, un_v3(g[0], g[1], g[2]), w);
+        if (k >= 0) {
+            force = un_dragged_sum(s->stress, k / 2, k % 2, push_corner, s);
+            s->v->b[r] = un_add(s->v->b[r], force);
+            continue;
         }
+        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++)
+            force = un_add(force, push_corner(s, m->corner[e] / 4, m->corner[e] % 4));
         if (walls && walls->kind[n] == UN_WALL_SLIDES)
             force = un_block_times(walls->free[n], force);
         s->v->b[r] = un_add(s->v->b[r], force);
     }
 }
 
-un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_viscosity *v,
-                                  const un_viscous_def *in, const double *stiff)
+un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena,
+                                  const un_stress_nodes *stress)
 {
-    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stiff = stiff};
+    un_viscosity *v = stress->v;
+    const un_viscous_def *in = stress->in;
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stress = stress};
     int64_t nodes = in->mesh->node_count, tets = in->mesh->tet_count;
     *keep = (un_viscous_volume){
         .flux = un_arena_alloc(arena, (size_t)tets + 1, sizeof *keep->flux),
@@ -190,9 +197,11 @@ un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena, un_v
     return UN_OK;
 }
 
-double un_viscous_volume_error(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in)
+double un_viscous_volume_error(un_viscous_volume *keep, const un_stress_nodes *stress)
 {
-    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh};
+    un_viscosity *v = stress->v;
+    const un_viscous_def *in = stress->in;
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stress = stress};
     double strain = un_parallel_sum(v->ctx, in->mesh->tet_count, look_at_tets, &s);
     double squares = un_parallel_sum(v->ctx, in->mesh->node_count, find_divergence, &s);
     return strain > 0 ? sqrt(squares / strain) : 0;
@@ -207,9 +216,11 @@ void un_viscous_chebyshev(double *rho, double *last, double *divergence)
     *divergence = before > 0 ? 2 * *rho / HALF_WIDTH : 1 / CENTRE;
 }
 
-void un_viscous_volume_push(un_viscous_volume *keep, un_viscosity *v, const un_viscous_def *in)
+void un_viscous_volume_push(un_viscous_volume *keep, const un_stress_nodes *stress)
 {
-    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh};
+    un_viscosity *v = stress->v;
+    const un_viscous_def *in = stress->in;
+    args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stress = stress};
     un_viscous_chebyshev(&keep->rho, &s.old, &s.new);
     un_parallel_for(v->ctx, in->mesh->node_count, 16384, next_step, &s);
     un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, &s);

@@ -6,6 +6,7 @@ void un_viscous_walls_free(un_context *ctx, un_viscous_walls *w)
 {
     un_free(ctx, w->kind);
     un_free(ctx, w->u);
+    un_free(ctx, w->body);
     un_free(ctx, w->free);
     un_free(ctx, w->held);
     *w = (un_viscous_walls){0};
@@ -54,6 +55,7 @@ static void find_nodes(void *arg, int64_t begin, int64_t end)
         un_vec3 x = tw->mesh->x[n];
         w->kind[n] = UN_WALL_NONE;
         w->u[n] = un_v3(0, 0, 0);
+        if (w->body) w->body[n] = -1;
         if (tw->phi[n] > 0) continue;
         uint32_t sides = sides_at(tw, x, a->snap);
         bool solid = tw->phi_solid && tw->phi_solid[n] <= a->snap;
@@ -62,7 +64,9 @@ static void find_nodes(void *arg, int64_t begin, int64_t end)
         for (int side = 0; side < 6; side++)
             if (sides >> side & 1) slip = fmin(slip, def->domain.slip[side]);
         if (body) slip = fmin(slip, body->slip);
-        if (body) w->u[n] = un_body_velocity(body, x);
+        if (body)
+            w->u[n] = body->free ? un_body_velocity_before(body, x) : un_body_velocity(body, x);
+        if (body && body->free) w->body[n] = tw->body[n];
         w->kind[n] = slip > 0 ? UN_WALL_SLIDES : UN_WALL_STICKS;
         if (w->kind[n] == UN_WALL_STICKS || !w->slides) continue;
         double *free = w->free[n];
@@ -86,12 +90,30 @@ un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_t
     UN_TRY(un_array_need(ctx, (void **)&w->kind, &w->capacity[0], nodes, sizeof *w->kind));
     UN_TRY(un_array_need(ctx, (void **)&w->held, &w->capacity[3], nodes, sizeof *w->held));
     UN_TRY(un_array_need(ctx, (void **)&w->u, &w->capacity[1], nodes, sizeof *w->u));
+    if (bodies->free_count > 0)
+        UN_TRY(un_array_need(ctx, (void **)&w->body, &w->capacity[4], nodes, sizeof *w->body));
     if (w->slides) {
         UN_TRY(un_array_need(ctx, (void **)&w->free, &w->capacity[2], nodes, sizeof *w->free));
     }
     find_args a = {w, tw, 1e-6 * tw->mesh->tree->h};
     un_parallel_for(ctx, tw->mesh->node_count, 2048, find_nodes, &a);
     return UN_OK;
+}
+
+static void follow(void *arg, int64_t begin, int64_t end)
+{
+    find_args *a = arg;
+    const un_body *bodies = a->tw->walls->bodies->body;
+    for (int64_t n = begin; n < end; n++) {
+        int32_t b = a->w->body[n];
+        if (b >= 0) a->w->u[n] = un_body_velocity(&bodies[b], a->tw->mesh->x[n]);
+    }
+}
+
+void un_viscous_walls_follow(un_context *ctx, un_viscous_walls *w, const un_tet_walls *tw)
+{
+    find_args a = {.w = w, .tw = tw};
+    if (w->body) un_parallel_for(ctx, tw->mesh->node_count, 8192, follow, &a);
 }
 
 /* Area of the tet's face opposite corner k, m2: 3 V |grad N_k|. */
@@ -162,6 +184,7 @@ static void hold_emitters(void *arg, int64_t begin, int64_t end)
             if (!near || !(un_shape_distance(source->shape, x) < 0)) continue;
             a->w->kind[n] = UN_WALL_STICKS;
             a->w->u[n] = source->velocity;
+            if (a->w->body) a->w->body[n] = -1;
         }
     }
 }
@@ -173,6 +196,7 @@ static void hold_nodes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         w->held[n] = w->kind[n] == UN_WALL_STICKS && un_mixture_viscosity(a->mix, n) > 0;
         if (!w->held[n]) continue;
+        if (w->body && w->body[n] >= 0) w->held[n] = 2;
         a->u[n] = w->u[n];
         a->known[n] = 1;
     }

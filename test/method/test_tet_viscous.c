@@ -192,6 +192,32 @@ static void spins_on(void **state)
     world_end(&w);
 }
 
+/* The speed of a ball of radius 0.1 m that sinks in a closed, full cylinder three times as wide,
+ * over what theory says [Haberman & Sayre 1958]. */
+static void balls_sink_as_stokes_says(void **state)
+{
+    (void)state;
+    double k = 1.0 / 3, mu = 500;
+    double more = (1 - 0.75857 * pow(k, 5)) /
+                  (1 - 2.105 * k + 2.0865 * pow(k, 3) - 1.7068 * pow(k, 5) + 0.72603 * pow(k, 6));
+    world w;
+    world_begin(
+        &w, &un_method_tet, 2,
+        "scene { method = 'tet', domain = { size = {0.6, 0.8, 0.6} },\n"
+        "detail = { coarsest = 24, finest = 24 }, fluid = { viscosity = 500 },\n"
+        "liquid = { box { min = {0, 0, 0}, max = {2, 2, 2} } },\n"
+        "solids = { solid { shape = subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },\n"
+        "  cylinder { from = {0.3, -3, 0.3}, to = {0.3, 3, 0.3}, radius = 0.3 } } },\n"
+        "  solid { shape = sphere { center = {0.3, 0.4, 0.3}, radius = 0.1 },\n"
+        "    density = 2000, name = 'ball' } } }");
+    world_run(&w, 0.15);
+    double theory = 2.0 / 9 * (2000 - 1000) * 9.81 * 0.01 / (mu * more);
+    double speed = -un_method_bodies(w.state)->body[1].velocity.y / theory;
+    if (getenv("VERBOSE")) printf("ball: %g\n", speed);
+    check_near(speed, 1, 0.1);
+    world_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(slumps),
@@ -199,7 +225,8 @@ int main(void)
                                        cmocka_unit_test(long_steps),
                                        cmocka_unit_test(puddles_do_not_boil),
                                        cmocka_unit_test(edges_shed_no_drops),
-                                       cmocka_unit_test(spins_on)};
+                                       cmocka_unit_test(spins_on),
+                                       cmocka_unit_test(balls_sink_as_stokes_says)};
     check_races_in("long_steps");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
