@@ -12,6 +12,7 @@
  *    the fit leaves is given back (transfer/flow.c);
  *  - thin liquid is thickened only while volume is missing (surface/track.c);
  *  - surface leaves have one size, half as fine as the surface's own lattice;
+ *  - surface tension, by the curvature of the carried surface (tension/track.c);
  *  - liquid may be viscous, by the full stress at the mesh's nodes [Batty11] (viscosity/stuffed.c);
  *  - walls thinner than two leaves do not part liquid, and walls do not let go. */
 #include "method/conforming.h"
@@ -59,7 +60,10 @@ static un_status step(void *state, double dt, un_step *report)
 static double step_limit(void *state)
 {
     const un_conforming *s = state;
-    return un_step_limit(s->core.def, un_conforming_mesh(s)->tree.h, s->rate);
+    double h = un_conforming_mesh(s)->tree.h;
+    /* No particles calm the shortest waves. A drop of 4 cells' radius is calm with 0.57 of that. */
+    return fmin(un_step_limit(s->core.def, h, s->rate),
+                0.5 * un_tension_step_limit(s->core.def, h));
 }
 
 /* ---- life ---- */
@@ -141,17 +145,18 @@ static un_status fill(void *state)
     return un_conforming_measure(s, &s->core.last);
 }
 
-const un_method un_method_conforming = {.traits = {.name = "conforming", .viscous = true},
-                                        .stages = stages,
-                                        .size = sizeof(un_conforming),
-                                        .begin = begin,
-                                        .fill = fill,
-                                        .load = un_conforming_load,
-                                        .end = end,
-                                        .step_limit = step_limit,
-                                        .step = step,
-                                        .surface = un_conforming_surface,
-                                        .cells = un_conforming_cells,
-                                        .probe = un_conforming_probe,
-                                        .estimate = un_conforming_estimate,
-                                        .save = un_conforming_save};
+const un_method un_method_conforming = {
+    .traits = {.name = "conforming", .viscous = true, .tension = true},
+    .stages = stages,
+    .size = sizeof(un_conforming),
+    .begin = begin,
+    .fill = fill,
+    .load = un_conforming_load,
+    .end = end,
+    .step_limit = step_limit,
+    .step = step,
+    .surface = un_conforming_surface,
+    .cells = un_conforming_cells,
+    .probe = un_conforming_probe,
+    .estimate = un_conforming_estimate,
+    .save = un_conforming_save};

@@ -6,6 +6,7 @@
 #include "advect/advect.h"
 #include "method/core.h"
 #include "surface/surface.h"
+#include "tension/tension.h"
 #include "viscosity/viscosity.h"
 
 typedef struct un_conforming {

@@ -2,7 +2,8 @@
  *
  * Saved: the surface, as the level set at its lattice and the places of its vertices on their
  * edges; velocities at faces, pressures and the emitters' divergence at tets; the ledger, the
- * shift and what was missing, the rate. Found again: the surface's triangles and normals, the mesh. */
+ * shift and what was missing, the rate. Found again: the surface's triangles and normals, the mesh.
+ */
 #include "method/conforming.h"
 
 static uint64_t found_hash(const un_conforming *s)

@@ -41,7 +41,26 @@ un_status un_conforming_fit(un_conforming *s)
 typedef struct boundary {
     un_vec3 *foot;
     double *wall;
+    double *surface; /* NULL: no tension */
 } boundary;
+
+static un_status find_tension(un_conforming *s, boundary *at)
+{
+    const un_scene_def *def = s->core.def;
+    int64_t count = un_conforming_mesh(s)->boundary_count;
+    if (!(def->fluid.surface_tension > 0)) return UN_OK;
+    at->surface = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof *at->surface);
+    if (!at->surface) return UN_ERROR_MEMORY;
+    un_grid grid = un_grid_make(def->domain.size, 2 * def->detail.finest);
+    un_tension_track in = {.pressure = at->surface,
+                           .x = at->foot,
+                           .count = count,
+                           .track = &s->track,
+                           .grid = &grid,
+                           .walls = s->core.walls,
+                           .def = def};
+    return un_tension_on_track(s->core.ctx, &s->core.arena, &in);
+}
 
 /* Liquid that would run through a wall in this step is projected again with the wall in its way:
  * what goes into walls is lost, and they should turn it aside. */
@@ -111,11 +130,12 @@ un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projecti
     const un_stuffing *mesh = un_conforming_mesh(s);
     size_t count = (size_t)mesh->boundary_count + 1;
     boundary at = {un_arena_alloc(arena, count, sizeof *at.foot),
-                   un_arena_alloc(arena, count, sizeof *at.wall)};
+                   un_arena_alloc(arena, count, sizeof *at.wall), NULL};
     if (!at.foot || !at.wall) return UN_ERROR_MEMORY;
     UN_TRY(un_array_need(ctx, (void **)&s->slope, &s->capacity[5], (size_t)mesh->tet_count + 1,
                          sizeof *s->slope));
     un_stuffed_boundary(ctx, at.foot, at.wall, mesh, &s->track, s->core.bodies);
+    UN_TRY(find_tension(s, &at));
     un_stuffed_projection in = {.mesh = mesh,
                                 .u = s->u,
                                 .p = s->p,
@@ -123,6 +143,7 @@ un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projecti
                                 .warm = s->core.step_count > 0,
                                 .foot = at.foot,
                                 .wall = at.wall,
+                                .surface = at.surface,
                                 .open_sides = def->domain.open,
                                 .source = s->source,
                                 .gravity = def->gravity,

@@ -101,7 +101,8 @@ static void see_boundary(void *arg, int64_t begin, int64_t end)
         if (!is_open(in, b)) continue;
         s->rim[f] = (int32_t)b;
         s->air[f] = -weight_at(s, in->foot[b]);
-        if (in->surface) s->air[f] += s->scale * in->surface[b];
+        if (in->surface && in->mesh->face_behind[f] == UN_BEHIND_AIR)
+            s->air[f] += s->scale * in->surface[b];
     }
 }
 

@@ -196,20 +196,26 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+un_status un_lattice_prepare(un_tension_lattice *l, un_arena *arena)
+{
+    UN_TRY(begin(l, arena));
+    un_lattice_extend(l, true);
+    if (l->in->bodies) un_lattice_pull(l);
+    UN_TRY(un_lattice_distance(l, arena));
+    if (un_lattice_has_angles(l)) {
+        un_lattice_extend(l, false);
+        UN_TRY(un_lattice_distance(l, arena));
+    }
+    un_lattice_sharpen(l);
+    return UN_OK;
+}
+
 un_status un_tension_on_grid(un_context *ctx, un_arena *arena, const un_tension_grid *in)
 {
     un_tension_lattice l = {.ctx = ctx, .in = in};
     const un_grid *g = in->grid;
     int64_t rows = (int64_t)g->n[1] * g->n[2];
-    UN_TRY(begin(&l, arena));
-    un_lattice_extend(&l, true);
-    if (in->bodies) un_lattice_pull(&l);
-    UN_TRY(un_lattice_distance(&l, arena));
-    if (un_lattice_has_angles(&l)) {
-        un_lattice_extend(&l, false);
-        UN_TRY(un_lattice_distance(&l, arena));
-    }
-    un_lattice_sharpen(&l);
+    UN_TRY(un_lattice_prepare(&l, arena));
     double sums[2] = {0};
     curvature_args a = {.l = &l, .scale = in->def->fluid.surface_tension / g->h};
     un_parallel_sums(ctx, rows, 2, press_rows, &a, sums);

@@ -50,6 +50,8 @@ double un_lattice_sample(const un_tension_lattice *l, const double x[3], double 
 
 /* Makes room for phi, scratch, near and number. */
 un_status un_lattice_allocate(un_tension_lattice *l, un_arena *arena);
+/* From phi on the grid to a smoothed distance, ready for curvatures (grid.c). */
+un_status un_lattice_prepare(un_tension_lattice *l, un_arena *arena);
 /* Smooths the distance d[0]; then the curvature at a cell of the band, 1/cells (grid.c). */
 void un_lattice_sharpen(un_tension_lattice *l);
 double un_lattice_curvature(const un_tension_lattice *l, int64_t c);

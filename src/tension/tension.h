@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "mesh/mesh.h"
+#include "surface/surface.h"
 
 /* ---- on the grid (grid.c, distance.c, contact.c, line.c) ---- */
 
@@ -50,6 +51,19 @@ typedef struct un_tension_tets {
 /* Called by un_tension_on_tets. */
 void un_tension_pull_on_tets(un_context *ctx, const un_tension_tets *in);
 un_status un_tension_on_tets(un_context *ctx, un_arena *arena, const un_tension_tets *in);
+
+/* ---- of a carried surface (track.c) ---- */
+
+typedef struct un_tension_track {
+    double *pressure; /* at points, Pa */
+    const un_vec3 *x; /* on the surface; where x.x is NaN there is no pressure */
+    int64_t count;
+    const un_track *track;
+    const un_grid *grid; /* cells as large as the surface's triangles */
+    const un_walls *walls;
+    const un_scene_def *def;
+} un_tension_track;
+un_status un_tension_on_track(un_context *ctx, un_arena *arena, const un_tension_track *in);
 
 /* ---- time (limit.c) ---- */
 

@@ -22,6 +22,10 @@ static const char leaf_drop[] =
     "scene { method = 'octree', detail = { coarsest = 8, finest = 32 }," FLUID
     " liquid = { sphere { center = {0.51, 0.52, 0.49}, radius = 0.25 } } }";
 
+static const char carried_drop[] =
+    "scene { method = 'conforming', detail = { coarsest = 4, finest = 16 }," FLUID
+    " liquid = { sphere { center = {0.51, 0.52, 0.49}, radius = 0.25 } } }";
+
 /* Speeds in sqrt(sigma / rho R), the pressure as a share of the jump. */
 static void drop_rests(const un_method *method, const char *text, double end, double jump,
                        double pressure, double speed)
@@ -70,6 +74,39 @@ static void a_drop_on_leaves_rests(void **state)
     (void)state;
     drop_rests(&un_method_octree, leaf_drop, 0.06, 2 / R, 0.02,
                0.13); /* methods differ in jitter */
+}
+
+static void a_carried_drop_rests(void **state)
+{
+    (void)state;
+    drop_rests(&un_method_conforming, carried_drop, 0.1, 2 / R, 0.01, 0.1);
+}
+
+/* Mode 2 of a drop, [Lamb, section 275]: omega^2 = 8 sigma / rho R^3; by its height at the axis. */
+static void a_carried_drop_swings(void **state)
+{
+    (void)state;
+    world w;
+    world_begin(&w, &un_method_conforming, 2,
+                "scene { method = 'conforming', detail = { coarsest = 4, finest = 16 }," FLUID
+                " liquid = { field(function(x, y, z) local a, b, c = x - 0.5, y - 0.5, z - 0.5"
+                " local r = math.sqrt(a * a + b * b + c * c) + 1e-9"
+                " return r - 0.25 * (1 + 0.08 * (1.5 * b * b / (r * r) - 0.5)) end) } }");
+    double before = 0, crossings[3] = {0}, period = 2 * UN_PI / sqrt(8 / (R * R * R)), most = 0;
+    int count = 0;
+    while (w.time < 1.5 * period && count < 3) {
+        un_probe top = {.kind = UN_PROBE_HEIGHT, .at = {0.5, 0, 0.5}};
+        double wide = w.method->probe(w.state, &top) - 0.75;
+        if (w.time > 0 && (wide > 0) != (before > 0))
+            crossings[count++] = w.time - w.step.dt * wide / (wide - before);
+        before = wide;
+        most = fmax(most, w.max_speed);
+        world_step(&w, 3);
+    }
+    assert_int_equal(count, 3);
+    check_near(crossings[2] - crossings[0], period, 0.03 * period);
+    check_below(most, 0.65); /* of the wave itself: 0.45 */
+    world_end(&w);
 }
 
 /* Mode 2 of a flat drop, [Lamb, section 273]: omega^2 = 6 sigma / rho R^3. */
@@ -204,6 +241,8 @@ int main(void)
         cmocka_unit_test(a_flat_drop_swings),
         cmocka_unit_test(a_flat_drop_on_leaves_rests),
         cmocka_unit_test(a_drop_on_leaves_rests),
+        cmocka_unit_test(a_carried_drop_rests),
+        cmocka_unit_test(a_carried_drop_swings),
         cmocka_unit_test(a_flat_drop_on_leaves_swings),
         cmocka_unit_test(a_bead_keeps_its_angle),
         cmocka_unit_test(a_bead_on_tets_keeps_its_angle),
