@@ -17,7 +17,12 @@
  * surface alone, where p' = -rho g.x, and under a flat surface p' is constant, on any mesh. Where
  * density varies, rho is the reference, and lighter or heavier liquid is driven by the difference.
  *
- * The surface may have a pressure P, given at nodes. It is taken out in the same way: p' is zero
+ * The unknown is p all the same, and the slopes of rho g.x between barycentres go to the right-hand
+ * side. With p' it would have p'_surface / d_f of tets that all but touch the surface, ten thousand
+ * times what flows anywhere: the solver stops at a share of its norm, and left still water in a
+ * tilted tub at 0.7 m/s.
+ *
+ * The surface may have a pressure P, given at nodes. It is taken out of the unknown: p' is zero
  * there except for the weight, and faces get -dt/rho times the mean slope of P in their two tets,
  * which is exact for a linear P on any mesh.
  *
@@ -37,7 +42,6 @@
 typedef struct args {
     un_pressure *pr;
     const un_face_projection *in;
-    un_vec3 reference; /* origin for the weight: any point nearby */
 } args;
 
 /* A face as seen from one of its tets. */
@@ -139,14 +143,14 @@ static double solid_speed(const args *s, int32_t t, const link *l)
     return 0.5 * un_dot(un_add(w->u_solid[t], w->u_solid[l->other]), l->normal);
 }
 
-/* dt/rho times p' at a point of the surface. */
-static double surface_value(const args *s, un_vec3 x)
+/* dt/rho times what the weight takes off p' along a way. */
+static double weight_along(const args *s, un_vec3 way)
 {
-    return -s->in->dt * un_dot(s->in->gravity, un_sub(x, s->reference));
+    return -s->in->dt * un_dot(s->in->gravity, way);
 }
 
-/* Between a liquid tet and one in the air: the value at the surface and the distance to it. An open
- * side lies at the face. */
+/* Between a liquid tet and one in the air: p' at the surface less that of no pressure in the tet,
+ * and the distance. An open side lies at the face. */
 typedef struct ghost {
     double value, distance;
 } ghost;
@@ -158,8 +162,7 @@ static ghost make_ghost(const args *s, int32_t t, const link *l)
         double a = phi_of(s, t), b = phi_of(s, l->other);
         if (b > 0) share = a / (a - b);
     }
-    un_vec3 x = un_mad(un_tets_center(s->in->mesh, t), l->way, share);
-    return (ghost){surface_value(s, x), fmax(share, NEAREST) * l->distance};
+    return (ghost){share * weight_along(s, l->way), fmax(share, NEAREST) * l->distance};
 }
 
 /* ---- which tets ---- */
@@ -210,6 +213,7 @@ static int gather_row(const args *s, int32_t t, int32_t col[5], double val[5], d
             k = light * l.open * l.area / surface.distance;
             b += k * surface.value;
         } else {
+            b += k * weight_along(s, l.way);
             col[count] = other;
             val[count++] = -k;
         }
@@ -245,8 +249,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
             pr->matrix.col[at + rank] = col[k];
             pr->matrix.val[at + rank] = val[k];
         }
-        double weight = -surface_value(s, un_tets_center(s->in->mesh, t));
-        pr->x[r] = s->in->p[t] * s->in->dt / s->in->density - weight;
+        pr->x[r] = s->in->p[t] * s->in->dt / s->in->density;
         if (s->in->surface) pr->x[r] -= surface_mean(s, t);
     }
 }
@@ -313,16 +316,8 @@ static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*p
     return count;
 }
 
-/* x without any pressure, at the centre of a tet. */
-static double without_pressure(const args *s, int32_t t)
-{
-    double least = surface_value(s, un_tets_center(s->in->mesh, t));
-    if (s->in->surface) least -= surface_mean(s, t);
-    return least;
-}
-
-/* Columns for the bodies, and what the weight and the surface's pressure, which p' is without, do
- * to them. */
+/* Columns for the bodies, and what the surface's pressure, which the unknown is without, does to
+ * them. */
 static un_status couple(args *s)
 {
     un_pressure *pr = s->pr;
@@ -330,10 +325,10 @@ static un_status couple(args *s)
     pr->coupling.columns.count = 0;
     if (!in->bodies) return UN_OK;
     UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density, body_rows, s));
-    if (!un_coupling_any(pr)) return UN_OK;
+    if (!un_coupling_any(pr) || !in->surface) return UN_OK;
     double *given;
     UN_ALLOC(pr->ctx, given, pr->matrix.n);
-    for (int32_t r = 0; r < pr->matrix.n; r++) given[r] = -without_pressure(s, pr->place[r]);
+    for (int32_t r = 0; r < pr->matrix.n; r++) given[r] = surface_mean(s, pr->place[r]);
     un_coupling_push_given(pr, in->bodies, given);
     un_free(pr->ctx, given);
     return UN_OK;
@@ -346,7 +341,7 @@ static bool limit_tet(const void *arg, int32_t row, double *least, double *slack
 {
     const args *s = arg;
     int32_t t = s->pr->place[row];
-    *least = without_pressure(s, t);
+    *least = s->in->surface ? -surface_mean(s, t) : 0;
     if (s->in->before) *least -= s->in->before[t] * s->in->dt / s->in->density;
     double open = 1, speed = 0;
     for (int i = 0; i < 4; i++) {
@@ -382,7 +377,8 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
             in->u[f] = solid_speed(s, a, &l);
             if (has_let_go(s, a) || has_let_go(s, b)) in->known[f] = 0;
         } else if (wet && behind) {
-            in->u[f] -= light * (q[index[b]] - q[index[a]]) / l.distance;
+            double slope = q[index[b]] - q[index[a]] + weight_along(s, l.way);
+            in->u[f] -= light * slope / l.distance;
         } else {
             int32_t liquid = wet ? a : b;
             if (!wet) l.other = a, l.way = un_scale(l.way, -1);
@@ -399,9 +395,8 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     double to_pascal = s->in->density / s->in->dt;
     for (int64_t t = begin; t < end; t++) {
         int32_t r = s->pr->index[t];
-        double weight = -surface_value(s, un_tets_center(s->in->mesh, (int32_t)t));
-        if (s->in->surface) weight += surface_mean(s, (int32_t)t);
-        s->in->p[t] = r >= 0 ? (s->pr->x[r] + weight) * to_pascal : 0;
+        double surface = s->in->surface ? surface_mean(s, (int32_t)t) : 0;
+        s->in->p[t] = r >= 0 ? (s->pr->x[r] + surface) * to_pascal : 0;
         if (has_let_go(s, (int32_t)t)) s->in->p[t] = -0.0;
     }
 }
@@ -431,7 +426,6 @@ un_status un_face_pressure_project(un_pressure *pressure, const un_face_projecti
                                    un_face_projection_report *report)
 {
     args s = {.pr = pressure, .in = in};
-    if (in->mesh->node_count > 0) s.reference = in->mesh->x[in->mesh->node_count / 2];
     *report = (un_face_projection_report){0};
     UN_TRY(number_tets(&s));
     if (in->bodies) un_tet_walls_find_velocities(in->walls);
