@@ -36,6 +36,9 @@
 /* A node with less than this share of its hat function in open space has no value; phi is extended
  * there. */
 #define OPEN_MIN 0.25
+/* Deep in the liquid and in the air c says no more how far the surface is: 0.97 instead of 1, by
+ * chance, is half a cell. There a node's trust is this small, beside 1 at the surface. */
+#define TRUST_MIN 0.01
 /* Layers of nodes in walls into which phi is extended: enough for all that matter. */
 #define EXTEND_LAYERS 12
 /* Nodes within so many cells of a wall may have neighbours in it. */
@@ -56,6 +59,7 @@ typedef struct colour_args {
     float *weight;     /* at nodes: open share of a node's space, 0 where it has no value */
     tet_sum *sums;     /* at tets */
     float (*slope)[3]; /* at nodes near walls and in them: gradient of phi */
+    float *trust;      /* at nodes: how far phi can be extended from there */
     uint8_t *known, *fresh, *empty;
 } colour_args;
 
@@ -146,6 +150,7 @@ static void invert(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         double l = WIDTH * un_octree_size(mesh->tree, mesh->node_level[n]), c = a->from[n];
         a->colour[n] = a->known[n] ? a->from[n] : 0;
+        a->trust[n] = (float)fmax(4 * c * (1 - c), TRUST_MIN);
         a->phi[n] = 1e30f;
         if (!a->known[n]) continue;
         if (c > 0.02 && c < 0.98) {
@@ -252,8 +257,10 @@ static void move_to_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* In walls, one layer at a time: the mean of what the neighbours that have a value foretell. Their
- * mean alone would bend a level surface at a slanting wall, where they lie higher or lower. */
+/* In walls, one layer at a time: the mean of what the neighbours that have a value foretell, by
+ * their trust. Their mean alone would bend a level surface at a slanting wall, where they lie
+ * higher or lower; so would those far from the surface, and the pressure then pushed liquid at the
+ * waterline up the wall by a quarter of its weight. */
 static double extend(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
@@ -262,20 +269,23 @@ static double extend(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         a->fresh[n] = 0;
         if (a->known[n]) continue;
-        double sum = 0, total = 0, slope[3] = {0};
+        double sum = 0, total = 0, trust = 0, slope[3] = {0};
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             const int32_t *m = mesh->tet[mesh->corner[k] / 4];
             for (int i = 0; i < 4; i++) {
                 if (!a->known[m[i]]) continue;
                 const float *g = a->slope[m[i]];
                 un_vec3 d = un_sub(mesh->x[n], mesh->x[m[i]]);
-                sum += a->phi[m[i]] + g[0] * d.x + g[1] * d.y + g[2] * d.z;
-                for (int axis = 0; axis < 3; axis++) slope[axis] += g[axis];
-                total += 1;
+                double w = a->trust[m[i]];
+                sum += w * (a->phi[m[i]] + g[0] * d.x + g[1] * d.y + g[2] * d.z);
+                for (int axis = 0; axis < 3; axis++) slope[axis] += w * g[axis];
+                trust += w * w;
+                total += w;
             }
         }
         if (total == 0) continue;
         a->phi[n] = (float)(sum / total);
+        a->trust[n] = (float)(trust / total);
         for (int axis = 0; axis < 3; axis++) a->slope[n][axis] = (float)(slope[axis] / total);
         a->fresh[n] = 1;
         found += 1;
@@ -355,12 +365,13 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
     a.to_at = un_arena_alloc(arena, count, sizeof *a.to_at);
     a.weight = un_arena_alloc(arena, count, sizeof *a.weight);
     a.slope = un_arena_alloc(arena, count, sizeof *a.slope);
+    a.trust = un_arena_alloc(arena, count, sizeof *a.trust);
     a.sums = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, sizeof *a.sums);
     a.known = un_arena_alloc(arena, count, 1);
     a.fresh = un_arena_alloc(arena, count, 1);
     a.empty = un_arena_alloc(arena, count, 1);
-    if (!a.from || !a.to || !a.from_at || !a.to_at || !a.weight || !a.slope || !a.sums ||
-        !a.known || !a.fresh || !a.empty)
+    if (!a.from || !a.to || !a.from_at || !a.to_at || !a.weight || !a.slope || !a.trust ||
+        !a.sums || !a.known || !a.fresh || !a.empty)
         return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->node_count, 1024, divide, &a);
     for (int pass = 0; pass < PASSES; pass++) {
