@@ -127,7 +127,7 @@ void un_pressure_calm_grid(un_context *ctx, double *const u[3], uint8_t *const k
 void un_pressure_calm_leaves(un_context *ctx, double *u, uint8_t *known, const un_leaves *leaves,
                              const un_leaf_walls *walls, const double *p);
 void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, uint8_t *known, const un_tet_walls *walls);
-void un_pressure_calm_faces(un_context *ctx, double *u, const uint8_t *known, const un_faces *faces,
+void un_pressure_calm_faces(un_context *ctx, double *u, uint8_t *known, const un_faces *faces,
                             const un_tet_walls *walls);
 
 /* ---- on a grid that warps: nodal pressure, velocities at cells [Ibayashi18 section 6]

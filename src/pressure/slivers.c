@@ -6,9 +6,8 @@
  * carried that to its neighbours.
  *
  *  - Where all solids stand still, slivers count as not known, and get the velocity of the liquid
- *    next to them, along the wall. Not so for velocities on faces of tets, which are
- *    normal components: nodes and tets fit theirs to many of them at once, so that a sliver's does
- *    not stand out.
+ *    next to them, along the wall. Faces of tets have normal components only: those that are open
+ *    by less, but open, are left out where nodes and tets fit theirs.
  *  - A solid that moves displaces liquid, u = u_solid + (flux - u_solid) / A, also without any
  *    liquid nearby. There particles take the velocity of what moves through the whole face, liquid
  *    and solid together. */
@@ -168,7 +167,7 @@ void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, uint8_t *known, const un
 
 typedef struct face_args {
     double *u;
-    const uint8_t *known;
+    uint8_t *known;
     const un_faces *faces;
     const un_tet_walls *walls;
 } face_args;
@@ -183,17 +182,20 @@ static void calm_faces(void *arg, int64_t begin, int64_t end)
         un_face_nodes(a->faces, w->mesh, f, n);
         double open = un_triangle_fraction((double[]){w->cut[n[0]], w->cut[n[1]], w->cut[n[2]]});
         if (!(open < UN_SLIVER)) continue;
-        if (!is_near_moving(w, w->mesh->tet[t], 4) && !is_near_moving(w, w->mesh->tet[other], 4))
+        if (!w->u_solid || (!is_near_moving(w, w->mesh->tet[t], 4) &&
+                            !is_near_moving(w, w->mesh->tet[other], 4))) {
+            if (open > 0) a->known[f] = 0;
             continue;
+        }
         un_vec3 solid = un_scale(un_add(w->u_solid[t], w->u_solid[other]), 0.5);
         double speed = un_dot(solid, un_normalize(un_face_area(a->faces, w->mesh, f)));
         a->u[f] = speed + (a->u[f] - speed) * share_left(open);
     }
 }
 
-void un_pressure_calm_faces(un_context *ctx, double *u, const uint8_t *known, const un_faces *faces,
+void un_pressure_calm_faces(un_context *ctx, double *u, uint8_t *known, const un_faces *faces,
                             const un_tet_walls *walls)
 {
     face_args a = {u, known, faces, walls};
-    if (walls->u_solid) un_parallel_for(ctx, faces->count, 4096, calm_faces, &a);
+    if (walls->cut) un_parallel_for(ctx, faces->count, 4096, calm_faces, &a);
 }

@@ -15,7 +15,9 @@ static void rests(const un_method *method, const char *shape, double wall, bool 
     promise_begin(&w, method, 2, text);
     world_run(&w, 0.4);
     check_below(w.max_speed, 0.4); /* where the surface meets the wall it finds its place first */
-    check_below(w.step.max_speed, 0.02);
+    w.max_speed = 0;
+    world_run(&w, 0.5);
+    check_below(w.max_speed, 0.02);
     check_below(fabs(w.step.volume_error), 0.01);
     const un_particles *p = method->particles ? method->particles(w.state) : NULL;
     for (int64_t q = 0; p && q < p->count; q++) assert_true(holds(un_particle_position(p, q)));
@@ -46,14 +48,17 @@ static bool in_tub(un_vec3 x)
     return fabs(a) < 0.06 + 1e-6 && b > -0.06 - 1e-6 && fabs(x.z - 0.12) < 0.06 + 1e-6;
 }
 
+static const char tub[] =
+    "local function tub(d, top) return move { box { min = {-0.06 - d, -0.06 - d, -0.06 - d}, max = "
+    "{0.06 + d, top, 0.06 + d} }, by = {0.12, 0.11, 0.12}, rotate = { axis = {0, 0, 1}, angle = 25 "
+    "} } end vessel = subtract { tub(w, 0.07), tub(0, 0.2) } water = intersect { tub(0, 0.2), box "
+    "{ min = {0, 0, 0}, max = {0.24, 0.12, 0.24} } }";
+
+/* A wall of one cell, and one that the mesh sees as any other solid. */
 static void tilted_tubs_hold_water(const un_method *method)
 {
-    rests(method,
-          "local function tub(d, top) return move { box { min = {-0.06 - d, -0.06 - d, -0.06 - d}, "
-          "max = {0.06 + d, top, 0.06 + d} }, by = {0.12, 0.11, 0.12}, rotate = { axis = {0, 0, "
-          "1}, angle = 25 } } end vessel = subtract { tub(w, 0.07), tub(0, 0.2) } water = "
-          "intersect { tub(0, 0.2), box { min = {0, 0, 0}, max = {0.24, 0.12, 0.24} } }",
-          1, in_tub);
+    rests(method, tub, 1, in_tub);
+    rests(method, tub, 3, in_tub);
 }
 
 int main(void)
