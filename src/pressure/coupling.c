@@ -85,6 +85,22 @@ enum { BODY, BODY_ROW, PUSH, FIRST, ROW, VAL, SET_VAL, TOGETHER };
     UN_TRY(un_array_need(pr->ctx, (void **)&(array), &c->capacity[which], (size_t)(count) + 1,     \
                          sizeof *(array)))
 
+int32_t un_coupling_collect(const un_pressure *pr, int32_t body, un_coupling_push_of *push_of,
+                            const void *arg, int32_t *row, double (*push)[6])
+{
+    int32_t count = 0;
+    for (int32_t r = 0; r < pr->matrix.n; r++) {
+        double own[6];
+        if (!push_of(arg, pr->place[r], body, own)) continue;
+        if (row) {
+            row[count] = r;
+            memcpy(push[count], own, sizeof own);
+        }
+        count++;
+    }
+    return count;
+}
+
 un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double density, double unit,
                             un_coupling_rows *rows, const void *arg)
 {

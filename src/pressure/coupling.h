@@ -8,6 +8,12 @@
  * velocity along x, y, z and its spin about them. row NULL: only counts them. */
 typedef int32_t un_coupling_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6]);
 
+/* Those among all rows of the system. push_of says how much the body pushes on the unknown at a
+ * place; false: not at all. */
+typedef bool un_coupling_push_of(const void *arg, int32_t place, int32_t body, double push[6]);
+int32_t un_coupling_collect(const un_pressure *pressure, int32_t body, un_coupling_push_of *push_of,
+                            const void *arg, int32_t *row, double (*push)[6]);
+
 /* Builds the columns. density: of the liquid; unit: N s in a row for an x of 1. */
 un_status un_coupling_build(un_pressure *pressure, un_bodies *bodies, double density, double unit,
                             un_coupling_rows *rows, const void *arg);

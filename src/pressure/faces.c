@@ -278,9 +278,14 @@ static void add_push(double push[6], const args *s, int32_t in, un_vec3 normal, 
 }
 
 /* What a body's motion adds to the outflow of a tet, as the right-hand side has it. */
-static bool push_of_tet(const args *s, int32_t t, int32_t body, un_vec3 centre, double push[6])
+static bool push_of_body(const void *arg, int32_t t, int32_t body, double push[6])
 {
+    const args *s = arg;
     const un_tet_walls *w = s->in->walls;
+    const un_body *b = &s->in->bodies->body[body];
+    if (un_body_box_distance(b, un_tets_center(s->in->mesh, t)) > 2 * un_tets_size(s->in->mesh, t))
+        return false;
+    un_vec3 centre = un_pose_apply(&b->to, b->centre);
     bool here = un_tet_walls_free_body(w, t) == body, any = false;
     for (int m = 0; m < 6; m++) push[m] = 0;
     for (int i = 0; i < 4; i++) {
@@ -298,22 +303,7 @@ static bool push_of_tet(const args *s, int32_t t, int32_t body, un_vec3 centre, 
 static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
 {
     const args *s = arg;
-    const un_pressure *pr = s->pr;
-    const un_body *b = &s->in->bodies->body[body];
-    un_vec3 centre = un_pose_apply(&b->to, b->centre);
-    int32_t count = 0;
-    for (int32_t r = 0; r < pr->matrix.n; r++) {
-        int32_t t = pr->place[r];
-        double reach = 2 * un_tets_size(s->in->mesh, t), own[6];
-        if (un_body_box_distance(b, un_tets_center(s->in->mesh, t)) > reach) continue;
-        if (!push_of_tet(s, t, body, centre, own)) continue;
-        if (row) {
-            row[count] = r;
-            memcpy(push[count], own, sizeof own);
-        }
-        count++;
-    }
-    return count;
+    return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
 }
 
 /* Columns for the bodies, and what the surface's pressure, which the unknown is without, does to

@@ -346,11 +346,13 @@ static void press_faces(void *arg, int64_t begin, int64_t end)
 /* ---- bodies ---- */
 
 /* What a body's motion adds to the outflow of a leaf, as the right-hand side has it. */
-static bool push_of_leaf(const project_args *s, int32_t q, int32_t body, double push[6])
+static bool push_of_body(const void *arg, int32_t q, int32_t body, double push[6])
 {
+    const project_args *s = arg;
     const un_leaves *m = s->m;
     const un_leaf_walls *w = s->in->walls;
     const un_body *b = &s->in->bodies->body[body];
+    if (un_body_box_distance(b, m->x[q]) > 2 * un_leaf_size(m, q)) return false;
     un_vec3 centre = un_pose_apply(&b->to, b->centre);
     bool any = false;
     for (int i = 0; i < 6; i++) push[i] = 0;
@@ -375,21 +377,7 @@ static bool push_of_leaf(const project_args *s, int32_t q, int32_t body, double 
 static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
 {
     const project_args *s = arg;
-    const un_pressure *pr = s->pr;
-    const un_body *b = &s->in->bodies->body[body];
-    int32_t count = 0;
-    for (int32_t n = 0; n < pr->matrix.n; n++) {
-        int32_t q = pr->place[n];
-        double own[6];
-        if (un_body_box_distance(b, s->m->x[q]) > 2 * un_leaf_size(s->m, q)) continue;
-        if (!push_of_leaf(s, q, body, own)) continue;
-        if (row) {
-            row[count] = n;
-            memcpy(push[count], own, sizeof own);
-        }
-        count++;
-    }
-    return count;
+    return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
 }
 
 /* Columns for the bodies, and what the surface's pressure does to them. */

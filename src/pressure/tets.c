@@ -377,9 +377,13 @@ static bool find_beside(const args *s, int64_t n, int32_t body, un_vec3 *middle)
 }
 
 /* As inflow has it. */
-static bool push_of_node(const args *s, int64_t n, int32_t body, un_vec3 centre, double push[6])
+static bool push_of_body(const void *arg, int32_t n, int32_t body, double push[6])
 {
+    const args *s = arg;
     const un_tets *m = s->mesh;
+    const un_body *b = &s->in->bodies->body[body];
+    if (un_body_box_distance(b, m->x[n]) > 2 * s->size[m->node_level[n]]) return false;
+    un_vec3 centre = un_pose_apply(&b->to, b->centre);
     bool part = m->parted && m->side[n] <= 0, any = false;
     un_vec3 beside = {0, 0, 0};
     for (int i = 0; i < 6; i++) push[i] = 0;
@@ -401,22 +405,7 @@ static bool push_of_node(const args *s, int64_t n, int32_t body, un_vec3 centre,
 static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
 {
     const args *s = arg;
-    const un_pressure *pr = s->pr;
-    const un_body *b = &s->in->bodies->body[body];
-    un_vec3 centre = un_pose_apply(&b->to, b->centre);
-    int32_t count = 0;
-    for (int32_t r = 0; r < pr->matrix.n; r++) {
-        int32_t n = pr->place[r];
-        double reach = 2 * s->size[s->mesh->node_level[n]], own[6];
-        if (un_body_box_distance(b, s->mesh->x[n]) > reach) continue;
-        if (!push_of_node(s, n, body, centre, own)) continue;
-        if (row) {
-            row[count] = r;
-            memcpy(push[count], own, sizeof own);
-        }
-        count++;
-    }
-    return count;
+    return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
 }
 
 static un_status couple(args *s)
