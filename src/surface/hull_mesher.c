@@ -36,7 +36,7 @@
 /* The same, both ways, for pieces of thin liquid. */
 #define PIECE_MOST 0.8
 /* The same for sheets and drops that hang together with the body. */
-#define SHEET_MOST 0.2
+#define SHEET_MOST 0.5
 /* Radius, in leaves, of spheres whose sheet has no holes even where it lies between the nodes: half
  * of the longest edge, and a little. */
 #define DRAWN 0.58

@@ -393,6 +393,43 @@ static void join_pieces(int32_t *piece, int32_t q, int32_t r)
     piece[q > r ? q : r] = q > r ? r : q;
 }
 
+/* The nearest other particle that point i is joined to, -1: none. */
+static int32_t find_joined(const un_hull_points *p, int32_t i)
+{
+    int32_t near[256], best = -1;
+    un_vec3 x = un_v3(p->x[0][i], p->x[1][i], p->x[2][i]);
+    double reach = p->reach * p->size[i], least = INFINITY;
+    int32_t count = un_groups_near(&p->groups, (un_box3){x, x}, reach, p->reach, near, 256);
+    if (count < 0) count = 256;
+    for (int32_t g = 0; g < count; g++)
+        for (int32_t j = UN_GROUP * near[g]; j < UN_GROUP * (near[g] + 1) && j < p->count; j++) {
+            if (!(p->role[j] & UN_HULL_OWNER) || p->particle[j] == p->particle[i]) continue;
+            double d = un_length(un_sub(un_v3(p->x[0][j], p->x[1][j], p->x[2][j]), x));
+            if (!(d < reach + p->reach * p->size[j]) || d >= least) continue;
+            least = d;
+            best = p->particle[j];
+        }
+    return best;
+}
+
+/* Particles that others hide have no hull of their own: they belong to the nearest one. */
+static un_status join_hidden(un_hulls *h, const un_hulls_def *def, const un_hull_points *points,
+                             const un_hull_list *list)
+{
+    uint8_t *shown = un_alloc_zero(h->ctx, (size_t)def->groups->count + 1, 1);
+    if (!shown) return UN_ERROR_MEMORY;
+    for (int64_t n = 0; n < list->count; n++)
+        for (int32_t c = 0; c < 3; c++) shown[points->particle[list->entry[n].corner[c]]] = 1;
+    for (int32_t i = 0; i < points->count; i++) {
+        const un_slim_entry *e = slim_entry(def, points->particle[i]);
+        if (!e || !e->joined || shown[points->particle[i]]) continue;
+        int32_t other = find_joined(points, i);
+        if (other >= 0) join_pieces(h->piece, points->particle[i], other);
+    }
+    un_free(h->ctx, shown);
+    return UN_OK;
+}
+
 /* Connects particles through their hulls. All that are not thin are one piece: the body. */
 static un_status find_pieces(un_hulls *h, const un_hulls_def *def, const un_hull_points *points,
                              const un_hull_list *list)
@@ -411,6 +448,7 @@ static un_status find_pieces(un_hulls *h, const un_hulls_def *def, const un_hull
         join_pieces(h->piece, points->particle[c[0]], points->particle[c[1]]);
         join_pieces(h->piece, points->particle[c[0]], points->particle[c[2]]);
     }
+    UN_TRY(join_hidden(h, def, points, list));
     for (int32_t q = 0; q < count; q++) h->piece[q] = find_first(h->piece, q);
     return UN_OK;
 }

@@ -114,6 +114,7 @@ typedef struct un_slim_def {
     double reach;          /* l, as un_hulls_def */
     float touch;           /* as un_hulls_def */
     double drawn;          /* radius of spheres whose sheet the mesh draws without holes, m */
+    bool drawn_all;        /* threads and spray are that thick, too: they get no finer leaves */
 } un_slim_def;
 /* Finds the particles of thin liquid and how to draw them. From the arena. */
 un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def);

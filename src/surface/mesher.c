@@ -7,11 +7,11 @@
  * particles only: those that the colour's surface leaves outside, or nearly so. A particle's sphere
  * grows smoothly from nothing as it comes loose, so nothing pops.
  *
- * What flies, and fast liquid outside thick liquid (thick.c), is sheets, threads and drops (slim.c).
- * Drops by themselves are ready-made spheres; spheres of sheets and threads move to the middle of
- * those, and are joined by hulls [Ando13 section 5], because averages of spheres leave holes. Every
- * piece of the surface then gets its particles' volume (offset.c); the body of the liquid moves only
- * where particles are loose.
+ * What flies, and fast liquid outside thick liquid (thick.c), is sheets, threads and drops
+ * (slim.c). Drops by themselves are ready-made spheres; spheres of sheets and threads move to the
+ * middle of those, and are joined by hulls [Ando13 section 5], because averages of spheres leave
+ * holes. Every piece of the surface then gets its particles' volume (offset.c); the body of the
+ * liquid moves only where particles are loose.
  *
  * Only a band around the simulation's surface is sampled; elsewhere the simulation's own sign is
  * used.
@@ -48,6 +48,8 @@
  * rest the colour is right. */
 #define BODY_MOST 0.4
 #define BODY_SLACK 0.004
+/* Pieces below this volume, in cubes of the lattice, are drawn as drops. */
+#define SPECK 2.5
 /* Solids hold vertices that are this near. */
 #define AT_SOLID 0.25
 /* How far a particle's sphere may have moved. */
@@ -465,6 +467,24 @@ static void cut_solids(void *arg, int64_t begin, int64_t end)
 
 /* ---- velocities ---- */
 
+/* What the particles of sheets and threads near a vertex say: sums with their weights. */
+typedef struct slim_sums {
+    double weight, radius, inset;
+} slim_sums;
+
+/* How far a vertex of a sheet or thread still has to move inwards, and how far it will then be from
+ * the middle. Fairing has moved those of rims and thin threads already; by all of the inset their
+ * sides would pass each other. */
+static double excess_at(const mesher_state *s, un_vec3 x, const slim_sums *sums, double *left)
+{
+    *left = 0;
+    if (!(sums->weight > 0)) return 0;
+    double radius = sums->radius / sums->weight, inset = sums->inset / sums->weight;
+    double d = un_hulls_distance(s->hulls, x, s->in->grid->h);
+    *left = un_clamp(radius + d, 0, radius - inset);
+    return un_clamp(inset + d, 0, inset);
+}
+
 static void vertex_velocities(void *arg, int64_t begin, int64_t end)
 {
     mesher_state *s = arg;
@@ -474,7 +494,8 @@ static void vertex_velocities(void *arg, int64_t begin, int64_t end)
     double reach = VELOCITY_REACH * g->h;
     for (int64_t v = begin; v < end; v++) {
         un_vec3 x = s->mesh->position[v], sum = {0, 0, 0};
-        double weight = 0, loose = 0, held = 0, thick = 0, least = INFINITY;
+        double weight = 0, loose = 0, held = 0, least = INFINITY;
+        slim_sums sums = {0, 0, 0};
         int32_t nearest = -1;
         int32_t lo[3], hi[3];
         cell_range(g, x, reach, lo, hi);
@@ -494,15 +515,21 @@ static void vertex_velocities(void *arg, int64_t begin, int64_t end)
                         double away = un_length(un_sub(sphere_position(s, q), x)) - s->radius[q];
                         bool slim = e && e->joined;
                         double share = slim ? 1 : s->radius[q] / full_radius(s, q);
-                        loose += w * s->size[q];
+                        if (slim) {
+                            sums.weight += w;
+                            sums.radius += w * e->radius;
+                            sums.inset += w * e->inset;
+                        } else {
+                            loose += w * s->size[q];
+                        }
                         held += w * s->size[q] * (1 - share);
-                        if (slim) thick += w * (double)e->inset;
                         if (away < least && !s->drop[q]) least = away, nearest = q;
                     }
                 }
         if (s->loose) {
-            s->loose[v] = weight > 0 ? (float)(loose / weight) : 0;
-            s->too_thick[v] = weight > 0 ? (float)(thick / weight) : 0;
+            double left, share = weight > 0 ? sums.weight / weight : 0;
+            s->too_thick[v] = (float)(share * excess_at(s, x, &sums, &left));
+            s->loose[v] = weight > 0 ? (float)(loose / weight + share * left) : 0;
             s->held[v] = weight > 0 ? (float)(held / weight) : 0;
             s->nearest[v] = nearest;
             s->still[v] =
@@ -583,7 +610,8 @@ static un_status find_flying(mesher_state *s)
                        .size = s->in->grid->size,
                        .gravity = s->in->walls->scene->def.gravity,
                        .reach = 2,
-                       .drawn = DRAWN * s->lattice.h[0]};
+                       .drawn = DRAWN * s->lattice.h[0],
+                       .drawn_all = true};
     def.thin = un_arena_alloc(&s->arena, count, 1);
     if (!def.thin) return UN_ERROR_MEMORY;
     UN_TRY(find_thin(s, def.thin));
@@ -604,6 +632,38 @@ static un_status vertex_arrays(mesher_state *s)
     return all ? UN_OK : UN_ERROR_MEMORY;
 }
 
+static bool flies_clear(const mesher_state *s, int64_t q)
+{
+    const un_slim_entry *e = q >= 0 ? slim_entry(s, q) : NULL;
+    if (!e || (s->in->particles->flags[q] & UN_PARTICLE_APART) != UN_PARTICLE_BALLISTIC)
+        return false;
+    return is_clear_of_walls(s, e->x, UN_SPHERE_CORNER * UN_HULL_DROP * s->size[q]);
+}
+
+/* Pieces of a few steps of the lattice would be octahedra: their particles become drops. speck: by
+ * piece. */
+static un_status find_specks(mesher_state *s, const un_pieces *pieces, uint8_t **speck)
+{
+    const un_particles *p = s->in->particles;
+    size_t count = (size_t)p->count + 1;
+    uint8_t *with = un_arena_alloc(&s->arena, count, 1); /* by particle: of hulls in a speck */
+    *speck = un_arena_alloc(&s->arena, (size_t)pieces->count + 1, 1);
+    if (!with || !*speck) return UN_ERROR_MEMORY;
+    memset(with, 0, count);
+    double most = SPECK * s->lattice.h[0] * s->lattice.h[1] * s->lattice.h[2];
+    for (int32_t i = 0; i < pieces->count; i++)
+        (*speck)[i] = pieces->piece[i].wanted < most && !(pieces->has_body && i == 0);
+    for (int32_t v = 0; v < s->mesh->vertex_count; v++) {
+        uint8_t *mark = &(*speck)[pieces->of_vertex[v]];
+        *mark = *mark && flies_clear(s, s->nearest[v]);
+    }
+    for (int32_t v = 0; v < s->mesh->vertex_count; v++)
+        if ((*speck)[pieces->of_vertex[v]]) with[s->hulls->piece[s->nearest[v]]] = 1;
+    for (int32_t q = 0; q < p->count; q++)
+        if (slim_entry(s, q) && with[s->hulls->piece[q]]) s->drop[q] = 1;
+    return UN_OK;
+}
+
 /* Adds the drops, and what the lattice has missed. */
 static un_status add_drops(mesher_state *s, const un_pieces *pieces)
 {
@@ -617,13 +677,25 @@ static un_status add_drops(mesher_state *s, const un_pieces *pieces)
         bool lost = pieces->wanting[q] && !e->joined &&
                     is_clear_of_walls(s, e->x, UN_SPHERE_CORNER * UN_DROP_LONGEST * e->radius);
         if (!s->drop[q] && !lost) continue;
-        drops[count++] = (un_drop){.x = e->x,
-                                   .velocity = un_particle_velocity(p, q),
-                                   .radius = e->radius,
-                                   .stretch = e->stretch};
+        drops[count++] =
+            (un_drop){.x = e->x,
+                      .velocity = un_particle_velocity(p, q),
+                      .radius = e->joined ? cbrt(0.75 / UN_PI * p->volume[q]) : (double)e->radius,
+                      .stretch = e->stretch};
     }
     return un_surface_add_drops(s->ctx, &s->arena, s->mesh, drops, count,
                                 UN_DROP_FINE * s->lattice.h[0]);
+}
+
+/* Sheets that run into the body are inside its surface and have none of their own. */
+static void give_hidden_to_body(const mesher_state *s, un_pieces *pieces)
+{
+    if (!pieces->has_body) return;
+    for (int32_t i = 0; i < s->slim.count; i++) {
+        int32_t q = s->slim.particle[i];
+        if (pieces->wanting[q] && s->slim.entry[i].joined)
+            pieces->piece[0].wanted += s->in->particles->volume[q];
+    }
 }
 
 static un_status fit_volume(mesher_state *s)
@@ -652,7 +724,11 @@ static un_status fit_volume(mesher_state *s)
                         .most = PIECE_MOST,
                         .slack = BODY_SLACK};
     un_status status = un_pieces_find(s->ctx, &pieces);
+    if (status == UN_OK) give_hidden_to_body(s, &pieces);
     if (status == UN_OK) un_offset_pieces(s->ctx, &offset);
+    uint8_t *speck = NULL;
+    if (status == UN_OK && s->hulls) status = find_specks(s, &pieces, &speck);
+    if (status == UN_OK && speck) status = un_pieces_remove(s->ctx, &pieces, s->mesh, speck);
     if (status == UN_OK) status = add_drops(s, &pieces);
     un_pieces_free(s->ctx, &pieces);
     return status;

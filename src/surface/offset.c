@@ -50,11 +50,15 @@ static double inset_rate(void *arg, int64_t begin, int64_t end)
     return sum;
 }
 
-/* Keeps vertices that are not in a side off it. */
+/* Vertices that are not in a side keep this share of their distance to it in each stage: a film
+ * that wets it stays a film. */
+#define FILM_LEFT 0.6
+
 static double keep_off_side(const un_lattice *l, int32_t axis, double from, double to)
 {
     double h = l->h[axis], top = (l->n[axis] - 1) * h, hair = UN_SURFACE_HAIR * h;
-    return to == from ? to : un_clamp(to, hair, top - hair);
+    if (to == from) return to;
+    return un_clamp(to, fmax(hair, FILM_LEFT * from), top - fmax(hair, FILM_LEFT * (top - from)));
 }
 
 static void move_inwards(void *arg, int64_t begin, int64_t end)

@@ -29,6 +29,10 @@ typedef struct un_pieces {
 } un_pieces;
 un_status un_pieces_find(un_context *ctx, un_pieces *pieces);
 void un_pieces_free(un_context *ctx, un_pieces *pieces);
+/* Takes pieces out of the mesh, which has normals and velocities. gone: by piece. Pieces of
+ * vertices are no longer known. */
+un_status un_pieces_remove(un_context *ctx, un_pieces *pieces, un_trimesh *mesh,
+                           const uint8_t *gone);
 /* Finds the offset that gives each piece its volume: at most `body` either way for the body, and
  * `most` for the others. The body's volume may differ by the share `slack`. */
 void un_pieces_solve(un_pieces *pieces, double body, double most, double slack);

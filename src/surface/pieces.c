@@ -83,6 +83,31 @@ void un_pieces_free(un_context *ctx, un_pieces *p)
     *p = (un_pieces){0};
 }
 
+un_status un_pieces_remove(un_context *ctx, un_pieces *p, un_trimesh *mesh, const uint8_t *gone)
+{
+    int32_t *to, vertices = 0, triangles = 0;
+    UN_ALLOC(ctx, to, mesh->vertex_count + 1);
+    for (int32_t v = 0; v < mesh->vertex_count; v++) {
+        to[v] = vertices;
+        if (gone[p->of_vertex[v]]) continue;
+        mesh->position[vertices] = mesh->position[v];
+        mesh->normal[vertices] = mesh->normal[v];
+        mesh->velocity[vertices++] = mesh->velocity[v];
+    }
+    for (int32_t t = 0; t < mesh->triangle_count; t++) {
+        const int32_t *v = mesh->triangle[t];
+        if (gone[p->of_vertex[v[0]]]) continue;
+        int32_t kept[3] = {to[v[0]], to[v[1]], to[v[2]]};
+        memcpy(mesh->triangle[triangles++], kept, sizeof kept);
+    }
+    mesh->vertex_count = vertices;
+    mesh->triangle_count = triangles;
+    un_free(ctx, to);
+    un_free(ctx, p->of_vertex);
+    p->of_vertex = NULL;
+    return UN_OK;
+}
+
 /* Six times the volume as a polynomial, measured from a vertex of the piece. */
 static void add_triangles(un_pieces *p)
 {

@@ -279,7 +279,8 @@ static void shape_particle(const un_slim_def *def, int64_t q, un_slim_entry *e)
     spacing += thread * volume / area;
     double coherent = fmax(dense, sheet + thread), size = fmax(r, SIZE_SPACING * spacing);
     e->size += (float)(coherent * (fmin(size, SIZE_MOST * r) - SIZE_SPRAY * r));
-    double least = fmin(fmin(1, 2 * sheet) * def->drawn, DRAWN_MOST * r);
+    double drawn = (def->drawn_all ? 1 : fmin(1, 2 * sheet)) * def->drawn;
+    double least = fmin(drawn, DRAWN_MOST * r);
     e->inset = (float)fmax(0, least - (double)e->radius);
     e->radius += e->inset;
     if (thread >= 0.5) e->leaf = (float)LEAF_THREAD * e->radius;

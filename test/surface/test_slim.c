@@ -145,6 +145,34 @@ static void sheets_on_the_grid_have_no_holes(void **state)
     }
 }
 
+/* Two particles that fly side by side are two drops, not a crystal of the lattice. */
+static void pairs_are_round(void **state)
+{
+    (void)state;
+    for (int32_t kind = 0; kind < 8; kind++) {
+        vessel v;
+        frame f = turned(kind * UN_PI / 16, 0.1 * kind / CELLS);
+        vessel_begin(&v, 1, un_v3(1, 1, 1), CELLS);
+        vessel_build(&v);
+        vessel_add(&v, place(&f, -1.4 * RADIUS, 0, 0), VOLUME);
+        vessel_add(&v, place(&f, 1.4 * RADIUS, 0, 0), VOLUME);
+        for (int32_t q = 0; q < 2; q++) v.particles.flags[q] = UN_PARTICLE_BALLISTIC;
+        un_mesher in = vessel_mesher(&v, 2 * CELLS);
+        un_trimesh mesh;
+        check_ok(v.tank.ctx, un_surface_mesh(v.tank.ctx, &mesh, &in));
+        assert_int_equal(check_closed(v.tank.ctx, &mesh).component_count, 2);
+        check_near(un_surface_volume(&mesh) / (2 * VOLUME), 1, 1e-3);
+        for (int32_t n = 0; n < mesh.vertex_count; n++) {
+            double u = un_dot(un_sub(mesh.position[n], f.at), f.u);
+            un_vec3 middle = place(&f, u < 0 ? -1.4 * RADIUS : 1.4 * RADIUS, 0, 0);
+            double r = un_length(un_sub(mesh.position[n], middle)) / (1.2407 * RADIUS);
+            check_near(r, 1, 0.25);
+        }
+        un_trimesh_free(v.tank.ctx, &mesh);
+        vessel_end(&v);
+    }
+}
+
 /* An arc of particles, `spacing` radii apart. */
 #define ARC 0.3
 static void add_thread(bath *b, const frame *f, double spacing, double jitter)
@@ -319,9 +347,13 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sheets_have_no_holes),  cmocka_unit_test(sheets_on_the_grid_have_no_holes),
-        cmocka_unit_test(threads_have_no_beads), cmocka_unit_test(drops_in_a_row_differ),
-        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(sheets_have_no_holes),
+        cmocka_unit_test(sheets_on_the_grid_have_no_holes),
+        cmocka_unit_test(pairs_are_round),
+        cmocka_unit_test(threads_have_no_beads),
+        cmocka_unit_test(drops_in_a_row_differ),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(survives_lack_of_memory),
     };
     check_races_in("threads_do*");
     return cmocka_run_group_tests_name("slim", tests, NULL, NULL);
