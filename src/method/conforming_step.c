@@ -15,7 +15,7 @@
  * of the volume or more is missing. The paper's, whatever is missing, adds 21 to 43 % in Enright's
  * test. */
 #define THICKEN 0.15
-#define MISSING 0.01
+#define MISSING 0.002
 /* Share of the paper's thickening of the mesh. All of it throws liquid at 96 m/s where a jet meets
  * a post (scenes/spray.lua, 32 cells), half of it at 14, none at 15; but with none drops without a
  * tet do not fall. */

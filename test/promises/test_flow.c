@@ -18,15 +18,15 @@ static void emitters_bring_what_they_say(const un_method *method)
     check_below(fabs(w.step.volume_error), 0.1); /* of a splash three cells deep */
     double then = w.step.volume_particles;
     world_run(&w, 0.375); /* and no more after its end */
-    check_near(w.step.volume_particles, then, (method->particles ? 1e-6 : 0.05) * then);
+    check_near(w.step.volume_particles, then, (method->particles ? 1e-6 : 0.01) * then);
     check_below(fabs(w.step.volume_error), 0.1);
     promise_finite(&w, "after an emitter");
     promise_inside(&w);
     world_end(&w);
 }
 
-/* In a second, to a per cent, where surfaces are weighed instead of particles to three: a flow, and
- * the speed times the cross-section. Both mouths are round, with a radius of one cell. */
+/* In a second, to a per cent: a flow, and the speed times the cross-section. Both mouths are round,
+ * with a radius of one cell. */
 static void streams_bring_their_flow(const un_method *method)
 {
     world w;
@@ -41,7 +41,7 @@ static void streams_bring_their_flow(const un_method *method)
     promise_begin(&w, method, 2, text);
     double first = w.step.volume_particles, want = (4 + sqrt(13)) * area;
     world_run(&w, 1);
-    check_near(w.step.volume_particles - first, want, (method->particles ? 0.01 : 0.03) * want);
+    check_near(w.step.volume_particles - first, want, 0.01 * want);
     world_end(&w);
 }
 
