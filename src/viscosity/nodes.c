@@ -16,8 +16,10 @@
  * Departures from the paper:
  * - The mass of the liquid in a tet goes to nodes by the integrals of their hat functions, not
  *   evenly: its centre of mass is kept.
- * - A tet with a stuck node counts as a whole, not only its open part: the wall is at the node, and
- *   stress between the node and the true wall must reach it.
+ * - A tet with a stuck node counts as a whole, not only its open part: stress between the nodes and
+ *   the wall must reach it. It is stiffer by what the distance to the wall says (grip): the wall is
+ *   where it is, not at the node.
+ * - Bodies that the liquid moves are dragged (nodes_bodies.c).
  * - Walls may let the liquid slide [Navier]: u.n = u_solid.n, and along the wall the traction is
  *   mu / slip times the velocity relative to it. With P = 1 - n n^T, u = P v + c at such nodes,
  *   where c is the solid's part along n: rows and columns are projected, and the diagonal gets n
@@ -52,7 +54,8 @@ static inline uint8_t wall_kind(const un_stress_nodes *s, int64_t n)
 /* ---- tets ---- */
 
 /* How much stiffer a tet with stuck nodes is than a whole one of liquid. With phi the distance to
- * the wall, liquid near it has the velocity u_wall + phi s. Stuck nodes in the wall make that u_wall
+ * the wall, liquid near it has the velocity u_wall + phi s. Stuck nodes in the wall make that
+ * u_wall
  * + phi+ s, with phi+ zero in the wall: too little strain. The stress is to be that of phi, so that
  * forces on the nodes outside balance as they do in the liquid. */
 static double grip(const un_stress_nodes *s, int32_t t)

@@ -469,6 +469,13 @@ AFLOAT = """scene { domain = { size = {1, 1} }, detail = { finest = 48 }, frames
   output = { surface = false, particles = false }, liquid = { box { min = {0, 0}, max = {1, 0.5} } },
   solids = { %s, density = 500, name = "body" } } }"""
 BOX, BALL = "box { min = {0.35, 0.4}, max = {0.65, 0.6}", "sphere { center = {0.5, 0.5}, radius = 0.15"
+# The same in 3D, against the level beside it, for methods that have no two dimensions.
+AFLOAT_3D = """scene { domain = { size = {1, 1, 1} }, detail = { coarsest = 12, finest = 24 },
+  frames = { count = 72, rate = 24 }, output = { surface = false, particles = false },
+  liquid = { box { min = {0, 0, 0}, max = {1, 0.5, 1} } }, probes = { height { name = "level", at = {0.1, 0.1} } },
+  solids = { %s, density = 500, name = "body" } } }"""
+BOX_3D = "box { min = {0.35, 0.4, 0.35}, max = {0.65, 0.6, 0.65}"
+BALL_3D = "sphere { center = {0.5, 0.5, 0.5}, radius = 0.15"
 # A ball in a round vessel full of water: exactly (b^3 + 2 a^3) / (b^3 - a^3) / 2 of its volume moves along.
 INNER, OUTER = 0.16, 0.46
 PUSHED = f"""scene {{ gravity = {{0, 0, 0}}, detail = {{ coarsest = 38, finest = 38 }},
@@ -498,15 +505,17 @@ def bobbing_period():
     return 2 * math.pi * math.sqrt(mass * (1 - share) / 9.81)
 
 
-@case("Bodies that the liquid moves", "A box and a ball of half the water's density afloat in 2D for 3 s; a ball that is "
+@case("Bodies that the liquid moves", "A box and a ball of half the water's density afloat for 3 s, `uniform` in 2D; a ball that is "
       "pushed in a round vessel full of water; a cylinder that bobs upright; three bodies that fall into a pool.", "time, s", "height of the box, m")
 def bodies(bench):
-    for name, shape in ("box", BOX), ("ball", BALL):
-        if bench.method != "uniform":
-            break
-        found = run_files.table(f"{bench.run(AFLOAT % shape)}/bodies.csv")
-        bench.row(f"draught of a {name} off by", abs(found["body_y"][-1] - 0.5) * 48, "cells", 0.1)
-        bench.row(f"speed of a {name} after 3 s", 1000 * math.hypot(found["body_vx"][-1], found["body_vy"][-1]), "mm/s", 2)
+    flat = bench.method == "uniform"
+    for name, shape, solid in ("box", BOX, BOX_3D), ("ball", BALL, BALL_3D):
+        run = bench.run(AFLOAT % shape if flat else AFLOAT_3D % solid)
+        found = run_files.table(f"{run}/bodies.csv")
+        level = 0.5 if flat else run_files.table(f"{run}/probes.csv")["level"][-1]
+        speed = math.hypot(*(found[f"body_v{axis}"][-1] for axis in "xyz"))
+        bench.row(f"draught of a {name} off by", abs(found["body_y"][-1] - level) * (48 if flat else 24), "cells", 0.1)
+        bench.row(f"speed of a {name} after 3 s", 1000 * speed, "mm/s", 2)
         if name == "box":
             bench.line(found["time"], found["body_y"])
     after = run_files.table(f"{bench.run(PUSHED)}/bodies.csv")["body_vx"][-1]
