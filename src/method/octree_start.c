@@ -8,6 +8,8 @@
 #define SHAPE_PARTICLES 2e6
 #define ROUNDS_MAX 24
 #define START_ROUNDS 6
+/* Of moving particles under the surface. */
+#define FIT_ROUNDS 4
 
 un_status un_octree_begin(void *state, un_context *ctx, const un_scene *scene)
 {
@@ -106,6 +108,27 @@ static un_status first_mesh(un_octree_flip *s)
     }
 }
 
+/* Level sets of cells of different sizes differ by hundredths of a cell, and the steps between them
+ * would slosh. */
+static un_status fit_surface(un_octree_flip *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_leaf_fit fit = {.markers = &s->markers,
+                       .leaves = &s->leaves,
+                       .shape = s->core.def->liquid.shape,
+                       .walls = s->core.walls,
+                       .phi = s->at.phi};
+    un_status status = un_leaf_fit_begin(ctx, &fit);
+    for (int round = 0; round < FIT_ROUNDS && status == UN_OK; round++) {
+        un_leaf_fit_move(ctx, &fit);
+        status = un_octree_sort(s);
+        if (status == UN_OK) status = un_octree_gather(s);
+        if (status == UN_OK) status = un_octree_level_set(s);
+    }
+    un_leaf_fit_end(ctx, &fit);
+    return status;
+}
+
 un_status un_octree_fill(void *state)
 {
     un_octree_flip *s = state;
@@ -120,6 +143,7 @@ un_status un_octree_fill(void *state)
         if (round == 1) UN_TRY(un_octree_emit(s, 0));
         UN_TRY(un_octree_build_tree(s));
         UN_TRY(find_all(s));
+        if (round >= START_ROUNDS - 3 && !last && s->core.def->liquid.shape) UN_TRY(fit_surface(s));
         UN_TRY(un_octree_sizes(s, 0));
     }
     return un_octree_measure(s, &s->core.last);

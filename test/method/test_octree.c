@@ -1,0 +1,73 @@
+/* Method `octree`: rest across changes of size, waves over coarse cells. */
+#include "method/world.h"
+
+/* Sizes of cells along the surface come from sizing.custom alone: fine at one wall, four times as
+ * coarse at the other, with a fine spot between, as in scenes/rest_mixed.lua. */
+#define MIXED                                                                                      \
+    " sizing = { depth = false, curvature = false, solid_curvature = false, strain = false, film " \
+    "= false, custom = function(x, y, z) local spot = math.sqrt((x - 0.7)^2 + (y - 0.437)^2 + (z " \
+    "- 0.4)^2) return math.min(h + 3.2 * h * x, h + 16 * h * spot) end }"
+
+static void rests(const char *domain, int finest, double end, double speed, double uneven)
+{
+    world w;
+    char text[900];
+    snprintf(text, sizeof text,
+             "local h = 1 / %d scene { method = 'octree', domain = { size = %s }, detail = { "
+             "coarsest = 8, finest = %d }, liquid = { plane { point = {0, 0.437, 0}, normal = {0, "
+             "1, 0} } }," MIXED " }",
+             finest, domain, finest);
+    world_begin(&w, &un_method_octree, 2, text);
+    double low = 1, high = 0;
+    while (end - w.time > 1e-9) world_step(&w, end);
+    for (int i = 0; i < 17; i++) {
+        un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0.1 + 0.05 * i, 0, 0.4}};
+        double found = w.method->probe(w.state, &height);
+        low = fmin(low, found);
+        high = fmax(high, found);
+    }
+    check_below(w.max_speed, speed);
+    check_below((high - low) * finest, uneven);
+    check_below(w.max_volume_error, 0.005);
+    world_end(&w);
+}
+
+/* Without fitting the first particles to the surface, 0.02 m/s in both. */
+static void still_water_rests_across_changes_of_size(void **state)
+{
+    (void)state;
+    rests("{1, 1}", 64, 1, 0.005, 0.1);
+    rests("{1, 0.75, 0.75}", 24, 0.4, 0.01, 0.1);
+}
+
+/* A standing wave, 1 m long and half a metre deep: PIC in the coarse cells below must not damp it.
+ */
+static void coarse_cells_do_not_damp_waves(void **state)
+{
+    (void)state;
+    world w;
+    world_begin(&w, &un_method_octree, 2,
+                "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 6, "
+                "finest = 48 }, liquid = { field(function(x, y) return y - 0.5 - 0.02 * "
+                "math.cos(math.pi * x) end) } }");
+    un_probe wall = {.kind = UN_PROBE_HEIGHT, .at = {0, 0, 0}};
+    double first = 0, second = 0, period = 2 * UN_PI / sqrt(9.81 * UN_PI * tanh(UN_PI / 2));
+    while (w.time < 2.25 * period) {
+        world_step(&w, 2.25 * period);
+        double high = w.method->probe(w.state, &wall) - 0.5;
+        if (w.time > 0.75 * period && w.time < 1.25 * period) first = fmax(first, high);
+        if (w.time > 1.75 * period) second = fmax(second, high);
+    }
+    assert_true(first > 0.0195);
+    assert_true(second > 0.86 * first); /* 0.88; with PIC as in fine cells 0.83 */
+    world_end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(still_water_rests_across_changes_of_size),
+        cmocka_unit_test(coarse_cells_do_not_damp_waves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
