@@ -50,6 +50,9 @@ typedef struct project_args {
     const un_leaf_projection *in;
     const un_leaves *m;
     uint8_t *plain; /* by leaf */
+    /* What rows are multiplied by: entries have no unit then, and scenes of any size have the same
+     * matrix to the last bit. */
+    double scale;
 } project_args;
 
 /* One derivative and what it is made of: (sum w_i p_i) / d, along the axis from `first` small cells
@@ -71,7 +74,7 @@ static inline double open_share(const un_leaf_projection *in, int32_t f)
 
 static inline double open_area(const project_args *s, int32_t f)
 {
-    return open_share(s->in, f) * un_leaf_face_area(s->m, f);
+    return open_share(s->in, f) * s->scale * un_leaf_face_area(s->m, f);
 }
 
 static void group_rule(const project_args *s, int32_t large, int32_t group, side_rule *r)
@@ -233,7 +236,7 @@ static inline double surface_at(const un_leaf_projection *in, int32_t q)
     return in->surface ? in->surface[q] : 0;
 }
 
-/* What flows out of a leaf, m3/s. */
+/* What flows out of a leaf, m3/s times the scale. */
 static double outflow(const project_args *s, int32_t q)
 {
     const un_leaves *m = s->m;
@@ -242,7 +245,7 @@ static double outflow(const project_args *s, int32_t q)
         int32_t g = m->side[q][side];
         for (int k = 0; k < (g < 0 ? un_leaves_group_size(m) : 1); k++) {
             int32_t f = g < 0 ? m->group[~g][k] : g;
-            double share = open_share(s->in, f), area = un_leaf_face_area(m, f);
+            double share = open_share(s->in, f), area = s->scale * un_leaf_face_area(m, f);
             double solid = s->in->walls->velocity ? s->in->walls->velocity[f] : 0;
             sum += (side & 1 ? area : -area) * (share * s->in->u[f] + (1 - share) * solid);
         }
@@ -288,7 +291,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         gather_row(s, &t, q);
         un_row_store(&t.row, t.val, 1, pr->index, pr->matrix.col + pr->matrix.row[n],
                      pr->matrix.val + pr->matrix.row[n]);
-        double volume = in->walls->volume[q] * un_leaf_volume(s->m, q);
+        double volume = in->walls->volume[q] * s->scale * un_leaf_volume(s->m, q);
         pr->rhs[n] = volume * expansion_of(s, q) - outflow(s, q);
         pr->x[n] = (in->p[q] - surface_at(in, q)) * in->kick / in->density;
     }
@@ -365,7 +368,7 @@ static bool push_of_body(const void *arg, int32_t q, int32_t body, double push[6
             un_vec3 e = un_v3(side / 2 == 0, side / 2 == 1, side / 2 == 2);
             un_vec3 turn =
                 un_body_pushing_turn(b, un_cross(un_sub(un_leaf_face_center(m, f), centre), e));
-            double flux = (side & 1 ? 1 : -1) * closed * un_leaf_face_area(m, f);
+            double flux = (side & 1 ? 1 : -1) * closed * s->scale * un_leaf_face_area(m, f);
             const double sum[6] = {e.x, e.y, e.z, turn.x, turn.y, turn.z};
             for (int i = 0; i < 6; i++) push[i] += flux * sum[i];
             any = true;
@@ -385,7 +388,7 @@ static un_status couple(project_args *s)
 {
     un_pressure *pr = s->pr;
     const un_leaf_projection *in = s->in;
-    UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density, body_rows, s));
+    UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density / s->scale, body_rows, s));
     if (!in->surface || !un_coupling_any(pr)) return UN_OK;
     double *given;
     UN_ALLOC(pr->ctx, given, pr->matrix.n);
@@ -532,8 +535,8 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t q = s->pr->place[n];
         if (un_pressure_is_free(s->pr, (int32_t)n)) continue;
-        double left =
-            outflow(s, q) / un_leaf_volume(s->m, q) - s->in->walls->volume[q] * expansion_of(s, q);
+        double left = outflow(s, q) / (s->scale * un_leaf_volume(s->m, q)) -
+                      s->in->walls->volume[q] * expansion_of(s, q);
         max = fmax(max, fabs(left));
     }
     return max;
@@ -543,7 +546,10 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
                                    un_leaf_projection_report *report)
 {
     un_context *ctx = pr->ctx;
-    project_args s = {.pr = pr, .in = in, .m = in->leaves};
+    project_args s = {.pr = pr,
+                      .in = in,
+                      .m = in->leaves,
+                      .scale = in->leaves->dim == 2 ? 1 : 1 / in->leaves->tree->h};
     *report = (un_leaf_projection_report){0};
     s.plain = un_arena_alloc(arena, (size_t)in->leaves->count + 1, 1);
     if (!s.plain) return UN_ERROR_MEMORY;
@@ -601,7 +607,8 @@ void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 chan
                         const un_leaves *leaves, un_leaf_walls *walls)
 {
     un_leaf_projection in = {.leaves = leaves, .walls = walls};
-    accelerate_args a = {.s = {.in = &in, .m = leaves}, .u = u, .before = before, .change = change};
+    accelerate_args a = {
+        .s = {.in = &in, .m = leaves, .scale = 1}, .u = u, .before = before, .change = change};
     un_parallel_for(ctx, leaves->face_count, 4096, accelerate, &a);
 }
 
