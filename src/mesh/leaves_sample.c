@@ -107,8 +107,47 @@ static inline double side_value(const un_leaves *m, const double *u, int32_t lea
                        : 0.25 * ((u[g[0]] + u[g[1]]) + (u[g[2]] + u[g[3]]));
 }
 
-/* The lower face along `axis` of a cube; the cube may lie right above the brick. */
-static double face_value(const un_leaves *m, const double *u, int axis, cube q)
+/* Faces of one level's lattice that have been found: those of the cubes up to two away from a first
+ * one. What lies between coarse faces asks for the same few of them again and again. */
+#define MEMO_REACH 2
+#define MEMO_SIDE (2 * MEMO_REACH + 1)
+typedef struct memo {
+    cube first;
+    double value[3][MEMO_SIDE * MEMO_SIDE * MEMO_SIDE]; /* by axis; NaN: not yet */
+} memo;
+
+static void memo_begin(memo *known, cube first, int dim)
+{
+    known->first = first;
+    for (int axis = 0; axis < dim; axis++)
+        for (int n = 0; n < MEMO_SIDE * MEMO_SIDE * MEMO_SIDE; n++) known->value[axis][n] = NAN;
+}
+
+static double *memo_at(memo *known, int axis, const cube *q, int32_t s, int dim)
+{
+    int n = 0;
+    if (!known || known->first.level != q->level) return NULL;
+    for (int a = dim - 1; a >= 0; a--) {
+        int32_t d = (q->at[a] - known->first.at[a]) / s + MEMO_REACH;
+        if (d < 0 || d >= MEMO_SIDE) return NULL;
+        n = n * MEMO_SIDE + d;
+    }
+    return &known->value[axis][n];
+}
+
+static double find_face(const un_leaves *m, const double *u, int axis, cube q, memo *known);
+
+/* The lower face along `axis` of a cube; the cube may lie right above the brick. known: NULL, or
+ * faces that need not be found again. */
+static double face_value(const un_leaves *m, const double *u, int axis, cube q, memo *known)
+{
+    double *kept = memo_at(known, axis, &q, cube_size(m->tree, q.level), m->dim);
+    if (!kept) return find_face(m, u, axis, q, known);
+    if (isnan(*kept)) *kept = find_face(m, u, axis, q, known);
+    return *kept;
+}
+
+static double find_face(const un_leaves *m, const double *u, int axis, cube q, memo *known)
 {
     const un_octree *tree = m->tree;
     int32_t s = cube_size(tree, q.level), *at = q.at;
@@ -129,7 +168,7 @@ static double face_value(const un_leaves *m, const double *u, int axis, cube q)
             if (k >> axis & 1) continue;
             cube part = {{at[0], at[1], at[2]}, q.level + 1};
             for (int a = 0; a < m->dim; a++) part.at[a] += k >> a & 1 ? s / 2 : 0;
-            sum += face_value(m, u, axis, part);
+            sum += face_value(m, u, axis, part, known);
         }
         return sum / (1 << (m->dim - 1));
     }
@@ -146,7 +185,7 @@ static double face_value(const un_leaves *m, const double *u, int axis, cube q)
             from.at[a] = 2 * s * (first[a] + (k >> a & 1));
             w *= k >> a & 1 ? share[a] : 1 - share[a];
         }
-        if (w > 0) sum += w * face_value(m, u, axis, from);
+        if (w > 0) sum += w * face_value(m, u, axis, from, known);
     }
     return sum;
 }
@@ -293,6 +332,8 @@ static void fill_patch(const un_leaves *m, const double *u, int32_t c, double *v
     cube q = cube_of(tree, c), p = parent_of(tree, &q);
     int32_t s = cube_size(tree, q.level);
     int depth = m->dim == 2 ? 1 : 3;
+    memo known;
+    memo_begin(&known, p, m->dim);
     for (int axis = 0; axis < m->dim; axis++) {
         int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
         for (int k = 0; k < 6 * depth; k++) {
@@ -307,7 +348,7 @@ static void fill_patch(const un_leaves *m, const double *u, int32_t c, double *v
             at.at[axis] += s * (k & 1);
             at.at[t1] += s * d[0];
             if (m->dim == 3) at.at[t2] += s * d[1];
-            value[axis * OWN_AXIS + k] = face_value(m, u, axis, at);
+            value[axis * OWN_AXIS + k] = face_value(m, u, axis, at, &known);
         }
         for (int k = 0; m->coarse[c] && k < (m->dim == 2 ? 4 : 8); k++) {
             cube at = p;
@@ -315,7 +356,7 @@ static void fill_patch(const un_leaves *m, const double *u, int32_t c, double *v
             /* on the side of the parent that the leaf lies on */
             at.at[t1] += 2 * s * ((k >> 1 & 1) - (q.at[t1] == p.at[t1]));
             if (m->dim == 3) at.at[t2] += 2 * s * ((k >> 2 & 1) - (q.at[t2] == p.at[t2]));
-            value[PARENT + axis * PARENT_AXIS + k] = face_value(m, u, axis, at);
+            value[PARENT + axis * PARENT_AXIS + k] = face_value(m, u, axis, at, &known);
         }
     }
 }
