@@ -32,7 +32,7 @@ static bool sees(const un_bodies *bodies, un_vec3 a, double from, un_vec3 b, dou
 {
     double length = un_length(un_sub(b, a));
     if (!(from > 0) || !(to > 0)) return false;
-    return from + to >= length || un_thin_way(bodies, a, b, from) > length;
+    return from + to >= length || un_thin_sees(bodies, a, b, from);
 }
 
 /* At the leaf's seat. */

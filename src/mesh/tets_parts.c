@@ -39,6 +39,9 @@ typedef struct parting {
     double snap;            /* nodes nearer than this lie on the surface, and are not open */
     uint64_t *tets, *nodes; /* those near thin walls */
     int64_t tet_count, node_count;
+    uint64_t *edges; /* of these tets, between nodes that may not see each other; ascending */
+    uint8_t *seen;   /* by edge */
+    int64_t edge_count;
     int32_t *place;         /* by tet: in the list, -1 */
     uint8_t (*side)[4];     /* by listed tet and corner: its side, NONE in a wall */
     uint8_t *side_count;    /* by listed tet */
@@ -75,14 +78,66 @@ static int64_t list_tets(const void *arg, int64_t begin, int64_t end, uint64_t *
     return count;
 }
 
+/* Every edge is asked once: half a dozen tets share it, and solids from a file take long to answer.
+ */
+static uint64_t key_of(int32_t a, int32_t b)
+{
+    return (uint64_t)(a < b ? a : b) << 32 | (uint64_t)(a < b ? b : a);
+}
+
+static bool is_doubtful(const parting *s, int32_t a, int32_t b)
+{
+    if (!(s->distance[a] > s->snap) || !(s->distance[b] > s->snap)) return false;
+    if (!s->thin[a] && !s->thin[b]) return false;
+    const un_vec3 *x = s->mesh->x;
+    return (double)s->distance[a] + (double)s->distance[b] < un_length(un_sub(x[a], x[b]));
+}
+
+static int64_t list_edges(const void *arg, int64_t begin, int64_t end, uint64_t *out)
+{
+    const parting *s = arg;
+    int64_t count = 0;
+    for (int64_t k = begin; k < end; k++) {
+        const int32_t *n = s->mesh->tet[s->tets[k]];
+        for (int i = 1; i < 4; i++)
+            for (int j = 0; j < i; j++) {
+                if (!is_doubtful(s, n[i], n[j])) continue;
+                if (out) out[count] = key_of(n[i], n[j]);
+                count++;
+            }
+    }
+    return count;
+}
+
+static void look_along(void *arg, int64_t begin, int64_t end)
+{
+    parting *s = arg;
+    const un_vec3 *x = s->mesh->x;
+    for (int64_t e = begin; e < end; e++) {
+        int32_t a = (int32_t)(s->edges[e] >> 32), b = (int32_t)(s->edges[e] & 0xffffffff);
+        s->seen[e] = un_thin_sees(s->bodies, x[a], x[b], s->distance[a]);
+    }
+}
+
+static un_status find_seen(parting *s, un_arena *arena)
+{
+    un_context *ctx = s->mesh->ctx;
+    int64_t count, unique = 0;
+    UN_TRY(un_collect(ctx, arena, list_edges, s, s->tet_count, &s->edges, &count, 0));
+    UN_TRY(un_parallel_sort_keys(ctx, arena, s->edges, count, 64));
+    for (int64_t e = 0; e < count; e++)
+        if (e == 0 || s->edges[e] != s->edges[e - 1]) s->edges[unique++] = s->edges[e];
+    s->edge_count = unique;
+    s->seen = un_arena_alloc(arena, (size_t)unique + 1, 1);
+    if (!s->seen) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, unique, 64, look_along, s);
+    return UN_OK;
+}
+
 static bool sees(const parting *s, int32_t a, int32_t b)
 {
-    if (!s->thin[a] && !s->thin[b]) return true;
-    const un_vec3 *x = s->mesh->x;
-    double length = un_length(un_sub(x[a], x[b]));
-    double d = s->distance[a];
-    if (d + (double)s->distance[b] >= length) return true;
-    return un_thin_way(s->bodies, x[a], x[b], d) > length;
+    if (!is_doubtful(s, a, b)) return true;
+    return s->seen[un_lower_bound(s->edges, s->edge_count, key_of(a, b))];
 }
 
 static void find_sides(void *arg, int64_t begin, int64_t end)
@@ -395,6 +450,7 @@ un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
     UN_TRY(un_collect(ctx, arena, list_tets, &s, mesh->tet_count, &s.tets, &s.tet_count, 0));
     if (s.tet_count == 0) return UN_OK;
     UN_TRY(allocate(&s, arena));
+    UN_TRY(find_seen(&s, arena));
     un_parallel_for(ctx, s.tet_count, 256, find_sides, &s);
     UN_TRY(un_collect(ctx, arena, list_nodes, &s, mesh->node_count, &s.nodes, &s.node_count, 0));
     s.first_copy = un_arena_alloc(arena, (size_t)s.node_count + 1, sizeof *s.first_copy);

@@ -3,8 +3,10 @@
 
 /* Steps along a way are at least this share of it. */
 #define STEP_MIN 0.02
-/* Halvings that find where a way enters a wall. */
-#define HALVINGS 12
+/* Where a way enters a wall is found to this share of its length, */
+#define PRECISION 2.5e-4
+/* by so many points at most. */
+#define POINTS_MAX 12
 /* Nodes behind a wall are at least so deep, in cells. */
 #define DEPTH_MIN 1e-3
 /* The step of differences that find the direction to a solid, in finest cells. */
@@ -17,33 +19,62 @@ static double distance_at(const un_bodies *bodies, un_vec3 x)
     return d;
 }
 
-double un_thin_way(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d)
+typedef struct way_point {
+    double t, d; /* length of the way so far, distance from the solids */
+} way_point;
+
+/* Goes from a, at distance d, until the way enters a solid between two points; false if it does
+ * not. */
+static bool enters(const un_bodies *bodies, un_vec3 a, un_vec3 direction, double length, double d,
+                   way_point *before, way_point *behind)
+{
+    double step = STEP_MIN * length;
+    *behind = (way_point){0, d};
+    do {
+        *before = *behind;
+        behind->t = fmin(before->t + fmax(before->d, step), length);
+        behind->d = distance_at(bodies, un_mad(a, direction, behind->t));
+        if (behind->d <= 0) return true;
+    } while (behind->t < length);
+    return false;
+}
+
+bool un_thin_sees(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d)
 {
     un_vec3 path = un_sub(b, a);
-    double length = un_length(path), step = STEP_MIN * length, open = 0, t = fmax(d, step);
+    double length = un_length(path);
+    way_point before, behind;
+    return !enters(bodies, a, un_scale(path, 1 / length), length, d, &before, &behind);
+}
+
+/* The length of the way from a, at distance d from the solids, before it enters one; more than the
+ * length to b if it does not. */
+static double way_to(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d)
+{
+    un_vec3 path = un_sub(b, a);
+    double length = un_length(path), t = 0;
     un_vec3 direction = un_scale(path, 1 / length);
-    for (;; t += fmax(d, step)) {
-        if (t > length) t = length;
+    way_point before, behind;
+    if (!enters(bodies, a, direction, length, d, &before, &behind)) return 2 * length;
+    /* false position: exact where the wall is flat, so that two points are enough */
+    for (int i = 0; i < POINTS_MAX; i++) {
+        double share = before.d / (before.d - behind.d);
+        t = before.t + fmin(fmax(share, 0.05), 0.95) * (behind.t - before.t);
         d = distance_at(bodies, un_mad(a, direction, t));
-        if (d <= 0) break;
-        if (t >= length) return 2 * length;
-        open = t;
-    }
-    for (int i = 0; i < HALVINGS; i++) {
-        double middle = 0.5 * (open + t);
-        if (distance_at(bodies, un_mad(a, direction, middle)) > 0)
-            open = middle;
+        if (fabs(d) < PRECISION * length) break;
+        if (d > 0)
+            before = (way_point){t, d};
         else
-            t = middle;
+            behind = (way_point){t, d};
     }
-    return 0.5 * (open + t);
+    return t;
 }
 
 double un_thin_depth(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d, double h)
 {
     double length = un_length(un_sub(a, b));
     if (length == 0 || !(d > 0)) return -DEPTH_MIN * h;
-    double way = un_thin_way(bodies, a, b, d);
+    double way = way_to(bodies, a, b, d);
     return fmin(d * (1 - length / fmax(way, d)), -DEPTH_MIN * h);
 }
 

@@ -16,9 +16,8 @@
  * `most`. h: the finest cell. still: bodies that move do not count. */
 double un_thin_thickness(const un_bodies *bodies, bool still, un_vec3 x, double d, double h,
                          double most);
-/* The length of the way from a, at distance d from the solids, before it enters one; more than the
- * length to b if it does not. */
-double un_thin_way(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d);
+/* Does the way from a, at distance d from the solids, to b meet none of them? */
+bool un_thin_sees(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d);
 /* How deep b is in a wall or behind it, seen from a at distance d from the solids: negative, and
  * such that linear interpolation between the two is zero where the wall begins. h: the cell. */
 double un_thin_depth(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d, double h);

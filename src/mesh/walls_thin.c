@@ -81,7 +81,7 @@ static bool sees(const thin_args *a, int64_t n, int64_t m, un_vec3 x, un_vec3 y)
     const un_walls *w = a->walls;
     double h = w->grid->h, d = w->phi[n];
     if ((!a->thin[n] && !a->thin[m]) || d + (double)w->phi[m] >= h) return true;
-    return un_thin_way(w->bodies, x, y, d) > (w->warp ? un_length(un_sub(y, x)) : h);
+    return un_thin_sees(w->bodies, x, y, d);
 }
 
 /* The open corners that belong together with corner m. */
