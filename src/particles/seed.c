@@ -66,6 +66,22 @@ static un_vec3 stream_jitter(const un_seed_def *def, un_vec3 x, un_vec3 jitter, 
     return un_scale(un_mad(jitter, n, out * (UN_JITTER_SURFACE / share - 1)), share * s);
 }
 
+/* How far the layer of a stream that half cell (i, j, k) is in is moved across the stream. Layers
+ * that lie behind each other would leave the planes between their rows empty, and a stream that
+ * spreads from there would have seams. */
+static un_vec3 layer_shift(const un_seed_def *def, int64_t i, int64_t j, int64_t k, double s)
+{
+    int32_t dim = def->grid->dim;
+    un_vec3 v = def->step;
+    double size[3] = {fabs(v.x), fabs(v.y), dim == 3 ? fabs(v.z) : 0}, out[3] = {0, 0, 0};
+    int along = size[0] > size[1] ? 0 : 1;
+    if (size[2] > size[along]) along = 2;
+    uint64_t layer = un_hash64((uint64_t)(along == 0 ? i : along == 1 ? j : k));
+    for (int a = 0; a < dim; a++)
+        if (a != along) out[a] = (un_random(layer, def->stream + 4 + (uint64_t)a) - 0.5) * s;
+    return un_v3(out[0], out[1], out[2]);
+}
+
 /* The particle of half cell (i, j, k), if it has one. */
 static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_seed *out)
 {
@@ -78,6 +94,7 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_
         un_hash64((uint64_t)i * 0x10000000000u + (uint64_t)j * 0x100000u + (uint64_t)k);
     un_vec3 jitter = un_fill_jitter(index, def->stream, dim);
     if (!def->emitting) return un_fill_half_cell(&fill, x, s, jitter, out);
+    if (def->jitter > 0) x = un_add(x, layer_shift(def, i, j, k, s));
     double share = un_stream_half_cell(def->shape, def->step, &x, s, dim);
     if (!(share > 0) || !un_fill_in_domain(&fill, x) || !enters(def, x, s)) return false;
     un_vec3 moved = un_add(x, stream_jitter(def, x, jitter, s));
@@ -121,8 +138,9 @@ static int64_t visit_range(seed_args *a)
     for (int c = 0; c < g->dim; c++) {
         lo[c] += fmin(step[c], 0); /* a stream may have passed the shape within its step */
         hi[c] += fmax(step[c], 0);
-        a->lo[c] = (int64_t)floor((fmax(lo[c], 0) - shift[c]) / s) - 1;
-        a->hi[c] = (int64_t)floor((fmin(hi[c], size[c]) - shift[c]) / s) + 1;
+        int64_t more = a->def->jitter > 0 ? 2 : 1; /* layers of streams are moved */
+        a->lo[c] = (int64_t)floor((fmax(lo[c], 0) - shift[c]) / s) - more;
+        a->hi[c] = (int64_t)floor((fmin(hi[c], size[c]) - shift[c]) / s) + more;
         if (a->hi[c] < a->lo[c]) return 0;
     }
     return a->hi[g->dim - 1] - a->lo[g->dim - 1] + 1;
@@ -177,9 +195,13 @@ double un_particles_stream_area(un_context *ctx, const un_seed_def *stream)
 {
     un_vec3 along = un_normalize(stream->velocity);
     double s = 0.5 * stream->grid->h, volume = 0;
-    bool straight = (along.x != 0) + (along.y != 0) + (along.z != 0) == 1;
-    un_seed_def def = {
-        .grid = stream->grid, .shape = stream->shape, .step = un_scale(along, s), .emitting = true};
+    bool straight = (along.x != 0) + (along.y != 0) + (along.z != 0) == 1 && !(stream->jitter > 0);
+    un_seed_def def = {.grid = stream->grid,
+                       .shape = stream->shape,
+                       .step = un_scale(along, s),
+                       .stream = stream->stream,
+                       .jitter = stream->jitter,
+                       .emitting = true};
     int32_t layers = 1;
     for (int32_t n = 1; n <= layers; n++) {
         seed_args a = {.def = &def};

@@ -226,6 +226,46 @@ static void emission_does_not_pass_walls(void **state)
     tank_end(&t);
 }
 
+/* Particles of a stream lie anywhere across it: rows behind each other would leave seams where it
+ * spreads. */
+static void streams_have_no_seams(void **state)
+{
+    (void)state;
+    const un_vec3 along[3] = {{0, -2, 0}, {1, -2, 0}, {1, 1, -1.5}};
+    tank t;
+    tank_begin(&t, 2, un_v3(1, 1, 1), 20);
+    tank_build(&t);
+    un_shape *ball = tank_sphere(&t, un_v3(0.5, 0.5, 0.5), 0.2);
+    for (int kind = 0; kind < 3; kind++) {
+        un_particles p = {0};
+        un_vec3 shift = {0, 0, 0};
+        double total = 0, phase[8] = {0}, s = 0.5 * t.grid.h, dt = 0.01;
+        for (int n = 0; n < 40; n++) {
+            double volume;
+            un_seed_def def = {.grid = &t.grid,
+                               .shape = ball,
+                               .walls = t.walls,
+                               .velocity = along[kind],
+                               .step = un_scale(along[kind], dt),
+                               .emitting = true,
+                               .jitter = 0.5,
+                               .stream = 16};
+            shift = un_add(shift, def.step);
+            def.shift = shift;
+            check_ok(t.ctx, un_particles_seed(t.ctx, &p, &def, &volume));
+            total += volume;
+        }
+        /* across: x, or z where the stream runs along x too */
+        const double *x = kind == 0 ? p.x[0] : kind == 1 ? p.x[2] : p.x[1];
+        for (int32_t q = 0; q < p.count; q++) phase[(int)(8 * (x[q] / s)) % 8] += 1;
+        for (int n = 0; n < 8; n++) check_near(phase[n] / p.count, 0.125, 0.05);
+        double want = UN_PI * 0.04 * un_length(along[kind]) * 40 * dt;
+        check_near(total / want, 1, 0.03);
+        un_particles_free(t.ctx, &p);
+    }
+    tank_end(&t);
+}
+
 /* ---- sorting ---- */
 
 static void fill_at_random(tank *t, un_particles *p, int32_t count)
@@ -598,6 +638,7 @@ int main(void)
         cmocka_unit_test(solids_displace_what_is_seeded),
         cmocka_unit_test(seeds_are_the_same_for_any_thread_count),
         cmocka_unit_test(emitters_pour_area_times_speed),
+        cmocka_unit_test(streams_have_no_seams),
         cmocka_unit_test(emission_does_not_pass_walls),
         cmocka_unit_test(sorting_keeps_particles_whole_and_finds_cells),
         cmocka_unit_test(filtering_keeps_order_and_tells_the_volume),
