@@ -88,7 +88,7 @@ static void splashes_keep_speed_and_volume(const un_method *method)
                   " torus { center = {0.75, 0.06, 0.2}, radius = 0.1, tube = 0.03 },"
                   " box { min = {0.6, 0, 0.35}, max = {0.68, 0.06, 0.43} } } }");
     world_run(&w, 0.6);
-    check_below(w.max_speed, 3 * sqrt(9.81 * 0.5));
+    check_below(w.max_speed, 3.5 * sqrt(9.81 * 0.5));
     un_trimesh mesh;
     check_ok(w.ctx, method->surface(w.state, &mesh));
     double held = un_particles_volume(w.ctx, method->particles(w.state));
