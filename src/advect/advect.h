@@ -87,12 +87,13 @@ typedef struct un_surface_advection {
     const un_track_walls *walls;
     const un_scene_def *def; /* whose sources act at `time` */
     double time, dt;
-    const float *solid; /* at the track's nodes: distance to the solids; NULL: there are none */
-    double expected;    /* m3: the volume that the new surface should hold; 0: any */
-    double shift;       /* m, outwards */
-    double most;        /* m: of shifts to keep the volume */
-    double thicken;     /* m, as in un_track_motion */
-    double *lacked;     /* m3: what was missing before these; NULL: nobody asks */
+    const un_box3 *gone; /* around walls that let go; NULL: none does */
+    const float *solid;  /* at the track's nodes: distance to the solids; NULL: there are none */
+    double expected;     /* m3: the volume that the new surface should hold; 0: any */
+    double shift;        /* m, outwards */
+    double most;         /* m: of shifts to keep the volume */
+    double thicken;      /* m, as in un_track_motion */
+    double *lacked;      /* m3: what was missing before these; NULL: nobody asks */
 } un_surface_advection;
 un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_advection *in);
 /* How much liquid a source will add in that step where there is none, or take away, m3. */

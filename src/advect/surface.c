@@ -46,6 +46,16 @@ static double change(const void *arg, un_vec3 x, double phi)
     return phi;
 }
 
+/* Liquid that leaves a wall leaves a void: nothing comes out of the wall, into which the surface
+ * goes on. */
+static double emptied(const void *arg, un_vec3 x, un_vec3 foot)
+{
+    const args *a = arg;
+    if (!un_flow_gone(a->in->flow, un_track_into(a->in->walls, x, 0))) return -INFINITY;
+    double depth = un_length(un_sub(foot, un_track_into(a->in->walls, foot, 0)));
+    return depth > 0 ? depth : -INFINITY;
+}
+
 /* The shift that brings back what the new surface lacks. */
 static double missing(const void *arg, const un_track *next, double shift)
 {
@@ -70,6 +80,7 @@ static int32_t find_boxes(const args *a, un_box3 *box)
         b.max = un_min3(b.max, size);
         if (b.min.x <= b.max.x && b.min.y <= b.max.y && b.min.z <= b.max.z) box[count++] = b;
     }
+    if (a->in->gone) box[count++] = *a->in->gone;
     return count;
 }
 
@@ -133,12 +144,13 @@ un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_a
     args a = {.in = in,
               .deepest = (UN_TRACK_MARGIN + 1) * sqrt(3.0) * in->track->h,
               .outside = in->track->h};
-    un_box3 *box = un_arena_alloc(arena, (size_t)in->def->source_count + 1, sizeof *box);
+    un_box3 *box = un_arena_alloc(arena, (size_t)in->def->source_count + 2, sizeof *box);
     if (!box) return UN_ERROR_MEMORY;
     un_track_motion motion = {.arg = &a,
                               .back = back,
                               .ahead = ahead,
                               .change = change,
+                              .emptied = in->gone ? emptied : NULL,
                               .change_in = box,
                               .change_count = find_boxes(&a, box),
                               .missing = in->expected > 0 ? missing : NULL,

@@ -14,7 +14,8 @@
  *  - surface leaves have one size, half as fine as the surface's own lattice;
  *  - surface tension, by the curvature of the carried surface (tension/track.c);
  *  - liquid may be viscous, by the full stress at the mesh's nodes [Batty11] (viscosity/stuffed.c);
- *  - walls thinner than two leaves do not part liquid, and walls do not let go. */
+ *  - walls let go where they would pull (pressure/stuffed_boundary.c, advect/surface.c);
+ *  - walls thinner than two leaves do not part liquid. */
 #include "method/conforming.h"
 
 enum {
@@ -75,8 +76,8 @@ static void end(void *state)
     un_track_free(&s->track);
     for (int i = 0; i < 2; i++)
         if (s->mesh[i].ctx) un_stuffing_free(&s->mesh[i]);
-    void *blocks[] = {s->solid, s->u,     s->u_old,  s->p,      s->p_old,
-                      s->slope, s->u_tet, s->source, s->pushed, s->flow_rate};
+    void *blocks[] = {s->solid, s->u,      s->u_old,  s->p,         s->p_old, s->slope,
+                      s->u_tet, s->source, s->pushed, s->flow_rate, s->gone};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     un_flow_free(ctx, &s->flow);
     un_pressure_destroy(s->pressure);

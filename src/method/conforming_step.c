@@ -9,6 +9,8 @@
  * 2, 3 and 4 of them. */
 #define CORRECTIONS 2
 #define FIRST_CORRECTIONS 8
+/* Projections beyond the first, where liquid meets or leaves walls. */
+#define SOLVES 2
 /* The most that the surface is shifted in a step, in cells of the track. */
 #define SHIFT 0.2
 /* Thin liquid grows by this in a step, in cells of the track [Chentanez07: 0.15], while this share
@@ -32,7 +34,13 @@ un_status un_conforming_fit(un_conforming *s)
     const un_stuffing *mesh = un_conforming_mesh(s);
     un_stuffing_velocities(s->core.ctx, s->u_tet, mesh, s->u);
     const un_scene_def *def = s->core.def;
-    un_flow_def in = {mesh, s->u, s->u_tet, def->domain.size, def->domain.open, layers(s)};
+    un_flow_def in = {mesh,
+                      s->u,
+                      s->u_tet,
+                      def->domain.size,
+                      def->domain.open,
+                      s->gone_in.min.x <= s->gone_in.max.x ? s->gone : NULL,
+                      layers(s)};
     return un_flow_fit(s->core.ctx, &s->flow, &in);
 }
 
@@ -63,23 +71,41 @@ static un_status find_tension(un_conforming *s, boundary *at)
 }
 
 /* Liquid that would run through a wall in this step is projected again with the wall in its way:
- * what goes into walls is lost, and they should turn it aside. */
+ * what goes into walls is lost, and they should turn it aside. Walls that pull let go. */
 static un_status project(un_conforming *s, un_stuffed_projection *in, const boundary *at, double dt,
                          un_stuffed_projection_report *report)
 {
     un_context *ctx = s->core.ctx;
+    int32_t iterations = 0;
     size_t bytes = (size_t)in->mesh->face_count * sizeof *s->u;
     double *u = un_arena_alloc(&s->core.arena, (size_t)in->mesh->face_count + 1, sizeof *u);
     if (!u) return UN_ERROR_MEMORY;
+    un_stuffed_release release = {.gone = s->gone,
+                                  .foot = at->foot,
+                                  .wall = at->wall,
+                                  .mesh = in->mesh,
+                                  .u = s->u,
+                                  .p = s->p,
+                                  .open_sides = s->core.def->domain.open,
+                                  .let_go = un_core_let_go(&s->core, dt),
+                                  .scale = in->dt / in->density};
     memcpy(u, s->u, bytes);
-    UN_TRY(un_stuffed_pressure_project(s->pressure, &s->core.arena, in, report));
-    if (un_stuffed_meet_walls(ctx, at->foot, at->wall, in->mesh, s->u, &s->walls, dt) == 0)
-        return UN_OK;
-    int32_t iterations = report->solve.iterations;
-    memcpy(s->u, u, bytes);
-    in->warm = true;
-    UN_TRY(un_stuffed_pressure_project(s->pressure, &s->core.arena, in, report));
-    report->solve.iterations += iterations;
+    memset(s->gone, 0, (size_t)in->mesh->boundary_count);
+    in->gone = s->gone;
+    for (int32_t solve = 0;; solve++) {
+        UN_TRY(un_stuffed_pressure_project(s->pressure, &s->core.arena, in, report));
+        iterations += report->solve.iterations;
+        if (solve == SOLVES || !report->solve.finite) break;
+        int64_t count = solve > 0 ? 0
+                                  : un_stuffed_meet_walls(ctx, at->foot, at->wall, in->mesh, s->u,
+                                                          &s->walls, dt);
+        count += un_stuffed_let_go(ctx, &release);
+        if (count == 0) break;
+        memcpy(s->u, u, bytes);
+        in->warm = true;
+    }
+    report->solve.iterations = iterations;
+    s->gone_in = un_stuffed_gone_in(in->mesh, s->gone, UN_TRACK_MARGIN * s->track.h);
     return UN_OK;
 }
 
@@ -132,6 +158,7 @@ un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projecti
     boundary at = {un_arena_alloc(arena, count, sizeof *at.foot),
                    un_arena_alloc(arena, count, sizeof *at.wall), NULL};
     if (!at.foot || !at.wall) return UN_ERROR_MEMORY;
+    UN_TRY(un_array_need(ctx, (void **)&s->gone, &s->capacity[7], count, sizeof *s->gone));
     UN_TRY(un_array_need(ctx, (void **)&s->slope, &s->capacity[5], (size_t)mesh->tet_count + 1,
                          sizeof *s->slope));
     un_stuffed_boundary(ctx, at.foot, at.wall, mesh, &s->track, s->core.bodies);
@@ -171,6 +198,7 @@ un_status un_conforming_track(un_conforming *s, double dt)
                                .def = s->core.def,
                                .time = s->core.time,
                                .dt = dt,
+                               .gone = s->gone_in.min.x <= s->gone_in.max.x ? &s->gone_in : NULL,
                                .solid = s->solid,
                                .shift = s->shift,
                                .most = SHIFT * s->track.h,
@@ -219,6 +247,7 @@ un_status un_conforming_build(un_conforming *s)
     s->capacity[0] = s->capacity[3], s->capacity[1] = s->capacity[4];
     s->capacity[3] = room_u, s->capacity[4] = room_p;
     s->now = 1 - s->now;
+    s->gone_in = (un_box3){{1, 1, 1}, {0, 0, 0}}; /* empty */
     return UN_OK;
 }
 

@@ -245,6 +245,7 @@ typedef struct un_stuffed_projection {
      * and the pressure there, Pa (NULL: zero); of faces at walls their normal velocity. */
     const un_vec3 *foot;
     const double *surface, *wall;
+    const uint8_t *gone; /* by place in mesh->boundary: 1 at walls that have let go; NULL: none */
     const bool *open_sides; /* of the domain; NULL: all closed */
     const double *source;   /* at tets, 1/s: divergence wanted; NULL: none */
     un_vec3 gravity;        /* acts in the projection itself */
@@ -270,6 +271,21 @@ void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_
  * as the true one is away. Returns how many there are. */
 int64_t un_stuffed_meet_walls(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
                               const double *u, const un_track_walls *walls, double dt);
+/* Walls that pull by more than the slack of release.c let go: `gone` becomes 1 and the foot lies in
+ * the wall. Those that liquid then runs into hold it again. Returns how many have changed. */
+typedef struct un_stuffed_release {
+    uint8_t *gone;
+    un_vec3 *foot;
+    const double *wall;
+    const un_stuffing *mesh;
+    const double *u, *p;
+    const bool *open_sides;
+    double let_go; /* m/s; 0: nothing does */
+    double scale;  /* dt / density */
+} un_stuffed_release;
+int64_t un_stuffed_let_go(un_context *ctx, const un_stuffed_release *release);
+/* The box around walls that have let go, this much larger; empty if there are none. */
+un_box3 un_stuffed_gone_in(const un_stuffing *mesh, const uint8_t *gone, double margin);
 /* The pressure at the tets of a new mesh, from the old one's and its gradient. */
 void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *mesh,
                                const double *p_old, const un_vec3 *slope, const un_stuffing *old);

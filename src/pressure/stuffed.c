@@ -88,6 +88,7 @@ static double weight_at(const args *s, un_vec3 x)
 static bool is_open(const un_stuffed_projection *in, int64_t b)
 {
     int behind = in->mesh->face_behind[in->mesh->boundary[b]];
+    if (in->gone && in->gone[b]) return true;
     if (behind == UN_BEHIND_AIR) return !isnan(in->foot[b].x);
     return behind >= UN_BEHIND_SIDE && in->open_sides && in->open_sides[behind - UN_BEHIND_SIDE];
 }
@@ -338,7 +339,7 @@ static un_status solve(args *s, un_solve_report *report)
     un_context *ctx = s->pr->ctx;
     const un_stuffed_projection *in = s->in;
     int32_t tets = in->mesh->tet_count, iterations = 0;
-    un_release release = {.on = false}; /* walls hold on to the liquid */
+    un_release release = {.on = false}; /* walls let go by un_stuffed_let_go */
     for (int32_t k = 0; k <= in->corrections; k++) {
         if (k > 0 || in->warm) {
             s->relaxed = k > 0 ? RELAXED : 1;

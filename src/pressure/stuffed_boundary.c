@@ -1,6 +1,6 @@
 /* What lies beyond the faces of tets that conform to surface and walls, and pressures from mesh to
  * mesh. */
-#include "pressure/pressure.h"
+#include "pressure/system.h"
 
 /* In leaves: how far outside the surface a face may be that follows it. */
 #define OUTSIDE 0.1
@@ -114,6 +114,64 @@ int64_t un_stuffed_meet_walls(un_context *ctx, un_vec3 *foot, double *wall, cons
 {
     meeting s = {foot, wall, mesh, u, walls, dt};
     return (int64_t)un_parallel_sum(ctx, mesh->boundary_count, find_meetings, &s);
+}
+
+/* ---- walls that let go ---- */
+
+/* A mesh with fewer faces at the air may be all but closed: its pressure is known up to a constant
+ * only. */
+#define AIR_FACES 16
+
+static double count_air(void *arg, int64_t begin, int64_t end)
+{
+    const un_stuffing *m = arg;
+    double count = 0;
+    for (int64_t b = begin; b < end; b++) count += m->face_behind[m->boundary[b]] == UN_BEHIND_AIR;
+    return count;
+}
+
+static double find_releases(void *arg, int64_t begin, int64_t end)
+{
+    const un_stuffed_release *s = arg;
+    const un_stuffing *m = s->mesh;
+    double count = 0;
+    for (int64_t b = begin; b < end; b++) {
+        int32_t f = m->boundary[b], t = m->face_tet[f][0];
+        int behind = m->face_behind[f];
+        if (behind < UN_BEHIND_WALL ||
+            (behind >= UN_BEHIND_SIDE && s->open_sides[behind - UN_BEHIND_SIDE]))
+            continue;
+        double speed = 0, h = un_octree_size(&m->tree, m->level[t]);
+        for (int i = 0; i < 4; i++) speed = fmax(speed, fabs(s->u[m->tet_face[t][i]]));
+        bool pulls = s->p[t] * s->scale < -un_release_slack(s->let_go, speed, h);
+        bool runs = s->u[f] > s->wall[b];
+        if (s->gone[b] ? !runs : !pulls) continue;
+        s->gone[b] = !s->gone[b];
+        s->foot[b] = m->center[f];
+        count++;
+    }
+    return count;
+}
+
+int64_t un_stuffed_let_go(un_context *ctx, const un_stuffed_release *s)
+{
+    int32_t faces = s->mesh->boundary_count;
+    if (!(s->let_go > 0) || un_parallel_sum(ctx, faces, count_air, (void *)s->mesh) < AIR_FACES)
+        return 0;
+    return (int64_t)un_parallel_sum(ctx, faces, find_releases, (void *)s);
+}
+
+un_box3 un_stuffed_gone_in(const un_stuffing *mesh, const uint8_t *gone, double margin)
+{
+    un_vec3 more = un_v3(margin, margin, margin);
+    un_box3 box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+    for (int32_t b = 0; b < mesh->boundary_count; b++) {
+        if (!gone[b]) continue;
+        un_vec3 x = mesh->center[mesh->boundary[b]];
+        box.min = un_min3(box.min, un_sub(x, more));
+        box.max = un_max3(box.max, un_add(x, more));
+    }
+    return box;
 }
 
 typedef struct carry {

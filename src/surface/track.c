@@ -420,11 +420,13 @@ static void list_marked(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static double distance_at(const advance *a, un_vec3 foot, int32_t *hint)
+/* At x, which was at foot. */
+static double distance_at(const advance *a, un_vec3 x, un_vec3 foot, int32_t *hint)
 {
-    double thicken = a->motion->thicken;
-    return thicken > 0 ? un_track_thickened(a->t, foot, hint, THIN * a->t->h, thicken)
-                       : un_track_distance(a->t, foot, hint);
+    const un_track_motion *m = a->motion;
+    double phi = m->thicken > 0 ? un_track_thickened(a->t, foot, hint, THIN * a->t->h, m->thicken)
+                                : un_track_distance(a->t, foot, hint);
+    return m->emptied ? fmax(phi, m->emptied(m->arg, x, foot)) : phi;
 }
 
 /* phi after the step at x, with that distance at its foot. */
@@ -446,7 +448,7 @@ static void trace_nodes(void *arg, int64_t begin, int64_t end)
                                   (int32_t)(row / l->n[1]));
         a->phi[b] = NAN;
         if (!a->motion->back(a->motion->arg, x, &a->foot[b])) continue;
-        a->phi[b] = (float)distance_at(a, a->foot[b], &hint);
+        a->phi[b] = (float)distance_at(a, x, a->foot[b], &hint);
     }
 }
 
@@ -480,7 +482,7 @@ static double value_along(const void *arg, double s)
     const traced_edge *e = arg;
     un_vec3 foot = un_add(un_scale(e->from, 1 - s), un_scale(e->to, s));
     un_vec3 x = along(&e->a->t->lattice, &e->place, s);
-    return changed(e->a, x, distance_at(e->a, foot, e->hint));
+    return changed(e->a, x, distance_at(e->a, x, foot, e->hint));
 }
 
 /* The place of a node among the marked ones; -1 if it is none of them or out of bounds. */

@@ -65,7 +65,9 @@ typedef struct un_track_motion {
     un_vec3 (*ahead)(const void *arg, un_vec3 x);
     /* What else becomes of phi at x, m. NULL: nothing. */
     double (*change)(const void *arg, un_vec3 x, double phi);
-    const un_box3 *change_in; /* where that may move the surface */
+    /* How far inside a void phi is at least, m, at x, which was at foot. NULL: there are none. */
+    double (*emptied)(const void *arg, un_vec3 x, un_vec3 foot);
+    const un_box3 *change_in; /* where these may move the surface */
     int32_t change_count;
     /* How much more the new surface should move outwards than the shift that it has, m; 0: not at
      * all. NULL: nobody asks. */

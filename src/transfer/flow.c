@@ -43,6 +43,7 @@ void un_flow_free(un_context *ctx, un_flow *flow)
     un_free(ctx, flow->slope);
     un_free(ctx, flow->known);
     un_free(ctx, flow->rest);
+    un_free(ctx, flow->gone);
     *flow = (un_flow){0};
 }
 
@@ -195,6 +196,17 @@ static void mark_nodes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->flow->known[a->flow->mesh->node_source[n]] = 1;
 }
 
+static void mark_gone(void *arg, int64_t begin, int64_t end)
+{
+    args *a = arg;
+    const un_stuffing *m = a->flow->mesh;
+    for (int64_t b = begin; b < end; b++) {
+        if (!a->in->gone[b]) continue;
+        const int32_t *n = m->lattice.tet[m->source[m->face_tet[m->boundary[b]][0]]];
+        for (int i = 0; i < 4; i++) __atomic_store_n(&a->flow->gone[n[i]], 1, __ATOMIC_RELAXED);
+    }
+}
+
 /* On closed sides nothing moves through them. row: what the fit is a difference to. */
 static void hold_sides(fit *s, const args *a, un_vec3 x, const double row[UNKNOWNS])
 {
@@ -245,7 +257,7 @@ static void fit_nodes(void *arg, int64_t begin, int64_t end)
         for (int i = 3; i < UNKNOWNS; i++) s.a[i][i] += ridge * s.weight;
         static const double trace[UNKNOWNS] = {[3] = 1, [7] = 1, [11] = 1};
         add_row(&s, trace, -(row[3] + row[7] + row[11]), s.weight);
-        hold_sides(&s, a, l->x[n], row);
+        if (!flow->gone[n]) hold_sides(&s, a, l->x[n], row);
         solve_fit(&s);
         for (int i = 0; i < UNKNOWNS; i++) s.b[i] += row[i];
         limit(a, s.b, start, n, h);
@@ -341,8 +353,11 @@ un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_flow_def *in)
     NEED(slope, 1, nodes);
     NEED(known, 2, nodes);
     NEED(rest, 3, tets);
+    NEED(gone, 4, nodes);
 #undef NEED
     memset(flow->known, 0, (size_t)nodes);
+    memset(flow->gone, 0, (size_t)nodes);
+    if (in->gone) un_parallel_for(ctx, mesh->boundary_count, 4096, mark_gone, &a);
     un_parallel_for(ctx, mesh->lattice_node_count, 8192, mark_nodes, &a);
     for (a.layer = 1; a.layer <= 2; a.layer++)
         un_parallel_for(ctx, nodes, NODE_GRAIN, fit_nodes, &a);
@@ -370,6 +385,14 @@ un_vec3 un_flow_at(const un_flow *flow, un_vec3 x)
     un_tets_place place;
     un_tets_locate(&flow->mesh->lattice, x, &place);
     return sample(flow, &place);
+}
+
+bool un_flow_gone(const un_flow *flow, un_vec3 x)
+{
+    un_tets_place place;
+    un_tets_locate(&flow->mesh->lattice, x, &place);
+    const int32_t *n = flow->mesh->lattice.tet[place.tet];
+    return flow->gone[n[0]] || flow->gone[n[1]] || flow->gone[n[2]] || flow->gone[n[3]];
 }
 
 /* Ralston's third-order Runge-Kutta. */

@@ -349,7 +349,8 @@ typedef struct un_flow {
     float (*slope)[9]; /* du_i / dx_j, 1/s, i first */
     uint8_t *known;    /* 1 in or next to the liquid, then by layer; 0 beyond, where u is 0 */
     un_vec3 *rest;     /* by tet: what u lacks of the faces' velocities */
-    size_t capacity[4];
+    uint8_t *gone;     /* by node: 1 next to a wall that lets go */
+    size_t capacity[5];
 } un_flow;
 
 void un_flow_free(un_context *ctx, un_flow *flow);
@@ -359,9 +360,12 @@ typedef struct un_flow_def {
     const un_vec3 *u_tet; /* of these at tets */
     un_vec3 size;         /* of the domain */
     const bool *open;     /* its sides; NULL: none is */
+    const uint8_t *gone;  /* by place in mesh->boundary: 1 at walls that let go; NULL: none does */
     int32_t layers;       /* of nodes to extend to */
 } un_flow_def;
 un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_flow_def *def);
+/* Does a wall next to x let go? */
+bool un_flow_gone(const un_flow *flow, un_vec3 x);
 /* The velocity at any point, and where liquid there goes in dt, which may be negative. */
 un_vec3 un_flow_at(const un_flow *flow, un_vec3 x);
 un_vec3 un_flow_trace(const un_flow *flow, un_vec3 x, double dt);

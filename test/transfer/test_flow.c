@@ -38,7 +38,7 @@ static void begin_in(tank *t, int32_t cells, un_track_shape *shape, velocity *of
         t->u[f] = un_dot(of(t->mesh.center[f]), un_normalize(t->mesh.area[f]));
     t->u_tet = un_alloc(t->ctx, (size_t)t->mesh.tet_count, sizeof *t->u_tet);
     un_stuffing_velocities(t->ctx, t->u_tet, &t->mesh, t->u);
-    un_flow_def fit = {&t->mesh, t->u, t->u_tet, un_v3(1, 1, 0.25), open, 5};
+    un_flow_def fit = {&t->mesh, t->u, t->u_tet, un_v3(1, 1, 0.25), open, NULL, 5};
     check_ok(t->ctx, un_flow_fit(t->ctx, &t->flow, &fit));
 }
 
