@@ -242,6 +242,7 @@ typedef struct un_walls {
     int32_t *split;  /* its number among the split cells, -1 */
     un_split_cell *splits;
     size_t split_capacity;
+    un_warp_parts parts; /* of a grid that warps */
 } un_walls;
 
 /* Where a point of the grid is in space, among the bodies. */
@@ -275,8 +276,23 @@ size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* that creat
 un_status un_warp_walls_create(un_context *ctx, const un_warp *warp, const un_bodies *bodies,
                                un_walls **walls);
 un_status un_warp_walls_sample(un_walls *walls);
-/* The velocity of the body in or next to cell (i, j, k); zero where none moves. */
-un_vec3 un_warp_walls_velocity(const un_walls *walls, int32_t i, int32_t j, int32_t k);
+/* Places of nodal values (warp_parts.c), after walls were parted: those of a cell's corners; the
+ * node of a place. */
+un_status un_warp_parts_find(un_walls *walls);
+void un_warp_parts_free(un_context *ctx, un_warp_parts *parts);
+void un_warp_places(const un_walls *walls, int32_t i, int32_t j, int32_t k, int64_t place[8]);
+static inline int64_t un_warp_node_of(const un_walls *walls, int64_t place)
+{
+    int64_t nodes = walls->grid->node_count;
+    return place < nodes ? place : walls->parts.copy[place - nodes];
+}
+/* The places around x, by corner of their cell, and their weights: returns how many (warp_probe.c).
+ */
+int un_warp_places_around(const un_walls *walls, un_vec3 x, int64_t place[8], double weight[8]);
+/* Values at places, over a change of the grid: kept has room for all sides. */
+void un_warp_parts_keep(un_warp_side *kept, const un_walls *walls, const double *value);
+void un_warp_parts_carry(double *value, const un_walls *walls, const un_warp_side *kept,
+                         int64_t count);
 
 /* Parts cells and faces along thin walls, after their fractions were found. */
 un_status un_walls_part(un_walls *walls);
@@ -457,8 +473,8 @@ un_status un_octree_follow(un_octree *tree, un_arena *arena, const un_shape *sha
 
 /* ---- cells of a stuffed mesh for tetmesh (stuffing_tagged.c) ---- */
 
-/* All tets, then the triangles of the boundary, tagged with what is behind them (UN_BEHIND_*); points
- * are moved by `offset`. */
+/* All tets, then the triangles of the boundary, tagged with what is behind them (UN_BEHIND_*);
+ * points are moved by `offset`. */
 un_status un_cells_tagged(un_context *ctx, un_cells *cells, const un_stuffing *mesh,
                           un_vec3 offset);
 

@@ -452,6 +452,7 @@ void un_walls_destroy(un_walls *w)
     }
     un_free(w->ctx, w->sees);
     un_free(w->ctx, w->sight);
+    un_warp_parts_free(w->ctx, &w->parts);
     un_free(w->ctx, w->split);
     un_free(w->ctx, w->splits);
     un_free(w->ctx, w);

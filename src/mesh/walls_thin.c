@@ -59,11 +59,10 @@ static double find_thin(void *arg, int64_t begin, int64_t end)
             int32_t k = (int32_t)(row / (g->n[1] + 1)), j = (int32_t)(row % (g->n[1] + 1));
             int64_t n = un_grid_node(g, i, j, k);
             un_vec3 x = node_at(w, i, j, k);
-            double d = w->phi[n];
+            double d = w->phi[n], h = w->warp ? un_warp_edge(w->warp, i, j, k) : g->h;
             a->thin[n] = 0;
-            if (!(d > UN_SNAP * g->h) || d > UN_THIN * g->h || un_walls_sides(w, x) <= d) continue;
-            a->thin[n] =
-                un_thin_thickness(w->bodies, false, x, d, g->h, UN_THIN * g->h) < UN_THIN * g->h;
+            if (!(d > UN_SNAP * g->h) || d > UN_THIN * h || un_walls_sides(w, x) <= d) continue;
+            a->thin[n] = un_thin_thickness(w->bodies, false, x, d, g->h, UN_THIN * h) < UN_THIN * h;
             count += a->thin[n];
         }
     return count;
@@ -79,7 +78,7 @@ static bool is_open(const thin_args *a, int64_t n)
 static bool sees(const thin_args *a, int64_t n, int64_t m, un_vec3 x, un_vec3 y)
 {
     const un_walls *w = a->walls;
-    double h = w->grid->h, d = w->phi[n];
+    double h = w->warp ? un_length(un_sub(y, x)) : w->grid->h, d = w->phi[n];
     if ((!a->thin[n] && !a->thin[m]) || d + (double)w->phi[m] >= h) return true;
     return un_thin_sees(w->bodies, x, y, d);
 }

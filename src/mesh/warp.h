@@ -166,14 +166,43 @@ static inline un_vec3 un_warp_node(const un_warp *w, int32_t i, int32_t j, int32
     return w->node[un_grid_node(g, un_clampi(i, 1, g->n[0] - 1), un_clampi(j, 1, g->n[1] - 1),
                                 g->dim == 2 ? 0 : un_clampi(k, 1, g->n[2] - 1))];
 }
+/* The longest edge of cells at a node, about. */
+static inline double un_warp_edge(const un_warp *w, int32_t i, int32_t j, int32_t k)
+{
+    double most = 0;
+    for (int a = 0; a < w->grid.dim; a++) {
+        int x = a == 0, y = a == 1, z = a == 2;
+        un_vec3 here = un_warp_node(w, i, j, k);
+        most = fmax(most, un_length(un_sub(un_warp_node(w, i + x, j + y, k + z), here)));
+        most = fmax(most, un_length(un_sub(un_warp_node(w, i - x, j - y, k - z), here)));
+    }
+    return most;
+}
 /* Probes of a level set at cells, as un_grid_front and un_grid_height (warp_probe.c); fields at
- * cells, at x; the nodes around x, by corner of their cell, and their weights: returns how many. */
+ * cells, at x. */
 double un_warp_front(un_context *ctx, const float *phi, const un_warp *warp, int32_t axis,
                      double sign);
 double un_warp_height(const float *phi, const un_warp *warp, un_vec3 at);
 double un_warp_sample(const float *field, const un_warp *warp, un_vec3 x);
 un_vec3 un_warp_sample3(const un_vec3 *field, const un_warp *warp, un_vec3 x);
-int un_warp_nodes_around(const un_warp *warp, un_vec3 x, int64_t node[8], double weight[8]);
+/* Places of nodal values where thin walls part the grid (warp_parts.c): the nodes, and beyond them
+ * a copy of a node for each further side of a wall. */
+typedef struct un_warp_side {
+    int64_t node, place;
+    uint8_t cells; /* around the node, by bit x + 2 y + 4 z: those on this side */
+    double value;  /* see un_warp_parts_keep */
+} un_warp_side;
+typedef struct un_warp_parts {
+    int64_t place_count;
+    un_warp_side *side; /* by node: all sides of nodes that have several; the first has the node */
+    int64_t side_count;
+    int64_t *copy;        /* by copy: its node */
+    int32_t *at;          /* at cells: number among those with a copy as a corner, -1 */
+    int64_t (*corner)[8]; /* of these: the places of their corners */
+    int64_t cell_count;
+    size_t side_capacity, copy_capacity, corner_capacity;
+} un_warp_parts;
+
 /* Where x would be if the grid were at rest: a guess for any point. */
 static inline un_vec3 un_warp_guess(const un_warp *w, un_vec3 x)
 {

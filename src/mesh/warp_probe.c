@@ -31,16 +31,19 @@ un_vec3 un_warp_sample3(const un_vec3 *field, const un_warp *w, un_vec3 x)
 }
 
 /* The place is found among the nodes themselves: a few Newton steps in the cell. */
-int un_warp_nodes_around(const un_warp *w, un_vec3 x, int64_t node[8], double weight[8])
+int un_warp_places_around(const un_walls *walls, un_vec3 x, int64_t place[8], double weight[8])
 {
+    const un_warp *w = walls->warp;
     const un_grid *g = &w->grid;
     un_vec3 xi = un_warp_locate(w, x, un_warp_guess(w, x));
     int count = 1 << g->dim;
+    int32_t n[3];
     for (int i = 0; i < 8; i++) {
         un_stencil t;
         UN_BY_DIM(g->dim, t = un_grid_stencil_in(g, xi, 0, dim));
-        int32_t n[3] = {(int32_t)(t.base % g->n[0]), (int32_t)(t.base / g->n[0] % g->n[1]),
-                        (int32_t)(t.base / g->stride[2])};
+        n[0] = (int32_t)(t.base % g->n[0]);
+        n[1] = (int32_t)(t.base / g->n[0] % g->n[1]);
+        n[2] = (int32_t)(t.base / g->stride[2]);
         for (int a = 0; a < g->dim; a++) {
             int32_t in = un_clampi(n[a], 1, g->n[a] - 2);
             t.f[a] += n[a] - in;
@@ -48,15 +51,16 @@ int un_warp_nodes_around(const un_warp *w, un_vec3 x, int64_t node[8], double we
         }
         un_warp_point p = {.column = {{0}, {0}, {0, 0, g->dim == 2}}};
         for (int m = 0; m < count; m++) {
-            node[m] = un_grid_node(g, n[0] + (m & 1), n[1] + (m >> 1 & 1), n[2] + (m >> 2));
+            un_vec3 at = un_warp_node(w, n[0] + (m & 1), n[1] + (m >> 1 & 1), n[2] + (m >> 2));
             weight[m] = un_warp_weight(&t, m, g->dim);
-            p.x = un_mad(p.x, w->node[node[m]], weight[m]);
+            p.x = un_mad(p.x, at, weight[m]);
             for (int a = 0; a < g->dim; a++)
-                p.column[a] = un_mad(p.column[a], w->node[node[m]],
-                                     un_warp_slope(&t, m, a, g->dim) * g->inverse_h);
+                p.column[a] =
+                    un_mad(p.column[a], at, un_warp_slope(&t, m, a, g->dim) * g->inverse_h);
         }
         xi = un_warp_inside(g, un_add(xi, un_warp_pull(&p, un_sub(x, p.x))));
     }
+    un_warp_places(walls, n[0], n[1], n[2], place);
     return count;
 }
 

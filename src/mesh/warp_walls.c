@@ -4,7 +4,8 @@
 
 /* Distances below this share of a cell are a boundary that coincides with a node. */
 #define SNAP 1e-6
-/* Farther than this many cells, the distance to a body's box is good enough. */
+/* Farther than this many cells, as large as they are there, the distance to a body's box is good
+ * enough. */
 #define BAND 4
 
 un_status un_warp_walls_create(un_context *ctx, const un_warp *warp, const un_bodies *bodies,
@@ -42,12 +43,12 @@ static void sample_nodes(void *arg, int64_t begin, int64_t end)
         for (int32_t i = 0; i <= g->n[0]; i++) {
             int64_t n = un_grid_node(g, i, j, k);
             un_vec3 x = un_warp_node(warp, i, j, k);
-            double least = 1e30;
+            double least = 1e30, near = BAND * un_warp_edge(warp, i, j, k);
             w->body[n] = -1;
             for (int32_t b = 0; b < w->bodies->count; b++) {
                 const un_body *body = &w->bodies->body[b];
                 double d = un_body_box_distance(body, x);
-                if (d < BAND * g->h) d = un_body_distance(body, x);
+                if (d < near) d = un_body_distance(body, x);
                 if (fabs(d) < SNAP * g->h) d = 0;
                 if (d >= least) continue;
                 least = d;
@@ -95,20 +96,6 @@ un_status un_warp_walls_sample(un_walls *w)
     const un_grid *g = w->grid;
     un_parallel_for(w->ctx, g->node_count / (g->n[0] + 1), 32, sample_nodes, w);
     un_parallel_for(w->ctx, (int64_t)g->n[1] * g->n[2], 32, find_fractions, w);
-    return un_walls_part(w);
-}
-
-un_vec3 un_warp_walls_velocity(const un_walls *w, int32_t i, int32_t j, int32_t k)
-{
-    const un_grid *g = w->grid;
-    int64_t nearest = un_grid_node(g, i, j, k);
-    if (!w->bodies->moving) return un_v3(0, 0, 0);
-    for (int m = 1; m < 1 << g->dim; m++) {
-        int64_t n = un_grid_node(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2));
-        if (w->phi[n] < w->phi[nearest]) nearest = n;
-    }
-    if (w->body[nearest] < 0) return un_v3(0, 0, 0);
-    un_vec3 v = un_body_velocity(&w->bodies->body[w->body[nearest]],
-                                 w->warp->centre[un_grid_cell(g, i, j, k)]);
-    return g->dim == 2 ? un_v3(v.x, v.y, 0) : v;
+    UN_TRY(un_walls_part(w));
+    return un_warp_parts_find(w);
 }

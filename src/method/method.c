@@ -2,7 +2,7 @@
 #include "method/core.h"
 
 /* All of them. */
-#define METHODS(row) row(uniform) row(tet) row(staggered) row(octree) row(conforming)
+#define METHODS(row) row(uniform) row(tet) row(staggered) row(octree) row(conforming) row(warp)
 
 #define METHOD_ROW(name) &un_method_##name,
 static const un_method *const methods[] = {METHODS(METHOD_ROW)};
@@ -22,20 +22,40 @@ const un_method *un_method_find(const char *name)
 
 /* ---- states ---- */
 
+static un_status begin(const un_method *method, un_context *ctx, const un_scene *scene,
+                       void **state)
+{
+    *state = un_alloc_zero(ctx, 1, method->size);
+    if (!*state) return UN_ERROR_MEMORY;
+    ((un_core *)*state)->ctx = ctx;
+    return method->begin(*state, ctx, scene);
+}
+
+static un_status hand_out(const un_method *method, void *s, un_status status, void **state)
+{
+    if (status == UN_OK)
+        *state = s;
+    else
+        un_method_destroy(method, s);
+    return status;
+}
+
 un_status un_method_create(const un_method *method, un_context *ctx, const un_scene *scene,
                            const un_state *in, void **state)
 {
-    void *s = un_alloc_zero(ctx, 1, method->size);
-    if (!s) return UN_ERROR_MEMORY;
-    ((un_core *)s)->ctx = ctx;
-    un_status status = method->begin(s, ctx, scene);
+    void *s;
+    un_status status = begin(method, ctx, scene, &s);
     if (status == UN_OK) status = in ? method->load(s, in) : method->fill(s);
-    if (status != UN_OK) {
-        un_method_destroy(method, s);
-        return status;
-    }
-    *state = s;
-    return UN_OK;
+    return hand_out(method, s, status, state);
+}
+
+un_status un_method_restore(const un_method *method, un_context *ctx, const un_scene *scene,
+                            const un_saved_particles *saved, void **state)
+{
+    void *s;
+    un_status status = begin(method, ctx, scene, &s);
+    if (status == UN_OK) status = method->restore(s, saved);
+    return hand_out(method, s, status, state);
 }
 
 void un_method_destroy(const un_method *method, void *state)

@@ -37,6 +37,13 @@ typedef struct un_estimate {
     double bytes;
 } un_estimate;
 
+/* Particles that were saved, and what places the solids as they were then. */
+typedef struct un_saved_particles {
+    const un_particles *particles;
+    un_status (*place)(void *arg, un_bodies *bodies);
+    void *arg;
+} un_saved_particles;
+
 /* One published algorithm. state is the method's own and begins with a un_core (core.h). All may be
  * called from one thread only. */
 typedef struct un_method {
@@ -59,6 +66,9 @@ typedef struct un_method {
     const float *(*depth)(const void *state);
     /* The output surface: closed, with normals and velocities. */
     un_status (*surface)(void *state, un_trimesh *mesh);
+    /* Instead of `fill`: a state to make the surface of saved particles with. NULL: that needs no
+     * state. */
+    un_status (*restore)(void *state, const un_saved_particles *saved);
     un_status (*cells)(const void *state, un_cells *cells); /* for mesh.vtu */
     /* NaN where a probe has nothing to say. */
     double (*probe)(const void *state, const un_probe *probe);
@@ -76,6 +86,9 @@ typedef struct un_method {
  * NULL: the scene's start. */
 un_status un_method_create(const un_method *method, un_context *ctx, const un_scene *scene,
                            const un_state *in, void **state);
+/* The state to make the surface of saved particles with. */
+un_status un_method_restore(const un_method *method, un_context *ctx, const un_scene *scene,
+                            const un_saved_particles *saved, void **state);
 void un_method_destroy(const un_method *method, void *state);
 /* The state before any step. */
 void un_method_first(const void *state, un_step *report);

@@ -12,9 +12,7 @@
  *  - one map, between cell centres, locates particles and interpolates (mesh/warp.h);
  *  - pressure: see pressure/warp.c;
  *  - particles split and merge as the grid gathers and spreads (particles/warp_resize.c);
- *  - as in `uniform`: leapfrog, position correction, crowding, the ledger, walls that let go.
- *
- * It is not in the table of methods yet: vessels with walls thinner than two cells lose water. */
+ *  - as in `uniform`: leapfrog, position correction, crowding, the ledger, walls that let go. */
 #include "method/warp.h"
 
 #include "advect/advect.h"
@@ -50,7 +48,8 @@ static un_status step(void *state, double dt, un_step *report)
     report->dt = dt;
 
     UN_TRY(un_core_move_bodies(&s->core, dt)); /* move the solids */
-    if (s->core.bodies->moving) UN_TRY(un_warp_walls_sample(s->walls));
+    /* where thin walls part the liquid, pressure and particles meet them where they were */
+    if (s->core.bodies->moving && !s->walls->parted) UN_TRY(un_warping_find_walls(s));
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_warping_correct(s)); /* spread the particles */
     un_stage_end(report, STAGE_CORRECT, &clock);
@@ -74,6 +73,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_SOURCES, &clock);
     UN_TRY(un_warping_move_grid(s, dt)); /* [1, 2] */
     un_stage_end(report, STAGE_WARP, &clock);
+    UN_TRY(un_warping_find_walls(s));
+    un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_warping_sort(s));
     un_stage_end(report, STAGE_SORT, &clock);
     UN_TRY(un_warping_resize(s));
@@ -131,13 +132,14 @@ static un_status allocate(un_warping *s)
     /* rows of 27 entries: multigrid is best at any size */
     if (strcmp(def->solver.kind, "auto") == 0)
         un_solver_set_kind(s->pressure->solver, UN_SOLVER_GEOMETRIC);
-    size_t cells = (size_t)s->warp.grid.cell_count, nodes = (size_t)s->warp.grid.node_count;
+    size_t cells = (size_t)s->warp.grid.cell_count;
     UN_ALLOC(ctx, s->normalizer, cells);
     UN_ALLOC(ctx, s->colour, cells);
     UN_ALLOC(ctx, s->phi, cells);
     UN_ALLOC(ctx, s->source, cells);
-    UN_ALLOC(ctx, s->node_phi, nodes);
-    s->p = un_alloc_zero(ctx, nodes, sizeof *s->p);
+    s->phi_capacity = s->p_capacity = (size_t)s->walls->parts.place_count;
+    UN_ALLOC(ctx, s->node_phi, s->phi_capacity);
+    s->p = un_alloc_zero(ctx, s->p_capacity, sizeof *s->p);
     s->u = un_alloc_zero(ctx, cells, sizeof *s->u);
     s->known = un_alloc_zero(ctx, cells, 1);
     return s->p && s->u && s->known ? UN_OK : UN_ERROR_MEMORY;
@@ -190,6 +192,7 @@ const un_method un_method_warp = {
     .step = step,
     .particles = particles,
     .surface = un_warping_surface,
+    .restore = un_warping_restore,
     .cells = un_warping_cells,
     .probe = un_warping_probe,
     .estimate = un_warping_estimate,

@@ -20,22 +20,28 @@ typedef struct un_warping {
     int64_t ballistic;                /* particles that fly */
     float *normalizer, *colour, *phi; /* at cells, in reference space */
     float *source;                    /* at cells: divergence wanted, 1/s */
-    double *node_phi, *p;             /* at nodes: level set in space, m; pressure, Pa */
-    un_vec3 *u;                       /* at cells */
-    uint8_t *known;                   /* at cells: 1 projected, more: extended */
+    double *node_phi, *p;             /* at places: level set in space, m; pressure, Pa */
+    size_t phi_capacity, p_capacity;
+    un_vec3 *u;     /* at cells */
+    uint8_t *known; /* at cells: 1 projected, more: extended */
     un_pressure *pressure;
     un_inflow inflow; /* emitted inside the liquid in the last step */
     double rate;      /* cells that liquid crosses in a second, at most */
 } un_warping;
 
-/* Everything but particles; the grid is at rest. */
-un_status un_warping_save(const void *state, un_state *out); /* warp_state.c */
+/* To a checkpoint and back, and from particles alone (warp_state.c). */
+un_status un_warping_save(const void *state, un_state *out);
+un_status un_warping_restore(void *state, const un_saved_particles *saved);
 un_status un_warping_load(void *state, const un_state *in);
 
 /* ---- parts of the step (warp_step.c) ---- */
 
-/* Moves the grid: at first from the liquid's shape, all the way to where it wants to be. */
+/* Finds the walls on the grid, and the pressure at their sides. */
+un_status un_warping_find_walls(un_warping *s);
+/* Moves the grid: at first from the liquid's shape, all the way to where it wants to be, and finds
+ * the walls there; likewise from the level set; in a step, towards it. */
 un_status un_warping_first_grid(un_warping *s);
+un_status un_warping_settle_grid(un_warping *s);
 un_status un_warping_move_grid(un_warping *s, double dt);
 /* Finds the particles on the grid and sorts them; what a step found of them is found again. */
 un_status un_warping_sort(un_warping *s);

@@ -47,7 +47,7 @@ un_status un_warping_cells(const void *state, un_cells *out)
 static double pressure_at(const un_warping *s, un_vec3 x)
 {
     const un_scene_def *def = s->core.def;
-    return un_warp_pressure_at(s->p, s->node_phi, &s->warp, x,
+    return un_warp_pressure_at(s->p, s->node_phi, s->walls, x,
                                un_scale(def->gravity, def->fluid.density));
 }
 

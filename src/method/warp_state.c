@@ -22,7 +22,7 @@ un_status un_warping_save(const void *state, un_state *out)
     UN_TRY(un_state_add(out, "warp.potential", s->warp.potential, cells, 8));
     UN_TRY(un_state_add(out, "warp.before", s->warp.before, cells, 8));
     UN_TRY(un_state_add(out, "velocity", s->u, 3 * cells, 8));
-    UN_TRY(un_state_add(out, "pressure", s->p, s->warp.grid.node_count, 8));
+    UN_TRY(un_state_add(out, "pressure", s->p, s->walls->parts.place_count, 8));
     UN_TRY(un_state_add(out, "emitted.cell", s->inflow.cell, s->inflow.count, 4));
     UN_TRY(un_state_add(out, "emitted.volume", s->inflow.volume, s->inflow.count, 8));
     UN_TRY(un_state_add_number(out, "rate", s->rate));
@@ -52,15 +52,38 @@ un_status un_warping_load(void *state, const un_state *in)
     UN_TRY(un_state_take_finite(in, "warp.potential", s->warp.potential, cells));
     UN_TRY(un_state_take_finite(in, "warp.before", s->warp.before, cells));
     UN_TRY(un_state_take_finite(in, "velocity", &s->u->x, 3 * cells));
-    UN_TRY(un_state_take_finite(in, "pressure", s->p, s->warp.grid.node_count));
     UN_TRY(un_state_number(in, "rate", &s->rate));
     UN_TRY(load_emitted(s, in));
     un_warp_place(&s->warp);
-    UN_TRY(un_warp_walls_sample(s->walls));
+    UN_TRY(un_warping_find_walls(s));
+    UN_TRY(un_state_take_finite(in, "pressure", s->p, s->walls->parts.place_count));
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->warp.grid, s->walls));
     UN_TRY(un_warping_sort(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_warping_level_set(s));
     un_step_init(&s->core.last);
     UN_TRY(un_warping_measure(s, &s->core.last));
     return un_load_hash(s->core.ctx, in, found_hash(s));
+}
+
+/* The grid is found again from the level set, as at the start of a run: not quite where it was,
+ * since it follows the liquid with a delay, but with the same detail. */
+#define TURNS 2
+
+un_status un_warping_restore(void *state, const un_saved_particles *saved)
+{
+    un_warping *s = state;
+    un_context *ctx = s->core.ctx;
+    UN_TRY(saved->place(saved->arg, s->core.bodies));
+    UN_TRY(un_warping_find_walls(s));
+    UN_TRY(un_colour_normalizer(ctx, s->normalizer, &s->warp.grid, s->walls));
+    UN_TRY(un_particles_adopt(ctx, &s->particles, saved->particles, &s->warp));
+    UN_TRY(un_warping_sort(s));
+    UN_TRY(un_warping_level_set(s));
+    for (int turn = 0; turn < TURNS; turn++) {
+        UN_TRY(un_warping_settle_grid(s));
+        UN_TRY(un_colour_normalizer(ctx, s->normalizer, &s->warp.grid, s->walls));
+        UN_TRY(un_warping_sort(s));
+        UN_TRY(un_warping_level_set(s));
+    }
+    return un_warping_to_grid(s, 0);
 }

@@ -10,6 +10,24 @@
 
 /* ---- the grid ---- */
 
+un_status un_warping_find_walls(un_warping *s)
+{
+    un_context *ctx = s->core.ctx;
+    int64_t count = s->walls->parts.side_count;
+    if (s->core.bodies->count == 0) return UN_OK;
+    un_warp_side *kept = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof *kept);
+    if (!kept) return UN_ERROR_MEMORY;
+    un_warp_parts_keep(kept, s->walls, s->p);
+    UN_TRY(un_warp_walls_sample(s->walls));
+    size_t places = (size_t)s->walls->parts.place_count;
+    UN_TRY(un_array_reserve(ctx, (void **)&s->p, &s->p_capacity, places, sizeof *s->p));
+    UN_TRY(
+        un_array_need(ctx, (void **)&s->node_phi, &s->phi_capacity, places, sizeof *s->node_phi));
+    un_warp_parts_carry(s->p, s->walls, kept, count);
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
 static un_status move_grid(un_warping *s, bool known, int32_t rounds, double dt, double settle)
 {
     const un_scene_def *def = s->core.def;
@@ -31,17 +49,22 @@ static un_status move_grid(un_warping *s, bool known, int32_t rounds, double dt,
                          .dt = dt,
                          .settle = settle};
     un_warp_move(&s->warp, &step);
-    UN_TRY(un_warp_walls_sample(s->walls));
     return UN_OK;
+}
+
+un_status un_warping_settle_grid(un_warping *s)
+{
+    UN_TRY(move_grid(s, false, ROUNDS_FIRST, 0, 0));
+    return un_warping_find_walls(s);
 }
 
 un_status un_warping_first_grid(un_warping *s)
 {
     if (s->core.def->liquid.shape) {
         un_warp_level_set_shape(s->core.ctx, s->phi, &s->warp, s->core.def->liquid.shape);
-        UN_TRY(move_grid(s, false, ROUNDS_FIRST, 0, 0));
+        UN_TRY(un_warping_settle_grid(s));
         un_warp_level_set_shape(s->core.ctx, s->phi, &s->warp, s->core.def->liquid.shape);
-        UN_TRY(move_grid(s, false, ROUNDS_FIRST, 0, 0));
+        UN_TRY(un_warping_settle_grid(s));
     }
     return un_colour_normalizer(s->core.ctx, s->normalizer, &s->warp.grid, s->walls);
 }
@@ -101,7 +124,7 @@ un_status un_warping_level_set(un_warping *s)
     UN_TRY(un_colour_level_set(ctx, s->phi, s->colour, g, s->bins, &reference, s->walls,
                                s->normalizer));
     un_warp_mirror(ctx, s->phi, s->walls);
-    un_warp_level_set(ctx, s->node_phi, s->phi, &s->warp);
+    un_warp_level_set(ctx, s->node_phi, s->phi, s->walls);
     UN_TRY(un_surface_thick_grid(ctx, &s->core.arena, &thick, s->phi, g, s->walls));
     s->ballistic = un_transfer_mark_ballistic(ctx, &view, s->phi, g, thick, NULL, &inside);
     /* As in `uniform`: thick liquid by the level set, the rest by its particles. */

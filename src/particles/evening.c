@@ -144,7 +144,7 @@ static void apply_changes(void *arg, int64_t begin, int64_t end)
         if (!(a->thin->lay[i].strength > 0)) continue;
         un_vec3 v = un_particle_velocity(p, q), x = un_particle_position(p, q), move = a->move[i];
         un_particle_set_velocity(p, q, un_add(v, a->change[i]));
-        double radius = p->flat ? 0.5 * sqrt(p->volume[q]) : un_particle_radius(p->volume[q]);
+        double radius = un_thin_radius(p->volume[q], p->flat);
         double most = fmin(MOVE_MAX * radius, MOVE_WAYS * un_length(v) * a->def->dt);
         double length = un_length(move);
         if (!(length > 0)) continue;

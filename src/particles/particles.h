@@ -41,7 +41,7 @@ typedef struct un_particles {
     bool sized;  /* set before the first reserve */
     /* kg/m3 and Pa s, where the liquid is not uniform; NULL unless reserved as mixed */
     float *density, *viscosity;
-    bool mixed;   /* set before the first reserve */
+    bool mixed; /* set before the first reserve */
     /* On a grid that warps: where the particle is in its reference space, m, and how the velocity
      * changes around it, 1/s: affine[3 a + b] is dv_a/dx_b. NULL unless reserved as warped */
     double *xi[3];
@@ -280,6 +280,9 @@ static inline un_particles un_particles_view(const un_particles *p, float *volum
 }
 /* Finds xi from x, beginning with the last xi. */
 void un_particles_locate(un_context *ctx, un_particles *particles, const un_warp *warp);
+/* Takes over places, velocities and volumes of particles that are in space alone. */
+un_status un_particles_adopt(un_context *ctx, un_particles *particles, const un_particles *from,
+                             const un_warp *warp);
 /* Finds x from xi, from particle `first` on. seeded: positions and volumes are those of seeding in
  * reference space, and become those in space. */
 void un_particles_map(un_context *ctx, un_particles *particles, const un_warp *warp, int32_t first,
@@ -440,8 +443,9 @@ un_status un_markers_keep_flags(un_context *ctx, un_markers *markers);
 int32_t un_particles_leaf_level(const un_particles *particles, const un_octree *tree, int64_t q);
 un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                   const un_particles *particles);
-/* Builds a tree at most one level nearer to the wanted sizes of the particles. level: of the tets or
- * leaves that they are sorted by. Sets *done, and builds no tree, if all leaves are fine enough and settled_ok. */
+/* Builds a tree at most one level nearer to the wanted sizes of the particles. level: of the tets
+ * or leaves that they are sorted by. Sets *done, and builds no tree, if all leaves are fine enough
+ * and settled_ok. */
 un_status un_particles_refine_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                    const un_markers *markers, const uint8_t *level, bool settled_ok,
                                    bool *done);

@@ -257,7 +257,7 @@ static void set_lay(un_lay *lay, const un_thin *t, int64_t i, const moments *m,
     un_vec3 out = un_scale(e[0], un_dot(e[0], off));
     out = un_mad(out, e[1], thread * un_dot(e[1], off));
     double volume = p->volume[t->id[i]];
-    double radius = p->flat ? 0.5 * sqrt(volume) : un_particle_radius(volume);
+    double radius = un_thin_radius(volume, p->flat);
     lay->rim = un_length(un_sub(off, out)) > RIM * 2 * (double)t->half_reach[i];
     set_spacing(lay, m, l, volume, radius, un_length(out), p->flat);
 }
@@ -331,7 +331,7 @@ static void copy_thin(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int32_t q = t->id[i];
         double volume = p->volume[q];
-        double radius = p->flat ? 0.5 * sqrt(volume) : un_particle_radius(volume);
+        double radius = un_thin_radius(volume, p->flat);
         for (int k = 0; k < 3; k++) {
             t->x[k][i] = p->x[k][q];
             t->v[k][i] = p->v[k][q];
@@ -400,7 +400,7 @@ static un_status note(un_context *ctx, un_sheets *s, const un_thin *t, const un_
         const un_lay *lay = &t->lay[i];
         int32_t q = t->id[i];
         if (!(lay->strength > 0)) continue;
-        double gap = lay->spacing / un_particles_spacing(p, p->volume[q]);
+        double gap = lay->spacing / (2 * un_thin_radius(p->volume[q], p->flat));
         if (lay->rim || lay->strength < 0.5) gap = fmin(gap, 1.1); /* no split */
         s->gap[q] = (float)(lay->thread ? -gap : gap);
         s->axis[0][q] = (float)lay->axis.x;

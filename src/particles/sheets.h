@@ -75,4 +75,15 @@ void un_thin_find_lay(un_context *ctx, un_thin *thin, const un_particles *partic
 un_status un_thin_even(un_context *ctx, un_arena *arena, const un_thin *thin,
                        un_particles *particles, const un_sheets_def *def);
 
+/* The radius of a particle, the same to the last bit in a scene of another size: the rounding of
+ * cbrt depends on the sign of the exponent. */
+static inline double un_thin_radius(double volume, bool flat)
+{
+    int exponent;
+    double part = frexp(volume, &exponent);
+    if (flat || !(volume > 0)) return 0.5 * sqrt(volume);
+    int third = (exponent + 3000) / 3 - 1000;
+    return ldexp(cbrt(ldexp(part, exponent - 3 * third)), third - 1);
+}
+
 #endif

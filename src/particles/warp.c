@@ -38,6 +38,23 @@ void un_particles_locate(un_context *ctx, un_particles *p, const un_warp *warp)
     un_parallel_for(ctx, p->count, GRAIN, locate, &a);
 }
 
+un_status un_particles_adopt(un_context *ctx, un_particles *p, const un_particles *from,
+                             const un_warp *warp)
+{
+    UN_TRY(un_particles_reserve(ctx, p, (int64_t)from->count + 1));
+    p->count = from->count;
+    for (int32_t q = 0; q < from->count; q++) {
+        un_vec3 x = un_particle_position(from, q);
+        un_particle_set_position(p, q, x);
+        un_particle_set_velocity(p, q, un_particle_velocity(from, q));
+        p->volume[q] = from->volume[q];
+        p->flags[q] = p->fall[q] = 0;
+        for (int i = 0; i < 9; i++) p->affine[i][q] = 0;
+        store_xi(p, q, un_warp_guess(warp, x));
+    }
+    return UN_OK;
+}
+
 static double det_at(const un_warp *w, un_vec3 xi)
 {
     un_warp_point at;

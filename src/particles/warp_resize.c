@@ -12,6 +12,10 @@
 #define MERGED 1.3
 /* Deeper than this many cells particles merge. */
 #define DEEP 1.5
+/* A half stays away from sides by this share of its way. */
+#define MARGIN 1e-3
+/* Distances this close are the same: where particles lie evenly, rounding must not choose. */
+#define TIE 1e-9
 /* A half is moved by this share of a cell. */
 #define APART 0.2
 
@@ -57,14 +61,14 @@ static int32_t partner(const resize_args *a, int32_t q, int32_t begin, int32_t e
 {
     const un_particles *p = a->particles;
     un_vec3 xi = load_xi(p, q);
-    double least = INFINITY;
+    double least = 1e300;
     int32_t found = -1;
     for (int32_t r = begin; r < end; r++) {
         if (r == q || !a->keep[r] || p->flags[r] & UN_PARTICLE_BALLISTIC) continue;
         if (a->def->share[q] + a->def->share[r] > MERGED * a->full) continue;
         un_vec3 way = un_sub(load_xi(p, r), xi);
         double d = un_dot(way, way);
-        if (d < least) least = d, found = r;
+        if (d < least * (1 - TIE)) least = d, found = r;
     }
     if (found < 0) return -1;
     bool open =
@@ -113,7 +117,9 @@ static void halve(resize_args *a, int32_t q, int32_t r)
     const un_warp *w = a->def->warp;
     un_vec3 x = un_particle_position(p, q), xi = load_xi(p, q);
     un_vec3 step = un_scale(direction_of(a, q), APART * w->grid.h);
-    un_vec3 to = un_sub(un_warp_map(w, un_warp_inside(&w->grid, un_add(xi, step))), x);
+    un_vec3 target = un_warp_inside(&w->grid, un_add(xi, step));
+    /* not on a side itself, where rounding would tell whether it is outside */
+    un_vec3 to = un_scale(un_sub(un_warp_map(w, target), x), 1 - MARGIN);
     p->volume[q] *= 0.5f;
     un_particle_copy(p, r, q);
     /* shorter until both halves are free of walls */

@@ -138,8 +138,8 @@ typedef struct un_warp_projection {
     const un_walls *walls; /* on the warp */
     un_vec3 *u;            /* at cells, changed in place */
     uint8_t *known;        /* at cells: set to 1 where the projection has made u valid, else 0 */
-    const double *phi;     /* at nodes, m, a distance near the surface; liquid where negative */
-    double *p;             /* at nodes, Pa: the guess, then the result; 0 in the air */
+    const double *phi;     /* at places, m, a distance near the surface; liquid where negative */
+    double *p;             /* at places, Pa: the guess, then the result; 0 in the air */
     const float *source;   /* at cells, 1/s: divergence wanted; NULL: none */
     const un_inflow *inflow;
     double dt, kick, density, tolerance; /* as in un_projection */
@@ -151,8 +151,8 @@ un_status un_warp_pressure_project(un_pressure *pressure, un_arena *arena,
                                    const un_warp_projection *projection,
                                    un_projection_report *report);
 /* Pressure at x, Pa. Nodes that solids hold take what the weight (density times gravity, N/m3)
- * makes of the others'. phi: at nodes. */
-double un_warp_pressure_at(const double *p, const double *phi, const un_warp *warp, un_vec3 x,
+ * makes of the others'. p, phi: at places. */
+double un_warp_pressure_at(const double *p, const double *phi, const un_walls *walls, un_vec3 x,
                            un_vec3 weight);
 /* Divergence wanted at cells: the ledger's, and what evens out crowding, as in un_projection. phi
  * and colour: at cells. */

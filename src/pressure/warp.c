@@ -4,8 +4,10 @@
  *     u <- u - mean of M grad x over the cell,           x = p dt / rho,
  *
  * with trilinear hat functions N_i at the nodes in the liquid, velocities u constant in each cell
- * (eq. 13, 16), and the divergence s wanted. Integrals run over the open part of a cell; where a
- * solid moves, what it closes counts with the solid's velocity.
+ * (eq. 13, 16), and the divergence s wanted. Integrals run over the open part of a cell. Where a
+ * solid moves with the velocity v, int grad N_i . (u - v) stands for int grad N_i . u: v has no
+ * divergence, so the difference is what flows through the solid's surface, however little of a cell
+ * is open. Thin walls have a pressure for each side (mesh/warp_parts.c).
  *
  * Departures from the paper:
  *  - M is found at every quadrature point, not once in a cell: a flat surface then holds still at
@@ -35,24 +37,40 @@ typedef struct args {
     un_pressure *pr;
     const un_warp_projection *in;
     const un_warp *warp;
-    double *stencil; /* by row: couplings to itself and to nodes after it */
-    double *hats;    /* by row: the integral of its hat function */
+    double *stencil;      /* by row: couplings to itself and to nodes after it */
+    double *hats;         /* by row: the integral of its hat function */
+    int16_t *mover;       /* at nodes: the body that moves next to it, -1; NULL: none moves */
+    double (*matrix)[36]; /* of cells with copies as corners: their couplings, of corners m <= l */
     int colour, width;
     int32_t *entry_count;
 } args;
 
 /* ---- nodes ---- */
 
-static double depth_at(const args *s, const int32_t n[3])
+static double depth_at(const args *s, const int32_t n[3], int64_t place)
 {
     const un_grid *g = &s->warp->grid;
     const bool *open = s->in->walls->scene->def.domain.open;
-    double psi = -s->in->phi[un_grid_node(g, n[0], n[1], n[2])];
+    double psi = -s->in->phi[place];
     if (psi > 0) psi = fmax(psi, DEPTH_MIN * g->h);
     for (int a = 0; a < g->dim; a++)
         if ((n[a] == 1 && open[2 * a]) || (n[a] == g->n[a] - 1 && open[2 * a + 1]))
             psi = fmin(psi, -SIDE_OUTSIDE * g->h);
     return psi;
+}
+
+/* The body that moves and cuts a cell around node n, -1: none. */
+static int16_t mover_at(const args *s, const int32_t n[3], int64_t node)
+{
+    const un_grid *g = &s->warp->grid;
+    const un_walls *w = s->in->walls;
+    int16_t body = w->body[node];
+    if (body < 0 || !w->bodies->body[body].moves) return -1;
+    for (int m = 0; m < 1 << g->dim; m++) {
+        int64_t c = un_grid_cell(g, n[0] - (m & 1), n[1] - (m >> 1 & 1), n[2] - (m >> 2));
+        if (s->warp->jacobian[c] > 0 && w->volume[c] < 1) return body;
+    }
+    return -1;
 }
 
 static void find_rows(void *arg, int64_t begin, int64_t end)
@@ -67,7 +85,8 @@ static void find_rows(void *arg, int64_t begin, int64_t end)
             bool inside = true, open = false;
             for (int a = 0; a < g->dim; a++) inside = inside && n[a] >= 1 && n[a] < g->n[a];
             s->pr->index[node] = -1;
-            if (!inside || !(depth_at(s, n) > 0)) continue;
+            if (s->mover) s->mover[node] = inside ? mover_at(s, n, node) : -1;
+            if (!inside || !(depth_at(s, n, node) > 0)) continue;
             for (int m = 0; m < 1 << g->dim && !open; m++) {
                 int64_t c = un_grid_cell(g, n[0] - (m & 1), n[1] - (m >> 1 & 1), n[2] - (m >> 2));
                 open = s->warp->jacobian[c] > 0 && s->in->walls->volume[c] > (float)OPEN_MIN;
@@ -77,34 +96,52 @@ static void find_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void node_indices(const un_grid *g, int64_t n, int32_t at[3])
+{
+    at[0] = (int32_t)(n % (g->n[0] + 1));
+    at[1] = (int32_t)(n / (g->n[0] + 1) % (g->n[1] + 1));
+    at[2] = g->dim == 2 ? 0 : (int32_t)(n / g->node_stride[2]);
+}
+
+/* Copies have open cells around them. */
+static void find_copies(const args *s)
+{
+    const un_walls *w = s->in->walls;
+    for (int64_t p = w->grid->node_count; p < w->parts.place_count; p++) {
+        int32_t n[3];
+        node_indices(w->grid, un_warp_node_of(w, p), n);
+        s->pr->index[p] = depth_at(s, n, p) > 0 ? 0 : -1;
+    }
+}
+
 /* ---- elements ---- */
 
 /* The distance to solids at corner m of cell c, as the cell's side sees it. */
-UN_KERNEL double wall_at(const args *s, int64_t c, int64_t node, int m)
+UN_KERNEL double wall_at(const args *s, int64_t c, int64_t place, int m)
 {
     const un_walls *w = s->in->walls;
-    return w->parted && w->split[c] >= 0 ? w->splits[w->split[c]].phi[m] : w->phi[node];
+    return w->parted && w->split[c] >= 0 ? w->splits[w->split[c]].phi[m]
+                                         : w->phi[un_warp_node_of(w, place)];
 }
 
-/* Is any corner that lies in the open in the liquid? Nodes in a wall may be so for the other side
- * of it. */
+/* Is any corner that lies in the open in the liquid? */
 UN_KERNEL bool is_wet(const args *s, const un_element *e, int64_t c, int dim)
 {
     if (s->in->walls->volume[c] >= 1) return e->wet > 0;
     for (int m = 0; m < 1 << dim; m++)
-        if (e->psi[m] > 0 && wall_at(s, c, e->node[m], m) > 0) return true;
+        if (e->psi[m] > 0 && wall_at(s, c, e->place[m], m) > 0) return true;
     return false;
 }
 
 UN_KERNEL void load_element(const args *s, un_element *e, const int32_t c[3], int dim)
 {
-    const un_grid *g = &s->warp->grid;
+    const un_walls *w = s->in->walls;
     e->wet = 0;
+    un_warp_places(w, c[0], c[1], c[2], e->place);
     for (int m = 0; m < 1 << dim; m++) {
         int32_t n[3] = {c[0] + (m & 1), c[1] + (m >> 1 & 1), c[2] + (m >> 2)};
-        e->node[m] = un_grid_node(g, n[0], n[1], n[2]);
-        e->x[m] = s->warp->node[e->node[m]];
-        e->psi[m] = depth_at(s, n);
+        e->x[m] = s->warp->node[un_grid_node(w->grid, n[0], n[1], n[2])];
+        e->psi[m] = depth_at(s, n, e->place[m]);
         e->wet += e->psi[m] > 0;
     }
 }
@@ -116,7 +153,7 @@ UN_KERNEL void open_quadrature(const args *s, un_quadrature *q, const un_element
     q->count = 0;
     if (share >= 1) un_quadrature_full(q, dim);
     if (share >= 1 || share <= OPEN_MIN) return;
-    for (int m = 0; m < 1 << dim; m++) v[m] = wall_at(s, c, e->node[m], m);
+    for (int m = 0; m < 1 << dim; m++) v[m] = wall_at(s, c, e->place[m], m);
     un_quadrature_open(q, v, dim);
 }
 
@@ -128,23 +165,40 @@ UN_KERNEL int stencil_place(int m, int l, int dim)
     return at;
 }
 
+/* The place of the coupling between corners m <= l in the matrix of a cell. */
+UN_KERNEL int matrix_place(int m, int l)
+{
+    return m * (15 - m) / 2 + l;
+}
+
+/* What the solid next to a corner moves at x; closed sides stand still. */
+UN_KERNEL un_vec3 mover_velocity(const args *s, const int32_t c[3], int m, un_vec3 x, int dim)
+{
+    const un_grid *g = &s->warp->grid;
+    int32_t n[3] = {c[0] + (m & 1), c[1] + (m >> 1 & 1), c[2] + (m >> 2)};
+    int16_t body = s->mover ? s->mover[un_grid_node(g, n[0], n[1], n[2])] : -1;
+    if (body < 0) return un_v3(0, 0, 0);
+    un_vec3 v = un_body_velocity(&s->in->walls->bodies->body[body], x);
+    if (n[0] == 1 || n[0] == g->n[0] - 1) v.x = 0;
+    if (n[1] == 1 || n[1] == g->n[1] - 1) v.y = 0;
+    if (dim == 2 || n[2] == 1 || n[2] == g->n[2] - 1) v.z = 0;
+    return v;
+}
+
 UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
 {
     const un_walls *walls = s->in->walls;
     int64_t cell = un_grid_cell(&s->warp->grid, c[0], c[1], c[2]);
-    double share = walls->volume[cell];
-    bool moving = walls->bodies->moving && share < 1;
+    int32_t parted = walls->parts.cell_count > 0 ? walls->parts.at[cell] : -1;
     un_element e;
-    if (!(share > OPEN_MIN) && !moving) return;
-    load_element(s, &e, c, dim);
-    if (e.wet == 0 || (share > OPEN_MIN && !is_wet(s, &e, cell, dim))) return;
     un_quadrature q;
     int32_t row[8];
-    for (int m = 0; m < 1 << dim; m++) row[m] = s->pr->index[e.node[m]];
-    un_vec3 u = s->in->u[cell], grad[8], image[8], solid = {0, 0, 0};
+    if (!(walls->volume[cell] > OPEN_MIN)) return;
+    load_element(s, &e, c, dim);
+    if (!is_wet(s, &e, cell, dim)) return;
+    for (int m = 0; m < 1 << dim; m++) row[m] = s->pr->index[e.place[m]];
+    un_vec3 u = s->in->u[cell], grad[8], image[8], x = {0, 0, 0};
     double hat[8], source = s->in->source ? s->in->source[cell] : 0;
-    if (moving) solid = un_warp_walls_velocity(walls, c[0], c[1], c[2]);
-    u = un_sub(u, solid);
     open_quadrature(s, &q, &e, cell, dim);
     bool cut = e.wet < 1 << dim && !s->in->first_order;
     for (int i = 0; i < q.count; i++) {
@@ -153,23 +207,23 @@ UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
             un_ghost_matrix ghost = un_element_ghost(&e, grad, dim);
             for (int m = 0; m < 1 << dim; m++) image[m] = un_ghost_apply(&ghost, grad[m]);
         }
+        if (s->mover) {
+            x = un_v3(0, 0, 0);
+            for (int m = 0; m < 1 << dim; m++) x = un_mad(x, e.x[m], hat[m]);
+        }
         for (int m = 0; m < 1 << dim; m++) {
             if (row[m] < 0) continue;
-            s->pr->rhs[row[m]] += w * (un_dot(grad[m], u) + hat[m] * source);
+            un_vec3 slip = s->mover ? un_sub(u, mover_velocity(s, c, m, x, dim)) : u;
+            s->pr->rhs[row[m]] += w * (un_dot(grad[m], slip) + hat[m] * source);
             s->hats[row[m]] += w * hat[m];
             double *entry = s->stencil + (int64_t)row[m] * s->width;
-            for (int l = m; l < 1 << dim; l++)
-                if (row[l] >= 0)
-                    entry[stencil_place(m, l, dim)] +=
-                        w * un_dot(grad[m], cut ? image[l] : grad[l]);
+            for (int l = m; l < 1 << dim; l++) {
+                if (row[l] < 0) continue;
+                double *to = parted < 0 ? &entry[stencil_place(m, l, dim)]
+                                        : &s->matrix[parted][matrix_place(m, l)];
+                *to += w * un_dot(grad[m], cut ? image[l] : grad[l]);
+            }
         }
-    }
-    if (!moving || un_dot(solid, solid) == 0) return;
-    un_quadrature_full(&q, dim);
-    for (int i = 0; i < q.count; i++) {
-        double w = un_element_gradients(&e, q.at[i], grad, hat, dim) * q.weight[i];
-        for (int m = 0; m < 1 << dim; m++)
-            if (row[m] >= 0) s->pr->rhs[row[m]] += w * un_dot(grad[m], solid);
     }
 }
 
@@ -208,22 +262,68 @@ UN_KERNEL double coupling_at(const args *s, int32_t row, int o, int32_t *other, 
                        : s->stencil[(int64_t)*other * s->width + middle - o];
 }
 
+#define ENTRIES_MAX (27 + 64)
+typedef struct row_entries {
+    int count;
+    int32_t col[ENTRIES_MAX];
+    double val[ENTRIES_MAX];
+} row_entries;
+
+/* Keeps columns ascending. */
+static void add_entry(row_entries *r, int32_t col, double val)
+{
+    int at = r->count;
+    while (at > 0 && r->col[at - 1] > col) at--;
+    if (at > 0 && r->col[at - 1] == col) {
+        r->val[at - 1] += val;
+        return;
+    }
+    for (int i = r->count++; i > at; i--) {
+        r->col[i] = r->col[i - 1];
+        r->val[i] = r->val[i - 1];
+    }
+    r->col[at] = col;
+    r->val[at] = val;
+}
+
+/* Adds couplings of cells that have copies as corners. */
+UN_KERNEL void add_parted(const args *s, int64_t place, row_entries *r, int dim)
+{
+    const un_walls *w = s->in->walls;
+    int32_t n[3];
+    node_indices(w->grid, un_warp_node_of(w, place), n);
+    for (int o = 0; o < 1 << dim; o++) {
+        int own = ~o & ((1 << dim) - 1);
+        int32_t c[3] = {n[0] - (own & 1), n[1] - (own >> 1 & 1), n[2] - (own >> 2)};
+        int32_t at = w->parts.at[un_grid_cell(w->grid, c[0], c[1], c[2])];
+        if (at < 0 || w->parts.corner[at][own] != place) continue;
+        for (int l = 0; l < 1 << dim; l++) {
+            int32_t other = s->pr->index[w->parts.corner[at][l]];
+            double v = s->matrix[at][own <= l ? matrix_place(own, l) : matrix_place(l, own)];
+            if (other >= 0 && v != 0) add_entry(r, other, v);
+        }
+    }
+}
+
 UN_KERNEL void make_rows(const args *s, int64_t begin, int64_t end, bool fill, int dim)
 {
     un_csr *a = &s->pr->matrix;
     int middle = dim == 2 ? 4 : 13;
+    int64_t nodes = s->warp->grid.node_count;
     for (int32_t r = (int32_t)begin; r < end; r++) {
         int32_t at = fill ? a->row[r] : 0, other;
-        for (int o = 0; o <= 2 * middle; o++) {
+        row_entries e = {.count = 0};
+        if (s->pr->place[r] >= nodes) add_entry(&e, r, 0);
+        for (int o = 0; o <= 2 * middle && s->pr->place[r] < nodes; o++) {
             double v = coupling_at(s, r, o, &other, dim);
-            if (other < 0 || (v == 0 && o != middle)) continue;
-            if (fill) {
-                a->col[at] = other;
-                a->val[at] = v;
-            }
-            at++;
+            if (other >= 0 && (v != 0 || o == middle)) add_entry(&e, other, v);
         }
-        if (!fill) a->row[r + 1] = at;
+        if (s->matrix) add_parted(s, s->pr->place[r], &e, dim);
+        for (int i = 0; i < e.count && fill; i++) {
+            a->col[at + i] = e.col[i];
+            a->val[at + i] = e.val[i];
+        }
+        if (!fill) a->row[r + 1] = e.count;
     }
 }
 
@@ -260,11 +360,10 @@ static void add_inflow(args *s)
         int64_t c = inflow->cell[i];
         int64_t at[3] = {c % g->n[0], c / g->n[0] % g->n[1], c / g->stride[2]};
         int32_t row[8], count = 0;
-        for (int m = 0; m < 1 << g->dim; m++) {
-            int64_t n = un_grid_node(g, (int32_t)at[0] + (m & 1), (int32_t)at[1] + (m >> 1 & 1),
-                                     (int32_t)at[2] + (m >> 2));
-            if (s->pr->index[n] >= 0) row[count++] = s->pr->index[n];
-        }
+        int64_t place[8];
+        un_warp_places(s->in->walls, (int32_t)at[0], (int32_t)at[1], (int32_t)at[2], place);
+        for (int m = 0; m < 1 << g->dim; m++)
+            if (s->pr->index[place[m]] >= 0) row[count++] = s->pr->index[place[m]];
         for (int32_t m = 0; m < count; m++)
             s->pr->rhs[row[m]] += inflow->volume[i] / (s->in->dt * count);
     }
@@ -275,15 +374,27 @@ static un_status assemble(args *s, un_arena *arena)
     un_pressure *pr = s->pr;
     const un_grid *g = &s->warp->grid;
     un_context *ctx = pr->ctx;
-    UN_TRY(un_pressure_need_places(pr, g->node_count));
+    const un_warp_parts *parts = &s->in->walls->parts;
+    int64_t places = parts->place_count;
+    UN_TRY(un_pressure_need_places(pr, places));
+    if (s->in->walls->bodies->moving) {
+        s->mover = un_arena_alloc(arena, (size_t)g->node_count, sizeof *s->mover);
+        if (!s->mover) return UN_ERROR_MEMORY;
+    }
     un_parallel_for(ctx, g->node_count / (g->n[0] + 1), 32, find_rows, s);
-    UN_TRY(un_pressure_number(pr, g->node_count));
+    find_copies(s);
+    UN_TRY(un_pressure_number(pr, places));
     int32_t n = pr->matrix.n;
     UN_TRY(un_pressure_need_rows(pr, n));
     s->width = g->dim == 2 ? 5 : WIDTH_MAX;
     s->stencil = un_arena_alloc(arena, (size_t)n * (size_t)s->width + 1, sizeof *s->stencil);
     s->hats = un_arena_alloc(arena, (size_t)n + 1, sizeof *s->hats);
     if (!s->stencil || !s->hats) return UN_ERROR_MEMORY;
+    if (parts->cell_count > 0) {
+        s->matrix = un_arena_alloc(arena, (size_t)parts->cell_count, sizeof *s->matrix);
+        if (!s->matrix) return UN_ERROR_MEMORY;
+        memset(s->matrix, 0, (size_t)parts->cell_count * sizeof *s->matrix);
+    }
     un_parallel_for(ctx, n, un_block_grain(n), begin_rows, s);
     int64_t rows = (g->n[1] - 1) / 2 * (g->dim == 2 ? 1 : (int64_t)(g->n[2] - 1) / 2);
     for (s->colour = 0; s->colour < 1 << g->dim; s->colour++)
@@ -298,7 +409,8 @@ static un_status assemble(args *s, un_arena *arena)
 
 /* ---- after the solve ---- */
 
-/* Cells with at least half of their corners in the liquid (2D: 2 of 4) have a velocity. */
+/* Cells with at least half of their corners in the liquid (2D: 2 of 4) have a velocity, unless a
+ * solid leaves little of them open: water crept up the walls of a glass through such cells. */
 UN_KERNEL void update_in(const args *s, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = &s->warp->grid;
@@ -321,7 +433,7 @@ UN_KERNEL void update_in(const args *s, int64_t begin, int64_t end, int dim)
                 double w = un_element_gradients(&e, q.at[i], grad, hat, dim) * q.weight[i];
                 un_vec3 slope = {0, 0, 0};
                 for (int m = 0; m < 1 << dim; m++) {
-                    int32_t r = s->pr->index[e.node[m]];
+                    int32_t r = s->pr->index[e.place[m]];
                     if (r >= 0) slope = un_mad(slope, grad[m], s->pr->x[r]);
                 }
                 if (cut) {
@@ -333,7 +445,7 @@ UN_KERNEL void update_in(const args *s, int64_t begin, int64_t end, int dim)
             }
             if (!(volume > 0)) continue;
             s->in->u[cell] = un_mad(s->in->u[cell], sum, -1 / volume);
-            s->in->known[cell] = 1;
+            s->in->known[cell] = !(walls->volume[cell] < UN_SLIVER);
         }
     }
 }
@@ -348,9 +460,8 @@ static bool limit_node(const void *arg, int32_t row, double *least, double *slac
 {
     const args *s = arg;
     const un_grid *g = &s->warp->grid;
-    int64_t n = s->pr->place[row];
-    int32_t at[3] = {(int32_t)(n % (g->n[0] + 1)), (int32_t)(n / (g->n[0] + 1) % (g->n[1] + 1)),
-                     (int32_t)(n / g->node_stride[2])};
+    int32_t at[3];
+    node_indices(g, un_warp_node_of(s->in->walls, s->pr->place[row]), at);
     bool wall = false;
     double speed = 0;
     for (int a = 0; a < g->dim; a++) wall = wall || at[a] == 1 || at[a] == g->n[a] - 1;
@@ -402,30 +513,34 @@ un_status un_warp_pressure_project(un_pressure *pr, un_arena *arena, const un_wa
                       .size = {g->n[0] + 1, g->n[1] + 1, g->dim == 2 ? 1 : g->n[2] + 1},
                       .site = pr->place};
     un_release release = {&s, limit_node, 0, in->p, in->let_go > 0};
+    /* copies are at the place of their node: no lattice */
+    if (in->walls->parts.cell_count > 0) sites.kind = UN_SITES_NONE;
     UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
                              &report->solve));
     report->cell_count = pr->matrix.n;
     if (pr->matrix.n > 0)
         report->max_divergence = un_parallel_max(ctx, pr->matrix.n, residual_rows, &s);
     un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 8, update, &s);
-    un_parallel_for(ctx, g->node_count, un_block_grain(g->node_count), store_pressure, &s);
+    int64_t places = in->walls->parts.place_count;
+    un_parallel_for(ctx, places, un_block_grain(places), store_pressure, &s);
     return UN_OK;
 }
 
 /* ---- probes ---- */
 
-double un_warp_pressure_at(const double *p, const double *phi, const un_warp *warp, un_vec3 x,
+double un_warp_pressure_at(const double *p, const double *phi, const un_walls *walls, un_vec3 x,
                            un_vec3 weight)
 {
-    int64_t node[8];
+    int64_t place[8];
     double share[8], sum = 0, known = 0, level = 0;
-    int count = un_warp_nodes_around(warp, x, node, share);
+    int count = un_warp_places_around(walls, x, place, share);
     for (int m = 0; m < count; m++) {
-        bool held = phi[node[m]] < 0 && p[node[m]] == 0;
+        bool held = phi[place[m]] < 0 && p[place[m]] == 0;
         if (held) continue;
-        sum += share[m] * p[node[m]];
+        sum += share[m] * p[place[m]];
         known += share[m];
-        level += share[m] * un_dot(weight, un_sub(x, warp->node[node[m]]));
+        level += share[m] *
+                 un_dot(weight, un_sub(x, walls->warp->node[un_warp_node_of(walls, place[m])]));
     }
     return known > 0 ? (sum + (known < 1 - 1e-9 ? level : 0)) / known : 0;
 }

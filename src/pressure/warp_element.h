@@ -64,7 +64,7 @@ UN_KERNEL un_vec3 un_ghost_apply(const un_ghost_matrix *m, un_vec3 v)
 /* The corners of cell (i, j, k), and at a quadrature point: gradients of their hat functions, 1/m,
  * and the volume that the point stands for, over its weight. */
 typedef struct un_element {
-    int64_t node[8];
+    int64_t place[8];
     un_vec3 x[8];
     double psi[8]; /* depth: positive in the liquid */
     int wet;       /* corners in the liquid */

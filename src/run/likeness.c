@@ -185,10 +185,9 @@ static void add_solids(lines *out)
         add(out, "the motion of %s=#%016llx\n", s->label,
             s->moves ? (unsigned long long)pose_hash(out, i) : 0);
         if (s->density > 0) {
-            const double values[] = {s->density,    s->velocity.x,  s->velocity.y,
-                                     s->velocity.z, s->spin.x,      s->spin.y,
-                                     s->spin.z,     s->restitution, s->grip,
-                                     s->hold};
+            const double values[] = {s->density, s->velocity.x, s->velocity.y, s->velocity.z,
+                                     s->spin.x,  s->spin.y,     s->spin.z,     s->restitution,
+                                     s->grip,    s->hold};
             add(out, "density, velocity, spin, restitution, friction and hold of ");
             add_numbers(out, s->label, values, sizeof values / sizeof *values);
         }
@@ -250,6 +249,21 @@ static void add_sizing(lines *out)
     add_number(out, "~budget.memory", def->budget.memory);
 }
 
+/* Of methods whose cells gather: the terms that they know. */
+static void add_warping(lines *out)
+{
+    const un_scene_def *def = &out->scene->def;
+    add(out, "sizing.warp=%s\n", def->sizing.warp);
+    add_number(out, "sizing.strength", def->sizing.strength);
+    add_number(out, "sizing.depth", def->sizing.depth);
+    add_number(out, "sizing.solid_curvature", def->sizing.solid_curvature);
+    add_number(out, "sizing.strain", def->sizing.strain);
+    add(out, "sizing.camera=#%016llx\n",
+        def->sizing.has_camera ? (unsigned long long)camera_hash(out) : 0);
+    add(out, "sizing.custom=#%016llx\n",
+        def->sizing.has_custom ? (unsigned long long)custom_hash(out) : 0);
+}
+
 un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *method, char **text)
 {
     const un_scene_def *def = &scene->def;
@@ -276,7 +290,8 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_solids(&out);
     add_sources(&out);
     add_probes(&out);
-    if (method->traits.adaptive || method->traits.warps) add_sizing(&out);
+    if (method->traits.adaptive) add_sizing(&out);
+    if (method->traits.warps) add_warping(&out);
     add(&out, "~solver.kind=%s\n", def->solver.kind);
     add_number(&out, "~solver.tolerance", def->solver.tolerance);
     add_number(&out, "~solver.cfl", def->solver.cfl);

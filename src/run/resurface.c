@@ -1,5 +1,6 @@
 /* Makes surfaces again from the saved particles of a run: finer, smoother, or with the algorithm of
- * another method. bodies.csv places the solids. A method without particles makes them itself, from
+ * another method. bodies.csv places the solids. A method whose cells gather finds them again first,
+ * unless a way or a smoothing is named. A method without particles makes them itself, from
  * the run's checkpoints: finer or coarser. */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ typedef struct work {
     const un_method *method;
     un_checkpoint *frames; /* to be made; without particles, the checkpoints they are made from */
     int32_t frame_count;
-    bool hulls;
+    bool hulls, restored;
     int32_t resolution, smoothing;
     un_grid grid;
     un_bodies *bodies;
@@ -99,6 +100,29 @@ static un_status mesh_grid(work *w, un_particles *p, un_trimesh *mesh)
     return un_surface_mesh(w->ctx, mesh, &mesher);
 }
 
+typedef struct frame_place {
+    const un_motion *motion;
+    int32_t frame;
+} frame_place;
+
+static un_status place_bodies(void *arg, un_bodies *bodies)
+{
+    const frame_place *p = arg;
+    return un_motion_place(p->motion, bodies, p->frame);
+}
+
+/* With the method's own cells, found again from the particles. */
+static un_status mesh_restored(work *w, const un_particles *p, int32_t frame, un_trimesh *mesh)
+{
+    frame_place place = {w->motion, frame};
+    un_saved_particles saved = {p, place_bodies, &place};
+    void *state;
+    UN_TRY(un_method_restore(w->method, w->ctx, w->scene, &saved, &state));
+    un_status status = w->method->surface(state, mesh);
+    un_method_destroy(w->method, state);
+    return status;
+}
+
 static un_status mesh_particles(work *w, int32_t frame, un_trimesh *mesh)
 {
     char path[PATH_ROOM];
@@ -106,6 +130,11 @@ static un_status mesh_particles(work *w, int32_t frame, un_trimesh *mesh)
     snprintf(path, sizeof path, "%s/frames/%04d/particles.vtp", w->def->directory, frame);
     UN_TRY(un_output_read_particles(w->ctx, path, &p));
     keep_inside(&p, w->scene->def.domain.size);
+    if (w->restored) {
+        un_status made = mesh_restored(w, &p, frame, mesh);
+        un_particles_free(w->ctx, &p);
+        return made;
+    }
     un_status status = un_motion_place(w->motion, w->bodies, frame);
     if (status == UN_OK) status = un_walls_update(w->walls);
     if (status == UN_OK) status = w->hulls ? mesh_hulls(w, &p, mesh) : mesh_grid(w, &p, mesh);
@@ -312,6 +341,7 @@ static un_status prepare_particles(work *w)
     if (w->smoothing < 0)
         w->smoothing = w->hulls && un_scene_viscous(scene) ? UN_SMOOTHING_THICK : UN_SMOOTHING;
     w->grid = un_grid_make(scene->domain.size, scene->detail.finest);
+    w->restored = w->method->restore && !w->def->kind && w->def->smoothing < 0;
     UN_TRY(un_motion_read(w->ctx, w->def->directory, w->scene, &w->motion));
     UN_TRY(un_bodies_create(w->ctx, w->scene, &w->bodies));
     return un_walls_create(w->ctx, &w->grid, w->bodies, !w->hulls, &w->walls);

@@ -59,11 +59,12 @@ un_status un_surface_thick_leaves(un_context *ctx, un_arena *arena, uint8_t **th
 
 /* ---- on a grid that warps (warp.c): the level set above, in its reference space ---- */
 
-/* The padding beyond closed sides takes the values of the cells next to it: the map mirrors there. */
+/* The padding beyond closed sides takes the values of the cells next to it: the map mirrors there.
+ */
 void un_warp_mirror(un_context *ctx, float *phi, const un_walls *walls);
-/* At nodes, m, from the level set of reference space at cells: a distance in space next to the
+/* At places, m, from the level set of reference space at cells: a distance in space next to the
  * surface [Ibayashi18 eq. 23]. */
-void un_warp_level_set(un_context *ctx, double *node_phi, const float *phi, const un_warp *warp);
+void un_warp_level_set(un_context *ctx, double *node_phi, const float *phi, const un_walls *walls);
 /* phi at cells: the distance of their centres to a shape, m. */
 void un_warp_level_set_shape(un_context *ctx, float *phi, const un_warp *warp,
                              const un_shape *shape);

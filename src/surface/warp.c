@@ -45,53 +45,148 @@ void un_warp_mirror(un_context *ctx, float *phi, const un_walls *walls)
 typedef struct level_args {
     double *out;
     const float *phi;
-    const un_warp *warp;
+    const un_walls *walls;
 } level_args;
+
+/* Cells less open than this tell nothing of the liquid. */
+#define OPEN_MIN 1e-3f
+
+/* The slope of the level set at a cell next to the surface, per cell, from the open cells around
+ * it; zero elsewhere, where it is noise. */
+UN_KERNEL void slope_at(const level_args *a, int64_t c, double slope[3], int dim)
+{
+    const un_grid *g = a->walls->grid;
+    double here = a->phi[c], length = 0;
+    bool liquid = here < 0, air = here >= 0;
+    for (int d = 0; d < dim; d++) {
+        int64_t low = c - g->stride[d], high = c + g->stride[d];
+        bool below = a->walls->volume[low] > OPEN_MIN, above = a->walls->volume[high] > OPEN_MIN;
+        double from = below ? a->phi[low] : here, to = above ? a->phi[high] : here;
+        liquid |= from < 0 || to < 0;
+        air |= from >= 0 || to >= 0;
+        slope[d] = (to - from) / (below && above ? 2 : 1);
+        length += slope[d] * slope[d];
+    }
+    double scale = liquid && air ? 1 / fmax(1, sqrt(length) * g->inverse_h) : 0;
+    for (int d = 0; d < dim; d++) slope[d] *= scale;
+}
+
+/* The corner of a stencil that a closed one in the padding mirrors; others themselves. */
+UN_KERNEL int mirrored(const un_walls *walls, int64_t base, int m, uint32_t open, int dim)
+{
+    const un_grid *g = walls->grid;
+    int64_t at[3] = {base % g->n[0], base / g->n[0] % g->n[1], base / g->stride[2]};
+    if (open >> m & 1) return m;
+    for (int d = 0; d < dim; d++) {
+        int64_t i = at[d] + (m >> d & 1);
+        if (i == 0 || i == g->n[d] - 1) m ^= 1 << d;
+    }
+    return m;
+}
+
+/* The level set at the cells of a stencil. Those that are closed or not allowed take the mean of
+ * what the others foretell there: what lies beyond a wall must not count, nor a side of the domain
+ * that a solid fills. */
+UN_KERNEL void load_cells(const level_args *a, int64_t base, uint32_t allowed, double v[8], int dim)
+{
+    const un_grid *g = a->walls->grid;
+    uint32_t open = 0, all = (1u << (1 << dim)) - 1;
+    for (int m = 0; m < 1 << dim; m++) {
+        int64_t c = un_warp_corner(g, base, m, dim);
+        v[m] = a->phi[c];
+        open |= (uint32_t)(a->walls->volume[c] > OPEN_MIN) << m;
+    }
+    open &= allowed;
+    if (open == all || open == 0 || a->walls->bodies->count == 0) return;
+    double sum[8] = {0};
+    int count = 0;
+    for (int m = 0; m < 1 << dim; m++) {
+        double s[3];
+        if (!(open >> m & 1)) continue;
+        slope_at(a, un_warp_corner(g, base, m, dim), s, dim);
+        count++;
+        for (int l = 0; l < 1 << dim; l++) {
+            sum[l] += v[m];
+            for (int d = 0; d < dim; d++) sum[l] += s[d] * ((l >> d & 1) - (m >> d & 1));
+        }
+    }
+    for (int m = 0; m < 1 << dim; m++)
+        if (!(open >> m & 1)) v[m] = sum[m] / count;
+    for (int m = 0; m < 1 << dim; m++) v[m] = v[mirrored(a->walls, base, m, open, dim)];
+}
+
+#define ALL_CELLS 0xffu
+
+/* The level set at a node in space, from those of the cells around it that are allowed. */
+UN_KERNEL double level_at(const level_args *a, const int32_t n[3], uint32_t allowed, int dim)
+{
+    const un_warp *warp = a->walls->warp;
+    const un_grid *g = &warp->grid;
+    un_vec3 xi = un_grid_node_position(g, n[0], n[1], n[2]);
+    un_warp_point p =
+        un_warp_locate_in(warp, warp->node[un_grid_node(g, n[0], n[1], n[2])], &xi, dim);
+    if (allowed != ALL_CELLS) { /* the node's own cells, even if it lies between others */
+        int64_t base = p.at.base, at[3] = {base % g->n[0], base / g->n[0] % g->n[1], 0};
+        at[2] = dim == 2 ? 1 : base / g->stride[2];
+        p.at.base = un_grid_cell(g, n[0] - 1, n[1] - 1, dim == 2 ? 0 : n[2] - 1);
+        for (int d = 0; d < dim; d++) p.at.f[d] += (double)(at[d] - (n[d] - 1));
+    }
+    double v[8], phi = 0, slope[3] = {0};
+    load_cells(a, p.at.base, allowed, v, dim);
+    for (int m = 0; m < 1 << dim; m++) {
+        phi += v[m] * un_warp_weight(&p.at, m, dim);
+        for (int d = 0; d < dim; d++)
+            slope[d] += v[m] * un_warp_slope(&p.at, m, d, dim) * g->inverse_h;
+    }
+    un_vec3 s = un_v3(slope[0], slope[1], slope[2]);
+    double steep = un_length(s);
+    /* elsewhere a sphere of the cell's volume tells the scale */
+    double scale = dim == 2 ? sqrt(un_warp_det(&p)) : cbrt(un_warp_det(&p));
+    if (fabs(phi) < BAND * g->h && steep > SLOPE_MIN)
+        scale = 1 / un_length(un_warp_gradient(&p, un_scale(s, 1 / steep)));
+    return phi * scale;
+}
 
 UN_KERNEL void level_in(const level_args *a, int64_t begin, int64_t end, int dim)
 {
-    const un_grid *g = &a->warp->grid;
+    const un_grid *g = a->walls->grid;
     int32_t rows = g->n[1] + 1;
     for (int64_t row = begin; row < end; row++) {
         int32_t n[3] = {0, (int32_t)(row % rows), (int32_t)(row / rows)};
         for (n[0] = 0; n[0] <= g->n[0]; n[0]++) {
-            int64_t node = un_grid_node(g, n[0], n[1], n[2]);
             bool inside = true;
             for (int d = 0; d < dim; d++) inside = inside && n[d] >= 1 && n[d] < g->n[d];
-            if (!inside) {
-                a->out[node] = 1.5 * g->h;
-                continue;
-            }
-            un_vec3 xi = un_grid_node_position(g, n[0], n[1], n[2]);
-            un_warp_point p = un_warp_locate_in(a->warp, a->warp->node[node], &xi, dim);
-            double phi = 0, slope[3] = {0};
-            for (int m = 0; m < 1 << dim; m++) {
-                double v = a->phi[un_warp_corner(g, p.at.base, m, dim)];
-                phi += v * un_warp_weight(&p.at, m, dim);
-                for (int d = 0; d < dim; d++)
-                    slope[d] += v * un_warp_slope(&p.at, m, d, dim) * g->inverse_h;
-            }
-            un_vec3 s = un_v3(slope[0], slope[1], slope[2]);
-            double steep = un_length(s);
-            /* elsewhere a sphere of the cell's volume tells the scale */
-            double scale = dim == 2 ? sqrt(un_warp_det(&p)) : cbrt(un_warp_det(&p));
-            if (fabs(phi) < BAND * g->h && steep > SLOPE_MIN)
-                scale = 1 / un_length(un_warp_gradient(&p, un_scale(s, 1 / steep)));
-            a->out[node] = phi * scale;
+            a->out[un_grid_node(g, n[0], n[1], n[2])] =
+                inside ? level_at(a, n, ALL_CELLS, dim) : 1.5 * g->h;
         }
+    }
+}
+
+static void level_sides(void *arg, int64_t begin, int64_t end)
+{
+    const level_args *a = arg;
+    const un_grid *g = a->walls->grid;
+    for (int64_t i = begin; i < end; i++) {
+        const un_warp_side *side = &a->walls->parts.side[i];
+        int64_t rest = side->node / (g->n[0] + 1);
+        int32_t n[3] = {(int32_t)(side->node % (g->n[0] + 1)), (int32_t)(rest % (g->n[1] + 1)),
+                        (int32_t)(rest / (g->n[1] + 1))};
+        UN_BY_DIM(g->dim, a->out[side->place] = level_at(a, n, side->cells, dim));
     }
 }
 
 static void level_rows(void *arg, int64_t begin, int64_t end)
 {
     const level_args *a = arg;
-    UN_BY_DIM(a->warp->grid.dim, level_in(a, begin, end, dim));
+    UN_BY_DIM(a->walls->grid->dim, level_in(a, begin, end, dim));
 }
 
-void un_warp_level_set(un_context *ctx, double *node_phi, const float *phi, const un_warp *warp)
+void un_warp_level_set(un_context *ctx, double *node_phi, const float *phi, const un_walls *walls)
 {
-    level_args a = {node_phi, phi, warp};
-    un_parallel_for(ctx, warp->grid.node_count / (warp->grid.n[0] + 1), 16, level_rows, &a);
+    level_args a = {node_phi, phi, walls};
+    const un_grid *g = walls->grid;
+    un_parallel_for(ctx, g->node_count / (g->n[0] + 1), 16, level_rows, &a);
+    un_parallel_for(ctx, walls->parts.side_count, 256, level_sides, &a);
 }
 
 typedef struct shape_args {

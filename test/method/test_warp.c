@@ -1,8 +1,6 @@
-/* Method `warp`, which is not in the table yet: scenes are read with its traits alone. */
+/* Method `warp`. */
 #include "method/warp.h"
 #include "method/world.h"
-
-static const un_traits *const traits[] = {&un_method_warp.traits, NULL};
 
 typedef struct run {
     un_context *ctx;
@@ -17,7 +15,7 @@ static void run_begin(run *r, int32_t threads, const char *text)
     char path[] = "/tmp/undine_test_XXXXXX";
     scene_file(path, text);
     *r = (run){.ctx = check_context_threads(threads), .least = 1};
-    check_ok(r->ctx, un_scene_read(r->ctx, path, NULL, 0, traits, &r->scene));
+    check_ok(r->ctx, un_scene_load(r->ctx, path, NULL, 0, &r->scene));
     unlink(path);
     check_ok(r->ctx, un_method_create(&un_method_warp, r->ctx, r->scene, NULL, &r->state));
 }

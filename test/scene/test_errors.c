@@ -207,7 +207,7 @@ static void values(void **state)
         {"scene { output = { surface = 1 } }",
          "dam.lua:1: output.surface must be true or false, got 1"},
         {"scene { method = 3 }", "dam.lua:1: method must be a word in quotes (uniform, tet, "
-                                 "staggered, octree, conforming), got 3"},
+                                 "staggered, octree, conforming, warp), got 3"},
         {"scene { method = 'unifrm' }",
          "dam.lua:1: method = \"unifrm\" is unknown; did you mean \"uniform\"?"},
         {"scene { method = 'octre' }",
@@ -215,7 +215,7 @@ static void values(void **state)
         {"scene { method = 'sph\\27\\n" /* a name with control characters, cut short */
          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }",
          "dam.lua:1: method = \"sph? aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\" is unknown; known are "
-         "uniform, tet, staggered, octree, conforming"},
+         "uniform, tet, staggered, octree, conforming, warp"},
         {"scene { domain = {} }",
          "dam.lua:1: the scene has no liquid; add liquid = { box { ... } } "
          "or an emitter to sources"},
@@ -227,9 +227,11 @@ static void not_available(void **state)
 {
     (void)state;
     const mistake list[] = {
-        {"scene {\n method = \"warp\" }",
-         "dam.lua:2: method = \"warp\" is not available in this "
-         "version; use uniform, tet, staggered, octree, conforming"},
+        {"scene {\n method = \"warb\" }",
+         "dam.lua:2: method = \"warb\" is unknown; did you mean \"warp\"?"},
+        {"scene { method = 'warp', fluid = { viscosity = 0.1 } }",
+         "dam.lua:1: fluid.viscosity is not available with method \"warp\"; use method = "
+         "\"uniform\", or leave it out"},
         {"scene { method = 'octree', fluid = { viscosity = 0.1 } }",
          "dam.lua:1: fluid.viscosity is not available with method \"octree\"; use method = "
          "\"uniform\", or leave it out"},

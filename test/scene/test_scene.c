@@ -540,8 +540,6 @@ static void overrides_that_are_wrong(void **state)
               "--set detial.finest=64: unknown key \"detial\" in scene; did you mean \"detail\"?");
     check_set("method=unifrom",
               "--set method=unifrom: method = \"unifrom\" is unknown; did you mean \"uniform\"?");
-    check_set("method=warp", "--set method=warp: method = \"warp\" is not available in this "
-                             "version; use uniform, tet, staggered, octree, conforming");
     check_set("domain.size={2,1",
               "--set domain.size={2,1: not a Lua value: '}' expected near <eof>");
     check_set("domain.size={2}", "--set domain.size={2}: domain.size needs three numbers, got 1");
