@@ -168,11 +168,13 @@ un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_s
 
 /* ---- the cross-section of a stream ---- */
 
-/* Layers that are averaged where the stream crosses the lattice at an angle, and half cells that
- * may be visited for it: a wide stream has less of a rim and needs fewer. */
+/* Layers that are averaged where they are moved or the stream crosses the lattice at an angle, and
+ * half cells that may be visited for it: a wide stream has less of a rim and needs fewer, and so
+ * does one along an axis. */
 #define LAYERS_MIN 16
 #define LAYERS_MAX 512
 #define LAYERS_CELLS 1e6
+#define LAYERS_CELLS_STRAIGHT 6e4
 
 static double stream_slabs(void *arg, int64_t begin, int64_t end)
 {
@@ -195,7 +197,8 @@ double un_particles_stream_area(un_context *ctx, const un_seed_def *stream)
 {
     un_vec3 along = un_normalize(stream->velocity);
     double s = 0.5 * stream->grid->h, volume = 0;
-    bool straight = (along.x != 0) + (along.y != 0) + (along.z != 0) == 1 && !(stream->jitter > 0);
+    bool straight = (along.x != 0) + (along.y != 0) + (along.z != 0) == 1;
+    double most = straight ? LAYERS_CELLS_STRAIGHT : LAYERS_CELLS;
     un_seed_def def = {.grid = stream->grid,
                        .shape = stream->shape,
                        .step = un_scale(along, s),
@@ -209,8 +212,8 @@ double un_particles_stream_area(un_context *ctx, const un_seed_def *stream)
         int64_t slabs = visit_range(&a);
         double cells = (double)slabs * (double)(a.hi[0] - a.lo[0] + 1);
         if (stream->grid->dim == 3) cells *= (double)(a.hi[1] - a.lo[1] + 1);
-        if (n == 1 && !straight)
-            layers = (int32_t)un_clamp(LAYERS_CELLS / fmax(cells, 1), LAYERS_MIN, LAYERS_MAX);
+        if (n == 1 && (!straight || stream->jitter > 0))
+            layers = (int32_t)un_clamp(most / fmax(cells, 1), LAYERS_MIN, LAYERS_MAX);
         volume += un_parallel_sum(ctx, slabs, stream_slabs, &a);
     }
     return volume / (layers * s);

@@ -59,8 +59,9 @@ UN_KERNEL void slope_at(const level_args *a, int64_t c, double slope[3], int dim
     double here = a->phi[c], length = 0;
     bool liquid = here < 0, air = here >= 0;
     for (int d = 0; d < dim; d++) {
-        int64_t low = c - g->stride[d], high = c + g->stride[d];
-        bool below = a->walls->volume[low] > OPEN_MIN, above = a->walls->volume[high] > OPEN_MIN;
+        int64_t low = c - g->stride[d], high = c + g->stride[d], i = c / g->stride[d] % g->n[d];
+        bool below = i > 0 && a->walls->volume[low] > OPEN_MIN;
+        bool above = i < g->n[d] - 1 && a->walls->volume[high] > OPEN_MIN;
         double from = below ? a->phi[low] : here, to = above ? a->phi[high] : here;
         liquid |= from < 0 || to < 0;
         air |= from >= 0 || to >= 0;
