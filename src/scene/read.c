@@ -75,7 +75,7 @@ static void read_size(const un_place *place, int domain, un_scene_def *def)
         const double sides[3] = {def->domain.size.x, def->domain.size.y, def->domain.size.z};
         def->domain.dim = flat ? 2 : 3;
         for (int a = 0; a < def->domain.dim; a++) {
-            char item[16];
+            char item[24];
             snprintf(item, sizeof item, "size.%d", a + 1);
             if (!(sides[a] >= 1e-6 && sides[a] <= 1e6))
                 un_place_fail(place, item, "must be between 1e-06 and 1e+06 (m), got %g", sides[a]);
