@@ -19,8 +19,9 @@ report=""
 # scenes and files are one thread's business, and some of their tests watch the clock
 skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(bare|faults|resume)'
 skip_tsan+='|^program/(kill|hostile|cli|again|render|flat)|^pressure/solvers|^promises/runs'
-skip_tsan+='|^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/plates'
-skip_tsan+='|^promises/(glass|vessels|fall|scale|memory|flow|sheets|surface)|^tension/|^bodies/'
+skip_tsan+='|^method/(conforming|octree)|^method/(tet|staggered)_viscous'
+skip_tsan+='|^method/(tet|uniform)_physics|^program/plates|^viscosity/grid'
+skip_tsan+='|^promises/(glass|vessels|fall|scale|memory|flow|sheets|surface|rest)|^tension/|^bodies/'
 skip_tsan+='|^linalg/(block|amg)|^geometry/meshshape|^render/touch|^particles/correct_sized'
 # promises/bits takes these through their threads
 skip_tsan+='|^surface/(tet_distance|marching|hulls|cluster|hull_level_set)'
