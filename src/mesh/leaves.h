@@ -106,6 +106,14 @@ static inline void un_leaf_face_leaves(const un_leaves *leaves, int64_t f, int32
     *below = upper ? c : other;
     *above = upper ? other : c;
 }
+/* Does the face lie in or beyond a side of the domain across its axis? */
+static inline bool un_leaf_face_on_side(const un_leaves *leaves, int64_t f)
+{
+    int axis = un_leaf_face_axis(leaves, f);
+    double at = un_vec3_at(un_leaf_face_center(leaves, f), axis);
+    double near = 1e-6 * leaves->tree->h;
+    return at < near || at > un_vec3_at(leaves->tree->size, axis) - near;
+}
 /* The leaves, and thereby the particles sorted by leaf, in cube n around leaf c: first .. end - 1.
  * Where the cube is part of a larger leaf, that leaf. Empty beyond the brick. */
 void un_leaves_range(const un_leaves *leaves, int32_t c, int n, int32_t *first, int32_t *end);

@@ -25,10 +25,10 @@
  *  - Particles split in opposite pairs, so that the centre of mass stays; the paper places the
  *    children at random.
  *  - Surface tension is a pressure at the surface, from the curvature of the level set smoothed on
- *    the lattice of each level (tension/leaves.c); the paper's force near the surface pulls 17 to
- * 32 % too little. Bodies that the liquid moves are solved for with the pressure
- *    (pressure/coupling.c); the paper's impulses from particles let a crate of half the water's
- *    density sink to the floor.
+ *    the lattice of each level (tension/leaves.c). The paper's force near the surface is 17 to 32
+ *    per cent too weak.
+ *  - Bodies that the liquid moves are solved for with the pressure (pressure/coupling.c). With the
+ *    paper's impulses from particles a crate of half the water's density sinks to the floor.
  *  - Viscosity is not here yet.
  *  - What methods `uniform` and `tet` have for calm, volume, walls, drops and sheets: a PIC share
  *    that is a rate, position correction, the ledger, crowding, walls that do not pull, steps of a

@@ -437,14 +437,6 @@ static double derivative_at(const project_args *s, int32_t f)
     return -sign * pr->x[there] * (1 - ghost(s, other, c, false)) / h;
 }
 
-/* Does the face lie in or beyond a side of the domain across its axis? */
-static bool on_side(const un_leaves *m, int32_t f)
-{
-    int axis = un_leaf_face_axis(m, f);
-    double at = un_vec3_at(un_leaf_face_center(m, f), axis), size = un_vec3_at(m->tree->size, axis);
-    return at < 1e-6 * m->tree->h || at > size - 1e-6 * m->tree->h;
-}
-
 static void update_faces(void *arg, int64_t begin, int64_t end)
 {
     const project_args *s = arg;
@@ -457,7 +449,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
         if (index[c] < 0 && (other < 0 || index[other] < 0)) continue;
         if (open_share(in, (int32_t)f) == 0) {
             /* nothing crosses a side of the domain; solids are left to extrapolation */
-            if (!on_side(m, (int32_t)f)) continue;
+            if (!un_leaf_face_on_side(m, f)) continue;
             in->u[f] = 0;
         } else {
             in->u[f] -= derivative_at(s, (int32_t)f);
@@ -610,140 +602,4 @@ void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 chan
     accelerate_args a = {
         .s = {.in = &in, .m = leaves, .scale = 1}, .u = u, .before = before, .change = change};
     un_parallel_for(ctx, leaves->face_count, 4096, accelerate, &a);
-}
-
-/* ---- velocities at walls ---- */
-
-typedef struct constrain_args {
-    double *u;
-    const uint8_t *known;
-    const un_leaves_flow *flow;
-    const un_leaf_walls *walls;
-    const int32_t *face; /* closed ones in solids, and slivers */
-    double *value;
-    double dt;
-} constrain_args;
-
-/* The part of the velocity into the solid is taken away. */
-static void constrain_faces(void *arg, int64_t begin, int64_t end)
-{
-    const constrain_args *a = arg;
-    const un_leaves *m = a->flow->leaves;
-    const un_bodies *bodies = a->walls->walls->bodies;
-    for (int64_t n = begin; n < end; n++) {
-        int32_t f = a->face[n];
-        const un_body *body = &bodies->body[a->walls->body[f]];
-        int axis = un_leaf_face_axis(m, f);
-        un_vec3 x = un_leaf_face_center(m, f), normal = un_body_normal(body, x);
-        un_vec3 v = un_leaves_flow_at(a->flow, m->face_side[f] / 6, x);
-        un_vec3 solid = body->moves ? un_body_velocity(body, x) : un_v3(0, 0, 0);
-        if (m->dim == 2) solid.z = 0;
-        a->value[n] = a->u[f] - un_dot(un_sub(v, solid), normal) * un_vec3_at(normal, axis);
-    }
-}
-
-#define SWEEPS 2
-
-un_status un_leaf_constrain(un_context *ctx, un_arena *arena, double *u, const uint8_t *known,
-                            const un_leaves *m, const un_leaf_walls *walls)
-{
-    constrain_args a = {.u = u, .known = known, .walls = walls};
-    int32_t *face = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof *face), count = 0;
-    uint8_t *wanted = un_arena_alloc(arena, (size_t)m->count + 1, 1);
-    if (!face || !wanted) return UN_ERROR_MEMORY;
-    memset(wanted, 0, (size_t)m->count);
-    for (int32_t f = 0; f < m->face_count; f++) {
-        if (known[f] == 1 || walls->area[f] >= UN_SLIVER) continue;
-        if (on_side(m, f)) {
-            u[f] = 0;
-        } else if (known[f] > 0 && walls->body && walls->body[f] >= 0) {
-            wanted[m->face_side[f] / 6] = 1;
-            face[count++] = f;
-        }
-    }
-    if (count == 0) return UN_OK;
-    a.face = face;
-    a.value = un_arena_alloc(arena, (size_t)count, sizeof *a.value);
-    if (!a.value) return UN_ERROR_MEMORY;
-    un_leaves_flow flow = {0};
-    a.flow = &flow;
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        un_status status = un_leaves_flow_build(&flow, m, u, wanted);
-        if (status == UN_OK) un_parallel_for(ctx, count, 256, constrain_faces, &a);
-        if (status == UN_OK)
-            for (int32_t n = 0; n < count; n++) u[face[n]] = a.value[n];
-        if (status != UN_OK || sweep == SWEEPS - 1) {
-            un_leaves_flow_free(ctx, &flow);
-            return status;
-        }
-    }
-    return UN_OK;
-}
-
-static void friction_faces(void *arg, int64_t begin, int64_t end)
-{
-    const constrain_args *a = arg;
-    const un_leaves *m = a->flow->leaves;
-    const un_leaf_walls *w = a->walls;
-    for (int64_t f = begin; f < end; f++) {
-        int32_t c = m->face_side[f] / 6;
-        double h = un_leaf_size(m, c);
-        if (!(w->solid[c] < (float)(1.5 * h))) continue;
-        un_vec3 x = un_leaf_face_center(m, f);
-        double d = 0.5 * h;
-        int32_t b = un_bodies_nearest(w->walls->bodies, x, &d);
-        if (b < 0 || w->walls->bodies->body[b].friction <= 0) continue;
-        const un_body *body = &w->walls->bodies->body[b];
-        double solid = un_vec3_at(un_body_velocity(body, x), un_leaf_face_axis(m, f));
-        a->u[f] = solid + (a->u[f] - solid) * un_body_slip_left(body, a->dt);
-    }
-}
-
-void un_leaf_friction(un_context *ctx, double *u, const un_leaves *m, const un_leaf_walls *walls,
-                      double dt)
-{
-    if (!walls->walls->bodies->friction) return;
-    un_leaves_flow flow = {.leaves = m};
-    constrain_args a = {.u = u, .flow = &flow, .walls = walls, .dt = dt};
-    un_parallel_for(ctx, m->face_count, 2048, friction_faces, &a);
-}
-
-/* ---- at a point ---- */
-
-/* The mean pressure beyond a side, where that is liquid. */
-static bool pressure_beyond(const un_leaves *m, const double *p, const float *phi, int32_t c,
-                            int side, double *value, double *distance)
-{
-    int32_t f = m->side[c][side];
-    int count = 0;
-    *value = 0;
-    for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
-        int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
-        int32_t there = own == c ? m->face_other[face] : own;
-        if (there < 0 || !(phi[there] < 0) || p[there] == 0) continue; /* 0: closed by a solid */
-        *value += p[there];
-        *distance = 0.5 * (un_leaf_size(m, c) + un_leaf_size(m, there));
-        count++;
-    }
-    if (count > 0) *value /= count;
-    return count > 0;
-}
-
-double un_leaf_pressure_at(const un_leaves *m, const double *p, const float *phi, un_vec3 x)
-{
-    int32_t c = un_octree_find(m->tree, x);
-    double value = p[c];
-    if (!(phi[c] < 0)) return 0;
-    un_vec3 way = un_sub(x, m->x[c]);
-    for (int axis = 0; axis < m->dim; axis++) {
-        double low, high, below = 0, above = 0;
-        bool has_low = pressure_beyond(m, p, phi, c, 2 * axis, &low, &below);
-        bool has_high = pressure_beyond(m, p, phi, c, 2 * axis + 1, &high, &above);
-        double slope = has_low && has_high ? (high - low) / (below + above)
-                       : has_high          ? (high - p[c]) / above
-                       : has_low           ? (p[c] - low) / below
-                                           : 0;
-        value += un_vec3_at(way, axis) * slope;
-    }
-    return value;
 }
