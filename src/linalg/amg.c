@@ -96,7 +96,7 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites, doub
             return un_amg_factor(amg, &g);
         }
         UN_TRY(un_amg_build_level(amg, level, &g, l == 0));
-        if (l == 0) g.excess = level->x;
+        if (l == 0) g.excess = level->excess ? level->excess : level->x;
         amg->level_count = l + 1;
         int32_t coarse_count;
         un_amg_graph coarse;
@@ -314,7 +314,7 @@ static void destroy(void *state)
             level->outer_id,  level->outer_row,   level->outer_col, level->outer_val,
             level->outer_sum, level->outer_raise, level->diagonal,  level->inverse,
             level->aggregate, level->first,       level->b,         level->x,
-            level->v,         level->w,           level->y};
+            level->v,         level->w,           level->y,         level->excess};
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(amg->ctx, blocks[i]);
         un_amg_transfer *p = &amg->transfer[l];
         void *parts[] = {p->row, p->col, p->val, p->back_row, p->back_col, p->back_val};

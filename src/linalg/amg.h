@@ -27,6 +27,7 @@ typedef struct un_amg_level {
     float *outer_raise; /* the smoother's diagonal minus the matrix's */
     float *outer_sum;   /* scratch of the sweeps */
     float *diagonal;    /* not on the finest level */
+    float *excess;      /* row sums; [Chentanez07]'s cycles only, for un_amg_residual */
     float *inverse;     /* of the smoother's diagonal; 0: no equation */
     int32_t *aggregate; /* row of the next level, -1: none; before: UN_AMG_FREE or UN_AMG_OUT */
     int32_t *first;     /* by block, and the end: its first row of the next level */
@@ -34,7 +35,7 @@ typedef struct un_amg_level {
     /* K-cycle, not on the finest level: A x, the second correction y, and A y. Cycles with
      * transfers: v is the residual, y the result of the full cycle or a second correction. */
     float *v, *y, *w;
-    size_t capacity[19];
+    size_t capacity[20];
 } un_amg_level;
 
 /* Prolongation P from the next level to this one, by rows of this one, and its transpose. Plain

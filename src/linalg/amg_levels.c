@@ -36,6 +36,7 @@ typedef struct build {
     un_amg_level *level;
     const un_amg_graph *g;
     float *diagonal, *excess;
+    bool sums;                                  /* row sums are kept on every level */
     bool some;                                  /* there is room for ROW_ENTRIES in each row */
     int32_t *outer_id;                          /* rows with couplings to other blocks */
     int32_t missing[UN_AMG_BLOCKS_MAX];         /* by block: entries that found no room */
@@ -102,7 +103,7 @@ static inline void fill_block(build *p, int32_t begin, int32_t end, bool of_a)
         level.aggregate[i] = out ? UN_AMG_OUT : UN_AMG_FREE;
         level.inverse[i] = o.diagonal > DIAGONAL_MIN ? 1 / o.diagonal : 0;
         p->diagonal[i] = o.diagonal;
-        if (of_a) p->excess[i] = o.excess;
+        if (of_a || p->sums) p->excess[i] = o.excess;
         float limit = DROP * o.diagonal;
         int32_t outer = 0;
         row[i] = at;
@@ -186,12 +187,15 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     if (whole || v_cycle) UN_AMG_NEED(ctx, level->v, capacity[8], n);
     if (whole && amg->scheme != UN_AMG_SMOOTHED) UN_AMG_NEED(ctx, level->y, capacity[9], n);
     if (whole && !v_cycle) UN_AMG_NEED(ctx, level->w, capacity[18], n);
+    bool sums = amg->scheme == UN_AMG_CHENTANEZ;
+    if (sums) UN_AMG_NEED(ctx, level->excess, capacity[19], n);
     /* The row sums of the finest level are kept in its vectors until it is swept, and so is its
-     * diagonal unless cycles need it. */
+     * diagonal, unless cycles need them. */
     build p = {.level = level,
                .g = g,
                .diagonal = whole ? level->diagonal : level->b,
-               .excess = level->x,
+               .excess = sums ? level->excess : level->x,
+               .sums = sums,
                .outer_id = amg->member};
     p.some = g->val_a && g->row[n] - n > 2 * ROW_ENTRIES * (int64_t)n;
     for (bool fits = false; !fits;) {

@@ -208,11 +208,41 @@ static void residual_block(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The same by differences, b_i - excess_i x_i - sum a_ij (x_j - x_i): exact for a constant however
+ * large, of which a tank that is all but closed has much. Products with the diagonal would leave
+ * it to round-off. */
+static void residual_by_differences(void *arg, int64_t begin, int64_t end)
+{
+    const sweep *s = arg;
+    const un_amg_level *level = s->level;
+    const int32_t *row = level->row + begin / level->grain, *col = level->col;
+    const float *val = level->val, *x = s->x;
+    float *rest = s->rest;
+    int64_t block = begin / level->grain;
+    for (int64_t i = begin; i < end; i++) rest[i] = s->b[i] - level->excess[i] * x[i];
+    for (int32_t k = level->outer_first[block]; k < level->outer_first[block + 1]; k++) {
+        float sum = 0, own = x[level->outer_id[k]];
+        for (int32_t e = level->outer_row[k]; e < level->outer_row[k + 1]; e++)
+            sum += level->outer_val[e] * (x[level->outer_col[e]] - own);
+        rest[level->outer_id[k]] -= sum;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        float sum = rest[i];
+        for (int32_t k = row[i]; k < row[i + 1]; k++) {
+            float change = val[k] * (x[col[k]] - x[i]);
+            sum -= change;
+            rest[col[k]] += change;
+        }
+        rest[i] = sum;
+    }
+}
+
 void un_amg_residual(un_context *ctx, const un_amg_level *level, float *rest, const float *x,
                      const float *b)
 {
     sweep s = {.level = level, .x = (float *)x, .b = b, .rest = rest};
-    un_parallel_for(ctx, level->n, level->grain, residual_block, &s);
+    un_parallel_for(ctx, level->n, level->grain,
+                    level->excess ? residual_by_differences : residual_block, &s);
 }
 
 static void add_rows(void *arg, int64_t begin, int64_t end)
