@@ -55,10 +55,11 @@ typedef struct un_tets {
      * un_tets_part; their keys do not ascend. The arrays are undefined unless parted. */
     int32_t plain_nodes, plain_tets;
     bool parted;
-    int32_t *next_part;  /* by tet: the next copy of the same tet, -1 none */
-    int32_t *origin;     /* by node: the plain node at its place */
-    float *side;         /* by node: distance to the solids as its side sees it */
-    size_t capacity[15]; /* of the arrays, in the order above */
+    const struct un_bodies *bodies; /* whose walls they are */
+    int32_t *next_part;             /* by tet: the next copy of the same tet, -1 none */
+    int32_t *origin;                /* by node: the plain node at its place */
+    float *side;                    /* by node: distance to the solids as its side sees it */
+    size_t capacity[15];            /* of the arrays, in the order above */
 } un_tets;
 
 void un_tets_init(un_context *ctx, un_tets *mesh);

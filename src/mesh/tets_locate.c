@@ -9,6 +9,9 @@
 
 /* Tolerance of the weights, for points in a guessed tet. */
 #define INSIDE_TOLERANCE 1e-10
+/* Points deeper than this behind a thin wall, in cells, as the side of their tet sees it, may be on
+ * another side. Walls are half a finest cell thick and more. */
+#define BEYOND 0.3
 
 static inline double power_of_two(int32_t exponent)
 {
@@ -109,18 +112,36 @@ static bool is_closed(const un_tets *mesh, int32_t t)
     return most <= UN_SNAP * mesh->tree->h;
 }
 
-/* Along the inner edges of a vessel there may be room in tets that have no open node, and nodes of
- * their own (tets_parts.c): liquid there belongs to the open tet next to it. */
+/* Does x, at distance d from the solids, see an open node of the tet? */
+static bool sees_side(const un_tets *mesh, int32_t t, un_vec3 x, double d)
+{
+    for (int i = 0; i < 4; i++) {
+        int32_t n = mesh->tet[t][i];
+        if (mesh->side[n] > (float)(UN_SNAP * mesh->tree->h) &&
+            un_thin_sees(mesh->bodies, x, mesh->x[n], d))
+            return true;
+    }
+    return false;
+}
+
+/* Along the inner edges of a vessel there may be room in tets that have no open node in it, only
+ * nodes in the walls and, behind a thin wall, open ones outside (tets_parts.c): liquid there
+ * belongs to the open tet next to it, away from the wall or beside it. The distance that the tet's
+ * side interpolates cannot tell this room from its own, which may be as far behind the line between
+ * two walls: hence the look at the nodes. */
 static void leave_crack(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
-    const int32_t *n = mesh->tet[place->tet];
-    double side[4] = {mesh->side[n[0]], mesh->side[n[1]], mesh->side[n[2]], mesh->side[n[3]]};
-    double h = un_tets_size(mesh, place->tet);
-    un_vec3 out = un_normalize(un_tets_gradient(mesh, place->tet, side));
-    for (int step = 1; step <= 2; step++) {
+    double d = 1e30, h = un_tets_size(mesh, place->tet);
+    int32_t b = un_bodies_nearest(mesh->bodies, x, &d);
+    bool closed = is_closed(mesh, place->tet);
+    if (b < 0 || !(d > 0) || (!closed && sees_side(mesh, place->tet, x, d))) return;
+    un_vec3 out = un_body_normal(&mesh->bodies->body[b], x);
+    for (int k = 0; k < 8; k++) {
+        un_vec3 way =
+            k < 2 ? un_scale(out, 0.5 * (k + 1)) : un_v3(k / 2 == 1, k / 2 == 2, k / 2 == 3);
         un_tets_place beside;
-        un_tets_locate_closed(mesh, un_mad(x, out, 0.5 * step * h), &beside);
-        if (is_closed(mesh, beside.tet)) continue;
+        un_tets_locate_closed(mesh, un_mad(x, way, k >= 2 && k & 1 ? -h : h), &beside);
+        if (is_closed(mesh, beside.tet) || !sees_side(mesh, beside.tet, x, d)) continue;
         *place = beside;
         return;
     }
@@ -129,7 +150,10 @@ static void leave_crack(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
     un_tets_locate_closed(mesh, x, place);
-    if (mesh->parted && is_closed(mesh, place->tet)) leave_crack(mesh, x, place);
+    if (!mesh->parted) return;
+    double h = un_tets_size(mesh, place->tet);
+    if (is_closed(mesh, place->tet) || un_tet_sample(mesh, mesh->side, place) < -BEYOND * h)
+        leave_crack(mesh, x, place);
 }
 
 bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place)

@@ -463,6 +463,7 @@ un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
         return un_fail_memory(ctx, (size_t)(mesh->tet_count + more) * sizeof *mesh->tet);
     UN_TRY(make_room(mesh, mesh->node_count + copies, mesh->tet_count + more));
     mesh->parted = true;
+    mesh->bodies = bodies;
     un_parallel_for(ctx, mesh->node_count, 16384, clear_parts, &s);
     memset(mesh->next_part, -1, (size_t)mesh->tet_count * sizeof *mesh->next_part);
     un_parallel_for(ctx, s.node_count, 256, write_copies, &s);

@@ -168,6 +168,73 @@ static void overlaps_know_no_order(void **unused)
     check_near(deepest[1], -0.2, 1e-6);
 }
 
+/* ---- thin walls ---- */
+
+/* A tub tilted by 25 degrees, its inside a box of half a metre. */
+static un_pose tub_pose(void)
+{
+    un_pose pose = un_pose_axis(un_v3(0, 0, 1), 25);
+    pose.translation = un_v3(0.5, 0.46, 0.5);
+    return pose;
+}
+
+static un_shape *tub(tank *k, double grow, double top)
+{
+    un_pose pose = tub_pose();
+    double r = 0.25 + grow;
+    un_shape *shape;
+    check_ok(k->ctx, un_shape_move(k->shapes, tank_box(k, un_v3(-r, -r, -r), un_v3(r, top, r)),
+                                   &pose, &shape));
+    return shape;
+}
+
+static bool in_tub(un_vec3 x)
+{
+    un_pose pose = tub_pose();
+    un_vec3 y = un_pose_invert(&pose, x);
+    return fabs(y.x) < 0.25 && y.y > -0.25 && fabs(y.z) < 0.25;
+}
+
+/* Points are in tets of their own side of a wall, in the edges of a vessel too, where no node of
+ * the room may be near: planes of nodes are two of its walls. */
+static void points_find_their_side(void **unused)
+{
+    (void)unused;
+    static const double walls[] = {0.5, 0.75, 1, 1.5};
+    for (size_t i = 0; i < sizeof walls / sizeof *walls; i++) {
+        tank k;
+        tank_begin(&k, 2, un_v3(1, 1, 1), 24);
+        un_shape *parts[2] = {tub(&k, walls[i] / 24, 0.25), tub(&k, 0, 1)}, *vessel;
+        check_ok(k.ctx, un_shape_subtract(k.shapes, parts, 2, &vessel));
+        tank_solid(&k, vessel, un_v3(0, 0, 0));
+        sampled s;
+        sample(&s, &k, 24, un_v3(0.5, 0.5, 0.5));
+        assert_true(s.mesh.parted);
+        un_pose pose = tub_pose();
+        int32_t count = 0;
+        for (uint64_t p = 0; p < 400000; p++) {
+            un_vec3 x = un_v3(un_random(p, 1), un_random(p, 2), un_random(p, 3));
+            double d = 1e30;
+            un_bodies_nearest(k.bodies, x, &d);
+            if (!(d > 0.01 / 24) || d > 1.0 / 24 || un_pose_invert(&pose, x).y > 0.1) continue;
+            un_tets_place place;
+            un_tets_locate(&s.mesh, x, &place);
+            bool inside = in_tub(x), open = false;
+            for (int n = 0; n < 4; n++) {
+                int32_t node = s.mesh.tet[place.tet][n];
+                if (!(s.mesh.side[node] > 1e-6f)) continue;
+                open = true;
+                assert_true(in_tub(s.mesh.x[node]) == inside);
+            }
+            assert_true(open);
+            count++;
+        }
+        assert_true(count > 30000);
+        sample_end(&s);
+        tank_end(&k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +242,7 @@ int main(void)
         cmocka_unit_test(sides_and_a_ball_leave_their_volume_open),
         cmocka_unit_test(what_stays_is_kept),
         cmocka_unit_test(overlaps_know_no_order),
+        cmocka_unit_test(points_find_their_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
