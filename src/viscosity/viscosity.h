@@ -37,7 +37,8 @@ void un_viscous_walls_follow(un_context *ctx, un_viscous_walls *walls,
 void un_viscous_walls_hold(un_context *ctx, un_viscous_walls *walls, un_vec3 *u_node,
                            uint8_t *known_node, const un_tets *mesh, const un_mixture *mix,
                            const un_scene_def *def, double time);
-/* Gives held nodes their velocity again; `was` becomes a copy of all. */
+/* Gives nodes that walls hold their velocity again, but not those of bodies that the liquid moves;
+ * `was` becomes a copy of all. */
 void un_viscous_walls_stick(un_context *ctx, const un_viscous_walls *walls, un_vec3 *u_node,
                             un_vec3 *was, int64_t nodes);
 /* For corner i of a tet, where it slides: its area of wall over the slip length there, m. Times
@@ -157,10 +158,12 @@ double un_viscosity_grid_bytes(const un_grid *grid, double liquid_cells);
  * how tets or faces differ from their nodes' mean, and if that difference were kept whole it would
  * grow where pressure feeds it. Liquid of low viscosity keeps all of it. Without this, a sheet of
  * 10 Pa s two cells high (half that of scenes/huppert_round.lua) boils once it is thinner, at dt nu
- * / h^2 = 3; from a rate of 1 on it is as still as with PIC. h is the cell's edge. */
+ * / h^2 = 3; from a rate of 1 on it is as still as with PIC. It must fall faster than 1 / dt: with
+ * a backward step instead of exp, what weight leaves beside a light ball in syrup made it rise a
+ * fifth too fast, however long the steps. h is the cell's edge. */
 static inline double un_viscous_rest(double nu, double h, double dt)
 {
-    return 1 / (1 + 3 * nu * dt / (h * h));
+    return exp(-3 * nu * dt / (h * h));
 }
 
 typedef struct un_viscous_step {

@@ -226,7 +226,7 @@ static void stick(void *arg, int64_t begin, int64_t end)
 {
     stick_args *a = arg;
     for (int64_t n = begin; n < end; n++) {
-        if (a->w->held[n]) a->u[n] = a->w->u[n];
+        if (a->w->held[n] == 1) a->u[n] = a->w->u[n];
         a->was[n] = a->u[n];
     }
 }
