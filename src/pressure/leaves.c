@@ -480,7 +480,8 @@ static bool limit_leaf(const void *arg, int32_t row, double *least, double *slac
         speed = fmax(speed, 0.5 * fabs(u[0] + u[1]));
     }
     *least = -surface_at(s->in, q) * s->in->kick / s->in->density;
-    *slack = un_release_slack(s->in->let_go, speed, un_leaf_size(m, q));
+    *slack =
+        un_release_slack(s->in->let_go, speed, un_release_way(un_leaf_size(m, q), s->in->phi[q]));
     return open < 1 - WALL_SHARE;
 }
 

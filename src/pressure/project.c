@@ -357,7 +357,7 @@ static bool limit_cell(const void *arg, int32_t row, double *least, double *slac
     }
     *least = in->surface ? -in->surface[c] * in->kick / in->density : 0;
     if (in->before) *least -= in->before[c] * in->kick / in->density;
-    *slack = un_release_slack(in->let_go, speed, g->h);
+    *slack = un_release_slack(in->let_go, speed, un_release_way(g->h, in->phi[c]));
     return open < 1 - WALL_SHARE;
 }
 

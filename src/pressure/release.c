@@ -8,11 +8,11 @@
  *
  * lambda is what flows out of a row beyond what is wanted. An active set solves it: rows of the set
  * have p = 0, and others meet their equations. After each solve, rows whose p is too low join, and
- * rows that would be pressed together leave; if few of them are far off, that is for the next step.
- * It begins with the set of the last step, whose places
- * hold the pressure -0.0, so that nothing else need be remembered. The matrix is an M-matrix on the
- * grid, where the set settles in a few solves; on tets with obtuse angles it need not be, so their
- * number is bounded, and the last of them only let go.
+ * rows that would be pressed together leave; if few of them are far off, those that join get p = 0
+ * without another solve, and their neighbours follow in the next step. It begins with the set of
+ * the last step, whose places hold the pressure -0.0, so that nothing else need be remembered. The
+ * matrix is an M-matrix on the grid, where the set settles in a few solves; on tets with obtuse
+ * angles it need not be, so their number is bounded, and the last of them only let go.
  *
  * Parts of the liquid that touch no air, or little, are left alone: their pressure is known up to a
  * constant only, or a bubble's would be. Where nothing lets go, one solve is all there is. */
@@ -230,6 +230,15 @@ static un_status find_set(args *s, bool *again)
     return UN_OK;
 }
 
+/* Rows that join too late for another solve pull no longer all the same. */
+static void let_go_late(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    un_pressure *pr = s->pr;
+    for (int64_t r = begin; r < end; r++)
+        if (pr->free[r] == FREE) pr->x[r] = value_of(s, (int32_t)r);
+}
+
 un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double tolerance,
                             int32_t iteration_limit, const un_release *rule,
                             un_solve_report *report)
@@ -257,6 +266,8 @@ un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double toler
         if (!report->finite || pr->solve_count == SOLVES_MAX) return UN_OK;
         s.only_join = pr->solve_count >= LEAVES_MAX;
         UN_TRY(find_set(&s, &again));
-        if (!again) return UN_OK;
+        if (!again) break;
     }
+    if (pr->free_count > 0) un_parallel_for(pr->ctx, n, un_block_grain(n), let_go_late, &s);
+    return UN_OK;
 }

@@ -487,7 +487,7 @@ static bool limit_node(const void *arg, int32_t row, double *least, double *slac
     *least = 0;
     if (in->surface) *least -= in->surface[n] * in->dt / in->density;
     if (in->before) *least -= in->before[n] * in->dt / in->density;
-    *slack = un_release_slack(in->let_go, speed, h);
+    *slack = un_release_slack(in->let_go, speed, un_release_way(h, in->phi[n]));
     return wall;
 }
 
