@@ -446,6 +446,11 @@ double un_leaf_liquid_volume(un_context *ctx, const un_leaf_level_set *def, cons
 
 /* ---- where liquid is thick (thick.c) ---- */
 
+/* Leaves that a wall leaves open by less are not core by themselves: with a thin open layer under
+ * it, a film of less than a cell would be, and a sheet would leave a plate with all of its noise.
+ */
+#define CORE_OPEN 0.5
+
 typedef struct thick_args {
     uint8_t *thick;
     const uint8_t *from;
@@ -458,7 +463,7 @@ static void find_core(void *arg, int64_t begin, int64_t end)
     const un_leaves *m = a->def->leaves;
     const float *phi = a->def->phi, *open = a->def->walls->volume;
     for (int64_t c = begin; c < end; c++) {
-        bool core = phi[c] < 0 && open[c] > 0;
+        bool core = phi[c] < 0 && open[c] >= (float)CORE_OPEN;
         for (int n = 0; n < m->near_count && core; n++) {
             int32_t first, last;
             un_leaves_range(m, (int32_t)c, n, &first, &last);
