@@ -180,7 +180,8 @@ static un_status set_drops_apart(mesher_state *s)
                        .gravity = in->walls ? in->walls->scene->def.gravity : un_v3(0, 0, 0),
                        .reach = REACH,
                        .touch = TOUCH,
-                       .drawn = DRAWN * longest_side(s) / s->resolution};
+                       .leaf = longest_side(s) / s->resolution};
+    def.drawn = DRAWN * def.leaf;
     UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
     un_parallel_for(s->ctx, in->particles->count, 1024, find_detached, s);
     return un_cut_list(s->ctx, &s->arena, s->detached, in->particles->count, &s->spheres,

@@ -338,7 +338,7 @@ done:
     return status;
 }
 
-/* The largest leaf that draws a hull of a thread; 0 for others. */
+/* The largest leaf that draws a hull of a thread or sheet; 0 for others. */
 static float slim_leaf(const un_hulls_def *def, const un_hull_points *points,
                        const un_hull_entry *entry)
 {

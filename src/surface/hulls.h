@@ -67,7 +67,7 @@ typedef struct un_hull_sheet {
     float x[3][3];
     float size;   /* of the smallest particle */
     float radius; /* around an axis; 0: a face */
-    float leaf;   /* largest leaf that draws it, in a thread; else 0 */
+    float leaf;   /* largest leaf that draws it, in a thread or sheet; else 0 */
 } un_hull_sheet;
 
 struct un_hulls {
@@ -95,7 +95,7 @@ typedef struct un_slim_entry {
     bool joined;   /* else a drop */
     bool body;     /* of liquid that is not thin after all: only its sphere differs */
     float inset;   /* how far the surface is to move inwards once it is drawn */
-    float leaf;    /* largest leaf that draws it, if it is of a thread; else 0 */
+    float leaf;    /* largest leaf that draws it, if it is of a thread or sheet; else 0 */
 } un_slim_entry;
 typedef struct un_slim {
     int32_t count;
@@ -113,7 +113,8 @@ typedef struct un_slim_def {
     un_vec3 size, gravity; /* of the domain */
     double reach;          /* l, as un_hulls_def */
     float touch;           /* as un_hulls_def */
-    double drawn;          /* radius of spheres whose sheet the mesh draws without holes, m */
+    double leaf;           /* edge of the mesh's finest leaves, m; 0: it is a lattice */
+    double drawn;          /* radius of spheres whose sheet those draw without holes, m */
     bool drawn_all;        /* threads and spray are that thick, too: they get no finer leaves */
 } un_slim_def;
 /* Finds the particles of thin liquid and how to draw them. From the arena. */

@@ -283,7 +283,10 @@ static void shape_particle(const un_slim_def *def, int64_t q, un_slim_entry *e)
     double least = fmin(drawn, DRAWN_MOST * r);
     e->inset = (float)fmax(0, least - (double)e->radius);
     e->radius += e->inset;
-    if (thread >= 0.5) e->leaf = (float)LEAF_THREAD * e->radius;
+    if (thread >= 0.5)
+        e->leaf = (float)LEAF_THREAD * e->radius;
+    else if (sheet >= 0.5)
+        e->leaf = (float)(def->leaf * fmax(1, (double)e->radius / def->drawn));
 }
 
 /* Where the level set cannot be trusted spheres are not made to touch it. */

@@ -92,7 +92,7 @@ static double find_cover(const un_trimesh *mesh, const frame *f, double half)
 static void sheets_have_no_holes(void **state)
 {
     (void)state;
-    const double cells[3] = {0.5, 1.0 / 3, 0.25}, least[3] = {0.99, 0.98, 0.95};
+    const double cells[3] = {0.5, 1.0 / 3, 0.25};
     for (int32_t kind = 0; kind < 9; kind++) {
         bath b;
         frame f = turned(kind / 3 * UN_PI / 12, 0.3 * kind / CELLS);
@@ -102,7 +102,7 @@ static void sheets_have_no_holes(void **state)
         un_trimesh mesh = bath_mesh(&b, 2 * CELLS, true);
         check_closed(b.tank.ctx, &mesh);
         double cover = find_cover(&mesh, &f, 0.17), volume = un_surface_volume(&mesh) / b.volume;
-        check_below(least[kind % 3], cover);
+        check_below(0.999, cover);
         check_near(volume, 1, 0.01);
         un_trimesh_free(b.tank.ctx, &mesh);
         bath_end(&b);
