@@ -452,7 +452,8 @@ def largest_piece(places, faces):
 
 SHEETS = [("", 0, (0, 0, 0), ()), ("with cfl = 1: ", 0, (0, 0, 0), ("--set", "solver.cfl=1")),
           ("shifted: ", 0, (0.37 / 64, 0.71 / 64, 0.18 / 64), ()), ("turned by 30 degrees: ", 30, (0, 0, 0), ())]
-THICK = [("half", 0.2, 97), ("a third of", 0.3, 95), ("a quarter of", 0.4, 85)]
+# Least of the plain case; what is enough for the others if they are not within 3 points of it.
+THICK = [("half", 0.2, 97, 99), ("a third of", 0.3, 95, 98), ("a quarter of", 0.4, 85, 95)]
 
 
 @case("Thin sheet", "A jet meets a round plate and spreads as a sheet (scenes/savart.lua, after Savart), 64 cells: how "
@@ -460,16 +461,18 @@ THICK = [("half", 0.2, 97), ("a third of", 0.3, 95), ("a quarter of", 0.4, 85)]
       "parts of a cell and turned.", "distance from the axis, m", "covered, %")
 def thin_sheet(bench):
     scene = open(f"{ROOT}/scenes/savart.lua").read()
-    count = 0
+    count, plain = 0, {}
     for name, turn, shift, options in SHEETS:
         text = scene.replace("local turn, shift = 0, { 0, 0, 0 }", "local turn, shift = %g, { %g, %g, %g }" % (turn, *shift))
         run = bench.run(text, *options)
         frame = 14
         places, faces = turned(run, frame, turn, shift)
         first = not name
-        for part, radius, least in THICK:
+        for part, radius, least, enough in THICK:
             share = 100 * covered(places, faces, radius, 1 / 64)
-            bench.row(f"{name}covered where {part} a cell thick", share, "%", least=least if first else least - 3)
+            plain.setdefault(part, share)
+            bench.row(f"{name}covered where {part} a cell thick", share, "%",
+                      least=least if first else min(enough, plain[part] - 3))
         bench.row(f"{name}largest piece", 100 * largest_piece(places, faces), "%", least=90)
         if first:
             count = run_files.table(f"{run}/stats.csv")["particles"][-1]
