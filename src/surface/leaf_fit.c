@@ -1,13 +1,8 @@
 /* Fitting the initial surface on the leaves of an octree, as fit.c does on tets: where the shape is
  * flat, particles below the surface move until the level set lies on it. */
-#include "surface/surface.h"
+#include "surface/fit.h"
 
-/* As in fit.c. */
-#define FIT_DEPTH 3.0
-#define FIT_ERROR 0.25
-#define FIT_ALIGNED 0.9
-#define FIT_STEEP 0.1
-/* Less than there: a flat drop of 8 cells' radius would be inflated by 2 %. */
+/* Less than on tets: a flat drop of 8 cells' radius would be inflated by 2 %. */
 #define FIT_BENT 0.2
 
 static void measure_shape(void *arg, int64_t begin, int64_t end)
@@ -15,7 +10,7 @@ static void measure_shape(void *arg, int64_t begin, int64_t end)
     un_leaf_fit *a = arg;
     const un_leaves *m = a->leaves;
     for (int64_t c = begin; c < end; c++)
-        a->distance[c] = fabs((double)a->phi[c]) < (FIT_DEPTH + 2) * un_leaf_size(m, c)
+        a->distance[c] = fabs((double)a->phi[c]) < (UN_FIT_DEPTH + 2) * un_leaf_size(m, c)
                              ? (float)un_shape_distance(a->shape, m->x[c])
                              : INFINITY;
 }
@@ -46,38 +41,24 @@ static void measure_bend(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* How far the level set lies below the shape's surface near x; m: the direction. */
-static double surface_error(const un_leaf_fit *a, un_vec3 x, un_vec3 m)
+static double sample_leaves(const void *arg, un_vec3 x)
 {
-    const un_octree *tree = a->leaves->tree;
-    for (int i = 0; i < 2; i++) {
-        bool inside = x.x > 0 && x.y > 0 && x.x < tree->size.x && x.y < tree->size.y;
-        if (tree->dim == 3) inside = inside && x.z > 0 && x.z < tree->size.z;
-        if (!inside) return INFINITY;
-        x = un_mad(x, m, -un_leaves_sample(a->leaves, a->phi, un_octree_find(tree, x), x));
-    }
-    return -un_shape_distance(a->shape, x);
+    const un_leaf_fit *a = arg;
+    return un_leaves_sample(a->leaves, a->phi, un_octree_find(a->leaves->tree, x), x);
 }
 
 static void fit_particles(void *arg, int64_t begin, int64_t end)
 {
     un_leaf_fit *a = arg;
-    un_markers *s = a->markers;
-    un_particles *p = &s->particles;
+    const un_markers *s = a->markers;
+    un_fit fit = {a->markers, a->walls, a->shape, a->leaves->tree->size, sample_leaves, a};
     for (int64_t q = begin; q < end; q++) {
         int32_t c = s->bins.tet[q];
-        un_vec3 x = un_particle_position(p, q);
-        double h = un_leaf_size(a->leaves, c), depth = s->depth[q];
-        if (!(depth > -FIT_DEPTH * h) || !(a->bent[c] < FIT_BENT)) continue;
+        double h = un_leaf_size(a->leaves, c);
+        if (!un_fit_is_near(&fit, q, h) || !(a->bent[c] < FIT_BENT)) continue;
+        un_vec3 x = un_particle_position(&s->particles, q);
         un_vec3 m = un_v3(s->normal[0][q], s->normal[1][q], s->normal[2][q]);
-        un_vec3 g = un_leaves_slope(a->leaves, a->distance, c, x);
-        double steep = un_length(g);
-        if (!(fabs(steep - 1) < FIT_STEEP && un_dot(m, g) > FIT_ALIGNED * steep)) continue;
-        double error = surface_error(a, un_mad(x, m, -depth), m);
-        if (!(fabs(error) < FIT_ERROR * h)) continue;
-        un_vec3 to = un_mad(x, g, error * fmin(1, 1 + depth / (FIT_DEPTH * h)) / steep);
-        if (!un_open_move(a->walls, x, to, 0.1 * (double)s->radius[q])) continue;
-        un_particle_set_position(p, q, to);
+        un_fit_move(&fit, q, h, m, un_leaves_slope(a->leaves, a->distance, c, x));
     }
 }
 
