@@ -121,7 +121,7 @@ void un_leaves_range(const un_leaves *leaves, int32_t c, int n, int32_t *first, 
 /* The ranges of all cubes around leaf c and of itself, larger leaves once. Returns their number. */
 int un_leaves_around(const un_leaves *leaves, int32_t c, int32_t range[UN_LEAVES_AROUND][2]);
 
-/* ---- fields (leaves_sample.c) ---- */
+/* ---- fields (leaves_sample.c, leaves_flow.c) ---- */
 
 /* A field at centres is continued as values on the lattice of each level: the value of the leaf
  * that is such a cube, the mean over the leaves in it, or between the lattice points of the next
@@ -137,6 +137,12 @@ double un_leaves_lattice_value(const un_leaves *leaves, const float *field, int 
 /* Its slope, 1/m, from the leaf's own lattice. */
 un_vec3 un_leaves_slope(const un_leaves *leaves, const float *field, int32_t c, un_vec3 x);
 
+/* Value and slope (or NULL) at many points, the faster the longer those of one leaf follow each
+ * other. */
+void un_leaves_sample_points(const un_leaves *leaves, const float *field, int64_t count,
+                             const int32_t *leaf, const double *const x[3], double *value,
+                             un_vec3 *slope);
+
 /* Velocities on faces, continued in the same way; what uneven leaves need is found once for all
  * points in them. */
 #define UN_PATCH 78
@@ -151,6 +157,10 @@ void un_leaves_flow_free(un_context *ctx, un_leaves_flow *flow);
 /* wanted: leaves that will be asked; NULL: all. Others may still be asked, slowly. */
 un_status un_leaves_flow_build(un_leaves_flow *flow, const un_leaves *leaves, const double *u,
                                const uint8_t *wanted);
+/* Two fields at once, which costs little more than one. */
+un_status un_leaves_flow_build_two(un_leaves_flow *flow, un_leaves_flow *other,
+                                   const un_leaves *leaves, const double *u, const double *u_other,
+                                   const uint8_t *wanted);
 /* The velocity at x in leaf c; at x, for a few points. */
 un_vec3 un_leaves_velocity_at(const un_leaves *leaves, const double *u, un_vec3 x);
 un_vec3 un_leaves_flow_at(const un_leaves_flow *flow, int32_t c, un_vec3 x);

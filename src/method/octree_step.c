@@ -98,8 +98,8 @@ un_status un_octree_extend(un_octree_flip *s, double dt)
     uint8_t *reached = un_arena_alloc(arena, (size_t)s->leaves.count + 1, 1);
     if (!reached) return UN_ERROR_MEMORY;
     un_transfer_reached_leaves(ctx, reached, &s->leaves, &s->markers.bins);
-    UN_TRY(un_leaves_flow_build(&s->now, &s->leaves, s->at.u, reached));
-    UN_TRY(un_leaves_flow_build(&s->before, &s->leaves, s->at.before, reached));
+    UN_TRY(un_leaves_flow_build_two(&s->now, &s->before, &s->leaves, s->at.u, s->at.before,
+                                    reached));
     un_arena_reset(arena);
     return UN_OK;
 }

@@ -274,20 +274,25 @@ static bool touches_liquid(const mark_args *a, int32_t c, un_vec3 x)
     return false;
 }
 
-static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
+/* Particles whose depth is found in one go. */
+#define MARK_BATCH 256
+
+static void mark_batch(mark_args *a, int64_t begin, int64_t end, double *sums)
 {
-    mark_args *a = arg;
     un_markers *s = a->markers;
     un_particles *p = &s->particles;
     const un_leaves *m = a->m;
-    double gravity = a->cling->gravity;
+    double gravity = a->cling->gravity, depths[MARK_BATCH];
+    un_vec3 slopes[MARK_BATCH];
+    const double *const places[3] = {p->x[0] + begin, p->x[1] + begin, p->x[2] + begin};
+    un_leaves_sample_points(m, a->phi, end - begin, s->bins.tet + begin, places, depths, slopes);
     for (int64_t q = begin; q < end; q++) {
         int32_t c = s->bins.tet[q];
         un_vec3 x = un_particle_position(p, q);
-        double h = un_leaf_size(m, c), depth = un_leaves_sample(m, a->phi, c, x);
+        double h = un_leaf_size(m, c), depth = depths[q - begin];
         bool clings = un_cling_holds(a->cling, s, q, depth);
         bool wet = clings || touches_liquid(a, c, x);
-        un_vec3 g = un_normalize(un_leaves_slope(m, a->phi, c, x));
+        un_vec3 g = un_normalize(slopes[q - begin]);
         s->depth[q] = (float)depth;
         s->normal[0][q] = (float)g.x;
         s->normal[1][q] = (float)g.y;
@@ -310,6 +315,12 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         else if (depth < 0 && !thin)
             sums[1] += p->volume[q];
     }
+}
+
+static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    for (int64_t q = begin; q < end; q += MARK_BATCH)
+        mark_batch(arg, q, q + MARK_BATCH < end ? q + MARK_BATCH : end, sums);
 }
 
 double un_transfer_mark_leaves(un_context *ctx, un_markers *markers, const un_leaves *leaves,
