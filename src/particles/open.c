@@ -40,9 +40,13 @@ bool un_open_way(const un_walls *walls, un_vec3 a, un_vec3 b)
     return true;
 }
 
+/* A move is no closer to a wall if it is so by less than this share of the margin. */
+#define ALONG 1e-6
+
 bool un_open_move(const un_walls *walls, un_vec3 a, un_vec3 b, double margin)
 {
+    /* along a wall both distances are equal, and rounding must not decide */
     double d = un_walls_distance_exact(walls, b);
-    if (d < margin && d < un_walls_distance_exact(walls, a)) return false;
+    if (d < margin && d < un_walls_distance_exact(walls, a) - ALONG * margin) return false;
     return un_open_way(walls, a, b);
 }

@@ -12,7 +12,8 @@
  * volume.
  *
  * Leaves next to the surface keep this value; at all others phi is the distance found along the
- * leaves, by sweeps in both directions of the curve. */
+ * leaves, by a front that moves away from the surface. [Hong09] sweeps, one leaf after the other.
+ */
 #include "surface/surface.h"
 
 /* As in colour.c: below this the kernel lies in a wall, and phi is extended. */
@@ -20,7 +21,9 @@
 /* A leaf in the air with more colour than this is no bubble if liquid is on all its sides: a gap
  * between particles. */
 #define BUBBLE_COLOUR 0.25f
-#define SWEEPS_MAX 12
+/* A distance that falls by less, in edges, has settled. A decision that noise may take either way:
+ * at 1e-3 a step turned noise of 1e-16 into 2e-5 m. */
+#define DEPTH_NOISE 1e-9
 /* Leaves next to the surface stay on their side by so much, in edges. */
 #define STEADY_LEAST 1e-3
 /* What a leaf's own distance weighs: what others foretell is straight, and the surface may not be.
@@ -309,8 +312,27 @@ static void find_band(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The mean distance beyond a side, and how far the centres there are; false where the brick ends.
+ */
+static bool depth_beyond(const leaf_args *a, int32_t c, int side, const double *depth,
+                         double *value, double *way)
+{
+    const un_leaves *m = a->m;
+    int32_t f = m->side[c][side], there = un_leaf_beyond(m, c, side);
+    if (there < 0) return false;
+    *way = 0.5 * (un_leaf_size(m, c) + un_leaf_size(m, there));
+    *value = depth[there];
+    if (f >= 0) return true;
+    int count = un_leaves_group_size(m);
+    double sum = 0;
+    for (int k = 0; k < count; k++) sum += depth[m->face_side[m->group[~f][k]] / 6];
+    *value = sum / count;
+    *way = 0.75 * un_leaf_size(m, c);
+    return true;
+}
+
 /* |grad phi| = 1 from the nearer neighbour along each axis. */
-static double solve_leaf(const leaf_args *a, int32_t c, const float *depth)
+static double solve_leaf(const leaf_args *a, int32_t c, const double *depth)
 {
     const un_leaves *m = a->m;
     double v[3], d[3];
@@ -319,7 +341,7 @@ static double solve_leaf(const leaf_args *a, int32_t c, const float *depth)
         double best = INFINITY, way = 1;
         for (int side = 2 * axis; side < 2 * axis + 2; side++) {
             double value, distance;
-            if (!look_beyond(a, c, side, depth, false, &value, &distance)) continue;
+            if (!depth_beyond(a, c, side, depth, &value, &distance)) continue;
             if (value < best) best = value, way = distance;
         }
         if (best >= (double)FAR) continue;
@@ -345,31 +367,76 @@ static double solve_leaf(const leaf_args *a, int32_t c, const float *depth)
     return t;
 }
 
-/* Distances to the surface without a sign. One thread: each sweep uses what it has just found. */
-static un_status redistance(leaf_args *a, un_arena *arena)
+typedef struct front_args {
+    const leaf_args *a;
+    double *depth;       /* by leaf */
+    const int32_t *leaf; /* of the front */
+    double *found;       /* by place in the front */
+} front_args;
+
+static void solve_front(void *arg, int64_t begin, int64_t end)
+{
+    const front_args *f = arg;
+    for (int64_t n = begin; n < end; n++) f->found[n] = solve_leaf(f->a, f->leaf[n], f->depth);
+}
+
+/* The leaves at a side of c join the front, once each. */
+static void join(const leaf_args *a, int32_t c, int side, uint8_t *joined, int32_t *front,
+                 int32_t *count)
 {
     const un_leaves *m = a->m;
-    float *phi = a->def->phi, *depth = un_arena_alloc(arena, (size_t)m->count + 1, sizeof *depth);
-    if (!depth) return UN_ERROR_MEMORY;
-    bool any = false;
-    for (int32_t c = 0; c < m->count; c++) {
-        depth[c] = a->band[c] ? fabsf(phi[c]) : FAR;
-        any |= a->band[c];
+    int32_t f = m->side[c][side];
+    if (un_leaf_beyond(m, c, side) < 0) return;
+    for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
+        int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
+        int32_t there = own == c ? m->face_other[face] : own;
+        if (there < 0 || a->band[there] || joined[there]) continue;
+        joined[there] = 1;
+        front[(*count)++] = there;
     }
-    bool changed = any;
-    for (int sweep = 0; sweep < SWEEPS_MAX && changed; sweep++) {
-        changed = false;
-        for (int32_t i = 0; i < m->count; i++) {
-            int32_t c = sweep % 2 ? m->count - 1 - i : i;
-            if (a->band[c]) continue;
-            double t = solve_leaf(a, c, depth);
-            if (!(t < depth[c] - 1e-3 * un_leaf_size(m, c))) continue;
-            depth[c] = (float)t;
-            changed = true;
+}
+
+/* Distances to the surface without a sign. A front of leaves next to those that have just changed
+ * moves away from the surface: its leaves are solved for at once, from what was there before, so
+ * that threads and their number make no difference. */
+static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
+{
+    const un_leaves *m = a->m;
+    size_t n = (size_t)m->count + 1;
+    float *phi = a->def->phi;
+    double *depth = un_arena_alloc(arena, n, sizeof *depth);
+    double *found = un_arena_alloc(arena, n, sizeof *found);
+    int32_t *front = un_arena_alloc(arena, n, sizeof *front);
+    int32_t *next = un_arena_alloc(arena, n, sizeof *next), count = 0;
+    uint8_t *joined = un_arena_alloc(arena, n, 1);
+    if (!depth || !found || !front || !next || !joined) return UN_ERROR_MEMORY;
+    memset(joined, 0, n);
+    for (int32_t c = 0; c < m->count; c++)
+        depth[c] = a->band[c] ? fabs((double)phi[c]) : (double)FAR;
+    for (int32_t c = 0; c < m->count; c++)
+        for (int side = 0; a->band[c] && side < 2 * m->dim; side++)
+            join(a, c, side, joined, front, &count);
+    while (count > 0) {
+        front_args f = {a, depth, front, found};
+        un_parallel_for(ctx, count, 512, solve_front, &f);
+        int32_t changed = 0, more = 0;
+        for (int32_t i = 0; i < count; i++) {
+            int32_t c = front[i];
+            joined[c] = 0;
+            if (!(found[i] < depth[c] - DEPTH_NOISE * un_leaf_size(m, c))) continue;
+            depth[c] = found[i];
+            front[changed++] = c;
         }
+        for (int32_t i = 0; i < changed; i++)
+            for (int side = 0; side < 2 * m->dim; side++)
+                join(a, front[i], side, joined, next, &more);
+        int32_t *swap = front;
+        front = next;
+        next = swap;
+        count = more;
     }
     for (int32_t c = 0; c < m->count; c++)
-        if (!a->band[c]) phi[c] = phi[c] < 0 ? -depth[c] : depth[c];
+        if (!a->band[c]) phi[c] = (float)(phi[c] < 0 ? -depth[c] : depth[c]);
     return UN_OK;
 }
 
@@ -409,7 +476,7 @@ un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf
     un_parallel_for(ctx, m->count, 1024, find_band, &a);
     memcpy(from, def->phi, n * sizeof *from - sizeof *from);
     un_parallel_for(ctx, m->count, 1024, steady, &a);
-    UN_TRY(redistance(&a, arena));
+    UN_TRY(redistance(ctx, &a, arena));
     un_parallel_for(ctx, m->count, 4096, open_sides, &a);
     return UN_OK;
 }

@@ -274,6 +274,9 @@ static bool touches_liquid(const mark_args *a, int32_t c, un_vec3 x)
     return false;
 }
 
+/* Where the level set slopes by less, deep in the liquid, there is no direction to the surface:
+ * what is left of it would be that of noise. */
+#define SLOPE_MIN 0.1
 /* Particles whose depth is found in one go. */
 #define MARK_BATCH 256
 
@@ -292,7 +295,7 @@ static void mark_batch(mark_args *a, int64_t begin, int64_t end, double *sums)
         double h = un_leaf_size(m, c), depth = depths[q - begin];
         bool clings = un_cling_holds(a->cling, s, q, depth);
         bool wet = clings || touches_liquid(a, c, x);
-        un_vec3 g = un_normalize(slopes[q - begin]);
+        un_vec3 g = un_scale(slopes[q - begin], 1 / fmax(un_length(slopes[q - begin]), SLOPE_MIN));
         s->depth[q] = (float)depth;
         s->normal[0][q] = (float)g.x;
         s->normal[1][q] = (float)g.y;
