@@ -32,16 +32,31 @@ static void pool_tree(leaf_pool *p, bool flat, int32_t coarsest, int32_t finest,
     un_arena_init(&p->arena, p->ctx);
     un_octree_init(p->ctx, &p->tree, size, coarsest, finest);
     const un_octree *tree = &p->tree;
-    int64_t n[3] = {tree->n[0], tree->n[1], tree->n[2]}, count = n[0] * n[1] * n[2];
+    int64_t n[3] = {tree->n[0], tree->n[1], tree->n[2]}, count = n[0] * n[1] * n[2], parts = 1;
+    if (base) { /* each of its leaves is divided so many times along each axis */
+        parts = tree->n[0] / base->n[0];
+        count = base->leaf_count * (flat ? parts * parts : parts * parts * parts);
+    }
     double *x[3];
     uint8_t *level = un_alloc(p->ctx, (size_t)count, 1);
     for (int a = 0; a < 3; a++) x[a] = un_alloc(p->ctx, (size_t)count, sizeof *x[a]);
     for (int64_t i = 0; i < count; i++) {
+        if (base) {
+            int32_t leaf = (int32_t)(i % base->leaf_count);
+            int64_t part = i / base->leaf_count;
+            un_vec3 corner = un_octree_corner(base, leaf);
+            double edge = un_octree_size(base, base->level[leaf]) / (double)parts;
+            x[0][i] = corner.x + edge * ((double)(part % parts) + 0.5);
+            x[1][i] = corner.y + edge * ((double)(part / parts % parts) + 0.5);
+            x[2][i] = flat ? 0 : corner.z + edge * ((double)(part / parts / parts) + 0.5);
+            level[i] = base->level[leaf];
+            continue;
+        }
         int64_t at[3] = {i % n[0], i / n[0] % n[1], i / (n[0] * n[1])};
         for (int a = 0; a < 3; a++) x[a][i] = a == 2 && flat ? 0 : tree->h * ((double)at[a] + 0.5);
         un_vec3 here = {x[0][i], x[1][i], x[2][i]};
-        level[i] = base ? base->level[un_octree_find(base, here)] : 0;
-        for (uint64_t k = 0; k < 8 && !base; k++) {
+        level[i] = 0;
+        for (uint64_t k = 0; k < 8; k++) {
             un_vec3 spot = {un_random(3 * k, seed), un_random(3 * k + 1, seed),
                             flat ? 0 : un_random(3 * k + 2, seed)};
             if (un_length(un_sub(here, spot)) < 0.12) level[i] = (uint8_t)tree->level_max;
@@ -240,12 +255,79 @@ static void pressure_in_a_sphere_is_second_order(void **state)
     check_order(false, 8, 16, 2);
 }
 
+/* ---- solver ---- */
+
+/* The same leaves divided again and again, to the tolerance of runs: multigrid takes as many
+ * iterations for each. */
+static void iterations_do_not_grow(void **state)
+{
+    (void)state;
+    const char *sizes =
+        getenv("SIZES"); /* 5: four million cells, for which there is no time here */
+    int last = sizes ? atoi(sizes) : 3, first = 2;
+    int32_t iterations[8] = {0}, cells[8] = {0};
+    leaf_pool base;
+    pool_tree(&base, false, 4, 16, 3, NULL);
+    for (int k = first; k <= last && k < 8; k++) {
+        leaf_pool p;
+        pool_tree(&p, false, 4 << k, 16 << k, 3, &base.tree);
+        pool_walls(&p);
+        p.in.tolerance = 1e-4;
+        round_errors(&p);
+        iterations[k] = p.report.solve.iterations;
+        cells[k] = p.report.cell_count;
+        if (getenv("VERBOSE")) print_message("%d cells: %d iterations\n", cells[k], iterations[k]);
+        pool_end(&p);
+    }
+    tank_build_exact(&base.tank);
+    un_leaves_free(&base.leaves);
+    un_octree_free(&base.tree);
+    un_arena_free(&base.arena);
+    tank_end(&base.tank);
+    assert_true(cells[first] > 8000 && cells[last] > 7 * cells[first]);
+    check_below(iterations[last], 1.2 * iterations[first]);
+}
+
+/* ---- heaps ---- */
+
+/* Liquid that stands twice in one place is parted at a rate that does not grow without end as steps
+ * become shorter. */
+static void heaps_do_not_burst(void **state)
+{
+    (void)state;
+    double fastest[2];
+    for (int k = 0; k < 2; k++) {
+        leaf_pool p;
+        pool_tree(&p, true, 8, 32, 1, NULL);
+        pool_walls(&p);
+        float *colour = un_alloc(p.ctx, (size_t)p.leaves.count, sizeof *colour);
+        for (int32_t c = 0; c < p.leaves.count; c++) {
+            un_vec3 x = p.leaves.x[c];
+            p.phi[c] = (float)(x.y - 0.5);
+            colour[c] = x.x < 0.25 && x.y < 0.25 ? 3 : 1;
+        }
+        p.in.colour = colour;
+        p.in.dt = p.in.kick = k == 0 ? 1e-2 : 1e-4;
+        p.in.pace = 0.3;
+        pool_project(&p);
+        fastest[k] = 0;
+        for (int32_t f = 0; f < p.leaves.face_count; f++)
+            if (p.known[f]) fastest[k] = fmax(fastest[k], fabs(p.u[f]));
+        un_free(p.ctx, colour);
+        pool_end(&p);
+    }
+    assert_true(fastest[0] > 0.1); /* it is parted */
+    check_below(fastest[1], 2 * fastest[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(still_water_stays_still),
         cmocka_unit_test(pressure_in_a_circle_is_second_order),
         cmocka_unit_test(pressure_in_a_sphere_is_second_order),
+        cmocka_unit_test(iterations_do_not_grow),
+        cmocka_unit_test(heaps_do_not_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
