@@ -90,12 +90,12 @@ static inline void check_once_in(const char *pattern)
 #define CHECK_LONG_WALK 20000
 /* Walks a function through failure of its 1st, 2nd, ... allocation until it succeeds: each failure
  * must be UN_ERROR_MEMORY and must leave nothing behind. One thread does it, so where only races
- * are looked for it is left out; short tests take every fifth, long walks every third. */
+ * are looked for it is left out. Short tests and long walks take every fifth, not the same ones. */
 static inline void check_allocation_failures(un_status (*body)(un_context *ctx, void *arg),
                                              void *arg, int64_t limit)
 {
-    int64_t stride = CHECK_SHORT ? 5 : limit > CHECK_LONG_WALK ? 3 : 1;
-    for (int64_t n = 1; n < limit + stride && !CHECK_RACES_ONLY; n += stride) {
+    int64_t stride = CHECK_SHORT || limit > CHECK_LONG_WALK ? 5 : 1;
+    for (int64_t n = CHECK_SHORT ? 3 : 1; n < limit + stride && !CHECK_RACES_ONLY; n += stride) {
         un_context_def def = un_context_def_default();
         def.threads = 1;
         def.fail_allocation = n;

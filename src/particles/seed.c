@@ -82,21 +82,37 @@ static un_vec3 layer_shift(const un_seed_def *def, int64_t i, int64_t j, int64_t
     return un_v3(out[0], out[1], out[2]);
 }
 
+static un_vec3 half_cell_centre(const un_seed_def *def, int64_t i, int64_t j, int64_t k)
+{
+    double s = 0.5 * def->grid->h;
+    return un_add(un_v3((i + 0.5) * s, (j + 0.5) * s, (k + def->grid->half[2]) * s), def->shift);
+}
+
+/* The share of half cell (i, j, k) that a stream brings in this step, about *x; 0: none. */
+static double stream_share(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_vec3 *x)
+{
+    int32_t dim = def->grid->dim;
+    un_fill fill = {def->shape, def->walls, def->grid->size, dim, -INFINITY};
+    double s = 0.5 * def->grid->h;
+    *x = half_cell_centre(def, i, j, k);
+    if (def->jitter > 0) *x = un_add(*x, layer_shift(def, i, j, k, s));
+    double share = un_stream_half_cell(def->shape, def->step, x, s, dim);
+    return share > 0 && un_fill_in_domain(&fill, *x) && enters(def, *x, s) ? share : 0;
+}
+
 /* The particle of half cell (i, j, k), if it has one. */
 static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_seed *out)
 {
     int32_t dim = def->grid->dim;
     un_fill fill = {def->shape, def->walls, def->grid->size, dim, -INFINITY};
     double s = 0.5 * def->grid->h;
-    un_vec3 x =
-        un_add(un_v3((i + 0.5) * s, (j + 0.5) * s, (k + def->grid->half[2]) * s), def->shift);
     uint64_t index =
         un_hash64((uint64_t)i * 0x10000000000u + (uint64_t)j * 0x100000u + (uint64_t)k);
-    un_vec3 jitter = un_fill_jitter(index, def->stream, dim);
-    if (!def->emitting) return un_fill_half_cell(&fill, x, s, jitter, out);
-    if (def->jitter > 0) x = un_add(x, layer_shift(def, i, j, k, s));
-    double share = un_stream_half_cell(def->shape, def->step, &x, s, dim);
-    if (!(share > 0) || !un_fill_in_domain(&fill, x) || !enters(def, x, s)) return false;
+    un_vec3 x, jitter = un_fill_jitter(index, def->stream, dim);
+    if (!def->emitting)
+        return un_fill_half_cell(&fill, half_cell_centre(def, i, j, k), s, jitter, out);
+    double share = stream_share(def, i, j, k, &x);
+    if (!(share > 0)) return false;
     un_vec3 moved = un_add(x, stream_jitter(def, x, jitter, s));
     bool open = un_fill_in_domain(&fill, moved) && wall_distance(def, moved) > 0;
     if (def->share > 0) share *= def->share;
@@ -170,11 +186,12 @@ un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_s
 
 /* Layers that are averaged where they are moved or the stream crosses the lattice at an angle, and
  * half cells that may be visited for it: a wide stream has less of a rim and needs fewer, and so
- * does one along an axis. */
+ * does one along an axis. With 64 layers streams four half cells across, spheres and boxes in five
+ * directions, are within 0.6 % of what 512 say, with 16 within 3.8 %. */
 #define LAYERS_MIN 16
-#define LAYERS_MAX 512
-#define LAYERS_CELLS 1e6
-#define LAYERS_CELLS_STRAIGHT 6e4
+#define LAYERS_MAX 96
+#define LAYERS_CELLS 1e5
+#define LAYERS_CELLS_STRAIGHT 15e3
 
 static double stream_slabs(void *arg, int64_t begin, int64_t end)
 {
@@ -186,8 +203,8 @@ static double stream_slabs(void *arg, int64_t begin, int64_t end)
         int64_t first = a->lo[1] + (flat ? slab : 0), last = flat ? first : a->hi[1];
         for (int64_t j = first; j <= last; j++)
             for (int64_t i = a->lo[0]; i <= a->hi[0]; i++) {
-                un_seed s;
-                if (seed_at(a->def, i, j, k, &s)) sum += s.volume;
+                un_vec3 x;
+                sum += stream_share(a->def, i, j, k, &x);
             }
     }
     return sum;
@@ -216,5 +233,5 @@ double un_particles_stream_area(un_context *ctx, const un_seed_def *stream)
             layers = (int32_t)un_clamp(most / fmax(cells, 1), LAYERS_MIN, LAYERS_MAX);
         volume += un_parallel_sum(ctx, slabs, stream_slabs, &a);
     }
-    return volume / (layers * s);
+    return volume * un_fill_volume(s, stream->grid->dim) / (layers * s);
 }

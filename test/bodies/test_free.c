@@ -143,7 +143,7 @@ static void stacks_of_five_boxes_rest(void **state)
 {
     (void)state;
     for (int flat = 0; flat < 2; flat++)
-        for (int k = flat ? 0 : 1; k < 3; k++) {
+        for (int k = flat ? 0 : 2; k < 3; k++) {
             world w;
             const double steps[] = {1.0 / 240, 1.0 / 96, 1.0 / 48};
             begin(&w, flat ? "scene { " FLAT ", solids = (function() local s = {} for i = 1, 5 do "

@@ -47,7 +47,7 @@ static void a_dam_break_keeps_its_volume(void **unused)
     world w;
     world_begin(&w, method, 2,
                 "scene { method = 'tet', domain = { size = {1, 1, 0.25} },"
-                " detail = { coarsest = 8, finest = 64 },"
+                " detail = { coarsest = 8, finest = 48 },"
                 " solids = { box { min = {0.6, 0, 0}, max = {0.7, 0.2, 0.12} } },"
                 " liquid = { box { min = {0, 0, 0}, max = {0.4, 0.6, 1} } } }");
     while (w.time < 0.6) {

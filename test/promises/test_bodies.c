@@ -20,10 +20,10 @@ static un_vec3 centre(const world *w, int32_t b)
 static void any_number_of_threads(const un_method *method)
 {
     uint64_t first = 0;
-    for (int32_t threads = CHECK_RACES_ONLY ? 4 : 1; threads <= 4; threads *= 2) {
+    for (int32_t threads = CHECK_RACES_ONLY ? 4 : 1; threads <= 4; threads += 3) {
         world w;
         promise_begin(&w, method, threads, afloat);
-        for (int step = 0; step < (CHECK_RACES_ONLY ? 2 : 9); step++) world_step(&w, 1.5);
+        for (int step = 0; step < (CHECK_RACES_ONLY ? 2 : 6); step++) world_step(&w, 1.5);
         uint64_t hash = promise_hash(&w);
         if (!first) first = hash;
         assert_true(hash == first);

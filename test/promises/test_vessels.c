@@ -177,7 +177,7 @@ static void scrape(const un_method *method, double gap)
              "{0, 2.8 / tip * t * 180 / math.pi, 0}, about = {0.5, 0, 0.5} } end } } }",
              gap);
     promise_begin(&w, method, 2, text);
-    world_run(&w, 0.25);
+    world_run(&w, 0.15);
     check_below(w.max_speed, 4 * (2.8 + sqrt(GRAVITY * 0.4)));
     check_below(w.max_volume_error, 0.1);
     world_end(&w);

@@ -391,7 +391,7 @@ static void a_run_that_ran_out_of_memory_goes_on(void **state)
         folder_ok(&whole);
         bool finished = false;
         int64_t n = 3, sites = 0;
-        for (; !finished && n < 10000; n += every ? 1 : n < 600 ? 23 : 197, sites++) {
+        for (; !finished && n < 10000; n += every ? 1 : n < 600 ? 47 : 397, sites++) {
             folder_run run = {.name = "again",
                               .overrides = {override},
                               .override_count = 1,
@@ -407,7 +407,8 @@ static void a_run_that_ran_out_of_memory_goes_on(void **state)
             snprintf(command, sizeof command, "rm -r %s", scratch_path("again"));
             assert_int_equal(system(command), 0);
         }
-        if (every) printf("%s: %d allocations, each failed once\n", method->traits.name, (int)sites);
+        if (every)
+            printf("%s: %d allocations, each failed once\n", method->traits.name, (int)sites);
         assert_true(n > 500);
     }
 }
