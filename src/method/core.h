@@ -94,6 +94,10 @@ un_status un_save_particles(un_state *out, const un_particles *particles, const 
 /* After un_core_load. Fails unless all is finite and in the domain. `particles` is empty but for
  * `sized`. */
 un_status un_load_particles(const un_core *core, const un_state *in, un_particles *particles);
+/* What was emitted inside the liquid, of a grid with so many cells. */
+un_status un_save_inflow(un_state *out, const un_inflow *inflow);
+un_status un_load_inflow(un_context *ctx, const un_state *in, un_inflow *inflow,
+                         int64_t cell_count);
 
 /* A number that tells whether what was found again from a checkpoint is what it was. */
 uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count);

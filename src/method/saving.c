@@ -62,6 +62,25 @@ un_status un_load_particles(const un_core *c, const un_state *in, un_particles *
                    (long long)bad);
 }
 
+un_status un_save_inflow(un_state *out, const un_inflow *inflow)
+{
+    UN_TRY(un_state_add(out, "emitted.cell", inflow->cell, inflow->count, 4));
+    return un_state_add(out, "emitted.volume", inflow->volume, inflow->count, 8);
+}
+
+un_status un_load_inflow(un_context *ctx, const un_state *in, un_inflow *inflow, int64_t cell_count)
+{
+    const un_section *cells;
+    UN_TRY(un_state_array(in, "emitted.cell", 4, &cells));
+    if (cells->count > INT32_MAX)
+        return un_fail(ctx, UN_ERROR_FILE, "the checkpoint has too many sources");
+    UN_TRY(un_inflow_need(ctx, inflow, (int32_t)cells->count));
+    UN_TRY(un_state_take(in, "emitted.cell", inflow->cell, cells->count, 4));
+    UN_TRY(un_state_take(in, "emitted.volume", inflow->volume, cells->count, 8));
+    if (un_inflow_validate(inflow, cell_count)) return UN_OK;
+    return un_fail(ctx, UN_ERROR_FILE, "the checkpoint has a source outside the grid");
+}
+
 /* ---- sources ---- */
 
 _Static_assert(sizeof(un_vec3) == 3 * sizeof(double), "saved as three numbers");

@@ -20,23 +20,9 @@ un_status un_uniform_save(const void *state, un_state *out)
     UN_TRY(un_state_add(out, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
     if (s->thick.any)
         UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
-    UN_TRY(un_state_add(out, "emitted.cell", s->inflow.cell, s->inflow.count, 4));
-    UN_TRY(un_state_add(out, "emitted.volume", s->inflow.volume, s->inflow.count, 8));
+    UN_TRY(un_save_inflow(out, &s->inflow));
     UN_TRY(un_state_add_number(out, "max_speed", s->max_speed));
     return un_save_hash(out, found_hash(s));
-}
-
-static un_status load_emitted(un_uniform *s, const un_state *in)
-{
-    const un_section *cells;
-    UN_TRY(un_state_array(in, "emitted.cell", 4, &cells));
-    if (cells->count > INT32_MAX)
-        return un_fail(s->core.ctx, UN_ERROR_FILE, "the checkpoint has too many sources");
-    UN_TRY(un_inflow_need(s->core.ctx, &s->inflow, (int32_t)cells->count));
-    UN_TRY(un_state_take(in, "emitted.cell", s->inflow.cell, cells->count, 4));
-    UN_TRY(un_state_take(in, "emitted.volume", s->inflow.volume, cells->count, 8));
-    if (un_inflow_validate(&s->inflow, s->core.grid.cell_count)) return UN_OK;
-    return un_fail(s->core.ctx, UN_ERROR_FILE, "the checkpoint has a source outside the grid");
 }
 
 un_status un_uniform_load(void *state, const un_state *in)
@@ -50,7 +36,7 @@ un_status un_uniform_load(void *state, const un_state *in)
     if (s->thick.any)
         UN_TRY(un_state_take(in, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     un_pressure_forget(s->pressure);
-    UN_TRY(load_emitted(s, in));
+    UN_TRY(un_load_inflow(s->core.ctx, in, &s->inflow, s->core.grid.cell_count));
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_uniform_level_set(s));
     un_step_init(&s->core.last);

@@ -23,23 +23,9 @@ un_status un_warping_save(const void *state, un_state *out)
     UN_TRY(un_state_add(out, "warp.before", s->warp.before, cells, 8));
     UN_TRY(un_state_add(out, "velocity", s->u, 3 * cells, 8));
     UN_TRY(un_state_add(out, "pressure", s->p, s->walls->parts.place_count, 8));
-    UN_TRY(un_state_add(out, "emitted.cell", s->inflow.cell, s->inflow.count, 4));
-    UN_TRY(un_state_add(out, "emitted.volume", s->inflow.volume, s->inflow.count, 8));
+    UN_TRY(un_save_inflow(out, &s->inflow));
     UN_TRY(un_state_add_number(out, "rate", s->rate));
     return un_save_hash(out, found_hash(s));
-}
-
-static un_status load_emitted(un_warping *s, const un_state *in)
-{
-    const un_section *cells;
-    UN_TRY(un_state_array(in, "emitted.cell", 4, &cells));
-    if (cells->count > INT32_MAX)
-        return un_fail(s->core.ctx, UN_ERROR_FILE, "the checkpoint has too many sources");
-    UN_TRY(un_inflow_need(s->core.ctx, &s->inflow, (int32_t)cells->count));
-    UN_TRY(un_state_take(in, "emitted.cell", s->inflow.cell, cells->count, 4));
-    UN_TRY(un_state_take(in, "emitted.volume", s->inflow.volume, cells->count, 8));
-    if (un_inflow_validate(&s->inflow, s->warp.grid.cell_count)) return UN_OK;
-    return un_fail(s->core.ctx, UN_ERROR_FILE, "the checkpoint has a source outside the grid");
 }
 
 un_status un_warping_load(void *state, const un_state *in)
@@ -53,7 +39,7 @@ un_status un_warping_load(void *state, const un_state *in)
     UN_TRY(un_state_take_finite(in, "warp.before", s->warp.before, cells));
     UN_TRY(un_state_take_finite(in, "velocity", &s->u->x, 3 * cells));
     UN_TRY(un_state_number(in, "rate", &s->rate));
-    UN_TRY(load_emitted(s, in));
+    UN_TRY(un_load_inflow(s->core.ctx, in, &s->inflow, cells));
     un_warp_place(&s->warp);
     UN_TRY(un_warping_find_walls(s));
     UN_TRY(un_state_take_finite(in, "pressure", s->p, s->walls->parts.place_count));
