@@ -1,15 +1,23 @@
-/* Edges of thick liquid.
+/* Edges of thick liquid, and drops on walls.
  *
  * The level set rounds off edges and leaves the particles in them outside. Water flings them off.
  * Thick liquid sheds no drops, but these particles would fly beside it as drops, or stand out of
  * its surface as a ragged seam. So they count as part of it and are pulled gradually back to the
- * level set. */
+ * level set.
+ *
+ * Under surface tension drops smaller than a cell stay on a wall that they touch: their velocity
+ * relative to it decays within the period of a wave as long as a cell, as long as tension is
+ * stronger than weight, and they are slower than such a wave. Without this, a bead with a contact
+ * angle of 30 degrees shed the edge that the level set does not see all over the floor. */
 #include "advect/advect.h"
 
 /* The time this takes, in paces of the scene (un_scene_pace). Pulled in quickly (0.02 s), a thread
  * four cells thick lost up to 8 % of its volume, because it grows denser before it grows wider; at
  * 0.04 s it lost 3 %, at 0.1 s 1 %, with less smooth edges. */
 #define DRAWN_TIME 0.05
+
+/* Drops no further from a wall than this, in finest cells, touch it. */
+#define TOUCHES 0.5
 
 typedef struct draw_args {
     un_markers *markers;
@@ -19,6 +27,23 @@ typedef struct draw_args {
     double dt, pace;
 } draw_args;
 
+/* Slows down a drop that touches a wall. */
+static void hold_drop(const draw_args *a, int64_t q)
+{
+    un_particles *p = &a->markers->particles;
+    double h = a->cling->h, r = a->markers->radius[q], tension = a->cling->tension;
+    if (!(tension > a->cling->gravity * r * r) || !(a->markers->wall[q] < TOUCHES * h)) return;
+    un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), wall = {0, 0, 0};
+    double near = un_walls_distance_exact(a->walls, x);
+    if (!(near < TOUCHES * h)) return;
+    double d = near + 1e-6 * h; /* sides are no bodies */
+    int32_t body = un_bodies_nearest(a->walls->bodies, x, &d);
+    if (body >= 0) wall = un_body_velocity(&a->walls->bodies->body[body], x);
+    un_vec3 slip = un_sub(v, wall);
+    if (!(un_dot(slip, slip) < tension / h)) return;
+    un_particle_set_velocity(p, q, un_mad(wall, slip, exp(-a->dt * sqrt(tension / (h * h * h)))));
+}
+
 static void draw_in(void *arg, int64_t begin, int64_t end)
 {
     draw_args *a = arg;
@@ -27,6 +52,7 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q++) {
         double depth = m->depth[q];
         if (!(depth > 0)) continue;
+        if (p->flags[q] & UN_PARTICLE_BALLISTIC) hold_drop(a, q);
         if (a->which == UN_DRAW_WHOLE && p->flags[q] & UN_PARTICLE_THIN) continue;
         bool near = a->which == UN_DRAW_HELD ? un_cling_holds(a->cling, m, q, depth)
                                              : depth < un_cling_reach(a->cling, m->radius[q]);

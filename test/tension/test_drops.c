@@ -207,6 +207,26 @@ static void a_bead_on_tets_keeps_its_angle(void **state)
     }
 }
 
+/* A bead as flat as 30 degrees, 3 cells high: drops that leave its edge stay on the floor. */
+static void a_flat_bead_on_tets_sheds_little(void **state)
+{
+    (void)state;
+    world w;
+    char text[600];
+    double c = cos(UN_PI / 6), r = 0.72;
+    snprintf(text, sizeof text,
+             "scene { domain = { size = {1, 0.375, 1}, contact_angle = 30 }, detail = { coarsest = "
+             "16, finest = 32 }," FLUID
+             " liquid = { sphere { center = {0.503, %.9g, 0.497}, radius = %g } } }",
+             -r * c, r);
+    world_begin(&w, &un_method_tet, 2, text);
+    while (w.time < 0.08) world_step(&w, 0.08);
+    double share = (double)w.step.ballistic / (double)w.step.particles;
+    if (getenv("VERBOSE")) printf("%g fly\n", share);
+    check_below(share, 0.02);
+    world_end(&w);
+}
+
 /* A flat puddle that should be a bead gathers at once: without tension nothing would move. */
 static void a_square_becomes_round(void **state)
 {
@@ -246,6 +266,7 @@ int main(void)
         cmocka_unit_test(a_flat_drop_on_leaves_swings),
         cmocka_unit_test(a_bead_keeps_its_angle),
         cmocka_unit_test(a_bead_on_tets_keeps_its_angle),
+        cmocka_unit_test(a_flat_bead_on_tets_sheds_little),
         cmocka_unit_test(a_square_becomes_round),
         cmocka_unit_test(tension_shortens_steps),
     };
