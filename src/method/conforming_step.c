@@ -130,6 +130,7 @@ static un_status apply_viscosity(un_conforming *s, un_stuffed_projection *in,
                                .dt = in->dt,
                                .tolerance = in->tolerance,
                                .iteration_limit = in->iteration_limit,
+                               .keeps_volume = strcmp(s->core.def->solver.stress, "full") == 0,
                                .laplacian = strcmp(s->core.def->solver.stress, "laplacian") == 0};
     un_viscous_report viscous;
     UN_TRY(un_viscosity_step_stuffed(s->viscosity, arena, &step, &viscous));

@@ -8,10 +8,18 @@
  * are at nodes. Nodes on walls have the walls' velocity, or slide: u = P v + c with P = 1 - n n^T
  * and a drag of mu / slip times the area around them. Nodal velocities are given; normal velocities
  * on faces get the change of their three nodes, and what nodes do not see of them decays
- * (un_viscous_rest).
+ * (un_viscous_rest). The solve is repeated with a pressure that keeps the volume (volume.c has the
+ * why); it starts from zero, as no node lasts from step to step.
  *
- * Where this departs from the paper: slip, and the decay. */
+ * Where this departs from the paper: slip, the decay, and the pressure. */
 #include "viscosity/viscosity.h"
+
+/* As in nodes.c: divergence over strain that is little enough, rounds, and the tolerance of the
+ * first round over that of the last. */
+#define SQUEEZED 0.1
+#define ROUNDS_MAX 4
+#define LOOSE 30.0
+#define FALL 10.0
 
 typedef struct args {
     un_viscosity *v;
@@ -20,8 +28,12 @@ typedef struct args {
     uint8_t *kind; /* at nodes: UN_WALL_* */
     un_vec3 *wall; /* at nodes: its velocity */
     double (*free)[9];
-    double *drag; /* at nodes that slide: dt mu area / slip, kg */
-    un_vec3 *was; /* at nodes: before the solve */
+    double *drag;     /* at nodes that slide: dt mu area / slip, kg */
+    un_vec3 *was;     /* at nodes: before the solve */
+    double *flux;     /* at tets: divergence times volume, m3/s */
+    double *step;     /* at nodes: dt times the pressure that is added next, Pa s */
+    double *push;     /* at nodes: dt mu times the divergence, Pa s */
+    double last, new; /* weights of the last step and of the divergence in the next */
 } args;
 
 /* ---- walls ---- */
@@ -251,6 +263,77 @@ static void change_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* ---- volume ---- */
+
+/* Divergences of tets; the sum of the squared strain times the volume. */
+static double look_at_tets(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_stuffing *m = s->mesh;
+    double strain = 0;
+    for (int64_t t = begin; t < end; t++) {
+        un_vec3 g[4];
+        double d[3][3] = {{0}}, square = 0;
+        find_gradients(m, (int32_t)t, g);
+        for (int i = 0; i < 4; i++) {
+            un_vec3 u = s->in->u_node[m->tet[t][i]];
+            double speed[3] = {u.x, u.y, u.z}, slope[3] = {g[i].x, g[i].y, g[i].z};
+            for (int c = 0; c < 9; c++) d[c / 3][c % 3] += speed[c / 3] * slope[c % 3];
+        }
+        for (int c = 0; c < 9; c++) {
+            double both = 0.5 * (d[c / 3][c % 3] + d[c % 3][c / 3]);
+            square += both * both;
+        }
+        s->flux[t] = m->volume[t] * (d[0][0] + d[1][1] + d[2][2]);
+        strain += m->volume[t] * square;
+    }
+    return strain;
+}
+
+/* The sum of the squared divergence times the volume. */
+static double look_at_nodes(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_stuffing *m = s->mesh;
+    double squares = 0;
+    for (int64_t n = begin; n < end; n++) {
+        double sum = 0, total = 0;
+        for (int32_t k = m->first[n]; k < m->first[n + 1]; k++) {
+            sum += s->flux[m->corner[k] / 4];
+            total += m->volume[m->corner[k] / 4];
+        }
+        double divergence = total > 0 ? sum / total : 0;
+        s->push[n] = s->in->dt * s->in->def->fluid.viscosity * divergence;
+        squares += 0.25 * total * divergence * divergence;
+    }
+    return squares;
+}
+
+static void next_step(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    for (int64_t n = begin; n < end; n++) s->step[n] = s->last * s->step[n] - s->new * s->push[n];
+}
+
+static void push_rows(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    const un_stuffing *m = s->mesh;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t n = s->v->node[r];
+        un_vec3 force = {0, 0, 0}, g[4];
+        for (int32_t k = m->first[n]; k < m->first[n + 1]; k++) {
+            int32_t t = m->corner[k] / 4;
+            const int32_t *at = m->tet[t];
+            double mean =
+                0.25 * (s->step[at[0]] + s->step[at[1]] + s->step[at[2]] + s->step[at[3]]);
+            find_gradients(m, t, g);
+            force = un_mad(force, g[m->corner[k] % 4], mean * m->volume[t]);
+        }
+        s->v->b[r] = un_add(s->v->b[r], un_block_times(s->free[n], force));
+    }
+}
+
 /* ---- the step ---- */
 
 #define NEED(array, which, count)                                                                  \
@@ -288,6 +371,53 @@ static un_status assemble(args *s, un_arena *arena)
     return UN_OK;
 }
 
+static un_status solve_once(args *s, double tolerance, un_viscous_report *report)
+{
+    un_viscosity *v = s->v;
+    un_block_report before = report->solve;
+    bool again = before.kind != UN_BLOCK_AUTO;
+    un_block_system system = {.a = &v->matrix,
+                              .b = v->b,
+                              .place = v->place,
+                              .free = (const double(*)[9])v->free,
+                              .same = again};
+    UN_TRY(un_block_solver_solve(v->solver, &system, v->x, tolerance, s->in->iteration_limit,
+                                 &report->solve));
+    report->solve.iterations += before.iterations;
+    report->solve.seconds_setup += before.seconds_setup;
+    if (again && report->solve.kind == UN_BLOCK_AUTO) report->solve.kind = before.kind;
+    if (report->solve.finite)
+        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
+    return UN_OK;
+}
+
+static un_status solve_rounds(args *s, un_arena *arena, un_viscous_report *report)
+{
+    un_viscosity *v = s->v;
+    int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
+    double rho = 0;
+    s->flux = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->flux);
+    s->step = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->step);
+    s->push = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->push);
+    if (!s->flux || !s->step || !s->push) return UN_ERROR_MEMORY;
+    memset(s->step, 0, (size_t)nodes * sizeof *s->step);
+    for (double loose = LOOSE;;) {
+        UN_TRY(solve_once(s, loose * s->in->tolerance, report));
+        if (!report->solve.finite) return UN_OK;
+        double strain = un_parallel_sum(v->ctx, tets, look_at_tets, s);
+        double squares = un_parallel_sum(v->ctx, nodes, look_at_nodes, s);
+        report->squeezed = strain > 0 ? sqrt(squares / strain) : 0;
+        bool enough = report->squeezed < SQUEEZED || report->rounds == ROUNDS_MAX;
+        if (enough && loose == 1) return UN_OK;
+        loose = enough ? 1 : fmax(1, loose / FALL);
+        if (enough) continue;
+        un_viscous_chebyshev(&rho, &s->last, &s->new);
+        un_parallel_for(v->ctx, nodes, 16384, next_step, s);
+        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, s);
+        report->rounds++;
+    }
+}
+
 un_status un_viscosity_step_stuffed(un_viscosity *v, un_arena *arena, const un_viscous_stuffed *in,
                                     un_viscous_report *report)
 {
@@ -297,13 +427,11 @@ un_status un_viscosity_step_stuffed(un_viscosity *v, un_arena *arena, const un_v
     UN_TRY(assemble(&s, arena));
     report->node_count = v->matrix.n;
     report->tet_count = in->mesh->tet_count;
-    un_block_system system = {
-        .a = &v->matrix, .b = v->b, .place = v->place, .free = (const double(*)[9])v->free};
-    if (v->matrix.n > 0)
-        UN_TRY(un_block_solver_solve(v->solver, &system, v->x, in->tolerance, in->iteration_limit,
-                                     &report->solve));
+    if (v->matrix.n > 0 && in->keeps_volume)
+        UN_TRY(solve_rounds(&s, arena, report));
+    else if (v->matrix.n > 0)
+        UN_TRY(solve_once(&s, in->tolerance, report));
     if (!report->solve.finite) return UN_OK;
-    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, &s);
     un_parallel_for(v->ctx, in->mesh->face_count, 4096, change_faces, &s);
     return UN_OK;
 }

@@ -193,7 +193,8 @@ typedef struct un_viscous_stuffed {
     const un_scene_def *def; /* viscosity, density, slip along sides */
     double dt, tolerance;
     int32_t iteration_limit;
-    bool laplacian; /* as in un_viscous_def */
+    bool keeps_volume; /* by a pressure of its own */
+    bool laplacian;    /* as in un_viscous_def */
 } un_viscous_stuffed;
 un_status un_viscosity_step_stuffed(un_viscosity *viscosity, un_arena *arena,
                                     const un_viscous_stuffed *step, un_viscous_report *report);
