@@ -84,6 +84,10 @@ un_status un_shape_move(un_shape_set *set, const un_shape *part, const un_pose *
 double un_shape_distance(const un_shape *shape, un_vec3 x);
 /* Unit gradient of the distance, outwards; where there is none (a centre), any unit vector. */
 un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x);
+/* Where the straight way from a, which is outside, to b enters the shape: *share of it, INFINITY if
+ * it does not. False if the shape cannot tell at once: only closed meshes can, and unions of them.
+ */
+bool un_shape_entry(const un_shape *shape, un_vec3 a, un_vec3 b, double *share);
 /* Contains every inside point; the sides of planes and other infinite shapes are infinite. */
 un_box3 un_shape_bounds(const un_shape *shape);
 /* The area of the shape's shadow along a direction, of its part in [0, size], m2; in 2D (size.z is

@@ -312,6 +312,61 @@ static bool is_inside(const mesh_tree *tree, un_vec3 x)
     return w > 0.5;
 }
 
+/* ---- ways ---- */
+
+/* Weights of a triangle's corners may be this much below 0: ways through an edge must not slip
+ * between its triangles. */
+#define EDGE 1e-9
+
+/* Where the way meets the triangle [Moeller & Trumbore 1997], as a share of it; INFINITY: nowhere.
+ */
+static double meeting(const tree_triangle *triangle, un_vec3 a, un_vec3 way)
+{
+    un_vec3 e1 = un_sub(triangle->v[1], triangle->v[0]),
+            e2 = un_sub(triangle->v[2], triangle->v[0]);
+    un_vec3 from = un_sub(a, triangle->v[0]), p = un_cross(way, e2), q = un_cross(from, e1);
+    double inverse = 1 / un_dot(e1, p);
+    double u = un_dot(from, p) * inverse, v = un_dot(way, q) * inverse;
+    double t = un_dot(e2, q) * inverse;
+    bool met = u >= -EDGE && v >= -EDGE && u + v <= 1 + EDGE && t >= 0 && t <= 1;
+    return met ? t : INFINITY; /* NaN: it runs along the triangle */
+}
+
+bool mesh_entry(const mesh_tree *tree, un_vec3 a, un_vec3 b, double *share)
+{
+    *share = INFINITY;
+    if (!tree->closed || !un_finite3(a) || !un_finite3(b)) return false;
+    un_vec3 way = un_sub(b, a);
+    tree_point pa = to_tree_point(tree, a), pb = to_tree_point(tree, b);
+    float lo[3], hi[3], slack = pa.slack > pb.slack ? pa.slack : pb.slack;
+    for (int i = 0; i < 3; i++) {
+        lo[i] = (pa.x[i] < pb.x[i] ? pa.x[i] : pb.x[i]) - slack;
+        hi[i] = (pa.x[i] > pb.x[i] ? pa.x[i] : pb.x[i]) + slack;
+    }
+    int32_t stack[TREE_STACK];
+    int size = 1;
+    stack[0] = 0;
+    while (size > 0) {
+        const tree_node *node = &tree->nodes[stack[--size]];
+        bool near[TREE_WIDTH];
+        for (int k = 0; k < TREE_WIDTH; k++)
+            near[k] = (node->lo[0][k] <= hi[0]) & (node->hi[0][k] >= lo[0]) &
+                      (node->lo[1][k] <= hi[1]) & (node->hi[1][k] >= lo[1]) &
+                      (node->lo[2][k] <= hi[2]) & (node->hi[2][k] >= lo[2]) &
+                      (node->lo[0][k] <= node->hi[0][k]);
+        for (int k = 0; k < TREE_WIDTH; k++) {
+            if (!near[k]) continue;
+            if (node->leaf_count[k] == 0) {
+                stack[size++] = node->child[k];
+                continue;
+            }
+            for (int32_t t = node->child[k]; t < node->child[k] + node->leaf_count[k]; t++)
+                *share = smaller(*share, meeting(&tree->triangles[t], a, way));
+        }
+    }
+    return true;
+}
+
 /* ---- shape ---- */
 
 double mesh_distance(const mesh_tree *tree, un_vec3 x)

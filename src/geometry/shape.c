@@ -149,6 +149,27 @@ un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x)
     }
 }
 
+bool un_shape_entry(const un_shape *shape, un_vec3 a, un_vec3 b, double *share)
+{
+    *share = INFINITY;
+    switch (shape->kind) {
+    case SHAPE_MESH:
+        return mesh_entry(shape->mesh, a, b, share);
+    case SHAPE_UNION:
+        for (int32_t i = 0; i < shape->csg.part_count; i++) {
+            double part;
+            if (!un_shape_entry(shape->csg.parts[i], a, b, &part)) return false;
+            *share = smaller(*share, part);
+        }
+        return true;
+    case SHAPE_MOVE:
+        return un_shape_entry(shape->move.part, un_pose_invert(&shape->move.pose, a),
+                              un_pose_invert(&shape->move.pose, b), share);
+    default:
+        return false;
+    }
+}
+
 un_box3 un_shape_bounds(const un_shape *shape)
 {
     return shape->bounds;

@@ -128,5 +128,6 @@ double mesh_distance(const struct mesh_tree *tree, un_vec3 x);
 un_vec3 mesh_normal(const struct mesh_tree *tree, un_vec3 x);
 void mesh_distances(const struct mesh_tree *tree, const un_vec3 *x, int32_t count,
                     double *distance);
+bool mesh_entry(const struct mesh_tree *tree, un_vec3 a, un_vec3 b, double *share);
 
 #endif

@@ -19,6 +19,25 @@ static double distance_at(const un_bodies *bodies, un_vec3 x)
     return d;
 }
 
+/* Where the way from a to b enters a solid, as a share of it, INFINITY if it does not; false if the
+ * solids must be asked point by point. Those from a file take long to say on which side of them a
+ * point is, but know at once where a way meets them. */
+static bool find_entry(const un_bodies *bodies, un_vec3 a, un_vec3 b, double *share)
+{
+    *share = INFINITY;
+    for (int32_t n = 0; n < bodies->count; n++) {
+        const un_body *body = &bodies->body[n];
+        const un_pose *to = &body->to;
+        double own;
+        if (!un_body_is_near(body, a, b, 0)) continue;
+        if (!un_shape_entry(body->shape, body->moves ? un_pose_invert(to, a) : a,
+                            body->moves ? un_pose_invert(to, b) : b, &own))
+            return false;
+        *share = fmin(*share, own);
+    }
+    return true;
+}
+
 typedef struct way_point {
     double t, d; /* length of the way so far, distance from the solids */
 } way_point;
@@ -42,8 +61,9 @@ static bool enters(const un_bodies *bodies, un_vec3 a, un_vec3 direction, double
 bool un_thin_sees(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d)
 {
     un_vec3 path = un_sub(b, a);
-    double length = un_length(path);
+    double length = un_length(path), share;
     way_point before, behind;
+    if (find_entry(bodies, a, b, &share)) return share > 1;
     return !enters(bodies, a, un_scale(path, 1 / length), length, d, &before, &behind);
 }
 
@@ -52,14 +72,15 @@ bool un_thin_sees(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d)
 static double way_to(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d)
 {
     un_vec3 path = un_sub(b, a);
-    double length = un_length(path), t = 0;
+    double length = un_length(path), t = 0, share;
     un_vec3 direction = un_scale(path, 1 / length);
     way_point before, behind;
+    if (find_entry(bodies, a, b, &share)) return fmin(share, 2) * length;
     if (!enters(bodies, a, direction, length, d, &before, &behind)) return 2 * length;
     /* false position: exact where the wall is flat, so that two points are enough */
     for (int i = 0; i < POINTS_MAX; i++) {
-        double share = before.d / (before.d - behind.d);
-        t = before.t + fmin(fmax(share, 0.05), 0.95) * (behind.t - before.t);
+        double part = before.d / (before.d - behind.d);
+        t = before.t + fmin(fmax(part, 0.05), 0.95) * (behind.t - before.t);
         d = distance_at(bodies, un_mad(a, direction, t));
         if (fabs(d) < PRECISION * length) break;
         if (d > 0)

@@ -500,6 +500,52 @@ static void normals(void **state)
 }
 
 /* Runs, single questions and any number of threads give the same bits; also inside a union. */
+/* A way enters where the distance vanishes, and nowhere before; those through corners and edges do
+ * not slip in between the triangles. */
+static void ways_in(void **state)
+{
+    (void)state;
+    fixture f = start();
+    un_trimesh ball = mesh_ball(f.ctx, 20, 0.2), cube = mesh_cube(f.ctx, un_v3(1.1, -0.5, -0.5));
+    un_pose pose = un_pose_axis(un_v3(1, 2, 3), 40);
+    pose.scale = 1.5;
+    un_shape *moved, *both, *round;
+    un_shape *parts[2] = {make(&f, &ball, NULL), make(&f, &cube, NULL)};
+    check_ok(f.ctx, un_shape_union(f.set, parts, 2, &both));
+    check_ok(f.ctx, un_shape_move(f.set, both, &pose, &moved));
+    int entered = 0, passed = 0;
+    for (uint64_t i = 0; i < 2000; i++) {
+        un_vec3 a = random_point(2 * i, 3), b = random_point(2 * i + 1, 3);
+        double share;
+        if (un_shape_distance(moved, a) <= 0) continue;
+        assert_true(un_shape_entry(moved, a, b, &share));
+        if (share <= 1)
+            check_near(un_shape_distance(moved, un_mad(a, un_sub(b, a), share)), 0, 1e-12);
+        for (int k = 0; k < 40; k++)
+            assert_true(
+                un_shape_distance(moved, un_mad(a, un_sub(b, a), fmin(share, 1) * k / 40.001)) > 0);
+        entered += share <= 1;
+        passed += share > 1;
+    }
+    assert_true(entered > 300 && passed > 300);
+    for (int32_t t = 0; t < ball.triangle_count; t++) {
+        un_vec3 v = ball.position[ball.triangle[t][0]], w = ball.position[ball.triangle[t][1]];
+        double share;
+        assert_true(un_shape_entry(parts[0], un_scale(v, 2), un_v3(0, 0, 0), &share));
+        check_near(share, 0.5, 1e-12);
+        assert_true(un_shape_entry(parts[0], un_add(v, w), un_v3(0, 0, 0), &share));
+        check_near(share, 0.5, 1e-12);
+    }
+    double share;
+    check_ok(f.ctx, un_shape_sphere(f.set, un_v3(0, 0, 0), 1, &round));
+    assert_false(un_shape_entry(round, un_v3(2, 0, 0), un_v3(0, 0, 0), &share));
+    ball.triangle_count--; /* a hole */
+    assert_false(un_shape_entry(make(&f, &ball, NULL), un_v3(2, 0, 0), un_v3(0, 0, 0), &share));
+    un_trimesh_free(f.ctx, &ball);
+    un_trimesh_free(f.ctx, &cube);
+    finish(&f);
+}
+
 static void same_bits(void **state)
 {
     (void)state;
@@ -652,6 +698,7 @@ int main(void)
         cmocka_unit_test(sides_of_damaged_meshes),
         cmocka_unit_test(sides_of_several_parts),
         cmocka_unit_test(normals),
+        cmocka_unit_test(ways_in),
         cmocka_unit_test(same_bits),
         cmocka_unit_test(reports),
         cmocka_unit_test(survives_failing_allocations),

@@ -1,6 +1,9 @@
 /* Hulls as a level set on tets: flat where particles are, no gaps inside, the same for any number
  * of threads. */
+#include "mesh/tank.h"
+#include "surface/cut.h"
 #include "surface/drops.h"
+#include "surface/hulls.h"
 #include "surface/meshes.h"
 
 typedef struct pool {
@@ -141,6 +144,66 @@ static void no_gaps_inside(void **state)
     }
 }
 
+/* Deep liquid on one side of a plate of half a cell: its large spheres do not come out behind it.
+ */
+static void spheres_stay_on_their_side(void **state)
+{
+    (void)state;
+    const double inner = 13.0 / 32, outer = inner + 1.0 / 64;
+    pool p = {0};
+    drops all = {0};
+    drops_fill(&all, un_v3(0, 0, 0), 1, 0.5, even, 0.2, 3);
+    for (int64_t q = 0; q < all.count; q++)
+        if (all.x[0][q] < inner - 0.2 * all.radius[q])
+            drops_add(&p.drops, un_v3(all.x[0][q], all.x[1][q], all.x[2][q]), all.radius[q],
+                      all.depth[q]);
+    drops_free(&all);
+    tank k;
+    tank_begin(&k, 1, un_v3(1, 1, 1), 16);
+    tank_solid(&k, tank_box(&k, un_v3(inner, -1, -1), un_v3(outer, 2, 2)), un_v3(0, 0, 0));
+    tank_build_exact(&k);
+    pool_begin(&p, 2, 32);
+    const drops *d = &p.drops;
+    un_hulls *hulls;
+    un_cut cut;
+    un_tet_graph graph;
+    check_ok(p.ctx, un_groups_build(p.ctx, &p.arena, &p.groups,
+                                    (const double *const[3]){d->x[0], d->x[1], d->x[2]}, d->radius,
+                                    d->count));
+    un_hulls_def def = {.groups = &p.groups,
+                        .radius = d->radius,
+                        .flags = d->flags,
+                        .depth = d->depth,
+                        .reach = 2,
+                        .walls = k.walls};
+    check_ok(p.ctx, un_hulls_create(p.ctx, &p.arena, &def, &hulls, NULL));
+    check_ok(p.ctx, un_tet_graph_build(p.ctx, &p.arena, &graph, &p.mesh));
+    un_hulls_cut_def cut_def = {.mesh = &p.mesh,
+                                .graph = &graph,
+                                .hulls = hulls,
+                                .groups = &p.groups,
+                                .radius = d->radius,
+                                .depth = d->depth,
+                                .walls = k.walls};
+    check_ok(p.ctx, un_hulls_cut(p.ctx, &p.arena, &p.arena, &cut_def, p.phi, &cut));
+    int liquid = 0, beyond = 0;
+    for (int32_t n = 0; n < p.mesh.node_count; n++) {
+        un_vec3 x = p.mesh.x[n];
+        if (x.x > outer + 0.5 / 32) {
+            assert_true(p.phi[n] > 0);
+            beyond++;
+        } else if (x.x < inner - 0.5 / 32 && x.x > 0.05 && x.y < 0.45 &&
+                   fmin(x.z, 1 - x.z) > 0.05) {
+            assert_true(p.phi[n] < 0);
+            liquid++;
+        }
+    }
+    assert_true(liquid > 200 && beyond > 200);
+    un_hulls_destroy(hulls);
+    pool_end(&p);
+    tank_end(&k);
+}
+
 static void empty_is_air(void **state)
 {
     (void)state;
@@ -192,11 +255,9 @@ static void survives_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unjittered_sizes_are_flat),
-        cmocka_unit_test(no_gaps_inside),
-        cmocka_unit_test(empty_is_air),
-        cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(survives_lack_of_memory),
+        cmocka_unit_test(unjittered_sizes_are_flat),  cmocka_unit_test(no_gaps_inside),
+        cmocka_unit_test(spheres_stay_on_their_side), cmocka_unit_test(empty_is_air),
+        cmocka_unit_test(threads_do_not_matter),      cmocka_unit_test(survives_lack_of_memory),
     };
     return cmocka_run_group_tests_name("hull level set", tests, NULL, NULL);
 }
