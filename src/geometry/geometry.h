@@ -88,6 +88,10 @@ un_vec3 un_shape_normal(const un_shape *shape, un_vec3 x);
  * it does not. False if the shape cannot tell at once: only closed meshes can, and unions of them.
  */
 bool un_shape_entry(const un_shape *shape, un_vec3 a, un_vec3 b, double *share);
+/* The triangles of a mesh from a file, moved or not, counter-clockwise from outside; other shapes
+ * have none. */
+int32_t un_shape_triangle_count(const un_shape *shape);
+void un_shape_triangle(const un_shape *shape, int32_t t, un_vec3 x[3]);
 /* Contains every inside point; the sides of planes and other infinite shapes are infinite. */
 un_box3 un_shape_bounds(const un_shape *shape);
 /* The area of the shape's shadow along a direction, of its part in [0, size], m2; in 2D (size.z is

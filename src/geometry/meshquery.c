@@ -436,3 +436,23 @@ un_status un_shape_mesh(un_shape_set *set, const un_trimesh *mesh, un_shape **sh
     *shape = s;
     return UN_OK;
 }
+
+static const mesh_tree *tree_of(const un_shape *shape)
+{
+    if (shape->kind == SHAPE_MOVE) shape = shape->move.part;
+    return shape->kind == SHAPE_MESH ? shape->mesh : NULL;
+}
+
+int32_t un_shape_triangle_count(const un_shape *shape)
+{
+    const mesh_tree *tree = tree_of(shape);
+    return tree ? tree->triangle_count : 0;
+}
+
+void un_shape_triangle(const un_shape *shape, int32_t t, un_vec3 x[3])
+{
+    const tree_triangle *triangle = &tree_of(shape)->triangles[t];
+    for (int c = 0; c < 3; c++)
+        x[c] = shape->kind == SHAPE_MOVE ? un_pose_apply(&shape->move.pose, triangle->v[c])
+                                         : triangle->v[c];
+}

@@ -1,4 +1,4 @@
-/* Triangles for a solid, by dual contouring of its distance.
+/* Triangles for a solid: those of its file, or by dual contouring of its distance.
  *
  * Each lattice cell that the boundary crosses gets one vertex, where the tangent planes at the
  * crossings of its edges meet best (least squares, held to the crossings' mean by a little
@@ -292,6 +292,86 @@ static un_status find_quads(un_context *ctx, lattice *l)
     return UN_OK;
 }
 
+/* ---- solids from a file ---- */
+
+/* Faces that meet at a smaller angle than this are one smooth surface: cosine of 40 degrees. */
+#define SMOOTH 0.766
+/* More triangles than this are replaced by the lattice's. */
+#define TRIANGLES_MAX 300000
+
+typedef struct file_corner {
+    float x[3];
+    int32_t corner;
+} file_corner;
+
+static int compare_corners(const void *one, const void *other)
+{
+    const file_corner *a = one, *b = other;
+    for (int i = 0; i < 3; i++)
+        if (a->x[i] != b->x[i]) return a->x[i] < b->x[i] ? -1 : 1;
+    return (a->corner > b->corner) - (a->corner < b->corner);
+}
+
+typedef struct file_args {
+    lattice *l;
+    file_corner *corners; /* sorted by place */
+    int32_t count;
+    un_vec3 *face; /* normals of triangles, as long as twice their area */
+} file_args;
+
+static bool is_same_place(const file_corner *a, const file_corner *b)
+{
+    return a->x[0] == b->x[0] && a->x[1] == b->x[1] && a->x[2] == b->x[2];
+}
+
+/* The mean normal of the faces around a corner that its own face goes on into. */
+static void set_corners(void *arg, int64_t begin, int64_t end)
+{
+    const file_args *a = arg;
+    un_body_mesh *m = a->l->mesh;
+    for (int64_t k = begin; k < end; k++) {
+        const file_corner *own = &a->corners[k];
+        int64_t first = k, last = k;
+        while (first > 0 && is_same_place(&a->corners[first - 1], own)) first--;
+        while (last < a->count && is_same_place(&a->corners[last], own)) last++;
+        un_vec3 face = un_normalize(a->face[own->corner / 3]), n = {0, 0, 0};
+        for (int64_t i = first; i < last; i++) {
+            un_vec3 other = a->face[a->corners[i].corner / 3];
+            if (un_dot(face, other) >= SMOOTH * un_length(other)) n = un_add(n, other);
+        }
+        n = un_normalize(un_dot(n, n) > 0 ? n : face);
+        float normal[3] = {(float)n.x, (float)n.y, (float)n.z};
+        un_vec3 x = un_v3(own->x[0], own->x[1], own->x[2]);
+        memcpy(m->position[own->corner], own->x, sizeof own->x);
+        memcpy(m->normal[own->corner], normal, sizeof normal);
+        m->sky[own->corner] = (uint8_t)(255 * openness(a->l, x, n) + 0.5f);
+        m->triangle[own->corner / 3][own->corner % 3] = (uint32_t)own->corner;
+    }
+}
+
+static un_status take_triangles(un_context *ctx, lattice *l, int32_t count)
+{
+    file_args a = {.l = l, .count = 3 * count};
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, a.corners, a.count);
+    UN_ALLOC_DONE(ctx, a.face, count);
+    UN_TRY_DONE(un_body_mesh_init(ctx, l->mesh, a.count, count));
+    for (int32_t t = 0; t < count; t++) {
+        un_vec3 x[3];
+        un_shape_triangle(l->shape, t, x);
+        a.face[t] = un_cross(un_sub(x[1], x[0]), un_sub(x[2], x[0]));
+        for (int c = 0; c < 3; c++)
+            a.corners[3 * t + c] =
+                (file_corner){{(float)x[c].x, (float)x[c].y, (float)x[c].z}, 3 * t + c};
+    }
+    qsort(a.corners, (size_t)a.count, sizeof *a.corners, compare_corners);
+    un_parallel_for(ctx, a.count, 256, set_corners, &a);
+done:
+    un_free(ctx, a.corners);
+    un_free(ctx, a.face);
+    return status;
+}
+
 /* ---- the whole ---- */
 
 static bool is_finite_box(un_box3 box)
@@ -371,6 +451,11 @@ un_status un_body_mesh_build(un_context *ctx, const un_shape *shape, bool moves,
     lattice l = {.shape = shape, .mesh = mesh};
     if (!lay_out(&l, moves, domain)) return UN_OK;
     un_status status = UN_OK;
+    int32_t triangles = un_shape_triangle_count(shape);
+    if (triangles > 0 && triangles <= TRIANGLES_MAX && !l.clipped) {
+        UN_TRY_DONE(take_triangles(ctx, &l, triangles));
+        goto done;
+    }
     int64_t nodes = (int64_t)l.n[0] * l.n[1] * l.n[2], blocks = 1;
     for (int a = 0; a < 3; a++) blocks *= (l.n[a] + BLOCK - 1) / BLOCK;
     UN_ALLOC_DONE(ctx, l.phi, nodes);

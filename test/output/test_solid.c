@@ -1,4 +1,5 @@
 /* Triangles of solids: on the boundary, closed, outward, sharp at edges. */
+#include "geometry/meshes.h"
 #include "output/output.h"
 #include "check.h"
 
@@ -151,6 +152,64 @@ static void thin_plates_keep_two_faces(void **state)
     check_context_end(ctx);
 }
 
+/* Solids from a file are their own triangles: round where these go on into each other, with sharp
+ * edges where they do not. */
+static void files_keep_their_triangles(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_shape_set *set = un_shape_set_create(ctx);
+    un_trimesh ball = mesh_ball(ctx, 24, 0), cube = mesh_cube(ctx, un_v3(0, 0, 0));
+    un_shape *round, *moved, *edged;
+    un_trimesh_report report;
+    un_body_mesh mesh;
+    un_pose pose = un_pose_axis(un_v3(1, 1, 0), 30);
+    pose.scale = 0.5;
+    pose.translation = un_v3(1, 1, 1);
+    check_ok(ctx, un_shape_mesh(set, &ball, &round, &report));
+    check_ok(ctx, un_shape_move(set, round, &pose, &moved));
+    check_ok(ctx, un_body_mesh_build(ctx, moved, false, un_v3(2, 2, 2), &mesh));
+    assert_int_equal(mesh.triangle_count, ball.triangle_count);
+    check_near(volume(&mesh), report.volume / 8, 1e-6);
+    for (int32_t t = 0; t < mesh.triangle_count; t++)
+        for (int c = 0; c < 3; c++) {
+            un_vec3 out = un_sub(corner(&mesh, t, c, false), un_v3(1, 1, 1));
+            assert_true(un_dot(corner(&mesh, t, c, true), un_normalize(out)) > 0.999);
+        }
+    un_body_mesh_free(ctx, &mesh);
+    check_ok(ctx, un_shape_mesh(set, &cube, &edged, NULL));
+    check_ok(ctx, un_body_mesh_build(ctx, edged, true, un_v3(2, 2, 2), &mesh));
+    assert_int_equal(mesh.triangle_count, 12);
+    for (int32_t t = 0; t < 12; t++)
+        for (int c = 0; c < 3; c++) {
+            un_vec3 n = corner(&mesh, t, c, true);
+            check_near(fmax(fabs(n.x), fmax(fabs(n.y), fabs(n.z))), 1, 1e-6);
+        }
+    un_body_mesh_free(ctx, &mesh);
+    un_trimesh_free(ctx, &ball);
+    un_trimesh_free(ctx, &cube);
+    un_shape_set_destroy(set);
+    check_context_end(ctx);
+}
+
+static un_status make_from_file(un_context *ctx, void *arg)
+{
+    static un_vec3 position[4] = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    static int32_t triangle[4][3] = {{0, 2, 1}, {0, 1, 3}, {0, 3, 2}, {1, 2, 3}};
+    un_trimesh file = {
+        .vertex_count = 4, .triangle_count = 4, .position = position, .triangle = triangle};
+    un_shape_set *set = un_shape_set_create(ctx);
+    if (!set) return UN_ERROR_MEMORY;
+    un_shape *shape;
+    un_body_mesh mesh = {0};
+    (void)arg;
+    un_status status = un_shape_mesh(set, &file, &shape, NULL);
+    if (status == UN_OK) status = un_body_mesh_build(ctx, shape, true, un_v3(1, 1, 1), &mesh);
+    un_body_mesh_free(ctx, &mesh);
+    un_shape_set_destroy(set);
+    return status;
+}
+
 static un_status make(un_context *ctx, void *arg)
 {
     un_shape_set *set = un_shape_set_create(ctx);
@@ -169,6 +228,7 @@ static void survives_allocation_failures(void **state)
 {
     (void)state;
     check_allocation_failures(make, NULL, 100);
+    check_allocation_failures(make_from_file, NULL, 100);
 }
 
 int main(void)
@@ -179,6 +239,7 @@ int main(void)
         cmocka_unit_test(endless_shapes_end_at_the_domain),
         cmocka_unit_test(containers_are_open_to_view),
         cmocka_unit_test(thin_plates_keep_two_faces),
+        cmocka_unit_test(files_keep_their_triangles),
         cmocka_unit_test(survives_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
