@@ -170,6 +170,8 @@ typedef struct un_scene_def {
     struct {
         /* Each is a switch and a factor on the sizes that it asks for: 0 off, 1 as documented. */
         double depth, curvature, solid_curvature, strain, film, sources;
+        /* The measure of [Hong09]: 0 off, else a factor on its thresholds. */
+        double deformability;
         bool has_camera, has_custom;
         un_camera_keys camera; /* has both eye and target; un_scene_camera evaluates it */
         int32_t custom;        /* function of place and time in the sandbox, -1 none */

@@ -31,8 +31,8 @@ static void read_term(const un_place *place, int t, const char *key, double *fac
 void un_read_sizing(un_place *place, int t, un_scene *scene)
 {
     static const char *const keys[] = {
-        "warp",    "strength", "depth",  "curvature", "solid_curvature", "strain", "film",
-        "sources", "camera",   "custom", NULL};
+        "warp",    "strength",      "depth",  "curvature", "solid_curvature", "strain", "film",
+        "sources", "deformability", "camera", "custom",    NULL};
     const int of_warps = 2; /* the first of them are for methods that warp */
     static const char *const warps[] = {"monge-ampere", "poisson", NULL};
     lua_State *L = place->L;
@@ -46,6 +46,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     read_term(place, sizing, "strain", &def->sizing.strain);
     read_term(place, sizing, "film", &def->sizing.film);
     read_term(place, sizing, "sources", &def->sizing.sources);
+    read_term(place, sizing, "deformability", &def->sizing.deformability);
     def->sizing.has_camera =
         un_read_camera(place, sizing, true, (un_range){1, 170, false}, &def->sizing.camera);
     if (un_get_field(place, sizing, "custom")) {

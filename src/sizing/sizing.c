@@ -91,6 +91,7 @@ typedef struct sizing_args {
     double reach;                           /* |phi| beyond which only depth counts */
     uint8_t *band;                          /* nodes where curvature is computed */
     float *kappa[2];                        /* at nodes */
+    float *share; /* of the size that depth allows; NULL: all of it */
     float *size;
     view view;
 } sizing_args;
@@ -270,6 +271,7 @@ static void combine(void *arg, int64_t begin, int64_t end)
             size += (a->surface - size) * hidden(&a->view, a->nodes->x[n]);
         /* an infinite phi is far, one that is no number too */
         double depth = a->depth * fabs(a->def->phi[n]);
+        if (a->share) depth = (double)a->share[n] * fmin(depth, a->coarsest);
         if (a->depth > 0 && !(depth <= size)) size = depth <= a->coarsest ? depth : a->coarsest;
         a->size[n] = (float)un_clamp(scale * size, a->h, a->coarsest);
     }
@@ -399,6 +401,11 @@ static un_status use_terms(sizing_args *a, un_context *ctx, un_arena *arena)
         un_sizing_flow flow = {def->velocity, def->phi, a->reach, a->strain};
         UN_TRY(a->slopes->strain(ctx, arena, a->kappa[0], a->nodes, &flow));
         un_parallel_for(ctx, count, 8192, use_strain, a);
+    }
+    if (def->scene->def.sizing.deformability > 0 && def->velocity) {
+        a->share = un_arena_alloc(arena, room, sizeof *a->share);
+        if (!a->share) return UN_ERROR_MEMORY;
+        un_sizing_deformability(ctx, a->share, def, def->scene->def.sizing.deformability);
     }
     return UN_OK;
 }

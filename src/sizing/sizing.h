@@ -104,6 +104,10 @@ typedef struct un_sizing_def {
     double scale;              /* of all sizes, from the budget; 1: none */
 } un_sizing_def;
 
+/* What [Hong09]'s deformability leaves of the size that depth allows, at nodes: 1 .. 0.5. scale: a
+ * factor on its thresholds (deformability.c). */
+void un_sizing_deformability(un_context *ctx, float *share, const un_sizing_def *def, double scale);
+
 /* size: at nodes; those that do not matter get the coarsest. Runs Lua when the scene has a camera
  * or a custom formula: from one thread. */
 un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,

@@ -336,6 +336,65 @@ static void strain(void **state)
     }
 }
 
+/* ---- deformability ---- */
+
+static un_vec3 still(un_vec3 x)
+{
+    (void)x;
+    return un_v3(0, 0, 0);
+}
+static un_vec3 together(un_vec3 x)
+{
+    (void)x;
+    return un_v3(3, -1, 2);
+}
+static un_vec3 wavy(un_vec3 x)
+{
+    return un_v3(1 + 0.5 * sin(4 * x.x), 0, 0);
+}
+
+/* [Hong09]'s measure: smooth flow merges, the rest splits, by its table's thresholds. */
+static void deformability(void **state)
+{
+    (void)state;
+    const double high[6] = {0.5, 0.93, 0.5, 0, 1, 0};
+    flow *const flows[5] = {still, together, shear, stretch, wavy};
+    for (int i = 0; i < 5; i++) {
+        bench b;
+        int32_t merged = 0, split = 0;
+        /* nu = 1 m2/s */
+        bench_make(&b,
+                   "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 64 },"
+                   " fluid = { viscosity = 1000 }, sizing = { deformability = true } }",
+                   32, plane_set, high);
+        set_velocity(&b, flows[i]);
+        bench_evaluate(&b);
+        float *share = malloc((size_t)b.mesh.node_count * sizeof *share);
+        un_sizing_deformability(b.ctx, share, &b.def, 1);
+        for (int32_t n = 0; n < b.mesh.node_count; n++) {
+            un_vec3 x = b.mesh.x[n];
+            double depth = -b.phi[n] * 64, s = 4 * x.x;
+            bool edge = fmin(fmin(x.x, 1 - x.x), fmin(fmin(x.y, x.z), 1 - x.z)) < 0.05;
+            if (depth < 4) {
+                assert_true(share[n] == 1); /* layers A and B */
+                continue;
+            }
+            if (depth < 8 || edge) continue;
+            double df = i < 3   ? 0 /* nothing is carried along in a shear flow either */
+                        : i < 4 ? INFINITY
+                                : fabs((1 + 0.5 * sin(s)) * 2 * cos(s)) / fabs(8 * sin(s));
+            if (df < 0.04) check_near(share[n], 1, 1e-6);
+            if (df > 0.12) check_near(share[n], 0.5, 1e-6);
+            merged += df < 0.04;
+            split += df > 0.12;
+        }
+        assert_true(merged + split > 1000);
+        if (i == 4) assert_true(merged > 100 && split > 100);
+        free(share);
+        bench_end(&b);
+    }
+}
+
 /* In weightless liquid the speeds that the scene gives take gravity's place. */
 static void strain_without_gravity(void **state)
 {
@@ -476,6 +535,7 @@ int main(void)
         cmocka_unit_test(depth),
         cmocka_unit_test(film),
         cmocka_unit_test(strain),
+        cmocka_unit_test(deformability),
         cmocka_unit_test(strain_without_gravity),
         cmocka_unit_test(depth_bounds_strain),
         cmocka_unit_test(switched_off),
