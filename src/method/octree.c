@@ -15,13 +15,14 @@
  *    Still water stays still across changes of size, at any tilt and at walls. With the paper's
  *    differences its speed is 0.24 to 0.43 g dt after one step.
  *  - The level set comes from the particles' volume fraction (surface/leaf_colour.c). The paper's
- *    distance to particles is never negative. Away from the surface it is found by sweeping over
- *    the leaves, as there: good enough for depth, not for curvature.
+ *    distance to particles is never negative. Away from the surface it is found by a front that
+ *    moves along the leaves, by all threads, where the paper sweeps: good enough for depth, not
+ *    for curvature.
  *  - Transfers reach at least one cell (transfer/leaves.c) and are continuous across changes of
  *    size (mesh/leaves_sample.c). The paper's kernel of one particle's radius misses faces.
  *  - Sizes are those of the other adaptive methods: depth, curvature, strain and the rest
- *    (sizing/sizing.c), with hysteresis. The paper's deformability is 0/0 at rest and huge in
- *    moving water.
+ *    (sizing/sizing.c), with hysteresis. The paper's deformability, 0/0 at rest and huge in moving
+ *    water, is a switch (sizing/deformability.c).
  *  - Particles split in opposite pairs, so that the centre of mass stays; the paper places the
  *    children at random.
  *  - Surface tension is a pressure at the surface, from the curvature of the level set smoothed on
