@@ -90,11 +90,13 @@ static inline void check_once_in(const char *pattern)
 #define CHECK_LONG_WALK 20000
 /* Walks a function through failure of its 1st, 2nd, ... allocation until it succeeds: each failure
  * must be UN_ERROR_MEMORY and must leave nothing behind. One thread does it, so where only races
- * are looked for it is left out. Short tests and long walks take every fifth, not the same ones. */
+ * are looked for it is left out. Short tests and long walks take every fifth, not the same ones,
+ * and short ones of long walks every eleventh. */
 static inline void check_allocation_failures(un_status (*body)(un_context *ctx, void *arg),
                                              void *arg, int64_t limit)
 {
-    int64_t stride = CHECK_SHORT || limit > CHECK_LONG_WALK ? 5 : 1;
+    bool is_long = limit > CHECK_LONG_WALK;
+    int64_t stride = CHECK_SHORT ? (is_long ? 11 : 5) : is_long ? 5 : 1;
     for (int64_t n = CHECK_SHORT ? 3 : 1; n < limit + stride && !CHECK_RACES_ONLY; n += stride) {
         un_context_def def = un_context_def_default();
         def.threads = 1;

@@ -27,7 +27,7 @@ skip_tsan+='|^linalg/(block|amg)|^geometry/meshshape|^render/touch|^particles/co
 skip_tsan+='|^surface/(tet_distance|marching|hulls|cluster|hull_level_set)'
 # physics of code that other tests take through every branch
 skip_asan='^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/(again|plates)'
-skip_asan+='|^promises/(glass|vessels|fall|scale|flow|sheets|surface)|^tension/|^program/kill'
+skip_asan+='|^promises/(glass|vessels|fall|scale|flow|sheets|surface|rest)|^tension/|^program/kill'
 skip_asan+='|^linalg/(block|amg)|^state/soak|^bodies/free|^viscosity/grid'
 only_petsc='^(linalg|pressure)/'
 

@@ -84,7 +84,7 @@ static void soundly(const un_method *method, const extreme *e)
     un_state read;
     promise_begin(&w, method, 2, e->text);
     promise_finite(&w, e->name);
-    int steps = CHECK_SHORT ? (e->steps + 1) / 2 : e->steps;
+    int steps = CHECK_SHORT ? (e->steps + 2) / 3 : e->steps;
     for (int step = 0; step < steps && e->end - w.time > 1e-9; step++) {
         world_step(&w, e->end);
         promise_finite(&w, e->name);
