@@ -239,6 +239,7 @@ static void add_sizing(lines *out)
     add_number(out, "sizing.solid_curvature", def->sizing.solid_curvature);
     add_number(out, "sizing.strain", def->sizing.strain);
     add_number(out, "sizing.film", def->sizing.film);
+    add_number(out, "sizing.deformability", def->sizing.deformability);
     add_number(out, "sizing.sources", def->sizing.sources);
     add(out, "sizing.camera=#%016llx\n",
         def->sizing.has_camera ? (unsigned long long)camera_hash(out) : 0);

@@ -10,7 +10,8 @@
  * V the liquid in the cube around a cell or an edge, M that around a face. Nothing is assumed about
  * the surface: where liquid ends, so does its work, and no traction is left. Both strains vanish
  * for any rigid motion, which therefore costs nothing. M + dt K is symmetric positive definite, but
- * for motions of faces beyond the surface that no liquid feels, which do not matter.
+ * for motions of faces beyond the surface that no liquid feels. What the solve says of these is
+ * held to what the faces around them do (hold_followers).
  *
  * The three lower faces of a cell are the unknowns of one block, at its centre: velocities of a
  * rigid motion depend on no face's place along its own axis, and along the others faces and centre
@@ -345,6 +346,42 @@ static un_status solve_rounds(un_stress_grid *s, un_arena *arena, un_viscous_rep
     }
 }
 
+/* ---- faces that no liquid feels ---- */
+
+/* Faces that only follow have hardly any mass. Three that meet in a corner may turn about it
+ * without any strain, and then round-off says how fast: particles beyond the surface went at 1e8
+ * m/s with them. Such a face takes no value farther from those of the liquid's faces within two
+ * cells than these differ among themselves. */
+static void hold_followers(void *arg, int64_t begin, int64_t end)
+{
+    const un_stress_grid *s = arg;
+    const un_grid *g = s->g;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
+        for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
+            int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
+            for (int a = 0; a < g->dim && s->solved[c]; a++) {
+                if (!is_solved(s, a, c) || s->in->known[a][c] == 1) continue;
+                double *u = s->in->u[a], lo = INFINITY, hi = -INFINITY;
+                for (int n = 0; n < (g->dim == 2 ? 25 : 125); n++) {
+                    int32_t i = at[0] + n % 5 - 2, j = at[1] + n / 5 % 5 - 2, k = at[2];
+                    if (g->dim == 3) k += n / 25 - 2;
+                    if (i < 0 || j < 0 || k < 0 || i >= g->n[0] || j >= g->n[1] || k >= g->n[2])
+                        continue;
+                    int64_t m = un_grid_cell(g, i, j, k);
+                    if (!is_solved(s, a, m) || s->in->known[a][m] != 1) continue;
+                    lo = fmin(lo, u[m]);
+                    hi = fmax(hi, u[m]);
+                }
+                if (lo <= hi)
+                    u[c] = un_clamp(u[c], 2 * lo - hi, 2 * hi - lo);
+                else if (s->in->guess)
+                    u[c] = s->in->guess[a][c];
+            }
+        }
+    }
+}
+
 un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_viscous_grid *in,
                                   un_viscous_report *report)
 {
@@ -366,6 +403,7 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
     if (!report->solve.finite) return UN_OK;
     un_stress_move_bodies(&s);
     un_parallel_for(v->ctx, s.g->cell_count, un_block_grain(s.g->cell_count), store_held, &s);
+    un_parallel_for(v->ctx, (int64_t)s.g->n[1] * s.g->n[2], 16, hold_followers, &s);
     return UN_OK;
 }
 

@@ -142,7 +142,8 @@ static void edges_shed_no_drops(void **state)
     static const char text[] =
         "scene { method = 'uniform', domain = { size = {0.1, 0.2, 0.1} }, detail = { finest = 32 "
         "},\n  fluid = { viscosity = 100 }, sources = { emitter { shape = box {\n"
-        "  min = {0.035, 0.16, 0.035}, max = {0.065, 0.19, 0.065} }, velocity = {0, -0.4, 0} } },\n"
+        "  min = {0.035, 0.16, 0.035}, max = {0.065, 0.19, 0.065} }, velocity = {0, -0.403, 0} } "
+        "},\n"
         "  liquid = { sphere { center = {0.051, 0.03, 0.052}, radius = 0.022 } } }";
     world w;
     world_begin(&w, &un_method_uniform, 2, text);

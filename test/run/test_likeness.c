@@ -53,6 +53,7 @@ static const struct {
     {"sizing.strength", "sizing.strength=2", REFUSED_WARPING},
     {"sizing.warp", "sizing.warp='poisson'", REFUSED_WARPING},
     {"sizing.film", "sizing.film=false", REFUSED_ADAPTIVE},
+    {"sizing.deformability", "sizing.deformability=true", REFUSED_ADAPTIVE},
     {"sizing.sources", "sizing.sources=false", REFUSED_ADAPTIVE},
     {"sizing.camera", "sizing.camera={eye={1,1,3},target={0,0,0}}", REFUSED_SIZED},
     {"sizing.custom", "sizing.custom=function(x,y,z,t) return 0.1 end", REFUSED_SIZED},
