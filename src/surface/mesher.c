@@ -215,27 +215,41 @@ static bool flies_clear(const un_lattice_mesher *s, int64_t q)
     return is_clear_of_walls(s, e->x, UN_SPHERE_CORNER * UN_HULL_DROP * s->size[q]);
 }
 
-/* Pieces of a few steps of the lattice would be octahedra: their particles become drops. speck: by
- * piece. */
+static double drop_radius(const un_lattice_mesher *s, const un_slim_entry *e, int32_t q)
+{
+    return e->joined ? cbrt(0.75 / UN_PI * s->in->particles->volume[q]) : (double)e->radius;
+}
+
+/* Pieces of a few steps of the lattice would be octahedra: their particles become drops, if there
+ * is room for all of them. speck: by piece. */
 static un_status find_specks(un_lattice_mesher *s, const un_pieces *pieces, uint8_t **speck)
 {
     const un_particles *p = s->in->particles;
     size_t count = (size_t)p->count + 1;
-    uint8_t *with = un_arena_alloc(&s->arena, count, 1); /* by particle: of hulls in a speck */
+    enum { IN_SPECK = 1, NO_ROOM };
+    uint8_t *with =
+        un_arena_alloc(&s->arena, count, 1); /* by hull: has a drop at a wall, a speck */
     *speck = un_arena_alloc(&s->arena, (size_t)pieces->count + 1, 1);
     if (!with || !*speck) return UN_ERROR_MEMORY;
     memset(with, 0, count);
     double most = SPECK * s->lattice.h[0] * s->lattice.h[1] * s->lattice.h[2];
     for (int32_t i = 0; i < pieces->count; i++)
         (*speck)[i] = pieces->piece[i].wanted < most && !(pieces->has_body && i == 0);
+    for (int32_t i = 0; i < s->slim.count; i++) {
+        const un_slim_entry *e = &s->slim.entry[i];
+        int32_t q = s->slim.particle[i];
+        double reach = UN_SPHERE_CORNER * UN_DROP_LONGEST * drop_radius(s, e, q);
+        if (!is_clear_of_walls(s, e->x, reach)) with[s->hulls->piece[q]] = NO_ROOM;
+    }
     for (int32_t v = 0; v < s->mesh->vertex_count; v++) {
         uint8_t *mark = &(*speck)[pieces->of_vertex[v]];
-        *mark = *mark && flies_clear(s, s->nearest[v]);
+        *mark = *mark && flies_clear(s, s->nearest[v]) &&
+                with[s->hulls->piece[s->nearest[v]]] != NO_ROOM;
     }
     for (int32_t v = 0; v < s->mesh->vertex_count; v++)
-        if ((*speck)[pieces->of_vertex[v]]) with[s->hulls->piece[s->nearest[v]]] = 1;
+        if ((*speck)[pieces->of_vertex[v]]) with[s->hulls->piece[s->nearest[v]]] = IN_SPECK;
     for (int32_t q = 0; q < p->count; q++)
-        if (un_mesher_slim(s, q) && with[s->hulls->piece[q]]) s->drop[q] = 1;
+        if (un_mesher_slim(s, q) && with[s->hulls->piece[q]] == IN_SPECK) s->drop[q] = 1;
     return UN_OK;
 }
 
@@ -252,11 +266,10 @@ static un_status add_drops(un_lattice_mesher *s, const un_pieces *pieces)
         bool lost = pieces->wanting[q] && !e->joined &&
                     is_clear_of_walls(s, e->x, UN_SPHERE_CORNER * UN_DROP_LONGEST * e->radius);
         if (!s->drop[q] && !lost) continue;
-        drops[count++] =
-            (un_drop){.x = e->x,
-                      .velocity = un_particle_velocity(p, q),
-                      .radius = e->joined ? cbrt(0.75 / UN_PI * p->volume[q]) : (double)e->radius,
-                      .stretch = e->stretch};
+        drops[count++] = (un_drop){.x = e->x,
+                                   .velocity = un_particle_velocity(p, q),
+                                   .radius = drop_radius(s, e, q),
+                                   .stretch = e->stretch};
     }
     return un_surface_add_drops(s->ctx, &s->arena, s->mesh, drops, count,
                                 UN_DROP_FINE * s->lattice.h[0]);
