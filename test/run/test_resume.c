@@ -391,7 +391,8 @@ static void a_run_that_ran_out_of_memory_goes_on(void **state)
         folder_ok(&whole);
         bool finished = false;
         int64_t n = 3, sites = 0;
-        for (; !finished && n < 10000; n += every ? 1 : n < 600 ? 47 : 397, sites++) {
+        for (; !finished && n < 10000;
+             n += every ? 1 : (n < 600 ? 47 : 397) << CHECK_SHORT, sites++) {
             folder_run run = {.name = "again",
                               .overrides = {override},
                               .override_count = 1,
