@@ -16,20 +16,55 @@ passed=0
 failed=0
 report=""
 
-# scenes and files are one thread's business, and some of their tests watch the clock
-skip_tsan='^(scene|output|fuzz|view|export|state|sizing)/|^run/(bare|faults|resume)'
-skip_tsan+='|^program/(kill|hostile|cli|again|render|flat)|^pressure/solvers|^promises/runs'
-skip_tsan+='|^method/(conforming|octree)|^method/(tet|staggered)_viscous'
-skip_tsan+='|^method/(tet|uniform)_physics|^program/plates|^viscosity/grid'
-skip_tsan+='|^promises/(glass|vessels|fall|scale|memory|flow|sheets|surface|rest)|^tension/|^bodies/'
-skip_tsan+='|^linalg/(block|amg)|^geometry/meshshape|^render/touch|^particles/correct_sized'
-# promises/bits takes these through their threads, with every method
-skip_tsan+='|^surface/(tet_distance|marching|hulls|cluster|hull_level_set|track)|^advect/collide'
-skip_tsan+='|^(pressure|mesh|method)/warp|^(pressure|viscosity)/stuffed|^mesh/tet_walls|^run/likeness'
+# What LIST names, a line a folder, as a pattern for ctest, whose patterns may have ten groups at
+# most: folder/ for all of it, else folder/test test ...
+pattern() { # LIST
+    local folder names name all=""
+    while read -r folder names; do
+        [ -z "$folder" ] && continue
+        [ -z "$names" ] && all+="|^$folder/"
+        for name in $names; do all+="|^$folder/$name"; done
+    done <<<"$1"
+    echo "${all#|}"
+}
+
+# scenes and files are one thread's business, and some of their tests watch the clock; promises/bits
+# takes the rest through their threads, with every method
+skip_tsan=$(pattern '
+scene
+output
+fuzz
+view
+export
+state
+sizing
+tension
+bodies
+run bare faults resume likeness
+program kill hostile cli again render flat plates
+method conforming octree warp tet_viscous staggered_viscous tet_physics uniform_physics
+promises runs glass vessels fall scale memory flow sheets surface rest
+pressure solvers warp stuffed
+viscosity grid stuffed
+linalg block amg
+mesh warp tet_walls
+surface tet_distance marching hulls cluster hull_level_set track
+geometry meshshape
+render touch
+particles correct_sized
+advect collide
+')
 # physics of code that other tests take through every branch
-skip_asan='^method/(tet|staggered)_viscous|^method/(tet|uniform)_physics|^program/(again|plates)'
-skip_asan+='|^promises/(glass|vessels|fall|scale|flow|sheets|surface|rest)|^tension/|^program/kill'
-skip_asan+='|^linalg/(block|amg)|^state/soak|^bodies/free|^viscosity/grid'
+skip_asan=$(pattern '
+method tet_viscous staggered_viscous tet_physics uniform_physics
+program again plates kill
+promises glass vessels fall scale flow sheets surface rest
+tension
+linalg block amg
+state soak
+bodies free
+viscosity grid
+')
 only_petsc='^(linalg|pressure)/'
 
 # The programs of the tests that PRESET runs, where it does not run all: test_mesh for mesh/, and
@@ -53,11 +88,10 @@ build() { # PRESET [cmake option...]
     cmake --build --preset "$1" -j "$jobs" ${names[0]:+--target "${names[@]}"} >"$log"
 }
 
-# One more test at once than there are cores: some wait for a browser or a clock.
 run_tests() { # PRESET FOLDER [ctest option...]
     local name=$1 folder=$2 start=$SECONDS built=$((SECONDS - began))
     shift 2
-    ctest --test-dir "$folder" -j $((jobs + 1)) --output-on-failure "$@" | tee "$log" |
+    ctest --test-dir "$folder" -j "$jobs" --output-on-failure "$@" | tee "$log" |
         grep -v '^ *Start\|^Internal\|^Test project' || true
     # "98% tests passed, 1 tests failed out of 42"
     local counts bad all
@@ -85,7 +119,8 @@ for step in ${CHECK:-gcc asan tsan petsc}; do
         continue
     fi
     case $step in
-    gcc) run_tests gcc build/gcc -LE timing ;;
+    # one more at once than there are cores: some wait for a browser or a clock
+    gcc) run_tests gcc build/gcc -LE timing -j $((jobs + 1)) ;;
     asan) run_tests asan build/asan -LE 'timing|once' -E "$skip_asan" ;;
     petsc) run_tests petsc build/petsc -R "$only_petsc" -LE timing ;;
     tsan) run_tests tsan build/tsan -LE 'timing|once' -E "$skip_tsan" ;;
