@@ -308,18 +308,7 @@ static un_status assemble(un_stress_grid *s, un_viscous_report *report)
 static un_status solve_once(un_stress_grid *s, double tolerance, un_viscous_report *report)
 {
     un_viscosity *v = s->v;
-    un_block_report before = report->solve;
-    bool again = before.kind != UN_BLOCK_AUTO;
-    un_block_system system = {.a = &v->matrix,
-                              .b = v->b,
-                              .place = v->place,
-                              .free = (const double(*)[9])v->free,
-                              .same = again};
-    UN_TRY(un_block_solver_solve(v->solver, &system, v->x, tolerance, s->in->iteration_limit,
-                                 &report->solve));
-    report->solve.iterations += before.iterations;
-    report->solve.seconds_setup += before.seconds_setup;
-    if (again && report->solve.kind == UN_BLOCK_AUTO) report->solve.kind = before.kind;
+    UN_TRY(un_viscosity_round(v, true, tolerance, s->in->iteration_limit, &report->solve));
     if (report->solve.finite)
         un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
     return UN_OK;

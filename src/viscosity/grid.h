@@ -3,7 +3,7 @@
 #ifndef UN_VISCOSITY_GRID_H
 #define UN_VISCOSITY_GRID_H
 
-#include "viscosity/viscosity.h"
+#include "viscosity/round.h"
 
 /* What a face is to viscous liquid. */
 enum {

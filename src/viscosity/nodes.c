@@ -403,19 +403,7 @@ un_status un_viscosity_assemble(un_viscosity *v, un_arena *arena, const un_visco
 static un_status solve_once(un_stress_nodes *s, double tolerance, un_viscous_report *report)
 {
     un_viscosity *v = s->v;
-    const un_viscous_def *in = s->in;
-    un_block_report before = report->solve;
-    bool again = before.kind != UN_BLOCK_AUTO;
-    un_block_system system = {.a = &v->matrix,
-                              .b = v->b,
-                              .place = v->place,
-                              .free = has_free(s) ? (const double(*)[9])v->free : NULL,
-                              .same = again};
-    UN_TRY(un_block_solver_solve(v->solver, &system, v->x, tolerance, in->iteration_limit,
-                                 &report->solve));
-    report->solve.iterations += before.iterations;
-    report->solve.seconds_setup += before.seconds_setup;
-    if (again && report->solve.kind == UN_BLOCK_AUTO) report->solve.kind = before.kind;
+    UN_TRY(un_viscosity_round(v, has_free(s), tolerance, s->in->iteration_limit, &report->solve));
     if (!report->solve.finite) return UN_OK;
     un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
     un_dragged_store(s);

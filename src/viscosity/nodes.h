@@ -2,7 +2,7 @@
 #ifndef UN_VISCOSITY_NODES_H
 #define UN_VISCOSITY_NODES_H
 
-#include "viscosity/viscosity.h"
+#include "viscosity/round.h"
 
 /* A body that the liquid sticks to and moves. */
 typedef struct un_dragged {

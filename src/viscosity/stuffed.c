@@ -12,7 +12,7 @@
  * why); it starts from zero, as no node lasts from step to step.
  *
  * Where this departs from the paper: slip, the decay, and the pressure. */
-#include "viscosity/viscosity.h"
+#include "viscosity/round.h"
 
 /* As in nodes.c: divergence over strain that is little enough, rounds, and the tolerance of the
  * first round over that of the last. */
@@ -374,18 +374,7 @@ static un_status assemble(args *s, un_arena *arena)
 static un_status solve_once(args *s, double tolerance, un_viscous_report *report)
 {
     un_viscosity *v = s->v;
-    un_block_report before = report->solve;
-    bool again = before.kind != UN_BLOCK_AUTO;
-    un_block_system system = {.a = &v->matrix,
-                              .b = v->b,
-                              .place = v->place,
-                              .free = (const double(*)[9])v->free,
-                              .same = again};
-    UN_TRY(un_block_solver_solve(v->solver, &system, v->x, tolerance, s->in->iteration_limit,
-                                 &report->solve));
-    report->solve.iterations += before.iterations;
-    report->solve.seconds_setup += before.seconds_setup;
-    if (again && report->solve.kind == UN_BLOCK_AUTO) report->solve.kind = before.kind;
+    UN_TRY(un_viscosity_round(v, true, tolerance, s->in->iteration_limit, &report->solve));
     if (report->solve.finite)
         un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
     return UN_OK;

@@ -1,0 +1,12 @@
+/* One round of a viscous solve (round.c); private to this folder. */
+#ifndef UN_VISCOSITY_ROUND_H
+#define UN_VISCOSITY_ROUND_H
+
+#include "viscosity/viscosity.h"
+
+/* Solves matrix x = b of v from the x that is there. report: of the rounds before, whose kind of
+ * solver and set-up are used again; of all of them after it. has_free: v->free is set. */
+un_status un_viscosity_round(un_viscosity *v, bool has_free, double tolerance,
+                             int32_t iteration_limit, un_block_report *report);
+
+#endif
