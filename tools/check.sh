@@ -121,7 +121,7 @@ for step in ${CHECK:-gcc asan tsan petsc}; do
     case $step in
     # one more at once than there are cores: some wait for a browser or a clock
     gcc) run_tests gcc build/gcc -LE timing -j $((jobs + 1)) ;;
-    asan) run_tests asan build/asan -LE 'timing|once' -E "$skip_asan" ;;
+    asan) run_tests asan build/asan -LE 'timing|once' -E "$skip_asan" -j $((jobs + 1)) ;;
     petsc) run_tests petsc build/petsc -R "$only_petsc" -LE timing ;;
     tsan) run_tests tsan build/tsan -LE 'timing|once' -E "$skip_tsan" ;;
     esac

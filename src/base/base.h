@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/lanes.h"
 #include "base/morton.h"
 #include "undine.h"
 

@@ -10,8 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #if defined(__x86_64__)
-#include <immintrin.h>
-#define PAUSE() _mm_pause()
+#define PAUSE() __builtin_ia32_pause()
 #else
 #define PAUSE() ((void)0)
 #endif

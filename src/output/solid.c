@@ -7,6 +7,8 @@
  * would bevel. */
 #include "output/solid.h"
 
+#include <stdlib.h>
+
 #define CELLS 96     /* along the longest side of the solid */
 #define CELLS_MIN 12 /* along any side, so that plates keep their two faces */
 #define PAD 2        /* cells around */

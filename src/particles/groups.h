@@ -2,6 +2,7 @@
 #ifndef UN_PARTICLES_GROUPS_H
 #define UN_PARTICLES_GROUPS_H
 
+#include "base/lanes.h"
 #include "particles/particles.h"
 
 /* A box and its reach, repeated in eight lanes. */

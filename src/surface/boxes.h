@@ -2,6 +2,7 @@
 #ifndef UN_SURFACE_BOXES_H
 #define UN_SURFACE_BOXES_H
 
+#include "base/lanes.h"
 #include "particles/particles.h"
 
 typedef struct un_boxes {

@@ -7,6 +7,7 @@
  * never reach the surface they were measured from). On each edge between nodes of different sign
  * the crossing is then found by marching from the air, where the distance is exact, and distances
  * on both sides are measured from the surface through these crossings (tet_distance.c). */
+#include "base/lanes.h"
 #include "surface/cut.h"
 #include "surface/hulls.h"
 

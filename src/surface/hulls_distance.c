@@ -2,6 +2,7 @@
  *
  * Each hull lies in the frame of its triangle, computed once, with its slopes; the distance is that
  * of hull.c, in single precision from a corner of the triangle on. */
+#include "base/lanes.h"
 #include "surface/hulls.h"
 
 /* ---- eight hulls ---- */

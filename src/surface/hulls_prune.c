@@ -16,6 +16,7 @@
  *
  * A triplet is judged at its smallest particle, whose larger neighbours are few at any ratio of
  * sizes. Much smaller ones do not take part in the tests there: they could only prune more. */
+#include "base/lanes.h"
 #include "surface/hulls.h"
 
 #if defined(__AVX__)
