@@ -257,6 +257,17 @@ static double outflow(const project_args *s, int32_t q)
     return sum;
 }
 
+/* Next to solids, and to sides that cut leaves, the fraction is uneven, or not known at all. */
+static bool near_cut(const project_args *s, int32_t q)
+{
+    const un_leaf_walls *w = s->in->walls;
+    double reach = 2 * un_leaf_size(s->m, q);
+    if (w->solid && w->solid[q] < (float)reach) return true;
+    for (int axis = 0; axis < s->m->dim; axis++)
+        if (w->cut[axis] - un_vec3_at(s->m->x[q], axis) < reach) return true;
+    return false;
+}
+
 /* As in project.c: the divergence wanted in leaf q. */
 static double expansion_of(const project_args *s, int32_t q)
 {
@@ -274,9 +285,7 @@ static double expansion_of(const project_args *s, int32_t q)
         else if (n == m->near_count - 1)
             noise = CROWDING_NOISE; /* it lies at the brick's side */
     if (fabs(crowding) < noise) return sigma;
-    if (crowding < CROWDING_CUT && in->walls->solid &&
-        in->walls->solid[q] < (float)(2 * un_leaf_size(m, q)))
-        return sigma;
+    if (crowding < CROWDING_CUT && near_cut(s, q)) return sigma;
     /* Next to air only too much is a sign. */
     if (crowding < 0 && in->phi[q] > (float)(-1.5 * un_leaf_size(m, q))) return sigma;
     double heap = crowding - CROWDING_HEAP;

@@ -38,7 +38,15 @@ typedef struct leaf_args {
     float *normalizer;
     const float *from;
     uint8_t *band; /* keeps its value */
+    /* The pass that phi is known from: 0 by its own colour, then as it was extended; UNKNOWN deep
+     * in walls. */
+    uint8_t *known;
+    uint8_t pass;
 } leaf_args;
+
+#define UNKNOWN 255
+/* Where two sides cut leaves, those in the corner are two away from any with a colour. */
+#define EXTEND_PASSES 2
 
 /* ---- colour ---- */
 
@@ -183,32 +191,43 @@ static void move_to_centres(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void find_known(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    for (int64_t c = begin; c < end; c++)
+        a->known[c] = a->normalizer[c] > NORMALIZER_MIN ? 0 : UNKNOWN;
+}
+
+/* Others may write this pass's number meanwhile, which counts as little as UNKNOWN. */
+static bool known_before(const leaf_args *a, int32_t c)
+{
+    return __atomic_load_n(&a->known[c], __ATOMIC_RELAXED) < a->pass;
+}
+
 /* Leaves without a colour of their own take what those around foretell. */
 static void extend(void *arg, int64_t begin, int64_t end)
 {
     const leaf_args *a = arg;
     const un_leaves *m = a->m;
     for (int64_t c = begin; c < end; c++) {
-        a->def->phi[c] = a->from[c];
-        if (a->normalizer[c] > NORMALIZER_MIN) continue;
+        if (a->known[c] != UNKNOWN) continue;
         const int32_t *near = un_leaf_near(m, c);
         double sum = 0, total = 0, level = 0, level_total = 0;
         for (int n = 0; n < m->near_count; n++) {
             int32_t there = near[n];
-            if (there < 0 || there == c || a->normalizer[there] <= NORMALIZER_MIN) continue;
+            if (there < 0 || there == c || !known_before(a, there)) continue;
             un_vec3 way = un_sub(m->x[c], m->x[there]);
             double wt = 1 / un_dot(way, way);
-            un_vec3 slope = slope_at(a, there, a->from);
+            un_vec3 slope = a->pass == 1 ? slope_at(a, there, a->from) : un_v3(0, 0, 0);
             sum += wt * a->from[there];
             total += wt;
             if (un_dot(slope, slope) == 0) continue;
             level += wt * (a->from[there] + un_dot(slope, way));
             level_total += wt;
         }
-        if (level_total > 0)
-            a->def->phi[c] = (float)(level / level_total);
-        else if (total > 0)
-            a->def->phi[c] = (float)(sum / total);
+        if (total == 0) continue;
+        a->def->phi[c] = (float)(level_total > 0 ? level / level_total : sum / total);
+        __atomic_store_n(&a->known[c], a->pass, __ATOMIC_RELAXED);
     }
 }
 
@@ -305,10 +324,11 @@ static void find_band(void *arg, int64_t begin, int64_t end)
             for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
                 int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
                 int32_t there = own == c ? m->face_other[face] : own;
-                band |= there >= 0 && (a->def->phi[there] < 0) != liquid;
+                band |= there >= 0 && a->known[there] != UNKNOWN &&
+                        (a->def->phi[there] < 0) != liquid;
             }
         }
-        a->band[c] = band;
+        a->band[c] = band && a->known[c] != UNKNOWN;
     }
 }
 
@@ -436,7 +456,8 @@ static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
         count = more;
     }
     for (int32_t c = 0; c < m->count; c++)
-        if (!a->band[c]) phi[c] = (float)(phi[c] < 0 ? -depth[c] : depth[c]);
+        if (!a->band[c] && a->known[c] != UNKNOWN)
+            phi[c] = (float)(phi[c] < 0 ? -depth[c] : depth[c]);
     return UN_OK;
 }
 
@@ -462,15 +483,19 @@ un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf
     float *from = un_arena_alloc(arena, n, sizeof *from);
     a.normalizer = un_arena_alloc(arena, n, sizeof *a.normalizer);
     a.band = un_arena_alloc(arena, n, 1);
-    if (!from || !a.normalizer || !a.band) return UN_ERROR_MEMORY;
+    a.known = un_arena_alloc(arena, n, 1);
+    if (!from || !a.normalizer || !a.band || !a.known) return UN_ERROR_MEMORY;
     a.from = from;
     un_parallel_for(ctx, m->count, 128, find_colour, &a);
     if (def->walls->solid) {
         memcpy(from, def->phi, n * sizeof *from - sizeof *from);
         un_parallel_for(ctx, m->count, 1024, move_to_centres, &a);
     }
-    memcpy(from, def->phi, n * sizeof *from - sizeof *from);
-    un_parallel_for(ctx, m->count, 1024, extend, &a);
+    un_parallel_for(ctx, m->count, 8192, find_known, &a);
+    for (a.pass = 1; a.pass <= EXTEND_PASSES; a.pass++) {
+        memcpy(from, def->phi, n * sizeof *from - sizeof *from);
+        un_parallel_for(ctx, m->count, 1024, extend, &a);
+    }
     memcpy(from, def->phi, n * sizeof *from - sizeof *from);
     un_parallel_for(ctx, m->count, 1024, fill_gaps, &a);
     un_parallel_for(ctx, m->count, 1024, find_band, &a);
