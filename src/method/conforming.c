@@ -12,6 +12,7 @@
  *    the fit leaves is given back (transfer/flow.c);
  *  - thin liquid is thickened only while volume is missing (surface/track.c);
  *  - surface leaves have one size, half as fine as the surface's own lattice;
+ *  - bodies that the liquid moves, with the pressure (pressure/stuffed_bodies.c);
  *  - surface tension, by the curvature of the carried surface (tension/track.c);
  *  - liquid may be viscous, by the full stress at the mesh's nodes [Batty11] (viscosity/stuffed.c);
  *  - walls let go where they would pull (pressure/stuffed_boundary.c, advect/surface.c);
@@ -41,8 +42,10 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_core_move_bodies(&s->core, dt));
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_conforming_project(s, dt, &projection, &report->viscous_iterations)); /* [3] forces */
+    UN_TRY(un_core_touch_bodies(&s->core, dt));
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_conforming_fit(s));
+    un_core_advance_bodies(&s->core, dt);
     un_stage_end(report, STAGE_FLOW, &clock);
     un_core_tick(&s->core, dt);
     UN_TRY(un_conforming_track(s, dt)); /* [1] the surface */
@@ -61,10 +64,10 @@ static un_status step(void *state, double dt, un_step *report)
 static double step_limit(void *state)
 {
     const un_conforming *s = state;
-    double h = un_conforming_mesh(s)->tree.h;
+    double h = un_conforming_mesh(s)->tree.h, rate = s->rate;
+    if (s->core.bodies->free_count > 0) rate = fmax(rate, un_bodies_speed(s->core.bodies) / h);
     /* No particles calm the shortest waves. A drop of 4 cells' radius is calm with 0.57 of that. */
-    return fmin(un_step_limit(s->core.def, h, s->rate),
-                0.5 * un_tension_step_limit(s->core.def, h));
+    return fmin(un_step_limit(s->core.def, h, rate), 0.5 * un_tension_step_limit(s->core.def, h));
 }
 
 /* ---- life ---- */
@@ -131,10 +134,21 @@ static void warn_of_thin_walls(const un_conforming *s)
     }
 }
 
+/* Viscous stress does not act on bodies yet: only pressure does. */
+static void warn_of_drag(const un_conforming *s)
+{
+    if (s->viscosity && s->core.bodies->free_count > 0)
+        un_log(s->core.ctx, UN_LOG_WARNING,
+               "%s: with method conforming viscous liquid does not drag bodies, only its pressure "
+               "moves them; take method tet",
+               s->core.scene->path);
+}
+
 static un_status fill(void *state)
 {
     un_conforming *s = state;
     warn_of_thin_walls(s);
+    warn_of_drag(s);
     UN_TRY(un_conforming_start(s));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
     s->core.sources.ledger.start = un_track_volume(&s->track, s->solid);
@@ -147,7 +161,7 @@ static un_status fill(void *state)
 }
 
 const un_method un_method_conforming = {
-    .traits = {.name = "conforming", .viscous = true, .tension = true},
+    .traits = {.name = "conforming", .viscous = true, .tension = true, .bodies = true},
     .stages = stages,
     .size = sizeof(un_conforming),
     .begin = begin,

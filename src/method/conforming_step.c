@@ -46,22 +46,18 @@ un_status un_conforming_fit(un_conforming *s)
 
 /* ---- pressure ---- */
 
-typedef struct boundary {
-    un_vec3 *foot;
-    double *wall;
-    double *surface; /* NULL: no tension */
-} boundary;
-
-static un_status find_tension(un_conforming *s, boundary *at)
+/* The pressure at the feet, from the arena; NULL without tension. */
+static un_status find_tension(un_conforming *s, const un_stuffed_rim *rim, const double **pressure)
 {
     const un_scene_def *def = s->core.def;
     int64_t count = un_conforming_mesh(s)->boundary_count;
     if (!(def->fluid.surface_tension > 0)) return UN_OK;
-    at->surface = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof *at->surface);
-    if (!at->surface) return UN_ERROR_MEMORY;
+    double *found = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof *found);
+    if (!found) return UN_ERROR_MEMORY;
+    *pressure = found;
     un_grid grid = un_grid_make(def->domain.size, 2 * def->detail.finest);
-    un_tension_track in = {.pressure = at->surface,
-                           .x = at->foot,
+    un_tension_track in = {.pressure = found,
+                           .x = rim->foot,
                            .count = count,
                            .track = &s->track,
                            .grid = &grid,
@@ -72,17 +68,18 @@ static un_status find_tension(un_conforming *s, boundary *at)
 
 /* Liquid that would run through a wall in this step is projected again with the wall in its way:
  * what goes into walls is lost, and they should turn it aside. Walls that pull let go. */
-static un_status project(un_conforming *s, un_stuffed_projection *in, const boundary *at, double dt,
-                         un_stuffed_projection_report *report)
+static un_status project(un_conforming *s, un_stuffed_projection *in, un_stuffed_rim *rim,
+                         double dt, un_stuffed_projection_report *report)
 {
     un_context *ctx = s->core.ctx;
     int32_t iterations = 0;
     size_t bytes = (size_t)in->mesh->face_count * sizeof *s->u;
     double *u = un_arena_alloc(&s->core.arena, (size_t)in->mesh->face_count + 1, sizeof *u);
-    if (!u) return UN_ERROR_MEMORY;
+    size_t body_bytes = (size_t)rim->bodies->count * sizeof *rim->bodies->body;
+    un_body *bodies = un_arena_alloc(&s->core.arena, body_bytes + 1, 1);
+    if (!u || !bodies) return UN_ERROR_MEMORY;
     un_stuffed_release release = {.gone = s->gone,
-                                  .foot = at->foot,
-                                  .wall = at->wall,
+                                  .rim = rim,
                                   .mesh = in->mesh,
                                   .u = s->u,
                                   .p = s->p,
@@ -90,18 +87,19 @@ static un_status project(un_conforming *s, un_stuffed_projection *in, const boun
                                   .let_go = un_core_let_go(&s->core, dt),
                                   .scale = in->dt / in->density};
     memcpy(u, s->u, bytes);
+    memcpy(bodies, rim->bodies->body, body_bytes);
     memset(s->gone, 0, (size_t)in->mesh->boundary_count);
     in->gone = s->gone;
     for (int32_t solve = 0;; solve++) {
         UN_TRY(un_stuffed_pressure_project(s->pressure, &s->core.arena, in, report));
         iterations += report->solve.iterations;
         if (solve == SOLVES || !report->solve.finite) break;
-        int64_t count = solve > 0 ? 0
-                                  : un_stuffed_meet_walls(ctx, at->foot, at->wall, in->mesh, s->u,
-                                                          &s->walls, dt);
+        int64_t count =
+            solve > 0 ? 0 : un_stuffed_meet_walls(ctx, rim, in->mesh, s->u, &s->walls, dt);
         count += un_stuffed_let_go(ctx, &release);
         if (count == 0) break;
         memcpy(s->u, u, bytes);
+        memcpy(rim->bodies->body, bodies, body_bytes);
         in->warm = true;
     }
     report->solve.iterations = iterations;
@@ -156,22 +154,24 @@ un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projecti
     const un_scene_def *def = s->core.def;
     const un_stuffing *mesh = un_conforming_mesh(s);
     size_t count = (size_t)mesh->boundary_count + 1;
-    boundary at = {un_arena_alloc(arena, count, sizeof *at.foot),
-                   un_arena_alloc(arena, count, sizeof *at.wall), NULL};
-    if (!at.foot || !at.wall) return UN_ERROR_MEMORY;
+    un_stuffed_rim rim = {.foot = un_arena_alloc(arena, count, sizeof *rim.foot),
+                          .wall = un_arena_alloc(arena, count, sizeof *rim.wall),
+                          .bodies = s->core.bodies};
+    if (un_core_free_bodies(&s->core)) {
+        rim.body = un_arena_alloc(arena, count, sizeof *rim.body);
+        if (!rim.body) return UN_ERROR_MEMORY;
+    }
+    if (!rim.foot || !rim.wall) return UN_ERROR_MEMORY;
     UN_TRY(un_array_need(ctx, (void **)&s->gone, &s->capacity[7], count, sizeof *s->gone));
     UN_TRY(un_array_need(ctx, (void **)&s->slope, &s->capacity[5], (size_t)mesh->tet_count + 1,
                          sizeof *s->slope));
-    un_stuffed_boundary(ctx, at.foot, at.wall, mesh, &s->track, s->core.bodies);
-    UN_TRY(find_tension(s, &at));
+    un_stuffed_find_rim(ctx, &rim, mesh, &s->track);
     un_stuffed_projection in = {.mesh = mesh,
                                 .u = s->u,
                                 .p = s->p,
                                 .slope = s->slope,
                                 .warm = s->core.step_count > 0,
-                                .foot = at.foot,
-                                .wall = at.wall,
-                                .surface = at.surface,
+                                .rim = &rim,
                                 .open_sides = def->domain.open,
                                 .source = s->source,
                                 .gravity = def->gravity,
@@ -181,7 +181,8 @@ un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projecti
                                 .corrections =
                                     s->core.step_count > 0 ? CORRECTIONS : FIRST_CORRECTIONS,
                                 .iteration_limit = ITERATION_LIMIT};
-    UN_TRY(project(s, &in, &at, dt, report));
+    UN_TRY(find_tension(s, &rim, &in.surface));
+    UN_TRY(project(s, &in, &rim, dt, report));
     if (s->viscosity) UN_TRY(apply_viscosity(s, &in, report, viscous_iterations));
     un_arena_reset(arena);
     s->core.sources.ledger.out += fmax(0, report->outflow) * dt;

@@ -36,6 +36,31 @@ static void find_factor(double l[6][6], const un_inverse_mass *m)
         }
 }
 
+/* L of the inverse of M + D: with S = 1 + L^T D L = K^T K it is L K^-1, K lower as L is, and
+ * motions that are held stay so. */
+static void add_mass(double l[6][6], double d[6][6])
+{
+    double s[6][6] = {{0}}, k[6][6] = {{0}};
+    for (int i = 0; i < 36; i++) {
+        double sum = i / 6 == i % 6;
+        for (int a = 0; a < 6; a++)
+            for (int b = 0; b < 6; b++) sum += l[a][i / 6] * d[a][b] * l[b][i % 6];
+        s[i / 6][i % 6] = sum;
+    }
+    for (int j = 5; j >= 0; j--)
+        for (int i = j; i >= 0; i--) { /* column i of row j: S_ij = sum_a K_ai K_aj */
+            double sum = s[i][j];
+            for (int a = j + 1; a < 6; a++) sum -= k[a][i] * k[a][j];
+            k[j][i] = i == j ? sqrt(sum) : sum / k[j][j];
+        }
+    for (int i = 0; i < 6; i++) /* X K = L, from the last column on */
+        for (int j = 5; j >= 0; j--) {
+            double sum = l[i][j];
+            for (int a = j + 1; a < 6; a++) sum -= l[i][a] * k[a][j];
+            l[i][j] = sum / k[j][j];
+        }
+}
+
 static bool is_free_motion(const un_coupled_body *b, int k)
 {
     return b->factor[k][k] > 0;
@@ -45,6 +70,7 @@ typedef struct build_args {
     un_pressure *pr;
     un_coupling *c;
     un_coupling_rows *rows;
+    un_coupling_mass *more; /* NULL: none */
     const void *arg;
 } build_args;
 
@@ -53,7 +79,11 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     build_args *s = arg;
     for (int64_t i = begin; i < end; i++) {
         un_coupled_body *b = &s->c->body[i];
+        double mass[6][6] = {{0}};
         b->row_count = s->rows(s->arg, b->body, NULL, NULL);
+        if (!s->more) continue;
+        s->more(s->arg, b->body, mass);
+        add_mass(b->factor, mass);
     }
 }
 
@@ -104,8 +134,14 @@ int32_t un_coupling_collect(const un_pressure *pr, int32_t body, un_coupling_pus
 un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double density, double unit,
                             un_coupling_rows *rows, const void *arg)
 {
+    return un_coupling_build_heavier(pr, bodies, density, unit, rows, NULL, arg);
+}
+
+un_status un_coupling_build_heavier(un_pressure *pr, un_bodies *bodies, double density, double unit,
+                                    un_coupling_rows *rows, un_coupling_mass *more, const void *arg)
+{
     un_coupling *c = &pr->coupling;
-    build_args s = {pr, c, rows, arg};
+    build_args s = {pr, c, rows, more, arg};
     int32_t bodies_used = 0, strong = 0;
     int64_t body_rows = 0, entries = 0, columns = 0;
     c->columns = (un_columns){0};
@@ -210,6 +246,17 @@ static void push(const un_coupling *c, un_bodies *bodies, const double *q)
         body->velocity = un_add(body->velocity, un_v3(u[0], u[1], u[2]));
         body->spin = un_add(body->spin, un_v3(u[3], u[4], u[5]));
     }
+}
+
+void un_coupling_kick(const un_pressure *pr, un_bodies *bodies, int32_t i, const double impulse[6])
+{
+    const un_coupled_body *b = &pr->coupling.body[i];
+    double half[6] = {0}, u[6] = {0};
+    for (int k = 0; k < 36; k++) half[k % 6] += b->factor[k / 6][k % 6] * impulse[k / 6];
+    for (int k = 0; k < 36; k++) u[k / 6] += b->factor[k / 6][k % 6] * half[k % 6];
+    un_body *body = &bodies->body[b->body];
+    body->velocity = un_add(body->velocity, un_v3(u[0], u[1], u[2]));
+    body->spin = un_add(body->spin, un_v3(u[3], u[4], u[5]));
 }
 
 void un_coupling_push(un_pressure *pr, un_bodies *bodies)

@@ -17,6 +17,12 @@ int32_t un_coupling_collect(const un_pressure *pressure, int32_t body, un_coupli
 /* Builds the columns. density: of the liquid; unit: N s in a row for an x of 1. */
 un_status un_coupling_build(un_pressure *pressure, un_bodies *bodies, double density, double unit,
                             un_coupling_rows *rows, const void *arg);
+/* The same for bodies that are heavier by what `more` adds to their mass: along the axes, then
+ * about them, and between. */
+typedef void un_coupling_mass(const void *arg, int32_t body, double mass[6][6]);
+un_status un_coupling_build_heavier(un_pressure *pressure, un_bodies *bodies, double density,
+                                    double unit, un_coupling_rows *rows, un_coupling_mass *more,
+                                    const void *arg);
 static inline bool un_coupling_any(const un_pressure *pressure)
 {
     return pressure->coupling.columns.count > 0;
@@ -30,6 +36,9 @@ void un_coupling_find_together(un_pressure *pressure);
  * taken from the right-hand side. */
 void un_coupling_push(un_pressure *pressure, un_bodies *bodies);
 void un_coupling_push_given(un_pressure *pressure, un_bodies *bodies, const double *q);
+/* Gives the i-th coupled body an impulse, N s, and one of torque, N m s. */
+void un_coupling_kick(const un_pressure *pressure, un_bodies *bodies, int32_t i,
+                      const double impulse[6]);
 void un_coupling_free(un_context *ctx, un_coupling *coupling);
 
 #endif

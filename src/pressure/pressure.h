@@ -235,17 +235,29 @@ un_status un_face_pressure_project(un_pressure *pressure, const un_face_projecti
 
 /* ---- on tets that conform to surface and walls [Chentanez07] (stuffed.c) ---- */
 
+/* What lies beyond the faces of mesh->boundary, by place there (stuffed_boundary.c). */
+typedef struct un_stuffed_rim {
+    un_vec3 *foot; /* at the air: the nearest point of the liquid's surface; NAN at walls */
+    double *wall;  /* at walls: the normal velocity, m/s; of bodies that the liquid moves what comes
+                    * to theirs */
+    int32_t *body; /* such a body, -1 none; NULL: there are none */
+    un_bodies *bodies;
+} un_stuffed_rim;
+void un_stuffed_find_rim(un_context *ctx, un_stuffed_rim *rim, const un_stuffing *mesh,
+                         const un_track *track);
+/* The wall's normal velocity at place b, with the body's. */
+double un_stuffed_wall_speed(const un_stuffed_rim *rim, const un_stuffing *mesh, int64_t b);
+
 typedef struct un_stuffed_projection {
     const un_stuffing *mesh;
     double *u;      /* at faces, along their normals; changed in place */
     double *p;      /* at tets, Pa: the guess, then the result */
     un_vec3 *slope; /* at tets, Pa/m: set to its gradient */
     bool warm;      /* the guess is one, and good enough for gradients between its tets */
-    /* By place in mesh->boundary: of faces at the air the nearest point of the liquid's surface,
-     * and the pressure there, Pa (NULL: zero); of faces at walls their normal velocity. */
-    const un_vec3 *foot;
-    const double *surface, *wall;
-    const uint8_t *gone; /* by place in mesh->boundary: 1 at walls that have let go; NULL: none */
+    /* Its bodies get the pressure's impulses. */
+    const un_stuffed_rim *rim;
+    const double *surface;  /* by place in mesh->boundary: the pressure at the foot, Pa; NULL: 0 */
+    const uint8_t *gone;    /* by place there: 1 at walls that have let go; NULL: none */
     const bool *open_sides; /* of the domain; NULL: all closed */
     const double *source;   /* at tets, 1/s: divergence wanted; NULL: none */
     un_vec3 gravity;        /* acts in the projection itself */
@@ -264,19 +276,15 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
                                       const un_stuffed_projection *projection,
                                       un_stuffed_projection_report *report);
 
-/* What that needs to know of the boundary (stuffed_boundary.c). */
-void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
-                         const un_track *track, const un_bodies *bodies);
 /* Air faces that would pass a wall within dt: they become walls that let the liquid through as far
  * as the true one is away. Returns how many there are. */
-int64_t un_stuffed_meet_walls(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
+int64_t un_stuffed_meet_walls(un_context *ctx, un_stuffed_rim *rim, const un_stuffing *mesh,
                               const double *u, const un_track_walls *walls, double dt);
 /* Walls that pull by more than the slack of release.c let go: `gone` becomes 1 and the foot lies in
  * the wall. Those that liquid then runs into hold it again. Returns how many have changed. */
 typedef struct un_stuffed_release {
     uint8_t *gone;
-    un_vec3 *foot;
-    const double *wall;
+    un_stuffed_rim *rim;
     const un_stuffing *mesh;
     const double *u, *p;
     const bool *open_sides;

@@ -8,7 +8,7 @@
  *     u_f <- u_f - dt/rho [(p_b - p_a) / d_f + G.(n - w / d_f)],
  *
  * w leads from one barycentre to the other, at the air to the surface; d_f is its part along the
- * normal n.
+ * normal n. Bodies that the liquid moves are columns of the system (stuffed_bodies.c).
  *
  * Where this departs from the paper:
  *  - The weight is taken out of the pressure, p = q + rho g.x, and gravity then acts at the surface
@@ -19,6 +19,8 @@
  *    is oblique to n. G is the gradient by least squares in the tets beside the face, from the last
  *    solve; each further one brings in RELAXED of the change. At walls u is known, and so the
  *    gradient along n is: that is a row of the fit, and without it the corrections diverge. */
+#include "pressure/coupling.h"
+#include "pressure/stuffed_bodies.h"
 #include "pressure/system.h"
 
 #define RELAXED 0.9
@@ -40,6 +42,7 @@ typedef struct args {
     double *oblique;   /* by face: the second term */
     un_vec3 *gradient; /* by tet */
     double relaxed;
+    un_stuffed_bodies bodies;
 } args;
 
 /* A face as seen from one of its tets: x beyond it, if there is any. */
@@ -60,7 +63,7 @@ static un_vec3 beyond(const args *s, int32_t f, int32_t other)
     const un_stuffing *m = s->in->mesh;
     if (other >= 0) return un_stuffing_center(m, other);
     if (isnan(s->air[f])) return m->center[f];
-    un_vec3 from = un_stuffing_center(m, m->face_tet[f][0]), foot = s->in->foot[s->rim[f]];
+    un_vec3 from = un_stuffing_center(m, m->face_tet[f][0]), foot = s->in->rim->foot[s->rim[f]];
     double there = un_dot(un_sub(foot, from), m->area[f]);
     return there > NEAREST * un_dot(un_sub(m->center[f], from), m->area[f]) ? foot : m->center[f];
 }
@@ -89,7 +92,7 @@ static bool is_open(const un_stuffed_projection *in, int64_t b)
 {
     int behind = in->mesh->face_behind[in->mesh->boundary[b]];
     if (in->gone && in->gone[b]) return true;
-    if (behind == UN_BEHIND_AIR) return !isnan(in->foot[b].x);
+    if (behind == UN_BEHIND_AIR) return !isnan(in->rim->foot[b].x);
     return behind >= UN_BEHIND_SIDE && in->open_sides && in->open_sides[behind - UN_BEHIND_SIDE];
 }
 
@@ -101,7 +104,7 @@ static void see_boundary(void *arg, int64_t begin, int64_t end)
         int32_t f = in->mesh->boundary[b];
         if (!is_open(in, b)) continue;
         s->rim[f] = (int32_t)b;
-        s->air[f] = -weight_at(s, in->foot[b]);
+        s->air[f] = -weight_at(s, in->rim->foot[b]);
         if (in->surface && in->mesh->face_behind[f] == UN_BEHIND_AIR)
             s->air[f] += s->scale * in->surface[b];
     }
@@ -123,7 +126,8 @@ static void set_walls(void *arg, int64_t begin, int64_t end)
     const un_stuffed_projection *in = s->in;
     for (int64_t b = begin; b < end; b++) {
         int32_t f = in->mesh->boundary[b];
-        if (isnan(s->air[f])) s->oblique[f] = in->u[f] - (in->wall ? in->wall[b] : 0);
+        if (isnan(s->air[f]))
+            s->oblique[f] = in->u[f] - un_stuffed_wall_speed(in->rim, in->mesh, b);
     }
 }
 
@@ -330,8 +334,33 @@ static un_vec3 find_reference(const un_stuffed_projection *in)
 {
     for (int32_t b = 0; b < in->mesh->boundary_count; b++)
         if (in->mesh->face_behind[in->mesh->boundary[b]] == UN_BEHIND_AIR && is_open(in, b))
-            return in->foot[b];
+            return in->rim->foot[b];
     return in->mesh->x[0];
+}
+
+static un_status couple(args *s, un_arena *arena)
+{
+    s->pr->coupling.columns.count = 0;
+    if (!s->in->rim->body) return UN_OK;
+    memset(s->gradient, 0, (size_t)s->in->mesh->tet_count * sizeof *s->gradient);
+    s->bodies = (un_stuffed_bodies){.pr = s->pr,
+                                    .in = s->in,
+                                    .reference = s->reference,
+                                    .air = s->air,
+                                    .gradient = s->gradient};
+    return un_stuffed_bodies_couple(&s->bodies, arena);
+}
+
+/* Bodies as they are without the pressure q, or with it; walls follow. */
+static void move_bodies(args *s, bool pushed)
+{
+    un_stuffed_bodies *b = &s->bodies;
+    if (!un_coupling_any(s->pr)) return;
+    if (pushed)
+        un_coupling_push(s->pr, s->in->rim->bodies);
+    else
+        un_stuffed_bodies_lean(b);
+    un_parallel_for(s->pr->ctx, s->in->mesh->boundary_count, 4096, set_walls, s);
 }
 
 static un_status solve(args *s, un_solve_report *report)
@@ -346,11 +375,13 @@ static un_status solve(args *s, un_solve_report *report)
             un_parallel_for(ctx, tets, 2048, fit_gradients, s);
             un_parallel_for(ctx, in->mesh->face_count, 4096, correct_faces, s);
         }
+        move_bodies(s, false);
         un_parallel_for(ctx, tets, 4096, fill_right, s);
         UN_TRY(
             un_pressure_solve(s->pr, NULL, in->tolerance, in->iteration_limit, &release, report));
         iterations += report->iterations;
         if (!report->finite) break;
+        move_bodies(s, true);
     }
     report->iterations = iterations;
     return UN_OK;
@@ -375,6 +406,7 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
     un_parallel_for(ctx, in->mesh->boundary_count, 4096, see_boundary, &s);
     un_parallel_for(ctx, in->mesh->boundary_count, 4096, set_walls, &s);
     UN_TRY(assemble(&s));
+    UN_TRY(couple(&s, arena));
     UN_TRY(solve(&s, &report->solve));
     un_parallel_for(ctx, tets, 2048, fit_gradients, &s);
     un_parallel_for(ctx, faces, 4096, update_faces, &s);

@@ -1,5 +1,6 @@
 /* What lies beyond the faces of tets that conform to surface and walls, and pressures from mesh to
  * mesh. */
+#include "pressure/stuffed_bodies.h"
 #include "pressure/system.h"
 
 /* In leaves: how far outside the surface a face may be that follows it. */
@@ -8,11 +9,9 @@
 #define INSIDE 0.05
 
 typedef struct boundary {
-    un_vec3 *foot;
-    double *wall;
+    un_stuffed_rim *rim;
     const un_stuffing *mesh;
     const un_track *track;
-    const un_bodies *bodies;
 } boundary;
 
 /* The body whose wall a face is; -1 none. A face in the middle of a wall too thin for the mesh is
@@ -21,37 +20,58 @@ static int32_t wall_of(const boundary *s, int32_t f)
 {
     double d = INFINITY;
     int behind = s->mesh->face_behind[f];
-    if (s->bodies->count == 0 || (behind != UN_BEHIND_WALL && behind != UN_BEHIND_AIR)) return -1;
-    int32_t body = un_bodies_nearest(s->bodies, s->mesh->center[f], &d);
+    const un_bodies *bodies = s->rim->bodies;
+    if (bodies->count == 0 || (behind != UN_BEHIND_WALL && behind != UN_BEHIND_AIR)) return -1;
+    int32_t body = un_bodies_nearest(bodies, s->mesh->center[f], &d);
     return behind == UN_BEHIND_WALL || d < -INSIDE * s->mesh->tree.h ? body : -1;
+}
+
+static void set_wall(un_stuffed_rim *rim, int64_t b, int32_t body, double speed)
+{
+    rim->foot[b].x = NAN;
+    rim->wall[b] = speed;
+    if (rim->body && body >= 0 && rim->bodies->body[body].free) rim->body[b] = body;
 }
 
 static void find_boundary(void *arg, int64_t begin, int64_t end)
 {
     boundary *s = arg;
+    un_stuffed_rim *rim = s->rim;
     int32_t hint = -1;
     for (int64_t b = begin; b < end; b++) {
         int32_t f = s->mesh->boundary[b], body = wall_of(s, f);
         un_vec3 x = s->mesh->center[f];
-        s->foot[b] = x;
-        s->wall[b] = 0;
+        rim->foot[b] = x;
+        rim->wall[b] = 0;
+        if (rim->body) rim->body[b] = -1;
         if (body >= 0) {
-            s->foot[b].x = NAN;
-            s->wall[b] =
-                un_dot(un_body_velocity(&s->bodies->body[body], x), un_normalize(s->mesh->area[f]));
+            const un_body *solid = &rim->bodies->body[body];
+            un_vec3 u = solid->free ? un_v3(0, 0, 0) : un_body_velocity(solid, x);
+            set_wall(rim, b, body, un_dot(u, un_normalize(s->mesh->area[f])));
         } else if (s->mesh->face_behind[f] == UN_BEHIND_AIR &&
                    un_track_distance(s->track, x, &hint) < OUTSIDE * s->mesh->tree.h) {
             /* faces farther outside belong to thickened liquid and have their own place */
-            s->foot[b] = un_track_foot(s->track, x, &hint);
+            rim->foot[b] = un_track_foot(s->track, x, &hint);
         }
     }
 }
 
-void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
-                         const un_track *track, const un_bodies *bodies)
+void un_stuffed_find_rim(un_context *ctx, un_stuffed_rim *rim, const un_stuffing *mesh,
+                         const un_track *track)
 {
-    boundary s = {foot, wall, mesh, track, bodies};
+    boundary s = {rim, mesh, track};
     un_parallel_for(ctx, mesh->boundary_count, 512, find_boundary, &s);
+}
+
+double un_stuffed_wall_speed(const un_stuffed_rim *rim, const un_stuffing *mesh, int64_t b)
+{
+    int32_t body = rim->body ? rim->body[b] : -1;
+    double m[6];
+    if (body < 0) return rim->wall[b];
+    const un_body *of = &rim->bodies->body[body];
+    un_stuffed_motion(m, of, mesh, mesh->boundary[b]);
+    return rim->wall[b] + m[0] * of->velocity.x + m[1] * of->velocity.y + m[2] * of->velocity.z +
+           m[3] * of->spin.x + m[4] * of->spin.y + m[5] * of->spin.z;
 }
 
 /* ---- walls ahead ---- */
@@ -62,21 +82,21 @@ void un_stuffed_boundary(un_context *ctx, un_vec3 *foot, double *wall, const un_
 #define FACING 0.8
 
 typedef struct meeting {
-    un_vec3 *foot;
-    double *wall;
+    un_stuffed_rim *rim;
     const un_stuffing *mesh;
     const double *u;
     const un_track_walls *walls;
     double dt;
 } meeting;
 
-/* How far the wall is along n, m, and its velocity there. */
-static double wall_ahead(const meeting *s, un_vec3 x, un_vec3 n, double *speed)
+/* How far the wall is along n, m, its velocity there, and whose it is; -1: a side's. */
+static double wall_ahead(const meeting *s, un_vec3 x, un_vec3 n, double *speed, int32_t *body)
 {
     const un_track_walls *w = s->walls;
     double at[3] = {x.x, x.y, x.z}, size[3] = {w->size.x, w->size.y, w->size.z};
     double along[3] = {n.x, n.y, n.z}, gap = INFINITY, d = INFINITY;
     *speed = 0;
+    *body = -1;
     for (int side = 0; side < 6; side++) {
         int a = side / 2;
         double cosine = side % 2 ? along[a] : -along[a];
@@ -88,6 +108,7 @@ static double wall_ahead(const meeting *s, un_vec3 x, un_vec3 n, double *speed)
     double cosine = -un_dot(n, un_body_normal(&w->bodies->body[b], x));
     if (cosine < FACING || d / cosine > gap) return gap;
     *speed = un_dot(un_body_velocity(&w->bodies->body[b], x), n);
+    *body = b;
     return d / cosine;
 }
 
@@ -96,23 +117,23 @@ static double find_meetings(void *arg, int64_t begin, int64_t end)
     meeting *s = arg;
     double count = 0;
     for (int64_t b = begin; b < end; b++) {
-        int32_t f = s->mesh->boundary[b];
-        if (s->mesh->face_behind[f] != UN_BEHIND_AIR || isnan(s->foot[b].x)) continue;
+        int32_t f = s->mesh->boundary[b], body;
+        if (s->mesh->face_behind[f] != UN_BEHIND_AIR || isnan(s->rim->foot[b].x)) continue;
         if (!(s->u[f] * s->dt > BEYOND * s->mesh->tree.h)) continue;
         double speed,
-            gap = wall_ahead(s, s->mesh->center[f], un_normalize(s->mesh->area[f]), &speed);
+            gap = wall_ahead(s, s->mesh->center[f], un_normalize(s->mesh->area[f]), &speed, &body);
         if (!((s->u[f] - speed) * s->dt > fmax(0, gap) + BEYOND * s->mesh->tree.h)) continue;
-        s->foot[b].x = NAN;
-        s->wall[b] = speed + fmax(0, gap) / s->dt;
+        if (body >= 0 && s->walls->bodies->body[body].free) speed = 0; /* its own is added */
+        set_wall(s->rim, b, body, speed + fmax(0, gap) / s->dt);
         count++;
     }
     return count;
 }
 
-int64_t un_stuffed_meet_walls(un_context *ctx, un_vec3 *foot, double *wall, const un_stuffing *mesh,
+int64_t un_stuffed_meet_walls(un_context *ctx, un_stuffed_rim *rim, const un_stuffing *mesh,
                               const double *u, const un_track_walls *walls, double dt)
 {
-    meeting s = {foot, wall, mesh, u, walls, dt};
+    meeting s = {rim, mesh, u, walls, dt};
     return (int64_t)un_parallel_sum(ctx, mesh->boundary_count, find_meetings, &s);
 }
 
@@ -144,10 +165,10 @@ static double find_releases(void *arg, int64_t begin, int64_t end)
         double speed = 0, h = un_octree_size(&m->tree, m->level[t]);
         for (int i = 0; i < 4; i++) speed = fmax(speed, fabs(s->u[m->tet_face[t][i]]));
         bool pulls = s->p[t] * s->scale < -un_release_slack(s->let_go, speed, h);
-        bool runs = s->u[f] > s->wall[b];
+        bool runs = s->u[f] > un_stuffed_wall_speed(s->rim, m, b);
         if (s->gone[b] ? !runs : !pulls) continue;
         s->gone[b] = !s->gone[b];
-        s->foot[b] = m->center[f];
+        s->rim->foot[b] = m->center[f];
         count++;
     }
     return count;

@@ -11,8 +11,8 @@ typedef struct pool {
     un_stuffing mesh;
     un_bodies bodies;
     un_pressure *pressure;
-    un_vec3 *foot;
-    double *wall, *surface, *u, *p;
+    un_stuffed_rim rim;
+    double *surface, *u, *p;
 } pool;
 
 static double ball(const void *arg, un_vec3 x)
@@ -32,12 +32,13 @@ static void begin(pool *s, int32_t cells, un_track_shape *shape)
     un_arena_reset(&s->arena);
     check_ok(s->ctx, un_pressure_create(s->ctx, NULL, &s->pressure));
     size_t boundary = (size_t)s->mesh.boundary_count + 1;
-    s->foot = un_alloc(s->ctx, boundary, sizeof *s->foot);
-    s->wall = un_alloc(s->ctx, boundary, sizeof *s->wall);
+    s->rim.foot = un_alloc(s->ctx, boundary, sizeof *s->rim.foot);
+    s->rim.wall = un_alloc(s->ctx, boundary, sizeof *s->rim.wall);
     s->surface = un_alloc_zero(s->ctx, boundary, sizeof *s->surface);
     s->u = un_alloc_zero(s->ctx, (size_t)s->mesh.face_count + 1, sizeof *s->u);
     s->p = un_alloc_zero(s->ctx, (size_t)s->mesh.tet_count + 1, sizeof *s->p);
-    un_stuffed_boundary(s->ctx, s->foot, s->wall, &s->mesh, &s->track, &s->bodies);
+    s->rim.bodies = &s->bodies;
+    un_stuffed_find_rim(s->ctx, &s->rim, &s->mesh, &s->track);
 }
 
 static un_stuffed_projection_report project(pool *s, un_vec3 gravity, int32_t corrections)
@@ -46,8 +47,7 @@ static un_stuffed_projection_report project(pool *s, un_vec3 gravity, int32_t co
     un_stuffed_projection in = {.mesh = &s->mesh,
                                 .u = s->u,
                                 .p = s->p,
-                                .foot = s->foot,
-                                .wall = s->wall,
+                                .rim = &s->rim,
                                 .surface = s->surface,
                                 .gravity = gravity,
                                 .dt = 1,
@@ -63,8 +63,8 @@ static un_stuffed_projection_report project(pool *s, un_vec3 gravity, int32_t co
 static void end(pool *s)
 {
     un_pressure_destroy(s->pressure);
-    un_free(s->ctx, s->foot);
-    un_free(s->ctx, s->wall);
+    un_free(s->ctx, s->rim.foot);
+    un_free(s->ctx, s->rim.wall);
     un_free(s->ctx, s->surface);
     un_free(s->ctx, s->u);
     un_free(s->ctx, s->p);
@@ -80,7 +80,7 @@ static double rms_gradient(int32_t cells, int32_t corrections)
     pool s;
     begin(&s, cells, ball);
     for (int32_t b = 0; b < s.mesh.boundary_count; b++)
-        s.surface[b] = s.foot[b].x * s.foot[b].y + s.foot[b].z;
+        s.surface[b] = s.rim.foot[b].x * s.rim.foot[b].y + s.rim.foot[b].z;
     project(&s, un_v3(0, 0, 0), corrections);
     double sum = 0, all = 0;
     for (int32_t f = 0; f < s.mesh.face_count; f++) {
@@ -112,7 +112,7 @@ static void waves_in_a_tank(void **state)
     begin(&s, 12, wavy);
     double k = UN_PI, top = sinh(k * 0.5), sum = 0, all = 0;
     for (int32_t b = 0; b < s.mesh.boundary_count; b++)
-        s.surface[b] = cos(k * s.foot[b].x) * cosh(k * s.foot[b].y) / (k * top);
+        s.surface[b] = cos(k * s.rim.foot[b].x) * cosh(k * s.rim.foot[b].y) / (k * top);
     un_stuffed_projection_report report = project(&s, un_v3(0, 0, 0), 6);
     check_below(report.max_divergence, 1e-6);
     for (int32_t f = 0; f < s.mesh.face_count; f++) {
