@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Folders of src/ are listed in the order data flows; each may include itself and those above it,
 # and of another folder only the header that bears its name, or base/lanes.h, which few need and
-# which is slow to compile. The command line includes only the public header. Prints what breaks this; fails if anything does.
+# which is slow to compile. The command line includes only the public header. Prints what breaks
+# this; fails if anything does.
 #   tools/check_includes.sh [ROOT]
 set -u
 root=${1:-.}
