@@ -6,6 +6,7 @@
  * that of a random packing, so settled liquid relaxes to a packing without overlaps and then stands
  * still. Near the surface only the tangential part is kept, so the correction never raises or
  * lowers it. */
+#include "base/lanes.h"
 #include "particles/particles.h"
 
 /* d0 in cells. Eight particles per cell pack at random up to 0.53 and as a crystal up to 0.56, four
@@ -34,12 +35,12 @@ typedef struct correct_args {
  * pair of neighbouring cells along x is one run. */
 #define SIDE (UN_BLOCK + 2)
 #define NEAR_MAX 24576 /* three times an even filling; particles beyond it are ignored */
-#define CHUNK 16
+#define LANES 8
 
 typedef struct neighbourhood {
     int32_t first[SIDE * SIDE * SIDE + 1]; /* by cell */
     int32_t id[NEAR_MAX];
-    float x[NEAR_MAX + CHUNK], y[NEAR_MAX + CHUNK], z[NEAR_MAX + CHUNK], volume[NEAR_MAX];
+    float x[NEAR_MAX + LANES], y[NEAR_MAX + LANES], z[NEAR_MAX + LANES], volume[NEAR_MAX];
 } neighbourhood;
 
 /* corner: the lowest cell of the ring. */
@@ -65,36 +66,28 @@ UN_KERNEL void gather(neighbourhood *near, const correct_args *a, const int32_t 
         }
     }
     near->first[cells] = count;
-    for (int32_t n = count; n < count + CHUNK; n++) near->x[n] = near->y[n] = near->z[n] = 1e6f;
+    for (int32_t n = count; n < count + LANES; n++) near->x[n] = near->y[n] = near->z[n] = 1e6f;
 }
 
-/* Is any of the chunk's particles nearer than DISTANCE? Most chunks have none. Vector types of gcc
- * and clang: without them the compiler does not vectorise the comparison. */
-typedef float lanes __attribute__((vector_size(CHUNK * sizeof(float)), aligned(4)));
-typedef int64_t halves __attribute__((vector_size(CHUNK * sizeof(float))));
-
-static bool any_near(const neighbourhood *near, int32_t first, const float x[3], float d2[CHUNK])
-{
-    lanes dx = x[0] - *(const lanes *)(near->x + first),
-          dy = x[1] - *(const lanes *)(near->y + first);
-    lanes dz = x[2] - *(const lanes *)(near->z + first);
-    lanes squares = dx * dx + dy * dy + dz * dz;
-    halves hit = (halves)(squares < (float)(DISTANCE * DISTANCE));
-    int64_t any = 0;
-    for (size_t n = 0; n < sizeof hit / sizeof any; n++) any |= hit[n];
-    memcpy(d2, &squares, sizeof squares);
-    return any != 0;
-}
-
-/* Adds the push of a run's particles on particle q at x, in cells. */
+/* Adds the push of a run's particles on particle q at x, in cells: eight of them are compared at
+ * once, and the few that are near taken one by one. */
 static void add_run(float sum[3], const neighbourhood *near, int32_t begin, int32_t end, int32_t q,
                     const float x[3])
 {
-    float d2[CHUNK];
-    for (int32_t first = begin; first < end; first += CHUNK) {
-        if (!any_near(near, first, x, d2)) continue;
-        for (int32_t n = first; n < end && n < first + CHUNK; n++) {
-            if (!(d2[n - first] < (float)(DISTANCE * DISTANCE)) || n == q) continue;
+    const un_lanes8 reach2 = un_lanes8_all((float)(DISTANCE * DISTANCE));
+    float d2[LANES];
+    for (int32_t first = begin; first < end; first += LANES) {
+        un_lanes8 dx = x[0] - un_lanes8_load(near->x + first);
+        un_lanes8 dy = x[1] - un_lanes8_load(near->y + first);
+        un_lanes8 dz = x[2] - un_lanes8_load(near->z + first);
+        un_lanes8 squares = dx * dx + dy * dy + dz * dz;
+        uint32_t hits = un_lanes8_less(squares, reach2);
+        if (end - first < LANES) hits &= (1u << (end - first)) - 1;
+        if (q >= first && q < first + LANES) hits &= ~(1u << (q - first));
+        if (!hits) continue;
+        un_lanes8_store(d2, squares);
+        for (; hits; hits &= hits - 1) {
+            int32_t n = first + __builtin_ctz(hits);
             float d = sqrtf(d2[n - first]);
             float share = near->volume[n] / (near->volume[q] + near->volume[n]);
             if (d < 1e-5f) { /* on top of each other: separate them by their order */
