@@ -274,6 +274,18 @@ void un_coupling_push_given(un_pressure *pr, un_bodies *bodies, const double *q)
     push(c, bodies, q);
 }
 
+un_status un_coupling_push_surface(un_pressure *pr, un_bodies *bodies, const double *surface,
+                                   double kick, double density)
+{
+    if (!surface || !un_coupling_any(pr)) return UN_OK;
+    double *given;
+    UN_ALLOC(pr->ctx, given, pr->matrix.n);
+    for (int32_t r = 0; r < pr->matrix.n; r++) given[r] = surface[pr->place[r]] * kick / density;
+    un_coupling_push_given(pr, bodies, given);
+    un_free(pr->ctx, given);
+    return UN_OK;
+}
+
 void un_coupling_free(un_context *ctx, un_coupling *c)
 {
     void *blocks[] = {c->body, c->body_row, c->push,    c->first,

@@ -36,6 +36,10 @@ void un_coupling_find_together(un_pressure *pressure);
  * taken from the right-hand side. */
 void un_coupling_push(un_pressure *pressure, un_bodies *bodies);
 void un_coupling_push_given(un_pressure *pressure, un_bodies *bodies, const double *q);
+/* The same with the pressure at the surface, by place, of which a step gives kick / density;
+ * surface may be NULL. */
+un_status un_coupling_push_surface(un_pressure *pressure, un_bodies *bodies, const double *surface,
+                                   double kick, double density);
 /* Gives the i-th coupled body an impulse, N s, and one of torque, N m s. */
 void un_coupling_kick(const un_pressure *pressure, un_bodies *bodies, int32_t i,
                       const double impulse[6]);

@@ -403,14 +403,7 @@ static un_status couple(project_args *s)
     un_pressure *pr = s->pr;
     const un_leaf_projection *in = s->in;
     UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density / s->scale, body_rows, s));
-    if (!in->surface || !un_coupling_any(pr)) return UN_OK;
-    double *given;
-    UN_ALLOC(pr->ctx, given, pr->matrix.n);
-    for (int32_t n = 0; n < pr->matrix.n; n++)
-        given[n] = in->surface[pr->place[n]] * in->kick / in->density;
-    un_coupling_push_given(pr, in->bodies, given);
-    un_free(pr->ctx, given);
-    return UN_OK;
+    return un_coupling_push_surface(pr, in->bodies, in->surface, in->kick, in->density);
 }
 
 /* ---- velocity update ---- */

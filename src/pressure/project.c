@@ -474,14 +474,7 @@ static un_status couple(un_pressure *pr, const un_projection *in)
     assemble_args s = {.pr = pr, .in = in};
     double unit = in->density * (g->dim == 2 ? 1 : g->h);
     UN_TRY(un_coupling_build(pr, in->bodies, in->density, unit, body_rows, &s));
-    if (!in->surface || !un_coupling_any(pr)) return UN_OK;
-    double *given;
-    UN_ALLOC(pr->ctx, given, pr->matrix.n);
-    for (int32_t n = 0; n < pr->matrix.n; n++)
-        given[n] = in->surface[pr->place[n]] * in->kick / in->density;
-    un_coupling_push_given(pr, in->bodies, given);
-    un_free(pr->ctx, given);
-    return UN_OK;
+    return un_coupling_push_surface(pr, in->bodies, in->surface, in->kick, in->density);
 }
 
 un_status un_pressure_project(un_pressure *pr, const un_projection *in,

@@ -415,14 +415,7 @@ static un_status couple(args *s)
     pr->coupling.columns.count = 0;
     if (!in->bodies) return UN_OK;
     UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density, body_rows, s));
-    if (!in->surface || !un_coupling_any(pr)) return UN_OK;
-    double *given;
-    UN_ALLOC(pr->ctx, given, pr->matrix.n);
-    for (int32_t r = 0; r < pr->matrix.n; r++)
-        given[r] = in->surface[pr->place[r]] * in->dt / in->density;
-    un_coupling_push_given(pr, in->bodies, given);
-    un_free(pr->ctx, given);
-    return UN_OK;
+    return un_coupling_push_surface(pr, in->bodies, in->surface, in->dt, in->density);
 }
 
 /* ---- velocity update ---- */

@@ -6,7 +6,7 @@ static void dams_keep_their_volume(void **state)
 {
     (void)state;
     world w;
-    world_begin(&w, &un_method_conforming, 2,
+    world_begin(&w, &un_method_conforming, CHECK_THREADS,
                 "scene { method = 'conforming', domain = { size = {1, 1, 0.25} },"
                 " detail = { coarsest = 4, finest = 16 },"
                 " liquid = { box { min = {0, 0, 0}, max = {0.4, 0.8, 1} } } }");
@@ -31,7 +31,7 @@ static void columns_sink_as_trouton_says(void **state)
                  "liquid = { box { min = {0.1, 0, 0.1}, max = {0.3, 0.4, 0.3} } },\n"
                  "probes = { velocity { at = {0.2, 0.3, 0.2}, axis = 'y' } } }",
                  split ? "split" : "full");
-        world_begin(&w, &un_method_conforming, 2, text);
+        world_begin(&w, &un_method_conforming, CHECK_THREADS, text);
         world_run(&w, 1.0 / 24);
         double theory = -1000 * 9.81 * 0.3 * (0.4 - 0.15) / 3e4;
         double speed = w.method->probe(w.state, &w.scene->def.probes[0]) / theory;

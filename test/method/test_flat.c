@@ -43,7 +43,7 @@ static void water_at_rest_stays_at_rest(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { domain = { size = {1, 1} }, detail = { finest = 32 },"
                 " liquid = { box { min = {0, 0}, max = {1, 0.437} } } }");
     assert_int_equal(w.step.particles, 64 * 28);
@@ -66,7 +66,7 @@ static void tilted_water_stays_at_rest(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { domain = { size = {1, 1} }, detail = { finest = 32 }, gravity = {1.7, "
                 "-9.6}, liquid = { plane { point = {0.5, 0.45}, normal = {-1.7, 9.6} } },"
                 " solids = { plane { point = {0.5, 0.1}, normal = {0.3, 1} } } }");
@@ -94,7 +94,7 @@ static void dam_break_follows_the_experiment(void **unused)
                                       {2.51, 3.00}, {2.98, 3.67}, {3.33, 4.11}};
     double a = 0.05715, scale = sqrt(2 * 9.81 / a), error = 0;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "local a = 0.05715 scene { domain = { size = {5 * a, 3 * a} }, detail = { finest = "
                 "60 }, liquid = { box { min = {0, 0}, max = {a, 2 * a} } } }");
     un_probe front = {.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1};
@@ -133,7 +133,7 @@ static void going_on_gives_the_same_bits(void **unused)
     world w, again;
     un_state saved, read;
     bytes b = {0};
-    world_begin(&w, method, 2, busy);
+    world_begin(&w, method, CHECK_THREADS, busy);
     world_run(&w, 0.2);
     un_state_init(&saved, w.ctx);
     check_ok(w.ctx, method->save(w.state, &saved));
@@ -159,7 +159,7 @@ static void cells_are_squares(void **unused)
     (void)unused;
     world w;
     un_cells cells;
-    world_begin(&w, method, 2, busy);
+    world_begin(&w, method, CHECK_THREADS, busy);
     world_run(&w, 0.1);
     check_ok(w.ctx, method->cells(w.state, &cells));
     const char *reason = NULL;

@@ -17,7 +17,7 @@ static void rests(const char *domain, int finest, double end, double speed, doub
              "coarsest = 8, finest = %d }, liquid = { plane { point = {0, 0.437, 0}, normal = {0, "
              "1, 0} } }," MIXED " }",
              finest, domain, finest);
-    world_begin(&w, &un_method_octree, 2, text);
+    world_begin(&w, &un_method_octree, CHECK_THREADS, text);
     double low = 1, high = 0;
     while (end - w.time > 1e-9) world_step(&w, end);
     for (int i = 0; i < 17; i++) {
@@ -67,7 +67,7 @@ static void coarse_cells_do_not_damp_waves(void **state)
 {
     (void)state;
     world w;
-    world_begin(&w, &un_method_octree, 2,
+    world_begin(&w, &un_method_octree, CHECK_THREADS,
                 "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 6, "
                 "finest = 48 }, liquid = { field(function(x, y) return y - 0.5 - 0.02 * "
                 "math.cos(math.pi * x) end) } }");

@@ -7,7 +7,7 @@ static void water_rests(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { method = 'staggered', detail = { coarsest = 4, finest = 16 },"
                 " liquid = { plane { point = {0, 0.437, 0}, normal = {0, 1, 0} } },"
                 " solids = { sphere { center = {0.4, 0.2, 0.5}, radius = 0.15 } } }");

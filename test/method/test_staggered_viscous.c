@@ -54,7 +54,7 @@ static void settled_liquid_is_even(void **state)
     world w;
     un_trimesh mesh;
     double sum = 0, count = 0, high = 0;
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     world_run(&w, 2.5);
     check_ok(w.ctx, w.method->surface(w.state, &mesh));
     for (int pass = 0; pass < 2; pass++)
@@ -84,7 +84,7 @@ static double sinking(const char *stress)
         "fluid = { viscosity = 1e4 }, solver = { stress = '%s' },\n"
         "liquid = { box { min = {0.1, 0, 0.1}, max = {0.3, 0.4, 0.3} } } }",
         stress);
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     world_run(&w, 1.0 / 24);
     double speed = world_column_speed(&w, 3);
     if (getenv("VERBOSE")) printf("%s: %g\n", stress, speed);
@@ -111,7 +111,7 @@ static void balls_sink_as_stokes_says(void **state)
     double theory = 2.0 / 9 * (2000 - 1000) * 9.81 * 0.01 / (mu * more), aside = 0;
     world w;
     world_begin(
-        &w, method, 2,
+        &w, method, CHECK_THREADS,
         "scene { method = 'staggered', domain = { size = {0.4, 0.6, 0.4} },\n"
         "detail = { coarsest = 18, finest = 18 }, fluid = { viscosity = 500 },\n"
         "liquid = { box { min = {0, 0, 0}, max = {2, 2, 2} } },\n"

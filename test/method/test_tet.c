@@ -16,7 +16,7 @@ static void small_balls_stay_whole(void **unused)
                  "0}, liquid = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.2 } } }",
                  16 << i);
         world w;
-        world_begin(&w, method, 2, text);
+        world_begin(&w, method, CHECK_THREADS, text);
         assert_true(w.step.ballistic < 10); /* of thousands */
         check_below(fabs(w.step.volume_error), off[i]);
         world_end(&w);
@@ -28,7 +28,7 @@ static void what_is_small_starts_with_its_volume(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { method = 'tet', domain = { size = {4, 1.5, 4} },"
                 " detail = { coarsest = 8, finest = 256 },"
                 " liquid = { plane { point = {0, 0.75, 0}, normal = {0, 1, 0} },"

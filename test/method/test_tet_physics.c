@@ -10,7 +10,7 @@ static void water_at_rest_stays_at_rest(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { method = 'tet', detail = { coarsest = 8, finest = 64, surface = 64 },"
                 " domain = { size = {1, 1, 0.5} },"
                 " sizing = { custom = function(x, y, z) return 1/64 + 0.15 * math.sqrt("
@@ -45,7 +45,7 @@ static void a_dam_break_keeps_its_volume(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { method = 'tet', domain = { size = {1, 1, 0.25} },"
                 " detail = { coarsest = 8, finest = 48 },"
                 " solids = { box { min = {0.6, 0, 0}, max = {0.7, 0.2, 0.12} } },"
@@ -88,7 +88,7 @@ static void spray_lands_in_the_cells_there_are(void **unused)
                  " liquid = { plane { point = {0, 0.75, 0}, normal = {0, 1, 0} } } }",
                  velocity[fast]);
         world w;
-        world_begin(&w, method, 2, text);
+        world_begin(&w, method, CHECK_THREADS, text);
         int32_t first = method->particles(w.state)->count;
         int64_t nodes = w.step.nodes, most = 0, flew = 0;
         double energy = 0;
@@ -116,7 +116,7 @@ static void a_stream_does_not_refine_the_pool(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { method = 'tet', domain = { size = {2, 1.5, 2} },"
                 " detail = { coarsest = 2, finest = 128 },"
                 " liquid = { plane { point = {0, 0.75, 0}, normal = {0, 1, 0} } },"

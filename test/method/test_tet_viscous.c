@@ -14,7 +14,7 @@ static double front_after(double end, const char *slip, const char *fluid, const
     char text[1024];
     world w;
     snprintf(text, sizeof text, SLAB, slip, fluid, coupling);
-    world_begin(&w, &un_method_tet, 2, text);
+    world_begin(&w, &un_method_tet, CHECK_THREADS, text);
     world_run(&w, end);
     double front = w.method->probe(w.state, &w.scene->def.probes[0]);
     check_below(w.max_volume_error, 0.03);
@@ -52,7 +52,7 @@ static double sinking(const char *stress, double *pressure)
              "liquid = { box { min = {0.1, 0, 0.1}, max = {0.3, 0.4, 0.3} } },\n"
              "probes = { pressure { at = {0.2, 0.2, 0.2} } } }",
              stress);
-    world_begin(&w, &un_method_tet, 2, text);
+    world_begin(&w, &un_method_tet, CHECK_THREADS, text);
     world_run(&w, 1.0 / 24);
     double speed = world_column_speed(&w, 3);
     *pressure = w.method->probe(w.state, &w.scene->def.probes[0]) / (1000 * 9.81 * 0.2 / 3);
@@ -79,7 +79,7 @@ static void long_steps(void **state)
         "16 }, fluid = { viscosity = 1e6 }, liquid = { box { min = {0.2, 0, 0.2}, max = {0.8, 0.7, "
         "0.8} } } }";
     world w;
-    world_begin(&w, &un_method_tet, 2, text);
+    world_begin(&w, &un_method_tet, CHECK_THREADS, text);
     double dt = 10 * w.method->step_limit(w.state);
     for (int step = 0; step < 4; step++) {
         check_ok(w.ctx, w.method->step(w.state, dt, &w.step));
@@ -102,7 +102,7 @@ static void puddles_do_not_boil(void **state)
     world w;
     double sum = 0;
     int steps = 0;
-    world_begin(&w, &un_method_tet, 2, text);
+    world_begin(&w, &un_method_tet, CHECK_THREADS, text);
     while (w.time < 0.6 - 1e-9) {
         world_step(&w, 0.6);
         if (w.time < 0.3) continue;
@@ -133,7 +133,7 @@ static void edges_shed_no_drops(void **state)
         "  min = {0.035, 0.16, 0.035}, max = {0.065, 0.19, 0.065} }, velocity = {0, -0.4, 0} } },\n"
         "  liquid = { sphere { center = {0.051, 0.03, 0.052}, radius = 0.022 } } }";
     world w;
-    world_begin(&w, &un_method_tet, 2, text);
+    world_begin(&w, &un_method_tet, CHECK_THREADS, text);
     if (getenv("VERBOSE")) printf("%d fly at the start\n", count_flying(&w));
     assert_int_equal(count_flying(&w), 0);
     world_run(&w, 0.25);
@@ -156,7 +156,7 @@ static void spins_on(void **state)
         "  density = function(x, y, z) return x < 0.5 and 700 or 1000 end },\n"
         "liquid = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.3 } } }";
     world w;
-    world_begin(&w, &un_method_tet, 2, text);
+    world_begin(&w, &un_method_tet, CHECK_THREADS, text);
     un_particles *p = (un_particles *)(uintptr_t)w.method->particles(w.state);
     un_vec3 middle = un_v3(0.5, 0.5, 0.5), turn = un_v3(0.3, 2, 0.5), l[2] = {{0}};
     for (int32_t q = 0; q < p->count; q++) {
@@ -196,7 +196,7 @@ static void balls_sink_as_stokes_says(void **state)
                   (1 - 2.105 * k + 2.0865 * pow(k, 3) - 1.7068 * pow(k, 5) + 0.72603 * pow(k, 6));
     world w;
     world_begin(
-        &w, &un_method_tet, 2,
+        &w, &un_method_tet, CHECK_THREADS,
         "scene { method = 'tet', domain = { size = {0.6, 0.8, 0.6} },\n"
         "detail = { coarsest = 24, finest = 24 }, fluid = { viscosity = 500 },\n"
         "liquid = { box { min = {0, 0, 0}, max = {2, 2, 2} } },\n"

@@ -9,7 +9,7 @@ static void water_at_rest_stays_at_rest(void **unused)
 {
     (void)unused;
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { detail = { finest = 32 },"
                 " liquid = { box { min = {0, 0, 0}, max = {1, 0.437, 1} } } }");
     double low, high, h = 1.0 / 32;
@@ -50,7 +50,7 @@ static void dam_break_front_follows_the_experiment(void **unused)
     size_t rows = sizeof table / sizeof *table, row = 0;
     world w;
     world_begin(
-        &w, method, 2,
+        &w, method, CHECK_THREADS,
         "local a = 0.05715 scene { domain = { size = {5 * a, 3 * a, a / 2} },"
         " detail = { finest = 60 }, liquid = { box { min = {0, 0, 0}, max = {a, 2 * a, a} } } }");
     un_probe front = {.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1};
@@ -76,7 +76,7 @@ static void water_rests_against_curved_walls(void **unused)
     (void)unused;
     world w;
     world_begin(
-        &w, method, 2,
+        &w, method, CHECK_THREADS,
         "scene { detail = { finest = 20 }, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } },"
         " solids = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.2 } } }");
     world_run(&w, 0.3);

@@ -17,7 +17,7 @@ static double front_after(int dim, double end, const char *slip, const char *flu
     char text[1024];
     world w;
     snprintf(text, sizeof text, SLAB, dim == 2 ? "" : ", 0.05", slip, fluid, coupling);
-    world_begin(&w, &un_method_uniform, 2, text);
+    world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
     world_run(&w, end);
     double front = w.method->probe(w.state, &w.scene->def.probes[0]);
     if (getenv("VERBOSE"))
@@ -65,7 +65,7 @@ static double sinking(int dim, const char *stress, double *pressure)
              "probes = { pressure { at = {0.2, 0.2%s} } } }",
              dim == 2 ? "" : ", 0.4", stress, dim == 2 ? "-1" : "0.1", dim == 2 ? "1" : "0.3",
              dim == 2 ? "" : ", 0.2");
-    world_begin(&w, &un_method_uniform, 2, text);
+    world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
     world_run(&w, 1.0 / 24);
     double speed = world_column_speed(&w, k);
     *pressure = w.method->probe(w.state, &w.scene->def.probes[0]) /
@@ -97,7 +97,7 @@ static void long_steps(void **state)
         "fluid = { viscosity = 1e6 }, liquid = { box { min = {0.2, 0, 0.2}, max = {0.8, 0.7, 0.8} "
         "} } }";
     world w;
-    world_begin(&w, &un_method_uniform, 2, text);
+    world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
     double dt = 10 * w.method->step_limit(w.state);
     for (int step = 0; step < 4; step++) {
         check_ok(w.ctx, w.method->step(w.state, dt, &w.step));
@@ -118,7 +118,7 @@ static void puddles_do_not_boil(void **state)
         "  box { min = {0, 0, -1}, max = {0.07, 0.009, 1} } } }";
     world w;
     double most = 0;
-    world_begin(&w, &un_method_uniform, 2, text);
+    world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
     while (w.time < 0.6 - 1e-9) {
         world_step(&w, 0.6);
         if (w.time > 0.3) most = fmax(most, w.step.max_speed);
@@ -139,7 +139,7 @@ static void edges_shed_no_drops(void **state)
         "},\n"
         "  liquid = { sphere { center = {0.051, 0.03, 0.052}, radius = 0.022 } } }";
     world w;
-    world_begin(&w, &un_method_uniform, 2, text);
+    world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
     world_run(&w, 0.25);
     if (getenv("VERBOSE"))
         printf("%d of %d fly, volume %g\n", (int)w.step.ballistic, (int)w.step.particles,
@@ -164,7 +164,7 @@ static double spin_lost(int dim)
              "  density = function(x, y, z) return x < 0.5 and 700 or 1000 end },\n"
              "liquid = { sphere { center = {0.5, 0.5, %s}, radius = 0.3 } } }",
              dim == 2 ? "" : ", 1", dim == 2 ? "0" : "0.5");
-    world_begin(&w, &un_method_uniform, 2, text);
+    world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
     un_particles *p = (un_particles *)(uintptr_t)w.method->particles(w.state);
     un_vec3 middle = un_v3(0.5, 0.5, dim == 2 ? 0 : 0.5), l[2] = {{0}};
     un_vec3 turn = dim == 2 ? un_v3(0, 0, 2) : un_v3(0.3, 2, 0.5);
@@ -230,7 +230,7 @@ static double sinking_ball(int dim, int cells, double density, double end)
                                                    1.7068 * pow(k, 5) + 0.72603 * pow(k, 6));
         theory = 2.0 / 9 * (density - 1000) * 9.81 * 0.01 / (mu * more);
     }
-    world_begin(&w, &un_method_uniform, 2, text);
+    world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
     world_run(&w, end);
     const un_bodies *bodies = un_method_bodies(w.state);
     double speed = -bodies->body[bodies->count - 1].velocity.y / theory;

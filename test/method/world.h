@@ -106,7 +106,7 @@ typedef struct wave {
 static inline wave world_wave(const un_method *method, const char *text)
 {
     world w;
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0, 0, 0.0625}};
     double crossings[8], before = method->probe(w.state, &height) - 0.5;
     wave found = {0};
@@ -141,7 +141,7 @@ static inline void world_rest_in_round_tank(const un_method *method, const char 
              "   sphere { center = {0.6, 0.15, 0.5}, radius = 0.13 } } }",
              method->traits.name, detail);
     world w;
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     world_run(&w, 1);
     check_below(w.max_speed, fastest);
     check_below(w.step.max_speed, at_last);
@@ -173,7 +173,7 @@ static inline void world_flies(const un_method *method, const char *detail, doub
              " sphere { center = {0.3, 0.5, 0.5}, radius = 0.15 }, velocity = {1, 0, 0.5} } }",
              method->traits.name, detail);
     world w;
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     un_vec3 before = w.step.momentum;
     world_run(&w, 0.3);
     check_near(w.step.momentum.x, before.x, share * before.x);
@@ -252,7 +252,7 @@ static inline double jet_spray(const un_method *method)
         "sources = { emitter { shape = cylinder { from = {0.5, 1.7, 0.5}, to = {0.5, 1.9, 0.5},"
         "\nradius = 0.12 }, velocity = {0, -1.5, 0} } } }",
         method->traits.name, strcmp(method->traits.name, "tet") == 0 ? "coarsest = 12, " : "");
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     world_run(&w, 0.25);
     const un_particles *p = method->particles(w.state);
     for (int64_t q = 0; q < p->count; q++) {

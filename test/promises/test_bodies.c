@@ -34,7 +34,7 @@ static void any_number_of_threads(const un_method *method)
 static void goes_on_from_what_is_saved(const un_method *method)
 {
     world w, again;
-    promise_begin(&w, method, 2, afloat);
+    promise_begin(&w, method, CHECK_THREADS, afloat);
     for (int step = 0; step < 9; step++) world_step(&w, 1.5);
     un_state read;
     bytes b = promise_save(&w);
@@ -58,7 +58,7 @@ static void goes_on_from_what_is_saved(const un_method *method)
 static void bodies_stay_empty(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2, afloat);
+    promise_begin(&w, method, CHECK_THREADS, afloat);
     while (w.time < 0.4) {
         world_step(&w, 0.4);
         promise_inside(&w);
@@ -82,7 +82,7 @@ static void bodies_stay_empty(const un_method *method)
 static void half_density_is_half_under(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 0.75, 0.5} }, detail = { coarsest = 8, finest = "
                   "24 }, liquid = { box { min = {0, 0, -1}, max = {1, 0.4, 0.6} } }, solids = { "
                   "box { min = {0.3, 0.3, 0.1}, max = {0.7, 0.5, 0.4}, density = 500 } } }");
@@ -110,7 +110,7 @@ static void half_density_is_half_under(const un_method *method)
 static void light_bodies_rise_and_heavy_ones_lie(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 0.75, 0.5} }, detail = { coarsest = 8, finest = "
                   "16 }, liquid = { box { min = {0, 0, -1}, max = {1, 0.5, 0.5} } }, solids = { "
                   "box { min = {0.2, 0.1, 0}, max = {0.4, 0.3, 0.2}, density = 10, friction = 0, "
@@ -130,7 +130,7 @@ static void a_hull_is_not_flooded(const un_method *method)
 {
     world w;
     promise_begin(
-        &w, method, 2,
+        &w, method, CHECK_THREADS,
         "local hull = capsule { from = {.35, .3, .3}, to = {.65, .3, .3}, radius = .2 }\n"
         "local hold = capsule { from = {.35, .3, .3}, to = {.65, .3, .3}, radius = .15 }\n"
         "scene { domain = { size = {1, 0.7, 0.6} }, detail = { coarsest = 8, finest = 24 "
@@ -167,7 +167,7 @@ static void water_moves_along(const un_method *method)
              "sphere { center = {.5, .5, .5}, radius = %g, density = %g, velocity = {.1, .2, -.1} "
              "} } }",
              b, b, a, density);
-    promise_begin(&w, method, 2, text);
+    promise_begin(&w, method, CHECK_THREADS, text);
     double before = un_length(un_method_bodies(w.state)->body[1].velocity);
     world_step(&w, 0.01);
     double after = un_length(un_method_bodies(w.state)->body[1].velocity);

@@ -25,7 +25,7 @@ static double centre(const world *w, double *mass)
 static void a_ball_falls_freely(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {0.8, 2, 0.8} }, detail = { coarsest = 8, finest = 32 "
                   "}, liquid = { sphere { center = {0.4, 1.6, 0.4}, radius = 0.3 },"
                   " velocity = {0.1, 0, 0} } }");
@@ -47,7 +47,7 @@ static void a_ball_falls_freely(const un_method *method)
 static double speeds(const un_method *method, const char *text)
 {
     world w;
-    promise_begin(&w, method, 2, text);
+    promise_begin(&w, method, CHECK_THREADS, text);
     world_run(&w, 0.25);
     double sign = w.scene->def.gravity.y < 0 ? -1 : 1, mass = 1000 * w.step.volume;
     double speed = sign * w.step.momentum.y / mass;
@@ -62,7 +62,7 @@ static double falls(const un_method *method, const char *text)
     world w;
     double mass;
     if (!method->particles) return speeds(method, text);
-    promise_begin(&w, method, 2, text);
+    promise_begin(&w, method, CHECK_THREADS, text);
     double start = centre(&w, &mass), sign = w.scene->def.gravity.y < 0 ? -1 : 1;
     world_run(&w, 0.25);
     double way = sign * (centre(&w, &mass) - start);
@@ -107,7 +107,7 @@ static void rest_needs_no_suction(const un_method *method)
                  " solver = { suction = %s }, liquid = { plane { point = {0.5, 0.437, 0},"
                  " normal = {0.3, 1, 0} } } }",
                  i ? "true" : "false");
-        promise_begin(&w, method, 2, text);
+        promise_begin(&w, method, CHECK_THREADS, text);
         world_run(&w, 0.125);
         hash[i] = promise_hash(&w);
         world_end(&w);

@@ -8,7 +8,7 @@
 static void emitters_bring_what_they_say(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { detail = { coarsest = 8, finest = 16 }, sources = { emitter { shape = "
                   "box { min = {0.3, 0.6, 0.3}, max = {0.7, 0.9, 0.7} }, velocity = {0, -2, 0}, to "
                   "= 0.25 } } }");
@@ -38,7 +38,7 @@ static void streams_bring_their_flow(const un_method *method)
              "0, 0}, flow = %.9g }, emitter { shape = sphere { center = {0.2, 0.3, %g}, radius = "
              "0.06 }, velocity = {3, -2, 0} } } }",
              z, 4 * area, z);
-    promise_begin(&w, method, 2, text);
+    promise_begin(&w, method, CHECK_THREADS, text);
     double first = w.step.volume_particles, want = (4 + sqrt(13)) * area / 2;
     world_run(&w, 0.5);
     check_near(w.step.volume_particles - first, want, 0.01 * want);
@@ -49,7 +49,7 @@ static void streams_bring_their_flow(const un_method *method)
 static void drains_take_and_the_ledger_knows(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 0.5, 0.5} }, detail = { coarsest = 8, finest = 16 "
                   "}, liquid = { box { min = {0, 0, 0}, max = {1, 0.25, 0.5} } }, sources = { "
                   "drain { shape = box { min = {0.75, 0, 0}, max = {1, 0.5, 0.5} } } } }");
@@ -66,7 +66,7 @@ static void drains_take_and_the_ledger_knows(const un_method *method)
 static void the_ledger_balances(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 0.5, 0.5}, open = {'top'} }, detail = { coarsest "
                   "= 8, finest = 16 }, liquid = { box { min = {0, 0, 0}, max = {1, 0.25, 0.5} } "
                   "}, sources = { emitter { shape = box { min = {0, 0.05, 0.1}, max = {0.15, 0.2, "
@@ -86,7 +86,7 @@ static double level_of_a_drained_tank(const un_method *method)
 {
     world w;
     un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0.1, 0, 0.1}};
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 1, 0.5} }, detail = { finest = 16 }, liquid = { "
                   "box { min = {0, 0, 0}, max = {1, 0.6, 0.5} } }, sources = { drain { shape = box "
                   "{ min = {0.4, -1, 0.15}, max = {0.6, 0.1, 0.35} } } } }");
@@ -110,7 +110,7 @@ static void tanks_drain_alike(const un_method *method)
 static void thin_liquid_keeps_its_volume(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "local jets = {} for i = 1, 3 do for k = 1, 3 do jets[#jets + 1] = emitter { "
                   "shape = sphere { center = {0.25 * i, 0.7, 0.25 * k}, radius = 0.06 }, velocity "
                   "= {0, -2, 0} } end end scene { detail = { coarsest = 8, finest = 16 }, sources "
@@ -130,7 +130,7 @@ static void moving_solids_stay_empty(const un_method *method)
 {
     world w;
     promise_begin(
-        &w, method, 2,
+        &w, method, CHECK_THREADS,
         "scene { domain = { size = {1, 0.6, 0.4} }, detail = { coarsest = 4, finest = 16 },"
         " liquid = { box { min = {0, 0, 0}, max = {1, 0.3, 0.4} } },"
         " solids = { solid { box { min = {0.15, -1, -1}, max = {0.3, 0.45, 2} }, pose = function(t)"
@@ -164,7 +164,7 @@ static void liquid_may_come_later(const un_method *method)
     un_trimesh mesh;
     un_cells cells;
     un_probe height = {.kind = UN_PROBE_HEIGHT, .at = {0.5, 0, 0.5}};
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { detail = { coarsest = 4, finest = 8 }, sources = { emitter { shape = "
                   "sphere { center = {0.5, 0.6, 0.5}, radius = 0.2 }, velocity = {0, -1, 0}, from "
                   "= 0.1 } } }");

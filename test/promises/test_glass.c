@@ -12,7 +12,7 @@ static void rests(const un_method *method, const char *shape, double wall, bool 
              "0.24} }, detail = { coarsest = 6, finest = 24 }, liquid = { water }, solids = { "
              "vessel } }",
              wall, shape);
-    promise_begin(&w, method, 2, text);
+    promise_begin(&w, method, CHECK_THREADS, text);
     world_run(&w, 0.4);
     check_below(w.max_speed, 0.4); /* where the surface meets the wall it finds its place first */
     w.max_speed = 0;

@@ -82,7 +82,7 @@ static void soundly(const un_method *method, const extreme *e)
     un_trimesh mesh;
     un_cells cells;
     un_state read;
-    promise_begin(&w, method, 2, e->text);
+    promise_begin(&w, method, CHECK_THREADS, e->text);
     promise_finite(&w, e->name);
     int steps = CHECK_SHORT ? (e->steps + 2) / 3 : e->steps;
     for (int step = 0; step < steps && e->end - w.time > 1e-9; step++) {

@@ -6,7 +6,7 @@ static void forces_are_hydrostatic(const un_method *method)
 {
     world w;
     promise_begin(
-        &w, method, 2,
+        &w, method, CHECK_THREADS,
         "scene { domain = { size = {1, 0.8, 1} }, detail = { coarsest = 10, finest = 20 }, "
         "liquid = { box { min = {0, 0, 0}, max = {1, 0.7, 1} } }, solids = { solid { box {"
         " min = {-1, -1, -1}, max = {2, 0.08, 2} }, name = 'floor' }, sphere { center = "
@@ -48,7 +48,7 @@ static double beyond(const world *w, un_vec3 at, double *velocity)
 static void jets_have_their_flux(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2, promise_flat ? JET("-1", "1") : JET("0.125", "0.375"));
+    promise_begin(&w, method, CHECK_THREADS, promise_flat ? JET("-1", "1") : JET("0.125", "0.375"));
     world_run(&w, 0.125);
     un_probe flux = {.kind = UN_PROBE_FLUX, .axis = 0, .at = {0.28, 0, 0}, .to = {0.28, 0.5, 0.5}};
     un_probe velocity = {.kind = UN_PROBE_VELOCITY, .axis = 0, .at = {0.28, 0.25, 0}};
@@ -83,7 +83,7 @@ static void films_wet_the_floor(const un_method *method)
 {
     world w;
     promise_begin(
-        &w, method, 2,
+        &w, method, CHECK_THREADS,
         "scene { domain = { size = {1, 0.5, 0.5} }, detail = { coarsest = 8, finest = 16 }"
         ", liquid = { box { min = {0.2, 0, -1}, max = {0.6, 0.03, 1} }, box { min = "
         "{0.8, 0.3, -1}, max = {0.83, 0.33, 0.03} } } }");

@@ -15,7 +15,7 @@ static void water_rests(const un_method *method)
 {
     world w;
     double h = 1.0 / CELLS;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 1, 0.5} }, detail = { coarsest = 8, finest = 16 },"
                   " liquid = { plane { point = {0, 0.437, 0}, normal = {0, 1, 0} } } }");
     world_run(&w, 0.25);
@@ -40,7 +40,7 @@ static void water_rests(const un_method *method)
 static void a_full_closed_tank_stands_still(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 0.5, 0.5} }, detail = { coarsest = 4, finest = 16 "
                   "}, gravity = {3, -9, 1}, liquid = { box { min = {0, 0, 0}, max = {1, 1, 1} } } "
                   "}");
@@ -53,7 +53,7 @@ static void a_full_closed_tank_stands_still(const un_method *method)
 static void thick_liquid_rests(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 1, 0.5} }, detail = { coarsest = 8, finest = 16 },"
                   " fluid = { viscosity = 50 },"
                   " liquid = { plane { point = {0, 0.437, 0}, normal = {0, 1, 0} } } }");
@@ -67,7 +67,7 @@ static void thick_liquid_rests(const un_method *method)
 static void a_weightless_ball_stays(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { detail = { coarsest = 8, finest = 16 }, gravity = {0, 0, 0},"
                   " liquid = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.3 } } }");
     double ball = 4.0 / 3 * UN_PI * 0.027;

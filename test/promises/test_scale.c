@@ -16,7 +16,7 @@ static void begin(world *w, const un_method *method, double length)
              " liquid = { box { min = {0, 0, -l}, max = {l / 2, l / 2, l} } },"
              " solids = { box { min = {0.75 * l, -l, -l}, max = {0.875 * l, l / 8, l} } } }",
              length);
-    promise_begin(w, method, 2, text);
+    promise_begin(w, method, CHECK_THREADS, text);
 }
 
 /* 1 m beside 1 km and 1 mm: the same but for exponents, and for rounding in some solvers. */

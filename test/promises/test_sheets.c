@@ -60,7 +60,7 @@ static void sheets_stay_whole(const un_method *method)
 {
     world w;
     un_trimesh mesh;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 0.5, 1}, open = {'left', 'right', 'front', 'back'}"
                   " }, detail = { coarsest = 8, finest = 32 }, gravity = {0, 0, 0}, solids = {"
                   " cylinder { from = {0.5, 0.2, 0.5}, to = {0.5, 0.24, 0.5}, radius = 0.14 } },"
@@ -81,7 +81,7 @@ static void sheets_stay_whole(const un_method *method)
 static void splashes_keep_speed_and_volume(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 1, 0.5} }, detail = { coarsest = 8, finest = 24 },"
                   " liquid = { box { min = {0, 0, 0}, max = {0.3058, 0.5, 0.5} } },"
                   " solids = { sphere { center = {0.55, 0.07, 0.25}, radius = 0.09 },"

@@ -7,7 +7,7 @@
 static void a_splash_keeps_its_volume(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "scene { domain = { size = {1, 0.6, 0.3} }, detail = { coarsest = 4, finest = 20 "
                   "}, liquid = { box { min = {0, 0, 0}, max = {0.35, 0.4, 0.3} } }, solids = { box "
                   "{ min = {0.6, 0, 0.1}, max = {0.66, 0.6, 0.2} } } }");

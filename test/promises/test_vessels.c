@@ -30,7 +30,7 @@ static void moving_glasses_hold_water(const un_method *method)
 {
     world w;
     promise_begin(
-        &w, method, 2,
+        &w, method, CHECK_THREADS,
         "local w = 0.2 / 24 local glass = subtract { cylinder { from = {0.1, "
         "0.03 - w, 0.1}, to = {0.1, 0.14, 0.1}, radius = 0.05 + w }, cylinder { from = {0.1, 0.03, "
         "0.1}, to = {0.1, 0.2, 0.1}, radius = 0.05 } } scene { domain = { size = {0.2, 0.2, 0.2} "
@@ -53,7 +53,7 @@ static void moving_glasses_hold_water(const un_method *method)
 static void glasses_catch_water(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "local w = 0.01 local glass = subtract { cylinder { from = {0.12, 0.03 - w, "
                   "0.12}, to = {0.12, 0.16, 0.12}, radius = 0.08 + w }, cylinder { from = {0.12, "
                   "0.03, 0.12}, to = {0.12, 0.3, 0.12}, radius = 0.08 } } scene { domain = { size "
@@ -126,7 +126,7 @@ static void glasses_from_files_hold_water(const un_method *method)
              "}, liquid = { cylinder { from = {0.12, 0.04, 0.12}, to = {0.12, 0.13, 0.12}, radius "
              "= 0.085 } }, solids = { mesh { file = \"%s\" } } }",
              path);
-    promise_begin(&w, method, 2, text);
+    promise_begin(&w, method, CHECK_THREADS, text);
     unlink(path);
     world_run(&w, 0.4);
     check_below(w.step.max_speed, 0.02);
@@ -147,7 +147,7 @@ static bool in_trough(un_vec3 x)
 static void troughs_hold_water(const un_method *method)
 {
     world w;
-    promise_begin(&w, method, 2,
+    promise_begin(&w, method, CHECK_THREADS,
                   "local function tub(d, top) return move { box { min = {-0.06 - d, -0.06 - d, "
                   "-1}, max = {0.06 + d, top, 1} }, by = {0.12, 0.11, 0}, rotate = { axis = {0, 0, "
                   "1}, angle = 25 } } end scene { domain = { size = {0.24, 0.24, 0.06} }, detail = "
@@ -176,7 +176,7 @@ static void scrape(const un_method *method, double gap)
              "{0.5, -1, 0.45}, max = {0.5 + tip, 1, 0.55} }, pose = function(t) return { rotate = "
              "{0, 2.8 / tip * t * 180 / math.pi, 0}, about = {0.5, 0, 0.5} } end } } }",
              gap);
-    promise_begin(&w, method, 2, text);
+    promise_begin(&w, method, CHECK_THREADS, text);
     world_run(&w, 0.15);
     check_below(w.max_speed, 4 * (2.8 + sqrt(GRAVITY * 0.4)));
     check_below(w.max_volume_error, 0.1);

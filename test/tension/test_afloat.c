@@ -13,7 +13,7 @@ static void a_needle_floats(void **state)
 {
     (void)state;
     world w;
-    world_begin(&w, &un_method_uniform, 2,
+    world_begin(&w, &un_method_uniform, CHECK_THREADS,
                 "scene { domain = { size = {0.03, 0.02} }, detail = { finest = 64 }, fluid = { "
                 "surface_tension = 0.072 }, liquid = { box { min = {0, 0}, max = {0.03, 0.012} } "
                 "}, solids = { sphere { center = {0.015, 0.0125}, radius = 0.001, density = 3000, "
@@ -38,7 +38,7 @@ static void drop_on_ball(const un_method *method)
              "radius = %g } }, solids = { sphere { center = {0.51, %g, 0.49}, radius = %.9g, "
              "density = 1 } } }",
              r, 0.62 - d, ball);
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     while (w.time < 0.08) world_step(&w, 0.08);
     const un_body *body = &un_method_bodies(w.state)->body[0];
     double pull = 2 * UN_PI * r * ball * ball / (d * d);
@@ -60,7 +60,7 @@ static void a_drop_on_a_ball_does_not_set_out(void **state)
 static void ball_afloat(const un_method *method)
 {
     world w;
-    world_begin(&w, method, 2,
+    world_begin(&w, method, CHECK_THREADS,
                 "scene { domain = { size = {0.06, 0.06, 0.06} }, detail = { coarsest = 8, finest = "
                 "16 }, fluid = { surface_tension = 0.072 }, liquid = { box { min = {0, 0, 0}, max "
                 "= {0.06, 0.03, 0.06} } }, solids = { sphere { center = {0.03, 0.03, 0.03}, radius "

@@ -32,7 +32,7 @@ static void drop_rests(const un_method *method, const char *text, double end, do
 {
     world w;
     un_probe centre = {.kind = UN_PROBE_PRESSURE, .at = {0.51, 0.52, 0.49}};
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     double sum = 0, count = 0;
     while (end - w.time > 1e-9) {
         world_step(&w, end);
@@ -87,7 +87,7 @@ static void a_carried_drop_swings(void **state)
 {
     (void)state;
     world w;
-    world_begin(&w, &un_method_conforming, 2,
+    world_begin(&w, &un_method_conforming, CHECK_THREADS,
                 "scene { method = 'conforming', detail = { coarsest = 4, finest = 16 }," FLUID
                 " liquid = { field(function(x, y, z) local a, b, c = x - 0.5, y - 0.5, z - 0.5"
                 " local r = math.sqrt(a * a + b * b + c * c) + 1e-9"
@@ -120,7 +120,7 @@ static void flat_drop_swings(const un_method *method)
              " local r = math.sqrt(a * a + b * b) + 1e-9"
              " return r - 0.25 * (1 + 0.05 * (a * a - b * b) / (r * r)) end) } }",
              method->traits.name);
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     double before = 0, crossings[8], period = 2 * UN_PI / sqrt(6 / (R * R * R));
     int count = 0;
     while (w.time < 1.6 * period && count < 8) {
@@ -167,7 +167,7 @@ static void a_bead_keeps_its_angle(void **state)
                  "}, liquid = { sphere { center = {0.503, %.9g}, radius = %g } } }",
                  solid ? 90 : angles[i / 2], solid ? floor : -0.5, angles[i / 2],
                  floor - r * cos(theta), r);
-        world_begin(&w, &un_method_uniform, 2, text);
+        world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
         un_probe top = {.kind = UN_PROBE_FRONT, .axis = 1, .sign = 1};
         double begun = w.method->probe(w.state, &top);
         while (w.time < 0.5) world_step(&w, 0.5);
@@ -192,7 +192,7 @@ static void a_bead_on_tets_keeps_its_angle(void **state)
                  "-1, -1}, max = {2, %g, 2}, contact_angle = %g } }, liquid = { sphere { center = "
                  "{0.503, %.9g, 0.497}, radius = %.9g } } }",
                  i ? 90 : angle, i ? floor : -0.5, angle, floor - r * c, r);
-        world_begin(&w, &un_method_tet, 2, text);
+        world_begin(&w, &un_method_tet, CHECK_THREADS, text);
         un_probe top = {.kind = UN_PROBE_FRONT, .axis = 1, .sign = 1};
         double begun = w.method->probe(w.state, &top), sum = 0, count = 0;
         while (w.time < 0.15) {
@@ -219,7 +219,7 @@ static void a_flat_bead_on_tets_sheds_little(void **state)
              "16, finest = 32 }," FLUID
              " liquid = { sphere { center = {0.503, %.9g, 0.497}, radius = %g } } }",
              -r * c, r);
-    world_begin(&w, &un_method_tet, 2, text);
+    world_begin(&w, &un_method_tet, CHECK_THREADS, text);
     while (w.time < 0.08) world_step(&w, 0.08);
     double share = (double)w.step.ballistic / (double)w.step.particles;
     if (getenv("VERBOSE")) printf("%g fly\n", share);
@@ -232,7 +232,7 @@ static void a_square_becomes_round(void **state)
 {
     (void)state;
     world w;
-    world_begin(&w, &un_method_uniform, 2,
+    world_begin(&w, &un_method_uniform, CHECK_THREADS,
                 "scene { domain = { size = {1, 1} }, detail = { finest = 32 }," FLUID
                 " liquid = { box { min = {0.3, 0.3}, max = {0.7, 0.7} } } }");
     un_probe right = {.kind = UN_PROBE_FRONT, .axis = 0, .sign = 1};

@@ -15,7 +15,7 @@ static void wave_swings(const un_method *method, const char *size, int zeros)
              " liquid = { field(function(x, y) return y - 0.4 - 0.02 * math.cos(2 * math.pi * x) "
              "end) } }",
              size);
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     un_probe middle = {.kind = UN_PROBE_HEIGHT, .at = {0.5, 0, 0.06}}, end = middle;
     end.at.x = 0.02;
     double k = 2 * UN_PI, period = k / sqrt(k * k * k * tanh(0.4 * k)), before = 0, zero[3];
@@ -58,7 +58,7 @@ static void run_thread(const un_method *method, double ka, double time, double e
              "}," FLUID " liquid = { field(function(x, y, z) return math.sqrt((y - 0.2)^2 + (z - "
              "0.2)^2) - %g * (1 + 0.05 * math.cos(math.pi * x / %.9g)) end) } }",
              length, (int)round(fmax(length, 0.4) * 45), a, length);
-    world_begin(&w, method, 2, text);
+    world_begin(&w, method, CHECK_THREADS, text);
     while (w.time < time / 2 - 1e-9) world_step(&w, time / 2);
     energy[0] = w.step.energy_kinetic;
     while (w.time < time - 1e-9) world_step(&w, time);
