@@ -61,6 +61,31 @@ static void still_water_rests_where_sides_cut_cells(void **state)
     world_end(&w);
 }
 
+/* A column falls into a glass in steps so long that it runs into the floor within a few of them.
+ * What then stands twice in one place must part, at walls too: the volume was 2.8 % short in the
+ * mean. */
+static void heaps_at_walls_part(void **state)
+{
+    (void)state;
+    world w;
+    double sum = 0;
+    world_begin(&w, &un_method_octree, 2,
+                "local glass = subtract { cylinder { from = {0.12, 0.02, 0.12}, to = {0.12, 0.16, "
+                "0.12}, radius = 0.09 }, cylinder { from = {0.12, 0.03, 0.12}, to = {0.12, 0.3, "
+                "0.12}, radius = 0.08 } } scene { method = 'octree', domain = { size = {0.24, "
+                "0.24, 0.24} }, detail = { coarsest = 6, finest = 24 }, liquid = { cylinder { from "
+                "= {0.12, 0.1, 0.12}, to = {0.12, 0.2, 0.12}, radius = 0.04 } }, solids = { glass "
+                "} }");
+    for (int frame = 1; frame <= 36; frame++)
+        while (0.015 * frame - w.time > 1e-9) {
+            world_step(&w, 0.015 * frame);
+            sum += w.step.volume_error * w.step.dt;
+        }
+    check_below(fabs(sum) / w.time, 0.02);
+    check_below(fabs(w.step.volume_error), 0.03);
+    world_end(&w);
+}
+
 /* A standing wave, 1 m long and half a metre deep: PIC in the coarse cells below must not damp it.
  */
 static void coarse_cells_do_not_damp_waves(void **state)
@@ -89,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(still_water_rests_across_changes_of_size),
         cmocka_unit_test(still_water_rests_where_sides_cut_cells),
+        cmocka_unit_test(heaps_at_walls_part),
         cmocka_unit_test(coarse_cells_do_not_damp_waves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,7 +307,7 @@ static void heaps_do_not_burst(void **state)
             colour[c] = x.x < 0.25 && x.y < 0.25 ? 3 : 1;
         }
         p.in.colour = colour;
-        p.in.dt = p.in.kick = k == 0 ? 1e-2 : 1e-4;
+        p.in.dt = p.in.kick = k == 0 ? 2e-3 : 1e-5;
         p.in.pace = 0.3;
         pool_project(&p);
         fastest[k] = 0;
