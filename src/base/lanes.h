@@ -1,4 +1,5 @@
-/* Eight floats at once, in vector types of gcc and clang: operations that these types lack. */
+/* Eight floats or four doubles at once, in vector types of gcc and clang: operations that these
+ * types lack. */
 #ifndef UN_BASE_LANES_H
 #define UN_BASE_LANES_H
 
@@ -77,6 +78,46 @@ static inline uint32_t un_bits8_mask(un_bits8 bits)
 static inline uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
 {
     return un_bits8_mask((un_bits8)(a < b));
+}
+
+/* ---- doubles ---- */
+
+typedef double un_doubles4 __attribute__((vector_size(32), may_alias));
+typedef int64_t un_longs4 __attribute__((vector_size(32)));
+
+/* n: 4, or 1 for the first alone. */
+static inline un_doubles4 un_doubles4_load(const double *v, int n)
+{
+    un_doubles4 out = {v[0]};
+    if (n == 4) memcpy(&out, v, sizeof out);
+    return out;
+}
+static inline un_doubles4 un_doubles4_of_floats(const float *v, int n)
+{
+    return n == 4 ? (un_doubles4){v[0], v[1], v[2], v[3]} : (un_doubles4){v[0]};
+}
+static inline un_doubles4 un_doubles4_of_bytes(const uint8_t *v, int n)
+{
+    return n == 4 ? (un_doubles4){v[0], v[1], v[2], v[3]} : (un_doubles4){v[0]};
+}
+static inline un_doubles4 un_doubles4_abs(un_doubles4 a)
+{
+    return (un_doubles4)((un_longs4)a & INT64_MAX);
+}
+/* a, or 0 if that is more. */
+static inline un_doubles4 un_doubles4_positive(un_doubles4 a)
+{
+    return (un_doubles4)((un_longs4)a & (a > 0));
+}
+/* The lanes at first .. end - 1, if lane 0 is at `at`; zero in the others. */
+static inline un_doubles4 un_doubles4_within(un_doubles4 a, int64_t at, int64_t first, int64_t end)
+{
+    un_longs4 n = {at, at + 1, at + 2, at + 3};
+    return (un_doubles4)((un_longs4)a & (n >= first) & (n < end));
+}
+static inline double un_doubles4_sum(un_doubles4 a)
+{
+    return (a[0] + a[1]) + (a[2] + a[3]);
 }
 
 #endif

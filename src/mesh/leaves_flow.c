@@ -281,8 +281,8 @@ UN_KERNEL double even_at(const un_leaves *m, const double *u, const int32_t *nea
     return sum;
 }
 
-static double patch_at(const double *value, int axis, const double f[3], const int off[3],
-                       const double g[3], int dim)
+UN_KERNEL double patch_at(const double *value, int axis, const double f[3], const int off[3],
+                          const double g[3], int dim)
 {
     int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
     const double *v = value + axis * RING_AXIS;
@@ -299,8 +299,8 @@ static double patch_at(const double *value, int axis, const double f[3], const i
     return sum;
 }
 
-static double parent_at(const double *value, int axis, const double f[3], const double g[3],
-                        int dim)
+UN_KERNEL double parent_at(const double *value, int axis, const double f[3], const double g[3],
+                           int dim)
 {
     int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
     const double *v = value + PARENT + axis * PARENT_AXIS;

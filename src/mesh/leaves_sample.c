@@ -135,28 +135,30 @@ static void place_among(const un_leaves *m, const double f[3], int off[3], doubl
     }
 }
 
+static inline double mix(double a, double b, double share)
+{
+    return a + share * (b - a);
+}
+
 /* The multilinear value; slope: NULL, or its gradient. */
+UN_KERNEL double between_in(const double v[8], const double g[3], double h, un_vec3 *slope, int dim)
+{
+    double x[4], y[2];
+    for (int k = 0; k < 1 << (dim - 1); k++) x[k] = mix(v[2 * k], v[2 * k + 1], g[0]);
+    for (int k = 0; k < 1 << (dim - 2); k++) y[k] = mix(x[2 * k], x[2 * k + 1], g[1]);
+    if (slope && dim == 2)
+        *slope = un_v3(mix(v[1] - v[0], v[3] - v[2], g[1]) / h, (x[1] - x[0]) / h, 0);
+    else if (slope)
+        *slope = un_v3(
+            mix(mix(v[1] - v[0], v[3] - v[2], g[1]), mix(v[5] - v[4], v[7] - v[6], g[1]), g[2]) / h,
+            mix(x[1] - x[0], x[3] - x[2], g[2]) / h, (y[1] - y[0]) / h);
+    return dim == 2 ? y[0] : mix(y[0], y[1], g[2]);
+}
+
 static double between(const un_leaves *m, const double v[8], const double g[3], double h,
                       un_vec3 *slope)
 {
-    double sum = 0, d[3] = {0};
-    for (int k = 0; k < 1 << m->dim; k++) {
-        double w = 1;
-        for (int a = 0; a < m->dim; a++) w *= k >> a & 1 ? g[a] : 1 - g[a];
-        sum += w * v[k];
-    }
-    if (!slope) return sum;
-    for (int a = 0; a < m->dim; a++) {
-        for (int k = 0; k < 1 << m->dim; k++) {
-            double w = k >> a & 1 ? 1 : -1;
-            for (int b = 0; b < m->dim; b++)
-                if (b != a) w *= k >> b & 1 ? g[b] : 1 - g[b];
-            d[a] += w * v[k];
-        }
-        d[a] /= h;
-    }
-    *slope = un_v3(d[0], d[1], d[2]);
-    return sum;
+    return m->dim == 2 ? between_in(v, g, h, slope, 2) : between_in(v, g, h, slope, 3);
 }
 
 /* Values in the ring of a leaf or its parent, at the corners of the point's cube of centres. */
@@ -238,12 +240,77 @@ un_vec3 un_leaves_slope(const un_leaves *m, const float *field, int32_t c, un_ve
     return slope;
 }
 
+/* ---- many points ---- */
+
+/* What points in one leaf need: values on its own lattice, and of the parent's the 2 x 2 x 2 around
+ * the leaf. */
+typedef struct centre_patch {
+    int32_t leaf;
+    bool coarse;
+    int child;
+    double own[UN_RING], parent[8];
+} centre_patch;
+
+static void fill_patch(centre_finder *s, int32_t c, centre_patch *t)
+{
+    const un_leaves *m = s->m;
+    const un_octree *tree = m->tree;
+    int level = tree->level[c], low = m->dim == 2 ? 0 : -1;
+    bool parted = m->parted && m->thin[c] & 2;
+    const int32_t *near = un_leaf_near(m, c);
+    t->leaf = c;
+    t->coarse = m->coarse[c] && !parted;
+    if (m->even[c] && !parted) {
+        for (int n = 0; n < m->near_count; n++) t->own[n] = s->take(s->field, near[n]);
+        return;
+    }
+    double v[8];
+    for (int k = 0; k < 1 << m->dim; k++) { /* the eight corners' cubes, as for a single point */
+        int off[3] = {k & 1 ? 0 : -1, k & 2 ? 0 : -1, m->dim == 2 ? 0 : k & 4 ? 0 : -1};
+        take_own(s, c, off, v);
+        for (int j = 0; j < 1 << m->dim; j++)
+            t->own[m->near_count / 2 + off[0] + (j & 1) + 3 * (off[1] + (j >> 1 & 1)) +
+                   9 * (m->dim == 2 ? 0 : off[2] + (j >> 2))] = v[j];
+    }
+    if (!t->coarse) return;
+    t->child = un_ring_child(tree, tree->key[c], level);
+    int off[3] = {t->child & 1 ? 0 : -1, t->child & 2 ? 0 : -1, t->child & 4 ? 0 : low};
+    take_corners(s, ring_of(s, level - 1, un_ring_parent(tree, tree->key[c], level), -1), level - 1,
+                 off, t->parent);
+}
+
+UN_KERNEL double patch_at(const un_leaves *m, const centre_patch *t, un_vec3 x, un_vec3 *slope,
+                          int dim)
+{
+    double f[3] = {0}, g[3] = {0}, v[8];
+    int n = dim == 2 ? 4 : 13;
+    static const int step[3] = {1, 3, 9};
+    un_leaf_place(m, t->leaf, x, f);
+    for (int a = 0; a < dim; a++) {
+        int off = f[a] < 0.5 ? -1 : 0;
+        g[a] = f[a] - 0.5 - off;
+        n += step[a] * off;
+    }
+    for (int k = 0; k < 1 << dim; k++) v[k] = t->own[n + (k & 1) + 3 * (k >> 1 & 1) + 9 * (k >> 2)];
+    double own = between_in(v, g, un_leaf_size(m, t->leaf), slope, dim);
+    if (!t->coarse) return own;
+    double in[3] = {0};
+    un_leaf_place_in_parent(m, t->child, f, in);
+    for (int a = 0; a < dim; a++) g[a] = in[a] - (t->child >> a & 1 ? 0.5 : -0.5);
+    double w = un_leaf_coarse_share(m, t->leaf, f);
+    return own + w * (between_in(t->parent, g, 1, NULL, dim) - own);
+}
+
 void un_leaves_sample_points(const un_leaves *m, const float *field, int64_t count,
                              const int32_t *leaf, const double *const x[3], double *value,
                              un_vec3 *slope)
 {
     centre_finder s;
+    centre_patch t = {.leaf = -1};
     finder_init(&s, m, field, take_float);
-    for (int64_t q = 0; q < count; q++)
-        value[q] = sample(&s, leaf[q], un_v3(x[0][q], x[1][q], x[2][q]), slope ? &slope[q] : NULL);
+    for (int64_t q = 0; q < count; q++) {
+        if (leaf[q] != t.leaf) fill_patch(&s, leaf[q], &t);
+        un_vec3 at = {x[0][q], x[1][q], x[2][q]}, *to = slope ? &slope[q] : NULL;
+        UN_BY_DIM(m->dim, value[q] = patch_at(m, &t, at, to, dim));
+    }
 }

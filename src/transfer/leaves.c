@@ -7,6 +7,7 @@
  * the cubes around its leaf, which lie one after the other in memory, so that no two threads write
  * to one place. [Hong09] takes one particle's radius instead, which misses faces between large
  * particles. */
+#include "base/lanes.h"
 #include "transfer/transfer.h"
 
 typedef struct gather_args {
@@ -17,49 +18,61 @@ typedef struct gather_args {
     const un_particles *particles;
 } gather_args;
 
-/* Weights and weighted velocities at the faces of one leaf: lower ones, then upper ones. */
+/* Weights and weighted velocities at the faces of one leaf, by side; four particles are added at
+ * once. */
 typedef struct face_sums {
-    double w[6], wv[6];
+    un_doubles4 w[6], wv[6];
 } face_sums;
 
-static inline double hat(double s)
+static inline un_doubles4 hat(un_doubles4 s)
 {
-    double v = 1 - fabs(s);
-    return v > 0 ? v : 0;
+    return un_doubles4_positive(1 - un_doubles4_abs(s));
 }
 
-UN_KERNEL void add_particles(const gather_args *a, int64_t first, int64_t end, un_vec3 centre,
+/* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 4. upper: upper
+ * faces too. */
+UN_KERNEL void add_some(const un_particles *p, int64_t at, int n, int64_t first, int64_t end,
+                        un_vec3 centre, double inverse, bool upper, face_sums *sums, int dim)
+{
+    double x0[3] = {centre.x, centre.y, centre.z}, lead[3] = {p->lead.x, p->lead.y, p->lead.z};
+    un_doubles4 s[3], c[3], fall = un_doubles4_of_bytes(p->fall + at, n) * (1.0 / UN_FALL_FREE);
+    un_doubles4 volume = un_doubles4_of_floats(p->volume + at, n);
+    if (at < first || at + n > end) volume = un_doubles4_within(volume, at, first, end);
+    for (int axis = 0; axis < dim; axis++) {
+        s[axis] = (un_doubles4_load(p->x[axis] + at, n) - x0[axis]) * inverse;
+        c[axis] = hat(s[axis]);
+    }
+    for (int axis = 0; axis < dim; axis++) {
+        int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
+        un_doubles4 across = volume * c[t1];
+        if (dim == 3) across *= c[t2];
+        un_doubles4 v = un_doubles4_load(p->v[axis] + at, n) - fall * lead[axis];
+        un_doubles4 w = across * hat(s[axis] + 0.5);
+        sums->w[2 * axis] += w;
+        sums->wv[2 * axis] += w * v;
+        if (!upper) continue;
+        w = across * hat(s[axis] - 0.5);
+        sums->w[2 * axis + 1] += w;
+        sums->wv[2 * axis + 1] += w * v;
+    }
+}
+
+UN_KERNEL void add_particles(const un_particles *p, int64_t first, int64_t end, un_vec3 centre,
                              double inverse, bool upper, face_sums *sums, int dim)
 {
-    const un_particles *p = a->particles;
-    double x0[3] = {centre.x, centre.y, centre.z}, lead[3] = {p->lead.x, p->lead.y, p->lead.z};
-    for (int64_t q = first; q < end; q++) {
-        double s[3] = {0}, c[3] = {1, 1, 1};
-        for (int axis = 0; axis < dim; axis++) {
-            s[axis] = (p->x[axis][q] - x0[axis]) * inverse;
-            c[axis] = hat(s[axis]);
-        }
-        double fall = p->fall[q] * (1.0 / UN_FALL_FREE), volume = p->volume[q];
-        for (int axis = 0; axis < dim; axis++) {
-            double across = volume;
-            for (int b = 0; b < dim; b++)
-                if (b != axis) across *= c[b];
-            double v = p->v[axis][q] - fall * lead[axis];
-            double w = across * hat(s[axis] + 0.5);
-            sums->w[2 * axis] += w;
-            sums->wv[2 * axis] += w * v;
-            if (!upper) continue;
-            w = across * hat(s[axis] - 0.5);
-            sums->w[2 * axis + 1] += w;
-            sums->wv[2 * axis + 1] += w * v;
-        }
-    }
+    int64_t last = p->count - 4; /* nothing beyond the arrays is read */
+    for (int64_t q = first; last >= 0 && q < end; q += 4)
+        add_some(p, q < last ? q : last, 4, q, end, centre, inverse, upper, sums, dim);
+    for (int64_t q = first; last < 0 && q < end; q++)
+        add_some(p, q, 1, q, end, centre, inverse, upper, sums, dim);
 }
 
 UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
 {
     const un_leaves *m = a->m;
-    face_sums sums = {{0}, {0}};
+    const int32_t *first = a->bins->begin;
+    face_sums sums;
+    memset(&sums, 0, sizeof sums);
     int own[6], count = 0;
     bool upper = false;
     for (int side = 0; side < 2 * dim; side++) {
@@ -73,12 +86,13 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
     int ranges = un_leaves_around(m, c, range);
     double inverse = 1 / un_leaf_size(m, c);
     for (int n = 0; n < ranges; n++)
-        add_particles(a, a->bins->begin[range[n][0]], a->bins->begin[range[n][1]], m->x[c], inverse,
-                      upper, &sums, dim);
+        add_particles(a->particles, first[range[n][0]], first[range[n][1]], m->x[c], inverse, upper,
+                      &sums, dim);
     for (int k = 0; k < count; k++) {
         int32_t f = m->side[c][own[k]];
-        a->known[f] = sums.w[own[k]] > 0;
-        a->u[f] = a->known[f] ? sums.wv[own[k]] / sums.w[own[k]] : 0;
+        double w = un_doubles4_sum(sums.w[own[k]]);
+        a->known[f] = w > 0;
+        a->u[f] = a->known[f] ? un_doubles4_sum(sums.wv[own[k]]) / w : 0;
     }
 }
 

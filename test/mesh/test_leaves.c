@@ -137,6 +137,38 @@ static void is_continuous(void **state)
     }
 }
 
+/* Many points in one go have the values and slopes of single ones. */
+static void samples_many_points_alike(void **state)
+{
+    enum { COUNT = 2000 };
+    static double x[3][COUNT], value[COUNT];
+    static un_vec3 slope[COUNT];
+    static int32_t leaf[COUNT];
+    (void)state;
+    for (int flat = 0; flat < 2; flat++) {
+        leaf_case l;
+        begin(&l, &graded, flat, 13);
+        const un_leaves *m = &l.leaves;
+        float *field = un_alloc(l.ctx, (size_t)m->count, sizeof *field);
+        for (int32_t c = 0; c < m->count; c++) field[c] = (float)un_random((uint64_t)c, 7);
+        for (int i = 0; i < COUNT; i++) {
+            for (int a = 0; a < 3; a++) x[a][i] = un_random((uint64_t)i, (uint64_t)a);
+            if (flat) x[2][i] = 0;
+            leaf[i] = un_octree_find(&l.tree, un_v3(x[0][i], x[1][i], x[2][i]));
+        }
+        un_leaves_sample_points(m, field, COUNT, leaf, (const double *const[]){x[0], x[1], x[2]},
+                                value, slope);
+        for (int i = 0; i < COUNT; i++) {
+            un_vec3 at = {x[0][i], x[1][i], x[2][i]};
+            check_near(value[i], un_leaves_sample(m, field, leaf[i], at), 1e-12);
+            un_vec3 single = un_leaves_slope(m, field, leaf[i], at);
+            check_near(un_length(un_sub(slope[i], single)), 0, 1e-10);
+        }
+        un_free(l.ctx, field);
+        end(&l);
+    }
+}
+
 static void carries_values(void **state)
 {
     (void)state;
@@ -189,9 +221,9 @@ static void walls_take_their_volume(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_faces),           cmocka_unit_test(keeps_linear_fields),
-        cmocka_unit_test(is_continuous),           cmocka_unit_test(carries_values),
-        cmocka_unit_test(walls_take_their_volume),
+        cmocka_unit_test(numbers_faces),  cmocka_unit_test(keeps_linear_fields),
+        cmocka_unit_test(is_continuous),  cmocka_unit_test(samples_many_points_alike),
+        cmocka_unit_test(carries_values), cmocka_unit_test(walls_take_their_volume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
