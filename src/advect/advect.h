@@ -34,8 +34,8 @@ void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u
                       const un_warp *warp, const un_walls *walls, const un_walls *on_warp,
                       un_vec3 gravity, double dt);
 
-/* Brings a particle's velocity v from the middle to the end of the step. Where a wall has changed
- * it from `was`, it no longer falls. */
+/* Brings a particle's velocity v from the middle to the end of the step. A particle whose velocity
+ * a wall has changed from `was` is no longer in free fall. */
 static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_vec3 was,
                                     un_vec3 lead)
 {

@@ -74,8 +74,8 @@ un_status un_bodies_touch(un_bodies *bodies, double dt);
 void un_bodies_advance(un_bodies *bodies, double dt);
 /* The fastest speed of a point of theirs, m/s. */
 double un_bodies_speed(const un_bodies *bodies);
-/* All that the next step depends on, as numbers: count of them for *state NULL. False if they
- * cannot be. */
+/* Writes all numbers that the next step depends on; returns how many. state NULL: only counts.
+ * Loading returns false if the numbers are impossible. */
 int64_t un_bodies_save(const un_bodies *bodies, double *state);
 un_status un_bodies_load(un_bodies *bodies, const double *state, int64_t count, bool *sound);
 

@@ -23,7 +23,7 @@ typedef struct un_contact {
     un_vec3 along[2];
     double gap;             /* m, along the normal, at the start of the step */
     double push, slide[2];  /* impulses, N s */
-    double before;          /* push of the step before, at most that of the last two is foreseen */
+    double before;          /* push of the last step; predictions use the smaller of two */
     double bounce;          /* m/s at which they met; 0: they have bounced, or do not */
     double pending;         /* m/s at which they met in the last step */
     double goal;            /* m/s: the normal speed must not be below */
@@ -47,8 +47,8 @@ typedef struct un_contacts {
 /* Applies last step's impulses, scaled. */
 void un_contacts_foresee(un_bodies *bodies, double scale);
 un_status un_contacts_solve(un_bodies *bodies, double dt);
-/* The share of its way in dt that a body can go without passing into anything that is not near it
- * yet: what contacts have left over. */
+/* The fraction of its path in dt that a body can move without entering anything that was not near
+ * it when contacts were found. */
 double un_contacts_share(const un_bodies *bodies, int32_t body, double dt);
 /* Moves bodies apart that overlap at the end of the step. */
 void un_contacts_part(un_bodies *bodies);

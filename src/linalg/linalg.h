@@ -53,7 +53,7 @@ typedef struct un_columns {
 typedef struct un_system {
     const un_csr *a;
     const un_columns *columns; /* NULL: none */
-    int32_t weak; /* the last so many of them hardly matter: the preconditioner goes without */
+    int32_t weak;              /* this many of them, the last, are left out of the preconditioner */
     const double *b;
     const un_sites *sites; /* of its unknowns; NULL: not known */
 } un_system;

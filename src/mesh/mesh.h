@@ -276,8 +276,8 @@ size_t un_walls_bytes(const un_grid *grid, const un_scene *scene); /* that creat
 un_status un_warp_walls_create(un_context *ctx, const un_warp *warp, const un_bodies *bodies,
                                un_walls **walls);
 un_status un_warp_walls_sample(un_walls *walls);
-/* Places of nodal values (warp_parts.c), after walls were parted: those of a cell's corners; the
- * node of a place. */
+/* Places hold nodal values: a node has one place for each side of a thin wall (warp_parts.c). Call
+ * after the walls are parted. */
 un_status un_warp_parts_find(un_walls *walls);
 void un_warp_parts_free(un_context *ctx, un_warp_parts *parts);
 void un_warp_places(const un_walls *walls, int32_t i, int32_t j, int32_t k, int64_t place[8]);
@@ -286,10 +286,10 @@ static inline int64_t un_warp_node_of(const un_walls *walls, int64_t place)
     int64_t nodes = walls->grid->node_count;
     return place < nodes ? place : walls->parts.copy[place - nodes];
 }
-/* The places around x, by corner of their cell, and their weights: returns how many (warp_probe.c).
+/* The places of the cell around x, by corner, and their weights; returns how many (warp_probe.c).
  */
 int un_warp_places_around(const un_walls *walls, un_vec3 x, int64_t place[8], double weight[8]);
-/* Values at places, over a change of the grid: kept has room for all sides. */
+/* Keeps values at places while the grid changes; `kept` has room for all sides. */
 void un_warp_parts_keep(un_warp_side *kept, const un_walls *walls, const double *value);
 void un_warp_parts_carry(double *value, const un_walls *walls, const un_warp_side *kept,
                          int64_t count);
@@ -306,9 +306,9 @@ static inline uint32_t un_walls_sight(const un_walls *walls, int64_t c, un_vec3 
 }
 /* The solid's velocity at the lower face of cell (i, j, k) along axis a, once its area is known. */
 void un_walls_find_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a);
-/* Around bodies that the liquid moves (walls_dual.c): open shares of the cubes around faces instead
- * of the faces'; the velocity there, which may change without a move; the cells around a body, up
- * to the first and last padding's inner faces; the body that a face belongs to, -1: none. */
+/* Around bodies that the liquid moves (walls_dual.c). In this order: open shares of the cubes
+ * around faces, which replace those of faces; the bodies' velocities, when these change; the cells
+ * around a body, padding included; the body that a face belongs to, -1: none. */
 void un_walls_weigh_faces(un_walls *walls);
 void un_walls_find_velocities(un_walls *walls);
 void un_walls_cells_around(const un_walls *walls, int32_t body, int32_t lo[3], int32_t n[3]);
@@ -366,8 +366,8 @@ un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh);
  * may change without a move (tet_walls_free.c). */
 int32_t un_tet_walls_free_body(const un_tet_walls *tw, int32_t t);
 void un_tet_walls_find_velocities(un_tet_walls *tw);
-/* Finds the open shares of tets that such bodies cut again, from distances half as far apart:
- * linear between nodes a round body is too small, and floats too low. */
+/* Recomputes the open shares of tets that such bodies cut, from distances at half the spacing: if
+ * distances are linear between nodes, a round body is too small and floats too low. */
 void un_tet_walls_weigh(un_tet_walls *tw);
 
 /* ---- walls on leaves (leaf_walls.c) ---- */
@@ -415,9 +415,9 @@ void un_leaf_walls_weigh_faces(un_leaf_walls *walls, const un_leaves *leaves);
 
 /* Both sides of thin walls (leaf_parts.c): sets narrow, parts the leaves. There are solids. */
 un_status un_leaf_walls_part(un_leaf_walls *walls, un_leaves *leaves);
-/* The leaf that a particle at x belongs to: that of its place, unless a thin wall is between. */
+/* The leaf of a particle at x: the one that holds it, unless a thin wall is between them. */
 int32_t un_leaves_home(const un_leaves *leaves, const un_bodies *bodies, un_vec3 x);
-/* The leaf at x for one who comes from another leaf, or that one if a thin wall is between. */
+/* The leaf at x as seen from leaf `from`; `from` itself if a thin wall is between them. */
 int32_t un_leaves_step(const un_leaves *leaves, int32_t from, un_vec3 x);
 
 /* ---- both sides of thin walls (tets_parts.c) ---- */

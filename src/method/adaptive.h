@@ -43,7 +43,7 @@ typedef struct un_tet_fields {
     size_t capacity[3];
 } un_tet_fields;
 
-/* Viscosity; void unless some of the liquid is viscous, but for the mixture. */
+/* Viscosity. Only the mixture is valid if no liquid is viscous. */
 typedef struct un_thick {
     bool any;
     un_viscosity *solver;

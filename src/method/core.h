@@ -91,15 +91,15 @@ un_status un_core_save(const un_core *core, un_state *out);
 un_status un_core_load(un_core *core, const un_state *in);
 /* flags: instead of the particles' own; NULL: those. */
 un_status un_save_particles(un_state *out, const un_particles *particles, const uint8_t *flags);
-/* After un_core_load. Fails unless all is finite and in the domain. `particles` is empty but for
- * `sized`. */
+/* Call after un_core_load, with `particles` empty except for the flag `sized`. Fails if a value is
+ * not finite or a particle is outside the domain. */
 un_status un_load_particles(const un_core *core, const un_state *in, un_particles *particles);
 /* What was emitted inside the liquid, of a grid with so many cells. */
 un_status un_save_inflow(un_state *out, const un_inflow *inflow);
 un_status un_load_inflow(un_context *ctx, const un_state *in, un_inflow *inflow,
                          int64_t cell_count);
 
-/* A number that tells whether what was found again from a checkpoint is what it was. */
+/* A hash that tells whether the data rebuilt from a checkpoint are the same as before. */
 uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count);
 un_status un_save_hash(un_state *out, uint64_t hash);
 /* Another machine or compiler may round differently: that is logged and is no error. */

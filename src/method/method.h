@@ -18,7 +18,7 @@ typedef struct un_step {
     int32_t step, frame; /* frame: the one this step belongs to */
     double time, dt;     /* at the end of the step */
     int64_t particles, ballistic, cells, nodes;
-    double work; /* what the cost of a step goes with: particles, or cells where there are none */
+    double work; /* the cost of a step is proportional to it: particles, else cells */
     double volume, volume_error;             /* m3; relative to the ledger's expectation */
     double volume_particles;                 /* m3, that the particles carry */
     double energy_kinetic, energy_potential; /* J */
@@ -37,7 +37,7 @@ typedef struct un_estimate {
     double bytes;
 } un_estimate;
 
-/* Particles that were saved, and what places the solids as they were then. */
+/* Saved particles, and the poses of the solids at that time. */
 typedef struct un_saved_particles {
     const un_particles *particles;
     un_status (*place)(void *arg, un_bodies *bodies);

@@ -41,8 +41,8 @@ un_status un_uniform_load(void *state, const un_state *in);
 
 /* Particles sorted into cells. */
 un_status un_uniform_sort(un_uniform *s);
-/* Their level set, who flies, and how much volume there is. With un_uniform_sort this is everything
- * that the next step and the outputs read. */
+/* Finds the level set, the particles that fly, and the volume. With un_uniform_sort this is
+ * everything that the next step and the outputs read. */
 un_status un_uniform_level_set(un_uniform *s);
 un_status un_uniform_to_grid(un_uniform *s, double dt);
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);

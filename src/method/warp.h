@@ -38,12 +38,12 @@ un_status un_warping_load(void *state, const un_state *in);
 
 /* Finds the walls on the grid, and the pressure at their sides. */
 un_status un_warping_find_walls(un_warping *s);
-/* Moves the grid: at first from the liquid's shape, all the way to where it wants to be, and finds
- * the walls there; likewise from the level set; in a step, towards it. */
+/* Moves the grid. first: all the way, from the liquid's shape, and finds the walls there. settle:
+ * all the way, from the level set. move: towards that, as far as one step goes. */
 un_status un_warping_first_grid(un_warping *s);
 un_status un_warping_settle_grid(un_warping *s);
 un_status un_warping_move_grid(un_warping *s, double dt);
-/* Finds the particles on the grid and sorts them; what a step found of them is found again. */
+/* Finds the particles' cells, sorts them, and recomputes what belongs to each. */
 un_status un_warping_sort(un_warping *s);
 un_status un_warping_resize(un_warping *s);
 un_status un_warping_level_set(un_warping *s);

@@ -76,15 +76,15 @@ static inline un_vec3 un_particle_velocity(const un_particles *p, int64_t i)
 }
 
 #define UN_FALL_FREE 128
-/* Less than this share of free fall counts as none: noise in liquid at rest, pressure that lifts.
- */
+/* Below this share of free fall a particle counts as supported: noise at rest, or lifted by
+ * pressure. */
 #define UN_FALL_LEAST 0.25
 /* The velocity in the middle of the last step. */
 static inline un_vec3 un_particle_middle(const un_particles *p, int64_t i)
 {
     return un_mad(un_particle_velocity(p, i), p->lead, p->fall[i] * (-1.0 / UN_FALL_FREE));
 }
-/* A vector whose product with a change of velocity within dt is how much of free fall that is. */
+/* The scalar product with this vector tells how much of free fall a change of velocity in dt is. */
 static inline un_vec3 un_particle_fall_unit(un_vec3 gravity, double dt)
 {
     double whole = un_dot(gravity, gravity) * dt;
@@ -178,9 +178,9 @@ typedef struct un_seed_def {
 /* Appends particles. volume: the volume added. */
 un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_seed_def *def,
                             double *volume);
-/* The cross-section of a stream as its half cells show it, without walls, m2 (2D: m): the emitter's
- * shadow, but for the rim, which each half cell takes for a plane. Of def only the grid, shape and
- * velocity count. */
+/* The cross-section of a stream that its half cells represent, without walls, m2 (2D: m): the
+ * emitter's shadow, except that each half cell treats the rim as a plane. Uses only the grid, shape
+ * and velocity of def. */
 double un_particles_stream_area(un_context *ctx, const un_seed_def *def);
 /* Number of particles that un_particles_seed would append. */
 int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def);

@@ -11,8 +11,8 @@
  * scene (un_scene_pace). */
 #define CROWDING_TIME 0.1
 #define CROWDING_RATE_MAX 4.0
-/* Liquid that ran into a wall or into itself within a step overlaps: what is beyond the excess that
- * counts as a heap is parted in this many steps, whatever their length. */
+/* Liquid that ran into a wall or into itself within a step piles up. The excess that counts as such
+ * a heap is removed in this many steps, whatever their length. */
 #define CROWDING_STEPS 4
 
 /* Adds the rate to sigma, 1/s. crowding: the excess of the volume fraction beyond the noise; heap:

@@ -276,12 +276,12 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
                                       const un_stuffed_projection *projection,
                                       un_stuffed_projection_report *report);
 
-/* Air faces that would pass a wall within dt: they become walls that let the liquid through as far
- * as the true one is away. Returns how many there are. */
+/* Air faces that would pass a wall within dt become walls; liquid may still move up to the true
+ * wall in that time. Returns how many there are. */
 int64_t un_stuffed_meet_walls(un_context *ctx, un_stuffed_rim *rim, const un_stuffing *mesh,
                               const double *u, const un_track_walls *walls, double dt);
-/* Walls that pull by more than the slack of release.c let go: `gone` becomes 1 and the foot lies in
- * the wall. Those that liquid then runs into hold it again. Returns how many have changed. */
+/* Walls that pull by more than the slack of release.c let go: `gone` becomes 1, and the foot lies
+ * in the wall. Walls that liquid runs into again hold it again. Returns how many have changed. */
 typedef struct un_stuffed_release {
     uint8_t *gone;
     un_stuffed_rim *rim;

@@ -17,23 +17,23 @@ un_status un_pressure_need_set(un_pressure *pressure);
 /* Which rows may let go of a wall (release.c). */
 typedef struct un_release {
     const void *arg;
-    /* True if the row is next to a wall. least: its x without pressure; slack: lower by this much
-     * counts as that still. Threads call it at once. */
+    /* True if the row is next to a wall. least: its x if the pressure is zero; slack: how far x may
+     * be below that before the wall lets go. Called from several threads. */
     bool (*limit)(const void *arg, int32_t row, double *least, double *slack);
     double clear;    /* rows whose x is above this need no look */
     const double *p; /* by place: -0.0 where the last step let go */
     bool on;         /* false: nothing lets go */
 } un_release;
-/* let_go: of a projection; speed: of the liquid. In fast liquid the pressure's noise is larger, and
- * films that shoot along a wall would come off it. over: the way that the pressure acts over. */
+/* How strongly a wall may pull before it lets go. In fast liquid the pressure is noisier, and films
+ * that shoot along a wall would come off it. over: the distance that the pressure acts over. */
 #define UN_RELEASE_SHARE 0.1
 static inline double un_release_slack(double let_go, double speed, double over)
 {
     return (let_go + UN_RELEASE_SHARE * speed) * over;
 }
-/* That way is a cell, but next to the surface only the distance to it: at the rim of a plate, in
- * cells with phi = -0.09 h, a pressure that is little over h took half of a sheet's speed. Nearer
- * than UN_RELEASE_NEAREST the distance is noise. */
+/* That distance: a cell, but next to the surface only the distance to it. With a whole cell at the
+ * rim of a plate (phi = -0.09 h), the pull took half of a sheet's speed. Below UN_RELEASE_NEAREST
+ * the distance is noise. */
 #define UN_RELEASE_NEAREST 0.05
 static inline double un_release_way(double h, double phi)
 {

@@ -17,14 +17,14 @@ typedef struct un_traits {
     const char *name;
     bool particles;  /* it has particles: frames hold them, surfaces can be made again from them */
     bool adaptive;   /* cells of many sizes: sizing has an effect, coarsening keeps the budget */
-    bool warps;      /* so many cells and no more, which gather where sizing wants them */
+    bool warps;      /* a fixed number of cells, which gather where sizing wants them */
     bool viscous;    /* fluid.viscosity */
     bool mixed;      /* density and viscosity that differ from place to place */
     bool faces;      /* normal velocities on faces of tets: solver.coupling = "implicit" */
     bool tension;    /* fluid.surface_tension */
     bool bodies;     /* solids that the liquid moves */
     bool flat;       /* two dimensions */
-    bool thin_walls; /* walls thinner than two cells part the liquid on their two sides */
+    bool thin_walls; /* walls thinner than two cells separate the liquid on their two sides */
 } un_traits;
 /* The first method with a trait in a list that ends with NULL: un_traits_find(list,
  * offsetof(un_traits, viscous)). NULL: none. */
@@ -229,10 +229,10 @@ un_status un_scene_custom_sizes(const un_scene *scene, double t, const un_vec3 *
                                 float *size);
 /* Is any of the liquid viscous? Does it differ from place to place? */
 bool un_scene_viscous(const un_scene_def *def);
-/* The scene's own second: in what time things happen here that take 1 s in a domain 1 m long on
- * earth, sqrt(L / g) there; without gravity what crosses 1 m in 1 s, L over the fastest speed
- * given; no longer than surface tension takes, sqrt(rho L^3 / sigma) (pace.c). Rates in 1/s are
- * divided by it, times multiplied. */
+/* The scene's own second, by which rates in 1/s are divided and times multiplied (pace.c). With
+ * gravity it is sqrt(L / g), scaled to 1 s for L = 1 m on earth; without, L over the fastest given
+ * speed, or over 1 m/s if none is given. Under surface tension it is at most sqrt(rho L^3 / sigma).
+ */
 double un_scene_pace(const un_scene_def *def);
 /* The default of solver.pic, 1/s. */
 double un_scene_pic(const un_scene_def *def);

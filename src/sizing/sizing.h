@@ -167,8 +167,8 @@ typedef struct un_budget {
     double most;  /* particles that it allows; 0: any number */
     bool warned;  /* that cells become larger */
 } un_budget;
-/* Makes wanted sizes larger when there will be more particles than the budget allows. most: that it
- * allows as the mesh is now; 0: any. range: volumes between which particles are resized. */
+/* Enlarges the wanted sizes if there will be more particles than the budget allows. most: how many
+ * it allows with the present mesh; 0: any. range: volumes between which particles are resized. */
 void un_budget_keep(un_context *ctx, un_budget *budget, un_particles *particles,
                     const un_resize_def *range, double most, int32_t step);
 

@@ -21,7 +21,7 @@ static inline double un_ledger_expected(const un_ledger *ledger)
 {
     return ledger->start + ledger->in - ledger->out;
 }
-/* Enters the measured volume, updates the error. carried: by the particles; found without any. */
+/* Records the measured volume, updates the error. carried: by particles; `found` without any. */
 void un_ledger_weigh(un_ledger *ledger, double found, double carried);
 /* The divergence that corrects the error, 1/s: gentle, bounded. pace: un_scene_pace. */
 double un_ledger_expansion(const un_ledger *ledger, double pace);

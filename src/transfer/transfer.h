@@ -40,10 +40,10 @@ typedef struct un_flip {
     double thickness;      /* kinematic viscosity, m2/s, unless particles have their own */
     bool pic_thick;        /* on the grid: viscous liquid takes the grid's velocity itself */
 } un_flip;
-/* The share of PIC, so that a particle does not pass more than a cell of the liquid around it in a
- * step: streams that meet within a cell would fly on through each other, and every impact would add
+/* The share of PIC that keeps a particle from passing more than a cell of the liquid around it in a
+ * step. Otherwise streams that meet within a cell fly on through each other, and every impact adds
  * to the fastest of them (10 instead of 6 m/s in a dam that breaks around objects). slip: the
- * particle's velocity against the liquid. */
+ * particle's velocity relative to the liquid. */
 static inline double un_flip_share(double share, un_vec3 slip, double dt, double h)
 {
     double way = un_length(slip) * dt;

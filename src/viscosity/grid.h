@@ -128,7 +128,7 @@ static inline double un_strain_of(const un_strain *e, int axis, int64_t c)
 
 /* ---- rows (grid.c) ---- */
 
-/* Of cell c, itself first: val NULL: only finds which places; those of bodies follow the cells. */
+/* The row of cell c, itself first, then cells, then bodies. val NULL: only the places. */
 void un_stress_row(const un_stress_grid *s, int64_t c, un_row *row, double (*val)[9], double b[3]);
 
 /* ---- bodies that the liquid moves (grid_bodies.c) ---- */
@@ -139,7 +139,7 @@ void un_stress_move_bodies(const un_stress_grid *s);
 /* Adds `times` the velocity along an axis of a body of the scene at x, if it is moved. */
 void un_push_add(const un_stress_grid *s, un_push *push, int32_t body, int axis, un_vec3 x,
                  double times);
-/* Rows of moved body k, which: 0 its velocity, 1 its spin: how many entries; all of it; what the
+/* Rows of moved body k; which: 0 its velocity, 1 its spin. The number of entries; the row; what the
  * pressure p, times dt, adds to b. */
 int un_stress_body_entries(const un_stress_grid *s, int32_t k, int which);
 void un_stress_body_row(const un_stress_grid *s, int32_t k, int which, int32_t row);

@@ -69,8 +69,8 @@ void un_dragged_fill(un_stress_nodes *s);
 void un_dragged_store(un_stress_nodes *s);
 /* At the end: bodies take the change. */
 void un_dragged_move(const un_stress_nodes *s);
-/* What a force on nodes is to a row of body k: sums force(s, t, i) over corners i of tets t that
- * stick to it. */
+/* What forces on nodes add to a row of body k (which: 0 velocity, 1 spin): sums force(arg, t, i)
+ * over corners i of tets t that stick to it. */
 typedef un_vec3 un_corner_force(const void *arg, int32_t t, int i);
 un_vec3 un_dragged_sum(const un_stress_nodes *s, int32_t k, int which, un_corner_force *force,
                        const void *arg);

@@ -154,13 +154,13 @@ double un_viscosity_grid_bytes(const un_grid *grid, double liquid_cells);
 
 /* ---- a viscous step on tets and on faces (tets.c) ---- */
 
-/* The fraction of sub-nodal velocity that survives a viscous step. The solve at nodes does not see
- * how tets or faces differ from their nodes' mean, and if that difference were kept whole it would
- * grow where pressure feeds it. Liquid of low viscosity keeps all of it. Without this, a sheet of
- * 10 Pa s two cells high (half that of scenes/huppert_round.lua) boils once it is thinner, at dt nu
- * / h^2 = 3; from a rate of 1 on it is as still as with PIC. It must fall faster than 1 / dt: with
- * a backward step instead of exp, what weight leaves beside a light ball in syrup made it rise a
- * fifth too fast, however long the steps. h is the cell's edge. */
+/* The fraction of sub-nodal velocity that survives a viscous step; h is the cell's edge. The solve
+ * at nodes does not see how tets or faces differ from the mean of their nodes. If that difference
+ * were kept, it would grow where pressure feeds it: a sheet of 10 Pa s two cells high (half that of
+ * scenes/huppert_round.lua) boils once it is thinner, at dt nu / h^2 = 3. From a rate of 1 on it is
+ * as still as with PIC. Liquid of low viscosity keeps nearly all of it. The fraction must fall
+ * faster than 1 / dt: with a backward step instead of exp, a light ball in syrup rose a fifth too
+ * fast, however long the steps. */
 static inline double un_viscous_rest(double nu, double h, double dt)
 {
     return exp(-3 * nu * dt / (h * h));
