@@ -15,7 +15,7 @@ static const entry commands[] = {
     {"check", app_check, "validate a scene without simulating; estimate its cost"},
     {"info", app_info, "summarize the directory of a run"},
     {"render", app_render, "make pictures and a film of a run"},
-    {"surface", app_surface, "make the surfaces of a run again"},
+    {"surface", app_surface, "make the surfaces of a run again, finer or smoother"},
     {"export", app_export, "write a run in other formats"},
     {"view", app_view, "view runs in the browser"},
     {"compare", app_compare, "compare several runs on one page"},
@@ -28,7 +28,7 @@ static void print_usage(FILE *file)
     fputs("usage: undine COMMAND ...\n\n", file);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`undine COMMAND -h` explains a command; `undine --version` prints the version.\n",
+    fputs("\n`undine help COMMAND` explains a command; `undine --version` prints the version.\n",
           file);
 }
 
@@ -44,6 +44,13 @@ static int unknown_command(const char *name)
     return APP_WRONG;
 }
 
+static int run_command(int argc, char **argv)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(argv[0], commands[i].name) == 0) return commands[i].run(argc, argv);
+    return unknown_command(argv[0]);
+}
+
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
@@ -55,17 +62,19 @@ static int dispatch(int argc, char **argv)
         printf("undine %s\n", un_version());
         return APP_DONE;
     }
+    if (strcmp(name, "help") == 0 && argc > 2) {
+        char option[] = "-h", *arguments[] = {argv[2], option, NULL};
+        return run_command(2, arguments);
+    }
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
         print_usage(stdout);
         return APP_DONE;
     }
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     if (name[0] == '-') {
         app_error("unknown option %s; see `undine -h`", name);
         return APP_WRONG;
     }
-    return unknown_command(name);
+    return run_command(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -294,7 +294,7 @@ int app_render(int argc, char **argv)
         {"--height", NULL, APP_COUNT, &o.def.height, "N", "height of the pictures; default: 720",
          NULL},
         {"--samples", NULL, APP_COUNT, &o.def.samples, "N",
-         "rays per pixel that shows water; more is smoother and slower", NULL},
+         "most samples per pixel; more is smoother and slower; default: 8", NULL},
         {"--eye", NULL, APP_TEXT, &o.eye, "X,Y,Z",
          "position of the camera, m; default: the scene's", NULL},
         {"--target", NULL, APP_TEXT, &o.target, "X,Y,Z", "point it looks at, m", NULL},

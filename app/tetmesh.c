@@ -47,22 +47,22 @@ int app_tetmesh(int argc, char **argv)
     const app_option options[] = {
         {"--output", "-o", APP_TEXT, &o.def.output, "FILE", "the mesh, a .vtu file", NULL},
         {"--size", NULL, APP_NUMBER, &o.def.size, "LENGTH",
-         "of tets along the surface; default: 1/32 of the longest side, or a scene's finest cell",
+         "size of cells along the surface; default: 1/32 of the longest side, or a scene's finest",
          NULL},
         {"--grading", NULL, APP_NUMBER, &o.def.grading, "G",
-         "how many times larger tets deep inside may be; default: 8", NULL},
+         "how many times larger cells may be deep inside; default: 8", NULL},
         {"--part", NULL, APP_TEXT, &o.def.part, "NAME",
-         "of a scene: this solid; default: the liquid as it starts", NULL},
-        {"--set", NULL, APP_LIST, &o.set, "KEY=VALUE", "of a scene: change a setting", ""},
+         "of a scene: fill this solid; default: the liquid at the start", NULL},
+        {"--set", NULL, APP_LIST, &o.set, "KEY=VALUE", "of a scene: override a value", ""},
         {"--threads", NULL, APP_COUNT, &o.threads, "N",
          "number of threads; default: all processors", NULL},
-        {"--memory", NULL, APP_BYTES, &o.memory, "BYTES", "at most this much, such as 4G", NULL},
+        {"--memory", NULL, APP_BYTES, &o.memory, "8G", "use no more memory than this", NULL},
         {"--quiet", NULL, APP_SWITCH, &o.quiet, NULL, "print only errors", NULL},
         {0}};
     const app_command command = {
         "tetmesh", "INPUT",
         "Fills a closed surface (PLY, OBJ, STL or OFF) with tetrahedra of good quality. INPUT may\n"
-        "also be a scene: the liquid around its solids is filled then, or one solid. The file\n"
+        "also be a scene: then the liquid around its solids is filled, or one solid. The file\n"
         "holds the tets and the triangles of their boundary, tagged: 0 tet, 1 surface, 2 solid,\n"
         "3 to 8 sides of the domain.",
         options};

@@ -51,6 +51,8 @@ expect 2 "usage: undine"
 expect 0 "undine 0." --version
 expect 0 "usage: undine" -h
 expect 0 "usage: undine" --help
+expect 0 "usage: undine run SCENE" help run
+expect 2 "did you mean" help rnu
 for command in run check info render export surface tetmesh; do
     expect 0 "usage: undine $command" $command -h
     expect 0 "usage: undine $command" $command --help
