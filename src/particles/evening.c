@@ -48,40 +48,49 @@ typedef struct told {
     un_vec3 change, move;
 } told;
 
-static un_vec3 apply(double m[3][3], un_vec3 v)
+/* The mean of two symmetric matrices, doubled, on v. */
+static un_vec3 apply_squares(const float a[6], const float b[6], un_vec3 v)
 {
-    return un_v3(m[0][0] * v.x + m[0][1] * v.y + m[0][2] * v.z,
-                 m[1][0] * v.x + m[1][1] * v.y + m[1][2] * v.z,
-                 m[2][0] * v.x + m[2][1] * v.y + m[2][2] * v.z);
+    double m[6];
+    for (int k = 0; k < 6; k++) m[k] = (double)(a[k] + b[k]);
+    return un_v3(m[0] * v.x + m[5] * v.y + m[4] * v.z, m[5] * v.x + m[1] * v.y + m[3] * v.z,
+                 m[4] * v.x + m[3] * v.y + m[2] * v.z);
 }
-
-static void sum(double out[3][3], const double a[3][3], const double b[3][3])
+static un_vec3 apply_fits(const double a[3][3], const double b[3][3], un_vec3 v)
 {
-    for (int i = 0; i < 3; i++)
-        for (int k = 0; k < 3; k++) out[i][k] = 0.5 * (a[i][k] + b[i][k]);
+    double out[3];
+    for (int k = 0; k < 3; k++)
+        out[k] = (a[k][0] + b[k][0]) * v.x + (a[k][1] + b[k][1]) * v.y + (a[k][2] + b[k][2]) * v.z;
+    return un_v3(out[0], out[1], out[2]);
 }
 
 static double wanted_distance(const un_lay *a, const un_lay *b, bool flat)
 {
     double share = flat || (a->thread && b->thread) ? SPREAD_LINE : SPREAD_SHEET;
     if (a->rim || b->rim) share = fmin(share, SPREAD_RIM);
-    return 0.5 * share * (a->spacing + b->spacing);
+    return 0.5 * share * (double)(a->spacing + b->spacing);
 }
 
-static void add_pair(told *out, const even_args *a, int64_t i, int64_t j, un_vec3 d, double w)
+static void add_pair(told *out, const even_args *a, int64_t i, int64_t j)
 {
     const un_thin *t = a->thin;
     const un_lay *li = &t->lay[i], *lj = &t->lay[j];
-    double across[3][3], fit[3][3], strength = fmin(li->strength, lj->strength);
+    un_vec3 d = un_sub(un_thin_position(t, j), un_thin_position(t, i));
+    double reach = (double)t->half_reach[i] + (double)t->half_reach[j];
+    double left = 1 - un_dot(d, d) / (reach * reach);
+    if (!(left > 0)) return;
+    double strength = (double)(li->strength < lj->strength ? li->strength : lj->strength);
     double mi = t->mass[i], mj = t->mass[j];
-    w *= strength * mj / fmax(li->mass, lj->mass);
-    sum(across, li->across, lj->across);
-    sum(fit, li->fit, lj->fit);
-    un_vec3 dv = un_sub(un_sub(un_thin_velocity(t, j), un_thin_velocity(t, i)), apply(fit, d));
+    double w = left * left * strength * mj / (li->mass > lj->mass ? li->mass : lj->mass);
+    un_vec3 dv = un_sub(un_thin_velocity(t, j), un_thin_velocity(t, i));
+    dv = un_mad(dv, apply_fits(li->fit, lj->fit, d), -0.5);
     out->change = un_mad(out->change, dv, w * a->along);
-    out->change = un_mad(out->change, apply(across, dv), w * (a->across - a->along));
-    un_vec3 height = apply(across, d), u = un_sub(d, height);
-    out->move = un_mad(out->move, height, w * a->flatten * fmax(li->flatten, lj->flatten));
+    out->change = un_mad(out->change, apply_squares(li->across, lj->across, dv),
+                         0.5 * w * (a->across - a->along));
+    un_vec3 height = un_scale(apply_squares(li->across, lj->across, d), 0.5);
+    un_vec3 u = un_sub(d, height);
+    double flatten = (double)(li->flatten > lj->flatten ? li->flatten : lj->flatten);
+    out->move = un_mad(out->move, height, w * a->flatten * flatten);
     double l = un_length(u), want = wanted_distance(li, lj, a->particles->flat);
     if (l < want && l > 1e-6 * want)
         out->move = un_mad(out->move, u, strength * a->spread * (l - want) / l * mj / (mi + mj));
@@ -90,13 +99,19 @@ static void add_pair(told *out, const even_args *a, int64_t i, int64_t j, un_vec
 static void listen(told *out, const even_args *a, int64_t i, const un_thin_chunk *chunk)
 {
     const un_thin *t = a->thin;
-    un_vec3 x = un_thin_position(t, i);
-    double w[UN_THIN_CHUNK];
-    un_thin_weights(w, t, i, chunk);
+    float half_reach = t->half_reach[i] + t->room; /* a pair must find each other */
     for (int32_t n = 0; n < chunk->count; n++) {
-        int32_t j = chunk->id[n];
-        if (!(w[n] > 0) || j == i || !(t->lay[j].strength > 0)) continue;
-        add_pair(out, a, i, j, un_sub(un_thin_position(t, j), x), w[n]);
+        int64_t first = (int64_t)chunk->group[n] * UN_GROUP;
+        un_lanes8 d2 = un_lanes8_all(0);
+        for (int k = 0; k < 3; k++) {
+            un_lanes8 d = un_lanes8_load(t->single[k] + first) - t->single[k][i];
+            d2 += d * d;
+        }
+        un_lanes8 reach = un_lanes8_load(t->half_reach + first) + half_reach;
+        for (uint32_t near = un_lanes8_less(d2, reach * reach); near; near &= near - 1) {
+            int64_t j = first + __builtin_ctz(near);
+            if (j != i && t->lay[j].strength > 0) add_pair(out, a, i, j);
+        }
     }
 }
 
@@ -144,7 +159,7 @@ static void apply_changes(void *arg, int64_t begin, int64_t end)
         if (!(a->thin->lay[i].strength > 0)) continue;
         un_vec3 v = un_particle_velocity(p, q), x = un_particle_position(p, q), move = a->move[i];
         un_particle_set_velocity(p, q, un_add(v, a->change[i]));
-        double radius = un_thin_radius(p->volume[q], p->flat);
+        double radius = a->thin->radius[i];
         double most = fmin(MOVE_MAX * radius, MOVE_WAYS * un_length(v) * a->def->dt);
         double length = un_length(move);
         if (!(length > 0)) continue;

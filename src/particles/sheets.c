@@ -43,39 +43,69 @@
 void un_thin_walk_begin(un_thin_walk *w, const un_thin *thin, int32_t group)
 {
     w->thin = thin;
-    w->box = un_groups_bounds(&thin->groups, group);
-    w->half_reach = (double)un_groups_radius(&thin->groups, group);
-    un_groups_walk_begin(&w->walk, &thin->groups, w->box, w->half_reach, 1);
+    un_groups_walk_begin(&w->walk, &thin->groups, un_groups_bounds(&thin->groups, group),
+                         (double)un_groups_radius(&thin->groups, group), 1);
 }
 
-static double outside(double x, double lo, double hi)
+/* True if the query's box reaches any of the group's particles. */
+static bool reached(const un_thin *t, const un_groups_query *q, int32_t group)
 {
-    return x < lo ? lo - x : x > hi ? x - hi : 0;
+    const un_lanes8 zero = un_lanes8_all(0);
+    un_lanes8 d2 = zero;
+    for (int a = 0; a < 3; a++) {
+        un_lanes8 x = un_lanes8_load(t->single[a] + (int64_t)group * UN_GROUP);
+        un_lanes8 d = un_lanes8_max(un_lanes8_max(q->lo[a] - x, x - q->hi[a]), zero);
+        d2 += d * d;
+    }
+    un_lanes8 reach = un_lanes8_load(t->half_reach + (int64_t)group * UN_GROUP);
+    reach += q->reach + t->room;
+    return un_lanes8_less(d2, reach * reach) != 0;
 }
 
 bool un_thin_walk_next(un_thin_walk *w, un_thin_chunk *chunk)
 {
-    const un_thin *t = w->thin;
-    chunk->count = 0;
-    for (int32_t g;
-         chunk->count <= UN_THIN_CHUNK - UN_GROUP && (g = un_groups_walk_next(&w->walk)) >= 0;) {
-        int64_t end = un_min64((int64_t)(g + 1) * UN_GROUP, t->count);
-        for (int64_t j = (int64_t)g * UN_GROUP; j < end; j++) {
-            double x = outside(t->x[0][j], w->box.min.x, w->box.max.x);
-            double y = outside(t->x[1][j], w->box.min.y, w->box.max.y);
-            double z = outside(t->x[2][j], w->box.min.z, w->box.max.z);
-            double reach = w->half_reach + (double)t->half_reach[j];
-            if (!(x * x + y * y + z * z < reach * reach)) continue;
-            int32_t n = chunk->count++;
-            chunk->id[n] = (int32_t)j;
-            for (int a = 0; a < 3; a++) chunk->x[a][n] = t->x[a][j];
-            chunk->half_reach[n] = (double)t->half_reach[j];
-        }
-    }
-    return chunk->count > 0;
+    int32_t count = 0;
+    for (int32_t g; count < UN_THIN_CHUNK && (g = un_groups_walk_next(&w->walk)) >= 0;)
+        if (reached(w->thin, &w->walk.query, g)) chunk->group[count++] = g;
+    if (count > 0) chunk->count = count;
+    return count > 0;
 }
 
 /* ---- moments ---- */
+
+/* Eight sums at once, for the eight of a group. */
+typedef double sums __attribute__((vector_size(64), may_alias));
+
+static sums load(const double *v)
+{
+    sums out;
+    memcpy(&out, v, sizeof out);
+    return out;
+}
+static sums widen(un_lanes8 v)
+{
+    return __builtin_convertvector(v, sums);
+}
+static double total(const sums *v)
+{
+    double out = 0;
+    for (int n = 0; n < UN_GROUP; n++) out += (*v)[n];
+    return out;
+}
+
+/* Weights of the eight from `first` on as neighbours of i: 0 beyond its reach. Single precision is
+ * enough, since places and velocities are weighted alike. */
+static un_lanes8 weigh(const un_thin *t, int64_t i, int64_t first)
+{
+    const un_lanes8 zero = un_lanes8_all(0);
+    un_lanes8 d2 = zero, reach = un_lanes8_load(t->half_reach + first) + t->half_reach[i];
+    for (int a = 0; a < 3; a++) {
+        un_lanes8 d = un_lanes8_load(t->single[a] + first) - t->single[a][i];
+        d2 += d * d;
+    }
+    un_lanes8 left = un_lanes8_max(1 - d2 / (reach * reach), zero);
+    return left * left;
+}
 
 typedef struct moments {
     int32_t count;
@@ -86,36 +116,57 @@ typedef struct moments {
     double vx[3][3];     /* sum w (v_j - v_i) d^T */
 } moments;
 
-static void add_neighbours(moments *m, const un_thin *t, int64_t i, const un_thin_chunk *chunk,
-                           const float *volume)
+static void add_places(moments *m, const un_thin *t, int64_t i, const un_thin_chunk *chunk)
 {
-    un_vec3 xi = un_thin_position(t, i), vi = un_thin_velocity(t, i);
-    double weight[UN_THIN_CHUNK];
-    un_thin_weights(weight, t, i, chunk);
+    sums mass = {0}, volume = {0}, reach = {0}, x[3] = {{0}}, xx[6] = {{0}};
     for (int32_t n = 0; n < chunk->count; n++) {
-        int32_t j = chunk->id[n];
-        double w = weight[n];
-        if (!(w > 0)) continue;
-        un_vec3 d = un_sub(un_thin_position(t, j), xi);
-        un_vec3 u = un_sub(un_thin_velocity(t, j), vi);
-        m->count++;
-        double volume_w = w * (double)volume[t->id[j]];
-        m->volume += volume_w;
-        m->reach += volume_w * ((double)t->half_reach[i] + chunk->half_reach[n]);
-        w *= t->mass[j];
-        m->mass += w;
-        double wd[3] = {w * d.x, w * d.y, w * d.z}, uu[3] = {u.x, u.y, u.z};
-        m->xx[0] += wd[0] * d.x;
-        m->xx[1] += wd[1] * d.y;
-        m->xx[2] += wd[2] * d.z;
-        m->xx[3] += wd[1] * d.z;
-        m->xx[4] += wd[0] * d.z;
-        m->xx[5] += wd[0] * d.y;
+        int64_t first = (int64_t)chunk->group[n] * UN_GROUP;
+        un_lanes8 single = weigh(t, i, first);
+        uint32_t bits = un_lanes8_less(un_lanes8_all(0), single);
+        if (!bits) continue;
+        m->count += __builtin_popcount(bits);
+        sums w = widen(single), v = w * load(t->volume + first), d[3], wd[3];
+        volume += v;
+        reach += v * widen(un_lanes8_load(t->half_reach + first) + t->half_reach[i]);
+        w *= load(t->mass + first);
+        mass += w;
         for (int a = 0; a < 3; a++) {
-            m->x[a] += wd[a];
-            m->v[a] += w * uu[a];
-            for (int b = 0; b < 3; b++) m->vx[a][b] += uu[a] * wd[b];
+            d[a] = load(t->x[a] + first) - t->x[a][i];
+            wd[a] = w * d[a];
+            x[a] += wd[a];
         }
+        xx[0] += wd[0] * d[0];
+        xx[1] += wd[1] * d[1];
+        xx[2] += wd[2] * d[2];
+        xx[3] += wd[1] * d[2];
+        xx[4] += wd[0] * d[2];
+        xx[5] += wd[0] * d[1];
+    }
+    m->mass += total(&mass);
+    m->volume += total(&volume);
+    m->reach += total(&reach);
+    for (int a = 0; a < 3; a++) m->x[a] += total(&x[a]);
+    for (int k = 0; k < 6; k++) m->xx[k] += total(&xx[k]);
+}
+
+static void add_velocities(moments *m, const un_thin *t, int64_t i, const un_thin_chunk *chunk)
+{
+    sums v[3] = {{0}}, vx[3][3] = {{{0}}};
+    for (int32_t n = 0; n < chunk->count; n++) {
+        int64_t first = (int64_t)chunk->group[n] * UN_GROUP;
+        un_lanes8 single = weigh(t, i, first);
+        if (!un_lanes8_less(un_lanes8_all(0), single)) continue;
+        sums w = widen(single) * load(t->mass + first), d[3];
+        for (int b = 0; b < 3; b++) d[b] = load(t->x[b] + first) - t->x[b][i];
+        for (int a = 0; a < 3; a++) {
+            sums wu = w * (load(t->v[a] + first) - t->v[a][i]);
+            v[a] += wu;
+            for (int b = 0; b < 3; b++) vx[a][b] += wu * d[b];
+        }
+    }
+    for (int a = 0; a < 3; a++) {
+        m->v[a] += total(&v[a]);
+        for (int b = 0; b < 3; b++) m->vx[a][b] += total(&vx[a][b]);
     }
 }
 
@@ -124,18 +175,17 @@ static void add_neighbours(moments *m, const un_thin *t, int64_t i, const un_thi
 static void rotate(double c[3][3], double e[3][3], int p, int q)
 {
     if (c[p][q] == 0) return;
+    int r = 3 - p - q;
     double theta = (c[q][q] - c[p][p]) / (2 * c[p][q]);
     double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(theta * theta + 1));
     double cosine = 1 / sqrt(t * t + 1), sine = t * cosine;
+    c[p][p] -= t * c[p][q];
+    c[q][q] += t * c[p][q];
+    c[p][q] = c[q][p] = 0;
+    double a = c[r][p], b = c[r][q];
+    c[r][p] = c[p][r] = cosine * a - sine * b;
+    c[r][q] = c[q][r] = sine * a + cosine * b;
     for (int k = 0; k < 3; k++) {
-        double a = c[k][p], b = c[k][q];
-        c[k][p] = cosine * a - sine * b;
-        c[k][q] = sine * a + cosine * b;
-    }
-    for (int k = 0; k < 3; k++) {
-        double a = c[p][k], b = c[q][k];
-        c[p][k] = cosine * a - sine * b;
-        c[q][k] = sine * a + cosine * b;
         a = e[k][p], b = e[k][q];
         e[k][p] = cosine * a - sine * b;
         e[k][q] = sine * a + cosine * b;
@@ -180,6 +230,11 @@ static void add_outer(double m[3][3], un_vec3 a, un_vec3 b, double s)
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 3; k++) m[i][k] += s * u[i] * v[k];
 }
+static void add_square(float m[6], un_vec3 a, double s)
+{
+    double squares[6] = {a.x * a.x, a.y * a.y, a.z * a.z, a.y * a.z, a.x * a.z, a.x * a.y};
+    for (int k = 0; k < 6; k++) m[k] += (float)(s * squares[k]);
+}
 
 /* The gradient along one axis of the layer, from the covariance of velocity and place. */
 static un_vec3 slope(const moments *m, const double centre[3], un_vec3 e, double value)
@@ -217,77 +272,119 @@ static void set_spacing(un_lay *lay, const moments *m, const double l[3], double
     if (lay->thread || flat) {
         double length = filled(l[flat ? 1 : 2], 7, reach) * 16 * reach / 15;
         double section = m->volume / length;
-        lay->spacing = volume / section;
+        lay->spacing = (float)(volume / section);
         half = flat ? 0.5 * section : sqrt(section / UN_PI);
     } else {
         double wide = filled(l[1], 8, reach) * filled(l[2], 8, reach);
         double thickness = m->volume / (wide * UN_PI * reach * reach / 3);
-        lay->spacing = sqrt(volume / thickness);
+        lay->spacing = (float)sqrt(volume / thickness);
         lay->rim = lay->rim || wide < RIBBON;
         half = 0.5 * thickness;
     }
     double most = fmax(half - radius, 0);
-    lay->flatten = off > most ? (off - most) / off : 0;
+    lay->flatten = off > most ? (float)((off - most) / off) : 0;
 }
 
-static void set_lay(un_lay *lay, const un_thin *t, int64_t i, const moments *m,
-                    const un_particles *p)
+/* True if no axis can be short enough, without looking for axes: l_0 l_1 l_2 / (l_0 + l_1 + l_2)^3
+ * is 0.0188 where l_0 = 0.2 l_2 and 0.0249 where l_1 = 0.35 l_2, at most, and 1/27 of a ball. */
+static bool surely_round(const double c[3][3])
+{
+    double trace = c[0][0] + c[1][1] + c[2][2];
+    double det = c[0][0] * (c[1][1] * c[2][2] - c[1][2] * c[1][2]) -
+                 c[0][1] * (c[0][1] * c[2][2] - c[1][2] * c[0][2]) +
+                 c[0][2] * (c[0][1] * c[1][2] - c[1][1] * c[0][2]);
+    return det > 0.0255 * trace * trace * trace;
+}
+
+/* The axes of a particle's neighbours. */
+typedef struct axes {
+    double centre[3], l[3];
+    un_vec3 e[3];
+    double thread;
+} axes;
+
+/* From where the neighbours are: all but the fit of velocities. */
+static void set_lay(un_lay *lay, axes *x, const un_thin *t, int64_t i, const moments *m, bool flat)
 {
     *lay = (un_lay){.mass = m->mass};
     int32_t others = m->count - 1;
     if (others < THREAD_COUNT || !(m->mass > 0)) return;
-    double centre[3], c[3][3], l[3];
-    un_vec3 e[3];
-    for (int a = 0; a < 3; a++) centre[a] = m->x[a] / m->mass;
-    set_covariance(c, m, centre, p->flat);
-    find_axes(c, l, e);
+    double c[3][3], *l = x->l;
+    for (int a = 0; a < 3; a++) x->centre[a] = m->x[a] / m->mass;
+    set_covariance(c, m, x->centre, flat);
+    if (!flat && surely_round(c)) return;
+    find_axes(c, l, x->e);
     if (!(l[2] > 0)) return;
-    double thread = p->flat ? 0 : certainty(l[1] / l[2], LINE_SURE, LINE_MOST);
-    double sheet = certainty(l[0] / l[2 - p->flat], THIN_SURE, THIN_MOST);
-    if (!p->flat && others < SHEET_COUNT) sheet = 0;
-    lay->strength = fmax(sheet, thread);
+    x->thread = flat ? 0 : certainty(l[1] / l[2], LINE_SURE, LINE_MOST);
+    double sheet = certainty(l[0] / l[2 - flat], THIN_SURE, THIN_MOST);
+    if (!flat && others < SHEET_COUNT) sheet = 0;
+    lay->strength = (float)fmax(sheet, x->thread);
     if (!(lay->strength > 0)) return;
-    lay->thread = thread > 0.5;
-    lay->axis = lay->thread ? e[2] : e[0];
-    add_outer(lay->across, e[0], e[0], 1);
-    add_outer(lay->across, e[1], e[1], thread);
-    add_outer(lay->fit, slope(m, centre, e[2], l[2]), e[2], p->flat ? 0 : 1);
-    if (l[1] > 0.02 * l[2]) add_outer(lay->fit, slope(m, centre, e[1], l[1]), e[1], 1 - thread);
-    un_vec3 off = un_v3(centre[0], centre[1], centre[2]);
-    un_vec3 out = un_scale(e[0], un_dot(e[0], off));
-    out = un_mad(out, e[1], thread * un_dot(e[1], off));
-    double volume = p->volume[t->id[i]];
-    double radius = un_thin_radius(volume, p->flat);
+    lay->thread = x->thread > 0.5;
+    un_vec3 axis = lay->thread ? x->e[2] : x->e[0];
+    lay->axis[0] = (float)axis.x;
+    lay->axis[1] = (float)axis.y;
+    lay->axis[2] = (float)axis.z;
+    add_square(lay->across, x->e[0], 1);
+    add_square(lay->across, x->e[1], x->thread);
+    un_vec3 off = un_v3(x->centre[0], x->centre[1], x->centre[2]);
+    un_vec3 out = un_scale(x->e[0], un_dot(x->e[0], off));
+    out = un_mad(out, x->e[1], x->thread * un_dot(x->e[1], off));
     lay->rim = un_length(un_sub(off, out)) > RIM * 2 * (double)t->half_reach[i];
-    set_spacing(lay, m, l, volume, radius, un_length(out), p->flat);
+    set_spacing(lay, m, l, t->volume[i], t->radius[i], un_length(out), flat);
+}
+
+static void set_fit(un_lay *lay, const axes *x, const moments *m, bool flat)
+{
+    const double *l = x->l;
+    add_outer(lay->fit, slope(m, x->centre, x->e[2], l[2]), x->e[2], flat ? 0 : 1);
+    if (l[1] > 0.02 * l[2])
+        add_outer(lay->fit, slope(m, x->centre, x->e[1], l[1]), x->e[1], 1 - x->thread);
 }
 
 typedef struct lay_args {
     un_thin *thin;
-    const un_particles *particles;
+    bool flat;
 } lay_args;
+
+/* A group of eight: first where the neighbours of each are, then, of those that are part of a sheet
+ * or thread, how they move. */
+static void find_group(un_thin *t, int32_t group, bool flat)
+{
+    int64_t first = (int64_t)group * UN_GROUP, last = un_min64(first + UN_GROUP, t->count);
+    moments m[UN_GROUP] = {0};
+    axes x[UN_GROUP];
+    un_thin_walk walk;
+    un_thin_chunk chunk;
+    int32_t chunks = 0;
+    bool any = false;
+    un_thin_walk_begin(&walk, t, group);
+    for (; un_thin_walk_next(&walk, &chunk); chunks++)
+        for (int64_t i = first; i < last; i++) add_places(&m[i - first], t, i, &chunk);
+    for (int64_t i = first; i < last; i++) {
+        set_lay(&t->lay[i], &x[i - first], t, i, &m[i - first], flat);
+        any |= t->lay[i].strength > 0;
+    }
+    if (!any) return;
+    if (chunks > 1) un_thin_walk_begin(&walk, t, group);
+    for (int32_t n = 0; n < chunks; n++) {
+        if (chunks > 1) un_thin_walk_next(&walk, &chunk);
+        for (int64_t i = first; i < last; i++)
+            if (t->lay[i].strength > 0) add_velocities(&m[i - first], t, i, &chunk);
+    }
+    for (int64_t i = first; i < last; i++)
+        if (t->lay[i].strength > 0) set_fit(&t->lay[i], &x[i - first], &m[i - first], flat);
+}
 
 static void find_lay(void *arg, int64_t begin, int64_t end)
 {
     const lay_args *a = arg;
-    un_thin *t = a->thin;
-    for (int64_t g = begin; g < end; g++) {
-        int64_t first = g * UN_GROUP, last = un_min64(first + UN_GROUP, t->count);
-        moments m[UN_GROUP] = {0};
-        un_thin_walk walk;
-        un_thin_chunk chunk;
-        un_thin_walk_begin(&walk, t, (int32_t)g);
-        while (un_thin_walk_next(&walk, &chunk))
-            for (int64_t i = first; i < last; i++)
-                add_neighbours(&m[i - first], t, i, &chunk, a->particles->volume);
-        for (int64_t i = first; i < last; i++)
-            set_lay(&t->lay[i], t, i, &m[i - first], a->particles);
-    }
+    for (int64_t g = begin; g < end; g++) find_group(a->thin, (int32_t)g, a->flat);
 }
 
-void un_thin_find_lay(un_context *ctx, un_thin *thin, const un_particles *particles)
+void un_thin_find_lay(un_context *ctx, un_thin *thin, bool flat)
 {
-    lay_args a = {thin, particles};
+    lay_args a = {thin, flat};
     un_parallel_for(ctx, thin->groups.group_count, 16, find_lay, &a);
 }
 
@@ -303,16 +400,19 @@ static double is_thin(void *arg, int64_t begin, int64_t end)
 
 static un_status allocate(un_arena *arena, un_thin *t)
 {
-    size_t n = (size_t)t->count + 1;
+    size_t n = (size_t)t->count + UN_GROUP; /* whole groups */
     t->id = un_arena_alloc(arena, n, sizeof *t->id);
     t->mass = un_arena_alloc(arena, n, sizeof *t->mass);
+    t->volume = un_arena_alloc(arena, n, sizeof *t->volume);
+    t->radius = un_arena_alloc(arena, n, sizeof *t->radius);
     t->half_reach = un_arena_alloc(arena, n, sizeof *t->half_reach);
     t->lay = un_arena_alloc(arena, n, sizeof *t->lay);
-    bool all = t->id && t->mass && t->half_reach && t->lay;
+    bool all = t->id && t->mass && t->volume && t->radius && t->half_reach && t->lay;
     for (int a = 0; a < 3; a++) {
         t->x[a] = un_arena_alloc(arena, n, sizeof *t->x[a]);
         t->v[a] = un_arena_alloc(arena, n, sizeof *t->v[a]);
-        all = all && t->x[a] && t->v[a];
+        t->single[a] = un_arena_alloc(arena, n, sizeof *t->single[a]);
+        all = all && t->x[a] && t->v[a] && t->single[a];
     }
     return all ? UN_OK : UN_ERROR_MEMORY;
 }
@@ -328,12 +428,17 @@ static void copy_thin(void *arg, int64_t begin, int64_t end)
     const copy_args *a = arg;
     un_thin *t = a->thin;
     const un_particles *p = a->particles;
+    double radius = 0;
     for (int64_t i = begin; i < end; i++) {
         int32_t q = t->id[i];
         double volume = p->volume[q];
-        double radius = un_thin_radius(volume, p->flat);
+        if (i == begin || p->volume[q] != p->volume[t->id[i - 1]]) /* most are alike */
+            radius = un_thin_radius(volume, p->flat);
+        t->radius[i] = radius;
+        t->volume[i] = volume;
         for (int k = 0; k < 3; k++) {
             t->x[k][i] = p->x[k][q];
+            t->single[k][i] = (float)p->x[k][q];
             t->v[k][i] = p->v[k][q];
         }
         t->mass[i] = p->density ? volume * (double)p->density[q] : volume;
@@ -358,6 +463,7 @@ static un_status list_thin(un_context *ctx, un_arena *arena, un_thin *t, const u
         id[count++] = q;
         for (int a = 0; a < 3; a++) far = fmax(far, p->x[a][q]);
     }
+    t->room = (float)(1e-6 * far);
     double cells = 1 / fmax(h, far / 1023);
     for (int64_t i = 0; i < count; i++) {
         uint32_t c[3];
@@ -376,6 +482,11 @@ static un_status gather_thin(un_context *ctx, un_arena *arena, un_thin *t, const
     UN_TRY(list_thin(ctx, arena, t, p, h));
     copy_args a = {t, p, 0.25 * RADIUS_MIN * h};
     un_parallel_for(ctx, t->count, 4096, copy_thin, &a);
+    for (int64_t i = t->count; i % UN_GROUP; i++) { /* out of reach */
+        for (int k = 0; k < 3; k++) t->single[k][i] = INFINITY, t->x[k][i] = t->v[k][i] = 0;
+        t->mass[i] = t->volume[i] = 0;
+        t->half_reach[i] = 0;
+    }
     const double *x[3] = {t->x[0], t->x[1], t->x[2]};
     return un_groups_build(ctx, arena, &t->groups, x, t->half_reach, t->count);
 }
@@ -400,12 +511,10 @@ static un_status note(un_context *ctx, un_sheets *s, const un_thin *t, const un_
         const un_lay *lay = &t->lay[i];
         int32_t q = t->id[i];
         if (!(lay->strength > 0)) continue;
-        double gap = lay->spacing / (2 * un_thin_radius(p->volume[q], p->flat));
-        if (lay->rim || lay->strength < 0.5) gap = fmin(gap, 1.1); /* no split */
+        double gap = (double)lay->spacing / (2 * t->radius[i]);
+        if (lay->rim || lay->strength < 0.5f) gap = fmin(gap, 1.1); /* no split */
         s->gap[q] = (float)(lay->thread ? -gap : gap);
-        s->axis[0][q] = (float)lay->axis.x;
-        s->axis[1][q] = (float)lay->axis.y;
-        s->axis[2][q] = (float)lay->axis.z;
+        for (int a = 0; a < 3; a++) s->axis[a][q] = lay->axis[a];
     }
     s->any = true;
     return UN_OK;
@@ -420,7 +529,7 @@ un_status un_particles_even_sheets(un_context *ctx, un_arena *arena, un_particle
     thin.count = (int64_t)un_parallel_sum(ctx, particles->count, is_thin, particles);
     if (thin.count <= THREAD_COUNT) return UN_OK;
     UN_TRY(gather_thin(ctx, arena, &thin, particles, def->h));
-    un_thin_find_lay(ctx, &thin, particles);
+    un_thin_find_lay(ctx, &thin, particles->flat);
     UN_TRY(un_thin_even(ctx, arena, &thin, particles, def));
     return sheets ? note(ctx, sheets, &thin, particles) : UN_OK;
 }

@@ -7,47 +7,45 @@
 
 /* The sheet or thread around a thin particle, as its neighbours show it. */
 typedef struct un_lay {
-    double strength;     /* 0: neither a sheet nor a thread; 1: surely one */
-    double across[3][3]; /* projector onto the directions across it */
-    double fit[3][3];    /* gradient of the velocity along it, 1/s */
-    double mass;         /* of the neighbours and the particle itself, weighted */
-    double spacing;      /* of an even layer of such particles, m */
-    double flatten;      /* how far the particle stands out: 0 not at all, to 1 */
-    un_vec3 axis;        /* a sheet's normal, a thread's direction */
+    double mass;      /* of the neighbours and the particle itself, weighted */
+    float strength;   /* 0: neither a sheet nor a thread; 1: surely one */
+    float across[6];  /* projector onto the directions across it: xx yy zz yz xz xy */
+    double fit[3][3]; /* gradient of the velocity along it, 1/s */
+    float spacing;    /* of an even layer of such particles, m */
+    float flatten;    /* how far the particle stands out: 0 not at all, to 1 */
+    float axis[3];    /* a sheet's normal, a thread's direction */
     bool rim, thread;
 } un_lay;
 
 /* Copies of the thin particles, sorted along a curve. */
 typedef struct un_thin {
     int64_t count;
-    int32_t *id;         /* of the particle */
-    double *x[3], *v[3]; /* m, m/s */
-    double *mass;        /* kg where the liquid is mixed, else m3 */
-    float *half_reach;   /* m; two are neighbours within the sum of theirs */
+    int32_t *id;             /* of the particle */
+    double *x[3], *v[3];     /* m, m/s */
+    double *mass;            /* kg where the liquid is mixed, else m3 */
+    double *volume, *radius; /* m3, m */
+    float *single[3];        /* x in single precision */
+    float room;              /* m: more than its rounding */
+    float *half_reach;       /* m; two are neighbours within the sum of theirs */
     un_lay *lay;
     un_groups groups; /* with half_reach for a radius */
 } un_thin;
 
-#define UN_THIN_CHUNK 256
-
-/* Thin particles that may be neighbours of one of a group: at most a chunk at a time. */
+/* Groups that may hold neighbours of a group's particles: at most a chunk at a time. */
+#define UN_THIN_CHUNK 64
 typedef struct un_thin_chunk {
     int32_t count;
-    int32_t id[UN_THIN_CHUNK]; /* in un_thin */
-    double x[3][UN_THIN_CHUNK], half_reach[UN_THIN_CHUNK];
+    int32_t group[UN_THIN_CHUNK];
 } un_thin_chunk;
 
 typedef struct un_thin_walk {
     const un_thin *thin;
     un_groups_walk walk;
-    un_box3 box;
-    double half_reach;
 } un_thin_walk;
 
 void un_thin_walk_begin(un_thin_walk *walk, const un_thin *thin, int32_t group);
-/* False after the last chunk. */
+/* False after the last chunk, which it leaves as it is. */
 bool un_thin_walk_next(un_thin_walk *walk, un_thin_chunk *chunk);
-
 static inline un_vec3 un_thin_position(const un_thin *t, int64_t i)
 {
     return un_v3(t->x[0][i], t->x[1][i], t->x[2][i]);
@@ -56,21 +54,8 @@ static inline un_vec3 un_thin_velocity(const un_thin *t, int64_t i)
 {
     return un_v3(t->v[0][i], t->v[1][i], t->v[2][i]);
 }
-/* Weights of the chunk's particles as neighbours of i, 0 beyond the reach. */
-static inline void un_thin_weights(double w[UN_THIN_CHUNK], const un_thin *t, int64_t i,
-                                   const un_thin_chunk *c)
-{
-    double x = t->x[0][i], y = t->x[1][i], z = t->x[2][i], half = (double)t->half_reach[i];
-    for (int32_t n = 0; n < c->count; n++) {
-        double dx = c->x[0][n] - x, dy = c->x[1][n] - y, dz = c->x[2][n] - z;
-        double reach = half + c->half_reach[n];
-        double left = 1 - (dx * dx + dy * dy + dz * dz) / (reach * reach);
-        w[n] = left > 0 ? left * left : 0;
-    }
-}
-
 /* Finds thin->lay from the neighbours (sheets.c). */
-void un_thin_find_lay(un_context *ctx, un_thin *thin, const un_particles *particles);
+void un_thin_find_lay(un_context *ctx, un_thin *thin, bool flat);
 /* Changes of velocity and moves by particle in `thin` (evening.c). */
 un_status un_thin_even(un_context *ctx, un_arena *arena, const un_thin *thin,
                        un_particles *particles, const un_sheets_def *def);
