@@ -1,4 +1,5 @@
-/* Method `octree`: rest across changes of size, waves over coarse cells. */
+/* Method `octree`: rest across changes of size and in sides that cut cells, heaps, waves over
+ * coarse cells, how many particles it takes. */
 #include "method/world.h"
 
 /* Sizes of cells along the surface come from sizing.custom alone: fine at one wall, four times as
@@ -109,6 +110,41 @@ static void coarse_cells_do_not_damp_waves(void **state)
     world_end(&w);
 }
 
+/* A column that collapses takes at most this share of the particles that cells of one size would
+ * hold; returns the largest while it runs. */
+static double share_of_particles(const char *scene, int finest, double liquid, int dim, double end)
+{
+    world w;
+    char text[400];
+    double most = 0, even = liquid * pow(2.0 * finest, dim);
+    snprintf(text, sizeof text, scene, finest);
+    world_begin(&w, &un_method_octree, 2, text);
+    most = (double)w.step.particles / even;
+    while (end - w.time > 1e-9) {
+        world_step(&w, end);
+        most = fmax(most, (double)w.step.particles / even);
+    }
+    world_end(&w);
+    if (getenv("VERBOSE")) print_message("at most %.3f\n", most);
+    return most;
+}
+
+/* The paper saves 60 to 80 per cent of the particles. */
+static void saves_particles(void **state)
+{
+    (void)state;
+    check_below(share_of_particles("scene { method = 'octree', domain = { size = {1, 0.75} }, "
+                                   "detail = { coarsest = 8, finest = %d }, liquid = { box { min = "
+                                   "{0, 0}, max = {0.4, 0.6} } } }",
+                                   128, 0.24, 2, 0.5),
+                0.2);
+    check_below(share_of_particles("scene { method = 'octree', domain = { size = {1, 0.75, 0.5} }, "
+                                   "detail = { coarsest = 6, finest = %d }, liquid = { box { min = "
+                                   "{0, 0, 0}, max = {0.4, 0.6, 0.5} } } }",
+                                   48, 0.12, 3, 0.1),
+                0.2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +152,7 @@ int main(void)
         cmocka_unit_test(still_water_rests_where_sides_cut_cells),
         cmocka_unit_test(heaps_at_walls_part),
         cmocka_unit_test(coarse_cells_do_not_damp_waves),
+        cmocka_unit_test(saves_particles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

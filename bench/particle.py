@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Processor time of a step over its particles and over its liquid cells, methods side by side.
+
+    bench/particle.py PROGRAM [--scene bench/dam.lua] [--cells 48] [--frames 9] [--repeat 2]
+                      [--methods uniform octree]
+
+One thread, user time, no frames written; runs of the methods alternate, and of `repeat` the best
+counts. Adaptive methods have fewer particles and cells by design, so both quotients are printed,
+and the whole time beside them.
+"""
+import argparse
+import csv
+import resource
+import subprocess
+import tempfile
+
+
+def user_time(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--scene", default="bench/dam.lua")
+    parser.add_argument("--cells", default="48")
+    parser.add_argument("--frames", default="9")
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--methods", nargs="+", default=["uniform", "octree"])
+    args = parser.parse_args()
+    best, counts = {}, {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for _ in range(args.repeat):
+            for method in args.methods:
+                run = f"{scratch}/{method}"
+                time = user_time([args.program, "run", args.scene, "-o", run, "--method", method, "--threads", "1",
+                                  "--frames", args.frames, "--quiet", "--set", f"detail.finest={args.cells}",
+                                  "--set", "output.surface=false", "--set", "output.particles=false"])
+                best[method] = min(best.get(method, time), time)
+                with open(f"{run}/stats.csv", newline="") as file:
+                    rows = [r for r in csv.DictReader(file) if int(r["step"]) > 0]
+                counts[method] = [len(rows)] + [sum(float(r[c]) for r in rows) for c in ("particles", "cells")]
+    first = args.methods[0]
+    for method in args.methods:
+        steps, particles, cells = counts[method]
+        each, ratio = best[method] / particles, best[first] / counts[first][1]
+        print(f"{method}: {best[method]:.2f} s, {steps} steps; {particles / steps:,.0f} particles, "
+              f"{1e6 * each:.2f} us each and step ({each / ratio:.2f} of {first}); "
+              f"{cells / steps:,.0f} liquid cells, {1e6 * best[method] / cells:.2f} us")
+
+
+if __name__ == "__main__":
+    main()
