@@ -9,7 +9,10 @@
 #define COUNT_CELLS 96
 
 /* Per vertex of the surface mesh, with its triangles and what smoothing takes: measured. */
-#define MESH_BYTES 170
+#define MESH_BYTES 110
+
+/* Of a particle, to find and even sheets and threads: measured. */
+#define SHEETS_BYTES 20
 
 /* Of a particle, without the spare arrays for sorting. */
 #define COPY_BYTES 54
@@ -31,7 +34,7 @@ static double half_cell(const un_grid *grid)
  * is meshed. */
 static double surface_vertices(const un_grid *grid, double volume, double fine)
 {
-    return grid->dim == 2 ? volume / (fine * fine) : 10 * pow(volume, 2.0 / 3) / (fine * fine);
+    return grid->dim == 2 ? volume / (fine * fine) : 18 * pow(volume, 2.0 / 3) / (fine * fine);
 }
 
 un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
@@ -93,6 +96,7 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
     double grid_bytes = cells * (3 * 4 + grid.dim * (2 * 8 + 1)) +
                         (double)un_walls_bytes(&grid, scene) + (double)un_bins_bytes(&grid);
     double step_bytes = ARENA_BYTES + particles * (12 + COPY_BYTES) + cells * (1 + 8);
+    if (grid.dim == 3) step_bytes += particles * SHEETS_BYTES;
     double surface_bytes = 0;
     if (def->output.surface) {
         /* meshed and smoothed */
