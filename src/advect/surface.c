@@ -1,7 +1,9 @@
 /* The liquid's surface through a step [Chentanez07 section 3.2].
  *
  * Points in walls are traced from the nearest open point, and the way there is added to the foot:
- * the surface goes on through the wall as it meets it. */
+ * the surface goes on through the wall as it meets it. Deep in a wall the way is cut short: phi is
+ * that of the nearer side there. Where a wall parts liquid and air, the surface so runs in its
+ * middle, whatever has moved it in the last step, and does not wander through. */
 #include "advect/advect.h"
 
 /* The share of the volume that may be missing until the next step. */
@@ -18,6 +20,7 @@ static bool back(const void *arg, un_vec3 x, un_vec3 *foot)
     const args *a = arg;
     un_vec3 open = un_track_into(a->in->walls, x, 0), way = un_sub(x, open);
     if (un_dot(way, way) > a->deepest * a->deepest) return false;
+    way = un_track_way(a->in->walls, x, open);
     *foot = un_add(un_flow_trace(a->in->flow, open, -a->in->dt), way);
     return true;
 }

@@ -16,7 +16,8 @@
  *  - surface tension, by the curvature of the carried surface (tension/track.c);
  *  - liquid may be viscous, by the full stress at the mesh's nodes [Batty11] (viscosity/stuffed.c);
  *  - walls let go where they would pull (pressure/stuffed_boundary.c, advect/surface.c);
- *  - walls thinner than two leaves do not part liquid. */
+ *  - walls thinner than two leaves count as that thick in the mesh. The liquid between them and the
+ *    mesh moves as the mesh's does (un_track_walls.grown). */
 #include "method/conforming.h"
 
 enum {
@@ -79,13 +80,41 @@ static void end(void *state)
     un_track_free(&s->track);
     for (int i = 0; i < 2; i++)
         if (s->mesh[i].ctx) un_stuffing_free(&s->mesh[i]);
-    void *blocks[] = {s->solid, s->u,      s->u_old,  s->p,         s->p_old, s->slope,
-                      s->u_tet, s->source, s->pushed, s->flow_rate, s->gone};
+    void *blocks[] = {s->grown, s->deep,  s->solid,  s->u,      s->u_old,     s->p,   s->p_old,
+                      s->slope, s->u_tet, s->source, s->pushed, s->flow_rate, s->gone};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     un_flow_free(ctx, &s->flow);
     un_pressure_destroy(s->pressure);
     un_viscosity_destroy(s->viscosity);
     un_core_free(&s->core);
+}
+
+/* Walls thinner than this do not part liquid on tets: the mesh takes them for as thick. */
+#define WALL 2.0 /* leaves */
+#define WALL_SAMPLES 48
+/* How deep the surface goes on in a wall: in cells of the track, and of the wall's thickness. */
+#define DEEP 3.0
+#define DEEP_SHARE 0.25
+static un_status find_thin_walls(un_conforming *s)
+{
+    const un_scene_def *def = s->core.def;
+    un_context *ctx = s->core.ctx;
+    double least = WALL * un_conforming_mesh(s)->tree.h, deep = DEEP * s->track.h;
+    if (def->solid_count == 0) return UN_OK;
+    UN_ALLOC(ctx, s->grown, def->solid_count);
+    UN_ALLOC(ctx, s->deep, def->solid_count);
+    s->walls.grown = s->grown;
+    s->walls.deep = s->deep;
+    for (int32_t b = 0; b < def->solid_count; b++) {
+        const un_shape *shape = def->solids[b].shape;
+        double wall = un_shape_thickness(ctx, shape, def->domain.size, least, WALL_SAMPLES);
+        s->grown[b] = fmax(0, 0.5 * (least - wall));
+        if (wall > least)
+            wall =
+                un_shape_thickness(ctx, shape, def->domain.size, deep / DEEP_SHARE, WALL_SAMPLES);
+        s->deep[b] = fmin(DEEP_SHARE * wall, deep);
+    }
+    return UN_OK;
 }
 
 static un_status allocate(un_conforming *s)
@@ -103,6 +132,7 @@ static un_status allocate(un_conforming *s)
     s->flow_rate = un_alloc_zero(ctx, (size_t)def->source_count + 1, sizeof *s->flow_rate);
     if (!s->pushed || !s->flow_rate) return UN_ERROR_MEMORY;
     un_conforming_find_flows(s);
+    UN_TRY(find_thin_walls(s));
     if (s->core.bodies->count == 0) return UN_OK;
     UN_ALLOC(ctx, s->solid, un_track_node_count(&s->track));
     return UN_OK;
@@ -112,26 +142,11 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
     un_conforming *s = state;
     UN_TRY(un_core_init(&s->core, ctx, scene, false));
-    s->walls = (un_track_walls){s->core.bodies, s->core.def->domain.size, s->core.def->domain.open};
+    s->walls = (un_track_walls){.bodies = s->core.bodies,
+                                .size = s->core.def->domain.size,
+                                .open = s->core.def->domain.open,
+                                .gravity = s->core.def->gravity};
     return allocate(s);
-}
-
-/* Liquid on both sides of a wall that the mesh does not resolve is not parted. */
-#define WALL 2.0 /* leaves */
-#define WALL_SAMPLES 48
-static void warn_of_thin_walls(const un_conforming *s)
-{
-    const un_scene_def *def = s->core.def;
-    double least = WALL * un_conforming_mesh(s)->tree.h;
-    for (int32_t b = 0; b < def->solid_count; b++) {
-        double wall = un_shape_thickness(s->core.ctx, def->solids[b].shape, def->domain.size, least,
-                                         WALL_SAMPLES);
-        if (wall < least)
-            un_log(s->core.ctx, UN_LOG_WARNING,
-                   "%s: %s has walls of %.3g m, thinner than two cells: method conforming may let "
-                   "liquid through them; raise detail.finest or take another method",
-                   s->core.scene->path, def->solids[b].label, wall);
-    }
 }
 
 /* Viscous stress does not act on bodies yet: only pressure does. */
@@ -147,7 +162,6 @@ static void warn_of_drag(const un_conforming *s)
 static un_status fill(void *state)
 {
     un_conforming *s = state;
-    warn_of_thin_walls(s);
     warn_of_drag(s);
     UN_TRY(un_conforming_start(s));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
@@ -160,18 +174,21 @@ static un_status fill(void *state)
     return un_conforming_measure(s, &s->core.last);
 }
 
-const un_method un_method_conforming = {
-    .traits = {.name = "conforming", .viscous = true, .tension = true, .bodies = true},
-    .stages = stages,
-    .size = sizeof(un_conforming),
-    .begin = begin,
-    .fill = fill,
-    .load = un_conforming_load,
-    .end = end,
-    .step_limit = step_limit,
-    .step = step,
-    .surface = un_conforming_surface,
-    .cells = un_conforming_cells,
-    .probe = un_conforming_probe,
-    .estimate = un_conforming_estimate,
-    .save = un_conforming_save};
+const un_method un_method_conforming = {.traits = {.name = "conforming",
+                                                   .viscous = true,
+                                                   .tension = true,
+                                                   .bodies = true,
+                                                   .thin_walls = true},
+                                        .stages = stages,
+                                        .size = sizeof(un_conforming),
+                                        .begin = begin,
+                                        .fill = fill,
+                                        .load = un_conforming_load,
+                                        .end = end,
+                                        .step_limit = step_limit,
+                                        .step = step,
+                                        .surface = un_conforming_surface,
+                                        .cells = un_conforming_cells,
+                                        .probe = un_conforming_probe,
+                                        .estimate = un_conforming_estimate,
+                                        .save = un_conforming_save};

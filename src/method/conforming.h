@@ -13,6 +13,7 @@ typedef struct un_conforming {
     un_core core;
     un_track_walls walls;
     un_track track;      /* the liquid's surface */
+    double *grown, *deep; /* by body, as in un_track_walls; NULL: there are none */
     float *solid;        /* at the track's nodes: distance to the solids; NULL: there are none */
     un_stuffing mesh[2]; /* one of them is that of the last step, */
     int now;             /* and this the other */

@@ -156,7 +156,8 @@ un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projecti
     size_t count = (size_t)mesh->boundary_count + 1;
     un_stuffed_rim rim = {.foot = un_arena_alloc(arena, count, sizeof *rim.foot),
                           .wall = un_arena_alloc(arena, count, sizeof *rim.wall),
-                          .bodies = s->core.bodies};
+                          .bodies = s->core.bodies,
+                          .grown = s->grown};
     if (un_core_free_bodies(&s->core)) {
         rim.body = un_arena_alloc(arena, count, sizeof *rim.body);
         if (!rim.body) return UN_ERROR_MEMORY;
@@ -235,7 +236,7 @@ void un_conforming_weigh(un_conforming *s)
 un_status un_conforming_build(un_conforming *s)
 {
     un_stuffing *mesh = &s->mesh[1 - s->now];
-    UN_TRY(un_track_stuff(&s->track, mesh, &s->core.arena, s->core.bodies,
+    UN_TRY(un_track_stuff(&s->track, mesh, &s->core.arena, s->core.bodies, s->grown,
                           MESH_THICKEN * fmin(1, s->core.def->solver.thickening)));
     un_arena_reset(&s->core.arena);
     NEED(u_old, 0, mesh->face_count);

@@ -242,6 +242,7 @@ typedef struct un_stuffed_rim {
                     * to theirs */
     int32_t *body; /* such a body, -1 none; NULL: there are none */
     un_bodies *bodies;
+    const double *grown; /* by body, as in un_track_walls; NULL: none */
 } un_stuffed_rim;
 void un_stuffed_find_rim(un_context *ctx, un_stuffed_rim *rim, const un_stuffing *mesh,
                          const un_track *track);

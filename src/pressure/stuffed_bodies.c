@@ -14,7 +14,8 @@
  * first is the columns' (coupling.c); the rest is known.
  *
  * Faces are chords of round bodies and cut their edges. The liquid there weighs on the body as if
- * the faces followed it: without, a ball of 3.6 cells' radius lies 0.05 cells too deep. */
+ * the faces followed it: without, a ball of 3.6 cells' radius lies 0.05 cells too deep. So it does
+ * between faces and a thin wall that the mesh takes for thicker. */
 #include "pressure/stuffed_bodies.h"
 
 #include "pressure/coupling.h"
@@ -93,8 +94,10 @@ static void find_hidden(void *arg, int64_t begin, int64_t end)
         double most = DEPTH_MAX * mesh->tree.h;
         s->hidden[b] = 0;
         if (body < 0 || mesh->face_behind[f] != UN_BEHIND_WALL) continue;
-        double depth = -un_body_distance(&s->in->rim->bodies->body[body], mesh->center[f]);
-        s->hidden[b] = MEAN_DEPTH * un_clamp(depth, -most, most) * un_length(mesh->area[f]);
+        double grown = s->in->rim->grown ? s->in->rim->grown[body] : 0;
+        double depth = grown - un_body_distance(&s->in->rim->bodies->body[body], mesh->center[f]);
+        double mean = MEAN_DEPTH * un_clamp(depth, -most, most) - grown;
+        s->hidden[b] = mean * un_length(mesh->area[f]);
     }
 }
 

@@ -17,8 +17,11 @@
 #define BAND 3          /* cells around the vertices that are evaluated: more than REACH */
 #define ROOTS 4         /* evaluations for a root, at most */
 #define ROOT_ERROR 1e-3 /* cells, before the last step */
-#define SHIFTS 2        /* more of them in a step, at most */
-#define HAIR 1e-4       /* of an edge between vertex and node, as contouring leaves it */
+/* In cells: nodes nearer to the surface are outside. Else round-off decides from node to node where
+ * a level surface lies on the lattice, and folds it: in a tilted tub it then moved at 0.1 m/s. */
+#define ON_NODE 1e-6
+#define SHIFTS 2  /* more of them in a step, at most */
+#define HAIR 1e-4 /* of an edge between vertex and node, as contouring leaves it */
 
 /* Liquid of twice this thickness has nodes in it everywhere [Chentanez07: 0.6]. */
 #define THIN 0.6
@@ -224,8 +227,9 @@ static void sample_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++)
         for (int32_t i = 0; i < l->n[0]; i++) {
             un_vec3 x = un_track_node(b->t, i, (int32_t)(row % l->n[1]), (int32_t)(row / l->n[1]));
+            double phi = un_clamp(b->shape(b->arg, x), -b->t->reach, b->t->reach);
             l->phi[row * l->n[0] + i] =
-                (float)un_clamp(b->shape(b->arg, x), -b->t->reach, b->t->reach);
+                (float)(fabs(phi) < ON_NODE * b->t->h ? ON_NODE * b->t->h : phi);
         }
 }
 

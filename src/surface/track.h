@@ -106,18 +106,25 @@ typedef struct un_track_walls {
     const un_bodies *bodies;
     un_vec3 size;     /* of the domain */
     const bool *open; /* its sides: nothing ends there */
+    /* By body, m: by how much the mesh takes it for thicker on each side, where its walls are too
+     * thin to part tets; 0 elsewhere. And how deep the surface goes on in its walls. NULL: there
+     * are no bodies. */
+    const double *grown, *deep;
+    un_vec3 gravity; /* liquid at rest is level across walls */
 } un_track_walls;
 /* The nearest point that is at least `inset` away from closed sides and bodies. */
 un_vec3 un_track_into(const un_track_walls *walls, un_vec3 x, double inset);
+/* The way from the nearest open point to x, or to what speaks for it where x lies deep in a wall. */
+un_vec3 un_track_way(const un_track_walls *walls, un_vec3 x, un_vec3 open);
 /* The surface of a union of shapes, continued through walls. */
 un_status un_track_start(un_track *track, const un_shape *const *shapes, int32_t shape_count,
                          const un_track_walls *walls);
 /* The distance to the bodies, negative inside; NULL as a shape's arg has no bodies. */
 double un_track_solid(const void *bodies, un_vec3 x);
-/* Tets in the liquid and outside bodies. thicken: the share by which liquid too thin for them is
+/* Tets in the liquid and outside bodies, grown: as in un_track_walls. thicken: the share by which liquid too thin for them is
  * thickened, 0 to 1. */
 un_status un_track_stuff(const un_track *track, un_stuffing *mesh, un_arena *arena,
-                         const un_bodies *bodies, double thicken);
+                         const un_bodies *bodies, const double *grown, double thicken);
 
 static inline int64_t un_track_node_count(const un_track *track)
 {

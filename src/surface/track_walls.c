@@ -7,8 +7,9 @@
 
 /* A gap between liquid and wall that is not wider than this, in cells, is none. */
 #define GAP 0.5
-/* A surface that is steeper than this to the wall's normal ends there. */
-#define ALONG 0.9
+/* A surface that is steeper than this to the wall's normal ends there. Liquid that fills a corner
+ * of three walls does with 0.58. */
+#define ALONG 0.55
 /* Liquid of twice this thickness, in leaves, is kept by tets [Chentanez07: 0.6]. */
 #define THIN 0.6
 
@@ -36,6 +37,38 @@ un_vec3 un_track_into(const un_track_walls *w, un_vec3 x, double inset)
     return into_bodies(w, into_sides(w, x, inset), inset);
 }
 
+un_vec3 un_track_way(const un_track_walls *w, un_vec3 x, un_vec3 open)
+{
+    un_vec3 way = un_sub(x, open);
+    double d = 0, length = un_length(way);
+    int32_t b = w->deep && length > 0 ? un_bodies_nearest(w->bodies, x, &d) : -1;
+    return b >= 0 && length > w->deep[b] ? un_scale(way, w->deep[b] / length) : way;
+}
+
+/* The same, and the ways back, along a level where the wall is steep, and again where that ends
+ * near another wall, as in corners: liquid that starts at rest in a vessel with tilted walls has a
+ * surface that stays flat in them. A bent one moves it at 0.5 g. */
+#define STEEP 0.5
+#define PASSES 3
+static un_vec3 into_bodies_level(const un_track_walls *w, un_vec3 x, double inset,
+                                 un_vec3 back[PASSES])
+{
+    memset(back, 0, PASSES * sizeof *back);
+    double g = un_dot(w->gravity, w->gravity);
+    for (int pass = 0; pass < PASSES && w->bodies && w->bodies->count > 0; pass++) {
+        double d = inset;
+        int32_t b = un_bodies_nearest(w->bodies, x, &d);
+        if (b < 0) break;
+        un_vec3 n = un_body_normal(&w->bodies->body[b], x);
+        un_vec3 level = g > 0 ? un_mad(n, w->gravity, -un_dot(n, w->gravity) / g) : n;
+        double steep = un_dot(level, level);
+        back[pass] =
+            steep > STEEP * STEEP ? un_scale(level, (d - inset) / steep) : un_scale(n, d - inset);
+        x = un_sub(x, back[pass]);
+    }
+    return x;
+}
+
 typedef struct start {
     const un_shape *const *shapes;
     int32_t shape_count;
@@ -57,8 +90,9 @@ static double growth(const start *s, const un_shape *shape, un_vec3 a, double ph
 static double start_phi(const void *arg, un_vec3 x)
 {
     const start *s = arg;
-    un_vec3 side = into_sides(s->walls, x, s->inset), a = into_bodies(s->walls, side, s->inset);
-    un_vec3 out = un_sub(x, side), in = un_sub(side, a);
+    un_vec3 side = into_sides(s->walls, x, s->inset);
+    un_vec3 back[PASSES], a = into_bodies_level(s->walls, side, s->inset, back);
+    un_vec3 out = un_sub(x, side);
     double least = INFINITY;
     for (int32_t n = 0; n < s->shape_count; n++) {
         const un_shape *shape = s->shapes[n];
@@ -66,7 +100,7 @@ static double start_phi(const void *arg, un_vec3 x)
         sum += growth(s, shape, a, phi, un_v3(out.x, 0, 0));
         sum += growth(s, shape, a, phi, un_v3(0, out.y, 0));
         sum += growth(s, shape, a, phi, un_v3(0, 0, out.z));
-        sum += growth(s, shape, a, phi, in);
+        for (int pass = 0; pass < PASSES; pass++) sum += growth(s, shape, a, phi, back[pass]);
         least = fmin(least, sum);
     }
     return least;
@@ -89,8 +123,18 @@ double un_track_solid(const void *bodies, un_vec3 x)
 typedef struct field {
     const un_track *track;
     const un_bodies *bodies;
+    const double *grown;
     double thin, thicken;
 } field;
+
+static double grown_solid(const field *f, un_vec3 x)
+{
+    double least = un_track_solid(f->bodies, x);
+    for (int32_t b = 0; f->grown && b < f->bodies->count; b++)
+        if (f->grown[b] > 0)
+            least = fmin(least, un_body_distance(&f->bodies->body[b], x) - f->grown[b]);
+    return least;
+}
 
 static void sample_field(void *arg, int64_t count, const un_vec3 *x, double *liquid, double *solid)
 {
@@ -98,16 +142,16 @@ static void sample_field(void *arg, int64_t count, const un_vec3 *x, double *liq
     int32_t hint = -1;
     for (int64_t i = 0; i < count; i++) {
         liquid[i] = un_track_thickened(f->track, x[i], &hint, f->thin, f->thicken);
-        if (solid) solid[i] = un_track_solid(f->bodies, x[i]);
+        if (solid) solid[i] = grown_solid(f, x[i]);
     }
 }
 
 un_status un_track_stuff(const un_track *t, un_stuffing *mesh, un_arena *arena,
-                         const un_bodies *bodies, double thicken)
+                         const un_bodies *bodies, const double *grown, double thicken)
 {
     /* half the thickness that tets need, and what the thinnest liquid lacks of it */
     double thin = THIN * mesh->tree.h;
-    field f = {t, bodies, thin, thicken * thin};
+    field f = {t, bodies, grown, thin, thicken * thin};
     un_stuffing_def def = un_stuffing_default();
     def.field = sample_field;
     def.arg = &f;

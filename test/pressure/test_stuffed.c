@@ -28,7 +28,7 @@ static void begin(pool *s, int32_t cells, un_track_shape *shape)
     check_ok(s->ctx, un_track_init(&s->track, s->ctx, un_v3(1, 1, 1), 2 * cells));
     check_ok(s->ctx, un_track_begin(&s->track, shape, NULL));
     un_stuffing_init(s->ctx, &s->mesh, un_v3(1, 1, 1), 4, cells);
-    check_ok(s->ctx, un_track_stuff(&s->track, &s->mesh, &s->arena, &s->bodies, 0));
+    check_ok(s->ctx, un_track_stuff(&s->track, &s->mesh, &s->arena, &s->bodies, NULL, 0));
     un_arena_reset(&s->arena);
     check_ok(s->ctx, un_pressure_create(s->ctx, NULL, &s->pressure));
     size_t boundary = (size_t)s->mesh.boundary_count + 1;

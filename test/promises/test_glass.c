@@ -2,6 +2,20 @@
  * there. Others warn of such walls. */
 #include "promises/promise.h"
 
+/* Of a method without particles: its surface ends in the wall. */
+static void surface_holds(world *w, bool (*holds)(un_vec3))
+{
+    un_trimesh mesh;
+    check_ok(w->ctx, w->method->surface(w->state, &mesh));
+    for (int32_t v = 0; v < mesh.vertex_count; v++) {
+        double d = INFINITY;
+        un_bodies_nearest(un_method_bodies(w->state), mesh.position[v], &d);
+        if (!holds(mesh.position[v]))
+            check_below(d, 0.003); /* its cells are half as wide as those of the mesh */
+    }
+    un_trimesh_free(w->ctx, &mesh);
+}
+
 /* Runs a vessel with a wall of so many cells; no particle is on the other side of its wall. */
 static void rests(const un_method *method, const char *shape, double wall, bool (*holds)(un_vec3))
 {
@@ -21,6 +35,7 @@ static void rests(const un_method *method, const char *shape, double wall, bool 
     check_below(fabs(w.step.volume_error), 0.01);
     const un_particles *p = method->particles ? method->particles(w.state) : NULL;
     for (int64_t q = 0; p && q < p->count; q++) assert_true(holds(un_particle_position(p, q)));
+    if (!p) surface_holds(&w, holds);
     world_end(&w);
 }
 
