@@ -28,8 +28,8 @@ void un_advect_leaves(un_context *ctx, un_particles *particles, const un_tet_bin
                       const un_leaves_flow *flow, const float *wall, const un_walls *walls,
                       un_vec3 gravity, double dt);
 
-/* The same through velocities at the centres of a grid that warps (warp.c); xi is left where the
- * path began. walls: in space; on_warp: their samples. */
+/* The same through velocities at the centres of a grid that warps (warp.c); xi becomes a
+ * guess of where the path ends. walls: in space; on_warp: their samples. */
 void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u,
                       const un_warp *warp, const un_walls *walls, const un_walls *on_warp,
                       un_vec3 gravity, double dt);

@@ -11,15 +11,18 @@ typedef struct path_args {
     double dt;
 } path_args;
 
-UN_KERNEL un_vec3 velocity_in(const path_args *a, un_vec3 x, un_vec3 *xi, int dim)
+/* The velocity at x. The last step towards it is taken along the slope of the velocity, which is
+ * exact where that is linear in space. */
+#define NEAR 1e-3
+UN_KERNEL un_vec3 velocity_in(const path_args *a, un_vec3 x, un_warp_walker *w, int dim)
 {
     const un_grid *g = &a->warp->grid;
+    un_vec3 slope[3] = {{0}};
     x = un_min3(un_max3(x, un_v3(0, 0, 0)), a->warp->size);
-    un_warp_point p = un_warp_locate_in(a->warp, x, xi, dim);
-    un_vec3 u = {0, 0, 0};
-    for (int m = 0; m < 1 << dim; m++)
-        u = un_mad(u, a->u[un_warp_corner(g, p.at.base, m, dim)], un_warp_weight(&p.at, m, dim));
-    return u;
+    un_vec3 left = un_scale(un_warp_walk_in(a->warp, w, x, NEAR, dim), g->inverse_h);
+    un_vec3 u = un_warp_blend_in(g, a->u, &w->at.at, slope, dim);
+    u = un_mad(un_mad(u, slope[0], left.x), slope[1], left.y);
+    return dim == 2 ? u : un_mad(u, slope[2], left.z);
 }
 
 UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
@@ -29,14 +32,17 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
     double dt = a->dt, margin = 0.05 * walls->grid->h;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
-        un_vec3 xi = un_v3(p->xi[0][q], p->xi[1][q], p->xi[2][q]), at = xi;
+        un_vec3 xi = un_v3(p->xi[0][q], p->xi[1][q], p->xi[2][q]);
+        un_warp_walker w = {.xi = xi};
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
             step = un_scale(v, dt);
         } else {
-            un_vec3 k1 = velocity_in(a, x, &at, dim);
-            un_vec3 k2 = velocity_in(a, un_mad(x, k1, 0.5 * dt), &at, dim);
-            un_vec3 k3 = velocity_in(a, un_mad(x, k2, 0.75 * dt), &at, dim);
+            w = un_warp_walker_in(a->warp, xi, dim);
+            un_vec3 k1 = velocity_in(a, x, &w, dim);
+            un_vec3 k2 = velocity_in(a, un_mad(x, k1, 0.5 * dt), &w, dim);
+            un_vec3 k3 = velocity_in(a, un_mad(x, k2, 0.75 * dt), &w, dim);
             step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
+            w.xi = un_mad(xi, un_sub(w.xi, xi), 1 / 0.75);
         }
         un_vec3 to = un_add(x, step);
         bool free = !walls->bodies->moving &&
@@ -45,6 +51,9 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
         if (!free) to = un_advect_collide(walls, x, to, dt, &v);
         if (dim == 2) to.z = v.z = 0;
         un_particle_set_position(p, q, to);
+        p->xi[0][q] = w.xi.x; /* a guess, until particles are located on the next grid */
+        p->xi[1][q] = w.xi.y;
+        p->xi[2][q] = w.xi.z;
         un_advect_finish(p, q, v, was, a->lead);
     }
 }

@@ -46,6 +46,7 @@ void un_warp_free(un_warp *w)
         un_free(ctx, v->r);
         for (int a = 0; a < 3; a++) {
             un_free(ctx, v->width[a]);
+            un_free(ctx, v->link[a]);
             un_free(ctx, v->low[a]);
             un_free(ctx, v->high[a]);
             un_free(ctx, v->share[a]);
@@ -62,34 +63,34 @@ typedef struct place_args {
     un_vec3 *node;
 } place_args;
 
-/* The potential's gradient at a node, from the cells around it; beyond the sides it is mirrored. */
-UN_KERNEL void gradient_in(const un_grid *g, const double *potential, const int32_t n[3],
-                           double slope[3], int dim)
-{
-    slope[0] = slope[1] = slope[2] = 0;
-    for (int m = 0; m < 1 << dim; m++) {
-        int64_t c = 0;
-        for (int a = 0; a < dim; a++)
-            c += un_clampi(n[a] - 1 + (m >> a & 1), 1, g->n[a] - 2) * g->stride[a];
-        for (int a = 0; a < dim; a++) slope[a] += (m >> a & 1 ? potential[c] : -potential[c]);
-    }
-    for (int a = 0; a < dim; a++) slope[a] *= g->inverse_h / (1 << (dim - 1));
-}
-
+/* Nodes move by the potential's gradient, from the cells around them; beyond the sides it is
+ * mirrored. */
 UN_KERNEL void place_nodes_in(const place_args *p, int64_t begin, int64_t end, int dim)
 {
     const un_warp *w = p->warp;
     const un_grid *g = &w->grid;
     int32_t rows = g->n[1] - 1;
+    double scale = g->inverse_h / (1 << (dim - 1));
     for (int64_t row = begin; row < end; row++) {
-        int32_t n[3] = {0, (int32_t)(row % rows) + 1, dim == 2 ? 0 : (int32_t)(row / rows) + 1};
-        for (n[0] = 1; n[0] < g->n[0]; n[0]++) {
-            double s[3];
-            gradient_in(g, p->potential, n, s, dim);
-            un_vec3 x = un_grid_node_position(g, n[0], n[1], n[2]);
-            p->node[un_grid_node(g, n[0], n[1], n[2])] =
-                un_v3(w->stretch.x * (x.x + s[0]), w->stretch.y * (x.y + s[1]),
-                      dim == 2 ? 0 : w->stretch.z * (x.z + s[2]));
+        int32_t j = (int32_t)(row % rows) + 1, k = dim == 2 ? 0 : (int32_t)(row / rows) + 1;
+        const double *from[4]; /* rows of cells around this one of nodes */
+        for (int m = 0; m < 1 << (dim - 1); m++)
+            from[m] = p->potential +
+                      un_grid_cell(g, 0, un_clampi(j - 1 + (m & 1), 1, g->n[1] - 2),
+                                   dim == 2 ? 0 : un_clampi(k - 1 + (m >> 1), 1, g->n[2] - 2));
+        un_vec3 *node = p->node + un_grid_node(g, 0, j, k);
+        for (int32_t i = 1; i < g->n[0]; i++) {
+            int32_t low = i > 1 ? i - 1 : i, high = i < g->n[0] - 1 ? i : i - 1;
+            double sx = 0, sy = 0, sz = 0;
+            for (int m = 0; m < 1 << (dim - 1); m++) {
+                double a = from[m][low], b = from[m][high];
+                sx += b - a;
+                sy += m & 1 ? a + b : -a - b;
+                sz += m >> 1 ? a + b : -a - b;
+            }
+            un_vec3 x = un_grid_node_position(g, i, j, k);
+            node[i] = un_v3(w->stretch.x * (x.x + scale * sx), w->stretch.y * (x.y + scale * sy),
+                            dim == 2 ? 0 : w->stretch.z * (x.z + scale * sz));
         }
     }
 }
@@ -111,30 +112,30 @@ void un_warp_place_nodes(un_warp *w, un_vec3 *node, const double *potential)
     un_parallel_for(w->ctx, inner_node_rows(&w->grid), 16, place_nodes, &p);
 }
 
-/* The mean of the corners of cell c, at node n, and the derivative there without S. */
-UN_KERNEL un_warp_point cell_in(const un_warp *w, const un_vec3 *node, int64_t n, int dim)
+/* The mean of the corners of the cell at node n, and the determinant of the derivative there,
+ * without S. */
+UN_KERNEL un_vec3 cell_in(const un_warp *w, const un_vec3 *node, int64_t n, double *det, int dim)
 {
     const un_grid *g = &w->grid;
-    un_warp_point p = {0};
-    if (dim == 2) p.column[2] = un_v3(0, 0, 1);
-    for (int m = 0; m < 1 << dim; m++) {
-        un_vec3 x =
-            node[n + (m & 1) + (m >> 1 & 1) * g->node_stride[1] + (m >> 2) * g->node_stride[2]];
-        p.x = un_add(p.x, x);
-        x = un_v3(x.x / w->stretch.x, x.y / w->stretch.y, x.z / w->stretch.z);
-        for (int a = 0; a < dim; a++) p.column[a] = un_mad(p.column[a], x, m >> a & 1 ? 1.0 : -1.0);
+    int64_t sy = g->node_stride[1], sz = g->node_stride[2];
+    un_warp_point p = {.column = {{0}, {0}, {0, 0, dim == 2}}};
+    for (int k = 0; k < dim - 1; k++) {
+        const un_vec3 *v = node + n + k * sz;
+        un_vec3 low = un_add(v[0], v[1]), high = un_add(v[sy], v[sy + 1]), sum = un_add(low, high);
+        p.column[0] = un_add(p.column[0], un_add(un_sub(v[1], v[0]), un_sub(v[sy + 1], v[sy])));
+        p.column[1] = un_add(p.column[1], un_sub(high, low));
+        if (dim == 3) p.column[2] = k == 0 ? un_sub(p.column[2], sum) : un_add(p.column[2], sum);
+        p.x = un_add(p.x, sum);
     }
-    p.x = un_scale(p.x, 1.0 / (1 << dim));
-    for (int a = 0; a < dim; a++)
-        p.column[a] = un_scale(p.column[a], g->inverse_h / (1 << (dim - 1)));
-    return p;
+    double scale = g->inverse_h / (1 << (dim - 1)), stretch = w->stretch.x * w->stretch.y;
+    *det = un_warp_det(&p) * scale * scale / stretch;
+    if (dim == 3) *det *= scale / w->stretch.z;
+    return un_scale(p.x, 1.0 / (1 << dim));
 }
 
 void un_warp_cell(const un_warp *w, const un_vec3 *node, int64_t n, un_vec3 *x, double *det)
 {
-    un_warp_point p = w->grid.dim == 2 ? cell_in(w, node, n, 2) : cell_in(w, node, n, 3);
-    *x = p.x;
-    *det = un_warp_det(&p);
+    UN_BY_DIM(w->grid.dim, *x = cell_in(w, node, n, det, dim));
 }
 
 static void place_centres(void *arg, int64_t begin, int64_t end)
@@ -185,39 +186,42 @@ typedef struct lattice_args {
     const un_vec3 *at;
     int32_t lo[3], n[3]; /* its cells */
     int64_t stride[3];
+    double scale[3]; /* derivatives without S, of differences */
+    double least;    /* an eigenvalue that is known to be there: only smaller ones are looked for */
 } lattice_args;
 
 /* The smallest eigenvalue at the corners of a cell, if it is below `least`. */
 UN_KERNEL double corner_least(const lattice_args *l, int64_t first, double least, int dim)
 {
     const un_vec3 *at = l->at + first;
-    un_vec3 s = l->warp->stretch;
-    double inverse = l->warp->grid.inverse_h,
-           scale[3] = {inverse / s.x, inverse / s.y, inverse / s.z};
-    for (int m = 0; m < 1 << dim; m++) {
-        double j[3][3] = {{0}};
-        for (int a = 0; a < dim; a++) {
-            int64_t c = 0;
-            for (int b = 0; b < dim; b++)
-                if (b != a && m >> b & 1) c += l->stride[b];
-            un_vec3 e = un_sub(at[c + l->stride[a]], at[c]);
-            j[a][0] = e.x * scale[0];
-            j[a][1] = e.y * scale[1];
-            j[a][2] = e.z * scale[2];
+    double edge[3][4][3]; /* by axis, corner without that axis */
+    static const double flat[3] = {0, 0, 1};
+    for (int a = 0; a < dim; a++) {
+        int b = a == 0 ? 1 : 0, c = a == 2 ? 1 : 2;
+        for (int i = 0; i < 1 << (dim - 1); i++) {
+            const un_vec3 *from = at + (i & 1) * l->stride[b] + (i >> 1) * l->stride[c];
+            un_vec3 e = un_sub(from[l->stride[a]], *from);
+            edge[a][i][0] = e.x * l->scale[0];
+            edge[a][i][1] = e.y * l->scale[1];
+            edge[a][i][2] = e.z * l->scale[2];
         }
-        double d[3] = {j[0][0], j[1][1], dim == 2 ? 1 : j[2][2]};
+    }
+    for (int m = 0; m < 1 << dim; m++) {
+        const double *j[3] = {edge[0][m >> 1], edge[1][(m & 1) | (m >> 2 << 1)],
+                              dim == 2 ? flat : edge[2][m & 3]};
+        double d[3] = {j[0][0], j[1][1], j[2][2]};
         double o[3] = {0.5 * (j[0][1] + j[1][0]), 0.5 * (j[1][2] + j[2][1]),
                        0.5 * (j[2][0] + j[0][2])};
-        double bound = fmin(d[0] - fabs(o[0]) - fabs(o[2]),
-                            fmin(d[1] - fabs(o[0]) - fabs(o[1]), d[2] - fabs(o[1]) - fabs(o[2])));
-        if (bound < least) least = fmin(least, smallest(d, o));
+        double r[3] = {fabs(o[0]) + fabs(o[2]), fabs(o[0]) + fabs(o[1]), fabs(o[1]) + fabs(o[2])};
+        if (d[0] - r[0] >= least && d[1] - r[1] >= least && d[2] - r[2] >= least) continue;
+        least = fmin(least, smallest(d, o));
     }
     return least;
 }
 
 UN_KERNEL double lattice_least(const lattice_args *l, int64_t begin, int64_t end, int dim)
 {
-    double least = 1;
+    double least = l->least;
     for (int64_t row = begin; row < end; row++) {
         int64_t first = l->lo[0] + (row % l->n[1] + l->lo[1]) * l->stride[1];
         if (dim == 3) first += (row / l->n[1] + l->lo[2]) * l->stride[2];
@@ -233,21 +237,33 @@ static double lattice_rows(void *arg, int64_t begin, int64_t end)
                                     : lattice_least(l, begin, end, 3));
 }
 
+/* Rows that are looked at first, so that the rest need not be looked at closely. */
+#define ROWS_FIRST 16
+
+static double lattice_certify(lattice_args *l, double least)
+{
+    int64_t rows = (int64_t)l->n[1] * l->n[2], apart = rows / ROWS_FIRST + 1;
+    l->least = least;
+    for (int64_t row = apart / 2; row < rows; row += apart)
+        l->least = -lattice_rows(l, row, row + 1);
+    return -un_parallel_max(l->warp->ctx, rows, lattice_rows, l);
+}
+
 static double certify(const un_warp *w)
 {
     const un_grid *g = &w->grid;
     lattice_args nodes = {.warp = w, .at = w->node}, centres = {.warp = w, .at = w->centre};
+    double stretch[3] = {w->stretch.x, w->stretch.y, w->stretch.z};
     for (int a = 0; a < 3; a++) {
         bool flat = a >= g->dim;
+        nodes.scale[a] = centres.scale[a] = g->inverse_h / stretch[a];
         nodes.lo[a] = flat ? 0 : 1;
         nodes.n[a] = flat ? 1 : g->n[a] - 2;
         nodes.stride[a] = g->node_stride[a];
         centres.n[a] = flat ? 1 : g->n[a] - 1;
         centres.stride[a] = g->stride[a];
     }
-    double least = -un_parallel_max(w->ctx, (int64_t)nodes.n[1] * nodes.n[2], lattice_rows, &nodes);
-    return fmin(least, -un_parallel_max(w->ctx, (int64_t)centres.n[1] * centres.n[2], lattice_rows,
-                                        &centres));
+    return lattice_certify(&centres, lattice_certify(&nodes, 1));
 }
 
 typedef struct scale_args {
@@ -281,7 +297,7 @@ void un_warp_place(un_warp *w)
 
 un_vec3 un_warp_locate(const un_warp *w, un_vec3 x, un_vec3 xi)
 {
-    UN_BY_DIM(w->grid.dim, (void)un_warp_locate_in(w, x, &xi, dim));
+    UN_BY_DIM(w->grid.dim, xi = un_warp_find_in(w, x, xi, dim));
     return xi;
 }
 

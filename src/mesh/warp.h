@@ -29,6 +29,7 @@ typedef struct un_warp_level {
     int32_t n[3];
     int64_t count;
     double *width[3];          /* of cells along each axis, in finest cells */
+    double *link[3];           /* at their sides: 1 over the distance of the centres, 0 at ends */
     double *x, *b, *r;         /* at cells; r: the residual */
     int32_t *low[3], *high[3]; /* along each axis: coarser cells that a cell lies between, */
     double *share[3];          /* and its share of the second */
@@ -98,17 +99,38 @@ UN_KERNEL int64_t un_warp_corner(const un_grid *g, int64_t base, int m, int dim)
     int64_t c = base + (m & 1) + (m >> 1 & 1) * g->stride[1];
     return dim == 2 ? c : c + (m >> 2) * g->stride[2];
 }
+/* A field at cells at a place among the centres, and its change along each axis there, per cell. */
+UN_KERNEL un_vec3 un_warp_blend_in(const un_grid *g, const un_vec3 *field, const un_stencil *t,
+                                   un_vec3 slope[3], int dim)
+{
+    const un_vec3 *v = field + t->base;
+    int64_t sy = g->stride[1], sz = g->stride[2];
+    un_vec3 x = {0, 0, 0}, along[2][2]; /* z; x, y */
+    for (int k = 0; k < dim - 1; k++, v += sz) {
+        un_vec3 low = un_sub(v[1], v[0]), high = un_sub(v[sy + 1], v[sy]);
+        un_vec3 from = un_mad(v[0], low, t->f[0]), to = un_mad(v[sy], high, t->f[0]);
+        un_vec3 y = un_sub(to, from), here = un_mad(from, y, t->f[1]);
+        along[k][0] = un_mad(low, un_sub(high, low), t->f[1]);
+        along[k][1] = y;
+        if (k == 0) {
+            x = here;
+            continue;
+        }
+        slope[2] = un_sub(here, x);
+        x = un_mad(x, slope[2], t->f[2]);
+    }
+    for (int a = 0; a < 2; a++)
+        slope[a] =
+            dim == 2 ? along[0][a] : un_mad(along[0][a], un_sub(along[1][a], along[0][a]), t->f[2]);
+    return x;
+}
 UN_KERNEL un_warp_point un_warp_point_in(const un_warp *w, un_vec3 xi, int dim)
 {
     const un_grid *g = &w->grid;
     un_warp_point p = {.at = un_grid_stencil_in(g, xi, 0.5, dim)};
+    p.x = un_warp_blend_in(g, w->centre, &p.at, p.column, dim);
+    for (int a = 0; a < dim; a++) p.column[a] = un_scale(p.column[a], g->inverse_h);
     if (dim == 2) p.column[2] = un_v3(0, 0, 1);
-    for (int m = 0; m < 1 << dim; m++) {
-        un_vec3 x = w->centre[un_warp_corner(g, p.at.base, m, dim)];
-        p.x = un_mad(p.x, x, un_warp_weight(&p.at, m, dim));
-        for (int a = 0; a < dim; a++)
-            p.column[a] = un_mad(p.column[a], x, un_warp_slope(&p.at, m, a, dim) * g->inverse_h);
-    }
     return p;
 }
 UN_KERNEL double un_warp_det(const un_warp_point *p)
@@ -140,21 +162,54 @@ UN_KERNEL un_vec3 un_warp_inside(const un_grid *g, un_vec3 xi)
 #define UN_WARP_NEWTON 40
 #define UN_WARP_FREE 8
 #define UN_WARP_STEP 0.7
+/* A point that goes over the grid, and where it is. */
+typedef struct un_warp_walker {
+    un_vec3 xi;
+    un_warp_point at;
+} un_warp_walker;
+UN_KERNEL un_warp_walker un_warp_walker_in(const un_warp *w, un_vec3 xi, int dim)
+{
+    un_warp_walker k = {.xi = un_warp_inside(&w->grid, xi)};
+    k.at = un_warp_point_in(w, k.xi, dim);
+    return k;
+}
+/* Goes to within `near` cells of x. Returns the step that is left, in reference space: taken along
+ * slopes, it leaves an error of near squared where it does not lead across a centre. */
+UN_KERNEL un_vec3 un_warp_walk_in(const un_warp *w, un_warp_walker *k, un_vec3 x, double near,
+                                  int dim)
+{
+    const un_grid *g = &w->grid;
+    un_vec3 step = {0, 0, 0};
+    for (int i = 0; i < UN_WARP_NEWTON; i++) {
+        step = un_warp_pull(&k->at, un_sub(x, k->at.x));
+        double length = un_length(step), most = UN_WARP_STEP * g->h;
+        if (length <= near * g->h) return step;
+        if (i >= UN_WARP_FREE && length > most) step = un_scale(step, most / length);
+        k->xi = un_warp_inside(g, un_add(k->xi, step));
+        k->at = un_warp_point_in(w, k->xi, dim);
+    }
+    return un_v3(0, 0, 0);
+}
+/* *xi: a guess at first. */
 #define UN_WARP_EXACT 1e-12
 UN_KERNEL un_warp_point un_warp_locate_in(const un_warp *w, un_vec3 x, un_vec3 *xi, int dim)
 {
-    const un_grid *g = &w->grid;
-    *xi = un_warp_inside(g, *xi);
-    un_warp_point p = un_warp_point_in(w, *xi, dim);
-    for (int i = 0; i < UN_WARP_NEWTON; i++) {
-        un_vec3 step = un_warp_pull(&p, un_sub(x, p.x));
-        double length = un_length(step), most = UN_WARP_STEP * g->h;
-        if (length <= UN_WARP_EXACT * g->h) break;
-        if (i >= UN_WARP_FREE && length > most) step = un_scale(step, most / length);
-        *xi = un_warp_inside(g, un_add(*xi, step));
-        p = un_warp_point_in(w, *xi, dim);
-    }
-    return p;
+    un_warp_walker k = un_warp_walker_in(w, *xi, dim);
+    (void)un_warp_walk_in(w, &k, x, UN_WARP_EXACT, dim);
+    *xi = k.xi;
+    return k.at;
+}
+/* The same, for the place alone: the last step stays between the same centres, so its square is
+ * exact enough. */
+#define UN_WARP_LAST 1e-6
+UN_KERNEL un_vec3 un_warp_find_in(const un_warp *w, un_vec3 x, un_vec3 xi, int dim)
+{
+    un_warp_walker k = un_warp_walker_in(w, xi, dim);
+    un_vec3 step = un_warp_walk_in(w, &k, x, UN_WARP_LAST, dim);
+    un_vec3 to = un_warp_inside(&w->grid, un_add(k.xi, step));
+    if (un_grid_stencil_in(&w->grid, to, 0.5, dim).base == k.at.at.base) return to;
+    (void)un_warp_walk_in(w, &k, x, UN_WARP_EXACT, dim);
+    return k.xi;
 }
 /* xi: a guess at first. */
 un_vec3 un_warp_locate(const un_warp *warp, un_vec3 x, un_vec3 xi);

@@ -58,6 +58,13 @@ static un_status halve_axis(un_context *ctx, un_warp_level *fine, un_warp_level 
 static un_status allocate(un_context *ctx, un_warp_level *v)
 {
     v->count = (int64_t)v->n[0] * v->n[1] * v->n[2];
+    for (int a = 0; a < 3; a++) {
+        const double *width = v->width[a];
+        int32_t n = v->n[a];
+        UN_ALLOC(ctx, v->link[a], n + 1);
+        for (int32_t i = 0; i <= n; i++)
+            v->link[a][i] = i > 0 && i < n ? 2 / (width[i - 1] + width[i]) : 0;
+    }
     UN_ALLOC(ctx, v->x, v->count);
     UN_ALLOC(ctx, v->b, v->count);
     UN_ALLOC(ctx, v->r, v->count);
@@ -98,32 +105,25 @@ static void relax_rows(void *arg, int64_t begin, int64_t end)
     level_args *s = arg;
     un_warp_level *v = s->v;
     int64_t sy = v->n[0], sz = (int64_t)v->n[0] * v->n[1];
-    const double *wx = v->width[0];
+    const double *wx = v->width[0], *lx = v->link[0];
     for (int64_t row = begin; row < end; row++) {
-        int32_t j = (int32_t)(row % v->n[1]), k = (int32_t)(row / v->n[1]);
-        double wy = v->width[1][j], wz = v->width[2][k];
-        double y0 = j > 0 ? 2 / (wy + v->width[1][j - 1]) : 0;
-        double y1 = j + 1 < v->n[1] ? 2 / (wy + v->width[1][j + 1]) : 0;
-        double z0 = k > 0 ? 2 / (wz + v->width[2][k - 1]) : 0;
-        double z1 = k + 1 < v->n[2] ? 2 / (wz + v->width[2][k + 1]) : 0;
+        int32_t j = (int32_t)(row % v->n[1]), k = (int32_t)(row / v->n[1]), n = v->n[0];
+        double wy = v->width[1][j], wz = v->width[2][k], area = wy * wz;
+        /* per width along x */
+        double y0 = wz * v->link[1][j], y1 = wz * v->link[1][j + 1];
+        double z0 = wy * v->link[2][k], z1 = wy * v->link[2][k + 1], across = y0 + y1 + z0 + z1;
+        double *x = v->x + row * sy;
+        const double *b = v->b + row * sy, *low = j > 0 ? x - sy : x, *below = k > 0 ? x - sz : x;
+        const double *high = j + 1 < v->n[1] ? x + sy : x, *above = k + 1 < v->n[2] ? x + sz : x;
         int32_t first = s->residual ? 0 : (s->colour + j + k) & 1, step = s->residual ? 1 : 2;
-        for (int32_t i = first; i < v->n[0]; i += step) {
-            int64_t c = i + row * sy;
-            double x0 = i > 0 ? 2 / (wx[i] + wx[i - 1]) : 0;
-            double x1 = i + 1 < v->n[0] ? 2 / (wx[i] + wx[i + 1]) : 0;
-            double ax = wy * wz, ay = wx[i] * wz, az = wx[i] * wy;
-            double k6[6] = {ax * x0, ax * x1, ay * y0, ay * y1, az * z0, az * z1};
-            double sum = 0, diagonal = 0;
-            int64_t at[6] = {c - 1, c + 1, c - sy, c + sy, c - sz, c + sz};
-            for (int f = 0; f < 6; f++) {
-                if (k6[f] == 0) continue;
-                sum += k6[f] * v->x[at[f]];
-                diagonal += k6[f];
-            }
+        for (int32_t i = first; i < n; i += step) {
+            double x0 = area * lx[i], x1 = area * lx[i + 1], diagonal = x0 + x1 + wx[i] * across;
+            double sum = x0 * x[i > 0 ? i - 1 : i] + x1 * x[i + 1 < n ? i + 1 : i] +
+                         wx[i] * (y0 * low[i] + y1 * high[i] + z0 * below[i] + z1 * above[i]);
             if (s->residual)
-                v->r[c] = v->b[c] - sum + diagonal * v->x[c];
+                v->r[i + row * sy] = b[i] - sum + diagonal * x[i];
             else if (diagonal > 0)
-                v->x[c] = (sum - v->b[c]) / diagonal;
+                x[i] = (sum - b[i]) / diagonal;
         }
     }
 }
@@ -160,22 +160,24 @@ static void prolong_rows(void *arg, int64_t begin, int64_t end)
     un_warp_level *v = s->v;
     const un_warp_level *coarse = s->coarse;
     for (int64_t row = begin; row < end; row++) {
-        int32_t at[3] = {0, (int32_t)(row % v->n[1]), (int32_t)(row / v->n[1])};
-        for (at[0] = 0; at[0] < v->n[0]; at[0]++) {
-            double sum = 0;
-            for (int m = 0; m < 8; m++) {
-                double w = 1;
-                int32_t c[3];
-                for (int a = 0; a < 3; a++) {
-                    double share = v->share[a][at[a]];
-                    w *= m >> a & 1 ? share : 1 - share;
-                    c[a] = m >> a & 1 ? v->high[a][at[a]] : v->low[a][at[a]];
-                }
-                if (w > 0)
-                    sum +=
-                        w * coarse->x[c[0] + coarse->n[0] * (c[1] + (int64_t)coarse->n[1] * c[2])];
+        int32_t j = (int32_t)(row % v->n[1]), k = (int32_t)(row / v->n[1]);
+        const double *from[4]; /* rows of the coarser level around this one */
+        double w[4], *x = v->x + row * v->n[0];
+        for (int m = 0; m < 4; m++) {
+            int32_t y = m & 1 ? v->high[1][j] : v->low[1][j];
+            int32_t z = m >> 1 ? v->high[2][k] : v->low[2][k];
+            from[m] = coarse->x + coarse->n[0] * (y + (int64_t)coarse->n[1] * z);
+            w[m] = (m & 1 ? v->share[1][j] : 1 - v->share[1][j]) *
+                   (m >> 1 ? v->share[2][k] : 1 - v->share[2][k]);
+        }
+        for (int32_t i = 0; i < v->n[0]; i++) {
+            int32_t a = v->low[0][i], b = v->high[0][i];
+            double low = 0, high = 0;
+            for (int m = 0; m < 4; m++) {
+                low += w[m] * from[m][a];
+                high += w[m] * from[m][b];
             }
-            v->x[at[0] + row * v->n[0]] += sum;
+            x[i] += low + (high - low) * v->share[0][i];
         }
     }
 }

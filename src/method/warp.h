@@ -43,8 +43,10 @@ un_status un_warping_find_walls(un_warping *s);
 un_status un_warping_first_grid(un_warping *s);
 un_status un_warping_settle_grid(un_warping *s);
 un_status un_warping_move_grid(un_warping *s, double dt);
-/* Finds the particles' cells, sorts them, and recomputes what belongs to each. */
+/* Finds the particles' cells, sorts them, and recomputes what belongs to each. bin: where their
+ * cells are known. */
 un_status un_warping_sort(un_warping *s);
+un_status un_warping_bin(un_warping *s);
 un_status un_warping_resize(un_warping *s);
 un_status un_warping_level_set(un_warping *s);
 un_status un_warping_correct(un_warping *s);

@@ -44,7 +44,7 @@ un_status un_warping_load(void *state, const un_state *in)
     UN_TRY(un_warping_find_walls(s));
     UN_TRY(un_state_take_finite(in, "pressure", s->p, s->walls->parts.place_count));
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->warp.grid, s->walls));
-    UN_TRY(un_warping_sort(s)); /* they are sorted; this finds the bins */
+    UN_TRY(un_warping_bin(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_warping_level_set(s));
     un_step_init(&s->core.last);
     UN_TRY(un_warping_measure(s, &s->core.last));

@@ -4,7 +4,7 @@
 #define ITERATION_LIMIT 2000
 /* Iterations of the target before the first step, and in each step. */
 #define ROUNDS_FIRST 60
-#define ROUNDS 3
+#define ROUNDS 2
 /* Time in which the grid follows its target, in paces of the scene. */
 #define SETTLE 0.02
 
@@ -76,7 +76,7 @@ un_status un_warping_move_grid(un_warping *s, double dt)
 
 /* ---- particles ---- */
 
-static un_status sort(un_warping *s)
+un_status un_warping_bin(un_warping *s)
 {
     un_context *ctx = s->core.ctx;
     UN_TRY(un_bins_sort(s->bins, &s->core.arena, &s->particles));
@@ -90,7 +90,7 @@ static un_status sort(un_warping *s)
 un_status un_warping_sort(un_warping *s)
 {
     un_particles_locate(s->core.ctx, &s->particles, &s->warp);
-    return sort(s);
+    return un_warping_bin(s);
 }
 
 un_status un_warping_resize(un_warping *s)
@@ -109,7 +109,7 @@ un_status un_warping_resize(un_warping *s)
     if (!changed) return UN_OK;
     /* volumes are rounded to single precision */
     s->core.sources.ledger.in += un_particles_volume(ctx, &s->particles) - before;
-    return sort(s);
+    return un_warping_bin(s);
 }
 
 un_status un_warping_level_set(un_warping *s)

@@ -144,6 +144,7 @@ UN_KERNEL void load_element(const args *s, un_element *e, const int32_t c[3], in
         e->psi[m] = depth_at(s, n, e->place[m]);
         e->wet += e->psi[m] > 0;
     }
+    un_element_edges(e, dim);
 }
 
 UN_KERNEL void open_quadrature(const args *s, un_quadrature *q, const un_element *e, int64_t c,
@@ -185,6 +186,36 @@ UN_KERNEL un_vec3 mover_velocity(const args *s, const int32_t c[3], int m, un_ve
     return v;
 }
 
+/* Integrals over a cell, by corner. */
+typedef struct cell_sums {
+    double matrix[8][8]; /* couplings; of corners m <= l count */
+    double flow[8];      /* of the hat function's gradient and the velocity */
+    double hat[8];
+} cell_sums;
+
+UN_KERNEL void add_point(cell_sums *sum, const un_element *e, const un_hats *h, double w,
+                         const un_vec3 slip[8], bool cut, int dim)
+{
+    double image[3][8];
+    memcpy(image, h->grad, sizeof image);
+    if (cut) {
+        un_ghost_matrix ghost = un_element_ghost(e, h, dim);
+        for (int m = 0; m < 1 << dim; m++) {
+            un_vec3 v = un_ghost_apply(&ghost, un_hats_grad(h, m));
+            image[0][m] = v.x;
+            image[1][m] = v.y;
+            image[2][m] = v.z;
+        }
+    }
+    for (int m = 0; m < 1 << dim; m++) {
+        un_vec3 g = un_scale(un_hats_grad(h, m), w);
+        sum->flow[m] += un_dot(g, slip[m]);
+        sum->hat[m] += w * h->value[m];
+        for (int l = 0; l < 1 << dim; l++)
+            sum->matrix[m][l] += g.x * image[0][l] + g.y * image[1][l] + g.z * image[2][l];
+    }
+}
+
 UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
 {
     const un_walls *walls = s->in->walls;
@@ -197,32 +228,32 @@ UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
     load_element(s, &e, c, dim);
     if (!is_wet(s, &e, cell, dim)) return;
     for (int m = 0; m < 1 << dim; m++) row[m] = s->pr->index[e.place[m]];
-    un_vec3 u = s->in->u[cell], grad[8], image[8], x = {0, 0, 0};
-    double hat[8], source = s->in->source ? s->in->source[cell] : 0;
+    un_vec3 u = s->in->u[cell];
+    un_hats h;
+    cell_sums sum = {{{0}}, {0}, {0}};
+    double source = s->in->source ? s->in->source[cell] : 0;
     open_quadrature(s, &q, &e, cell, dim);
     bool cut = e.wet < 1 << dim && !s->in->first_order;
     for (int i = 0; i < q.count; i++) {
-        double w = un_element_gradients(&e, q.at[i], grad, hat, dim) * q.weight[i];
-        if (cut) {
-            un_ghost_matrix ghost = un_element_ghost(&e, grad, dim);
-            for (int m = 0; m < 1 << dim; m++) image[m] = un_ghost_apply(&ghost, grad[m]);
-        }
+        double w = un_element_hats(&e, q.at[i], &h, dim) * q.weight[i];
+        un_vec3 slip[8], x = {0, 0, 0};
+        for (int m = 0; m < 1 << dim; m++) slip[m] = u;
         if (s->mover) {
-            x = un_v3(0, 0, 0);
-            for (int m = 0; m < 1 << dim; m++) x = un_mad(x, e.x[m], hat[m]);
+            for (int m = 0; m < 1 << dim; m++) x = un_mad(x, e.x[m], h.value[m]);
+            for (int m = 0; m < 1 << dim; m++) slip[m] = un_sub(u, mover_velocity(s, c, m, x, dim));
         }
-        for (int m = 0; m < 1 << dim; m++) {
-            if (row[m] < 0) continue;
-            un_vec3 slip = s->mover ? un_sub(u, mover_velocity(s, c, m, x, dim)) : u;
-            s->pr->rhs[row[m]] += w * (un_dot(grad[m], slip) + hat[m] * source);
-            s->hats[row[m]] += w * hat[m];
-            double *entry = s->stencil + (int64_t)row[m] * s->width;
-            for (int l = m; l < 1 << dim; l++) {
-                if (row[l] < 0) continue;
-                double *to = parted < 0 ? &entry[stencil_place(m, l, dim)]
-                                        : &s->matrix[parted][matrix_place(m, l)];
-                *to += w * un_dot(grad[m], cut ? image[l] : grad[l]);
-            }
+        add_point(&sum, &e, &h, w, slip, cut, dim);
+    }
+    for (int m = 0; m < 1 << dim; m++) {
+        if (row[m] < 0) continue;
+        s->pr->rhs[row[m]] += sum.flow[m] + sum.hat[m] * source;
+        s->hats[row[m]] += sum.hat[m];
+        double *entry = s->stencil + (int64_t)row[m] * s->width;
+        for (int l = m; l < 1 << dim; l++) {
+            if (row[l] < 0) continue;
+            double *to = parted < 0 ? &entry[stencil_place(m, l, dim)]
+                                    : &s->matrix[parted][matrix_place(m, l)];
+            *to += sum.matrix[m][l];
         }
     }
 }
@@ -426,18 +457,20 @@ UN_KERNEL void update_in(const args *s, int64_t begin, int64_t end, int dim)
             load_element(s, &e, c, dim);
             if (2 * e.wet < 1 << dim || !is_wet(s, &e, cell, dim)) continue;
             open_quadrature(s, &q, &e, cell, dim);
-            un_vec3 sum = {0, 0, 0}, grad[8];
-            double volume = 0, hat[8];
+            un_vec3 sum = {0, 0, 0};
+            un_hats h;
+            double volume = 0, x[8];
+            for (int m = 0; m < 1 << dim; m++) {
+                int32_t r = s->pr->index[e.place[m]];
+                x[m] = r >= 0 ? s->pr->x[r] : 0;
+            }
             bool cut = e.wet < 1 << dim && !s->in->first_order;
             for (int i = 0; i < q.count; i++) {
-                double w = un_element_gradients(&e, q.at[i], grad, hat, dim) * q.weight[i];
+                double w = un_element_hats(&e, q.at[i], &h, dim) * q.weight[i];
                 un_vec3 slope = {0, 0, 0};
-                for (int m = 0; m < 1 << dim; m++) {
-                    int32_t r = s->pr->index[e.place[m]];
-                    if (r >= 0) slope = un_mad(slope, grad[m], s->pr->x[r]);
-                }
+                for (int m = 0; m < 1 << dim; m++) slope = un_mad(slope, un_hats_grad(&h, m), x[m]);
                 if (cut) {
-                    un_ghost_matrix ghost = un_element_ghost(&e, grad, dim);
+                    un_ghost_matrix ghost = un_element_ghost(&e, &h, dim);
                     slope = un_ghost_apply(&ghost, slope);
                 }
                 sum = un_mad(sum, slope, w);

@@ -61,46 +61,70 @@ UN_KERNEL un_vec3 un_ghost_apply(const un_ghost_matrix *m, un_vec3 v)
     return un_mad(r, m->e2, m->e * x - m->d * y);
 }
 
-/* The corners of cell (i, j, k), and at a quadrature point: gradients of their hat functions, 1/m,
- * and the volume that the point stands for, over its weight. */
+/* The corners of a cell. */
 typedef struct un_element {
     int64_t place[8];
     un_vec3 x[8];
-    double psi[8]; /* depth: positive in the liquid */
-    int wet;       /* corners in the liquid */
+    un_vec3 edge[3][4]; /* by axis, and by corner without that axis */
+    double psi[8];      /* depth: positive in the liquid */
+    int wet;            /* corners in the liquid */
 } un_element;
-UN_KERNEL double un_element_gradients(const un_element *e, const double at[3], un_vec3 grad[8],
-                                      double hat[8], int dim)
+/* Corner m without bit a. */
+UN_KERNEL int un_element_side(int m, int a)
 {
-    double slope[8][3];
-    un_warp_point p = {.column = {{0}, {0}, {0, 0, dim == 2}}};
-    for (int m = 0; m < 1 << dim; m++) {
-        hat[m] = 1;
-        for (int a = 0; a < dim; a++) {
-            hat[m] *= m >> a & 1 ? at[a] : 1 - at[a];
-            slope[m][a] = m >> a & 1 ? 1 : -1;
-            for (int b = 0; b < dim; b++)
-                if (b != a) slope[m][a] *= m >> b & 1 ? at[b] : 1 - at[b];
-            p.column[a] = un_mad(p.column[a], e->x[m], slope[m][a]);
+    return a == 0 ? m >> 1 : a == 1 ? (m & 1) | (m >> 2 << 1) : m & 3;
+}
+UN_KERNEL void un_element_edges(un_element *e, int dim)
+{
+    for (int a = 0; a < dim; a++)
+        for (int m = 0; m < 1 << dim; m++)
+            if (!(m >> a & 1))
+                e->edge[a][un_element_side(m, a)] = un_sub(e->x[m | 1 << a], e->x[m]);
+}
+/* At a point of the cell: hat functions and their gradients, 1/m; returns the volume that the point
+ * stands for, over its weight. */
+typedef struct un_hats {
+    double value[8], grad[3][8];
+} un_hats;
+UN_KERNEL double un_element_hats(const un_element *e, const double at[3], un_hats *h, int dim)
+{
+    double w[3][4]; /* by axis: products of the weights along the other ones */
+    un_vec3 column[3] = {{0, 0, 0}, {0, 0, 0}, {0, 0, dim == 2}};
+    for (int a = 0; a < dim; a++) {
+        double p = at[a == 0 ? 1 : 0], q = dim == 2 ? 0 : at[a == 2 ? 1 : 2];
+        for (int i = 0; i < 1 << (dim - 1); i++) {
+            w[a][i] = (i & 1 ? p : 1 - p) * (i >> 1 ? q : 1 - q);
+            column[a] = un_mad(column[a], e->edge[a][i], w[a][i]);
         }
     }
-    un_vec3 row[3] = {un_cross(p.column[1], p.column[2]), un_cross(p.column[2], p.column[0]),
-                      un_cross(p.column[0], p.column[1])};
-    double det = un_dot(p.column[0], row[0]), inverse = 1 / det;
+    un_vec3 row[3] = {un_cross(column[1], column[2]), un_cross(column[2], column[0]),
+                      un_cross(column[0], column[1])};
+    double det = un_dot(column[0], row[0]), inverse = 1 / det;
+    for (int a = 0; a < 3; a++) row[a] = un_scale(row[a], inverse);
     for (int m = 0; m < 1 << dim; m++) {
-        un_vec3 g = un_scale(row[0], slope[m][0]);
-        for (int a = 1; a < dim; a++) g = un_mad(g, row[a], slope[m][a]);
-        grad[m] = un_scale(g, inverse);
+        un_vec3 g = {0, 0, 0};
+        for (int a = 0; a < dim; a++) {
+            double slope = w[a][un_element_side(m, a)];
+            g = un_mad(g, row[a], m >> a & 1 ? slope : -slope);
+        }
+        h->grad[0][m] = g.x;
+        h->grad[1][m] = g.y;
+        h->grad[2][m] = g.z;
+        h->value[m] = w[0][un_element_side(m, 0)] * (m & 1 ? at[0] : 1 - at[0]);
     }
     return det;
 }
+UN_KERNEL un_vec3 un_hats_grad(const un_hats *h, int m)
+{
+    return un_v3(h->grad[0][m], h->grad[1][m], h->grad[2][m]);
+}
 /* The ghost matrix at a point: maps the gradient with zero in the air to that of the distance. */
-UN_KERNEL un_ghost_matrix un_element_ghost(const un_element *e, const un_vec3 grad[8], int dim)
+UN_KERNEL un_ghost_matrix un_element_ghost(const un_element *e, const un_hats *h, int dim)
 {
     un_vec3 a = {0, 0, 0}, b = {0, 0, 0};
     for (int m = 0; m < 1 << dim; m++) {
-        a = un_mad(a, grad[m], e->psi[m]);
-        if (e->psi[m] > 0) b = un_mad(b, grad[m], e->psi[m]);
+        a = un_mad(a, un_hats_grad(h, m), e->psi[m]);
+        if (e->psi[m] > 0) b = un_mad(b, un_hats_grad(h, m), e->psi[m]);
     }
     return un_ghost_find(a, b);
 }

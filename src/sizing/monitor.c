@@ -16,12 +16,14 @@
 #define ALPHA 10.0
 /* Cells of the lattice along the longest side, at most. */
 #define NODES_FLAT 64
-#define NODES 40
+#define NODES 32
 /* Strain that counts fully, per pace of the scene, is several times this. */
 #define BETA 15.0
 /* What the camera does not see counts this much. */
 #define UNSEEN 0.2
 #define SWEEP_ROUNDS 1
+/* The grid is read this near to a node, in cells. */
+#define NEAR 0.02
 
 un_status un_monitor_init(un_context *ctx, un_monitor *m, un_vec3 size, int32_t finest)
 {
@@ -70,9 +72,10 @@ static int64_t node_count(const un_monitor *m)
     return (int64_t)m->n[0] * m->n[1] * m->n[2];
 }
 
-static void offer(monitor_args *a, int64_t n, un_vec3 point)
+/* Offers a point of the surface to node n at x. */
+static void offer(monitor_args *a, int64_t n, un_vec3 x, un_vec3 point)
 {
-    float d = (float)un_length(un_sub(place_of(a->monitor, n), point));
+    float d = (float)un_length(un_sub(x, point));
     if (!(d < a->distance[n])) return;
     a->distance[n] = d;
     a->nearest[n] = point;
@@ -90,7 +93,7 @@ static void enter(monitor_args *a, un_vec3 x)
     for (int c = 0; c < 1 << dim; c++) {
         int64_t n = base;
         for (int d = 0; d < dim; d++) n += c >> d & 1 ? stride[d] : 0;
-        offer(a, n, x);
+        offer(a, n, place_of(m, n), x);
     }
 }
 
@@ -125,11 +128,13 @@ static void sweep(monitor_args *a)
                                      way & 2 ? m->n[1] - 1 - jj : jj,
                                      way & 4 ? m->n[2] - 1 - kk : kk};
                     int64_t n = at[0] + stride[1] * at[1] + stride[2] * at[2];
+                    un_vec3 x = un_v3(at[0] * m->spacing[0], at[1] * m->spacing[1],
+                                      m->n[2] == 1 ? 0 : at[2] * m->spacing[2]);
                     for (int d = 0; d < 3; d++) {
                         int32_t from = at[d] + (way >> d & 1 ? 1 : -1);
                         if (from < 0 || from >= m->n[d]) continue;
                         int64_t o = n + (from - at[d]) * stride[d];
-                        if (a->distance[o] < 1e29f) offer(a, n, a->nearest[o]);
+                        if (a->distance[o] < 1e29f) offer(a, n, x, a->nearest[o]);
                     }
                 }
 }
@@ -139,16 +144,22 @@ UN_KERNEL void look_in(monitor_args *a, int64_t begin, int64_t end, int dim)
 {
     const un_monitor_def *def = a->def;
     const un_grid *g = &def->warp->grid;
+    un_warp_walker walker = {0};
+    un_vec3 last = {0, 0, 0};
     for (int64_t n = begin; n < end; n++) {
-        un_vec3 x = place_of(a->monitor, n), xi = un_warp_guess(def->warp, x), slope[3] = {{0}};
-        un_warp_point p = un_warp_locate_in(def->warp, x, &xi, dim);
+        un_vec3 x = place_of(a->monitor, n), slope[3] = {{0}};
+        /* from where the node before was found */
+        if (n == begin || x.x < last.x)
+            walker = un_warp_walker_in(def->warp, un_warp_guess(def->warp, x), dim);
+        last = x;
+        (void)un_warp_walk_in(def->warp, &walker, x, NEAR, dim);
+        un_warp_point p = walker.at;
         double phi = 0;
-        for (int m = 0; m < 1 << dim; m++) {
-            int64_t c = un_warp_corner(g, p.at.base, m, dim);
-            phi += un_warp_weight(&p.at, m, dim) * def->phi[c];
-            for (int d = 0; d < dim && def->u; d++)
-                slope[d] =
-                    un_mad(slope[d], def->u[c], un_warp_slope(&p.at, m, d, dim) * g->inverse_h);
+        for (int m = 0; m < 1 << dim; m++)
+            phi += un_warp_weight(&p.at, m, dim) * def->phi[un_warp_corner(g, p.at.base, m, dim)];
+        if (def->u) {
+            (void)un_warp_blend_in(g, def->u, &p.at, slope, dim);
+            for (int d = 0; d < dim; d++) slope[d] = un_scale(slope[d], g->inverse_h);
         }
         un_vec3 r[3] = {un_warp_gradient(&p, un_v3(slope[0].x, slope[1].x, slope[2].x)),
                         un_warp_gradient(&p, un_v3(slope[0].y, slope[1].y, slope[2].y)),

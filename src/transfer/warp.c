@@ -104,13 +104,8 @@ UN_KERNEL void gather_in(const particle_args *a, int64_t begin, int64_t end, int
             continue;
         }
         un_warp_point at = un_warp_point_in(a->warp, load_xi(p, q), dim);
-        un_vec3 v = {0, 0, 0}, slope[3] = {{0}};
-        for (int m = 0; m < 1 << dim; m++) {
-            un_vec3 u = a->u[un_warp_corner(g, at.at.base, m, dim)];
-            v = un_mad(v, u, un_warp_weight(&at.at, m, dim));
-            for (int d = 0; d < dim; d++)
-                slope[d] = un_mad(slope[d], u, un_warp_slope(&at.at, m, d, dim) * g->inverse_h);
-        }
+        un_vec3 slope[3] = {{0}}, v = un_warp_blend_in(g, a->u, &at.at, slope, dim);
+        for (int d = 0; d < dim; d++) slope[d] = un_scale(slope[d], g->inverse_h);
         un_vec3 row[3] = {
             un_warp_gradient(&at, un_v3(slope[0].x, slope[1].x, slope[2].x)),
             un_warp_gradient(&at, un_v3(slope[0].y, slope[1].y, slope[2].y)),
