@@ -10,6 +10,10 @@
 #include "transfer/transfer.h"
 
 #define GRAIN 4096
+/* Liquid forgets the slope of its velocity well below this share of the quiet speed. A standing
+ * wave of 32 cells in 2D loses 4.3 % a period at 1, 1.8 at 1/2, 1.4 at 1/4 and grows by 0.5 % if
+ * nothing is forgotten; a tank at rest moves at 0.2 cm/s with any of them. */
+#define QUIET 0.25
 
 static un_vec3 load_xi(const un_particles *p, int64_t q)
 {
@@ -131,7 +135,7 @@ static void gather(void *arg, int64_t begin, int64_t end)
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
                               const un_warp *warp, const un_flip *flip)
 {
-    double quiet = flip->quiet_speed;
+    double quiet = QUIET * flip->quiet_speed;
     particle_args a = {.particles = particles,
                        .u = u,
                        .warp = warp,
