@@ -83,17 +83,47 @@ double un_warping_probe(const void *state, const un_probe *which)
 
 /* Of a node's row: 27 entries and half as many again while it is made. Of a cell beyond what
  * `uniform` has: places, potentials and levels. */
-#define ROW_BYTES 500.0
-#define CELL_BYTES 160.0
+#define ROW_BYTES 800.0
+#define CELL_BYTES 220.0
 /* Of a particle: place in reference space, affine velocity, share. */
 #define PARTICLE_BYTES 64.0
 
+/* Cells along the longest side, and along any, on which it is tried how much the grid gathers in
+ * the liquid. */
+#define TRIED 16
+#define TRIED_LEAST 4
+
+/* Particles at the start over those of a grid that is not warped. */
+static un_status gathered(un_context *ctx, const un_scene *scene, double *times)
+{
+    un_scene small = *scene;
+    un_estimate even;
+    void *state = NULL;
+    un_vec3 size = scene->def.domain.size;
+    double narrow = size.z > 0 ? fmin(size.z, fmin(size.x, size.y)) : fmin(size.x, size.y);
+    double tried = TRIED_LEAST * fmax(size.z, fmax(size.x, size.y)) / narrow;
+    small.def.detail.finest = (int32_t)fmin(scene->def.detail.finest, fmax(TRIED, tried));
+    *times = 1;
+    UN_TRY(un_uniform_estimate(ctx, &small, &even));
+    if (even.particle_count == 0) return UN_OK;
+    un_status status = un_method_create(&un_method_warp, ctx, &small, NULL, &state);
+    if (status == UN_OK)
+        *times = un_method_warp.particles(state)->count / (double)even.particle_count;
+    un_method_destroy(&un_method_warp, state);
+    return status;
+}
+
 un_status un_warping_estimate(un_context *ctx, const un_scene *scene, un_estimate *estimate)
 {
+    double times;
+    UN_TRY(gathered(ctx, scene, &times));
     UN_TRY(un_uniform_estimate(ctx, scene, estimate));
-    double particles = (double)estimate->particle_count_max;
+    double even = (double)estimate->particle_count_max, particles = even * times;
     double rows = particles / (estimate->cells[2] == 0 ? 4 : 8);
-    estimate->bytes +=
-        rows * ROW_BYTES + (double)estimate->cell_count * CELL_BYTES + particles * PARTICLE_BYTES;
+    estimate->particle_count = (int64_t)((double)estimate->particle_count * times);
+    estimate->particle_count_max = (int64_t)particles;
+    estimate->bytes += rows * ROW_BYTES + (double)estimate->cell_count * CELL_BYTES +
+                       particles * PARTICLE_BYTES +
+                       (particles - even) * (double)un_particles_bytes_each();
     return UN_OK;
 }
