@@ -697,6 +697,28 @@ def faults(bench):
         bench.row(name, 0 if done.returncode == 0 else 1, "failures", 0, note=done.stdout[-300:] if done.returncode else "")
 
 
+@case("Pressure around a source on a warped grid", "Figure 7 of [Ibayashi18]: a point source in a disc of radius 0.4 "
+      "on whose rim the pressure is zero, 2D. Mean error at the liquid's nodes of cut cells, over the paper's with "
+      "its second-order condition; the order is that from the coarsest grid to the finest.", methods="none")
+def figure_seven(bench):
+    built = bench.call(["cmake", "--build", f"{ROOT}/build", "--target", "test_pressure"])
+    if built.returncode != 0:
+        raise RuntimeError("the test cannot be built here (cmocka?): " + built.stdout[-200:])
+    printed = bench.call([f"{ROOT}/build/test/test_pressure", "warp", "figure7"]).stdout
+    paper = {}
+    with open(f"{HERE}/ibayashi18_fig7.csv") as file:
+        for line in file.read().split()[1:]:
+            words = line.split(",")
+            paper[words[0], int(words[1])] = float(words[4])
+    for grid in "regular", "warped":
+        ours = [(int(cells), float(error)) for cells, error in re.findall(rf"^{grid},(\d+),(\S+)$", printed, re.M)]
+        for cells, error in ours:
+            bench.row(f"{grid}, {cells} cells: error over the paper's", error / paper[grid, cells], "", 1,
+                      note=f"{error:.2g}, the paper {paper[grid, cells]:.2g}")
+        (first, coarse), (last, fine) = ours[0], ours[-1]
+        bench.row(f"{grid}: order", math.log(coarse / fine) / math.log(last / first), "", least=1.8)
+
+
 DROP = """scene { domain = { size = {1, 1, 1} }, detail = { coarsest = 8, finest = 16, surface = 24 },
   frames = { count = 3, rate = 24 }, output = { mesh = true },
   liquid = { box { min = {0, 0, 0}, max = {1, 0.3, 1} }, sphere { center = {0.5, 0.6, 0.5}, radius = 0.15 }, %s } }"""
