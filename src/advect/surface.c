@@ -15,13 +15,31 @@ typedef struct args {
     double outside; /* m: how far liquid goes on beyond open sides */
 } args;
 
+/* Points in a thin wall that moves come along with it, and those between wall and mesh more and
+ * more so: what the flow, extended from the mesh, is off by along the normal would lead through the
+ * wall in a few steps. */
+static void follow_thin(const args *a, un_vec3 x, un_vec3 open, un_vec3 *foot)
+{
+    const un_track_walls *w = a->in->walls;
+    double d = 2 * a->in->track->h; /* more than they grow by */
+    int32_t b = w->grown ? un_bodies_nearest(w->bodies, x, &d) : -1;
+    if (b < 0 || !w->bodies->body[b].moves || !(d < w->grown[b])) return;
+    double share = un_clamp(1 - d / w->grown[b], 0, 1);
+    const un_body *body = &w->bodies->body[b];
+    un_vec3 n = un_body_normal(body, open), way = un_sub(*foot, open);
+    double wanted = -a->in->dt * un_dot(un_body_velocity(body, open), n);
+    *foot = un_mad(*foot, n, share * (wanted - un_dot(way, n)));
+}
+
 static bool back(const void *arg, un_vec3 x, un_vec3 *foot)
 {
     const args *a = arg;
     un_vec3 open = un_track_into(a->in->walls, x, 0), way = un_sub(x, open);
     if (un_dot(way, way) > a->deepest * a->deepest) return false;
     way = un_track_way(a->in->walls, x, open);
-    *foot = un_add(un_flow_trace(a->in->flow, open, -a->in->dt), way);
+    *foot = un_flow_trace(a->in->flow, open, -a->in->dt);
+    follow_thin(a, x, open, foot);
+    *foot = un_add(*foot, way);
     return true;
 }
 
