@@ -10,10 +10,6 @@
 #include "transfer/transfer.h"
 
 #define GRAIN 4096
-/* Liquid forgets the slope of its velocity well below this share of the quiet speed. A standing
- * wave of 32 cells in 2D loses 6 % of its amplitude in a period at 1, 0.6 at 1/4; a tank at rest
- * moves at 0.2 cm/s with either. */
-#define QUIET 0.25
 
 static un_vec3 load_xi(const un_particles *p, int64_t q)
 {
@@ -135,7 +131,7 @@ static void gather(void *arg, int64_t begin, int64_t end)
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
                               const un_warp *warp, const un_flip *flip)
 {
-    double quiet = QUIET * flip->quiet_speed;
+    double quiet = flip->quiet_speed;
     particle_args a = {.particles = particles,
                        .u = u,
                        .warp = warp,
