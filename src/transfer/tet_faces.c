@@ -128,3 +128,81 @@ void un_transfer_nodes_to_faces(un_context *ctx, double *u, const un_vec3 *u_nod
     back_args a = {u, u_node, faces, mesh};
     un_parallel_for(ctx, faces->count, 4096, to_faces, &a);
 }
+
+/* ---- what the way to the nodes has smoothed away ---- */
+
+/* Liquid that crosses this many cells in a step, or more, gets nothing back: splashes keep what
+ * smooths them. A wave of 24 cells crosses 0.06. */
+#define WAY 0.5
+
+typedef struct limit_args {
+    un_vec3 *lost;
+    const un_face_velocities *v;
+} limit_args;
+
+/* Only nodes with velocities all around, and within the range of the tets there: where velocities
+ * jump, at walls that let go, the next nodes would become faster than anything around them. */
+static void limit_lost(void *arg, int64_t begin, int64_t end)
+{
+    const limit_args *a = arg;
+    const un_face_velocities *v = a->v;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 here = v->node[n], lo = here, hi = here, u = un_add(here, a->lost[n]);
+        bool whole = v->known_node[n] == 1;
+        double size = 0;
+        for (int32_t k = v->mesh->first[n]; k < v->mesh->first[n + 1]; k++) {
+            int32_t t = v->mesh->corner[k] / 4;
+            whole = whole && v->known_tet[t] == 1;
+            size = fmax(size, un_tets_size(v->mesh, t));
+            lo = un_min3(lo, v->tet[t]);
+            hi = un_max3(hi, v->tet[t]);
+        }
+        u = un_min3(un_max3(u, lo), hi);
+        double share = whole ? 1 - un_length(here) * v->dt / (WAY * size) : 0;
+        a->lost[n] = un_scale(un_sub(u, here), fmax(share, 0));
+    }
+}
+
+typedef struct lost_args {
+    double *lost;
+    const double *u;
+    const uint8_t *known;
+} lost_args;
+
+static void find_lost(void *arg, int64_t begin, int64_t end)
+{
+    const lost_args *a = arg;
+    for (int64_t f = begin; f < end; f++) a->lost[f] = a->known[f] == 1 ? a->u[f] - a->lost[f] : 0;
+}
+
+un_status un_transfer_find_lost(un_context *ctx, un_arena *arena, un_vec3 *lost,
+                                const un_face_velocities *v)
+{
+    double *of_faces = un_arena_alloc(arena, (size_t)v->faces->count + 1, sizeof *of_faces);
+    uint8_t *reached = un_arena_alloc(arena, (size_t)v->mesh->node_count + 1, 1);
+    if (!of_faces || !reached) return UN_ERROR_MEMORY;
+    un_transfer_nodes_to_faces(ctx, of_faces, v->node, v->faces, v->mesh);
+    lost_args l = {of_faces, v->u, v->known};
+    un_parallel_for(ctx, v->faces->count, 8192, find_lost, &l);
+    un_transfer_faces_to_nodes(ctx, lost, reached, of_faces, v->known, v->faces, v->mesh);
+    limit_args a = {lost, v};
+    un_parallel_for(ctx, v->mesh->node_count, 4096, limit_lost, &a);
+    return UN_OK;
+}
+
+typedef struct add_args {
+    un_vec3 *u;
+    const un_vec3 *more;
+} add_args;
+
+static void add_nodes(void *arg, int64_t begin, int64_t end)
+{
+    const add_args *a = arg;
+    for (int64_t n = begin; n < end; n++) a->u[n] = un_add(a->u[n], a->more[n]);
+}
+
+void un_transfer_add_nodes(un_context *ctx, un_vec3 *u, const un_vec3 *more, int32_t count)
+{
+    add_args a = {u, more};
+    un_parallel_for(ctx, count, 16384, add_nodes, &a);
+}

@@ -335,6 +335,21 @@ void un_transfer_faces_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known
                                 const un_tets *mesh);
 void un_transfer_faces_to_tets(un_context *ctx, un_vec3 *u_tet, uint8_t *known_tet, const double *u,
                                const uint8_t *known, const un_faces *faces, const un_tets *mesh);
+/* Velocities on faces, and what the functions above made of them. */
+typedef struct un_face_velocities {
+    const un_faces *faces;
+    const un_tets *mesh;
+    const double *u;
+    const uint8_t *known;
+    const un_vec3 *node, *tet;
+    const uint8_t *known_node, *known_tet;
+    double dt; /* s: in fast liquid less is given back */
+} un_face_velocities;
+/* What nodes smooth away: they are means over cells, so velocities on faces made of theirs differ
+ * from u. lost: by node, a fit of the difference, 0 at surfaces. */
+un_status un_transfer_find_lost(un_context *ctx, un_arena *arena, un_vec3 *lost,
+                                const un_face_velocities *v);
+void un_transfer_add_nodes(un_context *ctx, un_vec3 *u, const un_vec3 *more, int32_t count);
 /* The normal component of the mean over a face's nodes. */
 void un_transfer_nodes_to_faces(un_context *ctx, double *u, const un_vec3 *u_node,
                                 const un_faces *faces, const un_tets *mesh);

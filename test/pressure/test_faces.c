@@ -246,6 +246,63 @@ static void steady_velocity_comes_back(void **state)
     face_pool_end(&f);
 }
 
+/* A wave of eight cells; the share of it that velocities on faces lose on the way to nodes and
+ * back, away from the walls. */
+static un_vec3 wavy(un_vec3 x, const void *arg)
+{
+    (void)arg;
+    double k = 2 * UN_PI;
+    return un_v3(sin(k * x.y), sin(k * x.z), sin(k * x.x));
+}
+static double lost_on_the_way(const face_pool *f, const un_vec3 *node)
+{
+    const un_tets *mesh = &f->pool.mesh;
+    double *back = un_alloc(f->pool.ctx, (size_t)f->faces.count, sizeof *back);
+    double kept = 0, all = 0;
+    un_transfer_nodes_to_faces(f->pool.ctx, back, node, &f->faces, mesh);
+    for (int32_t i = 0; i < f->faces.count; i++) {
+        un_vec3 x = un_face_center(&f->faces, mesh, i);
+        un_vec3 off = un_v3(fabs(x.x - 0.5), fabs(x.y - 0.5), fabs(x.z - 0.5));
+        if (off.x > 0.3 || off.y > 0.3 || off.z > 0.3) continue;
+        kept += back[i] * f->u[i];
+        all += f->u[i] * f->u[i];
+    }
+    un_free(f->pool.ctx, back);
+    return 1 - kept / all;
+}
+
+static void nodes_get_back_what_they_smooth_away(void **state)
+{
+    (void)state;
+    face_pool f;
+    face_pool_begin(&f, 2, 8, 8, tet_finest, NULL);
+    un_context *ctx = f.pool.ctx;
+    const un_tets *mesh = &f.pool.mesh;
+    un_vec3 *node = un_alloc(ctx, (size_t)mesh->node_count, sizeof *node);
+    un_vec3 *lost = un_alloc(ctx, (size_t)mesh->node_count, sizeof *lost);
+    un_vec3 *tet = un_alloc(ctx, (size_t)mesh->tet_count, sizeof *tet);
+    uint8_t *known_node = un_alloc(ctx, (size_t)mesh->node_count, 1);
+    uint8_t *known_tet = un_alloc(ctx, (size_t)mesh->tet_count, 1);
+    memset(f.known, 1, (size_t)f.faces.count);
+    face_pool_move(&f, wavy, NULL);
+    un_transfer_faces_to_nodes(ctx, node, known_node, f.u, f.known, &f.faces, mesh);
+    un_transfer_faces_to_tets(ctx, tet, known_tet, f.u, f.known, &f.faces, mesh);
+    double before = lost_on_the_way(&f, node);
+    un_face_velocities made = {&f.faces, mesh, f.u, f.known, node, tet, known_node, known_tet, 0};
+    check_ok(ctx, un_transfer_find_lost(ctx, &f.pool.arena, lost, &made));
+    un_transfer_add_nodes(ctx, node, lost, mesh->node_count);
+    un_arena_reset(&f.pool.arena);
+    double after = lost_on_the_way(&f, node);
+    check_below(-before, -0.05);
+    check_below(fabs(after), 0.3 * before);
+    un_free(ctx, node);
+    un_free(ctx, lost);
+    un_free(ctx, tet);
+    un_free(ctx, known_node);
+    un_free(ctx, known_tet);
+    face_pool_end(&f);
+}
+
 /* A wild flow in a closed, full tank with a ball in it, with one thread and with three. */
 static void closed_tanks_lose_all_divergence(void **state)
 {
@@ -362,6 +419,7 @@ int main(void)
         cmocka_unit_test(water_rests_where_tets_touch_the_surface),
         cmocka_unit_test(pressure_in_a_ball_is_of_second_order),
         cmocka_unit_test(steady_velocity_comes_back),
+        cmocka_unit_test(nodes_get_back_what_they_smooth_away),
         cmocka_unit_test(closed_tanks_lose_all_divergence),
         cmocka_unit_test(shares_of_triangles),
         cmocka_unit_test(no_liquid_is_no_system),
