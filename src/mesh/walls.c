@@ -292,6 +292,70 @@ void un_walls_find_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, in
     UN_BY_DIM(g->dim, face_velocity(walls, i, j, k, a, corner, dim));
 }
 
+bool un_walls_side_cuts(const un_walls *walls, int32_t i, int32_t j, int32_t k, double inside[3])
+{
+    const un_grid *g = walls->grid;
+    const bool *open = walls->scene->def.domain.open;
+    int32_t at[3] = {i, j, k};
+    double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
+    double size[3] = {g->size.x, g->size.y, g->size.z};
+    bool cuts = false;
+    for (int a = 0; a < 3; a++) {
+        inside[a] = 1;
+        if (a >= g->dim) continue;
+        if (at[a] < 1 || at[a] > g->n[a] - 2) return false;
+        if (at[a] < g->n[a] - 2 || open[2 * a + 1]) continue;
+        double rest = (size[a] - origin[a]) * g->inverse_h - at[a];
+        if (rest > 1 - 1e-6) continue;
+        inside[a] = rest;
+        cuts = true;
+    }
+    return cuts;
+}
+
+bool un_walls_cut(const un_walls *walls)
+{
+    const un_grid *g = walls->grid;
+    double inside[3];
+    return walls->bodies->count > 0 ||
+           un_walls_side_cuts(walls, g->n[0] - 2, g->n[1] - 2, g->dim == 2 ? 0 : g->n[2] - 2,
+                              inside);
+}
+
+void un_walls_body_corners(const un_walls *walls, int32_t i, int32_t j, int32_t k, double v[8])
+{
+    const un_grid *g = walls->grid;
+    for (int m = 0; m < 1 << g->dim; m++) {
+        int32_t at[3] = {i + (m & 1), j + (m >> 1 & 1), k + (m >> 2)};
+        double d = walls->phi[un_grid_node(g, at[0], at[1], at[2])];
+        double side = un_walls_sides(walls, un_grid_node_position(g, at[0], at[1], at[2]));
+        v[m] = d < side - 1e-6 * g->h ? d : g->h;
+    }
+}
+
+/* A cell that a side of the domain cuts: what is inside, and of that what bodies leave. By the
+ * distances at its corners, which are those to the nearest of all sides, the cut would run to the
+ * corner of the domain wherever two sides meet. */
+static void cut_by_sides(un_walls *walls, int32_t i, int32_t j, int32_t k, const double inside[3])
+{
+    const un_grid *g = walls->grid;
+    int64_t c = un_grid_cell(g, i, j, k);
+    int32_t at[3] = {i, j, k};
+    double v[8], within = inside[0] * inside[1] * inside[2];
+    un_walls_body_corners(walls, i, j, k, v);
+    walls->volume[c] = (float)(within * un_walls_cell_fraction(v, g->dim));
+    for (int a = 0; a < g->dim; a++) {
+        double corner[4];
+        if (at[a] < 2) continue; /* in a side itself */
+        for (int s = 0, n = 0; s < 4; s++) {
+            const int *d = face_corner[a][s];
+            if (g->dim == 2 && d[2] != 0) continue;
+            corner[n++] = v[d[0] + 2 * d[1] + 4 * d[2]];
+        }
+        walls->area[a][c] = (float)(within / inside[a] * un_walls_face_fraction(corner, g->dim));
+    }
+}
+
 UN_KERNEL void find_fractions(un_walls *walls, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = walls->grid;
@@ -318,6 +382,8 @@ UN_KERNEL void find_fractions(un_walls *walls, int64_t begin, int64_t end, int d
                                                        phi[corner[2]], phi[corner[3]]));
                 if (walls->velocity[a]) face_velocity(walls, i, j, k, a, corner, dim);
             }
+            double inside[3];
+            if (un_walls_side_cuts(walls, i, j, k, inside)) cut_by_sides(walls, i, j, k, inside);
         }
 }
 

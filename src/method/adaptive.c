@@ -67,8 +67,7 @@ void un_adaptive_want_divergence(un_adaptive *a, double dt)
                              .phi = a->node.phi,
                              .colour = a->node.colour,
                              .emitted = a->emitted.any ? a->emitted.volume : NULL,
-                             .expansion =
-                                 un_ledger_expansion(&a->core.sources.ledger, a->core.pace),
+                             .expansion = un_core_expansion(&a->core, dt),
                              .pace = a->core.pace,
                              .dt = dt};
     un_pressure_want_divergence(a->core.ctx, &def);

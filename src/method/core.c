@@ -64,6 +64,21 @@ double un_core_let_go(const un_core *c, double dt)
     return speed + un_tension_hold(c->def, c->grid.h, un_core_kick(c, dt));
 }
 
+/* The surface of liquid as deep as the domain is hastened by this share of gravity at most while
+ * the ledger takes volume away. */
+#define SINK 1.0
+
+double un_core_expansion(un_core *c, double dt)
+{
+    un_vec3 g = c->def->gravity, size = c->def->domain.size;
+    double gravity = un_length(g), sink = INFINITY;
+    if (gravity > 0) {
+        double height = un_dot(un_v3(fabs(g.x), fabs(g.y), fabs(g.z)), size) / gravity;
+        sink = SINK * gravity * un_core_kick(c, dt) / height;
+    }
+    return un_ledger_expansion(&c->sources.ledger, c->pace, sink);
+}
+
 un_flip un_core_flip(const un_core *c, double h, double dt)
 {
     const un_scene_def *def = c->def;

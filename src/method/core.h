@@ -53,6 +53,8 @@ static inline double un_core_kick(const un_core *core, double dt)
 }
 /* How fast pressure must pull liquid onto a wall, m/s, for it to let go; 0: it never does. */
 double un_core_let_go(const un_core *core, double dt);
+/* The divergence that the ledger wants in a step of dt, 1/s; once a step. */
+double un_core_expansion(un_core *core, double dt);
 /* Liquid in cells of the edge h is quiet well below this speed, m/s. */
 double un_core_quiet_speed(const un_core *core, double h);
 /* How particles take over the mesh's velocity, cells having the edge h, after forces have acted for

@@ -58,8 +58,7 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
                              .tolerance = def->solver.tolerance,
                              .iteration_limit = ITERATION_LIMIT,
                              .let_go = un_core_let_go(&s->core, dt),
-                             .expansion =
-                                 un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
+                             .expansion = un_core_expansion(&s->core, dt),
                              .pace = s->core.pace,
                              .colour = s->at.colour,
                              .emitted = s->emitted.any ? s->emitted.volume : NULL,

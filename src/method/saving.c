@@ -87,9 +87,9 @@ _Static_assert(sizeof(un_vec3) == 3 * sizeof(double), "saved as three numbers");
 
 static un_status save_sources(un_state *out, const un_sources *s)
 {
-    double ledger[3] = {s->ledger.start, s->ledger.in, s->ledger.out};
+    double ledger[4] = {s->ledger.start, s->ledger.in, s->ledger.out, s->ledger.rate};
     void *to;
-    UN_TRY(un_state_add_own(out, "sources.ledger", 3, 8, &to));
+    UN_TRY(un_state_add_own(out, "sources.ledger", 4, 8, &to));
     memcpy(to, ledger, sizeof ledger);
     int32_t count = s->def->source_count;
     UN_TRY(un_state_add_own(out, "sources.shift", 3 * (int64_t)count, 8, &to));
@@ -102,10 +102,10 @@ static un_status save_sources(un_state *out, const un_sources *s)
 
 static un_status load_sources(const un_state *in, un_sources *s)
 {
-    double ledger[3];
+    double ledger[4];
     int32_t count = s->def->source_count;
     const un_section *shift, *started;
-    UN_TRY(un_state_take(in, "sources.ledger", ledger, 3, 8));
+    UN_TRY(un_state_take(in, "sources.ledger", ledger, 4, 8));
     UN_TRY(un_state_array(in, "sources.shift", 8, &shift));
     UN_TRY(un_state_array(in, "sources.started", 1, &started));
     if (shift->count != 3 * (int64_t)count || started->count != count)
@@ -121,6 +121,7 @@ static un_status load_sources(const un_state *in, un_sources *s)
     s->ledger.start = ledger[0];
     s->ledger.in = ledger[1];
     s->ledger.out = ledger[2];
+    s->ledger.rate = ledger[3];
     return UN_OK;
 }
 

@@ -81,7 +81,7 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
                         .before = before,
                         .tolerance = s->core.def->solver.tolerance,
                         .iteration_limit = UN_UNIFORM_ITERATIONS,
-                        .expansion = un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
+                        .expansion = un_core_expansion(&s->core, dt),
                         .pace = s->core.pace,
                         .colour = s->colour,
                         .inflow = &s->inflow,

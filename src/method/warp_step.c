@@ -181,8 +181,7 @@ un_status un_warping_project(un_warping *s, double dt, un_projection_report *rep
                                  .walls = s->walls,
                                  .phi = s->phi,
                                  .colour = s->colour,
-                                 .expansion =
-                                     un_ledger_expansion(&s->core.sources.ledger, s->core.pace),
+                                 .expansion = un_core_expansion(&s->core, dt),
                                  .dt = dt,
                                  .pace = s->core.pace};
     un_warp_want_divergence(s->core.ctx, &wanted);

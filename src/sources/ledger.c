@@ -5,7 +5,9 @@
  * sees by the particles (surface/thick.c). The difference becomes a small divergence in the next
  * projection. A small error is corrected over VOLUME_TIME, so that a tank at
  * rest is not stirred. The rate grows with the error: an error of one per cent is corrected forty
- * times as fast. */
+ * times as fast. Liquid must not shrink faster than it can fall, though: its surface would have to
+ * be pulled down, and walls do not pull. It let go of them instead, and water that began 1 % too
+ * high in a narrow tank never came to rest. */
 #include "sources/sources.h"
 
 #define VOLUME_TIME 1.0      /* paces, time in which a small error is corrected */
@@ -20,8 +22,9 @@ void un_ledger_weigh(un_ledger *l, double found, double carried)
     l->error = expected > 0 ? (found - expected) / expected : 0;
 }
 
-double un_ledger_expansion(const un_ledger *l, double pace)
+double un_ledger_expansion(un_ledger *l, double pace, double sink)
 {
     double rate = (1 + fabs(l->error) / VOLUME_ERROR) / VOLUME_TIME;
-    return un_clamp(-l->error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX) / pace;
+    double wanted = un_clamp(-l->error * rate, -VOLUME_RATE_MAX, VOLUME_RATE_MAX) / pace;
+    return l->rate = fmax(wanted, l->rate - sink);
 }

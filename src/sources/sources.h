@@ -15,6 +15,7 @@ typedef struct un_ledger {
     double start, in, out; /* at the start; added; removed */
     double found, error;   /* last measured; relative to the expected volume */
     double carried;        /* by the particles, when last measured */
+    double rate;           /* the divergence wanted last, 1/s */
 } un_ledger;
 
 static inline double un_ledger_expected(const un_ledger *ledger)
@@ -23,8 +24,9 @@ static inline double un_ledger_expected(const un_ledger *ledger)
 }
 /* Records the measured volume, updates the error. carried: by particles; `found` without any. */
 void un_ledger_weigh(un_ledger *ledger, double found, double carried);
-/* The divergence that corrects the error, 1/s: gentle, bounded. pace: un_scene_pace. */
-double un_ledger_expansion(const un_ledger *ledger, double pace);
+/* The divergence that corrects the error in the next step, 1/s: gentle, bounded. pace:
+ * un_scene_pace; sink: by how much it may fall below that of the last step. */
+double un_ledger_expansion(un_ledger *ledger, double pace, double sink);
 
 /* ---- the schedule (sources.c) ---- */
 

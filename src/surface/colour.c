@@ -91,12 +91,20 @@ static int64_t number_cut(normalizer_args *a)
     return count;
 }
 
-/* Distances to the wall at the cell's corners, as its side sees them. */
-static void corner_distances(const un_walls *walls, int32_t i, int32_t j, int32_t k, double v[8])
+/* Distances to the wall at the cell's corners, as its side sees them; where a side of the domain
+ * cuts the cell, to bodies only. */
+static void corner_distances(const un_walls *walls, int32_t i, int32_t j, int32_t k,
+                             double inside[3], double v[8])
 {
     const un_grid *g = walls->grid;
+    bool sides = un_walls_side_cuts(walls, i, j, k, inside);
     int64_t c = un_grid_cell(g, i, j, k);
     int32_t split = walls->parted ? walls->split[c] : -1;
+    if (sides && split < 0) {
+        un_walls_body_corners(walls, i, j, k, v);
+        for (int m = 4; m < 8 && g->dim == 2; m++) v[m] = v[m - 4];
+        return;
+    }
     for (int m = 0; m < 8; m++) {
         int z = g->dim == 2 ? 0 : m >> 2;
         int64_t n = un_grid_node(g, i + (m & 1), j + (m >> 1 & 1), k + z);
@@ -111,12 +119,13 @@ static int sample_open(const un_walls *walls, int32_t i, int32_t j, int32_t k,
                        double at[SAMPLES_MAX][3])
 {
     int count = 0, flat = walls->grid->dim == 2;
-    double v[8];
-    corner_distances(walls, i, j, k, v);
+    double v[8], inside[3];
+    corner_distances(walls, i, j, k, inside, v);
     for (int s = 0; s < (flat ? SAMPLES * SAMPLES : SAMPLES_MAX); s++) {
         double f[3] = {(s % SAMPLES + 0.5) / SAMPLES, (s / SAMPLES % SAMPLES + 0.5) / SAMPLES,
                        flat ? 0.5 : (s / SAMPLES / SAMPLES + 0.5) / SAMPLES},
                d = 0;
+        for (int axis = 0; axis < walls->grid->dim; axis++) f[axis] *= inside[axis];
         for (int m = 0; m < 8; m++)
             d += v[m] * (m & 1 ? f[0] : 1 - f[0]) * (m >> 1 & 1 ? f[1] : 1 - f[1]) *
                  (m >> 2 ? f[2] : 1 - f[2]);
@@ -198,7 +207,7 @@ un_status un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid
     normalizer_args a = {.out = normalizer, .grid = grid, .walls = walls};
     int64_t rows = (int64_t)grid->n[1] * grid->n[2];
     un_status status = UN_OK;
-    if (walls->bodies->count > 0) {
+    if (un_walls_cut(walls)) {
         UN_ALLOC_DONE(ctx, a.cut, grid->cell_count);
         UN_ALLOC_DONE(ctx, a.share, number_cut(&a) + 1);
         un_parallel_for(ctx, rows, 64, share_rows, &a);
@@ -305,8 +314,8 @@ static bool has_colour(const colour_args *a, int64_t c)
     return a->normalizer[c] > NORMALIZER_MIN;
 }
 
-/* The slope of the level set at a cell next to the surface, from the open cells around it; zero
- * elsewhere: deep inside, where particles lie unevenly, it is noise. */
+/* The slope of the level set at a cell next to the surface, from the open cells around it, without
+ * padding; zero elsewhere: deep inside, where particles lie unevenly, it is noise. */
 static un_vec3 slope_at(const colour_args *a, int64_t c, uint32_t sight)
 {
     static const int step[3] = {1, 3, 9};
@@ -314,9 +323,10 @@ static un_vec3 slope_at(const colour_args *a, int64_t c, uint32_t sight)
     double here = distance_of(a, c), slope[3] = {0};
     bool liquid = here < 0, air = here >= 0;
     for (int axis = 0; axis < g->dim; axis++) {
-        int64_t s = g->stride[axis];
-        bool low = sight >> (13 - step[axis]) & 1 && has_colour(a, c - s);
-        bool high = sight >> (13 + step[axis]) & 1 && has_colour(a, c + s);
+        int64_t s = g->stride[axis], at = c / s % g->n[axis];
+        bool low = at > 1 && sight >> (13 - step[axis]) & 1 && has_colour(a, c - s);
+        bool high =
+            at < g->n[axis] - 2 && sight >> (13 + step[axis]) & 1 && has_colour(a, c + s);
         double below = low ? distance_of(a, c - s) : here,
                above = high ? distance_of(a, c + s) : here;
         liquid |= below < 0 || above < 0;
@@ -497,7 +507,7 @@ un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const 
     un_parallel_for(ctx, grid->cell_count, grain, clear, &a);
     un_bins_scatter(bins, scatter, &a);
     un_parallel_for(ctx, grid->cell_count, grain, invert, &a);
-    if (walls->bodies->count > 0) un_parallel_for(ctx, rows, 64, move_to_centres, &a);
+    if (un_walls_cut(walls)) un_parallel_for(ctx, rows, 64, move_to_centres, &a);
     if (a.known) un_parallel_for(ctx, grid->cell_count, grain, begin_known, &a);
     extend(ctx, &a);
     un_free(ctx, a.known);

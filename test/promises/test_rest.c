@@ -36,6 +36,28 @@ static void water_rests(const un_method *method)
     world_end(&w);
 }
 
+/* Tanks as they come, not made of whole cells: their sides cut the last ones, in the corners two at
+ * once. And a narrow one, whose volume as the method sees it begins up to 1.5 % off: it must not
+ * shrink so fast that water lets go of the walls. */
+static void water_rests_in_any_tank(const un_method *method)
+{
+    static const char *const sizes[] = {"{0.67, 1, 0.23}", "{0.66, 1, 0.22}", "{0.25, 1, 0.25}"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        world w;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "scene { domain = { size = %s }, detail = { coarsest = 4, finest = 16 }, liquid = "
+                 "{ plane { point = {0, 0.737, 0}, normal = {0, 1, 0} } } }",
+                 sizes[i]);
+        promise_begin(&w, method, CHECK_THREADS, text);
+        world_run(&w, 0.4);
+        /* tets, the coarsest as wide as the tank, have 0.08; the others 0.02 and less */
+        check_below(w.step.max_speed, 0.1);
+        check_below(fabs(w.step.volume_error), 0.01);
+        world_end(&w);
+    }
+}
+
 /* Full and closed, where pressure is known up to a constant only. */
 static void a_full_closed_tank_stands_still(const un_method *method)
 {
@@ -84,6 +106,7 @@ int main(void)
 {
     static const promise promises[] = {
         {"water_rests", water_rests, NULL, false},
+        {"water_rests_in_any_tank", water_rests_in_any_tank, NULL, false},
         {"a_full_closed_tank_stands_still", a_full_closed_tank_stands_still, NULL, false},
         {"thick_liquid_rests", thick_liquid_rests, method_is_viscous, false},
         {"a_weightless_ball_stays", a_weightless_ball_stays, NULL, false},

@@ -22,10 +22,10 @@ static const char tank[] =
 static double ledger(const world *w, double *throughput)
 {
     un_state s;
-    double volumes[3];
+    double volumes[4];
     un_state_init(&s, w->ctx);
     check_ok(w->ctx, w->method->save(w->state, &s));
-    check_ok(w->ctx, un_state_take(&s, "sources.ledger", volumes, 3, 8));
+    check_ok(w->ctx, un_state_take(&s, "sources.ledger", volumes, 4, 8));
     un_state_free(&s);
     *throughput = volumes[1] + volumes[2];
     return volumes[0] + volumes[1] - volumes[2];
