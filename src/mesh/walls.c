@@ -317,9 +317,8 @@ bool un_walls_cut(const un_walls *walls)
 {
     const un_grid *g = walls->grid;
     double inside[3];
-    return walls->bodies->count > 0 ||
-           un_walls_side_cuts(walls, g->n[0] - 2, g->n[1] - 2, g->dim == 2 ? 0 : g->n[2] - 2,
-                              inside);
+    return walls->bodies->count > 0 || un_walls_side_cuts(walls, g->n[0] - 2, g->n[1] - 2,
+                                                          g->dim == 2 ? 0 : g->n[2] - 2, inside);
 }
 
 void un_walls_body_corners(const un_walls *walls, int32_t i, int32_t j, int32_t k, double v[8])

@@ -325,8 +325,7 @@ static un_vec3 slope_at(const colour_args *a, int64_t c, uint32_t sight)
     for (int axis = 0; axis < g->dim; axis++) {
         int64_t s = g->stride[axis], at = c / s % g->n[axis];
         bool low = at > 1 && sight >> (13 - step[axis]) & 1 && has_colour(a, c - s);
-        bool high =
-            at < g->n[axis] - 2 && sight >> (13 + step[axis]) & 1 && has_colour(a, c + s);
+        bool high = at < g->n[axis] - 2 && sight >> (13 + step[axis]) & 1 && has_colour(a, c + s);
         double below = low ? distance_of(a, c - s) : here,
                above = high ? distance_of(a, c + s) : here;
         liquid |= below < 0 || above < 0;
