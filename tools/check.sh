@@ -44,7 +44,7 @@ run bare faults resume likeness
 program kill hostile cli again render flat plates
 method conforming octree warp tet_viscous staggered_viscous tet_physics uniform_physics
 promises runs glass vessels fall scale memory flow sheets surface rest
-pressure solvers warp stuffed
+pressure solvers warp stuffed bodies
 viscosity grid stuffed
 linalg block amg
 mesh warp tet_walls

@@ -142,7 +142,7 @@ static void glasses_from_files_hold_water(const un_method *method)
              path);
     promise_begin(&w, method, CHECK_THREADS, text);
     unlink(path);
-    world_run(&w, 0.4);
+    world_run(&w, 0.3);
     check_below(w.step.max_speed, 0.02);
     check_below(fabs(w.step.volume_error), 0.01);
     all_inside(&w, in_glass);
