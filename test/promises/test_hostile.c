@@ -1,4 +1,5 @@
-/* Promises of every method: scenes that are merely extreme run, and leave sound numbers. */
+/* Promises of every method: scenes that are merely extreme run, and leave sound numbers.
+ * test-labels: memory */
 #include "promises/promise.h"
 
 typedef struct extreme {

@@ -1,4 +1,5 @@
-/* Promises of every method: any allocation may fail, and what is loaded is checked. */
+/* Promises of every method: any allocation may fail, and what is loaded is checked.
+ * test-labels: memory */
 #include "promises/promise.h"
 
 static const char tiny[] =

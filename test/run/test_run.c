@@ -346,7 +346,7 @@ static void budgets_lower_the_detail(void **state)
 
 /* A splash with three fifths of the memory that it takes by itself: cells and surface become
  * coarser, it is said, and the run comes to its end without having been refused any. */
-static void a_cap_is_kept_by_coarsening(void **state)
+static void memory_stays_below_a_cap(void **state)
 {
     (void)state;
     static const char text[] =
@@ -488,10 +488,10 @@ int main(void)
         RUN_TEST(check_finds_what_will_go_wrong),
         RUN_TEST(budgets_lower_the_detail),
         RUN_TEST(memory_is_as_estimated),
-        RUN_TEST(a_cap_is_kept_by_coarsening),
+        RUN_TEST(memory_stays_below_a_cap),
         RUN_TEST(every_allocation_may_fail),
     };
     check_races_in("same_bits*");
-    check_once_in("a_cap_is_kept*");
+    check_once_in("memory_*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

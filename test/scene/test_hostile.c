@@ -1,5 +1,6 @@
 /* Scripts that want to hang, eat the machine or get out: each ends within seconds, with the status
- * of a wrong scene and one sentence. */
+ * of a wrong scene and one sentence.
+ * test-labels: memory */
 #include "files.h"
 #include "scene/loader.h"
 
