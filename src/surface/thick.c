@@ -114,18 +114,24 @@ typedef struct tet_args {
     const un_tet_walls *walls;
 } tet_args;
 
-/* 1: some liquid; 2: nothing but liquid and wall. */
-static void find_wet_tets(void *arg, int64_t begin, int64_t end)
+enum { WALL = 0, AIR = 1, LIQUID = 2, LIQUID_IN_WALL = 4 };
+
+static void tell_nodes(void *arg, int64_t begin, int64_t end)
+{
+    const tet_args *a = arg;
+    for (int64_t n = begin; n < end; n++) {
+        bool wet = a->phi[n] < 0, wall = a->walls->phi[n] <= 0;
+        a->node[n] = wet ? wall ? LIQUID_IN_WALL : LIQUID : wall ? WALL : AIR;
+    }
+}
+
+/* Unites the bytes of a tet's nodes. */
+static void gather_nodes(void *arg, int64_t begin, int64_t end)
 {
     const tet_args *a = arg;
     for (int64_t t = begin; t < end; t++) {
-        int wet = 0, full = 0;
-        for (int i = 0; i < 4; i++) {
-            int32_t n = a->mesh->tet[t][i];
-            wet |= a->phi[n] < 0;
-            full += a->phi[n] < 0 || a->walls->phi[n] <= 0;
-        }
-        a->tet[t] = (uint8_t)(!wet ? 0 : full == 4 ? 2 : 1);
+        const int32_t *n = a->mesh->tet[t];
+        a->tet[t] = a->node[n[0]] | a->node[n[1]] | a->node[n[2]] | a->node[n[3]];
     }
 }
 
@@ -134,20 +140,20 @@ static void find_core_nodes(void *arg, int64_t begin, int64_t end)
     const tet_args *a = arg;
     const un_tets *mesh = a->mesh;
     for (int64_t n = begin; n < end; n++) {
-        bool core = a->phi[n] < 0 && a->walls->phi[n] > 0;
+        bool core = a->node[n] == LIQUID;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1] && core; k++)
-            core = a->tet[mesh->corner[k] >> 2] == 2;
+            core = !(a->tet[mesh->corner[k] >> 2] & AIR);
         a->node[n] = core;
     }
 }
 
-/* Tets that touch a marked node. */
+/* Adds tets that touch a marked node to those marked. */
 static void mark_tets(void *arg, int64_t begin, int64_t end)
 {
     const tet_args *a = arg;
     for (int64_t t = begin; t < end; t++) {
         const int32_t *n = a->mesh->tet[t];
-        a->tet[t] = a->node[n[0]] | a->node[n[1]] | a->node[n[2]] | a->node[n[3]];
+        if (!a->tet[t]) a->tet[t] = a->node[n[0]] | a->node[n[1]] | a->node[n[2]] | a->node[n[3]];
     }
 }
 
@@ -167,9 +173,10 @@ un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thic
     a.tet = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, 1);
     a.node = un_arena_alloc(arena, (size_t)mesh->node_count + 1, 1);
     if (!a.tet || !a.node) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, mesh->tet_count, 4096, find_wet_tets, &a);
+    un_parallel_for(ctx, mesh->node_count, 16384, tell_nodes, &a);
+    un_parallel_for(ctx, mesh->tet_count, 4096, gather_nodes, &a);
     un_parallel_for(ctx, mesh->node_count, 1024, find_core_nodes, &a);
-    un_parallel_for(ctx, mesh->tet_count, 4096, mark_tets, &a);
+    un_parallel_for(ctx, mesh->tet_count, 4096, gather_nodes, &a);
     for (int layer = 0; layer < 2; layer++) {
         un_parallel_for(ctx, mesh->node_count, 1024, mark_nodes, &a);
         un_parallel_for(ctx, mesh->tet_count, 4096, mark_tets, &a);

@@ -58,12 +58,13 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         un_tets_place place;
         un_vec3 x = un_particle_position(p, q);
         if (!un_tets_locate_in(mesh, t, x, &place)) un_tets_locate(mesh, x, &place);
-        double v[4], wall = INFINITY;
+        double v[4], wall = INFINITY, far;
         bool wet = false;
         for (int i = 0; i < 4; i++) {
             v[i] = a->phi[n[i]];
             wet |= v[i] < 0;
-            wall = fmin(wall, a->wall[n[i]] - un_length(un_sub(x, mesh->x[n[i]])));
+            far = a->wall[n[i]] - un_length(un_sub(x, mesh->x[n[i]]));
+            wall = far < wall ? far : wall;
         }
         double depth = un_tet_sample(mesh, a->phi, &place), h = un_tets_size(mesh, t);
         bool clings = un_cling_holds(a->cling, s, q, depth);
@@ -78,7 +79,8 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         bool calm_here = un_dot(u, u) < gravity * h + a->cling->tension / h;
         int calm = calm_here ? UN_PARTICLE_CALM : 0;
         int near = depth > -SURFACE_DEPTH * h ? UN_PARTICLE_SURFACE : 0;
-        bool small = h > LANDED_WIDTH * UN_LEAF_WIDTH * cbrt(p->volume[q]);
+        double edge = h / (LANDED_WIDTH * UN_LEAF_WIDTH);
+        bool small = edge * edge * edge > p->volume[q];
         /* a particle without cells of its own flies until it meets the surface itself */
         if (small && !clings && depth > (double)s->radius[q]) wet = false;
         bool landed = small && p->flags[q] & UN_PARTICLE_APART;

@@ -58,18 +58,20 @@ typedef struct nodes_args {
     int64_t *block_begin; /* by block of particles: number of parts, then offsets */
 } nodes_args;
 
-/* The edge of the particle's cube over the edge that the cell expects. */
-static double excess(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t)
+/* Is the edge of the particle's cube more than `ratio` times the edge that the cell expects? */
+static inline bool exceeds(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t,
+                           double ratio)
 {
-    return 2 * cbrt(p->volume[q]) / un_tets_size(mesh, t);
+    double edge = 0.5 * ratio * un_tets_size(mesh, t);
+    return p->volume[q] > edge * edge * edge;
 }
 
 static int spread_over(const un_particles *p, int64_t q, const un_tets *mesh, int32_t t)
 {
-    double ratio = excess(p, q, mesh, t);
-    if (ratio > 2 * LARGE) return ratio > 4 * LARGE ? 8 : 4;
+    if (exceeds(p, q, mesh, t, 2 * LARGE)) return exceeds(p, q, mesh, t, 4 * LARGE) ? 8 : 4;
     bool graded = un_tets_shape(mesh, t)->kind != UN_TET_BCC;
-    return ratio > LARGE || (graded && p->flags[q] & UN_PARTICLE_CALM) ? 2 : 1;
+    bool large = exceeds(p, q, mesh, t, LARGE);
+    return large || (graded && p->flags[q] & UN_PARTICLE_CALM) ? 2 : 1;
 }
 
 /* Offset of part k of n along an edge, from the middle, in edges. Two parts lie at the middles of
@@ -91,11 +93,10 @@ static double fold(double x, double top)
     return un_clamp(x, 0, top);
 }
 
-/* The i-th of n^3 parts. */
-static un_vec3 part_at(const un_particles *p, int64_t q, int n, int i, const un_tets *mesh)
+/* The i-th of n^3 parts of a particle at x, a cube with this edge. */
+static un_vec3 part_at(un_vec3 x, double edge, int n, int i, const un_tets *mesh)
 {
-    double edge = cbrt(p->volume[q]);
-    un_vec3 x = un_particle_position(p, q), top = mesh->tree->size;
+    un_vec3 top = mesh->tree->size;
     return un_v3(fold(x.x + edge * part_offset(i % n, n), top.x),
                  fold(x.y + edge * part_offset(i / n % n, n), top.y),
                  fold(x.z + edge * part_offset(i / (n * n), n), top.z));
@@ -131,8 +132,9 @@ static void place_parts(void *arg, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q++) {
         int n = a->large[q];
         if (n == 1) continue;
+        double edge = cbrt(p->volume[q]);
         for (int i = 0; i < n * n * n; i++) {
-            un_vec3 x = part_at(p, q, n, i, a->mesh);
+            un_vec3 x = part_at(un_particle_position(p, q), edge, n, i, a->mesh);
             un_tets_place place;
             un_tets_locate(a->mesh, x, &place);
             a->keys[k] = (uint32_t)place.tet;
@@ -451,12 +453,13 @@ static gathered gather(const update_args *a, int64_t q, const un_tets_place *pla
     const un_particles *p = a->particles;
     const un_tets *mesh = a->mesh;
     gathered g = {un_tet_field_at(a->u, mesh, place), un_tet_field_at(a->change, mesh, place)};
-    if (!(excess(p, q, mesh, place->tet) > LARGE)) return g;
+    if (!exceeds(p, q, mesh, place->tet, LARGE)) return g;
     int n = spread_over(p, q, mesh, place->tet), count = 0;
+    double edge = cbrt(p->volume[q]);
     gathered sum = {{0, 0, 0}, {0, 0, 0}};
     for (int i = 0; i < n * n * n; i++) {
         un_tets_place there;
-        un_tets_locate(mesh, part_at(p, q, n, i, mesh), &there);
+        un_tets_locate(mesh, part_at(un_particle_position(p, q), edge, n, i, mesh), &there);
         un_vec3 u = un_tet_field_at(a->u, mesh, &there);
         if (u.x == 0 && u.y == 0 && u.z == 0) continue;
         sum.now = un_add(sum.now, u);
@@ -473,6 +476,7 @@ static void update(void *arg, int64_t begin, int64_t end)
     un_particles *p = a->particles;
     const un_flip *flip = a->flip;
     double quiet = flip->quiet_speed * flip->quiet_speed;
+    double least = 8 * a->radius_min * a->radius_min * a->radius_min;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 was = un_particle_middle(p, q);
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
@@ -486,7 +490,8 @@ static void update(void *arg, int64_t begin, int64_t end)
             un_tets_locate(a->mesh, x, &place);
         gathered g = gather(a, q, &place);
         un_vec3 now = g.now, v = un_add(was, g.change);
-        double coarse = fmax(1, un_particle_radius(p->volume[q]) / a->radius_min);
+        double coarse = 1;
+        if (p->volume[q] > least) coarse = un_particle_radius(p->volume[q]) / a->radius_min;
         double stir = un_dot(now, now) / (quiet * coarse);
         double rate = flip->pic / (coarse * coarse);
         double nu =
