@@ -42,6 +42,7 @@ static double front_rows(void *arg, int64_t begin, int64_t end)
         if (!inner_node(g, b, i) || !inner_node(g, c, k)) continue;
         double beyond = g->h; /* as if the surface were on the side itself */
         for (int32_t n = first; n >= 2 && n <= g->n[a] - 2; n += step) {
+            if (f->sign * (origin + g->h * (n - 2 * step)) < front) break; /* behind another's */
             double phi =
                 node_phi(g, f->phi, i * g->stride[b] + k * g->stride[c] + n * g->stride[a]);
             if (phi < 0) {

@@ -106,8 +106,7 @@ un_status un_uniform_extend(un_uniform *s, double dt)
     UN_TRY(un_transfer_extrapolate(s->core.ctx, &s->core.arena, s->u, s->u_old, s->known,
                                    &s->core.grid, layers));
     un_arena_reset(&s->core.arena);
-    un_pressure_constrain(s->core.ctx, s->u, s->known, &s->core.grid, s->core.walls);
-    un_pressure_constrain(s->core.ctx, s->u_old, s->known, &s->core.grid, s->core.walls);
+    un_pressure_constrain(s->core.ctx, s->u, s->u_old, s->known, &s->core.grid, s->core.walls);
     if (!s->thick.any || s->particles.mixed)
         un_pressure_friction(s->core.ctx, s->u, &s->core.grid, s->core.walls,
                              s->thick.mix.viscosity, dt);

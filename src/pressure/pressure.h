@@ -108,11 +108,11 @@ void un_pressure_forget(un_pressure *pressure);
  * at 0.35. A paddle at 2.8 m/s half a cell from a round wall, 20 cells: 55 m/s without. */
 #define UN_SLIVER 0.35
 /* Closed faces and slivers take the extrapolated velocity without its part into the wall: zero
- * through the domain's sides. Call after extrapolation, for the velocities before and after the
- * projection alike: particles get the difference, and it must not push them off the wall. Faces
- * with known = 1 belong to the projection and are not changed. */
-void un_pressure_constrain(un_context *ctx, double *const u[3], uint8_t *const known[3],
-                           const un_grid *grid, const un_walls *walls);
+ * through the domain's sides. Call after extrapolation, for the velocities after the projection and
+ * before it (w; may be NULL) alike: particles get the difference, and it must not push them off the
+ * wall. Faces with known = 1 belong to the projection and are not changed. */
+void un_pressure_constrain(un_context *ctx, double *const u[3], double *const w[3],
+                           uint8_t *const known[3], const un_grid *grid, const un_walls *walls);
 /* Slows liquid that slides along rough solids: the slip falls by the solid's friction every 1/100
  * s. Viscous liquid has rules of its own: viscosity is at cells, NULL where there is none. */
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,

@@ -9,45 +9,64 @@ typedef struct extrapolate_args {
     uint8_t mark;
 } extrapolate_args;
 
+/* Marks the faces of a row that are not known but have a known neighbour; known or not, a neighbour
+ * beyond the grid's ends counts as the face itself. A loop that compilers turn into vectors: most
+ * faces are known, or far from any that is. */
+static void find_fresh(const extrapolate_args *a, int32_t j, int32_t k)
+{
+    const un_grid *g = a->grid;
+    int64_t sy = g->stride[1], sz = g->stride[2], first = un_grid_cell(g, 0, j, k);
+    const uint8_t *known = a->known + first;
+    const uint8_t *below = known - (j > 0 ? sy : 0), *above = known + (j < g->n[1] - 1 ? sy : 0);
+    const uint8_t *behind = known - (k > 0 ? sz : 0), *front = known + (k < g->n[2] - 1 ? sz : 0);
+    uint8_t *restrict fresh = a->fresh + first;
+    int32_t last = g->n[0] - 1;
+    for (int32_t i = 0; i <= last; i++) fresh[i] = below[i] | above[i] | behind[i] | front[i];
+    for (int32_t i = 0; i < last; i++) fresh[i] |= known[i + 1];
+    for (int32_t i = 1; i <= last; i++) fresh[i] |= known[i - 1];
+    for (int32_t i = 0; i <= last; i++) fresh[i] = !known[i] & (fresh[i] != 0);
+}
+
+static void take_mean(const extrapolate_args *a, int64_t f, int32_t i, int32_t j, int32_t k)
+{
+    const un_grid *g = a->grid;
+    int64_t sy = g->stride[1], sz = g->stride[2], near[6];
+    const uint8_t *known = a->known + f;
+    int count = 0;
+    if (i > 0 && known[-1]) near[count++] = f - 1;
+    if (i < g->n[0] - 1 && known[1]) near[count++] = f + 1;
+    if (j > 0 && known[-sy]) near[count++] = f - sy;
+    if (j < g->n[1] - 1 && known[sy]) near[count++] = f + sy;
+    if (k > 0 && known[-sz]) near[count++] = f - sz;
+    if (k < g->n[2] - 1 && known[sz]) near[count++] = f + sz;
+    double u = 0, w = 0;
+    for (int n = 0; n < count; n++) {
+        u += a->u[near[n]];
+        if (a->w) w += a->w[near[n]];
+    }
+    a->u[f] = u / count;
+    if (a->w) a->w[f] = w / count;
+}
+
 static void find(void *arg, int64_t begin, int64_t end)
 {
     extrapolate_args *a = arg;
     const un_grid *g = a->grid;
-    int64_t sy = g->stride[1], sz = g->stride[2];
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         int64_t first = un_grid_cell(g, 0, j, k);
-        memset(a->fresh + first, 0, (size_t)g->n[0]);
-        for (int32_t i = 0; i < g->n[0]; i++) {
-            int64_t f = first + i;
-            const uint8_t *known = a->known + f;
-            if (known[0]) continue;
-            int64_t near[6];
-            int count = 0;
-            if (i > 0 && known[-1]) near[count++] = f - 1;
-            if (i < g->n[0] - 1 && known[1]) near[count++] = f + 1;
-            if (j > 0 && known[-sy]) near[count++] = f - sy;
-            if (j < g->n[1] - 1 && known[sy]) near[count++] = f + sy;
-            if (k > 0 && known[-sz]) near[count++] = f - sz;
-            if (k < g->n[2] - 1 && known[sz]) near[count++] = f + sz;
-            if (count == 0) continue;
-            double u = 0, w = 0;
-            for (int n = 0; n < count; n++) {
-                u += a->u[near[n]];
-                if (a->w) w += a->w[near[n]];
-            }
-            a->u[f] = u / count;
-            if (a->w) a->w[f] = w / count;
-            a->fresh[f] = 1;
-        }
+        find_fresh(a, j, k);
+        for (int32_t i = 0; i < g->n[0]; i++)
+            if (a->fresh[first + i]) take_mean(a, first + i, i, j, k);
     }
 }
 
 static void adopt(void *arg, int64_t begin, int64_t end)
 {
     extrapolate_args *a = arg;
-    for (int64_t f = begin; f < end; f++)
-        if (a->fresh[f]) a->known[f] = a->mark;
+    const uint8_t *fresh = a->fresh;
+    uint8_t *restrict known = a->known, mark = a->mark;
+    for (int64_t f = begin; f < end; f++) known[f] = fresh[f] ? mark : known[f];
 }
 
 un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *const u[3],

@@ -10,7 +10,7 @@ static void nothing_crosses_the_sides(void **state)
     p.tank.scene.def.domain.open[UN_SIDE_TOP] = true;
     pool_build(&p);
     pool_move(&p, uniform_flow, &flow);
-    un_pressure_constrain(p.tank.ctx, p.u, p.known, &p.tank.grid, p.tank.walls);
+    un_pressure_constrain(p.tank.ctx, p.u, NULL, p.known, &p.tank.grid, p.tank.walls);
     const un_grid *g = &p.tank.grid;
     for (int32_t k = 1; k < g->n[2] - 1; k++)
         for (int32_t j = 1; j < g->n[1] - 1; j++)
@@ -41,7 +41,7 @@ static void solids_take_the_part_across_them(void **state)
         pool_build(&p);
         tank_move(&p.tank, 0, dt);
         pool_move(&p, uniform_flow, &flow);
-        un_pressure_constrain(p.tank.ctx, p.u, p.known, &p.tank.grid, p.tank.walls);
+        un_pressure_constrain(p.tank.ctx, p.u, NULL, p.known, &p.tank.grid, p.tank.walls);
         const un_grid *g = &p.tank.grid;
         for (int32_t k = 3; k < 9; k++)
             for (int32_t i = 3; i < 9; i++) {
@@ -67,7 +67,7 @@ static void slanted_walls_turn_the_flow(void **state)
     for (int kind = 0; kind < 2; kind++) {
         un_vec3 flow = kind ? along : un_scale(n, -1);
         pool_move(&p, uniform_flow, &flow);
-        un_pressure_constrain(p.tank.ctx, p.u, p.known, &p.tank.grid, p.tank.walls);
+        un_pressure_constrain(p.tank.ctx, p.u, NULL, p.known, &p.tank.grid, p.tank.walls);
         un_vec3 x = {0.5 - 0.06, 0.5 - 0.06, 0.5}; /* 1.4 cells in */
         un_vec3 v = un_faces_sample(&p.tank.grid, p.u, x);
         if (kind) check_near(un_length(un_sub(v, along)), 0, 1e-5);

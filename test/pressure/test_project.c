@@ -487,7 +487,7 @@ static void same_bits_for_any_thread_count(void **state)
         pool_fill(&p, flat_phi, &height);
         pool_move(&p, wild_flow, NULL);
         pool_project(&p);
-        un_pressure_constrain(p.tank.ctx, p.u, p.known, &p.tank.grid, p.tank.walls);
+        un_pressure_constrain(p.tank.ctx, p.u, NULL, p.known, &p.tank.grid, p.tank.walls);
         for (int a = 0; a < 3; a++) {
             if (threads == 1) {
                 first[a] = malloc(bytes);
