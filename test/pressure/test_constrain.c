@@ -76,6 +76,30 @@ static void slanted_walls_turn_the_flow(void **state)
     pool_end(&p);
 }
 
+/* The velocities before the projection lose as much as those after it. */
+static void two_fields_are_stopped_alike(void **state)
+{
+    (void)state;
+    pool p;
+    un_vec3 flow = {1, -2, 3}, n = un_normalize(un_v3(1, 2, 3));
+    pool_begin(&p, 2, un_v3(1, 1, 1), 12);
+    tank_solid(&p.tank, tank_plane(&p.tank, un_v3(0.5, 0.5, 0.5), n), un_v3(0, 0, 0));
+    pool_build(&p);
+    pool_move(&p, uniform_flow, &flow);
+    size_t bytes = (size_t)p.tank.grid.cell_count * sizeof *p.u[0];
+    double *w[3];
+    for (int a = 0; a < 3; a++) {
+        w[a] = un_alloc(p.tank.ctx, bytes, 1);
+        memcpy(w[a], p.u[a], bytes);
+    }
+    un_pressure_constrain(p.tank.ctx, p.u, w, p.known, &p.tank.grid, p.tank.walls);
+    for (int a = 0; a < 3; a++) {
+        assert_memory_equal(w[a], p.u[a], bytes);
+        un_free(p.tank.ctx, w[a]);
+    }
+    pool_end(&p);
+}
+
 /* The slip falls by the friction each hundredth of a second, whatever the step. */
 static void rough_solids_slow_what_slides(void **state)
 {
@@ -104,6 +128,7 @@ int main(void)
         cmocka_unit_test(nothing_crosses_the_sides),
         cmocka_unit_test(solids_take_the_part_across_them),
         cmocka_unit_test(slanted_walls_turn_the_flow),
+        cmocka_unit_test(two_fields_are_stopped_alike),
         cmocka_unit_test(rough_solids_slow_what_slides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
