@@ -51,8 +51,7 @@ static void water_rests_in_any_tank(const un_method *method)
                  sizes[i]);
         promise_begin(&w, method, CHECK_THREADS, text);
         world_run(&w, 0.4);
-        /* tets, the coarsest as wide as the tank, have 0.08; the others 0.02 and less */
-        check_below(w.step.max_speed, 0.1);
+        check_below(w.step.max_speed, 0.02);
         check_below(w.max_volume_error, 0.03);
         check_below(fabs(w.step.volume_error), 0.01);
         world_end(&w);
