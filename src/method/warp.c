@@ -60,7 +60,7 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_warping_extend(s, dt));
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     un_flip flip = un_core_flip(&s->core, s->warp.grid.h, kick);
-    un_transfer_from_centres(ctx, &s->particles, s->u, &s->warp, &flip);
+    un_transfer_from_centres(ctx, &s->particles, s->u, s->walls, &flip);
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
     UN_TRY(un_warping_even_sheets(s, dt));
     un_stage_end(report, STAGE_SHEETS, &clock);

@@ -119,14 +119,16 @@ UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, doub
 {
     un_particles *p = a->particles;
     const un_grid *g = a->grid;
+    float reach = a->cling ? (float)a->cling->reach : 0;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q);
         un_stencil t = un_grid_stencil_in(g, x, 0.5, dim);
         const float *v = a->phi + t.base;
         int64_t sy = g->stride[1], sz = g->stride[2];
-        bool wet = v[0] < 0 || v[1] < 0 || v[sy] < 0 || v[sy + 1] < 0;
+        float least = fminf(fminf(v[0], v[1]), fminf(v[sy], v[sy + 1]));
         if (dim == 3)
-            wet = wet || v[sz] < 0 || v[sz + 1] < 0 || v[sz + sy] < 0 || v[sz + sy + 1] < 0;
+            least = fminf(least, fminf(fminf(v[sz], v[sz + 1]), fminf(v[sz + sy], v[sz + sy + 1])));
+        bool wet = least < reach;
         if (!wet && a->cling)
             wet = un_cling_holds_in_grid(a->cling, p, q, un_grid_sample_in(g, a->phi, x, dim));
         bool thick = !a->thick || a->thick[un_grid_stencil_in(g, x, 0, dim).base];

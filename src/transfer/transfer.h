@@ -63,7 +63,7 @@ void un_transfer_to_centres(un_context *ctx, un_vec3 *u, uint8_t *known, double 
  * the liquid is quiet they forget that at the rate flip->pic_quiet. Those that fly get gravity. As
  * in un_transfer_to_particles, v is left in the middle of the step. */
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
-                              const un_warp *warp, const un_flip *flip);
+                              const un_walls *walls, const un_flip *flip);
 /* Each of `layers` passes gives cells next to known ones the mean of those and marks them: 2, 3,
  * ... Then the velocity of cells in solids loses its part into them, and their slip falls by
  * friction; known ones (1) keep theirs. Padding mirrors the cells next to it; where liquid has let
@@ -256,6 +256,7 @@ typedef struct un_cling {
     double tension;   /* over the density, m3/s2 */
     double gravity;   /* m/s2 */
     double h;         /* of the finest cells, m */
+    double reach;     /* m: cells of the grid count as liquid up to here */
 } un_cling;
 /* True if particle q lies outside the level set but sticks to the liquid nearby. Viscous liquid is
  * thick if it does not outrun viscosity while it falls by the particle's radius; tension holds a

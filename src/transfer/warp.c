@@ -10,6 +10,13 @@
 #include "transfer/transfer.h"
 
 #define GRAIN 4096
+/* Liquid forgets the slope of its velocity well below this share of the quiet speed, next to cells
+ * that a solid cuts below the other: there few particles tell the surface, and what they tell
+ * changes as they move. A standing wave of 32 cells in 2D loses 6 % of its amplitude in a period at
+ * 1, 2.3 at 1/2, 0.3 at 1/4; in a tilted trough the waterline swings at 5 cm/s with 1/4 at its
+ * walls, 2 with 1. */
+#define QUIET 0.25
+#define QUIET_CUT 1.0
 
 static un_vec3 load_xi(const un_particles *p, int64_t q)
 {
@@ -88,7 +95,9 @@ typedef struct particle_args {
     const un_vec3 *u;
     const un_warp *warp;
     un_vec3 kick, fall_unit;
-    double forget, inverse_quiet; /* share forgotten at rest; 1 over the quiet speed squared */
+    const float *open;               /* at cells: their open share */
+    double forget, inverse_quiet[2]; /* share forgotten at rest; 1 over the quiet speed squared, by
+                                      * whether a solid cuts cells around */
 } particle_args;
 
 UN_KERNEL void gather_in(const particle_args *a, int64_t begin, int64_t end, int dim)
@@ -111,7 +120,13 @@ UN_KERNEL void gather_in(const particle_args *a, int64_t begin, int64_t end, int
             un_warp_gradient(&at, un_v3(slope[0].y, slope[1].y, slope[2].y)),
             un_warp_gradient(&at, un_v3(slope[0].z, slope[1].z, slope[2].z)),
         };
-        double stir = un_dot(v, v) * a->inverse_quiet, keep = 1 - a->forget / (1 + stir * stir);
+        bool cut = false;
+        for (int m = 0; m < 1 << dim; m++) {
+            float open = a->open[un_warp_corner(g, at.at.base, m, dim)];
+            cut = cut || (open > 0 && open < 1);
+        }
+        double stir = un_dot(v, v) * a->inverse_quiet[cut],
+               keep = 1 - a->forget / (1 + stir * stir);
         for (int i = 0; i < 3; i++) {
             p->affine[3 * i][q] = (float)(keep * row[i].x);
             p->affine[3 * i + 1][q] = (float)(keep * row[i].y);
@@ -129,16 +144,18 @@ static void gather(void *arg, int64_t begin, int64_t end)
 }
 
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
-                              const un_warp *warp, const un_flip *flip)
+                              const un_walls *walls, const un_flip *flip)
 {
-    double quiet = flip->quiet_speed;
+    double quiet = fmax(QUIET * flip->quiet_speed, 1e-150);
+    double cut = fmax(QUIET_CUT * flip->quiet_speed, 1e-150);
     particle_args a = {.particles = particles,
                        .u = u,
-                       .warp = warp,
+                       .warp = walls->warp,
+                       .open = walls->volume,
                        .kick = un_scale(flip->gravity, flip->dt),
                        .fall_unit = un_particle_fall_unit(flip->gravity, flip->dt),
                        .forget = 1 - exp(-flip->pic_quiet * flip->dt),
-                       .inverse_quiet = quiet > 0 ? 1 / (quiet * quiet) : 1e300};
+                       .inverse_quiet = {1 / (quiet * quiet), 1 / (cut * cut)}};
     un_parallel_for(ctx, particles->count, GRAIN, gather, &a);
 }
 

@@ -73,6 +73,30 @@ static void rest_is_calm(void **state)
     run_end(&r);
 }
 
+/* A standing wave of 32 cells in two dimensions: what its amplitude loses in a period, by the most
+ * energy that its motion has in the first and in the third. */
+#define STEPS 80
+static void waves_keep_their_height(void **state)
+{
+    (void)state;
+    const double depth = 0.5, k = UN_PI, period = 2 * UN_PI / sqrt(9.81 * k * tanh(k * depth));
+    double energy[3] = {0};
+    run r;
+    run_begin(&r, 1,
+              "scene { method = 'warp', domain = { size = {1, 1} }, detail = { finest = 32 }, "
+              "liquid = { field(function(x, y, z) return y - 0.5 - 0.02 * math.cos(math.pi * x) "
+              "end) } }");
+    for (int i = 0; i < 3 * STEPS; i++) { /* equal ones */
+        run_to(&r, (i + 1) * period / STEPS);
+        energy[i / STEPS] = fmax(energy[i / STEPS], r.step.energy_kinetic);
+    }
+    double loss = 1 - pow(energy[2] / energy[0], 0.25);
+    print_message("lost in a period: %.2f %%\n", 100 * loss);
+    check_below(loss, 0.02);
+    check_below(-loss, 0.005);
+    run_end(&r);
+}
+
 /* Going on from saved arrays gives the same bits, for any number of threads. */
 static void goes_on_bit_for_bit(void **state)
 {
@@ -125,7 +149,7 @@ static void linear_fields_survive(void **state)
         check_ok(r.ctx, un_warping_move_grid(w, 0.01));
         check_ok(r.ctx, un_warping_sort(w));
         un_transfer_to_centres(r.ctx, w->u, w->known, weight, &w->warp, w->bins, p);
-        un_transfer_from_centres(r.ctx, p, w->u, &w->warp, &(un_flip){0});
+        un_transfer_from_centres(r.ctx, p, w->u, w->walls, &(un_flip){0});
         for (int32_t q = 0; q < p->count; q++) {
             /* away from sides and the surface, where centres without particles are read */
             if (!(un_grid_sample(&w->warp.grid, w->phi, un_v3(p->xi[0][q], p->xi[1][q], 0)) <
@@ -151,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dam_breaks),
         cmocka_unit_test(rest_is_calm),
+        cmocka_unit_test(waves_keep_their_height),
         cmocka_unit_test(goes_on_bit_for_bit),
         cmocka_unit_test(linear_fields_survive),
     };
