@@ -264,13 +264,14 @@ static void fill_patch(centre_finder *s, int32_t c, centre_patch *t)
         for (int n = 0; n < m->near_count; n++) t->own[n] = s->take(s->field, near[n]);
         return;
     }
-    double v[8];
-    for (int k = 0; k < 1 << m->dim; k++) { /* the eight corners' cubes, as for a single point */
-        int off[3] = {k & 1 ? 0 : -1, k & 2 ? 0 : -1, m->dim == 2 ? 0 : k & 4 ? 0 : -1};
-        take_own(s, c, off, v);
-        for (int j = 0; j < 1 << m->dim; j++)
-            t->own[m->near_count / 2 + off[0] + (j & 1) + 3 * (off[1] + (j >> 1 & 1)) +
-                   9 * (m->dim == 2 ? 0 : off[2] + (j >> 2))] = v[j];
+    centre_ring *r = ring_of(s, level, tree->key[c], parted ? -1 : c);
+    for (int n = 0; n < m->near_count; n++) { /* as take_own */
+        int d[3] = {n % 3 - 1, n / 3 % 3 - 1, m->dim == 2 ? 0 : n / 9 - 1};
+        int32_t there = parted && near[n] < 0 ? c : near[n];
+        if (there >= 0 && tree->level[there] == level)
+            t->own[n] = s->take(s->field, there);
+        else
+            t->own[n] = take_centre(s, r, level, d);
     }
     if (!t->coarse) return;
     t->child = un_ring_child(tree, tree->key[c], level);

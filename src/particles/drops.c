@@ -26,17 +26,21 @@
 typedef struct drops_args {
     un_particles *particles;
     const un_octree *tree;
+    un_leaf_wishes wishes;
     const un_groups *groups;
     const float *radius;
+    float *least;       /* by node of the groups' tree and child: the least radius */
     uint8_t *giant;     /* by particle */
     atomic_uchar *drop; /* by particle */
 } drops_args;
 
 /* One level finer is enough: even such a leaf, coming and going beside a giant's own, stirs it. */
-static bool is_giant(const un_particles *p, const un_octree *tree, int64_t q)
+static bool is_giant(const drops_args *a, int64_t q)
 {
+    const un_particles *p = a->particles;
+    const un_octree *tree = a->tree;
     if (p->flags[q] & UN_PARTICLE_APART) return false;
-    int32_t own = un_particles_leaf_level(p, tree, q);
+    int32_t own = un_leaf_wish(&a->wishes, p, q);
     if (own == tree->level_max) return false;
     return tree->level[un_octree_find(tree, un_particle_position(p, q))] > own;
 }
@@ -46,10 +50,46 @@ static double find_giants(void *arg, int64_t begin, int64_t end)
     const drops_args *a = arg;
     double found = 0;
     for (int64_t q = begin; q < end; q++) {
-        a->giant[q] = is_giant(a->particles, a->tree, q);
+        a->giant[q] = is_giant(a, q);
         found += a->giant[q];
     }
     return found;
+}
+
+/* The least radius of each child of a node, as un_group_box has the largest. */
+static void find_least(const drops_args *a, int64_t count)
+{
+    const un_groups *g = a->groups;
+    int32_t nodes = g->level_first[g->level_count];
+    for (int64_t i = 0; i < 8 * (int64_t)nodes; i++) a->least[i] = INFINITY;
+    for (int64_t q = 0; q < count; q++)
+        a->least[q / UN_GROUP] = fminf(a->least[q / UN_GROUP], a->radius[q]);
+    for (int32_t l = 0; l + 1 < g->level_count; l++)
+        for (int32_t n = g->level_first[l]; n < g->level_first[l + 1]; n++) {
+            float *to = &a->least[8 * (int64_t)g->level_first[l + 1] + n - g->level_first[l]];
+            for (int c = 0; c < 8; c++) *to = fminf(*to, a->least[8 * (int64_t)n + c]);
+        }
+}
+
+/* As un_groups_walk_next, without groups that have no small particle. */
+static int32_t next_small(const drops_args *a, un_groups_walk *w, float small)
+{
+    const un_groups *g = w->groups;
+    while (w->level < g->level_count) {
+        int32_t l = w->level;
+        if (!w->left[l]) {
+            w->level++;
+            continue;
+        }
+        int32_t child = 8 * w->node[l] + __builtin_ctz(w->left[l]);
+        w->left[l] &= w->left[l] - 1;
+        if (!(a->least[8 * (int64_t)g->level_first[l] + child] < small)) continue;
+        if (l == 0) return child;
+        w->level = l - 1;
+        w->node[l - 1] = child;
+        w->left[l - 1] = un_groups_reached(&w->query, un_groups_node(g, l - 1, child));
+    }
+    return -1;
 }
 
 /* The volume of the small particles around a giant, summed up to its own volume. make: turns them
@@ -62,7 +102,7 @@ static double visit_small(const drops_args *a, int64_t q, bool make)
     float small = (float)SMALL * a->radius[q];
     un_groups_walk walk;
     un_groups_walk_begin(&walk, a->groups, (un_box3){x, x}, reach, 0);
-    for (int32_t g; (g = un_groups_walk_next(&walk)) >= 0;)
+    for (int32_t g; (g = next_small(a, &walk, small)) >= 0;)
         for (int32_t i = g * UN_GROUP; i < (g + 1) * UN_GROUP && i < p->count; i++) {
             un_vec3 d = un_sub(un_particle_position(p, i), x);
             if (!(a->radius[i] < small) || !(un_dot(d, d) < reach * reach)) continue;
@@ -100,7 +140,9 @@ un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_markers *
                                   const un_octree *tree, bool *found)
 {
     int64_t count = m->particles.count;
-    drops_args a = {.particles = &m->particles, .tree = tree};
+    drops_args a = {.particles = &m->particles,
+                    .tree = tree,
+                    .wishes = un_leaf_wishes_make(&m->particles, tree)};
     a.giant = un_arena_alloc(arena, (size_t)count + 1, 1);
     if (!a.giant) return UN_ERROR_MEMORY;
     *found = un_parallel_sum(ctx, count, find_giants, &a) > 0;
@@ -109,7 +151,10 @@ un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_markers *
     a.groups = &m->groups;
     a.radius = m->radius;
     a.drop = un_arena_alloc(arena, (size_t)count + 1, sizeof *a.drop);
-    if (!a.drop) return UN_ERROR_MEMORY;
+    size_t nodes = (size_t)m->groups.level_first[m->groups.level_count];
+    a.least = un_arena_alloc(arena, 8 * nodes + 1, sizeof *a.least);
+    if (!a.drop || !a.least) return UN_ERROR_MEMORY;
+    find_least(&a, count);
     for (int64_t q = 0; q < count; q++) atomic_init(&a.drop[q], 0);
     *found = un_parallel_sum(ctx, count, find_drops, &a) > 0;
     if (*found) un_parallel_for(ctx, count, 16384, take_drops, &a);

@@ -440,7 +440,18 @@ un_status un_markers_keep_flags(un_context *ctx, un_markers *markers);
  * or two particles. */
 #define UN_LEAF_WIDTH 2.8
 /* Level of the leaf that particle q asks for. */
-int32_t un_particles_leaf_level(const un_particles *particles, const un_octree *tree, int64_t q);
+typedef struct un_leaf_wishes {
+    int32_t level_max;
+    float least[2][UN_LEVELS_MAX]; /* by calm and level: the least volume that asks for no finer */
+} un_leaf_wishes;
+un_leaf_wishes un_leaf_wishes_make(const un_particles *particles, const un_octree *tree);
+static inline int32_t un_leaf_wish(const un_leaf_wishes *wishes, const un_particles *p, int64_t q)
+{
+    const float *least = wishes->least[(p->flags[q] & UN_PARTICLE_CALM) != 0];
+    int32_t level = 0;
+    while (level < wishes->level_max && p->volume[q] < least[level]) level++;
+    return level;
+}
 un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                   const un_particles *particles);
 /* Builds a tree at most one level nearer to the wanted sizes of the particles. level: of the tets

@@ -10,16 +10,45 @@
  * unevenness causes motion. rest_mixed reaches 1.2 cm/s in half a second at 2.5 and 0.98 at 3.2. */
 #define LEAF_WIDTH_CALM 3.2
 
-int32_t un_particles_leaf_level(const un_particles *p, const un_octree *tree, int64_t q)
+static bool is_wide(const un_particles *p, const un_octree *tree, double ratio, float volume,
+                    int32_t level)
 {
-    bool calm = p->flags[q] & UN_PARTICLE_CALM;
-    double width = (calm ? LEAF_WIDTH_CALM : UN_LEAF_WIDTH) * un_particles_spacing(p, p->volume[q]);
-    return un_octree_level(tree, width);
+    return un_octree_level(tree, ratio * un_particles_spacing(p, (double)volume)) <= level;
+}
+
+/* The least volume that asks for a level or a coarser one; found by bisection, so that no particle
+ * needs a cube root. */
+static float least_volume(const un_particles *p, const un_octree *tree, double ratio, int32_t level)
+{
+    uint32_t low = 0, high = 0x7f7fffff; /* positive floats sort as their bits do */
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        float volume;
+        memcpy(&volume, &middle, sizeof volume);
+        if (is_wide(p, tree, ratio, volume, level))
+            high = middle;
+        else
+            low = middle;
+    }
+    float least;
+    memcpy(&least, &high, sizeof least);
+    return least;
+}
+
+un_leaf_wishes un_leaf_wishes_make(const un_particles *p, const un_octree *tree)
+{
+    un_leaf_wishes wishes = {.level_max = tree->level_max};
+    for (int32_t l = 0; l < tree->level_max; l++) {
+        wishes.least[0][l] = least_volume(p, tree, UN_LEAF_WIDTH, l);
+        wishes.least[1][l] = least_volume(p, tree, LEAF_WIDTH_CALM, l);
+    }
+    return wishes;
 }
 
 typedef struct request_args {
     const un_particles *particles;
     const un_octree *tree;
+    un_leaf_wishes wishes;
     const uint8_t *now; /* levels of the previous round's cells, with the particles' places in it */
     const un_tet_bins *bins;
     uint8_t *level, *reach;
@@ -34,7 +63,7 @@ static void request(void *arg, int64_t begin, int64_t end)
     const un_particles *p = a->particles;
     for (int64_t q = begin; q < end; q++) {
         bool flies = p->flags[q] & UN_PARTICLE_APART;
-        a->level[q] = flies ? 0 : (uint8_t)un_particles_leaf_level(p, a->tree, q);
+        a->level[q] = flies ? 0 : (uint8_t)un_leaf_wish(&a->wishes, p, q);
         const uint8_t both = UN_PARTICLE_CALM | UN_PARTICLE_SURFACE;
         a->reach[q] = !flies && (p->flags[q] & both) == both;
     }
@@ -54,7 +83,8 @@ static un_status begin_request(request_args *a, un_arena *arena, un_octree_reque
 un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                   const un_particles *particles)
 {
-    request_args a = {.particles = particles, .tree = tree};
+    request_args a = {
+        .particles = particles, .tree = tree, .wishes = un_leaf_wishes_make(particles, tree)};
     un_octree_request wanted;
     UN_TRY(begin_request(&a, arena, &wanted));
     un_parallel_for(ctx, particles->count, 8192, request, &a);

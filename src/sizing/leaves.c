@@ -78,8 +78,10 @@ un_status un_sizing_nodes_leaves(un_context *ctx, un_arena *arena, un_sizing_nod
     return UN_OK;
 }
 
-double un_sizing_at_leaves(const void *arg, int64_t q, un_vec3 x)
+void un_sizing_at_leaves(const void *arg, const un_particles *p, int64_t begin, int64_t end,
+                         double *size)
 {
     const un_sizing_on_leaves *on = arg;
-    return un_leaves_sample(on->leaves, on->size, on->leaf[q], x);
+    const double *const x[3] = {p->x[0] + begin, p->x[1] + begin, p->x[2] + begin};
+    un_leaves_sample_points(on->leaves, on->size, end - begin, on->leaf + begin, x, size, NULL);
 }

@@ -6,6 +6,9 @@
  * threshold do not flicker. */
 #define COARSEN_TIME 0.15
 
+/* Particles whose sizes are found in one go. */
+#define BATCH 256
+
 typedef struct sizes_args {
     un_particles *particles;
     un_sizing_at *at;
@@ -17,9 +20,12 @@ static void particle_sizes(void *arg, int64_t begin, int64_t end)
 {
     sizes_args *a = arg;
     un_particles *p = a->particles;
-    for (int64_t q = begin; q < end; q++) {
-        double size = a->at(a->arg, q, un_particle_position(p, q));
-        p->size[q] = (float)fmin(size, p->size[q] * a->growth);
+    double size[BATCH];
+    for (int64_t first = begin; first < end; first += BATCH) {
+        int64_t last = un_min64(first + BATCH, end);
+        a->at(a->arg, p, first, last, size);
+        for (int64_t q = first; q < last; q++)
+            p->size[q] = (float)fmin(size[q - first], p->size[q] * a->growth);
     }
 }
 
@@ -30,12 +36,17 @@ void un_sizing_to_particles(un_context *ctx, un_particles *particles, un_sizing_
     un_parallel_for(ctx, particles->count, 8192, particle_sizes, &a);
 }
 
-double un_sizing_at_tets(const void *arg, int64_t q, un_vec3 x)
+void un_sizing_at_tets(const void *arg, const un_particles *p, int64_t begin, int64_t end,
+                       double *size)
 {
     const un_sizing_on_tets *on = arg;
-    un_tets_place place;
-    if (!un_tets_locate_in(on->mesh, on->tet[q], x, &place)) un_tets_locate(on->mesh, x, &place);
-    return un_tet_sample(on->mesh, on->size, &place);
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 x = un_particle_position(p, q);
+        un_tets_place place;
+        if (!un_tets_locate_in(on->mesh, on->tet[q], x, &place))
+            un_tets_locate(on->mesh, x, &place);
+        size[q - begin] = un_tet_sample(on->mesh, on->size, &place);
+    }
 }
 
 void un_sizing_forget(un_particles *p)

@@ -139,9 +139,10 @@ un_status un_monitor_find(un_context *ctx, un_arena *arena, un_monitor *monitor,
 
 /* ---- sizes at particles (particles.c) ---- */
 
-/* The size at particle q, which is at x: the mesh interpolates its nodes' sizes. From any thread.
+/* The sizes at particles begin .. end - 1: the mesh interpolates its nodes' sizes. From any thread.
  */
-typedef double un_sizing_at(const void *arg, int64_t q, un_vec3 x);
+typedef void un_sizing_at(const void *arg, const un_particles *particles, int64_t begin,
+                          int64_t end, double *size);
 /* Gives particles their wanted size. It shrinks at once and grows slowly, so that detail appears
  * where it is needed and fades where it was. dt: in paces of the scene (un_scene_pace). */
 void un_sizing_to_particles(un_context *ctx, un_particles *particles, un_sizing_at *at,
@@ -151,13 +152,13 @@ typedef struct un_sizing_on_tets {
     const float *size;  /* at nodes */
     const int32_t *tet; /* at particles: the tet that holds it, or a guess */
 } un_sizing_on_tets;
-double un_sizing_at_tets(const void *on_tets, int64_t q, un_vec3 x); /* linear in each tet */
+un_sizing_at un_sizing_at_tets; /* linear in each tet */
 typedef struct un_sizing_on_leaves {
     const un_leaves *leaves;
     const float *size;   /* at leaves */
     const int32_t *leaf; /* at particles */
 } un_sizing_on_leaves;
-double un_sizing_at_leaves(const void *on_leaves, int64_t q, un_vec3 x);
+un_sizing_at un_sizing_at_leaves;
 void un_sizing_forget(un_particles *particles); /* any size is as good before the first */
 
 /* ---- the budget (budget.c) ---- */

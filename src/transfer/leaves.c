@@ -324,7 +324,9 @@ static void mark_batch(mark_args *a, int64_t begin, int64_t end, double *sums)
         s->wall[q] = (float)(a->wall[c] - un_length(un_sub(x, m->x[c])));
         un_vec3 u = un_particle_velocity(p, q);
         bool calm = un_dot(u, u) < gravity * h + a->cling->tension / h;
-        bool small = h > LANDED_WIDTH * UN_LEAF_WIDTH * un_particles_spacing(p, p->volume[q]);
+        double most = LANDED_WIDTH * UN_LEAF_WIDTH; /* the root is taken where it may matter */
+        bool small = h > most * 1.99 * (double)s->radius[q] &&
+                     h > most * un_particles_spacing(p, p->volume[q]);
         /* a particle without cells of its own flies until it meets the surface itself */
         if (small && !clings && depth > (double)s->radius[q]) wet = false;
         bool landed = small && p->flags[q] & UN_PARTICLE_APART;
