@@ -16,7 +16,7 @@ typedef struct path_args {
 } path_args;
 
 /* c: the leaf that holds x, or a guess. */
-static un_vec3 velocity(const path_args *a, un_vec3 x, int32_t *c)
+static un_vec3 velocity(const path_args *a, un_flow_cache *cache, un_vec3 x, int32_t *c)
 {
     const un_leaves *m = a->flow->leaves;
     double half = 0.5 * un_leaf_size(m, *c);
@@ -24,7 +24,7 @@ static un_vec3 velocity(const path_args *a, un_vec3 x, int32_t *c)
     x = un_min3(un_max3(x, un_v3(0, 0, 0)), a->walls->grid->size);
     if (!(fabs(d.x) < half && fabs(d.y) < half && (m->dim == 2 || fabs(d.z) < half)))
         *c = un_leaves_step(m, *c, x);
-    return un_leaves_flow_at(a->flow, *c, x);
+    return un_flow_cache_at(cache, *c, x);
 }
 
 static void move(void *arg, int64_t begin, int64_t end)
@@ -33,15 +33,17 @@ static void move(void *arg, int64_t begin, int64_t end)
     un_particles *p = a->particles;
     const un_leaves *m = a->flow->leaves;
     double dt = a->dt;
+    un_flow_cache cache;
+    un_flow_cache_init(&cache, a->flow);
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
         int32_t from = a->bins->tet[q], c = from;
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
             step = un_scale(v, dt);
         } else {
-            un_vec3 k1 = velocity(a, x, &c);
-            un_vec3 k2 = velocity(a, un_mad(x, k1, 0.5 * dt), &c);
-            un_vec3 k3 = velocity(a, un_mad(x, k2, 0.75 * dt), &c);
+            un_vec3 k1 = velocity(a, &cache, x, &c);
+            un_vec3 k2 = velocity(a, &cache, un_mad(x, k1, 0.5 * dt), &c);
+            un_vec3 k3 = velocity(a, &cache, un_mad(x, k2, 0.75 * dt), &c);
             step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
         }
         un_vec3 to = un_add(x, step);

@@ -165,4 +165,15 @@ un_status un_leaves_flow_build_two(un_leaves_flow *flow, un_leaves_flow *other,
 un_vec3 un_leaves_velocity_at(const un_leaves *leaves, const double *u, un_vec3 x);
 un_vec3 un_leaves_flow_at(const un_leaves_flow *flow, int32_t c, un_vec3 x);
 
+/* The same for many points near each other, by one thread: what the leaves visited last need is
+ * kept. */
+#define UN_FLOW_CACHE 32
+typedef struct un_flow_cache {
+    const un_leaves_flow *flow;
+    int32_t leaf[UN_FLOW_CACHE]; /* by place: leaf number modulo the number of places */
+    double value[UN_FLOW_CACHE][UN_PATCH];
+} un_flow_cache;
+void un_flow_cache_init(un_flow_cache *cache, const un_leaves_flow *flow);
+un_vec3 un_flow_cache_at(un_flow_cache *cache, int32_t c, un_vec3 x);
+
 #endif

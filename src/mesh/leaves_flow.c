@@ -11,6 +11,7 @@
  *
  * What a leaf needs of both lattices is its patch; in even leaves the faces themselves do. Leaves
  * lie along the curve, so that brothers follow each other and find their parent's faces known. */
+#include "base/lanes.h"
 #include "mesh/leaves_ring.h"
 
 /* Faces of the cubes around one: for each axis the 2 x 3 x 3 lower and upper ones of the cubes
@@ -281,22 +282,32 @@ UN_KERNEL double even_at(const un_leaves *m, const double *u, const int32_t *nea
     return sum;
 }
 
+/* One component at a point: from the four pairs of faces, a lower and an upper one each, that
+ * follow each other at v and at v + row; f: the share of the upper ones, g1, g2: those of the
+ * second and the third pair. In the order of the formula, so that lanes change no bit. */
+UN_KERNEL double pairs_at(const double *v, int row, double f, double g1, double g2)
+{
+    un_doubles4 a = un_doubles4_load(v, 4), b = un_doubles4_load(v + row, 4);
+    un_doubles4 low = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+    un_doubles4 high = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+    un_doubles4 w1 = {1 - g1, g1, 1 - g1, g1}, w2 = {1 - g2, 1 - g2, g2, g2};
+    un_doubles4 part = w1 * w2 * (low + f * (high - low));
+    return ((part[0] + part[1]) + part[2]) + part[3];
+}
+
+UN_KERNEL double pair_at(const double *v, double f, double g)
+{
+    double low = (1 - g) * (v[0] + f * (v[1] - v[0]));
+    return low + g * (v[2] + f * (v[3] - v[2]));
+}
+
 UN_KERNEL double patch_at(const double *value, int axis, const double f[3], const int off[3],
                           const double g[3], int dim)
 {
     int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
-    const double *v = value + axis * RING_AXIS;
-    double sum = 0;
-    for (int k = 0; k < 1 << (dim - 1); k++) {
-        int n = 2 * (1 + off[t1] + (k & 1));
-        double w = k & 1 ? g[t1] : 1 - g[t1];
-        if (dim == 3) {
-            n += 6 * (1 + off[t2] + (k >> 1));
-            w *= k >> 1 ? g[t2] : 1 - g[t2];
-        }
-        sum += w * (v[n] + f[axis] * (v[n + 1] - v[n]));
-    }
-    return sum;
+    const double *v = value + axis * RING_AXIS + 2 * (1 + off[t1]);
+    return dim == 2 ? pair_at(v, f[axis], g[t1])
+                    : pairs_at(v + 6 * (1 + off[t2]), 6, f[axis], g[t1], g[t2]);
 }
 
 UN_KERNEL double parent_at(const double *value, int axis, const double f[3], const double g[3],
@@ -304,13 +315,7 @@ UN_KERNEL double parent_at(const double *value, int axis, const double f[3], con
 {
     int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
     const double *v = value + PARENT + axis * PARENT_AXIS;
-    double sum = 0;
-    for (int k = 0; k < 1 << (dim - 1); k++) {
-        double w = k & 1 ? g[t1] : 1 - g[t1];
-        if (dim == 3) w *= k >> 1 ? g[t2] : 1 - g[t2];
-        sum += w * (v[2 * k] + f[axis] * (v[2 * k + 1] - v[2 * k]));
-    }
-    return sum;
+    return dim == 2 ? pair_at(v, f[axis], g[t1]) : pairs_at(v, 4, f[axis], g[t1], g[t2]);
 }
 
 static inline void centre_place(const double f[3], int off[3], double g[3], int dim)
@@ -328,25 +333,12 @@ static __attribute__((noinline)) void find_patch(const un_leaves_flow *flow, int
     fill_patch(&s, c, (double *const[2]){own, NULL});
 }
 
-UN_KERNEL un_vec3 flow_at_in(const un_leaves_flow *flow, int32_t c, un_vec3 x, int dim)
+UN_KERNEL un_vec3 from_patch(const un_leaves *m, int32_t c, const double *value, un_vec3 x, int dim)
 {
-    const un_leaves *m = flow->leaves;
     double f[3] = {0}, g[3], out[3] = {0};
     int off[3];
     un_leaf_place(m, c, x, f);
     centre_place(f, off, g, dim);
-    if (m->even[c]) {
-        const int32_t *near = un_leaf_near(m, c);
-        for (int axis = 0; axis < dim; axis++)
-            out[axis] = even_at(m, flow->u, near, axis, f, off, g, dim);
-        return un_v3(out[0], out[1], out[2]);
-    }
-    double own[UN_PATCH];
-    const double *value = own;
-    if (flow->patch && flow->patch[c] >= 0)
-        value = flow->value[flow->patch[c]];
-    else
-        find_patch(flow, c, own);
     for (int axis = 0; axis < dim; axis++) out[axis] = patch_at(value, axis, f, off, g, dim);
     if (m->coarse[c] && !(m->parted && m->thin[c] & 2)) {
         int child = un_ring_child(m->tree, m->tree->key[c], m->tree->level[c]);
@@ -359,9 +351,78 @@ UN_KERNEL un_vec3 flow_at_in(const un_leaves_flow *flow, int32_t c, un_vec3 x, i
     return un_v3(out[0], out[1], out[2]);
 }
 
+UN_KERNEL un_vec3 flow_at_in(const un_leaves_flow *flow, int32_t c, un_vec3 x, int dim)
+{
+    const un_leaves *m = flow->leaves;
+    if (m->even[c]) {
+        double f[3] = {0}, g[3], out[3] = {0};
+        int off[3];
+        const int32_t *near = un_leaf_near(m, c);
+        un_leaf_place(m, c, x, f);
+        centre_place(f, off, g, dim);
+        for (int axis = 0; axis < dim; axis++)
+            out[axis] = even_at(m, flow->u, near, axis, f, off, g, dim);
+        return un_v3(out[0], out[1], out[2]);
+    }
+    double own[UN_PATCH];
+    const double *value = own;
+    if (flow->patch && flow->patch[c] >= 0)
+        value = flow->value[flow->patch[c]];
+    else
+        find_patch(flow, c, own);
+    return from_patch(m, c, value, x, dim);
+}
+
 un_vec3 un_leaves_flow_at(const un_leaves_flow *flow, int32_t c, un_vec3 x)
 {
     return flow->leaves->dim == 2 ? flow_at_in(flow, c, x, 2) : flow_at_in(flow, c, x, 3);
+}
+
+/* ---- many points ---- */
+
+void un_flow_cache_init(un_flow_cache *cache, const un_leaves_flow *flow)
+{
+    cache->flow = flow;
+    for (int k = 0; k < UN_FLOW_CACHE; k++) cache->leaf[k] = -1;
+}
+
+/* The faces around a leaf among its like. */
+UN_KERNEL void even_patch(const un_leaves *m, const double *u, int32_t c, double *value, int dim)
+{
+    static const int step[3] = {1, 3, 9};
+    const int32_t *near = un_leaf_near(m, c);
+    for (int axis = 0; axis < dim; axis++) {
+        int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
+        for (int k = 0; k < (dim == 2 ? 3 : 9); k++) {
+            int n = m->near_count / 2 + step[t1] * (k % 3 - 1);
+            if (dim == 3) n += step[t2] * (k / 3 - 1);
+            value[axis * RING_AXIS + 2 * k] = side_value(m, u, near[n], 2 * axis);
+            value[axis * RING_AXIS + 2 * k + 1] = side_value(m, u, near[n], 2 * axis + 1);
+        }
+    }
+}
+
+static const double *cached_patch(un_flow_cache *cache, int32_t c)
+{
+    const un_leaves_flow *flow = cache->flow;
+    const un_leaves *m = flow->leaves;
+    if (!m->even[c] && flow->patch && flow->patch[c] >= 0) return flow->value[flow->patch[c]];
+    int slot = c % UN_FLOW_CACHE;
+    double *value = cache->value[slot];
+    if (cache->leaf[slot] == c) return value;
+    cache->leaf[slot] = c;
+    if (m->even[c])
+        UN_BY_DIM(m->dim, even_patch(m, flow->u, c, value, dim));
+    else
+        find_patch(flow, c, value);
+    return value;
+}
+
+un_vec3 un_flow_cache_at(un_flow_cache *cache, int32_t c, un_vec3 x)
+{
+    const un_leaves *m = cache->flow->leaves;
+    const double *value = cached_patch(cache, c);
+    return m->dim == 2 ? from_patch(m, c, value, x, 2) : from_patch(m, c, value, x, 3);
 }
 
 un_vec3 un_leaves_velocity_at(const un_leaves *leaves, const double *u, un_vec3 x)

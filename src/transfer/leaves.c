@@ -224,6 +224,9 @@ static void update(void *arg, int64_t begin, int64_t end)
     un_particles *p = a->particles;
     const un_flip *flip = a->flip;
     double quiet = flip->quiet_speed * flip->quiet_speed, gravity = un_length(flip->gravity);
+    un_flow_cache now_at, before_at;
+    un_flow_cache_init(&now_at, a->now);
+    un_flow_cache_init(&before_at, a->before);
     for (int64_t q = begin; q < end; q++) {
         un_vec3 was = un_particle_middle(p, q);
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
@@ -233,8 +236,8 @@ static void update(void *arg, int64_t begin, int64_t end)
         }
         int32_t c = a->bins->tet[q];
         double h = un_leaf_size(a->now->leaves, c);
-        un_vec3 x = un_particle_position(p, q), now = un_leaves_flow_at(a->now, c, x);
-        un_vec3 v = un_add(was, un_sub(now, un_leaves_flow_at(a->before, c, x)));
+        un_vec3 x = un_particle_position(p, q), now = un_flow_cache_at(&now_at, c, x);
+        un_vec3 v = un_add(was, un_sub(now, un_flow_cache_at(&before_at, c, x)));
         /* larger cells are quiet at higher speeds, and their detail lives longer: PIC takes as much
          * of a wave in all cells (a wave over cells of 1/6 m lost 12 % in a period, now 8) */
         double coarse = fmax(1, h / a->h);
