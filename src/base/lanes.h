@@ -63,6 +63,24 @@ static inline un_lanes8 un_lanes8_where(un_bits8 bits, un_lanes8 a)
 {
     return (un_lanes8)((un_bits8)a & bits);
 }
+/* Writes the lanes of the mask one after the other. Up to eight values are written. */
+static inline void un_lanes8_pack(float *to, un_lanes8 v, uint32_t mask)
+{
+#if defined(__AVX512VL__)
+    un_lanes8_store(to, (un_lanes8)_mm256_maskz_compress_ps((__mmask8)mask, (__m256)v));
+#else
+    for (; mask; mask &= mask - 1) *to++ = v[__builtin_ctz(mask)];
+#endif
+}
+static inline void un_bits8_pack(int32_t *to, un_bits8 v, uint32_t mask)
+{
+#if defined(__AVX512VL__)
+    __m256i packed = _mm256_maskz_compress_epi32((__mmask8)mask, (__m256i)v);
+    memcpy(to, &packed, sizeof packed);
+#else
+    for (; mask; mask &= mask - 1) *to++ = v[__builtin_ctz(mask)];
+#endif
+}
 /* A bit for every lane that is set. */
 static inline uint32_t un_bits8_mask(un_bits8 bits)
 {

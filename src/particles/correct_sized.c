@@ -46,8 +46,8 @@ typedef struct correct_args {
 typedef struct crowd {
     un_vec3 middle;
     int32_t count;
-    int32_t id[CROWD_MAX];
-    float x[3][CROWD_MAX], r[CROWD_MAX], m[CROWD_MAX];
+    int32_t id[CROWD_MAX + UN_GROUP]; /* packing writes eight at once */
+    float x[3][CROWD_MAX + UN_GROUP], r[CROWD_MAX + UN_GROUP], m[CROWD_MAX + UN_GROUP];
 } crowd;
 
 typedef double wide8 __attribute__((vector_size(64)));
@@ -115,13 +115,14 @@ static void gather(crowd *c, const octet *o, const float half[3], float r)
         gap2 += gap * gap;
     }
     uint32_t mask = o->mask & un_lanes8_less(gap2, s * s);
-    for (; mask; mask &= mask - 1, c->count++) {
-        int k = __builtin_ctz(mask);
-        c->id[c->count] = o->first + k;
-        for (int axis = 0; axis < 3; axis++) c->x[axis][c->count] = ((const float *)&o->x[axis])[k];
-        c->r[c->count] = ((const float *)&o->r)[k];
-        c->m[c->count] = ((const float *)&o->m)[k];
-    }
+    if (!mask) return;
+    const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t at = c->count;
+    un_bits8_pack(c->id + at, lane + o->first, mask);
+    for (int axis = 0; axis < 3; axis++) un_lanes8_pack(c->x[axis] + at, o->x[axis], mask);
+    un_lanes8_pack(c->r + at, o->r, mask);
+    un_lanes8_pack(c->m + at, o->m, mask);
+    c->count += __builtin_popcount(mask);
 }
 
 /* An arbitrary direction, opposite for the two of a pair. */
