@@ -101,41 +101,57 @@ static inline uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
 /* ---- doubles ---- */
 
 typedef double un_doubles4 __attribute__((vector_size(32), may_alias));
-typedef int64_t un_longs4 __attribute__((vector_size(32)));
 
-/* n: 4, or 1 for the first alone. */
-static inline un_doubles4 un_doubles4_load(const double *v, int n)
+static inline un_doubles4 un_doubles4_load(const double *v)
 {
-    un_doubles4 out = {v[0]};
-    if (n == 4) memcpy(&out, v, sizeof out);
+    un_doubles4 out;
+    memcpy(&out, v, sizeof out);
     return out;
 }
-static inline un_doubles4 un_doubles4_of_floats(const float *v, int n)
+
+/* Eight: two vectors where the processor has none of this width. */
+typedef double un_doubles8 __attribute__((vector_size(64), may_alias));
+typedef int64_t un_longs8 __attribute__((vector_size(64)));
+typedef float un_floats8 __attribute__((vector_size(32)));
+typedef uint8_t un_bytes8 __attribute__((vector_size(8)));
+
+/* n: 8, or 1 for the first alone. */
+static inline un_doubles8 un_doubles8_load(const double *v, int n)
 {
-    return n == 4 ? (un_doubles4){v[0], v[1], v[2], v[3]} : (un_doubles4){v[0]};
+    un_doubles8 out = {v[0]};
+    if (n == 8) memcpy(&out, v, sizeof out);
+    return out;
 }
-static inline un_doubles4 un_doubles4_of_bytes(const uint8_t *v, int n)
+static inline un_doubles8 un_doubles8_of_floats(const float *v, int n)
 {
-    return n == 4 ? (un_doubles4){v[0], v[1], v[2], v[3]} : (un_doubles4){v[0]};
+    un_floats8 from = {v[0]};
+    if (n == 8) memcpy(&from, v, sizeof from);
+    return __builtin_convertvector(from, un_doubles8);
 }
-static inline un_doubles4 un_doubles4_abs(un_doubles4 a)
+static inline un_doubles8 un_doubles8_of_bytes(const uint8_t *v, int n)
 {
-    return (un_doubles4)((un_longs4)a & INT64_MAX);
+    un_bytes8 from = {v[0]};
+    if (n == 8) memcpy(&from, v, sizeof from);
+    return __builtin_convertvector(__builtin_convertvector(from, un_bits8), un_doubles8);
+}
+static inline un_doubles8 un_doubles8_abs(un_doubles8 a)
+{
+    return (un_doubles8)((un_longs8)a & INT64_MAX);
 }
 /* a, or 0 if that is more. */
-static inline un_doubles4 un_doubles4_positive(un_doubles4 a)
+static inline un_doubles8 un_doubles8_positive(un_doubles8 a)
 {
-    return (un_doubles4)((un_longs4)a & (a > 0));
+    return (un_doubles8)((un_longs8)a & (a > 0));
 }
 /* The lanes at first .. end - 1, if lane 0 is at `at`; zero in the others. */
-static inline un_doubles4 un_doubles4_within(un_doubles4 a, int64_t at, int64_t first, int64_t end)
+static inline un_doubles8 un_doubles8_within(un_doubles8 a, int64_t at, int64_t first, int64_t end)
 {
-    un_longs4 n = {at, at + 1, at + 2, at + 3};
-    return (un_doubles4)((un_longs4)a & (n >= first) & (n < end));
+    const un_longs8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    return (un_doubles8)((un_longs8)a & (lane >= first - at) & (lane < end - at));
 }
-static inline double un_doubles4_sum(un_doubles4 a)
+static inline double un_doubles8_sum(un_doubles8 a)
 {
-    return (a[0] + a[1]) + (a[2] + a[3]);
+    return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
 }
 
 #endif

@@ -184,6 +184,7 @@ static void fill_patch(face_finder *s, int32_t c, double *const value[2])
     const un_octree *tree = m->tree;
     int level = tree->level[c], deep = m->dim == 3;
     bool parted = m->parted && m->thin[c] & 2;
+    const int32_t *near = un_leaf_near(m, c);
     face_ring *r = ring_of(s, level, tree->key[c], parted ? -1 : c), *parent = NULL;
     int child = un_ring_child(tree, tree->key[c], level);
     if (m->coarse[c]) parent = ring_of(s, level - 1, un_ring_parent(tree, tree->key[c], level), -1);
@@ -192,7 +193,13 @@ static void fill_patch(face_finder *s, int32_t c, double *const value[2])
         for (int k = 0; k < (deep ? 18 : 6); k++) {
             int d[2] = {k / 2 % 3 - 1, deep ? k / 6 - 1 : 0};
             if (parted) step_in_sight(m, c, t1, t2, d);
-            const double *u = take_face(s, r, level, axis, k & 1, d[0], d[1]);
+            int n = m->near_count / 2 + un_ring_step[t1] * d[0] + (deep ? un_ring_step[t2] * d[1] : 0);
+            double found[2];
+            const double *u = found;
+            if (near[n] >= 0 && tree->level[near[n]] == level)
+                take_side(s, near[n], 2 * axis + (k & 1), found);
+            else
+                u = take_face(s, r, level, axis, k & 1, d[0], d[1]);
             for (int f = 0; f < s->fields; f++) value[f][axis * RING_AXIS + k] = u[f];
         }
         for (int k = 0; parent && k < (deep ? 8 : 4); k++) {
@@ -287,7 +294,7 @@ UN_KERNEL double even_at(const un_leaves *m, const double *u, const int32_t *nea
  * second and the third pair. In the order of the formula, so that lanes change no bit. */
 UN_KERNEL double pairs_at(const double *v, int row, double f, double g1, double g2)
 {
-    un_doubles4 a = un_doubles4_load(v, 4), b = un_doubles4_load(v + row, 4);
+    un_doubles4 a = un_doubles4_load(v), b = un_doubles4_load(v + row);
     un_doubles4 low = __builtin_shufflevector(a, b, 0, 2, 4, 6);
     un_doubles4 high = __builtin_shufflevector(a, b, 1, 3, 5, 7);
     un_doubles4 w1 = {1 - g1, g1, 1 - g1, g1}, w2 = {1 - g2, 1 - g2, g2, g2};

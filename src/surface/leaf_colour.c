@@ -71,23 +71,23 @@ static double open_part(const leaf_args *a, int64_t c)
     return w->solid ? part * un_colour_profile(-(double)w->solid[c] / h) : part;
 }
 
-/* The same for four. */
-static inline un_doubles4 spline_four(un_doubles4 s)
+/* The same for eight. */
+static inline un_doubles8 spline_eight(un_doubles8 s)
 {
-    un_doubles4 wide = un_doubles4_positive(1.5 - un_doubles4_abs(s));
-    un_doubles4 narrow = un_doubles4_positive(0.5 - un_doubles4_abs(s));
+    un_doubles8 wide = un_doubles8_positive(1.5 - un_doubles8_abs(s));
+    un_doubles8 narrow = un_doubles8_positive(0.5 - un_doubles8_abs(s));
     return 0.5 * wide * wide - 1.5 * narrow * narrow;
 }
 
-/* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 4. */
-UN_KERNEL un_doubles4 weight_of(const un_particles *p, int64_t at, int n, int64_t first,
+/* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. */
+UN_KERNEL un_doubles8 weight_of(const un_particles *p, int64_t at, int n, int64_t first,
                                 int64_t end, un_vec3 x, double inverse, int dim)
 {
-    un_doubles4 w = un_doubles4_of_floats(p->volume + at, n);
-    if (at < first || at + n > end) w = un_doubles4_within(w, at, first, end);
-    w *= spline_four((un_doubles4_load(p->x[0] + at, n) - x.x) * inverse);
-    w *= spline_four((un_doubles4_load(p->x[1] + at, n) - x.y) * inverse);
-    if (dim == 3) w *= spline_four((un_doubles4_load(p->x[2] + at, n) - x.z) * inverse);
+    un_doubles8 w = un_doubles8_of_floats(p->volume + at, n);
+    if (at < first || at + n > end) w = un_doubles8_within(w, at, first, end);
+    w *= spline_eight((un_doubles8_load(p->x[0] + at, n) - x.x) * inverse);
+    w *= spline_eight((un_doubles8_load(p->x[1] + at, n) - x.y) * inverse);
+    if (dim == 3) w *= spline_eight((un_doubles8_load(p->x[2] + at, n) - x.z) * inverse);
     return w;
 }
 
@@ -98,17 +98,17 @@ UN_KERNEL double colour_of(const leaf_args *a, int32_t c, int dim)
     const int32_t *first = a->def->bins->begin;
     int32_t range[UN_LEAVES_AROUND][2];
     int count = un_leaves_around(m, c, range);
-    int64_t last = p->count - 4; /* nothing beyond the arrays is read */
+    int64_t last = p->count - 8; /* nothing beyond the arrays is read */
     double inverse = 1 / un_leaf_size(m, c);
-    un_doubles4 sum = {0};
+    un_doubles8 sum = {0};
     for (int n = 0; n < count; n++) {
         int64_t end = first[range[n][1]];
-        for (int64_t q = first[range[n][0]]; last >= 0 && q < end; q += 4)
-            sum += weight_of(p, q < last ? q : last, 4, q, end, m->x[c], inverse, dim);
+        for (int64_t q = first[range[n][0]]; last >= 0 && q < end; q += 8)
+            sum += weight_of(p, q < last ? q : last, 8, q, end, m->x[c], inverse, dim);
         for (int64_t q = first[range[n][0]]; last < 0 && q < end; q++)
             sum += weight_of(p, q, 1, q, end, m->x[c], inverse, dim);
     }
-    return un_doubles4_sum(sum) * inverse * inverse * (dim == 2 ? 1 : inverse);
+    return un_doubles8_sum(sum) * inverse * inverse * (dim == 2 ? 1 : inverse);
 }
 
 static double distance_of(float colour)

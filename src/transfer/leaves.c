@@ -18,36 +18,36 @@ typedef struct gather_args {
     const un_particles *particles;
 } gather_args;
 
-/* Weights and weighted velocities at the faces of one leaf, by side; four particles are added at
+/* Weights and weighted velocities at the faces of one leaf, by side; eight particles are added at
  * once. */
 typedef struct face_sums {
-    un_doubles4 w[6], wv[6];
+    un_doubles8 w[6], wv[6];
 } face_sums;
 
-static inline un_doubles4 hat(un_doubles4 s)
+static inline un_doubles8 hat(un_doubles8 s)
 {
-    return un_doubles4_positive(1 - un_doubles4_abs(s));
+    return un_doubles8_positive(1 - un_doubles8_abs(s));
 }
 
-/* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 4. upper: upper
+/* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. upper: upper
  * faces too. */
 UN_KERNEL void add_some(const un_particles *p, int64_t at, int n, int64_t first, int64_t end,
                         un_vec3 centre, double inverse, bool upper, face_sums *sums, int dim)
 {
     double x0[3] = {centre.x, centre.y, centre.z}, lead[3] = {p->lead.x, p->lead.y, p->lead.z};
-    un_doubles4 s[3], c[3], fall = un_doubles4_of_bytes(p->fall + at, n) * (1.0 / UN_FALL_FREE);
-    un_doubles4 volume = un_doubles4_of_floats(p->volume + at, n);
-    if (at < first || at + n > end) volume = un_doubles4_within(volume, at, first, end);
+    un_doubles8 s[3], c[3], fall = un_doubles8_of_bytes(p->fall + at, n) * (1.0 / UN_FALL_FREE);
+    un_doubles8 volume = un_doubles8_of_floats(p->volume + at, n);
+    if (at < first || at + n > end) volume = un_doubles8_within(volume, at, first, end);
     for (int axis = 0; axis < dim; axis++) {
-        s[axis] = (un_doubles4_load(p->x[axis] + at, n) - x0[axis]) * inverse;
+        s[axis] = (un_doubles8_load(p->x[axis] + at, n) - x0[axis]) * inverse;
         c[axis] = hat(s[axis]);
     }
     for (int axis = 0; axis < dim; axis++) {
         int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
-        un_doubles4 across = volume * c[t1];
+        un_doubles8 across = volume * c[t1];
         if (dim == 3) across *= c[t2];
-        un_doubles4 v = un_doubles4_load(p->v[axis] + at, n) - fall * lead[axis];
-        un_doubles4 w = across * hat(s[axis] + 0.5);
+        un_doubles8 v = un_doubles8_load(p->v[axis] + at, n) - fall * lead[axis];
+        un_doubles8 w = across * hat(s[axis] + 0.5);
         sums->w[2 * axis] += w;
         sums->wv[2 * axis] += w * v;
         if (!upper) continue;
@@ -60,9 +60,9 @@ UN_KERNEL void add_some(const un_particles *p, int64_t at, int n, int64_t first,
 UN_KERNEL void add_particles(const un_particles *p, int64_t first, int64_t end, un_vec3 centre,
                              double inverse, bool upper, face_sums *sums, int dim)
 {
-    int64_t last = p->count - 4; /* nothing beyond the arrays is read */
-    for (int64_t q = first; last >= 0 && q < end; q += 4)
-        add_some(p, q < last ? q : last, 4, q, end, centre, inverse, upper, sums, dim);
+    int64_t last = p->count - 8; /* nothing beyond the arrays is read */
+    for (int64_t q = first; last >= 0 && q < end; q += 8)
+        add_some(p, q < last ? q : last, 8, q, end, centre, inverse, upper, sums, dim);
     for (int64_t q = first; last < 0 && q < end; q++)
         add_some(p, q, 1, q, end, centre, inverse, upper, sums, dim);
 }
@@ -90,9 +90,9 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
                       &sums, dim);
     for (int k = 0; k < count; k++) {
         int32_t f = m->side[c][own[k]];
-        double w = un_doubles4_sum(sums.w[own[k]]);
+        double w = un_doubles8_sum(sums.w[own[k]]);
         a->known[f] = w > 0;
-        a->u[f] = a->known[f] ? un_doubles4_sum(sums.wv[own[k]]) / w : 0;
+        a->u[f] = a->known[f] ? un_doubles8_sum(sums.wv[own[k]]) / w : 0;
     }
 }
 
