@@ -1,7 +1,7 @@
 /* Splitting and merging [Ando13 section 4].
  *
- * A particle should fill an eighth of its cell: v* = (size / 2)^3, in 2D a quarter, clamped to the volumes of the
- * finest and the coarsest. With v / v* = q:
+ * A particle should fill an eighth of its cell: v* = (size / 2)^3, in 2D a quarter, clamped to the
+ * volumes of the finest and the coarsest. With v / v* = q:
  *
  *     q > 1.9     splits into two halves, each with q > 0.95: far from merging
  *     q < 0.42    merges with the nearest that leaves q <= 1.5: a fifth below splitting
@@ -31,7 +31,7 @@
  * merging here, too.
  *
  * Merging keeps volume, momentum and centre of mass. Volumes are single precision: the rounding
- * error of one merged particle is carried to the next. */
+ * error of one merged particle is carried to the next, and its velocity makes up for it. */
 #include "particles/groups.h"
 #include "particles/particles.h"
 
@@ -453,16 +453,17 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         int32_t i = a->pair[n][0], j = a->pair[n][1];
         double vi = p->volume[i], vj = p->volume[j], share = vj / (vi + vj);
-        double x[3], normal[3], mass_share = share;
+        double x[3], normal[3], mass_share = share, heavier = (vi + vj) / a->merged_volume[n];
         if (p->density) {
             double mi = vi * (double)p->density[i], mj = vj * (double)p->density[j];
             mass_share = mj / (mi + mj);
             p->density[i] = (float)blend((double)p->density[i], (double)p->density[j], share);
+            heavier = (mi + mj) / ((double)a->merged_volume[n] * (double)p->density[i]);
             p->viscosity[i] = (float)blend((double)p->viscosity[i], (double)p->viscosity[j], share);
         }
         for (int axis = 0; axis < 3; axis++) {
             x[axis] = blend(p->x[axis][i], p->x[axis][j], mass_share);
-            p->v[axis][i] = blend(p->v[axis][i], p->v[axis][j], mass_share);
+            p->v[axis][i] = blend(p->v[axis][i], p->v[axis][j], mass_share) * heavier;
             normal[axis] = blend((double)def->normal[axis][i], (double)def->normal[axis][j], share);
         }
         p->fall[i] = (uint8_t)(blend(p->fall[i], p->fall[j], mass_share) + 0.5);
