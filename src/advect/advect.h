@@ -8,25 +8,32 @@
 #include "surface/surface.h"
 #include "transfer/transfer.h"
 
+/* The body that the liquid moves and that a particle ran into, -1: none, and what that changed of
+ * the particle's velocity. */
+typedef struct un_hit {
+    un_vec3 change;
+    int32_t body;
+} un_hit;
+
 /* Moves every particle by dt: liquid ones along the velocity field (third-order Runge-Kutta),
  * ballistic ones by their own velocity. Velocities before are those in the middle of the step, and
  * afterwards those at its end (un_particles.lead). No particle enters a wall, whatever its speed or
  * the wall's; a particle that leaves through an open side ends outside the domain, and the caller
- * removes it. */
-void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
+ * removes it. hits: by particle; NULL: nobody asks. */
+void un_advect_particles(un_context *ctx, un_particles *particles, un_hit *hits, double *const u[3],
                          const un_walls *walls, un_vec3 gravity, double dt);
 
 /* The same through a field on tets. bins: each particle's tet when they were sorted, as a first
  * guess. wall: at nodes, a lower bound of the distance to walls. */
-void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins *bins,
+void un_advect_tets(un_context *ctx, un_particles *particles, un_hit *hits, const un_tet_bins *bins,
                     const un_tets *mesh, const un_tet_field *u, const float *wall,
                     const un_walls *walls, un_vec3 gravity, double dt);
 
 /* The same through velocities on the faces of leaves. bins: each particle's leaf when they were
  * sorted. wall: at leaves, as at nodes. */
-void un_advect_leaves(un_context *ctx, un_particles *particles, const un_tet_bins *bins,
-                      const un_leaves_flow *flow, const float *wall, const un_walls *walls,
-                      un_vec3 gravity, double dt);
+void un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
+                      const un_tet_bins *bins, const un_leaves_flow *flow, const float *wall,
+                      const un_walls *walls, un_vec3 gravity, double dt);
 
 /* The same through velocities at the centres of a grid that warps (warp.c); xi becomes a
  * guess of where the path ends. walls: in space; on_warp: their samples. */
@@ -47,6 +54,13 @@ static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_ve
  * ends. *v loses its part into the walls that it hit; its slip along them falls by their friction
  * every 1/100 s. */
 un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v);
+un_vec3 un_advect_collide_hit(const un_walls *walls, un_vec3 from, un_vec3 to, double dt,
+                              un_vec3 *v, un_hit *hit);
+/* Gives the bodies what the hits took off the particles. A body lighter than what hits it in a step
+ * takes only the share that its mass is of that, and the particles keep the rest. density: of
+ * particles without their own. */
+un_status un_advect_push_bodies(un_context *ctx, un_particles *particles, const un_hit *hits,
+                                un_bodies *bodies, double density);
 
 /* Most cells that liquid crosses along an axis in a second, in known tets (1) that hold particles:
  * tets that the surface barely cuts may have any velocity (tets.c). */

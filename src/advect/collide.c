@@ -5,7 +5,9 @@
  * exceeds the distance, so no wall is ever skipped, however fast or thin. After a hit the point
  * slides: the rest of the path loses its part into the wall. If several bodies do not agree on an
  * end within a few rounds, the point stops where it first touched one of them; if that is inside a
- * wall too (a wedge), it stays where it was, carried along by the body. */
+ * wall too (a wedge), it stays where it was, carried along by the body.
+ *
+ * What a body that the liquid moves takes off a particle's velocity pushes the body. */
 #include "advect/advect.h"
 
 /* Particles keep this distance from solids, in cells. */
@@ -148,7 +150,20 @@ static un_vec3 first_contact(const un_walls *walls, un_vec3 from, un_vec3 to, do
     return end;
 }
 
-static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v)
+/* As slide; met learns what a free body did to the velocity. */
+static bool slide_and_tell(const un_bodies *bodies, int32_t b, un_vec3 from, un_vec3 *to, double dt,
+                           un_vec3 *v, double margin, int32_t dim, un_hit *met)
+{
+    un_vec3 was = *v;
+    if (!slide(&bodies->body[b], from, to, dt, v, margin, dim)) return false;
+    if (!bodies->body[b].free) return true;
+    met->body = b;
+    met->change = un_add(met->change, un_sub(*v, was));
+    return true;
+}
+
+static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v,
+                             un_hit *met)
 {
     double margin = MARGIN * walls->grid->h;
     clamp_sides(walls, &to, v, margin);
@@ -160,7 +175,7 @@ static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, do
         bool changed = false;
         for (int32_t b = 0; b < walls->bodies->count; b++)
             if (un_body_is_near(&walls->bodies->body[b], from, to, margin) &&
-                slide(&walls->bodies->body[b], from, &to, dt, v, margin, dim)) {
+                slide_and_tell(walls->bodies, b, from, &to, dt, v, margin, dim, met)) {
                 several |= first_hit >= 0 && first_hit != b;
                 first_hit = b;
                 changed = true;
@@ -189,11 +204,75 @@ static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, do
     return to;
 }
 
+un_vec3 un_advect_collide_hit(const un_walls *walls, un_vec3 from, un_vec3 to, double dt,
+                              un_vec3 *v, un_hit *met)
+{
+    *met = (un_hit){.body = -1};
+    un_vec3 end = stop_at_walls(walls, from, to, dt, v, met);
+    double way = un_length(un_sub(end, from)), speed = un_length(*v);
+    if (way < HELD * un_length(un_sub(to, from)) && speed * dt > way) {
+        un_vec3 was = *v;
+        *v = un_scale(*v, way / (speed * dt));
+        if (met->body >= 0) met->change = un_add(met->change, un_sub(*v, was));
+    }
+    return end;
+}
+
 un_vec3 un_advect_collide(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v)
 {
-    un_vec3 end = stop_at_walls(walls, from, to, dt, v);
-    double way = un_length(un_sub(end, from)), speed = un_length(*v);
-    if (way < HELD * un_length(un_sub(to, from)) && speed * dt > way)
-        *v = un_scale(*v, way / (speed * dt));
-    return end;
+    un_hit met;
+    return un_advect_collide_hit(walls, from, to, dt, v, &met);
+}
+
+/* ---- what the bodies get ---- */
+
+/* Sums per body: the mass that hit it, kg, the impulse, N s, and its torque about the centre. */
+typedef struct push {
+    double mass;
+    un_vec3 impulse, twist;
+} push;
+
+static double particle_mass(const un_particles *p, int64_t q, double density)
+{
+    return (double)p->volume[q] * (p->density ? (double)p->density[q] : density);
+}
+
+/* The share of a hit that the body takes: no more than its own mass can. */
+static double share_taken(const un_body *body, const push *sum)
+{
+    return fmin(1, body->mass / sum->mass);
+}
+
+un_status un_advect_push_bodies(un_context *ctx, un_particles *p, const un_hit *hits,
+                                un_bodies *bodies, double density)
+{
+    push *sums = un_alloc_zero(ctx, (size_t)bodies->count + 1, sizeof *sums);
+    if (!sums) return UN_ERROR_MEMORY;
+    for (int64_t q = 0; q < p->count; q++) { /* few, in a fixed order */
+        if (hits[q].body < 0) continue;
+        const un_body *body = &bodies->body[hits[q].body];
+        push *to = &sums[hits[q].body];
+        double mass = particle_mass(p, q, density);
+        un_vec3 impulse = un_scale(hits[q].change, -mass);
+        un_vec3 r = un_sub(un_particle_position(p, q), un_pose_apply(&body->to, body->centre));
+        to->mass += mass;
+        to->impulse = un_add(to->impulse, impulse);
+        to->twist = un_add(to->twist, un_cross(r, impulse));
+    }
+    for (int64_t q = 0; q < p->count; q++) {
+        if (hits[q].body < 0) continue;
+        double share = share_taken(&bodies->body[hits[q].body], &sums[hits[q].body]);
+        if (share < 1)
+            un_particle_set_velocity(p, q,
+                                     un_mad(un_particle_velocity(p, q), hits[q].change, share - 1));
+    }
+    for (int32_t b = 0; b < bodies->count; b++) {
+        un_body *body = &bodies->body[b];
+        if (!(sums[b].mass > 0)) continue;
+        double share = share_taken(body, &sums[b]);
+        un_body_push(body, un_scale(sums[b].impulse, share),
+                     un_body_pushing_turn(body, un_scale(sums[b].twist, share)));
+    }
+    un_free(ctx, sums);
+    return UN_OK;
 }

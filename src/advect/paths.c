@@ -8,6 +8,7 @@
 
 typedef struct path_args {
     un_particles *particles;
+    un_hit *hits;
     double *const *u;
     const un_walls *walls;
     un_vec3 lead;
@@ -40,7 +41,9 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
         bool free =
             !walls->bodies->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
         un_vec3 was = v;
-        if (!free) to = un_advect_collide(walls, x, to, dt, &v);
+        un_hit hit = {.body = -1};
+        if (!free) to = un_advect_collide_hit(walls, x, to, dt, &v, &hit);
+        if (a->hits) a->hits[q] = hit;
         if (dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
         un_particle_set_position(p, q, to);
         un_advect_finish(p, q, v, was, a->lead);
@@ -53,10 +56,10 @@ static void move(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(a->walls->grid->dim, move_in(a, begin, end, dim));
 }
 
-void un_advect_particles(un_context *ctx, un_particles *particles, double *const u[3],
+void un_advect_particles(un_context *ctx, un_particles *particles, un_hit *hits, double *const u[3],
                          const un_walls *walls, un_vec3 gravity, double dt)
 {
-    path_args a = {particles, u, walls, un_scale(gravity, 0.5 * dt), dt};
+    path_args a = {particles, hits, u, walls, un_scale(gravity, 0.5 * dt), dt};
     un_parallel_for(ctx, particles->count, 2048, move, &a);
     particles->lead = a.lead;
 }

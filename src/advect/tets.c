@@ -6,6 +6,7 @@
 
 typedef struct path_args {
     un_particles *particles;
+    un_hit *hits;
     const un_tet_bins *bins;
     const un_tets *mesh;
     const un_tet_field *u;
@@ -53,17 +54,19 @@ static void move(void *arg, int64_t begin, int64_t end)
         bool free =
             !a->walls->bodies->moving && reach > un_length(step) + MARGIN * a->walls->grid->h;
         un_vec3 was = v;
-        if (!free) to = un_advect_collide(a->walls, x, to, dt, &v);
+        un_hit hit = {.body = -1};
+        if (!free) to = un_advect_collide_hit(a->walls, x, to, dt, &v, &hit);
+        if (a->hits) a->hits[q] = hit;
         un_particle_set_position(p, q, to);
         un_advect_finish(p, q, v, was, a->lead);
     }
 }
 
-void un_advect_tets(un_context *ctx, un_particles *particles, const un_tet_bins *bins,
+void un_advect_tets(un_context *ctx, un_particles *particles, un_hit *hits, const un_tet_bins *bins,
                     const un_tets *mesh, const un_tet_field *u, const float *wall,
                     const un_walls *walls, un_vec3 gravity, double dt)
 {
-    path_args a = {particles, bins, mesh, u, wall, walls, un_scale(gravity, 0.5 * dt), dt};
+    path_args a = {particles, hits, bins, mesh, u, wall, walls, un_scale(gravity, 0.5 * dt), dt};
     un_parallel_for(ctx, particles->count, 2048, move, &a);
     particles->lead = a.lead;
 }

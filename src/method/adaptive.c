@@ -126,7 +126,7 @@ un_status un_adaptive_extend(un_adaptive *a, double dt)
     un_arena_reset(&a->core.arena);
     un_pressure_constrain_nodes(ctx, &walls);
     un_transfer_nodes_to_tets(ctx, a->tet.u, node->u, node->known, tets, a->tet.known);
-    un_transfer_nodes_to_tets(ctx, a->tet.d, node->d, node->known, tets, a->tet.known);
+    un_transfer_nodes_to_tets(ctx, a->tet.d, node->d, node->known, tets, a->tet.changed);
     return UN_OK;
 }
 
@@ -161,11 +161,17 @@ un_status un_adaptive_correct(un_adaptive *a, double dt)
     return UN_OK;
 }
 
-void un_adaptive_advect(un_adaptive *a, double dt)
+un_status un_adaptive_advect(un_adaptive *a, bool pushes, double dt)
 {
+    un_particles *p = &a->markers.particles;
     un_tet_field u = {a->tet.u, a->node.u};
-    un_advect_tets(a->core.ctx, &a->markers.particles, &a->markers.bins, &a->mesh.tets, &u,
-                   a->mesh.walls.phi, a->core.walls, a->core.def->gravity, dt);
+    un_hit *hits = NULL;
+    if (pushes) UN_TRY(un_core_need_hits(&a->core, p, &hits));
+    un_advect_tets(a->core.ctx, p, hits, &a->markers.bins, &a->mesh.tets, &u, a->mesh.walls.phi,
+                   a->core.walls, a->core.def->gravity, dt);
+    UN_TRY(un_core_push_bodies(&a->core, p, hits));
+    un_arena_reset(&a->core.arena);
+    return UN_OK;
 }
 
 un_status un_adaptive_resize(un_adaptive *a)
@@ -253,7 +259,7 @@ un_status un_adaptive_need_fields(un_adaptive *a)
                 {&n->d, sizeof *n->d},
                 {&n->known, 1},
                 {&n->p[1], sizeof **n->p}},
-      tet[] = {{&t->u, sizeof *t->u}, {&t->d, sizeof *t->d}, {&t->known, 1}};
+      tet[] = {{&t->u, sizeof *t->u}, {&t->d, sizeof *t->d}, {&t->known, 1}, {&t->changed, 1}};
     size_t node_count = sizeof node / sizeof *node - !a->thick.any;
     for (size_t i = 0; i < node_count; i++)
         UN_TRY(un_array_need(a->core.ctx, node[i].array, &n->capacity[i], nodes, node[i].size));
@@ -383,8 +389,8 @@ void un_adaptive_release(un_adaptive *a)
     un_context *ctx = a->core.ctx;
     un_node_fields *n = &a->node;
     un_tet_fields *t = &a->tet;
-    void *arrays[] = {n->volume, n->colour, n->phi,   n->size, n->source, n->p[0], n->p[1],
-                      n->u,      n->d,      n->known, t->u,    t->d,      t->known};
+    void *arrays[] = {n->volume, n->colour, n->phi,   n->size, n->source, n->p[0],  n->p[1],
+                      n->u,      n->d,      n->known, t->u,    t->d,      t->known, t->changed};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
     *n = (un_node_fields){0};
     *t = (un_tet_fields){0};

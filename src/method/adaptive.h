@@ -40,7 +40,8 @@ typedef struct un_node_fields {
 typedef struct un_tet_fields {
     un_vec3 *u, *d; /* velocity; its change in this step */
     uint8_t *known;
-    size_t capacity[3];
+    uint8_t *changed; /* 1 where d is what forces did to the liquid */
+    size_t capacity[4];
 } un_tet_fields;
 
 /* Viscosity. Only the mixture is valid if no liquid is viscous. */
@@ -97,9 +98,9 @@ void un_adaptive_find_rate(un_adaptive *a);
 un_status un_adaptive_extend(un_adaptive *a, double dt);
 /* Evens sheets and threads thinner than a cell. */
 un_status un_adaptive_even_sheets(un_adaptive *a, double dt);
-un_status un_adaptive_correct(un_adaptive *a, double dt); /* 4 */
-void un_adaptive_advect(un_adaptive *a, double dt);       /* 13 */
-un_status un_adaptive_resize(un_adaptive *a);             /* 8 */
+un_status un_adaptive_correct(un_adaptive *a, double dt);             /* 4 */
+un_status un_adaptive_advect(un_adaptive *a, bool pushes, double dt); /* 13 */
+un_status un_adaptive_resize(un_adaptive *a);                         /* 8 */
 un_status un_adaptive_remove(un_adaptive *a);
 un_status un_adaptive_emit(un_adaptive *a, double dt);
 un_status un_adaptive_keep_pressure(un_adaptive *a); /* for the nodes of the next mesh */

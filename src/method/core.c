@@ -40,6 +40,38 @@ void un_core_advance_bodies(un_core *c, double dt)
     if (c->bodies->free_count > 0) un_bodies_advance(c->bodies, dt);
 }
 
+un_status un_core_note(un_core *c, const un_particles *particles, un_vec3 **was)
+{
+    *was = NULL;
+    if (c->bodies->free_count == 0) return UN_OK;
+    *was = un_arena_alloc(&c->arena, (size_t)particles->count + 1, sizeof **was);
+    if (!*was) return UN_ERROR_MEMORY;
+    un_particles_note(c->ctx, *was, particles);
+    return UN_OK;
+}
+
+void un_core_settle(un_core *c, un_particles *particles, const un_vec3 *was, const un_impulse *mesh,
+                    double kick)
+{
+    if (was)
+        un_particles_keep_momentum(c->ctx, particles, was, mesh, un_scale(c->def->gravity, kick),
+                                   c->def->fluid.density);
+}
+
+un_status un_core_need_hits(un_core *c, const un_particles *particles, un_hit **hits)
+{
+    *hits = NULL;
+    if (c->bodies->free_count == 0) return UN_OK;
+    *hits = un_arena_alloc(&c->arena, (size_t)particles->count + 1, sizeof **hits);
+    return *hits ? UN_OK : UN_ERROR_MEMORY;
+}
+
+un_status un_core_push_bodies(un_core *c, un_particles *particles, const un_hit *hits)
+{
+    if (!hits) return UN_OK;
+    return un_advect_push_bodies(c->ctx, particles, hits, c->bodies, c->def->fluid.density);
+}
+
 /* Without gravity hardly anything is quiet: this share of what the scene's size and pace give. */
 #define QUIET_WEIGHTLESS 1e-6
 

@@ -2,6 +2,7 @@
 #ifndef UN_METHOD_CORE_H
 #define UN_METHOD_CORE_H
 
+#include "advect/advect.h"
 #include "method/method.h"
 #include "pressure/pressure.h"
 #include "sources/sources.h"
@@ -38,6 +39,15 @@ static inline un_bodies *un_core_free_bodies(const un_core *core)
  * they move to the end of the step. */
 un_status un_core_touch_bodies(un_core *core, double dt);
 void un_core_advance_bodies(un_core *core, double dt);
+/* Particles take no more and no less from the mesh than its impulse (un_particles_keep_momentum);
+ * only where there are bodies that the liquid moves. was: from the arena; NULL: there are none. */
+un_status un_core_note(un_core *core, const un_particles *particles, un_vec3 **was);
+void un_core_settle(un_core *core, un_particles *particles, const un_vec3 *was,
+                    const un_impulse *mesh, double kick);
+/* What particles lose to these bodies when they run into them pushes the bodies. hits: from the
+ * arena; NULL: there are none. */
+un_status un_core_need_hits(un_core *core, const un_particles *particles, un_hit **hits);
+un_status un_core_push_bodies(un_core *core, un_particles *particles, const un_hit *hits);
 /* The clock goes on. */
 static inline void un_core_tick(un_core *core, double dt)
 {

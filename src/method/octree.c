@@ -87,7 +87,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_SHEETS, &clock);
     UN_TRY(un_octree_correct(s, dt)); /* spread the particles */
     un_stage_end(report, STAGE_CORRECT, &clock);
-    un_octree_advect(s, dt); /* [1] */
+    UN_TRY(un_octree_advect(s, dt)); /* [1] */
     un_stage_end(report, STAGE_ADVECT, &clock);
     un_core_tick(&s->core, dt);
     UN_TRY(un_octree_resize(s)); /* [10] split and merge */
@@ -141,6 +141,7 @@ const un_method un_method_octree = {.traits = {.name = "octree",
                                                .adaptive = true,
                                                .tension = true,
                                                .bodies = true,
+                                               .momentum = true,
                                                .flat = true,
                                                .thin_walls = true},
                                     .stages = stages,

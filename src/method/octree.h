@@ -33,6 +33,7 @@ typedef struct un_octree_flip {
     un_leaves_flow now, before; /* the face velocities between faces */
     un_markers markers;
     un_sheets sheets;
+    un_impulse impulse; /* of this step, if the liquid moves bodies */
     un_emitted emitted; /* by leaf */
     un_budget budget;
     un_pressure *pressure;
@@ -52,7 +53,7 @@ un_status un_octree_extend(un_octree_flip *s, double dt);
 un_status un_octree_to_particles(un_octree_flip *s, double dt);
 un_status un_octree_even_sheets(un_octree_flip *s, double dt);
 un_status un_octree_correct(un_octree_flip *s, double dt);
-void un_octree_advect(un_octree_flip *s, double dt);
+un_status un_octree_advect(un_octree_flip *s, double dt);
 un_status un_octree_resize(un_octree_flip *s);
 un_status un_octree_remove(un_octree_flip *s);
 un_status un_octree_emit(un_octree_flip *s, double dt);

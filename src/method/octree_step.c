@@ -65,6 +65,9 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
                              .bodies = un_core_free_bodies(&s->core)};
     UN_TRY(find_tension(s, dt, &in.surface));
     UN_TRY(un_leaf_pressure_project(s->pressure, &s->core.arena, &in, report));
+    if (in.bodies)
+        un_leaf_impulse(s->pressure, &in, s->at.before, un_scale(def->gravity, in.kick),
+                        &s->impulse);
     un_arena_reset(&s->core.arena);
     un_pressure_calm_leaves(s->core.ctx, s->at.u, s->at.known, &s->leaves, &s->walls, s->at.p);
     s->emitted.any = false;
@@ -80,14 +83,37 @@ un_status un_octree_move_free(un_octree_flip *s, double dt)
     return s->leaves.parted ? UN_OK : un_leaf_walls_move(&s->walls, &s->leaves);
 }
 
+/* As in method `uniform`. */
+static un_status extend_beside(un_octree_flip *s, int32_t layers)
+{
+    un_context *ctx = s->core.ctx;
+    const un_leaves *m = &s->leaves;
+    uint8_t *changed;
+    UN_ALLOC(ctx, changed, m->face_count + 1);
+    un_pressure_find_changed_leaves(ctx, changed, s->at.known, m, &s->walls);
+    un_transfer_difference(ctx, s->at.before, s->at.u, m->face_count);
+    un_status status =
+        un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.before, NULL, changed, m, layers);
+    un_free(ctx, changed);
+    un_arena_reset(&s->core.arena);
+    UN_TRY(status);
+    UN_TRY(
+        un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.u, NULL, s->at.known, m, layers));
+    un_transfer_difference(ctx, s->at.before, s->at.u, m->face_count);
+    return UN_OK;
+}
+
 un_status un_octree_extend(un_octree_flip *s, double dt)
 {
     un_context *ctx = s->core.ctx;
     un_arena *arena = &s->core.arena;
     int32_t layers = (int32_t)ceil(s->core.def->solver.cfl) + 2;
     s->rate_max = un_transfer_rate_leaves(ctx, s->at.u, s->at.known, &s->markers.bins, &s->leaves);
-    UN_TRY(un_transfer_extrapolate_leaves(ctx, arena, s->at.u, s->at.before, s->at.known,
-                                          &s->leaves, layers));
+    if (s->core.bodies->moving)
+        UN_TRY(extend_beside(s, layers));
+    else
+        UN_TRY(un_transfer_extrapolate_leaves(ctx, arena, s->at.u, s->at.before, s->at.known,
+                                              &s->leaves, layers));
     un_arena_reset(arena);
     UN_TRY(un_leaf_constrain(ctx, arena, s->at.u, s->at.known, &s->leaves, &s->walls));
     un_arena_reset(arena);
@@ -97,8 +123,8 @@ un_status un_octree_extend(un_octree_flip *s, double dt)
     uint8_t *reached = un_arena_alloc(arena, (size_t)s->leaves.count + 1, 1);
     if (!reached) return UN_ERROR_MEMORY;
     un_transfer_reached_leaves(ctx, reached, &s->leaves, &s->markers.bins);
-    UN_TRY(un_leaves_flow_build_two(&s->now, &s->before, &s->leaves, s->at.u, s->at.before,
-                                    reached));
+    UN_TRY(
+        un_leaves_flow_build_two(&s->now, &s->before, &s->leaves, s->at.u, s->at.before, reached));
     un_arena_reset(arena);
     return UN_OK;
 }
@@ -108,8 +134,12 @@ un_status un_octree_extend(un_octree_flip *s, double dt)
 un_status un_octree_to_particles(un_octree_flip *s, double dt)
 {
     un_flip flip = un_core_flip(&s->core, s->tree.h, un_core_kick(&s->core, dt));
+    un_vec3 *was;
+    UN_TRY(un_core_note(&s->core, &s->markers.particles, &was));
     un_transfer_leaves_to_particles(s->core.ctx, &s->markers.particles, &s->markers.bins, &s->now,
                                     &s->before, &flip);
+    un_core_settle(&s->core, &s->markers.particles, was, &s->impulse, flip.dt);
+    un_arena_reset(&s->core.arena);
     return UN_OK;
 }
 
@@ -142,10 +172,16 @@ un_status un_octree_correct(un_octree_flip *s, double dt)
     return UN_OK;
 }
 
-void un_octree_advect(un_octree_flip *s, double dt)
+un_status un_octree_advect(un_octree_flip *s, double dt)
 {
-    un_advect_leaves(s->core.ctx, &s->markers.particles, &s->markers.bins, &s->now, s->walls.phi,
-                     s->core.walls, s->core.def->gravity, dt);
+    un_particles *p = &s->markers.particles;
+    un_hit *hits;
+    UN_TRY(un_core_need_hits(&s->core, p, &hits));
+    un_advect_leaves(s->core.ctx, p, hits, &s->markers.bins, &s->now, s->walls.phi, s->core.walls,
+                     s->core.def->gravity, dt);
+    UN_TRY(un_core_push_bodies(&s->core, p, hits));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
 }
 
 un_status un_octree_resize(un_octree_flip *s)

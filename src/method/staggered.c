@@ -207,6 +207,7 @@ static un_status spread_velocity(un_staggered *s, double dt)
     un_arena_reset(&a->core.arena);
     memset(a->node.d, 0, nodes * sizeof *a->node.d);
     memset(a->tet.d, 0, (size_t)tets->tet_count * sizeof *a->tet.d);
+    memcpy(a->tet.changed, a->tet.known, (size_t)tets->tet_count);
     UN_TRY(un_array_need(ctx, (void **)&s->old.liquid, &s->old.capacity[2], nodes + 1, 1));
     memcpy(s->old.liquid, a->node.known, nodes);
     un_adaptive_find_rate(a);
@@ -232,8 +233,7 @@ static void take_velocity(un_adaptive *a, double dt)
 static un_status move_markers(un_adaptive *a, double dt)
 {
     UN_TRY(un_adaptive_correct(a, dt)); /* or they line up, and the surface has ridges */
-    un_adaptive_advect(a, dt);
-    return UN_OK;
+    return un_adaptive_advect(a, false, dt);
 }
 
 /* ---- from mesh to mesh ---- */

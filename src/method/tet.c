@@ -73,6 +73,7 @@ typedef struct un_tet {
     un_vec3 *sharp; /* at nodes: detail that a round trip through the particles would blur */
     float *quiet;   /* at nodes: 1 at rest, 0 in motion */
     size_t capacity[2];
+    un_impulse impulse; /* of this step, if the liquid moves bodies */
 } un_tet;
 _Static_assert(offsetof(un_tet, a) == 0, "see above");
 
@@ -141,6 +142,8 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
                             .tolerance = def->solver.tolerance,
                             .iteration_limit = UN_ITERATION_LIMIT};
     UN_TRY(un_tet_pressure_project(s->pressure, &a->core.arena, &in, report));
+    if (in.bodies)
+        un_tet_impulse(s->pressure, &in, a->tet.d, un_scale(def->gravity, in.dt), &s->impulse);
     un_arena_reset(&a->core.arena);
     return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
                           def->solver.tolerance);
@@ -187,25 +190,30 @@ static un_status extend(un_adaptive *a, double dt)
     un_context *ctx = a->core.ctx;
     const un_tets *tets = &a->mesh.tets;
     un_adaptive_find_rate(a);
-    un_pressure_calm_tets(ctx, a->tet.u, a->tet.known, &a->mesh.walls);
-    un_transfer_change(ctx, a->tet.d, a->tet.u, a->tet.d, a->tet.known, tets->tet_count);
-    un_transfer_tets_to_nodes(ctx, a->node.d, a->node.known, a->tet.d, a->tet.known, tets,
+    un_pressure_calm_tets(ctx, a->tet.u, a->tet.known, a->tet.changed, &a->mesh.walls);
+    un_transfer_change(ctx, a->tet.d, a->tet.u, a->tet.d, a->tet.changed, tets->tet_count);
+    un_transfer_tets_to_nodes(ctx, a->node.d, a->node.known, a->tet.d, a->tet.changed, tets,
                               a->mesh.walls.open);
     un_transfer_add_change(ctx, a->node.u, a->node.d, a->node.known, tets->node_count);
     return un_adaptive_extend(a, dt);
 }
 
-static void to_particles(un_tet *s, double dt)
+static un_status to_particles(un_tet *s, double dt)
 {
     un_adaptive *a = &s->a;
+    un_vec3 *was;
+    UN_TRY(un_core_note(&a->core, &a->markers.particles, &was));
     un_flip flip = un_core_flip(&a->core, a->mesh.tree.h, un_core_kick(&a->core, dt));
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, s->sharp, &flip,
                                   0.25 * a->mesh.tree.h);
+    if (!a->thick.any) un_core_settle(&a->core, &a->markers.particles, was, &s->impulse, flip.dt);
+    un_arena_reset(&a->core.arena);
     un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, UN_DRAW_HELD, dt,
                       a->core.pace);
+    return UN_OK;
 }
 
 /* ---- the step ---- */
@@ -233,13 +241,13 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     UN_TRY(un_adaptive_move_free(a, dt));
     un_stage_end(report, STAGE_WALLS, &clock);
-    to_particles(s, dt); /* 12 update particle velocities */
+    UN_TRY(to_particles(s, dt)); /* 12 update particle velocities */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
     UN_TRY(un_adaptive_even_sheets(a, dt));
     un_stage_end(report, STAGE_SHEETS, &clock);
     UN_TRY(un_adaptive_correct(a, dt)); /* 4 correct particle positions */
     un_stage_end(report, STAGE_CORRECT, &clock);
-    un_adaptive_advect(a, dt); /* 13 advect particles */
+    UN_TRY(un_adaptive_advect(a, true, dt)); /* 13 advect particles */
     un_stage_end(report, STAGE_ADVECT, &clock);
     un_core_tick(&a->core, dt);
     UN_TRY(un_adaptive_resize(a)); /* 8 merge and split */
@@ -308,6 +316,7 @@ const un_method un_method_tet = {.traits = {.name = "tet",
                                             .mixed = true,
                                             .tension = true,
                                             .bodies = true,
+                                            .momentum = true,
                                             .thin_walls = true},
                                  .stages = stages,
                                  .size = sizeof(un_tet),

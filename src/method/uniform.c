@@ -83,12 +83,11 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     UN_TRY(un_uniform_move_free(s, dt)); /* bodies that the liquid moves */
     un_stage_end(report, STAGE_WALLS, &clock);
-    un_uniform_to_particles(s, dt); /* 6 FLIP update */
+    UN_TRY(un_uniform_to_particles(s, dt)); /* 6 FLIP update */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
     UN_TRY(un_uniform_even_sheets(s, dt));
     un_stage_end(report, STAGE_SHEETS, &clock);
-    un_advect_particles(s->core.ctx, &s->particles, s->u, s->core.walls, s->core.def->gravity,
-                        dt);                            /* 7 move */
+    UN_TRY(un_uniform_advect(s, dt));                   /* 7 move */
     if (parted) UN_TRY(un_walls_update(s->core.walls)); /* 1, second half */
     un_stage_end(report, STAGE_ADVECT, &clock);
     un_core_tick(&s->core, dt);
@@ -206,6 +205,7 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                                 .mixed = true,
                                                 .tension = true,
                                                 .bodies = true,
+                                                .momentum = true,
                                                 .flat = true,
                                                 .thin_walls = true},
                                      .stages = stages,

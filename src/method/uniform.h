@@ -28,7 +28,8 @@ typedef struct un_uniform {
     double *u[3], *u_old[3];          /* at faces; NULL for the third axis in 2D */
     uint8_t *known[3];                /* at faces: 1 projected, more: extrapolated */
     un_pressure *pressure;
-    un_inflow inflow; /* emitted inside the liquid in the last step */
+    un_impulse impulse; /* of this step, if the liquid moves bodies */
+    un_inflow inflow;   /* emitted inside the liquid in the last step */
     un_thick_grid thick;
     double max_speed; /* of the liquid, along an axis */
 } un_uniform;
@@ -52,7 +53,8 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
 un_status un_uniform_extend(un_uniform *s, double dt);
 /* Bodies that the liquid moves go to the end of the step, and the walls with them. */
 un_status un_uniform_move_free(un_uniform *s, double dt);
-void un_uniform_to_particles(un_uniform *s, double dt);
+un_status un_uniform_to_particles(un_uniform *s, double dt);
+un_status un_uniform_advect(un_uniform *s, double dt);
 un_status un_uniform_even_sheets(un_uniform *s, double dt);
 
 /* ---- viscosity (uniform_viscous.c) ---- */

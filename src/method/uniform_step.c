@@ -87,6 +87,7 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
                         .inflow = &s->inflow,
                         .bodies = un_core_free_bodies(&s->core)};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
+    if (in.bodies) un_pressure_impulse(s->pressure, &in, s->u_old, &s->impulse);
     un_pressure_calm_grid(s->core.ctx, s->u, s->known, s->core.walls);
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
                           s->core.def->solver.tolerance);
@@ -99,12 +100,35 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
     return UN_OK;
 }
 
+/* Beside solids that move, velocities and their change are extended from different faces. */
+static un_status extend_beside(un_uniform *s, int32_t layers)
+{
+    un_context *ctx = s->core.ctx;
+    const un_grid *g = &s->core.grid;
+    uint8_t *changed[3] = {NULL, NULL, NULL};
+    for (int a = 0; a < g->dim; a++) {
+        changed[a] = un_arena_alloc(&s->core.arena, (size_t)g->cell_count, 1);
+        if (!changed[a]) return UN_ERROR_MEMORY;
+    }
+    un_pressure_find_changed(ctx, changed, s->known, s->core.walls);
+    for (int a = 0; a < g->dim; a++)
+        un_transfer_difference(ctx, s->u_old[a], s->u[a], g->cell_count);
+    UN_TRY(un_transfer_extrapolate(ctx, &s->core.arena, s->u_old, NULL, changed, g, layers));
+    UN_TRY(un_transfer_extrapolate(ctx, &s->core.arena, s->u, NULL, s->known, g, layers));
+    for (int a = 0; a < g->dim; a++)
+        un_transfer_difference(ctx, s->u_old[a], s->u[a], g->cell_count);
+    return UN_OK;
+}
+
 /* Beyond the liquid as far as a particle may go in a step. */
 un_status un_uniform_extend(un_uniform *s, double dt)
 {
     int32_t layers = (int32_t)ceil(s->core.def->solver.cfl) + 2;
-    UN_TRY(un_transfer_extrapolate(s->core.ctx, &s->core.arena, s->u, s->u_old, s->known,
-                                   &s->core.grid, layers));
+    if (s->core.bodies->moving)
+        UN_TRY(extend_beside(s, layers));
+    else
+        UN_TRY(un_transfer_extrapolate(s->core.ctx, &s->core.arena, s->u, s->u_old, s->known,
+                                       &s->core.grid, layers));
     un_arena_reset(&s->core.arena);
     un_pressure_constrain(s->core.ctx, s->u, s->u_old, s->known, &s->core.grid, s->core.walls);
     if (!s->thick.any || s->particles.mixed)
@@ -120,11 +144,27 @@ un_status un_uniform_move_free(un_uniform *s, double dt)
     return s->core.walls->parted ? UN_OK : un_walls_update(s->core.walls);
 }
 
-void un_uniform_to_particles(un_uniform *s, double dt)
+un_status un_uniform_to_particles(un_uniform *s, double dt)
 {
     un_flip flip = un_core_flip(&s->core, s->core.grid.h, un_core_kick(&s->core, dt));
+    un_vec3 *was;
     flip.pic_thick = strcmp(s->core.def->solver.coupling, "pic") == 0;
+    UN_TRY(un_core_note(&s->core, &s->particles, &was));
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
+    if (!s->thick.any) un_core_settle(&s->core, &s->particles, was, &s->impulse, flip.dt);
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_uniform_advect(un_uniform *s, double dt)
+{
+    un_hit *hits;
+    UN_TRY(un_core_need_hits(&s->core, &s->particles, &hits));
+    un_advect_particles(s->core.ctx, &s->particles, hits, s->u, s->core.walls, s->core.def->gravity,
+                        dt);
+    UN_TRY(un_core_push_bodies(&s->core, &s->particles, hits));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
 }
 
 un_status un_uniform_even_sheets(un_uniform *s, double dt)

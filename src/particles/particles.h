@@ -147,6 +147,20 @@ void un_particles_sum(un_context *ctx, un_particle_sums *sums, const un_particle
 /* Number of particles that lie outside the domain or hold impossible values. */
 int64_t un_particles_unsound(un_context *ctx, const un_particles *particles, un_vec3 domain);
 
+/* What forces on the mesh gave the liquid in a step, and its mass as the mesh weighs it, by axis.
+ */
+typedef struct un_impulse {
+    un_vec3 momentum; /* kg m/s */
+    un_vec3 mass;     /* kg */
+} un_impulse;
+/* Velocities in the middle of the last step. */
+void un_particles_note(un_context *ctx, un_vec3 *was, const un_particles *particles);
+/* After the transfer from the mesh: the particles, which had the velocities `was` before, get what
+ * is missing to the mesh's impulse (momentum.c). gravity: what it changed, m/s; density: of
+ * particles without their own. */
+void un_particles_keep_momentum(un_context *ctx, un_particles *particles, const un_vec3 *was,
+                                const un_impulse *mesh, un_vec3 gravity, double density);
+
 /* ---- moving particles (open.c): never through a solid, however thin ---- */
 
 /* True if the straight path from a to b stays in the domain and out of solids, at their poses at

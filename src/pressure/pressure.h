@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "linalg/linalg.h"
 #include "mesh/mesh.h"
+#include "particles/particles.h"
 #include "sources/sources.h"
 #include "surface/surface.h"
 
@@ -95,6 +96,10 @@ typedef struct un_projection_report {
     double max_divergence; /* left over, 1/s */
 } un_projection_report;
 
+/* After un_pressure_project, what all forces since `before` gave the liquid on the faces, with the
+ * masses that the projection reckons with: open, and up to the surface. */
+void un_pressure_impulse(const un_pressure *pr, const un_projection *in, double *const before[3],
+                         un_impulse *out);
 un_status un_pressure_project(un_pressure *pressure, const un_projection *projection,
                               un_projection_report *report);
 
@@ -124,9 +129,16 @@ void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *gr
 void un_pressure_calm_grid(un_context *ctx, double *const u[3], uint8_t *const known[3],
                            const un_walls *walls);
 /* p: as the projection left it, -0 where the wall has let go. */
+/* Afterwards: the faces that tell how the projection changed the liquid's velocity. Those are the
+ * known ones but for slivers at solids that move, which have a velocity between both. */
+void un_pressure_find_changed(un_context *ctx, uint8_t *const changed[3], uint8_t *const known[3],
+                              const un_walls *walls);
+void un_pressure_find_changed_leaves(un_context *ctx, uint8_t *changed, const uint8_t *known,
+                                     const un_leaves *leaves, const un_leaf_walls *walls);
 void un_pressure_calm_leaves(un_context *ctx, double *u, uint8_t *known, const un_leaves *leaves,
                              const un_leaf_walls *walls, const double *p);
-void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, uint8_t *known, const un_tet_walls *walls);
+void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, uint8_t *known, uint8_t *changed,
+                           const un_tet_walls *walls);
 void un_pressure_calm_faces(un_context *ctx, double *u, uint8_t *known, const un_faces *faces,
                             const un_tet_walls *walls);
 
@@ -198,6 +210,11 @@ typedef struct un_tet_projection_report {
     double max_divergence; /* left over at nodes, 1/s */
 } un_tet_projection_report;
 
+/* As un_pressure_impulse. Ghosts keep momentum only as well as they know the surface, so that what
+ * the pressure gives is told from what it does to bodies and walls, where no other force acts than
+ * gravity, which changed velocities by so much. */
+void un_tet_impulse(const un_pressure *pr, const un_tet_projection *in, const un_vec3 *before,
+                    un_vec3 gravity, un_impulse *out);
 un_status un_tet_pressure_project(un_pressure *pressure, un_arena *arena,
                                   const un_tet_projection *projection,
                                   un_tet_projection_report *report);
@@ -339,6 +356,9 @@ un_status un_leaf_pressure_project(un_pressure *pressure, un_arena *arena,
                                    un_leaf_projection_report *report);
 /* before <- u, u <- u + what the pressure's gradient makes of change.x, so that pressure can
  * balance it exactly. */
+/* As un_tet_impulse. */
+void un_leaf_impulse(const un_pressure *pr, const un_leaf_projection *in, const double *before,
+                     un_vec3 gravity, un_impulse *out);
 void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 change,
                         const un_leaves *leaves, un_leaf_walls *walls);
 /* Pressure at x, Pa, from the leaf that holds it and the slope there; 0 outside the liquid. */

@@ -508,6 +508,50 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     return UN_OK;
 }
 
+/* ---- what the liquid got ---- */
+
+typedef struct impulse_args {
+    assemble_args s;
+    double *const *before;
+} impulse_args;
+
+/* By axis: momentum, mass. */
+static void impulse_rows(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const impulse_args *a = arg;
+    const un_projection *in = a->s.in;
+    const un_pressure *pr = a->s.pr;
+    const un_grid *g = pr->grid;
+    for (int64_t row = begin; row < end; row++) {
+        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        int64_t first = un_grid_cell(g, 0, j, k);
+        for (int axis = 0; axis < g->dim; axis++) {
+            int64_t stride = g->stride[axis];
+            if ((axis == 1 && j == 0) || (axis == 2 && k == 0)) continue;
+            for (int64_t f = first + (axis == 0); f < first + g->n[0]; f++) {
+                bool above = pr->index[f] >= 0, below = pr->index[f - stride] >= 0;
+                double mass = above || below ? open_area(in->walls, axis, f) : 0;
+                if (mass == 0) continue;
+                if (!below) mass *= ghost_theta(in->phi[f], fmaxf(in->phi[f - stride], 0));
+                if (!above) mass *= ghost_theta(in->phi[f - stride], fmaxf(in->phi[f], 0));
+                mass *= in->density * g->volume / lightness(pr, in, f, stride);
+                sums[axis] += mass * (in->u[axis][f] - a->before[axis][f]);
+                sums[3 + axis] += mass;
+            }
+        }
+    }
+}
+
+void un_pressure_impulse(const un_pressure *pr, const un_projection *in, double *const before[3],
+                         un_impulse *out)
+{
+    impulse_args a = {{.pr = (un_pressure *)(uintptr_t)pr, .in = in}, before};
+    double sums[6];
+    un_parallel_sums(pr->ctx, (int64_t)pr->grid->n[1] * pr->grid->n[2], 6, impulse_rows, &a, sums);
+    out->momentum = un_v3(sums[0], sums[1], sums[2]);
+    out->mass = un_v3(sums[3], sums[4], sums[5]);
+}
+
 double un_pressure_bytes(const un_grid *grid, double liquid_cells)
 {
     /* p and index; cell, row, 7 entries, rhs, x; where walls let go, entries and rhs again; the

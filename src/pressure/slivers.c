@@ -9,8 +9,11 @@
  *    next to them, along the wall. Faces of tets have normal components only: those that are open
  *    by less, but open, are left out where nodes and tets fit theirs.
  *  - A solid that moves displaces liquid, u = u_solid + (flux - u_solid) / A, also without any
- *    liquid nearby. There particles take the velocity of what moves through the whole face, liquid
- *    and solid together. */
+ *    liquid nearby. There particles follow what moves through the whole face, liquid and solid
+ *    together. They do not take its change for their own: that would give liquid next to a body the
+ *    body's momentum anew in each step (a ball in a drop: +24 % of what both had, in 12 steps).
+ *  - Velocities on the faces of tets are the liquid's momentum. They never follow a body that the
+ *    liquid moves. */
 #include "pressure/pressure.h"
 
 static bool moves(const un_bodies *bodies, int32_t body)
@@ -30,6 +33,7 @@ typedef struct grid_args {
     double *const *u;
     uint8_t *const *known;
     const un_walls *walls;
+    uint8_t *const *changed;
 } grid_args;
 
 /* Is a moving solid nearest to any node of the two cells at face (i, j, k)? */
@@ -66,10 +70,34 @@ static void calm_grid(void *arg, int64_t begin, int64_t end)
             }
 }
 
+static void find_changed(void *arg, int64_t begin, int64_t end)
+{
+    const grid_args *a = arg;
+    const un_walls *w = a->walls;
+    const un_grid *g = w->grid;
+    for (int64_t row = begin; row < end; row++)
+        for (int axis = 0; axis < g->dim; axis++)
+            for (int32_t i = 0; i < g->n[0]; i++) {
+                int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+                int64_t f = un_grid_cell(g, i, j, k);
+                a->changed[axis][f] = a->known[axis][f];
+                if (a->known[axis][f] && w->area[axis][f] < UN_SLIVER &&
+                    near_moving(w, axis, i, j, k))
+                    a->changed[axis][f] = 0;
+            }
+}
+
+void un_pressure_find_changed(un_context *ctx, uint8_t *const changed[3], uint8_t *const known[3],
+                              const un_walls *walls)
+{
+    grid_args a = {.known = known, .walls = walls, .changed = changed};
+    un_parallel_for(ctx, (int64_t)walls->grid->n[1] * walls->grid->n[2], 64, find_changed, &a);
+}
+
 void un_pressure_calm_grid(un_context *ctx, double *const u[3], uint8_t *const known[3],
                            const un_walls *walls)
 {
-    grid_args a = {u, known, walls};
+    grid_args a = {.u = u, .known = known, .walls = walls};
     int64_t rows = (int64_t)walls->grid->n[1] * walls->grid->n[2];
     if (walls->bodies->count > 0) un_parallel_for(ctx, rows, 64, calm_grid, &a);
 }
@@ -78,7 +106,7 @@ void un_pressure_calm_grid(un_context *ctx, double *const u[3], uint8_t *const k
 
 typedef struct leaf_args {
     double *u;
-    uint8_t *known;
+    uint8_t *known, *changed;
     const un_leaves *leaves;
     const un_leaf_walls *walls;
     const double *p;
@@ -118,10 +146,29 @@ static void calm_leaves(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void find_changed_leaves(void *arg, int64_t begin, int64_t end)
+{
+    const leaf_args *a = arg;
+    const un_leaf_walls *w = a->walls;
+    const un_leaves *m = a->leaves;
+    for (int64_t f = begin; f < end; f++)
+        a->changed[f] = a->known[f] &&
+                        !(w->area[f] < UN_SLIVER && (leaf_near_moving(w, m, m->face_side[f] / 6) ||
+                                                     leaf_near_moving(w, m, m->face_other[f])));
+}
+
+void un_pressure_find_changed_leaves(un_context *ctx, uint8_t *changed, const uint8_t *known,
+                                     const un_leaves *leaves, const un_leaf_walls *walls)
+{
+    leaf_args a = {
+        .known = (uint8_t *)(uintptr_t)known, .changed = changed, .leaves = leaves, .walls = walls};
+    un_parallel_for(ctx, leaves->face_count, 4096, find_changed_leaves, &a);
+}
+
 void un_pressure_calm_leaves(un_context *ctx, double *u, uint8_t *known, const un_leaves *leaves,
                              const un_leaf_walls *walls, const double *p)
 {
-    leaf_args a = {u, known, leaves, walls, p};
+    leaf_args a = {.u = u, .known = known, .leaves = leaves, .walls = walls, .p = p};
     if (walls->walls->bodies->count > 0)
         un_parallel_for(ctx, leaves->face_count, 4096, calm_leaves, &a);
 }
@@ -130,7 +177,7 @@ void un_pressure_calm_leaves(un_context *ctx, double *u, uint8_t *known, const u
 
 typedef struct tet_args {
     un_vec3 *u;
-    uint8_t *known;
+    uint8_t *known, *changed;
     const un_tet_walls *walls;
 } tet_args;
 
@@ -141,12 +188,22 @@ static bool is_near_moving(const un_tet_walls *w, const int32_t *n, int count)
     return false;
 }
 
+/* Of those, the ones that the liquid moves. */
+static bool is_near_free(const un_tet_walls *w, const int32_t *n, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (w->body[n[i]] >= 0 && w->walls->bodies->body[w->body[n[i]]].free) return true;
+    return false;
+}
+
 static void calm_tets(void *arg, int64_t begin, int64_t end)
 {
     const tet_args *a = arg;
     const un_tet_walls *w = a->walls;
     for (int64_t t = begin; t < end; t++) {
+        a->changed[t] = a->known[t];
         if (!(w->open[t] < UN_SLIVER) || !a->known[t]) continue;
+        a->changed[t] = 0;
         if (!w->u_solid || !is_near_moving(w, w->mesh->tet[t], 4)) {
             a->known[t] = 0;
             continue;
@@ -156,11 +213,14 @@ static void calm_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, uint8_t *known, const un_tet_walls *walls)
+void un_pressure_calm_tets(un_context *ctx, un_vec3 *u, uint8_t *known, uint8_t *changed,
+                           const un_tet_walls *walls)
 {
-    tet_args a = {u, known, walls};
+    tet_args a = {u, known, changed, walls};
     if (walls->walls->bodies->count > 0)
         un_parallel_for(ctx, walls->mesh->tet_count, 8192, calm_tets, &a);
+    else
+        memcpy(changed, known, (size_t)walls->mesh->tet_count);
 }
 
 /* ---- faces ---- */
@@ -185,6 +245,10 @@ static void calm_faces(void *arg, int64_t begin, int64_t end)
         if (!w->u_solid || (!is_near_moving(w, w->mesh->tet[t], 4) &&
                             !is_near_moving(w, w->mesh->tet[other], 4))) {
             if (open > 0) a->known[f] = 0;
+            continue;
+        }
+        if (is_near_free(w, w->mesh->tet[t], 4) || is_near_free(w, w->mesh->tet[other], 4)) {
+            a->known[f] = 0;
             continue;
         }
         un_vec3 solid = un_scale(un_add(w->u_solid[t], w->u_solid[other]), 0.5);

@@ -23,6 +23,7 @@ typedef struct un_traits {
     bool faces;      /* normal velocities on faces of tets: solver.coupling = "implicit" */
     bool tension;    /* fluid.surface_tension */
     bool bodies;     /* solids that the liquid moves */
+    bool momentum;   /* liquid and these bodies keep their momentum to round-off */
     bool flat;       /* two dimensions */
     bool thin_walls; /* walls thinner than two cells separate the liquid on their two sides */
 } un_traits;

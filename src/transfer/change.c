@@ -8,6 +8,23 @@ typedef struct change_args {
     un_vec3 all;
 } change_args;
 
+typedef struct difference_args {
+    double *other;
+    const double *u;
+} difference_args;
+
+static void find_difference(void *arg, int64_t begin, int64_t end)
+{
+    const difference_args *a = arg;
+    for (int64_t f = begin; f < end; f++) a->other[f] = a->u[f] - a->other[f];
+}
+
+void un_transfer_difference(un_context *ctx, double *other, const double *u, int64_t count)
+{
+    difference_args a = {other, u};
+    un_parallel_for(ctx, count, 16384, find_difference, &a);
+}
+
 static void add_all(void *arg, int64_t begin, int64_t end)
 {
     change_args *a = arg;

@@ -17,6 +17,8 @@ void un_transfer_mark_reached(un_context *ctx, uint8_t *const known[3], double *
 /* before <- u, u <- u + change. */
 void un_transfer_accelerate(un_context *ctx, double *const u[3], double *const before[3],
                             un_vec3 change, const un_grid *grid);
+/* other <- u - other. */
+void un_transfer_difference(un_context *ctx, double *other, const double *u, int64_t count);
 /* The largest speed on faces with known = 1, m/s. */
 double un_transfer_max_speed(un_context *ctx, double *const u[3], uint8_t *const known[3],
                              const un_grid *grid);

@@ -67,7 +67,8 @@ static double rotation_error(int steps)
     double dt = 1.5 / steps;
     add_particle(&s, start, un_v3(0, 0, 0), 0);
     for (int n = 0; n < steps; n++)
-        un_advect_particles(s.tank.ctx, &s.particles, s.u, s.tank.walls, un_v3(0, -9.81, 0), dt);
+        un_advect_particles(s.tank.ctx, &s.particles, NULL, s.u, s.tank.walls, un_v3(0, -9.81, 0),
+                            dt);
     un_pose turn = un_pose_axis(un_normalize(axis), un_length(axis) * 1.5 * 180 / UN_PI);
     un_vec3 want = un_add(middle, un_pose_rotate(&turn, un_sub(start, middle)));
     double error = un_length(un_sub(un_particle_position(&s.particles, 0), want));
@@ -103,7 +104,7 @@ static void what_flies_by_itself_follows_a_parabola(void **state)
         double dt = n % 3 ? 0.01 : 0.004;
         un_vec3 middle = un_particle_middle(&s.particles, 0);
         un_particle_set_velocity(&s.particles, 0, un_mad(middle, gravity, 0.5 * (last + dt)));
-        un_advect_particles(s.tank.ctx, &s.particles, s.u, s.tank.walls, gravity, dt);
+        un_advect_particles(s.tank.ctx, &s.particles, NULL, s.u, s.tank.walls, gravity, dt);
         t += last = dt;
         check_near(s.particles.v[1][0], v.y + gravity.y * t, 1e-12);
     }
@@ -126,7 +127,8 @@ static void fast_flow_stays_in_the_tank(void **state)
             add_particle(&s, un_v3(un_random(i, 1), un_random(i, 2), un_random(i, 3)),
                          un_v3(0, 0, 0), 0);
         for (int n = 0; n < 5; n++)
-            un_advect_particles(s.tank.ctx, &s.particles, s.u, s.tank.walls, un_v3(0, 0, 0), 0.7);
+            un_advect_particles(s.tank.ctx, &s.particles, NULL, s.u, s.tank.walls, un_v3(0, 0, 0),
+                                0.7);
         for (int a = 0; a < 3; a++) {
             if (threads == 1) first[a] = malloc(bytes);
             if (threads == 1) memcpy(first[a], s.particles.x[a], bytes);
@@ -166,7 +168,7 @@ static void nothing_passes_a_thin_plate(void **state)
     uint8_t *above = malloc((size_t)p->count);
     for (int32_t q = 0; q < p->count; q++) above[q] = p->x[1][q] > 0.43;
     for (int n = 0; n < 6; n++) {
-        un_advect_particles(s.tank.ctx, p, s.u, s.tank.walls, un_v3(0, 0, 0), 0.01);
+        un_advect_particles(s.tank.ctx, p, NULL, s.u, s.tank.walls, un_v3(0, 0, 0), 0.01);
         for (int32_t q = 0; q < p->count; q++) {
             assert_true((p->x[1][q] > 0.4305) == above[q]);
             check_below(0, un_walls_distance_exact(s.tank.walls, un_particle_position(p, q)));
