@@ -19,11 +19,11 @@
 
 /* l of the paper. */
 #define REACH 2.0
-/* Spheres near the surface of the simulation are made to touch it, by up to this share of their
- * radius: depths in one layer of settled liquid vary by some 0.1 radii, most where sizes change,
- * and the eye sees that; a gap in the layer exposes spheres nearly two radii deep. A tank of mixed
- * sizes at rest has a roughness of 0.05 of a finest cell rms without this, 0.006 with it, and dips
- * of at most 0.04. */
+/* Spheres near the surface of the simulation are made to touch it. They shrink by up to this share
+ * of their radius, and may grow by more (hulls.c). Depths in one layer of settled liquid vary by
+ * some 0.1 radii, most where sizes change, and the eye sees that; a gap in the layer exposes
+ * spheres more than two radii deep. A tank of mixed sizes at rest has a roughness of 0.05 of a
+ * finest cell rms without this, 0.006 with it, and dips of at most 0.04. */
 #define TOUCH 0.8
 /* Largest edge of leaves at the surface, in radii. Eight particles fill a cube of four radii, so
  * these leaves are about half as wide as the simulation's cells, and fairing by passes over edges

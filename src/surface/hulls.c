@@ -48,15 +48,20 @@ static uint8_t find_role(const un_hulls_def *def, int64_t q)
     return def->depth[q] <= -HELP * r ? 0 : UN_HULL_HELPER;
 }
 
+/* Spheres grow by up to so many radii to touch the surface: a gap in the layer at the surface
+ * exposes particles more than two radii deep, and in draining water, along walls, such gaps showed
+ * as rows of dips up to half a cell deep. */
+#define GROW 1.5f
+
 /* It is a continuous function of the depth: r itself outside, where depth says nothing
- * about drops and sheets, and r again well inside. */
+ * about drops and sheets, and r again OWN radii inside. */
 float un_hull_touching(float r, float depth, float touch)
 {
     float d = -depth / r;
     if (!(touch > 0) || !isfinite(d)) return r;
     if (d < 0) return r * (1 - touch * fmaxf(0, 1 + d));
-    if (d < 2) return r * fminf(fmaxf(d, 1 - touch), 1 + touch);
-    return r * (1 + touch * fmaxf(0, 3 - d));
+    if (d < 1 + GROW) return r * fmaxf(d, 1 - touch);
+    return r * (1 + GROW * fmaxf(0, (OWN - d) / (OWN - 1 - GROW)));
 }
 
 static un_vec3 point_position(const un_hulls_def *def, int64_t q)
