@@ -48,6 +48,7 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
     const un_scene_def *def = s->core.def;
     un_leaf_projection in = {.leaves = &s->leaves,
                              .u = s->at.u,
+                             .before = s->at.before,
                              .known = s->at.known,
                              .phi = s->at.phi,
                              .walls = &s->walls,

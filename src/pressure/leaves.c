@@ -40,7 +40,10 @@
 /* Next to walls that cut leaves the fraction is off by up to a tenth in still water, either way:
  * what is missing is no sign there. What runs into a wall in long steps must part again. */
 #define CROWDING_CUT 0.25
-/* Heaps are parted no faster than within so many paces (un_scene_pace). Steps become shorter where
+/* Heaps come from steps in which liquid runs into a wall or into itself, not from the motion of
+ * liquid: what parts them moves particles and gives them no speed. Else liquid that turns under a
+ * lid gains with each step (12.0 m/s in bench/dam.lua at 64 cells and cfl 1, 10.7 now; 18.1 and
+ * 15.8 at 128). They are parted no faster than within so many paces (un_scene_pace). Steps become shorter where
  * liquid is fast: if they alone set the rate, liquid that is pressed out of a corner makes them
  * shorter and is pressed the harder (a jet of 8 m/s left the lid with 20). */
 #define HEAP_TIME 0.03
@@ -55,7 +58,9 @@ typedef struct project_args {
     un_pressure *pr;
     const un_leaf_projection *in;
     const un_leaves *m;
-    uint8_t *plain; /* by leaf */
+    uint8_t *plain;  /* by leaf */
+    double *heap;    /* by row: the outflow that parts heaps */
+    double *parting; /* by face: the velocity that does, or NULL */
     /* What rows are multiplied by: entries have no unit then, and scenes of any size have the same
      * matrix to the last bit. */
     double scale;
@@ -269,12 +274,14 @@ static bool near_cut(const project_args *s, int32_t q)
     return false;
 }
 
-/* As in project.c: the divergence wanted in leaf q. */
-static double expansion_of(const project_args *s, int32_t q)
+/* As in project.c: the divergence wanted in leaf q. *heap: beside it, all of what evens out a leaf
+ * that is part of a heap. */
+static double expansion_of(const project_args *s, int32_t q, double *heap)
 {
     const un_leaf_projection *in = s->in;
     const un_leaves *m = s->m;
     double sigma = in->expansion;
+    *heap = 0;
     if (in->emitted && in->walls->volume[q] > 0)
         sigma += in->emitted[q] / (in->walls->volume[q] * un_leaf_volume(m, q) * in->dt);
     if (!in->colour) return sigma;
@@ -292,10 +299,12 @@ static double expansion_of(const project_args *s, int32_t q)
     }
     /* Next to air only too much is a sign. */
     if (crowding < 0 && in->phi[q] > (float)(-1.5 * un_leaf_size(m, q))) return sigma;
-    double heap = crowding - fmax(noise, CROWDING_HEAP);
+    double excess = fmax(0, crowding - fmax(noise, CROWDING_HEAP));
     crowding -= copysign(noise, crowding);
-    sigma += fmax(0, heap) / fmax(CROWDING_STEPS * in->dt, HEAP_TIME * in->pace);
-    return un_crowding_add(sigma, crowding, 0, in->dt, in->pace);
+    if (excess == 0) return un_crowding_add(sigma, crowding, 0, in->dt, in->pace);
+    *heap = excess / fmax(CROWDING_STEPS * in->dt, HEAP_TIME * in->pace);
+    *heap = un_crowding_add(*heap, crowding, 0, in->dt, in->pace);
+    return sigma;
 }
 
 static void fill_rows(void *arg, int64_t begin, int64_t end)
@@ -309,8 +318,9 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         gather_row(s, &t, q);
         un_row_store(&t.row, t.val, 1, pr->index, pr->matrix.col + pr->matrix.row[n],
                      pr->matrix.val + pr->matrix.row[n]);
-        double volume = in->walls->volume[q] * s->scale * un_leaf_volume(s->m, q);
-        pr->rhs[n] = volume * expansion_of(s, q) - outflow(s, q);
+        double volume = in->walls->volume[q] * s->scale * un_leaf_volume(s->m, q), heap;
+        pr->rhs[n] = volume * expansion_of(s, q, &heap) - outflow(s, q);
+        s->heap[n] = volume * heap;
         pr->x[n] = (in->p[q] - surface_at(in, q)) * in->kick / in->density;
     }
 }
@@ -469,6 +479,66 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* ---- heaps ---- */
+
+static void find_parting(void *arg, int64_t begin, int64_t end)
+{
+    const project_args *s = arg;
+    const int32_t *index = s->pr->index;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t c = s->m->face_side[f] / 6, other = s->m->face_other[f];
+        bool wet = index[c] >= 0 || (other >= 0 && index[other] >= 0);
+        s->parting[f] =
+            wet && open_share(s->in, (int32_t)f) > 0 ? -derivative_at(s, (int32_t)f) : 0;
+    }
+}
+
+static double heap_rows(void *arg, int64_t begin, int64_t end)
+{
+    const project_args *s = arg;
+    double most = 0;
+    for (int64_t n = begin; n < end; n++) most = fmax(most, s->heap[n]);
+    return most;
+}
+
+/* The velocity that parts heaps, alone. It is solved for before the pressure, whose guess and
+ * right-hand side are put aside meanwhile; s->parting stays NULL where there are no heaps. */
+static un_status part_heaps(project_args *s, un_arena *arena)
+{
+    un_pressure *pr = s->pr;
+    size_t rows = (size_t)pr->matrix.n;
+    if (rows == 0 || !(un_parallel_max(pr->ctx, pr->matrix.n, heap_rows, s) > 0)) return UN_OK;
+    double *rhs = un_arena_alloc(arena, rows, sizeof *rhs);
+    double *x = un_arena_alloc(arena, rows, sizeof *x);
+    double *parting = un_arena_alloc(arena, (size_t)s->m->face_count + 1, sizeof *parting);
+    if (!rhs || !x || !parting) return UN_ERROR_MEMORY;
+    un_release none = {.on = false};
+    un_solve_report report;
+    memcpy(rhs, pr->rhs, rows * sizeof *rhs);
+    memcpy(x, pr->x, rows * sizeof *x);
+    memcpy(pr->rhs, s->heap, rows * sizeof *rhs);
+    memset(pr->x, 0, rows * sizeof *x);
+    UN_TRY(un_pressure_solve(pr, NULL, s->in->tolerance, s->in->iteration_limit, &none, &report));
+    if (report.finite) {
+        s->parting = parting;
+        un_parallel_for(pr->ctx, s->m->face_count, 4096, find_parting, s);
+    }
+    memcpy(pr->rhs, rhs, rows * sizeof *rhs);
+    memcpy(pr->x, x, rows * sizeof *x);
+    return UN_OK;
+}
+
+/* Liquid moves apart and is none the faster for it: to particles, both fields have what parts. */
+static void add_parting(void *arg, int64_t begin, int64_t end)
+{
+    const project_args *s = arg;
+    for (int64_t f = begin; f < end; f++) {
+        if (!s->in->known[f]) continue;
+        s->in->u[f] += s->parting[f];
+        if (s->in->before) s->in->before[f] += s->parting[f];
+    }
+}
+
 /* ---- walls that let go ---- */
 
 static bool limit_leaf(const void *arg, int32_t row, double *least, double *slack)
@@ -538,9 +608,10 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     double max = 0;
     for (int64_t n = begin; n < end; n++) {
         int32_t q = s->pr->place[n];
+        double heap;
         if (un_pressure_is_free(s->pr, (int32_t)n)) continue;
         double left = outflow(s, q) / (s->scale * un_leaf_volume(s->m, q)) -
-                      s->in->walls->volume[q] * expansion_of(s, q);
+                      s->in->walls->volume[q] * expansion_of(s, q, &heap);
         max = fmax(max, fabs(left));
     }
     return max;
@@ -561,9 +632,12 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     if (in->bodies) un_leaf_walls_find_velocities(in->walls, in->leaves);
     UN_TRY(number(&s));
     if (in->surface) un_parallel_for(ctx, in->leaves->face_count, 4096, press_faces, &s);
+    s.heap = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s.heap);
+    if (!s.heap) return UN_ERROR_MEMORY;
     UN_TRY(assemble(&s));
     if (in->bodies) UN_TRY(couple(&s));
     report->cell_count = pr->matrix.n;
+    UN_TRY(part_heaps(&s, arena));
     un_release release = {&s, limit_leaf, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
     UN_TRY(
         un_pressure_solve(pr, NULL, in->tolerance, in->iteration_limit, &release, &report->solve));
@@ -577,6 +651,7 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     un_parallel_for(ctx, in->leaves->count, 8192, store_pressure, &s);
     if (pr->matrix.n > 0)
         report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
+    if (s.parting) un_parallel_for(ctx, in->leaves->face_count, 8192, add_parting, &s);
     return UN_OK;
 }
 

@@ -331,6 +331,7 @@ void un_face_pressure_to_nodes(const un_pressure *pressure, double *p_node, doub
 typedef struct un_leaf_projection {
     const un_leaves *leaves;
     double *u;             /* at faces, changed in place */
+    double *before;        /* at faces: what particles take u's change from; or NULL */
     uint8_t *known;        /* at faces: set to 1 where the projection has made u valid, else 0 */
     const float *phi;      /* at centres; liquid where negative */
     un_leaf_walls *walls;  /* their velocities follow `bodies` */

@@ -213,10 +213,11 @@ typedef struct update_args {
     un_vec3 fall_unit;
 } update_args;
 
-/* Particles in fast liquid differ from it by this share of its speed at most, beyond the speed of
- * waves as long as a cell. Where liquid is pressed along a wall, particles that have been there for
- * long gain from each that arrives: 17 m/s among others of 10. */
-#define SLIP_SHARE 0.25
+/* Particles that are faster than the liquid around them differ from it by this share of its speed
+ * at most, beyond the speed of waves as long as a cell. Where liquid is pressed along a wall,
+ * particles that have been there for long gain from each that arrives: 17 m/s among others of 10.
+ * Slower ones are left alone: the liquid may be fast there because a heap is parted. */
+#define SLIP_SHARE 0.1
 
 static void update(void *arg, int64_t begin, int64_t end)
 {
@@ -246,8 +247,9 @@ static void update(void *arg, int64_t begin, int64_t end)
         if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
         un_vec3 slip = un_sub(v, now);
         double most = SLIP_SHARE * un_length(now) + sqrt(gravity * h);
+        bool faster = gravity > 0 && un_dot(v, v) > un_dot(now, now);
         double share = un_flip_share(1 - exp(-rate * flip->dt), slip, flip->dt,
-                                     fmin(h, gravity > 0 ? most * flip->dt : h));
+                                     fmin(h, faster ? most * flip->dt : h));
         v = un_mad(v, slip, -share);
         un_particle_set_velocity(p, q, v);
         p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);

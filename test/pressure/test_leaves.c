@@ -290,34 +290,45 @@ static void iterations_do_not_grow(void **state)
 
 /* ---- heaps ---- */
 
-/* Liquid that stands twice in one place is parted at a rate that does not grow without end as steps
- * become shorter. */
+/* Liquid that stands twice in one place is parted, no faster than HEAP_TIME allows however short
+ * the steps are, and particles gain no speed by it: a jet that turned under a lid left it with twice
+ * its speed, the more the shorter the steps. steps: an ordinary one and a very short one. */
 static void heaps_do_not_burst(void **state)
 {
     (void)state;
+    const double steps[2] = {1e-2, 1e-5};
     double fastest[2];
     for (int k = 0; k < 2; k++) {
         leaf_pool p;
         pool_tree(&p, true, 8, 32, 1, NULL);
         pool_walls(&p);
         float *colour = un_alloc(p.ctx, (size_t)p.leaves.count, sizeof *colour);
+        double *before = un_alloc(p.ctx, (size_t)p.leaves.face_count, sizeof *before);
         for (int32_t c = 0; c < p.leaves.count; c++) {
             un_vec3 x = p.leaves.x[c];
             p.phi[c] = (float)(x.y - 0.5);
             colour[c] = x.x < 0.25 && x.y < 0.25 ? 3 : 1;
         }
+        memset(before, 0, (size_t)p.leaves.face_count * sizeof *before);
         p.in.colour = colour;
-        p.in.dt = p.in.kick = k == 0 ? 2e-3 : 1e-5;
+        p.in.before = before;
+        p.in.dt = p.in.kick = steps[k];
         p.in.pace = 0.3;
         pool_project(&p);
+        double gained = 0;
         fastest[k] = 0;
-        for (int32_t f = 0; f < p.leaves.face_count; f++)
-            if (p.known[f]) fastest[k] = fmax(fastest[k], fabs(p.u[f]));
+        for (int32_t f = 0; f < p.leaves.face_count; f++) {
+            if (!p.known[f]) continue;
+            fastest[k] = fmax(fastest[k], fabs(p.u[f]));
+            gained = fmax(gained, fabs(p.u[f] - before[f]));
+        }
+        assert_true(fastest[k] > 1);        /* it is parted */
+        check_below(gained, 1e-3 * fastest[k]);
+        un_free(p.ctx, before);
         un_free(p.ctx, colour);
         pool_end(&p);
     }
-    assert_true(fastest[0] > 0.1); /* it is parted */
-    check_below(fastest[1], 2 * fastest[0]);
+    check_below(fastest[1], 5 * fastest[0]);
 }
 
 int main(void)
