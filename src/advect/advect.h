@@ -107,10 +107,11 @@ typedef struct un_surface_advection {
     double shift;        /* m, outwards */
     double most;         /* m: of shifts to keep the volume */
     double thicken;      /* m, as in un_track_motion */
-    double *lacked;      /* m3: what was missing before these; NULL: nobody asks */
 } un_surface_advection;
 un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_advection *in);
 /* How much liquid a source will add in that step where there is none, or take away, m3. */
 double un_advect_sourced(un_context *ctx, const un_surface_advection *in, const un_source *source);
+/* How much will leave through the open sides in that step, m3. */
+double un_advect_left(const un_surface_advection *in);
 
 #endif

@@ -82,7 +82,6 @@ static double missing(const void *arg, const un_track *next, double shift)
 {
     const un_surface_advection *in = ((const args *)arg)->in;
     double lack = in->expected - un_track_volume(next, in->solid);
-    if (in->lacked && shift == in->shift) *in->lacked = lack;
     if (fabs(lack) <= LACK * in->expected) return 0;
     double area = un_track_area(next, in->solid);
     return area > 0 ? un_clamp(shift + lack / area, -in->most, in->most) - shift : 0;
@@ -159,6 +158,20 @@ double un_advect_sourced(un_context *ctx, const un_surface_advection *in, const 
     return volume * un_parallel_sum(ctx, (int64_t)s.n[0] * s.n[1] * s.n[2], sum_cells, &s);
 }
 
+static un_vec3 flow_at(const void *arg, un_vec3 x)
+{
+    return un_flow_at(arg, x);
+}
+
+double un_advect_left(const un_surface_advection *in)
+{
+    double rate = 0;
+    for (int side = 0; side < 6; side++)
+        if (in->def->domain.open[side])
+            rate += un_track_outflow(in->track, in->solid, side, flow_at, in->flow);
+    return fmax(0, rate) * in->dt;
+}
+
 un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_advection *in)
 {
     (void)ctx;
@@ -176,6 +189,7 @@ un_status un_advect_surface(un_context *ctx, un_arena *arena, const un_surface_a
                               .change_count = find_boxes(&a, box),
                               .missing = in->expected > 0 ? missing : NULL,
                               .shift = in->shift,
-                              .thicken = in->thicken};
+                              .thicken = in->thicken,
+                              .solid = in->solid};
     return un_track_advance(in->track, arena, &motion);
 }

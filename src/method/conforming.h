@@ -28,7 +28,6 @@ typedef struct un_conforming {
     un_pressure *pressure;
     un_viscosity *viscosity; /* NULL: the liquid is not viscous */
     double shift;            /* m: that keeps the volume in the next step */
-    double lacked;           /* m3: what was missing in the last one before it was brought back */
     double rate;             /* leaves that the liquid crosses in a second */
     uint8_t *gone;           /* at the mesh's boundary: 1 where a wall lets go in this step */
     un_box3 gone_in;         /* around those; empty: there are none */

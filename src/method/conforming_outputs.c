@@ -17,9 +17,11 @@ un_status un_conforming_measure(un_conforming *s, un_step *report)
     report->volume = c->sources.ledger.found;
     report->volume_particles = c->sources.ledger.found; /* there are none */
     report->volume_error = c->sources.ledger.error;
-    report->energy_kinetic = sums.energy_kinetic;
-    report->energy_potential = sums.energy_potential;
-    report->momentum = sums.momentum;
+    /* The mesh is thickened, and chamfered where the surface meets walls. */
+    double share = sums.volume > 0 ? c->sources.ledger.found / sums.volume : 1;
+    report->energy_kinetic = share * sums.energy_kinetic;
+    report->energy_potential = share * sums.energy_potential;
+    report->momentum = un_scale(sums.momentum, share);
     report->max_speed = sums.max_speed;
     s->rate = sums.rate;
     if (isfinite(sums.energy_kinetic)) return UN_OK;

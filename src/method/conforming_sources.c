@@ -45,6 +45,7 @@ un_status un_conforming_start(un_conforming *s)
 void un_conforming_book(un_conforming *s, const un_surface_advection *in)
 {
     un_ledger *ledger = &s->core.sources.ledger;
+    ledger->out += un_advect_left(in);
     for (int32_t n = 0; n < in->def->source_count; n++) {
         const un_source *source = &in->def->sources[n];
         un_emission *emission = &s->core.sources.emission[n];

@@ -1,8 +1,8 @@
 /* Method `conforming` to a checkpoint and back.
  *
- * Saved: the surface, as the level set at its lattice and the places of its vertices on their
- * edges; velocities at faces, pressures and the emitters' divergence at tets; the ledger, the
- * shift and what was missing, the rate. Found again: the surface's triangles and normals, the mesh.
+ * Saved: the surface, as the level set at its lattice and its vertices' places on their edges and
+ * fill; velocities at faces, pressures and the emitters' divergence at tets; the ledger, the
+ * shift, the rate. Found again: the surface's triangles and normals, the mesh.
  */
 #include "method/conforming.h"
 
@@ -24,12 +24,12 @@ un_status un_conforming_save(const void *state, un_state *out)
         un_state_add(out, "surface.phi", s->track.lattice.phi, un_track_node_count(&s->track), 4));
     UN_TRY(un_state_add_own(out, "surface.vertices", s->track.mesh.vertex_count, 8, &places));
     un_track_places(&s->track, places);
+    UN_TRY(un_state_add(out, "surface.fill", s->track.fill, s->track.mesh.vertex_count, 4));
     UN_TRY(un_state_add(out, "velocity", s->u, mesh->face_count, 8));
     UN_TRY(un_state_add(out, "pressure", s->p, mesh->tet_count, 8));
     UN_TRY(un_state_add(out, "emitted", s->source,
                         s->core.def->source_count > 0 ? mesh->tet_count : 0, 8));
     UN_TRY(un_state_add_number(out, "shift", s->shift));
-    UN_TRY(un_state_add_number(out, "lacked", s->lacked));
     UN_TRY(un_state_add_number(out, "rate", s->rate));
     return un_save_hash(out, found_hash(s));
 }
@@ -37,12 +37,17 @@ un_status un_conforming_save(const void *state, un_state *out)
 un_status un_conforming_load(void *state, const un_state *in)
 {
     un_conforming *s = state;
-    const un_section *places;
+    const un_section *places, *fill;
     UN_TRY(un_core_load(&s->core, in));
     UN_TRY(
         un_state_take(in, "surface.phi", s->track.lattice.phi, un_track_node_count(&s->track), 4));
     UN_TRY(un_state_array(in, "surface.vertices", 8, &places));
-    UN_TRY(un_track_restore(&s->track, un_section_data(places), places->count));
+    UN_TRY(un_state_array(in, "surface.fill", 4, &fill));
+    if (fill->count != places->count)
+        return un_fail(s->core.ctx, UN_ERROR_FILE,
+                       "the checkpoint's surface.fill does not fit its surface.vertices");
+    UN_TRY(
+        un_track_restore(&s->track, un_section_data(places), un_section_data(fill), places->count));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
     UN_TRY(un_conforming_build(s));
     UN_TRY(un_state_take_finite(in, "velocity", s->u, un_conforming_mesh(s)->face_count));
@@ -53,7 +58,6 @@ un_status un_conforming_load(void *state, const un_state *in)
     un_conforming_weigh(s);
     UN_TRY(un_conforming_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "shift", &s->shift));
-    UN_TRY(un_state_number(in, "lacked", &s->lacked));
     UN_TRY(un_state_number(in, "rate", &s->rate));
     return un_load_hash(s->core.ctx, in, found_hash(s));
 }

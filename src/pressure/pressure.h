@@ -287,7 +287,6 @@ typedef struct un_stuffed_projection {
 typedef struct un_stuffed_projection_report {
     un_solve_report solve; /* iterations of all solves */
     double max_divergence; /* left over, 1/s */
-    double outflow;        /* through open sides, m3/s */
 } un_stuffed_projection_report;
 
 un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,

@@ -317,18 +317,6 @@ static double divergence_tets(void *arg, int64_t begin, int64_t end)
     return most;
 }
 
-static double outflow_faces(void *arg, int64_t begin, int64_t end)
-{
-    const args *s = arg;
-    double sum = 0;
-    for (int64_t b = begin; b < end; b++) {
-        int32_t f = s->in->mesh->boundary[b];
-        if (s->in->mesh->face_behind[f] >= UN_BEHIND_SIDE && !isnan(s->air[f]))
-            sum += s->in->u[f] * un_length(s->in->mesh->area[f]);
-    }
-    return sum;
-}
-
 /* Any point of the surface: where that is flat, nothing else is left of the weight. */
 static un_vec3 find_reference(const un_stuffed_projection *in)
 {
@@ -412,6 +400,5 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
     un_parallel_for(ctx, faces, 4096, update_faces, &s);
     un_parallel_for(ctx, tets, 8192, store_pressure, &s);
     report->max_divergence = un_parallel_max(ctx, tets, divergence_tets, &s);
-    report->outflow = un_parallel_sum(ctx, in->mesh->boundary_count, outflow_faces, &s);
     return UN_OK;
 }

@@ -23,9 +23,6 @@
 #define SHIFTS 2  /* more of them in a step, at most */
 #define HAIR 1e-4 /* of an edge between vertex and node, as contouring leaves it */
 
-/* Liquid of twice this thickness has nodes in it everywhere [Chentanez07: 0.6]. */
-#define THIN 0.6
-
 #define NODE_GRAIN 128
 #define ROW_GRAIN 32
 
@@ -60,7 +57,8 @@ static void drop_mesh(un_track *t)
     un_free(t->ctx, t->edge);
     un_free(t->ctx, t->column);
     un_free(t->ctx, t->half);
-    t->half = NULL;
+    un_free(t->ctx, t->fill);
+    t->half = t->fill = NULL;
     t->edge = NULL;
     t->column = NULL;
 }
@@ -139,12 +137,14 @@ static un_status contour(un_track *t)
     un_trimesh mesh = {0};
     int64_t *edge = NULL;
     int32_t *column = NULL;
-    float *half = NULL;
+    float *half = NULL, *fill = NULL;
     un_status status = un_surface_contour_open(t->ctx, &t->lattice, &mesh);
     if (status != UN_OK) return status;
     UN_ALLOC_DONE(t->ctx, edge, (int64_t)mesh.vertex_count + 1);
     UN_ALLOC_DONE(t->ctx, column, (int64_t)mesh.triangle_count + 1);
     UN_ALLOC_DONE(t->ctx, half, (int64_t)mesh.vertex_count + 1);
+    UN_ALLOC_DONE(t->ctx, fill, (int64_t)mesh.vertex_count + 1);
+    for (int32_t v = 0; v < mesh.vertex_count; v++) fill[v] = 1;
     sorting s = {t, &mesh, edge, column};
     un_parallel_for(t->ctx, mesh.vertex_count, 4096, find_edges, &s);
     un_parallel_for(t->ctx, (int64_t)mesh.triangle_count + 1, 4096, find_rows, &s);
@@ -153,11 +153,13 @@ static un_status contour(un_track *t)
     t->edge = edge;
     t->column = column;
     t->half = half;
+    t->fill = fill;
     return UN_OK;
 done:
     un_trimesh_free(t->ctx, &mesh);
     un_free(t->ctx, edge);
     un_free(t->ctx, column);
+    un_free(t->ctx, half);
     return status;
 }
 
@@ -316,7 +318,7 @@ static void restore_vertices(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_track_restore(un_track *t, const double *at, int64_t count)
+un_status un_track_restore(un_track *t, const double *at, const float *fill, int64_t count)
 {
     restoring r = {t, at};
     UN_TRY(contour(t));
@@ -324,10 +326,11 @@ un_status un_track_restore(un_track *t, const double *at, int64_t count)
         return un_fail(t->ctx, UN_ERROR_FILE,
                        "the checkpoint's surface does not fit its level set");
     for (int64_t v = 0; v < count; v++)
-        if (!isfinite(at[v]))
+        if (!isfinite(at[v]) || !(fill[v] >= 0 && fill[v] <= 1))
             return un_fail(t->ctx, UN_ERROR_FILE,
                            "the checkpoint's surface has places that are no numbers");
     un_parallel_for(t->ctx, count, 4096, restore_vertices, &r);
+    memcpy(t->fill, fill, (size_t)count * sizeof *fill);
     un_track_find_far(t);
     UN_TRY(un_surface_normals(t->ctx, &t->mesh));
     un_track_find_half(t);
@@ -346,6 +349,7 @@ typedef struct advance {
     un_vec3 *foot;
     float *phi;   /* before shift and change; NAN: out of bounds */
     double shift; /* m */
+    un_track_growth growth;
 } advance;
 
 /* Marks nodes up to `reach` cells from x. All threads write the same. */
@@ -425,10 +429,10 @@ static void list_marked(void *arg, int64_t begin, int64_t end)
 }
 
 /* At x, which was at foot. */
-static double distance_at(const advance *a, un_vec3 x, un_vec3 foot, int32_t *hint)
+static double distance_at(const advance *a, un_vec3 x, un_vec3 foot, int32_t *hint, double *fill)
 {
     const un_track_motion *m = a->motion;
-    double phi = m->thicken > 0 ? un_track_thickened(a->t, foot, hint, THIN * a->t->h, m->thicken)
+    double phi = m->thicken > 0 ? un_track_grown(a->t, foot, hint, &a->growth, fill)
                                 : un_track_distance(a->t, foot, hint);
     return m->emptied ? fmax(phi, m->emptied(m->arg, x, foot)) : phi;
 }
@@ -452,7 +456,7 @@ static void trace_nodes(void *arg, int64_t begin, int64_t end)
                                   (int32_t)(row / l->n[1]));
         a->phi[b] = NAN;
         if (!a->motion->back(a->motion->arg, x, &a->foot[b])) continue;
-        a->phi[b] = (float)distance_at(a, x, a->foot[b], &hint);
+        a->phi[b] = (float)distance_at(a, x, a->foot[b], &hint, NULL);
     }
 }
 
@@ -479,6 +483,7 @@ typedef struct traced_edge {
     edge_place place;
     un_vec3 from, to; /* feet of its ends */
     int32_t *hint;
+    double *fill; /* where it was last asked for */
 } traced_edge;
 
 static double value_along(const void *arg, double s)
@@ -486,7 +491,9 @@ static double value_along(const void *arg, double s)
     const traced_edge *e = arg;
     un_vec3 foot = un_add(un_scale(e->from, 1 - s), un_scale(e->to, s));
     un_vec3 x = along(&e->a->t->lattice, &e->place, s);
-    return changed(e->a, x, distance_at(e->a, x, foot, e->hint));
+    double phi = distance_at(e->a, x, foot, e->hint, e->fill), then = changed(e->a, x, phi);
+    if (then < phi - e->a->shift) *e->fill = 1; /* a source's */
+    return then;
 }
 
 /* The place of a node among the marked ones; -1 if it is none of them or out of bounds. */
@@ -508,6 +515,7 @@ typedef struct settling {
     const advance *a;
     const un_trimesh *mesh;
     const int64_t *edge;
+    float *fill;
 } settling;
 
 /* The old mesh is still in the track; the new one is the settling's. */
@@ -518,7 +526,9 @@ static void find_roots(void *arg, int64_t begin, int64_t end)
     const un_track *t = a->t;
     int32_t hint = -1;
     for (int64_t v = begin; v < end; v++) {
-        traced_edge e = {.a = a, .place = place_of(&t->lattice, s->edge[v]), .hint = &hint};
+        double fill = 1;
+        traced_edge e = {
+            .a = a, .place = place_of(&t->lattice, s->edge[v]), .hint = &hint, .fill = &fill};
         int64_t lo = find_marked(a, e.place.node);
         int64_t hi = find_marked(a, e.place.node + e.place.step);
         if (lo < 0 || hi < 0) continue;
@@ -527,6 +537,7 @@ static void find_roots(void *arg, int64_t begin, int64_t end)
         double low = t->spare[e.place.node], high = t->spare[e.place.node + e.place.step];
         double at = root(value_along, &e, low, high, ROOT_ERROR * t->h);
         s->mesh->position[v] = along(&t->lattice, &e.place, at);
+        s->fill[v] = (float)fill;
     }
 }
 
@@ -565,7 +576,7 @@ static un_status settle(const advance *a, un_track *next)
     int64_t rows = (int64_t)a->t->lattice.n[1] * a->t->lattice.n[2];
     un_parallel_for(ctx, rows, ROW_GRAIN, write_rows, (void *)a);
     UN_TRY(contour(next));
-    settling s = {a, &next->mesh, next->edge};
+    settling s = {a, &next->mesh, next->edge, next->fill};
     un_parallel_for(ctx, next->mesh.vertex_count, NODE_GRAIN, find_roots, &s);
     return un_surface_normals(ctx, &next->mesh);
 }
@@ -573,11 +584,13 @@ static un_status settle(const advance *a, un_track *next)
 un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *motion)
 {
     advance a = {.t = t, .motion = motion, .shift = motion->shift};
+    if (motion->thicken > 0)
+        UN_TRY(un_track_plan_growth(t, arena, motion->solid, motion->thicken, &a.growth));
     UN_TRY(trace(&a, arena));
     un_track next = *t;
     next.mesh = (un_trimesh){0};
     next.edge = NULL;
-    next.half = NULL;
+    next.half = next.fill = NULL;
     next.column = NULL;
     next.lattice.phi = t->spare;
     int64_t rows = (int64_t)t->lattice.n[1] * t->lattice.n[2];

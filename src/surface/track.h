@@ -23,7 +23,8 @@ typedef struct un_track {
     un_trimesh mesh; /* with normals; no velocities */
     int64_t *edge;   /* by vertex: 3 node + axis of its lattice edge */
     int32_t *row;    /* by row of cubes: its first triangle; one more at the end */
-    float *half; /* by vertex: half the liquid's thickness below it, m; INFINITY from `reach` on */
+    float *half; /* by vertex: half of the thickness below it, m; INFINITY from 1.2 cells on */
+    float *fill; /* by vertex: the share of what is below it that is liquid; 1: not thickened */
     /* By block of UN_TRACK_BLOCK cubes a side: how far the surface is at least, m. */
     float *far;
     int32_t blocks[3];
@@ -38,9 +39,10 @@ un_status un_track_init(un_track *track, un_context *ctx, un_vec3 size, int32_t 
 void un_track_free(un_track *track);
 /* The surface where the function is zero. */
 un_status un_track_begin(un_track *track, un_track_shape *shape, const void *arg);
-/* For checkpoints: each vertex's coordinate along its edge, m; and the mesh from these and phi. */
+/* For checkpoints: each vertex's coordinate along its edge, m; and the mesh from these, their fill
+ * and phi. */
 void un_track_places(const un_track *track, double *at);
-un_status un_track_restore(un_track *track, const double *at, int64_t count);
+un_status un_track_restore(un_track *track, const double *at, const float *fill, int64_t count);
 
 /* The signed distance to the surface; beyond `reach` it may be less. hint: a triangle to begin
  * with, -1 none; then the nearest one. Curved between vertices by their normals. */
@@ -49,10 +51,20 @@ double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint);
 /* Update `far` and `half`; un_track_begin, _restore and _advance do. */
 void un_track_find_far(un_track *track);
 void un_track_find_half(un_track *track);
-/* The same distance to a surface moved outwards by `thicken` where the liquid is thinner than two
- * of `thin`. */
-double un_track_thickened(const un_track *track, un_vec3 x, int32_t *hint, double thin,
-                          double thicken);
+
+/* How far the surface moves outwards at each vertex, m, and its fill then; NULL: nobody asks. */
+typedef struct un_track_growth {
+    float *more, *fill;
+} un_track_growth;
+/* What makes thin liquid as thick as the lattice needs, by at most `most` (track_thick.c). solid:
+ * as in un_track_motion. */
+un_status un_track_plan_growth(const un_track *track, un_arena *arena, const float *solid,
+                               double most, un_track_growth *growth);
+/* The distance to the surface that has grown so, and the fill there. */
+double un_track_grown(const un_track *track, un_vec3 x, int32_t *hint,
+                      const un_track_growth *growth, double *fill);
+/* The fill of the surface nearest to x. */
+double un_track_fill(const un_track *track, un_vec3 x);
 /* The point of the surface nearest to x; x itself if there is none within reach. */
 un_vec3 un_track_foot(const un_track *track, un_vec3 x, int32_t *hint);
 
@@ -73,7 +85,8 @@ typedef struct un_track_motion {
      * all. NULL: nobody asks. */
     double (*missing)(const void *arg, const un_track *next, double shift);
     double shift;   /* m: the surface moves outwards by it */
-    double thicken; /* m: and by this much more where liquid is too thin for the lattice */
+    double thicken; /* m: and by up to this much more where liquid is too thin for the lattice */
+    const float *solid; /* the distance to solids at the lattice's nodes; NULL: there are none */
 } un_track_motion;
 
 /* Carries the surface through a step. */
@@ -82,9 +95,14 @@ un_status un_track_advance(un_track *track, un_arena *arena, const un_track_moti
 /* A function at the lattice's nodes, m, at most +-3 cells. */
 void un_track_sample(const un_track *track, float *value, un_track_shape *shape, const void *arg);
 
-/* solid: the distance to solids at the lattice's nodes, negative inside; NULL: none. */
+/* solid: the distance to solids at the lattice's nodes, negative inside; NULL: none. What
+ * thickening added does not count. */
 double un_track_area(const un_track *track, const float *solid);   /* of the free surface, m2 */
 double un_track_volume(const un_track *track, const float *solid); /* in the box, m3 */
+/* What flows out of the box through a side (0 to 5: lower and upper end of x, y, z), m3/s. */
+typedef un_vec3 un_track_velocity(const void *arg, un_vec3 x);
+double un_track_outflow(const un_track *track, const float *solid, int side,
+                        un_track_velocity *velocity, const void *arg);
 
 /* The farthest place along an axis that liquid `depth` below the surface reaches, NaN if there is
  * none; the height of the surface, searched from the top down, 0 where dry (track_probe.c). */
@@ -114,15 +132,16 @@ typedef struct un_track_walls {
 } un_track_walls;
 /* The nearest point that is at least `inset` away from closed sides and bodies. */
 un_vec3 un_track_into(const un_track_walls *walls, un_vec3 x, double inset);
-/* The way from the nearest open point to x, or to what speaks for it where x lies deep in a wall. */
+/* The way from the nearest open point to x, or to what speaks for it where x lies deep in a wall.
+ */
 un_vec3 un_track_way(const un_track_walls *walls, un_vec3 x, un_vec3 open);
 /* The surface of a union of shapes, continued through walls. */
 un_status un_track_start(un_track *track, const un_shape *const *shapes, int32_t shape_count,
                          const un_track_walls *walls);
 /* The distance to the bodies, negative inside; NULL as a shape's arg has no bodies. */
 double un_track_solid(const void *bodies, un_vec3 x);
-/* Tets in the liquid and outside bodies, grown: as in un_track_walls. thicken: the share by which liquid too thin for them is
- * thickened, 0 to 1. */
+/* Tets in the liquid and outside bodies, grown: as in un_track_walls. thicken: the share by which
+ * liquid too thin for them is thickened, 0 to 1. */
 un_status un_track_stuff(const un_track *track, un_stuffing *mesh, un_arena *arena,
                          const un_bodies *bodies, const double *grown, double thicken);
 

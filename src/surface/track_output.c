@@ -90,10 +90,19 @@ static double face_area(const cube *c, int axis)
     return area;
 }
 
-/* The liquid in a cube with triangles first to last, by the divergence theorem: the faces through
- * its lower corner add nothing. */
-static double cut_volume(const un_track *t, cube *c, un_vec3 corner, int64_t node, int32_t first,
-                         int32_t last)
+/* The mean of the vertices of triangles first to last. */
+static double mean_fill(const un_track *t, int32_t first, int32_t last)
+{
+    double sum = 0;
+    for (int32_t i = first; i < last; i++)
+        for (int k = 0; k < 3; k++) sum += t->fill[t->mesh.triangle[i][k]];
+    return last > first ? sum / (3.0 * (last - first)) : 1;
+}
+
+/* Finds where triangles first to last cut the cube's edges, and returns their part of its volume by
+ * the divergence theorem about its lower corner. */
+static double cut_edges(const un_track *t, cube *c, un_vec3 corner, int64_t node, int32_t first,
+                        int32_t last)
 {
     const un_lattice *l = &t->lattice;
     double sum = 0;
@@ -111,6 +120,14 @@ static double cut_volume(const un_track *t, cube *c, un_vec3 corner, int64_t nod
         }
         sum += un_dot(x[0], un_cross(un_sub(x[1], x[0]), un_sub(x[2], x[0]))) / 6;
     }
+    return sum;
+}
+
+/* The liquid in a cube with these triangles: the faces through its lower corner add nothing. */
+static double cut_volume(const un_track *t, cube *c, un_vec3 corner, int64_t node, int32_t first,
+                         int32_t last)
+{
+    double sum = cut_edges(t, c, corner, node, first, last);
     for (int a = 0; a < 3; a++) sum += face_area(c, a) * c->h[a] / 3;
     return sum;
 }
@@ -131,6 +148,7 @@ static double sum_rows(void *arg, int64_t begin, int64_t end)
     const un_track *t = m->t;
     const un_lattice *l = &t->lattice;
     double sum = 0, whole = l->h[0] * l->h[1] * l->h[2];
+    un_vec3 half = un_v3(0.5 * l->h[0], 0.5 * l->h[1], 0.5 * l->h[2]);
     for (int64_t r = begin; r < end; r++) {
         int32_t j = UN_TRACK_MARGIN + (int32_t)(r % t->cells[1]);
         int32_t k = UN_TRACK_MARGIN + (int32_t)(r / t->cells[1]);
@@ -142,23 +160,26 @@ static double sum_rows(void *arg, int64_t begin, int64_t end)
             while (last < end_at && t->column[last] == i) last++;
             cube c = {.h = {l->h[0], l->h[1], l->h[2]}};
             int64_t node = row * l->n[0] + i;
-            double most[8];
+            double most[8], deepest = 0, share = mean_fill(t, at, last);
             bool shut = m->solid, touched = false;
             for (int q = 0; q < 8; q++) {
                 int64_t n = node + (q & 1) + l->n[0] * ((q >> 1 & 1) + (int64_t)l->n[1] * (q >> 2));
                 c.liquid |= (uint8_t)((l->phi[n] < 0) << q);
                 most[q] = m->solid ? fmax(l->phi[n], -m->solid[n]) : l->phi[n];
                 touched |= m->solid && m->solid[n] < 0;
+                deepest = fmin(deepest, l->phi[n]);
                 shut &= m->solid && m->solid[n] < 0;
             }
-            if (shut || c.liquid == 0)
-                continue;
-            else if (touched)
-                sum += whole * open_share(most);
+            un_vec3 corner = un_track_node(t, i, j, k);
+            if (shut || c.liquid == 0) continue;
+            /* Only in thin liquid a cube without surface has no corner a cell below it. */
+            if (last == at && deepest > -t->h) share = un_track_fill(t, un_mad(corner, half, 1));
+            if (touched)
+                sum += share * whole * open_share(most);
             else if (last == at)
-                sum += whole;
+                sum += share * whole;
             else
-                sum += cut_volume(t, &c, un_track_node(t, i, j, k), node, at, last);
+                sum += share * cut_volume(t, &c, corner, node, at, last);
         }
     }
     return sum;
@@ -188,7 +209,8 @@ static double sum_triangles(void *arg, int64_t begin, int64_t end)
             inside &= a[c] >= UN_TRACK_MARGIN && a[c] < UN_TRACK_MARGIN + t->cells[c];
         if (!inside) continue;
         if (m->solid && m->solid[a[0] + l->n[0] * (a[1] + l->n[1] * a[2])] < 0) continue;
-        sum += 0.5 * un_length(un_cross(un_sub(x[v[1]], x[v[0]]), un_sub(x[v[2]], x[v[0]])));
+        double area = 0.5 * un_length(un_cross(un_sub(x[v[1]], x[v[0]]), un_sub(x[v[2]], x[v[0]])));
+        sum += area * (t->fill[v[0]] + t->fill[v[1]] + t->fill[v[2]]) / 3;
     }
     return sum;
 }
@@ -197,6 +219,69 @@ double un_track_area(const un_track *t, const float *solid)
 {
     measuring m = {t, solid};
     return un_parallel_sum(t->ctx, t->mesh.triangle_count, sum_triangles, &m);
+}
+
+/* ---- what flows out ---- */
+
+typedef struct leaving {
+    const un_track *t;
+    const float *solid;
+    int axis, sign;
+    un_track_velocity *velocity;
+    const void *arg;
+} leaving;
+
+/* The triangles of a cube. */
+static void find_cube(const un_track *t, const int32_t at[3], int32_t *first, int32_t *last)
+{
+    int64_t row = at[1] + (int64_t)t->lattice.n[1] * at[2];
+    int32_t i = t->row[row], end = t->row[row + 1];
+    while (i < end && t->column[i] < at[0]) i++;
+    *first = i;
+    while (i < end && t->column[i] == at[0]) i++;
+    *last = i;
+}
+
+static double sum_squares(void *arg, int64_t begin, int64_t end)
+{
+    leaving *s = arg;
+    const un_track *t = s->t;
+    const un_lattice *l = &t->lattice;
+    int a = s->axis, u = (a + 1) % 3, v = (a + 2) % 3;
+    double sum = 0;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t at[3], first, last;
+        /* the cube whose upper face lies in the side */
+        at[a] = UN_TRACK_MARGIN - 1 + (s->sign > 0 ? t->cells[a] : 0);
+        at[u] = UN_TRACK_MARGIN + (int32_t)(q % t->cells[u]);
+        at[v] = UN_TRACK_MARGIN + (int32_t)(q / t->cells[u]);
+        int64_t node = at[0] + l->n[0] * (at[1] + (int64_t)l->n[1] * at[2]);
+        cube c = {.h = {l->h[0], l->h[1], l->h[2]}};
+        bool shut = false;
+        for (int b = 0; b < 8; b++) {
+            int64_t n = node + (b & 1) + l->n[0] * ((b >> 1 & 1) + (int64_t)l->n[1] * (b >> 2));
+            c.liquid |= (uint8_t)((l->phi[n] < 0) << b);
+            shut |= s->solid && (b >> a & 1) && s->solid[n] < 0;
+        }
+        if (c.liquid == 0 || shut) continue;
+        find_cube(t, at, &first, &last);
+        un_vec3 corner = un_track_node(t, at[0], at[1], at[2]);
+        cut_edges(t, &c, corner, node, first, last);
+        double area = face_area(&c, a) * mean_fill(t, first, last);
+        double way[3] = {0.5 * l->h[0], 0.5 * l->h[1], 0.5 * l->h[2]};
+        way[a] *= 2;
+        un_vec3 flow = s->velocity(s->arg, un_add(corner, un_v3(way[0], way[1], way[2])));
+        sum += area * s->sign * (a == 0 ? flow.x : a == 1 ? flow.y : flow.z);
+    }
+    return sum;
+}
+
+double un_track_outflow(const un_track *t, const float *solid, int side,
+                        un_track_velocity *velocity, const void *arg)
+{
+    int a = side / 2, u = (a + 1) % 3, v = (a + 2) % 3;
+    leaving s = {t, solid, a, side % 2 ? 1 : -1, velocity, arg};
+    return un_parallel_sum(t->ctx, (int64_t)t->cells[u] * t->cells[v], sum_squares, &s);
 }
 
 /* ---- output ---- */

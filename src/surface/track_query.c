@@ -12,12 +12,18 @@
 /* Triangles as near as the nearest one, relative in squared distance. */
 #define TIE 1e-9
 
+#define TIES 16 /* at most; a vertex of a contour has no more triangles */
+/* Cubes hold their triangles up to this, in cells. */
+#define SLACK 1e-9
+
 typedef struct nearest {
     double d2;
     int32_t triangle;
     un_vec3 foot;
     double b[3];
-    un_vec3 normal; /* a sum; only its sign along x - foot counts */
+    int32_t tie_count; /* triangles that share the foot, the first included, */
+    int32_t tie[TIES];
+    double tie_b[TIES][3]; /* and its barycentric coordinates in them */
 } nearest;
 
 /* The point of triangle abc nearest to x, by its barycentric coordinates. */
@@ -92,11 +98,28 @@ static void try_triangle(nearest *best, const un_track *track, un_vec3 x, int32_
     un_vec3 d = un_sub(x, foot);
     double d2 = un_dot(d, d);
     if (d2 > best->d2 * (1 + TIE)) return;
-    if (best->triangle >= 0 && d2 >= best->d2 * (1 - TIE)) {
-        best->normal = un_add(best->normal, weighted_normal(v, w));
-        return;
+    if (best->triangle < 0 || d2 < best->d2 * (1 - TIE)) {
+        best->d2 = d2;
+        best->triangle = t;
+        best->foot = foot;
+        memcpy(best->b, w, sizeof w);
+        best->tie_count = 0;
     }
-    *best = (nearest){d2, t, foot, {w[0], w[1], w[2]}, weighted_normal(v, w)};
+    if (best->tie_count == TIES) return;
+    best->tie[best->tie_count] = t;
+    memcpy(best->tie_b[best->tie_count++], w, sizeof w);
+}
+
+/* A sum over the triangles at the foot; only its sign along x - foot counts. */
+static un_vec3 normal_at(const un_track *track, const nearest *at)
+{
+    un_vec3 sum = {0};
+    for (int32_t i = 0; i < at->tie_count; i++) {
+        const int32_t *c = track->mesh.triangle[at->tie[i]];
+        const un_vec3 *p = track->mesh.position;
+        sum = un_add(sum, weighted_normal((un_vec3[3]){p[c[0]], p[c[1]], p[c[2]]}, at->tie_b[i]));
+    }
+    return sum;
 }
 
 /* Cubes along one axis within r of x. */
@@ -111,13 +134,13 @@ static void cube_range(const un_lattice *l, int axis, double x, double r, int32_
 static double gap(const un_lattice *l, int axis, double x, int32_t i)
 {
     double origin = axis == 0 ? l->origin.x : axis == 1 ? l->origin.y : l->origin.z;
-    double s = x - origin - l->h[axis] * i;
-    return s < 0 ? -s : fmax(0, s - l->h[axis]);
+    double s = x - origin - l->h[axis] * i, slack = SLACK * l->h[axis];
+    return fmax(0, (s < 0 ? -s : s - l->h[axis]) - slack);
 }
 
-/* The triangles of a row in the cubes lo to hi. */
-static void try_row(nearest *best, const un_track *track, un_vec3 x, int64_t row, int32_t lo,
-                    int32_t hi)
+/* The triangles of a row in the cubes lo to hi. away: the row's squared distance. */
+static void try_row(nearest *best, const un_track *track, un_vec3 x, int64_t row, double away,
+                    int32_t lo, int32_t hi)
 {
     int32_t first = track->row[row], last = track->row[row + 1];
     while (last - first > 8) {
@@ -141,8 +164,17 @@ static void try_row(nearest *best, const un_track *track, un_vec3 x, int64_t row
         }
         first = a;
     }
-    for (int32_t t = first; t < last && track->column[t] <= hi; t++)
-        if (track->column[t] >= lo) try_triangle(best, track, x, t);
+    int32_t column = -1;
+    double d2 = 0;
+    for (int32_t t = first; t < last && track->column[t] <= hi; t++) {
+        if (track->column[t] < lo) continue;
+        if (track->column[t] != column) {
+            column = track->column[t];
+            double dx = gap(&track->lattice, 0, x.x, column);
+            d2 = dx * dx + away;
+        }
+        if (d2 <= best->d2) try_triangle(best, track, x, t);
+    }
 }
 
 static void search(nearest *best, const un_track *track, un_vec3 x, double r)
@@ -156,8 +188,9 @@ static void search(nearest *best, const un_track *track, un_vec3 x, double r)
         double dz = gap(l, 2, x.z, k);
         for (int32_t j = lo[1]; j <= hi[1]; j++) {
             double dy = gap(l, 1, x.y, j);
-            if (dy * dy + dz * dz > best->d2) continue;
-            try_row(best, track, x, k * (int64_t)l->n[1] + j, lo[0], hi[0]);
+            double away = dy * dy + dz * dz;
+            if (away > best->d2) continue;
+            try_row(best, track, x, k * (int64_t)l->n[1] + j, away, lo[0], hi[0]);
         }
     }
 }
@@ -246,11 +279,13 @@ static double far_distance(const un_track *t, const int64_t node[3], double phi)
 /* False: nothing is within reach. */
 static bool find_nearest(nearest *best, const un_track *track, un_vec3 x, int32_t *hint)
 {
-    *best = (nearest){.d2 = track->reach * track->reach, .triangle = -1};
+    best->d2 = track->reach * track->reach;
+    best->triangle = -1;
     if (hint && *hint >= 0 && *hint < track->mesh.triangle_count)
         try_triangle(best, track, x, *hint);
     if (best->triangle < 0) search(best, track, x, 0.75 * track->h);
-    *best = (nearest){.d2 = best->d2 * (1 + 2 * TIE), .triangle = -1};
+    best->d2 *= 1 + 2 * TIE;
+    best->triangle = -1;
     search(best, track, x, sqrt(best->d2));
     if (hint && best->triangle >= 0) *hint = best->triangle;
     return best->triangle >= 0;
@@ -258,7 +293,7 @@ static bool find_nearest(nearest *best, const un_track *track, un_vec3 x, int32_
 
 static double signed_distance(const un_track *track, un_vec3 x, const nearest *at)
 {
-    double side = un_dot(un_sub(x, at->foot), at->normal);
+    double side = un_dot(un_sub(x, at->foot), normal_at(track, at));
     return copysign(sqrt(at->d2), side) - bulge(track, at);
 }
 
@@ -275,51 +310,37 @@ double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint)
     return un_clamp(signed_distance(track, x, &at), -reach, reach);
 }
 
-/* ---- thin liquid ---- */
+/* ---- surfaces that grow ---- */
 
-/* From a vertex inwards, the deepest point is where the other side is as near. The first sample
- * tells thick liquid. */
-#define THICK 1.5 /* cells */
-#define SAMPLES 5
-static void find_half(void *arg, int64_t begin, int64_t end)
-{
-    un_track *t = arg;
-    for (int64_t v = begin; v < end; v++) {
-        un_vec3 x = t->mesh.position[v], n = t->mesh.normal[v];
-        int32_t hint = -1;
-        double deep = THICK * t->h, phi = un_track_distance(t, un_mad(x, n, -deep), &hint);
-        t->half[v] = INFINITY;
-        if (phi < -0.8 * deep) continue;
-        double deepest = fmax(0, -phi);
-        for (int s = 1; s < SAMPLES; s++) {
-            phi = un_track_distance(t, un_mad(x, n, -deep * s / SAMPLES), &hint);
-            deepest = fmax(deepest, -phi);
-        }
-        t->half[v] = (float)deepest;
-    }
-}
-
-void un_track_find_half(un_track *t)
-{
-    un_parallel_for(t->ctx, t->mesh.vertex_count, 512, find_half, t);
-}
-
-double un_track_thickened(const un_track *track, un_vec3 x, int32_t *hint, double thin,
-                          double thicken)
+double un_track_grown(const un_track *track, un_vec3 x, int32_t *hint,
+                      const un_track_growth *growth, double *fill)
 {
     const un_lattice *l = &track->lattice;
-    double reach = track->reach, more = 0;
+    double reach = track->reach, more = 0, share = 0;
     int64_t n[3];
     nearest at;
     nearest_node(l, x, n);
     double phi = l->phi[n[0] + l->n[0] * (n[1] + l->n[1] * n[2])];
+    if (fill) *fill = 1;
     if (!(fabs(phi) < reach)) return far_distance(track, n, phi);
     if (!find_nearest(&at, track, x, hint)) return copysign(reach, phi);
     for (int i = 0; i < 3; i++) {
-        double half = track->half[track->mesh.triangle[at.triangle][i]];
-        more += at.b[i] * thicken * un_clamp((thin - half) / thin, 0, 1);
+        int32_t v = track->mesh.triangle[at.triangle][i];
+        more += at.b[i] * growth->more[v];
+        if (fill) share += at.b[i] * growth->fill[v];
     }
+    if (fill) *fill = share;
     return un_clamp(signed_distance(track, x, &at) - more, -reach, reach);
+}
+
+double un_track_fill(const un_track *track, un_vec3 x)
+{
+    nearest at;
+    double share = 0;
+    if (!find_nearest(&at, track, x, NULL)) return 1;
+    for (int i = 0; i < 3; i++)
+        share += at.b[i] * track->fill[track->mesh.triangle[at.triangle][i]];
+    return share;
 }
 
 un_vec3 un_track_foot(const un_track *track, un_vec3 x, int32_t *hint)

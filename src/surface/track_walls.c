@@ -12,6 +12,9 @@
 #define ALONG 0.55
 /* Liquid of twice this thickness, in leaves, is kept by tets [Chentanez07: 0.6]. */
 #define THIN 0.6
+/* The share of its thickening that is left near bodies: a glass that is poured into throws liquid
+ * at 7.6 m/s with all of it, below 5.6 with this. */
+#define AT_WALLS 0.6
 
 static un_vec3 into_sides(const un_track_walls *w, un_vec3 x, double inset)
 {
@@ -124,7 +127,7 @@ typedef struct field {
     const un_track *track;
     const un_bodies *bodies;
     const double *grown;
-    double thin, thicken;
+    un_track_growth growth;
 } field;
 
 static double grown_solid(const field *f, un_vec3 x)
@@ -141,7 +144,7 @@ static void sample_field(void *arg, int64_t count, const un_vec3 *x, double *liq
     const field *f = arg;
     int32_t hint = -1;
     for (int64_t i = 0; i < count; i++) {
-        liquid[i] = un_track_thickened(f->track, x[i], &hint, f->thin, f->thicken);
+        liquid[i] = un_track_grown(f->track, x[i], &hint, &f->growth, NULL);
         if (solid) solid[i] = grown_solid(f, x[i]);
     }
 }
@@ -151,7 +154,14 @@ un_status un_track_stuff(const un_track *t, un_stuffing *mesh, un_arena *arena,
 {
     /* half the thickness that tets need, and what the thinnest liquid lacks of it */
     double thin = THIN * mesh->tree.h;
-    field f = {t, bodies, grown, thin, thicken * thin};
+    float *more = un_arena_alloc(arena, (size_t)t->mesh.vertex_count + 1, sizeof *more);
+    if (!more) return UN_ERROR_MEMORY;
+    for (int32_t v = 0; v < t->mesh.vertex_count; v++) {
+        more[v] = (float)(thicken * fmax(0, thin - t->half[v]));
+        if (more[v] > 0 && un_track_solid(bodies, t->mesh.position[v]) < 2 * thin)
+            more[v] *= (float)AT_WALLS;
+    }
+    field f = {t, bodies, grown, {more, NULL}};
     un_stuffing_def def = un_stuffing_default();
     def.field = sample_field;
     def.arg = &f;
