@@ -74,6 +74,52 @@ typedef enum un_draw_in { UN_DRAW_HELD, UN_DRAW_ALL, UN_DRAW_WHOLE } un_draw_in;
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
                        const un_cling *cling, un_draw_in which, double dt, double pace);
 
+/* ---- a narrow band of particles on a grid that warps (warp_band.c) ---- */
+
+#define UN_BAND_MAX 60 /* cells */
+typedef struct un_band {
+    double width;   /* cells under the surface that particles fill; 0: all */
+    uint8_t *deep;  /* at cells: 1 where one particle, UN_PARTICLE_DEEP, stands for the liquid */
+    uint8_t *depth; /* at cells: cells to where the liquid ends, or particles are needed */
+    un_vec3 *was;   /* at cells: the centres before the grid moved */
+} un_band;
+un_status un_band_init(un_context *ctx, un_band *band, double width, int64_t cells);
+void un_band_free(un_context *ctx, un_band *band);
+/* Finds the depth from the level set. */
+un_status un_band_measure(un_context *ctx, un_arena *arena, un_band *band, const float *phi,
+                          const un_walls *walls);
+/* Keeps the grid's centres before it moves. */
+void un_band_keep(un_band *band, const un_warp *warp);
+/* Carries the deep liquid to the new grid, where the particles are sorted. Sort them and find their
+ * shares again afterwards. */
+typedef struct un_band_carry {
+    const un_warp *warp; /* the new grid */
+    const un_vec3 *u;    /* at cells of the old one */
+    const un_bins *bins;
+    int64_t step; /* number */
+    double dt;
+} un_band_carry;
+un_status un_band_carry_deep(un_context *ctx, un_arena *arena, un_band *band,
+                             un_particles *particles, const un_band_carry *in);
+/* Marks the particles in deep cells. */
+void un_band_mark(un_context *ctx, un_particles *particles, const un_band *band,
+                  const un_grid *grid);
+
+/* The velocity at x on a grid that warps. The last step towards it is taken along the slope of the
+ * velocity, which is exact where that is linear in space. */
+#define UN_ADVECT_NEAR 1e-3
+UN_KERNEL un_vec3 un_advect_velocity_in(const un_vec3 *u, const un_warp *warp, un_vec3 x,
+                                        un_warp_walker *w, int dim)
+{
+    const un_grid *g = &warp->grid;
+    un_vec3 slope[3] = {{0}};
+    x = un_min3(un_max3(x, un_v3(0, 0, 0)), warp->size);
+    un_vec3 left = un_scale(un_warp_walk_in(warp, w, x, UN_ADVECT_NEAR, dim), g->inverse_h);
+    un_vec3 v = un_warp_blend_in(g, u, &w->at.at, slope, dim);
+    v = un_mad(un_mad(v, slope[0], left.x), slope[1], left.y);
+    return dim == 2 ? v : un_mad(v, slope[2], left.z);
+}
+
 /* Semi-Lagrangian: each face of a new mesh takes its normal velocity from the old field, dt back
  * along it; the field must reach that far. If that point is outside the old liquid, the face takes
  * `drops` instead, the particles' own velocities on the new mesh, so that particles that fall in or

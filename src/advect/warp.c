@@ -11,20 +11,6 @@ typedef struct path_args {
     double dt;
 } path_args;
 
-/* The velocity at x. The last step towards it is taken along the slope of the velocity, which is
- * exact where that is linear in space. */
-#define NEAR 1e-3
-UN_KERNEL un_vec3 velocity_in(const path_args *a, un_vec3 x, un_warp_walker *w, int dim)
-{
-    const un_grid *g = &a->warp->grid;
-    un_vec3 slope[3] = {{0}};
-    x = un_min3(un_max3(x, un_v3(0, 0, 0)), a->warp->size);
-    un_vec3 left = un_scale(un_warp_walk_in(a->warp, w, x, NEAR, dim), g->inverse_h);
-    un_vec3 u = un_warp_blend_in(g, a->u, &w->at.at, slope, dim);
-    u = un_mad(un_mad(u, slope[0], left.x), slope[1], left.y);
-    return dim == 2 ? u : un_mad(u, slope[2], left.z);
-}
-
 UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
 {
     un_particles *p = a->particles;
@@ -38,9 +24,9 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
             step = un_scale(v, dt);
         } else {
             w = un_warp_walker_in(a->warp, xi, dim);
-            un_vec3 k1 = velocity_in(a, x, &w, dim);
-            un_vec3 k2 = velocity_in(a, un_mad(x, k1, 0.5 * dt), &w, dim);
-            un_vec3 k3 = velocity_in(a, un_mad(x, k2, 0.75 * dt), &w, dim);
+            un_vec3 k1 = un_advect_velocity_in(a->u, a->warp, x, &w, dim);
+            un_vec3 k2 = un_advect_velocity_in(a->u, a->warp, un_mad(x, k1, 0.5 * dt), &w, dim);
+            un_vec3 k3 = un_advect_velocity_in(a->u, a->warp, un_mad(x, k2, 0.75 * dt), &w, dim);
             step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
             w.xi = un_mad(xi, un_sub(w.xi, xi), 1 / 0.75);
         }

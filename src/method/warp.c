@@ -8,7 +8,8 @@
  *  - the potential that moves the grid obeys a Monge-Ampere equation unless sizing.warp asks for
  *    the paper's, and a certificate keeps cells from inverting (mesh/warp_solve.c, mesh/warp.c);
  *  - particles fill the liquid and carry velocity (APIC) and surface: there is no level set to
- *    advect, and what moves is never read from a moving grid;
+ *    advect, and what moves is never read from a moving grid. solver.band leaves a narrow band of
+ *    them, as in the paper (advect/warp_band.c);
  *  - one map, between cell centres, locates particles and interpolates (mesh/warp.h);
  *  - pressure: see pressure/warp.c;
  *  - particles split and merge as the grid gathers and spreads (particles/warp_resize.c);
@@ -77,6 +78,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_warping_sort(s));
     un_stage_end(report, STAGE_SORT, &clock);
+    UN_TRY(un_warping_carry(s, dt)); /* [3, 4] deep in the liquid */
+    un_stage_end(report, STAGE_ADVECT, &clock);
     UN_TRY(un_warping_resize(s));
     un_stage_end(report, STAGE_RESIZE, &clock);
     UN_TRY(un_warping_level_set(s)); /* [7] */
@@ -115,6 +118,7 @@ static void end(void *state)
     un_inflow_free(ctx, &s->inflow);
     un_walls_destroy(s->walls);
     un_monitor_free(ctx, &s->monitor);
+    un_band_free(ctx, &s->band);
     un_warp_free(&s->warp);
     un_core_free(&s->core);
 }
@@ -133,6 +137,7 @@ static un_status allocate(un_warping *s)
     if (strcmp(def->solver.kind, "auto") == 0)
         un_solver_set_kind(s->pressure->solver, UN_SOLVER_GEOMETRIC);
     size_t cells = (size_t)s->warp.grid.cell_count;
+    UN_TRY(un_band_init(ctx, &s->band, def->solver.band, (int64_t)cells));
     UN_ALLOC(ctx, s->normalizer, cells);
     UN_ALLOC(ctx, s->colour, cells);
     UN_ALLOC(ctx, s->phi, cells);

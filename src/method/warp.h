@@ -3,6 +3,7 @@
 #ifndef UN_METHOD_WARP_H
 #define UN_METHOD_WARP_H
 
+#include "advect/advect.h"
 #include "method/core.h"
 #include "pressure/pressure.h"
 #include "sizing/sizing.h"
@@ -25,6 +26,7 @@ typedef struct un_warping {
     un_vec3 *u;     /* at cells */
     uint8_t *known; /* at cells: 1 projected, more: extended */
     un_pressure *pressure;
+    un_band band;     /* where the liquid is deep */
     un_inflow inflow; /* emitted inside the liquid in the last step */
     double rate;      /* cells that liquid crosses in a second, at most */
 } un_warping;
@@ -47,6 +49,7 @@ un_status un_warping_move_grid(un_warping *s, double dt);
  * cells are known. */
 un_status un_warping_sort(un_warping *s);
 un_status un_warping_bin(un_warping *s);
+un_status un_warping_carry(un_warping *s, double dt); /* the deep liquid */
 un_status un_warping_resize(un_warping *s);
 un_status un_warping_level_set(un_warping *s);
 un_status un_warping_correct(un_warping *s);

@@ -25,6 +25,7 @@ un_status un_warping_save(const void *state, un_state *out)
     UN_TRY(un_state_add(out, "pressure", s->p, s->walls->parts.place_count, 8));
     UN_TRY(un_save_inflow(out, &s->inflow));
     UN_TRY(un_state_add_number(out, "rate", s->rate));
+    if (s->band.width > 0) UN_TRY(un_state_add(out, "deep", s->band.deep, cells, 1));
     return un_save_hash(out, found_hash(s));
 }
 
@@ -40,6 +41,9 @@ un_status un_warping_load(void *state, const un_state *in)
     UN_TRY(un_state_take_finite(in, "velocity", &s->u->x, 3 * cells));
     UN_TRY(un_state_number(in, "rate", &s->rate));
     UN_TRY(un_load_inflow(s->core.ctx, in, &s->inflow, cells));
+    /* without it the next step finds what is deep */
+    if (s->band.width > 0 && un_state_find(in, "deep"))
+        UN_TRY(un_state_take(in, "deep", s->band.deep, cells, 1));
     un_warp_place(&s->warp);
     UN_TRY(un_warping_find_walls(s));
     UN_TRY(un_state_take_finite(in, "pressure", s->p, s->walls->parts.place_count));

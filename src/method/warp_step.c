@@ -7,6 +7,9 @@
 #define ROUNDS 2
 /* Time in which the grid follows its target, in paces of the scene. */
 #define SETTLE 0.02
+/* Particles at the end of their band, in cells, do not tell how crowded the liquid is: some have
+ * just begun, and waves would grow. */
+#define BAND_END 3.0
 /* Particles fly only where the cells around them are this far outside the liquid, in cells: small
  * particles at a surface that lies just below a row of centres would fall for a step, at 12 cm/s in
  * still water. */
@@ -75,6 +78,7 @@ un_status un_warping_first_grid(un_warping *s)
 
 un_status un_warping_move_grid(un_warping *s, double dt)
 {
+    un_band_keep(&s->band, &s->warp);
     return move_grid(s, true, ROUNDS, dt, SETTLE * s->core.pace);
 }
 
@@ -94,6 +98,17 @@ un_status un_warping_bin(un_warping *s)
 un_status un_warping_sort(un_warping *s)
 {
     un_particles_locate(s->core.ctx, &s->particles, &s->warp);
+    return un_warping_bin(s);
+}
+
+un_status un_warping_carry(un_warping *s, double dt)
+{
+    un_context *ctx = s->core.ctx;
+    un_band_carry in = {
+        .warp = &s->warp, .u = s->u, .bins = s->bins, .step = s->core.step_count, .dt = dt};
+    if (!(s->band.width > 0)) return UN_OK;
+    UN_TRY(un_band_carry_deep(ctx, &s->core.arena, &s->band, &s->particles, &in));
+    un_arena_reset(&s->core.arena);
     return un_warping_bin(s);
 }
 
@@ -132,10 +147,12 @@ un_status un_warping_level_set(un_warping *s)
     un_warp_level_set(ctx, s->node_phi, s->phi, s->walls);
     UN_TRY(un_surface_thick_grid(ctx, &s->core.arena, &thick, s->phi, g, s->walls));
     s->ballistic = un_transfer_mark_ballistic(ctx, &view, s->phi, g, thick, &cling, &inside);
+    un_band_mark(ctx, &s->particles, &s->band, g);
     /* As in `uniform`: thick liquid by the level set, the rest by its particles. */
     double total = un_particles_volume(ctx, &s->particles);
     UN_TRY(un_warp_volume(ctx, &s->core.arena, &liquid, s->phi, s->walls, thick));
     un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside, total);
+    UN_TRY(un_band_measure(ctx, &s->core.arena, &s->band, s->phi, s->walls));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -186,6 +203,8 @@ un_status un_warping_project(un_warping *s, double dt, un_projection_report *rep
                                  .walls = s->walls,
                                  .phi = s->phi,
                                  .colour = s->colour,
+                                 .depth = s->band.depth,
+                                 .deepest = s->band.width - BAND_END,
                                  .expansion = un_core_expansion(&s->core, dt),
                                  .dt = dt,
                                  .pace = s->core.pace};

@@ -16,6 +16,7 @@ enum {
     UN_PARTICLE_SURFACE = 2,
     UN_PARTICLE_EMITTED = 4,
     UN_PARTICLE_CALM = 8,
+    UN_PARTICLE_DEEP = 8, /* on a grid that warps: it stands for the liquid of its cell */
     UN_PARTICLE_LANDED = 16,
     UN_PARTICLE_HALVED = 32,
     UN_PARTICLE_HALVED_MASK = 96,

@@ -86,8 +86,14 @@ void un_particles_map(un_context *ctx, un_particles *p, const un_warp *warp, int
 static void find_shares(void *arg, int64_t begin, int64_t end)
 {
     map_args *a = arg;
-    for (int64_t q = begin; q < end; q++)
-        a->share[q] = (float)(a->particles->volume[q] / det_at(a->warp, load_xi(a->particles, q)));
+    const un_warp *w = a->warp;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 xi = load_xi(a->particles, q);
+        /* one that stands for a cell lies at its centre, where the map has a kink */
+        bool deep = a->particles->flags[q] & UN_PARTICLE_DEEP;
+        double det = deep ? w->jacobian[un_grid_cell_at(&w->grid, xi)] : det_at(w, xi);
+        a->share[q] = (float)(a->particles->volume[q] / det);
+    }
 }
 
 void un_particles_shares(un_context *ctx, float *share, const un_particles *p, const un_warp *warp)

@@ -85,8 +85,9 @@ static void resize_cells(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++)
         for (int32_t q = b->begin[c]; q < b->begin[c + 1]; q++) {
             double share = a->def->share[q] / a->full;
-            a->split[q] = a->keep[q] && share > SPLIT;
-            if (!a->keep[q] || share > MERGE || p->flags[q] & UN_PARTICLE_BALLISTIC) continue;
+            bool deep = p->flags[q] & UN_PARTICLE_DEEP;
+            a->split[q] = a->keep[q] && share > SPLIT && !deep;
+            if (!a->keep[q] || deep || share > MERGE || p->flags[q] & UN_PARTICLE_BALLISTIC) continue;
             if (!(un_grid_sample(g, a->def->phi, load_xi(p, q)) < -DEEP * g->h + 1e-3 * g->h))
                 continue;
             int32_t r = partner(a, q, b->begin[c], b->begin[c + 1]);

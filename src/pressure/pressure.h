@@ -172,6 +172,9 @@ typedef struct un_warp_divergence {
     float *source; /* set, 1/s */
     const un_walls *walls;
     const float *phi, *colour;
+    const uint8_t *depth; /* at cells: beyond `deepest` particles do not tell crowding; NULL: they
+                           * do everywhere */
+    double deepest;
     double expansion, dt, pace;
 } un_warp_divergence;
 void un_warp_want_divergence(un_context *ctx, const un_warp_divergence *def);

@@ -592,13 +592,14 @@ static double wanted(const un_warp_divergence *d, int64_t c)
     double sigma = d->expansion, crowding = d->colour[c] - 1;
     if (fabs(crowding) < CROWDING_NOISE || !(d->phi[c] < 0)) return sigma;
     bool cut = d->walls->volume[c] < 1, air = false;
+    bool deep = d->depth && d->depth[c] > d->deepest;
     for (int f = 0; f < 2 * g->dim; f++) {
         int64_t m = c + (f & 1 ? g->stride[f / 2] : -g->stride[f / 2]);
         float open = d->walls->volume[m];
         cut = cut || (open > 0 && open < 1);
         air = air || (open > 0 && !(d->phi[m] < 0));
     }
-    if ((cut && crowding < CROWDING_CUT) || (air && crowding < 0)) return sigma;
+    if (deep || (cut && crowding < CROWDING_CUT) || (air && crowding < 0)) return sigma;
     double heap = crowding - CROWDING_HEAP;
     crowding -= copysign(CROWDING_NOISE, crowding);
     return un_crowding_add(sigma, crowding, heap, d->dt, d->pace);

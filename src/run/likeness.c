@@ -300,6 +300,7 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_number(&out, "~solver.sheets", def->solver.sheets);
     add_number(&out, "~solver.suction", def->solver.suction);
     add_number(&out, "~solver.thickening", def->solver.thickening);
+    add_number(&out, "~solver.band", def->solver.band);
     if (out.status != UN_OK) un_free(ctx, out.text);
     *text = out.status == UN_OK ? out.text : NULL;
     return out.status;

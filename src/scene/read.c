@@ -506,7 +506,7 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
 {
     static const char *const keys[] = {"kind",   "dump",       "dump_every", "tolerance", "cfl",
                                        "pic",    "surface",    "stress",     "coupling",  "suction",
-                                       "sheets", "thickening", NULL};
+                                       "sheets", "thickening", "band",       NULL};
     static const char *const stresses[] = {"full", "split", "laplacian", NULL};
     static const char *const couplings[] = {"flip", "pic", "implicit", NULL};
     static const char *const surfaces[] = {"hulls", "colour", NULL};
@@ -529,6 +529,7 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
     un_read_bool(place, solver, "suction", &def->solver.suction);
     un_read_number(place, solver, "pic", (un_range){0, 1e6, false}, &def->solver.pic);
     un_read_number(place, solver, "sheets", (un_range){0, 10, false}, &def->solver.sheets);
+    un_read_number(place, solver, "band", (un_range){0, 50, false}, &def->solver.band);
     un_read_number(place, solver, "thickening", (un_range){0, 10, false}, &def->solver.thickening);
     un_read_word(place, solver, "stress", stresses, NULL, def->solver.stress,
                  sizeof def->solver.stress);

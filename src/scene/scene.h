@@ -162,6 +162,7 @@ typedef struct un_scene_def {
         double cfl;         /* cells a particle may cross in a step */
         double pic;         /* 1/s: rate at which particle velocities relax to the grid's */
         double thickening;  /* of liquid that a carried surface can hardly resolve; 0 off */
+        double band;        /* cells under the surface that particles fill; 0 all */
         double sheets;      /* how firmly sheets and threads thinner than a cell hold; 0 off */
         bool suction;       /* walls pull liquid as they push it */
         char surface[16];   /* the level set that adaptive methods step with: hulls, colour */

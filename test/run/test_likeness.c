@@ -68,6 +68,7 @@ static const struct {
     {"solver.sheets", "solver.sheets=0.5", WARNED},
     {"solver.suction", "solver.suction=true", WARNED},
     {"solver.thickening", "solver.thickening=0.5", WARNED},
+    {"solver.band", "solver.band=4", WARNED},
     {"solver.surface", "solver.surface='hulls'", REFUSED_ADAPTIVE},
     {"solver.stress", "solver.stress='split'", REFUSED},
     {"solver.coupling", "solver.coupling='pic'", REFUSED},
