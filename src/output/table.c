@@ -186,9 +186,7 @@ un_status un_table_close(un_table *table)
 /* Newer columns are at the end, for methods that have them. */
 static bool is_viscous(const un_method *method)
 {
-    for (const char *const *stage = method->stages; *stage; stage++)
-        if (strcmp(*stage, "viscosity") == 0) return true;
-    return false;
+    return method->traits.viscous;
 }
 static const char viscous_header[] = ",viscous_iterations";
 static const char volume_header[] = ",volume_particles";
