@@ -42,8 +42,8 @@
 #define CROWDING_CUT 0.25
 /* Heaps come from steps in which liquid runs into a wall or into itself, not from the motion of
  * liquid: what parts them moves particles and gives them no speed. Else liquid that turns under a
- * lid gains with each step (12.0 m/s in bench/dam.lua at 64 cells and cfl 1, 10.7 now; 18.1 and
- * 15.8 at 128). They are parted no faster than within so many paces (un_scene_pace). Steps become shorter where
+ * lid gains with each step (12.0 m/s in bench/dam.lua at 64 cells and cfl 1, 11.1 now; 18.1 and
+ * 13.5 at 128). They are parted no faster than within so many paces (un_scene_pace). Steps become shorter where
  * liquid is fast: if they alone set the rate, liquid that is pressed out of a corner makes them
  * shorter and is pressed the harder (a jet of 8 m/s left the lid with 20). */
 #define HEAP_TIME 0.03

@@ -2,6 +2,8 @@
  * coarse cells, how many particles it takes. */
 #include "method/world.h"
 
+#include "method/octree.h"
+
 /* Sizes of cells along the surface come from sizing.custom alone: fine at one wall, four times as
  * coarse at the other, with a fine spot between, as in scenes/rest_mixed.lua. */
 #define MIXED                                                                                      \
@@ -149,6 +151,29 @@ static void saves_particles(void **state)
                 0.2);
 }
 
+/* Things thrown into water, a small scenes/thrown.lua: what is heavy sinks, what is light comes up
+ * again, and the water keeps its volume. */
+static void thrown_bodies_sink_and_float(void **state)
+{
+    (void)state;
+    world w;
+    world_begin(&w, &un_method_octree, CHECK_THREADS,
+                "scene { method = 'octree', domain = { size = {0.5, 0.5, 0.25} }, detail = { coarsest "
+                "= 6, finest = 24 }, liquid = { plane { point = {0, 0.22, 0}, normal = {0, 1, 0} } }, "
+                "solids = { sphere { center = {0.13, 0.33, 0.12}, radius = 0.06, density = 2500, "
+                "velocity = {0.4, -1.5, 0} }, box { min = {0.3, 0.28, 0.07}, max = {0.4, 0.38, 0.17}, "
+                "density = 500, velocity = {-0.2, -1.5, 0}, spin = {0, 0, 3} } } }");
+    world_run(&w, 0.6);
+    const un_bodies *bodies = ((const un_octree_flip *)w.state)->core.bodies;
+    un_vec3 ball = un_pose_apply(&bodies->body[0].to, bodies->body[0].centre);
+    un_vec3 crate = un_pose_apply(&bodies->body[1].to, bodies->body[1].centre);
+    check_near(ball.y, 0.06, 0.01);
+    assert_true(crate.y > 0.18);
+    check_below(w.max_volume_error, 0.02);
+    check_below(w.max_speed, 4 * sqrt(9.81 * 0.4));
+    world_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +182,7 @@ int main(void)
         cmocka_unit_test(heaps_at_walls_part),
         cmocka_unit_test(coarse_cells_do_not_damp_waves),
         cmocka_unit_test(saves_particles),
+        cmocka_unit_test(thrown_bodies_sink_and_float),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
