@@ -119,6 +119,10 @@ UN_KERNEL un_vec3 un_advect_velocity_in(const un_vec3 *u, const un_warp *warp, u
     v = un_mad(un_mad(v, slope[0], left.x), slope[1], left.y);
     return dim == 2 ? v : un_mad(v, slope[2], left.z);
 }
+/* On the grid, under surface tension: drops and edges outside the level set stay on walls that they
+ * touch (draw.c). phi: at cells, as the particles were marked. */
+void un_advect_hold_drops(un_context *ctx, un_particles *particles, const float *phi,
+                          const un_walls *walls, const un_cling *cling, double dt);
 
 /* Semi-Lagrangian: each face of a new mesh takes its normal velocity from the old field, dt back
  * along it; the field must reach that far. If that point is outside the old liquid, the face takes

@@ -21,18 +21,20 @@
 
 typedef struct draw_args {
     un_markers *markers;
+    un_particles *particles;
     const un_walls *walls;
     const un_cling *cling;
     un_draw_in which;
     double dt, pace;
+    const float *phi; /* on the grid: at cells */
 } draw_args;
 
-/* Slows down a drop that touches a wall. */
-static void hold_drop(const draw_args *a, int64_t q)
+/* Slows down a drop of radius r that touches a wall, which is not nearer than `least`. */
+static void hold_drop(const draw_args *a, int64_t q, double r, double least)
 {
-    un_particles *p = &a->markers->particles;
-    double h = a->cling->h, r = a->markers->radius[q], tension = a->cling->tension;
-    if (!(tension > a->cling->gravity * r * r) || !(a->markers->wall[q] < TOUCHES * h)) return;
+    un_particles *p = a->particles;
+    double h = a->cling->h, tension = a->cling->tension;
+    if (!(tension > a->cling->gravity * r * r) || !(least < TOUCHES * h)) return;
     un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), wall = {0, 0, 0};
     double near = un_walls_distance_exact(a->walls, x);
     if (!(near < TOUCHES * h)) return;
@@ -52,7 +54,7 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q++) {
         double depth = m->depth[q];
         if (!(depth > 0)) continue;
-        if (p->flags[q] & UN_PARTICLE_BALLISTIC) hold_drop(a, q);
+        if (p->flags[q] & UN_PARTICLE_BALLISTIC) hold_drop(a, q, m->radius[q], m->wall[q]);
         if (a->which == UN_DRAW_WHOLE && p->flags[q] & UN_PARTICLE_THIN) continue;
         bool near = a->which == UN_DRAW_HELD ? un_cling_holds(a->cling, m, q, depth)
                                              : depth < un_cling_reach(a->cling, m->radius[q]);
@@ -68,7 +70,41 @@ static void draw_in(void *arg, int64_t begin, int64_t end)
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
                        const un_cling *cling, un_draw_in which, double dt, double pace)
 {
-    draw_args a = {markers, walls, cling, which, dt, pace};
+    draw_args a = {.markers = markers,
+                   .particles = &markers->particles,
+                   .walls = walls,
+                   .cling = cling,
+                   .which = which,
+                   .dt = dt,
+                   .pace = pace};
     if (cling->viscous || cling->tension > 0 || which != UN_DRAW_HELD)
         un_parallel_for(ctx, markers->particles.count, 16384, draw_in, &a);
+}
+
+/* ---- on the grid ---- */
+
+/* Particles that the level set leaves outside touch the wall as drops do, whether they fly or not.
+ */
+UN_KERNEL void hold_in_grid(const draw_args *a, int64_t begin, int64_t end, int dim)
+{
+    const un_particles *p = a->particles;
+    const un_grid *g = a->walls->grid;
+    for (int64_t q = begin; q < end; q++) {
+        un_vec3 x = un_particle_position(p, q);
+        if (un_grid_sample_in(g, a->phi, x, dim) > 0)
+            hold_drop(a, q, un_particle_ball(p, q), un_walls_distance(a->walls, x) - g->h);
+    }
+}
+
+static void hold_drops(void *arg, int64_t begin, int64_t end)
+{
+    const draw_args *a = arg;
+    UN_BY_DIM(a->walls->grid->dim, hold_in_grid(a, begin, end, dim));
+}
+
+void un_advect_hold_drops(un_context *ctx, un_particles *particles, const float *phi,
+                          const un_walls *walls, const un_cling *cling, double dt)
+{
+    draw_args a = {.particles = particles, .walls = walls, .cling = cling, .dt = dt, .phi = phi};
+    if (cling->tension > 0) un_parallel_for(ctx, particles->count, 16384, hold_drops, &a);
 }

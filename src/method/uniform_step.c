@@ -19,8 +19,9 @@ un_status un_uniform_level_set(un_uniform *s)
                                  s->core.walls));
     double inside;
     un_cling cling = un_uniform_cling(s);
+    bool clings = s->thick.any || cling.tension > 0;
     s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
-                                              thick, s->thick.any ? &cling : NULL, &inside);
+                                              thick, clings ? &cling : NULL, &inside);
     /* The ledger's expectation is what the particles carry. Thick liquid takes the volume where
      * phi < 0; outside it every particle takes its own. */
     double total = un_particles_volume(s->core.ctx, &s->particles);
@@ -153,6 +154,8 @@ un_status un_uniform_to_particles(un_uniform *s, double dt)
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
     if (!s->thick.any) un_core_settle(&s->core, &s->particles, was, &s->impulse, flip.dt);
     un_arena_reset(&s->core.arena);
+    un_cling cling = un_uniform_cling(s);
+    un_advect_hold_drops(s->core.ctx, &s->particles, s->phi, s->core.walls, &cling, dt);
     return UN_OK;
 }
 

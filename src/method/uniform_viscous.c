@@ -70,6 +70,7 @@ un_cling un_uniform_cling(const un_uniform *s)
     const un_scene_def *def = s->core.def;
     return (un_cling){.viscous = s->thick.any,
                       .thickness = def->fluid.viscosity / def->fluid.density,
+                      .tension = def->fluid.surface_tension / def->fluid.density,
                       .gravity = un_length(def->gravity),
                       .h = s->core.grid.h};
 }

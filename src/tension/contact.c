@@ -18,6 +18,9 @@
 #define STEEPEST 12.0
 /* Cells by which a shear may move a point. */
 #define SHEAR_MAX 8.0
+/* At an angle, the level set within so many cells of a solid's surface is not used: cells below it
+ * are part of what is sampled there. */
+#define LEAST 0.6
 /* Share of phi's slope along the wall below which the surface runs beside the wall and does not
  * meet it. */
 #define MEETS 0.2
@@ -36,12 +39,12 @@ bool un_lattice_has_angles(const un_tension_lattice *l)
     return has;
 }
 
-/* phi at x, at the depth d in a wall with the normal n. */
+/* phi at x, at the depth d in a wall with the normal n, from a place at least `least` above it. */
 static float beyond(const un_tension_lattice *l, const double x[3], const double n[3], double d,
-                    double cot)
+                    double least, double cot)
 {
-    double y[3], g[3], along = 0, slide = 0, t[3];
-    for (int a = 0; a < 3; a++) y[a] = x[a] + 2 * d * n[a];
+    double y[3], g[3], along = 0, slide = 0, t[3], lift = d + fmax(d, least);
+    for (int a = 0; a < 3; a++) y[a] = x[a] + lift * n[a];
     double value = un_lattice_sample(l, y, g);
     if (cot == 0) return (float)value;
     for (int a = 0; a < 3; a++) along += g[a] * n[a];
@@ -50,7 +53,7 @@ static float beyond(const un_tension_lattice *l, const double x[3], const double
         slide += t[a] * t[a];
     }
     slide = sqrt(slide);
-    double shear = un_clamp(2 * d * cot, -SHEAR_MAX, SHEAR_MAX) / fmax(slide, MEETS);
+    double shear = un_clamp(lift * cot, -SHEAR_MAX, SHEAR_MAX) / fmax(slide, MEETS);
     for (int a = 0; a < 3; a++) y[a] -= shear * t[a];
     return (float)un_lattice_sample(l, y, g);
 }
@@ -113,7 +116,8 @@ static void extend_solids(void *arg, int64_t begin, int64_t end)
         l->scratch[c] = l->phi[c];
         if (!e->straight && l->number[c] < 0) continue;
         if (!in_solid(e, c, x, n, &depth)) continue;
-        l->scratch[c] = beyond(l, x, n, depth, e->straight ? 0 : solid_cot(l, x));
+        l->scratch[c] =
+            beyond(l, x, n, depth, e->straight ? 0 : LEAST, e->straight ? 0 : solid_cot(l, x));
     }
 }
 
@@ -136,7 +140,7 @@ static void extend_side(void *arg, int64_t begin, int64_t end)
             x[0] = i;
             depth = e->sign * (e->plane - x[e->axis]);
             if (!(depth > 0) || (!e->straight && l->number[first + i] < 0)) continue;
-            l->scratch[first + i] = beyond(l, x, n, depth, e->cot);
+            l->scratch[first + i] = beyond(l, x, n, depth, 0, e->cot);
         }
     }
 }

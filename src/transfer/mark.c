@@ -32,7 +32,9 @@ bool un_cling_holds(const un_cling *c, const un_markers *m, int64_t q, double de
 bool un_cling_holds_in_grid(const un_cling *c, const un_particles *p, int64_t q, double depth)
 {
     double r = HALF_CELL_RADIUS * c->h;
-    if (!c->viscous || !(depth < CLING_REACH * r)) return false;
+    if (!(depth < CLING_REACH * r)) return false;
+    if (c->tension > c->gravity * r * r) return true;
+    if (!c->viscous) return false;
     double nu = p->density ? (double)(p->viscosity[q] / p->density[q]) : c->thickness;
     return nu > r * sqrt(c->gravity * r);
 }

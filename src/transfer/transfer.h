@@ -264,7 +264,7 @@ typedef struct un_cling {
  * thick if it does not outrun viscosity while it falls by the particle's radius; tension holds a
  * particle if it is stronger than its weight. */
 bool un_cling_holds(const un_cling *cling, const un_markers *markers, int64_t q, double depth);
-/* The same on the grid, where particles have one size, for viscous liquid alone. */
+/* The same on the grid, where particles have one size. */
 bool un_cling_holds_in_grid(const un_cling *cling, const un_particles *particles, int64_t q,
                             double depth);
 /* How far outside a particle of this radius may lie, m. */
