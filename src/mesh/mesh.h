@@ -316,9 +316,11 @@ int32_t un_walls_free_body(const un_walls *walls, int32_t i, int32_t j, int32_t 
 /* Does a closed side of the domain cut cell (i, j, k)? inside: what is within, along each axis, in
  * cells. */
 bool un_walls_side_cuts(const un_walls *walls, int32_t i, int32_t j, int32_t k, double inside[3]);
+/* Or touch it? */
+bool un_walls_at_side(const un_walls *walls, int32_t i, int32_t j, int32_t k, double inside[3]);
 /* Is any cell cut, by bodies or sides? */
 bool un_walls_cut(const un_walls *walls);
-/* Distances to the bodies at such a cell's corners; a cell where a side is nearer. */
+/* Distances to the bodies at such a cell's corners, at most a cell where a side is nearer. */
 void un_walls_body_corners(const un_walls *walls, int32_t i, int32_t j, int32_t k, double v[8]);
 /* Open share of a cell with these distances at its corners, x fastest; of a face, corners in cyclic
  * order. */

@@ -292,25 +292,42 @@ void un_walls_find_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, in
     UN_BY_DIM(g->dim, face_velocity(walls, i, j, k, a, corner, dim));
 }
 
-bool un_walls_side_cuts(const un_walls *walls, int32_t i, int32_t j, int32_t k, double inside[3])
+/* What is inside the domain of a cell, along each axis, in cells; true if a closed side touches it or
+ * cuts it, *cuts: whether one cuts it. */
+static bool meet_sides(const un_walls *walls, const int32_t at[3], double inside[3], bool *cuts)
 {
     const un_grid *g = walls->grid;
     const bool *open = walls->scene->def.domain.open;
-    int32_t at[3] = {i, j, k};
     double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
     double size[3] = {g->size.x, g->size.y, g->size.z};
-    bool cuts = false;
+    bool touches = false;
+    *cuts = false;
     for (int a = 0; a < 3; a++) {
         inside[a] = 1;
         if (a >= g->dim) continue;
-        if (at[a] < 1 || at[a] > g->n[a] - 2) return false;
+        if (at[a] < 1 || at[a] > g->n[a] - 2) return *cuts = false;
+        touches |= at[a] == 1 && !open[2 * a];
         if (at[a] < g->n[a] - 2 || open[2 * a + 1]) continue;
+        touches = true;
         double rest = (size[a] - origin[a]) * g->inverse_h - at[a];
         if (rest > 1 - 1e-6) continue;
         inside[a] = rest;
-        cuts = true;
+        *cuts = true;
     }
+    return touches;
+}
+
+bool un_walls_side_cuts(const un_walls *walls, int32_t i, int32_t j, int32_t k, double inside[3])
+{
+    bool cuts;
+    meet_sides(walls, (int32_t[]){i, j, k}, inside, &cuts);
     return cuts;
+}
+
+bool un_walls_at_side(const un_walls *walls, int32_t i, int32_t j, int32_t k, double inside[3])
+{
+    bool cuts;
+    return meet_sides(walls, (int32_t[]){i, j, k}, inside, &cuts);
 }
 
 bool un_walls_cut(const un_walls *walls)
@@ -321,21 +338,36 @@ bool un_walls_cut(const un_walls *walls)
                                                           g->dim == 2 ? 0 : g->n[2] - 2, inside);
 }
 
+/* Nodes in a side know its distance only, so there the bodies are asked again where one cuts the
+ * cell. */
 void un_walls_body_corners(const un_walls *walls, int32_t i, int32_t j, int32_t k, double v[8])
 {
     const un_grid *g = walls->grid;
+    uint32_t unknown = 0;
+    bool cut = false;
     for (int m = 0; m < 1 << g->dim; m++) {
         int32_t at[3] = {i + (m & 1), j + (m >> 1 & 1), k + (m >> 2)};
         double d = walls->phi[un_grid_node(g, at[0], at[1], at[2])];
         double side = un_walls_sides(walls, un_grid_node_position(g, at[0], at[1], at[2]));
-        v[m] = d < side - 1e-6 * g->h ? d : g->h;
+        bool known = d < side - 1e-6 * g->h;
+        v[m] = known ? d : g->h;
+        if (!known) unknown |= 1u << m;
+        cut |= known && d <= 0;
+    }
+    for (; cut && unknown; unknown &= unknown - 1) {
+        int m = __builtin_ctz(unknown);
+        un_vec3 x = un_grid_node_position(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2));
+        double d = INFINITY;
+        un_bodies_nearest(walls->bodies, un_walls_place(walls, x), &d);
+        v[m] = fabs(d) < SNAP * g->h ? 0 : fmin(d, g->h);
     }
 }
 
-/* A cell that a side of the domain cuts: what is inside, and of that what bodies leave. By the
- * distances at its corners, which are those to the nearest of all sides, the cut would run to the
- * corner of the domain wherever two sides meet. */
-static void cut_by_sides(un_walls *walls, int32_t i, int32_t j, int32_t k, const double inside[3])
+/* A cell at a side of the domain: what is inside, and of that what bodies leave. By the distances
+ * at its corners, which are those to the nearest of all, the cut would run to the corner of the
+ * domain wherever two sides meet, and a slope would rise towards the side that it leans on: water
+ * on a beach never came to rest. */
+static void cut_at_side(un_walls *walls, int32_t i, int32_t j, int32_t k, const double inside[3])
 {
     const un_grid *g = walls->grid;
     int64_t c = un_grid_cell(g, i, j, k);
@@ -382,7 +414,10 @@ UN_KERNEL void find_fractions(un_walls *walls, int64_t begin, int64_t end, int d
                 if (walls->velocity[a]) face_velocity(walls, i, j, k, a, corner, dim);
             }
             double inside[3];
-            if (un_walls_side_cuts(walls, i, j, k, inside)) cut_by_sides(walls, i, j, k, inside);
+            bool in_body = false, cuts;
+            for (int m = 0; m < 1 << dim; m++) in_body |= v[m] < 0;
+            bool touches = meet_sides(walls, (int32_t[]){i, j, k}, inside, &cuts);
+            if (cuts || (touches && in_body)) cut_at_side(walls, i, j, k, inside);
         }
 }
 

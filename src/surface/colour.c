@@ -91,13 +91,13 @@ static int64_t number_cut(normalizer_args *a)
     return count;
 }
 
-/* Distances to the wall at the cell's corners, as its side sees them; where a side of the domain
- * cuts the cell, to bodies only. */
+/* Distances to the wall at the cell's corners, as its side sees them; at a side of the
+ * domain to bodies only. */
 static void corner_distances(const un_walls *walls, int32_t i, int32_t j, int32_t k,
                              double inside[3], double v[8])
 {
     const un_grid *g = walls->grid;
-    bool sides = un_walls_side_cuts(walls, i, j, k, inside);
+    bool sides = un_walls_at_side(walls, i, j, k, inside);
     int64_t c = un_grid_cell(g, i, j, k);
     int32_t split = walls->parted ? walls->split[c] : -1;
     if (sides && split < 0) {
@@ -281,20 +281,47 @@ static void scatter(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(a->grid->dim, scatter_in(a, begin, end, dim));
 }
 
-/* Below this most of the kernel lies in a wall, and the little it sees is not reliable: phi is
- * extended from the open cells around. Otherwise a cell that a solid almost fills would be a pocket
- * of air, and the water around it would rush in. */
+/* Below this share of it most of the kernel lies in a body, and the little it sees is not reliable:
+ * phi is extended from the open cells around. Otherwise a cell that a solid almost fills would be a
+ * pocket of air, and the water around it would rush in. What lies beyond a side of the domain does
+ * not count: with it cells at a side lost their colour before those beside them, and the edge of
+ * water on a slope was never level. */
 #define NORMALIZER_MIN 0.5f
 /* Passes that extend phi next to thin walls; the last one is for closed cells. */
 #define CLOSED 4
 #define UNKNOWN 0xff
+
+/* The share of a cell's kernel that lies within the sides of the domain. */
+static float share_within(const un_walls *walls, int64_t c)
+{
+    const un_grid *g = walls->grid;
+    const bool *open = walls->scene->def.domain.open;
+    double inside[3], share = 1;
+    int32_t at[3] = {(int32_t)(c % g->n[0]), (int32_t)(c / g->stride[1] % g->n[1]),
+                     g->dim == 2 ? 0 : (int32_t)(c / g->stride[2])};
+    if (!un_walls_at_side(walls, at[0], at[1], at[2], inside)) return 1;
+    for (int a = 0; a < g->dim; a++) {
+        double r = inside[a] - 0.5;
+        if (at[a] == 1 && !open[2 * a]) share *= 5.0 / 6;
+        if (at[a] == g->n[a] - 2 && !open[2 * a + 1])
+            share *= 1.0 / 6 + 0.75 * (r + 0.5) - (r * r * r + 0.125) / 3;
+    }
+    return (float)share;
+}
+
+static bool has_colour(const colour_args *a, int64_t c)
+{
+    float share = a->normalizer[c];
+    if (share > NORMALIZER_MIN) return true;
+    return share > 0.125f * NORMALIZER_MIN && share > NORMALIZER_MIN * share_within(a->walls, c);
+}
 
 static void invert(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
     double h = a->grid->h;
     for (int64_t c = begin; c < end; c++) {
-        float value = a->normalizer[c] > NORMALIZER_MIN ? a->colour[c] / a->normalizer[c] : 0;
+        float value = has_colour(a, c) ? a->colour[c] / a->normalizer[c] : 0;
         a->colour[c] = value;
         a->phi[c] = (float)(h * (value <= 0 ? 1.5 : value >= 1 ? -1.5 : un_colour_distance(value)));
     }
@@ -309,19 +336,25 @@ static double distance_of(const colour_args *a, int64_t c)
     return value <= 0 ? 1.5 : value >= 1 ? -1.5 : un_colour_distance(value);
 }
 
-static bool has_colour(const colour_args *a, int64_t c)
-{
-    return a->normalizer[c] > NORMALIZER_MIN;
-}
-
 /* The slope of the level set at a cell next to the surface, from the open cells around it, without
- * padding; zero elsewhere: deep inside, where particles lie unevenly, it is noise. */
-static un_vec3 slope_at(const colour_args *a, int64_t c, uint32_t sight)
+ * padding. Deep inside, where particles lie unevenly, it is noise and not sought. */
+typedef struct slope {
+    double along[3], trust[3]; /* 0: not known */
+} slope;
+
+/* A wall may hide the neighbour on one side. */
+#define ONE_SIDED 0.01
+/* Cells no farther from the surface, in cells, have some of the liquid in their kernel: it is next
+ * to them even if all neighbours that can be seen are air. */
+#define NEXT_TO 0.9
+
+static bool find_slope(const colour_args *a, int64_t c, uint32_t sight, slope *out)
 {
     static const int step[3] = {1, 3, 9};
     const un_grid *g = a->grid;
-    double here = distance_of(a, c), slope[3] = {0};
-    bool liquid = here < 0, air = here >= 0;
+    double here = distance_of(a, c), squared = 0;
+    bool liquid = here < NEXT_TO, air = here >= 0;
+    *out = (slope){{0}, {0}};
     for (int axis = 0; axis < g->dim; axis++) {
         int64_t s = g->stride[axis], at = c / s % g->n[axis];
         bool low = at > 1 && sight >> (13 - step[axis]) & 1 && has_colour(a, c - s);
@@ -330,10 +363,29 @@ static un_vec3 slope_at(const colour_args *a, int64_t c, uint32_t sight)
                above = high ? distance_of(a, c + s) : here;
         liquid |= below < 0 || above < 0;
         air |= below >= 0 || above >= 0;
-        slope[axis] = low && high ? 0.5 * (above - below) : 0;
+        out->along[axis] = (low && high ? 0.5 : 1) * (above - below);
+        out->trust[axis] = low && high ? 1 : low || high ? ONE_SIDED : 0;
+        squared += out->along[axis] * out->along[axis];
     }
-    un_vec3 v = un_v3(slope[0], slope[1], slope[2]);
-    return liquid && air ? un_scale(v, 1 / fmax(1, un_length(v))) : un_v3(0, 0, 0);
+    for (int axis = 0; axis < g->dim; axis++) out->along[axis] /= fmax(1, sqrt(squared));
+    return liquid && air;
+}
+
+/* The mean along each axis, of the slopes that know it best. */
+static void add_slope(slope *sum, const slope *s, double weight)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        sum->along[axis] += weight * s->trust[axis] * s->along[axis];
+        sum->trust[axis] += weight * s->trust[axis];
+    }
+}
+
+static un_vec3 mean_slope(const slope *sum)
+{
+    double v[3] = {0};
+    for (int axis = 0; axis < 3; axis++)
+        if (sum->trust[axis] > 0) v[axis] = sum->along[axis] / sum->trust[axis];
+    return un_v3(v[0], v[1], v[2]);
 }
 
 static uint32_t sight_of(const colour_args *a, int64_t c)
@@ -380,6 +432,29 @@ static void add_moments(const un_walls *walls, int32_t i, int32_t j, int32_t k, 
     }
 }
 
+/* A cell's slope, along an axis where a wall hides a neighbour that of the cells around. With zero
+ * there water on a slope would not lie level. */
+static bool whole_slope(const colour_args *a, int64_t c, uint32_t sight, un_vec3 *out)
+{
+    const un_grid *g = a->grid;
+    slope own, sum = {{0}, {0}};
+    if (!find_slope(a, c, sight, &own)) return false;
+    bool whole = true;
+    for (int axis = 0; axis < g->dim; axis++) whole = whole && own.trust[axis] == 1;
+    add_slope(&sum, &own, 1);
+    for (uint32_t left = whole ? 0 : sight & ~(1u << 13); left; left &= left - 1) {
+        int64_t m = near_cell(g, c, __builtin_ctz(left));
+        slope there;
+        if (!has_colour(a, m) || !find_slope(a, m, sight_of(a, m), &there)) continue;
+        for (int axis = 0; axis < g->dim; axis++)
+            if (own.trust[axis] == 1) there.trust[axis] = 0;
+        add_slope(&sum, &there, 1);
+    }
+    *out = mean_slope(&sum);
+    *out = un_scale(*out, 1 / fmax(1, un_length(*out)));
+    return true;
+}
+
 /* Where a solid cuts into the kernel, c is the value at the centre of the rest: phi is moved to the
  * cell's centre along its slope. Without this water would not lie level at a slanting wall. */
 static void move_to_centres(void *arg, int64_t begin, int64_t end)
@@ -395,15 +470,15 @@ static void move_to_centres(void *arg, int64_t begin, int64_t end)
                 a->colour[c] >= 0.99f)
                 continue;
             uint32_t sight = sight_of(a, c);
-            un_vec3 at = {0, 0, 0}, slope = slope_at(a, c, sight);
+            un_vec3 at = {0, 0, 0}, along;
             double total = 0;
             bool cut = false;
             for (uint32_t left = sight; left && !cut; left &= left - 1)
                 cut = is_cut(a->walls, near_cell(g, c, __builtin_ctz(left)));
-            if (!cut || un_dot(slope, slope) == 0) continue;
+            if (!cut || !whole_slope(a, c, inner_cells(g, i, j, k) & sight, &along)) continue;
             for (uint32_t left = sight; left; left &= left - 1)
                 add_moments(a->walls, i, j, k, __builtin_ctz(left), &total, &at);
-            a->phi[c] -= (float)(g->h * un_dot(slope, at) / total);
+            a->phi[c] -= (float)(g->h * un_dot(along, at) / total);
         }
     }
 }
@@ -422,24 +497,25 @@ static bool extend_cell(const colour_args *a, int64_t c, uint32_t sight, float *
     static const double weight[4] = {0, 1, 0.5, 1.0 / 3}; /* by squared distance */
     const un_grid *g = a->grid;
     double sum = 0, total = 0, level = 0, level_total = 0;
-    un_vec3 slopes = {0, 0, 0}, places = {0, 0, 0};
+    un_vec3 places = {0, 0, 0};
+    slope around = {{0}, {0}};
     for (; sight; sight &= sight - 1) {
         int n = __builtin_ctz(sight), d[3] = {n % 3 - 1, n / 3 % 3 - 1, n / 9 - 1};
         int64_t m = near_cell(g, c, n);
         bool there = a->known ? known_at(a, m) < a->pass : has_colour(a, m);
         if (n == 13 || !there) continue;
         double w = weight[d[0] * d[0] + d[1] * d[1] + d[2] * d[2]];
-        un_vec3 slope = has_colour(a, m) ? slope_at(a, m, sight_of(a, m)) : un_v3(0, 0, 0);
+        slope own;
         sum += w * a->phi[m];
         total += w;
-        if (un_dot(slope, slope) == 0) continue;
+        if (!has_colour(a, m) || !find_slope(a, m, sight_of(a, m), &own)) continue;
         level += w * a->phi[m];
-        slopes = un_mad(slopes, slope, w);
+        add_slope(&around, &own, w);
         places = un_mad(places, offset_of(g, n), w);
         level_total += w;
     }
     if (level_total > 0)
-        *phi = (float)((level - g->h * un_dot(slopes, places) / level_total) / level_total);
+        *phi = (float)((level - g->h * un_dot(mean_slope(&around), places)) / level_total);
     else if (total > 0)
         *phi = (float)(sum / total);
     return total > 0;

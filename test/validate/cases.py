@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+import at_random
 import run_files
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -682,6 +683,33 @@ def reliability(bench):
     # half as much again as the particles' own arrays; staggered saves velocities of faces too
     bench.row("checkpoint, bytes a particle", os.path.getsize(newest) / stats["particles"][-1], "",
               {"": 86, "uniform": 80, "staggered": 120})
+
+
+@case("Scenes at random", "Twenty-four ordinary scenes made up at random (test/validate/at_random.py): tanks, dams and drops "
+      "with pillars, cups, plates, ramps and paddles, streams and drains, 1 cm to 10 m long, 14 to 24 cells. Speeds are "
+      "over twice that of a free fall through the domain; still water is measured after 0.7 of a run, over "
+      "sqrt(g L).")
+def scenes_at_random(bench):
+    failed, speeds, volumes, calm = [], [], [], []
+    for number in range(24):
+        text, bound, still, unit = at_random.scene(number)
+        try:
+            run = bench.run(text)
+        except RuntimeError as what:
+            failed.append(f"scene {number}: {what}")
+            continue
+        stats = run_files.table(f"{run}/stats.csv")
+        speeds.append((max(stats["max_speed"]) / bound, number))
+        volumes.append((abs(stats["volume_error"][-1]), number))
+        if still:
+            late = [v for t, v in zip(stats["time"], stats["max_speed"]) if t > 0.7 * stats["time"][-1]]
+            calm.append((max(late) / unit, number))
+        shutil.rmtree(run)
+    bench.row("runs that failed", len(failed), "", 0, note="; ".join(failed))
+    bench.row("fastest", max(speeds)[0], "", 1, note=f"scene {max(speeds)[1]}")
+    bench.row("volume at the end, half of the scenes within", 100 * sorted(volumes)[12][0], "%", 1)
+    bench.row("volume at the end, worst", 100 * max(volumes)[0], "%", None, note=f"scene {max(volumes)[1]}")
+    bench.row("still water, worst", max(calm)[0], "", 0.05, note=f"scene {max(calm)[1]} of {len(calm)}")
 
 
 @case("Faults and endurance", "Every disk call and every allocation of a run fails once; 10,000 steps of a stirred "
