@@ -292,8 +292,8 @@ void un_walls_find_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, in
     UN_BY_DIM(g->dim, face_velocity(walls, i, j, k, a, corner, dim));
 }
 
-/* What is inside the domain of a cell, along each axis, in cells; true if a closed side touches it or
- * cuts it, *cuts: whether one cuts it. */
+/* What is inside the domain of a cell, along each axis, in cells; true if a closed side touches it
+ * or cuts it, *cuts: whether one cuts it. */
 static bool meet_sides(const un_walls *walls, const int32_t at[3], double inside[3], bool *cuts)
 {
     const un_grid *g = walls->grid;

@@ -84,10 +84,64 @@ static bool near_surface(const un_fill *f, un_vec3 x, double h)
         double step = n & 1 ? reach : -reach;
         un_vec3 y =
             un_add(x, un_v3(n / 2 == 0 ? step : 0, n / 2 == 1 ? step : 0, n / 2 == 2 ? step : 0));
-        if (shape_distance(f, y) > 0 && un_walls_distance_exact(f->walls, y) > 0)
-            return true;
+        if (shape_distance(f, y) > 0 && un_walls_distance_exact(f->walls, y) > 0) return true;
     }
     return false;
+}
+
+/* ---- half cells that the liquid's boundary cuts, and a wall too ---- */
+
+typedef struct boundary {
+    un_vec3 normal;
+    double d;
+    bool cuts; /* the half cell */
+} boundary;
+
+static double wall_distance(const un_fill *f, un_vec3 x)
+{
+    return un_walls_distance_exact(f->walls, x);
+}
+
+/* The boundary as a plane: distance(x + r) = d + normal . r. */
+static boundary boundary_at(const un_fill *f, double (*distance)(const un_fill *, un_vec3),
+                            un_vec3 x, double d, double s)
+{
+    double e = 0.05 * s, n[3] = {0}, reach = 0;
+    for (int a = 0; a < f->dim; a++) {
+        un_vec3 step = un_v3(a == 0 ? e : 0, a == 1 ? e : 0, a == 2 ? e : 0);
+        n[a] = (distance(f, un_add(x, step)) - distance(f, un_sub(x, step))) / (2 * e);
+        reach += 0.5 * s * fabs(n[a]);
+    }
+    return (boundary){un_v3(n[0], n[1], n[2]), d, fabs(d) < reach * (1 - 1e-6)};
+}
+
+/* The liquid share of a half cell in a wedge between surface and wall, and its middle; below 0
+ * where it is not in one. One plane for both would put water above the surface, at the edge of a
+ * pool on a slope by half a cell. */
+#define WEDGE_SAMPLES 6
+static double wedge_share(const un_fill *f, un_vec3 x, double s, double d, double wall,
+                          un_vec3 *middle)
+{
+    double reach = 0.87 * s * stretch(f);
+    if (!(fabs(d) < reach && fabs(wall) < reach)) return -1;
+    boundary surface = boundary_at(f, shape_distance, x, d, s),
+             solid = boundary_at(f, wall_distance, x, wall, s);
+    if (!surface.cuts || !solid.cuts) return -1;
+    int count = 0, all = f->dim == 2 ? WEDGE_SAMPLES * WEDGE_SAMPLES
+                                     : WEDGE_SAMPLES * WEDGE_SAMPLES * WEDGE_SAMPLES;
+    un_vec3 sum = {0, 0, 0};
+    for (int i = 0; i < all; i++) {
+        double step = s / WEDGE_SAMPLES, first = 0.5 * (step - s);
+        un_vec3 r = {first + step * (i % WEDGE_SAMPLES),
+                     first + step * (i / WEDGE_SAMPLES % WEDGE_SAMPLES),
+                     f->dim == 2 ? 0 : first + step * (i / WEDGE_SAMPLES / WEDGE_SAMPLES)};
+        if (surface.d + un_dot(surface.normal, r) > 0 || solid.d + un_dot(solid.normal, r) < 0)
+            continue;
+        sum = un_add(sum, r);
+        count++;
+    }
+    *middle = count > 0 ? un_mad(x, sum, 1.0 / count) : x;
+    return (double)count / all;
 }
 
 bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un_seed *out)
@@ -96,8 +150,19 @@ bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un
     if (d >= reach) return false;
     double wall = f->wall, fraction = 1;
     if (wall < fmin(-d, reach)) wall = un_walls_distance_exact(f->walls, x);
+    double surface = d;
     d = fmax(d, -wall);
     if (d >= reach) return false;
+    if (surface > -reach && f->wall < reach) {
+        un_vec3 middle;
+        if (surface >= 0) wall = un_walls_distance_exact(f->walls, x);
+        double share = wedge_share(f, x, s, surface, wall, &middle);
+        if (share >= 0) {
+            bool open = un_fill_in_domain(f, middle) && wall_distance(f, middle) > 0;
+            *out = (un_seed){middle, un_fill_volume(s, f->dim) * share};
+            return share >= UN_FRACTION_MIN && open;
+        }
+    }
     bool cut = d > -reach;
     if (cut) {
         double e = 0.05 * s, near = wall - e * stretch(f);

@@ -455,6 +455,14 @@ static bool whole_slope(const colour_args *a, int64_t c, uint32_t sight, un_vec3
     return true;
 }
 
+double un_colour_cut_width(double width, un_vec3 along, un_vec3 at, double wall)
+{
+    double m2 = un_dot(at, at), m = sqrt(m2), part = un_dot(along, at), g2 = un_dot(along, along);
+    if (!(m2 > 0 && g2 > 0)) return width;
+    double less = 4 * m * fmax(m + wall, 0) * part * part / (m2 * g2);
+    return sqrt(fmax(width * width - less, 0.25 * width * width));
+}
+
 /* Where a solid cuts into the kernel, c is the value at the centre of the rest: phi is moved to the
  * cell's centre along its slope. Without this water would not lie level at a slanting wall. */
 static void move_to_centres(void *arg, int64_t begin, int64_t end)
@@ -478,7 +486,10 @@ static void move_to_centres(void *arg, int64_t begin, int64_t end)
             if (!cut || !whole_slope(a, c, inner_cells(g, i, j, k) & sight, &along)) continue;
             for (uint32_t left = sight; left; left &= left - 1)
                 add_moments(a->walls, i, j, k, __builtin_ctz(left), &total, &at);
-            a->phi[c] -= (float)(g->h * un_dot(along, at) / total);
+            at = un_scale(at, 1 / total);
+            double wall = un_walls_distance_exact(a->walls, un_grid_center(g, i, j, k)) / g->h;
+            double width = un_colour_cut_width(1, along, at, wall);
+            a->phi[c] = (float)(g->h * (width * distance_of(a, c) - un_dot(along, at)));
         }
     }
 }

@@ -41,6 +41,9 @@
 #define TRUST_MIN 0.01
 /* Layers of nodes in walls into which phi is extended: enough for all that matter. */
 #define EXTEND_LAYERS 12
+/* Slopes next to walls come of phi and phi of slopes: after one round water on a ramp was pushed up
+ * by a third of its weight, after four by a twentieth. */
+#define SLOPE_ROUNDS 4
 /* Nodes within so many cells of a wall may have neighbours in it. */
 #define REACH 2.0
 
@@ -209,6 +212,8 @@ static void find_slopes(void *arg, int64_t begin, int64_t end)
             if (!a->known[m[0]] || !a->known[m[1]] || !a->known[m[2]] || !a->known[m[3]]) continue;
             double v[4] = {a->phi[m[0]], a->phi[m[1]], a->phi[m[2]], a->phi[m[3]]};
             double w = un_tets_volume(mesh, t);
+            /* nodes that walls leave little of, or far from the surface, say little */
+            for (int i = 0; i < 4; i++) w *= (double)(a->weight[m[i]] * a->trust[m[i]]);
             g = un_mad(g, un_tets_gradient(mesh, t, v), w);
             total += w;
         }
@@ -252,6 +257,8 @@ static void move_to_nodes(void *arg, int64_t begin, int64_t end)
         const float *g = a->slope[n], *at = a->from_at[n];
         double c = a->from[n], l = WIDTH * un_octree_size(mesh->tree, mesh->node_level[n]);
         if ((g[0] == 0 && g[1] == 0 && g[2] == 0) || !(c > 0.02 && c < 0.98)) continue;
+        l = un_colour_cut_width(l, un_v3(g[0], g[1], g[2]), un_v3(at[0], at[1], at[2]),
+                                (double)a->walls->phi[n]);
         a->phi[n] =
             (float)(l * un_colour_distance(c)) - (g[0] * at[0] + g[1] * at[1] + g[2] * at[2]);
     }
@@ -384,7 +391,7 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
         a.to_at = at;
     }
     un_parallel_for(ctx, mesh->node_count, 1024, invert, &a);
-    if (walls->cut) {
+    for (int round = 0; walls->cut && round < SLOPE_ROUNDS; round++) {
         un_parallel_for(ctx, mesh->node_count, 4096, find_slopes, &a);
         un_parallel_for(ctx, mesh->node_count, 4096, spread_slopes, &a);
         un_parallel_for(ctx, mesh->node_count, 4096, move_to_nodes, &a);

@@ -58,6 +58,30 @@ static void water_rests_in_any_tank(const un_method *method)
     }
 }
 
+/* On a ramp, askew in the grid or not, its edge a wedge thinner than any cell: a slope of 37
+ * degrees, and one whose shallow end is a third of a cell deep. */
+static void water_rests_on_a_slope(const un_method *method)
+{
+    static const char *const scenes[] = {
+        "max = {1, 0.5412, 1} } }, solids = { plane { normal = {-0.7474, 1, 0.18}",
+        "max = {1, 0.41, 1} } }, solids = { plane { normal = {-0.4, 1, 0}"};
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        world w;
+        char text[400];
+        snprintf(text, sizeof text,
+                 "scene { domain = { size = {1, 0.75, 0.375} }, detail = { coarsest = 8, finest = "
+                 "16 }, liquid = { box { min = {0, 0, 0}, %s, point = {0.2781, 0.1, 0} } } }",
+                 scenes[i]);
+        promise_begin(&w, method, CHECK_THREADS, text);
+        world_run(&w, 0.6);
+        w.max_speed = 0;
+        world_run(&w, 0.8);
+        check_below(w.max_speed, 0.1);
+        check_below(fabs(w.step.volume_error), 0.01);
+        world_end(&w);
+    }
+}
+
 /* Full and closed, where pressure is known up to a constant only. */
 static void a_full_closed_tank_stands_still(const un_method *method)
 {
@@ -107,6 +131,7 @@ int main(void)
     static const promise promises[] = {
         {"water_rests", water_rests, NULL, false},
         {"water_rests_in_any_tank", water_rests_in_any_tank, NULL, false},
+        {"water_rests_on_a_slope", water_rests_on_a_slope, NULL, false},
         {"a_full_closed_tank_stands_still", a_full_closed_tank_stands_still, NULL, false},
         {"thick_liquid_rests", thick_liquid_rests, method_is_viscous, false},
         {"a_weightless_ball_stays", a_weightless_ball_stays, NULL, false},
