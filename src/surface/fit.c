@@ -40,7 +40,9 @@ void un_fit_move(const un_fit *f, int64_t q, double h, un_vec3 m, un_vec3 g)
     un_vec3 to = un_mad(x, g, error * fmin(1, 1 + depth / (UN_FIT_DEPTH * h)) / steep);
     if (!un_open_move(f->walls, x, to, 0.1 * (double)f->markers->radius[q])) return;
     /* in the wedge between surface and a slope the level set is lower whatever the particles do */
-    if (un_shape_distance(f->shape, to) > 0) return;
+    double near = h;
+    if (un_shape_distance(f->shape, to) > 0 && un_bodies_nearest(f->walls->bodies, to, &near) >= 0)
+        return;
     un_particle_set_position(p, q, to);
 }
 

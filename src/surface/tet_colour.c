@@ -257,8 +257,11 @@ static void move_to_nodes(void *arg, int64_t begin, int64_t end)
         const float *g = a->slope[n], *at = a->from_at[n];
         double c = a->from[n], l = WIDTH * un_octree_size(mesh->tree, mesh->node_level[n]);
         if ((g[0] == 0 && g[1] == 0 && g[2] == 0) || !(c > 0.02 && c < 0.98)) continue;
-        l = un_colour_cut_width(l, un_v3(g[0], g[1], g[2]), un_v3(at[0], at[1], at[2]),
-                                (double)a->walls->phi[n]);
+        const float *solid = a->walls->phi_solid;
+        if (solid && solid[n] <= a->walls->phi[n] &&
+            a->weight[n] < 0.999f) /* not graded, but cut */
+            l = un_colour_cut_width(l, un_v3(g[0], g[1], g[2]), un_v3(at[0], at[1], at[2]),
+                                    (double)solid[n]);
         a->phi[n] =
             (float)(l * un_colour_distance(c)) - (g[0] * at[0] + g[1] * at[1] + g[2] * at[2]);
     }
