@@ -320,7 +320,7 @@ bool un_walls_side_cuts(const un_walls *walls, int32_t i, int32_t j, int32_t k, 
 bool un_walls_at_side(const un_walls *walls, int32_t i, int32_t j, int32_t k, double inside[3]);
 /* Is any cell cut, by bodies or sides? */
 bool un_walls_cut(const un_walls *walls);
-/* Distances to the bodies at such a cell's corners, at most a cell where a side is nearer. */
+/* Distances to the bodies at such a cell's corners; a cell where no body cuts it. */
 void un_walls_body_corners(const un_walls *walls, int32_t i, int32_t j, int32_t k, double v[8]);
 /* Open share of a cell with these distances at its corners, x fastest; of a face, corners in cyclic
  * order. */

@@ -359,7 +359,7 @@ void un_walls_body_corners(const un_walls *walls, int32_t i, int32_t j, int32_t 
         un_vec3 x = un_grid_node_position(g, i + (m & 1), j + (m >> 1 & 1), k + (m >> 2));
         double d = INFINITY;
         un_bodies_nearest(walls->bodies, un_walls_place(walls, x), &d);
-        v[m] = fabs(d) < SNAP * g->h ? 0 : fmin(d, g->h);
+        v[m] = fabs(d) < SNAP * g->h ? 0 : d;
     }
 }
 

@@ -127,6 +127,8 @@ static double wedge_share(const un_fill *f, un_vec3 x, double s, double d, doubl
     boundary surface = boundary_at(f, shape_distance, x, d, s),
              solid = boundary_at(f, wall_distance, x, wall, s);
     if (!surface.cuts || !solid.cuts) return -1;
+    /* liquid that lies flat on the wall */
+    if (un_dot(surface.normal, solid.normal) < -0.99) return -1;
     int count = 0, all = f->dim == 2 ? WEDGE_SAMPLES * WEDGE_SAMPLES
                                      : WEDGE_SAMPLES * WEDGE_SAMPLES * WEDGE_SAMPLES;
     un_vec3 sum = {0, 0, 0};

@@ -40,7 +40,7 @@ static void a_ball_falls_freely(const un_method *method)
 
 /* ---- walls that let go ---- */
 
-#define LAYER "scene { domain = { size = {1, 1, 0.25} }, detail = { coarsest = 8, finest = 16 }, "
+#define LAYER "scene { domain = { size = {1, 1, 0.5} }, detail = { coarsest = 8, finest = 16 }, "
 
 /* The speed along gravity after a quarter of a second, in that of free fall in the middle of the
  * last step: of methods without particles. */
