@@ -97,9 +97,13 @@ typedef struct boundary {
     bool cuts; /* the half cell */
 } boundary;
 
-static double wall_distance(const un_fill *f, un_vec3 x)
+/* Sides of the domain do not count: half cells that they cut are cut once more by the surface, but
+ * at right angles. */
+static double body_distance(const un_fill *f, un_vec3 x)
 {
-    return un_walls_distance_exact(f->walls, x);
+    double d = INFINITY;
+    un_bodies_nearest(f->walls->bodies, un_walls_place(f->walls, x), &d);
+    return d;
 }
 
 /* The boundary as a plane: distance(x + r) = d + normal . r. */
@@ -125,7 +129,7 @@ static double wedge_share(const un_fill *f, un_vec3 x, double s, double d, doubl
     double reach = 0.87 * s * stretch(f);
     if (!(fabs(d) < reach && fabs(wall) < reach)) return -1;
     boundary surface = boundary_at(f, shape_distance, x, d, s),
-             solid = boundary_at(f, wall_distance, x, wall, s);
+             solid = boundary_at(f, body_distance, x, wall, s);
     if (!surface.cuts || !solid.cuts) return -1;
     /* liquid that lies flat on the wall */
     if (un_dot(surface.normal, solid.normal) < -0.99) return -1;
@@ -155,12 +159,12 @@ bool un_fill_half_cell(const un_fill *f, un_vec3 x, double s, un_vec3 jitter, un
     double surface = d;
     d = fmax(d, -wall);
     if (d >= reach) return false;
-    if (surface > -reach && f->wall < reach) {
+    if (surface > -reach && f->wall < reach && f->walls->bodies->count > 0) {
         un_vec3 middle;
-        if (surface >= 0) wall = un_walls_distance_exact(f->walls, x);
-        double share = wedge_share(f, x, s, surface, wall, &middle);
+        double share = wedge_share(f, x, s, surface, body_distance(f, x), &middle);
         if (share >= 0) {
-            bool open = un_fill_in_domain(f, middle) && wall_distance(f, middle) > 0;
+            bool open =
+                un_fill_in_domain(f, middle) && un_walls_distance_exact(f->walls, middle) > 0;
             *out = (un_seed){middle, un_fill_volume(s, f->dim) * share};
             return share >= UN_FRACTION_MIN && open;
         }

@@ -291,7 +291,7 @@ static void scatter(void *arg, int64_t begin, int64_t end)
 #define CLOSED 4
 #define UNKNOWN 0xff
 
-/* The share of a cell's kernel that lies within the sides of the domain. */
+/* The share of a cell's kernel that lies within sides of the domain that do not cut the cell. */
 static float share_within(const un_walls *walls, int64_t c)
 {
     const un_grid *g = walls->grid;
@@ -301,18 +301,22 @@ static float share_within(const un_walls *walls, int64_t c)
                      g->dim == 2 ? 0 : (int32_t)(c / g->stride[2])};
     if (!un_walls_at_side(walls, at[0], at[1], at[2], inside)) return 1;
     for (int a = 0; a < g->dim; a++) {
-        double r = inside[a] - 0.5;
         if (at[a] == 1 && !open[2 * a]) share *= 5.0 / 6;
-        if (at[a] == g->n[a] - 2 && !open[2 * a + 1])
-            share *= 1.0 / 6 + 0.75 * (r + 0.5) - (r * r * r + 0.125) / 3;
+        if (at[a] == g->n[a] - 2 && !open[2 * a + 1] && inside[a] == 1) share *= 5.0 / 6;
     }
     return (float)share;
+}
+
+static bool has_bodies(const colour_args *a)
+{
+    return a->walls->bodies->count > 0;
 }
 
 static bool has_colour(const colour_args *a, int64_t c)
 {
     float share = a->normalizer[c];
     if (share > NORMALIZER_MIN) return true;
+    if (!has_bodies(a)) return false;
     return share > 0.125f * NORMALIZER_MIN && share > NORMALIZER_MIN * share_within(a->walls, c);
 }
 
@@ -337,7 +341,8 @@ static double distance_of(const colour_args *a, int64_t c)
 }
 
 /* The slope of the level set at a cell next to the surface, from the open cells around it, without
- * padding. Deep inside, where particles lie unevenly, it is noise and not sought. */
+ * padding. Deep inside, where particles lie unevenly, it is noise and not sought. Sides of the
+ * domain alone are upright or level: without bodies it is zero across them. */
 typedef struct slope {
     double along[3], trust[3]; /* 0: not known */
 } slope;
@@ -353,7 +358,7 @@ static bool find_slope(const colour_args *a, int64_t c, uint32_t sight, slope *o
     static const int step[3] = {1, 3, 9};
     const un_grid *g = a->grid;
     double here = distance_of(a, c), squared = 0;
-    bool liquid = here < NEXT_TO, air = here >= 0;
+    bool bodies = has_bodies(a), liquid = here < (bodies ? NEXT_TO : 0), air = here >= 0;
     *out = (slope){{0}, {0}};
     for (int axis = 0; axis < g->dim; axis++) {
         int64_t s = g->stride[axis], at = c / s % g->n[axis];
@@ -363,12 +368,13 @@ static bool find_slope(const colour_args *a, int64_t c, uint32_t sight, slope *o
                above = high ? distance_of(a, c + s) : here;
         liquid |= below < 0 || above < 0;
         air |= below >= 0 || above >= 0;
-        out->along[axis] = (low && high ? 0.5 : 1) * (above - below);
-        out->trust[axis] = low && high ? 1 : low || high ? ONE_SIDED : 0;
+        bool both = low && high;
+        if (bodies || both) out->along[axis] = (both ? 0.5 : 1) * (above - below);
+        out->trust[axis] = both || !bodies ? 1 : low || high ? ONE_SIDED : 0;
         squared += out->along[axis] * out->along[axis];
     }
     for (int axis = 0; axis < g->dim; axis++) out->along[axis] /= fmax(1, sqrt(squared));
-    return liquid && air;
+    return liquid && air && squared > 0;
 }
 
 /* The mean along each axis, of the slopes that know it best. */
@@ -455,14 +461,6 @@ static bool whole_slope(const colour_args *a, int64_t c, uint32_t sight, un_vec3
     return true;
 }
 
-double un_colour_cut_width(double width, un_vec3 along, un_vec3 at, double wall)
-{
-    double m2 = un_dot(at, at), m = sqrt(m2), part = un_dot(along, at), g2 = un_dot(along, along);
-    if (!(m2 > 0 && g2 > 0)) return width;
-    double less = 4 * m * fmax(m + wall, 0) * part * part / (m2 * g2);
-    return sqrt(fmax(width * width - less, 0.25 * width * width));
-}
-
 /* Where a solid cuts into the kernel, c is the value at the centre of the rest: phi is moved to the
  * cell's centre along its slope. Without this water would not lie level at a slanting wall. */
 static void move_to_centres(void *arg, int64_t begin, int64_t end)
@@ -486,10 +484,7 @@ static void move_to_centres(void *arg, int64_t begin, int64_t end)
             if (!cut || !whole_slope(a, c, inner_cells(g, i, j, k) & sight, &along)) continue;
             for (uint32_t left = sight; left; left &= left - 1)
                 add_moments(a->walls, i, j, k, __builtin_ctz(left), &total, &at);
-            at = un_scale(at, 1 / total);
-            double wall = un_walls_distance_exact(a->walls, un_grid_center(g, i, j, k)) / g->h;
-            double width = un_colour_cut_width(1, along, at, wall);
-            a->phi[c] = (float)(g->h * (width * distance_of(a, c) - un_dot(along, at)));
+            a->phi[c] -= (float)(g->h * un_dot(along, at) / total);
         }
     }
 }

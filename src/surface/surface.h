@@ -24,10 +24,6 @@ double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
 /* The distance to a flat surface at which the colour is c, in cells; and its inverse. */
 double un_colour_distance(double c);
 double un_colour_profile(double s);
-/* The width along a direction of a kernel that a wall cuts off. Its centre was moved by `at` off the
- * wall, which is `wall` away from where it was: with m = |at|, a bell's variance, a quarter of its
- * width squared, is less by m (m + wall) across the wall. */
-double un_colour_cut_width(double width, un_vec3 along, un_vec3 at, double wall);
 
 /* The colour at a node of the tets at distance phi from a flat surface; h: the edge of the cells
  * there. */

@@ -247,6 +247,19 @@ static void spread_slopes(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The width along the slope of a kernel that a solid cuts off. Its centre was moved by `at` off the
+ * solid, which is `near` away from the node: with m = |at|, a bell's variance, a quarter of its
+ * width squared, is less by m (m + near) across the solid. */
+static double cut_width(double width, const float slope[3], const float at[3], double near)
+{
+    double m2 = at[0] * at[0] + at[1] * at[1] + at[2] * at[2], m = sqrt(m2);
+    double along = slope[0] * at[0] + slope[1] * at[1] + slope[2] * at[2];
+    double g2 = slope[0] * slope[0] + slope[1] * slope[1] + slope[2] * slope[2];
+    if (!(m2 > 0 && g2 > 0)) return width;
+    double less = 4 * m * fmax(m + near, 0) * along * along / (m2 * g2);
+    return sqrt(fmax(width * width - less, 0.25 * width * width));
+}
+
 /* Next to walls kernels are lopsided and few tets tell the gradient of c: phi is moved from the
  * kernel's centre to the node by the slope instead. */
 static void move_to_nodes(void *arg, int64_t begin, int64_t end)
@@ -260,8 +273,7 @@ static void move_to_nodes(void *arg, int64_t begin, int64_t end)
         const float *solid = a->walls->phi_solid;
         if (solid && solid[n] <= a->walls->phi[n] &&
             a->weight[n] < 0.999f) /* not graded, but cut */
-            l = un_colour_cut_width(l, un_v3(g[0], g[1], g[2]), un_v3(at[0], at[1], at[2]),
-                                    (double)solid[n]);
+            l = cut_width(l, g, at, solid[n]);
         a->phi[n] =
             (float)(l * un_colour_distance(c)) - (g[0] * at[0] + g[1] * at[1] + g[2] * at[2]);
     }

@@ -159,7 +159,7 @@ static void goes_on(const un_method *method, const char *text, int steps)
     promise_begin(&w, method, 2, text);
     if (CHECK_SHORT) steps = 3;
     bool must_fly = text == busy && !CHECK_SHORT && method->particles;
-    for (int step = 0; step < steps || (must_fly && flew == 0 && step < 12); step += 3) {
+    for (int step = 0; step < steps || (must_fly && flew == 0 && step < 24); step += 3) {
         reload(&w, &again, step % 2 ? 1 : 3, text);
         for (int more = 0; more < 3; more++) {
             world_step(&w, 1.5);
