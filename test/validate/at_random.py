@@ -86,7 +86,8 @@ def scene(number):
     if dice.random() < 0.3:
         speed, way = dice.uniform(0.3, 1) * math.sqrt(GRAVITY * y), dice.choice([(0, -1, 0), (1, -0.3, 0), (0, -0.2, 1)])
         sources.append(f"emitter {{ sphere {{ center = {triple(0.5 * x, 0.8 * y, 0.5 * z)}, "
-                       f"radius = {max(0.06 * length, 1.5 * h):.4g} }}, velocity = {triple(*(speed * w for w in way))} }}")
+                       f"radius = {max(0.06 * length, 1.5 * h):.4g} }}, velocity = {triple(*(speed * w for w in way))}, "
+                       f"to = {0.4 * math.sqrt(length):.4g} }}")
         squared += speed * speed
         still = False
     if dice.random() < 0.12:
