@@ -71,27 +71,6 @@ static void find_least(const drops_args *a, int64_t count)
         }
 }
 
-/* As un_groups_walk_next, without groups that have no small particle. */
-static int32_t next_small(const drops_args *a, un_groups_walk *w, float small)
-{
-    const un_groups *g = w->groups;
-    while (w->level < g->level_count) {
-        int32_t l = w->level;
-        if (!w->left[l]) {
-            w->level++;
-            continue;
-        }
-        int32_t child = 8 * w->node[l] + __builtin_ctz(w->left[l]);
-        w->left[l] &= w->left[l] - 1;
-        if (!(a->least[8 * (int64_t)g->level_first[l] + child] < small)) continue;
-        if (l == 0) return child;
-        w->level = l - 1;
-        w->node[l - 1] = child;
-        w->left[l - 1] = un_groups_reached(&w->query, un_groups_node(g, l - 1, child));
-    }
-    return -1;
-}
-
 /* The volume of the small particles around a giant, summed up to its own volume. make: turns them
  * into drops. */
 static double visit_small(const drops_args *a, int64_t q, bool make)
@@ -102,7 +81,7 @@ static double visit_small(const drops_args *a, int64_t q, bool make)
     float small = (float)SMALL * a->radius[q];
     un_groups_walk walk;
     un_groups_walk_begin(&walk, a->groups, (un_box3){x, x}, reach, 0);
-    for (int32_t g; (g = next_small(a, &walk, small)) >= 0;)
+    for (int32_t g; (g = un_groups_walk_below(&walk, a->least, small)) >= 0;)
         for (int32_t i = g * UN_GROUP; i < (g + 1) * UN_GROUP && i < p->count; i++) {
             un_vec3 d = un_sub(un_particle_position(p, i), x);
             if (!(a->radius[i] < small) || !(un_dot(d, d) < reach * reach)) continue;

@@ -45,8 +45,9 @@ static inline const un_group_box *un_groups_node(const un_groups *g, int32_t lev
 void un_groups_walk_begin(un_groups_walk *walk, const un_groups *groups, un_box3 box, double reach,
                           double factor);
 
-/* The next group in reach, -1 after the last. */
-static inline int32_t un_groups_walk_next(un_groups_walk *w)
+/* The next group in reach, -1 after the last. value: at each group and, from 8 level_first[l] on,
+ * at each node of level l; without what is not below the limit. NULL: all. */
+static inline int32_t un_groups_walk_below(un_groups_walk *w, const float *value, float limit)
 {
     const un_groups *g = w->groups;
     while (w->level < g->level_count) {
@@ -57,12 +58,17 @@ static inline int32_t un_groups_walk_next(un_groups_walk *w)
         }
         int32_t child = 8 * w->node[l] + __builtin_ctz(w->left[l]);
         w->left[l] &= w->left[l] - 1;
+        if (value && !(value[8 * (int64_t)g->level_first[l] + child] < limit)) continue;
         if (l == 0) return child;
         w->level = l - 1;
         w->node[l - 1] = child;
         w->left[l - 1] = un_groups_reached(&w->query, un_groups_node(g, l - 1, child));
     }
     return -1;
+}
+static inline int32_t un_groups_walk_next(un_groups_walk *w)
+{
+    return un_groups_walk_below(w, NULL, 0);
 }
 
 #endif

@@ -28,10 +28,9 @@
  * as itself instead (`plain`). */
 #include "pressure/coupling.h"
 #include "pressure/crowding.h"
-#include "pressure/system.h"
+#include "pressure/leaves.h"
 
 /* As in project.c. */
-#define AREA_MIN 1e-3
 #define WALL_SHARE 0.02
 /* Leaves hold fewer particles than cells of the grid, down to three: their fraction is less even.
  */
@@ -43,91 +42,27 @@
 /* Heaps come from steps in which liquid runs into a wall or into itself, not from the motion of
  * liquid: what parts them moves particles and gives them no speed. Else liquid that turns under a
  * lid gains with each step (12.0 m/s in bench/dam.lua at 64 cells and cfl 1, 11.1 now; 18.1 and
- * 13.5 at 128). They are parted no faster than within so many paces (un_scene_pace). Steps become shorter where
- * liquid is fast: if they alone set the rate, liquid that is pressed out of a corner makes them
- * shorter and is pressed the harder (a jet of 8 m/s left the lid with 20). */
+ * 13.5 at 128). They are parted no faster than within so many paces (un_scene_pace). Steps become
+ * shorter where liquid is fast: if they alone set the rate, liquid that is pressed out of a corner
+ * makes them shorter and is pressed the harder (a jet of 8 m/s left the lid with 20). */
 #define HEAP_TIME 0.03
 /* The volume fraction next to a change of size is uneven. */
 #define CROWDING_GRADED 0.2
-/* Least depth of a liquid leaf, in edges. */
-#define DEPTH_MIN 1e-6
 /* A row is uneven if its diagonal is less than this share of that without ghosts. */
 #define DIAGONAL_MIN 0.05
 
-typedef struct project_args {
-    un_pressure *pr;
-    const un_leaf_projection *in;
-    const un_leaves *m;
-    uint8_t *plain;  /* by leaf */
-    double *heap;    /* by row: the outflow that parts heaps */
-    double *parting; /* by face: the velocity that does, or NULL */
-    /* What rows are multiplied by: entries have no unit then, and scenes of any size have the same
-     * matrix to the last bit. */
-    double scale;
-} project_args;
-
-/* One derivative and what it is made of: (sum w_i p_i) / d, along the axis from `first` small cells
- * on; see above. */
-typedef struct side_rule {
-    int count;        /* leaves */
-    int32_t leaf[5];  /* the last is the large one */
-    double weight[5]; /* a_s, then -1 */
-    double area[4];   /* open, of the small faces */
-    double total;     /* their sum */
-    double distance;
-} side_rule;
-
-static inline double open_share(const un_leaf_projection *in, int32_t f)
-{
-    double a = in->walls->area[f];
-    return a < AREA_MIN ? 0 : a;
-}
-
-static inline double open_area(const project_args *s, int32_t f)
-{
-    return open_share(s->in, f) * s->scale * un_leaf_face_area(s->m, f);
-}
-
-static void group_rule(const project_args *s, int32_t large, int32_t group, side_rule *r)
-{
-    const un_leaves *m = s->m;
-    int n = un_leaves_group_size(m);
-    r->count = n + 1;
-    r->total = 0;
-    for (int k = 0; k < n; k++) {
-        int32_t f = m->group[group][k];
-        r->leaf[k] = m->face_side[f] / 6;
-        r->area[k] = open_area(s, f);
-        r->total += r->area[k];
-    }
-    for (int k = 0; k < n; k++) r->weight[k] = r->total > 0 ? r->area[k] / r->total : 0;
-    r->leaf[n] = large;
-    r->weight[n] = -1;
-    r->distance = 0.75 * un_leaf_size(m, large);
-}
-
-static inline double depth_of(const project_args *s, int32_t q)
-{
-    return fmin(s->in->phi[q], -DEPTH_MIN * un_leaf_size(s->m, q));
-}
-
-/* What p_z is in row q, over p_q, for z without an unknown. */
-static inline double ghost(const project_args *s, int32_t q, int32_t z, bool sibling)
-{
-    if (sibling && s->plain[q]) return 1;
-    return fmax(s->in->phi[z], 0) / depth_of(s, q);
-}
-
 /* Row q's derivative, as a multiple of its own pressure and those of others: sum. */
-static double row_derivative(const project_args *s, const side_rule *r, int32_t q, const double *x)
+static double row_derivative(const un_leaf_args *s, const un_side_rule *r, int32_t q,
+                             const double *x)
 {
     const un_pressure *pr = s->pr;
     bool small = r->leaf[r->count - 1] != q;
     double sum = 0;
     for (int k = 0; k < r->count; k++) {
         int32_t z = r->leaf[k];
-        double p = pr->index[z] >= 0 ? x[pr->index[z]]
-                                     : x[pr->index[q]] * ghost(s, q, z, small && k < r->count - 1);
+        double p = pr->index[z] >= 0
+                       ? x[pr->index[z]]
+                       : x[pr->index[q]] * un_leaf_ghost(s, q, z, small && k < r->count - 1);
         sum += r->weight[k] * p;
     }
     return sum / r->distance;
@@ -137,7 +72,7 @@ static double row_derivative(const project_args *s, const side_rule *r, int32_t 
 
 static void find_unknowns(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     const un_leaves *m = s->m;
     for (int64_t c = begin; c < end; c++) {
         double open = 0;
@@ -145,7 +80,7 @@ static void find_unknowns(void *arg, int64_t begin, int64_t end)
             for (int side = 0; side < 2 * m->dim; side++) {
                 int32_t f = m->side[c][side];
                 for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++)
-                    open += open_share(s->in, f < 0 ? m->group[~f][k] : f);
+                    open += un_leaf_open_share(s->in, f < 0 ? m->group[~f][k] : f);
             }
         s->pr->index[c] = open > 0 ? 0 : -1;
         s->plain[c] = 0;
@@ -160,14 +95,14 @@ typedef struct row_sums {
     double plain; /* without ghosts */
 } row_sums;
 
-static inline void add_entry(const project_args *s, row_sums *t, int32_t z, double v)
+static inline void add_entry(const un_leaf_args *s, row_sums *t, int32_t z, double v)
 {
     (void)s;
     *un_row_at(&t->row, t->val, 1, z) += v;
 }
 
 /* The part of row q that comes from one derivative; factor: what one of it flows out by. */
-static void add_rule(const project_args *s, row_sums *t, const side_rule *r, int32_t q,
+static void add_rule(const un_leaf_args *s, row_sums *t, const un_side_rule *r, int32_t q,
                      double factor)
 {
     bool small = r->leaf[r->count - 1] != q;
@@ -180,15 +115,15 @@ static void add_rule(const project_args *s, row_sums *t, const side_rule *r, int
         else if (s->pr->index[z] >= 0)
             add_entry(s, t, z, v);
         else
-            t->own += v * ghost(s, q, z, small && k < r->count - 1);
+            t->own += v * un_leaf_ghost(s, q, z, small && k < r->count - 1);
         if (z == q || s->pr->index[z] < 0) t->plain += fabs(v);
     }
 }
 
-static void add_face(const project_args *s, row_sums *t, int32_t q, int32_t f)
+static void add_face(const un_leaf_args *s, row_sums *t, int32_t q, int32_t f)
 {
     const un_leaves *m = s->m;
-    double h = un_leaf_size(m, q), area = open_area(s, f);
+    double h = un_leaf_size(m, q), area = un_leaf_open_area(s, f);
     int32_t own = m->face_side[f] / 6, z = own == q ? m->face_other[f] : own;
     if (area == 0) return;
     double v = area / h;
@@ -199,21 +134,21 @@ static void add_face(const project_args *s, row_sums *t, int32_t q, int32_t f)
         t->own += v;
         add_entry(s, t, z, -v);
     } else {
-        t->own += v * (1 - ghost(s, q, z, false));
+        t->own += v * (1 - un_leaf_ghost(s, q, z, false));
     }
 }
 
-static void gather_row(const project_args *s, row_sums *t, int32_t q)
+static void gather_row(const un_leaf_args *s, row_sums *t, int32_t q)
 {
     const un_leaves *m = s->m;
-    side_rule r;
+    un_side_rule r;
     un_row_begin(&t->row);
     t->own = t->plain = 0;
     *un_row_at(&t->row, t->val, 1, q) = 0;
     for (int side = 0; side < 2 * m->dim; side++) {
         int32_t f = m->side[q][side];
         if (f < 0) {
-            group_rule(s, q, ~f, &r);
+            un_leaf_group_rule(s, q, ~f, &r);
             if (r.total > 0) add_rule(s, t, &r, q, -r.total);
             continue;
         }
@@ -222,9 +157,9 @@ static void gather_row(const project_args *s, row_sums *t, int32_t q)
             add_face(s, t, q, f);
             continue;
         }
-        double area = open_area(s, f);
+        double area = un_leaf_open_area(s, f);
         if (area == 0) continue;
-        group_rule(s, other, ~m->side[other][side ^ 1], &r);
+        un_leaf_group_rule(s, other, ~m->side[other][side ^ 1], &r);
         add_rule(s, t, &r, q, area);
     }
     t->val[0] = t->own;
@@ -232,7 +167,7 @@ static void gather_row(const project_args *s, row_sums *t, int32_t q)
 
 static void count_entries(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     row_sums t;
     for (int64_t n = begin; n < end; n++) {
         int32_t q = s->pr->place[n];
@@ -248,7 +183,7 @@ static inline double surface_at(const un_leaf_projection *in, int32_t q)
 }
 
 /* What flows out of a leaf, m3/s times the scale. */
-static double outflow(const project_args *s, int32_t q)
+static double outflow(const un_leaf_args *s, int32_t q)
 {
     const un_leaves *m = s->m;
     double sum = 0;
@@ -256,7 +191,7 @@ static double outflow(const project_args *s, int32_t q)
         int32_t g = m->side[q][side];
         for (int k = 0; k < (g < 0 ? un_leaves_group_size(m) : 1); k++) {
             int32_t f = g < 0 ? m->group[~g][k] : g;
-            double share = open_share(s->in, f), area = s->scale * un_leaf_face_area(m, f);
+            double share = un_leaf_open_share(s->in, f), area = s->scale * un_leaf_face_area(m, f);
             double solid = s->in->walls->velocity ? s->in->walls->velocity[f] : 0;
             sum += (side & 1 ? area : -area) * (share * s->in->u[f] + (1 - share) * solid);
         }
@@ -265,7 +200,7 @@ static double outflow(const project_args *s, int32_t q)
 }
 
 /* Does a wall cut the leaf or one around it? The fraction is uneven there, or not known at all. */
-static bool near_cut(const project_args *s, int32_t q)
+static bool near_cut(const un_leaf_args *s, int32_t q)
 {
     const int32_t *near = un_leaf_near(s->m, q);
     const float *open = s->in->walls->volume;
@@ -276,7 +211,7 @@ static bool near_cut(const project_args *s, int32_t q)
 
 /* As in project.c: the divergence wanted in leaf q. *heap: beside it, all of what evens out a leaf
  * that is part of a heap. */
-static double expansion_of(const project_args *s, int32_t q, double *heap)
+static double expansion_of(const un_leaf_args *s, int32_t q, double *heap)
 {
     const un_leaf_projection *in = s->in;
     const un_leaves *m = s->m;
@@ -309,7 +244,7 @@ static double expansion_of(const project_args *s, int32_t q, double *heap)
 
 static void fill_rows(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     const un_leaf_projection *in = s->in;
     un_pressure *pr = s->pr;
     row_sums t;
@@ -325,14 +260,14 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status number(project_args *s)
+static un_status number(un_leaf_args *s)
 {
     UN_TRY(un_pressure_need_places(s->pr, s->m->count));
     un_parallel_for(s->pr->ctx, s->m->count, 4096, find_unknowns, s);
     return un_pressure_number(s->pr, s->m->count);
 }
 
-static un_status assemble(project_args *s)
+static un_status assemble(un_leaf_args *s)
 {
     un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
@@ -347,28 +282,28 @@ static un_status assemble(project_args *s)
 /* ---- the surface's pressure ---- */
 
 /* Along the way from the leaf beyond a face to the one that it belongs to, Pa/m. */
-static double surface_slope(const project_args *s, int32_t f)
+static double surface_slope(const un_leaf_args *s, int32_t f)
 {
     const un_leaves *m = s->m;
     const double *p = s->in->surface;
     int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, other = m->face_other[f];
     if (other < 0) return 0;
     if (m->tree->level[other] == m->tree->level[c]) return (p[c] - p[other]) / un_leaf_size(m, c);
-    side_rule r;
+    un_side_rule r;
     double sum = 0;
-    group_rule(s, other, ~m->side[other][side ^ 1], &r);
+    un_leaf_group_rule(s, other, ~m->side[other][side ^ 1], &r);
     for (int k = 0; k < r.count; k++) sum += r.weight[k] * p[r.leaf[k]];
     return r.total > 0 ? sum / r.distance : 0;
 }
 
 static void press_faces(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     const int32_t *index = s->pr->index;
     for (int64_t f = begin; f < end; f++) {
         int32_t side = s->m->face_side[f], other = s->m->face_other[f];
         if (index[side / 6] < 0 && (other < 0 || index[other] < 0)) continue;
-        if (open_share(s->in, (int32_t)f) == 0) continue;
+        if (un_leaf_open_share(s->in, (int32_t)f) == 0) continue;
         s->in->u[f] +=
             (side & 1 ? 1 : -1) * surface_slope(s, (int32_t)f) * s->in->kick / s->in->density;
     }
@@ -379,7 +314,7 @@ static void press_faces(void *arg, int64_t begin, int64_t end)
 /* What a body's motion adds to the outflow of a leaf, as the right-hand side has it. */
 static bool push_of_body(const void *arg, int32_t q, int32_t body, double push[6])
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     const un_leaves *m = s->m;
     const un_leaf_walls *w = s->in->walls;
     const un_body *b = &s->in->bodies->body[body];
@@ -391,7 +326,7 @@ static bool push_of_body(const void *arg, int32_t q, int32_t body, double push[6
         int32_t g = m->side[q][side];
         for (int k = 0; k < (g < 0 ? un_leaves_group_size(m) : 1); k++) {
             int32_t f = g < 0 ? m->group[~g][k] : g;
-            double closed = 1 - open_share(s->in, f);
+            double closed = 1 - un_leaf_open_share(s->in, f);
             if (closed == 0 || w->body[f] != body) continue;
             un_vec3 e = un_v3(side / 2 == 0, side / 2 == 1, side / 2 == 2);
             un_vec3 turn =
@@ -407,12 +342,12 @@ static bool push_of_body(const void *arg, int32_t q, int32_t body, double push[6
 
 static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
 }
 
 /* Columns for the bodies, and what the surface's pressure does to them. */
-static un_status couple(project_args *s)
+static un_status couple(un_leaf_args *s)
 {
     un_pressure *pr = s->pr;
     const un_leaf_projection *in = s->in;
@@ -423,7 +358,7 @@ static un_status couple(project_args *s)
 /* ---- velocity update ---- */
 
 /* What faces between liquid L and air take, along the way from L. */
-static double remainder_of(const project_args *s, const side_rule *r)
+static double remainder_of(const un_leaf_args *s, const un_side_rule *r)
 {
     const double *x = s->pr->x;
     int n = r->count - 1;
@@ -439,28 +374,28 @@ static double remainder_of(const project_args *s, const side_rule *r)
 
 /* The pressure's change along the face's axis, over the distance; the face is open and next to
  * liquid. */
-static double derivative_at(const project_args *s, int32_t f)
+static double derivative_at(const un_leaf_args *s, int32_t f)
 {
     const un_leaves *m = s->m;
     const un_pressure *pr = s->pr;
     int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, other = m->face_other[f];
     double sign = side & 1 ? -1 : 1, h = un_leaf_size(m, c); /* from the other leaf to c */
     if (other >= 0 && m->tree->level[other] < m->tree->level[c]) {
-        side_rule r;
-        group_rule(s, other, ~m->side[other][side ^ 1], &r);
+        un_side_rule r;
+        un_leaf_group_rule(s, other, ~m->side[other][side ^ 1], &r);
         double g = pr->index[c] >= 0 ? row_derivative(s, &r, c, pr->x) : remainder_of(s, &r);
         return sign * g;
     }
     int32_t own = pr->index[c], there = other < 0 ? -1 : pr->index[other];
     if (other < 0) return sign * 2 * pr->x[own] / h;
     if (own >= 0 && there >= 0) return sign * (pr->x[own] - pr->x[there]) / h;
-    if (own >= 0) return sign * pr->x[own] * (1 - ghost(s, c, other, false)) / h;
-    return -sign * pr->x[there] * (1 - ghost(s, other, c, false)) / h;
+    if (own >= 0) return sign * pr->x[own] * (1 - un_leaf_ghost(s, c, other, false)) / h;
+    return -sign * pr->x[there] * (1 - un_leaf_ghost(s, other, c, false)) / h;
 }
 
 static void update_faces(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     const un_leaf_projection *in = s->in;
     const un_leaves *m = s->m;
     const int32_t *index = s->pr->index;
@@ -468,7 +403,7 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
         int32_t c = m->face_side[f] / 6, other = m->face_other[f];
         in->known[f] = 0;
         if (index[c] < 0 && (other < 0 || index[other] < 0)) continue;
-        if (open_share(in, (int32_t)f) == 0) {
+        if (un_leaf_open_share(in, (int32_t)f) == 0) {
             /* nothing crosses a side of the domain; solids are left to extrapolation */
             if (!un_leaf_face_on_side(m, f)) continue;
             in->u[f] = 0;
@@ -483,19 +418,19 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
 
 static void find_parting(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     const int32_t *index = s->pr->index;
     for (int64_t f = begin; f < end; f++) {
         int32_t c = s->m->face_side[f] / 6, other = s->m->face_other[f];
         bool wet = index[c] >= 0 || (other >= 0 && index[other] >= 0);
         s->parting[f] =
-            wet && open_share(s->in, (int32_t)f) > 0 ? -derivative_at(s, (int32_t)f) : 0;
+            wet && un_leaf_open_share(s->in, (int32_t)f) > 0 ? -derivative_at(s, (int32_t)f) : 0;
     }
 }
 
 static double heap_rows(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     double most = 0;
     for (int64_t n = begin; n < end; n++) most = fmax(most, s->heap[n]);
     return most;
@@ -503,7 +438,7 @@ static double heap_rows(void *arg, int64_t begin, int64_t end)
 
 /* The velocity that parts heaps, alone. It is solved for before the pressure, whose guess and
  * right-hand side are put aside meanwhile; s->parting stays NULL where there are no heaps. */
-static un_status part_heaps(project_args *s, un_arena *arena)
+static un_status part_heaps(un_leaf_args *s, un_arena *arena)
 {
     un_pressure *pr = s->pr;
     size_t rows = (size_t)pr->matrix.n;
@@ -531,7 +466,7 @@ static un_status part_heaps(project_args *s, un_arena *arena)
 /* Liquid moves apart and is none the faster for it: to particles, both fields have what parts. */
 static void add_parting(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     for (int64_t f = begin; f < end; f++) {
         if (!s->in->known[f]) continue;
         s->in->u[f] += s->parting[f];
@@ -543,7 +478,7 @@ static void add_parting(void *arg, int64_t begin, int64_t end)
 
 static bool limit_leaf(const void *arg, int32_t row, double *least, double *slack)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     const un_leaves *m = s->m;
     int32_t q = s->pr->place[row];
     double open = 1, speed = 0;
@@ -554,7 +489,7 @@ static bool limit_leaf(const void *arg, int32_t row, double *least, double *slac
             int n = g < 0 ? un_leaves_group_size(m) : 1;
             for (int i = 0; i < n; i++) {
                 int32_t f = g < 0 ? m->group[~g][i] : g;
-                open = fmin(open, open_share(s->in, f));
+                open = fmin(open, un_leaf_open_share(s->in, f));
                 u[k] += s->in->u[f] / n;
             }
         }
@@ -569,7 +504,7 @@ static bool limit_leaf(const void *arg, int32_t row, double *least, double *slac
 /* The closed faces of leaves that have let go move as those opposite do, but not into the wall. */
 static void release_faces(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     const un_leaf_projection *in = s->in;
     const un_leaves *m = s->m;
     for (int64_t n = begin; n < end; n++) {
@@ -578,7 +513,7 @@ static void release_faces(void *arg, int64_t begin, int64_t end)
             int32_t f = m->side[q][side], across = m->side[q][side ^ 1];
             if (f < 0 || across < 0) continue;
             int32_t own = m->face_side[f] / 6, beyond = own == q ? m->face_other[f] : own;
-            if (open_share(in, f) > 0 || open_share(in, across) == 0) continue;
+            if (un_leaf_open_share(in, f) > 0 || un_leaf_open_share(in, across) == 0) continue;
             if (beyond >= 0 && s->pr->index[beyond] >= 0 &&
                 un_pressure_is_free(s->pr, s->pr->index[beyond]))
                 continue;
@@ -593,7 +528,7 @@ static void release_faces(void *arg, int64_t begin, int64_t end)
 
 static void store_pressure(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     double to_pascal = s->in->density / s->in->kick;
     for (int64_t c = begin; c < end; c++) {
         int32_t n = s->pr->index[c];
@@ -604,7 +539,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
 
 static double divergence_rows(void *arg, int64_t begin, int64_t end)
 {
-    const project_args *s = arg;
+    const un_leaf_args *s = arg;
     double max = 0;
     for (int64_t n = begin; n < end; n++) {
         int32_t q = s->pr->place[n];
@@ -621,7 +556,7 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
                                    un_leaf_projection_report *report)
 {
     un_context *ctx = pr->ctx;
-    project_args s = {.pr = pr,
+    un_leaf_args s = {.pr = pr,
                       .in = in,
                       .m = in->leaves,
                       .scale = in->leaves->dim == 2 ? 1 : 1 / in->leaves->tree->h};
@@ -653,107 +588,4 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
         report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
     if (s.parting) un_parallel_for(ctx, in->leaves->face_count, 8192, add_parting, &s);
     return UN_OK;
-}
-
-/* ---- what the liquid got ---- */
-
-typedef struct impulse_args {
-    project_args s;
-    const double *before;
-} impulse_args;
-
-/* The liquid between the centres beside a face, m3 (2D: m2): open, and up to the surface. */
-static double face_liquid(const project_args *s, int32_t f)
-{
-    const un_leaves *m = s->m;
-    int32_t c = m->face_side[f] / 6, other = m->face_other[f];
-    bool own = s->pr->index[c] >= 0, there = other >= 0 && s->pr->index[other] >= 0;
-    if (!own && !there) return 0;
-    double way = un_leaf_size(m, c), area = open_area(s, f);
-    if (other < 0) return 0.5 * way * area;
-    if (m->tree->level[other] < m->tree->level[c]) way = 0.75 * un_leaf_size(m, other);
-    if (!there) way /= 1 - ghost(s, c, other, false);
-    if (!own) way /= 1 - ghost(s, other, c, false);
-    return way * area;
-}
-
-/* By axis: momentum, mass. */
-static void impulse_faces(void *arg, int64_t begin, int64_t end, double *sums)
-{
-    const impulse_args *a = arg;
-    const un_leaf_projection *in = a->s.in;
-    for (int64_t f = begin; f < end; f++) {
-        int axis = a->s.m->face_side[f] % 6 / 2;
-        double mass = in->density * face_liquid(&a->s, (int32_t)f);
-        sums[axis] += mass * (in->u[f] - a->before[f]);
-        sums[3 + axis] += mass;
-    }
-}
-
-/* The other side of what the pressure does to bodies and walls. */
-static void press_rows(void *arg, int64_t begin, int64_t end, double *sums)
-{
-    const project_args *s = &((const impulse_args *)arg)->s;
-    const un_leaves *m = s->m;
-    for (int64_t n = begin; n < end; n++) {
-        int32_t q = s->pr->place[n];
-        for (int side = 0; side < 2 * m->dim; side++) {
-            int32_t g = m->side[q][side];
-            for (int k = 0; k < (g < 0 ? un_leaves_group_size(m) : 1); k++)
-                sums[side / 2] +=
-                    (side & 1 ? 1 : -1) * s->pr->x[n] * open_area(s, g < 0 ? m->group[~g][k] : g);
-        }
-    }
-}
-
-void un_leaf_impulse(const un_pressure *pr, const un_leaf_projection *in, const double *before,
-                     un_vec3 gravity, un_impulse *out)
-{
-    impulse_args a = {
-        .s = {.pr = (un_pressure *)(uintptr_t)pr, .in = in, .m = in->leaves, .scale = 1},
-        .before = before};
-    double sums[6], press[3];
-    un_parallel_sums(pr->ctx, in->leaves->face_count, 6, impulse_faces, &a, sums);
-    out->momentum = un_v3(sums[0], sums[1], sums[2]);
-    out->mass = un_v3(sums[3], sums[4], sums[5]);
-    if (in->surface) return;
-    un_parallel_sums(pr->ctx, pr->matrix.n, 3, press_rows, &a, press);
-    out->momentum = un_add(un_scale(un_v3(press[0], press[1], press[2]), in->density),
-                           un_v3(sums[3] * gravity.x, sums[4] * gravity.y, sums[5] * gravity.z));
-}
-
-/* ---- gravity ---- */
-
-typedef struct accelerate_args {
-    project_args s;
-    double *u, *before;
-    un_vec3 change;
-} accelerate_args;
-
-static void accelerate(void *arg, int64_t begin, int64_t end)
-{
-    const accelerate_args *a = arg;
-    const un_leaves *m = a->s.m;
-    for (int64_t f = begin; f < end; f++) {
-        int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, other = m->face_other[f];
-        double change = un_vec3_at(a->change, side / 2);
-        a->before[f] = a->u[f];
-        if (other >= 0 && m->tree->level[other] < m->tree->level[c]) {
-            side_rule r;
-            group_rule(&a->s, other, ~m->side[other][side ^ 1], &r);
-            un_vec3 way = {0, 0, 0};
-            for (int k = 0; k < r.count; k++) way = un_mad(way, m->x[r.leaf[k]], r.weight[k]);
-            if (r.total > 0) change = (side & 1 ? -1 : 1) * un_dot(way, a->change) / r.distance;
-        }
-        a->u[f] += change;
-    }
-}
-
-void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 change,
-                        const un_leaves *leaves, un_leaf_walls *walls)
-{
-    un_leaf_projection in = {.leaves = leaves, .walls = walls};
-    accelerate_args a = {
-        .s = {.in = &in, .m = leaves, .scale = 1}, .u = u, .before = before, .change = change};
-    un_parallel_for(ctx, leaves->face_count, 4096, accelerate, &a);
 }

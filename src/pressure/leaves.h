@@ -1,0 +1,77 @@
+/* The pressure's difference across a face or a group of faces, for leaves.c, which says what it is,
+ * and leaves_force.c. */
+#ifndef UN_PRESSURE_LEAVES_H
+#define UN_PRESSURE_LEAVES_H
+
+#include "pressure/system.h"
+
+/* As in project.c. */
+#define UN_LEAF_AREA_MIN 1e-3
+/* Least depth of a liquid leaf, in edges. */
+#define UN_LEAF_DEPTH_MIN 1e-6
+
+typedef struct un_leaf_args {
+    un_pressure *pr;
+    const un_leaf_projection *in;
+    const un_leaves *m;
+    uint8_t *plain;  /* by leaf */
+    double *heap;    /* by row: the outflow that parts heaps */
+    double *parting; /* by face: the velocity that does, or NULL */
+    /* What rows are multiplied by: entries have no unit then, and scenes of any size have the same
+     * matrix to the last bit. */
+    double scale;
+} un_leaf_args;
+
+/* One derivative and what it is made of: (sum w_i p_i) / d. */
+typedef struct un_side_rule {
+    int count;        /* leaves */
+    int32_t leaf[5];  /* the last is the large one */
+    double weight[5]; /* a_s, then -1 */
+    double area[4];   /* open, of the small faces */
+    double total;     /* their sum */
+    double distance;
+} un_side_rule;
+
+static inline double un_leaf_open_share(const un_leaf_projection *in, int32_t f)
+{
+    double a = in->walls->area[f];
+    return a < UN_LEAF_AREA_MIN ? 0 : a;
+}
+
+static inline double un_leaf_open_area(const un_leaf_args *s, int32_t f)
+{
+    return un_leaf_open_share(s->in, f) * s->scale * un_leaf_face_area(s->m, f);
+}
+
+static inline void un_leaf_group_rule(const un_leaf_args *s, int32_t large, int32_t group,
+                                      un_side_rule *r)
+{
+    const un_leaves *m = s->m;
+    int n = un_leaves_group_size(m);
+    r->count = n + 1;
+    r->total = 0;
+    for (int k = 0; k < n; k++) {
+        int32_t f = m->group[group][k];
+        r->leaf[k] = m->face_side[f] / 6;
+        r->area[k] = un_leaf_open_area(s, f);
+        r->total += r->area[k];
+    }
+    for (int k = 0; k < n; k++) r->weight[k] = r->total > 0 ? r->area[k] / r->total : 0;
+    r->leaf[n] = large;
+    r->weight[n] = -1;
+    r->distance = 0.75 * un_leaf_size(m, large);
+}
+
+static inline double un_leaf_depth(const un_leaf_args *s, int32_t q)
+{
+    return fmin(s->in->phi[q], -UN_LEAF_DEPTH_MIN * un_leaf_size(s->m, q));
+}
+
+/* What p_z is in row q, over p_q, for z without an unknown. */
+static inline double un_leaf_ghost(const un_leaf_args *s, int32_t q, int32_t z, bool sibling)
+{
+    if (sibling && s->plain[q]) return 1;
+    return fmax(s->in->phi[z], 0) / un_leaf_depth(s, q);
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* On the leaves of an octree: gravity by the pressure's operator, and the momentum that a
+ * projection gave the liquid. */
+#include "pressure/leaves.h"
+
+/* ---- what the liquid got ---- */
+
+typedef struct impulse_args {
+    un_leaf_args s;
+    const double *before;
+} impulse_args;
+
+/* The liquid between the centres beside a face, m3 (2D: m2): open, and up to the surface. */
+static double face_liquid(const un_leaf_args *s, int32_t f)
+{
+    const un_leaves *m = s->m;
+    int32_t c = m->face_side[f] / 6, other = m->face_other[f];
+    bool own = s->pr->index[c] >= 0, there = other >= 0 && s->pr->index[other] >= 0;
+    if (!own && !there) return 0;
+    double way = un_leaf_size(m, c), area = un_leaf_open_area(s, f);
+    if (other < 0) return 0.5 * way * area;
+    if (m->tree->level[other] < m->tree->level[c]) way = 0.75 * un_leaf_size(m, other);
+    if (!there) way /= 1 - un_leaf_ghost(s, c, other, false);
+    if (!own) way /= 1 - un_leaf_ghost(s, other, c, false);
+    return way * area;
+}
+
+/* By axis: momentum, mass. */
+static void impulse_faces(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const impulse_args *a = arg;
+    const un_leaf_projection *in = a->s.in;
+    for (int64_t f = begin; f < end; f++) {
+        int axis = a->s.m->face_side[f] % 6 / 2;
+        double mass = in->density * face_liquid(&a->s, (int32_t)f);
+        sums[axis] += mass * (in->u[f] - a->before[f]);
+        sums[3 + axis] += mass;
+    }
+}
+
+/* The other side of what the pressure does to bodies and walls. */
+static void press_rows(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const un_leaf_args *s = &((const impulse_args *)arg)->s;
+    const un_leaves *m = s->m;
+    for (int64_t n = begin; n < end; n++) {
+        int32_t q = s->pr->place[n];
+        for (int side = 0; side < 2 * m->dim; side++) {
+            int32_t g = m->side[q][side];
+            for (int k = 0; k < (g < 0 ? un_leaves_group_size(m) : 1); k++)
+                sums[side / 2] += (side & 1 ? 1 : -1) * s->pr->x[n] *
+                                  un_leaf_open_area(s, g < 0 ? m->group[~g][k] : g);
+        }
+    }
+}
+
+void un_leaf_impulse(const un_pressure *pr, const un_leaf_projection *in, const double *before,
+                     un_vec3 gravity, un_impulse *out)
+{
+    impulse_args a = {
+        .s = {.pr = (un_pressure *)(uintptr_t)pr, .in = in, .m = in->leaves, .scale = 1},
+        .before = before};
+    double sums[6], press[3];
+    un_parallel_sums(pr->ctx, in->leaves->face_count, 6, impulse_faces, &a, sums);
+    out->momentum = un_v3(sums[0], sums[1], sums[2]);
+    out->mass = un_v3(sums[3], sums[4], sums[5]);
+    if (in->surface) return;
+    un_parallel_sums(pr->ctx, pr->matrix.n, 3, press_rows, &a, press);
+    out->momentum = un_add(un_scale(un_v3(press[0], press[1], press[2]), in->density),
+                           un_v3(sums[3] * gravity.x, sums[4] * gravity.y, sums[5] * gravity.z));
+}
+
+/* ---- gravity ---- */
+
+typedef struct accelerate_args {
+    un_leaf_args s;
+    double *u, *before;
+    un_vec3 change;
+} accelerate_args;
+
+static void accelerate(void *arg, int64_t begin, int64_t end)
+{
+    const accelerate_args *a = arg;
+    const un_leaves *m = a->s.m;
+    for (int64_t f = begin; f < end; f++) {
+        int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, other = m->face_other[f];
+        double change = un_vec3_at(a->change, side / 2);
+        a->before[f] = a->u[f];
+        if (other >= 0 && m->tree->level[other] < m->tree->level[c]) {
+            un_side_rule r;
+            un_leaf_group_rule(&a->s, other, ~m->side[other][side ^ 1], &r);
+            un_vec3 way = {0, 0, 0};
+            for (int k = 0; k < r.count; k++) way = un_mad(way, m->x[r.leaf[k]], r.weight[k]);
+            if (r.total > 0) change = (side & 1 ? -1 : 1) * un_dot(way, a->change) / r.distance;
+        }
+        a->u[f] += change;
+    }
+}
+
+void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 change,
+                        const un_leaves *leaves, un_leaf_walls *walls)
+{
+    un_leaf_projection in = {.leaves = leaves, .walls = walls};
+    accelerate_args a = {
+        .s = {.in = &in, .m = leaves, .scale = 1}, .u = u, .before = before, .change = change};
+    un_parallel_for(ctx, leaves->face_count, 4096, accelerate, &a);
+}
