@@ -2,6 +2,7 @@
 # packages a target needs (tools/packages.sh: only what is missing).
 #
 #   make            build/undine and build/libundine.so
+#                   (MPI=1 with MPI, for more than one machine: docs/cluster.md)
 #   make demo       a dam break by the adaptive method, simulated and rendered to out/dam/movie.mp4
 #                   (SCENE=scenes/x.lua another scene; SET="detail.finest=32 frames.count=48";
 #                   RENDER="--width 1280 --height 720 --samples 8" larger pictures)
@@ -25,18 +26,20 @@ RENDER ?= --width 960 --height 540 --samples 4
 BENCH ?=
 VALIDATE ?=
 FUZZ ?= 60
+MPI ?= 0
 
 name = $(basename $(notdir $(SCENE)))
 sets = $(foreach set,$(SET),--set '$(set)')
 build = cmake --build --preset release
 # tests are configured where their library is there, and built by `make check` only
 configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
+	-DUNDINE_MPI=$(if $(filter-out 0 OFF off no,$(MPI)),ON,OFF) \
 	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF) >/dev/null
 
 .PHONY: all demo test check validate fuzz bench bench-parts bench-solvers install clean
 
 all:
-	@tools/packages.sh core
+	@tools/packages.sh core $(if $(filter-out 0 OFF off no,$(MPI)),mpi)
 	@tools/packages.sh viewer || echo "Without npm there is no viewer; the rest is built."
 	@$(configure)
 	@$(build) --target undine_app undine_shared
@@ -63,6 +66,7 @@ test:
 
 check:
 	@tools/packages.sh core film test
+	@tools/packages.sh mpi || echo "Without MPI its tests are skipped."
 	@tools/check.sh
 
 validate:

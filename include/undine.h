@@ -41,6 +41,7 @@ UN_API const char *un_version(void);
 /* ---- context: threads, memory, messages ---- */
 
 typedef struct un_context un_context;
+typedef struct un_ranks un_ranks;
 
 typedef struct un_context_def {
     int32_t threads;   /* 0: as many as the machine has processors */
@@ -48,6 +49,7 @@ typedef struct un_context_def {
     void (*log)(void *user, un_log_level level, const char *message); /* may be NULL */
     void *user;                                                       /* passed to log */
     int64_t fail_allocation; /* tests: the n-th allocation (1, 2, ...) and all later ones fail */
+    un_ranks *ranks;         /* the processes that share the work; NULL: this one is alone */
 } un_context_def;
 
 UN_API un_context_def un_context_def_default(void);
@@ -57,6 +59,48 @@ UN_API const char *un_context_message(const un_context *ctx); /* of the last fai
 UN_API size_t un_context_bytes(const un_context *ctx);        /* in use now */
 UN_API size_t un_context_peak_bytes(const un_context *ctx);
 UN_API int32_t un_context_threads(const un_context *ctx);
+
+/* ---- ranks: several processes that share the work, by MPI ---- */
+
+/* Every rank makes the same calls with the same arguments. Where a call shares its work (un_share,
+ * un_resurface), each rank does a part. Other calls refuse more than one rank.
+ *
+ * A failure that all ranks know of is returned on all of them, with the same message
+ * (un_ranks_agreed). Any other is returned on one rank only, while the others go on working or
+ * wait: that rank should say so and call un_ranks_abort. */
+
+UN_API bool un_ranks_available(void); /* whether this build knows MPI */
+/* Starts MPI, once in a process; without MPI the process is alone. NULL: out of memory. */
+UN_API un_ranks *un_ranks_create(void);
+/* After all contexts that use it; every rank waits for the others here. */
+UN_API void un_ranks_destroy(un_ranks *ranks);
+UN_API int32_t un_ranks_rank(const un_ranks *ranks);  /* from 0; NULL: 0 */
+UN_API int32_t un_ranks_count(const un_ranks *ranks); /* NULL: 1 */
+/* This machine's processors, or those that the process is bound to, divided among its ranks. */
+UN_API int32_t un_ranks_threads(const un_ranks *ranks);
+UN_API bool un_ranks_agreed(const un_ranks *ranks);
+/* Whether this rank is doing its part of shared work, so that what it logs is its own. */
+UN_API bool un_ranks_apart(const un_ranks *ranks);
+/* Joins the statuses of all ranks: that of the first rank that failed goes to all, with its
+ * message. Whatever may fail on one rank alone is followed by this before the next call that all
+ * must make, or the others would wait forever. */
+UN_API un_status un_ranks_agree(un_context *ctx, un_status status);
+UN_API void un_ranks_tell(un_ranks *ranks, void *values, size_t bytes); /* from rank 0 to all */
+/* Ends all ranks at once. Files are either whole or not there. Without MPI it does nothing. */
+UN_API void un_ranks_abort(un_ranks *ranks, int exit_status);
+
+/* Pieces of work that do not depend on each other. A rank that is done with one gets the next. */
+typedef struct un_share_def {
+    int32_t count;
+    un_status (*piece)(void *arg, int32_t index);
+    void *arg;
+    bool (*progress)(void *user, int32_t done, int32_t total); /* on rank 0; false: stop */
+    void *user;                                                /* progress may be NULL */
+} un_share_def;
+
+/* Returns when all pieces are done on all ranks. UN_INTERRUPTED, without a message, if progress
+ * stopped it: the pieces that were begun are finished. */
+UN_API un_status un_share(un_context *ctx, const un_share_def *def);
 
 /* ---- scene ---- */
 
@@ -161,7 +205,7 @@ typedef struct un_resurface_def {
 } un_resurface_def;
 
 /* Of a method without particles kind and smoothing are its own, and of the frames those are made
- * that have a checkpoint. */
+ * that have a checkpoint. Ranks share the frames; progress is called on rank 0. */
 
 UN_API un_resurface_def un_resurface_def_default(void);
 UN_API un_status un_resurface(un_context *ctx, const un_resurface_def *def);

@@ -6,7 +6,7 @@
 #   tools/check_includes.sh [ROOT]
 set -u
 root=${1:-.}
-order="base geometry linalg scene bodies mesh sources particles surface sizing transfer tension pressure viscosity advect
+order="base ranks geometry linalg scene bodies mesh sources particles surface sizing transfer tension pressure viscosity advect
        state method output render export view run"
 
 cd "$root" || exit 2

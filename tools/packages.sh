@@ -11,14 +11,15 @@ viewer="npm"
 test="libcmocka-dev clang libclang-rt-dev python3 npm chromium"
 validate="python3 paraview python3-paraview blender"
 bench="python3 blender"
+mpi="libopenmpi-dev|libmpich-dev openmpi-bin|mpich"
 petsc="python3 libpetsc-real-dev libhypre-dev libopenmpi-dev openmpi-bin"
 
 wanted=""
 for group in "$@"; do
     case $group in
-    core | film | viewer | test | validate | bench | petsc) wanted="$wanted ${!group}" ;;
+    core | film | viewer | test | validate | bench | mpi | petsc) wanted="$wanted ${!group}" ;;
     *)
-        echo "packages: unknown group $group; there are core film viewer test validate bench petsc" >&2
+        echo "packages: unknown group $group; there are core film viewer test validate bench mpi petsc" >&2
         exit 2
         ;;
     esac

@@ -59,6 +59,7 @@
 un_status un_fail(un_context *ctx, un_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 un_status un_fail_memory(un_context *ctx, size_t bytes);
+un_ranks *un_context_ranks(const un_context *ctx); /* NULL: alone */
 void un_log(un_context *ctx, un_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

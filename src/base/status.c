@@ -44,6 +44,10 @@ int32_t un_context_threads(const un_context *ctx)
 {
     return ctx->def.threads;
 }
+un_ranks *un_context_ranks(const un_context *ctx)
+{
+    return ctx->def.ranks;
+}
 
 un_status un_fail(un_context *ctx, un_status status, const char *format, ...)
 {

@@ -1,0 +1,73 @@
+/* One rank, without MPI: there is nobody to send anything to. */
+#include "ranks/link.h"
+
+const bool un_link_available = false;
+
+void un_link_start(int32_t *rank, int32_t *count)
+{
+    *rank = 0;
+    *count = 1;
+}
+
+void un_link_end(void) {}
+
+void un_link_abort(int exit_status)
+{
+    (void)exit_status;
+}
+
+void un_link_gather(void *all, const void *mine, size_t bytes)
+{
+    memcpy(all, mine, bytes);
+}
+
+double un_link_max(double value)
+{
+    return value;
+}
+
+int64_t un_link_total(int64_t value)
+{
+    return value;
+}
+
+int64_t un_link_until(int64_t value)
+{
+    return value;
+}
+
+void un_link_add(double *values, size_t count)
+{
+    (void)values, (void)count;
+}
+
+void un_link_broadcast(void *values, size_t bytes, int32_t from)
+{
+    (void)values, (void)bytes, (void)from;
+}
+
+void un_link_exchange(const un_ranks *ranks, const un_letters *letters)
+{
+    (void)ranks, (void)letters;
+}
+
+void un_link_send_bytes(int32_t to, const void *values, size_t bytes)
+{
+    (void)to, (void)values, (void)bytes;
+}
+
+void un_link_receive_bytes(int32_t from, void *values, size_t bytes)
+{
+    (void)from, (void)values, (void)bytes;
+}
+
+void un_link_send(int32_t to, un_note note)
+{
+    (void)to, (void)note;
+}
+
+bool un_link_receive(int32_t *from, un_note *note, bool wait)
+{
+    (void)from, (void)note, (void)wait;
+    return false;
+}

@@ -1,0 +1,290 @@
+/* Elements of arrays from ranks to ranks: halos, migration, gathering.
+ *
+ * A plan lists the local elements that go to each rank, one rank after the other, and how many come
+ * from each. Running it packs all arrays that go to a rank into one message. The message begins
+ * with a hash of the arrays' names and sizes, so that ranks whose calls have gone out of step find
+ * out instead of reading each other's bytes as something else. */
+#include "ranks/link.h"
+
+struct un_exchange {
+    un_context *ctx;
+    int32_t *index;                /* local elements to send, by receiver */
+    int64_t *out_count, *in_count; /* elements to and from each rank */
+    size_t *out_bytes, *in_bytes;  /* of the run under way */
+    int64_t out_total, in_total;
+    char *out, *in; /* packed messages; room is kept */
+    size_t out_room, in_room;
+    size_t bytes; /* sent to others so far */
+};
+
+/* ---- plans ---- */
+
+void un_exchange_destroy(un_exchange *e)
+{
+    if (!e) return;
+    un_context *ctx = e->ctx;
+    un_free(ctx, e->index);
+    un_free(ctx, e->out_count);
+    un_free(ctx, e->in_count);
+    un_free(ctx, e->out_bytes);
+    un_free(ctx, e->in_bytes);
+    un_free(ctx, e->out);
+    un_free(ctx, e->in);
+    un_free(ctx, e);
+}
+
+int64_t un_exchange_count(const un_exchange *e)
+{
+    return e->in_total;
+}
+size_t un_exchange_bytes(const un_exchange *e)
+{
+    return e->bytes;
+}
+
+static un_status allocate(un_context *ctx, un_exchange **exchange)
+{
+    int32_t count = un_rank_count(ctx);
+    un_exchange *e = *exchange = un_alloc_zero(ctx, 1, sizeof **exchange);
+    if (!e) return UN_ERROR_MEMORY;
+    e->ctx = ctx;
+    e->out_count = un_alloc_zero(ctx, (size_t)count, sizeof *e->out_count);
+    e->in_count = un_alloc_zero(ctx, (size_t)count, sizeof *e->in_count);
+    e->out_bytes = un_alloc_zero(ctx, (size_t)count, sizeof *e->out_bytes);
+    e->in_bytes = un_alloc_zero(ctx, (size_t)count, sizeof *e->in_bytes);
+    return e->out_count && e->in_count && e->out_bytes && e->in_bytes ? UN_OK : UN_ERROR_MEMORY;
+}
+
+static void send_letters(un_exchange *e, const char *out, char *in)
+{
+    un_letters letters = {out, in, e->out_bytes, e->in_bytes};
+    if (un_rank_count(e->ctx) > 1)
+        un_link_exchange(un_context_ranks(e->ctx), &letters);
+    else if (*e->out_bytes > 0)
+        memcpy(in, out, *e->out_bytes);
+}
+
+/* A number from each rank to each. */
+static void swap_counts(un_exchange *e, int64_t *theirs, const int64_t *mine)
+{
+    int32_t count = un_rank_count(e->ctx);
+    for (int32_t r = 0; r < count; r++) e->out_bytes[r] = e->in_bytes[r] = sizeof *mine;
+    send_letters(e, (const char *)mine, (char *)theirs);
+}
+
+/* Destroys what one rank could not finish on all, and ends with the status they share. */
+static un_status settle(un_context *ctx, un_exchange **exchange, un_status status)
+{
+    status = un_ranks_agree(ctx, status);
+    if (status == UN_OK) return UN_OK;
+    un_exchange_destroy(*exchange);
+    *exchange = NULL;
+    return status;
+}
+
+static un_status list_copies(un_exchange *e, const int32_t *index, const int32_t *to, int64_t count)
+{
+    un_context *ctx = e->ctx;
+    int32_t rank_count = un_rank_count(ctx);
+    int64_t *at;
+    for (int64_t k = 0; k < count; k++) {
+        UN_ASSERT(to[k] < rank_count);
+        if (to[k] >= 0) e->out_count[to[k]]++;
+    }
+    UN_ALLOC(ctx, at, rank_count);
+    e->out_total = 0;
+    for (int32_t r = 0; r < rank_count; r++) {
+        at[r] = e->out_total;
+        e->out_total += e->out_count[r];
+    }
+    e->index = un_alloc(ctx, (size_t)e->out_total + 1, sizeof *e->index);
+    for (int64_t k = 0; e->index && k < count; k++)
+        if (to[k] >= 0) e->index[at[to[k]]++] = index ? index[k] : (int32_t)k;
+    un_free(ctx, at);
+    return e->index ? UN_OK : UN_ERROR_MEMORY;
+}
+
+un_status un_exchange_create_copies(un_context *ctx, const int32_t *index, const int32_t *to,
+                                    int64_t count, un_exchange **exchange)
+{
+    un_status status = allocate(ctx, exchange);
+    if (status == UN_OK) status = list_copies(*exchange, index, to, count);
+    UN_TRY(settle(ctx, exchange, status));
+    un_exchange *e = *exchange;
+    swap_counts(e, e->in_count, e->out_count);
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) e->in_total += e->in_count[r];
+    return UN_OK;
+}
+
+un_status un_exchange_create_moves(un_context *ctx, const int32_t *to, int64_t count,
+                                   un_exchange **exchange)
+{
+    return un_exchange_create_copies(ctx, NULL, to, count, exchange);
+}
+
+un_status un_exchange_create_gather(un_context *ctx, int64_t count, un_exchange **exchange)
+{
+    int32_t *to = un_alloc_zero(ctx, (size_t)count + 1, sizeof *to);
+    UN_TRY(un_ranks_agree(ctx, to ? UN_OK : UN_ERROR_MEMORY));
+    un_status status = un_exchange_create_copies(ctx, NULL, to, count, exchange);
+    un_free(ctx, to);
+    return status;
+}
+
+/* ---- halos: asked for by those who want them ---- */
+
+/* How many of the wanted elements each rank holds; empty ranks hold none. */
+static un_status count_wanted(un_exchange *e, const int64_t *begins, const int64_t *wanted,
+                              int64_t count)
+{
+    int32_t r = 0, rank_count = un_rank_count(e->ctx);
+    for (int64_t k = 0; k < count; k++) {
+        UN_ASSERT(k == 0 || wanted[k] > wanted[k - 1]);
+        if (wanted[k] < 0 || wanted[k] >= begins[rank_count])
+            return un_fail(e->ctx, UN_ERROR_ARGUMENT, "a halo wants element %lld of %lld",
+                           (long long)wanted[k], (long long)begins[rank_count]);
+        while (wanted[k] >= begins[r + 1]) r++;
+        e->in_count[r]++;
+    }
+    e->in_total = count;
+    return UN_OK;
+}
+
+static un_status find_begins(un_context *ctx, un_range range, int64_t **begins)
+{
+    int32_t rank_count = un_rank_count(ctx);
+    *begins = un_alloc(ctx, (size_t)rank_count + 1, sizeof **begins);
+    UN_TRY(un_ranks_agree(ctx, *begins ? UN_OK : UN_ERROR_MEMORY));
+    **begins = range.begin;
+    if (rank_count > 1) un_link_gather(*begins, &range.begin, sizeof range.begin);
+    (*begins)[rank_count] = range.total;
+    return UN_OK;
+}
+
+/* What the others want of this rank. */
+static un_status take_requests(un_exchange *e, un_range range, const int64_t *wanted)
+{
+    un_context *ctx = e->ctx;
+    int32_t rank_count = un_rank_count(ctx);
+    int64_t *asked = NULL;
+    for (int32_t r = 0; r < rank_count; r++) e->out_total += e->out_count[r];
+    e->index = un_alloc(ctx, (size_t)e->out_total + 1, sizeof *e->index);
+    asked = un_alloc(ctx, (size_t)e->out_total + 1, sizeof *asked);
+    un_status status = un_ranks_agree(ctx, asked && e->index ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK) {
+        for (int32_t r = 0; r < rank_count; r++) {
+            e->out_bytes[r] = (size_t)e->in_count[r] * sizeof *wanted;
+            e->in_bytes[r] = (size_t)e->out_count[r] * sizeof *asked;
+        }
+        send_letters(e, (const char *)wanted, (char *)asked);
+        for (int64_t k = 0; k < e->out_total; k++) e->index[k] = (int32_t)(asked[k] - range.begin);
+    }
+    un_free(ctx, asked);
+    return status;
+}
+
+un_status un_exchange_create_halo(un_context *ctx, un_range range, const int64_t *wanted,
+                                  int64_t wanted_count, un_exchange **exchange)
+{
+    int64_t *begins = NULL;
+    *exchange = NULL;
+    un_status status = find_begins(ctx, range, &begins);
+    if (status == UN_OK) {
+        status = allocate(ctx, exchange);
+        if (status == UN_OK) status = count_wanted(*exchange, begins, wanted, wanted_count);
+        status = settle(ctx, exchange, status);
+    }
+    un_free(ctx, begins);
+    UN_TRY(status);
+    swap_counts(*exchange, (*exchange)->out_count, (*exchange)->in_count);
+    status = take_requests(*exchange, range, wanted);
+    if (status != UN_OK) {
+        un_exchange_destroy(*exchange);
+        *exchange = NULL;
+    }
+    return status;
+}
+
+/* ---- running a plan ---- */
+
+static uint64_t hash_fields(const un_field *fields, int32_t count)
+{
+    uint64_t hash = (uint64_t)count;
+    for (int32_t f = 0; f < count; f++) {
+        for (const char *c = fields[f].name; *c; c++) hash = un_hash64(hash ^ (unsigned char)*c);
+        hash = un_hash64(hash ^ fields[f].size);
+    }
+    return hash;
+}
+
+/* A message is the hash, then each array's elements; none if there are no elements. */
+static size_t message_bytes(int64_t count, size_t element)
+{
+    return count > 0 ? sizeof(uint64_t) + (size_t)count * element : 0;
+}
+
+static un_status make_room(un_exchange *e, size_t element)
+{
+    size_t out = 0, in = 0;
+    for (int32_t r = 0; r < un_rank_count(e->ctx); r++) {
+        out += e->out_bytes[r] = message_bytes(e->out_count[r], element);
+        in += e->in_bytes[r] = message_bytes(e->in_count[r], element);
+    }
+    UN_TRY(un_array_need(e->ctx, (void **)&e->out, &e->out_room, out + 1, 1));
+    return un_array_need(e->ctx, (void **)&e->in, &e->in_room, in + 1, 1);
+}
+
+static void pack(un_exchange *e, uint64_t hash, const un_field *fields, int32_t field_count)
+{
+    char *to = e->out;
+    const int32_t *index = e->index;
+    for (int32_t r = 0; r < un_rank_count(e->ctx); index += e->out_count[r], r++) {
+        if (e->out_count[r] == 0) continue;
+        memcpy(to, &hash, sizeof hash);
+        to += sizeof hash;
+        for (int32_t f = 0; f < field_count; f++) {
+            size_t size = fields[f].size;
+            for (int64_t k = 0; k < e->out_count[r]; k++, to += size)
+                memcpy(to, (const char *)fields[f].from + (size_t)index[k] * size, size);
+        }
+    }
+}
+
+static un_status unpack(un_exchange *e, uint64_t hash, const un_field *fields, int32_t field_count)
+{
+    const char *from = e->in;
+    size_t at = 0;
+    for (int32_t r = 0; r < un_rank_count(e->ctx); r++) {
+        size_t count = (size_t)e->in_count[r];
+        uint64_t theirs;
+        if (count == 0) continue;
+        memcpy(&theirs, from, sizeof theirs);
+        if (theirs != hash)
+            return un_fail(e->ctx, UN_ERROR_ARGUMENT,
+                           "ranks %d and %d are out of step: rank %d expects `%s` and %d more "
+                           "arrays, rank %d sends others",
+                           un_rank(e->ctx), r, un_rank(e->ctx), fields[0].name, field_count - 1, r);
+        from += sizeof theirs;
+        for (int32_t f = 0; f < field_count; f++) {
+            size_t size = fields[f].size;
+            memcpy((char *)fields[f].to + at * size, from, count * size);
+            from += count * size;
+        }
+        at += count;
+    }
+    return UN_OK;
+}
+
+un_status un_exchange_run(un_exchange *e, const un_field *fields, int32_t field_count)
+{
+    UN_ASSERT(field_count >= 1 && field_count <= UN_FIELDS_MAX);
+    size_t element = 0;
+    for (int32_t f = 0; f < field_count; f++) element += fields[f].size;
+    UN_TRY(un_ranks_agree(e->ctx, make_room(e, element)));
+    uint64_t hash = hash_fields(fields, field_count);
+    pack(e, hash, fields, field_count);
+    send_letters(e, e->out, e->in);
+    for (int32_t r = 0; r < un_rank_count(e->ctx); r++)
+        if (r != un_rank(e->ctx)) e->bytes += e->out_bytes[r];
+    return un_ranks_agree(e->ctx, unpack(e, hash, fields, field_count));
+}

@@ -1,0 +1,51 @@
+/* What ranks ask of MPI. mpi.c has it; alone.c takes its place in builds without MPI, where there
+ * is one rank. With one rank nothing here is called but start, end and abort. Calls are collective
+ * unless they say otherwise. A failure inside MPI ends all ranks with MPI's message. */
+#ifndef UN_RANKS_LINK_H
+#define UN_RANKS_LINK_H
+
+#include "ranks/ranks.h"
+
+struct un_ranks {
+    int32_t rank, count;
+    int32_t threads; /* for this rank */
+    bool agreed;     /* all ranks know of the last failure */
+    bool apart;      /* doing a part of shared work */
+};
+
+extern const bool un_link_available;
+
+void un_link_start(int32_t *rank, int32_t *count);
+void un_link_end(void);
+void un_link_abort(int exit_status);
+
+/* `bytes` of each rank, in the order of ranks, to all. */
+void un_link_gather(void *all, const void *mine, size_t bytes);
+double un_link_max(double value);
+int64_t un_link_total(int64_t value);
+int64_t un_link_until(int64_t value);           /* the total of the ranks up to this one */
+void un_link_add(double *values, size_t count); /* the sums of all ranks' values, to all */
+void un_link_broadcast(void *values, size_t bytes, int32_t from);
+
+/* A message from each rank to each, some of them empty. Bytes are those to or from each rank;
+ * messages stand one after the other in the order of ranks. */
+typedef struct un_letters {
+    const char *out;
+    char *in;
+    const size_t *out_bytes, *in_bytes;
+} un_letters;
+void un_link_exchange(const un_ranks *ranks, const un_letters *letters);
+
+/* ---- messages of two ranks, not collective ---- */
+
+void un_link_send_bytes(int32_t to, const void *values, size_t bytes);
+void un_link_receive_bytes(int32_t from, void *values, size_t bytes);
+
+typedef struct un_note {
+    int32_t what, number;
+} un_note;
+void un_link_send(int32_t to, un_note note);
+/* The next note from any rank. If there is none: waits for it, or returns false. */
+bool un_link_receive(int32_t *from, un_note *note, bool wait);
+
+#endif

@@ -1,0 +1,133 @@
+/* Ranks by MPI; the only file that includes its header.
+ *
+ * MPI counts in 32 bits, so long messages go in pieces. Two ranks' messages with one tag keep their
+ * order, so the pieces need no numbers. */
+#include "ranks/link.h"
+
+#include <mpi.h>
+
+#define PIECE_BYTES ((size_t)1 << 30)
+
+enum { TAG_EXCHANGE = 1, TAG_NOTE, TAG_BYTES };
+
+const bool un_link_available = true;
+
+void un_link_start(int32_t *rank, int32_t *count)
+{
+    int provided, mine, all;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &mine);
+    MPI_Comm_size(MPI_COMM_WORLD, &all);
+    *rank = mine;
+    *count = all;
+}
+
+void un_link_end(void)
+{
+    MPI_Finalize();
+}
+
+void un_link_abort(int exit_status)
+{
+    MPI_Abort(MPI_COMM_WORLD, exit_status);
+}
+
+void un_link_gather(void *all, const void *mine, size_t bytes)
+{
+    UN_ASSERT(bytes <= PIECE_BYTES);
+    MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+double un_link_max(double value)
+{
+    double max;
+    MPI_Allreduce(&value, &max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return max;
+}
+
+int64_t un_link_total(int64_t value)
+{
+    int64_t total;
+    MPI_Allreduce(&value, &total, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    return total;
+}
+
+int64_t un_link_until(int64_t value)
+{
+    int64_t until;
+    MPI_Scan(&value, &until, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    return until;
+}
+
+void un_link_add(double *values, size_t count)
+{
+    UN_ASSERT(count <= INT32_MAX);
+    MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+void un_link_broadcast(void *values, size_t bytes, int32_t from)
+{
+    for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
+        size_t piece = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        MPI_Bcast((char *)values + at, (int)piece, MPI_BYTE, from, MPI_COMM_WORLD);
+    }
+}
+
+/* In turn with each other rank, nearest first: at most two messages of a rank are under way. */
+void un_link_exchange(const un_ranks *ranks, const un_letters *l)
+{
+    int32_t rank = ranks->rank, count = ranks->count;
+    for (int32_t d = 0; d < count; d++) {
+        int32_t to = (rank + d) % count, from = (rank + count - d) % count;
+        size_t out_at = 0, in_at = 0, out_left = l->out_bytes[to], in_left = l->in_bytes[from];
+        for (int32_t r = 0; r < to; r++) out_at += l->out_bytes[r];
+        for (int32_t r = 0; r < from; r++) in_at += l->in_bytes[r];
+        if (d == 0) {
+            UN_ASSERT(out_left == in_left);
+            if (out_left > 0) memcpy(l->in + in_at, l->out + out_at, out_left);
+            continue;
+        }
+        while (out_left > 0 || in_left > 0) {
+            size_t out = out_left < PIECE_BYTES ? out_left : PIECE_BYTES;
+            size_t in = in_left < PIECE_BYTES ? in_left : PIECE_BYTES;
+            MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+            if (in > 0)
+                MPI_Irecv(l->in + in_at, (int)in, MPI_BYTE, from, TAG_EXCHANGE, MPI_COMM_WORLD,
+                          &requests[0]);
+            if (out > 0)
+                MPI_Isend(l->out + out_at, (int)out, MPI_BYTE, to, TAG_EXCHANGE, MPI_COMM_WORLD,
+                          &requests[1]);
+            MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+            out_at += out, out_left -= out;
+            in_at += in, in_left -= in;
+        }
+    }
+}
+
+void un_link_send_bytes(int32_t to, const void *values, size_t bytes)
+{
+    UN_ASSERT(bytes <= PIECE_BYTES);
+    MPI_Send(values, (int)bytes, MPI_BYTE, to, TAG_BYTES, MPI_COMM_WORLD);
+}
+
+void un_link_receive_bytes(int32_t from, void *values, size_t bytes)
+{
+    MPI_Recv(values, (int)bytes, MPI_BYTE, from, TAG_BYTES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* Eight bytes never wait for their receiver: every MPI sends them eagerly. */
+void un_link_send(int32_t to, un_note note)
+{
+    MPI_Send(&note, sizeof note, MPI_BYTE, to, TAG_NOTE, MPI_COMM_WORLD);
+}
+
+bool un_link_receive(int32_t *from, un_note *note, bool wait)
+{
+    MPI_Status status;
+    int found = 1;
+    if (!wait) MPI_Iprobe(MPI_ANY_SOURCE, TAG_NOTE, MPI_COMM_WORLD, &found, &status);
+    if (!found) return false;
+    MPI_Recv(note, sizeof *note, MPI_BYTE, MPI_ANY_SOURCE, TAG_NOTE, MPI_COMM_WORLD, &status);
+    *from = status.MPI_SOURCE;
+    return true;
+}

@@ -1,0 +1,75 @@
+/* Ranks: several processes that work on one thing. The only folder that knows MPI; without it there
+ * is one rank, and the calls cost nothing.
+ *
+ * Calls that need the ranks find them in the context. They are collective, made by all ranks in the
+ * same order, and those that return a status return the same one everywhere. */
+#ifndef UN_RANKS_H
+#define UN_RANKS_H
+
+#include "base/base.h"
+
+/* ---- ranks.c ---- */
+
+static inline int32_t un_rank(const un_context *ctx)
+{
+    return un_ranks_rank(un_context_ranks(ctx));
+}
+static inline int32_t un_rank_count(const un_context *ctx)
+{
+    return un_ranks_count(un_context_ranks(ctx));
+}
+/* UN_ERROR_UNAVAILABLE where there is more than one rank. what: "a run". */
+un_status un_ranks_refuse(un_context *ctx, const char *what);
+
+/* ---- sums (sums.c) ---- */
+
+/* Sums over [0, total), of which this rank holds [begin, end); the ranges of the ranks follow one
+ * another and cover it. The blocks are those of un_parallel_sums over all of it, so the bits are
+ * the same for any number of ranks and threads. For that, values must add its elements to the sums
+ * one by one, in order: a block that two ranks hold is begun by the one and finished by the other.
+ * Indices are global. */
+typedef struct un_range {
+    int64_t begin, end, total;
+} un_range;
+void un_ranks_sums(un_context *ctx, un_range range, int32_t width, un_parallel_values *values,
+                   void *arg, double *sums);
+/* Of a number of each rank. */
+double un_ranks_max(un_context *ctx, double value);
+int64_t un_ranks_total(un_context *ctx, int64_t value);
+/* This rank's range where it holds `count` elements. */
+un_range un_ranks_range(un_context *ctx, int64_t count);
+
+/* ---- exchange (exchange.c) ---- */
+
+/* Who sends which elements to whom; then any arrays can be sent that way, several at once. What
+ * arrives is in the order of ranks, and of each rank in the order in which it was listed. */
+typedef struct un_exchange un_exchange;
+
+/* Halo: this rank holds the elements of `range` and wants copies of others, `wanted`: global
+ * indices, ascending. They arrive in that order. */
+un_status un_exchange_create_halo(un_context *ctx, un_range range, const int64_t *wanted,
+                                  int64_t wanted_count, un_exchange **exchange);
+/* Migration: element i goes to rank to[i], -1: to none. An element that stays arrives too, in its
+ * turn, so elements that were in order everywhere arrive in order. */
+un_status un_exchange_create_moves(un_context *ctx, const int32_t *to, int64_t count,
+                                   un_exchange **exchange);
+/* Copies: element index[k] goes to rank to[k]; one element may go to several. */
+un_status un_exchange_create_copies(un_context *ctx, const int32_t *index, const int32_t *to,
+                                    int64_t count, un_exchange **exchange);
+/* All elements of all ranks to rank 0. */
+un_status un_exchange_create_gather(un_context *ctx, int64_t count, un_exchange **exchange);
+void un_exchange_destroy(un_exchange *exchange);        /* NULL is fine */
+int64_t un_exchange_count(const un_exchange *exchange); /* of elements that arrive here */
+
+typedef struct un_field {
+    const char *name; /* the same on all ranks: a different order of calls is found out */
+    const void *from; /* elements of this rank */
+    void *to;         /* room for those that arrive; no part of `from` that is sent */
+    size_t size;      /* bytes of an element */
+} un_field;
+#define UN_FIELDS_MAX 32
+un_status un_exchange_run(un_exchange *exchange, const un_field *fields, int32_t field_count);
+/* Bytes that this rank has sent to others through it. */
+size_t un_exchange_bytes(const un_exchange *exchange);
+
+#endif
