@@ -20,6 +20,21 @@ int app_surface(int argc, char **argv);
 int app_tetmesh(int argc, char **argv);
 int app_compare(int argc, char **argv);
 
+/* ---- several processes (launch.c) ---- */
+
+/* Before a command: finds out whether this process was started with others, and joins them if the
+ * command shares its work. Returns -1 to continue, otherwise the exit status. */
+int app_launch(const char *command, bool shares, int argc, char **argv);
+void app_land(void);       /* after it */
+un_ranks *app_ranks(void); /* NULL: this process is alone */
+static inline bool app_first(void)
+{
+    return un_ranks_rank(app_ranks()) == 0;
+}
+/* This process cannot go on, and the others do not know: ends them all. Returns the exit status if
+ * there are no others. */
+int app_abandon(int exit_status);
+
 /* ---- options (options.c) ---- */
 
 /* Strings collected from repeated options, in the order given. */
@@ -70,12 +85,13 @@ const char *app_nearest(const char *word, const char *const *words);
 
 /* ---- text (text.c) ---- */
 
-/* "undine: ..." on standard error. */
+/* "undine: ..." on standard error. What all ranks have to say is said by the first. */
 void app_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* For a context's log: prints warnings and nothing else. */
 void app_print_warning(void *user, un_log_level level, const char *message);
 /* Prints the context's message and returns the exit status for a failure. */
 int app_fail(const un_context *ctx, un_status status);
+int app_fail_memory(void);
 
 typedef struct app_text {
     char text[64];
@@ -100,6 +116,9 @@ int32_t app_count_frames(const char *command, const char *directory);
  * named frames must exist. False: wrong, and reported. */
 bool app_choose_frames(const char *command, const char *text, const char *directory,
                        int32_t *first_frame, int32_t *last_frame);
+/* The same for several processes: the first one looks and tells the others. */
+bool app_share_frames(const char *command, const char *text, const char *directory,
+                      int32_t *first_frame, int32_t *last_frame);
 /* "x,y,z"; NULL is allowed and leaves `has` as it is. False: wrong, and reported. */
 bool app_read_point(const char *command, const char *name, const char *text, bool *has,
                     double point[3]);
@@ -117,6 +136,7 @@ typedef struct app_report {
     /* The cost of a frame is proportional to the size of its file; NULL: all cost the same. */
     const char *directory, *file;
     double made_bytes, left_bytes;
+    bool shared; /* by several processes: in any order */
 } app_report;
 app_report app_report_make(const char *noun, int32_t total, bool quiet);
 /* The pieces are frames first to last, each made from its file of this name. */

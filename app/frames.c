@@ -133,6 +133,17 @@ bool app_choose_frames(const char *command, const char *text, const char *direct
     return true;
 }
 
+bool app_share_frames(const char *command, const char *text, const char *directory,
+                      int32_t *first_frame, int32_t *last_frame)
+{
+    int32_t found[3] = {0};
+    if (app_first()) found[0] = app_choose_frames(command, text, directory, &found[1], &found[2]);
+    un_ranks_tell(app_ranks(), found, sizeof found);
+    *first_frame = found[1];
+    *last_frame = found[2];
+    return found[0];
+}
+
 bool app_read_point(const char *command, const char *name, const char *text, bool *has,
                     double point[3])
 {
@@ -174,9 +185,12 @@ double app_now(void)
 
 app_report app_report_make(const char *noun, int32_t total, bool quiet)
 {
+    bool shared = un_ranks_count(app_ranks()) > 1;
     return (app_report){.noun = noun,
-                        .quiet = quiet,
-                        .bar = isatty(STDOUT_FILENO),
+                        .quiet = quiet || !app_first(),
+                        .shared = shared,
+                        /* mpirun gives its processes a terminal even if it writes to a file */
+                        .bar = isatty(STDOUT_FILENO) && !shared,
                         .total = total,
                         .start = app_now()};
 }
@@ -222,9 +236,14 @@ void app_report_show(const app_report *p, int32_t frame)
     app_text left = app_seconds(seconds_left(p));
     app_text one = app_seconds(p->made ? p->seconds / p->made : 0);
     if (!p->bar) {
-        if (frame >= 0) printf("frame %d (%d/%d)", frame, p->done, p->total);
-        if (frame >= 0 && p->made && p->done < p->total) printf(", %s left", left.text);
-        if (frame >= 0) printf("\n");
+        bool any = p->shared && p->done > 0;
+        if (any)
+            printf("%s %d of %d", p->noun, p->done, p->total);
+        else if (frame >= 0)
+            printf("frame %d (%d/%d)", frame, p->done, p->total);
+        any = any || frame >= 0;
+        if (any && p->made && p->done < p->total) printf(", %s left", left.text);
+        if (any) printf("\n");
         fflush(stdout);
         return;
     }

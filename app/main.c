@@ -8,18 +8,19 @@ typedef struct entry {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *summary;
+    bool shares; /* its work among several processes */
 } entry;
 
 static const entry commands[] = {
-    {"run", app_run, "simulate a scene into a directory"},
-    {"check", app_check, "validate a scene without simulating; estimate its cost"},
-    {"info", app_info, "summarize the directory of a run"},
-    {"render", app_render, "make pictures and a film of a run"},
-    {"surface", app_surface, "make the surfaces of a run again, finer or smoother"},
-    {"export", app_export, "write a run in other formats"},
-    {"view", app_view, "view runs in the browser"},
-    {"compare", app_compare, "compare several runs on one page"},
-    {"tetmesh", app_tetmesh, "fill a closed surface with tetrahedra"},
+    {"run", app_run, "simulate a scene into a directory", false},
+    {"check", app_check, "validate a scene without simulating; estimate its cost", false},
+    {"info", app_info, "summarize the directory of a run", false},
+    {"render", app_render, "make pictures and a film of a run", true},
+    {"surface", app_surface, "make the surfaces of a run again, finer or smoother", true},
+    {"export", app_export, "write a run in other formats", false},
+    {"view", app_view, "view runs in the browser", false},
+    {"compare", app_compare, "compare several runs on one page", false},
+    {"tetmesh", app_tetmesh, "fill a closed surface with tetrahedra", false},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
@@ -46,8 +47,14 @@ static int unknown_command(const char *name)
 
 static int run_command(int argc, char **argv)
 {
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(argv[0], commands[i].name) == 0) return commands[i].run(argc, argv);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(argv[0], commands[i].name) != 0) continue;
+        int exit_status = app_launch(argv[0], commands[i].shares, argc, argv);
+        if (exit_status >= 0) return exit_status;
+        exit_status = commands[i].run(argc, argv);
+        app_land();
+        return exit_status;
+    }
     return unknown_command(argv[0]);
 }
 

@@ -131,13 +131,52 @@ static un_status make_picture(job *j, int32_t frame, bool *made)
     return status;
 }
 
-static int make_pictures(job *j)
+/* ---- by several processes: the pictures, then the film of them by the first ---- */
+
+static un_status share_picture(void *arg, int32_t index)
+{
+    job *j = arg;
+    bool made;
+    return make_picture(j, j->options->first + index, &made);
+}
+
+static bool on_shared(void *user, int32_t done, int32_t total)
+{
+    app_report *report = user;
+    (void)total;
+    report->done = report->made = done;
+    report->seconds = app_now() - report->start;
+    app_report_show(report, -1);
+    return !app_interrupted();
+}
+
+static un_status share_pictures(job *j, bool wants_film)
+{
+    const render_options *o = j->options;
+    un_share_def share = {.count = j->report.total,
+                          .piece = share_picture,
+                          .arg = j,
+                          .progress = on_shared,
+                          .user = &j->report};
+    un_status status = un_share(j->ctx, &share);
+    if (status == UN_INTERRUPTED) return UN_OK; /* told from the number of pictures */
+    if (status != UN_OK || !wants_film || !app_first()) return status;
+    start_film(j);
+    for (int32_t frame = o->first; frame <= o->last && j->film && status == UN_OK; frame++) {
+        char path[APP_PATH];
+        snprintf(path, sizeof path, "%s/render/%04d.png", o->directory, frame);
+        status = un_png_read(j->ctx, path, j->rgb, o->def.width, o->def.height);
+        if (status == UN_OK) add_to_film(j);
+    }
+    return status;
+}
+
+static un_status make_all(job *j, bool wants_film)
 {
     const render_options *o = j->options;
     un_status status = UN_OK;
-    bool one = o->first == o->last && !o->movie;
-    app_report_weigh(&j->report, o->directory, "surface.ply", o->first, o->last);
-    if (!one) start_film(j);
+    if (j->report.shared) return share_pictures(j, wants_film);
+    if (wants_film) start_film(j);
     app_report_show(&j->report, -1);
     for (int32_t frame = o->first; frame <= o->last && !app_interrupted() && status == UN_OK;
          frame++) {
@@ -148,6 +187,16 @@ static int make_pictures(job *j)
         app_report_frame(&j->report, frame, made);
         app_report_show(&j->report, frame);
     }
+    return status;
+}
+
+static int make_pictures(job *j)
+{
+    const render_options *o = j->options;
+    bool one = o->first == o->last && !o->movie;
+    app_report_weigh(&j->report, o->directory, "surface.ply", o->first, o->last);
+    un_status status = make_all(j, !one);
+    if (!app_first()) return status == UN_OK ? APP_DONE : app_fail(j->ctx, status);
     bool whole = status == UN_OK && j->report.done == j->report.total;
     char message[600];
     if (j->film && !film_close(j->film, whole, message, sizeof message)) give_up_film(j, message);
@@ -239,40 +288,43 @@ static int make_sheet(job *j)
     return APP_DONE;
 }
 
-static int prepare(job *j)
+static int prepare_folder(const job *j)
 {
     const render_options *o = j->options;
     char path[APP_PATH];
+    if (!app_check_output("render", j->movie)) return APP_WRONG;
+    snprintf(path, sizeof path, "%s/render", o->directory);
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return APP_DONE;
+    app_error("render: cannot create %s: %s", path, strerror(errno));
+    return APP_FAILED;
+}
+
+static int prepare(job *j)
+{
+    const render_options *o = j->options;
     size_t movie_room = strlen(o->directory) + 16;
     j->rgb = malloc((size_t)o->def.width * (size_t)o->def.height * 3);
     j->movie = o->movie ? strdup(o->movie) : malloc(movie_room);
-    if (!j->rgb || !j->movie) {
-        app_error("out of memory");
-        return APP_FAILED;
-    }
+    if (!j->rgb || !j->movie) return app_fail_memory();
     if (!o->movie) snprintf(j->movie, movie_room, "%s/movie.mp4", o->directory);
-    if (!app_check_output("render", j->movie)) return APP_WRONG;
-    snprintf(path, sizeof path, "%s/render", o->directory);
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-        app_error("render: cannot create %s: %s", path, strerror(errno));
-        return APP_FAILED;
-    }
+    int exit_status = app_first() ? prepare_folder(j) : APP_DONE;
+    un_ranks_tell(app_ranks(), &exit_status, sizeof exit_status);
+    if (exit_status != APP_DONE) return exit_status;
     return o->sheet ? make_sheet(j) : make_pictures(j);
 }
 
 static int render(const render_options *o)
 {
     un_context_def def = un_context_def_default();
-    def.threads = o->threads;
+    def.threads = o->threads ? o->threads : un_ranks_threads(app_ranks());
     def.log = app_print_warning;
+    def.ranks = app_ranks();
     job j = {.options = o, .ctx = un_context_create(&def)};
-    if (!j.ctx) {
-        app_error("out of memory");
-        return APP_FAILED;
-    }
+    if (!j.ctx) return app_fail_memory();
     app_catch_signals();
     j.report = app_report_make("picture", o->last - o->first + 1, o->quiet);
-    un_status status = un_renderer_create(j.ctx, o->directory, &o->def, &j.renderer);
+    un_status status =
+        un_ranks_agree(j.ctx, un_renderer_create(j.ctx, o->directory, &o->def, &j.renderer));
     int exit_status = status == UN_OK ? prepare(&j) : app_fail(j.ctx, status);
     if (status == UN_ERROR_FILE) exit_status = APP_WRONG; /* the command named no run */
     un_renderer_destroy(j.renderer);
@@ -345,6 +397,10 @@ int app_render(int argc, char **argv)
         app_error("render: the path is too long");
         return APP_WRONG;
     }
-    if (!app_choose_frames("render", o.frames, o.directory, &o.first, &o.last)) return APP_WRONG;
+    if (o.sheet && un_ranks_count(app_ranks()) > 1) {
+        app_error("render: --sheet works in one process; start it without mpirun or srun");
+        return APP_WRONG;
+    }
+    if (!app_share_frames("render", o.frames, o.directory, &o.first, &o.last)) return APP_WRONG;
     return render(&o);
 }

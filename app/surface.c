@@ -13,7 +13,7 @@ static bool on_progress(void *user, int32_t done, int32_t total)
 {
     surface_options *o = user;
     /* frames of a method without particles need not be in a row */
-    bool all = total == o->def.last - o->def.first + 1;
+    bool all = !o->report.shared && total == o->def.last - o->def.first + 1;
     int32_t frame = all ? o->def.first + done - 1 : -1;
     o->report.total = total;
     o->report.seconds = app_now() - o->report.start;
@@ -25,13 +25,11 @@ static bool on_progress(void *user, int32_t done, int32_t total)
 static int make_surfaces(surface_options *o)
 {
     un_context_def context = un_context_def_default();
-    context.threads = o->threads;
+    context.threads = o->threads ? o->threads : un_ranks_threads(app_ranks());
     context.log = app_print_warning;
+    context.ranks = app_ranks();
     un_context *ctx = un_context_create(&context);
-    if (!ctx) {
-        app_error("out of memory");
-        return APP_FAILED;
-    }
+    if (!ctx) return app_fail_memory();
     app_catch_signals();
     o->report = app_report_make("frame", o->def.last - o->def.first + 1, o->quiet);
     app_report_weigh(&o->report, o->def.directory, "particles.vtp", o->def.first, o->def.last);
@@ -40,7 +38,7 @@ static int make_surfaces(surface_options *o)
     un_status status = un_resurface(ctx, &o->def);
     app_report_clear(&o->report);
     int exit_status = status == UN_OK ? APP_DONE : app_fail(ctx, status);
-    if (status == UN_OK && !o->quiet)
+    if (status == UN_OK && !o->quiet && app_first())
         printf("done: %d surface%s in %s, %s\n", o->report.total, o->report.total == 1 ? "" : "s",
                o->def.output ? o->def.output : o->def.directory,
                app_seconds(app_now() - o->report.start).text);
@@ -73,7 +71,7 @@ int app_surface(int argc, char **argv)
         options};
     int exit_status = app_options_parse(&command, argc, argv, &o.def.directory);
     if (exit_status >= 0) return exit_status;
-    if (!app_choose_frames("surface", o.frames, o.def.directory, &o.def.first, &o.def.last))
+    if (!app_share_frames("surface", o.frames, o.def.directory, &o.def.first, &o.def.last))
         return APP_WRONG;
     return make_surfaces(&o);
 }

@@ -5,14 +5,33 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* In one piece: several processes may write at once. */
+static void print_error(const char *format, va_list arguments)
+{
+    char text[2400];
+    int32_t rank = un_ranks_rank(app_ranks());
+    size_t used =
+        (size_t)snprintf(text, sizeof text, rank > 0 ? "undine: rank %d: " : "undine: ", rank);
+    vsnprintf(text + used, sizeof text - used, format, arguments);
+    fflush(stdout);
+    fprintf(stderr, "%s\n", text);
+}
+
 void app_error(const char *format, ...)
+{
+    if (!app_first() && !un_ranks_apart(app_ranks())) return;
+    va_list arguments;
+    va_start(arguments, format);
+    print_error(format, arguments);
+    va_end(arguments);
+}
+
+/* What only this process knows. */
+static void error_of_one(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fflush(stdout);
-    fputs("undine: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    print_error(format, arguments);
     va_end(arguments);
 }
 
@@ -22,9 +41,8 @@ void app_print_warning(void *user, un_log_level level, const char *message)
     if (level == UN_LOG_WARNING) app_error("warning: %s", message);
 }
 
-int app_fail(const un_context *ctx, un_status status)
+static int exit_status_of(un_status status)
 {
-    app_error("%s", un_context_message(ctx));
     switch (status) {
     case UN_INTERRUPTED:
         return APP_INTERRUPTED;
@@ -35,6 +53,23 @@ int app_fail(const un_context *ctx, un_status status)
     default:
         return APP_FAILED;
     }
+}
+
+int app_fail(const un_context *ctx, un_status status)
+{
+    int exit_status = exit_status_of(status);
+    if (un_ranks_agreed(app_ranks())) {
+        app_error("%s", un_context_message(ctx));
+        return exit_status;
+    }
+    error_of_one("%s", un_context_message(ctx));
+    return app_abandon(exit_status);
+}
+
+int app_fail_memory(void)
+{
+    error_of_one("out of memory");
+    return app_abandon(APP_FAILED);
 }
 
 app_text app_seconds(double seconds)

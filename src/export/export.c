@@ -1,5 +1,6 @@
 /* Shared by all exports: choice of frames, output folder, progress. */
 #include "export/export.h"
+#include "ranks/ranks.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -209,6 +210,7 @@ static un_status prepare(un_exporter *e, const format *f)
 un_status un_export(un_context *ctx, const un_export_def *def, un_export_report *report)
 {
     memset(report, 0, sizeof *report);
+    UN_TRY(un_ranks_refuse(ctx, "an export"));
     UN_TRY(check_def(ctx, def));
     const format *f = find_format(def->format);
     un_exporter e = {.ctx = ctx, .def = def, .report = report};

@@ -1,12 +1,16 @@
 /* Makes surfaces again from the saved particles of a run: finer, smoother, or with the algorithm of
  * another method. bodies.csv places the solids. A method whose cells gather finds them again first,
  * unless a way or a smoothing is named. A method without particles makes them itself, from
- * the run's checkpoints: finer or coarser. */
+ * the run's checkpoints: finer or coarser.
+ *
+ * Ranks share the frames. Each prepares for itself; rank 0 alone writes what is not of one frame.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "output/output.h"
+#include "ranks/ranks.h"
 #include "run/loop.h"
 #include "surface/surface.h"
 #include "transfer/transfer.h"
@@ -25,7 +29,7 @@ typedef struct work {
     un_scene *scene;
     const un_method *method;
     un_checkpoint *frames; /* to be made; without particles, the checkpoints they are made from */
-    int32_t frame_count;
+    int32_t frame_count, last; /* last: the frame made last */
     bool hulls, restored;
     int32_t resolution, smoothing;
     un_grid grid;
@@ -347,31 +351,60 @@ static un_status prepare_particles(work *w)
     return un_walls_create(w->ctx, &w->grid, w->bodies, !w->hulls, &w->walls);
 }
 
-static un_status mesh_all(work *w)
+static un_status prepare(work *w)
 {
-    const un_resurface_def *def = w->def;
     UN_TRY(load_scene(w));
-    bool particles = w->method->traits.particles;
-    UN_TRY(particles ? find_particles(w) : find_states(w));
-    if (particles) UN_TRY(prepare_particles(w));
-    if (def->output) UN_TRY(un_directory_create(w->ctx, def->output));
-    if (def->output) UN_TRY(copy_record(w));
-    for (int32_t i = 0; i < w->frame_count; i++) {
-        UN_TRY(mesh_frame(w, &w->frames[i]));
-        if (def->progress && !def->progress(def->user, i + 1, w->frame_count))
-            return un_fail(w->ctx, UN_INTERRUPTED, "interrupted after frame %d, which is complete",
-                           w->frames[i].frame);
-    }
+    if (!w->method->traits.particles) return find_states(w);
+    UN_TRY(find_particles(w));
+    return prepare_particles(w);
+}
+
+static un_status begin_folder(work *w)
+{
+    if (!w->def->output) return UN_OK;
+    UN_TRY(un_directory_create(w->ctx, w->def->output));
+    return copy_record(w);
+}
+
+static un_status end_folder(work *w)
+{
     char path[PATH_ROOM];
     /* a collection begins with frame 0 and has no gaps */
-    if (!def->output || w->frames[w->frame_count - 1].frame != w->frame_count - 1) return UN_OK;
-    snprintf(path, sizeof path, "%s/surface.pvd", def->output);
+    if (!w->def->output || w->frames[w->frame_count - 1].frame != w->frame_count - 1) return UN_OK;
+    snprintf(path, sizeof path, "%s/surface.pvd", w->def->output);
     return un_output_pvd(w->ctx, path, "surface.vtp", w->frame_count, w->scene->def.frames.rate);
+}
+
+static un_status mesh_piece(void *arg, int32_t index)
+{
+    work *w = arg;
+    w->last = w->frames[index].frame;
+    return mesh_frame(w, &w->frames[index]);
+}
+
+static un_status mesh_all(work *w)
+{
+    un_context *ctx = w->ctx;
+    bool first = un_rank(ctx) == 0;
+    UN_TRY(un_ranks_agree(ctx, prepare(w)));
+    UN_TRY(un_ranks_agree(ctx, first ? begin_folder(w) : UN_OK));
+    un_share_def share = {.count = w->frame_count,
+                          .piece = mesh_piece,
+                          .arg = w,
+                          .progress = w->def->progress,
+                          .user = w->def->user};
+    un_status status = un_share(ctx, &share);
+    if (status == UN_INTERRUPTED && un_rank_count(ctx) > 1)
+        return un_fail(ctx, status, "interrupted; the surfaces made so far are complete");
+    if (status == UN_INTERRUPTED)
+        return un_fail(ctx, status, "interrupted after frame %d, which is complete", w->last);
+    UN_TRY(status);
+    return un_ranks_agree(ctx, first ? end_folder(w) : UN_OK);
 }
 
 un_status un_resurface(un_context *ctx, const un_resurface_def *def)
 {
-    UN_TRY(check_def(ctx, def));
+    UN_TRY(un_ranks_agree(ctx, check_def(ctx, def)));
     work w = {.ctx = ctx, .def = def};
     un_arena_init(&w.arena, ctx);
     un_status status = mesh_all(&w);

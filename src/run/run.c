@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "run/loop.h"
 
 #define OWN_STAGES 3 /* surface, output, checkpoint: after the method's */
@@ -333,6 +334,7 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
                  .started = un_seconds(),
                  .work_clock = un_seconds(),
                  .work_processor = un_processor_seconds()};
+    UN_TRY(un_ranks_refuse(ctx, "a run"));
     UN_TRY(un_run_method(ctx, scene, &l.method));
     UN_TRY(un_run_fit_budget(ctx, scene, &l.estimate));
     name_stages(&l);

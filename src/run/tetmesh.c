@@ -2,6 +2,7 @@
  * the shape's distance (mesh/stuffing.h), written as one file. */
 #include "mesh/mesh.h"
 #include "output/output.h"
+#include "ranks/ranks.h"
 #include "run/loop.h"
 
 /* Leaves along the longest side of what is meshed. */
@@ -281,6 +282,7 @@ static un_status check_def(un_context *ctx, const un_tetmesh_def *def)
 
 un_status un_tetmesh(un_context *ctx, const un_tetmesh_def *def, un_tetmesh_report *report)
 {
+    UN_TRY(un_ranks_refuse(ctx, "meshing"));
     un_status status = UN_OK;
     work w = {.ctx = ctx, .def = def};
     un_stuffing mesh = {.ctx = ctx};

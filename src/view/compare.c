@@ -1,6 +1,7 @@
 /* One page of several runs: pictures at matching times, charts, what each run cost. Plain HTML and
  * SVG without a script, so that it can be mailed, printed and put anywhere. */
 #include "view/view.h"
+#include "ranks/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -479,6 +480,7 @@ static un_status put_page(page *p)
 
 un_status un_compare(un_context *ctx, const un_compare_def *def)
 {
+    UN_TRY(un_ranks_refuse(ctx, "a comparison"));
     if (def->directory_count < 1 || def->directory_count > UN_VIEW_RUNS_MAX ||
         def->picture_count < 0 || def->picture_count > 1000 || def->width < 16 ||
         def->width > 8192 || strlen(def->path) > 3900)

@@ -1,6 +1,7 @@
 /* A page that contains runs: the answers of the server, as blocks of data that the page looks for
  * first. */
 #include "view/view.h"
+#include "ranks/ranks.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -223,6 +224,7 @@ static un_status save_all(saver *s)
 
 un_status un_view_save(un_context *ctx, const un_view_save_def *def)
 {
+    UN_TRY(un_ranks_refuse(ctx, "saving a page"));
     static const char mark[] = "<!--undine-data-->";
     size_t size;
     if (def->directory_count < 1 || def->directory_count > UN_VIEW_RUNS_MAX || def->frame_count < 1)

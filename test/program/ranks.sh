@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# More than one process: a command that does not share its work is refused before it writes anything;
+# `surface` and `render` make the same bytes on any number of ranks; a rank that fails or is killed
+# ends all, with a message, and leaves no half-written file.
+# test-labels: once
+#   ranks.sh PROGRAM
+set -u
+program=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+complain() {
+    echo "FAILED: $1"
+    failed=1
+}
+cd "$scratch" || exit 1
+
+cat >scene.lua <<'EOF'
+scene { domain = { size = {1, 1, 1} }, detail = { finest = 12, surface = 24 },
+        frames = { count = 7, rate = 24 }, liquid = { box { min = {0, 0, 0}, max = {0.4, 0.6, 1} } } }
+EOF
+
+# ---- refused, whichever launcher says so, in every build ----
+refused() { # COUNT_NAME RANK_NAME WORDS ARGUMENT...
+    local count=$1 rank=$2 words=$3 message status
+    shift 3
+    message=$(env "$count=2" "$rank=0" "$program" "$@" 2>&1)
+    status=$?
+    [ $status = 2 ] && [[ $message == *"$words"* ]] || complain "$count=2 undine $*: $status $message"
+    message=$(env "$count=2" "$rank=1" "$program" "$@" 2>&1)
+    status=$?
+    [ $status = 0 ] && [ -z "$message" ] || complain "$count=2 $rank=1 undine $*: $status $message"
+    [ -e out ] && complain "$count=2 undine $* wrote files"
+}
+refused OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK "simulates in one process" run scene.lua -o out
+refused PMI_SIZE PMI_RANK "simulates in one process" run scene.lua -o out
+refused SLURM_STEP_NUM_TASKS SLURM_PROCID "simulates in one process" run scene.lua -o out
+refused PMI_SIZE PMI_RANK "works in one process" export out --to ply
+# the script of a job is one process, whatever it may start later
+SLURM_NTASKS=16 SLURM_PROCID=0 OMPI_COMM_WORLD_SIZE=1 PMI_SIZE=8 "$program" run scene.lua -o run \
+    --threads 1 --quiet || complain "a single process was refused"
+
+# ---- with MPI ----
+mpi=$(dirname "$program")/test/undine_mpi
+if ! [ -x "$mpi" ] || ! command -v mpirun >/dev/null; then
+    [ $failed = 0 ] && echo "ranks: refused where they should be; no MPI here"
+    exit $failed
+fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+    OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+on() { # RANKS ARGUMENT...; standard output and error in out.txt
+    local ranks=$1
+    shift
+    timeout 60 mpirun -n "$ranks" "$mpi" "$@" >out.txt 2>&1
+}
+no_parts() { # DIRECTORY: what is there was written whole
+    local file
+    for file in "$1"/frames/*/surface.ply; do
+        [ -e "$file" ] || continue
+        cmp -s "$file" "one/${file#"$1"/}" || complain "$file is not that of one process"
+    done
+}
+
+"$program" surface run -o one --threads 1 --quiet || complain "surface"
+for ranks in 1 2 3; do
+    on $ranks surface run -o many$ranks --threads 1 || complain "surface on $ranks: $(cat out.txt)"
+    diff -r one many$ranks >diff.txt || complain "surface on $ranks: $(cat diff.txt)"
+    [ "$(grep -c 'done: 8 surfaces' out.txt)" = 1 ] || complain "on $ranks it says: $(cat out.txt)"
+done
+cp -r one two
+picture=(--width 64 --height 36 --samples 1 --threads 1)
+"$program" render one "${picture[@]}" --frames 0:4 --quiet || complain "render"
+on 3 render two "${picture[@]}" --frames 0:4 || complain "render on 3: $(cat out.txt)"
+diff -r one/render two/render || complain "pictures differ"
+cmp one/movie.mp4 two/movie.mp4 || complain "the films differ"
+
+# what all ranks find is said once
+on 3 surface nowhere && complain "it made surfaces of nothing"
+[ "$(grep -c '^undine: .*has no frames' out.txt)" = 1 ] || complain "no frames: $(cat out.txt)"
+on 3 surface run --resolution 9999 && complain "9999 cells were accepted"
+[ "$(grep -c '^undine: the resolution' out.txt)" = 1 ] || complain "resolution: $(cat out.txt)"
+on 2 run scene.lua -o out && complain "run on 2 ranks was not refused"
+[ "$(grep -c '^undine: run: this version simulates in one process' out.txt)" = 1 ] ||
+    complain "run on 2: $(cat out.txt)"
+[ -e out ] && complain "run on 2 ranks wrote files"
+
+# one rank cannot write its frame; the others are told within seconds
+mkdir -p bad/frames
+echo "in the way" >bad/frames/0004
+start=$SECONDS
+on 3 surface run -o bad --threads 1 && complain "a frame that cannot be written was"
+grep -q '^undine: .*bad/frames/0004' out.txt || complain "no word of frame 4: $(cat out.txt)"
+[ $((SECONDS - start)) -le 10 ] || complain "it took $((SECONDS - start)) s to end"
+no_parts bad
+
+# one rank is killed while all are busy
+start=$SECONDS
+timeout 60 mpirun -n 3 "$mpi" surface run -o killed --resolution 400 --threads 1 >out.txt 2>&1 &
+job=$!
+for _ in $(seq 100); do
+    children=()
+    for process in $(pgrep -x undine_mpi); do # those of this test: others may run beside it
+        [ "$(readlink "/proc/$process/cwd")" = "$(pwd -P)" ] && children+=("$process")
+    done
+    [ ${#children[@]} = 3 ] && break
+    sleep 0.1
+done
+if [ ${#children[@]} = 3 ]; then
+    sleep 0.5
+    kill -9 "${children[1]}"
+    killed=$SECONDS
+    wait $job && complain "all is well without rank 1"
+    [ $((SECONDS - killed)) -le 10 ] || complain "it took $((SECONDS - killed)) s to end"
+    grep -qi 'killed' out.txt || complain "no word of the killed rank: $(cat out.txt)"
+    pgrep -P $job >/dev/null && complain "ranks are left"
+else
+    complain "found ${#children[@]} ranks, not 3"
+    wait $job
+fi
+
+[ $failed = 0 ] && echo "ranks: refused where they should be; same bytes on 1, 2 and 3; failures end all"
+exit $failed
