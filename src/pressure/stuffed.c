@@ -29,6 +29,11 @@
 /* Neighbours in directions whose normal matrix has a lower determinant, 2.4 at best, tell no
  * gradient: in drops of a few tets it would be noise. */
 #define FLAT 0.05
+/* The most that a gradient may be, over the steepest slope towards a neighbour. A steeper one comes
+ * from neighbours that all lie in nearly one plane, and corrections by it grow from solve to solve:
+ * a film on a side that cuts cells was thrown at 200 to 20,000 times its speed after 20 of them, 7
+ * times with 2, 5 with 1.5. With 1 gradients in a sphere are 4 % off instead of 1.6. */
+#define STEEPEST 1.5
 /* The least distance to the foot, in those to the face. */
 #define NEAREST 0.5
 
@@ -220,7 +225,7 @@ static void fit_gradients(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     const double *x = s->pr->x;
     for (int64_t t = begin; t < end; t++) {
-        double a[6] = {0};
+        double a[6] = {0}, steepest = 0;
         un_vec3 b = {0};
         for (int i = 0; i < 4; i++) {
             link l = make_link(s, (int32_t)t, i);
@@ -236,6 +241,7 @@ static void fit_gradients(void *arg, int64_t begin, int64_t end)
             a[0] += d.x * d.x, a[1] += d.y * d.y, a[2] += d.z * d.z;
             a[3] += d.x * d.y, a[4] += d.x * d.z, a[5] += d.y * d.z;
             b = un_mad(b, d, slope);
+            steepest = fmax(steepest, fabs(slope));
         }
         double xx = a[1] * a[2] - a[5] * a[5], xy = a[4] * a[5] - a[3] * a[2];
         double xz = a[3] * a[5] - a[4] * a[1], yy = a[0] * a[2] - a[4] * a[4];
@@ -244,6 +250,8 @@ static void fit_gradients(void *arg, int64_t begin, int64_t end)
         un_vec3 g = {xx * b.x + xy * b.y + xz * b.z, xy * b.x + yy * b.y + yz * b.z,
                      xz * b.x + yz * b.y + zz * b.z};
         s->gradient[t] = det > FLAT ? un_scale(g, 1 / det) : un_v3(0, 0, 0);
+        double length = un_length(s->gradient[t]), most = STEEPEST * steepest;
+        if (length > most) s->gradient[t] = un_scale(s->gradient[t], most / length);
     }
 }
 
