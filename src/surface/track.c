@@ -47,7 +47,7 @@ un_status un_track_init(un_track *t, un_context *ctx, un_vec3 size, int32_t cell
     UN_ALLOC(ctx, l->phi, count);
     UN_ALLOC(ctx, t->spare, count);
     UN_ALLOC(ctx, t->far, (int64_t)t->blocks[0] * t->blocks[1] * t->blocks[2]);
-    UN_ALLOC(ctx, t->row, (int64_t)l->n[1] * l->n[2] + 1);
+    UN_ALLOC(ctx, t->stretch, un_track_stretch_count(t) + 1);
     return UN_OK;
 }
 
@@ -70,7 +70,7 @@ void un_track_free(un_track *t)
     un_free(t->ctx, t->lattice.phi);
     un_free(t->ctx, t->spare);
     un_free(t->ctx, t->far);
-    un_free(t->ctx, t->row);
+    un_free(t->ctx, t->stretch);
     *t = (un_track){0};
 }
 
@@ -102,32 +102,32 @@ static void find_edges(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The row of the cube that holds triangle i, and its column; the count of rows beyond the ends. */
-static int64_t cube_of(const un_lattice *l, const un_trimesh *mesh, int64_t i, int32_t *column)
+/* The stretch of the cube that holds triangle i, and its column; their count beyond the end. */
+static int64_t cube_of(const un_track *t, const un_trimesh *mesh, int64_t i, int32_t *column)
 {
+    const un_lattice *l = &t->lattice;
     if (i < 0) return -1;
-    if (i >= mesh->triangle_count) return (int64_t)l->n[1] * l->n[2];
+    if (i >= mesh->triangle_count) return un_track_stretch_count(t);
     const int32_t *c = mesh->triangle[i];
     un_vec3 sum = un_add(un_add(mesh->position[c[0]], mesh->position[c[1]]), mesh->position[c[2]]);
     un_vec3 x = un_sub(un_scale(sum, 1.0 / 3), l->origin);
     *column = un_clampi((int32_t)(x.x / l->h[0]), 0, l->n[0] - 2);
     int64_t j = un_clampi((int32_t)(x.y / l->h[1]), 0, l->n[1] - 2);
     int64_t k = un_clampi((int32_t)(x.z / l->h[2]), 0, l->n[2] - 2);
-    return j + l->n[1] * k;
+    return un_track_stretch(t, j + l->n[1] * k, *column);
 }
 
-/* Entry i of the rows' table is written by the first triangle at or after row i. */
-static void find_rows(void *arg, int64_t begin, int64_t end)
+/* Entry i of the stretches' table is written by the first triangle at or after stretch i. */
+static void find_stretches(void *arg, int64_t begin, int64_t end)
 {
     sorting *s = arg;
-    const un_lattice *l = &s->t->lattice;
     int32_t column = 0;
-    int64_t last = cube_of(l, s->mesh, begin - 1, &column);
+    int64_t last = cube_of(s->t, s->mesh, begin - 1, &column);
     for (int64_t i = begin; i < end; i++) {
-        int64_t row = cube_of(l, s->mesh, i, &column);
+        int64_t at = cube_of(s->t, s->mesh, i, &column);
         if (i < s->mesh->triangle_count) s->column[i] = column;
-        for (int64_t r = last + 1; r <= row; r++) s->t->row[r] = (int32_t)i;
-        last = row > last ? row : last;
+        for (int64_t r = last + 1; r <= at; r++) s->t->stretch[r] = (int32_t)i;
+        last = at > last ? at : last;
     }
 }
 
@@ -147,7 +147,7 @@ static un_status contour(un_track *t)
     for (int32_t v = 0; v < mesh.vertex_count; v++) fill[v] = 1;
     sorting s = {t, &mesh, edge, column};
     un_parallel_for(t->ctx, mesh.vertex_count, 4096, find_edges, &s);
-    un_parallel_for(t->ctx, (int64_t)mesh.triangle_count + 1, 4096, find_rows, &s);
+    un_parallel_for(t->ctx, (int64_t)mesh.triangle_count + 1, 4096, find_stretches, &s);
     drop_mesh(t);
     t->mesh = mesh;
     t->edge = edge;
@@ -593,9 +593,8 @@ un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *
     next.half = next.fill = NULL;
     next.column = NULL;
     next.lattice.phi = t->spare;
-    int64_t rows = (int64_t)t->lattice.n[1] * t->lattice.n[2];
-    next.row = un_alloc(t->ctx, (size_t)rows + 1, sizeof *next.row);
-    if (!next.row) return UN_ERROR_MEMORY;
+    next.stretch = un_alloc(t->ctx, (size_t)un_track_stretch_count(t) + 1, sizeof *next.stretch);
+    if (!next.stretch) return UN_ERROR_MEMORY;
     un_status status = settle(&a, &next);
     for (int32_t n = 0; n < SHIFTS && status == UN_OK && motion->missing; n++) {
         double more = motion->missing(motion->arg, &next, a.shift);
@@ -605,11 +604,11 @@ un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *
     }
     if (status != UN_OK) {
         drop_mesh(&next);
-        un_free(t->ctx, next.row);
+        un_free(t->ctx, next.stretch);
         return status;
     }
     drop_mesh(t);
-    un_free(t->ctx, t->row);
+    un_free(t->ctx, t->stretch);
     next.spare = t->lattice.phi;
     *t = next;
     un_track_find_far(t);

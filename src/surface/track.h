@@ -12,18 +12,20 @@
 #define UN_TRACK_MARGIN 6
 
 #define UN_TRACK_BLOCK 4
+/* Cubes of a row that one entry of un_track.stretch is for. */
+#define UN_TRACK_STRETCH 4
 
 typedef struct un_track {
     un_context *ctx;
     int32_t cells[3]; /* of the box, without the margin */
     un_lattice lattice;
-    float *spare;    /* for the next phi */
-    double h;        /* the smallest of lattice.h */
-    double reach;    /* m: within it distances are exact */
-    un_trimesh mesh; /* with normals; no velocities */
-    int64_t *edge;   /* by vertex: 3 node + axis of its lattice edge */
-    int32_t *row;    /* by row of cubes: its first triangle; one more at the end */
-    float *half; /* by vertex: half of the thickness below it, m; INFINITY from 1.2 cells on */
+    float *spare;     /* for the next phi */
+    double h;         /* the smallest of lattice.h */
+    double reach;     /* m: within it distances are exact */
+    un_trimesh mesh;  /* with normals; no velocities */
+    int64_t *edge;    /* by vertex: 3 node + axis of its lattice edge */
+    int32_t *stretch; /* by stretch of cubes along x: its first triangle; one more at the end */
+    float *half;      /* by vertex: half of the thickness below it, m; INFINITY from 1.2 cells on */
     float *fill; /* by vertex: the share of what is below it that is liquid; 1: not thickened */
     /* By block of UN_TRACK_BLOCK cubes a side: how far the surface is at least, m. */
     float *far;
@@ -149,6 +151,15 @@ static inline int64_t un_track_node_count(const un_track *track)
 {
     const int32_t *n = track->lattice.n;
     return (int64_t)n[0] * n[1] * n[2];
+}
+/* Stretches of cubes, by row j + n[1] k and column i. */
+static inline int64_t un_track_stretch(const un_track *track, int64_t row, int32_t i)
+{
+    return row * (track->lattice.n[0] / UN_TRACK_STRETCH + 1) + i / UN_TRACK_STRETCH;
+}
+static inline int64_t un_track_stretch_count(const un_track *track)
+{
+    return un_track_stretch(track, (int64_t)track->lattice.n[1] * track->lattice.n[2], 0);
 }
 static inline un_vec3 un_track_node(const un_track *track, int32_t i, int32_t j, int32_t k)
 {

@@ -153,7 +153,8 @@ static double sum_rows(void *arg, int64_t begin, int64_t end)
         int32_t j = UN_TRACK_MARGIN + (int32_t)(r % t->cells[1]);
         int32_t k = UN_TRACK_MARGIN + (int32_t)(r / t->cells[1]);
         int64_t row = j + (int64_t)l->n[1] * k;
-        int32_t at = t->row[row], end_at = t->row[row + 1];
+        int32_t at = t->stretch[un_track_stretch(t, row, 0)];
+        int32_t end_at = t->stretch[un_track_stretch(t, row + 1, 0)];
         for (int32_t i = UN_TRACK_MARGIN; i < UN_TRACK_MARGIN + t->cells[0]; i++) {
             while (at < end_at && t->column[at] < i) at++;
             int32_t last = at;
@@ -235,7 +236,8 @@ typedef struct leaving {
 static void find_cube(const un_track *t, const int32_t at[3], int32_t *first, int32_t *last)
 {
     int64_t row = at[1] + (int64_t)t->lattice.n[1] * at[2];
-    int32_t i = t->row[row], end = t->row[row + 1];
+    int64_t stretch = un_track_stretch(t, row, at[0]);
+    int32_t i = t->stretch[stretch], end = t->stretch[stretch + 1];
     while (i < end && t->column[i] < at[0]) i++;
     *first = i;
     while (i < end && t->column[i] == at[0]) i++;

@@ -135,35 +135,16 @@ static double gap(const un_lattice *l, int axis, double x, int32_t i)
 {
     double origin = axis == 0 ? l->origin.x : axis == 1 ? l->origin.y : l->origin.z;
     double s = x - origin - l->h[axis] * i, slack = SLACK * l->h[axis];
-    return fmax(0, (s < 0 ? -s : s - l->h[axis]) - slack);
+    double out = (s < 0 ? -s : s - l->h[axis]) - slack;
+    return out > 0 ? out : 0;
 }
 
 /* The triangles of a row in the cubes lo to hi. away: the row's squared distance. */
 static void try_row(nearest *best, const un_track *track, un_vec3 x, int64_t row, double away,
                     int32_t lo, int32_t hi)
 {
-    int32_t first = track->row[row], last = track->row[row + 1];
-    while (last - first > 8) {
-        int32_t mid = first + (last - first) / 2;
-        if (track->column[mid] < lo)
-            first = mid;
-        else if (track->column[mid] > hi)
-            last = mid;
-        else
-            break;
-    }
-    /* A middle in range is somewhere between; go down to the first of the range. */
-    if (last - first > 8) {
-        int32_t a = first, b = first + (last - first) / 2;
-        while (b - a > 1) {
-            int32_t mid = a + (b - a) / 2;
-            if (track->column[mid] < lo)
-                a = mid;
-            else
-                b = mid;
-        }
-        first = a;
-    }
+    int32_t first = track->stretch[un_track_stretch(track, row, lo)];
+    int32_t last = track->stretch[un_track_stretch(track, row, hi) + 1];
     int32_t column = -1;
     double d2 = 0;
     for (int32_t t = first; t < last && track->column[t] <= hi; t++) {
@@ -177,16 +158,25 @@ static void try_row(nearest *best, const un_track *track, un_vec3 x, int64_t row
     }
 }
 
-static void search(nearest *best, const un_track *track, un_vec3 x, double r)
+/* From the cubes around x outwards: the nearest triangle is found early, and few others are left
+ * to try. */
+static void search(nearest *best, const un_track *track, un_vec3 x)
 {
     const un_lattice *l = &track->lattice;
-    int32_t lo[3], hi[3];
+    double r = sqrt(best->d2);
+    int32_t lo[3], hi[3], mid[3];
     cube_range(l, 0, x.x, r, &lo[0], &hi[0]);
     cube_range(l, 1, x.y, r, &lo[1], &hi[1]);
     cube_range(l, 2, x.z, r, &lo[2], &hi[2]);
-    for (int32_t k = lo[2]; k <= hi[2]; k++) {
+    for (int a = 1; a < 3; a++) mid[a] = lo[a] + (hi[a] - lo[a]) / 2;
+    for (int32_t p = 0; p <= 2 * (hi[2] - lo[2]) + 1; p++) {
+        int32_t k = mid[2] + (p % 2 ? (p + 1) / 2 : -(p / 2));
+        if (k < lo[2] || k > hi[2]) continue;
         double dz = gap(l, 2, x.z, k);
-        for (int32_t j = lo[1]; j <= hi[1]; j++) {
+        if (dz * dz > best->d2) continue;
+        for (int32_t q = 0; q <= 2 * (hi[1] - lo[1]) + 1; q++) {
+            int32_t j = mid[1] + (q % 2 ? (q + 1) / 2 : -(q / 2));
+            if (j < lo[1] || j > hi[1]) continue;
             double dy = gap(l, 1, x.y, j);
             double away = dy * dy + dz * dz;
             if (away > best->d2) continue;
@@ -283,10 +273,9 @@ static bool find_nearest(nearest *best, const un_track *track, un_vec3 x, int32_
     best->triangle = -1;
     if (hint && *hint >= 0 && *hint < track->mesh.triangle_count)
         try_triangle(best, track, x, *hint);
-    if (best->triangle < 0) search(best, track, x, 0.75 * track->h);
     best->d2 *= 1 + 2 * TIE;
     best->triangle = -1;
-    search(best, track, x, sqrt(best->d2));
+    search(best, track, x);
     if (hint && best->triangle >= 0) *hint = best->triangle;
     return best->triangle >= 0;
 }

@@ -26,14 +26,13 @@
 #define STILL 0.02   /* cells: less is not worth moving the surface */
 #define SIDEWAYS 0.7 /* of half the thickness: how far the shape is felt */
 
-static double half_at(const un_track *t, int64_t v)
+static double half_at(const un_track *t, int64_t v, int32_t *hint)
 {
     un_vec3 x = t->mesh.position[v], n = t->mesh.normal[v];
-    int32_t hint = -1;
-    double deep = DEEP * t->h, last = un_track_distance(t, un_mad(x, n, -deep), &hint);
+    double deep = DEEP * t->h, last = un_track_distance(t, un_mad(x, n, -deep), hint);
     if (last < -THICK * deep) return INFINITY;
     for (int i = 1; i < SAMPLES; i++) {
-        double s = deep * i / SAMPLES, phi = un_track_distance(t, un_mad(x, n, -s), &hint);
+        double s = deep * i / SAMPLES, phi = un_track_distance(t, un_mad(x, n, -s), hint);
         if (phi > -PAST * s) return fmax(0, 0.5 * (s - phi));
     }
     return fmax(0, 0.5 * (deep - last));
@@ -42,7 +41,8 @@ static double half_at(const un_track *t, int64_t v)
 static void find_half(void *arg, int64_t begin, int64_t end)
 {
     un_track *t = arg;
-    for (int64_t v = begin; v < end; v++) t->half[v] = (float)half_at(t, v);
+    int32_t hint = -1;
+    for (int64_t v = begin; v < end; v++) t->half[v] = (float)half_at(t, v, &hint);
 }
 
 void un_track_find_half(un_track *t)
@@ -51,17 +51,16 @@ void un_track_find_half(un_track *t)
 }
 
 /* 1 in sheets, 2 in threads, 3 in drops: by how much nearer the surface is beside the middle. */
-static double shape_at(const un_track *t, int64_t v, double half)
+static double shape_at(const un_track *t, int64_t v, double half, int32_t *hint)
 {
     un_vec3 n = t->mesh.normal[v], middle = un_mad(t->mesh.position[v], n, -half);
     un_vec3 away = fabs(n.x) < 0.6 ? un_v3(1, 0, 0) : un_v3(0, 1, 0);
     un_vec3 side = un_normalize(un_cross(n, away)), axis[2] = {side, un_cross(n, side)};
     double k = 1;
-    int32_t hint = -1;
     for (int a = 0; a < 2; a++) {
         double near = 0;
         for (int s = -1; s <= 1; s += 2)
-            near -= 0.5 * un_track_distance(t, un_mad(middle, axis[a], s * SIDEWAYS * half), &hint);
+            near -= 0.5 * un_track_distance(t, un_mad(middle, axis[a], s * SIDEWAYS * half), hint);
         double slope = un_clamp((1 - near / half) / SIDEWAYS, 0, 1);
         k += slope * slope;
     }
@@ -73,10 +72,10 @@ static double shape_at(const un_track *t, int64_t v, double half)
  * Rims that grow less leave holes open: Savart's sheet is covered to 99, 95, 87 and 88 %, where a
  * quarter of a cell thick, with 0, 0.25, 0.5 and 1. */
 #define RIM 0.25
-static double growth_at(const un_track *t, int64_t v, double half)
+static double growth_at(const un_track *t, int64_t v, double half, int32_t *hint)
 {
     un_vec3 across = un_mad(t->mesh.position[v], t->mesh.normal[v], -2 * half);
-    return 1 - RIM * un_clamp(-un_track_distance(t, across, NULL) / half, 0, 1);
+    return 1 - RIM * un_clamp(-un_track_distance(t, across, hint) / half, 0, 1);
 }
 
 typedef struct planning {
@@ -98,6 +97,7 @@ static void plan_vertices(void *arg, int64_t begin, int64_t end)
     planning *p = arg;
     const un_track *t = p->t;
     double least = LEAST * t->h;
+    int32_t hint = -1;
     for (int64_t v = begin; v < end; v++) {
         double half = t->half[v], fill = t->fill[v], more = 0, most = p->most * openness(p, v);
         p->growth->more[v] = 0;
@@ -107,9 +107,9 @@ static void plan_vertices(void *arg, int64_t begin, int64_t end)
         if (fabs(half - least) < STILL * t->h) continue;
         /* A sheet that has met thick liquid brought that much which is none. */
         half = thick ? least : fmax(half, 0.1 * t->h);
-        double k = thick ? 1 : shape_at(t, v, half);
+        double k = thick ? 1 : shape_at(t, v, half, &hint);
         if (half < least)
-            more = growth_at(t, v, half) * fmin(least - half, most);
+            more = growth_at(t, v, half, &hint) * fmin(least - half, most);
         else
             more = -fmin(thick ? most : fmin(half - least, most), half * (1 - pow(fill, 1 / k)));
         p->growth->more[v] = (float)more;
