@@ -46,7 +46,11 @@ static inline un_lanes8 un_lanes8_max(un_lanes8 a, un_lanes8 b)
 }
 static inline un_lanes8 un_lanes8_min(un_lanes8 a, un_lanes8 b)
 {
+#if defined(__AVX__)
+    return (un_lanes8)_mm256_min_ps((__m256)a, (__m256)b);
+#else
     return -un_lanes8_max(-a, -b);
+#endif
 }
 static inline un_lanes8 un_lanes8_sqrt(un_lanes8 a)
 {

@@ -30,28 +30,15 @@ static inline void place_of(const un_octree *tree, int64_t c, int32_t at[3], int
 
 /* ---- neighbours ---- */
 
-UN_KERNEL void find_near_in(un_leaves *m, int64_t c, int dim)
+/* Whether leaves around c have its size, from what is near. */
+UN_KERNEL void compare_near(un_leaves *m, int64_t c, int dim)
 {
     const un_octree *tree = m->tree;
-    int32_t at[3], s, *near = m->near + (ptrdiff_t)m->near_count * c;
-    place_of(tree, c, at, &s);
-    uint64_t part[3][3];
-    bool in[3][3];
-    for (int a = 0; a < dim; a++)
-        for (int d = 0; d < 3; d++) {
-            int32_t i = at[a] + (d - 1) * s;
-            in[a][d] = i >= 0 && i < tree->n[a];
-            part[a][d] = un_morton_spread((uint64_t)(uint32_t)i) << a;
-        }
+    const int32_t *near = un_leaf_near(m, c);
     bool even = true;
     int level = tree->level[c];
-    for (int n = 0; n < (dim == 2 ? 9 : 27); n++) {
-        int dx = n % 3, dy = n / 3 % 3, dz = n / 9;
-        bool inside = in[0][dx] && in[1][dy] && (dim == 2 || in[2][dz]);
-        uint64_t key = part[0][dx] | part[1][dy] | (dim == 2 ? 0 : part[2][dz]);
-        near[n] = n == m->near_count / 2 ? (int32_t)c : inside ? un_octree_find_key(tree, key) : -1;
+    for (int n = 0; n < (dim == 2 ? 9 : 27); n++)
         even = even && near[n] >= 0 && tree->level[near[n]] == level;
-    }
     uint8_t coarse = 0;
     for (int k = 0; k < 1 << dim && !even; k++)
         for (int j = 1; j < 1 << dim; j++) {
@@ -62,6 +49,65 @@ UN_KERNEL void find_near_in(un_leaves *m, int64_t c, int dim)
         }
     m->even[c] = even;
     m->coarse[c] = coarse;
+}
+
+/* The leaves that hold the cubes of size s at at + (d - 1) s, d = 0 .. width - 1 along each axis, x
+ * fastest; -1 beyond the brick. Those in the middle, d = 1 .. width - 2, are c, c + 1, ... */
+UN_KERNEL void find_cubes(const un_leaves *m, int64_t c, int width, int32_t *out, int dim)
+{
+    const un_octree *tree = m->tree;
+    int32_t at[3], s;
+    uint64_t part[3][4];
+    bool in[3][4];
+    place_of(tree, c, at, &s);
+    for (int a = 0; a < dim; a++)
+        for (int d = 0; d < width; d++) {
+            int32_t i = at[a] + (d - 1) * s;
+            in[a][d] = i >= 0 && i < tree->n[a];
+            part[a][d] = un_morton_spread((uint64_t)(uint32_t)i) << a;
+        }
+    for (int z = 0; z < (dim == 2 ? 1 : width); z++)
+        for (int y = 0; y < width; y++)
+            for (int x = 0; x < width; x++) {
+                bool inside = in[0][x] && in[1][y] && (dim == 2 || in[2][z]);
+                bool own = x > 0 && x < width - 1 && y > 0 && y < width - 1 &&
+                           (dim == 2 || (z > 0 && z < width - 1));
+                uint64_t key = part[0][x] | part[1][y] | (dim == 2 ? 0 : part[2][z]);
+                int k = (x - 1) + 2 * (y - 1) + (dim == 2 ? 0 : 4 * (z - 1));
+                *out++ = own ? (int32_t)c + k : inside ? un_octree_find_key(tree, key) : -1;
+            }
+}
+
+/* Is c the first of the leaves that its parent is divided into, and no other? */
+UN_KERNEL bool is_family(const un_leaves *m, int64_t c, int64_t end, int dim)
+{
+    const un_octree *tree = m->tree;
+    int level = tree->level[c], shift = 3 * (tree->level_max - level), count = 1 << dim;
+    if (level == 0 || (tree->key[c] >> shift & 7) || c + count > end) return false;
+    for (int k = 1; k < count; k++)
+        if (tree->level[c + k] != level) return false;
+    /* in 2D keys of brothers leave out those above */
+    return tree->key[c + count - 1] >> (shift + 3) == tree->key[c] >> (shift + 3);
+}
+
+/* A family shares what is around it: 4^dim cubes instead of 3^dim for each. Returns how many leaves
+ * it was for. */
+UN_KERNEL int find_near_in(un_leaves *m, int64_t c, int64_t end, int dim)
+{
+    int32_t *near = m->near + (ptrdiff_t)m->near_count * c, cube[64];
+    if (!is_family(m, c, end, dim)) {
+        find_cubes(m, c, 3, near, dim);
+        compare_near(m, c, dim);
+        return 1;
+    }
+    find_cubes(m, c, 4, cube, dim);
+    for (int k = 0; k < 1 << dim; k++) {
+        const int32_t *first = cube + (k & 1) + 4 * (k >> 1 & 1) + 16 * (k >> 2);
+        for (int n = 0; n < (dim == 2 ? 9 : 27); n++)
+            *near++ = first[n % 3 + 4 * (n / 3 % 3) + 16 * (n / 9)];
+        compare_near(m, c + k, dim);
+    }
+    return 1 << dim;
 }
 
 static bool owns(const un_leaves *m, int64_t c, int side)
@@ -77,11 +123,11 @@ static void count_faces(void *arg, int64_t begin, int64_t end)
     build_args *a = arg;
     un_leaves *m = a->m;
     const un_octree *tree = m->tree;
+    for (int64_t c = begin; c < end;) UN_BY_DIM(m->dim, c += find_near_in(m, c, end, dim));
     for (int64_t c = begin; c < end; c++) {
         double half = 0.5 * un_octree_size(tree, tree->level[c]);
         m->x[c] =
             un_add(un_octree_corner(tree, (int32_t)c), un_v3(half, half, m->dim == 2 ? 0 : half));
-        UN_BY_DIM(m->dim, find_near_in(m, c, dim));
         int32_t faces = 0, groups = 0;
         for (int side = 0; side < 2 * m->dim; side++) {
             int32_t other = un_leaf_beyond(m, c, side);
@@ -142,6 +188,28 @@ static void tell_others(void *arg, int64_t begin, int64_t end)
     UN_TRY(un_array_need(ctx, (void **)&(array), &m->capacity[which], (size_t)(number) + 1,        \
                          sizeof *(array)))
 
+/* The cubes around a leaf, parent by parent and along the curve in each, so that what lies one
+ * after the other in memory is asked for so. */
+static void order_cubes(un_leaves *m)
+{
+    for (int child = 0; child < 8; child++) {
+        int rank[UN_LEAVES_AROUND];
+        for (int n = 0; n < m->near_count; n++) {
+            int d[3] = {n % 3, n / 3 % 3, m->dim == 2 ? 1 : n / 9}, parent = 0, place = 0;
+            for (int a = 2; a >= 0; a--) {
+                int at = (child >> a & 1) + d[a] + 1; /* 1 .. 4, those of the own parent 2 and 3 */
+                parent = 3 * parent + at / 2;
+                place = 2 * place + (at & 1);
+            }
+            rank[n] = 8 * parent + place;
+            int k = n;
+            for (; k > 0 && rank[m->order[child][k - 1]] > rank[n]; k--)
+                m->order[child][k] = m->order[child][k - 1];
+            m->order[child][k] = (uint8_t)n;
+        }
+    }
+}
+
 un_status un_leaves_build(un_leaves *m, un_context *ctx, const un_octree *tree)
 {
     int32_t n = tree->leaf_count;
@@ -151,6 +219,7 @@ un_status un_leaves_build(un_leaves *m, un_context *ctx, const un_octree *tree)
     m->count = n;
     m->near_count = tree->dim == 2 ? 9 : 27;
     m->parted = false;
+    order_cubes(m);
     NEED(m->x, 0, n);
     NEED(m->near, 1, (size_t)n * (size_t)m->near_count);
     NEED(m->coarse, 2, n);
@@ -191,21 +260,32 @@ void un_leaves_range(const un_leaves *m, int32_t c, int n, int32_t *first, int32
     while (*end < m->count && tree->key[*end] >> shift == cube) ++*end;
 }
 
-int un_leaves_around(const un_leaves *m, int32_t c, int32_t range[UN_LEAVES_AROUND][2])
+int un_leaves_around(const un_leaves *m, const int32_t *begin, int32_t c,
+                     int32_t range[UN_LEAVES_AROUND][2])
 {
+    const un_octree *tree = m->tree;
     const int32_t *near = un_leaf_near(m, c);
+    int level = tree->level[c], larger_count = 0, count = 0;
+    const uint8_t *order = m->order[tree->key[c] >> 3 * (tree->level_max - level) & 7];
     int32_t larger[UN_LEAVES_AROUND];
-    int larger_count = 0, count = 0;
-    for (int n = 0; n < m->near_count; n++) {
-        if (near[n] < 0) continue;
-        if (m->tree->level[near[n]] < m->tree->level[c]) {
-            int k = 0;
-            while (k < larger_count && larger[k] != near[n]) k++;
-            if (k < larger_count) continue;
-            larger[larger_count++] = near[n];
+    for (int i = 0; i < m->near_count; i++) {
+        int32_t leaf = near[order[i]], end = leaf + 1;
+        if (leaf < 0) continue;
+        if (tree->level[leaf] < level) {
+            int k = larger_count;
+            while (k > 0 && larger[k - 1] != leaf) k--;
+            if (k > 0) continue;
+            larger[larger_count++] = leaf;
+        } else if (tree->level[leaf] > level) {
+            un_leaves_range(m, c, order[i], &leaf, &end);
         }
-        un_leaves_range(m, c, n, &range[count][0], &range[count][1]);
-        count++;
+        if (begin[leaf] == begin[end]) continue;
+        if (count > 0 && range[count - 1][1] == begin[leaf]) {
+            range[count - 1][1] = begin[end];
+            continue;
+        }
+        range[count][0] = begin[leaf];
+        range[count++][1] = begin[end];
     }
     return count;
 }

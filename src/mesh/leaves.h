@@ -5,6 +5,8 @@
 
 #include "mesh/octree.h"
 
+#define UN_LEAVES_AROUND 27
+
 /* Sides of a leaf: 2 axis + 1 for the upper one. A face has the size of the smaller of its two
  * leaves. Where a leaf meets smaller ones, its side is a group of their faces. */
 typedef struct un_leaves {
@@ -15,9 +17,10 @@ typedef struct un_leaves {
     /* Of the 3^dim cubes of the leaf's own size around it, x fastest: the leaf that holds the
      * cube's lower corner, -1 beyond the brick. */
     int32_t *near;
-    int32_t near_count; /* 27, in 2D 9; the leaf itself is in the middle */
-    uint8_t *coarse;    /* by leaf: its corners that touch a larger leaf, as bits */
-    uint8_t *even;      /* by leaf: 1 if all leaves around it have its size */
+    int32_t near_count;                 /* 27, in 2D 9; the leaf itself is in the middle */
+    uint8_t order[8][UN_LEAVES_AROUND]; /* by place in the parent: those cubes along the curve */
+    uint8_t *coarse;                    /* by leaf: its corners that touch a larger leaf, as bits */
+    uint8_t *even;                      /* by leaf: 1 if all leaves around it have its size */
     int32_t face_count;
     int32_t *face_side;  /* by face: 6 leaf + side of the smaller leaf, whose side it is */
     int32_t *face_other; /* by face: the leaf beyond it, -1 in the brick's boundary */
@@ -117,9 +120,10 @@ static inline bool un_leaf_face_on_side(const un_leaves *leaves, int64_t f)
 /* The leaves, and thereby the particles sorted by leaf, in cube n around leaf c: first .. end - 1.
  * Where the cube is part of a larger leaf, that leaf. Empty beyond the brick. */
 void un_leaves_range(const un_leaves *leaves, int32_t c, int n, int32_t *first, int32_t *end);
-#define UN_LEAVES_AROUND 27
-/* The ranges of all cubes around leaf c and of itself, larger leaves once. Returns their number. */
-int un_leaves_around(const un_leaves *leaves, int32_t c, int32_t range[UN_LEAVES_AROUND][2]);
+/* What lies in all cubes around leaf c and in itself, sorted by leaf (begin: by leaf, the first),
+ * as few ranges; what is in larger leaves once. Returns their number. */
+int un_leaves_around(const un_leaves *leaves, const int32_t *begin, int32_t c,
+                     int32_t range[UN_LEAVES_AROUND][2]);
 
 /* ---- fields (leaves_sample.c, leaves_flow.c) ---- */
 
@@ -175,5 +179,8 @@ typedef struct un_flow_cache {
 } un_flow_cache;
 void un_flow_cache_init(un_flow_cache *cache, const un_leaves_flow *flow);
 un_vec3 un_flow_cache_at(un_flow_cache *cache, int32_t c, un_vec3 x);
+/* In two fields on the same leaves. */
+void un_flow_cache_both(un_flow_cache *cache, un_flow_cache *other, int32_t c, un_vec3 x,
+                        un_vec3 out[2]);
 
 #endif

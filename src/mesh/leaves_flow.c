@@ -132,13 +132,13 @@ static const double *take_face(face_finder *s, face_ring *r, int level, int axis
     if (!r->at.in[t2][1 + d2]) d2 = 0;
     int at = UN_RING_MIDDLE + un_ring_step[t1] * d1 + un_ring_step[t2] * d2;
     int step = upper ? un_ring_step[axis] : -un_ring_step[axis];
-    int32_t own = r->at.near[at];
+    int32_t own = un_ring_near(&r->at, tree, at);
     int own_level = tree->level[own];
     if (own_level == level) {
         take_side(s, own, side, out);
         return out;
     }
-    int32_t other = r->at.in[axis][2 * upper] ? r->at.near[at + step] : -1;
+    int32_t other = r->at.in[axis][2 * upper] ? un_ring_near(&r->at, tree, at + step) : -1;
     int other_level = other < 0 ? -1 : tree->level[other];
     if (other_level == level)
         take_side(s, other, side ^ 1, out);
@@ -193,7 +193,8 @@ static void fill_patch(face_finder *s, int32_t c, double *const value[2])
         for (int k = 0; k < (deep ? 18 : 6); k++) {
             int d[2] = {k / 2 % 3 - 1, deep ? k / 6 - 1 : 0};
             if (parted) step_in_sight(m, c, t1, t2, d);
-            int n = m->near_count / 2 + un_ring_step[t1] * d[0] + (deep ? un_ring_step[t2] * d[1] : 0);
+            int n =
+                m->near_count / 2 + un_ring_step[t1] * d[0] + (deep ? un_ring_step[t2] * d[1] : 0);
             double found[2];
             const double *u = found;
             if (near[n] >= 0 && tree->level[near[n]] == level)
@@ -289,40 +290,48 @@ UN_KERNEL double even_at(const un_leaves *m, const double *u, const int32_t *nea
     return sum;
 }
 
-/* One component at a point: from the four pairs of faces, a lower and an upper one each, that
- * follow each other at v and at v + row; f: the share of the upper ones, g1, g2: those of the
- * second and the third pair. In the order of the formula, so that lanes change no bit. */
-UN_KERNEL double pairs_at(const double *v, int row, double f, double g1, double g2)
+/* A point takes eight faces of each axis: lower and upper ones (bit 0 of the lane), beside each
+ * other along both other axes (bits 1 and 2). The weight of a lane is |lane's bit - 1 + share|
+ * along each: exactly the share of the upper one, or the rest. */
+static const un_doubles8 first_bit = {1, 0, 1, 0, 1, 0, 1, 0};
+static const un_doubles8 second_bit = {1, 1, 0, 0, 1, 1, 0, 0};
+static const un_doubles8 third_bit = {1, 1, 1, 1, 0, 0, 0, 0};
+
+/* Weights by axis; f: where the point lies between faces, g: among the centres beside it. */
+UN_KERNEL void find_weights(un_doubles8 w[3], const double f[3], const double g[3], int dim)
 {
-    un_doubles4 a = un_doubles4_load(v), b = un_doubles4_load(v + row);
-    un_doubles4 low = __builtin_shufflevector(a, b, 0, 2, 4, 6);
-    un_doubles4 high = __builtin_shufflevector(a, b, 1, 3, 5, 7);
-    un_doubles4 w1 = {1 - g1, g1, 1 - g1, g1}, w2 = {1 - g2, 1 - g2, g2, g2};
-    un_doubles4 part = w1 * w2 * (low + f * (high - low));
-    return ((part[0] + part[1]) + part[2]) + part[3];
+    un_doubles8 second[2] = {un_doubles8_abs(second_bit - g[0]),
+                             un_doubles8_abs(second_bit - g[1])};
+    w[0] = un_doubles8_abs(first_bit - f[0]) * second[1];
+    w[1] = un_doubles8_abs(first_bit - f[1]) * second[0];
+    if (dim == 2) {
+        w[0] *= third_bit;
+        w[1] *= third_bit;
+        return;
+    }
+    un_doubles8 third[2] = {un_doubles8_abs(third_bit - g[1]), un_doubles8_abs(third_bit - g[2])};
+    w[0] *= third[1];
+    w[1] *= third[1];
+    w[2] = un_doubles8_abs(first_bit - f[2]) * second[0] * third[0];
 }
 
-UN_KERNEL double pair_at(const double *v, double f, double g)
+/* Four in a row from v and four from v + row; in 2D only the first four exist. */
+UN_KERNEL un_doubles8 load_faces(const double *v, int row, int dim)
 {
-    double low = (1 - g) * (v[0] + f * (v[1] - v[0]));
-    return low + g * (v[2] + f * (v[3] - v[2]));
+    un_doubles4 a = un_doubles4_load(v), b = dim == 2 ? a : un_doubles4_load(v + row);
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 
-UN_KERNEL double patch_at(const double *value, int axis, const double f[3], const int off[3],
-                          const double g[3], int dim)
+UN_KERNEL un_vec3 sum_lanes(const un_doubles8 v[3], int dim)
 {
-    int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
-    const double *v = value + axis * RING_AXIS + 2 * (1 + off[t1]);
-    return dim == 2 ? pair_at(v, f[axis], g[t1])
-                    : pairs_at(v + 6 * (1 + off[t2]), 6, f[axis], g[t1], g[t2]);
-}
-
-UN_KERNEL double parent_at(const double *value, int axis, const double f[3], const double g[3],
-                           int dim)
-{
-    int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
-    const double *v = value + PARENT + axis * PARENT_AXIS;
-    return dim == 2 ? pair_at(v, f[axis], g[t1]) : pairs_at(v, 4, f[axis], g[t1], g[t2]);
+    un_doubles4 s[3];
+    for (int a = 0; a < dim; a++)
+        s[a] = __builtin_shufflevector(v[a], v[a], 0, 1, 2, 3) +
+               __builtin_shufflevector(v[a], v[a], 4, 5, 6, 7);
+    un_doubles4 xy = __builtin_shufflevector(s[0], s[1], 0, 4, 2, 6) +
+                     __builtin_shufflevector(s[0], s[1], 1, 5, 3, 7);
+    double z = dim == 2 ? 0 : (s[2][0] + s[2][1]) + (s[2][2] + s[2][3]);
+    return un_v3(xy[0] + xy[2], xy[1] + xy[3], z);
 }
 
 static inline void centre_place(const double f[3], int off[3], double g[3], int dim)
@@ -340,22 +349,53 @@ static __attribute__((noinline)) void find_patch(const un_leaves_flow *flow, int
     fill_patch(&s, c, (double *const[2]){own, NULL});
 }
 
-UN_KERNEL un_vec3 from_patch(const un_leaves *m, int32_t c, const double *value, un_vec3 x, int dim)
+/* A point in a leaf: which faces of the leaf's patch it takes, and by what weights. */
+typedef struct patch_place {
+    int first[3]; /* by axis */
+    un_doubles8 own[3], parent[3];
+    bool coarse;
+} patch_place;
+
+UN_KERNEL void place_in_patch(patch_place *t, const un_leaves *m, int32_t c, un_vec3 x, int dim)
 {
-    double f[3] = {0}, g[3], out[3] = {0};
+    double f[3] = {0}, g[3];
     int off[3];
     un_leaf_place(m, c, x, f);
     centre_place(f, off, g, dim);
-    for (int axis = 0; axis < dim; axis++) out[axis] = patch_at(value, axis, f, off, g, dim);
-    if (m->coarse[c] && !(m->parted && m->thin[c] & 2)) {
-        int child = un_ring_child(m->tree, m->tree->key[c], m->tree->level[c]);
-        double w = un_leaf_coarse_share(m, c, f), in[3] = {0};
-        un_leaf_place_in_parent(m, child, f, in);
-        for (int a = 0; a < dim; a++) g[a] = in[a] - (child >> a & 1 ? 0.5 : -0.5);
-        for (int axis = 0; axis < dim; axis++)
-            out[axis] += w * (parent_at(value, axis, in, g, dim) - out[axis]);
+    find_weights(t->own, f, g, dim);
+    for (int axis = 0; axis < dim; axis++) {
+        int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
+        t->first[axis] = axis * RING_AXIS + 2 * (1 + off[t1]) + (dim == 2 ? 0 : 6 * (1 + off[t2]));
     }
-    return un_v3(out[0], out[1], out[2]);
+    t->coarse = m->coarse[c] && !(m->parted && m->thin[c] & 2);
+    if (!t->coarse) return;
+    int child = un_ring_child(m->tree, m->tree->key[c], m->tree->level[c]);
+    double w = un_leaf_coarse_share(m, c, f), in[3] = {0};
+    un_leaf_place_in_parent(m, child, f, in);
+    for (int a = 0; a < dim; a++) g[a] = in[a] - (child >> a & 1 ? 0.5 : -0.5);
+    find_weights(t->parent, in, g, dim);
+    for (int axis = 0; axis < dim; axis++) {
+        t->own[axis] *= 1 - w;
+        t->parent[axis] *= w;
+    }
+}
+
+UN_KERNEL un_vec3 take_from_patch(const patch_place *t, const double *value, int dim)
+{
+    un_doubles8 sum[3];
+    for (int axis = 0; axis < dim; axis++) {
+        sum[axis] = t->own[axis] * load_faces(value + t->first[axis], 6, dim);
+        if (t->coarse)
+            sum[axis] += t->parent[axis] * load_faces(value + PARENT + axis * PARENT_AXIS, 4, dim);
+    }
+    return sum_lanes(sum, dim);
+}
+
+UN_KERNEL un_vec3 from_patch(const un_leaves *m, int32_t c, const double *value, un_vec3 x, int dim)
+{
+    patch_place t;
+    place_in_patch(&t, m, c, x, dim);
+    return take_from_patch(&t, value, dim);
 }
 
 UN_KERNEL un_vec3 flow_at_in(const un_leaves_flow *flow, int32_t c, un_vec3 x, int dim)
@@ -430,6 +470,23 @@ un_vec3 un_flow_cache_at(un_flow_cache *cache, int32_t c, un_vec3 x)
     const un_leaves *m = cache->flow->leaves;
     const double *value = cached_patch(cache, c);
     return m->dim == 2 ? from_patch(m, c, value, x, 2) : from_patch(m, c, value, x, 3);
+}
+
+UN_KERNEL void both_at(un_vec3 out[2], const un_leaves *m, int32_t c, const double *value,
+                       const double *other, un_vec3 x, int dim)
+{
+    patch_place t;
+    place_in_patch(&t, m, c, x, dim);
+    out[0] = take_from_patch(&t, value, dim);
+    out[1] = take_from_patch(&t, other, dim);
+}
+
+void un_flow_cache_both(un_flow_cache *cache, un_flow_cache *other, int32_t c, un_vec3 x,
+                        un_vec3 out[2])
+{
+    const un_leaves *m = cache->flow->leaves;
+    const double *value = cached_patch(cache, c), *second = cached_patch(other, c);
+    UN_BY_DIM(m->dim, both_at(out, m, c, value, second, x, dim));
 }
 
 un_vec3 un_leaves_velocity_at(const un_leaves *leaves, const double *u, un_vec3 x)

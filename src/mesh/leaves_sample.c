@@ -9,18 +9,6 @@
  * lattices of two levels a point takes the same shares as velocities do (leaves_flow.c). */
 #include "mesh/leaves_ring.h"
 
-typedef double take_value(const void *field, int32_t leaf);
-
-static double take_float(const void *field, int32_t leaf)
-{
-    return ((const float *)field)[leaf];
-}
-
-static double take_double(const void *field, int32_t leaf)
-{
-    return ((const double *)field)[leaf];
-}
-
 typedef struct centre_ring {
     un_ring at;
     uint32_t have; /* by bit: values that are found */
@@ -30,17 +18,23 @@ typedef struct centre_ring {
 /* By level the ring asked for last. */
 typedef struct centre_finder {
     const un_leaves *m;
-    const void *field;
-    take_value *take;
+    const float *field; /* or NULL: */
+    const double *doubles;
     centre_ring ring[UN_LEVELS_MAX + 1];
 } centre_finder;
 
-static void finder_init(centre_finder *s, const un_leaves *m, const void *field, take_value *take)
+static void finder_init(centre_finder *s, const un_leaves *m, const float *field,
+                        const double *doubles)
 {
     s->m = m;
     s->field = field;
-    s->take = take;
+    s->doubles = doubles;
     for (int l = 0; l <= m->tree->level_max; l++) s->ring[l].at.key = UN_RING_NONE;
+}
+
+static inline double take(const centre_finder *s, int32_t leaf)
+{
+    return s->field ? s->field[leaf] : s->doubles[leaf];
 }
 
 /* The mean over the leaves in a cube, which follow each other. */
@@ -52,7 +46,7 @@ static double take_divided(const centre_finder *s, int level, int32_t leaf)
     double sum = 0, total = 0;
     for (; leaf < s->m->count && tree->key[leaf] >> shift == key; leaf++) {
         double volume = un_leaf_volume(s->m, leaf);
-        sum += volume * s->take(s->field, leaf);
+        sum += volume * take(s, leaf);
         total += volume;
     }
     return sum / total;
@@ -99,9 +93,9 @@ static double take_centre(centre_finder *s, centre_ring *r, int level, const int
         in[a] = r->at.in[a][1 + d[a]] ? d[a] : 0; /* beyond the brick: as at its boundary */
         at += un_ring_step[a] * in[a];
     }
-    int32_t leaf = r->at.near[at];
+    int32_t leaf = un_ring_near(&r->at, s->m->tree, at);
     int there = s->m->tree->level[leaf];
-    r->value[n] = there == level  ? s->take(s->field, leaf)
+    r->value[n] = there == level  ? take(s, leaf)
                   : there > level ? take_divided(s, level, leaf)
                                   : take_between(s, r->at.key, level, in);
     return r->value[n];
@@ -117,7 +111,7 @@ double un_leaves_lattice_value(const un_leaves *m, const float *field, int level
     int32_t leaf = un_octree_find_key(tree, key);
     if (tree->level[leaf] == level) return field[leaf];
     centre_finder s;
-    finder_init(&s, m, field, take_float);
+    finder_init(&s, m, field, NULL);
     return tree->level[leaf] > level ? take_divided(&s, level, leaf)
                                      : take_between(&s, key, level, (int[3]){0});
 }
@@ -187,7 +181,7 @@ static void take_own(centre_finder *s, int32_t c, const int off[3], double v[8])
         if (there < 0) there = c;
         v[k] =
             tree->level[there] == tree->level[c]
-                ? s->take(s->field, there)
+                ? take(s, there)
                 : take_centre(s, ring_of(s, tree->level[c], tree->key[c], -1), tree->level[c], d);
     }
 }
@@ -215,14 +209,14 @@ static double sample(centre_finder *s, int32_t c, un_vec3 x, un_vec3 *slope)
 double un_leaves_sample(const un_leaves *m, const float *field, int32_t c, un_vec3 x)
 {
     centre_finder s;
-    finder_init(&s, m, field, take_float);
+    finder_init(&s, m, field, NULL);
     return sample(&s, c, x, NULL);
 }
 
 double un_leaves_sample_double(const un_leaves *m, const double *field, int32_t c, un_vec3 x)
 {
     centre_finder s;
-    finder_init(&s, m, field, take_double);
+    finder_init(&s, m, NULL, field);
     return sample(&s, c, x, NULL);
 }
 
@@ -232,7 +226,7 @@ un_vec3 un_leaves_slope(const un_leaves *m, const float *field, int32_t c, un_ve
     un_vec3 slope;
     double f[3] = {0}, g[3] = {0}, v[8];
     int off[3];
-    finder_init(&s, m, field, take_float);
+    finder_init(&s, m, field, NULL);
     un_leaf_place(m, c, x, f);
     place_among(m, f, off, g);
     take_own(&s, c, off, v);
@@ -261,7 +255,7 @@ static void fill_patch(centre_finder *s, int32_t c, centre_patch *t)
     t->leaf = c;
     t->coarse = m->coarse[c] && !parted;
     if (m->even[c] && !parted) {
-        for (int n = 0; n < m->near_count; n++) t->own[n] = s->take(s->field, near[n]);
+        for (int n = 0; n < m->near_count; n++) t->own[n] = take(s, near[n]);
         return;
     }
     centre_ring *r = ring_of(s, level, tree->key[c], parted ? -1 : c);
@@ -269,7 +263,7 @@ static void fill_patch(centre_finder *s, int32_t c, centre_patch *t)
         int d[3] = {n % 3 - 1, n / 3 % 3 - 1, m->dim == 2 ? 0 : n / 9 - 1};
         int32_t there = parted && near[n] < 0 ? c : near[n];
         if (there >= 0 && tree->level[there] == level)
-            t->own[n] = s->take(s->field, there);
+            t->own[n] = take(s, there);
         else
             t->own[n] = take_centre(s, r, level, d);
     }
@@ -308,7 +302,7 @@ void un_leaves_sample_points(const un_leaves *m, const float *field, int64_t cou
 {
     centre_finder s;
     centre_patch t = {.leaf = -1};
-    finder_init(&s, m, field, take_float);
+    finder_init(&s, m, field, NULL);
     for (int64_t q = 0; q < count; q++) {
         if (leaf[q] != t.leaf) fill_patch(&s, leaf[q], &t);
         un_vec3 at = {x[0][q], x[1][q], x[2][q]}, *to = slope ? &slope[q] : NULL;

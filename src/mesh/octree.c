@@ -16,8 +16,10 @@ void un_octree_init(un_context *ctx, un_octree *tree, un_vec3 size, int32_t coar
     tree->h = longest / finest;
     tree->unit = tree->h / 2;
     tree->inverse_h = finest / longest;
-    for (int32_t l = 0; l <= tree->level_max; l++)
+    for (int32_t l = 0; l <= tree->level_max; l++) {
         tree->edge[l] = ldexp(tree->h, tree->level_max - l);
+        tree->inverse_edge[l] = 1 / tree->edge[l];
+    }
     double root = tree->edge[0];
     for (int a = 0; a < 3; a++) {
         tree->roots[a] = (int32_t)fmax(1, ceil(side[a] / root - SIDE_TOLERANCE));

@@ -23,7 +23,8 @@ typedef struct un_octree {
     int32_t level_max; /* leaves have levels 0 .. level_max */
     double h;          /* edge of the finest leaf, m */
     double edge[UN_LEVELS_MAX + 1]; /* of the leaves of each level, m */
-    double unit;                    /* h / 2 */
+    double inverse_edge[UN_LEVELS_MAX + 1];
+    double unit; /* h / 2 */
     double inverse_h;
     int32_t roots[3]; /* cubes of level 0 along each axis; 1 along z in 2D */
     int32_t n[3];     /* finest leaves along each axis; 1 along z in 2D */
@@ -94,6 +95,16 @@ static inline int32_t un_octree_find_key(const un_octree *tree, uint64_t key)
         count -= half;
     }
     return (int32_t)(k - tree->key) - 1;
+}
+
+/* The leaf that holds x, sooner if c does. */
+static inline int32_t un_octree_find_near(const un_octree *tree, int32_t c, un_vec3 x)
+{
+    uint64_t key =
+        un_morton((uint32_t)un_octree_index(tree, x.x, 0), (uint32_t)un_octree_index(tree, x.y, 1),
+                  (uint32_t)un_octree_index(tree, x.z, 2));
+    bool here = tree->key[c] <= key && (c + 1 == tree->leaf_count || key < tree->key[c + 1]);
+    return here ? c : un_octree_find_key(tree, key);
 }
 
 static inline double un_octree_size(const un_octree *tree, int32_t level)

@@ -8,9 +8,9 @@
  * paper's pull towards the interface is left out: it costs a tank a fifth of its volume in seconds
  * (methods.md). The weights are masses, so next to a large particle the small one moves.
  *
- * Eight consecutive particles form one vector. Particles that may touch any of them are gathered
- * once, in single precision relative to the middle of their box, and each is tested against all
- * eight. */
+ * Eight consecutive particles form one vector. Particles that may touch any of eight such vectors
+ * in a row are gathered once, in single precision relative to the middle of their box; of these
+ * each vector takes those that may touch it, and each is tested against all eight. */
 #include "particles/groups.h"
 #include "particles/particles.h"
 
@@ -40,11 +40,10 @@ typedef struct correct_args {
     float *move[3];
 } correct_args;
 
-#define CROWD_MAX 512
+#define CROWD_MAX 1024
 
-/* Particles that may touch one of a group; positions relative to the group's middle. */
+/* Particles that may touch one of a group, or of several; positions relative to a middle. */
 typedef struct crowd {
-    un_vec3 middle;
     int32_t count;
     int32_t id[CROWD_MAX + UN_GROUP]; /* packing writes eight at once */
     float x[3][CROWD_MAX + UN_GROUP], r[CROWD_MAX + UN_GROUP], m[CROWD_MAX + UN_GROUP];
@@ -54,11 +53,16 @@ typedef double wide8 __attribute__((vector_size(64)));
 
 /* A group in single precision, one particle per lane. */
 typedef struct octet {
-    int32_t first;  /* particle */
+    un_bits8 id;    /* particles */
     uint32_t mask;  /* lanes whose particle takes part */
     un_lanes8 x[3]; /* relative to a middle */
     un_lanes8 r, m;
 } octet;
+
+/* A box relative to a middle: its own middle, half widths, and its largest radius. */
+typedef struct reach_box {
+    float middle[3], half[3], r;
+} reach_box;
 
 static un_lanes8 load_relative(const double *x, int32_t count, double middle)
 {
@@ -94,35 +98,56 @@ static uint32_t taking_part(const uint8_t *flags, int32_t count)
 static void load(octet *o, const correct_args *a, int32_t group, un_vec3 middle)
 {
     const un_particles *p = a->particles;
-    o->first = group * UN_GROUP;
-    int32_t count = un_clampi(p->count - o->first, 0, UN_GROUP);
+    const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t first = group * UN_GROUP, count = un_clampi(p->count - first, 0, UN_GROUP);
     double origin[3] = {middle.x, middle.y, middle.z};
+    o->id = lane + first;
     for (int axis = 0; axis < 3; axis++)
-        o->x[axis] = load_relative(p->x[axis] + o->first, count, origin[axis]);
-    o->r = load_some(a->def->radius + o->first, count);
-    o->m = load_some(p->volume + o->first, count);
-    o->mask = taking_part(p->flags + o->first, count);
+        o->x[axis] = load_relative(p->x[axis] + first, count, origin[axis]);
+    o->r = load_some(a->def->radius + first, count);
+    o->m = load_some(p->volume + first, count);
+    o->mask = taking_part(p->flags + first, count);
 }
 
-/* Adds the octet's particles that may touch the box of half widths `half` and largest radius r. */
-static void gather(crowd *c, const octet *o, const float half[3], float r)
+/* Adds those of the octet's particles that may touch the box. */
+static inline void gather(crowd *c, const octet *o, const reach_box *box)
 {
     const un_lanes8 zero = {0};
-    un_lanes8 gap2 = zero, s = o->r + r;
+    un_lanes8 gap2 = zero, s = o->r + box->r;
     for (int axis = 0; axis < 3; axis++) {
-        un_lanes8 gap = un_lanes8_max(o->x[axis], -o->x[axis]) - half[axis];
-        gap = un_lanes8_max(gap, zero);
+        un_lanes8 d = o->x[axis] - box->middle[axis];
+        un_lanes8 gap = un_lanes8_max(un_lanes8_max(d, -d) - box->half[axis], zero);
         gap2 += gap * gap;
     }
     uint32_t mask = o->mask & un_lanes8_less(gap2, s * s);
     if (!mask) return;
-    const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
     int32_t at = c->count;
-    un_bits8_pack(c->id + at, lane + o->first, mask);
+    un_bits8_pack(c->id + at, o->id, mask);
     for (int axis = 0; axis < 3; axis++) un_lanes8_pack(c->x[axis] + at, o->x[axis], mask);
     un_lanes8_pack(c->r + at, o->r, mask);
     un_lanes8_pack(c->m + at, o->m, mask);
     c->count += __builtin_popcount(mask);
+}
+
+/* Those of the crowd that may touch the box, by their places in it; returns their number. */
+static int32_t choose(int32_t *list, const crowd *c, const reach_box *box)
+{
+    const un_lanes8 zero = {0};
+    const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t count = 0;
+    for (int32_t n = 0; n < c->count; n += UN_GROUP) {
+        un_lanes8 gap2 = zero, s = un_lanes8_load(c->r + n) + box->r;
+        for (int axis = 0; axis < 3; axis++) {
+            un_lanes8 d = un_lanes8_load(c->x[axis] + n) - box->middle[axis];
+            un_lanes8 gap = un_lanes8_max(un_lanes8_max(d, -d) - box->half[axis], zero);
+            gap2 += gap * gap;
+        }
+        uint32_t mask = un_lanes8_less(gap2, s * s);
+        if (c->count - n < UN_GROUP) mask &= (1u << (c->count - n)) - 1;
+        un_bits8_pack(list + count, lane + n, mask);
+        count += __builtin_popcount(mask);
+    }
+    return count;
 }
 
 /* An arbitrary direction, opposite for the two of a pair. */
@@ -135,16 +160,17 @@ static un_vec3 pair_direction(int32_t i, int32_t j)
     return un_scale(n, i < j ? 1 : -1);
 }
 
-/* Adds the crowd's push on the octet. self: the crowd is the octet itself, lane by lane. */
-static void push(un_lanes8 sum[3], const octet *o, const crowd *c, bool self)
+/* Adds what those of the crowd on the list push the octet by; nobody pushes itself. list: NULL for
+ * the first `count`. */
+static inline void push(un_lanes8 sum[3], const octet *o, const crowd *c, const int32_t *list,
+                        int32_t count)
 {
-    const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    for (int32_t n = 0; n < c->count; n++) {
+    for (int32_t i = 0; i < count; i++) {
+        int32_t n = list ? list[i] : i;
         un_lanes8 dx = o->x[0] - c->x[0][n], dy = o->x[1] - c->x[1][n], dz = o->x[2] - c->x[2][n];
         un_lanes8 d2 = dx * dx + dy * dy + dz * dz, rj = un_lanes8_all(c->r[n]);
         un_lanes8 d0 = o->r + rj - SLACK * un_lanes8_min(o->r, rj);
-        un_bits8 hit = (un_bits8)(d2 < d0 * d0);
-        if (self) hit &= (un_bits8)(lane != c->id[n] - o->first);
+        un_bits8 hit = (un_bits8)(d2 < d0 * d0) & (un_bits8)(o->id != c->id[n]);
         if (!un_bits8_mask(hit)) continue;
         un_lanes8 d = un_lanes8_sqrt(d2);
         un_bits8 together = hit & (un_bits8)(d < TOGETHER * d0);
@@ -155,7 +181,7 @@ static void push(un_lanes8 sum[3], const octet *o, const crowd *c, bool self)
         sum[2] += w * dz;
         for (uint32_t mask = un_bits8_mask(together); mask; mask &= mask - 1) {
             int k = __builtin_ctz(mask);
-            un_vec3 way = pair_direction(o->first + k, c->id[n]);
+            un_vec3 way = pair_direction(o->id[k], c->id[n]);
             float size = d0[k] * c->m[n] / (o->m[k] + c->m[n]);
             sum[0][k] += size * (float)way.x;
             sum[1][k] += size * (float)way.y;
@@ -182,17 +208,44 @@ static void set_move(const correct_args *a, int32_t q, const float sum[3])
     for (int axis = 0; axis < 3; axis++) a->move[axis][q] = scale * move[axis];
 }
 
-/* Groups that may touch one of eight groups in a row, so that the tree is walked once for all
- * eight. */
-#define SHORTLIST_MAX 512
-typedef struct shortlist {
-    int32_t count; /* -1: too many */
-    int32_t group[SHORTLIST_MAX];
-    un_group_box boxes[SHORTLIST_MAX / 8];
-} shortlist;
+/* Groups in a row whose crowd is gathered at once. */
+#define BATCH 8
+#define NEAR_MAX 512
+/* Where the curve jumps, those in a row lie far apart: then each is on its own. In largest radii.
+ */
+#define BATCH_WIDTH 32.0
 
-static void make_shortlist(shortlist *list, const un_groups *groups, int32_t first, int32_t end)
+typedef struct meeting {
+    const correct_args *args;
+    int32_t group[NEAR_MAX];
+    crowd crowd;                        /* that may touch the batch */
+    int32_t list[CROWD_MAX + UN_GROUP]; /* and the group */
+} meeting;
+
+static reach_box box_around(un_box3 box, float r, un_vec3 middle)
 {
+    un_vec3 at = un_sub(un_scale(un_add(box.min, box.max), 0.5), middle);
+    un_vec3 half = un_scale(un_sub(box.max, box.min), 0.5);
+    return (reach_box){
+        {(float)at.x, (float)at.y, (float)at.z}, {(float)half.x, (float)half.y, (float)half.z}, r};
+}
+
+static void set_moves(const correct_args *a, int32_t group, const octet *own,
+                      const un_lanes8 sum[3])
+{
+    int32_t first = group * UN_GROUP;
+    for (int32_t k = 0; k < UN_GROUP && first + k < a->particles->count; k++) {
+        float s[3] = {sum[0][k], sum[1][k], sum[2][k]};
+        if (!(own->mask >> k & 1)) s[0] = s[1] = s[2] = 0;
+        set_move(a, first + k, s);
+    }
+}
+
+/* Groups first .. end - 1 from one crowd; false if that is too large. */
+static bool move_batch(meeting *m, int32_t first, int32_t end)
+{
+    const correct_args *a = m->args;
+    const un_groups *groups = a->def->groups;
     un_box3 box = un_groups_bounds(groups, first);
     float r = un_groups_radius(groups, first);
     for (int32_t g = first + 1; g < end; g++) {
@@ -200,89 +253,65 @@ static void make_shortlist(shortlist *list, const un_groups *groups, int32_t fir
         box = (un_box3){un_min3(box.min, other.min), un_max3(box.max, other.max)};
         r = fmaxf(r, un_groups_radius(groups, g));
     }
-    list->count = un_groups_near(groups, box, (double)r, 1, list->group, SHORTLIST_MAX);
-    if (list->count < 0) {
-        list->count = -1;
-        return;
-    }
-    for (int32_t n = 0; n < (list->count + 7) / 8 * 8; n++) {
-        const un_group_box *from = groups->boxes + list->group[n < list->count ? n : 0] / 8;
-        un_group_box *to = list->boxes + n / 8;
-        int c = n < list->count ? list->group[n] % 8 : 0;
-        for (int axis = 0; axis < 3; axis++) {
-            to->lo[axis][n % 8] = from->lo[axis][c];
-            to->hi[axis][n % 8] = from->hi[axis][c];
-        }
-        to->radius[n % 8] = n < list->count ? from->radius[c] : NAN;
-    }
-}
-
-/* The current group: its particles, the crowd that may touch them, and the resulting moves. */
-typedef struct meeting {
-    const correct_args *args;
-    un_vec3 middle;
-    float half[3], r;
-    octet own;
-    un_lanes8 sum[3];
-    crowd crowd;
-} meeting;
-
-static void meet(meeting *m, int32_t group)
-{
-    octet other;
-    if (group * UN_GROUP == m->own.first) return;
-    load(&other, m->args, group, m->middle);
-    gather(&m->crowd, &other, m->half, m->r);
-    if (m->crowd.count <= CROWD_MAX - UN_GROUP) return;
-    push(m->sum, &m->own, &m->crowd, false);
+    un_vec3 wide = un_sub(box.max, box.min);
+    if (end > first + 1 && fmax(wide.x, fmax(wide.y, wide.z)) > BATCH_WIDTH * (double)r)
+        return false;
+    int32_t count = un_groups_near(groups, box, (double)r, 1, m->group, NEAR_MAX);
+    if (count < 0) return false;
+    un_vec3 middle = un_scale(un_add(box.min, box.max), 0.5);
+    reach_box around = box_around(box, r, middle);
+    octet o;
     m->crowd.count = 0;
+    for (int32_t n = 0; n < count; n++) {
+        if (m->crowd.count > CROWD_MAX - UN_GROUP) return false;
+        load(&o, a, m->group[n], middle);
+        gather(&m->crowd, &o, &around);
+    }
+    for (int32_t g = first; g < end; g++) {
+        un_lanes8 sum[3] = {{0}};
+        load(&o, a, g, middle);
+        around = box_around(un_groups_bounds(groups, g), un_groups_radius(groups, g), middle);
+        count = choose(m->list, &m->crowd, &around);
+        push(sum, &o, &m->crowd, m->list, count);
+        set_moves(a, g, &o, sum);
+    }
+    return true;
 }
 
-static void move_group(meeting *m, int32_t g, const shortlist *list)
+/* One group, however many are near. */
+static void move_group(meeting *m, int32_t g)
 {
-    const un_groups *groups = m->args->def->groups;
+    const correct_args *a = m->args;
+    const un_groups *groups = a->def->groups;
     un_box3 box = un_groups_bounds(groups, g);
-    un_vec3 wide = un_scale(un_sub(box.max, box.min), 0.5);
-    m->middle = un_scale(un_add(box.min, box.max), 0.5);
-    m->half[0] = (float)wide.x;
-    m->half[1] = (float)wide.y;
-    m->half[2] = (float)wide.z;
-    m->r = un_groups_radius(groups, g);
-    for (int axis = 0; axis < 3; axis++) m->sum[axis] = un_lanes8_all(0);
-    load(&m->own, m->args, g, m->middle);
+    float r = un_groups_radius(groups, g);
+    un_vec3 middle = un_scale(un_add(box.min, box.max), 0.5);
+    reach_box around = box_around(box, r, middle);
+    un_lanes8 sum[3] = {{0}};
+    octet own, other;
+    un_groups_walk walk;
+    load(&own, a, g, middle);
     m->crowd.count = 0;
-    gather(&m->crowd, &m->own, m->half, m->r);
-    push(m->sum, &m->own, &m->crowd, true);
-    m->crowd.count = 0;
-    if (list->count >= 0) {
-        un_groups_query query = un_groups_query_make(box, (double)m->r, 1);
-        for (int32_t n = 0; n < list->count; n += 8) {
-            uint32_t mask = un_groups_reached(&query, list->boxes + n / 8);
-            for (; mask; mask &= mask - 1) meet(m, list->group[n + __builtin_ctz(mask)]);
-        }
-    } else {
-        un_groups_walk walk;
-        un_groups_walk_begin(&walk, groups, box, (double)m->r, 1);
-        for (int32_t near; (near = un_groups_walk_next(&walk)) >= 0;) meet(m, near);
+    un_groups_walk_begin(&walk, groups, box, (double)r, 1);
+    for (int32_t near; (near = un_groups_walk_next(&walk)) >= 0;) {
+        load(&other, a, near, middle);
+        gather(&m->crowd, &other, &around);
+        if (m->crowd.count <= CROWD_MAX - UN_GROUP) continue;
+        push(sum, &own, &m->crowd, NULL, m->crowd.count);
+        m->crowd.count = 0;
     }
-    push(m->sum, &m->own, &m->crowd, false);
-    for (int32_t k = 0; k < UN_GROUP && m->own.first + k < m->args->particles->count; k++) {
-        float s[3] = {m->sum[0][k], m->sum[1][k], m->sum[2][k]};
-        if (!(m->own.mask >> k & 1)) s[0] = s[1] = s[2] = 0;
-        set_move(m->args, m->own.first + k, s);
-    }
+    push(sum, &own, &m->crowd, NULL, m->crowd.count);
+    set_moves(a, g, &own, sum);
 }
 
 static void find_moves(void *arg, int64_t begin, int64_t end)
 {
-    const correct_args *a = arg;
-    shortlist list;
     meeting m;
-    m.args = a;
-    for (int32_t first = (int32_t)begin; first < end; first += 8) {
-        int32_t last = first + 8 < end ? first + 8 : (int32_t)end;
-        make_shortlist(&list, a->def->groups, first, last);
-        for (int32_t g = first; g < last; g++) move_group(&m, g, &list);
+    m.args = arg;
+    for (int32_t first = (int32_t)begin; first < end; first += BATCH) {
+        int32_t last = first + BATCH < end ? first + BATCH : (int32_t)end;
+        if (move_batch(&m, first, last)) continue;
+        for (int32_t g = first; g < last; g++) move_group(&m, g);
     }
 }
 

@@ -24,9 +24,11 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
 static void find_leaves(void *arg, int64_t begin, int64_t end)
 {
     bins_args *a = arg;
-    for (int64_t q = begin; q < end; q++)
-        a->keys[q] =
-            (uint32_t)un_leaves_home(a->leaves, a->bodies, un_particle_position(a->particles, q));
+    int32_t c = 0; /* particles still lie about as they were sorted */
+    for (int64_t q = begin; q < end; q++) {
+        c = un_leaves_home(a->leaves, a->bodies, c, un_particle_position(a->particles, q));
+        a->keys[q] = (uint32_t)c;
+    }
 }
 
 static void sort_tets(void *arg, int64_t begin, int64_t end)

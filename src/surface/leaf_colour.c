@@ -95,17 +95,16 @@ UN_KERNEL double colour_of(const leaf_args *a, int32_t c, int dim)
 {
     const un_leaves *m = a->m;
     const un_particles *p = a->def->particles;
-    const int32_t *first = a->def->bins->begin;
     int32_t range[UN_LEAVES_AROUND][2];
-    int count = un_leaves_around(m, c, range);
+    int count = un_leaves_around(m, a->def->bins->begin, c, range);
     int64_t last = p->count - 8; /* nothing beyond the arrays is read */
     double inverse = 1 / un_leaf_size(m, c);
     un_doubles8 sum = {0};
     for (int n = 0; n < count; n++) {
-        int64_t end = first[range[n][1]];
-        for (int64_t q = first[range[n][0]]; last >= 0 && q < end; q += 8)
+        int64_t end = range[n][1];
+        for (int64_t q = range[n][0]; last >= 0 && q < end; q += 8)
             sum += weight_of(p, q < last ? q : last, 8, q, end, m->x[c], inverse, dim);
-        for (int64_t q = first[range[n][0]]; last < 0 && q < end; q++)
+        for (int64_t q = range[n][0]; last < 0 && q < end; q++)
             sum += weight_of(p, q, 1, q, end, m->x[c], inverse, dim);
     }
     return un_doubles8_sum(sum) * inverse * inverse * (dim == 2 ? 1 : inverse);

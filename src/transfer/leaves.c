@@ -70,7 +70,6 @@ UN_KERNEL void add_particles(const un_particles *p, int64_t first, int64_t end, 
 UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
 {
     const un_leaves *m = a->m;
-    const int32_t *first = a->bins->begin;
     face_sums sums;
     memset(&sums, 0, sizeof sums);
     int own[6], count = 0;
@@ -83,11 +82,10 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
     }
     if (count == 0) return;
     int32_t range[UN_LEAVES_AROUND][2];
-    int ranges = un_leaves_around(m, c, range);
+    int ranges = un_leaves_around(m, a->bins->begin, c, range);
     double inverse = 1 / un_leaf_size(m, c);
     for (int n = 0; n < ranges; n++)
-        add_particles(a->particles, first[range[n][0]], first[range[n][1]], m->x[c], inverse, upper,
-                      &sums, dim);
+        add_particles(a->particles, range[n][0], range[n][1], m->x[c], inverse, upper, &sums, dim);
     for (int k = 0; k < count; k++) {
         int32_t f = m->side[c][own[k]];
         double w = un_doubles8_sum(sums.w[own[k]]);
@@ -237,8 +235,9 @@ static void update(void *arg, int64_t begin, int64_t end)
         }
         int32_t c = a->bins->tet[q];
         double h = un_leaf_size(a->now->leaves, c);
-        un_vec3 x = un_particle_position(p, q), now = un_flow_cache_at(&now_at, c, x);
-        un_vec3 v = un_add(was, un_sub(now, un_flow_cache_at(&before_at, c, x)));
+        un_vec3 both[2];
+        un_flow_cache_both(&now_at, &before_at, c, un_particle_position(p, q), both);
+        un_vec3 now = both[0], v = un_add(was, un_sub(now, both[1]));
         /* the deep liquid under a wave is slow, and its cells are large: they are quiet at lower
          * speeds, and their detail lives longer (a wave over cells of 1/6 m lost 10 % of its energy
          * in a period when they were quiet at higher ones, now 3) */

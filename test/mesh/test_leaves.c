@@ -50,6 +50,71 @@ static void numbers_faces(void **state)
     }
 }
 
+/* Families find what is around them at once; each cube's leaf is the one that a search finds. */
+static void finds_what_is_near(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 2 * CHECK_TREE_COUNT; n++) {
+        leaf_case l;
+        begin(&l, &check_trees[n / 2], n % 2, (uint64_t)n);
+        const un_leaves *m = &l.leaves;
+        for (int32_t c = 0; c < m->count; c++) {
+            int32_t s = 1 << (l.tree.level_max - l.tree.level[c]), at[3];
+            for (int a = 0; a < 3; a++) at[a] = (int32_t)un_morton_gather(l.tree.key[c] >> a);
+            for (int k = 0; k < m->near_count; k++) {
+                int32_t there =
+                    un_octree_find_at(&l.tree, at[0] + (k % 3 - 1) * s, at[1] + (k / 3 % 3 - 1) * s,
+                                      m->dim == 2 ? 0 : at[2] + (k / 9 - 1) * s);
+                assert_int_equal(un_leaf_near(m, c)[k], there);
+                if (there < 0) continue;
+                assert_int_equal(un_octree_find_near(&l.tree, c, m->x[there]), there);
+                if (m->tree->level[there] <= m->tree->level[c])
+                    assert_int_equal(un_leaves_step(m, c, m->x[there]), there);
+            }
+        }
+        end(&l);
+    }
+}
+
+/* Ranges of what is around a leaf hold it all once, whatever is empty. */
+static void joins_ranges_around(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 2 * CHECK_TREE_COUNT; n++) {
+        leaf_case l;
+        begin(&l, &check_trees[n / 2], n % 2, (uint64_t)n);
+        const un_leaves *m = &l.leaves;
+        int32_t *first = un_alloc(l.ctx, (size_t)m->count + 1, sizeof *first);
+        uint8_t *seen = un_alloc(l.ctx, (size_t)m->count, 1);
+        first[0] = 0;
+        for (int32_t c = 0; c < m->count; c++)
+            first[c + 1] = first[c] + (int32_t)(3 * un_random((uint64_t)c, 5));
+        for (int32_t c = 0; c < m->count; c++) {
+            int32_t range[UN_LEAVES_AROUND][2], wanted = 0, found = 0;
+            memset(seen, 0, (size_t)m->count);
+            for (int k = 0; k < m->near_count; k++) {
+                int32_t a, b;
+                un_leaves_range(m, c, k, &a, &b);
+                for (int32_t q = a; q < b; q++) {
+                    if (!seen[q]) wanted += first[q + 1] - first[q];
+                    seen[q] = 1;
+                }
+            }
+            int count = un_leaves_around(m, first, c, range);
+            for (int k = 0; k < count; k++) {
+                found += range[k][1] - range[k][0];
+                for (int32_t q = 0; q < m->count; q++)
+                    if (first[q + 1] > range[k][0] && first[q] < range[k][1])
+                        assert_true(seen[q] || first[q] == first[q + 1]);
+            }
+            assert_int_equal(found, wanted);
+        }
+        un_free(l.ctx, first);
+        un_free(l.ctx, seen);
+        end(&l);
+    }
+}
+
 static double linear(un_vec3 x)
 {
     return 0.3 + 1.7 * x.x - 0.6 * x.y + 0.9 * x.z;
@@ -221,9 +286,10 @@ static void walls_take_their_volume(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_faces),  cmocka_unit_test(keeps_linear_fields),
-        cmocka_unit_test(is_continuous),  cmocka_unit_test(samples_many_points_alike),
-        cmocka_unit_test(carries_values), cmocka_unit_test(walls_take_their_volume),
+        cmocka_unit_test(numbers_faces),       cmocka_unit_test(finds_what_is_near),
+        cmocka_unit_test(joins_ranges_around), cmocka_unit_test(keeps_linear_fields),
+        cmocka_unit_test(is_continuous),       cmocka_unit_test(samples_many_points_alike),
+        cmocka_unit_test(carries_values),      cmocka_unit_test(walls_take_their_volume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
