@@ -39,6 +39,8 @@
 /* Deep in the liquid and in the air c says no more how far the surface is: 0.97 instead of 1, by
  * chance, is half a cell. There a node's trust is this small, beside 1 at the surface. */
 #define TRUST_MIN 0.01
+/* From here on a tet's nodes are near enough to the surface for its slope. */
+#define TRUST_SLOPE 0.25
 /* Layers of nodes in walls into which phi is extended: enough for all that matter. */
 #define EXTEND_LAYERS 12
 /* Slopes next to walls come of phi and phi of slopes: after one round water on a ramp was pushed up
@@ -212,8 +214,9 @@ static void find_slopes(void *arg, int64_t begin, int64_t end)
             if (!a->known[m[0]] || !a->known[m[1]] || !a->known[m[2]] || !a->known[m[3]]) continue;
             double v[4] = {a->phi[m[0]], a->phi[m[1]], a->phi[m[2]], a->phi[m[3]]};
             double w = un_tets_volume(mesh, t);
-            /* nodes that walls leave little of, or far from the surface, say little */
-            for (int i = 0; i < 4; i++) w *= (double)(a->weight[m[i]] * a->trust[m[i]]);
+            double least = 1;
+            for (int i = 0; i < 4; i++) least = fmin(least, a->trust[m[i]]);
+            w *= fmin(1, least / TRUST_SLOPE); /* nodes far from the surface say little */
             g = un_mad(g, un_tets_gradient(mesh, t, v), w);
             total += w;
         }

@@ -191,7 +191,8 @@ UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, in
         double pic = a->pic + (a->pic_quiet - a->pic) / (1 + stir * stir);
         if (a->viscous) pic = viscous_pic(a, q, pic, stir);
         un_vec3 slip = un_sub(v, now);
-        v = un_mad(v, slip, -un_flip_share(pic, slip, flip->dt, a->grid->h));
+        double way = un_flip_way(v, now, flip, a->grid->h);
+        v = un_mad(v, slip, -un_flip_share(pic, slip, flip->dt, way));
         p->v[0][q] = v.x;
         p->v[1][q] = v.y;
         if (dim == 3) p->v[2][q] = v.z;

@@ -501,7 +501,8 @@ static void update(void *arg, int64_t begin, int64_t end)
         rate += noise * (flip->pic_quiet - rate) / (1 + stir * stir);
         rate += UN_VISCOUS_PIC * nu / (h * h);
         if (p->flags[q] & UN_PARTICLE_LANDED) rate += drag(un_sub(v, now), p->volume[q]);
-        double pic = un_flip_share(1 - exp(-rate * flip->dt), un_sub(v, now), flip->dt, h);
+        double pic = un_flip_share(1 - exp(-rate * flip->dt), un_sub(v, now), flip->dt,
+                                   un_flip_way(v, now, flip, h));
         const int32_t *n = a->mesh->tet[place.tet];
         if (a->sharp && spread_over(p, q, a->mesh, place.tet) == 1)
             for (int i = 0; i < 4; i++) now = un_mad(now, a->sharp[n[i]], place.w[i]);

@@ -51,6 +51,18 @@ static inline double un_flip_share(double share, un_vec3 slip, double dt, double
     double way = un_length(slip) * dt;
     return way > h ? fmax(share, 1 - h / way) : share;
 }
+/* The way h for un_flip_share, less for a particle that is faster than the liquid around it: beyond
+ * the speed of waves as long as a cell it may differ by this share of the liquid's speed. Where
+ * liquid is pressed along a wall, particles that have been there for long gain from each that
+ * arrives (scenes/dam.lua with 60 to 96 cells: up to 11.6 m/s in a corner, now 8.4). Slower ones
+ * are left alone, and all are without gravity. v, now: of the particle and of the liquid. */
+#define UN_SLIP_SHARE 0.03
+static inline double un_flip_way(un_vec3 v, un_vec3 now, const un_flip *flip, double h)
+{
+    double g = un_length(flip->gravity), speed2 = un_dot(now, now);
+    if (g == 0 || un_dot(v, v) <= speed2) return h;
+    return fmin(h, (UN_SLIP_SHARE * sqrt(speed2) + sqrt(g * h)) * flip->dt);
+}
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
                               double *const u_old[3], const un_grid *grid, const un_flip *flip);
 

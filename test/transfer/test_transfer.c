@@ -248,8 +248,7 @@ static void flip_and_pic(void **state)
         memcpy(before, p->v[2], (size_t)p->count * sizeof *before);
         set_linear(&b, b.u, 1);
         set_linear(&b, b.w, 0.5);
-        un_flip flip = {.dt = 0.01,
-                        .gravity = un_v3(0, -9.81, 0),
+        un_flip flip = {.dt = 0.01, /* without gravity nothing is held back */
                         .pic = rate_of(shares[n], 0.01),
                         .pic_quiet = rate_of(shares[n], 0.01),
                         .quiet_speed = 0.1};
@@ -306,6 +305,25 @@ static void particles_stay_with_their_liquid(void **state)
         check_near(p->v[0][q], 1, 1e-12);
         check_near(p->v[1][q], (q % 2 ? 1 : 0.9) * slip, 1e-9 * slip);
     }
+    bath_end(&b);
+}
+
+/* Particles faster than the liquid are held to it by the speed of short waves, slower ones are not.
+ */
+static void particles_do_not_outrun_their_liquid(void **state)
+{
+    (void)state;
+    bath b;
+    bath_begin(&b, 2, 100);
+    un_particles *p = &b.particles;
+    double most = 1 + UN_SLIP_SHARE + sqrt(10 * b.tank.grid.h);
+    for (int a = 0; a < 3; a++)
+        for (int64_t f = 0; f < b.tank.grid.cell_count; f++) b.u[a][f] = b.w[a][f] = a == 0;
+    for (int32_t q = 0; q < p->count; q++)
+        un_particle_set_velocity(p, q, un_v3(q % 2 ? 5 : -0.99, 0, 0));
+    un_flip flip = {.dt = 1e-6, .gravity = un_v3(0, -10, 0), .quiet_speed = 1e-3};
+    un_transfer_to_particles(b.tank.ctx, p, b.u, b.w, &b.tank.grid, &flip);
+    for (int32_t q = 0; q < p->count; q++) check_near(p->v[0][q], q % 2 ? most : -0.99, 1e-9);
     bath_end(&b);
 }
 
@@ -419,6 +437,7 @@ int main(void)
         cmocka_unit_test(flip_and_pic),
         cmocka_unit_test(quiet_liquid_takes_the_quiet_share),
         cmocka_unit_test(particles_stay_with_their_liquid),
+        cmocka_unit_test(particles_do_not_outrun_their_liquid),
         cmocka_unit_test(what_flies_gets_gravity_alone),
         cmocka_unit_test(particles_without_liquid_around_them_fly),
         cmocka_unit_test(failing_allocations_are_clean),

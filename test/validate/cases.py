@@ -245,6 +245,18 @@ def dam_volume(bench):
             bench.line(stats["time"], [100 * e for e in stats["volume_error"]])
 
 
+@case("A jet in a corner", "The tongue of scenes/dam.lua runs into the far corners and shoots up, with 60 to 96 cells: its "
+      "fastest particle.", "cells", "fastest particle over sqrt(g H)")
+def corner_jet(bench):
+    cells, found = (60, 72, 80, 88, 96), []
+    for finest in cells:
+        run = bench.run("scenes/dam.lua", "--frames", "15", "--set", f"detail.finest={finest}",
+                        "--set", "output.surface=false", "--set", "output.particles=false")
+        found.append(max(run_files.table(f"{run}/stats.csv")["max_speed"]) / math.sqrt(G * 0.65))
+    bench.row("fastest", max(found), "sqrt(g H)", 4)
+    bench.line(cells, found)
+
+
 # ---- thin walls ----
 
 # A vessel with a wall of so many cells, in a domain of 24 cells; shapes are functions of what is added to the inside.
