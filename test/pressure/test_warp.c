@@ -141,13 +141,17 @@ static double still_water(un_vec3 size, int32_t finest, un_vec3 up, int solids)
 static void still_at_any_tilt(void **state)
 {
     (void)state;
+    double most = 0;
     for (int solids = 0; solids < 2; solids++) {
         for (int n = 0; n < 4; n++) {
             double a = 0.3 + 1.5 * n;
-            check_below(still_water(un_v3(1, 0.9, 0), 24, un_v3(sin(a), cos(a), 0), solids), 1e-8);
+            most = fmax(
+                most, still_water(un_v3(1, 0.9, 0), 24, un_v3(sin(a), cos(a), 0), solids));
         }
-        check_below(still_water(un_v3(1, 1, 1), 10, un_v3(0.3, 1, -0.4), solids), 1e-8);
+        most = fmax(most, still_water(un_v3(1, 1, 1), 10, un_v3(0.3, 1, -0.4), solids));
     }
+    print_message("still water: %.2g g dt\n", most);
+    check_below(most, 1e-10);
 }
 
 /* Multigrid on the lattice takes stretched cells in its stride. */
@@ -160,17 +164,19 @@ static void stretched_cells_converge(void **state)
     basin_build(&b, 0, plane, &up);
     double aspect = 0, turn = 2 * UN_PI;
     const un_grid *g = &b.warp.grid;
-    for (int64_t c = 0; c < g->cell_count;
-         c++) { /* cells in the middle have a tenth of the height */
+    /* cells in the middle have a tenth of the height, and are wider */
+    for (int64_t c = 0; c < g->cell_count; c++) {
+        double x = ((double)(c % g->n[0]) - 0.5) * g->h;
         double y = ((double)(c / g->stride[1] % g->n[1]) - 0.5) * g->h;
-        b.warp.potential[c] = 0.9 / (turn * turn) * cos(turn * (y - 0.5));
+        b.warp.potential[c] =
+            (0.9 * cos(turn * (y - 0.5)) - 0.3 * cos(turn * (x - 0.5))) / (turn * turn);
     }
     un_warp_place(&b.warp);
     for (int64_t n = 0; n < g->node_count; n++) b.phi[n] = plane(b.warp.node[n], &up);
     for (int32_t j = 1; j < g->n[1] - 1; j++) {
         int64_t n = un_grid_node(g, 12, j, 12);
         double tall = b.warp.node[n + g->node_stride[1]].y - b.warp.node[n].y;
-        aspect = fmax(aspect, g->h / tall);
+        aspect = fmax(aspect, (b.warp.node[n + 1].x - b.warp.node[n].x) / tall);
     }
     for (int64_t c = 0; c < g->cell_count; c++)
         b.u[c] =
@@ -179,7 +185,8 @@ static void stretched_cells_converge(void **state)
     un_solver_set_kind(b.pressure->solver, UN_SOLVER_GEOMETRIC);
     basin_project(&b);
     print_message("aspect %.3g: %d iterations\n", aspect, b.report.solve.iterations);
-    assert_true(b.report.solve.converged && b.report.solve.iterations <= 20);
+    assert_true(aspect > 10);
+    assert_true(b.report.solve.converged && b.report.solve.iterations <= 12);
     basin_end(&b);
 }
 
