@@ -74,6 +74,29 @@ typedef enum un_draw_in { UN_DRAW_HELD, UN_DRAW_ALL, UN_DRAW_WHOLE } un_draw_in;
 void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *walls,
                        const un_cling *cling, un_draw_in which, double dt, double pace);
 
+/* ---- fields that a grid carries which warps (warp_carry.c) ---- */
+
+typedef enum un_interpolation {
+    UN_INTERPOLATE_CUBIC,
+    UN_INTERPOLATE_LINEAR,
+    UN_INTERPOLATE_WENO6
+} un_interpolation;
+/* By name, as in the scene. */
+un_interpolation un_interpolation_find(const char *name);
+
+typedef struct un_carry {
+    const un_warp *warp; /* the new grid */
+    const un_vec3 *was;  /* at cells: the centres of the old one */
+    const un_vec3 *u;    /* at cells of the old one: the flow */
+    un_interpolation interpolation;
+    bool maccormack; /* errors are found by going back, and half of them taken off */
+    double dt;
+} un_carry;
+/* to: at inner cells of the new grid, what was dt ago where its liquid comes from; others keep what
+ * they have. Both have `count` values at each cell, 4 at most. */
+un_status un_carry_fields(un_context *ctx, un_arena *arena, double *to, const double *from,
+                          int count, const un_carry *carry);
+
 /* ---- a narrow band of particles on a grid that warps (warp_band.c) ---- */
 
 #define UN_BAND_MAX 60 /* cells */
@@ -98,6 +121,8 @@ typedef struct un_band_carry {
     const un_bins *bins;
     int64_t step; /* number */
     double dt;
+    un_interpolation interpolation;
+    const un_vec3 *carried; /* at cells of the new grid: velocities that it has found; NULL: none */
 } un_band_carry;
 un_status un_band_carry_deep(un_context *ctx, un_arena *arena, un_band *band,
                              un_particles *particles, const un_band_carry *in);

@@ -7,7 +7,8 @@
  *
  *     depth(x_c) <- depth(y),   u(x_c) <- u(y),   y = x_c - dt u(x_c - dt / 2 u(x_c)),
  *
- * x_c: the centres of the new grid, y found on the old one. Velocities are interpolated by cubics.
+ * x_c: the centres of the new grid, y found on the old one. Velocities are interpolated by cubics,
+ * or as solver.interpolation says; solver.maccormack corrects them (warp_carry.c).
  *
  * A cell that is deep by this holds one particle at its centre, which stands for all of its liquid:
  * whatever asks particles for volume, momentum or a surface needs no second answer. At its centre
@@ -21,7 +22,7 @@
  *
  * Near solids, sources, open sides and where flux is measured particles fill the liquid to any
  * depth. */
-#include "advect/advect.h"
+#include "advect/carry.h"
 
 #define GRAIN 8
 /* A cell is deep this much beyond the band. */
@@ -30,8 +31,7 @@
 #define STREAM 0xbad
 /* Solids, sources and probes are this many cells away, at least. */
 #define CLEAR 2
-/* Liquid does not come from farther outside the domain than this, in cells. */
-#define OUTSIDE 1e-3
+
 un_status un_band_init(un_context *ctx, un_band *band, double width, int64_t cells)
 {
     *band = (un_band){.width = fmin(width, UN_BAND_MAX - 3)};
@@ -190,69 +190,11 @@ typedef struct carry_args {
     int32_t base;
 } carry_args;
 
-/* Weights of a cubic through four cells, from the one below; a line where the fourth is missing. */
-UN_KERNEL void cubic_weights(double f, bool whole, double w[4])
-{
-    if (!whole) {
-        w[0] = w[3] = 0;
-        w[1] = 1 - f;
-        w[2] = f;
-        return;
-    }
-    w[0] = f * (-0.5 + f * (1 - 0.5 * f));
-    w[1] = 1 + f * f * (-2.5 + 1.5 * f);
-    w[2] = f * (0.5 + f * (2 - 1.5 * f));
-    w[3] = f * f * (-0.5 + 0.5 * f);
-}
-
-UN_KERNEL un_vec3 cubic_in(const un_grid *g, const un_vec3 *field, un_vec3 xi, int dim)
-{
-    un_stencil t = un_grid_stencil_in(g, xi, 0.5, dim);
-    int64_t at[3] = {t.base % g->n[0], t.base / g->n[0] % g->n[1], t.base / g->stride[2]};
-    double w[3][4];
-    bool whole[3] = {false, false, false};
-    for (int d = 0; d < dim; d++) {
-        whole[d] = at[d] >= 1 && at[d] + 2 < g->n[d];
-        cubic_weights(t.f[d], whole[d], w[d]);
-    }
-    un_vec3 sum = {0, 0, 0};
-    for (int z = dim == 2 || !whole[2] ? 1 : 0; z < (dim == 2 ? 2 : whole[2] ? 4 : 3); z++)
-        for (int y = !whole[1]; y < (whole[1] ? 4 : 3); y++)
-            for (int x = !whole[0]; x < (whole[0] ? 4 : 3); x++) {
-                double weight = w[0][x] * w[1][y] * (dim == 2 ? 1 : w[2][z]);
-                int64_t c = t.base + (x - 1) + (y - 1) * g->stride[1];
-                if (dim == 3) c += (z - 1) * g->stride[2];
-                sum = un_mad(sum, field[c], weight);
-            }
-    return sum;
-}
-
-/* The place of y by the map that cubics through the centres make: velocities that are linear in
- * space are then carried exactly. With the linear map a standing wave grew by 5 % in a period. */
-#define CUBIC_STEPS 6
-UN_KERNEL un_vec3 place_in_cubic(const un_warp *w, un_vec3 y, un_vec3 xi, int dim)
-{
-    for (int i = 0; i < CUBIC_STEPS; i++) {
-        un_warp_point at = un_warp_point_in(w, xi, dim);
-        un_vec3 left = un_sub(y, cubic_in(&w->grid, w->centre, xi, dim));
-        xi = un_warp_inside(&w->grid, un_add(xi, un_warp_pull(&at, left)));
-    }
-    return xi;
-}
-
 /* Where the liquid at x was on the old grid, from a guess. */
 UN_KERNEL un_vec3 foot_in(const carry_args *a, un_vec3 x, un_vec3 guess, un_vec3 *foot,
                           bool *outside, int dim)
 {
-    un_warp_walker w = un_warp_walker_in(&a->old, guess, dim);
-    un_vec3 half = un_advect_velocity_in(a->in->u, &a->old, x, &w, dim);
-    half = un_mad(x, half, -0.5 * a->in->dt);
-    un_vec3 u = un_advect_velocity_in(a->in->u, &a->old, half, &w, dim);
-    un_vec3 from = un_mad(x, u, -a->in->dt);
-    un_vec3 y = un_min3(un_max3(from, un_v3(0, 0, 0)), a->old.size);
-    *outside = un_length(un_sub(from, y)) > OUTSIDE * a->old.grid.h;
-    *foot = y;
-    return un_warp_find_in(&a->old, y, w.xi, dim);
+    return un_carry_foot_in(&a->old, a->in->u, a->in->dt, x, guess, foot, outside, dim);
 }
 
 UN_KERNEL double depth_in(const carry_args *a, un_vec3 xi, int dim)
@@ -362,9 +304,9 @@ static void plan_rows(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(a->old.grid.dim, plan_in(a, begin, end, dim));
 }
 
-/* A new particle with the velocity that was at the foot of its place. */
+/* A new particle with the velocity that was at the foot of its place, or with `carried`. */
 UN_KERNEL void add_in(const carry_args *a, int32_t q, un_vec3 xi, double volume, uint8_t flags,
-                      uint8_t fall, int dim)
+                      uint8_t fall, const un_vec3 *carried, int dim)
 {
     un_particles *p = a->particles;
     const un_grid *g = &a->old.grid;
@@ -372,7 +314,9 @@ UN_KERNEL void add_in(const carry_args *a, int32_t q, un_vec3 xi, double volume,
     bool outside;
     un_vec3 y, foot = foot_in(a, at.x, xi, &y, &outside, dim), slope[3] = {{0}};
     un_warp_point was = un_warp_point_in(&a->old, foot, dim);
-    un_vec3 v = cubic_in(g, a->in->u, place_in_cubic(&a->old, y, foot, dim), dim);
+    double v[3];
+    const un_carry_field field = {&a->in->u->x, 3};
+    un_carry_sample_in(&a->old, &field, a->in->interpolation, y, foot, v, dim);
     (void)un_warp_blend_in(g, a->in->u, &was.at, slope, dim);
     for (int d = 0; d < dim; d++) slope[d] = un_scale(slope[d], g->inverse_h);
     un_vec3 gradient[3] = {
@@ -389,7 +333,8 @@ UN_KERNEL void add_in(const carry_args *a, int32_t q, un_vec3 xi, double volume,
     p->xi[1][q] = xi.y;
     p->xi[2][q] = xi.z;
     un_particle_set_position(p, q, at.x);
-    un_particle_set_velocity(p, q, un_mad(v, p->lead, fall * (1.0 / UN_FALL_FREE)));
+    un_vec3 middle = carried ? *carried : un_v3(v[0], v[1], v[2]);
+    un_particle_set_velocity(p, q, un_mad(middle, p->lead, fall * (1.0 / UN_FALL_FREE)));
     p->volume[q] = (float)volume;
     p->flags[q] = flags;
     p->fall[q] = fall;
@@ -421,11 +366,11 @@ UN_KERNEL void place_in(const carry_args *a, int64_t begin, int64_t end, int dim
             if (dim == 2) centre.z = 0;
             if (a->deep[c])
                 add_in(a, q, centre, a->full * a->in->warp->jacobian[c], UN_PARTICLE_DEEP, fall,
-                       dim);
+                       a->in->carried ? &a->in->carried[c] : NULL, dim);
             for (int m = 0; m < 1 << dim && !a->deep[c]; m++) {
                 if (!(a->parts[c] >> m & 1)) continue;
                 un_vec3 xi = point_in(a, at, m, dim);
-                add_in(a, q++, xi, part_volume_in(a, xi, dim), 0, fall, dim);
+                add_in(a, q++, xi, part_volume_in(a, xi, dim), 0, fall, NULL, dim);
             }
         }
     }

@@ -9,7 +9,8 @@
  *    the paper's, and a certificate keeps cells from inverting (mesh/warp_solve.c, mesh/warp.c);
  *  - particles fill the liquid and carry velocity (APIC) and surface: there is no level set to
  *    advect, and what moves is never read from a moving grid. solver.band leaves a narrow band of
- *    them, as in the paper (advect/warp_band.c);
+ *    them, as in the paper (advect/warp_band.c), solver.surface = "level-set" none: then the grid
+ *    carries level set and velocities (method/warp_track.c, advect/warp_carry.c);
  *  - one map, between cell centres, locates particles and interpolates (mesh/warp.h);
  *  - pressure: see pressure/warp.c;
  *  - particles split and merge as the grid gathers and spreads (particles/warp_resize.c);
@@ -112,8 +113,8 @@ static void end(void *state)
     un_bins_destroy(s->bins);
     un_pressure_destroy(s->pressure);
     un_particles_free(ctx, &s->particles);
-    void *arrays[] = {s->share,    s->normalizer, s->colour, s->phi,  s->source,
-                      s->node_phi, s->p,          s->u,      s->known};
+    void *arrays[] = {s->share, s->normalizer, s->colour, s->phi, s->source, s->node_phi,
+                      s->p,     s->u,          s->known,  s->was, s->flow};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(ctx, arrays[i]);
     un_inflow_free(ctx, &s->inflow);
     un_walls_destroy(s->walls);
@@ -147,7 +148,7 @@ static un_status allocate(un_warping *s)
     s->p = un_alloc_zero(ctx, s->p_capacity, sizeof *s->p);
     s->u = un_alloc_zero(ctx, cells, sizeof *s->u);
     s->known = un_alloc_zero(ctx, cells, 1);
-    return s->p && s->u && s->known ? UN_OK : UN_ERROR_MEMORY;
+    return s->p && s->u && s->known ? un_warping_track_init(s) : UN_ERROR_MEMORY;
 }
 
 static un_status fill(void *state)
@@ -156,7 +157,8 @@ static un_status fill(void *state)
     un_context *ctx = s->core.ctx;
     UN_TRY(un_particles_reserve(ctx, &s->particles, 1));
     UN_TRY(un_warping_first_grid(s));
-    if (s->core.def->liquid.shape) {
+    if (s->core.def->liquid.shape && s->carried) UN_TRY(un_warping_track_shape(s));
+    if (s->core.def->liquid.shape && !s->carried) {
         un_seed_def def = {.grid = &s->warp.grid,
                            .shape = s->core.def->liquid.shape,
                            .walls = s->walls,

@@ -29,6 +29,10 @@ typedef struct un_warping {
     un_band band;     /* where the liquid is deep */
     un_inflow inflow; /* emitted inside the liquid in the last step */
     double rate;      /* cells that liquid crosses in a second, at most */
+    bool carried;     /* the grid carries the surface, and there are no particles of their own */
+    un_vec3 *was;     /* then, at cells: the centres before the grid moved */
+    double *flow;     /* by source: what an emitter brings, m3/s */
+    double last_dt;   /* of the step that ends */
 } un_warping;
 
 /* To a checkpoint and back, and from particles alone (warp_state.c). */
@@ -59,6 +63,24 @@ un_status un_warping_extend(un_warping *s, double dt);
 un_status un_warping_even_sheets(un_warping *s, double dt);
 un_status un_warping_remove(un_warping *s); /* drains, open sides */
 un_status un_warping_emit(un_warping *s, double dt);
+
+/* ---- the grid carries the surface (warp_track.c) ---- */
+
+/* Asks the scene whether it does. */
+un_status un_warping_track_init(un_warping *s);
+/* The liquid at the start, on the grid. */
+un_status un_warping_track_shape(un_warping *s);
+/* Velocities are at the cells already. */
+void un_warping_track_to_grid(un_warping *s);
+/* Velocities are known in liquid that is too small for the projection and farther than so many
+ * cells from what it has reached: it falls. */
+#define UN_WARPING_NEAR 2
+void un_warping_track_drops(un_warping *s);
+/* Carries the surface and the velocities to the grid that has moved. */
+un_status un_warping_track_carry(un_warping *s, double dt);
+/* Sources, distances, volume. weigh: where phi is what it shall be. */
+un_status un_warping_track(un_warping *s);
+un_status un_warping_track_weigh(un_warping *s);
 
 /* ---- what it shows (warp_outputs.c) ---- */
 

@@ -17,6 +17,9 @@ un_status un_warping_surface(void *state, un_trimesh *mesh)
     double *u[3] = {NULL, NULL, NULL};
     un_arena_free(&s->core.arena); /* the surface has one of its own */
     un_arena_init(&arena, ctx);
+    if (s->carried)
+        return un_warp_contour(ctx, mesh, s->phi, s->u, s->walls, s->core.def->detail.surface,
+                               UN_SMOOTHING);
     un_status status = un_transfer_centres_to_faces(ctx, &arena, u, s->u, &s->warp);
     un_mesher mesher = {.grid = &s->warp.grid,
                         .bins = s->bins,

@@ -26,6 +26,7 @@ un_status un_warping_save(const void *state, un_state *out)
     UN_TRY(un_save_inflow(out, &s->inflow));
     UN_TRY(un_state_add_number(out, "rate", s->rate));
     if (s->band.width > 0) UN_TRY(un_state_add(out, "deep", s->band.deep, cells, 1));
+    if (s->carried) UN_TRY(un_state_add(out, "surface", s->phi, cells, 4));
     return un_save_hash(out, found_hash(s));
 }
 
@@ -49,7 +50,8 @@ un_status un_warping_load(void *state, const un_state *in)
     UN_TRY(un_state_take_finite(in, "pressure", s->p, s->walls->parts.place_count));
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->warp.grid, s->walls));
     UN_TRY(un_warping_bin(s)); /* they are sorted; this finds the bins */
-    UN_TRY(un_warping_level_set(s));
+    if (s->carried) UN_TRY(un_state_take(in, "surface", s->phi, cells, 4));
+    UN_TRY(s->carried ? un_warping_track_weigh(s) : un_warping_level_set(s));
     un_step_init(&s->core.last);
     UN_TRY(un_warping_measure(s, &s->core.last));
     return un_load_hash(s->core.ctx, in, found_hash(s));
@@ -63,6 +65,7 @@ un_status un_warping_restore(void *state, const un_saved_particles *saved)
 {
     un_warping *s = state;
     un_context *ctx = s->core.ctx;
+    s->carried = false; /* frames have particles alone */
     UN_TRY(saved->place(saved->arg, s->core.bodies));
     UN_TRY(un_warping_find_walls(s));
     UN_TRY(un_colour_normalizer(ctx, s->normalizer, &s->warp.grid, s->walls));

@@ -79,6 +79,8 @@ un_status un_warping_first_grid(un_warping *s)
 un_status un_warping_move_grid(un_warping *s, double dt)
 {
     un_band_keep(&s->band, &s->warp);
+    if (s->carried)
+        memcpy(s->was, s->warp.centre, (size_t)s->warp.grid.cell_count * sizeof *s->was);
     return move_grid(s, true, ROUNDS, dt, SETTLE * s->core.pace);
 }
 
@@ -104,9 +106,26 @@ un_status un_warping_sort(un_warping *s)
 un_status un_warping_carry(un_warping *s, double dt)
 {
     un_context *ctx = s->core.ctx;
-    un_band_carry in = {
-        .warp = &s->warp, .u = s->u, .bins = s->bins, .step = s->core.step_count, .dt = dt};
+    un_carry carry = {.warp = &s->warp,
+                      .was = s->band.was,
+                      .u = s->u,
+                      .interpolation = un_interpolation_find(s->core.def->solver.interpolation),
+                      .maccormack = s->core.def->solver.maccormack,
+                      .dt = dt};
+    un_band_carry in = {.warp = &s->warp,
+                        .u = s->u,
+                        .bins = s->bins,
+                        .step = s->core.step_count,
+                        .interpolation = carry.interpolation,
+                        .dt = dt};
+    if (s->carried) return un_warping_track_carry(s, dt);
     if (!(s->band.width > 0)) return UN_OK;
+    if (carry.maccormack) {
+        un_vec3 *u = un_arena_alloc(&s->core.arena, (size_t)s->warp.grid.cell_count, sizeof *u);
+        if (!u) return UN_ERROR_MEMORY;
+        UN_TRY(un_carry_fields(ctx, &s->core.arena, &u->x, &s->u->x, 3, &carry));
+        in.carried = u;
+    }
     UN_TRY(un_band_carry_deep(ctx, &s->core.arena, &s->band, &s->particles, &in));
     un_arena_reset(&s->core.arena);
     return un_warping_bin(s);
@@ -122,6 +141,7 @@ un_status un_warping_resize(un_warping *s)
                           .walls = s->core.walls,
                           .stream = (uint64_t)s->core.step_count};
     bool changed;
+    if (s->carried) return UN_OK;
     double before = un_particles_volume(ctx, &s->particles);
     UN_TRY(un_particles_resize_warped(ctx, &s->core.arena, &s->particles, &def, &changed));
     un_arena_reset(&s->core.arena);
@@ -140,6 +160,7 @@ un_status un_warping_level_set(un_warping *s)
     un_cling cling = {.h = g->h, .reach = REACH * g->h};
     uint8_t *thick;
     double inside, liquid;
+    if (s->carried) return un_warping_track(s);
     if (s->core.bodies->count > 0) UN_TRY(un_colour_normalizer(ctx, s->normalizer, g, s->walls));
     UN_TRY(un_colour_level_set(ctx, s->phi, s->colour, g, s->bins, &reference, s->walls,
                                s->normalizer));
@@ -160,6 +181,7 @@ un_status un_warping_level_set(un_warping *s)
 un_status un_warping_correct(un_warping *s)
 {
     un_particles view = un_particles_view(&s->particles, s->share);
+    if (s->carried) return UN_OK;
     UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &view, s->bins, s->phi, s->walls));
     un_arena_reset(&s->core.arena);
     un_particles_map(s->core.ctx, &s->particles, &s->warp, 0, false);
@@ -188,9 +210,12 @@ un_status un_warping_to_grid(un_warping *s, double dt)
     size_t cells = (size_t)s->warp.grid.cell_count;
     double *weight = un_arena_alloc(&s->core.arena, cells, sizeof *weight);
     if (!weight) return UN_ERROR_MEMORY;
-    un_transfer_to_centres(ctx, s->u, s->known, weight, &s->warp, s->bins, &s->particles);
+    if (s->carried)
+        un_warping_track_to_grid(s);
+    else
+        un_transfer_to_centres(ctx, s->u, s->known, weight, &s->warp, s->bins, &s->particles);
     un_arena_reset(&s->core.arena);
-    UN_TRY(extend(s, 1, NULL, 0));
+    UN_TRY(extend(s, s->carried ? 0 : 1, NULL, 0));
     un_transfer_add(ctx, s->u, (int64_t)cells,
                     un_scale(s->core.def->gravity, un_core_kick(&s->core, dt)));
     return UN_OK;
@@ -233,6 +258,10 @@ un_status un_warping_project(un_warping *s, double dt, un_projection_report *rep
 un_status un_warping_extend(un_warping *s, double dt)
 {
     int32_t layers = (int32_t)ceil(s->core.def->solver.cfl) + 2;
+    if (s->carried) {
+        UN_TRY(extend(s, UN_WARPING_NEAR, s->p, dt));
+        un_warping_track_drops(s);
+    }
     s->rate = un_transfer_rate_centres(s->core.ctx, s->u, s->known, &s->warp);
     return extend(s, layers, s->p, dt);
 }
@@ -278,5 +307,6 @@ static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, 
 
 un_status un_warping_emit(un_warping *s, double dt)
 {
+    if (s->carried) return UN_OK; /* un_warping_track does */
     return un_particles_emit(&s->core.sources, &s->particles, s->core.time, dt, settle, s);
 }

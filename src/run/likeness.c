@@ -254,7 +254,9 @@ static void add_sizing(lines *out)
 static void add_warping(lines *out)
 {
     const un_scene_def *def = &out->scene->def;
+    bool carried = strcmp(def->solver.surface, "level-set") == 0;
     add(out, "sizing.warp=%s\n", def->sizing.warp);
+    add(out, "solver.surface=%s\n", carried ? "level-set" : "colour");
     add_number(out, "sizing.strength", def->sizing.strength);
     add_number(out, "sizing.depth", def->sizing.depth);
     add_number(out, "sizing.solid_curvature", def->sizing.solid_curvature);
@@ -301,6 +303,8 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_number(&out, "~solver.suction", def->solver.suction);
     add_number(&out, "~solver.thickening", def->solver.thickening);
     add_number(&out, "~solver.band", def->solver.band);
+    add(&out, "~solver.interpolation=%s\n", def->solver.interpolation);
+    add_number(&out, "~solver.maccormack", def->solver.maccormack);
     if (out.status != UN_OK) un_free(ctx, out.text);
     *text = out.status == UN_OK ? out.text : NULL;
     return out.status;

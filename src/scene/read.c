@@ -30,6 +30,7 @@ un_scene_def un_scene_def_default(void)
                    .sheets = 1,
                    .thickening = 1,
                    .surface = "colour",
+                   .interpolation = "cubic",
                    .stress = "full",
                    .coupling = "flip"},
         .sizing = {.depth = 1,
@@ -504,12 +505,14 @@ static void read_dump(const un_place *place, int t, un_scene_def *def)
 
 static void read_solver(un_place *place, int t, un_scene_def *def)
 {
-    static const char *const keys[] = {"kind",   "dump",       "dump_every", "tolerance", "cfl",
-                                       "pic",    "surface",    "stress",     "coupling",  "suction",
-                                       "sheets", "thickening", "band",       NULL};
+    static const char *const keys[] = {"kind",     "dump",          "dump_every", "tolerance",
+                                       "cfl",      "pic",           "surface",    "stress",
+                                       "coupling", "suction",       "sheets",     "thickening",
+                                       "band",     "interpolation", "maccormack", NULL};
     static const char *const stresses[] = {"full", "split", "laplacian", NULL};
     static const char *const couplings[] = {"flip", "pic", "implicit", NULL};
-    static const char *const surfaces[] = {"hulls", "colour", NULL};
+    static const char *const surfaces[] = {"hulls", "colour", "level-set", NULL};
+    static const char *const interpolations[] = {"cubic", "linear", "weno6", NULL};
     int solver = un_open_table(place, t, "solver", "{ kind = \"auto\", tolerance = 1e-4 }");
     if (!solver) return;
     un_check_keys(place, solver, keys, false);
@@ -541,6 +544,12 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
                       "flip or pic");
     un_read_word(place, solver, "surface", surfaces, NULL, def->solver.surface,
                  sizeof def->solver.surface);
+    if (strcmp(def->solver.surface, "level-set") == 0 && !def->traits->warps)
+        un_place_fail(place, "surface",
+                      "= \"level-set\" is for grids that warp; use method = \"warp\", or colour");
+    un_read_word(place, solver, "interpolation", interpolations, NULL, def->solver.interpolation,
+                 sizeof def->solver.interpolation);
+    un_read_bool(place, solver, "maccormack", &def->solver.maccormack);
     un_close_table(place, solver);
 }
 

@@ -165,9 +165,11 @@ typedef struct un_scene_def {
         double band;        /* cells under the surface that particles fill; 0 all */
         double sheets;      /* how firmly sheets and threads thinner than a cell hold; 0 off */
         bool suction;       /* walls pull liquid as they push it */
-        char surface[16];   /* the level set that adaptive methods step with: hulls, colour */
-        char stress[16];    /* of viscous liquid: full, or laplacian to compare */
-        char coupling[16];  /* of nodal viscosity to the method's velocities: flip, pic */
+        char surface[16];   /* the level set that a method steps with: hulls, colour, level-set */
+        char interpolation[16]; /* of what a grid carries that warps: cubic, linear, weno6 */
+        bool maccormack;        /* and whether its errors are found and taken off */
+        char stress[16];        /* of viscous liquid: full, or laplacian to compare */
+        char coupling[16];      /* of nodal viscosity to the method's velocities: flip, pic */
     } solver;
     struct {
         /* Each is a switch and a factor on the sizes that it asks for: 0 off, 1 as documented. */

@@ -328,7 +328,7 @@ static un_status fit_volume(un_lattice_mesher *s)
 
 /* ---- the recipe ---- */
 
-static void make_lattice(un_lattice *l, const un_grid *g, int32_t resolution)
+void un_mesher_lattice(un_lattice *l, const un_grid *g, int32_t resolution)
 {
     double size[3] = {g->size.x, g->size.y, g->size.z};
     /* keeps the nodes along a kernel within SPLINE_NODES_MAX; the scene's limit on `surface` is
@@ -351,7 +351,7 @@ static void make_lattice(un_lattice *l, const un_grid *g, int32_t resolution)
 double un_surface_mesh_bytes(const un_grid *grid, int32_t resolution, double particles)
 {
     un_lattice l;
-    make_lattice(&l, grid, resolution);
+    un_mesher_lattice(&l, grid, resolution);
     double nodes = (double)l.n[0] * l.n[1] * l.n[2];
     double each = 5 * sizeof(float) + 1 + (grid->dim == 2 ? 0 : SLIM_BYTES);
     return nodes * (sizeof(float) + 1) + (double)grid->cell_count + particles * each;
@@ -363,7 +363,7 @@ un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in
     bool flat = in->grid->dim == 2;
     *mesh = (un_trimesh){0};
     un_arena_init(&s.arena, ctx);
-    make_lattice(&s.lattice, in->grid, in->resolution);
+    un_mesher_lattice(&s.lattice, in->grid, in->resolution);
     un_status status = flat ? UN_OK : find_flying(&s);
     if (status == UN_OK) status = un_mesher_sample(&s);
     un_free(ctx, s.band);

@@ -27,6 +27,8 @@ typedef struct un_lattice_mesher {
     int32_t *nearest;
 } un_lattice_mesher;
 
+/* The lattice of a grid, without values (mesher.c). */
+void un_mesher_lattice(un_lattice *lattice, const un_grid *grid, int32_t resolution);
 /* Samples the level set on the lattice (mesher_lattice.c). lattice.phi and radius are the
  * caller's. */
 un_status un_mesher_sample(un_lattice_mesher *s);

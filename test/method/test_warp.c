@@ -204,11 +204,13 @@ static un_vec3 linear(un_vec3 x)
 static void bands_carry_linear_fields(void **state)
 {
     (void)state;
-    for (int dim = 2; dim <= 3; dim++) {
+    static const char *const scenes[] = {
+        POOL("{1, 1}", ", solver = { band = 3 } "), POOL("{1, 1, 0.6}", ", solver = { band = 3 } "),
+        POOL("{1, 1}", ", solver = { band = 3, interpolation = 'weno6' } "),
+        POOL("{1, 1}", ", solver = { band = 3, maccormack = true } ")};
+    for (int n = 0; n < 4; n++) {
         run r;
-        run_begin(&r, 2,
-                  dim == 2 ? POOL("{1, 1}", ", solver = { band = 3 } ")
-                           : POOL("{1, 1, 0.6}", ", solver = { band = 3 } "));
+        run_begin(&r, 2, scenes[n]);
         un_warping *w = r.state;
         for (int turn = 0; turn < 4; turn++) {
             for (int64_t c = 0; c < w->warp.grid.cell_count; c++) {

@@ -229,6 +229,9 @@ static void not_available(void **state)
     const mistake list[] = {
         {"scene {\n method = \"warb\" }",
          "dam.lua:2: method = \"warb\" is unknown; did you mean \"warp\"?"},
+        {"scene { solver = { surface = 'level-set' } }",
+         "dam.lua:1: solver.surface = \"level-set\" is for grids that warp; use method = \"warp\", "
+         "or colour"},
         {"scene { method = 'warp', fluid = { viscosity = 0.1 } }",
          "dam.lua:1: fluid.viscosity is not available with method \"warp\"; use method = "
          "\"uniform\", or leave it out"},
