@@ -24,6 +24,13 @@
 /* Share of phi's slope along the wall below which the surface runs beside the wall and does not
  * meet it. */
 #define MEETS 0.2
+/* Cells whose centres lie no deeper in a solid, in cells, have a level set of their own: where all
+ * of them took the image of what lies above, a bead of 30 degrees on a plate that leaves cells a
+ * third to a half open shed a film that the tension did not see. */
+#define KEPT 0.2
+/* Images at an angle are taken from distances, and these from the images: a bead of 30 degrees at
+ * 48 cells is 30 to 36 degrees after one round, 30 to 31 after two, and the same after three. */
+#define ROUNDS 2
 
 static double cot_of(double degrees)
 {
@@ -31,7 +38,7 @@ static double cot_of(double degrees)
     return cos(theta) / sin(theta);
 }
 
-bool un_lattice_has_angles(const un_tension_lattice *l)
+static bool has_angles(const un_tension_lattice *l)
 {
     const un_scene_def *def = l->in->def;
     bool has = def->domain.contact_angle != 90;
@@ -93,7 +100,7 @@ static bool in_solid(const extend_args *e, int64_t c, double x[3], double n[3], 
     const un_walls *walls = l->in->walls;
     double d = walls->phi ? un_walls_distance(walls, at) : un_walls_distance_exact(walls, at);
     *depth = -d / l->in->grid->h;
-    if (!(*depth > 0 && *depth < DEPTH)) return false;
+    if (!(*depth > KEPT && *depth < DEPTH)) return false;
     un_vec3 normal = walls->phi ? un_walls_normal(walls, at) : solid_normal(walls, at);
     n[0] = normal.x, n[1] = normal.y, n[2] = normal.z;
     return un_dot(normal, normal) > 0;
@@ -116,6 +123,7 @@ static void extend_solids(void *arg, int64_t begin, int64_t end)
         l->scratch[c] = l->phi[c];
         if (!e->straight && l->number[c] < 0) continue;
         if (!in_solid(e, c, x, n, &depth)) continue;
+        if (l->beyond) l->beyond[c] = 1;
         l->scratch[c] =
             beyond(l, x, n, depth, e->straight ? 0 : LEAST, e->straight ? 0 : solid_cot(l, x));
     }
@@ -140,6 +148,7 @@ static void extend_side(void *arg, int64_t begin, int64_t end)
             x[0] = i;
             depth = e->sign * (e->plane - x[e->axis]);
             if (!(depth > 0) || (!e->straight && l->number[first + i] < 0)) continue;
+            if (l->beyond) l->beyond[first + i] = 1;
             l->scratch[first + i] = beyond(l, x, n, depth, 0, e->cot);
         }
     }
@@ -184,7 +193,8 @@ static void take_distance(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_lattice_extend(un_tension_lattice *l, bool straight)
+/* straight: at right angles; otherwise at the contact angles, from d[0]. */
+static void extend(un_tension_lattice *l, bool straight)
 {
     const un_scene_def *def = l->in->def;
     int64_t rows = l->count / l->n[0], grain = un_block_grain(l->count);
@@ -215,4 +225,35 @@ void un_lattice_extend(un_tension_lattice *l, bool straight)
         un_parallel_for(l->ctx, rows, 64, extend_side, &e);
         commit(l);
     }
+}
+
+/* Outside walls the level set is its own again. The distance is no substitute: that to a surface
+ * that goes on at a right angle is one to a blunt edge, and its zero lies farther in. */
+static void restore(void *arg, int64_t begin, int64_t end)
+{
+    un_tension_lattice *l = arg;
+    for (int64_t c = begin; c < end; c++)
+        if (!l->beyond[c]) l->phi[c] = l->own[c];
+}
+
+void un_lattice_extend(un_tension_lattice *l)
+{
+    extend(l, true);
+}
+
+un_status un_lattice_turn(un_tension_lattice *l, un_arena *arena)
+{
+    int64_t grain = un_block_grain(l->count);
+    if (!has_angles(l)) return UN_OK;
+    l->own = un_arena_alloc(arena, (size_t)l->count, sizeof *l->own);
+    l->beyond = un_arena_alloc(arena, (size_t)l->count, 1);
+    if (!l->own || !l->beyond) return UN_ERROR_MEMORY;
+    memcpy(l->own, l->phi, (size_t)l->count * sizeof *l->own);
+    memset(l->beyond, 0, (size_t)l->count);
+    for (int round = 0; round < ROUNDS; round++) {
+        extend(l, false);
+        un_parallel_for(l->ctx, l->count, grain, restore, l);
+        UN_TRY(un_lattice_distance(l, arena));
+    }
+    return UN_OK;
 }

@@ -124,7 +124,9 @@ static double value_at(const un_tension_lattice *l, int64_t c, double instead)
     return q < 0 ? instead : (double)l->d[0][q];
 }
 
-/* In 1/cells, bounded: no drop on the grid is smaller than a cell. */
+/* In 1/cells, bounded: smoothing leaves nothing that is rounder than a drop of two cells' radius.
+ * With one cell's, single particles on walls were flung off at up to 8 times sqrt(sigma / rho h). */
+#define ROUNDEST 0.5
 UN_KERNEL double curvature_in(const un_tension_lattice *l, int64_t c, int dim)
 {
     double g[3] = {0}, second[3][3] = {{0}}, here = (double)l->d[0][l->number[c]];
@@ -145,7 +147,7 @@ UN_KERNEL double curvature_in(const un_tension_lattice *l, int64_t c, int dim)
         for (int b = 0; b < a; b++) sum -= 2 * second[a][b] * g[a] * g[b];
     }
     double length = fmax(sqrt(square), 0.1);
-    return un_clamp(sum / (length * length * length), 1 - dim, dim - 1);
+    return un_clamp(sum / (length * length * length), -ROUNDEST * (dim - 1), ROUNDEST * (dim - 1));
 }
 
 double un_lattice_curvature(const un_tension_lattice *l, int64_t c)
@@ -199,13 +201,10 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 un_status un_lattice_prepare(un_tension_lattice *l, un_arena *arena)
 {
     UN_TRY(begin(l, arena));
-    un_lattice_extend(l, true);
+    un_lattice_extend(l);
     if (l->in->bodies) un_lattice_pull(l);
     UN_TRY(un_lattice_distance(l, arena));
-    if (un_lattice_has_angles(l)) {
-        un_lattice_extend(l, false);
-        UN_TRY(un_lattice_distance(l, arena));
-    }
+    UN_TRY(un_lattice_turn(l, arena));
     un_lattice_sharpen(l);
     return UN_OK;
 }

@@ -19,6 +19,8 @@ typedef struct un_tension_lattice {
     double low[3], high[3]; /* the domain's sides */
     float *phi, *scratch;   /* in cells; negative is liquid */
     uint8_t *near;          /* UN_NEAR: next to the surface; UN_BESIDE: in the band; 0 */
+    float *own;             /* for angles: phi before them */
+    uint8_t *beyond;        /* and 1 where it goes on in a wall */
     uint8_t *mark;          /* UN_MAY_BE_SOLID, UN_OWN_LEVEL, on octrees; NULL: all are both */
     /* The band: */
     int32_t *number; /* by cell: its number, -1 none */
@@ -59,12 +61,12 @@ double un_lattice_curvature(const un_tension_lattice *l, int64_t c);
 /* Finds the band around the surface, and the distance to it in the band: d[0] (distance.c). */
 un_status un_lattice_distance(un_tension_lattice *l, un_arena *arena);
 
-/* Carries phi on beyond the sides and into solids (contact.c). straight: at right angles;
- * otherwise at the contact angles, from d[0]. */
-void un_lattice_extend(un_tension_lattice *l, bool straight);
+/* Carries phi on beyond the sides and into solids, at right angles (contact.c). */
+void un_lattice_extend(un_tension_lattice *l);
 /* The surface pulls on bodies where it meets them (line.c). phi must go on into them. */
 void un_lattice_pull(const un_tension_lattice *l);
-/* True if some wall has another angle than 90 degrees. */
-bool un_lattice_has_angles(const un_tension_lattice *l);
+/* If some wall has another angle than 90 degrees: phi goes on at the walls' angles, and d[0] is the
+ * distance to that surface. Takes d[0] of the one at right angles. */
+un_status un_lattice_turn(un_tension_lattice *l, un_arena *arena);
 
 #endif

@@ -211,13 +211,10 @@ static un_status press_level(leaf_args *a, un_arena *arena, double sums[2])
     if (!l->mark) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, in->leaves->count, 512, fill_leaves, a);
     un_parallel_for(ctx, l->count / l->n[0], 64, fill_beyond, a);
-    un_lattice_extend(l, true);
+    un_lattice_extend(l);
     if (in->bodies) un_lattice_pull(l);
     UN_TRY(un_lattice_distance(l, arena));
-    if (un_lattice_has_angles(l)) {
-        un_lattice_extend(l, false);
-        UN_TRY(un_lattice_distance(l, arena));
-    }
+    UN_TRY(un_lattice_turn(l, arena));
     un_lattice_sharpen(l);
     a->scale = in->def->fluid.surface_tension / grid.h;
     un_parallel_sums(ctx, in->leaves->count, 2, press_leaves, a, here);

@@ -177,6 +177,31 @@ static void a_bead_keeps_its_angle(void **state)
     }
 }
 
+/* A cap as flat as 30 degrees, 4.5 cells high, on a side, on a solid between cells and on one that
+ * cuts them: no film runs out from its edge. */
+static void a_flat_bead_stays_on_its_plate(void **state)
+{
+    (void)state;
+    static const double floors[] = {0, 4.0 / 48, 0.1};
+    for (int i = 0; i < 3; i++) {
+        world w;
+        char text[600];
+        double floor = floors[i], r = 0.7;
+        snprintf(text, sizeof text,
+                 "scene { domain = { size = {1, 0.4}, contact_angle = %g }, detail = { finest = 48 "
+                 "}," FLUID " solids = { box { min = {-1, -1}, max = {2, %.9g}, contact_angle = 30 "
+                 "} }, liquid = { sphere { center = {0.503, %.9g}, radius = %g } } }",
+                 i == 0 ? 30.0 : 90.0, i == 0 ? -0.5 : floor, floor - r * cos(UN_PI / 6), r);
+        world_begin(&w, &un_method_uniform, CHECK_THREADS, text);
+        un_probe top = {.kind = UN_PROBE_FRONT, .axis = 1, .sign = 1};
+        double begun = w.method->probe(w.state, &top);
+        while (w.time < 0.5) world_step(&w, 0.5);
+        check_near(w.method->probe(w.state, &top), begun, 0.25 / 48);
+        check_below(w.max_speed, 0.7); /* a film ran out at 1.2 to 26 */
+        world_end(&w);
+    }
+}
+
 /* The same in 3D on tets: a cap of 0.02 m3 on a side and on a solid that cuts its cells. */
 static void a_bead_on_tets_keeps_its_angle(void **state)
 {
@@ -265,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_carried_drop_swings),
         cmocka_unit_test(a_flat_drop_on_leaves_swings),
         cmocka_unit_test(a_bead_keeps_its_angle),
+        cmocka_unit_test(a_flat_bead_stays_on_its_plate),
         cmocka_unit_test(a_bead_on_tets_keeps_its_angle),
         cmocka_unit_test(a_flat_bead_on_tets_sheds_little),
         cmocka_unit_test(a_square_becomes_round),
