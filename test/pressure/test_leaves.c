@@ -291,8 +291,8 @@ static void iterations_do_not_grow(void **state)
 /* ---- heaps ---- */
 
 /* Liquid that stands twice in one place is parted, no faster than HEAP_TIME allows however short
- * the steps are, and particles gain no speed by it: a jet that turned under a lid left it with twice
- * its speed, the more the shorter the steps. steps: an ordinary one and a very short one. */
+ * the steps are, and particles gain no speed by it: a jet that turned under a lid left it with
+ * twice its speed, the more the shorter the steps. steps: an ordinary one and a very short one. */
 static void heaps_do_not_burst(void **state)
 {
     (void)state;
@@ -322,13 +322,44 @@ static void heaps_do_not_burst(void **state)
             fastest[k] = fmax(fastest[k], fabs(p.u[f]));
             gained = fmax(gained, fabs(p.u[f] - before[f]));
         }
-        assert_true(fastest[k] > 1);        /* it is parted */
+        assert_true(fastest[k] > 1); /* it is parted */
         check_below(gained, 1e-3 * fastest[k]);
         un_free(p.ctx, before);
         un_free(p.ctx, colour);
         pool_end(&p);
     }
     check_below(fastest[1], 5 * fastest[0]);
+}
+
+/* ---- walls that let go ---- */
+
+/* A film whose surface pulls lets go of the floor. What pushes it off is the difference between the
+ * void and the surface over the film's thickness, however close to the surface a centre lies. */
+static void voids_throw_nothing_away(void **state)
+{
+    (void)state;
+    const double pull = 100, thin[2] = {0.2, 1e-4};
+    for (int k = 0; k < 2; k++) {
+        leaf_pool p;
+        pool_tree(&p, true, 16, 16, 1, NULL);
+        pool_walls(&p);
+        double h = p.tree.h, fastest = 0, *surface;
+        surface = un_alloc(p.ctx, (size_t)p.leaves.count, sizeof *surface);
+        for (int32_t c = 0; c < p.leaves.count; c++) {
+            p.phi[c] = (float)(p.leaves.x[c].y - (0.5 + thin[k]) * h);
+            surface[c] = -pull;
+        }
+        p.in.surface = surface;
+        p.in.let_go = 1e-6;
+        pool_project(&p);
+        for (int32_t f = 0; f < p.leaves.face_count; f++)
+            if (p.known[f]) fastest = fmax(fastest, fabs(p.u[f]));
+        double once = pull * p.in.kick / (p.in.density * h);
+        assert_true(fastest > 0.5 * once);
+        check_below(fastest, 2.001 * once);
+        un_free(p.ctx, surface);
+        pool_end(&p);
+    }
 }
 
 int main(void)
@@ -339,6 +370,7 @@ int main(void)
         cmocka_unit_test(pressure_in_a_sphere_is_second_order),
         cmocka_unit_test(iterations_do_not_grow),
         cmocka_unit_test(heaps_do_not_burst),
+        cmocka_unit_test(voids_throw_nothing_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
