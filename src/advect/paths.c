@@ -15,45 +15,68 @@ typedef struct path_args {
     double dt;
 } path_args;
 
-static un_vec3 in_domain(const un_grid *g, un_vec3 x)
+/* x + k dt, in the domain. */
+static void go(un_eight *to, const un_eight *x, const un_eight *k, double dt, const un_grid *g)
 {
-    return un_min3(un_max3(x, un_v3(0, 0, 0)), g->size);
+    const double size[3] = {g->size.x, g->size.y, g->size.z};
+    for (int a = 0; a < 3; a++)
+        for (int n = 0; n < 8; n++) {
+            double at = x->of[a][n] + k->of[a][n] * dt;
+            at = at > 0 ? at : 0;
+            to->of[a][n] = at < size[a] ? at : size[a];
+        }
 }
 
-UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
+/* How far eight points go, by Ralston's method. */
+static void trace(un_eight *step, const path_args *a, const un_eight *x)
+{
+    const un_grid *g = a->walls->grid;
+    un_eight k1, k2, k3, at;
+    un_faces_sample_eight(&k1, g, a->u, x);
+    go(&at, x, &k1, 0.5 * a->dt, g);
+    un_faces_sample_eight(&k2, g, a->u, &at);
+    go(&at, x, &k2, 0.75 * a->dt, g);
+    un_faces_sample_eight(&k3, g, a->u, &at);
+    for (int axis = 0; axis < 3; axis++)
+        for (int n = 0; n < 8; n++)
+            step->of[axis][n] =
+                (k1.of[axis][n] * 2 + k2.of[axis][n] * 3 + k3.of[axis][n] * 4) * (a->dt / 9);
+}
+
+static void move_one(const path_args *a, int64_t q, un_vec3 step, int dim)
 {
     un_particles *p = a->particles;
     const un_walls *walls = a->walls;
     const un_grid *g = walls->grid;
-    double dt = a->dt;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
-        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            step = un_scale(v, dt);
-        } else {
-            un_vec3 k1 = un_faces_sample_in(g, a->u, x, dim);
-            un_vec3 k2 = un_faces_sample_in(g, a->u, in_domain(g, un_mad(x, k1, 0.5 * dt)), dim);
-            un_vec3 k3 = un_faces_sample_in(g, a->u, in_domain(g, un_mad(x, k2, 0.75 * dt)), dim);
-            step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
-        }
-        un_vec3 to = un_add(x, step);
-        /* Far from all walls there is nothing to hit: phi is a lower bound of the distance. */
-        bool free =
-            !walls->bodies->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
-        un_vec3 was = v;
-        un_hit hit = {.body = -1};
-        if (!free) to = un_advect_collide_hit(walls, x, to, dt, &v, &hit);
-        if (a->hits) a->hits[q] = hit;
-        if (dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
-        un_particle_set_position(p, q, to);
-        un_advect_finish(p, q, v, was, a->lead);
-    }
+    un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q);
+    if (p->flags[q] & UN_PARTICLE_BALLISTIC) step = un_scale(v, a->dt);
+    un_vec3 to = un_add(x, step);
+    /* Far from all walls there is nothing to hit: phi is a lower bound of the distance. */
+    bool free =
+        !walls->bodies->moving && un_walls_distance(walls, x) > un_length(step) + 1.75 * g->h;
+    un_vec3 was = v;
+    un_hit hit = {.body = -1};
+    if (!free) to = un_advect_collide_hit(walls, x, to, a->dt, &v, &hit);
+    if (a->hits) a->hits[q] = hit;
+    if (dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
+    un_particle_set_position(p, q, to);
+    un_advect_finish(p, q, v, was, a->lead);
 }
 
 static void move(void *arg, int64_t begin, int64_t end)
 {
     const path_args *a = arg;
-    UN_BY_DIM(a->walls->grid->dim, move_in(a, begin, end, dim));
+    un_eight x, step;
+    for (int64_t q = begin; q < end; q += 8) {
+        int64_t count = un_min64(end - q, 8);
+        for (int axis = 0; axis < 3; axis++)
+            for (int64_t n = 0; n < 8; n++) /* the last one again where there are fewer */
+                x.of[axis][n] = a->particles->x[axis][q + un_min64(n, count - 1)];
+        trace(&step, a, &x);
+        for (int64_t n = 0; n < count; n++)
+            move_one(a, q + n, un_v3(step.of[0][n], step.of[1][n], step.of[2][n]),
+                     a->walls->grid->dim);
+    }
 }
 
 void un_advect_particles(un_context *ctx, un_particles *particles, un_hit *hits, double *const u[3],

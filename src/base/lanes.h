@@ -11,9 +11,9 @@
 #include <immintrin.h>
 #endif
 
-/* Without AVX, compilers warn that passing such vectors has changed between versions; ours stay
- * within one object file. */
-#if !defined(__AVX__)
+/* Where the processor has no registers of this width, compilers warn that passing such vectors has
+ * changed between versions; ours stay within one object file. */
+#if !defined(__AVX512F__)
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 
@@ -85,6 +85,17 @@ static inline void un_bits8_pack(int32_t *to, un_bits8 v, uint32_t mask)
     for (; mask; mask &= mask - 1) *to++ = v[__builtin_ctz(mask)];
 #endif
 }
+/* values[at] in each lane. */
+static inline un_lanes8 un_lanes8_gather(const float *values, un_bits8 at)
+{
+#if defined(__AVX2__)
+    return (un_lanes8)_mm256_i32gather_ps(values, (__m256i)at, 4);
+#else
+    un_lanes8 out;
+    for (int i = 0; i < 8; i++) out[i] = values[at[i]];
+    return out;
+#endif
+}
 /* A bit for every lane that is set. */
 static inline uint32_t un_bits8_mask(un_bits8 bits)
 {
@@ -119,6 +130,10 @@ typedef int64_t un_longs8 __attribute__((vector_size(64)));
 typedef float un_floats8 __attribute__((vector_size(32)));
 typedef uint8_t un_bytes8 __attribute__((vector_size(8)));
 
+static inline un_lanes8 un_doubles8_to_floats(un_doubles8 a)
+{
+    return (un_lanes8) __builtin_convertvector(a, un_floats8);
+}
 /* n: 8, or 1 for the first alone. */
 static inline un_doubles8 un_doubles8_load(const double *v, int n)
 {

@@ -185,6 +185,11 @@ static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_
     return g->dim == 2 ? un_faces_sample_axis_in(g, u, x, axis, 2)
                        : un_faces_sample_axis_in(g, u, x, axis, 3);
 }
+/* The same at eight points (grid_eight.c), a third of the time for each. */
+typedef struct un_eight {
+    double of[3][8]; /* by axis */
+} un_eight;
+void un_faces_sample_eight(un_eight *out, const un_grid *g, double *const u[3], const un_eight *x);
 /* The middle of the lower face of cell (i, j, k) across an axis. */
 static inline un_vec3 un_grid_face_center(const un_grid *g, int axis, int32_t i, int32_t j,
                                           int32_t k)

@@ -36,12 +36,49 @@ typedef struct correct_args {
 #define SIDE (UN_BLOCK + 2)
 #define NEAR_MAX 24576 /* three times an even filling; particles beyond it are ignored */
 #define LANES 8
+#define RUN (3 * LANES) /* particles that are compared with one at least */
 
 typedef struct neighbourhood {
     int32_t first[SIDE * SIDE * SIDE + 1]; /* by cell */
     int32_t id[NEAR_MAX];
-    float x[NEAR_MAX + LANES], y[NEAR_MAX + LANES], z[NEAR_MAX + LANES], volume[NEAR_MAX];
+    bool even; /* all volumes are the same */
+    float x[NEAR_MAX + RUN], y[NEAR_MAX + RUN], z[NEAR_MAX + RUN], volume[NEAR_MAX];
 } neighbourhood;
+
+/* Particles `from` to `end` of a cell, one by one, after the first `count`; returns their number.
+ */
+UN_KERNEL int32_t gather_some(neighbourhood *near, const un_particles *p, int32_t from, int32_t end,
+                              int32_t count, un_vec3 origin, double inverse_h)
+{
+    for (int32_t q = from; q < end; q++) {
+        if ((p->flags[q] & UN_PARTICLE_BALLISTIC) || count >= NEAR_MAX) continue;
+        near->id[count] = q;
+        near->x[count] = (float)((p->x[0][q] - origin.x) * inverse_h);
+        near->y[count] = (float)((p->x[1][q] - origin.y) * inverse_h);
+        near->z[count] = (float)((p->x[2][q] - origin.z) * inverse_h);
+        near->volume[count++] = p->volume[q];
+    }
+    return count;
+}
+
+/* Eight at once, if none flies. Those of them at `end` or after it are overwritten later. */
+UN_KERNEL bool gather_eight(neighbourhood *near, const un_particles *p, int32_t q, int32_t count,
+                            un_vec3 origin, double inverse_h)
+{
+    uint64_t flags;
+    if (q + LANES > p->count || count + LANES > NEAR_MAX) return false;
+    memcpy(&flags, p->flags + q, sizeof flags);
+    if (flags & (0x0101010101010101u * UN_PARTICLE_BALLISTIC)) return false;
+    float *const to[3] = {near->x, near->y, near->z};
+    const double from[3] = {origin.x, origin.y, origin.z};
+    for (int a = 0; a < 3; a++) {
+        un_doubles8 x = (un_doubles8_load(p->x[a] + q, 8) - from[a]) * inverse_h;
+        un_lanes8_store(to[a] + count, un_doubles8_to_floats(x));
+    }
+    memcpy(near->volume + count, p->volume + q, LANES * sizeof *near->volume);
+    for (int32_t n = 0; n < LANES; n++) near->id[count + n] = q + n;
+    return true;
+}
 
 /* corner: the lowest cell of the ring. */
 UN_KERNEL void gather(neighbourhood *near, const correct_args *a, const int32_t corner[3], int dim)
@@ -56,77 +93,165 @@ UN_KERNEL void gather(neighbourhood *near, const correct_args *a, const int32_t 
         near->first[c] = count;
         if (i < 0 || j < 0 || k < 0 || i >= g->n[0] || j >= g->n[1] || k >= g->n[2]) continue;
         uint32_t cell = un_bins_cell(a->bins, i, j, k);
-        for (int32_t q = a->bins->begin[cell]; q < a->bins->begin[cell + 1]; q++) {
-            if ((p->flags[q] & UN_PARTICLE_BALLISTIC) || count >= NEAR_MAX) continue;
-            near->id[count] = q;
-            near->x[count] = (float)((p->x[0][q] - origin.x) * g->inverse_h);
-            near->y[count] = (float)((p->x[1][q] - origin.y) * g->inverse_h);
-            near->z[count] = (float)((p->x[2][q] - origin.z) * g->inverse_h);
-            near->volume[count++] = p->volume[q];
+        int32_t end = a->bins->begin[cell + 1];
+        for (int32_t q = a->bins->begin[cell]; q < end; q += LANES) {
+            int32_t some = (int32_t)un_min64(end - q, LANES);
+            if (gather_eight(near, p, q, count, origin, g->inverse_h))
+                count += some;
+            else
+                count = gather_some(near, p, q, q + some, count, origin, g->inverse_h);
         }
     }
     near->first[cells] = count;
-    for (int32_t n = count; n < count + LANES; n++) near->x[n] = near->y[n] = near->z[n] = 1e6f;
+    for (int32_t n = count; n < count + RUN; n++) near->x[n] = near->y[n] = near->z[n] = 1e6f;
+    bool even = true;
+    for (int32_t n = 1; n < count; n++) even &= near->volume[n] == near->volume[0];
+    near->even = even;
 }
 
-/* Adds the push of a run's particles on particle q at x, in cells: eight of them are compared at
- * once, and the few that are near taken one by one. */
-static void add_run(float sum[3], const neighbourhood *near, int32_t begin, int32_t end, int32_t q,
-                    const float x[3])
+/* Adds the push of particle n on particle q. even: all volumes are the same. */
+UN_KERNEL void add_push(float sum[3], const neighbourhood *near, int32_t n, int32_t q, bool even)
+{
+    float dx = near->x[q] - near->x[n], dy = near->y[q] - near->y[n], dz = near->z[q] - near->z[n];
+    float d = sqrtf(dx * dx + dy * dy + dz * dz);
+    float share = even ? 0.5f : near->volume[n] / (near->volume[q] + near->volume[n]);
+    if (d < 1e-5f) { /* on top of each other: separate them by their order */
+        sum[0] += n < q ? (float)DISTANCE * share : -(float)DISTANCE * share;
+        return;
+    }
+    float w = ((float)DISTANCE - d) / d * share;
+    sum[0] += w * dx;
+    sum[1] += w * dy;
+    sum[2] += w * dz;
+}
+
+/* A bit for each of the `count` <= RUN particles from `first` on that is near particle q, but not
+ * for itself. RUN of them are compared even if there are fewer: two cells hold some 16, and a
+ * processor does not foresee their number. */
+UN_KERNEL uint32_t find_near(const neighbourhood *near, int32_t first, int32_t count, int32_t q)
 {
     const un_lanes8 reach2 = un_lanes8_all((float)(DISTANCE * DISTANCE));
-    float d2[LANES];
-    for (int32_t first = begin; first < end; first += LANES) {
-        un_lanes8 dx = x[0] - un_lanes8_load(near->x + first);
-        un_lanes8 dy = x[1] - un_lanes8_load(near->y + first);
-        un_lanes8 dz = x[2] - un_lanes8_load(near->z + first);
-        un_lanes8 squares = dx * dx + dy * dy + dz * dz;
-        uint32_t hits = un_lanes8_less(squares, reach2);
-        if (end - first < LANES) hits &= (1u << (end - first)) - 1;
-        if (q >= first && q < first + LANES) hits &= ~(1u << (q - first));
-        if (!hits) continue;
-        un_lanes8_store(d2, squares);
+    uint32_t hits = 0, self = (uint32_t)(q - first);
+    for (int32_t n = 0; n < RUN; n += LANES) {
+        un_lanes8 dx = near->x[q] - un_lanes8_load(near->x + first + n);
+        un_lanes8 dy = near->y[q] - un_lanes8_load(near->y + first + n);
+        un_lanes8 dz = near->z[q] - un_lanes8_load(near->z + first + n);
+        hits |= un_lanes8_less(dx * dx + dy * dy + dz * dz, reach2) << n;
+    }
+    hits &= (1u << count) - 1;
+    return hits & ~(self < RUN ? 1u << self : 0);
+}
+
+/* DISTANCE is half a cell, so all overlapping particles lie in the eight cells around the nearest
+ * node: four runs of two cells; in 2D four cells, two runs. The few that are near are taken one by
+ * one, those of two runs together. */
+UN_KERNEL void overlap_sum(float sum[3], const neighbourhood *near, int32_t q, int dim, bool even)
+{
+    const float x[3] = {near->x[q], near->y[q], near->z[q]};
+    int32_t lo[3] = {0}, from[2];
+    for (int a = 0; a < dim; a++) lo[a] = un_clampi((int32_t)(x[a] - 0.5f), 0, SIDE - 2);
+    for (int pair = 0; pair < 1 << (dim - 2); pair++) {
+        uint64_t hits = 0;
+        for (int half = 0; half < 2; half++) {
+            int32_t c = lo[0] + SIDE * (lo[1] + half + SIDE * (lo[2] + pair));
+            int32_t first = near->first[c], end = near->first[c + 2];
+            for (; end - first > RUN; first += RUN)
+                for (uint32_t more = find_near(near, first, RUN, q); more; more &= more - 1)
+                    add_push(sum, near, first + __builtin_ctz(more), q, even);
+            from[half] = first - 32 * half;
+            hits |= (uint64_t)find_near(near, first, end - first, q) << 32 * half;
+        }
         for (; hits; hits &= hits - 1) {
-            int32_t n = first + __builtin_ctz(hits);
-            float d = sqrtf(d2[n - first]);
-            float share = near->volume[n] / (near->volume[q] + near->volume[n]);
-            if (d < 1e-5f) { /* on top of each other: separate them by their order */
-                sum[0] += n < q ? (float)DISTANCE * share : -(float)DISTANCE * share;
-                continue;
-            }
-            float w = ((float)DISTANCE - d) / d * share;
-            sum[0] += w * (x[0] - near->x[n]);
-            sum[1] += w * (x[1] - near->y[n]);
-            sum[2] += w * (x[2] - near->z[n]);
+            int32_t bit = __builtin_ctzll(hits);
+            add_push(sum, near, from[bit >> 5] + bit, q, even);
         }
     }
 }
 
-/* DISTANCE is half a cell, so all overlapping particles lie in the eight cells around the nearest
- * node: four runs of two cells; in 2D four cells, two runs. */
-UN_KERNEL un_vec3 overlap_sum(const neighbourhood *near, int32_t q, int dim)
+/* Eight moves, in cells. */
+typedef struct moves {
+    un_lanes8 of[3];
+} moves;
+
+/* phi and its gradient times h at eight particles, the same interpolant as un_grid_sample_in. x: in
+ * cells from the corner. */
+UN_KERNEL un_lanes8 sample_phi(un_lanes8 gradient[3], const un_grid *g, const float *phi,
+                               const int32_t corner[3], const un_lanes8 x[3], int dim)
 {
-    float x[3] = {near->x[q], near->y[q], near->z[q]}, sum[3] = {0, 0, 0};
-    int32_t lo[3] = {0};
-    for (int a = 0; a < dim; a++) lo[a] = un_clampi((int32_t)(x[a] - 0.5f), 0, SIDE - 2);
-    for (int run = 0; run < 1 << (dim - 1); run++) {
-        int32_t c = lo[0] + SIDE * (lo[1] + (run & 1) + SIDE * (lo[2] + (run >> 1)));
-        add_run(sum, near, near->first[c], near->first[c + 2], q, x);
+    un_lanes8 f[3], v[8];
+    un_bits8 base = {0};
+    for (int a = 0; a < dim; a++) {
+        un_lanes8 s = x[a] - 0.5f;
+        un_lanes8 lo = un_lanes8_all((float)-corner[a]);
+        un_lanes8 hi = un_lanes8_all((float)(g->n[a] - 2 - corner[a]));
+        un_bits8 i = __builtin_convertvector(un_lanes8_min(un_lanes8_max(s, lo), hi), un_bits8);
+        f[a] = s - __builtin_convertvector(i, un_lanes8);
+        f[a] = un_lanes8_min(un_lanes8_max(f[a], un_lanes8_all(0)), un_lanes8_all(1));
+        base += (i + corner[a]) * (int32_t)g->stride[a];
     }
-    return un_v3(STRENGTH * sum[0], STRENGTH * sum[1], STRENGTH * sum[2]);
+    for (int c = 0; c < 1 << dim; c++)
+        v[c] = un_lanes8_gather(
+            phi, base + (int32_t)((c & 1) + (c >> 1 & 1) * g->stride[1] + (c >> 2) * g->stride[2]));
+    un_lanes8 low0 = v[0] + (v[1] - v[0]) * f[0], low1 = v[2] + (v[3] - v[2]) * f[0];
+    un_lanes8 low = low0 + (low1 - low0) * f[1];
+    if (dim == 2) {
+        gradient[0] = (v[1] - v[0]) * (1 - f[1]) + (v[3] - v[2]) * f[1];
+        gradient[1] = low1 - low0;
+        gradient[2] = un_lanes8_all(0);
+        return low;
+    }
+    un_lanes8 high0 = v[4] + (v[5] - v[4]) * f[0], high1 = v[6] + (v[7] - v[6]) * f[0];
+    un_lanes8 high = high0 + (high1 - high0) * f[1];
+    gradient[0] = ((v[1] - v[0]) * (1 - f[1]) + (v[3] - v[2]) * f[1]) * (1 - f[2]) +
+                  ((v[5] - v[4]) * (1 - f[1]) + (v[7] - v[6]) * f[1]) * f[2];
+    gradient[1] = (low1 - low0) * (1 - f[2]) + (high1 - high0) * f[2];
+    gradient[2] = high - low;
+    return low + (high - low) * f[2];
 }
 
-/* The move, limited to MOVE_MAX and, near the surface, to its tangential part. move: in cells. */
-UN_KERNEL un_vec3 allowed_move(const correct_args *a, int32_t q, un_vec3 move, int dim)
+/* The moves, limited to MOVE_MAX and, near the surface, to their tangential part. To metres. */
+UN_KERNEL void allow_moves(moves *m, const correct_args *a, const int32_t corner[3],
+                           const un_lanes8 x[3], int dim)
 {
     const un_grid *g = a->bins->grid;
-    un_vec3 x = un_particle_position(a->particles, q);
-    if (un_grid_sample_in(g, a->phi, x, dim) > -SURFACE_DEPTH * g->h) {
-        un_vec3 n = un_normalize(un_grid_gradient_in(g, a->phi, x, dim));
-        move = un_mad(move, n, -un_dot(move, n));
+    un_lanes8 n[3];
+    un_lanes8 phi = sample_phi(n, g, a->phi, corner, x, dim);
+    un_bits8 shallow = (un_bits8)(phi > (float)(-SURFACE_DEPTH * g->h));
+    if (un_bits8_mask(shallow)) {
+        un_lanes8 n2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
+        un_lanes8 along = m->of[0] * n[0] + m->of[1] * n[1] + m->of[2] * n[2];
+        along = un_lanes8_where(shallow, along / un_lanes8_max(n2, un_lanes8_all(1e-30f)));
+        for (int axis = 0; axis < 3; axis++) m->of[axis] -= along * n[axis];
     }
-    double length = un_length(move);
-    return un_scale(move, g->h * fmin(1, MOVE_MAX / fmax(length, 1e-30)));
+    un_lanes8 d2 = m->of[0] * m->of[0] + m->of[1] * m->of[1] + m->of[2] * m->of[2];
+    un_lanes8 d = un_lanes8_max(un_lanes8_sqrt(d2), un_lanes8_all(1e-30f));
+    un_lanes8 scale = (float)g->h * un_lanes8_min(un_lanes8_all(1), (float)MOVE_MAX / d);
+    for (int axis = 0; axis < 3; axis++) m->of[axis] *= scale;
+}
+
+/* Eight particles from q on, or those of them before end. */
+UN_KERNEL void find_eight(const correct_args *a, const neighbourhood *near, const int32_t corner[3],
+                          int32_t q, int32_t end, int dim, bool even)
+{
+    int32_t count = (int32_t)un_min64(end - q, LANES);
+    float move[3][LANES] = {0};
+    bool any = false;
+    for (int32_t n = 0; n < count; n++) {
+        float sum[3] = {0, 0, 0};
+        overlap_sum(sum, near, q + n, dim, even);
+        any |= sum[0] != 0 || sum[1] != 0 || sum[2] != 0;
+        for (int axis = 0; axis < 3; axis++) move[axis][n] = (float)STRENGTH * sum[axis];
+    }
+    if (!any) return; /* all are zero already */
+    un_lanes8 x[3] = {un_lanes8_load(near->x + q), un_lanes8_load(near->y + q),
+                      un_lanes8_load(near->z + q)};
+    moves m;
+    for (int axis = 0; axis < 3; axis++) m.of[axis] = un_lanes8_load(move[axis]);
+    allow_moves(&m, a, corner, x, dim);
+    for (int axis = 0; axis < 3; axis++) {
+        un_lanes8_store(move[axis], m.of[axis]);
+        for (int32_t n = 0; n < count; n++) a->move[axis][near->id[q + n]] = move[axis][n];
+    }
 }
 
 UN_KERNEL void find_moves_in(const correct_args *a, int64_t begin, int64_t end, int dim)
@@ -137,8 +262,9 @@ UN_KERNEL void find_moves_in(const correct_args *a, int64_t begin, int64_t end, 
     for (int64_t n = begin; n < end; n++) {
         int32_t block = b->coloured[n]; /* any order that lists every block once */
         const int32_t *first = b->begin + (int64_t)b->rank[block] * block_cells;
-        for (int32_t q = first[0]; q < first[block_cells]; q++)
-            a->move[0][q] = a->move[1][q] = a->move[2][q] = 0;
+        for (int axis = 0; axis < 3; axis++)
+            memset(a->move[axis] + first[0], 0,
+                   (size_t)(first[block_cells] - first[0]) * sizeof(float));
         if (first[0] == first[block_cells]) continue;
         int32_t corner[3] = {block % b->blocks[0] * UN_BLOCK - 1,
                              block / b->blocks[0] % b->blocks[1] * UN_BLOCK - 1,
@@ -148,13 +274,12 @@ UN_KERNEL void find_moves_in(const correct_args *a, int64_t begin, int64_t end, 
         for (int32_t row = 0; row < block_cells / UN_BLOCK; row++) {
             int32_t c = 1 + SIDE * (row % UN_BLOCK + 1 + SIDE * (row / UN_BLOCK + 1));
             if (dim == 2) c = 1 + SIDE * (row + 1);
-            for (int32_t q = near.first[c]; q < near.first[c + UN_BLOCK]; q++) {
-                un_vec3 move = overlap_sum(&near, q, dim);
-                if (!(un_dot(move, move) > 0)) continue;
-                move = allowed_move(a, near.id[q], move, dim);
-                a->move[0][near.id[q]] = (float)move.x;
-                a->move[1][near.id[q]] = (float)move.y;
-                a->move[2][near.id[q]] = (float)move.z;
+            int32_t last = near.first[c + UN_BLOCK];
+            for (int32_t q = near.first[c]; q < last; q += LANES) {
+                if (near.even)
+                    find_eight(a, &near, corner, q, last, dim, true);
+                else
+                    find_eight(a, &near, corner, q, last, dim, false);
             }
         }
     }

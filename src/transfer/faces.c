@@ -151,6 +151,7 @@ typedef struct particles_args {
     const un_grid *grid;
     const un_flip *flip;
     double pic, pic_quiet; /* shares in this step */
+    double inverse_quiet;  /* one over the square of the quiet speed */
     bool viscous;
     un_vec3 fall_unit;
 } particles_args;
@@ -169,41 +170,47 @@ static double viscous_pic(const particles_args *a, int64_t q, double pic, double
     return 1 - exp(-(rate + UN_VISCOUS_PIC * nu / (h * h)) * flip->dt);
 }
 
-UN_KERNEL void update_in(const particles_args *a, int64_t begin, int64_t end, int dim)
+static void update_one(const particles_args *a, int64_t q, un_vec3 now, un_vec3 before)
 {
     un_particles *p = a->particles;
     const un_flip *flip = a->flip;
-    double inverse_quiet = 1 / (flip->quiet_speed * flip->quiet_speed);
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 was = un_particle_middle(p, q);
-        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            p->v[0][q] = was.x + flip->dt * flip->gravity.x;
-            p->v[1][q] = was.y + flip->dt * flip->gravity.y;
-            if (dim == 3) p->v[2][q] = was.z + flip->dt * flip->gravity.z;
-            p->fall[q] = UN_FALL_FREE;
-            continue;
-        }
-        un_face_stencil at = un_faces_stencil_in(a->grid, un_particle_position(p, q), dim);
-        un_vec3 now = un_faces_at_in(a->grid, a->u_new, &at, dim);
-        un_vec3 before = un_faces_at_in(a->grid, a->u_old, &at, dim);
-        un_vec3 v = un_add(was, un_sub(now, before));
-        double stir = un_dot(now, now) * inverse_quiet;
-        double pic = a->pic + (a->pic_quiet - a->pic) / (1 + stir * stir);
-        if (a->viscous) pic = viscous_pic(a, q, pic, stir);
-        un_vec3 slip = un_sub(v, now);
-        double way = un_flip_way(v, now, flip, a->grid->h);
-        v = un_mad(v, slip, -un_flip_share(pic, slip, flip->dt, way));
-        p->v[0][q] = v.x;
-        p->v[1][q] = v.y;
-        if (dim == 3) p->v[2][q] = v.z;
-        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
+    bool flat = a->grid->dim == 2;
+    un_vec3 was = un_particle_middle(p, q);
+    if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
+        p->v[0][q] = was.x + flip->dt * flip->gravity.x;
+        p->v[1][q] = was.y + flip->dt * flip->gravity.y;
+        if (!flat) p->v[2][q] = was.z + flip->dt * flip->gravity.z;
+        p->fall[q] = UN_FALL_FREE;
+        return;
     }
+    un_vec3 v = un_add(was, un_sub(now, before));
+    double stir = un_dot(now, now) * a->inverse_quiet;
+    double pic = a->pic + (a->pic_quiet - a->pic) / (1 + stir * stir);
+    if (a->viscous) pic = viscous_pic(a, q, pic, stir);
+    un_vec3 slip = un_sub(v, now);
+    double way = un_flip_way(v, now, flip, a->grid->h);
+    v = un_mad(v, slip, -un_flip_share(pic, slip, flip->dt, way));
+    p->v[0][q] = v.x;
+    p->v[1][q] = v.y;
+    if (!flat) p->v[2][q] = v.z;
+    p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
 }
 
 static void update(void *arg, int64_t begin, int64_t end)
 {
     const particles_args *a = arg;
-    UN_BY_DIM(a->grid->dim, update_in(a, begin, end, dim));
+    un_eight x, now, before;
+    for (int64_t q = begin; q < end; q += 8) {
+        int64_t count = un_min64(end - q, 8);
+        for (int axis = 0; axis < 3; axis++)
+            for (int64_t n = 0; n < 8; n++) /* the last one again where there are fewer */
+                x.of[axis][n] = a->particles->x[axis][q + un_min64(n, count - 1)];
+        un_faces_sample_eight(&now, a->grid, a->u_new, &x);
+        un_faces_sample_eight(&before, a->grid, a->u_old, &x);
+        for (int64_t n = 0; n < count; n++)
+            update_one(a, q + n, un_v3(now.of[0][n], now.of[1][n], now.of[2][n]),
+                       un_v3(before.of[0][n], before.of[1][n], before.of[2][n]));
+    }
 }
 
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
@@ -217,6 +224,7 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
                         .viscous = particles->viscosity || flip->thickness > 0,
                         .pic = 1 - exp(-flip->pic * flip->dt),
                         .pic_quiet = 1 - exp(-flip->pic_quiet * flip->dt),
+                        .inverse_quiet = 1 / (flip->quiet_speed * flip->quiet_speed),
                         .fall_unit = un_particle_fall_unit(flip->gravity, flip->dt)};
     un_parallel_for(ctx, particles->count, 4096, update, &a);
 }

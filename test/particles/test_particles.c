@@ -503,6 +503,72 @@ static void stretched_rows_dissolve(void **state)
 }
 
 /* Near the surface moves go along it only. */
+/* What the correction should do to particle q, pair by pair and in double precision. phi falls
+ * along `slope` from 0 at the middle, in m. */
+static un_vec3 move_by_hand(const un_particles *p, int32_t q, double h, un_vec3 slope)
+{
+    un_vec3 x = un_particle_position(p, q), sum = {0, 0, 0};
+    for (int32_t r = 0; r < p->count; r++) {
+        un_vec3 apart = un_sub(x, un_particle_position(p, r));
+        double d = un_length(apart) / h, share = p->volume[r] / (p->volume[q] + p->volume[r]);
+        if (r == q || (p->flags[r] & UN_PARTICLE_BALLISTIC) || d >= 0.5) continue;
+        sum = un_mad(sum, apart, (0.5 - d) / d * share / h);
+    }
+    sum = un_scale(sum, 0.5);
+    double phi = un_dot(slope, un_sub(x, un_v3(0.5, 0.5, 0.5)));
+    if (phi > -1.5 * h) sum = un_mad(sum, slope, -un_dot(sum, slope) / un_dot(slope, slope));
+    double length = un_length(sum);
+    return un_scale(sum, length > 0.1 ? 0.1 * h / length : h);
+}
+
+/* Particles even and crowded, with equal volumes or not, some of them flying. */
+static void correction_is_the_sum_over_pairs(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 4; what++) {
+        crowd c;
+        un_particles *p = crowd_fill(&c, what & 1 ? 4000 : 1500), was = {0};
+        const un_grid *g = &c.tank.grid;
+        un_vec3 slope = un_normalize(un_v3(0.3, 1, -0.2));
+        for (int32_t q = 0; q < p->count; q++) {
+            if (what & 1) /* most in a corner: more in two cells than are compared at once */
+                for (int a = 0; a < 3; a++) p->x[a][q] = 0.03 + 0.55 * p->x[a][q];
+            p->volume[q] = what & 2 ? (float)(1e-5 * (1 + q % 5)) : 1e-5f;
+            if (q % 50 == 0) p->flags[q] = UN_PARTICLE_BALLISTIC;
+        }
+        for (int64_t n = 0; n < g->cell_count; n++) {
+            int64_t i = n % g->n[0], j = n / g->n[0] % g->n[1], k = n / g->stride[2];
+            un_vec3 x = un_v3(g->origin.x + g->h * (i + 0.5), g->origin.y + g->h * (j + 0.5),
+                              g->origin.z + g->h * (k + 0.5));
+            c.phi[n] = (float)un_dot(slope, un_sub(x, un_v3(0.5, 0.5, 0.5)));
+        }
+        check_ok(c.tank.ctx, un_bins_sort(c.bins, &c.arena, p));
+        check_ok(c.tank.ctx, un_particles_reserve(c.tank.ctx, &was, (size_t)p->count));
+        was.count = p->count;
+        for (int a = 0; a < 3; a++) memcpy(was.x[a], p->x[a], (size_t)p->count * sizeof *was.x[a]);
+        memcpy(was.volume, p->volume, (size_t)p->count * sizeof *was.volume);
+        memcpy(was.flags, p->flags, (size_t)p->count);
+        check_ok(c.tank.ctx,
+                 un_particles_correct(c.tank.ctx, &c.arena, p, c.bins, c.phi, c.tank.walls));
+        int32_t moved = 0;
+        for (int32_t q = 0; q < p->count; q++) {
+            un_vec3 move = un_sub(un_particle_position(p, q), un_particle_position(&was, q));
+            un_vec3 expected = move_by_hand(&was, q, g->h, slope);
+            un_vec3 to = un_add(un_particle_position(&was, q), expected);
+            double low = fmin(to.x, fmin(to.y, to.z)), high = fmax(to.x, fmax(to.y, to.z));
+            if (was.flags[q] & UN_PARTICLE_BALLISTIC) {
+                assert_true(un_length(move) == 0);
+            } else if (low > 0.03 * g->h && high < 1 - 0.03 * g->h) { /* not stopped by a side */
+                check_below(un_length(un_sub(move, expected)), 2e-4 * g->h);
+                moved += un_length(move) > 0.01 * g->h;
+            }
+        }
+        assert_true(moved > 500);
+        un_particles_free(c.tank.ctx, &was);
+        crowd_end(&c);
+    }
+}
+
 static void correction_does_not_lift_the_surface(void **state)
 {
     (void)state;
@@ -645,6 +711,7 @@ int main(void)
         cmocka_unit_test(clumps_are_spread),
         cmocka_unit_test(settled_lattices_are_left_alone),
         cmocka_unit_test(stretched_rows_dissolve),
+        cmocka_unit_test(correction_is_the_sum_over_pairs),
         cmocka_unit_test(correction_does_not_lift_the_surface),
         cmocka_unit_test(correction_keeps_out_of_walls),
         cmocka_unit_test(crowds_beyond_measure_do_no_harm),
