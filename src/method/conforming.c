@@ -149,20 +149,9 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
     return allocate(s);
 }
 
-/* Viscous stress does not act on bodies yet: only pressure does. */
-static void warn_of_drag(const un_conforming *s)
-{
-    if (s->viscosity && s->core.bodies->free_count > 0)
-        un_log(s->core.ctx, UN_LOG_WARNING,
-               "%s: with method conforming viscous liquid does not drag bodies, only its pressure "
-               "moves them; take method tet",
-               s->core.scene->path);
-}
-
 static un_status fill(void *state)
 {
     un_conforming *s = state;
-    warn_of_drag(s);
     UN_TRY(un_conforming_start(s));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
     s->core.sources.ledger.start = un_track_volume(&s->track, s->solid);

@@ -221,7 +221,7 @@ static inline void gather_row(const un_stress_nodes *s, int64_t n, un_row *r, do
                     continue;
                 }
                 double motion[9], product[9], *at = un_row_at(r, val[0], 9, place);
-                un_dragged_motion(s, body, node[j], which, motion);
+                un_dragged_motion(&s->dragged[body], m->x[node[j]], which, motion);
                 multiply3(product, k, motion);
                 for (int c = 0; c < 9; c++) at[c] += stiff * product[c];
             }
@@ -447,7 +447,7 @@ un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_
         if (in->p) memset(in->p, 0, (size_t)in->mesh->node_count * sizeof *in->p);
         UN_TRY(solve_once(&s, in->tolerance, report));
     }
-    if (report->solve.finite) un_dragged_move(&s);
+    if (report->solve.finite) un_dragged_move(s.dragged, s.dragged_count, in->bodies);
     return UN_OK;
 }
 

@@ -2,17 +2,7 @@
 #ifndef UN_VISCOSITY_NODES_H
 #define UN_VISCOSITY_NODES_H
 
-#include "viscosity/round.h"
-
-/* A body that the liquid sticks to and moves. */
-typedef struct un_dragged {
-    int32_t body;
-    un_vec3 centre;
-    double length;        /* m: what spins are multiplied with */
-    bool moves[6];        /* along axes and about them: not held */
-    double change[6];     /* of its velocity, and of its spin times the length */
-    int32_t first, count; /* its nodes in un_stress_nodes.member */
-} un_dragged;
+#include "viscosity/dragged.h"
 
 typedef struct un_stress_nodes {
     un_viscosity *v;
@@ -55,8 +45,6 @@ static inline bool un_dragged_has(const un_stress_nodes *s, int32_t k, int64_t n
     const un_viscous_walls *w = s->in->walls;
     return k >= 0 && w->kind[n] == UN_WALL_STICKS && w->body[n] == s->dragged[k].body;
 }
-/* The body's velocity and spin at a node, as a block: block times its change is the node's. */
-void un_dragged_motion(const un_stress_nodes *s, int32_t k, int64_t n, int which, double block[9]);
 /* Before unknowns are chosen: which bodies there are. */
 un_status un_dragged_find(un_stress_nodes *s, un_arena *arena);
 /* After tets are weighed: their tets and nodes, and whether they are unknowns. */
@@ -67,8 +55,6 @@ un_status un_dragged_count(un_stress_nodes *s, un_arena *arena);
 void un_dragged_fill(un_stress_nodes *s);
 /* After a solve: their change, and their nodes' velocities. */
 void un_dragged_store(un_stress_nodes *s);
-/* At the end: bodies take the change. */
-void un_dragged_move(const un_stress_nodes *s);
 /* What forces on nodes add to a row of body k (which: 0 velocity, 1 spin): sums force(arg, t, i)
  * over corners i of tets t that stick to it. */
 typedef un_vec3 un_corner_force(const void *arg, int32_t t, int i);

@@ -15,38 +15,15 @@
 un_status un_dragged_find(un_stress_nodes *s, un_arena *arena)
 {
     const un_bodies *bodies = s->in->bodies;
+    un_dragged_list list;
     if (!bodies || bodies->free_count == 0 || !s->in->walls || !s->in->walls->body) return UN_OK;
-    s->dragged = un_arena_alloc(arena, (size_t)bodies->free_count, sizeof *s->dragged);
-    s->number = un_arena_alloc(arena, (size_t)bodies->count, sizeof *s->number);
     s->slip = un_arena_alloc(arena, (size_t)s->mesh->node_count + 1, sizeof *s->slip);
-    if (!s->dragged || !s->number || !s->slip) return UN_ERROR_MEMORY;
-    for (int32_t b = 0; b < bodies->count; b++) {
-        const un_body *from = &bodies->body[b];
-        s->number[b] = -1;
-        if (!from->free) continue;
-        un_vec3 size = un_sub(from->bounds.max, from->bounds.min);
-        un_dragged *to = &s->dragged[s->dragged_count];
-        *to = (un_dragged){.body = b,
-                           .centre = un_pose_apply(&from->to, from->centre),
-                           .length = 0.5 * fmax(size.x, fmax(size.y, size.z))};
-        for (int i = 0; i < 3; i++) {
-            to->moves[i] = from->inverse.along[i] > 0;
-            to->moves[3 + i] = from->inverse.about[i][i] > 0;
-        }
-        s->number[b] = s->dragged_count++;
-    }
+    if (!s->slip) return UN_ERROR_MEMORY;
+    UN_TRY(un_dragged_find_free(&list, arena, bodies));
+    s->dragged = list.at;
+    s->dragged_count = list.count;
+    s->number = list.number;
     return UN_OK;
-}
-
-void un_dragged_motion(const un_stress_nodes *s, int32_t k, int64_t n, int which, double block[9])
-{
-    const un_dragged *d = &s->dragged[k];
-    un_vec3 r = un_scale(un_sub(s->mesh->x[n], d->centre), 1 / d->length);
-    double turn[9] = {0, r.z, -r.y, -r.z, 0, r.x, r.y, -r.x, 0};
-    for (int c = 0; c < 9; c++) {
-        block[c] = which == 1 ? turn[c] : c % 4 == 0;
-        if (!d->moves[3 * which + c % 3]) block[c] = 0;
-    }
 }
 
 /* The first body of those that the tet's nodes stick to. */
@@ -110,14 +87,6 @@ un_status un_dragged_gather(un_stress_nodes *s, un_arena *arena)
 
 /* ---- rows ---- */
 
-/* Which body, and which row of it, an unknown is; -1: a node. */
-static int32_t body_of(const un_stress_nodes *s, int32_t unknown, int *which)
-{
-    int32_t place = s->v->node[unknown] - s->mesh->node_count;
-    *which = place & 1;
-    return place < 0 ? -1 : place / 2;
-}
-
 /* The bodies that drag on node n: those in its tets, once each. */
 static int find_beside(const un_stress_nodes *s, int32_t n, int32_t body[UN_ROW_MAX])
 {
@@ -168,54 +137,20 @@ un_status un_dragged_count(un_stress_nodes *s, un_arena *arena)
     return UN_OK;
 }
 
-/* The inertia of what is free to move. */
-static void find_inertia(const un_stress_nodes *s, const un_dragged *d, double mass[6][6])
-{
-    const un_inverse_mass *inverse = &s->in->bodies->body[d->body].inverse;
-    double about[9];
-    for (int i = 0; i < 3; i++) {
-        mass[i][i] = d->moves[i] ? 1 / inverse->along[i] : 0;
-        for (int j = 0; j < 3; j++) about[3 * i + j] = inverse->about[i][j];
-    }
-    un_small_inverse(about, 3, 1e-9);
-    for (int c = 0; c < 9; c++) mass[3 + c / 3][3 + c % 3] = about[c] / (d->length * d->length);
-}
-
-/* own += R_n^T K R_m; motions as 3x3 blocks, K as one. */
-static void add_pair(double own[6][6], const double left[2][9], const double *k,
-                     const double right[2][9])
-{
-    for (int p = 0; p < 2; p++)
-        for (int q = 0; q < 2; q++)
-            for (int i = 0; i < 3; i++)
-                for (int j = 0; j < 3; j++)
-                    for (int a = 0; a < 3; a++)
-                        for (int b = 0; b < 3; b++)
-                            own[3 * p + i][3 * q + j] +=
-                                left[p][3 * a + i] * k[3 * a + b] * right[q][3 * b + j];
-}
-
-static void add_force(double b[6], const double motion[2][9], un_vec3 force)
-{
-    double f[3] = {force.x, force.y, force.z};
-    for (int i = 0; i < 6; i++)
-        for (int a = 0; a < 3; a++) b[i] += motion[i / 3][3 * a + i % 3] * f[a];
-}
-
 static void find_motions(const un_stress_nodes *s, int32_t k, int64_t n, double motion[2][9])
 {
-    for (int which = 0; which < 2; which++) un_dragged_motion(s, k, n, which, motion[which]);
+    un_dragged_motions(&s->dragged[k], s->mesh->x[n], motion);
 }
 
 /* What node n, which sticks to body k, adds to the body's own equations. */
-static void add_node(const un_stress_nodes *s, int32_t k, int32_t n, double own[6][6], double b[6])
+static void add_node(const un_stress_nodes *s, int32_t k, int32_t n, un_dragged_own *own)
 {
     const un_tets *m = s->mesh;
     double here[2][9], there[2][9], room[4][9], mass[9] = {0};
     find_motions(s, k, n, here);
     for (int c = 0; c < 9; c += 4) mass[c] = s->mass[n];
-    add_pair(own, here, mass, here);
-    add_force(b, here, un_scale(s->slip[n], s->mass[n]));
+    un_dragged_add_pair(own, here, mass, here);
+    un_dragged_add_force(own, here, un_scale(s->slip[n], s->mass[n]));
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4;
         if (un_dragged_in(s, t) != k) continue;
@@ -225,61 +160,23 @@ static void add_node(const un_stress_nodes *s, int32_t k, int32_t n, double own[
             double block[9];
             if (s->v->index[other] >= 0) continue;
             for (int c = 0; c < 9; c++) block[c] = s->stiff[t] * stress[j][c];
-            add_force(b, here, un_scale(un_block_times(block, s->in->u[other]), -1));
+            un_dragged_add_force(own, here, un_scale(un_block_times(block, s->in->u[other]), -1));
             if (!un_dragged_has(s, k, other)) continue;
             find_motions(s, k, other, there);
-            add_pair(own, here, block, there);
-        }
-    }
-}
-
-/* Rows of nodes have their couplings to bodies already; bodies get the transposes. */
-static void couple(un_stress_nodes *s)
-{
-    un_block_csr *m = &s->v->matrix;
-    for (int32_t p = 0; p < 2 * s->dragged_count; p++) {
-        int32_t r = s->v->index[s->mesh->node_count + p];
-        s->next[p] = r >= 0 ? m->row[r] : 0;
-    }
-    for (int32_t i = 0; i < s->beside_count; i++) {
-        int32_t r = s->beside[i];
-        for (int32_t e = m->row[r]; e < m->row[r + 1]; e++) {
-            int which;
-            int32_t k = body_of(s, m->col[e], &which);
-            if (k < 0) continue;
-            int32_t at = s->next[2 * k + which]++;
-            m->col[at] = r;
-            for (int c = 0; c < 9; c++) m->val[at][c] = m->val[e][3 * (c % 3) + c / 3];
+            un_dragged_add_pair(own, here, block, there);
         }
     }
 }
 
 static void fill_body(un_stress_nodes *s, int32_t k)
 {
-    un_viscosity *v = s->v;
     const un_dragged *d = &s->dragged[k];
-    double own[6][6] = {{0}}, b[6] = {0}, largest = 0;
-    find_inertia(s, d, own);
-    for (int32_t i = 0; i < d->count; i++) add_node(s, k, s->member[d->first + i], own, b);
-    for (int i = 0; i < 6; i++) largest = fmax(largest, own[i][i]);
-    for (int i = 0; i < 6; i++)
-        if (!d->moves[i]) own[i][i] = largest;
-    for (int which = 0; which < 2; which++) {
-        int32_t r = v->index[un_dragged_place(s, k, which)];
-        int32_t at = v->matrix.row[r + 1] - 2;
-        for (int other = 0; other < 2; other++, at++) {
-            v->matrix.col[at] = v->index[un_dragged_place(s, k, other)];
-            for (int c = 0; c < 9; c++)
-                v->matrix.val[at][c] = own[3 * which + c / 3][3 * other + c % 3];
-        }
-        memset(v->free[r], 0, sizeof v->free[r]);
-        /* rigid motions of multigrid know velocities, no spins */
-        for (int i = 0; i < 3 && which == 0; i++) v->free[r][4 * i] = d->moves[i];
-        v->b[r] = un_v3(b[3 * which], b[3 * which + 1], b[3 * which + 2]);
-        v->x[r] = un_v3(0, 0, 0);
-        v->place[r] = d->centre;
-        v->mass[r] = 0;
-    }
+    un_dragged_own own;
+    int32_t row[2];
+    un_dragged_begin(&own, d, s->in->bodies);
+    for (int32_t i = 0; i < d->count; i++) add_node(s, k, s->member[d->first + i], &own);
+    for (int which = 0; which < 2; which++) row[which] = s->v->index[un_dragged_place(s, k, which)];
+    un_dragged_set_rows(s->v, d, row, &own);
 }
 
 static void fill_bodies(void *arg, int64_t begin, int64_t end)
@@ -292,7 +189,8 @@ static void fill_bodies(void *arg, int64_t begin, int64_t end)
 void un_dragged_fill(un_stress_nodes *s)
 {
     if (s->dragged_count == 0) return;
-    couple(s);
+    un_dragged_couple(s->v, s->mesh->node_count, s->dragged_count, s->beside, s->beside_count,
+                      s->next);
     un_parallel_for(s->v->ctx, s->dragged_count, 1, fill_bodies, s);
 }
 
@@ -305,8 +203,7 @@ void un_dragged_store(un_stress_nodes *s)
         if (d->count == 0) continue;
         un_vec3 along = s->v->x[s->v->index[un_dragged_place(s, k, 0)]],
                 about = s->v->x[s->v->index[un_dragged_place(s, k, 1)]];
-        double change[6] = {along.x, along.y, along.z, about.x, about.y, about.z};
-        for (int i = 0; i < 6; i++) d->change[i] = d->moves[i] ? change[i] : 0;
+        un_dragged_take(d, along, about);
         for (int32_t i = 0; i < d->count; i++) {
             int32_t n = s->member[d->first + i];
             double motion[2][9];
@@ -317,23 +214,13 @@ void un_dragged_store(un_stress_nodes *s)
     }
 }
 
-void un_dragged_move(const un_stress_nodes *s)
-{
-    for (int32_t k = 0; k < s->dragged_count; k++) {
-        const un_dragged *from = &s->dragged[k];
-        un_body *to = &s->in->bodies->body[from->body];
-        const double *d = from->change;
-        to->velocity = un_add(to->velocity, un_v3(d[0], d[1], d[2]));
-        to->spin = un_mad(to->spin, un_v3(d[3], d[4], d[5]), 1 / from->length);
-    }
-}
-
 un_vec3 un_dragged_sum(const un_stress_nodes *s, int32_t k, int which, un_corner_force *force,
                        const void *arg)
 {
     const un_tets *m = s->mesh;
     const un_dragged *d = &s->dragged[k];
-    double sum[6] = {0}, motion[2][9];
+    un_dragged_own sum = {0};
+    double motion[2][9];
     for (int32_t i = 0; i < d->count; i++) {
         int32_t n = s->member[d->first + i];
         un_vec3 here = {0, 0, 0};
@@ -342,7 +229,7 @@ un_vec3 un_dragged_sum(const un_stress_nodes *s, int32_t k, int which, un_corner
             if (un_dragged_in(s, t) == k) here = un_add(here, force(arg, t, m->corner[e] % 4));
         }
         find_motions(s, k, n, motion);
-        add_force(sum, (const double(*)[9])motion, here);
+        un_dragged_add_force(&sum, (const double(*)[9])motion, here);
     }
-    return un_v3(sum[3 * which], sum[3 * which + 1], sum[3 * which + 2]);
+    return un_v3(sum.b[3 * which], sum.b[3 * which + 1], sum.b[3 * which + 2]);
 }

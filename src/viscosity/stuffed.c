@@ -11,30 +11,21 @@
  * (un_viscous_rest). The solve is repeated with a pressure that keeps the volume (volume.c has the
  * why); it starts from zero, as no node lasts from step to step.
  *
- * Where this departs from the paper: slip, the decay, and the pressure. */
-#include "viscosity/round.h"
+ * Bodies that the liquid sticks to and moves are dragged (stuffed_bodies.c).
+ *
+ * Where this departs from the paper: slip, the decay, the pressure, and bodies. */
+#include "viscosity/stuffed.h"
 
 /* As in nodes.c: divergence over strain that is little enough, rounds, and the tolerance of the
  * first round over that of the last. */
 #define SQUEEZED 0.1
+#define SQUEEZED_DRAG 0.02
 #define ROUNDS_MAX 4
+#define ROUNDS_MAX_DRAG 8
 #define LOOSE 30.0
 #define FALL 10.0
 
-typedef struct args {
-    un_viscosity *v;
-    const un_viscous_stuffed *in;
-    const un_stuffing *mesh;
-    uint8_t *kind; /* at nodes: UN_WALL_* */
-    un_vec3 *wall; /* at nodes: its velocity */
-    double (*free)[9];
-    double *drag;     /* at nodes that slide: dt mu area / slip, kg */
-    un_vec3 *was;     /* at nodes: before the solve */
-    double *flux;     /* at tets: divergence times volume, m3/s */
-    double *step;     /* at nodes: dt times the pressure that is added next, Pa s */
-    double *push;     /* at nodes: dt mu times the divergence, Pa s */
-    double last, new; /* weights of the last step and of the divergence in the next */
-} args;
+typedef un_stuffed_stress args;
 
 /* ---- walls ---- */
 
@@ -80,6 +71,7 @@ static void find_walls(void *arg, int64_t begin, int64_t end)
         s->wall[n] = un_v3(0, 0, 0);
         s->kind[n] = UN_WALL_NONE;
         s->drag[n] = 0;
+        if (s->stuck) s->stuck[n] = -1;
         for (int side = 0; side < 6; side++) {
             if (!(m->on[n] & UN_ON_SIDE << side) || def->domain.open[side]) continue;
             int a = side / 2;
@@ -95,6 +87,7 @@ static void find_walls(void *arg, int64_t begin, int64_t end)
                 body_slip = body->slip;
                 s->wall[n] = un_body_velocity(body, m->x[n]);
                 hold(free, un_body_normal(body, m->x[n]));
+                if (s->stuck && !(body_slip > 0)) s->stuck[n] = s->dragged.number[b];
             }
         }
         if (!any) continue;
@@ -111,13 +104,14 @@ static void number_nodes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         bool sticks = s->kind[n] == UN_WALL_STICKS;
         s->v->index[n] = sticks ? -1 : 0;
+        if (s->stuck && s->stuck[n] >= 0) s->slip[n] = un_sub(s->in->u_node[n], s->wall[n]);
         if (sticks) s->in->u_node[n] = s->wall[n];
         s->was[n] = s->in->u_node[n];
     }
 }
 
 /* The part of a sliding node's velocity that the wall prescribes. */
-static un_vec3 given(const args *s, int64_t n)
+un_vec3 un_stuffed_given(const args *s, int64_t n)
 {
     return un_sub(s->wall[n], un_block_times(s->free[n], s->wall[n]));
 }
@@ -125,7 +119,7 @@ static un_vec3 given(const args *s, int64_t n)
 /* ---- rows ---- */
 
 /* Gradients of the hat functions of a tet: its faces' areas inwards over three volumes. */
-static void find_gradients(const un_stuffing *m, int32_t t, un_vec3 g[4])
+void un_stuffed_gradients(const un_stuffing *m, int32_t t, un_vec3 g[4])
 {
     for (int i = 0; i < 4; i++)
         g[i] =
@@ -139,6 +133,37 @@ static inline void add_stress(double *at, un_vec3 gi, un_vec3 gj, double stiff, 
         at[c] += stiff * ((laplacian ? 0 : b[c / 3] * a[c % 3]) + (c % 4 == 0 ? dot : 0));
 }
 
+static inline void multiply3(double *out, const double *a, const double *b)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
+void un_stuffed_block(const args *s, int32_t t, const un_vec3 g[4], int i, int j, double block[9])
+{
+    double stiff = s->in->dt * s->in->def->fluid.viscosity * s->mesh->volume[t];
+    memset(block, 0, 9 * sizeof *block);
+    add_stress(block, g[i], g[j], stiff, s->in->laplacian);
+}
+
+/* Couples a row to body k, by its velocity at corner j of tet t. val NULL: only finds which. */
+static void couple_body(const args *s, un_row *r, double (*val)[9], int32_t k, un_vec3 x,
+                        const double block[9])
+{
+    for (int which = 0; which < 2; which++) {
+        int32_t place = un_stuffed_place(s, k, which);
+        if (!val) {
+            un_row_find(r, place);
+            continue;
+        }
+        double motion[9], product[9], *at = un_row_at(r, val[0], 9, place);
+        un_dragged_motion(&s->dragged.at[k], x, which, motion);
+        multiply3(product, block, motion);
+        for (int c = 0; c < 9; c++) at[c] += product[c];
+    }
+}
+
 /* Row of node n, itself first. val NULL: only finds which nodes. Returns the node's mass. */
 static double gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], un_vec3 *b)
 {
@@ -150,9 +175,10 @@ static double gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], 
     for (int32_t k = m->first[n]; k < m->first[n + 1]; k++) {
         int32_t t = m->corner[k] / 4, i = m->corner[k] % 4;
         const int32_t *node = m->tet[t];
+        int32_t body = un_stuffed_owner(s, t);
         un_vec3 g[4];
         mass += 0.25 * s->in->def->fluid.density * m->volume[t];
-        if (val) find_gradients(m, t, g);
+        if (val) un_stuffed_gradients(m, t, g);
         for (int j = 0; j < 4; j++) {
             double stiff = s->in->dt * mu * m->volume[t];
             if (s->v->index[node[j]] >= 0) {
@@ -161,21 +187,18 @@ static double gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], 
                 else
                     add_stress(un_row_at(r, val[0], 9, node[j]), g[i], g[j], stiff,
                                s->in->laplacian);
-            } else if (val) {
-                double block[9] = {0};
-                add_stress(block, g[i], g[j], stiff, s->in->laplacian);
+                continue;
+            }
+            double block[9];
+            if (val) {
+                un_stuffed_block(s, t, g, i, j, block);
                 *b = un_sub(*b, un_block_times(block, s->wall[node[j]]));
             }
+            if (body >= 0 && s->stuck[node[j]] == body)
+                couple_body(s, r, val, body, m->x[node[j]], block);
         }
     }
     return mass;
-}
-
-static inline void multiply3(double *out, const double *a, const double *b)
-{
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
 }
 
 /* Adds the wall's drag, and projects the row onto the free directions on both sides. */
@@ -187,8 +210,8 @@ static void slide_row(const args *s, int64_t n, const un_row *r, double (*val)[9
     double scale = (val[0][0] + val[0][4] + val[0][8]) / 3, product[9];
     for (int k = 0; k < r->count; k++) {
         int32_t j = r->place[k];
-        if (s->kind[j] == UN_WALL_SLIDES) {
-            *b = un_sub(*b, un_block_times(val[k], given(s, j)));
+        if (j < s->mesh->node_count && s->kind[j] == UN_WALL_SLIDES) {
+            *b = un_sub(*b, un_block_times(val[k], un_stuffed_given(s, j)));
             multiply3(product, val[k], s->free[j]);
             memcpy(val[k], product, sizeof product);
         }
@@ -207,8 +230,9 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     un_row row;
     for (int64_t r = begin; r < end; r++) {
-        gather_row(s, s->v->node[r], &row, NULL, NULL);
-        s->v->matrix.row[r + 1] = row.count;
+        bool is_node = s->v->node[r] < s->mesh->node_count;
+        if (is_node) gather_row(s, s->v->node[r], &row, NULL, NULL);
+        s->v->matrix.row[r + 1] = is_node ? row.count : 0;
     }
 }
 
@@ -220,6 +244,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
     double val[UN_ROW_MAX][9];
     for (int64_t r = begin; r < end; r++) {
         int64_t n = v->node[r];
+        if (n >= s->mesh->node_count) continue;
         un_vec3 b = {0}, u = s->in->u_node[n];
         v->mass[r] = gather_row(s, n, &row, val, &b);
         b = un_mad(b, u, v->mass[r]);
@@ -239,8 +264,10 @@ static void store(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     for (int64_t r = begin; r < end; r++) {
         int64_t n = s->v->node[r];
+        if (n >= s->mesh->node_count) continue;
         un_vec3 u = s->v->x[r];
-        if (s->kind[n] == UN_WALL_SLIDES) u = un_add(un_block_times(s->free[n], u), given(s, n));
+        if (s->kind[n] == UN_WALL_SLIDES)
+            u = un_add(un_block_times(s->free[n], u), un_stuffed_given(s, n));
         s->in->u_node[n] = u;
     }
 }
@@ -274,7 +301,7 @@ static double look_at_tets(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         un_vec3 g[4];
         double d[3][3] = {{0}}, square = 0;
-        find_gradients(m, (int32_t)t, g);
+        un_stuffed_gradients(m, (int32_t)t, g);
         for (int i = 0; i < 4; i++) {
             un_vec3 u = s->in->u_node[m->tet[t][i]];
             double speed[3] = {u.x, u.y, u.z}, slope[3] = {g[i].x, g[i].y, g[i].z};
@@ -321,13 +348,14 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
     const un_stuffing *m = s->mesh;
     for (int64_t r = begin; r < end; r++) {
         int32_t n = s->v->node[r];
+        if (n >= m->node_count) continue;
         un_vec3 force = {0, 0, 0}, g[4];
         for (int32_t k = m->first[n]; k < m->first[n + 1]; k++) {
             int32_t t = m->corner[k] / 4;
             const int32_t *at = m->tet[t];
             double mean =
                 0.25 * (s->step[at[0]] + s->step[at[1]] + s->step[at[2]] + s->step[at[3]]);
-            find_gradients(m, t, g);
+            un_stuffed_gradients(m, t, g);
             force = un_mad(force, g[m->corner[k] % 4], mean * m->volume[t]);
         }
         s->v->b[r] = un_add(s->v->b[r], un_block_times(s->free[n], force));
@@ -351,11 +379,13 @@ static un_status assemble(args *s, un_arena *arena)
     s->drag = un_arena_alloc(arena, nodes, sizeof *s->drag);
     s->was = un_arena_alloc(arena, nodes, sizeof *s->was);
     if (!s->kind || !s->wall || !s->free || !s->drag || !s->was) return UN_ERROR_MEMORY;
-    NEED(v->index, 0, nodes);
+    UN_TRY(un_stuffed_find_bodies(s, arena));
+    int64_t places = s->mesh->node_count + 2 * s->dragged.count;
+    NEED(v->index, 0, places);
     un_parallel_for(v->ctx, s->mesh->node_count, 1024, find_walls, s);
     un_parallel_for(v->ctx, s->mesh->node_count, 8192, number_nodes, s);
-    UN_TRY(un_unknowns_number(v->ctx, v->index, s->mesh->node_count, &v->node, &v->capacity[1],
-                              &m->n));
+    UN_TRY(un_stuffed_gather(s, arena));
+    UN_TRY(un_unknowns_number(v->ctx, v->index, places, &v->node, &v->capacity[1], &m->n));
     NEED(m->row, 2, m->n);
     NEED(v->b, 3, m->n);
     NEED(v->x, 4, m->n);
@@ -364,10 +394,12 @@ static un_status assemble(args *s, un_arena *arena)
     UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, (size_t)m->n + 1,
                          sizeof *v->free));
     un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
+    UN_TRY(un_stuffed_count(s, arena));
     UN_TRY(un_rows_start(v->ctx, m->row, m->n, "nodes of viscous liquid"));
     NEED(m->col, 6, m->row[m->n]);
     NEED(m->val, 7, m->row[m->n]);
     un_parallel_for(v->ctx, m->n, un_block_grain(m->n), fill_rows, s);
+    un_stuffed_fill(s);
     return UN_OK;
 }
 
@@ -375,8 +407,9 @@ static un_status solve_once(args *s, double tolerance, un_viscous_report *report
 {
     un_viscosity *v = s->v;
     UN_TRY(un_viscosity_round(v, true, tolerance, s->in->iteration_limit, &report->solve));
-    if (report->solve.finite)
-        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
+    if (!report->solve.finite) return UN_OK;
+    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
+    un_stuffed_store(s);
     return UN_OK;
 }
 
@@ -396,13 +429,16 @@ static un_status solve_rounds(args *s, un_arena *arena, un_viscous_report *repor
         double strain = un_parallel_sum(v->ctx, tets, look_at_tets, s);
         double squares = un_parallel_sum(v->ctx, nodes, look_at_nodes, s);
         report->squeezed = strain > 0 ? sqrt(squares / strain) : 0;
-        bool enough = report->squeezed < SQUEEZED || report->rounds == ROUNDS_MAX;
+        bool drags = s->beside_count > 0;
+        bool enough = report->squeezed < (drags ? SQUEEZED_DRAG : SQUEEZED) ||
+                      report->rounds == (drags ? ROUNDS_MAX_DRAG : ROUNDS_MAX);
         if (enough && loose == 1) return UN_OK;
         loose = enough ? 1 : fmax(1, loose / FALL);
         if (enough) continue;
         un_viscous_chebyshev(&rho, &s->last, &s->new);
         un_parallel_for(v->ctx, nodes, 16384, next_step, s);
         un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, s);
+        un_stuffed_push(s);
         report->rounds++;
     }
 }
@@ -421,6 +457,7 @@ un_status un_viscosity_step_stuffed(un_viscosity *v, un_arena *arena, const un_v
     else if (v->matrix.n > 0)
         UN_TRY(solve_once(&s, in->tolerance, report));
     if (!report->solve.finite) return UN_OK;
+    un_dragged_move(s.dragged.at, s.dragged.count, in->bodies);
     un_parallel_for(v->ctx, in->mesh->face_count, 4096, change_faces, &s);
     return UN_OK;
 }

@@ -187,9 +187,9 @@ un_status un_viscosity_step_faces(un_viscosity *viscosity, un_arena *arena, un_v
 
 typedef struct un_viscous_stuffed {
     const un_stuffing *mesh;
-    double *u;       /* at faces, along their normals; changed in place */
-    un_vec3 *u_node; /* at nodes, of these; changed in place */
-    const un_bodies *bodies;
+    double *u;               /* at faces, along their normals; changed in place */
+    un_vec3 *u_node;         /* at nodes, of these; changed in place */
+    un_bodies *bodies;       /* those that the liquid sticks to and moves are dragged */
     const un_scene_def *def; /* viscosity, density, slip along sides */
     double dt, tolerance;
     int32_t iteration_limit;
