@@ -760,6 +760,53 @@ def figure_seven(bench):
         bench.row(f"{grid}: order", math.log(coarse / fine) / math.log(last / first), "", least=1.8)
 
 
+@case("Detail at the surface on a warped grid", "Table 1 of [Ibayashi18], smaller: a drop falls into a pool, `warp` with 40 "
+      "cells beside `uniform` with 80 (bench/detail.py): processor time on one thread, memory, and how wide the cells at "
+      "the surface are, over those of a regular grid of 40. The paper took 10.2 s a step beside 26.4. The share of the "
+      "warp in a step and the fastest particle over that of `uniform` are those of scenes/dam.lua with 32 cells.",
+      methods="none")
+def surface_detail(bench):
+    said = bench.call([sys.executable, "-B", f"{ROOT}/bench/detail.py", bench.program, "--cells", "40", "--frames", "8",
+                       "--repeat", "1"])
+    if said.returncode != 0:
+        raise RuntimeError(said.stderr[-300:] or said.stdout[-300:])
+    for name, pattern, bounds in (("times faster", r"times faster: ([\d.]+)", {"least": 2.6}),
+                                  ("times less memory", r"memory ([\d.]+)", {"least": 2.6}),
+                                  ("width of cells at the surface", r"surface: ([\d.]+) of", {"bound": 0.5})):
+        bench.row(name, float(re.search(pattern, said.stdout).group(1)), "", **bounds)
+    fastest = {}
+    for method in "uniform", "warp":
+        run = bench.run("scenes/dam.lua", "--method", method, "--threads", "1", "--frames", "20", "--set",
+                        "detail.finest=32", "--set", "output.surface=false", "--set", "output.particles=false")
+        stats = run_files.table(f"{run}/stats.csv")
+        fastest[method] = max(stats["max_speed"])
+    bench.method = "" # none of its own
+    bench.row("share of the warp in a step", 100 * sum(stats["seconds_warp"]) / sum(stats["seconds"]), "%", 10)
+    bench.row("fastest particle over that of uniform", fastest["warp"] / fastest["uniform"], "", 2)
+
+
+# Scene, cells, frames.
+IBAYASHI = [("leak, figure 1", "scenes/warp_leak.lua", 32, 16), ("merge, figure 2", "scenes/warp_merge.lua", 32, 16),
+            ("comb, figure 3", "scenes/warp_comb.lua", 32, 16), ("dam, figure 5", "scenes/warp_dam.lua", 32, 24),
+            ("ripples, figure 6", "scenes/warp_ripples.lua", 32, 16), ("drop, figure 8", "scenes/warp_drop.lua", 32, 16),
+            ("drop, 2D", "scenes/warp_drop_2d.lua", 64, 48), ("comb, 2D", "scenes/warp_comb_2d.lua", 80, 48)]
+
+
+@case("Figures of [Ibayashi18], small", "Its scenes with fewer cells: the liquid's volume at every step, the fastest "
+      "particle over 4 sqrt(g H) for a domain H high, and iterations of the pressure solve.", methods="none")
+def figures_warp(bench):
+    for name, scene, cells, frames in IBAYASHI:
+        run = bench.run(scene, "--threads", "1", "--frames", str(frames), "--set", f"detail.finest={cells}", "--set",
+                        "output.surface=false", "--set", "output.particles=false", "--set", "output.mesh=false")
+        bench.method = "" # not that of the scene
+        stats, size = run_files.table(f"{run}/stats.csv"), run_files.record(run)["resolution"]
+        high = size["cells"][1] * size["cell_size"]
+        bench.row(f"{name}: volume error at worst", 100 * worst(stats["volume_error"]), "%", 3)
+        bench.row(f"{name}: fastest particle", max(stats["max_speed"]) / (4 * math.sqrt(G * high)), "", 1)
+        bench.row(f"{name}: iterations at most", max(stats["pressure_iterations"]), "")
+        shutil.rmtree(run)
+
+
 DROP = """scene { domain = { size = {1, 1, 1} }, detail = { coarsest = 8, finest = 16, surface = 24 },
   frames = { count = 3, rate = 24 }, output = { mesh = true },
   liquid = { box { min = {0, 0, 0}, max = {1, 0.3, 1} }, sphere { center = {0.5, 0.6, 0.5}, radius = 0.15 }, %s } }"""
