@@ -90,6 +90,8 @@ double un_warping_probe(const void *state, const un_probe *which)
 #define CELL_BYTES 220.0
 /* Of a particle: place in reference space, affine velocity, share. */
 #define PARTICLE_BYTES 64.0
+/* Of a cell, where particles form a narrow band. They fill all of the liquid at the start. */
+#define BAND_BYTES 130.0
 
 /* Cells along the longest side, and along any, on which it is tried how much the grid gathers in
  * the liquid. */
@@ -128,5 +130,6 @@ un_status un_warping_estimate(un_context *ctx, const un_scene *scene, un_estimat
     estimate->bytes += rows * ROW_BYTES + (double)estimate->cell_count * CELL_BYTES +
                        particles * PARTICLE_BYTES +
                        (particles - even) * (double)un_particles_bytes_each();
+    if (scene->def.solver.band > 0) estimate->bytes += (double)estimate->cell_count * BAND_BYTES;
     return UN_OK;
 }

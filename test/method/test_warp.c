@@ -346,6 +346,34 @@ static void grids_are_made_again(void **state)
     run_end(&s);
 }
 
+/* What is foretold of memory and particles, with a band and without particles of their own too. */
+static void memory_is_foretold(void **state)
+{
+    (void)state;
+    static const char *const scenes[] = {
+        POOL("{1, 1, 1}", ", output = { surface = false } "),
+        POOL("{1, 1, 1}", ", output = { surface = false }, solver = { band = 3 } "),
+        POOL("{1, 1, 1}", ", output = { surface = false }, solver = { surface = 'level-set' } ")};
+    double bytes = INFINITY;
+    for (int n = 0; n < 3; n++) {
+        run r;
+        un_estimate foretold;
+        run_begin(&r, 1, scenes[n]);
+        int32_t count = un_method_warp.particles(r.state)->count;
+        for (int i = 0; i < 3; i++) check_ok(r.ctx, r.method->step(r.state, 0.005, &r.step));
+        double found = (double)un_context_peak_bytes(r.ctx);
+        check_ok(r.ctx, un_method_warp.estimate(r.ctx, r.scene, &foretold));
+        print_message("foretold %lld particles, %.3g MB; found %d, %.3g MB\n",
+                      (long long)foretold.particle_count, foretold.bytes / 1e6, (int)count,
+                      found / 1e6);
+        check_near((double)foretold.particle_count, count, 0.15 * count);
+        check_below(found, foretold.bytes); /* outputs and checkpoints come on top */
+        check_below(n == 1 ? bytes : foretold.bytes, n == 1 ? foretold.bytes : bytes);
+        bytes = foretold.bytes;
+        run_end(&r);
+    }
+}
+
 /* The scenes of [Ibayashi18], small: they begin, and a few steps keep their volume. */
 static void scenes_of_the_paper_run(void **state)
 {
@@ -430,6 +458,7 @@ int main(void)
         cmocka_unit_test(goes_on_bit_for_bit),
         cmocka_unit_test(copies_keep_their_side),
         cmocka_unit_test(grids_are_made_again),
+        cmocka_unit_test(memory_is_foretold),
         cmocka_unit_test(scenes_of_the_paper_run),
         cmocka_unit_test(linear_fields_survive),
     };
