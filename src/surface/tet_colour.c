@@ -214,9 +214,13 @@ static void find_slopes(void *arg, int64_t begin, int64_t end)
             if (!a->known[m[0]] || !a->known[m[1]] || !a->known[m[2]] || !a->known[m[3]]) continue;
             double v[4] = {a->phi[m[0]], a->phi[m[1]], a->phi[m[2]], a->phi[m[3]]};
             double w = un_tets_volume(mesh, t);
+            /* nodes that walls leave little of, or far from the surface, say little */
             double least = 1;
-            for (int i = 0; i < 4; i++) least = fmin(least, a->trust[m[i]]);
-            w *= fmin(1, least / TRUST_SLOPE); /* nodes far from the surface say little */
+            for (int i = 0; i < 4; i++) {
+                least = fmin(least, a->trust[m[i]]);
+                w *= a->weight[m[i]];
+            }
+            w *= fmin(1, least / TRUST_SLOPE);
             g = un_mad(g, un_tets_gradient(mesh, t, v), w);
             total += w;
         }

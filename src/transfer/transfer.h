@@ -59,9 +59,11 @@ static inline double un_flip_share(double share, un_vec3 slip, double dt, double
 #define UN_SLIP_SHARE 0.03
 static inline double un_flip_way(un_vec3 v, un_vec3 now, const un_flip *flip, double h)
 {
-    double g = un_length(flip->gravity), speed2 = un_dot(now, now);
-    if (g == 0 || un_dot(v, v) <= speed2) return h;
-    return fmin(h, (UN_SLIP_SHARE * sqrt(speed2) + sqrt(g * h)) * flip->dt);
+    un_vec3 slip = un_sub(v, now);
+    double slip2 = un_dot(slip, slip), g2 = un_dot(flip->gravity, flip->gravity);
+    double speed2 = un_dot(now, now);
+    if (slip2 * slip2 <= g2 * h * h || g2 == 0 || un_dot(v, v) <= speed2) return h; /* most */
+    return fmin(h, (UN_SLIP_SHARE * sqrt(speed2) + sqrt(sqrt(g2) * h)) * flip->dt);
 }
 void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *const u_new[3],
                               double *const u_old[3], const un_grid *grid, const un_flip *flip);
