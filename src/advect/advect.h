@@ -36,10 +36,10 @@ void un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
                       const un_walls *walls, un_vec3 gravity, double dt);
 
 /* The same through velocities at the centres of a grid that warps (warp.c); xi becomes a
- * guess of where the path ends. walls: in space; on_warp: their samples. */
-void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u,
-                      const un_warp *warp, const un_walls *walls, const un_walls *on_warp,
-                      un_vec3 gravity, double dt);
+ * guess of where the path ends. phi: the level set at cells, in reference space; walls: in space;
+ * on_warp: their samples. */
+void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u, const float *phi,
+                      const un_walls *walls, const un_walls *on_warp, un_vec3 gravity, double dt);
 
 /* Brings a particle's velocity v from the middle to the end of the step. A particle whose velocity
  * a wall has changed from `was` is no longer in free fall. */

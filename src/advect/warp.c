@@ -5,6 +5,7 @@
 typedef struct path_args {
     un_particles *particles;
     const un_vec3 *u;
+    const float *phi;
     const un_warp *warp;
     const un_walls *walls, *on_warp;
     un_vec3 lead;
@@ -28,6 +29,8 @@ UN_KERNEL void move_in(const path_args *a, int64_t begin, int64_t end, int dim)
             un_vec3 k2 = un_advect_velocity_in(a->u, a->warp, un_mad(x, k1, 0.5 * dt), &w, dim);
             un_vec3 k3 = un_advect_velocity_in(a->u, a->warp, un_mad(x, k2, 0.75 * dt), &w, dim);
             step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
+            double falls = un_transfer_falls_in(a->phi, a->on_warp, xi, dim);
+            step = un_mad(step, un_sub(un_scale(v, dt), step), falls);
             w.xi = un_mad(xi, un_sub(w.xi, xi), 1 / 0.75);
         }
         un_vec3 to = un_add(x, step);
@@ -50,11 +53,11 @@ static void move(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(a->warp->grid.dim, move_in(a, begin, end, dim));
 }
 
-void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u,
-                      const un_warp *warp, const un_walls *walls, const un_walls *on_warp,
-                      un_vec3 gravity, double dt)
+void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u, const float *phi,
+                      const un_walls *walls, const un_walls *on_warp, un_vec3 gravity, double dt)
 {
-    path_args a = {particles, u, warp, walls, on_warp, un_scale(gravity, 0.5 * dt), dt};
+    path_args a = {particles, u, phi, on_warp->warp, walls, on_warp, un_scale(gravity, 0.5 * dt),
+                   dt};
     un_parallel_for(ctx, particles->count, 2048, move, &a);
     particles->lead = a.lead;
 }

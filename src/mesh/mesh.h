@@ -309,6 +309,10 @@ static inline uint32_t un_walls_sight(const un_walls *walls, int64_t c, un_vec3 
     if (!walls->parted) return UN_SIGHT_ALL;
     return walls->split[c] < 0 ? walls->sight[c] : un_walls_sight_split(walls, c, x);
 }
+/* A field of cells at x and its gradient, from those around it that are on x's side of a thin wall.
+ */
+double un_walls_sample_side(const un_walls *walls, const float *field, un_vec3 x);
+un_vec3 un_walls_gradient_side(const un_walls *walls, const float *field, un_vec3 x);
 /* The solid's velocity at the lower face of cell (i, j, k) along axis a, once its area is known. */
 void un_walls_find_velocity(un_walls *walls, int32_t i, int32_t j, int32_t k, int a);
 /* Around bodies that the liquid moves (walls_dual.c). In this order: open shares of the cubes

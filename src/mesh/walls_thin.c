@@ -339,6 +339,54 @@ uint32_t un_walls_sight_split(const un_walls *w, int64_t c, un_vec3 x)
     return depth < -BEYOND * g->h && s->beyond ? s->beyond : w->sight[c];
 }
 
+/* The field at the cells whose centres surround x, by corner. Those beyond the wall take the mean
+ * of the nearest on x's side: nothing changes across a wall. */
+static void load_side(const un_walls *w, const float *field, un_vec3 x, const un_stencil *at,
+                      double v[8])
+{
+    const un_grid *g = w->grid;
+    int corners = 1 << g->dim;
+    un_stencil in = un_grid_stencil_in(g, x, 0, g->dim);
+    uint32_t sight = w->parted ? un_walls_sight(w, in.base, x) : UN_SIGHT_ALL, seen = 0;
+    for (int m = 0; m < corners; m++) {
+        int n = 13, step = 1;
+        for (int a = 0; a < g->dim; a++, step *= 3) n += ((m >> a & 1) - (in.f[a] < 0.5)) * step;
+        v[m] = field[un_warp_corner(g, at->base, m, g->dim)];
+        seen |= (sight >> n & 1) << m;
+    }
+    for (int m = 0; m < corners && seen; m++) {
+        double sum = 0;
+        int count = 0;
+        for (int steps = 1; !(seen >> m & 1) && count == 0; steps++)
+            for (int l = 0; l < corners; l++) {
+                if (!(seen >> l & 1) || __builtin_popcount((unsigned)(l ^ m)) != steps) continue;
+                sum += v[l];
+                count++;
+            }
+        if (count > 0) v[m] = sum / count;
+    }
+}
+
+double un_walls_sample_side(const un_walls *w, const float *field, un_vec3 x)
+{
+    un_stencil at = un_grid_stencil_in(w->grid, x, 0.5, w->grid->dim);
+    double v[8], sum = 0;
+    load_side(w, field, x, &at, v);
+    for (int m = 0; m < 1 << w->grid->dim; m++) sum += un_warp_weight(&at, m, w->grid->dim) * v[m];
+    return sum;
+}
+
+un_vec3 un_walls_gradient_side(const un_walls *w, const float *field, un_vec3 x)
+{
+    un_stencil at = un_grid_stencil_in(w->grid, x, 0.5, w->grid->dim);
+    double v[8], d[3] = {0};
+    load_side(w, field, x, &at, v);
+    for (int a = 0; a < w->grid->dim; a++)
+        for (int m = 0; m < 1 << w->grid->dim; m++)
+            d[a] += un_warp_slope(&at, m, a, w->grid->dim) * v[m] * w->grid->inverse_h;
+    return un_v3(d[0], d[1], d[2]);
+}
+
 /* ---- all of it ---- */
 
 static un_status part_walls(thin_args *a)

@@ -62,11 +62,11 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_warping_extend(s, dt));
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     un_flip flip = un_core_flip(&s->core, s->warp.grid.h, kick);
-    un_transfer_from_centres(ctx, &s->particles, s->u, s->walls, &flip);
+    un_transfer_from_centres(ctx, &s->particles, s->u, s->phi, s->walls, &flip);
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);
     UN_TRY(un_warping_even_sheets(s, dt));
     un_stage_end(report, STAGE_SHEETS, &clock);
-    un_advect_warped(ctx, &s->particles, s->u, &s->warp, s->core.walls, s->walls, gravity,
+    un_advect_warped(ctx, &s->particles, s->u, s->phi, s->core.walls, s->walls, gravity,
                      dt); /* [3, 4] */
     un_stage_end(report, STAGE_ADVECT, &clock);
     un_core_tick(&s->core, dt);
@@ -188,7 +188,7 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 }
 
 const un_method un_method_warp = {
-    .traits = {.name = "warp", .particles = true, .warps = true, .flat = true},
+    .traits = {.name = "warp", .particles = true, .warps = true, .flat = true, .thin_walls = true},
     .stages = stages,
     .size = sizeof(un_warping),
     .begin = begin,

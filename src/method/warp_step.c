@@ -157,7 +157,8 @@ un_status un_warping_level_set(un_warping *s)
     const un_grid *g = &s->warp.grid;
     un_particles reference = un_particles_view(&s->particles, s->share);
     un_particles view = un_particles_view(&s->particles, NULL);
-    un_cling cling = {.h = g->h, .reach = REACH * g->h};
+    un_cling cling = {
+        .h = g->h, .reach = REACH * g->h, .touch = UN_FALLS_TO * g->h, .walls = s->walls};
     uint8_t *thick;
     double inside, liquid;
     if (s->carried) return un_warping_track(s);

@@ -209,15 +209,31 @@ UN_KERNEL un_lanes8 sample_phi(un_lanes8 gradient[3], const un_grid *g, const fl
     return low + (high - low) * f[2];
 }
 
-/* The moves, limited to MOVE_MAX and, near the surface, to their tangential part. To metres. */
+/* The slopes of phi on the particles' own side of thin walls. */
+static void slopes_on_side(un_lanes8 n[3], const correct_args *a, const int32_t *id, int32_t count)
+{
+    float of[3][LANES] = {0};
+    for (int32_t i = 0; i < count; i++) {
+        un_vec3 x = un_particle_position(a->particles, id[i]);
+        un_vec3 slope = un_walls_gradient_side(a->walls, a->phi, x);
+        of[0][i] = (float)slope.x;
+        of[1][i] = (float)slope.y;
+        of[2][i] = (float)slope.z;
+    }
+    for (int axis = 0; axis < 3; axis++) n[axis] = un_lanes8_load(of[axis]);
+}
+
+/* The moves of `count` particles, limited to MOVE_MAX and, near the surface, to their tangential
+ * part. To metres. */
 UN_KERNEL void allow_moves(moves *m, const correct_args *a, const int32_t corner[3],
-                           const un_lanes8 x[3], int dim)
+                           const un_lanes8 x[3], const int32_t *id, int32_t count, int dim)
 {
     const un_grid *g = a->bins->grid;
     un_lanes8 n[3];
     un_lanes8 phi = sample_phi(n, g, a->phi, corner, x, dim);
     un_bits8 shallow = (un_bits8)(phi > (float)(-SURFACE_DEPTH * g->h));
     if (un_bits8_mask(shallow)) {
+        if (a->walls->parted) slopes_on_side(n, a, id, count);
         un_lanes8 n2 = n[0] * n[0] + n[1] * n[1] + n[2] * n[2];
         un_lanes8 along = m->of[0] * n[0] + m->of[1] * n[1] + m->of[2] * n[2];
         along = un_lanes8_where(shallow, along / un_lanes8_max(n2, un_lanes8_all(1e-30f)));
@@ -247,7 +263,7 @@ UN_KERNEL void find_eight(const correct_args *a, const neighbourhood *near, cons
                       un_lanes8_load(near->z + q)};
     moves m;
     for (int axis = 0; axis < 3; axis++) m.of[axis] = un_lanes8_load(move[axis]);
-    allow_moves(&m, a, corner, x, dim);
+    allow_moves(&m, a, corner, x, near->id + q, count, dim);
     for (int axis = 0; axis < 3; axis++) {
         un_lanes8_store(move[axis], m.of[axis]);
         for (int32_t n = 0; n < count; n++) a->move[axis][near->id[q + n]] = move[axis][n];

@@ -287,6 +287,7 @@ static void scatter(void *arg, int64_t begin, int64_t end)
  * not count: with it cells at a side lost their colour before those beside them, and the edge of
  * water on a slope was never level. */
 #define NORMALIZER_MIN 0.5f
+#define GAP_MIN 0.01f
 /* Passes that extend phi next to thin walls; the last one is for closed cells. */
 #define CLOSED 4
 #define UNKNOWN 0xff
@@ -320,13 +321,22 @@ static bool has_colour(const colour_args *a, int64_t c)
     return share > 0.125f * NORMALIZER_MIN && share > NORMALIZER_MIN * share_within(a->walls, c);
 }
 
+/* In gaps narrower than that, farther in than phi is extended, its own particles are all that a
+ * cell knows. Taken for air, water under a cup a quarter of a cell above the floor ran at 2.5 m/s.
+ */
+static bool in_gap(const colour_args *a, int64_t c)
+{
+    return has_bodies(a) && a->walls->volume[c] > 0 && a->normalizer[c] > GAP_MIN;
+}
+
 static void invert(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
     double h = a->grid->h;
     for (int64_t c = begin; c < end; c++) {
-        float value = has_colour(a, c) ? a->colour[c] / a->normalizer[c] : 0;
-        a->colour[c] = value;
+        bool colour = has_colour(a, c);
+        float value = colour || in_gap(a, c) ? a->colour[c] / a->normalizer[c] : 0;
+        a->colour[c] = colour ? value : 0;
         a->phi[c] = (float)(h * (value <= 0 ? 1.5 : value >= 1 ? -1.5 : un_colour_distance(value)));
     }
 }

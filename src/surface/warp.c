@@ -52,16 +52,19 @@ typedef struct level_args {
 #define OPEN_MIN 1e-3f
 
 /* The slope of the level set at a cell next to the surface, per cell, from the open cells around
- * it; zero elsewhere, where it is noise. */
+ * it on its side; zero elsewhere, where it is noise. */
 UN_KERNEL void slope_at(const level_args *a, int64_t c, double slope[3], int dim)
 {
+    static const int step[3] = {1, 3, 9};
     const un_grid *g = a->walls->grid;
+    uint32_t sight = a->walls->parted ? a->walls->sight[c] : UN_SIGHT_ALL;
     double here = a->phi[c], length = 0;
     bool liquid = here < 0, air = here >= 0;
     for (int d = 0; d < dim; d++) {
         int64_t low = c - g->stride[d], high = c + g->stride[d], i = c / g->stride[d] % g->n[d];
-        bool below = i > 0 && a->walls->volume[low] > OPEN_MIN;
-        bool above = i < g->n[d] - 1 && a->walls->volume[high] > OPEN_MIN;
+        bool below = i > 0 && sight >> (13 - step[d]) & 1 && a->walls->volume[low] > OPEN_MIN;
+        bool above =
+            i < g->n[d] - 1 && sight >> (13 + step[d]) & 1 && a->walls->volume[high] > OPEN_MIN;
         double from = below ? a->phi[low] : here, to = above ? a->phi[high] : here;
         liquid |= from < 0 || to < 0;
         air |= from >= 0 || to >= 0;

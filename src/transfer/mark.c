@@ -122,6 +122,7 @@ UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, doub
     un_particles *p = a->particles;
     const un_grid *g = a->grid;
     float reach = a->cling ? (float)a->cling->reach : 0;
+    bool thin = a->cling && a->cling->walls && a->cling->walls->parted;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q);
         un_stencil t = un_grid_stencil_in(g, x, 0.5, dim);
@@ -131,8 +132,11 @@ UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, doub
         if (dim == 3)
             least = fminf(least, fminf(fminf(v[sz], v[sz + 1]), fminf(v[sz + sy], v[sz + sy + 1])));
         bool wet = least < reach;
-        if (!wet && a->cling)
-            wet = un_cling_holds_in_grid(a->cling, p, q, un_grid_sample_in(g, a->phi, x, dim));
+        if (!wet && a->cling) {
+            double depth = un_grid_sample_in(g, a->phi, x, dim);
+            if (thin) depth = fmin(depth, un_walls_sample_side(a->cling->walls, a->phi, x));
+            wet = depth < a->cling->touch || un_cling_holds_in_grid(a->cling, p, q, depth);
+        }
         bool thick = !a->thick || a->thick[un_grid_stencil_in(g, x, 0, dim).base];
         p->flags[q] = (wet ? 0 : UN_PARTICLE_BALLISTIC) | (thick ? 0 : UN_PARTICLE_THIN);
         if (!wet)

@@ -75,11 +75,25 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
 void un_transfer_to_centres(un_context *ctx, un_vec3 *u, uint8_t *known, double *weight,
                             const un_warp *warp, const un_bins *bins,
                             const un_particles *particles);
+/* Particles outside the liquid fall the more freely the farther out they are, between these, in
+ * cells. If they followed the liquid until they fly, those that creep up along a wall would fall
+ * and rise again, at 15 cm/s in still water. */
+#define UN_FALLS_FROM 0.25
+#define UN_FALLS_TO 1.0
+/* The share of free fall at xi. phi: at cells, in reference space. */
+UN_KERNEL double un_transfer_falls_in(const float *phi, const un_walls *walls, un_vec3 xi, int dim)
+{
+    const un_grid *g = walls->grid;
+    double from = UN_FALLS_FROM * g->h, out = un_grid_sample_in(g, phi, xi, dim);
+    if (!(out > from)) return 0;
+    if (walls->parted) out = fmin(out, un_walls_sample_side(walls, phi, xi));
+    return un_clamp((out - from) / (UN_FALLS_TO * g->h - from), 0, 1);
+}
 /* Particles that do not fly take the velocity at their place, and how it changes around it; where
  * the liquid is quiet they forget that at the rate flip->pic_quiet. Those that fly get gravity. As
  * in un_transfer_to_particles, v is left in the middle of the step. */
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
-                              const un_walls *walls, const un_flip *flip);
+                              const float *phi, const un_walls *walls, const un_flip *flip);
 /* Each of `layers` passes gives cells next to known ones the mean of those and marks them: 2, 3,
  * ... Then the velocity of cells in solids loses its part into them, and their slip falls by
  * friction; known ones (1) keep theirs. Padding mirrors the cells next to it; where liquid has let
@@ -267,12 +281,14 @@ static inline double un_quiet_speed(double gravity, double h)
  * Thick liquid sheds no drops, nor does liquid that surface tension holds together: there they stay
  * part of it. */
 typedef struct un_cling {
-    bool viscous;     /* some of the liquid is viscous */
-    double thickness; /* kinematic viscosity of particles without their own, m2/s */
-    double tension;   /* over the density, m3/s2 */
-    double gravity;   /* m/s2 */
-    double h;         /* of the finest cells, m */
-    double reach;     /* m: cells of the grid count as liquid up to here */
+    bool viscous;          /* some of the liquid is viscous */
+    double thickness;      /* kinematic viscosity of particles without their own, m2/s */
+    double tension;        /* over the density, m3/s2 */
+    double gravity;        /* m/s2 */
+    double h;              /* of the finest cells, m */
+    double reach;          /* m: cells of the grid count as liquid up to here */
+    double touch;          /* m: particles that are no farther outside belong to the liquid */
+    const un_walls *walls; /* those that are thin hide cells from particles; NULL: none */
 } un_cling;
 /* True if particle q lies outside the level set but sticks to the liquid nearby. Viscous liquid is
  * thick if it does not outrun viscosity while it falls by the particle's radius; tension holds a

@@ -95,7 +95,8 @@ typedef struct particle_args {
     const un_vec3 *u;
     const un_warp *warp;
     un_vec3 kick, fall_unit;
-    const float *open;               /* at cells: their open share */
+    const un_walls *walls;
+    const float *open, *phi;         /* at cells: their open share; the level set */
     double forget, inverse_quiet[2]; /* share forgotten at rest; 1 over the quiet speed squared, by
                                       * whether a solid cuts cells around */
 } particle_args;
@@ -132,6 +133,8 @@ UN_KERNEL void gather_in(const particle_args *a, int64_t begin, int64_t end, int
             p->affine[3 * i + 1][q] = (float)(keep * row[i].y);
             p->affine[3 * i + 2][q] = (float)(keep * row[i].z);
         }
+        double falls = un_transfer_falls_in(a->phi, a->walls, load_xi(p, q), dim);
+        v = un_mad(v, un_sub(un_add(was, a->kick), v), falls);
         un_particle_set_velocity(p, q, v);
         p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
     }
@@ -144,14 +147,16 @@ static void gather(void *arg, int64_t begin, int64_t end)
 }
 
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,
-                              const un_walls *walls, const un_flip *flip)
+                              const float *phi, const un_walls *walls, const un_flip *flip)
 {
     double quiet = fmax(QUIET * flip->quiet_speed, 1e-150);
     double cut = fmax(QUIET_CUT * flip->quiet_speed, 1e-150);
     particle_args a = {.particles = particles,
                        .u = u,
                        .warp = walls->warp,
+                       .walls = walls,
                        .open = walls->volume,
+                       .phi = phi,
                        .kick = un_scale(flip->gravity, flip->dt),
                        .fall_unit = un_particle_fall_unit(flip->gravity, flip->dt),
                        .forget = 1 - exp(-flip->pic_quiet * flip->dt),

@@ -425,7 +425,7 @@ static void linear_fields_survive(void **state)
         check_ok(r.ctx, un_warping_move_grid(w, 0.01));
         check_ok(r.ctx, un_warping_sort(w));
         un_transfer_to_centres(r.ctx, w->u, w->known, weight, &w->warp, w->bins, p);
-        un_transfer_from_centres(r.ctx, p, w->u, w->walls, &(un_flip){0});
+        un_transfer_from_centres(r.ctx, p, w->u, w->phi, w->walls, &(un_flip){0});
         for (int32_t q = 0; q < p->count; q++) {
             /* away from sides and the surface, where centres without particles are read */
             if (!(un_grid_sample(&w->warp.grid, w->phi, un_v3(p->xi[0][q], p->xi[1][q], 0)) <

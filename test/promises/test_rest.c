@@ -82,6 +82,23 @@ static void water_rests_on_a_slope(const un_method *method)
     }
 }
 
+/* A gap between a block and the floor, a quarter of a cell wide and many cells deep, is full of
+ * water. */
+static void water_rests_in_gaps(const un_method *method)
+{
+    world w;
+    promise_begin(&w, method, CHECK_THREADS,
+                  "scene { domain = { size = {1, 0.375, 0.5} }, detail = { coarsest = 4, finest = "
+                  "16 }, liquid = { box { min = {0, 0, 0}, max = {1, 0.2, 0.5} } }, solids = { box "
+                  "{ min = {0.25, 0.0155, -1}, max = {0.75, 0.3, 0.3} } } }");
+    world_run(&w, 0.4);
+    double rms = sqrt(2 * w.step.energy_kinetic / (1000 * w.step.volume));
+    check_below(rms, 0.05);
+    check_below(w.step.max_speed, 0.3); /* single particles still hop with some methods */
+    check_below(fabs(w.step.volume_error), 0.01);
+    world_end(&w);
+}
+
 /* Full and closed, where pressure is known up to a constant only. */
 static void a_full_closed_tank_stands_still(const un_method *method)
 {
@@ -132,6 +149,7 @@ int main(void)
         {"water_rests", water_rests, NULL, false},
         {"water_rests_in_any_tank", water_rests_in_any_tank, NULL, false},
         {"water_rests_on_a_slope", water_rests_on_a_slope, NULL, false},
+        {"water_rests_in_gaps", water_rests_in_gaps, NULL, false},
         {"a_full_closed_tank_stands_still", a_full_closed_tank_stands_still, NULL, false},
         {"thick_liquid_rests", thick_liquid_rests, method_is_viscous, false},
         {"a_weightless_ball_stays", a_weightless_ball_stays, NULL, false},
