@@ -57,7 +57,7 @@ advect collide
 # physics of code that other tests take through every branch; promises take each method through all
 # of its own
 skip_asan=$(pattern '
-method tet uniform_viscous staggered octree conforming tet_physics uniform_physics
+method tet uniform_viscous staggered octree conforming warp$ tet_physics uniform_physics
 program again plates kill
 promises glass vessels fall scale flow sheets surface rest
 tension

@@ -17,12 +17,12 @@ ROOT = os.path.realpath(f"{HERE}/../..")
 CASES = []
 
 
-def case(title, about, x="", y="", reference=None, methods="all", needs=None):
+def case(title, about, x="", y="", reference=None, methods="all", needs=None, of=None):
     """methods: all; own: that of the scene, others only when asked for; none: it is not about
-    methods. needs: a program that must be there."""
+    methods, or about the one named by `of`. needs: a program that must be there."""
     def add(function):
         CASES.append({"name": function.__name__, "title": title, "about": about, "x": x, "y": y,
-                      "reference": reference, "methods": methods, "needs": needs, "run": function})
+                      "reference": reference, "methods": methods, "needs": needs, "of": of, "run": function})
         return function
     return add
 
@@ -740,7 +740,7 @@ def faults(bench):
 
 @case("Pressure around a source on a warped grid", "Figure 7 of [Ibayashi18]: a point source in a disc of radius 0.4 "
       "on whose rim the pressure is zero, 2D. Mean error at the liquid's nodes of cut cells, over the paper's with "
-      "its second-order condition; the order is that from the coarsest grid to the finest.", methods="none")
+      "its second-order condition; the order is that from the coarsest grid to the finest.", methods="none", of="warp")
 def figure_seven(bench):
     built = bench.call(["cmake", "--build", f"{ROOT}/build", "--target", "test_pressure"])
     if built.returncode != 0:
@@ -764,7 +764,7 @@ def figure_seven(bench):
       "cells beside `uniform` with 80 (bench/detail.py): processor time on one thread, memory, and how wide the cells at "
       "the surface are, over those of a regular grid of 40. The paper took 10.2 s a step beside 26.4. The share of the "
       "warp in a step and the fastest particle over that of `uniform` are those of scenes/dam.lua with 48 cells.",
-      methods="none")
+      methods="none", of="warp")
 def surface_detail(bench):
     said = bench.call([sys.executable, "-B", f"{ROOT}/bench/detail.py", bench.program, "--cells", "40", "--frames", "8",
                        "--repeat", "1"])
@@ -793,7 +793,8 @@ IBAYASHI = [("leak, figure 1", "scenes/warp_leak.lua", 32, 16), ("merge, figure 
 
 
 @case("Figures of [Ibayashi18], small", "Its scenes with fewer cells: the liquid's volume at every step, the fastest "
-      "particle over 4 sqrt(g H) for a domain H high, and iterations of the pressure solve.", methods="none")
+      "particle over 4 sqrt(g H) for a domain H high, and iterations of the pressure solve.", methods="none",
+      of="warp")
 def figures_warp(bench):
     for name, scene, cells, frames in IBAYASHI:
         run = bench.run(scene, "--threads", "1", "--frames", str(frames), "--set", f"detail.finest={cells}", "--set",
@@ -891,7 +892,11 @@ THREAD = """scene { domain = { size = {%(long).9g, 0.5, 0.5} }, detail = { coars
   output = { surface = false, particles = false },
   liquid = { field(function(x, y, z) return math.sqrt((y - 0.25)^2 + (z - 0.25)^2)
     - 0.11 * (1 + 0.03 * math.cos(math.pi * x / %(long).9g)) end) },
-  probes = { height { name = "neck", at = {%(neck).9g, 0.25} } } }"""
+  probes = { %(necks)s } }"""
+
+
+# A long wave leaves a small drop in the middle of its neck, and breaks to both sides of it: per cent of the way there.
+NECKS = 70, 76, 82, 88, 94, 98
 
 
 def thread(bench, ka, time):
@@ -899,12 +904,13 @@ def thread(bench, ka, time):
     the thread's."""
     length = math.pi * 0.11 / ka
     run = bench.run(THREAD % {"long": length, "cells": round(72 * max(length, 0.5)), "rate": 10 / time,
-                              "neck": 0.98 * length})
+                              "necks": ", ".join(f'height {{ name = "at_{n}", at = {{ {n / 100 * length}, 0.25 }} }}'
+                                                 for n in NECKS)})
     stats, probes = run_files.table(f"{run}/stats.csv"), run_files.table(f"{run}/probes.csv")
     half = min(range(len(stats["time"])), key=lambda i: abs(stats["time"][i] - time / 2))
     energy = stats["energy_kinetic"]
     bench.line(stats["time"], energy)
-    return energy[half], energy[-1], stats["time"][half], (min(probes["neck"]) - 0.25) / 0.11
+    return energy[half], energy[-1], stats["time"][half], (min(min(probes[f"at_{n}"]) for n in NECKS) - 0.25) / 0.11
 
 
 @case("A thread breaks into drops", "Rayleigh-Plateau: a thread of 8 cells a radius. From rest the energy of its fastest "

@@ -220,7 +220,7 @@ def page(results, methods):
         found, cells = results.get(case["name"], {}), []
         for method in methods:
             one = found.get(method) or found.get("")
-            cells.append(verdict(one))
+            cells.append("–" if case["of"] not in (None, method) else verdict(one))
         anchor = "".join(c for c in case["title"].lower().replace(" ", "-") if c.isalnum() or c in "-_")
         shown = any("refused" not in one for one in found.values())
         title = f"[{case['title']}](#{anchor})" if shown else case["title"]
