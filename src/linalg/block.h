@@ -18,6 +18,14 @@ static inline un_vec3 un_block_times(const double *a, un_vec3 x)
     return un_v3(a[0] * x.x + a[1] * x.y + a[2] * x.z, a[3] * x.x + a[4] * x.y + a[5] * x.z,
                  a[6] * x.x + a[7] * x.y + a[8] * x.z);
 }
+
+static inline void un_block_product(double *out, const double *a, const double *b)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
+}
+
 /* As un_csr_validate. */
 bool un_block_csr_validate(const un_block_csr *a, const char **reason);
 void un_block_csr_apply(un_context *ctx, un_vec3 *y, const un_block_csr *a, const un_vec3 *x);

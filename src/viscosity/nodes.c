@@ -168,13 +168,6 @@ static void weigh_nodes(void *arg, int64_t begin, int64_t end)
 
 /* ---- rows ---- */
 
-static inline void multiply3(double *out, const double *a, const double *b)
-{
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
-}
-
 /* Rows are projected onto free directions. */
 static bool has_free(const un_stress_nodes *s)
 {
@@ -222,18 +215,11 @@ static inline void gather_row(const un_stress_nodes *s, int64_t n, un_row *r, do
                 }
                 double motion[9], product[9], *at = un_row_at(r, val[0], 9, place);
                 un_dragged_motion(&s->dragged[body], m->x[node[j]], which, motion);
-                multiply3(product, k, motion);
+                un_block_product(product, k, motion);
                 for (int c = 0; c < 9; c++) at[c] += stiff * product[c];
             }
         }
     }
-}
-
-/* The part of a sliding node's velocity that the solid prescribes: the solid's velocity less its
- * free part. */
-static un_vec3 given(const un_viscous_walls *w, int64_t n)
-{
-    return un_sub(w->u[n], un_block_times(w->free[n], w->u[n]));
 }
 
 /* Adds drag along the wall, and projects the row onto the free directions on both sides. */
@@ -242,8 +228,7 @@ static void slide_row(const un_stress_nodes *s, int64_t n, const un_row *r, doub
 {
     const un_viscous_walls *w = s->in->walls;
     const un_tets *m = s->mesh;
-    bool here = w->kind[n] == UN_WALL_SLIDES;
-    if (here) {
+    if (w->kind[n] == UN_WALL_SLIDES) {
         double drag = 0;
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
             int32_t t = m->corner[e] / 4;
@@ -256,23 +241,7 @@ static void slide_row(const un_stress_nodes *s, int64_t n, const un_row *r, doub
         for (int c = 0; c < 9; c += 4) val[0][c] += drag;
         *b = un_mad(*b, w->u[n], drag);
     }
-    double scale = (val[0][0] + val[0][4] + val[0][8]) / 3;
-    for (int k = 0; k < r->count; k++) {
-        int32_t j = r->place[k];
-        double product[9];
-        if (j < m->node_count && w->kind[j] == UN_WALL_SLIDES) {
-            *b = un_sub(*b, un_block_times(val[k], given(w, j)));
-            multiply3(product, val[k], w->free[j]);
-            memcpy(val[k], product, sizeof product);
-        }
-        if (here) {
-            multiply3(product, w->free[n], val[k]);
-            memcpy(val[k], product, sizeof product);
-        }
-    }
-    if (!here) return;
-    *b = un_block_times(w->free[n], *b);
-    for (int c = 0; c < 9; c++) val[0][c] += scale * ((c % 4 == 0) - w->free[n][c]);
+    un_viscous_free_row(w, m->node_count, n, r, val, b);
 }
 
 static void count_entries(void *arg, int64_t begin, int64_t end)
@@ -324,7 +293,7 @@ static void store(void *arg, int64_t begin, int64_t end)
         if (n >= s->mesh->node_count) return;
         s->in->u[n] = s->v->x[r];
         if (w && w->kind[n] == UN_WALL_SLIDES)
-            s->in->u[n] = un_add(un_block_times(w->free[n], s->v->x[r]), given(w, n));
+            s->in->u[n] = un_add(un_block_times(w->free[n], s->v->x[r]), un_viscous_given(w, n));
     }
 }
 

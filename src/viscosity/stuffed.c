@@ -113,7 +113,7 @@ static void number_nodes(void *arg, int64_t begin, int64_t end)
 /* The part of a sliding node's velocity that the wall prescribes. */
 un_vec3 un_stuffed_given(const args *s, int64_t n)
 {
-    return un_sub(s->wall[n], un_block_times(s->free[n], s->wall[n]));
+    return un_viscous_given(&(un_viscous_walls){.u = s->wall, .free = s->free}, n);
 }
 
 /* ---- rows ---- */
@@ -131,13 +131,6 @@ static inline void add_stress(double *at, un_vec3 gi, un_vec3 gj, double stiff, 
     double a[3] = {gi.x, gi.y, gi.z}, b[3] = {gj.x, gj.y, gj.z}, dot = un_dot(gi, gj);
     for (int c = 0; c < 9; c++)
         at[c] += stiff * ((laplacian ? 0 : b[c / 3] * a[c % 3]) + (c % 4 == 0 ? dot : 0));
-}
-
-static inline void multiply3(double *out, const double *a, const double *b)
-{
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j];
 }
 
 void un_stuffed_block(const args *s, int32_t t, const un_vec3 g[4], int i, int j, double block[9])
@@ -159,7 +152,7 @@ static void couple_body(const args *s, un_row *r, double (*val)[9], int32_t k, u
         }
         double motion[9], product[9], *at = un_row_at(r, val[0], 9, place);
         un_dragged_motion(&s->dragged.at[k], x, which, motion);
-        multiply3(product, block, motion);
+        un_block_product(product, block, motion);
         for (int c = 0; c < 9; c++) at[c] += product[c];
     }
 }
@@ -204,25 +197,10 @@ static double gather_row(const args *s, int64_t n, un_row *r, double (*val)[9], 
 /* Adds the wall's drag, and projects the row onto the free directions on both sides. */
 static void slide_row(const args *s, int64_t n, const un_row *r, double (*val)[9], un_vec3 *b)
 {
-    bool here = s->kind[n] == UN_WALL_SLIDES;
+    un_viscous_walls w = {.kind = s->kind, .u = s->wall, .free = s->free};
     for (int c = 0; c < 9; c += 4) val[0][c] += s->drag[n];
     *b = un_mad(*b, s->wall[n], s->drag[n]);
-    double scale = (val[0][0] + val[0][4] + val[0][8]) / 3, product[9];
-    for (int k = 0; k < r->count; k++) {
-        int32_t j = r->place[k];
-        if (j < s->mesh->node_count && s->kind[j] == UN_WALL_SLIDES) {
-            *b = un_sub(*b, un_block_times(val[k], un_stuffed_given(s, j)));
-            multiply3(product, val[k], s->free[j]);
-            memcpy(val[k], product, sizeof product);
-        }
-        if (here) {
-            multiply3(product, s->free[n], val[k]);
-            memcpy(val[k], product, sizeof product);
-        }
-    }
-    if (!here) return;
-    *b = un_block_times(s->free[n], *b);
-    for (int c = 0; c < 9; c++) val[0][c] += scale * ((c % 4 == 0) - s->free[n][c]);
+    un_viscous_free_row(&w, s->mesh->node_count, n, r, val, b);
 }
 
 static void count_entries(void *arg, int64_t begin, int64_t end)

@@ -44,6 +44,13 @@ void un_viscous_walls_stick(un_context *ctx, const un_viscous_walls *walls, un_v
 /* For corner i of a tet, where it slides: its area of wall over the slip length there, m. Times
  * viscosity and velocity, that is the drag. */
 double un_viscous_wall_drag(const un_tet_walls *tet_walls, int32_t tet, int i);
+/* The part of a sliding node's velocity that the solid prescribes: the solid's velocity less its
+ * free part. */
+un_vec3 un_viscous_given(const un_viscous_walls *walls, int64_t n);
+/* Projects node n's row of a system, its diagonal first, onto the free directions on both sides.
+ * Unknowns from node_count on are no nodes. */
+void un_viscous_free_row(const un_viscous_walls *walls, int64_t node_count, int64_t n,
+                         const un_row *r, double (*val)[9], un_vec3 *b);
 
 /* ---- full stress at nodes [Batty11 sections 3 and 4] (nodes.c) ---- */
 

@@ -12,6 +12,33 @@ void un_viscous_walls_free(un_context *ctx, un_viscous_walls *w)
     *w = (un_viscous_walls){0};
 }
 
+un_vec3 un_viscous_given(const un_viscous_walls *w, int64_t n)
+{
+    return un_sub(w->u[n], un_block_times(w->free[n], w->u[n]));
+}
+
+void un_viscous_free_row(const un_viscous_walls *w, int64_t node_count, int64_t n, const un_row *r,
+                         double (*val)[9], un_vec3 *b)
+{
+    bool here = w->kind[n] == UN_WALL_SLIDES;
+    double scale = (val[0][0] + val[0][4] + val[0][8]) / 3, product[9];
+    for (int k = 0; k < r->count; k++) {
+        int32_t j = r->place[k];
+        if (j < node_count && w->kind[j] == UN_WALL_SLIDES) {
+            *b = un_sub(*b, un_block_times(val[k], un_viscous_given(w, j)));
+            un_block_product(product, val[k], w->free[j]);
+            memcpy(val[k], product, sizeof product);
+        }
+        if (here) {
+            un_block_product(product, w->free[n], val[k]);
+            memcpy(val[k], product, sizeof product);
+        }
+    }
+    if (!here) return;
+    *b = un_block_times(w->free[n], *b);
+    for (int c = 0; c < 9; c++) val[0][c] += scale * ((c % 4 == 0) - w->free[n][c]);
+}
+
 typedef struct find_args {
     un_viscous_walls *w;
     const un_tet_walls *tw;

@@ -1,5 +1,5 @@
 /* Method `conforming` in action: a dam break keeps its volume, and nothing in it is thrown away. */
-#include "method/world.h"
+#include "method/viscous.h"
 
 /* It meets the far wall after a third of a second, rises and falls back. */
 static void dams_keep_their_volume(void **state)
@@ -44,30 +44,10 @@ static void columns_sink_as_trouton_says(void **state)
     }
 }
 
-/* The speed of a ball of radius 0.1 m, two cells, that sinks in a closed, full cylinder three times
- * as wide, over what theory says [Haberman & Sayre 1958]. */
 static void balls_sink_as_stokes_says(void **state)
 {
     (void)state;
-    double k = 1.0 / 3;
-    double more = (1 - 0.75857 * pow(k, 5)) /
-                  (1 - 2.105 * k + 2.0865 * pow(k, 3) - 1.7068 * pow(k, 5) + 0.72603 * pow(k, 6));
-    world w;
-    world_begin(
-        &w, &un_method_conforming, CHECK_THREADS,
-        "scene { method = 'conforming', domain = { size = {0.6, 0.8, 0.6} },\n"
-        "detail = { coarsest = 16, finest = 16 }, fluid = { viscosity = 500 },\n"
-        "liquid = { box { min = {0, 0, 0}, max = {2, 2, 2} } },\n"
-        "solids = { solid { shape = subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },\n"
-        "  cylinder { from = {0.3, -3, 0.3}, to = {0.3, 3, 0.3}, radius = 0.3 } } },\n"
-        "  solid { shape = sphere { center = {0.3, 0.4, 0.3}, radius = 0.1 },\n"
-        "    density = 2000, name = 'ball' } } }");
-    world_run(&w, 0.1);
-    double theory = 2.0 / 9 * (2000 - 1000) * 9.81 * 0.01 / (500 * more);
-    double speed = -un_method_bodies(w.state)->body[1].velocity.y / theory;
-    if (getenv("VERBOSE")) printf("ball: %g\n", speed);
-    check_near(speed, 1, 0.1);
-    world_end(&w);
+    check_near(viscous_ball_speed(&un_method_conforming, 16, 3, 0.1), 1, 0.1);
 }
 
 int main(void)

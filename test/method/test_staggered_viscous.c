@@ -1,6 +1,6 @@
 /* Viscous slumps by method `staggered`, with all couplings of viscosity to faces.
  * test-labels: slow */
-#include "method/world.h"
+#include "method/viscous.h"
 
 static const un_method *const method = &un_method_staggered;
 
@@ -99,27 +99,14 @@ static void columns_sink_as_trouton_says(void **state)
     assert_true(sinking("split") > 1.3);
 }
 
-/* The speed of a ball of radius 0.1 m that sinks in a closed, full cylinder twice as wide, over
- * what theory says [Haberman & Sayre 1958]. It once was pushed aside by what slivers let through.
- */
+/* A ball in a narrow cylinder was once pushed aside by what slivers let through. */
 static void balls_sink_as_stokes_says(void **state)
 {
     (void)state;
-    double k = 1.0 / 2, mu = 500;
-    double more = (1 - 0.75857 * pow(k, 5)) /
-                  (1 - 2.105 * k + 2.0865 * pow(k, 3) - 1.7068 * pow(k, 5) + 0.72603 * pow(k, 6));
-    double theory = 2.0 / 9 * (2000 - 1000) * 9.81 * 0.01 / (mu * more), aside = 0;
+    double theory = viscous_ball_theory(2000, 2), aside = 0;
     world w;
-    world_begin(
-        &w, method, CHECK_THREADS,
-        "scene { method = 'staggered', domain = { size = {0.4, 0.6, 0.4} },\n"
-        "detail = { coarsest = 18, finest = 18 }, fluid = { viscosity = 500 },\n"
-        "liquid = { box { min = {0, 0, 0}, max = {2, 2, 2} } },\n"
-        "solids = { solid { shape = subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },\n"
-        "  cylinder { from = {0.2, -3, 0.2}, to = {0.2, 3, 0.2}, radius = 0.2 } } },\n"
-        "  solid { shape = sphere { center = {0.2, 0.3, 0.2}, radius = 0.1 },\n"
-        "    density = 2000, name = 'ball' } } }");
-    const un_body *ball = &un_method_bodies(w.state)->body[1];
+    viscous_ball_begin(&w, method, 18, 2000, 2, 6);
+    const un_body *ball = viscous_ball(&w);
     while (w.time < 0.2 - 1e-9) {
         world_step(&w, 0.2);
         aside = fmax(aside, fmax(fabs(ball->velocity.x), fabs(ball->velocity.z)) / theory);

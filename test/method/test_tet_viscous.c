@@ -1,6 +1,6 @@
 /* Viscous liquid in method `tet`: slumps, sticks, slides, carries its viscosity, keeps spinning.
  * test-labels: slow */
-#include "method/world.h"
+#include "method/viscous.h"
 
 #define SLAB                                                                                       \
     "scene { method = 'tet', domain = { size = {0.4, 0.2, 0.05}, slip = { left = math.huge,\n"     \
@@ -151,65 +151,23 @@ static void spins_on(void **state)
     (void)state;
     static const char text[] =
         "scene { method = 'tet', gravity = {0, 0, 0}, domain = { size = {1, 1, 1} },\n"
-        "detail = { coarsest = 8, finest = 16 },\n"
-        "fluid = { viscosity = function(x, y, z) return x < 0.5 and 1 or 500 end,\n"
-        "  density = function(x, y, z) return x < 0.5 and 700 or 1000 end },\n"
+        "detail = { coarsest = 8, finest = 16 }, " VISCOUS_HALVES ",\n"
         "liquid = { sphere { center = {0.5, 0.5, 0.5}, radius = 0.3 } } }";
     world w;
     world_begin(&w, &un_method_tet, CHECK_THREADS, text);
-    un_particles *p = (un_particles *)(uintptr_t)w.method->particles(w.state);
-    un_vec3 middle = un_v3(0.5, 0.5, 0.5), turn = un_v3(0.3, 2, 0.5), l[2] = {{0}};
-    for (int32_t q = 0; q < p->count; q++) {
-        un_vec3 v = un_cross(turn, un_sub(un_particle_position(p, q), middle));
-        p->v[0][q] = v.x;
-        p->v[1][q] = v.y;
-        p->v[2][q] = v.z;
-    }
+    un_vec3 middle = un_v3(0.5, 0.5, 0.5);
+    viscous_turn(&w, middle, un_v3(0.3, 2, 0.5));
     /* The mesh learns of it in the first step. */
     check_ok(w.ctx, w.method->step(w.state, 1e-6, &w.step));
     w.time = w.step.time;
-    double mass[2] = {0, 0};
-    for (int when = 0; when < 2; when++) {
-        p = (un_particles *)(uintptr_t)w.method->particles(w.state);
-        for (int32_t q = 0; q < p->count; q++) {
-            double m = (double)p->volume[q] * (double)p->density[q];
-            un_vec3 x = un_sub(un_particle_position(p, q), middle);
-            l[when] = un_mad(l[when], un_cross(x, un_particle_velocity(p, q)), m);
-            mass[when] += m;
-            assert_true(p->viscosity[q] >= 1 && p->viscosity[q] <= 500);
-            assert_true(p->density[q] >= 700 && p->density[q] <= 1000);
-        }
-        if (when == 0) world_run(&w, 0.5);
-    }
-    check_near(mass[1] / mass[0], 1, 1e-5);
-    check_near(un_length(un_sub(l[1], l[0])) / un_length(l[0]), 0, 0.08);
+    check_below(viscous_spin_lost(&w, middle), 0.08);
     world_end(&w);
 }
 
-/* The speed of a ball of radius 0.1 m that sinks in a closed, full cylinder three times as wide,
- * over what theory says [Haberman & Sayre 1958]. */
 static void balls_sink_as_stokes_says(void **state)
 {
     (void)state;
-    double k = 1.0 / 3, mu = 500;
-    double more = (1 - 0.75857 * pow(k, 5)) /
-                  (1 - 2.105 * k + 2.0865 * pow(k, 3) - 1.7068 * pow(k, 5) + 0.72603 * pow(k, 6));
-    world w;
-    world_begin(
-        &w, &un_method_tet, CHECK_THREADS,
-        "scene { method = 'tet', domain = { size = {0.6, 0.8, 0.6} },\n"
-        "detail = { coarsest = 24, finest = 24 }, fluid = { viscosity = 500 },\n"
-        "liquid = { box { min = {0, 0, 0}, max = {2, 2, 2} } },\n"
-        "solids = { solid { shape = subtract { box { min = {-1, -1, -1}, max = {2, 2, 2} },\n"
-        "  cylinder { from = {0.3, -3, 0.3}, to = {0.3, 3, 0.3}, radius = 0.3 } } },\n"
-        "  solid { shape = sphere { center = {0.3, 0.4, 0.3}, radius = 0.1 },\n"
-        "    density = 2000, name = 'ball' } } }");
-    world_run(&w, 0.15);
-    double theory = 2.0 / 9 * (2000 - 1000) * 9.81 * 0.01 / (mu * more);
-    double speed = -un_method_bodies(w.state)->body[1].velocity.y / theory;
-    if (getenv("VERBOSE")) printf("ball: %g\n", speed);
-    check_near(speed, 1, 0.1);
-    world_end(&w);
+    check_near(viscous_ball_speed(&un_method_tet, 24, 3, 0.15), 1, 0.1);
 }
 
 int main(void)
