@@ -15,6 +15,8 @@
 
 #define REACH 2.5       /* cells */
 #define BAND 3          /* cells around the vertices that are evaluated: more than REACH */
+#define NEAR 3          /* cells around the vertices whose nodes know that it is near */
+#define KNOWN 0.999f    /* of the reach: the most that phi is there */
 #define ROOTS 4         /* evaluations for a root, at most */
 #define ROOT_ERROR 1e-3 /* cells, before the last step */
 /* In cells: nodes nearer to the surface are outside. Else round-off decides from node to node where
@@ -43,7 +45,7 @@ un_status un_track_init(un_track *t, un_context *ctx, un_vec3 size, int32_t cell
         t->blocks[a] = (l->n[a] - 1) / UN_TRACK_BLOCK + 1;
     }
     l->origin = un_v3(origin[0], origin[1], origin[2]);
-    t->reach = REACH * t->h;
+    t->reach = (float)(REACH * t->h); /* as phi can say it */
     UN_ALLOC(ctx, l->phi, count);
     UN_ALLOC(ctx, t->spare, count);
     UN_ALLOC(ctx, t->far, (int64_t)t->blocks[0] * t->blocks[1] * t->blocks[2]);
@@ -406,6 +408,32 @@ static void mark_boxes(advance *a)
     }
 }
 
+static void mark_vertices(void *arg, int64_t begin, int64_t end)
+{
+    advance *a = arg;
+    for (int64_t v = begin; v < end; v++) mark_around(a, a->t->mesh.position[v], NEAR);
+}
+
+static void bring_near(void *arg, int64_t begin, int64_t end)
+{
+    advance *a = arg;
+    const un_lattice *l = &a->t->lattice;
+    float most = KNOWN * (float)a->t->reach;
+    for (int64_t n = begin * l->n[0]; n < end * l->n[0]; n++)
+        if (a->marked[n] && fabsf(l->phi[n]) > most) l->phi[n] = copysignf(most, l->phi[n]);
+}
+
+/* Distances are exact only around nodes where phi is within reach. A flow that presses the surface
+ * together leaves some of those near it beyond: their phi is the distance at their foot. */
+static void find_near(advance *a)
+{
+    const un_lattice *l = &a->t->lattice;
+    int64_t rows = (int64_t)l->n[1] * l->n[2];
+    memset(a->marked, 0, (size_t)(rows * l->n[0]));
+    un_parallel_for(a->t->ctx, a->t->mesh.vertex_count, 1024, mark_vertices, a);
+    un_parallel_for(a->t->ctx, rows, ROW_GRAIN, bring_near, a);
+}
+
 static void count_marked(void *arg, int64_t begin, int64_t end)
 {
     advance *a = arg;
@@ -611,6 +639,7 @@ un_status un_track_advance(un_track *t, un_arena *arena, const un_track_motion *
     un_free(t->ctx, t->stretch);
     next.spare = t->lattice.phi;
     *t = next;
+    find_near(&a);
     un_track_find_far(t);
     un_track_find_half(t);
     return UN_OK;

@@ -262,6 +262,29 @@ static void sheets_have_no_holes(void **state)
     check_context_end(ctx);
 }
 
+/* A step that presses a surface together leaves phi too large beside it. Points there are still
+ * found to be near: no farther than the vertex that they were taken from. */
+static void what_is_near_is_found(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    un_track track;
+    turning t = {.center = middle, .radius = 0.1};
+    check_ok(ctx, un_track_init(&track, ctx, un_v3(1, 1, 1), 48));
+    check_ok(ctx, un_track_begin(&track, ball, &t));
+    strain(&track, &arena, 2, 2, 0.25);
+    for (int32_t v = 0; v < track.mesh.vertex_count; v++)
+        for (double s = -1.25; s < 1.3; s += 0.5) {
+            un_vec3 x = un_mad(track.mesh.position[v], track.mesh.normal[v], s * track.h);
+            check_below(fabs(un_track_distance(&track, x, NULL)), (fabs(s) + 0.15) * track.h);
+        }
+    un_track_free(&track);
+    un_arena_free(&arena);
+    check_context_end(ctx);
+}
+
 /* What a drop gains is no liquid. */
 static void drops_are_thickened(void **state)
 {
@@ -303,6 +326,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(slots_turn),
         cmocka_unit_test(thin_sheets_are_kept),
         cmocka_unit_test(sheets_have_no_holes),
+        cmocka_unit_test(what_is_near_is_found),
         cmocka_unit_test(drops_are_thickened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
