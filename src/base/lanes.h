@@ -124,6 +124,17 @@ static inline un_doubles4 un_doubles4_load(const double *v)
     return out;
 }
 
+/* Three, and a last lane of 0. */
+static inline un_doubles4 un_doubles4_load3(const double *v)
+{
+#if defined(__AVX__)
+    const __m256i three = _mm256_set_epi64x(0, -1, -1, -1);
+    return (un_doubles4)_mm256_maskload_pd(v, three);
+#else
+    return (un_doubles4){v[0], v[1], v[2], 0};
+#endif
+}
+
 /* Eight: two vectors where the processor has none of this width. */
 typedef double un_doubles8 __attribute__((vector_size(64), may_alias));
 typedef int64_t un_longs8 __attribute__((vector_size(64)));
@@ -167,6 +178,27 @@ static inline un_doubles8 un_doubles8_within(un_doubles8 a, int64_t at, int64_t 
 {
     const un_longs8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
     return (un_doubles8)((un_longs8)a & (lane >= first - at) & (lane < end - at));
+}
+/* Lanes 0, 1 and 2 of eight vectors. */
+static inline void un_doubles8_turn(un_doubles8 to[3], const un_doubles4 from[8])
+{
+    un_doubles4 even[4], odd[4]; /* lanes 0 and 2 of two vectors, 1 and 3 */
+    for (int i = 0; i < 4; i++) {
+        even[i] = __builtin_shufflevector(from[2 * i], from[2 * i + 1], 0, 4, 2, 6);
+        odd[i] = __builtin_shufflevector(from[2 * i], from[2 * i + 1], 1, 5, 3, 7);
+    }
+    for (int a = 0; a < 3; a++) {
+        const un_doubles4 *v = a == 1 ? odd : even;
+        un_doubles4 low, high;
+        if (a == 2) {
+            low = __builtin_shufflevector(v[0], v[1], 2, 3, 6, 7);
+            high = __builtin_shufflevector(v[2], v[3], 2, 3, 6, 7);
+        } else {
+            low = __builtin_shufflevector(v[0], v[1], 0, 1, 4, 5);
+            high = __builtin_shufflevector(v[2], v[3], 0, 1, 4, 5);
+        }
+        to[a] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+    }
 }
 static inline double un_doubles8_sum(un_doubles8 a)
 {

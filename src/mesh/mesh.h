@@ -189,6 +189,31 @@ static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_
 typedef struct un_eight {
     double of[3][8]; /* by axis */
 } un_eight;
+/* Of the `count` points from number q on: eight, the last one again where there are fewer. */
+static inline void un_eight_load(un_eight *to, double *const from[3], int64_t q, int64_t count)
+{
+    for (int a = 0; a < 3; a++) {
+        if (count >= 8) {
+            memcpy(to->of[a], from[a] + q, sizeof to->of[a]);
+            continue;
+        }
+        for (int64_t n = 0; n < 8; n++) to->of[a][n] = from[a][q + (n < count ? n : count - 1)];
+    }
+}
+static inline void un_eight_store(double *const to[3], const un_eight *from, int64_t q,
+                                  int64_t count)
+{
+    for (int a = 0; a < 3; a++) {
+        if (count >= 8)
+            memcpy(to[a] + q, from->of[a], sizeof from->of[a]);
+        else
+            memcpy(to[a] + q, from->of[a], (size_t)count * sizeof(double));
+    }
+}
+static inline un_vec3 un_eight_of(const un_eight *e, int64_t n)
+{
+    return un_v3(e->of[0][n], e->of[1][n], e->of[2][n]);
+}
 void un_faces_sample_eight(un_eight *out, const un_grid *g, double *const u[3], const un_eight *x);
 /* The middle of the lower face of cell (i, j, k) across an axis. */
 static inline un_vec3 un_grid_face_center(const un_grid *g, int axis, int32_t i, int32_t j,

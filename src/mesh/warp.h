@@ -214,6 +214,31 @@ UN_KERNEL un_vec3 un_warp_find_in(const un_warp *w, un_vec3 x, un_vec3 xi, int d
 /* xi: a guess at first. */
 un_vec3 un_warp_locate(const un_warp *warp, un_vec3 x, un_vec3 xi);
 un_vec3 un_warp_map(const un_warp *warp, un_vec3 xi);
+
+/* The same at eight points, a quarter of the time for each (warp_eight.c). */
+typedef struct un_warp_eight {
+    un_eight xi;
+    int64_t base[8]; /* among the cell centres, as un_stencil */
+    un_eight f;
+    un_eight x, column[3];
+} un_warp_eight;
+/* From xi, in the box. */
+void un_warp_eight_at(const un_warp *warp, un_warp_eight *e);
+/* As un_warp_walk_in; step: what is left. */
+void un_warp_eight_walk(const un_warp *warp, un_warp_eight *e, const un_eight *x, double near,
+                        un_eight *step);
+/* As un_warp_locate. */
+void un_warp_eight_find(const un_warp *warp, const un_eight *x, un_eight *xi);
+void un_warp_eight_det(const un_warp_eight *e, double det[8]);
+/* Fields at cells. slope: by axis of the cells, per cell; gradient: by component of the field, in
+ * space; a slope times `scale` is per m of reference space. */
+void un_warp_eight_blend(const un_grid *g, const un_vec3 *field, const un_warp_eight *e,
+                         un_eight *v, un_eight slope[3]);
+void un_warp_eight_sample(const un_grid *g, const float *field, const un_warp_eight *e,
+                          double out[8]);
+void un_warp_eight_gradient(const un_warp_eight *e, const un_eight slope[3], double scale,
+                            un_eight row[3]);
+
 /* Where a node is; those of the padding count as the nearest of the domain. */
 static inline un_vec3 un_warp_node(const un_warp *w, int32_t i, int32_t j, int32_t k)
 {

@@ -209,12 +209,11 @@ un_status un_warping_to_grid(un_warping *s, double dt)
 {
     un_context *ctx = s->core.ctx;
     size_t cells = (size_t)s->warp.grid.cell_count;
-    double *weight = un_arena_alloc(&s->core.arena, cells, sizeof *weight);
-    if (!weight) return UN_ERROR_MEMORY;
     if (s->carried)
         un_warping_track_to_grid(s);
     else
-        un_transfer_to_centres(ctx, s->u, s->known, weight, &s->warp, s->bins, &s->particles);
+        UN_TRY(un_transfer_to_centres(ctx, &s->core.arena, s->u, s->known, &s->warp, s->bins,
+                                      &s->particles));
     un_arena_reset(&s->core.arena);
     UN_TRY(extend(s, s->carried ? 0 : 1, NULL, 0));
     un_transfer_add(ctx, s->u, (int64_t)cells,

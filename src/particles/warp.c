@@ -26,9 +26,12 @@ static un_vec3 load_xi(const un_particles *p, int64_t q)
 static void locate(void *arg, int64_t begin, int64_t end)
 {
     map_args *a = arg;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 x = un_particle_position(a->particles, q);
-        store_xi(a->particles, q, un_warp_locate(a->warp, x, load_xi(a->particles, q)));
+    un_eight x, xi;
+    for (int64_t q = begin; q < end; q += 8) {
+        un_eight_load(&x, a->particles->x, q, end - q);
+        un_eight_load(&xi, a->particles->xi, q, end - q);
+        un_warp_eight_find(a->warp, &x, &xi);
+        un_eight_store(a->particles->xi, &xi, q, end - q);
     }
 }
 
@@ -55,24 +58,21 @@ un_status un_particles_adopt(un_context *ctx, un_particles *p, const un_particle
     return UN_OK;
 }
 
-static double det_at(const un_warp *w, un_vec3 xi)
-{
-    un_warp_point at;
-    UN_BY_DIM(w->grid.dim, at = un_warp_point_in(w, xi, dim));
-    return un_warp_det(&at);
-}
-
 static void map(void *arg, int64_t begin, int64_t end)
 {
     map_args *a = arg;
     un_particles *p = a->particles;
-    for (int64_t q = a->first + begin; q < a->first + end; q++) {
-        if (a->seeded) {
-            un_vec3 xi = un_particle_position(p, q);
-            store_xi(p, q, xi);
-            p->volume[q] = (float)(p->volume[q] * det_at(a->warp, xi));
-        }
-        un_particle_set_position(p, q, un_warp_map(a->warp, load_xi(p, q)));
+    un_warp_eight e;
+    double det[8];
+    for (int64_t q = a->first + begin; q < a->first + end; q += 8) {
+        int64_t count = un_min64(a->first + end - q, 8);
+        un_eight_load(&e.xi, a->seeded ? p->x : p->xi, q, count);
+        un_warp_eight_at(a->warp, &e);
+        un_eight_store(p->x, &e.x, q, count);
+        if (!a->seeded) continue;
+        un_eight_store(p->xi, &e.xi, q, count);
+        un_warp_eight_det(&e, det);
+        for (int64_t n = 0; n < count; n++) p->volume[q + n] = (float)(p->volume[q + n] * det[n]);
     }
 }
 
@@ -87,12 +87,20 @@ static void find_shares(void *arg, int64_t begin, int64_t end)
 {
     map_args *a = arg;
     const un_warp *w = a->warp;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 xi = load_xi(a->particles, q);
-        /* one that stands for a cell lies at its centre, where the map has a kink */
-        bool deep = a->particles->flags[q] & UN_PARTICLE_DEEP;
-        double det = deep ? w->jacobian[un_grid_cell_at(&w->grid, xi)] : det_at(w, xi);
-        a->share[q] = (float)(a->particles->volume[q] / det);
+    const un_particles *p = a->particles;
+    un_warp_eight e;
+    double det[8];
+    for (int64_t q = begin; q < end; q += 8) {
+        int64_t count = un_min64(end - q, 8);
+        un_eight_load(&e.xi, p->xi, q, count);
+        un_warp_eight_at(w, &e);
+        un_warp_eight_det(&e, det);
+        for (int64_t n = 0; n < count; n++) {
+            /* one that stands for a cell lies at its centre, where the map has a kink */
+            if (p->flags[q + n] & UN_PARTICLE_DEEP)
+                det[n] = w->jacobian[un_grid_cell_at(&w->grid, un_eight_of(&e.xi, n))];
+            a->share[q + n] = (float)(p->volume[q + n] / det[n]);
+        }
     }
 }
 
@@ -107,6 +115,7 @@ void un_particles_shares(un_context *ctx, float *share, const un_particles *p, c
 double un_warp_clearance(const un_walls *walls, const un_walls *on_warp, un_vec3 x, un_vec3 xi)
 {
     const un_grid *g = on_warp->grid;
+    if (walls->bodies->count == 0) return un_walls_sides(walls, x);
     double s[3] = {xi.x * g->inverse_h, xi.y * g->inverse_h, xi.z * g->inverse_h};
     int32_t n[3] = {0};
     for (int a = 0; a < g->dim; a++) n[a] = un_clampi((int32_t)s[a] + 1, 1, g->n[a] - 1);

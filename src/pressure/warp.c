@@ -19,7 +19,6 @@
  *  - the mean gradient changes a cell's velocity, not the one at its centre;
  *  - cells with few corners in the liquid get their velocity from their neighbours: their own is
  *    hardly determined (un_warp_projection.known). */
-#include "pressure/crowding.h"
 #include "pressure/system.h"
 #include "pressure/warp_element.h"
 
@@ -39,6 +38,7 @@ typedef struct args {
     const un_warp *warp;
     double *stencil;      /* by row: couplings to itself and to nodes after it */
     double *hats;         /* by row: the integral of its hat function */
+    double *depth;        /* at places: positive in the liquid */
     int16_t *mover;       /* at nodes: the body that moves next to it, -1; NULL: none moves */
     double (*matrix)[36]; /* of cells with copies as corners: their couplings, of corners m <= l */
     int colour, width;
@@ -86,7 +86,8 @@ static void find_rows(void *arg, int64_t begin, int64_t end)
             for (int a = 0; a < g->dim; a++) inside = inside && n[a] >= 1 && n[a] < g->n[a];
             s->pr->index[node] = -1;
             if (s->mover) s->mover[node] = inside ? mover_at(s, n, node) : -1;
-            if (!inside || !(depth_at(s, n, node) > 0)) continue;
+            s->depth[node] = inside ? depth_at(s, n, node) : 0;
+            if (!(s->depth[node] > 0)) continue;
             for (int m = 0; m < 1 << g->dim && !open; m++) {
                 int64_t c = un_grid_cell(g, n[0] - (m & 1), n[1] - (m >> 1 & 1), n[2] - (m >> 2));
                 open = s->warp->jacobian[c] > 0 && s->in->walls->volume[c] > (float)OPEN_MIN;
@@ -110,7 +111,8 @@ static void find_copies(const args *s)
     for (int64_t p = w->grid->node_count; p < w->parts.place_count; p++) {
         int32_t n[3];
         node_indices(w->grid, un_warp_node_of(w, p), n);
-        s->pr->index[p] = depth_at(s, n, p) > 0 ? 0 : -1;
+        s->depth[p] = depth_at(s, n, p);
+        s->pr->index[p] = s->depth[p] > 0 ? 0 : -1;
     }
 }
 
@@ -141,7 +143,7 @@ UN_KERNEL void load_element(const args *s, un_element *e, const int32_t c[3], in
     for (int m = 0; m < 1 << dim; m++) {
         int32_t n[3] = {c[0] + (m & 1), c[1] + (m >> 1 & 1), c[2] + (m >> 2)};
         e->x[m] = s->warp->node[un_grid_node(w->grid, n[0], n[1], n[2])];
-        e->psi[m] = depth_at(s, n, e->place[m]);
+        e->psi[m] = s->depth[e->place[m]];
         e->wet += e->psi[m] > 0;
     }
     un_element_edges(e, dim);
@@ -258,17 +260,77 @@ UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
     }
 }
 
-/* Cells of one colour share no node. */
+/* Is the cell full of liquid that nothing cuts and nothing pushes? node: its lowest one. */
+UN_KERNEL bool is_plain(const args *s, int64_t cell, int64_t node)
+{
+    const un_grid *g = &s->warp->grid;
+    const un_walls *w = s->in->walls;
+    if (w->volume[cell] < 1 || (w->parts.cell_count > 0 && w->parts.at[cell] >= 0)) return false;
+    for (int m = 0; m < 8; m++) {
+        int64_t n =
+            node + (m & 1) + (m >> 1 & 1) * g->node_stride[1] + (m >> 2) * g->node_stride[2];
+        if (s->pr->index[n] < 0 || (s->mover && s->mover[n] >= 0)) return false;
+    }
+    return true;
+}
+
+/* Plain cells of a row, in 3D. */
+typedef struct batch {
+    int count;
+    int64_t cell[8], node[8]; /* the last one again where there are fewer */
+} batch;
+
+UN_KERNEL bool batch_take(batch *b, int64_t cell, int64_t node)
+{
+    for (int n = b->count; n < 8; n++) {
+        b->cell[n] = cell;
+        b->node[n] = node;
+    }
+    return ++b->count == 8;
+}
+
+static void add_batch(const args *s, batch *b)
+{
+    const un_grid *g = &s->warp->grid;
+    int64_t sy = g->node_stride[1], sz = g->node_stride[2];
+    un_element_eight e;
+    if (b->count == 0) return;
+    un_element_eight_sums(&e, s->warp->node, b->node, sy, sz);
+    for (int n = 0; n < b->count; n++) {
+        un_vec3 u = s->in->u[b->cell[n]];
+        double source = s->in->source ? s->in->source[b->cell[n]] : 0;
+        for (int m = 0, k = 0; m < 8; m++) {
+            int32_t row = s->pr->index[b->node[n] + (m & 1) + (m >> 1 & 1) * sy + (m >> 2) * sz];
+            double *entry = s->stencil + (int64_t)row * s->width;
+            s->pr->rhs[row] += e.flow[m][0][n] * u.x + e.flow[m][1][n] * u.y +
+                               e.flow[m][2][n] * u.z + e.hat[m][n] * source;
+            s->hats[row] += e.hat[m][n];
+            for (int l = m; l < 8; l++, k++) entry[stencil_place(m, l, 3)] += e.matrix[k][n];
+        }
+    }
+    b->count = 0;
+}
+
+/* Rows of one colour share no node. */
 UN_KERNEL void add_cells_in(const args *s, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = &s->warp->grid;
     int32_t rows = (g->n[1] - 1) / 2;
+    batch plain = {.count = 0};
     for (int64_t row = begin; row < end; row++) {
-        int32_t c[3] = {0, 1 + 2 * (int32_t)(row % rows) + (s->colour >> 1 & 1), 0};
-        if (dim == 3) c[2] = 1 + 2 * (int32_t)(row / rows) + (s->colour >> 2);
+        int32_t c[3] = {0, 1 + 2 * (int32_t)(row % rows) + (s->colour & 1), 0};
+        if (dim == 3) c[2] = 1 + 2 * (int32_t)(row / rows) + (s->colour >> 1);
         if (c[1] > g->n[1] - 2 || (dim == 3 && c[2] > g->n[2] - 2)) continue;
-        for (c[0] = 1 + (s->colour & 1); c[0] < g->n[0] - 1; c[0] += 2) add_cell(s, c, dim);
+        for (c[0] = 1; c[0] < g->n[0] - 1; c[0]++) {
+            int64_t cell = un_grid_cell(g, c[0], c[1], c[2]);
+            int64_t node = un_grid_node(g, c[0], c[1], c[2]);
+            if (dim == 2 || !is_plain(s, cell, node))
+                add_cell(s, c, dim);
+            else if (batch_take(&plain, cell, node))
+                add_batch(s, &plain);
+        }
     }
+    add_batch(s, &plain);
 }
 
 static void add_cells(void *arg, int64_t begin, int64_t end)
@@ -408,6 +470,8 @@ static un_status assemble(args *s, un_arena *arena)
     const un_warp_parts *parts = &s->in->walls->parts;
     int64_t places = parts->place_count;
     UN_TRY(un_pressure_need_places(pr, places));
+    s->depth = un_arena_alloc(arena, (size_t)places, sizeof *s->depth);
+    if (!s->depth) return UN_ERROR_MEMORY;
     if (s->in->walls->bodies->moving) {
         s->mover = un_arena_alloc(arena, (size_t)g->node_count, sizeof *s->mover);
         if (!s->mover) return UN_ERROR_MEMORY;
@@ -428,7 +492,7 @@ static un_status assemble(args *s, un_arena *arena)
     }
     un_parallel_for(ctx, n, un_block_grain(n), begin_rows, s);
     int64_t rows = (g->n[1] - 1) / 2 * (g->dim == 2 ? 1 : (int64_t)(g->n[2] - 1) / 2);
-    for (s->colour = 0; s->colour < 1 << g->dim; s->colour++)
+    for (s->colour = 0; s->colour < 1 << (g->dim - 1); s->colour++)
         un_parallel_for(ctx, rows, 4, add_cells, s);
     add_inflow(s);
     un_parallel_for(ctx, n, un_block_grain(n), count_rows, s);
@@ -442,45 +506,76 @@ static un_status assemble(args *s, un_arena *arena)
 
 /* Cells with at least half of their corners in the liquid (2D: 2 of 4) have a velocity, unless a
  * solid leaves little of them open: water crept up the walls of a glass through such cells. */
+UN_KERNEL void update_cell(const args *s, const int32_t c[3], int64_t cell, int dim)
+{
+    const un_walls *walls = s->in->walls;
+    un_element e;
+    un_quadrature q;
+    un_vec3 sum = {0, 0, 0};
+    un_hats h;
+    double volume = 0, x[8];
+    load_element(s, &e, c, dim);
+    if (2 * e.wet < 1 << dim || !is_wet(s, &e, cell, dim)) return;
+    open_quadrature(s, &q, &e, cell, dim);
+    for (int m = 0; m < 1 << dim; m++) {
+        int32_t r = s->pr->index[e.place[m]];
+        x[m] = r >= 0 ? s->pr->x[r] : 0;
+    }
+    bool cut = e.wet < 1 << dim && !s->in->first_order;
+    for (int i = 0; i < q.count; i++) {
+        double w = un_element_hats(&e, q.at[i], &h, dim) * q.weight[i];
+        un_vec3 slope = {0, 0, 0};
+        for (int m = 0; m < 1 << dim; m++) slope = un_mad(slope, un_hats_grad(&h, m), x[m]);
+        if (cut) {
+            un_ghost_matrix ghost = un_element_ghost(&e, &h, dim);
+            slope = un_ghost_apply(&ghost, slope);
+        }
+        sum = un_mad(sum, slope, w);
+        volume += w;
+    }
+    if (!(volume > 0)) return;
+    s->in->u[cell] = un_mad(s->in->u[cell], sum, -1 / volume);
+    s->in->known[cell] = !(walls->volume[cell] < UN_SLIVER);
+}
+
+static void update_batch(const args *s, batch *b)
+{
+    const un_grid *g = &s->warp->grid;
+    int64_t sy = g->node_stride[1], sz = g->node_stride[2];
+    double x[8][8];
+    un_eight slope;
+    if (b->count == 0) return;
+    for (int m = 0; m < 8; m++)
+        for (int n = 0; n < 8; n++)
+            x[m][n] =
+                s->pr->x[s->pr->index[b->node[n] + (m & 1) + (m >> 1 & 1) * sy + (m >> 2) * sz]];
+    un_element_eight_slope(&slope, x, s->warp->node, b->node, sy, sz);
+    for (int n = 0; n < b->count; n++) {
+        s->in->u[b->cell[n]] = un_sub(s->in->u[b->cell[n]], un_eight_of(&slope, n));
+        s->in->known[b->cell[n]] = 1;
+    }
+    b->count = 0;
+}
+
 UN_KERNEL void update_in(const args *s, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = &s->warp->grid;
     const un_walls *walls = s->in->walls;
+    batch plain = {.count = 0};
     for (int64_t row = begin; row < end; row++) {
         int32_t c[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
         for (c[0] = 0; c[0] < g->n[0]; c[0]++) {
             int64_t cell = un_grid_cell(g, c[0], c[1], c[2]);
-            un_element e;
-            un_quadrature q;
+            int64_t node = un_grid_node(g, c[0], c[1], c[2]);
             s->in->known[cell] = 0;
             if (!(s->warp->jacobian[cell] > 0) || !(walls->volume[cell] > OPEN_MIN)) continue;
-            load_element(s, &e, c, dim);
-            if (2 * e.wet < 1 << dim || !is_wet(s, &e, cell, dim)) continue;
-            open_quadrature(s, &q, &e, cell, dim);
-            un_vec3 sum = {0, 0, 0};
-            un_hats h;
-            double volume = 0, x[8];
-            for (int m = 0; m < 1 << dim; m++) {
-                int32_t r = s->pr->index[e.place[m]];
-                x[m] = r >= 0 ? s->pr->x[r] : 0;
-            }
-            bool cut = e.wet < 1 << dim && !s->in->first_order;
-            for (int i = 0; i < q.count; i++) {
-                double w = un_element_hats(&e, q.at[i], &h, dim) * q.weight[i];
-                un_vec3 slope = {0, 0, 0};
-                for (int m = 0; m < 1 << dim; m++) slope = un_mad(slope, un_hats_grad(&h, m), x[m]);
-                if (cut) {
-                    un_ghost_matrix ghost = un_element_ghost(&e, &h, dim);
-                    slope = un_ghost_apply(&ghost, slope);
-                }
-                sum = un_mad(sum, slope, w);
-                volume += w;
-            }
-            if (!(volume > 0)) continue;
-            s->in->u[cell] = un_mad(s->in->u[cell], sum, -1 / volume);
-            s->in->known[cell] = !(walls->volume[cell] < UN_SLIVER);
+            if (dim == 2 || !is_plain(s, cell, node))
+                update_cell(s, c, cell, dim);
+            else if (batch_take(&plain, cell, node))
+                update_batch(s, &plain);
         }
     }
+    update_batch(s, &plain);
 }
 
 static void update(void *arg, int64_t begin, int64_t end)
@@ -576,51 +671,4 @@ double un_warp_pressure_at(const double *p, const double *phi, const un_walls *w
                  un_dot(weight, un_sub(x, walls->warp->node[un_warp_node_of(walls, place[m])]));
     }
     return known > 0 ? (sum + (known < 1 - 1e-9 ? level : 0)) / known : 0;
-}
-
-/* ---- the divergence wanted ---- */
-
-/* As in project.c: noise of the fraction, what is a heap, what counts next to cells that a solid
- * cuts. */
-#define CROWDING_NOISE 0.05
-#define CROWDING_HEAP 0.25
-#define CROWDING_CUT 1.0
-
-static double wanted(const un_warp_divergence *d, int64_t c)
-{
-    const un_grid *g = d->walls->grid;
-    double sigma = d->expansion, crowding = d->colour[c] - 1;
-    if (fabs(crowding) < CROWDING_NOISE || !(d->phi[c] < 0)) return sigma;
-    bool cut = d->walls->volume[c] < 1, air = false;
-    bool deep = d->depth && d->depth[c] > d->deepest;
-    for (int f = 0; f < 2 * g->dim; f++) {
-        int64_t m = c + (f & 1 ? g->stride[f / 2] : -g->stride[f / 2]);
-        float open = d->walls->volume[m];
-        cut = cut || (open > 0 && open < 1);
-        air = air || (open > 0 && !(d->phi[m] < 0));
-    }
-    if (deep || (cut && crowding < CROWDING_CUT) || (air && crowding < 0)) return sigma;
-    double heap = crowding - CROWDING_HEAP;
-    crowding -= copysign(CROWDING_NOISE, crowding);
-    return un_crowding_add(sigma, crowding, heap, d->dt, d->pace);
-}
-
-static void want_rows(void *arg, int64_t begin, int64_t end)
-{
-    const un_warp_divergence *d = arg;
-    const un_grid *g = d->walls->grid;
-    for (int64_t row = begin; row < end; row++) {
-        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
-        bool padding = j == 0 || j == g->n[1] - 1 || (g->dim == 3 && (k == 0 || k == g->n[2] - 1));
-        for (int32_t i = 0; i < g->n[0]; i++) {
-            int64_t c = un_grid_cell(g, i, j, k);
-            d->source[c] = padding || i == 0 || i == g->n[0] - 1 ? 0 : (float)wanted(d, c);
-        }
-    }
-}
-
-void un_warp_want_divergence(un_context *ctx, const un_warp_divergence *def)
-{
-    un_warp_divergence d = *def;
-    un_parallel_for(ctx, (int64_t)d.walls->grid->n[1] * d.walls->grid->n[2], 32, want_rows, &d);
 }

@@ -129,4 +129,18 @@ UN_KERNEL un_ghost_matrix un_element_ghost(const un_element *e, const un_hats *h
     return un_ghost_find(a, b);
 }
 
+/* ---- eight full cells (warp_eight.c) ---- */
+
+/* Integrals by corner, and by cell: couplings of corners m <= l, of the gradients of hat functions,
+ * of these. */
+typedef struct un_element_eight {
+    double matrix[36][8], flow[8][3][8], hat[8][8];
+} un_element_eight;
+/* first: their lowest nodes; sy, sz: steps from node to node. */
+void un_element_eight_sums(un_element_eight *out, const un_vec3 *node, const int64_t first[8],
+                           int64_t sy, int64_t sz);
+/* The mean gradient of what is x at their corners. */
+void un_element_eight_slope(un_eight *slope, const double x[8][8], const un_vec3 *node,
+                            const int64_t first[8], int64_t sy, int64_t sz);
+
 #endif

@@ -151,17 +151,63 @@ UN_KERNEL double level_at(const level_args *a, const int32_t n[3], uint32_t allo
     return phi * scale;
 }
 
+/* Nodes of a row that are looked at together. */
+#define RUN 64
+/* Where the two cells around it along each axis, on both sides, are all in the liquid or all in the
+ * air, no cell at the node is cut: only its sign matters. far: for nodes first .. first + count - 1
+ * of row (j, k). */
+UN_KERNEL void find_far(const level_args *a, bool far[RUN], int32_t first, int32_t count, int32_t j,
+                        int32_t k, int dim)
+{
+    const un_grid *g = a->walls->grid;
+    uint8_t signs[RUN + 3] = {0}; /* from cell first - 2 on: 1 liquid, 2 air */
+    int32_t from = first >= 2 ? first - 2 : 0;
+    int32_t to = first + count + 1 < g->n[0] ? first + count + 1 : g->n[0];
+    for (int m = 0; m < 1 << (2 * (dim - 1)); m++) {
+        int32_t y = un_clampi(j - 2 + (m & 3), 0, g->n[1] - 1);
+        int32_t z = dim == 2 ? 0 : un_clampi(k - 2 + (m >> 2), 0, g->n[2] - 1);
+        const float *phi = a->phi + un_grid_cell(g, 0, y, z);
+        uint8_t *sign = signs + 2 - first;
+        for (int32_t i = from; i < to; i++) sign[i] |= phi[i] < 0 ? 1 : 2;
+    }
+    for (int32_t i = 0; i < count; i++)
+        far[i] = (signs[i] | signs[i + 1] | signs[i + 2] | signs[i + 3]) != 3;
+}
+
+/* At such nodes: the mean of the cells around. */
+UN_KERNEL double far_level(const level_args *a, const int32_t n[3], int dim)
+{
+    const un_grid *g = a->walls->grid;
+    double phi = 0, jacobian = 0;
+    int count = 0;
+    for (int m = 0; m < 1 << dim; m++) {
+        int64_t c = un_grid_cell(g, n[0] - (m & 1), n[1] - (m >> 1 & 1), n[2] - (m >> 2));
+        double j = a->walls->warp->jacobian[c];
+        phi += a->phi[c];
+        jacobian += j;
+        count += j > 0;
+    }
+    jacobian /= count;
+    return phi / (1 << dim) * (dim == 2 ? sqrt(jacobian) : cbrt(jacobian));
+}
+
 UN_KERNEL void level_in(const level_args *a, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = a->walls->grid;
-    int32_t rows = g->n[1] + 1;
+    int32_t rows = g->n[1] + 1, last = g->n[0];
+    bool far[RUN];
     for (int64_t row = begin; row < end; row++) {
         int32_t n[3] = {0, (int32_t)(row % rows), (int32_t)(row / rows)};
-        for (n[0] = 0; n[0] <= g->n[0]; n[0]++) {
-            bool inside = true;
-            for (int d = 0; d < dim; d++) inside = inside && n[d] >= 1 && n[d] < g->n[d];
-            a->out[un_grid_node(g, n[0], n[1], n[2])] =
-                inside ? level_at(a, n, ALL_CELLS, dim) : 1.5 * g->h;
+        double *out = a->out + un_grid_node(g, 0, n[1], n[2]);
+        bool inside = n[1] >= 1 && n[1] < g->n[1] && (dim == 2 || (n[2] >= 1 && n[2] < g->n[2]));
+        for (int32_t i = 0; i <= last; i++) out[i] = 1.5 * g->h;
+        for (int32_t first = 1; inside && first < last; first += RUN) {
+            int32_t count = last - first < RUN ? last - first : RUN;
+            find_far(a, far, first, count, n[1], n[2], dim);
+            for (int32_t i = 0; i < count; i++) {
+                n[0] = first + i;
+                out[n[0]] = far[i] ? far_level(a, n, dim) : level_at(a, n, ALL_CELLS, dim);
+            }
         }
     }
 }

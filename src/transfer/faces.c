@@ -202,9 +202,7 @@ static void update(void *arg, int64_t begin, int64_t end)
     un_eight x, now, before;
     for (int64_t q = begin; q < end; q += 8) {
         int64_t count = un_min64(end - q, 8);
-        for (int axis = 0; axis < 3; axis++)
-            for (int64_t n = 0; n < 8; n++) /* the last one again where there are fewer */
-                x.of[axis][n] = a->particles->x[axis][q + un_min64(n, count - 1)];
+        un_eight_load(&x, a->particles->x, q, count);
         un_faces_sample_eight(&now, a->grid, a->u_new, &x);
         un_faces_sample_eight(&before, a->grid, a->u_old, &x);
         for (int64_t n = 0; n < count; n++)

@@ -71,24 +71,18 @@ void un_transfer_to_particles(un_context *ctx, un_particles *particles, double *
 /* ---- on a grid that warps: velocities at cell centres, APIC (warp.c) ---- */
 
 /* The mean over particles, each with its affine velocity [Jiang et al. 2015]. known: 1 where
- * particles reach the cell, else 0, with velocity 0. weight: scratch. */
-void un_transfer_to_centres(un_context *ctx, un_vec3 *u, uint8_t *known, double *weight,
-                            const un_warp *warp, const un_bins *bins,
-                            const un_particles *particles);
+ * particles reach the cell, else 0, with velocity 0. */
+un_status un_transfer_to_centres(un_context *ctx, un_arena *arena, un_vec3 *u, uint8_t *known,
+                                 const un_warp *warp, const un_bins *bins,
+                                 const un_particles *particles);
 /* Particles outside the liquid fall the more freely the farther out they are, between these, in
  * cells. If they followed the liquid until they fly, those that creep up along a wall would fall
  * and rise again, at 15 cm/s in still water. */
 #define UN_FALLS_FROM 0.25
 #define UN_FALLS_TO 1.0
-/* The share of free fall at xi. phi: at cells, in reference space. */
-UN_KERNEL double un_transfer_falls_in(const float *phi, const un_walls *walls, un_vec3 xi, int dim)
-{
-    const un_grid *g = walls->grid;
-    double from = UN_FALLS_FROM * g->h, out = un_grid_sample_in(g, phi, xi, dim);
-    if (!(out > from)) return 0;
-    if (walls->parted) out = fmin(out, un_walls_sample_side(walls, phi, xi));
-    return un_clamp((out - from) / (UN_FALLS_TO * g->h - from), 0, 1);
-}
+/* The share of free fall at eight places. phi: at cells, in reference space. */
+void un_transfer_falls_eight(const float *phi, const un_walls *walls, const un_warp_eight *e,
+                             double falls[8]);
 /* Particles that do not fly take the velocity at their place, and how it changes around it; where
  * the liquid is quiet they forget that at the rate flip->pic_quiet. Those that fly get gravity. As
  * in un_transfer_to_particles, v is left in the middle of the step. */

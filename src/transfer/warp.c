@@ -7,6 +7,7 @@
  *
  * The map is interpolated by the same kernel, so velocities that are linear in space come back
  * exactly, whatever the grid. */
+#include "base/lanes.h"
 #include "transfer/transfer.h"
 
 #define GRAIN 4096
@@ -28,11 +29,12 @@ static un_vec3 load_xi(const un_particles *p, int64_t q)
 typedef struct centre_args {
     un_vec3 *u;
     uint8_t *known;
-    double *weight;
+    double *sum; /* at cells: of weighed velocities, and of weights */
     const un_warp *warp;
     const un_particles *particles;
 } centre_args;
 
+/* In the lanes of a vector: velocity and weight. */
 UN_KERNEL void scatter_in(const centre_args *a, int64_t begin, int64_t end, int dim)
 {
     const un_particles *p = a->particles;
@@ -40,17 +42,20 @@ UN_KERNEL void scatter_in(const centre_args *a, int64_t begin, int64_t end, int 
     for (int64_t q = begin; q < end; q++) {
         un_stencil t = un_grid_stencil_in(g, load_xi(p, q), 0.5, dim);
         un_vec3 x = un_particle_position(p, q), v = un_particle_middle(p, q);
-        double f[9];
-        for (int i = 0; i < 9; i++) f[i] = p->affine[i][q];
+        double volume = p->volume[q];
+        float *const *f = p->affine;
+        un_doubles4 along[3];
+        for (int d = 0; d < 3; d++)
+            along[d] = (un_doubles4){f[d][q], f[3 + d][q], dim == 2 ? 0 : f[6 + d][q], 0};
+        un_doubles4 here = {v.x, v.y, dim == 2 ? 0 : v.z, 1};
+        here = here - along[0] * x.x - along[1] * x.y - along[2] * x.z;
         for (int m = 0; m < 1 << dim; m++) {
             int64_t c = un_warp_corner(g, t.base, m, dim);
-            double w = un_warp_weight(&t, m, dim) * p->volume[q];
-            un_vec3 d = un_sub(a->warp->centre[c], x);
-            un_vec3 there = un_v3(v.x + f[0] * d.x + f[1] * d.y + f[2] * d.z,
-                                  v.y + f[3] * d.x + f[4] * d.y + f[5] * d.z,
-                                  dim == 2 ? 0 : v.z + f[6] * d.x + f[7] * d.y + f[8] * d.z);
-            a->weight[c] += w;
-            a->u[c] = un_mad(a->u[c], there, w);
+            const un_vec3 *at = &a->warp->centre[c];
+            un_doubles4 there = here + along[0] * at->x + along[1] * at->y + along[2] * at->z;
+            un_doubles4 sum = un_doubles4_load(a->sum + 4 * c);
+            sum += there * (un_warp_weight(&t, m, dim) * volume);
+            memcpy(a->sum + 4 * c, &sum, sizeof sum);
         }
     }
 }
@@ -64,28 +69,32 @@ static void scatter(void *arg, int64_t begin, int64_t end)
 static void clear(void *arg, int64_t begin, int64_t end)
 {
     centre_args *a = arg;
-    memset(a->u + begin, 0, (size_t)(end - begin) * sizeof *a->u);
-    memset(a->weight + begin, 0, (size_t)(end - begin) * sizeof *a->weight);
+    memset(a->sum + 4 * begin, 0, 4 * (size_t)(end - begin) * sizeof *a->sum);
 }
 
 static void divide(void *arg, int64_t begin, int64_t end)
 {
     centre_args *a = arg;
     for (int64_t c = begin; c < end; c++) {
-        bool inside = a->warp->jacobian[c] > 0;
-        a->known[c] = inside && a->weight[c] > 0;
-        a->u[c] = a->known[c] ? un_scale(a->u[c], 1 / a->weight[c]) : un_v3(0, 0, 0);
+        const double *sum = a->sum + 4 * c;
+        a->known[c] = a->warp->jacobian[c] > 0 && sum[3] > 0;
+        double share = a->known[c] ? 1 / sum[3] : 0;
+        a->u[c] = un_v3(sum[0] * share, sum[1] * share, sum[2] * share);
     }
 }
 
-void un_transfer_to_centres(un_context *ctx, un_vec3 *u, uint8_t *known, double *weight,
-                            const un_warp *warp, const un_bins *bins, const un_particles *particles)
+un_status un_transfer_to_centres(un_context *ctx, un_arena *arena, un_vec3 *u, uint8_t *known,
+                                 const un_warp *warp, const un_bins *bins,
+                                 const un_particles *particles)
 {
-    centre_args a = {u, known, weight, warp, particles};
     int64_t count = warp->grid.cell_count, grain = un_block_grain(count);
+    double *sum = un_arena_alloc(arena, 4 * (size_t)count, sizeof *sum);
+    if (!sum) return UN_ERROR_MEMORY;
+    centre_args a = {u, known, sum, warp, particles};
     un_parallel_for(ctx, count, grain, clear, &a);
     un_bins_scatter(bins, scatter, &a);
     un_parallel_for(ctx, count, grain, divide, &a);
+    return UN_OK;
 }
 
 /* ---- to particles ---- */
@@ -101,49 +110,82 @@ typedef struct particle_args {
                                       * whether a solid cuts cells around */
 } particle_args;
 
-UN_KERNEL void gather_in(const particle_args *a, int64_t begin, int64_t end, int dim)
+void un_transfer_falls_eight(const float *phi, const un_walls *walls, const un_warp_eight *e,
+                             double falls[8])
+{
+    const un_grid *g = walls->grid;
+    double from = UN_FALLS_FROM * g->h;
+    un_warp_eight_sample(g, phi, e, falls);
+    for (int n = 0; n < 8; n++) {
+        double out = falls[n];
+        falls[n] = 0;
+        if (!(out > from)) continue;
+        if (walls->parted)
+            out = fmin(out, un_walls_sample_side(walls, phi, un_eight_of(&e->xi, n)));
+        falls[n] = un_clamp((out - from) / (UN_FALLS_TO * g->h - from), 0, 1);
+    }
+}
+
+/* Does a solid cut a cell around the place? */
+static bool is_cut(const particle_args *a, int64_t base)
+{
+    const un_grid *g = &a->warp->grid;
+    for (int m = 0; m < 1 << g->dim; m++) {
+        float open = a->open[un_warp_corner(g, base, m, g->dim)];
+        if (open > 0 && open < 1) return true;
+    }
+    return false;
+}
+
+/* v: the liquid's velocity there. */
+static void gather_one(const particle_args *a, int64_t q, un_vec3 v, double falls)
 {
     un_particles *p = a->particles;
-    const un_grid *g = &a->warp->grid;
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 was = un_particle_middle(p, q);
-        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            un_particle_set_velocity(p, q, un_add(was, a->kick));
-            p->fall[q] = UN_FALL_FREE;
-            for (int i = 0; i < 9; i++) p->affine[i][q] = 0;
-            continue;
-        }
-        un_warp_point at = un_warp_point_in(a->warp, load_xi(p, q), dim);
-        un_vec3 slope[3] = {{0}}, v = un_warp_blend_in(g, a->u, &at.at, slope, dim);
-        for (int d = 0; d < dim; d++) slope[d] = un_scale(slope[d], g->inverse_h);
-        un_vec3 row[3] = {
-            un_warp_gradient(&at, un_v3(slope[0].x, slope[1].x, slope[2].x)),
-            un_warp_gradient(&at, un_v3(slope[0].y, slope[1].y, slope[2].y)),
-            un_warp_gradient(&at, un_v3(slope[0].z, slope[1].z, slope[2].z)),
-        };
-        bool cut = false;
-        for (int m = 0; m < 1 << dim; m++) {
-            float open = a->open[un_warp_corner(g, at.at.base, m, dim)];
-            cut = cut || (open > 0 && open < 1);
-        }
-        double stir = un_dot(v, v) * a->inverse_quiet[cut],
-               keep = 1 - a->forget / (1 + stir * stir);
-        for (int i = 0; i < 3; i++) {
-            p->affine[3 * i][q] = (float)(keep * row[i].x);
-            p->affine[3 * i + 1][q] = (float)(keep * row[i].y);
-            p->affine[3 * i + 2][q] = (float)(keep * row[i].z);
-        }
-        double falls = un_transfer_falls_in(a->phi, a->walls, load_xi(p, q), dim);
-        v = un_mad(v, un_sub(un_add(was, a->kick), v), falls);
-        un_particle_set_velocity(p, q, v);
-        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
+    un_vec3 was = un_particle_middle(p, q);
+    if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
+        un_particle_set_velocity(p, q, un_add(was, a->kick));
+        p->fall[q] = UN_FALL_FREE;
+        for (int i = 0; i < 9; i++) p->affine[i][q] = 0;
+        return;
     }
+    if (falls > 0) v = un_mad(v, un_sub(un_add(was, a->kick), v), falls);
+    un_particle_set_velocity(p, q, v);
+    p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
 }
 
 static void gather(void *arg, int64_t begin, int64_t end)
 {
     const particle_args *a = arg;
-    UN_BY_DIM(a->warp->grid.dim, gather_in(a, begin, end, dim));
+    un_particles *p = a->particles;
+    const un_grid *g = &a->warp->grid;
+    bool solids = a->walls->bodies->count > 0;
+    un_warp_eight e;
+    un_eight v, slope[3], row[3];
+    double keep[8], falls[8];
+    for (int64_t q = begin; q < end; q += 8) {
+        int64_t count = un_min64(end - q, 8);
+        un_eight_load(&e.xi, p->xi, q, count);
+        un_warp_eight_at(a->warp, &e);
+        un_warp_eight_blend(g, a->u, &e, &v, slope);
+        un_warp_eight_gradient(&e, slope, g->inverse_h, row);
+        un_transfer_falls_eight(a->phi, a->walls, &e, falls);
+        for (int n = 0; n < 8; n++) {
+            double speed =
+                v.of[0][n] * v.of[0][n] + v.of[1][n] * v.of[1][n] + v.of[2][n] * v.of[2][n];
+            double stir = speed * a->inverse_quiet[solids && is_cut(a, e.base[n])];
+            keep[n] = 1 - a->forget / (1 + stir * stir);
+        }
+        for (int i = 0; i < 9; i++) {
+            const double *of = row[i / 3].of[i % 3];
+            float kept[8];
+            for (int n = 0; n < 8; n++) kept[n] = (float)(keep[n] * of[n]);
+            if (count == 8)
+                memcpy(p->affine[i] + q, kept, sizeof kept);
+            else
+                memcpy(p->affine[i] + q, kept, (size_t)count * sizeof *kept);
+        }
+        for (int64_t n = 0; n < count; n++) gather_one(a, q + n, un_eight_of(&v, n), falls[n]);
+    }
 }
 
 void un_transfer_from_centres(un_context *ctx, un_particles *particles, const un_vec3 *u,

@@ -137,6 +137,67 @@ static void points_are_found(void **state)
     check_context_end(ctx);
 }
 
+/* Eight points at once are found and read as one is, and none depends on the others. */
+static void eight_are_as_one(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    for (int flat = 0; flat < 2; flat++) {
+        un_vec3 size = flat ? square : box;
+        un_warp w = make_warp(ctx, size, 24, 12, 0.2, UN_WARP_MONGE_AMPERE, 60);
+        un_warp_eight e = {.xi = {{{0.3}, {0.4}, {flat ? 0 : 0.2}}}};
+        un_warp_eight_at(&w, &e);
+        for (uint64_t n = 0; n < 400; n++) {
+            un_eight x, xi, turned, again, step, v, slope[3], row[3];
+            double det[8];
+            for (uint64_t i = 0; i < 8; i++) {
+                uint64_t q = 8 * n + i;
+                double at[3] = {size.x * un_random(q, 1), size.y * un_random(q, 2),
+                                size.z * un_random(q, 3)};
+                if (q % 9 == 0) at[0] = q % 2 ? 0 : size.x;
+                un_vec3 guess =
+                    un_warp_guess(&w, q % 3 ? un_v3(at[0], at[1], at[2]) : un_scale(size, 0.5));
+                const double from[3] = {guess.x, guess.y, guess.z};
+                for (int a = 0; a < 3; a++) {
+                    x.of[a][i] = at[a];
+                    xi.of[a][i] = from[a];
+                    /* half of them among easy ones */
+                    turned.of[a][7 - i] = i % 2 ? at[a] : e.x.of[a][0];
+                    again.of[a][7 - i] = i % 2 ? from[a] : e.xi.of[a][0];
+                }
+            }
+            un_warp_eight_find(&w, &x, &xi);
+            un_warp_eight_find(&w, &turned, &again);
+            e.xi = xi;
+            un_warp_eight_at(&w, &e);
+            un_warp_eight_det(&e, det);
+            un_warp_eight_blend(&w.grid, w.centre, &e, &v, slope);
+            un_warp_eight_gradient(&e, slope, w.grid.inverse_h, row);
+            for (int i = 0; i < 8; i++) {
+                un_vec3 to = un_eight_of(&xi, i), place = un_eight_of(&e.x, i);
+                un_warp_point one;
+                UN_BY_DIM(w.grid.dim, one = un_warp_point_in(&w, to, dim));
+                for (int a = 0; a < 3 && i % 2; a++) assert_true(xi.of[a][i] == again.of[a][7 - i]);
+                check_below(un_length(un_sub(place, un_eight_of(&x, i))), 1e-11);
+                check_below(un_length(un_sub(place, one.x)), 1e-14);
+                check_near(det[i], un_warp_det(&one), 1e-12);
+                assert_true(e.base[i] == one.at.base);
+                /* the place itself as a field: its gradient is the unit matrix */
+                check_below(un_length(un_sub(un_eight_of(&v, i), place)), 1e-14);
+                for (int a = 0; a < w.grid.dim; a++)
+                    for (int b = 0; b < w.grid.dim; b++) check_near(row[a].of[b][i], a == b, 1e-10);
+            }
+            /* from there to the next eight */
+            un_warp_eight_walk(&w, &e, &turned, UN_WARP_EXACT, &step);
+            for (int i = 0; i < 8; i++)
+                check_below(un_length(un_sub(un_eight_of(&e.x, i), un_eight_of(&turned, i))),
+                            1e-11);
+        }
+        un_warp_free(&w);
+    }
+    check_context_end(ctx);
+}
+
 /* A V-cycle takes more than half off the error, on odd grids too. */
 static void cycles_converge(void **state)
 {
@@ -170,7 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(covers_the_domain), cmocka_unit_test(volumes_follow_the_monitor),
         cmocka_unit_test(follows_in_time),   cmocka_unit_test(points_are_found),
-        cmocka_unit_test(cycles_converge),
+        cmocka_unit_test(eight_are_as_one),  cmocka_unit_test(cycles_converge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

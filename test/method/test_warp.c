@@ -410,8 +410,6 @@ static void linear_fields_survive(void **state)
     run_begin(&r, 2, DAM("{1, 0.6}", "0"));
     un_warping *w = r.state;
     un_particles *p = &w->particles;
-    double *weight = un_alloc(r.ctx, (size_t)w->warp.grid.cell_count, sizeof *weight);
-    assert_non_null(weight);
     for (int32_t q = 0; q < p->count; q++) {
         p->fall[q] = 0;
         un_particle_set_velocity(
@@ -424,7 +422,9 @@ static void linear_fields_survive(void **state)
             w->warp.target[c] *= turn & 1 ? 1.4 : 0.6;
         check_ok(r.ctx, un_warping_move_grid(w, 0.01));
         check_ok(r.ctx, un_warping_sort(w));
-        un_transfer_to_centres(r.ctx, w->u, w->known, weight, &w->warp, w->bins, p);
+        check_ok(r.ctx, un_transfer_to_centres(r.ctx, &w->core.arena, w->u, w->known, &w->warp,
+                                               w->bins, p));
+        un_arena_reset(&w->core.arena);
         un_transfer_from_centres(r.ctx, p, w->u, w->phi, w->walls, &(un_flip){0});
         for (int32_t q = 0; q < p->count; q++) {
             /* away from sides and the surface, where centres without particles are read */
@@ -442,7 +442,6 @@ static void linear_fields_survive(void **state)
             check_near(p->v[1][q], 0.5 + p->x[0][q] - 2 * p->x[1][q], 1e-6);
         }
     }
-    un_free(r.ctx, weight);
     run_end(&r);
 }
 
