@@ -49,7 +49,7 @@ viscosity
 linalg block amg
 mesh warp tet_walls
 surface tet_distance marching hulls cluster hull_level_set track
-geometry meshshape
+geometry meshshape meshsides
 render touch
 particles correct_sized
 advect collide
