@@ -105,12 +105,16 @@ void un_stage_end(un_step *step, int32_t stage, double *clock)
  * two cells turns unstable at about 1.1; half of that keeps the period exact to a percent. */
 #define WAVE_NUMBER 0.5
 
-double un_step_limit(const un_scene_def *def, double h, double rate)
+double un_step_limit_flow(const un_scene_def *def, double h, double rate)
 {
     double g = un_length(def->gravity);
     double limit = g > 0 ? WAVE_NUMBER * sqrt(h / g) : INFINITY;
-    if (def->fluid.surface_tension > 0) limit = fmin(limit, un_tension_step_limit(def, h));
     return rate > 0 ? fmin(limit, def->solver.cfl / rate) : limit;
+}
+
+double un_step_limit(const un_scene_def *def, double h, double rate)
+{
+    return fmin(un_step_limit_flow(def, h, rate), un_tension_step_limit(def, h));
 }
 
 un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t step, double time,

@@ -102,6 +102,8 @@ const un_method *un_method_at(int32_t index);
 void un_step_init(un_step *step);
 /* The longest step, s, for finest cells of h and liquid that crosses `rate` cells a second. */
 double un_step_limit(const un_scene_def *def, double h, double rate);
+/* The same without what surface tension allows. */
+double un_step_limit_flow(const un_scene_def *def, double h, double rate);
 /* Judges a pressure solve: numbers that are not finite end the step, a missed tolerance is
  * logged. */
 un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t step, double time,

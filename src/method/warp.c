@@ -96,7 +96,11 @@ static un_status step(void *state, double dt, un_step *report)
 static double step_limit(void *state)
 {
     const un_warping *s = state;
-    return un_step_limit(s->core.def, s->warp.grid.h * s->warp.certificate, s->rate);
+    const un_scene_def *def = s->core.def;
+    double flow = un_step_limit_flow(def, s->warp.grid.h * s->warp.certificate, s->rate);
+    if (!(def->fluid.surface_tension > 0)) return flow;
+    double apart = un_tension_warp_spacing(s->core.ctx, &s->warp, s->phi);
+    return fmin(flow, un_tension_step_limit(def, apart));
 }
 
 static const un_particles *particles(const void *state)
@@ -187,20 +191,24 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
     return allocate(s);
 }
 
-const un_method un_method_warp = {
-    .traits = {.name = "warp", .particles = true, .warps = true, .flat = true, .thin_walls = true},
-    .stages = stages,
-    .size = sizeof(un_warping),
-    .begin = begin,
-    .fill = fill,
-    .load = un_warping_load,
-    .end = end,
-    .step_limit = step_limit,
-    .step = step,
-    .particles = particles,
-    .surface = un_warping_surface,
-    .restore = un_warping_restore,
-    .cells = un_warping_cells,
-    .probe = un_warping_probe,
-    .estimate = un_warping_estimate,
-    .save = un_warping_save};
+const un_method un_method_warp = {.traits = {.name = "warp",
+                                             .particles = true,
+                                             .warps = true,
+                                             .flat = true,
+                                             .tension = true,
+                                             .thin_walls = true},
+                                  .stages = stages,
+                                  .size = sizeof(un_warping),
+                                  .begin = begin,
+                                  .fill = fill,
+                                  .load = un_warping_load,
+                                  .end = end,
+                                  .step_limit = step_limit,
+                                  .step = step,
+                                  .particles = particles,
+                                  .surface = un_warping_surface,
+                                  .restore = un_warping_restore,
+                                  .cells = un_warping_cells,
+                                  .probe = un_warping_probe,
+                                  .estimate = un_warping_estimate,
+                                  .save = un_warping_save};

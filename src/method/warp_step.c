@@ -221,6 +221,20 @@ un_status un_warping_to_grid(un_warping *s, double dt)
     return UN_OK;
 }
 
+/* The surface's pressure, from the arena; NULL without tension. */
+static un_status find_tension(un_warping *s, const double **pressure)
+{
+    const un_scene_def *def = s->core.def;
+    *pressure = NULL;
+    if (!(def->fluid.surface_tension > 0)) return UN_OK;
+    double *found =
+        un_arena_alloc(&s->core.arena, (size_t)s->walls->parts.place_count, sizeof *found);
+    if (!found) return UN_ERROR_MEMORY;
+    *pressure = found;
+    un_tension_warp in = {.pressure = found, .phi = s->phi, .walls = s->walls, .def = def};
+    return un_tension_on_warp(s->core.ctx, &s->core.arena, &in);
+}
+
 un_status un_warping_project(un_warping *s, double dt, un_projection_report *report)
 {
     const un_scene_def *def = s->core.def;
@@ -248,6 +262,7 @@ un_status un_warping_project(un_warping *s, double dt, un_projection_report *rep
                              .tolerance = def->solver.tolerance,
                              .iteration_limit = ITERATION_LIMIT,
                              .let_go = un_core_let_go(&s->core, dt)};
+    UN_TRY(find_tension(s, &in.surface));
     UN_TRY(un_warp_pressure_project(s->pressure, &s->core.arena, &in, report));
     un_arena_reset(&s->core.arena);
     s->inflow.count = 0;

@@ -152,6 +152,8 @@ typedef struct un_warp_projection {
     uint8_t *known;        /* at cells: set to 1 where the projection has made u valid, else 0 */
     const double *phi;     /* at places, m, a distance near the surface; liquid where negative */
     double *p;             /* at places, Pa: the guess, then the result; 0 in the air */
+    const double *surface; /* at places, Pa: the surface's pressure, as in un_projection, linear in
+                            * each cell; NULL: zero */
     const float *source;   /* at cells, 1/s: divergence wanted; NULL: none */
     const un_inflow *inflow;
     double dt, kick, density, tolerance; /* as in un_projection */

@@ -35,3 +35,20 @@ void un_pressure_forget(un_pressure *pr)
 {
     for (int64_t c = 0; c < pr->grid->cell_count; c++) pr->index[c] = -1;
 }
+
+double un_warp_pressure_at(const double *p, const double *phi, const un_walls *walls, un_vec3 x,
+                           un_vec3 weight)
+{
+    int64_t place[8];
+    double share[8], sum = 0, known = 0, level = 0;
+    int count = un_warp_places_around(walls, x, place, share);
+    for (int m = 0; m < count; m++) {
+        bool held = phi[place[m]] < 0 && p[place[m]] == 0;
+        if (held) continue;
+        sum += share[m] * p[place[m]];
+        known += share[m];
+        level += share[m] *
+                 un_dot(weight, un_sub(x, walls->warp->node[un_warp_node_of(walls, place[m])]));
+    }
+    return known > 0 ? (sum + (known < 1 - 1e-9 ? level : 0)) / known : 0;
+}

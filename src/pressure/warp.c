@@ -9,6 +9,9 @@
  * divergence, so the difference is what flows through the solid's surface, however little of a cell
  * is open. Thin walls have a pressure for each side (mesh/warp_parts.c).
  *
+ * The surface may have a pressure P, given at nodes: with x = x' + P dt / rho, the gradient of P
+ * acts on all cells like any force, and x' is zero at the surface.
+ *
  * Departures from the paper:
  *  - M is found at every quadrature point, not once in a cell: a flat surface then holds still at
  *    any tilt, to round-off; with one M it moves by 0.4 g dt;
@@ -188,6 +191,26 @@ UN_KERNEL un_vec3 mover_velocity(const args *s, const int32_t c[3], int m, un_ve
     return v;
 }
 
+/* The surface's pressure at the corners, as part of x; false if it is the same at all. */
+UN_KERNEL bool load_surface(const args *s, const un_element *e, double out[8], int dim)
+{
+    bool varies = false;
+    if (!s->in->surface) return false;
+    for (int m = 0; m < 1 << dim; m++) {
+        out[m] = s->in->surface[e->place[m]] * s->in->kick / s->in->density;
+        varies |= out[m] != out[0];
+    }
+    return varies;
+}
+
+/* The gradient of what is given at corners. */
+UN_KERNEL un_vec3 slope_of(const un_hats *h, const double v[8], int dim)
+{
+    un_vec3 slope = {0, 0, 0};
+    for (int m = 0; m < 1 << dim; m++) slope = un_mad(slope, un_hats_grad(h, m), v[m]);
+    return slope;
+}
+
 /* Integrals over a cell, by corner. */
 typedef struct cell_sums {
     double matrix[8][8]; /* couplings; of corners m <= l count */
@@ -236,13 +259,17 @@ UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
     double source = s->in->source ? s->in->source[cell] : 0;
     open_quadrature(s, &q, &e, cell, dim);
     bool cut = e.wet < 1 << dim && !s->in->first_order;
+    double pressed[8] = {0};
+    bool presses = load_surface(s, &e, pressed, dim);
     for (int i = 0; i < q.count; i++) {
         double w = un_element_hats(&e, q.at[i], &h, dim) * q.weight[i];
         un_vec3 slip[8], x = {0, 0, 0};
-        for (int m = 0; m < 1 << dim; m++) slip[m] = u;
+        un_vec3 flow = presses ? un_sub(u, slope_of(&h, pressed, dim)) : u;
+        for (int m = 0; m < 1 << dim; m++) slip[m] = flow;
         if (s->mover) {
             for (int m = 0; m < 1 << dim; m++) x = un_mad(x, e.x[m], h.value[m]);
-            for (int m = 0; m < 1 << dim; m++) slip[m] = un_sub(u, mover_velocity(s, c, m, x, dim));
+            for (int m = 0; m < 1 << dim; m++)
+                slip[m] = un_sub(flow, mover_velocity(s, c, m, x, dim));
         }
         add_point(&sum, &e, &h, w, slip, cut, dim);
     }
@@ -270,6 +297,7 @@ UN_KERNEL bool is_plain(const args *s, int64_t cell, int64_t node)
         int64_t n =
             node + (m & 1) + (m >> 1 & 1) * g->node_stride[1] + (m >> 2) * g->node_stride[2];
         if (s->pr->index[n] < 0 || (s->mover && s->mover[n] >= 0)) return false;
+        if (s->in->surface && s->in->surface[n] != s->in->surface[node]) return false;
     }
     return true;
 }
@@ -432,6 +460,11 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(s->warp->grid.dim, make_rows(s, begin, end, true, dim));
 }
 
+static double surface_at(const args *s, int64_t place)
+{
+    return s->in->surface ? s->in->surface[place] : 0;
+}
+
 static void begin_rows(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
@@ -439,7 +472,7 @@ static void begin_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; r++) {
         s->pr->rhs[r] = 0;
         s->hats[r] = 0;
-        s->pr->x[r] = s->in->p[s->pr->place[r]] * scale;
+        s->pr->x[r] = (s->in->p[s->pr->place[r]] - surface_at(s, s->pr->place[r])) * scale;
         memset(s->stencil + r * s->width, 0, (size_t)s->width * sizeof *s->stencil);
     }
 }
@@ -522,14 +555,16 @@ UN_KERNEL void update_cell(const args *s, const int32_t c[3], int64_t cell, int 
         x[m] = r >= 0 ? s->pr->x[r] : 0;
     }
     bool cut = e.wet < 1 << dim && !s->in->first_order;
+    double pressed[8] = {0};
+    bool presses = load_surface(s, &e, pressed, dim);
     for (int i = 0; i < q.count; i++) {
         double w = un_element_hats(&e, q.at[i], &h, dim) * q.weight[i];
-        un_vec3 slope = {0, 0, 0};
-        for (int m = 0; m < 1 << dim; m++) slope = un_mad(slope, un_hats_grad(&h, m), x[m]);
+        un_vec3 slope = slope_of(&h, x, dim);
         if (cut) {
             un_ghost_matrix ghost = un_element_ghost(&e, &h, dim);
             slope = un_ghost_apply(&ghost, slope);
         }
+        if (presses) slope = un_add(slope, slope_of(&h, pressed, dim));
         sum = un_mad(sum, slope, w);
         volume += w;
     }
@@ -599,7 +634,7 @@ static bool limit_node(const void *arg, int32_t row, double *least, double *slac
         wall = wall || s->in->walls->volume[c] < (float)WALL_OPEN;
         speed = fmax(speed, un_length(s->in->u[c]));
     }
-    *least = 0;
+    *least = -surface_at(s, s->pr->place[row]) * s->in->kick / s->in->density;
     *slack = un_release_slack(s->in->let_go, speed, g->h);
     return wall;
 }
@@ -610,7 +645,7 @@ static void store_pressure(void *arg, int64_t begin, int64_t end)
     double to_pascal = s->in->density / s->in->kick;
     for (int64_t n = begin; n < end; n++) {
         int32_t r = s->pr->index[n];
-        s->in->p[n] = r >= 0 ? s->pr->x[r] * to_pascal : 0;
+        s->in->p[n] = r >= 0 ? s->pr->x[r] * to_pascal + surface_at(s, n) : 0;
         if (r >= 0 && un_pressure_is_free(s->pr, r)) s->in->p[n] = -0.0;
     }
 }
@@ -640,7 +675,7 @@ un_status un_warp_pressure_project(un_pressure *pr, un_arena *arena, const un_wa
     un_sites sites = {.kind = UN_SITES_GRID,
                       .size = {g->n[0] + 1, g->n[1] + 1, g->dim == 2 ? 1 : g->n[2] + 1},
                       .site = pr->place};
-    un_release release = {&s, limit_node, 0, in->p, in->let_go > 0};
+    un_release release = {&s, limit_node, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
     /* copies are at the place of their node: no lattice */
     if (in->walls->parts.cell_count > 0) sites.kind = UN_SITES_NONE;
     UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
@@ -652,23 +687,4 @@ un_status un_warp_pressure_project(un_pressure *pr, un_arena *arena, const un_wa
     int64_t places = in->walls->parts.place_count;
     un_parallel_for(ctx, places, un_block_grain(places), store_pressure, &s);
     return UN_OK;
-}
-
-/* ---- probes ---- */
-
-double un_warp_pressure_at(const double *p, const double *phi, const un_walls *walls, un_vec3 x,
-                           un_vec3 weight)
-{
-    int64_t place[8];
-    double share[8], sum = 0, known = 0, level = 0;
-    int count = un_warp_places_around(walls, x, place, share);
-    for (int m = 0; m < count; m++) {
-        bool held = phi[place[m]] < 0 && p[place[m]] == 0;
-        if (held) continue;
-        sum += share[m] * p[place[m]];
-        known += share[m];
-        level += share[m] *
-                 un_dot(weight, un_sub(x, walls->warp->node[un_warp_node_of(walls, place[m])]));
-    }
-    return known > 0 ? (sum + (known < 1 - 1e-9 ? level : 0)) / known : 0;
 }

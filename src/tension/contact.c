@@ -65,6 +65,22 @@ static float beyond(const un_tension_lattice *l, const double x[3], const double
     return (float)un_lattice_sample(l, y, g);
 }
 
+/* The same on a grid that warps; d and n are in space, d and least in m, and x may lie beyond a
+ * side of the domain, which is a mirror of the grid too: then y is its image. */
+static float beyond_warped(const un_tension_lattice *l, const double y[3], un_vec3 n, double lift,
+                           double cot)
+{
+    double g[3], z[3], value = un_lattice_sample(l, y, g);
+    if (cot == 0) return (float)value;
+    un_warp_point p = un_lattice_map(l, y);
+    un_vec3 slope = un_normalize(un_warp_gradient(&p, un_v3(g[0], g[1], l->dim == 2 ? 0 : g[2])));
+    un_vec3 t = un_mad(slope, n, -un_dot(slope, n));
+    double size = l->in->grid->h * un_lattice_size(&p, l->dim);
+    double shear = un_clamp(lift * cot, -SHEAR_MAX * size, SHEAR_MAX * size);
+    un_lattice_find(l, un_mad(p.x, t, -shear / fmax(un_length(t), MEETS)), y, z);
+    return (float)un_lattice_sample(l, z, g);
+}
+
 typedef struct extend_args {
     un_tension_lattice *l;
     bool straight;
@@ -106,6 +122,27 @@ static bool in_solid(const extend_args *e, int64_t c, double x[3], double n[3], 
     return un_dot(normal, normal) > 0;
 }
 
+/* On a grid that warps, from a place at least `least` cells above the solid. */
+static bool extend_warped(const extend_args *e, int64_t c, double least)
+{
+    un_tension_lattice *l = e->l;
+    const un_bodies *bodies = l->in->walls->bodies;
+    int64_t cell = un_lattice_grid_cell(l, c);
+    double x[3], y[3], distance = INFINITY;
+    if (cell < 0 || l->in->walls->volume[cell] >= 1) return false;
+    un_lattice_place(l, c, x);
+    un_warp_point p = un_lattice_map(l, x);
+    int32_t b = un_bodies_nearest(bodies, p.x, &distance);
+    double size = l->in->grid->h * un_lattice_size(&p, l->dim), depth = -distance / size;
+    if (b < 0 || !(depth > KEPT && depth < DEPTH)) return false;
+    un_vec3 n = un_body_normal(&bodies->body[b], p.x);
+    double lift = size * (depth + fmax(depth, least));
+    un_lattice_find(l, un_mad(p.x, n, lift), x, y);
+    l->scratch[c] =
+        beyond_warped(l, y, n, lift, e->straight ? 0 : cot_of(bodies->body[b].contact_angle));
+    return true;
+}
+
 static double solid_cot(const un_tension_lattice *l, const double x[3])
 {
     const un_bodies *bodies = l->in->walls->bodies;
@@ -122,7 +159,8 @@ static void extend_solids(void *arg, int64_t begin, int64_t end)
         double x[3], n[3], depth;
         l->scratch[c] = l->phi[c];
         if (!e->straight && l->number[c] < 0) continue;
-        if (!in_solid(e, c, x, n, &depth)) continue;
+        if (l->warp && extend_warped(e, c, e->straight ? 0 : LEAST) && l->beyond) l->beyond[c] = 1;
+        if (l->warp || !in_solid(e, c, x, n, &depth)) continue;
         if (l->beyond) l->beyond[c] = 1;
         l->scratch[c] =
             beyond(l, x, n, depth, e->straight ? 0 : LEAST, e->straight ? 0 : solid_cot(l, x));
@@ -130,6 +168,18 @@ static void extend_solids(void *arg, int64_t begin, int64_t end)
 }
 
 /* ---- sides ---- */
+
+static float beyond_side(const extend_args *e, const double x[3], const double n[3], double depth)
+{
+    double y[3] = {x[0], x[1], x[2]};
+    y[e->axis] += 2 * depth * n[e->axis];
+    un_warp_point p = un_lattice_map(e->l, y);
+    const double at[3] = {p.x.x, p.x.y, p.x.z};
+    const un_vec3 size = e->l->warp->size;
+    const double far[3] = {size.x, size.y, size.z};
+    double height = e->sign > 0 ? at[e->axis] : far[e->axis] - at[e->axis];
+    return beyond_warped(e->l, y, un_v3(n[0], n[1], n[2]), 2 * height, e->cot);
+}
 
 static void extend_side(void *arg, int64_t begin, int64_t end)
 {
@@ -149,7 +199,8 @@ static void extend_side(void *arg, int64_t begin, int64_t end)
             depth = e->sign * (e->plane - x[e->axis]);
             if (!(depth > 0) || (!e->straight && l->number[first + i] < 0)) continue;
             if (l->beyond) l->beyond[first + i] = 1;
-            l->scratch[first + i] = beyond(l, x, n, depth, 0, e->cot);
+            l->scratch[first + i] = e->cot != 0 && l->warp ? beyond_side(e, x, n, depth)
+                                                           : beyond(l, x, n, depth, 0, e->cot);
         }
     }
 }

@@ -206,8 +206,7 @@ static double square_to(const double x[3], const double y[3])
     return dx * dx + dy * dy + dz * dz;
 }
 
-/* Onto the surface, from nearby; false if there is none. */
-static bool settle(const un_tension_lattice *l, double y[3], double normal[3])
+bool un_lattice_settle(const un_tension_lattice *l, double y[3], double normal[3])
 {
     double g[3];
     for (int i = 0; i < 3; i++) {
@@ -228,7 +227,7 @@ static void improve(const un_tension_lattice *l, const double x[3], double y[3])
 {
     double z[3] = {y[0], y[1], y[2]}, normal[3], least = square_to(x, y);
     for (int step = 0; step < STEPS; step++) {
-        if (!settle(l, z, normal)) return;
+        if (!un_lattice_settle(l, z, normal)) return;
         double square = square_to(x, z), along = 0, slide = 0, t[3];
         if (square < least || step == 0) {
             memcpy(y, z, sizeof z);

@@ -205,6 +205,7 @@ un_status un_lattice_prepare(un_tension_lattice *l, un_arena *arena)
     if (l->in->bodies) un_lattice_pull(l);
     UN_TRY(un_lattice_distance(l, arena));
     UN_TRY(un_lattice_turn(l, arena));
+    if (l->warp) UN_TRY(un_lattice_measure(l, arena));
     un_lattice_sharpen(l);
     return UN_OK;
 }

@@ -14,6 +14,7 @@
 typedef struct un_tension_lattice {
     un_context *ctx;
     const un_tension_grid *in;
+    const un_warp *warp; /* the grid is its reference space; NULL: the grid is in space */
     int32_t dim, n[3], pad[3];
     int64_t stride[3], count;
     double low[3], high[3]; /* the domain's sides */
@@ -28,7 +29,9 @@ typedef struct un_tension_lattice {
     float (*foot)[3], (*foot_next)[3]; /* the nearest point of the surface */
     uint8_t *pass;                     /* in which it was found */
     uint8_t now;
-    float *d[3]; /* distance, then smoothed */
+    float *d[3];   /* distance, then smoothed */
+    float *way[3]; /* on a grid that warps: from the place in reference space to that in space, in
+                    * cells, smoothed like the distance */
 } un_tension_lattice;
 enum { UN_BESIDE = 1, UN_NEAR = 2 };
 enum { UN_MAY_BE_SOLID = 1, UN_OWN_LEVEL = 2 };
@@ -47,6 +50,18 @@ static inline un_vec3 un_lattice_world(const un_tension_lattice *l, const double
                  g->origin.y + g->h * (x[1] - l->pad[1] + 0.5),
                  g->origin.z + g->h * (l->dim == 2 ? g->half[2] : x[2] - l->pad[2] + 0.5));
 }
+/* On a grid that warps: the cell of the grid, -1 in the lattice's own; where a place is, with the
+ * map there, which goes on beyond the domain as its mirror image; and back into the domain, from a
+ * place nearby (warp.c). */
+int64_t un_lattice_grid_cell(const un_tension_lattice *l, int64_t c);
+un_warp_point un_lattice_map(const un_tension_lattice *l, const double x[3]);
+void un_lattice_find(const un_tension_lattice *l, un_vec3 at, const double near[3], double x[3]);
+/* The size of a cell there, over that in reference space. */
+static inline double un_lattice_size(const un_warp_point *p, int dim)
+{
+    double det = fabs(un_warp_det(p));
+    return dim == 2 ? sqrt(det) : cbrt(det);
+}
 /* phi at a place, multilinear, and its gradient; places outside count at the boundary. */
 double un_lattice_sample(const un_tension_lattice *l, const double x[3], double gradient[3]);
 
@@ -60,6 +75,12 @@ double un_lattice_curvature(const un_tension_lattice *l, int64_t c);
 
 /* Finds the band around the surface, and the distance to it in the band: d[0] (distance.c). */
 un_status un_lattice_distance(un_tension_lattice *l, un_arena *arena);
+
+/* Onto the surface, from nearby; false if there is none. normal: in cells. */
+bool un_lattice_settle(const un_tension_lattice *l, double y[3], double normal[3]);
+/* On a grid that warps: d[0] becomes the distance in space, over the edge of cells in reference
+ * space; finds `way` (warp.c). */
+un_status un_lattice_measure(un_tension_lattice *l, un_arena *arena);
 
 /* Carries phi on beyond the sides and into solids, at right angles (contact.c). */
 void un_lattice_extend(un_tension_lattice *l);

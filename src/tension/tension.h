@@ -37,6 +37,18 @@ un_status un_tension_on_leaves(un_context *ctx, un_arena *arena, const un_tensio
 /* Bytes that it takes, about. */
 double un_tension_leaves_bytes(const un_leaves *leaves, const float *phi);
 
+/* ---- on a grid that warps (warp.c) ---- */
+
+typedef struct un_tension_warp {
+    double *pressure; /* at places, set everywhere, Pa: as on the grid */
+    const float *phi; /* at cells; liquid where negative */
+    const un_walls *walls;
+    const un_scene_def *def;
+} un_tension_warp;
+un_status un_tension_on_warp(un_context *ctx, un_arena *arena, const un_tension_warp *in);
+/* The smallest distance of two cells along the surface, m; infinite without a surface. */
+double un_tension_warp_spacing(un_context *ctx, const un_warp *warp, const float *phi);
+
 /* ---- on tets (tets.c, line.c) ---- */
 
 typedef struct un_tension_tets {

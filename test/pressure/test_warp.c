@@ -1,99 +1,6 @@
 /* The projection on a grid that warps: water at rest, figure 7 of [Ibayashi18], a sphere, solids
  * that cut and that move, closed tanks. */
-#include "mesh/tank.h"
-#include "pressure/pressure.h"
-
-typedef struct basin {
-    tank tank;
-    un_warp warp;
-    un_walls *walls;
-    un_pressure *pressure;
-    un_arena arena;
-    un_vec3 *u;
-    uint8_t *known;
-    double *phi, *p;
-    un_warp_projection in;
-    un_projection_report report;
-} basin;
-
-typedef double level_set(un_vec3 x, const void *arg);
-
-static void basin_begin(basin *b, un_vec3 size, int32_t finest)
-{
-    memset(b, 0, sizeof *b);
-    tank_begin(&b->tank, 2, size, finest);
-}
-
-/* The grid gathers around the level set. */
-static void basin_warp(basin *b, double strength, level_set *phi, const void *arg)
-{
-    un_context *ctx = b->tank.ctx;
-    un_vec3 size = b->warp.size;
-    un_monitor m = {.n = {65, 65, size.z > 0 ? 65 : 1},
-                    .spacing = {size.x / 64, size.y / 64, size.z / 64}};
-    m.density = un_alloc(ctx, (size_t)m.n[0] * (size_t)m.n[1] * (size_t)m.n[2], sizeof(float));
-    assert_non_null(m.density);
-    for (int32_t k = 0, n = 0; k < m.n[2]; k++)
-        for (int32_t j = 0; j < m.n[1]; j++)
-            for (int32_t i = 0; i < m.n[0]; i++, n++)
-                m.density[n] =
-                    (float)(1 +
-                            strength * exp(-10 * fabs(phi(un_v3(i * m.spacing[0], j * m.spacing[1],
-                                                                k * m.spacing[2]),
-                                                          arg))));
-    un_warp_step step = {.monitor = &m, .strength = strength, .rounds = strength > 0 ? 50 : 0};
-    un_warp_move(&b->warp, &step);
-    un_free(ctx, m.density);
-}
-
-static void basin_build(basin *b, double strength, level_set *phi, const void *arg)
-{
-    un_context *ctx = b->tank.ctx;
-    tank_build_exact(&b->tank);
-    check_ok(ctx, un_warp_init(&b->warp, ctx, b->tank.scene.def.domain.size,
-                               b->tank.scene.def.detail.finest));
-    basin_warp(b, strength, phi, arg);
-    check_ok(ctx, un_warp_walls_create(ctx, &b->warp, b->tank.bodies, &b->walls));
-    check_ok(ctx, un_pressure_create(ctx, NULL, &b->pressure));
-    un_arena_init(&b->arena, ctx);
-    const un_grid *g = &b->warp.grid;
-    b->u = un_alloc_zero(ctx, (size_t)g->cell_count, sizeof *b->u);
-    b->known = un_alloc_zero(ctx, (size_t)g->cell_count, 1);
-    b->p = un_alloc_zero(ctx, (size_t)g->node_count, sizeof *b->p);
-    b->phi = un_alloc_zero(ctx, (size_t)g->node_count, sizeof *b->phi);
-    for (int64_t n = 0; n < g->node_count; n++) b->phi[n] = phi(b->warp.node[n], arg);
-    b->in = (un_warp_projection){.warp = &b->warp,
-                                 .walls = b->walls,
-                                 .u = b->u,
-                                 .known = b->known,
-                                 .phi = b->phi,
-                                 .p = b->p,
-                                 .dt = 0.01,
-                                 .kick = 0.01,
-                                 .density = 1000,
-                                 .tolerance = 1e-13,
-                                 .iteration_limit = 3000};
-}
-
-static void basin_project(basin *b)
-{
-    check_ok(b->tank.ctx, un_warp_pressure_project(b->pressure, &b->arena, &b->in, &b->report));
-    un_arena_reset(&b->arena);
-}
-
-static void basin_end(basin *b)
-{
-    un_context *ctx = b->tank.ctx;
-    un_arena_free(&b->arena);
-    un_pressure_destroy(b->pressure);
-    un_walls_destroy(b->walls);
-    un_warp_free(&b->warp);
-    un_free(ctx, b->u);
-    un_free(ctx, b->known);
-    un_free(ctx, b->p);
-    un_free(ctx, b->phi);
-    tank_end(&b->tank);
-}
+#include "pressure/basin.h"
 
 static double fastest(const basin *b)
 {
@@ -145,13 +52,48 @@ static void still_at_any_tilt(void **state)
     for (int solids = 0; solids < 2; solids++) {
         for (int n = 0; n < 4; n++) {
             double a = 0.3 + 1.5 * n;
-            most = fmax(
-                most, still_water(un_v3(1, 0.9, 0), 24, un_v3(sin(a), cos(a), 0), solids));
+            most = fmax(most, still_water(un_v3(1, 0.9, 0), 24, un_v3(sin(a), cos(a), 0), solids));
         }
         most = fmax(most, still_water(un_v3(1, 1, 1), 10, un_v3(0.3, 1, -0.4), solids));
     }
     print_message("still water: %.2g g dt\n", most);
     check_below(most, 1e-10);
+}
+
+/* A pressure of the surface that is the same everywhere adds to the one below it; one that is
+ * linear in space moves all of the liquid alike. */
+static double round_pool(un_vec3 x, const void *arg)
+{
+    (void)arg;
+    return un_length(un_sub(x, un_v3(0.51, 0.48, x.z))) - 0.3;
+}
+
+static void surface_presses(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        basin b;
+        un_vec3 up = un_normalize(un_v3(0.3, 1, 0)), force = {600, -250, 0};
+        basin_begin(&b, un_v3(1, 1, 0), 24);
+        basin_build(&b, 4, round == 0 ? plane : round_pool, &up);
+        const un_grid *g = &b.warp.grid;
+        double *surface = un_alloc(b.tank.ctx, (size_t)g->node_count, sizeof *surface);
+        assert_non_null(surface);
+        if (round == 0) force = un_scale(up, -9.81 * b.in.density);
+        for (int64_t n = 0; n < g->node_count; n++)
+            surface[n] = round == 0 ? 500 : 40 + un_dot(force, b.warp.node[n]);
+        for (int64_t c = 0; c < g->cell_count; c++)
+            b.u[c] = un_scale(force, b.in.kick / b.in.density);
+        b.in.surface = surface;
+        basin_project(&b);
+        check_below(fastest(&b), 1e-9 * un_length(force) * b.in.kick / b.in.density);
+        for (int64_t n = 0; n < g->node_count; n++) {
+            double level = round == 0 ? 500 + 9.81 * b.in.density * -b.phi[n] : surface[n];
+            if (b.p[n] != 0) check_near(b.p[n], level, 1e-6);
+        }
+        un_free(b.tank.ctx, surface);
+        basin_end(&b);
+    }
 }
 
 /* Multigrid on the lattice takes stretched cells in its stride. */
@@ -350,9 +292,13 @@ int main(int argc, char **argv)
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(still_at_any_tilt), cmocka_unit_test(stretched_cells_converge),
-        cmocka_unit_test(figure_seven),      cmocka_unit_test(sphere_is_second_order),
-        cmocka_unit_test(flow_along_a_wall), cmocka_unit_test(piston_pushes),
+        cmocka_unit_test(still_at_any_tilt),
+        cmocka_unit_test(surface_presses),
+        cmocka_unit_test(stretched_cells_converge),
+        cmocka_unit_test(figure_seven),
+        cmocka_unit_test(sphere_is_second_order),
+        cmocka_unit_test(flow_along_a_wall),
+        cmocka_unit_test(piston_pushes),
         cmocka_unit_test(closed_tank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

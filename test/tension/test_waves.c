@@ -40,6 +40,12 @@ static void a_flat_wave_swings(void **state)
     wave_swings(&un_method_uniform, "1, 0.75", 3);
 }
 
+static void a_flat_warped_wave_swings(void **state)
+{
+    (void)state;
+    wave_swings(&un_method_warp, "1, 0.75", 3);
+}
+
 static void a_wave_on_tets_swings(void **state)
 {
     (void)state;
@@ -97,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flat_wave_swings),
+        cmocka_unit_test(a_flat_warped_wave_swings),
         cmocka_unit_test(a_wave_on_tets_swings),
         cmocka_unit_test(threads_break_at_their_rate),
         cmocka_unit_test(short_waves_do_not_break_threads),
