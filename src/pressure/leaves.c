@@ -576,7 +576,6 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     un_release release = {&s, limit_leaf, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
     UN_TRY(
         un_pressure_solve(pr, NULL, in->tolerance, in->iteration_limit, &release, &report->solve));
-    s.solved = true;
     if (in->bodies && report->solve.finite) {
         un_coupling_push(pr, in->bodies);
         un_leaf_walls_find_velocities(in->walls, in->leaves);

@@ -17,7 +17,6 @@ typedef struct un_leaf_args {
     uint8_t *plain;  /* by leaf */
     double *heap;    /* by row: the outflow that parts heaps */
     double *parting; /* by face: the velocity that does, or NULL */
-    bool solved;     /* some rows may have let go */
     /* What rows are multiplied by: entries have no unit then, and scenes of any size have the same
      * matrix to the last bit. */
     double scale;
@@ -68,19 +67,11 @@ static inline double un_leaf_depth(const un_leaf_args *s, int32_t q)
     return fmin(s->in->phi[q], -UN_LEAF_DEPTH_MIN * un_leaf_size(s->m, q));
 }
 
-/* A leaf that has let go of a wall is half as thick as wide at least: its pressure is given, under
- * tension that of a void beside a surface with another one, and over the leaf's own depth the
- * difference would throw it away (164 m/s in scenes/ball_2d.lua, where waves run at 0.4). */
-#define UN_LEAF_GHOST_FREE (-1.0)
-
 /* What p_z is in row q, over p_q, for z without an unknown. */
 static inline double un_leaf_ghost(const un_leaf_args *s, int32_t q, int32_t z, bool sibling)
 {
     if (sibling && s->plain[q]) return 1;
-    double ghost = fmax(s->in->phi[z], 0) / un_leaf_depth(s, q);
-    if (s->solved && ghost < UN_LEAF_GHOST_FREE && un_pressure_is_free(s->pr, s->pr->index[q]))
-        return UN_LEAF_GHOST_FREE;
-    return ghost;
+    return fmax(s->in->phi[z], 0) / un_leaf_depth(s, q);
 }
 
 #endif

@@ -14,6 +14,11 @@
  * matrix is an M-matrix on the grid, where the set settles in a few solves; on tets with obtuse
  * angles it need not be, so their number is bounded, and the last of them only let go.
  *
+ * Surface tension can pull: where the surface's pressure P is negative, as at a wall that liquid
+ * climbs, the void would have such a surface too, and p >= P takes the place of p >= 0. With p = 0
+ * next to a surface at P, gradients grew as P over the depth (a drop into a pool: 170 m/s in the
+ * ripples at the sides).
+ *
  * Parts of the liquid that touch no air, or little, are left alone: their pressure is known up to a
  * constant only, or a bubble's would be. Where nothing lets go, one solve is all there is. */
 #include "pressure/coupling.h"
@@ -42,6 +47,14 @@ typedef struct args {
     bool only_join;
 } args;
 
+/* x is 0 at the surface. */
+static bool limit(const un_release *rule, int32_t r, double *least, double *slack)
+{
+    bool wall = rule->limit(rule->arg, r, least, slack);
+    *least = fmin(*least, 0);
+    return wall;
+}
+
 /* A x - b in a row, and its diagonal. */
 static double residual(const un_pressure *pr, int64_t r, double *diagonal)
 {
@@ -66,7 +79,7 @@ static void recall(void *arg, int64_t begin, int64_t end, double *sums)
         double least, slack, diagonal = 0;
         pr->free[r] = HELD;
         if (!un_pressure_let_go(rule->p[pr->place[r]])) continue;
-        if (!rule->limit(rule->arg, (int32_t)r, &least, &slack)) continue;
+        if (!limit(rule, (int32_t)r, &least, &slack)) continue;
         residual(pr, r, &diagonal);
         if (rule->clear == 0 && pr->rhs[r] > PRESS * slack * diagonal) continue;
         pr->free[r] = FREE;
@@ -82,7 +95,7 @@ static void judge(void *arg, int64_t begin, int64_t end, double *sums)
     for (int64_t r = begin; r < end; r++) {
         double least, slack, diagonal = 0;
         if (pr->free[r] == FREE ? s->only_join : !(pr->x[r] < rule->clear)) continue;
-        if (!rule->limit(rule->arg, (int32_t)r, &least, &slack)) continue;
+        if (!limit(rule, (int32_t)r, &least, &slack)) continue;
         bool leaves = pr->free[r] == FREE;
         double off = leaves ? -residual(pr, r, &diagonal) : least - pr->x[r];
         if (leaves) slack *= PRESS * diagonal;
@@ -157,7 +170,7 @@ static void settle(void *arg, int64_t begin, int64_t end, double *sums)
 static double value_of(const args *s, int32_t r)
 {
     double least = 0, slack;
-    s->rule->limit(s->rule->arg, r, &least, &slack);
+    limit(s->rule, r, &least, &slack);
     return least;
 }
 

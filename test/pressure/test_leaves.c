@@ -333,9 +333,9 @@ static void heaps_do_not_burst(void **state)
 
 /* ---- walls that let go ---- */
 
-/* A film whose surface pulls lets go of the floor. What pushes it off is the difference between the
- * void and the surface over the film's thickness, however close to the surface a centre lies. */
-static void voids_throw_nothing_away(void **state)
+/* A surface that pulls everywhere alike moves nothing, however close to it a centre at a wall is: a
+ * void at the wall would pull as well. */
+static void steady_pull_moves_nothing(void **state)
 {
     (void)state;
     const double pull = 100, thin[2] = {0.2, 1e-4};
@@ -343,7 +343,7 @@ static void voids_throw_nothing_away(void **state)
         leaf_pool p;
         pool_tree(&p, true, 16, 16, 1, NULL);
         pool_walls(&p);
-        double h = p.tree.h, fastest = 0, *surface;
+        double h = p.tree.h, *surface;
         surface = un_alloc(p.ctx, (size_t)p.leaves.count, sizeof *surface);
         for (int32_t c = 0; c < p.leaves.count; c++) {
             p.phi[c] = (float)(p.leaves.x[c].y - (0.5 + thin[k]) * h);
@@ -352,11 +352,9 @@ static void voids_throw_nothing_away(void **state)
         p.in.surface = surface;
         p.in.let_go = 1e-6;
         pool_project(&p);
+        assert_true(p.report.cell_count > 0);
         for (int32_t f = 0; f < p.leaves.face_count; f++)
-            if (p.known[f]) fastest = fmax(fastest, fabs(p.u[f]));
-        double once = pull * p.in.kick / (p.in.density * h);
-        assert_true(fastest > 0.5 * once);
-        check_below(fastest, 2.001 * once);
+            if (p.known[f]) check_below(fabs(p.u[f]), 1e-12);
         un_free(p.ctx, surface);
         pool_end(&p);
     }
@@ -370,7 +368,7 @@ int main(void)
         cmocka_unit_test(pressure_in_a_sphere_is_second_order),
         cmocka_unit_test(iterations_do_not_grow),
         cmocka_unit_test(heaps_do_not_burst),
-        cmocka_unit_test(voids_throw_nothing_away),
+        cmocka_unit_test(steady_pull_moves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
