@@ -16,49 +16,77 @@ typedef struct path_args {
     double dt;
 } path_args;
 
-/* c: the leaf that holds x, or a guess. */
-static un_vec3 velocity(const path_args *a, un_flow_cache *cache, un_vec3 x, int32_t *c)
+/* The velocities k at eight points x + go dt, kept in the domain; c: the leaves that hold them, or
+ * guesses. */
+static void velocities(un_eight *k, const path_args *a, un_flow_cache *cache, const un_eight *x,
+                       const un_eight *go, double dt, int32_t c[8])
 {
     const un_leaves *m = a->flow->leaves;
-    double half = 0.5 * un_leaf_size(m, *c);
-    un_vec3 d = un_sub(x, m->x[*c]);
-    x = un_min3(un_max3(x, un_v3(0, 0, 0)), a->walls->grid->size);
-    if (!(fabs(d.x) < half && fabs(d.y) < half && (m->dim == 2 || fabs(d.z) < half)))
-        *c = un_leaves_step(m, *c, x);
-    return un_flow_cache_at(cache, *c, x);
+    un_vec3 size = a->walls->grid->size;
+    const double most[3] = {size.x, size.y, size.z};
+    un_eight to;
+    for (int axis = 0; axis < 3; axis++)
+        for (int n = 0; n < 8; n++) {
+            double at = x->of[axis][n] + go->of[axis][n] * dt;
+            at = at > 0 ? at : 0;
+            to.of[axis][n] = at < most[axis] ? at : most[axis];
+        }
+    for (int n = 0; n < 8; n++) {
+        double half = 0.5 * un_leaf_size(m, c[n]);
+        un_vec3 at = un_eight_of(&to, n), d = un_sub(at, m->x[c[n]]);
+        if (!(fabs(d.x) < half && fabs(d.y) < half && (m->dim == 2 || fabs(d.z) < half)))
+            c[n] = un_leaves_step(m, c[n], at);
+    }
+    un_flow_cache_eight(k, cache, c, &to, NULL, NULL);
+}
+
+/* How far eight points go. */
+static void trace(un_eight *step, const path_args *a, un_flow_cache *cache, const un_eight *x,
+                  const int32_t leaf[8])
+{
+    int32_t c[8];
+    un_eight k1, k2, k3;
+    memcpy(c, leaf, sizeof c);
+    velocities(&k1, a, cache, x, x, 0, c);
+    velocities(&k2, a, cache, x, &k1, 0.5 * a->dt, c);
+    velocities(&k3, a, cache, x, &k2, 0.75 * a->dt, c);
+    for (int axis = 0; axis < 3; axis++)
+        for (int n = 0; n < 8; n++)
+            step->of[axis][n] =
+                (k1.of[axis][n] * 2 + k2.of[axis][n] * 3 + k3.of[axis][n] * 4) * (a->dt / 9);
+}
+
+static void move_one(const path_args *a, int64_t q, int32_t leaf, un_vec3 step)
+{
+    un_particles *p = a->particles;
+    const un_leaves *m = a->flow->leaves;
+    un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q);
+    if (p->flags[q] & UN_PARTICLE_BALLISTIC) step = un_scale(v, a->dt);
+    un_vec3 to = un_add(x, step);
+    /* Distances change by no more than the distance travelled. */
+    double reach = a->wall[leaf] - un_length(un_sub(to, m->x[leaf]));
+    bool free = !a->walls->bodies->moving && reach > un_length(step) + MARGIN * a->walls->grid->h;
+    un_vec3 was = v;
+    un_hit hit = {.body = -1};
+    if (!free) to = un_advect_collide_hit(a->walls, x, to, a->dt, &v, &hit);
+    if (a->hits) a->hits[q] = hit;
+    if (m->dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
+    un_particle_set_position(p, q, to);
+    un_advect_finish(p, q, v, was, a->lead);
 }
 
 static void move(void *arg, int64_t begin, int64_t end)
 {
     const path_args *a = arg;
-    un_particles *p = a->particles;
-    const un_leaves *m = a->flow->leaves;
-    double dt = a->dt;
     un_flow_cache cache;
     un_flow_cache_init(&cache, a->flow);
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), step;
-        int32_t from = a->bins->tet[q], c = from;
-        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            step = un_scale(v, dt);
-        } else {
-            un_vec3 k1 = velocity(a, &cache, x, &c);
-            un_vec3 k2 = velocity(a, &cache, un_mad(x, k1, 0.5 * dt), &c);
-            un_vec3 k3 = velocity(a, &cache, un_mad(x, k2, 0.75 * dt), &c);
-            step = un_scale(un_mad(un_mad(un_scale(k1, 2), k2, 3), k3, 4), dt / 9);
-        }
-        un_vec3 to = un_add(x, step);
-        /* Distances change by no more than the distance travelled. */
-        double reach = a->wall[from] - un_length(un_sub(to, m->x[from]));
-        bool free =
-            !a->walls->bodies->moving && reach > un_length(step) + MARGIN * a->walls->grid->h;
-        un_vec3 was = v;
-        un_hit hit = {.body = -1};
-        if (!free) to = un_advect_collide_hit(a->walls, x, to, dt, &v, &hit);
-        if (a->hits) a->hits[q] = hit;
-        if (m->dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
-        un_particle_set_position(p, q, to);
-        un_advect_finish(p, q, v, was, a->lead);
+    for (int64_t q = begin; q < end; q += 8) {
+        int64_t count = un_min64(end - q, 8);
+        un_eight x, step;
+        int32_t leaf[8];
+        un_tet_bins_eight(&x, leaf, a->bins, a->particles, q, count);
+        trace(&step, a, &cache, &x, leaf);
+        for (int64_t n = 0; n < count; n++) move_one(a, q + n, leaf[n], un_eight_of(&step, n));
     }
 }
 

@@ -220,6 +220,11 @@ typedef struct un_vec3 {
     double x, y, z;
 } un_vec3;
 
+/* Eight of them. */
+typedef struct un_eight {
+    double of[3][8]; /* by axis */
+} un_eight;
+
 typedef struct un_box3 {
     un_vec3 min, max;
 } un_box3;

@@ -52,6 +52,15 @@ static inline un_lanes8 un_lanes8_min(un_lanes8 a, un_lanes8 b)
     return -un_lanes8_max(-a, -b);
 #endif
 }
+static inline un_lanes8 un_lanes8_abs(un_lanes8 a)
+{
+    return (un_lanes8)((un_bits8)a & INT32_MAX);
+}
+/* a, or 0 if that is more. */
+static inline un_lanes8 un_lanes8_positive(un_lanes8 a)
+{
+    return un_lanes8_max(a, un_lanes8_all(0));
+}
 static inline un_lanes8 un_lanes8_sqrt(un_lanes8 a)
 {
 #if defined(__AVX__)
@@ -152,18 +161,6 @@ static inline un_doubles8 un_doubles8_load(const double *v, int n)
     if (n == 8) memcpy(&out, v, sizeof out);
     return out;
 }
-static inline un_doubles8 un_doubles8_of_floats(const float *v, int n)
-{
-    un_floats8 from = {v[0]};
-    if (n == 8) memcpy(&from, v, sizeof from);
-    return __builtin_convertvector(from, un_doubles8);
-}
-static inline un_doubles8 un_doubles8_of_bytes(const uint8_t *v, int n)
-{
-    un_bytes8 from = {v[0]};
-    if (n == 8) memcpy(&from, v, sizeof from);
-    return __builtin_convertvector(__builtin_convertvector(from, un_bits8), un_doubles8);
-}
 static inline un_doubles8 un_doubles8_abs(un_doubles8 a)
 {
     return (un_doubles8)((un_longs8)a & INT64_MAX);
@@ -172,12 +169,6 @@ static inline un_doubles8 un_doubles8_abs(un_doubles8 a)
 static inline un_doubles8 un_doubles8_positive(un_doubles8 a)
 {
     return (un_doubles8)((un_longs8)a & (a > 0));
-}
-/* The lanes at first .. end - 1, if lane 0 is at `at`; zero in the others. */
-static inline un_doubles8 un_doubles8_within(un_doubles8 a, int64_t at, int64_t first, int64_t end)
-{
-    const un_longs8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    return (un_doubles8)((un_longs8)a & (lane >= first - at) & (lane < end - at));
 }
 /* Lanes 0, 1 and 2 of eight vectors. */
 static inline void un_doubles8_turn(un_doubles8 to[3], const un_doubles4 from[8])
@@ -203,6 +194,35 @@ static inline void un_doubles8_turn(un_doubles8 to[3], const un_doubles4 from[8]
 static inline double un_doubles8_sum(un_doubles8 a)
 {
     return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
+}
+
+/* ---- floats, some of eight ---- */
+
+/* n: 8, or 1 for the first alone. */
+static inline un_lanes8 un_lanes8_some(const float *v, int n)
+{
+    un_lanes8 out = {v[0]};
+    if (n == 8) memcpy(&out, v, sizeof out);
+    return out;
+}
+static inline un_lanes8 un_lanes8_of_bytes(const uint8_t *v, int n)
+{
+    un_bytes8 from = {v[0]};
+    if (n == 8) memcpy(&from, v, sizeof from);
+    return (un_lanes8) __builtin_convertvector(__builtin_convertvector(from, un_bits8), un_floats8);
+}
+/* The lanes at first .. end - 1, if lane 0 is at `at`; zero in the others. */
+static inline un_lanes8 un_lanes8_within(un_lanes8 a, int64_t at, int64_t first, int64_t end)
+{
+    const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    int32_t from = (int32_t)(first - at), to = (int32_t)(end - at < 8 ? end - at : 8);
+    return (un_lanes8)((un_bits8)a & (lane >= from) & (lane < to));
+}
+static inline double un_lanes8_sum(un_lanes8 a)
+{
+    double b[8];
+    for (int i = 0; i < 8; i++) b[i] = (double)a[i];
+    return ((b[0] + b[1]) + (b[2] + b[3])) + ((b[4] + b[5]) + (b[6] + b[7]));
 }
 
 #endif

@@ -176,11 +176,11 @@ typedef struct un_flow_cache {
     const un_leaves_flow *flow;
     int32_t leaf[UN_FLOW_CACHE]; /* by place: leaf number modulo the number of places */
     double value[UN_FLOW_CACHE][UN_PATCH];
+    double spare[8][UN_PATCH]; /* by point, where two need the same place */
 } un_flow_cache;
 void un_flow_cache_init(un_flow_cache *cache, const un_leaves_flow *flow);
-un_vec3 un_flow_cache_at(un_flow_cache *cache, int32_t c, un_vec3 x);
-/* In two fields on the same leaves. */
-void un_flow_cache_both(un_flow_cache *cache, un_flow_cache *other, int32_t c, un_vec3 x,
-                        un_vec3 out[2]);
+/* At eight points, each in its leaf; other: a second field on the same leaves, or NULL. */
+void un_flow_cache_eight(un_eight *out, un_flow_cache *cache, const int32_t leaf[8],
+                         const un_eight *x, un_eight *out_other, un_flow_cache *other);
 
 #endif

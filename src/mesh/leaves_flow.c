@@ -449,15 +449,19 @@ UN_KERNEL void even_patch(const un_leaves *m, const double *u, int32_t c, double
     }
 }
 
-static const double *cached_patch(un_flow_cache *cache, int32_t c)
+/* The patch of leaf c. Slots in `busy` hold what is still needed: then it goes to `spare`. */
+static const double *cached_patch(un_flow_cache *cache, int32_t c, uint32_t *busy, double *spare)
 {
     const un_leaves_flow *flow = cache->flow;
     const un_leaves *m = flow->leaves;
     if (!m->even[c] && flow->patch && flow->patch[c] >= 0) return flow->value[flow->patch[c]];
     int slot = c % UN_FLOW_CACHE;
     double *value = cache->value[slot];
-    if (cache->leaf[slot] == c) return value;
-    cache->leaf[slot] = c;
+    bool known = cache->leaf[slot] == c, taken = *busy >> slot & 1;
+    if (!known && taken) value = spare;
+    if (!taken) cache->leaf[slot] = c;
+    *busy |= (uint32_t)1 << slot;
+    if (known) return value;
     if (m->even[c])
         UN_BY_DIM(m->dim, even_patch(m, flow->u, c, value, dim));
     else
@@ -465,28 +469,149 @@ static const double *cached_patch(un_flow_cache *cache, int32_t c)
     return value;
 }
 
-un_vec3 un_flow_cache_at(un_flow_cache *cache, int32_t c, un_vec3 x)
+/* Eight points, each in its own leaf: shares towards upper faces, and among the centres beside. */
+typedef struct eight_places {
+    int32_t leaf[8];
+    un_doubles8 f[3], g[3];
+    int64_t first[3][8];       /* by axis: the lowest of its eight faces in its patch */
+    un_doubles8 coarse;        /* share of the next larger level, 0 if it has none */
+    un_doubles8 in[3], gin[3]; /* the same as f and g on its lattice */
+    bool any_coarse, is_coarse[8];
+} eight_places;
+
+UN_KERNEL un_doubles8 between(un_doubles8 a, un_doubles8 b, un_doubles8 f)
 {
-    const un_leaves *m = cache->flow->leaves;
-    const double *value = cached_patch(cache, c);
-    return m->dim == 2 ? from_patch(m, c, value, x, 2) : from_patch(m, c, value, x, 3);
+    return a + (b - a) * f;
 }
 
-UN_KERNEL void both_at(un_vec3 out[2], const un_leaves *m, int32_t c, const double *value,
-                       const double *other, un_vec3 x, int dim)
+UN_KERNEL un_doubles8 clamp_share(un_doubles8 f)
 {
-    patch_place t;
-    place_in_patch(&t, m, c, x, dim);
-    out[0] = take_from_patch(&t, value, dim);
-    out[1] = take_from_patch(&t, other, dim);
+    f = un_doubles8_positive(f);
+    return 1 - un_doubles8_positive(1 - f);
 }
 
-void un_flow_cache_both(un_flow_cache *cache, un_flow_cache *other, int32_t c, un_vec3 x,
-                        un_vec3 out[2])
+/* As un_leaf_coarse_share: between bits at the corners. */
+UN_KERNEL un_doubles8 coarse_shares(un_longs8 bits, const un_doubles8 f[3])
+{
+    un_doubles8 v[8];
+    for (int k = 0; k < 8; k++) v[k] = __builtin_convertvector(bits >> k & 1, un_doubles8);
+    for (int k = 0; k < 8; k += 2) v[k] = between(v[k], v[k + 1], f[0]);
+    for (int k = 0; k < 8; k += 4) v[k] = between(v[k], v[k + 2], f[1]);
+    return between(v[0], v[4], f[2]);
+}
+
+static void place_eight(eight_places *t, const un_leaves *m, const un_eight *x)
+{
+    const un_octree *tree = m->tree;
+    double at[3][8], inverse[8], child[3][8] = {{0}};
+    int64_t bits[8];
+    t->any_coarse = false;
+    for (int n = 0; n < 8; n++) {
+        int32_t c = t->leaf[n];
+        int level = tree->level[c];
+        un_vec3 centre = m->x[c];
+        at[0][n] = centre.x;
+        at[1][n] = centre.y;
+        at[2][n] = centre.z;
+        inverse[n] = tree->inverse_edge[level];
+        t->is_coarse[n] = m->coarse[c] && !(m->parted && m->thin[c] & 2);
+        bits[n] = t->is_coarse[n] ? m->coarse[c] : 0;
+        if (!t->is_coarse[n]) continue;
+        int of = un_ring_child(tree, tree->key[c], level);
+        for (int a = 0; a < 3; a++) child[a][n] = of >> a & 1;
+        t->any_coarse = true;
+    }
+    un_longs8 up[3];
+    for (int a = 0; a < 3; a++) {
+        un_doubles8 f = (un_doubles8_load(x->of[a], 8) - un_doubles8_load(at[a], 8)) *
+                        un_doubles8_load(inverse, 8);
+        t->f[a] = clamp_share(f + 0.5);
+        up[a] = -(t->f[a] >= 0.5);
+        t->g[a] = t->f[a] + 0.5 - __builtin_convertvector(up[a], un_doubles8);
+    }
+    for (int a = 0; a < 3; a++) {
+        un_longs8 first = a * RING_AXIS + 2 * up[a == 0 ? 1 : 0] + 6 * up[a == 2 ? 1 : 2];
+        memcpy(t->first[a], &first, sizeof first);
+    }
+    if (!t->any_coarse) return;
+    un_longs8 corners;
+    memcpy(&corners, bits, sizeof corners);
+    t->coarse = coarse_shares(corners, t->f);
+    for (int a = 0; a < 3; a++) {
+        un_doubles8 side = un_doubles8_load(child[a], 8);
+        t->in[a] = 0.5 * (t->f[a] + side);
+        t->gin[a] = t->in[a] + 0.5 - side;
+    }
+}
+
+/* v: by lane, its faces; the upper ones of the third axis lie `row` after the lower ones. f:
+ * between faces, g, h: along the other two axes. */
+UN_KERNEL un_doubles8 between_faces(const double *const v[8], int row, un_doubles8 f, un_doubles8 g,
+                                    un_doubles8 h)
+{
+    un_doubles8 u[8];
+    for (int k = 0; k < 8; k++) {
+        int i = (k & 3) + (k >> 2) * row;
+        u[k] =
+            (un_doubles8){v[0][i], v[1][i], v[2][i], v[3][i], v[4][i], v[5][i], v[6][i], v[7][i]};
+    }
+    for (int k = 0; k < 8; k += 2) u[k] = between(u[k], u[k + 1], f);
+    return between(between(u[0], u[2], g), between(u[4], u[6], g), h);
+}
+
+static void take_eight(un_eight *out, const eight_places *t, un_flow_cache *cache)
+{
+    static const double none[UN_PATCH - PARENT] = {0};
+    const double *value[8], *v[8];
+    uint32_t busy = 0;
+    value[0] = cached_patch(cache, t->leaf[0], &busy, cache->spare[0]);
+    for (int n = 1; n < 8; n++)
+        value[n] = t->leaf[n] == t->leaf[n - 1]
+                       ? value[n - 1]
+                       : cached_patch(cache, t->leaf[n], &busy, cache->spare[n]);
+    for (int a = 0; a < 3; a++) {
+        int t1 = a == 0 ? 1 : 0, t2 = a == 2 ? 1 : 2;
+        for (int n = 0; n < 8; n++) v[n] = value[n] + t->first[a][n];
+        un_doubles8 u = between_faces(v, 6, t->f[a], t->g[t1], t->g[t2]);
+        if (t->any_coarse) {
+            for (int n = 0; n < 8; n++)
+                v[n] = (t->is_coarse[n] ? value[n] + PARENT : none) + a * PARENT_AXIS;
+            un_doubles8 larger = between_faces(v, 4, t->in[a], t->gin[t1], t->gin[t2]);
+            u += t->coarse * (larger - u);
+        }
+        memcpy(out->of[a], &u, sizeof u);
+    }
+}
+
+/* In the plane, one by one. */
+static void take_one_by_one(un_eight *out, const int32_t leaf[8], un_flow_cache *cache,
+                            const un_eight *x)
+{
+    for (int n = 0; n < 8; n++) {
+        uint32_t busy = 0;
+        const double *value = cached_patch(cache, leaf[n], &busy, cache->spare[n]);
+        un_vec3 at = {x->of[0][n], x->of[1][n], 0};
+        un_vec3 u = from_patch(cache->flow->leaves, leaf[n], value, at, 2);
+        out->of[0][n] = u.x;
+        out->of[1][n] = u.y;
+        out->of[2][n] = 0;
+    }
+}
+
+void un_flow_cache_eight(un_eight *out, un_flow_cache *cache, const int32_t leaf[8],
+                         const un_eight *x, un_eight *out_other, un_flow_cache *other)
 {
     const un_leaves *m = cache->flow->leaves;
-    const double *value = cached_patch(cache, c), *second = cached_patch(other, c);
-    UN_BY_DIM(m->dim, both_at(out, m, c, value, second, x, dim));
+    if (m->dim == 2) {
+        take_one_by_one(out, leaf, cache, x);
+        if (other) take_one_by_one(out_other, leaf, other, x);
+        return;
+    }
+    eight_places t;
+    memcpy(t.leaf, leaf, sizeof t.leaf);
+    place_eight(&t, m, x);
+    take_eight(out, &t, cache);
+    if (other) take_eight(out_other, &t, other);
 }
 
 un_vec3 un_leaves_velocity_at(const un_leaves *leaves, const double *u, un_vec3 x)

@@ -185,10 +185,6 @@ static inline double un_faces_sample_axis(const un_grid *g, const double *u, un_
     return g->dim == 2 ? un_faces_sample_axis_in(g, u, x, axis, 2)
                        : un_faces_sample_axis_in(g, u, x, axis, 3);
 }
-/* The same at eight points (grid_eight.c), a third of the time for each. */
-typedef struct un_eight {
-    double of[3][8]; /* by axis */
-} un_eight;
 /* Of the `count` points from number q on: eight, the last one again where there are fewer. */
 static inline void un_eight_load(un_eight *to, double *const from[3], int64_t q, int64_t count)
 {
@@ -214,6 +210,7 @@ static inline un_vec3 un_eight_of(const un_eight *e, int64_t n)
 {
     return un_v3(e->of[0][n], e->of[1][n], e->of[2][n]);
 }
+/* The velocity at eight points (grid_eight.c), a third of the time for each. */
 void un_faces_sample_eight(un_eight *out, const un_grid *g, double *const u[3], const un_eight *x);
 /* The middle of the lower face of cell (i, j, k) across an axis. */
 static inline un_vec3 un_grid_face_center(const un_grid *g, int axis, int32_t i, int32_t j,

@@ -391,6 +391,14 @@ typedef struct un_tet_bins {
     size_t capacity_tet, capacity_begin;
 } un_tet_bins;
 void un_tet_bins_free(un_context *ctx, un_tet_bins *bins);
+/* Positions and places of eight particles from q on; the last one again where there are only
+ * `count`. */
+static inline void un_tet_bins_eight(un_eight *x, int32_t tet[8], const un_tet_bins *bins,
+                                     const un_particles *p, int64_t q, int64_t count)
+{
+    un_eight_load(x, p->x, q, count);
+    for (int64_t n = 0; n < 8; n++) tet[n] = bins->tet[q + (n < count ? n : count - 1)];
+}
 /* Finds each particle's tet, sorts the particles by tet and finds each tet's range. */
 un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
                            un_particles *particles, const un_tets *mesh);

@@ -72,22 +72,25 @@ static double open_part(const leaf_args *a, int64_t c)
 }
 
 /* The same for eight. */
-static inline un_doubles8 spline_eight(un_doubles8 s)
+static inline un_lanes8 spline_eight(un_lanes8 s)
 {
-    un_doubles8 wide = un_doubles8_positive(1.5 - un_doubles8_abs(s));
-    un_doubles8 narrow = un_doubles8_positive(0.5 - un_doubles8_abs(s));
-    return 0.5 * wide * wide - 1.5 * narrow * narrow;
+    un_lanes8 wide = un_lanes8_positive(1.5f - un_lanes8_abs(s));
+    un_lanes8 narrow = un_lanes8_positive(0.5f - un_lanes8_abs(s));
+    return 0.5f * wide * wide - 1.5f * narrow * narrow;
 }
 
-/* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. */
-UN_KERNEL un_doubles8 weight_of(const un_particles *p, int64_t at, int n, int64_t first,
-                                int64_t end, un_vec3 x, double inverse, int dim)
+/* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. In single
+ * precision, from their places relative to the leaf's centre. */
+UN_KERNEL un_lanes8 weight_of(const un_particles *p, int64_t at, int n, int64_t first, int64_t end,
+                              un_vec3 x, double inverse, int dim)
 {
-    un_doubles8 w = un_doubles8_of_floats(p->volume + at, n);
-    if (at < first || at + n > end) w = un_doubles8_within(w, at, first, end);
-    w *= spline_eight((un_doubles8_load(p->x[0] + at, n) - x.x) * inverse);
-    w *= spline_eight((un_doubles8_load(p->x[1] + at, n) - x.y) * inverse);
-    if (dim == 3) w *= spline_eight((un_doubles8_load(p->x[2] + at, n) - x.z) * inverse);
+    const double centre[3] = {x.x, x.y, x.z};
+    un_lanes8 w = un_lanes8_some(p->volume + at, n);
+    if (at < first || at + n > end) w = un_lanes8_within(w, at, first, end);
+    for (int a = 0; a < dim; a++) {
+        un_doubles8 way = (un_doubles8_load(p->x[a] + at, n) - centre[a]) * inverse;
+        w *= spline_eight(un_doubles8_to_floats(way));
+    }
     return w;
 }
 
@@ -99,7 +102,7 @@ UN_KERNEL double colour_of(const leaf_args *a, int32_t c, int dim)
     int count = un_leaves_around(m, a->def->bins->begin, c, range);
     int64_t last = p->count - 8; /* nothing beyond the arrays is read */
     double inverse = 1 / un_leaf_size(m, c);
-    un_doubles8 sum = {0};
+    un_lanes8 sum = {0};
     for (int n = 0; n < count; n++) {
         int64_t end = range[n][1];
         for (int64_t q = range[n][0]; last >= 0 && q < end; q += 8)
@@ -107,7 +110,7 @@ UN_KERNEL double colour_of(const leaf_args *a, int32_t c, int dim)
         for (int64_t q = range[n][0]; last < 0 && q < end; q++)
             sum += weight_of(p, q, 1, q, end, m->x[c], inverse, dim);
     }
-    return un_doubles8_sum(sum) * inverse * inverse * (dim == 2 ? 1 : inverse);
+    return un_lanes8_sum(sum) * inverse * inverse * (dim == 2 ? 1 : inverse);
 }
 
 static double distance_of(float colour)

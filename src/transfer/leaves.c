@@ -19,14 +19,14 @@ typedef struct gather_args {
 } gather_args;
 
 /* Weights and weighted velocities at the faces of one leaf, by side; eight particles are added at
- * once. */
+ * once, in single precision, from their places relative to the leaf's centre. */
 typedef struct face_sums {
-    un_doubles8 w[6], wv[6];
+    un_lanes8 w[6], wv[6];
 } face_sums;
 
-static inline un_doubles8 hat(un_doubles8 s)
+static inline un_lanes8 hat(un_lanes8 s)
 {
-    return un_doubles8_positive(1 - un_doubles8_abs(s));
+    return un_lanes8_positive(1 - un_lanes8_abs(s));
 }
 
 /* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. upper: upper
@@ -35,23 +35,25 @@ UN_KERNEL void add_some(const un_particles *p, int64_t at, int n, int64_t first,
                         un_vec3 centre, double inverse, bool upper, face_sums *sums, int dim)
 {
     double x0[3] = {centre.x, centre.y, centre.z}, lead[3] = {p->lead.x, p->lead.y, p->lead.z};
-    un_doubles8 s[3], c[3], fall = un_doubles8_of_bytes(p->fall + at, n) * (1.0 / UN_FALL_FREE);
-    un_doubles8 volume = un_doubles8_of_floats(p->volume + at, n);
-    if (at < first || at + n > end) volume = un_doubles8_within(volume, at, first, end);
+    un_lanes8 s[3], c[3], fall = un_lanes8_of_bytes(p->fall + at, n);
+    un_lanes8 volume = un_lanes8_some(p->volume + at, n);
+    if (at < first || at + n > end) volume = un_lanes8_within(volume, at, first, end);
     for (int axis = 0; axis < dim; axis++) {
-        s[axis] = (un_doubles8_load(p->x[axis] + at, n) - x0[axis]) * inverse;
+        un_doubles8 way = (un_doubles8_load(p->x[axis] + at, n) - x0[axis]) * inverse;
+        s[axis] = un_doubles8_to_floats(way);
         c[axis] = hat(s[axis]);
     }
     for (int axis = 0; axis < dim; axis++) {
         int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
-        un_doubles8 across = volume * c[t1];
+        un_lanes8 across = volume * c[t1];
         if (dim == 3) across *= c[t2];
-        un_doubles8 v = un_doubles8_load(p->v[axis] + at, n) - fall * lead[axis];
-        un_doubles8 w = across * hat(s[axis] + 0.5);
+        un_lanes8 v = un_doubles8_to_floats(un_doubles8_load(p->v[axis] + at, n));
+        v -= fall * (float)(lead[axis] * (1.0 / UN_FALL_FREE));
+        un_lanes8 w = across * hat(s[axis] + 0.5f);
         sums->w[2 * axis] += w;
         sums->wv[2 * axis] += w * v;
         if (!upper) continue;
-        w = across * hat(s[axis] - 0.5);
+        w = across * hat(s[axis] - 0.5f);
         sums->w[2 * axis + 1] += w;
         sums->wv[2 * axis + 1] += w * v;
     }
@@ -88,9 +90,9 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
         add_particles(a->particles, range[n][0], range[n][1], m->x[c], inverse, upper, &sums, dim);
     for (int k = 0; k < count; k++) {
         int32_t f = m->side[c][own[k]];
-        double w = un_doubles8_sum(sums.w[own[k]]);
+        double w = un_lanes8_sum(sums.w[own[k]]);
         a->known[f] = w > 0;
-        a->u[f] = a->known[f] ? un_doubles8_sum(sums.wv[own[k]]) / w : 0;
+        a->u[f] = a->known[f] ? un_lanes8_sum(sums.wv[own[k]]) / w : 0;
     }
 }
 
@@ -207,7 +209,7 @@ typedef struct update_args {
     const un_tet_bins *bins;
     const un_leaves_flow *now, *before;
     const un_flip *flip;
-    double h;
+    double h, gravity;
     un_vec3 fall_unit;
 } update_args;
 
@@ -217,43 +219,54 @@ typedef struct update_args {
  * Slower ones are left alone: the liquid may be fast there because a heap is parted. */
 #define SLIP_SHARE 0.1
 
+/* now, before: the liquid's velocity at the particle. */
+static void update_one(const update_args *a, int64_t q, un_vec3 now, un_vec3 before)
+{
+    un_particles *p = a->particles;
+    const un_flip *flip = a->flip;
+    un_vec3 was = un_particle_middle(p, q), v = un_add(was, un_sub(now, before));
+    double h = un_leaf_size(a->now->leaves, a->bins->tet[q]);
+    /* the deep liquid under a wave is slow, and its cells are large: they are quiet at lower
+     * speeds, and their detail lives longer (a wave over cells of 1/6 m lost 10 % of its energy
+     * in a period when they were quiet at higher ones, now 3) */
+    double coarse = fmax(1, h / a->h), quiet = flip->quiet_speed * flip->quiet_speed;
+    double size2 = coarse * coarse, stir = un_dot(now, now) * size2 / quiet;
+    double rate = flip->pic / size2;
+    rate += (flip->pic_quiet / size2 - rate) / (1 + stir * stir);
+    if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
+    un_vec3 slip = un_sub(v, now);
+    double most = SLIP_SHARE * un_length(now) + sqrt(a->gravity * h);
+    bool faster = a->gravity > 0 && un_dot(v, v) > un_dot(now, now);
+    double share = un_flip_share(1 - exp(-rate * flip->dt), slip, flip->dt,
+                                 fmin(h, faster ? most * flip->dt : h));
+    v = un_mad(v, slip, -share);
+    un_particle_set_velocity(p, q, v);
+    p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
+}
+
 static void update(void *arg, int64_t begin, int64_t end)
 {
     const update_args *a = arg;
     un_particles *p = a->particles;
-    const un_flip *flip = a->flip;
-    double quiet = flip->quiet_speed * flip->quiet_speed, gravity = un_length(flip->gravity);
     un_flow_cache now_at, before_at;
     un_flow_cache_init(&now_at, a->now);
     un_flow_cache_init(&before_at, a->before);
-    for (int64_t q = begin; q < end; q++) {
-        un_vec3 was = un_particle_middle(p, q);
-        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            un_particle_set_velocity(p, q, un_mad(was, flip->gravity, flip->dt));
-            p->fall[q] = UN_FALL_FREE;
-            continue;
+    for (int64_t first = begin; first < end; first += 8) {
+        int64_t count = un_min64(end - first, 8);
+        un_eight x, now, before;
+        int32_t leaf[8];
+        un_tet_bins_eight(&x, leaf, a->bins, p, first, count);
+        un_flow_cache_eight(&now, &now_at, leaf, &x, &before, &before_at);
+        for (int64_t n = 0; n < count; n++) {
+            int64_t q = first + n;
+            if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
+                un_vec3 was = un_particle_middle(p, q);
+                un_particle_set_velocity(p, q, un_mad(was, a->flip->gravity, a->flip->dt));
+                p->fall[q] = UN_FALL_FREE;
+                continue;
+            }
+            update_one(a, q, un_eight_of(&now, n), un_eight_of(&before, n));
         }
-        int32_t c = a->bins->tet[q];
-        double h = un_leaf_size(a->now->leaves, c);
-        un_vec3 both[2];
-        un_flow_cache_both(&now_at, &before_at, c, un_particle_position(p, q), both);
-        un_vec3 now = both[0], v = un_add(was, un_sub(now, both[1]));
-        /* the deep liquid under a wave is slow, and its cells are large: they are quiet at lower
-         * speeds, and their detail lives longer (a wave over cells of 1/6 m lost 10 % of its energy
-         * in a period when they were quiet at higher ones, now 3) */
-        double coarse = fmax(1, h / a->h);
-        double size2 = coarse * coarse, stir = un_dot(now, now) * size2 / quiet;
-        double rate = flip->pic / size2;
-        rate += (flip->pic_quiet / size2 - rate) / (1 + stir * stir);
-        if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
-        un_vec3 slip = un_sub(v, now);
-        double most = SLIP_SHARE * un_length(now) + sqrt(gravity * h);
-        bool faster = gravity > 0 && un_dot(v, v) > un_dot(now, now);
-        double share = un_flip_share(1 - exp(-rate * flip->dt), slip, flip->dt,
-                                     fmin(h, faster ? most * flip->dt : h));
-        v = un_mad(v, slip, -share);
-        un_particle_set_velocity(p, q, v);
-        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
     }
 }
 
@@ -267,6 +280,7 @@ void un_transfer_leaves_to_particles(un_context *ctx, un_particles *particles,
                      before,
                      flip,
                      now->leaves->tree->h,
+                     un_length(flip->gravity),
                      un_particle_fall_unit(flip->gravity, flip->dt)};
     un_parallel_for(ctx, particles->count, 2048, update, &a);
 }

@@ -234,6 +234,60 @@ static void samples_many_points_alike(void **state)
     }
 }
 
+/* Velocities at eight points are those at single ones, in any leaves: also where several leaves
+ * have one place in the cache, with patches made beforehand or not. */
+static void flows_at_eight_alike(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        bool flat = k & 1, patches = k & 2;
+        leaf_case l;
+        begin(&l, &graded, flat, 13);
+        const un_leaves *m = &l.leaves;
+        double *u[2];
+        un_leaves_flow flow[2] = {{.leaves = m}, {.leaves = m}};
+        un_flow_cache cache[2];
+        for (int i = 0; i < 2; i++) {
+            u[i] = un_alloc(l.ctx, (size_t)m->face_count, sizeof **u);
+            for (int32_t f = 0; f < m->face_count; f++)
+                u[i][f] = un_random((uint64_t)f, (uint64_t)i) - 0.5;
+            flow[i].u = u[i];
+        }
+        if (patches)
+            check_ok(l.ctx, un_leaves_flow_build_two(&flow[0], &flow[1], m, u[0], u[1], NULL));
+        for (int i = 0; i < 2; i++) un_flow_cache_init(&cache[i], &flow[i]);
+        for (uint64_t n = 0; n < 500; n++) {
+            un_eight x, out[2];
+            int32_t leaf[8];
+            int32_t first = (int32_t)(un_random(n, 1) * m->count) % UN_FLOW_CACHE;
+            for (int i = 0; i < 8; i++) {
+                uint64_t id = 8 * n + (uint64_t)i;
+                int32_t far = (int32_t)(un_random(id, 2) * (m->count / UN_FLOW_CACHE - 1));
+                leaf[i] = first + far * UN_FLOW_CACHE; /* all in one place of the cache */
+                if (n & 1) leaf[i] = (int32_t)(un_random(id, 2) * m->count);
+                un_vec3 c = m->x[leaf[i]], at = un_scale(un_v3(1, 1, 1), un_leaf_size(m, leaf[i]));
+                x.of[0][i] = c.x + (un_random(id, 3) - 0.5) * at.x;
+                x.of[1][i] = c.y + (un_random(id, 4) - 0.5) * at.y;
+                x.of[2][i] = flat ? 0 : c.z + (un_random(id, 5) - 0.5) * at.z;
+            }
+            un_flow_cache_eight(&out[0], &cache[0], leaf, &x, &out[1], &cache[1]);
+            for (int i = 0; i < 16; i++) {
+                int q = i / 2;
+                const un_eight *found = &out[i & 1];
+                un_vec3 at = {x.of[0][q], x.of[1][q], x.of[2][q]};
+                un_vec3 v = un_leaves_flow_at(&flow[i & 1], leaf[q], at);
+                un_vec3 got = {found->of[0][q], found->of[1][q], found->of[2][q]};
+                check_near(un_length(un_sub(v, got)), 0, 1e-14);
+            }
+        }
+        for (int i = 0; i < 2; i++) {
+            un_leaves_flow_free(l.ctx, &flow[i]);
+            un_free(l.ctx, u[i]);
+        }
+        end(&l);
+    }
+}
+
 static void carries_values(void **state)
 {
     (void)state;
@@ -286,10 +340,15 @@ static void walls_take_their_volume(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_faces),       cmocka_unit_test(finds_what_is_near),
-        cmocka_unit_test(joins_ranges_around), cmocka_unit_test(keeps_linear_fields),
-        cmocka_unit_test(is_continuous),       cmocka_unit_test(samples_many_points_alike),
-        cmocka_unit_test(carries_values),      cmocka_unit_test(walls_take_their_volume),
+        cmocka_unit_test(numbers_faces),
+        cmocka_unit_test(finds_what_is_near),
+        cmocka_unit_test(joins_ranges_around),
+        cmocka_unit_test(flows_at_eight_alike),
+        cmocka_unit_test(keeps_linear_fields),
+        cmocka_unit_test(is_continuous),
+        cmocka_unit_test(samples_many_points_alike),
+        cmocka_unit_test(carries_values),
+        cmocka_unit_test(walls_take_their_volume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
