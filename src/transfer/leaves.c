@@ -209,15 +209,9 @@ typedef struct update_args {
     const un_tet_bins *bins;
     const un_leaves_flow *now, *before;
     const un_flip *flip;
-    double h, gravity;
+    double h;
     un_vec3 fall_unit;
 } update_args;
-
-/* Particles that are faster than the liquid around them differ from it by this share of its speed
- * at most, beyond the speed of waves as long as a cell. Where liquid is pressed along a wall,
- * particles that have been there for long gain from each that arrives: 17 m/s among others of 10.
- * Slower ones are left alone: the liquid may be fast there because a heap is parted. */
-#define SLIP_SHARE 0.1
 
 /* now, before: the liquid's velocity at the particle. */
 static void update_one(const update_args *a, int64_t q, un_vec3 now, un_vec3 before)
@@ -235,10 +229,8 @@ static void update_one(const update_args *a, int64_t q, un_vec3 now, un_vec3 bef
     rate += (flip->pic_quiet / size2 - rate) / (1 + stir * stir);
     if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
     un_vec3 slip = un_sub(v, now);
-    double most = SLIP_SHARE * un_length(now) + sqrt(a->gravity * h);
-    bool faster = a->gravity > 0 && un_dot(v, v) > un_dot(now, now);
     double share = un_flip_share(1 - exp(-rate * flip->dt), slip, flip->dt,
-                                 fmin(h, faster ? most * flip->dt : h));
+                                 un_flip_way(v, now, flip, h));
     v = un_mad(v, slip, -share);
     un_particle_set_velocity(p, q, v);
     p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
@@ -280,7 +272,6 @@ void un_transfer_leaves_to_particles(un_context *ctx, un_particles *particles,
                      before,
                      flip,
                      now->leaves->tree->h,
-                     un_length(flip->gravity),
                      un_particle_fall_unit(flip->gravity, flip->dt)};
     un_parallel_for(ctx, particles->count, 2048, update, &a);
 }
