@@ -41,6 +41,27 @@ void un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
 void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u, const float *phi,
                       const un_walls *walls, const un_walls *on_warp, un_vec3 gravity, double dt);
 
+/* Ralston's method (paths.c) at eight points: x + k dt, in the domain; how far they go in a step.
+ */
+static inline void un_advect_go(un_eight *to, const un_eight *x, const un_eight *k, double dt,
+                                const un_grid *g)
+{
+    const double size[3] = {g->size.x, g->size.y, g->size.z};
+    for (int a = 0; a < 3; a++)
+        for (int n = 0; n < 8; n++) {
+            double at = x->of[a][n] + k->of[a][n] * dt;
+            at = at > 0 ? at : 0;
+            to->of[a][n] = at < size[a] ? at : size[a];
+        }
+}
+static inline void un_advect_ralston(un_eight *step, const un_eight *k1, const un_eight *k2,
+                                     const un_eight *k3, double dt)
+{
+    for (int a = 0; a < 3; a++)
+        for (int n = 0; n < 8; n++)
+            step->of[a][n] = (k1->of[a][n] * 2 + k2->of[a][n] * 3 + k3->of[a][n] * 4) * (dt / 9);
+}
+
 /* Brings a particle's velocity v from the middle to the end of the step. A particle whose velocity
  * a wall has changed from `was` is no longer in free fall. */
 static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_vec3 was,

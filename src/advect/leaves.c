@@ -22,15 +22,8 @@ static void velocities(un_eight *k, const path_args *a, un_flow_cache *cache, co
                        const un_eight *go, double dt, int32_t c[8])
 {
     const un_leaves *m = a->flow->leaves;
-    un_vec3 size = a->walls->grid->size;
-    const double most[3] = {size.x, size.y, size.z};
     un_eight to;
-    for (int axis = 0; axis < 3; axis++)
-        for (int n = 0; n < 8; n++) {
-            double at = x->of[axis][n] + go->of[axis][n] * dt;
-            at = at > 0 ? at : 0;
-            to.of[axis][n] = at < most[axis] ? at : most[axis];
-        }
+    un_advect_go(&to, x, go, dt, a->walls->grid);
     for (int n = 0; n < 8; n++) {
         double half = 0.5 * un_leaf_size(m, c[n]);
         un_vec3 at = un_eight_of(&to, n), d = un_sub(at, m->x[c[n]]);
@@ -50,10 +43,7 @@ static void trace(un_eight *step, const path_args *a, un_flow_cache *cache, cons
     velocities(&k1, a, cache, x, x, 0, c);
     velocities(&k2, a, cache, x, &k1, 0.5 * a->dt, c);
     velocities(&k3, a, cache, x, &k2, 0.75 * a->dt, c);
-    for (int axis = 0; axis < 3; axis++)
-        for (int n = 0; n < 8; n++)
-            step->of[axis][n] =
-                (k1.of[axis][n] * 2 + k2.of[axis][n] * 3 + k3.of[axis][n] * 4) * (a->dt / 9);
+    un_advect_ralston(step, &k1, &k2, &k3, a->dt);
 }
 
 static void move_one(const path_args *a, int64_t q, int32_t leaf, un_vec3 step)

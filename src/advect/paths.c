@@ -15,32 +15,17 @@ typedef struct path_args {
     double dt;
 } path_args;
 
-/* x + k dt, in the domain. */
-static void go(un_eight *to, const un_eight *x, const un_eight *k, double dt, const un_grid *g)
-{
-    const double size[3] = {g->size.x, g->size.y, g->size.z};
-    for (int a = 0; a < 3; a++)
-        for (int n = 0; n < 8; n++) {
-            double at = x->of[a][n] + k->of[a][n] * dt;
-            at = at > 0 ? at : 0;
-            to->of[a][n] = at < size[a] ? at : size[a];
-        }
-}
-
 /* How far eight points go, by Ralston's method. */
 static void trace(un_eight *step, const path_args *a, const un_eight *x)
 {
     const un_grid *g = a->walls->grid;
     un_eight k1, k2, k3, at;
     un_faces_sample_eight(&k1, g, a->u, x);
-    go(&at, x, &k1, 0.5 * a->dt, g);
+    un_advect_go(&at, x, &k1, 0.5 * a->dt, g);
     un_faces_sample_eight(&k2, g, a->u, &at);
-    go(&at, x, &k2, 0.75 * a->dt, g);
+    un_advect_go(&at, x, &k2, 0.75 * a->dt, g);
     un_faces_sample_eight(&k3, g, a->u, &at);
-    for (int axis = 0; axis < 3; axis++)
-        for (int n = 0; n < 8; n++)
-            step->of[axis][n] =
-                (k1.of[axis][n] * 2 + k2.of[axis][n] * 3 + k3.of[axis][n] * 4) * (a->dt / 9);
+    un_advect_ralston(step, &k1, &k2, &k3, a->dt);
 }
 
 static void move_one(const path_args *a, int64_t q, un_vec3 step, int dim)
