@@ -225,4 +225,19 @@ static inline double un_lanes8_sum(un_lanes8 a)
     return ((b[0] + b[1]) + (b[2] + b[3])) + ((b[4] + b[5]) + (b[6] + b[7]));
 }
 
+/* Eight vectors of space, by component. */
+typedef struct un_triple8 {
+    un_doubles8 of[3];
+} un_triple8;
+static inline un_triple8 un_triple8_cross(const un_triple8 *a, const un_triple8 *b)
+{
+    return (un_triple8){{a->of[1] * b->of[2] - a->of[2] * b->of[1],
+                         a->of[2] * b->of[0] - a->of[0] * b->of[2],
+                         a->of[0] * b->of[1] - a->of[1] * b->of[0]}};
+}
+static inline un_doubles8 un_triple8_dot(const un_triple8 *a, const un_triple8 *b)
+{
+    return a->of[0] * b->of[0] + a->of[1] * b->of[1] + a->of[2] * b->of[2];
+}
+
 #endif

@@ -138,29 +138,42 @@ void un_warp_cell(const un_warp *w, const un_vec3 *node, int64_t n, un_vec3 *x, 
     UN_BY_DIM(w->grid.dim, *x = cell_in(w, node, n, det, dim));
 }
 
+/* Mirrors of the inner cell's centre in the padding. */
+static un_vec3 mirrored(const un_warp *w, un_vec3 x, const int32_t at[3])
+{
+    const un_grid *g = &w->grid;
+    double side[3] = {w->size.x, w->size.y, w->size.z}, p[3] = {x.x, x.y, x.z};
+    for (int a = 0; a < g->dim; a++)
+        if (at[a] == 0 || at[a] == g->n[a] - 1) p[a] = at[a] == 0 ? -p[a] : 2 * side[a] - p[a];
+    return un_v3(p[0], p[1], p[2]);
+}
+
 static void place_centres(void *arg, int64_t begin, int64_t end)
 {
     un_warp *w = arg;
     const un_grid *g = &w->grid;
-    double stretch = w->stretch.x * w->stretch.y * w->stretch.z;
+    double stretch = w->stretch.x * w->stretch.y * w->stretch.z, det[8];
+    un_eight x;
     for (int64_t row = begin; row < end; row++) {
-        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
-        for (int32_t i = 0; i < g->n[0]; i++) {
-            int32_t at[3] = {i, j, k}, in[3] = {i, j, k};
-            for (int a = 0; a < g->dim; a++) in[a] = un_clampi(at[a], 1, g->n[a] - 2);
-            double det, side[3] = {w->size.x, w->size.y, w->size.z};
-            un_vec3 x;
-            un_warp_cell(w, w->node, un_grid_node(g, in[0], in[1], in[2]), &x, &det);
-            double p[3] = {x.x, x.y, x.z};
-            bool padding = false;
-            for (int a = 0; a < g->dim; a++) {
-                if (at[a] == in[a]) continue;
-                padding = true;
-                p[a] = at[a] < in[a] ? -p[a] : 2 * side[a] - p[a];
+        int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
+        int32_t j = un_clampi(at[1], 1, g->n[1] - 2);
+        int32_t k = g->dim == 2 ? 0 : un_clampi(at[2], 1, g->n[2] - 2), last = g->n[0] - 1;
+        bool padding = j != at[1] || k != at[2];
+        int64_t c = un_grid_cell(g, 0, at[1], at[2]);
+        for (int32_t i = 1; i < last; i += 8) {
+            int32_t count = last - i < 8 ? last - i : 8;
+            un_warp_cells_eight(w, w->node, un_grid_node(g, i, j, k), count, &x, det);
+            for (int32_t n = 0; n < count; n++) {
+                at[0] = i + n;
+                w->centre[c + i + n] = mirrored(w, un_eight_of(&x, n), at);
+                w->jacobian[c + i + n] = padding ? 0 : (float)(det[n] * stretch);
             }
-            int64_t c = un_grid_cell(g, i, j, k);
-            w->centre[c] = un_v3(p[0], p[1], p[2]);
-            w->jacobian[c] = padding ? 0 : (float)(det * stretch);
+        }
+        for (at[0] = 0; at[0] <= last; at[0] += last) {
+            un_vec3 in = w->centre[c + (at[0] ? last - 1 : 1)];
+            const int32_t along[3] = {at[0], 1, 1};
+            w->centre[c + at[0]] = mirrored(w, in, along);
+            w->jacobian[c + at[0]] = 0;
         }
     }
 }
@@ -225,7 +238,14 @@ UN_KERNEL double lattice_least(const lattice_args *l, int64_t begin, int64_t end
     for (int64_t row = begin; row < end; row++) {
         int64_t first = l->lo[0] + (row % l->n[1] + l->lo[1]) * l->stride[1];
         if (dim == 3) first += (row / l->n[1] + l->lo[2]) * l->stride[2];
-        for (int32_t i = 0; i < l->n[0]; i++) least = corner_least(l, first + i, least, dim);
+        for (int32_t i = 0; i < l->n[0]; i += dim == 2 ? 1 : 8) {
+            uint32_t suspects = 1;
+            if (dim == 3)
+                suspects =
+                    un_warp_suspects(l->at + first + i, l->stride, l->scale, l->n[0] - i, least);
+            for (; suspects; suspects &= suspects - 1)
+                least = corner_least(l, first + i + __builtin_ctz(suspects), least, dim);
+        }
     }
     return least;
 }

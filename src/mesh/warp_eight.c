@@ -29,39 +29,22 @@ UN_KERNEL void set_lane(un_eight *e, int n, un_vec3 v)
     e->of[2][n] = v.z;
 }
 
-/* Vectors in registers. */
-typedef struct triple {
-    un_doubles8 of[3];
-} triple;
-
-UN_KERNEL triple get(const un_eight *e)
+UN_KERNEL un_triple8 get(const un_eight *e)
 {
-    triple t;
+    un_triple8 t;
     for (int a = 0; a < 3; a++) t.of[a] = un_doubles8_load(e->of[a], 8);
     return t;
 }
 
-UN_KERNEL void put(un_eight *e, const triple *t)
+UN_KERNEL void put(un_eight *e, const un_triple8 *t)
 {
     memcpy(e, t, sizeof *e);
-}
-
-UN_KERNEL triple cross(const triple *a, const triple *b)
-{
-    return (triple){{a->of[1] * b->of[2] - a->of[2] * b->of[1],
-                     a->of[2] * b->of[0] - a->of[0] * b->of[2],
-                     a->of[0] * b->of[1] - a->of[1] * b->of[0]}};
-}
-
-UN_KERNEL un_doubles8 dot(const triple *a, const triple *b)
-{
-    return a->of[0] * b->of[0] + a->of[1] * b->of[1] + a->of[2] * b->of[2];
 }
 
 /* ---- places ---- */
 
 /* As un_grid_stencil_in among the centres. */
-UN_KERNEL un_longs8 stencil(const un_grid *g, const triple *xi, triple *f)
+UN_KERNEL un_longs8 stencil(const un_grid *g, const un_triple8 *xi, un_triple8 *f)
 {
     const double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
     un_longs8 base = {0};
@@ -77,10 +60,10 @@ UN_KERNEL un_longs8 stencil(const un_grid *g, const triple *xi, triple *f)
     return base;
 }
 
-UN_KERNEL triple inside(const un_grid *g, const triple *xi)
+UN_KERNEL un_triple8 inside(const un_grid *g, const un_triple8 *xi)
 {
-    return (triple){{clamp(xi->of[0], 0, g->size.x), clamp(xi->of[1], 0, g->size.y),
-                     clamp(xi->of[2], 0, g->size.z)}};
+    return (un_triple8){{clamp(xi->of[0], 0, g->size.x), clamp(xi->of[1], 0, g->size.y),
+                         clamp(xi->of[2], 0, g->size.z)}};
 }
 
 /* As un_warp_blend_in, of one point in the lanes of its components. */
@@ -102,11 +85,11 @@ UN_KERNEL un_doubles4 blend_one(const un_vec3 *field, int64_t sy, int64_t sz, co
     return here[0] + slope[2] * f[2];
 }
 
-UN_KERNEL triple blend(const un_grid *g, const un_vec3 *field, const int64_t at[8], const triple *f,
-                       triple slope[3])
+UN_KERNEL un_triple8 blend(const un_grid *g, const un_vec3 *field, const int64_t at[8],
+                           const un_triple8 *f, un_triple8 slope[3])
 {
     un_doubles4 v[8], s[3][8];
-    triple out;
+    un_triple8 out;
     double share[3][8];
     memcpy(share, f, sizeof share);
     for (int n = 0; n < 8; n++) {
@@ -122,11 +105,11 @@ UN_KERNEL triple blend(const un_grid *g, const un_vec3 *field, const int64_t at[
 
 /* A place in registers. */
 typedef struct spot {
-    triple f, x, column[3];
+    un_triple8 f, x, column[3];
     int64_t base[8];
 } spot;
 
-UN_KERNEL spot spot_at(const un_warp *w, const triple *xi)
+UN_KERNEL spot spot_at(const un_warp *w, const un_triple8 *xi)
 {
     const un_grid *g = &w->grid;
     spot s;
@@ -138,7 +121,7 @@ UN_KERNEL spot spot_at(const un_warp *w, const triple *xi)
     return s;
 }
 
-UN_KERNEL void store(un_warp_eight *e, const triple *xi, const spot *s)
+UN_KERNEL void store(un_warp_eight *e, const un_triple8 *xi, const spot *s)
 {
     put(&e->xi, xi);
     put(&e->f, &s->f);
@@ -170,7 +153,7 @@ static void set_point(un_warp_eight *e, int n, const un_warp_point *p)
 void un_warp_eight_at(const un_warp *w, un_warp_eight *e)
 {
     if (w->grid.dim == 3) {
-        triple xi = get(&e->xi);
+        un_triple8 xi = get(&e->xi);
         spot s = spot_at(w, &xi);
         store(e, &xi, &s);
         return;
@@ -187,7 +170,7 @@ void un_warp_eight_blend(const un_grid *g, const un_vec3 *field, const un_warp_e
                          un_eight *v, un_eight slope[3])
 {
     if (g->dim == 3) {
-        triple f = get(&e->f), s[3], out = blend(g, field, e->base, &f, s);
+        un_triple8 f = get(&e->f), s[3], out = blend(g, field, e->base, &f, s);
         put(v, &out);
         for (int a = 0; a < 3; a++) put(&slope[a], &s[a]);
         return;
@@ -218,12 +201,13 @@ void un_warp_eight_sample(const un_grid *g, const float *field, const un_warp_ei
 void un_warp_eight_gradient(const un_warp_eight *e, const un_eight slope[3], double scale,
                             un_eight row[3])
 {
-    triple c[3], s[3];
+    un_triple8 c[3], s[3];
     for (int a = 0; a < 3; a++) c[a] = get(&e->column[a]), s[a] = get(&slope[a]);
-    triple r[3] = {cross(&c[1], &c[2]), cross(&c[2], &c[0]), cross(&c[0], &c[1])};
-    un_doubles8 inverse = scale / dot(&c[0], &r[0]);
+    un_triple8 r[3] = {un_triple8_cross(&c[1], &c[2]), un_triple8_cross(&c[2], &c[0]),
+                       un_triple8_cross(&c[0], &c[1])};
+    un_doubles8 inverse = scale / un_triple8_dot(&c[0], &r[0]);
     for (int i = 0; i < 3; i++) { /* by component of the field */
-        triple out;
+        un_triple8 out;
         for (int b = 0; b < 3; b++)
             out.of[b] =
                 (r[0].of[b] * s[0].of[i] + r[1].of[b] * s[1].of[i] + r[2].of[b] * s[2].of[i]) *
@@ -234,45 +218,48 @@ void un_warp_eight_gradient(const un_warp_eight *e, const un_eight slope[3], dou
 
 void un_warp_eight_det(const un_warp_eight *e, double det[8])
 {
-    triple c[3];
+    un_triple8 c[3];
     for (int a = 0; a < 3; a++) c[a] = get(&e->column[a]);
-    triple r = cross(&c[1], &c[2]);
-    un_doubles8 d = dot(&c[0], &r);
+    un_triple8 r = un_triple8_cross(&c[1], &c[2]);
+    un_doubles8 d = un_triple8_dot(&c[0], &r);
     memcpy(det, &d, sizeof d);
 }
 
 /* ---- the inverse map ---- */
 
 /* As un_warp_pull. */
-UN_KERNEL triple pull(const spot *s, const triple *x)
+UN_KERNEL un_triple8 pull(const spot *s, const un_triple8 *x)
 {
-    const triple *c = s->column;
-    triple v = {{x->of[0] - s->x.of[0], x->of[1] - s->x.of[1], x->of[2] - s->x.of[2]}};
-    triple r[3] = {cross(&c[1], &c[2]), cross(&c[2], &c[0]), cross(&c[0], &c[1])};
-    un_doubles8 inverse = 1 / dot(&c[0], &r[0]);
-    return (triple){{dot(&r[0], &v) * inverse, dot(&r[1], &v) * inverse, dot(&r[2], &v) * inverse}};
+    const un_triple8 *c = s->column;
+    un_triple8 v = {{x->of[0] - s->x.of[0], x->of[1] - s->x.of[1], x->of[2] - s->x.of[2]}};
+    un_triple8 r[3] = {un_triple8_cross(&c[1], &c[2]), un_triple8_cross(&c[2], &c[0]),
+                       un_triple8_cross(&c[0], &c[1])};
+    un_doubles8 inverse = 1 / un_triple8_dot(&c[0], &r[0]);
+    return (un_triple8){{un_triple8_dot(&r[0], &v) * inverse, un_triple8_dot(&r[1], &v) * inverse,
+                         un_triple8_dot(&r[2], &v) * inverse}};
 }
 
 /* As un_warp_walk_in. Points that have arrived stay. */
-UN_KERNEL triple walk(const un_warp *w, triple *xi, spot *s, const triple *x, double near)
+UN_KERNEL un_triple8 walk(const un_warp *w, un_triple8 *xi, spot *s, const un_triple8 *x,
+                          double near)
 {
     const un_grid *g = &w->grid;
     double close = near * g->h, most = UN_WARP_STEP * g->h;
-    triple step, none = {{{0}}};
+    un_triple8 step, none = {{{0}}};
     un_longs8 far = {0};
     for (int i = 0; i < UN_WARP_NEWTON; i++) {
         step = pull(s, x);
-        un_doubles8 square = dot(&step, &step);
+        un_doubles8 square = un_triple8_dot(&step, &step);
         far = ~(square <= close * close);
         if (!any(far)) return step;
-        triple way = step;
+        un_triple8 way = step;
         if (i >= UN_WARP_FREE) {
             un_doubles8 scale;
             for (int n = 0; n < 8; n++) scale[n] = fmin(1, most / sqrt(square[n]));
             for (int a = 0; a < 3; a++) way.of[a] *= scale;
         }
         for (int a = 0; a < 3; a++) way.of[a] += xi->of[a];
-        triple to = inside(g, &way);
+        un_triple8 to = inside(g, &way);
         for (int a = 0; a < 3; a++) xi->of[a] = pick(far, to.of[a], xi->of[a]);
         *s = spot_at(w, xi);
     }
@@ -284,11 +271,11 @@ void un_warp_eight_walk(const un_warp *w, un_warp_eight *e, const un_eight *x, d
                         un_eight *step)
 {
     if (w->grid.dim == 3) {
-        triple xi = get(&e->xi), to = get(x);
+        un_triple8 xi = get(&e->xi), to = get(x);
         spot s = {.f = get(&e->f), .x = get(&e->x)};
         for (int a = 0; a < 3; a++) s.column[a] = get(&e->column[a]);
         memcpy(s.base, e->base, sizeof s.base);
-        triple left = walk(w, &xi, &s, &to, near);
+        un_triple8 left = walk(w, &xi, &s, &to, near);
         store(e, &xi, &s);
         put(step, &left);
         return;
@@ -304,12 +291,12 @@ void un_warp_eight_walk(const un_warp *w, un_warp_eight *e, const un_eight *x, d
 /* As un_warp_find_in. */
 static void find_3d(const un_warp *w, const un_eight *x, un_eight *xi)
 {
-    triple to = get(x), at = get(xi), f;
+    un_triple8 to = get(x), at = get(xi), f;
     at = inside(&w->grid, &at);
     spot s = spot_at(w, &at);
-    triple step = walk(w, &at, &s, &to, UN_WARP_LAST);
+    un_triple8 step = walk(w, &at, &s, &to, UN_WARP_LAST);
     for (int a = 0; a < 3; a++) step.of[a] += at.of[a];
-    triple last = inside(&w->grid, &step);
+    un_triple8 last = inside(&w->grid, &step);
     un_longs8 base, there = stencil(&w->grid, &last, &f);
     memcpy(&base, s.base, sizeof base);
     un_longs8 other = there != base;

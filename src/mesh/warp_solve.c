@@ -243,14 +243,17 @@ static void measure_rows(void *arg, int64_t begin, int64_t end)
     un_warp_level *v = w->level;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % v->n[1]) + 1, k = (int32_t)(row / v->n[1]) + (g->dim == 3);
-        for (int32_t i = 0; i < v->n[0]; i++) {
-            int64_t c = i + row * v->n[0];
-            un_vec3 x;
-            double det;
-            un_warp_cell(w, t->node, un_grid_node(g, i + 1, j, k), &x, &det);
-            double m = un_monitor_at(t->step->monitor, x);
-            v->r[c] = t->step->kind == UN_WARP_POISSON ? m : 1 / m;
-            v->b[c] = det;
+        for (int32_t i = 0; i < v->n[0]; i += 8) {
+            int32_t count = v->n[0] - i < 8 ? v->n[0] - i : 8;
+            un_eight x;
+            double det[8], m[8];
+            un_warp_cells_eight(w, t->node, un_grid_node(g, i + 1, j, k), count, &x, det);
+            un_monitor_at_eight(t->step->monitor, &x, m);
+            for (int32_t n = 0; n < count; n++) {
+                int64_t c = i + n + row * v->n[0];
+                v->r[c] = t->step->kind == UN_WARP_POISSON ? m[n] : 1 / m[n];
+                v->b[c] = det[n];
+            }
         }
     }
 }

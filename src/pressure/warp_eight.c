@@ -11,22 +11,6 @@
 #define LOW 0.21132486540518711775
 #define HIGH 0.78867513459481288225
 
-typedef struct triple {
-    un_doubles8 of[3];
-} triple;
-
-UN_KERNEL triple cross(const triple *a, const triple *b)
-{
-    return (triple){{a->of[1] * b->of[2] - a->of[2] * b->of[1],
-                     a->of[2] * b->of[0] - a->of[0] * b->of[2],
-                     a->of[0] * b->of[1] - a->of[1] * b->of[0]}};
-}
-
-UN_KERNEL un_doubles8 dot(const triple *a, const triple *b)
-{
-    return a->of[0] * b->of[0] + a->of[1] * b->of[1] + a->of[2] * b->of[2];
-}
-
 /* Weights of the four edges along an axis at one of its four lines of quadrature points; both
  * numbered by bits of the other axes. */
 UN_KERNEL double line_weight(int line, int edge)
@@ -35,7 +19,7 @@ UN_KERNEL double line_weight(int line, int edge)
     return p * q;
 }
 
-UN_KERNEL void load_corners(triple corner[8], const un_vec3 *node, const int64_t first[8],
+UN_KERNEL void load_corners(un_triple8 corner[8], const un_vec3 *node, const int64_t first[8],
                             int64_t sy, int64_t sz)
 {
     for (int m = 0; m < 8; m++) {
@@ -48,10 +32,10 @@ UN_KERNEL void load_corners(triple corner[8], const un_vec3 *node, const int64_t
 
 /* The derivative along each axis on each of its lines of quadrature points: it does not change
  * along them. */
-UN_KERNEL void find_columns(triple column[3][4], const triple corner[8])
+UN_KERNEL void find_columns(un_triple8 column[3][4], const un_triple8 corner[8])
 {
     for (int a = 0; a < 3; a++) {
-        triple edge[4];
+        un_triple8 edge[4];
         for (int m = 0; m < 8; m++) {
             if (m >> a & 1) continue;
             for (int d = 0; d < 3; d++)
@@ -67,11 +51,14 @@ UN_KERNEL void find_columns(triple column[3][4], const triple corner[8])
 
 /* At quadrature point q: gradients of the hat functions times the determinant, which is returned.
  */
-UN_KERNEL un_doubles8 gradients(triple grad[8], const triple column[3][4], int q)
+UN_KERNEL un_doubles8 gradients(un_triple8 grad[8], const un_triple8 column[3][4], int q)
 {
-    const triple *c0 = &column[0][un_element_side(q, 0)], *c1 = &column[1][un_element_side(q, 1)],
-                 *c2 = &column[2][un_element_side(q, 2)];
-    triple r[3] = {cross(c1, c2), cross(c2, c0), cross(c0, c1)}, p[3][4];
+    const un_triple8 *c0 = &column[0][un_element_side(q, 0)],
+                     *c1 = &column[1][un_element_side(q, 1)],
+                     *c2 = &column[2][un_element_side(q, 2)];
+    un_triple8 r[3] = {un_triple8_cross(c1, c2), un_triple8_cross(c2, c0),
+                       un_triple8_cross(c0, c1)},
+               p[3][4];
     for (int a = 0; a < 3; a++)
         for (int i = 0; i < 4; i++)
             for (int d = 0; d < 3; d++)
@@ -83,7 +70,7 @@ UN_KERNEL un_doubles8 gradients(triple grad[8], const triple column[3][4], int q
             un_doubles8 z = p[2][un_element_side(m, 2)].of[d];
             grad[m].of[d] = (m & 1 ? x : -x) + (m & 2 ? y : -y) + (m & 4 ? z : -z);
         }
-    return dot(c0, &r[0]);
+    return un_triple8_dot(c0, &r[0]);
 }
 
 UN_KERNEL double hat_at(int m, int q)
@@ -96,7 +83,7 @@ UN_KERNEL double hat_at(int m, int q)
 void un_element_eight_sums(un_element_eight *out, const un_vec3 *node, const int64_t first[8],
                            int64_t sy, int64_t sz)
 {
-    triple corner[8], column[3][4], grad[8], flow[8] = {{{{0}}}};
+    un_triple8 corner[8], column[3][4], grad[8], flow[8] = {{{{0}}}};
     un_doubles8 matrix[36] = {{0}}, hat[8] = {{0}};
     load_corners(corner, node, first, sy, sz);
     find_columns(column, corner);
@@ -104,13 +91,13 @@ void un_element_eight_sums(un_element_eight *out, const un_vec3 *node, const int
     for (int q = 0; q < 8; q++) {
         un_doubles8 det = gradients(grad, column, q), weight = 0.125 / det;
         for (int m = 0, e = 0; m < 8; m++) {
-            triple g;
+            un_triple8 g;
             for (int d = 0; d < 3; d++) {
                 flow[m].of[d] += grad[m].of[d];
                 g.of[d] = grad[m].of[d] * weight;
             }
             hat[m] += det * hat_at(m, q);
-            for (int l = m; l < 8; l++, e++) matrix[e] += dot(&g, &grad[l]);
+            for (int l = m; l < 8; l++, e++) matrix[e] += un_triple8_dot(&g, &grad[l]);
         }
     }
     for (int m = 0; m < 8; m++) {
@@ -125,7 +112,7 @@ void un_element_eight_sums(un_element_eight *out, const un_vec3 *node, const int
 void un_element_eight_slope(un_eight *slope, const double x[8][8], const un_vec3 *node,
                             const int64_t first[8], int64_t sy, int64_t sz)
 {
-    triple corner[8], column[3][4], grad[8], sum = {{{0}}};
+    un_triple8 corner[8], column[3][4], grad[8], sum = {{{0}}};
     un_doubles8 volume = {0};
     load_corners(corner, node, first, sy, sz);
     find_columns(column, corner);

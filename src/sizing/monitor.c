@@ -52,7 +52,7 @@ typedef struct monitor_args {
     un_monitor *monitor;
     const un_monitor_def *def;
     un_vec3 *nearest; /* at nodes: a point of the surface */
-    float *distance;  /* to it, m */
+    float *square;    /* of the distance to it, m2 */
     float *deep;      /* level set, in the liquid below 0 */
     float *strain;    /* 1/s */
     float *wanted;    /* custom size, m */
@@ -75,9 +75,10 @@ static int64_t node_count(const un_monitor *m)
 /* Offers a point of the surface to node n at x. */
 static void offer(monitor_args *a, int64_t n, un_vec3 x, un_vec3 point)
 {
-    float d = (float)un_length(un_sub(x, point));
-    if (!(d < a->distance[n])) return;
-    a->distance[n] = d;
+    un_vec3 way = un_sub(x, point);
+    float square = (float)un_dot(way, way);
+    if (!(square < a->square[n])) return;
+    a->square[n] = square;
     a->nearest[n] = point;
 }
 
@@ -134,48 +135,71 @@ static void sweep(monitor_args *a)
                         int32_t from = at[d] + (way >> d & 1 ? 1 : -1);
                         if (from < 0 || from >= m->n[d]) continue;
                         int64_t o = n + (from - at[d]) * stride[d];
-                        if (a->distance[o] < 1e29f) offer(a, n, x, a->nearest[o]);
+                        if (a->square[o] < 1e29f) offer(a, n, x, a->nearest[o]);
                     }
                 }
 }
 
-/* The level set and the strain around each node, from the grid. */
-UN_KERNEL void look_in(monitor_args *a, int64_t begin, int64_t end, int dim)
+/* Columns of nodes along y, eight next to each other along x. */
+static int32_t column_groups(const un_monitor *m)
+{
+    return (m->n[0] + 7) / 8;
+}
+
+/* The level set and the strain at eight nodes from n on, which the walker has reached. */
+static void note(monitor_args *a, const un_warp_eight *e, int64_t n, int32_t count)
 {
     const un_monitor_def *def = a->def;
     const un_grid *g = &def->warp->grid;
-    un_warp_walker walker = {0};
-    un_vec3 last = {0, 0, 0};
-    for (int64_t n = begin; n < end; n++) {
-        un_vec3 x = place_of(a->monitor, n), slope[3] = {{0}};
-        /* from where the node before was found */
-        if (n == begin || x.x < last.x)
-            walker = un_warp_walker_in(def->warp, un_warp_guess(def->warp, x), dim);
-        last = x;
-        (void)un_warp_walk_in(def->warp, &walker, x, NEAR, dim);
-        un_warp_point p = walker.at;
-        double phi = 0;
-        for (int m = 0; m < 1 << dim; m++)
-            phi += un_warp_weight(&p.at, m, dim) * def->phi[un_warp_corner(g, p.at.base, m, dim)];
-        if (def->u) {
-            (void)un_warp_blend_in(g, def->u, &p.at, slope, dim);
-            for (int d = 0; d < dim; d++) slope[d] = un_scale(slope[d], g->inverse_h);
+    double phi[8], strain[8] = {0};
+    un_warp_eight_sample(g, def->phi, e, phi);
+    if (def->u) {
+        un_eight v, slope[3], r[3];
+        un_warp_eight_blend(g, def->u, e, &v, slope);
+        un_warp_eight_gradient(e, slope, g->inverse_h, r);
+        for (int i = 0; i < 8; i++) {
+            double xy = 0.5 * (r[0].of[1][i] + r[1].of[0][i]);
+            double yz = 0.5 * (r[1].of[2][i] + r[2].of[1][i]);
+            double zx = 0.5 * (r[2].of[0][i] + r[0].of[2][i]);
+            double xx = r[0].of[0][i], yy = r[1].of[1][i], zz = r[2].of[2][i];
+            strain[i] = sqrt(xx * xx + yy * yy + zz * zz + 2 * (xy * xy + yz * yz + zx * zx));
         }
-        un_vec3 r[3] = {un_warp_gradient(&p, un_v3(slope[0].x, slope[1].x, slope[2].x)),
-                        un_warp_gradient(&p, un_v3(slope[0].y, slope[1].y, slope[2].y)),
-                        un_warp_gradient(&p, un_v3(slope[0].z, slope[1].z, slope[2].z))};
-        double xy = 0.5 * (r[0].y + r[1].x), yz = 0.5 * (r[1].z + r[2].y),
-               zx = 0.5 * (r[2].x + r[0].z);
-        a->deep[n] = (float)phi;
-        a->strain[n] = (float)sqrt(r[0].x * r[0].x + r[1].y * r[1].y + r[2].z * r[2].z +
-                                   2 * (xy * xy + yz * yz + zx * zx));
+    }
+    for (int32_t i = 0; i < count; i++) {
+        a->deep[n + i] = (float)phi[i];
+        a->strain[n + i] = (float)strain[i];
     }
 }
 
+/* The level set and the strain around each node, from the grid. */
 static void look(void *arg, int64_t begin, int64_t end)
 {
     monitor_args *a = arg;
-    UN_BY_DIM(a->def->warp->grid.dim, look_in(a, begin, end, dim));
+    const un_monitor *m = a->monitor;
+    const un_warp *w = a->def->warp;
+    int32_t groups = column_groups(m);
+    un_eight x, left;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int32_t i = 8 * (int32_t)(unit % groups), k = (int32_t)(unit / groups);
+        int32_t count = m->n[0] - i < 8 ? m->n[0] - i : 8;
+        un_warp_eight e;
+        for (int32_t j = 0; j < m->n[1]; j++) {
+            int64_t n = i + m->n[0] * (j + (int64_t)m->n[1] * k);
+            for (int lane = 0; lane < 8; lane++) {
+                un_vec3 at = place_of(m, n + (lane < count ? lane : count - 1));
+                un_vec3 xi = un_warp_inside(&w->grid, un_warp_guess(w, at));
+                const double to[3] = {at.x, at.y, at.z}, from[3] = {xi.x, xi.y, xi.z};
+                for (int d = 0; d < 3; d++) {
+                    x.of[d][lane] = to[d];
+                    /* later from where the node before was found */
+                    if (j == 0) e.xi.of[d][lane] = from[d];
+                }
+            }
+            if (j == 0) un_warp_eight_at(w, &e);
+            un_warp_eight_walk(w, &e, &x, NEAR, &left);
+            note(a, &e, n, count);
+        }
+    }
 }
 
 /* 1 in the picture, UNSEEN outside it. */
@@ -203,8 +227,8 @@ static void weigh(void *arg, int64_t begin, int64_t end)
     double rate = ALPHA / a->length, h = def->warp->grid.h;
     for (int64_t n = begin; n < end; n++) {
         un_vec3 x = place_of(a->monitor, n);
-        double away = a->deep[n] < 0 ? 0 : a->distance[n], sum;
-        sum = term(scene->sizing.depth, exp(-rate * a->distance[n]));
+        double distance = sqrtf(a->square[n]), away = a->deep[n] < 0 ? 0 : distance, sum;
+        sum = term(scene->sizing.depth, exp(-rate * distance));
         if (def->walls->bodies->count > 0 && scene->sizing.solid_curvature > 0) {
             double solid = 2 * a->length;
             un_bodies_nearest(def->walls->bodies, x, &solid);
@@ -236,17 +260,17 @@ un_status un_monitor_find(un_context *ctx, un_arena *arena, un_monitor *m,
     un_vec3 size = def->warp->size;
     a.length = size.z > 0 ? cbrt(size.x * size.y * size.z) : sqrt(size.x * size.y);
     a.nearest = un_arena_alloc(arena, (size_t)count, sizeof *a.nearest);
-    a.distance = un_arena_alloc(arena, (size_t)count, sizeof *a.distance);
+    a.square = un_arena_alloc(arena, (size_t)count, sizeof *a.square);
     a.deep = un_arena_alloc(arena, (size_t)count, sizeof *a.deep);
     a.strain = un_arena_alloc(arena, (size_t)count, sizeof *a.strain);
-    if (!a.nearest || !a.distance || !a.deep || !a.strain) return UN_ERROR_MEMORY;
-    for (int64_t n = 0; n < count; n++) a.distance[n] = 1e30f;
+    if (!a.nearest || !a.square || !a.deep || !a.strain) return UN_ERROR_MEMORY;
+    for (int64_t n = 0; n < count; n++) a.square[n] = 1e30f;
     if (def->scene->def.sizing.has_camera)
         UN_TRY(un_scene_camera(def->scene, def->time, &a.camera));
     if (def->scene->def.sizing.has_custom) UN_TRY(ask_custom(&a, arena, count));
     find_surface(&a);
     sweep(&a);
-    un_parallel_for(ctx, count, 256, look, &a);
+    un_parallel_for(ctx, (int64_t)column_groups(m) * m->n[2], 4, look, &a);
     un_parallel_for(ctx, count, 256, weigh, &a);
     return UN_OK;
 }
