@@ -11,8 +11,13 @@
  *    advect, and what moves is never read from a moving grid. solver.band leaves a narrow band of
  *    them, as in the paper (advect/warp_band.c), solver.surface = "level-set" none: then the grid
  *    carries level set and velocities (method/warp_track.c, advect/warp_carry.c);
+ *  - there the level set is at cell centres, not at nodes, and paths lead back through space to the
+ *    grid before it moved, not through reference space against the velocity of the grid;
  *  - one map, between cell centres, locates particles and interpolates (mesh/warp.h);
  *  - pressure: see pressure/warp.c;
+ *  - thin walls part the liquid: a cell belongs to one side, nodes between sides have a pressure
+ *    and a level set for each (mesh/warp_parts.c). Velocities are extended and interpolated across
+ *    such walls; the paper has no walls thinner than cells;
  *  - particles split and merge as the grid gathers and spreads (particles/warp_resize.c);
  *  - as in `uniform`: leapfrog, position correction, crowding, the ledger, walls that let go. */
 #include "method/warp.h"

@@ -433,7 +433,8 @@ UN_KERNEL void make_rows(const args *s, int64_t begin, int64_t end, bool fill, i
     int64_t nodes = s->warp->grid.node_count;
     for (int32_t r = (int32_t)begin; r < end; r++) {
         int32_t at = fill ? a->row[r] : 0, other;
-        row_entries e = {.count = 0};
+        row_entries e; /* not cleared: large */
+        e.count = 0;
         if (s->pr->place[r] >= nodes) add_entry(&e, r, 0);
         for (int o = 0; o <= 2 * middle && s->pr->place[r] < nodes; o++) {
             double v = coupling_at(s, r, o, &other, dim);
