@@ -75,8 +75,8 @@ double un_conforming_probe(const void *state, const un_probe *which)
     const un_conforming *s = state;
     bool wet;
     switch (which->kind) {
-    case UN_PROBE_FRONT: /* of liquid two cells of the mesh thick */
-        return un_track_front(&s->track, s->solid, which->axis, which->sign, 2 * s->track.h);
+    case UN_PROBE_FRONT:
+        return un_track_front(&s->track, s->solid, which->axis, which->sign);
     case UN_PROBE_WET:
         return un_track_wet(&s->track, s->solid, s->core.def->gravity, which->axis, which->sign);
     case UN_PROBE_HEIGHT:

@@ -106,11 +106,11 @@ typedef un_vec3 un_track_velocity(const void *arg, un_vec3 x);
 double un_track_outflow(const un_track *track, const float *solid, int side,
                         un_track_velocity *velocity, const void *arg);
 
-/* The farthest place along an axis that liquid `depth` below the surface reaches, NaN if there is
- * none; the height of the surface, searched from the top down, 0 where dry (track_probe.c). */
-double un_track_front(const un_track *track, const float *solid, int axis, double sign,
-                      double depth);
-/* The same of liquid that lies on a floor, however thin. */
+/* The farthest place along an axis that a cube of four cells in the liquid reaches, NaN if there is
+ * none (track_probe.c). */
+double un_track_front(const un_track *track, const float *solid, int axis, double sign);
+/* The same of liquid that lies on a floor, however thin; the height of the surface, searched from
+ * the top down, 0 where dry. */
 double un_track_wet(const un_track *track, const float *solid, un_vec3 gravity, int axis,
                     double sign);
 double un_track_height(const un_track *track, const un_bodies *bodies, double x, double z);

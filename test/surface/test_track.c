@@ -285,6 +285,36 @@ static void what_is_near_is_found(void **state)
     check_context_end(ctx);
 }
 
+static double layer(const void *arg, un_vec3 x)
+{
+    return fmax(x.y - *(const double *)arg, x.x - 0.6);
+}
+
+/* Liquid of less than two cells of the mesh, so four of the track, is no front, also on a floor,
+ * where the surface goes on below it. */
+static void fronts_are_thick(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    for (int i = 0; i < 2; i++) {
+        un_track track;
+        double height = (i ? 4.5 : 3.5) / 24;
+        check_ok(ctx, un_track_init(&track, ctx, un_v3(1, 1, 1), 24));
+        check_ok(ctx, un_track_begin(&track, layer, &height));
+        double x = un_track_front(&track, NULL, 0, 1), y = un_track_front(&track, NULL, 1, 1);
+        if (!i) {
+            assert_true(isnan(x) && isnan(y));
+        } else {
+            check_near(x, 0.6, 0.3 / 24);
+            check_near(y, height, 0.05 / 24);
+            check_near(un_track_front(&track, NULL, 0, -1), 0, 1e-12);
+            check_near(un_track_front(&track, NULL, 1, -1), 0, 1e-12);
+        }
+        un_track_free(&track);
+    }
+    check_context_end(ctx);
+}
+
 /* What a drop gains is no liquid. */
 static void drops_are_thickened(void **state)
 {
@@ -327,6 +357,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(thin_sheets_are_kept),
         cmocka_unit_test(sheets_have_no_holes),
         cmocka_unit_test(what_is_near_is_found),
+        cmocka_unit_test(fronts_are_thick),
         cmocka_unit_test(drops_are_thickened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
