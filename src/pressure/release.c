@@ -12,7 +12,9 @@
  * without another solve, and their neighbours follow in the next step. It begins with the set of
  * the last step, whose places hold the pressure -0.0, so that nothing else need be remembered. The
  * matrix is an M-matrix on the grid, where the set settles in a few solves; on tets with obtuse
- * angles it need not be, so their number is bounded, and the last of them only let go.
+ * angles, and with bodies, it need not be, so their number is bounded. Rows may leave to the last:
+ * beside a body hardly narrower than its tank many are pressed together at once, and a third of the
+ * liquid vanished in the gap.
  *
  * Surface tension can pull: where the surface's pressure P is negative, as at a wall that liquid
  * climbs, the void would have such a surface too, and p >= P takes the place of p >= 0. With p = 0
@@ -24,9 +26,8 @@
 #include "pressure/coupling.h"
 #include "pressure/system.h"
 
-/* Solves at most; after LEAVES_MAX of them rows only join. */
+/* Solves at most. */
 #define SOLVES_MAX 4
-#define LEAVES_MAX 2
 /* Parts of the liquid with fewer rows at the air, by number and by share, are left alone. */
 #define AIR_ROWS 16
 #define AIR_SHARE 0.05
@@ -44,7 +45,6 @@ enum { HELD = 0, FREE = 1, JOINS = 2, LEAVES = 3, NOW = 4 };
 typedef struct args {
     un_pressure *pr;
     const un_release *rule;
-    bool only_join;
 } args;
 
 /* x is 0 at the surface. */
@@ -94,7 +94,7 @@ static void judge(void *arg, int64_t begin, int64_t end, double *sums)
     const un_release *rule = s->rule;
     for (int64_t r = begin; r < end; r++) {
         double least, slack, diagonal = 0;
-        if (pr->free[r] == FREE ? s->only_join : !(pr->x[r] < rule->clear)) continue;
+        if (pr->free[r] != FREE && !(pr->x[r] < rule->clear)) continue;
         if (!limit(rule, (int32_t)r, &least, &slack)) continue;
         bool leaves = pr->free[r] == FREE;
         double off = leaves ? -residual(pr, r, &diagonal) : least - pr->x[r];
@@ -277,7 +277,6 @@ un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double toler
         bool again;
         UN_TRY(solve_set(&s, sites, tolerance, iteration_limit, report));
         if (!report->finite || pr->solve_count == SOLVES_MAX) return UN_OK;
-        s.only_join = pr->solve_count >= LEAVES_MAX;
         UN_TRY(find_set(&s, &again));
         if (!again) break;
     }
