@@ -142,8 +142,8 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
                             .tolerance = def->solver.tolerance,
                             .iteration_limit = UN_ITERATION_LIMIT};
     UN_TRY(un_tet_pressure_project(s->pressure, &a->core.arena, &in, report));
-    if (in.bodies)
-        un_tet_impulse(s->pressure, &in, a->tet.d, un_scale(def->gravity, in.dt), &s->impulse);
+    un_vec3 gravity = un_scale(def->gravity, before ? 0 : in.dt);
+    if (in.bodies) un_tet_impulse(s->pressure, &in, a->tet.d, gravity, &s->impulse);
     un_arena_reset(&a->core.arena);
     return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
                           def->solver.tolerance);
@@ -172,11 +172,13 @@ static un_status apply_viscosity(un_tet *s, double dt, un_tet_projection_report 
     *viscous_iterations = report.solve.iterations;
     /* The second pressure is small beside the first; outputs and the next guess have their sum. */
     int32_t nodes = a->mesh.tets.node_count, iterations = projection->solve.iterations;
+    un_vec3 got = un_add(s->impulse.momentum, report.impulse);
     double *first;
     UN_ALLOC(a->core.ctx, first, nodes + 1);
     memcpy(first, a->node.p[0], (size_t)nodes * sizeof *first);
     memset(a->node.p[0], 0, (size_t)nodes * sizeof *first);
     status = apply_pressure(s, dt, first, projection);
+    s->impulse.momentum = un_add(s->impulse.momentum, got);
     un_pressure_add(a->core.ctx, a->node.p[0], first, nodes);
     un_free(a->core.ctx, first);
     projection->solve.iterations += iterations;
@@ -209,7 +211,7 @@ static un_status to_particles(un_tet *s, double dt)
     un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
                                   &a->mesh.tets, &u, &change, s->sharp, &flip,
                                   0.25 * a->mesh.tree.h);
-    if (!a->thick.any) un_core_settle(&a->core, &a->markers.particles, was, &s->impulse, flip.dt);
+    un_core_settle(&a->core, &a->markers.particles, was, &s->impulse, flip.dt);
     un_arena_reset(&a->core.arena);
     un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, UN_DRAW_HELD, dt,
                       a->core.pace);

@@ -47,9 +47,10 @@ un_status un_uniform_sort(un_uniform *s);
 un_status un_uniform_level_set(un_uniform *s);
 un_status un_uniform_to_grid(un_uniform *s, double dt);
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
-/* before: the pressure that was found earlier in this step; NULL: none. */
+/* before: the pressure that was found earlier in this step; NULL: none. since: velocities that the
+ * impulse is reckoned from. */
 un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *before,
-                                    un_projection_report *report);
+                                    double *const since[3], un_projection_report *report);
 un_status un_uniform_extend(un_uniform *s, double dt);
 /* Bodies that the liquid moves go to the end of the step, and the walls with them. */
 un_status un_uniform_move_free(un_uniform *s, double dt);

@@ -65,7 +65,7 @@ static un_status find_tension(un_uniform *s, double dt, double **pressure)
 }
 
 un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *before,
-                                    un_projection_report *report)
+                                    double *const since[3], un_projection_report *report)
 {
     double *surface = NULL;
     if (!before) UN_TRY(find_tension(s, dt, &surface)); /* once in a step */
@@ -88,7 +88,7 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
                         .inflow = &s->inflow,
                         .bodies = un_core_free_bodies(&s->core)};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
-    if (in.bodies) un_pressure_impulse(s->pressure, &in, s->u_old, &s->impulse);
+    if (in.bodies) un_pressure_impulse(s->pressure, &in, since, &s->impulse);
     un_pressure_calm_grid(s->core.ctx, s->u, s->known, s->core.walls);
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
                           s->core.def->solver.tolerance);
@@ -96,7 +96,7 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
 
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report)
 {
-    UN_TRY(un_uniform_apply_pressure(s, dt, NULL, report));
+    UN_TRY(un_uniform_apply_pressure(s, dt, NULL, s->u_old, report));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -152,7 +152,7 @@ un_status un_uniform_to_particles(un_uniform *s, double dt)
     flip.pic_thick = strcmp(s->core.def->solver.coupling, "pic") == 0;
     UN_TRY(un_core_note(&s->core, &s->particles, &was));
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
-    if (!s->thick.any) un_core_settle(&s->core, &s->particles, was, &s->impulse, flip.dt);
+    un_core_settle(&s->core, &s->particles, was, &s->impulse, flip.dt);
     un_arena_reset(&s->core.arena);
     un_cling cling = un_uniform_cling(s);
     un_advect_hold_drops(s->core.ctx, &s->particles, s->phi, s->core.walls, &cling, dt);

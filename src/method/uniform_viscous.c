@@ -34,9 +34,25 @@ static un_viscous_grid viscous_def(const un_uniform *s, double dt)
                              .laplacian = strcmp(def->solver.stress, "laplacian") == 0};
 }
 
-/* The second pressure is small beside the first; outputs and the next guess have their sum. */
-static un_status project_again(un_uniform *s, double dt, un_projection_report *projection)
+/* Velocities as they are now, from the arena; NULL where no body asks for them. */
+static un_status keep_velocities(un_uniform *s, double *kept[3])
 {
+    size_t cells = (size_t)s->core.grid.cell_count;
+    for (int a = 0; a < s->core.grid.dim && s->core.bodies->free_count > 0; a++) {
+        kept[a] = un_arena_alloc(&s->core.arena, cells, sizeof *kept[a]);
+        if (!kept[a]) return UN_ERROR_MEMORY;
+        memcpy(kept[a], s->u[a], cells * sizeof *kept[a]);
+    }
+    return UN_OK;
+}
+
+/* The second pressure is small beside the first; outputs and the next guess have their sum. stress:
+ * the impulse between them. */
+static un_status project_again(un_uniform *s, double dt, un_vec3 stress,
+                               un_projection_report *projection)
+{
+    un_vec3 got = un_add(s->impulse.momentum, stress);
+    double *since[3] = {NULL, NULL, NULL};
     double *p = s->pressure->p;
     int64_t cells = s->core.grid.cell_count;
     int32_t iterations = projection->solve.iterations;
@@ -44,7 +60,9 @@ static un_status project_again(un_uniform *s, double dt, un_projection_report *p
     if (!first) return UN_ERROR_MEMORY;
     memcpy(first, p, (size_t)cells * sizeof *first);
     memset(p, 0, (size_t)cells * sizeof *p);
-    UN_TRY(un_uniform_apply_pressure(s, dt, first, projection));
+    UN_TRY(keep_velocities(s, since));
+    UN_TRY(un_uniform_apply_pressure(s, dt, first, since, projection));
+    s->impulse.momentum = un_add(s->impulse.momentum, got);
     un_pressure_add(s->core.ctx, p, first, cells);
     projection->solve.iterations += iterations;
     un_arena_reset(&s->core.arena);
@@ -60,7 +78,7 @@ un_status un_uniform_apply_viscosity(un_uniform *s, double dt, un_projection_rep
     un_arena_reset(&s->core.arena);
     UN_TRY(un_core_viscous_solved(&s->core, &report.solve));
     *iterations = report.solve.iterations;
-    UN_TRY(project_again(s, dt, projection));
+    UN_TRY(project_again(s, dt, report.impulse, projection));
     un_viscosity_mark_grid(s->thick.solver, &s->core.grid, s->known);
     return UN_OK;
 }

@@ -371,6 +371,24 @@ static void hold_followers(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void sum_momentum(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const un_stress_grid *s = arg;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t c = s->v->node[r];
+        for (int a = 0; a < s->g->dim && c < s->g->cell_count; a++)
+            if (is_solved(s, a, c)) sums[a] += face_mass(s, c, a) * s->in->u[a][c];
+    }
+}
+
+/* Of the faces that are solved for, if there are bodies. */
+static un_vec3 momentum(un_stress_grid *s)
+{
+    double sums[3] = {0, 0, 0};
+    if (s->body_count > 0) un_parallel_sums(s->v->ctx, s->v->matrix.n, 3, sum_momentum, s, sums);
+    return un_v3(sums[0], sums[1], sums[2]);
+}
+
 un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_viscous_grid *in,
                                   un_viscous_report *report)
 {
@@ -383,6 +401,7 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
     UN_TRY(look_around(&s, arena));
     UN_TRY(assemble(&s, report));
     report->seconds_assembly = un_seconds() - start;
+    un_vec3 before = momentum(&s);
     if (in->keeps_volume && v->matrix.n > 0) {
         UN_TRY(solve_rounds(&s, arena, report));
     } else {
@@ -390,6 +409,9 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
         UN_TRY(solve_once(&s, in->tolerance, report));
     }
     if (!report->solve.finite) return UN_OK;
+    if (s.body_count > 0)
+        report->impulse =
+            un_sub(un_sub(momentum(&s), before), un_viscosity_left_over(v, s.g->cell_count));
     un_stress_move_bodies(&s);
     un_parallel_for(v->ctx, s.g->cell_count, un_block_grain(s.g->cell_count), store_held, &s);
     un_parallel_for(v->ctx, (int64_t)s.g->n[1] * s.g->n[2], 16, hold_followers, &s);

@@ -410,13 +410,18 @@ un_status un_viscosity_solve(un_viscosity *v, un_arena *arena, const un_viscous_
 {
     un_stress_nodes s = {.v = v, .in = in, .mesh = in->mesh};
     UN_TRY(begin(&s, arena, report));
+    un_vec3 before = un_dragged_momentum(&s, true);
     if (in->keeps_volume && v->matrix.n > 0) {
         UN_TRY(solve_rounds(&s, arena, report));
     } else {
         if (in->p) memset(in->p, 0, (size_t)in->mesh->node_count * sizeof *in->p);
         UN_TRY(solve_once(&s, in->tolerance, report));
     }
-    if (report->solve.finite) un_dragged_move(s.dragged, s.dragged_count, in->bodies);
+    if (!report->solve.finite) return UN_OK;
+    if (s.dragged_count > 0)
+        report->impulse = un_sub(un_sub(un_dragged_momentum(&s, false), before),
+                                 un_viscosity_left_over(v, in->mesh->node_count));
+    un_dragged_move(s.dragged, s.dragged_count, in->bodies);
     return UN_OK;
 }
 

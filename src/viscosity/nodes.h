@@ -55,6 +55,9 @@ un_status un_dragged_count(un_stress_nodes *s, un_arena *arena);
 void un_dragged_fill(un_stress_nodes *s);
 /* After a solve: their change, and their nodes' velocities. */
 void un_dragged_store(un_stress_nodes *s);
+/* The liquid's momentum at nodes that are solved for and at those that stick to bodies, before the
+ * solve or after it. */
+un_vec3 un_dragged_momentum(const un_stress_nodes *s, bool before);
 /* What forces on nodes add to a row of body k (which: 0 velocity, 1 spin): sums force(arg, t, i)
  * over corners i of tets t that stick to it. */
 typedef un_vec3 un_corner_force(const void *arg, int32_t t, int i);

@@ -233,3 +233,32 @@ un_vec3 un_dragged_sum(const un_stress_nodes *s, int32_t k, int which, un_corner
     }
     return un_v3(sum.b[3 * which], sum.b[3 * which + 1], sum.b[3 * which + 2]);
 }
+
+/* ---- momentum ---- */
+
+static void sum_momentum(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const un_stress_nodes *s = arg;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t n = s->v->node[r];
+        if (n >= s->mesh->node_count) return;
+        sums[0] += s->mass[n] * s->in->u[n].x;
+        sums[1] += s->mass[n] * s->in->u[n].y;
+        sums[2] += s->mass[n] * s->in->u[n].z;
+    }
+}
+
+un_vec3 un_dragged_momentum(const un_stress_nodes *s, bool before)
+{
+    double sums[3];
+    if (s->dragged_count == 0) return un_v3(0, 0, 0);
+    un_parallel_sums(s->v->ctx, s->v->matrix.n, 3, sum_momentum, (void *)(uintptr_t)s, sums);
+    un_vec3 sum = un_v3(sums[0], sums[1], sums[2]);
+    for (int32_t k = 0; k < s->dragged_count; k++)
+        for (int32_t i = 0; i < s->dragged[k].count; i++) {
+            int32_t n = s->member[s->dragged[k].first + i];
+            un_vec3 u = before ? un_add(s->in->u[n], s->slip[n]) : s->in->u[n];
+            sum = un_mad(sum, u, s->mass[n]);
+        }
+    return sum;
+}

@@ -9,4 +9,9 @@
 un_status un_viscosity_round(un_viscosity *v, bool has_free, double tolerance,
                              int32_t iteration_limit, un_block_report *report);
 
+/* After a round: what the solver's tolerance leaves of the equations, summed, but for the bodies'
+ * spins: momentum that nobody gave (momentum.c). bodies: the first place of bodies, which have two
+ * each, velocity and spin. */
+un_vec3 un_viscosity_left_over(const un_viscosity *v, int64_t bodies);
+
 #endif

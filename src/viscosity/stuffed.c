@@ -103,10 +103,13 @@ static void number_nodes(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     for (int64_t n = begin; n < end; n++) {
         bool sticks = s->kind[n] == UN_WALL_STICKS;
+        bool moved = s->stuck && s->stuck[n] >= 0;
         s->v->index[n] = sticks ? -1 : 0;
-        if (s->stuck && s->stuck[n] >= 0) s->slip[n] = un_sub(s->in->u_node[n], s->wall[n]);
+        if (moved) s->slip[n] = un_sub(s->in->u_node[n], s->wall[n]);
+        /* At a body that the liquid moves it has its own momentum, which the solve shares out. With
+         * the body's, liquid around one that slows down was thrown back. */
+        s->was[n] = sticks && !moved ? s->wall[n] : s->in->u_node[n];
         if (sticks) s->in->u_node[n] = s->wall[n];
-        s->was[n] = s->in->u_node[n];
     }
 }
 

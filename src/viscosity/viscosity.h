@@ -96,6 +96,8 @@ typedef struct un_viscous_report {
     int32_t rounds;     /* of pressure */
     double squeezed;    /* divergence over strain, rms, after the last round */
     double seconds_assembly;
+    un_vec3 impulse; /* kg m/s: what the liquid got, if it moves bodies: just what bodies and walls
+                      * lost, whatever the solver's tolerance */
 } un_viscous_report;
 
 /* (M + dt K) u_new = M u. Nothing changes if dt is 0. */
