@@ -107,3 +107,53 @@ def scene(number):
   sources = {{ {", ".join(sources)} }}, output = {{ surface = false }} }}
 """
     return text, 2 * (pushed + math.sqrt(squared)), still, math.sqrt(GRAVITY * length)
+
+
+def flat(number):
+    """The same in two dimensions."""
+    dice = random.Random(number)
+    length = dice.choice([0.01, 0.2, 1, 1, 1, 10])
+    x, y = length, dice.choice([0.5, 0.8, 1]) * length
+    cells = dice.choice([24, 32, 40, 48])
+    h, squared = length / cells, 2 * GRAVITY * y
+    start = dice.choice(["dam", "pool", "drop", "pool"])
+    if start == "dam":
+        liquid = [box((0, 0), (dice.uniform(0.2, 0.6) * x, dice.uniform(0.4, 0.9) * y))]
+    elif start == "pool":
+        liquid = [box((0, 0), (x, dice.uniform(0.15, 0.6) * y))]
+    else:
+        at = triple(dice.uniform(0.3, 0.7) * x, dice.uniform(0.5, 0.8) * y)
+        liquid = [f"sphere {{ center = {at}, radius = {dice.uniform(0.1, 0.18) * y:.4g} }}", box((0, 0), (x, 0.2 * y))]
+    solids, pushed = [], 0
+    for _ in range(dice.choice([0, 1, 1, 2, 3])):
+        at, reach = (dice.uniform(0.2, 0.8) * x, dice.uniform(0.2, 0.8) * y), dice.uniform(0.06, 0.15) * y
+        kind = dice.choice(["ball", "box", "turned", "plate", "ramp"])
+        if kind == "ball":
+            text = f"sphere {{ center = {triple(*at)}, radius = {reach:.4g} }}"
+        elif kind == "box":
+            text = box([a - reach for a in at], [a + reach for a in at])
+        elif kind == "ramp":
+            text = f"plane {{ point = {triple(at[0], 0.1 * y)}, normal = {triple(dice.uniform(-1, 1), 1)} }}"
+        else:
+            half = (reach, 0.6 * reach) if kind == "turned" else (h * dice.uniform(0.5, 1), 2 * reach)
+            text = f"move {{ {box([-a for a in half], half)}, rotate = {triple(0, 0, dice.uniform(-60, 60))}, by = {triple(*at)} }}"
+        if kind in ("ball", "box") and dice.random() < 0.25:
+            pace, way = 2 * math.pi / (dice.uniform(0.5, 1.5) * math.sqrt(length)), 0.15 * length
+            text = f"solid {{ {text}, pose = function(t) return {{ by = {{{way:.4g} * math.sin({pace:.4g} * t), 0}} }} end }}"
+            pushed = max(pushed, pace * way)
+        solids.append(text)
+    still = start == "pool" and pushed == 0
+    sources = []
+    if dice.random() < 0.3:
+        speed = dice.uniform(0.3, 1) * math.sqrt(GRAVITY * y)
+        sources.append(f"emitter {{ sphere {{ center = {triple(0.5 * x, 0.8 * y)}, radius = {0.06 * length:.4g} }}, "
+                       f"velocity = {triple(0.3 * speed, -speed)}, to = {0.4 * math.sqrt(length):.4g} }}")
+        squared += speed * speed
+        still = False
+    text = f"""scene {{ domain = {{ size = {triple(x, y)} }},
+  detail = {{ finest = {cells}, coarsest = {dice.choice([4, 7, 8])} }},
+  frames = {{ count = 24, rate = {20 / math.sqrt(length):.5g} }},
+  liquid = {{ {", ".join(liquid)} }}, solids = {{ {", ".join(solids)} }},
+  sources = {{ {", ".join(sources)} }}, output = {{ surface = false }} }}
+"""
+    return text, 2 * (pushed + math.sqrt(squared)), still, math.sqrt(GRAVITY * length)

@@ -702,9 +702,18 @@ def reliability(bench):
       "over twice that of a free fall through the domain; still water is measured after 0.7 of a run, over "
       "sqrt(g L).")
 def scenes_at_random(bench):
+    measure_at_random(bench, at_random.scene)
+
+
+@case("Scenes at random in 2D", "The same in two dimensions, 24 to 48 cells.")
+def flat_scenes_at_random(bench):
+    measure_at_random(bench, at_random.flat)
+
+
+def measure_at_random(bench, scene):
     failed, speeds, volumes, calm = [], [], [], []
     for number in range(24):
-        text, bound, still, unit = at_random.scene(number)
+        text, bound, still, unit = scene(number)
         try:
             run = bench.run(text)
         except RuntimeError as what:
