@@ -154,6 +154,13 @@ un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int 
 typedef void un_parallel_body(void *arg, int64_t begin, int64_t end);
 void un_parallel_for(un_context *ctx, int64_t count, int64_t grain, un_parallel_body *body,
                      void *arg);
+/* The same over [begin, end): of a longer loop, what this process has to do. */
+typedef struct un_part {
+    int64_t begin, end;
+} un_part;
+void un_parallel_part(un_context *ctx, un_part part, int64_t grain, un_parallel_body *body,
+                      void *arg);
+
 /* Block results are combined in block order, so any thread count gives the same bits. */
 typedef double un_parallel_value(void *arg, int64_t begin, int64_t end);
 double un_parallel_sum(un_context *ctx, int64_t count, un_parallel_value *value, void *arg);

@@ -125,6 +125,25 @@ void un_parallel_for(un_context *ctx, int64_t count, int64_t grain, un_parallel_
     }
 }
 
+typedef struct part_args {
+    un_parallel_body *body;
+    void *arg;
+    int64_t first;
+} part_args;
+
+static void run_part(void *arg, int64_t begin, int64_t end)
+{
+    const part_args *a = arg;
+    a->body(a->arg, a->first + begin, a->first + end);
+}
+
+void un_parallel_part(un_context *ctx, un_part part, int64_t grain, un_parallel_body *body,
+                      void *arg)
+{
+    part_args a = {body, arg, part.begin};
+    un_parallel_for(ctx, part.end - part.begin, grain, run_part, &a);
+}
+
 /* ---- reductions: block partials, combined in block order ---- */
 
 /* Small enough to balance two dozen threads, large enough that the loop's cost vanishes. */

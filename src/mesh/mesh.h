@@ -12,6 +12,7 @@
 #include "mesh/stuffing.h"
 #include "mesh/leaves.h"
 #include "mesh/tets.h"
+#include "ranks/ranks.h"
 #include "scene/scene.h"
 
 /* A uniform grid of cubic cells that covers the domain with one layer of cells to spare on each
@@ -33,10 +34,42 @@ typedef struct un_grid {
     int64_t cell_count, node_count;
     int64_t stride[3];      /* of cells: 1, n0, n0 n1 */
     int64_t node_stride[3]; /* of nodes: 1, n0 + 1, ... */
+    un_slabs *slabs;        /* the layers that this rank computes; NULL: all of them */
 } un_grid;
 
 /* finest: cells along the longest side. A size without depth, z = 0, makes a 2D grid. */
 un_grid un_grid_make(un_vec3 size, int32_t finest);
+
+/* Layers of cells lie across the last axis, one after the other in arrays. These are the layers,
+ * the rows along x and the cells that this rank computes, and `wide` more layers on either side. */
+static inline int32_t un_grid_layer_count(const un_grid *g)
+{
+    return g->n[g->dim - 1];
+}
+static inline un_part un_grid_own_layers(const un_grid *g, int32_t wide)
+{
+    int64_t count = un_grid_layer_count(g);
+    return g->slabs ? un_slabs_part(g->slabs, wide) : (un_part){0, count};
+}
+static inline un_part un_grid_own_rows(const un_grid *g, int32_t wide)
+{
+    un_part layers = un_grid_own_layers(g, wide);
+    int64_t rows = g->dim == 2 ? 1 : g->n[1];
+    return (un_part){layers.begin * rows, layers.end * rows};
+}
+static inline un_part un_grid_own_cells(const un_grid *g, int32_t wide)
+{
+    un_part layers = un_grid_own_layers(g, wide);
+    int64_t cells = g->stride[g->dim - 1];
+    return (un_part){layers.begin * cells, layers.end * cells};
+}
+/* Copies of `width` layers on either side, from the ranks that compute them. Does nothing where
+ * there is one rank. */
+static inline un_status un_grid_share(const un_grid *g, const un_layered *fields, int32_t count,
+                                      int32_t width)
+{
+    return g->slabs ? un_slabs_share(g->slabs, fields, count, width) : UN_OK;
+}
 
 static inline int64_t un_grid_cell(const un_grid *g, int32_t i, int32_t j, int32_t k)
 {

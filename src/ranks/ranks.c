@@ -110,6 +110,11 @@ void un_ranks_tell(un_ranks *ranks, void *values, size_t bytes)
     if (un_ranks_count(ranks) > 1) un_link_broadcast(values, bytes, 0);
 }
 
+void un_ranks_recover(un_context *ctx)
+{
+    if (un_rank_count(ctx) > 1) un_context_ranks(ctx)->agreed = false;
+}
+
 un_status un_ranks_refuse(un_context *ctx, const char *what)
 {
     int32_t count = un_rank_count(ctx);

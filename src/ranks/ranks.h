@@ -18,6 +18,8 @@ static inline int32_t un_rank_count(const un_context *ctx)
 {
     return un_ranks_count(un_context_ranks(ctx));
 }
+/* A failure that all ranks knew of has been dealt with. */
+void un_ranks_recover(un_context *ctx);
 /* UN_ERROR_UNAVAILABLE where there is more than one rank. what: "a run". */
 un_status un_ranks_refuse(un_context *ctx, const char *what);
 
@@ -38,6 +40,51 @@ double un_ranks_max(un_context *ctx, double value);
 int64_t un_ranks_total(un_context *ctx, int64_t value);
 /* This rank's range where it holds `count` elements. */
 un_range un_ranks_range(un_context *ctx, int64_t count);
+
+/* Adds up arrays of all ranks, to all. The bits do not depend on the number of ranks where all but
+ * one of the numbers that are added are 0, or all are whole. */
+void un_ranks_add(un_context *ctx, double *values, int64_t count);
+
+/* ---- arrays that have their full length on every rank ---- */
+
+/* Each rank knows a part of such an array, and only that part takes up memory: pages that nobody
+ * touches do not. Indices are the serial ones. */
+
+/* The elements of all ranks' ranges, to rank 0. */
+void un_ranks_collect(un_context *ctx, un_range range, void *array, size_t size);
+/* Rank 0 gives each rank the elements of its part. */
+un_status un_ranks_deal(un_context *ctx, un_part part, void *array, size_t size);
+
+/* Layers of cells, shared out in slabs (slabs.c). */
+typedef struct un_slabs {
+    un_context *ctx;
+    int32_t layer_count;
+    int64_t layer_cells; /* they follow one another in arrays */
+    int32_t *first;      /* by rank: its first layer; one more at the end */
+    size_t *out_bytes, *in_bytes;
+    char *out, *in;
+    size_t out_room, in_room;
+    size_t bytes; /* sent to others so far */
+} un_slabs;
+/* work: of every `unit` layers, which are not divided; the last may be fewer. Ranks may get none.
+ */
+un_status un_slabs_create(un_context *ctx, int32_t layer_count, int64_t layer_cells, int32_t unit,
+                          const double *work, un_slabs **slabs);
+void un_slabs_destroy(un_slabs *slabs); /* NULL is fine */
+/* The layers of a rank, and `wide` more on either side; a rank without layers wants none. */
+un_part un_slabs_part_of(const un_slabs *slabs, int32_t rank, int32_t wide);
+un_part un_slabs_part(const un_slabs *slabs, int32_t wide); /* this rank's */
+int32_t un_slabs_owner(const un_slabs *slabs, int32_t layer);
+/* The largest value in the parts of all ranks. */
+double un_slabs_max(const un_slabs *slabs, un_part part, un_parallel_value *value, void *arg);
+typedef struct un_layered {
+    void *array;
+    size_t size; /* bytes of a cell */
+} un_layered;
+/* Copies of `width` layers on either side, from their ranks. */
+un_status un_slabs_share(un_slabs *slabs, const un_layered *fields, int32_t count, int32_t width);
+/* All layers to rank 0. */
+un_status un_slabs_collect(un_slabs *slabs, const un_layered *fields, int32_t count);
 
 /* ---- exchange (exchange.c) ---- */
 
