@@ -51,13 +51,8 @@ static bool asks_for_help(int argc, char **argv)
 static int refuse(int32_t rank, const char *command, int32_t count)
 {
     if (rank > 0) return APP_DONE;
-    if (strcmp(command, "run") == 0)
-        app_error("run: this version simulates in one process, and %d were started; start it "
-                  "without mpirun or srun, on all processors of one machine",
-                  count);
-    else
-        app_error("%s: works in one process, and %d were started; start it without mpirun or srun",
-                  command, count);
+    app_error("%s: works in one process, and %d were started; start it without mpirun or srun",
+              command, count);
     return APP_WRONG;
 }
 

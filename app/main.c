@@ -12,7 +12,7 @@ typedef struct entry {
 } entry;
 
 static const entry commands[] = {
-    {"run", app_run, "simulate a scene into a directory", false},
+    {"run", app_run, "simulate a scene into a directory", true},
     {"check", app_check, "validate a scene without simulating; estimate its cost", false},
     {"info", app_info, "summarize the directory of a run", false},
     {"render", app_render, "make pictures and a film of a run", true},

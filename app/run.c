@@ -10,6 +10,7 @@
  * Files are renamed into place only when complete, so stopping at once damages nothing. ---- */
 
 static volatile sig_atomic_t interrupted;
+static bool speaks; /* of several processes one does */
 static const char farewell[] =
     "\nundine: interrupted, finishing this step; press again to quit now\n";
 static const char *farewell_at = farewell + 1; /* on a terminal, below the bar and the ^C */
@@ -19,12 +20,14 @@ static void on_signal(int number)
     (void)number;
     if (interrupted) _exit(APP_INTERRUPTED);
     interrupted = 1;
+    if (!speaks) return;
     ssize_t ignored = write(STDERR_FILENO, farewell_at, strlen(farewell_at));
     (void)ignored;
 }
 
 static void catch_signals(void)
 {
+    speaks = app_first();
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -118,9 +121,10 @@ static int run_scene(un_context *ctx, un_scene *scene, app_progress *progress,
 static int simulate(const run_options *options)
 {
     app_progress progress;
-    app_progress_init(&progress, options->quiet, options->json);
+    app_progress_init(&progress, options->quiet || !app_first(), options->json && app_first());
     un_context_def def = un_context_def_default();
-    def.threads = options->threads;
+    def.threads = options->threads ? options->threads : un_ranks_threads(app_ranks());
+    def.ranks = app_ranks();
     def.memory_cap = options->memory;
     def.log = app_progress_log;
     def.user = &progress;

@@ -125,13 +125,21 @@ un_flip un_core_flip(const un_core *c, double h, double dt)
 un_status un_core_measure(un_core *c, un_step *report, const un_particles *particles,
                           int64_t ballistic)
 {
+    un_particle_sums sums;
+    un_particles_sum(c->ctx, &sums, particles, c->def->gravity, c->def->fluid.density);
+    return un_core_measure_sums(c, report, &sums, particles->count, ballistic);
+}
+
+un_status un_core_measure_sums(un_core *c, un_step *report, const un_particle_sums *sums,
+                               int64_t count, int64_t ballistic)
+{
     report->step = c->step_count;
     report->time = c->time;
     report->ballistic = ballistic;
     report->volume = c->sources.ledger.found;
     report->volume_particles = c->sources.ledger.carried;
     report->volume_error = c->sources.ledger.error;
-    return un_step_sum(c->ctx, report, particles, c->def);
+    return un_step_sum(c->ctx, report, sums, count);
 }
 
 un_status un_core_viscous_solved(const un_core *c, const un_block_report *solve)

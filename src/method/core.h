@@ -73,6 +73,9 @@ un_flip un_core_flip(const un_core *core, double h, double dt);
 /* What every method with particles reports: time, volumes, sums over the particles. */
 un_status un_core_measure(un_core *core, un_step *report, const un_particles *particles,
                           int64_t ballistic);
+/* The same, where the sums have been made. */
+un_status un_core_measure_sums(un_core *core, un_step *report, const un_particle_sums *sums,
+                               int64_t count, int64_t ballistic);
 /* Judges a viscous solve as un_step_solved does a pressure solve. */
 un_status un_core_viscous_solved(const un_core *core, const un_block_report *solve);
 /* The end of a step: what came of the projection, the time that it all took. */

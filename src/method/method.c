@@ -133,18 +133,15 @@ un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t 
     return UN_OK;
 }
 
-un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *particles,
-                      const un_scene_def *def)
+un_status un_step_sum(un_context *ctx, un_step *step, const un_particle_sums *sums, int64_t count)
 {
-    un_particle_sums sums;
-    un_particles_sum(ctx, &sums, particles, def->gravity, def->fluid.density);
-    step->particles = particles->count;
-    step->work = particles->count;
-    step->energy_kinetic = sums.energy_kinetic;
-    step->energy_potential = sums.energy_potential;
-    step->momentum = sums.momentum;
-    step->max_speed = sums.max_speed;
-    if (sums.finite) return UN_OK;
+    step->particles = count;
+    step->work = (double)count;
+    step->energy_kinetic = sums->energy_kinetic;
+    step->energy_potential = sums->energy_potential;
+    step->momentum = sums->momentum;
+    step->max_speed = sums->max_speed;
+    if (sums->finite) return UN_OK;
     return un_fail(ctx, UN_ERROR_NUMERIC,
                    "velocities are no longer finite after step %d (t = %.6g s); lower solver.cfl",
                    step->step, step->time);

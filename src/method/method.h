@@ -44,6 +44,16 @@ typedef struct un_saved_particles {
     void *arg;
 } un_saved_particles;
 
+/* What is needed to show something. */
+typedef enum un_show {
+    UN_SHOW_LEVEL = 1, /* the level set */
+    UN_SHOW_PRESSURE = 2,
+    UN_SHOW_VELOCITY = 4,
+    UN_SHOW_PARTICLES = 8,
+    UN_SHOW_STATE = UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_PARTICLES, /* for save */
+    UN_SHOW_ALL = 15
+} un_show;
+
 /* One published algorithm. state is the method's own and begins with a un_core (core.h). All may be
  * called from one thread only. */
 typedef struct un_method {
@@ -80,6 +90,10 @@ typedef struct un_method {
     /* Everything that the next step depends on. Arrays are not copied and stay valid until the next
      * step. */
     un_status (*save)(const void *state, un_state *out);
+    /* On several ranks, called by all: brings to rank 0, until the next step, what its particles,
+     * surface, cells, probe and save show; only rank 0 calls those. what: a sum of un_show. NULL:
+     * it runs on one rank only. */
+    un_status (*gather)(void *state, unsigned what);
 } un_method;
 
 /* in: the checkpoint to go on from, which gives the same bits as if the run had never stopped;
@@ -111,8 +125,7 @@ un_status un_step_solved(un_context *ctx, const un_solve_report *solve, int32_t 
 /* Books the time since *clock to a stage and restarts the clock. */
 void un_stage_end(un_step *step, int32_t stage, double *clock);
 /* Particles, energies, momentum, the fastest speed. Fails when velocities are no longer finite. */
-un_status un_step_sum(un_context *ctx, un_step *step, const un_particles *particles,
-                      const un_scene_def *def);
+un_status un_step_sum(un_context *ctx, un_step *step, const un_particle_sums *sums, int64_t count);
 
 extern const un_method un_method_uniform;
 extern const un_method un_method_tet;

@@ -58,6 +58,7 @@ static un_status step(void *state, double dt, un_step *report)
     report->dt = dt;
 
     bool parted = s->core.walls->parted;
+    un_uniform_whole_forget(s);
     UN_TRY(un_core_move_bodies(&s->core, dt)); /* 1 move the solids */
     if (parted)
         UN_TRY(un_walls_refresh_velocities(s->core.walls));
@@ -68,6 +69,7 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &s->particles, s->bins, s->phi,
                                 s->core.walls));
     un_arena_reset(&s->core.arena);
+    if (s->ranks.slabs) UN_TRY(un_uniform_ranks_refresh(s));
     un_stage_end(report, STAGE_CORRECT, &clock);
     UN_TRY(un_uniform_to_grid(s, dt)); /* 3 velocities, gravity */
     un_stage_end(report, STAGE_TO_GRID, &clock);
@@ -116,7 +118,7 @@ static double step_limit(void *state)
 
 static const un_particles *particles(const void *state)
 {
-    return &((const un_uniform *)state)->particles;
+    return un_uniform_shown(state);
 }
 
 /* ---- life ---- */
@@ -125,6 +127,7 @@ static void end(void *state)
 {
     un_uniform *s = state;
     un_context *ctx = s->core.ctx;
+    un_uniform_ranks_free(s);
     un_bins_destroy(s->bins);
     un_pressure_destroy(s->pressure);
     un_particles_free(ctx, &s->particles);
@@ -179,8 +182,10 @@ static un_status fill(void *state)
         UN_TRY(un_particles_give_matter(&s->core.sources, &s->particles, 0,
                                         &s->core.def->fluid.matter));
     }
+    UN_TRY(un_uniform_share_out(s));
     UN_TRY(un_uniform_sort(s));
     UN_TRY(un_uniform_level_set(s));
+    if (s->ranks.slabs) UN_TRY(un_uniform_ranks_drop(s));
     UN_TRY(un_uniform_emit(s, 0));
     UN_TRY(un_uniform_sort(s));
     UN_TRY(un_uniform_level_set(s));
@@ -191,7 +196,7 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
     un_uniform *s = state;
     UN_TRY(un_core_init(&s->core, ctx, scene, true));
-    s->particles.flat = s->core.grid.dim == 2;
+    s->particles.flat = s->ranks.arrived.flat = s->ranks.whole.flat = s->core.grid.dim == 2;
     s->particles.mixed = un_scene_mixed(&scene->def);
     s->thick.any = un_scene_viscous(&scene->def);
     s->thick.mix.density_all = scene->def.fluid.density;
@@ -207,7 +212,8 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                                 .bodies = true,
                                                 .momentum = true,
                                                 .flat = true,
-                                                .thin_walls = true},
+                                                .thin_walls = true,
+                                                .ranks = true},
                                      .stages = stages,
                                      .size = sizeof(un_uniform),
                                      .begin = begin,
@@ -221,4 +227,5 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                      .cells = un_uniform_cells,
                                      .probe = un_uniform_probe,
                                      .estimate = un_uniform_estimate,
-                                     .save = un_uniform_save};
+                                     .save = un_uniform_save,
+                                     .gather = un_uniform_gather};

@@ -19,6 +19,27 @@ typedef struct un_thick_grid {
     double *p;      /* at cells, Pa; NULL unless any is viscous */
 } un_thick_grid;
 
+/* On several ranks (uniform_ranks.c). */
+typedef struct un_uniform_ranks {
+    un_slabs *slabs;      /* NULL: one rank */
+    int32_t (*takers)[3]; /* by layer of cells: the rank of its particles, and those with copies */
+    int64_t total;        /* particles of all ranks */
+    int64_t *block_first; /* by block along the curve: the id of its first particle; one more */
+    int32_t *block_owner, *block_at; /* its rank, and its number */
+    uint32_t *id, id_end; /* of own particles, between the transfer to the grid and sorting */
+    un_exchange *halo;    /* copies of particles, and where they lie */
+    int32_t *slot, slot_count;
+    un_particles arrived; /* from other ranks */
+    uint32_t *arrived_id;
+    un_particle_sums sums; /* of all particles, after the level set */
+    size_t id_room, slot_room, arrived_room;
+    size_t bytes; /* of particles, sent so far */
+    /* rank 0, while it shows the state (uniform_whole.c) */
+    unsigned has; /* a sum of un_show */
+    un_particles whole;
+    un_bins *whole_bins;
+} un_uniform_ranks;
+
 typedef struct un_uniform {
     un_core core;
     un_particles particles;
@@ -32,6 +53,7 @@ typedef struct un_uniform {
     un_inflow inflow;   /* emitted inside the liquid in the last step */
     un_thick_grid thick;
     double max_speed; /* of the liquid, along an axis */
+    un_uniform_ranks ranks;
 } un_uniform;
 
 /* Everything but particles. */
@@ -75,6 +97,34 @@ un_status un_uniform_stick(un_uniform *s, double dt);
 
 un_status un_uniform_remove(un_uniform *s); /* drains, open sides */
 un_status un_uniform_emit(un_uniform *s, double dt);
+
+/* ---- several ranks (uniform_ranks.c): all of these only where there are slabs ---- */
+
+/* Gives each rank its layers and its particles of those that every rank has; does nothing on one
+ * rank. */
+un_status un_uniform_share_out(un_uniform *s);
+void un_uniform_ranks_free(un_uniform *s);
+/* Particles to the ranks that they have come to, with copies for their neighbours; sorted. */
+un_status un_uniform_ranks_sort(un_uniform *s);
+un_status un_uniform_ranks_refresh(un_uniform *s); /* the copies' positions */
+un_status un_uniform_ranks_drop(un_uniform *s);    /* the copies */
+/* Marks the particles; their volume, that inside the level set, and sums for the report. */
+un_status un_uniform_ranks_weigh(un_uniform *s, const uint8_t *thick, double *total,
+                                 double *inside);
+un_status un_uniform_ranks_reach(un_uniform *s, double dt);
+un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def);
+un_status un_uniform_ranks_remove(un_uniform *s);
+un_status un_uniform_ranks_adopt(un_uniform *s, int32_t first);
+/* All particles to rank 0, in order, into ranks.whole. */
+un_status un_uniform_ranks_gather(un_uniform *s);
+
+/* ---- the whole on rank 0 (uniform_whole.c) ---- */
+
+un_status un_uniform_gather(void *state, unsigned what); /* see method.h */
+void un_uniform_whole_forget(un_uniform *s);
+/* The particles of all ranks, on rank 0 once they are there. */
+const un_particles *un_uniform_shown(const un_uniform *s);
+un_status un_uniform_whole_bins(un_uniform *s, const un_bins **bins);
 
 /* ---- what it shows (uniform_outputs.c) ---- */
 

@@ -4,7 +4,11 @@
 un_status un_uniform_measure(un_uniform *s, un_step *report)
 {
     report->nodes = s->core.grid.node_count;
-    UN_TRY(un_core_measure(&s->core, report, &s->particles, s->ballistic));
+    if (s->ranks.slabs)
+        UN_TRY(
+            un_core_measure_sums(&s->core, report, &s->ranks.sums, s->ranks.total, s->ballistic));
+    else
+        UN_TRY(un_core_measure(&s->core, report, &s->particles, s->ballistic));
     /* Before the first step the grid knows nothing yet. */
     s->max_speed = s->core.step_count
                        ? un_transfer_max_speed(s->core.ctx, s->u, s->known, &s->core.grid)
@@ -15,16 +19,22 @@ un_status un_uniform_measure(un_uniform *s, un_step *report)
 un_status un_uniform_surface(void *state, un_trimesh *mesh)
 {
     un_uniform *s = state;
+    const un_bins *bins;
+    UN_TRY(un_uniform_whole_bins(s, &bins));
     un_arena_free(&s->core.arena); /* the surface has one of its own */
+    un_slabs *slabs = s->core.grid.slabs;
+    s->core.grid.slabs = NULL; /* all layers are here now */
     un_mesher mesher = {.grid = &s->core.grid,
-                        .bins = s->bins,
-                        .particles = &s->particles,
+                        .bins = bins,
+                        .particles = un_uniform_shown(s),
                         .walls = s->core.walls,
                         .phi = s->phi,
                         .u = s->u,
                         .resolution = s->core.def->detail.surface,
                         .smoothing = s->thick.any ? UN_SMOOTHING_THICK : UN_SMOOTHING};
-    return un_surface_mesh(s->core.ctx, mesh, &mesher);
+    un_status status = un_surface_mesh(s->core.ctx, mesh, &mesher);
+    s->core.grid.slabs = slabs;
+    return status;
 }
 
 un_status un_uniform_cells(const void *state, un_cells *out)
@@ -63,7 +73,7 @@ double un_uniform_probe(const void *state, const un_probe *which)
         return un_probe_component(un_faces_sample(&s->core.grid, s->u, which->at), which->axis);
     case UN_PROBE_WET:
     case UN_PROBE_FLUX:
-        return un_core_probe(&s->core, which, &s->particles);
+        return un_core_probe(&s->core, which, un_uniform_shown(s));
     case UN_PROBE_FORCE:
         return un_core_force(&s->core, which, pressure_sample, s);
     }

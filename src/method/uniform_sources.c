@@ -3,6 +3,7 @@
 
 un_status un_uniform_remove(un_uniform *s)
 {
+    if (s->ranks.slabs) return un_uniform_ranks_remove(s);
     UN_TRY(un_particles_remove(&s->core.sources, &s->core.arena, &s->particles, s->core.time));
     un_arena_reset(&s->core.arena);
     return UN_OK;
@@ -23,5 +24,7 @@ static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, 
 
 un_status un_uniform_emit(un_uniform *s, double dt)
 {
-    return un_particles_emit(&s->core.sources, &s->particles, s->core.time, dt, settle, s);
+    int32_t first = s->particles.count;
+    UN_TRY(un_particles_emit(&s->core.sources, &s->particles, s->core.time, dt, settle, s));
+    return s->ranks.slabs ? un_uniform_ranks_adopt(s, first) : UN_OK;
 }

@@ -8,14 +8,14 @@
 
 static uint64_t found_hash(const un_uniform *s)
 {
-    return un_saving_hash((uint64_t)s->particles.count, s->phi,
+    return un_saving_hash((uint64_t)un_uniform_shown(s)->count, s->phi,
                           (size_t)s->core.grid.cell_count * sizeof *s->phi);
 }
 
 un_status un_uniform_save(const void *state, un_state *out)
 {
     const un_uniform *s = state;
-    UN_TRY(un_save_particles(out, &s->particles, NULL));
+    UN_TRY(un_save_particles(out, un_uniform_shown(s), NULL));
     UN_TRY(un_core_save(&s->core, out));
     UN_TRY(un_state_add(out, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
     if (s->thick.any)
@@ -37,10 +37,12 @@ un_status un_uniform_load(void *state, const un_state *in)
         UN_TRY(un_state_take(in, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     un_pressure_forget(s->pressure);
     UN_TRY(un_load_inflow(s->core.ctx, in, &s->inflow, s->core.grid.cell_count));
+    UN_TRY(un_uniform_share_out(s));
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_uniform_level_set(s));
     un_step_init(&s->core.last);
     UN_TRY(un_uniform_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "max_speed", &s->max_speed));
-    return un_load_hash(s->core.ctx, in, found_hash(s));
+    UN_TRY(un_uniform_gather(s, UN_SHOW_LEVEL | UN_SHOW_PARTICLES));
+    return un_rank(s->core.ctx) > 0 ? UN_OK : un_load_hash(s->core.ctx, in, found_hash(s));
 }

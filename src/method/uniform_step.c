@@ -3,8 +3,21 @@
 
 un_status un_uniform_sort(un_uniform *s)
 {
+    if (s->ranks.slabs) return un_uniform_ranks_sort(s);
     UN_TRY(un_bins_sort(s->bins, &s->core.arena, &s->particles));
     un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* Marks particles that fly; the volume of all, and of those in the liquid. */
+static un_status mark(un_uniform *s, const uint8_t *thick, double *total, double *inside)
+{
+    un_cling cling = un_uniform_cling(s);
+    bool clings = s->thick.any || cling.tension > 0;
+    if (s->ranks.slabs) return un_uniform_ranks_weigh(s, thick, total, inside);
+    s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
+                                              thick, clings ? &cling : NULL, inside);
+    *total = un_particles_volume(s->core.ctx, &s->particles);
     return UN_OK;
 }
 
@@ -15,16 +28,15 @@ un_status un_uniform_level_set(un_uniform *s)
         UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
     UN_TRY(un_colour_level_set(s->core.ctx, s->phi, s->colour, &s->core.grid, s->bins,
                                &s->particles, s->core.walls, s->normalizer));
+    if (s->core.def->source_count > 0) /* emitters ask for the level set around them */
+        UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->phi, sizeof *s->phi}, 1,
+                             un_grid_layer_count(&s->core.grid)));
     UN_TRY(un_surface_thick_grid(s->core.ctx, &s->core.arena, &thick, s->phi, &s->core.grid,
                                  s->core.walls));
-    double inside;
-    un_cling cling = un_uniform_cling(s);
-    bool clings = s->thick.any || cling.tension > 0;
-    s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
-                                              thick, clings ? &cling : NULL, &inside);
+    double inside, total;
+    UN_TRY(mark(s, thick, &total, &inside));
     /* The ledger's expectation is what the particles carry. Thick liquid takes the volume where
      * phi < 0; outside it every particle takes its own. */
-    double total = un_particles_volume(s->core.ctx, &s->particles);
     double liquid = un_colour_volume(s->core.ctx, s->phi, &s->core.grid, s->core.walls, thick);
     un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside, total);
     un_arena_reset(&s->core.arena);
@@ -43,7 +55,9 @@ un_status un_uniform_to_grid(un_uniform *s, double dt)
     un_transfer_accelerate(s->core.ctx, s->u, s->u_old,
                            un_scale(s->core.def->gravity, un_core_kick(&s->core, dt)),
                            &s->core.grid);
-    return UN_OK;
+    if (s->ranks.slabs) UN_TRY(un_uniform_ranks_drop(s));
+    un_layered u[3] = {{s->u[0], 8}, {s->u[1], 8}, {s->u[2], 8}};
+    return un_grid_share(&s->core.grid, u, s->core.grid.dim, 1);
 }
 
 /* The surface's pressure, from the arena; NULL without tension. */
@@ -112,12 +126,14 @@ static un_status extend_beside(un_uniform *s, int32_t layers)
         if (!changed[a]) return UN_ERROR_MEMORY;
     }
     un_pressure_find_changed(ctx, changed, s->known, s->core.walls);
+    un_part own = un_grid_own_cells(g, 0);
+    int64_t from = own.begin, count = own.end - own.begin;
     for (int a = 0; a < g->dim; a++)
-        un_transfer_difference(ctx, s->u_old[a], s->u[a], g->cell_count);
+        un_transfer_difference(ctx, s->u_old[a] + from, s->u[a] + from, count);
     UN_TRY(un_transfer_extrapolate(ctx, &s->core.arena, s->u_old, NULL, changed, g, layers));
     UN_TRY(un_transfer_extrapolate(ctx, &s->core.arena, s->u, NULL, s->known, g, layers));
     for (int a = 0; a < g->dim; a++)
-        un_transfer_difference(ctx, s->u_old[a], s->u[a], g->cell_count);
+        un_transfer_difference(ctx, s->u_old[a] + from, s->u[a] + from, count);
     return UN_OK;
 }
 
@@ -131,10 +147,12 @@ un_status un_uniform_extend(un_uniform *s, double dt)
         UN_TRY(un_transfer_extrapolate(s->core.ctx, &s->core.arena, s->u, s->u_old, s->known,
                                        &s->core.grid, layers));
     un_arena_reset(&s->core.arena);
-    un_pressure_constrain(s->core.ctx, s->u, s->u_old, s->known, &s->core.grid, s->core.walls);
+    UN_TRY(
+        un_pressure_constrain(s->core.ctx, s->u, s->u_old, s->known, &s->core.grid, s->core.walls));
     if (!s->thick.any || s->particles.mixed)
         un_pressure_friction(s->core.ctx, s->u, &s->core.grid, s->core.walls,
                              s->thick.mix.viscosity, dt);
+    if (s->ranks.slabs) UN_TRY(un_uniform_ranks_reach(s, dt));
     return s->thick.any ? un_uniform_stick(s, dt) : UN_OK;
 }
 
@@ -177,6 +195,7 @@ un_status un_uniform_even_sheets(un_uniform *s, double dt)
                          .pace = s->core.pace,
                          .strength = s->core.def->solver.sheets,
                          .walls = s->core.walls};
+    if (s->ranks.slabs) return un_uniform_ranks_even_sheets(s, &def);
     UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &s->particles, &def, NULL));
     un_arena_reset(&s->core.arena);
     return UN_OK;

@@ -61,7 +61,7 @@ static un_status allocate(un_bins *b)
     b->block_count = (int32_t)count;
     UN_ALLOC(b->ctx, b->rank, b->block_count);
     UN_ALLOC(b->ctx, b->coloured, b->block_count);
-    UN_ALLOC(b->ctx, b->begin, count * b->block_cells + 1);
+    UN_ALLOC(b->ctx, b->begin, count * b->block_cells + 2);
     return UN_OK;
 }
 
@@ -149,17 +149,55 @@ static void find_keys(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p)
+/* gone: particles that come last; NULL: none. */
+static un_status find_order(un_bins *b, un_arena *arena, un_particles *p, const un_bins_gone *gone,
+                            int32_t **order)
 {
-    un_context *ctx = b->ctx;
     int64_t n = p->count, cell_total = (int64_t)b->block_count * b->block_cells;
     uint32_t *keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *keys);
-    int32_t *order = un_arena_alloc(arena, (size_t)n + 1, sizeof *order);
-    if (!keys || !order) return UN_ERROR_MEMORY;
+    *order = un_arena_alloc(arena, (size_t)n + 1, sizeof **order);
+    if (!keys || !*order) return UN_ERROR_MEMORY;
     sort_args s = {.bins = b, .particles = p, .keys = keys};
-    un_parallel_for(ctx, n, SORT_GRAIN, find_keys, &s);
-    UN_TRY(un_bins_order(ctx, arena, order, b->begin, keys, n, cell_total));
-    un_particles_reorder(ctx, p, order);
+    un_parallel_for(b->ctx, n, SORT_GRAIN, find_keys, &s);
+    for (int32_t i = 0; gone && i < gone->count; i++) keys[gone->list[i]] = (uint32_t)cell_total;
+    return un_bins_order(b->ctx, arena, *order, b->begin, keys, n, cell_total + (gone != NULL));
+}
+
+un_status un_bins_sort(un_bins *b, un_arena *arena, un_particles *p)
+{
+    int32_t *order;
+    UN_TRY(find_order(b, arena, p, NULL, &order));
+    un_particles_reorder(b->ctx, p, order);
+    return UN_OK;
+}
+
+typedef struct settle_args {
+    const int32_t *begin;
+    int32_t *order;
+    const uint32_t *id;
+} settle_args;
+
+/* Puts the particles of each cell into the order of their ids; most are in it. */
+static void settle_cells(void *arg, int64_t begin, int64_t end)
+{
+    const settle_args *a = arg;
+    for (int64_t c = begin; c < end; c++)
+        for (int32_t i = a->begin[c] + 1; i < a->begin[c + 1]; i++) {
+            int32_t q = a->order[i], k = i;
+            for (; k > a->begin[c] && a->id[a->order[k - 1]] > a->id[q]; k--)
+                a->order[k] = a->order[k - 1];
+            a->order[k] = q;
+        }
+}
+
+un_status un_bins_sort_by_id(un_bins *b, un_arena *arena, un_particles *p, const uint32_t *id,
+                             const un_bins_gone *gone)
+{
+    int32_t *order;
+    UN_TRY(find_order(b, arena, p, gone, &order));
+    settle_args s = {b->begin, order, id};
+    un_parallel_for(b->ctx, (int64_t)b->block_count * b->block_cells, 4096, settle_cells, &s);
+    un_particles_take(b->ctx, p, order, p->count - gone->count);
     return UN_OK;
 }
 

@@ -281,7 +281,7 @@ UN_KERNEL void find_moves_in(const correct_args *a, int64_t begin, int64_t end, 
         for (int axis = 0; axis < 3; axis++)
             memset(a->move[axis] + first[0], 0,
                    (size_t)(first[block_cells] - first[0]) * sizeof(float));
-        if (first[0] == first[block_cells]) continue;
+        if (first[0] == first[block_cells] || !un_bins_owns(b, block)) continue;
         int32_t corner[3] = {block % b->blocks[0] * UN_BLOCK - 1,
                              block / b->blocks[0] % b->blocks[1] * UN_BLOCK - 1,
                              block / (b->blocks[0] * b->blocks[1]) * UN_BLOCK - 1};

@@ -31,14 +31,19 @@ static void sort_out(void *arg, int64_t begin, int64_t end)
     }
 }
 
+void un_particles_sort_out(un_sources *s, uint8_t *keep, un_particles *particles, double time)
+{
+    keep_args a = {.s = s, .particles = particles, .keep = keep, .time = time};
+    un_parallel_for(s->ctx, particles->count, 4096, sort_out, &a);
+}
+
 un_status un_particles_remove(un_sources *s, un_arena *arena, un_particles *particles, double time)
 {
     if (!un_sources_any(s)) return UN_OK;
-    keep_args a = {.s = s, .particles = particles, .time = time};
-    a.keep = un_arena_alloc(arena, (size_t)particles->count + 1, 1);
-    if (!a.keep) return UN_ERROR_MEMORY;
-    un_parallel_for(s->ctx, particles->count, 4096, sort_out, &a);
-    s->ledger.out += un_particles_filter(particles, a.keep);
+    uint8_t *keep = un_arena_alloc(arena, (size_t)particles->count + 1, 1);
+    if (!keep) return UN_ERROR_MEMORY;
+    un_particles_sort_out(s, keep, particles, time);
+    s->ledger.out += un_particles_filter(particles, keep);
     return UN_OK;
 }
 

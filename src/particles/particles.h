@@ -145,6 +145,14 @@ typedef struct un_particle_sums {
 } un_particle_sums;
 void un_particles_sum(un_context *ctx, un_particle_sums *sums, const un_particles *particles,
                       un_vec3 gravity, double density);
+/* Its parts, for sums over ranks: adds what the particles [begin, end) add, UN_PARTICLE_SUMS
+ * numbers; the square of the fastest speed; and what follows from both. */
+#define UN_PARTICLE_SUMS 5
+void un_particles_add_sums(const un_particles *particles, int64_t begin, int64_t end,
+                           un_vec3 gravity, double *sums);
+double un_particles_fastest(un_context *ctx, const un_particles *particles);
+void un_particles_set_sums(un_particle_sums *out, const double sums[UN_PARTICLE_SUMS],
+                           double fastest, double density);
 /* Number of particles that lie outside the domain or hold impossible values. */
 int64_t un_particles_unsound(un_context *ctx, const un_particles *particles, un_vec3 domain);
 
@@ -208,6 +216,9 @@ double un_cube_below_plane(un_vec3 n, double d);
  * stream. */
 un_status un_particles_remove(un_sources *sources, un_arena *arena, un_particles *particles,
                               double time);
+/* The same, but only finds which are to be kept. */
+void un_particles_sort_out(un_sources *sources, uint8_t *keep, un_particles *particles,
+                           double time);
 /* Sets density and viscosity of mixed particles from `first` on. */
 un_status un_particles_give_matter(un_sources *sources, un_particles *particles, int32_t first,
                                    const un_matter *matter);
@@ -248,6 +259,21 @@ typedef struct un_bins {
     int32_t *begin; /* by cell number: its first particle; one more at the end */
 } un_bins;
 
+/* The layers of cells in a block, as the slabs of ranks count them. */
+static inline un_part un_bins_layers(const un_bins *b, int32_t block)
+{
+    int32_t at = b->grid->dim == 2 ? block / b->blocks[0] : block / (b->blocks[0] * b->blocks[1]);
+    int64_t begin = (int64_t)at * UN_BLOCK;
+    return (un_part){begin, un_min64(begin + UN_BLOCK, un_grid_layer_count(b->grid))};
+}
+/* Does this rank compute the block? Slabs are made of whole blocks. */
+static inline bool un_bins_owns(const un_bins *b, int32_t block)
+{
+    un_part own = un_grid_own_layers(b->grid, 0);
+    int64_t layer = un_bins_layers(b, block).begin;
+    return layer >= own.begin && layer < own.end;
+}
+
 un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins);
 void un_bins_destroy(un_bins *bins);
 size_t un_bins_bytes(const un_grid *grid);
@@ -260,6 +286,14 @@ static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int3
 }
 /* Sorts the particles and finds each cell's range. Positions must be finite and in the grid. */
 un_status un_bins_sort(un_bins *bins, un_arena *arena, un_particles *particles);
+/* The same, but in each cell by ids rather than in the order they had, and without those that are
+ * listed. */
+typedef struct un_bins_gone {
+    const int32_t *list;
+    int32_t count;
+} un_bins_gone;
+un_status un_bins_sort_by_id(un_bins *bins, un_arena *arena, un_particles *particles,
+                             const uint32_t *id, const un_bins_gone *gone);
 /* Sorts any things by keys below key_count: order lists them, begin says where each key's range in
  * it starts, with one more entry at the end. */
 un_status un_bins_order(un_context *ctx, un_arena *arena, int32_t *order, int32_t *begin,
@@ -278,6 +312,9 @@ static inline int64_t un_bins_offsets(int64_t *counts, int64_t count, int64_t fi
  * blocks within a cell of each other run at the same time, and each place is added to in an order
  * that does not depend on the threads: a body may add to cells and faces up to one cell outside its
  * block. */
+/* Layers around a rank's own that its scatters write to: two of copies of particles, which may have
+ * left them since they were sorted, and one more. */
+#define UN_SCATTER_REACH 4
 typedef void un_block_body(void *arg, int64_t begin, int64_t end);
 void un_bins_scatter(const un_bins *bins, un_block_body *body, void *arg);
 

@@ -34,19 +34,37 @@ static double speed_block(void *arg, int64_t begin, int64_t end)
     return isnan(max) ? INFINITY : max;
 }
 
-void un_particles_sum(un_context *ctx, un_particle_sums *out, const un_particles *particles,
-                      un_vec3 gravity, double density)
+void un_particles_set_sums(un_particle_sums *out, const double sums[UN_PARTICLE_SUMS],
+                           double fastest, double density)
 {
-    sum_args a = {.particles = particles, .gravity = gravity};
-    double sums[5];
-    if (particles->density) density = 1;
-    un_parallel_sums(ctx, particles->count, 5, sum_block, &a, sums);
-    double fastest = particles->count ? un_parallel_max(ctx, particles->count, speed_block, &a) : 0;
     out->energy_kinetic = 0.5 * density * sums[0];
     out->energy_potential = density * sums[1];
     out->momentum = un_scale(un_v3(sums[2], sums[3], sums[4]), density);
     out->max_speed = sqrt(fastest);
     out->finite = isfinite(fastest) && isfinite(sums[1]);
+}
+
+double un_particles_fastest(un_context *ctx, const un_particles *particles)
+{
+    sum_args a = {.particles = particles};
+    return particles->count ? un_parallel_max(ctx, particles->count, speed_block, &a) : 0;
+}
+
+void un_particles_sum(un_context *ctx, un_particle_sums *out, const un_particles *particles,
+                      un_vec3 gravity, double density)
+{
+    sum_args a = {.particles = particles, .gravity = gravity};
+    double sums[UN_PARTICLE_SUMS];
+    if (particles->density) density = 1;
+    un_parallel_sums(ctx, particles->count, UN_PARTICLE_SUMS, sum_block, &a, sums);
+    un_particles_set_sums(out, sums, un_particles_fastest(ctx, particles), density);
+}
+
+void un_particles_add_sums(const un_particles *particles, int64_t begin, int64_t end,
+                           un_vec3 gravity, double *sums)
+{
+    sum_args a = {.particles = particles, .gravity = gravity};
+    sum_block(&a, begin, end, sums);
 }
 
 static double unsound(void *arg, int64_t begin, int64_t end)

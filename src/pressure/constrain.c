@@ -125,16 +125,30 @@ static void constrain_z(void *arg, int64_t begin, int64_t end)
     constrain_axis(arg, 2, begin, end, 3);
 }
 
-void un_pressure_constrain(un_context *ctx, double *const u[3], double *const w[3],
-                           uint8_t *const known[3], const un_grid *grid, const un_walls *walls)
+/* A pass reads the other axes' velocities at the faces around. */
+static un_status share(const constrain_args *a)
 {
-    constrain_args a = {.u = u, .w = w, .known = known, .grid = grid, .walls = walls};
-    int64_t rows = (int64_t)grid->n[1] * grid->n[2];
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        un_parallel_for(ctx, rows, 64, constrain_x, &a);
-        un_parallel_for(ctx, rows, 64, constrain_y, &a);
-        if (grid->dim == 3) un_parallel_for(ctx, rows, 64, constrain_z, &a);
+    un_layered fields[6];
+    int32_t count = 0;
+    if (a->walls->bodies->count == 0) return UN_OK; /* each face its own */
+    for (int axis = 0; axis < a->grid->dim; axis++) {
+        fields[count++] = (un_layered){a->u[axis], sizeof *a->u[axis]};
+        if (a->w) fields[count++] = (un_layered){a->w[axis], sizeof *a->w[axis]};
     }
+    return un_grid_share(a->grid, fields, count, 1);
+}
+
+un_status un_pressure_constrain(un_context *ctx, double *const u[3], double *const w[3],
+                                uint8_t *const known[3], const un_grid *grid, const un_walls *walls)
+{
+    un_parallel_body *const passes[] = {constrain_x, constrain_y, constrain_z};
+    constrain_args a = {.u = u, .w = w, .known = known, .grid = grid, .walls = walls};
+    for (int sweep = 0; sweep < SWEEPS; sweep++)
+        for (int axis = 0; axis < grid->dim; axis++) {
+            UN_TRY(share(&a));
+            un_parallel_part(ctx, un_grid_own_rows(grid, 0), 64, passes[axis], &a);
+        }
+    return UN_OK;
 }
 
 static void friction_rows(void *arg, int64_t begin, int64_t end)
@@ -165,5 +179,5 @@ void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *gr
 {
     if (!walls->bodies->friction) return;
     constrain_args a = {.u = u, .grid = grid, .walls = walls, .viscosity = viscosity, .dt = dt};
-    un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, friction_rows, &a);
+    un_parallel_part(ctx, un_grid_own_rows(grid, 0), 64, friction_rows, &a);
 }

@@ -50,6 +50,7 @@ typedef struct un_pressure {
     un_coupling coupling;
     /* on the grid only: */
     const un_grid *grid;
+    un_part own, near;  /* rows of this rank; and those next to them */
     double *p;          /* at cells, Pa; the guess for the next step, zero outside the liquid */
     const double *more; /* at cells, Pa: the rest of the pressure, for probes; NULL: none */
     size_t capacity[10];
@@ -116,8 +117,9 @@ void un_pressure_forget(un_pressure *pressure);
  * through the domain's sides. Call after extrapolation, for the velocities after the projection and
  * before it (w; may be NULL) alike: particles get the difference, and it must not push them off the
  * wall. Faces with known = 1 belong to the projection and are not changed. */
-void un_pressure_constrain(un_context *ctx, double *const u[3], double *const w[3],
-                           uint8_t *const known[3], const un_grid *grid, const un_walls *walls);
+un_status un_pressure_constrain(un_context *ctx, double *const u[3], double *const w[3],
+                                uint8_t *const known[3], const un_grid *grid,
+                                const un_walls *walls);
 /* Slows liquid that slides along rough solids: the slip falls by the solid's friction every 1/100
  * s. Viscous liquid has rules of its own: viscosity is at cells, NULL where there is none. */
 void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *grid,

@@ -240,17 +240,41 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(s->pr->grid->dim, fill_rows_in(s, begin, end, dim));
 }
 
-/* Counts become first places; returns the total. */
-static int64_t accumulate(int64_t *counts, int64_t n)
+/* Counts become first places, after those of the ranks before this one; returns the place after the
+ * last of all ranks. own: what this rank has of them. */
+static int64_t accumulate(const un_pressure *pr, int64_t *counts, un_part rows, un_part *own)
 {
-    int64_t total = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t count = counts[i];
-        counts[i] = total;
-        total += count;
+    int64_t total = 0, first = 0;
+    for (int64_t i = rows.begin; i < rows.end; i++) total += counts[i];
+    own->end = total;
+    if (pr->grid->slabs) {
+        un_range range = un_ranks_range(pr->ctx, total);
+        first = range.begin;
+        total = range.total;
+        own->end = range.end;
     }
-    counts[n] = total;
+    own->begin = first;
+    for (int64_t i = rows.begin; i < rows.end; i++) {
+        int64_t count = counts[i];
+        counts[i] = first;
+        first += count;
+    }
+    counts[rows.end] = first;
     return total;
+}
+
+/* Of several ranks: rows next to this one's own, on other ranks. */
+static void find_halo(un_pressure *pr)
+{
+    un_part own = un_grid_own_cells(pr->grid, 0), wide = un_grid_own_cells(pr->grid, 1);
+    pr->near = pr->own;
+    if (!pr->grid->slabs) return;
+    for (int64_t c = wide.begin; c < wide.end; c++) {
+        if ((c >= own.begin && c < own.end) || pr->index[c] < 0) continue;
+        pr->place[pr->index[c]] = (int32_t)c;
+        if (c < own.begin) pr->near.begin--;
+        if (c >= own.end) pr->near.end++;
+    }
 }
 
 static un_status assemble(un_pressure *pr, const un_projection *in)
@@ -258,16 +282,19 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
     un_context *ctx = pr->ctx;
     const un_grid *g = pr->grid;
     int64_t rows = (int64_t)g->n[1] * g->n[2];
+    un_part own = un_grid_own_rows(g, 0), cells = un_grid_own_cells(g, 0), own_entries;
     assemble_args s = {.pr = pr, .in = in};
     un_status status = UN_OK;
     UN_ALLOC_DONE(ctx, s.row_count, rows + 1);
     UN_ALLOC_DONE(ctx, s.entry_count, rows + 1);
-    un_parallel_for(ctx, rows, 64, count_rows, &s);
-    size_t n = (size_t)accumulate(s.row_count, rows);
+    un_parallel_part(ctx, own, 64, count_rows, &s);
+    size_t n = (size_t)accumulate(pr, s.row_count, own, &pr->own);
     UN_TRY_DONE(un_pressure_need_rows(pr, (int32_t)n));
-    un_parallel_for(ctx, rows, 64, number_rows, &s);
-    un_parallel_for(ctx, rows, 64, count_entries, &s);
-    size_t entries = (size_t)accumulate(s.entry_count, rows);
+    un_parallel_part(ctx, own, 64, number_rows, &s);
+    UN_TRY_DONE(un_grid_share(g, &(un_layered){pr->index, sizeof *pr->index}, 1, 1));
+    find_halo(pr);
+    un_parallel_part(ctx, own, 64, count_entries, &s);
+    size_t entries = (size_t)accumulate(pr, s.entry_count, own, &own_entries);
     if (entries > INT32_MAX) {
         status = un_fail(ctx, UN_ERROR_MEMORY,
                          "%.1f million liquid cells are too many for one "
@@ -279,9 +306,11 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
     un_csr *m = &pr->matrix;
     m->n = (int32_t)n;
     m->row[n] = (int32_t)entries;
-    un_parallel_for(ctx, rows, 64, fill_rows, &s);
+    m->row[pr->own.end] = (int32_t)own_entries.end;
+    un_parallel_part(ctx, own, 64, fill_rows, &s);
     for (int32_t i = 0; in->inflow && i < in->inflow->count; i++) {
-        int32_t unknown = pr->index[in->inflow->cell[i]];
+        int32_t c = in->inflow->cell[i];
+        int32_t unknown = c >= cells.begin && c < cells.end ? pr->index[c] : -1;
         double rate = in->inflow->volume[i] / (g->volume * in->dt);
         if (unknown >= 0) pr->rhs[unknown] += g->h * g->h * rate;
     }
@@ -477,6 +506,13 @@ static un_status couple(un_pressure *pr, const un_projection *in)
     return un_coupling_push_surface(pr, in->bodies, in->surface, in->kick, in->density);
 }
 
+static un_status share_faces(const un_projection *in, const un_grid *g)
+{
+    un_layered fields[3];
+    for (int a = 0; a < g->dim; a++) fields[a] = (un_layered){in->u[a], sizeof *in->u[a]};
+    return un_grid_share(g, fields, g->dim, 1);
+}
+
 un_status un_pressure_project(un_pressure *pr, const un_projection *in,
                               un_projection_report *report)
 {
@@ -493,18 +529,24 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     assemble_args s = {.pr = pr, .in = in};
     un_release release = {&s, limit_cell, in->surface || in->before ? INFINITY : 0,
                           in->before ? in->before : pr->p, in->let_go > 0};
-    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
-                             &report->solve));
+    UN_TRY(un_pressure_solve_ranks(pr, &sites, in->tolerance, in->iteration_limit, &release,
+                                   &report->solve));
     if (in->bodies && report->solve.finite) {
         un_coupling_push(pr, in->bodies);
         un_walls_find_velocities(in->walls);
     }
-    un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 64, update_faces, &s);
-    if (pr->free_count > 0)
-        un_parallel_for(ctx, pr->matrix.n, un_block_grain(pr->matrix.n), release_faces, &s);
-    un_parallel_for(ctx, g->cell_count, un_block_grain(g->cell_count), store_pressure, &s);
-    if (pr->matrix.n > 0)
-        report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
+    un_parallel_part(ctx, un_grid_own_rows(g, 0), 64, update_faces, &s);
+    if (pr->free_count > 0) { /* cells below this rank's own have faces of it */
+        UN_TRY(share_faces(in, g));
+        un_parallel_part(ctx, (un_part){pr->near.begin, pr->own.end}, un_block_grain(pr->matrix.n),
+                         release_faces, &s);
+    }
+    un_parallel_part(ctx, un_grid_own_cells(g, 0), un_block_grain(g->cell_count), store_pressure,
+                     &s);
+    UN_TRY(share_faces(in, g));
+    if (pr->matrix.n == 0) return UN_OK;
+    report->max_divergence = g->slabs ? un_slabs_max(g->slabs, pr->own, divergence_rows, &s)
+                                      : un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
     return UN_OK;
 }
 

@@ -43,6 +43,11 @@ static inline double un_release_way(double h, double phi)
 un_status un_pressure_solve(un_pressure *pressure, const un_sites *sites, double tolerance,
                             int32_t iteration_limit, const un_release *rule,
                             un_solve_report *report);
+/* The same on the grid, where each rank has assembled its own rows: rank 0 solves, and each gets x
+ * and `free` in its own rows and next to them. */
+un_status un_pressure_solve_ranks(un_pressure *pressure, const un_sites *sites, double tolerance,
+                                  int32_t iteration_limit, const un_release *rule,
+                                  un_solve_report *report);
 /* Has the row let go of its wall? */
 static inline bool un_pressure_is_free(const un_pressure *pressure, int32_t row)
 {

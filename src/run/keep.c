@@ -112,6 +112,8 @@ un_status un_loop_save(un_loop *l, bool before)
     double clock = un_seconds();
     un_checkpoint name = {l->frame, l->step, l->between};
     un_state all;
+    if (!before) UN_TRY(un_loop_gather(l, UN_SHOW_STATE));
+    if (!l->writes) return UN_OK;
     un_state_init(&all, l->ctx);
     un_state_clear(&l->seen);
     /* The rows that the checkpoint relies on are on the disk before it is. */

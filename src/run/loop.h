@@ -17,6 +17,7 @@ typedef struct un_loop {
     const un_method *method;
     void *state;
     un_estimate estimate;
+    bool writes; /* of several ranks the first one does */
     un_table *stats, *probes;
     un_table *bodies; /* NULL: nothing moves, or an earlier version began the run */
     int lock;         /* file that is locked during the run; -1 none */
@@ -53,6 +54,9 @@ typedef struct un_loop {
     double saved_at;  /* the clock at the last checkpoint */
     double save_cost; /* of the last checkpoint, s */
 } un_loop;
+
+/* Of several ranks: all states to rank 0, where the method then shows them (un_method.gather). */
+un_status un_loop_gather(un_loop *l, unsigned what);
 
 /* ---- the directory (directory.c) ---- */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ranks/ranks.h"
 #include "run/loop.h"
 
 static un_status take_text(const un_state *in, const char *name, char *to, size_t size)
@@ -106,9 +107,11 @@ static un_status load(un_loop *l, const un_checkpoint *c)
                          "cannot resume: frame %d is finished, and only %d are requested; request "
                          "more with --frames, or go back with --from-frame %d",
                          l->frame, l->def->frames.count, l->def->frames.count);
+    status = un_ranks_agree(l->ctx, status);
     if (status == UN_OK) status = un_method_create(l->method, l->ctx, l->scene, &in, &l->state);
     un_state_free(&in);
-    if (status == UN_OK) status = open_tables(l, &tables);
+    if (status == UN_OK)
+        status = un_ranks_agree(l->ctx, l->writes ? open_tables(l, &tables) : UN_OK);
     if (status == UN_OK) return status;
     un_method_destroy(l->method, l->state);
     un_table_close(l->stats);
@@ -164,6 +167,7 @@ un_status un_loop_resume(un_loop *l, bool *found)
         if (status != UN_ERROR_FILE) continue;
         /* damaged, or rows that it relies on are gone: an older one may work */
         status = UN_OK;
+        un_ranks_recover(l->ctx);
         if (!*why) snprintf(why, sizeof why, "%s", un_context_message(l->ctx));
         un_log(l->ctx, UN_LOG_WARNING, "%s; trying the one before", un_context_message(l->ctx));
     }
@@ -174,6 +178,7 @@ un_status un_loop_resume(un_loop *l, bool *found)
     un_loop_checkpoint_path(path, l, &from);
     un_log(l->ctx, UN_LOG_NOTE, "resuming from %s: frame %d%s, step %d, t = %.6g s", path, l->frame,
            l->between ? " and part of the next" : "", l->step, l->time);
+    if (!l->writes) return UN_OK;
     UN_TRY(un_loop_remove_checkpoints(l, l->step));
     UN_TRY(un_table_cut(l->stats));
     UN_TRY(un_table_cut(l->probes));

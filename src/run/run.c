@@ -24,6 +24,7 @@ un_run_def un_run_def_default(void)
 static un_status begin(un_loop *l)
 {
     char path[UN_PATH_MAX];
+    if (!l->writes) return UN_OK;
     UN_TRY(un_loop_remove_checkpoints(l, -1));
     UN_TRY(un_loop_record(l, "running", ""));
     un_loop_remove_frames(l, -1);
@@ -32,6 +33,85 @@ static un_status begin(un_loop *l)
     UN_TRY(un_stats_create(l->ctx, path, l->method, -1, &l->stats));
     un_loop_path(path, l, "probes.csv");
     return un_probes_create(l->ctx, path, l->def->probes, l->def->probe_count, -1, &l->probes);
+}
+
+/* ---- several ranks ---- */
+
+static bool has_bodies_to_move(const un_scene_def *def)
+{
+    for (int32_t i = 0; i < def->solid_count; i++)
+        if (def->solids[i].density > 0) return true;
+    return false;
+}
+
+/* What is not shared out yet is refused. */
+static un_status allow_ranks(un_loop *l)
+{
+    const un_scene_def *def = l->def;
+    int32_t count = un_rank_count(l->ctx);
+    if (count == 1) return UN_OK;
+    const char *what = !l->method->traits.ranks         ? "by method "
+                       : def->fluid.surface_tension > 0 ? "surface tension"
+                       : un_scene_viscous(def)          ? "viscous liquid"
+                       : un_scene_mixed(def)            ? "liquid that differs from place to place"
+                       : has_bodies_to_move(def)        ? "solids that the liquid moves"
+                                                        : NULL;
+    if (!what) return UN_OK;
+    return un_ranks_agree(
+        l->ctx, un_fail(l->ctx, UN_ERROR_UNAVAILABLE,
+                        "this version simulates %s%s in one process, and %d were started; "
+                        "start it without mpirun or srun, on all processors of one machine",
+                        what, l->method->traits.ranks ? "" : l->method->traits.name, count));
+}
+
+un_status un_loop_gather(un_loop *l, unsigned what)
+{
+    if (un_rank_count(l->ctx) == 1 || what == 0) return UN_OK;
+    return l->method->gather(l->state, what);
+}
+
+static unsigned probe_shows(un_probe_kind kind)
+{
+    switch (kind) {
+    case UN_PROBE_FRONT:
+    case UN_PROBE_HEIGHT:
+        return UN_SHOW_LEVEL;
+    case UN_PROBE_VELOCITY:
+        return UN_SHOW_LEVEL | UN_SHOW_VELOCITY;
+    case UN_PROBE_PRESSURE:
+    case UN_PROBE_FORCE:
+        return UN_SHOW_LEVEL | UN_SHOW_PRESSURE;
+    case UN_PROBE_WET:
+    case UN_PROBE_FLUX:
+        return UN_SHOW_PARTICLES;
+    }
+    return UN_SHOW_ALL;
+}
+
+static unsigned probes_show(const un_loop *l)
+{
+    unsigned what = 0;
+    for (int32_t i = 0; i < l->def->probe_count; i++) what |= probe_shows(l->def->probes[i].kind);
+    return what;
+}
+
+static unsigned frame_shows(const un_loop *l)
+{
+    unsigned what = 0;
+    for (int32_t i = 0; i < l->def->probe_count; i++) /* watch_fronts */
+        if (l->def->probes[i].kind == UN_PROBE_FRONT) what |= UN_SHOW_LEVEL | UN_SHOW_PARTICLES;
+    if (l->def->output.particles) what |= UN_SHOW_PARTICLES;
+    if (l->def->output.mesh) what |= UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_VELOCITY;
+    return l->def->output.surface ? what | UN_SHOW_ALL : what;
+}
+
+/* Of all ranks, rank 0 knows whether to stop and whether a checkpoint is due. */
+static void decide(un_loop *l, bool *stop, bool *save)
+{
+    bool told[2] = {*stop, *stop || (l->writes && un_loop_save_is_due(l))};
+    un_ranks_tell(un_context_ranks(l->ctx), told, sizeof told);
+    *stop = told[0];
+    *save = told[1];
 }
 
 /* ---- frames ---- */
@@ -121,6 +201,12 @@ static void watch_fronts(un_loop *l)
 static un_status write_frame(un_loop *l, int32_t frame)
 {
     char path[UN_PATH_MAX];
+    UN_TRY(un_loop_gather(l, frame_shows(l)));
+    if (!l->writes) {
+        l->frame = frame;
+        l->between = false;
+        return UN_OK;
+    }
     un_loop_path(path, l, "frames/%04d", frame);
     UN_TRY(un_directory_create(l->ctx, path));
     if (l->def->output.surface) UN_TRY(write_surface(l, frame));
@@ -150,6 +236,8 @@ static un_status write_rows(un_loop *l, const un_step *step)
 {
     double values[PROBES_MAX + 1] = {step->time};
     int32_t count = l->def->probe_count < PROBES_MAX ? l->def->probe_count : PROBES_MAX;
+    UN_TRY(un_loop_gather(l, probes_show(l)));
+    if (!l->writes) return UN_OK;
     UN_TRY(un_stats_row(l->stats, l->method, step));
     for (int32_t p = 0; p < count; p++)
         values[p + 1] = l->method->probe(l->state, &l->def->probes[p]);
@@ -176,7 +264,7 @@ static double work_seconds(un_loop *l)
 /* Time left, from the cost of recent frames; the current one counts by its fraction. */
 static bool report_progress(un_loop *l, const un_step *step, double fraction, double frame_started)
 {
-    if (!l->run->progress) return true;
+    if (!l->run->progress || !l->writes) return true;
     double now = un_seconds(), cost = l->frame_seconds;
     double so_far = work_seconds(l) - frame_started;
     if (fraction > 0 && (cost <= 0 || so_far > cost)) cost = so_far / fraction;
@@ -220,8 +308,9 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
         double fraction = un_clamp((l->time - begin) * rate, 0, 1);
         bool last = end - l->time <= 1e-9 / rate; /* reported with the frame, once it is written */
         if (last) break;
-        bool stop = !report_progress(l, &step, fraction, started);
-        if (stop || un_loop_save_is_due(l)) UN_TRY(un_loop_save(l, false));
+        bool stop = !report_progress(l, &step, fraction, started), save;
+        decide(l, &stop, &save);
+        if (save) UN_TRY(un_loop_save(l, false));
         if (stop)
             return un_fail(
                 l->ctx, UN_INTERRUPTED,
@@ -232,8 +321,9 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
     UN_TRY(write_frame(l, frame));
     double seconds = work_seconds(l) - started;
     l->frame_seconds = l->frame_seconds > 0 ? 0.7 * l->frame_seconds + 0.3 * seconds : seconds;
-    bool stop = !report_progress(l, &step, 0, work_seconds(l));
-    if (stop || un_loop_save_is_due(l)) UN_TRY(un_loop_save(l, false));
+    bool stop = !report_progress(l, &step, 0, work_seconds(l)), save;
+    decide(l, &stop, &save);
+    if (save) UN_TRY(un_loop_save(l, false));
     if (stop && frame < l->def->frames.count)
         return un_fail(l->ctx, UN_INTERRUPTED,
                        "interrupted after frame %d, which is complete; --resume continues", frame);
@@ -245,6 +335,7 @@ static un_status begin_bodies(un_loop *l)
 {
     char path[UN_PATH_MAX];
     const un_bodies *bodies = un_method_bodies(l->state);
+    if (!l->writes) return UN_OK;
     un_loop_path(path, l, "bodies.csv");
     if (bodies->moving) return un_bodies_table_create(l->ctx, path, bodies, -1, &l->bodies);
     if (unlink(path) != 0 && errno != ENOENT) return un_file_fail(l->ctx, "remove", path, errno);
@@ -263,7 +354,8 @@ static un_status first_frame(un_loop *l)
     UN_TRY(write_rows(l, &step));
     un_loop_suspect(l, &step);
     UN_TRY(write_frame(l, 0));
-    bool stop = !report_progress(l, &step, 0, work_seconds(l));
+    bool stop = !report_progress(l, &step, 0, work_seconds(l)), save;
+    decide(l, &stop, &save);
     UN_TRY(un_loop_save(l, false));
     return stop ? un_fail(l->ctx, UN_INTERRUPTED, "interrupted after frame 0; --resume continues")
                 : UN_OK;
@@ -287,6 +379,7 @@ static void recall_suspicion(un_loop *l)
 static un_status go_on(un_loop *l)
 {
     l->saved_at = un_seconds();
+    if (!l->writes) return UN_OK;
     recall_suspicion(l);
     UN_TRY(un_loop_record(l, "running", ""));
     UN_TRY(un_loop_write_scene(l));
@@ -296,7 +389,7 @@ static un_status go_on(un_loop *l)
 static un_status simulate(un_loop *l)
 {
     bool resumed = false;
-    un_loop_remove_asides(l);
+    if (l->writes) un_loop_remove_asides(l);
     if (l->run->resume) UN_TRY(un_loop_resume(l, &resumed));
     l->opened = true;
     UN_TRY(resumed ? go_on(l) : first_frame(l));
@@ -331,11 +424,12 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
                  .def = &scene->def,
                  .run = def,
                  .lock = -1,
+                 .writes = un_rank(ctx) == 0,
                  .started = un_seconds(),
                  .work_clock = un_seconds(),
                  .work_processor = un_processor_seconds()};
-    UN_TRY(un_ranks_refuse(ctx, "a run"));
     UN_TRY(un_run_method(ctx, scene, &l.method));
+    UN_TRY(allow_ranks(&l));
     UN_TRY(un_run_fit_budget(ctx, scene, &l.estimate));
     name_stages(&l);
     un_state_init(&l.seen, ctx);
@@ -343,7 +437,7 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
     for (int32_t n = 0; n < scene->note_count; n++)
         un_log(ctx, UN_LOG_WARNING, "%s", scene->notes[n]);
     un_status status = un_likeness(ctx, scene, l.method, &l.likeness);
-    if (status == UN_OK) status = un_loop_claim(&l);
+    if (status == UN_OK) status = un_ranks_agree(ctx, l.writes ? un_loop_claim(&l) : UN_OK);
     if (status == UN_OK) status = simulate(&l);
     /* The caller gets the first error, even if closing fails too. */
     char message[1024];
@@ -359,7 +453,7 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
         un_status table_closing = un_table_close(tables[i]);
         if (closing == UN_OK) closing = table_closing;
     }
-    if (l.opened) {
+    if (l.opened && l.writes) {
         const char *word = status == UN_OK            ? "done"
                            : status == UN_INTERRUPTED ? "interrupted"
                                                       : "failed";
@@ -367,6 +461,9 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
         if (closing == UN_OK) closing = recording;
     }
     un_loop_release(&l);
-    if (status != UN_OK) return un_fail(ctx, status, "%s", message);
-    return closing;
+    if (status != UN_OK) un_fail(ctx, status, "%s", message);
+    /* these come to all ranks alike, others to one, which then ends all */
+    bool shared = status == UN_OK || status == UN_ERROR_NUMERIC || status == UN_INTERRUPTED;
+    if (shared) status = un_ranks_agree(ctx, status == UN_OK ? closing : status);
+    return status;
 }

@@ -3,6 +3,7 @@
  * tried once more after loading, which frees spare room. */
 #include <stdio.h>
 
+#include "ranks/ranks.h"
 #include "run/loop.h"
 
 #define TRIES 3
@@ -120,6 +121,7 @@ un_status un_loop_make_room(un_loop *l)
 
 un_status un_loop_step(un_loop *l, double dt, un_step *step)
 {
+    if (un_rank_count(l->ctx) > 1) l->no_copies = true; /* one would have to hold it all */
     copy_state(l);
     un_status status = l->method->step(l->state, dt, step);
     if (status == UN_ERROR_MEMORY && l->before.count > 0 && un_loop_make_room(l) == UN_OK)

@@ -26,6 +26,7 @@ typedef struct un_traits {
     bool momentum;   /* liquid and these bodies keep their momentum to round-off */
     bool flat;       /* two dimensions */
     bool thin_walls; /* walls thinner than two cells separate the liquid on their two sides */
+    bool ranks;      /* several processes share the work */
 } un_traits;
 /* The first method with a trait in a list that ends with NULL: un_traits_find(list,
  * offsetof(un_traits, viscous)). NULL: none. */

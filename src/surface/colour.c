@@ -560,15 +560,20 @@ static void extend_rows(void *arg, int64_t begin, int64_t end)
 }
 
 /* Next to thin walls phi is extended layer by layer, within a side. */
-static void extend(un_context *ctx, colour_args *a)
+static un_status extend(un_context *ctx, colour_args *a)
 {
-    int64_t rows = (int64_t)a->grid->n[1] * a->grid->n[2];
+    un_part rows = un_grid_own_rows(a->grid, 0);
+    un_layered fields[] = {{a->phi, sizeof *a->phi}, {a->known, 1}};
     a->pass = CLOSED;
     for (uint8_t pass = 1; a->known && pass <= CLOSED; pass++) {
         a->pass = pass;
-        un_parallel_for(ctx, rows, 64, extend_rows, a);
+        UN_TRY(un_grid_share(a->grid, fields, 2, 1));
+        un_parallel_part(ctx, rows, 64, extend_rows, a);
     }
-    if (!a->known) un_parallel_for(ctx, rows, 64, extend_rows, a);
+    if (a->known) return UN_OK;
+    UN_TRY(un_grid_share(a->grid, fields, 1, 1));
+    un_parallel_part(ctx, rows, 64, extend_rows, a);
+    return UN_OK;
 }
 
 static void begin_known(void *arg, int64_t begin, int64_t end)
@@ -593,16 +598,22 @@ un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const 
                      .particles = particles,
                      .walls = walls,
                      .normalizer = normalizer};
-    int64_t grain = un_block_grain(grid->cell_count), rows = (int64_t)grid->n[1] * grid->n[2];
+    int64_t grain = un_block_grain(grid->cell_count);
+    un_part cells = un_grid_own_cells(grid, 0);
     if (walls->parted) UN_ALLOC(ctx, a.known, grid->cell_count);
-    un_parallel_for(ctx, grid->cell_count, grain, clear, &a);
+    un_parallel_part(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
     un_bins_scatter(bins, scatter, &a);
-    un_parallel_for(ctx, grid->cell_count, grain, invert, &a);
-    if (un_walls_cut(walls)) un_parallel_for(ctx, rows, 64, move_to_centres, &a);
-    if (a.known) un_parallel_for(ctx, grid->cell_count, grain, begin_known, &a);
-    extend(ctx, &a);
+    un_parallel_part(ctx, cells, grain, invert, &a);
+    un_status status =
+        un_grid_share(grid, &(un_layered){colour, sizeof *colour}, 1, 2); /* slopes ask for two */
+    if (status == UN_OK && un_walls_cut(walls))
+        un_parallel_part(ctx, un_grid_own_rows(grid, 0), 64, move_to_centres, &a);
+    if (a.known) un_parallel_part(ctx, cells, grain, begin_known, &a);
+    if (status == UN_OK) status = extend(ctx, &a);
+    if (status == UN_OK)
+        status = un_grid_share(grid, &(un_layered){phi, sizeof *phi}, 1, UN_PHI_REACH);
     un_free(ctx, a.known);
-    return UN_OK;
+    return status;
 }
 
 /* ---- volume ---- */
@@ -615,10 +626,9 @@ typedef struct volume_args {
 } volume_args;
 
 /* A cut cell counts with its volume below the plane given by phi and its gradient. */
-UN_KERNEL double volume_in(const volume_args *a, int64_t begin, int64_t end, int dim)
+UN_KERNEL double volume_in(const volume_args *a, int64_t begin, int64_t end, double sum, int dim)
 {
     const un_grid *g = a->grid;
-    double sum = 0;
     for (int64_t row = begin; row < end; row++) {
         int32_t k = (int32_t)(row / g->n[1]), j = (int32_t)(row % g->n[1]);
         if (is_padding(g, 1, j, k, dim)) continue;
@@ -647,16 +657,22 @@ UN_KERNEL double volume_in(const volume_args *a, int64_t begin, int64_t end, int
     return sum;
 }
 
-static double volume_rows(void *arg, int64_t begin, int64_t end)
+static void volume_rows(void *arg, int64_t begin, int64_t end, double *sums)
 {
     const volume_args *a = arg;
-    return a->grid->dim == 2 ? volume_in(a, begin, end, 2) : volume_in(a, begin, end, 3);
+    UN_BY_DIM(a->grid->dim, *sums = volume_in(a, begin, end, *sums, dim));
 }
 
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
                         const un_walls *walls, const uint8_t *thick)
 {
     volume_args a = {phi, grid, walls, thick};
-    double cells = un_parallel_sum(ctx, (int64_t)grid->n[1] * grid->n[2], volume_rows, &a);
+    int64_t rows = (int64_t)grid->n[1] * grid->n[2];
+    un_part own = un_grid_own_rows(grid, 0);
+    double cells;
+    if (grid->slabs)
+        un_ranks_sums(ctx, (un_range){own.begin, own.end, rows}, 1, volume_rows, &a, &cells);
+    else
+        un_parallel_sums(ctx, rows, 1, volume_rows, &a, &cells);
     return grid->dim == 2 ? cells * grid->volume : cells * grid->h * grid->h * grid->h;
 }

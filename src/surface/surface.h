@@ -15,6 +15,8 @@ un_status un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid
                                const un_walls *walls);
 /* phi at cell centres, m: a signed distance within about a cell of the surface, +-1.5 cells beyond.
  * colour: the particles' smoothed volume fraction. Both have one value per cell. */
+/* Layers around its own in which a rank knows the level set. */
+#define UN_PHI_REACH 5
 un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
                               const un_bins *bins, const un_particles *particles,
                               const un_walls *walls, const float *normalizer);

@@ -90,16 +90,16 @@ un_status un_surface_thick_grid(un_context *ctx, un_arena *arena, uint8_t **thic
                                 const un_grid *grid, const un_walls *walls)
 {
     size_t cells = (size_t)grid->cell_count + 1;
-    int64_t rows = (int64_t)grid->n[1] * grid->n[2];
     uint8_t *first = un_arena_alloc(arena, cells, 1), *second = un_arena_alloc(arena, cells, 1);
     if (!first || !second) return UN_ERROR_MEMORY;
     grid_args a = {first, second, phi, grid, walls, 1.49 * grid->h};
-    un_parallel_for(ctx, rows, 64, find_core, &a);
+    /* of several ranks, also where this one has copies of particles */
+    un_parallel_part(ctx, un_grid_own_rows(grid, 4), 64, find_core, &a);
     for (int layer = 0; layer < 2; layer++) {
         const uint8_t *last = a.thick;
         a.thick = layer == 0 ? second : first;
         a.from = last;
-        un_parallel_for(ctx, rows, 64, widen, &a);
+        un_parallel_part(ctx, un_grid_own_rows(grid, 3 - layer), 64, widen, &a);
     }
     *thick = a.thick;
     return UN_OK;

@@ -69,18 +69,35 @@ static void adopt(void *arg, int64_t begin, int64_t end)
     for (int64_t f = begin; f < end; f++) known[f] = fresh[f] ? mark : known[f];
 }
 
+/* With the ranks next to this one. */
+static un_status share(double *const u[3], double *const w[3], uint8_t *const known[3],
+                       const un_grid *grid, int32_t width)
+{
+    un_layered fields[9];
+    int32_t count = 0;
+    for (int axis = 0; axis < grid->dim; axis++) {
+        fields[count++] = (un_layered){u[axis], sizeof *u[axis]};
+        if (w) fields[count++] = (un_layered){w[axis], sizeof *w[axis]};
+        fields[count++] = (un_layered){known[axis], 1};
+    }
+    return un_grid_share(grid, fields, count, width);
+}
+
 un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *const u[3],
                                   double *const w[3], uint8_t *const known[3], const un_grid *grid,
                                   int32_t layers)
 {
     uint8_t *fresh = un_arena_alloc(arena, (size_t)grid->cell_count, 1);
     if (!fresh) return UN_ERROR_MEMORY;
-    for (int axis = 0; axis < grid->dim; axis++)
-        for (int32_t layer = 0; layer < layers; layer++) {
+    un_part rows = un_grid_own_rows(grid, 0), cells = un_grid_own_cells(grid, 0);
+    for (int32_t layer = 0; layer < layers; layer++) {
+        UN_TRY(share(u, w, known, grid, 1));
+        for (int axis = 0; axis < grid->dim; axis++) {
             extrapolate_args a = {u[axis], w ? w[axis] : NULL,  known[axis], fresh,
                                   grid,    (uint8_t)(layer + 2)};
-            un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 64, find, &a);
-            un_parallel_for(ctx, grid->cell_count, un_block_grain(grid->cell_count), adopt, &a);
+            un_parallel_part(ctx, rows, 64, find, &a);
+            un_parallel_part(ctx, cells, un_block_grain(grid->cell_count), adopt, &a);
         }
+    }
     return UN_OK;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # More than one process: a command that does not share its work is refused before it writes anything;
-# `surface` and `render` make the same bytes on any number of ranks; a rank that fails or is killed
-# ends all, with a message, and leaves no half-written file.
+# `run`, `surface` and `render` make the same bytes on any number of ranks; a rank that fails or is
+# killed ends all, with a message, and leaves no half-written file.
 # test-labels: once
 #   ranks.sh PROGRAM
 set -u
@@ -32,10 +32,10 @@ refused() { # COUNT_NAME RANK_NAME WORDS ARGUMENT...
     [ $status = 0 ] && [ -z "$message" ] || complain "$count=2 $rank=1 undine $*: $status $message"
     [ -e out ] && complain "$count=2 undine $* wrote files"
 }
-refused OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK "simulates in one process" run scene.lua -o out
-refused PMI_SIZE PMI_RANK "simulates in one process" run scene.lua -o out
-refused SLURM_STEP_NUM_TASKS SLURM_PROCID "simulates in one process" run scene.lua -o out
+refused OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK "works in one process" export out --to ply
 refused PMI_SIZE PMI_RANK "works in one process" export out --to ply
+refused SLURM_STEP_NUM_TASKS SLURM_PROCID "works in one process" export out --to ply
+refused PMI_SIZE PMI_RANK "is without MPI" run scene.lua -o out
 # the script of a job is one process, whatever it may start later
 SLURM_NTASKS=16 SLURM_PROCID=0 OMPI_COMM_WORLD_SIZE=1 PMI_SIZE=8 "$program" run scene.lua -o run \
     --threads 1 --quiet || complain "a single process was refused"
@@ -79,10 +79,67 @@ on 3 surface nowhere && complain "it made surfaces of nothing"
 [ "$(grep -c '^undine: .*has no frames' out.txt)" = 1 ] || complain "no frames: $(cat out.txt)"
 on 3 surface run --resolution 9999 && complain "9999 cells were accepted"
 [ "$(grep -c '^undine: the resolution' out.txt)" = 1 ] || complain "resolution: $(cat out.txt)"
-on 2 run scene.lua -o out && complain "run on 2 ranks was not refused"
-[ "$(grep -c '^undine: run: this version simulates in one process' out.txt)" = 1 ] ||
+on 2 run scene.lua -o out --method tet && complain "run by tet on 2 ranks was not refused"
+[ "$(grep -c '^undine: this version simulates by method tet in one process' out.txt)" = 1 ] ||
     complain "run on 2: $(cat out.txt)"
 [ -e out ] && complain "run on 2 ranks wrote files"
+
+# ---- a run, as one process makes it: frames, probes, and all of stats.csv but bytes and seconds ----
+cat >tank.lua <<'EOF'
+scene { method = "uniform", domain = { size = {1, 0.6, 1.4}, open = {"top"} },
+        detail = { finest = 24, surface = 16 }, frames = { count = 4, rate = 20 },
+        liquid = { box { min = {0, 0, 0}, max = {0.15, 0.5, 1.4} } },
+        solids = { cylinder { from = {0.5, 0, 0.6}, to = {0.5, 1, 0.6}, radius = 0.12, friction = 0.3 },
+                   box { min = {0.7, 0.05, 0.2}, max = {0.72, 0.4, 1.2}, velocity = {-0.5, 0, 0.4} } },
+        sources = { emitter { shape = sphere { center = {0.2, 0.4, 0.7}, radius = 0.07 },
+                              velocity = {1, 0, 2.5}, to = 0.15 },
+                    drain { shape = box { min = {0.3, 0, 0}, max = {1, 0.1, 1.4} } } },
+        probes = { front { axis = "x" }, height { at = {0.1, 0.5} }, wet { axis = "x" },
+                   pressure { at = {0.05, 0.05, 0.7} } },
+        output = { mesh = true } }
+EOF
+cat >flat.lua <<'EOF'
+scene { method = "uniform", domain = { size = {1, 1} }, detail = { finest = 40, surface = 30 },
+        frames = { count = 6, rate = 24 }, liquid = { box { min = {0, 0}, max = {0.4, 0.8} } },
+        solids = { sphere { center = {0.7, 0.1}, radius = 0.1 } } }
+EOF
+cat >stream.lua <<'EOF'
+scene { method = "uniform", domain = { size = {1, 1, 1} }, detail = { finest = 16, surface = 16 },
+        frames = { count = 2, rate = 60 }, -- nothing at first
+        sources = { emitter { shape = sphere { center = {0.5, 0.5, 0.5}, radius = 0.15 },
+                              velocity = {0, -1, 0} } } }
+EOF
+same_run() { # DIRECTORY DIRECTORY
+    diff -r "$1/frames" "$2/frames" >diff.txt && cmp "$1/probes.csv" "$2/probes.csv" >>diff.txt &&
+        diff <(cut -d, -f-19 "$1/stats.csv") <(cut -d, -f-19 "$2/stats.csv") >>diff.txt ||
+        complain "$2 is not $1: $(head -c 600 diff.txt)"
+}
+on_ranks() { # SCENE RANKS
+    "$program" run $1.lua -o $1 --threads 1 --quiet || complain "run $1.lua"
+    on $2 run $1.lua -o $1$2 --threads 1 || complain "$1 on $2: $(cat out.txt)"
+    [ "$(grep -c '^done: ' out.txt)" = 1 ] || complain "$1 on $2 says: $(cat out.txt)"
+    same_run $1 $1$2
+}
+on_ranks tank 3
+on_ranks flat 2
+on_ranks stream 3
+# a checkpoint of 3 ranks goes on with 5, of which one has nothing to do, and alone
+on 3 run tank.lua -o half --threads 1 --frames 2 || complain "half a run: $(cat out.txt)"
+cp -r half alone
+on 5 run tank.lua -o half --threads 1 --resume || complain "5 ranks go on: $(cat out.txt)"
+same_run tank half
+"$program" run tank.lua -o alone --threads 1 --resume --quiet || complain "one goes on"
+same_run tank alone
+# rank 0 cannot write a frame: all end, and the run can be resumed
+mkdir -p stuck/frames
+echo "in the way" >stuck/frames/0004
+start=$SECONDS
+on 2 run flat.lua -o stuck --threads 1 && complain "a frame that cannot be written was"
+grep -q 'undine: .*stuck/frames/0004' out.txt || complain "no word of frame 4: $(cat out.txt)"
+[ $((SECONDS - start)) -le 10 ] || complain "it took $((SECONDS - start)) s to end"
+rm stuck/frames/0004
+"$program" run flat.lua -o stuck --threads 1 --resume --quiet || complain "resuming"
+same_run flat stuck
 
 # one rank cannot write its frame; the others are told within seconds
 mkdir -p bad/frames
@@ -94,29 +151,33 @@ grep -q '^undine: .*bad/frames/0004' out.txt || complain "no word of frame 4: $(
 no_parts bad
 
 # one rank is killed while all are busy
-start=$SECONDS
-timeout 60 mpirun -n 3 "$mpi" surface run -o killed --resolution 400 --threads 1 >out.txt 2>&1 &
-job=$!
-for _ in $(seq 100); do
-    children=()
-    for process in $(pgrep -x undine_mpi); do # those of this test: others may run beside it
-        [ "$(readlink "/proc/$process/cwd")" = "$(pwd -P)" ] && children+=("$process")
+end_one() { # ARGUMENT...
+    local job children process killed
+    timeout 60 mpirun -n 3 "$mpi" "$@" >out.txt 2>&1 &
+    job=$!
+    for _ in $(seq 100); do
+        children=()
+        for process in $(pgrep -x undine_mpi); do # those of this test: others may run beside it
+            [ "$(readlink "/proc/$process/cwd")" = "$(pwd -P)" ] && children+=("$process")
+        done
+        [ ${#children[@]} = 3 ] && break
+        sleep 0.1
     done
-    [ ${#children[@]} = 3 ] && break
-    sleep 0.1
-done
-if [ ${#children[@]} = 3 ]; then
-    sleep 0.5
-    kill -9 "${children[1]}"
-    killed=$SECONDS
-    wait $job && complain "all is well without rank 1"
-    [ $((SECONDS - killed)) -le 10 ] || complain "it took $((SECONDS - killed)) s to end"
-    grep -qi 'killed' out.txt || complain "no word of the killed rank: $(cat out.txt)"
-    pgrep -P $job >/dev/null && complain "ranks are left"
-else
-    complain "found ${#children[@]} ranks, not 3"
-    wait $job
-fi
+    if [ ${#children[@]} = 3 ]; then
+        sleep 0.5
+        kill -9 "${children[1]}"
+        killed=$SECONDS
+        wait $job && complain "all is well without rank 1"
+        [ $((SECONDS - killed)) -le 10 ] || complain "it took $((SECONDS - killed)) s to end"
+        grep -qi 'killed' out.txt || complain "no word of the killed rank: $(cat out.txt)"
+        pgrep -P $job >/dev/null && complain "ranks are left"
+    else
+        complain "found ${#children[@]} ranks, not 3"
+        wait $job
+    fi
+}
+end_one surface run -o killed --resolution 400 --threads 1
+end_one run tank.lua -o killed_run --set frames.count=9000 --threads 1
 
 [ $failed = 0 ] && echo "ranks: refused where they should be; same bytes on 1, 2 and 3; failures end all"
 exit $failed

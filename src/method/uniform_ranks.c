@@ -1,0 +1,601 @@
+/* Method `uniform` on several ranks.
+ *
+ * A rank computes a slab of layers of cells (un_grid.slabs), made of whole blocks of the bins, and
+ * holds the particles in them: its own. From sorting to the transfer to the grid it also holds
+ * copies of those in two layers on either side, which lie among its own in the order of the curve.
+ * The order of all its particles is that of one rank, so kernels add the same numbers in the same
+ * order, and every bit is that of one rank.
+ *
+ * Each particle has its number among all particles of all ranks in that order, its id. From
+ * sorting to the transfer it follows from the place in the bins; then ids are listed, until the
+ * next sort, which goes by cell and, within a cell, by id. Sums over particles are made in the
+ * order of ids too: for them the particles are dealt to the ranks in equal ranges of ids.
+ *
+ * The level set of an emitter's surroundings decides what becomes of new particles. Every rank
+ * emits all of them and keeps its own; so where there are emitters every rank has the whole level
+ * set.
+ *
+ * Thin particles go to all ranks, which even all sheets, each for itself. */
+#include "method/uniform.h"
+
+/* ---- particles from ranks to ranks ---- */
+
+/* Sends all that a particle has, with its id, and makes room for what arrives. */
+static un_status send_particles(un_uniform *s, un_exchange *e, const un_particles *from,
+                                const uint32_t *id)
+{
+    un_context *ctx = s->core.ctx;
+    un_uniform_ranks *r = &s->ranks;
+    un_particles *to = &r->arrived;
+    int64_t count = un_exchange_count(e);
+    UN_TRY(un_particles_reserve(ctx, to, un_max64(count, 1)));
+    UN_TRY(un_array_need(ctx, (void **)&r->arrived_id, &r->arrived_room, (size_t)count + 1,
+                         sizeof *r->arrived_id));
+    un_field fields[10] = {{"volume", from->volume, to->volume, sizeof *to->volume},
+                           {"flags", from->flags, to->flags, 1},
+                           {"fall", from->fall, to->fall, 1},
+                           {"id", id, r->arrived_id, sizeof *id}};
+    static const char *const names[6] = {"x", "y", "z", "vx", "vy", "vz"};
+    for (int a = 0; a < 3; a++) {
+        fields[4 + a] = (un_field){names[a], from->x[a], to->x[a], sizeof(double)};
+        fields[7 + a] = (un_field){names[3 + a], from->v[a], to->v[a], sizeof(double)};
+    }
+    UN_TRY(un_exchange_run(e, fields, 10));
+    to->count = (int32_t)count;
+    to->lead = from->lead;
+    return UN_OK;
+}
+
+/* Puts what arrived into the order of ids. */
+static un_status order_by_id(un_uniform *s, uint32_t id_end)
+{
+    un_uniform_ranks *r = &s->ranks;
+    un_particles *p = &r->arrived;
+    bool sorted = true;
+    int32_t bits = 1;
+    for (int32_t i = 1; i < p->count && sorted; i++)
+        sorted = r->arrived_id[i - 1] < r->arrived_id[i];
+    if (sorted) return UN_OK;
+    size_t n = (size_t)p->count + 1;
+    int32_t *order = un_arena_alloc(&s->core.arena, n, sizeof *order);
+    uint32_t *id = un_arena_alloc(&s->core.arena, n, sizeof *id);
+    if (!order || !id) return UN_ERROR_MEMORY;
+    while (bits < 32 && id_end >> bits) bits++;
+    UN_TRY(un_parallel_sort(s->core.ctx, &s->core.arena, order, r->arrived_id, p->count, bits));
+    un_particles_reorder(s->core.ctx, p, order);
+    memcpy(id, r->arrived_id, (size_t)p->count * sizeof *id);
+    for (int32_t i = 0; i < p->count; i++) r->arrived_id[i] = id[order[i]];
+    return UN_OK;
+}
+
+/* A list of which particle goes where, from the arena. */
+typedef struct list {
+    int32_t *index, *to;
+    int64_t count;
+} list;
+
+static un_status begin_list(un_uniform *s, list *l, int64_t most)
+{
+    *l = (list){0};
+    l->index = un_arena_alloc(&s->core.arena, (size_t)most + 1, sizeof *l->index);
+    l->to = un_arena_alloc(&s->core.arena, (size_t)most + 1, sizeof *l->to);
+    return l->index && l->to ? UN_OK : UN_ERROR_MEMORY;
+}
+
+static void add_to_list(list *l, int32_t index, int32_t to)
+{
+    if (to < 0) return;
+    l->index[l->count] = index;
+    l->to[l->count++] = to;
+}
+
+static un_status send_list(un_uniform *s, const list *l, const un_particles *from,
+                           const uint32_t *id)
+{
+    un_exchange *e = NULL;
+    UN_TRY(un_exchange_create_copies(s->core.ctx, l->index, l->to, l->count, &e));
+    un_status status = send_particles(s, e, from, id);
+    s->ranks.bytes += un_exchange_bytes(e);
+    un_exchange_destroy(e);
+    return status;
+}
+
+/* ---- slabs ---- */
+
+/* As un_bins_sort finds it. */
+static int32_t layer_of(const un_uniform *s, const un_particles *p, int64_t q)
+{
+    const un_grid *g = &s->core.grid;
+    int axis = g->dim - 1;
+    double origin = axis == 1 ? g->origin.y : g->origin.z;
+    return un_clampi((int32_t)((p->x[axis][q] - origin) * (1 / g->h)), 0, g->n[axis] - 1);
+}
+
+/* Layers of copies. A particle of the second may have been moved to the first (correct.c) when it
+ * is carried to the grid. */
+#define HALO 2
+
+/* By layer: its rank, and those that have copies of its particles; -1: none. Only the last slab may
+ * have fewer layers than HALO, so there are two of these at most. */
+static void find_takers(un_uniform_ranks *r)
+{
+    for (int32_t k = 0; k < r->slabs->layer_count; k++) {
+        int32_t *takers = r->takers[k], count = 1;
+        takers[0] = un_slabs_owner(r->slabs, k);
+        takers[1] = takers[2] = -1;
+        for (int32_t n = 0; n < un_rank_count(r->slabs->ctx); n++) {
+            un_part wide = un_slabs_part_of(r->slabs, n, HALO);
+            if (n != takers[0] && k >= wide.begin && k < wide.end) takers[count++] = n;
+        }
+    }
+}
+
+/* What a cell costs, in particles: walls, level set, extrapolation. */
+#define CELL_WORK 0.5
+
+static un_status create_slabs(un_uniform *s)
+{
+    un_context *ctx = s->core.ctx;
+    const un_grid *g = &s->core.grid;
+    const un_particles *p = &s->particles;
+    int32_t layers = un_grid_layer_count(g), units = (layers + UN_BLOCK - 1) / UN_BLOCK;
+    int64_t cells = g->stride[g->dim - 1];
+    double *work = un_arena_alloc(&s->core.arena, (size_t)units, sizeof *work);
+    if (!work) return UN_ERROR_MEMORY;
+    for (int32_t u = 0; u < units; u++)
+        work[u] = CELL_WORK * (double)cells * (double)un_min64(UN_BLOCK, layers - u * UN_BLOCK);
+    for (int32_t q = 0; q < p->count; q++) work[layer_of(s, p, q) / UN_BLOCK] += 1;
+    UN_ALLOC(ctx, s->ranks.takers, layers);
+    UN_TRY(un_slabs_create(ctx, layers, cells, UN_BLOCK, work, &s->ranks.slabs));
+    find_takers(&s->ranks);
+    if (un_rank_count(ctx) > units)
+        un_log(ctx, UN_LOG_WARNING,
+               "%d processes are more than this grid has work for: %d layers of cells in blocks of "
+               "%d; %d do nothing",
+               un_rank_count(ctx), layers, UN_BLOCK, un_rank_count(ctx) - units);
+    return UN_OK;
+}
+
+/* Keeps the particles from `first` on that are this rank's, and their ids. */
+static void keep_own(un_uniform *s, int32_t first)
+{
+    un_particles *p = &s->particles;
+    int32_t kept = first, me = un_rank(s->core.ctx);
+    for (int32_t q = first; q < p->count; q++) {
+        if (s->ranks.takers[layer_of(s, p, q)][0] != me) continue;
+        s->ranks.id[kept] = s->ranks.id[q];
+        if (kept != q) un_particle_copy(p, kept, q);
+        kept++;
+    }
+    p->count = kept;
+}
+
+/* Keeps those that are there. */
+static un_status need_ids(un_uniform *s, int64_t count)
+{
+    return un_array_reserve(s->core.ctx, (void **)&s->ranks.id, &s->ranks.id_room,
+                            (size_t)count + 1, sizeof *s->ranks.id);
+}
+
+un_status un_uniform_share_out(un_uniform *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_particles *p = &s->particles;
+    if (un_rank_count(ctx) == 1) return UN_OK;
+    UN_TRY(create_slabs(s));
+    un_arena_reset(&s->core.arena);
+    s->core.grid.slabs = s->ranks.slabs;
+    s->ranks.id_end = (uint32_t)p->count;
+    UN_TRY(need_ids(s, p->count));
+    for (int32_t q = 0; q < p->count; q++) s->ranks.id[q] = (uint32_t)q;
+    keep_own(s, 0);
+    return un_particles_trim(ctx, p);
+}
+
+void un_uniform_ranks_free(un_uniform *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_uniform_ranks *r = &s->ranks;
+    un_slabs_destroy(r->slabs);
+    un_exchange_destroy(r->halo);
+    un_particles_free(ctx, &r->arrived);
+    un_particles_free(ctx, &r->whole);
+    un_bins_destroy(r->whole_bins);
+    un_free(ctx, r->takers);
+    un_free(ctx, r->id);
+    un_free(ctx, r->arrived_id);
+    un_free(ctx, r->block_first);
+    un_free(ctx, r->block_owner);
+    un_free(ctx, r->block_at);
+    un_free(ctx, r->slot);
+}
+
+/* ---- sorting ---- */
+
+/* By place along the curve. */
+static un_status find_owners(un_uniform *s)
+{
+    const un_bins *b = s->bins;
+    un_uniform_ranks *r = &s->ranks;
+    UN_ALLOC(s->core.ctx, r->block_owner, b->block_count);
+    UN_ALLOC(s->core.ctx, r->block_at, b->block_count);
+    UN_ALLOC(s->core.ctx, r->block_first, b->block_count + 1);
+    for (int32_t n = 0; n < b->block_count; n++) {
+        r->block_at[b->rank[n]] = n;
+        r->block_owner[b->rank[n]] = r->takers[un_bins_layers(b, n).begin][0];
+    }
+    return UN_OK;
+}
+
+/* Serial numbers of the first particles of blocks, by their place along the curve. */
+static un_status number_blocks(un_uniform *s)
+{
+    const un_bins *b = s->bins;
+    un_uniform_ranks *r = &s->ranks;
+    double *count = un_arena_alloc(&s->core.arena, (size_t)b->block_count + 1, sizeof *count);
+    if (!count) return UN_ERROR_MEMORY;
+    if (!r->block_first) UN_TRY(find_owners(s));
+    memset(count, 0, ((size_t)b->block_count + 1) * sizeof *count);
+    for (int32_t n = 0; n < b->block_count; n++) {
+        const int32_t *first = b->begin + (int64_t)b->rank[n] * b->block_cells;
+        if (un_bins_owns(b, n)) count[b->rank[n]] = first[b->block_cells] - first[0];
+    }
+    un_ranks_add(s->core.ctx, count, b->block_count);
+    r->block_first[0] = 0;
+    for (int32_t n = 0; n < b->block_count; n++)
+        r->block_first[n + 1] = r->block_first[n] + (int64_t)count[n];
+    r->total = r->block_first[b->block_count];
+    return UN_OK;
+}
+
+/* Calls for all particles of some layers, in the order of the curve. */
+typedef void each_particle(void *arg, int32_t q, const int32_t takers[3]);
+static void for_layers(const un_uniform *s, un_part layers, each_particle *call, void *arg)
+{
+    const un_bins *b = s->bins;
+    int32_t cells = b->block_cells / UN_BLOCK; /* of a layer in a block */
+    for (int32_t n = 0; n < b->block_count; n++) {
+        un_part in = un_bins_layers(b, s->ranks.block_at[n]);
+        for (int64_t k = un_max64(in.begin, layers.begin); k < un_min64(in.end, layers.end); k++) {
+            int64_t cell = (int64_t)n * b->block_cells + (k - in.begin) * cells;
+            for (int32_t q = b->begin[cell]; q < b->begin[cell + cells]; q++)
+                call(arg, q, s->ranks.takers[k]);
+        }
+    }
+}
+
+/* The plan to bring copies up to date: who has which, and where they lie here. */
+typedef struct halo_plan {
+    list l;
+    un_uniform_ranks *r;
+    int64_t count;
+} halo_plan;
+
+static void count_one(void *arg, int32_t q, const int32_t takers[3])
+{
+    halo_plan *h = arg;
+    (void)q;
+    h->count += 1 + (takers[2] >= 0);
+}
+static void list_taker(void *arg, int32_t q, const int32_t takers[3])
+{
+    halo_plan *h = arg;
+    add_to_list(&h->l, q, takers[1]);
+    add_to_list(&h->l, q, takers[2]);
+}
+static void add_slot(void *arg, int32_t q, const int32_t takers[3])
+{
+    halo_plan *h = arg;
+    (void)takers;
+    h->r->slot[h->r->slot_count++] = q;
+}
+
+static un_status plan_halo(un_uniform *s)
+{
+    un_uniform_ranks *r = &s->ranks;
+    halo_plan h = {.r = r};
+    un_part own = un_slabs_part(r->slabs, 0), wide = un_slabs_part(r->slabs, HALO);
+    un_part low = {own.begin, un_min64(own.begin + HALO, own.end)};
+    un_part high = {un_max64(own.end - HALO, low.end), own.end}, edges = own;
+    if (own.end - own.begin > 2 * HALO) edges.end = low.end; /* most of a slab is in between */
+    for_layers(s, edges, count_one, &h);
+    if (edges.end < own.end) for_layers(s, high, count_one, &h);
+    UN_TRY(begin_list(s, &h.l, h.count));
+    for_layers(s, edges, list_taker, &h);
+    if (edges.end < own.end) for_layers(s, high, list_taker, &h);
+    h.count = 0;
+    for_layers(s, (un_part){wide.begin, own.begin}, count_one, &h);
+    for_layers(s, (un_part){own.end, wide.end}, count_one, &h);
+    UN_TRY(un_array_need(s->core.ctx, (void **)&r->slot, &r->slot_room, (size_t)h.count + 1,
+                         sizeof *r->slot));
+    r->slot_count = 0;
+    for_layers(s, (un_part){wide.begin, own.begin}, add_slot, &h);
+    for_layers(s, (un_part){own.end, wide.end}, add_slot, &h);
+    un_exchange_destroy(r->halo);
+    r->halo = NULL;
+    UN_TRY(un_exchange_create_copies(s->core.ctx, h.l.index, h.l.to, h.l.count, &r->halo));
+    UN_ASSERT(un_exchange_count(r->halo) == r->slot_count);
+    return UN_OK;
+}
+
+/* Those that stay, then those that arrived. */
+static un_status append_arrived(un_uniform *s)
+{
+    un_uniform_ranks *r = &s->ranks;
+    un_particles *p = &s->particles;
+    const un_particles *in = &r->arrived;
+    size_t more = (size_t)in->count;
+    int32_t at = p->count;
+    UN_TRY(un_particles_reserve(s->core.ctx, p, un_max64((int64_t)at + in->count, 1)));
+    UN_TRY(need_ids(s, (int64_t)at + in->count));
+    for (int a = 0; a < 3; a++) {
+        memcpy(p->x[a] + at, in->x[a], more * sizeof *in->x[a]);
+        memcpy(p->v[a] + at, in->v[a], more * sizeof *in->v[a]);
+    }
+    memcpy(p->volume + at, in->volume, more * sizeof *in->volume);
+    memcpy(p->flags + at, in->flags, more);
+    memcpy(p->fall + at, in->fall, more);
+    memcpy(r->id + at, r->arrived_id, more * sizeof *r->id);
+    p->count += in->count;
+    return UN_OK;
+}
+
+typedef struct leave_args {
+    const un_uniform *s;
+    uint8_t *leaves;
+    int32_t me;
+} leave_args;
+
+/* What becomes of a particle: it stays, alone or with copies elsewhere, or is gone. */
+enum { STAYS, IS_COPIED, IS_GONE };
+
+static void find_leaving(void *arg, int64_t begin, int64_t end)
+{
+    const leave_args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        const int32_t *t = a->s->ranks.takers[layer_of(a->s, &a->s->particles, q)];
+        bool here = t[0] == a->me || t[1] == a->me || t[2] == a->me;
+        a->leaves[q] = !here ? IS_GONE : t[0] == a->me && t[1] < 0 ? STAYS : IS_COPIED;
+    }
+}
+
+/* The list of what goes to other ranks, and of what is gone from here. */
+static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
+{
+    const un_particles *p = &s->particles;
+    int32_t me = un_rank(s->core.ctx), count = 0, *list_gone;
+    leave_args a = {s, un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1), me};
+    if (!a.leaves) return UN_ERROR_MEMORY;
+    un_parallel_for(s->core.ctx, p->count, 16384, find_leaving, &a);
+    *gone = (un_bins_gone){0};
+    for (int32_t q = 0; q < p->count; q++) {
+        count += a.leaves[q] != STAYS;
+        gone->count += a.leaves[q] == IS_GONE;
+    }
+    UN_TRY(begin_list(s, l, 3 * (int64_t)count));
+    gone->list = list_gone =
+        un_arena_alloc(&s->core.arena, (size_t)gone->count + 1, sizeof *list_gone);
+    if (!list_gone) return UN_ERROR_MEMORY;
+    for (int32_t q = 0; q < p->count; q++) {
+        if (a.leaves[q] == STAYS) continue;
+        const int32_t *takers = s->ranks.takers[layer_of(s, p, q)];
+        for (int n = 0; n < 3; n++)
+            if (takers[n] != me) add_to_list(l, q, takers[n]);
+        if (a.leaves[q] == IS_GONE) *list_gone++ = q;
+    }
+    return UN_OK;
+}
+
+un_status un_uniform_ranks_sort(un_uniform *s)
+{
+    un_uniform_ranks *r = &s->ranks;
+    un_bins_gone gone;
+    list l;
+    UN_TRY(list_leaving(s, &l, &gone));
+    UN_TRY(send_list(s, &l, &s->particles, r->id));
+    UN_TRY(append_arrived(s));
+    UN_TRY(un_bins_sort_by_id(s->bins, &s->core.arena, &s->particles, r->id, &gone));
+    un_arena_reset(&s->core.arena);
+    UN_TRY(number_blocks(s));
+    UN_TRY(plan_halo(s));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* After own particles have moved within the step. */
+un_status un_uniform_ranks_refresh(un_uniform *s)
+{
+    un_uniform_ranks *r = &s->ranks;
+    un_particles *p = &s->particles;
+    static const char *const names[3] = {"x", "y", "z"};
+    un_field fields[3];
+    for (int a = 0; a < 3; a++) {
+        double *to = un_arena_alloc(&s->core.arena, (size_t)r->slot_count + 1, sizeof *to);
+        if (!to) return UN_ERROR_MEMORY;
+        fields[a] = (un_field){names[a], p->x[a], to, sizeof *to};
+    }
+    UN_TRY(un_exchange_run(r->halo, fields, 3));
+    for (int a = 0; a < 3; a++)
+        for (int32_t i = 0; i < r->slot_count; i++)
+            p->x[a][r->slot[i]] = ((const double *)fields[a].to)[i];
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* Own particles in the order of the curve, from the arena, and their ids. */
+static un_status list_own(un_uniform *s, int32_t **order, int32_t *count)
+{
+    const un_bins *b = s->bins;
+    un_uniform_ranks *r = &s->ranks;
+    int32_t me = un_rank(s->core.ctx);
+    *order = un_arena_alloc(&s->core.arena, (size_t)s->particles.count + 1, sizeof **order);
+    if (!*order) return UN_ERROR_MEMORY;
+    *count = 0;
+    for (int32_t n = 0; n < b->block_count; n++) {
+        const int32_t *first = b->begin + (int64_t)n * b->block_cells;
+        if (r->block_owner[n] != me) continue;
+        for (int32_t q = first[0]; q < first[b->block_cells]; q++) {
+            r->id[*count] = (uint32_t)(r->block_first[n] + q - first[0]);
+            (*order)[(*count)++] = q;
+        }
+    }
+    return UN_OK;
+}
+
+un_status un_uniform_ranks_drop(un_uniform *s)
+{
+    int32_t *order, count;
+    UN_TRY(list_own(s, &order, &count));
+    un_particles_take(s->core.ctx, &s->particles, order, count);
+    s->ranks.id_end = (uint32_t)s->ranks.total;
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* Puts what arrived on rank 0 into its place. */
+static void place_arrived(un_uniform_ranks *r)
+{
+    const un_particles *in = &r->arrived;
+    un_particles *to = &r->whole;
+    for (int32_t i = 0; i < in->count; i++) {
+        uint32_t q = r->arrived_id[i];
+        un_particle_set_position(to, q, un_particle_position(in, i));
+        un_particle_set_velocity(to, q, un_particle_velocity(in, i));
+        to->volume[q] = in->volume[i];
+        to->flags[q] = in->flags[i];
+        to->fall[q] = in->fall[i];
+    }
+}
+
+/* In rounds, so that rank 0 needs little room beside that of all particles. */
+#define ROUNDS 16
+
+un_status un_uniform_ranks_gather(un_uniform *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_uniform_ranks *r = &s->ranks;
+    int32_t *order, count, next = 0;
+    UN_TRY(list_own(s, &order, &count));
+    uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)s->particles.count + 1, sizeof *id);
+    if (!id) return UN_ERROR_MEMORY;
+    for (int32_t i = 0; i < count; i++) id[order[i]] = r->id[i];
+    if (un_rank(ctx) == 0) UN_TRY(un_particles_reserve(ctx, &r->whole, un_max64(r->total, 1)));
+    for (int64_t k = 1; k <= ROUNDS; k++) {
+        int32_t first = next;
+        list l;
+        while (next < count && r->id[next] < r->total * k / ROUNDS) next++;
+        UN_TRY(begin_list(s, &l, next - first));
+        for (int32_t i = first; i < next; i++) add_to_list(&l, order[i], 0);
+        UN_TRY(send_list(s, &l, &s->particles, id));
+        place_arrived(r);
+    }
+    if (un_rank(ctx) == 0) r->whole.count = (int32_t)r->total;
+    r->whole.lead = s->particles.lead;
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* ---- between the transfer to the grid and sorting: own particles only ---- */
+
+/* Of the fastest component across the slabs. */
+typedef struct speed_args {
+    const double *u;
+} speed_args;
+
+static double fastest(void *arg, int64_t begin, int64_t end)
+{
+    const speed_args *a = arg;
+    double max = 0;
+    for (int64_t f = begin; f < end; f++) max = fabs(a->u[f]) > max ? fabs(a->u[f]) : max;
+    return max;
+}
+
+/* Velocities as far as particles go. */
+un_status un_uniform_ranks_reach(un_uniform *s, double dt)
+{
+    const un_grid *g = &s->core.grid;
+    un_layered now[3], before[3];
+    speed_args a = {s->u[g->dim - 1]};
+    double speed = un_slabs_max(g->slabs, un_grid_own_cells(g, 0), fastest, &a);
+    double far = fmin(ceil(speed * dt / g->h), un_grid_layer_count(g));
+    for (int n = 0; n < g->dim; n++) {
+        now[n] = (un_layered){s->u[n], sizeof *s->u[n]};
+        before[n] = (un_layered){s->u_old[n], sizeof *s->u_old[n]};
+    }
+    UN_TRY(un_grid_share(g, now, g->dim, (int32_t)far + 2));
+    return un_grid_share(g, before, g->dim, 2);
+}
+
+/* Every rank gets the particles listed in `index`, in the order of ids. */
+static un_status send_to_all(un_uniform *s, const int32_t *index, int64_t count)
+{
+    list l;
+    int32_t ranks = un_rank_count(s->core.ctx);
+    UN_TRY(begin_list(s, &l, count * ranks));
+    for (int64_t i = 0; i < count; i++)
+        for (int32_t n = 0; n < ranks; n++) add_to_list(&l, index[i], n);
+    UN_TRY(send_list(s, &l, &s->particles, s->ranks.id));
+    return order_by_id(s, s->ranks.id_end);
+}
+
+un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def)
+{
+    un_uniform_ranks *r = &s->ranks;
+    un_particles *p = &s->particles;
+    int32_t *index = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, sizeof *index);
+    int64_t count = 0, at = 0;
+    if (!index) return UN_ERROR_MEMORY;
+    for (int32_t q = 0; q < p->count; q++)
+        if (p->flags[q] & UN_PARTICLE_THIN) index[count++] = q;
+    UN_TRY(send_to_all(s, index, count));
+    UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &r->arrived, def, NULL));
+    for (int32_t i = 0; i < r->arrived.count && at < count; i++) {
+        int32_t q = index[at];
+        if (r->id[q] != r->arrived_id[i]) continue;
+        un_particle_set_position(p, q, un_particle_position(&r->arrived, i));
+        un_particle_set_velocity(p, q, un_particle_velocity(&r->arrived, i));
+        p->flags[q] = r->arrived.flags[i];
+        p->fall[q] = r->arrived.fall[i];
+        at++;
+    }
+    UN_ASSERT(at == count);
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* ---- sources ---- */
+
+un_status un_uniform_ranks_remove(un_uniform *s)
+{
+    un_uniform_ranks *r = &s->ranks;
+    un_particles *p = &s->particles;
+    if (!un_sources_any(&s->core.sources)) return UN_OK;
+    uint8_t *keep = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1);
+    int32_t *index = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, sizeof *index);
+    int32_t gone = 0, kept = 0;
+    double removed = 0;
+    if (!keep || !index) return UN_ERROR_MEMORY;
+    un_particles_sort_out(&s->core.sources, keep, p, s->core.time);
+    for (int32_t q = 0; q < p->count; q++)
+        if (!keep[q]) index[gone++] = q;
+    UN_TRY(send_to_all(s, index, gone)); /* summed in the order of one rank */
+    for (int32_t i = 0; i < r->arrived.count; i++) removed += r->arrived.volume[i];
+    s->core.sources.ledger.out += removed;
+    for (int32_t q = 0; q < p->count; q++)
+        if (keep[q]) r->id[kept++] = r->id[q];
+    un_particles_filter(p, keep);
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+/* The new ones, from `first` on, come after all others. */
+un_status un_uniform_ranks_adopt(un_uniform *s, int32_t first)
+{
+    un_uniform_ranks *r = &s->ranks;
+    int32_t count = s->particles.count - first;
+    UN_TRY(need_ids(s, s->particles.count));
+    for (int32_t i = 0; i < count; i++) r->id[first + i] = r->id_end + (uint32_t)i;
+    r->id_end += (uint32_t)count;
+    keep_own(s, first);
+    return UN_OK;
+}
