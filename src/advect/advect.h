@@ -38,8 +38,9 @@ void un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
 /* The same through velocities at the centres of a grid that warps (warp.c); xi becomes a
  * guess of where the path ends. phi: the level set at cells, in reference space; walls: in space;
  * on_warp: their samples. */
-void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u, const float *phi,
-                      const un_walls *walls, const un_walls *on_warp, un_vec3 gravity, double dt);
+void un_advect_warped(un_context *ctx, un_particles *particles, un_hit *hits, const un_vec3 *u,
+                      const float *phi, const un_walls *walls, const un_walls *on_warp,
+                      un_vec3 gravity, double dt);
 
 /* Ralston's method (paths.c) at eight points: x + k dt, in the domain; how far they go in a step.
  */

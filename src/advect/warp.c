@@ -4,6 +4,7 @@
 
 typedef struct path_args {
     un_particles *particles;
+    un_hit *hits;
     const un_vec3 *u;
     const float *phi;
     const un_warp *warp;
@@ -76,7 +77,9 @@ UN_KERNEL void move_one(const path_args *a, int64_t q, un_vec3 xi, un_vec3 step,
     un_vec3 to = un_add(x, step);
     bool free = !walls->bodies->moving &&
                 un_warp_clearance(walls, a->on_warp, x, xi) > un_length(step) + margin;
-    if (!free) to = un_advect_collide(walls, x, to, dt, &v);
+    un_hit hit = {.body = -1};
+    if (!free) to = un_advect_collide_hit(walls, x, to, dt, &v, &hit);
+    if (a->hits) a->hits[q] = hit;
     if (dim == 2) to.z = v.z = 0;
     un_particle_set_position(p, q, to);
     p->xi[0][q] = end.x; /* a guess, until particles are located on the next grid */
@@ -102,11 +105,12 @@ static void move(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_advect_warped(un_context *ctx, un_particles *particles, const un_vec3 *u, const float *phi,
-                      const un_walls *walls, const un_walls *on_warp, un_vec3 gravity, double dt)
+void un_advect_warped(un_context *ctx, un_particles *particles, un_hit *hits, const un_vec3 *u,
+                      const float *phi, const un_walls *walls, const un_walls *on_warp,
+                      un_vec3 gravity, double dt)
 {
-    path_args a = {particles, u, phi, on_warp->warp, walls, on_warp, un_scale(gravity, 0.5 * dt),
-                   dt};
+    path_args a = {
+        particles, hits, u, phi, on_warp->warp, walls, on_warp, un_scale(gravity, 0.5 * dt), dt};
     un_parallel_for(ctx, particles->count, 2048, move, &a);
     particles->lead = a.lead;
 }

@@ -91,10 +91,74 @@ static void find_fractions(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* ---- bodies that the liquid moves ---- */
+
+/* Distances that are linear between nodes round off edges and corners, and a crate would float
+ * lower: 0.1 cells at 24. So the distance to such a body is shifted until its cells hold its
+ * volume; by how much at most, in cells. */
+#define SHIFT_MAX 0.1
+/* For the slope of the volume, in cells. */
+#define SHIFT_TRIED 0.02
+
+typedef struct body_fit {
+    double now, shifted; /* volume, m3: as it is, and shifted by SHIFT_TRIED */
+} body_fit;
+
+static void add_cell_to_fit(body_fit *fit, const un_walls *w, const int32_t at[3])
+{
+    const un_grid *g = w->grid;
+    double v[8], least = INFINITY;
+    int64_t cell = un_grid_cell(g, at[0], at[1], at[2]), near = -1;
+    for (int m = 0; m < 1 << g->dim; m++) {
+        int64_t n = un_grid_node(g, at[0] + (m & 1), at[1] + (m >> 1 & 1), at[2] + (m >> 2));
+        v[m] = w->phi[n];
+        if (v[m] < least) near = n;
+        least = fmin(least, v[m]);
+    }
+    if (!(least < SHIFT_TRIED * g->h) || w->body[near] < 0 || !w->bodies->body[w->body[near]].free)
+        return;
+    double volume = (double)w->warp->jacobian[cell] * g->volume;
+    fit[w->body[near]].now += volume * (1 - un_walls_cell_fraction(v, g->dim));
+    for (int m = 0; m < 1 << g->dim; m++) v[m] -= SHIFT_TRIED * g->h;
+    fit[w->body[near]].shifted += volume * (1 - un_walls_cell_fraction(v, g->dim));
+}
+
+static bool is_within(const un_body *body, const un_warp *warp)
+{
+    const un_box3 *b = &body->bounds;
+    bool flat = warp->grid.dim == 2;
+    return b->min.x > 0 && b->min.y > 0 && b->max.x < warp->size.x && b->max.y < warp->size.y &&
+           (flat || (b->min.z > 0 && b->max.z < warp->size.z));
+}
+
+static un_status fit_free_bodies(un_walls *w)
+{
+    const un_grid *g = w->grid;
+    const un_bodies *bodies = w->bodies;
+    body_fit *fit = un_alloc_zero(w->ctx, (size_t)bodies->count + 1, sizeof *fit);
+    if (!fit) return UN_ERROR_MEMORY;
+    int32_t first = g->dim == 2 ? 0 : 1, last = g->dim == 2 ? 1 : g->n[2] - 1, at[3];
+    for (at[2] = first; at[2] < last; at[2]++)
+        for (at[1] = 1; at[1] < g->n[1] - 1; at[1]++)
+            for (at[0] = 1; at[0] < g->n[0] - 1; at[0]++) add_cell_to_fit(fit, w, at);
+    for (int32_t b = 0; b < bodies->count; b++) {
+        const un_body *body = &bodies->body[b];
+        double lacks = 0, gain = fit[b].shifted - fit[b].now;
+        if (body->free && is_within(body, w->warp) && gain > 0)
+            lacks = body->mass / bodies->scene->def.solids[b].density - fit[b].now;
+        fit[b].now = gain > 0 ? un_clamp(lacks / gain * SHIFT_TRIED, -SHIFT_MAX, SHIFT_MAX) : 0;
+    }
+    for (int64_t n = 0; n < g->node_count; n++)
+        if (w->body[n] >= 0) w->phi[n] -= (float)(fit[w->body[n]].now * g->h);
+    un_free(w->ctx, fit);
+    return UN_OK;
+}
+
 un_status un_warp_walls_sample(un_walls *w)
 {
     const un_grid *g = w->grid;
     un_parallel_for(w->ctx, g->node_count / (g->n[0] + 1), 32, sample_nodes, w);
+    if (w->bodies->free_count > 0) UN_TRY(fit_free_bodies(w));
     un_parallel_for(w->ctx, (int64_t)g->n[1] * g->n[2], 32, find_fractions, w);
     UN_TRY(un_walls_part(w));
     return un_warp_parts_find(w);

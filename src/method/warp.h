@@ -26,13 +26,15 @@ typedef struct un_warping {
     un_vec3 *u;     /* at cells */
     uint8_t *known; /* at cells: 1 projected, more: extended */
     un_pressure *pressure;
-    un_band band;     /* where the liquid is deep */
-    un_inflow inflow; /* emitted inside the liquid in the last step */
-    double rate;      /* cells that liquid crosses in a second, at most */
-    bool carried;     /* the grid carries the surface, and there are no particles of their own */
-    un_vec3 *was;     /* then, at cells: the centres before the grid moved */
-    double *flow;     /* by source: what an emitter brings, m3/s */
-    double last_dt;   /* of the step that ends */
+    un_band band;       /* where the liquid is deep */
+    un_inflow inflow;   /* emitted inside the liquid in the last step */
+    double liquid;      /* m3, where the level set is negative */
+    un_impulse impulse; /* of the projection */
+    double rate;        /* cells that liquid crosses in a second, at most */
+    bool carried;       /* the grid carries the surface, and there are no particles of their own */
+    un_vec3 *was;       /* then, at cells: the centres before the grid moved */
+    double *flow;       /* by source: what an emitter brings, m3/s */
+    double last_dt;     /* of the step that ends */
 } un_warping;
 
 /* To a checkpoint and back, and from particles alone (warp_state.c). */
@@ -60,6 +62,8 @@ un_status un_warping_correct(un_warping *s);
 un_status un_warping_to_grid(un_warping *s, double dt);
 un_status un_warping_project(un_warping *s, double dt, un_projection_report *report);
 un_status un_warping_extend(un_warping *s, double dt);
+un_status un_warping_to_particles(un_warping *s, double kick);
+un_status un_warping_advect(un_warping *s, double dt);
 un_status un_warping_even_sheets(un_warping *s, double dt);
 un_status un_warping_remove(un_warping *s); /* drains, open sides */
 un_status un_warping_emit(un_warping *s, double dt);

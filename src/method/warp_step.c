@@ -173,6 +173,7 @@ un_status un_warping_level_set(un_warping *s)
     /* As in `uniform`: thick liquid by the level set, the rest by its particles. */
     double total = un_particles_volume(ctx, &s->particles);
     UN_TRY(un_warp_volume(ctx, &s->core.arena, &liquid, s->phi, s->walls, thick));
+    s->liquid = liquid;
     un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside, total);
     UN_TRY(un_band_measure(ctx, &s->core.arena, &s->band, s->phi, s->walls));
     un_arena_reset(&s->core.arena);
@@ -263,6 +264,11 @@ un_status un_warping_project(un_warping *s, double dt, un_projection_report *rep
                              .iteration_limit = ITERATION_LIMIT,
                              .let_go = un_core_let_go(&s->core, dt)};
     UN_TRY(find_tension(s, &in.surface));
+    double mass = def->fluid.density * s->liquid;
+    s->impulse = (un_impulse){.mass = {mass, mass, mass}};
+    in.bodies = un_core_free_bodies(&s->core);
+    in.impulse = in.bodies && !s->carried ? &s->impulse : NULL;
+    in.gravity = un_scale(def->gravity, in.kick);
     UN_TRY(un_warp_pressure_project(s->pressure, &s->core.arena, &in, report));
     un_arena_reset(&s->core.arena);
     s->inflow.count = 0;
@@ -279,6 +285,28 @@ un_status un_warping_extend(un_warping *s, double dt)
     }
     s->rate = un_transfer_rate_centres(s->core.ctx, s->u, s->known, &s->warp);
     return extend(s, layers, s->p, dt);
+}
+
+un_status un_warping_to_particles(un_warping *s, double kick)
+{
+    un_flip flip = un_core_flip(&s->core, s->warp.grid.h, kick);
+    un_vec3 *was = NULL;
+    if (!s->carried) UN_TRY(un_core_note(&s->core, &s->particles, &was));
+    un_transfer_from_centres(s->core.ctx, &s->particles, s->u, s->phi, s->walls, &flip);
+    un_core_settle(&s->core, &s->particles, was, &s->impulse, kick);
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_warping_advect(un_warping *s, double dt)
+{
+    un_hit *hits = NULL;
+    if (!s->carried) UN_TRY(un_core_need_hits(&s->core, &s->particles, &hits));
+    un_advect_warped(s->core.ctx, &s->particles, hits, s->u, s->phi, s->core.walls, s->walls,
+                     s->core.def->gravity, dt);
+    UN_TRY(un_core_push_bodies(&s->core, &s->particles, hits));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
 }
 
 un_status un_warping_even_sheets(un_warping *s, double dt)

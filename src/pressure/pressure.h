@@ -161,6 +161,11 @@ typedef struct un_warp_projection {
     double dt, kick, density, tolerance; /* as in un_projection */
     int32_t iteration_limit;
     double let_go;
+    un_bodies *bodies;   /* as in un_projection */
+    un_impulse *impulse; /* `mass` given: what pressure and gravity, which changed velocities by so
+                          * much, gave the liquid; told from what the pressure does to bodies and
+                          * walls, as in un_tet_impulse. NULL: nobody asks */
+    un_vec3 gravity;
     bool first_order; /* p = 0 at air nodes, for comparison */
 } un_warp_projection;
 un_status un_warp_pressure_project(un_pressure *pressure, un_arena *arena,

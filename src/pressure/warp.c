@@ -22,11 +22,10 @@
  *  - the mean gradient changes a cell's velocity, not the one at its centre;
  *  - cells with few corners in the liquid get their velocity from their neighbours: their own is
  *    hardly determined (un_warp_projection.known). */
+#include "pressure/coupling.h"
 #include "pressure/system.h"
-#include "pressure/warp_element.h"
+#include "pressure/warp_system.h"
 
-/* Cells less open than this are closed. */
-#define OPEN_MIN 1e-3
 /* A node in the liquid is at least this deep, in cells. */
 #define DEPTH_MIN 1e-6
 /* Nodes on open sides are this far outside the liquid, in cells. */
@@ -35,18 +34,7 @@
 #define WALL_OPEN 0.98
 #define WIDTH_MAX 14
 
-typedef struct args {
-    un_pressure *pr;
-    const un_warp_projection *in;
-    const un_warp *warp;
-    double *stencil;      /* by row: couplings to itself and to nodes after it */
-    double *hats;         /* by row: the integral of its hat function */
-    double *depth;        /* at places: positive in the liquid */
-    int16_t *mover;       /* at nodes: the body that moves next to it, -1; NULL: none moves */
-    double (*matrix)[36]; /* of cells with copies as corners: their couplings, of corners m <= l */
-    int colour, width;
-    int32_t *entry_count;
-} args;
+typedef un_warp_args args;
 
 /* ---- nodes ---- */
 
@@ -93,18 +81,12 @@ static void find_rows(void *arg, int64_t begin, int64_t end)
             if (!(s->depth[node] > 0)) continue;
             for (int m = 0; m < 1 << g->dim && !open; m++) {
                 int64_t c = un_grid_cell(g, n[0] - (m & 1), n[1] - (m >> 1 & 1), n[2] - (m >> 2));
-                open = s->warp->jacobian[c] > 0 && s->in->walls->volume[c] > (float)OPEN_MIN;
+                open =
+                    s->warp->jacobian[c] > 0 && s->in->walls->volume[c] > (float)UN_WARP_OPEN_MIN;
             }
             if (open) s->pr->index[node] = 0;
         }
     }
-}
-
-static void node_indices(const un_grid *g, int64_t n, int32_t at[3])
-{
-    at[0] = (int32_t)(n % (g->n[0] + 1));
-    at[1] = (int32_t)(n / (g->n[0] + 1) % (g->n[1] + 1));
-    at[2] = g->dim == 2 ? 0 : (int32_t)(n / g->node_stride[2]);
 }
 
 /* Copies have open cells around them. */
@@ -113,55 +95,13 @@ static void find_copies(const args *s)
     const un_walls *w = s->in->walls;
     for (int64_t p = w->grid->node_count; p < w->parts.place_count; p++) {
         int32_t n[3];
-        node_indices(w->grid, un_warp_node_of(w, p), n);
+        un_warp_node_indices(w->grid, un_warp_node_of(w, p), n);
         s->depth[p] = depth_at(s, n, p);
         s->pr->index[p] = s->depth[p] > 0 ? 0 : -1;
     }
 }
 
 /* ---- elements ---- */
-
-/* The distance to solids at corner m of cell c, as the cell's side sees it. */
-UN_KERNEL double wall_at(const args *s, int64_t c, int64_t place, int m)
-{
-    const un_walls *w = s->in->walls;
-    return w->parted && w->split[c] >= 0 ? w->splits[w->split[c]].phi[m]
-                                         : w->phi[un_warp_node_of(w, place)];
-}
-
-/* Is any corner that lies in the open in the liquid? */
-UN_KERNEL bool is_wet(const args *s, const un_element *e, int64_t c, int dim)
-{
-    if (s->in->walls->volume[c] >= 1) return e->wet > 0;
-    for (int m = 0; m < 1 << dim; m++)
-        if (e->psi[m] > 0 && wall_at(s, c, e->place[m], m) > 0) return true;
-    return false;
-}
-
-UN_KERNEL void load_element(const args *s, un_element *e, const int32_t c[3], int dim)
-{
-    const un_walls *w = s->in->walls;
-    e->wet = 0;
-    un_warp_places(w, c[0], c[1], c[2], e->place);
-    for (int m = 0; m < 1 << dim; m++) {
-        int32_t n[3] = {c[0] + (m & 1), c[1] + (m >> 1 & 1), c[2] + (m >> 2)};
-        e->x[m] = s->warp->node[un_grid_node(w->grid, n[0], n[1], n[2])];
-        e->psi[m] = s->depth[e->place[m]];
-        e->wet += e->psi[m] > 0;
-    }
-    un_element_edges(e, dim);
-}
-
-UN_KERNEL void open_quadrature(const args *s, un_quadrature *q, const un_element *e, int64_t c,
-                               int dim)
-{
-    double v[8], share = s->in->walls->volume[c];
-    q->count = 0;
-    if (share >= 1) un_quadrature_full(q, dim);
-    if (share >= 1 || share <= OPEN_MIN) return;
-    for (int m = 0; m < 1 << dim; m++) v[m] = wall_at(s, c, e->place[m], m);
-    un_quadrature_open(q, v, dim);
-}
 
 /* The place of the coupling between corners m <= l in the stencil of the first. */
 UN_KERNEL int stencil_place(int m, int l, int dim)
@@ -177,13 +117,14 @@ UN_KERNEL int matrix_place(int m, int l)
     return m * (15 - m) / 2 + l;
 }
 
-/* What the solid next to a corner moves at x; closed sides stand still. */
+/* What the solid next to a corner moves at x, unless the liquid moves it; closed sides stand
+ * still. */
 UN_KERNEL un_vec3 mover_velocity(const args *s, const int32_t c[3], int m, un_vec3 x, int dim)
 {
     const un_grid *g = &s->warp->grid;
     int32_t n[3] = {c[0] + (m & 1), c[1] + (m >> 1 & 1), c[2] + (m >> 2)};
     int16_t body = s->mover ? s->mover[un_grid_node(g, n[0], n[1], n[2])] : -1;
-    if (body < 0) return un_v3(0, 0, 0);
+    if (body < 0 || s->in->walls->bodies->body[body].free) return un_v3(0, 0, 0);
     un_vec3 v = un_body_velocity(&s->in->walls->bodies->body[body], x);
     if (n[0] == 1 || n[0] == g->n[0] - 1) v.x = 0;
     if (n[1] == 1 || n[1] == g->n[1] - 1) v.y = 0;
@@ -249,15 +190,15 @@ UN_KERNEL void add_cell(const args *s, const int32_t c[3], int dim)
     un_element e;
     un_quadrature q;
     int32_t row[8];
-    if (!(walls->volume[cell] > OPEN_MIN)) return;
-    load_element(s, &e, c, dim);
-    if (!is_wet(s, &e, cell, dim)) return;
+    if (!(walls->volume[cell] > UN_WARP_OPEN_MIN)) return;
+    un_warp_load_element(s, &e, c, dim);
+    if (!un_warp_is_wet(s, &e, cell, dim)) return;
     for (int m = 0; m < 1 << dim; m++) row[m] = s->pr->index[e.place[m]];
     un_vec3 u = s->in->u[cell];
     un_hats h;
     cell_sums sum = {{{0}}, {0}, {0}};
     double source = s->in->source ? s->in->source[cell] : 0;
-    open_quadrature(s, &q, &e, cell, dim);
+    un_warp_quadrature(s, &q, &e, cell, dim);
     bool cut = e.wet < 1 << dim && !s->in->first_order;
     double pressed[8] = {0};
     bool presses = load_surface(s, &e, pressed, dim);
@@ -412,7 +353,7 @@ UN_KERNEL void add_parted(const args *s, int64_t place, row_entries *r, int dim)
 {
     const un_walls *w = s->in->walls;
     int32_t n[3];
-    node_indices(w->grid, un_warp_node_of(w, place), n);
+    un_warp_node_indices(w->grid, un_warp_node_of(w, place), n);
     for (int o = 0; o < 1 << dim; o++) {
         int own = ~o & ((1 << dim) - 1);
         int32_t c[3] = {n[0] - (own & 1), n[1] - (own >> 1 & 1), n[2] - (own >> 2)};
@@ -548,9 +489,9 @@ UN_KERNEL void update_cell(const args *s, const int32_t c[3], int64_t cell, int 
     un_vec3 sum = {0, 0, 0};
     un_hats h;
     double volume = 0, x[8];
-    load_element(s, &e, c, dim);
-    if (2 * e.wet < 1 << dim || !is_wet(s, &e, cell, dim)) return;
-    open_quadrature(s, &q, &e, cell, dim);
+    un_warp_load_element(s, &e, c, dim);
+    if (2 * e.wet < 1 << dim || !un_warp_is_wet(s, &e, cell, dim)) return;
+    un_warp_quadrature(s, &q, &e, cell, dim);
     for (int m = 0; m < 1 << dim; m++) {
         int32_t r = s->pr->index[e.place[m]];
         x[m] = r >= 0 ? s->pr->x[r] : 0;
@@ -604,7 +545,8 @@ UN_KERNEL void update_in(const args *s, int64_t begin, int64_t end, int dim)
             int64_t cell = un_grid_cell(g, c[0], c[1], c[2]);
             int64_t node = un_grid_node(g, c[0], c[1], c[2]);
             s->in->known[cell] = 0;
-            if (!(s->warp->jacobian[cell] > 0) || !(walls->volume[cell] > OPEN_MIN)) continue;
+            if (!(s->warp->jacobian[cell] > 0) || !(walls->volume[cell] > UN_WARP_OPEN_MIN))
+                continue;
             if (dim == 2 || !is_plain(s, cell, node))
                 update_cell(s, c, cell, dim);
             else if (batch_take(&plain, cell, node))
@@ -625,7 +567,7 @@ static bool limit_node(const void *arg, int32_t row, double *least, double *slac
     const args *s = arg;
     const un_grid *g = &s->warp->grid;
     int32_t at[3];
-    node_indices(g, un_warp_node_of(s->in->walls, s->pr->place[row]), at);
+    un_warp_node_indices(g, un_warp_node_of(s->in->walls, s->pr->place[row]), at);
     bool wall = false;
     double speed = 0;
     for (int a = 0; a < g->dim; a++) wall = wall || at[a] == 1 || at[a] == g->n[a] - 1;
@@ -660,6 +602,7 @@ static double residual_rows(void *arg, int64_t begin, int64_t end)
         double left = -s->pr->rhs[r];
         if (un_pressure_is_free(s->pr, (int32_t)r)) continue;
         for (int32_t k = a->row[r]; k < a->row[r + 1]; k++) left += a->val[k] * s->pr->x[a->col[k]];
+        if (un_coupling_any(s->pr)) left += s->pr->coupling.together[r];
         if (s->hats[r] > 0) most = fmax(most, fabs(left) / s->hats[r]);
     }
     return most;
@@ -673,6 +616,8 @@ un_status un_warp_pressure_project(un_pressure *pr, un_arena *arena, const un_wa
     args s = {.pr = pr, .in = in, .warp = in->warp};
     *report = (un_projection_report){0};
     UN_TRY(assemble(&s, arena));
+    pr->coupling.columns.count = 0;
+    if (in->bodies) UN_TRY(un_warp_couple(&s, arena));
     un_sites sites = {.kind = UN_SITES_GRID,
                       .size = {g->n[0] + 1, g->n[1] + 1, g->dim == 2 ? 1 : g->n[2] + 1},
                       .site = pr->place};
@@ -682,6 +627,12 @@ un_status un_warp_pressure_project(un_pressure *pr, un_arena *arena, const un_wa
     UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
                              &report->solve));
     report->cell_count = pr->matrix.n;
+    if (un_coupling_any(pr)) {
+        UN_TRY(un_coupling_need_together(pr));
+        un_coupling_find_together(pr);
+        if (report->solve.finite) un_coupling_push(pr, in->bodies);
+    }
+    if (in->impulse) un_warp_find_impulse(&s);
     if (pr->matrix.n > 0)
         report->max_divergence = un_parallel_max(ctx, pr->matrix.n, residual_rows, &s);
     un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 8, update, &s);
