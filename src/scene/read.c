@@ -547,6 +547,11 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
     if (strcmp(def->solver.surface, "level-set") == 0 && !def->traits->warps)
         un_place_fail(place, "surface",
                       "= \"level-set\" is for grids that warp; use method = \"warp\", or colour");
+    else if (strcmp(def->solver.surface, "level-set") == 0 && def->fluid.surface_tension > 0)
+        un_place_fail(
+            place, "surface",
+            "= \"level-set\" does not hold still under surface_tension; leave one of them "
+            "out");
     un_read_word(place, solver, "interpolation", interpolations, NULL, def->solver.interpolation,
                  sizeof def->solver.interpolation);
     un_read_bool(place, solver, "maccormack", &def->solver.maccormack);

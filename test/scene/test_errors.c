@@ -232,6 +232,11 @@ static void not_available(void **state)
         {"scene { solver = { surface = 'level-set' } }",
          "dam.lua:1: solver.surface = \"level-set\" is for grids that warp; use method = \"warp\", "
          "or colour"},
+        {"scene { method = 'warp', solver = { surface = 'level-set' }, fluid = { surface_tension = "
+         "0.07 } }",
+         "dam.lua:1: solver.surface = \"level-set\" does not hold still under surface_tension; "
+         "leave "
+         "one of them out"},
         {"scene { method = 'warp', fluid = { viscosity = 0.1 } }",
          "dam.lua:1: fluid.viscosity is not available with method \"warp\"; use method = "
          "\"uniform\", or leave it out"},
