@@ -81,6 +81,7 @@ un_status un_warping_move_grid(un_warping *s, double dt)
     un_band_keep(&s->band, &s->warp);
     if (s->carried)
         memcpy(s->was, s->warp.centre, (size_t)s->warp.grid.cell_count * sizeof *s->was);
+    if (!s->core.def->sizing.follow) return UN_OK;
     return move_grid(s, true, ROUNDS, dt, SETTLE * s->core.pace);
 }
 

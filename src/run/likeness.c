@@ -258,6 +258,7 @@ static void add_warping(lines *out)
     add(out, "sizing.warp=%s\n", def->sizing.warp);
     add(out, "solver.surface=%s\n", carried ? "level-set" : "colour");
     add_number(out, "sizing.strength", def->sizing.strength);
+    add(out, "sizing.follow=%d\n", def->sizing.follow);
     add_number(out, "sizing.depth", def->sizing.depth);
     add_number(out, "sizing.solid_curvature", def->sizing.solid_curvature);
     add_number(out, "sizing.strain", def->sizing.strain);

@@ -182,6 +182,7 @@ typedef struct un_scene_def {
         int32_t custom;        /* function of place and time in the sandbox, -1 none */
         char warp[16];         /* the equation of a grid that warps: monge-ampere, poisson */
         double strength;       /* how much denser than elsewhere its cells get, 0: not at all */
+        bool follow;           /* it follows the liquid; else it stays as it is at the start */
     } sizing;
     /* How pictures of a run look. The simulation does not depend on it. */
     struct {

@@ -30,10 +30,11 @@ static void read_term(const un_place *place, int t, const char *key, double *fac
 
 void un_read_sizing(un_place *place, int t, un_scene *scene)
 {
-    static const char *const keys[] = {
-        "warp",    "strength",      "depth",  "curvature", "solid_curvature", "strain", "film",
-        "sources", "deformability", "camera", "custom",    NULL};
-    const int of_warps = 2; /* the first of them are for methods that warp */
+    static const char *const keys[] = {"warp",      "strength",        "follow", "depth",
+                                       "curvature", "solid_curvature", "strain", "film",
+                                       "sources",   "deformability",   "camera", "custom",
+                                       NULL};
+    const int of_warps = 3; /* the first of them are for methods that warp */
     static const char *const warps[] = {"monge-ampere", "poisson", NULL};
     lua_State *L = place->L;
     un_scene_def *def = &scene->def;
@@ -59,6 +60,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     }
     un_read_word(place, sizing, "warp", warps, NULL, def->sizing.warp, sizeof def->sizing.warp);
     un_read_number(place, sizing, "strength", (un_range){0, 100, false}, &def->sizing.strength);
+    un_read_bool(place, sizing, "follow", &def->sizing.follow);
     un_close_table(place, sizing);
     if (!def->traits->adaptive && !def->traits->warps) {
         char at[120];

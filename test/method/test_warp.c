@@ -346,6 +346,25 @@ static void grids_are_made_again(void **state)
     run_end(&s);
 }
 
+/* sizing.follow = false: the grid has gathered, and stays while the liquid moves. */
+static void grids_may_stay(void **state)
+{
+    (void)state;
+    run r;
+    run_begin(&r, 2, POOL("{1, 1}", ", sizing = { follow = false }"));
+    const un_warp *warp = &((un_warping *)r.state)->warp;
+    size_t bytes = (size_t)warp->grid.node_count * sizeof *warp->node;
+    un_vec3 *before = un_alloc(r.ctx, bytes, 1);
+    assert_non_null(before);
+    memcpy(before, warp->node, bytes);
+    assert_true(warp->certificate < 0.9);
+    run_to(&r, 0.1);
+    assert_memory_equal(warp->node, before, bytes);
+    check_below(0.5, r.step.max_speed);
+    un_free(r.ctx, before);
+    run_end(&r);
+}
+
 /* What is foretold of memory and particles, with a band and without particles of their own too. */
 static void memory_is_foretold(void **state)
 {
@@ -457,6 +476,7 @@ int main(void)
         cmocka_unit_test(goes_on_bit_for_bit),
         cmocka_unit_test(copies_keep_their_side),
         cmocka_unit_test(grids_are_made_again),
+        cmocka_unit_test(grids_may_stay),
         cmocka_unit_test(memory_is_foretold),
         cmocka_unit_test(scenes_of_the_paper_run),
         cmocka_unit_test(linear_fields_survive),

@@ -52,6 +52,7 @@ static const struct {
     {"sizing.strain", "sizing.strain=0.5", REFUSED_SIZED},
     {"sizing.strength", "sizing.strength=2", REFUSED_WARPING},
     {"sizing.warp", "sizing.warp='poisson'", REFUSED_WARPING},
+    {"sizing.follow", "sizing.follow=false", REFUSED_WARPING},
     {"sizing.film", "sizing.film=false", REFUSED_ADAPTIVE},
     {"sizing.deformability", "sizing.deformability=true", REFUSED_ADAPTIVE},
     {"sizing.sources", "sizing.sources=false", REFUSED_ADAPTIVE},
