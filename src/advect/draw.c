@@ -83,15 +83,16 @@ void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *wal
 
 /* ---- on the grid ---- */
 
-/* Particles that the level set leaves outside touch the wall as drops do, whether they fly or not.
- */
+/* Particles that the level set leaves outside, by more than their own radius, touch the wall as
+ * drops do, whether they fly or not. Those nearer to it are the surface's own: held too, they made
+ * a wave of 32 cells that climbs a wall 2.1 % too slow instead of 1.7. */
 UN_KERNEL void hold_in_grid(const draw_args *a, int64_t begin, int64_t end, int dim)
 {
     const un_particles *p = a->particles;
     const un_grid *g = a->walls->grid;
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q);
-        if (un_grid_sample_in(g, a->phi, x, dim) > 0)
+        if (un_grid_sample_in(g, a->phi, x, dim) > un_particle_ball(p, q))
             hold_drop(a, q, un_particle_ball(p, q), un_walls_distance(a->walls, x) - g->h);
     }
 }
