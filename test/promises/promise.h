@@ -181,6 +181,10 @@ static inline int promises_run(const promise *promises, size_t count, int (*begi
     size_t used = 0;
     const un_method *method;
     const char *only = getenv("PROMISES_OF"); /* a method's name, to look at it alone */
+    if (only && !un_method_find(only)) {
+        printf("PROMISES_OF: there is no method \"%s\"\n", only);
+        return 1;
+    }
     for (int32_t m = 0; (method = un_method_at(m)); m++) {
         if (only && strcmp(only, method->traits.name) != 0) continue;
         bool can_be_flat = method_is_flat(method);
