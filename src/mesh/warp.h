@@ -289,4 +289,12 @@ static inline un_vec3 un_warp_guess(const un_warp *w, un_vec3 x)
     return un_v3(x.x / w->stretch.x, x.y / w->stretch.y, x.z / w->stretch.z);
 }
 
+/* Of node n. */
+static inline void un_warp_node_indices(const un_grid *g, int64_t n, int32_t at[3])
+{
+    at[0] = (int32_t)(n % (g->n[0] + 1));
+    at[1] = (int32_t)(n / (g->n[0] + 1) % (g->n[1] + 1));
+    at[2] = g->dim == 2 ? 0 : (int32_t)(n / g->node_stride[2]);
+}
+
 #endif

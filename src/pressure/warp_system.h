@@ -22,13 +22,6 @@ typedef struct un_warp_args {
     int32_t *entry_count;
 } un_warp_args;
 
-static inline void un_warp_node_indices(const un_grid *g, int64_t n, int32_t at[3])
-{
-    at[0] = (int32_t)(n % (g->n[0] + 1));
-    at[1] = (int32_t)(n / (g->n[0] + 1) % (g->n[1] + 1));
-    at[2] = g->dim == 2 ? 0 : (int32_t)(n / g->node_stride[2]);
-}
-
 /* The distance to solids at corner m of cell c, as the cell's side sees it. */
 UN_KERNEL double un_warp_wall_at(const un_warp_args *s, int64_t c, int64_t place, int m)
 {

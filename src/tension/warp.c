@@ -262,26 +262,23 @@ static double around(const args *a, const int32_t n[3], double *count)
     return sum;
 }
 
-static bool is_inside(const un_grid *g, int32_t n[3], int64_t row)
+/* The indices of a node, and whether it lies inside the grid. */
+static bool is_inside(const un_grid *g, int64_t node, int32_t n[3])
 {
-    n[1] = (int32_t)(row % (g->n[1] + 1));
-    n[2] = (int32_t)(row / (g->n[1] + 1));
-    bool inside = n[1] >= 1 && n[1] < g->n[1];
-    return inside && (g->dim == 2 || (n[2] >= 1 && n[2] < g->n[2]));
+    un_warp_node_indices(g, node, n);
+    bool inside = true;
+    for (int a = 0; a < g->dim; a++) inside &= n[a] >= 1 && n[a] < g->n[a];
+    return inside;
 }
 
 static void press_nodes(void *arg, int64_t begin, int64_t end)
 {
     const args *a = arg;
-    const un_grid *g = a->l->in->grid;
-    for (int64_t row = begin; row < end; row++) {
+    for (int64_t node = begin; node < end; node++) {
         int32_t n[3];
-        bool inside = is_inside(g, n, row);
-        for (n[0] = 0; n[0] <= g->n[0]; n[0]++) {
-            double count = 0, sum = 0;
-            if (inside && n[0] >= 1 && n[0] < g->n[0]) sum = around(a, n, &count);
-            a->to[row * (g->n[0] + 1) + n[0]] = count > 0 ? sum / count : NAN;
-        }
+        double count = 0, sum = 0;
+        if (is_inside(a->l->in->grid, node, n)) sum = around(a, n, &count);
+        a->to[node] = count > 0 ? sum / count : NAN;
     }
 }
 
@@ -289,22 +286,18 @@ static void spread_nodes(void *arg, int64_t begin, int64_t end)
 {
     const args *a = arg;
     const un_grid *g = a->l->in->grid;
-    for (int64_t row = begin; row < end; row++) {
+    for (int64_t node = begin; node < end; node++) {
         int32_t n[3];
-        bool inside = is_inside(g, n, row);
-        for (n[0] = 0; n[0] <= g->n[0]; n[0]++) {
-            int64_t node = row * (g->n[0] + 1) + n[0];
-            double sum = 0, count = 0;
-            a->to[node] = a->from[node];
-            if (!isnan(a->from[node]) || !inside || n[0] < 1 || n[0] >= g->n[0]) continue;
-            for (int d = 0; d < 2 * g->dim; d++) {
-                double v = a->from[node + (d & 1 ? 1 : -1) * g->node_stride[d / 2]];
-                if (isnan(v)) continue;
-                sum += v;
-                count += 1;
-            }
-            if (count > 0) a->to[node] = sum / count;
+        double sum = 0, count = 0;
+        a->to[node] = a->from[node];
+        if (!isnan(a->from[node]) || !is_inside(g, node, n)) continue;
+        for (int d = 0; d < 2 * g->dim; d++) {
+            double v = a->from[node + (d & 1 ? 1 : -1) * g->node_stride[d / 2]];
+            if (isnan(v)) continue;
+            sum += v;
+            count += 1;
         }
+        if (count > 0) a->to[node] = sum / count;
     }
 }
 
@@ -335,7 +328,7 @@ un_status un_tension_on_warp(un_context *ctx, un_arena *arena, const un_tension_
     un_tension_lattice l = {.ctx = ctx, .in = &grid, .warp = warp};
     size_t nodes = (size_t)g->node_count;
     args a = {.l = &l, .in = in};
-    int64_t rows = g->node_count / (g->n[0] + 1), places = in->walls->parts.place_count;
+    int64_t places = in->walls->parts.place_count;
     a.kappa = un_arena_alloc(arena, (size_t)g->cell_count, sizeof *a.kappa);
     a.from = un_arena_alloc(arena, nodes, sizeof *a.from);
     a.to = un_arena_alloc(arena, nodes, sizeof *a.to);
@@ -343,7 +336,7 @@ un_status un_tension_on_warp(un_context *ctx, un_arena *arena, const un_tension_
     UN_TRY(un_lattice_prepare(&l, arena));
     un_parallel_for(ctx, (int64_t)g->n[1] * g->n[2], 32, press_cells, &a);
     for (int round = 0; round <= SPREADS; round++) {
-        un_parallel_for(ctx, rows, 32, round == 0 ? press_nodes : spread_nodes, &a);
+        un_parallel_for(ctx, g->node_count, 4096, round == 0 ? press_nodes : spread_nodes, &a);
         double *from = a.from;
         a.from = a.to;
         a.to = from;

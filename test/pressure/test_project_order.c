@@ -34,6 +34,20 @@ static un_vec3 ball_flow(un_vec3 x, const void *arg)
     return un_add(gradient, ball_free(r));
 }
 
+/* p dt / rho. */
+static double ball_found(const pool *p, int64_t c)
+{
+    return p->pressure->p[c] * p->in.dt / p->in.density;
+}
+
+/* The ball in a pool, with a flow that the projection is to free of divergence. */
+static void ball_project(pool *p, const ball *b, un_vec3 (*flow)(un_vec3 x, const void *arg))
+{
+    pool_fill(p, ball_phi, b);
+    pool_move(p, flow, b);
+    pool_project(p);
+}
+
 static void ball_error(int32_t finest, double *pressure_error, double *speed_error)
 {
     pool p;
@@ -41,9 +55,7 @@ static void ball_error(int32_t finest, double *pressure_error, double *speed_err
     pool_begin(&p, 2, un_v3(1, 1, 1), finest);
     pool_build(&p);
     const un_grid *g = &p.tank.grid;
-    pool_fill(&p, ball_phi, &b);
-    pool_move(&p, ball_flow, &b);
-    pool_project(&p);
+    ball_project(&p, &b, ball_flow);
     check_below(p.report.max_divergence, 1e-6);
     double q_max = 0, sum = 0, count = 0;
     for (int32_t k = 1; k < g->n[2] - 1; k++)
@@ -51,7 +63,7 @@ static void ball_error(int32_t finest, double *pressure_error, double *speed_err
             for (int32_t i = 1; i < g->n[0] - 1; i++) {
                 int64_t c = un_grid_cell(g, i, j, k);
                 un_vec3 r = un_sub(un_grid_center(g, i, j, k), b.center);
-                double q = p.pressure->p[c] * p.in.dt / p.in.density;
+                double q = ball_found(&p, c);
                 if (p.phi[c] < 0) q_max = fmax(q_max, fabs(q - ball_q(r)));
                 for (int a = 0; a < 3; a++) {
                     if (!p.known[a][c]) continue;
@@ -208,15 +220,13 @@ static double ball_air_error(int32_t finest)
     const un_grid *g = &p.tank.grid;
     double *surface = surface_make(&p, ball_surface, &p), most = 0;
     p.in.surface = surface;
-    pool_fill(&p, ball_phi, &b);
-    pool_move(&p, ball_air_flow, &b);
-    pool_project(&p);
+    ball_project(&p, &b, ball_air_flow);
     for (int32_t k = 1; k < g->n[2] - 1; k++)
         for (int32_t j = 1; j < g->n[1] - 1; j++)
             for (int32_t i = 1; i < g->n[0] - 1; i++) {
                 int64_t c = un_grid_cell(g, i, j, k);
                 un_vec3 r = un_sub(un_grid_center(g, i, j, k), b.center);
-                double q = p.pressure->p[c] * p.in.dt / p.in.density;
+                double q = ball_found(&p, c);
                 if (p.phi[c] < 0) most = fmax(most, fabs(q - ball_q(r) - ball_air(r)));
             }
     un_free(p.tank.ctx, surface);

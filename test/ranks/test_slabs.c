@@ -22,10 +22,11 @@ static un_slabs *make_slabs(un_context *ctx, const double *work)
 static void slabs_cover_all_layers(void **state)
 {
     (void)state;
-    const double works[3][6] = {{1, 1, 1, 1, 1, 0.1}, {0, 0, 9, 0, 0, 0}, {5, 1, 1, 1, 1, 1}};
+    const double works[4][6] = {
+        {1, 1, 1, 1, 1, 0.1}, {0, 0, 9, 0, 0, 0}, {5, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 9}};
     un_context *ctx = group_context();
     int32_t count = un_ranks_count(group);
-    for (int w = 0; w < 3; w++) {
+    for (int w = 0; w < 4; w++) {
         un_slabs *s = make_slabs(ctx, works[w]);
         assert_int_equal(s->first[0], 0);
         assert_int_equal(s->first[count], LAYERS);
