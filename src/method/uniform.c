@@ -23,9 +23,11 @@
  *  - particles away from the liquid fly by themselves; sheets and threads thinner than a cell are
  *    held together (particles/sheets.c);
  *  - surface tension is a pressure at the surface (tension/grid.c), and bodies that the liquid
- * moves are solved for with the pressure (pressure/coupling.c);
+ *    moves are solved for with the pressure (pressure/coupling.c);
  *  - viscosity is solved for on faces [Batty & Bridson 2008] (viscosity/grid.c), with the pressure
- *    before and after it. */
+ *    before and after it.
+ *
+ * Several ranks may share a run (uniform_ranks.c); its bits are those of one. */
 #include "method/uniform.h"
 
 #include "advect/advect.h"
