@@ -52,11 +52,19 @@ static inline int64_t first_of(const un_tets *mesh, int64_t n)
     return mesh->first[n] / 2 + SPARE * n;
 }
 
+static bool is_listed(const int32_t *near, int64_t count, int32_t m)
+{
+    for (int64_t k = 0; k < count; k++)
+        if (near[k] == m) return true;
+    return false;
+}
+
 static void list_neighbours(void *arg, int64_t begin, int64_t end)
 {
     const list_args *a = arg;
     const un_tets *mesh = a->tets->mesh;
-    /* The pairs that were met last. One that was forgotten is listed twice, which does no harm. */
+    /* The pairs that were met last, by the neighbour's number; another of this node's pairs may
+     * have taken the place of one, then the list tells. */
     uint64_t seen[SEEN];
     for (int s = 0; s < SEEN; s++) seen[s] = UINT64_MAX;
     for (int64_t n = begin; n < end; n++) {
@@ -68,8 +76,11 @@ static void list_neighbours(void *arg, int64_t begin, int64_t end)
             int32_t t = mesh->corner[k] >> 2, i = mesh->corner[k] & 3;
             for (int e = 1; e < 4; e++) {
                 int32_t j = (i + e) & 3, m = mesh->tet[t][j];
-                uint64_t pair = (uint64_t)n << 32 | (uint32_t)m;
-                if (seen[m % SEEN] == pair || !a->used[m]) continue;
+                uint64_t pair = (uint64_t)n << 32 | (uint32_t)m, last = seen[m % SEEN];
+                if (last == pair || !a->used[m]) continue;
+                if (last >> 32 == (uint64_t)n &&
+                    is_listed(a->near + from, un_min64(count, room), m))
+                    continue;
                 seen[m % SEEN] = pair;
                 if (count < room) {
                     a->near[from + count] = m;
