@@ -49,4 +49,24 @@ static inline uint32_t un_morton_gather(uint64_t v)
 #endif
 }
 
+/* Places from 0 to size of a lattice, both ends included, in the order of the cubes they belong to.
+ * A coordinate counts twice; at the upper end, where no cube begins, it is lowered by one, into the
+ * last cube. So the places in a cube follow one another wherever it is. place, size: Morton codes,
+ * size up to 2^20 along each axis. */
+static inline uint64_t un_morton_order(uint64_t place, uint64_t size)
+{
+    uint64_t order = place << 3;
+    for (int a = 0; a < 3; a++) {
+        uint64_t lane = UN_MORTON_LANE << a;
+        if (((place ^ size) & lane) == 0)
+            order = (order & ~lane) | (((order & lane) - ((uint64_t)1 << a)) & lane);
+    }
+    return order;
+}
+/* A coordinate of such a place, from its order shifted like a Morton code. */
+static inline uint32_t un_morton_order_gather(uint64_t v)
+{
+    return (un_morton_gather(v) + 1) >> 1;
+}
+
 #endif

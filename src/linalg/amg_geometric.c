@@ -37,8 +37,9 @@ typedef struct geometric {
     un_amg_level *level;
     const un_amg_graph *g;
     const float *diagonal;
-    const uint64_t *place;
-    const uint8_t *scale; /* log2 s */
+    const uint64_t *place; /* BCC: their order (un_morton_order) */
+    uint64_t size;         /* BCC: of the lattice, as a Morton code */
+    const uint8_t *scale;  /* log2 s */
     int32_t shift, n;
     int32_t (*other)[2]; /* by row: the two rows it lies between, -1: none */
     uint64_t *place_next;
@@ -54,7 +55,7 @@ static inline point decode(const geometric *p, uint64_t key)
     const un_sites *sites = &p->amg->sites;
     point q;
     if (sites->kind == UN_SITES_BCC) {
-        for (int a = 0; a < 3; a++) q.x[a] = (int32_t)un_morton_gather(key >> a);
+        for (int a = 0; a < 3; a++) q.x[a] = (int32_t)un_morton_order_gather(key >> a);
         return q;
     }
     uint32_t site = (uint32_t)key, nx = (uint32_t)sites->size[0], ny = (uint32_t)sites->size[1];
@@ -64,6 +65,15 @@ static inline point decode(const geometric *p, uint64_t key)
     return q;
 }
 
+/* BCC: at + sign d. */
+static inline uint64_t key_at(const geometric *p, point at, int sign, int32_t dx, int32_t dy,
+                              int32_t dz)
+{
+    uint64_t place = un_morton((uint32_t)(at.x[0] + sign * dx), (uint32_t)(at.x[1] + sign * dy),
+                               (uint32_t)(at.x[2] + sign * dz));
+    return un_morton_order(place, p->size);
+}
+
 /* The row at a place, -1: none. */
 static inline int32_t find(const geometric *p, point q)
 {
@@ -71,7 +81,7 @@ static inline int32_t find(const geometric *p, point q)
     bool bcc = sites->kind == UN_SITES_BCC;
     for (int a = 0; a < 3; a++)
         if (q.x[a] < 0 || q.x[a] >= sites->size[a] + bcc) return -1;
-    uint64_t key = bcc ? un_morton((uint32_t)q.x[0], (uint32_t)q.x[1], (uint32_t)q.x[2])
+    uint64_t key = bcc ? key_at(p, q, 0, 0, 0, 0)
                        : (uint64_t)q.x[0] +
                              (uint64_t)sites->size[0] *
                                  ((uint64_t)q.x[1] + (uint64_t)sites->size[1] * (uint64_t)q.x[2]);
@@ -88,10 +98,11 @@ static inline int32_t find(const geometric *p, point q)
     return i < p->n && p->place[i] == key ? i : -1;
 }
 
-/* BCC: is it a centre, with all coordinates odd? Nodes in the boundary of the brick never are. */
+/* BCC: is it a centre, with all coordinates odd? Nodes in the boundary of the brick never are;
+ * those in its upper faces have an odd order. */
 static inline bool is_center(uint64_t key, int32_t scale)
 {
-    return scale < SCALE_MAX && (key >> 3 * scale & 7) == 7;
+    return scale < SCALE_MAX - 1 && (key & 7) == 0 && (key >> 3 * (scale + 1) & 7) == 7;
 }
 
 /* Half the vector between the two places that a row takes its value from; false: it survives. */
@@ -196,24 +207,18 @@ static inline void scan(const geometric *p, int32_t i, const uint64_t key[2], in
         found[side] = at[side] >= 0 && un_amg_entry(g, at[side]) != 0 ? g->col[at[side]] : -1;
 }
 
-static inline uint64_t key_at(point at, int sign, int32_t dx, int32_t dy, int32_t dz)
-{
-    return un_morton((uint32_t)(at.x[0] + sign * dx), (uint32_t)(at.x[1] + sign * dy),
-                     (uint32_t)(at.x[2] + sign * dz));
-}
-
 /* For corners two cells apart: between them and the row lie centres, each halfway between one of
  * them and another corner. -1: the corner may still exist. */
 static void find_along(const geometric *p, int32_t i, point at, const int32_t d[3],
                        int32_t other[2])
 {
     int32_t s = (d[0] + d[1] + d[2]) / 2, middle[2], scale = p->scale[i];
-    uint64_t half[2] = {key_at(at, -1, s, s, s), key_at(at, 1, s, s, s)};
+    uint64_t half[2] = {key_at(p, at, -1, s, s, s), key_at(p, at, 1, s, s, s)};
     scan(p, i, half, middle);
     for (int side = 0; side < 2; side++) {
         int32_t m = middle[side];
         if (m < 0 || p->scale[m] != scale || !is_center(half[side], scale)) continue;
-        uint64_t key = key_at(at, side ? 1 : -1, d[0], d[1], d[2]);
+        uint64_t key = key_at(p, at, side ? 1 : -1, d[0], d[1], d[2]);
         for (int q = 0; q < 2; q++) {
             int32_t far = p->other[m][q];
             if (far >= 0 && p->place[far] == key) other[side] = far;
@@ -234,7 +239,7 @@ static void center_block(void *arg, int64_t begin, int64_t end)
         if (p->level->aggregate[i] == UN_AMG_OUT || !is_center(p->place[i], scale)) continue;
         point at = decode(p, p->place[i]);
         for (int a = 0; a < 3; a++) d[a] = (2 - (at.x[a] >> scale & 3)) * (1 << scale);
-        uint64_t key[2] = {key_at(at, -1, d[0], d[1], d[2]), key_at(at, 1, d[0], d[1], d[2])};
+        uint64_t key[2] = {key_at(p, at, -1, d[0], d[1], d[2]), key_at(p, at, 1, d[0], d[1], d[2])};
         scan(p, i, key, other);
         for (int side = 0; side < 2; side++)
             if (other[side] < 0) other[side] = find_other(p, i, at, d, side ? 1 : -1);
@@ -322,14 +327,20 @@ static void row_of(const void *arg, int32_t i, un_amg_parents *parents)
 
 /* ---- places ---- */
 
+static uint64_t lattice_size(const un_sites *sites)
+{
+    return un_morton((uint32_t)sites->size[0], (uint32_t)sites->size[1], (uint32_t)sites->size[2]);
+}
+
 static void load_sites(void *arg, int64_t begin, int64_t end)
 {
     un_amg *amg = arg;
     const un_sites *sites = &amg->sites;
+    uint64_t size = lattice_size(sites);
     for (int64_t i = begin; i < end; i++) {
         int32_t site = sites->site[i];
         bool bcc = sites->kind == UN_SITES_BCC;
-        amg->place[0][i] = bcc ? sites->key[site] : (uint64_t)site;
+        amg->place[0][i] = bcc ? un_morton_order(sites->key[site], size) : (uint64_t)site;
         amg->scale_of[0][i] = bcc ? (uint8_t)(sites->level_max - sites->level[site]) : 0;
     }
 }
@@ -364,6 +375,7 @@ un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *
                    .g = g,
                    .diagonal = diagonal,
                    .place = amg->place[from],
+                   .size = lattice_size(&amg->sites),
                    .scale = amg->scale_of[from],
                    .n = n};
     uint64_t last = p.place[n - 1];

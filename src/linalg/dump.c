@@ -286,7 +286,7 @@ static un_status read_places(reader *r, int32_t n, un_system_file *s)
     bool bcc = strcmp(kind, "bcc") == 0;
     if (!next_int(r, bcc ? 4 : 3, bcc ? 4 : 3, &columns)) return broken(r);
     for (int a = 0; a < 3; a++)
-        if (size[a] < 1 || size[a] > 0x1fffff) return broken(r);
+        if (size[a] < 1 || size[a] > 1 << 20) return broken(r);
     UN_ALLOC(r->ctx, s->site, (size_t)n + 1);
     UN_ALLOC(r->ctx, s->key, (size_t)n + 1);
     UN_ALLOC(r->ctx, s->level, (size_t)n + 1);
@@ -308,8 +308,11 @@ static un_status read_places(reader *r, int32_t n, un_system_file *s)
                             (int64_t)size[0] * (un_morton_gather(key >> 1) +
                                                 (int64_t)size[1] * un_morton_gather(key >> 2)));
     }
+    uint64_t ends = un_morton((uint32_t)size[0], (uint32_t)size[1], (uint32_t)size[2]);
     for (int32_t i = 1; i < n; i++)
-        if (bcc ? s->key[i] <= s->key[i - 1] : s->site[i] <= s->site[i - 1]) return broken(r);
+        if (bcc ? un_morton_order(s->key[i], ends) <= un_morton_order(s->key[i - 1], ends)
+                : s->site[i] <= s->site[i - 1])
+            return broken(r);
     for (int32_t i = 0; i < n && bcc; i++)
         if (s->level[i] > sites->level_max) return broken(r);
     sites->kind = bcc ? UN_SITES_BCC : UN_SITES_GRID;

@@ -32,7 +32,8 @@ typedef struct un_sites {
     un_sites_kind kind;
     int32_t size[3];
     const int32_t *site; /* by unknown */
-    const uint64_t *key; /* BCC, by site: Morton code of its place */
+    const uint64_t *key; /* BCC, by site: Morton code of its place; sites are numbered in the order
+                          * of un_morton_order */
     /* BCC, by site: the finest level of the leaves that meet there; level_max has leaves of size 2
      */
     const uint8_t *level;

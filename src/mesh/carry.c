@@ -1,6 +1,6 @@
 /* Numbers at nodes, carried from mesh to mesh.
  *
- * Nodes that stay are found by their key and keep their numbers. New nodes take the mean of the
+ * Nodes that stay are found by their order and keep their numbers. New nodes take the mean of the
  * nodes around them. */
 #include "mesh/mesh.h"
 
@@ -10,8 +10,8 @@ un_status un_node_memory_keep(un_context *ctx, un_node_memory *m, const un_tets 
     size_t count = (size_t)mesh->plain_nodes; /* copies are guessed again */
     if (mesh->node_count == 0) return UN_OK;  /* no mesh yet, or its values were kept before */
     m->count = 0;
-    UN_TRY(un_array_need(ctx, (void **)&m->key, &m->capacity[0], count + 1, sizeof *m->key));
-    memcpy(m->key, mesh->node_key, count * sizeof *m->key);
+    UN_TRY(un_array_need(ctx, (void **)&m->order, &m->capacity[0], count + 1, sizeof *m->order));
+    for (size_t n = 0; n < count; n++) m->order[n] = un_tets_order(mesh, (int64_t)n);
     for (int k = 0; k < width; k++) {
         UN_TRY(un_array_need(ctx, (void **)&m->value[k], &m->capacity[1 + k], count + 1,
                              sizeof **m->value));
@@ -23,7 +23,7 @@ un_status un_node_memory_keep(un_context *ctx, un_node_memory *m, const un_tets 
 
 void un_node_memory_free(un_context *ctx, un_node_memory *m)
 {
-    un_free(ctx, m->key);
+    un_free(ctx, m->order);
     for (int k = 0; k < UN_NODE_MEMORY_WIDTH; k++) un_free(ctx, m->value[k]);
     *m = (un_node_memory){0};
 }
@@ -40,19 +40,12 @@ static void recall(void *arg, int64_t begin, int64_t end)
 {
     recall_args *a = arg;
     const un_node_memory *m = a->memory;
-    const uint64_t *key = a->mesh->node_key;
-    int32_t lo = 0, hi = m->count;
-    while (lo < hi) {
-        int32_t mid = lo + (hi - lo) / 2;
-        if (m->key[mid] < key[begin])
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    int64_t lo = un_lower_bound(m->order, m->count, un_tets_order(a->mesh, begin));
     for (int64_t n = begin; n < end; n++) {
-        while (lo < m->count && m->key[lo] < key[n]) lo++;
+        uint64_t order = un_tets_order(a->mesh, n);
+        while (lo < m->count && m->order[lo] < order) lo++;
         bool plain = n < a->mesh->plain_nodes;
-        a->known[n] = plain && lo < m->count && m->key[lo] == key[n];
+        a->known[n] = plain && lo < m->count && m->order[lo] == order;
         for (int k = 0; k < a->width; k++) a->value[k][n] = a->known[n] ? m->value[k][lo] : 0;
     }
 }

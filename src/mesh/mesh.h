@@ -419,7 +419,7 @@ typedef struct un_tet_walls {
         u_solid; /* at tets: velocity of the solid in it, zero without one; NULL unless one moves */
     /* Distances to static solids, kept from mesh to mesh: they are not computed again at nodes that
      * stay. */
-    uint64_t *old_key;
+    uint64_t *old_order; /* of nodes, un_tets_order */
     float *still, *old_still;
     int16_t *still_body, *old_still_body;
     float *thickness, *old_thickness; /* behind the surface next to the node */
@@ -505,10 +505,10 @@ un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n);
 
 /* ---- values carried from mesh to mesh (carry.c) ---- */
 
-/* Numbers at the nodes of the last mesh, by the nodes' keys. */
+/* Numbers at the nodes of the last mesh, by the nodes' order (un_tets_order). */
 #define UN_NODE_MEMORY_WIDTH 2
 typedef struct un_node_memory {
-    uint64_t *key;
+    uint64_t *order;
     double *value[UN_NODE_MEMORY_WIDTH];
     int32_t count;
     size_t capacity[1 + UN_NODE_MEMORY_WIDTH];

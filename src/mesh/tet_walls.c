@@ -100,20 +100,26 @@ static void nearest_body(const un_tet_walls *tw, un_vec3 x, bool moving, double 
     }
 }
 
-/* Finds this key among the nodes of the old mesh, at or after *k; keys ascend in both meshes. */
-static bool find_old(const un_tet_walls *tw, uint64_t key, int32_t *k)
+/* Finds a node by its order among those of the old mesh, at or after *k. */
+static bool find_old(const un_tet_walls *tw, uint64_t order, int32_t *k)
 {
-    while (*k < tw->old_count && tw->old_key[*k] < key) ++*k;
-    return *k < tw->old_count && tw->old_key[*k] == key;
+    while (*k < tw->old_count && tw->old_order[*k] < order) ++*k;
+    return *k < tw->old_count && tw->old_order[*k] == order;
+}
+
+static void keep_order(void *arg, int64_t begin, int64_t end)
+{
+    un_tet_walls *tw = arg;
+    for (int64_t n = begin; n < end; n++) tw->old_order[n] = un_tets_order(tw->mesh, n);
 }
 
 static void sample_still(void *arg, int64_t begin, int64_t end)
 {
     un_tet_walls *tw = arg;
     const un_tets *mesh = tw->mesh;
-    int32_t k = (int32_t)un_lower_bound(tw->old_key, tw->old_count, mesh->node_key[begin]);
+    int32_t k = (int32_t)un_lower_bound(tw->old_order, tw->old_count, un_tets_order(mesh, begin));
     for (int64_t n = begin; n < end; n++) {
-        if (find_old(tw, mesh->node_key[n], &k)) {
+        if (find_old(tw, un_tets_order(mesh, n), &k)) {
             tw->still[n] = tw->old_still[k];
             tw->still_body[n] = tw->old_still_body[k];
             tw->thickness[n] = tw->old_thickness[k];
@@ -297,7 +303,7 @@ void un_tet_walls_init(un_context *ctx, un_tet_walls *tw, const un_walls *walls)
 void un_tet_walls_free(un_tet_walls *tw)
 {
     void *arrays[] = {tw->cut,       tw->phi,           tw->phi_solid,  tw->body,
-                      tw->open,      tw->node_open,     tw->u_solid,    tw->old_key,
+                      tw->open,      tw->node_open,     tw->u_solid,    tw->old_order,
                       tw->still,     tw->old_still,     tw->still_body, tw->old_still_body,
                       tw->thickness, tw->old_thickness, tw->narrow};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(tw->ctx, arrays[i]);
@@ -333,8 +339,8 @@ static un_status keep_still(un_tet_walls *tw)
     UN_TRY(need(tw, &tw->thickness, 12, mesh->node_count, sizeof *tw->thickness));
     un_parallel_for(tw->ctx, mesh->node_count, 2048, sample_still, tw);
     tw->old_count = 0;
-    UN_TRY(need(tw, &tw->old_key, 6, mesh->node_count, sizeof *tw->old_key));
-    memcpy(tw->old_key, mesh->node_key, (size_t)mesh->node_count * sizeof *tw->old_key);
+    UN_TRY(need(tw, &tw->old_order, 6, mesh->node_count, sizeof *tw->old_order));
+    un_parallel_for(tw->ctx, mesh->node_count, 8192, keep_order, tw);
     tw->old_count = mesh->node_count;
     return UN_OK;
 }

@@ -32,7 +32,8 @@ typedef struct un_tets {
     un_context *ctx;
     const un_octree *tree;
     int32_t node_count, tet_count;
-    uint64_t *node_key;  /* Morton code of the node's coordinates in units; ascending */
+    uint64_t end_key;    /* of the brick's upper corner, as node_key */
+    uint64_t *node_key;  /* Morton code of the node's coordinates in units; see un_tets_order */
     un_vec3 *x;          /* of nodes, m */
     uint8_t *node_level; /* the finest level of the leaves that meet at the node */
     int32_t (*tet)[4];   /* nodes, positively oriented; tets are numbered along the leaves */
@@ -61,6 +62,14 @@ typedef struct un_tets {
     float *side;                    /* by node: distance to the solids as its side sees it */
     size_t capacity[15];            /* of the arrays, in the order above */
 } un_tets;
+
+/* Nodes are numbered by ascending order: all that belong to a leaf follow one another, and leaves
+ * follow the curve. A node belongs to the leaf whose half-open box holds it, one in the brick's
+ * upper faces to the leaf it ends at. */
+static inline uint64_t un_tets_order(const un_tets *mesh, int64_t n)
+{
+    return un_morton_order(mesh->node_key[n], mesh->end_key);
+}
 
 void un_tets_init(un_context *ctx, un_tets *mesh);
 void un_tets_free(un_tets *mesh);

@@ -46,7 +46,7 @@ typedef struct leaf_nodes {
 
 static inline int32_t center_of(const un_tets_work *w, int32_t c)
 {
-    return w->first_node[c] + __builtin_popcount(w->mask[c] & 0x7f);
+    return un_leaf_node(w, c, UN_CODE_CENTER);
 }
 
 /* Corners, from the leaves whose boxes they are in. */
@@ -72,7 +72,7 @@ static inline void find_corners(const un_tets_work *w, const un_family *family, 
         if (tree->level[m] < tree->level[c]) {
             uint64_t key = un_beside_key(p->at, p->size, d);
             uint32_t octant = key >> 3 * (tree->level_max - tree->level[m] - 1) & 7;
-            id += __builtin_popcount(w->mask[m] & ((1u << octant) - 1));
+            id = un_leaf_node(w, m, octant << 3);
         }
         nodes->id[place] = id;
     }
@@ -88,8 +88,7 @@ static void find_middles(const un_tets_work *w, int32_t c, const un_leaf_place *
     for (; places; places &= places - 1) {
         int32_t place = __builtin_ctz(places), x = place % 3, y = place / 3 % 3, z = place / 9;
         if (x < 2 && y < 2 && z < 2)
-            nodes->id[place] = w->first_node[c] +
-                               __builtin_popcount(w->mask[c] & ((1u << (x + 2 * y + 4 * z)) - 1));
+            nodes->id[place] = un_leaf_node(w, c, un_place_code(x, y, z));
         else
             nodes->id[place] =
                 un_tets_node_at(w, 2 * p->at[0] + p->size * x, 2 * p->at[1] + p->size * y,
@@ -186,6 +185,8 @@ un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree)
     UN_ASSERT(tree->leaf_count > 0);
     un_tets_work w = {.mesh = mesh, .tree = tree};
     mesh->tree = tree;
+    mesh->end_key = un_morton((uint32_t)(2 * tree->n[0]), (uint32_t)(2 * tree->n[1]),
+                              (uint32_t)(2 * tree->n[2]));
     mesh->node_count = mesh->tet_count = mesh->own_count = 0;
     mesh->parted = false;
     number_places(&w);

@@ -43,7 +43,7 @@ typedef struct block {
 
 static inline int32_t center_of(const un_tets_work *w, int32_t c)
 {
-    return w->first_node[c] + __builtin_popcount(w->mask[c] & 0x7f);
+    return un_leaf_node(w, c, UN_CODE_CENTER);
 }
 
 static block block_at(const incidence *b, int64_t i)

@@ -89,13 +89,10 @@ typedef struct un_tets_work {
     un_tets *mesh;
     const un_octree *tree;
     un_leaf_info *info;
-    uint8_t *mask;         /* by leaf: octants whose lower corner is a node */
+    uint64_t *mask;        /* by leaf: places that are nodes of its own, by un_place_code */
     uint8_t *corner_level; /* by leaf: the finest level of the leaves at its lower corner */
     int32_t *first_node;   /* by leaf, and one more */
     int32_t *first_tet;    /* by leaf, and one more */
-    uint64_t *upper_key;   /* nodes in the brick's upper faces */
-    int32_t *upper_id;
-    int64_t upper_count;
     un_family_steps steps;
     uint32_t edge_beside[12]; /* by leaf edge: the neighbours that meet at it */
     uint8_t edge_place[12];   /* by leaf edge: its middle */
@@ -103,6 +100,21 @@ typedef struct un_tets_work {
     uint32_t face_edges[6];   /* the same as sets */
     un_tet_template templates[UN_SHAPE_COUNT];
 } un_tets_work;
+
+/* Places of a leaf in the order of their nodes: by octant, then by the upper ends they lie at.
+ * Coordinates are 0, 1 or 2 half leaf edges from its lower corner. */
+static inline uint32_t un_place_code(int32_t x, int32_t y, int32_t z)
+{
+    return (uint32_t)((x > 0) << 3 | (y > 0) << 4 | (z > 0) << 5 | (x > 1) | (y > 1) << 1 |
+                      (z > 1) << 2);
+}
+#define UN_CODE_CENTER 56
+
+/* The number of a node of the leaf's own. */
+static inline int32_t un_leaf_node(const un_tets_work *w, int32_t c, uint32_t code)
+{
+    return w->first_node[c] + __builtin_popcountll(w->mask[c] & (((uint64_t)1 << code) - 1));
+}
 
 /* The middles of a leaf's edges that are nodes. */
 static inline uint32_t un_leaf_midpoints(const un_tets_work *w, uint32_t finer)

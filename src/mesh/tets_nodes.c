@@ -1,14 +1,13 @@
 /* Numbering of nodes and tets.
  *
- * Nodes are numbered without sorting them. All nodes in the half-open box of a leaf follow each
- * other on the Morton curve, as boxes do, and only eight places in it can be nodes: the lower
- * corners of its octants. The lower corner and the centre always are; the others are if a finer
- * leaf behind a lower face or edge makes them nodes, or if the brick ends at the face. So a node's
- * number is its leaf's first number plus the count of lower bits set in an 8-bit mask. Nodes in the
- * upper faces of the brick lie in no such box; they are few, and are sorted and merged. */
+ * Nodes are numbered without sorting them, in the order of un_morton_order. All nodes in the
+ * half-open box of a leaf follow each other, as boxes do, and only eight places in it can be nodes:
+ * the lower corners of its octants. The lower corner and the centre always are; the others are if a
+ * finer leaf behind a lower face or edge makes them nodes, or if the brick ends at the face. Where
+ * the brick ends at an upper face, the box holds the nodes in that face too. So a node's number is
+ * its leaf's first number plus the count of lower bits set in a mask of 64 places, of which 27 can
+ * be nodes. */
 #include "mesh/tets_internal.h"
-
-#include "mesh/collect.h"
 
 /* ---- which neighbours a leaf has ---- */
 
@@ -53,20 +52,43 @@ static int32_t finest_at_corner(const un_tets_work *w, const un_family *family, 
     return tree->level[m] > level ? tree->level[m] : level;
 }
 
+/* Nodes in the brick's upper faces, where the leaf ends at them. */
+static uint64_t upper_places(const un_leaf_place *p, uint32_t mids)
+{
+    uint64_t mask = 0;
+    int32_t top[3];
+    for (int a = 0; a < 3; a++) top[a] = p->outside >> un_face_beside(2 * a + 1) & 1 ? 2 : 1;
+    for (int32_t z = 0; z <= top[2]; z++)
+        for (int32_t y = 0; y <= top[1]; y++)
+            for (int32_t x = 0; x <= top[0]; x++) {
+                int32_t at[3] = {x, y, z}, middles = (x == 1) + (y == 1) + (z == 1);
+                if (x < 2 && y < 2 && z < 2) continue;
+                if (middles == 1) {
+                    int32_t a = x == 1 ? 0 : y == 1 ? 1 : 2;
+                    int32_t e = un_leaf_edge(a, at[(a + 1) % 3] / 2, at[(a + 2) % 3] / 2);
+                    if (!(mids >> e & 1)) continue;
+                }
+                mask |= (uint64_t)1 << un_place_code(x, y, z);
+            }
+    return mask;
+}
+
 static void examine_leaf(un_tets_work *w, const un_family *family, int32_t k, int32_t c)
 {
+    const uint64_t corner_and_center = (uint64_t)1 << UN_CODE_CENTER | 1;
     un_leaf_place p = un_leaf_place_of(w->tree, c);
     un_leaf_info info = neighbours_of(w, family, k, c, &p);
     w->info[c] = info;
     w->corner_level[c] = (uint8_t)finest_at_corner(w, family, k, c, &p);
     uint32_t fan = info.finer | p.outside;
     if (!(fan | info.larger)) {
-        w->mask[c] = 0x81;
+        w->mask[c] = corner_and_center;
         w->first_node[c] = 2;
         w->first_tet[c] = 12;
         return;
     }
-    uint32_t mids = un_leaf_midpoints(w, info.finer), mask = 0x81;
+    uint32_t mids = un_leaf_midpoints(w, info.finer);
+    uint64_t mask = corner_and_center;
     int32_t tet_count = 0;
     for (int32_t f = 0; f < 6; f++)
         if (info.larger >> un_face_beside(f) & 1)
@@ -74,11 +96,12 @@ static void examine_leaf(un_tets_work *w, const un_family *family, int32_t k, in
         else if (f % 2 || (fan >> un_face_beside(f) & 1))
             tet_count += 4 + __builtin_popcount(mids & w->face_edges[f]);
     for (int32_t a = 0; a < 3; a++) {
-        mask |= (mids >> un_leaf_edge(a, 0, 0) & 1) << (1 << a);
-        mask |= (fan >> un_face_beside(2 * a) & 1) << (7 ^ 1 << a);
+        mask |= (uint64_t)(mids >> un_leaf_edge(a, 0, 0) & 1) << (1 << a << 3);
+        mask |= (uint64_t)(fan >> un_face_beside(2 * a) & 1) << ((7 ^ 1 << a) << 3);
     }
-    w->mask[c] = (uint8_t)mask;
-    w->first_node[c] = __builtin_popcount(mask);
+    if (p.outside & UN_BESIDE_UPPER) mask |= upper_places(&p, mids);
+    w->mask[c] = mask;
+    w->first_node[c] = __builtin_popcountll(mask);
     w->first_tet[c] = tet_count;
 }
 
@@ -94,72 +117,17 @@ static void examine_leaves(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- nodes in the brick's upper faces ---- */
-
-/* Each belongs to the leaf whose box holds it after coordinates at the brick's upper end are
- * lowered by one unit. */
-static int64_t upper_nodes(const void *arg, int64_t begin, int64_t end, uint64_t *out)
-{
-    const un_tets_work *w = arg;
-    int64_t n = 0;
-    for (int64_t c = begin; c < end; c++) {
-        un_leaf_place p = un_leaf_place_of(w->tree, (int32_t)c);
-        if (!(p.outside & UN_BESIDE_UPPER)) continue;
-        uint32_t mids = un_leaf_midpoints(w, w->info[c].finer);
-        int32_t top[3];
-        for (int a = 0; a < 3; a++) top[a] = p.outside >> un_face_beside(2 * a + 1) & 1 ? 2 : 1;
-        for (int32_t z = 0; z <= top[2]; z++)
-            for (int32_t y = 0; y <= top[1]; y++)
-                for (int32_t x = 0; x <= top[0]; x++) {
-                    int32_t at[3] = {x, y, z}, middles = (x == 1) + (y == 1) + (z == 1);
-                    if (x < 2 && y < 2 && z < 2) continue;
-                    if (middles == 1) {
-                        int32_t a = x == 1 ? 0 : y == 1 ? 1 : 2;
-                        int32_t e = un_leaf_edge(a, at[(a + 1) % 3] / 2, at[(a + 2) % 3] / 2);
-                        if (!(mids >> e & 1)) continue;
-                    }
-                    if (out)
-                        out[n] = un_morton((uint32_t)(2 * p.at[0] + x * p.size),
-                                           (uint32_t)(2 * p.at[1] + y * p.size),
-                                           (uint32_t)(2 * p.at[2] + z * p.size));
-                    n++;
-                }
-    }
-    return n;
-}
-
-static void number_upper(void *arg, int64_t begin, int64_t end)
-{
-    un_tets_work *w = arg;
-    for (int64_t r = begin; r < end; r++) {
-        int64_t c = un_lower_bound(w->tree->key, w->tree->leaf_count, w->upper_key[r] >> 3);
-        w->upper_id[r] = (int32_t)(r + w->first_node[c]);
-    }
-}
-
-static void shift_by_upper(void *arg, int64_t begin, int64_t end)
-{
-    un_tets_work *w = arg;
-    int64_t r = un_lower_bound(w->upper_key, w->upper_count, w->tree->key[begin] << 3);
-    for (int64_t c = begin; c < end; c++) {
-        while (r < w->upper_count && w->upper_key[r] < w->tree->key[c] << 3) r++;
-        w->first_node[c] += (int32_t)r;
-    }
-}
-
 int32_t un_tets_node_at(const un_tets_work *w, int32_t x, int32_t y, int32_t z)
 {
     const un_octree *tree = w->tree;
-    uint64_t key = un_morton((uint32_t)x, (uint32_t)y, (uint32_t)z);
-    if (x == 2 * tree->n[0] || y == 2 * tree->n[1] || z == 2 * tree->n[2]) {
-        int64_t r = un_lower_bound(w->upper_key, w->upper_count, key);
-        UN_ASSERT(r < w->upper_count && w->upper_key[r] == key);
-        return w->upper_id[r];
-    }
+    int32_t upper[3] = {x == 2 * tree->n[0], y == 2 * tree->n[1], z == 2 * tree->n[2]};
+    uint64_t key =
+        un_morton((uint32_t)(x - upper[0]), (uint32_t)(y - upper[1]), (uint32_t)(z - upper[2]));
     int32_t m = un_octree_find_key(tree, key >> 3);
     uint32_t octant = key >> 3 * (tree->level_max - tree->level[m]) & 7;
-    UN_ASSERT(w->mask[m] >> octant & 1);
-    return w->first_node[m] + __builtin_popcount(w->mask[m] & ((1u << octant) - 1));
+    uint32_t code = octant << 3 | (uint32_t)(upper[0] | upper[1] << 1 | upper[2] << 2);
+    UN_ASSERT(w->mask[m] >> code & 1);
+    return un_leaf_node(w, m, code);
 }
 
 /* ---- arrays of nodes ---- */
@@ -170,14 +138,40 @@ static void set_node(un_tets *mesh, int32_t n, uint64_t key)
     mesh->x[n] = un_tets_home(mesh, key);
 }
 
+/* The finest level of the leaves around a place, in units. */
+static uint8_t level_around(const un_octree *tree, const int32_t at[3])
+{
+    uint8_t level = 0;
+    for (int k = 0; k < 8; k++) {
+        int32_t m = un_octree_find_at(tree, (at[0] - (k & 1)) >> 1, (at[1] - (k >> 1 & 1)) >> 1,
+                                      (at[2] - (k >> 2)) >> 1);
+        if (m >= 0 && tree->level[m] > level) level = tree->level[m];
+    }
+    return level;
+}
+
+static void fill_upper_node(const un_tets_work *w, int32_t n, int32_t c, uint32_t code)
+{
+    un_leaf_place p = un_leaf_place_of(w->tree, c);
+    int32_t at[3];
+    for (int a = 0; a < 3; a++)
+        at[a] = 2 * p.at[a] + p.size * (int32_t)((code >> (3 + a) & 1) + (code >> a & 1));
+    set_node(w->mesh, n, un_morton((uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2]));
+    w->mesh->node_level[n] = level_around(w->tree, at);
+}
+
 static void fill_nodes(void *arg, int64_t begin, int64_t end)
 {
     un_tets_work *w = arg;
     const un_octree *tree = w->tree;
     for (int64_t c = begin; c < end; c++) {
         int32_t n = w->first_node[c], level = tree->level[c];
-        for (uint32_t mask = w->mask[c]; mask; mask &= mask - 1, n++) {
-            uint32_t octant = (uint32_t)__builtin_ctz(mask);
+        for (uint64_t mask = w->mask[c]; mask; mask &= mask - 1, n++) {
+            uint32_t code = (uint32_t)__builtin_ctzll(mask), octant = code >> 3;
+            if (code & 7) {
+                fill_upper_node(w, n, (int32_t)c, code);
+                continue;
+            }
             set_node(w->mesh, n,
                      tree->key[c] << 3 | (uint64_t)octant << 3 * (tree->level_max - level));
             /* A node that is neither corner nor centre comes from a finer leaf or the brick's
@@ -189,24 +183,6 @@ static void fill_nodes(void *arg, int64_t begin, int64_t end)
                                      : octant == 7 || wall ? (uint8_t)level
                                                            : (uint8_t)(level + 1);
         }
-    }
-}
-
-static void fill_upper_nodes(void *arg, int64_t begin, int64_t end)
-{
-    un_tets_work *w = arg;
-    const un_octree *tree = w->tree;
-    for (int64_t r = begin; r < end; r++) {
-        uint64_t key = w->upper_key[r];
-        int32_t n = w->upper_id[r], level = 0, at[3];
-        set_node(w->mesh, n, key);
-        for (int a = 0; a < 3; a++) at[a] = (int32_t)un_morton_gather(key >> a);
-        for (int k = 0; k < 8; k++) {
-            int32_t m = un_octree_find_at(tree, (at[0] - (k & 1)) >> 1, (at[1] - (k >> 1 & 1)) >> 1,
-                                          (at[2] - (k >> 2)) >> 1);
-            if (m >= 0 && tree->level[m] > level) level = tree->level[m];
-        }
-        w->mesh->node_level[n] = (uint8_t)level;
     }
 }
 
@@ -245,10 +221,6 @@ un_status un_tets_number(un_tets_work *w, un_arena *arena)
     if (!w->info || !w->mask || !w->corner_level || !w->first_node || !w->first_tet)
         return UN_ERROR_MEMORY;
     un_parallel_for(ctx, leaf_count, UN_TETS_GRAIN, examine_leaves, w);
-    UN_TRY(un_collect(ctx, arena, upper_nodes, w, leaf_count, &w->upper_key, &w->upper_count, 0));
-    UN_TRY(un_parallel_sort_keys(ctx, arena, w->upper_key, w->upper_count, 63));
-    w->upper_id = un_arena_alloc(arena, (size_t)w->upper_count + 1, sizeof *w->upper_id);
-    if (!w->upper_id) return UN_ERROR_MEMORY;
     int64_t node_count = un_parallel_scan(ctx, w->first_node, leaf_count);
     int64_t tet_count = un_parallel_scan(ctx, w->first_tet, leaf_count);
     if (4 * tet_count > INT32_MAX)
@@ -258,14 +230,9 @@ un_status un_tets_number(un_tets_work *w, un_arena *arena)
                        (double)tet_count);
     w->first_node[leaf_count] = (int32_t)node_count;
     w->first_tet[leaf_count] = (int32_t)tet_count;
-    un_parallel_for(ctx, w->upper_count, UN_TETS_GRAIN, number_upper, w);
-    un_parallel_for(ctx, leaf_count, UN_TETS_GRAIN, shift_by_upper, w);
-    node_count += w->upper_count;
-    w->first_node[leaf_count] = (int32_t)node_count;
     UN_TRY(make_room(mesh, leaf_count, node_count, tet_count));
     mesh->node_count = (int32_t)node_count;
     mesh->tet_count = (int32_t)tet_count;
     un_parallel_for(ctx, leaf_count, UN_TETS_GRAIN, fill_nodes, w);
-    un_parallel_for(ctx, w->upper_count, UN_TETS_GRAIN, fill_upper_nodes, w);
     return UN_OK;
 }

@@ -62,6 +62,29 @@ static inline int test_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+typedef struct test_ordered {
+    uint64_t order;
+    int32_t at[3];
+} test_ordered;
+static inline int test_compare_order(const void *a, const void *b)
+{
+    uint64_t x = ((const test_ordered *)a)->order, y = ((const test_ordered *)b)->order;
+    return (x > y) - (x < y);
+}
+static inline void test_sort_sites(int32_t (*site)[3], int32_t n, uint64_t size)
+{
+    test_ordered *all = malloc((size_t)n * sizeof *all + 1);
+    for (int32_t i = 0; i < n; i++) {
+        memcpy(all[i].at, site[i], sizeof all[i].at);
+        uint64_t place =
+            un_morton((uint32_t)site[i][0], (uint32_t)site[i][1], (uint32_t)site[i][2]);
+        all[i].order = un_morton_order(place, size);
+    }
+    qsort(all, (size_t)n, sizeof *all, test_compare_order);
+    for (int32_t i = 0; i < n; i++) memcpy(site[i], all[i].at, sizeof all[i].at);
+    free(all);
+}
+
 /* Numbered along the Morton curve, as nodes of an octree are, or x fastest. Of the BCC lattice the
  * six neighbours on the same sublattice are stored though their coupling is zero. */
 static inline test_system test_system_make(test_lattice t, bool morton)
@@ -70,35 +93,23 @@ static inline test_system test_system_make(test_lattice t, bool morton)
     size_t places = (size_t)side * side * (t.m + 1);
     int32_t *table = malloc(places * sizeof *table);
     for (size_t k = 0; k < places; k++) table[k] = -1;
-    int32_t reach = 1;
-    while (reach < side) reach *= 2;
-    uint64_t count = morton ? (uint64_t)reach * reach * reach : (uint64_t)side * side * side;
     int32_t(*site)[3] = NULL;
     for (int pass = 0; pass < 2; pass++) {
         n = 0;
-        for (uint64_t k = 0; k < count; k++) {
-            int32_t at[3];
-            if (morton)
-                for (int a = 0; a < 3; a++) {
-                    at[a] = 0;
-                    for (int bit = 0; bit < 12; bit++)
-                        at[a] |= (int32_t)(k >> (3 * bit + a) & 1) << bit;
-                }
-            else {
-                at[0] = (int32_t)(k % (uint64_t)side);
-                at[1] = (int32_t)(k / (uint64_t)side % (uint64_t)side);
-                at[2] = (int32_t)(k / ((uint64_t)side * (uint64_t)side));
-            }
-            int32_t *place = test_site(&t, table, at);
-            if (!place || test_phi(&t, at) >= 0) continue;
-            if (pass == 1) {
-                *place = n;
+        for (int64_t k = 0; k < (int64_t)side * side * side; k++) {
+            int32_t at[3] = {(int32_t)(k % side), (int32_t)(k / side % side),
+                             (int32_t)(k / ((int64_t)side * side))};
+            if (!test_site(&t, table, at) || test_phi(&t, at) >= 0) continue;
+            if (pass == 1)
                 for (int a = 0; a < 3; a++) site[n][a] = at[a];
-            }
             n++;
         }
         if (pass == 0) site = malloc((size_t)n * sizeof *site + 1);
     }
+    uint64_t side_code =
+        un_morton((uint32_t)(side - 1), (uint32_t)(side - 1), (uint32_t)(side - 1));
+    if (morton) test_sort_sites(site, n, side_code);
+    for (int32_t i = 0; i < n; i++) *test_site(&t, table, site[i]) = i;
     test_system s = {.a = {.n = n}};
     s.a.row = malloc(((size_t)n + 1) * sizeof *s.a.row);
     s.a.col = malloc(15 * (size_t)n * sizeof *s.a.col);

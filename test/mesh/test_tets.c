@@ -121,7 +121,7 @@ static void nodes_are_numbered_along_the_curve(void **state)
         un_tets mesh;
         build_mesh(ctx, &tree, &mesh, &check_trees[i], 200);
         for (int32_t n = 0; n < mesh.node_count; n++) {
-            if (n > 0) assert_true(mesh.node_key[n - 1] < mesh.node_key[n]);
+            if (n > 0) assert_true(un_tets_order(&mesh, n - 1) < un_tets_order(&mesh, n));
             uint64_t k = mesh.node_key[n];
             assert_true(mesh.x[n].x == tree.unit * un_morton_gather(k));
             assert_true(mesh.x[n].y == tree.unit * un_morton_gather(k >> 1));
@@ -150,7 +150,7 @@ static void nodes_are_numbered_along_the_curve(void **state)
                 int32_t lo = 0, hi = mesh.node_count - 1;
                 while (lo < hi) {
                     int32_t mid = (lo + hi) / 2;
-                    if (mesh.node_key[mid] < key)
+                    if (un_tets_order(&mesh, mid) < un_morton_order(key, mesh.end_key))
                         lo = mid + 1;
                     else
                         hi = mid;
