@@ -11,7 +11,7 @@
 #ifndef UN_MESH_OCTREE_H
 #define UN_MESH_OCTREE_H
 
-#include "base/base.h"
+#include "ranks/ranks.h"
 
 #define UN_LEVELS_MAX 16
 
@@ -120,6 +120,26 @@ static inline un_vec3 un_octree_corner(const un_octree *tree, int32_t leaf)
     return un_v3(tree->h * un_morton_gather(k), tree->h * un_morton_gather(k >> 1),
                  tree->h * un_morton_gather(k >> 2));
 }
+
+/* ---- a tree over ranks (octree_ranks.c) ---- */
+
+/* What a rank has of a tree that all share. Its un_octree is a whole tree: its own leaves, and all
+ * that touch them, are those that one rank would have; elsewhere leaves are as large as balance
+ * allows. */
+typedef struct un_tree_share {
+    un_context *ctx;
+    uint64_t *first;    /* by rank: the first key of its part of the curve, a leaf's; and the end */
+    un_range leaves;    /* this rank's, numbered as on one rank */
+    int32_t begin, end; /* the same in the rank's own tree */
+    int64_t ghost_count;
+    size_t bytes; /* sent to others in building it */
+} un_tree_share;
+void un_tree_share_free(un_tree_share *part);
+/* As un_octree_build, of the requests of all ranks, which may lie anywhere. cut: by rank, where its
+ * part of the curve is to begin, cut[0] = 0; a leaf belongs to the rank in whose part it begins.
+ * part: zero but for ctx, or of an earlier call. */
+un_status un_octree_build_ranks(un_octree *tree, un_tree_share *part, un_arena *arena,
+                                const un_octree_request *request, const uint64_t *cut);
 
 /* Checks that leaves are sorted, complete, and balanced across faces and edges. */
 bool un_octree_validate(const un_octree *tree, const char **reason);

@@ -12,20 +12,12 @@
  * eighth of the next finer one. Leaves are the children of inner cubes that are not inner
  * themselves; counts of leaves go up the tree, first places come down. */
 #include "mesh/collect.h"
-#include "mesh/octree.h"
+#include "mesh/octree_inner.h"
 
 /* A filter of recently seen codes, by block of requests: particles come along a curve, tens to a
  * cube. */
 #define FILTER_BITS 11
 #define LANE_BITS_MAX 19 /* node coordinates, in half finest leaves, must stay below 2^21 */
-
-typedef struct inner_level {
-    uint64_t *key; /* ascending */
-    int64_t count;
-    int32_t *child;  /* first of its children among the next level's */
-    int32_t *leaves; /* below it */
-    int32_t *place;  /* of its first leaf */
-} inner_level;
 
 typedef struct build {
     un_octree *tree;
@@ -41,7 +33,7 @@ typedef struct build {
     int64_t (*wanted_at)[UN_LEVELS_MAX]; /* by block and level: counts, then places */
     uint64_t *wanted[UN_LEVELS_MAX];
     int64_t wanted_count[UN_LEVELS_MAX];
-    inner_level inner[UN_LEVELS_MAX];
+    un_octree_inner inner[UN_LEVELS_MAX];
 } build;
 
 /* The last place along an axis among the cubes of a level. */
@@ -157,7 +149,7 @@ static void fill_wanted(void *arg, int64_t begin, int64_t end)
     want(arg, begin, false);
 }
 
-static un_status too_many(un_octree *tree, const char *what, int64_t count)
+static un_status too_many(const un_octree *tree, const char *what, int64_t count)
 {
     return un_fail(tree->ctx, UN_ERROR_MEMORY,
                    "the octree would have %.3g %s, more than 32-bit indices can count; make "
@@ -262,49 +254,68 @@ static int64_t drop_repeats(const void *arg, int64_t begin, int64_t end, uint64_
     return n;
 }
 
-static un_status find_inner(build *b)
+/* Sorts the keys of a level and drops repeats. */
+static un_status set_inner(build *b, int32_t level, uint64_t *keys, int64_t count)
 {
     un_octree *tree = b->tree;
-    spread_args s;
-    for (int32_t child = 0; child < 8; child++) s.beside[child] = parents_beside(child, tree->corners);
-    for (int32_t l = tree->level_max - 1; l >= 0; l--) {
-        inner_level *inner = &b->inner[l];
-        uint64_t *keys;
-        int64_t count;
-        s.key = l + 1 < tree->level_max ? inner[1].key : NULL;
-        s.count = l + 1 < tree->level_max ? inner[1].count : 0;
-        uint64_t greatest = 1;
-        for (int a = 0; a < 3; a++) {
-            s.last[a] = un_morton_spread((uint64_t)last_place(tree, a, l));
-            greatest |= s.last[a] << a;
-        }
-        UN_TRY(un_collect(tree->ctx, b->arena, spread_families, &s, s.count, &keys, &count,
-                          b->wanted_count[l]));
-        if (count + b->wanted_count[l] > INT32_MAX)
-            return too_many(tree, "split cells", count + b->wanted_count[l]);
-        memcpy(keys + count, b->wanted[l], (size_t)b->wanted_count[l] * sizeof *keys);
-        count += b->wanted_count[l];
-        UN_TRY(un_parallel_sort_keys(tree->ctx, b->arena, keys, count,
-                                     64 - __builtin_clzll(greatest)));
-        UN_TRY(un_collect(tree->ctx, b->arena, drop_repeats, keys, count, &inner->key,
-                          &inner->count, 0));
+    un_octree_inner *inner = &b->inner[level];
+    uint64_t greatest = 1;
+    for (int a = 0; a < 3; a++)
+        greatest |= un_morton_spread((uint64_t)last_place(tree, a, level)) << a;
+    UN_TRY(un_parallel_sort_keys(tree->ctx, b->arena, keys, count, 64 - __builtin_clzll(greatest)));
+    return un_collect(tree->ctx, b->arena, drop_repeats, keys, count, &inner->key, &inner->count,
+                      0);
+}
+
+static un_status find_level(build *b, int32_t level)
+{
+    un_octree *tree = b->tree;
+    bool finest = level == tree->level_max - 1;
+    int64_t count, wanted_count = b->wanted_count[level];
+    uint64_t *keys;
+    spread_args s = {.key = finest ? NULL : b->inner[level + 1].key,
+                     .count = finest ? 0 : b->inner[level + 1].count};
+    for (int32_t child = 0; child < 8; child++)
+        s.beside[child] = parents_beside(child, tree->corners);
+    for (int a = 0; a < 3; a++) s.last[a] = un_morton_spread((uint64_t)last_place(tree, a, level));
+    UN_TRY(
+        un_collect(tree->ctx, b->arena, spread_families, &s, s.count, &keys, &count, wanted_count));
+    if (count + wanted_count > INT32_MAX)
+        return too_many(tree, "split cells", count + wanted_count);
+    memcpy(keys + count, b->wanted[level], (size_t)wanted_count * sizeof *keys);
+    return set_inner(b, level, keys, count + wanted_count);
+}
+
+static un_status find_inner(build *b, const un_octree_swap *swap)
+{
+    un_status status = collect_wanted(b);
+    for (int32_t l = b->tree->level_max - 1; l >= 0; l--) {
+        un_octree_inner *inner = &b->inner[l];
+        if (status == UN_OK) status = find_level(b, l);
+        if (swap) {
+            uint64_t *keys = inner->key;
+            int64_t count = inner->count;
+            status = swap->run(swap->arg, status, l, &keys, &count);
+            if (status == UN_OK) status = set_inner(b, l, keys, count);
+        } else
+            UN_TRY(status);
     }
-    return UN_OK;
+    return status;
 }
 
 /* ---- leaves ---- */
 
 typedef struct leaf_args {
     un_octree *tree;
-    inner_level *inner; /* of this level; those of the next level follow */
-    bool finest;        /* all children are leaves */
+    un_octree_inner *inner; /* of this level; those of the next level follow */
+    bool finest;            /* all children are leaves */
     int32_t level;
 } leaf_args;
 
 static void count_leaves(void *arg, int64_t begin, int64_t end)
 {
     leaf_args *args = arg;
-    inner_level *inner = args->inner, *below = inner + 1;
+    un_octree_inner *inner = args->inner, *below = inner + 1;
     int32_t children = 1 << args->tree->dim;
     if (args->finest) {
         for (int64_t i = begin; i < end; i++) inner->leaves[i] = children;
@@ -324,7 +335,7 @@ static void place_leaves(void *arg, int64_t begin, int64_t end)
 {
     leaf_args *args = arg;
     un_octree *tree = args->tree;
-    inner_level *inner = args->inner, *below = inner + 1;
+    un_octree_inner *inner = args->inner, *below = inner + 1;
     int32_t shift = 3 * (tree->level_max - args->level - 1);
     uint8_t level = (uint8_t)(args->level + 1);
     uint64_t children = (uint64_t)1 << tree->dim;
@@ -355,11 +366,23 @@ static void list_roots(const un_octree *tree, uint64_t octant, int32_t bits, uin
             list_roots(tree, octant << 3 | child, bits - 1, out);
 }
 
+static un_status list_all_roots(build *b, uint64_t **roots)
+{
+    const un_octree *tree = b->tree;
+    int64_t count = (int64_t)tree->roots[0] * tree->roots[1] * tree->roots[2];
+    if (count > INT32_MAX) return too_many(b->tree, "coarsest cells", count);
+    uint64_t *next = *roots = un_arena_alloc(b->arena, (size_t)count, sizeof *next);
+    if (!next) return UN_ERROR_MEMORY;
+    list_roots(tree, 0, b->root_bits, &next);
+    UN_ASSERT(next == *roots + count);
+    return UN_OK;
+}
+
 /* Leaves of level 0, and the places of the inner cubes; the first pass only counts. */
 static int64_t place_roots(build *b, const uint64_t *roots, int64_t root_count, bool count_only)
 {
     un_octree *tree = b->tree;
-    inner_level *inner = &b->inner[0];
+    un_octree_inner *inner = &b->inner[0];
     int64_t place = 0, j = 0;
     for (int64_t r = 0; r < root_count; r++)
         if (j < inner->count && inner->key[j] == roots[r]) {
@@ -381,18 +404,15 @@ static un_status find_leaves(build *b)
 {
     un_octree *tree = b->tree;
     int64_t root_count = (int64_t)tree->roots[0] * tree->roots[1] * tree->roots[2];
-    if (root_count > INT32_MAX) return too_many(tree, "coarsest cells", root_count);
-    uint64_t *roots = un_arena_alloc(b->arena, (size_t)root_count, sizeof *roots), *next = roots;
-    if (!roots) return UN_ERROR_MEMORY;
-    list_roots(tree, 0, b->root_bits, &next);
-    UN_ASSERT(next == roots + root_count);
+    uint64_t *roots;
+    UN_TRY(list_all_roots(b, &roots));
     /* A sum over a few levels, so that overflow of the 32-bit counts below is noticed. */
     int64_t bound = root_count;
     for (int32_t l = 0; l < tree->level_max; l++)
         bound += ((1 << tree->dim) - 1) * b->inner[l].count;
     if (bound > INT32_MAX) return too_many(tree, "cells", bound);
     for (int32_t l = tree->level_max - 1; l >= 0; l--) {
-        inner_level *inner = &b->inner[l];
+        un_octree_inner *inner = &b->inner[l];
         size_t room = (size_t)inner->count + 1;
         inner->child = un_arena_alloc(b->arena, room, sizeof *inner->child);
         inner->leaves = un_arena_alloc(b->arena, room, sizeof *inner->leaves);
@@ -446,22 +466,38 @@ static un_status build_table(un_octree *tree)
     return UN_OK;
 }
 
-un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request)
+static un_status begin(build *b)
 {
-    build b = {.tree = tree, .arena = arena, .request = request};
+    un_octree *tree = b->tree;
     int32_t most = 0;
     tree->leaf_count = 0;
     for (int a = 0; a < 3; a++) most = tree->roots[a] > most ? tree->roots[a] : most;
-    while (((int64_t)1 << b.root_bits) < most) b.root_bits++;
-    if (b.root_bits + tree->level_max > LANE_BITS_MAX)
-        return un_fail(tree->ctx, UN_ERROR_ARGUMENT,
-                       "the octree would have %.3g finest cells along a side, at most %d are "
-                       "possible; make detail.finest smaller",
-                       ldexp(most, tree->level_max), 1 << LANE_BITS_MAX);
-    UN_TRY(collect_wanted(&b));
-    UN_TRY(find_inner(&b));
+    while (((int64_t)1 << b->root_bits) < most) b->root_bits++;
+    if (b->root_bits + tree->level_max <= LANE_BITS_MAX) return UN_OK;
+    return un_fail(tree->ctx, UN_ERROR_ARGUMENT,
+                   "the octree would have %.3g finest cells along a side, at most %d are "
+                   "possible; make detail.finest smaller",
+                   ldexp(most, tree->level_max), 1 << LANE_BITS_MAX);
+}
+
+un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request)
+{
+    build b = {.tree = tree, .arena = arena, .request = request};
+    UN_TRY(begin(&b));
+    UN_TRY(find_inner(&b, NULL));
     UN_TRY(find_leaves(&b));
     un_status status = build_table(tree);
     if (status != UN_OK) tree->leaf_count = 0;
     return status;
+}
+
+un_status un_octree_find_inner(un_octree *tree, un_arena *arena, const un_octree_request *request,
+                               const un_octree_swap *swap, un_octree_inner inner[UN_LEVELS_MAX],
+                               uint64_t **roots)
+{
+    build b = {.tree = tree, .arena = arena, .request = request};
+    UN_TRY(begin(&b)); /* fails on all ranks or on none */
+    UN_TRY(find_inner(&b, swap));
+    memcpy(inner, b.inner, sizeof b.inner);
+    return list_all_roots(&b, roots);
 }

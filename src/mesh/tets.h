@@ -138,6 +138,30 @@ static inline double un_tet_sample(const un_tets *mesh, const float *v, const un
     return p->w[0] * v[n[0]] + p->w[1] * v[n[1]] + p->w[2] * v[n[2]] + p->w[3] * v[n[3]];
 }
 
+/* ---- a mesh over ranks (tets_ranks.c) ---- */
+
+/* What is this rank's of a mesh that was built on its tree (un_octree_build_ranks). Nodes and tets
+ * of its leaves are its own: the same, in the same order, as on one rank, and so are the tets
+ * around its nodes. Ghosts are the other nodes of these tets. All else in the rank's mesh only
+ * fills the brick. Not for parted meshes yet. */
+typedef struct un_tet_share {
+    un_context *ctx;
+    un_range nodes, tets;          /* its own, numbered as on one rank */
+    int32_t node_begin, tet_begin; /* the first of them in the rank's mesh; the others follow */
+    int32_t ghost_count;           /* nodes of others */
+    int32_t *ghost;                /* their numbers in the rank's mesh, ascending */
+    int64_t *ghost_id;             /* and on one rank */
+    un_exchange *halo;             /* from their owners */
+    char *arrived;                 /* room for what comes */
+    size_t capacity_ghost, capacity_id, capacity_arrived;
+} un_tet_share;
+void un_tet_share_free(un_tet_share *part);
+/* part: zero but for ctx, or of an earlier call. */
+un_status un_tet_share_find(un_tet_share *part, un_arena *arena, const un_tets *mesh,
+                            const un_tree_share *tree);
+/* Arrays at nodes: ghosts get the values of their owners. to is not used. */
+un_status un_tet_share_run(un_tet_share *part, const un_field *fields, int32_t count);
+
 /* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. The
  * faces of method `staggered` are made from it; `tet` does not need it. */
 un_status un_tets_adjacency(const un_tets *mesh, un_arena *arena, int32_t *adjacency);

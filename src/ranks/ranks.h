@@ -45,6 +45,31 @@ un_range un_ranks_range(un_context *ctx, int64_t count);
  * one of the numbers that are added are 0, or all are whole. */
 void un_ranks_add(un_context *ctx, double *values, int64_t count);
 
+/* `bytes` of each rank, in the order of ranks, to all. */
+void un_ranks_gather(un_context *ctx, void *all, const void *mine, size_t bytes);
+
+/* ---- a curve divided by work (cuts.c) ---- */
+
+/* Where the part of each rank begins, cut[0] = 0: parts of about the same work. key: places of this
+ * rank's elements on the curve, ascending, below 2^bits; the ranks' elements may lie anywhere.
+ * work: NULL: all have the same. */
+un_status un_ranks_cut(un_context *ctx, uint64_t *cut, const uint64_t *key, const double *work,
+                       int64_t count, int32_t bits);
+/* The rank whose part holds the key; of parts that begin at the same key, all but the last are
+ * empty. */
+static inline int32_t un_ranks_owner(const uint64_t *cut, int32_t rank_count, uint64_t key)
+{
+    int32_t low = 0, high = rank_count;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (cut[middle] <= key)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* ---- arrays that have their full length on every rank ---- */
 
 /* Each rank knows a part of such an array, and only that part takes up memory: pages that nobody

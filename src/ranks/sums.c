@@ -80,3 +80,11 @@ un_range un_ranks_range(un_context *ctx, int64_t count)
     int64_t end = un_link_until(count);
     return (un_range){end - count, end, un_link_total(count)};
 }
+
+void un_ranks_gather(un_context *ctx, void *all, const void *mine, size_t bytes)
+{
+    if (un_rank_count(ctx) > 1)
+        un_link_gather(all, mine, bytes);
+    else
+        memcpy(all, mine, bytes);
+}

@@ -1,0 +1,189 @@
+/* Nodes and tets over ranks: which are a rank's own, and values at nodes of others.
+ *
+ * Nodes follow the leaves that they belong to, and so do tets; a rank's own are those of its
+ * leaves, one after the other. A rank knows which nodes of others it needs and, from the tree,
+ * whose they are, but not their numbers there: it sends their orders, and the owner finds them. */
+#include "mesh/tets_internal.h"
+
+/* Nodes of a finest leaf have orders of the leaf's key and six more bits. */
+#define ORDER_BITS 6
+
+void un_tet_share_free(un_tet_share *part)
+{
+    un_free(part->ctx, part->ghost);
+    un_free(part->ctx, part->ghost_id);
+    un_free(part->ctx, part->arrived);
+    un_exchange_destroy(part->halo);
+    *part = (un_tet_share){.ctx = part->ctx};
+}
+
+/* The first node whose order is not below. */
+static int32_t node_from(const un_tets *mesh, uint64_t order)
+{
+    int32_t low = 0, high = mesh->plain_nodes;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (un_tets_order(mesh, middle) < order)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The first tet of the leaves whose centres are at or after the node. A tet's last node is the
+ * centre of the leaf it belongs to. */
+static int32_t tet_from(const un_tets *mesh, int32_t node)
+{
+    int32_t low = 0, high = mesh->plain_tets;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (mesh->tet[middle][3] < node)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void find_own(un_tet_share *part, const un_tets *mesh, const un_tree_share *tree)
+{
+    const un_octree *t = mesh->tree;
+    int32_t node_end = mesh->plain_nodes;
+    part->node_begin = part->tet_begin = 0;
+    if (tree->begin == tree->end) {
+        part->nodes = un_ranks_range(part->ctx, 0);
+        part->tets = un_ranks_range(part->ctx, 0);
+        return;
+    }
+    part->node_begin = node_from(mesh, t->key[tree->begin] << ORDER_BITS);
+    if (tree->end < t->leaf_count) node_end = node_from(mesh, t->key[tree->end] << ORDER_BITS);
+    part->tet_begin = tet_from(mesh, part->node_begin);
+    part->nodes = un_ranks_range(part->ctx, node_end - part->node_begin);
+    part->tets = un_ranks_range(part->ctx, tet_from(mesh, node_end) - part->tet_begin);
+}
+
+/* Nodes of others in tets around the rank's own nodes. */
+static un_status find_ghosts(un_tet_share *part, un_arena *arena, const un_tets *mesh)
+{
+    int32_t begin = part->node_begin, end = begin + (int32_t)(part->nodes.end - part->nodes.begin);
+    uint8_t *wanted = un_arena_alloc(arena, (size_t)mesh->plain_nodes + 1, 1);
+    if (!wanted) return UN_ERROR_MEMORY;
+    memset(wanted, 0, (size_t)mesh->plain_nodes);
+    for (int32_t k = mesh->first[begin]; k < mesh->first[end]; k++)
+        for (int i = 0; i < 4; i++) wanted[mesh->tet[mesh->corner[k] / 4][i]] = 1;
+    if (end > begin) memset(wanted + begin, 0, (size_t)(end - begin));
+    int32_t count = 0;
+    for (int32_t n = 0; n < mesh->plain_nodes; n++) count += wanted[n];
+    UN_TRY(un_array_need(part->ctx, (void **)&part->ghost, &part->capacity_ghost, (size_t)count + 1,
+                         sizeof *part->ghost));
+    UN_TRY(un_array_need(part->ctx, (void **)&part->ghost_id, &part->capacity_id, (size_t)count + 1,
+                         sizeof *part->ghost_id));
+    part->ghost_count = 0;
+    for (int32_t n = 0; n < mesh->plain_nodes; n++)
+        if (wanted[n]) part->ghost[part->ghost_count++] = n;
+    return UN_OK;
+}
+
+typedef struct question {
+    uint64_t order;
+    int32_t from; /* the rank that asks */
+} question;
+
+/* The rank's numbers of the nodes that are asked for, and who asked. */
+static un_status answer(un_tet_share *part, const un_tets *mesh, const question *asked,
+                        int64_t count, int32_t *index, int32_t *to)
+{
+    int32_t begin = part->node_begin, end = begin + (int32_t)(part->nodes.end - part->nodes.begin);
+    for (int64_t k = 0; k < count; k++) {
+        int32_t n = node_from(mesh, asked[k].order);
+        if (n < begin || n >= end || un_tets_order(mesh, n) != asked[k].order)
+            return un_fail(part->ctx, UN_ERROR_ARGUMENT,
+                           "rank %d asks for a node that rank %d does not have", asked[k].from,
+                           un_rank(part->ctx));
+        index[k] = n;
+        to[k] = asked[k].from;
+    }
+    return UN_OK;
+}
+
+static un_status take_questions(un_tet_share *part, un_arena *arena, const un_tets *mesh,
+                                un_exchange *questions, const question *mine)
+{
+    un_context *ctx = part->ctx;
+    int64_t count = un_exchange_count(questions);
+    question *asked = un_arena_alloc(arena, (size_t)count + 1, sizeof *asked);
+    int32_t *index = un_arena_alloc(arena, (size_t)count + 1, sizeof *index);
+    int32_t *to = un_arena_alloc(arena, (size_t)count + 1, sizeof *to);
+    UN_TRY(un_ranks_agree(ctx, asked && index && to ? UN_OK : UN_ERROR_MEMORY));
+    un_field field = {"nodes", mine, asked, sizeof *asked};
+    UN_TRY(un_exchange_run(questions, &field, 1));
+    UN_TRY(un_ranks_agree(ctx, answer(part, mesh, asked, count, index, to)));
+    return un_exchange_create_copies(ctx, index, to, count, &part->halo);
+}
+
+static un_status ask(un_tet_share *part, un_arena *arena, const un_tets *mesh,
+                     const un_tree_share *tree)
+{
+    un_context *ctx = part->ctx;
+    size_t count = (size_t)part->ghost_count;
+    question *mine = un_arena_alloc(arena, count + 1, sizeof *mine);
+    int32_t *to = un_arena_alloc(arena, count + 1, sizeof *to);
+    UN_TRY(un_ranks_agree(ctx, mine && to ? UN_OK : UN_ERROR_MEMORY));
+    for (size_t k = 0; k < count; k++) {
+        uint64_t order = un_tets_order(mesh, part->ghost[k]);
+        memset(&mine[k], 0, sizeof mine[k]);
+        mine[k].order = order;
+        mine[k].from = un_rank(ctx);
+        to[k] = un_ranks_owner(tree->first, un_rank_count(ctx), order >> ORDER_BITS);
+    }
+    un_exchange *questions;
+    UN_TRY(un_exchange_create_moves(ctx, to, (int64_t)count, &questions));
+    un_status status = take_questions(part, arena, mesh, questions, mine);
+    un_exchange_destroy(questions);
+    return status;
+}
+
+/* Numbers of ghosts as on one rank. */
+static un_status number_ghosts(un_tet_share *part, un_arena *arena, const un_tets *mesh)
+{
+    int64_t *id = un_arena_alloc(arena, (size_t)mesh->plain_nodes + 1, sizeof *id);
+    UN_TRY(un_ranks_agree(part->ctx, id ? UN_OK : UN_ERROR_MEMORY));
+    for (int64_t n = part->nodes.begin; n < part->nodes.end; n++)
+        id[part->node_begin + n - part->nodes.begin] = n;
+    un_field field = {"id", id, NULL, sizeof *id};
+    UN_TRY(un_tet_share_run(part, &field, 1));
+    for (int32_t k = 0; k < part->ghost_count; k++) part->ghost_id[k] = id[part->ghost[k]];
+    return UN_OK;
+}
+
+un_status un_tet_share_find(un_tet_share *part, un_arena *arena, const un_tets *mesh,
+                            const un_tree_share *tree)
+{
+    UN_ASSERT(!mesh->parted);
+    un_exchange_destroy(part->halo);
+    part->halo = NULL;
+    find_own(part, mesh, tree);
+    UN_TRY(un_ranks_agree(part->ctx, find_ghosts(part, arena, mesh)));
+    UN_TRY(ask(part, arena, mesh, tree));
+    return number_ghosts(part, arena, mesh);
+}
+
+un_status un_tet_share_run(un_tet_share *part, const un_field *fields, int32_t count)
+{
+    un_field sent[UN_FIELDS_MAX];
+    size_t ghosts = (size_t)part->ghost_count, bytes = 0, at = 0;
+    UN_ASSERT(count <= UN_FIELDS_MAX);
+    for (int32_t f = 0; f < count; f++) bytes += ghosts * fields[f].size;
+    un_status status =
+        un_array_need(part->ctx, (void **)&part->arrived, &part->capacity_arrived, bytes + 1, 1);
+    UN_TRY(un_ranks_agree(part->ctx, status));
+    for (int32_t f = 0; f < count; at += ghosts * fields[f].size, f++)
+        sent[f] = (un_field){fields[f].name, fields[f].from, part->arrived + at, fields[f].size};
+    UN_TRY(un_exchange_run(part->halo, sent, count));
+    for (int32_t f = 0; f < count; f++)
+        for (size_t k = 0; k < ghosts; k++)
+            memcpy((char *)fields[f].from + (size_t)part->ghost[k] * fields[f].size,
+                   (const char *)sent[f].to + k * fields[f].size, fields[f].size);
+    return UN_OK;
+}
