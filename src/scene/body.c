@@ -43,15 +43,15 @@ static bool read_spin(const un_place *place, un_node *node)
     lua_pop(L, 1);
     if (!number) return un_read_vec3(place, 1, "spin", &node->spin);
     un_need_flat(place, "spin", 1);
-    return un_read_number(place, 1, "spin", (un_range){-1e6, 1e6, false}, &node->spin.z);
+    return un_read_number(place, 1, "spin", (un_bounds){-1e6, 1e6, false}, &node->spin.z);
 }
 
 void un_read_body(const un_place *place, un_node *node)
 {
-    bool given = un_read_number(place, 1, "density", (un_range){0, 1e6, true}, &node->density);
+    bool given = un_read_number(place, 1, "density", (un_bounds){0, 1e6, true}, &node->density);
     bool spins = read_spin(place, node);
     bool bounces =
-        un_read_number(place, 1, "restitution", (un_range){0, 1, false}, &node->restitution);
+        un_read_number(place, 1, "restitution", (un_bounds){0, 1, false}, &node->restitution);
     read_hold(place, node);
     node->has_body = given || spins || bounces || node->hold;
     if (!given && spins)

@@ -8,11 +8,11 @@
 /* For all particles that are seeded at once. */
 #define FORMULA_SECONDS 120
 
-static const un_range density_range = {0, 1e6, true}, viscosity_range = {0, 1e9, false},
+static const un_bounds density_range = {0, 1e6, true}, viscosity_range = {0, 1e9, false},
                       tension_range = {0, 1e3, false};
 
 /* Reads a number into value, or the reference of a function into formula, which is -1 otherwise. */
-static bool read_formula(const un_place *place, int t, const char *key, un_range range,
+static bool read_formula(const un_place *place, int t, const char *key, un_bounds range,
                          double *value, int32_t *formula)
 {
     lua_State *L = place->L;
@@ -107,7 +107,7 @@ bool un_read_slip(const un_place *place, int t, const char *key, double *slip)
     bool free = lua_type(L, -1) == LUA_TNUMBER && lua_tonumber(L, -1) == INFINITY;
     lua_pop(L, 1);
     *slip = INFINITY;
-    return free || un_read_number(place, t, key, (un_range){0, 1e9, false}, slip);
+    return free || un_read_number(place, t, key, (un_bounds){0, 1e9, false}, slip);
 }
 
 void un_read_slips(un_place *place, int t, const char *const *side_names, double slip[6])
@@ -160,7 +160,7 @@ bool un_scene_mixed(const un_scene_def *def)
 typedef struct formula_call {
     int32_t function;
     const char *key;
-    un_range range;
+    un_bounds range;
     int64_t count, n; /* n: the current place */
     const un_vec3 *x;
     float *value;

@@ -107,13 +107,13 @@ un_description un_describe(lua_State *L, int index);
 
 /* Each reads field `key` of the table at `t` (an absolute index); false, with *value unchanged, if
  * it is absent. */
-typedef struct un_range {
+typedef struct un_bounds {
     double min, max;
     bool above; /* min itself is too small */
-} un_range;
-#define UN_CONTACT_RANGE ((un_range){0, 180, false}) /* degrees */
-bool un_read_number(const un_place *place, int t, const char *key, un_range range, double *value);
-bool un_read_integer(const un_place *place, int t, const char *key, un_range range, int32_t *value);
+} un_bounds;
+#define UN_CONTACT_RANGE ((un_bounds){0, 180, false}) /* degrees */
+bool un_read_number(const un_place *place, int t, const char *key, un_bounds range, double *value);
+bool un_read_integer(const un_place *place, int t, const char *key, un_bounds range, int32_t *value);
 bool un_read_numbers(const un_place *place, int t, const char *key, int count, double *values);
 bool un_read_vec3(const un_place *place, int t, const char *key, un_vec3 *value);
 /* A place or a direction, in 2D also {x, y}; *flat (may be NULL) tells whether it was given like
@@ -245,11 +245,11 @@ void un_read_scene(lua_State *L, un_scene *scene);
 void un_read_sizing(un_place *place, int t, un_scene *scene);
 /* The keys `camera`, of sizing and of render, and `render` (render.c). False: there is no camera.
  * whole: eye and target must be there. */
-bool un_read_camera(un_place *place, int t, bool whole, un_range fov, un_camera_keys *keys);
+bool un_read_camera(un_place *place, int t, bool whole, un_bounds fov, un_camera_keys *keys);
 void un_read_render(un_place *place, int t, un_scene_def *def);
 /* Calls the functions of a camera; path: "sizing.camera", for messages. */
 un_status un_call_camera(const un_scene *scene, const un_camera_keys *keys, const char *path,
-                         un_range fov, double t, un_viewpoint *camera);
+                         un_bounds fov, double t, un_viewpoint *camera);
 un_status un_check_render(const un_scene *scene);
 /* Adds where and when a function failed to the message, if the error is in the scene. */
 un_status un_add_circumstance(const un_scene *scene, un_status status, const char *text);

@@ -165,7 +165,7 @@ static void check_plain(const un_place *place, int index, const char *key)
         un_place_fail(place, key, "must be a table without a metatable");
 }
 
-static void check_range(const un_place *place, const char *key, un_range range, double value)
+static void check_range(const un_place *place, const char *key, un_bounds range, double value)
 {
     un_description d = un_describe(place->L, -1);
     const char *got = d.text;
@@ -182,7 +182,7 @@ static void check_range(const un_place *place, const char *key, un_range range, 
     un_place_fail(place, key, "must be %s %.10g, got %s", from, range.min, got);
 }
 
-bool un_read_number(const un_place *place, int t, const char *key, un_range range, double *value)
+bool un_read_number(const un_place *place, int t, const char *key, un_bounds range, double *value)
 {
     lua_State *L = place->L;
     if (!un_get_field(place, t, key)) return false;
@@ -195,7 +195,7 @@ bool un_read_number(const un_place *place, int t, const char *key, un_range rang
     return true;
 }
 
-bool un_read_integer(const un_place *place, int t, const char *key, un_range range, int32_t *value)
+bool un_read_integer(const un_place *place, int t, const char *key, un_bounds range, int32_t *value)
 {
     UN_ASSERT(range.min >= INT32_MIN && range.max <= INT32_MAX);
     double number;
@@ -228,7 +228,7 @@ bool un_read_numbers(const un_place *place, int t, const char *key, int count, d
         if (lua_type(L, -1) != LUA_TNUMBER)
             un_place_fail(place, item, "must be a number, got %s", un_describe(L, -1).text);
         values[i] = lua_tonumber(L, -1);
-        check_range(place, item, (un_range){-NUMBER_MAX, NUMBER_MAX, false}, values[i]);
+        check_range(place, item, (un_bounds){-NUMBER_MAX, NUMBER_MAX, false}, values[i]);
         lua_pop(L, 1);
     }
     lua_pop(L, 1);

@@ -137,12 +137,12 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
     def->detail.surface = times * def->detail.finest;
     if (detail) {
         un_check_keys(place, detail, keys, false);
-        un_read_integer(place, detail, "finest", (un_range){4, 4096, false}, &def->detail.finest);
+        un_read_integer(place, detail, "finest", (un_bounds){4, 4096, false}, &def->detail.finest);
         def->detail.surface = times * def->detail.finest;
-        un_read_integer(place, detail, "surface", (un_range){4, 8192, false}, &def->detail.surface);
+        un_read_integer(place, detail, "surface", (un_bounds){4, 8192, false}, &def->detail.surface);
         if (def->detail.surface > 8192) def->detail.surface = 8192;
         if (def->detail.coarsest > def->detail.finest) def->detail.coarsest = def->detail.finest;
-        if (un_read_integer(place, detail, "coarsest", (un_range){1, 4096, false},
+        if (un_read_integer(place, detail, "coarsest", (un_bounds){1, 4096, false},
                             &def->detail.coarsest) &&
             def->detail.coarsest > def->detail.finest)
             un_place_fail(place, "coarsest", "must not exceed finest = %d, got %d",
@@ -180,8 +180,8 @@ static void read_frames(un_place *place, int t, un_scene_def *def)
     int frames = un_open_table(place, t, "frames", "{ count = 72, rate = 24 }");
     if (!frames) return;
     un_check_keys(place, frames, keys, false);
-    un_read_integer(place, frames, "count", (un_range){0, 1000000, false}, &def->frames.count);
-    un_read_number(place, frames, "rate", (un_range){0.001, 1e6, false}, &def->frames.rate);
+    un_read_integer(place, frames, "count", (un_bounds){0, 1000000, false}, &def->frames.count);
+    un_read_number(place, frames, "rate", (un_bounds){0.001, 1e6, false}, &def->frames.rate);
     un_close_table(place, frames);
 }
 
@@ -483,7 +483,7 @@ static void read_budget(un_place *place, int t, un_scene_def *def)
     int budget = un_open_table(place, t, "budget", "{ particles = 2e6, memory = \"8G\" }");
     if (!budget) return;
     un_check_keys(place, budget, keys, false);
-    un_read_number(place, budget, "particles", (un_range){1, 2e9, false}, &def->budget.particles);
+    un_read_number(place, budget, "particles", (un_bounds){1, 2e9, false}, &def->budget.particles);
     read_memory(place, budget, &def->budget.memory);
     un_close_table(place, budget);
 }
@@ -525,16 +525,16 @@ static void read_solver(un_place *place, int t, un_scene_def *def)
                       "(Debian: libpetsc-real-dev), or use auto",
                       def->solver.kind);
     read_dump(place, solver, def);
-    un_read_integer(place, solver, "dump_every", (un_range){1, 1e9, false},
+    un_read_integer(place, solver, "dump_every", (un_bounds){1, 1e9, false},
                     &def->solver.dump_every);
-    un_read_number(place, solver, "tolerance", (un_range){1e-12, 0.1, false},
+    un_read_number(place, solver, "tolerance", (un_bounds){1e-12, 0.1, false},
                    &def->solver.tolerance);
-    un_read_number(place, solver, "cfl", (un_range){0.1, 20, false}, &def->solver.cfl);
+    un_read_number(place, solver, "cfl", (un_bounds){0.1, 20, false}, &def->solver.cfl);
     un_read_bool(place, solver, "suction", &def->solver.suction);
-    un_read_number(place, solver, "pic", (un_range){0, 1e6, false}, &def->solver.pic);
-    un_read_number(place, solver, "sheets", (un_range){0, 10, false}, &def->solver.sheets);
-    un_read_number(place, solver, "band", (un_range){0, 50, false}, &def->solver.band);
-    un_read_number(place, solver, "thickening", (un_range){0, 10, false}, &def->solver.thickening);
+    un_read_number(place, solver, "pic", (un_bounds){0, 1e6, false}, &def->solver.pic);
+    un_read_number(place, solver, "sheets", (un_bounds){0, 10, false}, &def->solver.sheets);
+    un_read_number(place, solver, "band", (un_bounds){0, 50, false}, &def->solver.band);
+    un_read_number(place, solver, "thickening", (un_bounds){0, 10, false}, &def->solver.thickening);
     un_read_word(place, solver, "stress", stresses, NULL, def->solver.stress,
                  sizeof def->solver.stress);
     un_read_word(place, solver, "coupling", couplings, NULL, def->solver.coupling,

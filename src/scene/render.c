@@ -18,7 +18,7 @@ static int32_t take_function(const un_place *place, int t, const char *key)
     return -1;
 }
 
-bool un_read_camera(un_place *place, int t, bool whole, un_range fov, un_camera_keys *keys)
+bool un_read_camera(un_place *place, int t, bool whole, un_bounds fov, un_camera_keys *keys)
 {
     static const char *const known[] = {"eye", "target", "fov", "aspect", NULL};
     static const char usage[] = "{ eye = {2, 1, 2}, target = {0, 0, 0}, fov = 40 }";
@@ -34,7 +34,7 @@ bool un_read_camera(un_place *place, int t, bool whole, un_range fov, un_camera_
     keys->has_target = keys->target >= 0 || un_read_vec3(place, camera, "target", &still->target);
     if (whole && !keys->has_target) un_place_fail(place, NULL, "needs target, as in %s", usage);
     keys->has_fov = keys->fov >= 0 || un_read_number(place, camera, "fov", fov, &still->fov);
-    un_read_number(place, camera, "aspect", (un_range){0.01, 100, false}, &still->aspect);
+    un_read_number(place, camera, "aspect", (un_bounds){0.01, 100, false}, &still->aspect);
     un_close_table(place, camera);
     return true;
 }
@@ -50,7 +50,7 @@ un_status un_add_circumstance(const un_scene *scene, un_status status, const cha
 typedef struct camera_call {
     const un_camera_keys *keys;
     const char *path;
-    un_range fov;
+    un_bounds fov;
     double t;
     un_viewpoint *camera;
 } camera_call;
@@ -86,7 +86,7 @@ static void call_camera(lua_State *L, void *arg)
 }
 
 un_status un_call_camera(const un_scene *scene, const un_camera_keys *keys, const char *path,
-                         un_range fov, double t, un_viewpoint *camera)
+                         un_bounds fov, double t, un_viewpoint *camera)
 {
     const un_limits limits = {"the camera's function", "is there an endless loop?", CAMERA_STEPS,
                               1};
@@ -101,7 +101,7 @@ un_status un_call_camera(const un_scene *scene, const un_camera_keys *keys, cons
 /* ---- pictures ---- */
 
 /* The range that the renderer can draw. */
-static const un_range render_fov = {1, 150, false};
+static const un_bounds render_fov = {1, 150, false};
 
 static bool read_colour(const un_place *place, int t, const char *key, un_vec3 *colour)
 {
@@ -130,9 +130,9 @@ void un_read_render(un_place *place, int t, un_scene_def *def)
     int light = un_open_table(place, render, "light", "{ azimuth = 230, elevation = 55 }");
     if (light) {
         un_check_keys(place, light, light_keys, false);
-        un_read_number(place, light, "azimuth", (un_range){-360, 360, false},
+        un_read_number(place, light, "azimuth", (un_bounds){-360, 360, false},
                        &def->render.light.azimuth);
-        un_read_number(place, light, "elevation", (un_range){5, 90, false},
+        un_read_number(place, light, "elevation", (un_bounds){5, 90, false},
                        &def->render.light.elevation);
         def->render.has_light = true;
         un_close_table(place, light);

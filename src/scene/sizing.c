@@ -25,7 +25,7 @@ static void read_term(const un_place *place, int t, const char *key, double *fac
                       "must be true, false or a factor (2: cells twice as large), got %s",
                       un_describe(L, -1).text);
     lua_pop(L, 1);
-    un_read_number(place, t, key, (un_range){0, 1e6, true}, factor);
+    un_read_number(place, t, key, (un_bounds){0, 1e6, true}, factor);
 }
 
 void un_read_sizing(un_place *place, int t, un_scene *scene)
@@ -49,7 +49,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     read_term(place, sizing, "sources", &def->sizing.sources);
     read_term(place, sizing, "deformability", &def->sizing.deformability);
     def->sizing.has_camera =
-        un_read_camera(place, sizing, true, (un_range){1, 170, false}, &def->sizing.camera);
+        un_read_camera(place, sizing, true, (un_bounds){1, 170, false}, &def->sizing.camera);
     if (un_get_field(place, sizing, "custom")) {
         if (!lua_isfunction(L, -1))
             un_place_fail(place, "custom",
@@ -59,7 +59,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
         def->sizing.has_custom = true;
     }
     un_read_word(place, sizing, "warp", warps, NULL, def->sizing.warp, sizeof def->sizing.warp);
-    un_read_number(place, sizing, "strength", (un_range){0, 100, false}, &def->sizing.strength);
+    un_read_number(place, sizing, "strength", (un_bounds){0, 100, false}, &def->sizing.strength);
     un_read_bool(place, sizing, "follow", &def->sizing.follow);
     un_close_table(place, sizing);
     if (!def->traits->adaptive && !def->traits->warps) {
@@ -79,7 +79,7 @@ un_status un_scene_camera(const un_scene *scene, double t, un_viewpoint *camera)
 {
     UN_ASSERT(scene->def.sizing.has_camera);
     return un_call_camera(scene, &scene->def.sizing.camera, "sizing.camera",
-                          (un_range){1, 170, false}, t, camera);
+                          (un_bounds){1, 170, false}, t, camera);
 }
 
 typedef struct custom_call {

@@ -79,7 +79,7 @@ un_vec3 un_need_point(const un_place *place, const char *key, const char *usage)
 static double need_length(const un_place *place, const char *key, const char *usage)
 {
     double value;
-    if (!un_read_number(place, 1, key, (un_range){0, 1e9, true}, &value))
+    if (!un_read_number(place, 1, key, (un_bounds){0, 1e9, true}, &value))
         un_place_missing(place, key, usage);
     return value;
 }
@@ -117,7 +117,7 @@ static un_node *new_node(const un_place *place, un_node_kind kind, bool from_tab
     if (!from_table) return node;
     node->has_velocity = un_read_point(place, 1, "velocity", &node->velocity, NULL);
     node->has_friction =
-        un_read_number(place, 1, "friction", (un_range){0, 1, false}, &node->friction);
+        un_read_number(place, 1, "friction", (un_bounds){0, 1, false}, &node->friction);
     node->has_slip = un_read_slip(place, 1, "slip", &node->slip);
     node->has_contact_angle =
         un_read_number(place, 1, "contact_angle", UN_CONTACT_RANGE, &node->contact_angle);
@@ -421,7 +421,7 @@ static void read_rotation(const un_place *outer, int t, un_pose *pose)
     double angle;
     un_check_keys(&place, rotate, keys, false);
     if (!un_read_vec3(&place, rotate, "axis", &axis) ||
-        !un_read_number(&place, rotate, "angle", (un_range){-1e9, 1e9, false}, &angle))
+        !un_read_number(&place, rotate, "angle", (un_bounds){-1e9, 1e9, false}, &angle))
         un_place_fail(&place, NULL,
                       "needs three angles {x, y, z} in degrees, or axis and angle, as in { axis = "
                       "{0, 1, 0}, angle = 90 }");
@@ -438,7 +438,7 @@ void un_read_motion(const un_place *place, int t, bool with_scale, un_pose *pose
     read_rotation(place, t, pose);
     un_read_point(place, t, "by", &by, NULL);
     un_read_point(place, t, "about", &about, NULL);
-    if (with_scale) un_read_number(place, t, "scale", (un_range){0, 1e9, true}, &pose->scale);
+    if (with_scale) un_read_number(place, t, "scale", (un_bounds){0, 1e9, true}, &pose->scale);
     un_vec3 turned = un_scale(un_pose_rotate(pose, about), pose->scale);
     pose->translation = un_add(by, un_sub(about, turned));
 }
@@ -487,18 +487,18 @@ static int make_source(lua_State *L, un_source_kind kind)
     source->kind = kind;
     source->to = INFINITY;
     un_read_point(&place, 1, "velocity", &source->velocity, NULL);
-    if (un_read_number(&place, 1, "flow", (un_range){0, 1e12, true}, &source->flow) &&
+    if (un_read_number(&place, 1, "flow", (un_bounds){0, 1e12, true}, &source->flow) &&
         !(un_length(source->velocity) > 0))
         un_place_fail(&place, "flow",
                       "needs a velocity for its direction, as in flow = %g, velocity = {0, -1, 0}; "
                       "the speed is found from the flow",
                       source->flow);
     if (emits) un_read_emitted(&place, 1, source);
-    un_read_number(&place, 1, "from", (un_range){0, 1e9, false}, &source->from);
+    un_read_number(&place, 1, "from", (un_bounds){0, 1e9, false}, &source->from);
     /* math.huge is the same as leaving it out. */
     bool forever = un_get_field(&place, 1, "to") && lua_type(L, -1) == LUA_TNUMBER &&
                    lua_tonumber(L, -1) == INFINITY;
-    if (!forever) un_read_number(&place, 1, "to", (un_range){0, 1e9, false}, &source->to);
+    if (!forever) un_read_number(&place, 1, "to", (un_bounds){0, 1e9, false}, &source->to);
     if (source->to <= source->from)
         un_place_fail(&place, "to", "must be later than from = %g, got %g", source->from,
                       source->to);
