@@ -193,8 +193,9 @@ void un_parallel_sums(un_context *ctx, int64_t count, int32_t width, un_parallel
                       void *arg, double *sums)
 {
     UN_ASSERT(width <= 16);
-    double partials[UN_BLOCKS_MAX * 16] = {0};
+    double partials[UN_BLOCKS_MAX * 16];
     reduce_args a = {NULL, values, arg, un_block_grain(count), width, partials};
+    memset(partials, 0, (size_t)((count + a.grain - 1) / a.grain * width) * sizeof *partials);
     un_parallel_for(ctx, count, a.grain, reduce_body, &a);
     for (int32_t w = 0; w < width; w++) sums[w] = 0;
     for (int64_t b = 0; b * a.grain < count; b++)

@@ -8,9 +8,10 @@
 
 struct un_ranks {
     int32_t rank, count;
-    int32_t threads; /* for this rank */
-    bool agreed;     /* all ranks know of the last failure */
-    bool apart;      /* doing a part of shared work */
+    int32_t threads;   /* for this rank */
+    bool agreed;       /* all ranks know of the last failure */
+    bool apart;        /* doing a part of shared work */
+    size_t halo_bytes; /* sent through halos */
 };
 
 extern const bool un_link_available;
@@ -35,6 +36,21 @@ typedef struct un_letters {
     const size_t *out_bytes, *in_bytes;
 } un_letters;
 void un_link_exchange(const un_ranks *ranks, const un_letters *letters);
+
+/* `bytes[r]` of each rank r, in the order of ranks, to all. */
+void un_link_gather_long(void *all, const void *mine, const size_t *bytes);
+/* A number from each rank to each. */
+void un_link_swap(int64_t *theirs, const int64_t *mine);
+
+/* Messages between some ranks, all under way at once. Who sends knows that the other waits for it,
+ * and how much. Not collective: ranks without messages need not call. */
+typedef struct un_mail {
+    int32_t rank;
+    size_t bytes;
+    void *data;
+} un_mail;
+void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, const un_mail *out,
+                   int32_t out_count);
 
 /* ---- messages of two ranks, not collective ---- */
 

@@ -8,7 +8,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 30)
 
-enum { TAG_EXCHANGE = 1, TAG_NOTE, TAG_BYTES };
+enum { TAG_EXCHANGE = 1, TAG_NOTE, TAG_BYTES, TAG_TRADE };
 
 const bool un_link_available = true;
 
@@ -101,6 +101,59 @@ void un_link_exchange(const un_ranks *ranks, const un_letters *l)
             out_at += out, out_left -= out;
             in_at += in, in_left -= in;
         }
+    }
+}
+
+/* Each rank's in turn: lengths may differ much. */
+void un_link_gather_long(void *all, const void *mine, const size_t *bytes)
+{
+    int rank, count;
+    char *at = all;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+    for (int r = 0; r < count; at += bytes[r], r++) {
+        if (bytes[r] == 0) continue;
+        if (r == rank) memcpy(at, mine, bytes[r]);
+        un_link_broadcast(at, bytes[r], r);
+    }
+}
+
+void un_link_swap(int64_t *theirs, const int64_t *mine)
+{
+    MPI_Alltoall(mine, 1, MPI_INT64_T, theirs, 1, MPI_INT64_T, MPI_COMM_WORLD);
+}
+
+/* Mail to the ranks that are next, then to those farther on: as many at a time as there is room
+ * for. Both ends count a message's way alike, so it is in the same batch at both. */
+#define BATCH 32
+
+static int32_t post(const un_ranks *ranks, const un_mail *mail, int32_t count, int32_t first,
+                    bool receive, MPI_Request *requests)
+{
+    int32_t posted = 0;
+    for (int32_t k = 0; k < count; k++) {
+        int32_t way = receive ? ranks->rank - mail[k].rank : mail[k].rank - ranks->rank;
+        way = (way + ranks->count) % ranks->count;
+        if (mail[k].bytes == 0 || way < first || way >= first + BATCH) continue;
+        UN_ASSERT(mail[k].bytes <= PIECE_BYTES);
+        if (receive)
+            MPI_Irecv(mail[k].data, (int)mail[k].bytes, MPI_BYTE, mail[k].rank, TAG_TRADE,
+                      MPI_COMM_WORLD, &requests[posted++]);
+        else
+            MPI_Isend(mail[k].data, (int)mail[k].bytes, MPI_BYTE, mail[k].rank, TAG_TRADE,
+                      MPI_COMM_WORLD, &requests[posted++]);
+    }
+    return posted;
+}
+
+void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, const un_mail *out,
+                   int32_t out_count)
+{
+    for (int32_t first = 0; first < ranks->count; first += BATCH) {
+        MPI_Request requests[2 * BATCH];
+        int32_t count = post(ranks, in, in_count, first, true, requests);
+        count += post(ranks, out, out_count, first, false, requests + count);
+        MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
     }
 }
 

@@ -41,6 +41,11 @@ int64_t un_ranks_total(un_context *ctx, int64_t value);
 /* This rank's range where it holds `count` elements. */
 un_range un_ranks_range(un_context *ctx, int64_t count);
 
+/* One rank after the other: begin waits for what the rank before ended with, of which rank 0 has
+ * its own. After the last rank's end, all have what that ended with. */
+void un_ranks_begin_turn(un_context *ctx, void *values, size_t bytes);
+void un_ranks_end_turn(un_context *ctx, void *values, size_t bytes);
+
 /* Adds up arrays of all ranks, to all. The bits do not depend on the number of ranks where all but
  * one of the numbers that are added are 0, or all are whole. */
 void un_ranks_add(un_context *ctx, double *values, int64_t count);
@@ -75,10 +80,38 @@ static inline int32_t un_ranks_owner(const uint64_t *cut, int32_t rank_count, ui
 /* Each rank knows a part of such an array, and only that part takes up memory: pages that nobody
  * touches do not. Indices are the serial ones. */
 
+typedef struct un_layered {
+    void *array;
+    size_t size; /* bytes of an element */
+} un_layered;
+
 /* The elements of all ranks' ranges, to rank 0. */
 void un_ranks_collect(un_context *ctx, un_range range, void *array, size_t size);
 /* Rank 0 gives each rank the elements of its part. */
 un_status un_ranks_deal(un_context *ctx, un_part part, void *array, size_t size);
+
+/* What all ranks list, one after the other, to all. *all is allocated; count: of elements in it. */
+un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, size_t size,
+                        void **all, int64_t *count);
+
+/* By rank: the first element that it holds, and the end; allocated. */
+un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t **begins);
+
+/* Copies of elements that others hold (halo.c). */
+typedef struct un_halo un_halo;
+/* first: by rank, the first element that it holds, and the end; wanted: elements of others,
+ * ascending. */
+un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                         int64_t wanted_count, un_halo **halo);
+void un_halo_destroy(un_halo *halo); /* NULL is fine */
+/* Copies the wanted elements into their places. size: at most UN_HALO_SIZE. NULL: does nothing. */
+#define UN_HALO_SIZE 8
+void un_halo_share(un_halo *halo, void *array, size_t size);
+/* The same for rows of various lengths: row i has the elements row[i] up to row[i + 1]. Sets both
+ * for the wanted rows, too. */
+un_status un_halo_share_rows(un_halo *halo, int32_t *row, const un_layered *entries, int32_t count);
+/* Bytes that this rank has sent to others through halos. */
+size_t un_halo_sent(const un_context *ctx);
 
 /* Layers of cells, shared out in slabs (slabs.c). */
 typedef struct un_slabs {
@@ -102,10 +135,6 @@ un_part un_slabs_part(const un_slabs *slabs, int32_t wide); /* this rank's */
 int32_t un_slabs_owner(const un_slabs *slabs, int32_t layer);
 /* The largest value in the parts of all ranks. */
 double un_slabs_max(const un_slabs *slabs, un_part part, un_parallel_value *value, void *arg);
-typedef struct un_layered {
-    void *array;
-    size_t size; /* bytes of a cell */
-} un_layered;
 /* Copies of `width` layers on either side, from their ranks. */
 un_status un_slabs_share(un_slabs *slabs, const un_layered *fields, int32_t count, int32_t width);
 /* All layers to rank 0. */

@@ -49,10 +49,11 @@ void un_ranks_sums(un_context *ctx, un_range r, int32_t width, un_parallel_value
 {
     UN_ASSERT(width <= WIDTH_MAX);
     const un_ranks *ranks = un_context_ranks(ctx);
-    double partials[UN_BLOCKS_MAX * WIDTH_MAX] = {0};
+    double partials[UN_BLOCKS_MAX * WIDTH_MAX];
     int64_t grain = un_block_grain(r.total), block_count = (r.total + grain - 1) / grain;
     int64_t first = (r.begin + grain - 1) / grain, last = (r.end + grain - 1) / grain;
     block_args a = {values, arg, grain, r.end, width, partials, first};
+    memset(partials, 0, (size_t)(block_count * width) * sizeof *partials);
     un_parallel_for(ctx, last - first, 1, sum_blocks, &a); /* those that begin here */
     if (un_ranks_count(ranks) > 1) {
         join_blocks(ranks, r, &a);
@@ -87,4 +88,16 @@ void un_ranks_gather(un_context *ctx, void *all, const void *mine, size_t bytes)
         un_link_gather(all, mine, bytes);
     else
         memcpy(all, mine, bytes);
+}
+
+void un_ranks_begin_turn(un_context *ctx, void *values, size_t bytes)
+{
+    if (un_rank(ctx) > 0) un_link_receive_bytes(un_rank(ctx) - 1, values, bytes);
+}
+
+void un_ranks_end_turn(un_context *ctx, void *values, size_t bytes)
+{
+    int32_t last = un_rank_count(ctx) - 1;
+    if (un_rank(ctx) < last) un_link_send_bytes(un_rank(ctx) + 1, values, bytes);
+    if (last > 0) un_link_broadcast(values, bytes, last);
 }

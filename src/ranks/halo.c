@@ -1,0 +1,246 @@
+/* Copies of elements of full-length arrays, for ranks that want them.
+ *
+ * A plan lists, for each rank that wants something, which elements, and the elements that arrive
+ * from each rank; only these ranks get messages. Made once, run often: a solver runs one many times
+ * in each of its iterations, so running it needs no memory and cannot fail. */
+#include "ranks/link.h"
+
+struct un_halo {
+    un_context *ctx;
+    int32_t *out_index, *in_index; /* elements, by rank */
+    int64_t *out_count, *in_count; /* by rank */
+    un_mail *out, *in;             /* to and from ranks with elements */
+    int32_t out_ranks, in_ranks;
+    int64_t out_total, in_total;
+    char *out_room, *in_room; /* UN_HALO_SIZE for each element */
+};
+
+void un_halo_destroy(un_halo *h)
+{
+    if (!h) return;
+    void *blocks[] = {h->out_index, h->in_index, h->out_count, h->in_count,
+                      h->out,       h->in,       h->out_room,  h->in_room};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(h->ctx, blocks[i]);
+    un_free(h->ctx, h);
+}
+
+size_t un_halo_sent(const un_context *ctx)
+{
+    const un_ranks *ranks = un_context_ranks(ctx);
+    return ranks ? ranks->halo_bytes : 0;
+}
+
+/* ---- making a plan ---- */
+
+static un_status count_wanted(un_halo *h, const int64_t *first, const int32_t *wanted)
+{
+    un_context *ctx = h->ctx;
+    int32_t count = un_rank_count(ctx);
+    h->out_count = un_alloc_zero(ctx, (size_t)count, sizeof *h->out_count);
+    h->in_count = un_alloc_zero(ctx, (size_t)count, sizeof *h->in_count);
+    h->in_index = un_alloc(ctx, (size_t)h->in_total + 1, sizeof *h->in_index);
+    h->out = un_alloc(ctx, (size_t)count, sizeof *h->out);
+    h->in = un_alloc(ctx, (size_t)count, sizeof *h->in);
+    if (!h->out_count || !h->in_count || !h->in_index || !h->out || !h->in) return UN_ERROR_MEMORY;
+    for (int64_t k = 0, r = 0; k < h->in_total; k++) {
+        UN_ASSERT(k == 0 || wanted[k] > wanted[k - 1]);
+        UN_ASSERT(wanted[k] >= 0 && wanted[k] < first[count]);
+        while (wanted[k] >= first[r + 1]) r++;
+        UN_ASSERT(r != un_rank(ctx));
+        h->in_count[r]++;
+        h->in_index[k] = wanted[k];
+    }
+    return UN_OK;
+}
+
+/* Mail for an array whose elements have `size` bytes; returns the number of ranks. */
+static int32_t address(un_mail *mail, const int64_t *counts, int32_t rank_count, char *room,
+                       size_t size)
+{
+    int32_t ranks = 0;
+    for (int32_t r = 0; r < rank_count; r++) {
+        if (counts[r] == 0) continue;
+        size_t bytes = (size_t)counts[r] * size;
+        mail[ranks++] = (un_mail){r, bytes, room};
+        room += bytes;
+    }
+    return ranks;
+}
+
+static void run(un_halo *h)
+{
+    un_ranks *ranks = un_context_ranks(h->ctx);
+    un_link_trade(ranks, h->in, h->in_ranks, h->out, h->out_ranks);
+    for (int32_t k = 0; k < h->out_ranks; k++) ranks->halo_bytes += h->out[k].bytes;
+}
+
+/* Those who want elements say which: the way back. */
+static un_status take_requests(un_halo *h)
+{
+    un_context *ctx = h->ctx;
+    un_ranks *ranks = un_context_ranks(ctx);
+    int32_t count = un_rank_count(ctx);
+    un_link_swap(h->out_count, h->in_count);
+    for (int32_t r = 0; r < count; r++) h->out_total += h->out_count[r];
+    h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);
+    h->out_room = un_alloc(ctx, (size_t)h->out_total + 1, UN_HALO_SIZE);
+    h->in_room = un_alloc(ctx, (size_t)h->in_total + 1, UN_HALO_SIZE);
+    if (!h->out_index || !h->out_room || !h->in_room) return UN_ERROR_MEMORY;
+    size_t size = sizeof *h->out_index;
+    h->out_ranks = address(h->out, h->out_count, count, (char *)h->out_index, size);
+    h->in_ranks = address(h->in, h->in_count, count, (char *)h->in_index, size);
+    un_link_trade(ranks, h->out, h->out_ranks, h->in, h->in_ranks);
+    return UN_OK;
+}
+
+un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                         int64_t wanted_count, un_halo **halo)
+{
+    un_halo *h = un_alloc_zero(ctx, 1, sizeof *h);
+    *halo = NULL;
+    if (!h) return UN_ERROR_MEMORY;
+    h->ctx = ctx;
+    h->in_total = wanted_count;
+    un_status status = count_wanted(h, first, wanted);
+    if (status == UN_OK && un_rank_count(ctx) > 1) status = take_requests(h);
+    if (status != UN_OK) {
+        un_halo_destroy(h);
+        return status;
+    }
+    *halo = h;
+    return UN_OK;
+}
+
+/* ---- running it ---- */
+
+/* Constant sizes, so that copies become single instructions. */
+#define COPY(type, to)                                                                             \
+    for (int64_t k = 0; k < total; k++) ((type *)(to))[k] = ((const type *)array)[index[k]]
+#define PLACE(type, from)                                                                          \
+    for (int64_t k = 0; k < total; k++) ((type *)array)[index[k]] = ((const type *)(from))[k]
+
+static void pack(const un_halo *h, const void *array, size_t size)
+{
+    const int32_t *index = h->out_index;
+    int64_t total = h->out_total;
+    if (size == 8)
+        COPY(uint64_t, h->out_room);
+    else if (size == 4)
+        COPY(uint32_t, h->out_room);
+    else
+        for (int64_t k = 0; k < total; k++)
+            memcpy(h->out_room + (size_t)k * size, (const char *)array + (size_t)index[k] * size,
+                   size);
+}
+
+static void unpack(const un_halo *h, void *array, size_t size)
+{
+    const int32_t *index = h->in_index;
+    int64_t total = h->in_total;
+    if (size == 8)
+        PLACE(uint64_t, h->in_room);
+    else if (size == 4)
+        PLACE(uint32_t, h->in_room);
+    else
+        for (int64_t k = 0; k < total; k++)
+            memcpy((char *)array + (size_t)index[k] * size, h->in_room + (size_t)k * size, size);
+}
+
+void un_halo_share(un_halo *h, void *array, size_t size)
+{
+    if (!h) return;
+    UN_ASSERT(size <= UN_HALO_SIZE);
+    int32_t count = un_rank_count(h->ctx);
+    address(h->out, h->out_count, count, h->out_room, size);
+    address(h->in, h->in_count, count, h->in_room, size);
+    pack(h, array, size);
+    run(h);
+    unpack(h, array, size);
+}
+
+/* ---- rows ---- */
+
+/* Packs the elements of all rows that go out, rank by rank, or unpacks those that come in; with
+ * `move` false it only measures. */
+static size_t move_rows(un_mail *mail, const int64_t *counts, int32_t rank_count,
+                        const int32_t *index, const int32_t *row, const un_layered *field,
+                        char *room, bool in, bool move)
+{
+    size_t at = 0, size = field->size;
+    int32_t to = 0;
+    for (int32_t r = 0; r < rank_count; r++) {
+        if (counts[r] == 0) continue;
+        size_t begin = at;
+        for (int64_t k = 0; k < counts[r]; k++, index++) {
+            size_t bytes = (size_t)(row[*index + 1] - row[*index]) * size;
+            char *place = (char *)field->array + (size_t)row[*index] * size;
+            if (move) memcpy(in ? place : room + at, in ? room + at : place, bytes);
+            at += bytes;
+        }
+        mail[to++] = (un_mail){r, at - begin, room ? room + begin : NULL};
+    }
+    return at;
+}
+
+static un_status share_entries(un_halo *h, const int32_t *row, const un_layered *field)
+{
+    un_context *ctx = h->ctx;
+    int32_t count = un_rank_count(ctx);
+    size_t out =
+        move_rows(h->out, h->out_count, count, h->out_index, row, field, NULL, false, false);
+    size_t in = move_rows(h->in, h->in_count, count, h->in_index, row, field, NULL, true, false);
+    char *out_room = un_alloc(ctx, out + 1, 1), *in_room = un_alloc(ctx, in + 1, 1);
+    if (out_room && in_room) {
+        move_rows(h->out, h->out_count, count, h->out_index, row, field, out_room, false, true);
+        move_rows(h->in, h->in_count, count, h->in_index, row, field, in_room, true, false);
+        run(h);
+        move_rows(h->in, h->in_count, count, h->in_index, row, field, in_room, true, true);
+    }
+    un_status status = out_room && in_room ? UN_OK : UN_ERROR_MEMORY;
+    un_free(ctx, out_room);
+    un_free(ctx, in_room);
+    return status;
+}
+
+un_status un_halo_share_rows(un_halo *h, int32_t *row, const un_layered *entries, int32_t count)
+{
+    if (!h) return UN_OK;
+    un_halo_share(h, row, sizeof *row);
+    un_halo_share(h, row + 1, sizeof *row);
+    for (int32_t f = 0; f < count; f++) UN_TRY(share_entries(h, row, &entries[f]));
+    return UN_OK;
+}
+
+/* ---- lists of all ranks ---- */
+
+un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t **begins)
+{
+    int32_t ranks = un_rank_count(ctx);
+    *begins = un_alloc(ctx, (size_t)ranks + 1, sizeof **begins);
+    if (!*begins) return UN_ERROR_MEMORY;
+    **begins = begin;
+    if (ranks > 1) un_link_gather(*begins, &begin, sizeof begin);
+    (*begins)[ranks] = total;
+    return UN_OK;
+}
+
+un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, size_t size,
+                        void **all, int64_t *count)
+{
+    int32_t ranks = un_rank_count(ctx);
+    size_t own = (size_t)mine_count * size, *bytes = un_alloc(ctx, (size_t)ranks, sizeof *bytes);
+    *all = NULL;
+    if (!bytes) return UN_ERROR_MEMORY;
+    size_t total = *bytes = own;
+    if (ranks > 1) {
+        un_link_gather(bytes, &own, sizeof own);
+        total = 0;
+        for (int32_t r = 0; r < ranks; r++) total += bytes[r];
+    }
+    *all = un_alloc(ctx, total + 1, 1);
+    if (*all && ranks == 1) memcpy(*all, mine, own);
+    if (*all && ranks > 1) un_link_gather_long(*all, mine, bytes);
+    un_free(ctx, bytes);
+    *count = (int64_t)(total / size);
+    return *all ? UN_OK : UN_ERROR_MEMORY;
+}
