@@ -78,6 +78,7 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites, doub
     amg->level_count = 0;
     amg->dense = false;
     amg->residual_scale = 0;
+    un_amg_forget_ranks(amg);
     int exponent = 0;
     if (largest > 0) frexp(largest, &exponent);
     /* The largest diagonal becomes about 1e9: floats then span 30 orders below it. */
@@ -95,6 +96,10 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites, doub
             amg->level_count = l + 1;
             return un_amg_factor(amg, &g);
         }
+        if (l == 0 && amg->spread) {
+            level->own = (un_part){amg->spread->rows.begin, amg->spread->rows.end};
+            level->cut = amg->spread->cut;
+        }
         UN_TRY(un_amg_build_level(amg, level, &g, l == 0));
         if (l == 0) g.excess = level->excess ? level->excess : level->x;
         amg->level_count = l + 1;
@@ -102,6 +107,8 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites, doub
         un_amg_graph coarse;
         UN_TRY(coarsen(amg, l, &g, &coarse, &coarse_count));
         if (coarse_count == 0) break;
+        if (level->cut)
+            UN_TRY(un_amg_divide_next(amg, l, &amg->full[l % 2], 1 - l % 2, coarse_count));
         g = coarse;
     }
     return UN_OK;
@@ -171,20 +178,22 @@ static void v_cycle(un_amg *amg, int32_t l, float *x, const float *b, float *scr
     }
     bool means = amg->scheme == UN_AMG_GEOMETRIC;
     un_amg_sweep_down(ctx, level, x, b, NULL, level->v);
-    if (means)
+    if (means) {
         un_amg_restrict_means(ctx, level, &amg->means[l], next->b, level->v);
-    else
+        un_halo_share(level->down, next->b, sizeof *next->b);
+    } else
         un_amg_restrict(ctx, &amg->transfer[l], next->b, next->n, level->v);
     bool twice = means && l < TWICE && l + 1 < amg->level_count - 1;
     v_cycle(amg, l + 1, next->x, next->b, twice ? next->v : next->b);
     if (twice) {
         un_amg_residual(ctx, next, next->b, next->x, next->b);
         v_cycle(amg, l + 1, next->y, next->b, next->b);
-        un_amg_add(ctx, next->x, next->y, next->n);
+        un_amg_add(ctx, next, next->x, next->y);
     }
-    if (means)
+    if (means) {
+        un_halo_share(level->up, next->x, sizeof *next->x);
         un_amg_prolong_means(ctx, level, &amg->means[l], x, next->x);
-    else
+    } else
         un_amg_prolong(ctx, &amg->transfer[l], x, level->n, next->x, false);
     un_amg_sweep_up(ctx, level, x, b, scratch, NULL);
 }
@@ -202,7 +211,7 @@ static void relax(un_amg *amg, int32_t l, float *x, const float *b, bool from_ze
     un_amg_residual(ctx, level, level->v, x, b);
     un_amg_sweep_down(ctx, level, level->w, level->v, NULL, NULL);
     un_amg_sweep_up(ctx, level, level->w, level->v, level->v, NULL);
-    un_amg_add(ctx, x, level->w, level->n);
+    un_amg_add(ctx, level, x, level->w);
 }
 
 /* VCYCLEMULTIGRID of [Chentanez07], from x = 0. */
@@ -238,7 +247,7 @@ static void full_cycle(un_amg *amg)
         un_amg_prolong(ctx, &amg->transfer[l], level[l].y, level[l].n, level[l + 1].y, true);
         un_amg_residual(ctx, &level[l], level[l].b, level[l].y, level[l].b);
         deep_cycle(amg, l, level[l].x, level[l].b);
-        un_amg_add(ctx, level[l].y, level[l].x, level[l].n);
+        un_amg_add(ctx, &level[l], level[l].y, level[l].x);
     }
 }
 
@@ -287,34 +296,44 @@ static void apply(void *state, double *z, const double *r)
     un_amg *amg = state;
     un_amg_level *finest = &amg->level[0];
     if (amg->residual_scale == 0) {
-        double most = un_parallel_max(amg->ctx, amg->a->n, largest_of, (void *)r);
+        un_part own = finest->own;
+        double most =
+            un_parallel_max(amg->ctx, own.end - own.begin, largest_of, (void *)(r + own.begin));
+        if (amg->spread) most = un_ranks_max(amg->ctx, most);
         if (most > 0 && isfinite(most)) amg->residual_scale = 1 / most;
     }
     bool full = amg->scheme == UN_AMG_CHENTANEZ;
     convert p = {amg, full ? finest->y : finest->x, z, r, amg->residual_scale};
     int64_t grain = un_block_grain(finest->n);
-    un_parallel_for(amg->ctx, finest->n, grain, to_float, &p);
+    un_parallel_part(amg->ctx, finest->own, grain, to_float, &p);
     if (full)
         full_cycle(amg);
     else if (amg->scheme == UN_AMG_PLAIN)
         cycle(amg, 0, finest->x, finest->b, finest->b);
     else
         v_cycle(amg, 0, finest->x, finest->b, finest->b);
-    un_parallel_for(amg->ctx, finest->n, grain, to_double, &p);
+    un_parallel_part(amg->ctx, finest->own, grain, to_double, &p);
+}
+
+static void spread(void *state, un_spread *over)
+{
+    ((un_amg *)state)->spread = over;
 }
 
 static void destroy(void *state)
 {
     un_amg *amg = state;
     if (!amg) return;
+    un_amg_forget_ranks(amg);
     for (int l = 0; l < UN_AMG_LEVELS_MAX; l++) {
         un_amg_level *level = &amg->level[l];
-        void *blocks[] = {
-            level->row,       level->col,         level->val,       level->outer_first,
-            level->outer_id,  level->outer_row,   level->outer_col, level->outer_val,
-            level->outer_sum, level->outer_raise, level->diagonal,  level->inverse,
-            level->aggregate, level->first,       level->b,         level->x,
-            level->v,         level->w,           level->y,         level->excess};
+        void *blocks[] = {level->row,         level->col,       level->val,
+                          level->outer_first, level->outer_id,  level->outer_row,
+                          level->outer_col,   level->outer_val, level->outer_sum,
+                          level->outer_raise, level->diagonal,  level->inverse,
+                          level->aggregate,   level->first,     level->b,
+                          level->x,           level->v,         level->w,
+                          level->y,           level->excess,    level->beside.id};
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(amg->ctx, blocks[i]);
         un_amg_transfer *p = &amg->transfer[l];
         void *parts[] = {p->row, p->col, p->val, p->back_row, p->back_col, p->back_val};
@@ -345,7 +364,8 @@ static un_status create(un_context *ctx, un_preconditioner *preconditioner, un_a
     amg->aggregate_size = scheme == UN_AMG_PLAIN ? PLAIN_SIZE : SMOOTHED_SIZE;
     /* the CG steps of a K-cycle depend on r; a full cycle is linear but not symmetric */
     bool varies = scheme == UN_AMG_PLAIN || scheme == UN_AMG_CHENTANEZ;
-    *preconditioner = (un_preconditioner){amg, setup, apply, destroy, varies};
+    *preconditioner = (un_preconditioner){
+        amg, setup, apply, destroy, varies, scheme == UN_AMG_GEOMETRIC ? spread : NULL};
     return UN_OK;
 }
 

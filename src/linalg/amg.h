@@ -2,7 +2,7 @@
 #ifndef UN_LINALG_AMG_H
 #define UN_LINALG_AMG_H
 
-#include "linalg/linalg.h"
+#include "linalg/spread.h"
 
 #define UN_AMG_LEVELS_MAX 24
 #define UN_AMG_BLOCKS_MAX 32
@@ -16,6 +16,13 @@ enum { UN_AMG_FREE = -1, UN_AMG_OUT = -2 };
 typedef struct un_amg_level {
     int32_t n;
     int64_t grain;
+    un_part own; /* rows of this rank, whole blocks; with one rank or on gathered levels: all */
+    /* Several ranks: the first row of each, and the end; copies of the columns of own rows; of rows
+     * of other ranks that take their values from own coarse rows; of coarse rows, on the way down
+     * to the ranks that have them on the next level, and on the way up. */
+    int64_t *cut;
+    un_halo *near, *far, *down, *up;
+    un_ids beside; /* columns of own rows on other ranks */
     /* entries a_ij with j < i in the block of i, by rows; row i starts at row[i + block] and ends
      * at row[i + block + 1]: there are gaps between blocks */
     int32_t *row, *col;
@@ -109,6 +116,7 @@ typedef struct un_amg_chunk {
 
 typedef struct un_amg {
     un_context *ctx;
+    un_spread *spread; /* NULL: all rows are here */
     un_amg_scheme scheme;
     int32_t aggregate_size;
     const un_csr *a;
@@ -152,6 +160,19 @@ static inline int64_t un_amg_blocks(const un_amg_level *level)
 {
     return (level->n + level->grain - 1) / level->grain;
 }
+/* Blocks of this rank. */
+static inline un_part un_amg_own_blocks(const un_amg_level *level)
+{
+    int64_t last = level->grain - 1;
+    return (un_part){(level->own.begin + last) / level->grain,
+                     (level->own.end + last) / level->grain};
+}
+static inline void un_amg_for_blocks(un_context *ctx, const un_amg_level *level,
+                                     un_parallel_body *body, void *arg)
+{
+    un_parallel_part(ctx, level->own, level->grain, body, arg);
+}
+int64_t un_amg_grain(int64_t n); /* of the blocks of a level with n rows; amg_levels.c */
 
 /* amg_levels.c */
 /* Makes a level, ready to sweep, from the rows of a graph. */
@@ -192,7 +213,7 @@ void un_amg_prolong(un_context *ctx, const un_amg_transfer *p, float *fine, int3
 /* amg_mean.c */
 /* other, unless NULL, has by row the two rows that it lies between; where both survive, row_of is
  * not called. */
-un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_means *p,
+un_status un_amg_build_means(un_amg *amg, un_amg_level *level, un_amg_means *p,
                              const int32_t (*other)[2], un_amg_row_of *row_of, const void *arg);
 void un_amg_restrict_means(un_context *ctx, const un_amg_level *level, const un_amg_means *p,
                            float *coarse, const float *fine);
@@ -212,6 +233,51 @@ un_status un_amg_average_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
                                   int32_t *coarse_count);
 un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
                                     const float *diagonal, int32_t *coarse_count);
+/* amg_ranks.c: what a rank needs of the others; nothing of this is called with one rank. */
+/* Rows of a graph that own rows couple to, and those that these couple to, with their places. */
+un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g);
+/* Rows of other ranks at places; places ascend, -1: none. cut and place: of the level. */
+typedef struct un_amg_query {
+    uint64_t *key;
+    int32_t *row;
+    int64_t count;
+    size_t room_key, room_row;
+} un_amg_query;
+typedef int32_t un_amg_row_at(const void *arg, uint64_t key);
+un_status un_amg_ask(un_amg *amg, const un_amg_level *level, const uint64_t *place,
+                     un_amg_query *query, un_amg_row_at *row_at, const void *arg);
+/* Copies of what decides rows of P, for own rows and those beside them. */
+typedef struct un_amg_ways {
+    int32_t *aggregate;
+    int32_t (*other)[2];
+    float *excess, *diagonal;
+} un_amg_ways;
+un_status un_amg_know_ways(un_amg *amg, const un_amg_level *level, const un_amg_ways *ways);
+/* Numbers by block, of which each rank knows its own, to all. */
+void un_amg_share_counts(un_amg *amg, int32_t *counts, int64_t blocks);
+/* Records for the blocks of other ranks. Those that arrive are sorted by block, and within a block
+ * in the order of the ranks they come from and of their lists. before: how many of a block come
+ * from ranks before this one. */
+typedef struct un_amg_record {
+    int32_t block, row, col;
+    float value;
+    int32_t rank;
+} un_amg_record;
+typedef struct un_amg_records {
+    un_amg_record *record, *sorted;
+    int64_t count, sorted_count;
+    size_t room, sorted_room;
+    int32_t first[UN_AMG_BLOCKS_MAX + 1], before[UN_AMG_BLOCKS_MAX];
+} un_amg_records;
+un_status un_amg_record_add(un_amg *amg, un_amg_records *records, un_amg_record record);
+un_status un_amg_records_send(un_amg *amg, const un_amg_level *level, un_amg_records *records);
+void un_amg_records_free(un_amg *amg, un_amg_records *records);
+/* Rows of the next level to those who have them there. */
+un_status un_amg_divide_next(un_amg *amg, int32_t l, un_amg_full *full, int slot,
+                             int32_t coarse_count);
+un_status un_amg_list_parents(un_amg *amg, int32_t l);
+void un_amg_forget_ranks(un_amg *amg);
+
 /* amg_dense.c */
 un_status un_amg_factor(un_amg *amg, const un_amg_graph *g);
 void un_amg_solve_dense(un_amg *amg, int32_t n, float *x, const float *b);
@@ -236,7 +302,7 @@ void un_amg_apply(un_context *ctx, const un_amg_level *level, float *v, const fl
 void un_amg_residual(un_context *ctx, const un_amg_level *level, float *rest, const float *x,
                      const float *b);
 /* x += y. */
-void un_amg_add(un_context *ctx, float *x, const float *y, int32_t n);
+void un_amg_add(un_context *ctx, const un_amg_level *level, float *x, const float *y);
 /* b -= s v; returns b.b. */
 double un_amg_subtract(un_context *ctx, const un_amg_level *level, float *b, const float *v,
                        double s);

@@ -45,7 +45,8 @@ typedef struct edges {
     const un_amg_means *p;
     const float *excess;
     un_amg_full *full;
-    int32_t *next; /* by coarse row: where its next entry goes */
+    int32_t *next;          /* by coarse row: where its next entry goes */
+    un_amg_records spilled; /* by blocks of other ranks */
     target target[UN_AMG_BLOCKS_MAX];
 } edges;
 
@@ -243,6 +244,29 @@ static void add_block(void *arg, int64_t begin, int64_t end)
     p->target[block] = t;
 }
 
+static void add_record(target *t, const un_amg_record *r)
+{
+    add_coupling(t, r->row, r->col, r->value);
+}
+
+/* What own blocks have spilled for those of other ranks, to them. */
+static un_status send_spilled(un_amg *amg, edges *p)
+{
+    un_part own = un_amg_own_blocks(p->level);
+    p->spilled.count = 0;
+    for (int64_t b = own.begin; b < own.end; b++)
+        for (int64_t to = 0; to < un_amg_blocks(p->level); to++) {
+            if (to >= own.begin && to < own.end) continue;
+            const target *t = &p->target[b];
+            for (int32_t k = t->head[to]; k >= 0; k = t->spill[k].next) {
+                const un_amg_spill *s = &t->spill[k];
+                UN_TRY(un_amg_record_add(
+                    amg, &p->spilled, (un_amg_record){(int32_t)to, s->row, s->col, s->value, 0}));
+            }
+        }
+    return un_amg_records_send(amg, p->level, &p->spilled);
+}
+
 /* Adds the values that other blocks have spilled. */
 static void collect_block(void *arg, int64_t begin, int64_t end)
 {
@@ -251,13 +275,18 @@ static void collect_block(void *arg, int64_t begin, int64_t end)
     (void)end;
     int64_t block = begin / level->grain;
     target t = p->target[block];
-    for (int64_t from = 0; from < un_amg_blocks(level); from++) {
+    const un_amg_records *far = &p->spilled;
+    un_part own = un_amg_own_blocks(level);
+    int32_t k = far->first[block], last = k + far->before[block];
+    for (; k < last; k++) add_record(&t, &far->sorted[k]);
+    for (int64_t from = own.begin; from < own.end; from++) {
         const target *other = &p->target[from];
-        for (int32_t k = other->head[block]; k >= 0; k = other->spill[k].next) {
-            const un_amg_spill *s = &other->spill[k];
+        for (int32_t q = other->head[block]; q >= 0; q = other->spill[q].next) {
+            const un_amg_spill *s = &other->spill[q];
             add_coupling(&t, s->row, s->col, s->value);
         }
     }
+    for (; k < far->first[block + 1]; k++) add_record(&t, &far->sorted[k]);
     p->target[block].chunk_count = t.chunk_count;
 }
 
@@ -331,9 +360,11 @@ static void place_block(void *arg, int64_t begin, int64_t end)
     int64_t block = begin / p->level->grain;
     target *t = &p->target[block];
     int32_t *length = p->full->row + 1, at = 0;
-    for (int64_t from = block + 1; from < un_amg_blocks(p->level); from++)
+    for (int64_t from = block + 1; from < un_amg_own_blocks(p->level).end; from++)
         for (int32_t k = p->target[from].head[block]; k >= 0; k = p->target[from].spill[k].next)
             length[p->target[from].spill[k].row]++;
+    for (int32_t k = p->spilled.first[block]; k < p->spilled.first[block + 1]; k++)
+        length[p->spilled.sorted[k].row]++;
     for (int32_t c = t->first; c < t->first + (int32_t)t->count; c++) {
         p->next[c] = at;
         at += length[c];
@@ -365,13 +396,19 @@ static void mirror_block(void *arg, int64_t begin, int64_t end)
             full->val[back] = val;
         }
     }
-    for (int64_t from = block + 1; from < un_amg_blocks(p->level); from++)
+    for (int64_t from = block + 1; from < un_amg_own_blocks(p->level).end; from++)
         for (int32_t k = p->target[from].head[block]; k >= 0; k = p->target[from].spill[k].next) {
             const un_amg_spill *s = &p->target[from].spill[k];
             int32_t at = next[s->row]++;
             full->col[at] = s->col;
             full->val[at] = s->value;
         }
+    for (int32_t k = p->spilled.first[block]; k < p->spilled.first[block + 1]; k++) {
+        const un_amg_record *s = &p->spilled.sorted[k]; /* of later blocks, all of them */
+        int32_t at = next[s->row]++;
+        full->col[at] = s->col;
+        full->val[at] = s->value;
+    }
     for (int32_t c = t->first; c < last; c++) full->row[c + 1] = next[c];
 }
 
@@ -416,12 +453,62 @@ static bool fits(edges *p)
     return all;
 }
 
+static un_status sum_edges(un_amg *amg, edges *p)
+{
+    un_context *ctx = amg->ctx;
+    const un_amg_level *level = p->level;
+    bool sent = !level->cut;
+    for (bool done = false; !done;) {
+        UN_TRY(lay_out(amg, p, p->full));
+        un_amg_for_blocks(ctx, level, add_block, p);
+        if (!fits(p)) continue;
+        if (!sent) UN_TRY(send_spilled(amg, p));
+        sent = true;
+        un_amg_for_blocks(ctx, level, collect_block, p);
+        done = fits(p);
+    }
+    un_amg_for_blocks(ctx, level, prune_block, p);
+    return UN_OK;
+}
+
+/* The whole matrix, from its lower half. */
+static un_status mirror(un_amg *amg, edges *p, int32_t coarse_count)
+{
+    un_context *ctx = amg->ctx;
+    const un_amg_level *level = p->level;
+    un_amg_full *full = p->full;
+    un_part own = un_amg_own_blocks(level);
+    int64_t entries = 0;
+    for (int64_t b = own.begin; b < own.end; b++)
+        p->target[b].spill_room =
+            (int32_t)un_max64(p->target[b].spill_room, p->target[b].outer_count);
+    UN_TRY(lay_out(amg, p, full)); /* chunks stay where they are */
+    un_amg_for_blocks(ctx, level, count_block, p);
+    if (level->cut) UN_TRY(send_spilled(amg, p));
+    un_amg_for_blocks(ctx, level, place_block, p);
+    for (int64_t b = own.begin; b < own.end; b++) entries += p->target[b].entry_count;
+    un_range range = {0, entries, entries};
+    if (level->cut) range = un_ranks_range(ctx, entries);
+    entries = range.begin;
+    for (int64_t b = own.begin; b < own.end; b++) {
+        p->target[b].entry_first = (int32_t)entries;
+        entries += p->target[b].entry_count;
+    }
+    UN_AMG_NEED(ctx, full->col, full->capacity[2], range.total);
+    UN_AMG_NEED(ctx, full->val, full->capacity[3], range.total);
+    full->row[level->first[own.begin]] = (int32_t)range.begin;
+    un_amg_for_blocks(ctx, level, mirror_block, p);
+    full->row[coarse_count] = (int32_t)range.total;
+    return UN_OK;
+}
+
 un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_amg_means *means,
                              const float *excess, int32_t coarse_count, int slot,
                              un_amg_graph *coarse)
 {
     un_context *ctx = amg->ctx;
     un_amg_full *full = &amg->full[slot];
+    un_part own = un_amg_own_blocks(level);
     UN_AMG_NEED(ctx, full->row, full->capacity[0], (size_t)coarse_count + 1);
     UN_AMG_NEED(ctx, full->excess, full->capacity[1], coarse_count);
     UN_AMG_NEED(ctx, amg->half_size, amg->capacity_half_size, 2 * (size_t)coarse_count);
@@ -430,41 +517,22 @@ un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_am
                .excess = excess,
                .full = full,
                .next = amg->half_size + coarse_count};
-    for (int32_t b = 0; b < un_amg_blocks(level); b++) {
+    for (int64_t b = own.begin; b < own.end; b++) {
         int32_t rows = level->first[b + 1] - level->first[b];
         p.target[b] = (target){.starts = level->first,
-                               .last = b,
+                               .last = (int32_t)b,
                                .first = level->first[b],
                                .count = (uint32_t)rows,
                                .chunk_room = rows + (int32_t)(CHUNK_SHARE * rows) + ROOM_MIN / 16,
                                .spill_room = SPILL_SHARE * rows + ROOM_MIN};
     }
-    for (bool done = false; !done;) {
-        UN_TRY(lay_out(amg, &p, full));
-        un_parallel_for(ctx, level->n, level->grain, add_block, &p);
-        if (!fits(&p)) continue;
-        un_parallel_for(ctx, level->n, level->grain, collect_block, &p);
-        done = fits(&p);
-    }
-    un_parallel_for(ctx, level->n, level->grain, prune_block, &p);
-    int32_t entries = 0;
-    for (int64_t b = 0; b < un_amg_blocks(level); b++)
-        p.target[b].spill_room = (int32_t)un_max64(p.target[b].spill_room, p.target[b].outer_count);
-    UN_TRY(lay_out(amg, &p, full)); /* chunks stay where they are */
-    un_parallel_for(ctx, level->n, level->grain, count_block, &p);
-    un_parallel_for(ctx, level->n, level->grain, place_block, &p);
-    for (int64_t b = 0; b < un_amg_blocks(level); b++) {
-        p.target[b].entry_first = entries;
-        entries += p.target[b].entry_count;
-    }
-    UN_AMG_NEED(ctx, full->col, full->capacity[2], entries);
-    UN_AMG_NEED(ctx, full->val, full->capacity[3], entries);
-    full->row[0] = 0;
-    un_parallel_for(ctx, level->n, level->grain, mirror_block, &p);
+    un_status status = sum_edges(amg, &p);
+    if (status == UN_OK) status = mirror(amg, &p, coarse_count);
+    un_amg_records_free(amg, &p.spilled);
     *coarse = (un_amg_graph){.n = coarse_count,
                              .row = full->row,
                              .col = full->col,
                              .val = full->val,
                              .excess = full->excess};
-    return UN_OK;
+    return status;
 }

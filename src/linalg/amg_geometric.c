@@ -41,7 +41,10 @@ typedef struct geometric {
     uint64_t size;         /* BCC: of the lattice, as a Morton code */
     const uint8_t *scale;  /* log2 s */
     int32_t shift, n;
-    int32_t (*other)[2]; /* by row: the two rows it lies between, -1: none */
+    int64_t begin, end;      /* rows whose places are in the table */
+    uint64_t least, last;    /* their places */
+    const un_amg_query *far; /* rows of other ranks; NULL: all are here */
+    int32_t (*other)[2];     /* by row: the two rows it lies between, -1: none */
     uint64_t *place_next;
     uint8_t *scale_next;
 } geometric;
@@ -65,28 +68,10 @@ static inline point decode(const geometric *p, uint64_t key)
     return q;
 }
 
-/* BCC: at + sign d. */
-static inline uint64_t key_at(const geometric *p, point at, int sign, int32_t dx, int32_t dy,
-                              int32_t dz)
+/* By key, in the table. */
+static inline int32_t find_own(const geometric *p, uint64_t key)
 {
-    uint64_t place = un_morton((uint32_t)(at.x[0] + sign * dx), (uint32_t)(at.x[1] + sign * dy),
-                               (uint32_t)(at.x[2] + sign * dz));
-    return un_morton_order(place, p->size);
-}
-
-/* The row at a place, -1: none. */
-static inline int32_t find(const geometric *p, point q)
-{
-    const un_sites *sites = &p->amg->sites;
-    bool bcc = sites->kind == UN_SITES_BCC;
-    for (int a = 0; a < 3; a++)
-        if (q.x[a] < 0 || q.x[a] >= sites->size[a] + bcc) return -1;
-    uint64_t key = bcc ? key_at(p, q, 0, 0, 0, 0)
-                       : (uint64_t)q.x[0] +
-                             (uint64_t)sites->size[0] *
-                                 ((uint64_t)q.x[1] + (uint64_t)sites->size[1] * (uint64_t)q.x[2]);
-    if (key > p->place[p->n - 1]) return -1;
-    const int32_t *bound = p->amg->table + (key >> p->shift);
+    const int32_t *bound = p->amg->table + ((key >> p->shift) - (p->least >> p->shift));
     const uint64_t *k = p->place + bound[0];
     uint32_t count = (uint32_t)(bound[1] - bound[0]);
     while (count > 0) { /* counts the keys below `key` */
@@ -95,7 +80,49 @@ static inline int32_t find(const geometric *p, point q)
         count -= half;
     }
     int32_t i = (int32_t)(k - p->place);
-    return i < p->n && p->place[i] == key ? i : -1;
+    return i < p->end && p->place[i] == key ? i : -1;
+}
+
+/* On other ranks. */
+static int32_t find_far(const geometric *p, uint64_t key)
+{
+    int64_t low = 0, high = p->far->count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (p->far->key[middle] < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->far->count && p->far->key[low] == key ? p->far->row[low] : -1;
+}
+
+static inline uint64_t key_of(const geometric *p, point q)
+{
+    const un_sites *sites = &p->amg->sites;
+    if (sites->kind == UN_SITES_BCC)
+        return un_morton_order(un_morton((uint32_t)q.x[0], (uint32_t)q.x[1], (uint32_t)q.x[2]),
+                               p->size);
+    return (uint64_t)q.x[0] + (uint64_t)sites->size[0] *
+                                  ((uint64_t)q.x[1] + (uint64_t)sites->size[1] * (uint64_t)q.x[2]);
+}
+
+static inline bool is_inside(const un_sites *sites, point q)
+{
+    bool bcc = sites->kind == UN_SITES_BCC;
+    for (int a = 0; a < 3; a++)
+        if (q.x[a] < 0 || q.x[a] >= sites->size[a] + bcc) return false;
+    return true;
+}
+
+/* The row at a place, -1: none. */
+static inline int32_t find(const geometric *p, point q)
+{
+    const un_sites *sites = &p->amg->sites;
+    if (!is_inside(sites, q)) return -1;
+    uint64_t key = key_of(p, q);
+    if (key > p->last || key < p->least) return p->far ? find_far(p, key) : -1;
+    return find_own(p, key);
 }
 
 /* BCC: is it a centre, with all coordinates odd? Nodes in the boundary of the brick never are;
@@ -207,6 +234,19 @@ static inline void scan(const geometric *p, int32_t i, const uint64_t key[2], in
         found[side] = at[side] >= 0 && un_amg_entry(g, at[side]) != 0 ? g->col[at[side]] : -1;
 }
 
+/* BCC: at + sign d. */
+static inline uint64_t key_at(const geometric *p, point at, int sign, int32_t dx, int32_t dy,
+                              int32_t dz)
+{
+    point to = {{at.x[0] + sign * dx, at.x[1] + sign * dy, at.x[2] + sign * dz}};
+    return key_of(p, to);
+}
+
+static int32_t find_key(const geometric *p, uint64_t key)
+{
+    return key > p->last || key < p->least ? find_far(p, key) : find_own(p, key);
+}
+
 /* For corners two cells apart: between them and the row lie centres, each halfway between one of
  * them and another corner. -1: the corner may still exist. */
 static void find_along(const geometric *p, int32_t i, point at, const int32_t d[3],
@@ -219,6 +259,12 @@ static void find_along(const geometric *p, int32_t i, point at, const int32_t d[
         int32_t m = middle[side];
         if (m < 0 || p->scale[m] != scale || !is_center(half[side], scale)) continue;
         uint64_t key = key_at(p, at, side ? 1 : -1, d[0], d[1], d[2]);
+        if (p->far) { /* the place of a row of another rank need not be known */
+            int32_t there = find_key(p, key);
+            if (there >= 0 && (p->other[m][0] == there || p->other[m][1] == there))
+                other[side] = there;
+            continue;
+        }
         for (int q = 0; q < 2; q++) {
             int32_t far = p->other[m][q];
             if (far >= 0 && p->place[far] == key) other[side] = far;
@@ -336,12 +382,16 @@ static void load_sites(void *arg, int64_t begin, int64_t end)
 {
     un_amg *amg = arg;
     const un_sites *sites = &amg->sites;
+    const un_spread *over = amg->spread;
+    bool bcc = sites->kind == UN_SITES_BCC;
     uint64_t size = lattice_size(sites);
     for (int64_t i = begin; i < end; i++) {
-        int32_t site = sites->site[i];
-        bool bcc = sites->kind == UN_SITES_BCC;
-        amg->place[0][i] = bcc ? un_morton_order(sites->key[site], size) : (uint64_t)site;
-        amg->scale_of[0][i] = bcc ? (uint8_t)(sites->level_max - sites->level[site]) : 0;
+        int32_t site = over ? 0 : sites->site[i];
+        uint64_t place = over ? over->place[i] : bcc ? sites->key[site] : (uint64_t)site;
+        amg->place[0][i] = bcc ? un_morton_order(place, size) : place;
+        amg->scale_of[0][i] = over  ? over->scale[i]
+                              : bcc ? (uint8_t)(sites->level_max - sites->level[site])
+                                    : 0;
     }
 }
 
@@ -351,11 +401,81 @@ static void fill_table(void *arg, int64_t begin, int64_t end)
 {
     geometric *p = arg;
     for (int64_t i = begin; i < end; i++) {
-        int64_t from = i == 0 ? 0 : (int64_t)(p->place[i - 1] >> p->shift) + 1;
-        int64_t to = (int64_t)(p->place[i] >> p->shift);
+        int64_t base = (int64_t)(p->least >> p->shift);
+        int64_t from = i == p->begin ? 0 : (int64_t)(p->place[i - 1] >> p->shift) + 1 - base;
+        int64_t to = (int64_t)(p->place[i] >> p->shift) - base;
         for (int64_t m = from; m <= to; m++) p->amg->table[m] = (int32_t)i;
-        if (i == p->n - 1) p->amg->table[to + 1] = p->n;
+        if (i == p->end - 1) p->amg->table[to + 1] = (int32_t)p->end;
     }
+}
+
+/* ---- several ranks ---- */
+
+static int32_t row_at(const void *arg, uint64_t key)
+{
+    const geometric *p = arg;
+    return p->begin == p->end || key > p->last || key < p->least ? -1 : find_own(p, key);
+}
+
+/* Asks for the rows at all places that own rows may take their values from. */
+static un_status ask_for_rows(geometric *p, un_amg_query *query)
+{
+    un_context *ctx = p->amg->ctx;
+    const un_sites *sites = &p->amg->sites;
+    bool bcc = sites->kind == UN_SITES_BCC;
+    for (int64_t i = p->begin; i < p->end; i++) {
+        point at, to;
+        int32_t d[3];
+        if (p->level->aggregate[i] == UN_AMG_OUT || !step_of(p, (int32_t)i, &at, d)) continue;
+        for (int f = 0; f < 8; f++) {
+            bool same = true, changed = true;
+            for (int a = 0; a < 3; a++) {
+                bool up = f >> a & 1;
+                changed &= !up || d[a] != 0;
+                same &= up || d[a] == 0;
+                to.x[a] = at.x[a] + (up ? d[a] : -d[a]);
+            }
+            if (!changed || (bcc && f != 0 && !same) || !is_inside(sites, to)) continue;
+            uint64_t key = key_of(p, to);
+            if (key >= p->least && key <= p->last) continue;
+            UN_TRY(un_array_reserve(ctx, (void **)&query->key, &query->room_key,
+                                    (size_t)query->count + 1, sizeof key));
+            query->key[query->count++] = key;
+        }
+    }
+    return un_amg_ask(p->amg, p->level, p->place, query, row_at, p);
+}
+
+static un_status make_table(un_amg *amg, geometric *p)
+{
+    un_context *ctx = amg->ctx;
+    int64_t count = p->end - p->begin;
+    if (count == 0) {
+        p->least = 1; /* nothing is between least and last */
+        return UN_OK;
+    }
+    p->least = p->far ? p->place[p->begin] : 0;
+    p->last = p->place[p->end - 1];
+    while ((p->last >> p->shift) - (p->least >> p->shift) > (uint64_t)count) p->shift++;
+    UN_AMG_NEED(ctx, amg->table, amg->capacity_table,
+                (p->last >> p->shift) - (p->least >> p->shift) + 2);
+    un_parallel_part(ctx, p->level->own, un_block_grain(p->n), fill_table, p);
+    return UN_OK;
+}
+
+/* Finds what every row lies between, and which rows survive. */
+static un_status find_survivors(un_amg *amg, geometric *p, un_amg_query *query)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_level *level = p->level;
+    UN_TRY(make_table(amg, p));
+    if (level->cut) UN_TRY(ask_for_rows(p, query));
+    if (amg->sites.kind == UN_SITES_BCC) {
+        un_amg_for_blocks(ctx, level, center_block, p);
+        un_halo_share(level->near, p->other, sizeof *p->other);
+    }
+    un_amg_for_blocks(ctx, level, survive_block, p);
+    return UN_OK;
 }
 
 un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
@@ -365,11 +485,13 @@ un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *
     un_amg_level *level = &amg->level[l];
     int from = l % 2, to = 1 - from;
     int32_t n = level->n;
+    un_amg_query query = {0};
     if (l == 0) {
         UN_AMG_NEED(ctx, amg->place[0], amg->capacity_place[0], n);
         UN_AMG_NEED(ctx, amg->scale_of[0], amg->capacity_scale_of[0], n);
-        un_parallel_for(ctx, n, un_block_grain(n), load_sites, amg);
+        un_parallel_part(ctx, level->own, un_block_grain(n), load_sites, amg);
     }
+    if (level->cut) UN_TRY(un_amg_know_rows(amg, l, g));
     geometric p = {.amg = amg,
                    .level = level,
                    .g = g,
@@ -377,17 +499,19 @@ un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *
                    .place = amg->place[from],
                    .size = lattice_size(&amg->sites),
                    .scale = amg->scale_of[from],
-                   .n = n};
-    uint64_t last = p.place[n - 1];
-    while (last >> p.shift > (uint64_t)n) p.shift++;
-    UN_AMG_NEED(ctx, amg->table, amg->capacity_table, (last >> p.shift) + 2);
+                   .n = n,
+                   .begin = level->own.begin,
+                   .end = level->own.end,
+                   .far = level->cut ? &query : NULL};
     UN_AMG_NEED(ctx, amg->member, amg->capacity_member, 2 * (size_t)n);
     p.other = (int32_t(*)[2])amg->member;
-    un_parallel_for(ctx, n, un_block_grain(n), fill_table, &p);
-    level->first[0] = 0;
-    if (amg->sites.kind == UN_SITES_BCC) un_parallel_for(ctx, n, level->grain, center_block, &p);
-    un_parallel_for(ctx, n, level->grain, survive_block, &p);
     int64_t blocks = un_amg_blocks(level);
+    memset(level->first, 0, (size_t)(blocks + 1) * sizeof *level->first);
+    un_status status = find_survivors(amg, &p, &query);
+    un_free(ctx, query.key);
+    un_free(ctx, query.row);
+    UN_TRY(status);
+    if (level->cut) un_amg_share_counts(amg, level->first + 1, blocks);
     for (int64_t k = 0; k < blocks; k++) level->first[k + 1] += level->first[k];
     *coarse_count = level->first[blocks];
     if (*coarse_count == 0) return UN_OK;
@@ -395,6 +519,10 @@ un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *
     UN_AMG_NEED(ctx, amg->scale_of[to], amg->capacity_scale_of[to], *coarse_count);
     p.place_next = amg->place[to];
     p.scale_next = amg->scale_of[to];
-    un_parallel_for(ctx, n, level->grain, number_block, &p);
+    un_amg_for_blocks(ctx, level, number_block, &p);
+    if (level->cut) {
+        un_amg_ways ways = {level->aggregate, p.other, (float *)g->excess, (float *)diagonal};
+        UN_TRY(un_amg_know_ways(amg, level, &ways));
+    }
     return un_amg_build_means(amg, level, &amg->means[l], (const int32_t(*)[2])p.other, row_of, &p);
 }

@@ -27,7 +27,7 @@
  * with more are filled again. */
 #define ROW_ENTRIES 5
 
-static int64_t level_grain(int64_t n)
+int64_t un_amg_grain(int64_t n)
 {
     return un_max64(BLOCK_ROWS_MIN, (n + UN_AMG_BLOCKS_MAX - 1) / UN_AMG_BLOCKS_MAX);
 }
@@ -171,7 +171,8 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     size_t *capacity = level->capacity;
     int32_t n = g->n;
     level->n = n;
-    level->grain = level_grain(n);
+    level->grain = un_amg_grain(n);
+    if (!level->cut) level->own = (un_part){0, n};
     int64_t blocks = un_amg_blocks(level);
     UN_AMG_NEED(ctx, level->row, capacity[0], n + blocks);
     UN_AMG_NEED(ctx, level->outer_first, capacity[1], blocks + 1);
@@ -202,7 +203,7 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
         int32_t room = room_before(&p, n, blocks);
         UN_AMG_NEED(ctx, level->col, capacity[10], room);
         UN_AMG_NEED(ctx, level->val, capacity[11], room);
-        un_parallel_for(ctx, n, level->grain, fill_rows, &p);
+        un_amg_for_blocks(ctx, level, fill_rows, &p);
         fits = true;
         for (int64_t k = 0; k < blocks && p.some; k++) fits &= p.missing[k] == 0;
         p.some = false;
@@ -220,7 +221,7 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     UN_AMG_NEED(ctx, level->outer_col, capacity[16], outer);
     UN_AMG_NEED(ctx, level->outer_val, capacity[17], outer);
     level->outer_row[0] = 0;
-    un_parallel_for(ctx, n, level->grain, fill_outer, &p);
+    un_amg_for_blocks(ctx, level, fill_outer, &p);
     return UN_OK;
 }
 

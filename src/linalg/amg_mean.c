@@ -130,17 +130,95 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_means *p,
+/* ---- several ranks ---- */
+
+/* Rows of P of the rows beside this rank's own, which couplings ask for. */
+static void count_beside(un_amg *amg, gathering *g, int32_t *rows, int32_t *entries)
+{
+    (void)amg;
+    un_amg_parents parents;
+    for (int64_t k = 0; k < g->level->beside.count; k++) {
+        int32_t i = g->level->beside.id[k], *pair = g->p->pair[i];
+        parents.count = 0;
+        g->row_of(g->arg, i, &parents);
+        if (as_pair(&parents, pair)) continue;
+        pair[0] = UN_AMG_ODD;
+        ++*rows;
+        *entries += parents.count;
+    }
+}
+
+static void fill_beside(gathering *g, int32_t row)
+{
+    un_amg_means *p = g->p;
+    int32_t at = p->row[row];
+    un_amg_parents parents;
+    for (int64_t k = 0; k < g->level->beside.count; k++) {
+        int32_t i = g->level->beside.id[k];
+        if (p->pair[i][0] > UN_AMG_ODD) continue;
+        parents.count = 0;
+        g->row_of(g->arg, i, &parents);
+        for (int32_t q = 0; q < parents.count; q++) {
+            p->col[at] = parents.id[q];
+            p->val[at++] = parents.weight[q];
+        }
+        p->pair[i][0] = UN_AMG_ODD - row;
+        p->row[++row] = at;
+    }
+}
+
+/* Entries that lead to coarse rows of another block, to its rank; and a plan for the values that
+ * they take. */
+static un_status send_far(un_amg *amg, un_amg_level *level, un_amg_means *p)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_records records = {0};
+    un_ids rows = {0};
+    un_status status = UN_OK;
+    for (int64_t t = 0; t < un_amg_blocks(level); t++)
+        for (int32_t k = p->far_first[t]; status == UN_OK && k < p->far_first[t + 1]; k++)
+            status = un_amg_record_add(
+                amg, &records,
+                (un_amg_record){(int32_t)t, p->far_row[k], p->far_col[k], p->far_val[k], 0});
+    if (status == UN_OK) status = un_amg_records_send(amg, level, &records);
+    UN_TRY_DONE(status);
+    int64_t count = records.sorted_count;
+    UN_TRY_DONE(un_array_need(ctx, (void **)&p->far_row, &p->capacity[5], (size_t)count,
+                              sizeof *p->far_row));
+    UN_TRY_DONE(un_array_need(ctx, (void **)&p->far_col, &p->capacity[6], (size_t)count,
+                              sizeof *p->far_col));
+    UN_TRY_DONE(un_array_need(ctx, (void **)&p->far_val, &p->capacity[7], (size_t)count,
+                              sizeof *p->far_val));
+    memcpy(p->far_first, records.first, (size_t)(un_amg_blocks(level) + 1) * sizeof *p->far_first);
+    for (int64_t k = 0; k < count; k++) {
+        const un_amg_record *r = &records.sorted[k];
+        p->far_row[k] = r->row;
+        p->far_col[k] = r->col;
+        p->far_val[k] = r->value;
+        if (r->row < level->own.begin || r->row >= level->own.end)
+            UN_TRY_DONE(un_ids_add(ctx, &rows, r->row));
+    }
+    un_ids_sort(&rows);
+    status = un_halo_create(ctx, level->cut, rows.id, rows.count, &level->far);
+done:
+    un_amg_records_free(amg, &records);
+    un_free(ctx, rows.id);
+    return status;
+}
+
+un_status un_amg_build_means(un_amg *amg, un_amg_level *level, un_amg_means *p,
                              const int32_t (*other)[2], un_amg_row_of *row_of, const void *arg)
 {
     un_context *ctx = amg->ctx;
     int64_t blocks = un_amg_blocks(level);
+    int32_t odd_rows = 0, odd_entries = 0; /* of rows beside this rank's own */
     gathering g = {.level = level, .p = p, .other = other, .row_of = row_of, .arg = arg};
     UN_AMG_NEED(ctx, p->pair, p->capacity[0], level->n);
     UN_AMG_NEED(ctx, p->far_first, p->capacity[4], blocks + 1);
     UN_AMG_NEED(ctx, amg->table, amg->capacity_table, level->n);
     g.listed = amg->table; /* no longer needed: places have been found */
-    un_parallel_for(ctx, level->n, level->grain, count_rows, &g);
+    un_amg_for_blocks(ctx, level, count_rows, &g);
+    if (level->cut) count_beside(amg, &g, &odd_rows, &odd_entries);
     int32_t far = 0;
     for (int64_t t = 0; t < blocks; t++) {
         p->far_first[t] = far;
@@ -153,15 +231,19 @@ un_status un_amg_build_means(un_amg *amg, const un_amg_level *level, un_amg_mean
         g.odd_entries[t + 1] += g.odd_entries[t];
     }
     p->far_first[blocks] = far;
-    UN_AMG_NEED(ctx, p->row, p->capacity[1], g.odd_rows[blocks] + 1);
-    UN_AMG_NEED(ctx, p->col, p->capacity[2], g.odd_entries[blocks]);
-    UN_AMG_NEED(ctx, p->val, p->capacity[3], g.odd_entries[blocks]);
+    odd_rows += g.odd_rows[blocks];
+    odd_entries += g.odd_entries[blocks];
+    UN_AMG_NEED(ctx, p->row, p->capacity[1], odd_rows + 1);
+    UN_AMG_NEED(ctx, p->col, p->capacity[2], odd_entries);
+    UN_AMG_NEED(ctx, p->val, p->capacity[3], odd_entries);
     UN_AMG_NEED(ctx, p->far_row, p->capacity[5], far);
     UN_AMG_NEED(ctx, p->far_col, p->capacity[6], far);
     UN_AMG_NEED(ctx, p->far_val, p->capacity[7], far);
     p->row[0] = 0;
-    un_parallel_for(ctx, level->n, level->grain, fill_rows, &g);
-    return UN_OK;
+    un_amg_for_blocks(ctx, level, fill_rows, &g);
+    if (!level->cut) return UN_OK;
+    fill_beside(&g, g.odd_rows[blocks]);
+    return send_far(amg, level, p);
 }
 
 /* ---- vectors ---- */
@@ -211,8 +293,9 @@ void un_amg_restrict_means(un_context *ctx, const un_amg_level *level, const un_
                            float *coarse, const float *fine)
 {
     move m = {level, p, coarse, fine};
-    un_parallel_for(ctx, level->n, level->grain, restrict_block, &m);
-    if (level->n > level->grain) un_parallel_for(ctx, level->n, level->grain, restrict_far, &m);
+    un_amg_for_blocks(ctx, level, restrict_block, &m);
+    un_halo_share(level->far, (float *)fine, sizeof *fine);
+    if (level->n > level->grain) un_amg_for_blocks(ctx, level, restrict_far, &m);
 }
 
 static void prolong_block(void *arg, int64_t begin, int64_t end)
@@ -238,5 +321,5 @@ void un_amg_prolong_means(un_context *ctx, const un_amg_level *level, const un_a
                           float *fine, const float *coarse)
 {
     move m = {level, p, fine, coarse};
-    un_parallel_for(ctx, level->n, level->grain, prolong_block, &m);
+    un_amg_for_blocks(ctx, level, prolong_block, &m);
 }

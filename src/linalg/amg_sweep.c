@@ -85,9 +85,10 @@ void un_amg_sweep_down(un_context *ctx, const un_amg_level *level, float *x, con
                        float *coarse, float *rest)
 {
     sweep s = {.level = level, .x = x, .b = b, .coarse = coarse, .rest = rest};
-    un_parallel_for(ctx, level->n, level->grain, down_block, &s);
-    if ((coarse || rest) && level->n > level->grain)
-        un_parallel_for(ctx, level->n, level->grain, down_outer, &s);
+    un_amg_for_blocks(ctx, level, down_block, &s);
+    if ((!coarse && !rest) || level->n <= level->grain) return;
+    un_halo_share(level->near, x, sizeof *x);
+    un_amg_for_blocks(ctx, level, down_outer, &s);
 }
 
 /* ---- up: x_i = (b_i - U x_new - L x_old - outer x_old + (d' - d) x_old) / d' ---- */
@@ -139,9 +140,12 @@ void un_amg_sweep_up(un_context *ctx, const un_amg_level *level, float *x, const
                      float *scratch, const un_amg_correction *correction)
 {
     sweep s = {.level = level, .x = x, .b = b, .scratch = scratch, .correction = correction};
-    if (correction) un_parallel_for(ctx, level->n, level->grain, correct_block, &s);
-    if (level->n > level->grain) un_parallel_for(ctx, level->n, level->grain, up_outer, &s);
-    un_parallel_for(ctx, level->n, level->grain, up_block, &s);
+    if (correction) un_amg_for_blocks(ctx, level, correct_block, &s);
+    if (level->n > level->grain) {
+        un_halo_share(level->near, x, sizeof *x);
+        un_amg_for_blocks(ctx, level, up_outer, &s);
+    }
+    un_amg_for_blocks(ctx, level, up_block, &s);
 }
 
 /* ---- products, summed in block order ---- */
@@ -181,7 +185,7 @@ void un_amg_apply(un_context *ctx, const un_amg_level *level, float *v, const fl
 {
     double partial[UN_AMG_BLOCKS_MAX][4];
     sweep s = {.level = level, .x = (float *)x, .b = b, .w = w, .scratch = v, .partial = partial};
-    un_parallel_for(ctx, level->n, level->grain, apply_block, &s);
+    un_amg_for_blocks(ctx, level, apply_block, &s);
     for (int q = 0; q < 4; q++) sums[q] = 0;
     for (int64_t k = 0; k < un_amg_blocks(level); k++)
         for (int q = 0; q < 4; q++) sums[q] += partial[k][q];
@@ -241,8 +245,8 @@ void un_amg_residual(un_context *ctx, const un_amg_level *level, float *rest, co
                      const float *b)
 {
     sweep s = {.level = level, .x = (float *)x, .b = b, .rest = rest};
-    un_parallel_for(ctx, level->n, level->grain,
-                    level->excess ? residual_by_differences : residual_block, &s);
+    un_halo_share(level->near, (float *)x, sizeof *x);
+    un_amg_for_blocks(ctx, level, level->excess ? residual_by_differences : residual_block, &s);
 }
 
 static void add_rows(void *arg, int64_t begin, int64_t end)
@@ -251,10 +255,10 @@ static void add_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) s->x[i] += s->b[i];
 }
 
-void un_amg_add(un_context *ctx, float *x, const float *y, int32_t n)
+void un_amg_add(un_context *ctx, const un_amg_level *level, float *x, const float *y)
 {
     sweep s = {.x = x, .b = y};
-    un_parallel_for(ctx, n, un_block_grain(n), add_rows, &s);
+    un_parallel_part(ctx, level->own, un_block_grain(level->n), add_rows, &s);
 }
 
 static void subtract_block(void *arg, int64_t begin, int64_t end)
@@ -275,7 +279,7 @@ double un_amg_subtract(un_context *ctx, const un_amg_level *level, float *b, con
 {
     double partial[UN_AMG_BLOCKS_MAX][4], sum = 0;
     sweep s = {.level = level, .x = b, .b = v, .s = factor, .partial = partial};
-    un_parallel_for(ctx, level->n, level->grain, subtract_block, &s);
+    un_amg_for_blocks(ctx, level, subtract_block, &s);
     for (int64_t k = 0; k < un_amg_blocks(level); k++) sum += partial[k][0];
     return sum;
 }

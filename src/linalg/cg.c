@@ -16,8 +16,8 @@
  *
  * The loop knows a system only by its action on vectors: solver.c applies a sparse matrix and
  * columns, block.c a matrix of 3x3 blocks, viscosity/faces.c a product that is never formed. Sums
- * over unknowns are made by un_parallel_sum and un_parallel_sums only, here and in `apply`: a
- * matrix that is spread over several machines has to replace these two and `apply`.
+ * over unknowns are made in fixed blocks, here and in `apply`; where ranks share the rows, each
+ * works on its own and `apply` gets the rows that others hold.
  *
  * Two solvers are of another kind and have loops of their own: the K-cycle (amg.c), which takes one
  * or two steps on each level without a stopping rule, and the pressure of viscosity/volume.c, which
@@ -37,13 +37,13 @@ static inline double row_dot(const double *a, const double *b, int64_t i, int wi
 static inline void products(const un_cg *cg, int64_t begin, int64_t end, double *sums, int width)
 {
     const double *r = cg->r, *z = cg->z, *q = cg->q;
-    double rz = 0, qz = 0;
+    double rz = sums[0], qz = sums[1];
     for (int64_t i = begin; i < end; i++) {
         rz += row_dot(r, z, i, width);
         qz += row_dot(q, z, i, width);
     }
-    sums[0] += rz;
-    sums[1] += qz;
+    sums[0] = rz;
+    sums[1] = qz;
 }
 static void product_rows(void *arg, int64_t begin, int64_t end, double *sums)
 {
@@ -55,11 +55,11 @@ static void product_rows(void *arg, int64_t begin, int64_t end, double *sums)
 }
 
 /* Lines 4 and 5, and |r|^2. */
-static inline double advance(const un_cg *cg, int64_t begin, int64_t end, int width)
+static inline double advance(const un_cg *cg, int64_t begin, int64_t end, double norm, int width)
 {
     double *x = cg->x, *r = cg->r;
     const double *p = cg->p, *q = cg->q;
-    double norm = 0, alpha = cg->alpha;
+    double alpha = cg->alpha;
     for (int64_t i = begin; i < end; i++) {
         for (int64_t k = width * i; k < width * (i + 1); k++) {
             x[k] += alpha * p[k];
@@ -69,10 +69,10 @@ static inline double advance(const un_cg *cg, int64_t begin, int64_t end, int wi
     }
     return norm;
 }
-static double advance_rows(void *arg, int64_t begin, int64_t end)
+static void advance_rows(void *arg, int64_t begin, int64_t end, double *norm)
 {
     const un_cg *cg = arg;
-    return cg->width == 1 ? advance(cg, begin, end, 1) : advance(cg, begin, end, 3);
+    *norm = cg->width == 1 ? advance(cg, begin, end, *norm, 1) : advance(cg, begin, end, *norm, 3);
 }
 
 static void start_rows(void *arg, int64_t begin, int64_t end)
@@ -96,12 +96,28 @@ static void turn_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t k = begin * cg->width; k < end * cg->width; k++) p[k] = z[k] + beta * p[k];
 }
 
+/* ---- over the rows of this rank, and sums over all ---- */
+
+static void over_rows(un_cg *cg, un_parallel_body *body)
+{
+    un_part own = cg->rows ? (un_part){cg->rows->begin, cg->rows->end} : (un_part){0, cg->n};
+    un_parallel_part(cg->ctx, own, un_block_grain(cg->n), body, cg);
+}
+
+static void sum_rows(un_cg *cg, int32_t width, un_parallel_values *values, double *sums)
+{
+    if (cg->rows)
+        un_ranks_sums(cg->ctx, *cg->rows, width, values, cg, sums);
+    else
+        un_parallel_sums(cg->ctx, cg->n, width, values, cg, sums);
+}
+
 /* z = M^-1 r; returns r.z. */
 static double precondition(un_cg *cg, double *qz)
 {
     double sums[2];
     cg->precondition(cg->state, cg->z, cg->r);
-    un_parallel_sums(cg->ctx, cg->n, 2, product_rows, cg, sums);
+    sum_rows(cg, 2, product_rows, sums);
     *qz = sums[1];
     return sums[0];
 }
@@ -109,26 +125,25 @@ static double precondition(un_cg *cg, double *qz)
 bool un_cg_iterate(un_cg *cg, double b_norm, double tolerance, int32_t limit, int32_t *iterations,
                    double *residual)
 {
-    un_context *ctx = cg->ctx;
-    int64_t n = cg->n, grain = un_block_grain(n);
     double qz;
     UN_ASSERT(cg->width == 1 || cg->width == 3);
-    un_parallel_for(ctx, n, grain, clear_rows, cg);
+    over_rows(cg, clear_rows);
     double rho = precondition(cg, &qz); /* 1 */
-    un_parallel_for(ctx, n, grain, start_rows, cg);
+    over_rows(cg, start_rows);
     while (*iterations < limit && rho > 0) { /* 2 */
         double curvature = cg->apply(cg->state, cg->q, cg->p);
         if (!(curvature > 0) || !isfinite(curvature)) break;
-        cg->alpha = rho / curvature;                                     /* 3 */
-        double r_norm = sqrt(un_parallel_sum(ctx, n, advance_rows, cg)); /* 4, 5 */
+        cg->alpha = rho / curvature; /* 3 */
+        double norm;
+        sum_rows(cg, 1, advance_rows, &norm); /* 4, 5 */
         ++*iterations;
-        *residual = r_norm / b_norm;
+        *residual = sqrt(norm) / b_norm;
         if (!(*residual > tolerance)) break;
         if (cg->give_up && cg->give_up(cg->state, *iterations, *residual)) break;
         double rho_next = precondition(cg, &qz);                  /* 6 */
         cg->beta = cg->varies ? -qz / curvature : rho_next / rho; /* 7 */
         rho = rho_next;
-        un_parallel_for(ctx, n, grain, turn_rows, cg); /* 8 */
+        over_rows(cg, turn_rows); /* 8 */
     }
     return rho > 0;
 }

@@ -28,6 +28,7 @@ typedef struct search {
     _Atomic int32_t *parent;
     _Atomic uint8_t *flags;
     _Atomic double largest;
+    int64_t first; /* row of this rank */
 } search;
 
 static int32_t find_root(_Atomic int32_t *parent, int32_t i)
@@ -67,11 +68,11 @@ enum { ROW_ANCHORED = 1, ROW_EMPTY = 2, PART_ANCHORED = 4 };
 
 /* Joins rows with their neighbours. Also finds the sum of all entries, which shows whether one is
  * not finite, and the largest diagonal. */
-static double join_rows(void *arg, int64_t begin, int64_t end)
+static void join_rows(void *arg, int64_t begin, int64_t end, double *total)
 {
     search *p = arg;
     const un_csr *a = p->a;
-    double all = 0, largest = 0;
+    double all = *total, largest = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
         int32_t last = i;
         double sum = 0, diagonal = 0;
@@ -81,7 +82,7 @@ static double join_rows(void *arg, int64_t begin, int64_t end)
             sum += a->val[k];
             empty &= a->val[k] == 0;
             if (j == i) diagonal = a->val[k];
-            if (j >= i || a->val[k] == 0) continue;
+            if (j >= i || j < p->first || a->val[k] == 0) continue;
             /* most neighbours have the same parent as the one before */
             int32_t up = atomic_load_explicit(&p->parent[j], memory_order_relaxed);
             if (up != last) join(p->parent, i, j);
@@ -97,7 +98,7 @@ static double join_rows(void *arg, int64_t begin, int64_t end)
            !atomic_compare_exchange_weak_explicit(&p->largest, &before, largest,
                                                   memory_order_relaxed, memory_order_relaxed)) {
     }
-    return all;
+    *total = all;
 }
 
 static void anchor_rows(void *arg, int64_t begin, int64_t end)
@@ -120,23 +121,11 @@ static void label_rows(void *arg, int64_t begin, int64_t end)
         if (parts->code[i] >= 0) parts->code[i] = parts->code[parts->code[i]];
 }
 
-un_status un_components_find(un_components *parts, const un_csr *a, bool *finite)
+/* Roots get their codes; those of singular parts are numbered in their order. */
+static void number_roots(un_components *parts, int32_t n)
 {
-    un_context *ctx = parts->ctx;
-    size_t n = (size_t)a->n;
-    UN_TRY(
-        un_array_need(ctx, (void **)&parts->code, &parts->capacity_code, n, sizeof *parts->code));
-    UN_TRY(un_array_need(ctx, (void **)&parts->flags, &parts->capacity_flags, n,
-                         sizeof *parts->flags));
-    search p = {a, (_Atomic int32_t *)parts->code, (_Atomic uint8_t *)parts->flags, 0};
-    int64_t grain = un_block_grain(a->n);
-    parts->n = a->n;
-    un_parallel_for(ctx, a->n, grain, start_rows, &p);
-    *finite = isfinite(un_parallel_sum(ctx, a->n, join_rows, &p));
-    parts->largest = atomic_load_explicit(&p.largest, memory_order_relaxed);
-    un_parallel_for(ctx, a->n, grain, anchor_rows, &p);
     parts->count = parts->singular_count = parts->mean_count = 0;
-    for (int32_t i = 0; i < a->n; i++) {
+    for (int32_t i = 0; i < n; i++) {
         if (parts->code[i] != i) continue;
         parts->count++;
         parts->code[i] = UN_ANCHORED;
@@ -144,14 +133,89 @@ un_status un_components_find(un_components *parts, const un_csr *a, bool *finite
         parts->singular_count++;
         parts->code[i] = parts->flags[i] & ROW_EMPTY ? UN_EMPTY : UN_SINGULAR - parts->mean_count++;
     }
+}
+
+/* The same where ranks share the rows: a part is made of local parts, which have been joined. */
+static un_status number_roots_of_ranks(un_components *parts, const un_csr *a)
+{
+    un_context *ctx = parts->ctx;
+    un_joint joint = {0};
+    un_ids own = {0};
+    int64_t begin = parts->spread->rows.begin, end = parts->spread->rows.end, singular = 0;
+    int64_t count = 0, all_count = 0;
+    int32_t *all = NULL;
+    un_status status =
+        un_joint_build(ctx, a, (un_part){begin, end}, parts->code, parts->spread->near, 1, &joint);
+    for (int64_t k = 0; status == UN_OK && k < joint.count; k++) {
+        int32_t i = joint.id[k];
+        if (i >= begin && i < end && parts->flags[i] & PART_ANCHORED) joint.sums[k] = 1;
+    }
+    if (status == UN_OK) un_joint_sum(ctx, &joint);
+    for (int64_t i = begin; status == UN_OK && i < end; i++) {
+        if (parts->code[i] != i) continue;
+        int64_t k = un_joint_find(&joint, (int32_t)i);
+        bool anchored = k >= 0 ? joint.sums[joint.root[k]] > 0 : parts->flags[i] & PART_ANCHORED;
+        bool empty = parts->flags[i] & ROW_EMPTY, root = k < 0 || joint.root[k] == k;
+        count += root;
+        singular += root && !anchored;
+        parts->flags[i] = anchored ? PART_ANCHORED : empty ? ROW_EMPTY : 0;
+        if (root && !anchored && !empty) status = un_ids_add(ctx, &own, (int32_t)i);
+    }
+    if (status == UN_OK)
+        status = un_ranks_list(ctx, own.id, own.count, sizeof *own.id, (void **)&all, &all_count);
+    if (status == UN_OK) {
+        un_ids known = {all, all_count, 0};
+        parts->count = (int32_t)un_ranks_total(ctx, count);
+        parts->singular_count = (int32_t)un_ranks_total(ctx, singular);
+        parts->mean_count = (int32_t)all_count;
+        for (int64_t i = begin; i < end; i++) {
+            if (parts->code[i] != i) continue;
+            int64_t k = un_joint_find(&joint, (int32_t)i);
+            int32_t root = k < 0 ? (int32_t)i : joint.id[joint.root[k]];
+            parts->code[i] = parts->flags[i] & PART_ANCHORED ? UN_ANCHORED
+                             : parts->flags[i] & ROW_EMPTY
+                                 ? UN_EMPTY
+                                 : UN_SINGULAR - (int32_t)un_ids_find(&known, root);
+        }
+    }
+    un_joint_free(ctx, &joint);
+    un_free(ctx, own.id);
+    un_free(ctx, all);
+    return status;
+}
+
+un_status un_components_find(un_components *parts, const un_csr *a, bool *finite)
+{
+    un_context *ctx = parts->ctx;
+    size_t n = (size_t)a->n;
+    un_part own = un_spread_part(parts->spread, a->n);
+    double all;
+    UN_TRY(
+        un_array_need(ctx, (void **)&parts->code, &parts->capacity_code, n, sizeof *parts->code));
+    UN_TRY(un_array_need(ctx, (void **)&parts->flags, &parts->capacity_flags, n,
+                         sizeof *parts->flags));
+    search p = {a, (_Atomic int32_t *)parts->code, (_Atomic uint8_t *)parts->flags, 0, own.begin};
+    int64_t grain = un_block_grain(a->n);
+    parts->n = a->n;
+    un_parallel_part(ctx, own, grain, start_rows, &p);
+    un_spread_sums(ctx, parts->spread, a->n, 1, join_rows, &p, &all);
+    *finite = isfinite(all);
+    parts->largest = atomic_load_explicit(&p.largest, memory_order_relaxed);
+    if (parts->spread) parts->largest = un_ranks_max(ctx, parts->largest);
+    un_parallel_part(ctx, own, grain, anchor_rows, &p);
+    if (parts->spread)
+        UN_TRY(number_roots_of_ranks(parts, a));
+    else
+        number_roots(parts, a->n);
     if (parts->singular_count == 0) return UN_OK;
-    un_parallel_for(ctx, a->n, grain, label_rows, parts);
+    un_parallel_part(ctx, own, grain, label_rows, parts);
     UN_TRY(un_array_need(ctx, (void **)&parts->sums, &parts->capacity_sums,
                          2 * (size_t)parts->mean_count, sizeof *parts->sums));
     double *sizes = parts->sums + parts->mean_count;
     memset(sizes, 0, (size_t)parts->mean_count * sizeof *sizes);
-    for (int32_t i = 0; i < a->n; i++)
+    for (int64_t i = own.begin; i < own.end; i++)
         if (parts->code[i] <= UN_SINGULAR) sizes[UN_SINGULAR - parts->code[i]] += 1;
+    if (parts->spread) un_ranks_add(ctx, sizes, parts->mean_count);
     return UN_OK;
 }
 
@@ -216,11 +280,14 @@ void un_components_remove_means(un_components *parts, double *v)
     means p = {parts, v};
     double *sums = parts->sums, *sizes = sums + parts->mean_count;
     if (parts->mean_count <= SUMS_MAX)
-        un_parallel_sums(parts->ctx, parts->n, parts->mean_count, sum_rows, &p, sums);
+        un_spread_sums(parts->ctx, parts->spread, parts->n, parts->mean_count, sum_rows, &p, sums);
+    else if (parts->spread)
+        un_spread_sum_in_turn(parts->spread, parts->mean_count, sum_rows, &p, sums);
     else {
         memset(sums, 0, (size_t)parts->mean_count * sizeof *sums);
         sum_rows(&p, 0, parts->n, sums);
     }
     for (int32_t m = 0; m < parts->mean_count; m++) sums[m] /= sizes[m];
-    un_parallel_for(parts->ctx, parts->n, un_block_grain(parts->n), subtract_rows, &p);
+    un_parallel_part(parts->ctx, un_spread_part(parts->spread, parts->n), un_block_grain(parts->n),
+                     subtract_rows, &p);
 }

@@ -2,12 +2,13 @@
 #ifndef UN_LINALG_COMPONENTS_H
 #define UN_LINALG_COMPONENTS_H
 
-#include "linalg/linalg.h"
+#include "linalg/spread.h"
 
 enum { UN_ANCHORED = -1, UN_EMPTY = -2, UN_SINGULAR = -3 };
 
 typedef struct un_components {
     un_context *ctx;
+    un_spread *spread;      /* NULL: all rows are here */
     int32_t n, count;       /* rows, parts */
     int32_t singular_count; /* parts whose rows all sum to zero, single empty rows included */
     int32_t mean_count;     /* of these, those that are not empty rows */

@@ -1,11 +1,12 @@
 /* The diagonal as preconditioner. */
-#include "linalg/linalg.h"
+#include "linalg/spread.h"
 
 typedef struct jacobi {
     un_context *ctx;
     const un_csr *a;
     double *inverse;
     size_t capacity;
+    un_spread *spread;
     double *z;
     const double *r;
 } jacobi;
@@ -35,7 +36,7 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites, doub
     m->a = a;
     UN_TRY(un_array_need(m->ctx, (void **)&m->inverse, &m->capacity, (size_t)a->n,
                          sizeof *m->inverse));
-    un_parallel_for(m->ctx, a->n, un_block_grain(a->n), invert_rows, m);
+    un_parallel_part(m->ctx, un_spread_part(m->spread, a->n), un_block_grain(a->n), invert_rows, m);
     return UN_OK;
 }
 
@@ -44,7 +45,13 @@ static void apply(void *state, double *z, const double *r)
     jacobi *m = state;
     m->z = z;
     m->r = r;
-    un_parallel_for(m->ctx, m->a->n, un_block_grain(m->a->n), apply_rows, m);
+    int64_t n = m->a->n;
+    un_parallel_part(m->ctx, un_spread_part(m->spread, n), un_block_grain(n), apply_rows, m);
+}
+
+static void spread(void *state, un_spread *over)
+{
+    ((jacobi *)state)->spread = over;
 }
 
 static void destroy(void *state)
@@ -60,6 +67,6 @@ un_status un_jacobi_create(un_context *ctx, un_preconditioner *preconditioner)
     jacobi *m = un_alloc_zero(ctx, 1, sizeof *m);
     if (!m) return UN_ERROR_MEMORY;
     m->ctx = ctx;
-    *preconditioner = (un_preconditioner){m, setup, apply, destroy, false};
+    *preconditioner = (un_preconditioner){m, setup, apply, destroy, false, spread};
     return UN_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "linalg/block.h"
 #include "linalg/rows.h"
+#include "ranks/ranks.h"
 
 /* Compressed sparse rows of a symmetric matrix. Every row holds its diagonal; columns ascend. */
 typedef struct un_csr {
@@ -57,7 +58,24 @@ typedef struct un_system {
     int32_t weak;              /* this many of them, the last, are left out of the preconditioner */
     const double *b;
     const un_sites *sites; /* of its unknowns; NULL: not known */
+    /* Rows that this rank holds, where several share the system; NULL: all. See below. */
+    const un_range *rows;
 } un_system;
+
+/* A system of several ranks. Rows are numbered over all of them, and each holds a range, in the
+ * order of ranks; it may be empty. Arrays have their full length, and indices, row[i] included, are
+ * those of one rank: pages that nobody touches cost nothing. A rank provides
+ *
+ *     a->n, a->row[n]                   rows and entries of all ranks;
+ *     a->row[begin] to a->row[end]      and their entries: columns are any rows;
+ *     b, x, sites->site                 in [begin, end);
+ *     sites->key and level              at the sites of these rows;
+ *
+ * and calls un_solver_solve together with all others. It gets x in its rows and in their columns,
+ * with the bits of one rank, and the same report everywhere. a->row, col and val need room for all
+ * rows and entries: the solve puts rows of other ranks there, unchanged. There are no columns yet.
+ * Large systems with sites are solved by all ranks (UN_SOLVER_GEOMETRIC), others by rank 0, which
+ * then holds them whole. */
 
 typedef enum un_solver_kind {
     UN_SOLVER_AUTO, /* chosen by the system's size and stencil */
@@ -112,11 +130,12 @@ un_status un_solver_solve(un_solver *solver, const un_system *system, double *x,
 
 typedef struct un_cg {
     un_context *ctx;
-    int32_t n, width;  /* rows, and unknowns in each: 1 or 3 */
-    double *x;         /* the guess, then the answer */
-    double *r;         /* b - A x, at the start and at the end */
-    double *z, *p, *q; /* scratch of the same size */
-    void *state;       /* for the caller's functions: */
+    int32_t n, width;     /* rows, and unknowns in each: 1 or 3 */
+    const un_range *rows; /* of this rank; NULL: all are here */
+    double *x;            /* the guess, then the answer */
+    double *r;            /* b - A x, at the start and at the end */
+    double *z, *p, *q;    /* scratch of the same size */
+    void *state;          /* for the caller's functions: */
     double (*apply)(void *state, double *q, const double *p);          /* q = A p; returns p.q */
     void (*precondition)(void *state, double *z, const double *r);     /* z = M^-1 r */
     bool (*give_up)(void *state, int32_t iterations, double residual); /* NULL: never */
@@ -153,7 +172,38 @@ typedef struct un_system_file {
 un_status un_system_read(un_context *ctx, const char *folder, int32_t number, un_system_file *file);
 void un_system_free(un_context *ctx, un_system_file *file);
 
+/* ---- parts of a system of several ranks (joint.c) ---- */
+
+/* Sets of ids, ascending once they are sorted. */
+typedef struct un_ids {
+    int32_t *id;
+    int64_t count;
+    size_t room;
+} un_ids;
+un_status un_ids_add(un_context *ctx, un_ids *ids, int32_t id);
+void un_ids_sort(un_ids *ids);                      /* none twice */
+int64_t un_ids_find(const un_ids *ids, int32_t id); /* -1: not there */
+
+/* Rows are joined by their couplings. Each rank has done so with its own rows: root[i] is the least
+ * of its rows that row i is joined to. Those that other ranks' rows join, in all ranks alike: */
+typedef struct un_joint {
+    int64_t count;
+    int32_t *id;   /* such roots, ascending */
+    int32_t *root; /* the first of those that are one part, as an index into id */
+    double *sums;  /* for the caller, at first 0 */
+    int32_t width;
+} un_joint;
+/* beside: rows of others that own rows couple to; root is shared with these by `near`. */
+un_status un_joint_build(un_context *ctx, const un_csr *a, un_part own, int32_t *root,
+                         un_halo *near, int32_t width, un_joint *joint);
+int64_t un_joint_find(const un_joint *joint, int32_t id); /* -1: of one rank alone */
+/* Adds up the sums of all ranks, which are whole numbers, and those of each part, at its first. */
+void un_joint_sum(un_context *ctx, un_joint *joint);
+void un_joint_free(un_context *ctx, un_joint *joint);
+
 /* ---- preconditioners ---- */
+
+typedef struct un_spread un_spread;
 
 /* A preconditioner as CG sees it: set-up for a matrix, whose unknowns may have sites and whose
  * largest diagonal is known, then z = M^-1 r for a symmetric positive definite M. */
@@ -163,6 +213,9 @@ typedef struct un_preconditioner {
     void (*apply)(void *state, double *z, const double *r);
     void (*destroy)(void *state);
     bool varies; /* M depends on r, or is not symmetric: CG must be flexible */
+    /* Before setup: which rows are this rank's; NULL: all. A preconditioner without it works on one
+     * rank only. */
+    void (*spread)(void *state, un_spread *spread);
 } un_preconditioner;
 
 un_status un_jacobi_create(un_context *ctx, un_preconditioner *preconditioner);

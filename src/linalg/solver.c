@@ -7,6 +7,7 @@
  *
  * Columns: columns.c. */
 #include "linalg/columns.h"
+#include "linalg/amg.h"
 #include "linalg/dump.h"
 
 struct un_solver {
@@ -24,6 +25,8 @@ struct un_solver {
     const double *b;
     un_sites sites;
     const un_preconditioner *with;
+    un_spread spread_work;
+    un_spread *spread; /* NULL: all rows are here */
 };
 
 const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1] = {
@@ -108,6 +111,7 @@ void un_solver_destroy(un_solver *s)
         if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
     un_components_free(&s->parts);
     un_column_work_free(&s->columns);
+    un_spread_free(&s->spread_work);
     un_free(s->ctx, s->dump);
     void *blocks[] = {s->cg.r, s->cg.z, s->cg.p, s->cg.q};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
@@ -141,28 +145,50 @@ static void load_rows(void *arg, int64_t begin, int64_t end)
     memcpy(s->cg.r + begin, s->b + begin, (size_t)(end - begin) * sizeof *s->b);
 }
 
+static void load(un_solver *s)
+{
+    if (s->spread)
+        un_spread_load(s->spread, s->cg.r, s->b);
+    else
+        un_parallel_for(s->ctx, s->a->n, un_block_grain(s->a->n), load_rows, s);
+    un_components_remove_means(&s->parts, s->cg.r);
+}
+
+/* Elements of other ranks' rows that own rows couple to. */
+static void share(const un_solver *s, const double *v)
+{
+    if (s->spread) un_halo_share(s->spread->near, (double *)v, sizeof *v);
+}
+
+static double sum_of(un_solver *s, un_parallel_values *values, void *arg)
+{
+    double sum;
+    un_spread_sums(s->ctx, s->spread, s->a->n, 1, values, arg, &sum);
+    return sum;
+}
+
 /* r = r - A x, and |r|^2; r holds b. */
-static double residual_rows(void *arg, int64_t begin, int64_t end)
+static void residual_rows(void *arg, int64_t begin, int64_t end, double *total)
 {
     un_solver *s = arg;
     const int32_t *row = s->a->row, *col = s->a->col;
     const double *val = s->a->val, *x = s->cg.x;
-    double norm = 0, *r = s->cg.r;
+    double norm = *total, *r = s->cg.r;
     for (int64_t i = begin; i < end; i++) {
         double sum = r[i];
         for (int32_t k = row[i]; k < row[i + 1]; k++) sum -= val[k] * x[col[k]];
         r[i] = sum;
         norm += sum * sum;
     }
-    return norm;
+    *total = norm;
 }
 
-static double norm_rows(void *arg, int64_t begin, int64_t end)
+static void norm_rows(void *arg, int64_t begin, int64_t end, double *total)
 {
     const double *r = ((un_solver *)arg)->cg.r;
-    double norm = 0;
+    double norm = *total;
     for (int64_t i = begin; i < end; i++) norm += r[i] * r[i];
-    return norm;
+    *total = norm;
 }
 
 typedef struct product {
@@ -172,26 +198,27 @@ typedef struct product {
 } product;
 
 /* q = A p, and p.q. */
-static double direction_rows(void *arg, int64_t begin, int64_t end)
+static void direction_rows(void *arg, int64_t begin, int64_t end, double *total)
 {
     const product *m = arg;
     const int32_t *row = m->a->row, *col = m->a->col;
     const double *val = m->a->val, *p = m->p;
-    double sums = 0, *q = m->q;
+    double sums = *total, *q = m->q;
     for (int64_t i = begin; i < end; i++) {
         double sum = 0;
         for (int32_t k = row[i]; k < row[i + 1]; k++) sum += val[k] * p[col[k]];
         q[i] = sum;
         sums += sum * p[i];
     }
-    return sums;
+    *total = sums;
 }
 
 static double apply(void *state, double *q, const double *p)
 {
     un_solver *s = state;
     product m = {s->a, q, p};
-    double pq = un_parallel_sum(s->ctx, s->a->n, direction_rows, &m);
+    share(s, p);
+    double pq = sum_of(s, direction_rows, &m);
     if (!s->columns.c) return pq;
     pq += un_columns_apply(&s->columns, q, p, 1);
     un_components_remove_means(&s->parts, q); /* p has zero means: p.q does not change */
@@ -217,6 +244,25 @@ static double guess_rows(void *arg, int64_t begin, int64_t end)
         max = fabs(x[i]) > max ? fabs(x[i]) : max;
     }
     return max;
+}
+
+typedef struct guess_args {
+    un_solver *s;
+    int64_t first;
+} guess_args;
+
+static double guess_part(void *arg, int64_t begin, int64_t end)
+{
+    const guess_args *a = arg;
+    return guess_rows(a->s, a->first + begin, a->first + end);
+}
+
+static double largest_guess(un_solver *s)
+{
+    un_part own = un_spread_part(s->spread, s->a->n);
+    guess_args a = {s, own.begin};
+    double most = un_parallel_max(s->ctx, own.end - own.begin, guess_part, &a);
+    return s->spread ? un_ranks_max(s->ctx, most) : most;
 }
 
 /* ---- solving ---- */
@@ -272,6 +318,7 @@ static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, doubl
     report->kind = kind;
     double start = un_seconds();
     if (!m->state) UN_TRY(create[kind](s->ctx, m));
+    if (m->spread) m->spread(m->state, s->spread);
     UN_TRY(m->setup(m->state, s->a, &s->sites, s->parts.largest));
     s->with = m;
     if (s->columns.c) UN_TRY(correct(s));
@@ -285,25 +332,36 @@ static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, doubl
 /* r = b - (A + C C^T) x; returns |r|. */
 static double find_residual(un_solver *s)
 {
-    double norm = un_parallel_sum(s->ctx, s->a->n, residual_rows, s);
+    share(s, s->cg.x);
+    double norm = sum_of(s, residual_rows, s);
     if (!s->columns.c) return sqrt(norm);
     un_columns_apply(&s->columns, s->cg.r, s->cg.x, -1);
     un_components_remove_means(&s->parts, s->cg.r);
-    return sqrt(un_parallel_sum(s->ctx, s->a->n, norm_rows, s));
+    return sqrt(sum_of(s, norm_rows, s));
 }
 
-un_status un_solver_solve(un_solver *s, const un_system *system, double *x, double tolerance,
-                          int32_t iteration_limit, un_solve_report *report)
+/* x = 0, in the rows of this rank. */
+static void clear_answer(un_solver *s)
+{
+    un_part own = un_spread_part(s->spread, s->a->n);
+    memset(s->cg.x + own.begin, 0, (size_t)(own.end - own.begin) * sizeof *s->cg.x);
+}
+
+static un_solver_kind kind_for(const un_solver *s, const un_system *system)
+{
+    un_solver_kind kind = s->kind == UN_SOLVER_AUTO ? choose(system->a) : s->kind;
+    bool sites = system->sites && system->sites->kind != UN_SITES_NONE;
+    return kind == UN_SOLVER_GEOMETRIC && !sites ? UN_SOLVER_AMG : kind;
+}
+
+/* Solves in the rows of this rank, all of which are at hand. */
+static un_status solve(un_solver *s, const un_system *system, double *x, double tolerance,
+                       int32_t iteration_limit, un_solve_report *report)
 {
     un_context *ctx = s->ctx;
     const un_csr *a = system->a;
     un_cg *cg = &s->cg;
     size_t n = (size_t)a->n;
-    *report = (un_solve_report){.converged = true, .finite = true};
-    int32_t number = ++s->solve_count;
-    if (a->n == 0) return UN_OK;
-    if (s->dump && (number - 1) % s->dump_every == 0)
-        UN_TRY(un_system_write(ctx, s->dump, number, system, x));
     double **vectors[4] = {&cg->r, &cg->z, &cg->p, &cg->q};
     for (int i = 0; i < 4; i++)
         UN_TRY(un_array_need(ctx, (void **)vectors[i], &s->capacity[i], n, sizeof **vectors[i]));
@@ -314,8 +372,10 @@ un_status un_solver_solve(un_solver *s, const un_system *system, double *x, doub
     cg->state = s;
     cg->apply = apply;
     cg->precondition = precondition;
+    cg->rows = s->spread ? &s->spread->rows : NULL;
     s->a = a;
     s->b = system->b;
+    s->parts.spread = s->spread;
     s->sites = system->sites ? *system->sites : (un_sites){.kind = UN_SITES_NONE};
     UN_TRY(un_components_find(&s->parts, a, &report->finite));
     bool pinned = false;
@@ -328,30 +388,26 @@ un_status un_solver_solve(un_solver *s, const un_system *system, double *x, doub
     report->component_count = s->parts.count;
     report->singular_count = s->parts.singular_count;
 
-    int64_t grain = un_block_grain(a->n);
-    un_parallel_for(ctx, a->n, grain, load_rows, s);
-    un_components_remove_means(&s->parts, cg->r);
-    double b_norm = sqrt(un_parallel_sum(ctx, a->n, norm_rows, s));
+    load(s);
+    double b_norm = sqrt(sum_of(s, norm_rows, s));
     if (!isfinite(b_norm)) report->finite = false;
     if (!report->finite || b_norm == 0) {
         report->converged = report->finite;
-        memset(x, 0, n * sizeof *x);
+        clear_answer(s);
         return UN_OK;
     }
     double r_norm = b_norm;
-    if (un_parallel_max(ctx, a->n, guess_rows, s) > 0) r_norm = find_residual(s);
+    double most = largest_guess(s);
+    if (most > 0) r_norm = find_residual(s);
     if (!(r_norm <= b_norm)) { /* the guess is worse than zero */
-        memset(x, 0, n * sizeof *x);
-        un_parallel_for(ctx, a->n, grain, load_rows, s);
-        un_components_remove_means(&s->parts, cg->r);
+        clear_answer(s);
+        load(s);
         r_norm = b_norm;
     }
     report->residual = r_norm / b_norm;
     if (report->residual <= tolerance) return UN_OK;
 
-    un_solver_kind kind = s->kind;
-    if (kind == UN_SOLVER_AUTO) kind = choose(a);
-    if (kind == UN_SOLVER_GEOMETRIC && s->sites.kind == UN_SITES_NONE) kind = UN_SOLVER_AMG;
+    un_solver_kind kind = kind_for(s, system);
     /* The others know A only, and miss the constants that only columns fix. */
     if (pinned) kind = UN_SOLVER_JACOBI;
     bool positive;
@@ -361,4 +417,53 @@ un_status un_solver_solve(un_solver *s, const un_system *system, double *x, doub
         UN_TRY(iterate(s, UN_SOLVER_JACOBI, b_norm, tolerance, iteration_limit, report, &positive));
     report->converged = report->residual <= tolerance;
     return UN_OK;
+}
+
+/* ---- one rank or several ---- */
+
+/* Systems of fewer rows are solved by rank 0: messages would take longer. */
+#define SPREAD_ROWS 16384
+
+typedef struct first_args {
+    un_solver *s;
+    double tolerance;
+    int32_t iteration_limit;
+} first_args;
+
+static un_status solve_alone(void *arg, const un_system *system, double *x, un_solve_report *report)
+{
+    const first_args *a = arg;
+    un_solver *s = a->s;
+    s->spread = NULL;
+    if (s->dump && (s->solve_count - 1) % s->dump_every == 0)
+        UN_TRY(un_system_write(s->ctx, s->dump, s->solve_count, system, x));
+    return solve(s, system, x, a->tolerance, a->iteration_limit, report);
+}
+
+static un_status solve_over_ranks(un_solver *s, const un_system *system, double *x,
+                                  const first_args *args, un_solve_report *report)
+{
+    un_spread *over = &s->spread_work;
+    un_solver_kind kind = kind_for(s, system);
+    bool able = kind == UN_SOLVER_GEOMETRIC || kind == UN_SOLVER_JACOBI;
+    if (!able || system->a->n < SPREAD_ROWS || s->dump)
+        return un_spread_on_first(over, s->ctx, system, x, solve_alone, (void *)args, report);
+    UN_TRY(un_spread_begin(over, s->ctx, system, x, un_amg_grain(system->a->n)));
+    s->spread = over;
+    UN_TRY(solve(s, system, x, args->tolerance, args->iteration_limit, report));
+    return un_spread_answer(over, system->a, x);
+}
+
+un_status un_solver_solve(un_solver *s, const un_system *system, double *x, double tolerance,
+                          int32_t iteration_limit, un_solve_report *report)
+{
+    first_args args = {s, tolerance, iteration_limit};
+    *report = (un_solve_report){.converged = true, .finite = true};
+    s->solve_count++;
+    if (system->a->n == 0) return UN_OK;
+    if (!system->rows || un_rank_count(s->ctx) == 1) return solve_alone(&args, system, x, report);
+    UN_ASSERT(!system->columns || system->columns->count == 0);
+    un_status status = solve_over_ranks(s, system, x, &args, report);
+    un_spread_end(&s->spread_work);
+    return status;
 }

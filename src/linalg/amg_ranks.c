@@ -1,0 +1,368 @@
+/* Multigrid whose rows several ranks share: what a rank has to know of the others.
+ *
+ * A block of rows is one rank's. What is made block by block has the bits of one rank as soon as
+ * the rank knows the rows beside its own:
+ *
+ *     set-up   two rings of rows around its own, with their couplings, and the rows at places that
+ *              its own lie between (un_amg_know_rows, un_amg_ask); what these take their values
+ *              from (un_amg_know_ways); contributions to coarse rows of other blocks, in the order
+ *              of the blocks that they come from (un_amg_records_send);
+ *     cycles   x of the first ring before each sweep over couplings between blocks, residuals of
+ *              rows that add to own coarse rows, coarse values on the way up.
+ *
+ * Coarse rows begin where the fine rows that survive as them are, and move to where blocks of the
+ * coarse level are cut (un_amg_divide_next). Levels of few rows are gathered on all ranks, each of
+ * which does all that is left. */
+#include "linalg/amg.h"
+
+#include <stdlib.h>
+
+/* Levels of at most this many rows are gathered: a sweep over them costs less than its messages. */
+#define GATHERED_ROWS 8192
+
+static void forget_level(un_amg *amg, un_amg_level *level, bool finest)
+{
+    if (!finest) {
+        un_halo_destroy(level->near);
+        un_free(amg->ctx, level->cut);
+    }
+    un_halo_destroy(level->far);
+    un_halo_destroy(level->down);
+    un_halo_destroy(level->up);
+    level->near = level->far = level->down = level->up = NULL;
+    level->cut = NULL;
+    level->beside.count = 0;
+}
+
+void un_amg_forget_ranks(un_amg *amg)
+{
+    for (int32_t l = 0; l < UN_AMG_LEVELS_MAX; l++) forget_level(amg, &amg->level[l], l == 0);
+}
+
+static bool is_own(const un_amg_level *level, int32_t i)
+{
+    return i >= level->own.begin && i < level->own.end;
+}
+
+/* ---- rows around own ones ---- */
+
+static un_status share_graph(un_halo *halo, const un_amg_graph *g)
+{
+    un_layered entries[2] = {{(int32_t *)g->col, sizeof *g->col},
+                             {(float *)g->val, sizeof *g->val}};
+    if (g->val_a) entries[1] = (un_layered){(double *)g->val_a, sizeof *g->val_a};
+    return un_halo_share_rows(halo, (int32_t *)g->row, entries, 2);
+}
+
+static un_status list_columns(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
+                              int32_t i, const un_ids *except, un_ids *ids)
+{
+    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+        int32_t j = g->col[k];
+        if (is_own(level, j) || (except && un_ids_find(except, j) >= 0)) continue;
+        UN_TRY(un_ids_add(amg->ctx, ids, j));
+    }
+    return UN_OK;
+}
+
+un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_level *level = &amg->level[l];
+    un_ids second = {0};
+    un_halo *halo = NULL;
+    un_status status = UN_OK;
+    if (l == 0) {
+        for (int64_t k = 0; k < amg->spread->beside.count; k++)
+            UN_TRY(un_ids_add(ctx, &level->beside, amg->spread->beside.id[k]));
+        level->near = amg->spread->near;
+    } else {
+        for (int64_t i = level->own.begin; i < level->own.end; i++)
+            UN_TRY(list_columns(amg, level, g, (int32_t)i, NULL, &level->beside));
+        un_ids_sort(&level->beside);
+        UN_TRY(
+            un_halo_create(ctx, level->cut, level->beside.id, level->beside.count, &level->near));
+    }
+    UN_TRY(share_graph(level->near, g));
+    un_halo_share(level->near, amg->place[l % 2], sizeof *amg->place[0]);
+    un_halo_share(level->near, amg->scale_of[l % 2], sizeof *amg->scale_of[0]);
+    for (int64_t k = 0; status == UN_OK && k < level->beside.count; k++)
+        status = list_columns(amg, level, g, level->beside.id[k], &level->beside, &second);
+    un_ids_sort(&second);
+    if (status == UN_OK) status = un_halo_create(ctx, level->cut, second.id, second.count, &halo);
+    if (status == UN_OK) status = share_graph(halo, g);
+    un_halo_destroy(halo);
+    un_free(ctx, second.id);
+    return status;
+}
+
+/* ---- rows at places ---- */
+
+static int compare_keys(const void *a, const void *b)
+{
+    uint64_t p = *(const uint64_t *)a, q = *(const uint64_t *)b;
+    return (p > q) - (p < q);
+}
+
+typedef struct question {
+    uint64_t key;
+    int32_t rank;
+} question;
+
+/* Messages between all ranks: elements to where they are wanted. *in is allocated. */
+static un_status move_elements(un_context *ctx, const char *name, const void *out,
+                               const int32_t *to, int64_t count, size_t size, void **in,
+                               int64_t *in_count)
+{
+    un_exchange *e = NULL;
+    *in = NULL;
+    UN_TRY(un_exchange_create_moves(ctx, to, count, &e));
+    *in_count = un_exchange_count(e);
+    *in = un_alloc(ctx, (size_t)*in_count + 1, size);
+    un_status status = *in ? UN_OK : UN_ERROR_MEMORY;
+    if (status == UN_OK) status = un_exchange_run(e, &(un_field){name, out, *in, size}, 1);
+    un_exchange_destroy(e);
+    return status;
+}
+
+/* The rank whose rows a place may be among: the last that begins not after it; -1: none. */
+static int32_t owner_of(const int64_t *cut, const uint64_t *least, int32_t ranks, uint64_t key)
+{
+    int32_t owner = -1;
+    for (int32_t r = 0; r < ranks; r++)
+        if (cut[r] < cut[r + 1] && least[r] <= key) owner = r;
+    return owner;
+}
+
+un_status un_amg_ask(un_amg *amg, const un_amg_level *level, const uint64_t *place,
+                     un_amg_query *query, un_amg_row_at *row_at, const void *arg)
+{
+    un_context *ctx = amg->ctx;
+    int32_t ranks = un_rank_count(ctx), *to = NULL, *back = NULL, *row = NULL;
+    int64_t count = 0, asked = 0, answered = 0, listed;
+    uint64_t own = level->own.begin < level->own.end ? place[level->own.begin] : 0, *least = NULL;
+    question *mine = NULL, *theirs = NULL;
+    int32_t *answer = NULL;
+    un_status status = UN_OK;
+    if (query->count > 0) qsort(query->key, (size_t)query->count, sizeof *query->key, compare_keys);
+    for (int64_t k = 0; k < query->count; k++)
+        if (k == 0 || query->key[k] != query->key[k - 1]) query->key[count++] = query->key[k];
+    query->count = count;
+    UN_TRY_DONE(un_ranks_list(ctx, &own, 1, sizeof own, (void **)&least, &listed));
+    UN_ALLOC_DONE(ctx, to, count + 1);
+    UN_ALLOC_DONE(ctx, mine, count + 1);
+    UN_ALLOC_DONE(ctx, query->row, count + 1);
+    for (int64_t k = 0; k < count; k++) {
+        to[k] = owner_of(level->cut, least, ranks, query->key[k]);
+        if (to[k] == un_rank(ctx)) to[k] = -1; /* between its last row and the next rank's first */
+        mine[k] = (question){query->key[k], un_rank(ctx)};
+    }
+    UN_TRY_DONE(
+        move_elements(ctx, "places", mine, to, count, sizeof *mine, (void **)&theirs, &asked));
+    UN_ALLOC_DONE(ctx, back, asked + 1);
+    UN_ALLOC_DONE(ctx, answer, asked + 1);
+    for (int64_t k = 0; k < asked; k++) {
+        back[k] = theirs[k].rank;
+        answer[k] = row_at(arg, theirs[k].key);
+    }
+    UN_TRY_DONE(
+        move_elements(ctx, "rows", answer, back, asked, sizeof *answer, (void **)&row, &answered));
+    /* keys ascend, and so do the ranks that they went to: answers come in the same order */
+    for (int64_t k = 0, a = 0; k < count; k++) query->row[k] = to[k] < 0 ? -1 : row[a++];
+done:
+    un_free(ctx, least);
+    un_free(ctx, to);
+    un_free(ctx, mine);
+    un_free(ctx, theirs);
+    un_free(ctx, back);
+    un_free(ctx, answer);
+    un_free(ctx, row);
+    return status;
+}
+
+/* ---- what rows take their values from ---- */
+
+/* Those that row i takes its value from, if it does not survive. */
+static un_status list_ways(un_amg *amg, const un_amg_level *level, const un_amg_ways *w, int32_t i,
+                           const un_ids *known, un_ids *more)
+{
+    if (w->aggregate[i] != UN_AMG_FREE) return UN_OK;
+    for (int side = 0; side < 2; side++) {
+        int32_t j = w->other[i][side];
+        if (j < 0 || is_own(level, j) || un_ids_find(known, j) >= 0) continue;
+        UN_TRY(un_ids_add(amg->ctx, more, j));
+    }
+    return UN_OK;
+}
+
+/* Own rows may be on the way, too: so the first round looks at all of them. */
+static un_status know_more(un_amg *amg, const un_amg_level *level, const un_amg_ways *w,
+                           un_ids *known, const un_ids *rows, bool *any)
+{
+    un_context *ctx = amg->ctx;
+    un_halo *halo = NULL;
+    *any = un_ranks_total(ctx, rows->count) > 0;
+    if (!*any) return UN_OK;
+    UN_TRY(un_halo_create(ctx, level->cut, rows->id, rows->count, &halo));
+    un_halo_share(halo, w->aggregate, sizeof *w->aggregate);
+    un_halo_share(halo, w->other, sizeof *w->other);
+    un_halo_share(halo, w->excess, sizeof *w->excess);
+    un_halo_share(halo, w->diagonal, sizeof *w->diagonal);
+    un_halo_destroy(halo);
+    for (int64_t k = 0; k < rows->count; k++) UN_TRY(un_ids_add(ctx, known, rows->id[k]));
+    un_ids_sort(known);
+    return UN_OK;
+}
+
+un_status un_amg_know_ways(un_amg *amg, const un_amg_level *level, const un_amg_ways *w)
+{
+    un_context *ctx = amg->ctx;
+    un_ids known = {0}, rows = {0}, next = {0};
+    un_status status = UN_OK;
+    for (int64_t k = 0; k < level->beside.count; k++)
+        UN_TRY_DONE(un_ids_add(ctx, &rows, level->beside.id[k]));
+    for (int64_t i = level->own.begin; i < level->own.end; i++)
+        UN_TRY_DONE(list_ways(amg, level, w, (int32_t)i, &known, &rows));
+    un_ids_sort(&rows);
+    for (bool any = true; any;) {
+        UN_TRY_DONE(know_more(amg, level, w, &known, &rows, &any));
+        next.count = 0;
+        for (int64_t k = 0; k < rows.count; k++)
+            UN_TRY_DONE(list_ways(amg, level, w, rows.id[k], &known, &next));
+        un_ids_sort(&next);
+        un_ids swap = rows;
+        rows = next;
+        next = swap;
+    }
+done:
+    un_free(ctx, known.id);
+    un_free(ctx, rows.id);
+    un_free(ctx, next.id);
+    return status;
+}
+
+void un_amg_share_counts(un_amg *amg, int32_t *counts, int64_t blocks)
+{
+    double all[UN_AMG_BLOCKS_MAX];
+    for (int64_t b = 0; b < blocks; b++) all[b] = counts[b];
+    un_ranks_add(amg->ctx, all, blocks);
+    for (int64_t b = 0; b < blocks; b++) counts[b] = (int32_t)all[b];
+}
+
+/* ---- records for blocks of other ranks ---- */
+
+un_status un_amg_record_add(un_amg *amg, un_amg_records *r, un_amg_record record)
+{
+    UN_TRY(un_array_reserve(amg->ctx, (void **)&r->record, &r->room, (size_t)r->count + 1,
+                            sizeof record));
+    record.rank = un_rank(amg->ctx);
+    r->record[r->count++] = record;
+    return UN_OK;
+}
+
+static void sort_records(un_amg_records *r, const un_amg_record *in, int64_t count, int64_t blocks,
+                         int32_t me)
+{
+    int32_t at[UN_AMG_BLOCKS_MAX] = {0};
+    memset(r->before, 0, sizeof r->before);
+    for (int64_t k = 0; k < count; k++) {
+        at[in[k].block]++;
+        r->before[in[k].block] += in[k].rank < me;
+    }
+    r->first[0] = 0;
+    for (int64_t b = 0; b < blocks; b++) {
+        r->first[b + 1] = r->first[b] + at[b];
+        at[b] = r->first[b];
+    }
+    for (int64_t k = 0; k < count; k++) r->sorted[at[in[k].block]++] = in[k];
+    r->sorted_count = count;
+}
+
+un_status un_amg_records_send(un_amg *amg, const un_amg_level *level, un_amg_records *r)
+{
+    un_context *ctx = amg->ctx;
+    int32_t ranks = un_rank_count(ctx), *to = NULL;
+    un_amg_record *in = NULL;
+    int64_t count = 0;
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, to, r->count + 1);
+    for (int64_t k = 0; k < r->count; k++)
+        to[k] = un_spread_owner(level->cut, ranks, r->record[k].block * level->grain);
+    UN_TRY_DONE(
+        move_elements(ctx, "records", r->record, to, r->count, sizeof *in, (void **)&in, &count));
+    UN_TRY_DONE(un_array_need(ctx, (void **)&r->sorted, &r->sorted_room, (size_t)count + 1,
+                              sizeof *r->sorted));
+    sort_records(r, in, count, un_amg_blocks(level), un_rank(ctx));
+done:
+    un_free(ctx, to);
+    un_free(ctx, in);
+    return status;
+}
+
+void un_amg_records_free(un_amg *amg, un_amg_records *r)
+{
+    un_free(amg->ctx, r->record);
+    un_free(amg->ctx, r->sorted);
+}
+
+/* ---- the next level ---- */
+
+/* Coarse rows that own rows take their values from. */
+un_status un_amg_list_parents(un_amg *amg, int32_t l)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_level *level = &amg->level[l], *next = level + 1;
+    const un_amg_means *p = &amg->means[l];
+    un_ids ids = {0};
+    un_status status = UN_OK;
+    for (int64_t i = level->own.begin; i < level->own.end; i++) {
+        const int32_t *pair = p->pair[i];
+        if (pair[0] <= UN_AMG_ODD) {
+            int32_t odd = UN_AMG_ODD - pair[0];
+            for (int32_t k = p->row[odd]; k < p->row[odd + 1]; k++)
+                if (!is_own(next, p->col[k])) UN_TRY_DONE(un_ids_add(ctx, &ids, p->col[k]));
+            continue;
+        }
+        for (int side = 0; side < 2; side++)
+            if (pair[side] >= 0 && !is_own(next, pair[side]))
+                UN_TRY_DONE(un_ids_add(ctx, &ids, pair[side]));
+    }
+    un_ids_sort(&ids);
+    status = un_halo_create(ctx, next->cut, ids.id, ids.count, &level->up);
+done:
+    un_free(ctx, ids.id);
+    return status;
+}
+
+un_status un_amg_divide_next(un_amg *amg, int32_t l, un_amg_full *full, int slot,
+                             int32_t coarse_count)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_level *level = &amg->level[l], *next = level + 1;
+    int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
+    int64_t *first = NULL;
+    un_ids ids = {0};
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, first, ranks + 1);
+    for (int32_t r = 0; r <= ranks; r++)
+        first[r] = level->first[(level->cut[r] + level->grain - 1) / level->grain];
+    next->own = (un_part){0, coarse_count};
+    if (coarse_count > GATHERED_ROWS) {
+        UN_ALLOC_DONE(ctx, next->cut, ranks + 1);
+        un_spread_cut(next->cut, first, ranks, coarse_count, un_amg_grain(coarse_count));
+        next->own = (un_part){next->cut[me], next->cut[me + 1]};
+    }
+    for (int64_t c = next->own.begin; c < next->own.end; c++)
+        if (c < first[me] || c >= first[me + 1]) UN_TRY_DONE(un_ids_add(ctx, &ids, (int32_t)c));
+    UN_TRY_DONE(un_halo_create(ctx, first, ids.id, ids.count, &level->down));
+    un_layered entries[2] = {{full->col, sizeof *full->col}, {full->val, sizeof *full->val}};
+    UN_TRY_DONE(un_halo_share_rows(level->down, full->row, entries, 2));
+    un_halo_share(level->down, full->excess, sizeof *full->excess);
+    un_halo_share(level->down, amg->place[slot], sizeof *amg->place[slot]);
+    un_halo_share(level->down, amg->scale_of[slot], sizeof *amg->scale_of[slot]);
+    if (next->cut) status = un_amg_list_parents(amg, l);
+done:
+    un_free(ctx, first);
+    un_free(ctx, ids.id);
+    return status;
+}

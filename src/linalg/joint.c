@@ -1,0 +1,152 @@
+/* Parts of a graph whose rows several ranks share.
+ *
+ * Each rank finds the parts of its own rows. Couplings to rows of other ranks join some of these;
+ * their least rows are listed on all ranks with the pairs that are joined, of which there are few,
+ * and every rank joins them in the same way. */
+#include "linalg/linalg.h"
+
+#include <stdlib.h>
+
+/* ---- sets ---- */
+
+un_status un_ids_add(un_context *ctx, un_ids *ids, int32_t id)
+{
+    if (ids->count > 0 && ids->id[ids->count - 1] == id) return UN_OK;
+    UN_TRY(un_array_reserve(ctx, (void **)&ids->id, &ids->room, (size_t)ids->count + 1,
+                            sizeof *ids->id));
+    ids->id[ids->count++] = id;
+    return UN_OK;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+    return (i > j) - (i < j);
+}
+
+void un_ids_sort(un_ids *ids)
+{
+    bool sorted = true;
+    int64_t kept = 0;
+    for (int64_t k = 1; k < ids->count && sorted; k++) sorted = ids->id[k - 1] < ids->id[k];
+    if (sorted) return;
+    qsort(ids->id, (size_t)ids->count, sizeof *ids->id, compare_ids);
+    for (int64_t k = 0; k < ids->count; k++)
+        if (k == 0 || ids->id[k] != ids->id[k - 1]) ids->id[kept++] = ids->id[k];
+    ids->count = kept;
+}
+
+int64_t un_ids_find(const un_ids *ids, int32_t id)
+{
+    int64_t low = 0, high = ids->count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (ids->id[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < ids->count && ids->id[low] == id ? low : -1;
+}
+
+/* ---- parts ---- */
+
+typedef struct pair {
+    int32_t own, other;
+} pair;
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const pair *p = a, *q = b;
+    if (p->own != q->own) return p->own < q->own ? -1 : 1;
+    return (p->other > q->other) - (p->other < q->other);
+}
+
+/* Couplings to rows of ranks before this one; their own list the others. */
+static un_status list_pairs(un_context *ctx, const un_csr *a, un_part own, const int32_t *root,
+                            pair **pairs, int64_t *pair_count)
+{
+    size_t room = 0;
+    int64_t count = 0;
+    for (int64_t i = own.begin; i < own.end; i++)
+        for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) {
+            if (a->col[k] >= own.begin || a->val[k] == 0) continue;
+            pair p = {root[i], root[a->col[k]]};
+            if (count > 0 && compare_pairs(&p, &(*pairs)[count - 1]) == 0) continue;
+            UN_TRY(un_array_reserve(ctx, (void **)pairs, &room, (size_t)count + 1, sizeof p));
+            (*pairs)[count++] = p;
+        }
+    if (count > 0) qsort(*pairs, (size_t)count, sizeof **pairs, compare_pairs);
+    *pair_count = 0;
+    for (int64_t k = 0; k < count; k++)
+        if (k == 0 || compare_pairs(&(*pairs)[k], &(*pairs)[k - 1]) != 0)
+            (*pairs)[(*pair_count)++] = (*pairs)[k];
+    return UN_OK;
+}
+
+static int32_t first_of(int32_t *root, int32_t k)
+{
+    while (root[k] != k) k = root[k] = root[root[k]];
+    return k;
+}
+
+static un_status join_pairs(un_context *ctx, un_joint *joint, const pair *pairs, int64_t count)
+{
+    un_ids ids = {0};
+    for (int64_t k = 0; k < count; k++) {
+        UN_TRY(un_ids_add(ctx, &ids, pairs[k].own));
+        joint->id = ids.id;
+        UN_TRY(un_ids_add(ctx, &ids, pairs[k].other));
+        joint->id = ids.id;
+    }
+    un_ids_sort(&ids);
+    joint->count = ids.count;
+    UN_ALLOC(ctx, joint->root, ids.count + 1);
+    joint->sums = un_alloc_zero(ctx, (size_t)(ids.count * joint->width) + 1, sizeof *joint->sums);
+    if (!joint->sums) return UN_ERROR_MEMORY;
+    for (int32_t k = 0; k < ids.count; k++) joint->root[k] = k;
+    for (int64_t k = 0; k < count; k++) {
+        int32_t i = first_of(joint->root, (int32_t)un_ids_find(&ids, pairs[k].own));
+        int32_t j = first_of(joint->root, (int32_t)un_ids_find(&ids, pairs[k].other));
+        joint->root[i > j ? i : j] = i > j ? j : i;
+    }
+    for (int32_t k = 0; k < ids.count; k++) joint->root[k] = first_of(joint->root, k);
+    return UN_OK;
+}
+
+un_status un_joint_build(un_context *ctx, const un_csr *a, un_part own, int32_t *root,
+                         un_halo *near, int32_t width, un_joint *joint)
+{
+    pair *pairs = NULL, *all = NULL;
+    int64_t count = 0, all_count = 0;
+    *joint = (un_joint){.width = width};
+    un_halo_share(near, root, sizeof *root);
+    un_status status = list_pairs(ctx, a, own, root, &pairs, &count);
+    if (status == UN_OK)
+        status = un_ranks_list(ctx, pairs, count, sizeof *pairs, (void **)&all, &all_count);
+    if (status == UN_OK) status = join_pairs(ctx, joint, all, all_count);
+    un_free(ctx, pairs);
+    un_free(ctx, all);
+    return status;
+}
+
+int64_t un_joint_find(const un_joint *joint, int32_t id)
+{
+    un_ids ids = {joint->id, joint->count, 0};
+    return un_ids_find(&ids, id);
+}
+
+void un_joint_sum(un_context *ctx, un_joint *joint)
+{
+    un_ranks_add(ctx, joint->sums, joint->count * joint->width);
+    for (int64_t k = 0; k < joint->count; k++)
+        for (int32_t w = 0; w < joint->width && joint->root[k] != k; w++)
+            joint->sums[joint->root[k] * joint->width + w] += joint->sums[k * joint->width + w];
+}
+
+void un_joint_free(un_context *ctx, un_joint *joint)
+{
+    un_free(ctx, joint->id);
+    un_free(ctx, joint->root);
+    un_free(ctx, joint->sums);
+}

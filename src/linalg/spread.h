@@ -1,0 +1,57 @@
+/* A system whose rows several ranks share; only linalg/ includes this. */
+#ifndef UN_LINALG_SPREAD_H
+#define UN_LINALG_SPREAD_H
+
+#include "linalg/linalg.h"
+
+/* Rows are numbered over all ranks, and arrays have their full length everywhere: a rank knows its
+ * own rows, and copies of those it needs. `cut` is near the ranks' rows as the caller has them, but
+ * where blocks of the multigrid meet: a block is one rank's, so all that is made block by block has
+ * the bits of one rank. */
+struct un_spread {
+    un_context *ctx;
+    int64_t *first; /* by rank: the caller's first row; and the end */
+    int64_t *cut;   /* the same for the solve */
+    un_range rows;  /* of this rank, by cut */
+    un_halo *shift; /* rows that a rank gets for the solve */
+    un_halo *near;  /* columns of its rows */
+    un_ids beside;  /* these columns */
+    /* places of unknowns and their scales, if the system has sites; see amg_geometric.c */
+    uint64_t *place;
+    uint8_t *scale;
+    size_t capacity[3];
+};
+
+/* The rows of this rank; spread may be NULL: all. */
+static inline un_part un_spread_part(const un_spread *spread, int64_t n)
+{
+    return spread ? (un_part){spread->rows.begin, spread->rows.end} : (un_part){0, n};
+}
+/* Sums over all rows in fixed blocks. values adds to the sums one by one, in order. */
+void un_spread_sums(un_context *ctx, const un_spread *spread, int64_t n, int32_t width,
+                    un_parallel_values *values, void *arg, double *sums);
+/* One after the other, without blocks. */
+void un_spread_sum_in_turn(const un_spread *spread, int32_t width, un_parallel_values *values,
+                           void *arg, double *sums);
+
+/* Cuts [0, n) into ranks' parts where blocks of `grain` meet, near `first`. */
+void un_spread_cut(int64_t *cut, const int64_t *first, int32_t rank_count, int64_t n,
+                   int64_t grain);
+int32_t un_spread_owner(const int64_t *cut, int32_t rank_count, int64_t row);
+
+/* Gives every rank its rows for the solve, by cut; x and b's copy r follow. */
+un_status un_spread_begin(un_spread *spread, un_context *ctx, const un_system *system, double *x,
+                          int64_t grain);
+/* r = b, in the rows of the solve. */
+void un_spread_load(un_spread *spread, double *r, const double *b);
+/* x to the caller's rows and their columns. */
+un_status un_spread_answer(un_spread *spread, const un_csr *a, double *x);
+/* Rank 0 solves by itself: for systems that are small, or that only one can solve. */
+typedef un_status un_spread_solve(void *arg, const un_system *system, double *x,
+                                  un_solve_report *report);
+un_status un_spread_on_first(un_spread *spread, un_context *ctx, const un_system *system, double *x,
+                             un_spread_solve *solve, void *arg, un_solve_report *report);
+void un_spread_end(un_spread *spread);  /* frees what belongs to one solve */
+void un_spread_free(un_spread *spread); /* all */
+
+#endif
