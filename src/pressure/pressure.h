@@ -48,9 +48,13 @@ typedef struct un_pressure {
     int32_t free_count, solve_count; /* of the last projection; solve_count: solves that it took */
     double *set_val, *set_rhs;       /* the system without them; NULL until there are any */
     un_coupling coupling;
+    /* Several ranks, as un_system has it: rows of this one, and copies of those next to them, all
+     * columns of own rows among them. Without `beside` all rows are here. */
+    un_part own;
+    un_halo *beside;
     /* on the grid only: */
     const un_grid *grid;
-    un_part own, near;  /* rows of this rank; and those next to them */
+    un_part near;       /* own rows and those beside them */
     double *p;          /* at cells, Pa; the guess for the next step, zero outside the liquid */
     const double *more; /* at cells, Pa: the rest of the pressure, for probes; NULL: none */
     size_t capacity[10];

@@ -264,17 +264,24 @@ static int64_t accumulate(const un_pressure *pr, int64_t *counts, un_part rows, 
 }
 
 /* Of several ranks: rows next to this one's own, on other ranks. */
-static void find_halo(un_pressure *pr)
+static un_status find_halo(un_pressure *pr)
 {
+    un_ids rows = {0};
+    un_status status = UN_OK;
     un_part own = un_grid_own_cells(pr->grid, 0), wide = un_grid_own_cells(pr->grid, 1);
     pr->near = pr->own;
-    if (!pr->grid->slabs) return;
+    if (!pr->grid->slabs) return UN_OK;
     for (int64_t c = wide.begin; c < wide.end; c++) {
         if ((c >= own.begin && c < own.end) || pr->index[c] < 0) continue;
         pr->place[pr->index[c]] = (int32_t)c;
         if (c < own.begin) pr->near.begin--;
         if (c >= own.end) pr->near.end++;
+        UN_TRY_DONE(un_ids_add(pr->ctx, &rows, pr->index[c]));
     }
+    status = un_pressure_know_rows(pr, rows.id, rows.count);
+done:
+    un_free(pr->ctx, rows.id);
+    return status;
 }
 
 static un_status assemble(un_pressure *pr, const un_projection *in)
@@ -292,7 +299,8 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
     UN_TRY_DONE(un_pressure_need_rows(pr, (int32_t)n));
     un_parallel_part(ctx, own, 64, number_rows, &s);
     UN_TRY_DONE(un_grid_share(g, &(un_layered){pr->index, sizeof *pr->index}, 1, 1));
-    find_halo(pr);
+    pr->matrix.n = (int32_t)n;
+    UN_TRY_DONE(find_halo(pr));
     un_parallel_part(ctx, own, 64, count_entries, &s);
     size_t entries = (size_t)accumulate(pr, s.entry_count, own, &own_entries);
     if (entries > INT32_MAX) {
@@ -304,7 +312,6 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
     }
     UN_TRY_DONE(un_pressure_need_entries(pr, entries));
     un_csr *m = &pr->matrix;
-    m->n = (int32_t)n;
     m->row[n] = (int32_t)entries;
     m->row[pr->own.end] = (int32_t)own_entries.end;
     un_parallel_part(ctx, own, 64, fill_rows, &s);
@@ -529,8 +536,8 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     assemble_args s = {.pr = pr, .in = in};
     un_release release = {&s, limit_cell, in->surface || in->before ? INFINITY : 0,
                           in->before ? in->before : pr->p, in->let_go > 0};
-    UN_TRY(un_pressure_solve_ranks(pr, &sites, in->tolerance, in->iteration_limit, &release,
-                                   &report->solve));
+    UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
+                             &report->solve));
     if (in->bodies && report->solve.finite) {
         un_coupling_push(pr, in->bodies);
         un_walls_find_velocities(in->walls);

@@ -47,6 +47,26 @@ typedef struct args {
     const un_release *rule;
 } args;
 
+static un_part own_rows(const un_pressure *pr)
+{
+    return pr->beside ? pr->own : (un_part){0, pr->matrix.n};
+}
+
+static void over_rows(args *s, un_parallel_body *body)
+{
+    un_parallel_part(s->pr->ctx, own_rows(s->pr), un_block_grain(s->pr->matrix.n), body, s);
+}
+
+static void sum_rows(args *s, int32_t width, un_parallel_values *values, double *sums)
+{
+    const un_pressure *pr = s->pr;
+    if (pr->beside)
+        un_ranks_sums(pr->ctx, (un_range){pr->own.begin, pr->own.end, pr->matrix.n}, width, values,
+                      s, sums);
+    else
+        un_parallel_sums(pr->ctx, pr->matrix.n, width, values, s, sums);
+}
+
 /* x is 0 at the surface. */
 static bool limit(const un_release *rule, int32_t r, double *least, double *slack)
 {
@@ -108,9 +128,9 @@ static void judge(void *arg, int64_t begin, int64_t end, double *sums)
 
 /* ---- parts that touch air ---- */
 
-/* Rows of the part that `first` is in, into list; returns their number. */
-static int32_t collect_part(const un_csr *a, uint8_t *seen, int32_t *list, int32_t first,
-                            int32_t *air)
+/* Rows among `own` of the part that `first` is in, into list; returns their number. */
+static int32_t collect_part(const un_csr *a, un_part own, uint8_t *seen, int32_t *list,
+                            int32_t first, int32_t *air)
 {
     int32_t count = 1;
     list[0] = first;
@@ -123,7 +143,7 @@ static int32_t collect_part(const un_csr *a, uint8_t *seen, int32_t *list, int32
             int32_t c = a->col[k];
             sum += a->val[k];
             if (c == r) diagonal = a->val[k];
-            if (a->val[k] == 0 || seen[c]) continue;
+            if (a->val[k] == 0 || c < own.begin || c >= own.end || seen[c]) continue;
             seen[c] = 1;
             list[count++] = c;
         }
@@ -132,9 +152,82 @@ static int32_t collect_part(const un_csr *a, uint8_t *seen, int32_t *list, int32
     return count;
 }
 
+static bool is_sealed(double air, double count)
+{
+    return air < AIR_ROWS && air < AIR_SHARE * count;
+}
+
+typedef struct parts_of_ranks {
+    int32_t *root;        /* by row: the least of this rank's rows in its part */
+    int32_t *count, *air; /* by such a row: of this rank's rows */
+    un_joint joint;       /* those of several ranks */
+} parts_of_ranks;
+
+/* Parts of this rank's own rows. */
+static un_status find_own_parts(un_pressure *pr, parts_of_ranks *parts)
+{
+    un_csr a = pr->matrix;
+    un_part own = pr->own;
+    uint8_t *seen = un_alloc_zero(pr->ctx, (size_t)a.n + 1, 1);
+    int32_t *list = un_alloc(pr->ctx, (size_t)(own.end - own.begin) + 1, sizeof *list);
+    un_status status = seen && list ? UN_OK : UN_ERROR_MEMORY;
+    for (int64_t r = own.begin; status == UN_OK && r < own.end; r++) {
+        if (seen[r]) continue;
+        parts->count[r] = collect_part(&a, own, seen, list, (int32_t)r, &parts->air[r]);
+        for (int32_t i = 0; i < parts->count[r]; i++) parts->root[list[i]] = (int32_t)r;
+    }
+    un_free(pr->ctx, seen);
+    un_free(pr->ctx, list);
+    return status;
+}
+
+/* By least row of a part: its rows on all ranks become those of `count` and `air`. */
+static void join_parts(un_pressure *pr, parts_of_ranks *parts)
+{
+    un_joint *joint = &parts->joint;
+    for (int64_t k = 0; k < joint->count; k++) {
+        int32_t r = joint->id[k];
+        if (r < pr->own.begin || r >= pr->own.end) continue;
+        joint->sums[2 * k] = parts->count[r];
+        joint->sums[2 * k + 1] = parts->air[r];
+    }
+    un_joint_sum(pr->ctx, joint);
+    for (int64_t k = 0; k < joint->count; k++) {
+        int32_t r = joint->id[k];
+        if (r < pr->own.begin || r >= pr->own.end) continue;
+        parts->count[r] = (int32_t)joint->sums[2 * joint->root[k]];
+        parts->air[r] = (int32_t)joint->sums[2 * joint->root[k] + 1];
+    }
+}
+
+static un_status hold_sealed_of_ranks(un_pressure *pr)
+{
+    un_context *ctx = pr->ctx;
+    int64_t n = (int64_t)pr->matrix.n + 1;
+    parts_of_ranks parts = {0};
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, parts.root, n);
+    UN_ALLOC_DONE(ctx, parts.count, n);
+    UN_ALLOC_DONE(ctx, parts.air, n);
+    UN_TRY_DONE(find_own_parts(pr, &parts));
+    UN_TRY_DONE(un_joint_build(ctx, &pr->matrix, pr->own, parts.root, pr->beside, 2, &parts.joint));
+    join_parts(pr, &parts);
+    for (int64_t r = pr->own.begin; r < pr->own.end; r++) {
+        int32_t root = parts.root[r];
+        if (is_sealed(parts.air[root], parts.count[root])) pr->free[r] = HELD;
+    }
+done:
+    un_joint_free(ctx, &parts.joint);
+    un_free(ctx, parts.root);
+    un_free(ctx, parts.count);
+    un_free(ctx, parts.air);
+    return status;
+}
+
 /* Rows of parts without air are held again. */
 static un_status hold_sealed(un_pressure *pr)
 {
+    if (pr->beside) return hold_sealed_of_ranks(pr);
     un_context *ctx = pr->ctx;
     const un_csr *a = &pr->matrix;
     size_t n = (size_t)a->n + 1;
@@ -144,8 +237,8 @@ static un_status hold_sealed(un_pressure *pr)
     for (int32_t r = 0; status == UN_OK && r < a->n; r++) {
         int32_t air;
         if (pr->free[r] == HELD || seen[r]) continue;
-        int32_t count = collect_part(a, seen, list, r, &air);
-        bool sealed = air < AIR_ROWS && air < AIR_SHARE * count;
+        int32_t count = collect_part(a, (un_part){0, a->n}, seen, list, r, &air);
+        bool sealed = is_sealed(air, count);
         for (int32_t i = 0; sealed && i < count; i++) pr->free[list[i]] = HELD;
     }
     un_free(ctx, seen);
@@ -174,8 +267,16 @@ static double value_of(const args *s, int32_t r)
     return least;
 }
 
+static void set_values(void *arg, int64_t begin, int64_t end)
+{
+    args *s = arg;
+    un_pressure *pr = s->pr;
+    for (int64_t r = begin; r < end; r++)
+        if (pr->free[r] == FREE) pr->x[r] = value_of(s, (int32_t)r);
+}
+
 /* Rows of the set hold their diagonals only, and others' entries there move to the right-hand
- * side: symmetric as before. */
+ * side: symmetric as before. x holds the values of the set. */
 static void confine(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
@@ -183,17 +284,16 @@ static void confine(void *arg, int64_t begin, int64_t end)
     const un_csr *a = &pr->matrix;
     for (int64_t r = begin; r < end; r++) {
         bool free = pr->free[r] == FREE;
-        double least = free ? value_of(s, (int32_t)r) : 0, rhs = free ? 0 : pr->rhs[r];
-        if (free) pr->x[r] = least;
+        double rhs = free ? 0 : pr->rhs[r];
         for (int32_t k = a->row[r]; k < a->row[r + 1]; k++) {
             int32_t c = a->col[k];
             pr->set_val[k] = a->val[k];
             if (c == r) {
-                rhs += free ? a->val[k] * least : 0;
+                rhs += free ? a->val[k] * pr->x[r] : 0;
                 continue;
             }
             if (free || pr->free[c] == FREE) pr->set_val[k] = 0;
-            if (!free && pr->free[c] == FREE) rhs -= a->val[k] * value_of(s, c);
+            if (!free && pr->free[c] == FREE) rhs -= a->val[k] * pr->x[c];
         }
         pr->set_rhs[r] = rhs;
     }
@@ -205,7 +305,8 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
     un_pressure *pr = s->pr;
     int32_t iterations = report->iterations;
     un_csr a = pr->matrix;
-    un_system system = {.a = &a, .b = pr->rhs, .sites = sites};
+    un_range rows = {pr->own.begin, pr->own.end, a.n};
+    un_system system = {.a = &a, .b = pr->rhs, .sites = sites, .rows = pr->beside ? &rows : NULL};
     un_columns columns = pr->coupling.columns;
     if (un_coupling_any(pr)) {
         system.columns = &columns;
@@ -213,7 +314,10 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
     }
     if (pr->free_count > 0) {
         UN_TRY(un_pressure_need_set(pr));
-        un_parallel_for(pr->ctx, a.n, un_block_grain(a.n), confine, s);
+        over_rows(s, set_values);
+        un_halo_share(pr->beside, pr->x, sizeof *pr->x);
+        un_halo_share(pr->beside, pr->free, sizeof *pr->free);
+        over_rows(s, confine);
         a.val = pr->set_val;
         system.b = pr->set_rhs;
         if (un_coupling_any(pr)) {
@@ -233,26 +337,17 @@ static un_status find_set(args *s, bool *again)
 {
     un_pressure *pr = s->pr;
     double sums[2];
-    un_parallel_sums(pr->ctx, pr->matrix.n, 2, judge, s, sums);
+    sum_rows(s, 2, judge, sums);
     *again = sums[1] > FAR_ALL;
     if (sums[0] == 0) return UN_OK;
     UN_TRY(hold_sealed(pr));
-    un_parallel_sums(pr->ctx, pr->matrix.n, 2, settle, s, sums);
+    sum_rows(s, 2, settle, sums);
     pr->free_count = (int32_t)sums[0];
     *again = *again && sums[1] > 0; /* not all of them in sealed parts */
     return UN_OK;
 }
 
-/* Rows that join too late for another solve pull no longer all the same. */
-static void let_go_late(void *arg, int64_t begin, int64_t end)
-{
-    args *s = arg;
-    un_pressure *pr = s->pr;
-    for (int64_t r = begin; r < end; r++)
-        if (pr->free[r] == FREE) pr->x[r] = value_of(s, (int32_t)r);
-}
-
-un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double tolerance,
+static un_status solve_sets(un_pressure *pr, const un_sites *sites, double tolerance,
                             int32_t iteration_limit, const un_release *rule,
                             un_solve_report *report)
 {
@@ -267,10 +362,10 @@ un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double toler
         UN_TRY(un_coupling_need_together(pr));
         memset(pr->coupling.together, 0, (size_t)n * sizeof *pr->coupling.together);
     }
-    un_parallel_sums(pr->ctx, n, 1, recall, &s, count);
+    sum_rows(&s, 1, recall, count);
     if (count[0] > 0) {
         UN_TRY(hold_sealed(pr));
-        un_parallel_sums(pr->ctx, n, 2, settle, &s, count);
+        sum_rows(&s, 2, settle, count);
         pr->free_count = (int32_t)count[0];
     }
     for (;;) {
@@ -280,6 +375,17 @@ un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double toler
         UN_TRY(find_set(&s, &again));
         if (!again) break;
     }
-    if (pr->free_count > 0) un_parallel_for(pr->ctx, n, un_block_grain(n), let_go_late, &s);
+    /* Rows that join too late for another solve pull no longer all the same. */
+    if (pr->free_count > 0) over_rows(&s, set_values);
+    return UN_OK;
+}
+
+un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double tolerance,
+                            int32_t iteration_limit, const un_release *rule,
+                            un_solve_report *report)
+{
+    UN_TRY(solve_sets(pr, sites, tolerance, iteration_limit, rule, report));
+    un_halo_share(pr->beside, pr->x, sizeof *pr->x);
+    if (pr->free_count > 0) un_halo_share(pr->beside, pr->free, sizeof *pr->free);
     return UN_OK;
 }

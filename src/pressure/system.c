@@ -26,6 +26,7 @@ void un_pressure_destroy(un_pressure *pr)
 {
     if (!pr) return;
     un_solver_destroy(pr->solver);
+    un_halo_destroy(pr->beside);
     un_coupling_free(pr->ctx, &pr->coupling);
     void *blocks[] = {pr->p,   pr->index, pr->place, pr->matrix.row, pr->matrix.col, pr->matrix.val,
                       pr->rhs, pr->x,     pr->free,  pr->set_val,    pr->set_rhs};
@@ -77,6 +78,17 @@ un_status un_pressure_need_set(un_pressure *pr)
     NEED(pr->set_val, SET_VAL, pr->matrix.row[pr->matrix.n]);
     NEED(pr->set_rhs, SET_RHS, pr->matrix.n);
     return UN_OK;
+}
+
+un_status un_pressure_know_rows(un_pressure *pr, const int32_t *rows, int64_t count)
+{
+    int64_t *first = NULL;
+    un_halo_destroy(pr->beside);
+    pr->beside = NULL;
+    un_status status = un_ranks_begins(pr->ctx, pr->own.begin, pr->matrix.n, &first);
+    if (status == UN_OK) status = un_halo_create(pr->ctx, first, rows, count, &pr->beside);
+    un_free(pr->ctx, first);
+    return status;
 }
 
 typedef struct add_args {

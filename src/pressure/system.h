@@ -39,15 +39,13 @@ static inline double un_release_way(double h, double phi)
 {
     return un_clamp(-phi, UN_RELEASE_NEAREST * h, h);
 }
-/* Solves the system; walls do not pull. */
+/* Several ranks: whose rows this one wants to know beside its own, ascending. */
+un_status un_pressure_know_rows(un_pressure *pressure, const int32_t *rows, int64_t count);
+/* Solves the system; walls do not pull. Of several ranks, each gets x and `free` in its own rows
+ * and beside them. */
 un_status un_pressure_solve(un_pressure *pressure, const un_sites *sites, double tolerance,
                             int32_t iteration_limit, const un_release *rule,
                             un_solve_report *report);
-/* The same on the grid, where each rank has assembled its own rows: rank 0 solves, and each gets x
- * and `free` in its own rows and next to them. */
-un_status un_pressure_solve_ranks(un_pressure *pressure, const un_sites *sites, double tolerance,
-                                  int32_t iteration_limit, const un_release *rule,
-                                  un_solve_report *report);
 /* Has the row let go of its wall? */
 static inline bool un_pressure_is_free(const un_pressure *pressure, int32_t row)
 {
