@@ -210,10 +210,12 @@ typedef struct un_tet_projection {
     const float *lightness; /* at tets: `density` over the local density; NULL: 1 */
     double dt, density, tolerance;
     int32_t iteration_limit;
-    double let_go;     /* as in un_projection */
-    un_bodies *bodies; /* as in un_projection */
-    bool first_order;  /* p = 0 at air nodes, for comparison */
-    bool by_row;       /* ghosts by row instead of eq. 12, see ghost.c; calmer where phi is noisy */
+    double let_go;       /* as in un_projection */
+    un_bodies *bodies;   /* as in un_projection */
+    un_tet_share *share; /* of several ranks: what is this one's; NULL: all is here. phi is known at
+                          * its nodes and ghosts, and positive elsewhere. Without bodies */
+    bool first_order;    /* p = 0 at air nodes, for comparison */
+    bool by_row; /* ghosts by row instead of eq. 12, see ghost.c; calmer where phi is noisy */
 } un_tet_projection;
 
 typedef struct un_tet_projection_report {

@@ -69,6 +69,7 @@ typedef struct args {
     float *phi;    /* at nodes, kept away from zero */
     uint8_t *wet;  /* at tets: bit i, node i is an unknown; 0 where closed */
     uint8_t *left; /* at nodes: to be left out */
+    un_part own;   /* nodes that are this rank's */
     double size[UN_LEVELS_MAX + 1];
 } args;
 
@@ -160,7 +161,7 @@ static double find_weak(void *arg, int64_t begin, int64_t end)
     args *s = arg;
     const un_tets *m = s->mesh;
     double count = 0;
-    for (int64_t n = begin; n < end; n++) {
+    for (int64_t n = s->own.begin + begin; n < s->own.begin + end; n++) {
         s->left[n] = 0;
         if (!(s->phi[n] < 0)) continue;
         bool cut = false;
@@ -199,7 +200,8 @@ static void mark_unknowns(void *arg, int64_t begin, int64_t end)
 static void count_tets(void *arg, int64_t begin, int64_t end, double *sums)
 {
     args *s = arg;
-    for (int64_t t = begin; t < end; t++) {
+    int64_t first = s->in->share ? s->in->share->tet_begin : 0;
+    for (int64_t t = first + begin; t < first + end; t++) {
         if (s->wet[t] == 0 || s->wet[t] == 15) continue;
         un_ghost g = make_ghost(s, (int32_t)t);
         sums[0] += 1;
@@ -207,30 +209,68 @@ static void count_tets(void *arg, int64_t begin, int64_t end, double *sums)
     }
 }
 
+/* Nodes that are left out, until none is. Each round leaves more out, so the loop ends; a second
+ * round is rare. */
+static un_status leave_weak(args *s, un_tet_projection_report *report)
+{
+    un_context *ctx = s->pr->ctx;
+    un_tet_share *share = s->in->share;
+    int64_t nodes = s->own.end - s->own.begin;
+    for (int64_t weak = 1; weak > 0;) {
+        weak = nodes > 0 ? (int64_t)un_parallel_sum(ctx, nodes, find_weak, s) : 0;
+        if (share) {
+            un_field field = {"left", s->left, NULL, sizeof *s->left};
+            weak = un_ranks_total(ctx, weak);
+            UN_TRY(un_tet_share_run(share, &field, 1));
+        }
+        if (weak > 0) leave_out(s);
+        report->left_count += (int32_t)weak;
+    }
+    return UN_OK;
+}
+
+static un_status begin_unknowns(args *s, un_arena *arena)
+{
+    size_t nodes = (size_t)s->mesh->node_count + 1, tets = (size_t)s->mesh->tet_count + 1;
+    s->phi = un_arena_alloc(arena, nodes, sizeof *s->phi);
+    s->left = un_arena_alloc(arena, nodes, sizeof *s->left);
+    s->wet = un_arena_alloc(arena, tets, sizeof *s->wet);
+    if (!s->phi || !s->left || !s->wet) return UN_ERROR_MEMORY;
+    return un_pressure_need_places(s->pr, s->mesh->node_count);
+}
+
+static un_status number(args *s)
+{
+    int64_t nodes = s->mesh->node_count, grain = un_block_grain(nodes);
+    un_tet_share *share = s->in->share;
+    if (share) memset(s->pr->index, 0xff, (size_t)nodes * sizeof *s->pr->index); /* -1 */
+    un_parallel_part(s->pr->ctx, s->own, grain, mark_unknowns, s);
+    return share ? un_pressure_number_nodes(s->pr, share) : un_pressure_number(s->pr, nodes);
+}
+
 static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_report *report)
 {
     un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
+    const un_tet_share *share = s->in->share;
     int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
-    int64_t grain = un_block_grain(nodes);
-    s->phi = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->phi);
-    s->left = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->left);
-    s->wet = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->wet);
-    if (!s->phi || !s->left || !s->wet) return UN_ERROR_MEMORY;
-    UN_TRY(un_pressure_need_places(pr, nodes));
-    un_parallel_for(ctx, nodes, grain, keep_from_zero, s);
-    un_parallel_for(ctx, tets, un_block_grain(tets), mark_tets, s);
-    /* Each round leaves more nodes out, so the loop ends; a second round is rare. */
-    for (double weak = 1; weak > 0 && !(s->mode & UN_GHOST_NONE);) {
-        weak = nodes > 0 ? un_parallel_sum(ctx, nodes, find_weak, s) : 0;
-        if (weak > 0) leave_out(s);
-        report->left_count += (int32_t)weak;
+    s->own = (un_part){0, nodes};
+    if (share) {
+        s->own.begin = share->node_begin;
+        s->own.end = share->node_begin + share->nodes.end - share->nodes.begin;
     }
-    un_parallel_for(ctx, nodes, grain, mark_unknowns, s);
-    UN_TRY(un_pressure_number(pr, nodes));
+    un_status status = begin_unknowns(s, arena);
+    UN_TRY(share ? un_ranks_agree(ctx, status) : status);
+    if (share) memset(s->left, 0, (size_t)nodes);
+    un_parallel_for(ctx, nodes, un_block_grain(nodes), keep_from_zero, s);
+    un_parallel_for(ctx, tets, un_block_grain(tets), mark_tets, s);
+    if (!(s->mode & UN_GHOST_NONE)) UN_TRY(leave_weak(s, report));
+    UN_TRY(number(s));
     report->node_count = pr->matrix.n;
     double sums[2];
-    un_parallel_sums(ctx, tets, 2, count_tets, s, sums);
+    un_parallel_sums(ctx, share ? share->tets.end - share->tets.begin : tets, 2, count_tets, s,
+                     sums);
+    if (share) un_ranks_add(ctx, sums, 2); /* whole numbers */
     report->cut_count = (int32_t)sums[0];
     report->obtuse_count = (int32_t)sums[1];
     return UN_OK;
@@ -352,11 +392,16 @@ static un_status assemble(args *s)
     un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
     un_csr *m = &pr->matrix;
-    UN_TRY(un_pressure_need_rows(pr, m->n));
-    un_parallel_for(ctx, m->n, un_block_grain(m->n), count_entries, s);
-    UN_TRY(un_rows_start(ctx, m->row, m->n, "liquid nodes"));
-    UN_TRY(un_pressure_need_entries(pr, (size_t)m->row[m->n]));
-    un_parallel_for(ctx, m->n, un_block_grain(m->n), fill_rows, s);
+    const un_tet_share *share = s->in->share;
+    if (!share) {
+        UN_TRY(un_pressure_need_rows(pr, m->n));
+        pr->own = (un_part){0, m->n};
+    }
+    un_parallel_part(ctx, pr->own, un_block_grain(m->n), count_entries, s);
+    UN_TRY(share ? un_pressure_start_rows(pr) : un_rows_start(ctx, m->row, m->n, "liquid nodes"));
+    un_status status = un_pressure_need_entries(pr, (size_t)m->row[m->n]);
+    UN_TRY(share ? un_ranks_agree(ctx, status) : status);
+    un_parallel_part(ctx, pr->own, un_block_grain(m->n), fill_rows, s);
     return UN_OK;
 }
 
@@ -512,7 +557,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
     double max = 0, hat;
-    for (int64_t r = begin; r < end; r++) {
+    for (int64_t r = s->pr->own.begin + begin; r < s->pr->own.begin + end; r++) {
         int64_t n = s->pr->place[r];
         if (un_pressure_is_free(s->pr, (int32_t)r)) continue;
         double left = inflow(s, n, &hat);
@@ -529,6 +574,7 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
     const un_tets *mesh = in->mesh;
     args s = {.pr = pr, .in = in, .mesh = mesh};
     UN_ASSERT(in->dt > 0 && in->density > 0);
+    UN_ASSERT(!in->share || !in->bodies);
     *report = (un_tet_projection_report){0};
     s.mode = in->first_order ? UN_GHOST_NONE : in->by_row ? UN_GHOST_BY_ROW : 0;
     for (int32_t l = 0; l <= mesh->tree->level_max; l++) s.size[l] = un_octree_size(mesh->tree, l);
@@ -567,8 +613,10 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
     }
     un_parallel_for(ctx, mesh->tet_count, un_block_grain(mesh->tet_count), update_tets, &s);
     un_parallel_for(ctx, mesh->node_count, un_block_grain(mesh->node_count), store_pressure, &s);
-    if (pr->matrix.n > 0)
-        report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
+    if (pr->own.end > pr->own.begin)
+        report->max_divergence =
+            un_parallel_max(ctx, pr->own.end - pr->own.begin, divergence_rows, &s);
+    if (in->share) report->max_divergence = un_ranks_max(ctx, report->max_divergence);
     return UN_OK;
 }
 
