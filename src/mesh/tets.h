@@ -61,6 +61,9 @@ typedef struct un_tets {
     int32_t *origin;                /* by node: the plain node at its place */
     float *side;                    /* by node: distance to the solids as its side sees it */
     size_t capacity[15];            /* of the arrays, in the order above */
+    /* Over ranks: what is this one's; the rest but its ghosts only fills the brick. NULL: all is
+     * here. */
+    struct un_tet_share *share;
 } un_tets;
 
 /* Nodes are numbered by ascending order: all that belong to a leaf follow one another, and leaves
@@ -157,10 +160,24 @@ typedef struct un_tet_share {
 } un_tet_share;
 void un_tet_share_free(un_tet_share *part);
 /* part: zero but for ctx, or of an earlier call. */
-un_status un_tet_share_find(un_tet_share *part, un_arena *arena, const un_tets *mesh,
+un_status un_tet_share_find(un_tet_share *part, un_arena *arena, un_tets *mesh,
                             const un_tree_share *tree);
-/* Arrays at nodes: ghosts get the values of their owners. to is not used. */
-un_status un_tet_share_run(un_tet_share *part, const un_field *fields, int32_t count);
+/* Arrays at nodes: ghosts get the values of their owners. `to` of the fields is not used. Nothing
+ * happens where all is here. */
+un_status un_tets_share(const un_tets *mesh, const un_field *fields, int32_t count);
+/* This rank's own nodes and tets. */
+static inline un_part un_tets_own_nodes(const un_tets *mesh)
+{
+    const un_tet_share *s = mesh->share;
+    if (!s) return (un_part){0, mesh->node_count};
+    return (un_part){s->node_begin, s->node_begin + s->nodes.end - s->nodes.begin};
+}
+static inline un_part un_tets_own(const un_tets *mesh)
+{
+    const un_tet_share *s = mesh->share;
+    if (!s) return (un_part){0, mesh->tet_count};
+    return (un_part){s->tet_begin, s->tet_begin + s->tets.end - s->tets.begin};
+}
 
 /* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. The
  * faces of method `staggered` are made from it; `tet` does not need it. */

@@ -185,6 +185,7 @@ un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree)
     UN_ASSERT(tree->leaf_count > 0);
     un_tets_work w = {.mesh = mesh, .tree = tree};
     mesh->tree = tree;
+    mesh->share = NULL;
     mesh->end_key = un_morton((uint32_t)(2 * tree->n[0]), (uint32_t)(2 * tree->n[1]),
                               (uint32_t)(2 * tree->n[2]));
     mesh->node_count = mesh->tet_count = mesh->own_count = 0;

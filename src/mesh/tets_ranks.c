@@ -152,26 +152,29 @@ static un_status number_ghosts(un_tet_share *part, un_arena *arena, const un_tet
     for (int64_t n = part->nodes.begin; n < part->nodes.end; n++)
         id[part->node_begin + n - part->nodes.begin] = n;
     un_field field = {"id", id, NULL, sizeof *id};
-    UN_TRY(un_tet_share_run(part, &field, 1));
+    UN_TRY(un_tets_share(mesh, &field, 1));
     for (int32_t k = 0; k < part->ghost_count; k++) part->ghost_id[k] = id[part->ghost[k]];
     return UN_OK;
 }
 
-un_status un_tet_share_find(un_tet_share *part, un_arena *arena, const un_tets *mesh,
+un_status un_tet_share_find(un_tet_share *part, un_arena *arena, un_tets *mesh,
                             const un_tree_share *tree)
 {
     UN_ASSERT(!mesh->parted);
     un_exchange_destroy(part->halo);
     part->halo = NULL;
+    mesh->share = part;
     find_own(part, mesh, tree);
     UN_TRY(un_ranks_agree(part->ctx, find_ghosts(part, arena, mesh)));
     UN_TRY(ask(part, arena, mesh, tree));
     return number_ghosts(part, arena, mesh);
 }
 
-un_status un_tet_share_run(un_tet_share *part, const un_field *fields, int32_t count)
+un_status un_tets_share(const un_tets *mesh, const un_field *fields, int32_t count)
 {
+    un_tet_share *part = mesh->share;
     un_field sent[UN_FIELDS_MAX];
+    if (!part) return UN_OK;
     size_t ghosts = (size_t)part->ghost_count, bytes = 0, at = 0;
     UN_ASSERT(count <= UN_FIELDS_MAX);
     for (int32_t f = 0; f < count; f++) bytes += ghosts * fields[f].size;

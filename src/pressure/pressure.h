@@ -195,10 +195,11 @@ void un_warp_want_divergence(un_context *ctx, const un_warp_divergence *def);
 /* ---- on tets: nodal pressure, velocities at tets [Ando13 section 3] (tets.c, ghost.c) ---- */
 
 typedef struct un_tet_projection {
-    const un_tets *mesh;
+    const un_tets *mesh;    /* over ranks: not with bodies */
     un_vec3 *u;             /* at tets, changed in place */
     uint8_t *known;         /* at tets: set to 1 where the projection has made u valid, else 0 */
-    const float *phi;       /* at nodes; liquid where negative */
+    const float *phi;       /* at nodes; liquid where negative. Over ranks: at its own nodes and
+                             * ghosts, elsewhere positive */
     un_tet_walls *walls;    /* NULL: everything is open; their velocities follow `bodies` */
     const un_vec3 *u_solid; /* at tets; NULL: nothing moves */
     double *p;              /* at nodes, Pa: the guess, then the result; 0 at air nodes */
@@ -210,12 +211,10 @@ typedef struct un_tet_projection {
     const float *lightness; /* at tets: `density` over the local density; NULL: 1 */
     double dt, density, tolerance;
     int32_t iteration_limit;
-    double let_go;       /* as in un_projection */
-    un_bodies *bodies;   /* as in un_projection */
-    un_tet_share *share; /* of several ranks: what is this one's; NULL: all is here. phi is known at
-                          * its nodes and ghosts, and positive elsewhere. Without bodies */
-    bool first_order;    /* p = 0 at air nodes, for comparison */
-    bool by_row; /* ghosts by row instead of eq. 12, see ghost.c; calmer where phi is noisy */
+    double let_go;     /* as in un_projection */
+    un_bodies *bodies; /* as in un_projection */
+    bool first_order;  /* p = 0 at air nodes, for comparison */
+    bool by_row;       /* ghosts by row instead of eq. 12, see ghost.c; calmer where phi is noisy */
 } un_tet_projection;
 
 typedef struct un_tet_projection_report {

@@ -200,7 +200,7 @@ static void mark_unknowns(void *arg, int64_t begin, int64_t end)
 static void count_tets(void *arg, int64_t begin, int64_t end, double *sums)
 {
     args *s = arg;
-    int64_t first = s->in->share ? s->in->share->tet_begin : 0;
+    int64_t first = un_tets_own(s->mesh).begin;
     for (int64_t t = first + begin; t < first + end; t++) {
         if (s->wet[t] == 0 || s->wet[t] == 15) continue;
         un_ghost g = make_ghost(s, (int32_t)t);
@@ -214,15 +214,12 @@ static void count_tets(void *arg, int64_t begin, int64_t end, double *sums)
 static un_status leave_weak(args *s, un_tet_projection_report *report)
 {
     un_context *ctx = s->pr->ctx;
-    un_tet_share *share = s->in->share;
+    un_field field = {"left", s->left, NULL, sizeof *s->left};
     int64_t nodes = s->own.end - s->own.begin;
     for (int64_t weak = 1; weak > 0;) {
         weak = nodes > 0 ? (int64_t)un_parallel_sum(ctx, nodes, find_weak, s) : 0;
-        if (share) {
-            un_field field = {"left", s->left, NULL, sizeof *s->left};
-            weak = un_ranks_total(ctx, weak);
-            UN_TRY(un_tet_share_run(share, &field, 1));
-        }
+        if (s->mesh->share) weak = un_ranks_total(ctx, weak);
+        UN_TRY(un_tets_share(s->mesh, &field, 1));
         if (weak > 0) leave_out(s);
         report->left_count += (int32_t)weak;
     }
@@ -242,23 +239,20 @@ static un_status begin_unknowns(args *s, un_arena *arena)
 static un_status number(args *s)
 {
     int64_t nodes = s->mesh->node_count, grain = un_block_grain(nodes);
-    un_tet_share *share = s->in->share;
+    bool share = s->mesh->share;
     if (share) memset(s->pr->index, 0xff, (size_t)nodes * sizeof *s->pr->index); /* -1 */
     un_parallel_part(s->pr->ctx, s->own, grain, mark_unknowns, s);
-    return share ? un_pressure_number_nodes(s->pr, share) : un_pressure_number(s->pr, nodes);
+    return share ? un_pressure_number_nodes(s->pr, s->mesh) : un_pressure_number(s->pr, nodes);
 }
 
 static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_report *report)
 {
     un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
-    const un_tet_share *share = s->in->share;
+    bool share = s->mesh->share;
     int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
-    s->own = (un_part){0, nodes};
-    if (share) {
-        s->own.begin = share->node_begin;
-        s->own.end = share->node_begin + share->nodes.end - share->nodes.begin;
-    }
+    un_part own_tets = un_tets_own(s->mesh);
+    s->own = un_tets_own_nodes(s->mesh);
     un_status status = begin_unknowns(s, arena);
     UN_TRY(share ? un_ranks_agree(ctx, status) : status);
     if (share) memset(s->left, 0, (size_t)nodes);
@@ -268,8 +262,7 @@ static un_status choose_unknowns(args *s, un_arena *arena, un_tet_projection_rep
     UN_TRY(number(s));
     report->node_count = pr->matrix.n;
     double sums[2];
-    un_parallel_sums(ctx, share ? share->tets.end - share->tets.begin : tets, 2, count_tets, s,
-                     sums);
+    un_parallel_sums(ctx, own_tets.end - own_tets.begin, 2, count_tets, s, sums);
     if (share) un_ranks_add(ctx, sums, 2); /* whole numbers */
     report->cut_count = (int32_t)sums[0];
     report->obtuse_count = (int32_t)sums[1];
@@ -392,7 +385,7 @@ static un_status assemble(args *s)
     un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
     un_csr *m = &pr->matrix;
-    const un_tet_share *share = s->in->share;
+    bool share = s->mesh->share;
     if (!share) {
         UN_TRY(un_pressure_need_rows(pr, m->n));
         pr->own = (un_part){0, m->n};
@@ -574,7 +567,7 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
     const un_tets *mesh = in->mesh;
     args s = {.pr = pr, .in = in, .mesh = mesh};
     UN_ASSERT(in->dt > 0 && in->density > 0);
-    UN_ASSERT(!in->share || !in->bodies);
+    UN_ASSERT(!mesh->share || !in->bodies);
     *report = (un_tet_projection_report){0};
     s.mode = in->first_order ? UN_GHOST_NONE : in->by_row ? UN_GHOST_BY_ROW : 0;
     for (int32_t l = 0; l <= mesh->tree->level_max; l++) s.size[l] = un_octree_size(mesh->tree, l);
@@ -616,7 +609,7 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
     if (pr->own.end > pr->own.begin)
         report->max_divergence =
             un_parallel_max(ctx, pr->own.end - pr->own.begin, divergence_rows, &s);
-    if (in->share) report->max_divergence = un_ranks_max(ctx, report->max_divergence);
+    if (mesh->share) report->max_divergence = un_ranks_max(ctx, report->max_divergence);
     return UN_OK;
 }
 

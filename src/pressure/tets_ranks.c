@@ -16,24 +16,24 @@ static un_status know_ghosts(un_pressure *pr, const un_tet_share *share)
     return status;
 }
 
-un_status un_pressure_number_nodes(un_pressure *pr, un_tet_share *share)
+un_status un_pressure_number_nodes(un_pressure *pr, const un_tets *mesh)
 {
-    int32_t begin = share->node_begin, count = 0;
-    int32_t end = begin + (int32_t)(share->nodes.end - share->nodes.begin);
-    for (int32_t n = begin; n < end; n++) count += pr->index[n] >= 0;
+    un_part own = un_tets_own_nodes(mesh);
+    int64_t count = 0;
+    for (int64_t n = own.begin; n < own.end; n++) count += pr->index[n] >= 0;
     un_range rows = un_ranks_range(pr->ctx, count);
     pr->own = (un_part){rows.begin, rows.end};
     pr->matrix.n = (int32_t)rows.total; /* no more than nodes, which 32 bits count */
     UN_TRY(un_ranks_agree(pr->ctx, un_pressure_need_rows(pr, pr->matrix.n)));
     int32_t row = (int32_t)rows.begin;
-    for (int32_t n = begin; n < end; n++) {
+    for (int64_t n = own.begin; n < own.end; n++) {
         if (pr->index[n] < 0) continue;
-        pr->place[row] = n;
+        pr->place[row] = (int32_t)n;
         pr->index[n] = row++;
     }
     un_field field = {"row", pr->index, NULL, sizeof *pr->index};
-    UN_TRY(un_tet_share_run(share, &field, 1));
-    return know_ghosts(pr, share);
+    UN_TRY(un_tets_share(mesh, &field, 1));
+    return know_ghosts(pr, mesh->share);
 }
 
 un_status un_pressure_start_rows(un_pressure *pr)

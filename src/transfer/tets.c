@@ -345,11 +345,16 @@ un_status un_transfer_extrapolate_nodes(un_context *ctx, un_arena *arena, un_vec
 {
     spread_args a = {.u = u, .w = w, .known = known, .mesh = mesh};
     a.fresh = un_arena_alloc(arena, (size_t)mesh->node_count + 1, 1);
-    if (!a.fresh) return UN_ERROR_MEMORY;
+    un_status status = a.fresh ? UN_OK : UN_ERROR_MEMORY;
+    UN_TRY(mesh->share ? un_ranks_agree(ctx, status) : status);
+    un_part own = un_tets_own_nodes(mesh);
+    un_field fields[3] = {
+        {"known", known, NULL, 1}, {"u", u, NULL, sizeof *u}, {"w", w, NULL, sizeof *w}};
     for (int32_t layer = 0; layer < layers; layer++) {
         a.mark = (uint8_t)(layer + 2);
-        un_parallel_for(ctx, mesh->node_count, 2048, spread, &a);
-        un_parallel_for(ctx, mesh->node_count, 16384, adopt, &a);
+        un_parallel_part(ctx, own, 2048, spread, &a);
+        un_parallel_part(ctx, own, 16384, adopt, &a);
+        UN_TRY(un_tets_share(mesh, fields, w ? 3 : 2)); /* the next layer may begin at ghosts */
     }
     return UN_OK;
 }

@@ -134,7 +134,8 @@ un_status un_transfer_blur(un_context *ctx, un_arena *arena, un_vec3 *out, const
                            const float *where, const un_tets *mesh, const un_tet_bins *bins,
                            const un_particles *particles);
 /* Each of `layers` passes gives nodes next to known ones the mean of those and marks them: 2 in the
- * first pass, 3 in the second, ... w: a second field to extrapolate, or NULL. */
+ * first pass, 3 in the second, ... w: a second field to extrapolate, or NULL. Over ranks, all is to
+ * be known at ghosts, and is afterwards. */
 un_status un_transfer_extrapolate_nodes(un_context *ctx, un_arena *arena, un_vec3 *u, un_vec3 *w,
                                         uint8_t *known, const un_tets *mesh, int32_t layers);
 /* Tets take the mean of their known nodes, except those with keep[t] = 1; keep may be NULL. */

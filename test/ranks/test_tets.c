@@ -66,7 +66,7 @@ static void compare_values(shared *s)
     }
     un_field fields[2] = {{"value", value, NULL, sizeof *value},
                           {"pair", pair, NULL, sizeof *pair}};
-    check_ok(s->ctx, un_tet_share_run(&s->part, fields, 2));
+    check_ok(s->ctx, un_tets_share(&s->mesh, fields, 2));
     for (int32_t k = 0; k < p->ghost_count; k++) {
         assert_true(value[p->ghost[k]] == 1 / (double)(p->ghost_id[k] + 3));
         assert_true(pair[p->ghost[k]][0] == p->ghost_id[k] && pair[p->ghost[k]][1] == -1);

@@ -1,6 +1,8 @@
-/* The pressure of nodes over ranks: unknowns, rows, right-hand sides, pressures and velocities are
- * those of one rank, bit by bit, and so are the iterations. */
+/* Tets over ranks: unknowns of the pressure, rows, right-hand sides, pressures and velocities are
+ * those of one rank, bit by bit, and so are the iterations; and so are velocities beyond the
+ * liquid. */
 #include "pressure/pressure.h"
+#include "transfer/transfer.h"
 
 #include "shared_tets.h"
 
@@ -59,14 +61,13 @@ static void free_fields(fields *f)
     un_pressure_destroy(f->pr);
 }
 
-static un_status project(fields *f, un_arena *arena, const un_tets *mesh, un_tet_share *share)
+static un_status project(fields *f, un_arena *arena, const un_tets *mesh)
 {
     un_tet_projection in = {.mesh = mesh,
                             .u = f->u,
                             .known = f->known,
                             .phi = f->phi,
                             .p = f->p,
-                            .share = share,
                             .dt = 0.01,
                             .density = 1000,
                             .tolerance = 1e-6,
@@ -115,6 +116,42 @@ static void compare_answers(const shared *s, const fields *mine, const fields *a
     assert_int_equal(mine->pr->free_count, all->pr->free_count);
 }
 
+/* Five layers of the velocities at nodes under water. */
+static void extend(un_context *ctx, un_arena *arena, const un_tets *mesh, const fields *f,
+                   un_vec3 *u, uint8_t *known)
+{
+    for (int32_t n = 0; n < mesh->node_count; n++) {
+        known[n] = f->phi[n] < 0;
+        u[n] = known[n] ? velocity_at(mesh->x[n]) : un_v3(0, 0, 0);
+    }
+    check_ok(ctx, un_transfer_extrapolate_nodes(ctx, arena, u, NULL, known, mesh, 5));
+}
+
+static void compare_extended(const shared *s, const fields *mine, un_context *alone,
+                             un_arena *arena, const un_tets *serial, const fields *all)
+{
+    size_t here = (size_t)s->mesh.node_count, there = (size_t)serial->node_count;
+    const un_tet_share *p = &s->part;
+    un_vec3 *u = malloc(here * sizeof *u), *v = malloc(there * sizeof *v);
+    uint8_t *known = malloc(here), *known_all = malloc(there);
+    un_arena own;
+    un_arena_init(&own, s->ctx);
+    extend(s->ctx, &own, &s->mesh, mine, u, known);
+    extend(alone, arena, serial, all, v, known_all);
+    for (int64_t n = p->nodes.begin; n < p->nodes.end; n++) {
+        int64_t m = p->node_begin + n - p->nodes.begin;
+        assert_int_equal(known[m], known_all[n]);
+        assert_memory_equal(&u[m], &v[n], sizeof *u);
+    }
+    for (int32_t k = 0; k < p->ghost_count; k++)
+        assert_memory_equal(&u[p->ghost[k]], &v[p->ghost_id[k]], sizeof *u);
+    un_arena_free(&own);
+    free(u);
+    free(v);
+    free(known);
+    free(known_all);
+}
+
 static void is_that_of_one_rank(void **state)
 {
     (void)state;
@@ -142,13 +179,14 @@ static void is_that_of_one_rank(void **state)
         un_arena_reset(&s.arena);
         make_fields(&mine, ctx, &s.mesh, &s.part, def->size, closed);
         for (int round = 0; round < 2; round++) { /* the second begins with what let go */
-            check_ok(alone, project(&all, &arena, &mesh, NULL));
-            check_ok(ctx, project(&mine, &s.arena, &s.mesh, &s.part));
+            check_ok(alone, project(&all, &arena, &mesh));
+            check_ok(ctx, project(&mine, &s.arena, &s.mesh));
             compare_rows(&s, &mine, &all);
             compare_answers(&s, &mine, &all);
             un_arena_reset(&arena);
             un_arena_reset(&s.arena);
         }
+        compare_extended(&s, &mine, alone, &arena, &mesh, &all);
         if (i == 0) assert_true(all.report.node_count > 20000); /* all ranks solve */
         if (i == 0) assert_true(all.report.left_count > 0);
         free_fields(&mine);
