@@ -4,6 +4,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 /* Stands before each block; 64 bytes, so that blocks stay aligned for vector loads. */
 typedef union block_head {
@@ -79,10 +83,29 @@ void *un_alloc(un_context *ctx, size_t count, size_t size)
     return alloc_bytes(ctx, bytes);
 }
 
+/* Large blocks get pages that are zero once they are touched: a rank touches its part of an array
+ * only, and the rest costs nothing. */
+#define ZERO_PAGES_BYTES ((size_t)1 << 20)
+
+static void clear(void *block, size_t bytes)
+{
+#ifdef __linux__
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)block + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)block + bytes) & ~(page - 1);
+    if (bytes >= ZERO_PAGES_BYTES && madvise((void *)begin, end - begin, MADV_DONTNEED) == 0) {
+        memset(block, 0, begin - (uintptr_t)block);
+        memset((void *)end, 0, (uintptr_t)block + bytes - end);
+        return;
+    }
+#endif
+    memset(block, 0, bytes);
+}
+
 void *un_alloc_zero(un_context *ctx, size_t count, size_t size)
 {
     void *block = un_alloc(ctx, count, size);
-    if (block) memset(block, 0, count * size);
+    if (block) clear(block, count * size);
     return block;
 }
 
