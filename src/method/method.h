@@ -50,7 +50,7 @@ typedef enum un_show {
     UN_SHOW_PRESSURE = 2,
     UN_SHOW_VELOCITY = 4,
     UN_SHOW_PARTICLES = 8,
-    UN_SHOW_STATE = UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_PARTICLES, /* for save */
+    UN_SHOW_STATE = UN_SHOW_LEVEL, /* for save */
     UN_SHOW_ALL = 15
 } un_show;
 
@@ -91,9 +91,12 @@ typedef struct un_method {
      * step. */
     un_status (*save)(const void *state, un_state *out);
     /* On several ranks, called by all: brings to rank 0, until the next step, what its particles,
-     * surface, cells, probe and save show; only rank 0 calls those. what: a sum of un_show. NULL:
-     * it runs on one rank only. */
+     * surface, cells and probe show, and the hash of save; only rank 0 calls those, and all call
+     * save, whose arrays are fetched while rank 0 writes. what: a sum of un_show. NULL: it runs on
+     * one rank only. */
     un_status (*gather)(void *state, unsigned what);
+    /* On several ranks, called by all: its particles, until the next step. */
+    un_status (*stream)(void *state, un_particle_stream *stream);
 } un_method;
 
 /* in: the checkpoint to go on from, which gives the same bits as if the run had never stopped;

@@ -180,11 +180,15 @@ static un_status fill(void *state)
                            .shape = s->core.def->liquid.shape,
                            .walls = s->core.walls,
                            .velocity = s->core.def->liquid.velocity};
-        UN_TRY(un_particles_seed(s->core.ctx, &s->particles, &def, &s->core.sources.ledger.start));
+        if (un_rank_count(s->core.ctx) > 1)
+            UN_TRY(un_uniform_ranks_seed(s, &def));
+        else
+            UN_TRY(
+                un_particles_seed(s->core.ctx, &s->particles, &def, &s->core.sources.ledger.start));
         UN_TRY(un_particles_give_matter(&s->core.sources, &s->particles, 0,
                                         &s->core.def->fluid.matter));
     }
-    UN_TRY(un_uniform_share_out(s));
+    if (!s->ranks.slabs) UN_TRY(un_uniform_share_out(s));
     UN_TRY(un_uniform_sort(s));
     UN_TRY(un_uniform_level_set(s));
     if (s->ranks.slabs) UN_TRY(un_uniform_ranks_drop(s));
@@ -198,7 +202,8 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
     un_uniform *s = state;
     UN_TRY(un_core_init(&s->core, ctx, scene, true));
-    s->particles.flat = s->ranks.arrived.flat = s->ranks.whole.flat = s->core.grid.dim == 2;
+    s->particles.flat = s->ranks.arrived.flat = s->core.grid.dim == 2;
+    s->ranks.whole.flat = s->ranks.window.flat = s->particles.flat;
     s->particles.mixed = un_scene_mixed(&scene->def);
     s->thick.any = un_scene_viscous(&scene->def);
     s->thick.mix.density_all = scene->def.fluid.density;
@@ -230,4 +235,5 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                      .probe = un_uniform_probe,
                                      .estimate = un_uniform_estimate,
                                      .save = un_uniform_save,
-                                     .gather = un_uniform_gather};
+                                     .gather = un_uniform_gather,
+                                     .stream = un_uniform_stream};

@@ -38,6 +38,14 @@ typedef struct un_uniform_ranks {
     unsigned has; /* a sum of un_show */
     un_particles whole;
     un_bins *whole_bins;
+    /* own particles in order, with their ids, for windows of all */
+    un_listed shown;
+    int32_t *shown_index;
+    uint32_t *shown_id;
+    size_t shown_room, shown_id_room;
+    un_particles window;
+    void *fetched;
+    size_t fetched_room;
 } un_uniform_ranks;
 
 typedef struct un_uniform {
@@ -103,6 +111,8 @@ un_status un_uniform_emit(un_uniform *s, double dt);
 /* Gives each rank its layers and its particles of those that every rank has; does nothing on one
  * rank. */
 un_status un_uniform_share_out(un_uniform *s);
+/* The same at the start: each seeds its own. */
+un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def);
 void un_uniform_ranks_free(un_uniform *s);
 /* Particles to the ranks that they have come to, with copies for their neighbours; sorted. */
 un_status un_uniform_ranks_sort(un_uniform *s);
@@ -115,6 +125,8 @@ un_status un_uniform_ranks_reach(un_uniform *s, double dt);
 un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def);
 un_status un_uniform_ranks_remove(un_uniform *s);
 un_status un_uniform_ranks_adopt(un_uniform *s, int32_t first);
+/* Lists own particles in order, for windows of all ranks'. */
+un_status un_uniform_ranks_list_shown(un_uniform *s);
 /* All particles to rank 0, in order, into ranks.whole. */
 un_status un_uniform_ranks_gather(un_uniform *s);
 
@@ -122,6 +134,10 @@ un_status un_uniform_ranks_gather(un_uniform *s);
 
 un_status un_uniform_gather(void *state, unsigned what); /* see method.h */
 void un_uniform_whole_forget(un_uniform *s);
+un_status un_uniform_stream(void *state, un_particle_stream *stream);
+/* Makes what `save` has put into sections from `first` on those of all ranks. */
+un_status un_uniform_fetch_particles(const un_uniform *s, un_state *out, int32_t first);
+void un_uniform_fetch_cells(const un_uniform *s, un_state *out, int32_t first);
 /* The particles of all ranks, on rank 0 once they are there. */
 const un_particles *un_uniform_shown(const un_uniform *s);
 un_status un_uniform_whole_bins(un_uniform *s, const un_bins **bins);

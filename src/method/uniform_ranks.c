@@ -133,18 +133,25 @@ static void find_takers(un_uniform_ranks *r)
 /* What a cell costs, in particles: walls, level set, extrapolation. */
 #define CELL_WORK 0.5
 
-static un_status create_slabs(un_uniform *s)
+/* Work by units of layers, in the arena, so far without particles. */
+static un_status begin_work(un_uniform *s, double **work)
+{
+    const un_grid *g = &s->core.grid;
+    int32_t layers = un_grid_layer_count(g), units = (layers + UN_BLOCK - 1) / UN_BLOCK;
+    double cells = (double)g->stride[g->dim - 1];
+    *work = un_arena_alloc(&s->core.arena, (size_t)units, sizeof **work);
+    if (!*work) return UN_ERROR_MEMORY;
+    for (int32_t u = 0; u < units; u++)
+        (*work)[u] = CELL_WORK * cells * (double)un_min64(UN_BLOCK, layers - u * UN_BLOCK);
+    return UN_OK;
+}
+
+static un_status create_slabs(un_uniform *s, const double *work)
 {
     un_context *ctx = s->core.ctx;
     const un_grid *g = &s->core.grid;
-    const un_particles *p = &s->particles;
     int32_t layers = un_grid_layer_count(g), units = (layers + UN_BLOCK - 1) / UN_BLOCK;
     int64_t cells = g->stride[g->dim - 1];
-    double *work = un_arena_alloc(&s->core.arena, (size_t)units, sizeof *work);
-    if (!work) return UN_ERROR_MEMORY;
-    for (int32_t u = 0; u < units; u++)
-        work[u] = CELL_WORK * (double)cells * (double)un_min64(UN_BLOCK, layers - u * UN_BLOCK);
-    for (int32_t q = 0; q < p->count; q++) work[layer_of(s, p, q) / UN_BLOCK] += 1;
     UN_ALLOC(ctx, s->ranks.takers, layers);
     UN_TRY(un_slabs_create(ctx, layers, cells, UN_BLOCK, work, &s->ranks.slabs));
     find_takers(&s->ranks);
@@ -153,6 +160,8 @@ static un_status create_slabs(un_uniform *s)
                "%d processes are more than this grid has work for: %d layers of cells in blocks of "
                "%d; %d do nothing",
                un_rank_count(ctx), layers, UN_BLOCK, un_rank_count(ctx) - units);
+    un_arena_reset(&s->core.arena);
+    s->core.grid.slabs = s->ranks.slabs;
     return UN_OK;
 }
 
@@ -181,15 +190,56 @@ un_status un_uniform_share_out(un_uniform *s)
 {
     un_context *ctx = s->core.ctx;
     un_particles *p = &s->particles;
+    double *work;
     if (un_rank_count(ctx) == 1) return UN_OK;
-    UN_TRY(create_slabs(s));
-    un_arena_reset(&s->core.arena);
-    s->core.grid.slabs = s->ranks.slabs;
+    UN_TRY(begin_work(s, &work));
+    for (int32_t q = 0; q < p->count; q++) work[layer_of(s, p, q) / UN_BLOCK] += 1;
+    UN_TRY(create_slabs(s, work));
     s->ranks.id_end = (uint32_t)p->count;
     UN_TRY(need_ids(s, p->count));
     for (int32_t q = 0; q < p->count; q++) s->ranks.id[q] = (uint32_t)q;
     keep_own(s, 0);
     return un_particles_trim(ctx, p);
+}
+
+/* Planes follow the layers, so each rank's are a range; particles that stray into another rank's
+ * layers go there when they are sorted. */
+static un_status seed_own(un_uniform *s, const un_seed_def *def, const double *counts,
+                          int64_t planes)
+{
+    un_part layers = un_slabs_part(s->ranks.slabs, 0), own = {planes, planes};
+    double first = 0, total = 0;
+    bool any = false;
+    for (int64_t k = 0; k < planes; k++) {
+        int32_t layer = un_particles_plane_layer(def, k);
+        bool mine = layer >= layers.begin && layer < layers.end;
+        if (mine && !any) own.begin = k;
+        if (mine) own.end = k + 1;
+        any |= mine;
+        if (!any && layer < layers.begin) first += counts[k];
+        total += counts[k];
+    }
+    if (total > INT32_MAX) return un_particles_reserve(s->core.ctx, &s->particles, (int64_t)total);
+    UN_TRY(un_particles_seed_planes(s->core.ctx, &s->particles, def, own,
+                                    &s->core.sources.ledger.start));
+    s->ranks.id_end = (uint32_t)total;
+    UN_TRY(need_ids(s, s->particles.count));
+    for (int32_t q = 0; q < s->particles.count; q++) s->ranks.id[q] = (uint32_t)first + (uint32_t)q;
+    return UN_OK;
+}
+
+un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def)
+{
+    double *work, *counts = NULL;
+    int64_t planes;
+    UN_TRY(begin_work(s, &work));
+    un_status status = un_particles_count_planes(s->core.ctx, def, &counts, &planes);
+    for (int64_t k = 0; status == UN_OK && k < planes; k++)
+        work[un_particles_plane_layer(def, k) / UN_BLOCK] += counts[k];
+    if (status == UN_OK) status = create_slabs(s, work);
+    if (status == UN_OK) status = seed_own(s, def, counts, planes);
+    un_free(s->core.ctx, counts);
+    return status;
 }
 
 void un_uniform_ranks_free(un_uniform *s)
@@ -200,6 +250,10 @@ void un_uniform_ranks_free(un_uniform *s)
     un_exchange_destroy(r->halo);
     un_particles_free(ctx, &r->arrived);
     un_particles_free(ctx, &r->whole);
+    un_particles_free(ctx, &r->window);
+    un_free(ctx, r->shown_index);
+    un_free(ctx, r->shown_id);
+    un_free(ctx, r->fetched);
     un_bins_destroy(r->whole_bins);
     un_free(ctx, r->takers);
     un_free(ctx, r->id);
@@ -448,6 +502,23 @@ un_status un_uniform_ranks_drop(un_uniform *s)
     UN_TRY(list_own(s, &order, &count));
     un_particles_take(s->core.ctx, &s->particles, order, count);
     s->ranks.id_end = (uint32_t)s->ranks.total;
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_uniform_ranks_list_shown(un_uniform *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_uniform_ranks *r = &s->ranks;
+    int32_t *order, count;
+    UN_TRY(list_own(s, &order, &count));
+    UN_TRY(un_array_need(ctx, (void **)&r->shown_index, &r->shown_room, (size_t)count + 1,
+                         sizeof *order));
+    UN_TRY(un_array_need(ctx, (void **)&r->shown_id, &r->shown_id_room, (size_t)count + 1,
+                         sizeof *r->id));
+    memcpy(r->shown_index, order, (size_t)count * sizeof *order);
+    memcpy(r->shown_id, r->id, (size_t)count * sizeof *r->id);
+    r->shown = (un_listed){r->shown_id, r->shown_index, count};
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }

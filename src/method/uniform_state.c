@@ -8,21 +8,26 @@
 
 static uint64_t found_hash(const un_uniform *s)
 {
-    return un_saving_hash((uint64_t)un_uniform_shown(s)->count, s->phi,
+    int64_t count = s->ranks.slabs ? s->ranks.total : s->particles.count;
+    return un_saving_hash((uint64_t)count, s->phi,
                           (size_t)s->core.grid.cell_count * sizeof *s->phi);
 }
 
 un_status un_uniform_save(const void *state, un_state *out)
 {
     const un_uniform *s = state;
-    UN_TRY(un_save_particles(out, un_uniform_shown(s), NULL));
+    int32_t first = out->count;
+    UN_TRY(un_save_particles(out, &s->particles, NULL));
+    UN_TRY(un_uniform_fetch_particles(s, out, first));
     UN_TRY(un_core_save(&s->core, out));
+    first = out->count;
     UN_TRY(un_state_add(out, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
+    un_uniform_fetch_cells(s, out, first);
     if (s->thick.any)
         UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     UN_TRY(un_save_inflow(out, &s->inflow));
     UN_TRY(un_state_add_number(out, "max_speed", s->max_speed));
-    return un_save_hash(out, found_hash(s));
+    return un_save_hash(out, un_rank(s->core.ctx) == 0 ? found_hash(s) : 0);
 }
 
 un_status un_uniform_load(void *state, const un_state *in)
@@ -43,6 +48,6 @@ un_status un_uniform_load(void *state, const un_state *in)
     un_step_init(&s->core.last);
     UN_TRY(un_uniform_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "max_speed", &s->max_speed));
-    UN_TRY(un_uniform_gather(s, UN_SHOW_LEVEL | UN_SHOW_PARTICLES));
+    UN_TRY(un_uniform_gather(s, UN_SHOW_LEVEL));
     return un_rank(s->core.ctx) > 0 ? UN_OK : un_load_hash(s->core.ctx, in, found_hash(s));
 }

@@ -29,10 +29,100 @@ un_status un_uniform_gather(void *state, unsigned what)
     return UN_OK;
 }
 
+/* ---- windows of all particles, and of cells ---- */
+
+static un_status list_shown(un_uniform *s)
+{
+    if (s->ranks.shown.id) return UN_OK;
+    return un_uniform_ranks_list_shown(s);
+}
+
+static bool window_of(const un_uniform *s, const void *array, size_t size, int64_t begin,
+                      int64_t end, void *out)
+{
+    return un_ranks_listed_window(s->core.ctx, &s->ranks.shown, array, size, begin, end, out);
+}
+
+static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view)
+{
+    un_uniform *s = arg;
+    un_particles *w = &s->ranks.window;
+    const un_particles *p = &s->particles;
+    bool able = true;
+    if (un_rank(s->core.ctx) == 0) UN_TRY(un_particles_reserve(s->core.ctx, w, end - begin));
+    for (int a = 0; a < 3 && fields & UN_PLACES; a++)
+        able = able && window_of(s, p->x[a], sizeof *p->x[a], begin, end, w->x[a]);
+    for (int a = 0; a < 3 && fields & UN_VELOCITIES; a++)
+        able = able && window_of(s, p->v[a], sizeof *p->v[a], begin, end, w->v[a]);
+    if (fields & UN_VOLUMES)
+        able = able && window_of(s, p->volume, sizeof *p->volume, begin, end, w->volume);
+    if (fields & UN_FLAGS) able = able && window_of(s, p->flags, 1, begin, end, w->flags);
+    w->lead = p->lead;
+    w->count = (int32_t)(end - begin);
+    *view = *w;
+    return able ? UN_OK : UN_ERROR_MEMORY;
+}
+
+un_status un_uniform_stream(void *state, un_particle_stream *stream)
+{
+    un_uniform *s = state;
+    UN_TRY(list_shown(s));
+    *stream = (un_particle_stream){s->ranks.total, s, window};
+    return UN_OK;
+}
+
+static un_status need_fetched(un_uniform *s, const un_section *section, int64_t count)
+{
+    return un_array_need(s->core.ctx, &s->ranks.fetched, &s->ranks.fetched_room,
+                         (size_t)count * (size_t)section->width, 1);
+}
+
+static un_status fetch_particles(void *arg, const un_section *section, int64_t begin, int64_t end,
+                                 const void **data)
+{
+    un_uniform *s = arg;
+    UN_TRY(need_fetched(s, section, end - begin));
+    *data = s->ranks.fetched;
+    return window_of(s, section->data, (size_t)section->width, begin, end, s->ranks.fetched)
+               ? UN_OK
+               : UN_ERROR_MEMORY;
+}
+
+static un_status fetch_cells(void *arg, const un_section *section, int64_t begin, int64_t end,
+                             const void **data)
+{
+    un_uniform *s = arg;
+    un_part own = un_grid_own_cells(&s->core.grid, 0);
+    UN_TRY(need_fetched(s, section, end - begin));
+    *data = s->ranks.fetched;
+    un_ranks_window(s->core.ctx, (un_range){own.begin, own.end, s->core.grid.cell_count},
+                    section->data, (size_t)section->width, begin, end, s->ranks.fetched);
+    return UN_OK;
+}
+
+un_status un_uniform_fetch_particles(const un_uniform *s, un_state *out, int32_t first)
+{
+    if (!s->ranks.slabs) return UN_OK;
+    UN_TRY(list_shown((un_uniform *)s));
+    un_state_fetch_from(out, first, s->ranks.total, fetch_particles, (void *)s);
+    return UN_OK;
+}
+
+void un_uniform_fetch_cells(const un_uniform *s, un_state *out, int32_t first)
+{
+    if (s->ranks.slabs)
+        un_state_fetch_from(out, first, s->core.grid.cell_count, fetch_cells, (void *)s);
+}
+
 void un_uniform_whole_forget(un_uniform *s)
 {
     un_uniform_ranks *r = &s->ranks;
     if (!r->slabs) return;
+    un_particles_free(s->core.ctx, &r->window);
+    un_free(s->core.ctx, r->fetched);
+    r->fetched = NULL;
+    r->fetched_room = 0;
+    r->shown = (un_listed){0};
     un_particles_free(s->core.ctx, &r->whole);
     un_bins_destroy(r->whole_bins);
     r->whole_bins = NULL;

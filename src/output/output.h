@@ -26,6 +26,9 @@ un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh 
 void un_output_surface_write(un_file *file, const un_trimesh *mesh); /* into an open file */
 /* VTK XML PolyData, appended raw: points, velocity, volume, radius, ballistic, and depth unless
  * that is NULL (vtk.c). Separate drops count as ballistic wherever they are. */
+/* path: NULL on ranks other than 0, which take part. */
+un_status un_output_particle_stream(un_context *ctx, const char *path,
+                                    const un_particle_stream *stream);
 un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles,
                               const float *depth);
 /* VTK XML PolyData of the surface, for surface.pvd: ParaView's PLY reader takes no attributes. */

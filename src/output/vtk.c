@@ -80,63 +80,159 @@ static void data_sequence(vtk_writer *w, int32_t first, int32_t step, int64_t co
 
 /* ---- particles ---- */
 
+/* A window of the particles at hand. */
+static un_status view_window(void *arg, unsigned fields, int64_t begin, int64_t end,
+                             un_particles *view)
+{
+    const un_particles *p = arg;
+    (void)fields;
+    *view = *p;
+    for (int a = 0; a < 3; a++) {
+        view->x[a] = p->x[a] + begin;
+        view->v[a] = p->v[a] + begin;
+    }
+    view->volume = p->volume + begin;
+    view->flags = p->flags + begin;
+    if (p->density) view->density = p->density + begin;
+    if (p->density) view->viscosity = p->viscosity + begin;
+    view->count = (int32_t)(end - begin);
+    return UN_OK;
+}
+
+/* Particles at a time. */
+#define WINDOW ((int64_t)1 << 18)
+
+/* Puts one array of a window; first: the number of its first particle. */
+typedef void put_window(un_file *file, const un_particles *window, int64_t first, const void *arg);
+
+static void put_velocities(un_file *file, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    for (int32_t q = 0; q < p->count; q++) put_vector(file, un_particle_velocity(p, q));
+}
+static void put_places(un_file *file, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    for (int32_t q = 0; q < p->count; q++) put_vector(file, un_particle_position(p, q));
+}
+static void put_volumes(un_file *file, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    un_file_write_little(file, p->volume, (size_t)p->count, sizeof(float));
+}
+static void put_radii(un_file *file, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    for (int32_t q = 0; q < p->count; q++) put_float(file, un_particle_ball(p, q));
+}
+static void put_flights(un_file *file, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    for (int32_t q = 0; q < p->count; q++) {
+        uint8_t ballistic = (p->flags[q] & UN_PARTICLE_APART) != 0;
+        un_file_write(file, &ballistic, 1);
+    }
+}
+static void put_depths(un_file *file, const un_particles *p, int64_t first, const void *depth)
+{
+    un_file_write_little(file, (const float *)depth + first, (size_t)p->count, sizeof(float));
+}
+static void put_densities(un_file *file, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    un_file_write_little(file, p->density, (size_t)p->count, sizeof(float));
+}
+static void put_viscosities(un_file *file, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    un_file_write_little(file, p->viscosity, (size_t)p->count, sizeof(float));
+}
+
+/* An array of all particles, window by window. A rank that does not write takes part. */
+static un_status data_particles(vtk_writer *w, const un_particle_stream *stream, unsigned fields,
+                                int32_t components, size_t size, put_window *put, const void *arg)
+{
+    un_particles view;
+    if (w->file) data_begin(w, components, stream->count, size);
+    for (int64_t at = 0; at < stream->count; at += WINDOW) {
+        int64_t end = un_min64(at + WINDOW, stream->count);
+        UN_TRY(stream->window(stream->arg, fields, at, end, &view));
+        if (w->file) put(w->file, &view, at, arg);
+    }
+    return UN_OK;
+}
+
+static void head_particles(vtk_writer *w, int64_t count, bool depth, bool mixed)
+{
+    head_begin(w, "PolyData");
+    un_file_printf(w->file,
+                   "<Piece NumberOfPoints=\"%lld\" NumberOfVerts=\"%lld\" NumberOfLines=\"0\" "
+                   "NumberOfStrips=\"0\" NumberOfPolys=\"0\">\n"
+                   "<PointData Scalars=\"radius\" Vectors=\"velocity\">\n",
+                   (long long)count, (long long)count);
+    head_array(w, "Float32", "velocity", 3, count, sizeof(float));
+    head_array(w, "Float32", "volume", 1, count, sizeof(float));
+    head_array(w, "Float32", "radius", 1, count, sizeof(float));
+    head_array(w, "UInt8", "ballistic", 1, count, sizeof(uint8_t));
+    if (depth) head_array(w, "Float32", "depth", 1, count, sizeof(float));
+    if (mixed) {
+        head_array(w, "Float32", "density", 1, count, sizeof(float));
+        head_array(w, "Float32", "viscosity", 1, count, sizeof(float));
+    }
+    un_file_printf(w->file, "</PointData>\n<Points>\n");
+    head_array(w, "Float32", "Points", 3, count, sizeof(float));
+    /* one cell per point, so that thresholds and selections see single particles */
+    un_file_printf(w->file, "</Points>\n<Verts>\n");
+    head_array(w, "Int32", "connectivity", 1, count, sizeof(int32_t));
+    head_array(w, "Int32", "offsets", 1, count, sizeof(int32_t));
+    un_file_printf(w->file, "</Verts>\n");
+    head_end(w, "PolyData");
+}
+
+static un_status data_of_stream(vtk_writer *w, const un_particle_stream *s, const float *depth,
+                                bool mixed)
+{
+    size_t size = sizeof(float);
+    UN_TRY(data_particles(w, s, UN_VELOCITIES, 3, size, put_velocities, NULL));
+    UN_TRY(data_particles(w, s, UN_VOLUMES, 1, size, put_volumes, NULL));
+    UN_TRY(data_particles(w, s, UN_VOLUMES, 1, size, put_radii, NULL));
+    UN_TRY(data_particles(w, s, UN_FLAGS, 1, 1, put_flights, NULL));
+    if (depth) UN_TRY(data_particles(w, s, 0, 1, size, put_depths, depth));
+    if (mixed) {
+        UN_TRY(data_particles(w, s, 0, 1, size, put_densities, NULL));
+        UN_TRY(data_particles(w, s, 0, 1, size, put_viscosities, NULL));
+    }
+    return data_particles(w, s, UN_PLACES, 3, size, put_places, NULL);
+}
+
+static un_status write_stream(un_context *ctx, const char *path, const un_particle_stream *s,
+                              const float *depth, bool mixed)
+{
+    vtk_writer w = {0};
+    if (!path) return data_of_stream(&w, s, depth, mixed);
+    UN_TRY(un_file_create(ctx, path, &w.file));
+    head_particles(&w, s->count, depth, mixed);
+    un_status status = data_of_stream(&w, s, depth, mixed);
+    if (status != UN_OK) {
+        un_file_discard(w.file);
+        return status;
+    }
+    data_sequence(&w, 0, 1, s->count);
+    data_sequence(&w, 1, 1, s->count);
+    return data_end(&w);
+}
+
+un_status un_output_particle_stream(un_context *ctx, const char *path,
+                                    const un_particle_stream *stream)
+{
+    return write_stream(ctx, path, stream, NULL, false);
+}
+
 un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles,
                               const float *depth)
 {
-    vtk_writer w = {0};
-    int32_t count = particles->count;
-    UN_TRY(un_file_create(ctx, path, &w.file));
-    head_begin(&w, "PolyData");
-    un_file_printf(w.file,
-                   "<Piece NumberOfPoints=\"%d\" NumberOfVerts=\"%d\" NumberOfLines=\"0\" "
-                   "NumberOfStrips=\"0\" NumberOfPolys=\"0\">\n"
-                   "<PointData Scalars=\"radius\" Vectors=\"velocity\">\n",
-                   count, count);
-    head_array(&w, "Float32", "velocity", 3, count, sizeof(float));
-    head_array(&w, "Float32", "volume", 1, count, sizeof(float));
-    head_array(&w, "Float32", "radius", 1, count, sizeof(float));
-    head_array(&w, "UInt8", "ballistic", 1, count, sizeof(uint8_t));
-    if (depth) head_array(&w, "Float32", "depth", 1, count, sizeof(float));
-    if (particles->density) {
-        head_array(&w, "Float32", "density", 1, count, sizeof(float));
-        head_array(&w, "Float32", "viscosity", 1, count, sizeof(float));
-    }
-    un_file_printf(w.file, "</PointData>\n<Points>\n");
-    head_array(&w, "Float32", "Points", 3, count, sizeof(float));
-    /* one cell per point, so that thresholds and selections see single particles */
-    un_file_printf(w.file, "</Points>\n<Verts>\n");
-    head_array(&w, "Int32", "connectivity", 1, count, sizeof(int32_t));
-    head_array(&w, "Int32", "offsets", 1, count, sizeof(int32_t));
-    un_file_printf(w.file, "</Verts>\n");
-    head_end(&w, "PolyData");
-
-    double *const *x = particles->x, *const *v = particles->v;
-    data_begin(&w, 3, count, sizeof(float));
-    for (int32_t p = 0; p < count; p++) put_vector(w.file, un_v3(v[0][p], v[1][p], v[2][p]));
-    data_begin(&w, 1, count, sizeof(float));
-    un_file_write_little(w.file, particles->volume, (size_t)count, sizeof(float));
-    data_begin(&w, 1, count, sizeof(float));
-    for (int32_t p = 0; p < count; p++) put_float(w.file, un_particle_ball(particles, p));
-    data_begin(&w, 1, count, sizeof(uint8_t));
-    for (int32_t p = 0; p < count; p++) {
-        uint8_t ballistic = (particles->flags[p] & UN_PARTICLE_APART) != 0;
-        un_file_write(w.file, &ballistic, 1);
-    }
-    if (depth) {
-        data_begin(&w, 1, count, sizeof(float));
-        un_file_write_little(w.file, depth, (size_t)count, sizeof(float));
-    }
-    if (particles->density) {
-        data_begin(&w, 1, count, sizeof(float));
-        un_file_write_little(w.file, particles->density, (size_t)count, sizeof(float));
-        data_begin(&w, 1, count, sizeof(float));
-        un_file_write_little(w.file, particles->viscosity, (size_t)count, sizeof(float));
-    }
-    data_begin(&w, 3, count, sizeof(float));
-    for (int32_t p = 0; p < count; p++) put_vector(w.file, un_v3(x[0][p], x[1][p], x[2][p]));
-    data_sequence(&w, 0, 1, count);
-    data_sequence(&w, 1, 1, count);
-    return data_end(&w);
+    un_particle_stream stream = {particles->count, (void *)particles, view_window};
+    return write_stream(ctx, path, &stream, depth, particles->density != NULL);
 }
 
 /* ---- surfaces ---- */

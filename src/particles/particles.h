@@ -170,6 +170,17 @@ void un_particles_note(un_context *ctx, un_vec3 *was, const un_particles *partic
 void un_particles_keep_momentum(un_context *ctx, un_particles *particles, const un_vec3 *was,
                                 const un_impulse *mesh, un_vec3 gravity, double density);
 
+/* Particles in their order, a window at a time, where no rank holds all of them. All ranks ask for
+ * the same windows. */
+enum { UN_PLACES = 1, UN_VELOCITIES = 2, UN_VOLUMES = 4, UN_FLAGS = 8 };
+typedef struct un_particle_stream {
+    int64_t count;
+    void *arg;
+    /* On rank 0: these fields of particles begin, begin + 1, ... as particles 0, 1, ... of view,
+     * until the next call. */
+    un_status (*window)(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view);
+} un_particle_stream;
+
 /* ---- moving particles (open.c): never through a solid, however thin ---- */
 
 /* True if the straight path from a to b stays in the domain and out of solids, at their poses at
@@ -201,6 +212,16 @@ typedef struct un_seed_def {
 /* Appends particles. volume: the volume added. */
 un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_seed_def *def,
                             double *volume);
+/* The same on several ranks, each of which seeds some planes of half cells (in 2D rows), which
+ * follow one another along the last axis. counts: particles by plane, on all ranks; allocated. */
+un_status un_particles_count_planes(un_context *ctx, const un_seed_def *def, double **counts,
+                                    int64_t *plane_count);
+/* The layer of the grid that a plane is in. */
+int32_t un_particles_plane_layer(const un_seed_def *def, int64_t plane);
+/* Appends the particles of these planes, those of other ranks being before and after them. volume:
+ * of all, on all ranks. */
+un_status un_particles_seed_planes(un_context *ctx, un_particles *particles, const un_seed_def *def,
+                                   un_part planes, double *volume);
 /* The cross-section of a stream that its half cells represent, without walls, m2 (2D: m): the
  * emitter's shadow, except that each half cell treats the rim as a plane. Uses only the grid, shape
  * and velocity of def. */

@@ -182,6 +182,58 @@ un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_s
     return un_fill_append(ctx, particles, &a.pass, volume);
 }
 
+/* ---- several ranks ---- */
+
+un_status un_particles_count_planes(un_context *ctx, const un_seed_def *def, double **counts,
+                                    int64_t *plane_count)
+{
+    seed_args a = {.def = def};
+    int32_t ranks = un_rank_count(ctx);
+    int64_t planes = *plane_count = visit_range(&a);
+    *counts = un_alloc_zero(ctx, (size_t)planes + 1, sizeof **counts);
+    a.pass.begin = un_alloc(ctx, (size_t)planes + 1, sizeof *a.pass.begin);
+    un_status status = *counts && a.pass.begin ? UN_OK : UN_ERROR_MEMORY;
+    if (status == UN_OK) {
+        un_part own = {planes * un_rank(ctx) / ranks, planes * (un_rank(ctx) + 1) / ranks};
+        un_parallel_part(ctx, own, 1, seed_slabs, &a);
+        for (int64_t k = own.begin; k < own.end; k++) (*counts)[k] = (double)a.pass.begin[k];
+        un_ranks_add(ctx, *counts, planes);
+    }
+    un_free(ctx, a.pass.begin);
+    return status;
+}
+
+int32_t un_particles_plane_layer(const un_seed_def *def, int64_t plane)
+{
+    seed_args a = {.def = def};
+    const un_grid *g = def->grid;
+    int axis = g->dim - 1;
+    visit_range(&a);
+    un_vec3 x = half_cell_centre(def, 0, a.lo[1] + plane, a.lo[2] + plane);
+    double at = axis == 1 ? x.y - g->origin.y : x.z - g->origin.z;
+    return un_clampi((int32_t)floor(at / g->h), 0, g->n[axis] - 1);
+}
+
+un_status un_particles_seed_planes(un_context *ctx, un_particles *particles, const un_seed_def *def,
+                                   un_part planes, double *volume)
+{
+    seed_args a = {.def = def};
+    int64_t first = particles->count, own;
+    visit_range(&a);
+    int axis = def->grid->dim - 1;
+    a.hi[axis] = a.lo[axis] + planes.end - 1;
+    a.lo[axis] += planes.begin;
+    a.pass = (un_fill_pass){
+        .count = planes.end - planes.begin, .grain = 1, .body = seed_slabs, .arg = &a};
+    UN_TRY(un_fill_append(ctx, particles, &a.pass, volume));
+    own = particles->count;
+    *volume = 0; /* added up as by one rank: one after the other */
+    un_ranks_begin_turn(ctx, volume, sizeof *volume);
+    for (int64_t q = first; q < own; q++) *volume += particles->volume[q];
+    un_ranks_end_turn(ctx, volume, sizeof *volume);
+    return UN_OK;
+}
+
 /* ---- the cross-section of a stream ---- */
 
 /* Layers that are averaged where they are moved or the stream crosses the lattice at an angle, and

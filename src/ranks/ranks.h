@@ -87,6 +87,18 @@ typedef struct un_layered {
 
 /* The elements of all ranks' ranges, to rank 0. */
 void un_ranks_collect(un_context *ctx, un_range range, void *array, size_t size);
+/* Elements begin to end of an array that ranks hold in ranges, to `out` on rank 0. */
+void un_ranks_window(un_context *ctx, un_range range, const void *array, size_t size, int64_t begin,
+                     int64_t end, void *out);
+/* The same where ranks list their elements: element id[k], ascending, is array[index[k]]. false: no
+ * memory. */
+typedef struct un_listed {
+    const uint32_t *id;
+    const int32_t *index;
+    int64_t count;
+} un_listed;
+bool un_ranks_listed_window(un_context *ctx, const un_listed *listed, const void *array,
+                            size_t size, int64_t begin, int64_t end, void *out);
 /* Rank 0 gives each rank the elements of its part. */
 un_status un_ranks_deal(un_context *ctx, un_part part, void *array, size_t size);
 

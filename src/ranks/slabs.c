@@ -46,6 +46,72 @@ void un_ranks_collect(un_context *ctx, un_range range, void *array, size_t size)
     }
 }
 
+void un_ranks_window(un_context *ctx, un_range range, const void *array, size_t size, int64_t begin,
+                     int64_t end, void *out)
+{
+    un_part mine = {un_max64(range.begin, begin), un_min64(range.end, end)};
+    if (mine.end < mine.begin) mine.end = mine.begin;
+    size_t bytes = (size_t)(mine.end - mine.begin) * size;
+    const char *from = (const char *)array + (size_t)mine.begin * size;
+    if (un_rank(ctx) > 0) {
+        un_link_send_bytes(0, &mine, sizeof mine);
+        if (bytes > 0) send_long(0, from, bytes);
+        return;
+    }
+    if (bytes > 0) memcpy((char *)out + (size_t)(mine.begin - begin) * size, from, bytes);
+    for (int32_t r = 1; r < un_rank_count(ctx); r++) {
+        un_link_receive_bytes(r, &mine, sizeof mine);
+        bytes = (size_t)(mine.end - mine.begin) * size;
+        if (bytes > 0) receive_long(r, (char *)out + (size_t)(mine.begin - begin) * size, bytes);
+    }
+}
+
+static int64_t first_listed(const un_listed *l, int64_t id)
+{
+    int64_t low = 0, high = l->count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (l->id[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool un_ranks_listed_window(un_context *ctx, const un_listed *l, const void *array, size_t size,
+                            int64_t begin, int64_t end, void *out)
+{
+    int64_t first = first_listed(l, begin), count = first_listed(l, end) - first;
+    size_t room = (size_t)(end - begin);
+    /* rank 0: room for what another has of the window */
+    uint32_t *id = un_alloc(ctx, room + 1, sizeof *id);
+    char *values = un_alloc(ctx, room + 1, size);
+    bool able = id && values;
+    for (int64_t k = 0; able && k < count; k++) {
+        const char *from = (const char *)array + (size_t)l->index[first + k] * size;
+        id[k] = l->id[first + k];
+        memcpy(un_rank(ctx) > 0 ? values + (size_t)k * size
+                                : (char *)out + (size_t)(id[k] - begin) * size,
+               from, size);
+    }
+    if (able && un_rank(ctx) > 0) {
+        un_link_send_bytes(0, &count, sizeof count);
+        if (count > 0) send_long(0, (const char *)id, (size_t)count * sizeof *id);
+        if (count > 0) send_long(0, values, (size_t)count * size);
+    }
+    for (int32_t r = 1; able && un_rank(ctx) == 0 && r < un_rank_count(ctx); r++) {
+        un_link_receive_bytes(r, &count, sizeof count);
+        if (count > 0) receive_long(r, (char *)id, (size_t)count * sizeof *id);
+        if (count > 0) receive_long(r, values, (size_t)count * size);
+        for (int64_t k = 0; k < count; k++)
+            memcpy((char *)out + (size_t)(id[k] - begin) * size, values + (size_t)k * size, size);
+    }
+    un_free(ctx, id);
+    un_free(ctx, values);
+    return able;
+}
+
 un_status un_ranks_deal(un_context *ctx, un_part part, void *array, size_t size)
 {
     if (un_rank_count(ctx) == 1) return UN_OK;

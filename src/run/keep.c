@@ -113,9 +113,12 @@ un_status un_loop_save(un_loop *l, bool before)
     un_checkpoint name = {l->frame, l->step, l->between};
     un_state all;
     if (!before) UN_TRY(un_loop_gather(l, UN_SHOW_STATE));
-    if (!l->writes) return UN_OK;
-    un_state_init(&all, l->ctx);
     un_state_clear(&l->seen);
+    if (!l->writes) {
+        UN_TRY(l->method->save(l->state, &l->seen));
+        return un_state_follow(&l->seen);
+    }
+    un_state_init(&all, l->ctx);
     /* The rows that the checkpoint relies on are on the disk before it is. */
     un_status status = un_table_sync(l->stats);
     if (status == UN_OK) status = un_table_sync(l->probes);

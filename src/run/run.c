@@ -100,7 +100,6 @@ static unsigned frame_shows(const un_loop *l)
     unsigned what = 0;
     for (int32_t i = 0; i < l->def->probe_count; i++) /* watch_fronts */
         if (l->def->probes[i].kind == UN_PROBE_FRONT) what |= UN_SHOW_LEVEL | UN_SHOW_PARTICLES;
-    if (l->def->output.particles) what |= UN_SHOW_PARTICLES;
     if (l->def->output.mesh) what |= UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_VELOCITY;
     return l->def->output.surface ? what | UN_SHOW_ALL : what;
 }
@@ -198,11 +197,27 @@ static void watch_fronts(un_loop *l)
     }
 }
 
+/* Of several ranks, which all call this. */
+static un_status write_stream(un_loop *l, const char *path)
+{
+    un_particle_stream stream;
+    UN_TRY(l->method->stream(l->state, &stream));
+    return un_output_particle_stream(l->ctx, path, &stream);
+}
+
+static un_status write_particles(un_loop *l, const char *path)
+{
+    const float *depth = l->method->depth ? l->method->depth(l->state) : NULL;
+    if (un_rank_count(l->ctx) > 1) return write_stream(l, path);
+    return un_output_particles(l->ctx, path, l->method->particles(l->state), depth);
+}
+
 static un_status write_frame(un_loop *l, int32_t frame)
 {
     char path[UN_PATH_MAX];
     UN_TRY(un_loop_gather(l, frame_shows(l)));
     if (!l->writes) {
+        if (shows_particles(l)) UN_TRY(write_stream(l, NULL));
         l->frame = frame;
         l->between = false;
         return UN_OK;
@@ -213,8 +228,7 @@ static un_status write_frame(un_loop *l, int32_t frame)
     double clock = un_seconds();
     if (shows_particles(l)) {
         un_loop_path(path, l, "frames/%04d/particles.vtp", frame);
-        const float *depth = l->method->depth ? l->method->depth(l->state) : NULL;
-        UN_TRY(un_output_particles(l->ctx, path, l->method->particles(l->state), depth));
+        UN_TRY(write_particles(l, path));
     }
     if (l->def->output.mesh) UN_TRY(write_cells(l, frame));
     UN_TRY(write_collections(l, frame));

@@ -141,8 +141,23 @@ static void encode_slots(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) encode_chunk((slot *)arg + i);
 }
 
+/* Elements that are fetched at once: whole chunks. */
+#define FETCHED (16 * (int64_t)UN_CHUNK)
+
+un_status un_state_follow(const un_state *state)
+{
+    const void *none;
+    for (int32_t i = 0; i < state->count; i++) {
+        const un_section *s = &state->sections[i];
+        for (int64_t at = 0; s->fetch && at < s->count; at += FETCHED)
+            UN_TRY(s->fetch(s->fetch_arg, s, at, un_min64(at + FETCHED, s->count), &none));
+    }
+    return UN_OK;
+}
+
 static uint32_t encode_section(const un_state *state, const un_section *section, slot *slots,
-                               int64_t slot_count, uint32_t crc, un_state_sink *sink, void *arg)
+                               int64_t slot_count, uint32_t crc, un_state_sink *sink, void *arg,
+                               un_status *status)
 {
     uint8_t head[UN_SECTION_BYTES];
     memcpy(head, section->name, UN_STATE_NAME);
@@ -151,14 +166,23 @@ static uint32_t encode_section(const un_state *state, const un_section *section,
     un_put32(head + 44, un_crc(0, head, 44));
     sink(arg, head, sizeof head);
     crc = un_crc(crc, head, sizeof head);
-    const uint8_t *data = un_section_data(section);
+    const uint8_t *data = section->fetch ? NULL : un_section_data(section);
+    int64_t window_end = section->fetch ? 0 : section->count, window_begin = 0;
     for (int64_t at = 0; at < section->count;) {
         int64_t taken = 0;
-        for (; taken < slot_count && at < section->count; taken++) {
+        if (at == window_end) { /* fetched sections only */
+            window_begin = at;
+            window_end = un_min64(at + FETCHED, section->count);
+            const void *window = NULL;
+            *status = section->fetch(section->fetch_arg, section, at, window_end, &window);
+            if (*status != UN_OK) return crc;
+            data = window;
+        }
+        for (; taken < slot_count && at < window_end; taken++) {
             slot *s = &slots[taken];
-            s->elements = data + at * section->width;
+            s->elements = data + (at - window_begin) * section->width;
             s->width = section->width;
-            s->count = un_min64(UN_CHUNK, section->count - at);
+            s->count = un_min64(UN_CHUNK, window_end - at);
             at += s->count;
         }
         un_parallel_for(state->ctx, taken, 1, encode_slots, slots);
@@ -176,6 +200,7 @@ un_status un_state_encode(const un_state *state, un_state_sink *sink, void *arg)
     for (int32_t i = 0; i < state->count; i++)
         chunks = un_max64(chunks, (state->sections[i].count + UN_CHUNK - 1) / UN_CHUNK);
     slot_count = un_min64(slot_count, chunks);
+    un_status status = UN_OK;
     slot *slots;
     UN_ALLOC(state->ctx, slots, slot_count);
     uint8_t head[UN_HEAD_BYTES], tail[UN_TAIL_BYTES];
@@ -185,11 +210,12 @@ un_status un_state_encode(const un_state *state, un_state_sink *sink, void *arg)
     un_put32(head + 16, un_crc(0, head, 16));
     sink(arg, head, sizeof head);
     uint32_t crc = un_crc(0, head, sizeof head);
-    for (int32_t i = 0; i < state->count; i++)
-        crc = encode_section(state, &state->sections[i], slots, slot_count, crc, sink, arg);
+    for (int32_t i = 0; i < state->count && status == UN_OK; i++)
+        crc =
+            encode_section(state, &state->sections[i], slots, slot_count, crc, sink, arg, &status);
     memcpy(tail, UN_TAIL_MAGIC, 8);
     un_put32(tail + 8, un_crc(crc, tail, 8));
     sink(arg, tail, sizeof tail);
     un_free(state->ctx, slots);
-    return UN_OK;
+    return status;
 }

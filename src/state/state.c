@@ -35,6 +35,7 @@ static un_status new_section(un_state *state, const char *name, int64_t count, i
     s->count = count;
     s->width = width;
     s->data = NULL;
+    s->fetch = NULL;
     *out = s;
     return UN_OK;
 }
@@ -46,6 +47,17 @@ un_status un_state_add(un_state *state, const char *name, const void *data, int6
     UN_TRY(new_section(state, name, count, width, &s));
     s->data = data;
     return UN_OK;
+}
+
+void un_state_fetch_from(un_state *state, int32_t first, int64_t count, un_state_fetch *fetch,
+                         void *arg)
+{
+    for (int32_t i = first; i < state->count; i++) {
+        un_section *s = &state->sections[i];
+        s->count = count;
+        s->fetch = fetch;
+        s->fetch_arg = arg;
+    }
 }
 
 /* The data pointer of a single number stays NULL and section_data finds its value: the list of
@@ -113,6 +125,7 @@ un_status un_state_copy(un_state *to, const un_state *from)
     for (int32_t i = 0; i < from->count; i++) {
         const un_section *s = &from->sections[i];
         void *data;
+        UN_ASSERT(!s->fetch);
         un_status status = un_state_add_own(to, s->name, s->count, s->width, &data);
         if (status != UN_OK) {
             un_state_clear(to);
@@ -129,6 +142,8 @@ un_status un_state_append(un_state *to, const un_state *from)
     for (int32_t i = 0; i < from->count; i++) {
         const un_section *s = &from->sections[i];
         UN_TRY(un_state_add(to, s->name, un_section_data(s), s->count, s->width));
+        to->sections[to->count - 1].fetch = s->fetch;
+        to->sections[to->count - 1].fetch_arg = s->fetch_arg;
     }
     return UN_OK;
 }

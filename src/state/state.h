@@ -9,15 +9,23 @@
 
 #define UN_STATE_NAME 32 /* with its terminating zero */
 
-typedef struct un_section {
+typedef struct un_section un_section;
+/* Elements [begin, end) of a section that several ranks hold; called by all of them. data: on rank
+ * 0, valid until the next call. */
+typedef un_status un_state_fetch(void *arg, const un_section *section, int64_t begin, int64_t end,
+                                 const void **data);
+
+struct un_section {
     char name[UN_STATE_NAME];
     int32_t width; /* bytes of an element: 1, 2, 4 or 8 */
     int64_t count;
     const void *data; /* NULL: value */
     void *own;        /* memory that the section owns, whether data lies there or not */
     size_t own_bytes;
-    uint8_t value[8]; /* of single numbers, which need no memory of their own */
-} un_section;
+    uint8_t value[8];      /* of single numbers, which need no memory of their own */
+    un_state_fetch *fetch; /* NULL: all of it is in data */
+    void *fetch_arg;
+};
 
 typedef struct un_state {
     un_context *ctx;
@@ -41,6 +49,10 @@ un_status un_state_add_integer(un_state *state, const char *name, int64_t value)
 /* Adds a section with memory of its own, for the caller to fill. */
 un_status un_state_add_own(un_state *state, const char *name, int64_t count, int32_t width,
                            void **data);
+/* Sections from number `first` on are this rank's part of `count` elements, which are fetched when
+ * the state is encoded. */
+void un_state_fetch_from(un_state *state, int32_t first, int64_t count, un_state_fetch *fetch,
+                         void *arg);
 /* `to` then owns copies of all arrays; its memory is reused. */
 un_status un_state_copy(un_state *to, const un_state *from);
 /* Adds the sections of `from`, which keeps its arrays. */
@@ -68,6 +80,9 @@ un_status un_state_integer(const un_state *state, const char *name, int64_t leas
 /* Takes the bytes, in order. A sink records its own failures. */
 typedef void un_state_sink(void *arg, const void *bytes, size_t count);
 un_status un_state_encode(const un_state *state, un_state_sink *sink, void *arg);
+
+/* Takes part in fetching while rank 0 encodes the same state. */
+un_status un_state_follow(const un_state *state);
 
 /* Reads exactly `count` bytes; false if there are fewer. */
 typedef bool un_state_source(void *arg, void *bytes, size_t count);
