@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 static un_ranks *ranks; /* NULL: one process */
 
@@ -56,6 +59,17 @@ static int refuse(int32_t rank, const char *command, int32_t count)
     return APP_WRONG;
 }
 
+/* A rank touches a part of its long arrays only, and what it does not touch should take up no
+ * memory: so none is made of pages that another has used before. */
+#define LONG_ARRAY (1 << 20)
+
+static void keep_arrays_apart(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, LONG_ARRAY);
+#endif
+}
+
 int app_launch(const char *command, bool shares, int argc, char **argv)
 {
     int32_t rank, count = launched(&rank);
@@ -74,7 +88,10 @@ int app_launch(const char *command, bool shares, int argc, char **argv)
         app_error("out of memory");
         return APP_FAILED;
     }
-    if (un_ranks_count(ranks) == count) return -1;
+    if (un_ranks_count(ranks) == count) {
+        keep_arrays_apart();
+        return -1;
+    }
     int32_t seen = un_ranks_count(ranks);
     app_land();
     if (rank > 0) return APP_DONE;
