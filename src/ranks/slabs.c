@@ -79,6 +79,37 @@ static int64_t first_listed(const un_listed *l, int64_t id)
     return low;
 }
 
+/* to[k] = from[index[k]], of the sizes that there are. */
+#define PICK(type)                                                                                 \
+    for (int64_t k = 0; k < count; k++) ((type *)to)[k] = ((const type *)from)[index[k]]
+static void pick(void *to, const void *from, const int32_t *index, int64_t count, size_t size)
+{
+    if (size == 8)
+        PICK(uint64_t);
+    else if (size == 4)
+        PICK(uint32_t);
+    else
+        for (int64_t k = 0; k < count; k++)
+            memcpy((char *)to + (size_t)k * size, (const char *)from + (size_t)index[k] * size,
+                   size);
+}
+
+/* to[id[k] - begin] = from[k]. */
+#define PLACE(type)                                                                                \
+    for (int64_t k = 0; k < count; k++) ((type *)to)[id[k] - begin] = ((const type *)from)[k]
+static void place(void *to, const void *from, const uint32_t *id, int64_t begin, int64_t count,
+                  size_t size)
+{
+    if (size == 8)
+        PLACE(uint64_t);
+    else if (size == 4)
+        PLACE(uint32_t);
+    else
+        for (int64_t k = 0; k < count; k++)
+            memcpy((char *)to + (size_t)(id[k] - begin) * size,
+                   (const char *)from + (size_t)k * size, size);
+}
+
 bool un_ranks_listed_window(un_context *ctx, const un_listed *l, const void *array, size_t size,
                             int64_t begin, int64_t end, void *out)
 {
@@ -88,24 +119,18 @@ bool un_ranks_listed_window(un_context *ctx, const un_listed *l, const void *arr
     uint32_t *id = un_alloc(ctx, room + 1, sizeof *id);
     char *values = un_alloc(ctx, room + 1, size);
     bool able = id && values;
-    for (int64_t k = 0; able && k < count; k++) {
-        const char *from = (const char *)array + (size_t)l->index[first + k] * size;
-        id[k] = l->id[first + k];
-        memcpy(un_rank(ctx) > 0 ? values + (size_t)k * size
-                                : (char *)out + (size_t)(id[k] - begin) * size,
-               from, size);
-    }
+    if (able) pick(values, array, l->index + first, count, size);
+    if (able && un_rank(ctx) == 0) place(out, values, l->id + first, begin, count, size);
     if (able && un_rank(ctx) > 0) {
         un_link_send_bytes(0, &count, sizeof count);
-        if (count > 0) send_long(0, (const char *)id, (size_t)count * sizeof *id);
+        if (count > 0) send_long(0, (const char *)(l->id + first), (size_t)count * sizeof *id);
         if (count > 0) send_long(0, values, (size_t)count * size);
     }
     for (int32_t r = 1; able && un_rank(ctx) == 0 && r < un_rank_count(ctx); r++) {
         un_link_receive_bytes(r, &count, sizeof count);
         if (count > 0) receive_long(r, (char *)id, (size_t)count * sizeof *id);
         if (count > 0) receive_long(r, values, (size_t)count * size);
-        for (int64_t k = 0; k < count; k++)
-            memcpy((char *)out + (size_t)(id[k] - begin) * size, values + (size_t)k * size, size);
+        place(out, values, id, begin, count, size);
     }
     un_free(ctx, id);
     un_free(ctx, values);
