@@ -150,6 +150,36 @@ rm stuck/frames/0004
 "$program" run flat.lua -o stuck --threads 1 --resume --quiet || complain "resuming"
 same_run flat stuck
 
+# a full disk, and no memory on one rank, in the second half of a run: all end with a message, and
+# the run goes on
+limited() { # RANK LIMIT DIRECTORY: pillar.lua goes on with a limit on one rank
+    (
+        trap '' XFSZ
+        timeout 60 mpirun -n 3 bash -c "[ \$OMPI_COMM_WORLD_RANK = $1 ] && ulimit $2; exec \"\$@\"" - \
+            "$mpi" run pillar.lua -o $3 --threads 1 --resume >out.txt 2>&1
+    )
+}
+on 3 run pillar.lua -o first --threads 1 --frames 1 || complain "half of pillar.lua: $(cat out.txt)"
+cp -r first full
+start=$SECONDS
+limited 0 "-f 8000" full && complain "a full disk went unnoticed" # KB; particles.vtp takes 9 MB
+grep -q 'undine: cannot write full/' out.txt || complain "no word of a full disk: $(cat out.txt)"
+[ $((SECONDS - start)) -le 10 ] || complain "it took $((SECONDS - start)) s to end"
+# how much memory is too little depends on the machine
+for limit in 340000 320000 300000 280000 260000 240000 none; do # KB
+    rm -rf short
+    cp -r first short
+    start=$SECONDS
+    [ $limit = none ] || limited 1 "-v $limit" short || break
+done
+[ $limit = none ] && complain "no memory on one rank was never too little"
+grep -q 'undine: .*out of memory' out.txt || complain "no word of memory, $limit KB: $(cat out.txt)"
+[ $((SECONDS - start)) -le 10 ] || complain "it took $((SECONDS - start)) s to end"
+for run in full short; do
+    on 2 run pillar.lua -o $run --threads 1 --resume || complain "$run does not go on: $(cat out.txt)"
+    same_run pillar $run
+done
+
 # one rank cannot write its frame; the others are told within seconds
 mkdir -p bad/frames
 echo "in the way" >bad/frames/0004
