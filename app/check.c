@@ -25,14 +25,27 @@ static void print_check(const char *path, const un_check *check)
                app_seconds(check->seconds_per_frame).text);
 }
 
+static void print_share(int32_t ranks, const un_check_share *share)
+{
+    printf("  %d processes, each on a machine like this one, without surfaces:\n", ranks);
+    printf("    memory    at most about %s\n", app_bytes(share->bytes).text);
+    if (share->seconds_per_frame > 0)
+        printf("    time      about %s per frame\n", app_seconds(share->seconds_per_frame).text);
+    if (share->busy < ranks)
+        printf("    only %d of them have work: the grid has no more blocks of layers\n",
+               share->busy);
+}
+
 int app_check(int argc, char **argv)
 {
     app_list overrides = {0};
-    int32_t threads = 0;
+    int32_t threads = 0, ranks = 0;
     const app_option options[] = {
         {"--method", NULL, APP_LIST, &overrides, "M", "method, instead of the scene's", "method="},
         {"--threads", NULL, APP_COUNT, &threads, "N", "number of threads; default: all processors",
          NULL},
+        {"--ranks", NULL, APP_COUNT, &ranks, "N",
+         "also memory and time of each of N processes that share it", NULL},
         {"--set", NULL, APP_LIST, &overrides, "KEY=VALUE",
          "override a value of the scene, e.g. fluid.density=800 or solids[1].friction=0.2; "
          "repeatable",
@@ -64,7 +77,12 @@ int app_check(int argc, char **argv)
         exit_status = APP_WRONG;
     } else {
         un_status status = un_scene_check(ctx, scene, &check);
+        un_check_share share;
         if (status == UN_OK) print_check(path, &check);
+        if (status == UN_OK && ranks > 0) {
+            status = un_scene_check_ranks(ctx, scene, &check, ranks, &share);
+            if (status == UN_OK) print_share(ranks, &share);
+        }
         exit_status = status == UN_OK ? APP_DONE : app_fail(ctx, status);
         un_scene_destroy(scene);
     }

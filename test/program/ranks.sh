@@ -40,6 +40,14 @@ refused PMI_SIZE PMI_RANK "is without MPI" run scene.lua -o out
 SLURM_NTASKS=16 SLURM_PROCID=0 OMPI_COMM_WORLD_SIZE=1 PMI_SIZE=8 "$program" run scene.lua -o run \
     --threads 1 --quiet || complain "a single process was refused"
 
+# what several would need: less each, down to blocks of layers
+"$program" check scene.lua --method uniform --ranks 2 >two.txt || complain "check --ranks 2"
+grep -q '2 processes' two.txt && grep -q 'at most about' two.txt || complain "check: $(cat two.txt)"
+"$program" check scene.lua --method uniform --ranks 9 | grep -q 'only 2 of them have work' ||
+    complain "check --ranks 9 finds work for all"
+"$program" check scene.lua --method warp --ranks 2 >two.txt 2>&1 && complain "check of warp on 2"
+grep -q 'warp works in one process only' two.txt || complain "check of warp: $(cat two.txt)"
+
 # ---- with MPI ----
 mpi=$(dirname "$program")/test/undine_mpi
 if ! [ -x "$mpi" ] || ! command -v mpirun >/dev/null; then
