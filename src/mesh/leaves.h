@@ -147,13 +147,13 @@ void un_leaves_sample_points(const un_leaves *leaves, const float *field, int64_
                              const int32_t *leaf, const double *const x[3], double *value,
                              un_vec3 *slope);
 
-/* Velocities on faces, continued in the same way; what uneven leaves need is found once for all
- * points in them. */
-#define UN_PATCH 78
+/* Velocities on faces, continued in the same way; what points need is found once for all points in
+ * brothers, leaves with one parent (leaves_patch.h). */
+#define UN_PATCH 246
 typedef struct un_leaves_flow {
     const un_leaves *leaves;
     const double *u;           /* at faces */
-    int32_t *patch;            /* by leaf: its number among the uneven ones, -1 */
+    int32_t *patch;            /* by leaf: its brothers' number, -1 if there is none */
     double (*value)[UN_PATCH]; /* by number */
     size_t capacity[2];
 } un_leaves_flow;
@@ -169,14 +169,11 @@ un_status un_leaves_flow_build_two(un_leaves_flow *flow, un_leaves_flow *other,
 un_vec3 un_leaves_velocity_at(const un_leaves *leaves, const double *u, un_vec3 x);
 un_vec3 un_leaves_flow_at(const un_leaves_flow *flow, int32_t c, un_vec3 x);
 
-/* The same for many points near each other, by one thread: what the leaves visited last need is
- * kept. */
-#define UN_FLOW_CACHE 32
+/* The same for many points near each other, by one thread: leaves without a patch get one. */
 typedef struct un_flow_cache {
     const un_leaves_flow *flow;
-    int32_t leaf[UN_FLOW_CACHE]; /* by place: leaf number modulo the number of places */
-    double value[UN_FLOW_CACHE][UN_PATCH];
-    double spare[8][UN_PATCH]; /* by point, where two need the same place */
+    int32_t leaf[8]; /* by place among eight: the leaf that the patch here is of */
+    double value[8][UN_PATCH];
 } un_flow_cache;
 void un_flow_cache_init(un_flow_cache *cache, const un_leaves_flow *flow);
 /* At eight points, each in its leaf; other: a second field on the same leaves, or NULL. */
