@@ -171,7 +171,6 @@ static inline void push(un_lanes8 sum[3], const octet *o, const crowd *c, const 
         un_lanes8 d2 = dx * dx + dy * dy + dz * dz, rj = un_lanes8_all(c->r[n]);
         un_lanes8 d0 = o->r + rj - SLACK * un_lanes8_min(o->r, rj);
         un_bits8 hit = (un_bits8)(d2 < d0 * d0) & (un_bits8)(o->id != c->id[n]);
-        if (!un_bits8_mask(hit)) continue;
         un_lanes8 d = un_lanes8_sqrt(d2);
         un_bits8 together = hit & (un_bits8)(d < TOGETHER * d0);
         un_lanes8 w = (d0 - d) * c->m[n] / (d * (o->m + c->m[n]));
