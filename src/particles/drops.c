@@ -8,7 +8,8 @@
  * refine a basin of tons (test_tet_physics.c).
  *
  * So leaves are not made much finer than the particles that hold the liquid there. Giants are
- * particles that a first tree puts into leaves finer than their own. If the small particles around
+ * particles that a first tree puts into leaves finer than their own, and that are wide enough for
+ * others to be small beside them. If the small particles around
  * a giant have less volume than the giant itself, they are drops: they ask for no leaves, and a
  * second tree is built without them. They stay drops until they have grown by merging or their leaf
  * has shrunk (transfer/mark.c), and are slowed to a stop (drag in transfer/tets.c). If they have
@@ -27,6 +28,7 @@ typedef struct drops_args {
     un_particles *particles;
     const un_octree *tree;
     un_leaf_wishes wishes;
+    double volume_least; /* of a particle that may have small ones around it */
     const un_groups *groups;
     const float *radius;
     float *least;       /* by node of the groups' tree and child: the least radius */
@@ -39,10 +41,20 @@ static bool is_giant(const drops_args *a, int64_t q)
 {
     const un_particles *p = a->particles;
     const un_octree *tree = a->tree;
-    if (p->flags[q] & UN_PARTICLE_APART) return false;
+    if (p->flags[q] & UN_PARTICLE_APART || p->volume[q] < a->volume_least) return false;
     int32_t own = un_leaf_wish(&a->wishes, p, q);
     if (own == tree->level_max) return false;
     return tree->level[un_octree_find(tree, un_particle_position(p, q))] > own;
+}
+
+/* Less the least volume, since what is found is the most. */
+static double least_volume(void *arg, int64_t begin, int64_t end)
+{
+    const drops_args *a = arg;
+    const float *volume = a->particles->volume;
+    float least = INFINITY;
+    for (int64_t q = begin; q < end; q++) least = fminf(least, volume[q]);
+    return -least;
 }
 
 static double find_giants(void *arg, int64_t begin, int64_t end)
@@ -124,6 +136,9 @@ un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_markers *
                     .wishes = un_leaf_wishes_make(&m->particles, tree)};
     a.giant = un_arena_alloc(arena, (size_t)count + 1, 1);
     if (!a.giant) return UN_ERROR_MEMORY;
+    /* Most particles are too small to be giants; 0.99 is for rounding. */
+    double least = -un_parallel_max(ctx, count, least_volume, &a), wide = 1 / SMALL;
+    a.volume_least = 0.99 * least * (m->particles.flat ? wide * wide : wide * wide * wide);
     *found = un_parallel_sum(ctx, count, find_giants, &a) > 0;
     if (!*found) return UN_OK;
     UN_TRY(un_markers_group(ctx, m));
