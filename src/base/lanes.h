@@ -71,6 +71,18 @@ static inline un_lanes8 un_lanes8_sqrt(un_lanes8 a)
     return out;
 #endif
 }
+/* Of what is not negative, to 2 units in the last place; 0 of what is below the normal range. From
+ * a third of the exponent, two steps of Halley's rule. */
+static inline un_lanes8 un_lanes8_cbrt(un_lanes8 a)
+{
+    un_bits8 bits = (un_bits8)a / 3 + 0x2a5137a0;
+    un_lanes8 y = (un_lanes8)bits;
+    for (int n = 0; n < 2; n++) {
+        un_lanes8 y3 = y * y * y;
+        y *= (y3 + (a + a)) / (y3 + y3 + a);
+    }
+    return (un_lanes8)((un_bits8)y & (a >= 1.2e-38f));
+}
 /* The lanes of a where the mask is set, zero in the others. */
 static inline un_lanes8 un_lanes8_where(un_bits8 bits, un_lanes8 a)
 {

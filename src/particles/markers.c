@@ -2,6 +2,8 @@
  * again. */
 #include "particles/particles.h"
 
+#include "base/lanes.h"
+
 void un_markers_init(un_context *ctx, un_markers *m)
 {
     *m = (un_markers){0};
@@ -31,8 +33,14 @@ void un_markers_free(un_context *ctx, un_markers *m)
 static void find_radius(void *arg, int64_t begin, int64_t end)
 {
     un_markers *m = arg;
-    for (int64_t q = begin; q < end; q++)
-        m->radius[q] = (float)(0.5 * un_particles_spacing(&m->particles, m->particles.volume[q]));
+    bool flat = m->particles.flat;
+    for (int64_t q = begin; q < end; q += 8) {
+        size_t bytes = (size_t)un_min64(end - q, 8) * sizeof *m->radius;
+        un_lanes8 v = {0};
+        memcpy(&v, m->particles.volume + q, bytes);
+        v = 0.5f * (flat ? un_lanes8_sqrt(v) : un_lanes8_cbrt(v));
+        memcpy(m->radius + q, &v, bytes);
+    }
 }
 
 un_status un_markers_regroup(un_context *ctx, un_markers *m)

@@ -147,8 +147,7 @@ static bool at_surface(const un_resize_def *def, int32_t i)
 /* Obstacles for a half: positions relative to the whole, and how far its centre must stay away. */
 typedef struct surroundings {
     int32_t count;
-    un_vec3 x[NEIGHBOURS];
-    double reach[NEIGHBOURS];
+    float x[3][NEIGHBOURS], reach[NEIGHBOURS];
     double wall; /* distance to it */
     un_vec3 wall_normal;
 } surroundings;
@@ -167,9 +166,13 @@ static void look_around(surroundings *s, const resize_args *a, int32_t i, double
             un_vec3 d = un_sub(un_particle_position(p, j), x);
             double reach = r_half + (double)a->def->radius[j];
             if (j == i || s->count == NEIGHBOURS || !(un_length(d) < step + reach)) continue;
-            s->x[s->count] = d;
-            s->reach[s->count++] = reach;
+            s->x[0][s->count] = (float)d.x;
+            s->x[1][s->count] = (float)d.y;
+            s->x[2][s->count] = (float)d.z;
+            s->reach[s->count++] = (float)reach;
         }
+    for (int32_t n = s->count; n % UN_GROUP; n++) /* nobody: the rest of the last eight */
+        s->x[0][n] = s->x[1][n] = s->x[2][n] = s->reach[n] = 0;
     s->wall = un_walls_distance_exact(walls, x);
     s->wall_normal = un_v3(0, 0, 0);
     if (s->wall >= step + r_half) return;
@@ -184,10 +187,16 @@ static double overlap(const surroundings *s, un_vec3 step, double r_half)
 {
     double cost = 0;
     for (int sign = -1; sign <= 1; sign += 2) {
-        for (int32_t n = 0; n < s->count; n++) {
-            double gap = un_length(un_mad(s->x[n], step, -sign)) - s->reach[n];
-            if (gap < 0) cost += gap * gap;
+        un_lanes8 sum = {0};
+        for (int32_t n = 0; n < s->count; n += UN_GROUP) {
+            un_lanes8 dx = un_lanes8_load(s->x[0] + n) - (float)(sign * step.x);
+            un_lanes8 dy = un_lanes8_load(s->x[1] + n) - (float)(sign * step.y);
+            un_lanes8 dz = un_lanes8_load(s->x[2] + n) - (float)(sign * step.z);
+            un_lanes8 d = un_lanes8_sqrt(dx * dx + dy * dy + dz * dz);
+            un_lanes8 deep = un_lanes8_positive(un_lanes8_load(s->reach + n) - d);
+            sum += deep * deep;
         }
+        cost += un_lanes8_sum(sum);
         double gap = s->wall + sign * un_dot(s->wall_normal, step) - r_half;
         if (gap < 0) cost += 4 * gap * gap; /* like its own mirror image */
     }
