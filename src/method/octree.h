@@ -61,7 +61,7 @@ un_status un_octree_build_tree(un_octree_flip *s);
 un_status un_octree_part_drops(un_octree_flip *s);
 un_status un_octree_build_leaves(un_octree_flip *s); /* with fields, walls, the last pressure */
 un_status un_octree_sort(un_octree_flip *s);
-un_status un_octree_gather(un_octree_flip *s); /* velocities at faces */
+un_status un_octree_gather(un_octree_flip *s); /* velocities at faces, volume at leaves */
 un_status un_octree_level_set(un_octree_flip *s);
 un_status un_octree_sizes(un_octree_flip *s, double dt);
 un_status un_octree_measure(un_octree_flip *s, un_step *report);

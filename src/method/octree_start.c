@@ -122,10 +122,11 @@ static un_status fit_surface(un_octree_flip *s)
     for (int round = 0; round < FIT_ROUNDS && status == UN_OK; round++) {
         un_leaf_fit_move(ctx, &fit);
         status = un_octree_sort(s);
+        if (status == UN_OK) status = un_octree_gather(s);
         if (status == UN_OK) status = un_octree_level_set(s);
     }
     un_leaf_fit_end(ctx, &fit);
-    return status == UN_OK ? un_octree_gather(s) : status;
+    return status;
 }
 
 un_status un_octree_fill(void *state)

@@ -296,8 +296,8 @@ un_status un_octree_sort(un_octree_flip *s)
 
 un_status un_octree_gather(un_octree_flip *s)
 {
-    un_transfer_to_leaf_faces(s->core.ctx, s->at.u, s->at.known, &s->leaves, &s->markers.bins,
-                              &s->markers.particles);
+    un_transfer_to_leaves(s->core.ctx, s->at.u, s->at.known, s->at.colour, &s->leaves,
+                          &s->markers.bins, &s->markers.particles);
     return UN_OK;
 }
 
@@ -310,8 +310,6 @@ un_status un_octree_level_set(un_octree_flip *s)
                              .colour = s->at.colour,
                              .leaves = &s->leaves,
                              .walls = &s->walls,
-                             .particles = &s->markers.particles,
-                             .bins = &s->markers.bins,
                              .open_sides = s->core.def->domain.open};
     un_cling cling = {.gravity = un_length(s->core.def->gravity), .h = s->tree.h};
     uint8_t *thick;

@@ -4,7 +4,7 @@
  *
  *     c = sum_p V_p W_h(x - x_p) / integral of W_h over open space,     phi = h F^-1(c)
  *
- * Across a flat surface c depends on the distance over h alone, so that leaves of different sizes
+ * The sum comes from transfer/leaves.c. Across a flat surface c depends on the distance over h alone, so that leaves of different sizes
  * agree where the surface lies. The open part of the kernel is that of half spaces: a factor
  * 1 - F(d / h) for each closed side at distance d, exact for the product of splines, and one for
  * the nearest solid. [Hong09] has a distance to the particles that is never negative; the colour
@@ -14,7 +14,6 @@
  * Leaves next to the surface keep this value; at all others phi is the distance found along the
  * leaves, by a front that moves away from the surface. [Hong09] sweeps, one leaf after the other.
  */
-#include "base/lanes.h"
 #include "surface/surface.h"
 
 /* As in colour.c: below this the kernel lies in a wall, and phi is extended. */
@@ -71,48 +70,6 @@ static double open_part(const leaf_args *a, int64_t c)
     return w->solid ? part * un_colour_profile(-(double)w->solid[c] / h) : part;
 }
 
-/* The same for eight. */
-static inline un_lanes8 spline_eight(un_lanes8 s)
-{
-    un_lanes8 wide = un_lanes8_positive(1.5f - un_lanes8_abs(s));
-    un_lanes8 narrow = un_lanes8_positive(0.5f - un_lanes8_abs(s));
-    return 0.5f * wide * wide - 1.5f * narrow * narrow;
-}
-
-/* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. In single
- * precision, from their places relative to the leaf's centre. */
-UN_KERNEL un_lanes8 weight_of(const un_particles *p, int64_t at, int n, int64_t first, int64_t end,
-                              un_vec3 x, double inverse, int dim)
-{
-    const double centre[3] = {x.x, x.y, x.z};
-    un_lanes8 w = un_lanes8_some(p->volume + at, n);
-    if (at < first || at + n > end) w = un_lanes8_within(w, at, first, end);
-    for (int a = 0; a < dim; a++) {
-        un_doubles8 way = (un_doubles8_load(p->x[a] + at, n) - centre[a]) * inverse;
-        w *= spline_eight(un_doubles8_to_floats(way));
-    }
-    return w;
-}
-
-UN_KERNEL double colour_of(const leaf_args *a, int32_t c, int dim)
-{
-    const un_leaves *m = a->m;
-    const un_particles *p = a->def->particles;
-    int32_t range[UN_LEAVES_AROUND][2];
-    int count = un_leaves_around(m, a->def->bins->begin, c, range);
-    int64_t last = p->count - 8; /* nothing beyond the arrays is read */
-    double inverse = 1 / un_leaf_size(m, c);
-    un_lanes8 sum = {0};
-    for (int n = 0; n < count; n++) {
-        int64_t end = range[n][1];
-        for (int64_t q = range[n][0]; last >= 0 && q < end; q += 8)
-            sum += weight_of(p, q < last ? q : last, 8, q, end, m->x[c], inverse, dim);
-        for (int64_t q = range[n][0]; last < 0 && q < end; q++)
-            sum += weight_of(p, q, 1, q, end, m->x[c], inverse, dim);
-    }
-    return un_lanes8_sum(sum) * inverse * inverse * (dim == 2 ? 1 : inverse);
-}
-
 static double distance_of(float colour)
 {
     return colour <= 0 ? 1.5 : colour >= 1 ? -1.5 : un_colour_distance(colour);
@@ -122,10 +79,9 @@ static void find_colour(void *arg, int64_t begin, int64_t end)
 {
     const leaf_args *a = arg;
     for (int64_t c = begin; c < end; c++) {
-        double open = open_part(a, c), sum;
-        sum = a->m->dim == 2 ? colour_of(a, (int32_t)c, 2) : colour_of(a, (int32_t)c, 3);
-        a->normalizer[c] = (float)open;
-        float value = a->normalizer[c] > NORMALIZER_MIN ? (float)(sum / open) : 0;
+        a->normalizer[c] = (float)open_part(a, c);
+        float value =
+            a->normalizer[c] > NORMALIZER_MIN ? a->def->colour[c] / a->normalizer[c] : 0;
         a->def->colour[c] = value;
         a->def->phi[c] = (float)(un_leaf_size(a->m, c) * distance_of(value));
     }
@@ -521,7 +477,7 @@ un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf
     a.known = un_arena_alloc(arena, n, 1);
     if (!from || !a.normalizer || !a.band || !a.known) return UN_ERROR_MEMORY;
     a.from = from;
-    un_parallel_for(ctx, m->count, 128, find_colour, &a);
+    un_parallel_for(ctx, m->count, 1024, find_colour, &a);
     if (def->walls->solid) {
         memcpy(from, def->phi, n * sizeof *from - sizeof *from);
         un_parallel_for(ctx, m->count, 1024, move_to_centres, &a);

@@ -46,11 +46,10 @@ un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thic
 /* The same at the centres of an octree's leaves (leaf_colour.c). phi: a distance everywhere,
  * huge where there is no surface; extended into walls. */
 typedef struct un_leaf_level_set {
-    float *phi, *colour; /* set */
+    float *phi;    /* set */
+    float *colour; /* from un_transfer_to_leaves; set to what it is in open space */
     const un_leaves *leaves;
     const un_leaf_walls *walls;
-    const un_particles *particles; /* sorted by leaf */
-    const un_tet_bins *bins;
     const bool *open_sides;
 } un_leaf_level_set;
 un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf_level_set *def);

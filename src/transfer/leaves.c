@@ -1,18 +1,22 @@
-/* Velocities between particles and the faces of an octree's leaves.
+/* Velocities between particles and the faces of an octree's leaves, and the particles' volume at
+ * leaves.
  *
  *     u_f = sum_p V_p w(x_p - x_f) v_p / sum_p V_p w(x_p - x_f)
+ *     c   = sum_p V_p W(x_p - x_c) / h^dim
  *
  * w is the product of hat functions as wide as the face's leaf, the smaller of its two: in a leaf
  * among its like this is the transfer of method `uniform`. Each face gathers from the particles in
  * the cubes around its leaf, which lie one after the other in memory, so that no two threads write
  * to one place. [Hong09] takes one particle's radius instead, which misses faces between large
- * particles. */
+ * particles. The same particles give c, the colour function before walls are seen to
+ * (surface/leaf_colour.c): W is the product of quadratic splines three edges h wide. */
 #include "base/lanes.h"
 #include "transfer/transfer.h"
 
 typedef struct gather_args {
     double *u;
     uint8_t *known;
+    float *colour;
     const un_leaves *m;
     const un_tet_bins *bins;
     const un_particles *particles;
@@ -22,11 +26,19 @@ typedef struct gather_args {
  * once, in single precision, from their places relative to the leaf's centre. */
 typedef struct face_sums {
     un_lanes8 w[6], wv[6];
+    un_lanes8 volume; /* at the centre */
 } face_sums;
 
 static inline un_lanes8 hat(un_lanes8 s)
 {
     return un_lanes8_positive(1 - un_lanes8_abs(s));
+}
+
+static inline un_lanes8 spline(un_lanes8 s)
+{
+    un_lanes8 wide = un_lanes8_positive(1.5f - un_lanes8_abs(s));
+    un_lanes8 narrow = un_lanes8_positive(0.5f - un_lanes8_abs(s));
+    return 0.5f * wide * wide - 1.5f * narrow * narrow;
 }
 
 /* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. upper: upper
@@ -43,6 +55,9 @@ UN_KERNEL void add_some(const un_particles *p, int64_t at, int n, int64_t first,
         s[axis] = un_doubles8_to_floats(way);
         c[axis] = hat(s[axis]);
     }
+    un_lanes8 smooth = volume;
+    for (int axis = 0; axis < dim; axis++) smooth *= spline(s[axis]);
+    sums->volume += smooth;
     for (int axis = 0; axis < dim; axis++) {
         int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
         un_lanes8 across = volume * c[t1];
@@ -82,12 +97,12 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
         own[count++] = side;
         upper = upper || side & 1;
     }
-    if (count == 0) return;
     int32_t range[UN_LEAVES_AROUND][2];
     int ranges = un_leaves_around(m, a->bins->begin, c, range);
     double inverse = 1 / un_leaf_size(m, c);
     for (int n = 0; n < ranges; n++)
         add_particles(a->particles, range[n][0], range[n][1], m->x[c], inverse, upper, &sums, dim);
+    a->colour[c] = (float)(un_lanes8_sum(sums.volume) / un_leaf_volume(m, c));
     for (int k = 0; k < count; k++) {
         int32_t f = m->side[c][own[k]];
         double w = un_lanes8_sum(sums.w[own[k]]);
@@ -102,10 +117,11 @@ static void gather_leaves(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++) UN_BY_DIM(a->m->dim, gather_leaf(a, (int32_t)c, dim));
 }
 
-void un_transfer_to_leaf_faces(un_context *ctx, double *u, uint8_t *known, const un_leaves *leaves,
-                               const un_tet_bins *bins, const un_particles *particles)
+void un_transfer_to_leaves(un_context *ctx, double *u, uint8_t *known, float *colour,
+                           const un_leaves *leaves, const un_tet_bins *bins,
+                           const un_particles *particles)
 {
-    gather_args a = {u, known, leaves, bins, particles};
+    gather_args a = {u, known, colour, leaves, bins, particles};
     un_parallel_for(ctx, leaves->count, 256, gather_leaves, &a);
 }
 
