@@ -237,63 +237,93 @@ un_vec3 un_leaves_slope(const un_leaves *m, const float *field, int32_t c, un_ve
 /* ---- many points ---- */
 
 /* What points in one leaf need: values on its own lattice, and of the parent's the 2 x 2 x 2 around
- * the leaf. */
+ * the leaf. The leaf's brothers share its lattice: 4 x 4 x 4 values around all of them. */
 typedef struct centre_patch {
     int32_t leaf;
+    uint64_t parent; /* key; UN_RING_NONE if nothing is shared */
+    int level, child;
     bool coarse;
-    int child;
-    double own[UN_RING], parent[8];
+    uint64_t have; /* by bit: own values that are found */
+    double own[64], around[8];
 } centre_patch;
+
+/* Of the 64: those around child 0; in 2D the lowest layer. */
+#define AROUND_FIRST (UINT64_C(0x777) | UINT64_C(0x777) << 16 | UINT64_C(0x777) << 32)
+static inline uint64_t around_child(int child, int dim)
+{
+    uint64_t first = dim == 2 ? UINT64_C(0x777) : AROUND_FIRST;
+    return first << ((child & 1) + 4 * (child >> 1 & 1) + 16 * (child >> 2 & 1));
+}
+
+/* The value of the cube that lies d beside leaf c. */
+static double take_beside(centre_finder *s, int32_t c, const int32_t *near, bool blind,
+                          const int d[3])
+{
+    const un_leaves *m = s->m;
+    const un_octree *tree = m->tree;
+    int level = tree->level[c], in[3] = {0}, middle = m->near_count / 2;
+    int32_t there = near[middle + d[0] + 3 * d[1] + 9 * d[2]];
+    if (there >= 0 && tree->level[there] == level) return take(s, there);
+    if (blind) /* as take_own */
+        return there < 0 ? take(s, c)
+                         : take_centre(s, ring_of(s, level, tree->key[c], -1), level, d);
+    if (there >= 0 && tree->level[there] > level) return take_divided(s, level, there);
+    for (int a = 0, n = middle; a < m->dim; a++) /* beyond the brick: as at its boundary */
+        in[a] = near[n + un_ring_step[a] * d[a]] < 0 ? 0 : d[a];
+    there = near[middle + in[0] + 3 * in[1] + 9 * in[2]];
+    return tree->level[there] == level  ? take(s, there)
+           : tree->level[there] > level ? take_divided(s, level, there)
+                                        : take_between(s, tree->key[c], level, in);
+}
 
 static void fill_patch(centre_finder *s, int32_t c, centre_patch *t)
 {
     const un_leaves *m = s->m;
     const un_octree *tree = m->tree;
     int level = tree->level[c], low = m->dim == 2 ? 0 : -1;
-    bool parted = m->parted && m->thin[c] & 2;
+    bool blind = m->parted && m->thin[c] & 2;
+    uint64_t parent = un_ring_parent(tree, tree->key[c], level);
     const int32_t *near = un_leaf_near(m, c);
+    if (blind || t->parent != parent || t->level != level) t->have = 0;
     t->leaf = c;
-    t->coarse = m->coarse[c] && !parted;
-    if (m->even[c] && !parted) {
-        for (int n = 0; n < m->near_count; n++) t->own[n] = take(s, near[n]);
-        return;
-    }
-    centre_ring *r = ring_of(s, level, tree->key[c], parted ? -1 : c);
-    for (int n = 0; n < m->near_count; n++) { /* as take_own */
-        int d[3] = {n % 3 - 1, n / 3 % 3 - 1, m->dim == 2 ? 0 : n / 9 - 1};
-        int32_t there = parted && near[n] < 0 ? c : near[n];
-        if (there >= 0 && tree->level[there] == level)
-            t->own[n] = take(s, there);
-        else
-            t->own[n] = take_centre(s, r, level, d);
+    t->parent = blind ? UN_RING_NONE : parent;
+    t->level = level;
+    t->child = un_ring_child(tree, tree->key[c], level);
+    t->coarse = m->coarse[c] && !blind;
+    uint64_t need = around_child(t->child, m->dim) & ~t->have;
+    t->have |= need;
+    for (; need; need &= need - 1) {
+        int n = __builtin_ctzll(need);
+        int d[3] = {(n & 3) - 1 - (t->child & 1), (n >> 2 & 3) - 1 - (t->child >> 1 & 1),
+                    m->dim == 2 ? 0 : (n >> 4) - 1 - (t->child >> 2)};
+        t->own[n] = take_beside(s, c, near, blind, d);
     }
     if (!t->coarse) return;
-    t->child = un_ring_child(tree, tree->key[c], level);
     int off[3] = {t->child & 1 ? 0 : -1, t->child & 2 ? 0 : -1, t->child & 4 ? 0 : low};
-    take_corners(s, ring_of(s, level - 1, un_ring_parent(tree, tree->key[c], level), -1), level - 1,
-                 off, t->parent);
+    take_corners(s, ring_of(s, level - 1, parent, -1), level - 1, off, t->around);
 }
 
 UN_KERNEL double patch_at(const un_leaves *m, const centre_patch *t, un_vec3 x, un_vec3 *slope,
                           int dim)
 {
     double f[3] = {0}, g[3] = {0}, v[8];
-    int n = dim == 2 ? 4 : 13;
-    static const int step[3] = {1, 3, 9};
+    static const int step[3] = {1, 4, 16};
+    int n = 0;
     un_leaf_place(m, t->leaf, x, f);
     for (int a = 0; a < dim; a++) {
         int off = f[a] < 0.5 ? -1 : 0;
         g[a] = f[a] - 0.5 - off;
-        n += step[a] * off;
+        n += step[a] * (1 + (t->child >> a & 1) + off);
     }
-    for (int k = 0; k < 1 << dim; k++) v[k] = t->own[n + (k & 1) + 3 * (k >> 1 & 1) + 9 * (k >> 2)];
+    for (int k = 0; k < 1 << dim; k++)
+        v[k] = t->own[n + (k & 1) + 4 * (k >> 1 & 1) + 16 * (k >> 2)];
     double own = between_in(v, g, un_leaf_size(m, t->leaf), slope, dim);
     if (!t->coarse) return own;
     double in[3] = {0};
     un_leaf_place_in_parent(m, t->child, f, in);
     for (int a = 0; a < dim; a++) g[a] = in[a] - (t->child >> a & 1 ? 0.5 : -0.5);
     double w = un_leaf_coarse_share(m, t->leaf, f);
-    return own + w * (between_in(t->parent, g, 1, NULL, dim) - own);
+    return own + w * (between_in(t->around, g, 1, NULL, dim) - own);
 }
 
 void un_leaves_sample_points(const un_leaves *m, const float *field, int64_t count,
@@ -301,7 +331,7 @@ void un_leaves_sample_points(const un_leaves *m, const float *field, int64_t cou
                              un_vec3 *slope)
 {
     centre_finder s;
-    centre_patch t = {.leaf = -1};
+    centre_patch t = {.leaf = -1, .parent = UN_RING_NONE};
     finder_init(&s, m, field, NULL);
     for (int64_t q = 0; q < count; q++) {
         if (leaf[q] != t.leaf) fill_patch(&s, leaf[q], &t);
