@@ -1,5 +1,5 @@
-/* Particles of many sizes on tets or leaves, and the per-particle data that lasts until they are sorted
- * again. */
+/* Particles of many sizes on tets or leaves, and the per-particle data that lasts until they are
+ * sorted again. */
 #include "particles/particles.h"
 
 #include "base/lanes.h"
@@ -30,17 +30,22 @@ void un_markers_free(un_context *ctx, un_markers *m)
     un_particles_free(ctx, &m->particles);
 }
 
+void un_particles_radii(float *radius, const float *volume, int64_t count, bool flat)
+{
+    for (int64_t q = 0; q < count; q += 8) {
+        size_t bytes = (size_t)un_min64(count - q, 8) * sizeof *radius;
+        un_lanes8 v = {0};
+        memcpy(&v, volume + q, bytes);
+        v = 0.5f * (flat ? un_lanes8_sqrt(v) : un_lanes8_cbrt(v));
+        memcpy(radius + q, &v, bytes);
+    }
+}
+
 static void find_radius(void *arg, int64_t begin, int64_t end)
 {
     un_markers *m = arg;
-    bool flat = m->particles.flat;
-    for (int64_t q = begin; q < end; q += 8) {
-        size_t bytes = (size_t)un_min64(end - q, 8) * sizeof *m->radius;
-        un_lanes8 v = {0};
-        memcpy(&v, m->particles.volume + q, bytes);
-        v = 0.5f * (flat ? un_lanes8_sqrt(v) : un_lanes8_cbrt(v));
-        memcpy(m->radius + q, &v, bytes);
-    }
+    un_particles_radii(m->radius + begin, m->particles.volume + begin, end - begin,
+                       m->particles.flat);
 }
 
 un_status un_markers_regroup(un_context *ctx, un_markers *m)

@@ -401,6 +401,8 @@ static inline double un_particles_spacing(const un_particles *p, double volume)
 {
     return p->flat ? sqrt(volume) : cbrt(volume);
 }
+/* Half of that for many, in single precision (markers.c). */
+void un_particles_radii(float *radius, const float *volume, int64_t count, bool flat);
 
 /* Groups of consecutive particles, which lie close together when they are sorted along a curve,
  * under a tree of boxes: finds neighbours of any size (groups.c). */

@@ -56,7 +56,7 @@ static un_status mesh_hulls(work *w, un_particles *p, un_trimesh *mesh)
 {
     float *radius;
     UN_ALLOC(w->ctx, radius, p->count + 1);
-    for (int32_t i = 0; i < p->count; i++) radius[i] = (float)un_particle_radius(p->volume[i]);
+    un_particles_radii(radius, p->volume, p->count, false);
     un_hulls_report report;
     un_hull_mesher mesher = {.particles = p,
                              .radius = radius,

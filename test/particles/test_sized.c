@@ -207,9 +207,31 @@ static void failing_allocations_are_clean(void **state)
     tank_end(&t);
 }
 
+/* Radii found eight at a time are those of one at a time, for any count and any volume. */
+static void radii_are_half_the_spacing(void **state)
+{
+    (void)state;
+    enum { MOST = 700 };
+    float volume[MOST], radius[MOST + 1];
+    for (int flat = 0; flat < 2; flat++) {
+        for (int n = 0; n < MOST; n++) volume[n] = powf(10, (float)n / 10 - 35);
+        for (int n = 0; n < MOST; n += 50) volume[n] = 0;
+        for (int count = MOST - 9; count <= MOST; count++) {
+            radius[count] = -1;
+            un_particles_radii(radius, volume, count, flat);
+            for (int n = 0; n < count; n++) {
+                double v = volume[n], exact = 0.5 * (flat ? sqrt(v) : cbrt(v));
+                check_near((double)radius[n], exact, 3e-7 * exact);
+            }
+            assert_true(radius[count] == -1);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(radii_are_half_the_spacing),
         cmocka_unit_test(sizes_go_where_their_particles_go),
         cmocka_unit_test(leaves_are_filled_to_their_volume),
         cmocka_unit_test(even_leaves_are_seeded_as_a_grid),
