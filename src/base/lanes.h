@@ -71,6 +71,16 @@ static inline un_lanes8 un_lanes8_sqrt(un_lanes8 a)
     return out;
 #endif
 }
+/* 1 / sqrt(a), to 2 units in the last place; not a number at 0. */
+static inline un_lanes8 un_lanes8_rsqrt(un_lanes8 a)
+{
+#if defined(__AVX512VL__)
+    un_lanes8 y = (un_lanes8)_mm256_rsqrt14_ps((__m256)a);
+    return y * (1.5f - 0.5f * a * y * y);
+#else
+    return 1 / un_lanes8_sqrt(a);
+#endif
+}
 /* Of what is not negative, to 2 units in the last place; 0 of what is below the normal range. From
  * a third of the exponent, two steps of Halley's rule. */
 static inline un_lanes8 un_lanes8_cbrt(un_lanes8 a)

@@ -95,7 +95,15 @@ static uint32_t taking_part(const uint8_t *flags, int32_t count)
     return mask;
 }
 
-static void load(octet *o, const correct_args *a, int32_t group, un_vec3 middle)
+/* Masses are relative to that of a particle of radius r, so that their squares can be formed. */
+static float mass_unit(const correct_args *a, float r)
+{
+    float d = 2 * r, unit = a->particles->flat ? d * d : d * d * d;
+    return unit > 0 ? unit : 1;
+}
+
+/* unit: of mass. */
+static void load(octet *o, const correct_args *a, int32_t group, un_vec3 middle, float unit)
 {
     const un_particles *p = a->particles;
     const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -105,7 +113,7 @@ static void load(octet *o, const correct_args *a, int32_t group, un_vec3 middle)
     for (int axis = 0; axis < 3; axis++)
         o->x[axis] = load_relative(p->x[axis] + first, count, origin[axis]);
     o->r = load_some(a->def->radius + first, count);
-    o->m = load_some(p->volume + first, count);
+    o->m = load_some(p->volume + first, count) / unit;
     o->mask = taking_part(p->flags + first, count);
 }
 
@@ -150,6 +158,11 @@ static int32_t choose(int32_t *list, const crowd *c, const reach_box *box)
     return count;
 }
 
+static float distance_wanted(float ri, float rj)
+{
+    return ri + rj - SLACK * fminf(ri, rj);
+}
+
 /* An arbitrary direction, opposite for the two of a pair. */
 static un_vec3 pair_direction(int32_t i, int32_t j)
 {
@@ -160,33 +173,53 @@ static un_vec3 pair_direction(int32_t i, int32_t j)
     return un_scale(n, i < j ? 1 : -1);
 }
 
-/* Adds what those of the crowd on the list push the octet by; nobody pushes itself. list: NULL for
- * the first `count`. */
-static inline void push(un_lanes8 sum[3], const octet *o, const crowd *c, const int32_t *list,
-                        int32_t count)
+/* Pairs at one place, which have no direction. */
+static __attribute__((noinline)) void push_apart(un_lanes8 sum[3], const octet *o, const crowd *c,
+                                                 const int32_t *list, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
         int32_t n = list ? list[i] : i;
-        un_lanes8 dx = o->x[0] - c->x[0][n], dy = o->x[1] - c->x[1][n], dz = o->x[2] - c->x[2][n];
-        un_lanes8 d2 = dx * dx + dy * dy + dz * dz, rj = un_lanes8_all(c->r[n]);
-        un_lanes8 d0 = o->r + rj - SLACK * un_lanes8_min(o->r, rj);
-        un_bits8 hit = (un_bits8)(d2 < d0 * d0) & (un_bits8)(o->id != c->id[n]);
-        un_lanes8 d = un_lanes8_sqrt(d2);
-        un_bits8 together = hit & (un_bits8)(d < TOGETHER * d0);
-        un_lanes8 w = (d0 - d) * c->m[n] / (d * (o->m + c->m[n]));
-        w = un_lanes8_where(hit & ~together, w);
-        sum[0] += w * dx;
-        sum[1] += w * dy;
-        sum[2] += w * dz;
-        for (uint32_t mask = un_bits8_mask(together); mask; mask &= mask - 1) {
-            int k = __builtin_ctz(mask);
+        for (int k = 0; k < UN_GROUP; k++) {
+            float dx = o->x[0][k] - c->x[0][n], dy = o->x[1][k] - c->x[1][n];
+            float dz = o->x[2][k] - c->x[2][n], d0 = distance_wanted(o->r[k], c->r[n]);
+            float near = TOGETHER * d0;
+            if (o->id[k] == c->id[n] || !(dx * dx + dy * dy + dz * dz < near * near)) continue;
             un_vec3 way = pair_direction(o->id[k], c->id[n]);
-            float size = d0[k] * c->m[n] / (o->m[k] + c->m[n]);
+            float size = d0 * c->m[n] / (o->m[k] + c->m[n]);
             sum[0][k] += size * (float)way.x;
             sum[1][k] += size * (float)way.y;
             sum[2][k] += size * (float)way.z;
         }
     }
+}
+
+/* Adds what those of the crowd on the list push the octet by; nobody pushes itself. list: NULL for
+ * the first `count`. (d0 - d) m_j / (d (m_i + m_j)) takes one root. All lanes are computed: whether
+ * any is hit is a toss-up, and a wrong guess costs more. */
+static inline void push(un_lanes8 to[3], const octet *o, const crowd *c, const int32_t *list,
+                        int32_t count)
+{
+    const un_bits8 id = o->id;
+    const un_lanes8 x = o->x[0], y = o->x[1], z = o->x[2], r = o->r, m = o->m;
+    un_lanes8 sum[3] = {to[0], to[1], to[2]};
+    un_bits8 together = {0};
+    for (int32_t i = 0; i < count; i++) {
+        int32_t n = list ? list[i] : i;
+        un_lanes8 dx = x - c->x[0][n], dy = y - c->x[1][n], dz = z - c->x[2][n];
+        un_lanes8 d2 = dx * dx + dy * dy + dz * dz, rj = un_lanes8_all(c->r[n]);
+        un_lanes8 d0 = r + rj - SLACK * un_lanes8_min(r, rj), near = TOGETHER * d0;
+        un_bits8 hit = (un_bits8)(d2 < d0 * d0) & (un_bits8)(id != c->id[n]);
+        un_bits8 apart = (un_bits8)(d2 >= near * near);
+        un_lanes8 both = m + c->m[n], inverse = un_lanes8_rsqrt(d2 * both * both);
+        un_lanes8 w = (d0 - d2 * both * inverse) * c->m[n] * inverse;
+        w = un_lanes8_where(hit & apart, w);
+        together |= hit & ~apart;
+        sum[0] += w * dx;
+        sum[1] += w * dy;
+        sum[2] += w * dz;
+    }
+    if (un_bits8_mask(together)) push_apart(sum, o, c, list, count);
+    for (int axis = 0; axis < 3; axis++) to[axis] = sum[axis];
 }
 
 /* Limits the move, and near the surface keeps only its tangential part. */
@@ -259,16 +292,17 @@ static bool move_batch(meeting *m, int32_t first, int32_t end)
     if (count < 0) return false;
     un_vec3 middle = un_scale(un_add(box.min, box.max), 0.5);
     reach_box around = box_around(box, r, middle);
+    float unit = mass_unit(a, r);
     octet o;
     m->crowd.count = 0;
     for (int32_t n = 0; n < count; n++) {
         if (m->crowd.count > CROWD_MAX - UN_GROUP) return false;
-        load(&o, a, m->group[n], middle);
+        load(&o, a, m->group[n], middle, unit);
         gather(&m->crowd, &o, &around);
     }
     for (int32_t g = first; g < end; g++) {
         un_lanes8 sum[3] = {{0}};
-        load(&o, a, g, middle);
+        load(&o, a, g, middle, unit);
         around = box_around(un_groups_bounds(groups, g), un_groups_radius(groups, g), middle);
         count = choose(m->list, &m->crowd, &around);
         push(sum, &o, &m->crowd, m->list, count);
@@ -289,11 +323,12 @@ static void move_group(meeting *m, int32_t g)
     un_lanes8 sum[3] = {{0}};
     octet own, other;
     un_groups_walk walk;
-    load(&own, a, g, middle);
+    float unit = mass_unit(a, r);
+    load(&own, a, g, middle, unit);
     m->crowd.count = 0;
     un_groups_walk_begin(&walk, groups, box, (double)r, 1);
     for (int32_t near; (near = un_groups_walk_next(&walk)) >= 0;) {
-        load(&other, a, near, middle);
+        load(&other, a, near, middle, unit);
         gather(&m->crowd, &other, &around);
         if (m->crowd.count <= CROWD_MAX - UN_GROUP) continue;
         push(sum, &own, &m->crowd, NULL, m->crowd.count);
