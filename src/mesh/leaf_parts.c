@@ -226,9 +226,27 @@ un_status un_leaf_walls_part(un_leaf_walls *w, un_leaves *m)
 
 /* ---- particles ---- */
 
+/* The leaf in the cube around `from` that holds x; -1 if x is farther away or the cube is divided.
+ */
+static inline int32_t step_beside(const un_leaves *m, int32_t from, un_vec3 x)
+{
+    const un_octree *tree = m->tree;
+    un_vec3 d = un_scale(un_sub(x, m->x[from]), tree->inverse_edge[tree->level[from]]);
+    double at[3] = {d.x, d.y, d.z};
+    static const int step[3] = {1, 3, 9};
+    int n = m->near_count / 2;
+    for (int a = 0; a < m->dim; a++) {
+        if (!(fabs(at[a]) < 1.5)) return -1;
+        n += at[a] < -0.5 ? -step[a] : at[a] >= 0.5 ? step[a] : 0;
+    }
+    int32_t c = un_leaf_near(m, from)[n];
+    return c >= 0 && tree->level[c] <= tree->level[from] ? c : -1;
+}
+
 int32_t un_leaves_home(const un_leaves *m, const un_bodies *bodies, int32_t guess, un_vec3 x)
 {
-    int32_t c = un_octree_find_near(m->tree, guess, x);
+    int32_t c = m->parted ? -1 : step_beside(m, guess, x);
+    if (c < 0) c = un_octree_find_near(m->tree, guess, x);
     if (!m->parted || !m->thin[c]) return c;
     double near = 1e30, h = un_leaf_size(m, c);
     int32_t b = un_bodies_nearest(bodies, x, &near);
@@ -248,23 +266,6 @@ int32_t un_leaves_home(const un_leaves *m, const un_bodies *bodies, int32_t gues
             return there;
     }
     return c;
-}
-
-/* The leaf in the cube around `from` that holds x; -1 if x is farther away or the cube is divided.
- */
-static inline int32_t step_beside(const un_leaves *m, int32_t from, un_vec3 x)
-{
-    const un_octree *tree = m->tree;
-    un_vec3 d = un_scale(un_sub(x, m->x[from]), tree->inverse_edge[tree->level[from]]);
-    double at[3] = {d.x, d.y, d.z};
-    static const int step[3] = {1, 3, 9};
-    int n = m->near_count / 2;
-    for (int a = 0; a < m->dim; a++) {
-        if (!(fabs(at[a]) < 1.5)) return -1;
-        n += at[a] < -0.5 ? -step[a] : at[a] >= 0.5 ? step[a] : 0;
-    }
-    int32_t c = un_leaf_near(m, from)[n];
-    return c >= 0 && tree->level[c] <= tree->level[from] ? c : -1;
 }
 
 int32_t un_leaves_step(const un_leaves *m, int32_t from, un_vec3 x)

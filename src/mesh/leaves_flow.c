@@ -132,7 +132,8 @@ UN_KERNEL double even_at(const un_leaves *m, const double *u, const int32_t *nea
             w *= k >> 1 ? g[t2] : 1 - g[t2];
         }
         const int32_t *side = m->side[near[n]];
-        double low = side[2 * axis] >= 0 ? u[side[2 * axis]] : un_leaf_side_value(m, u, near[n], 2 * axis);
+        double low =
+            side[2 * axis] >= 0 ? u[side[2 * axis]] : un_leaf_side_value(m, u, near[n], 2 * axis);
         double high = side[2 * axis + 1] >= 0 ? u[side[2 * axis + 1]]
                                               : un_leaf_side_value(m, u, near[n], 2 * axis + 1);
         sum += w * (low + f[axis] * (high - low));
@@ -304,7 +305,7 @@ static inline const double *cached_patch(un_flow_cache *cache, int32_t c, int n)
 typedef struct eight_places {
     int32_t leaf[8];
     un_doubles8 f[3], g[3];
-    int64_t first[3][8];       /* by axis: the lowest of its eight faces in its patch */
+    int64_t first[3][8]; /* by axis: the lowest of its eight faces in its patch */
     int64_t first_parent[3][8];
     un_doubles8 coarse;        /* share of the next larger level, 0 if it has none */
     un_doubles8 in[3], gin[3]; /* the same as f and g on its lattice */
@@ -363,8 +364,8 @@ static void place_eight(eight_places *t, const un_leaves *m, const un_eight *x)
     }
     for (int a = 0; a < 3; a++) {
         int t1 = a == 0 ? 1 : 0, t2 = a == 2 ? 1 : 2;
-        un_longs8 first = a * UN_PATCH_AXIS + UN_PATCH_LAYER * child[a] +
-                          2 * (child[t1] + up[t1]) + UN_PATCH_ROW * (child[t2] + up[t2]);
+        un_longs8 first = a * UN_PATCH_AXIS + UN_PATCH_LAYER * child[a] + 2 * (child[t1] + up[t1]) +
+                          UN_PATCH_ROW * (child[t2] + up[t2]);
         memcpy(t->first[a], &first, sizeof first);
     }
     if (!t->any_coarse) return;

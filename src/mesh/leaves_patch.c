@@ -53,12 +53,12 @@ static un_face_ring *ring_of(un_face_finder *s, int level, uint64_t key, int32_t
     return r;
 }
 
-static const double *take_face(un_face_finder *s, un_face_ring *r, int level, int axis, int upper, int d1,
-                               int d2);
+static const double *take_face(un_face_finder *s, un_face_ring *r, int level, int axis, int upper,
+                               int d1, int d2);
 
 /* Between the faces around the parent. */
-static void take_between(un_face_finder *s, const un_face_ring *r, int level, int axis, int upper, int d1,
-                         int d2, double out[2])
+static void take_between(un_face_finder *s, const un_face_ring *r, int level, int axis, int upper,
+                         int d1, int d2, double out[2])
 {
     const un_octree *tree = s->m->tree;
     int child = un_ring_child(tree, r->at.key, level), t1 = axis == 0 ? 1 : 0,
@@ -82,8 +82,8 @@ static void take_between(un_face_finder *s, const un_face_ring *r, int level, in
 }
 
 /* A face of the cube that lies d1, d2 beside the ring's middle along the axes other than `axis`. */
-static const double *take_face(un_face_finder *s, un_face_ring *r, int level, int axis, int upper, int d1,
-                               int d2)
+static const double *take_face(un_face_finder *s, un_face_ring *r, int level, int axis, int upper,
+                               int d1, int d2)
 {
     int n = axis * UN_RING_AXIS + upper + 2 * (1 + d1) + 6 * (1 + d2), side = 2 * axis + upper;
     double *out = r->u[n];
@@ -188,14 +188,16 @@ static void between_parents(un_face_finder *s, const un_brothers *of, int axis, 
 }
 
 /* The face in a plane across an axis, 0 .. 2, of the cubes at places i along the other two. */
-static void plane_face(un_face_finder *s, block *b, int axis, int plane, const int i[2],
-                       double out[2])
+static inline void plane_face(un_face_finder *s, block *b, int axis, int plane, const int i[2],
+                              double out[2])
 {
     const un_octree *tree = s->m->tree;
     int level = b->of->level, t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
     int at = block_step[t1] * i[0] + block_step[t2] * i[1];
-    int inner = plane < 2 ? 1 : 2, outer = plane == 0 ? 0 : inner + 1, side = 2 * axis + (plane > 0);
-    int32_t own = leaf_at(b, tree, at + block_step[axis] * inner);
+    int inner = plane < 2 ? 1 : 2, outer = plane == 0 ? 0 : inner + 1,
+        side = 2 * axis + (plane > 0);
+    int32_t own = b->leaf[at + block_step[axis] * inner];
+    if (own < 0) own = leaf_at(b, tree, at + block_step[axis] * inner);
     int own_level = tree->level[own];
     if (own_level == level) {
         take_side(s, own, side, out);
@@ -245,8 +247,15 @@ UN_KERNEL void fill_own(un_face_finder *s, block *b, double *const value[2], int
                         dim == 2 ? 0 : place_inside(b->in[t2], n >> 2)};
             double u[3][2];
             int first = lower >> n & 1 ? 0 : 1, last = upper >> n & 1 ? 2 : 1;
-            for (int plane = first; plane <= last; plane++)
-                plane_face(s, b, axis, plane, i, u[plane]);
+            int32_t own = b->leaf[block_step[axis] + block_step[t1] * i[0] + block_step[t2] * i[1]];
+            if (own >= 0 && s->m->tree->level[own] == b->of->level) { /* mostly */
+                take_side(s, own, 2 * axis, u[0]);
+                take_side(s, own, 2 * axis + 1, u[1]);
+            } else {
+                if (first == 0) plane_face(s, b, axis, 0, i, u[0]);
+                plane_face(s, b, axis, 1, i, u[1]);
+            }
+            if (last == 2) plane_face(s, b, axis, 2, i, u[2]);
             for (int f = 0; f < s->fields; f++) {
                 double *v = value[f] + at;
                 if (first == 0) v[0] = u[0][f], v[1] = u[1][f];
@@ -273,8 +282,8 @@ static void fill_parent(un_face_finder *s, const un_brothers *of, double *const 
         for (; columns; columns &= columns - 1) {
             int n = __builtin_ctz(columns), to = UN_PATCH_PARENT + axis * UN_PATCH_PARENT_AXIS;
             for (int up = 0; up < 2; up++) {
-                const double *u = take_face(s, parent, of->level - 1, axis, up, n % 3 - 1,
-                                            deep ? n / 3 - 1 : 0);
+                const double *u =
+                    take_face(s, parent, of->level - 1, axis, up, n % 3 - 1, deep ? n / 3 - 1 : 0);
                 for (int f = 0; f < s->fields; f++) value[f][to + 2 * n + up] = u[f];
             }
         }

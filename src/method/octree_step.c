@@ -296,8 +296,10 @@ un_status un_octree_sort(un_octree_flip *s)
 
 un_status un_octree_gather(un_octree_flip *s)
 {
-    un_transfer_to_leaves(s->core.ctx, s->at.u, s->at.known, s->at.colour, &s->leaves,
-                          &s->markers.bins, &s->markers.particles);
+    un_leaf_gather out = {s->at.u, s->at.known, s->at.colour};
+    UN_TRY(un_transfer_to_leaves(s->core.ctx, &s->core.arena, &out, &s->leaves, &s->markers.bins,
+                                 &s->markers.particles));
+    un_arena_reset(&s->core.arena);
     return UN_OK;
 }
 

@@ -4,12 +4,12 @@
  *
  *     c = sum_p V_p W_h(x - x_p) / integral of W_h over open space,     phi = h F^-1(c)
  *
- * The sum comes from transfer/leaves.c. Across a flat surface c depends on the distance over h alone, so that leaves of different sizes
- * agree where the surface lies. The open part of the kernel is that of half spaces: a factor
- * 1 - F(d / h) for each closed side at distance d, exact for the product of splines, and one for
- * the nearest solid. [Hong09] has a distance to the particles that is never negative; the colour
- * function is what the other methods have, smooth in the particles' positions and right about their
- * volume.
+ * The sum comes from transfer/leaves.c. Across a flat surface c depends on the distance over h
+ * alone, so that leaves of different sizes agree where the surface lies. The open part of the
+ * kernel is that of half spaces: a factor 1 - F(d / h) for each closed side at distance d, exact
+ * for the product of splines, and one for the nearest solid. [Hong09] has a distance to the
+ * particles that is never negative; the colour function is what the other methods have, smooth in
+ * the particles' positions and right about their volume.
  *
  * Leaves next to the surface keep this value; at all others phi is the distance found along the
  * leaves, by a front that moves away from the surface. [Hong09] sweeps, one leaf after the other.
@@ -80,8 +80,7 @@ static void find_colour(void *arg, int64_t begin, int64_t end)
     const leaf_args *a = arg;
     for (int64_t c = begin; c < end; c++) {
         a->normalizer[c] = (float)open_part(a, c);
-        float value =
-            a->normalizer[c] > NORMALIZER_MIN ? a->def->colour[c] / a->normalizer[c] : 0;
+        float value = a->normalizer[c] > NORMALIZER_MIN ? a->def->colour[c] / a->normalizer[c] : 0;
         a->def->colour[c] = value;
         a->def->phi[c] = (float)(un_leaf_size(a->m, c) * distance_of(value));
     }
@@ -245,21 +244,32 @@ static bool phi_beyond(const leaf_args *a, int32_t c, int side, const float *phi
     return true;
 }
 
+/* What lies beyond the six sides of a leaf; way: 0 where the brick ends. */
+typedef struct beyond {
+    double value[6], way[6];
+} beyond;
+
+static void look_around(const leaf_args *a, int32_t c, const float *phi, beyond *b)
+{
+    for (int side = 0; side < 2 * a->m->dim; side++)
+        if (!phi_beyond(a, c, side, phi, &b->value[side], &b->way[side])) b->way[side] = 0;
+}
+
 /* From differences to both sides, weighted as in `steady`: colours of 0 and 1 tell nothing. */
-static un_vec3 normal_at(const leaf_args *a, int32_t c, const float *phi)
+static un_vec3 normal_of(const leaf_args *a, int32_t c, double phi, const beyond *b)
 {
     double slope[3] = {0}, h = un_leaf_size(a->m, c);
-    for (int axis = 0; axis < a->m->dim; axis++) {
+    for (int side = 0; side < 2 * a->m->dim; side += 2) {
         double sum = 0, total = 0;
         for (int k = 0; k < 2; k++) {
-            double value, way;
-            if (!phi_beyond(a, c, 2 * axis + k, phi, &value, &way)) continue;
+            double value = b->value[side + k], way = b->way[side + k];
+            if (way == 0) continue;
             double weight = spline(value / (2 * way - h));
             if (weight == 0) continue; /* it may be as far away as FAR */
             total += weight * weight;
-            sum += weight * weight * (k ? value - phi[c] : phi[c] - value) / way;
+            sum += weight * weight * (k ? value - phi : phi - value) / way;
         }
-        if (total > 0) slope[axis] = sum / total;
+        if (total > 0) slope[side / 2] = sum / total;
     }
     return un_normalize(un_v3(slope[0], slope[1], slope[2]));
 }
@@ -274,14 +284,16 @@ static void steady(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++) {
         double h = un_leaf_size(m, c), phi = a->from[c];
         if (!a->band[c] || a->normalizer[c] <= NORMALIZER_MIN) continue;
-        un_vec3 n = normal_at(a, (int32_t)c, a->from);
+        beyond b;
+        look_around(a, (int32_t)c, a->from, &b);
+        un_vec3 n = normal_of(a, (int32_t)c, phi, &b);
         double weight = spline(phi / h), total, sum;
         total = STEADY_OWN * weight * weight + 1e-6;
         sum = total * phi;
         for (int side = 0; side < 2 * m->dim; side++) {
-            double value, way, along = (side & 1 ? 1 : -1) * un_vec3_at(n, side / 2);
-            if (!phi_beyond(a, (int32_t)c, side, a->from, &value, &way)) continue;
-            if ((value < 0) == (phi < 0)) continue;
+            double value = b.value[side], way = b.way[side];
+            if (way == 0 || (value < 0) == (phi < 0)) continue;
+            double along = (side & 1 ? 1 : -1) * un_vec3_at(n, side / 2);
             weight = along * along * spline(value / (2 * way - h));
             total += weight * weight;
             sum += weight * weight * (value - along * way);
@@ -515,7 +527,11 @@ static double volume_block(void *arg, int64_t begin, int64_t end)
         double d = v->phi[c] / un_leaf_size(m, c), open = w->volume[c] * un_leaf_volume(m, c);
         if (open <= 0 || d >= 0.87 || (v->thick && !v->thick[c])) continue;
         double part = 1;
-        if (d > -0.87) part = un_cube_below_plane(normal_at(&v->a, (int32_t)c, v->phi), -d);
+        if (d > -0.87) {
+            beyond b;
+            look_around(&v->a, (int32_t)c, v->phi, &b);
+            part = un_cube_below_plane(normal_of(&v->a, (int32_t)c, v->phi[c], &b), -d);
+        }
         sum += part * open;
     }
     return sum;

@@ -74,8 +74,8 @@ un_status un_warp_volume(un_context *ctx, un_arena *arena, double *volume, const
                          const un_walls *walls, const uint8_t *thick);
 /* Moves a surface of reference space to space, normals too. */
 void un_warp_surface(un_context *ctx, un_trimesh *mesh, const un_warp *warp);
-/* Of a level set that the grid carries (warp_track.c): makes it a distance again in reference space,
- * so many cells from the surface as a third of `rounds`; and its surface in space, as
+/* Of a level set that the grid carries (warp_track.c): makes it a distance again in reference
+ * space, so many cells from the surface as a third of `rounds`; and its surface in space, as
  * un_surface_mesh. u: at cells. */
 un_status un_warp_redistance(un_context *ctx, un_arena *arena, float *phi, const un_grid *grid,
                              int32_t rounds);

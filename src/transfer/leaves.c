@@ -17,6 +17,7 @@ typedef struct gather_args {
     double *u;
     uint8_t *known;
     float *colour;
+    float *v[3]; /* by particle: velocity in the middle of the last step */
     const un_leaves *m;
     const un_tet_bins *bins;
     const un_particles *particles;
@@ -43,11 +44,12 @@ static inline un_lanes8 spline(un_lanes8 s)
 
 /* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. upper: upper
  * faces too. */
-UN_KERNEL void add_some(const un_particles *p, int64_t at, int n, int64_t first, int64_t end,
+UN_KERNEL void add_some(const gather_args *a, int64_t at, int n, int64_t first, int64_t end,
                         un_vec3 centre, double inverse, bool upper, face_sums *sums, int dim)
 {
-    double x0[3] = {centre.x, centre.y, centre.z}, lead[3] = {p->lead.x, p->lead.y, p->lead.z};
-    un_lanes8 s[3], c[3], fall = un_lanes8_of_bytes(p->fall + at, n);
+    const un_particles *p = a->particles;
+    double x0[3] = {centre.x, centre.y, centre.z};
+    un_lanes8 s[3], c[3];
     un_lanes8 volume = un_lanes8_some(p->volume + at, n);
     if (at < first || at + n > end) volume = un_lanes8_within(volume, at, first, end);
     for (int axis = 0; axis < dim; axis++) {
@@ -62,8 +64,7 @@ UN_KERNEL void add_some(const un_particles *p, int64_t at, int n, int64_t first,
         int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
         un_lanes8 across = volume * c[t1];
         if (dim == 3) across *= c[t2];
-        un_lanes8 v = un_doubles8_to_floats(un_doubles8_load(p->v[axis] + at, n));
-        v -= fall * (float)(lead[axis] * (1.0 / UN_FALL_FREE));
+        un_lanes8 v = un_lanes8_some(a->v[axis] + at, n);
         un_lanes8 w = across * hat(s[axis] + 0.5f);
         sums->w[2 * axis] += w;
         sums->wv[2 * axis] += w * v;
@@ -74,14 +75,14 @@ UN_KERNEL void add_some(const un_particles *p, int64_t at, int n, int64_t first,
     }
 }
 
-UN_KERNEL void add_particles(const un_particles *p, int64_t first, int64_t end, un_vec3 centre,
+UN_KERNEL void add_particles(const gather_args *a, int64_t first, int64_t end, un_vec3 centre,
                              double inverse, bool upper, face_sums *sums, int dim)
 {
-    int64_t last = p->count - 8; /* nothing beyond the arrays is read */
+    int64_t last = a->particles->count - 8; /* nothing beyond the arrays is read */
     for (int64_t q = first; last >= 0 && q < end; q += 8)
-        add_some(p, q < last ? q : last, 8, q, end, centre, inverse, upper, sums, dim);
+        add_some(a, q < last ? q : last, 8, q, end, centre, inverse, upper, sums, dim);
     for (int64_t q = first; last < 0 && q < end; q++)
-        add_some(p, q, 1, q, end, centre, inverse, upper, sums, dim);
+        add_some(a, q, 1, q, end, centre, inverse, upper, sums, dim);
 }
 
 UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
@@ -101,7 +102,7 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
     int ranges = un_leaves_around(m, a->bins->begin, c, range);
     double inverse = 1 / un_leaf_size(m, c);
     for (int n = 0; n < ranges; n++)
-        add_particles(a->particles, range[n][0], range[n][1], m->x[c], inverse, upper, &sums, dim);
+        add_particles(a, range[n][0], range[n][1], m->x[c], inverse, upper, &sums, dim);
     a->colour[c] = (float)(un_lanes8_sum(sums.volume) / un_leaf_volume(m, c));
     for (int k = 0; k < count; k++) {
         int32_t f = m->side[c][own[k]];
@@ -117,12 +118,35 @@ static void gather_leaves(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++) UN_BY_DIM(a->m->dim, gather_leaf(a, (int32_t)c, dim));
 }
 
-void un_transfer_to_leaves(un_context *ctx, double *u, uint8_t *known, float *colour,
-                           const un_leaves *leaves, const un_tet_bins *bins,
-                           const un_particles *particles)
+static void find_middles(void *arg, int64_t begin, int64_t end)
 {
-    gather_args a = {u, known, colour, leaves, bins, particles};
+    const gather_args *a = arg;
+    const un_particles *p = a->particles;
+    double lead[3] = {p->lead.x, p->lead.y, p->lead.z};
+    for (int axis = 0; axis < a->m->dim; axis++) {
+        float share = (float)(lead[axis] * (1.0 / UN_FALL_FREE));
+        for (int64_t q = begin; q < end; q++)
+            a->v[axis][q] = (float)p->v[axis][q] - (float)p->fall[q] * share;
+    }
+}
+
+un_status un_transfer_to_leaves(un_context *ctx, un_arena *arena, const un_leaf_gather *out,
+                                const un_leaves *leaves, const un_tet_bins *bins,
+                                const un_particles *particles)
+{
+    gather_args a = {.u = out->u,
+                     .known = out->known,
+                     .colour = out->colour,
+                     .m = leaves,
+                     .bins = bins,
+                     .particles = particles};
+    for (int axis = 0; axis < leaves->dim; axis++) {
+        a.v[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof *a.v[axis]);
+        if (!a.v[axis]) return UN_ERROR_MEMORY;
+    }
+    un_parallel_for(ctx, particles->count, 16384, find_middles, &a);
     un_parallel_for(ctx, leaves->count, 256, gather_leaves, &a);
+    return UN_OK;
 }
 
 /* ---- beyond the liquid ---- */
@@ -245,8 +269,8 @@ static void update_one(const update_args *a, int64_t q, un_vec3 now, un_vec3 bef
     rate += (flip->pic_quiet / size2 - rate) / (1 + stir * stir);
     if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
     un_vec3 slip = un_sub(v, now);
-    double share = un_flip_share(1 - exp(-rate * flip->dt), slip, flip->dt,
-                                 un_flip_way(v, now, flip, h));
+    double share =
+        un_flip_share(1 - exp(-rate * flip->dt), slip, flip->dt, un_flip_way(v, now, flip, h));
     v = un_mad(v, slip, -share);
     un_particle_set_velocity(p, q, v);
     p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);

@@ -327,12 +327,15 @@ void un_emitted_free(un_context *ctx, un_emitted *emitted);
 
 /* ---- on leaves of an octree (leaves.c) ---- */
 
-/* Face velocities from the particles, sorted by leaf; known[f]: 1 where particles reach the face,
- * else 0, with velocity 0. colour: by leaf, their smoothed share of its volume, as if there were no
- * walls. */
-void un_transfer_to_leaves(un_context *ctx, double *u, uint8_t *known, float *colour,
-                           const un_leaves *leaves, const un_tet_bins *bins,
-                           const un_particles *particles);
+/* From the particles, sorted by leaf. */
+typedef struct un_leaf_gather {
+    double *u;      /* velocity, by face */
+    uint8_t *known; /* by face: 1 where particles reach it, else 0, with velocity 0 */
+    float *colour;  /* by leaf: their smoothed share of its volume, as if there were no walls */
+} un_leaf_gather;
+un_status un_transfer_to_leaves(un_context *ctx, un_arena *arena, const un_leaf_gather *out,
+                                const un_leaves *leaves, const un_tet_bins *bins,
+                                const un_particles *particles);
 /* As un_transfer_extrapolate; faces farther than `layers` away get 0. */
 un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, double *u, double *w,
                                          uint8_t *known, const un_leaves *leaves, int32_t layers);
