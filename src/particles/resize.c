@@ -216,12 +216,14 @@ static un_vec3 without(un_vec3 v, un_vec3 normal)
     return un_mad(v, normal, -un_dot(v, normal));
 }
 
-/* Of three halvings that make eight of one, two go along the surface and the third across it. In
- * calm liquid, particles that split now and then and merge again never reach the third. */
+/* Of three halvings that make eight of one, two go along the surface and the third across it; in
+ * 2D, of two that make four, the second goes across. In calm liquid, particles that split now and
+ * then and merge again never reach the last. */
 static bool splits_across(const resize_args *a, int32_t i)
 {
+    int along = a->particles->flat ? 1 : 2;
     return at_surface(a->def, i) &&
-           (a->particles->flags[i] & UN_PARTICLE_HALVED_MASK) >= 2 * UN_PARTICLE_HALVED;
+           (a->particles->flags[i] & UN_PARTICLE_HALVED_MASK) >= along * UN_PARTICLE_HALVED;
 }
 
 static uint8_t count_halving(const resize_args *a, int32_t i)

@@ -67,7 +67,7 @@ static inline void swarm_look(swarm *s, double (*phi_at)(un_vec3 x))
     for (int a = 0; a < 3; a++) s->normal[a] = malloc(room * sizeof(float));
     for (int32_t q = 0; q < p->count; q++) {
         un_vec3 x = un_particle_position(p, q), n = {0, 0, 0};
-        s->radius[q] = (float)un_particle_radius(p->volume[q]);
+        s->radius[q] = (float)(0.5 * un_particles_spacing(p, p->volume[q]));
         s->phi[q] = -1e3f;
         if (phi_at) {
             double e = 1e-5;

@@ -432,6 +432,39 @@ static void new_ones_at_the_surface_touch_it(void **state)
     swarm_end(&s);
 }
 
+/* In 2D two halvings make four of one: the second goes across the surface, so that two rows lie
+ * where one did, and the mean depth is what it was. With both along it, all would lie in the upper
+ * row, and the liquid would grow. */
+static void flat_quarters_fill_their_square(void **state)
+{
+    (void)state;
+    for (uint64_t stream = 0; stream < 10; stream++) {
+        swarm s;
+        begin_tank(&s, 1, false);
+        un_particles *p = &s.p;
+        p->flat = true;
+        swarm_make(&s, 1);
+        swarm_place(&s, 0, un_v3(0.5, 0.68, 0.5), 0.02);
+        p->volume[0] = 0.04f * 0.04f;
+        p->flags[0] = 0;
+        for (uint64_t halving = 0; halving < 2; halving++) {
+            for (int32_t q = 0; q < p->count; q++) p->size[q] = 0.04f;
+            swarm_look(&s, flat);
+            resize(&s, 2 * stream + halving);
+        }
+        assert_int_equal(p->count, 4);
+        double depth = 0;
+        for (int32_t q = 0; q < 4; q++) depth += 0.25 * (0.7 - p->x[1][q]);
+        check_near(depth, 0.02, 1e-6);
+        for (int32_t q = 0; q < 4; q++) {
+            double d = 0.7 - p->x[1][q];
+            assert_true(fabs(d - 0.01) < 1e-6 || fabs(d - 0.03) < 1e-6);
+            assert_int_equal(p->flags[q] & UN_PARTICLE_HALVED_MASK, 0);
+        }
+        swarm_end(&s);
+    }
+}
+
 static void none_is_put_into_walls(void **state)
 {
     (void)state;
@@ -597,6 +630,7 @@ int main(void)
         cmocka_unit_test(fixed_sizes_come_to_rest),
         cmocka_unit_test(all_sizes_are_reached),
         cmocka_unit_test(new_ones_at_the_surface_touch_it),
+        cmocka_unit_test(flat_quarters_fill_their_square),
         cmocka_unit_test(none_is_put_into_walls),
         cmocka_unit_test(walls_keep_particles_apart),
         cmocka_unit_test(heaps_do_no_harm),
