@@ -271,7 +271,9 @@ int un_leaves_around(const un_leaves *m, const int32_t *begin, int32_t c,
     for (int i = 0; i < m->near_count; i++) {
         int32_t leaf = near[order[i]], end = leaf + 1;
         if (leaf < 0) continue;
-        if (tree->level[leaf] < level) {
+        if (m->even[c]) {
+            /* all have its size */
+        } else if (tree->level[leaf] < level) {
             int k = larger_count;
             while (k > 0 && larger[k - 1] != leaf) k--;
             if (k > 0) continue;
