@@ -182,9 +182,9 @@ static void between_parents(un_face_finder *s, const un_brothers *of, int axis, 
         w *= a ? share[0] : 1 - share[0];
         if (deep) w *= b ? share[1] : 1 - share[1];
         int n = axis * UN_RING_AXIS + up + 2 * (1 + low[0] + a) + 6 * (1 + low[1] + b);
-        const double *u = parent->have >> n & 1 ? parent->u[n]
-                                                : take_face(s, parent, level - 1, axis, up,
-                                                            low[0] + a, low[1] + b);
+        const double *u = parent->have >> n & 1
+                              ? parent->u[n]
+                              : take_face(s, parent, level - 1, axis, up, low[0] + a, low[1] + b);
         out[0] += w * u[0];
         if (s->fields == 2) out[1] += w * u[1];
     }
