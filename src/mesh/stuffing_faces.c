@@ -165,21 +165,35 @@ static void count_own(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The side that a face of a chamfer between sides belongs to: the one most of its nodes lie on. */
+static uint8_t side_of(const int on[3])
+{
+    int best = 0, most = 0;
+    for (int side = 0; side < 6; side++) {
+        int count = 0;
+        for (int i = 0; i < 3; i++) count += on[i] >> side & UN_ON_SIDE ? 1 : 0;
+        if (count > most) most = count, best = side;
+    }
+    return (uint8_t)(UN_BEHIND_SIDE + best);
+}
+
 /* What a face with one tet borders on: the side or wall that all of its nodes lie on. Along creases
  * there may be none in common; then it is air if a node lies on the liquid's surface, or if that is
- * nearer than a wall. */
+ * nearer than a wall, and a side if no node lies on a solid. */
 static uint8_t behind_of(const match_args *a, const int32_t n[3], un_vec3 center)
 {
     const un_stuffing_work *w = a->w;
-    const uint8_t *on = a->mesh->on;
-    int all = on[n[0]] & on[n[1]] & on[n[2]], any = on[n[0]] | on[n[1]] | on[n[2]];
+    const uint8_t *of = a->mesh->on;
+    int on[3] = {of[n[0]], of[n[1]], of[n[2]]};
+    int all = on[0] & on[1] & on[2], any = on[0] | on[1] | on[2];
     for (int side = 0; side < 6; side++)
         if (all & UN_ON_SIDE << side) return (uint8_t)(UN_BEHIND_SIDE + side);
     if (all & UN_ON_WALL) return UN_BEHIND_WALL;
     if (any & UN_ON_SURFACE) return UN_BEHIND_AIR;
     double liquid, solid = INFINITY;
     w->def->field(w->def->arg, 1, &center, &liquid, w->def->solids ? &solid : NULL);
-    return liquid > -0.5 * a->mesh->tree.h ? UN_BEHIND_AIR : UN_BEHIND_WALL;
+    if (liquid > -0.5 * a->mesh->tree.h) return UN_BEHIND_AIR;
+    return any & UN_ON_WALL ? UN_BEHIND_WALL : side_of(on);
 }
 
 static void fill_faces(void *arg, int64_t begin, int64_t end)
