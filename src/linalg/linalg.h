@@ -60,6 +60,9 @@ typedef struct un_system {
     const un_sites *sites; /* of its unknowns; NULL: not known */
     /* Rows that this rank holds, where several share the system; NULL: all. See below. */
     const un_range *rows;
+    /* All but b is that of the last solve: what was found out about it serves again; on one
+     * rank. */
+    bool again;
 } un_system;
 
 /* A system of several ranks. Rows are numbered over all of them, and each holds a range, in the

@@ -20,13 +20,17 @@ struct un_solver {
     int32_t dump_every, solve_count;
     un_cg cg;
     size_t capacity[4]; /* of r, z, p, q */
-    /* of the current solve */
+    /* of the current solve; preconditioners may keep the matrix */
+    un_csr matrix;
     const un_csr *a;
     const double *b;
     un_sites sites;
     const un_preconditioner *with;
     un_spread spread_work;
     un_spread *spread; /* NULL: all rows are here */
+    /* of the current matrix: */
+    un_solver_kind ready; /* whose preconditioner is set up; UN_SOLVER_AUTO: none */
+    bool pinned;
 };
 
 const char *const un_solver_kind_names[UN_SOLVER_KIND_COUNT + 1] = {
@@ -318,10 +322,14 @@ static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, doubl
     report->kind = kind;
     double start = un_seconds();
     if (!m->state) UN_TRY(create[kind](s->ctx, m));
-    if (m->spread) m->spread(m->state, s->spread);
-    UN_TRY(m->setup(m->state, s->a, &s->sites, s->parts.largest));
     s->with = m;
-    if (s->columns.c) UN_TRY(correct(s));
+    if (s->ready != kind) {
+        s->ready = UN_SOLVER_AUTO;
+        if (m->spread) m->spread(m->state, s->spread);
+        UN_TRY(m->setup(m->state, s->a, &s->sites, s->parts.largest));
+        if (s->columns.c) UN_TRY(correct(s));
+        s->ready = kind;
+    }
     report->seconds_setup += un_seconds() - start;
     s->cg.varies = m->varies || s->columns.c;
     *positive = un_cg_iterate(&s->cg, b_norm, tolerance, iteration_limit, &report->iterations,
@@ -373,16 +381,21 @@ static un_status solve(un_solver *s, const un_system *system, double *x, double 
     cg->apply = apply;
     cg->precondition = precondition;
     cg->rows = s->spread ? &s->spread->rows : NULL;
-    s->a = a;
+    bool again = system->again && !s->spread && s->a && s->matrix.n == a->n;
+    s->matrix = *a;
+    s->a = &s->matrix;
     s->b = system->b;
     s->parts.spread = s->spread;
     s->sites = system->sites ? *system->sites : (un_sites){.kind = UN_SITES_NONE};
-    UN_TRY(un_components_find(&s->parts, a, &report->finite));
-    bool pinned = false;
+    if (!again) {
+        s->ready = UN_SOLVER_AUTO;
+        s->pinned = false;
+        UN_TRY(un_components_find(&s->parts, a, &report->finite));
+    }
     s->columns.c = NULL;
     s->columns.weak = system->weak;
     if (system->columns && system->columns->count > 0) {
-        pinned = un_components_pin(&s->parts, system->columns);
+        if (!again) s->pinned = un_components_pin(&s->parts, system->columns);
         UN_TRY(un_columns_prepare(&s->columns, system->columns, &s->parts, &report->finite));
     }
     report->component_count = s->parts.count;
@@ -409,7 +422,7 @@ static un_status solve(un_solver *s, const un_system *system, double *x, double 
 
     un_solver_kind kind = kind_for(s, system);
     /* The others know A only, and miss the constants that only columns fix. */
-    if (pinned) kind = UN_SOLVER_JACOBI;
+    if (s->pinned) kind = UN_SOLVER_JACOBI;
     bool positive;
     UN_TRY(iterate(s, kind, b_norm, tolerance, iteration_limit, report, &positive));
     /* Jacobi cannot fail that way: it continues from there. */

@@ -178,6 +178,8 @@ un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projecti
                                 .corrections =
                                     s->core.step_count > 0 ? CORRECTIONS : FIRST_CORRECTIONS,
                                 .iteration_limit = ITERATION_LIMIT};
+    un_stuffed_room room = {0};
+    in.room = &room;
     UN_TRY(find_tension(s, &rim, &in.surface));
     UN_TRY(project(s, &in, &rim, dt, report));
     if (s->viscosity) UN_TRY(apply_viscosity(s, &in, report, viscous_iterations));

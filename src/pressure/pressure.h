@@ -43,6 +43,7 @@ typedef struct un_pressure {
     int32_t *place; /* by unknown */
     un_csr matrix;
     double *rhs, *x;
+    bool again; /* the matrix is that of the last solve */
     /* Rows that have let go of a wall (release.c). */
     uint8_t *free;
     int32_t free_count, solve_count; /* of the last projection; solve_count: solves that it took */
@@ -299,7 +300,17 @@ typedef struct un_stuffed_projection {
     double dt, density, tolerance;
     int32_t corrections; /* further solves, for gradients between centres that are oblique */
     int32_t iteration_limit;
+    /* For several projections on one mesh, emptied before the first; NULL: there is only one. */
+    struct un_stuffed_room *room;
 } un_stuffed_projection;
+
+/* Scratch of a projection, from its arena. */
+typedef struct un_stuffed_room {
+    double *air, *oblique, *flux;
+    int32_t *rim;
+    un_vec3 *gradient;
+    struct un_stuffed_path *path;
+} un_stuffed_room;
 
 typedef struct un_stuffed_projection_report {
     un_solve_report solve; /* iterations of all solves */

@@ -306,7 +306,11 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
     int32_t iterations = report->iterations;
     un_csr a = pr->matrix;
     un_range rows = {pr->own.begin, pr->own.end, a.n};
-    un_system system = {.a = &a, .b = pr->rhs, .sites = sites, .rows = pr->beside ? &rows : NULL};
+    un_system system = {.a = &a,
+                        .b = pr->rhs,
+                        .sites = sites,
+                        .rows = pr->beside ? &rows : NULL,
+                        .again = pr->again};
     un_columns columns = pr->coupling.columns;
     if (un_coupling_any(pr)) {
         system.columns = &columns;

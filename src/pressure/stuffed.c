@@ -37,6 +37,14 @@
 /* The least distance to the foot, in those to the face. */
 #define NEAREST 0.5
 
+/* The way from the first tet's barycentre to what is beyond a face. Kernels over tets come by four
+ * times a solve: all roots are in here. */
+typedef struct un_stuffed_path {
+    un_vec3 along;  /* of length 1; at walls the normal */
+    double inverse; /* of its length, 1/m; 0 at walls */
+    double area;    /* m2 */
+} un_stuffed_path;
+
 typedef struct args {
     un_pressure *pr;
     const un_stuffed_projection *in;
@@ -45,21 +53,12 @@ typedef struct args {
     double *air;       /* by face: q dt / rho at the air, NAN elsewhere */
     int32_t *rim;      /* by face at the air: its place in mesh->boundary */
     double *oblique;   /* by face: the second term */
+    double *flux;      /* by face: what it adds to the right side of its first tet */
     un_vec3 *gradient; /* by tet */
+    un_stuffed_path *path; /* by face */
     double relaxed;
     un_stuffed_bodies bodies;
 } args;
-
-/* A face as seen from one of its tets: x beyond it, if there is any. */
-typedef struct link {
-    int32_t face, other;
-    double out;      /* 1: the face's normal points out of this tet; -1: into it */
-    double area;     /* m2 */
-    un_vec3 normal;  /* the face's */
-    un_vec3 way;     /* from here to the other barycentre, or to the face's centre */
-    double distance; /* along the normal */
-    bool shut;       /* a wall */
-} link;
 
 /* Where the pressure beyond a face stands. At the air that is the foot, unless it lies hardly
  * beyond the tet's own centre, as where sheets meet: then the face's. */
@@ -73,17 +72,32 @@ static un_vec3 beyond(const args *s, int32_t f, int32_t other)
     return there > NEAREST * un_dot(un_sub(m->center[f], from), m->area[f]) ? foot : m->center[f];
 }
 
-static link make_link(const args *s, int32_t t, int i)
+static void find_paths(void *arg, int64_t begin, int64_t end)
 {
+    args *s = arg;
     const un_stuffing *m = s->in->mesh;
-    int32_t f = m->tet_face[t][i], first = m->face_tet[f][0];
-    link l = {.face = f, .other = un_stuffing_beside(m, t, i), .out = first == t ? 1 : -1};
-    l.area = un_length(m->area[f]);
-    l.normal = un_scale(m->area[f], 1 / l.area);
-    l.shut = l.other < 0 && isnan(s->air[f]);
-    l.way = un_sub(beyond(s, f, l.other), un_stuffing_center(m, t));
-    l.distance = fmax(l.out * un_dot(l.way, l.normal), OBLIQUE * un_length(l.way));
-    return l;
+    for (int64_t f = begin; f < end; f++) {
+        un_stuffed_path *p = &s->path[f];
+        int32_t other = m->face_tet[f][1];
+        p->area = un_length(m->area[f]);
+        p->along = un_scale(m->area[f], 1 / p->area);
+        p->inverse = 0;
+        if (other < 0 && isnan(s->air[f])) continue;
+        un_vec3 way =
+            un_sub(beyond(s, (int32_t)f, other), un_stuffing_center(m, m->face_tet[f][0]));
+        p->inverse = 1 / un_length(way);
+        p->along = un_scale(way, p->inverse);
+    }
+}
+
+/* One over the distance d that the first term in brackets divides by; 0 at walls. The normal comes
+ * with it, and 1 over the cosine between the two. */
+static double per_distance(const args *s, int64_t f, un_vec3 *normal, double *secant)
+{
+    const un_stuffed_path *p = &s->path[f];
+    *normal = un_scale(s->in->mesh->area[f], 1 / p->area);
+    *secant = 1 / fmax(un_dot(p->along, *normal), OBLIQUE);
+    return p->inverse * *secant;
 }
 
 /* ---- what is beyond the boundary ---- */
@@ -144,15 +158,16 @@ static double source_of(const args *s, int64_t t)
 }
 
 /* Everything but the first term in brackets; at walls `oblique` leaves the wall's velocity. */
-static double right_side(const args *s, int32_t t)
+static void find_flux(void *arg, int64_t begin, int64_t end)
 {
-    double b = source_of(s, t);
-    for (int i = 0; i < 4; i++) {
-        link l = make_link(s, t, i);
-        b -= l.out * l.area * (s->in->u[l.face] - s->oblique[l.face]);
-        if (l.other < 0 && !l.shut) b += l.area / l.distance * s->air[l.face];
+    args *s = arg;
+    for (int64_t f = begin; f < end; f++) {
+        double sum = s->in->u[f] - s->oblique[f], secant;
+        un_vec3 normal;
+        if (s->in->mesh->face_tet[f][1] < 0 && !isnan(s->air[f]))
+            sum -= per_distance(s, f, &normal, &secant) * s->air[f];
+        s->flux[f] = -s->path[f].area * sum;
     }
-    return b;
 }
 
 static void count_entries(void *arg, int64_t begin, int64_t end)
@@ -173,12 +188,14 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         int32_t col[5] = {(int32_t)t}, count = 1;
         double val[5] = {0};
         for (int i = 0; i < 4; i++) {
-            link l = make_link(s, (int32_t)t, i);
-            if (l.shut) continue;
-            double k = l.area / l.distance;
+            un_vec3 normal;
+            double secant;
+            int32_t f = s->in->mesh->tet_face[t][i];
+            int32_t other = un_stuffing_beside(s->in->mesh, (int32_t)t, i);
+            double k = s->path[f].area * per_distance(s, f, &normal, &secant);
             val[0] += k;
-            if (l.other < 0) continue;
-            col[count] = l.other;
+            if (other < 0) continue;
+            col[count] = other;
             val[count++] = -k;
         }
         for (int k = 0; k < count; k++) {
@@ -194,7 +211,13 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 static void fill_right(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
-    for (int64_t t = begin; t < end; t++) s->pr->rhs[t] = right_side(s, (int32_t)t);
+    const un_stuffing *m = s->in->mesh;
+    for (int64_t t = begin; t < end; t++) {
+        double b = source_of(s, t);
+        for (int i = 0; i < 4; i++)
+            b += un_stuffing_sign(m, (int32_t)t, i) * s->flux[m->tet_face[t][i]];
+        s->pr->rhs[t] = b;
+    }
 }
 
 static void number_tets(void *arg, int64_t begin, int64_t end)
@@ -223,21 +246,18 @@ static un_status assemble(args *s)
 static void fit_gradients(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
+    const un_stuffing *m = s->in->mesh;
     const double *x = s->pr->x;
     for (int64_t t = begin; t < end; t++) {
         double a[6] = {0}, steepest = 0;
         un_vec3 b = {0};
         for (int i = 0; i < 4; i++) {
-            link l = make_link(s, (int32_t)t, i);
-            un_vec3 d = l.normal;
-            double slope;
-            if (l.shut) {
-                slope = s->oblique[l.face];
-            } else {
-                double length = un_length(l.way);
-                d = un_scale(l.way, 1 / length);
-                slope = ((l.other >= 0 ? x[l.other] : s->air[l.face]) - x[t]) / length;
-            }
+            int32_t f = m->tet_face[t][i];
+            const int32_t *pair = m->face_tet[f];
+            un_vec3 d = s->path[f].along;
+            double there = pair[1] >= 0 ? x[pair[1]] : s->air[f];
+            double slope =
+                isnan(there) ? s->oblique[f] : (there - x[pair[0]]) * s->path[f].inverse;
             a[0] += d.x * d.x, a[1] += d.y * d.y, a[2] += d.z * d.z;
             a[3] += d.x * d.y, a[4] += d.x * d.z, a[5] += d.y * d.z;
             b = un_mad(b, d, slope);
@@ -255,26 +275,17 @@ static void fit_gradients(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The distance that the first term divides by, of a face that is no wall. */
-static double face_distance(const args *s, int32_t f, un_vec3 *way, un_vec3 *normal)
-{
-    const un_stuffing *m = s->in->mesh;
-    int32_t b = m->face_tet[f][1];
-    *way = un_sub(beyond(s, f, b), un_stuffing_center(m, m->face_tet[f][0]));
-    *normal = un_normalize(m->area[f]);
-    return fmax(un_dot(*way, *normal), OBLIQUE * un_length(*way));
-}
-
 static void correct_faces(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
     for (int64_t f = begin; f < end; f++) {
         const int32_t *t = s->in->mesh->face_tet[f];
         if (t[1] < 0 && isnan(s->air[f])) continue;
-        un_vec3 way, normal, g = s->gradient[t[0]];
-        double d = face_distance(s, (int32_t)f, &way, &normal);
+        un_vec3 normal, g = s->gradient[t[0]];
+        double secant;
+        per_distance(s, f, &normal, &secant);
         if (t[1] >= 0) g = un_scale(un_add(g, s->gradient[t[1]]), 0.5);
-        double wanted = un_dot(g, un_mad(normal, way, -1 / d));
+        double wanted = un_dot(g, un_mad(normal, s->path[f].along, -secant));
         s->oblique[f] += s->relaxed * (wanted - s->oblique[f]);
     }
 }
@@ -287,11 +298,10 @@ static void update_faces(void *arg, int64_t begin, int64_t end)
     const un_stuffed_projection *in = s->in;
     for (int64_t f = begin; f < end; f++) {
         const int32_t *t = in->mesh->face_tet[f];
-        un_vec3 way, normal;
         if (t[1] >= 0 || !isnan(s->air[f])) {
-            double d = face_distance(s, (int32_t)f, &way, &normal);
-            double there = t[1] >= 0 ? s->pr->x[t[1]] : s->air[f];
-            in->u[f] -= (there - s->pr->x[t[0]]) / d;
+            un_vec3 normal;
+            double secant, there = t[1] >= 0 ? s->pr->x[t[1]] : s->air[f];
+            in->u[f] -= (there - s->pr->x[t[0]]) * per_distance(s, f, &normal, &secant);
         }
         in->u[f] -= s->oblique[f];
     }
@@ -317,8 +327,7 @@ static double divergence_tets(void *arg, int64_t begin, int64_t end)
         double sum = -source_of(s, t);
         for (int i = 0; i < 4; i++) {
             int32_t f = s->in->mesh->tet_face[t][i];
-            sum += un_stuffing_sign(s->in->mesh, (int32_t)t, i) * s->in->u[f] *
-                   un_length(s->in->mesh->area[f]);
+            sum += un_stuffing_sign(s->in->mesh, (int32_t)t, i) * s->in->u[f] * s->path[f].area;
         }
         most = fmax(most, fabs(sum) / s->in->mesh->volume[t]);
     }
@@ -372,14 +381,41 @@ static un_status solve(args *s, un_solve_report *report)
             un_parallel_for(ctx, in->mesh->face_count, 4096, correct_faces, s);
         }
         move_bodies(s, false);
+        un_parallel_for(ctx, in->mesh->face_count, 4096, find_flux, s);
         un_parallel_for(ctx, tets, 4096, fill_right, s);
+        s->pr->again = k > 0;
         UN_TRY(
             un_pressure_solve(s->pr, NULL, in->tolerance, in->iteration_limit, &release, report));
         iterations += report->iterations;
         if (!report->finite) break;
         move_bodies(s, true);
     }
+    s->pr->again = false;
     report->iterations = iterations;
+    return UN_OK;
+}
+
+static un_status find_room(args *s, un_arena *arena)
+{
+    size_t faces = (size_t)s->in->mesh->face_count, tets = (size_t)s->in->mesh->tet_count;
+    un_stuffed_room own = {0}, *room = s->in->room ? s->in->room : &own;
+    if (!room->path) {
+        room->air = un_arena_alloc(arena, faces, sizeof *room->air);
+        room->rim = un_arena_alloc(arena, faces, sizeof *room->rim);
+        room->oblique = un_arena_alloc(arena, faces, sizeof *room->oblique);
+        room->flux = un_arena_alloc(arena, faces, sizeof *room->flux);
+        room->gradient = un_arena_alloc(arena, tets, sizeof *room->gradient);
+        room->path = un_arena_alloc(arena, faces, sizeof *room->path);
+        if (!room->air || !room->rim || !room->oblique || !room->flux || !room->gradient ||
+            !room->path)
+            return UN_ERROR_MEMORY;
+    }
+    s->air = room->air;
+    s->rim = room->rim;
+    s->oblique = room->oblique;
+    s->flux = room->flux;
+    s->gradient = room->gradient;
+    s->path = room->path;
     return UN_OK;
 }
 
@@ -393,14 +429,11 @@ un_status un_stuffed_pressure_project(un_pressure *pressure, un_arena *arena,
     *report = (un_stuffed_projection_report){.solve = {.converged = true, .finite = true}};
     if (tets == 0) return UN_OK;
     s.reference = find_reference(in);
-    s.air = un_arena_alloc(arena, (size_t)faces, sizeof *s.air);
-    s.rim = un_arena_alloc(arena, (size_t)faces, sizeof *s.rim);
-    s.oblique = un_arena_alloc(arena, (size_t)faces, sizeof *s.oblique);
-    s.gradient = un_arena_alloc(arena, (size_t)tets, sizeof *s.gradient);
-    if (!s.air || !s.rim || !s.oblique || !s.gradient) return UN_ERROR_MEMORY;
+    UN_TRY(find_room(&s, arena));
     un_parallel_for(ctx, faces, 16384, see_faces, &s);
     un_parallel_for(ctx, in->mesh->boundary_count, 4096, see_boundary, &s);
     un_parallel_for(ctx, in->mesh->boundary_count, 4096, set_walls, &s);
+    un_parallel_for(ctx, faces, 4096, find_paths, &s);
     UN_TRY(assemble(&s));
     UN_TRY(couple(&s, arena));
     UN_TRY(solve(&s, &report->solve));
