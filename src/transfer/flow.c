@@ -7,7 +7,8 @@
  *     min sum_f A_f [n_f.(U + J (x_f - x)) - u_f]^2 + ridge |J|^2,   tr J = 0.
  *
  * Beyond, nodes take the mean of U + J (x - x_m) over neighbours m that have one: linear
- * extrapolation keeps the volume of a surface that it carries.
+ * extrapolation keeps the volume of a surface that it carries. On closed sides it stops: liquid that
+ * comes there within the step is turned aside and does not run into them.
  *
  * In drops and sheets of a few tets, faces tell neither slopes nor what is beyond them, and a fit
  * of noise would throw liquid away. So a fit may depart from what it starts with, the mean of the
@@ -269,6 +270,17 @@ static void fit_nodes(void *arg, int64_t begin, int64_t end)
 
 /* ---- beyond the liquid ---- */
 
+/* On closed sides nothing moves through them, where the mesh does not reach either. A wave that
+ * shoots up a wall as a film splashed half as high without it (scenes/hemisphere.lua). */
+static void stop_at_sides(const args *a, un_vec3 x, un_vec3 *u)
+{
+    un_vec3 size = a->in->size;
+    double beyond[6] = {-x.x, x.x - size.x, -x.y, x.y - size.y, -x.z, x.z - size.z};
+    double near = 1e-6 * a->flow->mesh->tree.h, *along[3] = {&u->x, &u->y, &u->z};
+    for (int side = 0; side < 6; side++)
+        if (beyond[side] >= -near && !(a->in->open && a->in->open[side])) *along[side / 2] = 0;
+}
+
 /* Nodes of this layer get known = layer + 1; others are only read. */
 static void extend_nodes(void *arg, int64_t begin, int64_t end)
 {
@@ -279,6 +291,7 @@ static void extend_nodes(void *arg, int64_t begin, int64_t end)
         double slope[9];
         if (__atomic_load_n(&flow->known[n], __ATOMIC_RELAXED) > 0) continue;
         if (!predict(flow, n, a->layer, &u, slope)) continue;
+        if (!flow->gone[n]) stop_at_sides(a, flow->mesh->lattice.x[n], &u);
         flow->u[n] = u;
         for (int c = 0; c < 9; c++) flow->slope[n][c] = (float)(FADE * slope[c]);
         __atomic_store_n(&flow->known[n], (uint8_t)(a->layer + 1), __ATOMIC_RELAXED);
