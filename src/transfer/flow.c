@@ -66,27 +66,64 @@ static void add_row(fit *s, const double row[UNKNOWNS], double value, double wei
     }
 }
 
+/* Sums over faces. A row of the fit is n times (1, d), so its square is that of n times that of
+ * (1, d): 6 times 10 different sums instead of 78. */
+#define PAIRS 6
+#define PRODUCTS 12 /* and two that are zero: whole vectors */
+typedef struct gathered {
+    double sum[PAIRS][PRODUCTS];
+    double b[3][4];
+    double weight;
+} gathered;
+
+/* Out of line, or compilers take the products apart and add them one by one. */
+static __attribute__((noinline)) void add_products(gathered *restrict s,
+                                                   const double pair[restrict PAIRS],
+                                                   const double flow[restrict 3],
+                                                   const double product[restrict PRODUCTS])
+{
+    for (int c = 0; c < PAIRS; c++)
+        for (int k = 0; k < PRODUCTS; k++) s->sum[c][k] += pair[c] * product[k];
+    for (int c = 0; c < 3; c++)
+        for (int k = 0; k < 4; k++) s->b[c][k] += flow[c] * product[k];
+}
+
+static void spread_sums(fit *s, const gathered *g)
+{
+    static const uint8_t pair[3][3] = {{0, 1, 2}, {1, 3, 4}, {2, 4, 5}};
+    static const uint8_t product[4][4] = {{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 5, 7, 8}, {3, 6, 8, 9}};
+    for (int i = 0; i < UNKNOWNS; i++) {
+        int of = i < 3 ? i : (i - 3) / 3, by = i < 3 ? 0 : (i - 3) % 3 + 1;
+        for (int j = 0; j <= i; j++) {
+            int other = j < 3 ? j : (j - 3) / 3, with = j < 3 ? 0 : (j - 3) % 3 + 1;
+            s->a[i][j] = g->sum[pair[of][other]][product[by][with]];
+        }
+        s->b[i] = g->b[of][by];
+    }
+    s->weight = g->weight;
+}
+
 /* Cholesky; the ridge makes it positive definite but for U where normals do not span space. */
 static void solve_fit(fit *s)
 {
-    double tiny = 1e-9 * s->weight;
+    double tiny = 1e-9 * s->weight, inverse[UNKNOWNS];
     for (int i = 0; i < UNKNOWNS; i++) {
         for (int j = 0; j <= i; j++) {
             double sum = s->a[i][j];
             for (int k = 0; k < j; k++) sum -= s->a[i][k] * s->a[j][k];
             if (i > j)
-                s->a[i][j] = sum / s->a[j][j];
+                s->a[i][j] = sum * inverse[j];
             else
-                s->a[i][i] = sqrt(fmax(sum, tiny));
+                inverse[i] = 1 / sqrt(fmax(sum, tiny));
         }
     }
     for (int i = 0; i < UNKNOWNS; i++) {
         for (int k = 0; k < i; k++) s->b[i] -= s->a[i][k] * s->b[k];
-        s->b[i] /= s->a[i][i];
+        s->b[i] *= inverse[i];
     }
     for (int i = UNKNOWNS - 1; i >= 0; i--) {
         for (int k = i + 1; k < UNKNOWNS; k++) s->b[i] -= s->a[k][i] * s->b[k];
-        s->b[i] /= s->a[i][i];
+        s->b[i] *= inverse[i];
     }
 }
 
@@ -97,7 +134,7 @@ typedef struct args {
 } args;
 
 /* The faces of the tets that were cut from lattice tet T, in units of h from x. */
-static int32_t add_faces(fit *s, const un_stuffing *m, const double *u, int32_t T, un_vec3 x,
+static int32_t add_faces(gathered *s, const un_stuffing *m, const double *u, int32_t T, un_vec3 x,
                          double h)
 {
     int32_t count = 0;
@@ -107,10 +144,14 @@ static int32_t add_faces(fit *s, const un_stuffing *m, const double *u, int32_t 
             double area = un_length(m->area[f]);
             un_vec3 n = un_scale(m->area[f], 1 / area);
             un_vec3 d = un_scale(un_sub(m->center[f], x), 1 / h);
-            double row[UNKNOWNS] = {n.x,       n.y,       n.z,       n.x * d.x,
-                                    n.x * d.y, n.x * d.z, n.y * d.x, n.y * d.y,
-                                    n.y * d.z, n.z * d.x, n.z * d.y, n.z * d.z};
-            add_row(s, row, u[f], area);
+            un_vec3 a = m->area[f];
+            const double pair[PAIRS] = {a.x * n.x, a.x * n.y, a.x * n.z,
+                                        a.y * n.y, a.y * n.z, a.z * n.z};
+            const double product[PRODUCTS] = {1,         d.x,       d.y,       d.z,
+                                              d.x * d.x, d.x * d.y, d.x * d.z, d.y * d.y,
+                                              d.y * d.z, d.z * d.z};
+            const double flow[3] = {a.x * u[f], a.y * u[f], a.z * u[f]};
+            add_products(s, pair, flow, product);
             s->weight += area;
         }
     return count;
@@ -233,13 +274,15 @@ static void fit_nodes(void *arg, int64_t begin, int64_t end)
     bool first = a->layer == 1;
     for (int64_t n = begin; n < end; n++) {
         if ((__atomic_load_n(&flow->known[n], __ATOMIC_RELAXED) == 1) != first) continue;
-        fit s = {0};
+        fit s;
+        gathered sums = {0};
         int32_t count = 0;
         double h = un_octree_size(&m->tree, l->node_level[n]), slope[9] = {0}, row[UNKNOWNS];
         un_vec3 u = {0};
         for (int32_t k = l->first[n]; k < l->first[n + 1]; k++)
-            count += add_faces(&s, m, a->in->u, l->corner[k] / 4, l->x[n], h);
+            count += add_faces(&sums, m, a->in->u, l->corner[k] / 4, l->x[n], h);
         if (count == 0) continue;
+        spread_sums(&s, &sums);
         double ridge = first ? RIDGE : RIDGE_OUTSIDE;
         if (!first && predict(flow, n, 1, &u, slope)) {
             /* the fit is of the difference */
