@@ -45,7 +45,7 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_conforming_project(s, dt, &projection, &report->viscous_iterations)); /* [3] forces */
     UN_TRY(un_core_touch_bodies(&s->core, dt));
     un_stage_end(report, STAGE_PRESSURE, &clock);
-    UN_TRY(un_conforming_fit(s));
+    UN_TRY(un_conforming_fit(s, dt));
     un_core_advance_bodies(&s->core, dt);
     un_stage_end(report, STAGE_FLOW, &clock);
     un_core_tick(&s->core, dt);

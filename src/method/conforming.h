@@ -47,7 +47,7 @@ un_status un_conforming_load(void *state, const un_state *in);
 un_status un_conforming_project(un_conforming *s, double dt, un_stuffed_projection_report *report,
                                 int32_t *viscous_iterations);
 /* The flow of the mesh's velocities. */
-un_status un_conforming_fit(un_conforming *s);
+un_status un_conforming_fit(un_conforming *s, double dt);
 un_status un_conforming_track(un_conforming *s, double dt);
 /* What emitters bring in a second. */
 void un_conforming_find_flows(un_conforming *s);

@@ -34,7 +34,7 @@ un_status un_conforming_surface(void *state, un_trimesh *mesh)
 {
     un_conforming *s = state;
     un_context *ctx = s->core.ctx;
-    UN_TRY(un_conforming_fit(s));
+    UN_TRY(un_conforming_fit(s, INFINITY));
     UN_TRY(un_track_output(&s->track, &s->core.arena, s->solid, mesh));
     un_arena_reset(&s->core.arena);
     mesh->velocity = un_alloc(ctx, (size_t)mesh->vertex_count + 1, sizeof *mesh->velocity);

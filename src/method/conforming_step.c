@@ -25,7 +25,7 @@ static int32_t layers(const un_conforming *s)
     return (int32_t)ceil(s->core.def->solver.cfl) + 3;
 }
 
-un_status un_conforming_fit(un_conforming *s)
+un_status un_conforming_fit(un_conforming *s, double dt)
 {
     const un_stuffing *mesh = un_conforming_mesh(s);
     un_stuffing_velocities(s->core.ctx, s->u_tet, mesh, s->u);
@@ -36,7 +36,9 @@ un_status un_conforming_fit(un_conforming *s)
                       def->domain.size,
                       def->domain.open,
                       s->gone_in.min.x <= s->gone_in.max.x ? s->gone : NULL,
-                      layers(s)};
+                      layers(s),
+                      &s->track,
+                      dt};
     return un_flow_fit(s->core.ctx, &s->flow, &in);
 }
 
@@ -114,7 +116,7 @@ static un_status apply_viscosity(un_conforming *s, un_stuffed_projection *in,
     un_vec3 *u_node = un_arena_alloc(arena, (size_t)mesh->node_count + 1, sizeof *u_node);
     double *p = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, sizeof *p);
     if (!u_node || !p) return UN_ERROR_MEMORY;
-    UN_TRY(un_conforming_fit(s));
+    UN_TRY(un_conforming_fit(s, in->dt));
     un_flow_to_points(ctx, u_node, &s->flow, mesh->x, mesh->node_count);
     un_viscous_stuffed step = {.mesh = mesh,
                                .u = s->u,

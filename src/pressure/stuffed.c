@@ -48,13 +48,13 @@ typedef struct un_stuffed_path {
 typedef struct args {
     un_pressure *pr;
     const un_stuffed_projection *in;
-    un_vec3 reference; /* a point of the surface: the weight's origin */
-    double scale;      /* dt / rho */
-    double *air;       /* by face: q dt / rho at the air, NAN elsewhere */
-    int32_t *rim;      /* by face at the air: its place in mesh->boundary */
-    double *oblique;   /* by face: the second term */
-    double *flux;      /* by face: what it adds to the right side of its first tet */
-    un_vec3 *gradient; /* by tet */
+    un_vec3 reference;     /* a point of the surface: the weight's origin */
+    double scale;          /* dt / rho */
+    double *air;           /* by face: q dt / rho at the air, NAN elsewhere */
+    int32_t *rim;          /* by face at the air: its place in mesh->boundary */
+    double *oblique;       /* by face: the second term */
+    double *flux;          /* by face: what it adds to the right side of its first tet */
+    un_vec3 *gradient;     /* by tet */
     un_stuffed_path *path; /* by face */
     double relaxed;
     un_stuffed_bodies bodies;
@@ -256,8 +256,7 @@ static void fit_gradients(void *arg, int64_t begin, int64_t end)
             const int32_t *pair = m->face_tet[f];
             un_vec3 d = s->path[f].along;
             double there = pair[1] >= 0 ? x[pair[1]] : s->air[f];
-            double slope =
-                isnan(there) ? s->oblique[f] : (there - x[pair[0]]) * s->path[f].inverse;
+            double slope = isnan(there) ? s->oblique[f] : (there - x[pair[0]]) * s->path[f].inverse;
             a[0] += d.x * d.x, a[1] += d.y * d.y, a[2] += d.z * d.z;
             a[3] += d.x * d.y, a[4] += d.x * d.z, a[5] += d.y * d.z;
             b = un_mad(b, d, slope);

@@ -7,8 +7,8 @@
  *     min sum_f A_f [n_f.(U + J (x_f - x)) - u_f]^2 + ridge |J|^2,   tr J = 0.
  *
  * Beyond, nodes take the mean of U + J (x - x_m) over neighbours m that have one: linear
- * extrapolation keeps the volume of a surface that it carries. On closed sides it stops: liquid that
- * comes there within the step is turned aside and does not run into them.
+ * extrapolation keeps the volume of a surface that it carries. On closed sides it goes no farther
+ * than to the side: liquid that ran into it would be lost.
  *
  * In drops and sheets of a few tets, faces tell neither slopes nor what is beyond them, and a fit
  * of noise would throw liquid away. So a fit may depart from what it starts with, the mean of the
@@ -18,6 +18,8 @@
  * faces' residuals u_f - n.I(U)(x_f) are fitted in each tet too, and RETURNED of them comes back
  * where a path ends. All of it would let noise grow. */
 #include "transfer/transfer.h"
+
+#include "surface/surface.h"
 
 #define RETURNED 0.5
 /* Weight of the slopes in the sum of squares, at nodes of the mesh and at others. A standing wave
@@ -147,9 +149,8 @@ static int32_t add_faces(gathered *s, const un_stuffing *m, const double *u, int
             un_vec3 a = m->area[f];
             const double pair[PAIRS] = {a.x * n.x, a.x * n.y, a.x * n.z,
                                         a.y * n.y, a.y * n.z, a.z * n.z};
-            const double product[PRODUCTS] = {1,         d.x,       d.y,       d.z,
-                                              d.x * d.x, d.x * d.y, d.x * d.z, d.y * d.y,
-                                              d.y * d.z, d.z * d.z};
+            const double product[PRODUCTS] = {
+                1, d.x, d.y, d.z, d.x * d.x, d.x * d.y, d.x * d.z, d.y * d.y, d.y * d.z, d.z * d.z};
             const double flow[3] = {a.x * u[f], a.y * u[f], a.z * u[f]};
             add_products(s, pair, flow, product);
             s->weight += area;
@@ -313,15 +314,21 @@ static void fit_nodes(void *arg, int64_t begin, int64_t end)
 
 /* ---- beyond the liquid ---- */
 
-/* On closed sides nothing moves through them, where the mesh does not reach either. A wave that
- * shoots up a wall as a film splashed half as high without it (scenes/hemisphere.lua). */
+/* On closed sides nothing moves through them, where the mesh does not reach either: liquid may come
+ * up to a dry one by the end of the step, from the track's reach at most. (Sides that stop it at
+ * once keep more of its energy, but then fronts that meet them throw jets at twice the speed of
+ * free fall.) */
 static void stop_at_sides(const args *a, un_vec3 x, un_vec3 *u)
 {
     un_vec3 size = a->in->size;
     double beyond[6] = {-x.x, x.x - size.x, -x.y, x.y - size.y, -x.z, x.z - size.z};
     double near = 1e-6 * a->flow->mesh->tree.h, *along[3] = {&u->x, &u->y, &u->z};
-    for (int side = 0; side < 6; side++)
-        if (beyond[side] >= -near && !(a->in->open && a->in->open[side])) *along[side / 2] = 0;
+    for (int side = 0; side < 6; side++) {
+        if (beyond[side] < -near || (a->in->open && a->in->open[side])) continue;
+        double out = side % 2 ? 1 : -1, speed = out * *along[side / 2];
+        double gap = a->in->track ? un_track_distance(a->in->track, x, NULL) : 0;
+        *along[side / 2] = gap > 0 ? out * fmin(speed, gap / a->in->dt) : 0;
+    }
 }
 
 /* Nodes of this layer get known = layer + 1; others are only read. */

@@ -414,6 +414,9 @@ typedef struct un_flow_def {
     const bool *open;     /* its sides; NULL: none is */
     const uint8_t *gone;  /* by place in mesh->boundary: 1 at walls that let go; NULL: none does */
     int32_t layers;       /* of nodes to extend to */
+    /* The liquid's surface, which comes to dry sides within dt at the earliest; NULL: never. */
+    const struct un_track *track;
+    double dt;
 } un_flow_def;
 un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_flow_def *def);
 /* Does a wall next to x let go? */
