@@ -13,6 +13,7 @@ typedef struct system_box {
     double *x, *b, *want;
     int32_t *site; /* NULL: not known */
     un_columns columns;
+    bool again;
 } system_box;
 
 static un_status make_solver(un_context *ctx, un_solver **solver)
@@ -29,7 +30,8 @@ static un_status solve_box(un_solver *solver, system_box *s, double tolerance, i
     un_system system = {.a = &s->a,
                         .columns = s->columns.count > 0 ? &s->columns : NULL,
                         .b = s->b,
-                        .sites = s->site ? &sites : NULL};
+                        .sites = s->site ? &sites : NULL,
+                        .again = s->again};
     return un_solver_solve(solver, &system, s->x, tolerance, limit, report);
 }
 
@@ -398,6 +400,44 @@ static void empty_system_and_zero_right_hand_side(void **state)
     check_context_end(ctx);
 }
 
+/* A solver that knows its matrix from the last solve, of which it may have needed nothing, finds
+ * what a new one finds; and one that is given another matrix does, too. */
+static void known_matrices_serve_again(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    system_box s = make_box(12, 9, 7, 1);
+    size_t bytes = (size_t)s.a.n * sizeof *s.x;
+    double *x = malloc(bytes);
+    un_solver *solver;
+    un_solve_report report, fresh;
+    check_ok(ctx, make_solver(ctx, &solver));
+    for (uint64_t stream = 1; stream <= 4; stream++) {
+        manufacture(ctx, &s, stream);
+        memset(s.x, 0, bytes);
+        if (stream == 1) memcpy(s.x, s.want, bytes);
+        if (stream == 4)
+            for (int32_t i = 0; i < s.a.n; i++)
+                for (int32_t k = s.a.row[i]; k < s.a.row[i + 1]; k++)
+                    if (s.a.col[k] == i) s.a.val[k] += i % 3 * 40;
+        s.again = stream == 2 || stream == 3;
+        check_ok(ctx, solve_box(solver, &s, 1e-6, 3000, &report));
+        assert_true(stream == 1 ? report.iterations == 0 : report.iterations > 0);
+        memcpy(x, s.x, bytes);
+        s.again = false;
+        memset(s.x, 0, bytes);
+        fresh = solve(ctx, &s, 1e-6);
+        if (stream == 1) continue;
+        assert_int_equal(report.iterations, fresh.iterations);
+        /* cycles begin where the last one ended */
+        check_below(largest_difference(x, s.x, s.a.n), stream == 3 ? 1e-9 : 1e-300);
+    }
+    un_solver_destroy(solver);
+    free(x);
+    free_box(&s);
+    check_context_end(ctx);
+}
+
 static void running_out_of_iterations_is_data(void **state)
 {
     (void)state;
@@ -537,6 +577,7 @@ int main(void)
         cmocka_unit_test(scaled_rows_converge),
         cmocka_unit_test(what_is_not_finite_is_reported),
         cmocka_unit_test(empty_system_and_zero_right_hand_side),
+        cmocka_unit_test(known_matrices_serve_again),
         cmocka_unit_test(running_out_of_iterations_is_data),
         cmocka_unit_test(indefinite_systems_end),
         cmocka_unit_test(same_bits_for_any_thread_count),
