@@ -86,7 +86,7 @@ UN_KERNEL bool is_family(const un_leaves *m, int64_t c, int64_t end, int dim)
     if (level == 0 || (tree->key[c] >> shift & 7) || c + count > end) return false;
     for (int k = 1; k < count; k++)
         if (tree->level[c + k] != level) return false;
-    /* in 2D keys of brothers leave out those above */
+    /* in 2D keys of siblings leave out those above */
     return tree->key[c + count - 1] >> (shift + 3) == tree->key[c] >> (shift + 3);
 }
 

@@ -148,12 +148,12 @@ void un_leaves_sample_points(const un_leaves *leaves, const float *field, int64_
                              un_vec3 *slope);
 
 /* Velocities on faces, continued in the same way; what points need is found once for all points in
- * brothers, leaves with one parent (leaves_patch.h). */
+ * siblings, leaves with one parent (leaves_patch.h). */
 #define UN_PATCH 246
 typedef struct un_leaves_flow {
     const un_leaves *leaves;
     const double *u;           /* at faces */
-    int32_t *patch;            /* by leaf: its brothers' number, -1 if there is none */
+    int32_t *patch;            /* by leaf: its siblings' number, -1 if there is none */
     double (*value)[UN_PATCH]; /* by number */
     size_t capacity[2];
 } un_leaves_flow;

@@ -9,7 +9,7 @@
  * w the multilinear function that is 1 at the leaf's corners that touch a larger leaf, else 0. All
  * corners of a side towards a larger leaf do, so both leaves have U_(l-1) there.
  *
- * What a leaf needs of both lattices is its patch, which it shares with its brothers
+ * What a leaf needs of both lattices is its patch, which it shares with its siblings
  * (leaves_patch.c). */
 #include "base/lanes.h"
 #include "mesh/leaves_patch.h"
@@ -25,7 +25,7 @@ void un_leaves_flow_free(un_context *ctx, un_leaves_flow *flow)
 
 typedef struct patch_args {
     un_leaves_flow *flow, *other;
-    const un_brothers *brothers;
+    const un_siblings *siblings;
 } patch_args;
 
 static void fill_patches(void *arg, int64_t begin, int64_t end)
@@ -35,14 +35,14 @@ static void fill_patches(void *arg, int64_t begin, int64_t end)
     un_face_finder_init(&s, a->flow->leaves, a->flow->u, a->other ? a->other->u : NULL);
     for (int64_t n = begin; n < end; n++) {
         double *value[2] = {a->flow->value[n], a->other ? a->other->value[n] : NULL};
-        un_patch_fill(&s, &a->brothers[n], value);
+        un_patch_fill(&s, &a->siblings[n], value);
     }
 }
 
-/* Brothers of which any is wanted, in the order of the first of each; patch: by leaf, their number
+/* Siblings of which any is wanted, in the order of the first of each; patch: by leaf, their number
  * or -1. Returns how many. Leaves lie along the curve: of the cubes of a level, only the last one
  * met can have more children to come. */
-static int32_t find_brothers(un_brothers *brothers, int32_t *patch, const un_leaves *m,
+static int32_t find_siblings(un_siblings *siblings, int32_t *patch, const un_leaves *m,
                              const uint8_t *wanted)
 {
     const un_octree *tree = m->tree;
@@ -55,26 +55,26 @@ static int32_t find_brothers(un_brothers *brothers, int32_t *patch, const un_lea
         if (un_leaf_is_blind(m, c)) {
             if (wanted && !wanted[c]) continue;
             patch[c] = count;
-            brothers[count++] = un_brothers_of_one(m, c);
+            siblings[count++] = un_siblings_of_one(m, c);
             continue;
         }
-        if (n < 0 || brothers[n].parent != un_ring_parent(tree, tree->key[c], level)) {
+        if (n < 0 || siblings[n].parent != un_ring_parent(tree, tree->key[c], level)) {
             last[level] = n = count++;
-            brothers[n] = un_brothers_of_one(m, c);
-            brothers[n].wanted = 0;
+            siblings[n] = un_siblings_of_one(m, c);
+            siblings[n].wanted = 0;
         }
-        brothers[n].child[child] = c;
+        siblings[n].child[child] = c;
         if (wanted && !wanted[c]) continue;
         patch[c] = n;
-        brothers[n].wanted |= (uint8_t)(1u << child);
+        siblings[n].wanted |= (uint8_t)(1u << child);
     }
     int32_t left = 0;
     for (int32_t n = 0; n < count; n++) {
-        un_brothers of = brothers[n];
+        un_siblings of = siblings[n];
         if (!of.wanted) continue;
         for (uint32_t bits = of.wanted; bits; bits &= bits - 1)
             patch[of.child[__builtin_ctz(bits)]] = left;
-        brothers[left++] = of;
+        siblings[left++] = of;
     }
     return left;
 }
@@ -83,13 +83,13 @@ un_status un_leaves_flow_build_two(un_leaves_flow *flow, un_leaves_flow *other, 
                                    const double *u, const double *u_other, const uint8_t *wanted)
 {
     un_context *ctx = m->ctx;
-    un_brothers *brothers;
+    un_siblings *siblings;
     flow->leaves = m;
     flow->u = u;
     UN_TRY(un_array_need(ctx, (void **)&flow->patch, &flow->capacity[0], (size_t)m->count + 1,
                          sizeof *flow->patch));
-    UN_ALLOC(ctx, brothers, m->count + 1);
-    int32_t count = find_brothers(brothers, flow->patch, m, wanted);
+    UN_ALLOC(ctx, siblings, m->count + 1);
+    int32_t count = find_siblings(siblings, flow->patch, m, wanted);
     un_status status = un_array_need(ctx, (void **)&flow->value, &flow->capacity[1],
                                      (size_t)count + 1, sizeof *flow->value);
     if (status == UN_OK && other) {
@@ -104,10 +104,10 @@ un_status un_leaves_flow_build_two(un_leaves_flow *flow, un_leaves_flow *other, 
             memcpy(other->patch, flow->patch, (size_t)m->count * sizeof *flow->patch);
     }
     if (status == UN_OK) {
-        patch_args a = {flow, other, brothers};
+        patch_args a = {flow, other, siblings};
         un_parallel_for(ctx, count, 64, fill_patches, &a);
     }
-    un_free(ctx, brothers);
+    un_free(ctx, siblings);
     return status;
 }
 
@@ -196,7 +196,7 @@ static inline void centre_place(const double f[3], int off[3], double g[3], int 
 static __attribute__((noinline)) void find_patch(const un_leaves_flow *flow, int32_t c, double *own)
 {
     un_face_finder s;
-    un_brothers of = un_brothers_of_one(flow->leaves, c);
+    un_siblings of = un_siblings_of_one(flow->leaves, c);
     un_face_finder_init(&s, flow->leaves, flow->u, NULL);
     un_patch_fill(&s, &of, (double *const[2]){own, NULL});
 }

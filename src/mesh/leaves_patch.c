@@ -1,6 +1,6 @@
-/* Face velocities around brothers, on the lattices of their level and of the next larger one.
+/* Face velocities around siblings, on the lattices of their level and of the next larger one.
  *
- * See leaves_flow.c for what a face is that is not the mesh's own. Eight brothers need 3 x 4 x 4
+ * See leaves_flow.c for what a face is that is not the mesh's own. Eight siblings need 3 x 4 x 4
  * faces of each axis, a third of what each by itself would look up, and the same ring around their
  * parent. */
 #include "mesh/leaves_patch.h"
@@ -114,11 +114,11 @@ static const double *take_face(un_face_finder *s, un_face_ring *r, int level, in
     return out;
 }
 
-/* ---- brothers ---- */
+/* ---- siblings ---- */
 
-/* The 4 x 4 x 4 cubes around brothers (in 2D 4 x 4), which are those with places 1 and 2. */
+/* The 4 x 4 x 4 cubes around siblings (in 2D 4 x 4), which are those with places 1 and 2. */
 typedef struct block {
-    const un_brothers *of;
+    const un_siblings *of;
     int32_t leaf[64];    /* holds each cube's lower corner, -1 beyond the brick, or
                             UN_RING_UNKNOWN: ask leaf_at */
     bool in[3][4];       /* by axis and place: in the brick? */
@@ -127,8 +127,8 @@ typedef struct block {
 
 static const int block_step[3] = {1, 4, 16};
 
-/* Each cube from the nearest brother. */
-static void find_block(block *b, const un_leaves *m, const un_brothers *of)
+/* Each cube from the nearest sibling. */
+static void find_block(block *b, const un_leaves *m, const un_siblings *of)
 {
     const un_octree *tree = m->tree;
     int deep = m->dim == 3;
@@ -166,7 +166,7 @@ static int32_t leaf_at(block *b, const un_octree *tree, int n)
 }
 
 /* Between the faces around the parent; plane: 0 .. 2 along the axis, i: places along the others. */
-static void between_parents(un_face_finder *s, const un_brothers *of, int axis, int plane,
+static void between_parents(un_face_finder *s, const un_siblings *of, int axis, int plane,
                             const int i[2], double out[2])
 {
     int level = of->level, deep = s->m->dim == 3, low[2] = {0, 0};
@@ -226,8 +226,8 @@ static int place_inside(const bool in[4], int i)
     return i;
 }
 
-/* By bit i + 4 j: the columns of cubes along the axis that the wanted brothers of a layer need. */
-static uint32_t columns_of(const un_brothers *of, int axis, int layer, int dim)
+/* By bit i + 4 j: the columns of cubes along the axis that the wanted siblings of a layer need. */
+static uint32_t columns_of(const un_siblings *of, int axis, int layer, int dim)
 {
     int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
     uint32_t columns = 0;
@@ -268,7 +268,7 @@ UN_KERNEL void fill_own(un_face_finder *s, block *b, double *const value[2], int
     }
 }
 
-static void fill_parent(un_face_finder *s, const un_brothers *of, double *const value[2])
+static void fill_parent(un_face_finder *s, const un_siblings *of, double *const value[2])
 {
     const un_leaves *m = s->m;
     int deep = m->dim == 3;
@@ -309,7 +309,7 @@ static void step_in_sight(const un_leaves *m, int32_t c, int t1, int t2, int d[2
 }
 
 /* A leaf that does not see all leaves around it takes none of the next larger level. */
-static void fill_alone(un_face_finder *s, const un_brothers *of, double *const value[2])
+static void fill_alone(un_face_finder *s, const un_siblings *of, double *const value[2])
 {
     const un_leaves *m = s->m;
     const un_octree *tree = m->tree;
@@ -337,7 +337,7 @@ static void fill_alone(un_face_finder *s, const un_brothers *of, double *const v
     }
 }
 
-void un_patch_fill(un_face_finder *s, const un_brothers *of, double *const value[2])
+void un_patch_fill(un_face_finder *s, const un_siblings *of, double *const value[2])
 {
     if (of->alone) {
         fill_alone(s, of, value);
@@ -349,11 +349,11 @@ void un_patch_fill(un_face_finder *s, const un_brothers *of, double *const value
     fill_parent(s, of, value);
 }
 
-un_brothers un_brothers_of_one(const un_leaves *m, int32_t c)
+un_siblings un_siblings_of_one(const un_leaves *m, int32_t c)
 {
     const un_octree *tree = m->tree;
     int level = tree->level[c], child = un_ring_child(tree, tree->key[c], level);
-    un_brothers of = {.parent = un_ring_parent(tree, tree->key[c], level),
+    un_siblings of = {.parent = un_ring_parent(tree, tree->key[c], level),
                       .child = {-1, -1, -1, -1, -1, -1, -1, -1},
                       .wanted = (uint8_t)(1u << child),
                       .level = (uint8_t)level,

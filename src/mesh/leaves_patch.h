@@ -1,11 +1,11 @@
-/* Face velocities around brothers, for velocities between faces (leaves_patch.c, leaves_flow.c). */
+/* Face velocities around siblings, for velocities between faces (leaves_patch.c, leaves_flow.c). */
 #ifndef UN_MESH_LEAVES_PATCH_H
 #define UN_MESH_LEAVES_PATCH_H
 
 #include "mesh/leaves_ring.h"
 
-/* A patch: for each axis the faces across it on the lattice of the brothers, by layer of brothers
- * along the axis (2), by the other two axes (4 x 4 cubes, the brothers in the middle; in 2D one
+/* A patch: for each axis the faces across it on the lattice of the siblings, by layer of siblings
+ * along the axis (2), by the other two axes (4 x 4 cubes, the siblings in the middle; in 2D one
  * row), lower and upper face. The upper faces of the first layer are the lower ones of the second:
  * they stand twice, so that four faces that a point needs follow each other. Then for each axis
  * the faces of the next larger level: 3 x 3 cubes, the parent in the middle, lower and upper
@@ -21,13 +21,13 @@ enum {
 
 /* The leaves among the children of one cube. A leaf that does not see all leaves around it is on
  * its own. */
-typedef struct un_brothers {
+typedef struct un_siblings {
     uint64_t parent;  /* key */
     int32_t child[8]; /* leaves, -1 where a child is divided or beyond the brick */
     uint8_t wanted;   /* by bit: children whose faces are needed */
     uint8_t level;    /* of the children */
     bool alone;
-} un_brothers;
+} un_siblings;
 
 /* Faces of the cubes around one: for each axis the 2 x 3 x 3 lower and upper ones of the cubes
  * beside it, lower ones first, the other two axes ascending. */
@@ -50,9 +50,9 @@ typedef struct un_face_finder {
 void un_face_finder_init(un_face_finder *s, const un_leaves *m, const double *u,
                          const double *other);
 /* value: by field. */
-void un_patch_fill(un_face_finder *s, const un_brothers *b, double *const value[2]);
+void un_patch_fill(un_face_finder *s, const un_siblings *b, double *const value[2]);
 /* Leaf c as the only one wanted. */
-un_brothers un_brothers_of_one(const un_leaves *m, int32_t c);
+un_siblings un_siblings_of_one(const un_leaves *m, int32_t c);
 
 /* True if thin walls hide some of the leaves around c. */
 static inline bool un_leaf_is_blind(const un_leaves *m, int32_t c)

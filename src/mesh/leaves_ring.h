@@ -3,7 +3,7 @@
  *
  * Where the mesh is coarser, values on the lattice of level l lie between those of level l - 1.
  * What the 3^dim cubes around a cube need there belongs to the 3^dim around its parent: so one ring
- * for each level is enough, and brothers share those of their parents. */
+ * for each level is enough, and siblings share those of their parents. */
 #ifndef UN_MESH_LEAVES_RING_H
 #define UN_MESH_LEAVES_RING_H
 

@@ -237,7 +237,7 @@ un_vec3 un_leaves_slope(const un_leaves *m, const float *field, int32_t c, un_ve
 /* ---- many points ---- */
 
 /* What points in one leaf need: values on its own lattice, and of the parent's the 2 x 2 x 2 around
- * the leaf. The leaf's brothers share its lattice: 4 x 4 x 4 values around all of them. */
+ * the leaf. The leaf's siblings share its lattice: 4 x 4 x 4 values around all of them. */
 typedef struct centre_patch {
     int32_t leaf;
     uint64_t parent; /* key; UN_RING_NONE if nothing is shared */
