@@ -238,7 +238,7 @@ un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, s
         for (int32_t r = 0; r < ranks; r++) total += bytes[r];
     }
     *all = un_alloc(ctx, total + 1, 1);
-    if (*all && ranks == 1) memcpy(*all, mine, own);
+    if (*all && ranks == 1 && own > 0) memcpy(*all, mine, own);
     if (*all && ranks > 1) un_link_gather_long(*all, mine, bytes);
     un_free(ctx, bytes);
     *count = (int64_t)(total / size);
