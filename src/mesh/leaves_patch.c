@@ -44,6 +44,24 @@ static void take_divided(const un_face_finder *s, int level, int32_t first, int 
     out[1] = sum[1] * 2 / count;
 }
 
+/* A face of a cube of this level whose leaf `own` is of another one, from the leaf behind it (-1:
+ * none) or from smaller ones on either side. False if both sides are larger. */
+static bool take_uneven(const un_face_finder *s, int level, int32_t own, int32_t other, int side,
+                        double out[2])
+{
+    const uint8_t *levels = s->m->tree->level;
+    int other_level = other < 0 ? -1 : levels[other];
+    if (other_level == level)
+        take_side(s, other, side ^ 1, out);
+    else if (levels[own] > level)
+        take_divided(s, level, own, side, out);
+    else if (other_level > level)
+        take_divided(s, level, other, side ^ 1, out);
+    else
+        return false;
+    return true;
+}
+
 static un_face_ring *ring_of(un_face_finder *s, int level, uint64_t key, int32_t leaf)
 {
     un_face_ring *r = &s->ring[level];
@@ -96,20 +114,12 @@ static const double *take_face(un_face_finder *s, un_face_ring *r, int level, in
     int at = UN_RING_MIDDLE + un_ring_step[t1] * d1 + un_ring_step[t2] * d2;
     int step = upper ? un_ring_step[axis] : -un_ring_step[axis];
     int32_t own = un_ring_near(&r->at, tree, at);
-    int own_level = tree->level[own];
-    if (own_level == level) {
+    if (tree->level[own] == level) {
         take_side(s, own, side, out);
         return out;
     }
     int32_t other = r->at.in[axis][2 * upper] ? un_ring_near(&r->at, tree, at + step) : -1;
-    int other_level = other < 0 ? -1 : tree->level[other];
-    if (other_level == level)
-        take_side(s, other, side ^ 1, out);
-    else if (own_level > level)
-        take_divided(s, level, own, side, out);
-    else if (other_level > level)
-        take_divided(s, level, other, side ^ 1, out);
-    else
+    if (!take_uneven(s, level, own, other, side, out))
         take_between(s, r, level, axis, upper, d1, d2, out);
     return out;
 }
@@ -201,20 +211,12 @@ static inline void plane_face(un_face_finder *s, block *b, int axis, int plane, 
         side = 2 * axis + (plane > 0);
     int32_t own = b->leaf[at + block_step[axis] * inner];
     if (own < 0) own = leaf_at(b, tree, at + block_step[axis] * inner);
-    int own_level = tree->level[own];
-    if (own_level == level) {
+    if (tree->level[own] == level) {
         take_side(s, own, side, out);
         return;
     }
     int32_t other = b->in[axis][outer] ? leaf_at(b, tree, at + block_step[axis] * outer) : -1;
-    int other_level = other < 0 ? -1 : tree->level[other];
-    if (other_level == level)
-        take_side(s, other, side ^ 1, out);
-    else if (own_level > level)
-        take_divided(s, level, own, side, out);
-    else if (other_level > level)
-        take_divided(s, level, other, side ^ 1, out);
-    else
+    if (!take_uneven(s, level, own, other, side, out))
         between_parents(s, b->of, axis, plane, i, out);
 }
 

@@ -25,6 +25,8 @@
  *    water, is a switch (sizing/deformability.c).
  *  - Particles split in opposite pairs, so that the centre of mass stays; the paper places the
  *    children at random.
+ *  - Sizes are found in one step; particles are spread, split and merged in the next
+ *    (SIZING_STEPS). The paper does both in every step.
  *  - Surface tension is a pressure at the surface, from the curvature of the level set smoothed on
  *    the lattice of each level (tension/leaves.c). The paper's force near the surface is 17 to 32
  *    per cent too weak.
