@@ -487,6 +487,28 @@ un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
 /* ---- markers (markers.c): particles of many sizes on tets or leaves ---- */
 
 /* The per-particle arrays are valid until the particles are sorted again. */
+/* Over ranks: what is this one's. Sorted particles lie along the curve, and every rank has a range
+ * of them, its own. Beside them it may have copies of others: whole groups of eight as on one rank,
+ * all in the order of one rank, so that kernels see the same groups in the same order. Own ones
+ * follow one another. */
+typedef struct un_particle_share {
+    un_context *ctx;
+    un_range own;   /* numbers of its own particles on one rank; end - begin of them, of total */
+    int32_t begin;  /* the first of them here */
+    int64_t *group; /* by group here: its number on one rank, ascending */
+    size_t capacity_group;
+    /* From resizing to sorting, when there are no copies: by particle, its number on one rank,
+     * ascending; of id_total. own is then undefined. */
+    uint32_t *id;
+    int64_t id_total;
+    size_t capacity_id;
+} un_particle_share;
+/* The number on one rank of a particle here, between sorting and resizing. */
+static inline int64_t un_particle_number(const un_particle_share *s, int64_t q)
+{
+    return s ? UN_GROUP * s->group[q / UN_GROUP] + q % UN_GROUP : q;
+}
+
 typedef struct un_markers {
     un_particles particles;
     un_tet_bins bins;
@@ -500,7 +522,15 @@ typedef struct un_markers {
     int64_t ballistic; /* number of ballistic particles */
     un_arena lists;    /* groups, from one sorting to the next */
     size_t capacity[7];
+    un_particle_share *share; /* NULL: all particles are here */
 } un_markers;
+/* This rank's own particles, between sorting and resizing. */
+static inline un_part un_markers_own(const un_markers *m)
+{
+    const un_particle_share *s = m->share;
+    if (!s) return (un_part){0, m->particles.count};
+    return (un_part){s->begin, s->begin + s->own.end - s->own.begin};
+}
 void un_markers_init(un_context *ctx, un_markers *markers);
 void un_markers_free(un_context *ctx, un_markers *markers);
 /* Frees everything but the particles. */
