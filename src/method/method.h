@@ -37,6 +37,14 @@ typedef struct un_estimate {
     double bytes;
 } un_estimate;
 
+/* A rank's part of the work, and what it sent of it in the last step. */
+typedef struct un_portion {
+    int64_t particles, cells;
+    int64_t copies, migrated; /* particles whose copies were sent, and that went to another rank */
+    int64_t migrated_bytes;
+    int32_t cuts; /* how often the work has been divided anew so far */
+} un_portion;
+
 /* Saved particles, and the poses of the solids at that time. */
 typedef struct un_saved_particles {
     const un_particles *particles;
@@ -97,6 +105,8 @@ typedef struct un_method {
     un_status (*gather)(void *state, unsigned what);
     /* On several ranks, called by all: its particles, until the next step. */
     un_status (*stream)(void *state, un_particle_stream *stream);
+    /* On several ranks: this one's part. NULL: it runs on one rank only. */
+    void (*portion)(const void *state, un_portion *out);
 } un_method;
 
 /* in: the checkpoint to go on from, which gives the same bits as if the run had never stopped;

@@ -236,4 +236,5 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                      .estimate = un_uniform_estimate,
                                      .save = un_uniform_save,
                                      .gather = un_uniform_gather,
-                                     .stream = un_uniform_stream};
+                                     .stream = un_uniform_stream,
+                                     .portion = un_uniform_portion};

@@ -33,7 +33,7 @@ typedef struct un_uniform_ranks {
     uint32_t *arrived_id;
     un_particle_sums sums; /* of all particles, after the level set */
     size_t id_room, slot_room, arrived_room;
-    size_t bytes; /* of particles, sent so far */
+    un_portion portion; /* particles and cells are found when asked for */
     /* rank 0, while it shows the state (uniform_whole.c) */
     unsigned has; /* a sum of un_show */
     un_particles whole;
@@ -135,6 +135,7 @@ un_status un_uniform_ranks_gather(un_uniform *s);
 un_status un_uniform_gather(void *state, unsigned what); /* see method.h */
 void un_uniform_whole_forget(un_uniform *s);
 un_status un_uniform_stream(void *state, un_particle_stream *stream);
+void un_uniform_portion(const void *state, un_portion *out);
 /* Makes what `save` has put into sections from `first` on those of all ranks. */
 un_status un_uniform_fetch_particles(const un_uniform *s, un_state *out, int32_t first);
 void un_uniform_fetch_cells(const un_uniform *s, un_state *out, int32_t first);

@@ -20,6 +20,9 @@
 
 /* ---- particles from ranks to ranks ---- */
 
+/* Places, velocities, volume, flags, fall, id. */
+#define PARTICLE_BYTES (6 * 8 + 4 + 1 + 1 + 4)
+
 /* Sends all that a particle has, with its id, and makes room for what arrives. */
 static un_status send_particles(un_uniform *s, un_exchange *e, const un_particles *from,
                                 const uint32_t *id)
@@ -95,7 +98,6 @@ static un_status send_list(un_uniform *s, const list *l, const un_particles *fro
     un_exchange *e = NULL;
     UN_TRY(un_exchange_create_copies(s->core.ctx, l->index, l->to, l->count, &e));
     un_status status = send_particles(s, e, from, id);
-    s->ranks.bytes += un_exchange_bytes(e);
     un_exchange_destroy(e);
     return status;
 }
@@ -267,17 +269,69 @@ void un_uniform_ranks_free(un_uniform *s)
 /* ---- sorting ---- */
 
 /* By place along the curve. */
-static un_status find_owners(un_uniform *s)
+static void find_owners(un_uniform *s)
 {
     const un_bins *b = s->bins;
     un_uniform_ranks *r = &s->ranks;
-    UN_ALLOC(s->core.ctx, r->block_owner, b->block_count);
-    UN_ALLOC(s->core.ctx, r->block_at, b->block_count);
-    UN_ALLOC(s->core.ctx, r->block_first, b->block_count + 1);
     for (int32_t n = 0; n < b->block_count; n++) {
         r->block_at[b->rank[n]] = n;
         r->block_owner[b->rank[n]] = r->takers[un_bins_layers(b, n).begin][0];
     }
+}
+
+static un_status need_blocks(un_uniform *s)
+{
+    un_uniform_ranks *r = &s->ranks;
+    int32_t count = s->bins->block_count;
+    if (r->block_first) return UN_OK;
+    UN_ALLOC(s->core.ctx, r->block_owner, count);
+    UN_ALLOC(s->core.ctx, r->block_at, count);
+    UN_ALLOC(s->core.ctx, r->block_first, count + 1);
+    find_owners(s);
+    return UN_OK;
+}
+
+/* Slabs are cut again when that takes this share off the largest one's work. Moving a slab costs
+ * about as much as a tenth of a step. */
+#define RECUT_GAIN 0.05
+
+/* What a step leaves behind at cells and the next one, or probes, ask for. */
+static int32_t list_fields(const un_uniform *s, un_layered fields[10])
+{
+    const un_pressure *pr = s->pressure;
+    int32_t count = 0;
+    fields[count++] = (un_layered){pr->p, sizeof *pr->p};
+    fields[count++] = (un_layered){pr->index, sizeof *pr->index};
+    if (s->thick.p) fields[count++] = (un_layered){s->thick.p, sizeof *s->thick.p};
+    for (int a = 0; a < s->core.grid.dim; a++) {
+        fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
+        fields[count++] = (un_layered){s->known[a], sizeof *s->known[a]};
+    }
+    return count;
+}
+
+/* Before sorting: own particles only are here. */
+static un_status cut_again(un_uniform *s)
+{
+    un_particles *p = &s->particles;
+    un_layered fields[10];
+    double *work;
+    bool changed;
+    int32_t units = (s->ranks.slabs->layer_count + UN_BLOCK - 1) / UN_BLOCK;
+    double *mine = un_arena_alloc(&s->core.arena, (size_t)units, sizeof *mine);
+    if (!mine) return UN_ERROR_MEMORY;
+    UN_TRY(begin_work(s, &work));
+    memset(mine, 0, (size_t)units * sizeof *mine);
+    for (int32_t q = 0; q < p->count; q++) mine[layer_of(s, p, q) / UN_BLOCK] += 1;
+    un_ranks_add(s->core.ctx, mine, units); /* whole numbers */
+    for (int32_t u = 0; u < units; u++) work[u] += mine[u];
+    int32_t count = list_fields(s, fields);
+    UN_TRY(un_slabs_recut(s->ranks.slabs, work, RECUT_GAIN, fields, count, &changed));
+    un_arena_reset(&s->core.arena);
+    if (!changed) return UN_OK;
+    s->ranks.portion.cuts++;
+    find_takers(&s->ranks);
+    find_owners(s);
     return UN_OK;
 }
 
@@ -288,7 +342,6 @@ static un_status number_blocks(un_uniform *s)
     un_uniform_ranks *r = &s->ranks;
     double *count = un_arena_alloc(&s->core.arena, (size_t)b->block_count + 1, sizeof *count);
     if (!count) return UN_ERROR_MEMORY;
-    if (!r->block_first) UN_TRY(find_owners(s));
     memset(count, 0, ((size_t)b->block_count + 1) * sizeof *count);
     for (int32_t n = 0; n < b->block_count; n++) {
         const int32_t *first = b->begin + (int64_t)b->rank[n] * b->block_cells;
@@ -418,6 +471,7 @@ static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
 {
     const un_particles *p = &s->particles;
     int32_t me = un_rank(s->core.ctx), count = 0, *list_gone;
+    int64_t moved = 0;
     leave_args a = {s, un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1), me};
     if (!a.leaves) return UN_ERROR_MEMORY;
     un_parallel_for(s->core.ctx, p->count, 16384, find_leaving, &a);
@@ -435,8 +489,12 @@ static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
         const int32_t *takers = s->ranks.takers[layer_of(s, p, q)];
         for (int n = 0; n < 3; n++)
             if (takers[n] != me) add_to_list(l, q, takers[n]);
+        if (takers[0] != me) moved++;
         if (a.leaves[q] == IS_GONE) *list_gone++ = q;
     }
+    s->ranks.portion.migrated = moved;
+    s->ranks.portion.migrated_bytes = moved * PARTICLE_BYTES;
+    s->ranks.portion.copies = l->count - moved;
     return UN_OK;
 }
 
@@ -445,6 +503,8 @@ un_status un_uniform_ranks_sort(un_uniform *s)
     un_uniform_ranks *r = &s->ranks;
     un_bins_gone gone;
     list l;
+    UN_TRY(need_blocks(s));
+    UN_TRY(cut_again(s));
     UN_TRY(list_leaving(s, &l, &gone));
     UN_TRY(send_list(s, &l, &s->particles, r->id));
     UN_TRY(append_arrived(s));
@@ -474,6 +534,19 @@ un_status un_uniform_ranks_refresh(un_uniform *s)
             p->x[a][r->slot[i]] = ((const double *)fields[a].to)[i];
     un_arena_reset(&s->core.arena);
     return UN_OK;
+}
+
+void un_uniform_portion(const void *state, un_portion *out)
+{
+    const un_uniform *s = state;
+    const un_bins *b = s->bins;
+    un_part cells = un_grid_own_cells(&s->core.grid, 0);
+    *out = s->ranks.portion;
+    out->cells = cells.end - cells.begin;
+    out->particles = 0;
+    for (int32_t n = 0; n < b->block_count; n++)
+        if (s->ranks.block_owner[n] == un_rank(s->core.ctx))
+            out->particles += s->ranks.block_first[n + 1] - s->ranks.block_first[n];
 }
 
 /* Own particles in the order of the curve, from the arena, and their ids. */

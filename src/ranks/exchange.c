@@ -67,9 +67,11 @@ static void send_letters(un_exchange *e, const char *out, char *in)
 /* A number from each rank to each. */
 static void swap_counts(un_exchange *e, int64_t *theirs, const int64_t *mine)
 {
-    int32_t count = un_rank_count(e->ctx);
-    for (int32_t r = 0; r < count; r++) e->out_bytes[r] = e->in_bytes[r] = sizeof *mine;
-    send_letters(e, (const char *)mine, (char *)theirs);
+    un_link_count(e->ctx);
+    if (un_rank_count(e->ctx) > 1)
+        un_link_swap(theirs, mine);
+    else
+        *theirs = *mine;
 }
 
 /* Destroys what one rank could not finish on all, and ends with the status they share. */
@@ -275,6 +277,17 @@ static un_status unpack(un_exchange *e, uint64_t hash, const un_field *fields, i
     return UN_OK;
 }
 
+static void count_sent(un_exchange *e)
+{
+    un_ranks *ranks = un_context_ranks(e->ctx);
+    for (int32_t r = 0; r < un_rank_count(e->ctx); r++) {
+        if (r == un_rank(e->ctx) || e->out_bytes[r] == 0) continue;
+        e->bytes += e->out_bytes[r];
+        ranks->sent.elements += (double)e->out_bytes[r];
+        ranks->sent.messages++;
+    }
+}
+
 un_status un_exchange_run(un_exchange *e, const un_field *fields, int32_t field_count)
 {
     UN_ASSERT(field_count >= 1 && field_count <= UN_FIELDS_MAX);
@@ -284,7 +297,6 @@ un_status un_exchange_run(un_exchange *e, const un_field *fields, int32_t field_
     uint64_t hash = hash_fields(fields, field_count);
     pack(e, hash, fields, field_count);
     send_letters(e, e->out, e->in);
-    for (int32_t r = 0; r < un_rank_count(e->ctx); r++)
-        if (r != un_rank(e->ctx)) e->bytes += e->out_bytes[r];
+    count_sent(e);
     return un_ranks_agree(e->ctx, unpack(e, hash, fields, field_count));
 }

@@ -72,6 +72,7 @@ static void run(un_halo *h)
     un_ranks *ranks = un_context_ranks(h->ctx);
     un_link_trade(ranks, h->in, h->in_ranks, h->out, h->out_ranks);
     for (int32_t k = 0; k < h->out_ranks; k++) ranks->halo_bytes += h->out[k].bytes;
+    ranks->sent.messages += h->out_ranks;
 }
 
 /* Those who want elements say which: the way back. */
@@ -80,6 +81,7 @@ static un_status take_requests(un_halo *h)
     un_context *ctx = h->ctx;
     un_ranks *ranks = un_context_ranks(ctx);
     int32_t count = un_rank_count(ctx);
+    un_link_count(ctx);
     un_link_swap(h->out_count, h->in_count);
     for (int32_t r = 0; r < count; r++) h->out_total += h->out_count[r];
     h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);

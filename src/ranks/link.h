@@ -12,7 +12,15 @@ struct un_ranks {
     bool agreed;       /* all ranks know of the last failure */
     bool apart;        /* doing a part of shared work */
     size_t halo_bytes; /* sent through halos */
+    un_traffic sent;   /* but for those */
 };
+
+/* Counts a call that waits for all ranks. */
+static inline void un_link_count(const un_context *ctx)
+{
+    un_ranks *ranks = un_context_ranks(ctx);
+    if (ranks) ranks->sent.calls++;
+}
 
 extern const bool un_link_available;
 

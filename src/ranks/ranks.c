@@ -110,6 +110,14 @@ void un_ranks_tell(un_ranks *ranks, void *values, size_t bytes)
     if (un_ranks_count(ranks) > 1) un_link_broadcast(values, bytes, 0);
 }
 
+un_traffic un_ranks_traffic(const un_context *ctx)
+{
+    const un_ranks *ranks = un_context_ranks(ctx);
+    un_traffic sent = ranks ? ranks->sent : (un_traffic){0};
+    sent.rows = (double)un_halo_sent(ctx);
+    return sent;
+}
+
 void un_ranks_recover(un_context *ctx)
 {
     if (un_rank_count(ctx) > 1) un_context_ranks(ctx)->agreed = false;

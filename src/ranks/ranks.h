@@ -23,6 +23,16 @@ void un_ranks_recover(un_context *ctx);
 /* UN_ERROR_UNAVAILABLE where there is more than one rank. what: "a run". */
 un_status un_ranks_refuse(un_context *ctx, const char *what);
 
+/* What this rank has sent to others so far. */
+typedef struct un_traffic {
+    double layers;   /* bytes of layers of cells */
+    double elements; /* bytes of elements in exchanges: particles */
+    double rows;     /* bytes of elements in halos: rows of systems */
+    double messages; /* each to one rank */
+    double calls;    /* that wait for all ranks: sums, maxima, agreements */
+} un_traffic;
+un_traffic un_ranks_traffic(const un_context *ctx);
+
 /* ---- sums (sums.c) ---- */
 
 /* Sums over [0, total), of which this rank holds [begin, end); the ranges of the ranks follow one
@@ -130,7 +140,9 @@ typedef struct un_slabs {
     un_context *ctx;
     int32_t layer_count;
     int64_t layer_cells; /* they follow one another in arrays */
+    int32_t unit;        /* layers that are not divided */
     int32_t *first;      /* by rank: its first layer; one more at the end */
+    int32_t *next;       /* the same, while they are cut again */
     size_t *out_bytes, *in_bytes;
     char *out, *in;
     size_t out_room, in_room;
@@ -141,6 +153,11 @@ typedef struct un_slabs {
 un_status un_slabs_create(un_context *ctx, int32_t layer_count, int64_t layer_cells, int32_t unit,
                           const double *work, un_slabs **slabs);
 void un_slabs_destroy(un_slabs *slabs); /* NULL is fine */
+/* Cuts them again, if the largest slab's work becomes less by the share `least` at least. All ranks
+ * have the same work. Fields follow the layers to their new ranks; farther than a unit from a
+ * rank's slab, they are zero afterwards. */
+un_status un_slabs_recut(un_slabs *slabs, const double *work, double least,
+                         const un_layered *fields, int32_t count, bool *changed);
 /* The layers of a rank, and `wide` more on either side; a rank without layers wants none. */
 un_part un_slabs_part_of(const un_slabs *slabs, int32_t rank, int32_t wide);
 un_part un_slabs_part(const un_slabs *slabs, int32_t wide); /* this rank's */

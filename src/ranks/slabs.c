@@ -1,12 +1,14 @@
 /* Layers of a grid, a slab of them on each rank, and arrays of full length of which each rank knows
- * a part.
- *
- * Slabs are cut where units of layers meet, so that the work of the ranks before a cut is as near
- * as possible to its share. */
+ * a part. Slabs are cut where units of layers meet. */
 #include "ranks/link.h"
+
+#include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 void un_ranks_add(un_context *ctx, double *values, int64_t count)
 {
+    un_link_count(ctx);
     if (un_rank_count(ctx) > 1) un_link_add(values, (size_t)count);
 }
 
@@ -158,45 +160,115 @@ un_status un_ranks_deal(un_context *ctx, un_part part, void *array, size_t size)
 
 /* ---- slabs ---- */
 
-static double work_before(const double *work, int32_t unit)
+/* Where the slabs of all ranks begin is an array `first` of units; one more at the end. `before`:
+ * the work before each unit. */
+
+static double work_in(const double *before, int32_t begin, int32_t end)
 {
-    double sum = 0;
-    for (int32_t u = 0; u < unit; u++) sum += work[u];
-    return sum;
+    return before[end] - before[begin];
 }
 
-/* Every rank gets a unit while there are any. */
-static void cut(un_slabs *s, int32_t unit, const double *work)
+static double largest_work(const double *before, const int32_t *first, int32_t ranks)
 {
-    int32_t ranks = un_rank_count(s->ctx), units = (s->layer_count + unit - 1) / unit, u = 0;
-    double total = work_before(work, units);
-    for (int32_t r = 1; r < ranks; r++) {
-        int32_t least = un_clampi(u + 1, 0, units),
-                most = un_clampi(units - ranks + r, least, units);
-        while (u < units && work_before(work, u) + 0.5 * work[u] < total * r / ranks) u++;
-        u = un_clampi(u, least, most);
-        s->first[r] = (int32_t)un_min64((int64_t)u * unit, s->layer_count);
+    double largest = 0;
+    for (int32_t r = 0; r < ranks; r++)
+        largest = fmax(largest, work_in(before, first[r], first[r + 1]));
+    return largest;
+}
+
+/* By rank: the earliest unit that it can begin with such that it and the ranks after it have at
+ * most `most` of work each, and each a unit; false if rank 0 would have to begin after the first.
+ */
+static bool find_earliest(int32_t *earliest, const double *before, int32_t units, int32_t ranks,
+                          double most)
+{
+    int32_t u = earliest[ranks] = units;
+    for (int32_t r = ranks - 1; r >= 0; r--) {
+        int32_t end = u--;
+        if (u < r || work_in(before, u, end) > most) return false;
+        while (u > r && work_in(before, u - 1, end) <= most) u--;
+        earliest[r] = u;
     }
-    s->first[ranks] = s->layer_count;
+    return earliest[0] == 0;
+}
+
+/* The largest slab has as little work as whole units allow, and within that cuts are as near as
+ * possible to equal shares. Every rank gets a unit while there are any. */
+static void cut(int32_t *first, int32_t *earliest, const double *before, int32_t units,
+                int32_t ranks)
+{
+    double total = before[units], low = total / ranks, high = total;
+    first[0] = 0;
+    for (int32_t r = 1; r <= ranks; r++) first[r] = (int32_t)un_min64(r, units);
+    if (units <= ranks) return;
+    if (find_earliest(earliest, before, units, ranks, low)) high = low;
+    for (int i = 0; i < 60 && low < high; i++) {
+        double middle = low + (high - low) / 2;
+        if (find_earliest(earliest, before, units, ranks, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    find_earliest(earliest, before, units, ranks, high);
+    for (int32_t r = 1; r < ranks; r++) {
+        int32_t begin = first[r - 1], u = un_clampi(earliest[r], begin + 1, units);
+        while (u < units - ranks + r && work_in(before, begin, u + 1) <= high &&
+               0.5 * (before[u] + before[u + 1]) < total * r / ranks)
+            u++;
+        first[r] = u;
+    }
+    first[ranks] = units;
+}
+
+/* The cut for this work, in units; *gain: of the largest slab's work, the share that it saves
+ * compared with the slabs as they are. */
+static un_status find_cut(const un_slabs *s, const double *work, int32_t *first, double *gain)
+{
+    un_context *ctx = s->ctx;
+    int32_t ranks = un_rank_count(ctx), units = (s->layer_count + s->unit - 1) / s->unit;
+    double *before = un_alloc(ctx, (size_t)units + 1, sizeof *before);
+    int32_t *other = un_alloc(ctx, (size_t)ranks + 1, sizeof *other);
+    if (before && other) {
+        before[0] = 0;
+        for (int32_t u = 0; u < units; u++) before[u + 1] = before[u] + work[u];
+        cut(first, other, before, units, ranks);
+        for (int32_t r = 0; r <= ranks; r++) other[r] = (s->first[r] + s->unit - 1) / s->unit;
+        double now = largest_work(before, other, ranks);
+        *gain = now > 0 ? 1 - largest_work(before, first, ranks) / now : 0;
+    }
+    un_status status = before && other ? UN_OK : UN_ERROR_MEMORY;
+    un_free(ctx, before);
+    un_free(ctx, other);
+    return status;
+}
+
+static void set_first(un_slabs *s, int32_t *to, const int32_t *units)
+{
+    for (int32_t r = 0; r <= un_rank_count(s->ctx); r++)
+        to[r] = (int32_t)un_min64((int64_t)units[r] * s->unit, s->layer_count);
 }
 
 un_status un_slabs_create(un_context *ctx, int32_t layer_count, int64_t layer_cells, int32_t unit,
                           const double *work, un_slabs **slabs)
 {
     int32_t ranks = un_rank_count(ctx);
+    double gain;
     un_slabs *s = un_alloc_zero(ctx, 1, sizeof *s);
     if (!s) return UN_ERROR_MEMORY;
     s->ctx = ctx;
+    s->unit = unit;
     s->layer_count = layer_count;
     s->layer_cells = layer_cells;
     s->first = un_alloc_zero(ctx, (size_t)ranks + 1, sizeof *s->first);
+    s->next = un_alloc_zero(ctx, (size_t)ranks + 1, sizeof *s->next);
     s->out_bytes = un_alloc_zero(ctx, (size_t)ranks, sizeof *s->out_bytes);
     s->in_bytes = un_alloc_zero(ctx, (size_t)ranks, sizeof *s->in_bytes);
-    if (!s->first || !s->out_bytes || !s->in_bytes) {
+    bool able = s->first && s->next && s->out_bytes && s->in_bytes;
+    if (!able || find_cut(s, work, s->next, &gain) != UN_OK) {
         un_slabs_destroy(s);
         return UN_ERROR_MEMORY;
     }
-    cut(s, unit, work);
+    set_first(s, s->first, s->next);
     *slabs = s;
     return UN_OK;
 }
@@ -205,6 +277,7 @@ void un_slabs_destroy(un_slabs *s)
 {
     if (!s) return;
     un_free(s->ctx, s->first);
+    un_free(s->ctx, s->next);
     un_free(s->ctx, s->out_bytes);
     un_free(s->ctx, s->in_bytes);
     un_free(s->ctx, s->out);
@@ -251,10 +324,13 @@ double un_slabs_max(const un_slabs *s, un_part part, un_parallel_value *value, v
 
 /* ---- layers from ranks to ranks ---- */
 
-/* What a rank wants; width -1: rank 0 wants all, the others nothing. */
+/* Other widths than those of halos: all that rank 0 has not; the slabs of the next cut. */
+enum { TO_FIRST = -1, TO_NEXT = -2 };
+
 static un_part wanted(const un_slabs *s, int32_t rank, int32_t width)
 {
     if (width >= 0) return un_slabs_part_of(s, rank, width);
+    if (width == TO_NEXT) return (un_part){s->next[rank], s->next[rank + 1]};
     return (un_part){0, rank == 0 ? s->layer_count : 0};
 }
 
@@ -305,6 +381,9 @@ static un_status trade(un_slabs *s, const un_layered *fields, int32_t count, int
     un_link_exchange(un_context_ranks(s->ctx), &letters);
     copy_layers(s, fields, count, width, false);
     s->bytes += out;
+    un_traffic *sent = &un_context_ranks(s->ctx)->sent;
+    sent->layers += (double)out;
+    for (int32_t r = 0; r < ranks; r++) sent->messages += s->out_bytes[r] > 0;
     return UN_OK;
 }
 
@@ -316,9 +395,39 @@ un_status un_slabs_share(un_slabs *s, const un_layered *fields, int32_t count, i
 /* One by one: rank 0 needs room for one message more. */
 un_status un_slabs_collect(un_slabs *s, const un_layered *fields, int32_t count)
 {
-    for (int32_t f = 0; f < count; f++) UN_TRY(trade(s, &fields[f], 1, -1));
+    for (int32_t f = 0; f < count; f++) UN_TRY(trade(s, &fields[f], 1, TO_FIRST));
     un_free(s->ctx, s->in);
     s->in = NULL;
     s->in_room = 0;
+    return UN_OK;
+}
+
+/* Pages of layers that this rank has no more to do with, given back: they read as zero then. */
+static void drop_pages(const un_slabs *s, const un_layered *field)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    size_t layer = (size_t)s->layer_cells * field->size;
+    un_part keep = un_slabs_part(s, s->unit);
+    uintptr_t begin = (uintptr_t)field->array, end = begin + (size_t)s->layer_count * layer;
+    uintptr_t parts[2][2] = {{begin, begin + (size_t)keep.begin * layer},
+                             {begin + (size_t)keep.end * layer, end}};
+    for (int i = 0; i < 2; i++) {
+        uintptr_t from = (parts[i][0] + page - 1) / page * page, to = parts[i][1] / page * page;
+        if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+    }
+}
+
+un_status un_slabs_recut(un_slabs *s, const double *work, double least, const un_layered *fields,
+                         int32_t count, bool *changed)
+{
+    double gain = 0;
+    *changed = false;
+    UN_TRY(un_ranks_agree(s->ctx, find_cut(s, work, s->next, &gain)));
+    if (!(gain >= least)) return UN_OK;
+    set_first(s, s->next, s->next);
+    for (int32_t f = 0; f < count; f++) UN_TRY(trade(s, &fields[f], 1, TO_NEXT));
+    memcpy(s->first, s->next, ((size_t)un_rank_count(s->ctx) + 1) * sizeof *s->first);
+    for (int32_t f = 0; f < count; f++) drop_pages(s, &fields[f]);
+    *changed = true;
     return UN_OK;
 }

@@ -56,6 +56,7 @@ void un_ranks_sums(un_context *ctx, un_range r, int32_t width, un_parallel_value
     memset(partials, 0, (size_t)(block_count * width) * sizeof *partials);
     un_parallel_for(ctx, last - first, 1, sum_blocks, &a); /* those that begin here */
     if (un_ranks_count(ranks) > 1) {
+        un_link_count(ctx);
         join_blocks(ranks, r, &a);
         /* all but one of the numbers that are added are 0: exact in any order */
         un_link_add(partials, (size_t)(block_count * width));
@@ -67,23 +68,27 @@ void un_ranks_sums(un_context *ctx, un_range r, int32_t width, un_parallel_value
 
 double un_ranks_max(un_context *ctx, double value)
 {
+    un_link_count(ctx);
     return un_rank_count(ctx) > 1 ? un_link_max(value) : value;
 }
 
 int64_t un_ranks_total(un_context *ctx, int64_t value)
 {
+    un_link_count(ctx);
     return un_rank_count(ctx) > 1 ? un_link_total(value) : value;
 }
 
 un_range un_ranks_range(un_context *ctx, int64_t count)
 {
     if (un_rank_count(ctx) == 1) return (un_range){0, count, count};
+    un_link_count(ctx);
     int64_t end = un_link_until(count);
     return (un_range){end - count, end, un_link_total(count)};
 }
 
 void un_ranks_gather(un_context *ctx, void *all, const void *mine, size_t bytes)
 {
+    un_link_count(ctx);
     if (un_rank_count(ctx) > 1)
         un_link_gather(all, mine, bytes);
     else
@@ -98,6 +103,7 @@ void un_ranks_begin_turn(un_context *ctx, void *values, size_t bytes)
 void un_ranks_end_turn(un_context *ctx, void *values, size_t bytes)
 {
     int32_t last = un_rank_count(ctx) - 1;
+    un_link_count(ctx);
     if (un_rank(ctx) < last) un_link_send_bytes(un_rank(ctx) + 1, values, bytes);
     if (last > 0) un_link_broadcast(values, bytes, last);
 }

@@ -3,6 +3,7 @@
 #define UN_RUN_LOOP_H
 
 #include "output/output.h"
+#include "ranks/ranks.h"
 #include "run/run.h"
 
 #define UN_PATH_MAX 2048
@@ -19,9 +20,11 @@ typedef struct un_loop {
     un_estimate estimate;
     bool writes; /* of several ranks the first one does */
     un_table *stats, *probes;
-    un_table *bodies; /* NULL: nothing moves, or an earlier version began the run */
-    int lock;         /* file that is locked during the run; -1 none */
-    bool opened;      /* the directory belongs to this run now */
+    un_table *portions; /* ranks.csv; NULL: one rank */
+    un_traffic sent;    /* up to the last row of it */
+    un_table *bodies;   /* NULL: nothing moves, or an earlier version began the run */
+    int lock;           /* file that is locked during the run; -1 none */
+    bool opened;        /* the directory belongs to this run now */
 
     int32_t frame; /* finished */
     int32_t step;
@@ -71,6 +74,13 @@ void un_loop_remove_frames(const un_loop *l, int32_t last);
 void un_loop_remove_asides(const un_loop *l);
 un_status un_loop_record(un_loop *l, const char *status, const char *message);
 un_status un_loop_write_scene(un_loop *l);
+
+/* ---- what ranks do (portions.c) ---- */
+
+/* Begins ranks.csv, or removes it where there is one rank. */
+un_status un_loop_begin_portions(un_loop *l);
+/* A row for each rank; called by all. */
+un_status un_loop_write_portions(un_loop *l, const un_step *step);
 
 /* ---- checkpoints (keep.c) ---- */
 

@@ -24,13 +24,14 @@ un_run_def un_run_def_default(void)
 static un_status begin(un_loop *l)
 {
     char path[UN_PATH_MAX];
-    if (!l->writes) return UN_OK;
+    if (!l->writes) return un_loop_begin_portions(l);
     UN_TRY(un_loop_remove_checkpoints(l, -1));
     UN_TRY(un_loop_record(l, "running", ""));
     un_loop_remove_frames(l, -1);
     UN_TRY(un_loop_write_scene(l));
     un_loop_path(path, l, "stats.csv");
     UN_TRY(un_stats_create(l->ctx, path, l->method, -1, &l->stats));
+    UN_TRY(un_loop_begin_portions(l));
     un_loop_path(path, l, "probes.csv");
     return un_probes_create(l->ctx, path, l->def->probes, l->def->probe_count, -1, &l->probes);
 }
@@ -309,12 +310,14 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
                            "frame %d would need more than a million steps: the liquid moves at %g "
                            "cells per frame; look for extreme velocities in the scene",
                            frame, count);
+        l->sent = un_ranks_traffic(l->ctx);
         UN_TRY(un_loop_step(l, (end - l->time) / fmax(count, 1), &step));
         l->time = step.time;
         l->step = step.step;
         l->between = true;
         l->max_speed = step.max_speed;
         step.frame = frame;
+        UN_TRY(un_loop_write_portions(l, &step));
         for (int32_t s = 0; s < l->stage_count - OWN_STAGES; s++)
             l->stage_seconds[s] += step.stage_seconds[s];
         UN_TRY(write_rows(l, &step));
@@ -393,6 +396,7 @@ static void recall_suspicion(un_loop *l)
 static un_status go_on(un_loop *l)
 {
     l->saved_at = un_seconds();
+    UN_TRY(un_loop_begin_portions(l));
     if (!l->writes) return UN_OK;
     recall_suspicion(l);
     UN_TRY(un_loop_record(l, "running", ""));
@@ -462,8 +466,8 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
     un_state_free(&l.before);
     un_free(ctx, l.likeness);
     un_status closing = UN_OK;
-    un_table *tables[] = {l.stats, l.probes, l.bodies};
-    for (int i = 0; i < 3; i++) {
+    un_table *tables[] = {l.stats, l.probes, l.bodies, l.portions};
+    for (int i = 0; i < 4; i++) {
         un_status table_closing = un_table_close(tables[i]);
         if (closing == UN_OK) closing = table_closing;
     }

@@ -98,6 +98,87 @@ static void parts_are_collected_and_dealt(void **state)
     un_context_destroy(ctx);
 }
 
+/* ---- cut again ---- */
+
+static double largest(const un_slabs *s, const double *work)
+{
+    double most = 0;
+    for (int32_t r = 0; r < un_ranks_count(group); r++) {
+        double sum = 0;
+        for (int32_t u = s->first[r] / UNIT; u * UNIT < s->first[r + 1]; u++) sum += work[u];
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* Of units from `from` on among so many ranks, each at least one: the least that the largest has.
+ */
+static double least_largest(const double *work, int32_t from, int32_t units, int32_t ranks)
+{
+    double best = INFINITY, sum = 0;
+    for (int32_t end = from + 1; end <= units - (ranks - 1); end++) {
+        sum += work[end - 1];
+        if (ranks == 1 && end < units) continue;
+        double rest = ranks > 1 ? least_largest(work, end, units, ranks - 1) : 0;
+        best = fmin(best, fmax(sum, rest));
+    }
+    return best;
+}
+
+static void cuts_are_the_best_there_are(void **state)
+{
+    (void)state;
+    un_context *ctx = group_context();
+    int32_t count = un_ranks_count(group);
+    for (uint64_t seed = 0; seed < 40 && count <= 6; seed++) {
+        double work[6];
+        for (uint64_t u = 0; u < 6; u++) work[u] = (double)(un_hash64(6 * seed + u) % 20);
+        un_slabs *s = make_slabs(ctx, work);
+        double best = least_largest(work, 0, 6, count);
+        assert_true(fabs(largest(s, work) - best) < 1e-9 * (1 + best));
+        un_slabs_destroy(s);
+    }
+    un_context_destroy(ctx);
+}
+
+/* Fields are with the new owners; too little gain changes nothing. */
+static void layers_follow_a_new_cut(void **state)
+{
+    (void)state;
+    enum { WIDE = 1024 }; /* doubles, two pages: those of others are given back */
+    const double left[6] = {9, 9, 1, 1, 1, 1}, right[6] = {1, 1, 1, 1, 9, 9};
+    un_context *ctx = group_context();
+    int32_t count = un_ranks_count(group), first[16];
+    double *a = un_alloc(ctx, (size_t)LAYERS * WIDE, sizeof *a);
+    uint8_t *b = un_alloc(ctx, (size_t)LAYERS * WIDE, 1);
+    un_slabs *s;
+    bool changed;
+    assert_non_null(a);
+    assert_non_null(b);
+    check_ok(ctx, un_slabs_create(ctx, LAYERS, WIDE, UNIT, left, &s));
+    un_part own = un_slabs_part(s, 0);
+    for (int64_t c = own.begin * WIDE; c < own.end * WIDE; c++)
+        a[c] = value(c), b[c] = (uint8_t)(c % 251);
+    un_layered fields[] = {{a, sizeof *a}, {b, 1}};
+    memcpy(first, s->first, ((size_t)count + 1) * sizeof *first);
+    check_ok(ctx, un_slabs_recut(s, right, 0.9, fields, 2, &changed));
+    assert_false(changed);
+    assert_memory_equal(first, s->first, ((size_t)count + 1) * sizeof *first);
+    double was = largest(s, right);
+    check_ok(ctx, un_slabs_recut(s, right, 0.1, fields, 2, &changed));
+    assert_int_equal(changed, count > 1 && count < 6);
+    if (changed) assert_true(largest(s, right) <= 0.9 * was);
+    own = un_slabs_part(s, 0);
+    for (int64_t c = own.begin * WIDE; c < own.end * WIDE; c++) {
+        assert_true(a[c] == value(c));
+        assert_int_equal(b[c], c % 251);
+    }
+    un_slabs_destroy(s);
+    un_free(ctx, a);
+    un_free(ctx, b);
+    un_context_destroy(ctx);
+}
+
 static double negative(void *arg, int64_t begin, int64_t end)
 {
     (void)arg, (void)end;
@@ -125,6 +206,8 @@ int main(void)
         cmocka_unit_test(slabs_cover_all_layers),
         cmocka_unit_test(layers_come_from_their_ranks),
         cmocka_unit_test(parts_are_collected_and_dealt),
+        cmocka_unit_test(cuts_are_the_best_there_are),
+        cmocka_unit_test(layers_follow_a_new_cut),
         cmocka_unit_test(maximum_is_that_of_all),
     };
     group_run(tests);
