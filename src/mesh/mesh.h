@@ -510,16 +510,22 @@ un_vec3 un_tet_walls_normal(const un_tet_walls *tw, int64_t n);
 typedef struct un_node_memory {
     uint64_t *order;
     double *value[UN_NODE_MEMORY_WIDTH];
+    int width;
     int32_t count;
     size_t capacity[1 + UN_NODE_MEMORY_WIDTH];
 } un_node_memory;
 void un_node_memory_free(un_context *ctx, un_node_memory *memory);
-/* Does nothing for a mesh without nodes. */
+/* Does nothing for a mesh without nodes. A rank keeps its own nodes' numbers. */
 un_status un_node_memory_keep(un_context *ctx, un_node_memory *memory, const un_tets *mesh,
                               double *const *value, int width);
-/* value[k][n] at the nodes of a new mesh; known: scratch, one byte per node. */
-void un_node_memory_recall(un_context *ctx, const un_node_memory *memory, const un_tets *mesh,
-                           double *const *value, int width, uint8_t *known);
+/* Over ranks: brings what was kept to the ranks whose parts of the next tree hold the nodes. Before
+ * un_node_memory_recall, with the tree that its mesh was built on. NULL: all is here. */
+un_status un_node_memory_move(un_context *ctx, un_node_memory *memory, un_arena *arena,
+                              const un_tree_share *tree);
+/* value[k][n] at the nodes of a new mesh, over ranks at own nodes and ghosts; known: scratch, one
+ * byte per node. */
+un_status un_node_memory_recall(un_context *ctx, const un_node_memory *memory, const un_tets *mesh,
+                                double *const *value, int width, uint8_t *known);
 
 /* Numbers at the leaves of the last octree, by key (leaf_cells.c). New leaves take the number of
  * the old leaf at their place. */

@@ -360,7 +360,23 @@ static un_status begin_sampling(sample_args *a, un_arena *arena, double *thin)
     return UN_OK;
 }
 
-static void finish_sampling(sample_args *a)
+/* Whether a rank meets a thin wall at its own nodes: what fills the brick does not count. */
+static un_status refuse_thin(const sample_args *a)
+{
+    un_context *ctx = a->tw->ctx;
+    un_part own = un_tets_own_nodes(a->tw->mesh);
+    bool thin = false;
+    for (int64_t n = own.begin; n < own.end; n++) thin |= a->thin[n];
+    un_status status = UN_OK;
+    if (thin)
+        status = un_fail(ctx, UN_ERROR_UNAVAILABLE,
+                         "solids thinner than two of the finest cells work in one process, not in "
+                         "%d; start it without mpirun, or make them thicker",
+                         un_rank_count(ctx));
+    return un_ranks_agree(ctx, status);
+}
+
+static un_status finish_sampling(sample_args *a)
 {
     un_tet_walls *tw = a->tw;
     un_parallel_for(tw->ctx, tw->mesh->node_count, 4096, sample_nodes, a);
@@ -368,6 +384,8 @@ static void finish_sampling(sample_args *a)
     if (tw->walls->bodies->free_count > 0) un_tet_walls_weigh(tw);
     if (tw->u_solid) un_parallel_for(tw->ctx, tw->mesh->tet_count, 8192, find_velocities, tw);
     un_parallel_for(tw->ctx, tw->mesh->node_count, 1024, sum_nodes, tw);
+    un_field fields[1] = {{"node_open", tw->node_open, NULL, sizeof *tw->node_open}};
+    return un_tets_share(tw->mesh, fields, 1); /* not all tets around ghosts are here */
 }
 
 un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
@@ -380,20 +398,21 @@ un_status un_tet_walls_move(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
         un_parallel_for(tw->ctx, mesh->tet_count, 8192, find_velocities, tw);
         return UN_OK;
     }
-    UN_TRY(begin_sampling(&a, arena, &thin));
-    finish_sampling(&a);
-    return UN_OK;
+    un_status status = begin_sampling(&a, arena, &thin);
+    UN_TRY(mesh->share ? un_ranks_agree(tw->ctx, status) : status);
+    return finish_sampling(&a);
 }
 
-un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
+/* Distances to solids, and room for all. */
+static un_status begin_mesh(sample_args *a, un_arena *arena, un_tets *mesh)
 {
-    sample_args a = {.tw = tw};
-    double thin;
-    tw->mesh = mesh;
+    un_tet_walls *tw = a->tw;
+    double thin = 0;
     if (tw->walls->bodies->count > 0) {
         UN_TRY(keep_still(tw));
-        UN_TRY(begin_sampling(&a, arena, &thin));
-        if (thin > 0) UN_TRY(un_tets_part(mesh, arena, tw->walls->bodies, a.solid, a.thin));
+        UN_TRY(begin_sampling(a, arena, &thin));
+        if (thin > 0 && !mesh->share)
+            UN_TRY(un_tets_part(mesh, arena, tw->walls->bodies, a->solid, a->thin));
         UN_TRY(need(tw, &tw->phi_solid, 1, mesh->node_count, sizeof *tw->phi_solid));
         UN_TRY(need(tw, &tw->body, 2, mesh->node_count, sizeof *tw->body));
         UN_TRY(need(tw, &tw->narrow, 14, mesh->node_count, sizeof *tw->narrow));
@@ -404,6 +423,15 @@ un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
     if (tw->walls->bodies->moving)
         UN_TRY(need(tw, &tw->u_solid, 5, mesh->tet_count, sizeof *tw->u_solid));
     if (cuts_anything(tw)) UN_TRY(need(tw, &tw->cut, 11, mesh->node_count, sizeof *tw->cut));
-    finish_sampling(&a);
     return UN_OK;
+}
+
+un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
+{
+    sample_args a = {.tw = tw};
+    tw->mesh = mesh;
+    un_status status = begin_mesh(&a, arena, mesh);
+    UN_TRY(mesh->share ? un_ranks_agree(tw->ctx, status) : status);
+    if (mesh->share && tw->walls->bodies->count > 0) UN_TRY(refuse_thin(&a));
+    return finish_sampling(&a);
 }

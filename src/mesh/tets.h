@@ -74,6 +74,9 @@ static inline uint64_t un_tets_order(const un_tets *mesh, int64_t n)
     return un_morton_order(mesh->node_key[n], mesh->end_key);
 }
 
+/* Nodes of a finest leaf have orders of the leaf's key and so many bits more. */
+#define UN_TETS_ORDER_BITS 6
+
 void un_tets_init(un_context *ctx, un_tets *mesh);
 void un_tets_free(un_tets *mesh);
 /* Builds the mesh from a built tree, which must outlive it. In parallel; arrays keep their

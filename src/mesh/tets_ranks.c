@@ -5,9 +5,6 @@
  * whose they are, but not their numbers there: it sends their orders, and the owner finds them. */
 #include "mesh/tets_internal.h"
 
-/* Nodes of a finest leaf have orders of the leaf's key and six more bits. */
-#define ORDER_BITS 6
-
 void un_tet_share_free(un_tet_share *part)
 {
     un_free(part->ctx, part->ghost);
@@ -56,8 +53,9 @@ static void find_own(un_tet_share *part, const un_tets *mesh, const un_tree_shar
         part->tets = un_ranks_range(part->ctx, 0);
         return;
     }
-    part->node_begin = node_from(mesh, t->key[tree->begin] << ORDER_BITS);
-    if (tree->end < t->leaf_count) node_end = node_from(mesh, t->key[tree->end] << ORDER_BITS);
+    part->node_begin = node_from(mesh, t->key[tree->begin] << UN_TETS_ORDER_BITS);
+    if (tree->end < t->leaf_count)
+        node_end = node_from(mesh, t->key[tree->end] << UN_TETS_ORDER_BITS);
     part->tet_begin = tet_from(mesh, part->node_begin);
     part->nodes = un_ranks_range(part->ctx, node_end - part->node_begin);
     part->tets = un_ranks_range(part->ctx, tet_from(mesh, node_end) - part->tet_begin);
@@ -135,7 +133,7 @@ static un_status ask(un_tet_share *part, un_arena *arena, const un_tets *mesh,
         memset(&mine[k], 0, sizeof mine[k]);
         mine[k].order = order;
         mine[k].from = un_rank(ctx);
-        to[k] = un_ranks_owner(tree->first, un_rank_count(ctx), order >> ORDER_BITS);
+        to[k] = un_ranks_owner(tree->first, un_rank_count(ctx), order >> UN_TETS_ORDER_BITS);
     }
     un_exchange *questions;
     UN_TRY(un_exchange_create_moves(ctx, to, (int64_t)count, &questions));
@@ -144,15 +142,15 @@ static un_status ask(un_tet_share *part, un_arena *arena, const un_tets *mesh,
     return status;
 }
 
-/* Numbers of ghosts as on one rank. */
-static un_status number_ghosts(un_tet_share *part, un_arena *arena, const un_tets *mesh)
+/* Numbers of ghosts as on one rank; and their levels, for not all leaves around them are here. */
+static un_status number_ghosts(un_tet_share *part, un_arena *arena, un_tets *mesh)
 {
     int64_t *id = un_arena_alloc(arena, (size_t)mesh->plain_nodes + 1, sizeof *id);
     UN_TRY(un_ranks_agree(part->ctx, id ? UN_OK : UN_ERROR_MEMORY));
     for (int64_t n = part->nodes.begin; n < part->nodes.end; n++)
         id[part->node_begin + n - part->nodes.begin] = n;
-    un_field field = {"id", id, NULL, sizeof *id};
-    UN_TRY(un_tets_share(mesh, &field, 1));
+    un_field fields[2] = {{"id", id, NULL, sizeof *id}, {"level", mesh->node_level, NULL, 1}};
+    UN_TRY(un_tets_share(mesh, fields, 2));
     for (int32_t k = 0; k < part->ghost_count; k++) part->ghost_id[k] = id[part->ghost[k]];
     return UN_OK;
 }

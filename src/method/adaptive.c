@@ -299,9 +299,8 @@ un_status un_adaptive_build_mesh(un_adaptive *a)
     UN_TRY(un_tet_walls_sample(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
     un_arena_reset(&a->core.arena);
     UN_TRY(un_adaptive_need_fields(a));
-    un_node_memory_recall(a->core.ctx, &a->mesh.memory, &a->mesh.tets, a->node.p,
-                          un_adaptive_pressures(a), a->node.known);
-    return UN_OK;
+    return un_node_memory_recall(a->core.ctx, &a->mesh.memory, &a->mesh.tets, a->node.p,
+                                 un_adaptive_pressures(a), a->node.known);
 }
 
 un_status un_adaptive_sort(un_adaptive *a)

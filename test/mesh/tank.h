@@ -16,10 +16,10 @@ typedef struct tank {
 } tank;
 
 /* Then add solids, then tank_build. The tank must not move in memory after tank_build. */
-static inline void tank_begin(tank *t, int32_t threads, un_vec3 size, int32_t finest)
+static inline void tank_begin_in(tank *t, un_context *ctx, un_vec3 size, int32_t finest)
 {
     memset(t, 0, sizeof *t);
-    t->ctx = check_context_threads(threads);
+    t->ctx = ctx;
     t->scene.ctx = t->ctx;
     t->scene.def = un_scene_def_default();
     t->scene.def.domain.size = size;
@@ -28,6 +28,10 @@ static inline void tank_begin(tank *t, int32_t threads, un_vec3 size, int32_t fi
     t->shapes = un_shape_set_create(t->ctx);
     assert_non_null(t->shapes);
     t->grid = un_grid_make(size, finest);
+}
+static inline void tank_begin(tank *t, int32_t threads, un_vec3 size, int32_t finest)
+{
+    tank_begin_in(t, check_context_threads(threads), size, finest);
 }
 
 static inline void tank_solid(tank *t, const un_shape *shape, un_vec3 velocity)
@@ -78,11 +82,15 @@ static inline void tank_move(tank *t, double time, double dt)
     check_ok(t->ctx, un_walls_update(t->walls));
 }
 
-static inline void tank_end(tank *t)
+static inline void tank_free(tank *t) /* but for its context */
 {
     un_walls_destroy(t->walls);
     un_bodies_destroy(t->bodies);
     un_shape_set_destroy(t->shapes);
+}
+static inline void tank_end(tank *t)
+{
+    tank_free(t);
     check_context_end(t->ctx);
 }
 
