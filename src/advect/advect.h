@@ -85,7 +85,7 @@ un_status un_advect_push_bodies(un_context *ctx, un_particles *particles, const 
                                 un_bodies *bodies, double density);
 
 /* Most cells that liquid crosses along an axis in a second, in known tets (1) that hold particles:
- * tets that the surface barely cuts may have any velocity (tets.c). */
+ * tets that the surface barely cuts may have any velocity (tets.c). Over ranks, of all. */
 double un_advect_rate_tets(un_context *ctx, const un_vec3 *u_tet, const uint8_t *known,
                            const un_tet_bins *bins, const un_tets *mesh);
 /* Pulls particles at the edges of thick liquid, which the level set leaves outside, gradually back

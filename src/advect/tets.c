@@ -76,13 +76,14 @@ typedef struct rate_args {
     const uint8_t *known;
     const un_tet_bins *bins;
     const un_tets *mesh;
+    int64_t first; /* own tet */
 } rate_args;
 
 static double rate_block(void *arg, int64_t begin, int64_t end)
 {
     const rate_args *a = arg;
     double max = 0;
-    for (int64_t t = begin; t < end; t++) {
+    for (int64_t t = a->first + begin; t < a->first + end; t++) {
         if (a->known[t] != 1 || a->bins->begin[t] == a->bins->begin[t + 1]) continue;
         un_vec3 u = a->u[t];
         double speed = fmax(fabs(u.x), fmax(fabs(u.y), fabs(u.z)));
@@ -94,6 +95,8 @@ static double rate_block(void *arg, int64_t begin, int64_t end)
 double un_advect_rate_tets(un_context *ctx, const un_vec3 *u_tet, const uint8_t *known,
                            const un_tet_bins *bins, const un_tets *mesh)
 {
-    rate_args a = {u_tet, known, bins, mesh};
-    return un_parallel_max(ctx, mesh->tet_count, rate_block, &a);
+    un_part own = un_tets_own(mesh);
+    rate_args a = {u_tet, known, bins, mesh, own.begin};
+    double max = un_parallel_max(ctx, own.end - own.begin, rate_block, &a);
+    return mesh->share ? un_ranks_max(ctx, max) : max;
 }

@@ -124,7 +124,7 @@ un_status un_adaptive_extend(un_adaptive *a, double dt)
     UN_TRY(un_transfer_extrapolate_nodes(ctx, &a->core.arena, node->u, node->d, node->known, tets,
                                          layers));
     un_arena_reset(&a->core.arena);
-    un_pressure_constrain_nodes(ctx, &walls);
+    UN_TRY(un_pressure_constrain_nodes(ctx, &walls));
     un_transfer_nodes_to_tets(ctx, a->tet.u, node->u, node->known, tets, a->tet.known);
     un_transfer_nodes_to_tets(ctx, a->tet.d, node->d, node->known, tets, a->tet.changed);
     return UN_OK;

@@ -194,8 +194,8 @@ static un_status extend(un_adaptive *a, double dt)
     un_adaptive_find_rate(a);
     un_pressure_calm_tets(ctx, a->tet.u, a->tet.known, a->tet.changed, &a->mesh.walls);
     un_transfer_change(ctx, a->tet.d, a->tet.u, a->tet.d, a->tet.changed, tets->tet_count);
-    un_transfer_tets_to_nodes(ctx, a->node.d, a->node.known, a->tet.d, a->tet.changed, tets,
-                              a->mesh.walls.open);
+    UN_TRY(un_transfer_tets_to_nodes(ctx, a->node.d, a->node.known, a->tet.d, a->tet.changed, tets,
+                                     a->mesh.walls.open));
     un_transfer_add_change(ctx, a->node.u, a->node.d, a->node.known, tets->node_count);
     return un_adaptive_extend(a, dt);
 }

@@ -53,7 +53,10 @@ static void constrain(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_pressure_constrain_nodes(un_context *ctx, un_node_constraint *def)
+un_status un_pressure_constrain_nodes(un_context *ctx, un_node_constraint *def)
 {
-    un_parallel_for(ctx, def->mesh->node_count, 4096, constrain, def);
+    un_field fields[2] = {{"u", def->u, NULL, sizeof *def->u},
+                          {"change", def->change, NULL, sizeof *def->change}};
+    un_parallel_part(ctx, un_tets_own_nodes(def->mesh), 4096, constrain, def);
+    return un_tets_share(def->mesh, fields, 2); /* normals need all tets around a node */
 }

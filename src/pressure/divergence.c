@@ -59,5 +59,5 @@ static void wanted_divergence(void *arg, int64_t begin, int64_t end)
 
 void un_pressure_want_divergence(un_context *ctx, un_divergence_def *def)
 {
-    un_parallel_for(ctx, def->mesh->node_count, 8192, wanted_divergence, def);
+    un_parallel_part(ctx, un_tets_own_nodes(def->mesh), 8192, wanted_divergence, def);
 }

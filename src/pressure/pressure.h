@@ -408,6 +408,7 @@ typedef struct un_divergence_def {
     double expansion;          /* everywhere, 1/s */
     double dt, pace;           /* s; pace: un_scene_pace */
 } un_divergence_def;
+/* Over ranks, at own nodes. */
 void un_pressure_want_divergence(un_context *ctx, un_divergence_def *def);
 
 /* ---- on tets: velocities at walls (constrain_nodes.c) ---- */
@@ -424,8 +425,9 @@ typedef struct un_node_constraint {
     const un_vec3 *u_held; /* at nodes: the velocity there */
     double dt;
 } un_node_constraint;
-/* Stops nodes on closed sides and in solids from moving into them, and applies friction. */
-void un_pressure_constrain_nodes(un_context *ctx, un_node_constraint *def);
+/* Stops nodes on closed sides and in solids from moving into them, and applies friction; over
+ * ranks, own nodes and ghosts. */
+un_status un_pressure_constrain_nodes(un_context *ctx, un_node_constraint *def);
 
 /* Bytes for this many liquid cells, including the arrays over the whole grid. */
 double un_pressure_bytes(const un_grid *grid, double liquid_cells);

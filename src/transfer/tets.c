@@ -412,9 +412,9 @@ static void mean_of_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
-                               const un_vec3 *u_tet, const uint8_t *known_tet, const un_tets *mesh,
-                               const float *open)
+un_status un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
+                                    const un_vec3 *u_tet, const uint8_t *known_tet,
+                                    const un_tets *mesh, const float *open)
 {
     mean_args a = {.out = u_node,
                    .in = u_tet,
@@ -422,7 +422,9 @@ void un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_
                    .known_out = known_node,
                    .mesh = mesh,
                    .open = open};
-    un_parallel_for(ctx, mesh->node_count, 1024, mean_of_tets, &a);
+    un_field fields[2] = {{"u", u_node, NULL, sizeof *u_node}, {"known", known_node, NULL, 1}};
+    un_parallel_part(ctx, un_tets_own_nodes(mesh), 1024, mean_of_tets, &a);
+    return un_tets_share(mesh, fields, 2);
 }
 
 /* ---- nodes and tets to particles ---- */

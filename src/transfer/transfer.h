@@ -138,14 +138,15 @@ un_status un_transfer_blur(un_context *ctx, un_arena *arena, un_vec3 *out, const
  * be known at ghosts, and is afterwards. */
 un_status un_transfer_extrapolate_nodes(un_context *ctx, un_arena *arena, un_vec3 *u, un_vec3 *w,
                                         uint8_t *known, const un_tets *mesh, int32_t layers);
-/* Tets take the mean of their known nodes, except those with keep[t] = 1; keep may be NULL. */
+/* Tets take the mean of their known nodes, except those with keep[t] = 1; keep may be NULL. Over
+ * ranks this is right at tets around own nodes, if ghosts are. */
 void un_transfer_nodes_to_tets(un_context *ctx, un_vec3 *u_tet, const un_vec3 *u_node,
                                const uint8_t *known, const un_tets *mesh, const uint8_t *keep);
 /* Nodes take the mean of their known tets, weighted by volume (and open share, if not NULL);
- * known_node: 1 if a node has a known tet, else 0. */
-void un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
-                               const un_vec3 *u_tet, const uint8_t *known_tet, const un_tets *mesh,
-                               const float *open);
+ * known_node: 1 if a node has a known tet, else 0. Over ranks, own nodes and ghosts. */
+un_status un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *known_node,
+                                    const un_vec3 *u_tet, const uint8_t *known_tet,
+                                    const un_tets *mesh, const float *open);
 
 /* A velocity field with values at nodes and at the centres of tets, continuous and linear on the
  * four parts into which the centre divides a tet [Ando13 section 3]. */
@@ -256,7 +257,8 @@ typedef struct un_calm_def {
     bool viscous;
     double quiet_speed, dt, pace; /* pace: un_scene_pace */
 } un_calm_def;
-/* Empties the arena. */
+/* Empties the arena. Over ranks, u_node is to be known at ghosts; sharp and quiet are afterwards,
+ * and u_tet at tets around own nodes. */
 un_status un_transfer_calm(un_context *ctx, un_arena *arena, un_calm_def *def);
 
 /* Quiet is slower than this share of sqrt(g h), the speed at which a bump of one cell collapses. */

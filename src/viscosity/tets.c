@@ -70,8 +70,8 @@ un_status un_viscosity_step_tets(un_viscosity *viscosity, un_arena *arena, un_vi
     if (!change || !a.u || !a.before || !a.reached) return UN_ERROR_MEMORY;
     a.was = a.before;
     un_transfer_change(ctx, change, u_tet, was_tet, known_tet, mesh->tet_count);
-    un_transfer_tets_to_nodes(ctx, a.u, a.reached, change, known_tet, mesh,
-                              step->solve.tet_walls->open);
+    UN_TRY(un_transfer_tets_to_nodes(ctx, a.u, a.reached, change, known_tet, mesh,
+                                     step->solve.tet_walls->open));
     un_parallel_for(ctx, mesh->node_count, 16384, add_change, &a);
     step->solve.u = a.u;
     step->solve.reached = a.reached;

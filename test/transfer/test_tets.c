@@ -257,7 +257,8 @@ static void constants_spread_to_all_nodes(void **unused)
     memset(w.known_tet, 0, (size_t)w.mesh.tet_count);
     w.known_tet[3] = 1;
     w.u_tet[3] = un_v3(4, 4, 4);
-    un_transfer_tets_to_nodes(w.ctx, w.u_node, w.known, w.u_tet, w.known_tet, &w.mesh, NULL);
+    check_ok(w.ctx, un_transfer_tets_to_nodes(w.ctx, w.u_node, w.known, w.u_tet, w.known_tet,
+                                              &w.mesh, NULL));
     int32_t reached = 0;
     for (int32_t n = 0; n < w.mesh.node_count; n++) reached += w.known[n];
     assert_int_equal(reached, 4);
