@@ -232,17 +232,24 @@ un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, s
     int32_t ranks = un_rank_count(ctx);
     size_t own = (size_t)mine_count * size, *bytes = un_alloc(ctx, (size_t)ranks, sizeof *bytes);
     *all = NULL;
-    if (!bytes) return UN_ERROR_MEMORY;
-    size_t total = *bytes = own;
-    if (ranks > 1) {
+    size_t total = own;
+    un_status status = un_ranks_agree(ctx, bytes ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK && ranks > 1) {
         un_link_gather(bytes, &own, sizeof own);
         total = 0;
         for (int32_t r = 0; r < ranks; r++) total += bytes[r];
     }
-    *all = un_alloc(ctx, total + 1, 1);
-    if (*all && ranks == 1 && own > 0) memcpy(*all, mine, own);
-    if (*all && ranks > 1) un_link_gather_long(*all, mine, bytes);
+    if (status == UN_OK) {
+        *all = un_alloc(ctx, total + 1, 1);
+        status = un_ranks_agree(ctx, *all ? UN_OK : UN_ERROR_MEMORY);
+    }
+    if (status == UN_OK && ranks == 1 && own > 0) memcpy(*all, mine, own);
+    if (status == UN_OK && ranks > 1) un_link_gather_long(*all, mine, bytes);
     un_free(ctx, bytes);
+    if (status != UN_OK) {
+        un_free(ctx, *all);
+        *all = NULL;
+    }
     *count = (int64_t)(total / size);
-    return *all ? UN_OK : UN_ERROR_MEMORY;
+    return status;
 }

@@ -45,6 +45,15 @@ typedef struct un_range {
 } un_range;
 void un_ranks_sums(un_context *ctx, un_range range, int32_t width, un_parallel_values *values,
                    void *arg, double *sums);
+/* The same where the elements of ranks do not follow one another, but each has a number: id[k],
+ * ascending, of element k here. All ranks together have the numbers 0 to total - 1. values gets
+ * indices of elements here. Quick where the numbers of a rank are a few stretches. */
+typedef struct un_numbers {
+    const uint32_t *id;
+    int64_t count, total;
+} un_numbers;
+un_status un_ranks_listed_sums(un_context *ctx, const un_numbers *numbers, int32_t width,
+                               un_parallel_values *values, void *arg, double *sums);
 /* Of a number of each rank. */
 double un_ranks_max(un_context *ctx, double value);
 int64_t un_ranks_total(un_context *ctx, int64_t value);

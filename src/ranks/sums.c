@@ -2,8 +2,13 @@
  *
  * A block that begins in a rank's range is its own; the last one may go on in the next ranks. Each
  * of these takes the sums so far, adds its elements and passes them on, so a block is summed in the
- * order of its elements wherever they are. */
+ * order of its elements wherever they are.
+ *
+ * Elements that have numbers are added in rounds: of each block, the next of its stretches of
+ * numbers in each. All ranks know the sums so far after each round, at 8 bytes by block and sum. */
 #include "ranks/link.h"
+
+#include <stdlib.h>
 
 #define WIDTH_MAX 16
 
@@ -64,6 +69,126 @@ void un_ranks_sums(un_context *ctx, un_range r, int32_t width, un_parallel_value
     for (int32_t w = 0; w < width; w++) sums[w] = 0;
     for (int64_t b = 0; b < block_count; b++)
         for (int32_t w = 0; w < width; w++) sums[w] += partials[b * width + w];
+}
+
+/* ---- elements that have numbers ---- */
+
+/* Elements here whose numbers follow one another. */
+typedef struct stretch {
+    int64_t begin, end; /* numbers */
+    int32_t first;      /* its first element on its rank */
+    int32_t rank;
+} stretch;
+
+/* The part of a stretch of this rank that lies in a block. A block's stretches are added in rounds,
+ * a stretch in each. */
+typedef struct piece {
+    int64_t first, end; /* elements here */
+    int64_t block;
+    int32_t round;
+} piece;
+
+typedef struct listed_args {
+    un_parallel_values *values;
+    void *arg;
+    int32_t width, round;
+    const piece *pieces;
+    const double *so_far; /* by block */
+    double *now;
+} listed_args;
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t i = ((const stretch *)a)->begin, j = ((const stretch *)b)->begin;
+    return (i > j) - (i < j);
+}
+
+/* All ranks' stretches in the order of numbers; allocated. */
+static un_status list_stretches(un_context *ctx, const un_numbers *n, stretch **all, int64_t *count)
+{
+    int64_t mine_count = n->count > 0, m = -1;
+    for (int64_t k = 1; k < n->count; k++) mine_count += n->id[k] != n->id[k - 1] + 1;
+    stretch *mine = un_alloc(ctx, (size_t)mine_count + 1, sizeof *mine);
+    for (int64_t k = 0; mine && k < n->count; k++) {
+        if (k == 0 || n->id[k] != n->id[k - 1] + 1)
+            mine[++m] = (stretch){n->id[k], n->id[k], (int32_t)k, un_rank(ctx)};
+        mine[m].end++;
+    }
+    void *list = NULL;
+    un_status status = un_ranks_agree(ctx, mine ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK) status = un_ranks_list(ctx, mine, mine_count, sizeof *mine, &list, count);
+    if (status == UN_OK) qsort(list, (size_t)*count, sizeof(stretch), by_number);
+    un_free(ctx, mine);
+    *all = list;
+    return status;
+}
+
+/* This rank's pieces, listed unless NULL, and by block its number of rounds; returns the most. */
+static int32_t list_pieces(const stretch *s, int64_t count, int64_t grain, int32_t rank,
+                           piece *pieces, int64_t *piece_count, int32_t *rounds)
+{
+    int32_t most = 0;
+    *piece_count = 0;
+    memset(rounds, 0, UN_BLOCKS_MAX * sizeof *rounds);
+    for (int64_t k = 0; k < count; k++) {
+        UN_ASSERT(s[k].begin == (k > 0 ? s[k - 1].end : 0));
+        for (int64_t from = s[k].begin, to; from < s[k].end; from = to) {
+            int64_t block = from / grain, first = s[k].first + from - s[k].begin;
+            int32_t round = rounds[block]++;
+            to = un_min64((block + 1) * grain, s[k].end);
+            if (round >= most) most = round + 1;
+            if (s[k].rank != rank) continue;
+            if (pieces) pieces[*piece_count] = (piece){first, first + to - from, block, round};
+            ++*piece_count;
+        }
+    }
+    return most;
+}
+
+static void add_pieces(void *arg, int64_t begin, int64_t end)
+{
+    const listed_args *a = arg;
+    for (int64_t k = begin; k < end; k++) {
+        const piece *p = &a->pieces[k];
+        double *sums = a->now + p->block * a->width;
+        if (p->round != a->round) continue;
+        memcpy(sums, a->so_far + p->block * a->width, (size_t)a->width * sizeof *sums);
+        a->values(a->arg, p->first, p->end, sums);
+    }
+}
+
+un_status un_ranks_listed_sums(un_context *ctx, const un_numbers *numbers, int32_t width,
+                               un_parallel_values *values, void *arg, double *sums)
+{
+    UN_ASSERT(width <= WIDTH_MAX);
+    double so_far[UN_BLOCKS_MAX * WIDTH_MAX] = {0}, now[UN_BLOCKS_MAX * WIDTH_MAX];
+    int32_t rounds[UN_BLOCKS_MAX], most = 0, rank = un_rank(ctx);
+    int64_t grain = un_block_grain(numbers->total), count, piece_count;
+    int64_t block_count = (numbers->total + grain - 1) / grain;
+    size_t block = (size_t)width * sizeof(double);
+    stretch *all;
+    piece *pieces = NULL;
+    un_status status = list_stretches(ctx, numbers, &all, &count);
+    if (status == UN_OK) {
+        list_pieces(all, count, grain, rank, NULL, &piece_count, rounds);
+        pieces = un_alloc(ctx, (size_t)piece_count + 1, sizeof *pieces);
+        status = un_ranks_agree(ctx, pieces ? UN_OK : UN_ERROR_MEMORY);
+    }
+    if (status == UN_OK) most = list_pieces(all, count, grain, rank, pieces, &piece_count, rounds);
+    listed_args a = {values, arg, width, 0, pieces, so_far, now};
+    for (; a.round < most; a.round++) {
+        memset(now, 0, (size_t)block_count * block);
+        un_parallel_for(ctx, piece_count, 1, add_pieces, &a);
+        un_ranks_add(ctx, now, block_count * width); /* all but one of the numbers are 0 */
+        for (int64_t b = 0; b < block_count; b++)
+            if (a.round < rounds[b]) memcpy(so_far + b * width, now + b * width, block);
+    }
+    for (int32_t w = 0; w < width; w++) sums[w] = 0;
+    for (int64_t b = 0; b < block_count; b++)
+        for (int32_t w = 0; w < width; w++) sums[w] += so_far[b * width + w];
+    un_free(ctx, pieces);
+    un_free(ctx, all);
+    return status;
 }
 
 double un_ranks_max(un_context *ctx, double value)

@@ -32,6 +32,48 @@ static void sums_have_the_bits_of_one_rank(void **state)
     }
 }
 
+/* Of elements that have numbers. */
+static void add_listed(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const uint32_t *id = arg;
+    for (int64_t k = begin; k < end; k++) add(NULL, id[k], (int64_t)id[k] + 1, sums);
+}
+
+/* Whose a number is: a range and another after all first ranges; stretches of any length in any
+ * order; all the last one's. */
+static int32_t owner_of(int kind, int64_t i, int64_t total)
+{
+    int32_t ranks = un_ranks_count(group);
+    int64_t half = 2 * total / 3;
+    if (kind == 0) return (int32_t)(i < half ? i * ranks / half : (i - half) * ranks / total);
+    if (kind == 1) return (int32_t)(un_random((uint64_t)(i / 777), 5) * ranks);
+    return ranks - 1;
+}
+
+static void listed_sums_have_the_bits_of_one_rank(void **state)
+{
+    (void)state;
+    const int64_t totals[] = {0, 1, 6, 2047, 2049, 50001, 300007};
+    for (int32_t threads = 1; threads <= 2; threads++) {
+        un_context *ctx = group_context_failing(threads, 0, 0), *alone = check_context();
+        for (size_t t = 0; t < sizeof totals / sizeof *totals; t++)
+            for (int kind = 0; kind < 3; kind++) {
+                double sums[3], expected[3];
+                uint32_t *id = malloc((size_t)totals[t] * sizeof *id + 1);
+                un_numbers numbers = {.id = id, .total = totals[t]};
+                for (int64_t i = 0; i < totals[t]; i++)
+                    if (owner_of(kind, i, totals[t]) == un_ranks_rank(group))
+                        id[numbers.count++] = (uint32_t)i;
+                un_parallel_sums(alone, totals[t], 3, add, NULL, expected);
+                check_ok(ctx, un_ranks_listed_sums(ctx, &numbers, 3, add_listed, id, sums));
+                assert_memory_equal(sums, expected, sizeof sums);
+                free(id);
+            }
+        check_context_end(alone);
+        check_context_end(ctx);
+    }
+}
+
 static void ranges_follow_one_another(void **state)
 {
     (void)state;
@@ -61,6 +103,7 @@ static void maximum_and_total(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sums_have_the_bits_of_one_rank),
+                                       cmocka_unit_test(listed_sums_have_the_bits_of_one_rank),
                                        cmocka_unit_test(ranges_follow_one_another),
                                        cmocka_unit_test(maximum_and_total)};
     group_run(tests);
