@@ -188,15 +188,19 @@ un_status un_adaptive_resize(un_adaptive *a)
     def.walls = a->core.walls;
     def.sheets = a->sheets.any ? &a->sheets : NULL;
     def.stream = (uint64_t)a->core.step_count;
-    double before = un_particles_volume(ctx, &m->particles);
+    def.share = m->share;
+    double before, after;
+    int64_t count = m->share ? m->share->own.total : m->particles.count;
+    UN_TRY(un_markers_volume(ctx, m, &before));
     /* What emitters bring is not foreseen: above the budget nothing smaller than the mean is made,
      * and what is smaller merges. */
-    if (a->budget.most > 0 && m->particles.count > a->budget.most)
+    if (a->budget.most > 0 && (double)count > a->budget.most)
         def.volume_min = fmin(fmax(def.volume_min, before / a->budget.most), def.volume_max);
     UN_TRY(un_particles_resize(ctx, &a->core.arena, &m->particles, &def, &resized));
     /* Volumes are rounded to single precision, which adds up over a hundred thousand merges: the
      * ledger books it, as it books what comes and goes. */
-    a->core.sources.ledger.in += un_particles_volume(ctx, &m->particles) - before;
+    UN_TRY(un_markers_volume(ctx, m, &after));
+    a->core.sources.ledger.in += after - before;
     un_arena_reset(&a->core.arena);
     return UN_OK;
 }

@@ -88,3 +88,47 @@ un_status un_markers_keep_flags(un_context *ctx, un_markers *m)
     memcpy(m->flags_before, m->particles.flags, count);
     return UN_OK;
 }
+
+/* ---- sums ---- */
+
+typedef struct shift_args {
+    un_parallel_values *values;
+    void *arg;
+    int64_t shift; /* from numbers on one rank to indices here */
+} shift_args;
+
+static void sum_shifted(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const shift_args *a = arg;
+    a->values(a->arg, begin + a->shift, end + a->shift, sums);
+}
+
+un_status un_markers_sums(un_context *ctx, const un_markers *m, int32_t width,
+                          un_parallel_values *values, void *arg, double *sums)
+{
+    const un_particle_share *s = m->share;
+    if (!s) {
+        un_parallel_sums(ctx, m->particles.count, width, values, arg, sums);
+        return UN_OK;
+    }
+    if (s->own.total > 0) {
+        shift_args a = {values, arg, s->begin - s->own.begin};
+        un_ranks_sums(ctx, s->own, width, sum_shifted, &a, sums);
+        return UN_OK;
+    }
+    un_numbers numbers = {s->id, m->particles.count, s->id_total};
+    return un_ranks_listed_sums(ctx, &numbers, width, values, arg, sums);
+}
+
+static void add_volumes(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const un_particles *p = arg;
+    double sum = *sums;
+    for (int64_t i = begin; i < end; i++) sum += p->volume[i];
+    *sums = sum;
+}
+
+un_status un_markers_volume(un_context *ctx, const un_markers *m, double *volume)
+{
+    return un_markers_sums(ctx, m, 1, add_volumes, (void *)&m->particles, volume);
+}

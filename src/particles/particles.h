@@ -545,6 +545,12 @@ un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *markers,
 un_status un_markers_sort_leaves(un_context *ctx, un_arena *arena, un_markers *markers,
                                  const un_leaves *leaves, const un_bodies *bodies);
 un_status un_markers_keep_flags(un_context *ctx, un_markers *markers);
+/* Sums over the particles of all ranks, each counted where it is own, before and after resizing;
+ * with the bits of un_parallel_sums on one rank. values gets indices here and must add its elements
+ * one by one. */
+un_status un_markers_sums(un_context *ctx, const un_markers *markers, int32_t width,
+                          un_parallel_values *values, void *arg, double *sums);
+un_status un_markers_volume(un_context *ctx, const un_markers *markers, double *volume);
 
 /* ---- the octree that particles ask for (request.c) ---- */
 
@@ -567,6 +573,10 @@ static inline int32_t un_leaf_wish(const un_leaf_wishes *wishes, const un_partic
 }
 un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                   const un_particles *particles);
+/* The same tree from the particles of all ranks, which lie anywhere; parts have about the same
+ * work. part: as in un_octree_build_ranks. */
+un_status un_particles_build_tree_ranks(un_context *ctx, un_arena *arena, un_octree *tree,
+                                        un_tree_share *part, const un_particles *particles);
 /* Builds a tree at most one level nearer to the wanted sizes of the particles. level: of the tets
  * or leaves that they are sorted by. Sets *done, and builds no tree, if all leaves are fine enough
  * and settled_ok. */
@@ -615,12 +625,22 @@ typedef struct un_resize_def {
     double volume_min, volume_max; /* of a particle of the finest and the coarsest cells */
     const un_sheets *sheets;       /* these stay covered; NULL: none */
     uint64_t stream;               /* of random numbers: the step */
+    un_particle_share *share;      /* NULL: all particles are here */
 } un_resize_def;
+/* Over ranks: own particle i asks for copies of all whole groups with particles j closer than
+ * UN_RESIZE_FACTOR (reach + r_j), with all that a particle has and the arrays of the definition,
+ * axes of sheets excepted. gap: of its sheet; 0: none. */
+#define UN_RESIZE_FACTOR 1.5
+static inline float un_resize_reach(float radius, float gap)
+{
+    return radius * fmaxf(1, 2 * fabsf(gap));
+}
 typedef struct un_resize_report {
     int64_t split_count, merge_count;
 } un_resize_report;
 /* Appends new particles and removes merged ones. The others keep their order; the caller's groups
- * and per-particle arrays are invalid afterwards. */
+ * and per-particle arrays are invalid afterwards. Over ranks only own particles are left, and their
+ * numbers are listed; the report is that of all ranks. */
 un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *particles,
                               const un_resize_def *def, un_resize_report *report);
 /* Upper bound on the number of particles once resizing has settled, with all wanted sizes times

@@ -91,6 +91,82 @@ un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *t
     return un_octree_build(tree, arena, &wanted);
 }
 
+/* ---- over ranks ---- */
+
+/* What a leaf costs, in particles: about as much as six in the stages of dam.lua at 48 cells. */
+#define LEAF_WORK 6.0
+/* A cube as one number: its key, then its level; FLYING for a particle that asks for none. */
+#define LEVEL_BITS 5
+#define FLYING ((1u << LEVEL_BITS) - 1)
+
+typedef struct cube_args {
+    const request_args *request;
+    uint64_t *cube;
+} cube_args;
+
+/* The cube that each particle asks for. */
+static void find_cubes(void *arg, int64_t begin, int64_t end)
+{
+    const cube_args *a = arg;
+    const request_args *r = a->request;
+    const un_particles *p = r->particles;
+    const un_octree *tree = r->tree;
+    for (int64_t q = begin; q < end; q++) {
+        uint64_t key = un_morton((uint32_t)un_octree_index(tree, p->x[0][q], 0),
+                                 (uint32_t)un_octree_index(tree, p->x[1][q], 1),
+                                 (uint32_t)un_octree_index(tree, p->x[2][q], 2));
+        bool flies = p->flags[q] & UN_PARTICLE_APART;
+        int32_t shift = flies ? 0 : 3 * (tree->level_max - r->level[q]);
+        a->cube[q] = key >> shift << shift << LEVEL_BITS | (flies ? FLYING : r->level[q]);
+    }
+}
+
+/* Work along the curve: every particle is as much work as any other, and every cube that any asks
+ * for. Leaves that balance adds are few, or near these. */
+static un_status find_work(un_context *ctx, un_arena *arena, const request_args *r, uint64_t **key,
+                           double **work, int64_t *count)
+{
+    int64_t all = r->particles->count, n = 0;
+    cube_args a = {r, un_arena_alloc(arena, (size_t)all + 1, sizeof *a.cube)};
+    *key = a.cube;
+    *work = un_arena_alloc(arena, (size_t)all + 1, sizeof **work);
+    if (!a.cube || !*work) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, all, 8192, find_cubes, &a);
+    UN_TRY(un_parallel_sort_keys(ctx, arena, a.cube, all, 62));
+    for (int64_t i = 0; i < all; i++) {
+        if (n == 0 || a.cube[i] != a.cube[n - 1]) {
+            a.cube[n] = a.cube[i];
+            (*work)[n++] = (a.cube[i] & FLYING) == FLYING ? 0 : LEAF_WORK;
+        }
+        (*work)[n - 1] += 1;
+    }
+    for (int64_t i = 0; i < n; i++) a.cube[i] >>= LEVEL_BITS;
+    *count = n;
+    return UN_OK;
+}
+
+un_status un_particles_build_tree_ranks(un_context *ctx, un_arena *arena, un_octree *tree,
+                                        un_tree_share *part, const un_particles *particles)
+{
+    request_args a = {
+        .particles = particles, .tree = tree, .wishes = un_leaf_wishes_make(particles, tree)};
+    un_octree_request wanted;
+    uint64_t *key = NULL, *cut = un_arena_alloc(arena, (size_t)un_rank_count(ctx), sizeof *cut);
+    double *work = NULL;
+    int64_t count = 0;
+    int32_t bits = 1;
+    un_status status = cut ? begin_request(&a, arena, &wanted) : UN_ERROR_MEMORY;
+    if (status == UN_OK) {
+        un_parallel_for(ctx, particles->count, 8192, request, &a);
+        status = find_work(ctx, arena, &a, &key, &work, &count);
+    }
+    UN_TRY(un_ranks_agree(ctx, status));
+    for (int axis = 0; axis < 3; axis++)
+        while ((tree->n[axis] - 1) >> bits) bits++;
+    UN_TRY(un_ranks_cut(ctx, cut, key, work, count, 3 * bits));
+    return un_octree_build_ranks(tree, part, arena, &wanted, cut);
+}
+
 /* ---- before the first step ---- */
 
 /* Asks for leaves at most one level off the present ones; counts particles that want a finer

@@ -31,8 +31,15 @@
  * merging here, too.
  *
  * Merging keeps volume, momentum and centre of mass. Volumes are single precision: the rounding
- * error of one merged particle is carried to the next, and its velocity makes up for it. */
+ * error of one merged particle is carried to the next, and its velocity makes up for it.
+ *
+ * Over ranks, each finds what its own particles want, with copies of those around them. Which pairs
+ * merge depends on all: every rank gets all wishes, PARTNERS at most of each particle that wants to
+ * merge, 20 bytes each, and chooses the same pairs, with a bit of memory for each particle of all
+ * ranks. The rank of a pair's first particle has the merged one; it knows the other, since both are
+ * in reach of each other. */
 #include "particles/groups.h"
+#include "particles/pairs.h"
 #include "particles/particles.h"
 
 #define SPLIT_ABOVE 1.9
@@ -82,6 +89,7 @@ typedef struct resize_args {
     float (*distance)[PARTNERS];
     int32_t (*pair)[2]; /* merged ones, the lower first */
     float *merged_volume;
+    un_part own;        /* this rank's particles */
     int32_t *first_new; /* by split: where its second half goes */
     int64_t split_count, small_count, pair_count;
 } resize_args;
@@ -206,8 +214,9 @@ static double overlap(const surroundings *s, un_vec3 step, double r_half)
 static un_vec3 random_direction(const resize_args *a, int32_t i, uint64_t number)
 {
     uint64_t stream = 128 * a->def->stream + 4 * number;
-    un_vec3 d = {un_random((uint64_t)i, stream) - 0.5, un_random((uint64_t)i, stream + 1) - 0.5,
-                 a->particles->flat ? 0 : un_random((uint64_t)i, stream + 2) - 0.5};
+    uint64_t q = (uint64_t)un_particle_number(a->def->share, i);
+    un_vec3 d = {un_random(q, stream) - 0.5, un_random(q, stream + 1) - 0.5,
+                 a->particles->flat ? 0 : un_random(q, stream + 2) - 0.5};
     return un_normalize(d);
 }
 
@@ -416,38 +425,87 @@ static void find_partners(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Takes the closest of all possible pairs first, each particle once. Ties go in the order of the
- * particles: the same for any number of threads. */
-static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a)
+/* In the order of particles, nearest first. */
+static un_status list_wishes(un_arena *arena, const resize_args *a, un_pair_wish **wishes,
+                             int64_t *count)
 {
-    int64_t room = a->small_count * PARTNERS, count = 0;
-    uint32_t *keys = un_arena_alloc(arena, (size_t)room + 1, sizeof *keys);
-    int32_t *edge = un_arena_alloc(arena, (size_t)room + 1, sizeof *edge);
-    int32_t *order = un_arena_alloc(arena, (size_t)room + 1, sizeof *order);
-    a->pair = un_arena_alloc(arena, (size_t)a->small_count + 1, sizeof *a->pair);
-    a->merged_volume = un_arena_alloc(arena, (size_t)a->small_count + 1, sizeof(float));
-    if (!keys || !edge || !order || !a->pair || !a->merged_volume) return UN_ERROR_MEMORY;
+    const un_particle_share *share = a->def->share;
+    const float *volume = a->particles->volume;
+    int64_t room = a->small_count * PARTNERS;
+    *wishes = un_arena_alloc(arena, (size_t)room + 1, sizeof **wishes);
+    *count = 0;
+    if (!*wishes) return UN_ERROR_MEMORY;
     for (int64_t n = 0; n < room; n++) {
-        if (a->partner[n / PARTNERS][n % PARTNERS] < 0) continue;
-        /* non-negative floats sort like their bits */
-        memcpy(&keys[count], &a->distance[n / PARTNERS][n % PARTNERS], sizeof *keys);
-        edge[count++] = (int32_t)n;
+        int32_t i = a->small[n / PARTNERS], j = a->partner[n / PARTNERS][n % PARTNERS];
+        if (j < 0) continue;
+        (*wishes)[(*count)++] = (un_pair_wish){.i = (uint32_t)un_particle_number(share, i),
+                                               .j = (uint32_t)un_particle_number(share, j),
+                                               .distance = a->distance[n / PARTNERS][n % PARTNERS],
+                                               .vi = volume[i],
+                                               .vj = volume[j]};
     }
-    UN_TRY(un_parallel_sort(ctx, arena, order, keys, count, 32));
-    double carry = 0; /* m3 lost to rounding so far */
-    for (int64_t k = 0; k < count; k++) {
-        int32_t n = edge[order[k]], i = a->small[n / PARTNERS];
-        int32_t j = a->partner[n / PARTNERS][n % PARTNERS];
-        if (a->kind[i] == GONE || a->kind[j] == GONE) continue;
-        a->kind[i] = a->kind[j] = GONE;
-        double v = (double)a->particles->volume[i] + (double)a->particles->volume[j] + carry;
-        a->merged_volume[a->pair_count] = (float)v;
-        carry = v - (double)(float)v;
-        a->pair[a->pair_count][0] = i < j ? i : j;
-        a->pair[a->pair_count++][1] = i < j ? j : i;
-    }
-    for (int64_t n = 0; n < a->pair_count; n++) a->kind[a->pair[n][0]] = KEEP;
     return UN_OK;
+}
+
+/* Where a particle is here; -1: nowhere. */
+static int32_t place_of(const un_particle_share *share, int64_t group_count, uint32_t number)
+{
+    int64_t low = 0, high = group_count;
+    if (!share) return (int32_t)number;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (share->group[middle] <= number / UN_GROUP)
+            low = middle;
+        else
+            high = middle;
+    }
+    if (high == 0 || share->group[low] != number / UN_GROUP) return -1;
+    return (int32_t)(low * UN_GROUP + number % UN_GROUP);
+}
+
+static bool is_own(const resize_args *a, int32_t i)
+{
+    return i >= a->own.begin && i < a->own.end;
+}
+
+/* Of the pairs of all ranks, those that this one has the merged particle of; the others' particles
+ * go. */
+static un_status keep_pairs(un_arena *arena, resize_args *a, const un_pair *pairs, int64_t count)
+{
+    int32_t groups = a->def->groups->group_count;
+    a->pair = un_arena_alloc(arena, (size_t)count + 1, sizeof *a->pair);
+    a->merged_volume = un_arena_alloc(arena, (size_t)count + 1, sizeof(float));
+    if (!a->pair || !a->merged_volume) return UN_ERROR_MEMORY;
+    for (int64_t n = 0; n < count; n++) {
+        int32_t i = place_of(a->def->share, groups, pairs[n].lower);
+        int32_t j = place_of(a->def->share, groups, pairs[n].upper);
+        if (is_own(a, j)) a->kind[j] = GONE;
+        if (!is_own(a, i)) continue;
+        UN_ASSERT(j >= 0);
+        a->merged_volume[a->pair_count] = pairs[n].volume;
+        a->pair[a->pair_count][0] = i;
+        a->pair[a->pair_count++][1] = j;
+    }
+    return UN_OK;
+}
+
+/* merged: pairs of all ranks. */
+static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a, int64_t *merged)
+{
+    const un_particle_share *share = a->def->share;
+    un_pair_wish *wishes;
+    un_pair *pairs;
+    void *all = NULL;
+    int64_t count, total = share ? share->own.total : a->particles->count;
+    un_status status = list_wishes(arena, a, &wishes, &count);
+    if (share) {
+        UN_TRY(un_ranks_agree(ctx, status));
+        status = un_ranks_list(ctx, wishes, count, sizeof *wishes, &all, &count);
+        wishes = all;
+    }
+    if (status == UN_OK) status = un_pairs_choose(ctx, arena, wishes, count, total, &pairs, merged);
+    un_free(ctx, all);
+    return status == UN_OK ? keep_pairs(arena, a, pairs, *merged) : status;
 }
 
 /* Weighted mean of i and j: exact where they agree. */
@@ -492,8 +550,8 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
 
 static un_status list_kinds(un_arena *arena, resize_args *a)
 {
-    int32_t count = a->particles->count;
-    for (int32_t i = 0; i < count; i++) {
+    int32_t begin = (int32_t)a->own.begin, end = (int32_t)a->own.end;
+    for (int32_t i = begin; i < end; i++) {
         a->split_count += a->kind[i] == SPLIT || a->kind[i] == SPLIT_SHEET;
         a->small_count += a->kind[i] == MERGE;
     }
@@ -505,7 +563,7 @@ static un_status list_kinds(un_arena *arena, resize_args *a)
     a->distance = un_arena_alloc(arena, (size_t)a->small_count + 1, sizeof *a->distance);
     if (!a->split || !a->first_new || !a->halves || !a->small || !a->partner || !a->distance)
         return UN_ERROR_MEMORY;
-    for (int32_t i = 0, s = 0, m = 0; i < count; i++) {
+    for (int32_t i = begin, s = 0, m = 0; i < end; i++) {
         if (a->kind[i] == SPLIT || a->kind[i] == SPLIT_SHEET) a->split[s++] = i;
         if (a->kind[i] == MERGE) a->small[m++] = i;
     }
@@ -516,41 +574,73 @@ static un_status list_kinds(un_arena *arena, resize_args *a)
 static void close_ranks(un_context *ctx, const resize_args *a, int32_t *order, int32_t total)
 {
     int32_t kept = 0;
-    for (int32_t i = 0; i < total; i++)
-        if (i >= a->particles->count || a->kind[i] != GONE) order[kept++] = i;
+    for (int32_t i = (int32_t)a->own.begin; i < total; i++) {
+        if (i == a->own.end) i = a->particles->count; /* past copies of others */
+        if (i < total && (i >= a->particles->count || a->kind[i] != GONE)) order[kept++] = i;
+    }
     un_particles_take(ctx, a->particles, order, kept);
+}
+
+/* Numbers as on one rank: what is left on all ranks, then what is new on all. */
+static void number_all(un_context *ctx, un_particle_share *share, int64_t kept, int64_t added)
+{
+    un_range old = un_ranks_range(ctx, kept), new = un_ranks_range(ctx, added);
+    for (int64_t k = 0; k < kept; k++) share->id[k] = (uint32_t)(old.begin + k);
+    for (int64_t k = 0; k < added; k++) share->id[kept + k] = (uint32_t)(old.total + new.begin + k);
+    share->id_total = old.total + new.total;
+    share->own = (un_range){0};
+}
+
+static un_status find_changes(un_context *ctx, un_arena *arena, resize_args *a, int64_t *merged)
+{
+    a->kind = un_arena_alloc(arena, (size_t)a->particles->count + 1, 1);
+    un_status status = a->kind ? UN_OK : UN_ERROR_MEMORY;
+    if (status == UN_OK) {
+        un_parallel_for(ctx, a->particles->count, 8192, classify, a);
+        status = list_kinds(arena, a);
+    }
+    if (a->def->share) status = un_ranks_agree(ctx, status);
+    UN_TRY(status);
+    un_parallel_for(ctx, a->split_count, 64, find_halves, a);
+    un_parallel_for(ctx, a->small_count, 64, find_partners, a);
+    return choose_pairs(ctx, arena, a, merged);
 }
 
 un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *particles,
                               const un_resize_def *def, un_resize_report *report)
 {
     UN_ASSERT(particles->sized);
-    resize_args a = {.particles = particles, .def = def};
-    int32_t count = particles->count;
+    un_particle_share *share = def->share;
+    resize_args a = {.particles = particles, .def = def, .own = {0, particles->count}};
+    int64_t count = particles->count, total = count, merged;
+    int32_t *order = NULL;
     *report = (un_resize_report){0};
-    a.kind = un_arena_alloc(arena, (size_t)count + 1, 1);
-    if (!a.kind) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, count, 8192, classify, &a);
-    UN_TRY(list_kinds(arena, &a));
-    un_parallel_for(ctx, a.split_count, 64, find_halves, &a);
-    un_parallel_for(ctx, a.small_count, 64, find_partners, &a);
-    UN_TRY(choose_pairs(ctx, arena, &a));
+    if (share) a.own = (un_part){share->begin, share->begin + share->own.end - share->own.begin};
+    un_status status = find_changes(ctx, arena, &a, &merged);
     /* Everything that can fail comes before any change. */
-    int64_t total = count;
-    for (int64_t n = 0; n < a.split_count; n++) {
+    for (int64_t n = 0; n < a.split_count && status == UN_OK; n++) {
         a.first_new[n] = (int32_t)total;
         total += a.halves[n].found;
     }
-    int32_t *order = un_arena_alloc(arena, (size_t)total + 1, sizeof *order);
-    if (!order) return UN_ERROR_MEMORY;
-    UN_TRY(un_particles_reserve(ctx, particles, total));
+    int64_t added = total - count, own = a.own.end - a.own.begin;
+    if (status == UN_OK) {
+        order = un_arena_alloc(arena, (size_t)total + 1, sizeof *order);
+        status = order ? un_particles_reserve(ctx, particles, total) : UN_ERROR_MEMORY;
+    }
+    if (share && status == UN_OK)
+        status = un_array_need(ctx, (void **)&share->id, &share->capacity_id,
+                               (size_t)(own + added) + 1, sizeof *share->id);
+    if (share) status = un_ranks_agree(ctx, status);
+    UN_TRY(status);
     un_parallel_for(ctx, a.pair_count, 256, apply_merges, &a);
     un_parallel_for(ctx, a.split_count, 256, apply_splits, &a);
-    if (a.pair_count > 0)
+    if (merged > 0 || share)
         close_ranks(ctx, &a, order, (int32_t)total);
     else
         particles->count = (int32_t)total;
-    *report = (un_resize_report){.split_count = total - count, .merge_count = a.pair_count};
+    if (share) number_all(ctx, share, particles->count - added, added);
+    *report = (un_resize_report){.split_count = share ? un_ranks_total(ctx, added) : added,
+                                 .merge_count = merged};
     return UN_OK;
 }
 

@@ -1,0 +1,325 @@
+/* What particles of many sizes do among themselves, over ranks: every rank also does it alone with
+ * all of them, and finds the same bits. */
+#include "particles/swarm.h"
+
+#include "group.h"
+
+/* ---- the tree that they ask for ---- */
+
+/* From a fine surface to coarse liquid, with drops of spray and some outside. */
+static void make_askers(un_context *ctx, un_particles *p, int32_t count, bool flat)
+{
+    p->flat = flat;
+    check_ok(ctx, un_particles_reserve(ctx, p, count));
+    p->count = count;
+    for (int32_t i = 0; i < count; i++) {
+        uint64_t q = (uint64_t)i;
+        un_vec3 x = un_v3(1.1 * un_random(q, 1) - 0.05, un_random(q, 2), un_random(q, 3));
+        if (flat) x.z = 0;
+        un_particle_set_position(p, i, x);
+        double edge = 0.02 * exp2(4 * fabs(x.y - 0.5) * un_random(q, 4));
+        p->volume[i] = (float)(flat ? edge * edge : edge * edge * edge);
+        p->flags[i] = i % 7 == 0 ? UN_PARTICLE_BALLISTIC : 0;
+        if (i % 3 == 0) p->flags[i] |= UN_PARTICLE_CALM | UN_PARTICLE_SURFACE;
+    }
+}
+
+/* Those of this rank, from all over. */
+static void deal(un_particles *mine, un_context *ctx, const un_particles *all)
+{
+    int32_t rank = un_rank(ctx), ranks = un_rank_count(ctx);
+    mine->flat = all->flat;
+    check_ok(ctx, un_particles_reserve(ctx, mine, all->count + 1));
+    for (int32_t i = rank; i < all->count; i += ranks) {
+        un_particle_set_position(mine, mine->count, un_particle_position(all, i));
+        mine->volume[mine->count] = all->volume[i];
+        mine->flags[mine->count++] = all->flags[i];
+    }
+}
+
+static void tree_is_that_of_one_rank(void **state)
+{
+    (void)state;
+    un_context *ctx = group_context(), *alone = check_context();
+    static const struct {
+        un_vec3 size;
+        int32_t count;
+    } cases[] = {{{1, 1, 1}, 3000}, {{1, 1, 1}, 2}, {{1, 1, 0}, 500}, {{1, 1, 1}, 0}};
+    for (int i = 0; i < 4; i++) {
+        un_arena arena, arena_alone;
+        un_octree tree, serial;
+        un_tree_share part = {.ctx = ctx};
+        un_particles all = {0}, mine = {0};
+        un_arena_init(&arena, ctx);
+        un_arena_init(&arena_alone, alone);
+        un_octree_init(ctx, &tree, cases[i].size, 4, 64);
+        un_octree_init(alone, &serial, cases[i].size, 4, 64);
+        make_askers(alone, &all, cases[i].count, cases[i].size.z == 0);
+        deal(&mine, ctx, &all);
+        check_ok(alone, un_particles_build_tree(alone, &arena_alone, &serial, &all));
+        check_ok(ctx, un_particles_build_tree_ranks(ctx, &arena, &tree, &part, &mine));
+        int64_t own = part.leaves.end - part.leaves.begin;
+        assert_int_equal(part.leaves.total, serial.leaf_count);
+        assert_int_equal(own, part.end - part.begin);
+        for (int64_t c = 0; c < own; c++) {
+            assert_true(tree.key[part.begin + c] == serial.key[part.leaves.begin + c]);
+            assert_int_equal(tree.level[part.begin + c], serial.level[part.leaves.begin + c]);
+        }
+        if (i == 0) { /* nobody has more than half as much again as its share */
+            double most = un_ranks_max(ctx, (double)own) * un_rank_count(ctx);
+            check_below(most, 1.5 * serial.leaf_count);
+        }
+        un_tree_share_free(&part);
+        un_octree_free(&tree);
+        un_octree_free(&serial);
+        un_particles_free(ctx, &mine);
+        un_particles_free(alone, &all);
+        un_arena_free(&arena);
+        un_arena_free(&arena_alone);
+    }
+    check_context_end(alone);
+    check_context_end(ctx);
+}
+
+/* ---- a tank of which each rank has a part ---- */
+
+/* Arrays that go with the particles, by particle. */
+enum { RADIUS, PHI, NORMAL_X, NORMAL_Y, NORMAL_Z, WALL, GAP, AXIS_X, AXIS_Y, AXIS_Z, EXTRAS };
+
+typedef struct both {
+    swarm all;    /* on one rank */
+    un_sheets of; /* its sheets */
+    un_context *ctx;
+    un_arena arena;
+    un_markers mine;
+    un_particle_share share;
+    un_sheets sheets;
+} both;
+
+static void find_extras(both *b, bool mine, float **extra[EXTRAS])
+{
+    un_sheets *sheets = mine ? &b->sheets : &b->of;
+    float **list[EXTRAS] = {mine ? &b->mine.radius : &b->all.radius,
+                            mine ? &b->mine.depth : &b->all.phi,
+                            mine ? &b->mine.normal[0] : &b->all.normal[0],
+                            mine ? &b->mine.normal[1] : &b->all.normal[1],
+                            mine ? &b->mine.normal[2] : &b->all.normal[2],
+                            mine ? &b->mine.wall : &b->all.wall,
+                            &sheets->gap,
+                            &sheets->axis[0],
+                            &sheets->axis[1],
+                            &sheets->axis[2]};
+    memcpy(extra, list, sizeof list);
+}
+
+static double level_at(un_vec3 x)
+{
+    return fmax(x.y - 0.8 - 0.05 * sin(7 * x.x), 0.15 - un_length(un_sub(x, un_v3(0.2, 0.3, 0.8))));
+}
+
+static double even(un_vec3 x)
+{
+    (void)x;
+    return 1.0 / 8;
+}
+
+/* Particles of all kinds around a ball and a plate. */
+static void both_begin(both *b)
+{
+    swarm *s = &b->all;
+    memset(b, 0, sizeof *b);
+    swarm_begin(s, CHECK_THREADS);
+    tank_solid(&s->tank, tank_sphere(&s->tank, un_v3(0.5, 0.5, 0.5), 0.2), un_v3(0, 0, 0));
+    tank_solid(&s->tank, tank_box(&s->tank, un_v3(0.2, -1, -1), un_v3(0.201, 2, 2)),
+               un_v3(0, 0, 0));
+    tank_build(&s->tank);
+    s->p.mixed = true;
+    swarm_seed(s, 3, even, tank_box(&s->tank, un_v3(-1, -1, -1), un_v3(2, 2, 2)));
+    for (int32_t i = 0; i < s->p.count; i++) {
+        uint64_t q = (uint64_t)i;
+        for (uint64_t a = 0; a < 3; a++) s->p.v[a][i] = un_random(q, 40 + a) - 0.5;
+        s->p.density[i] = (float)(900 + 200 * un_random(q, 43));
+        s->p.viscosity[i] = (float)un_random(q, 44);
+        s->p.fall[i] = (uint8_t)(200 * un_random(q, 45));
+    }
+    b->ctx = group_context();
+    un_arena_init(&b->arena, b->ctx);
+    un_markers_init(b->ctx, &b->mine);
+    b->mine.particles.sized = b->mine.particles.mixed = true;
+    b->share.ctx = b->ctx;
+    b->mine.share = &b->share;
+}
+
+static void both_end(both *b)
+{
+    un_sheets_free(b->all.tank.ctx, &b->of);
+    un_sheets_free(b->ctx, &b->sheets);
+    un_free(b->ctx, b->share.group);
+    un_free(b->ctx, b->share.id);
+    un_markers_free(b->ctx, &b->mine);
+    un_arena_free(&b->arena);
+    check_context_end(b->ctx);
+    swarm_end(&b->all);
+}
+
+/* Wanted sizes and sheets for a new round, in the order of a curve. */
+static void both_want(both *b, uint64_t round)
+{
+    swarm *s = &b->all;
+    un_particles *p = &s->p;
+    un_arena_reset(&s->arena);
+    swarm_sort(s, 1.0 / 64);
+    swarm_look(s, level_at);
+    size_t room = (size_t)p->count + 1;
+    check_ok(s->tank.ctx, un_array_need(s->tank.ctx, (void **)&b->of.gap, &b->of.capacity[0], room,
+                                        sizeof(float)));
+    for (int a = 0; a < 3; a++)
+        check_ok(s->tank.ctx, un_array_need(s->tank.ctx, (void **)&b->of.axis[a],
+                                            &b->of.capacity[1 + a], room, sizeof(float)));
+    b->of.any = true;
+    for (int32_t i = 0; i < p->count; i++) {
+        uint64_t q = (uint64_t)i, stream = 100 * round;
+        un_vec3 x = un_particle_position(p, i), axis = un_normalize(swarm_point(q, stream + 9));
+        p->size[i] =
+            (float)(fmax(1.0 / 16, 0.4 * fabs(x.y - 0.4)) * (0.8 + 0.4 * un_random(q, stream + 1)));
+        double roll = un_random(q, stream + 2);
+        p->flags[i] = roll < 0.1 ? UN_PARTICLE_BALLISTIC : (uint8_t)((int)(roll * 4) << 5);
+        b->of.gap[i] = (float)(roll > 0.97 ? 2.5 * un_random(q, stream + 3) : 0);
+        if (roll > 0.985) b->of.gap[i] *= -1;
+        b->of.axis[0][i] = (float)axis.x;
+        b->of.axis[1][i] = (float)axis.y;
+        b->of.axis[2][i] = (float)axis.z;
+    }
+}
+
+static void copy_particle(un_particles *to, int32_t q, const un_particles *from, int32_t i)
+{
+    un_particle_set_position(to, q, un_particle_position(from, i));
+    un_particle_set_velocity(to, q, un_particle_velocity(from, i));
+    to->volume[q] = from->volume[i];
+    to->flags[q] = from->flags[i];
+    to->fall[q] = from->fall[i];
+    to->size[q] = from->size[i];
+    to->density[q] = from->density[i];
+    to->viscosity[q] = from->viscosity[i];
+}
+
+static void is_the_same(const un_particles *a, int32_t q, const un_particles *b, int32_t i)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        assert_memory_equal(&a->x[axis][q], &b->x[axis][i], sizeof(double));
+        assert_memory_equal(&a->v[axis][q], &b->v[axis][i], sizeof(double));
+    }
+    assert_memory_equal(&a->volume[q], &b->volume[i], sizeof(float));
+    assert_memory_equal(&a->size[q], &b->size[i], sizeof(float));
+    assert_memory_equal(&a->density[q], &b->density[i], sizeof(float));
+    assert_memory_equal(&a->viscosity[q], &b->viscosity[i], sizeof(float));
+    assert_int_equal(a->flags[q], b->flags[i]);
+    assert_int_equal(a->fall[q], b->fall[i]);
+}
+
+/* Gives this rank its own particles and copies of the groups that `wanted` names, and all that goes
+ * with them. */
+static void both_deal(both *b, un_range own, const uint8_t *wanted)
+{
+    const un_particles *all = &b->all.p;
+    un_markers *m = &b->mine;
+    un_particle_share *share = &b->share;
+    float **from[EXTRAS], **to[EXTRAS];
+    int32_t groups = b->all.groups.group_count, count = 0;
+    check_ok(b->ctx, un_particles_reserve(b->ctx, &m->particles, all->count + 1));
+    m->particles.count = all->count;
+    check_ok(b->ctx, un_markers_group(b->ctx, m)); /* room */
+    check_ok(b->ctx, un_array_need(b->ctx, (void **)&share->group, &share->capacity_group,
+                                   (size_t)groups + 1, sizeof *share->group));
+    find_extras(b, false, from);
+    find_extras(b, true, to);
+    for (int k = GAP; k < EXTRAS; k++)
+        check_ok(b->ctx, un_array_need(b->ctx, (void **)to[k], &b->sheets.capacity[k - GAP],
+                                       (size_t)all->count + 1, sizeof(float)));
+    b->sheets.any = true;
+    share->own = own;
+    share->begin = 0;
+    for (int32_t g = 0, n = 0; g < groups; g++) {
+        if (!wanted[g]) continue;
+        share->group[n++] = g;
+        for (int32_t i = g * UN_GROUP; i < (g + 1) * UN_GROUP && i < all->count; i++, count++) {
+            if (i == own.begin) share->begin = count;
+            copy_particle(&m->particles, count, all, i);
+            for (int k = 0; k < EXTRAS; k++) (*to[k])[count] = (*from[k])[i];
+        }
+    }
+    m->particles.count = count;
+    check_ok(b->ctx, un_markers_regroup(b->ctx, m));
+}
+
+/* ---- resizing ---- */
+
+/* Groups with any that own particles ask for. */
+static uint8_t *near_groups(const both *b, un_range own)
+{
+    const un_particles *p = &b->all.p;
+    uint8_t *wanted = calloc((size_t)b->all.groups.group_count + 1, 1);
+    for (int32_t i = (int32_t)own.begin; i < own.end; i++) {
+        double reach = (double)un_resize_reach(b->all.radius[i], b->of.gap[i]);
+        wanted[i / UN_GROUP] = 1;
+        for (int32_t j = 0; j < p->count; j++) {
+            un_vec3 d = un_sub(un_particle_position(p, i), un_particle_position(p, j));
+            double far = UN_RESIZE_FACTOR * (reach + (double)b->all.radius[j]);
+            if (un_dot(d, d) < far * far) wanted[j / UN_GROUP] = 1;
+        }
+    }
+    return wanted;
+}
+
+static void resizing_is_that_of_one_rank(void **state)
+{
+    (void)state;
+    both b;
+    both_begin(&b);
+    un_context *alone = b.all.tank.ctx;
+    int64_t splits = 0, merges = 0;
+    for (uint64_t round = 0; round < 4; round++) {
+        un_resize_report report, expected;
+        double volume;
+        both_want(&b, round);
+        un_range own = group_range((int)round % SPREAD_COUNT, b.all.p.count);
+        uint8_t *wanted = near_groups(&b, own);
+        both_deal(&b, own, wanted);
+        un_resize_def def = swarm_resize_def(&b.all, round), mine = def;
+        def.sheets = &b.of;
+        mine.groups = &b.mine.groups;
+        mine.radius = b.mine.radius;
+        mine.phi = b.mine.depth;
+        for (int a = 0; a < 3; a++) mine.normal[a] = b.mine.normal[a];
+        mine.sheets = &b.sheets;
+        mine.share = &b.share;
+        check_ok(b.ctx, un_markers_volume(b.ctx, &b.mine, &volume));
+        assert_true(volume == un_particles_volume(alone, &b.all.p));
+        check_ok(alone, un_particles_resize(alone, &b.all.arena, &b.all.p, &def, &expected));
+        check_ok(b.ctx, un_particles_resize(b.ctx, &b.arena, &b.mine.particles, &mine, &report));
+        un_arena_reset(&b.arena);
+        assert_int_equal(report.split_count, expected.split_count);
+        assert_int_equal(report.merge_count, expected.merge_count);
+        assert_int_equal(b.share.id_total, b.all.p.count);
+        assert_int_equal(un_ranks_total(b.ctx, b.mine.particles.count), b.all.p.count);
+        for (int32_t q = 0; q < b.mine.particles.count; q++) {
+            assert_true(q == 0 || b.share.id[q] > b.share.id[q - 1]);
+            is_the_same(&b.mine.particles, q, &b.all.p, (int32_t)b.share.id[q]);
+        }
+        check_ok(b.ctx, un_markers_volume(b.ctx, &b.mine, &volume));
+        assert_true(volume == un_particles_volume(alone, &b.all.p));
+        splits += report.split_count;
+        merges += report.merge_count;
+        free(wanted);
+    }
+    assert_true(splits > 1000 && merges > 500);
+    both_end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tree_is_that_of_one_rank),
+                                       cmocka_unit_test(resizing_is_that_of_one_rank)};
+    group_run(tests);
+}
