@@ -155,7 +155,8 @@ un_status un_adaptive_correct(un_adaptive *a, double dt)
                           .normal = {m->normal[0], m->normal[1], m->normal[2]},
                           .wall = m->wall,
                           .walls = a->core.walls,
-                          .dt = dt};
+                          .dt = dt,
+                          .share = m->share};
     UN_TRY(un_particles_correct_sized(a->core.ctx, &a->core.arena, &m->particles, &def));
     un_arena_reset(&a->core.arena);
     return UN_OK;

@@ -10,7 +10,10 @@
  *
  * Eight consecutive particles form one vector. Particles that may touch any of eight such vectors
  * in a row are gathered once, in single precision relative to the middle of their box; of these
- * each vector takes those that may touch it, and each is tested against all eight. */
+ * each vector takes those that may touch it, and each is tested against all eight.
+ *
+ * Over ranks these eights of vectors are those of one rank: where one holds particles of several
+ * ranks, each of them has all of it, and copies of all that may touch it. */
 #include "particles/groups.h"
 #include "particles/particles.h"
 
@@ -37,6 +40,7 @@
 typedef struct correct_args {
     un_particles *particles;
     const un_correct_def *def;
+    un_part own; /* this rank's particles */
     float *move[3];
 } correct_args;
 
@@ -164,7 +168,7 @@ static float distance_wanted(float ri, float rj)
 }
 
 /* An arbitrary direction, opposite for the two of a pair. */
-static un_vec3 pair_direction(int32_t i, int32_t j)
+static un_vec3 pair_direction(int64_t i, int64_t j)
 {
     uint64_t pair = (uint64_t)(i < j ? i : j) << 32 | (uint64_t)(i < j ? j : i);
     un_vec3 n = {un_random(pair, 0) - 0.5, un_random(pair, 1) - 0.5, un_random(pair, 2) - 0.5};
@@ -174,9 +178,11 @@ static un_vec3 pair_direction(int32_t i, int32_t j)
 }
 
 /* Pairs at one place, which have no direction. */
-static __attribute__((noinline)) void push_apart(un_lanes8 sum[3], const octet *o, const crowd *c,
+static __attribute__((noinline)) void push_apart(un_lanes8 sum[3], const correct_args *a,
+                                                 const octet *o, const crowd *c,
                                                  const int32_t *list, int32_t count)
 {
+    const un_particle_share *share = a->def->share;
     for (int32_t i = 0; i < count; i++) {
         int32_t n = list ? list[i] : i;
         for (int k = 0; k < UN_GROUP; k++) {
@@ -184,7 +190,8 @@ static __attribute__((noinline)) void push_apart(un_lanes8 sum[3], const octet *
             float dz = o->x[2][k] - c->x[2][n], d0 = distance_wanted(o->r[k], c->r[n]);
             float near = TOGETHER * d0;
             if (o->id[k] == c->id[n] || !(dx * dx + dy * dy + dz * dz < near * near)) continue;
-            un_vec3 way = pair_direction(o->id[k], c->id[n]);
+            un_vec3 way = pair_direction(un_particle_number(share, o->id[k]),
+                                         un_particle_number(share, c->id[n]));
             float size = d0 * c->m[n] / (o->m[k] + c->m[n]);
             sum[0][k] += size * (float)way.x;
             sum[1][k] += size * (float)way.y;
@@ -196,8 +203,8 @@ static __attribute__((noinline)) void push_apart(un_lanes8 sum[3], const octet *
 /* Adds what those of the crowd on the list push the octet by; nobody pushes itself. list: NULL for
  * the first `count`. (d0 - d) m_j / (d (m_i + m_j)) takes one root. All lanes are computed: whether
  * any is hit is a toss-up, and a wrong guess costs more. */
-static inline void push(un_lanes8 to[3], const octet *o, const crowd *c, const int32_t *list,
-                        int32_t count)
+static inline void push(un_lanes8 to[3], const correct_args *a, const octet *o, const crowd *c,
+                        const int32_t *list, int32_t count)
 {
     const un_bits8 id = o->id;
     const un_lanes8 x = o->x[0], y = o->x[1], z = o->x[2], r = o->r, m = o->m;
@@ -218,7 +225,7 @@ static inline void push(un_lanes8 to[3], const octet *o, const crowd *c, const i
         sum[1] += w * dy;
         sum[2] += w * dz;
     }
-    if (un_bits8_mask(together)) push_apart(sum, o, c, list, count);
+    if (un_bits8_mask(together)) push_apart(sum, a, o, c, list, count);
     for (int axis = 0; axis < 3; axis++) to[axis] = sum[axis];
 }
 
@@ -241,7 +248,7 @@ static void set_move(const correct_args *a, int32_t q, const float sum[3])
 }
 
 /* Groups in a row whose crowd is gathered at once. */
-#define BATCH 8
+#define BATCH UN_CORRECT_BATCH
 #define NEAR_MAX 512
 /* Where the curve jumps, those in a row lie far apart: then each is on its own. In largest radii.
  */
@@ -266,11 +273,37 @@ static void set_moves(const correct_args *a, int32_t group, const octet *own,
                       const un_lanes8 sum[3])
 {
     int32_t first = group * UN_GROUP;
-    for (int32_t k = 0; k < UN_GROUP && first + k < a->particles->count; k++) {
+    for (int32_t k = 0; k < UN_GROUP && first + k < a->own.end; k++) {
+        if (first + k < a->own.begin) continue;
         float s[3] = {sum[0][k], sum[1][k], sum[2][k]};
         if (!(own->mask >> k & 1)) s[0] = s[1] = s[2] = 0;
         set_move(a, first + k, s);
     }
+}
+
+/* The box of groups first .. end - 1 and their largest radius; false if it is too wide. */
+static bool bound_batch(const un_groups *groups, int32_t first, int32_t end, un_box3 *box, float *r)
+{
+    *box = un_groups_bounds(groups, first);
+    *r = un_groups_radius(groups, first);
+    for (int32_t g = first + 1; g < end; g++) {
+        un_box3 other = un_groups_bounds(groups, g);
+        *box = (un_box3){un_min3(box->min, other.min), un_max3(box->max, other.max)};
+        *r = fmaxf(*r, un_groups_radius(groups, g));
+    }
+    un_vec3 wide = un_sub(box->max, box->min);
+    return end == first + 1 || !(fmax(wide.x, fmax(wide.y, wide.z)) > BATCH_WIDTH * (double)*r);
+}
+
+int32_t un_correct_boxes(const un_groups *groups, int32_t first, int32_t end,
+                         un_box3 box[UN_CORRECT_BATCH], float reach[UN_CORRECT_BATCH])
+{
+    if (bound_batch(groups, first, end, box, reach)) return 1;
+    for (int32_t g = first; g < end; g++) {
+        box[g - first] = un_groups_bounds(groups, g);
+        reach[g - first] = un_groups_radius(groups, g);
+    }
+    return end - first;
 }
 
 /* Groups first .. end - 1 from one crowd; false if that is too large. */
@@ -278,16 +311,9 @@ static bool move_batch(meeting *m, int32_t first, int32_t end)
 {
     const correct_args *a = m->args;
     const un_groups *groups = a->def->groups;
-    un_box3 box = un_groups_bounds(groups, first);
-    float r = un_groups_radius(groups, first);
-    for (int32_t g = first + 1; g < end; g++) {
-        un_box3 other = un_groups_bounds(groups, g);
-        box = (un_box3){un_min3(box.min, other.min), un_max3(box.max, other.max)};
-        r = fmaxf(r, un_groups_radius(groups, g));
-    }
-    un_vec3 wide = un_sub(box.max, box.min);
-    if (end > first + 1 && fmax(wide.x, fmax(wide.y, wide.z)) > BATCH_WIDTH * (double)r)
-        return false;
+    un_box3 box;
+    float r;
+    if (!bound_batch(groups, first, end, &box, &r)) return false;
     int32_t count = un_groups_near(groups, box, (double)r, 1, m->group, NEAR_MAX);
     if (count < 0) return false;
     un_vec3 middle = un_scale(un_add(box.min, box.max), 0.5);
@@ -305,7 +331,7 @@ static bool move_batch(meeting *m, int32_t first, int32_t end)
         load(&o, a, g, middle, unit);
         around = box_around(un_groups_bounds(groups, g), un_groups_radius(groups, g), middle);
         count = choose(m->list, &m->crowd, &around);
-        push(sum, &o, &m->crowd, m->list, count);
+        push(sum, a, &o, &m->crowd, m->list, count);
         set_moves(a, g, &o, sum);
     }
     return true;
@@ -331,10 +357,10 @@ static void move_group(meeting *m, int32_t g)
         load(&other, a, near, middle, unit);
         gather(&m->crowd, &other, &around);
         if (m->crowd.count <= CROWD_MAX - UN_GROUP) continue;
-        push(sum, &own, &m->crowd, NULL, m->crowd.count);
+        push(sum, a, &own, &m->crowd, NULL, m->crowd.count);
         m->crowd.count = 0;
     }
-    push(sum, &own, &m->crowd, NULL, m->crowd.count);
+    push(sum, a, &own, &m->crowd, NULL, m->crowd.count);
     set_moves(a, g, &own, sum);
 }
 
@@ -390,15 +416,38 @@ static void apply_moves(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The groups here of the batches that hold own particles. */
+static un_part find_groups(const un_correct_def *def)
+{
+    const un_particle_share *share = def->share;
+    if (!share) return (un_part){0, def->groups->group_count};
+    un_part batches = un_correct_groups(share), here = {0, 0};
+    if (batches.begin == batches.end) return here;
+    here.begin = share->begin / UN_GROUP - (share->own.begin / UN_GROUP - batches.begin);
+    here.end = here.begin + batches.end - batches.begin;
+    UN_ASSERT(here.begin >= 0 && here.end <= def->groups->group_count);
+    UN_ASSERT(share->group[here.begin] == batches.begin);
+    UN_ASSERT(share->group[here.end - 1] == batches.end - 1);
+    return here;
+}
+
 un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_particles *particles,
                                      const un_correct_def *def)
 {
-    correct_args a = {.particles = particles, .def = def};
+    const un_particle_share *share = def->share;
+    correct_args a = {.particles = particles, .def = def, .own = {0, particles->count}};
+    un_part groups = find_groups(def);
+    un_status status = UN_OK;
     for (int axis = 0; axis < 3; axis++) {
         a.move[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof(float));
-        if (!a.move[axis]) return UN_ERROR_MEMORY;
+        if (!a.move[axis]) status = UN_ERROR_MEMORY;
     }
-    un_parallel_for(ctx, def->groups->group_count, 64, find_moves, &a);
-    un_parallel_for(ctx, particles->count, 4096, apply_moves, &a);
+    if (share) {
+        a.own = (un_part){share->begin, share->begin + share->own.end - share->own.begin};
+        status = un_ranks_agree(ctx, status);
+    }
+    UN_TRY(status);
+    un_parallel_part(ctx, groups, 64, find_moves, &a);
+    un_parallel_part(ctx, a.own, 4096, apply_moves, &a);
     return UN_OK;
 }

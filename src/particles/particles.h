@@ -475,9 +475,18 @@ typedef struct un_correct_def {
     const float *wall;      /* at particles: a lower bound of the distance to walls, m */
     const un_walls *walls;
     double dt; /* of the step, s; INFINITY: correct particles at rest too */
+    const struct un_particle_share *share; /* NULL: all particles are here */
 } un_correct_def;
+/* Over ranks only own particles move. */
 un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_particles *particles,
                                      const un_correct_def *def);
+/* Groups are taken in batches: those with numbers from a multiple of UN_CORRECT_BATCH on. Over
+ * ranks, all groups of a batch that holds own particles must be here (un_correct_groups), and all
+ * others closer than reach + r_j to any of the boxes that un_correct_boxes gives for such a batch.
+ * It returns their number. first, end: the batch here. */
+#define UN_CORRECT_BATCH 8
+int32_t un_correct_boxes(const un_groups *groups, int32_t first, int32_t end,
+                         un_box3 box[UN_CORRECT_BATCH], float reach[UN_CORRECT_BATCH]);
 
 /* The same by leaf: `tet` and `begin` then name leaves. */
 un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
@@ -507,6 +516,17 @@ typedef struct un_particle_share {
 static inline int64_t un_particle_number(const un_particle_share *s, int64_t q)
 {
     return s ? UN_GROUP * s->group[q / UN_GROUP] + q % UN_GROUP : q;
+}
+
+/* Numbers on one rank of the groups of all batches that hold own particles; none if there are no
+ * own ones. */
+static inline un_part un_correct_groups(const un_particle_share *s)
+{
+    const int64_t batch = UN_GROUP * UN_CORRECT_BATCH;
+    if (s->own.begin == s->own.end) return (un_part){0, 0};
+    int64_t groups = (s->own.total + UN_GROUP - 1) / UN_GROUP;
+    int64_t end = (s->own.end + batch - 1) / batch * UN_CORRECT_BATCH;
+    return (un_part){s->own.begin / batch * UN_CORRECT_BATCH, un_min64(end, groups)};
 }
 
 typedef struct un_markers {

@@ -317,9 +317,77 @@ static void resizing_is_that_of_one_rank(void **state)
     both_end(&b);
 }
 
+/* ---- correction ---- */
+
+/* A third of the particles crowd in one place, more than are gathered at once, and some have the
+ * same place as another. */
+static void crowd_together(un_particles *p)
+{
+    for (int32_t i = 0; i < p->count; i++) {
+        uint64_t q = (uint64_t)i;
+        un_vec3 x = un_mad(un_v3(0.8, 0.2, 0.3), swarm_point(q, 60), 0.05);
+        if (i % 3 == 0) un_particle_set_position(p, i, x);
+        if (i % 50 == 0 && i > 0) un_particle_set_position(p, i, un_particle_position(p, i - 1));
+    }
+}
+
+/* The batches that hold own particles and what may touch them. */
+static uint8_t *touching_groups(both *b, un_range own)
+{
+    const un_groups *all = &b->all.groups;
+    uint8_t *wanted = calloc((size_t)all->group_count + 1, 1);
+    int32_t *list = malloc(((size_t)all->group_count + 1) * sizeof *list);
+    b->share.own = own;
+    un_part groups = un_correct_groups(&b->share);
+    for (int64_t g = groups.begin; g < groups.end; g += UN_CORRECT_BATCH) {
+        int32_t first = (int32_t)g, end = (int32_t)un_min64(g + UN_CORRECT_BATCH, groups.end);
+        un_box3 box[UN_CORRECT_BATCH];
+        float reach[UN_CORRECT_BATCH];
+        int32_t count = un_correct_boxes(all, first, end, box, reach);
+        memset(wanted + first, 1, (size_t)(end - first));
+        for (int32_t n = 0; n < count; n++) {
+            int32_t near = un_groups_near(all, box[n], (double)reach[n], 1, list, all->group_count);
+            for (int32_t k = 0; k < near; k++) wanted[list[k]] = 1;
+        }
+    }
+    free(list);
+    return wanted;
+}
+
+static void correction_is_that_of_one_rank(void **state)
+{
+    (void)state;
+    both b;
+    both_begin(&b);
+    crowd_together(&b.all.p);
+    un_context *alone = b.all.tank.ctx;
+    for (uint64_t round = 0; round < 3; round++) {
+        both_want(&b, round);
+        un_range own = group_range((int)round % SPREAD_COUNT, b.all.p.count);
+        uint8_t *wanted = touching_groups(&b, own);
+        both_deal(&b, own, wanted);
+        un_correct_def def = swarm_correct_def(&b.all), mine = def;
+        mine.groups = &b.mine.groups;
+        mine.radius = b.mine.radius;
+        mine.phi = b.mine.depth;
+        for (int a = 0; a < 3; a++) mine.normal[a] = b.mine.normal[a];
+        mine.wall = b.mine.wall;
+        mine.share = &b.share;
+        check_ok(b.ctx, un_particles_correct_sized(b.ctx, &b.arena, &b.mine.particles, &mine));
+        check_ok(alone, un_particles_correct_sized(alone, &b.all.arena, &b.all.p, &def));
+        un_arena_reset(&b.arena);
+        for (int64_t i = own.begin; i < own.end; i++)
+            is_the_same(&b.mine.particles, (int32_t)(b.share.begin + i - own.begin), &b.all.p,
+                        (int32_t)i);
+        free(wanted);
+    }
+    both_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tree_is_that_of_one_rank),
-                                       cmocka_unit_test(resizing_is_that_of_one_rank)};
+                                       cmocka_unit_test(resizing_is_that_of_one_rank),
+                                       cmocka_unit_test(correction_is_that_of_one_rank)};
     group_run(tests);
 }
