@@ -31,20 +31,32 @@
  */
 #define EACH_MAX 12e3
 
+/* Of all ranks. */
+static double particle_count(const un_adaptive *a)
+{
+    const un_particle_share *share = a->markers.share;
+    return share ? (double)share->own.total : (double)a->markers.particles.count;
+}
+static double node_count(const un_adaptive *a)
+{
+    const un_tet_share *share = a->mesh.tets.share;
+    return share ? (double)share->nodes.total : (double)a->mesh.tets.node_count;
+}
+
 static double viscous_bytes(const un_adaptive *a)
 {
-    return a->thick.any ? un_viscosity_bytes(VISCOUS_SHARE * a->mesh.tets.node_count) : 0;
+    return a->thick.any ? un_viscosity_bytes(VISCOUS_SHARE * node_count(a)) : 0;
 }
 
 static double state_bytes(const un_adaptive *a)
 {
-    return STATE_PARTICLE * a->markers.particles.count + STATE_NODE * a->mesh.tets.node_count +
+    return STATE_PARTICLE * particle_count(a) + STATE_NODE * node_count(a) +
            STATE_WET * (double)a->core.last.cells + viscous_bytes(a);
 }
 
 static double step_bytes(const un_adaptive *a)
 {
-    return STEP_PARTICLE * a->markers.particles.count + STEP_NODE * a->mesh.tets.node_count +
+    return STEP_PARTICLE * particle_count(a) + STEP_NODE * node_count(a) +
            STEP_WET * (double)a->core.last.cells + viscous_bytes(a);
 }
 
@@ -58,8 +70,7 @@ static double surface_share(const un_adaptive *a)
 double un_adaptive_bytes(const void *state)
 {
     const un_adaptive *a = state;
-    double surface =
-        SURFACE_NODE * a->mesh.tets.node_count + SURFACE_DROP * (double)a->markers.ballistic;
+    double surface = SURFACE_NODE * node_count(a) + SURFACE_DROP * (double)a->markers.ballistic;
     surface = state_bytes(a) + surface_share(a) * surface;
     return UN_ADAPTIVE_FIXED_BYTES + fmax(step_bytes(a), surface);
 }
@@ -67,9 +78,9 @@ double un_adaptive_bytes(const void *state)
 /* The peak of steps and output surfaces, per particle, as the mesh is now. */
 static double bytes_each(const un_adaptive *a)
 {
-    if (a->core.last.cells == 0 || a->markers.particles.count == 0) return USUAL_BYTES;
-    double surface = state_bytes(a) + surface_share(a) * SURFACE_PLANNED * a->mesh.tets.node_count;
-    return fmin(fmax(step_bytes(a), surface) / a->markers.particles.count, EACH_MAX);
+    if (a->core.last.cells == 0 || particle_count(a) == 0) return USUAL_BYTES;
+    double surface = state_bytes(a) + surface_share(a) * SURFACE_PLANNED * node_count(a);
+    return fmin(fmax(step_bytes(a), surface) / particle_count(a), EACH_MAX);
 }
 
 double un_adaptive_surface_bytes(const un_adaptive *a)
@@ -94,6 +105,5 @@ void un_adaptive_keep_budget(un_adaptive *a)
         double fit = (def->budget.memory - UN_ADAPTIVE_FIXED_BYTES) / bytes_each(a);
         most = most > 0 ? fmin(most, fit) : fit;
     }
-    un_budget_keep(a->core.ctx, &a->budget, &a->markers.particles, &range, most,
-                   a->core.step_count);
+    un_budget_keep(a->core.ctx, &a->budget, &a->markers, &range, most, a->core.step_count);
 }

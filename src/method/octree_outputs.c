@@ -71,8 +71,7 @@ void un_octree_keep_budget(un_octree_flip *s)
         double fit = (def->budget.memory - UN_OCTREE_FIXED_BYTES) / bytes_each(s);
         most = most > 0 ? fmin(most, fit) : fit;
     }
-    un_budget_keep(s->core.ctx, &s->budget, &s->markers.particles, &range, most,
-                   s->core.step_count);
+    un_budget_keep(s->core.ctx, &s->budget, &s->markers, &range, most, s->core.step_count);
 }
 
 /* ---- surface and cells ---- */

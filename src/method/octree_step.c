@@ -348,7 +348,8 @@ un_status un_octree_sizes(un_octree_flip *s, double dt)
     UN_TRY(un_sizing_evaluate(ctx, &s->core.arena, s->at.size, &def));
     un_arena_reset(&s->core.arena);
     un_sizing_on_leaves on = {&s->leaves, s->at.size, s->markers.bins.tet};
-    un_sizing_to_particles(ctx, &s->markers.particles, un_sizing_at_leaves, &on, dt / s->core.pace);
+    un_sizing_to_particles(ctx, &s->markers.particles, un_markers_own(&s->markers),
+                           un_sizing_at_leaves, &on, dt / s->core.pace);
     un_octree_keep_budget(s);
     return UN_OK;
 }

@@ -664,9 +664,10 @@ typedef struct un_resize_report {
 un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *particles,
                               const un_resize_def *def, un_resize_report *report);
 /* Upper bound on the number of particles once resizing has settled, with all wanted sizes times
- * scale. Reads only the volumes of def. */
+ * scale. Reads only the volumes of def. share: over ranks, between sorting and resizing; of all. */
 double un_particles_expected(un_context *ctx, const un_particles *particles,
-                             const un_resize_def *def, double scale);
+                             const un_particle_share *share, const un_resize_def *def,
+                             double scale);
 
 /* Seeds eight particles per leaf (four in a quadtree), as un_particles_seed does on a grid: each
  * half cell of a leaf has a jittered particle that carries the liquid in it. size: set to the

@@ -650,24 +650,30 @@ typedef struct expected_args {
     const un_particles *particles;
     const un_resize_def *def;
     double scale;
+    int64_t shift; /* from numbers of all ranks to those here */
 } expected_args;
 
-static double expected_block(void *arg, int64_t begin, int64_t end)
+static void expected_block(void *arg, int64_t begin, int64_t end, double *count)
 {
     const expected_args *a = arg;
     const un_particles *p = a->particles;
-    double count = 0;
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = begin + a->shift; i < end + a->shift; i++) {
         double q = p->volume[i] / wanted_volume(p, a->def, a->scale * p->size[i]);
         bool splits = q > SPLIT_ABOVE && !(p->flags[i] & UN_PARTICLE_BALLISTIC);
-        count += splits ? exp2(ceil(log2(q / SPLIT_ABOVE))) : fmin(1, q / MERGE_BELOW);
+        *count += splits ? exp2(ceil(log2(q / SPLIT_ABOVE))) : fmin(1, q / MERGE_BELOW);
     }
-    return count;
 }
 
 double un_particles_expected(un_context *ctx, const un_particles *particles,
-                             const un_resize_def *def, double scale)
+                             const un_particle_share *share, const un_resize_def *def, double scale)
 {
-    expected_args a = {particles, def, scale};
-    return un_parallel_sum(ctx, particles->count, expected_block, &a);
+    expected_args a = {.particles = particles, .def = def, .scale = scale};
+    double count;
+    if (share) {
+        a.shift = share->begin - share->own.begin;
+        un_ranks_sums(ctx, share->own, 1, expected_block, &a, &count);
+    } else {
+        un_parallel_sums(ctx, particles->count, 1, expected_block, &a, &count);
+    }
+    return count;
 }

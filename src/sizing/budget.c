@@ -36,7 +36,7 @@ double un_sizing_budget(double scale, double particles_max, un_sizing_expected *
 
 typedef struct budget_args {
     un_context *ctx;
-    un_particles *particles;
+    un_markers *markers;
     const un_resize_def *range;
     float factor;
 } budget_args;
@@ -44,19 +44,20 @@ typedef struct budget_args {
 static double expected_count(void *arg, double factor)
 {
     budget_args *a = arg;
-    return un_particles_expected(a->ctx, a->particles, a->range, factor);
+    return un_particles_expected(a->ctx, &a->markers->particles, a->markers->share, a->range,
+                                 factor);
 }
 
 static void enlarge(void *arg, int64_t begin, int64_t end)
 {
     budget_args *a = arg;
-    for (int64_t q = begin; q < end; q++) a->particles->size[q] *= a->factor;
+    for (int64_t q = begin; q < end; q++) a->markers->particles.size[q] *= a->factor;
 }
 
-void un_budget_keep(un_context *ctx, un_budget *b, un_particles *particles,
-                    const un_resize_def *range, double most, int32_t step)
+void un_budget_keep(un_context *ctx, un_budget *b, un_markers *markers, const un_resize_def *range,
+                    double most, int32_t step)
 {
-    budget_args a = {ctx, particles, range, 1};
+    budget_args a = {ctx, markers, range, 1};
     double was = b->scale;
     b->most = most != 0 ? fmax(most, 1) : 0;
     b->scale = un_sizing_budget(b->scale, b->most, expected_count, &a);
@@ -68,5 +69,5 @@ void un_budget_keep(un_context *ctx, un_budget *b, un_particles *particles,
                step, expected_count(&a, 1), b->most);
     b->warned = true;
     a.factor = (float)(b->scale / was);
-    un_parallel_for(ctx, particles->count, 16384, enlarge, &a);
+    un_parallel_part(ctx, un_markers_own(markers), 16384, enlarge, &a);
 }

@@ -78,5 +78,5 @@ void un_sizing_deformability(un_context *ctx, float *share, const un_sizing_def 
     const un_scene_def *scene = &def->scene->def;
     double nu = scene->fluid.viscosity / scene->fluid.density;
     measure_args a = {share, def, scale, nu > 0 ? nu : WATER};
-    un_parallel_for(ctx, def->nodes->count, 4096, find_shares, &a);
+    un_parallel_part(ctx, un_sizing_own(def->nodes), 4096, find_shares, &a);
 }

@@ -4,7 +4,13 @@
  * none changes. Nodes are numbered along a Morton curve, so a block of them is a compact piece of
  * space. Within a block a sweep uses new values at once (forwards in one sweep, backwards in the
  * next); from other blocks it uses those of the sweep before, so the result does not depend on the
- * threads. From the second sweep on, blocks around which nothing has changed are left out. */
+ * threads. From the second sweep on, blocks around which nothing has changed are left out.
+ *
+ * Over ranks, each sweeps over its own nodes until none changes, then ghosts get the sizes of their
+ * owners, until no ghost of any rank changes. What a neighbour allows, a rounded sum, never falls
+ * when its size grows; so lowering one size after the other, in whatever order, never passes below
+ * any field that satisfies all bounds and ends at the largest: the same bits for any number of
+ * ranks. */
 #include "sizing/sizing.h"
 
 /* Nodes. Larger blocks carry values farther in a sweep, smaller ones leave more out of the later
@@ -12,8 +18,6 @@
 #define BLOCK 2048
 /* At most so many neighbouring blocks are remembered per block. One with more is in every sweep. */
 #define DEPS_MAX 47
-/* Far more than a mesh of 16 levels needs to carry its smallest size to its far end. */
-#define SWEEPS_MAX 200
 
 typedef struct deps {
     int32_t count; /* DEPS_MAX + 1: too many */
@@ -150,6 +154,48 @@ static int32_t find_active(const limit_args *a, int32_t *active, int32_t block_c
     return count;
 }
 
+/* Sweeps until nothing changes: sizes only fall, and not below the least. count: active blocks. */
+static void settle(un_context *ctx, limit_args *a, int32_t *active, int32_t count,
+                   int32_t block_count)
+{
+    const un_sizing_nodes *nodes = a->nodes;
+    while (count > 0) {
+        un_parallel_for(ctx, count, 4, sweep, a);
+        bool any = false;
+        for (int32_t k = 0; k < count; k++) {
+            int32_t b = a->active ? a->active[k] : k, begin = b * BLOCK;
+            if (!a->changed[b]) continue;
+            any = true;
+            size_t n = (size_t)un_min64(BLOCK, nodes->count - begin);
+            memcpy(a->now + begin, a->next + begin, n * sizeof *a->now);
+        }
+        if (!any) break;
+        count = find_active(a, active, block_count);
+        memset(a->changed, 0, (size_t)block_count);
+        a->active = active;
+        a->first = false;
+        a->backwards = !a->backwards;
+    }
+}
+
+/* Ghosts get the sizes of their owners. *any: one has changed, on some rank. */
+static un_status hear(un_context *ctx, limit_args *a, int32_t block_count, bool *any)
+{
+    const un_tet_share *share = a->nodes->shared->share;
+    int64_t count = 0;
+    UN_TRY(un_sizing_share(a->nodes, a->next));
+    memset(a->changed, 0, (size_t)block_count);
+    for (int32_t k = 0; k < share->ghost_count; k++) {
+        int32_t n = share->ghost[k];
+        if (!(a->next[n] < a->now[n])) continue;
+        a->now[n] = a->next[n];
+        a->changed[n / BLOCK] = 1;
+        count++;
+    }
+    *any = un_ranks_total(ctx, count) > 0;
+    return UN_OK;
+}
+
 un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
                           const un_sizing_nodes *nodes, double grade)
 {
@@ -164,25 +210,18 @@ un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
                     .changed = un_arena_alloc(arena, blocks, 1),
                     .first = true};
     int32_t *active = un_arena_alloc(arena, blocks, sizeof *active);
-    if (!a.now || !a.deps || !a.changed || !active) return UN_ERROR_MEMORY;
+    bool room = a.now && a.deps && a.changed && active, any;
+    UN_TRY(un_sizing_agree(ctx, nodes, room ? UN_OK : UN_ERROR_MEMORY));
     for (int code = 0; code < 256; code++) a.rise[code] = nodes->length[code] * a.grade;
+    UN_TRY(un_sizing_share(nodes, size));
     memcpy(a.now, size, node_count * sizeof *size);
-    for (int32_t s = 0; s < SWEEPS_MAX && count > 0; s++) {
-        un_parallel_for(ctx, count, 4, sweep, &a);
-        bool any = false;
-        for (int32_t k = 0; k < count; k++) {
-            int32_t b = a.active ? a.active[k] : k, begin = b * BLOCK;
-            if (!a.changed[b]) continue;
-            any = true;
-            size_t n = (size_t)un_min64(BLOCK, nodes->count - begin);
-            memcpy(a.now + begin, a.next + begin, n * sizeof *size);
-        }
-        if (!any) break;
+    for (;;) {
+        settle(ctx, &a, active, count, block_count);
+        if (!nodes->shared) return UN_OK;
+        UN_TRY(hear(ctx, &a, block_count, &any));
+        if (!any) return UN_OK;
         count = find_active(&a, active, block_count);
-        memset(a.changed, 0, (size_t)block_count);
         a.active = active;
         a.first = false;
-        a.backwards = !a.backwards;
     }
-    return UN_OK;
 }

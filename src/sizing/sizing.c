@@ -91,7 +91,7 @@ typedef struct sizing_args {
     double reach;                           /* |phi| beyond which only depth counts */
     uint8_t *band;                          /* nodes where curvature is computed */
     float *kappa[2];                        /* at nodes */
-    float *share; /* of the size that depth allows; NULL: all of it */
+    float *share;                           /* of the size that depth allows; NULL: all of it */
     float *size;
     view view;
 } sizing_args;
@@ -159,12 +159,14 @@ static void smooth_curvature(void *arg, int64_t begin, int64_t end)
 
 static un_status take_curvature(sizing_args *a, un_context *ctx, un_arena *arena, const float *phi)
 {
-    int32_t count = a->nodes->count;
+    const un_sizing_nodes *nodes = a->nodes;
     a->phi = phi;
-    un_parallel_for(ctx, count, 8192, find_band, a);
-    UN_TRY(a->slopes->curvature(ctx, arena, a->kappa[0], a->nodes, phi, a->band));
+    un_parallel_for(ctx, nodes->count, 8192, find_band, a);
+    un_status status = a->slopes->curvature(ctx, arena, a->kappa[0], nodes, phi, a->band);
+    UN_TRY(un_sizing_agree(ctx, nodes, status));
     for (int i = 0; i < SMOOTHINGS; i++) {
-        un_parallel_for(ctx, count, 1024, smooth_curvature, a);
+        UN_TRY(un_sizing_share(nodes, a->kappa[0]));
+        un_parallel_part(ctx, un_sizing_own(nodes), 1024, smooth_curvature, a);
         float *swap = a->kappa[0];
         a->kappa[0] = a->kappa[1];
         a->kappa[1] = swap;
@@ -344,7 +346,7 @@ static un_status use_sources(sizing_args *a, un_context *ctx, un_arena *arena)
                                             SOURCE_REACH * sources->emission[s].width,
                                             source->kind == UN_SOURCE_DRAIN};
     }
-    if (m.count > 0) un_parallel_for(ctx, a->nodes->count, 1024, use_mouths, &m);
+    if (m.count > 0) un_parallel_part(ctx, un_sizing_own(a->nodes), 1024, use_mouths, &m);
     return UN_OK;
 }
 
@@ -354,16 +356,17 @@ static un_status use_custom(sizing_args *a, un_arena *arena)
 {
     const un_sizing_def *def = a->def;
     const un_sizing_nodes *nodes = a->nodes;
+    un_part own = un_sizing_own(nodes);
     int64_t count = 0, k = 0;
-    for (int32_t n = 0; n < nodes->count; n++) count += nodes->used[n];
+    for (int64_t n = own.begin; n < own.end; n++) count += nodes->used[n];
     un_vec3 *x = un_arena_alloc(arena, (size_t)count + 1, sizeof *x);
     float *size = un_arena_alloc(arena, (size_t)count + 1, sizeof *size);
     if (!x || !size) return UN_ERROR_MEMORY;
-    for (int32_t n = 0; n < nodes->count; n++)
+    for (int64_t n = own.begin; n < own.end; n++)
         if (nodes->used[n]) x[k++] = nodes->x[n];
     UN_TRY(un_scene_custom_sizes(def->scene, def->time, x, count, size));
     k = 0;
-    for (int32_t n = 0; n < nodes->count; n++) {
+    for (int64_t n = own.begin; n < own.end; n++) {
         if (!nodes->used[n]) continue;
         double wanted = fmax(def->scale * size[k++], a->h);
         if (wanted < a->size[n]) a->size[n] = (float)wanted;
@@ -373,41 +376,60 @@ static un_status use_custom(sizing_args *a, un_arena *arena)
 
 /* ---- all ---- */
 
-static un_status use_terms(sizing_args *a, un_context *ctx, un_arena *arena)
+static un_status need_room(sizing_args *a, un_arena *arena, bool curved, bool strained)
 {
-    const un_sizing_def *def = a->def;
-    int32_t count = a->nodes->count;
-    size_t room = (size_t)count + 1;
-    bool curved = a->curvature > 0, solids = a->solid > 0 && def->solid;
-    bool strained = a->strain > 0 && def->velocity;
-    if (curved || solids || strained) {
+    size_t room = (size_t)a->nodes->count + 1;
+    if (curved || strained) {
         a->kappa[0] = un_arena_alloc(arena, room, sizeof *a->kappa[0]);
         if (!a->kappa[0]) return UN_ERROR_MEMORY;
     }
-    if (curved || solids) {
+    if (curved) {
         a->kappa[1] = un_arena_alloc(arena, room, sizeof *a->kappa[1]);
         a->band = un_arena_alloc(arena, room, 1);
         if (!a->kappa[1] || !a->band) return UN_ERROR_MEMORY;
     }
+    if (a->def->scene->def.sizing.deformability > 0 && a->def->velocity) {
+        a->share = un_arena_alloc(arena, room, sizeof *a->share);
+        if (!a->share) return UN_ERROR_MEMORY;
+    }
+    return UN_OK;
+}
+
+static un_status use_terms(sizing_args *a, un_context *ctx, un_arena *arena)
+{
+    const un_sizing_def *def = a->def;
+    un_part own = un_sizing_own(a->nodes);
+    bool curved = a->curvature > 0, solids = a->solid > 0 && def->solid;
+    bool strained = a->strain > 0 && def->velocity;
+    un_status status = need_room(a, arena, curved || solids, strained);
+    UN_TRY(un_sizing_agree(ctx, a->nodes, status));
     if (curved) {
         UN_TRY(take_curvature(a, ctx, arena, def->phi));
-        un_parallel_for(ctx, count, 8192, use_curvature, a);
+        un_parallel_part(ctx, own, 8192, use_curvature, a);
     }
     if (solids) {
         UN_TRY(take_curvature(a, ctx, arena, def->solid));
-        un_parallel_for(ctx, count, 8192, use_solid_curvature, a);
+        un_parallel_part(ctx, own, 8192, use_solid_curvature, a);
     }
     if (strained) {
         un_sizing_flow flow = {def->velocity, def->phi, a->reach, a->strain};
-        UN_TRY(a->slopes->strain(ctx, arena, a->kappa[0], a->nodes, &flow));
-        un_parallel_for(ctx, count, 8192, use_strain, a);
+        status = a->slopes->strain(ctx, arena, a->kappa[0], a->nodes, &flow);
+        UN_TRY(un_sizing_agree(ctx, a->nodes, status));
+        un_parallel_part(ctx, own, 8192, use_strain, a);
     }
-    if (def->scene->def.sizing.deformability > 0 && def->velocity) {
-        a->share = un_arena_alloc(arena, room, sizeof *a->share);
-        if (!a->share) return UN_ERROR_MEMORY;
-        un_sizing_deformability(ctx, a->share, def, def->scene->def.sizing.deformability);
-    }
+    if (a->share) un_sizing_deformability(ctx, a->share, def, def->scene->def.sizing.deformability);
     return UN_OK;
+}
+
+static un_status use_others(sizing_args *a, un_context *ctx, un_arena *arena)
+{
+    const un_sizing_def *def = a->def;
+    un_part own = un_sizing_own(a->nodes);
+    un_parallel_part(ctx, own, 4096, combine, a);
+    if (a->film > 0 && def->wall) un_parallel_part(ctx, own, 1024, use_film, a);
+    if (a->solid > 0 && def->narrow) un_parallel_part(ctx, own, 8192, use_narrow, a);
+    if (a->mouth > 0 && def->sources) UN_TRY(use_sources(a, ctx, arena));
+    return def->scene->def.sizing.has_custom ? use_custom(a, arena) : UN_OK;
 }
 
 un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
@@ -439,16 +461,13 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
     a->reach = a->depth > 0 ? a->surface / a->depth : INFINITY;
     if (scene->sizing.has_camera) {
         un_viewpoint camera;
-        UN_TRY(un_scene_camera(def->scene, def->time, &camera));
+        un_status status = un_scene_camera(def->scene, def->time, &camera);
+        UN_TRY(un_sizing_agree(ctx, nodes, status));
         a->view = make_view(&camera);
     }
-    un_parallel_for(ctx, nodes->count, 8192, start, a);
+    un_parallel_part(ctx, un_sizing_own(nodes), 8192, start, a);
     UN_TRY(use_terms(a, ctx, arena));
-    un_parallel_for(ctx, nodes->count, 4096, combine, a);
-    if (a->film > 0 && def->wall) un_parallel_for(ctx, nodes->count, 1024, use_film, a);
-    if (a->solid > 0 && def->narrow) un_parallel_for(ctx, nodes->count, 8192, use_narrow, a);
-    if (a->mouth > 0 && def->sources) UN_TRY(use_sources(a, ctx, arena));
-    if (scene->sizing.has_custom) UN_TRY(use_custom(a, arena));
+    UN_TRY(un_sizing_agree(ctx, nodes, use_others(a, ctx, arena)));
     double grade = fmin(1, GRADE * fmax(1, scene->sizing.depth));
     return un_sizing_limit(ctx, arena, size, nodes, grade);
 }

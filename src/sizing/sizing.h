@@ -47,7 +47,28 @@ typedef struct un_sizing_nodes {
     /* How the mesh computes derivatives; NULL: from the neighbours (slopes.c). */
     const un_sizing_slopes *slopes;
     void *mesh; /* for slopes */
+    /* Over ranks: the mesh whose own nodes this rank finds sizes for. Fields are to be known at its
+     * ghosts. Other nodes have no neighbours. NULL: all nodes are here. */
+    const un_tets *shared;
 } un_sizing_nodes;
+
+/* The nodes that this rank finds sizes for. */
+static inline un_part un_sizing_own(const un_sizing_nodes *nodes)
+{
+    return nodes->shared ? un_tets_own_nodes(nodes->shared) : (un_part){0, nodes->count};
+}
+/* Over ranks, all know of a failure before the next message. */
+static inline un_status un_sizing_agree(un_context *ctx, const un_sizing_nodes *nodes,
+                                        un_status status)
+{
+    return nodes->shared ? un_ranks_agree(ctx, status) : status;
+}
+/* Values at ghosts, from their owners. */
+static inline un_status un_sizing_share(const un_sizing_nodes *nodes, float *value)
+{
+    un_field field = {"value", value, NULL, sizeof *value};
+    return nodes->shared ? un_tets_share(nodes->shared, &field, 1) : UN_OK;
+}
 
 typedef struct un_sizing_flow {
     const un_vec3 *u; /* at nodes, right where phi < 0 */
@@ -109,12 +130,13 @@ typedef struct un_sizing_def {
 void un_sizing_deformability(un_context *ctx, float *share, const un_sizing_def *def, double scale);
 
 /* size: at nodes; those that do not matter get the coarsest. Runs Lua when the scene has a camera
- * or a custom formula: from one thread. */
+ * or a custom formula: from one thread. Over ranks, at own nodes and ghosts. */
 un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
                              const un_sizing_def *def);
 
 /* Lowers sizes until none exceeds a neighbour's by more than grade times their distance (limit.c).
- * Nodes that do not matter keep their size, which must be at least every other. */
+ * Nodes that do not matter keep their size, which must be at least every other. Over ranks, sizes
+ * at ghosts may be anything; they are those of their owners afterwards. */
 un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
                           const un_sizing_nodes *nodes, double grade);
 
@@ -143,10 +165,10 @@ un_status un_monitor_find(un_context *ctx, un_arena *arena, un_monitor *monitor,
  */
 typedef void un_sizing_at(const void *arg, const un_particles *particles, int64_t begin,
                           int64_t end, double *size);
-/* Gives particles their wanted size. It shrinks at once and grows slowly, so that detail appears
- * where it is needed and fades where it was. dt: in paces of the scene (un_scene_pace). */
-void un_sizing_to_particles(un_context *ctx, un_particles *particles, un_sizing_at *at,
-                            const void *arg, double dt);
+/* Gives these particles their wanted size. It shrinks at once and grows slowly, so that detail
+ * appears where it is needed and fades where it was. dt: in paces of the scene (un_scene_pace). */
+void un_sizing_to_particles(un_context *ctx, un_particles *particles, un_part part,
+                            un_sizing_at *at, const void *arg, double dt);
 typedef struct un_sizing_on_tets {
     const un_tets *mesh;
     const float *size;  /* at nodes */
@@ -169,8 +191,9 @@ typedef struct un_budget {
     bool warned;  /* that cells become larger */
 } un_budget;
 /* Enlarges the wanted sizes if there will be more particles than the budget allows. most: how many
- * it allows with the present mesh; 0: any. range: volumes between which particles are resized. */
-void un_budget_keep(un_context *ctx, un_budget *budget, un_particles *particles,
+ * it allows with the present mesh; 0: any. range: volumes between which particles are resized.
+ * Over ranks, own particles are seen and changed. */
+void un_budget_keep(un_context *ctx, un_budget *budget, un_markers *markers,
                     const un_resize_def *range, double most, int32_t step);
 
 /* The scale that keeps a run inside its budget. expected(arg, f): how many particles there will be

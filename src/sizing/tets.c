@@ -22,7 +22,9 @@ typedef struct tet_nodes {
     const un_tets *mesh;
     float (*normal)[3];                    /* at tets; NULL until needed */
     uint8_t edge[UN_TET_SHAPES_MAX][4][4]; /* squared lengths between corners, half leaf edges */
-    double volume[UN_LEVELS_MAX + 1];      /* of leaves */
+    int32_t
+        odd; /* 1 if the own nodes' tets come one later in the lists of one rank, or three, ... */
+    double volume[UN_LEVELS_MAX + 1]; /* of leaves */
 } tet_nodes;
 
 static inline double volume_of(const tet_nodes *t, int32_t tet)
@@ -47,9 +49,10 @@ static inline uint8_t code_of(const tet_nodes *t, int32_t tet, int i, int j)
     return (uint8_t)(t->mesh->level[tet] << 4 | t->edge[t->mesh->shape[tet]][i][j]);
 }
 
-static inline int64_t first_of(const un_tets *mesh, int64_t n)
+/* Where a node's list begins. There is as much room for it as on one rank. */
+static inline int64_t first_of(const tet_nodes *t, int64_t n)
 {
-    return mesh->first[n] / 2 + SPARE * n;
+    return (t->mesh->first[n] + t->odd) / 2 + SPARE * n;
 }
 
 static bool is_listed(const int32_t *near, int64_t count, int32_t m)
@@ -63,15 +66,16 @@ static void list_neighbours(void *arg, int64_t begin, int64_t end)
 {
     const list_args *a = arg;
     const un_tets *mesh = a->tets->mesh;
+    un_part own = un_tets_own_nodes(mesh);
     /* The pairs that were met last, by the neighbour's number; another of this node's pairs may
      * have taken the place of one, then the list tells. */
     uint64_t seen[SEEN];
     for (int s = 0; s < SEEN; s++) seen[s] = UINT64_MAX;
     for (int64_t n = begin; n < end; n++) {
-        int64_t from = first_of(mesh, n), room = first_of(mesh, n + 1) - from, count = 0;
+        int64_t from = first_of(a->tets, n), room = first_of(a->tets, n + 1) - from, count = 0;
         a->first[n] = (int32_t)from;
         a->count[n] = 0;
-        if (!a->used[n]) continue;
+        if (!a->used[n] || n < own.begin || n >= own.end) continue;
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
             int32_t t = mesh->corner[k] >> 2, i = mesh->corner[k] & 3;
             for (int e = 1; e < 4; e++) {
@@ -225,7 +229,7 @@ static un_status tets_curvature(un_context *ctx, un_arena *arena, float *kappa,
             un_arena_alloc(arena, (size_t)tets->mesh->tet_count + 1, sizeof *tets->normal);
     if (!tets->normal) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, tets->mesh->tet_count, 4096, find_normals, &a);
-    un_parallel_for(ctx, nodes->count, 1024, find_curvature, &a);
+    un_parallel_part(ctx, un_sizing_own(nodes), 1024, find_curvature, &a);
     return UN_OK;
 }
 
@@ -298,7 +302,7 @@ static un_status tets_strain(un_context *ctx, un_arena *arena, float *length,
     a.norm = un_arena_alloc(arena, (size_t)tets->mesh->tet_count + 1, sizeof *a.norm);
     if (!a.norm) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, tets->mesh->tet_count, 4096, find_strain, &a);
-    un_parallel_for(ctx, nodes->count, 1024, average_strain, &a);
+    un_parallel_part(ctx, un_sizing_own(nodes), 1024, average_strain, &a);
     return UN_OK;
 }
 
@@ -324,13 +328,22 @@ static const un_sizing_slopes tets_slopes = {tets_curvature, tets_strain, tets_d
 
 /* ---- all ---- */
 
-un_status un_sizing_nodes_tets(un_context *ctx, un_arena *arena, un_sizing_nodes *nodes,
-                               const un_tets *mesh, const float *phi)
+/* Lists are as long as half of a node's tets, rounded up or down as tets before it are counted. */
+static int32_t find_odd(un_context *ctx, const un_tets *mesh)
+{
+    if (!mesh->share) return 0;
+    un_part own = un_tets_own_nodes(mesh);
+    un_range corners = un_ranks_range(ctx, mesh->first[own.end] - mesh->first[own.begin]);
+    return (corners.begin - mesh->first[own.begin]) % 2 != 0;
+}
+
+static un_status find_nodes(un_context *ctx, un_arena *arena, un_sizing_nodes *nodes,
+                            const un_tets *mesh, const float *phi, int32_t odd)
 {
     const un_octree *tree = mesh->tree;
     tet_nodes *tets = un_arena_alloc(arena, 1, sizeof *tets);
     if (!tets) return UN_ERROR_MEMORY;
-    *tets = (tet_nodes){.mesh = mesh};
+    *tets = (tet_nodes){.mesh = mesh, .odd = odd};
     *nodes = (un_sizing_nodes){.count = mesh->node_count,
                                .dim = 3,
                                .x = mesh->x,
@@ -339,14 +352,15 @@ un_status un_sizing_nodes_tets(un_context *ctx, un_arena *arena, un_sizing_nodes
                                .finest = tree->h,
                                .coarsest = un_octree_size(tree, 0),
                                .slopes = &tets_slopes,
-                               .mesh = tets};
+                               .mesh = tets,
+                               .shared = mesh->share ? mesh : NULL};
     measure_edges(tets);
     for (int32_t l = 0; l <= tree->level_max; l++)
         tets->volume[l] = tree->edge[l] * tree->edge[l] * tree->edge[l];
     for (int32_t code = 0; code < 16 * (tree->level_max + 1) && code < 256; code++)
         nodes->length[code] = (float)(0.5 * sqrt(code & 15) * un_octree_size(tree, code >> 4));
     UN_TRY(un_sizing_choose(ctx, arena, nodes, phi));
-    size_t room = (size_t)first_of(mesh, mesh->node_count) + 1, count = (size_t)mesh->node_count;
+    size_t room = (size_t)first_of(tets, mesh->node_count) + 1, count = (size_t)mesh->node_count;
     list_args a = {.tets = tets,
                    .used = nodes->used,
                    .first = un_arena_alloc(arena, count + 1, sizeof *a.first),
@@ -366,4 +380,11 @@ un_status un_sizing_nodes_tets(un_context *ctx, un_arena *arena, un_sizing_nodes
     nodes->near_code = a.code;
     nodes->near_length = a.length;
     return list_many(arena, nodes, tets);
+}
+
+un_status un_sizing_nodes_tets(un_context *ctx, un_arena *arena, un_sizing_nodes *nodes,
+                               const un_tets *mesh, const float *phi)
+{
+    un_status status = find_nodes(ctx, arena, nodes, mesh, phi, find_odd(ctx, mesh));
+    return mesh->share ? un_ranks_agree(ctx, status) : status;
 }

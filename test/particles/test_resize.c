@@ -72,8 +72,8 @@ static void the_count_is_foretold(void **state)
     begin_tank(&s, 2, false);
     want(&s, 0.2, 3);
     un_resize_def def = swarm_resize_def(&s, 0);
-    double expected = un_particles_expected(s.tank.ctx, &s.p, &def, 1);
-    double coarser = un_particles_expected(s.tank.ctx, &s.p, &def, 2);
+    double expected = un_particles_expected(s.tank.ctx, &s.p, NULL, &def, 1);
+    double coarser = un_particles_expected(s.tank.ctx, &s.p, NULL, &def, 2);
     assert_true(expected > s.p.count);
     check_below(coarser, 0.4 * expected);
     for (uint64_t i = 0; i < 12; i++) {
