@@ -1,5 +1,8 @@
 /* What nodes carry from mesh to mesh over ranks, though the next mesh is cut elsewhere: numbers,
- * and distances to solids, open shares and volumes, as on one rank, bit by bit. */
+ * and distances to solids, open shares and volumes, as on one rank, bit by bit. Memory that fails
+ * on one rank fails the call on all, in finding sizes too. */
+#include "sizing/sizing.h"
+
 #include "pair_tank.h"
 #include "pair_tets.h"
 
@@ -117,8 +120,68 @@ static void is_that_of_one_rank(void **state)
     check_context_end(ctx);
 }
 
+/* All that asks for memory, on the mesh of `p`; what it asks for comes from ctx. */
+static un_status carry(un_context *ctx, pair *p, const tank *t, float *phi, double *value[2])
+{
+    un_arena arena;
+    un_tet_walls walls;
+    un_node_memory memory = {0};
+    un_sizing_nodes nodes;
+    un_sizing_def sizing = {.scene = &t->scene, .nodes = &nodes, .phi = phi, .scale = 1};
+    float *size = malloc(((size_t)p->s.mesh.node_count + 1) * sizeof *size);
+    un_arena_init(&arena, ctx);
+    un_tet_walls_init(ctx, &walls, t->walls);
+    un_status status = un_tet_walls_sample(&walls, &arena, &p->s.mesh);
+    if (status == UN_OK) status = un_node_memory_keep(ctx, &memory, &p->s.mesh, value, 2);
+    if (status == UN_OK) status = un_node_memory_move(ctx, &memory, &arena, &p->s.leaves);
+    if (status == UN_OK) status = recall(ctx, &memory, &p->s.mesh, value);
+    if (status == UN_OK) status = un_sizing_nodes_tets(ctx, &arena, &nodes, &p->s.mesh, phi);
+    sizing.wall = walls.phi;
+    sizing.solid = walls.phi_solid;
+    sizing.narrow = walls.narrow;
+    if (status == UN_OK) status = un_sizing_evaluate(ctx, &arena, size, &sizing);
+    un_node_memory_free(ctx, &memory);
+    un_tet_walls_free(&walls);
+    un_arena_free(&arena);
+    free(size);
+    return status;
+}
+
+static void memory_fails_on_all(void **state)
+{
+    (void)state;
+    const check_tree_def *def = &check_trees[3];
+    un_context *good = group_context(), *alone = check_context();
+    pair p;
+    tank t;
+    double *value[2];
+    pair_tank(&t, alone, def, true);
+    pair_init(&p, good, alone, def);
+    pair_build(&p, def, 300, CUT_BY_WORK);
+    fill_numbers(&p.s.mesh, value);
+    float *phi = malloc(((size_t)p.s.mesh.node_count + 1) * sizeof *phi);
+    for (int32_t n = 0; n < p.s.mesh.node_count; n++) phi[n] = (float)(p.s.mesh.x[n].y - 0.5);
+    int failures = 0;
+    for (bool done = false; !done;) {
+        un_context *ctx = group_context_failing(1, failures + 1, un_ranks_count(group) - 1);
+        un_status status = carry(ctx, &p, &t, phi, value);
+        done = status == UN_OK;
+        if (!done) assert_int_equal(status, UN_ERROR_MEMORY);
+        failures += !done;
+        un_ranks_recover(ctx);
+        check_context_end(ctx);
+    }
+    assert_true(failures > 15);
+    free(phi), free(value[0]), free(value[1]);
+    pair_free(&p);
+    tank_free(&t);
+    check_context_end(alone);
+    check_context_end(good);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(is_that_of_one_rank)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(is_that_of_one_rank),
+                                       cmocka_unit_test(memory_fails_on_all)};
     group_run(tests);
 }
