@@ -148,8 +148,9 @@ static inline double un_tet_sample(const un_tets *mesh, const float *v, const un
 
 /* What is this rank's of a mesh that was built on its tree (un_octree_build_ranks). Nodes and tets
  * of its leaves are its own: the same, in the same order, as on one rank, and so are the tets
- * around its nodes. Ghosts are the other nodes of these tets. All else in the rank's mesh only
- * fills the brick. Not for parted meshes yet. */
+ * around its nodes. Ghosts are the other nodes of these tets; their levels are as on one rank, too,
+ * but not the tets around them. All else in the rank's mesh only fills the brick. Not for parted
+ * meshes yet. */
 typedef struct un_tet_share {
     un_context *ctx;
     un_range nodes, tets;          /* its own, numbered as on one rank */
@@ -168,6 +169,11 @@ un_status un_tet_share_find(un_tet_share *part, un_arena *arena, un_tets *mesh,
 /* Arrays at nodes: ghosts get the values of their owners. `to` of the fields is not used. Nothing
  * happens where all is here. */
 un_status un_tets_share(const un_tets *mesh, const un_field *fields, int32_t count);
+/* A failure of one rank is one of all, to be found out before ranks wait for each other. */
+static inline un_status un_tets_agree(const un_tets *mesh, un_status status)
+{
+    return mesh->share ? un_ranks_agree(mesh->share->ctx, status) : status;
+}
 /* This rank's own nodes and tets. */
 static inline un_part un_tets_own_nodes(const un_tets *mesh)
 {

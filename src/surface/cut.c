@@ -73,15 +73,24 @@ static void find_liquid(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->cut->liquid[n] = un_cut_liquid(a->phi[n]);
 }
 
+static bool is_own(un_part own, const int32_t n[4])
+{
+    for (int32_t c = 0; c < 4; c++)
+        if (n[c] >= own.begin && n[c] < own.end) return true;
+    return false;
+}
+
+/* Of the tets around own nodes. */
 static void find_tets(void *arg, int64_t begin, int64_t end)
 {
     find_args *a = arg;
     const un_tets *mesh = a->cut->mesh;
     const uint8_t *liquid = a->cut->liquid;
+    un_part own = un_tets_own_nodes(mesh);
     for (int64_t t = begin; t < end; t++) {
         const int32_t *n = mesh->tet[t];
         int32_t sum = liquid[n[0]] + liquid[n[1]] + liquid[n[2]] + liquid[n[3]];
-        a->flag[t] = sum != 0 && sum != 4;
+        a->flag[t] = sum != 0 && sum != 4 && is_own(own, n);
     }
 }
 
@@ -153,6 +162,28 @@ static void write_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The indices of list elements in [begin, end). */
+static un_part find_part(const int32_t *list, int32_t count, un_part part)
+{
+    un_part found = {0, 0};
+    while (found.begin < count && list[found.begin] < part.begin) found.begin++;
+    for (found.end = found.begin; found.end < count && list[found.end] < part.end;) found.end++;
+    return found;
+}
+
+/* Triangles are those of this rank's own tets. */
+static void keep_own(un_cut *cut)
+{
+    const un_tets *mesh = cut->mesh;
+    un_part tets = {0, cut->tet_count};
+    cut->own = (un_part){0, cut->node_count};
+    if (!mesh->share) return;
+    cut->own = find_part(cut->node, cut->node_count, un_tets_own_nodes(mesh));
+    tets = find_part(cut->tet, cut->tet_count, un_tets_own(mesh));
+    cut->tet += tets.begin;
+    cut->tet_count = (int32_t)(tets.end - tets.begin);
+}
+
 un_status un_cut_find(un_context *ctx, un_arena *arena, un_cut *cut, const float *phi,
                       const un_tets *mesh, const un_tet_graph *graph)
 {
@@ -185,6 +216,7 @@ un_status un_cut_find(un_context *ctx, un_arena *arena, un_cut *cut, const float
     cut->x = un_arena_alloc(arena, vertices, sizeof *cut->x);
     if (!cut->from || !cut->to || !cut->x) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, cut->node_count, CUT_GRAIN, write_rows, &a);
+    keep_own(cut);
     return UN_OK;
 }
 
@@ -230,22 +262,28 @@ void un_cut_keep_off(un_context *ctx, un_cut *cut, double hair)
 /* Vertices nearer to an edge's end than this share of the edge are moved there. */
 #define NEXT_TO 1e-6
 
-un_status un_cut_merge(un_arena *arena, un_cut *cut)
+int32_t un_cut_next_to(const un_cut *cut, int32_t v)
 {
     const un_vec3 *x = cut->mesh->x;
+    un_vec3 a = x[cut->from[v]], b = x[cut->to[v]], edge = un_sub(b, a);
+    un_vec3 da = un_sub(cut->x[v], a), db = un_sub(cut->x[v], b);
+    double next_to = NEXT_TO * NEXT_TO * un_dot(edge, edge);
+    if (un_dot(da, da) >= next_to && un_dot(db, db) >= next_to) return -1;
+    return un_dot(da, da) < next_to ? cut->from[v] : cut->to[v];
+}
+
+un_status un_cut_merge(un_arena *arena, un_cut *cut)
+{
     cut->same = un_arena_alloc(arena, (size_t)cut->vertex_count + 1, sizeof *cut->same);
     int32_t *first = un_arena_alloc(arena, (size_t)cut->node_count + 1, sizeof *first);
     if (!cut->same || !first) return UN_ERROR_MEMORY;
     for (int32_t p = 0; p < cut->node_count; p++) first[p] = -1;
     for (int32_t v = 0; v < cut->vertex_count; v++) {
-        un_vec3 a = x[cut->from[v]], b = x[cut->to[v]], edge = un_sub(b, a);
-        un_vec3 da = un_sub(cut->x[v], a), db = un_sub(cut->x[v], b);
-        double next_to = NEXT_TO * NEXT_TO * un_dot(edge, edge);
+        int32_t node = un_cut_next_to(cut, v);
         cut->same[v] = v;
-        if (un_dot(da, da) >= next_to && un_dot(db, db) >= next_to) continue;
-        int32_t node = un_dot(da, da) < next_to ? cut->from[v] : cut->to[v];
+        if (node < 0) continue;
         int32_t *stands = &first[cut->place[node]];
-        cut->x[v] = x[node];
+        cut->x[v] = cut->mesh->x[node];
         if (*stands < 0) *stands = v;
         cut->same[v] = *stands;
     }

@@ -12,7 +12,8 @@ un_status un_tet_graph_build(un_context *ctx, un_arena *arena, un_tet_graph *gra
                              const un_tets *mesh);
 
 /* A vertex for every mesh edge whose ends differ in sign, one or two triangles for every tet that
- * has such edges. All arrays come from the arena. */
+ * has such edges. All arrays come from the arena. Over ranks: of the surface around this rank's own
+ * nodes; tet[] has its own tets, but node[] the nodes of all cut tets around its own nodes. */
 typedef struct un_cut {
     const un_tets *mesh;
     int32_t tet_count, *tet;   /* the cut tets, ascending */
@@ -27,6 +28,7 @@ typedef struct un_cut {
     int32_t triangle_first[UN_BLOCKS_MAX + 1]; /* by block of cut tets */
     int32_t (*triangle)[3]; /* counter-clockwise seen from the air; in the order of the cut tets */
     uint8_t *liquid;        /* by mesh node */
+    un_part own;            /* of node[]: nodes of this rank */
 } un_cut;
 
 /* Zero and NaN are air. */
@@ -46,11 +48,16 @@ void un_cut_interpolate(un_context *ctx, un_cut *cut, const float *phi, double h
  * would get stuck in triangles that are points. Some triangles will have one vertex several
  * times. */
 un_status un_cut_merge(un_arena *arena, un_cut *cut);
+/* The node that a vertex is so close to; -1: none. */
+int32_t un_cut_next_to(const un_cut *cut, int32_t v);
 /* Builds the triangles, from x. */
 un_status un_cut_triangulate(un_context *ctx, un_arena *arena, un_cut *cut);
 /* The same in two steps, between which the caller makes room for triangle_count of them. */
 void un_cut_count_triangles(un_context *ctx, un_cut *cut);
 void un_cut_write_triangles(un_context *ctx, un_cut *cut);
+/* Both over ranks (cut_ranks.c): x and triangle become those of all ranks, numbered as on one, and
+ * `same` tells the number there of a vertex here; first, from and to stay this rank's. */
+un_status un_cut_unite(un_context *ctx, un_arena *arena, un_cut *cut);
 /* The vertex on the edge between two mesh nodes of different sign. */
 static inline int32_t un_cut_vertex(const un_cut *cut, int32_t a, int32_t b)
 {
@@ -88,7 +95,8 @@ un_status un_cut_clusters(un_context *ctx, un_arena *arena, const un_cut *cut, i
                           int32_t **same);
 /* Keeps vertices at least `hair` of an edge off its ends. */
 void un_cut_keep_off(un_context *ctx, un_cut *cut, double hair);
-/* The distance of every node to the cut's triangles, with the sign of the node (tet_distance.c). */
+/* The distance of every node to the cut's triangles, with the sign of the node (tet_distance.c).
+ * Over ranks: of this rank's own nodes and ghosts; others keep phi. */
 un_status un_cut_distance(un_context *ctx, un_arena *arena, float *phi, const un_cut *cut,
                           const un_tet_graph *graph);
 

@@ -32,12 +32,14 @@ double un_colour_profile(double s);
 double un_colour_tets_profile(double phi, double h);
 /* The same on tets (tet_colour.c): volume is the particles' volume at each node, as transferred.
  * phi: a distance near the surface, +-1.5 of the local cell beyond, extended into walls. colour:
- * smoothed. */
+ * smoothed. Over ranks, volume must be right at own nodes; phi and colour will be right at ghosts,
+ * too. */
 un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *colour,
                          const float *volume, const un_tets *mesh, const un_tet_walls *walls);
 
 /* Cells, or tets, where liquid is thick enough for the level set to tell its volume: 1, others 0
- * (thick.c). From the arena. */
+ * (thick.c). From the arena. Over ranks, phi must be right at own nodes and ghosts; the tets around
+ * own nodes will be right. */
 un_status un_surface_thick_grid(un_context *ctx, un_arena *arena, uint8_t **thick, const float *phi,
                                 const un_grid *grid, const un_walls *walls);
 un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thick, const float *phi,
@@ -207,10 +209,11 @@ un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const
 /* ---- level sets on tets ---- */
 
 /* Makes phi a distance: nodes of cut tets keep sign and crossings and get distances to the linear
- * surface; all others get the distance found along the mesh (tet_distance.c). */
+ * surface; all others get the distance found along the mesh (tet_distance.c). Over ranks, phi must
+ * be and will be right at own nodes and ghosts. */
 un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh);
 /* Volume where phi < 0, weighted with the open share of each tet (NULL: 1). thick: of these tets
- * only; NULL: of all. */
+ * only; NULL: of all. Over ranks, of all ranks; so is the number below. */
 double un_tets_liquid_volume(un_context *ctx, const float *phi, const un_tets *mesh,
                              const float *open, const uint8_t *thick);
 /* Number of tets that have a node where phi < 0. */
@@ -226,7 +229,7 @@ typedef struct un_tet_level_set {
     const bool *open_sides;    /* nodes there are air */
     bool hulls;                /* use the paper's union of hulls, for comparison */
 } un_tet_level_set;
-/* Empties the arena. */
+/* Empties the arena. Over ranks, volume must be right at own nodes; hulls are refused. */
 un_status un_surface_level_set_tets(un_context *ctx, un_arena *arena, const un_tet_level_set *def);
 
 /* Moves particles until the level set matches the shape, where the shape is smooth (fit.c): call

@@ -66,7 +66,15 @@ typedef struct colour_args {
     float (*slope)[3]; /* at nodes near walls and in them: gradient of phi */
     float *trust;      /* at nodes: how far phi can be extended from there */
     uint8_t *known, *fresh, *empty;
+    un_part own; /* nodes of this rank */
 } colour_args;
+
+/* Of several ranks each finds what its own nodes have; ghosts then get it from their owners. */
+#define SHARED(a, member)                                                                          \
+    (un_field)                                                                                     \
+    {                                                                                              \
+#member, (a)->member, NULL, sizeof *(a)->member                                            \
+    }
 
 static void divide(void *arg, int64_t begin, int64_t end)
 {
@@ -317,7 +325,7 @@ static double extend(void *arg, int64_t begin, int64_t end)
         a->trust[n] = (float)(trust / total);
         for (int axis = 0; axis < 3; axis++) a->slope[n][axis] = (float)(slope[axis] / total);
         a->fresh[n] = 1;
-        found += 1;
+        found += n >= a->own.begin && n < a->own.end;
     }
     return found;
 }
@@ -367,15 +375,67 @@ static void fill_rest(void *arg, int64_t begin, int64_t end)
             a->phi[n] = (float)(-FILLED * un_octree_size(a->mesh->tree, a->mesh->node_level[n]));
 }
 
-static void fill_bubbles(un_context *ctx, colour_args *a)
+static un_status fill_bubbles(un_context *ctx, colour_args *a)
 {
     int64_t nodes = a->mesh->node_count;
     un_parallel_for(ctx, nodes, 16384, find_empty, a);
     for (int layer = 0; layer < EMPTY_LAYERS; layer++) {
         un_parallel_for(ctx, nodes, 4096, find_beside_empty, a);
+        UN_TRY(un_tets_share(a->mesh, &SHARED(a, fresh), 1));
         un_parallel_for(ctx, nodes, 16384, adopt_empty, a);
     }
     un_parallel_for(ctx, nodes, 16384, fill_rest, a);
+    return UN_OK;
+}
+
+/* c at nodes, smoothed, in a->from. */
+static un_status find_colour(un_context *ctx, colour_args *a)
+{
+    const un_tets *mesh = a->mesh;
+    un_parallel_for(ctx, mesh->node_count, 1024, divide, a);
+    un_field fields[] = {SHARED(a, from), SHARED(a, from_at), SHARED(a, weight), SHARED(a, known)};
+    UN_TRY(un_tets_share(mesh, fields, 4));
+    for (int pass = 0; pass < PASSES; pass++) {
+        un_parallel_for(ctx, mesh->tet_count, 4096, sum_tets, a);
+        un_parallel_for(ctx, mesh->node_count, 1024, smooth, a);
+        float *c = a->from, (*at)[3] = a->from_at;
+        a->from = a->to;
+        a->from_at = a->to_at;
+        a->to = c;
+        a->to_at = at;
+        un_field moved[] = {SHARED(a, from), SHARED(a, from_at)};
+        UN_TRY(un_tets_share(mesh, moved, 2));
+    }
+    return UN_OK;
+}
+
+static un_status find_phi(un_context *ctx, colour_args *a)
+{
+    const un_tets *mesh = a->mesh;
+    un_parallel_for(ctx, mesh->node_count, 1024, invert, a);
+    UN_TRY(un_tets_share(mesh, &SHARED(a, phi), 1));
+    for (int round = 0; a->walls->cut && round < SLOPE_ROUNDS; round++) {
+        un_parallel_for(ctx, mesh->node_count, 4096, find_slopes, a);
+        un_field slopes[] = {SHARED(a, slope), SHARED(a, fresh)};
+        UN_TRY(un_tets_share(mesh, slopes, 2));
+        un_parallel_for(ctx, mesh->node_count, 4096, spread_slopes, a);
+        un_parallel_for(ctx, mesh->node_count, 4096, move_to_nodes, a);
+        un_field moved[] = {SHARED(a, slope), SHARED(a, phi)};
+        UN_TRY(un_tets_share(mesh, moved, 2));
+    }
+    return UN_OK;
+}
+
+static un_status extend_layer(un_context *ctx, colour_args *a, bool *any)
+{
+    const un_tets *mesh = a->mesh;
+    un_field fields[] = {SHARED(a, phi), SHARED(a, trust), SHARED(a, slope), SHARED(a, fresh)};
+    double found = un_parallel_sum(ctx, mesh->node_count, extend, a);
+    *any = (mesh->share ? un_ranks_total(ctx, (int64_t)found) : (int64_t)found) > 0;
+    if (!*any) return UN_OK;
+    UN_TRY(un_tets_share(mesh, fields, 4));
+    un_parallel_for(ctx, mesh->node_count, 16384, adopt, a);
+    return UN_OK;
 }
 
 double un_colour_tets_profile(double phi, double h)
@@ -386,7 +446,12 @@ double un_colour_tets_profile(double phi, double h)
 un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *colour,
                          const float *volume, const un_tets *mesh, const un_tet_walls *walls)
 {
-    colour_args a = {.phi = phi, .colour = colour, .volume = volume, .mesh = mesh, .walls = walls};
+    colour_args a = {.phi = phi,
+                     .colour = colour,
+                     .volume = volume,
+                     .mesh = mesh,
+                     .walls = walls,
+                     .own = un_tets_own_nodes(mesh)};
     size_t count = (size_t)mesh->node_count + 1;
     a.from = un_arena_alloc(arena, count, sizeof *a.from);
     a.to = un_arena_alloc(arena, count, sizeof *a.to);
@@ -399,29 +464,13 @@ un_status un_colour_tets(un_context *ctx, un_arena *arena, float *phi, float *co
     a.known = un_arena_alloc(arena, count, 1);
     a.fresh = un_arena_alloc(arena, count, 1);
     a.empty = un_arena_alloc(arena, count, 1);
-    if (!a.from || !a.to || !a.from_at || !a.to_at || !a.weight || !a.slope || !a.trust ||
-        !a.sums || !a.known || !a.fresh || !a.empty)
-        return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, mesh->node_count, 1024, divide, &a);
-    for (int pass = 0; pass < PASSES; pass++) {
-        un_parallel_for(ctx, mesh->tet_count, 4096, sum_tets, &a);
-        un_parallel_for(ctx, mesh->node_count, 1024, smooth, &a);
-        float *c = a.from, (*at)[3] = a.from_at;
-        a.from = a.to;
-        a.from_at = a.to_at;
-        a.to = c;
-        a.to_at = at;
-    }
-    un_parallel_for(ctx, mesh->node_count, 1024, invert, &a);
-    for (int round = 0; walls->cut && round < SLOPE_ROUNDS; round++) {
-        un_parallel_for(ctx, mesh->node_count, 4096, find_slopes, &a);
-        un_parallel_for(ctx, mesh->node_count, 4096, spread_slopes, &a);
-        un_parallel_for(ctx, mesh->node_count, 4096, move_to_nodes, &a);
-    }
-    fill_bubbles(ctx, &a);
-    for (int layer = 0; layer < EXTEND_LAYERS; layer++) {
-        if (un_parallel_sum(ctx, mesh->node_count, extend, &a) == 0) break;
-        un_parallel_for(ctx, mesh->node_count, 16384, adopt, &a);
-    }
+    bool all = a.from && a.to && a.from_at && a.to_at && a.weight && a.slope && a.trust && a.sums &&
+               a.known && a.fresh && a.empty;
+    UN_TRY(un_tets_agree(mesh, all ? UN_OK : UN_ERROR_MEMORY));
+    UN_TRY(find_colour(ctx, &a));
+    UN_TRY(find_phi(ctx, &a));
+    UN_TRY(fill_bubbles(ctx, &a));
+    bool any = true;
+    for (int layer = 0; any && layer < EXTEND_LAYERS; layer++) UN_TRY(extend_layer(ctx, &a, &any));
     return UN_OK;
 }

@@ -9,7 +9,11 @@
  * than the true distance.
  *
  * This replaces the local solutions of |grad phi| = 1 that are usual on tets: they are exact for
- * flat fronts too, but only of first order where the surface is curved, and need acute angles. */
+ * flat fronts too, but only of first order where the surface is curved, and need acute angles.
+ *
+ * Over ranks, every rank has all of the surface (cut_ranks.c) and finds the points of its own
+ * nodes. After each layer and sweep ghosts get those of their owners: 17 bytes, some twenty times
+ * per level set. */
 #include "surface/cut.h"
 
 #include <stdatomic.h>
@@ -39,8 +43,12 @@ typedef struct search {
     uint8_t *done;           /* by node */
     _Atomic uint8_t *mark;   /* by node: next to one that is done */
     uint8_t *next;           /* by node: in the next layer */
-    const int32_t *list;     /* nodes of the layer */
+    un_part own;             /* this rank's nodes */
+    const int32_t *list;     /* nodes of the layer, from the first own one; NULL: all own ones */
+    int64_t list_count;      /* of them */
+    int64_t total;           /* the same of all ranks */
     foot *found;             /* by place in the list */
+    uint8_t *fresh;          /* by node: found or improved in this layer or sweep; NULL: one rank */
     float *phi;
 } search;
 
@@ -191,11 +199,17 @@ static void start_nodes(void *arg, int64_t begin, int64_t end)
         walk(s, p, &best, &triangle);
         s->foot[n] = make_foot(triangle, best.x);
         s->done[n] = 1;
+        if (s->fresh) s->fresh[n] = 1;
         set_distance(s, n, best.square);
     }
 }
 
 /* ---- layers ---- */
+
+static inline int32_t listed(const search *s, int64_t i)
+{
+    return (int32_t)s->own.begin + (s->list ? s->list[i] : (int32_t)i);
+}
 
 /* The triangle of the neighbour whose point is nearest to node n, by less than the square root of
  * `least`; -1 none. Written without branches, because half of them would be mispredicted. */
@@ -218,7 +232,7 @@ static void find_layer(void *arg, int64_t begin, int64_t end)
 {
     search *s = arg;
     for (int64_t i = begin; i < end; i++) {
-        int32_t n = s->list[i], triangle = best_triangle(s, n, FLT_MAX);
+        int32_t n = listed(s, i), triangle = best_triangle(s, n, FLT_MAX);
         for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
             mark_node(s, s->graph->to[q]);
         s->found[i].triangle = triangle;
@@ -233,9 +247,10 @@ static void end_layer(void *arg, int64_t begin, int64_t end)
 {
     search *s = arg;
     for (int64_t i = begin; i < end; i++) {
-        int32_t n = s->list[i];
+        int32_t n = listed(s, i);
         if (s->found[i].triangle >= 0) s->foot[n] = s->found[i];
         s->done[n] = 1;
+        if (s->fresh) s->fresh[n] = 1;
     }
 }
 
@@ -248,11 +263,6 @@ static void choose_next(void *arg, int64_t begin, int64_t end)
 }
 
 /* ---- sweeps ---- */
-
-static inline int32_t listed(const search *s, int64_t i)
-{
-    return s->list ? s->list[i] : (int32_t)i;
-}
 
 /* Tries the neighbours' points again. */
 static void improve(void *arg, int64_t begin, int64_t end)
@@ -279,6 +289,7 @@ static void end_improvement(void *arg, int64_t begin, int64_t end)
         if (s->found[i].triangle < 0) continue;
         int32_t n = listed(s, i);
         s->foot[n] = s->found[i];
+        if (s->fresh) s->fresh[n] = 1;
         for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
             mark_node(s, s->graph->to[q]);
     }
@@ -300,8 +311,13 @@ static void clear(void *arg, int64_t begin, int64_t end)
         s->foot[n] = (foot){-1, {INFINITY, INFINITY, INFINITY}};
         s->done[n] = 0;
         atomic_store_explicit(&s->mark[n], 0, memory_order_relaxed);
-        s->phi[n] = s->cut->liquid[n] ? -INFINITY : INFINITY;
     }
+}
+
+static void clear_phi(void *arg, int64_t begin, int64_t end)
+{
+    search *s = arg;
+    for (int64_t n = begin; n < end; n++) s->phi[n] = s->cut->liquid[n] ? -INFINITY : INFINITY;
 }
 
 static bool is_point_or_line(const int32_t *v)
@@ -341,51 +357,118 @@ static un_status build_around(search *s, un_arena *arena)
     return UN_OK;
 }
 
+/* ---- all of it ---- */
+
+static un_status begin_search(search *s, un_arena *arena)
+{
+    size_t nodes = (size_t)s->mesh->node_count + 1;
+    s->foot = un_arena_alloc(arena, nodes, sizeof *s->foot);
+    s->found = un_arena_alloc(arena, nodes, sizeof *s->found);
+    s->done = un_arena_alloc(arena, nodes, 1);
+    s->next = un_arena_alloc(arena, nodes, 1);
+    s->mark = un_arena_alloc(arena, nodes, sizeof *s->mark);
+    if (!s->foot || !s->found || !s->done || !s->next || !s->mark) return UN_ERROR_MEMORY;
+    if (s->mesh->share) {
+        s->fresh = un_arena_alloc(arena, nodes, 1);
+        if (!s->fresh) return UN_ERROR_MEMORY;
+        memset(s->fresh, 0, nodes);
+    }
+    return build_around(s, arena);
+}
+
+/* Ghosts get the points of their owners; nodes next to those that changed are marked, as next to
+ * others. */
+static un_status share_feet(search *s)
+{
+    const un_tet_share *share = s->mesh->share;
+    if (!share) return UN_OK;
+    un_field fields[] = {{"foot", s->foot, NULL, sizeof *s->foot}, {"fresh", s->fresh, NULL, 1}};
+    UN_TRY(un_tets_share(s->mesh, fields, 2));
+    for (int32_t k = 0; k < share->ghost_count; k++) {
+        int32_t n = share->ghost[k];
+        if (!s->fresh[n]) continue;
+        for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
+            mark_node(s, s->graph->to[q]);
+    }
+    memset(s->fresh, 0, (size_t)s->mesh->node_count);
+    return UN_OK;
+}
+
+/* Own nodes that are in `next`. */
+static un_status list_next(un_context *ctx, un_arena *arena, search *s)
+{
+    int32_t *list = NULL, count = 0;
+    un_status status =
+        un_cut_list(ctx, arena, s->next + s->own.begin, s->own.end - s->own.begin, &list, &count);
+    UN_TRY(un_tets_agree(s->mesh, status));
+    s->list = list;
+    s->list_count = count;
+    s->total = s->mesh->share ? un_ranks_total(ctx, count) : count;
+    return UN_OK;
+}
+
+static un_status find_layers(un_context *ctx, un_arena *arena, search *s)
+{
+    while (s->total > 0) {
+        un_parallel_part(ctx, s->own, 16 * NODE_GRAIN, choose_next, s);
+        UN_TRY(list_next(ctx, arena, s));
+        un_parallel_for(ctx, s->list_count, NODE_GRAIN / 4, find_layer, s);
+        un_parallel_for(ctx, s->list_count, NODE_GRAIN, end_layer, s);
+        UN_TRY(share_feet(s));
+    }
+    return UN_OK;
+}
+
+static un_status sweep(un_context *ctx, un_arena *arena, search *s)
+{
+    int64_t nodes = s->mesh->node_count;
+    s->list = NULL;
+    s->list_count = s->own.end - s->own.begin;
+    s->total = nodes;
+    un_parallel_for(ctx, nodes, 16 * NODE_GRAIN, take_marks, s);
+    for (int32_t k = 0; s->total > 0 && k < SWEEPS_MAX; k++) {
+        un_parallel_for(ctx, s->list_count, NODE_GRAIN, improve, s);
+        un_parallel_for(ctx, s->list_count, NODE_GRAIN, end_improvement, s);
+        UN_TRY(share_feet(s));
+        un_parallel_for(ctx, nodes, 16 * NODE_GRAIN, take_marks, s);
+        UN_TRY(list_next(ctx, arena, s));
+    }
+    return UN_OK;
+}
+
 un_status un_cut_distance(un_context *ctx, un_arena *arena, float *phi, const un_cut *cut,
                           const un_tet_graph *graph)
 {
     const un_tets *mesh = cut->mesh;
     search s = {.cut = cut, .mesh = mesh, .graph = graph, .phi = phi};
-    size_t nodes = (size_t)mesh->node_count + 1;
-    s.foot = un_arena_alloc(arena, nodes, sizeof *s.foot);
-    s.found = un_arena_alloc(arena, nodes, sizeof *s.found);
-    s.done = un_arena_alloc(arena, nodes, 1);
-    s.next = un_arena_alloc(arena, nodes, 1);
-    s.mark = un_arena_alloc(arena, nodes, sizeof *s.mark);
-    if (!s.foot || !s.found || !s.done || !s.next || !s.mark) return UN_ERROR_MEMORY;
-    UN_TRY(build_around(&s, arena));
+    s.own = un_tets_own_nodes(mesh);
+    UN_TRY(un_tets_agree(mesh, begin_search(&s, arena)));
     un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, clear, &s);
-    un_parallel_for(ctx, cut->node_count, NODE_GRAIN / 4, start_nodes, &s);
-    int32_t *list, count = cut->node_count;
-    while (count > 0) {
-        un_parallel_for(ctx, mesh->node_count, 16 * NODE_GRAIN, choose_next, &s);
-        UN_TRY(un_cut_list(ctx, arena, s.next, mesh->node_count, &list, &count));
-        s.list = list;
-        un_parallel_for(ctx, count, NODE_GRAIN / 4, find_layer, &s);
-        un_parallel_for(ctx, count, NODE_GRAIN, end_layer, &s);
+    un_parallel_part(ctx, s.own, NODE_GRAIN, clear_phi, &s);
+    un_parallel_part(ctx, cut->own, NODE_GRAIN / 4, start_nodes, &s);
+    s.total = cut->triangle_count;
+    if (s.total > 0) {
+        UN_TRY(share_feet(&s));
+        UN_TRY(find_layers(ctx, arena, &s));
+        UN_TRY(sweep(ctx, arena, &s));
     }
-    s.list = NULL;
-    count = cut->node_count > 0 ? mesh->node_count : 0;
-    un_parallel_for(ctx, mesh->node_count, 16 * NODE_GRAIN, take_marks, &s);
-    for (int32_t sweep = 0; count > 0 && sweep < SWEEPS_MAX; sweep++) {
-        un_parallel_for(ctx, count, NODE_GRAIN, improve, &s);
-        un_parallel_for(ctx, count, NODE_GRAIN, end_improvement, &s);
-        un_parallel_for(ctx, mesh->node_count, 16 * NODE_GRAIN, take_marks, &s);
-        UN_TRY(un_cut_list(ctx, arena, s.next, mesh->node_count, &list, &count));
-        s.list = list;
-    }
-    return UN_OK;
+    un_field field = {"phi", phi, NULL, sizeof *phi};
+    return un_tets_share(mesh, &field, 1);
 }
 
 un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh)
 {
     un_cut cut;
     un_tet_graph graph;
-    UN_TRY(un_tet_graph_build(ctx, arena, &graph, mesh));
-    UN_TRY(un_cut_find(ctx, arena, &cut, phi, mesh, &graph));
+    UN_TRY(un_tets_agree(mesh, un_tet_graph_build(ctx, arena, &graph, mesh)));
+    UN_TRY(un_tets_agree(mesh, un_cut_find(ctx, arena, &cut, phi, mesh, &graph)));
     un_cut_interpolate(ctx, &cut, phi, 0);
-    UN_TRY(un_cut_merge(arena, &cut));
-    UN_TRY(un_cut_triangulate(ctx, arena, &cut));
+    if (mesh->share) {
+        UN_TRY(un_cut_unite(ctx, arena, &cut));
+    } else {
+        UN_TRY(un_cut_merge(arena, &cut));
+        UN_TRY(un_cut_triangulate(ctx, arena, &cut));
+    }
     return un_cut_distance(ctx, arena, phi, &cut, &graph);
 }
 
@@ -395,13 +478,13 @@ typedef struct volume_args {
     const un_tets *mesh;
     const float *phi, *open;
     const uint8_t *thick;
+    int64_t first; /* number on one rank of the rank's tet 0 */
 } volume_args;
 
-static double tet_volumes(void *arg, int64_t begin, int64_t end)
+static void tet_volumes(void *arg, int64_t begin, int64_t end, double *sum)
 {
     const volume_args *a = arg;
-    double sum = 0;
-    for (int64_t t = begin; t < end; t++) {
+    for (int64_t t = begin - a->first; t < end - a->first; t++) {
         double v[4];
         int32_t liquid = 0;
         if (a->thick && !a->thick[t]) continue;
@@ -413,14 +496,21 @@ static double tet_volumes(void *arg, int64_t begin, int64_t end)
         if (liquid == 0) continue;
         double share = liquid == 4 ? 1 : un_tet_fraction(v);
         if (a->open) share *= a->open[t];
-        sum += share * un_tets_volume(a->mesh, (int32_t)t);
+        *sum += share * un_tets_volume(a->mesh, (int32_t)t);
     }
-    return sum;
 }
 
 double un_tets_liquid_volume(un_context *ctx, const float *phi, const un_tets *mesh,
                              const float *open, const uint8_t *thick)
 {
-    volume_args a = {mesh, phi, open, thick};
-    return un_parallel_sum(ctx, mesh->tet_count, tet_volumes, &a);
+    const un_tet_share *share = mesh->share;
+    volume_args a = {mesh, phi, open, thick, 0};
+    double sum;
+    if (share) {
+        a.first = share->tets.begin - share->tet_begin;
+        un_ranks_sums(ctx, share->tets, 1, tet_volumes, &a, &sum);
+    } else {
+        un_parallel_sums(ctx, mesh->tet_count, 1, tet_volumes, &a, &sum);
+    }
+    return sum;
 }

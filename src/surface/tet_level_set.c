@@ -9,6 +9,7 @@ typedef struct phi_args {
     const float *hull, *wall;
     const un_tets *mesh;
     const bool *open;
+    int64_t first; /* tet that counting begins with */
 } phi_args;
 
 /* Nodes on or beyond an open side are air: liquid leaves through it. */
@@ -65,6 +66,7 @@ un_status un_surface_level_set_tets(un_context *ctx, un_arena *arena, const un_t
 {
     bool open = false;
     for (int side = 0; side < 6; side++) open |= d->open_sides[side];
+    if (d->hulls && d->mesh->share) UN_TRY(un_ranks_refuse(ctx, "a level set of hulls"));
     UN_TRY(un_colour_tets(ctx, arena, d->phi, d->colour, d->volume, d->mesh, d->walls));
     un_arena_reset(arena);
     if (d->hulls) UN_TRY(hull_level_set(ctx, arena, d));
@@ -83,7 +85,7 @@ static double wet_block(void *arg, int64_t begin, int64_t end)
     const float *phi = a->phi;
     double wet = 0;
     for (int64_t t = begin; t < end; t++) {
-        const int32_t *n = a->mesh->tet[t];
+        const int32_t *n = a->mesh->tet[a->first + t];
         wet += phi[n[0]] < 0 || phi[n[1]] < 0 || phi[n[2]] < 0 || phi[n[3]] < 0;
     }
     return wet;
@@ -91,6 +93,8 @@ static double wet_block(void *arg, int64_t begin, int64_t end)
 
 int64_t un_tets_wet_count(un_context *ctx, float *phi, const un_tets *mesh)
 {
-    phi_args a = {.phi = phi, .mesh = mesh};
-    return (int64_t)un_parallel_sum(ctx, mesh->tet_count, wet_block, &a);
+    un_part own = un_tets_own(mesh);
+    phi_args a = {.phi = phi, .mesh = mesh, .first = own.begin};
+    int64_t wet = (int64_t)un_parallel_sum(ctx, own.end - own.begin, wet_block, &a);
+    return mesh->share ? un_ranks_total(ctx, wet) : wet;
 }

@@ -172,13 +172,16 @@ un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thic
     tet_args a = {.phi = phi, .mesh = mesh, .walls = walls};
     a.tet = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, 1);
     a.node = un_arena_alloc(arena, (size_t)mesh->node_count + 1, 1);
-    if (!a.tet || !a.node) return UN_ERROR_MEMORY;
+    un_field marks = {"thick", a.node, NULL, 1};
+    UN_TRY(un_tets_agree(mesh, a.tet && a.node ? UN_OK : UN_ERROR_MEMORY));
     un_parallel_for(ctx, mesh->node_count, 16384, tell_nodes, &a);
     un_parallel_for(ctx, mesh->tet_count, 4096, gather_nodes, &a);
     un_parallel_for(ctx, mesh->node_count, 1024, find_core_nodes, &a);
+    UN_TRY(un_tets_share(mesh, &marks, 1));
     un_parallel_for(ctx, mesh->tet_count, 4096, gather_nodes, &a);
     for (int layer = 0; layer < 2; layer++) {
         un_parallel_for(ctx, mesh->node_count, 1024, mark_nodes, &a);
+        UN_TRY(un_tets_share(mesh, &marks, 1));
         un_parallel_for(ctx, mesh->tet_count, 4096, mark_tets, &a);
     }
     *thick = a.tet;

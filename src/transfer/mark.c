@@ -45,6 +45,7 @@ typedef struct mark_args {
     const float *phi, *wall;
     const uint8_t *thick;
     const un_cling *cling;
+    int64_t first; /* number on one rank of the rank's particle 0, where it is its own */
 } mark_args;
 
 static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
@@ -54,7 +55,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
     un_particles *p = &s->particles;
     const un_tets *mesh = a->mesh;
     double gravity = a->cling->gravity;
-    for (int64_t q = begin; q < end; q++) {
+    for (int64_t q = begin - a->first; q < end - a->first; q++) {
         int32_t t = s->bins.tet[q];
         const int32_t *n = mesh->tet[t];
         un_tets_place place;
@@ -101,8 +102,14 @@ double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mes
                         const float *wall, const uint8_t *thick, const un_cling *cling)
 {
     double sums[2];
-    mark_args a = {markers, mesh, phi, wall, thick, cling};
-    un_parallel_sums(ctx, markers->particles.count, 2, mark_particles, &a, sums);
+    const un_particle_share *share = markers->share;
+    mark_args a = {markers, mesh, phi, wall, thick, cling, 0};
+    if (share) {
+        a.first = share->own.begin - share->begin;
+        un_ranks_sums(ctx, share->own, 2, mark_particles, &a, sums);
+    } else {
+        un_parallel_sums(ctx, markers->particles.count, 2, mark_particles, &a, sums);
+    }
     markers->ballistic = (int64_t)sums[0];
     return sums[1];
 }

@@ -309,7 +309,8 @@ void un_transfer_note_ballistic(un_context *ctx, uint8_t *what, un_particles *pa
                                 const float *phi, const un_grid *grid, const uint8_t *thick);
 /* On tets: also sets depth, normal and distance to walls of each particle, from the level set phi
  * and the distance to walls at nodes. Counts ballistic particles; returns the volume of particles
- * where phi < 0 in `thick` tets (NULL: in all). */
+ * where phi < 0 in `thick` tets (NULL: in all). Over ranks, sets those of this rank's own
+ * particles; count and volume are of all ranks. */
 double un_transfer_mark(un_context *ctx, un_markers *markers, const un_tets *mesh, const float *phi,
                         const float *wall, const uint8_t *thick, const un_cling *cling);
 
