@@ -81,8 +81,10 @@ un_vec3 un_advect_collide_hit(const un_walls *walls, un_vec3 from, un_vec3 to, d
 /* Gives the bodies what the hits took off the particles. A body lighter than what hits it in a step
  * takes only the share that its mass is of that, and the particles keep the rest. density: of
  * particles without their own. */
+/* id: where other ranks have particles too, their numbers among all, in whose order impulses are
+ * added up; NULL: all are here. */
 un_status un_advect_push_bodies(un_context *ctx, un_particles *particles, const un_hit *hits,
-                                un_bodies *bodies, double density);
+                                const uint32_t *id, un_bodies *bodies, double density);
 
 /* Most cells that liquid crosses along an axis in a second, in known tets (1) that hold particles:
  * tets that the surface barely cuts may have any velocity (tets.c). Over ranks, of all. */

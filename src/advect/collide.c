@@ -10,6 +10,8 @@
  * What a body that the liquid moves takes off a particle's velocity pushes the body. */
 #include "advect/advect.h"
 
+#include <stdlib.h>
+
 /* Particles keep this distance from solids, in cells. */
 #define MARGIN 0.01
 #define SLIDE_ROUNDS 4
@@ -243,30 +245,80 @@ static double share_taken(const un_body *body, const push *sum)
     return fmin(1, body->mass / sum->mass);
 }
 
+/* What one particle gives. */
+typedef struct blow {
+    uint32_t id;
+    int32_t body;
+    push push;
+} blow;
+
+static push push_of(const un_particles *p, int64_t q, const un_hit *met, const un_bodies *bodies,
+                    double density)
+{
+    const un_body *body = &bodies->body[met->body];
+    double mass = particle_mass(p, q, density);
+    un_vec3 impulse = un_scale(met->change, -mass);
+    un_vec3 r = un_sub(un_particle_position(p, q), un_pose_apply(&body->to, body->centre));
+    return (push){mass, impulse, un_cross(r, impulse)};
+}
+
+static void add_push(push *to, push more)
+{
+    to->mass += more.mass;
+    to->impulse = un_add(to->impulse, more.impulse);
+    to->twist = un_add(to->twist, more.twist);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint32_t i = ((const blow *)a)->id, j = ((const blow *)b)->id;
+    return (i > j) - (i < j);
+}
+
+/* Those of all ranks go to all, which add them up in the order of ids. */
+static un_status add_blows_of_ranks(un_context *ctx, push *sums, const un_particles *p,
+                                    const un_hit *hits, const uint32_t *id, const un_bodies *bodies,
+                                    double density)
+{
+    int64_t own = 0, count = 0;
+    void *all = NULL;
+    for (int64_t q = 0; q < p->count; q++) own += hits[q].body >= 0;
+    blow *mine = un_alloc_zero(ctx, (size_t)own + 1, sizeof *mine);
+    UN_TRY(un_ranks_agree(ctx, mine ? UN_OK : UN_ERROR_MEMORY));
+    own = 0;
+    for (int64_t q = 0; q < p->count; q++) {
+        if (hits[q].body < 0) continue;
+        mine[own].id = id[q];
+        mine[own].body = hits[q].body;
+        mine[own++].push = push_of(p, q, &hits[q], bodies, density);
+    }
+    un_status status = un_ranks_list(ctx, mine, own, sizeof *mine, &all, &count);
+    un_free(ctx, mine);
+    UN_TRY(status);
+    blow *blows = all;
+    if (count > 0) qsort(blows, (size_t)count, sizeof *blows, by_id);
+    for (int64_t i = 0; i < count; i++) add_push(&sums[blows[i].body], blows[i].push);
+    un_free(ctx, all);
+    return UN_OK;
+}
+
 un_status un_advect_push_bodies(un_context *ctx, un_particles *p, const un_hit *hits,
-                                un_bodies *bodies, double density)
+                                const uint32_t *id, un_bodies *bodies, double density)
 {
     push *sums = un_alloc_zero(ctx, (size_t)bodies->count + 1, sizeof *sums);
     if (!sums) return UN_ERROR_MEMORY;
-    for (int64_t q = 0; q < p->count; q++) { /* few, in a fixed order */
-        if (hits[q].body < 0) continue;
-        const un_body *body = &bodies->body[hits[q].body];
-        push *to = &sums[hits[q].body];
-        double mass = particle_mass(p, q, density);
-        un_vec3 impulse = un_scale(hits[q].change, -mass);
-        un_vec3 r = un_sub(un_particle_position(p, q), un_pose_apply(&body->to, body->centre));
-        to->mass += mass;
-        to->impulse = un_add(to->impulse, impulse);
-        to->twist = un_add(to->twist, un_cross(r, impulse));
-    }
-    for (int64_t q = 0; q < p->count; q++) {
+    un_status status = id ? add_blows_of_ranks(ctx, sums, p, hits, id, bodies, density) : UN_OK;
+    for (int64_t q = 0; q < p->count && !id; q++) /* few, in a fixed order */
+        if (hits[q].body >= 0)
+            add_push(&sums[hits[q].body], push_of(p, q, &hits[q], bodies, density));
+    for (int64_t q = 0; q < p->count && status == UN_OK; q++) {
         if (hits[q].body < 0) continue;
         double share = share_taken(&bodies->body[hits[q].body], &sums[hits[q].body]);
         if (share < 1)
             un_particle_set_velocity(p, q,
                                      un_mad(un_particle_velocity(p, q), hits[q].change, share - 1));
     }
-    for (int32_t b = 0; b < bodies->count; b++) {
+    for (int32_t b = 0; b < bodies->count && status == UN_OK; b++) {
         un_body *body = &bodies->body[b];
         if (!(sums[b].mass > 0)) continue;
         double share = share_taken(body, &sums[b]);
@@ -274,5 +326,5 @@ un_status un_advect_push_bodies(un_context *ctx, un_particles *p, const un_hit *
                      un_body_pushing_turn(body, un_scale(sums[b].twist, share)));
     }
     un_free(ctx, sums);
-    return UN_OK;
+    return status;
 }

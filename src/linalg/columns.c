@@ -27,6 +27,7 @@ un_status un_columns_prepare(un_column_work *w, const un_columns *c, const un_co
 {
     un_context *ctx = w->ctx;
     size_t entries = (size_t)c->first[c->count], rows = (size_t)parts->n;
+    un_part own = un_spread_part(w->spread, parts->n);
     size_t touched = entries < rows ? entries : rows;
     UN_TRY(
         un_array_need(ctx, (void **)&w->touched, &w->capacity[0], touched + 1, sizeof *w->touched));
@@ -41,6 +42,7 @@ un_status un_columns_prepare(un_column_work *w, const un_columns *c, const un_co
     for (size_t e = 0; e < entries; e++) {
         UN_ASSERT(c->row[e] >= 0 && c->row[e] < parts->n);
         all += c->val[e];
+        if (c->row[e] < own.begin || c->row[e] >= own.end) continue;
         /* rows that are empty in the matrix have no equation */
         if (parts->singular_count == 0 || parts->code[c->row[e]] != UN_EMPTY) w->place[c->row[e]]++;
     }
@@ -67,6 +69,12 @@ un_status un_columns_prepare(un_column_work *w, const un_columns *c, const un_co
     w->n = parts->n;
     w->corrected = false;
     return UN_OK;
+}
+
+/* Others' values in rows of the columns. */
+static void share(const un_column_work *w, const double *x)
+{
+    if (w->spread) un_halo_share(w->spread->pushed, (double *)x, sizeof *x);
 }
 
 typedef struct args {
@@ -106,6 +114,7 @@ double un_columns_apply(un_column_work *w, double *y, const double *x, double si
 {
     args a = {w, x, y, sign};
     double square = 0;
+    share(w, x);
     un_parallel_for(w->ctx, w->c->count, 1, dot_columns, &a);
     un_parallel_for(w->ctx, w->touched_count, 2048, add_rows, &a);
     for (int32_t k = 0; k < w->c->count; k++) square += w->t[k] * w->t[k];
@@ -133,7 +142,8 @@ un_status un_columns_begin(un_column_work *w)
 double *un_columns_spread(un_column_work *w, int32_t k, double *dense)
 {
     const un_columns *c = w->c;
-    memset(dense, 0, (size_t)w->n * sizeof *dense);
+    un_part own = un_spread_part(w->spread, w->n);
+    memset(dense + own.begin, 0, (size_t)(own.end - own.begin) * sizeof *dense);
     for (int32_t e = c->first[k]; e < c->first[k + 1]; e++)
         if (w->place[c->row[e]] >= 0) dense[c->row[e]] = c->val[e];
     return w->v + (size_t)k * (size_t)w->n;
@@ -159,6 +169,7 @@ void un_columns_end(un_column_work *w)
 {
     int32_t count = strong_count(w);
     double *s = w->factor;
+    for (int32_t k = 0; k < count; k++) share(w, w->v + (size_t)k * (size_t)w->n);
     for (int32_t k = 0; k < count; k++)
         for (int32_t l = 0; l < count; l++)
             s[(size_t)k * (size_t)count + (size_t)l] =
@@ -190,6 +201,7 @@ void un_columns_correct(un_column_work *w, double *z)
     double *t = w->t;
     const double *l = w->factor;
     if (!w->corrected) return;
+    share(w, z);
     un_parallel_for(w->ctx, count, 1, dot_columns, &a);
     for (int32_t k = 0; k < count; k++) {
         for (int32_t i = 0; i < k; i++) t[k] -= l[(size_t)k * (size_t)count + (size_t)i] * t[i];
@@ -200,5 +212,6 @@ void un_columns_correct(un_column_work *w, double *z)
             t[k] -= l[(size_t)i * (size_t)count + (size_t)k] * t[i];
         t[k] /= l[(size_t)k * (size_t)count + (size_t)k];
     }
-    un_parallel_for(w->ctx, w->n, un_block_grain(w->n), subtract_rows, &a);
+    un_parallel_part(w->ctx, un_spread_part(w->spread, w->n), un_block_grain(w->n), subtract_rows,
+                     &a);
 }

@@ -6,10 +6,11 @@
 
 typedef struct un_column_work {
     un_context *ctx;
+    un_spread *spread;   /* NULL: all rows are here */
     const un_columns *c; /* of the current solve; NULL: none */
     int32_t weak;        /* of them, at the end */
     int32_t n;
-    int32_t *touched; /* rows with entries, ascending */
+    int32_t *touched; /* rows with entries, ascending; this rank's */
     int32_t *start;   /* by touched row, and the end: their entries, */
     int32_t *which;   /* the columns */
     double *val;      /* and the values */

@@ -222,7 +222,9 @@ un_status un_components_find(un_components *parts, const un_csr *a, bool *finite
 bool un_components_pin(un_components *parts, const un_columns *c)
 {
     int32_t pinned = 0, kept = 0;
+    un_part own = un_spread_part(parts->spread, parts->n);
     if (parts->mean_count == 0) return false;
+    if (parts->spread) un_halo_share(parts->spread->pushed, parts->code, sizeof *parts->code);
     double *sizes = parts->sums + parts->mean_count;
     for (int32_t m = 0; m < parts->mean_count; m++) {
         bool seen = false;
@@ -236,8 +238,9 @@ bool un_components_pin(un_components *parts, const un_columns *c)
             seen = fabs(sum) > SEEN * most;
         }
         int32_t code = seen ? UN_ANCHORED : UN_SINGULAR - kept;
-        for (int32_t i = 0; i < parts->n && (seen || kept < m); i++)
+        for (int64_t i = own.begin; i < own.end && (seen || kept < m); i++)
             if (parts->code[i] == UN_SINGULAR - m) parts->code[i] = code;
+        if (parts->spread) un_halo_share(parts->spread->pushed, parts->code, sizeof *parts->code);
         if (!seen) sizes[kept++] = sizes[m];
         pinned += seen;
     }

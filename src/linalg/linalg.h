@@ -71,6 +71,7 @@ typedef struct un_system {
  *
  *     a->n, a->row[n]                   rows and entries of all ranks;
  *     a->row[begin] to a->row[end]      and their entries: columns are any rows;
+ *     columns                           all of them, the same on all ranks;
  *     b, x, sites->site                 in [begin, end);
  *     sites->key and level              at the sites of these rows;
  *

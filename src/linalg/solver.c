@@ -393,6 +393,7 @@ static un_status solve(un_solver *s, const un_system *system, double *x, double 
         UN_TRY(un_components_find(&s->parts, a, &report->finite));
     }
     s->columns.c = NULL;
+    s->columns.spread = s->spread;
     s->columns.weak = system->weak;
     if (system->columns && system->columns->count > 0) {
         if (!again) s->pinned = un_components_pin(&s->parts, system->columns);
@@ -462,6 +463,8 @@ static un_status solve_over_ranks(un_solver *s, const un_system *system, double 
     if (!able || system->a->n < SPREAD_ROWS || s->dump)
         return un_spread_on_first(over, s->ctx, system, x, solve_alone, (void *)args, report);
     UN_TRY(un_spread_begin(over, s->ctx, system, x, un_amg_grain(system->a->n)));
+    if (system->columns && system->columns->count > 0)
+        UN_TRY(un_spread_know_columns(over, system->columns));
     s->spread = over;
     UN_TRY(solve(s, system, x, args->tolerance, args->iteration_limit, report));
     return un_spread_answer(over, system->a, x);
@@ -475,7 +478,6 @@ un_status un_solver_solve(un_solver *s, const un_system *system, double *x, doub
     s->solve_count++;
     if (system->a->n == 0) return UN_OK;
     if (!system->rows || un_rank_count(s->ctx) == 1) return solve_alone(&args, system, x, report);
-    UN_ASSERT(!system->columns || system->columns->count == 0);
     un_status status = solve_over_ranks(s, system, x, &args, report);
     un_spread_end(&s->spread_work);
     return status;

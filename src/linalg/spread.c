@@ -90,8 +90,9 @@ void un_spread_end(un_spread *s)
 {
     un_halo_destroy(s->shift);
     un_halo_destroy(s->near);
+    un_halo_destroy(s->pushed);
     un_free(s->ctx, s->first);
-    s->shift = s->near = NULL;
+    s->shift = s->near = s->pushed = NULL;
     s->first = NULL;
     s->beside.count = 0;
 }
@@ -170,6 +171,19 @@ un_status un_spread_begin(un_spread *s, un_context *ctx, const un_system *system
     return un_halo_create(ctx, s->cut, s->beside.id, s->beside.count, &s->near);
 }
 
+un_status un_spread_know_columns(un_spread *s, const un_columns *c)
+{
+    un_ids ids = {0};
+    un_status status = UN_OK;
+    for (int32_t e = 0; status == UN_OK && e < c->first[c->count]; e++)
+        if (c->row[e] < s->rows.begin || c->row[e] >= s->rows.end)
+            status = un_ids_add(s->ctx, &ids, c->row[e]);
+    un_ids_sort(&ids);
+    if (status == UN_OK) status = un_halo_create(s->ctx, s->cut, ids.id, ids.count, &s->pushed);
+    un_free(s->ctx, ids.id);
+    return status;
+}
+
 un_status un_spread_answer(un_spread *s, const un_csr *a, double *x)
 {
     un_context *ctx = s->ctx;
@@ -208,7 +222,7 @@ static un_status solve_whole(un_spread *s, const un_system *system, const double
                              un_spread_solve *solve, void *arg, un_solve_report *report)
 {
     un_context *ctx = s->ctx;
-    un_system whole = {.a = system->a, .b = b};
+    un_system whole = {.a = system->a, .b = b, .columns = system->columns, .weak = system->weak};
     un_sites sites;
     int32_t n = system->a->n, *site = NULL;
     uint8_t *level = NULL;

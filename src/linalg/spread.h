@@ -10,12 +10,13 @@
  * the bits of one rank. */
 struct un_spread {
     un_context *ctx;
-    int64_t *first; /* by rank: the caller's first row; and the end */
-    int64_t *cut;   /* the same for the solve */
-    un_range rows;  /* of this rank, by cut */
-    un_halo *shift; /* rows that a rank gets for the solve */
-    un_halo *near;  /* columns of its rows */
-    un_ids beside;  /* these columns */
+    int64_t *first;  /* by rank: the caller's first row; and the end */
+    int64_t *cut;    /* the same for the solve */
+    un_range rows;   /* of this rank, by cut */
+    un_halo *shift;  /* rows that a rank gets for the solve */
+    un_halo *near;   /* columns of its rows */
+    un_ids beside;   /* these columns */
+    un_halo *pushed; /* rows of the system's `columns`; NULL: it has none */
     /* places of unknowns and their scales, if the system has sites; see amg_geometric.c */
     uint64_t *place;
     uint8_t *scale;
@@ -42,6 +43,8 @@ int32_t un_spread_owner(const int64_t *cut, int32_t rank_count, int64_t row);
 /* Gives every rank its rows for the solve, by cut; x and b's copy r follow. */
 un_status un_spread_begin(un_spread *spread, un_context *ctx, const un_system *system, double *x,
                           int64_t grain);
+/* Every rank gets to know what others have in the rows of these columns. */
+un_status un_spread_know_columns(un_spread *spread, const un_columns *columns);
 /* r = b, in the rows of the solve. */
 void un_spread_load(un_spread *spread, double *r, const double *b);
 /* x to the caller's rows and their columns. */

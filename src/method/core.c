@@ -69,7 +69,7 @@ un_status un_core_need_hits(un_core *c, const un_particles *particles, un_hit **
 un_status un_core_push_bodies(un_core *c, un_particles *particles, const un_hit *hits)
 {
     if (!hits) return UN_OK;
-    return un_advect_push_bodies(c->ctx, particles, hits, c->bodies, c->def->fluid.density);
+    return un_advect_push_bodies(c->ctx, particles, hits, NULL, c->bodies, c->def->fluid.density);
 }
 
 /* Without gravity hardly anything is quiet: this share of what the scene's size and pace give. */

@@ -62,6 +62,9 @@ typedef enum un_show {
     UN_SHOW_ALL = 15
 } un_show;
 
+/* Reads a checkpoint, or what a sieve keeps of it. */
+typedef un_status un_reread(void *arg, un_state *state, const un_sieve *sieve);
+
 /* One published algorithm. state is the method's own and begins with a un_core (core.h). All may be
  * called from one thread only. */
 typedef struct un_method {
@@ -105,6 +108,13 @@ typedef struct un_method {
     un_status (*gather)(void *state, unsigned what);
     /* On several ranks, called by all: its particles, until the next step. */
     un_status (*stream)(void *state, un_particle_stream *stream);
+    /* On several ranks, called by all: as save, what this rank needs to go back to this state; load
+     * takes it on the same ranks. NULL: steps are not repeated. */
+    un_status (*keep)(void *state, un_state *out);
+    /* On several ranks: reads what this rank needs of a checkpoint, as `keep` has it. NULL: all of
+     * it is read. */
+    un_status (*sift)(un_context *ctx, const un_scene *scene, un_state *in, un_reread *read,
+                      void *arg);
     /* On several ranks: this one's part. NULL: it runs on one rank only. */
     void (*portion)(const void *state, un_portion *out);
 } un_method;

@@ -74,6 +74,7 @@ static un_status step(void *state, double dt, un_step *report)
     if (s->ranks.slabs) UN_TRY(un_uniform_ranks_refresh(s));
     un_stage_end(report, STAGE_CORRECT, &clock);
     UN_TRY(un_uniform_to_grid(s, dt)); /* 3 velocities, gravity */
+    UN_TRY(un_uniform_begin_whole(s));
     un_stage_end(report, STAGE_TO_GRID, &clock);
     UN_TRY(un_uniform_project(s, dt, &projection)); /* 4 pressure */
     un_stage_end(report, STAGE_PRESSURE, &clock);
@@ -81,6 +82,7 @@ static un_status step(void *state, double dt, un_step *report)
         UN_TRY(un_uniform_apply_viscosity(s, dt, &projection, &report->viscous_iterations));
     s->inflow.count = 0;
     un_stage_end(report, STAGE_VISCOSITY, &clock);
+    un_uniform_end_whole(s);
     UN_TRY(un_core_touch_bodies(&s->core, dt));
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_uniform_extend(s, dt)); /* 5 beyond the surface */
@@ -118,7 +120,7 @@ static double step_limit(void *state)
     return un_step_limit(s->core.def, s->core.grid.h, speed / s->core.grid.h);
 }
 
-static const un_particles *particles(const void *state)
+static const un_particles *shown_particles(const void *state)
 {
     return un_uniform_shown(state);
 }
@@ -202,9 +204,12 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
     un_uniform *s = state;
     UN_TRY(un_core_init(&s->core, ctx, scene, true));
-    s->particles.flat = s->ranks.arrived.flat = s->core.grid.dim == 2;
-    s->ranks.whole.flat = s->ranks.window.flat = s->particles.flat;
-    s->particles.mixed = un_scene_mixed(&scene->def);
+    un_particles *particles[] = {&s->particles, &s->ranks.arrived, &s->ranks.whole,
+                                 &s->ranks.window};
+    for (int i = 0; i < 4; i++) {
+        particles[i]->flat = s->core.grid.dim == 2;
+        particles[i]->mixed = un_scene_mixed(&scene->def);
+    }
     s->thick.any = un_scene_viscous(&scene->def);
     s->thick.mix.density_all = scene->def.fluid.density;
     s->thick.mix.viscosity_all = scene->def.fluid.viscosity;
@@ -229,7 +234,7 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                      .end = end,
                                      .step_limit = step_limit,
                                      .step = step,
-                                     .particles = particles,
+                                     .particles = shown_particles,
                                      .surface = un_uniform_surface,
                                      .cells = un_uniform_cells,
                                      .probe = un_uniform_probe,
@@ -237,4 +242,6 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                      .save = un_uniform_save,
                                      .gather = un_uniform_gather,
                                      .stream = un_uniform_stream,
+                                     .keep = un_uniform_keep,
+                                     .sift = un_uniform_sift,
                                      .portion = un_uniform_portion};

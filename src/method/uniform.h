@@ -67,6 +67,12 @@ typedef struct un_uniform {
 /* Everything but particles. */
 un_status un_uniform_save(const void *state, un_state *out); /* uniform_state.c */
 un_status un_uniform_load(void *state, const un_state *in);
+un_status un_uniform_keep(void *state, un_state *out);
+/* uniform_sift.c; see method.h */
+un_status un_uniform_sift(un_context *ctx, const un_scene *scene, un_state *in, un_reread *read,
+                          void *arg);
+/* What a cell costs, in particles: walls, level set, extrapolation. */
+#define UN_UNIFORM_CELL_WORK 0.5
 
 /* ---- parts of the step (uniform_step.c) ---- */
 
@@ -76,6 +82,10 @@ un_status un_uniform_sort(un_uniform *s);
  * everything that the next step and the outputs read. */
 un_status un_uniform_level_set(un_uniform *s);
 un_status un_uniform_to_grid(un_uniform *s, double dt);
+/* Pressure and viscosity of viscous liquid are computed by every rank for the whole grid: between
+ * these two all layers are here. */
+un_status un_uniform_begin_whole(un_uniform *s);
+void un_uniform_end_whole(un_uniform *s);
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
 /* before: the pressure that was found earlier in this step; NULL: none. since: velocities that the
  * impulse is reckoned from. */
@@ -111,6 +121,10 @@ un_status un_uniform_emit(un_uniform *s, double dt);
 /* Gives each rank its layers and its particles of those that every rank has; does nothing on one
  * rank. */
 un_status un_uniform_share_out(un_uniform *s);
+/* What a rank has, as it lies: its slab, the numbers of its particles. Back again: it keeps its own
+ * of the particles that are here, copies among them. */
+un_status un_uniform_ranks_keep(un_uniform *s, un_state *out);
+un_status un_uniform_ranks_take(un_uniform *s, const un_state *in);
 /* The same at the start: each seeds its own. */
 un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def);
 void un_uniform_ranks_free(un_uniform *s);
@@ -119,8 +133,15 @@ un_status un_uniform_ranks_sort(un_uniform *s);
 un_status un_uniform_ranks_refresh(un_uniform *s); /* the copies' positions */
 un_status un_uniform_ranks_drop(un_uniform *s);    /* the copies */
 /* Marks the particles; their volume, that inside the level set, and sums for the report. */
-un_status un_uniform_ranks_weigh(un_uniform *s, const uint8_t *thick, double *total,
-                                 double *inside);
+un_status un_uniform_ranks_weigh(un_uniform *s, const uint8_t *thick, const un_cling *cling,
+                                 double *total, double *inside);
+/* un_particles_summer of own particles without copies. */
+un_status un_uniform_ranks_sum(void *state, int32_t width, un_parallel_values *values, void *arg,
+                               double *sums);
+un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick);
+/* Velocities, with UN_SHOW_PRESSURE pressure, colour and matter, with UN_SHOW_LEVEL the level set,
+ * of all layers to all ranks. */
+un_status un_uniform_share_all(un_uniform *s, unsigned what);
 un_status un_uniform_ranks_reach(un_uniform *s, double dt);
 un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def);
 un_status un_uniform_ranks_remove(un_uniform *s);

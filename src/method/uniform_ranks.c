@@ -20,8 +20,9 @@
 
 /* ---- particles from ranks to ranks ---- */
 
-/* Places, velocities, volume, flags, fall, id. */
+/* Places, velocities, volume, flags, fall, id; density and viscosity. */
 #define PARTICLE_BYTES (6 * 8 + 4 + 1 + 1 + 4)
+#define MATTER_BYTES (4 + 4)
 
 /* Sends all that a particle has, with its id, and makes room for what arrives. */
 static un_status send_particles(un_uniform *s, un_exchange *e, const un_particles *from,
@@ -34,7 +35,8 @@ static un_status send_particles(un_uniform *s, un_exchange *e, const un_particle
     UN_TRY(un_particles_reserve(ctx, to, un_max64(count, 1)));
     UN_TRY(un_array_need(ctx, (void **)&r->arrived_id, &r->arrived_room, (size_t)count + 1,
                          sizeof *r->arrived_id));
-    un_field fields[10] = {{"volume", from->volume, to->volume, sizeof *to->volume},
+    int32_t field_count = 10;
+    un_field fields[12] = {{"volume", from->volume, to->volume, sizeof *to->volume},
                            {"flags", from->flags, to->flags, 1},
                            {"fall", from->fall, to->fall, 1},
                            {"id", id, r->arrived_id, sizeof *id}};
@@ -43,7 +45,12 @@ static un_status send_particles(un_uniform *s, un_exchange *e, const un_particle
         fields[4 + a] = (un_field){names[a], from->x[a], to->x[a], sizeof(double)};
         fields[7 + a] = (un_field){names[3 + a], from->v[a], to->v[a], sizeof(double)};
     }
-    UN_TRY(un_exchange_run(e, fields, 10));
+    if (from->mixed) {
+        fields[field_count++] = (un_field){"density", from->density, to->density, sizeof(float)};
+        fields[field_count++] =
+            (un_field){"viscosity", from->viscosity, to->viscosity, sizeof(float)};
+    }
+    UN_TRY(un_exchange_run(e, fields, field_count));
     to->count = (int32_t)count;
     to->lead = from->lead;
     return UN_OK;
@@ -132,9 +139,6 @@ static void find_takers(un_uniform_ranks *r)
     }
 }
 
-/* What a cell costs, in particles: walls, level set, extrapolation. */
-#define CELL_WORK 0.5
-
 /* Work by units of layers, in the arena, so far without particles. */
 static un_status begin_work(un_uniform *s, double **work)
 {
@@ -144,9 +148,12 @@ static un_status begin_work(un_uniform *s, double **work)
     *work = un_arena_alloc(&s->core.arena, (size_t)units, sizeof **work);
     if (!*work) return UN_ERROR_MEMORY;
     for (int32_t u = 0; u < units; u++)
-        (*work)[u] = CELL_WORK * cells * (double)un_min64(UN_BLOCK, layers - u * UN_BLOCK);
+        (*work)[u] =
+            UN_UNIFORM_CELL_WORK * cells * (double)un_min64(UN_BLOCK, layers - u * UN_BLOCK);
     return UN_OK;
 }
+
+static un_status list_own(un_uniform *s, int32_t **order, int32_t *count);
 
 static un_status create_slabs(un_uniform *s, const double *work)
 {
@@ -202,6 +209,37 @@ un_status un_uniform_share_out(un_uniform *s)
     for (int32_t q = 0; q < p->count; q++) s->ranks.id[q] = (uint32_t)q;
     keep_own(s, 0);
     return un_particles_trim(ctx, p);
+}
+
+un_status un_uniform_ranks_keep(un_uniform *s, un_state *out)
+{
+    un_uniform_ranks *r = &s->ranks;
+    int32_t *order, count;
+    void *id;
+    UN_TRY(list_own(s, &order, &count));
+    UN_TRY(un_state_add_own(out, "ranks.id", count, 4, &id));
+    memcpy(id, r->id, (size_t)count * sizeof *r->id);
+    un_arena_reset(&s->core.arena);
+    UN_TRY(un_state_add_integer(out, "ranks.total", r->total));
+    return un_state_add(out, "ranks.first", r->slabs->first, un_rank_count(s->core.ctx) + 1, 4);
+}
+
+un_status un_uniform_ranks_take(un_uniform *s, const un_state *in)
+{
+    un_context *ctx = s->core.ctx;
+    un_uniform_ranks *r = &s->ranks;
+    double *work;
+    int64_t total;
+    UN_TRY(begin_work(s, &work));
+    UN_TRY(create_slabs(s, work));
+    UN_TRY(un_state_take(in, "ranks.first", r->slabs->first, un_rank_count(ctx) + 1, 4));
+    UN_TRY(un_state_integer(in, "ranks.total", 0, INT32_MAX, &total));
+    find_takers(r);
+    UN_TRY(need_ids(s, s->particles.count));
+    memset(r->id, 0, (size_t)s->particles.count * sizeof *r->id);
+    keep_own(s, 0);
+    r->id_end = (uint32_t)total;
+    return un_state_take(in, "ranks.id", r->id, s->particles.count, 4);
 }
 
 /* Planes follow the layers, so each rank's are a range; particles that stray into another rank's
@@ -302,7 +340,6 @@ static int32_t list_fields(const un_uniform *s, un_layered fields[10])
     int32_t count = 0;
     fields[count++] = (un_layered){pr->p, sizeof *pr->p};
     fields[count++] = (un_layered){pr->index, sizeof *pr->index};
-    if (s->thick.p) fields[count++] = (un_layered){s->thick.p, sizeof *s->thick.p};
     for (int a = 0; a < s->core.grid.dim; a++) {
         fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
         fields[count++] = (un_layered){s->known[a], sizeof *s->known[a]};
@@ -442,6 +479,8 @@ static un_status append_arrived(un_uniform *s)
     memcpy(p->volume + at, in->volume, more * sizeof *in->volume);
     memcpy(p->flags + at, in->flags, more);
     memcpy(p->fall + at, in->fall, more);
+    if (p->mixed) memcpy(p->density + at, in->density, more * sizeof *in->density);
+    if (p->mixed) memcpy(p->viscosity + at, in->viscosity, more * sizeof *in->viscosity);
     memcpy(r->id + at, r->arrived_id, more * sizeof *r->id);
     p->count += in->count;
     return UN_OK;
@@ -493,7 +532,7 @@ static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
         if (a.leaves[q] == IS_GONE) *list_gone++ = q;
     }
     s->ranks.portion.migrated = moved;
-    s->ranks.portion.migrated_bytes = moved * PARTICLE_BYTES;
+    s->ranks.portion.migrated_bytes = moved * (PARTICLE_BYTES + (p->mixed ? MATTER_BYTES : 0));
     s->ranks.portion.copies = l->count - moved;
     return UN_OK;
 }
@@ -608,6 +647,8 @@ static void place_arrived(un_uniform_ranks *r)
         to->volume[q] = in->volume[i];
         to->flags[q] = in->flags[i];
         to->fall[q] = in->fall[i];
+        if (to->mixed) to->density[q] = in->density[i];
+        if (to->mixed) to->viscosity[q] = in->viscosity[i];
     }
 }
 
@@ -640,6 +681,43 @@ un_status un_uniform_ranks_gather(un_uniform *s)
 }
 
 /* ---- between the transfer to the grid and sorting: own particles only ---- */
+
+un_status un_uniform_share_all(un_uniform *s, unsigned what)
+{
+    const un_grid *g = &s->core.grid;
+    const un_mixture *mix = &s->thick.mix;
+    un_layered fields[13];
+    int32_t count = 0;
+    for (int a = 0; a < g->dim; a++) {
+        fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
+        fields[count++] = (un_layered){s->u_old[a], sizeof *s->u_old[a]};
+        fields[count++] = (un_layered){s->known[a], sizeof *s->known[a]};
+    }
+    if (what & UN_SHOW_PRESSURE) {
+        fields[count++] = (un_layered){s->pressure->p, sizeof *s->pressure->p};
+        fields[count++] = (un_layered){s->colour, sizeof *s->colour};
+    }
+    if (what & UN_SHOW_LEVEL) fields[count++] = (un_layered){s->phi, sizeof *s->phi};
+    /* one by one: messages take room */
+    for (int32_t f = 0; f < count; f++)
+        UN_TRY(un_grid_share(g, &fields[f], 1, un_grid_layer_count(g)));
+    un_layered matter[2] = {{mix->density, sizeof *mix->density},
+                            {mix->viscosity, sizeof *mix->viscosity}};
+    if (!s->particles.mixed || !(what & UN_SHOW_PRESSURE)) return UN_OK;
+    return un_grid_share(g, matter, 2, un_grid_layer_count(g));
+}
+
+un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick)
+{
+    const un_scene_def *def = s->core.def;
+    un_settling d = {.was = was,
+                     .mesh = &s->impulse,
+                     .gravity = un_scale(def->gravity, kick),
+                     .density = def->fluid.density,
+                     .sum = un_uniform_ranks_sum,
+                     .arg = s};
+    return was ? un_particles_keep_all(s->core.ctx, &s->particles, &d) : UN_OK;
+}
 
 /* Of the fastest component across the slabs. */
 typedef struct speed_args {

@@ -30,6 +30,32 @@ un_status un_uniform_save(const void *state, un_state *out)
     return un_save_hash(out, un_rank(s->core.ctx) == 0 ? found_hash(s) : 0);
 }
 
+/* The same for one of several ranks. Copies of particles are saved with its own. */
+un_status un_uniform_keep(void *state, un_state *out)
+{
+    un_uniform *s = state;
+    un_part own = un_grid_own_cells(&s->core.grid, 0);
+    UN_TRY(un_save_particles(out, &s->particles, NULL));
+    UN_TRY(un_uniform_ranks_keep(s, out));
+    UN_TRY(un_core_save(&s->core, out));
+    UN_TRY(un_state_add(out, "pressure", s->pressure->p + own.begin, own.end - own.begin, 8));
+    if (s->thick.any)
+        UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
+    UN_TRY(un_save_inflow(out, &s->inflow));
+    return un_state_add_number(out, "max_speed", s->max_speed);
+}
+
+/* The particles and the pressure, shared out. */
+static un_status load_parts(un_uniform *s, const un_state *in)
+{
+    bool kept = un_state_find(in, "ranks.first") != NULL;
+    if (!kept) UN_TRY(un_state_take(in, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
+    UN_TRY(kept ? un_uniform_ranks_take(s, in) : un_uniform_share_out(s));
+    un_part own = un_grid_own_cells(&s->core.grid, 0);
+    if (!kept) return UN_OK;
+    return un_state_take(in, "pressure", s->pressure->p + own.begin, own.end - own.begin, 8);
+}
+
 un_status un_uniform_load(void *state, const un_state *in)
 {
     un_uniform *s = state;
@@ -37,17 +63,17 @@ un_status un_uniform_load(void *state, const un_state *in)
     UN_TRY(un_walls_update(s->core.walls));
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
     UN_TRY(un_load_particles(&s->core, in, &s->particles));
-    UN_TRY(un_state_take(in, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
     if (s->thick.any)
         UN_TRY(un_state_take(in, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     un_pressure_forget(s->pressure);
     UN_TRY(un_load_inflow(s->core.ctx, in, &s->inflow, s->core.grid.cell_count));
-    UN_TRY(un_uniform_share_out(s));
+    UN_TRY(load_parts(s, in));
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_uniform_level_set(s));
     un_step_init(&s->core.last);
     UN_TRY(un_uniform_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "max_speed", &s->max_speed));
+    if (!un_state_find(in, "found.hash")) return UN_OK; /* kept by this run */
     UN_TRY(un_uniform_gather(s, UN_SHOW_LEVEL));
     return un_rank(s->core.ctx) > 0 ? UN_OK : un_load_hash(s->core.ctx, in, found_hash(s));
 }

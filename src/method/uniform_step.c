@@ -14,7 +14,8 @@ static un_status mark(un_uniform *s, const uint8_t *thick, double *total, double
 {
     un_cling cling = un_uniform_cling(s);
     bool clings = s->thick.any || cling.tension > 0;
-    if (s->ranks.slabs) return un_uniform_ranks_weigh(s, thick, total, inside);
+    if (s->ranks.slabs)
+        return un_uniform_ranks_weigh(s, thick, clings ? &cling : NULL, total, inside);
     s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
                                               thick, clings ? &cling : NULL, inside);
     *total = un_particles_volume(s->core.ctx, &s->particles);
@@ -68,6 +69,9 @@ static un_status find_tension(un_uniform *s, double dt, double **pressure)
     if (!(def->fluid.surface_tension > 0)) return UN_OK;
     *pressure = un_arena_alloc(&s->core.arena, (size_t)s->core.grid.cell_count, sizeof **pressure);
     if (!*pressure) return UN_ERROR_MEMORY;
+    /* every rank finds all of it */
+    UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->phi, sizeof *s->phi}, 1,
+                         un_grid_layer_count(&s->core.grid)));
     un_tension_grid in = {.pressure = *pressure,
                           .phi = s->phi,
                           .grid = &s->core.grid,
@@ -106,6 +110,19 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
     un_pressure_calm_grid(s->core.ctx, s->u, s->known, s->core.walls);
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
                           s->core.def->solver.tolerance);
+}
+
+un_status un_uniform_begin_whole(un_uniform *s)
+{
+    if (!s->ranks.slabs || !s->thick.any) return UN_OK;
+    UN_TRY(un_uniform_share_all(s, UN_SHOW_LEVEL | UN_SHOW_PRESSURE));
+    s->core.grid.slabs = NULL;
+    return UN_OK;
+}
+
+void un_uniform_end_whole(un_uniform *s)
+{
+    s->core.grid.slabs = s->ranks.slabs;
 }
 
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report)
@@ -152,8 +169,8 @@ un_status un_uniform_extend(un_uniform *s, double dt)
     if (!s->thick.any || s->particles.mixed)
         un_pressure_friction(s->core.ctx, s->u, &s->core.grid, s->core.walls,
                              s->thick.mix.viscosity, dt);
-    if (s->ranks.slabs) UN_TRY(un_uniform_ranks_reach(s, dt));
-    return s->thick.any ? un_uniform_stick(s, dt) : UN_OK;
+    if (s->thick.any) return un_uniform_stick(s, dt);
+    return s->ranks.slabs ? un_uniform_ranks_reach(s, dt) : UN_OK;
 }
 
 un_status un_uniform_move_free(un_uniform *s, double dt)
@@ -170,7 +187,10 @@ un_status un_uniform_to_particles(un_uniform *s, double dt)
     flip.pic_thick = strcmp(s->core.def->solver.coupling, "pic") == 0;
     UN_TRY(un_core_note(&s->core, &s->particles, &was));
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
-    un_core_settle(&s->core, &s->particles, was, &s->impulse, flip.dt);
+    if (s->ranks.slabs)
+        UN_TRY(un_uniform_ranks_settle(s, was, flip.dt));
+    else
+        un_core_settle(&s->core, &s->particles, was, &s->impulse, flip.dt);
     un_arena_reset(&s->core.arena);
     un_cling cling = un_uniform_cling(s);
     un_advect_hold_drops(s->core.ctx, &s->particles, s->phi, s->core.walls, &cling, dt);
@@ -183,7 +203,11 @@ un_status un_uniform_advect(un_uniform *s, double dt)
     UN_TRY(un_core_need_hits(&s->core, &s->particles, &hits));
     un_advect_particles(s->core.ctx, &s->particles, hits, s->u, s->core.walls, s->core.def->gravity,
                         dt);
-    UN_TRY(un_core_push_bodies(&s->core, &s->particles, hits));
+    if (s->ranks.slabs && hits)
+        UN_TRY(un_advect_push_bodies(s->core.ctx, &s->particles, hits, s->ranks.id, s->core.bodies,
+                                     s->core.def->fluid.density));
+    else
+        UN_TRY(un_core_push_bodies(&s->core, &s->particles, hits));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }

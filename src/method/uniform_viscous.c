@@ -96,7 +96,11 @@ un_cling un_uniform_cling(const un_uniform *s)
 un_status un_uniform_stick(un_uniform *s, double dt)
 {
     un_viscous_grid def = viscous_def(s, dt);
-    UN_TRY(un_viscosity_stick_grid(s->thick.solver, &s->core.arena, &def, s->u, s->u_old));
+    if (s->ranks.slabs) UN_TRY(un_uniform_share_all(s, 0));
+    s->core.grid.slabs = NULL;
+    un_status status =
+        un_viscosity_stick_grid(s->thick.solver, &s->core.arena, &def, s->u, s->u_old);
+    s->core.grid.slabs = s->ranks.slabs;
     un_arena_reset(&s->core.arena);
-    return UN_OK;
+    return status;
 }

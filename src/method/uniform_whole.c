@@ -57,6 +57,9 @@ static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, 
     if (fields & UN_VOLUMES)
         able = able && window_of(s, p->volume, sizeof *p->volume, begin, end, w->volume);
     if (fields & UN_FLAGS) able = able && window_of(s, p->flags, 1, begin, end, w->flags);
+    if (fields & UN_MATTER)
+        able = able && window_of(s, p->density, 4, begin, end, w->density) &&
+               window_of(s, p->viscosity, 4, begin, end, w->viscosity);
     w->lead = p->lead;
     w->count = (int32_t)(end - begin);
     *view = *w;
@@ -67,7 +70,7 @@ un_status un_uniform_stream(void *state, un_particle_stream *stream)
 {
     un_uniform *s = state;
     UN_TRY(list_shown(s));
-    *stream = (un_particle_stream){s->ranks.total, s, window};
+    *stream = (un_particle_stream){s->ranks.total, s, window, s->particles.mixed};
     return UN_OK;
 }
 

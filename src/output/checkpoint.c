@@ -26,7 +26,7 @@ static bool from_file(void *arg, void *bytes, size_t count)
 
 /* state: NULL to check only. path: what is opened; name: what messages call it. */
 static un_status read_checkpoint(un_context *ctx, un_state *state, const char *path,
-                                 const char *name)
+                                 const char *name, const un_sieve *sieve)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return un_file_fail(ctx, "read", name, errno);
@@ -37,7 +37,7 @@ static un_status read_checkpoint(un_context *ctx, un_state *state, const char *p
     else if (!S_ISREG(found.st_mode))
         status = un_fail(ctx, UN_ERROR_FILE, "%s is not a file", name);
     else if (state)
-        status = un_state_decode(state, from_file, &fd, (uint64_t)found.st_size, name);
+        status = un_state_decode_some(state, from_file, &fd, (uint64_t)found.st_size, name, sieve);
     else
         status = un_state_verify(ctx, from_file, &fd, (uint64_t)found.st_size, name);
     close(fd);
@@ -52,7 +52,7 @@ un_status un_checkpoint_write(un_context *ctx, const char *path, const un_state 
     const char *aside = un_file_aside(file);
     /* Commit reports a failed write, more clearly than a short file would. */
     if (status == UN_OK && un_file_status(file) == UN_OK)
-        status = read_checkpoint(ctx, NULL, aside, path);
+        status = read_checkpoint(ctx, NULL, aside, path, NULL);
     if (status == UN_OK) return un_file_commit(file);
     un_file_discard(file);
     return status;
@@ -60,5 +60,10 @@ un_status un_checkpoint_write(un_context *ctx, const char *path, const un_state 
 
 un_status un_checkpoint_read(un_state *state, const char *path)
 {
-    return read_checkpoint(state->ctx, state, path, path);
+    return read_checkpoint(state->ctx, state, path, path, NULL);
+}
+
+un_status un_checkpoint_read_some(un_state *state, const char *path, const un_sieve *sieve)
+{
+    return read_checkpoint(state->ctx, state, path, path, sieve);
 }

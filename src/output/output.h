@@ -102,6 +102,7 @@ un_status un_motion_place(const un_motion *motion, un_bodies *bodies, int32_t fr
 un_status un_checkpoint_write(un_context *ctx, const char *path, const un_state *state);
 /* The state must be empty. UN_ERROR_FILE: the file is missing or damaged. */
 un_status un_checkpoint_read(un_state *state, const char *path);
+un_status un_checkpoint_read_some(un_state *state, const char *path, const un_sieve *sieve);
 
 /* Zero stands for unknown. */
 typedef struct un_run_record {

@@ -199,8 +199,8 @@ static un_status data_of_stream(vtk_writer *w, const un_particle_stream *s, cons
     UN_TRY(data_particles(w, s, UN_FLAGS, 1, 1, put_flights, NULL));
     if (depth) UN_TRY(data_particles(w, s, 0, 1, size, put_depths, depth));
     if (mixed) {
-        UN_TRY(data_particles(w, s, 0, 1, size, put_densities, NULL));
-        UN_TRY(data_particles(w, s, 0, 1, size, put_viscosities, NULL));
+        UN_TRY(data_particles(w, s, UN_MATTER, 1, size, put_densities, NULL));
+        UN_TRY(data_particles(w, s, UN_MATTER, 1, size, put_viscosities, NULL));
     }
     return data_particles(w, s, UN_PLACES, 3, size, put_places, NULL);
 }
@@ -225,14 +225,15 @@ static un_status write_stream(un_context *ctx, const char *path, const un_partic
 un_status un_output_particle_stream(un_context *ctx, const char *path,
                                     const un_particle_stream *stream)
 {
-    return write_stream(ctx, path, stream, NULL, false);
+    return write_stream(ctx, path, stream, NULL, stream->mixed);
 }
 
 un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles,
                               const float *depth)
 {
-    un_particle_stream stream = {particles->count, (void *)particles, view_window};
-    return write_stream(ctx, path, &stream, depth, particles->density != NULL);
+    bool mixed = particles->density != NULL;
+    un_particle_stream stream = {particles->count, (void *)particles, view_window, mixed};
+    return write_stream(ctx, path, &stream, depth, mixed);
 }
 
 /* ---- surfaces ---- */

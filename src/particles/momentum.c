@@ -69,13 +69,13 @@ static void push(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_particles_keep_momentum(un_context *ctx, un_particles *particles, const un_vec3 *was,
-                                const un_impulse *mesh, un_vec3 gravity, double density)
+/* s: the sums of changes. */
+static void settle(un_context *ctx, settle_args *a, double s[5], const un_settling *def)
 {
-    settle_args a = {.particles = particles, .was = was};
-    double s[5], g2 = un_dot(gravity, gravity);
-    un_parallel_sums(ctx, particles->count, 5, sum_changes, &a, s);
-    if (particles->density) density = 1;
+    un_particles *particles = a->particles;
+    const un_impulse *mesh = def->mesh;
+    un_vec3 gravity = def->gravity;
+    double density = particles->mixed ? 1 : def->density, g2 = un_dot(gravity, gravity);
     for (int i = 0; i < 5; i++) s[i] *= density;
     if (!(s[4] > 0)) return;
     un_vec3 took = un_v3(s[1], s[2], s[3]);
@@ -84,9 +84,28 @@ void un_particles_keep_momentum(un_context *ctx, un_particles *particles, const 
     un_vec3 excess = un_sub(mesh->mass, un_v3(s[0], s[0], s[0]));
     un_vec3 lacks = un_sub(un_sub(mesh->momentum, took),
                            un_v3(excess.x * all.x, excess.y * all.y, excess.z * all.z));
-    a.push = un_scale(lacks, 1 / s[4]);
-    double share = un_length(a.push);
+    a->push = un_scale(lacks, 1 / s[4]);
+    double share = un_length(a->push);
     if (!isfinite(share)) return;
-    if (share > SHARE_MAX) a.push = un_scale(a.push, SHARE_MAX / share);
-    un_parallel_for(ctx, particles->count, 8192, push, &a);
+    if (share > SHARE_MAX) a->push = un_scale(a->push, SHARE_MAX / share);
+    un_parallel_for(ctx, particles->count, 8192, push, a);
+}
+
+un_status un_particles_keep_all(un_context *ctx, un_particles *particles, const un_settling *def)
+{
+    settle_args a = {.particles = particles, .was = def->was};
+    double s[5];
+    UN_TRY(def->sum(def->arg, 5, sum_changes, &a, s));
+    settle(ctx, &a, s, def);
+    return UN_OK;
+}
+
+void un_particles_keep_momentum(un_context *ctx, un_particles *particles, const un_vec3 *was,
+                                const un_impulse *mesh, un_vec3 gravity, double density)
+{
+    settle_args a = {.particles = particles, .was = was};
+    un_settling def = {.mesh = mesh, .gravity = gravity, .density = density};
+    double s[5];
+    un_parallel_sums(ctx, particles->count, 5, sum_changes, &a, s);
+    settle(ctx, &a, s, &def);
 }

@@ -169,16 +169,30 @@ void un_particles_note(un_context *ctx, un_vec3 *was, const un_particles *partic
  * particles without their own. */
 void un_particles_keep_momentum(un_context *ctx, un_particles *particles, const un_vec3 *was,
                                 const un_impulse *mesh, un_vec3 gravity, double density);
+/* The same where other ranks have particles too. sum: adds up what `values` finds of all of them,
+ * as un_parallel_sums does of those at hand. */
+typedef un_status un_particles_summer(void *arg, int32_t width, un_parallel_values *values,
+                                      void *values_arg, double *sums);
+typedef struct un_settling {
+    const un_vec3 *was;
+    const un_impulse *mesh;
+    un_vec3 gravity;
+    double density;
+    un_particles_summer *sum;
+    void *arg;
+} un_settling;
+un_status un_particles_keep_all(un_context *ctx, un_particles *particles, const un_settling *def);
 
 /* Particles in their order, a window at a time, where no rank holds all of them. All ranks ask for
  * the same windows. */
-enum { UN_PLACES = 1, UN_VELOCITIES = 2, UN_VOLUMES = 4, UN_FLAGS = 8 };
+enum { UN_PLACES = 1, UN_VELOCITIES = 2, UN_VOLUMES = 4, UN_FLAGS = 8, UN_MATTER = 16 };
 typedef struct un_particle_stream {
     int64_t count;
     void *arg;
     /* On rank 0: these fields of particles begin, begin + 1, ... as particles 0, 1, ... of view,
      * until the next call. */
     un_status (*window)(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view);
+    bool mixed; /* they have densities and viscosities of their own */
 } un_particle_stream;
 
 /* ---- moving particles (open.c): never through a solid, however thin ---- */

@@ -278,9 +278,11 @@ un_status un_coupling_push_surface(un_pressure *pr, un_bodies *bodies, const dou
                                    double kick, double density)
 {
     if (!surface || !un_coupling_any(pr)) return UN_OK;
+    const un_coupling *c = &pr->coupling;
     double *given;
     UN_ALLOC(pr->ctx, given, pr->matrix.n);
-    for (int32_t r = 0; r < pr->matrix.n; r++) given[r] = surface[pr->place[r]] * kick / density;
+    for (int32_t e = 0; e < c->first[c->columns.count]; e++)
+        given[c->row[e]] = surface[pr->place[c->row[e]]] * kick / density;
     un_coupling_push_given(pr, bodies, given);
     un_free(pr->ctx, given);
     return UN_OK;

@@ -263,7 +263,7 @@ static int64_t accumulate(const un_pressure *pr, int64_t *counts, un_part rows, 
     return total;
 }
 
-/* Of several ranks: rows next to this one's own, on other ranks. */
+/* Of several ranks: rows next to this one's own, on other ranks, and those next to bodies. */
 static un_status find_halo(un_pressure *pr)
 {
     un_ids rows = {0};
@@ -278,6 +278,12 @@ static un_status find_halo(un_pressure *pr)
         if (c >= own.end) pr->near.end++;
         UN_TRY_DONE(un_ids_add(pr->ctx, &rows, pr->index[c]));
     }
+    for (int32_t e = 0; un_coupling_any(pr) && e < pr->coupling.first[pr->coupling.columns.count];
+         e++) {
+        int32_t r = pr->coupling.row[e];
+        if (r < pr->own.begin || r >= pr->own.end) UN_TRY_DONE(un_ids_add(pr->ctx, &rows, r));
+    }
+    un_ids_sort(&rows);
     status = un_pressure_know_rows(pr, rows.id, rows.count);
 done:
     un_free(pr->ctx, rows.id);
@@ -503,13 +509,27 @@ static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*p
     return count;
 }
 
+/* All ranks know all rows next to bodies. */
+static un_status know_places(un_pressure *pr)
+{
+    const un_grid *g = pr->grid;
+    if (!g->slabs) return UN_OK;
+    UN_TRY(
+        un_grid_share(g, &(un_layered){pr->index, sizeof *pr->index}, 1, un_grid_layer_count(g)));
+    for (int64_t c = 0; c < g->cell_count; c++)
+        if (pr->index[c] >= 0) pr->place[pr->index[c]] = (int32_t)c;
+    return UN_OK;
+}
+
 /* Columns for the bodies, and what the surface's pressure does to them. */
 static un_status couple(un_pressure *pr, const un_projection *in)
 {
     const un_grid *g = pr->grid;
     assemble_args s = {.pr = pr, .in = in};
     double unit = in->density * (g->dim == 2 ? 1 : g->h);
+    UN_TRY(know_places(pr));
     UN_TRY(un_coupling_build(pr, in->bodies, in->density, unit, body_rows, &s));
+    if (un_coupling_any(pr)) UN_TRY(find_halo(pr));
     return un_coupling_push_surface(pr, in->bodies, in->surface, in->kick, in->density);
 }
 
@@ -527,8 +547,8 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     const un_grid *g = pr->grid;
     *report = (un_projection_report){0};
     if (in->bodies) un_walls_find_velocities(in->walls);
-    UN_TRY(assemble(pr, in));
     pr->coupling.columns.count = 0;
+    UN_TRY(assemble(pr, in));
     if (in->bodies) UN_TRY(couple(pr, in));
     report->cell_count = pr->matrix.n;
     un_sites sites = {
@@ -596,7 +616,12 @@ void un_pressure_impulse(const un_pressure *pr, const un_projection *in, double 
 {
     impulse_args a = {{.pr = (un_pressure *)(uintptr_t)pr, .in = in}, before};
     double sums[6];
-    un_parallel_sums(pr->ctx, (int64_t)pr->grid->n[1] * pr->grid->n[2], 6, impulse_rows, &a, sums);
+    int64_t rows = (int64_t)pr->grid->n[1] * pr->grid->n[2];
+    un_part own = un_grid_own_rows(pr->grid, 0);
+    if (pr->grid->slabs)
+        un_ranks_sums(pr->ctx, (un_range){own.begin, own.end, rows}, 6, impulse_rows, &a, sums);
+    else
+        un_parallel_sums(pr->ctx, rows, 6, impulse_rows, &a, sums);
     out->momentum = un_v3(sums[0], sums[1], sums[2]);
     out->mass = un_v3(sums[3], sums[4], sums[5]);
 }

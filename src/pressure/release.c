@@ -332,7 +332,10 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
     pr->solve_count++;
     UN_TRY(un_solver_solve(pr->solver, &system, pr->x, tolerance, iteration_limit, report));
     report->iterations += iterations;
-    if (un_coupling_any(pr) && s->rule->on) un_coupling_find_together(pr);
+    if (un_coupling_any(pr) && s->rule->on) {
+        un_halo_share(pr->beside, pr->x, sizeof *pr->x);
+        un_coupling_find_together(pr);
+    }
     return UN_OK;
 }
 

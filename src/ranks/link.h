@@ -27,6 +27,7 @@ extern const bool un_link_available;
 void un_link_start(int32_t *rank, int32_t *count);
 void un_link_end(void);
 void un_link_abort(int exit_status);
+double un_link_seconds(void); /* of processor time inside MPI so far; not collective */
 
 /* `bytes` of each rank, in the order of ranks, to all. */
 void un_link_gather(void *all, const void *mine, size_t bytes);

@@ -5,12 +5,36 @@
 #include "ranks/link.h"
 
 #include <mpi.h>
+#include <time.h>
 
 #define PIECE_BYTES ((size_t)1 << 30)
 
 enum { TAG_EXCHANGE = 1, TAG_NOTE, TAG_BYTES, TAG_TRADE };
 
 const bool un_link_available = true;
+
+/* Processor time inside MPI: waiting takes some, too. A process has one MPI, as it has one
+ * MPI_COMM_WORLD; all calls come from one thread. */
+static double inside;
+
+static double clock_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#define TIMED(call)                                                                                \
+    do {                                                                                           \
+        double begun = clock_seconds();                                                            \
+        call;                                                                                      \
+        inside += clock_seconds() - begun;                                                         \
+    } while (0)
+
+double un_link_seconds(void)
+{
+    return inside;
+}
 
 void un_link_start(int32_t *rank, int32_t *count)
 {
@@ -35,41 +59,41 @@ void un_link_abort(int exit_status)
 void un_link_gather(void *all, const void *mine, size_t bytes)
 {
     UN_ASSERT(bytes <= PIECE_BYTES);
-    MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+    TIMED(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD));
 }
 
 double un_link_max(double value)
 {
     double max;
-    MPI_Allreduce(&value, &max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    TIMED(MPI_Allreduce(&value, &max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
     return max;
 }
 
 int64_t un_link_total(int64_t value)
 {
     int64_t total;
-    MPI_Allreduce(&value, &total, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    TIMED(MPI_Allreduce(&value, &total, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
     return total;
 }
 
 int64_t un_link_until(int64_t value)
 {
     int64_t until;
-    MPI_Scan(&value, &until, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    TIMED(MPI_Scan(&value, &until, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
     return until;
 }
 
 void un_link_add(double *values, size_t count)
 {
     UN_ASSERT(count <= INT32_MAX);
-    MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    TIMED(MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
 }
 
 void un_link_broadcast(void *values, size_t bytes, int32_t from)
 {
     for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
         size_t piece = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-        MPI_Bcast((char *)values + at, (int)piece, MPI_BYTE, from, MPI_COMM_WORLD);
+        TIMED(MPI_Bcast((char *)values + at, (int)piece, MPI_BYTE, from, MPI_COMM_WORLD));
     }
 }
 
@@ -97,7 +121,7 @@ void un_link_exchange(const un_ranks *ranks, const un_letters *l)
             if (out > 0)
                 MPI_Isend(l->out + out_at, (int)out, MPI_BYTE, to, TAG_EXCHANGE, MPI_COMM_WORLD,
                           &requests[1]);
-            MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+            TIMED(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
             out_at += out, out_left -= out;
             in_at += in, in_left -= in;
         }
@@ -120,7 +144,7 @@ void un_link_gather_long(void *all, const void *mine, const size_t *bytes)
 
 void un_link_swap(int64_t *theirs, const int64_t *mine)
 {
-    MPI_Alltoall(mine, 1, MPI_INT64_T, theirs, 1, MPI_INT64_T, MPI_COMM_WORLD);
+    TIMED(MPI_Alltoall(mine, 1, MPI_INT64_T, theirs, 1, MPI_INT64_T, MPI_COMM_WORLD));
 }
 
 /* Mail to the ranks that are next, then to those farther on: as many at a time as there is room
@@ -153,25 +177,26 @@ void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, c
         MPI_Request requests[2 * BATCH];
         int32_t count = post(ranks, in, in_count, first, true, requests);
         count += post(ranks, out, out_count, first, false, requests + count);
-        MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+        TIMED(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
     }
 }
 
 void un_link_send_bytes(int32_t to, const void *values, size_t bytes)
 {
     UN_ASSERT(bytes <= PIECE_BYTES);
-    MPI_Send(values, (int)bytes, MPI_BYTE, to, TAG_BYTES, MPI_COMM_WORLD);
+    TIMED(MPI_Send(values, (int)bytes, MPI_BYTE, to, TAG_BYTES, MPI_COMM_WORLD));
 }
 
 void un_link_receive_bytes(int32_t from, void *values, size_t bytes)
 {
-    MPI_Recv(values, (int)bytes, MPI_BYTE, from, TAG_BYTES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    TIMED(
+        MPI_Recv(values, (int)bytes, MPI_BYTE, from, TAG_BYTES, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
 /* Eight bytes never wait for their receiver: every MPI sends them eagerly. */
 void un_link_send(int32_t to, un_note note)
 {
-    MPI_Send(&note, sizeof note, MPI_BYTE, to, TAG_NOTE, MPI_COMM_WORLD);
+    TIMED(MPI_Send(&note, sizeof note, MPI_BYTE, to, TAG_NOTE, MPI_COMM_WORLD));
 }
 
 bool un_link_receive(int32_t *from, un_note *note, bool wait)
@@ -180,7 +205,8 @@ bool un_link_receive(int32_t *from, un_note *note, bool wait)
     int found = 1;
     if (!wait) MPI_Iprobe(MPI_ANY_SOURCE, TAG_NOTE, MPI_COMM_WORLD, &found, &status);
     if (!found) return false;
-    MPI_Recv(note, sizeof *note, MPI_BYTE, MPI_ANY_SOURCE, TAG_NOTE, MPI_COMM_WORLD, &status);
+    TIMED(
+        MPI_Recv(note, sizeof *note, MPI_BYTE, MPI_ANY_SOURCE, TAG_NOTE, MPI_COMM_WORLD, &status));
     *from = status.MPI_SOURCE;
     return true;
 }

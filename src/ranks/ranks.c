@@ -115,6 +115,7 @@ un_traffic un_ranks_traffic(const un_context *ctx)
     const un_ranks *ranks = un_context_ranks(ctx);
     un_traffic sent = ranks ? ranks->sent : (un_traffic){0};
     sent.rows = (double)un_halo_sent(ctx);
+    sent.seconds = un_link_seconds();
     return sent;
 }
 

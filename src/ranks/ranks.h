@@ -30,6 +30,7 @@ typedef struct un_traffic {
     double rows;     /* bytes of elements in halos: rows of systems */
     double messages; /* each to one rank */
     double calls;    /* that wait for all ranks: sums, maxima, agreements */
+    double seconds;  /* of processor time inside MPI, waiting included */
 } un_traffic;
 un_traffic un_ranks_traffic(const un_context *ctx);
 
@@ -173,7 +174,8 @@ un_part un_slabs_part(const un_slabs *slabs, int32_t wide); /* this rank's */
 int32_t un_slabs_owner(const un_slabs *slabs, int32_t layer);
 /* The largest value in the parts of all ranks. */
 double un_slabs_max(const un_slabs *slabs, un_part part, un_parallel_value *value, void *arg);
-/* Copies of `width` layers on either side, from their ranks. */
+/* Copies of `width` layers on either side, from their ranks; of as many as there are: all layers,
+ * to ranks without layers too. */
 un_status un_slabs_share(un_slabs *slabs, const un_layered *fields, int32_t count, int32_t width);
 /* All layers to rank 0. */
 un_status un_slabs_collect(un_slabs *slabs, const un_layered *fields, int32_t count);

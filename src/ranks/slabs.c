@@ -329,6 +329,7 @@ enum { TO_FIRST = -1, TO_NEXT = -2 };
 
 static un_part wanted(const un_slabs *s, int32_t rank, int32_t width)
 {
+    if (width >= s->layer_count) return (un_part){0, s->layer_count};
     if (width >= 0) return un_slabs_part_of(s, rank, width);
     if (width == TO_NEXT) return (un_part){s->next[rank], s->next[rank + 1]};
     return (un_part){0, rank == 0 ? s->layer_count : 0};

@@ -21,7 +21,8 @@ typedef struct un_loop {
     bool writes; /* of several ranks the first one does */
     un_table *stats, *probes;
     un_table *portions; /* ranks.csv; NULL: one rank */
-    un_traffic sent;    /* up to the last row of it */
+    un_traffic sent;    /* up to the last row of it, */
+    double busy;        /* and processor time */
     un_table *bodies;   /* NULL: nothing moves, or an earlier version began the run */
     int lock;           /* file that is locked during the run; -1 none */
     bool opened;        /* the directory belongs to this run now */
@@ -79,6 +80,8 @@ un_status un_loop_write_scene(un_loop *l);
 
 /* Begins ranks.csv, or removes it where there is one rank. */
 un_status un_loop_begin_portions(un_loop *l);
+/* Counts from here on. */
+void un_loop_mark_portions(un_loop *l);
 /* A row for each rank; called by all. */
 un_status un_loop_write_portions(un_loop *l, const un_step *step);
 
@@ -110,6 +113,8 @@ un_status un_loop_resume(un_loop *l, bool *found);
 
 /* One step; if numbers go bad, it is repeated from before with shorter ones. */
 un_status un_loop_step(un_loop *l, double dt, un_step *step);
+/* To the copy from before the current step. */
+un_status un_loop_go_back(un_loop *l);
 /* Frees the spare room of arrays: reloads the state from before the current step if there is a
  * copy, else the current one. Fails if there is no memory for a copy. */
 un_status un_loop_make_room(un_loop *l);

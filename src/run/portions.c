@@ -6,13 +6,18 @@
 #include "run/loop.h"
 
 static const char header[] = "step,time,rank,particles,cells,copies,migrated,migrated_bytes,"
-                             "halo_bytes,solve_bytes,messages,calls,cuts,seconds";
-enum { COLUMNS = 14 };
+                             "halo_bytes,solve_bytes,messages,calls,cuts,seconds,busy_seconds";
+enum { COLUMNS = 15 };
+
+void un_loop_mark_portions(un_loop *l)
+{
+    l->sent = un_ranks_traffic(l->ctx);
+    l->busy = un_processor_seconds();
+}
 
 un_status un_loop_begin_portions(un_loop *l)
 {
     char path[UN_PATH_MAX];
-    l->sent = un_ranks_traffic(l->ctx);
     if (!l->writes) return UN_OK;
     un_loop_path(path, l, "ranks.csv");
     if (un_rank_count(l->ctx) > 1) return un_table_create(l->ctx, path, header, &l->portions);
@@ -44,7 +49,8 @@ un_status un_loop_write_portions(un_loop *l, const un_step *step)
                            all.messages - was.messages,
                            all.calls - was.calls,
                            p.cuts,
-                           step->seconds};
+                           step->seconds,
+                           un_processor_seconds() - l->busy - (all.seconds - was.seconds)};
     if (status == UN_OK) un_ranks_gather(ctx, rows, row, sizeof row);
     for (int32_t r = 0; r < count && l->portions && status == UN_OK; r++)
         status = un_table_row(l->portions, rows + (size_t)r * COLUMNS, COLUMNS);

@@ -91,6 +91,19 @@ static un_status open_tables(un_loop *l, const lengths *tables)
     return un_bodies_table_create(l->ctx, path, bodies, tables->bodies, &l->bodies);
 }
 
+static un_status reread(void *arg, un_state *state, const un_sieve *sieve)
+{
+    return un_checkpoint_read_some(state, arg, sieve);
+}
+
+/* All of it, or this rank's part. */
+static un_status read_checkpoint(un_loop *l, un_state *in, char *path)
+{
+    if (un_rank_count(l->ctx) > 1 && l->method->sift)
+        return l->method->sift(l->ctx, l->scene, in, reread, path);
+    return un_checkpoint_read(in, path);
+}
+
 /* Reads one checkpoint, loads the state, opens the tables at the rows it relies on. */
 static un_status load(un_loop *l, const un_checkpoint *c)
 {
@@ -99,7 +112,7 @@ static un_status load(un_loop *l, const un_checkpoint *c)
     un_state in;
     un_state_init(&in, l->ctx);
     un_loop_checkpoint_path(path, l, c);
-    un_status status = un_checkpoint_read(&in, path);
+    un_status status = read_checkpoint(l, &in, path);
     if (status == UN_OK) status = compare_scene(l, &in);
     if (status == UN_OK) status = take_run(l, &in, &tables);
     if (status == UN_OK && l->frame > l->def->frames.count)

@@ -38,31 +38,16 @@ static un_status begin(un_loop *l)
 
 /* ---- several ranks ---- */
 
-static bool has_bodies_to_move(const un_scene_def *def)
-{
-    for (int32_t i = 0; i < def->solid_count; i++)
-        if (def->solids[i].density > 0) return true;
-    return false;
-}
-
 /* What is not shared out yet is refused. */
 static un_status allow_ranks(un_loop *l)
 {
-    const un_scene_def *def = l->def;
     int32_t count = un_rank_count(l->ctx);
-    if (count == 1) return UN_OK;
-    const char *what = !l->method->traits.ranks         ? "by method "
-                       : def->fluid.surface_tension > 0 ? "surface tension"
-                       : un_scene_viscous(def)          ? "viscous liquid"
-                       : un_scene_mixed(def)            ? "liquid that differs from place to place"
-                       : has_bodies_to_move(def)        ? "solids that the liquid moves"
-                                                        : NULL;
-    if (!what) return UN_OK;
+    if (count == 1 || l->method->traits.ranks) return UN_OK;
     return un_ranks_agree(
         l->ctx, un_fail(l->ctx, UN_ERROR_UNAVAILABLE,
-                        "this version simulates %s%s in one process, and %d were started; "
+                        "this version simulates by method %s in one process, and %d were started; "
                         "start it without mpirun or srun, on all processors of one machine",
-                        what, l->method->traits.ranks ? "" : l->method->traits.name, count));
+                        l->method->traits.name, count));
 }
 
 un_status un_loop_gather(un_loop *l, unsigned what)
@@ -310,7 +295,7 @@ static un_status simulate_frame(un_loop *l, int32_t frame)
                            "frame %d would need more than a million steps: the liquid moves at %g "
                            "cells per frame; look for extreme velocities in the scene",
                            frame, count);
-        l->sent = un_ranks_traffic(l->ctx);
+        un_loop_mark_portions(l);
         UN_TRY(un_loop_step(l, (end - l->time) / fmax(count, 1), &step));
         l->time = step.time;
         l->step = step.step;
@@ -430,6 +415,10 @@ static void save_last_state(un_loop *l, un_status status)
     if (l->before.count == 0 || (status != UN_ERROR_NUMERIC && status != UN_ERROR_MEMORY)) return;
     int64_t step;
     if (un_state_integer(&l->before, "step", l->step, l->step, &step) != UN_OK) return;
+    if (un_rank_count(l->ctx) > 1) { /* each has a part of it */
+        if (status == UN_ERROR_NUMERIC && un_loop_go_back(l) == UN_OK) un_loop_save(l, false);
+        return;
+    }
     un_method_destroy(l->method, l->state); /* its memory may be what is missing */
     l->state = NULL;
     if (un_loop_save(l, true) != UN_OK) return; /* then from the checkpoint before */
@@ -460,7 +449,7 @@ un_status un_run(un_context *ctx, un_scene *scene, const un_run_def *def)
     /* The caller gets the first error, even if closing fails too. */
     char message[1024];
     snprintf(message, sizeof message, "%s", status == UN_OK ? "" : un_context_message(ctx));
-    if (l.stats && l.probes) save_last_state(&l, status);
+    if ((l.stats && l.probes) || !l.writes) save_last_state(&l, status);
     un_method_destroy(l.method, l.state);
     un_state_free(&l.seen);
     un_state_free(&l.before);

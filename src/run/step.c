@@ -15,12 +15,17 @@
 
 static void copy_state(un_loop *l)
 {
+    bool alone = un_rank_count(l->ctx) == 1;
+    if (!alone && !l->method->keep) l->no_copies = true;
     if (l->no_copies) return;
     un_state_clear(&l->seen);
-    un_status status = l->method->save(l->state, &l->seen);
+    un_status status =
+        alone ? l->method->save(l->state, &l->seen) : l->method->keep(l->state, &l->seen);
     if (status == UN_OK) status = un_state_copy(&l->before, &l->seen);
+    status = un_ranks_agree(l->ctx, status); /* all go back, or none */
     if (status == UN_OK) return;
     /* Then without a copy: the step itself needs the memory more. */
+    un_ranks_recover(l->ctx);
     un_state_free(&l->before);
     l->no_copies = true;
 }
@@ -103,8 +108,9 @@ static void describe_place(const un_loop *l, char *text, size_t size)
     if (used > 0 && (size_t)used < size) describe_walls(l, x, text + used, size - (size_t)used);
 }
 
-static un_status go_back(un_loop *l)
+un_status un_loop_go_back(un_loop *l)
 {
+    un_ranks_recover(l->ctx);
     un_method_destroy(l->method, l->state);
     l->state = NULL;
     return un_method_create(l->method, l->ctx, l->scene, &l->before, &l->state);
@@ -113,15 +119,15 @@ static un_status go_back(un_loop *l)
 /* A state loaded from a copy has no spare room in its arrays, and gives the same results. */
 un_status un_loop_make_room(un_loop *l)
 {
+    if (un_rank_count(l->ctx) > 1) return UN_ERROR_MEMORY; /* the others do not know */
     if (l->before.count == 0) copy_state(l);
     if (l->before.count == 0) return UN_ERROR_MEMORY;
-    UN_TRY(go_back(l));
+    UN_TRY(un_loop_go_back(l));
     return UN_OK;
 }
 
 un_status un_loop_step(un_loop *l, double dt, un_step *step)
 {
-    if (un_rank_count(l->ctx) > 1) l->no_copies = true; /* one would have to hold it all */
     copy_state(l);
     un_status status = l->method->step(l->state, dt, step);
     if (status == UN_ERROR_MEMORY && l->before.count > 0 && un_loop_make_room(l) == UN_OK)
@@ -135,7 +141,7 @@ un_status un_loop_step(un_loop *l, double dt, un_step *step)
         dt *= SHORTER;
         un_log(l->ctx, UN_LOG_WARNING, "%s%s; trying again with a step of %.3g s", cause, place,
                dt);
-        UN_TRY(go_back(l));
+        UN_TRY(un_loop_go_back(l));
         status = l->method->step(l->state, dt, step);
         if (status == UN_OK) status = watch(l, step);
     }

@@ -17,9 +17,11 @@ typedef struct reader {
     uint64_t left; /* bytes */
     const char *name;
     un_state *state; /* NULL: only check */
+    const un_sieve *sieve;
     uint32_t crc;
     uint8_t in[UN_CHUNK_BYTES];
     uint8_t plane[UN_CHUNK];
+    uint8_t sifted[8 * UN_CHUNK];
 } reader;
 
 static un_status damaged(const reader *r, const char *what)
@@ -102,6 +104,25 @@ static un_status decode_chunk(reader *r, uint8_t *out, int64_t count, int32_t wi
     return UN_OK;
 }
 
+/* Keeps some elements of a section. */
+static un_status sift_section(reader *r, const char *name, int64_t count, int32_t width,
+                              int64_t kept)
+{
+    const un_sieve *sieve = r->sieve;
+    void *data;
+    int64_t at = 0;
+    UN_TRY(un_state_add_own(r->state, name, kept, width, &data));
+    for (int64_t first = 0; first < count; first += UN_CHUNK) {
+        int64_t here = un_min64(UN_CHUNK, count - first);
+        UN_TRY(decode_chunk(r, r->sifted, here, width));
+        here = sieve->keep(sieve->arg, name, r->sifted, first, here, width);
+        if (here > kept - at) return damaged(r, "a part has more elements than another");
+        memcpy((uint8_t *)data + at * width, r->sifted, (size_t)here * (size_t)width);
+        at += here;
+    }
+    return at == kept ? UN_OK : damaged(r, "a part has fewer elements than another");
+}
+
 static un_status decode_section(reader *r)
 {
     uint8_t head[UN_SECTION_BYTES];
@@ -119,6 +140,11 @@ static un_status decode_section(reader *r)
     void *data = NULL;
     if (r->state) {
         if (un_state_find(r->state, (char *)head)) return damaged(r, "a part is there twice");
+        const un_sieve *sieve = r->sieve;
+        int64_t kept = sieve
+                           ? sieve->count(sieve->arg, (char *)head, (int64_t)count, (int32_t)width)
+                           : UN_SIEVE_ALL;
+        if (kept >= 0) return sift_section(r, (char *)head, (int64_t)count, (int32_t)width, kept);
         UN_TRY(un_state_add_own(r->state, (char *)head, (int64_t)count, (int32_t)width, &data));
     }
     for (uint64_t at = 0; at < count; at += UN_CHUNK)
@@ -149,7 +175,7 @@ static un_status decode_all(reader *r)
 }
 
 static un_status decode(un_context *ctx, un_state *state, un_state_source *source, void *arg,
-                        uint64_t size, const char *name)
+                        uint64_t size, const char *name, const un_sieve *sieve)
 {
     reader *r;
     UN_ALLOC(ctx, r, 1);
@@ -159,6 +185,7 @@ static un_status decode(un_context *ctx, un_state *state, un_state_source *sourc
     r->left = size;
     r->name = name;
     r->state = state;
+    r->sieve = sieve;
     un_status status = decode_all(r);
     un_free(ctx, r);
     return status;
@@ -167,12 +194,18 @@ static un_status decode(un_context *ctx, un_state *state, un_state_source *sourc
 un_status un_state_decode(un_state *state, un_state_source *source, void *arg, uint64_t size,
                           const char *name)
 {
+    return un_state_decode_some(state, source, arg, size, name, NULL);
+}
+
+un_status un_state_decode_some(un_state *state, un_state_source *source, void *arg, uint64_t size,
+                               const char *name, const un_sieve *sieve)
+{
     UN_ASSERT(state->count == 0);
-    return decode(state->ctx, state, source, arg, size, name);
+    return decode(state->ctx, state, source, arg, size, name, sieve);
 }
 
 un_status un_state_verify(un_context *ctx, un_state_source *source, void *arg, uint64_t size,
                           const char *name)
 {
-    return decode(ctx, NULL, source, arg, size, name);
+    return decode(ctx, NULL, source, arg, size, name, NULL);
 }

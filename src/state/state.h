@@ -91,6 +91,19 @@ typedef bool un_state_source(void *arg, void *bytes, size_t count);
  * could represent. */
 un_status un_state_decode(un_state *state, un_state_source *source, void *arg, uint64_t size,
                           const char *name);
+/* What to keep of a state while it is read, where a part of it is wanted. */
+typedef struct un_sieve {
+    void *arg;
+    /* Of a section with `count` elements: how many will be kept; UN_SIEVE_ALL. */
+    int64_t (*count)(void *arg, const char *name, int64_t count, int32_t width);
+    /* Of sections of which not all are kept: elements first, first + 1, ... of it. Moves those that
+     * are kept to the front, and returns how many. */
+    int64_t (*keep)(void *arg, const char *name, void *elements, int64_t first, int64_t count,
+                    int32_t width);
+} un_sieve;
+#define UN_SIEVE_ALL (-1)
+un_status un_state_decode_some(un_state *state, un_state_source *source, void *arg, uint64_t size,
+                               const char *name, const un_sieve *sieve);
 /* Checks the bytes as un_state_decode does, without keeping the contents. */
 un_status un_state_verify(un_context *ctx, un_state_source *source, void *arg, uint64_t size,
                           const char *name);

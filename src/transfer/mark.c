@@ -188,9 +188,10 @@ static void note_grid(void *arg, int64_t begin, int64_t end)
 }
 
 void un_transfer_note_ballistic(un_context *ctx, uint8_t *what, un_particles *particles,
-                                const float *phi, const un_grid *grid, const uint8_t *thick)
+                                const float *phi, const un_grid *grid, const uint8_t *thick,
+                                const un_cling *cling)
 {
-    note_args a = {{particles, phi, grid, thick, NULL}, what};
+    note_args a = {{particles, phi, grid, thick, cling}, what};
     un_parallel_for(ctx, particles->count, 4096, note_grid, &a);
 }
 

@@ -306,7 +306,8 @@ int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, con
 /* The same, but instead of sums it tells what each particle adds to them. */
 enum { UN_MARKED_NEITHER, UN_MARKED_BALLISTIC, UN_MARKED_INSIDE };
 void un_transfer_note_ballistic(un_context *ctx, uint8_t *what, un_particles *particles,
-                                const float *phi, const un_grid *grid, const uint8_t *thick);
+                                const float *phi, const un_grid *grid, const uint8_t *thick,
+                                const un_cling *cling);
 /* On tets: also sets depth, normal and distance to walls of each particle, from the level set phi
  * and the distance to walls at nodes. Counts ballistic particles; returns the volume of particles
  * where phi < 0 in `thick` tets (NULL: in all). Over ranks, sets those of this rank's own

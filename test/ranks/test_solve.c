@@ -71,6 +71,10 @@ static void compare(const test_system *all, const test_system *share, un_range o
         }
 }
 
+/* Columns of the systems; weak of them at the end. */
+static un_columns columns;
+static int32_t weak;
+
 /* Solves it alone and on all ranks, and where these hold unequal shares twice: a solver is used
  * again. */
 static void check_system(test_system *all, un_solver_kind kind, un_solver_kind used)
@@ -80,7 +84,8 @@ static void check_system(test_system *all, un_solver_kind kind, un_solver_kind u
     double *guess = copy_of(all->x, bytes), *expected = copy_of(all->x, bytes);
     un_solve_report report, shared;
     un_solver *solver;
-    un_system system = {.a = &all->a, .b = all->b, .sites = &all->sites};
+    un_system system = {
+        .a = &all->a, .b = all->b, .sites = &all->sites, .columns = &columns, .weak = weak};
     check_ok(alone, un_solver_create(alone, &solver));
     un_solver_set_kind(solver, kind);
     check_ok(alone, un_solver_solve(solver, &system, expected, 1e-4, 200, &report));
@@ -95,7 +100,12 @@ static void check_system(test_system *all, un_solver_kind kind, un_solver_kind u
         for (int times = 0; times < (spread == SPREAD_ODD ? 2 : 1); times++) {
             memcpy(all->x, guess, bytes);
             test_system share = share_of(all, own);
-            un_system mine = {.a = &share.a, .b = share.b, .sites = &share.sites, .rows = &own};
+            un_system mine = {.a = &share.a,
+                              .b = share.b,
+                              .sites = &share.sites,
+                              .columns = &columns,
+                              .weak = weak,
+                              .rows = &own};
             check_ok(ctx, un_solver_solve(solver, &mine, share.x, 1e-4, 200, &shared));
             compare(all, &share, own, expected);
             assert_int_equal(shared.kind, report.kind);
@@ -144,6 +154,35 @@ static void parts_of_tanks(void **state)
             check_system(&s, UN_SOLVER_AUTO, UN_SOLVER_GEOMETRIC);
             test_system_free(&s);
         }
+}
+
+/* Bodies that touch rows of many ranks, some of which the preconditioner leaves out: in a tank that
+ * is open, in a closed one whose constant they do not see or do, and where rank 0 solves alone. */
+static void bodies_in_liquid(void **state)
+{
+    (void)state;
+    enum { COUNT = 5, ROWS = 400 };
+    static int32_t first[COUNT + 1], row[COUNT * ROWS];
+    static double val[COUNT * ROWS];
+    for (int kind = 0; kind < 4; kind++) {
+        int edge = kind == 3 ? 14 : 28;
+        bool closed = kind == 1 || kind == 2;
+        test_system s = test_system_make((test_lattice){edge, false, 1e-3, closed}, false);
+        assert_true((s.a.n > 16384) == (kind < 3));
+        for (int k = 0; k <= COUNT; k++) first[k] = k * ROWS;
+        for (int e = 0; e < COUNT * ROWS; e++) {
+            int k = e / ROWS, i = e % ROWS;
+            row[e] = (int32_t)((int64_t)s.a.n * (i + k * 7) / (ROWS + COUNT * 7));
+            val[e] = (i & 1 ? 1 : -1) * (1 + (double)k);
+            if (kind == 2) val[e] = 0.01 * (1 + un_random((uint64_t)e, 5));
+        }
+        columns = (un_columns){COUNT, first, row, val};
+        weak = 2;
+        check_system(&s, UN_SOLVER_GEOMETRIC, kind == 2 ? UN_SOLVER_JACOBI : UN_SOLVER_GEOMETRIC);
+        columns = (un_columns){0};
+        weak = 0;
+        test_system_free(&s);
+    }
 }
 
 /* By rank 0: few rows, or kinds that know one rank only. And Jacobi, which all do. */
@@ -195,9 +234,8 @@ static void nothing_and_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_systems),
-        cmocka_unit_test(parts_of_tanks),
-        cmocka_unit_test(other_kinds),
+        cmocka_unit_test(large_systems),    cmocka_unit_test(parts_of_tanks),
+        cmocka_unit_test(bodies_in_liquid), cmocka_unit_test(other_kinds),
         cmocka_unit_test(nothing_and_nan),
     };
     group_run(tests);

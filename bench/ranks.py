@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""What ranks send one another, against a model, and what the model says of many ranks.
+
+    ranks.py PROGRAM MPI_PROGRAM -o OUT [--cells N] [--ranks 2,4,8,16]
+
+Runs a tank whose liquid runs along z, a step a frame, in one process and on several ranks; both are
+the same program, one of them built with MPI. From the particles of the one process the model
+predicts, for any number of ranks,
+
+    copies     particles within two layers of a border between slabs
+    migrated   particles whose way in a step crosses a border
+    halo       copies: 58 bytes with all they have, 24 for their places after they were moved; and
+               layers of cells at borders, whose bytes in each step come from the run on 2 ranks
+
+and compares them with ranks.csv. Then it fits the processor time of ranks outside of MPI,
+
+    busy = a particles + b copies + c
+
+and predicts the efficiency of many ranks: a particles, over the busy time with copies, uneven work,
+and messages. A network's latency and bandwidth are given, not measured.
+
+Slabs have at least 8 layers, so a grid of n layers has work for n / 8 ranks. For more than that the
+model takes blocks of 8^3 cells along a curve, which the program does not have: a rank's copies are
+then those within two cells of a cube of its blocks.
+"""
+import argparse
+import csv
+import math
+import os
+import subprocess
+import sys
+
+import numpy
+
+sys.dont_write_bytecode = True
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../test/program"))
+import run_files
+
+SCENE = """scene {{ method = "uniform", domain = {{ size = {{0.25, 0.25, 1}} }}, detail = {{ finest = {cells} }},
+  frames = {{ count = {steps}, rate = {rate} }},
+  liquid = {{ box {{ min = {{0, 0, 0}}, max = {{0.25, 0.1, 1}} }}, velocity = {{0, 0, 0.5}} }},
+  output = {{ surface = false }} }}
+"""
+UNIT = 8         # layers that are not divided
+HALO = 2         # layers of copies
+GAIN = 0.05      # slabs are cut again for this
+CELL_WORK = 0.5  # in particles
+ALL_BYTES, PLACE_BYTES = 58, 24
+ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+           OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
+           OMPI_MCA_mpi_yield_when_idle="1")
+
+
+def run(command, directory):
+    done = subprocess.run(command + ["--quiet", "--threads", "1", "-o", directory], env=ENV,
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr}")
+
+
+def best_cut(work, ranks):
+    """First units of ranks: the largest work as small as possible, as the program cuts."""
+    before = numpy.concatenate([[0.0], numpy.cumsum(work)])
+    units = len(work)
+
+    def earliest(most):
+        first = [0] * ranks + [units]
+        for r in range(ranks - 1, -1, -1):
+            end = first[r + 1]
+            u = end - 1
+            if u < r or before[end] - before[u] > most:
+                return None
+            while u > r and before[end] - before[u - 1] <= most:
+                u -= 1
+            first[r] = u
+        return first if first[0] == 0 else None
+
+    low, high = before[-1] / ranks, before[-1]
+    if earliest(low):
+        high = low
+    for _ in range(60):
+        middle = low + (high - low) / 2
+        if earliest(middle):
+            high = middle
+        else:
+            low = middle
+    least, first = earliest(high), [0]
+    for r in range(1, ranks):
+        u = max(least[r], first[-1] + 1)
+        while (u < units - ranks + r and before[u + 1] - before[first[-1]] <= high
+               and (before[u] + before[u + 1]) / 2 < before[-1] * r / ranks):
+            u += 1
+        first.append(u)
+    first.append(units)
+    largest = max(before[b] - before[a] for a, b in zip(first, first[1:]))
+    return first, largest, before
+
+
+class Tank:
+    """The run of one process: layers of particles at the end of each step, and before it."""
+
+    def __init__(self, directory, cells, steps, rate):
+        self.h = 1 / cells
+        self.layers = cells + 2
+        self.now, self.was = [], []
+        stats = run_files.table(f"{directory}/stats.csv")
+        if len(stats["step"]) != steps + 1:
+            sys.exit("steps are shorter than frames: raise the rate")
+        for frame in range(steps + 1):
+            found = run_files.particles(f"{directory}/frames/{frame:04d}/particles.vtp")
+            z = numpy.array([x[2] for x in found["Points"]])
+            w = numpy.array([v[2] for v in found["velocity"]])
+            self.now.append(self.layer(z))
+            self.was.append(self.layer(z - w / rate))
+        self.count = len(self.now[0])
+        self.layer_cells = round(0.25 * cells + 2) ** 2
+
+    def layer(self, z):
+        return numpy.clip((z / self.h).astype(int) + 1, 0, self.layers - 1)
+
+    def predict(self, ranks):
+        """At the start and by step: copies, migrated, largest work over the mean, borders' sides."""
+        units = (self.layers + UNIT - 1) // UNIT
+        sizes = numpy.minimum(UNIT, self.layers - UNIT * numpy.arange(units))
+        first, rows = None, []
+        for now, was in zip(self.now, self.was):
+            work = numpy.bincount(now // UNIT, minlength=units) + CELL_WORK * self.layer_cells * sizes
+            cut, largest, before = best_cut(work, ranks)
+            old = first
+            if first:
+                current = max(before[b] - before[a] for a, b in zip(first, first[1:]))
+                if 1 - largest / current >= GAIN:
+                    first = cut
+            else:
+                first = cut
+            borders = numpy.minimum(UNIT * numpy.array(first[1:-1]), self.layers)
+            # a layer's particles go to each rank whose slab begins or ends within two layers
+            per = numpy.bincount(now, minlength=self.layers)
+            copies = sum(per[max(b - HALO, 0):b + HALO].sum() for b in borders)
+            owner = numpy.searchsorted(borders, now, side="right")
+            before_it = numpy.searchsorted(UNIT * numpy.array((old or first)[1:-1]), was, side="right")
+            rows.append((int(copies), int((owner != before_it).sum()),
+                         largest / (before[-1] / ranks), 2 * len(borders)))
+        return rows
+
+
+def measured(directory):
+    with open(f"{directory}/ranks.csv", newline="") as file:
+        rows = [{k: float(v) for k, v in r.items()} for r in csv.DictReader(file)]
+    steps = {}
+    for r in rows:
+        steps.setdefault(int(r["step"]), []).append(r)
+    return [steps[s] for s in sorted(steps)]
+
+
+def total(step, name):
+    return sum(r[name] for r in step)
+
+
+def compare(tank, runs):
+    """Prints the table; returns the worst error."""
+    worst = 0
+    layer_bytes = {}
+    print("ranks  copies (model)      migrated (model)   halo + migrated, MB a step (model)  off")
+    for ranks, steps in runs.items():
+        model = tank.predict(ranks)
+        copies = migrated = volume = copies_model = migrated_model = volume_model = 0
+        for s, (step, (c, m, _, sides)) in enumerate(zip(steps, model[1:])):
+            refreshed = model[s][0]
+            halo = total(step, "halo_bytes")
+            if ranks == 2:  # what particles do not explain is layers of cells
+                layer_bytes[s] = (halo - c * ALL_BYTES - refreshed * PLACE_BYTES) / sides
+            copies += total(step, "copies")
+            migrated += total(step, "migrated")
+            volume += halo + total(step, "migrated_bytes")
+            copies_model += c
+            migrated_model += m
+            volume_model += (c + m) * ALL_BYTES + refreshed * PLACE_BYTES + layer_bytes[s] * sides
+        n, off = len(steps), volume_model / volume - 1
+        worst = max(worst, abs(off))
+        print(f"{ranks:5d}  {copies / n:8.0f} ({copies_model / n:8.0f})  {migrated / n:7.0f} "
+              f"({migrated_model / n:7.0f})  {volume / n / 1e6:14.3f} ({volume_model / n / 1e6:.3f})"
+              f"{100 * off:+13.1f} %")
+    return worst
+
+
+def fit_busy(runs):
+    """a, b, c and the mean calls, messages and bytes a step, of ranks with two neighbours."""
+    rows = [r for steps in runs.values() for step in steps[1:] for r in step]
+    matrix = numpy.array([[r["particles"], r["copies"], 1] for r in rows])
+    busy = numpy.array([r["busy_seconds"] for r in rows])
+    weight = 1 / busy
+    x, *_ = numpy.linalg.lstsq(matrix * weight[:, None], busy * weight, rcond=None)
+    return x, float(numpy.sqrt(numpy.mean((matrix @ x / busy - 1) ** 2)))
+
+
+def efficiency(fit, runs, args, ranks, particles, copies):
+    a, b, c = fit
+    most = runs[max(runs)]
+    inner = [r for step in most[1:] for r in step if 0 < r["rank"] < max(runs) - 1]
+    mean = {k: sum(r[k] for r in inner) / len(inner) for k in inner[0]}
+    scale = copies / mean["copies"]  # bytes go by the area of borders, and so do copies
+    sent = scale * (mean["halo_bytes"] + mean["migrated_bytes"] + mean["solve_bytes"])
+    wait = (sent / args.bandwidth + mean["messages"] * max(1, args.neighbours / 2) * args.latency +
+            mean["calls"] * args.latency * math.log2(ranks))
+    busy = a * particles * args.uneven + b * copies + c
+    return a * particles / (busy + wait), busy, wait
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("mpi_program")
+    parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("--cells", type=int, default=128)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--rate", type=float, default=200)
+    parser.add_argument("--ranks", default="2,4,8,16")
+    parser.add_argument("--latency", type=float, default=2e-6, help="of a message, s")
+    parser.add_argument("--bandwidth", type=float, default=2.5e9, help="of a rank, bytes/s")
+    parser.add_argument("--uneven", type=float, default=1.1, help="largest work over the mean")
+    parser.add_argument("--neighbours", type=float, default=18, help="of a block of the curve")
+    parser.add_argument("--reuse", action="store_true", help="runs that are there already")
+    args = parser.parse_args()
+    os.makedirs(args.output, exist_ok=True)
+    scene, one = f"{args.output}/tank.lua", f"{args.output}/one"
+    with open(scene, "w") as file:
+        file.write(SCENE.format(cells=args.cells, steps=args.steps, rate=args.rate))
+    if not (args.reuse and os.path.exists(one)):
+        run([args.program, "run", scene], one)
+    tank = Tank(one, args.cells, args.steps, args.rate)
+    runs = {}
+    for ranks in map(int, args.ranks.split(",")):
+        directory = f"{args.output}/on{ranks}"
+        if not (args.reuse and os.path.exists(directory)):
+            run(["mpirun", "-n", str(ranks), args.mpi_program, "run", scene, "--set",
+                 "output.particles=false"], directory)
+        runs[ranks] = measured(directory)
+    print(f"{tank.count} particles, {tank.layers} layers of {tank.layer_cells} cells")
+    worst = compare(tank, runs)
+    print(f"farthest from the model: {100 * worst:.1f} %")
+    fit, off = fit_busy(runs)
+    print(f"busy: {1e6 * fit[0]:.2f} us a particle, {1e6 * fit[1]:.2f} us a copy, "
+          f"{1e3 * fit[2]:.2f} ms besides; off by {100 * off:.0f} % (root mean square)")
+    largest = max(x[2] for ranks in runs for x in tank.predict(ranks))
+    print(f"largest work over the mean in these runs: at most {largest:.2f}")
+    per_cell = 8
+    for ranks, particles in ((16, 75e3), (128, 75e3), (1000, 75e3)):
+        cube = (particles / per_cell) ** (1 / 3)
+        copies = per_cell * ((cube + 2 * HALO) ** 3 - cube ** 3)
+        share, busy, wait = efficiency(fit, runs, args, ranks, particles, copies)
+        print(f"{ranks:5d} ranks of {particles:.0f} particles, blocks along a curve: "
+              f"{100 * share:.0f} % (busy {1e3 * busy:.0f} ms, messages {1e3 * wait:.1f} ms)")
+        layer = particles / per_cell / UNIT
+        copies = per_cell * layer * 2 * HALO
+        share, busy, wait = efficiency(fit, runs, args, ranks, particles, copies)
+        print(f"{ranks:5d} ranks of {particles:.0f} particles, slabs of 8 layers of a channel: "
+              f"{100 * share:.0f} % (busy {1e3 * busy:.0f} ms, messages {1e3 * wait:.1f} ms)")
+    sys.exit(worst > 0.1)
+
+
+if __name__ == "__main__":
+    main()
