@@ -140,8 +140,7 @@ un_status un_adaptive_even_sheets(un_adaptive *a, double dt)
                          .strength = a->core.def->solver.sheets,
                          .walls = a->core.walls,
                          .wall = a->markers.wall};
-    UN_TRY(un_particles_even_sheets(a->core.ctx, &a->core.arena, &a->markers.particles, &def,
-                                    &a->sheets));
+    UN_TRY(un_markers_even_sheets(a->core.ctx, &a->core.arena, &a->markers, &def, &a->sheets));
     un_arena_reset(&a->core.arena);
     return UN_OK;
 }

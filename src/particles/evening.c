@@ -124,6 +124,7 @@ static void find_changes(void *arg, int64_t begin, int64_t end)
         told out[UN_GROUP] = {0};
         bool any = false;
         for (int64_t i = first; i < last; i++) any |= t->lay[i].strength > 0;
+        if (t->own && !t->own[g]) any = false;
         un_thin_walk walk;
         un_thin_chunk chunk;
         if (any) un_thin_walk_begin(&walk, t, (int32_t)g);
@@ -157,6 +158,7 @@ static void apply_changes(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int32_t q = a->thin->id[i];
         if (!(a->thin->lay[i].strength > 0)) continue;
+        if (a->thin->own && !a->thin->own[i / UN_GROUP]) continue;
         un_vec3 v = un_particle_velocity(p, q), x = un_particle_position(p, q), move = a->move[i];
         un_particle_set_velocity(p, q, un_add(v, a->change[i]));
         double radius = a->thin->radius[i];

@@ -631,6 +631,7 @@ typedef struct un_sheets_def {
     const un_walls *walls;
     const float *wall; /* at particles: a lower bound of the distance to walls, m; NULL: from the
                           walls' grid */
+    un_part own;       /* only these particles change; none: all */
 } un_sheets_def;
 /* What the last evening found, for resizing: by particle, until the particles are sorted. */
 typedef struct un_sheets {
@@ -645,6 +646,10 @@ void un_sheets_free(un_context *ctx, un_sheets *sheets);
  * centre of mass, away from walls. sheets: may be NULL. */
 un_status un_particles_even_sheets(un_context *ctx, un_arena *arena, un_particles *particles,
                                    const un_sheets_def *def, un_sheets *sheets);
+/* The same for markers, between sorting and resizing (sheets_ranks.c). Over ranks own particles
+ * change, and sheets is right at them; def->own is not used. */
+un_status un_markers_even_sheets(un_context *ctx, un_arena *arena, un_markers *markers,
+                                 const un_sheets_def *def, un_sheets *sheets);
 
 /* Splits particles much larger than their wanted size and merges much smaller ones with their
  * nearest neighbours [Ando13 section 4] (resize.c); particles must be sized. Volume, momentum and

@@ -379,7 +379,13 @@ static void find_group(un_thin *t, int32_t group, bool flat)
 static void find_lay(void *arg, int64_t begin, int64_t end)
 {
     const lay_args *a = arg;
-    for (int64_t g = begin; g < end; g++) find_group(a->thin, (int32_t)g, a->flat);
+    un_thin *t = a->thin;
+    for (int64_t g = begin; g < end; g++) {
+        if (!t->near || atomic_load_explicit(&t->near[g], memory_order_relaxed))
+            find_group(t, (int32_t)g, a->flat);
+        else
+            memset(&t->lay[g * UN_GROUP], 0, UN_GROUP * sizeof *t->lay);
+    }
 }
 
 void un_thin_find_lay(un_context *ctx, un_thin *thin, bool flat)
@@ -491,6 +497,42 @@ static un_status gather_thin(un_context *ctx, un_arena *arena, un_thin *t, const
     return un_groups_build(ctx, arena, &t->groups, x, t->half_reach, t->count);
 }
 
+typedef struct own_args {
+    un_thin *thin;
+    un_part own; /* particles */
+} own_args;
+
+static void find_near(void *arg, int64_t begin, int64_t end)
+{
+    const own_args *a = arg;
+    un_thin *t = a->thin;
+    for (int64_t g = begin; g < end; g++) {
+        un_thin_walk walk;
+        un_thin_chunk chunk;
+        t->own[g] = 0;
+        for (int64_t i = g * UN_GROUP; i < un_min64((g + 1) * UN_GROUP, t->count); i++)
+            t->own[g] |= t->id[i] >= a->own.begin && t->id[i] < a->own.end;
+        if (!t->own[g]) continue;
+        un_thin_walk_begin(&walk, t, (int32_t)g);
+        while (un_thin_walk_next(&walk, &chunk))
+            for (int32_t n = 0; n < chunk.count; n++)
+                atomic_store_explicit(&t->near[chunk.group[n]], 1, memory_order_relaxed);
+    }
+}
+
+/* Only some particles are to change. */
+static un_status choose_own(un_context *ctx, un_arena *arena, un_thin *t, un_part own)
+{
+    own_args a = {t, own};
+    int32_t groups = t->groups.group_count;
+    t->own = un_arena_alloc(arena, (size_t)groups + 1, 1);
+    t->near = un_arena_alloc(arena, (size_t)groups + 1, sizeof *t->near);
+    if (!t->own || !t->near) return UN_ERROR_MEMORY;
+    for (int32_t g = 0; g < groups; g++) atomic_init(&t->near[g], 0);
+    un_parallel_for(ctx, groups, 16, find_near, &a);
+    return UN_OK;
+}
+
 /* ---- what resizing must know ---- */
 
 void un_sheets_free(un_context *ctx, un_sheets *s)
@@ -529,6 +571,7 @@ un_status un_particles_even_sheets(un_context *ctx, un_arena *arena, un_particle
     thin.count = (int64_t)un_parallel_sum(ctx, particles->count, is_thin, particles);
     if (thin.count <= THREAD_COUNT) return UN_OK;
     UN_TRY(gather_thin(ctx, arena, &thin, particles, def->h));
+    if (def->own.end > def->own.begin) UN_TRY(choose_own(ctx, arena, &thin, def->own));
     un_thin_find_lay(ctx, &thin, particles->flat);
     UN_TRY(un_thin_even(ctx, arena, &thin, particles, def));
     return sheets ? note(ctx, sheets, &thin, particles) : UN_OK;

@@ -5,6 +5,8 @@
 #include "particles/groups.h"
 #include "particles/particles.h"
 
+#include <stdatomic.h>
+
 /* The sheet or thread around a thin particle, as its neighbours show it. */
 typedef struct un_lay {
     double mass;      /* of the neighbours and the particle itself, weighted */
@@ -29,6 +31,10 @@ typedef struct un_thin {
     float *half_reach;       /* m; two are neighbours within the sum of theirs */
     un_lay *lay;
     un_groups groups; /* with half_reach for a radius */
+    /* By group: holds particles that are to change; is near such a group, so that its lay is
+     * wanted. NULL: all do. */
+    uint8_t *own;
+    atomic_uchar *near;
 } un_thin;
 
 /* Groups that may hold neighbours of a group's particles: at most a chunk at a time. */

@@ -384,10 +384,81 @@ static void correction_is_that_of_one_rank(void **state)
     both_end(&b);
 }
 
+/* ---- sheets ---- */
+
+/* A sheet along x and z, and a thread across the tank; how far off a particle is. */
+static double off_sheet(un_vec3 x)
+{
+    return fabs(x.y - 0.7 - 0.02 * sin(9 * x.x));
+}
+static double off_thread(un_vec3 x)
+{
+    return hypot(x.y - 0.1, x.z - 0.3 * x.x - 0.5);
+}
+
+static void roll_out(un_particles *p)
+{
+    for (int32_t i = 0; i < p->count; i++) {
+        un_vec3 x = un_particle_position(p, i);
+        if (i % 5 == 0) p->x[1][i] += (0.7 + 0.02 * sin(9 * x.x) - x.y) * 0.98;
+        if (i % 31 == 1) un_particle_set_position(p, i, un_v3(x.x, 0.1, 0.3 * x.x + 0.5));
+        p->volume[i] *= 0.2f;
+    }
+}
+
+static void sheets_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    both b;
+    both_begin(&b);
+    roll_out(&b.all.p);
+    un_context *alone = b.all.tank.ctx;
+    for (uint64_t round = 0; round < 4; round++) {
+        both_want(&b, round);
+        int64_t laid = 0, groups = b.all.groups.group_count;
+        for (int32_t i = 0; i < b.all.p.count; i++) {
+            un_vec3 x = un_particle_position(&b.all.p, i);
+            if (round == 3 ? i == 17 : off_sheet(x) < 0.01 || off_thread(x) < 0.01)
+                b.all.p.flags[i] |= UN_PARTICLE_THIN;
+        }
+        un_range own = group_range((int)round % SPREAD_COUNT, b.all.p.count);
+        uint8_t *wanted = calloc((size_t)groups + 1, 1);
+        for (int64_t g = 0; g < groups; g++)
+            wanted[g] = (g + 1) * UN_GROUP > own.begin && g * UN_GROUP < own.end;
+        both_deal(&b, own, wanted);
+        un_sheets_def def = {.h = 1.0 / 16,
+                             .dt = 0.01,
+                             .pace = 0.5,
+                             .strength = 1,
+                             .walls = b.all.tank.walls,
+                             .wall = b.all.wall};
+        check_ok(alone, un_particles_even_sheets(alone, &b.all.arena, &b.all.p, &def, &b.of));
+        def.wall = b.mine.wall;
+        check_ok(b.ctx, un_markers_even_sheets(b.ctx, &b.arena, &b.mine, &def, &b.sheets));
+        un_arena_reset(&b.arena);
+        assert_int_equal(b.sheets.any, b.of.any);
+        for (int64_t i = own.begin; i < own.end; i++) {
+            int64_t q = b.share.begin + i - own.begin;
+            is_the_same(&b.mine.particles, (int32_t)q, &b.all.p, (int32_t)i);
+            if (!b.of.any) continue;
+            assert_memory_equal(&b.sheets.gap[q], &b.of.gap[i], sizeof(float));
+            laid += b.of.gap[i] != 0;
+            for (int a = 0; a < 3 && b.of.gap[i] != 0; a++)
+                assert_memory_equal(&b.sheets.axis[a][q], &b.of.axis[a][i], sizeof(float));
+        }
+        laid = un_ranks_total(b.ctx, laid);
+        if (round < 3) assert_true(laid > 500);
+        if (round == 3) assert_false(b.sheets.any);
+        free(wanted);
+    }
+    both_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tree_is_that_of_one_rank),
                                        cmocka_unit_test(resizing_is_that_of_one_rank),
-                                       cmocka_unit_test(correction_is_that_of_one_rank)};
+                                       cmocka_unit_test(correction_is_that_of_one_rank),
+                                       cmocka_unit_test(sheets_are_those_of_one_rank)};
     group_run(tests);
 }
