@@ -621,6 +621,10 @@ un_status un_particles_refine_tree(un_context *ctx, un_arena *arena, un_octree *
  * (drops.c). found: true if there are any, so the tree must be built again. */
 un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_markers *markers,
                                   const un_octree *tree, bool *found);
+/* The same over ranks, from resizing to sorting, with the tree that they share; found: on all. */
+un_status un_particles_part_drops_ranks(un_context *ctx, un_arena *arena, un_markers *markers,
+                                        const un_octree *tree, const un_tree_share *part,
+                                        bool *found);
 
 /* ---- sheets and threads thinner than a cell (sheets.c, evening.c) ---- */
 

@@ -219,7 +219,12 @@ un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t
 {
     int32_t ranks = un_rank_count(ctx);
     *begins = un_alloc(ctx, (size_t)ranks + 1, sizeof **begins);
-    if (!*begins) return UN_ERROR_MEMORY;
+    un_status status = un_ranks_agree(ctx, *begins ? UN_OK : UN_ERROR_MEMORY);
+    if (status != UN_OK) {
+        un_free(ctx, *begins);
+        *begins = NULL;
+        return status;
+    }
     **begins = begin;
     if (ranks > 1) un_link_gather(*begins, &begin, sizeof begin);
     (*begins)[ranks] = total;

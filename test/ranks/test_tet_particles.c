@@ -272,6 +272,18 @@ static uint8_t *near_groups(const both *b, un_range own)
     return wanted;
 }
 
+static un_resize_def my_resize_def(both *b, uint64_t stream)
+{
+    un_resize_def def = swarm_resize_def(&b->all, stream);
+    def.groups = &b->mine.groups;
+    def.radius = b->mine.radius;
+    def.phi = b->mine.depth;
+    for (int a = 0; a < 3; a++) def.normal[a] = b->mine.normal[a];
+    def.sheets = &b->sheets;
+    def.share = &b->share;
+    return def;
+}
+
 static void resizing_is_that_of_one_rank(void **state)
 {
     (void)state;
@@ -286,14 +298,8 @@ static void resizing_is_that_of_one_rank(void **state)
         un_range own = group_range((int)round % SPREAD_COUNT, b.all.p.count);
         uint8_t *wanted = near_groups(&b, own);
         both_deal(&b, own, wanted);
-        un_resize_def def = swarm_resize_def(&b.all, round), mine = def;
+        un_resize_def def = swarm_resize_def(&b.all, round), mine = my_resize_def(&b, round);
         def.sheets = &b.of;
-        mine.groups = &b.mine.groups;
-        mine.radius = b.mine.radius;
-        mine.phi = b.mine.depth;
-        for (int a = 0; a < 3; a++) mine.normal[a] = b.mine.normal[a];
-        mine.sheets = &b.sheets;
-        mine.share = &b.share;
         check_ok(b.ctx, un_markers_volume(b.ctx, &b.mine, &volume));
         assert_true(volume == un_particles_volume(alone, &b.all.p));
         check_ok(alone, un_particles_resize(alone, &b.all.arena, &b.all.p, &def, &expected));
@@ -354,6 +360,18 @@ static uint8_t *touching_groups(both *b, un_range own)
     return wanted;
 }
 
+static un_correct_def my_correct_def(both *b)
+{
+    un_correct_def def = swarm_correct_def(&b->all);
+    def.groups = &b->mine.groups;
+    def.radius = b->mine.radius;
+    def.phi = b->mine.depth;
+    for (int a = 0; a < 3; a++) def.normal[a] = b->mine.normal[a];
+    def.wall = b->mine.wall;
+    def.share = &b->share;
+    return def;
+}
+
 static void correction_is_that_of_one_rank(void **state)
 {
     (void)state;
@@ -366,13 +384,7 @@ static void correction_is_that_of_one_rank(void **state)
         un_range own = group_range((int)round % SPREAD_COUNT, b.all.p.count);
         uint8_t *wanted = touching_groups(&b, own);
         both_deal(&b, own, wanted);
-        un_correct_def def = swarm_correct_def(&b.all), mine = def;
-        mine.groups = &b.mine.groups;
-        mine.radius = b.mine.radius;
-        mine.phi = b.mine.depth;
-        for (int a = 0; a < 3; a++) mine.normal[a] = b.mine.normal[a];
-        mine.wall = b.mine.wall;
-        mine.share = &b.share;
+        un_correct_def def = swarm_correct_def(&b.all), mine = my_correct_def(&b);
         check_ok(b.ctx, un_particles_correct_sized(b.ctx, &b.arena, &b.mine.particles, &mine));
         check_ok(alone, un_particles_correct_sized(alone, &b.all.arena, &b.all.p, &def));
         un_arena_reset(&b.arena);
@@ -454,11 +466,180 @@ static void sheets_are_those_of_one_rank(void **state)
     both_end(&b);
 }
 
+/* ---- drops ---- */
+
+/* Coarse liquid with clusters of drops, of less and of more volume than what is around them. */
+static void splash(un_context *ctx, un_particles *p, bool drops)
+{
+    const int32_t coarse = 40, clusters = 12;
+    int32_t count = coarse;
+    for (int32_t c = 0; c < clusters; c++) count += drops ? 20 + 12 * c * c : 0;
+    p->sized = p->mixed = true;
+    check_ok(ctx, un_particles_reserve(ctx, p, count));
+    p->count = count;
+    for (int32_t i = 0, c = 0, left = 20; i < count; i++) {
+        uint64_t q = (uint64_t)i;
+        bool drop = i >= coarse;
+        un_vec3 x = swarm_point(q, 5);
+        if (drop) x = un_mad(un_scale(swarm_point((uint64_t)c, 9), 0.95), x, 0.05);
+        double edge = (drop ? 0.011 : 0.09) * (1 + 0.3 * un_random(q, 8));
+        un_particle_set_position(p, i, x);
+        un_particle_set_velocity(p, i, un_v3(0, 0, 0));
+        p->volume[i] = (float)(edge * edge * edge);
+        p->flags[i] = i % 11 == 0 ? UN_PARTICLE_BALLISTIC : 0;
+        p->size[i] = p->density[i] = p->viscosity[i] = 1;
+        p->fall[i] = 0;
+        if (drop && --left == 0) c++, left = 20 + 12 * c * c;
+    }
+}
+
+/* Every rank has every so-manieth, so sums go from rank to rank and back. */
+static void drops_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    un_context *ctx = group_context(), *alone = check_context();
+    int32_t rank = un_rank(ctx), ranks = un_rank_count(ctx);
+    for (int drops = 0; drops < 2; drops++) {
+        un_arena arena, arena_alone;
+        un_octree tree, serial;
+        un_tree_share part = {.ctx = ctx};
+        un_markers all, mine;
+        bool found, expected;
+        int64_t landed = 0;
+        un_markers_init(alone, &all);
+        un_markers_init(ctx, &mine);
+        un_arena_init(&arena, ctx);
+        un_arena_init(&arena_alone, alone);
+        un_octree_init(ctx, &tree, un_v3(1, 1, 1), 4, 64);
+        un_octree_init(alone, &serial, un_v3(1, 1, 1), 4, 64);
+        splash(alone, &all.particles, drops > 0);
+        un_particle_share share = {.ctx = ctx, .id_total = all.particles.count};
+        share.id = malloc((size_t)all.particles.count * sizeof *share.id);
+        mine.share = &share;
+        mine.particles.sized = mine.particles.mixed = true;
+        check_ok(ctx, un_particles_reserve(ctx, &mine.particles, all.particles.count));
+        for (int32_t i = rank; i < all.particles.count; i += ranks) {
+            share.id[mine.particles.count] = (uint32_t)i;
+            copy_particle(&mine.particles, mine.particles.count++, &all.particles, i);
+        }
+        check_ok(alone, un_particles_build_tree(alone, &arena_alone, &serial, &all.particles));
+        check_ok(ctx, un_particles_build_tree_ranks(ctx, &arena, &tree, &part, &mine.particles));
+        check_ok(alone, un_particles_part_drops(alone, &arena_alone, &all, &serial, &expected));
+        check_ok(ctx, un_particles_part_drops_ranks(ctx, &arena, &mine, &tree, &part, &found));
+        assert_int_equal(found, expected);
+        assert_int_equal(found, drops);
+        for (int32_t q = 0; q < mine.particles.count; q++) {
+            assert_int_equal(mine.particles.flags[q], all.particles.flags[share.id[q]]);
+            landed += (mine.particles.flags[q] & UN_PARTICLE_LANDED) != 0;
+        }
+        landed = un_ranks_total(ctx, landed);
+        if (drops) assert_true(landed > 500 && landed < all.particles.count - 1000);
+        free(share.id);
+        un_tree_share_free(&part);
+        un_octree_free(&tree);
+        un_octree_free(&serial);
+        un_markers_free(ctx, &mine);
+        un_markers_free(alone, &all);
+        un_arena_free(&arena);
+        un_arena_free(&arena_alone);
+    }
+    check_context_end(alone);
+    check_context_end(ctx);
+}
+
+/* ---- memory ---- */
+
+/* All of it, with memory of a context of its own. */
+static un_status do_all(both *b, un_context *ctx, un_arena *arena)
+{
+    un_markers *m = &b->mine;
+    un_sheets_def sheets = {.h = 1.0 / 16,
+                            .dt = 0.01,
+                            .pace = 0.5,
+                            .strength = 1,
+                            .walls = b->all.tank.walls,
+                            .wall = m->wall};
+    un_correct_def correct = my_correct_def(b);
+    un_resize_def resize = my_resize_def(b, 1);
+    un_resize_report report;
+    double volume;
+    UN_TRY(un_markers_even_sheets(ctx, arena, m, &sheets, &b->sheets));
+    un_arena_reset(arena);
+    UN_TRY(un_particles_correct_sized(ctx, arena, &m->particles, &correct));
+    un_arena_reset(arena);
+    UN_TRY(un_particles_resize(ctx, arena, &m->particles, &resize, &report));
+    return un_markers_volume(ctx, m, &volume);
+}
+
+static un_status part_all(un_context *ctx, un_arena *arena, un_particles *p)
+{
+    un_octree tree;
+    un_tree_share part = {.ctx = ctx};
+    un_particle_share share = {.ctx = ctx, .id_total = p->count};
+    un_markers m;
+    bool found;
+    un_octree_init(ctx, &tree, un_v3(1, 1, 1), 4, 64);
+    un_markers_init(ctx, &m);
+    m.particles = *p;
+    m.share = &share;
+    share.id = calloc((size_t)p->count + 1, sizeof *share.id);
+    for (int32_t q = 0; q < p->count; q++) share.id[q] = (uint32_t)q;
+    un_status status = un_particles_build_tree_ranks(ctx, arena, &tree, &part, p);
+    un_arena_reset(arena);
+    if (status == UN_OK)
+        status = un_particles_part_drops_ranks(ctx, arena, &m, &tree, &part, &found);
+    free(share.id);
+    un_markers_release(ctx, &m);
+    un_tree_share_free(&part);
+    un_octree_free(&tree);
+    return status;
+}
+
+static void memory_fails_on_all(void **state)
+{
+    (void)state;
+    both b;
+    un_particles drops = {0};
+    both_begin(&b);
+    both_want(&b, 0);
+    for (int32_t i = 0; i < b.all.p.count; i += 3) b.all.p.flags[i] |= UN_PARTICLE_THIN;
+    splash(b.ctx, &drops, true);
+    un_range own = group_range(SPREAD_EVEN, b.all.p.count);
+    uint8_t *wanted = malloc((size_t)b.all.groups.group_count + 1);
+    memset(wanted, 1, (size_t)b.all.groups.group_count);
+    check_ok(b.ctx, un_particles_reserve(b.ctx, &b.mine.particles, 2 * (int64_t)b.all.p.count));
+    int64_t n[2] = {1, 1};
+    int failures[2] = {0};
+    for (int which = 0; which < 2; which++)
+        for (bool done = false; !done;) {
+            un_context *ctx = group_context_failing(1, n[which], un_ranks_count(group) - 1);
+            un_arena arena;
+            un_arena_init(&arena, ctx);
+            both_deal(&b, own, wanted);
+            un_status status = which ? part_all(ctx, &arena, &drops) : do_all(&b, ctx, &arena);
+            done = status == UN_OK;
+            if (!done) assert_int_equal(status, UN_ERROR_MEMORY);
+            failures[which] += !done;
+            n[which] += 1 + n[which] / 3;
+            un_free(ctx, b.share.id);
+            b.share.id = NULL;
+            b.share.capacity_id = 0;
+            un_arena_free(&arena);
+            check_context_end(ctx);
+        }
+    assert_true(failures[0] > 5 && failures[1] > 8);
+    free(wanted);
+    un_particles_free(b.ctx, &drops);
+    both_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tree_is_that_of_one_rank),
                                        cmocka_unit_test(resizing_is_that_of_one_rank),
                                        cmocka_unit_test(correction_is_that_of_one_rank),
-                                       cmocka_unit_test(sheets_are_those_of_one_rank)};
+                                       cmocka_unit_test(sheets_are_those_of_one_rank),
+                                       cmocka_unit_test(drops_are_those_of_one_rank),
+                                       cmocka_unit_test(memory_fails_on_all)};
     group_run(tests);
 }
