@@ -25,9 +25,9 @@ void un_advect_particles(un_context *ctx, un_particles *particles, un_hit *hits,
 
 /* The same through a field on tets. bins: each particle's tet when they were sorted, as a first
  * guess. wall: at nodes, a lower bound of the distance to walls. */
-void un_advect_tets(un_context *ctx, un_particles *particles, un_hit *hits, const un_tet_bins *bins,
-                    const un_tets *mesh, const un_tet_field *u, const float *wall,
-                    const un_walls *walls, un_vec3 gravity, double dt);
+un_status un_advect_tets(un_context *ctx, un_arena *arena, un_particles *particles, un_hit *hits,
+                         const un_tet_bins *bins, const un_tets *mesh, const un_tet_field *u,
+                         const float *wall, const un_walls *walls, un_vec3 gravity, double dt);
 
 /* The same through velocities on the faces of leaves. bins: each particle's leaf when they were
  * sorted. wall: at leaves, as at nodes. */

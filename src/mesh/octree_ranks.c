@@ -265,3 +265,26 @@ un_status un_octree_build_ranks(un_octree *tree, un_tree_share *part, un_arena *
     UN_TRY(get_ghosts(&s, &ghost, &ghost_count));
     return un_ranks_agree(ctx, build_own(&s, ghost, ghost_count));
 }
+
+/* ---- boxes ---- */
+
+/* Cubes as wide as the box, or wider: at most two along each axis. */
+void un_tree_share_find(const un_octree *tree, const un_tree_share *part, un_box3 box, uint8_t *has)
+{
+    int32_t low[3] = {un_octree_index(tree, box.min.x, 0), un_octree_index(tree, box.min.y, 1),
+                      un_octree_index(tree, box.min.z, 2)};
+    int32_t high[3] = {un_octree_index(tree, box.max.x, 0), un_octree_index(tree, box.max.y, 1),
+                       un_octree_index(tree, box.max.z, 2)};
+    int32_t ranks = un_rank_count(tree->ctx), shift = 0;
+    for (int a = 0; a < 3; a++)
+        while ((high[a] >> shift) - (low[a] >> shift) > 1) shift++;
+    uint64_t cubes = (uint64_t)1 << 3 * shift;
+    for (int32_t k = low[2] >> shift; k <= high[2] >> shift; k++)
+        for (int32_t j = low[1] >> shift; j <= high[1] >> shift; j++)
+            for (int32_t i = low[0] >> shift; i <= high[0] >> shift; i++) {
+                uint64_t from = un_morton((uint32_t)i, (uint32_t)j, (uint32_t)k) << 3 * shift;
+                for (int32_t r = un_ranks_owner(part->first, ranks, from);
+                     r < ranks && part->first[r] < from + cubes; r++)
+                    has[r] = 1;
+            }
+}

@@ -158,6 +158,7 @@ typedef struct un_tet_share {
     int32_t ghost_count;           /* nodes of others */
     int32_t *ghost;                /* their numbers in the rank's mesh, ascending */
     int64_t *ghost_id;             /* and on one rank */
+    const un_tree_share *tree;     /* that the mesh was built on */
     un_exchange *halo;             /* from their owners */
     char *arrived;                 /* room for what comes */
     size_t capacity_ghost, capacity_id, capacity_arrived;
@@ -174,6 +175,11 @@ static inline un_status un_tets_agree(const un_tets *mesh, un_status status)
 {
     return mesh->share ? un_ranks_agree(mesh->share->ctx, status) : status;
 }
+/* The key of the finest cube in which un_tets_locate looks for x: the rank that has it knows the
+ * tet. */
+uint64_t un_tets_place_key(const un_tets *mesh, un_vec3 x);
+/* The rank that a node belongs to, which is this rank's or a ghost. */
+int32_t un_tets_node_owner(const un_tets *mesh, const un_tree_share *tree, int32_t n);
 /* This rank's own nodes and tets. */
 static inline un_part un_tets_own_nodes(const un_tets *mesh)
 {
@@ -186,6 +192,20 @@ static inline un_part un_tets_own(const un_tets *mesh)
     const un_tet_share *s = mesh->share;
     if (!s) return (un_part){0, mesh->tet_count};
     return (un_part){s->tet_begin, s->tet_begin + s->tets.end - s->tets.begin};
+}
+
+/* Of all ranks. */
+static inline int64_t un_tets_node_total(const un_tets *mesh)
+{
+    return mesh->share ? mesh->share->nodes.total : mesh->node_count;
+}
+/* True if a tet touches an own node: it is as on one rank, and so are values at it. */
+static inline bool un_tets_knows(const un_tets *mesh, int32_t t)
+{
+    un_part own = un_tets_own_nodes(mesh);
+    for (int i = 0; i < 4; i++)
+        if (mesh->tet[t][i] >= own.begin && mesh->tet[t][i] < own.end) return true;
+    return false;
 }
 
 /* Face neighbours: adjacency[4 t + i] is the tet across the face opposite node i, -1 none. The

@@ -47,6 +47,22 @@ static inline uint32_t index_near(const un_octree *tree, double x, int axis)
     return (uint32_t)(i < last ? i : last);
 }
 
+static inline un_vec3 clamp_place(const un_octree *tree, un_vec3 x)
+{
+    return un_v3(clamp_axis(x.x, tree->h * tree->n[0]), clamp_axis(x.y, tree->h * tree->n[1]),
+                 clamp_axis(x.z, tree->h * tree->n[2]));
+}
+
+static inline uint64_t key_near(const un_octree *tree, un_vec3 x)
+{
+    return un_morton(index_near(tree, x.x, 0), index_near(tree, x.y, 1), index_near(tree, x.z, 2));
+}
+
+uint64_t un_tets_place_key(const un_tets *mesh, un_vec3 x)
+{
+    return key_near(mesh->tree, clamp_place(mesh->tree, x));
+}
+
 /* Of the tet's copies, the one on whose side of the wall the point is. */
 static void choose_part(const un_tets *mesh, un_tets_place *place)
 {
@@ -63,12 +79,8 @@ static void choose_part(const un_tets *mesh, un_tets_place *place)
 void un_tets_locate_closed(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
     const un_octree *tree = mesh->tree;
-    x.x = clamp_axis(x.x, tree->h * tree->n[0]);
-    x.y = clamp_axis(x.y, tree->h * tree->n[1]);
-    x.z = clamp_axis(x.z, tree->h * tree->n[2]);
-    int32_t c =
-        un_octree_find_key(tree, un_morton(index_near(tree, x.x, 0), index_near(tree, x.y, 1),
-                                           index_near(tree, x.z, 2)));
+    x = clamp_place(tree, x);
+    int32_t c = un_octree_find_key(tree, key_near(tree, x));
     int32_t depth = tree->level_max - tree->level[c];
     uint64_t key = tree->key[c];
     uint32_t size = 1u << depth;

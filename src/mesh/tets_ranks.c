@@ -83,6 +83,12 @@ static un_status find_ghosts(un_tet_share *part, un_arena *arena, const un_tets 
     return UN_OK;
 }
 
+int32_t un_tets_node_owner(const un_tets *mesh, const un_tree_share *tree, int32_t n)
+{
+    return un_ranks_owner(tree->first, un_rank_count(mesh->ctx),
+                          un_tets_order(mesh, n) >> UN_TETS_ORDER_BITS);
+}
+
 typedef struct question {
     uint64_t order;
     int32_t from; /* the rank that asks */
@@ -133,7 +139,7 @@ static un_status ask(un_tet_share *part, un_arena *arena, const un_tets *mesh,
         memset(&mine[k], 0, sizeof mine[k]);
         mine[k].order = order;
         mine[k].from = un_rank(ctx);
-        to[k] = un_ranks_owner(tree->first, un_rank_count(ctx), order >> UN_TETS_ORDER_BITS);
+        to[k] = un_tets_node_owner(mesh, tree, part->ghost[k]);
     }
     un_exchange *questions;
     UN_TRY(un_exchange_create_moves(ctx, to, (int64_t)count, &questions));
@@ -162,6 +168,7 @@ un_status un_tet_share_find(un_tet_share *part, un_arena *arena, un_tets *mesh,
     un_exchange_destroy(part->halo);
     part->halo = NULL;
     mesh->share = part;
+    part->tree = tree;
     find_own(part, mesh, tree);
     UN_TRY(un_ranks_agree(part->ctx, find_ghosts(part, arena, mesh)));
     UN_TRY(ask(part, arena, mesh, tree));

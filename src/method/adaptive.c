@@ -142,7 +142,7 @@ un_status un_adaptive_even_sheets(un_adaptive *a, double dt)
                          .wall = a->markers.wall};
     UN_TRY(un_markers_even_sheets(a->core.ctx, &a->core.arena, &a->markers, &def, &a->sheets));
     un_arena_reset(&a->core.arena);
-    return UN_OK;
+    return un_adaptive_refresh_places(a);
 }
 
 un_status un_adaptive_correct(un_adaptive *a, double dt)
@@ -167,8 +167,8 @@ un_status un_adaptive_advect(un_adaptive *a, bool pushes, double dt)
     un_tet_field u = {a->tet.u, a->node.u};
     un_hit *hits = NULL;
     if (pushes) UN_TRY(un_core_need_hits(&a->core, p, &hits));
-    un_advect_tets(a->core.ctx, p, hits, &a->markers.bins, &a->mesh.tets, &u, a->mesh.walls.phi,
-                   a->core.walls, a->core.def->gravity, dt);
+    UN_TRY(un_advect_tets(a->core.ctx, &a->core.arena, p, hits, &a->markers.bins, &a->mesh.tets, &u,
+                          a->mesh.walls.phi, a->core.walls, a->core.def->gravity, dt));
     UN_TRY(un_core_push_bodies(&a->core, p, hits));
     un_arena_reset(&a->core.arena);
     return UN_OK;
@@ -179,6 +179,7 @@ un_status un_adaptive_resize(un_adaptive *a)
     un_context *ctx = a->core.ctx;
     un_markers *m = &a->markers;
     un_resize_report resized;
+    UN_TRY(un_adaptive_fetch_near(a));
     UN_TRY(un_markers_regroup(ctx, m));
     un_resize_def def = un_adaptive_resize_range(a);
     def.groups = &m->groups;
@@ -209,6 +210,7 @@ un_status un_adaptive_resize(un_adaptive *a)
 
 un_status un_adaptive_remove(un_adaptive *a)
 {
+    if (a->ranks.any) return un_adaptive_remove_ranks(a);
     UN_TRY(
         un_particles_remove(&a->core.sources, &a->core.arena, &a->markers.particles, a->core.time));
     un_arena_reset(&a->core.arena);
@@ -218,22 +220,29 @@ un_status un_adaptive_remove(un_adaptive *a)
 /* As in method `uniform`: what appears inside the liquid pushes it apart in the next projection,
  * unless it belongs to the first filling. The mesh is still that of the step; the place is found
  * again on the next one, in un_adaptive_place_emitted. */
+bool un_adaptive_settle(un_adaptive *a, int32_t q, double phi, bool first_filling)
+{
+    un_particles *p = &a->markers.particles;
+    p->flags[q] = UN_PARTICLE_SURFACE;
+    p->size[q] = (float)a->mesh.tree.h;
+    if (!(phi < 0)) return true;
+    if (!first_filling) p->flags[q] |= UN_PARTICLE_EMITTED;
+    return !first_filling;
+}
+
 static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
 {
     un_adaptive *a = arg;
-    un_particles *p = &a->markers.particles;
     un_tets_place place;
     un_tets_locate(&a->mesh.tets, from, &place);
-    p->flags[q] = UN_PARTICLE_SURFACE;
-    p->size[q] = (float)a->mesh.tree.h;
-    if (!(un_tet_sample(&a->mesh.tets, a->node.phi, &place) < 0)) return UN_OK;
-    *keep = !first_filling;
-    if (!first_filling) p->flags[q] |= UN_PARTICLE_EMITTED;
+    double phi = un_tet_sample(&a->mesh.tets, a->node.phi, &place);
+    *keep = un_adaptive_settle(a, q, phi, first_filling);
     return UN_OK;
 }
 
 un_status un_adaptive_emit(un_adaptive *a, double dt)
 {
+    if (a->ranks.any) return un_adaptive_emit_ranks(a, dt);
     return un_particles_emit(&a->core.sources, &a->markers.particles, a->core.time, dt, settle, a);
 }
 
@@ -280,6 +289,12 @@ un_status un_adaptive_keep_pressure(un_adaptive *a)
 
 un_status un_adaptive_build_tree(un_adaptive *a)
 {
+    if (a->ranks.any) {
+        UN_TRY(un_particles_build_tree_ranks(a->core.ctx, &a->core.arena, &a->mesh.tree,
+                                             &a->ranks.tree, &a->markers.particles));
+        un_arena_reset(&a->core.arena);
+        return UN_OK;
+    }
     UN_TRY(
         un_particles_build_tree(a->core.ctx, &a->core.arena, &a->mesh.tree, &a->markers.particles));
     un_arena_reset(&a->core.arena);
@@ -289,8 +304,12 @@ un_status un_adaptive_build_tree(un_adaptive *a)
 un_status un_adaptive_part_drops(un_adaptive *a)
 {
     bool found;
-    UN_TRY(
-        un_particles_part_drops(a->core.ctx, &a->core.arena, &a->markers, &a->mesh.tree, &found));
+    if (a->ranks.any)
+        UN_TRY(un_particles_part_drops_ranks(a->core.ctx, &a->core.arena, &a->markers,
+                                             &a->mesh.tree, &a->ranks.tree, &found));
+    else
+        UN_TRY(un_particles_part_drops(a->core.ctx, &a->core.arena, &a->markers, &a->mesh.tree,
+                                       &found));
     un_arena_reset(&a->core.arena);
     return found ? un_adaptive_build_tree(a) : UN_OK;
 }
@@ -298,17 +317,27 @@ un_status un_adaptive_part_drops(un_adaptive *a)
 un_status un_adaptive_build_mesh(un_adaptive *a)
 {
     UN_TRY(un_adaptive_keep_pressure(a));
-    UN_TRY(un_tets_build(&a->mesh.tets, &a->core.arena, &a->mesh.tree));
+    un_status status = un_tets_build(&a->mesh.tets, &a->core.arena, &a->mesh.tree);
     un_arena_reset(&a->core.arena);
+    UN_TRY(un_adaptive_agree(a, status));
+    UN_TRY(un_adaptive_share_mesh(a));
     UN_TRY(un_tet_walls_sample(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
     un_arena_reset(&a->core.arena);
-    UN_TRY(un_adaptive_need_fields(a));
+    UN_TRY(un_adaptive_refuse_parts(a));
+    UN_TRY(un_adaptive_agree(a, un_adaptive_need_fields(a)));
+    if (a->ranks.any) {
+        UN_TRY(un_node_memory_move(a->core.ctx, &a->mesh.memory, &a->core.arena, &a->ranks.tree));
+        un_arena_reset(&a->core.arena);
+    }
     return un_node_memory_recall(a->core.ctx, &a->mesh.memory, &a->mesh.tets, a->node.p,
                                  un_adaptive_pressures(a), a->node.known);
 }
 
 un_status un_adaptive_sort(un_adaptive *a)
 {
+    if (a->ranks.any)
+        return un_markers_sort_ranks(a->core.ctx, &a->core.arena, &a->markers, &a->mesh.tets,
+                                     &a->ranks.tree);
     return un_markers_sort(a->core.ctx, &a->core.arena, &a->markers, &a->mesh.tets);
 }
 
@@ -343,11 +372,12 @@ un_status un_adaptive_level_set(un_adaptive *a)
     double inside =
         un_transfer_mark(ctx, &a->markers, tets, a->node.phi, a->mesh.walls.phi, thick, &cling);
     /* As in method `uniform`: thick liquid by the level set, the rest by its particles. */
-    double total = un_particles_volume(ctx, &a->markers.particles);
+    double total;
+    UN_TRY(un_markers_volume(ctx, &a->markers, &total));
     double liquid = un_tets_liquid_volume(ctx, a->node.phi, tets, a->mesh.walls.open, thick);
     un_ledger_weigh(&a->core.sources.ledger, liquid + total - inside, total);
     un_arena_reset(&a->core.arena);
-    return UN_OK;
+    return un_adaptive_refresh_flags(a);
 }
 
 un_status un_adaptive_sizes(un_adaptive *a, double dt)
@@ -378,8 +408,11 @@ un_status un_adaptive_sizes(un_adaptive *a, double dt)
 un_status un_adaptive_measure(un_adaptive *a, un_step *report)
 {
     report->cells = un_tets_wet_count(a->core.ctx, a->node.phi, &a->mesh.tets);
-    report->nodes = a->mesh.tets.node_count;
-    UN_TRY(un_core_measure(&a->core, report, &a->markers.particles, a->markers.ballistic));
+    report->nodes = un_tets_node_total(&a->mesh.tets);
+    if (a->ranks.any)
+        UN_TRY(un_adaptive_measure_ranks(a, report));
+    else
+        UN_TRY(un_core_measure(&a->core, report, &a->markers.particles, a->markers.ballistic));
     /* Before the first step the mesh knows nothing yet. */
     if (a->core.step_count == 0) a->rate_max = report->max_speed / a->mesh.tree.h;
     return UN_OK;
@@ -411,6 +444,7 @@ void un_adaptive_release(un_adaptive *a)
 void un_adaptive_free(un_adaptive *a)
 {
     if (!a->core.ctx) return;
+    un_adaptive_ranks_free(a);
     un_adaptive_release(a);
     un_octree_free(&a->mesh.tree);
     un_viscosity_destroy(a->thick.solver);

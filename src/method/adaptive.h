@@ -52,6 +52,19 @@ typedef struct un_thick {
     un_mixture mix;
 } un_thick;
 
+/* Several ranks share the state (adaptive_ranks.c, adaptive_whole.c). */
+typedef struct un_adaptive_ranks {
+    bool wanted; /* it is to be shared once there are particles */
+    bool any;    /* it is; what follows is used */
+    un_tree_share tree;
+    un_tet_share tets;
+    un_particle_share particles;
+    struct un_adaptive *whole; /* rank 0: all of it, until the next step; NULL: not needed yet */
+    un_particles window;       /* rank 0: particles on their way to a file */
+    void *fetched;
+    size_t fetched_room;
+} un_adaptive_ranks;
+
 typedef struct un_adaptive {
     un_core core;
     un_tet_mesh mesh;
@@ -64,6 +77,7 @@ typedef struct un_adaptive {
     un_budget budget;
     double rate_max;        /* of cells crossed, 1/s */
     bool surface_coarsened; /* warned already */
+    un_adaptive_ranks ranks;
 } un_adaptive;
 
 /* ---- life (adaptive.c) ---- */
@@ -128,6 +142,54 @@ static inline un_cling un_adaptive_cling(const un_adaptive *a)
                       .tension = a->core.def->fluid.surface_tension / a->core.def->fluid.density,
                       .gravity = un_length(a->core.def->gravity),
                       .h = a->mesh.tree.h};
+}
+
+/* True if a particle emitted where the level set is phi stays. */
+bool un_adaptive_settle(un_adaptive *a, int32_t q, double phi, bool first_filling);
+
+/* ---- several ranks (adaptive_ranks.c, adaptive_whole.c) ---- */
+
+/* After un_adaptive_begin: on several ranks the state is to be shared. Refuses what cannot be. */
+un_status un_adaptive_want_ranks(un_adaptive *a);
+void un_adaptive_ranks_free(un_adaptive *a);
+/* As un_adaptive_fill. */
+un_status un_adaptive_fill_ranks(un_adaptive *a);
+/* All ranks have loaded all particles; each keeps some. Does nothing on one rank, nor do these. */
+un_status un_adaptive_share_out(un_adaptive *a);
+un_status un_adaptive_share_mesh(un_adaptive *a);
+un_status un_adaptive_refuse_parts(un_adaptive *a);
+un_status un_adaptive_refresh_places(un_adaptive *a);
+/* Copies of what own particles may merge with or split beside, where they are now. */
+un_status un_adaptive_fetch_near(un_adaptive *a);
+/* Over ranks, all know of a failure before the next message. */
+static inline un_status un_adaptive_agree(const un_adaptive *a, un_status status)
+{
+    return a->ranks.any ? un_ranks_agree(a->core.ctx, status) : status;
+}
+un_status un_adaptive_refresh_flags(un_adaptive *a);
+/* Instead of the calls without `ranks`. */
+un_status un_adaptive_remove_ranks(un_adaptive *a);
+un_status un_adaptive_emit_ranks(un_adaptive *a, double dt);
+un_status un_adaptive_measure_ranks(un_adaptive *a, un_step *report);
+/* For checkpoints, on one rank too. */
+un_status un_adaptive_take_nodes(un_adaptive *a, const un_state *in, const char *name,
+                                 double *values);
+un_status un_adaptive_save_particles(const un_adaptive *a, un_state *out);
+un_status un_adaptive_save_nodes(const un_adaptive *a, un_state *out, const char *name,
+                                 const double *values);
+uint64_t un_adaptive_hash(const un_adaptive *a);
+/* Entries of a method's table. */
+un_status un_adaptive_gather_ranks(void *state, unsigned what);
+un_status un_adaptive_stream(void *state, un_particle_stream *stream);
+void un_adaptive_portion(const void *state, un_portion *out);
+/* What rank 0 shows is no longer true; counters begin anew. */
+void un_adaptive_begin_step(un_adaptive *a);
+void un_adaptive_show_nothing(un_adaptive *a);
+/* What outputs are made from. */
+static inline un_adaptive *un_adaptive_shown(const void *state)
+{
+    const un_adaptive *a = state;
+    return a->ranks.whole ? a->ranks.whole : (un_adaptive *)(uintptr_t)a;
 }
 
 /* ---- checkpoints (adaptive_state.c) ---- */

@@ -13,19 +13,19 @@ double un_adaptive_step_limit(void *state)
 
 const un_particles *un_adaptive_particles(const void *state)
 {
-    return &((const un_adaptive *)state)->markers.particles;
+    return &un_adaptive_shown(state)->markers.particles;
 }
 
 const float *un_adaptive_depth(const void *state)
 {
-    return ((const un_adaptive *)state)->markers.depth;
+    return un_adaptive_shown(state)->markers.depth;
 }
 
 /* ---- surface and cells ---- */
 
 un_status un_adaptive_surface(void *state, un_trimesh *mesh)
 {
-    un_adaptive *a = state;
+    un_adaptive *a = un_adaptive_shown(state);
     const un_scene_def *def = a->core.def;
     un_hulls_report report;
     un_arena_free(&a->core.arena); /* the surface takes more than a step */
@@ -59,7 +59,7 @@ static double pressure_at(const un_adaptive *a, const un_tets_place *place)
 
 un_status un_adaptive_cells(const void *state, un_cells *out)
 {
-    const un_adaptive *a = state;
+    const un_adaptive *a = un_adaptive_shown(state);
     un_tets_cells in = {.mesh = &a->mesh.tets,
                         .phi = a->node.phi,
                         .walls = a->mesh.walls.phi,
@@ -95,7 +95,7 @@ static double velocity_at(const un_adaptive *a, const un_probe *which)
 
 double un_adaptive_probe(const void *state, const un_probe *which)
 {
-    const un_adaptive *a = state;
+    const un_adaptive *a = un_adaptive_shown(state);
     un_tets_place place;
     switch (which->kind) {
     case UN_PROBE_FRONT:

@@ -56,9 +56,9 @@ un_status un_adaptive_first_mesh(un_adaptive *a)
         UN_TRY(seed(a));
         /* Coarsening alone takes as many rounds as there are levels. */
         bool done = round >= ROUNDS_MAX;
-        un_status status = un_particles_refine_tree(a->core.ctx, arena, tree, &a->markers,
-                                                    a->mesh.tets.level, round >= tree->level_max,
-                                                    &done);
+        un_status status =
+            un_particles_refine_tree(a->core.ctx, arena, tree, &a->markers, a->mesh.tets.level,
+                                     round >= tree->level_max, &done);
         un_arena_reset(arena);
         if (done || status != UN_OK) return status;
     }

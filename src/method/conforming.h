@@ -12,18 +12,18 @@
 typedef struct un_conforming {
     un_core core;
     un_track_walls walls;
-    un_track track;      /* the liquid's surface */
+    un_track track;       /* the liquid's surface */
     double *grown, *deep; /* by body, as in un_track_walls; NULL: there are none */
-    float *solid;        /* at the track's nodes: distance to the solids; NULL: there are none */
-    un_stuffing mesh[2]; /* one of them is that of the last step, */
-    int now;             /* and this the other */
-    double *u, *u_old;   /* at faces of both */
-    double *p, *p_old;   /* at tets */
-    un_vec3 *slope;      /* at tets of the last mesh: the pressure's gradient */
-    un_vec3 *u_tet;      /* at tets: the faces' velocity */
-    double *source;      /* at tets, 1/s: the divergence that emitters want */
-    double *flow_rate;   /* by source: m3/s */
-    double *pushed;      /* by source: m3 that it brings inside the liquid */
+    float *solid;         /* at the track's nodes: distance to the solids; NULL: there are none */
+    un_stuffing mesh[2];  /* one of them is that of the last step, */
+    int now;              /* and this the other */
+    double *u, *u_old;    /* at faces of both */
+    double *p, *p_old;    /* at tets */
+    un_vec3 *slope;       /* at tets of the last mesh: the pressure's gradient */
+    un_vec3 *u_tet;       /* at tets: the faces' velocity */
+    double *source;       /* at tets, 1/s: the divergence that emitters want */
+    double *flow_rate;    /* by source: m3/s */
+    double *pushed;       /* by source: m3 that it brings inside the liquid */
     un_flow flow;
     un_pressure *pressure;
     un_viscosity *viscosity; /* NULL: the liquid is not viscous */

@@ -114,7 +114,15 @@ un_status un_save_inflow(un_state *out, const un_inflow *inflow);
 un_status un_load_inflow(un_context *ctx, const un_state *in, un_inflow *inflow,
                          int64_t cell_count);
 
-/* A hash that tells whether the data rebuilt from a checkpoint are the same as before. */
+/* A hash that tells whether the data rebuilt from a checkpoint are the same as before; of an array
+ * in pieces, or at once. */
+typedef struct un_hashing {
+    uint64_t hash;
+    uint8_t left[8];
+    int32_t left_count;
+} un_hashing;
+void un_hashing_add(un_hashing *hashing, const void *bytes, size_t count);
+uint64_t un_hashing_end(un_hashing *hashing);
 uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count);
 un_status un_save_hash(un_state *out, uint64_t hash);
 /* Another machine or compiler may round differently: that is logged and is no error. */

@@ -180,18 +180,42 @@ un_status un_core_load(un_core *c, const un_state *in)
 
 /* ---- the same? ---- */
 
-uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count)
+static uint64_t hash_word(uint64_t hash, const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, 8);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+void un_hashing_add(un_hashing *h, const void *bytes, size_t count)
 {
     const uint8_t *at = bytes;
-    uint64_t word;
-    for (; count >= 8; count -= 8, at += 8) {
-        memcpy(&word, at, 8);
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 29;
+    while (h->left_count > 0 && count > 0) {
+        h->left[h->left_count++] = *at++;
+        count--;
+        if (h->left_count < 8) continue;
+        h->hash = hash_word(h->hash, h->left);
+        h->left_count = 0;
     }
-    word = 0;
-    memcpy(&word, at, count);
-    return un_hash64(hash ^ word);
+    for (; count >= 8; count -= 8, at += 8) h->hash = hash_word(h->hash, at);
+    if (count > 0) memcpy(h->left, at, count);
+    h->left_count += (int32_t)count;
+}
+
+uint64_t un_hashing_end(un_hashing *h)
+{
+    uint64_t word = 0;
+    memcpy(&word, h->left, (size_t)h->left_count);
+    h->left_count = 0;
+    return h->hash = un_hash64(h->hash ^ word);
+}
+
+uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count)
+{
+    un_hashing h = {.hash = hash};
+    un_hashing_add(&h, bytes, count);
+    return un_hashing_end(&h);
 }
 
 un_status un_save_hash(un_state *out, uint64_t hash)

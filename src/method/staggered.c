@@ -214,7 +214,7 @@ static un_status spread_velocity(un_staggered *s, double dt)
     return un_adaptive_extend(a, dt);
 }
 
-static void take_velocity(un_adaptive *a, double dt)
+static un_status take_velocity(un_adaptive *a, double dt)
 {
     un_flip flip = {.dt = un_core_kick(&a->core, dt),
                     .gravity = a->core.def->gravity,
@@ -223,11 +223,13 @@ static void take_velocity(un_adaptive *a, double dt)
                     .quiet_speed = 1};
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
-    un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
-                                  &a->mesh.tets, &u, &change, NULL, &flip, 0.25 * a->mesh.tree.h);
+    UN_TRY(un_transfer_tets_to_particles(a->core.ctx, &a->core.arena, &a->markers.particles,
+                                         &a->markers.bins, &a->mesh.tets, &u, &change, NULL, &flip,
+                                         0.25 * a->mesh.tree.h));
     un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling,
                       a->core.def->solver.sheets > 0 ? UN_DRAW_WHOLE : UN_DRAW_ALL, dt,
                       a->core.pace);
+    return UN_OK;
 }
 
 static un_status move_markers(un_adaptive *a, double dt)
@@ -311,7 +313,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     UN_TRY(un_adaptive_move_free(a, dt));
     un_stage_end(report, STAGE_WALLS, &clock);
-    take_velocity(a, dt);
+    UN_TRY(take_velocity(a, dt));
     un_stage_end(report, STAGE_ADVECT, &clock);
     UN_TRY(un_adaptive_even_sheets(a, dt));
     un_stage_end(report, STAGE_SHEETS, &clock);

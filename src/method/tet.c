@@ -208,9 +208,9 @@ static un_status to_particles(un_tet *s, double dt)
     un_flip flip = un_core_flip(&a->core, a->mesh.tree.h, un_core_kick(&a->core, dt));
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
-    un_transfer_tets_to_particles(a->core.ctx, &a->markers.particles, &a->markers.bins,
-                                  &a->mesh.tets, &u, &change, s->sharp, &flip,
-                                  0.25 * a->mesh.tree.h);
+    UN_TRY(un_transfer_tets_to_particles(a->core.ctx, &a->core.arena, &a->markers.particles,
+                                         &a->markers.bins, &a->mesh.tets, &u, &change, s->sharp,
+                                         &flip, 0.25 * a->mesh.tree.h));
     un_core_settle(&a->core, &a->markers.particles, was, &s->impulse, flip.dt);
     un_arena_reset(&a->core.arena);
     un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, UN_DRAW_HELD, dt,
@@ -228,6 +228,7 @@ static un_status step(void *state, double dt, un_step *report)
     double clock = un_seconds(), start = clock;
     un_step_init(report);
     report->dt = dt;
+    un_adaptive_begin_step(a);
 
     UN_TRY(un_adaptive_move_walls(a, dt)); /* solids, at the end of the step */
     un_stage_end(report, STAGE_WALLS, &clock);
@@ -292,13 +293,15 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 {
     un_tet *s = state;
     UN_TRY(un_adaptive_begin(&s->a, ctx, scene));
+    UN_TRY(un_adaptive_want_ranks(&s->a));
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
     return un_pressure_configure(s->pressure->solver, &scene->def);
 }
 
 static un_status fill(void *state)
 {
-    return un_adaptive_fill(&((un_tet *)state)->a);
+    un_adaptive *a = &((un_tet *)state)->a;
+    return a->ranks.wanted ? un_adaptive_fill_ranks(a) : un_adaptive_fill(a);
 }
 
 static un_status load(void *state, const un_state *in)
@@ -319,7 +322,8 @@ const un_method un_method_tet = {.traits = {.name = "tet",
                                             .tension = true,
                                             .bodies = true,
                                             .momentum = true,
-                                            .thin_walls = true},
+                                            .thin_walls = true,
+                                            .ranks = true},
                                  .stages = stages,
                                  .size = sizeof(un_tet),
                                  .begin = begin,
@@ -335,4 +339,7 @@ const un_method un_method_tet = {.traits = {.name = "tet",
                                  .probe = un_adaptive_probe,
                                  .estimate = un_adaptive_estimate,
                                  .bytes = un_adaptive_bytes,
-                                 .save = save};
+                                 .save = save,
+                                 .gather = un_adaptive_gather_ranks,
+                                 .stream = un_adaptive_stream,
+                                 .portion = un_adaptive_portion};

@@ -70,7 +70,7 @@ un_status un_uniform_stream(void *state, un_particle_stream *stream)
 {
     un_uniform *s = state;
     UN_TRY(list_shown(s));
-    *stream = (un_particle_stream){s->ranks.total, s, window, s->particles.mixed};
+    *stream = (un_particle_stream){s->ranks.total, s, window, s->particles.mixed, false};
     return UN_OK;
 }
 

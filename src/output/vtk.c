@@ -137,6 +137,11 @@ static void put_depths(un_file *file, const un_particles *p, int64_t first, cons
 {
     un_file_write_little(file, (const float *)depth + first, (size_t)p->count, sizeof(float));
 }
+static void put_own_depths(un_file *file, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    un_file_write_little(file, p->depth, (size_t)p->count, sizeof(float));
+}
 static void put_densities(un_file *file, const un_particles *p, int64_t first, const void *arg)
 {
     (void)first, (void)arg;
@@ -198,6 +203,7 @@ static un_status data_of_stream(vtk_writer *w, const un_particle_stream *s, cons
     UN_TRY(data_particles(w, s, UN_VOLUMES, 1, size, put_radii, NULL));
     UN_TRY(data_particles(w, s, UN_FLAGS, 1, 1, put_flights, NULL));
     if (depth) UN_TRY(data_particles(w, s, 0, 1, size, put_depths, depth));
+    if (s->depth) UN_TRY(data_particles(w, s, UN_DEPTHS, 1, size, put_own_depths, NULL));
     if (mixed) {
         UN_TRY(data_particles(w, s, UN_MATTER, 1, size, put_densities, NULL));
         UN_TRY(data_particles(w, s, UN_MATTER, 1, size, put_viscosities, NULL));
@@ -211,7 +217,7 @@ static un_status write_stream(un_context *ctx, const char *path, const un_partic
     vtk_writer w = {0};
     if (!path) return data_of_stream(&w, s, depth, mixed);
     UN_TRY(un_file_create(ctx, path, &w.file));
-    head_particles(&w, s->count, depth, mixed);
+    head_particles(&w, s->count, depth || s->depth, mixed);
     un_status status = data_of_stream(&w, s, depth, mixed);
     if (status != UN_OK) {
         un_file_discard(w.file);
@@ -232,7 +238,7 @@ un_status un_output_particles(un_context *ctx, const char *path, const un_partic
                               const float *depth)
 {
     bool mixed = particles->density != NULL;
-    un_particle_stream stream = {particles->count, (void *)particles, view_window, mixed};
+    un_particle_stream stream = {particles->count, (void *)particles, view_window, mixed, false};
     return write_stream(ctx, path, &stream, depth, mixed);
 }
 

@@ -89,11 +89,9 @@ static void build_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_groups_build(un_context *ctx, un_arena *arena, un_groups *groups,
-                          const double *const x[3], const float *radius, int64_t count)
+/* Room for the tree over group_count groups. */
+static un_status make_levels(un_arena *arena, un_groups *groups)
 {
-    *groups = (un_groups){.count = count, .x = {x[0], x[1], x[2]}, .radius = radius};
-    groups->group_count = (int32_t)((count + UN_GROUP - 1) / UN_GROUP);
     int64_t width = groups->group_count, total = 0;
     while (width > 1 || (width == 1 && groups->level_count == 0)) {
         width = (width + 7) / 8;
@@ -102,12 +100,46 @@ un_status un_groups_build(un_context *ctx, un_arena *arena, un_groups *groups,
     }
     groups->level_first[groups->level_count] = (int32_t)total;
     groups->boxes = un_arena_alloc(arena, (size_t)total + 1, sizeof *groups->boxes);
-    if (!groups->boxes) return UN_ERROR_MEMORY;
-    for (int32_t l = 0; l < groups->level_count; l++) {
+    return groups->boxes ? UN_OK : UN_ERROR_MEMORY;
+}
+
+static void build_levels(un_context *ctx, un_groups *groups, int32_t first)
+{
+    for (int32_t l = first; l < groups->level_count; l++) {
         build_args b = {groups, l};
         un_parallel_for(ctx, groups->level_first[l + 1] - groups->level_first[l], BUILD_GRAIN,
                         build_nodes, &b);
     }
+}
+
+un_status un_groups_build(un_context *ctx, un_arena *arena, un_groups *groups,
+                          const double *const x[3], const float *radius, int64_t count)
+{
+    *groups = (un_groups){.count = count, .x = {x[0], x[1], x[2]}, .radius = radius};
+    groups->group_count = (int32_t)((count + UN_GROUP - 1) / UN_GROUP);
+    UN_TRY(make_levels(arena, groups));
+    build_levels(ctx, groups, 0);
+    return UN_OK;
+}
+
+un_status un_groups_build_boxes(un_context *ctx, un_arena *arena, un_groups *groups,
+                                const un_box3 *box, const float *radius, int64_t count)
+{
+    *groups = (un_groups){.group_count = (int32_t)count};
+    UN_TRY(make_levels(arena, groups));
+    for (int64_t g = 0; g < (count + 7) / 8 * 8; g++) {
+        un_group_box *node = groups->boxes + g / 8;
+        clear_lane(node, (int)(g % 8));
+        if (g >= count) continue;
+        const double lo[3] = {box[g].min.x, box[g].min.y, box[g].min.z};
+        const double hi[3] = {box[g].max.x, box[g].max.y, box[g].max.z};
+        for (int a = 0; a < 3; a++) {
+            node->lo[a][g % 8] = round_down(lo[a]);
+            node->hi[a][g % 8] = round_up(hi[a]);
+        }
+        node->radius[g % 8] = radius[g];
+    }
+    build_levels(ctx, groups, 1);
     return UN_OK;
 }
 

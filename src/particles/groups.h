@@ -20,6 +20,10 @@ typedef struct un_groups_walk {
     uint32_t left[UN_LEVELS_MAX]; /* by level: children still to visit, one bit each */
 } un_groups_walk;
 
+/* A tree over boxes instead of particles; the walk then finds boxes. */
+un_status un_groups_build_boxes(un_context *ctx, un_arena *arena, un_groups *groups,
+                                const un_box3 *box, const float *radius, int64_t count);
+
 un_groups_query un_groups_query_make(un_box3 box, double reach, double factor);
 
 /* Mask of a node's children that the query's box may reach. reach and factor allow for rounding.

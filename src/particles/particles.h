@@ -104,6 +104,25 @@ static inline double un_particle_ball(const un_particles *p, int64_t i)
     return p->flat ? sqrt(p->volume[i] * (1 / UN_PI)) : cbrt(p->volume[i] * (3 / (4 * UN_PI)));
 }
 
+/* Some of the particles. It shares the arrays and must be neither freed nor reordered. */
+static inline un_particles un_particles_part(const un_particles *p, un_part part)
+{
+    un_particles view = *p;
+    for (int a = 0; a < 3; a++) {
+        view.x[a] += part.begin;
+        view.v[a] += part.begin;
+    }
+    view.volume += part.begin;
+    view.flags += part.begin;
+    view.fall += part.begin;
+    if (p->size) view.size += part.begin;
+    if (p->density) view.density += part.begin;
+    if (p->viscosity) view.viscosity += part.begin;
+    view.count = (int32_t)(part.end - part.begin);
+    view.capacity = (size_t)view.count;
+    return view;
+}
+
 /* Copies all data of particle `from` to `to`. */
 static inline void un_particle_copy(un_particles *p, int64_t to, int64_t from)
 {
@@ -185,7 +204,14 @@ un_status un_particles_keep_all(un_context *ctx, un_particles *particles, const 
 
 /* Particles in their order, a window at a time, where no rank holds all of them. All ranks ask for
  * the same windows. */
-enum { UN_PLACES = 1, UN_VELOCITIES = 2, UN_VOLUMES = 4, UN_FLAGS = 8, UN_MATTER = 16 };
+enum {
+    UN_PLACES = 1,
+    UN_VELOCITIES = 2,
+    UN_VOLUMES = 4,
+    UN_FLAGS = 8,
+    UN_MATTER = 16,
+    UN_DEPTHS = 32
+};
 typedef struct un_particle_stream {
     int64_t count;
     void *arg;
@@ -193,6 +219,7 @@ typedef struct un_particle_stream {
      * until the next call. */
     un_status (*window)(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view);
     bool mixed; /* they have densities and viscosities of their own */
+    bool depth; /* there are depths */
 } un_particle_stream;
 
 /* ---- moving particles (open.c): never through a solid, however thin ---- */
@@ -460,9 +487,12 @@ int32_t un_groups_near(const un_groups *groups, un_box3 box, double reach, doubl
 
 /* Particles sorted by tet: all that the transfers need to know about where they are. */
 typedef struct un_tet_bins {
-    int32_t *tet;   /* at particles */
-    int32_t *begin; /* by tet: its first particle; one more at the end */
+    int32_t *tet; /* at particles; -1: a copy in a tet that this rank does not know */
+    /* By tet: its first particle; one more at the end. Of tets around own nodes of other ranks, the
+     * range may hold such copies too. */
+    int32_t *begin;
     size_t capacity_tet, capacity_begin;
+    struct un_particle_share *share; /* NULL: all particles are here */
 } un_tet_bins;
 void un_tet_bins_free(un_context *ctx, un_tet_bins *bins);
 /* Positions and places of eight particles from q on; the last one again where there are only
@@ -509,11 +539,10 @@ un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
 
 /* ---- markers (markers.c): particles of many sizes on tets or leaves ---- */
 
-/* The per-particle arrays are valid until the particles are sorted again. */
-/* Over ranks: what is this one's. Sorted particles lie along the curve, and every rank has a range
- * of them, its own. Beside them it may have copies of others: whole groups of eight as on one rank,
- * all in the order of one rank, so that kernels see the same groups in the same order. Own ones
- * follow one another. */
+/* Over ranks (ranks.c): what is this one's. Sorted particles lie along the curve, and every rank
+ * has a range of them, its own. Beside them it may have copies of others: whole groups of eight as
+ * on one rank, all in the order of one rank, so that kernels see the same groups in the same order.
+ * Own ones follow one another. */
 typedef struct un_particle_share {
     un_context *ctx;
     un_range own;   /* numbers of its own particles on one rank; end - begin of them, of total */
@@ -525,6 +554,12 @@ typedef struct un_particle_share {
     uint32_t *id;
     int64_t id_total;
     size_t capacity_id;
+    un_exchange *copies;  /* own particles to the ranks that have copies; NULL: none */
+    un_particles arrived; /* room for what comes from others */
+    char *room;           /* for other arrays */
+    size_t capacity_room;
+    size_t halo_bytes, move_bytes; /* sent so far: copies; particles that change ranks */
+    int64_t moved, copied;         /* particles sent so far */
 } un_particle_share;
 /* The number on one rank of a particle here, between sorting and resizing. */
 static inline int64_t un_particle_number(const un_particle_share *s, int64_t q)
@@ -543,6 +578,14 @@ static inline un_part un_correct_groups(const un_particle_share *s)
     return (un_part){s->own.begin / batch * UN_CORRECT_BATCH, un_min64(end, groups)};
 }
 
+/* This rank's own of `count` particles here, between sorting and resizing. */
+static inline un_part un_particle_own(const un_particle_share *s, int64_t count)
+{
+    if (!s) return (un_part){0, count};
+    return (un_part){s->begin, s->begin + s->own.end - s->own.begin};
+}
+
+/* The per-particle arrays are valid until the particles are sorted again. */
 typedef struct un_markers {
     un_particles particles;
     un_tet_bins bins;
@@ -561,10 +604,36 @@ typedef struct un_markers {
 /* This rank's own particles, between sorting and resizing. */
 static inline un_part un_markers_own(const un_markers *m)
 {
-    const un_particle_share *s = m->share;
-    if (!s) return (un_part){0, m->particles.count};
-    return (un_part){s->begin, s->begin + s->own.end - s->own.begin};
+    return un_particle_own(m->share, m->particles.count);
 }
+
+/* ---- markers over ranks (ranks.c) ---- */
+
+void un_particle_share_free(un_particle_share *share);
+/* All ranks have the same particles: each keeps a range of them. */
+un_status un_particle_share_out(un_particle_share *share, un_particles *particles);
+/* As un_markers_sort, where every rank has own particles only, numbered in share->id, wherever they
+ * lie. Afterwards each has those in its own tets, and copies of those that its nodes and its
+ * particles' corrections need. */
+un_status un_markers_sort_ranks(un_context *ctx, un_arena *arena, un_markers *markers,
+                                const un_tets *mesh, const un_tree_share *tree);
+/* Copies of particles get their owners' values. Arrays are those of all particles here; `to` of the
+ * fields is not used. Nothing happens on one rank. */
+un_status un_particle_refresh(un_particle_share *share, const un_field *fields, int32_t count);
+/* Only own particles are left, and arrays of theirs (size: bytes of an element). */
+void un_markers_drop_copies(un_markers *markers, const un_layered *arrays, int32_t count);
+/* After un_markers_drop_copies: copies of all whole groups that own particles reach where they are
+ * now, closer than factor times the sum of radii. reach: by own particle, instead of its radius;
+ * NULL: that. The arrays have room for all, or are made larger: *array is allocated. */
+typedef struct un_copied {
+    void *array; /* address of the pointer */
+    size_t *capacity;
+    size_t size;
+    const char *name;
+} un_copied;
+un_status un_markers_fetch(un_context *ctx, un_arena *arena, un_markers *markers,
+                           const float *reach, double factor, const un_copied *arrays,
+                           int32_t count);
 void un_markers_init(un_context *ctx, un_markers *markers);
 void un_markers_free(un_context *ctx, un_markers *markers);
 /* Frees everything but the particles. */

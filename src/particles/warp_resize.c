@@ -87,7 +87,8 @@ static void resize_cells(void *arg, int64_t begin, int64_t end)
             double share = a->def->share[q] / a->full;
             bool deep = p->flags[q] & UN_PARTICLE_DEEP;
             a->split[q] = a->keep[q] && share > SPLIT && !deep;
-            if (!a->keep[q] || deep || share > MERGE || p->flags[q] & UN_PARTICLE_BALLISTIC) continue;
+            if (!a->keep[q] || deep || share > MERGE || p->flags[q] & UN_PARTICLE_BALLISTIC)
+                continue;
             if (!(un_grid_sample(g, a->def->phi, load_xi(p, q)) < -DEEP * g->h + 1e-3 * g->h))
                 continue;
             int32_t r = partner(a, q, b->begin[c], b->begin[c + 1]);

@@ -110,6 +110,9 @@ void un_ranks_collect(un_context *ctx, un_range range, void *array, size_t size)
 /* Elements begin to end of an array that ranks hold in ranges, to `out` on rank 0. */
 void un_ranks_window(un_context *ctx, un_range range, const void *array, size_t size, int64_t begin,
                      int64_t end, void *out);
+/* The same where a rank's array has only its own elements. */
+void un_ranks_own_window(un_context *ctx, un_range range, const void *own, size_t size,
+                         int64_t begin, int64_t end, void *out);
 /* The same where ranks list their elements: element id[k], ascending, is array[index[k]]. false: no
  * memory. */
 typedef struct un_listed {

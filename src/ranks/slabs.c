@@ -51,10 +51,17 @@ void un_ranks_collect(un_context *ctx, un_range range, void *array, size_t size)
 void un_ranks_window(un_context *ctx, un_range range, const void *array, size_t size, int64_t begin,
                      int64_t end, void *out)
 {
+    const char *own = (const char *)array + (size_t)range.begin * size;
+    un_ranks_own_window(ctx, range, own, size, begin, end, out);
+}
+
+void un_ranks_own_window(un_context *ctx, un_range range, const void *own, size_t size,
+                         int64_t begin, int64_t end, void *out)
+{
     un_part mine = {un_max64(range.begin, begin), un_min64(range.end, end)};
     if (mine.end < mine.begin) mine.end = mine.begin;
     size_t bytes = (size_t)(mine.end - mine.begin) * size;
-    const char *from = (const char *)array + (size_t)mine.begin * size;
+    const char *from = bytes ? (const char *)own + (size_t)(mine.begin - range.begin) * size : NULL;
     if (un_rank(ctx) > 0) {
         un_link_send_bytes(0, &mine, sizeof mine);
         if (bytes > 0) send_long(0, from, bytes);

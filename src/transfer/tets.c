@@ -114,11 +114,19 @@ static bool is_wanted(const nodes_args *a, int64_t t)
 static void find_large(void *arg, int64_t begin, int64_t end)
 {
     nodes_args *a = arg;
-    int64_t count = 0;
     for (int64_t q = begin; q < end; q++) {
         int32_t t = a->bins->tet[q];
-        int n = is_wanted(a, t) ? spread_over(a->particles, q, a->mesh, t) : 1;
-        a->large[q] = (uint8_t)n;
+        a->large[q] =
+            is_wanted(a, t) ? (uint8_t)spread_over(a->particles, q, a->mesh, t) : (uint8_t)1;
+    }
+}
+
+static void count_parts(void *arg, int64_t begin, int64_t end)
+{
+    nodes_args *a = arg;
+    int64_t count = 0;
+    for (int64_t q = begin; q < end; q++) {
+        int n = a->large[q];
         if (n > 1) count += n * n * n;
     }
     a->block_begin[begin / PART_BLOCK] = count;
@@ -143,13 +151,22 @@ static void place_parts(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Over ranks, all know of a failure before the next message. */
+static un_status agree(un_context *ctx, const nodes_args *a, un_status status)
+{
+    return a->bins->share ? un_ranks_agree(ctx, status) : status;
+}
+
 static un_status make_parts(un_context *ctx, un_arena *arena, nodes_args *a)
 {
     int64_t particles = a->particles->count, tets = a->mesh->tet_count;
     int64_t blocks = (particles + PART_BLOCK - 1) / PART_BLOCK;
     a->block_begin = un_arena_alloc(arena, (size_t)blocks + 1, sizeof *a->block_begin);
-    if (!a->block_begin) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, particles, PART_BLOCK, find_large, a);
+    UN_TRY(agree(ctx, a, a->block_begin ? UN_OK : UN_ERROR_MEMORY));
+    un_parallel_part(ctx, un_particle_own(a->bins->share, particles), PART_BLOCK, find_large, a);
+    un_field field = {"parts", a->large, NULL, 1}; /* of copies, owners know the tets */
+    UN_TRY(un_particle_refresh(a->bins->share, &field, 1));
+    un_parallel_for(ctx, particles, PART_BLOCK, count_parts, a);
     int64_t total = un_bins_offsets(a->block_begin, blocks, 0);
     a->part_count = total;
     if (total == 0) return UN_OK;
@@ -194,11 +211,12 @@ static void sum_tets(void *arg, int64_t begin, int64_t end)
 {
     nodes_args *a = arg;
     const un_particles *p = a->particles;
+    bool ranks = a->bins->share != NULL; /* ranges may hold others then */
     for (int64_t t = begin; t < end; t++) {
         double sum[4][5] = {{0}};
         bool wanted = is_wanted(a, t);
         for (int32_t q = a->bins->begin[t]; wanted && q < a->bins->begin[t + 1]; q++)
-            if (a->large[q] == 1)
+            if (a->large[q] == 1 && (!ranks || a->bins->tet[q] == (int32_t)t))
                 add(sum, a, (int32_t)t, un_particle_position(p, q), q, p->volume[q]);
         if (wanted && a->part_count > 0)
             for (int32_t k = a->part_begin[t]; k < a->part_begin[t + 1]; k++) {
@@ -234,19 +252,32 @@ static void sum_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Ghosts get what their owners found. */
+static un_status share_sums(const nodes_args *a)
+{
+    un_field fields[3];
+    int32_t count = 0;
+    if (!a->mesh->share) return UN_OK;
+    if (a->volume) fields[count++] = (un_field){"volume", a->volume, NULL, sizeof *a->volume};
+    if (a->known) fields[count++] = (un_field){"known", a->known, NULL, 1};
+    fields[count++] = (un_field){"u", a->u, NULL, sizeof *a->u};
+    return un_tets_share(a->mesh, fields, count);
+}
+
 static un_status sum_up(un_context *ctx, un_arena *arena, nodes_args *a)
 {
     a->sums = un_arena_alloc(arena, (size_t)a->mesh->tet_count + 1, sizeof *a->sums);
     a->large = un_arena_alloc(arena, (size_t)a->particles->count + 1, 1);
-    if (!a->sums || !a->large) return UN_ERROR_MEMORY;
-    if (a->particles->density && !a->matter) {
+    un_status status = a->sums && a->large ? UN_OK : UN_ERROR_MEMORY;
+    if (status == UN_OK && a->particles->density && !a->matter) {
         a->mass = un_arena_alloc(arena, (size_t)a->mesh->tet_count + 1, sizeof *a->mass);
-        if (!a->mass) return UN_ERROR_MEMORY;
+        if (!a->mass) status = UN_ERROR_MEMORY;
     }
-    UN_TRY(make_parts(ctx, arena, a));
+    UN_TRY(agree(ctx, a, status));
+    UN_TRY(agree(ctx, a, make_parts(ctx, arena, a)));
     un_parallel_for(ctx, a->mesh->tet_count, 2048, sum_tets, a);
-    un_parallel_for(ctx, a->mesh->node_count, 1024, sum_nodes, a);
-    return UN_OK;
+    un_parallel_part(ctx, un_tets_own_nodes(a->mesh), 1024, sum_nodes, a);
+    return share_sums(a);
 }
 
 un_status un_transfer_to_nodes(un_context *ctx, un_arena *arena, float *volume, un_vec3 *u,
@@ -438,6 +469,7 @@ typedef struct update_args {
     const un_flip *flip;
     double radius_min;
     un_vec3 fall_unit;
+    uint8_t *unsure; /* over ranks: 1 where this one does not know enough */
 } update_args;
 
 /* Drag rate, 1/s, of a drop in liquid whose cells do not resolve it: it stops within some radii, as
@@ -455,26 +487,84 @@ typedef struct gathered {
 /* Gathering mirrors spreading: a large particle among small cells takes the mean over its parts.
  * Taking one cell's change for the whole particle would multiply that cell's momentum. Parts in the
  * air beyond the extrapolated velocities have none and do not count. */
-static gathered gather(const update_args *a, int64_t q, const un_tets_place *place)
+typedef struct parts_sum {
+    gathered sum;
+    int count;
+} parts_sum;
+
+static void add_part(parts_sum *s, un_vec3 now, un_vec3 change)
+{
+    if (now.x == 0 && now.y == 0 && now.z == 0) return;
+    s->sum.now = un_add(s->sum.now, now);
+    s->sum.change = un_add(s->sum.change, change);
+    s->count++;
+}
+
+static gathered mean_of_parts(const parts_sum *s, gathered otherwise)
+{
+    if (s->count == 0) return otherwise;
+    return (gathered){un_scale(s->sum.now, 1.0 / s->count),
+                      un_scale(s->sum.change, 1.0 / s->count)};
+}
+
+static gathered gather_at(const update_args *a, const un_tets_place *place)
+{
+    return (gathered){un_tet_field_at(a->u, a->mesh, place),
+                      un_tet_field_at(a->change, a->mesh, place)};
+}
+
+/* false: a part lies where another rank knows the velocity. */
+static bool gather(gathered *g, const update_args *a, int64_t q, const un_tets_place *place)
 {
     const un_particles *p = a->particles;
     const un_tets *mesh = a->mesh;
-    gathered g = {un_tet_field_at(a->u, mesh, place), un_tet_field_at(a->change, mesh, place)};
-    if (!exceeds(p, q, mesh, place->tet, LARGE)) return g;
-    int n = spread_over(p, q, mesh, place->tet), count = 0;
+    *g = gather_at(a, place);
+    if (!exceeds(p, q, mesh, place->tet, LARGE)) return true;
+    int n = spread_over(p, q, mesh, place->tet);
     double edge = cbrt(p->volume[q]);
-    gathered sum = {{0, 0, 0}, {0, 0, 0}};
+    parts_sum parts = {0};
     for (int i = 0; i < n * n * n; i++) {
         un_tets_place there;
         un_tets_locate(mesh, part_at(un_particle_position(p, q), edge, n, i, mesh), &there);
-        un_vec3 u = un_tet_field_at(a->u, mesh, &there);
-        if (u.x == 0 && u.y == 0 && u.z == 0) continue;
-        sum.now = un_add(sum.now, u);
-        sum.change = un_add(sum.change, un_tet_field_at(a->change, mesh, &there));
-        count++;
+        if (a->unsure && !un_tets_knows(mesh, there.tet)) return false;
+        gathered of = gather_at(a, &there);
+        add_part(&parts, of.now, of.change);
     }
-    if (count == 0) return g;
-    return (gathered){un_scale(sum.now, 1.0 / count), un_scale(sum.change, 1.0 / count)};
+    *g = mean_of_parts(&parts, *g);
+    return true;
+}
+
+static void find_place(un_tets_place *place, const update_args *a, int64_t q)
+{
+    un_vec3 x = un_particle_position(a->particles, q);
+    if (!un_tets_locate_in(a->mesh, a->bins->tet[q], x, place)) un_tets_locate(a->mesh, x, place);
+}
+
+static void update_one(const update_args *a, int64_t q, const un_tets_place *place, gathered g)
+{
+    un_particles *p = a->particles;
+    const un_flip *flip = a->flip;
+    double quiet = flip->quiet_speed * flip->quiet_speed;
+    double least = 8 * a->radius_min * a->radius_min * a->radius_min;
+    un_vec3 was = un_particle_middle(p, q), now = g.now, v = un_add(was, g.change);
+    double coarse = 1;
+    if (p->volume[q] > least) coarse = un_particle_radius(p->volume[q]) / a->radius_min;
+    double stir = un_dot(now, now) / (quiet * coarse);
+    double rate = flip->pic / (coarse * coarse);
+    double nu = p->viscosity ? (double)p->viscosity[q] / (double)p->density[q] : flip->thickness;
+    double h = un_tets_size(a->mesh, place->tet);
+    double noise = nu > 0 ? un_noise_share(nu, h, flip->quiet_speed) : 1;
+    rate += noise * (flip->pic_quiet - rate) / (1 + stir * stir);
+    rate += UN_VISCOUS_PIC * nu / (h * h);
+    if (p->flags[q] & UN_PARTICLE_LANDED) rate += drag(un_sub(v, now), p->volume[q]);
+    double pic = un_flip_share(1 - exp(-rate * flip->dt), un_sub(v, now), flip->dt,
+                               un_flip_way(v, now, flip, h));
+    const int32_t *n = a->mesh->tet[place->tet];
+    if (a->sharp && spread_over(p, q, a->mesh, place->tet) == 1)
+        for (int i = 0; i < 4; i++) now = un_mad(now, a->sharp[n[i]], place->w[i]);
+    v = un_mad(v, un_sub(now, v), pic);
+    un_particle_set_velocity(p, q, v);
+    p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
 }
 
 static void update(void *arg, int64_t begin, int64_t end)
@@ -482,50 +572,77 @@ static void update(void *arg, int64_t begin, int64_t end)
     update_args *a = arg;
     un_particles *p = a->particles;
     const un_flip *flip = a->flip;
-    double quiet = flip->quiet_speed * flip->quiet_speed;
-    double least = 8 * a->radius_min * a->radius_min * a->radius_min;
     for (int64_t q = begin; q < end; q++) {
-        un_vec3 was = un_particle_middle(p, q);
+        if (a->unsure) a->unsure[q] = 0;
         if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-            un_particle_set_velocity(p, q, un_mad(was, flip->gravity, flip->dt));
+            un_particle_set_velocity(p, q,
+                                     un_mad(un_particle_middle(p, q), flip->gravity, flip->dt));
             p->fall[q] = UN_FALL_FREE;
             continue;
         }
         un_tets_place place;
-        un_vec3 x = un_particle_position(p, q);
-        if (!un_tets_locate_in(a->mesh, a->bins->tet[q], x, &place))
-            un_tets_locate(a->mesh, x, &place);
-        gathered g = gather(a, q, &place);
-        un_vec3 now = g.now, v = un_add(was, g.change);
-        double coarse = 1;
-        if (p->volume[q] > least) coarse = un_particle_radius(p->volume[q]) / a->radius_min;
-        double stir = un_dot(now, now) / (quiet * coarse);
-        double rate = flip->pic / (coarse * coarse);
-        double nu =
-            p->viscosity ? (double)p->viscosity[q] / (double)p->density[q] : flip->thickness;
-        double h = un_tets_size(a->mesh, place.tet);
-        double noise = nu > 0 ? un_noise_share(nu, h, flip->quiet_speed) : 1;
-        rate += noise * (flip->pic_quiet - rate) / (1 + stir * stir);
-        rate += UN_VISCOUS_PIC * nu / (h * h);
-        if (p->flags[q] & UN_PARTICLE_LANDED) rate += drag(un_sub(v, now), p->volume[q]);
-        double pic = un_flip_share(1 - exp(-rate * flip->dt), un_sub(v, now), flip->dt,
-                                   un_flip_way(v, now, flip, h));
-        const int32_t *n = a->mesh->tet[place.tet];
-        if (a->sharp && spread_over(p, q, a->mesh, place.tet) == 1)
-            for (int i = 0; i < 4; i++) now = un_mad(now, a->sharp[n[i]], place.w[i]);
-        v = un_mad(v, un_sub(now, v), pic);
-        un_particle_set_velocity(p, q, v);
-        p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
+        gathered g;
+        find_place(&place, a, q);
+        if (gather(&g, a, q, &place))
+            update_one(a, q, &place, g);
+        else
+            a->unsure[q] = 1;
     }
 }
 
-void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
-                                   const un_tet_bins *bins, const un_tets *mesh,
-                                   const un_tet_field *u, const un_tet_field *change,
-                                   const un_vec3 *sharp, const un_flip *flip, double radius_min)
+/* Large particles whose parts lie where other ranks know the velocity. */
+static un_status update_unsure(un_context *ctx, un_arena *arena, const update_args *a, un_part own)
+{
+    const un_particles *p = a->particles;
+    const un_tets *mesh = a->mesh;
+    const un_tet_field fields[2] = {*a->u, *a->change};
+    int64_t count = 0, k = 0;
+    un_tets_place place;
+    for (int64_t q = own.begin; q < own.end; q++) {
+        if (!a->unsure[q]) continue;
+        find_place(&place, a, q);
+        int n = spread_over(p, q, mesh, place.tet);
+        count += n * n * n;
+    }
+    if (un_ranks_total(ctx, count) == 0) return UN_OK;
+    un_tet_question *at = un_arena_alloc(arena, (size_t)count + 1, sizeof *at);
+    UN_TRY(un_ranks_agree(ctx, at ? UN_OK : UN_ERROR_MEMORY));
+    for (int64_t q = own.begin; q < own.end; q++) {
+        if (!a->unsure[q]) continue;
+        find_place(&place, a, q);
+        int n = spread_over(p, q, mesh, place.tet);
+        double edge = cbrt(p->volume[q]);
+        for (int i = 0; i < n * n * n; i++)
+            at[k++] = (un_tet_question){.x = part_at(un_particle_position(p, q), edge, n, i, mesh),
+                                        .tet = -1};
+    }
+    UN_TRY(un_tet_ask(ctx, arena, mesh, fields, 2, at, count));
+    for (int64_t q = own.begin; q < own.end; q++) {
+        if (!a->unsure[q]) continue;
+        find_place(&place, a, q);
+        int n = spread_over(p, q, mesh, place.tet);
+        parts_sum parts = {0};
+        for (int i = 0; i < n * n * n; i++, at++) add_part(&parts, at->value[0], at->value[1]);
+        update_one(a, q, &place, mean_of_parts(&parts, gather_at(a, &place)));
+    }
+    return UN_OK;
+}
+
+un_status un_transfer_tets_to_particles(un_context *ctx, un_arena *arena, un_particles *particles,
+                                        const un_tet_bins *bins, const un_tets *mesh,
+                                        const un_tet_field *u, const un_tet_field *change,
+                                        const un_vec3 *sharp, const un_flip *flip,
+                                        double radius_min)
 {
     update_args a = {particles, bins,       mesh,
                      u,         change,     sharp,
-                     flip,      radius_min, un_particle_fall_unit(flip->gravity, flip->dt)};
-    un_parallel_for(ctx, particles->count, 4096, update, &a);
+                     flip,      radius_min, un_particle_fall_unit(flip->gravity, flip->dt),
+                     NULL};
+    un_part own = un_particle_own(bins->share, particles->count);
+    if (bins->share) {
+        a.unsure = un_arena_alloc(arena, (size_t)particles->count + 1, 1);
+        UN_TRY(un_ranks_agree(ctx, a.unsure ? UN_OK : UN_ERROR_MEMORY));
+    }
+    un_parallel_part(ctx, own, 4096, update, &a);
+    return bins->share ? update_unsure(ctx, arena, &a, own) : UN_OK;
 }

@@ -166,6 +166,18 @@ static inline un_vec3 un_tet_field_at(const un_tet_field *f, const un_tets *mesh
     for (int i = 0; i < 4; i++) u = un_mad(u, f->node[n[i]], p->w[i] - k);
     return u;
 }
+/* Fields at places that may be other ranks' (ask.c); all ranks call it, with any number of
+ * questions. */
+#define UN_ASKED_MAX 2
+typedef struct un_tet_question {
+    un_vec3 x;
+    int32_t rank, tet; /* where to look first, -1: nowhere; then where it was found, there */
+    bool found;
+    un_vec3 value[UN_ASKED_MAX]; /* of the fields */
+} un_tet_question;
+un_status un_tet_ask(un_context *ctx, un_arena *arena, const un_tets *mesh,
+                     const un_tet_field *fields, int32_t field_count, un_tet_question *questions,
+                     int64_t count);
 /* Viscosity also damps particle motion finer than cells, which the mesh does not see, at this rate
  * times nu / h^2. Damping all of it, which is PIC, would add a tenth to the viscosity. */
 #define UN_VISCOUS_PIC 1.0
@@ -183,10 +195,11 @@ static inline double un_noise_share(double nu, double h, double quiet_speed)
  * back differs from their way to the mesh. The rate of PIC is weaker for larger particles [Ando13
  * eq. 14]: here flip->pic and pic_quiet are rates in 1/s for particles of radius_min; quiet_speed
  * is also theirs and grows with the root of the radius. */
-void un_transfer_tets_to_particles(un_context *ctx, un_particles *particles,
-                                   const un_tet_bins *bins, const un_tets *mesh,
-                                   const un_tet_field *u, const un_tet_field *change,
-                                   const un_vec3 *sharp, const un_flip *flip, double radius_min);
+un_status un_transfer_tets_to_particles(un_context *ctx, un_arena *arena, un_particles *particles,
+                                        const un_tet_bins *bins, const un_tets *mesh,
+                                        const un_tet_field *u, const un_tet_field *change,
+                                        const un_vec3 *sharp, const un_flip *flip,
+                                        double radius_min);
 
 /* ---- the step's change (change.c) ---- */
 

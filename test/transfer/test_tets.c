@@ -140,7 +140,8 @@ static void changes_arrive_as_momentum_left(void **unused)
         un_transfer_nodes_to_tets(w.ctx, w.u_tet, w.u_node, w.known, &w.mesh, NULL);
         un_tet_field change = {w.u_tet, w.u_node};
         un_flip flip = {.dt = 0.01, .quiet_speed = 1};
-        un_transfer_tets_to_particles(w.ctx, p, &w.bins, &w.mesh, &change, &change, NULL, &flip, 1);
+        check_ok(w.ctx, un_transfer_tets_to_particles(w.ctx, &w.arena, p, &w.bins, &w.mesh, &change,
+                                                      &change, NULL, &flip, 1));
         for (int32_t q = 0; q < p->count; q++)
             got = un_mad(got, un_particle_velocity(p, q), p->volume[q]);
         check_below(un_length(un_sub(got, given)), 1e-5 * total);
@@ -278,24 +279,26 @@ static void particles_take_the_change(void **unused)
     un_tet_field u = {w.u_tet, w.u_node}, none = {zero, zero};
     un_flip flip = {.dt = 0.01, .quiet_speed = 1e-3};
     un_vec3 before = un_particle_velocity(&w.particles, 11);
-    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &none, &u, NULL, &flip,
-                                  1e-3);
+    check_ok(w.ctx, un_transfer_tets_to_particles(w.ctx, &w.arena, &w.particles, &w.bins, &w.mesh,
+                                                  &none, &u, NULL, &flip, 1e-3));
     check_near(w.particles.v[0][11], before.x + 10, 1e-9);
     check_near(w.particles.v[1][11], before.y, 1e-9);
     /* in motion, at a rate of 5 for the smallest */
     flip.pic = 5;
     flip.pic_quiet = 5;
     double r = un_particle_radius(w.particles.volume[11]);
-    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &none, NULL, &flip, r);
+    check_ok(w.ctx, un_transfer_tets_to_particles(w.ctx, &w.arena, &w.particles, &w.bins, &w.mesh,
+                                                  &u, &none, NULL, &flip, r));
     check_near(w.particles.v[1][11], before.y * exp(-0.05), 1e-6);
     before = un_particle_velocity(&w.particles, 11);
-    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &none, NULL, &flip,
-                                  r / 2);
+    check_ok(w.ctx, un_transfer_tets_to_particles(w.ctx, &w.arena, &w.particles, &w.bins, &w.mesh,
+                                                  &u, &none, NULL, &flip, r / 2));
     check_near(w.particles.v[1][11], before.y * exp(-0.05 / 4), 1e-6);
     w.particles.flags[11] = UN_PARTICLE_BALLISTIC;
     flip.gravity = un_v3(0, -10, 0);
     before = un_particle_velocity(&w.particles, 11);
-    un_transfer_tets_to_particles(w.ctx, &w.particles, &w.bins, &w.mesh, &u, &u, NULL, &flip, r);
+    check_ok(w.ctx, un_transfer_tets_to_particles(w.ctx, &w.arena, &w.particles, &w.bins, &w.mesh,
+                                                  &u, &u, NULL, &flip, r));
     check_near(w.particles.v[0][11], before.x, 0);
     check_near(w.particles.v[1][11], before.y - 0.1, 1e-12);
     free(zero);

@@ -1,0 +1,392 @@
+/* Methods with particles on graded tets on several ranks.
+ *
+ * A rank has a part of the curve: the leaves, nodes and tets in it (mesh/octree_ranks.c,
+ * tets_ranks.c), and the particles in these tets, with copies of others around them
+ * (particles/ranks.c). Calls are those of one rank; kernels know from the mesh and the particles
+ * what is theirs. The curve is cut anew with every mesh, so work stays even.
+ *
+ * The first state is made by every rank alone and then shared out; so is a checkpoint. What is
+ * shown is made by rank 0, from a state that it loads as from a checkpoint. */
+#include "method/adaptive.h"
+
+#include <stdlib.h>
+
+void un_adaptive_ranks_free(un_adaptive *a)
+{
+    un_adaptive_ranks *r = &a->ranks;
+    un_context *ctx = a->core.ctx;
+    if (!r->any) return;
+    un_adaptive_show_nothing(a);
+    un_particle_share_free(&r->particles);
+    un_tet_share_free(&r->tets);
+    un_tree_share_free(&r->tree);
+    un_particles_free(ctx, &r->window);
+    un_free(ctx, r->fetched);
+    *r = (un_adaptive_ranks){0};
+}
+
+un_status un_adaptive_want_ranks(un_adaptive *a)
+{
+    const un_scene_def *def = a->core.def;
+    un_context *ctx = a->core.ctx;
+    int32_t count = un_rank_count(ctx);
+    a->ranks.wanted = count > 1;
+    if (count == 1) return UN_OK;
+    const char *what = def->fluid.surface_tension > 0   ? "surface tension"
+                       : a->thick.any                   ? "viscous liquid"
+                       : a->markers.particles.mixed     ? "liquid that differs from place to place"
+                       : a->core.bodies->free_count > 0 ? "solids that the liquid moves"
+                       : strcmp(def->solver.surface, "hulls") == 0 ? "solver.surface = \"hulls\""
+                                                                   : NULL;
+    if (!what) return UN_OK;
+    return un_ranks_agree(
+        ctx, un_fail(ctx, UN_ERROR_UNAVAILABLE,
+                     "this version simulates %s by method %s in one process, and %d were started; "
+                     "take method uniform, or start it without mpirun or srun",
+                     what, def->method, count));
+}
+
+/* From here on this is one of several. */
+static void begin_share(un_adaptive *a)
+{
+    un_adaptive_ranks *r = &a->ranks;
+    un_context *ctx = a->core.ctx;
+    r->any = true;
+    r->tree.ctx = r->tets.ctx = r->particles.ctx = ctx;
+    a->markers.share = &r->particles;
+}
+
+un_status un_adaptive_share_out(un_adaptive *a)
+{
+    if (!a->ranks.wanted) return UN_OK;
+    begin_share(a);
+    return un_particle_share_out(&a->ranks.particles, &a->markers.particles);
+}
+
+/* ---- the first state ---- */
+
+/* A state that is not shared, filled and saved. */
+static un_status make_first(un_adaptive *first, un_context *ctx, const un_scene *scene,
+                            un_state *saved)
+{
+    un_state seen;
+    UN_TRY(un_adaptive_begin(first, ctx, scene));
+    UN_TRY(un_adaptive_fill(first));
+    un_state_init(&seen, ctx);
+    un_status status = un_adaptive_save(first, &seen);
+    if (status == UN_OK) status = un_state_copy(saved, &seen);
+    un_state_free(&seen);
+    return status;
+}
+
+un_status un_adaptive_fill_ranks(un_adaptive *a)
+{
+    un_context *ctx = a->core.ctx;
+    un_adaptive *first = un_alloc_zero(ctx, 1, sizeof *first);
+    un_state saved;
+    un_state_init(&saved, ctx);
+    un_status status = first ? make_first(first, ctx, a->core.scene, &saved) : UN_ERROR_MEMORY;
+    if (first) un_adaptive_free(first);
+    un_free(ctx, first);
+    status = un_ranks_agree(ctx, status);
+    if (status == UN_OK) status = un_adaptive_load(a, &saved);
+    un_state_free(&saved);
+    return status;
+}
+
+/* ---- the mesh ---- */
+
+un_status un_adaptive_share_mesh(un_adaptive *a)
+{
+    if (!a->ranks.any) return UN_OK;
+    UN_TRY(un_tet_share_find(&a->ranks.tets, &a->core.arena, &a->mesh.tets, &a->ranks.tree));
+    un_arena_reset(&a->core.arena);
+    return UN_OK;
+}
+
+/* Copies of nodes on the other sides of thin walls are not shared. */
+un_status un_adaptive_refuse_parts(un_adaptive *a)
+{
+    un_context *ctx = a->core.ctx;
+    if (!a->ranks.any || un_ranks_max(ctx, a->mesh.tets.parted) == 0) return UN_OK;
+    return un_ranks_agree(
+        ctx, un_fail(ctx, UN_ERROR_UNAVAILABLE,
+                     "this version simulates walls thinner than cells by method %s in one process, "
+                     "and %d were started; make the solids thicker, raise detail.finest, take "
+                     "method uniform, or start it without mpirun",
+                     a->core.def->method, un_rank_count(ctx)));
+}
+
+un_status un_adaptive_take_nodes(un_adaptive *a, const un_state *in, const char *name,
+                                 double *values)
+{
+    const un_tets *mesh = &a->mesh.tets;
+    const un_tet_share *s = mesh->share;
+    const un_section *section;
+    if (!s) return un_state_take(in, name, values, mesh->node_count, 8);
+    un_status status = un_state_array(in, name, 8, &section);
+    if (status == UN_OK && section->count != s->nodes.total)
+        status = un_fail(a->core.ctx, UN_ERROR_FILE,
+                         "the checkpoint has %lld numbers in %s, and the mesh has %lld nodes",
+                         (long long)section->count, name, (long long)s->nodes.total);
+    UN_TRY(un_ranks_agree(a->core.ctx, status));
+    memset(values, 0, (size_t)mesh->node_count * sizeof *values);
+    memcpy(values + s->node_begin, (const double *)un_section_data(section) + s->nodes.begin,
+           (size_t)(s->nodes.end - s->nodes.begin) * sizeof *values);
+    un_field field = {name, values, NULL, sizeof *values};
+    return un_tets_share(mesh, &field, 1);
+}
+
+/* ---- particles ---- */
+
+/* Copies get the places and flags of their owners. */
+un_status un_adaptive_refresh_places(un_adaptive *a)
+{
+    const un_particles *p = &a->markers.particles;
+    un_field fields[3] = {
+        {"x", p->x[0], NULL, 8}, {"y", p->x[1], NULL, 8}, {"z", p->x[2], NULL, 8}};
+    return un_particle_refresh(a->markers.share, fields, 3);
+}
+
+un_status un_adaptive_refresh_flags(un_adaptive *a)
+{
+    un_field field = {"flags", a->markers.particles.flags, NULL, 1};
+    return un_particle_refresh(a->markers.share, &field, 1);
+}
+
+un_status un_adaptive_fetch_near(un_adaptive *a)
+{
+    un_context *ctx = a->core.ctx;
+    un_markers *m = &a->markers;
+    if (!m->share) return UN_OK;
+    const un_sheets *sheets = a->sheets.any ? &a->sheets : NULL;
+    un_copied arrays[9] = {{&m->radius, &m->capacity[0], sizeof(float), "radius"},
+                           {&m->depth, &m->capacity[1], sizeof(float), "depth"},
+                           {&m->normal[0], &m->capacity[2], sizeof(float), "normal_x"},
+                           {&m->normal[1], &m->capacity[3], sizeof(float), "normal_y"},
+                           {&m->normal[2], &m->capacity[4], sizeof(float), "normal_z"},
+                           {&a->sheets.gap, &a->sheets.capacity[0], sizeof(float), "gap"},
+                           {&a->sheets.axis[0], &a->sheets.capacity[1], sizeof(float), "axis_x"},
+                           {&a->sheets.axis[1], &a->sheets.capacity[2], sizeof(float), "axis_y"},
+                           {&a->sheets.axis[2], &a->sheets.capacity[3], sizeof(float), "axis_z"}};
+    un_layered kept[9];
+    int32_t count = sheets ? 9 : 5;
+    for (int32_t k = 0; k < count; k++)
+        kept[k] = (un_layered){*(void **)arrays[k].array, arrays[k].size};
+    un_markers_drop_copies(m, kept, count);
+    float *reach = un_arena_alloc(&a->core.arena, (size_t)m->particles.count + 1, sizeof *reach);
+    UN_TRY(un_ranks_agree(ctx, reach ? UN_OK : UN_ERROR_MEMORY));
+    for (int32_t q = 0; q < m->particles.count; q++)
+        reach[q] = un_resize_reach(m->radius[q], sheets ? sheets->gap[q] : 0);
+    return un_markers_fetch(ctx, &a->core.arena, m, reach, UN_RESIZE_FACTOR, arrays, count);
+}
+
+/* ---- sources ---- */
+
+typedef struct gone {
+    uint32_t id;
+    float volume;
+} gone;
+
+static int by_id(const void *a, const void *b)
+{
+    uint32_t i = ((const gone *)a)->id, j = ((const gone *)b)->id;
+    return (i > j) - (i < j);
+}
+
+/* How many of those that are gone came before. */
+static int64_t gone_before(const gone *all, int64_t count, uint32_t id)
+{
+    int64_t low = 0, high = count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (all[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+un_status un_adaptive_remove_ranks(un_adaptive *a)
+{
+    un_context *ctx = a->core.ctx;
+    un_sources *sources = &a->core.sources;
+    un_particle_share *s = a->markers.share;
+    un_particles *p = &a->markers.particles;
+    size_t room = (size_t)p->count + 1;
+    if (!un_sources_any(sources)) return UN_OK;
+    uint8_t *keep = un_arena_alloc(&a->core.arena, room, 1);
+    gone *mine = un_arena_alloc(&a->core.arena, room, sizeof *mine), *all = NULL;
+    int64_t count = 0, all_count = 0;
+    int32_t kept = 0;
+    UN_TRY(un_ranks_agree(ctx, keep && mine ? UN_OK : UN_ERROR_MEMORY));
+    un_particles_sort_out(sources, keep, p, a->core.time);
+    for (int32_t q = 0; q < p->count; q++)
+        if (!keep[q]) mine[count++] = (gone){s->id[q], p->volume[q]};
+    UN_TRY(un_ranks_list(ctx, mine, count, sizeof *mine, (void **)&all, &all_count));
+    if (all_count > 0) qsort(all, (size_t)all_count, sizeof *all, by_id);
+    double removed = 0; /* in the order of one rank */
+    for (int64_t k = 0; k < all_count; k++) removed += all[k].volume;
+    sources->ledger.out += removed;
+    for (int32_t q = 0; q < p->count; q++)
+        if (keep[q]) s->id[kept++] = s->id[q] - (uint32_t)gone_before(all, all_count, s->id[q]);
+    s->id_total -= all_count;
+    un_particles_filter(p, keep);
+    un_free(ctx, all);
+    un_arena_reset(&a->core.arena);
+    return UN_OK;
+}
+
+/* Every rank emits all particles and keeps some. What becomes of one depends on the level set where
+ * it comes from, which one rank knows: so they are emitted twice, the first time to ask. */
+typedef struct emitting {
+    un_adaptive *a;
+    un_vec3 *from;
+    double *phi;
+    int64_t count;
+    size_t capacity;
+} emitting;
+
+static un_status note_place(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+{
+    emitting *e = arg;
+    (void)q, (void)first_filling;
+    *keep = false;
+    UN_TRY(un_array_reserve(e->a->core.ctx, (void **)&e->from, &e->capacity, (size_t)e->count + 1,
+                            sizeof *e->from));
+    e->from[e->count++] = from;
+    return UN_OK;
+}
+
+static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+{
+    emitting *e = arg;
+    (void)from;
+    *keep = un_adaptive_settle(e->a, q, e->phi[e->count++], first_filling);
+    return UN_OK;
+}
+
+/* The level set at all places: a rank adds what it knows. */
+static void find_levels(emitting *e)
+{
+    const un_adaptive *a = e->a;
+    const un_tets *mesh = &a->mesh.tets;
+    int32_t me = un_rank(a->core.ctx), ranks = un_rank_count(a->core.ctx);
+    for (int64_t k = 0; k < e->count; k++) {
+        un_tets_place place;
+        e->phi[k] = 0;
+        if (un_ranks_owner(a->ranks.tree.first, ranks, un_tets_place_key(mesh, e->from[k])) != me)
+            continue;
+        un_tets_locate(mesh, e->from[k], &place);
+        e->phi[k] = un_tet_sample(mesh, a->node.phi, &place);
+    }
+    un_ranks_add(a->core.ctx, e->phi, e->count);
+}
+
+/* Keeps this rank's share of what all have emitted, from `first` on. */
+static un_status adopt(un_adaptive *a, int32_t first)
+{
+    un_particle_share *s = a->markers.share;
+    un_particles *p = &a->markers.particles;
+    int64_t count = p->count - first, rank = un_rank(a->core.ctx);
+    int64_t ranks = un_rank_count(a->core.ctx);
+    int64_t begin = count * rank / ranks, end = count * (rank + 1) / ranks;
+    UN_TRY(un_array_reserve(a->core.ctx, (void **)&s->id, &s->capacity_id,
+                            (size_t)(first + end - begin) + 1, sizeof *s->id));
+    for (int64_t k = begin; k < end; k++) {
+        if (begin > 0) un_particle_copy(p, first + k - begin, first + k);
+        s->id[first + k - begin] = (uint32_t)(s->id_total + k);
+    }
+    p->count = first + (int32_t)(end - begin);
+    s->id_total += count;
+    return UN_OK;
+}
+
+static un_status emit_all(emitting *e, un_emission *before, double dt)
+{
+    un_adaptive *a = e->a;
+    un_context *ctx = a->core.ctx;
+    un_sources *sources = &a->core.sources;
+    un_particles *p = &a->markers.particles;
+    size_t bytes = (size_t)a->core.def->source_count * sizeof *before;
+    int32_t first = p->count;
+    un_ledger ledger = sources->ledger;
+    memcpy(before, sources->emission, bytes);
+    UN_TRY(un_particles_emit(sources, p, a->core.time, dt, note_place, e));
+    memcpy(sources->emission, before, bytes);
+    sources->ledger = ledger;
+    p->count = first;
+    e->phi = un_alloc(ctx, (size_t)e->count + 1, sizeof *e->phi);
+    UN_TRY(un_ranks_agree(ctx, e->phi ? UN_OK : UN_ERROR_MEMORY));
+    find_levels(e);
+    e->count = 0;
+    UN_TRY(un_particles_emit(sources, p, a->core.time, dt, settle, e));
+    return adopt(a, first);
+}
+
+un_status un_adaptive_emit_ranks(un_adaptive *a, double dt)
+{
+    un_context *ctx = a->core.ctx;
+    emitting e = {.a = a};
+    if (a->core.def->source_count == 0) return UN_OK;
+    un_emission *before = un_alloc(ctx, (size_t)a->core.def->source_count, sizeof *before);
+    UN_TRY(un_ranks_agree(ctx, before ? UN_OK : UN_ERROR_MEMORY));
+    un_status status = emit_all(&e, before, dt);
+    un_free(ctx, before);
+    un_free(ctx, e.from);
+    un_free(ctx, e.phi);
+    return un_ranks_agree(ctx, status);
+}
+
+/* ---- sums ---- */
+
+typedef struct sum_args {
+    const un_adaptive *a;
+} sum_args;
+
+static void add_sums(void *arg, int64_t begin, int64_t end, double *sums)
+{
+    const un_adaptive *a = ((const sum_args *)arg)->a;
+    const un_particle_share *s = a->markers.share;
+    int64_t off = s->begin - s->own.begin;
+    un_particles_add_sums(&a->markers.particles, begin + off, end + off, a->core.def->gravity,
+                          sums);
+}
+
+un_status un_adaptive_measure_ranks(un_adaptive *a, un_step *report)
+{
+    un_context *ctx = a->core.ctx;
+    un_particle_share *s = a->markers.share;
+    double sums[UN_PARTICLE_SUMS];
+    un_particle_sums all;
+    sum_args args = {a};
+    un_particles own = un_particles_part(&a->markers.particles, un_markers_own(&a->markers));
+    un_ranks_sums(ctx, s->own, UN_PARTICLE_SUMS, add_sums, &args, sums);
+    double fastest = un_ranks_max(ctx, un_particles_fastest(ctx, &own));
+    un_particles_set_sums(&all, sums, fastest, own.density ? 1 : a->core.def->fluid.density);
+    return un_core_measure_sums(&a->core, report, &all, s->own.total, a->markers.ballistic);
+}
+
+/* ---- what this rank does ---- */
+
+void un_adaptive_begin_step(un_adaptive *a)
+{
+    un_particle_share *s = &a->ranks.particles;
+    un_adaptive_show_nothing(a);
+    s->moved = s->copied = 0;
+    s->move_bytes = s->halo_bytes = 0;
+}
+
+void un_adaptive_portion(const void *state, un_portion *out)
+{
+    const un_adaptive *a = state;
+    const un_particle_share *s = &a->ranks.particles;
+    un_part own = un_markers_own(&a->markers), tets = un_tets_own(&a->mesh.tets);
+    *out = (un_portion){.particles = own.end - own.begin,
+                        .cells = tets.end - tets.begin,
+                        .copies = s->copied,
+                        .migrated = s->moved,
+                        .migrated_bytes = (int64_t)s->move_bytes,
+                        .cuts = a->core.step_count};
+}

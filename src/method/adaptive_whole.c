@@ -1,0 +1,180 @@
+/* What methods with particles on graded tets show on several ranks. Particles and checkpoints pass
+ * through rank 0 a window at a time. For all else rank 0 makes a state of its own, as from a
+ * checkpoint: it then needs the memory of one rank. */
+#include "method/adaptive.h"
+
+/* ---- windows ---- */
+
+static un_status need_fetched(un_adaptive *a, size_t bytes)
+{
+    return un_array_need(a->core.ctx, &a->ranks.fetched, &a->ranks.fetched_room, bytes + 1, 1);
+}
+
+static void window_of(const un_adaptive *a, const void *array, size_t size, int64_t begin,
+                      int64_t end, void *out)
+{
+    const un_particle_share *s = a->markers.share;
+    un_ranks_own_window(a->core.ctx, s->own, (const char *)array + (size_t)s->begin * size, size,
+                        begin, end, out);
+}
+
+static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view)
+{
+    un_adaptive *a = arg;
+    un_particles *w = &a->ranks.window;
+    const un_particles *p = &a->markers.particles;
+    if (un_rank(a->core.ctx) == 0) {
+        UN_TRY(un_particles_reserve(a->core.ctx, w, end - begin));
+        if (fields & UN_DEPTHS) UN_TRY(need_fetched(a, (size_t)(end - begin) * sizeof(float)));
+    }
+    for (int k = 0; k < 3 && fields & UN_PLACES; k++)
+        window_of(a, p->x[k], sizeof *p->x[k], begin, end, w->x[k]);
+    for (int k = 0; k < 3 && fields & UN_VELOCITIES; k++)
+        window_of(a, p->v[k], sizeof *p->v[k], begin, end, w->v[k]);
+    if (fields & UN_VOLUMES) window_of(a, p->volume, sizeof *p->volume, begin, end, w->volume);
+    if (fields & UN_FLAGS) window_of(a, p->flags, 1, begin, end, w->flags);
+    if (fields & UN_DEPTHS)
+        window_of(a, a->markers.depth, sizeof(float), begin, end, a->ranks.fetched);
+    w->lead = p->lead;
+    w->count = (int32_t)(end - begin);
+    *view = *w;
+    view->depth = a->ranks.fetched;
+    return UN_OK;
+}
+
+un_status un_adaptive_stream(void *state, un_particle_stream *stream)
+{
+    un_adaptive *a = state;
+    *stream = (un_particle_stream){a->markers.share->own.total, a, window, false, true};
+    return UN_OK;
+}
+
+/* Of a section that holds this rank's own. */
+static un_status fetch(un_adaptive *a, un_range range, const un_section *section, int64_t begin,
+                       int64_t end, const void **data)
+{
+    size_t size = (size_t)section->width;
+    UN_TRY(need_fetched(a, (size_t)(end - begin) * size));
+    *data = a->ranks.fetched;
+    un_ranks_own_window(a->core.ctx, range, section->data, size, begin, end, a->ranks.fetched);
+    return UN_OK;
+}
+static un_status fetch_particles(void *arg, const un_section *section, int64_t begin, int64_t end,
+                                 const void **data)
+{
+    un_adaptive *a = arg;
+    return fetch(a, a->markers.share->own, section, begin, end, data);
+}
+static un_status fetch_nodes(void *arg, const un_section *section, int64_t begin, int64_t end,
+                             const void **data)
+{
+    un_adaptive *a = arg;
+    return fetch(a, a->ranks.tets.nodes, section, begin, end, data);
+}
+
+un_status un_adaptive_save_particles(const un_adaptive *a, un_state *out)
+{
+    const un_markers *m = &a->markers;
+    un_part own = un_markers_own(m);
+    un_particles mine = un_particles_part(&m->particles, own);
+    int32_t first = out->count;
+    UN_TRY(un_save_particles(out, &mine, m->flags_before + own.begin));
+    if (a->ranks.any)
+        un_state_fetch_from(out, first, m->share->own.total, fetch_particles, (void *)a);
+    return UN_OK;
+}
+
+un_status un_adaptive_save_nodes(const un_adaptive *a, un_state *out, const char *name,
+                                 const double *values)
+{
+    un_part own = un_tets_own_nodes(&a->mesh.tets);
+    int32_t first = out->count;
+    UN_TRY(un_state_add(out, name, values + own.begin, own.end - own.begin, 8));
+    if (a->ranks.any)
+        un_state_fetch_from(out, first, a->ranks.tets.nodes.total, fetch_nodes, (void *)a);
+    return UN_OK;
+}
+
+/* ---- a hash of all ---- */
+
+/* One rank after the other adds its part. */
+static void hash_part(const un_adaptive *a, un_hashing *h, const void *bytes, size_t count)
+{
+    if (a->ranks.any) un_ranks_begin_turn(a->core.ctx, h, sizeof *h);
+    un_hashing_add(h, bytes, count);
+    if (a->ranks.any) un_ranks_end_turn(a->core.ctx, h, sizeof *h);
+    un_hashing_end(h);
+}
+
+uint64_t un_adaptive_hash(const un_adaptive *a)
+{
+    un_part nodes = un_tets_own_nodes(&a->mesh.tets), own = un_markers_own(&a->markers);
+    const un_particle_share *s = a->markers.share;
+    size_t count = (size_t)(nodes.end - nodes.begin);
+    un_hashing h = {.hash = (uint64_t)(s ? s->own.total : a->markers.particles.count)};
+    hash_part(a, &h, a->node.phi + nodes.begin, count * sizeof *a->node.phi);
+    hash_part(a, &h, a->node.u + nodes.begin, count * sizeof *a->node.u);
+    hash_part(a, &h, a->markers.particles.flags + own.begin, (size_t)(own.end - own.begin));
+    return h.hash;
+}
+
+/* ---- rank 0 has it all ---- */
+
+void un_adaptive_show_nothing(un_adaptive *a)
+{
+    un_adaptive *whole = a->ranks.whole;
+    a->ranks.whole = NULL;
+    if (!whole) return;
+    un_adaptive_free(whole);
+    un_free(a->core.ctx, whole);
+}
+
+/* Takes the pieces of a section, in order. */
+static un_status collect(un_adaptive *a, un_state *to, const un_section *from)
+{
+    int64_t step = 1 << 18;
+    bool first = un_rank(a->core.ctx) == 0;
+    void *all = NULL;
+    un_status status = UN_OK;
+    if (first) status = un_state_add_own(to, from->name, from->count, from->width, &all);
+    if (all && !from->fetch)
+        memcpy(all, un_section_data(from), (size_t)from->count * (size_t)from->width);
+    UN_TRY(un_ranks_agree(a->core.ctx, status));
+    for (int64_t at = 0; from->fetch && at < from->count; at += step) {
+        const void *data;
+        int64_t end = un_min64(at + step, from->count);
+        UN_TRY(from->fetch(from->fetch_arg, from, at, end, &data));
+        if (first)
+            memcpy((char *)all + (size_t)at * (size_t)from->width, data,
+                   (size_t)(end - at) * (size_t)from->width);
+    }
+    return UN_OK;
+}
+
+static un_status load_whole(un_adaptive *a, const un_state *all)
+{
+    un_adaptive *whole = un_alloc_zero(a->core.ctx, 1, sizeof *whole);
+    if (!whole) return UN_ERROR_MEMORY;
+    a->ranks.whole = whole;
+    UN_TRY(un_adaptive_begin(whole, a->core.ctx, a->core.scene));
+    whole->surface_coarsened = a->surface_coarsened;
+    return un_adaptive_load(whole, all);
+}
+
+un_status un_adaptive_gather_ranks(void *state, unsigned what)
+{
+    un_adaptive *a = state;
+    un_context *ctx = a->core.ctx;
+    if (!a->ranks.any || what == UN_SHOW_STATE || what == 0) return UN_OK;
+    if (un_ranks_max(ctx, a->ranks.whole != NULL) > 0) return UN_OK;
+    un_state mine, all;
+    un_state_init(&mine, ctx);
+    un_state_init(&all, ctx);
+    un_status status = un_adaptive_save(a, &mine);
+    for (int32_t k = 0; k < mine.count && status == UN_OK; k++)
+        status = collect(a, &all, &mine.sections[k]);
+    if (status == UN_OK && un_rank(ctx) == 0) status = load_whole(a, &all);
+    un_state_free(&mine);
+    un_state_free(&all);
+    return un_ranks_agree(ctx, status);
+}

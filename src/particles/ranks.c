@@ -1,0 +1,200 @@
+/* Particles on tets over ranks: who has which.
+ *
+ * A particle belongs to the rank of its tet, and tets are numbered along the curve, of which every
+ * rank has a part: so sorted particles are those of one rank, cut into ranges. A particle first
+ * goes to the rank that has its place, which knows its tet; where that tet belongs to the leaf
+ * beside it, on another rank, it goes on. Sorting is by tet and, within a tet, by the number that
+ * the particle had before, as the stable sort of one rank does it.
+ *
+ * Copies of others' particles come in ranks_copies.c. */
+#include "particles/ranks.h"
+
+void un_particle_share_free(un_particle_share *s)
+{
+    un_free(s->ctx, s->group);
+    un_free(s->ctx, s->id);
+    un_free(s->ctx, s->room);
+    un_exchange_destroy(s->copies);
+    un_particles_free(s->ctx, &s->arrived);
+    *s = (un_particle_share){.ctx = s->ctx};
+}
+
+int32_t un_particle_fields(un_field fields[UN_PARTICLE_FIELDS], const un_particles *from,
+                           un_particles *to)
+{
+    static const char *const names[6] = {"x", "y", "z", "vx", "vy", "vz"};
+    int32_t count = 0;
+    for (int a = 0; a < 3; a++) fields[count++] = (un_field){names[a], from->x[a], to->x[a], 8};
+    for (int a = 0; a < 3; a++) fields[count++] = (un_field){names[3 + a], from->v[a], to->v[a], 8};
+    fields[count++] = (un_field){"volume", from->volume, to->volume, 4};
+    fields[count++] = (un_field){"flags", from->flags, to->flags, 1};
+    fields[count++] = (un_field){"fall", from->fall, to->fall, 1};
+    if (from->sized) fields[count++] = (un_field){"size", from->size, to->size, 4};
+    if (from->mixed) {
+        fields[count++] = (un_field){"density", from->density, to->density, 4};
+        fields[count++] = (un_field){"viscosity", from->viscosity, to->viscosity, 4};
+    }
+    return count;
+}
+
+static un_status need_ids(un_particle_share *s, int64_t count)
+{
+    return un_array_reserve(s->ctx, (void **)&s->id, &s->capacity_id, (size_t)count + 1,
+                            sizeof *s->id);
+}
+
+un_status un_particle_share_out(un_particle_share *s, un_particles *p)
+{
+    un_context *ctx = s->ctx;
+    int64_t total = p->count, ranks = un_rank_count(ctx), rank = un_rank(ctx);
+    int64_t begin = total * rank / ranks, end = total * (rank + 1) / ranks;
+    UN_TRY(un_ranks_agree(ctx, need_ids(s, end - begin)));
+    for (int64_t q = begin; q < end; q++) {
+        if (begin > 0) un_particle_copy(p, q - begin, q);
+        s->id[q - begin] = (uint32_t)q;
+    }
+    p->count = (int32_t)(end - begin);
+    s->id_total = total;
+    return un_ranks_agree(ctx, un_particles_trim(ctx, p));
+}
+
+/* ---- to their ranks ---- */
+
+typedef struct place_args {
+    const un_particles *particles;
+    const un_tets *mesh;
+    const un_tree_share *tree;
+    int32_t ranks;
+    int32_t *to;
+} place_args;
+
+/* The rank that has the particle's place. */
+static void find_ranks(void *arg, int64_t begin, int64_t end)
+{
+    const place_args *a = arg;
+    for (int64_t q = begin; q < end; q++)
+        a->to[q] =
+            un_ranks_owner(a->tree->first, a->ranks,
+                           un_tets_place_key(a->mesh, un_particle_position(a->particles, q)));
+}
+
+/* The rank that has its tet, which this one knows. */
+static void find_tets(void *arg, int64_t begin, int64_t end)
+{
+    const place_args *a = arg;
+    un_part own = un_tets_own(a->mesh);
+    int32_t me = un_rank(a->mesh->ctx);
+    for (int64_t q = begin; q < end; q++) {
+        un_tets_place place;
+        un_tets_locate(a->mesh, un_particle_position(a->particles, q), &place);
+        a->to[q] = place.tet >= own.begin && place.tet < own.end
+                       ? me
+                       : un_tets_node_owner(a->mesh, a->tree, a->mesh->tet[place.tet][3]);
+    }
+}
+
+/* Takes what has arrived, after those that stayed. */
+static un_status append(un_particle_share *s, un_particles *p, const uint32_t *id)
+{
+    un_particles *in = &s->arrived;
+    un_field fields[UN_PARTICLE_FIELDS];
+    int64_t at = p->count, more = in->count;
+    UN_TRY(un_particles_reserve(s->ctx, p, un_max64(at + more, 1)));
+    UN_TRY(need_ids(s, at + more));
+    int32_t count = un_particle_fields(fields, in, p);
+    for (int32_t f = 0; f < count; f++)
+        memcpy((char *)fields[f].to + (size_t)at * fields[f].size, fields[f].from,
+               (size_t)more * fields[f].size);
+    memcpy(s->id + at, id, (size_t)more * sizeof *id);
+    p->count = (int32_t)(at + more);
+    return UN_OK;
+}
+
+static un_status run_moves(un_particle_share *s, un_arena *arena, un_particles *p, un_exchange *e,
+                           const uint8_t *keep)
+{
+    un_context *ctx = s->ctx;
+    int64_t count = un_exchange_count(e);
+    un_particles *in = &s->arrived;
+    in->sized = p->sized;
+    in->mixed = p->mixed;
+    in->flat = p->flat;
+    un_status status = un_particles_reserve(ctx, in, un_max64(count, 1));
+    uint32_t *id = un_arena_alloc(arena, (size_t)count + 1, sizeof *id);
+    UN_TRY(un_ranks_agree(ctx, id ? status : UN_ERROR_MEMORY));
+    un_field fields[UN_PARTICLE_FIELDS + 1];
+    int32_t field_count = un_particle_fields(fields, p, in);
+    fields[field_count++] = (un_field){"id", s->id, id, sizeof *id};
+    UN_TRY(un_exchange_run(e, fields, field_count));
+    in->count = (int32_t)count;
+    int32_t kept = 0;
+    for (int32_t q = 0; q < p->count; q++)
+        if (keep[q]) s->id[kept++] = s->id[q];
+    un_particles_filter(p, keep);
+    return un_ranks_agree(ctx, append(s, p, id));
+}
+
+static un_status move_all(un_particle_share *s, un_arena *arena, un_particles *p,
+                          const place_args *args, un_parallel_body *find)
+{
+    un_context *ctx = s->ctx;
+    int32_t me = un_rank(ctx);
+    int64_t count = p->count, gone = 0;
+    place_args a = *args;
+    a.to = un_arena_alloc(arena, (size_t)count + 1, sizeof *a.to);
+    uint8_t *keep = un_arena_alloc(arena, (size_t)count + 1, 1);
+    UN_TRY(un_ranks_agree(ctx, a.to && keep ? UN_OK : UN_ERROR_MEMORY));
+    un_parallel_for(ctx, count, 4096, find, &a);
+    for (int64_t q = 0; q < count; q++) {
+        keep[q] = a.to[q] == me;
+        gone += !keep[q];
+        if (keep[q]) a.to[q] = -1;
+    }
+    if (un_ranks_total(ctx, gone) == 0) return UN_OK;
+    un_exchange *moves;
+    UN_TRY(un_exchange_create_moves(ctx, a.to, count, &moves));
+    un_status status = run_moves(s, arena, p, moves, keep);
+    s->move_bytes += un_exchange_bytes(moves);
+    s->moved += gone;
+    un_exchange_destroy(moves);
+    return status;
+}
+
+/* ---- sorting ---- */
+
+/* Into the order of their numbers. */
+static un_status order_by_id(un_particle_share *s, un_arena *arena, un_particles *p)
+{
+    bool sorted = true;
+    int32_t bits = 1;
+    for (int32_t q = 1; q < p->count && sorted; q++) sorted = s->id[q - 1] < s->id[q];
+    if (sorted) return UN_OK;
+    int32_t *order = un_arena_alloc(arena, (size_t)p->count + 1, sizeof *order);
+    if (!order) return UN_ERROR_MEMORY;
+    while (bits < 32 && s->id_total >> bits) bits++;
+    UN_TRY(un_parallel_sort(s->ctx, arena, order, s->id, p->count, bits));
+    un_particles_reorder(s->ctx, p, order);
+    return UN_OK;
+}
+
+un_status un_markers_sort_ranks(un_context *ctx, un_arena *arena, un_markers *m,
+                                const un_tets *mesh, const un_tree_share *tree)
+{
+    un_particle_share *s = m->share;
+    un_particles *p = &m->particles;
+    place_args a = {.particles = p, .mesh = mesh, .tree = tree, .ranks = un_rank_count(ctx)};
+    UN_TRY(move_all(s, arena, p, &a, find_ranks));
+    un_arena_reset(arena);
+    UN_TRY(move_all(s, arena, p, &a, find_tets));
+    un_arena_reset(arena);
+    un_status status = order_by_id(s, arena, p);
+    un_arena_reset(arena);
+    if (status == UN_OK) status = un_tet_bins_sort(ctx, arena, &m->bins, p, mesh);
+    un_arena_reset(arena);
+    UN_TRY(un_ranks_agree(ctx, status));
+    s->own = un_ranks_range(ctx, p->count);
+    s->id_total = s->own.total;
+    s->begin = 0;
+    m->bins.share = s;
+    return un_markers_copy_around(ctx, arena, m, mesh, tree);
+}

@@ -1,0 +1,526 @@
+/* Copies of other ranks' particles.
+ *
+ * A rank needs, in whole groups as on one rank:
+ *  - particles in tets around its own nodes, and large ones whose parts may lie there: what nodes
+ *    gather (transfer/tets.c);
+ *  - all that may touch its own particles: position correction and resizing. Correction looks
+ *    around blocks of eight groups in a row, so a block that holds an own particle is needed whole,
+ *    and every group that its box may reach.
+ * Who has particles decides who gets them. For that every rank knows the boxes of all ranks'
+ * blocks, 28 bytes for 64 particles. A group or a block that lies across the border of two ranks is
+ * put together from both. */
+#include "particles/ranks.h"
+
+#define BLOCK_GROUPS 8
+#define BLOCK (BLOCK_GROUPS * UN_GROUP)
+/* Reach is widened by this share: for rounding. */
+#define ROOM 1e-3
+/* How far parts of a large particle may lie from its place, in its edges; and the nodes that these
+ * give to, in edges of its cell. */
+#define PARTS_REACH 1.0
+#define NODES_REACH 4.0
+
+/* The box of a block's particles, or of those on one rank. */
+typedef struct block_box {
+    int64_t block;
+    float lo[3], hi[3], r;
+} block_box;
+
+typedef struct copying {
+    un_context *ctx;
+    un_arena *arena;
+    const un_particles *particles;
+    un_range own;       /* particles here: those, from 0 on */
+    const float *reach; /* of own particles */
+    double factor;      /* times the sum of reaches */
+    int32_t me, ranks;
+    un_groups *others;    /* by rank: the tree of its blocks */
+    const block_box *box; /* of own blocks */
+    uint8_t *wanted;      /* by rank: the group goes there */
+    uint8_t *split[2];    /* by rank: the first and the last group, if others have a part */
+    uint8_t *near;        /* by rank: the block goes near it */
+    int32_t *index, *to;  /* particles, and ranks that they go to */
+    int64_t count;
+    size_t capacity_index, capacity_to;
+    /* NULL: what nodes need does not matter */
+    const un_tets *mesh;
+    const un_tree_share *tree;
+    const int32_t *tet; /* of own particles */
+} copying;
+
+/* ---- boxes of blocks ---- */
+
+static void add_to_box(block_box *b, const copying *c, int64_t q)
+{
+    const un_particles *p = c->particles;
+    for (int a = 0; a < 3; a++) {
+        float x = (float)p->x[a][q], e = fabsf(x) * 2e-7f;
+        b->lo[a] = fminf(b->lo[a], x - e);
+        b->hi[a] = fmaxf(b->hi[a], x + e);
+    }
+    b->r = fmaxf(b->r, c->reach[q]);
+}
+
+static block_box empty_box(int64_t block)
+{
+    return (block_box){block, {INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, 0};
+}
+
+/* Own particles of group or block k, of `size` particles. */
+static un_part members(const copying *c, int64_t k, int64_t size)
+{
+    int64_t begin = un_max64(k * size, c->own.begin), end = un_min64((k + 1) * size, c->own.end);
+    return (un_part){begin - c->own.begin, end - c->own.begin};
+}
+
+static block_box box_of(const copying *c, int64_t k, int64_t size)
+{
+    block_box b = empty_box(k);
+    un_part in = members(c, k, size);
+    for (int64_t q = in.begin; q < in.end; q++) add_to_box(&b, c, q);
+    return b;
+}
+
+static void unite(block_box *to, const block_box *from)
+{
+    for (int a = 0; a < 3; a++) {
+        to->lo[a] = fminf(to->lo[a], from->lo[a]);
+        to->hi[a] = fmaxf(to->hi[a], from->hi[a]);
+    }
+    to->r = fmaxf(to->r, from->r);
+}
+
+static un_part own_units(const copying *c, int64_t size)
+{
+    if (c->own.begin == c->own.end) return (un_part){0, 0};
+    return (un_part){c->own.begin / size, (c->own.end - 1) / size + 1};
+}
+
+/* Blocks of several ranks get the box of all of them. */
+static un_status join_blocks(copying *c, block_box *box, un_part blocks)
+{
+    block_box edges[2], *all = NULL;
+    int64_t count = 0, all_count = 0;
+    if (blocks.begin < blocks.end) {
+        edges[count++] = box[0];
+        if (blocks.end - blocks.begin > 1) edges[count++] = box[blocks.end - 1 - blocks.begin];
+    }
+    UN_TRY(un_ranks_list(c->ctx, edges, count, sizeof *edges, (void **)&all, &all_count));
+    for (int64_t k = 0; k < all_count; k++)
+        if (all[k].block >= blocks.begin && all[k].block < blocks.end)
+            unite(&box[all[k].block - blocks.begin], &all[k]);
+    un_free(c->ctx, all);
+    return UN_OK;
+}
+
+static un_status build_others(copying *c, const block_box *all, int64_t count,
+                              const int64_t *counts)
+{
+    c->others = un_arena_alloc(c->arena, (size_t)c->ranks, sizeof *c->others);
+    if (!c->others) return UN_ERROR_MEMORY;
+    const block_box *at = all;
+    for (int32_t r = 0; r < c->ranks; at += counts[r], r++) {
+        un_box3 *box = un_arena_alloc(c->arena, (size_t)counts[r] + 1, sizeof *box);
+        float *radius = un_arena_alloc(c->arena, (size_t)counts[r] + 1, sizeof *radius);
+        if (!box || !radius) return UN_ERROR_MEMORY;
+        for (int64_t k = 0; k < counts[r]; k++) {
+            const block_box *b = &at[k];
+            box[k] = (un_box3){un_v3((double)b->lo[0], (double)b->lo[1], (double)b->lo[2]),
+                               un_v3((double)b->hi[0], (double)b->hi[1], (double)b->hi[2])};
+            radius[k] = b->r;
+        }
+        UN_TRY(un_groups_build_boxes(c->ctx, c->arena, &c->others[r], box, radius,
+                                     r == c->me ? 0 : counts[r]));
+    }
+    (void)count;
+    return UN_OK;
+}
+
+static un_status tell_blocks(copying *c)
+{
+    un_part blocks = own_units(c, BLOCK);
+    int64_t mine = blocks.end - blocks.begin, count = 0;
+    block_box *box = un_arena_alloc(c->arena, (size_t)mine + 1, sizeof *box), *all = NULL;
+    int64_t *counts = un_arena_alloc(c->arena, (size_t)c->ranks, sizeof *counts);
+    UN_TRY(un_ranks_agree(c->ctx, box && counts ? UN_OK : UN_ERROR_MEMORY));
+    for (int64_t k = 0; k < mine; k++) box[k] = box_of(c, blocks.begin + k, BLOCK);
+    UN_TRY(join_blocks(c, box, blocks));
+    c->box = box;
+    un_ranks_gather(c->ctx, counts, &mine, sizeof mine);
+    UN_TRY(un_ranks_list(c->ctx, box, mine, sizeof *box, (void **)&all, &count));
+    un_status status = build_others(c, all, count, counts);
+    un_free(c->ctx, all);
+    return un_ranks_agree(c->ctx, status);
+}
+
+/* ---- who gets a group ---- */
+
+static bool reaches(const copying *c, int32_t r, const block_box *b)
+{
+    un_groups_walk walk;
+    un_box3 box = {un_v3((double)b->lo[0], (double)b->lo[1], (double)b->lo[2]),
+                   un_v3((double)b->hi[0], (double)b->hi[1], (double)b->hi[2])};
+    double factor = c->factor * (1 + ROOM);
+    un_groups_walk_begin(&walk, &c->others[r], box, factor * (double)b->r, factor);
+    return un_groups_walk_next(&walk) >= 0;
+}
+
+/* Ranks whose nodes the particle may give to. */
+static void want_nodes(copying *c, int64_t q)
+{
+    const un_tets *mesh = c->mesh;
+    const un_particles *p = c->particles;
+    int32_t t = c->tet[q];
+    un_part own = un_tets_own_nodes(mesh);
+    for (int i = 0; i < 4; i++) {
+        int32_t n = mesh->tet[t][i];
+        if (n < own.begin || n >= own.end) c->wanted[un_tets_node_owner(mesh, c->tree, n)] = 1;
+    }
+    double h = un_tets_size(mesh, t), edge = cbrt((double)p->volume[q]);
+    if (un_tets_shape(mesh, t)->kind == UN_TET_BCC && edge < 0.5 * h) return;
+    double far = PARTS_REACH * edge + NODES_REACH * h;
+    un_vec3 x = un_particle_position(p, q), wide = {far, far, far};
+    un_tree_share_find(mesh->tree, c->tree, (un_box3){un_sub(x, wide), un_add(x, wide)}, c->wanted);
+}
+
+static bool is_split(const copying *c, int64_t group)
+{
+    return group * UN_GROUP < c->own.begin ||
+           un_min64((group + 1) * UN_GROUP, c->own.total) > c->own.end;
+}
+
+/* The block that a group is in, with the particles of all ranks. */
+static const block_box *block_of(const copying *c, int64_t group)
+{
+    return &c->box[group / BLOCK_GROUPS - own_units(c, BLOCK).begin];
+}
+
+static void find_wanted(copying *c, int64_t group)
+{
+    un_part in = members(c, group, UN_GROUP);
+    /* a group of several ranks goes where any of its block may be needed */
+    block_box box = is_split(c, group) ? *block_of(c, group) : box_of(c, group, UN_GROUP);
+    memset(c->wanted, 0, (size_t)c->ranks);
+    for (int64_t q = in.begin; c->mesh && q < in.end; q++) want_nodes(c, q);
+    for (int32_t r = 0; r < c->ranks; r++)
+        if (c->near[r] && !c->wanted[r]) c->wanted[r] = reaches(c, r, &box);
+    c->wanted[c->me] = 0;
+}
+
+static un_status list_group(copying *c, int64_t group)
+{
+    un_part in = members(c, group, UN_GROUP);
+    for (int32_t r = 0; r < c->ranks; r++) {
+        if (!c->wanted[r] || r == c->me) continue;
+        size_t room = (size_t)c->count + UN_GROUP;
+        UN_TRY(un_array_reserve(c->ctx, (void **)&c->index, &c->capacity_index, room,
+                                sizeof *c->index));
+        UN_TRY(un_array_reserve(c->ctx, (void **)&c->to, &c->capacity_to, room, sizeof *c->to));
+        for (int64_t q = in.begin; q < in.end; q++) {
+            c->index[c->count] = (int32_t)q;
+            c->to[c->count++] = r;
+        }
+    }
+    return UN_OK;
+}
+
+/* A rank that gets a part of a group must get all of it. */
+typedef struct claim {
+    int64_t group;
+    int32_t rank;
+} claim;
+
+/* Claims of this rank on groups that it has a part of: of those to whom it gives, and its own on
+ * all of its first and last block. */
+static un_status list_claims(copying *c, claim **claims, int64_t *count)
+{
+    un_part groups = own_units(c, UN_GROUP), blocks = own_units(c, BLOCK);
+    int64_t last = (c->own.total + UN_GROUP - 1) / UN_GROUP, n = 0;
+    *claims = un_arena_alloc(c->arena, 2 * (size_t)(c->ranks + BLOCK_GROUPS), sizeof **claims);
+    *count = 0;
+    if (!*claims) return UN_ERROR_MEMORY;
+    memset(*claims, 0, 2 * (size_t)(c->ranks + BLOCK_GROUPS) * sizeof **claims);
+    if (groups.begin == groups.end) return UN_OK;
+    for (int side = 0; side < 2; side++) {
+        int64_t group = side ? groups.end - 1 : groups.begin;
+        int64_t block = side ? blocks.end - 1 : blocks.begin;
+        if (side && groups.end - groups.begin == 1) break;
+        for (int32_t r = 0; r < c->ranks; r++)
+            if (c->split[side][r]) (*claims)[n++] = (claim){group, r};
+        if (side && blocks.end - blocks.begin == 1 && groups.end - groups.begin > 1) continue;
+        for (int64_t g = block * BLOCK_GROUPS; g < (block + 1) * BLOCK_GROUPS && g < last; g++)
+            (*claims)[n++] = (claim){g, c->me};
+    }
+    *count = n;
+    return UN_OK;
+}
+
+static un_status list_copies(copying *c)
+{
+    un_part groups = own_units(c, UN_GROUP);
+    un_status status = UN_OK;
+    claim *mine = NULL, *all = NULL;
+    int64_t mine_count = 0, all_count = 0, block = -1;
+    for (int side = 0; side < 2; side++) memset(c->split[side], 0, (size_t)c->ranks);
+    /* the first and the last group wait for the claims of others */
+    for (int64_t g = groups.begin; g < groups.end; g++) {
+        if (g != groups.begin && g != groups.end - 1) continue;
+        for (int32_t r = 0; r < c->ranks; r++) c->near[r] = r != c->me;
+        if (!is_split(c, g)) continue;
+        find_wanted(c, g);
+        memcpy(c->split[g == groups.begin ? 0 : 1], c->wanted, (size_t)c->ranks);
+    }
+    UN_TRY(un_ranks_agree(c->ctx, list_claims(c, &mine, &mine_count)));
+    UN_TRY(un_ranks_list(c->ctx, mine, mine_count, sizeof *mine, (void **)&all, &all_count));
+    for (int64_t g = groups.begin; g < groups.end && status == UN_OK; g++) {
+        if (g / BLOCK_GROUPS != block) {
+            block = g / BLOCK_GROUPS;
+            for (int32_t r = 0; r < c->ranks; r++)
+                c->near[r] = r != c->me && reaches(c, r, block_of(c, g));
+        }
+        find_wanted(c, g);
+        /* blocks of several ranks are the first and the last */
+        int64_t first = groups.begin / BLOCK_GROUPS, last = (groups.end - 1) / BLOCK_GROUPS;
+        if (block == first || block == last)
+            for (int64_t k = 0; k < all_count; k++)
+                if (all[k].group == g) c->wanted[all[k].rank] = 1;
+        status = list_group(c, g);
+    }
+    un_free(c->ctx, all);
+    return un_ranks_agree(c->ctx, status);
+}
+
+/* ---- what arrives ---- */
+
+/* The elements before own ones, and after. */
+static void insert(char *array, const char *arrived, size_t size, int64_t own, int64_t lower,
+                   int64_t upper)
+{
+    memmove(array + (size_t)lower * size, array, (size_t)own * size);
+    memcpy(array, arrived, (size_t)lower * size);
+    memcpy(array + (size_t)(lower + own) * size, arrived + (size_t)lower * size,
+           (size_t)upper * size);
+}
+
+static un_status number_groups(un_particle_share *s, const int64_t *number, int64_t lower,
+                               int64_t count)
+{
+    int64_t own = s->own.end - s->own.begin, groups = (count + UN_GROUP - 1) / UN_GROUP;
+    UN_TRY(un_array_need(s->ctx, (void **)&s->group, &s->capacity_group, (size_t)groups + 1,
+                         sizeof *s->group));
+    for (int64_t g = 0; g < groups; g++) {
+        int64_t q = g * UN_GROUP;
+        int64_t n = q < lower         ? number[q]
+                    : q < lower + own ? s->own.begin + q - lower
+                                      : number[q - own];
+        if (n % UN_GROUP != 0)
+            return un_fail(s->ctx, UN_ERROR_ARGUMENT, "rank %d got a part of a group of particles",
+                           un_rank(s->ctx));
+        s->group[g] = n / UN_GROUP;
+    }
+    return UN_OK;
+}
+
+static un_status make_room(un_context *ctx, un_particle_share *s, un_particles *p, int64_t count,
+                           const un_copied *arrays, int32_t array_count)
+{
+    int64_t own = p->count, total = own + count;
+    size_t bytes = 0;
+    UN_TRY(un_particles_reserve(ctx, &s->arrived, un_max64(count, 1)));
+    UN_TRY(un_particles_reserve(ctx, p, un_max64(total, 1)));
+    for (int32_t k = 0; k < array_count; k++) {
+        UN_TRY(un_array_reserve(ctx, arrays[k].array, arrays[k].capacity, (size_t)total + 1,
+                                arrays[k].size));
+        bytes += (size_t)count * arrays[k].size;
+    }
+    return un_array_need(ctx, (void **)&s->room, &s->capacity_room, bytes + 1, 1);
+}
+
+static un_status bring(copying *c, un_markers *m, const un_copied *arrays, int32_t array_count)
+{
+    un_context *ctx = c->ctx;
+    un_particle_share *s = m->share;
+    un_particles *p = &m->particles;
+    un_particles *in = &s->arrived;
+    int64_t count = un_exchange_count(s->copies), own = p->count, lower = 0;
+    in->sized = p->sized;
+    in->mixed = p->mixed;
+    in->flat = p->flat;
+    un_status status = make_room(ctx, s, p, count, arrays, array_count);
+    int64_t *number = un_arena_alloc(c->arena, (size_t)(own + count) + 1, sizeof *number);
+    int64_t *theirs = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *theirs);
+    UN_TRY(un_ranks_agree(ctx, number && theirs ? status : UN_ERROR_MEMORY));
+    for (int64_t q = 0; q < own; q++) number[q] = s->own.begin + q;
+    un_field fields[UN_FIELDS_MAX];
+    int32_t field_count = un_particle_fields(fields, p, in);
+    UN_ASSERT(field_count + array_count < UN_FIELDS_MAX);
+    size_t at = 0;
+    for (int32_t k = 0; k < array_count; at += (size_t)count * arrays[k].size, k++)
+        fields[field_count++] =
+            (un_field){arrays[k].name, *(void **)arrays[k].array, s->room + at, arrays[k].size};
+    fields[field_count++] = (un_field){"number", number, theirs, sizeof *number};
+    UN_TRY(un_exchange_run(s->copies, fields, field_count));
+    while (lower < count && theirs[lower] < s->own.begin) lower++;
+    for (int32_t f = 0; f < field_count - 1; f++)
+        insert((char *)(uintptr_t)fields[f].from, fields[f].to, fields[f].size, own, lower,
+               count - lower);
+    p->count = (int32_t)(own + count);
+    s->begin = (int32_t)lower;
+    return un_ranks_agree(ctx, number_groups(s, theirs, lower, own + count));
+}
+
+static un_status copy(copying *c, un_markers *m, const un_copied *arrays, int32_t count)
+{
+    un_particle_share *s = m->share;
+    size_t ranks = (size_t)c->ranks;
+    uint8_t *room = un_arena_alloc(c->arena, 4 * ranks, 1);
+    UN_TRY(un_ranks_agree(c->ctx, room ? UN_OK : UN_ERROR_MEMORY));
+    c->wanted = room;
+    c->near = room + ranks;
+    for (int side = 0; side < 2; side++) c->split[side] = room + (2 + (size_t)side) * ranks;
+    UN_TRY(tell_blocks(c));
+    un_status status = list_copies(c);
+    un_exchange_destroy(s->copies);
+    s->copies = NULL;
+    if (status == UN_OK)
+        status = un_exchange_create_copies(c->ctx, c->index, c->to, c->count, &s->copies);
+    un_free(c->ctx, c->index);
+    un_free(c->ctx, c->to);
+    UN_TRY(status);
+    status = bring(c, m, arrays, count);
+    s->halo_bytes += un_exchange_bytes(s->copies);
+    s->copied += c->count;
+    return status;
+}
+
+/* ---- bins of all ---- */
+
+/* Copies in tets around own nodes are sorted like own particles, because ranks number the tets that
+ * they both know in the same order. */
+static un_status bin_copies(un_context *ctx, un_markers *m, const un_tets *mesh)
+{
+    un_tet_bins *bins = &m->bins;
+    un_particle_share *s = m->share;
+    const un_particles *p = &m->particles;
+    int64_t own = s->own.end - s->own.begin, count = p->count;
+    un_part tets = un_tets_own(mesh);
+    UN_TRY(un_array_reserve(ctx, (void **)&bins->tet, &bins->capacity_tet, (size_t)count + 1,
+                            sizeof *bins->tet));
+    memmove(bins->tet + s->begin, bins->tet, (size_t)own * sizeof *bins->tet);
+    for (int64_t q = 0; q < count; q++) {
+        if (q == s->begin) q += own;
+        if (q >= count) break;
+        un_tets_place place;
+        un_tets_locate(mesh, un_particle_position(p, q), &place);
+        bins->tet[q] = un_tets_knows(mesh, place.tet) ? place.tet : -1;
+    }
+    int32_t next = 0, last = -1;
+    int64_t last_end = 0;
+    for (int64_t q = 0; q < count; q++) {
+        int32_t t = bins->tet[q];
+        if (t < 0) continue;
+        if (t < last)
+            return un_fail(ctx, UN_ERROR_ARGUMENT, "rank %d got particles in another order",
+                           un_rank(ctx));
+        /* tets between get nothing; after an own one, what is unknown is not its own */
+        bool from_own = last >= tets.begin && last < tets.end;
+        for (; next <= t; next++)
+            bins->begin[next] = (int32_t)(from_own && next > last && next < t ? last_end : q);
+        last = t;
+        last_end = q + 1;
+    }
+    for (; next <= mesh->tet_count; next++) bins->begin[next] = (int32_t)last_end;
+    return UN_OK;
+}
+
+un_status un_markers_copy_around(un_context *ctx, un_arena *arena, un_markers *m,
+                                 const un_tets *mesh, const un_tree_share *tree)
+{
+    un_particles *p = &m->particles;
+    un_status status = un_array_need(ctx, (void **)&m->radius, &m->capacity[0],
+                                     (size_t)p->count + 1, sizeof *m->radius);
+    UN_TRY(un_ranks_agree(ctx, status));
+    un_particles_radii(m->radius, p->volume, p->count, p->flat);
+    copying c = {.ctx = ctx,
+                 .arena = arena,
+                 .particles = p,
+                 .own = m->share->own,
+                 .reach = m->radius,
+                 .factor = 1,
+                 .me = un_rank(ctx),
+                 .ranks = un_rank_count(ctx),
+                 .mesh = mesh,
+                 .tree = tree,
+                 .tet = m->bins.tet};
+    UN_TRY(copy(&c, m, NULL, 0));
+    un_arena_reset(arena);
+    status = bin_copies(ctx, m, mesh);
+    if (status == UN_OK) status = un_markers_group(ctx, m);
+    return un_ranks_agree(ctx, status);
+}
+
+/* ---- later ---- */
+
+un_status un_particle_refresh(un_particle_share *s, const un_field *fields, int32_t count)
+{
+    un_field sent[UN_FIELDS_MAX];
+    if (!s) return UN_OK;
+    size_t copies = (size_t)un_exchange_count(s->copies), bytes = 0, at = 0;
+    int64_t own = s->own.end - s->own.begin;
+    UN_ASSERT(count <= UN_FIELDS_MAX);
+    for (int32_t f = 0; f < count; f++) bytes += copies * fields[f].size;
+    UN_TRY(un_ranks_agree(
+        s->ctx, un_array_need(s->ctx, (void **)&s->room, &s->capacity_room, bytes + 1, 1)));
+    size_t before = un_exchange_bytes(s->copies);
+    for (int32_t f = 0; f < count; at += copies * fields[f].size, f++)
+        sent[f] = (un_field){fields[f].name,
+                             (const char *)fields[f].from + (size_t)s->begin * fields[f].size,
+                             s->room + at, fields[f].size};
+    UN_TRY(un_exchange_run(s->copies, sent, count));
+    s->halo_bytes += un_exchange_bytes(s->copies) - before;
+    for (int32_t f = 0; f < count; f++) {
+        size_t size = fields[f].size, lower = (size_t)s->begin;
+        char *to = (char *)(uintptr_t)fields[f].from;
+        memcpy(to, sent[f].to, lower * size);
+        memcpy(to + (lower + (size_t)own) * size, (char *)sent[f].to + lower * size,
+               (copies - lower) * size);
+    }
+    return UN_OK;
+}
+
+void un_markers_drop_copies(un_markers *m, const un_layered *arrays, int32_t count)
+{
+    un_particle_share *s = m->share;
+    if (!s) return;
+    un_particles *p = &m->particles;
+    un_field fields[UN_PARTICLE_FIELDS];
+    size_t own = (size_t)(s->own.end - s->own.begin), begin = (size_t)s->begin;
+    int32_t field_count = un_particle_fields(fields, p, p);
+    for (int32_t f = 0; f < field_count; f++)
+        memmove(fields[f].to, (char *)fields[f].to + begin * fields[f].size, own * fields[f].size);
+    for (int32_t k = 0; k < count; k++)
+        memmove(arrays[k].array, (char *)arrays[k].array + begin * arrays[k].size,
+                own * arrays[k].size);
+    un_exchange_destroy(s->copies);
+    s->copies = NULL;
+    p->count = (int32_t)own;
+    s->begin = 0;
+}
+
+un_status un_markers_fetch(un_context *ctx, un_arena *arena, un_markers *m, const float *reach,
+                           double factor, const un_copied *arrays, int32_t count)
+{
+    un_particle_share *s = m->share;
+    if (!s) return UN_OK;
+    copying c = {.ctx = ctx,
+                 .arena = arena,
+                 .particles = &m->particles,
+                 .own = s->own,
+                 .reach = reach ? reach : m->radius,
+                 .factor = factor,
+                 .me = un_rank(ctx),
+                 .ranks = un_rank_count(ctx)};
+    un_status status = copy(&c, m, arrays, count);
+    un_arena_reset(arena);
+    return status;
+}
