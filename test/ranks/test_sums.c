@@ -53,7 +53,7 @@ static int32_t owner_of(int kind, int64_t i, int64_t total)
 static void listed_sums_have_the_bits_of_one_rank(void **state)
 {
     (void)state;
-    const int64_t totals[] = {0, 1, 6, 2047, 2049, 50001, 300007};
+    const int64_t totals[] = {0, 1, 6, 2047, 2049, 50001};
     for (int32_t threads = 1; threads <= 2; threads++) {
         un_context *ctx = group_context_failing(threads, 0, 0), *alone = check_context();
         for (size_t t = 0; t < sizeof totals / sizeof *totals; t++)

@@ -291,7 +291,7 @@ static void resizing_is_that_of_one_rank(void **state)
     both_begin(&b);
     un_context *alone = b.all.tank.ctx;
     int64_t splits = 0, merges = 0;
-    for (uint64_t round = 0; round < 4; round++) {
+    for (uint64_t round = 0; round < 3; round++) {
         un_resize_report report, expected;
         double volume;
         both_want(&b, round);
@@ -379,7 +379,7 @@ static void correction_is_that_of_one_rank(void **state)
     both_begin(&b);
     crowd_together(&b.all.p);
     un_context *alone = b.all.tank.ctx;
-    for (uint64_t round = 0; round < 3; round++) {
+    for (uint64_t round = 0; round < 2; round++) {
         both_want(&b, round);
         un_range own = group_range((int)round % SPREAD_COUNT, b.all.p.count);
         uint8_t *wanted = touching_groups(&b, own);
@@ -425,12 +425,12 @@ static void sheets_are_those_of_one_rank(void **state)
     both_begin(&b);
     roll_out(&b.all.p);
     un_context *alone = b.all.tank.ctx;
-    for (uint64_t round = 0; round < 4; round++) {
+    for (uint64_t round = 0; round < 3; round++) { /* the last has next to no thin ones */
         both_want(&b, round);
         int64_t laid = 0, groups = b.all.groups.group_count;
         for (int32_t i = 0; i < b.all.p.count; i++) {
             un_vec3 x = un_particle_position(&b.all.p, i);
-            if (round == 3 ? i == 17 : off_sheet(x) < 0.01 || off_thread(x) < 0.01)
+            if (round == 2 ? i == 17 : off_sheet(x) < 0.01 || off_thread(x) < 0.01)
                 b.all.p.flags[i] |= UN_PARTICLE_THIN;
         }
         un_range own = group_range((int)round % SPREAD_COUNT, b.all.p.count);
@@ -459,8 +459,8 @@ static void sheets_are_those_of_one_rank(void **state)
                 assert_memory_equal(&b.sheets.axis[a][q], &b.of.axis[a][i], sizeof(float));
         }
         laid = un_ranks_total(b.ctx, laid);
-        if (round < 3) assert_true(laid > 500);
-        if (round == 3) assert_false(b.sheets.any);
+        if (round < 2) assert_true(laid > 500);
+        if (round == 2) assert_false(b.sheets.any);
         free(wanted);
     }
     both_end(&b);
@@ -620,14 +620,14 @@ static void memory_fails_on_all(void **state)
             done = status == UN_OK;
             if (!done) assert_int_equal(status, UN_ERROR_MEMORY);
             failures[which] += !done;
-            n[which] += 1 + n[which] / 3;
+            n[which] += 1 + n[which] / 2;
             un_free(ctx, b.share.id);
             b.share.id = NULL;
             b.share.capacity_id = 0;
             un_arena_free(&arena);
             check_context_end(ctx);
         }
-    assert_true(failures[0] > 5 && failures[1] > 8);
+    assert_true(failures[0] > 3 && failures[1] > 5);
     free(wanted);
     un_particles_free(b.ctx, &drops);
     both_end(&b);
