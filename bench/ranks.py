@@ -119,7 +119,8 @@ class Tank:
         return numpy.clip((z / self.h).astype(int) + 1, 0, self.layers - 1)
 
     def predict(self, ranks):
-        """At the start and by step: copies, migrated, largest work over the mean, borders' sides."""
+        """At the start and by step: copies sent, particles migrated, copies, largest work over the
+        mean, borders' sides."""
         units = (self.layers + UNIT - 1) // UNIT
         sizes = numpy.minimum(UNIT, self.layers - UNIT * numpy.arange(units))
         first, rows = None, []
@@ -139,7 +140,9 @@ class Tank:
             copies = sum(per[max(b - HALO, 0):b + HALO].sum() for b in borders)
             owner = numpy.searchsorted(borders, now, side="right")
             before_it = numpy.searchsorted(UNIT * numpy.array((old or first)[1:-1]), was, side="right")
-            rows.append((int(copies), int((owner != before_it).sum()),
+            migrated = int((owner != before_it).sum())
+            # one that has just left stays behind as a copy, which nobody sends
+            rows.append((int(copies) - migrated, migrated, int(copies),
                          largest / (before[-1] / ranks), 2 * len(borders)))
         return rows
 
@@ -165,8 +168,8 @@ def compare(tank, runs):
     for ranks, steps in runs.items():
         model = tank.predict(ranks)
         copies = migrated = volume = copies_model = migrated_model = volume_model = 0
-        for s, (step, (c, m, _, sides)) in enumerate(zip(steps, model[1:])):
-            refreshed = model[s][0]
+        for s, (step, (c, m, _, _, sides)) in enumerate(zip(steps, model[1:])):
+            refreshed = model[s][2]
             halo = total(step, "halo_bytes")
             if ranks == 2:  # what particles do not explain is layers of cells
                 layer_bytes[s] = (halo - c * ALL_BYTES - refreshed * PLACE_BYTES) / sides
@@ -243,20 +246,18 @@ def main():
     fit, off = fit_busy(runs)
     print(f"busy: {1e6 * fit[0]:.2f} us a particle, {1e6 * fit[1]:.2f} us a copy, "
           f"{1e3 * fit[2]:.2f} ms besides; off by {100 * off:.0f} % (root mean square)")
-    largest = max(x[2] for ranks in runs for x in tank.predict(ranks))
+    largest = max(x[3] for ranks in runs for x in tank.predict(ranks))
     print(f"largest work over the mean in these runs: at most {largest:.2f}")
     per_cell = 8
-    for ranks, particles in ((16, 75e3), (128, 75e3), (1000, 75e3)):
-        cube = (particles / per_cell) ** (1 / 3)
-        copies = per_cell * ((cube + 2 * HALO) ** 3 - cube ** 3)
-        share, busy, wait = efficiency(fit, runs, args, ranks, particles, copies)
-        print(f"{ranks:5d} ranks of {particles:.0f} particles, blocks along a curve: "
-              f"{100 * share:.0f} % (busy {1e3 * busy:.0f} ms, messages {1e3 * wait:.1f} ms)")
-        layer = particles / per_cell / UNIT
-        copies = per_cell * layer * 2 * HALO
-        share, busy, wait = efficiency(fit, runs, args, ranks, particles, copies)
-        print(f"{ranks:5d} ranks of {particles:.0f} particles, slabs of 8 layers of a channel: "
-              f"{100 * share:.0f} % (busy {1e3 * busy:.0f} ms, messages {1e3 * wait:.1f} ms)")
+    print("\nefficiency of 1,000 ranks; particles a rank, busy and waiting ms a step:")
+    for particles in (75e3, 300e3, 1.2e6, 5e6):
+        cells = particles / per_cell
+        cube, layer = cells ** (1 / 3), cells / UNIT
+        for name, copies in (
+                ("blocks along a curve", per_cell * ((cube + 2 * HALO) ** 3 - cube ** 3)),
+                (f"a channel of 8,000 layers of {layer:.0f} cells", per_cell * layer * 2 * HALO)):
+            share, busy, wait = efficiency(fit, runs, args, 1000, particles, copies)
+            print(f"{particles:9.0f}  {100 * share:3.0f} %  {1e3 * busy:6.0f} {1e3 * wait:6.1f}  {name}")
     sys.exit(worst > 0.1)
 
 
