@@ -136,9 +136,11 @@ static int simulate(const run_options *options)
     catch_signals();
     int exit_status = APP_WRONG; /* also if the scene cannot be read */
     un_scene *scene;
-    un_status status =
+    un_status loaded =
         un_scene_load(ctx, options->scene, (const char *const *)options->overrides.items,
                       options->overrides.count, &scene);
+    un_status status = un_ranks_agree(ctx, loaded); /* of what all find, one tells */
+    if (loaded == UN_OK && status != UN_OK) un_scene_destroy(scene);
     if (status == UN_OK) {
         exit_status = run_scene(ctx, scene, &progress, options);
         un_scene_destroy(scene);

@@ -85,6 +85,8 @@ cmp one/movie.mp4 two/movie.mp4 || complain "the films differ"
 # what all ranks find is said once
 on 3 surface nowhere && complain "it made surfaces of nothing"
 [ "$(grep -c '^undine: .*has no frames' out.txt)" = 1 ] || complain "no frames: $(cat out.txt)"
+on 3 run nowhere.lua && complain "it ran without a scene"
+[ "$(grep -c '^undine: .*nowhere.lua' out.txt)" = 1 ] || complain "no scene: $(cat out.txt)"
 on 3 surface run --resolution 9999 && complain "9999 cells were accepted"
 [ "$(grep -c '^undine: the resolution' out.txt)" = 1 ] || complain "resolution: $(cat out.txt)"
 on 2 run scene.lua -o out --method tet && complain "run by tet on 2 ranks was not refused"
