@@ -323,7 +323,6 @@ un_status un_adaptive_build_mesh(un_adaptive *a)
     UN_TRY(un_adaptive_share_mesh(a));
     UN_TRY(un_tet_walls_sample(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
     un_arena_reset(&a->core.arena);
-    UN_TRY(un_adaptive_refuse_parts(a));
     UN_TRY(un_adaptive_agree(a, un_adaptive_need_fields(a)));
     if (a->ranks.any) {
         UN_TRY(un_node_memory_move(a->core.ctx, &a->mesh.memory, &a->core.arena, &a->ranks.tree));

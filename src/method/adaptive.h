@@ -157,7 +157,6 @@ un_status un_adaptive_fill_ranks(un_adaptive *a);
 /* All ranks have loaded all particles; each keeps some. Does nothing on one rank, nor do these. */
 un_status un_adaptive_share_out(un_adaptive *a);
 un_status un_adaptive_share_mesh(un_adaptive *a);
-un_status un_adaptive_refuse_parts(un_adaptive *a);
 un_status un_adaptive_refresh_places(un_adaptive *a);
 /* Copies of what own particles may merge with or split beside, where they are now. */
 un_status un_adaptive_fetch_near(un_adaptive *a);

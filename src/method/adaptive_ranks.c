@@ -104,19 +104,6 @@ un_status un_adaptive_share_mesh(un_adaptive *a)
     return UN_OK;
 }
 
-/* Copies of nodes on the other sides of thin walls are not shared. */
-un_status un_adaptive_refuse_parts(un_adaptive *a)
-{
-    un_context *ctx = a->core.ctx;
-    if (!a->ranks.any || un_ranks_max(ctx, a->mesh.tets.parted) == 0) return UN_OK;
-    return un_ranks_agree(
-        ctx, un_fail(ctx, UN_ERROR_UNAVAILABLE,
-                     "this version simulates walls thinner than cells by method %s in one process, "
-                     "and %d were started; make the solids thicker, raise detail.finest, take "
-                     "method uniform, or start it without mpirun",
-                     a->core.def->method, un_rank_count(ctx)));
-}
-
 un_status un_adaptive_take_nodes(un_adaptive *a, const un_state *in, const char *name,
                                  double *values)
 {

@@ -89,8 +89,8 @@ on 3 run nowhere.lua && complain "it ran without a scene"
 [ "$(grep -c '^undine: .*nowhere.lua' out.txt)" = 1 ] || complain "no scene: $(cat out.txt)"
 on 3 surface run --resolution 9999 && complain "9999 cells were accepted"
 [ "$(grep -c '^undine: the resolution' out.txt)" = 1 ] || complain "resolution: $(cat out.txt)"
-on 2 run scene.lua -o out --method tet && complain "run by tet on 2 ranks was not refused"
-[ "$(grep -c '^undine: this version simulates by method tet in one process' out.txt)" = 1 ] ||
+on 2 run scene.lua -o out --method warp && complain "run by warp on 2 ranks was not refused"
+[ "$(grep -c '^undine: this version simulates by method warp in one process' out.txt)" = 1 ] ||
     complain "run on 2: $(cat out.txt)"
 [ -e out ] && complain "run on 2 ranks wrote files"
 
@@ -154,6 +154,21 @@ scene { method = "uniform", domain = { size = {0.6, 0.6, 1} }, detail = { finest
                               velocity = {0, -1, 0}, viscosity = 5, density = 1200 } },
         probes = { pressure { at = {0.1, 0.05, 0.3} } } }
 EOF
+# adaptive: sheets, drops, solids that stand and move, what comes and goes
+cat >splash.lua <<'EOF'
+scene { method = "tet", domain = { size = {1, 0.8, 0.7}, open = {"top"} },
+        detail = { coarsest = 6, finest = 40, surface = 32 }, frames = { count = 4, rate = 20 },
+        liquid = { union { box { min = {0, 0, 0}, max = {0.3, 0.6, 0.7} },
+                           box { min = {0, 0, 0}, max = {1, 0.08, 0.7} } } },
+        solids = { sphere { center = {0.6, 0.1, 0.3}, radius = 0.12, friction = 0.3 },
+                   box { min = {0.8, 0.1, 0.2}, max = {0.9, 0.5, 0.6}, velocity = {-0.5, 0, 0.1} } },
+        sources = { emitter { shape = sphere { center = {0.5, 0.5, 0.35}, radius = 0.06 },
+                              velocity = {1, -1, 0}, to = 0.15 },
+                    drain { shape = box { min = {0.9, 0, 0}, max = {1, 0.05, 0.7} } } },
+        sizing = { custom = function(x, y, z, t) return x > 0.5 and 0.05 or 0.2 end },
+        probes = { front { axis = "x" }, height { at = {0.1, 0.5} }, pressure { at = {0.05, 0.05, 0.3} } },
+        output = { mesh = true } }
+EOF
 same_run() { # DIRECTORY DIRECTORY
     diff -r "$1/frames" "$2/frames" >diff.txt && cmp "$1/probes.csv" "$2/probes.csv" >>diff.txt &&
         { ! [ -e "$1/bodies.csv" ] || cmp "$1/bodies.csv" "$2/bodies.csv"; } >>diff.txt 2>&1 &&
@@ -184,6 +199,20 @@ awk -F, 'NR == 1 { next } $3 == 0 { sum = most = all = 0 }
 # surface tension and bodies; viscous liquid that differs from place to place
 on_ranks afloat 2
 on_ranks honey 3
+# the adaptive method, and its checkpoint of 2 ranks goes on with 5 and alone
+for ranks in 2 3; do on_ranks splash $ranks; done
+awk -F, 'NR > 1 { moved += $7; copies += $6 } END { exit moved < 1000 || copies < 10000 }' \
+    splash3/ranks.csv || complain "hardly anything passes between ranks: $(head -4 splash3/ranks.csv)"
+on 2 run splash.lua -o split --threads 1 --frames 2 || complain "half a splash: $(cat out.txt)"
+cp -r split lone
+on 5 run splash.lua -o split --threads 1 --resume || complain "5 ranks go on: $(cat out.txt)"
+same_run splash split
+"$program" run splash.lua -o lone --threads 1 --resume --quiet || complain "one goes on"
+same_run splash lone
+on 2 run splash.lua -o thick --set fluid.viscosity=5 && complain "viscous tets on 2 were not refused"
+grep -q '^undine: .*viscous liquid by method tet in one process' out.txt ||
+    complain "viscous tets on 2: $(cat out.txt)"
+
 # a checkpoint of 3 ranks goes on with 5, of which one has nothing to do, and alone
 on 3 run tank.lua -o half --threads 1 --frames 2 || complain "half a run: $(cat out.txt)"
 cp -r half alone
