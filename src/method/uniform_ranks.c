@@ -483,6 +483,7 @@ static un_status append_arrived(un_uniform *s)
     if (p->mixed) memcpy(p->viscosity + at, in->viscosity, more * sizeof *in->viscosity);
     memcpy(r->id + at, r->arrived_id, more * sizeof *r->id);
     p->count += in->count;
+    un_particles_free(s->core.ctx, &r->arrived);
     return UN_OK;
 }
 

@@ -125,6 +125,11 @@ void un_uniform_whole_forget(un_uniform *s)
     un_free(s->core.ctx, r->fetched);
     r->fetched = NULL;
     r->fetched_room = 0;
+    un_free(s->core.ctx, r->shown_index);
+    un_free(s->core.ctx, r->shown_id);
+    r->shown_index = NULL;
+    r->shown_id = NULL;
+    r->shown_room = r->shown_id_room = 0;
     r->shown = (un_listed){0};
     un_particles_free(s->core.ctx, &r->whole);
     un_bins_destroy(r->whole_bins);
