@@ -104,3 +104,22 @@ bool un_octree_validate(const un_octree *tree, const char **reason)
     }
     return true;
 }
+
+un_status un_octree_request_leaves(un_octree_request *request, un_arena *arena,
+                                   const un_octree *tree, const uint64_t *key, const uint8_t *level,
+                                   int64_t count)
+{
+    double *x[3];
+    uint8_t *wanted = un_arena_alloc(arena, (size_t)count + 1, sizeof *wanted);
+    for (int a = 0; a < 3; a++)
+        if (!(x[a] = un_arena_alloc(arena, (size_t)count + 1, sizeof *x[a])))
+            return UN_ERROR_MEMORY;
+    if (!wanted) return UN_ERROR_MEMORY;
+    for (int64_t c = 0; c < count; c++) {
+        wanted[c] = level[c] <= tree->level_max ? level[c] : (uint8_t)tree->level_max;
+        double half = 0.5 * un_octree_size(tree, wanted[c]);
+        for (int a = 0; a < 3; a++) x[a][c] = tree->h * un_morton_gather(key[c] >> a) + half;
+    }
+    *request = (un_octree_request){.count = count, .x = {x[0], x[1], x[2]}, .level = wanted};
+    return UN_OK;
+}

@@ -55,6 +55,11 @@ typedef struct un_octree_request {
     const uint8_t *reach;
 } un_octree_request;
 
+/* What asks for given leaves, from the arena: keys and levels as in a tree; levels beyond this
+ * tree's count as its finest. */
+un_status un_octree_request_leaves(un_octree_request *request, un_arena *arena,
+                                   const un_octree *tree, const uint64_t *key, const uint8_t *level,
+                                   int64_t count);
 /* The coarsest tree that meets the request and whose leaves differ by at most one level across
  * faces and edges, in 2D sides and corners; in 3D corners too if the tree says so. Built in
  * parallel; the same for any order of the points. */

@@ -22,6 +22,7 @@ typedef double un_stuffing_size(void *arg, un_vec3 x);
 typedef struct un_stuffing_def {
     un_stuffing_field *field;
     un_stuffing_size *size; /* away from the surface; NULL: as large as balance allows */
+    bool graded;            /* size counts along the surface too, as far as angles allow */
     void *arg;              /* of both */
     bool solids;
     bool linear; /* places cuts by the nodes' values alone, not by finding roots of the field */
@@ -85,8 +86,9 @@ typedef struct un_stuffing {
     size_t capacity[22];
 } un_stuffing;
 
-/* coarsest, finest: as for un_octree_init. The surface gets the finest leaves, whatever `size`
- * wants. Sides of the domain are sharpest if they are a whole number of the finest leaves long. */
+/* coarsest, finest: as for un_octree_init. Unless it is graded, the surface gets the finest leaves,
+ * whatever `size` wants. Sides of the domain are sharpest if they are a whole number of the finest
+ * leaves long. */
 void un_stuffing_init(un_context *ctx, un_stuffing *mesh, un_vec3 size, int32_t coarsest,
                       int32_t finest);
 void un_stuffing_free(un_stuffing *mesh);
@@ -104,6 +106,11 @@ static inline int32_t un_stuffing_beside(const un_stuffing *mesh, int32_t t, int
 static inline double un_stuffing_sign(const un_stuffing *mesh, int32_t t, int i)
 {
     return mesh->face_tet[mesh->tet_face[t][i]][0] == t ? 1 : -1;
+}
+/* The edge of the leaf that a face's first tet was made in, m. */
+static inline double un_stuffing_leaf(const un_stuffing *mesh, int32_t f)
+{
+    return un_octree_size(&mesh->tree, mesh->level[mesh->face_tet[f][0]]);
 }
 static inline un_vec3 un_stuffing_center(const un_stuffing *mesh, int32_t t)
 {

@@ -180,7 +180,7 @@ static uint8_t side_of(const int on[3])
 /* What a face with one tet borders on: the side or wall that all of its nodes lie on. Along creases
  * there may be none in common; then it is air if a node lies on the liquid's surface, or if that is
  * nearer than a wall, and a side if no node lies on a solid. */
-static uint8_t behind_of(const match_args *a, const int32_t n[3], un_vec3 center)
+static uint8_t behind_of(const match_args *a, const int32_t n[3], un_vec3 center, double h)
 {
     const un_stuffing_work *w = a->w;
     const uint8_t *of = a->mesh->on;
@@ -192,7 +192,7 @@ static uint8_t behind_of(const match_args *a, const int32_t n[3], un_vec3 center
     if (any & UN_ON_SURFACE) return UN_BEHIND_AIR;
     double liquid, solid = INFINITY;
     w->def->field(w->def->arg, 1, &center, &liquid, w->def->solids ? &solid : NULL);
-    if (liquid > -0.5 * a->mesh->tree.h) return UN_BEHIND_AIR;
+    if (liquid > -0.5 * h) return UN_BEHIND_AIR;
     return any & UN_ON_WALL ? UN_BEHIND_WALL : side_of(on);
 }
 
@@ -216,7 +216,9 @@ static void fill_faces(void *arg, int64_t begin, int64_t end)
             mesh->face_tet[f][0] = (int32_t)t;
             mesh->face_tet[f][1] = other < 0 ? -1 : other / 4;
             mesh->face_behind[f] =
-                other < 0 ? behind_of(a, n, mesh->center[f]) : (uint8_t)UN_BEHIND_TET;
+                other < 0
+                    ? behind_of(a, n, mesh->center[f], un_octree_size(&mesh->tree, mesh->level[t]))
+                    : (uint8_t)UN_BEHIND_TET;
             if (other < 0) mesh->boundary[b++] = f;
             mesh->tet_face[t][i] = f++;
         }

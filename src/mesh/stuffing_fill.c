@@ -11,7 +11,9 @@
  * Faces of the lattice with two - are cut into a triangle and a quad. Tets on both sides must split
  * the quad along the same diagonal, so the face alone decides: the diagonal starts at the cut of
  * the face's long edge, or, if that edge is uncut, at the end that the parity rule picks. In a
- * prism the two diagonals then never start at the same end. */
+ * prism of a whole tet the two diagonals then never start at the same end. Between leaves of
+ * different sizes the longer of two cut edges counts as the long one, and the order of nodes
+ * decides where none is. */
 #include "mesh/stuffing_internal.h"
 
 /* Nodes 0 and 1 of a whole tet are corners of leaves, 2 and 3 centres: these pairs are its long
@@ -129,6 +131,7 @@ typedef struct stencil {
     const int32_t *node; /* of the lattice's tet */
     int32_t t;           /* the next tet to write */
     int32_t source, leaf;
+    bool whole;
 } stencil;
 
 static inline int32_t id_of(const stencil *s, int i)
@@ -167,18 +170,52 @@ static void write_turned(stencil *s, int32_t a, int32_t b, int32_t c, int32_t d)
     *volume = -*volume;
 }
 
-/* In the face of corners i and j inside and k outside: does the quad's diagonal start at i? */
-static bool starts_at_first(const stencil *s, int i, int j, int k)
+/* Is the number of coordinates in which a exceeds p odd? */
+static bool parity(uint64_t a, uint64_t p)
 {
-    if (is_long(i, k)) return false; /* at the cut of ik, to j */
-    if (is_long(j, k)) return true;
-    const uint64_t *key = s->w->lattice->node_key;
-    uint64_t a = key[s->node[i]], p = key[s->node[k]];
     int greater = 0;
     for (int axis = 0; axis < 3; axis++)
         greater += un_morton_gather(a >> axis) > un_morton_gather(p >> axis);
-    bool corner = i < 2;
-    return (greater & 1) == corner;
+    return greater & 1;
+}
+
+/* The square of the distance between two nodes, in units. */
+static int64_t square(uint64_t a, uint64_t b)
+{
+    int64_t sum = 0;
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t d = (int64_t)un_morton_gather(a >> axis) - (int64_t)un_morton_gather(b >> axis);
+        sum += d * d;
+    }
+    return sum;
+}
+
+static bool is_along_axis(uint64_t a, uint64_t b)
+{
+    const uint64_t axis = 0x9249249249249249u; /* every third bit */
+    uint64_t d = a ^ b;
+    return ((d & axis) != 0) + ((d & axis << 1) != 0) + ((d & axis << 2) != 0) == 1;
+}
+
+/* In the face of corners i and j inside and k outside: does the quad's diagonal start at i? */
+static bool starts_at_first(const stencil *s, int i, int j, int k)
+{
+    const uint64_t *key = s->w->lattice->node_key;
+    uint64_t a = key[s->node[i]], p = key[s->node[k]];
+    if (s->whole) {
+        if (is_long(i, k)) return false; /* at the cut of ik, to j */
+        if (is_long(j, k)) return true;
+        return parity(a, p) == (i < 2);
+    }
+    uint64_t b = key[s->node[j]];
+    int64_t d_i = square(a, p), d_j = square(b, p), edge = square(a, b);
+    if (d_i != d_j) return d_j > d_i;
+    /* The face may be one of whole tets, whose long edge is ij. */
+    if (4 * d_i != 3 * edge || !is_along_axis(a, b)) return a < b;
+    int shift = __builtin_ctzll((uint64_t)edge) / 2 - 1,
+        odd = 0; /* half its length is a power of two */
+    for (int axis = 0; axis < 3; axis++) odd |= (un_morton_gather(a >> axis) >> shift) & 1;
+    return parity(a, p) == !odd;
 }
 
 /* The pyramid over the quad that remains of face i, j, k (i and j inside). */
@@ -201,9 +238,22 @@ static void write_prism(stencil *s, int i, int j, int k, int l)
         int swap = i;
         i = j, j = swap;
     }
-    UN_ASSERT(!starts_at_first(s, i, j, l));
     int32_t a = id_of(s, i), b = id_of(s, j);
     int32_t a2 = cut_of(s, i, l), b1 = cut_of(s, j, k);
+    if (starts_at_first(s, i, j, l)) {
+        UN_ASSERT(!s->whole);
+        int32_t a1 = cut_of(s, i, k), b2 = cut_of(s, j, l);
+        const un_vec3 *x = s->w->mesh->x;
+        write_turned(s, a, b, b1, b2);
+        if (un_length(un_sub(x[a1], x[b2])) < un_length(un_sub(x[a2], x[b1]))) {
+            write_turned(s, a, a1, a2, b2);
+            write_turned(s, a, a1, b1, b2);
+        } else {
+            write_turned(s, a, a1, a2, b1);
+            write_turned(s, a, a2, b1, b2);
+        }
+        return;
+    }
     write_turned(s, a, cut_of(s, i, k), a2, b1);
     write_turned(s, a, b, b1, a2);
     write_turned(s, b, b1, cut_of(s, j, l), a2);
@@ -213,6 +263,20 @@ static void write_prism(stencil *s, int i, int j, int k, int l)
 static void write_truncated(stencil *s, int l)
 {
     int tip = l ^ 1, i = l < 2 ? 2 : 0, j = i + 1;
+    if (!s->whole) {
+        /* No diagonal starts at the tip. */
+        int starts[4] = {0};
+        for (int a = 0; a < 4; a++)
+            for (int b = 0; b < a; b++)
+                if (a != l && b != l) starts[starts_at_first(s, a, b, l) ? a : b]++;
+        for (tip = 0; tip == l || (tip < 4 && starts[tip] > 0);) tip++;
+        if (tip == 4) { /* they turn around: there is no such division */
+            s->w->flat[s->source] = 1;
+            tip = l ^ 1;
+        }
+        for (i = 0; i == l || i == tip;) i++;
+        j = 6 - i - l - tip;
+    }
     int32_t c = cut_of(s, tip, l);
     write_turned(s, id_of(s, tip), id_of(s, i), id_of(s, j), c);
     write_pyramid(s, c, i, j, l);
@@ -241,7 +305,8 @@ static void fill_tets(void *arg, int64_t begin, int64_t end)
     int32_t leaf = -1, center = -1;
     for (int64_t t = begin; t < end; t++) {
         if (first[t + 1] == first[t]) continue;
-        stencil s = {w, lattice->tet[t], first[t], (int32_t)t, 0};
+        stencil s = {
+            w, lattice->tet[t], first[t], (int32_t)t, 0, un_stuffing_whole(lattice->shape[t])};
         /* Node 3 is the centre of the leaf that owns the tet; keys count in half leaves. */
         if (s.node[3] != center) {
             center = s.node[3];

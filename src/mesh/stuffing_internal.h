@@ -40,7 +40,8 @@ typedef struct un_stuffing_work {
     int32_t *edge_node; /* and one more: the cut's number, if followed by a greater one */
     int32_t edge_count;
     uint8_t *mixed; /* by tet of the lattice: are there nodes on both sides? */
-    int64_t bad;    /* tets that are cut or bent but not whole ones */
+    int64_t bad;    /* tets that are cut or bent but not whole ones; graded: that are flat */
+    uint8_t *flat;  /* by tet of the lattice: does it make flat tets? NULL: not graded */
 } un_stuffing_work;
 
 /* Distance to the sides of the domain that cut cells; infinite if there are none. */
@@ -62,6 +63,7 @@ static inline bool un_stuffing_whole(uint8_t shape)
  * are dropped and may have any shape. */
 static inline bool un_stuffing_bad(const un_stuffing_work *w, int64_t t)
 {
+    if (w->flat) return w->flat[t];
     if (un_stuffing_whole(w->lattice->shape[t])) return false;
     if (w->mixed[t]) return true;
     const int32_t *n = w->lattice->tet[t];
@@ -106,6 +108,8 @@ un_status un_stuffing_cut(un_stuffing_work *w);        /* signs, edges, cuts (st
 void un_stuffing_slide(un_stuffing_work *w);           /* along sides (stuffing_slide.c) */
 /* Holds nodes that slid and made tets of the mesh flat; returns how many. */
 int32_t un_stuffing_hold(un_stuffing_work *w);
+/* Marks tets of the lattice that make flat tets, and counts them. */
+void un_stuffing_find_flat(un_stuffing_work *w);
 void un_stuffing_warp(un_stuffing_work *w);              /* moves nodes (stuffing_warp.c) */
 un_status un_stuffing_fill(un_stuffing_work *w);         /* tets (stuffing_fill.c) */
 un_status un_stuffing_number_faces(un_stuffing_work *w); /* (stuffing_faces.c) */

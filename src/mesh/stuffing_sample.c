@@ -37,7 +37,8 @@ static bool copy_far(const sample_args *a, int64_t n)
         fmin(w->solid ? w->solid[middle] : INFINITY, un_stuffing_sides(w, lattice->x[middle]));
     double value = fmax(w->liquid[middle], -walls);
     double h = un_octree_size(tree, lattice->node_level[middle]);
-    if (!(fabs(value) > UN_HALF_DIAGONAL * h + SAFETY * tree->h)) return false;
+    double edge = w->def->graded ? h : tree->h;
+    if (!(fabs(value) > UN_HALF_DIAGONAL * h + SAFETY * edge)) return false;
     w->liquid[n] = w->liquid[middle];
     if (w->solid) w->solid[n] = w->solid[middle];
     return true;

@@ -171,3 +171,40 @@ int32_t un_stuffing_hold(un_stuffing_work *w)
     }
     return count;
 }
+
+/* Does tet T of the lattice make one? Parts of a tet that is not turned inside out are neither. */
+static bool makes_flat(const un_stuffing_work *w, int64_t T)
+{
+    const un_stuffing *mesh = w->mesh;
+    const int32_t *n = w->lattice->tet[T];
+    un_vec3 p[4];
+    if (mesh->source_tet[T + 1] == mesh->source_tet[T]) return false;
+    for (int i = 0; i < 4; i++) p[i] = w->x[n[i]];
+    un_vec3 a = un_sub(p[1], p[0]), b = un_sub(p[2], p[0]), c = un_sub(p[3], p[0]);
+    if (!(un_dot(a, un_cross(b, c)) > 0)) return true;
+    if (!w->mixed[T] && !(w->moved[n[0]] | w->moved[n[1]] | w->moved[n[2]] | w->moved[n[3]]))
+        return false;
+    for (int32_t t = mesh->source_tet[T]; t < mesh->source_tet[T + 1]; t++) {
+        double least, greatest;
+        for (int i = 0; i < 4; i++) p[i] = mesh->x[mesh->tet[t][i]];
+        un_stuffing_angles(p, &least, &greatest);
+        if (!(least > UN_STUFFING_ANGLE_MIN && greatest < UN_STUFFING_ANGLE_MAX)) return true;
+    }
+    return false;
+}
+
+static double mark_flat(void *arg, int64_t begin, int64_t end)
+{
+    un_stuffing_work *w = arg;
+    int64_t count = 0;
+    for (int64_t T = begin; T < end; T++) {
+        if (!w->flat[T]) w->flat[T] = makes_flat(w, T);
+        count += w->flat[T];
+    }
+    return (double)count;
+}
+
+void un_stuffing_find_flat(un_stuffing_work *w)
+{
+    w->bad = (int64_t)un_parallel_sum(w->mesh->ctx, w->lattice->tet_count, mark_flat, w);
+}

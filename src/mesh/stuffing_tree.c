@@ -22,12 +22,21 @@ static un_vec3 middle_of(const un_octree *tree, int64_t c)
     return un_add(un_octree_corner(tree, (int32_t)c), un_v3(half, half, half));
 }
 
-/* The edge that leaves at x should have at most, for a level set of that value. */
+/* The edge that leaves at x should have at most, for a level set of that value. Where the surface
+ * passes, a graded mesh takes the least size in the leaf: that in the air says nothing. */
 static double wanted_size(const un_stuffing_work *w, un_vec3 x, double value, double h)
 {
+    const un_stuffing_def *def = w->def;
     double finest = w->mesh->tree.h;
-    if (!(fabs(value) >= UN_HALF_DIAGONAL * h + MARGIN * finest)) return finest;
-    return w->def->size ? w->def->size(w->def->arg, x) : INFINITY;
+    bool near = !(fabs(value) >= UN_HALF_DIAGONAL * h + MARGIN * finest);
+    if (near && !def->graded) return finest;
+    if (!def->size) return INFINITY;
+    double least = def->size(def->arg, x);
+    for (int k = 0; k < 8 && near; k++) {
+        un_vec3 to = un_v3(k & 1 ? 0.5 : -0.5, k & 2 ? 0.5 : -0.5, k & 4 ? 0.5 : -0.5);
+        least = fmin(least, def->size(def->arg, un_mad(x, to, h)));
+    }
+    return least;
 }
 
 /* Counts the leaves to halve. */
@@ -122,12 +131,15 @@ un_status un_stuffing_refine_bad(un_stuffing_work *w)
     un_parallel_for(tree->ctx, tree->leaf_count, 4096, keep_leaves, &a);
     for (int64_t t = 0; t < lattice->tet_count; t++) {
         if (!un_stuffing_bad(w, t)) continue;
-        /* The finest of the leaves that meet at its nodes, next to and around the tet. */
-        uint8_t level = 0;
+        /* The finest of the leaves that meet at its nodes, next to and around the tet; finer ones
+         * if these are alike. */
+        uint8_t level = 0, least = UINT8_MAX;
         for (int i = 0; i < 4; i++) {
             uint8_t l = lattice->node_level[lattice->tet[t][i]];
             if (l > level) level = l;
+            if (l < least) least = l;
         }
+        if (w->flat && least == level && level < tree->level_max) level++;
         un_vec3 x = un_tets_center(lattice, (int32_t)t);
         a.x[0][a.count] = x.x, a.x[1][a.count] = x.y, a.x[2][a.count] = x.z;
         reach[a.count] = 1;

@@ -8,35 +8,29 @@
  * proven. Moving all at once would lower the least angle to 10.6 degrees. */
 #include "mesh/stuffing_internal.h"
 
-#include <stdlib.h>
-
 /* Long edges join corners or centres of leaves, short ones a corner and a centre. In a hundred
  * random fields of 35,000 tets these limits keep dihedral angles within 11.4 to 161.6 degrees;
  * those of [Labelle & Shewchuk 2007], 0.24999 and 0.41189, within 10.1 to 162.6. */
 #define ALPHA_LONG 0.26
 #define ALPHA_SHORT 0.4
 
-/* The limit for node n on its edge to m. An edge from a centre to the middle of the brick's side is
+/* The limit for node n on its edge to m: as far as on edges of whole tets in the smallest leaf at
+ * n, so that these keep their angles. An edge from a centre to the middle of the brick's side is
  * half a long one; the middle stays where it is. */
 static double alpha(const un_tets *lattice, int64_t n, int32_t m)
 {
     uint64_t a = lattice->node_key[n], b = lattice->node_key[m];
-    int32_t length = 0, axes = 0;
+    int32_t axes = 0, side = 0;
+    double square = 0, half = 1 << (lattice->tree->level_max - lattice->node_level[n]);
     for (int k = 0; k < 3; k++) {
-        int32_t d = abs((int32_t)un_morton_gather(a >> k) - (int32_t)un_morton_gather(b >> k));
-        axes += d > 0;
-        if (d > length) length = d;
+        int32_t at = (int32_t)un_morton_gather(a >> k), d = at - (int32_t)un_morton_gather(b >> k);
+        axes += d != 0;
+        square += (double)d * d;
+        side |= at == 0 || at == 2 * lattice->tree->n[k];
     }
-    if (axes > 1) return ALPHA_SHORT;
-    int32_t level = lattice->node_level[n];
-    if (lattice->node_level[m] > level) level = lattice->node_level[m];
-    if (length > 1 << (lattice->tree->level_max - level)) return ALPHA_LONG;
-    int32_t at[3], center = 1;
-    for (int k = 0; k < 3; k++) {
-        at[k] = (int32_t)un_morton_gather(a >> k);
-        if (at[k] == 0 || at[k] == 2 * lattice->tree->n[k]) center = 0;
-    }
-    return center ? 2 * ALPHA_LONG : 0;
+    if (axes == 1 && square == half * half) return side ? 0 : 2 * ALPHA_LONG;
+    if (axes < 3) return fmin(0.5, ALPHA_LONG * sqrt(4 * half * half / square));
+    return ALPHA_SHORT * sqrt(3 * half * half / square);
 }
 
 typedef struct warp {
@@ -102,5 +96,5 @@ void un_stuffing_warp(un_stuffing_work *w)
     un_context *ctx = w->mesh->ctx;
     un_parallel_for(ctx, w->lattice->node_count, 2048, warp_outer, w);
     un_parallel_for(ctx, w->lattice->node_count, 2048, warp_inner, w);
-    w->bad = (int64_t)un_parallel_sum(ctx, w->lattice->tet_count, count_bad, w);
+    if (!w->flat) w->bad = (int64_t)un_parallel_sum(ctx, w->lattice->tet_count, count_bad, w);
 }

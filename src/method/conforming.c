@@ -11,7 +11,8 @@
  *  - velocities are fitted at the nodes of the lattice that the mesh was cut from, and half of what
  *    the fit leaves is given back (transfer/flow.c);
  *  - thin liquid is thickened only while volume is missing (surface/track.c);
- *  - surface leaves have one size, half as fine as the surface's own lattice;
+ *  - surface leaves have one size, half as fine as the surface's own lattice, unless the scene says
+ *    how large they should be (sizing/sizing.c);
  *  - bodies that the liquid moves, with the pressure (pressure/stuffed_bodies.c);
  *  - surface tension, by the curvature of the carried surface (tension/track.c);
  *  - liquid may be viscous, by the full stress at the mesh's nodes [Batty11] (viscosity/stuffed.c);
@@ -51,7 +52,8 @@ static un_status step(void *state, double dt, un_step *report)
     un_core_tick(&s->core, dt);
     UN_TRY(un_conforming_track(s, dt)); /* [1] the surface */
     un_stage_end(report, STAGE_SURFACE, &clock);
-    UN_TRY(un_conforming_build(s)); /* [2] a mesh for it */
+    if (un_conforming_sized(s)) UN_TRY(un_conforming_sizes(s, true));
+    UN_TRY(un_conforming_build(s, NULL)); /* [2] a mesh for it */
     un_stage_end(report, STAGE_MESH, &clock);
     UN_TRY(un_conforming_carry(s, dt)); /* [3] velocities onto it */
     un_stage_end(report, STAGE_CARRY, &clock);
@@ -80,8 +82,9 @@ static void end(void *state)
     un_track_free(&s->track);
     for (int i = 0; i < 2; i++)
         if (s->mesh[i].ctx) un_stuffing_free(&s->mesh[i]);
-    void *blocks[] = {s->grown, s->deep,  s->solid,  s->u,      s->u_old,     s->p,   s->p_old,
-                      s->slope, s->u_tet, s->source, s->pushed, s->flow_rate, s->gone};
+    void *blocks[] = {s->grown,  s->deep,   s->thick,     s->solid, s->u,
+                      s->u_old,  s->p,      s->p_old,     s->slope, s->u_tet,
+                      s->source, s->pushed, s->flow_rate, s->gone,  s->size};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     un_flow_free(ctx, &s->flow);
     un_pressure_destroy(s->pressure);
@@ -103,8 +106,11 @@ static un_status find_thin_walls(un_conforming *s)
     if (def->solid_count == 0) return UN_OK;
     UN_ALLOC(ctx, s->grown, def->solid_count);
     UN_ALLOC(ctx, s->deep, def->solid_count);
+    UN_ALLOC(ctx, s->thick, def->solid_count);
     s->walls.grown = s->grown;
     s->walls.deep = s->deep;
+    s->walls.thick = s->thick;
+    double most = un_octree_size(&un_conforming_mesh(s)->tree, 0);
     for (int32_t b = 0; b < def->solid_count; b++) {
         const un_shape *shape = def->solids[b].shape;
         double wall = un_shape_thickness(ctx, shape, def->domain.size, least, WALL_SAMPLES);
@@ -113,6 +119,9 @@ static un_status find_thin_walls(un_conforming *s)
             wall =
                 un_shape_thickness(ctx, shape, def->domain.size, deep / DEEP_SHARE, WALL_SAMPLES);
         s->deep[b] = fmin(DEEP_SHARE * wall, deep);
+        s->thick[b] = INFINITY;
+        if (un_conforming_sized(s))
+            s->thick[b] = un_shape_thickness(ctx, shape, def->domain.size, most, WALL_SAMPLES);
     }
     return UN_OK;
 }
@@ -155,7 +164,7 @@ static un_status fill(void *state)
     UN_TRY(un_conforming_start(s));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
     s->core.sources.ledger.start = un_track_volume(&s->track, s->solid);
-    UN_TRY(un_conforming_build(s));
+    UN_TRY(un_conforming_first_mesh(s));
     un_stuffing_uniform(s->core.ctx, s->u, un_conforming_mesh(s), s->core.def->liquid.velocity);
     memset(s->p, 0, (size_t)un_conforming_mesh(s)->tet_count * sizeof *s->p);
     un_conforming_emit(s, 0);
@@ -164,6 +173,7 @@ static un_status fill(void *state)
 }
 
 const un_method un_method_conforming = {.traits = {.name = "conforming",
+                                                   .graded = true,
                                                    .viscous = true,
                                                    .tension = true,
                                                    .bodies = true,

@@ -5,6 +5,7 @@
 
 #include "advect/advect.h"
 #include "method/core.h"
+#include "sizing/sizing.h"
 #include "surface/surface.h"
 #include "tension/tension.h"
 #include "viscosity/viscosity.h"
@@ -12,26 +13,27 @@
 typedef struct un_conforming {
     un_core core;
     un_track_walls walls;
-    un_track track;       /* the liquid's surface */
-    double *grown, *deep; /* by body, as in un_track_walls; NULL: there are none */
-    float *solid;         /* at the track's nodes: distance to the solids; NULL: there are none */
-    un_stuffing mesh[2];  /* one of them is that of the last step, */
-    int now;              /* and this the other */
-    double *u, *u_old;    /* at faces of both */
-    double *p, *p_old;    /* at tets */
-    un_vec3 *slope;       /* at tets of the last mesh: the pressure's gradient */
-    un_vec3 *u_tet;       /* at tets: the faces' velocity */
-    double *source;       /* at tets, 1/s: the divergence that emitters want */
-    double *flow_rate;    /* by source: m3/s */
-    double *pushed;       /* by source: m3 that it brings inside the liquid */
+    un_track track;               /* the liquid's surface */
+    double *grown, *deep, *thick; /* by body, as in un_track_walls; NULL: there are none */
+    float *solid;        /* at the track's nodes: distance to the solids; NULL: there are none */
+    un_stuffing mesh[2]; /* one of them is that of the last step, */
+    int now;             /* and this the other */
+    double *u, *u_old;   /* at faces of both */
+    double *p, *p_old;   /* at tets */
+    un_vec3 *slope;      /* at tets of the last mesh: the pressure's gradient */
+    un_vec3 *u_tet;      /* at tets: the faces' velocity */
+    double *source;      /* at tets, 1/s: the divergence that emitters want */
+    double *flow_rate;   /* by source: m3/s */
+    double *pushed;      /* by source: m3 that it brings inside the liquid */
     un_flow flow;
+    float *size; /* at nodes of the flow's lattice, m: leaves that the next mesh should have */
     un_pressure *pressure;
     un_viscosity *viscosity; /* NULL: the liquid is not viscous */
     double shift;            /* m: that keeps the volume in the next step */
     double rate;             /* leaves that the liquid crosses in a second */
     uint8_t *gone;           /* at the mesh's boundary: 1 where a wall lets go in this step */
     un_box3 gone_in;         /* around those; empty: there are none */
-    size_t capacity[8];
+    size_t capacity[9];
 } un_conforming;
 
 static inline const un_stuffing *un_conforming_mesh(const un_conforming *s)
@@ -55,8 +57,18 @@ void un_conforming_find_flows(un_conforming *s);
 void un_conforming_book(un_conforming *s, const un_surface_advection *in);
 /* The surface that the scene starts with, its emitters filled. */
 un_status un_conforming_start(un_conforming *s);
-/* The mesh of the surface; the old one is kept. */
-un_status un_conforming_build(un_conforming *s);
+/* Does the scene say what sizes leaves should have? */
+static inline bool un_conforming_sized(const un_conforming *s)
+{
+    return s->core.def->sizing.given;
+}
+/* The sizes that it wants, on the mesh there is. flow: does that have a flow? */
+un_status un_conforming_sizes(un_conforming *s, bool flow);
+/* The mesh of the surface; the old one is kept. leaves: those of a checkpoint; NULL: by the sizes.
+ */
+un_status un_conforming_build(un_conforming *s, const un_octree_request *leaves);
+/* The first mesh. */
+un_status un_conforming_first_mesh(un_conforming *s);
 /* Velocities and divergence in emitters. */
 void un_conforming_emit(un_conforming *s, double dt);
 un_status un_conforming_carry(un_conforming *s, double dt);

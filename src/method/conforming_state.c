@@ -29,9 +29,29 @@ un_status un_conforming_save(const void *state, un_state *out)
     UN_TRY(un_state_add(out, "pressure", s->p, mesh->tet_count, 8));
     UN_TRY(un_state_add(out, "emitted", s->source,
                         s->core.def->source_count > 0 ? mesh->tet_count : 0, 8));
+    if (un_conforming_sized(s)) {
+        UN_TRY(un_state_add(out, "leaves.key", mesh->tree.key, mesh->tree.leaf_count, 8));
+        UN_TRY(un_state_add(out, "leaves.level", mesh->tree.level, mesh->tree.leaf_count, 1));
+    }
     UN_TRY(un_state_add_number(out, "shift", s->shift));
     UN_TRY(un_state_add_number(out, "rate", s->rate));
     return un_save_hash(out, found_hash(s));
+}
+
+/* The mesh: where sizes differ, on the leaves of before. */
+static un_status build(un_conforming *s, const un_state *in)
+{
+    if (!un_conforming_sized(s)) return un_conforming_build(s, NULL);
+    const un_section *key, *level;
+    un_octree_request leaves;
+    UN_TRY(un_state_array(in, "leaves.key", 8, &key));
+    UN_TRY(un_state_array(in, "leaves.level", 1, &level));
+    if (key->count != level->count)
+        return un_fail(s->core.ctx, UN_ERROR_FILE,
+                       "the checkpoint's leaves.level does not fit its leaves.key");
+    UN_TRY(un_octree_request_leaves(&leaves, &s->core.arena, &un_conforming_mesh(s)->tree,
+                                    un_section_data(key), un_section_data(level), key->count));
+    return un_conforming_build(s, &leaves);
 }
 
 un_status un_conforming_load(void *state, const un_state *in)
@@ -49,7 +69,7 @@ un_status un_conforming_load(void *state, const un_state *in)
     UN_TRY(
         un_track_restore(&s->track, un_section_data(places), un_section_data(fill), places->count));
     if (s->solid) un_track_sample(&s->track, s->solid, un_track_solid, s->core.bodies);
-    UN_TRY(un_conforming_build(s));
+    UN_TRY(build(s, in));
     UN_TRY(un_state_take_finite(in, "velocity", s->u, un_conforming_mesh(s)->face_count));
     UN_TRY(un_state_take_finite(in, "pressure", s->p, un_conforming_mesh(s)->tet_count));
     int64_t tets = un_conforming_mesh(s)->tet_count;

@@ -18,6 +18,12 @@
 /* Share of the paper's thickening of the mesh. With it the thinnest liquid of the track is 1.1
  * leaves thick, so that tets keep it whole and the flow there need not be guessed. */
 #define MESH_THICKEN 0.8
+/* Meshes made before the first step where the scene says what sizes it wants: each sees curvature
+ * from the last. */
+#define ROUNDS 2
+/* How far from the surface its distance matters to sizes, in leaves: curvature is taken within 1.5
+ * of them, from their neighbours. */
+#define NEAR 2.8
 
 /* How far from the surface velocities are extended, in nodes. */
 static int32_t layers(const un_conforming *s)
@@ -230,11 +236,55 @@ void un_conforming_weigh(un_conforming *s)
     UN_TRY(un_array_need(s->core.ctx, (void **)&s->array, &s->capacity[which],                     \
                          (size_t)(count) + 1, sizeof *s->array))
 
-un_status un_conforming_build(un_conforming *s)
+un_status un_conforming_sizes(un_conforming *s, bool flow)
+{
+    const un_stuffing *mesh = un_conforming_mesh(s);
+    const un_tets *lattice = &mesh->lattice;
+    un_context *ctx = s->core.ctx;
+    un_arena *arena = &s->core.arena;
+    size_t room = (size_t)lattice->node_count + 1;
+    float *phi = un_arena_alloc(arena, room, sizeof *phi);
+    un_track_near_walls near = {.wall = un_arena_alloc(arena, room, sizeof *near.wall)};
+    if (s->core.bodies->count > 0) {
+        near.solid = un_arena_alloc(arena, room, sizeof *near.solid);
+        near.narrow = un_arena_alloc(arena, room, sizeof *near.narrow);
+        if (!near.solid || !near.narrow) return UN_ERROR_MEMORY;
+    }
+    if (!phi || !near.wall) return UN_ERROR_MEMORY;
+    NEED(size, 8, lattice->node_count);
+    un_track_points points = {lattice->node_count, lattice->x, lattice->node_level, mesh->tree.edge,
+                              NEAR};
+    un_track_to_points(ctx, phi, &s->track, &points);
+    un_track_walls_to_points(ctx, &near, &s->walls, &points);
+    un_sizing_nodes nodes;
+    un_sizing_def def = {.scene = s->core.scene,
+                         .nodes = &nodes,
+                         .phi = phi,
+                         .wall = near.wall,
+                         .solid = near.solid,
+                         .narrow = near.narrow,
+                         .velocity = flow ? s->flow.u : NULL,
+                         .sources = &s->core.sources,
+                         .time = s->core.time,
+                         .scale = 1};
+    UN_TRY(un_sizing_nodes_tets(ctx, arena, &nodes, lattice, phi));
+    UN_TRY(un_sizing_evaluate(ctx, arena, s->size, &def));
+    un_arena_reset(arena);
+    return UN_OK;
+}
+
+un_status un_conforming_build(un_conforming *s, const un_octree_request *leaves)
 {
     un_stuffing *mesh = &s->mesh[1 - s->now];
-    UN_TRY(un_track_stuff(&s->track, mesh, &s->core.arena, s->core.bodies, s->grown,
-                          MESH_THICKEN * fmin(1, s->core.def->solver.thickening)));
+    bool sized = s->size && !leaves;
+    un_track_stuffing def = {.track = &s->track,
+                             .bodies = s->core.bodies,
+                             .grown = s->grown,
+                             .thicken = MESH_THICKEN * fmin(1, s->core.def->solver.thickening),
+                             .sized = sized ? &un_conforming_mesh(s)->lattice : NULL,
+                             .size = s->size,
+                             .leaves = leaves};
+    UN_TRY(un_track_stuff(mesh, &s->core.arena, &def));
     un_arena_reset(&s->core.arena);
     NEED(u_old, 0, mesh->face_count);
     NEED(p_old, 1, mesh->tet_count);
@@ -248,6 +298,16 @@ un_status un_conforming_build(un_conforming *s)
     s->capacity[3] = room_u, s->capacity[4] = room_p;
     s->now = 1 - s->now;
     s->gone_in = (un_box3){{1, 1, 1}, {0, 0, 0}}; /* empty */
+    return UN_OK;
+}
+
+un_status un_conforming_first_mesh(un_conforming *s)
+{
+    UN_TRY(un_conforming_build(s, NULL));
+    for (int32_t round = 0; round < ROUNDS && un_conforming_sized(s); round++) {
+        UN_TRY(un_conforming_sizes(s, false));
+        UN_TRY(un_conforming_build(s, NULL));
+    }
     return UN_OK;
 }
 

@@ -91,7 +91,7 @@ static void find_hidden(void *arg, int64_t begin, int64_t end)
     const un_stuffing *mesh = s->in->mesh;
     for (int64_t b = begin; b < end; b++) {
         int32_t f = mesh->boundary[b], body = s->in->rim->body[b];
-        double most = DEPTH_MAX * mesh->tree.h;
+        double most = DEPTH_MAX * un_stuffing_leaf(mesh, f);
         s->hidden[b] = 0;
         if (body < 0 || mesh->face_behind[f] != UN_BEHIND_WALL) continue;
         double grown = s->in->rim->grown ? s->in->rim->grown[body] : 0;

@@ -23,7 +23,7 @@ static int32_t wall_of(const boundary *s, int32_t f)
     const un_bodies *bodies = s->rim->bodies;
     if (bodies->count == 0 || (behind != UN_BEHIND_WALL && behind != UN_BEHIND_AIR)) return -1;
     int32_t body = un_bodies_nearest(bodies, s->mesh->center[f], &d);
-    return behind == UN_BEHIND_WALL || d < -INSIDE * s->mesh->tree.h ? body : -1;
+    return behind == UN_BEHIND_WALL || d < -INSIDE * un_stuffing_leaf(s->mesh, f) ? body : -1;
 }
 
 static void set_wall(un_stuffed_rim *rim, int64_t b, int32_t body, double speed)
@@ -49,7 +49,7 @@ static void find_boundary(void *arg, int64_t begin, int64_t end)
             un_vec3 u = solid->free ? un_v3(0, 0, 0) : un_body_velocity(solid, x);
             set_wall(rim, b, body, un_dot(u, un_normalize(s->mesh->area[f])));
         } else if (s->mesh->face_behind[f] == UN_BEHIND_AIR &&
-                   un_track_distance(s->track, x, &hint) < OUTSIDE * s->mesh->tree.h) {
+                   un_track_distance(s->track, x, &hint) < OUTSIDE * un_stuffing_leaf(s->mesh, f)) {
             /* faces farther outside belong to thickened liquid and have their own place */
             rim->foot[b] = un_track_foot(s->track, x, &hint);
         }
@@ -119,10 +119,11 @@ static double find_meetings(void *arg, int64_t begin, int64_t end)
     for (int64_t b = begin; b < end; b++) {
         int32_t f = s->mesh->boundary[b], body;
         if (s->mesh->face_behind[f] != UN_BEHIND_AIR || isnan(s->rim->foot[b].x)) continue;
-        if (!(s->u[f] * s->dt > BEYOND * s->mesh->tree.h)) continue;
+        if (!(s->u[f] * s->dt > BEYOND * un_stuffing_leaf(s->mesh, f))) continue;
         double speed,
             gap = wall_ahead(s, s->mesh->center[f], un_normalize(s->mesh->area[f]), &speed, &body);
-        if (!((s->u[f] - speed) * s->dt > fmax(0, gap) + BEYOND * s->mesh->tree.h)) continue;
+        if (!((s->u[f] - speed) * s->dt > fmax(0, gap) + BEYOND * un_stuffing_leaf(s->mesh, f)))
+            continue;
         if (body >= 0 && s->walls->bodies->body[body].free) speed = 0; /* its own is added */
         set_wall(s->rim, b, body, speed + fmax(0, gap) / s->dt);
         count++;

@@ -294,7 +294,8 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_solids(&out);
     add_sources(&out);
     add_probes(&out);
-    if (method->traits.adaptive) add_sizing(&out);
+    if (method->traits.graded) add_number(&out, "sizing", def->sizing.given);
+    if (method->traits.adaptive || (method->traits.graded && def->sizing.given)) add_sizing(&out);
     if (method->traits.warps) add_warping(&out);
     add(&out, "~solver.kind=%s\n", def->solver.kind);
     add_number(&out, "~solver.tolerance", def->solver.tolerance);

@@ -139,7 +139,8 @@ static void read_detail(un_place *place, int t, un_scene_def *def)
         un_check_keys(place, detail, keys, false);
         un_read_integer(place, detail, "finest", (un_bounds){4, 4096, false}, &def->detail.finest);
         def->detail.surface = times * def->detail.finest;
-        un_read_integer(place, detail, "surface", (un_bounds){4, 8192, false}, &def->detail.surface);
+        un_read_integer(place, detail, "surface", (un_bounds){4, 8192, false},
+                        &def->detail.surface);
         if (def->detail.surface > 8192) def->detail.surface = 8192;
         if (def->detail.coarsest > def->detail.finest) def->detail.coarsest = def->detail.finest;
         if (un_read_integer(place, detail, "coarsest", (un_bounds){1, 4096, false},
@@ -477,14 +478,23 @@ static void read_memory(const un_place *place, int t, double *bytes)
     lua_pop(L, 1);
 }
 
-static void read_budget(un_place *place, int t, un_scene_def *def)
+static void read_budget(un_place *place, int t, un_scene *scene)
 {
+    un_scene_def *def = &scene->def;
     static const char *const keys[] = {"particles", "memory", NULL};
     int budget = un_open_table(place, t, "budget", "{ particles = 2e6, memory = \"8G\" }");
     if (!budget) return;
     un_check_keys(place, budget, keys, false);
     un_read_number(place, budget, "particles", (un_bounds){1, 2e9, false}, &def->budget.particles);
     read_memory(place, budget, &def->budget.memory);
+    if (def->budget.particles > 0 && !def->traits->particles) {
+        char at[120];
+        un_place_show(place, "budget.particles", at, sizeof at);
+        un_scene_note(place->L, scene,
+                      "%s: budget.particles has no effect with method \"%s\", which has no "
+                      "particles; use budget.memory",
+                      at, def->method);
+    }
     un_close_table(place, budget);
 }
 
@@ -617,7 +627,7 @@ void un_read_scene(lua_State *L, un_scene *scene)
     read_detail(place, t, def);
     read_frames(place, t, def);
     un_read_fluid(place, t, def);
-    read_budget(place, t, def);
+    read_budget(place, t, scene);
     read_solver(place, t, def);
     un_read_sizing(place, t, scene);
     read_output(place, t, def);

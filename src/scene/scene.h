@@ -17,6 +17,7 @@ typedef struct un_traits {
     const char *name;
     bool particles;  /* it has particles: frames hold them, surfaces can be made again from them */
     bool adaptive;   /* cells of many sizes: sizing has an effect, coarsening keeps the budget */
+    bool graded;     /* the same, without particles: sizing has an effect where a scene has it */
     bool warps;      /* a fixed number of cells, which gather where sizing wants them */
     bool viscous;    /* fluid.viscosity */
     bool mixed;      /* density and viscosity that differ from place to place */
@@ -173,6 +174,7 @@ typedef struct un_scene_def {
         char coupling[16];      /* of nodal viscosity to the method's velocities: flip, pic */
     } solver;
     struct {
+        bool given; /* the scene has a table of it */
         /* Each is a switch and a factor on the sizes that it asks for: 0 off, 1 as documented. */
         double depth, curvature, solid_curvature, strain, film, sources;
         /* The measure of [Hong09]: 0 off, else a factor on its thresholds. */

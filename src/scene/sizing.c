@@ -40,6 +40,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     un_scene_def *def = &scene->def;
     int sizing = un_open_table(place, t, "sizing", "{ depth = true, curvature = true }");
     if (!sizing) return;
+    def->sizing.given = true;
     un_check_keys(place, sizing, def->traits->warps ? keys : keys + of_warps, false);
     read_term(place, sizing, "depth", &def->sizing.depth);
     read_term(place, sizing, "curvature", &def->sizing.curvature);
@@ -62,7 +63,7 @@ void un_read_sizing(un_place *place, int t, un_scene *scene)
     un_read_number(place, sizing, "strength", (un_bounds){0, 100, false}, &def->sizing.strength);
     un_read_bool(place, sizing, "follow", &def->sizing.follow);
     un_close_table(place, sizing);
-    if (!def->traits->adaptive && !def->traits->warps) {
+    if (!def->traits->adaptive && !def->traits->graded && !def->traits->warps) {
         char at[120];
         const un_traits *other = un_traits_find(scene->methods, offsetof(un_traits, adaptive));
         un_place_show(place, "sizing", at, sizeof at);

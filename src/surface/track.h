@@ -49,6 +49,18 @@ un_status un_track_restore(un_track *track, const double *at, const float *fill,
 /* The signed distance to the surface; beyond `reach` it may be less. hint: a triangle to begin
  * with, -1 none; then the nearest one. Curved between vertices by their normals. */
 double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint);
+/* The same at any points of a mesh of many sizes: exact up to `within` times the size of each
+ * point,
+ * +-INFINITY beyond. */
+typedef struct un_track_points {
+    int64_t count;
+    const un_vec3 *x;
+    const uint8_t *level; /* of the points */
+    const double *size;   /* by level, m */
+    double within;
+} un_track_points;
+void un_track_to_points(un_context *ctx, float *phi, const un_track *track,
+                        const un_track_points *points);
 
 /* Update `far` and `half`; un_track_begin, _restore and _advance do. */
 void un_track_find_far(un_track *track);
@@ -130,7 +142,8 @@ typedef struct un_track_walls {
      * thin to part tets; 0 elsewhere. And how deep the surface goes on in its walls. NULL: there
      * are no bodies. */
     const double *grown, *deep;
-    un_vec3 gravity; /* liquid at rest is level across walls */
+    const double *thick; /* by body, m: how thick its thinnest part is; NULL: nobody asks */
+    un_vec3 gravity;     /* liquid at rest is level across walls */
 } un_track_walls;
 /* The nearest point that is at least `inset` away from closed sides and bodies. */
 un_vec3 un_track_into(const un_track_walls *walls, un_vec3 x, double inset);
@@ -140,12 +153,28 @@ un_vec3 un_track_way(const un_track_walls *walls, un_vec3 x, un_vec3 open);
 /* The surface of a union of shapes, continued through walls. */
 un_status un_track_start(un_track *track, const un_shape *const *shapes, int32_t shape_count,
                          const un_track_walls *walls);
+/* At points, as far as un_track_points says, INFINITY beyond: the distance to bodies and closed
+ * sides, to bodies alone, and the thickness of the nearest one. The last two may be NULL. */
+typedef struct un_track_near_walls {
+    float *wall, *solid, *narrow;
+} un_track_near_walls;
+void un_track_walls_to_points(un_context *ctx, const un_track_near_walls *out,
+                              const un_track_walls *walls, const un_track_points *points);
 /* The distance to the bodies, negative inside; NULL as a shape's arg has no bodies. */
 double un_track_solid(const void *bodies, un_vec3 x);
-/* Tets in the liquid and outside bodies, grown: as in un_track_walls. thicken: the share by which
- * liquid too thin for them is thickened, 0 to 1. */
-un_status un_track_stuff(const un_track *track, un_stuffing *mesh, un_arena *arena,
-                         const un_bodies *bodies, const double *grown, double thicken);
+typedef struct un_track_stuffing {
+    const un_track *track;
+    const un_bodies *bodies;
+    const double *grown; /* as in un_track_walls */
+    double thicken;      /* the share by which liquid too thin for tets is thickened, 0 to 1 */
+    /* Leaves have different sizes along the surface too: those wanted at the nodes of another mesh,
+     * or as in a tree of before. NULL: leaves along the surface are the finest. */
+    const un_tets *sized;
+    const float *size;
+    const un_octree_request *leaves;
+} un_track_stuffing;
+/* Tets in the liquid and outside bodies. */
+un_status un_track_stuff(un_stuffing *mesh, un_arena *arena, const un_track_stuffing *def);
 
 static inline int64_t un_track_node_count(const un_track *track)
 {

@@ -266,10 +266,11 @@ static double far_distance(const un_track *t, const int64_t node[3], double phi)
     return copysign(fmax(t->reach, t->far[b]), phi);
 }
 
-/* False: nothing is within reach. */
-static bool find_nearest(nearest *best, const un_track *track, un_vec3 x, int32_t *hint)
+/* False: nothing is within reach, m. */
+static bool find_nearest(nearest *best, const un_track *track, un_vec3 x, int32_t *hint,
+                         double reach)
 {
-    best->d2 = track->reach * track->reach;
+    best->d2 = reach * reach;
     best->triangle = -1;
     if (hint && *hint >= 0 && *hint < track->mesh.triangle_count)
         try_triangle(best, track, x, *hint);
@@ -295,8 +296,43 @@ double un_track_distance(const un_track *track, un_vec3 x, int32_t *hint)
     nearest_node(l, x, n);
     double phi = l->phi[n[0] + l->n[0] * (n[1] + l->n[1] * n[2])];
     if (!(fabs(phi) < reach)) return far_distance(track, n, phi);
-    if (!find_nearest(&at, track, x, hint)) return copysign(reach, phi);
+    if (!find_nearest(&at, track, x, hint, track->reach)) return copysign(reach, phi);
     return un_clamp(signed_distance(track, x, &at), -reach, reach);
+}
+
+typedef struct points {
+    float *phi;
+    const un_track *track;
+    const un_track_points *in;
+} points;
+
+static void measure_points(void *arg, int64_t begin, int64_t end)
+{
+    const points *a = arg;
+    const un_track *track = a->track;
+    const un_lattice *l = &track->lattice;
+    int32_t last = -1;
+    for (int64_t i = begin; i < end; i++) {
+        un_vec3 x = a->in->x[i];
+        int64_t n[3];
+        nearest at;
+        nearest_node(l, x, n);
+        double phi = l->phi[n[0] + l->n[0] * (n[1] + l->n[1] * n[2])];
+        double most = a->in->within * a->in->size[a->in->level[i]];
+        a->phi[i] = (float)copysign(INFINITY, phi);
+        if (!(fabs(phi) < track->reach) && fabs(far_distance(track, n, phi)) > most) continue;
+        if (!find_nearest(&at, track, x, &last, most)) continue;
+        double d = signed_distance(track, x, &at);
+        /* the sign is known, the nearest triangle's may be doubtful */
+        a->phi[i] = (float)(fabs(phi) < track->reach ? d : copysign(d, phi));
+    }
+}
+
+void un_track_to_points(un_context *ctx, float *phi, const un_track *track,
+                        const un_track_points *in)
+{
+    points a = {phi, track, in};
+    un_parallel_for(ctx, in->count, 1024, measure_points, &a);
 }
 
 /* ---- surfaces that grow ---- */
@@ -312,7 +348,7 @@ double un_track_grown(const un_track *track, un_vec3 x, int32_t *hint,
     double phi = l->phi[n[0] + l->n[0] * (n[1] + l->n[1] * n[2])];
     if (fill) *fill = 1;
     if (!(fabs(phi) < reach)) return far_distance(track, n, phi);
-    if (!find_nearest(&at, track, x, hint)) return copysign(reach, phi);
+    if (!find_nearest(&at, track, x, hint, track->reach)) return copysign(reach, phi);
     for (int i = 0; i < 3; i++) {
         int32_t v = track->mesh.triangle[at.triangle][i];
         more += at.b[i] * growth->more[v];
@@ -326,7 +362,7 @@ double un_track_fill(const un_track *track, un_vec3 x)
 {
     nearest at;
     double share = 0;
-    if (!find_nearest(&at, track, x, NULL)) return 1;
+    if (!find_nearest(&at, track, x, NULL, track->reach)) return 1;
     for (int i = 0; i < 3; i++)
         share += at.b[i] * track->fill[track->mesh.triangle[at.triangle][i]];
     return share;
@@ -335,7 +371,7 @@ double un_track_fill(const un_track *track, un_vec3 x)
 un_vec3 un_track_foot(const un_track *track, un_vec3 x, int32_t *hint)
 {
     nearest at;
-    if (!find_nearest(&at, track, x, hint)) return x;
+    if (!find_nearest(&at, track, x, hint, track->reach)) return x;
     const int32_t *c = track->mesh.triangle[at.triangle];
     un_vec3 n = {0};
     for (int i = 0; i < 3; i++) n = un_mad(n, track->mesh.normal[c[i]], at.b[i]);

@@ -123,11 +123,56 @@ double un_track_solid(const void *bodies, un_vec3 x)
     return d;
 }
 
+/* ---- what sizing asks for ---- */
+
+typedef struct near_walls {
+    const un_track_near_walls *out;
+    const un_track_walls *walls;
+    const un_track_points *points;
+} near_walls;
+
+static double side_distance(const un_track_walls *w, un_vec3 x)
+{
+    const double gap[6] = {x.x, w->size.x - x.x, x.y, w->size.y - x.y, x.z, w->size.z - x.z};
+    double least = INFINITY;
+    for (int side = 0; side < 6; side++)
+        if (!w->open || !w->open[side]) least = fmin(least, gap[side]);
+    return least;
+}
+
+static void look_at_walls(void *arg, int64_t begin, int64_t end)
+{
+    const near_walls *a = arg;
+    const un_track_near_walls *out = a->out;
+    const un_bodies *bodies = a->walls->bodies;
+    for (int64_t i = begin; i < end; i++) {
+        un_vec3 x = a->points->x[i];
+        double most = a->points->within * a->points->size[a->points->level[i]];
+        double d = most, side = side_distance(a->walls, x);
+        int32_t b = bodies->count > 0 ? un_bodies_nearest(bodies, x, &d) : -1;
+        double solid = b >= 0 ? d : INFINITY;
+        out->wall[i] = (float)(fmin(solid, side) < most ? fmin(solid, side) : INFINITY);
+        if (out->solid) out->solid[i] = (float)solid;
+        if (out->narrow) out->narrow[i] = (float)(b >= 0 ? a->walls->thick[b] : INFINITY);
+    }
+}
+
+void un_track_walls_to_points(un_context *ctx, const un_track_near_walls *out,
+                              const un_track_walls *walls, const un_track_points *points)
+{
+    near_walls a = {out, walls, points};
+    un_parallel_for(ctx, points->count, 1024, look_at_walls, &a);
+}
+
+/* ---- tets ---- */
+
 typedef struct field {
     const un_track *track;
     const un_bodies *bodies;
     const double *grown;
     un_track_growth growth;
+    const un_tets *sized; /* NULL: leaves along the surface have one size */
+    const float *size;
 } field;
 
 static double grown_solid(const field *f, un_vec3 x)
@@ -149,22 +194,33 @@ static void sample_field(void *arg, int64_t count, const un_vec3 *x, double *liq
     }
 }
 
-un_status un_track_stuff(const un_track *t, un_stuffing *mesh, un_arena *arena,
-                         const un_bodies *bodies, const double *grown, double thicken)
+static double sample_size(void *arg, un_vec3 x)
 {
-    /* half the thickness that tets need, and what the thinnest liquid lacks of it */
-    double thin = THIN * mesh->tree.h;
+    const field *f = arg;
+    un_tets_place place;
+    un_tets_locate(f->sized, x, &place);
+    return un_tet_sample(f->sized, f->size, &place);
+}
+
+un_status un_track_stuff(un_stuffing *mesh, un_arena *arena, const un_track_stuffing *in)
+{
+    const un_track *t = in->track;
     float *more = un_arena_alloc(arena, (size_t)t->mesh.vertex_count + 1, sizeof *more);
     if (!more) return UN_ERROR_MEMORY;
+    field f = {t, in->bodies, in->grown, {more, NULL}, in->sized, in->size};
+    /* half the thickness that the finest tets need, and what the thinnest liquid lacks of it */
+    double thin = THIN * mesh->tree.h;
     for (int32_t v = 0; v < t->mesh.vertex_count; v++) {
-        more[v] = (float)(thicken * fmax(0, thin - t->half[v]));
-        if (more[v] > 0 && un_track_solid(bodies, t->mesh.position[v]) < 2 * thin)
+        more[v] = (float)(in->thicken * fmax(0, thin - t->half[v]));
+        if (more[v] > 0 && un_track_solid(in->bodies, t->mesh.position[v]) < 2 * thin)
             more[v] *= (float)AT_WALLS;
     }
-    field f = {t, bodies, grown, {more, NULL}};
     un_stuffing_def def = un_stuffing_default();
     def.field = sample_field;
     def.arg = &f;
-    def.solids = bodies->count > 0;
+    def.solids = in->bodies->count > 0;
+    def.graded = in->sized || in->leaves;
+    def.size = in->sized ? sample_size : NULL;
+    def.request = in->leaves;
     return un_stuffing_build(mesh, arena, &def);
 }

@@ -322,6 +322,44 @@ static void obeys_the_size(void **state)
     check_context_end(ctx);
 }
 
+/* Along x, from the finest leaves to four times their size. */
+static double size_along_x(void *arg, un_vec3 x)
+{
+    (void)arg;
+    return un_clamp((x.x - 0.3) * 0.6, 1.0 / 32, 4.0 / 32);
+}
+
+/* Leaves of several sizes along the surface, its walls and the sides: still conforming, and no
+ * angle is worse. */
+static void is_graded_along_the_surface(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    const field fields[] = {
+        {.kind = BALL, .at = {0.51, 0.48, 0.5}, .radius = 0.41},
+        {.kind = BALLS, .radius = 0.3, .seed = 1},
+        {.kind = LAYER, .at = {0.5, 0.47, 0.5}, .normal = {0.1, 0.99, 0.1}},
+        {.kind = LAYER, .at = {0.5, 0.52, 0.5}, .normal = {0.1, 0.99, 0.1}, .solid = 0.21},
+        {.kind = SHEET, .at = {0.5, 0.5, 0.5}, .normal = {0.1, 0.7, 0.7}, .radius = 0.09},
+        {.kind = NOISE, .radius = 1, .seed = 3}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        field f = fields[i];
+        un_stuffing_def def = def_of(&f);
+        def.size = size_along_x;
+        def.graded = true;
+        un_stuffing mesh;
+        un_stuffing_report r = stuff(ctx, &mesh, un_v3(1, 0.9375, 0.71), 32, &def);
+        bounds_angles(&r);
+        int32_t faces[UN_LEVELS_MAX + 1] = {0};
+        for (int32_t b = 0; b < mesh.boundary_count; b++)
+            faces[mesh.level[mesh.face_tet[mesh.boundary[b]][0]]]++;
+        for (int32_t l = 1; l <= 3; l++)
+            if (f.kind != NOISE) assert_true(faces[l] > 20);
+        un_stuffing_free(&mesh);
+    }
+    check_context_end(ctx);
+}
+
 static void has_the_same_bits_for_any_threads(void **state)
 {
     (void)state;
@@ -420,6 +458,7 @@ int main(void)
         cmocka_unit_test(locates_points),
         cmocka_unit_test(makes_empty_and_full_meshes),
         cmocka_unit_test(obeys_the_size),
+        cmocka_unit_test(is_graded_along_the_surface),
         cmocka_unit_test(has_the_same_bits_for_any_threads),
         cmocka_unit_test(sees_broken_meshes),
         cmocka_unit_test(survives_no_memory),

@@ -186,7 +186,8 @@ static void stuffed_begin(stuffed *s, tank *t, int32_t cells)
     check_ok(t->ctx, un_track_init(&s->track, t->ctx, un_v3(1, 1, 1), 2 * cells));
     check_ok(t->ctx, un_track_begin(&s->track, drop, NULL));
     un_stuffing_init(t->ctx, &s->mesh, un_v3(1, 1, 1), 4, cells);
-    check_ok(t->ctx, un_track_stuff(&s->track, &s->mesh, &s->arena, t->bodies, NULL, 0));
+    un_track_stuffing stuffing = {.track = &s->track, .bodies = t->bodies};
+    check_ok(t->ctx, un_track_stuff(&s->mesh, &s->arena, &stuffing));
     size_t boundary = (size_t)s->mesh.boundary_count + 1;
     s->rim.foot = un_arena_alloc(&s->arena, boundary, sizeof *s->rim.foot);
     s->rim.wall = un_arena_alloc(&s->arena, boundary, sizeof *s->rim.wall);

@@ -28,7 +28,8 @@ static void begin_in(pool *s, un_vec3 size, int32_t cells, un_track_shape *shape
     check_ok(s->ctx, un_track_init(&s->track, s->ctx, size, 2 * cells));
     check_ok(s->ctx, un_track_begin(&s->track, shape, arg));
     un_stuffing_init(s->ctx, &s->mesh, size, 4, cells);
-    check_ok(s->ctx, un_track_stuff(&s->track, &s->mesh, &s->arena, &s->bodies, NULL, 0));
+    un_track_stuffing def = {.track = &s->track, .bodies = &s->bodies};
+    check_ok(s->ctx, un_track_stuff(&s->mesh, &s->arena, &def));
     un_arena_reset(&s->arena);
     check_ok(s->ctx, un_pressure_create(s->ctx, NULL, &s->pressure));
     size_t boundary = (size_t)s->mesh.boundary_count + 1;

@@ -34,7 +34,8 @@ static void begin_behind(tank *t, int32_t cells, un_track_shape *shape, velocity
     check_ok(t->ctx, un_track_init(&t->track, t->ctx, un_v3(1, 1, 0.25), 2 * cells));
     check_ok(t->ctx, un_track_begin(&t->track, shape, NULL));
     un_stuffing_init(t->ctx, &t->mesh, un_v3(1, 1, 0.25), 4, cells);
-    check_ok(t->ctx, un_track_stuff(&t->track, &t->mesh, &t->arena, &t->bodies, NULL, 0));
+    un_track_stuffing def = {.track = &t->track, .bodies = &t->bodies};
+    check_ok(t->ctx, un_track_stuff(&t->mesh, &t->arena, &def));
     un_arena_reset(&t->arena);
     t->u = un_alloc(t->ctx, (size_t)t->mesh.face_count, sizeof *t->u);
     for (int32_t f = 0; f < t->mesh.face_count; f++)

@@ -34,7 +34,8 @@ static void begin(jar *j, int32_t cells, un_track_shape *shape, velocity *of)
     check_ok(j->ctx, un_track_init(&j->track, j->ctx, size, 2 * cells));
     check_ok(j->ctx, un_track_begin(&j->track, shape, NULL));
     un_stuffing_init(j->ctx, &j->mesh, size, cells, cells);
-    check_ok(j->ctx, un_track_stuff(&j->track, &j->mesh, &j->arena, &j->bodies, NULL, 0));
+    un_track_stuffing def = {.track = &j->track, .bodies = &j->bodies};
+    check_ok(j->ctx, un_track_stuff(&j->mesh, &j->arena, &def));
     un_arena_reset(&j->arena);
     j->u = un_alloc(j->ctx, (size_t)j->mesh.face_count, sizeof *j->u);
     j->u_node = un_alloc(j->ctx, (size_t)j->mesh.node_count, sizeof *j->u_node);
