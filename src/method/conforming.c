@@ -82,9 +82,9 @@ static void end(void *state)
     un_track_free(&s->track);
     for (int i = 0; i < 2; i++)
         if (s->mesh[i].ctx) un_stuffing_free(&s->mesh[i]);
-    void *blocks[] = {s->grown,  s->deep,   s->thick,     s->solid, s->u,
-                      s->u_old,  s->p,      s->p_old,     s->slope, s->u_tet,
-                      s->source, s->pushed, s->flow_rate, s->gone,  s->size};
+    void *blocks[] = {s->grown,     s->deep,  s->thick, s->solid,    s->u,      s->u_old,
+                      s->p,         s->p_old, s->slope, s->u_tet,    s->source, s->pushed,
+                      s->flow_rate, s->gone,  s->size,  s->p_stress, s->p_total};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     un_flow_free(ctx, &s->flow);
     un_pressure_destroy(s->pressure);

@@ -20,6 +20,8 @@ typedef struct un_conforming {
     int now;             /* and this the other */
     double *u, *u_old;   /* at faces of both */
     double *p, *p_old;   /* at tets */
+    double *p_stress;    /* at nodes of the last mesh: the viscous solve's own; NULL: not viscous */
+    double *p_total;     /* at tets: both, for outputs; NULL: not viscous */
     un_vec3 *slope;      /* at tets of the last mesh: the pressure's gradient */
     un_vec3 *u_tet;      /* at tets: the faces' velocity */
     double *source;      /* at tets, 1/s: the divergence that emitters want */
@@ -33,7 +35,7 @@ typedef struct un_conforming {
     double rate;             /* leaves that the liquid crosses in a second */
     uint8_t *gone;           /* at the mesh's boundary: 1 where a wall lets go in this step */
     un_box3 gone_in;         /* around those; empty: there are none */
-    size_t capacity[9];
+    size_t capacity[11];
 } un_conforming;
 
 static inline const un_stuffing *un_conforming_mesh(const un_conforming *s)

@@ -46,10 +46,16 @@ un_status un_conforming_surface(void *state, un_trimesh *mesh)
     return UN_OK;
 }
 
+/* At tets. */
+static const double *pressure(const un_conforming *s)
+{
+    return s->p_total ? s->p_total : s->p;
+}
+
 un_status un_conforming_cells(const void *state, un_cells *out)
 {
     const un_conforming *s = state;
-    un_stuffing_cells in = {un_conforming_mesh(s), s->p, s->u_tet};
+    un_stuffing_cells in = {un_conforming_mesh(s), pressure(s), s->u_tet};
     return un_cells_from_stuffing(s->core.ctx, out, &in);
 }
 
@@ -59,7 +65,7 @@ static double pressure_sample(const void *state, un_vec3 x, bool *wet)
 {
     const un_conforming *s = state;
     un_vec3 weight = un_scale(s->core.def->gravity, s->core.def->fluid.density);
-    return un_stuffed_pressure_at(un_conforming_mesh(s), s->p, x, weight, wet);
+    return un_stuffed_pressure_at(un_conforming_mesh(s), pressure(s), x, weight, wet);
 }
 
 static double velocity_at(const un_conforming *s, const un_probe *which)

@@ -29,6 +29,7 @@ un_status un_conforming_save(const void *state, un_state *out)
     UN_TRY(un_state_add(out, "pressure", s->p, mesh->tet_count, 8));
     UN_TRY(un_state_add(out, "emitted", s->source,
                         s->core.def->source_count > 0 ? mesh->tet_count : 0, 8));
+    if (s->p_total) UN_TRY(un_state_add(out, "pressure.total", s->p_total, mesh->tet_count, 8));
     if (un_conforming_sized(s)) {
         UN_TRY(un_state_add(out, "leaves.key", mesh->tree.key, mesh->tree.leaf_count, 8));
         UN_TRY(un_state_add(out, "leaves.level", mesh->tree.level, mesh->tree.leaf_count, 1));
@@ -75,6 +76,11 @@ un_status un_conforming_load(void *state, const un_state *in)
     int64_t tets = un_conforming_mesh(s)->tet_count;
     memset(s->source, 0, (size_t)tets * sizeof *s->source);
     if (s->core.def->source_count > 0) UN_TRY(un_state_take_finite(in, "emitted", s->source, tets));
+    if (un_state_find(in, "pressure.total")) {
+        UN_TRY(un_array_need(s->core.ctx, (void **)&s->p_total, &s->capacity[10], (size_t)tets + 1,
+                             sizeof *s->p_total));
+        UN_TRY(un_state_take_finite(in, "pressure.total", s->p_total, tets));
+    }
     un_conforming_weigh(s);
     UN_TRY(un_conforming_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "shift", &s->shift));

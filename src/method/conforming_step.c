@@ -25,6 +25,10 @@
  * of them, from their neighbours. */
 #define NEAR 2.8
 
+#define NEED(array, which, count)                                                                  \
+    UN_TRY(un_array_need(s->core.ctx, (void **)&s->array, &s->capacity[which],                     \
+                         (size_t)(count) + 1, sizeof *s->array))
+
 /* How far from the surface velocities are extended, in nodes. */
 static int32_t layers(const un_conforming *s)
 {
@@ -112,7 +116,8 @@ static un_status project(un_conforming *s, un_stuffed_projection *in, un_stuffed
 }
 
 /* Nodes take the flow's velocity, are solved for, and give the change back to faces; the pressure
- * that then keeps the volume is small beside the first, and outputs have their sum. */
+ * that then keeps the volume is small beside the first. Outputs have the sum of these and of the
+ * viscous solve's own. */
 static un_status apply_viscosity(un_conforming *s, un_stuffed_projection *in,
                                  un_stuffed_projection_report *report, int32_t *viscous_iterations)
 {
@@ -122,6 +127,7 @@ static un_status apply_viscosity(un_conforming *s, un_stuffed_projection *in,
     un_vec3 *u_node = un_arena_alloc(arena, (size_t)mesh->node_count + 1, sizeof *u_node);
     double *p = un_arena_alloc(arena, (size_t)mesh->tet_count + 1, sizeof *p);
     if (!u_node || !p) return UN_ERROR_MEMORY;
+    NEED(p_stress, 9, mesh->node_count);
     UN_TRY(un_conforming_fit(s, in->dt));
     un_flow_to_points(ctx, u_node, &s->flow, mesh->x, mesh->node_count);
     un_viscous_stuffed step = {.mesh = mesh,
@@ -132,6 +138,7 @@ static un_status apply_viscosity(un_conforming *s, un_stuffed_projection *in,
                                .dt = in->dt,
                                .tolerance = in->tolerance,
                                .iteration_limit = in->iteration_limit,
+                               .p = s->p_stress,
                                .keeps_volume = strcmp(s->core.def->solver.stress, "full") == 0,
                                .laplacian = strcmp(s->core.def->solver.stress, "laplacian") == 0};
     un_viscous_report viscous;
@@ -232,10 +239,6 @@ void un_conforming_weigh(un_conforming *s)
 
 /* ---- mesh and velocities ---- */
 
-#define NEED(array, which, count)                                                                  \
-    UN_TRY(un_array_need(s->core.ctx, (void **)&s->array, &s->capacity[which],                     \
-                         (size_t)(count) + 1, sizeof *s->array))
-
 un_status un_conforming_sizes(un_conforming *s, bool flow)
 {
     const un_stuffing *mesh = un_conforming_mesh(s);
@@ -317,5 +320,8 @@ un_status un_conforming_carry(un_conforming *s, double dt)
     un_flow_to_faces(s->core.ctx, s->u, &s->flow, mesh, dt);
     un_stuffed_pressure_carry(s->core.ctx, s->p, mesh, s->p_old, s->slope, old);
     un_conforming_emit(s, dt);
+    if (!s->viscosity) return UN_OK;
+    NEED(p_total, 10, mesh->tet_count);
+    un_stuffed_pressure_total(s->core.ctx, s->p_total, mesh, s->p, s->p_stress, old);
     return UN_OK;
 }

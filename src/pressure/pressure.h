@@ -342,6 +342,9 @@ un_box3 un_stuffed_gone_in(const un_stuffing *mesh, const uint8_t *gone, double 
 /* The pressure at the tets of a new mesh, from the old one's and its gradient. */
 void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *mesh,
                                const double *p_old, const un_vec3 *slope, const un_stuffing *old);
+/* p and what viscous liquid adds to it at the nodes of the old mesh, at tets. */
+void un_stuffed_pressure_total(un_context *ctx, double *total, const un_stuffing *mesh,
+                               const double *p, const double *node, const un_stuffing *old);
 /* At x, Pa; 0 outside the mesh. weight: density times gravity, N/m3. */
 double un_stuffed_pressure_at(const un_stuffing *mesh, const double *p, un_vec3 x, un_vec3 weight,
                               bool *wet);

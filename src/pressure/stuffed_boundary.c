@@ -227,6 +227,33 @@ void un_stuffed_pressure_carry(un_context *ctx, double *p, const un_stuffing *me
         un_parallel_for(ctx, mesh->tet_count, 1024, carry_tets, &c);
 }
 
+typedef struct total {
+    double *total;
+    const un_stuffing *mesh;
+    const double *p, *node;
+    const un_stuffing *old;
+} total;
+
+static void add_tets(void *arg, int64_t begin, int64_t end)
+{
+    total *a = arg;
+    un_tets_place place;
+    for (int64_t t = begin; t < end; t++) {
+        a->total[t] = a->p[t];
+        if (a->old->tet_count == 0) continue;
+        un_stuffing_locate(a->old, un_stuffing_center(a->mesh, (int32_t)t), -1, &place);
+        const int32_t *n = a->old->tet[place.tet];
+        for (int i = 0; i < 4; i++) a->total[t] += place.w[i] * a->node[n[i]];
+    }
+}
+
+void un_stuffed_pressure_total(un_context *ctx, double *sum, const un_stuffing *mesh,
+                               const double *p, const double *node, const un_stuffing *old)
+{
+    total a = {sum, mesh, p, node, old};
+    un_parallel_for(ctx, mesh->tet_count, 1024, add_tets, &a);
+}
+
 double un_stuffed_pressure_at(const un_stuffing *mesh, const double *p, un_vec3 x, un_vec3 weight,
                               bool *wet)
 {

@@ -233,7 +233,6 @@ static void add_probes(lines *out)
 static void add_sizing(lines *out)
 {
     const un_scene_def *def = &out->scene->def;
-    add_number(out, "detail.coarsest", def->detail.coarsest);
     add_number(out, "sizing.depth", def->sizing.depth);
     add_number(out, "sizing.curvature", def->sizing.curvature);
     add_number(out, "sizing.solid_curvature", def->sizing.solid_curvature);
@@ -245,9 +244,6 @@ static void add_sizing(lines *out)
         def->sizing.has_camera ? (unsigned long long)camera_hash(out) : 0);
     add(out, "sizing.custom=#%016llx\n",
         def->sizing.has_custom ? (unsigned long long)custom_hash(out) : 0);
-    add(out, "solver.surface=%s\n", def->solver.surface);
-    add_number(out, "~budget.particles", def->budget.particles);
-    add_number(out, "~budget.memory", def->budget.memory);
 }
 
 /* Of methods whose cells gather: the terms that they know. */
@@ -295,7 +291,15 @@ un_status un_likeness(un_context *ctx, const un_scene *scene, const un_method *m
     add_sources(&out);
     add_probes(&out);
     if (method->traits.graded) add_number(&out, "sizing", def->sizing.given);
-    if (method->traits.adaptive || (method->traits.graded && def->sizing.given)) add_sizing(&out);
+    if (method->traits.adaptive || method->traits.graded) {
+        add_number(&out, "detail.coarsest", def->detail.coarsest);
+        add_sizing(&out);
+    }
+    if (method->traits.adaptive) {
+        add(&out, "solver.surface=%s\n", def->solver.surface);
+        add_number(&out, "~budget.particles", def->budget.particles);
+        add_number(&out, "~budget.memory", def->budget.memory);
+    }
     if (method->traits.warps) add_warping(&out);
     add(&out, "~solver.kind=%s\n", def->solver.kind);
     add_number(&out, "~solver.tolerance", def->solver.tolerance);

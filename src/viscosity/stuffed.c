@@ -320,7 +320,10 @@ static double look_at_nodes(void *arg, int64_t begin, int64_t end)
 static void next_step(void *arg, int64_t begin, int64_t end)
 {
     args *s = arg;
-    for (int64_t n = begin; n < end; n++) s->step[n] = s->last * s->step[n] - s->new * s->push[n];
+    for (int64_t n = begin; n < end; n++) {
+        s->step[n] = s->last * s->step[n] - s->new * s->push[n];
+        if (s->in->p) s->in->p[n] += s->step[n] / s->in->dt;
+    }
 }
 
 static void push_rows(void *arg, int64_t begin, int64_t end)
@@ -429,6 +432,7 @@ un_status un_viscosity_step_stuffed(un_viscosity *v, un_arena *arena, const un_v
 {
     args s = {.v = v, .in = in, .mesh = in->mesh};
     *report = (un_viscous_report){.solve = {.converged = true, .finite = true}};
+    if (in->p) memset(in->p, 0, (size_t)in->mesh->node_count * sizeof *in->p);
     if (in->mesh->tet_count == 0 || !(in->dt > 0)) return UN_OK;
     UN_TRY(assemble(&s, arena));
     report->node_count = v->matrix.n;

@@ -203,6 +203,7 @@ typedef struct un_viscous_stuffed {
     double dt, tolerance;
     int32_t iteration_limit;
     bool keeps_volume; /* by a pressure of its own */
+    double *p;         /* at nodes: that pressure, Pa; NULL: nobody asks */
     bool laplacian;    /* as in un_viscous_def */
 } un_viscous_stuffed;
 un_status un_viscosity_step_stuffed(un_viscosity *viscosity, un_arena *arena,

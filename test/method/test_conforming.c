@@ -81,17 +81,22 @@ static void columns_sink_as_trouton_says(void **state)
                  "detail = { coarsest = 10, finest = 20 }, frames = { count = 9, rate = 25 },\n"
                  "fluid = { viscosity = 1e4 }, solver = { stress = '%s' },\n"
                  "liquid = { box { min = {0.1, 0, 0.1}, max = {0.3, 0.4, 0.3} } },\n"
-                 "probes = { velocity { at = {0.2, 0.3, 0.2}, axis = 'y' } } }",
+                 "probes = { velocity { at = {0.2, 0.3, 0.2}, axis = 'y' },\n"
+                 "           pressure { at = {0.2, 0.15, 0.2} } } }",
                  split ? "split" : "full");
         world_begin(&w, &un_method_conforming, CHECK_THREADS, text);
         world_run(&w, 1.0 / 24);
         double theory = -1000 * 9.81 * 0.3 * (0.4 - 0.15) / 3e4;
         double speed = w.method->probe(w.state, &w.scene->def.probes[0]) / theory;
-        if (getenv("VERBOSE")) printf("%g\n", speed);
+        /* rho g (H - y) / 3 */
+        double pressure = w.method->probe(w.state, &w.scene->def.probes[1]) / (9810 * 0.25 / 3);
+        if (getenv("VERBOSE")) printf("%g, pressure %g\n", speed, pressure);
         if (split)
             assert_true(speed > 1.3);
-        else
+        else {
             check_near(speed, 1, 0.06);
+            check_near(pressure, 1, 0.06);
+        }
         world_end(&w);
     }
 }

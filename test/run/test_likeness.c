@@ -8,6 +8,7 @@
 typedef enum verdict {
     REFUSED,
     REFUSED_ADAPTIVE,
+    REFUSED_GRADED, /* by these and by `conforming` */
     REFUSED_SIZED,
     REFUSED_WARPING,
     WARNED,
@@ -25,7 +26,7 @@ static const struct {
     {"domain.slip", "domain.slip=0.2", REFUSED},
     {"domain.contact_angle", "domain.contact_angle=60", REFUSED},
     {"detail.finest", "detail.finest=17", REFUSED},
-    {"detail.coarsest", "detail.coarsest=3", REFUSED_ADAPTIVE},
+    {"detail.coarsest", "detail.coarsest=3", REFUSED_GRADED},
     {"detail.surface", "detail.surface=9", FREE},
     {"frames.count", "frames.count=9", FREE}, /* too few are refused elsewhere */
     {"frames.rate", "frames.rate=25", REFUSED},
@@ -47,15 +48,15 @@ static const struct {
     {"probes", "probes={}", REFUSED},
     {"probes", "probes={front{axis='y'}}", REFUSED},
     {"sizing.depth", "sizing.depth=0.5", REFUSED_SIZED},
-    {"sizing.curvature", "sizing.curvature=0.5", REFUSED_ADAPTIVE},
+    {"sizing.curvature", "sizing.curvature=0.5", REFUSED_GRADED},
     {"sizing.solid_curvature", "sizing.solid_curvature=0.5", REFUSED_SIZED},
     {"sizing.strain", "sizing.strain=0.5", REFUSED_SIZED},
     {"sizing.strength", "sizing.strength=2", REFUSED_WARPING},
     {"sizing.warp", "sizing.warp='poisson'", REFUSED_WARPING},
     {"sizing.follow", "sizing.follow=false", REFUSED_WARPING},
-    {"sizing.film", "sizing.film=false", REFUSED_ADAPTIVE},
-    {"sizing.deformability", "sizing.deformability=true", REFUSED_ADAPTIVE},
-    {"sizing.sources", "sizing.sources=false", REFUSED_ADAPTIVE},
+    {"sizing.film", "sizing.film=false", REFUSED_GRADED},
+    {"sizing.deformability", "sizing.deformability=true", REFUSED_GRADED},
+    {"sizing.sources", "sizing.sources=false", REFUSED_GRADED},
     {"sizing.camera", "sizing.camera={eye={1,1,3},target={0,0,0}}", REFUSED_SIZED},
     {"sizing.custom", "sizing.custom=function(x,y,z,t) return 0.1 end", REFUSED_SIZED},
     {"budget.particles", "budget.particles=1e6", WARNED_ADAPTIVE},
@@ -133,14 +134,15 @@ static void a_changed_key_is_seen(void **state)
             un_context *ctx = un_context_create(&def);
             verdict v = keys[i].verdict;
             bool adaptive = method->traits.adaptive;
-            bool warps = method->traits.warps;
+            bool warps = method->traits.warps, graded = method->traits.graded;
             if (v == REFUSED_WARPING && !warps) { /* other methods do not know it */
                 un_context_destroy(ctx);
                 continue;
             }
             bool refused = v == REFUSED || v == REFUSED_WARPING ||
                            (v == REFUSED_ADAPTIVE && adaptive) ||
-                           (v == REFUSED_SIZED && (adaptive || warps));
+                           (v == REFUSED_GRADED && (adaptive || graded)) ||
+                           (v == REFUSED_SIZED && (adaptive || graded || warps));
             warps = v == REFUSED_WARPING;
             bool warned = v == WARNED || (v == WARNED_ADAPTIVE && adaptive);
             char *was = likeness(ctx, path, method, NULL, warps);
