@@ -315,6 +315,11 @@ static void apply(void *state, double *z, const double *r)
     un_parallel_part(amg->ctx, finest->own, grain, to_double, &p);
 }
 
+static void again(void *state)
+{
+    ((un_amg *)state)->residual_scale = 0;
+}
+
 static void spread(void *state, un_spread *over)
 {
     ((un_amg *)state)->spread = over;
@@ -365,7 +370,7 @@ static un_status create(un_context *ctx, un_preconditioner *preconditioner, un_a
     /* the CG steps of a K-cycle depend on r; a full cycle is linear but not symmetric */
     bool varies = scheme == UN_AMG_PLAIN || scheme == UN_AMG_CHENTANEZ;
     *preconditioner = (un_preconditioner){
-        amg, setup, apply, destroy, varies, scheme == UN_AMG_GEOMETRIC ? spread : NULL};
+        amg, setup, apply, destroy, varies, scheme == UN_AMG_GEOMETRIC ? spread : NULL, again};
     return UN_OK;
 }
 

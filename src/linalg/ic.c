@@ -133,6 +133,6 @@ un_status un_ic_create(un_context *ctx, un_preconditioner *preconditioner)
     ic *m = un_alloc_zero(ctx, 1, sizeof *m);
     if (!m) return UN_ERROR_MEMORY;
     m->ctx = ctx;
-    *preconditioner = (un_preconditioner){m, setup, apply, destroy, false, NULL};
+    *preconditioner = (un_preconditioner){m, setup, apply, destroy, false, NULL, NULL};
     return UN_OK;
 }

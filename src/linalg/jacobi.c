@@ -67,6 +67,6 @@ un_status un_jacobi_create(un_context *ctx, un_preconditioner *preconditioner)
     jacobi *m = un_alloc_zero(ctx, 1, sizeof *m);
     if (!m) return UN_ERROR_MEMORY;
     m->ctx = ctx;
-    *preconditioner = (un_preconditioner){m, setup, apply, destroy, false, spread};
+    *preconditioner = (un_preconditioner){m, setup, apply, destroy, false, spread, NULL};
     return UN_OK;
 }

@@ -220,6 +220,7 @@ typedef struct un_preconditioner {
     /* Before setup: which rows are this rank's; NULL: all. A preconditioner without it works on one
      * rank only. */
     void (*spread)(void *state, un_spread *spread);
+    void (*again)(void *state); /* instead of set-up, for another b; NULL: nothing to do */
 } un_preconditioner;
 
 un_status un_jacobi_create(un_context *ctx, un_preconditioner *preconditioner);

@@ -114,6 +114,6 @@ un_status un_mic_create(un_context *ctx, un_preconditioner *preconditioner)
     mic *m = un_alloc_zero(ctx, 1, sizeof *m);
     if (!m) return UN_ERROR_MEMORY;
     m->ctx = ctx;
-    *preconditioner = (un_preconditioner){m, setup, apply, destroy, false, NULL};
+    *preconditioner = (un_preconditioner){m, setup, apply, destroy, false, NULL, NULL};
     return UN_OK;
 }

@@ -123,7 +123,7 @@ un_status un_petsc_create(un_context *ctx, un_preconditioner *preconditioner)
     petsc *m = un_alloc_zero(ctx, 1, sizeof *m);
     if (!m) return UN_ERROR_MEMORY;
     m->ctx = ctx;
-    *preconditioner = (un_preconditioner){m, setup, apply, destroy, true, NULL};
+    *preconditioner = (un_preconditioner){m, setup, apply, destroy, true, NULL, NULL};
     PetscBool ready;
     PetscErrorCode error = PetscInitialized(&ready);
     if (!error && !ready) {

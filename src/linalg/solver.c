@@ -399,6 +399,10 @@ static un_status solve(un_solver *s, const un_system *system, double *x, double 
         if (!again) s->pinned = un_components_pin(&s->parts, system->columns);
         UN_TRY(un_columns_prepare(&s->columns, system->columns, &s->parts, &report->finite));
     }
+    /* with columns the preconditioner has been applied in the set-up, and stays as it was then */
+    un_preconditioner *known = &s->preconditioner[s->ready];
+    if (again && s->ready != UN_SOLVER_AUTO && !s->columns.c && known->again)
+        known->again(known->state);
     report->component_count = s->parts.count;
     report->singular_count = s->parts.singular_count;
 
