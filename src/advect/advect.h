@@ -192,6 +192,13 @@ typedef struct un_face_advection {
 } un_face_advection;
 void un_advect_faces(un_context *ctx, double *u, const un_face_advection *advection);
 
+/* How far the surface may be shifted in a step, m: `most`, and up to three times as far where more
+ * than 1 % of the volume is missing. A tank that a ball nearly fills has little surface to bring it
+ * back with. */
+static inline double un_advect_shift_most(double most, double lack, double expected)
+{
+    return most * un_clamp(100 * fabs(lack) / fmax(expected, DBL_MIN), 1, 3);
+}
 /* A surface that is carried by the flow, continued through walls, fed by emitters and cut by drains
  * and open sides (surface.c). */
 typedef struct un_surface_advection {

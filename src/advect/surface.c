@@ -84,7 +84,8 @@ static double missing(const void *arg, const un_track *next, double shift)
     double lack = in->expected - un_track_volume(next, in->solid);
     if (fabs(lack) <= LACK * in->expected) return 0;
     double area = un_track_area(next, in->solid);
-    return area > 0 ? un_clamp(shift + lack / area, -in->most, in->most) - shift : 0;
+    double most = un_advect_shift_most(in->most, lack, in->expected);
+    return area > 0 ? un_clamp(shift + lack / area, -most, most) - shift : 0;
 }
 
 /* Of the sources that act now, cut to the lattice. */

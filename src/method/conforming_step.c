@@ -232,9 +232,11 @@ void un_conforming_weigh(un_conforming *s)
 {
     un_ledger *ledger = &s->core.sources.ledger;
     double found = un_track_volume(&s->track, s->solid);
-    double area = un_track_area(&s->track, s->solid), most = SHIFT * s->track.h;
+    double area = un_track_area(&s->track, s->solid);
     un_ledger_weigh(ledger, found, found);
-    s->shift = area > 0 ? un_clamp((un_ledger_expected(ledger) - found) / area, -most, most) : 0;
+    double expected = un_ledger_expected(ledger), lack = expected - found;
+    double most = un_advect_shift_most(SHIFT * s->track.h, lack, expected);
+    s->shift = area > 0 ? un_clamp(lack / area, -most, most) : 0;
 }
 
 /* ---- mesh and velocities ---- */
