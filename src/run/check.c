@@ -241,6 +241,7 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
 #define RANK_HALO 2
 /* Processor time of two processes over that of two threads. */
 #define RANK_TIME 1.07
+#define ADAPTIVE_TIME 1.34
 
 un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check *check,
                                int32_t ranks, un_check_share *share)
@@ -250,6 +251,13 @@ un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check 
     if (!method->traits.ranks)
         return un_fail(ctx, UN_ERROR_UNAVAILABLE, "method %s works in one process only",
                        method->traits.name);
+    if (method->traits.adaptive) { /* parts of a curve; the start is made by all */
+        share->busy = ranks;
+        share->bytes = check->bytes + (ranks > 1 ? RANK_BYTES : 0);
+        share->seconds_per_frame =
+            check->seconds_per_frame * (ranks > 1 ? ADAPTIVE_TIME / ranks : 1);
+        return UN_OK;
+    }
     int32_t dim = scene->def.domain.dim, layers = check->cells[dim - 1] + 2;
     int32_t units = (layers + UN_BLOCK - 1) / UN_BLOCK;
     share->busy = ranks < units ? ranks : units;
