@@ -165,7 +165,7 @@ un_status un_adaptive_gather_ranks(void *state, unsigned what)
 {
     un_adaptive *a = state;
     un_context *ctx = a->core.ctx;
-    if (!a->ranks.any || what == UN_SHOW_STATE || what == 0) return UN_OK;
+    if (!a->ranks.any || !(what & UN_SHOW_ALL)) return UN_OK;
     if (un_ranks_max(ctx, a->ranks.whole != NULL) > 0) return UN_OK;
     un_state mine, all;
     un_state_init(&mine, ctx);

@@ -58,8 +58,8 @@ typedef enum un_show {
     UN_SHOW_PRESSURE = 2,
     UN_SHOW_VELOCITY = 4,
     UN_SHOW_PARTICLES = 8,
-    UN_SHOW_STATE = UN_SHOW_LEVEL, /* for save */
-    UN_SHOW_ALL = 15
+    UN_SHOW_ALL = 15,
+    UN_SHOW_STATE = 16 /* for save */
 } un_show;
 
 /* Reads a checkpoint, or what a sieve keeps of it. */

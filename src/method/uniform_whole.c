@@ -22,6 +22,7 @@ un_status un_uniform_gather(void *state, unsigned what)
     un_uniform *s = state;
     un_uniform_ranks *r = &s->ranks;
     if (!r->slabs) return UN_OK;
+    if (what & UN_SHOW_STATE) what |= UN_SHOW_LEVEL; /* for its hash */
     what &= ~r->has;
     UN_TRY(gather_fields(s, what));
     if (what & UN_SHOW_PARTICLES) UN_TRY(un_uniform_ranks_gather(s));

@@ -11,7 +11,7 @@
  * put together from both. */
 #include "particles/ranks.h"
 
-#define BLOCK_GROUPS 8
+#define BLOCK_GROUPS UN_CORRECT_BATCH
 #define BLOCK (BLOCK_GROUPS * UN_GROUP)
 /* Reach is widened by this share: for rounding. */
 #define ROOM 1e-3
