@@ -15,11 +15,13 @@
  * tets around it or what neighbours predict, only as far as the velocities of these tets do.
  *
  * A velocity that linear interpolation and fits cannot hold would be lost in every step. So the
- * faces' residuals u_f - n.I(U)(x_f) are fitted in each tet too. Their mean around a node is added
- * to its velocity: where a flow is curved, as around a body of few cells, fits exceed it on one
- * side, and momentum grew by 2 % in a step (bodies in a drop, 8 steps: 5.3 -> 2.0 %; a standing
- * wave at 24 cells loses a quarter less). Of what is left, RETURNED comes back where a path ends.
- * All of it would let noise grow. */
+ * faces' residuals u_f - n.I(U)(x_f) are fitted in each tet too, and RETURNED of them comes back
+ * where a path ends. All of it would let noise grow.
+ *
+ * Where a flow is curved, as around a ball of few cells, fits exceed it on one side: momentum grows
+ * by up to 2 % in a step. To add the mean residual around a node to its velocity cures that (bodies
+ * in a drop, 8 steps: 5.3 -> 2.0 %), but energy grows, too: in scenes/hemisphere.lua at 24 cells to
+ * 1.065 of what it was at the start. */
 #include "transfer/transfer.h"
 
 #include "surface/surface.h"
@@ -253,19 +255,14 @@ static void mark_gone(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Is x on a closed side? */
-static bool lies_on(const args *a, un_vec3 x, int side)
-{
-    un_vec3 size = a->in->size;
-    const double beyond[6] = {-x.x, x.x - size.x, -x.y, x.y - size.y, -x.z, x.z - size.z};
-    return beyond[side] >= -1e-6 * a->flow->mesh->tree.h && !(a->in->open && a->in->open[side]);
-}
-
 /* On closed sides nothing moves through them. row: what the fit is a difference to. */
 static void hold_sides(fit *s, const args *a, un_vec3 x, const double row[UNKNOWNS])
 {
+    un_vec3 size = a->in->size;
+    double beyond[6] = {-x.x, x.x - size.x, -x.y, x.y - size.y, -x.z, x.z - size.z};
+    double near = 1e-6 * a->flow->mesh->tree.h;
     for (int side = 0; side < 6; side++) {
-        if (!lies_on(a, x, side)) continue;
+        if (beyond[side] < -near || (a->in->open && a->in->open[side])) continue;
         double normal[UNKNOWNS] = {0};
         normal[side / 2] = 1;
         add_row(s, normal, -row[side / 2], HELD * s->weight);
@@ -328,9 +325,11 @@ static void fit_nodes(void *arg, int64_t begin, int64_t end)
  * free fall.) */
 static void stop_at_sides(const args *a, un_vec3 x, un_vec3 *u)
 {
-    double *along[3] = {&u->x, &u->y, &u->z};
+    un_vec3 size = a->in->size;
+    double beyond[6] = {-x.x, x.x - size.x, -x.y, x.y - size.y, -x.z, x.z - size.z};
+    double near = 1e-6 * a->flow->mesh->tree.h, *along[3] = {&u->x, &u->y, &u->z};
     for (int side = 0; side < 6; side++) {
-        if (!lies_on(a, x, side)) continue;
+        if (beyond[side] < -near || (a->in->open && a->in->open[side])) continue;
         double out = side % 2 ? 1 : -1, speed = out * *along[side / 2];
         double gap = a->in->track ? un_track_distance(a->in->track, x, NULL) : 0;
         *along[side / 2] = gap > 0 ? out * fmin(speed, gap / a->in->dt) : 0;
@@ -409,31 +408,6 @@ static void fit_rest(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* What the tets around a node lack together. */
-static void add_rest(void *arg, int64_t begin, int64_t end)
-{
-    args *a = arg;
-    un_flow *flow = a->flow;
-    const un_stuffing *m = flow->mesh;
-    const un_tets *l = &m->lattice;
-    for (int64_t n = begin; n < end; n++) {
-        un_vec3 sum = {0};
-        double volume = 0;
-        if (flow->known[n] == 0) continue;
-        for (int32_t k = l->first[n]; k < l->first[n + 1]; k++) {
-            int32_t T = l->corner[k] / 4;
-            for (int32_t t = m->source_tet[T]; t < m->source_tet[T + 1]; t++) {
-                sum = un_mad(sum, flow->rest[T], m->volume[t]);
-                volume += m->volume[t];
-            }
-        }
-        if (!(volume > 0)) continue;
-        for (int side = 0; side < 6 && !flow->gone[n]; side++)
-            if (lies_on(a, l->x[n], side)) *(side < 2 ? &sum.x : side < 4 ? &sum.y : &sum.z) = 0;
-        flow->u[n] = un_mad(flow->u[n], sum, 1 / volume);
-    }
-}
-
 un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_flow_def *in)
 {
     const un_stuffing *mesh = in->mesh;
@@ -455,8 +429,6 @@ un_status un_flow_fit(un_context *ctx, un_flow *flow, const un_flow_def *in)
     un_parallel_for(ctx, mesh->lattice_node_count, 8192, mark_nodes, &a);
     for (a.layer = 1; a.layer <= 2; a.layer++)
         un_parallel_for(ctx, nodes, NODE_GRAIN, fit_nodes, &a);
-    un_parallel_for(ctx, tets, 1024, fit_rest, &a);
-    un_parallel_for(ctx, nodes, NODE_GRAIN, add_rest, &a);
     for (a.layer = 2; a.layer <= in->layers; a.layer++)
         un_parallel_for(ctx, nodes, NODE_GRAIN, extend_nodes, &a);
     un_parallel_for(ctx, nodes, 8192, rest_nodes, &a);
