@@ -35,19 +35,19 @@ UN_KERNEL void compare_near(un_leaves *m, int64_t c, int dim)
 {
     const un_octree *tree = m->tree;
     const int32_t *near = un_leaf_near(m, c);
-    bool even = true;
+    /* by bit: cubes beyond the brick or of another size, in larger leaves; at the lowest corner */
+    uint32_t other = 0, larger = 0, corner = dim == 2 ? 0x1bu : 0x361bu;
     int level = tree->level[c];
-    for (int n = 0; n < (dim == 2 ? 9 : 27); n++)
-        even = even && near[n] >= 0 && tree->level[near[n]] == level;
+    for (int n = 0; n < (dim == 2 ? 9 : 27); n++) {
+        int there = near[n] < 0 ? UN_LEVELS_MAX + 1 : tree->level[near[n]];
+        other |= (uint32_t)(there != level) << n;
+        larger |= (uint32_t)(there < level) << n;
+    }
     uint8_t coarse = 0;
-    for (int k = 0; k < 1 << dim && !even; k++)
-        for (int j = 1; j < 1 << dim; j++) {
-            int n = 0, step = 1;
-            for (int a = 0; a < dim; a++, step *= 3)
-                n += step * (j >> a & 1 ? (k >> a & 1 ? 2 : 0) : 1);
-            if (near[n] >= 0 && tree->level[near[n]] < level) coarse |= (uint8_t)(1 << k);
-        }
-    m->even[c] = even;
+    for (int k = 0; k < 1 << dim && larger; k++)
+        if (larger & corner << ((k & 1) + 3 * (k >> 1 & 1) + 9 * (k >> 2)))
+            coarse |= (uint8_t)(1 << k);
+    m->even[c] = !other;
     m->coarse[c] = coarse;
 }
 

@@ -142,8 +142,10 @@ double un_leaves_lattice_value(const un_leaves *leaves, const float *field, int 
 un_vec3 un_leaves_slope(const un_leaves *leaves, const float *field, int32_t c, un_vec3 x);
 
 /* Value and slope (or NULL) at many points, the faster the longer those of one leaf follow each
- * other. */
-void un_leaves_sample_points(const un_leaves *leaves, const float *field, int64_t count,
+ * other. far: in leaves whose own value is more than so many edges, both are those of a plane for
+ * each leaf with a slope of up to 1, neither exact nor continuous; for distances. INFINITY: exact.
+ */
+void un_leaves_sample_points(const un_leaves *leaves, const float *field, double far, int64_t count,
                              const int32_t *leaf, const double *const x[3], double *value,
                              un_vec3 *slope);
 

@@ -383,17 +383,34 @@ static void place_eight(eight_places *t, const un_leaves *m, const un_eight *x)
     }
 }
 
+/* Rows of eight become columns. */
+UN_KERNEL void turn_eight(un_doubles8 v[8])
+{
+    un_doubles8 a[8], b[8];
+    for (int k = 0; k < 8; k += 2) {
+        a[k] = __builtin_shufflevector(v[k], v[k + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        a[k + 1] = __builtin_shufflevector(v[k], v[k + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    for (int k = 0; k < 8; k += 4)
+        for (int i = 0; i < 2; i++) {
+            un_doubles8 low = a[k + i], high = a[k + i + 2];
+            b[k + i] = __builtin_shufflevector(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
+            b[k + i + 2] = __builtin_shufflevector(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int i = 0; i < 4; i++) {
+        v[i] = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        v[i + 4] = __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
 /* v: by lane, its faces; the upper ones of the third axis lie `row` after the lower ones. f:
  * between faces, g, h: along the other two axes. */
 UN_KERNEL un_doubles8 between_faces(const double *const v[8], int row, un_doubles8 f, un_doubles8 g,
                                     un_doubles8 h)
 {
     un_doubles8 u[8];
-    for (int k = 0; k < 8; k++) {
-        int i = (k & 3) + (k >> 2) * row;
-        u[k] =
-            (un_doubles8){v[0][i], v[1][i], v[2][i], v[3][i], v[4][i], v[5][i], v[6][i], v[7][i]};
-    }
+    for (int n = 0; n < 8; n++) u[n] = load_faces(v[n], row, 3);
+    turn_eight(u);
     for (int k = 0; k < 8; k += 2) u[k] = between(u[k], u[k + 1], f);
     return between(between(u[0], u[2], g), between(u[4], u[6], g), h);
 }

@@ -292,6 +292,11 @@ static void fill_patch(centre_finder *s, int32_t c, centre_patch *t)
     t->coarse = m->coarse[c] && !blind;
     uint64_t need = around_child(t->child, m->dim) & ~t->have;
     t->have |= need;
+    if (m->even[c] && m->dim == 3 && !blind) { /* all around have its size */
+        double *own = t->own + (t->child & 1) + 4 * (t->child >> 1 & 1) + 16 * (t->child >> 2);
+        for (int n = 0; n < 27; n++) own[n % 3 + 4 * (n / 3 % 3) + 16 * (n / 9)] = take(s, near[n]);
+        need = 0;
+    }
     for (; need; need &= need - 1) {
         int n = __builtin_ctzll(need);
         int d[3] = {(n & 3) - 1 - (t->child & 1), (n >> 2 & 3) - 1 - (t->child >> 1 & 1),
@@ -303,39 +308,145 @@ static void fill_patch(centre_finder *s, int32_t c, centre_patch *t)
     take_corners(s, ring_of(s, level - 1, parent, -1), level - 1, off, t->around);
 }
 
-UN_KERNEL double patch_at(const un_leaves *m, const centre_patch *t, un_vec3 x, un_vec3 *slope,
-                          int dim)
+/* Eight points of one leaf. Along each axis a point lies between two of three centres: weights of
+ * all three, one of them 0, and what they change by towards the upper one. */
+typedef struct run_place {
+    un_doubles8 f[3]; /* 0 .. 1 in the leaf */
+    un_doubles8 w[3][3], dw[3][3];
+} run_place;
+
+UN_KERNEL void place_run(run_place *r, const un_leaves *m, int32_t c, const un_eight *x, int dim)
 {
-    double f[3] = {0}, g[3] = {0}, v[8];
-    static const int step[3] = {1, 4, 16};
-    int n = 0;
-    un_leaf_place(m, t->leaf, x, f);
+    double scale = m->tree->inverse_edge[m->tree->level[c]];
+    double centre[3] = {m->x[c].x, m->x[c].y, m->x[c].z};
     for (int a = 0; a < dim; a++) {
-        int off = f[a] < 0.5 ? -1 : 0;
-        g[a] = f[a] - 0.5 - off;
-        n += step[a] * (1 + (t->child >> a & 1) + off);
+        un_doubles8 f = (un_doubles8_load(x->of[a], 8) - centre[a]) * scale + 0.5;
+        f = 1 - un_doubles8_positive(1 - un_doubles8_positive(f));
+        r->f[a] = f;
+        r->w[a][0] = un_doubles8_positive(0.5 - f);
+        r->w[a][2] = un_doubles8_positive(f - 0.5);
+        r->w[a][1] = 1 - r->w[a][0] - r->w[a][2];
+        un_doubles8 low = __builtin_convertvector(f < 0.5, un_doubles8); /* -1 or 0 */
+        r->dw[a][0] = low;
+        r->dw[a][1] = -1 - 2 * low;
+        r->dw[a][2] = 1 + low;
     }
-    for (int k = 0; k < 1 << dim; k++)
-        v[k] = t->own[n + (k & 1) + 4 * (k >> 1 & 1) + 16 * (k >> 2)];
-    double own = between_in(v, g, un_leaf_size(m, t->leaf), slope, dim);
-    if (!t->coarse) return own;
-    double in[3] = {0};
-    un_leaf_place_in_parent(m, t->child, f, in);
-    for (int a = 0; a < dim; a++) g[a] = in[a] - (t->child >> a & 1 ? 0.5 : -0.5);
-    double w = un_leaf_coarse_share(m, t->leaf, f);
-    return own + w * (between_in(t->around, g, 1, NULL, dim) - own);
 }
 
-void un_leaves_sample_points(const un_leaves *m, const float *field, int64_t count,
+/* Between values at eight corners. */
+UN_KERNEL un_doubles8 between_corners(const double v[8], const un_doubles8 f[3], int dim)
+{
+    un_doubles8 x[4];
+    for (int k = 0; k < 1 << (dim - 1); k++) x[k] = v[2 * k] + (v[2 * k + 1] - v[2 * k]) * f[0];
+    for (int k = 0; k < 1 << (dim - 2); k++) x[k] = x[2 * k] + (x[2 * k + 1] - x[2 * k]) * f[1];
+    if (dim == 3) x[0] += (x[1] - x[0]) * f[2];
+    return x[0];
+}
+
+UN_KERNEL un_doubles8 weigh(const un_doubles8 v[3], const un_doubles8 w[3])
+{
+    return v[0] * w[0] + v[1] * w[1] + v[2] * w[2];
+}
+
+/* The value on the leaf's own lattice; slope: NULL, or by axis per edge. */
+UN_KERNEL un_doubles8 own_run(const centre_patch *t, const run_place *r, un_doubles8 slope[3],
+                              int dim)
+{
+    const double *first = t->own + (t->child & 1) + 4 * (t->child >> 1 & 1) + 16 * (t->child >> 2);
+    un_doubles8 z[3], zx[3], zy[3];
+    for (int k = 0; k < (dim == 2 ? 1 : 3); k++) {
+        un_doubles8 y[3], yx[3];
+        for (int j = 0; j < 3; j++) {
+            const double *v = first + 4 * j + 16 * k;
+            y[j] = v[0] * r->w[0][0] + v[1] * r->w[0][1] + v[2] * r->w[0][2];
+            if (slope) yx[j] = v[0] * r->dw[0][0] + v[1] * r->dw[0][1] + v[2] * r->dw[0][2];
+        }
+        z[k] = weigh(y, r->w[1]);
+        if (!slope) continue;
+        zx[k] = weigh(yx, r->w[1]);
+        zy[k] = weigh(y, r->dw[1]);
+    }
+    if (slope) {
+        slope[0] = dim == 2 ? zx[0] : weigh(zx, r->w[2]);
+        slope[1] = dim == 2 ? zy[0] : weigh(zy, r->w[2]);
+        if (dim == 3) slope[2] = weigh(z, r->dw[2]);
+    }
+    if (dim == 3) z[0] = weigh(z, r->w[2]);
+    return z[0];
+}
+
+/* Points first .. end - 1, at most eight, in the patch's leaf. */
+UN_KERNEL void sample_run(const un_leaves *m, const centre_patch *t, int64_t first, int64_t end,
+                          const double *const x[3], double *value, un_vec3 *slope, int dim)
+{
+    un_eight at = {0};
+    run_place r;
+    un_doubles8 slopes[3] = {{0}};
+    for (int a = 0; a < dim; a++)
+        memcpy(at.of[a], x[a] + first, (size_t)(end - first) * sizeof **x);
+    place_run(&r, m, t->leaf, &at, dim);
+    un_doubles8 v = slope ? own_run(t, &r, slopes, dim) : own_run(t, &r, NULL, dim);
+    if (t->coarse) {
+        double corner[8];
+        un_doubles8 g[3];
+        for (int k = 0; k < 1 << dim; k++) corner[k] = m->coarse[t->leaf] >> k & 1;
+        un_doubles8 w = between_corners(corner, r.f, dim);
+        for (int a = 0; a < dim; a++) g[a] = 0.5 * r.f[a] + (t->child >> a & 1 ? 0 : 0.5);
+        v += w * (between_corners(t->around, g, dim) - v);
+    }
+    double inverse = m->tree->inverse_edge[m->tree->level[t->leaf]];
+    for (int64_t q = first; q < end; q++) {
+        int64_t n = q - first;
+        value[q] = v[n];
+        if (slope) slope[q] = un_scale(un_v3(slopes[0][n], slopes[1][n], slopes[2][n]), inverse);
+    }
+}
+
+/* The value at the leaf's centre and slopes from the leaves beside it, no longer than 1. */
+typedef struct centre_plane {
+    un_vec3 at, slope;
+    double value;
+} centre_plane;
+
+static centre_plane plane_at(const un_leaves *m, const float *field, int32_t c)
+{
+    const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
+    double slope[3] = {0};
+    for (int a = 0; a < m->dim; a++) {
+        int32_t below = near[-un_ring_step[a]], above = near[un_ring_step[a]];
+        if (below < 0) below = c;
+        if (above < 0) above = c;
+        if (below == above) continue;
+        slope[a] = (double)(field[above] - field[below]) /
+                   (un_vec3_at(m->x[above], a) - un_vec3_at(m->x[below], a));
+    }
+    un_vec3 v = un_v3(slope[0], slope[1], slope[2]);
+    return (centre_plane){m->x[c], un_scale(v, 1 / fmax(1, un_length(v))), field[c]};
+}
+
+void un_leaves_sample_points(const un_leaves *m, const float *field, double far, int64_t count,
                              const int32_t *leaf, const double *const x[3], double *value,
                              un_vec3 *slope)
 {
     centre_finder s;
     centre_patch t = {.leaf = -1, .parent = UN_RING_NONE};
     finder_init(&s, m, field, NULL);
-    for (int64_t q = 0; q < count; q++) {
-        if (leaf[q] != t.leaf) fill_patch(&s, leaf[q], &t);
-        un_vec3 at = {x[0][q], x[1][q], x[2][q]}, *to = slope ? &slope[q] : NULL;
-        UN_BY_DIM(m->dim, value[q] = patch_at(m, &t, at, to, dim));
+    for (int64_t q = 0, end; q < count; q = end) {
+        int32_t c = leaf[q];
+        for (end = q + 1; end < count && leaf[end] == c;) end++;
+        if (fabs((double)field[c]) > far * un_leaf_size(m, c)) {
+            centre_plane p = plane_at(m, field, c);
+            for (; q < end; q++) {
+                un_vec3 way = {x[0][q] - p.at.x, x[1][q] - p.at.y, x[2][q] - p.at.z};
+                value[q] = p.value + un_dot(p.slope, way);
+                if (slope) slope[q] = p.slope;
+            }
+            continue;
+        }
+        fill_patch(&s, c, &t);
+        for (; q < end; q += 8) {
+            int64_t last = un_min64(q + 8, end);
+            UN_BY_DIM(m->dim, sample_run(m, &t, q, last, x, value, slope, dim));
+        }
     }
 }

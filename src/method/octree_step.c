@@ -161,6 +161,7 @@ un_status un_octree_even_sheets(un_octree_flip *s, double dt)
 un_status un_octree_correct(un_octree_flip *s, double dt)
 {
     un_markers *m = &s->markers;
+    UN_TRY(un_markers_regroup(s->core.ctx, m));
     un_correct_def def = {.groups = &m->groups,
                           .radius = m->radius,
                           .phi = m->depth,

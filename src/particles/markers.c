@@ -55,7 +55,7 @@ un_status un_markers_regroup(un_context *ctx, un_markers *m)
     return un_groups_build(ctx, &m->lists, &m->groups, x, m->radius, m->particles.count);
 }
 
-un_status un_markers_group(un_context *ctx, un_markers *m)
+static un_status find_radii(un_context *ctx, un_markers *m)
 {
     float **arrays[6] = {&m->radius,    &m->depth,     &m->normal[0],
                          &m->normal[1], &m->normal[2], &m->wall};
@@ -63,6 +63,12 @@ un_status un_markers_group(un_context *ctx, un_markers *m)
         UN_TRY(un_array_need(ctx, (void **)arrays[i], &m->capacity[i],
                              (size_t)m->particles.count + 1, sizeof **arrays));
     un_parallel_for(ctx, m->particles.count, 16384, find_radius, m);
+    return UN_OK;
+}
+
+un_status un_markers_group(un_context *ctx, un_markers *m)
+{
+    UN_TRY(find_radii(ctx, m));
     return un_markers_regroup(ctx, m);
 }
 
@@ -78,7 +84,7 @@ un_status un_markers_sort_leaves(un_context *ctx, un_arena *arena, un_markers *m
 {
     UN_TRY(un_leaf_bins_sort(ctx, arena, &m->bins, &m->particles, leaves, bodies));
     un_arena_reset(arena);
-    return un_markers_group(ctx, m);
+    return find_radii(ctx, m); /* groups are not needed in every step */
 }
 
 un_status un_markers_keep_flags(un_context *ctx, un_markers *m)

@@ -642,7 +642,7 @@ void un_markers_release(un_context *ctx, un_markers *markers);
 un_status un_markers_group(un_context *ctx, un_markers *markers);
 /* Builds the groups again after particles have moved; the order is still good enough. */
 un_status un_markers_regroup(un_context *ctx, un_markers *markers);
-/* Sorts the particles by tet, then groups them. Empties the arena. */
+/* Sorts the particles by tet, then groups them; by leaf, without groups. Empties the arena. */
 un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *markers,
                           const un_tets *mesh);
 un_status un_markers_sort_leaves(un_context *ctx, un_arena *arena, un_markers *markers,

@@ -83,5 +83,6 @@ void un_sizing_at_leaves(const void *arg, const un_particles *p, int64_t begin, 
 {
     const un_sizing_on_leaves *on = arg;
     const double *const x[3] = {p->x[0] + begin, p->x[1] + begin, p->x[2] + begin};
-    un_leaves_sample_points(on->leaves, on->size, end - begin, on->leaf + begin, x, size, NULL);
+    un_leaves_sample_points(on->leaves, on->size, INFINITY, end - begin, on->leaf + begin, x, size,
+                            NULL);
 }

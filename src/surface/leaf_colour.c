@@ -351,7 +351,13 @@ static double solve_leaf(const leaf_args *a, int32_t c, const double *depth)
     int count = 0;
     for (int axis = 0; axis < m->dim; axis++) {
         double best = INFINITY, way = 1;
-        for (int side = 2 * axis; side < 2 * axis + 2; side++) {
+        if (m->even[c]) { /* all around have its size */
+            const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
+            int step = axis == 0 ? 1 : axis == 1 ? 3 : 9;
+            best = fmin(depth[near[-step]], depth[near[step]]);
+            way = un_leaf_size(m, c);
+        }
+        for (int side = 2 * axis; side < 2 * axis + 2 && !m->even[c]; side++) {
             double value, distance;
             if (!depth_beyond(a, c, side, depth, &value, &distance)) continue;
             if (value < best) best = value, way = distance;
@@ -552,9 +558,24 @@ double un_leaf_liquid_volume(un_context *ctx, const un_leaf_level_set *def, cons
 
 typedef struct thick_args {
     uint8_t *thick;
-    const uint8_t *from;
+    const uint8_t *from; /* for the core: 1 where there is liquid or nothing is open */
     const un_leaf_level_set *def;
 } thick_args;
+
+/* Are the flags of all leaves around c other than this value? */
+static bool all_around(const un_leaves *m, int64_t c, const uint8_t *flag, uint8_t not )
+{
+    const int32_t *near = un_leaf_near(m, c);
+    const uint8_t *level = m->tree->level;
+    for (int n = 0; n < m->near_count; n++) {
+        int32_t first = near[n], last = first + 1;
+        if (first < 0) continue;
+        if (level[first] > level[c]) un_leaves_range(m, (int32_t)c, n, &first, &last);
+        for (int32_t k = first; k < last; k++)
+            if (flag[k] == not ) return false;
+    }
+    return true;
+}
 
 static void find_core(void *arg, int64_t begin, int64_t end)
 {
@@ -563,12 +584,7 @@ static void find_core(void *arg, int64_t begin, int64_t end)
     const float *phi = a->def->phi, *open = a->def->walls->volume;
     for (int64_t c = begin; c < end; c++) {
         bool core = phi[c] < 0 && open[c] >= (float)CORE_OPEN;
-        for (int n = 0; n < m->near_count && core; n++) {
-            int32_t first, last;
-            un_leaves_range(m, (int32_t)c, n, &first, &last);
-            for (int32_t k = first; k < last; k++) core = core && (phi[k] < 0 || !(open[k] > 0));
-        }
-        a->thick[c] = core;
+        a->thick[c] = core && all_around(m, c, a->from, 0);
     }
 }
 
@@ -579,11 +595,7 @@ static void widen(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++) {
         bool thick = a->from[c];
         if (!thick && a->def->phi[c] < (float)(1.49 * un_leaf_size(m, c)))
-            for (int n = 0; n < m->near_count && !thick; n++) {
-                int32_t first, last;
-                un_leaves_range(m, (int32_t)c, n, &first, &last);
-                for (int32_t k = first; k < last; k++) thick |= a->from[k];
-            }
+            thick = !all_around(m, c, a->from, 1);
         a->thick[c] = thick;
     }
 }
@@ -594,7 +606,11 @@ un_status un_surface_thick_leaves(un_context *ctx, un_arena *arena, uint8_t **th
     size_t n = (size_t)def->leaves->count + 1;
     uint8_t *first = un_arena_alloc(arena, n, 1), *second = un_arena_alloc(arena, n, 1);
     if (!first || !second) return UN_ERROR_MEMORY;
-    thick_args a = {first, second, def};
+    uint8_t *full = un_arena_alloc(arena, n, 1);
+    if (!full) return UN_ERROR_MEMORY;
+    for (int32_t c = 0; c < def->leaves->count; c++)
+        full[c] = def->phi[c] < 0 || !(def->walls->volume[c] > 0);
+    thick_args a = {first, full, def};
     un_parallel_for(ctx, def->leaves->count, 1024, find_core, &a);
     for (int layer = 0; layer < 2; layer++) {
         const uint8_t *last = a.thick;

@@ -17,11 +17,16 @@ typedef struct gather_args {
     double *u;
     uint8_t *known;
     float *colour;
-    float *v[3]; /* by particle: velocity in the middle of the last step */
+    float *v[3];   /* by particle: velocity in the middle of the last step */
+    int32_t *x[3]; /* place, in units of 1 / fine: half the bytes, and exact enough for shares */
+    double fine;
     const un_leaves *m;
     const un_tet_bins *bins;
     const un_particles *particles;
 } gather_args;
+
+/* Places are whole numbers up to this. */
+#define FINE 0x40000000
 
 /* Weights and weighted velocities at the faces of one leaf, by side; eight particles are added at
  * once, in single precision, from their places relative to the leaf's centre. */
@@ -45,16 +50,17 @@ static inline un_lanes8 spline(un_lanes8 s)
 /* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. upper: upper
  * faces too. */
 UN_KERNEL void add_some(const gather_args *a, int64_t at, int n, int64_t first, int64_t end,
-                        un_vec3 centre, double inverse, bool upper, face_sums *sums, int dim)
+                        const int32_t centre[3], float inverse, bool upper, face_sums *sums,
+                        int dim)
 {
     const un_particles *p = a->particles;
-    double x0[3] = {centre.x, centre.y, centre.z};
     un_lanes8 s[3], c[3];
     un_lanes8 volume = un_lanes8_some(p->volume + at, n);
     if (at < first || at + n > end) volume = un_lanes8_within(volume, at, first, end);
     for (int axis = 0; axis < dim; axis++) {
-        un_doubles8 way = (un_doubles8_load(p->x[axis] + at, n) - x0[axis]) * inverse;
-        s[axis] = un_doubles8_to_floats(way);
+        un_bits8 x = {a->x[axis][at]};
+        if (n == 8) memcpy(&x, a->x[axis] + at, sizeof x);
+        s[axis] = (un_lanes8) __builtin_convertvector(x - centre[axis], un_floats8) * inverse;
         c[axis] = hat(s[axis]);
     }
     un_lanes8 smooth = volume;
@@ -75,8 +81,9 @@ UN_KERNEL void add_some(const gather_args *a, int64_t at, int n, int64_t first, 
     }
 }
 
-UN_KERNEL void add_particles(const gather_args *a, int64_t first, int64_t end, un_vec3 centre,
-                             double inverse, bool upper, face_sums *sums, int dim)
+UN_KERNEL void add_particles(const gather_args *a, int64_t first, int64_t end,
+                             const int32_t centre[3], float inverse, bool upper, face_sums *sums,
+                             int dim)
 {
     int64_t last = a->particles->count - 8; /* nothing beyond the arrays is read */
     for (int64_t q = first; last >= 0 && q < end; q += 8)
@@ -100,9 +107,12 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
     }
     int32_t range[UN_LEAVES_AROUND][2];
     int ranges = un_leaves_around(m, a->bins->begin, c, range);
-    double inverse = 1 / un_leaf_size(m, c);
+    float inverse = (float)(1 / (a->fine * un_leaf_size(m, c)));
+    int32_t centre[3];
+    for (int axis = 0; axis < 3; axis++)
+        centre[axis] = (int32_t)lrint(a->fine * un_vec3_at(m->x[c], axis));
     for (int n = 0; n < ranges; n++)
-        add_particles(a, range[n][0], range[n][1], m->x[c], inverse, upper, &sums, dim);
+        add_particles(a, range[n][0], range[n][1], centre, inverse, upper, &sums, dim);
     a->colour[c] = (float)(un_lanes8_sum(sums.volume) / un_leaf_volume(m, c));
     for (int k = 0; k < count; k++) {
         int32_t f = m->side[c][own[k]];
@@ -127,6 +137,11 @@ static void find_middles(void *arg, int64_t begin, int64_t end)
         float share = (float)(lead[axis] * (1.0 / UN_FALL_FREE));
         for (int64_t q = begin; q < end; q++)
             a->v[axis][q] = (float)p->v[axis][q] - (float)p->fall[q] * share;
+        for (int64_t q = begin; q < end; q++) {
+            double x = a->fine * p->x[axis][q];
+            x = x < FINE ? x : FINE;
+            a->x[axis][q] = (int32_t)(x > -FINE ? x + 0.5 : -FINE);
+        }
     }
 }
 
@@ -142,8 +157,11 @@ un_status un_transfer_to_leaves(un_context *ctx, un_arena *arena, const un_leaf_
                      .particles = particles};
     for (int axis = 0; axis < leaves->dim; axis++) {
         a.v[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof *a.v[axis]);
-        if (!a.v[axis]) return UN_ERROR_MEMORY;
+        a.x[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof *a.x[axis]);
+        if (!a.v[axis] || !a.x[axis]) return UN_ERROR_MEMORY;
     }
+    un_vec3 size = leaves->tree->size;
+    a.fine = FINE / fmax(size.x, fmax(size.y, size.z));
     un_parallel_for(ctx, particles->count, 16384, find_middles, &a);
     un_parallel_for(ctx, leaves->count, 256, gather_leaves, &a);
     return UN_OK;
@@ -158,6 +176,7 @@ typedef struct extend_args {
     const int32_t *list; /* faces to be given a value */
     double *value[2];    /* of those; known[..] is set in the end */
     uint8_t *found;
+    uint8_t *beside; /* by leaf: any of its faces is known */
 } extend_args;
 
 static void add_face(const extend_args *a, int32_t f, double sum[3])
@@ -172,6 +191,7 @@ static void add_face(const extend_args *a, int32_t f, double sum[3])
 static void add_leaf(const extend_args *a, int32_t c, int axis, double sum[3])
 {
     const un_leaves *m = a->m;
+    if (!a->beside[c]) return;
     for (int side = 2 * axis; side < 2 * axis + 2; side++) {
         int32_t f = m->side[c][side];
         if (f >= 0)
@@ -179,6 +199,12 @@ static void add_leaf(const extend_args *a, int32_t c, int axis, double sum[3])
         else
             for (int k = 0; k < un_leaves_group_size(m); k++) add_face(a, m->group[~f][k], sum);
     }
+}
+
+static void tell_leaves(const extend_args *a, int32_t f)
+{
+    a->beside[a->m->face_side[f] / 6] = 1;
+    if (a->m->face_other[f] >= 0) a->beside[a->m->face_other[f]] = 1;
 }
 
 static void extend_faces(void *arg, int64_t begin, int64_t end)
@@ -214,10 +240,16 @@ un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, doubl
     a.found = un_arena_alloc(arena, (size_t)m->face_count + 1, 1);
     for (int k = 0; k < 2; k++)
         a.value[k] = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof **a.value);
-    if (!list || !a.found || !a.value[0] || !a.value[1]) return UN_ERROR_MEMORY;
+    a.beside = un_arena_alloc(arena, (size_t)m->count + 1, 1);
+    if (!list || !a.found || !a.value[0] || !a.value[1] || !a.beside) return UN_ERROR_MEMORY;
+    memset(a.beside, 0, (size_t)m->count);
     int32_t count = 0;
-    for (int32_t f = 0; f < m->face_count; f++)
-        if (!known[f]) list[count++] = f;
+    for (int32_t f = 0; f < m->face_count; f++) {
+        if (known[f])
+            tell_leaves(&a, f);
+        else
+            list[count++] = f;
+    }
     a.list = list;
     for (int32_t layer = 0; layer < layers; layer++) {
         un_parallel_for(ctx, count, 2048, extend_faces, &a);
@@ -231,6 +263,7 @@ un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, doubl
             u[f] = a.value[0][n];
             if (w) w[f] = a.value[1][n];
             known[f] = (uint8_t)(layer + 2);
+            tell_leaves(&a, f);
         }
         count = left;
     }
@@ -349,6 +382,9 @@ static bool touches_liquid(const mark_args *a, int32_t c, un_vec3 x)
 /* Where the level set slopes by less, deep in the liquid, there is no direction to the surface:
  * what is left of it would be that of noise. */
 #define SLOPE_MIN 0.1
+/* In leaves whose centres are this far from the surface, in edges, depths need not be exact. Slopes
+ * matter for 8 radii (particles/correct_sized.c), two edges. */
+#define DEEP 3.0
 /* Particles whose depth is found in one go. */
 #define MARK_BATCH 256
 
@@ -360,13 +396,14 @@ static void mark_batch(mark_args *a, int64_t begin, int64_t end, double *sums)
     double gravity = a->cling->gravity, depths[MARK_BATCH];
     un_vec3 slopes[MARK_BATCH];
     const double *const places[3] = {p->x[0] + begin, p->x[1] + begin, p->x[2] + begin};
-    un_leaves_sample_points(m, a->phi, end - begin, s->bins.tet + begin, places, depths, slopes);
+    un_leaves_sample_points(m, a->phi, DEEP, end - begin, s->bins.tet + begin, places, depths,
+                            slopes);
     for (int64_t q = begin; q < end; q++) {
         int32_t c = s->bins.tet[q];
         un_vec3 x = un_particle_position(p, q);
         double h = un_leaf_size(m, c), depth = depths[q - begin];
-        bool clings = un_cling_holds(a->cling, s, q, depth);
-        bool wet = clings || touches_liquid(a, c, x);
+        bool deep = depth < -h, clings = !deep && un_cling_holds(a->cling, s, q, depth);
+        bool wet = deep || clings || touches_liquid(a, c, x);
         un_vec3 g = un_scale(slopes[q - begin], 1 / fmax(un_length(slopes[q - begin]), SLOPE_MIN));
         s->depth[q] = (float)depth;
         s->normal[0][q] = (float)g.x;

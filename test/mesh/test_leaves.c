@@ -221,14 +221,58 @@ static void samples_many_points_alike(void **state)
             if (flat) x[2][i] = 0;
             leaf[i] = un_octree_find(&l.tree, un_v3(x[0][i], x[1][i], x[2][i]));
         }
-        un_leaves_sample_points(m, field, COUNT, leaf, (const double *const[]){x[0], x[1], x[2]},
-                                value, slope);
+        un_leaves_sample_points(m, field, INFINITY, COUNT, leaf,
+                                (const double *const[]){x[0], x[1], x[2]}, value, slope);
         for (int i = 0; i < COUNT; i++) {
             un_vec3 at = {x[0][i], x[1][i], x[2][i]};
             check_near(value[i], un_leaves_sample(m, field, leaf[i], at), 1e-12);
             un_vec3 single = un_leaves_slope(m, field, leaf[i], at);
             check_near(un_length(un_sub(slope[i], single)), 0, 1e-10);
         }
+        un_free(l.ctx, field);
+        end(&l);
+    }
+}
+
+/* Far from its zero a distance is a plane in each leaf; nearer it is exact. */
+static void samples_far_points_by_planes(void **state)
+{
+    enum { COUNT = 2000 };
+    static double x[3][COUNT], value[COUNT];
+    static un_vec3 slope[COUNT];
+    static int32_t leaf[COUNT];
+    const double far = 2;
+    (void)state;
+    for (int flat = 0; flat < 2; flat++) {
+        leaf_case l;
+        begin(&l, &graded, flat, 13);
+        const un_leaves *m = &l.leaves;
+        const un_vec3 n = un_normalize(un_v3(1, 2, flat ? 0 : -1));
+        float *field = un_alloc(l.ctx, (size_t)m->count, sizeof *field);
+        for (int32_t c = 0; c < m->count; c++) field[c] = (float)(un_dot(n, m->x[c]) - 0.6);
+        for (int i = 0; i < COUNT; i++) {
+            for (int a = 0; a < 3; a++) x[a][i] = un_random((uint64_t)i, (uint64_t)a);
+            if (flat) x[2][i] = 0;
+            leaf[i] = un_octree_find(&l.tree, un_v3(x[0][i], x[1][i], x[2][i]));
+        }
+        un_leaves_sample_points(m, field, far, COUNT, leaf,
+                                (const double *const[]){x[0], x[1], x[2]}, value, slope);
+        int planes = 0;
+        for (int i = 0; i < COUNT; i++) {
+            un_vec3 at = {x[0][i], x[1][i], x[2][i]};
+            double h = un_leaf_size(m, leaf[i]), exact = un_dot(n, at) - 0.6;
+            if (fabs((double)field[leaf[i]]) <= far * h) {
+                check_near(value[i], un_leaves_sample(m, field, leaf[i], at), 1e-12);
+                continue;
+            }
+            planes++;
+            assert_true(un_length(slope[i]) < 1 + 1e-12);
+            check_near(value[i], exact, 0.6 * h);
+            if (!m->even[leaf[i]]) continue;
+            check_near(value[i], exact, 1e-5);
+            check_near(un_length(un_sub(slope[i], n)), 0, 1e-4);
+        }
+        assert_true(planes > COUNT / 20 && planes < COUNT);
         un_free(l.ctx, field);
         end(&l);
     }
@@ -338,15 +382,11 @@ static void walls_take_their_volume(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_faces),
-        cmocka_unit_test(finds_what_is_near),
-        cmocka_unit_test(joins_ranges_around),
-        cmocka_unit_test(flows_at_eight_alike),
-        cmocka_unit_test(keeps_linear_fields),
-        cmocka_unit_test(is_continuous),
-        cmocka_unit_test(samples_many_points_alike),
-        cmocka_unit_test(carries_values),
-        cmocka_unit_test(walls_take_their_volume),
+        cmocka_unit_test(numbers_faces),        cmocka_unit_test(finds_what_is_near),
+        cmocka_unit_test(joins_ranges_around),  cmocka_unit_test(samples_far_points_by_planes),
+        cmocka_unit_test(flows_at_eight_alike), cmocka_unit_test(keeps_linear_fields),
+        cmocka_unit_test(is_continuous),        cmocka_unit_test(samples_many_points_alike),
+        cmocka_unit_test(carries_values),       cmocka_unit_test(walls_take_their_volume),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
