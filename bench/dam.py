@@ -3,7 +3,10 @@
 count.
 
   bench/dam.py PROGRAM [--cells 64 128] [--frames 24 8] [--methods uniform tet] [--repeat 2]
-               [--threads 2] [--no-mantaflow]
+               [--threads 2] [--no-mantaflow] [--no-surface] [--set solver.band=4]
+
+With --no-surface neither program makes a surface. Processor seconds are those of all threads: on a
+busy machine their ratios hold, those of seconds do not.
 
 Of `repeat` runs the best time counts, per stage and in all. Writes out/bench/dam.csv: a row per
 program and size, then a row per stage. Peak memory is the process's largest resident set; of
@@ -24,7 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def measure(command):
-    """Wall seconds, peak resident bytes and output of a command."""
+    """Wall seconds, processor seconds, peak resident bytes and output of a command."""
     start = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         output = process.stdout.read()
@@ -32,14 +35,18 @@ def measure(command):
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f"{' '.join(command)}: status {process.returncode}\n{output[-2000:]}")
-    return time.monotonic() - start, usage.ru_maxrss * 1024, output
+    return time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, output
 
 
-def run_ours(program, method, cells, frames, threads, folder):
+def run_ours(program, method, cells, frames, options, folder):
     shutil.rmtree(folder, ignore_errors=True)
-    seconds, peak, _ = measure([program, "run", f"{HERE}/dam.lua", "-o", folder, "--quiet",
-                                "--method", method, "--threads", str(threads), "--frames", str(frames),
-                                "--set", f"detail.finest={cells}", "--set", f"detail.surface={cells}"])
+    sets = [f"detail.finest={cells}", f"detail.surface={cells}", *options.set]
+    if options.no_surface:
+        sets.append("output.surface=false")
+    words = [word for each in sets for word in ("--set", each)]
+    seconds, processor, peak, _ = measure([program, "run", f"{HERE}/dam.lua", "-o", folder, "--quiet",
+                                           "--method", method, "--threads", str(options.threads),
+                                           "--frames", str(frames), *words])
     with open(f"{folder}/stats.csv") as file:
         rows = list(csv.DictReader(file))
     steps = [row for row in rows if float(row["dt"]) > 0]
@@ -47,6 +54,7 @@ def run_ours(program, method, cells, frames, threads, folder):
         stages = json.load(file)["stages"]
     return {
         "seconds": seconds,
+        "processor": processor,
         "peak_bytes": peak,
         "substeps": len(steps),
         "particles": max(int(row["particles"]) for row in rows),
@@ -56,19 +64,21 @@ def run_ours(program, method, cells, frames, threads, folder):
     }
 
 
-def run_mantaflow(cells, frames, threads, folder):
-    _, peak, output = measure(["blender", "-b", "--factory-startup", "-t", str(threads), "-P",
-                               f"{HERE}/mantaflow_dam.py", "--", str(cells), str(frames), folder])
-    found = re.search(r"MANTAFLOW data ([\d.]+) mesh ([\d.]+)", output)
+def run_mantaflow(cells, frames, options, folder):
+    _, _, peak, output = measure(["blender", "-b", "--factory-startup", "-t", str(options.threads), "-P",
+                                  f"{HERE}/mantaflow_dam.py", "--", str(cells), str(frames), folder,
+                                  *(["--no-mesh"] if options.no_surface else [])])
+    found = re.search(r"MANTAFLOW data ([\d.]+) mesh ([\d.]+) processor ([\d.]+)", output)
     if not found:
         sys.exit("Mantaflow did not bake:\n" + output[-2000:])
-    data, mesh = map(float, found.groups())
-    return {"seconds": data + mesh, "peak_bytes": peak, "stages": {"data": data, "mesh": mesh}}
+    data, mesh, processor = map(float, found.groups())
+    return {"seconds": data + mesh, "processor": processor, "peak_bytes": peak, "stages": {"data": data, "mesh": mesh}}
 
 
 def best_of(runs):
     """The fastest run, with each stage's own best."""
     best = min(runs, key=lambda run: run["seconds"])
+    best["processor"] = min(run["processor"] for run in runs)
     best["stages"] = {name: min(run["stages"][name] for run in runs) for name in best["stages"]}
     return best
 
@@ -82,9 +92,11 @@ def main():
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--no-mantaflow", action="store_true")
+    parser.add_argument("--no-surface", action="store_true")
+    parser.add_argument("--set", nargs="+", default=[])
     options = parser.parse_args()
     with_mantaflow = not options.no_mantaflow and shutil.which("blender")
-    idle = measure(["blender", "-b", "--factory-startup"])[1] if with_mantaflow else 0
+    idle = measure(["blender", "-b", "--factory-startup"])[2] if with_mantaflow else 0
     folder = "out/bench"
     os.makedirs(folder, exist_ok=True)
     table = []
@@ -92,10 +104,10 @@ def main():
         ours, theirs = {method: [] for method in options.methods}, []
         for _ in range(options.repeat):
             for method in options.methods:
-                ours[method].append(run_ours(options.program, method, cells, frames, options.threads,
+                ours[method].append(run_ours(options.program, method, cells, frames, options,
                                              f"{folder}/dam{cells}-{method}"))
             if with_mantaflow:
-                theirs.append(run_mantaflow(cells, frames, options.threads, f"{folder}/manta{cells}"))
+                theirs.append(run_mantaflow(cells, frames, options, f"{folder}/manta{cells}"))
         simulated = frames / RATE
         results = []
         print(f"{cells} cells, {frames} frames, {options.threads} threads, best of {options.repeat}")
@@ -116,7 +128,8 @@ def main():
                   f"{other['peak_bytes'] / 1e6:6.0f} MB, {idle / 1e6:.0f} MB of it idle (data {other['stages']['data']:.2f} s, "
                   f"mesh {other['stages']['mesh']:.2f} s)")
             for method, best in results:
-                print(f"  {method:10} {best['seconds'] / other['seconds']:8.2f} of Mantaflow's time, "
+                print(f"  {method:10} {best['seconds'] / other['seconds']:8.2f} of Mantaflow's time "
+                      f"({best['processor'] / other['processor']:.2f} of its processor time), "
                       f"{best['peak_bytes'] / (other['peak_bytes'] - idle):.2f} of its memory above idle")
             results.append(("mantaflow", other))
         first = results[0][1]
