@@ -63,6 +63,10 @@ static inline void un_advect_ralston(un_eight *step, const un_eight *k1, const u
             step->of[a][n] = (k1->of[a][n] * 2 + k2->of[a][n] * 3 + k3->of[a][n] * 4) * (dt / 9);
 }
 
+/* How far eight points go in dt through velocities at faces (paths.c). Less than no time: back. */
+void un_advect_trace(un_eight *step, const un_grid *grid, double *const u[3], const un_eight *x,
+                     double dt);
+
 /* Brings a particle's velocity v from the middle to the end of the step. A particle whose velocity
  * a wall has changed from `was` is no longer in free fall. */
 static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_vec3 was,
@@ -121,16 +125,20 @@ typedef struct un_carry {
 un_status un_carry_fields(un_context *ctx, un_arena *arena, double *to, const double *from,
                           int count, const un_carry *carry);
 
-/* ---- a narrow band of particles on a grid that warps (warp_band.c) ---- */
+/* ---- a narrow band of particles (band.c, warp_band.c, grid_band.c) ---- */
 
 #define UN_BAND_MAX 60 /* cells */
 typedef struct un_band {
     double width;   /* cells under the surface that particles fill; 0: all */
-    uint8_t *deep;  /* at cells: 1 where one particle, UN_PARTICLE_DEEP, stands for the liquid */
+    /* at cells: 1 where one particle, UN_PARTICLE_DEEP, stands for the liquid; 2 next to those, on
+     * grids that do not warp */
+    uint8_t *deep;
     uint8_t *depth; /* at cells: cells to where the liquid ends, or particles are needed */
-    un_vec3 *was;   /* at cells: the centres before the grid moved */
+    un_vec3 *was;   /* on a grid that warps, at cells: the centres before it moved */
+    double *u[3];   /* on others, at faces of deep cells and of those next to them: the velocity */
 } un_band;
-un_status un_band_init(un_context *ctx, un_band *band, double width, int64_t cells);
+un_status un_band_init(un_context *ctx, un_band *band, double width, const un_grid *grid,
+                       bool warps);
 void un_band_free(un_context *ctx, un_band *band);
 /* Finds the depth from the level set. */
 un_status un_band_measure(un_context *ctx, un_arena *arena, un_band *band, const float *phi,
@@ -150,6 +158,23 @@ typedef struct un_band_carry {
 } un_band_carry;
 un_status un_band_carry_deep(un_context *ctx, un_arena *arena, un_band *band,
                              un_particles *particles, const un_band_carry *in);
+/* The same on a grid that stands still, after particles have moved and before they are sorted: of
+ * these, those listed as gone are the grid's now. */
+typedef struct un_band_step {
+    double *const *u, *const *u_old; /* at faces: what particles moved with, and before forces */
+    const un_walls *walls;
+    un_vec3 gravity;
+    double kick; /* s: how long forces acted */
+    double dt;
+    int64_t step;  /* number */
+    double volume; /* that all particles should have together */
+} un_band_step;
+un_status un_band_carry_faces(un_context *ctx, un_arena *arena, un_band *band,
+                              un_particles *particles, un_bins_gone *gone, const un_band_step *in);
+/* Puts the velocities that the grid has carried in the place of the particles'. weight: of these,
+ * at faces. */
+void un_band_to_faces(un_context *ctx, const un_band *band, double *const u[3],
+                      double *const weight[3], const un_grid *grid);
 /* Marks the particles in deep cells. */
 void un_band_mark(un_context *ctx, un_particles *particles, const un_band *band,
                   const un_grid *grid);

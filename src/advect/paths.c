@@ -15,17 +15,16 @@ typedef struct path_args {
     double dt;
 } path_args;
 
-/* How far eight points go, by Ralston's method. */
-static void trace(un_eight *step, const path_args *a, const un_eight *x)
+void un_advect_trace(un_eight *step, const un_grid *g, double *const u[3], const un_eight *x,
+                     double dt)
 {
-    const un_grid *g = a->walls->grid;
     un_eight k1, k2, k3, at;
-    un_faces_sample_eight(&k1, g, a->u, x);
-    un_advect_go(&at, x, &k1, 0.5 * a->dt, g);
-    un_faces_sample_eight(&k2, g, a->u, &at);
-    un_advect_go(&at, x, &k2, 0.75 * a->dt, g);
-    un_faces_sample_eight(&k3, g, a->u, &at);
-    un_advect_ralston(step, &k1, &k2, &k3, a->dt);
+    un_faces_sample_eight(&k1, g, u, x);
+    un_advect_go(&at, x, &k1, 0.5 * dt, g);
+    un_faces_sample_eight(&k2, g, u, &at);
+    un_advect_go(&at, x, &k2, 0.75 * dt, g);
+    un_faces_sample_eight(&k3, g, u, &at);
+    un_advect_ralston(step, &k1, &k2, &k3, dt);
 }
 
 static void move_one(const path_args *a, int64_t q, un_vec3 step, int dim)
@@ -55,7 +54,7 @@ static void move(void *arg, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q += 8) {
         int64_t count = un_min64(end - q, 8);
         un_eight_load(&x, a->particles->x, q, count);
-        trace(&step, a, &x);
+        un_advect_trace(&step, a->walls->grid, a->u, &x, a->dt);
         for (int64_t n = 0; n < count; n++)
             move_one(a, q + n, un_v3(step.of[0][n], step.of[1][n], step.of[2][n]),
                      a->walls->grid->dim);

@@ -24,13 +24,13 @@
  *    held together (particles/sheets.c);
  *  - surface tension is a pressure at the surface (tension/grid.c), and bodies that the liquid
  *    moves are solved for with the pressure (pressure/coupling.c);
+ *  - deep particles are spread in every second step only; solver.band leaves a narrow band of
+ *    particles under the surface, and faces carry deeper liquid (advect/grid_band.c);
  *  - viscosity is solved for on faces [Batty & Bridson 2008] (viscosity/grid.c), with the pressure
  *    before and after it.
  *
  * Several ranks may share a run (uniform_ranks.c); its bits are those of one. */
 #include "method/uniform.h"
-
-#include "advect/advect.h"
 
 enum {
     STAGE_WALLS,
@@ -55,7 +55,7 @@ static un_status step(void *state, double dt, un_step *report)
 {
     un_uniform *s = state;
     un_projection_report projection;
-    double clock = un_seconds(), start = clock;
+    double clock = un_seconds(), start = clock, kick = un_core_kick(&s->core, dt);
     un_step_init(report);
     report->dt = dt;
 
@@ -68,9 +68,7 @@ static un_status step(void *state, double dt, un_step *report)
         UN_TRY(un_walls_update(s->core.walls));
     un_stage_end(report, STAGE_WALLS, &clock);
     /* 2 spread the particles */
-    UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &s->particles, s->bins, s->phi,
-                                s->core.walls));
-    un_arena_reset(&s->core.arena);
+    UN_TRY(un_uniform_correct(s));
     if (s->ranks.slabs) UN_TRY(un_uniform_ranks_refresh(s));
     un_stage_end(report, STAGE_CORRECT, &clock);
     UN_TRY(un_uniform_to_grid(s, dt)); /* 3 velocities, gravity */
@@ -100,7 +98,7 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_uniform_remove(s));   /* 8 drains, open sides */
     UN_TRY(un_uniform_emit(s, dt)); /* 9 emitters */
     un_stage_end(report, STAGE_SOURCES, &clock);
-    UN_TRY(un_uniform_sort(s)); /* 10 along the curve */
+    UN_TRY(un_uniform_carry(s, dt, kick)); /* 10 deep liquid; along the curve */
     un_stage_end(report, STAGE_SORT, &clock);
     UN_TRY(un_uniform_level_set(s)); /* 11 surface and volume */
     un_stage_end(report, STAGE_LEVEL_SET, &clock);
@@ -147,6 +145,7 @@ static void end(void *state)
     un_viscosity_destroy(s->thick.solver);
     un_mixture_free(ctx, &s->thick.mix);
     un_free(ctx, s->thick.p);
+    un_band_free(ctx, &s->band);
     un_core_free(&s->core);
 }
 
@@ -166,6 +165,8 @@ static un_status allocate(un_uniform *s)
         s->known[a] = un_alloc_zero(ctx, n, 1);
         if (!s->u[a] || !s->u_old[a] || !s->known[a]) return UN_ERROR_MEMORY;
     }
+    bool even = !s->thick.any && !s->particles.mixed;
+    UN_TRY(un_band_init(ctx, &s->band, even ? s->core.def->solver.band : 0, &s->core.grid, false));
     if (!s->thick.any) return UN_OK;
     s->thick.p = un_alloc_zero(ctx, n, sizeof *s->thick.p);
     s->pressure->more = s->thick.p;
@@ -225,7 +226,8 @@ const un_method un_method_uniform = {.traits = {.name = "uniform",
                                                 .momentum = true,
                                                 .flat = true,
                                                 .thin_walls = true,
-                                                .ranks = true},
+                                                .ranks = true,
+                                                .band = true},
                                      .stages = stages,
                                      .size = sizeof(un_uniform),
                                      .begin = begin,

@@ -3,6 +3,7 @@
 #ifndef UN_METHOD_UNIFORM_H
 #define UN_METHOD_UNIFORM_H
 
+#include "advect/advect.h"
 #include "method/core.h"
 #include "pressure/pressure.h"
 #include "surface/surface.h"
@@ -60,6 +61,7 @@ typedef struct un_uniform {
     un_impulse impulse; /* of this step, if the liquid moves bodies */
     un_inflow inflow;   /* emitted inside the liquid in the last step */
     un_thick_grid thick;
+    un_band band;     /* where the liquid is deep, and the grid carries it */
     double max_speed; /* of the liquid, along an axis */
     un_uniform_ranks ranks;
 } un_uniform;
@@ -78,6 +80,10 @@ un_status un_uniform_sift(un_context *ctx, const un_scene *scene, un_state *in, 
 
 /* Particles sorted into cells. */
 un_status un_uniform_sort(un_uniform *s);
+/* The same after a step, in which the grid has carried deep liquid. */
+un_status un_uniform_carry(un_uniform *s, double dt, double kick);
+/* Spreads particles that have crowded together. */
+un_status un_uniform_correct(un_uniform *s);
 /* Finds the level set, the particles that fly, and the volume. With un_uniform_sort this is
  * everything that the next step and the outputs read. */
 un_status un_uniform_level_set(un_uniform *s);

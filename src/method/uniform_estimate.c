@@ -20,6 +20,11 @@
 /* Of a particle that has density and viscosity of its own, and a copy of both. */
 #define MIXED_BYTES 24
 
+/* Where particles form a narrow band. Of a cell, without what there is along each axis; of a
+ * particle: they fill all of the liquid in the first step, beside those that stand for cells. */
+#define BAND_BYTES 2
+#define NARROWED_BYTES 20
+
 /* Whatever the size: sorting's counts, files' buffers; and the least arena of a step. */
 #define FIXED_BYTES 0.5e6
 #define ARENA_BYTES 1e6
@@ -109,6 +114,8 @@ un_status un_uniform_estimate(un_context *ctx, const un_scene *scene, un_estimat
                       fmax(step_bytes, surface_bytes);
     if (un_scene_viscous(def))
         estimate->bytes += un_viscosity_grid_bytes(&grid, particles / (1 << grid.dim));
+    else if (def->solver.band > 0)
+        estimate->bytes += cells * (BAND_BYTES + 2 * 8 * grid.dim) + particles * NARROWED_BYTES;
     if (un_scene_mixed(def)) estimate->bytes += particles * MIXED_BYTES + cells * 2 * 4;
     return UN_OK;
 }

@@ -1,16 +1,35 @@
 /* Method `uniform` to a checkpoint and back.
  *
  * Saved: the particles, the pressure (the next guess), that of viscous liquid, what was emitted
- * inside the liquid and waits for the next projection, the ledger, the fastest speed. Found again:
- * bins, level set, volume. Velocities of the grid are not needed: the next step makes them anew
- * from the particles. */
+ * inside the liquid and waits for the next projection, the ledger, the fastest speed; with a narrow
+ * band which cells are deep, and the velocities that their faces have carried. Found again: bins,
+ * level set, volume, depth. Other velocities of the grid are not needed: the next step makes them
+ * anew from the particles. */
 #include "method/uniform.h"
+
+static const char *const carried[] = {"carried_x", "carried_y", "carried_z"};
 
 static uint64_t found_hash(const un_uniform *s)
 {
     int64_t count = s->ranks.slabs ? s->ranks.total : s->particles.count;
     return un_saving_hash((uint64_t)count, s->phi,
                           (size_t)s->core.grid.cell_count * sizeof *s->phi);
+}
+
+static un_status save_band(const un_band *band, int64_t cells, un_state *out)
+{
+    if (!(band->width > 0)) return UN_OK;
+    for (int a = 0; a < 3 && band->u[a]; a++)
+        UN_TRY(un_state_add(out, carried[a], band->u[a], cells, 8));
+    return un_state_add(out, "deep", band->deep, cells, 1);
+}
+
+static un_status load_band(un_band *band, int64_t cells, const un_state *in)
+{
+    if (!(band->width > 0) || !un_state_find(in, "deep")) return UN_OK;
+    for (int a = 0; a < 3 && band->u[a]; a++)
+        UN_TRY(un_state_take(in, carried[a], band->u[a], cells, 8));
+    return un_state_take(in, "deep", band->deep, cells, 1);
 }
 
 un_status un_uniform_save(const void *state, un_state *out)
@@ -26,6 +45,7 @@ un_status un_uniform_save(const void *state, un_state *out)
     if (s->thick.any)
         UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     UN_TRY(un_save_inflow(out, &s->inflow));
+    UN_TRY(save_band(&s->band, s->core.grid.cell_count, out));
     UN_TRY(un_state_add_number(out, "max_speed", s->max_speed));
     return un_save_hash(out, un_rank(s->core.ctx) == 0 ? found_hash(s) : 0);
 }
@@ -67,6 +87,7 @@ un_status un_uniform_load(void *state, const un_state *in)
         UN_TRY(un_state_take(in, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     un_pressure_forget(s->pressure);
     UN_TRY(un_load_inflow(s->core.ctx, in, &s->inflow, s->core.grid.cell_count));
+    UN_TRY(load_band(&s->band, s->core.grid.cell_count, in));
     UN_TRY(load_parts(s, in));
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_uniform_level_set(s));

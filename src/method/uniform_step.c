@@ -1,10 +1,47 @@
 /* The parts of the step of method `uniform` that are more than one call. */
 #include "method/uniform.h"
 
+/* Particles at the end of their band, in cells, do not tell how crowded the liquid is: some have
+ * just begun. */
+#define BAND_END 1.0
+/* Particles deeper than this, in cells, are spread in one of so many steps. The surface of a dam
+ * break that settles is as even as with all of them spread in each: at 40 cells, in 14 frames, it
+ * was off its mean over three cells by 0.070 cells, the median, either way. */
+#define DEEP 2
+#define DEEP_STEPS 2
+
 un_status un_uniform_sort(un_uniform *s)
 {
     if (s->ranks.slabs) return un_uniform_ranks_sort(s);
     UN_TRY(un_bins_sort(s->bins, &s->core.arena, &s->particles));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
+un_status un_uniform_carry(un_uniform *s, double dt, double kick)
+{
+    un_arena *arena = &s->core.arena;
+    un_bins_gone gone;
+    if (!(s->band.width > 0)) return un_uniform_sort(s);
+    un_band_step in = {.u = s->u,
+                       .u_old = s->u_old,
+                       .walls = s->core.walls,
+                       .gravity = s->core.def->gravity,
+                       .kick = kick,
+                       .dt = dt,
+                       .step = s->core.step_count,
+                       .volume = un_ledger_expected(&s->core.sources.ledger)};
+    UN_TRY(un_band_carry_faces(s->core.ctx, arena, &s->band, &s->particles, &gone, &in));
+    UN_TRY(un_bins_sort_by_id(s->bins, arena, &s->particles, NULL, &gone));
+    un_arena_reset(arena);
+    return UN_OK;
+}
+
+un_status un_uniform_correct(un_uniform *s)
+{
+    bool all = s->core.step_count % DEEP_STEPS == 0;
+    UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &s->particles, s->bins, s->phi,
+                                s->core.walls, all ? 0 : DEEP));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -18,6 +55,7 @@ static un_status mark(un_uniform *s, const uint8_t *thick, double *total, double
         return un_uniform_ranks_weigh(s, thick, clings ? &cling : NULL, total, inside);
     s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
                                               thick, clings ? &cling : NULL, inside);
+    un_band_mark(s->core.ctx, &s->particles, &s->band, &s->core.grid);
     *total = un_particles_volume(s->core.ctx, &s->particles);
     return UN_OK;
 }
@@ -40,6 +78,7 @@ un_status un_uniform_level_set(un_uniform *s)
      * phi < 0; outside it every particle takes its own. */
     double liquid = un_colour_volume(s->core.ctx, s->phi, &s->core.grid, s->core.walls, thick);
     un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside, total);
+    UN_TRY(un_band_measure(s->core.ctx, &s->core.arena, &s->band, s->phi, s->core.walls));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -49,6 +88,7 @@ un_status un_uniform_to_grid(un_uniform *s, double dt)
     double *const *weight = s->u_old; /* until it keeps the velocities before gravity */
     un_transfer_to_faces(s->core.ctx, s->u, weight, &s->core.grid, s->bins, &s->particles);
     UN_TRY(un_uniform_thicken(s, weight));
+    un_band_to_faces(s->core.ctx, &s->band, s->u, weight, &s->core.grid);
     un_transfer_mark_reached(s->core.ctx, s->known, weight, &s->core.grid);
     UN_TRY(un_transfer_extrapolate(s->core.ctx, &s->core.arena, s->u, NULL, s->known, &s->core.grid,
                                    1));
@@ -103,6 +143,8 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
                         .expansion = un_core_expansion(&s->core, dt),
                         .pace = s->core.pace,
                         .colour = s->colour,
+                        .depth = s->band.depth,
+                        .deepest = s->band.width - BAND_END,
                         .inflow = &s->inflow,
                         .bodies = un_core_free_bodies(&s->core)};
     UN_TRY(un_pressure_project(s->pressure, &in, report));

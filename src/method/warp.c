@@ -150,7 +150,7 @@ static un_status allocate(un_warping *s)
     if (strcmp(def->solver.kind, "auto") == 0)
         un_solver_set_kind(s->pressure->solver, UN_SOLVER_GEOMETRIC);
     size_t cells = (size_t)s->warp.grid.cell_count;
-    UN_TRY(un_band_init(ctx, &s->band, def->solver.band, (int64_t)cells));
+    UN_TRY(un_band_init(ctx, &s->band, def->solver.band, &s->warp.grid, true));
     UN_ALLOC(ctx, s->normalizer, cells);
     UN_ALLOC(ctx, s->colour, cells);
     UN_ALLOC(ctx, s->phi, cells);
@@ -206,7 +206,8 @@ const un_method un_method_warp = {.traits = {.name = "warp",
                                              .tension = true,
                                              .bodies = true,
                                              .momentum = true,
-                                             .thin_walls = true},
+                                             .thin_walls = true,
+                                             .band = true},
                                   .stages = stages,
                                   .size = sizeof(un_warping),
                                   .begin = begin,

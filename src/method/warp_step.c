@@ -185,7 +185,7 @@ un_status un_warping_correct(un_warping *s)
 {
     un_particles view = un_particles_view(&s->particles, s->share);
     if (s->carried) return UN_OK;
-    UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &view, s->bins, s->phi, s->walls));
+    UN_TRY(un_particles_correct(s->core.ctx, &s->core.arena, &view, s->bins, s->phi, s->walls, 0));
     un_arena_reset(&s->core.arena);
     un_particles_map(s->core.ctx, &s->particles, &s->warp, 0, false);
     return UN_OK;

@@ -196,7 +196,8 @@ un_status un_bins_sort_by_id(un_bins *b, un_arena *arena, un_particles *p, const
     int32_t *order;
     UN_TRY(find_order(b, arena, p, gone, &order));
     settle_args s = {b->begin, order, id};
-    un_parallel_for(b->ctx, (int64_t)b->block_count * b->block_cells, 4096, settle_cells, &s);
+    if (id)
+        un_parallel_for(b->ctx, (int64_t)b->block_count * b->block_cells, 4096, settle_cells, &s);
     un_particles_take(b->ctx, p, order, p->count - gone->count);
     return UN_OK;
 }

@@ -28,6 +28,7 @@ typedef struct correct_args {
     const float *phi;
     const un_walls *walls;
     float *move[3];
+    int32_t deep;
 } correct_args;
 
 /* The particles of a block of cells and of one ring of cells around it, cell by cell, x fastest:
@@ -270,6 +271,39 @@ UN_KERNEL void find_eight(const correct_args *a, const neighbourhood *near, cons
     }
 }
 
+/* Does the liquid end, or the domain not, within a->deep cells of a row of a block's cells? */
+UN_KERNEL bool is_shallow(const correct_args *a, const int32_t from[3], int dim)
+{
+    const un_grid *g = a->bins->grid;
+    int32_t low[3] = {0}, high[3] = {0};
+    for (int axis = 0; axis < dim; axis++) {
+        low[axis] = un_clampi(from[axis] - a->deep, 1, g->n[axis] - 2);
+        high[axis] =
+            un_clampi(from[axis] + (axis == 0 ? UN_BLOCK - 1 : 0) + a->deep, 1, g->n[axis] - 2);
+    }
+    for (int32_t k = low[2]; k <= high[2]; k++)
+        for (int32_t j = low[1]; j <= high[1]; j++) {
+            const float *phi = a->phi + un_grid_cell(g, 0, j, k);
+            bool air = false;
+            for (int32_t i = low[0]; i <= high[0]; i++) air |= !(phi[i] < 0);
+            if (air) return true;
+        }
+    return false;
+}
+
+/* Of the rows of a block, a bit for each that is not left out. corner: the lowest cell of the ring.
+ */
+UN_KERNEL uint64_t find_rows(const correct_args *a, const int32_t corner[3], int dim)
+{
+    uint64_t rows = 0;
+    for (int32_t row = 0; row < (dim == 2 ? UN_BLOCK : UN_BLOCK * UN_BLOCK); row++) {
+        const int32_t from[3] = {corner[0] + 1, corner[1] + 1 + row % UN_BLOCK,
+                                 dim == 2 ? 0 : corner[2] + 1 + row / UN_BLOCK};
+        rows |= (uint64_t)(a->deep == 0 || is_shallow(a, from, dim)) << row;
+    }
+    return rows;
+}
+
 UN_KERNEL void find_moves_in(const correct_args *a, int64_t begin, int64_t end, int dim)
 {
     const int32_t block_cells = dim == 2 ? UN_BLOCK * UN_BLOCK : UN_BLOCK * UN_BLOCK * UN_BLOCK;
@@ -286,8 +320,11 @@ UN_KERNEL void find_moves_in(const correct_args *a, int64_t begin, int64_t end, 
                              block / b->blocks[0] % b->blocks[1] * UN_BLOCK - 1,
                              block / (b->blocks[0] * b->blocks[1]) * UN_BLOCK - 1};
         if (dim == 2) corner[2] = 0;
+        uint64_t rows = find_rows(a, corner, dim);
+        if (!rows) continue;
         gather(&near, a, corner, dim);
         for (int32_t row = 0; row < block_cells / UN_BLOCK; row++) {
+            if (!(rows >> row & 1)) continue;
             int32_t c = 1 + SIDE * (row % UN_BLOCK + 1 + SIDE * (row / UN_BLOCK + 1));
             if (dim == 2) c = 1 + SIDE * (row + 1);
             int32_t last = near.first[c + UN_BLOCK];
@@ -336,9 +373,10 @@ static void apply_moves(void *arg, int64_t begin, int64_t end)
 }
 
 un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *particles,
-                               const un_bins *bins, const float *phi, const un_walls *walls)
+                               const un_bins *bins, const float *phi, const un_walls *walls,
+                               int32_t deep)
 {
-    correct_args a = {particles, bins, phi, walls, {NULL, NULL, NULL}};
+    correct_args a = {particles, bins, phi, walls, {NULL, NULL, NULL}, deep};
     for (int axis = 0; axis < 3; axis++) {
         a.move[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof(float));
         if (!a.move[axis]) return UN_ERROR_MEMORY;

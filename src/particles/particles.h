@@ -348,8 +348,8 @@ static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int3
 }
 /* Sorts the particles and finds each cell's range. Positions must be finite and in the grid. */
 un_status un_bins_sort(un_bins *bins, un_arena *arena, un_particles *particles);
-/* The same, but in each cell by ids rather than in the order they had, and without those that are
- * listed. */
+/* The same, but in each cell by ids rather than in the order they had (NULL: in that order), and
+ * without those that are listed. */
 typedef struct un_bins_gone {
     const int32_t *list;
     int32_t count;
@@ -425,9 +425,12 @@ un_status un_particles_resize_warped(un_context *ctx, un_arena *arena, un_partic
 
 /* ---- position correction (correct.c) ---- */
 
-/* Moves crowded particles apart; near the surface only along it. phi: at cell centres. */
+/* Moves crowded particles apart; near the surface only along it. phi: at cell centres. Rows of
+ * UN_BLOCK cells with nothing but liquid for `deep` <= UN_PHI_REACH cells around are left out; 0:
+ * none are. */
 un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *particles,
-                               const un_bins *bins, const float *phi, const un_walls *walls);
+                               const un_bins *bins, const float *phi, const un_walls *walls,
+                               int32_t deep);
 
 /* ---- particles of many sizes ---- */
 

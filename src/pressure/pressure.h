@@ -91,6 +91,9 @@ typedef struct un_projection {
     double expansion;    /* 1/s: divergence wanted everywhere in the liquid */
     double pace;         /* s: un_scene_pace, in which crowded liquid evens out */
     const float *colour; /* at cells: the particles' volume fraction; may be NULL */
+    /* at cells: beyond `deepest` particles do not tell crowding; NULL: they do everywhere */
+    const uint8_t *depth;
+    double deepest;
     const un_inflow *inflow; /* cells that liquid was added to; NULL: none */
     un_bodies *bodies; /* those of the walls: gets the pressure's impulses on bodies that the liquid
                         * moves; NULL: there are none */

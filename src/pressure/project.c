@@ -176,7 +176,7 @@ static double cell_expansion(const un_pressure *pr, const un_projection *in, int
 {
     const un_grid *g = pr->grid;
     double sigma = in->expansion;
-    if (!in->colour) return sigma;
+    if (!in->colour || (in->depth && in->depth[c] > in->deepest)) return sigma;
     double crowding = in->colour[c] - 1;
     if (fabs(crowding) < CROWDING_NOISE) return sigma;
     if (crowding < CROWDING_CUT && near_cut_cell(in->walls, c)) return sigma;

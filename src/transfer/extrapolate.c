@@ -56,8 +56,14 @@ static void find(void *arg, int64_t begin, int64_t end)
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         int64_t first = un_grid_cell(g, 0, j, k);
         find_fresh(a, j, k);
-        for (int32_t i = 0; i < g->n[0]; i++)
-            if (a->fresh[first + i]) take_mean(a, first + i, i, j, k);
+        for (int32_t i = 0; i < g->n[0];) {
+            uint64_t eight = 1;
+            if (i + 8 <= g->n[0]) memcpy(&eight, a->fresh + first + i, sizeof eight);
+            int32_t next = un_clampi(i + 8, 0, g->n[0]);
+            for (; eight && i < next; i++)
+                if (a->fresh[first + i]) take_mean(a, first + i, i, j, k);
+            i = next;
+        }
     }
 }
 

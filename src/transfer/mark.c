@@ -124,6 +124,12 @@ typedef struct grid_args {
     const un_cling *cling;
 } grid_args;
 
+/* One instruction, where fminf is a call. */
+static inline float lesser(float a, float b)
+{
+    return a < b ? a : b;
+}
+
 UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, double *sums, int dim)
 {
     un_particles *p = a->particles;
@@ -135,9 +141,11 @@ UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, doub
         un_stencil t = un_grid_stencil_in(g, x, 0.5, dim);
         const float *v = a->phi + t.base;
         int64_t sy = g->stride[1], sz = g->stride[2];
-        float least = fminf(fminf(v[0], v[1]), fminf(v[sy], v[sy + 1]));
-        if (dim == 3)
-            least = fminf(least, fminf(fminf(v[sz], v[sz + 1]), fminf(v[sz + sy], v[sz + sy + 1])));
+        float least = lesser(lesser(v[0], v[1]), lesser(v[sy], v[sy + 1]));
+        if (dim == 3) {
+            v += sz;
+            least = lesser(least, lesser(lesser(v[0], v[1]), lesser(v[sy], v[sy + 1])));
+        }
         bool wet = least < reach;
         if (!wet && a->cling) {
             double depth = un_grid_sample_in(g, a->phi, x, dim);

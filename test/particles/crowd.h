@@ -58,7 +58,7 @@ static inline void crowd_correct(crowd *c)
 {
     check_ok(c->tank.ctx, un_bins_sort(c->bins, &c->arena, &c->particles));
     check_ok(c->tank.ctx, un_particles_correct(c->tank.ctx, &c->arena, &c->particles, c->bins,
-                                               c->phi, c->tank.walls));
+                                               c->phi, c->tank.walls, 0));
     un_arena_reset(&c->arena);
 }
 

@@ -123,7 +123,7 @@ static void correction_is_the_sum_over_pairs(void **state)
         memcpy(was.volume, p->volume, (size_t)p->count * sizeof *was.volume);
         memcpy(was.flags, p->flags, (size_t)p->count);
         check_ok(c.tank.ctx,
-                 un_particles_correct(c.tank.ctx, &c.arena, p, c.bins, c.phi, c.tank.walls));
+                 un_particles_correct(c.tank.ctx, &c.arena, p, c.bins, c.phi, c.tank.walls, 0));
         int32_t moved = 0;
         for (int32_t q = 0; q < p->count; q++) {
             un_vec3 move = un_sub(un_particle_position(p, q), un_particle_position(&was, q));
@@ -141,6 +141,37 @@ static void correction_is_the_sum_over_pairs(void **state)
         un_particles_free(c.tank.ctx, &was);
         crowd_end(&c);
     }
+}
+
+/* Particles with liquid for two cells around stay, up to the sides; others move as all do. */
+static void deep_particles_are_left_out(void **state)
+{
+    (void)state;
+    crowd all, some;
+    un_particles *p = crowd_fill(&all, 8000), *q = crowd_fill(&some, 8000);
+    const un_grid *g = &all.tank.grid;
+    for (int64_t n = 0; n < g->cell_count; n++)
+        if (n / g->n[0] % g->n[1] > 7) all.phi[n] = some.phi[n] = (float)g->h;
+    crowd_correct(&all);
+    check_ok(some.tank.ctx, un_bins_sort(some.bins, &some.arena, q));
+    un_particles was = {0};
+    check_ok(some.tank.ctx, un_particles_reserve(some.tank.ctx, &was, q->count));
+    for (int a = 0; a < 3; a++) memcpy(was.x[a], q->x[a], (size_t)q->count * sizeof *was.x[a]);
+    check_ok(some.tank.ctx, un_particles_correct(some.tank.ctx, &some.arena, q, some.bins, some.phi,
+                                                 some.tank.walls, 2));
+    int32_t deep = 0, moved = 0;
+    for (int32_t n = 0; n < q->count; n++) {
+        un_vec3 x = un_particle_position(q, n), from = un_particle_position(&was, n);
+        bool stays = from.y < 0.5; /* liquid ends at 0.7 */
+        un_vec3 want = stays ? from : un_particle_position(p, n);
+        assert_true(x.x == want.x && x.y == want.y && x.z == want.z);
+        deep += stays && un_particle_position(p, n).x != from.x;
+        moved += !stays && x.x != from.x;
+    }
+    assert_true(deep > 1000 && moved > 1000);
+    un_particles_free(some.tank.ctx, &was);
+    crowd_end(&all);
+    crowd_end(&some);
 }
 
 static void correction_does_not_lift_the_surface(void **state)
@@ -232,6 +263,7 @@ int main(void)
         cmocka_unit_test(settled_lattices_are_left_alone),
         cmocka_unit_test(stretched_rows_dissolve),
         cmocka_unit_test(correction_is_the_sum_over_pairs),
+        cmocka_unit_test(deep_particles_are_left_out),
         cmocka_unit_test(correction_does_not_lift_the_surface),
         cmocka_unit_test(correction_keeps_out_of_walls),
         cmocka_unit_test(crowds_beyond_measure_do_no_harm),

@@ -379,7 +379,7 @@ static un_status live_once(un_context *ctx, void *arg)
         phi = un_alloc_zero(ctx, (size_t)t->grid.cell_count, sizeof *phi);
         if (!phi) status = UN_ERROR_MEMORY;
     }
-    if (status == UN_OK) status = un_particles_correct(ctx, &arena, &p, bins, phi, t->walls);
+    if (status == UN_OK) status = un_particles_correct(ctx, &arena, &p, bins, phi, t->walls, 0);
     un_free(ctx, phi);
     un_particles_free(ctx, &p);
     un_bins_destroy(bins);

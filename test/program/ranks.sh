@@ -47,6 +47,8 @@ grep -q '2 processes' two.txt && grep -q 'at most about' two.txt || complain "ch
     complain "check --ranks 9 finds work for all"
 "$program" check scene.lua --method warp --ranks 2 >two.txt 2>&1 && complain "check of warp on 2"
 grep -q 'warp works in one process only' two.txt || complain "check of warp: $(cat two.txt)"
+"$program" check scene.lua --set solver.band=4 --ranks 2 2>&1 |
+    grep -q 'uniform with solver.band works in one process only' || complain "check of a band on 2"
 
 # ---- with MPI ----
 mpi=$(dirname "$program")/test/undine_mpi
@@ -68,6 +70,10 @@ no_parts() { # DIRECTORY: what is there was written whole
         cmp -s "$file" "one/${file#"$1"/}" || complain "$file is not that of one process"
     done
 }
+
+on 2 run scene.lua -o out --set solver.band=4 && complain "a band on 2 processes"
+grep -q 'uniform with solver.band in one process' out.txt || complain "a band on 2: $(cat out.txt)"
+[ -e out ] && complain "a band on 2 processes wrote files"
 
 "$program" surface run -o one --threads 1 --quiet || complain "surface"
 for ranks in 1 2 3; do

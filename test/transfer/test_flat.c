@@ -179,7 +179,8 @@ static void correction_parts_what_is_crowded(void **state)
         for (int32_t i = 0; i < q->count; i++)
             for (int32_t j = 0; j < i; j++)
                 *nearest = fmin(*nearest, hypot(q->x[0][i] - q->x[0][j], q->x[1][i] - q->x[1][j]));
-        if (!pass) check_ok(ctx, un_particles_correct(ctx, &p.arena, q, p.bins, phi, p.tank.walls));
+        if (!pass)
+            check_ok(ctx, un_particles_correct(ctx, &p.arena, q, p.bins, phi, p.tank.walls, 0));
     }
     check_near(before, 0.05 * g->h, 1e-9);
     assert_true(after > 2 * before);
