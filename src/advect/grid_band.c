@@ -135,8 +135,6 @@ UN_KERNEL int32_t plan_eight_in(carry_args *a, int32_t at[3], int64_t c, int32_t
     un_vec3 centre = un_grid_center(g, at[0], at[1], at[2]);
     bool any = false;
     for (int n = 0; n < count; n++) any |= a->band->depth[c + n] > 0;
-    memset(a->deep + c, 0, (size_t)count);
-    memset(a->parts + c, 0, (size_t)count);
     if (!any) return 0;
     for (int n = 0; n < 8; n++) {
         x.of[0][n] = centre.x + (n < count ? n : 0) * g->h;
@@ -170,6 +168,8 @@ static void plan_rows(void *arg, int64_t begin, int64_t end)
         bool outside = at[1] == 0 || at[1] == g->n[1] - 1;
         if (g->dim == 3) outside |= at[2] == 0 || at[2] == g->n[2] - 1;
         memset(a->deep + c, 0, (size_t)g->n[0]);
+        memset(a->parts + c, 0, (size_t)g->n[0]);
+        for (int32_t i = 0; i < g->n[0]; i++) a->way[0][c + i] = NAN; /* not known */
         a->first[row] = 0;
         for (int32_t i = 1; i < inner && !outside; i += 8) {
             int32_t count = (int32_t)un_min64(inner - i, 8);
@@ -269,6 +269,9 @@ UN_KERNEL double carry_face_in(const carry_args *a, const int32_t at[3], int64_t
     const un_grid *g = a->grid;
     un_vec3 x = un_grid_face_center(g, axis, at[0], at[1], at[2]);
     int64_t low = c - g->stride[axis];
+    if (isnan(a->way[0][low])) low = c;
+    if (isnan(a->way[0][c])) c = low;
+    if (isnan(a->way[0][c])) return a->in->u[axis][un_grid_cell(g, at[0], at[1], at[2])];
     x.x += 0.5 * (a->way[0][low] + a->way[0][c]);
     x.y += 0.5 * (a->way[1][low] + a->way[1][c]);
     if (dim == 3) x.z += 0.5 * (a->way[2][low] + a->way[2][c]);

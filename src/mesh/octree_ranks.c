@@ -269,7 +269,8 @@ un_status un_octree_build_ranks(un_octree *tree, un_tree_share *part, un_arena *
 /* ---- boxes ---- */
 
 /* Cubes as wide as the box, or wider: at most two along each axis. */
-void un_tree_share_find(const un_octree *tree, const un_tree_share *part, un_box3 box, uint8_t *has)
+void un_tree_share_in_box(const un_octree *tree, const un_tree_share *part, un_box3 box,
+                          uint8_t *has)
 {
     int32_t low[3] = {un_octree_index(tree, box.min.x, 0), un_octree_index(tree, box.min.y, 1),
                       un_octree_index(tree, box.min.z, 2)};

@@ -94,7 +94,8 @@ un_status un_uniform_load(void *state, const un_state *in)
     un_step_init(&s->core.last);
     UN_TRY(un_uniform_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "max_speed", &s->max_speed));
-    if (!un_state_find(in, "found.hash")) return UN_OK; /* kept by this run */
+    bool kept = un_state_find(in, "ranks.first") && !un_state_find(in, "found.hash");
+    if (kept) return UN_OK; /* by this run */
     UN_TRY(un_uniform_gather(s, UN_SHOW_LEVEL));
     return un_rank(s->core.ctx) > 0 ? UN_OK : un_load_hash(s->core.ctx, in, found_hash(s));
 }

@@ -113,8 +113,7 @@ static un_status join_blocks(copying *c, block_box *box, un_part blocks)
     return UN_OK;
 }
 
-static un_status build_others(copying *c, const block_box *all, int64_t count,
-                              const int64_t *counts)
+static un_status build_others(copying *c, const block_box *all, const int64_t *counts)
 {
     c->others = un_arena_alloc(c->arena, (size_t)c->ranks, sizeof *c->others);
     if (!c->others) return UN_ERROR_MEMORY;
@@ -132,7 +131,6 @@ static un_status build_others(copying *c, const block_box *all, int64_t count,
         UN_TRY(un_groups_build_boxes(c->ctx, c->arena, &c->others[r], box, radius,
                                      r == c->me ? 0 : counts[r]));
     }
-    (void)count;
     return UN_OK;
 }
 
@@ -148,7 +146,7 @@ static un_status tell_blocks(copying *c)
     c->box = box;
     un_ranks_gather(c->ctx, counts, &mine, sizeof mine);
     UN_TRY(un_ranks_list(c->ctx, box, mine, sizeof *box, (void **)&all, &count));
-    un_status status = build_others(c, all, count, counts);
+    un_status status = build_others(c, all, counts);
     un_free(c->ctx, all);
     return un_ranks_agree(c->ctx, status);
 }
@@ -180,7 +178,8 @@ static void want_nodes(copying *c, int64_t q)
     if (un_tets_shape(mesh, t)->kind == UN_TET_BCC && edge < 0.5 * h) return;
     double far = PARTS_REACH * edge + NODES_REACH * h;
     un_vec3 x = un_particle_position(p, q), wide = {far, far, far};
-    un_tree_share_find(mesh->tree, c->tree, (un_box3){un_sub(x, wide), un_add(x, wide)}, c->wanted);
+    un_tree_share_in_box(mesh->tree, c->tree, (un_box3){un_sub(x, wide), un_add(x, wide)},
+                         c->wanted);
 }
 
 static bool is_split(const copying *c, int64_t group)
