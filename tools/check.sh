@@ -29,7 +29,7 @@ pattern() { # LIST
 }
 
 # scenes and files are one thread's business, and some of their tests watch the clock; promises/bits
-# takes the rest through their threads, with every method
+# takes the rest through their threads, with every method; tests of ranks have one thread each
 skip_tsan=$(pattern '
 scene
 output
@@ -53,6 +53,7 @@ geometry meshshape meshsides
 render touch
 particles correct_sized
 advect collide
+ranks
 ')
 # physics of code that other tests take through every branch; promises take each method through all
 # of its own
