@@ -41,7 +41,9 @@
  *    are solved for with the pressure (pressure/coupling.c).
  *  - Viscosity is solved for at nodes [Batty11], with the pressure before and after it.
  *  - A ledger of volume drives a small bounded expansion [Ibayashi18 section 9], and crowded liquid
- *    evens out, as in method `uniform`. */
+ *    evens out, as in method `uniform`.
+ *
+ * Several ranks may share a run (adaptive_ranks.c); its bits are those of one. */
 #include "method/adaptive.h"
 
 enum {
