@@ -29,11 +29,20 @@ un_status un_advect_tets(un_context *ctx, un_arena *arena, un_particles *particl
                          const un_tet_bins *bins, const un_tets *mesh, const un_tet_field *u,
                          const float *wall, const un_walls *walls, un_vec3 gravity, double dt);
 
-/* The same through velocities on the faces of leaves. bins: each particle's leaf when they were
- * sorted. wall: at leaves, as at nodes. */
+/* The same through velocities on the faces of leaves. */
+typedef struct un_leaf_paths {
+    const un_tet_bins *bins; /* each particle's leaf when they were sorted */
+    const un_leaves_flow *flow;
+    /* By particle: the flow where it is, as un_transfer_leaves_to_particles found it; NULL if
+     * particles have been spread since. Those that are thin may have moved. */
+    const float *start[3];
+    const float *wall; /* at leaves, a lower bound of the distance to walls */
+    const un_walls *walls;
+    un_vec3 gravity;
+    double dt;
+} un_leaf_paths;
 void un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
-                      const un_tet_bins *bins, const un_leaves_flow *flow, const float *wall,
-                      const un_walls *walls, un_vec3 gravity, double dt);
+                      const un_leaf_paths *paths);
 
 /* The same through velocities at the centres of a grid that warps (warp.c); xi becomes a
  * guess of where the path ends. phi: the level set at cells, in reference space; walls: in space;
@@ -129,7 +138,7 @@ un_status un_carry_fields(un_context *ctx, un_arena *arena, double *to, const do
 
 #define UN_BAND_MAX 60 /* cells */
 typedef struct un_band {
-    double width;   /* cells under the surface that particles fill; 0: all */
+    double width; /* cells under the surface that particles fill; 0: all */
     /* at cells: 1 where one particle, UN_PARTICLE_DEEP, stands for the liquid; 2 next to those, on
      * grids that do not warp */
     uint8_t *deep;

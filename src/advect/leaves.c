@@ -10,17 +10,13 @@
 typedef struct path_args {
     un_particles *particles;
     un_hit *hits;
-    const un_tet_bins *bins;
-    const un_leaves_flow *flow;
-    const float *wall;
-    const un_walls *walls;
+    const un_leaf_paths *paths;
     un_vec3 lead;
-    double dt;
 } path_args;
 
 /* The velocities k at eight points x + go dt, kept in the domain; c: the leaves that hold them, or
  * guesses. */
-static void velocities(un_eight *k, const path_args *a, un_flow_cache *cache, const un_eight *x,
+static void velocities(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache, const un_eight *x,
                        const un_eight *go, double dt, int32_t c[8])
 {
     const un_leaves *m = a->flow->leaves;
@@ -35,14 +31,17 @@ static void velocities(un_eight *k, const path_args *a, un_flow_cache *cache, co
     un_flow_cache_eight(k, cache, c, &to, NULL, NULL);
 }
 
-/* How far eight points go. */
-static void trace(un_eight *step, const path_args *a, un_flow_cache *cache, const un_eight *x,
-                  const int32_t leaf[8])
+/* How far eight points go; start: the velocities there, or NULL. */
+static void trace(un_eight *step, const un_leaf_paths *a, un_flow_cache *cache, const un_eight *x,
+                  const int32_t leaf[8], const un_eight *start)
 {
     int32_t c[8];
     un_eight k1, k2, k3;
     memcpy(c, leaf, sizeof c);
-    velocities(&k1, a, cache, x, x, 0, c);
+    if (start)
+        k1 = *start;
+    else
+        velocities(&k1, a, cache, x, x, 0, c);
     bool slow = true;
     for (int n = 0; n < 8; n++) {
         double most = SLOW * un_leaf_size(a->flow->leaves, c[n]) / a->dt;
@@ -58,9 +57,10 @@ static void trace(un_eight *step, const path_args *a, un_flow_cache *cache, cons
     un_advect_ralston(step, &k1, &k2, &k3, a->dt);
 }
 
-static void move_one(const path_args *a, int64_t q, int32_t leaf, un_vec3 step)
+static void move_one(const path_args *args, int64_t q, int32_t leaf, un_vec3 step)
 {
-    un_particles *p = a->particles;
+    const un_leaf_paths *a = args->paths;
+    un_particles *p = args->particles;
     const un_leaves *m = a->flow->leaves;
     un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q);
     if (p->flags[q] & UN_PARTICLE_BALLISTIC) step = un_scale(v, a->dt);
@@ -71,32 +71,45 @@ static void move_one(const path_args *a, int64_t q, int32_t leaf, un_vec3 step)
     un_vec3 was = v;
     un_hit hit = {.body = -1};
     if (!free) to = un_advect_collide_hit(a->walls, x, to, a->dt, &v, &hit);
-    if (a->hits) a->hits[q] = hit;
+    if (args->hits) args->hits[q] = hit;
     if (m->dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
     un_particle_set_position(p, q, to);
-    un_advect_finish(p, q, v, was, a->lead);
+    un_advect_finish(p, q, v, was, args->lead);
+}
+
+/* The velocities that are known of particles q .. q + count - 1; false if any may have moved. */
+static bool load_start(un_eight *start, const path_args *a, int64_t q, int64_t count)
+{
+    const un_leaf_paths *paths = a->paths;
+    if (!paths->start[0]) return false;
+    for (int64_t n = 0; n < 8; n++) {
+        int64_t from = q + (n < count ? n : count - 1);
+        if (a->particles->flags[from] & UN_PARTICLE_THIN) return false;
+        for (int axis = 0; axis < 3; axis++) start->of[axis][n] = (double)paths->start[axis][from];
+    }
+    return true;
 }
 
 static void move(void *arg, int64_t begin, int64_t end)
 {
     const path_args *a = arg;
     un_flow_cache cache;
-    un_flow_cache_init(&cache, a->flow);
+    un_flow_cache_init(&cache, a->paths->flow);
     for (int64_t q = begin; q < end; q += 8) {
         int64_t count = un_min64(end - q, 8);
-        un_eight x, step;
+        un_eight x, step, start;
         int32_t leaf[8];
-        un_tet_bins_eight(&x, leaf, a->bins, a->particles, q, count);
-        trace(&step, a, &cache, &x, leaf);
+        un_tet_bins_eight(&x, leaf, a->paths->bins, a->particles, q, count);
+        bool known = load_start(&start, a, q, count);
+        trace(&step, a->paths, &cache, &x, leaf, known ? &start : NULL);
         for (int64_t n = 0; n < count; n++) move_one(a, q + n, leaf[n], un_eight_of(&step, n));
     }
 }
 
 void un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
-                      const un_tet_bins *bins, const un_leaves_flow *flow, const float *wall,
-                      const un_walls *walls, un_vec3 gravity, double dt)
+                      const un_leaf_paths *paths)
 {
-    path_args a = {particles, hits, bins, flow, wall, walls, un_scale(gravity, 0.5 * dt), dt};
+    path_args a = {particles, hits, paths, un_scale(paths->gravity, 0.5 * paths->dt)};
     un_parallel_for(ctx, particles->count, 1024, move, &a);
     particles->lead = a.lead;
 }

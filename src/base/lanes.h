@@ -170,6 +170,7 @@ static inline un_doubles4 un_doubles4_load3(const double *v)
 typedef double un_doubles8 __attribute__((vector_size(64), may_alias));
 typedef int64_t un_longs8 __attribute__((vector_size(64)));
 typedef float un_floats8 __attribute__((vector_size(32)));
+typedef float un_floats4 __attribute__((vector_size(16)));
 typedef uint8_t un_bytes8 __attribute__((vector_size(8)));
 
 static inline un_lanes8 un_doubles8_to_floats(un_doubles8 a)

@@ -154,9 +154,9 @@ void un_leaves_sample_points(const un_leaves *leaves, const float *field, double
 #define UN_PATCH 246
 typedef struct un_leaves_flow {
     const un_leaves *leaves;
-    const double *u;           /* at faces */
-    int32_t *patch;            /* by leaf: its siblings' number, -1 if there is none */
-    double (*value)[UN_PATCH]; /* by number */
+    const double *u;          /* at faces */
+    int32_t *patch;           /* by leaf: its siblings' number, -1 if there is none */
+    float (*value)[UN_PATCH]; /* by number; half the bytes, and exact enough for particles */
     size_t capacity[2];
 } un_leaves_flow;
 void un_leaves_flow_free(un_context *ctx, un_leaves_flow *flow);
@@ -175,7 +175,7 @@ un_vec3 un_leaves_flow_at(const un_leaves_flow *flow, int32_t c, un_vec3 x);
 typedef struct un_flow_cache {
     const un_leaves_flow *flow;
     int32_t leaf[8]; /* by place among eight: the leaf that the patch here is of */
-    double value[8][UN_PATCH];
+    float value[8][UN_PATCH];
 } un_flow_cache;
 void un_flow_cache_init(un_flow_cache *cache, const un_leaves_flow *flow);
 /* At eight points, each in its leaf; other: a second field on the same leaves, or NULL. */

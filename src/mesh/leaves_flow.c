@@ -34,7 +34,7 @@ static void fill_patches(void *arg, int64_t begin, int64_t end)
     un_face_finder s;
     un_face_finder_init(&s, a->flow->leaves, a->flow->u, a->other ? a->other->u : NULL);
     for (int64_t n = begin; n < end; n++) {
-        double *value[2] = {a->flow->value[n], a->other ? a->other->value[n] : NULL};
+        float *value[2] = {a->flow->value[n], a->other ? a->other->value[n] : NULL};
         un_patch_fill(&s, &a->siblings[n], value);
     }
 }
@@ -167,9 +167,11 @@ UN_KERNEL void find_weights(un_doubles8 w[3], const double f[3], const double g[
 }
 
 /* Four in a row from v and four from v + row; in 2D only the first four exist. */
-UN_KERNEL un_doubles8 load_faces(const double *v, int row, int dim)
+UN_KERNEL un_floats8 load_faces(const float *v, int row, int dim)
 {
-    un_doubles4 a = un_doubles4_load(v), b = dim == 2 ? a : un_doubles4_load(v + row);
+    un_floats4 a, b;
+    memcpy(&a, v, sizeof a);
+    memcpy(&b, dim == 2 ? v : v + row, sizeof b);
     return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 
@@ -193,12 +195,12 @@ static inline void centre_place(const double f[3], int off[3], double g[3], int 
     }
 }
 
-static __attribute__((noinline)) void find_patch(const un_leaves_flow *flow, int32_t c, double *own)
+static __attribute__((noinline)) void find_patch(const un_leaves_flow *flow, int32_t c, float *own)
 {
     un_face_finder s;
     un_siblings of = un_siblings_of_one(flow->leaves, c);
     un_face_finder_init(&s, flow->leaves, flow->u, NULL);
-    un_patch_fill(&s, &of, (double *const[2]){own, NULL});
+    un_patch_fill(&s, &of, (float *const[2]){own, NULL});
 }
 
 /* A point in a leaf: which faces of the leaf's patch it takes, and by what weights. */
@@ -237,19 +239,20 @@ UN_KERNEL void place_in_patch(patch_place *t, const un_leaves *m, int32_t c, un_
     }
 }
 
-UN_KERNEL un_vec3 take_from_patch(const patch_place *t, const double *value, int dim)
+UN_KERNEL un_vec3 take_from_patch(const patch_place *t, const float *value, int dim)
 {
     un_doubles8 sum[3];
     for (int axis = 0; axis < dim; axis++) {
-        sum[axis] = t->own[axis] * load_faces(value + t->first[axis], UN_PATCH_ROW, dim);
-        if (t->coarse)
-            sum[axis] += t->parent[axis] *
-                         load_faces(value + t->first_parent[axis], UN_PATCH_PARENT_ROW, dim);
+        un_floats8 u = load_faces(value + t->first[axis], UN_PATCH_ROW, dim);
+        sum[axis] = t->own[axis] * __builtin_convertvector(u, un_doubles8);
+        if (!t->coarse) continue;
+        u = load_faces(value + t->first_parent[axis], UN_PATCH_PARENT_ROW, dim);
+        sum[axis] += t->parent[axis] * __builtin_convertvector(u, un_doubles8);
     }
     return sum_lanes(sum, dim);
 }
 
-UN_KERNEL un_vec3 from_patch(const un_leaves *m, int32_t c, const double *value, un_vec3 x, int dim)
+UN_KERNEL un_vec3 from_patch(const un_leaves *m, int32_t c, const float *value, un_vec3 x, int dim)
 {
     patch_place t;
     place_in_patch(&t, m, c, x, dim);
@@ -269,8 +272,8 @@ UN_KERNEL un_vec3 flow_at_in(const un_leaves_flow *flow, int32_t c, un_vec3 x, i
             out[axis] = even_at(m, flow->u, near, axis, f, off, g, dim);
         return un_v3(out[0], out[1], out[2]);
     }
-    double own[UN_PATCH];
-    const double *value = own;
+    float own[UN_PATCH];
+    const float *value = own;
     if (flow->patch && flow->patch[c] >= 0)
         value = flow->value[flow->patch[c]];
     else
@@ -292,7 +295,7 @@ void un_flow_cache_init(un_flow_cache *cache, const un_leaves_flow *flow)
 }
 
 /* The patch of leaf c for point n. */
-static inline const double *cached_patch(un_flow_cache *cache, int32_t c, int n)
+static inline const float *cached_patch(un_flow_cache *cache, int32_t c, int n)
 {
     const un_leaves_flow *flow = cache->flow;
     if (flow->patch && flow->patch[c] >= 0) return flow->value[flow->patch[c]];
@@ -304,30 +307,34 @@ static inline const double *cached_patch(un_flow_cache *cache, int32_t c, int n)
 /* Eight points, each in its own leaf: shares towards upper faces, and among the centres beside. */
 typedef struct eight_places {
     int32_t leaf[8];
-    un_doubles8 f[3], g[3];
-    int64_t first[3][8]; /* by axis: the lowest of its eight faces in its patch */
-    int64_t first_parent[3][8];
-    un_doubles8 coarse;        /* share of the next larger level, 0 if it has none */
-    un_doubles8 in[3], gin[3]; /* the same as f and g on its lattice */
+    un_lanes8 f[3], g[3];
+    int32_t first[3][8]; /* by axis: the lowest of its eight faces in its patch */
+    int32_t first_parent[3][8];
+    un_lanes8 coarse;        /* share of the next larger level, 0 if it has none */
+    un_lanes8 in[3], gin[3]; /* the same as f and g on its lattice */
     bool any_coarse, is_coarse[8];
 } eight_places;
 
-UN_KERNEL un_doubles8 between(un_doubles8 a, un_doubles8 b, un_doubles8 f)
+UN_KERNEL un_lanes8 between(un_lanes8 a, un_lanes8 b, un_lanes8 f)
 {
     return a + (b - a) * f;
 }
 
-UN_KERNEL un_doubles8 clamp_share(un_doubles8 f)
+UN_KERNEL un_lanes8 clamp_share(un_lanes8 f)
 {
-    f = un_doubles8_positive(f);
-    return 1 - un_doubles8_positive(1 - f);
+    return un_lanes8_min(un_lanes8_positive(f), un_lanes8_all(1));
+}
+
+UN_KERNEL un_lanes8 lanes_of(un_bits8 v)
+{
+    return (un_lanes8) __builtin_convertvector(v, un_floats8);
 }
 
 /* As un_leaf_coarse_share: between bits at the corners. */
-UN_KERNEL un_doubles8 coarse_shares(un_longs8 bits, const un_doubles8 f[3])
+UN_KERNEL un_lanes8 coarse_shares(un_bits8 bits, const un_lanes8 f[3])
 {
-    un_doubles8 v[8];
-    for (int k = 0; k < 8; k++) v[k] = __builtin_convertvector(bits >> k & 1, un_doubles8);
+    un_lanes8 v[8];
+    for (int k = 0; k < 8; k++) v[k] = lanes_of(bits >> k & 1);
     for (int k = 0; k < 8; k += 2) v[k] = between(v[k], v[k + 1], f[0]);
     for (int k = 0; k < 8; k += 4) v[k] = between(v[k], v[k + 2], f[1]);
     return between(v[0], v[4], f[2]);
@@ -337,7 +344,7 @@ static void place_eight(eight_places *t, const un_leaves *m, const un_eight *x)
 {
     const un_octree *tree = m->tree;
     double at[3][8], inverse[8];
-    int64_t bits[8], of[8];
+    int32_t bits[8], of[8];
     t->any_coarse = false;
     for (int n = 0; n < 8; n++) {
         int32_t c = t->leaf[n];
@@ -352,48 +359,48 @@ static void place_eight(eight_places *t, const un_leaves *m, const un_eight *x)
         bits[n] = t->is_coarse[n] ? m->coarse[c] : 0;
         t->any_coarse |= t->is_coarse[n];
     }
-    un_longs8 up[3], child[3], which;
+    un_bits8 up[3], child[3], which;
     memcpy(&which, of, sizeof which);
     for (int a = 0; a < 3; a++) {
         child[a] = which >> a & 1;
-        un_doubles8 f = (un_doubles8_load(x->of[a], 8) - un_doubles8_load(at[a], 8)) *
-                        un_doubles8_load(inverse, 8);
-        t->f[a] = clamp_share(f + 0.5);
-        up[a] = -(t->f[a] >= 0.5);
-        t->g[a] = t->f[a] + 0.5 - __builtin_convertvector(up[a], un_doubles8);
+        un_doubles8 way = (un_doubles8_load(x->of[a], 8) - un_doubles8_load(at[a], 8)) *
+                          un_doubles8_load(inverse, 8);
+        t->f[a] = clamp_share(un_doubles8_to_floats(way + 0.5));
+        up[a] = -(un_bits8)(t->f[a] >= 0.5f);
+        t->g[a] = t->f[a] + 0.5f - lanes_of(up[a]);
     }
     for (int a = 0; a < 3; a++) {
         int t1 = a == 0 ? 1 : 0, t2 = a == 2 ? 1 : 2;
-        un_longs8 first = a * UN_PATCH_AXIS + UN_PATCH_LAYER * child[a] + 2 * (child[t1] + up[t1]) +
-                          UN_PATCH_ROW * (child[t2] + up[t2]);
+        un_bits8 first = a * UN_PATCH_AXIS + UN_PATCH_LAYER * child[a] + 2 * (child[t1] + up[t1]) +
+                         UN_PATCH_ROW * (child[t2] + up[t2]);
         memcpy(t->first[a], &first, sizeof first);
     }
     if (!t->any_coarse) return;
-    un_longs8 corners;
+    un_bits8 corners;
     memcpy(&corners, bits, sizeof corners);
     t->coarse = coarse_shares(corners, t->f);
     for (int a = 0; a < 3; a++) {
         int t1 = a == 0 ? 1 : 0, t2 = a == 2 ? 1 : 2;
-        un_longs8 first = UN_PATCH_PARENT + a * UN_PATCH_PARENT_AXIS + 2 * child[t1] +
-                          UN_PATCH_PARENT_ROW * child[t2];
-        un_doubles8 side = __builtin_convertvector(child[a], un_doubles8);
+        un_bits8 first = UN_PATCH_PARENT + a * UN_PATCH_PARENT_AXIS + 2 * child[t1] +
+                         UN_PATCH_PARENT_ROW * child[t2];
+        un_lanes8 side = lanes_of(child[a]);
         memcpy(t->first_parent[a], &first, sizeof first);
-        t->in[a] = 0.5 * (t->f[a] + side);
-        t->gin[a] = t->in[a] + 0.5 - side;
+        t->in[a] = 0.5f * (t->f[a] + side);
+        t->gin[a] = t->in[a] + 0.5f - side;
     }
 }
 
 /* Rows of eight become columns. */
-UN_KERNEL void turn_eight(un_doubles8 v[8])
+UN_KERNEL void turn_eight(un_lanes8 v[8])
 {
-    un_doubles8 a[8], b[8];
+    un_lanes8 a[8], b[8];
     for (int k = 0; k < 8; k += 2) {
         a[k] = __builtin_shufflevector(v[k], v[k + 1], 0, 8, 2, 10, 4, 12, 6, 14);
         a[k + 1] = __builtin_shufflevector(v[k], v[k + 1], 1, 9, 3, 11, 5, 13, 7, 15);
     }
     for (int k = 0; k < 8; k += 4)
         for (int i = 0; i < 2; i++) {
-            un_doubles8 low = a[k + i], high = a[k + i + 2];
+            un_lanes8 low = a[k + i], high = a[k + i + 2];
             b[k + i] = __builtin_shufflevector(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
             b[k + i + 2] = __builtin_shufflevector(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
         }
@@ -405,11 +412,11 @@ UN_KERNEL void turn_eight(un_doubles8 v[8])
 
 /* v: by lane, its faces; the upper ones of the third axis lie `row` after the lower ones. f:
  * between faces, g, h: along the other two axes. */
-UN_KERNEL un_doubles8 between_faces(const double *const v[8], int row, un_doubles8 f, un_doubles8 g,
-                                    un_doubles8 h)
+UN_KERNEL un_lanes8 between_faces(const float *const v[8], int row, un_lanes8 f, un_lanes8 g,
+                                  un_lanes8 h)
 {
-    un_doubles8 u[8];
-    for (int n = 0; n < 8; n++) u[n] = load_faces(v[n], row, 3);
+    un_lanes8 u[8];
+    for (int n = 0; n < 8; n++) u[n] = (un_lanes8)load_faces(v[n], row, 3);
     turn_eight(u);
     for (int k = 0; k < 8; k += 2) u[k] = between(u[k], u[k + 1], f);
     return between(between(u[0], u[2], g), between(u[4], u[6], g), h);
@@ -417,21 +424,22 @@ UN_KERNEL un_doubles8 between_faces(const double *const v[8], int row, un_double
 
 static void take_eight(un_eight *out, const eight_places *t, un_flow_cache *cache)
 {
-    static const double none[UN_PATCH] = {0};
-    const double *value[8], *v[8];
+    static const float none[UN_PATCH] = {0};
+    const float *value[8], *v[8];
     for (int n = 0; n < 8; n++) value[n] = cached_patch(cache, t->leaf[n], n);
     for (int a = 0; a < 3; a++) {
         int t1 = a == 0 ? 1 : 0, t2 = a == 2 ? 1 : 2;
         for (int n = 0; n < 8; n++) v[n] = value[n] + t->first[a][n];
-        un_doubles8 u = between_faces(v, UN_PATCH_ROW, t->f[a], t->g[t1], t->g[t2]);
+        un_lanes8 u = between_faces(v, UN_PATCH_ROW, t->f[a], t->g[t1], t->g[t2]);
         if (t->any_coarse) {
             for (int n = 0; n < 8; n++)
                 v[n] = (t->is_coarse[n] ? value[n] : none) + t->first_parent[a][n];
-            un_doubles8 larger =
+            un_lanes8 larger =
                 between_faces(v, UN_PATCH_PARENT_ROW, t->in[a], t->gin[t1], t->gin[t2]);
             u += t->coarse * (larger - u);
         }
-        memcpy(out->of[a], &u, sizeof u);
+        un_doubles8 wide = __builtin_convertvector((un_floats8)u, un_doubles8);
+        memcpy(out->of[a], &wide, sizeof wide);
     }
 }
 
@@ -440,7 +448,7 @@ static void take_one_by_one(un_eight *out, const int32_t leaf[8], un_flow_cache 
                             const un_eight *x)
 {
     for (int n = 0; n < 8; n++) {
-        const double *value = cached_patch(cache, leaf[n], n);
+        const float *value = cached_patch(cache, leaf[n], n);
         un_vec3 at = {x->of[0][n], x->of[1][n], 0};
         un_vec3 u = from_patch(cache->flow->leaves, leaf[n], value, at, 2);
         out->of[0][n] = u.x;

@@ -241,7 +241,7 @@ static uint32_t columns_of(const un_siblings *of, int axis, int layer, int dim)
     return columns;
 }
 
-UN_KERNEL void fill_own(un_face_finder *s, block *b, double *const value[2], int dim)
+UN_KERNEL void fill_own(un_face_finder *s, block *b, float *const value[2], int dim)
 {
     for (int axis = 0; axis < dim; axis++) {
         int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
@@ -262,15 +262,15 @@ UN_KERNEL void fill_own(un_face_finder *s, block *b, double *const value[2], int
             }
             if (last == 2) plane_face(s, b, axis, 2, i, u[2]);
             for (int f = 0; f < s->fields; f++) {
-                double *v = value[f] + at;
-                if (first == 0) v[0] = u[0][f], v[1] = u[1][f];
-                if (last == 2) v[UN_PATCH_LAYER] = u[1][f], v[UN_PATCH_LAYER + 1] = u[2][f];
+                float *v = value[f] + at, middle = (float)u[1][f];
+                if (first == 0) v[0] = (float)u[0][f], v[1] = middle;
+                if (last == 2) v[UN_PATCH_LAYER] = middle, v[UN_PATCH_LAYER + 1] = (float)u[2][f];
             }
         }
     }
 }
 
-static void fill_parent(un_face_finder *s, const un_siblings *of, double *const value[2])
+static void fill_parent(un_face_finder *s, const un_siblings *of, float *const value[2])
 {
     const un_leaves *m = s->m;
     int deep = m->dim == 3;
@@ -289,7 +289,7 @@ static void fill_parent(un_face_finder *s, const un_siblings *of, double *const 
             for (int up = 0; up < 2; up++) {
                 const double *u =
                     take_face(s, parent, of->level - 1, axis, up, n % 3 - 1, deep ? n / 3 - 1 : 0);
-                for (int f = 0; f < s->fields; f++) value[f][to + 2 * n + up] = u[f];
+                for (int f = 0; f < s->fields; f++) value[f][to + 2 * n + up] = (float)u[f];
             }
         }
     }
@@ -311,7 +311,7 @@ static void step_in_sight(const un_leaves *m, int32_t c, int t1, int t2, int d[2
 }
 
 /* A leaf that does not see all leaves around it takes none of the next larger level. */
-static void fill_alone(un_face_finder *s, const un_siblings *of, double *const value[2])
+static void fill_alone(un_face_finder *s, const un_siblings *of, float *const value[2])
 {
     const un_leaves *m = s->m;
     const un_octree *tree = m->tree;
@@ -334,12 +334,12 @@ static void fill_alone(un_face_finder *s, const un_siblings *of, double *const v
                 take_side(s, near[n], 2 * axis + (k & 1), found);
             else
                 u = take_face(s, r, level, axis, k & 1, d[0], d[1]);
-            for (int f = 0; f < s->fields; f++) value[f][at] = u[f];
+            for (int f = 0; f < s->fields; f++) value[f][at] = (float)u[f];
         }
     }
 }
 
-void un_patch_fill(un_face_finder *s, const un_siblings *of, double *const value[2])
+void un_patch_fill(un_face_finder *s, const un_siblings *of, float *const value[2])
 {
     if (of->alone) {
         fill_alone(s, of, value);

@@ -50,7 +50,7 @@ typedef struct un_face_finder {
 void un_face_finder_init(un_face_finder *s, const un_leaves *m, const double *u,
                          const double *other);
 /* value: by field. */
-void un_patch_fill(un_face_finder *s, const un_siblings *b, double *const value[2]);
+void un_patch_fill(un_face_finder *s, const un_siblings *b, float *const value[2]);
 /* Leaf c as the only one wanted. */
 un_siblings un_siblings_of_one(const un_leaves *m, int32_t c);
 

@@ -77,6 +77,26 @@ static inline int32_t un_ring_near(un_ring *r, const un_octree *tree, int n)
     return r->near[n] = in ? un_octree_find_key(tree, key) : -1;
 }
 
+/* Values of a field at the centres of a ring's cubes. */
+typedef struct un_centre_ring {
+    un_ring at;
+    uint32_t have; /* by bit: values that are found */
+    double value[UN_RING];
+} un_centre_ring;
+
+/* For fields at centres: by level the ring asked for last. The nearer to each other the points are
+ * that one thread asks it for, the less it looks up. */
+typedef struct un_centre_finder {
+    const un_leaves *m;
+    const float *field; /* or NULL: */
+    const double *doubles;
+    un_centre_ring ring[UN_LEVELS_MAX + 1];
+} un_centre_finder;
+void un_centre_finder_init(un_centre_finder *s, const un_leaves *m, const float *field,
+                           const double *doubles);
+/* As un_leaves_sample. */
+double un_centre_finder_at(un_centre_finder *s, int32_t c, un_vec3 x);
+
 /* Where cube b + d of the finer level lies among the centres of the coarser one, b the middle
  * cube's place in its parent: between centres `low` and low + 1, by this share. */
 static inline int un_ring_between(int b, int d, double *share)

@@ -9,22 +9,8 @@
  * lattices of two levels a point takes the same shares as velocities do (leaves_flow.c). */
 #include "mesh/leaves_ring.h"
 
-typedef struct centre_ring {
-    un_ring at;
-    uint32_t have; /* by bit: values that are found */
-    double value[UN_RING];
-} centre_ring;
-
-/* By level the ring asked for last. */
-typedef struct centre_finder {
-    const un_leaves *m;
-    const float *field; /* or NULL: */
-    const double *doubles;
-    centre_ring ring[UN_LEVELS_MAX + 1];
-} centre_finder;
-
-static void finder_init(centre_finder *s, const un_leaves *m, const float *field,
-                        const double *doubles)
+void un_centre_finder_init(un_centre_finder *s, const un_leaves *m, const float *field,
+                           const double *doubles)
 {
     s->m = m;
     s->field = field;
@@ -32,13 +18,13 @@ static void finder_init(centre_finder *s, const un_leaves *m, const float *field
     for (int l = 0; l <= m->tree->level_max; l++) s->ring[l].at.key = UN_RING_NONE;
 }
 
-static inline double take(const centre_finder *s, int32_t leaf)
+static inline double take(const un_centre_finder *s, int32_t leaf)
 {
     return s->field ? s->field[leaf] : s->doubles[leaf];
 }
 
 /* The mean over the leaves in a cube, which follow each other. */
-static double take_divided(const centre_finder *s, int level, int32_t leaf)
+static double take_divided(const un_centre_finder *s, int level, int32_t leaf)
 {
     const un_octree *tree = s->m->tree;
     int shift = un_ring_shift(tree, level);
@@ -52,23 +38,23 @@ static double take_divided(const centre_finder *s, int level, int32_t leaf)
     return sum / total;
 }
 
-static centre_ring *ring_of(centre_finder *s, int level, uint64_t key, int32_t leaf)
+static un_centre_ring *ring_of(un_centre_finder *s, int level, uint64_t key, int32_t leaf)
 {
-    centre_ring *r = &s->ring[level];
+    un_centre_ring *r = &s->ring[level];
     if (r->at.key == key) return r;
     un_ring_find(&r->at, s->m, key, level, leaf);
     r->have = 0;
     return r;
 }
 
-static double take_centre(centre_finder *s, centre_ring *r, int level, const int d[3]);
+static double take_centre(un_centre_finder *s, un_centre_ring *r, int level, const int d[3]);
 
 /* Between the centres around the parent of the cube with this key. */
-static double take_between(centre_finder *s, uint64_t key, int level, const int d[3])
+static double take_between(un_centre_finder *s, uint64_t key, int level, const int d[3])
 {
     const un_octree *tree = s->m->tree;
     int child = un_ring_child(tree, key, level), low[3] = {0}, dim = s->m->dim;
-    centre_ring *parent = ring_of(s, level - 1, un_ring_parent(tree, key, level), -1);
+    un_centre_ring *parent = ring_of(s, level - 1, un_ring_parent(tree, key, level), -1);
     double share[3] = {0}, sum = 0;
     for (int a = 0; a < dim; a++) low[a] = un_ring_between(child >> a & 1, d[a], &share[a]);
     for (int k = 0; k < 1 << dim; k++) {
@@ -84,7 +70,7 @@ static double take_between(centre_finder *s, uint64_t key, int level, const int 
 }
 
 /* The cube that lies d beside the ring's middle. */
-static double take_centre(centre_finder *s, centre_ring *r, int level, const int d[3])
+static double take_centre(un_centre_finder *s, un_centre_ring *r, int level, const int d[3])
 {
     int n = UN_RING_MIDDLE + d[0] + 3 * d[1] + 9 * d[2], in[3], at = UN_RING_MIDDLE;
     if (r->have >> n & 1) return r->value[n];
@@ -110,8 +96,8 @@ double un_leaves_lattice_value(const un_leaves *m, const float *field, int level
     uint64_t key = un_morton((uint32_t)q[0], (uint32_t)q[1], (uint32_t)q[2]);
     int32_t leaf = un_octree_find_key(tree, key);
     if (tree->level[leaf] == level) return field[leaf];
-    centre_finder s;
-    finder_init(&s, m, field, NULL);
+    un_centre_finder s;
+    un_centre_finder_init(&s, m, field, NULL);
     return tree->level[leaf] > level ? take_divided(&s, level, leaf)
                                      : take_between(&s, key, level, (int[3]){0});
 }
@@ -156,7 +142,8 @@ static double between(const un_leaves *m, const double v[8], const double g[3], 
 }
 
 /* Values in the ring of a leaf or its parent, at the corners of the point's cube of centres. */
-static void take_corners(centre_finder *s, centre_ring *r, int level, const int off[3], double v[8])
+static void take_corners(un_centre_finder *s, un_centre_ring *r, int level, const int off[3],
+                         double v[8])
 {
     for (int k = 0; k < 1 << s->m->dim; k++)
         v[k] = take_centre(s, r, level,
@@ -165,7 +152,7 @@ static void take_corners(centre_finder *s, centre_ring *r, int level, const int 
 }
 
 /* Values on the leaf's own lattice: those of leaves that it does not see are its own. */
-static void take_own(centre_finder *s, int32_t c, const int off[3], double v[8])
+static void take_own(un_centre_finder *s, int32_t c, const int off[3], double v[8])
 {
     const un_leaves *m = s->m;
     const un_octree *tree = m->tree;
@@ -187,7 +174,7 @@ static void take_own(centre_finder *s, int32_t c, const int off[3], double v[8])
 }
 
 /* slope: NULL, or that of the leaf's own lattice. */
-static double sample(centre_finder *s, int32_t c, un_vec3 x, un_vec3 *slope)
+static double sample(un_centre_finder *s, int32_t c, un_vec3 x, un_vec3 *slope)
 {
     const un_leaves *m = s->m;
     const un_octree *tree = m->tree;
@@ -206,27 +193,32 @@ static double sample(centre_finder *s, int32_t c, un_vec3 x, un_vec3 *slope)
     return own + w * (between(m, v, g, 1, NULL) - own);
 }
 
+double un_centre_finder_at(un_centre_finder *s, int32_t c, un_vec3 x)
+{
+    return sample(s, c, x, NULL);
+}
+
 double un_leaves_sample(const un_leaves *m, const float *field, int32_t c, un_vec3 x)
 {
-    centre_finder s;
-    finder_init(&s, m, field, NULL);
+    un_centre_finder s;
+    un_centre_finder_init(&s, m, field, NULL);
     return sample(&s, c, x, NULL);
 }
 
 double un_leaves_sample_double(const un_leaves *m, const double *field, int32_t c, un_vec3 x)
 {
-    centre_finder s;
-    finder_init(&s, m, NULL, field);
+    un_centre_finder s;
+    un_centre_finder_init(&s, m, NULL, field);
     return sample(&s, c, x, NULL);
 }
 
 un_vec3 un_leaves_slope(const un_leaves *m, const float *field, int32_t c, un_vec3 x)
 {
-    centre_finder s;
+    un_centre_finder s;
     un_vec3 slope;
     double f[3] = {0}, g[3] = {0}, v[8];
     int off[3];
-    finder_init(&s, m, field, NULL);
+    un_centre_finder_init(&s, m, field, NULL);
     un_leaf_place(m, c, x, f);
     place_among(m, f, off, g);
     take_own(&s, c, off, v);
@@ -256,7 +248,7 @@ static inline uint64_t around_child(int child, int dim)
 }
 
 /* The value of the cube that lies d beside leaf c. */
-static double take_beside(centre_finder *s, int32_t c, const int32_t *near, bool blind,
+static double take_beside(un_centre_finder *s, int32_t c, const int32_t *near, bool blind,
                           const int d[3])
 {
     const un_leaves *m = s->m;
@@ -276,7 +268,7 @@ static double take_beside(centre_finder *s, int32_t c, const int32_t *near, bool
                                         : take_between(s, tree->key[c], level, in);
 }
 
-static void fill_patch(centre_finder *s, int32_t c, centre_patch *t)
+static void fill_patch(un_centre_finder *s, int32_t c, centre_patch *t)
 {
     const un_leaves *m = s->m;
     const un_octree *tree = m->tree;
@@ -428,9 +420,9 @@ void un_leaves_sample_points(const un_leaves *m, const float *field, double far,
                              const int32_t *leaf, const double *const x[3], double *value,
                              un_vec3 *slope)
 {
-    centre_finder s;
+    un_centre_finder s;
     centre_patch t = {.leaf = -1, .parent = UN_RING_NONE};
-    finder_init(&s, m, field, NULL);
+    un_centre_finder_init(&s, m, field, NULL);
     for (int64_t q = 0, end; q < count; q = end) {
         int32_t c = leaf[q];
         for (end = q + 1; end < count && leaf[end] == c;) end++;

@@ -32,6 +32,9 @@ typedef struct un_octree_flip {
     un_leaf_fields at;
     un_leaves_flow now, before; /* the face velocities between faces */
     un_markers markers;
+    float *start[3]; /* by particle: `now` where it is, until particles are spread or move */
+    size_t start_capacity[3];
+    bool start_known;
     un_sheets sheets;
     un_impulse impulse; /* of this step, if the liquid moves bodies */
     un_emitted emitted; /* by leaf */

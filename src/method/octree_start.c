@@ -42,6 +42,11 @@ static void release(un_octree_flip *s)
     un_leaves_flow_free(ctx, &s->before);
     un_leaf_memory_free(ctx, &s->memory);
     un_emitted_free(ctx, &s->emitted);
+    for (int axis = 0; axis < 3; axis++) {
+        un_free(ctx, s->start[axis]);
+        s->start[axis] = NULL;
+        s->start_capacity[axis] = 0;
+    }
     un_sheets_free(ctx, &s->sheets);
     un_leaf_walls_free(&s->walls);
     un_leaves_free(&s->leaves);

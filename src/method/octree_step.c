@@ -137,8 +137,12 @@ un_status un_octree_to_particles(un_octree_flip *s, double dt)
     un_flip flip = un_core_flip(&s->core, s->tree.h, un_core_kick(&s->core, dt));
     un_vec3 *was;
     UN_TRY(un_core_note(&s->core, &s->markers.particles, &was));
-    un_transfer_leaves_to_particles(s->core.ctx, &s->markers.particles, &s->markers.bins, &s->now,
-                                    &s->before, &flip);
+    for (int axis = 0; axis < 3; axis++)
+        UN_TRY(un_array_need(s->core.ctx, (void **)&s->start[axis], &s->start_capacity[axis],
+                             (size_t)s->markers.particles.count + 1, sizeof **s->start));
+    un_transfer_leaves_to_particles(s->core.ctx, &s->markers.particles, s->start, &s->markers.bins,
+                                    &s->now, &s->before, &flip);
+    s->start_known = true;
     un_core_settle(&s->core, &s->markers.particles, was, &s->impulse, flip.dt);
     un_arena_reset(&s->core.arena);
     return UN_OK;
@@ -170,6 +174,7 @@ un_status un_octree_correct(un_octree_flip *s, double dt)
                           .walls = s->core.walls,
                           .dt = dt};
     UN_TRY(un_particles_correct_sized(s->core.ctx, &s->core.arena, &m->particles, &def));
+    s->start_known = false;
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -179,8 +184,14 @@ un_status un_octree_advect(un_octree_flip *s, double dt)
     un_particles *p = &s->markers.particles;
     un_hit *hits;
     UN_TRY(un_core_need_hits(&s->core, p, &hits));
-    un_advect_leaves(s->core.ctx, p, hits, &s->markers.bins, &s->now, s->walls.phi, s->core.walls,
-                     s->core.def->gravity, dt);
+    un_leaf_paths paths = {.bins = &s->markers.bins,
+                           .flow = &s->now,
+                           .wall = s->walls.phi,
+                           .walls = s->core.walls,
+                           .gravity = s->core.def->gravity,
+                           .dt = dt};
+    for (int axis = 0; axis < 3; axis++) paths.start[axis] = s->start_known ? s->start[axis] : NULL;
+    un_advect_leaves(s->core.ctx, p, hits, &paths);
     UN_TRY(un_core_push_bodies(&s->core, p, hits));
     un_arena_reset(&s->core.arena);
     return UN_OK;

@@ -138,6 +138,32 @@ static void add_face(const un_leaf_args *s, row_sums *t, int32_t q, int32_t f)
     }
 }
 
+/* Do only leaves of its own size lie beyond the sides of leaf q? */
+static bool has_equals(const un_leaves *m, int32_t q)
+{
+    for (int side = 0; side < 2 * m->dim; side++) {
+        int32_t f = m->side[q][side], other;
+        if (f < 0) return false;
+        if (m->face_side[f] / 6 != q) continue;
+        other = m->face_other[f];
+        if (other >= 0 && m->tree->level[other] != m->tree->level[q]) return false;
+    }
+    return true;
+}
+
+/* How many entries the row of such a leaf has. */
+static int32_t count_equals(const un_leaf_args *s, int32_t q)
+{
+    const un_leaves *m = s->m;
+    int32_t count = 1;
+    for (int side = 0; side < 2 * m->dim; side++) {
+        int32_t f = m->side[q][side], own = m->face_side[f] / 6;
+        int32_t z = own == q ? m->face_other[f] : own;
+        count += z >= 0 && s->pr->index[z] >= 0 && un_leaf_open_share(s->in, f) > 0;
+    }
+    return count;
+}
+
 static void gather_row(const un_leaf_args *s, row_sums *t, int32_t q)
 {
     const un_leaves *m = s->m;
@@ -171,6 +197,10 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
     row_sums t;
     for (int64_t n = begin; n < end; n++) {
         int32_t q = s->pr->place[n];
+        if (has_equals(s->m, q)) { /* ghosts add to its diagonal: it loses nothing */
+            s->pr->matrix.row[n + 1] = count_equals(s, q);
+            continue;
+        }
         gather_row(s, &t, q);
         s->plain[q] = t.own < DIAGONAL_MIN * t.plain;
         s->pr->matrix.row[n + 1] = t.row.count;
@@ -254,7 +284,8 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         un_row_store(&t.row, t.val, 1, pr->index, pr->matrix.col + pr->matrix.row[n],
                      pr->matrix.val + pr->matrix.row[n]);
         double volume = in->walls->volume[q] * s->scale * un_leaf_volume(s->m, q), heap;
-        pr->rhs[n] = volume * expansion_of(s, q, &heap) - outflow(s, q);
+        s->wanted[n] = expansion_of(s, q, &heap);
+        pr->rhs[n] = volume * s->wanted[n] - outflow(s, q);
         s->heap[n] = volume * heap;
         pr->x[n] = (in->p[q] - surface_at(in, q)) * in->kick / in->density;
     }
@@ -543,10 +574,9 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     double max = 0;
     for (int64_t n = begin; n < end; n++) {
         int32_t q = s->pr->place[n];
-        double heap;
         if (un_pressure_is_free(s->pr, (int32_t)n)) continue;
         double left = outflow(s, q) / (s->scale * un_leaf_volume(s->m, q)) -
-                      s->in->walls->volume[q] * expansion_of(s, q, &heap);
+                      s->in->walls->volume[q] * s->wanted[n];
         max = fmax(max, fabs(left));
     }
     return max;
@@ -568,7 +598,8 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     UN_TRY(number(&s));
     if (in->surface) un_parallel_for(ctx, in->leaves->face_count, 4096, press_faces, &s);
     s.heap = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s.heap);
-    if (!s.heap) return UN_ERROR_MEMORY;
+    s.wanted = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s.wanted);
+    if (!s.heap || !s.wanted) return UN_ERROR_MEMORY;
     UN_TRY(assemble(&s));
     if (in->bodies) UN_TRY(couple(&s));
     report->cell_count = pr->matrix.n;

@@ -15,6 +15,7 @@ typedef struct un_leaf_args {
     const un_leaf_projection *in;
     const un_leaves *m;
     uint8_t *plain;  /* by leaf */
+    double *wanted;  /* by row: the divergence, 1/s */
     double *heap;    /* by row: the outflow that parts heaps */
     double *parting; /* by face: the velocity that does, or NULL */
     /* What rows are multiplied by: entries have no unit then, and scenes of any size have the same

@@ -14,6 +14,7 @@
  * Leaves next to the surface keep this value; at all others phi is the distance found along the
  * leaves, by a front that moves away from the surface. [Hong09] sweeps, one leaf after the other.
  */
+#include "mesh/leaves_ring.h"
 #include "surface/surface.h"
 
 /* As in colour.c: below this the kernel lies in a wall, and phi is extended. */
@@ -228,19 +229,19 @@ static void fill_gaps(void *arg, int64_t begin, int64_t end)
 /* ---- next to the surface ---- */
 
 /* The value of phi beyond a side and how far away that is; false where the brick ends. */
-static bool phi_beyond(const leaf_args *a, int32_t c, int side, const float *phi, double *value,
-                       double *way)
+static bool phi_beyond(const leaf_args *a, int32_t c, int side, un_centre_finder *phi,
+                       double *value, double *way)
 {
     const un_leaves *m = a->m;
     int32_t there = un_leaf_beyond(m, c, side);
     if (there < 0 || m->tree->level[there] >= m->tree->level[c])
-        return look_beyond(a, c, side, phi, false, value, way);
+        return look_beyond(a, c, side, phi->field, false, value, way);
     /* a larger leaf's centre lies askew */
     double h = un_leaf_size(m, c), x[3] = {m->x[c].x, m->x[c].y, m->x[c].z};
     x[side / 2] += side & 1 ? h : -h;
     un_vec3 at = {x[0], x[1], x[2]};
     *way = h;
-    *value = un_leaves_sample(m, phi, there, at);
+    *value = un_centre_finder_at(phi, there, at);
     return true;
 }
 
@@ -249,7 +250,7 @@ typedef struct beyond {
     double value[6], way[6];
 } beyond;
 
-static void look_around(const leaf_args *a, int32_t c, const float *phi, beyond *b)
+static void look_around(const leaf_args *a, int32_t c, un_centre_finder *phi, beyond *b)
 {
     for (int side = 0; side < 2 * a->m->dim; side++)
         if (!phi_beyond(a, c, side, phi, &b->value[side], &b->way[side])) b->way[side] = 0;
@@ -281,11 +282,13 @@ static void steady(void *arg, int64_t begin, int64_t end)
 {
     const leaf_args *a = arg;
     const un_leaves *m = a->m;
+    un_centre_finder from;
+    un_centre_finder_init(&from, m, a->from, NULL);
     for (int64_t c = begin; c < end; c++) {
         double h = un_leaf_size(m, c), phi = a->from[c];
         if (!a->band[c] || a->normalizer[c] <= NORMALIZER_MIN) continue;
         beyond b;
-        look_around(a, (int32_t)c, a->from, &b);
+        look_around(a, (int32_t)c, &from, &b);
         un_vec3 n = normal_of(a, (int32_t)c, phi, &b);
         double weight = spline(phi / h), total, sum;
         total = STEADY_OWN * weight * weight + 1e-6;
@@ -529,13 +532,15 @@ static double volume_block(void *arg, int64_t begin, int64_t end)
     const un_leaves *m = v->a.m;
     const un_leaf_walls *w = v->a.def->walls;
     double sum = 0;
+    un_centre_finder phi;
+    un_centre_finder_init(&phi, m, v->phi, NULL);
     for (int64_t c = begin; c < end; c++) {
         double d = v->phi[c] / un_leaf_size(m, c), open = w->volume[c] * un_leaf_volume(m, c);
         if (open <= 0 || d >= 0.87 || (v->thick && !v->thick[c])) continue;
         double part = 1;
         if (d > -0.87) {
             beyond b;
-            look_around(&v->a, (int32_t)c, v->phi, &b);
+            look_around(&v->a, (int32_t)c, &phi, &b);
             part = un_cube_below_plane(normal_of(&v->a, (int32_t)c, v->phi[c], &b), -d);
         }
         sum += part * open;

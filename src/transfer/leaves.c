@@ -279,6 +279,7 @@ un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, doubl
 
 typedef struct update_args {
     un_particles *particles;
+    float *const *at;
     const un_tet_bins *bins;
     const un_leaves_flow *now, *before;
     const un_flip *flip;
@@ -322,6 +323,8 @@ static void update(void *arg, int64_t begin, int64_t end)
         int32_t leaf[8];
         un_tet_bins_eight(&x, leaf, a->bins, p, first, count);
         un_flow_cache_eight(&now, &now_at, leaf, &x, &before, &before_at);
+        for (int axis = 0; a->at && axis < 3; axis++)
+            for (int64_t n = 0; n < count; n++) a->at[axis][first + n] = (float)now.of[axis][n];
         for (int64_t n = 0; n < count; n++) {
             int64_t q = first + n;
             if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
@@ -335,11 +338,12 @@ static void update(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_transfer_leaves_to_particles(un_context *ctx, un_particles *particles,
+void un_transfer_leaves_to_particles(un_context *ctx, un_particles *particles, float *const at[3],
                                      const un_tet_bins *bins, const un_leaves_flow *now,
                                      const un_leaves_flow *before, const un_flip *flip)
 {
     update_args a = {particles,
+                     at,
                      bins,
                      now,
                      before,

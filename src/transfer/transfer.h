@@ -356,8 +356,9 @@ un_status un_transfer_to_leaves(un_context *ctx, un_arena *arena, const un_leaf_
 /* As un_transfer_extrapolate; faces farther than `layers` away get 0. */
 un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, double *u, double *w,
                                          uint8_t *known, const un_leaves *leaves, int32_t layers);
-/* As un_transfer_to_particles. */
-void un_transfer_leaves_to_particles(un_context *ctx, un_particles *particles,
+/* As un_transfer_to_particles. at: by axis and particle, the flow where it is; NULL: nobody asks.
+ */
+void un_transfer_leaves_to_particles(un_context *ctx, un_particles *particles, float *const at[3],
                                      const un_tet_bins *bins, const un_leaves_flow *now,
                                      const un_leaves_flow *before, const un_flip *flip);
 /* As un_transfer_mark, with phi and the distance to walls at centres of leaves. */

@@ -178,6 +178,74 @@ static void nothing_passes_a_thin_plate(void **state)
     stream_end(&s);
 }
 
+/* Through the faces of leaves a path begins with the velocity that the particle was given before;
+ * what is thin may have moved since, and looks it up again. */
+static void paths_begin_with_what_is_known(void **state)
+{
+    (void)state;
+    enum { COUNT = 100 };
+    stream s[3];
+    un_leaf_paths paths = {.dt = 0.04};
+    float *start[3], *wall = NULL;
+    double *u = NULL;
+    int32_t leaf[COUNT];
+    un_octree tree;
+    un_leaves leaves = {0};
+    un_leaves_flow flow = {0};
+    un_tet_bins bins = {.tet = leaf};
+    un_arena arena;
+    for (int k = 0; k < 3; k++) { /* found anew, known, known of the wrong place */
+        un_context *ctx = NULL;
+        stream_begin(&s[k], 1, rotation);
+        ctx = s[0].tank.ctx;
+        for (uint64_t q = 0; q < COUNT; q++)
+            add_particle(&s[k], un_v3(un_random(q, 0), un_random(q, 1), un_random(q, 2)),
+                         un_v3(0, 0, 0), 0);
+        un_particles *p = &s[k].particles;
+        if (k == 0) {
+            un_octree_request request = {.count = 3, .x = {p->x[0], p->x[1], p->x[2]}};
+            un_arena_init(&arena, ctx);
+            un_octree_init(ctx, &tree, un_v3(1, 1, 1), 4, 16);
+            check_ok(ctx, un_octree_build(&tree, &arena, &request));
+            check_ok(ctx, un_leaves_build(&leaves, ctx, &tree));
+            u = un_alloc(ctx, (size_t)leaves.face_count, sizeof *u);
+            wall = un_alloc_zero(ctx, (size_t)leaves.count, sizeof *wall);
+            for (int32_t f = 0; f < leaves.face_count; f++)
+                u[f] = un_vec3_at(rotation(un_leaf_face_center(&leaves, f)),
+                                  un_leaf_face_axis(&leaves, f)) +
+                       un_random((uint64_t)f, 7);
+            check_ok(ctx, un_leaves_flow_build(&flow, &leaves, u, NULL));
+            for (int a = 0; a < 3; a++) start[a] = un_alloc(ctx, COUNT, sizeof **start);
+            for (int32_t q = 0; q < COUNT; q++)
+                leaf[q] = un_octree_find(&tree, un_particle_position(p, q));
+            un_flip flip = {.dt = 0.04, .pic = 3, .pic_quiet = 3, .quiet_speed = 0.1};
+            un_transfer_leaves_to_particles(ctx, p, start, &bins, &flow, &flow, &flip);
+        }
+        paths.bins = &bins;
+        paths.flow = &flow;
+        paths.wall = wall;
+        paths.walls = s[0].tank.walls;
+        for (int a = 0; a < 3; a++) paths.start[a] = k == 0 ? NULL : start[a];
+        if (k == 2)
+            for (int32_t q = 0; q < COUNT; q++) {
+                start[0][q] += 1;
+                p->flags[q] = UN_PARTICLE_THIN;
+            }
+        un_advect_leaves(ctx, p, NULL, &paths);
+        for (int a = 0; a < 3; a++)
+            assert_memory_equal(p->x[a], s[0].particles.x[a], COUNT * sizeof *p->x[a]);
+    }
+    un_context *ctx = s[0].tank.ctx;
+    un_leaves_flow_free(ctx, &flow);
+    for (int a = 0; a < 3; a++) un_free(ctx, start[a]);
+    un_free(ctx, u);
+    un_free(ctx, wall);
+    un_leaves_free(&leaves);
+    un_octree_free(&tree);
+    un_arena_free(&arena);
+    for (int k = 2; k >= 0; k--) stream_end(&s[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +253,7 @@ int main(void)
         cmocka_unit_test(what_flies_by_itself_follows_a_parabola),
         cmocka_unit_test(nothing_passes_a_thin_plate),
         cmocka_unit_test(fast_flow_stays_in_the_tank),
+        cmocka_unit_test(paths_begin_with_what_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

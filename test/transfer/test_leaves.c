@@ -36,7 +36,7 @@ static double fast_particle(double dt)
     un_tet_bins bins = {.tet = &leaf};
     un_flip flip = {
         .dt = dt, .gravity = {0, -GRAVITY, 0}, .pic = 3, .pic_quiet = 3, .quiet_speed = 0.1};
-    un_transfer_leaves_to_particles(ctx, &particles, &bins, &flow, &flow, &flip);
+    un_transfer_leaves_to_particles(ctx, &particles, NULL, &bins, &flow, &flow, &flip);
     double speed = un_length(un_particle_velocity(&particles, 0));
     un_particles_free(ctx, &particles);
     un_leaves_flow_free(ctx, &flow);
