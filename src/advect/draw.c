@@ -78,7 +78,7 @@ void un_advect_draw_in(un_context *ctx, un_markers *markers, const un_walls *wal
                    .dt = dt,
                    .pace = pace};
     if (cling->viscous || cling->tension > 0 || which != UN_DRAW_HELD)
-        un_parallel_for(ctx, markers->particles.count, 16384, draw_in, &a);
+        un_parallel_part(ctx, un_markers_own(markers), 16384, draw_in, &a);
 }
 
 /* ---- on the grid ---- */

@@ -249,6 +249,7 @@ un_status un_adaptive_emit(un_adaptive *a, double dt)
 un_status un_adaptive_place_emitted(un_adaptive *a)
 {
     if (a->core.def->source_count == 0) return UN_OK;
+    if (a->ranks.any) return un_adaptive_place_emitted_ranks(a);
     return un_emitted_place(a->core.ctx, &a->emitted, &a->mesh.tets, &a->markers.particles);
 }
 

@@ -169,6 +169,7 @@ un_status un_adaptive_refresh_flags(un_adaptive *a);
 /* Instead of the calls without `ranks`. */
 un_status un_adaptive_remove_ranks(un_adaptive *a);
 un_status un_adaptive_emit_ranks(un_adaptive *a, double dt);
+un_status un_adaptive_place_emitted_ranks(un_adaptive *a);
 un_status un_adaptive_measure_ranks(un_adaptive *a, un_step *report);
 /* For checkpoints, on one rank too. */
 un_status un_adaptive_take_nodes(un_adaptive *a, const un_state *in, const char *name,

@@ -32,10 +32,8 @@ un_status un_adaptive_want_ranks(un_adaptive *a)
     int32_t count = un_rank_count(ctx);
     a->ranks.wanted = count > 1;
     if (count == 1) return UN_OK;
-    const char *what = def->fluid.surface_tension > 0   ? "surface tension"
-                       : a->thick.any                   ? "viscous liquid"
-                       : a->markers.particles.mixed     ? "liquid that differs from place to place"
-                       : a->core.bodies->free_count > 0 ? "solids that the liquid moves"
+    const char *what = def->fluid.surface_tension > 0              ? "surface tension"
+                       : a->core.bodies->free_count > 0            ? "solids that the liquid moves"
                        : strcmp(def->solver.surface, "hulls") == 0 ? "solver.surface = \"hulls\""
                                                                    : NULL;
     if (!what) return UN_OK;
@@ -324,6 +322,46 @@ un_status un_adaptive_emit_ranks(un_adaptive *a, double dt)
     un_free(ctx, e.from);
     un_free(ctx, e.phi);
     return un_ranks_agree(ctx, status);
+}
+
+typedef struct brought {
+    un_vec3 x;
+    uint32_t id;
+    float volume;
+} brought;
+
+static int brought_by_id(const void *a, const void *b)
+{
+    uint32_t i = ((const brought *)a)->id, j = ((const brought *)b)->id;
+    return (i > j) - (i < j);
+}
+
+/* Particles are not yet with the ranks of their tets: all get to know what was emitted inside the
+ * liquid, and add it up in the order of one rank. A rank's own nodes get all of theirs, because it
+ * knows the tets around them. */
+un_status un_adaptive_place_emitted_ranks(un_adaptive *a)
+{
+    un_context *ctx = a->core.ctx;
+    const un_particles *p = &a->markers.particles;
+    brought *mine = NULL, *all = NULL;
+    int64_t count = 0, all_count = 0;
+    for (int32_t q = 0; q < p->count; q++) count += (p->flags[q] & UN_PARTICLE_EMITTED) != 0;
+    mine = un_arena_alloc(&a->core.arena, (size_t)count + 1, sizeof *mine);
+    un_status status = un_emitted_need(ctx, &a->emitted, a->mesh.tets.node_count);
+    UN_TRY(un_ranks_agree(ctx, mine ? status : UN_ERROR_MEMORY));
+    count = 0;
+    for (int32_t q = 0; q < p->count; q++)
+        if (p->flags[q] & UN_PARTICLE_EMITTED)
+            mine[count++] =
+                (brought){un_particle_position(p, q), a->markers.share->id[q], p->volume[q]};
+    UN_TRY(un_ranks_list(ctx, mine, count, sizeof *mine, (void **)&all, &all_count));
+    un_arena_reset(&a->core.arena);
+    if (all_count > 0) qsort(all, (size_t)all_count, sizeof *all, brought_by_id);
+    memset(a->emitted.volume, 0, (size_t)a->mesh.tets.node_count * sizeof *a->emitted.volume);
+    for (int64_t k = 0; k < all_count; k++)
+        un_emitted_add(&a->emitted, &a->mesh.tets, all[k].x, (double)all[k].volume);
+    un_free(ctx, all);
+    return UN_OK;
 }
 
 /* ---- sums ---- */

@@ -24,6 +24,7 @@ static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, 
     un_particles *w = &a->ranks.window;
     const un_particles *p = &a->markers.particles;
     if (un_rank(a->core.ctx) == 0) {
+        w->mixed = p->mixed;
         UN_TRY(un_particles_reserve(a->core.ctx, w, end - begin));
         if (fields & UN_DEPTHS) UN_TRY(need_fetched(a, (size_t)(end - begin) * sizeof(float)));
     }
@@ -33,6 +34,10 @@ static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, 
         window_of(a, p->v[k], sizeof *p->v[k], begin, end, w->v[k]);
     if (fields & UN_VOLUMES) window_of(a, p->volume, sizeof *p->volume, begin, end, w->volume);
     if (fields & UN_FLAGS) window_of(a, p->flags, 1, begin, end, w->flags);
+    if (fields & UN_MATTER) {
+        window_of(a, p->density, sizeof *p->density, begin, end, w->density);
+        window_of(a, p->viscosity, sizeof *p->viscosity, begin, end, w->viscosity);
+    }
     if (fields & UN_DEPTHS)
         window_of(a, a->markers.depth, sizeof(float), begin, end, a->ranks.fetched);
     w->lead = p->lead;
@@ -45,7 +50,8 @@ static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, 
 un_status un_adaptive_stream(void *state, un_particle_stream *stream)
 {
     un_adaptive *a = state;
-    *stream = (un_particle_stream){a->markers.share->own.total, a, window, false, true};
+    *stream = (un_particle_stream){a->markers.share->own.total, a, window,
+                                   a->markers.particles.mixed, true};
     return UN_OK;
 }
 

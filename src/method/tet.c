@@ -175,8 +175,12 @@ static un_status apply_viscosity(un_tet *s, double dt, un_tet_projection_report 
     /* The second pressure is small beside the first; outputs and the next guess have their sum. */
     int32_t nodes = a->mesh.tets.node_count, iterations = projection->solve.iterations;
     un_vec3 got = un_add(s->impulse.momentum, report.impulse);
-    double *first;
-    UN_ALLOC(a->core.ctx, first, nodes + 1);
+    double *first = un_alloc(a->core.ctx, (size_t)nodes + 1, sizeof *first);
+    status = un_adaptive_agree(a, first ? UN_OK : UN_ERROR_MEMORY);
+    if (status != UN_OK) {
+        un_free(a->core.ctx, first);
+        return status;
+    }
     memcpy(first, a->node.p[0], (size_t)nodes * sizeof *first);
     memset(a->node.p[0], 0, (size_t)nodes * sizeof *first);
     status = apply_pressure(s, dt, first, projection);

@@ -129,6 +129,9 @@ un_status un_ranks_deal(un_context *ctx, un_part part, void *array, size_t size)
 un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, size_t size,
                         void **all, int64_t *count);
 
+/* Arrays of full length, of which each rank knows the elements of its range: now all know all. */
+un_status un_ranks_join(un_context *ctx, un_range range, const un_layered *fields, int32_t count);
+
 /* By rank: the first element that it holds, and the end; allocated. */
 un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t **begins);
 

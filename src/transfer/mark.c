@@ -205,19 +205,21 @@ void un_transfer_note_ballistic(un_context *ctx, uint8_t *what, un_particles *pa
 
 /* ---- emitted volume ---- */
 
+void un_emitted_add(un_emitted *emitted, const un_tets *mesh, un_vec3 x, double volume)
+{
+    un_tets_place place;
+    un_tets_locate(mesh, x, &place);
+    for (int i = 0; i < 4; i++) emitted->volume[mesh->tet[place.tet][i]] += place.w[i] * volume;
+}
+
 un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *mesh,
                            const un_particles *p)
 {
-    size_t nodes = (size_t)mesh->node_count;
     UN_TRY(un_emitted_need(ctx, emitted, mesh->node_count));
-    memset(emitted->volume, 0, nodes * sizeof *emitted->volume);
-    for (int32_t q = 0; q < p->count; q++) {
-        if (!(p->flags[q] & UN_PARTICLE_EMITTED)) continue;
-        un_tets_place place;
-        un_tets_locate(mesh, un_particle_position(p, q), &place);
-        for (int i = 0; i < 4; i++)
-            emitted->volume[mesh->tet[place.tet][i]] += place.w[i] * p->volume[q];
-    }
+    memset(emitted->volume, 0, (size_t)mesh->node_count * sizeof *emitted->volume);
+    for (int32_t q = 0; q < p->count; q++)
+        if (p->flags[q] & UN_PARTICLE_EMITTED)
+            un_emitted_add(emitted, mesh, un_particle_position(p, q), p->volume[q]);
     return UN_OK;
 }
 

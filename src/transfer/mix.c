@@ -31,16 +31,22 @@ static void find_lightness(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_transfer_mix(un_context *ctx, un_arena *arena, un_mixture *m, const un_tets *mesh,
-                          const un_tet_bins *bins, const un_particles *particles)
+static un_status need_mixture(un_context *ctx, un_mixture *m, const un_tets *mesh)
 {
     size_t nodes = (size_t)mesh->node_count + 1, tets = (size_t)mesh->tet_count + 1;
     UN_TRY(un_array_need(ctx, (void **)&m->density, &m->capacity[0], nodes, sizeof(float)));
     UN_TRY(un_array_need(ctx, (void **)&m->viscosity, &m->capacity[1], nodes, sizeof(float)));
-    UN_TRY(un_array_need(ctx, (void **)&m->lightness, &m->capacity[2], tets, sizeof(float)));
+    return un_array_need(ctx, (void **)&m->lightness, &m->capacity[2], tets, sizeof(float));
+}
+
+un_status un_transfer_mix(un_context *ctx, un_arena *arena, un_mixture *m, const un_tets *mesh,
+                          const un_tet_bins *bins, const un_particles *particles)
+{
+    size_t nodes = (size_t)mesh->node_count + 1;
+    UN_TRY(un_tets_agree(mesh, need_mixture(ctx, m, mesh)));
     un_vec3 *matter = un_arena_alloc(arena, nodes, sizeof *matter);
     uint8_t *known = un_arena_alloc(arena, nodes, 1);
-    if (!matter || !known) return UN_ERROR_MEMORY;
+    UN_TRY(un_tets_agree(mesh, matter && known ? UN_OK : UN_ERROR_MEMORY));
     UN_TRY(un_transfer_matter_to_nodes(ctx, arena, matter, known, mesh, bins, particles));
     UN_TRY(un_transfer_extrapolate_nodes(ctx, arena, matter, NULL, known, mesh, 2));
     matter_args a = {m, mesh, matter, known};
@@ -103,11 +109,12 @@ un_status un_transfer_move_to_nodes(un_context *ctx, un_arena *arena, un_vec3 *u
     un_vec3 *centre = un_arena_alloc(arena, nodes, sizeof *centre);
     un_vec3 *u = un_arena_alloc(arena, nodes, sizeof *u);
     uint8_t *known = un_arena_alloc(arena, nodes, 1);
-    if (!centre || !u || !known) return UN_ERROR_MEMORY;
+    UN_TRY(un_tets_agree(mesh, centre && u && known ? UN_OK : UN_ERROR_MEMORY));
     UN_TRY(un_transfer_centres(ctx, arena, centre, known, mesh, bins, particles));
     memcpy(u, u_node, nodes * sizeof *u - sizeof *u);
     centre_args a = {mix, mesh, u_node, centre, u, known};
-    un_parallel_for(ctx, mesh->node_count, 1024, move_to_nodes, &a);
+    un_parallel_part(ctx, un_tets_own_nodes(mesh), 1024, move_to_nodes, &a);
     un_arena_reset(arena);
-    return UN_OK;
+    un_field field = {"u", u_node, NULL, sizeof *u_node};
+    return un_tets_share(mesh, &field, 1);
 }

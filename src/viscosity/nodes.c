@@ -25,7 +25,9 @@
  *   where c is the solid's part along n: rows and columns are projected, and the diagonal gets n
  *   n^T.
  * - The liquid may keep its volume by a pressure in the same solve (volume.c).
- * - A node has no equation if none of the liquid around it is viscous: water costs nothing. */
+ * - A node has no equation if none of the liquid around it is viscous: water costs nothing.
+ *
+ * Over ranks each finds the rows of its own nodes, and solves the system of all (nodes_ranks.c). */
 #include "viscosity/nodes.h"
 
 /* Tets with less than this share of liquid count as empty: their nodes would have almost no
@@ -303,10 +305,9 @@ static void store(void *arg, int64_t begin, int64_t end)
     UN_TRY(un_array_need((v)->ctx, (void **)&(array), &(v)->capacity[which], (size_t)(count) + 1,  \
                          sizeof *(array)))
 
-static un_status choose_unknowns(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
+static un_status begin_unknowns(un_stress_nodes *s, un_arena *arena)
 {
     un_viscosity *v = s->v;
-    un_context *ctx = v->ctx;
     int64_t nodes = s->mesh->node_count, tets = s->mesh->tet_count;
     s->stiff = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->stiff);
     s->share = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->share);
@@ -314,19 +315,32 @@ static un_status choose_unknowns(un_stress_nodes *s, un_arena *arena, un_viscous
     s->mass = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->mass);
     if (!s->stiff || !s->share || !s->whole || !s->mass) return UN_ERROR_MEMORY;
     UN_TRY(un_dragged_find(s, arena));
-    int64_t places = nodes + 2 * s->dragged_count;
-    NEED(v, v->index, 0, places);
+    NEED(v, v->index, 0, nodes + 2 * s->dragged_count);
     NEED(v, v->stress, 8, s->mesh->shape_count);
+    return UN_OK;
+}
+
+static un_status choose_unknowns(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
+{
+    un_viscosity *v = s->v;
+    un_context *ctx = v->ctx;
+    int64_t tets = s->mesh->tet_count;
+    UN_TRY(un_tets_agree(s->mesh, begin_unknowns(s, arena)));
+    if (s->mesh->share) { /* nodes that nobody asks for have no unknowns */
+        memset(v->index, 0xff, (size_t)s->mesh->node_count * sizeof *v->index);
+        if (s->in->reached) memset(s->in->reached, 0, (size_t)s->mesh->node_count);
+    }
     make_table(s);
     report->tet_count = tets > 0 ? (int32_t)un_parallel_sum(ctx, tets, weigh_tets, s) : 0;
-    un_parallel_for(ctx, nodes, 1024, weigh_nodes, s);
+    un_parallel_part(ctx, un_tets_own_nodes(s->mesh), 1024, weigh_nodes, s);
     UN_TRY(un_dragged_gather(s, arena));
-    UN_TRY(un_unknowns_number(ctx, v->index, places, &v->node, &v->capacity[1], &v->matrix.n));
+    UN_TRY(un_viscous_share_unknowns(s));
+    UN_TRY(un_viscous_number(s, s->mesh->node_count + 2 * s->dragged_count));
     report->node_count = v->matrix.n;
     return UN_OK;
 }
 
-static un_status assemble(un_stress_nodes *s, un_arena *arena)
+static un_status need_rows(un_stress_nodes *s)
 {
     un_viscosity *v = s->v;
     un_block_csr *m = &v->matrix;
@@ -338,15 +352,31 @@ static un_status assemble(un_stress_nodes *s, un_arena *arena)
     NEED(v, v->mass, 9, n);
     if (has_free(s))
         UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, n + 1, sizeof *v->free));
-    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
-    UN_TRY(un_dragged_count(s, arena));
-    UN_TRY(un_rows_start(v->ctx, m->row, m->n, "nodes of viscous liquid"));
-    int32_t entries = m->row[n];
-    NEED(v, m->col, 6, entries);
-    NEED(v, m->val, 7, entries);
-    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), fill_rows, s);
-    un_dragged_fill(s);
     return UN_OK;
+}
+
+static un_status need_entries(un_viscosity *v)
+{
+    un_block_csr *m = &v->matrix;
+    UN_TRY(un_rows_start(v->ctx, m->row, m->n, "nodes of viscous liquid"));
+    NEED(v, m->col, 6, m->row[m->n]);
+    NEED(v, m->val, 7, m->row[m->n]);
+    return UN_OK;
+}
+
+static un_status assemble(un_stress_nodes *s, un_arena *arena)
+{
+    un_viscosity *v = s->v;
+    un_part own = un_viscous_own_rows(s);
+    int64_t grain = un_block_grain(v->matrix.n);
+    UN_TRY(un_tets_agree(s->mesh, need_rows(s)));
+    un_parallel_part(v->ctx, own, grain, count_entries, s);
+    UN_TRY(un_dragged_count(s, arena));
+    UN_TRY(un_viscous_join_counts(s));
+    UN_TRY(un_tets_agree(s->mesh, need_entries(v)));
+    un_parallel_part(v->ctx, own, grain, fill_rows, s);
+    un_dragged_fill(s);
+    return un_viscous_join_rows(s, has_free(s));
 }
 
 static un_status begin(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
@@ -372,11 +402,12 @@ un_status un_viscosity_assemble(un_viscosity *v, un_arena *arena, const un_visco
 static un_status solve_once(un_stress_nodes *s, double tolerance, un_viscous_report *report)
 {
     un_viscosity *v = s->v;
-    UN_TRY(un_viscosity_round(v, has_free(s), tolerance, s->in->iteration_limit, &report->solve));
+    UN_TRY(un_tets_agree(s->mesh, un_viscosity_round(v, has_free(s), tolerance,
+                                                     s->in->iteration_limit, &report->solve)));
     if (!report->solve.finite) return UN_OK;
-    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
+    un_parallel_part(v->ctx, un_viscous_own_rows(s), un_block_grain(v->matrix.n), store, s);
     un_dragged_store(s);
-    return UN_OK;
+    return un_viscous_share_velocities(s);
 }
 
 static un_status solve_rounds(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
@@ -400,7 +431,7 @@ static un_status solve_rounds(un_stress_nodes *s, un_arena *arena, un_viscous_re
         if (enough && loose == 1) return UN_OK;
         loose = enough ? 1 : fmax(1, loose / FALL);
         if (enough) continue;
-        un_viscous_volume_push(&keep, s);
+        UN_TRY(un_viscous_volume_push(&keep, s));
         report->rounds++;
     }
 }

@@ -1,4 +1,5 @@
-/* Viscous stress on nodal velocities. Only nodes.c, nodes_bodies.c and volume.c include this. */
+/* Viscous stress on nodal velocities. Only nodes.c, nodes_bodies.c, nodes_ranks.c and volume.c
+ * include this. */
 #ifndef UN_VISCOSITY_NODES_H
 #define UN_VISCOSITY_NODES_H
 
@@ -12,6 +13,7 @@ typedef struct un_stress_nodes {
     float *share;  /* at tets: of liquid in open space */
     float *whole;  /* at tets: of liquid, in walls that it sticks to as well */
     double *mass;  /* at nodes */
+    un_range rows; /* this rank's, of all; on one rank all */
     un_dragged *dragged;
     int32_t dragged_count,
         *number;     /* number: by the scene's body, -1: none; NULL: there are none */
@@ -26,6 +28,23 @@ typedef struct un_stress_nodes {
 /* Stress between corner i of a tet and its four corners, to be multiplied with s->stiff (nodes.c);
  * room: for tets with a shape of their own. */
 const double (*un_stress_of(const un_stress_nodes *s, int32_t t, int i, double (*room)[9]))[9];
+
+/* ---- over ranks (nodes_ranks.c); they do nothing on one rank unless they say so ---- */
+
+/* After unknowns are chosen at own nodes: ghosts get to know them, and what was done there. */
+un_status un_viscous_share_unknowns(un_stress_nodes *s);
+/* Numbers the rows; on one rank too. */
+un_status un_viscous_number(un_stress_nodes *s, int64_t places);
+/* Numbers of entries of own rows, whole rows, right-hand sides: of all ranks, to all. */
+un_status un_viscous_join_counts(const un_stress_nodes *s);
+un_status un_viscous_join_rows(const un_stress_nodes *s, bool has_free);
+un_status un_viscous_join_sides(const un_stress_nodes *s);
+/* Velocities at ghosts. */
+un_status un_viscous_share_velocities(const un_stress_nodes *s);
+static inline un_part un_viscous_own_rows(const un_stress_nodes *s)
+{
+    return (un_part){s->rows.begin, s->rows.end};
+}
 
 /* ---- bodies that the liquid moves (nodes_bodies.c) ---- */
 
@@ -77,6 +96,6 @@ typedef struct un_viscous_volume {
 un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena,
                                   const un_stress_nodes *nodes);
 double un_viscous_volume_error(un_viscous_volume *keep, const un_stress_nodes *nodes);
-void un_viscous_volume_push(un_viscous_volume *keep, const un_stress_nodes *nodes);
+un_status un_viscous_volume_push(un_viscous_volume *keep, const un_stress_nodes *nodes);
 
 #endif

@@ -67,7 +67,8 @@ un_status un_viscosity_step_tets(un_viscosity *viscosity, un_arena *arena, un_vi
                    .u = un_arena_alloc(arena, nodes, sizeof *a.u),
                    .before = un_arena_alloc(arena, nodes, sizeof *a.before),
                    .reached = un_arena_alloc(arena, nodes, 1)};
-    if (!change || !a.u || !a.before || !a.reached) return UN_ERROR_MEMORY;
+    bool able = change && a.u && a.before && a.reached;
+    UN_TRY(un_tets_agree(mesh, able ? UN_OK : UN_ERROR_MEMORY));
     a.was = a.before;
     un_transfer_change(ctx, change, u_tet, was_tet, known_tet, mesh->tet_count);
     UN_TRY(un_transfer_tets_to_nodes(ctx, a.u, a.reached, change, known_tet, mesh,

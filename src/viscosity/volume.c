@@ -32,6 +32,7 @@ typedef struct args {
     const un_tets *mesh;
     const un_stress_nodes *stress;
     double old, new; /* weights of the last step and of the divergence in the next step */
+    int64_t first_tet, first_node; /* of this rank's, less their numbers on one rank */
 } args;
 
 static double viscosity_of(const args *s, int32_t t)
@@ -50,13 +51,12 @@ static void find_volumes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Finds divergences of tets; returns the sum of mu times the squared strain times the volume. */
-static double look_at_tets(void *arg, int64_t begin, int64_t end)
+/* Finds divergences of tets; adds up mu times the squared strain times the volume. */
+static void look_at_tets(void *arg, int64_t begin, int64_t end, double *strain)
 {
     args *s = arg;
     const un_tets *m = s->mesh;
-    double strain = 0;
-    for (int64_t t = begin; t < end; t++) {
+    for (int64_t t = begin + s->first_tet; t < end + s->first_tet; t++) {
         double w = (double)s->keep->volume[t];
         s->keep->flux[t] = 0;
         if (!(w > 0)) continue;
@@ -77,19 +77,25 @@ static double look_at_tets(void *arg, int64_t begin, int64_t end)
             square += both * both;
         }
         s->keep->flux[t] = (float)(w * (d[0][0] + d[1][1] + d[2][2]));
-        strain += w * viscosity_of(s, (int32_t)t) * square;
+        *strain += w * viscosity_of(s, (int32_t)t) * square;
     }
-    return strain;
 }
 
-/* Returns the sum of mu times the squared divergence times the volume. */
-static double find_divergence(void *arg, int64_t begin, int64_t end)
+static void look_beyond(void *arg, int64_t begin, int64_t end)
+{
+    args s = *(args *)arg;
+    double unused = 0;
+    s.first_tet = 0;
+    look_at_tets(&s, begin, end, &unused);
+}
+
+/* Adds up mu times the squared divergence times the volume. */
+static void find_divergence(void *arg, int64_t begin, int64_t end, double *squares)
 {
     args *s = arg;
     const un_tets *m = s->mesh;
     const un_viscous_def *in = s->in;
-    double squares = 0;
-    for (int64_t n = begin; n < end; n++) {
+    for (int64_t n = begin + s->first_node; n < end + s->first_node; n++) {
         double sum = 0, total = 0, least = INFINITY;
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
             int32_t t = m->corner[e] / 4;
@@ -103,9 +109,8 @@ static double find_divergence(void *arg, int64_t begin, int64_t end)
         if (!in->viscosity) least = in->viscosity_all;
         double divergence = sum / total;
         s->keep->divergence[n] = in->dt * least * divergence;
-        squares += 0.25 * total * least * divergence * divergence;
+        *squares += 0.25 * total * least * divergence * divergence;
     }
-    return squares;
 }
 
 static void next_step(void *arg, int64_t begin, int64_t end)
@@ -176,6 +181,19 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static un_status push(args *s)
+{
+    un_parallel_part(s->v->ctx, un_viscous_own_rows(s->stress), un_block_grain(s->v->matrix.n),
+                     push_rows, s);
+    return un_viscous_join_sides(s->stress);
+}
+
+static un_status share_step(const args *s)
+{
+    un_field field = {"step", s->keep->step, NULL, sizeof *s->keep->step};
+    return un_tets_share(s->mesh, &field, 1);
+}
+
 un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena,
                                   const un_stress_nodes *stress)
 {
@@ -188,13 +206,15 @@ un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena,
         .volume = un_arena_alloc(arena, (size_t)tets + 1, sizeof *keep->volume),
         .divergence = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *keep->divergence),
         .step = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *keep->step)};
-    if (!keep->flux || !keep->volume || !keep->divergence || !keep->step) return UN_ERROR_MEMORY;
+    bool able = keep->flux && keep->volume && keep->divergence && keep->step;
+    UN_TRY(un_tets_agree(in->mesh, able ? UN_OK : UN_ERROR_MEMORY));
+    if (in->mesh->share) memset(keep->divergence, 0, (size_t)nodes * sizeof *keep->divergence);
     un_parallel_for(v->ctx, tets, 8192, find_volumes, &s);
     un_parallel_for(v->ctx, nodes, 4096, first_step, &s);
+    UN_TRY(share_step(&s));
     if (!in->p) return UN_OK;
     un_parallel_for(v->ctx, nodes, 16384, keep_guess, &s);
-    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, &s);
-    return UN_OK;
+    return push(&s);
 }
 
 double un_viscous_volume_error(un_viscous_volume *keep, const un_stress_nodes *stress)
@@ -202,8 +222,20 @@ double un_viscous_volume_error(un_viscous_volume *keep, const un_stress_nodes *s
     un_viscosity *v = stress->v;
     const un_viscous_def *in = stress->in;
     args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stress = stress};
-    double strain = un_parallel_sum(v->ctx, in->mesh->tet_count, look_at_tets, &s);
-    double squares = un_parallel_sum(v->ctx, in->mesh->node_count, find_divergence, &s);
+    const un_tet_share *share = in->mesh->share;
+    un_part own = un_tets_own(in->mesh);
+    double strain, squares;
+    if (share) {
+        s.first_tet = share->tet_begin - share->tets.begin;
+        s.first_node = share->node_begin - share->nodes.begin;
+        un_parallel_part(v->ctx, (un_part){0, own.begin}, 4096, look_beyond, &s);
+        un_parallel_part(v->ctx, (un_part){own.end, in->mesh->tet_count}, 4096, look_beyond, &s);
+        un_ranks_sums(v->ctx, share->tets, 1, look_at_tets, &s, &strain);
+        un_ranks_sums(v->ctx, share->nodes, 1, find_divergence, &s, &squares);
+    } else {
+        un_parallel_sums(v->ctx, in->mesh->tet_count, 1, look_at_tets, &s, &strain);
+        un_parallel_sums(v->ctx, in->mesh->node_count, 1, find_divergence, &s, &squares);
+    }
     return strain > 0 ? sqrt(squares / strain) : 0;
 }
 
@@ -216,12 +248,13 @@ void un_viscous_chebyshev(double *rho, double *last, double *divergence)
     *divergence = before > 0 ? 2 * *rho / HALF_WIDTH : 1 / CENTRE;
 }
 
-void un_viscous_volume_push(un_viscous_volume *keep, const un_stress_nodes *stress)
+un_status un_viscous_volume_push(un_viscous_volume *keep, const un_stress_nodes *stress)
 {
     un_viscosity *v = stress->v;
     const un_viscous_def *in = stress->in;
     args s = {.keep = keep, .v = v, .in = in, .mesh = in->mesh, .stress = stress};
     un_viscous_chebyshev(&keep->rho, &s.old, &s.new);
     un_parallel_for(v->ctx, in->mesh->node_count, 16384, next_step, &s);
-    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, &s);
+    UN_TRY(share_step(&s));
+    return push(&s);
 }

@@ -105,7 +105,7 @@ static void find_nodes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_tet_walls *tw)
+static un_status need(un_context *ctx, un_viscous_walls *w, const un_tet_walls *tw)
 {
     size_t nodes = (size_t)tw->mesh->node_count + 1;
     const un_scene_def *def = &tw->walls->scene->def;
@@ -119,12 +119,18 @@ un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_t
     UN_TRY(un_array_need(ctx, (void **)&w->u, &w->capacity[1], nodes, sizeof *w->u));
     if (bodies->free_count > 0)
         UN_TRY(un_array_need(ctx, (void **)&w->body, &w->capacity[4], nodes, sizeof *w->body));
-    if (w->slides) {
-        UN_TRY(un_array_need(ctx, (void **)&w->free, &w->capacity[2], nodes, sizeof *w->free));
-    }
+    if (!w->slides) return UN_OK;
+    return un_array_need(ctx, (void **)&w->free, &w->capacity[2], nodes, sizeof *w->free);
+}
+
+un_status un_viscous_walls_find(un_context *ctx, un_viscous_walls *w, const un_tet_walls *tw)
+{
     find_args a = {w, tw, 1e-6 * tw->mesh->tree->h};
+    UN_TRY(un_tets_agree(tw->mesh, need(ctx, w, tw)));
     un_parallel_for(ctx, tw->mesh->node_count, 2048, find_nodes, &a);
-    return UN_OK;
+    if (!w->slides) return UN_OK;
+    un_field field = {"free", w->free, NULL, sizeof *w->free};
+    return un_tets_share(tw->mesh, &field, 1); /* normals need all tets around a node */
 }
 
 static void follow(void *arg, int64_t begin, int64_t end)
