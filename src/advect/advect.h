@@ -41,8 +41,8 @@ typedef struct un_leaf_paths {
     un_vec3 gravity;
     double dt;
 } un_leaf_paths;
-void un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
-                      const un_leaf_paths *paths);
+un_status un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
+                           const un_leaf_paths *paths);
 
 /* The same through velocities at the centres of a grid that warps (warp.c); xi becomes a
  * guess of where the path ends. phi: the level set at cells, in reference space; walls: in space;

@@ -7,6 +7,13 @@
 
 #define UN_LEAVES_AROUND 27
 
+/* Over ranks (leaves_ranks.c): every rank has all leaves, and computes some of them and the faces
+ * that belong to these. */
+typedef struct un_leaf_share {
+    un_context *ctx;
+    int64_t *leaf, *face; /* by rank: its first one; and the end */
+} un_leaf_share;
+
 /* Sides of a leaf: 2 axis + 1 for the upper one. A face has the size of the smaller of its two
  * leaves. Where a leaf meets smaller ones, its side is a group of their faces. */
 typedef struct un_leaves {
@@ -34,6 +41,7 @@ typedef struct un_leaves {
         *thin; /* by leaf: not 0 next to a thin wall; 2: there are leaves that it does not see */
     un_vec3 *seat; /* by leaf: the place whose side it belongs to */
     size_t capacity[10];
+    const un_leaf_share *share; /* NULL: this rank computes all */
 } un_leaves;
 
 void un_leaves_free(un_leaves *leaves);
@@ -43,6 +51,37 @@ un_status un_leaves_build(un_leaves *leaves, un_context *ctx, const un_octree *t
 int64_t un_leaves_wet_count(const un_leaves *leaves, const float *phi);
 /* Checks that leaves and faces name each other. NULL, or what is wrong. */
 const char *un_leaves_validate(const un_leaves *leaves);
+
+/* ---- over ranks (leaves_ranks.c) ---- */
+
+void un_leaf_share_free(un_leaf_share *share);
+/* For leaves of a tree that is whole on every rank. share: zero but for ctx, or of an earlier
+ * call. */
+un_status un_leaf_share_find(un_leaf_share *share, un_leaves *leaves, const un_tree_share *part);
+/* This rank's. */
+static inline un_part un_leaves_own(const un_leaves *leaves)
+{
+    const un_leaf_share *s = leaves->share;
+    int32_t rank = s ? un_rank(s->ctx) : 0;
+    return s ? (un_part){s->leaf[rank], s->leaf[rank + 1]} : (un_part){0, leaves->count};
+}
+static inline un_part un_leaves_own_faces(const un_leaves *leaves)
+{
+    const un_leaf_share *s = leaves->share;
+    int32_t rank = s ? un_rank(s->ctx) : 0;
+    return s ? (un_part){s->face[rank], s->face[rank + 1]} : (un_part){0, leaves->face_count};
+}
+/* All ranks get what each has found at its own leaves or faces. Nothing happens on one rank. */
+static inline void un_leaves_spread(const un_leaves *leaves, void *array, size_t size)
+{
+    const un_leaf_share *s = leaves->share;
+    if (s) un_ranks_spread(s->ctx, s->leaf, array, size);
+}
+static inline void un_leaves_spread_faces(const un_leaves *leaves, void *array, size_t size)
+{
+    const un_leaf_share *s = leaves->share;
+    if (s) un_ranks_spread(s->ctx, s->face, array, size);
+}
 
 static inline double un_leaf_size(const un_leaves *leaves, int64_t c)
 {

@@ -138,6 +138,7 @@ typedef struct un_tree_share {
     int32_t begin, end; /* the same in the rank's own tree */
     int64_t ghost_count;
     size_t bytes; /* sent to others in building it */
+    bool whole;   /* set by the caller: every rank has all leaves as one rank would */
 } un_tree_share;
 void un_tree_share_free(un_tree_share *part);
 /* As un_octree_build, of the requests of all ranks, which may lie anywhere. cut: by rank, where its

@@ -286,9 +286,8 @@ static un_status find_level(build *b, int32_t level)
     return set_inner(b, level, keys, count + wanted_count);
 }
 
-static un_status find_inner(build *b, const un_octree_swap *swap)
+static un_status find_inner(build *b, const un_octree_swap *swap, un_status status)
 {
-    un_status status = collect_wanted(b);
     for (int32_t l = b->tree->level_max - 1; l >= 0; l--) {
         un_octree_inner *inner = &b->inner[l];
         if (status == UN_OK) status = find_level(b, l);
@@ -404,7 +403,7 @@ static un_status find_leaves(build *b)
 {
     un_octree *tree = b->tree;
     int64_t root_count = (int64_t)tree->roots[0] * tree->roots[1] * tree->roots[2];
-    uint64_t *roots;
+    uint64_t *roots = NULL;
     UN_TRY(list_all_roots(b, &roots));
     /* A sum over a few levels, so that overflow of the 32-bit counts below is noticed. */
     int64_t bound = root_count;
@@ -480,15 +479,64 @@ static un_status begin(build *b)
                    ldexp(most, tree->level_max), 1 << LANE_BITS_MAX);
 }
 
+static un_status finish(build *b)
+{
+    UN_TRY(find_leaves(b));
+    un_status status = build_table(b->tree);
+    if (status != UN_OK) b->tree->leaf_count = 0;
+    return status;
+}
+
 un_status un_octree_build(un_octree *tree, un_arena *arena, const un_octree_request *request)
 {
     build b = {.tree = tree, .arena = arena, .request = request};
     UN_TRY(begin(&b));
-    UN_TRY(find_inner(&b, NULL));
-    UN_TRY(find_leaves(&b));
-    un_status status = build_table(tree);
-    if (status != UN_OK) tree->leaf_count = 0;
+    UN_TRY(find_inner(&b, NULL, collect_wanted(&b)));
+    return finish(&b);
+}
+
+/* ---- over ranks ---- */
+
+/* What this rank wants, without repeats. */
+static un_status sort_wanted(build *b)
+{
+    UN_TRY(collect_wanted(b));
+    for (int32_t l = 0; l < b->tree->level_max; l++) {
+        UN_TRY(set_inner(b, l, b->wanted[l], b->wanted_count[l]));
+        b->wanted[l] = b->inner[l].key;
+        b->wanted_count[l] = b->inner[l].count;
+    }
+    return UN_OK;
+}
+
+/* What all ranks want. */
+static un_status gather_wanted(build *b)
+{
+    un_status status = UN_OK;
+    for (int32_t l = 0; l < b->tree->level_max; l++) {
+        void *all;
+        int64_t count;
+        UN_TRY(un_ranks_list(b->tree->ctx, b->wanted[l], b->wanted_count[l], sizeof **b->wanted,
+                             &all, &count));
+        b->wanted[l] = un_arena_alloc(b->arena, (size_t)count + 1, sizeof **b->wanted);
+        b->wanted_count[l] = count;
+        if (b->wanted[l])
+            memcpy(b->wanted[l], all, (size_t)count * sizeof **b->wanted);
+        else
+            status = UN_ERROR_MEMORY;
+        un_free(b->tree->ctx, all);
+    }
     return status;
+}
+
+un_status un_octree_build_whole(un_octree *tree, un_arena *arena, const un_octree_request *request)
+{
+    build b = {.tree = tree, .arena = arena, .request = request};
+    UN_TRY(begin(&b)); /* fails on all ranks or on none */
+    UN_TRY(un_ranks_agree(tree->ctx, sort_wanted(&b)));
+    un_status status = find_inner(&b, NULL, gather_wanted(&b));
+    if (status == UN_OK) status = finish(&b);
+    return un_ranks_agree(tree->ctx, status);
 }
 
 un_status un_octree_find_inner(un_octree *tree, un_arena *arena, const un_octree_request *request,
@@ -497,7 +545,7 @@ un_status un_octree_find_inner(un_octree *tree, un_arena *arena, const un_octree
 {
     build b = {.tree = tree, .arena = arena, .request = request};
     UN_TRY(begin(&b)); /* fails on all ranks or on none */
-    UN_TRY(find_inner(&b, swap));
+    UN_TRY(find_inner(&b, swap, collect_wanted(&b)));
     memcpy(inner, b.inner, sizeof b.inner);
     return list_all_roots(&b, roots);
 }

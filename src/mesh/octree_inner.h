@@ -27,4 +27,7 @@ un_status un_octree_find_inner(un_octree *tree, un_arena *arena, const un_octree
                                const un_octree_swap *swap, un_octree_inner inner[UN_LEVELS_MAX],
                                uint64_t **roots);
 
+/* As un_octree_build, of the requests of all ranks; every rank gets the whole tree. */
+un_status un_octree_build_whole(un_octree *tree, un_arena *arena, const un_octree_request *request);
+
 #endif

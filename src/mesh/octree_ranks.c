@@ -245,10 +245,37 @@ static un_status build_own(share *s, const uint64_t *ghost, int64_t ghost_count)
     return UN_OK;
 }
 
+/* Every rank has all leaves; which are whose. */
+static un_status divide_whole(un_octree *tree, un_tree_share *part, const uint64_t *cut)
+{
+    un_context *ctx = tree->ctx;
+    int32_t rank = un_rank(ctx), ranks = un_rank_count(ctx), begin = 0, end = tree->leaf_count;
+    un_free(ctx, part->first);
+    part->first = un_alloc(ctx, (size_t)ranks + 1, sizeof *part->first);
+    UN_TRY(un_ranks_agree(ctx, part->first ? UN_OK : UN_ERROR_MEMORY));
+    for (int32_t r = 0; r < ranks; r++) {
+        int64_t leaf = un_lower_bound(tree->key, tree->leaf_count, cut[r]);
+        part->first[r] = leaf < tree->leaf_count ? tree->key[leaf] : UINT64_MAX;
+        if (r == rank) begin = (int32_t)leaf;
+        if (r == rank + 1) end = (int32_t)leaf;
+    }
+    part->first[ranks] = UINT64_MAX;
+    part->begin = begin;
+    part->end = end;
+    part->leaves = (un_range){begin, end, tree->leaf_count};
+    part->ghost_count = tree->leaf_count - (end - begin);
+    return UN_OK;
+}
+
 un_status un_octree_build_ranks(un_octree *tree, un_tree_share *part, un_arena *arena,
                                 const un_octree_request *request, const uint64_t *cut)
 {
     un_context *ctx = tree->ctx;
+    if (part->whole) {
+        part->bytes = 0;
+        UN_TRY(un_octree_build_whole(tree, arena, request));
+        return divide_whole(tree, part, cut);
+    }
     share s = {.tree = tree,
                .part = part,
                .arena = arena,

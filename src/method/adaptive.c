@@ -179,7 +179,7 @@ un_status un_adaptive_resize(un_adaptive *a)
     un_context *ctx = a->core.ctx;
     un_markers *m = &a->markers;
     un_resize_report resized;
-    UN_TRY(un_adaptive_fetch_near(a));
+    UN_TRY(un_markers_fetch_near(ctx, &a->core.arena, m, a->sheets.any ? &a->sheets : NULL));
     UN_TRY(un_markers_regroup(ctx, m));
     un_resize_def def = un_adaptive_resize_range(a);
     def.groups = &m->groups;
@@ -210,7 +210,7 @@ un_status un_adaptive_resize(un_adaptive *a)
 
 un_status un_adaptive_remove(un_adaptive *a)
 {
-    if (a->ranks.any) return un_adaptive_remove_ranks(a);
+    if (a->ranks.any) return un_core_remove_ranks(&a->core, &a->markers);
     UN_TRY(
         un_particles_remove(&a->core.sources, &a->core.arena, &a->markers.particles, a->core.time));
     un_arena_reset(&a->core.arena);
@@ -410,7 +410,7 @@ un_status un_adaptive_measure(un_adaptive *a, un_step *report)
     report->cells = un_tets_wet_count(a->core.ctx, a->node.phi, &a->mesh.tets);
     report->nodes = un_tets_node_total(&a->mesh.tets);
     if (a->ranks.any)
-        UN_TRY(un_adaptive_measure_ranks(a, report));
+        UN_TRY(un_core_measure_ranks(&a->core, &a->markers, report));
     else
         UN_TRY(un_core_measure(&a->core, report, &a->markers.particles, a->markers.ballistic));
     /* Before the first step the mesh knows nothing yet. */

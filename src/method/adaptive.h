@@ -158,8 +158,6 @@ un_status un_adaptive_fill_ranks(un_adaptive *a);
 un_status un_adaptive_share_out(un_adaptive *a);
 un_status un_adaptive_share_mesh(un_adaptive *a);
 un_status un_adaptive_refresh_places(un_adaptive *a);
-/* Copies of what own particles may merge with or split beside, where they are now. */
-un_status un_adaptive_fetch_near(un_adaptive *a);
 /* Over ranks, all know of a failure before the next message. */
 static inline un_status un_adaptive_agree(const un_adaptive *a, un_status status)
 {
@@ -167,10 +165,8 @@ static inline un_status un_adaptive_agree(const un_adaptive *a, un_status status
 }
 un_status un_adaptive_refresh_flags(un_adaptive *a);
 /* Instead of the calls without `ranks`. */
-un_status un_adaptive_remove_ranks(un_adaptive *a);
 un_status un_adaptive_emit_ranks(un_adaptive *a, double dt);
 un_status un_adaptive_place_emitted_ranks(un_adaptive *a);
-un_status un_adaptive_measure_ranks(un_adaptive *a, un_step *report);
 /* For checkpoints, on one rank too. */
 un_status un_adaptive_take_nodes(un_adaptive *a, const un_state *in, const char *name,
                                  double *values);

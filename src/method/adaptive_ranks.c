@@ -139,89 +139,7 @@ un_status un_adaptive_refresh_flags(un_adaptive *a)
     return un_particle_refresh(a->markers.share, &field, 1);
 }
 
-un_status un_adaptive_fetch_near(un_adaptive *a)
-{
-    un_context *ctx = a->core.ctx;
-    un_markers *m = &a->markers;
-    if (!m->share) return UN_OK;
-    const un_sheets *sheets = a->sheets.any ? &a->sheets : NULL;
-    un_copied arrays[9] = {{&m->radius, &m->capacity[0], sizeof(float), "radius"},
-                           {&m->depth, &m->capacity[1], sizeof(float), "depth"},
-                           {&m->normal[0], &m->capacity[2], sizeof(float), "normal_x"},
-                           {&m->normal[1], &m->capacity[3], sizeof(float), "normal_y"},
-                           {&m->normal[2], &m->capacity[4], sizeof(float), "normal_z"},
-                           {&a->sheets.gap, &a->sheets.capacity[0], sizeof(float), "gap"},
-                           {&a->sheets.axis[0], &a->sheets.capacity[1], sizeof(float), "axis_x"},
-                           {&a->sheets.axis[1], &a->sheets.capacity[2], sizeof(float), "axis_y"},
-                           {&a->sheets.axis[2], &a->sheets.capacity[3], sizeof(float), "axis_z"}};
-    un_layered kept[9];
-    int32_t count = sheets ? 9 : 5;
-    for (int32_t k = 0; k < count; k++)
-        kept[k] = (un_layered){*(void **)arrays[k].array, arrays[k].size};
-    un_markers_drop_copies(m, kept, count);
-    float *reach = un_arena_alloc(&a->core.arena, (size_t)m->particles.count + 1, sizeof *reach);
-    UN_TRY(un_ranks_agree(ctx, reach ? UN_OK : UN_ERROR_MEMORY));
-    for (int32_t q = 0; q < m->particles.count; q++)
-        reach[q] = un_resize_reach(m->radius[q], sheets ? sheets->gap[q] : 0);
-    return un_markers_fetch(ctx, &a->core.arena, m, reach, UN_RESIZE_FACTOR, arrays, count);
-}
-
 /* ---- sources ---- */
-
-typedef struct gone {
-    uint32_t id;
-    float volume;
-} gone;
-
-static int by_id(const void *a, const void *b)
-{
-    uint32_t i = ((const gone *)a)->id, j = ((const gone *)b)->id;
-    return (i > j) - (i < j);
-}
-
-/* How many of those that are gone came before. */
-static int64_t gone_before(const gone *all, int64_t count, uint32_t id)
-{
-    int64_t low = 0, high = count;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (all[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-un_status un_adaptive_remove_ranks(un_adaptive *a)
-{
-    un_context *ctx = a->core.ctx;
-    un_sources *sources = &a->core.sources;
-    un_particle_share *s = a->markers.share;
-    un_particles *p = &a->markers.particles;
-    size_t room = (size_t)p->count + 1;
-    if (!un_sources_any(sources)) return UN_OK;
-    uint8_t *keep = un_arena_alloc(&a->core.arena, room, 1);
-    gone *mine = un_arena_alloc(&a->core.arena, room, sizeof *mine), *all = NULL;
-    int64_t count = 0, all_count = 0;
-    int32_t kept = 0;
-    UN_TRY(un_ranks_agree(ctx, keep && mine ? UN_OK : UN_ERROR_MEMORY));
-    un_particles_sort_out(sources, keep, p, a->core.time);
-    for (int32_t q = 0; q < p->count; q++)
-        if (!keep[q]) mine[count++] = (gone){s->id[q], p->volume[q]};
-    UN_TRY(un_ranks_list(ctx, mine, count, sizeof *mine, (void **)&all, &all_count));
-    if (all_count > 0) qsort(all, (size_t)all_count, sizeof *all, by_id);
-    double removed = 0; /* in the order of one rank */
-    for (int64_t k = 0; k < all_count; k++) removed += all[k].volume;
-    sources->ledger.out += removed;
-    for (int32_t q = 0; q < p->count; q++)
-        if (keep[q]) s->id[kept++] = s->id[q] - (uint32_t)gone_before(all, all_count, s->id[q]);
-    s->id_total -= all_count;
-    un_particles_filter(p, keep);
-    un_free(ctx, all);
-    un_arena_reset(&a->core.arena);
-    return UN_OK;
-}
 
 /* Every rank emits all particles and keeps some. What becomes of one depends on the level set where
  * it comes from, which one rank knows: so they are emitted twice, the first time to ask. */
@@ -269,25 +187,6 @@ static void find_levels(emitting *e)
     un_ranks_add(a->core.ctx, e->phi, e->count);
 }
 
-/* Keeps this rank's share of what all have emitted, from `first` on. */
-static un_status adopt(un_adaptive *a, int32_t first)
-{
-    un_particle_share *s = a->markers.share;
-    un_particles *p = &a->markers.particles;
-    int64_t count = p->count - first, rank = un_rank(a->core.ctx);
-    int64_t ranks = un_rank_count(a->core.ctx);
-    int64_t begin = count * rank / ranks, end = count * (rank + 1) / ranks;
-    UN_TRY(un_array_reserve(a->core.ctx, (void **)&s->id, &s->capacity_id,
-                            (size_t)(first + end - begin) + 1, sizeof *s->id));
-    for (int64_t k = begin; k < end; k++) {
-        if (begin > 0) un_particle_copy(p, first + k - begin, first + k);
-        s->id[first + k - begin] = (uint32_t)(s->id_total + k);
-    }
-    p->count = first + (int32_t)(end - begin);
-    s->id_total += count;
-    return UN_OK;
-}
-
 static un_status emit_all(emitting *e, un_emission *before, double dt)
 {
     un_adaptive *a = e->a;
@@ -307,7 +206,7 @@ static un_status emit_all(emitting *e, un_emission *before, double dt)
     find_levels(e);
     e->count = 0;
     UN_TRY(un_particles_emit(sources, p, a->core.time, dt, settle, e));
-    return adopt(a, first);
+    return un_core_adopt(&a->core, &a->markers, first);
 }
 
 un_status un_adaptive_emit_ranks(un_adaptive *a, double dt)
@@ -362,35 +261,6 @@ un_status un_adaptive_place_emitted_ranks(un_adaptive *a)
         un_emitted_add(&a->emitted, &a->mesh.tets, all[k].x, (double)all[k].volume);
     un_free(ctx, all);
     return UN_OK;
-}
-
-/* ---- sums ---- */
-
-typedef struct sum_args {
-    const un_adaptive *a;
-} sum_args;
-
-static void add_sums(void *arg, int64_t begin, int64_t end, double *sums)
-{
-    const un_adaptive *a = ((const sum_args *)arg)->a;
-    const un_particle_share *s = a->markers.share;
-    int64_t off = s->begin - s->own.begin;
-    un_particles_add_sums(&a->markers.particles, begin + off, end + off, a->core.def->gravity,
-                          sums);
-}
-
-un_status un_adaptive_measure_ranks(un_adaptive *a, un_step *report)
-{
-    un_context *ctx = a->core.ctx;
-    un_particle_share *s = a->markers.share;
-    double sums[UN_PARTICLE_SUMS];
-    un_particle_sums all;
-    sum_args args = {a};
-    un_particles own = un_particles_part(&a->markers.particles, un_markers_own(&a->markers));
-    un_ranks_sums(ctx, s->own, UN_PARTICLE_SUMS, add_sums, &args, sums);
-    double fastest = un_ranks_max(ctx, un_particles_fastest(ctx, &own));
-    un_particles_set_sums(&all, sums, fastest, own.density ? 1 : a->core.def->fluid.density);
-    return un_core_measure_sums(&a->core, report, &all, s->own.total, a->markers.ballistic);
 }
 
 /* ---- what this rank does ---- */

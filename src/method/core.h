@@ -76,6 +76,11 @@ un_status un_core_measure(un_core *core, un_step *report, const un_particles *pa
 /* The same, where the sums have been made. */
 un_status un_core_measure_sums(un_core *core, un_step *report, const un_particle_sums *sums,
                                int64_t count, int64_t ballistic);
+/* Where several ranks have particles (markers_ranks.c): un_particles_remove and un_core_measure.
+ * un_core_adopt: all have emitted the same particles, from `first` on; each keeps some. */
+un_status un_core_remove_ranks(un_core *core, un_markers *markers);
+un_status un_core_adopt(un_core *core, un_markers *markers, int32_t first);
+un_status un_core_measure_ranks(un_core *core, const un_markers *markers, un_step *report);
 /* Judges a viscous solve as un_step_solved does a pressure solve. */
 un_status un_core_viscous_solved(const un_core *core, const un_block_report *solve);
 /* The end of a step: what came of the projection, the time that it all took. */

@@ -35,7 +35,9 @@
  *  - Viscosity is not here yet.
  *  - What methods `uniform` and `tet` have for calm, volume, walls, drops and sheets: a PIC share
  *    that is a rate, position correction, the ledger, crowding, walls that do not pull, steps of a
- *    leapfrog. */
+ *    leapfrog.
+ *
+ * Several ranks may share a run (octree_ranks.c); its bits are those of one. */
 #include "method/octree.h"
 
 enum {
@@ -78,6 +80,7 @@ static un_status step(void *state, double dt, un_step *report)
     double clock = un_seconds(), start = clock;
     un_step_init(report);
     report->dt = dt;
+    un_octree_begin_step(s);
 
     UN_TRY(un_octree_move_walls(s, dt)); /* solids, at the end of the step */
     un_stage_end(report, STAGE_WALLS, &clock);
@@ -136,12 +139,12 @@ static double step_limit(void *state)
 
 static const un_particles *particles(const void *state)
 {
-    return &((const un_octree_flip *)state)->markers.particles;
+    return &un_octree_shown(state)->particles;
 }
 
 static const float *depth(const void *state)
 {
-    return ((const un_octree_flip *)state)->markers.depth;
+    return un_octree_shown(state)->depth;
 }
 
 /* ---- life ---- */
@@ -153,7 +156,8 @@ const un_method un_method_octree = {.traits = {.name = "octree",
                                                .bodies = true,
                                                .momentum = true,
                                                .flat = true,
-                                               .thin_walls = true},
+                                               .thin_walls = true,
+                                               .ranks = true},
                                     .stages = stages,
                                     .size = sizeof(un_octree_flip),
                                     .begin = un_octree_begin,
@@ -169,4 +173,7 @@ const un_method un_method_octree = {.traits = {.name = "octree",
                                     .probe = un_octree_probe,
                                     .estimate = un_octree_estimate,
                                     .bytes = un_octree_bytes,
-                                    .save = un_octree_save};
+                                    .save = un_octree_save,
+                                    .gather = un_octree_gather_ranks,
+                                    .stream = un_octree_stream,
+                                    .portion = un_octree_portion};

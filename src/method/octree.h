@@ -23,6 +23,19 @@ typedef struct un_leaf_fields {
     size_t capacity[8];
 } un_leaf_fields;
 
+/* Several ranks share the state (octree_ranks.c, octree_whole.c). */
+typedef struct un_octree_ranks {
+    bool wanted; /* it is to be shared once there are particles */
+    bool any;    /* it is; what follows is used */
+    un_tree_share tree;
+    un_leaf_share leaves;
+    un_particle_share particles;
+    un_markers *whole;   /* rank 0: all particles, with radii and depths, until the next step */
+    un_particles window; /* rank 0: particles on their way to a file */
+    void *fetched;
+    size_t fetched_room;
+} un_octree_ranks;
+
 typedef struct un_octree_flip {
     un_core core;
     un_octree tree;
@@ -43,7 +56,14 @@ typedef struct un_octree_flip {
     double rate_max;        /* of cells crossed, 1/s */
     double tension_bytes;   /* that surface tension takes in a step; 0 without */
     bool surface_coarsened; /* warned already */
+    un_octree_ranks ranks;
 } un_octree_flip;
+
+/* Over ranks, all know of a failure before the next message. */
+static inline un_status un_octree_agree(const un_octree_flip *s, un_status status)
+{
+    return s->ranks.any ? un_ranks_agree(s->core.ctx, status) : status;
+}
 
 /* ---- parts of the step (octree_step.c) ---- */
 
@@ -75,6 +95,41 @@ un_status un_octree_measure(un_octree_flip *s, un_step *report);
 un_status un_octree_begin(void *state, un_context *ctx, const un_scene *scene);
 un_status un_octree_fill(void *state);
 void un_octree_end(void *state);
+
+/* ---- several ranks (octree_ranks.c) ---- */
+
+void un_octree_ranks_free(un_octree_flip *s);
+/* As un_octree_fill. */
+un_status un_octree_fill_ranks(un_octree_flip *s);
+/* All ranks have loaded all particles; each keeps some. Does nothing on one rank, nor do these. */
+un_status un_octree_share_out(un_octree_flip *s);
+un_status un_octree_share_leaves(un_octree_flip *s);
+/* Particles are known by their numbers until they are sorted again. */
+un_status un_octree_number(un_octree_flip *s);
+/* un_core_settle and un_core_push_bodies, over ranks too. */
+un_status un_octree_settle(un_octree_flip *s, const un_vec3 *was, double kick);
+un_status un_octree_push_bodies(un_octree_flip *s, const un_hit *hits);
+/* What rank 0 shows is no longer true; counters begin anew. */
+void un_octree_begin_step(un_octree_flip *s);
+void un_octree_portion(const void *state, un_portion *out);
+/* Particles of all ranks. */
+static inline int64_t un_octree_particle_count(const un_octree_flip *s)
+{
+    return s->ranks.any ? s->ranks.particles.own.total : s->markers.particles.count;
+}
+
+/* ---- what several ranks show (octree_whole.c) ---- */
+
+un_status un_octree_save_particles(const un_octree_flip *s, un_state *out);
+uint64_t un_octree_hash(const un_octree_flip *s);
+un_status un_octree_gather_ranks(void *state, unsigned what);
+un_status un_octree_stream(void *state, un_particle_stream *stream);
+void un_octree_show_nothing(un_octree_flip *s);
+/* What outputs are made from. */
+static inline const un_markers *un_octree_shown(const un_octree_flip *s)
+{
+    return s->ranks.whole ? s->ranks.whole : &s->markers;
+}
 
 /* ---- checkpoints (octree_state.c) ---- */
 

@@ -21,13 +21,13 @@
 
 static double state_bytes(const un_octree_flip *s)
 {
-    return STATE_PARTICLE * s->markers.particles.count + STATE_LEAF * s->leaves.count +
+    return STATE_PARTICLE * (double)un_octree_particle_count(s) + STATE_LEAF * s->leaves.count +
            STATE_WET * (double)s->core.last.cells;
 }
 
 static double step_bytes(const un_octree_flip *s)
 {
-    return STEP_PARTICLE * s->markers.particles.count + STEP_LEAF * s->leaves.count +
+    return STEP_PARTICLE * (double)un_octree_particle_count(s) + STEP_LEAF * s->leaves.count +
            STEP_WET * (double)s->core.last.cells + s->tension_bytes;
 }
 
@@ -49,9 +49,10 @@ double un_octree_bytes(const void *state)
 
 static double bytes_each(const un_octree_flip *s)
 {
-    if (s->core.last.cells == 0 || s->markers.particles.count == 0) return USUAL_BYTES;
+    double count = (double)un_octree_particle_count(s);
+    if (s->core.last.cells == 0 || count == 0) return USUAL_BYTES;
     double all = fmax(step_bytes(s), state_bytes(s) + surface_bytes(s));
-    return fmin(all / s->markers.particles.count, EACH_MAX);
+    return fmin(all / count, EACH_MAX);
 }
 
 un_resize_def un_octree_resize_range(const un_octree_flip *s)
@@ -82,7 +83,7 @@ static un_status flat_surface(un_octree_flip *s, un_trimesh *mesh)
     un_leaf_flat in = {.leaves = &s->leaves,
                        .phi = s->at.phi,
                        .flow = &flow,
-                       .markers = &s->markers,
+                       .markers = un_octree_shown(s),
                        .walls = s->core.walls,
                        .resolution = s->core.def->detail.surface,
                        .smoothing = UN_SMOOTHING};
@@ -100,9 +101,10 @@ un_status un_octree_surface(void *state, un_trimesh *mesh)
     un_arena_free(&s->core.arena); /* the surface takes more than a step */
     if (s->tree.dim == 2) return flat_surface(s, mesh);
     double memory = def->budget.memory, room = memory - UN_OCTREE_FIXED_BYTES - state_bytes(s);
-    un_hull_mesher mesher = {.particles = &s->markers.particles,
-                             .radius = s->markers.radius,
-                             .depth = s->markers.depth,
+    const un_markers *shown = un_octree_shown(s);
+    un_hull_mesher mesher = {.particles = &shown->particles,
+                             .radius = shown->radius,
+                             .depth = shown->depth,
                              .walls = s->core.walls,
                              .size = def->domain.size,
                              .coarsest = def->detail.coarsest,
@@ -161,7 +163,7 @@ double un_octree_probe(const void *state, const un_probe *which)
         return velocity_at(s, which);
     case UN_PROBE_WET:
     case UN_PROBE_FLUX:
-        return un_core_probe(&s->core, which, &s->markers.particles);
+        return un_core_probe(&s->core, which, &un_octree_shown(s)->particles);
     case UN_PROBE_FORCE:
         return un_core_force(&s->core, which, pressure_sample, s);
     }
@@ -175,13 +177,19 @@ un_status un_octree_estimate(un_context *ctx, const un_scene *scene, un_estimate
 {
     UN_TRY(un_uniform_estimate(ctx, scene, estimate));
     double before = (double)un_context_bytes(ctx);
-    void *state;
-    UN_TRY(un_method_create(&un_method_octree, ctx, scene, NULL, &state));
-    const un_octree_flip *s = state;
-    estimate->cell_count = s->tree.leaf_count;
-    estimate->particle_count = estimate->particle_count_max = s->markers.particles.count;
-    /* Sampling the liquid evenly may take more than any step of it later. */
-    estimate->bytes = fmax(un_octree_bytes(s), (double)un_context_peak_bytes(ctx) - before);
-    un_method_destroy(&un_method_octree, state);
-    return UN_OK;
+    un_octree_flip *s = un_alloc_zero(ctx, 1, sizeof *s);
+    if (!s) return UN_ERROR_MEMORY;
+    s->core.ctx = ctx;
+    un_status status = un_octree_begin(s, ctx, scene);
+    s->ranks.wanted = false; /* every rank makes all of it */
+    if (status == UN_OK) status = un_octree_fill(s);
+    if (status == UN_OK) {
+        estimate->cell_count = s->tree.leaf_count;
+        estimate->particle_count = estimate->particle_count_max = s->markers.particles.count;
+        /* Sampling the liquid evenly may take more than any step of it later. */
+        estimate->bytes = fmax(un_octree_bytes(s), (double)un_context_peak_bytes(ctx) - before);
+    }
+    un_octree_end(s);
+    un_free(ctx, s);
+    return status;
 }

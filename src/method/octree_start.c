@@ -22,6 +22,7 @@ un_status un_octree_begin(void *state, un_context *ctx, const un_scene *scene)
     un_octree_init(ctx, &s->tree, def->domain.size, def->detail.coarsest, def->detail.finest);
     s->tree.corners = true; /* fields are continuous then */
     s->leaves.ctx = s->walls.ctx = ctx;
+    s->ranks.wanted = un_rank_count(ctx) > 1;
     UN_TRY(status);
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, def));
@@ -59,6 +60,7 @@ static void release(un_octree_flip *s)
 void un_octree_end(void *state)
 {
     un_octree_flip *s = state;
+    un_octree_ranks_free(s);
     release(s);
     un_pressure_destroy(s->pressure);
     un_markers_free(s->core.ctx, &s->markers);
@@ -138,6 +140,7 @@ static un_status fit_surface(un_octree_flip *s)
 un_status un_octree_fill(void *state)
 {
     un_octree_flip *s = state;
+    if (s->ranks.wanted) return un_octree_fill_ranks(s);
     if (s->core.def->liquid.shape) {
         UN_TRY(first_mesh(s));
         release(s); /* the first rounds sample more evenly, and take more room */

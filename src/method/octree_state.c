@@ -6,20 +6,11 @@
  * velocities at faces, level set, depths and flags. */
 #include "method/octree.h"
 
-static uint64_t found_hash(const un_octree_flip *s)
-{
-    const un_particles *p = &s->markers.particles;
-    uint64_t hash =
-        un_saving_hash((uint64_t)p->count, s->at.phi, (size_t)s->leaves.count * sizeof *s->at.phi);
-    hash = un_saving_hash(hash, s->at.u, (size_t)s->leaves.face_count * sizeof *s->at.u);
-    return un_saving_hash(hash, p->flags, (size_t)p->count);
-}
-
 un_status un_octree_save(const void *state, un_state *out)
 {
     const un_octree_flip *s = state;
     int64_t leaves = s->leaves.count;
-    UN_TRY(un_save_particles(out, &s->markers.particles, s->markers.flags_before));
+    UN_TRY(un_octree_save_particles(s, out));
     UN_TRY(un_core_save(&s->core, out));
     UN_TRY(un_state_add(out, "pressure", s->at.p, leaves, 8));
     UN_TRY(un_state_add(out, "emitted", s->emitted.volume, s->emitted.any ? leaves : 0, 8));
@@ -27,7 +18,7 @@ un_status un_octree_save(const void *state, un_state *out)
     UN_TRY(un_state_add_integer(out, "scaled", s->budget.warned));
     UN_TRY(un_state_add_number(out, "most", s->budget.most));
     UN_TRY(un_state_add_number(out, "rate_max", s->rate_max));
-    return un_save_hash(out, found_hash(s));
+    return un_save_hash(out, un_octree_hash(s));
 }
 
 static un_status load_emitted(un_octree_flip *s, const un_state *in)
@@ -50,6 +41,7 @@ un_status un_octree_load(void *state, const un_state *in)
     s->budget.warned = warned;
     UN_TRY(un_core_load(&s->core, in));
     UN_TRY(un_load_particles(&s->core, in, &s->markers.particles));
+    UN_TRY(un_octree_share_out(s));
     UN_TRY(un_octree_build_tree(s)); /* drops are known by their flags */
     UN_TRY(un_octree_build_leaves(s));
     UN_TRY(un_state_take(in, "pressure", s->at.p, s->leaves.count, 8));
@@ -59,5 +51,5 @@ un_status un_octree_load(void *state, const un_state *in)
     UN_TRY(un_octree_level_set(s));
     UN_TRY(un_octree_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "rate_max", &s->rate_max));
-    return un_load_hash(s->core.ctx, in, found_hash(s));
+    return un_load_hash(s->core.ctx, in, un_octree_hash(s));
 }

@@ -143,7 +143,7 @@ un_status un_octree_to_particles(un_octree_flip *s, double dt)
     un_transfer_leaves_to_particles(s->core.ctx, &s->markers.particles, s->start, &s->markers.bins,
                                     &s->now, &s->before, &flip);
     s->start_known = true;
-    un_core_settle(&s->core, &s->markers.particles, was, &s->impulse, flip.dt);
+    UN_TRY(un_octree_settle(s, was, flip.dt));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -156,8 +156,7 @@ un_status un_octree_even_sheets(un_octree_flip *s, double dt)
                          .strength = s->core.def->solver.sheets,
                          .walls = s->core.walls,
                          .wall = s->markers.wall};
-    UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &s->markers.particles, &def,
-                                    &s->sheets));
+    UN_TRY(un_markers_even_sheets(s->core.ctx, &s->core.arena, &s->markers, &def, &s->sheets));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -165,15 +164,19 @@ un_status un_octree_even_sheets(un_octree_flip *s, double dt)
 un_status un_octree_correct(un_octree_flip *s, double dt)
 {
     un_markers *m = &s->markers;
-    UN_TRY(un_markers_regroup(s->core.ctx, m));
+    UN_TRY(un_markers_fetch_touching(s->core.ctx, &s->core.arena, m));
+    UN_TRY(un_octree_agree(s, un_markers_regroup(s->core.ctx, m)));
     un_correct_def def = {.groups = &m->groups,
                           .radius = m->radius,
                           .phi = m->depth,
                           .normal = {m->normal[0], m->normal[1], m->normal[2]},
                           .wall = m->wall,
                           .walls = s->core.walls,
-                          .dt = dt};
-    UN_TRY(un_particles_correct_sized(s->core.ctx, &s->core.arena, &m->particles, &def));
+                          .dt = dt,
+                          .share = m->share};
+    un_status status = un_particles_correct_sized(s->core.ctx, &s->core.arena, &m->particles, &def);
+    UN_TRY(un_octree_agree(s, status));
+    un_markers_drop_touching(m);
     s->start_known = false;
     un_arena_reset(&s->core.arena);
     return UN_OK;
@@ -191,8 +194,8 @@ un_status un_octree_advect(un_octree_flip *s, double dt)
                            .gravity = s->core.def->gravity,
                            .dt = dt};
     for (int axis = 0; axis < 3; axis++) paths.start[axis] = s->start_known ? s->start[axis] : NULL;
-    un_advect_leaves(s->core.ctx, p, hits, &paths);
-    UN_TRY(un_core_push_bodies(&s->core, p, hits));
+    UN_TRY(un_advect_leaves(s->core.ctx, p, hits, &paths));
+    UN_TRY(un_octree_push_bodies(s, hits));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -202,7 +205,8 @@ un_status un_octree_resize(un_octree_flip *s)
     un_context *ctx = s->core.ctx;
     un_markers *m = &s->markers;
     un_resize_report resized;
-    UN_TRY(un_markers_regroup(ctx, m));
+    UN_TRY(un_markers_fetch_near(ctx, &s->core.arena, m, s->sheets.any ? &s->sheets : NULL));
+    UN_TRY(un_octree_agree(s, un_markers_regroup(ctx, m)));
     un_resize_def def = un_octree_resize_range(s);
     def.groups = &m->groups;
     def.radius = m->radius;
@@ -211,14 +215,17 @@ un_status un_octree_resize(un_octree_flip *s)
     def.walls = s->core.walls;
     def.sheets = s->sheets.any ? &s->sheets : NULL;
     def.stream = (uint64_t)s->core.step_count;
-    double before = un_particles_volume(ctx, &m->particles);
+    def.share = m->share;
+    double before, after;
+    UN_TRY(un_markers_volume(ctx, m, &before));
     /* What emitters bring is not foreseen: above the budget nothing smaller than the mean is made,
      * and what is smaller merges. */
-    if (s->budget.most > 0 && m->particles.count > s->budget.most)
+    if (s->budget.most > 0 && (double)un_octree_particle_count(s) > s->budget.most)
         def.volume_min = fmin(fmax(def.volume_min, before / s->budget.most), def.volume_max);
     UN_TRY(un_particles_resize(ctx, &s->core.arena, &m->particles, &def, &resized));
     /* rounding of merged volumes is booked, as what comes and goes is */
-    s->core.sources.ledger.in += un_particles_volume(ctx, &m->particles) - before;
+    UN_TRY(un_markers_volume(ctx, m, &after));
+    s->core.sources.ledger.in += after - before;
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -227,6 +234,8 @@ un_status un_octree_resize(un_octree_flip *s)
 
 un_status un_octree_remove(un_octree_flip *s)
 {
+    UN_TRY(un_octree_number(s));
+    if (s->ranks.any) return un_core_remove_ranks(&s->core, &s->markers);
     UN_TRY(
         un_particles_remove(&s->core.sources, &s->core.arena, &s->markers.particles, s->core.time));
     un_arena_reset(&s->core.arena);
@@ -250,14 +259,25 @@ static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, 
 
 un_status un_octree_emit(un_octree_flip *s, double dt)
 {
-    return un_particles_emit(&s->core.sources, &s->markers.particles, s->core.time, dt, settle, s);
+    int32_t first = s->markers.particles.count;
+    un_status status =
+        un_particles_emit(&s->core.sources, &s->markers.particles, s->core.time, dt, settle, s);
+    if (!s->ranks.any) return status;
+    /* all ranks emit the same */
+    if (status == UN_OK) status = un_core_adopt(&s->core, &s->markers, first);
+    return un_ranks_agree(s->core.ctx, status);
 }
 
 /* ---- mesh ---- */
 
 un_status un_octree_build_tree(un_octree_flip *s)
 {
-    UN_TRY(un_particles_build_tree(s->core.ctx, &s->core.arena, &s->tree, &s->markers.particles));
+    if (s->ranks.any)
+        UN_TRY(un_particles_build_tree_ranks(s->core.ctx, &s->core.arena, &s->tree, &s->ranks.tree,
+                                             &s->markers.particles));
+    else
+        UN_TRY(
+            un_particles_build_tree(s->core.ctx, &s->core.arena, &s->tree, &s->markers.particles));
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -265,7 +285,11 @@ un_status un_octree_build_tree(un_octree_flip *s)
 un_status un_octree_part_drops(un_octree_flip *s)
 {
     bool found;
-    UN_TRY(un_particles_part_drops(s->core.ctx, &s->core.arena, &s->markers, &s->tree, &found));
+    if (s->ranks.any)
+        UN_TRY(un_particles_part_drops_ranks(s->core.ctx, &s->core.arena, &s->markers, &s->tree,
+                                             &s->ranks.tree, &found));
+    else
+        UN_TRY(un_particles_part_drops(s->core.ctx, &s->core.arena, &s->markers, &s->tree, &found));
     un_arena_reset(&s->core.arena);
     return found ? un_octree_build_tree(s) : UN_OK;
 }
@@ -294,14 +318,18 @@ un_status un_octree_build_leaves(un_octree_flip *s)
         UN_TRY(un_leaves_build(&s->leaves, ctx, &s->tree));
         UN_TRY(un_leaf_walls_sample(&s->walls, ctx, s->core.walls, &s->leaves));
     }
-    UN_TRY(need_fields(s));
+    UN_TRY(un_octree_agree(s, need_fields(s)));
+    UN_TRY(un_octree_share_leaves(s));
     un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);
     if (s->core.def->source_count == 0) return UN_OK;
-    return un_emitted_place_leaves(ctx, &s->emitted, &s->tree, &s->markers.particles);
+    return un_emitted_place_leaves(ctx, &s->emitted, &s->tree, &s->markers);
 }
 
 un_status un_octree_sort(un_octree_flip *s)
 {
+    if (s->ranks.any)
+        return un_markers_sort_leaves_ranks(s->core.ctx, &s->core.arena, &s->markers, &s->leaves,
+                                            s->core.bodies);
     return un_markers_sort_leaves(s->core.ctx, &s->core.arena, &s->markers, &s->leaves,
                                   s->core.bodies);
 }
@@ -334,7 +362,8 @@ un_status un_octree_level_set(un_octree_flip *s)
     double inside = un_transfer_mark_leaves(ctx, &s->markers, &s->leaves, s->at.phi, s->walls.phi,
                                             thick, &cling);
     /* As in method `uniform`: thick liquid by the level set, the rest by its particles. */
-    double total = un_particles_volume(ctx, &s->markers.particles);
+    double total;
+    UN_TRY(un_markers_volume(ctx, &s->markers, &total));
     double liquid = un_leaf_liquid_volume(ctx, &def, thick);
     un_ledger_weigh(&s->core.sources.ledger, liquid + total - inside, total);
     un_arena_reset(&s->core.arena);
@@ -372,7 +401,10 @@ un_status un_octree_measure(un_octree_flip *s, un_step *report)
     report->nodes = s->leaves.count;
     s->tension_bytes =
         s->core.def->fluid.surface_tension > 0 ? un_tension_leaves_bytes(&s->leaves, s->at.phi) : 0;
-    UN_TRY(un_core_measure(&s->core, report, &s->markers.particles, s->markers.ballistic));
+    if (s->ranks.any)
+        UN_TRY(un_core_measure_ranks(&s->core, &s->markers, report));
+    else
+        UN_TRY(un_core_measure(&s->core, report, &s->markers.particles, s->markers.ballistic));
     /* Before the first step the mesh knows nothing yet. */
     if (s->core.step_count == 0) s->rate_max = report->max_speed / s->tree.h;
     return UN_OK;

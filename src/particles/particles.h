@@ -496,6 +496,10 @@ typedef struct un_tet_bins {
     int32_t *begin;
     size_t capacity_tet, capacity_begin;
     struct un_particle_share *share; /* NULL: all particles are here */
+    /* By leaf, over ranks: its first particle among those of all ranks, and the end; NULL where all
+     * are here. `begin` then counts own particles. */
+    int32_t *all;
+    size_t capacity_all;
 } un_tet_bins;
 void un_tet_bins_free(un_context *ctx, un_tet_bins *bins);
 /* Positions and places of eight particles from q on; the last one again where there are only
@@ -620,6 +624,12 @@ un_status un_particle_share_out(un_particle_share *share, un_particles *particle
  * particles' corrections need. */
 un_status un_markers_sort_ranks(un_context *ctx, un_arena *arena, un_markers *markers,
                                 const un_tets *mesh, const un_tree_share *tree);
+/* As un_markers_sort_leaves, of leaves that ranks share. Afterwards each has the particles in its
+ * own leaves and no copies; bins->all is set. */
+un_status un_markers_sort_leaves_ranks(un_context *ctx, un_arena *arena, un_markers *markers,
+                                       const un_leaves *leaves, const un_bodies *bodies);
+/* From here on particles are known by the numbers that they have; as after resizing. */
+un_status un_particle_share_number(un_particle_share *share, const un_particles *particles);
 /* Copies of particles get their owners' values. Arrays are those of all particles here; `to` of the
  * fields is not used. Nothing happens on one rank. */
 un_status un_particle_refresh(un_particle_share *share, const un_field *fields, int32_t count);
@@ -637,6 +647,10 @@ typedef struct un_copied {
 un_status un_markers_fetch(un_context *ctx, un_arena *arena, un_markers *markers,
                            const float *reach, double factor, const un_copied *arrays,
                            int32_t count);
+/* For position correction, of markers without copies: gets those of what own particles may touch
+ * where they are now; and drops them again. Nothing happens on one rank. */
+un_status un_markers_fetch_touching(un_context *ctx, un_arena *arena, un_markers *markers);
+void un_markers_drop_touching(un_markers *markers);
 void un_markers_init(un_context *ctx, un_markers *markers);
 void un_markers_free(un_context *ctx, un_markers *markers);
 /* Frees everything but the particles. */
@@ -726,6 +740,11 @@ un_status un_particles_even_sheets(un_context *ctx, un_arena *arena, un_particle
  * change, and sheets is right at them; def->own is not used. */
 un_status un_markers_even_sheets(un_context *ctx, un_arena *arena, un_markers *markers,
                                  const un_sheets_def *def, un_sheets *sheets);
+
+/* Over ranks, for resizing: drops copies, and gets those of what own particles may merge with or
+ * split beside, where they are now. sheets: NULL: none. Nothing happens on one rank. */
+un_status un_markers_fetch_near(un_context *ctx, un_arena *arena, un_markers *markers,
+                                un_sheets *sheets);
 
 /* Splits particles much larger than their wanted size and merges much smaller ones with their
  * nearest neighbours [Ando13 section 4] (resize.c); particles must be sized. Volume, momentum and

@@ -64,6 +64,8 @@ typedef struct place_args {
     const un_particles *particles;
     const un_tets *mesh;
     const un_tree_share *tree;
+    const un_leaves *leaves; /* instead of both */
+    const un_bodies *bodies;
     int32_t ranks;
     int32_t *to;
 } place_args;
@@ -90,6 +92,20 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
         a->to[q] = place.tet >= own.begin && place.tet < own.end
                        ? me
                        : un_tets_node_owner(a->mesh, a->tree, a->mesh->tet[place.tet][3]);
+    }
+}
+
+/* The rank that has its leaf. */
+static void find_leaf_ranks(void *arg, int64_t begin, int64_t end)
+{
+    const place_args *a = arg;
+    const int64_t *first = a->leaves->share->leaf;
+    int32_t c = 0, r = 0;
+    for (int64_t q = begin; q < end; q++) {
+        c = un_leaves_home(a->leaves, a->bodies, c, un_particle_position(a->particles, q));
+        if (c < first[r] || c >= first[r + 1])
+            for (r = 0; c >= first[r + 1];) r++;
+        a->to[q] = r;
     }
 }
 
@@ -197,4 +213,52 @@ un_status un_markers_sort_ranks(un_context *ctx, un_arena *arena, un_markers *m,
     s->begin = 0;
     m->bins.share = s;
     return un_markers_copy_around(ctx, arena, m, mesh, tree);
+}
+
+/* ---- by leaf ---- */
+
+/* By leaf, the first of all particles. */
+static un_status number_leaves(un_context *ctx, un_markers *m, const un_leaves *leaves)
+{
+    un_tet_bins *bins = &m->bins;
+    un_part own = un_leaves_own(leaves);
+    un_status status = un_array_need(ctx, (void **)&bins->all, &bins->capacity_all,
+                                     (size_t)leaves->count + 1, sizeof *bins->all);
+    UN_TRY(un_ranks_agree(ctx, status));
+    for (int64_t c = own.begin; c < own.end; c++)
+        bins->all[c] = (int32_t)(m->share->own.begin + bins->begin[c]);
+    un_leaves_spread(leaves, bins->all, sizeof *bins->all);
+    bins->all[leaves->count] = (int32_t)m->share->own.total;
+    return UN_OK;
+}
+
+un_status un_markers_sort_leaves_ranks(un_context *ctx, un_arena *arena, un_markers *m,
+                                       const un_leaves *leaves, const un_bodies *bodies)
+{
+    un_particle_share *s = m->share;
+    un_particles *p = &m->particles;
+    place_args a = {
+        .particles = p, .leaves = leaves, .bodies = bodies, .ranks = un_rank_count(ctx)};
+    UN_TRY(move_all(s, arena, p, &a, find_leaf_ranks));
+    un_arena_reset(arena);
+    un_status status = order_by_id(s, arena, p);
+    un_arena_reset(arena);
+    if (status == UN_OK) status = un_markers_sort_leaves(ctx, arena, m, leaves, bodies);
+    UN_TRY(un_ranks_agree(ctx, status));
+    un_exchange_destroy(s->copies);
+    s->copies = NULL;
+    s->own = un_ranks_range(ctx, p->count);
+    s->id_total = s->own.total;
+    s->begin = 0;
+    m->bins.share = s;
+    return number_leaves(ctx, m, leaves);
+}
+
+un_status un_particle_share_number(un_particle_share *s, const un_particles *p)
+{
+    UN_TRY(un_ranks_agree(s->ctx, need_ids(s, p->count)));
+    for (int64_t q = 0; q < p->count; q++) s->id[q] = (uint32_t)(s->own.begin + q);
+    s->id_total = s->own.total;
+    s->own = (un_range){0};
+    return UN_OK;
 }

@@ -523,3 +523,60 @@ un_status un_markers_fetch(un_context *ctx, un_arena *arena, un_markers *m, cons
     un_arena_reset(arena);
     return status;
 }
+
+/* Arrays by particle that correction and resizing ask for. */
+#define MARKER_ARRAYS 6
+static void marker_arrays(un_copied arrays[MARKER_ARRAYS], un_markers *m)
+{
+    static const char *const names[MARKER_ARRAYS] = {"radius",   "depth",    "normal_x",
+                                                     "normal_y", "normal_z", "wall"};
+    float **array[MARKER_ARRAYS] = {&m->radius,    &m->depth,     &m->normal[0],
+                                    &m->normal[1], &m->normal[2], &m->wall};
+    for (int k = 0; k < MARKER_ARRAYS; k++)
+        arrays[k] = (un_copied){array[k], &m->capacity[k], sizeof(float), names[k]};
+}
+
+static void drop(un_markers *m, const un_copied *arrays, int32_t count)
+{
+    un_layered kept[UN_FIELDS_MAX];
+    for (int32_t k = 0; k < count; k++)
+        kept[k] = (un_layered){*(void **)arrays[k].array, arrays[k].size};
+    un_markers_drop_copies(m, kept, count);
+}
+
+un_status un_markers_fetch_near(un_context *ctx, un_arena *arena, un_markers *m, un_sheets *sheets)
+{
+    if (!m->share) return UN_OK;
+    un_copied arrays[MARKER_ARRAYS + 4];
+    int32_t count = MARKER_ARRAYS - 1; /* all but distances to walls */
+    marker_arrays(arrays, m);
+    if (sheets) {
+        static const char *const names[3] = {"axis_x", "axis_y", "axis_z"};
+        arrays[count++] = (un_copied){&sheets->gap, &sheets->capacity[0], sizeof(float), "gap"};
+        for (int a = 0; a < 3; a++)
+            arrays[count++] =
+                (un_copied){&sheets->axis[a], &sheets->capacity[1 + a], sizeof(float), names[a]};
+    }
+    drop(m, arrays, count);
+    float *reach = un_arena_alloc(arena, (size_t)m->particles.count + 1, sizeof *reach);
+    UN_TRY(un_ranks_agree(ctx, reach ? UN_OK : UN_ERROR_MEMORY));
+    for (int32_t q = 0; q < m->particles.count; q++)
+        reach[q] = un_resize_reach(m->radius[q], sheets ? sheets->gap[q] : 0);
+    return un_markers_fetch(ctx, arena, m, reach, UN_RESIZE_FACTOR, arrays, count);
+}
+
+un_status un_markers_fetch_touching(un_context *ctx, un_arena *arena, un_markers *m)
+{
+    un_copied arrays[MARKER_ARRAYS];
+    if (!m->share) return UN_OK;
+    marker_arrays(arrays, m);
+    return un_markers_fetch(ctx, arena, m, NULL, 1, arrays, MARKER_ARRAYS);
+}
+
+void un_markers_drop_touching(un_markers *m)
+{
+    un_copied arrays[MARKER_ARRAYS];
+    if (!m->share) return;
+    marker_arrays(arrays, m);
+    drop(m, arrays, MARKER_ARRAYS);
+}

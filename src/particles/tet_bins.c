@@ -41,6 +41,7 @@ void un_tet_bins_free(un_context *ctx, un_tet_bins *bins)
 {
     un_free(ctx, bins->tet);
     un_free(ctx, bins->begin);
+    un_free(ctx, bins->all);
     *bins = (un_tet_bins){0};
 }
 

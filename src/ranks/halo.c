@@ -231,6 +231,18 @@ un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t
     return UN_OK;
 }
 
+void un_ranks_spread(un_context *ctx, const int64_t *first, void *array, size_t size)
+{
+    int32_t ranks = un_rank_count(ctx);
+    for (int32_t r = 0; r < ranks && ranks > 1; r++)
+        un_link_broadcast((char *)array + (size_t)first[r] * size,
+                          (size_t)(first[r + 1] - first[r]) * size, r);
+    if (ranks > 1)
+        un_context_ranks(ctx)->sent.layers +=
+            (double)(ranks - 1) * (double)size *
+            (double)(first[un_rank(ctx) + 1] - first[un_rank(ctx)]);
+}
+
 un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, size_t size,
                         void **all, int64_t *count)
 {

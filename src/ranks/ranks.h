@@ -134,6 +134,9 @@ un_status un_ranks_join(un_context *ctx, un_range range, const un_layered *field
 
 /* By rank: the first element that it holds, and the end; allocated. */
 un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t **begins);
+/* Each rank has set its own elements of an array, those from first[rank] up to first[rank + 1], and
+ * gets those of all others. */
+void un_ranks_spread(un_context *ctx, const int64_t *first, void *array, size_t size);
 
 /* Copies of elements that others hold (halo.c). */
 typedef struct un_halo un_halo;

@@ -11,17 +11,17 @@
  * particles. The same particles give c, the colour function before walls are seen to
  * (surface/leaf_colour.c): W is the product of quadratic splines three edges h wide. */
 #include "base/lanes.h"
-#include "transfer/transfer.h"
+#include "transfer/leaves.h"
 
 typedef struct gather_args {
     double *u;
     uint8_t *known;
     float *colour;
-    float *v[3];   /* by particle: velocity in the middle of the last step */
-    int32_t *x[3]; /* place, in units of 1 / fine: half the bytes, and exact enough for shares */
+    un_leaf_givers from;
+    int64_t count; /* of particles, of all ranks */
     double fine;
     const un_leaves *m;
-    const un_tet_bins *bins;
+    const int32_t *begin; /* by leaf: its first of those */
     const un_particles *particles;
 } gather_args;
 
@@ -49,13 +49,12 @@ static inline un_lanes8 spline(un_lanes8 s)
 
 /* Those of the particles at .. at + n - 1 that are first .. end - 1; n is 1 or 8. upper: upper
  * faces too. */
-UN_KERNEL void add_some(const gather_args *a, int64_t at, int n, int64_t first, int64_t end,
+UN_KERNEL void add_some(const un_leaf_givers *a, int64_t at, int n, int64_t first, int64_t end,
                         const int32_t centre[3], float inverse, bool upper, face_sums *sums,
                         int dim)
 {
-    const un_particles *p = a->particles;
     un_lanes8 s[3], c[3];
-    un_lanes8 volume = un_lanes8_some(p->volume + at, n);
+    un_lanes8 volume = un_lanes8_some(a->volume + at, n);
     if (at < first || at + n > end) volume = un_lanes8_within(volume, at, first, end);
     for (int axis = 0; axis < dim; axis++) {
         un_bits8 x = {a->x[axis][at]};
@@ -81,15 +80,18 @@ UN_KERNEL void add_some(const gather_args *a, int64_t at, int n, int64_t first, 
     }
 }
 
+/* Particles by number; those of ranks lie elsewhere in the arrays. */
 UN_KERNEL void add_particles(const gather_args *a, int64_t first, int64_t end,
                              const int32_t centre[3], float inverse, bool upper, face_sums *sums,
                              int dim)
 {
-    int64_t last = a->particles->count - 8; /* nothing beyond the arrays is read */
+    int64_t last = a->count - 8; /* nothing beyond the arrays is read */
+    un_leaf_givers from = a->from;
+    if (from.stretch) un_leaf_givers_shift(&from, first);
     for (int64_t q = first; last >= 0 && q < end; q += 8)
-        add_some(a, q < last ? q : last, 8, q, end, centre, inverse, upper, sums, dim);
+        add_some(&from, q < last ? q : last, 8, q, end, centre, inverse, upper, sums, dim);
     for (int64_t q = first; last < 0 && q < end; q++)
-        add_some(a, q, 1, q, end, centre, inverse, upper, sums, dim);
+        add_some(&from, q, 1, q, end, centre, inverse, upper, sums, dim);
 }
 
 UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
@@ -106,7 +108,7 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
         upper = upper || side & 1;
     }
     int32_t range[UN_LEAVES_AROUND][2];
-    int ranges = un_leaves_around(m, a->bins->begin, c, range);
+    int ranges = un_leaves_around(m, a->begin, c, range);
     float inverse = (float)(1 / (a->fine * un_leaf_size(m, c)));
     int32_t centre[3];
     for (int axis = 0; axis < 3; axis++)
@@ -136,11 +138,11 @@ static void find_middles(void *arg, int64_t begin, int64_t end)
     for (int axis = 0; axis < a->m->dim; axis++) {
         float share = (float)(lead[axis] * (1.0 / UN_FALL_FREE));
         for (int64_t q = begin; q < end; q++)
-            a->v[axis][q] = (float)p->v[axis][q] - (float)p->fall[q] * share;
+            a->from.v[axis][q] = (float)p->v[axis][q] - (float)p->fall[q] * share;
         for (int64_t q = begin; q < end; q++) {
             double x = a->fine * p->x[axis][q];
             x = x < FINE ? x : FINE;
-            a->x[axis][q] = (int32_t)(x > -FINE ? x + 0.5 : -FINE);
+            a->from.x[axis][q] = (int32_t)(x > -FINE ? x + 0.5 : -FINE);
         }
     }
 }
@@ -153,17 +155,26 @@ un_status un_transfer_to_leaves(un_context *ctx, un_arena *arena, const un_leaf_
                      .known = out->known,
                      .colour = out->colour,
                      .m = leaves,
-                     .bins = bins,
+                     .begin = bins->all ? bins->all : bins->begin,
                      .particles = particles};
-    for (int axis = 0; axis < leaves->dim; axis++) {
-        a.v[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof *a.v[axis]);
-        a.x[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof *a.x[axis]);
-        if (!a.v[axis] || !a.x[axis]) return UN_ERROR_MEMORY;
-    }
     un_vec3 size = leaves->tree->size;
+    un_leaf_givers *from = &a.from;
     a.fine = FINE / fmax(size.x, fmax(size.y, size.z));
-    un_parallel_for(ctx, particles->count, 16384, find_middles, &a);
-    un_parallel_for(ctx, leaves->count, 256, gather_leaves, &a);
+    a.count = a.begin[leaves->count];
+    from->volume = particles->volume;
+    un_status status = UN_OK;
+    for (int axis = 0; axis < leaves->dim; axis++) {
+        from->v[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof **from->v);
+        from->x[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof **from->x);
+        if (!from->v[axis] || !from->x[axis]) status = UN_ERROR_MEMORY;
+    }
+    if (status == UN_OK) un_parallel_for(ctx, particles->count, 16384, find_middles, &a);
+    if (leaves->share) status = un_leaf_givers_fetch(ctx, arena, from, leaves, bins, status);
+    UN_TRY(status);
+    un_parallel_part(ctx, un_leaves_own(leaves), 256, gather_leaves, &a);
+    un_leaves_spread_faces(leaves, out->u, sizeof *out->u);
+    un_leaves_spread_faces(leaves, out->known, sizeof *out->known);
+    un_leaves_spread(leaves, out->colour, sizeof *out->colour);
     return UN_OK;
 }
 
@@ -445,17 +456,20 @@ double un_transfer_mark_leaves(un_context *ctx, un_markers *markers, const un_le
                                const float *phi, const float *wall, const uint8_t *thick,
                                const un_cling *cling)
 {
-    double sums[2];
+    double sums[2] = {0};
     mark_args a = {markers, leaves, phi, wall, thick, cling};
-    un_parallel_sums(ctx, markers->particles.count, 2, mark_particles, &a, sums);
+    un_markers_sums(ctx, markers, 2, mark_particles, &a, sums); /* between sorting and resizing */
     markers->ballistic = (int64_t)sums[0];
     return sums[1];
 }
 
 un_status un_emitted_place_leaves(un_context *ctx, un_emitted *emitted, const un_octree *tree,
-                                  const un_particles *p)
+                                  const un_markers *markers)
 {
-    UN_TRY(un_emitted_need(ctx, emitted, tree->leaf_count));
+    const un_particles *p = &markers->particles;
+    un_status status = un_emitted_need(ctx, emitted, tree->leaf_count);
+    if (markers->share) return un_emitted_place_ranks(ctx, emitted, tree, markers, status);
+    UN_TRY(status);
     memset(emitted->volume, 0, (size_t)tree->leaf_count * sizeof *emitted->volume);
     for (int32_t q = 0; q < p->count; q++)
         if (p->flags[q] & UN_PARTICLE_EMITTED)
@@ -493,17 +507,18 @@ void un_transfer_reached_leaves(un_context *ctx, uint8_t *reached, const un_leav
 typedef struct rate_args {
     const double *u;
     const uint8_t *known;
-    const un_tet_bins *bins;
+    const int32_t *first; /* by leaf: its first particle */
     const un_leaves *m;
+    int64_t begin; /* the first face */
 } rate_args;
 
 /* Faces of leaves without particles may have any velocity. */
 static double rate_block(void *arg, int64_t begin, int64_t end)
 {
     const rate_args *a = arg;
-    const int32_t *first = a->bins->begin;
+    const int32_t *first = a->first;
     double max = 0;
-    for (int64_t f = begin; f < end; f++) {
+    for (int64_t f = a->begin + begin; f < a->begin + end; f++) {
         int32_t c = a->m->face_side[f] / 6, other = a->m->face_other[f];
         bool holds = first[c] < first[c + 1] || (other >= 0 && first[other] < first[other + 1]);
         if (a->known[f] != 1 || !holds) continue;
@@ -516,6 +531,8 @@ static double rate_block(void *arg, int64_t begin, int64_t end)
 double un_transfer_rate_leaves(un_context *ctx, const double *u, const uint8_t *known,
                                const un_tet_bins *bins, const un_leaves *leaves)
 {
-    rate_args a = {u, known, bins, leaves};
-    return un_parallel_max(ctx, leaves->face_count, rate_block, &a);
+    un_part own = un_leaves_own_faces(leaves);
+    rate_args a = {u, known, bins->all ? bins->all : bins->begin, leaves, own.begin};
+    double max = un_parallel_max(ctx, own.end - own.begin, rate_block, &a);
+    return leaves->share ? un_ranks_max(ctx, max) : max;
 }

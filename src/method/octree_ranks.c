@@ -1,0 +1,141 @@
+/* Method `octree` on several ranks.
+ *
+ * Every rank has all leaves and what is known at them, and the particles in its own leaves, those
+ * in its part of the curve (mesh/leaves_ranks.c, particles/ranks.c). Copies of others' particles
+ * come where they are needed: around own leaves, for velocities and volume
+ * (transfer/leaves_ranks.c), and around own particles, where these are spread, split or merged.
+ * What each rank finds at its leaves goes to all. The curve is cut anew with every mesh, so work
+ * stays even.
+ *
+ * The first state is made by every rank alone and then shared out; so is a checkpoint. */
+#include "method/octree.h"
+
+void un_octree_ranks_free(un_octree_flip *s)
+{
+    un_octree_ranks *r = &s->ranks;
+    un_context *ctx = s->core.ctx;
+    if (!r->any) return;
+    un_octree_show_nothing(s);
+    un_particle_share_free(&r->particles);
+    un_leaf_share_free(&r->leaves);
+    un_tree_share_free(&r->tree);
+    un_particles_free(ctx, &r->window);
+    un_free(ctx, r->fetched);
+    *r = (un_octree_ranks){0};
+}
+
+un_status un_octree_share_out(un_octree_flip *s)
+{
+    un_octree_ranks *r = &s->ranks;
+    if (!r->wanted) return UN_OK;
+    r->any = true; /* from here on this is one of several */
+    r->tree.ctx = r->leaves.ctx = r->particles.ctx = s->core.ctx;
+    r->tree.whole = true;
+    s->markers.share = &r->particles;
+    return un_particle_share_out(&r->particles, &s->markers.particles);
+}
+
+/* ---- the first state ---- */
+
+/* A state that is not shared, filled and saved. */
+static un_status make_first(un_octree_flip *first, un_context *ctx, const un_scene *scene,
+                            un_state *saved)
+{
+    un_state seen;
+    first->core.ctx = ctx;
+    UN_TRY(un_octree_begin(first, ctx, scene));
+    first->ranks.wanted = false;
+    UN_TRY(un_octree_fill(first));
+    un_state_init(&seen, ctx);
+    un_status status = un_octree_save(first, &seen);
+    if (status == UN_OK) status = un_state_copy(saved, &seen);
+    un_state_free(&seen);
+    return status;
+}
+
+un_status un_octree_fill_ranks(un_octree_flip *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_octree_flip *first = un_alloc_zero(ctx, 1, sizeof *first);
+    un_state saved;
+    un_state_init(&saved, ctx);
+    un_status status = first ? make_first(first, ctx, s->core.scene, &saved) : UN_ERROR_MEMORY;
+    if (first) un_octree_end(first);
+    un_free(ctx, first);
+    status = un_ranks_agree(ctx, status);
+    if (status == UN_OK) status = un_octree_load(s, &saved);
+    un_state_free(&saved);
+    return status;
+}
+
+/* ---- parts of the step ---- */
+
+un_status un_octree_share_leaves(un_octree_flip *s)
+{
+    if (!s->ranks.any) return UN_OK;
+    return un_leaf_share_find(&s->ranks.leaves, &s->leaves, &s->ranks.tree);
+}
+
+un_status un_octree_number(un_octree_flip *s)
+{
+    if (!s->ranks.any || s->ranks.particles.own.total == 0) return UN_OK; /* or resized already */
+    return un_particle_share_number(&s->ranks.particles, &s->markers.particles);
+}
+
+static un_status sum_all(void *arg, int32_t width, un_parallel_values *values, void *values_arg,
+                         double *sums)
+{
+    un_octree_flip *s = arg;
+    return un_markers_sums(s->core.ctx, &s->markers, width, values, values_arg, sums);
+}
+
+un_status un_octree_settle(un_octree_flip *s, const un_vec3 *was, double kick)
+{
+    const un_scene_def *def = s->core.def;
+    if (!s->ranks.any) {
+        un_core_settle(&s->core, &s->markers.particles, was, &s->impulse, kick);
+        return UN_OK;
+    }
+    if (!was) return UN_OK;
+    un_settling settling = {.was = was,
+                            .mesh = &s->impulse,
+                            .gravity = un_scale(def->gravity, kick),
+                            .density = def->fluid.density,
+                            .sum = sum_all,
+                            .arg = s};
+    return un_particles_keep_all(s->core.ctx, &s->markers.particles, &settling);
+}
+
+un_status un_octree_push_bodies(un_octree_flip *s, const un_hit *hits)
+{
+    un_particles *p = &s->markers.particles;
+    if (!s->ranks.any || !hits) return un_core_push_bodies(&s->core, p, hits);
+    uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, sizeof *id);
+    UN_TRY(un_ranks_agree(s->core.ctx, id ? UN_OK : UN_ERROR_MEMORY));
+    for (int32_t q = 0; q < p->count; q++) id[q] = (uint32_t)(s->ranks.particles.own.begin + q);
+    return un_advect_push_bodies(s->core.ctx, p, hits, id, s->core.bodies,
+                                 s->core.def->fluid.density);
+}
+
+/* ---- what this rank does ---- */
+
+void un_octree_begin_step(un_octree_flip *s)
+{
+    un_particle_share *share = &s->ranks.particles;
+    un_octree_show_nothing(s);
+    share->moved = share->copied = 0;
+    share->move_bytes = share->halo_bytes = 0;
+}
+
+void un_octree_portion(const void *state, un_portion *out)
+{
+    const un_octree_flip *s = state;
+    const un_particle_share *share = &s->ranks.particles;
+    un_part leaves = un_leaves_own(&s->leaves);
+    *out = (un_portion){.particles = s->markers.particles.count,
+                        .cells = leaves.end - leaves.begin,
+                        .copies = share->copied,
+                        .migrated = share->moved,
+                        .migrated_bytes = (int64_t)share->move_bytes,
+                        .cuts = s->core.step_count};
+}

@@ -1,0 +1,137 @@
+/* What method `octree` shows on several ranks. Particles and checkpoints pass through rank 0 a
+ * window at a time. For surfaces, and probes of particles, rank 0 gets all particles; what is at
+ * leaves every rank has. */
+#include "method/octree.h"
+
+/* ---- windows ---- */
+
+static un_status need_fetched(un_octree_flip *s, size_t bytes)
+{
+    return un_array_need(s->core.ctx, &s->ranks.fetched, &s->ranks.fetched_room, bytes + 1, 1);
+}
+
+static void window_of(const un_octree_flip *s, const void *array, size_t size, int64_t begin,
+                      int64_t end, void *out)
+{
+    un_ranks_own_window(s->core.ctx, s->ranks.particles.own, array, size, begin, end, out);
+}
+
+static void fetch_fields(const un_octree_flip *s, unsigned fields, int64_t begin, int64_t end,
+                         un_particles *to)
+{
+    const un_particles *p = &s->markers.particles;
+    for (int k = 0; k < 3 && fields & UN_PLACES; k++)
+        window_of(s, p->x[k], sizeof *p->x[k], begin, end, to->x[k]);
+    for (int k = 0; k < 3 && fields & UN_VELOCITIES; k++)
+        window_of(s, p->v[k], sizeof *p->v[k], begin, end, to->v[k]);
+    if (fields & UN_VOLUMES) window_of(s, p->volume, sizeof *p->volume, begin, end, to->volume);
+    if (fields & UN_FLAGS) window_of(s, p->flags, 1, begin, end, to->flags);
+    to->lead = p->lead;
+    to->count = (int32_t)(end - begin);
+}
+
+static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view)
+{
+    un_octree_flip *s = arg;
+    un_particles *w = &s->ranks.window;
+    w->flat = s->markers.particles.flat;
+    if (un_rank(s->core.ctx) == 0) {
+        UN_TRY(un_particles_reserve(s->core.ctx, w, end - begin));
+        if (fields & UN_DEPTHS) UN_TRY(need_fetched(s, (size_t)(end - begin) * sizeof(float)));
+    }
+    fetch_fields(s, fields, begin, end, w);
+    if (fields & UN_DEPTHS)
+        window_of(s, s->markers.depth, sizeof(float), begin, end, s->ranks.fetched);
+    *view = *w;
+    view->depth = s->ranks.fetched;
+    return UN_OK;
+}
+
+un_status un_octree_stream(void *state, un_particle_stream *stream)
+{
+    un_octree_flip *s = state;
+    *stream = (un_particle_stream){un_octree_particle_count(s), s, window, false, true};
+    return UN_OK;
+}
+
+static un_status fetch_particles(void *arg, const un_section *section, int64_t begin, int64_t end,
+                                 const void **data)
+{
+    un_octree_flip *s = arg;
+    size_t size = (size_t)section->width;
+    UN_TRY(need_fetched(s, (size_t)(end - begin) * size));
+    *data = s->ranks.fetched;
+    window_of(s, section->data, size, begin, end, s->ranks.fetched);
+    return UN_OK;
+}
+
+un_status un_octree_save_particles(const un_octree_flip *s, un_state *out)
+{
+    int32_t first = out->count;
+    UN_TRY(un_save_particles(out, &s->markers.particles, s->markers.flags_before));
+    if (s->ranks.any)
+        un_state_fetch_from(out, first, un_octree_particle_count(s), fetch_particles, (void *)s);
+    return UN_OK;
+}
+
+/* The ranks' flags one after the other; they are alike in all else. */
+uint64_t un_octree_hash(const un_octree_flip *s)
+{
+    const un_particles *p = &s->markers.particles;
+    uint64_t hash = un_saving_hash((uint64_t)un_octree_particle_count(s), s->at.phi,
+                                   (size_t)s->leaves.count * sizeof *s->at.phi);
+    hash = un_saving_hash(hash, s->at.u, (size_t)s->leaves.face_count * sizeof *s->at.u);
+    un_hashing h = {.hash = hash};
+    if (s->ranks.any) un_ranks_begin_turn(s->core.ctx, &h, sizeof h);
+    un_hashing_add(&h, p->flags, (size_t)p->count);
+    if (s->ranks.any) un_ranks_end_turn(s->core.ctx, &h, sizeof h);
+    return un_hashing_end(&h);
+}
+
+/* ---- rank 0 has all particles ---- */
+
+void un_octree_show_nothing(un_octree_flip *s)
+{
+    un_markers *whole = s->ranks.whole;
+    s->ranks.whole = NULL;
+    if (!whole) return;
+    un_markers_free(s->core.ctx, whole);
+    un_free(s->core.ctx, whole);
+}
+
+/* Room for all, and what shows them: radii as after sorting. */
+static un_status make_whole(un_octree_flip *s, int64_t count)
+{
+    un_context *ctx = s->core.ctx;
+    un_markers *whole = un_alloc_zero(ctx, 1, sizeof *whole);
+    if (!whole) return UN_ERROR_MEMORY;
+    un_markers_init(ctx, whole);
+    s->ranks.whole = whole;
+    whole->particles.flat = s->markers.particles.flat;
+    UN_TRY(un_particles_reserve(ctx, &whole->particles, un_max64(count, 1)));
+    float **arrays[2] = {&whole->radius, &whole->depth};
+    for (int k = 0; k < 2; k++)
+        UN_TRY(un_array_need(ctx, (void **)arrays[k], &whole->capacity[k], (size_t)count + 1,
+                             sizeof **arrays));
+    return UN_OK;
+}
+
+un_status un_octree_gather_ranks(void *state, unsigned what)
+{
+    un_octree_flip *s = state;
+    un_context *ctx = s->core.ctx;
+    int64_t count = un_octree_particle_count(s);
+    un_particles none = {0};
+    bool first = un_rank(ctx) == 0;
+    if (!s->ranks.any || !(what & UN_SHOW_PARTICLES)) return UN_OK;
+    if (un_ranks_max(ctx, s->ranks.whole != NULL) > 0) return UN_OK;
+    UN_TRY(un_ranks_agree(ctx, first ? make_whole(s, count) : UN_OK));
+    un_markers *whole = s->ranks.whole;
+    fetch_fields(s, UN_PLACES | UN_VELOCITIES | UN_VOLUMES | UN_FLAGS, 0, count,
+                 first ? &whole->particles : &none);
+    window_of(s, s->markers.depth, sizeof(float), 0, count, first ? whole->depth : NULL);
+    if (!first) return UN_OK;
+    whole->ballistic = s->markers.ballistic;
+    un_particles_radii(whole->radius, whole->particles.volume, count, whole->particles.flat);
+    return UN_OK;
+}
