@@ -82,16 +82,16 @@ static un_status step(void *state, double dt, un_step *report)
     report->dt = dt;
     un_octree_begin_step(s);
 
-    UN_TRY(un_octree_move_walls(s, dt)); /* solids, at the end of the step */
+    UN_TRY(un_octree_agree(s, un_octree_move_walls(s, dt))); /* solids, at the end of the step */
     un_stage_end(report, STAGE_WALLS, &clock);
-    UN_TRY(un_octree_accelerate(s, dt)); /* [5] gravity on faces */
+    UN_TRY(un_octree_agree(s, un_octree_accelerate(s, dt))); /* [5] gravity on faces */
     un_stage_end(report, STAGE_FORCES, &clock);
-    UN_TRY(un_octree_project(s, dt, &projection)); /* [7] pressure */
-    UN_TRY(un_core_touch_bodies(&s->core, dt));
+    UN_TRY(un_octree_agree(s, un_octree_project(s, dt, &projection))); /* [7] pressure */
+    UN_TRY(un_octree_agree(s, un_core_touch_bodies(&s->core, dt)));
     un_stage_end(report, STAGE_PRESSURE, &clock);
-    UN_TRY(un_octree_extend(s, dt)); /* velocities beyond the liquid and at walls */
+    UN_TRY(un_octree_agree(s, un_octree_extend(s, dt))); /* beyond the liquid and at walls */
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
-    UN_TRY(un_octree_move_free(s, dt)); /* bodies that the liquid moves */
+    UN_TRY(un_octree_agree(s, un_octree_move_free(s, dt))); /* bodies that the liquid moves */
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_octree_to_particles(s, dt)); /* [8] FLIP update */
     un_stage_end(report, STAGE_TO_PARTICLES, &clock);

@@ -136,10 +136,11 @@ un_status un_octree_to_particles(un_octree_flip *s, double dt)
 {
     un_flip flip = un_core_flip(&s->core, s->tree.h, un_core_kick(&s->core, dt));
     un_vec3 *was;
-    UN_TRY(un_core_note(&s->core, &s->markers.particles, &was));
-    for (int axis = 0; axis < 3; axis++)
-        UN_TRY(un_array_need(s->core.ctx, (void **)&s->start[axis], &s->start_capacity[axis],
-                             (size_t)s->markers.particles.count + 1, sizeof **s->start));
+    un_status status = un_core_note(&s->core, &s->markers.particles, &was);
+    for (int axis = 0; axis < 3 && status == UN_OK; axis++)
+        status = un_array_need(s->core.ctx, (void **)&s->start[axis], &s->start_capacity[axis],
+                               (size_t)s->markers.particles.count + 1, sizeof **s->start);
+    UN_TRY(un_octree_agree(s, status));
     un_transfer_leaves_to_particles(s->core.ctx, &s->markers.particles, s->start, &s->markers.bins,
                                     &s->now, &s->before, &flip);
     s->start_known = true;
@@ -186,7 +187,7 @@ un_status un_octree_advect(un_octree_flip *s, double dt)
 {
     un_particles *p = &s->markers.particles;
     un_hit *hits;
-    UN_TRY(un_core_need_hits(&s->core, p, &hits));
+    UN_TRY(un_octree_agree(s, un_core_need_hits(&s->core, p, &hits)));
     un_leaf_paths paths = {.bins = &s->markers.bins,
                            .flow = &s->now,
                            .wall = s->walls.phi,
@@ -311,14 +312,20 @@ static un_status need_fields(un_octree_flip *s)
     return UN_OK;
 }
 
-un_status un_octree_build_leaves(un_octree_flip *s)
+static un_status build_leaves(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
     if (!un_leaf_walls_hold(&s->walls, &s->tree)) { /* seeing what thin walls part takes long */
         UN_TRY(un_leaves_build(&s->leaves, ctx, &s->tree));
         UN_TRY(un_leaf_walls_sample(&s->walls, ctx, s->core.walls, &s->leaves));
     }
-    UN_TRY(un_octree_agree(s, need_fields(s)));
+    return need_fields(s);
+}
+
+un_status un_octree_build_leaves(un_octree_flip *s)
+{
+    un_context *ctx = s->core.ctx;
+    UN_TRY(un_octree_agree(s, build_leaves(s)));
     UN_TRY(un_octree_share_leaves(s));
     un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);
     if (s->core.def->source_count == 0) return UN_OK;
@@ -345,6 +352,16 @@ un_status un_octree_gather(un_octree_flip *s)
 
 /* ---- level set and sizes ---- */
 
+/* thick: from the arena. */
+static un_status find_surface(un_octree_flip *s, const un_leaf_level_set *def, uint8_t **thick)
+{
+    un_context *ctx = s->core.ctx;
+    UN_TRY(un_leaf_level_set_find(ctx, &s->core.arena, def));
+    un_arena_reset(&s->core.arena);
+    UN_TRY(un_markers_keep_flags(ctx, &s->markers));
+    return un_surface_thick_leaves(ctx, &s->core.arena, thick, def);
+}
+
 un_status un_octree_level_set(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
@@ -355,10 +372,7 @@ un_status un_octree_level_set(un_octree_flip *s)
                              .open_sides = s->core.def->domain.open};
     un_cling cling = {.gravity = un_length(s->core.def->gravity), .h = s->tree.h};
     uint8_t *thick;
-    UN_TRY(un_leaf_level_set_find(ctx, &s->core.arena, &def));
-    un_arena_reset(&s->core.arena);
-    UN_TRY(un_markers_keep_flags(ctx, &s->markers));
-    UN_TRY(un_surface_thick_leaves(ctx, &s->core.arena, &thick, &def));
+    UN_TRY(un_octree_agree(s, find_surface(s, &def, &thick)));
     double inside = un_transfer_mark_leaves(ctx, &s->markers, &s->leaves, s->at.phi, s->walls.phi,
                                             thick, &cling);
     /* As in method `uniform`: thick liquid by the level set, the rest by its particles. */
@@ -385,8 +399,9 @@ un_status un_octree_sizes(un_octree_flip *s, double dt)
                          .time = s->core.time,
                          .scale = s->budget.scale};
     un_leaves_centre_velocity(ctx, s->at.centre, &s->leaves, s->at.u);
-    UN_TRY(un_sizing_nodes_leaves(ctx, &s->core.arena, &nodes, &s->leaves, def.phi));
-    UN_TRY(un_sizing_evaluate(ctx, &s->core.arena, s->at.size, &def));
+    un_status status = un_sizing_nodes_leaves(ctx, &s->core.arena, &nodes, &s->leaves, def.phi);
+    if (status == UN_OK) status = un_sizing_evaluate(ctx, &s->core.arena, s->at.size, &def);
+    UN_TRY(un_octree_agree(s, status));
     un_arena_reset(&s->core.arena);
     un_sizing_on_leaves on = {&s->leaves, s->at.size, s->markers.bins.tet};
     un_sizing_to_particles(ctx, &s->markers.particles, un_markers_own(&s->markers),
