@@ -42,7 +42,6 @@ static un_status make_first(un_octree_flip *first, un_context *ctx, const un_sce
                             un_state *saved)
 {
     un_state seen;
-    first->core.ctx = ctx;
     UN_TRY(un_octree_begin(first, ctx, scene));
     first->ranks.wanted = false;
     UN_TRY(un_octree_fill(first));
@@ -59,7 +58,9 @@ un_status un_octree_fill_ranks(un_octree_flip *s)
     un_octree_flip *first = un_alloc_zero(ctx, 1, sizeof *first);
     un_state saved;
     un_state_init(&saved, ctx);
-    un_status status = first ? make_first(first, ctx, s->core.scene, &saved) : UN_ERROR_MEMORY;
+    if (first) first->core.ctx = ctx;
+    un_status status = un_ranks_agree(ctx, first ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK) status = make_first(first, ctx, s->core.scene, &saved);
     if (first) un_octree_end(first);
     un_free(ctx, first);
     status = un_ranks_agree(ctx, status);

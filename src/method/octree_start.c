@@ -12,9 +12,8 @@
  * cells instead of 0.103 at first, but water beside sides that cut cells moves at 0.14 m/s. */
 #define FIT_ROUNDS 4
 
-un_status un_octree_begin(void *state, un_context *ctx, const un_scene *scene)
+static un_status begin(un_octree_flip *s, un_context *ctx, const un_scene *scene)
 {
-    un_octree_flip *s = state;
     const un_scene_def *def = &scene->def;
     un_status status = un_core_init(&s->core, ctx, scene, false);
     s->budget.scale = 1;
@@ -22,13 +21,20 @@ un_status un_octree_begin(void *state, un_context *ctx, const un_scene *scene)
     un_octree_init(ctx, &s->tree, def->domain.size, def->detail.coarsest, def->detail.finest);
     s->tree.corners = true; /* fields are continuous then */
     s->leaves.ctx = s->walls.ctx = ctx;
-    s->ranks.wanted = un_rank_count(ctx) > 1;
     UN_TRY(status);
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, def));
     s->markers.particles.sized = true;
     s->markers.particles.flat = s->tree.dim == 2;
     return un_particles_reserve(ctx, &s->markers.particles, 1);
+}
+
+un_status un_octree_begin(void *state, un_context *ctx, const un_scene *scene)
+{
+    un_octree_flip *s = state;
+    un_status status = begin(s, ctx, scene);
+    s->ranks.wanted = un_rank_count(ctx) > 1;
+    return s->ranks.wanted ? un_ranks_agree(ctx, status) : status;
 }
 
 /* Gives back everything that the next building of the mesh makes anew. */

@@ -31,21 +31,28 @@ static un_status load_emitted(un_octree_flip *s, const un_state *in)
     return un_state_take(in, "emitted", s->emitted.volume, s->leaves.count, 8);
 }
 
-un_status un_octree_load(void *state, const un_state *in)
+static un_status load_particles(un_octree_flip *s, const un_state *in)
 {
-    un_octree_flip *s = state;
     int64_t warned;
     UN_TRY(un_state_number(in, "scale", &s->budget.scale));
     UN_TRY(un_state_integer(in, "scaled", 0, 1, &warned));
     UN_TRY(un_state_number(in, "most", &s->budget.most));
     s->budget.warned = warned;
     UN_TRY(un_core_load(&s->core, in));
-    UN_TRY(un_load_particles(&s->core, in, &s->markers.particles));
+    return un_load_particles(&s->core, in, &s->markers.particles);
+}
+
+un_status un_octree_load(void *state, const un_state *in)
+{
+    un_octree_flip *s = state;
+    un_status status = load_particles(s, in);
+    UN_TRY(s->ranks.wanted ? un_ranks_agree(s->core.ctx, status) : status);
     UN_TRY(un_octree_share_out(s));
     UN_TRY(un_octree_build_tree(s)); /* drops are known by their flags */
     UN_TRY(un_octree_build_leaves(s));
-    UN_TRY(un_state_take(in, "pressure", s->at.p, s->leaves.count, 8));
-    UN_TRY(load_emitted(s, in));
+    status = un_state_take(in, "pressure", s->at.p, s->leaves.count, 8);
+    if (status == UN_OK) status = load_emitted(s, in);
+    UN_TRY(un_octree_agree(s, status));
     UN_TRY(un_octree_sort(s)); /* they are sorted; this finds the ranges */
     UN_TRY(un_octree_gather(s));
     UN_TRY(un_octree_level_set(s));

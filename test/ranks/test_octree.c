@@ -1,0 +1,164 @@
+/* Method `octree` over ranks: after every step each rank has what one rank has, bit by bit: the
+ * tree, what is known at leaves and faces, its own particles, and the sums over all. */
+#include "method/octree.h"
+#include "output/scratch.h"
+
+#include "group.h"
+
+/* Solids that stand, move and float; what comes and goes; a thin wall; a budget. */
+static const char deep_text[] =
+    "scene { method = 'octree', domain = { size = {1, 0.8, 0.7}, open = {'top'} },\n"
+    "detail = { coarsest = 4, finest = 16 }, frames = { count = 3, rate = 20 },\n"
+    "fluid = { surface_tension = 0.07 },\n"
+    "liquid = { union { box { min = {0, 0, 0}, max = {0.3, 0.6, 0.7} },\n"
+    "                   box { min = {0, 0, 0}, max = {1, 0.1, 0.7} } }, velocity = {0.5, 0, 0.2} "
+    "},\n"
+    "solids = { sphere { center = {0.6, 0.1, 0.3}, radius = 0.12, friction = 0.3 },\n"
+    "  box { min = {0.8, 0.1, 0.2}, max = {0.9, 0.5, 0.6}, velocity = {-0.5, 0, 0.1} },\n"
+    "  box { min = {0.45, 0, 0}, max = {0.455, 0.3, 0.5} },\n"
+    "  solid { sphere { center = {0.15, 0.55, 0.35}, radius = 0.1 }, density = 400 } },\n"
+    "sources = { emitter { shape = sphere { center = {0.2, 0.3, 0.35}, radius = 0.1 },\n"
+    "                      velocity = {1, -1, 0}, to = 0.15 },\n"
+    "  drain { shape = box { min = {0.9, 0, 0}, max = {1, 0.05, 0.7} } } },\n"
+    "budget = { particles = 3000 } }\n";
+
+static const char flat_text[] =
+    "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 8, finest = 48 "
+    "},\n"
+    "frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0}, max = {0.4, 0.8} } },\n"
+    "solids = { sphere { center = {0.6, 0.1}, radius = 0.1 } } }\n";
+
+static un_scene *load(un_context *ctx, const char *text)
+{
+    un_scene *scene;
+    scratch_write("scene.lua", text, strlen(text));
+    check_ok(ctx, un_scene_load(ctx, scratch_path("scene.lua"), NULL, 0, &scene));
+    return scene;
+}
+
+#define SAME(a, b, count) assert_memory_equal(a, b, (size_t)(count) * sizeof *(a))
+
+/* mine: of this rank; all: of one. */
+static void compare(const un_octree_flip *mine, const un_octree_flip *all)
+{
+    const un_particles *p = &mine->markers.particles, *q = &all->markers.particles;
+    const un_particle_share *s = mine->markers.share;
+    int64_t first = s->own.begin;
+    assert_int_equal(s->own.total, q->count);
+    assert_int_equal(s->own.end - first, p->count);
+    assert_int_equal(mine->tree.leaf_count, all->tree.leaf_count);
+    SAME(mine->tree.key, all->tree.key, all->tree.leaf_count);
+    SAME(mine->at.colour, all->at.colour, all->leaves.count);
+    SAME(mine->at.phi, all->at.phi, all->leaves.count);
+    SAME(mine->at.p, all->at.p, all->leaves.count);
+    SAME(mine->at.u, all->at.u, all->leaves.face_count);
+    SAME(mine->at.known, all->at.known, all->leaves.face_count);
+    for (int a = 0; a < 3; a++) {
+        SAME(p->x[a], q->x[a] + first, p->count);
+        SAME(p->v[a], q->v[a] + first, p->count);
+    }
+    SAME(p->volume, q->volume + first, p->count);
+    SAME(p->size, q->size + first, p->count);
+    SAME(p->flags, q->flags + first, p->count);
+    SAME(p->fall, q->fall + first, p->count);
+    SAME(mine->markers.depth, all->markers.depth + first, p->count);
+    SAME(mine->markers.bins.tet, all->markers.bins.tet + first, p->count);
+    un_part leaves = un_leaves_own(&mine->leaves);
+    for (int32_t k = 0; k < p->count; k++)
+        assert_in_range(mine->markers.bins.tet[k], leaves.begin, leaves.end - 1);
+}
+
+static void compare_reports(const un_step *a, const un_step *b)
+{
+    assert_int_equal(a->particles, b->particles);
+    assert_int_equal(a->ballistic, b->ballistic);
+    assert_int_equal(a->cells, b->cells);
+    assert_true(a->volume == b->volume && a->volume_error == b->volume_error);
+    assert_true(a->energy_kinetic == b->energy_kinetic && a->momentum.x == b->momentum.x);
+    assert_true(a->max_speed == b->max_speed && a->max_divergence == b->max_divergence);
+    assert_int_equal(a->pressure_iterations, b->pressure_iterations);
+}
+
+static void follow(const char *text, int steps, double dt)
+{
+    un_context *alone = check_context(), *ctx = group_context();
+    const un_method *method = &un_method_octree;
+    void *one, *many;
+    un_scene *scene = load(alone, text);
+    check_ok(alone, un_method_create(method, alone, scene, NULL, &one));
+    check_ok(ctx, un_method_create(method, ctx, scene, NULL, &many));
+    if (un_ranks_count(group) > 1) compare(many, one);
+    for (int step = 0; step < steps; step++) {
+        un_step a, b;
+        check_ok(alone, method->step(one, dt, &a));
+        check_ok(ctx, method->step(many, dt, &b));
+        compare_reports(&a, &b);
+        if (un_ranks_count(group) > 1) compare(many, one);
+    }
+    assert_true(method->step_limit(one) == method->step_limit(many));
+    check_ok(ctx, method->gather(many, UN_SHOW_ALL));
+    if (un_ranks_rank(group) == 0) {
+        const un_particles *p = method->particles(many), *q = method->particles(one);
+        assert_int_equal(p->count, q->count);
+        SAME(p->x[0], q->x[0], q->count);
+        SAME(method->depth(many), method->depth(one), q->count);
+    }
+    un_method_destroy(method, one);
+    un_method_destroy(method, many);
+    un_scene_destroy(scene);
+    un_context_destroy(ctx);
+    check_context_end(alone);
+}
+
+static void steps_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    follow(deep_text, 7, 0.02);
+}
+
+static void flat_steps_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    follow(flat_text, 5, 0.02);
+}
+
+/* Memory that fails on one rank fails the step on all. */
+static void memory_fails_on_all(void **state)
+{
+    (void)state;
+    un_context *alone = check_context();
+    un_scene *scene = load(alone, flat_text);
+    const un_method *method = &un_method_octree;
+    int32_t ranks = un_ranks_count(group);
+    int failures = 0;
+    for (int64_t n = 8;; n += 1 + n / 8) { /* the first make the state itself */
+        un_context *ctx = group_context_failing(1, n, (int32_t)(n % ranks));
+        void *many = NULL;
+        un_step report;
+        un_status status = un_method_create(method, ctx, scene, NULL, &many);
+        for (int step = 0; step < 3 && status == UN_OK; step++)
+            status = method->step(many, 0.01, &report);
+        un_ranks_recover(ctx);
+        bool failed = status != UN_OK;
+        assert_true(un_ranks_max(ctx, failed) == (failed ? 1.0 : 0.0));
+        if (failed) assert_int_equal(status, UN_ERROR_MEMORY);
+        if (many) un_method_destroy(method, many);
+        un_context_destroy(ctx);
+        failures += failed;
+        if (!failed) break;
+    }
+    assert_true(failures > 10);
+    un_scene_destroy(scene);
+    check_context_end(alone);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(steps_are_those_of_one_rank, scratch_begin, scratch_end),
+        cmocka_unit_test_setup_teardown(flat_steps_are_those_of_one_rank, scratch_begin,
+                                        scratch_end),
+        cmocka_unit_test_setup_teardown(memory_fails_on_all, scratch_begin, scratch_end),
+    };
+    group_run(tests);
+}
