@@ -207,6 +207,17 @@ static void order_cubes(un_leaves *m)
                 m->order[child][k] = m->order[child][k - 1];
             m->order[child][k] = (uint8_t)n;
         }
+        m->run_count = 0;
+        for (int i = 0; i < m->near_count; i++) {
+            const uint8_t *order = m->order[child];
+            bool follows = i > 0 && rank[order[i]] == rank[order[i - 1]] + 1 && rank[order[i]] % 8;
+            if (follows) {
+                m->run[child][m->run_count - 1][1]++;
+                continue;
+            }
+            m->run[child][m->run_count][0] = order[i];
+            m->run[child][m->run_count++][1] = 1;
+        }
     }
 }
 
@@ -268,11 +279,13 @@ int un_leaves_around(const un_leaves *m, const int32_t *begin, int32_t c,
     int level = tree->level[c], larger_count = 0, count = 0;
     const uint8_t *order = m->order[tree->key[c] >> 3 * (tree->level_max - level) & 7];
     int32_t larger[UN_LEAVES_AROUND];
-    for (int i = 0; i < m->near_count; i++) {
-        int32_t leaf = near[order[i]], end = leaf + 1;
+    bool even = m->even[c] && !m->parted; /* all have its size */
+    const uint8_t(*run)[2] = m->run[tree->key[c] >> 3 * (tree->level_max - level) & 7];
+    for (int i = 0; i < (even ? m->run_count : m->near_count); i++) {
+        int32_t leaf = near[even ? run[i][0] : order[i]], end = leaf + 1;
         if (leaf < 0) continue;
-        if (m->even[c]) {
-            /* all have its size */
+        if (even) {
+            end = leaf + run[i][1];
         } else if (tree->level[leaf] < level) {
             int k = larger_count;
             while (k > 0 && larger[k - 1] != leaf) k--;

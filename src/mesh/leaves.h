@@ -26,8 +26,12 @@ typedef struct un_leaves {
     int32_t *near;
     int32_t near_count;                 /* 27, in 2D 9; the leaf itself is in the middle */
     uint8_t order[8][UN_LEAVES_AROUND]; /* by place in the parent: those cubes along the curve */
-    uint8_t *coarse;                    /* by leaf: its corners that touch a larger leaf, as bits */
-    uint8_t *even;                      /* by leaf: 1 if all leaves around it have its size */
+    /* The same for a leaf among its like: runs of cubes that follow each other in memory, by the
+     * first and how many. */
+    uint8_t run[8][UN_LEAVES_AROUND][2];
+    int32_t run_count;
+    uint8_t *coarse; /* by leaf: its corners that touch a larger leaf, as bits */
+    uint8_t *even;   /* by leaf: 1 if all leaves around it have its size */
     int32_t face_count;
     int32_t *face_side;  /* by face: 6 leaf + side of the smaller leaf, whose side it is */
     int32_t *face_other; /* by face: the leaf beyond it, -1 in the brick's boundary */
@@ -180,9 +184,10 @@ double un_leaves_lattice_value(const un_leaves *leaves, const float *field, int 
 /* Its slope, 1/m, from the leaf's own lattice. */
 un_vec3 un_leaves_slope(const un_leaves *leaves, const float *field, int32_t c, un_vec3 x);
 
-/* Value and slope (or NULL) at many points, the faster the longer those of one leaf follow each
- * other. far: in leaves whose own value is more than so many edges, both are those of a plane for
- * each leaf with a slope of up to 1, neither exact nor continuous; for distances. INFINITY: exact.
+/* Value and slope (or NULL) at many points in single precision, the faster the longer those of one
+ * leaf follow each other. far: in leaves whose own value is more than so many edges, both are those
+ * of a plane for each leaf with a slope of up to 1, neither exact nor continuous; for distances.
+ * INFINITY: exact.
  */
 void un_leaves_sample_points(const un_leaves *leaves, const float *field, double far, int64_t count,
                              const int32_t *leaf, const double *const x[3], double *value,

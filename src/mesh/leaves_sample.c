@@ -236,7 +236,7 @@ typedef struct centre_patch {
     int level, child;
     bool coarse;
     uint64_t have; /* by bit: own values that are found */
-    double own[64], around[8];
+    float own[64], around[8];
 } centre_patch;
 
 /* Of the 64: those around child 0; in 2D the lowest layer. */
@@ -285,26 +285,29 @@ static void fill_patch(un_centre_finder *s, int32_t c, centre_patch *t)
     uint64_t need = around_child(t->child, m->dim) & ~t->have;
     t->have |= need;
     if (m->even[c] && m->dim == 3 && !blind) { /* all around have its size */
-        double *own = t->own + (t->child & 1) + 4 * (t->child >> 1 & 1) + 16 * (t->child >> 2);
-        for (int n = 0; n < 27; n++) own[n % 3 + 4 * (n / 3 % 3) + 16 * (n / 9)] = take(s, near[n]);
+        float *own = t->own + (t->child & 1) + 4 * (t->child >> 1 & 1) + 16 * (t->child >> 2);
+        for (int n = 0; n < 27; n++)
+            own[n % 3 + 4 * (n / 3 % 3) + 16 * (n / 9)] = (float)take(s, near[n]);
         need = 0;
     }
     for (; need; need &= need - 1) {
         int n = __builtin_ctzll(need);
         int d[3] = {(n & 3) - 1 - (t->child & 1), (n >> 2 & 3) - 1 - (t->child >> 1 & 1),
                     m->dim == 2 ? 0 : (n >> 4) - 1 - (t->child >> 2)};
-        t->own[n] = take_beside(s, c, near, blind, d);
+        t->own[n] = (float)take_beside(s, c, near, blind, d);
     }
     if (!t->coarse) return;
     int off[3] = {t->child & 1 ? 0 : -1, t->child & 2 ? 0 : -1, t->child & 4 ? 0 : low};
-    take_corners(s, ring_of(s, level - 1, parent, -1), level - 1, off, t->around);
+    double v[8];
+    take_corners(s, ring_of(s, level - 1, parent, -1), level - 1, off, v);
+    for (int k = 0; k < 1 << m->dim; k++) t->around[k] = (float)v[k];
 }
 
 /* Eight points of one leaf. Along each axis a point lies between two of three centres: weights of
  * all three, one of them 0, and what they change by towards the upper one. */
 typedef struct run_place {
-    un_doubles8 f[3]; /* 0 .. 1 in the leaf */
-    un_doubles8 w[3][3], dw[3][3];
+    un_lanes8 f[3]; /* 0 .. 1 in the leaf */
+    un_lanes8 w[3][3], dw[3][3];
 } run_place;
 
 UN_KERNEL void place_run(run_place *r, const un_leaves *m, int32_t c, const un_eight *x, int dim)
@@ -312,13 +315,14 @@ UN_KERNEL void place_run(run_place *r, const un_leaves *m, int32_t c, const un_e
     double scale = m->tree->inverse_edge[m->tree->level[c]];
     double centre[3] = {m->x[c].x, m->x[c].y, m->x[c].z};
     for (int a = 0; a < dim; a++) {
-        un_doubles8 f = (un_doubles8_load(x->of[a], 8) - centre[a]) * scale + 0.5;
-        f = 1 - un_doubles8_positive(1 - un_doubles8_positive(f));
+        un_doubles8 way = (un_doubles8_load(x->of[a], 8) - centre[a]) * scale + 0.5;
+        un_lanes8 f = un_lanes8_positive(un_doubles8_to_floats(way));
+        f = un_lanes8_min(f, un_lanes8_all(1));
         r->f[a] = f;
-        r->w[a][0] = un_doubles8_positive(0.5 - f);
-        r->w[a][2] = un_doubles8_positive(f - 0.5);
+        r->w[a][0] = un_lanes8_positive(0.5f - f);
+        r->w[a][2] = un_lanes8_positive(f - 0.5f);
         r->w[a][1] = 1 - r->w[a][0] - r->w[a][2];
-        un_doubles8 low = __builtin_convertvector(f < 0.5, un_doubles8); /* -1 or 0 */
+        un_lanes8 low = un_lanes8_where((un_bits8)(f < 0.5f), un_lanes8_all(-1));
         r->dw[a][0] = low;
         r->dw[a][1] = -1 - 2 * low;
         r->dw[a][2] = 1 + low;
@@ -326,30 +330,29 @@ UN_KERNEL void place_run(run_place *r, const un_leaves *m, int32_t c, const un_e
 }
 
 /* Between values at eight corners. */
-UN_KERNEL un_doubles8 between_corners(const double v[8], const un_doubles8 f[3], int dim)
+UN_KERNEL un_lanes8 between_corners(const float v[8], const un_lanes8 f[3], int dim)
 {
-    un_doubles8 x[4];
+    un_lanes8 x[4];
     for (int k = 0; k < 1 << (dim - 1); k++) x[k] = v[2 * k] + (v[2 * k + 1] - v[2 * k]) * f[0];
     for (int k = 0; k < 1 << (dim - 2); k++) x[k] = x[2 * k] + (x[2 * k + 1] - x[2 * k]) * f[1];
     if (dim == 3) x[0] += (x[1] - x[0]) * f[2];
     return x[0];
 }
 
-UN_KERNEL un_doubles8 weigh(const un_doubles8 v[3], const un_doubles8 w[3])
+UN_KERNEL un_lanes8 weigh(const un_lanes8 v[3], const un_lanes8 w[3])
 {
     return v[0] * w[0] + v[1] * w[1] + v[2] * w[2];
 }
 
 /* The value on the leaf's own lattice; slope: NULL, or by axis per edge. */
-UN_KERNEL un_doubles8 own_run(const centre_patch *t, const run_place *r, un_doubles8 slope[3],
-                              int dim)
+UN_KERNEL un_lanes8 own_run(const centre_patch *t, const run_place *r, un_lanes8 slope[3], int dim)
 {
-    const double *first = t->own + (t->child & 1) + 4 * (t->child >> 1 & 1) + 16 * (t->child >> 2);
-    un_doubles8 z[3], zx[3], zy[3];
+    const float *first = t->own + (t->child & 1) + 4 * (t->child >> 1 & 1) + 16 * (t->child >> 2);
+    un_lanes8 z[3], zx[3], zy[3];
     for (int k = 0; k < (dim == 2 ? 1 : 3); k++) {
-        un_doubles8 y[3], yx[3];
+        un_lanes8 y[3], yx[3];
         for (int j = 0; j < 3; j++) {
-            const double *v = first + 4 * j + 16 * k;
+            const float *v = first + 4 * j + 16 * k;
             y[j] = v[0] * r->w[0][0] + v[1] * r->w[0][1] + v[2] * r->w[0][2];
             if (slope) yx[j] = v[0] * r->dw[0][0] + v[1] * r->dw[0][1] + v[2] * r->dw[0][2];
         }
@@ -373,17 +376,17 @@ UN_KERNEL void sample_run(const un_leaves *m, const centre_patch *t, int64_t fir
 {
     un_eight at = {0};
     run_place r;
-    un_doubles8 slopes[3] = {{0}};
+    un_lanes8 slopes[3] = {{0}};
     for (int a = 0; a < dim; a++)
         memcpy(at.of[a], x[a] + first, (size_t)(end - first) * sizeof **x);
     place_run(&r, m, t->leaf, &at, dim);
-    un_doubles8 v = slope ? own_run(t, &r, slopes, dim) : own_run(t, &r, NULL, dim);
+    un_lanes8 v = slope ? own_run(t, &r, slopes, dim) : own_run(t, &r, NULL, dim);
     if (t->coarse) {
-        double corner[8];
-        un_doubles8 g[3];
+        float corner[8];
+        un_lanes8 g[3];
         for (int k = 0; k < 1 << dim; k++) corner[k] = m->coarse[t->leaf] >> k & 1;
-        un_doubles8 w = between_corners(corner, r.f, dim);
-        for (int a = 0; a < dim; a++) g[a] = 0.5 * r.f[a] + (t->child >> a & 1 ? 0 : 0.5);
+        un_lanes8 w = between_corners(corner, r.f, dim);
+        for (int a = 0; a < dim; a++) g[a] = 0.5f * r.f[a] + (t->child >> a & 1 ? 0 : 0.5f);
         v += w * (between_corners(t->around, g, dim) - v);
     }
     double inverse = m->tree->inverse_edge[m->tree->level[t->leaf]];

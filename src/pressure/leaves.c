@@ -91,14 +91,19 @@ static void find_unknowns(void *arg, int64_t begin, int64_t end)
 typedef struct row_sums {
     un_row row;
     double val[UN_ROW_MAX];
-    double own;   /* the diagonal */
-    double plain; /* without ghosts */
+    bool distinct; /* no leaf is met twice */
+    double own;    /* the diagonal */
+    double plain;  /* without ghosts */
 } row_sums;
 
-static inline void add_entry(const un_leaf_args *s, row_sums *t, int32_t z, double v)
+static inline void add_entry(row_sums *t, int32_t z, double v)
 {
-    (void)s;
-    *un_row_at(&t->row, t->val, 1, z) += v;
+    if (!t->distinct) {
+        *un_row_at(&t->row, t->val, 1, z) += v;
+        return;
+    }
+    t->row.place[t->row.count] = z;
+    t->val[t->row.count++] = v;
 }
 
 /* The part of row q that comes from one derivative; factor: what one of it flows out by. */
@@ -113,7 +118,7 @@ static void add_rule(const un_leaf_args *s, row_sums *t, const un_side_rule *r, 
         if (z == q)
             t->own += v;
         else if (s->pr->index[z] >= 0)
-            add_entry(s, t, z, v);
+            add_entry(t, z, v);
         else
             t->own += v * un_leaf_ghost(s, q, z, small && k < r->count - 1);
         if (z == q || s->pr->index[z] < 0) t->plain += fabs(v);
@@ -132,7 +137,7 @@ static void add_face(const un_leaf_args *s, row_sums *t, int32_t q, int32_t f)
         t->own += 2 * v;
     } else if (s->pr->index[z] >= 0) {
         t->own += v;
-        add_entry(s, t, z, -v);
+        add_entry(t, z, -v);
     } else {
         t->own += v * (1 - un_leaf_ghost(s, q, z, false));
     }
@@ -168,9 +173,11 @@ static void gather_row(const un_leaf_args *s, row_sums *t, int32_t q)
 {
     const un_leaves *m = s->m;
     un_side_rule r;
-    un_row_begin(&t->row);
+    t->distinct = has_equals(m, q);
+    t->row.count = 0;
+    if (!t->distinct) un_row_begin(&t->row);
     t->own = t->plain = 0;
-    *un_row_at(&t->row, t->val, 1, q) = 0;
+    add_entry(t, q, 0);
     for (int side = 0; side < 2 * m->dim; side++) {
         int32_t f = m->side[q][side];
         if (f < 0) {

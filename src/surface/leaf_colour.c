@@ -346,21 +346,31 @@ static bool depth_beyond(const leaf_args *a, int32_t c, int side, const double *
     return true;
 }
 
-/* |grad phi| = 1 from the nearer neighbour along each axis. */
-static double solve_leaf(const leaf_args *a, int32_t c, const double *depth)
+/* The nearer neighbour along each axis in leaves among their like, nearest first; returns how many
+ * there are. All are one edge away. */
+static int nearest_equals(const un_leaves *m, int32_t c, const double *depth, double v[3])
 {
-    const un_leaves *m = a->m;
-    double v[3], d[3];
+    static const int step[3] = {1, 3, 9};
+    const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
     int count = 0;
     for (int axis = 0; axis < m->dim; axis++) {
+        double below = depth[near[-step[axis]]], above = depth[near[step[axis]]];
+        double best = below < above ? below : above;
+        if (best >= (double)FAR) continue;
+        int k = count++;
+        for (; k > 0 && v[k - 1] > best; k--) v[k] = v[k - 1];
+        v[k] = best;
+    }
+    return count;
+}
+
+/* The same anywhere; d: how far away each is. */
+static int nearest_of(const leaf_args *a, int32_t c, const double *depth, double v[3], double d[3])
+{
+    int count = 0;
+    for (int axis = 0; axis < a->m->dim; axis++) {
         double best = INFINITY, way = 1;
-        if (m->even[c]) { /* all around have its size */
-            const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
-            int step = axis == 0 ? 1 : axis == 1 ? 3 : 9;
-            best = fmin(depth[near[-step]], depth[near[step]]);
-            way = un_leaf_size(m, c);
-        }
-        for (int side = 2 * axis; side < 2 * axis + 2 && !m->even[c]; side++) {
+        for (int side = 2 * axis; side < 2 * axis + 2; side++) {
             double value, distance;
             if (!depth_beyond(a, c, side, depth, &value, &distance)) continue;
             if (value < best) best = value, way = distance;
@@ -370,19 +380,34 @@ static double solve_leaf(const leaf_args *a, int32_t c, const double *depth)
         for (; k > 0 && v[k - 1] > best; k--) v[k] = v[k - 1], d[k] = d[k - 1];
         v[k] = best, d[k] = way;
     }
-    /* sum ((t - v_i) / d_i)^2 = 1 over those below t */
-    double t = INFINITY, s0 = 0, s1 = 0, s2 = -1;
-    for (int n = 0; n < count; n++) {
-        if (t <= v[n]) break;
-        double w = 1 / (d[n] * d[n]);
+    return count;
+}
+
+/* |grad phi| = 1 from the nearer neighbour along each axis: t with sum ((t - v_i) / d_i)^2 = 1 over
+ * those below t. Distances are relative to the nearest, v_0. */
+static double solve_leaf(const leaf_args *a, int32_t c, const double *depth)
+{
+    double v[3], d[3], h = un_leaf_size(a->m, c);
+    bool even = a->m->even[c];
+    int count = even ? nearest_equals(a->m, c, depth, v) : nearest_of(a, c, depth, v, d);
+    if (count == 0) return INFINITY;
+    double t = even ? h : d[0], s0, s1 = 0, s2 = -1;
+    if (even) { /* all multiplied by h^2 */
+        s0 = 1;
+        s2 = -h * h;
+    } else {
+        s0 = 1 / (d[0] * d[0]);
+    }
+    for (int n = 1; n < count && t > v[n] - v[0]; n++) {
+        double way = v[n] - v[0], w = even ? 1 : 1 / (d[n] * d[n]);
         s0 += w;
-        s1 += w * v[n];
-        s2 += w * v[n] * v[n];
+        s1 += w * way;
+        s2 += w * way * way;
         double root = s1 * s1 - s0 * s2;
         if (root < 0) break;
         t = (s1 + sqrt(root)) / s0;
     }
-    return t;
+    return v[0] + t;
 }
 
 typedef struct front_args {

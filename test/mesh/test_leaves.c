@@ -225,9 +225,9 @@ static void samples_many_points_alike(void **state)
                                 (const double *const[]){x[0], x[1], x[2]}, value, slope);
         for (int i = 0; i < COUNT; i++) {
             un_vec3 at = {x[0][i], x[1][i], x[2][i]};
-            check_near(value[i], un_leaves_sample(m, field, leaf[i], at), 1e-12);
+            check_near(value[i], un_leaves_sample(m, field, leaf[i], at), 1e-6);
             un_vec3 single = un_leaves_slope(m, field, leaf[i], at);
-            check_near(un_length(un_sub(slope[i], single)), 0, 1e-10);
+            check_near(un_length(un_sub(slope[i], single)), 0, 1e-4);
         }
         un_free(l.ctx, field);
         end(&l);
@@ -262,7 +262,7 @@ static void samples_far_points_by_planes(void **state)
             un_vec3 at = {x[0][i], x[1][i], x[2][i]};
             double h = un_leaf_size(m, leaf[i]), exact = un_dot(n, at) - 0.6;
             if (fabs((double)field[leaf[i]]) <= far * h) {
-                check_near(value[i], un_leaves_sample(m, field, leaf[i], at), 1e-12);
+                check_near(value[i], un_leaves_sample(m, field, leaf[i], at), 1e-6);
                 continue;
             }
             planes++;
