@@ -422,7 +422,8 @@ typedef struct un_flow {
     uint8_t *known;    /* 1 in or next to the liquid, then by layer; 0 beyond, where u is 0 */
     un_vec3 *rest;     /* by tet: what u lacks of the faces' velocities */
     uint8_t *gone;     /* by node: 1 next to a wall that lets go */
-    size_t capacity[5];
+    float *fastest;    /* by node, m/s: the liquid around it, or that its u comes from */
+    size_t capacity[6];
 } un_flow;
 
 void un_flow_free(un_context *ctx, un_flow *flow);

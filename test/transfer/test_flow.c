@@ -177,6 +177,52 @@ static void noise_does_not_grow(void **state)
     end(&t);
 }
 
+/* Both sides of the sheet run apart along it. */
+static un_vec3 steep(un_vec3 x)
+{
+    double d = x.y - 0.47 - 0.3 * x.x;
+    return un_v3(40 * d, 12 * d, 0);
+}
+
+/* Slopes that are large for the speed do not go on beyond the liquid. */
+static void air_is_hardly_faster_than_liquid(void **state)
+{
+    (void)state;
+    tank t;
+    begin_in(&t, 16, sheet, steep);
+    double most = 0, fastest = 0;
+    for (int32_t i = 0; i < t.mesh.tet_count; i++) most = fmax(most, un_length(t.u_tet[i]));
+    for (int32_t n = 0; n < t.mesh.lattice.node_count; n++)
+        if (t.flow.known[n] > 2) fastest = fmax(fastest, un_length(t.flow.u[n]));
+    check_below(fastest, 1.11 * most);
+    assert_true(fastest > 0.9 * most);
+    end(&t);
+}
+
+/* Velocities that no linear fit holds: the flow has the momentum of its faces. */
+static un_vec3 curved(un_vec3 x)
+{
+    double d = (x.y - 0.25) / 0.12;
+    return un_v3(exp(-d * d), 0, 0);
+}
+
+static void curved_flow_keeps_its_momentum(void **state)
+{
+    (void)state;
+    tank t;
+    double found = 0, wanted = 0;
+    begin(&t, 16, curved);
+    for (int32_t i = 0; i < t.mesh.tet_count; i++) {
+        un_vec3 x = un_stuffing_center(&t.mesh, i);
+        if (fabs(x.y - 0.25) > 0.06) continue; /* where it bends to one side */
+        found += t.mesh.volume[i] * un_flow_at(&t.flow, x).x;
+        wanted += t.mesh.volume[i] * curved(x).x;
+    }
+    if (getenv("VERBOSE")) print_message("curved: %g\n", found / wanted - 1);
+    check_below(fabs(found / wanted - 1), 0.04);
+    end(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +230,8 @@ int main(void)
         cmocka_unit_test(waves_keep_their_height),
         cmocka_unit_test(dry_sides_stop_fronts),
         cmocka_unit_test(noise_does_not_grow),
+        cmocka_unit_test(air_is_hardly_faster_than_liquid),
+        cmocka_unit_test(curved_flow_keeps_its_momentum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
