@@ -12,7 +12,8 @@ typedef struct un_stuffed_bodies {
     const double *air;        /* by face: NAN at walls */
     const un_vec3 *gradient;  /* by tet: of q dt / rho */
     un_vec3 *velocity, *spin; /* by body: before the projection */
-    double *hidden;           /* by place in mesh->boundary: of the body, outside the face, m3 */
+    int32_t *chamfer; /* by place in mesh->boundary: whose water line it is at; -1: none's */
+    double *hidden;   /* by place in mesh->boundary: of the body, outside the face, m3 */
 } un_stuffed_bodies;
 
 /* How fast a face goes along its normal by the body's velocity along x, y, z and its spin about

@@ -18,6 +18,23 @@ static void dams_keep_their_volume(void **state)
     world_end(&w);
 }
 
+/* In still water nothing pushes a floating ball aside, wherever it cuts the mesh. */
+static void floating_balls_stay(void **state)
+{
+    (void)state;
+    world w;
+    world_begin(&w, &un_method_conforming, CHECK_THREADS,
+                "scene { method = 'conforming', domain = { size = {1, 1, 1} },"
+                " detail = { coarsest = 8, finest = 16 },"
+                " liquid = { box { min = {0, 0, 0}, max = {1, 0.5, 1} } }, solids = { sphere {"
+                "   center = {0.523, 0.5, 0.509}, radius = 0.2, density = 500 } } }");
+    world_run(&w, 0.4);
+    un_vec3 u = un_method_bodies(w.state)->body[0].velocity;
+    if (getenv("VERBOSE")) print_message("ball afloat: %g %g %g\n", u.x, u.y, u.z);
+    check_below(hypot(u.x, u.z), 1e-3);
+    world_end(&w);
+}
+
 /* Cells are as large as the scene wants them, along the surface too, and angles stay as good. A
  * state that was saved goes on with the same bits. */
 static void cells_have_the_size_that_the_scene_wants(void **state)
@@ -110,6 +127,7 @@ static void balls_sink_as_stokes_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(dams_keep_their_volume),
+                                       cmocka_unit_test(floating_balls_stay),
                                        cmocka_unit_test(cells_have_the_size_that_the_scene_wants),
                                        cmocka_unit_test(columns_sink_as_trouton_says),
                                        cmocka_unit_test(balls_sink_as_stokes_says)};
